@@ -77,12 +77,9 @@ config_defaults(struct config *config)
 static bool
 is_name(const char *name, size_t room)
 {
-	size_t len = strlen(name);
+	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
 
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)name[i]) && strchr("_.-", name[i]) == NULL)
-			return false;
-	return len > 0 && len < room;
+	return len > 0 && len < room && name[len] == '\0';
 }
 
 /* `from` has been found to fit. */
@@ -317,7 +314,7 @@ set_listen(const struct config_value *value, const struct config_key *key, void 
 
 /* Of a port, with the prefix of its link; of another host, without. */
 static int
-put_address(const struct config_value *value, bool of_port, void *field)
+set_address(const struct config_value *value, const struct config_key *key, void *field)
 {
 	struct config_addr addr;
 	bool has_prefix;
@@ -329,11 +326,11 @@ put_address(const struct config_value *value, bool of_port, void *field)
 			      addr.family == AF_INET ? "192.0.2.1/24" : "2001:db8::1/64");
 	if (error < 0)
 		return REFUSE(value, error, "this is not an IPv4 or IPv6 address; write as in %s",
-			      of_port ? "192.0.2.1/24 or 2001:db8::1/64" : "192.0.2.1 or 2001:db8::1");
-	if (of_port && (!has_prefix || addr.prefix == 0))
+			      key->of_port ? "192.0.2.1/24 or 2001:db8::1/64" : "192.0.2.1 or 2001:db8::1");
+	if (key->of_port && (!has_prefix || addr.prefix == 0))
 		return REFUSE(value, -EINVAL, "the prefix of the link is missing; write as in %s",
 			      addr.family == AF_INET ? "192.0.2.1/24" : "2001:db8::1/64");
-	if (!of_port && has_prefix)
+	if (!key->of_port && has_prefix)
 		return REFUSE(value, -EINVAL, "this is one host, not a network; write it without /%u",
 			      addr.prefix);
 	if (!config_addr_unicast(&addr))
@@ -342,18 +339,6 @@ put_address(const struct config_value *value, bool of_port, void *field)
 			      "broadcast); write a unicast address");
 	memcpy(field, &addr, sizeof(addr));
 	return 0;
-}
-
-static int
-set_link(const struct config_value *value, const struct config_key *key, void *field)
-{
-	return put_address(value, true, field);
-}
-
-static int
-set_host(const struct config_value *value, const struct config_key *key, void *field)
-{
-	return put_address(value, false, field);
 }
 
 static int
@@ -466,8 +451,8 @@ static const struct config_key limit_keys[] = {
  */
 static const struct config_key port_keys[] = {
 	{KEY("device", config_port, device, set_device), .fixed = true},
-	{KEY("address", config_port, addr, set_link), .fixed = true},
-	{KEY("gateway", config_port, gateway, set_host), .fixed = true},
+	{KEY("address", config_port, addr, set_address), .of_port = true, .fixed = true},
+	{KEY("gateway", config_port, gateway, set_address), .fixed = true},
 	{KEY("mtu", config_port, mtu, set_number), .min = 576, .max = 9216, .or_zero = true, .fixed = true,
 	 .help = "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 for what the device "
 		 "has"},
@@ -486,7 +471,7 @@ static const struct config_key port_keys[] = {
 };
 
 static const struct config_key peer_keys[] = {
-	{KEY("address", config_peer, addr, set_host)},
+	{KEY("address", config_peer, addr, set_address)},
 	{KEY("port", config_peer, port, set_port_name)},
 	{KEY("secret_file", config_peer, secret[0], set_secret)},
 	{KEY("old_secret_file", config_peer, secret[1], set_secret)},
@@ -496,7 +481,7 @@ static const struct config_key peer_keys[] = {
 #define LIMIT_HELP "this is not a limit; write a number as in 1048576, 512M or 64G, or 0 for none"
 
 static const struct config_key ipsec_keys[] = {
-	{KEY("address", config_ipsec, addr, set_host)},
+	{KEY("address", config_ipsec, addr, set_address)},
 	{KEY("port", config_ipsec, port, set_port_name)},
 	{KEY("policy", config_ipsec, plain, set_word), .words = policies,
 	 .help = "no such policy; write encrypt or plain"},

@@ -131,10 +131,8 @@ int config_peer_remove(struct config *config, uint32_t node, char *why, size_t w
 /* What a user has: of its section, or the default. */
 struct config_user config_user_of(const struct config *config, uid_t uid);
 
-/* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
- * first with a gateway of its family; -1: none. */
-int config_peer_port(const struct config *config, const struct config_peer *peer);
-/* The same for the peer of a section. */
-int config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec);
+/* The port that reaches an address: of those of that name, if it is not "", the one whose prefix has it, else
+ * the first with a gateway of its family; -1: none. */
+int config_port_to(const struct config *config, const struct config_addr *addr, const char *name);
 
 #endif

@@ -25,6 +25,7 @@ struct config_key {
 	size_t offset, size;      /* in the section's object */
 	uint64_t min, max;        /* of numbers and sizes */
 	bool or_zero;             /* which is below the least, and none */
+	bool of_port;             /* of addresses: a port's own, on its link */
 	bool fixed;               /* while a data plane runs */
 	const char *const *words; /* of those that are a word's place here; NULL ends them */
 	const char *help;         /* of words; of numbers and sizes, instead of the common sentences */

@@ -55,15 +55,13 @@ limit_of(const char *directory, const char *group, const char *name)
 
 /* "memory" is one of the controllers "cpu,memory". */
 static bool
-has_memory(const char *controllers)
+has_memory(char *controllers)
 {
-	const char *end;
+	const char *one;
 
-	for (; *controllers != '\0'; controllers = *end == ',' ? end + 1 : end) {
-		end = strchrnul(controllers, ',');
-		if (end - controllers == 6 && memcmp(controllers, "memory", 6) == 0)
+	while ((one = strsep(&controllers, ",")) != NULL)
+		if (strcmp(one, "memory") == 0)
 			return true;
-	}
 	return false;
 }
 

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/internal.h"
@@ -31,17 +30,14 @@ split_option(const char *arg, char name[64], const char **value)
 static bool
 find_action(const char *name, enum config_action *action)
 {
-	static const struct {
-		const char *name;
-		enum config_action action;
-	} actions[] = {{"check", CONFIG_CHECK},
-		       {"precheck", CONFIG_PRECHECK},
-		       {"help", CONFIG_HELP},
-		       {"version", CONFIG_VERSION}};
+	static const char *const names[] = {[CONFIG_CHECK] = "check",
+					    [CONFIG_PRECHECK] = "precheck",
+					    [CONFIG_HELP] = "help",
+					    [CONFIG_VERSION] = "version"};
 
-	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
-		if (strcmp(actions[i].name, name) == 0) {
-			*action = actions[i].action;
+	for (int i = CONFIG_CHECK; i <= CONFIG_VERSION; i++) {
+		if (strcmp(names[i], name) == 0) {
+			*action = (enum config_action)i;
 			return true;
 		}
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What spans several keys of a configuration, and the questions that others ask. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -11,29 +10,20 @@
 #define OVERHEAD 96u
 
 int
-config_peer_port(const struct config *config, const struct config_peer *peer)
+config_port_to(const struct config *config, const struct config_addr *addr, const char *name)
 {
 	int best = -1, gateway = -1;
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		const struct config_port *port = &config->port[i];
-		if (peer->port[0] != '\0' && strcmp(peer->port, port->name) != 0)
+		if (name[0] != '\0' && strcmp(name, port->name) != 0)
 			continue;
-		if (config_on_link(&port->addr, &peer->addr) &&
+		if (config_on_link(&port->addr, addr) &&
 		    (best < 0 || port->addr.prefix > config->port[best].addr.prefix))
 			best = (int)i;
-		if (port->gateway.family == peer->addr.family && gateway < 0)
+		if (port->gateway.family == addr->family && gateway < 0)
 			gateway = (int)i;
 	}
 	return best >= 0 ? best : gateway;
-}
-
-int
-config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec)
-{
-	struct config_peer peer = {.addr = ipsec->addr};
-
-	strcpy(peer.port, ipsec->port);
-	return config_peer_port(config, &peer);
 }
 
 struct config_user
@@ -140,7 +130,7 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 			why, why_len, -EINVAL,
 			"peer %u: it has an old secret and none in use; write secret_file = PATH",
 			peer->node);
-	if (config_peer_port(config, peer) < 0)
+	if (config_port_to(config, &peer->addr, peer->port) < 0)
 		return config_refuse(why, why_len, -ENETUNREACH,
 				     "peer %u: no port reaches address %s; widen a port's prefix, or give a "
 				     "port a gateway",
@@ -190,7 +180,7 @@ validate_ipsec(const struct config *config, uint32_t index, char *why, size_t wh
 				     "ipsec %s: it has no key to %s; write %s = SPI:FILE, or policy = plain",
 				     ipsec->name, ipsec->out.spi == 0 ? "send" : "receive",
 				     ipsec->out.spi == 0 ? "out" : "in");
-	if (config_ipsec_port(config, ipsec) < 0)
+	if (config_port_to(config, &ipsec->addr, ipsec->port) < 0)
 		return config_refuse(
 			why, why_len, -ENETUNREACH,
 			"ipsec %s: no port reaches its address; widen a port's prefix, give a port "

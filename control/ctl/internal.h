@@ -3,6 +3,8 @@
 #ifndef CONTROL_CTL_INTERNAL_H
 #define CONTROL_CTL_INTERNAL_H
 
+#include <sys/socket.h>
+
 #include <jansson.h>
 
 #include "control/ctl/ctl.h"
@@ -23,7 +25,7 @@ struct ctl_caller {
 	TAILQ_ENTRY(ctl_caller) link, turn;
 	struct watch watch;
 	int fd;
-	uint32_t pid, uid;
+	struct ucred cred; /* when it connected */
 	enum ctl_rights rights;
 	bool in_turn; /* it has something to read, or room for its answer */
 	bool gone;    /* to be freed by ctl_poll */
@@ -72,6 +74,5 @@ void ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *reques
 void ctl_trace_stop(void); /* one caller less traces */
 void ctl_trace_poll(void);
 uint64_t ctl_trace_deadline(void);
-void ctl_trace_close(void);
 
 #endif

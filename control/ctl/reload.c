@@ -60,13 +60,10 @@ add_peer(const struct ctl_request *request)
 	char section[32];
 	int error;
 
-	for (uint32_t i = 0; i < job.next.num_peers; i++) {
-		if (job.next.peer[i].node != request->node)
-			continue;
-		snprintf(job.why, sizeof(job.why), "peer %u: there is one already; remove it first",
-			 request->node);
-		return -EEXIST;
-	}
+	for (uint32_t i = 0; i < job.next.num_peers; i++)
+		if (job.next.peer[i].node == request->node)
+			return config_refuse(job.why, sizeof(job.why), -EEXIST,
+					     "peer %u: there is one already; remove it first", request->node);
 	snprintf(section, sizeof(section), "peer %u", request->node);
 	error = config_set(&job.next, section, "address", request->address, job.why, sizeof(job.why));
 	if (error == 0 && (request->given & CTL_M_PORT) != 0)
@@ -77,8 +74,6 @@ add_peer(const struct ctl_request *request)
 static void *
 make_next(void *unused)
 {
-	const uint64_t one = 1;
-
 	(void)unused;
 	switch (job.request.command) {
 	case CTL_PEER_ADD:
@@ -97,9 +92,7 @@ make_next(void *unused)
 	if (job.error == 0 && job.request.command == CTL_RELOAD)
 		job.error = engine_ipsec_prepare(&job.next, job.request.check, &job.ipsec, job.why,
 						 sizeof(job.why));
-	/* The counter cannot be full. */
-	while (write(job.done_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	eventfd_write(job.done_fd, 1); /* the counter cannot be full */
 	return NULL;
 }
 
@@ -133,22 +126,21 @@ note_keys(char *changed, size_t len)
 static int
 take_over(char *changed, size_t len)
 {
-	struct config trial;
+	struct config *config = ctl_source.config, trial;
 	int error;
 
 	/* It may have changed since the thread was given a copy. */
 	if (job.request.command != CTL_RELOAD)
-		job.next.log_level = ctl_source.config->log_level;
+		job.next.log_level = config->log_level;
 	if (job.request.check) {
-		config_copy(&trial, ctl_source.config);
-		error = config_take_over(&trial, &job.next, changed, len, job.why, sizeof(job.why));
-		config_release(&trial);
-		note_keys(changed, len);
-		return error;
+		config_copy(&trial, config);
+		config = &trial;
 	}
-	error = config_take_over(ctl_source.config, &job.next, changed, len, job.why, sizeof(job.why));
-	if (error == 0) {
-		note_keys(changed, len);
+	error = config_take_over(config, &job.next, changed, len, job.why, sizeof(job.why));
+	note_keys(changed, len);
+	if (job.request.check) {
+		config_release(&trial);
+	} else if (error == 0) {
 		if (job.ipsec != NULL)
 			engine_ipsec_commit(job.ipsec);
 		job.ipsec = NULL;
@@ -173,7 +165,7 @@ log_refusal(const char *name)
 static void
 report(int error, const char *changed)
 {
-	const char *name = ctl_command_name(job.request.command);
+	const char *name = ctl_commands[job.request.command].name;
 
 	ctl_printable(job.why);
 	if (!job.request.check && error != 0)
@@ -192,23 +184,25 @@ report(int error, const char *changed)
 	job.caller = NULL;
 }
 
-static int
-start(void)
+/* False: there is no thread for it. */
+static bool
+start(const struct ctl_request *request, struct ctl_caller *caller)
 {
+	job.request = *request;
 	job.why[0] = '\0';
 	config_copy(&job.next, ctl_source.config);
 	job.running = pthread_create(&job.thread, NULL, make_next, NULL) == 0;
+	job.caller = job.running ? caller : NULL;
 	if (!job.running)
 		config_release(&job.next);
-	return job.running ? 0 : -EAGAIN;
+	return job.running;
 }
 
 static void
 start_hangup(void)
 {
 	job.again = false;
-	job.request = (struct ctl_request){.command = CTL_RELOAD};
-	if (start() != 0)
+	if (!start(&(const struct ctl_request){.command = CTL_RELOAD}, NULL))
 		log_error("event=change_refused command=reload text=\"no thread can be started\"\n");
 }
 
@@ -216,10 +210,10 @@ static void
 done_ready(struct watch *watch, uint32_t events)
 {
 	char changed[1024] = "";
-	uint64_t value;
+	eventfd_t value;
 	int error;
 
-	if (read(job.done_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+	if (eventfd_read(job.done_fd, &value) != 0)
 		return;
 	pthread_join(job.thread, NULL); /* it has only to return */
 	job.running = false;
@@ -235,9 +229,9 @@ done_ready(struct watch *watch, uint32_t events)
 static void
 hangup_ready(struct watch *watch, uint32_t events)
 {
-	uint64_t value;
+	eventfd_t value;
 
-	if (read(hangup_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+	if (eventfd_read(hangup_fd, &value) != 0)
 		return;
 	if (job.running)
 		job.again = true;
@@ -248,17 +242,12 @@ hangup_ready(struct watch *watch, uint32_t events)
 void
 ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
 {
-	if (job.running) {
-		ctl_refuse(caller, "%s: another change is being made; try again",
-			   ctl_command_name(request->command));
-		return;
-	}
-	job.request = *request;
-	job.caller = caller;
-	if (start() == 0)
-		return;
-	job.caller = NULL;
-	ctl_refuse(caller, "%s: no thread can be started; try again", ctl_command_name(request->command));
+	const char *name = ctl_commands[request->command].name;
+
+	if (job.running)
+		ctl_refuse(caller, "%s: another change is being made; try again", name);
+	else if (!start(request, caller))
+		ctl_refuse(caller, "%s: no thread can be started; try again", name);
 }
 
 void
@@ -271,12 +260,11 @@ ctl_reload_forget(const struct ctl_caller *caller)
 void
 ctl_hangup(void)
 {
-	const uint64_t one = 1;
 	int saved = errno;
 
 	/* A failed write means one that has not been read yet, or that nothing runs. */
-	if (write(hangup_fd, &one, sizeof(one)) < 0)
-		errno = saved;
+	eventfd_write(hangup_fd, 1);
+	errno = saved;
 }
 
 int

@@ -10,44 +10,36 @@
 
 #define FROM_MAX ((1ull << 53) - 1) /* what every reader of JSON takes */
 
-static const struct command {
-	const char *name;
-	enum ctl_rights needs;
-	uint32_t needed, allowed; /* members; of show, by what it shows */
-} commands[CTL_COMMANDS] = {
-	[CTL_SHOW] = {"show", CTL_LOOK, CTL_M_WHAT,
-		      CTL_M_FROM | CTL_M_PID | CTL_M_UID | CTL_M_PORT | CTL_M_PEER},
-	[CTL_TRACE] = {"trace", CTL_LOOK, 0, CTL_M_QP | CTL_M_CLIENT | CTL_M_PID},
-	[CTL_METRICS] = {"metrics", CTL_LOOK, 0, CTL_M_FROM | CTL_M_FORMAT},
-	[CTL_RELOAD] = {"reload", CTL_CHANGE, 0, CTL_M_CHECK},
-	[CTL_PEER_ADD] = {"peer-add", CTL_CHANGE, CTL_M_NODE | CTL_M_ADDRESS, CTL_M_PORT},
-	[CTL_PEER_REMOVE] = {"peer-remove", CTL_CHANGE, CTL_M_NODE, 0},
-	[CTL_CLIENT_KILL] = {"client-kill", CTL_CHANGE, 0, CTL_M_CLIENT | CTL_M_PID},
-	[CTL_DRAIN] = {"drain", CTL_CHANGE, 0, 0},
-	[CTL_LOG_LEVEL] = {"log-level", CTL_CHANGE, CTL_M_LEVEL, CTL_M_PATTERN},
-};
-
 #define OF_CLIENTS (CTL_M_FROM | CTL_M_PID | CTL_M_UID | CTL_M_PORT)
 
-static const struct {
-	const char *name;
-	uint32_t filters;
-} whats[CTL_WHATS] = {
-	[CTL_CLIENTS] = {"clients", OF_CLIENTS},
-	[CTL_ENDPOINTS] = {"endpoints", OF_CLIENTS | CTL_M_PEER},
-	[CTL_CONNECTIONS] = {"connections", OF_CLIENTS | CTL_M_PEER},
-	[CTL_LISTENERS] = {"listeners", OF_CLIENTS},
-	[CTL_SEGMENTS] = {"segments", OF_CLIENTS},
-	[CTL_MEMORY] = {"memory", OF_CLIENTS},
-	[CTL_PORTS] = {"ports", CTL_M_FROM | CTL_M_PORT},
-	[CTL_PEERS] = {"peers", CTL_M_FROM},
-	[CTL_NEIGHBOURS] = {"neighbours", CTL_M_FROM | CTL_M_PORT | CTL_M_PEER},
-	[CTL_CORES] = {"cores", CTL_M_FROM},
-	[CTL_DROPS] = {"drops", CTL_M_FROM},
-	[CTL_TRANSPORT] = {"transport", CTL_M_FROM},
-	[CTL_QUOTA] = {"quota", CTL_M_FROM | CTL_M_UID},
-	[CTL_IPSEC] = {"ipsec", CTL_M_FROM | CTL_M_PEER},
-	[CTL_VERSION] = {"version", CTL_M_FROM},
+const struct ctl_name ctl_commands[CTL_COMMANDS] = {
+	[CTL_SHOW] = {"show", 0, 0, CTL_LOOK},
+	[CTL_TRACE] = {"trace", CTL_M_QP | CTL_M_CLIENT | CTL_M_PID, 0, CTL_LOOK},
+	[CTL_METRICS] = {"metrics", CTL_M_FROM | CTL_M_FORMAT, 0, CTL_LOOK},
+	[CTL_RELOAD] = {"reload", CTL_M_CHECK, 0, CTL_CHANGE},
+	[CTL_PEER_ADD] = {"peer-add", CTL_M_PORT, CTL_M_NODE | CTL_M_ADDRESS, CTL_CHANGE},
+	[CTL_PEER_REMOVE] = {"peer-remove", 0, CTL_M_NODE, CTL_CHANGE},
+	[CTL_CLIENT_KILL] = {"client-kill", CTL_M_CLIENT | CTL_M_PID, 0, CTL_CHANGE},
+	[CTL_DRAIN] = {"drain", 0, 0, CTL_CHANGE},
+	[CTL_LOG_LEVEL] = {"log-level", CTL_M_PATTERN, CTL_M_LEVEL, CTL_CHANGE},
+};
+
+const struct ctl_name ctl_whats[CTL_WHATS] = {
+	[CTL_CLIENTS] = {"clients", OF_CLIENTS, 0, CTL_LOOK},
+	[CTL_ENDPOINTS] = {"endpoints", OF_CLIENTS | CTL_M_PEER, 0, CTL_LOOK},
+	[CTL_CONNECTIONS] = {"connections", OF_CLIENTS | CTL_M_PEER, 0, CTL_LOOK},
+	[CTL_LISTENERS] = {"listeners", OF_CLIENTS, 0, CTL_LOOK},
+	[CTL_SEGMENTS] = {"segments", OF_CLIENTS, 0, CTL_LOOK},
+	[CTL_MEMORY] = {"memory", OF_CLIENTS, 0, CTL_LOOK},
+	[CTL_PORTS] = {"ports", CTL_M_FROM | CTL_M_PORT, 0, CTL_LOOK},
+	[CTL_PEERS] = {"peers", CTL_M_FROM, 0, CTL_LOOK},
+	[CTL_NEIGHBOURS] = {"neighbours", CTL_M_FROM | CTL_M_PORT | CTL_M_PEER, 0, CTL_LOOK},
+	[CTL_CORES] = {"cores", CTL_M_FROM, 0, CTL_LOOK},
+	[CTL_DROPS] = {"drops", CTL_M_FROM, 0, CTL_LOOK},
+	[CTL_TRANSPORT] = {"transport", CTL_M_FROM, 0, CTL_LOOK},
+	[CTL_QUOTA] = {"quota", CTL_M_FROM | CTL_M_UID, 0, CTL_LOOK},
+	[CTL_IPSEC] = {"ipsec", CTL_M_FROM | CTL_M_PEER, 0, CTL_LOOK},
+	[CTL_VERSION] = {"version", CTL_M_FROM, 0, CTL_LOOK},
 };
 
 enum kind { WORD, NUMBER, POSITION, SWITCH };
@@ -72,24 +64,6 @@ static const struct member {
 	MEMBER(format, WORD, CTL_M_FORMAT),
 };
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
-
-enum ctl_rights
-ctl_needs(enum ctl_command command)
-{
-	return commands[command].needs;
-}
-
-const char *
-ctl_what_name(enum ctl_what what)
-{
-	return whats[what].name;
-}
-
-const char *
-ctl_command_name(enum ctl_command command)
-{
-	return commands[command].name;
-}
 
 void
 ctl_printable(char *text)
@@ -160,46 +134,20 @@ take_member(const struct member *member, const json_t *value, struct ctl_request
 	return -EINVAL;
 }
 
-/* Of `value`, or "" when it is no string. */
-static const char *
-text_of(const json_t *value)
-{
-	return json_is_string(value) ? json_string_value(value) : "";
-}
-
+/* Which of `count` names `value` is, of what there is of that `kind`; or -EINVAL. */
 static int
-find_command(const json_t *root, struct ctl_request *request, char *why, size_t why_len)
+find(const json_t *value, const struct ctl_name *names, int count, const char *whose, const char *kind,
+     char *why, size_t why_len)
 {
-	const char *name = text_of(json_object_get(root, "command"));
+	const char *text = json_is_string(value) ? json_string_value(value) : "";
 	char known[256] = "";
 
-	for (int i = 0; i < CTL_COMMANDS; i++) {
-		if (strcmp(commands[i].name, name) == 0) {
-			request->command = (enum ctl_command)i;
-			return 0;
-		}
-		strcat(strcat(known, i > 0 ? ", " : ""), commands[i].name);
+	for (int i = 0; i < count; i++) {
+		if (strcmp(names[i].name, text) == 0)
+			return i;
+		strcat(strcat(known, i > 0 ? ", " : ""), names[i].name);
 	}
-	return refuse(why, why_len, "command \"%.40s\": there is no such command; write one of %s", name,
-		      known);
-}
-
-static int
-find_what(const json_t *root, struct ctl_request *request, char *why, size_t why_len)
-{
-	const char *name = text_of(json_object_get(root, "what"));
-	char known[256] = "";
-
-	for (int i = 0; i < CTL_WHATS; i++) {
-		if (strcmp(whats[i].name, name) == 0) {
-			request->what = (enum ctl_what)i;
-			request->given |= CTL_M_WHAT;
-			return 0;
-		}
-		strcat(strcat(known, i > 0 ? ", " : ""), whats[i].name);
-	}
-	return refuse(why, why_len, "show \"%.40s\": there is nothing of that name to show; write one of %s",
-		      name, known);
+	return refuse(why, why_len, "%s \"%.40s\": there is %s; write one of %s", whose, text, kind, known);
 }
 
 static const struct member *
@@ -229,8 +177,8 @@ take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *
 			return refuse(why, why_len,
 				      "%.40s: %s %s takes no such word; leave it out, or see "
 				      "onesidectl --help",
-				      name, commands[request->command].name,
-				      request->command == CTL_SHOW ? whats[request->what].name : "");
+				      name, ctl_commands[request->command].name,
+				      request->command == CTL_SHOW ? ctl_whats[request->what].name : "");
 		error = take_member(member, value, request, why, why_len);
 		if (error != 0)
 			return error;
@@ -242,39 +190,47 @@ take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *
 static int
 check_needed(const struct ctl_request *request, char *why, size_t why_len)
 {
-	uint32_t missing = commands[request->command].needed & ~request->given;
+	uint32_t missing = ctl_commands[request->command].needed & ~request->given;
 	uint32_t whose = request->given & (CTL_M_CLIENT | CTL_M_PID | CTL_M_QP);
 
 	for (size_t i = 0; i < MEMBERS; i++)
 		if ((missing & members[i].bit) != 0)
 			return refuse(why, why_len, "%s: its %s is missing; see onesidectl --help",
-				      commands[request->command].name, members[i].name);
+				      ctl_commands[request->command].name, members[i].name);
 	if (request->command == CTL_CLIENT_KILL && whose == 0)
 		return refuse(why, why_len, "client-kill: whose is missing; give a pid, or client=NUMBER");
 	if (request->command != CTL_SHOW && (whose & (whose - 1)) != 0)
 		return refuse(why, why_len, "%s: one of pid, client and qp is enough; leave the others out",
-			      commands[request->command].name);
+			      ctl_commands[request->command].name);
 	return 0;
 }
 
 static int
 take(json_t *root, struct ctl_request *request, char *why, size_t why_len)
 {
+	const struct ctl_name *command;
 	uint32_t allowed;
-	int error;
+	int which, error;
 
 	if (!json_is_object(root))
 		return refuse(why, why_len,
 			      "a request is one JSON object, as in {\"command\": \"show\", "
 			      "\"what\": \"clients\"}");
-	error = find_command(root, request, why, why_len);
-	if (error == 0 && request->command == CTL_SHOW)
-		error = find_what(root, request, why, why_len);
-	if (error != 0)
-		return error;
-	allowed = request->command == CTL_SHOW
-			  ? whats[request->what].filters
-			  : commands[request->command].needed | commands[request->command].allowed;
+	which = find(json_object_get(root, "command"), ctl_commands, CTL_COMMANDS, "command",
+		     "no such command", why, why_len);
+	if (which < 0)
+		return which;
+	request->command = (enum ctl_command)which;
+	command = &ctl_commands[which];
+	allowed = command->needed | command->allowed;
+	if (request->command == CTL_SHOW) {
+		which = find(json_object_get(root, "what"), ctl_whats, CTL_WHATS, "show",
+			     "nothing of that name to show", why, why_len);
+		if (which < 0)
+			return which;
+		request->what = (enum ctl_what)which;
+		allowed = ctl_whats[which].allowed;
+	}
 	error = take_members(root, allowed, request, why, why_len);
 	return error != 0 ? error : check_needed(request, why, why_len);
 }

@@ -48,20 +48,19 @@ enum ctl_what {
 
 /* Members of a request, as bits of ctl_request.given. */
 enum ctl_member {
-	CTL_M_WHAT = 1 << 0,
-	CTL_M_FROM = 1 << 1,
-	CTL_M_PID = 1 << 2,
-	CTL_M_UID = 1 << 3,
-	CTL_M_PORT = 1 << 4,
-	CTL_M_PEER = 1 << 5,
-	CTL_M_CLIENT = 1 << 6,
-	CTL_M_QP = 1 << 7,
-	CTL_M_NODE = 1 << 8,
-	CTL_M_ADDRESS = 1 << 9,
-	CTL_M_PATTERN = 1 << 10,
-	CTL_M_LEVEL = 1 << 11,
-	CTL_M_CHECK = 1 << 12,
-	CTL_M_FORMAT = 1 << 13
+	CTL_M_FROM = 1 << 0,
+	CTL_M_PID = 1 << 1,
+	CTL_M_UID = 1 << 2,
+	CTL_M_PORT = 1 << 3,
+	CTL_M_PEER = 1 << 4,
+	CTL_M_CLIENT = 1 << 5,
+	CTL_M_QP = 1 << 6,
+	CTL_M_NODE = 1 << 7,
+	CTL_M_ADDRESS = 1 << 8,
+	CTL_M_PATTERN = 1 << 9,
+	CTL_M_LEVEL = 1 << 10,
+	CTL_M_CHECK = 1 << 11,
+	CTL_M_FORMAT = 1 << 12
 };
 
 struct ctl_request {
@@ -79,8 +78,11 @@ struct ctl_request {
 int ctl_parse(const char *text, size_t len, struct ctl_request *request, char *why, size_t why_len);
 /* What a caller has written comes back to it, perhaps to a terminal, and goes to the log: as ASCII. */
 void ctl_printable(char *text);
-enum ctl_rights ctl_needs(enum ctl_command command);
-const char *ctl_what_name(enum ctl_what what);
-const char *ctl_command_name(enum ctl_command command);
+
+extern const struct ctl_name {
+	const char *name;
+	uint32_t allowed, needed; /* members; of show, by what it shows */
+	enum ctl_rights needs;
+} ctl_commands[CTL_COMMANDS], ctl_whats[CTL_WHATS];
 
 #endif

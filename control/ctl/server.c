@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,9 +148,9 @@ static void (*const handlers[CTL_COMMANDS])(struct ctl_caller *caller, const str
 static void
 carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 {
-	if (ctl_needs(request->command) == CTL_CHANGE)
-		log_notice("event=command command=%s pid=%u uid=%u\n", ctl_command_name(request->command),
-			   caller->pid, caller->uid);
+	if (ctl_commands[request->command].needs == CTL_CHANGE)
+		log_notice("event=command command=%s pid=%u uid=%u\n", ctl_commands[request->command].name,
+			   caller->cred.pid, caller->cred.uid);
 	handlers[request->command](caller, request);
 }
 
@@ -166,12 +165,12 @@ request(struct ctl_caller *caller, const char *text, size_t len)
 		ctl_metrics_forget(caller);
 	if (error != 0)
 		ctl_refuse(caller, "%s", why);
-	else if (ctl_needs(request.command) > caller->rights)
+	else if (ctl_commands[request.command].needs > caller->rights)
 		ctl_refuse(caller,
 			   "%s: uid %u may look only; ask as root, or as a member of the group that "
 			   "ctl_admin_group "
 			   "names",
-			   ctl_command_name(request.command), caller->uid);
+			   ctl_commands[request.command].name, caller->cred.uid);
 	else
 		carry_out(caller, &request);
 }
@@ -187,7 +186,7 @@ discard_fds(struct ctl_caller *caller, struct msghdr *header)
 			int fd;
 
 			memcpy(&fd, (char *)cmsg + at, sizeof(fd));
-			reaper_discard(caller->uid, fd);
+			reaper_discard(caller->cred.uid, fd);
 			caller->gone = true;
 		}
 	}
@@ -233,15 +232,16 @@ caller_ready(struct watch *watch, uint32_t events)
 /* ---- connections ---- */
 
 static enum ctl_rights
-rights_of(int fd, const struct ucred *cred)
+rights_of(const struct ctl_caller *caller)
 {
+	const struct ucred *cred = &caller->cred;
 	const gid_t admin = ctl_source.config->ctl_admin_group, group = ctl_source.config->ctl_group;
 
 	if (cred->uid == 0 || cred->uid == geteuid())
 		return CTL_CHANGE;
-	if (admin != CONFIG_NO_GROUP && (cred->gid == admin || identity_in_group(fd, admin)))
+	if (admin != CONFIG_NO_GROUP && (cred->gid == admin || identity_in_group(caller->fd, admin)))
 		return CTL_CHANGE;
-	if (group != CONFIG_NO_GROUP && (cred->gid == group || identity_in_group(fd, group)))
+	if (group != CONFIG_NO_GROUP && (cred->gid == group || identity_in_group(caller->fd, group)))
 		return CTL_LOOK;
 	return CTL_NOTHING;
 }
@@ -260,7 +260,7 @@ refusal(const struct ctl_caller *one)
 	TAILQ_FOREACH(caller, &ctl_callers, link)
 	{
 		all++;
-		of_uid += caller->uid == one->uid;
+		of_uid += caller->cred.uid == one->cred.uid;
 	}
 	if (one->rights == CTL_LOOK && of_uid >= CALLERS_OF_UID)
 		return "this user has 8 connections already; end one";
@@ -273,7 +273,7 @@ static void
 turn_away(struct ctl_caller *caller, const char *why)
 {
 	ctl_push(caller, json_pack("{s:s}", "error", why));
-	reaper_close_socket(caller->uid, caller->fd);
+	reaper_close_socket(caller->cred.uid, caller->fd);
 	free(caller);
 }
 
@@ -281,19 +281,16 @@ static void
 welcome(int fd)
 {
 	struct ctl_caller *caller = calloc(1, sizeof(*caller));
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
+	socklen_t len = sizeof(caller->cred);
 	const char *why;
 
-	if (caller == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0) {
+	if (caller == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &caller->cred, &len) != 0) {
 		free(caller);
 		reaper_close_socket(getuid(), fd);
 		return;
 	}
 	caller->fd = fd;
-	caller->pid = (uint32_t)cred.pid;
-	caller->uid = cred.uid;
-	caller->rights = rights_of(fd, &cred);
+	caller->rights = rights_of(caller);
 	caller->watch.ready = caller_ready;
 	caller->deadline = control.now + ASK_NS;
 	why = refusal(caller);
@@ -339,7 +336,7 @@ forget(struct ctl_caller *caller)
 	if (caller->traces)
 		ctl_trace_stop();
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, caller->fd, NULL);
-	reaper_close_socket(caller->uid, caller->fd);
+	reaper_close_socket(caller->cred.uid, caller->fd);
 	free(caller->answer);
 	free(caller);
 }
@@ -424,14 +421,8 @@ ctl_permissions(void)
 	/* Who is connected has the rights that he would get now; ctl_poll() ends who has none. */
 	TAILQ_FOREACH(caller, &ctl_callers, link)
 	{
-		struct ucred cred;
-		socklen_t len = sizeof(cred);
-
-		caller->rights = getsockopt(caller->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0
-					 ? rights_of(caller->fd, &cred)
-					 : CTL_NOTHING;
-		if (caller->rights == CTL_NOTHING)
-			caller->gone = true;
+		caller->rights = rights_of(caller);
+		caller->gone |= caller->rights == CTL_NOTHING;
 	}
 	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
 		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
@@ -450,12 +441,8 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 	ctl_source.started = control.now;
 	ctl_log_open();
 	json_object_seed(0); /* which reads /dev/urandom */
-	if (!config_ctl_path(source->config, path))
-		return config_refuse(
-			why, why_len, -ENAMETOOLONG,
-			"ctl: its name beside socket %s is longer than a Unix socket's may be; choose "
-			"ctl = PATH",
-			source->config->socket);
+	/* It fits, as config_validate() has found. */
+	config_ctl_path(source->config, path);
 	error = listening_open(&listening, "ctl", path, mode(), why, why_len);
 	if (error != 0)
 		return error;
@@ -477,5 +464,4 @@ ctl_close(void)
 	while (!TAILQ_EMPTY(&ctl_callers))
 		forget(TAILQ_FIRST(&ctl_callers));
 	ctl_reload_close();
-	ctl_trace_close();
 }

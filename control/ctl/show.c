@@ -3,10 +3,7 @@
  * Lists, a page at a time.  A page ends when it is full, or when so many objects have been looked at; its
  * `next` is where the following one begins.  What begins or ends meanwhile may be missed or told.
  */
-#include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -23,10 +20,11 @@ enum {
 
 /* A list under way. */
 struct list {
+	struct tell tell; /* of the last entry */
 	const struct ctl_request *request;
 	bool by_peer;
 	struct wire_addr peer;
-	json_t *entries;
+	json_t *entries, *entry; /* and the last of them; NULL: there is no memory for it */
 	uint32_t looked;
 	bool more;
 	uint64_t next;
@@ -46,37 +44,27 @@ struct list_kind {
 	bool of_cores;
 };
 
-/* An object of JSON. */
-struct entry_json {
-	struct tell tell;
-	json_t *object;
-};
-
 static void
 add_number(struct tell *tell, const char *name, uint64_t number)
 {
 	/* A limit may be more than JSON's integers here; it is not to be less than nothing. */
 	json_int_t most = number < INT64_MAX ? (json_int_t)number : INT64_MAX;
 
-	json_object_set_new(((struct entry_json *)tell)->object, name, json_integer(most));
+	json_object_set_new(((struct list *)tell)->entry, name, json_integer(most));
 }
 
 static void
 add_text(struct tell *tell, const char *name, const char *text)
 {
-	json_object_set_new(((struct entry_json *)tell)->object, name, json_string(text));
-}
-
-static struct entry_json
-entry_begin(void)
-{
-	return (struct entry_json){{add_number, add_text}, json_object()};
+	json_object_set_new(((struct list *)tell)->entry, name, json_string(text));
 }
 
 static void
-entry_end(struct list *list, struct entry_json *entry)
+entry_begin(struct list *list)
 {
-	json_array_append_new(list->entries, entry->object);
+	list->entry = json_object();
+	if (json_array_append_new(list->entries, list->entry) != 0)
+		list->entry = NULL;
 }
 
 /* True: the page ends here, and the next begins with this. */
@@ -127,12 +115,12 @@ place(uint32_t client, uint32_t kind, uint32_t slot)
 }
 
 static void
-tell_owner(struct entry_json *entry, const struct client *client)
+tell_owner(struct tell *tell, const struct client *client)
 {
-	add_number(&entry->tell, "client", client->number);
-	add_number(&entry->tell, "pid", (uint64_t)client->pid);
-	add_number(&entry->tell, "uid", client->uid);
-	add_text(&entry->tell, "program", client->program);
+	add_number(tell, "client", client->number);
+	add_number(tell, "pid", (uint64_t)client->pid);
+	add_number(tell, "uid", client->uid);
+	add_text(tell, "program", client->program);
 }
 
 static void
@@ -142,16 +130,13 @@ list_clients(struct list *list, const struct list_kind *kind)
 
 	TAILQ_FOREACH(client, &control.clients, link)
 	{
-		struct entry_json entry;
-
 		if (client->number < list->request->from || !is_wanted(list, client))
 			continue;
 		if (page_ends(list, client->number))
 			return;
-		entry = entry_begin();
-		add_number(&entry.tell, "client", client->number);
-		show_client(&entry.tell, client);
-		entry_end(list, &entry);
+		entry_begin(list);
+		add_number(&list->tell, "client", client->number);
+		show_client(&list->tell, client);
 	}
 }
 
@@ -165,17 +150,14 @@ list_table(struct list *list, const struct list_kind *kind, const struct client 
 
 	for (; i < table->size; i++) {
 		const void *object = table_at(table, i);
-		struct entry_json entry;
-
 		if (page_ends(list, begin + i))
 			return false;
 		object = object != NULL ? kind->wanted(list, object) : NULL;
 		if (object == NULL)
 			continue;
-		entry = entry_begin();
-		kind->tell(&entry.tell, object);
-		tell_owner(&entry, client);
-		entry_end(list, &entry);
+		entry_begin(list);
+		kind->tell(&list->tell, object);
+		tell_owner(&list->tell, client);
 	}
 	return true;
 }
@@ -231,12 +213,6 @@ published(const struct list *list, const void *object)
 	return ((const struct mr *)object)->segment;
 }
 
-static void
-tell_connection(struct tell *tell, const void *object)
-{
-	show_connection(tell, object);
-}
-
 /* ---- what is numbered ---- */
 
 static void
@@ -245,17 +221,14 @@ list_numbered(struct list *list, const struct list_kind *kind)
 	uint32_t from = (uint32_t)(list->request->from < UINT32_MAX ? list->request->from : UINT32_MAX);
 
 	for (uint32_t i = from, num = kind->num(); i < num; i++) {
-		struct entry_json entry;
-
 		if (page_ends(list, i))
 			return;
 		if (kind->is_wanted != NULL && !kind->is_wanted(list, i))
 			continue;
-		entry = entry_begin();
+		entry_begin(list);
 		if (kind->of_cores)
-			add_number(&entry.tell, "core", engine_core_lcore(i));
-		kind->tell_number(&entry.tell, i);
-		entry_end(list, &entry);
+			add_number(&list->tell, "core", engine_core_lcore(i));
+		kind->tell_number(&list->tell, i);
 	}
 }
 
@@ -321,43 +294,40 @@ list_quota(struct list *list, const struct list_kind *kind)
 
 	LIST_FOREACH(account, &control.quota.accounts, link)
 	{
-		struct entry_json entry;
-
 		if (i++ < list->request->from)
 			continue;
 		if (page_ends(list, i - 1))
 			return;
 		if ((list->request->given & CTL_M_UID) != 0 && list->request->uid != account->uid)
 			continue;
-		entry = entry_begin();
-		show_quota(&entry.tell, account);
-		entry_end(list, &entry);
+		entry_begin(list);
+		show_quota(&list->tell, account);
 	}
 }
 
 static void
 tell_version(struct list *list, const struct list_kind *kind)
 {
-	struct entry_json entry = entry_begin();
 	const struct config *config = control.config;
+	struct tell *tell = &list->tell;
 
-	add_text(&entry.tell, "version", ctl_source.version);
-	add_text(&entry.tell, "dpdk", rte_version());
-	add_number(&entry.tell, "abi", ONE_ABI_VERSION);
-	add_number(&entry.tell, "pid", (uint64_t)getpid());
-	add_number(&entry.tell, "uid", geteuid());
-	add_number(&entry.tell, "uptime_s", (control.now - ctl_source.started) / NS_PER_S);
-	add_number(&entry.tell, "node", config->node);
-	add_text(&entry.tell, "socket", config->socket);
-	add_text(&entry.tell, "runtime_directory", rte_eal_get_runtime_dir());
-	add_text(&entry.tell, "hugepages", rte_eal_has_hugepages() ? "yes" : "no");
-	add_text(&entry.tell, "drains", control.draining ? "yes" : "no");
-	add_number(&entry.tell, "cores", engine_num_cores());
-	add_number(&entry.tell, "ports", path_num_ports);
-	add_number(&entry.tell, "clients", control.quota.clients);
-	add_number(&entry.tell, "clients_max", control.quota.max_clients);
-	add_number(&entry.tell, "clients_ever", control.attached_ever);
-	entry_end(list, &entry);
+	entry_begin(list);
+	add_text(tell, "version", ctl_source.version);
+	add_text(tell, "dpdk", rte_version());
+	add_number(tell, "abi", ONE_ABI_VERSION);
+	add_number(tell, "pid", (uint64_t)getpid());
+	add_number(tell, "uid", geteuid());
+	add_number(tell, "uptime_s", (control.now - ctl_source.started) / NS_PER_S);
+	add_number(tell, "node", config->node);
+	add_text(tell, "socket", config->socket);
+	add_text(tell, "runtime_directory", rte_eal_get_runtime_dir());
+	add_text(tell, "hugepages", rte_eal_has_hugepages() ? "yes" : "no");
+	add_text(tell, "drains", control.draining ? "yes" : "no");
+	add_number(tell, "cores", engine_num_cores());
+	add_number(tell, "ports", path_num_ports);
+	add_number(tell, "clients", control.quota.clients);
+	add_number(tell, "clients_max", control.quota.max_clients);
+	add_number(tell, "clients_ever", control.attached_ever);
 }
 
 #define OBJECTS(which, told, count, ...)                                                         \
@@ -378,7 +348,7 @@ tell_version(struct list *list, const struct list_kind *kind)
 static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_CLIENTS] = {.fill = list_clients},
 	[CTL_ENDPOINTS] = OBJECTS(endpoint, show_qp, 1, OBJECT_QP),
-	[CTL_CONNECTIONS] = OBJECTS(connection, tell_connection, 2, OBJECT_QP, OBJECT_CR),
+	[CTL_CONNECTIONS] = OBJECTS(connection, show_connection, 2, OBJECT_QP, OBJECT_CR),
 	[CTL_LISTENERS] = OBJECTS(any, show_listener, 1, OBJECT_LISTENER),
 	[CTL_SEGMENTS] = OBJECTS(published, show_segment, 1, OBJECT_MR),
 	[CTL_MEMORY] = OBJECTS(any, show_mr, 1, OBJECT_MR),
@@ -393,25 +363,17 @@ static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_VERSION] = {.fill = tell_version},
 };
 
-static bool
-parse_addr(const char *text, struct wire_addr *addr)
-{
-	uint16_t family = strchr(text, ':') != NULL ? AF_INET6 : AF_INET;
-	uint8_t bytes[16];
-
-	if (inet_pton(family, text, bytes) != 1)
-		return false;
-	addr_to_wire(family, bytes, addr);
-	return true;
-}
-
 void
 ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 {
-	struct list list = {.request = request, .by_peer = (request->given & CTL_M_PEER) != 0};
+	struct list list = {.tell = {add_number, add_text},
+			    .request = request,
+			    .by_peer = (request->given & CTL_M_PEER) != 0};
+	struct config_addr peer;
+	bool has_prefix;
 	json_t *answer;
 
-	if (list.by_peer && !parse_addr(request->peer, &list.peer)) {
+	if (list.by_peer && (config_addr_parse(request->peer, &peer, &has_prefix) != 0 || has_prefix)) {
 		ctl_refuse(caller, "peer %s: this is not an address; write an IPv4 or IPv6 one",
 			   request->peer);
 		return;
@@ -422,9 +384,11 @@ ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 			   request->port);
 		return;
 	}
+	if (list.by_peer)
+		addr_to_wire(peer.family, peer.bytes, &list.peer);
 	list.entries = json_array();
 	kinds[request->what].fill(&list, &kinds[request->what]);
-	answer = json_pack("{s:o}", ctl_what_name(request->what), list.entries);
+	answer = json_pack("{s:o}", ctl_whats[request->what].name, list.entries);
 	if (list.more)
 		json_object_set_new(answer, "next", json_integer((json_int_t)list.next));
 	ctl_answer(caller, answer);

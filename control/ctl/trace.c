@@ -41,14 +41,13 @@ struct edge {
 struct edge_ring {
 	_Atomic uint32_t head; /* free-running; stored by the lcore with release, for take() */
 	_Atomic uint32_t tail; /* stored by the control thread with release, for ctl_edge() */
-	_Atomic uint64_t lost; /* counted by the lcore */
+	_Atomic uint64_t lost; /* counted by the lcore, taken by the control thread */
 	struct edge edge[EDGES];
 };
 
 static struct edge_ring *rings[RTE_MAX_LCORE]; /* made with the first caller, before `tracing`; kept */
 static _Atomic uint32_t tracing;               /* callers; stored with release, for ctl_edge() */
 static uint64_t look_at;
-static uint64_t lost_told;
 
 /* Whose a queue pair is: it may be gone when its last edges are read.  A cache, by number. */
 static struct {
@@ -243,7 +242,7 @@ lost_in_rings(void)
 
 	for (unsigned int i = 0; i < RTE_MAX_LCORE; i++)
 		if (rings[i] != NULL)
-			lost += atomic_load_explicit(&rings[i]->lost, memory_order_relaxed);
+			lost += atomic_exchange_explicit(&rings[i]->lost, 0, memory_order_relaxed);
 	return lost;
 }
 
@@ -251,10 +250,9 @@ lost_in_rings(void)
 static void
 tell_lost(void)
 {
-	uint64_t lost = lost_in_rings(), more = lost - lost_told;
+	uint64_t more = lost_in_rings();
 	struct ctl_caller *caller;
 
-	lost_told = lost;
 	TAILQ_FOREACH(caller, &ctl_callers, link)
 	{
 		if (!caller->traces)
@@ -312,15 +310,9 @@ ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request)
 	ctl_done(caller, "tracing");
 }
 
+/* The rings stay: a core may be about to write to its own. */
 void
 ctl_trace_stop(void)
 {
 	atomic_fetch_sub_explicit(&tracing, 1, memory_order_relaxed);
-}
-
-/* The rings stay: a core may be about to write to its own. */
-void
-ctl_trace_close(void)
-{
-	look_at = 0;
 }

@@ -17,7 +17,8 @@ read_memory(void)
 	static struct setup_machine machine;
 
 	memset(&machine, 0, sizeof(machine));
-	setup_memory_read(&machine, "");
+	machine.root = "";
+	setup_memory_read(&machine);
 	return &machine;
 }
 

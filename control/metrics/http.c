@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/metrics/http.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-struct span {
-	const char *at;
-	size_t len;
-};
+#define TOKEN "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+-.^_`|~"
 
 /* What the head is made up of, as far as it matters. */
 struct fields {
@@ -19,160 +17,102 @@ struct fields {
 bool
 metrics_http_whole(const char *bytes, size_t len, size_t seen)
 {
-	for (size_t i = seen < 3 ? 0 : seen - 3; i < len; i++) {
-		if (bytes[i] != '\n')
-			continue;
-		if (len - i >= 2 && bytes[i + 1] == '\n')
-			return true;
-		if (len - i >= 3 && bytes[i + 1] == '\r' && bytes[i + 2] == '\n')
-			return true;
-	}
-	return false;
+	size_t from = seen < 3 ? 0 : seen - 3;
+
+	return memmem(bytes + from, len - from, "\n\n", 2) != NULL ||
+	       memmem(bytes + from, len - from, "\n\r\n", 3) != NULL;
 }
 
 static bool
-is_token(char c)
+is_token(const char *text)
 {
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+	return *text != '\0' && text[strspn(text, TOKEN)] == '\0';
 }
 
-/* The next line, without its end; false: there is none. */
-static bool
-take_line(struct span *rest, struct span *line)
+/* The next line, without its end; NULL: there is none. */
+static char *
+take_line(char **rest)
 {
-	const char *end = rest->len == 0 ? NULL : memchr(rest->at, '\n', rest->len);
+	char *line = *rest, *end = strchr(line, '\n');
 
 	if (end == NULL)
-		return false;
-	*line = (struct span){rest->at, (size_t)(end - rest->at)};
-	rest->at = end + 1;
-	rest->len -= line->len + 1;
-	if (line->len > 0 && line->at[line->len - 1] == '\r')
-		line->len--;
-	return true;
-}
-
-/* What comes before the next space, and that. */
-static struct span
-take_word(struct span *line)
-{
-	const char *end = line->len == 0 ? NULL : memchr(line->at, ' ', line->len);
-	struct span word = {line->at, end == NULL ? line->len : (size_t)(end - line->at)};
-	size_t taken = end == NULL ? word.len : word.len + 1;
-
-	line->at += taken;
-	line->len -= taken;
-	return word;
-}
-
-static bool
-span_is(const struct span *span, const char *text)
-{
-	return span->len == strlen(text) && strncasecmp(span->at, text, span->len) == 0;
-}
-
-static bool
-span_has(const struct span *span, const char *text)
-{
-	size_t len = strlen(text);
-
-	for (size_t i = 0; i + len <= span->len; i++)
-		if (strncasecmp(span->at + i, text, len) == 0)
-			return true;
-	return false;
-}
-
-static bool
-all_visible(const struct span *span)
-{
-	for (size_t i = 0; i < span->len; i++)
-		if (span->at[i] <= ' ' || span->at[i] > '~')
-			return false;
-	return span->len > 0;
+		return NULL;
+	*rest = end + 1;
+	if (end > line && end[-1] == '\r')
+		end--;
+	*end = '\0';
+	return line;
 }
 
 /* "/metrics", with a query or without; also as proxies write it, with scheme and authority before. */
 static bool
-is_metrics(struct span target)
+is_metrics(const char *target)
 {
-	const char *end;
-
-	if (target.len >= 7 && strncasecmp(target.at, "http://", 7) == 0) {
-		end = memchr(target.at + 7, '/', target.len - 7);
-		if (end == NULL)
-			return false;
-		target.len -= (size_t)(end - target.at);
-		target.at = end;
-	}
-	end = memchr(target.at, '?', target.len);
-	if (end != NULL)
-		target.len = (size_t)(end - target.at);
-	return target.len == strlen("/metrics") && memcmp(target.at, "/metrics", target.len) == 0;
+	if (strncasecmp(target, "http://", 7) == 0)
+		target = strchrnul(target + 7, '/');
+	return strcspn(target, "?") == strlen("/metrics") &&
+	       strncmp(target, "/metrics", strlen("/metrics")) == 0;
 }
 
 /* *old: HTTP/1.0, which knows no Host. */
 static unsigned int
-parse_request_line(struct span line, struct metrics_request *out, bool *old)
+parse_request_line(char *version, struct metrics_request *out, bool *old)
 {
-	struct span method = take_word(&line), target = take_word(&line), version = line;
+	const char *method = strsep(&version, " "), *target = strsep(&version, " ");
 
-	for (size_t i = 0; i < method.len; i++)
-		if (!is_token(method.at[i]))
-			return 400;
-	if (method.len == 0 || !all_visible(&target) || version.len != 8 ||
-	    memcmp(version.at, "HTTP/", 5) != 0 || version.at[6] != '.' || version.at[5] < '0' ||
-	    version.at[5] > '9' || version.at[7] < '0' || version.at[7] > '9')
+	if (version == NULL || !is_token(method) || *target == '\0' || strlen(version) != 8 ||
+	    strncmp(version, "HTTP/", 5) != 0 || !isdigit((unsigned char)version[5]) || version[6] != '.' ||
+	    !isdigit((unsigned char)version[7]))
 		return 400;
-	if (version.at[5] != '1')
+	for (const char *c = target; *c != '\0'; c++)
+		if (!isgraph((unsigned char)*c))
+			return 400;
+	if (version[5] != '1')
 		return 505;
-	*old = version.at[7] == '0';
-	out->head = method.len == 4 && memcmp(method.at, "HEAD", 4) == 0;
-	if (!out->head && (method.len != 3 || memcmp(method.at, "GET", 3) != 0))
+	*old = version[7] == '0';
+	out->head = strcmp(method, "HEAD") == 0;
+	if (!out->head && strcmp(method, "GET") != 0)
 		return 405;
 	return is_metrics(target) ? 200 : 404;
 }
 
 static bool
-parse_field(const struct span *line, struct fields *fields)
+parse_field(char *value, struct fields *fields)
 {
-	const char *colon = memchr(line->at, ':', line->len);
-	struct span name = {line->at, colon == NULL ? 0 : (size_t)(colon - line->at)}, value;
+	const char *name = strsep(&value, ":");
 
-	if (name.len == 0)
+	if (value == NULL || !is_token(name))
 		return false;
-	value = (struct span){colon + 1, line->len - name.len - 1};
-	for (size_t i = 0; i < name.len; i++)
-		if (!is_token(name.at[i]))
+	for (const char *c = value; *c != '\0'; c++)
+		if (iscntrl((unsigned char)*c) && *c != '\t')
 			return false;
-	for (size_t i = 0; i < value.len; i++)
-		if (((unsigned char)value.at[i] < ' ' && value.at[i] != '\t') || value.at[i] == 0x7f)
-			return false;
-	fields->hosts += span_is(&name, "Host");
-	fields->body |= span_is(&name, "Transfer-Encoding");
-	if (span_is(&name, "Content-Length"))
-		for (size_t i = 0; i < value.len; i++)
-			fields->body |= value.at[i] != '0' && value.at[i] != ' ' && value.at[i] != '\t';
-	fields->openmetrics |= span_is(&name, "Accept") && span_has(&value, "application/openmetrics-text");
+	fields->hosts += strcasecmp(name, "Host") == 0;
+	fields->body |= strcasecmp(name, "Transfer-Encoding") == 0;
+	fields->body |= strcasecmp(name, "Content-Length") == 0 && value[strspn(value, "0 \t")] != '\0';
+	fields->openmetrics |=
+		strcasecmp(name, "Accept") == 0 && strcasestr(value, "application/openmetrics-text") != NULL;
 	return true;
 }
 
 unsigned int
 metrics_http_parse(const char *head, size_t len, struct metrics_request *out)
 {
-	struct span rest = {head, len}, line;
+	char copy[METRICS_HEAD_MAX + 1], *rest = copy, *line;
 	struct fields fields = {0, false, false};
 	unsigned int status;
 	bool old = false;
 
 	memset(out, 0, sizeof(*out));
-	if (!take_line(&rest, &line))
-		return 400;
-	status = parse_request_line(line, out, &old);
+	/* A byte 0 is as wrong as any other control character. */
+	for (size_t i = 0; i < len; i++)
+		copy[i] = head[i] != '\0' ? head[i] : '\x01';
+	copy[len] = '\0';
+	line = take_line(&rest);
+	status = line != NULL ? parse_request_line(line, out, &old) : 400;
 	if (status == 400 || status == 505)
 		return status;
-	while (take_line(&rest, &line) && line.len > 0)
-		if (!parse_field(&line, &fields))
+	while ((line = take_line(&rest)) != NULL && *line != '\0')
+		if (!parse_field(line, &fields))
 			return 400;
 	if (fields.hosts > 1 || (fields.hosts == 0 && !old) || fields.body)
 		return 400;

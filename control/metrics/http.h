@@ -19,7 +19,7 @@ struct metrics_request {
 
 /* Whether the head is there as a whole, by its last bytes; `seen` of the `len` have been looked at before. */
 bool metrics_http_whole(const char *bytes, size_t len, size_t seen);
-/* A whole head: the status of the answer; 200: `out` is filled in. */
+/* A whole head of at most METRICS_HEAD_MAX bytes: the status of the answer; 200: `out` is filled in. */
 unsigned int metrics_http_parse(const char *head, size_t len, struct metrics_request *out);
 /* The head of the answer for a body of `len` bytes; returns its length. */
 size_t metrics_http_head(char out[METRICS_ANSWER_HEAD], const struct metrics_request *request, size_t len);

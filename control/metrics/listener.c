@@ -143,16 +143,24 @@ write_some(struct connection *c, uint64_t now)
 		linger(c, now);
 }
 
+/* Room for an answer; false: there is none, and the connection has ended. */
+static bool
+make_room(struct connection *c, size_t len, uint64_t now)
+{
+	c->answer = malloc(len);
+	c->len = len;
+	enter(c, WRITING, now);
+	if (c->answer == NULL)
+		end(c);
+	return c->answer != NULL;
+}
+
 static void
 refuse(struct connection *c, unsigned int status, uint64_t now)
 {
-	c->answer = malloc(METRICS_ANSWER_HEAD);
-	if (c->answer == NULL) {
-		end(c);
+	if (!make_room(c, METRICS_ANSWER_HEAD, now))
 		return;
-	}
 	c->len = metrics_http_refuse(c->answer, status);
-	enter(c, WRITING, now);
 	write_some(c, now);
 }
 
@@ -162,32 +170,33 @@ answer(struct connection *c, const struct metrics_text *text, uint64_t now)
 	char head[METRICS_ANSWER_HEAD];
 	size_t len = metrics_http_head(head, &c->request, text->len);
 
-	c->len = len + (c->request.head ? 0 : text->len);
-	c->answer = malloc(c->len);
-	if (c->answer == NULL) {
-		end(c);
+	if (!make_room(c, len + (c->request.head ? 0 : text->len), now))
 		return;
-	}
 	memcpy(c->answer, head, len);
 	memcpy(c->answer + len, text->at, c->len - len);
-	enter(c, WRITING, now);
 	write_some(c, now);
+}
+
+/* What has come; 0: nothing, and at its end that of the connection. */
+static size_t
+receive(struct connection *c, char *to, size_t room)
+{
+	ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		end(c);
+	return n > 0 ? (size_t)n : 0;
 }
 
 static void
 read_some(struct connection *c, uint64_t now)
 {
-	ssize_t n = recv(c->fd, c->head + c->got, sizeof(c->head) - c->got, MSG_DONTWAIT);
-	size_t seen = c->got;
+	size_t seen = c->got, n = receive(c, c->head + c->got, sizeof(c->head) - c->got);
 	unsigned int status;
 
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		end(c);
+	if (n == 0)
 		return;
-	}
-	if (n < 0)
-		return;
-	c->got += (size_t)n;
+	c->got += n;
 	if (!metrics_http_whole(c->head, c->got, seen)) {
 		if (c->got == sizeof(c->head))
 			refuse(c, 431, now);
@@ -201,16 +210,6 @@ read_some(struct connection *c, uint64_t now)
 }
 
 static void
-drain(struct connection *c)
-{
-	char bytes[METRICS_HEAD_MAX];
-	ssize_t n = recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		end(c);
-}
-
-static void
 step(struct connection *c, uint64_t now)
 {
 	switch (c->phase) {
@@ -221,7 +220,7 @@ step(struct connection *c, uint64_t now)
 		write_some(c, now);
 		break;
 	case LINGERING:
-		drain(c);
+		receive(c, c->head, sizeof(c->head)); /* which nobody looks at any more */
 		break;
 	default: /* the far end has gone */
 		end(c);
@@ -269,12 +268,12 @@ deadline_of(const struct connection *c, bool crowded)
 }
 
 static bool
-is_crowded(void)
+any_in(enum phase phase)
 {
 	for (uint32_t i = 0; i < CONNECTIONS; i++)
-		if (listener.connection[i].phase == FREE)
-			return false;
-	return true;
+		if (listener.connection[i].phase == phase)
+			return true;
+	return false;
 }
 
 /* What can be said at once is said. */
@@ -292,20 +291,11 @@ expire(struct connection *c, uint64_t now)
 static void
 expire_all(uint64_t now)
 {
-	bool crowded = is_crowded();
+	bool crowded = !any_in(FREE);
 
 	for (uint32_t i = 0; i < CONNECTIONS; i++)
 		if (deadline_of(&listener.connection[i], crowded) <= now)
 			expire(&listener.connection[i], now);
-}
-
-static bool
-any_waits(void)
-{
-	for (uint32_t i = 0; i < CONNECTIONS; i++)
-		if (listener.connection[i].phase == WAITING)
-			return true;
-	return false;
 }
 
 static const struct metrics_text *
@@ -325,7 +315,7 @@ serve_waiting(uint64_t now)
 {
 	bool fresh = listener.asked_at != 0 && now - listener.asked_at < FRESH_NS;
 
-	if (!any_waits())
+	if (!any_in(WAITING))
 		return;
 	/* Pairs with the store in asked(). */
 	switch (atomic_load_explicit(&listener.turn, memory_order_acquire)) {
@@ -364,7 +354,7 @@ static int
 prepare(struct pollfd fds[2 + CONNECTIONS], uint64_t now)
 {
 	uint64_t deadline = UINT64_MAX;
-	bool crowded = is_crowded(), takes = !crowded;
+	bool crowded = !any_in(FREE), takes = !crowded;
 
 	if (now / NS_PER_S != listener.second) {
 		listener.second = now / NS_PER_S;

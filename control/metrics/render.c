@@ -81,16 +81,16 @@ write_quota(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 {
 	metrics_family(text, "oneside_resource_used", METRICS_GAUGE, "",
 		       "What is in use of that of which there is so much for all together.");
-	write_resources(text, snapshot, snapshot->common, snapshot->attachments);
+	write_resources(text, snapshot, snapshot->quota.common, snapshot->quota.clients);
 	metrics_family(text, "oneside_resource_limit", METRICS_GAUGE, "",
 		       "What there is for all together; one user may have three quarters of it.");
-	write_resources(text, snapshot, snapshot->max_common, snapshot->max_clients);
+	write_resources(text, snapshot, snapshot->quota.max_common, snapshot->quota.max_clients);
 	metrics_family(text, "oneside_user_registered", METRICS_GAUGE, "bytes",
 		       "Memory registered and arenas of the user that has most.");
 	metrics_value(text, snapshot->user_bytes);
 	metrics_family(text, "oneside_user_limit", METRICS_GAUGE, "bytes",
 		       "What of it a user may have (max_bytes_per_uid).");
-	metrics_value(text, snapshot->max_bytes_per_uid);
+	metrics_value(text, snapshot->quota.max_bytes_per_uid);
 }
 
 /* Users that the configuration does not name have weight 1 and no ceiling. */

@@ -10,7 +10,6 @@
 static void
 name_client(const struct client *client, struct metrics_client *out)
 {
-	memset(out, 0, sizeof(*out));
 	out->number = client->number;
 	out->pid = (uint32_t)client->pid;
 	out->uid = client->uid;
@@ -53,16 +52,11 @@ take_clients(struct metrics_snapshot *out)
 static void
 take_quota(struct metrics_snapshot *out)
 {
-	const struct quota *quota = &control.quota;
 	const struct quota_account *account;
 
-	out->attachments = quota->clients;
-	out->connections = quota->connections;
-	out->max_clients = quota->max_clients;
-	out->max_bytes_per_uid = quota->max_bytes_per_uid;
-	memcpy(out->common, quota->common, sizeof(out->common));
-	memcpy(out->max_common, quota->max_common, sizeof(out->max_common));
-	LIST_FOREACH(account, &quota->accounts, link)
+	out->quota = control.quota;
+	LIST_INIT(&out->quota.accounts);
+	LIST_FOREACH(account, &control.quota.accounts, link)
 	{
 		out->users++;
 		if (account->bytes > out->user_bytes)
@@ -73,10 +67,7 @@ take_quota(struct metrics_snapshot *out)
 void
 metrics_snapshot_take(struct metrics_snapshot *out)
 {
-	out->clients = out->users = 0;
-	out->user_bytes = 0;
-	memset(&out->others, 0, sizeof(out->others));
-	memset(&out->all, 0, sizeof(out->all));
+	memset(out, 0, sizeof(*out));
 	out->attached_ever = control.attached_ever;
 	out->suppressed = log_suppressed;
 	take_clients(out);

@@ -14,13 +14,11 @@ struct metrics_client {
 struct metrics_snapshot {
 	uint64_t started; /* seconds of Unix time */
 	uint64_t attached_ever, suppressed;
-	uint32_t attachments, connections, users;
-	uint64_t user_bytes; /* of the user that has most */
+	struct quota quota; /* without its accounts, */
+	uint32_t users;
+	uint64_t user_bytes; /* of the one that has most */
 	struct metrics_client client[CLIENT_LABELS], others, all;
 	uint32_t clients; /* with a label */
-	uint32_t common[QUOTA_COMMON], max_common[QUOTA_COMMON];
-	uint32_t max_clients;
-	uint64_t max_bytes_per_uid;
 	struct latency latency[ONE_MSG_MAX];
 	struct config_user user[CONFIG_USERS_MAX]; /* that the configuration names */
 	uint32_t shares;

@@ -84,30 +84,7 @@ add_eal_options(struct onesidectl_command *command, FILE *file)
 		fclose(file);
 	for (char *save = NULL, *word = strtok_r(options, " \t\"'", &save); word != NULL;
 	     word = strtok_r(NULL, " \t\"'", &save))
-		onesidectl_command_add(command, word);
-}
-
-/* What the unit of an instance adds to it. */
-static void
-add_instance_eal(struct onesidectl_command *command, const char *instance)
-{
-	char text[256];
-
-	snprintf(text, sizeof(text), "--file-prefix=oneside-%s", instance);
-	onesidectl_command_add(command, text);
-}
-
-static void
-add_instance(struct onesidectl_command *command, const char *instance)
-{
-	char text[256];
-
-	onesidectl_command_add(command, "--socket");
-	snprintf(text, sizeof(text), "/run/oneside/%s/oneside.sock", instance);
-	onesidectl_command_add(command, text);
-	onesidectl_command_add(command, "--state");
-	snprintf(text, sizeof(text), "/var/lib/oneside-%s", instance);
-	onesidectl_command_add(command, text);
+		onesidectl_command_add(command, "%s", word);
 }
 
 /* All that root may but read others' files: which of them the unit gives depends on its drop-ins. */
@@ -176,15 +153,17 @@ check_config_run(int count, char **words)
 	if (serves && real != NULL)
 		path = real; /* its user may not be able to look at this folder */
 	instance = strchr(service, '@') != NULL ? strchr(service, '@') + 1 : NULL;
-	onesidectl_command_add(&command, dataplane());
+	onesidectl_command_add(&command, "%s", dataplane());
+	/* As the unit of an instance has them. */
 	if (instance != NULL)
-		add_instance_eal(&command, instance);
+		onesidectl_command_add(&command, "--file-prefix=oneside-%s", instance);
 	add_eal_options(&command, open_eal_conf(path, serves));
 	onesidectl_command_add(&command, "--");
-	if (instance != NULL)
-		add_instance(&command, instance);
-	onesidectl_command_add(&command, "--config");
-	onesidectl_command_add(&command, path);
+	if (instance != NULL) {
+		onesidectl_command_add(&command, "--socket=/run/oneside/%s/oneside.sock", instance);
+		onesidectl_command_add(&command, "--state=/var/lib/oneside-%s", instance);
+	}
+	onesidectl_command_add(&command, "--config=%s", path);
 	onesidectl_command_add(&command, "--precheck");
 	if (serves && geteuid() == 0) {
 		set_runtime(instance);

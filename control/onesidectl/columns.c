@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "control/onesidectl/onesidectl.h"
@@ -81,6 +80,12 @@ columns_text(const json_t *object, const char *key)
 	return text != NULL ? text : "?";
 }
 
+json_int_t
+columns_number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
 const char *
 columns_bytes(double bytes, char text[32])
 {
@@ -121,12 +126,10 @@ cell(const json_t *object, const struct column *column, char text[CELL])
 static void
 put(const char *text, const struct column *column, size_t width, bool last)
 {
-	if (column->form != 't')
-		printf("%*s%s", (int)width, text, last ? "\n" : "  ");
-	else if (last)
-		printf("%s\n", text);
-	else
-		printf("%-*s  ", (int)width, text);
+	/* Text begins where its column does, and has no blanks at the end of a line. */
+	int room = column->form != 't' ? (int)width : last ? 0 : -(int)width;
+
+	printf("%*s%s", room, text, last ? "\n" : "  ");
 }
 
 static void
@@ -172,21 +175,19 @@ print_counters(const char *what, const json_t *list)
 
 		if (strcmp(name, "core") == 0)
 			continue;
-		json_array_foreach(list, i, object) any |=
-			json_integer_value(json_object_get(object, name)) != 0;
+		json_array_foreach(list, i, object) any |= columns_number(object, name) != 0;
 		if (!any)
 			continue;
 		if (none) {
 			printf("%-24s", "CORE");
 			json_array_foreach(list, i, object)
-				printf(" %12" JSON_INTEGER_FORMAT,
-				       json_integer_value(json_object_get(object, "core")));
+				printf(" %12" JSON_INTEGER_FORMAT, columns_number(object, "core"));
 			putchar('\n');
 		}
 		none = false;
 		printf("%-24s", name);
 		json_array_foreach(list, i, object)
-			printf(" %12" JSON_INTEGER_FORMAT, json_integer_value(json_object_get(object, name)));
+			printf(" %12" JSON_INTEGER_FORMAT, columns_number(object, name));
 		putchar('\n');
 	}
 	if (none)
@@ -230,15 +231,13 @@ columns_summary(const json_t *answer)
 {
 	static const char *const lists[] = {"ports", "cores", "clients", "segments", "drops"};
 	const json_t *facts = json_array_get(json_object_get(answer, "version"), 0);
-	json_int_t up = json_integer_value(json_object_get(facts, "uptime_s"));
+	json_int_t up = columns_number(facts, "uptime_s");
 
 	printf("oneside %s, %s, pid %" JSON_INTEGER_FORMAT ", node %" JSON_INTEGER_FORMAT
 	       ", up %" JSON_INTEGER_FORMAT "d %02d:%02d:%02d%s\n",
-	       columns_text(facts, "version"), columns_text(facts, "dpdk"),
-	       json_integer_value(json_object_get(facts, "pid")),
-	       json_integer_value(json_object_get(facts, "node")), up / 86400, (int)(up / 3600 % 24),
-	       (int)(up / 60 % 60), (int)(up % 60),
-	       strcmp(columns_text(facts, "drains"), "yes") == 0 ? ", draining" : "");
+	       columns_text(facts, "version"), columns_text(facts, "dpdk"), columns_number(facts, "pid"),
+	       columns_number(facts, "node"), up / 86400, (int)(up / 3600 % 24), (int)(up / 60 % 60),
+	       (int)(up % 60), strcmp(columns_text(facts, "drains"), "yes") == 0 ? ", draining" : "");
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		if (json_array_size(json_object_get(answer, lists[i])) == 0)
 			continue;

@@ -52,8 +52,9 @@ struct column {
 size_t columns_parse(const char *text, struct column column[COLUMNS_MAX]);
 bool columns_known(const char *what); /* there is something of that name to show */
 void columns_print(const char *what, const json_t *answer);
-void columns_summary(const json_t *answer);                      /* of show without a name */
-const char *columns_text(const json_t *object, const char *key); /* "?": a data plane of another version */
+void columns_summary(const json_t *answer);                       /* of show without a name */
+const char *columns_text(const json_t *object, const char *key);  /* "?": a data plane of another version */
+json_int_t columns_number(const json_t *object, const char *key); /* 0: so, too */
 const char *columns_bytes(double bytes, char text[32]);
 
 /* ---- screen.c ---- */
@@ -67,7 +68,8 @@ struct onesidectl_command {
 	char *word[ONESIDECTL_WORDS + 1];
 	int words;
 };
-void onesidectl_command_add(struct onesidectl_command *command, const char *word);
+void onesidectl_command_add(struct onesidectl_command *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 _Noreturn void onesidectl_command_start(struct onesidectl_command *command, const char *remedy);
 
 /* ---- check.c ---- */

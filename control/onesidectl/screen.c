@@ -2,7 +2,6 @@
 /* The terminal that `top` draws on: keys come one by one, and it is left as it was. */
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>

@@ -9,15 +9,16 @@
 
 /* Where neither command line nor dialogue has named a port or an address. */
 static void
-fill_in(struct setup_plan *plan)
+fill_in(struct onesidectl_setup *setup)
 {
+	struct setup_plan *plan = &setup->plan;
+
 	if (plan->ports == 0) {
 		enum setup_way way;
 		struct setup_device device = setup_device_best(plan->machine, &way);
-		char why[512];
 
-		if (onesidectl_setup_port(plan, setup_device_name(&device), why, sizeof(why)) != 0)
-			onesidectl_fail("%s", why);
+		if (!onesidectl_setup_port(setup, setup_device_name(&device)))
+			onesidectl_fail("%s", setup->why);
 		plan->port[0].way = way;
 	}
 	for (uint32_t i = 0; i < plan->ports; i++)
@@ -86,7 +87,6 @@ onesidectl_setup_run(int count, char **words)
 	static struct setup_machine machine;
 	static struct onesidectl_setup setup;
 	bool asks;
-	char why[1024];
 
 	if (onesidectl_options.json)
 		onesidectl_misused("setup: it has no JSON; leave --json out");
@@ -106,15 +106,14 @@ onesidectl_setup_run(int count, char **words)
 	}
 	if (asks)
 		onesidectl_setup_ask(&setup);
-	fill_in(&setup.plan);
-	if (setup_plan_check(&setup.plan, why, sizeof(why)) != 0)
-		onesidectl_fail("%s", why);
+	fill_in(&setup);
+	if (!setup_plan_check(&setup.plan, setup.why))
+		onesidectl_fail("%s", setup.why);
 	show_plan(&setup);
 	if (asks)
 		confirm(&setup);
-	if (!setup.dry_run &&
-	    setup_files_write(&setup.files, &setup.plan, setup.replace, why, sizeof(why)) != 0)
-		onesidectl_fail("%s", why);
+	if (!setup.dry_run && !setup_files_write(&setup.files, &setup.plan, setup.replace, setup.why))
+		onesidectl_fail("%s", setup.why);
 	show_steps(&setup);
 	return EXIT_SUCCESS;
 }

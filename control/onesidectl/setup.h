@@ -8,19 +8,20 @@
 
 struct onesidectl_setup {
 	struct setup_plan plan;
+	struct setup_port *port; /* of which something is said; NULL: none is named yet */
 	struct setup_files files;
 	bool yes, dry_run, replace;
+	char why[SETUP_WHY];
 };
 
 /* The words of the command line into the plan; what is wrong ends the program. */
 void onesidectl_setup_options(struct onesidectl_setup *setup, int count, char **words);
-/* The device of that name as a further port, by the way that is best for it; -errno and a sentence. */
-int onesidectl_setup_port(struct setup_plan *plan, const char *name, char *why, size_t why_len);
-/* Each sets one value of the last port or of the plan: 0, or -EINVAL and a sentence. */
-int onesidectl_setup_way(struct setup_port *port, const char *text, char *why, size_t why_len);
-int onesidectl_setup_address(struct setup_port *port, const char *text, char *why, size_t why_len);
-int onesidectl_setup_node(struct setup_plan *plan, const char *text, char *why, size_t why_len);
-int onesidectl_setup_peer(struct setup_plan *plan, const char *text, char *why, size_t why_len);
+/* Each sets one value of the port or of the plan; false: it is none, says setup->why. */
+typedef bool onesidectl_setup_set(struct onesidectl_setup *setup, const char *text);
+/* The device of that name is a further port, by the way that is best for it. */
+onesidectl_setup_set onesidectl_setup_port;
+onesidectl_setup_set onesidectl_setup_way, onesidectl_setup_address, onesidectl_setup_node,
+	onesidectl_setup_peer;
 
 /* What the machine has, and by which ways. */
 void onesidectl_setup_show(const struct setup_machine *machine, const struct setup_files *files);

@@ -47,97 +47,97 @@ onesidectl_setup_agrees(const char *question, bool otherwise)
 	}
 }
 
+/* Until `set` takes it; who only presses Enter leaves what there is. */
 static void
-ask_way(struct setup_plan *plan, struct setup_port *port)
+ask_for(struct onesidectl_setup *setup, const char *question, const char *otherwise,
+	onesidectl_setup_set *set)
 {
-	char answer[ANSWER], why[1024] = "";
-	enum setup_way best = port->way;
+	char answer[ANSWER];
 
-	if (port->way == SETUP_MEMIF)
-		return;
-	do {
-		if (why[0] != '\0')
-			puts(why);
-		port->way = best;
-		ask("Driven by", setup_way_name(best), answer);
-	} while (answer[0] != '\0' &&
-		 (onesidectl_setup_way(port, answer, why, sizeof(why)) != 0 ||
-		  setup_way_fits(plan->machine, &port->device, port->way, why, sizeof(why)) != 0));
+	for (;;) {
+		ask(question, otherwise, answer);
+		if (answer[0] == '\0' || set(setup, answer))
+			return;
+		puts(setup->why);
+	}
+}
+
+static bool
+set_fitting_way(struct onesidectl_setup *setup, const char *text)
+{
+	struct setup_port *port = setup->port;
+	const enum setup_way best = port->way;
+
+	if (onesidectl_setup_way(setup, text) &&
+	    setup_way_fits(setup->plan.machine, &port->device, port->way, setup->why))
+		return true;
+	port->way = best;
+	return false;
 }
 
 static void
-ask_address(struct setup_plan *plan, struct setup_port *port)
+ask_address(struct onesidectl_setup *setup)
 {
-	char answer[ANSWER], text[CONFIG_ADDR_TEXT], why[1024] = "";
+	struct config_addr *addr = &setup->port->addr;
+	char text[CONFIG_ADDR_TEXT];
 
-	setup_plan_address(plan->machine, port, &port->addr);
-	do {
-		if (why[0] != '\0')
-			puts(why);
-		ask("Its own address, ADDRESS/PREFIX", config_addr_text(&port->addr, true, text), answer);
-	} while (answer[0] != '\0' && onesidectl_setup_address(port, answer, why, sizeof(why)) != 0);
+	setup_plan_address(setup->plan.machine, setup->port, addr);
+	ask_for(setup, "Its own address, ADDRESS/PREFIX", config_addr_text(addr, true, text),
+		onesidectl_setup_address);
 }
 
 /* The name of one more; false: none. */
 static bool
-ask_name(struct setup_plan *plan)
+ask_name(struct onesidectl_setup *setup)
 {
+	const uint32_t ports = setup->plan.ports;
 	enum setup_way way;
-	struct setup_device best = setup_device_best(plan->machine, &way);
-	const char *otherwise = plan->ports == 0 ? setup_device_name(&best) : "none";
-	char answer[ANSWER], why[1024] = "";
+	struct setup_device best = setup_device_best(setup->plan.machine, &way);
+	const char *otherwise = ports == 0 ? setup_device_name(&best) : "none";
 
-	do {
-		if (why[0] != '\0')
-			puts(why);
-		ask(plan->ports == 0 ? "Port" : "Another port", otherwise, answer);
-		if (answer[0] == '\0' && plan->ports > 0)
-			return false;
-	} while (onesidectl_setup_port(plan, answer[0] == '\0' ? otherwise : answer, why, sizeof(why)) != 0);
-	if (answer[0] == '\0')
-		plan->port[plan->ports - 1].way = way;
-	return true;
+	ask_for(setup, ports == 0 ? "Port" : "Another port", otherwise, onesidectl_setup_port);
+	if (setup->plan.ports == 0 && onesidectl_setup_port(setup, otherwise))
+		setup->port->way = way;
+	return setup->plan.ports > ports;
 }
 
 static void
-ask_ports(struct setup_plan *plan)
+ask_ports(struct onesidectl_setup *setup)
 {
-	char why[1024];
-
-	while (ask_name(plan)) {
-		struct setup_port *port = &plan->port[plan->ports - 1];
-
-		ask_way(plan, port);
-		ask_address(plan, port);
-		if (setup_plan_check_ports(plan, why, sizeof(why)) == 0)
+	while (ask_name(setup)) {
+		if (setup->port->way != SETUP_MEMIF)
+			ask_for(setup, "Driven by", setup_way_name(setup->port->way), set_fitting_way);
+		ask_address(setup);
+		if (setup_plan_check_ports(&setup->plan, setup->why))
 			continue;
-		puts(why);
-		plan->ports--;
+		puts(setup->why);
+		setup->plan.ports--;
 	}
 }
 
-static void
-ask_rsm(struct setup_plan *plan)
+static bool
+set_good_peer(struct onesidectl_setup *setup, const char *text)
 {
-	char answer[ANSWER], why[1024] = "";
+	const uint32_t peers = setup->plan.peers;
 
+	if (onesidectl_setup_peer(setup, text) && setup_plan_check(&setup->plan, setup->why))
+		return true;
+	setup->plan.peers = peers;
+	return false;
+}
+
+static void
+ask_rsm(struct onesidectl_setup *setup)
+{
+	struct setup_plan *plan = &setup->plan;
+	uint32_t peers;
+
+	ask_for(setup, "Node of RSM, 1 to 63", "none", onesidectl_setup_node);
 	do {
-		if (why[0] != '\0')
-			puts(why);
-		ask("Node of RSM, 1 to 63", "none", answer);
-	} while (answer[0] != '\0' && onesidectl_setup_node(plan, answer, why, sizeof(why)) != 0);
-	while (plan->node != 0) {
-		uint32_t peers = plan->peers;
-
-		ask("Peer in RSM, NODE=ADDRESS", "none", answer);
-		if (answer[0] == '\0')
-			break;
-		if (onesidectl_setup_peer(plan, answer, why, sizeof(why)) == 0 &&
-		    setup_plan_check(plan, why, sizeof(why)) == 0)
-			continue;
-		plan->peers = peers;
-		puts(why);
-	}
+		peers = plan->peers;
+		if (plan->node != 0)
+			ask_for(setup, "Peer in RSM, NODE=ADDRESS", "none", set_good_peer);
+	} while (plan->peers > peers);
 }
 
 void
@@ -147,17 +147,16 @@ onesidectl_setup_ask(struct onesidectl_setup *setup)
 	bool named = plan->ports > 0;
 
 	for (uint32_t i = 0; i < plan->ports; i++) {
-		struct setup_port *port = &plan->port[i];
-
-		if (port->addr.family == 0) {
-			printf("Port %s, by %s.\n", setup_device_name(&port->device),
-			       setup_way_name(port->way));
-			ask_address(plan, port);
+		setup->port = &plan->port[i];
+		if (setup->port->addr.family == 0) {
+			printf("Port %s, by %s.\n", setup_device_name(&setup->port->device),
+			       setup_way_name(setup->port->way));
+			ask_address(setup);
 		}
 	}
 	if (!named)
-		ask_ports(plan);
+		ask_ports(setup);
 	if (plan->node == 0)
-		ask_rsm(plan);
+		ask_rsm(setup);
 	putchar('\n');
 }

@@ -63,15 +63,14 @@ print_ways(const struct setup_machine *machine, const struct setup_device *devic
 {
 	enum setup_way best = setup_way_best(machine, device);
 	const char *comma = "";
-	char why[512];
+	char why[SETUP_WHY];
 
 	if (best != SETUP_WAYS) {
 		printf("%s", setup_way_name(best));
 		comma = ", ";
 	}
 	for (int way = 0; way < SETUP_WAYS; way++) {
-		if (way == (int)best ||
-		    setup_way_fits(machine, device, (enum setup_way)way, why, sizeof(why)) != 0)
+		if (way == (int)best || !setup_way_fits(machine, device, (enum setup_way)way, why))
 			continue;
 		printf("%s%s", comma, setup_way_name((enum setup_way)way));
 		comma = ", ";

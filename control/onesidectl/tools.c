@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "control/onesidectl/onesidectl.h"
@@ -14,13 +14,16 @@
 #define FRAME_MORE 200 /* than the MTU: what DPDK-dumpcap counts */
 
 void
-onesidectl_command_add(struct onesidectl_command *command, const char *word)
+onesidectl_command_add(struct onesidectl_command *command, const char *format, ...)
 {
+	va_list args;
+
 	if (command->words == ONESIDECTL_WORDS)
 		onesidectl_fail("%s: more than %d words", command->word[0], ONESIDECTL_WORDS);
-	command->word[command->words] = strdup(word);
-	if (command->word[command->words++] == NULL)
+	va_start(args, format);
+	if (vasprintf(&command->word[command->words++], format, args) < 0)
 		onesidectl_fail("no memory");
+	va_end(args);
 }
 
 void
@@ -56,21 +59,19 @@ check_capture(const json_t *facts)
 {
 	const char *directory = columns_text(facts, "runtime_directory");
 	char path[4096];
-	struct stat st;
 
 	if (strcmp(columns_text(facts, "hugepages"), "yes") != 0)
 		onesidectl_fail(
 			"capture: the data plane runs with --no-huge, and dpdk-dumpcap works in shared "
 			"hugepages; start it with hugepages, or capture at the other end of the cable, or at "
-			"the "
-			"kernel's interface");
-	if (geteuid() != 0 && (json_int_t)geteuid() != json_integer_value(json_object_get(facts, "uid")))
+			"the kernel's interface");
+	if (geteuid() != 0 && (json_int_t)geteuid() != columns_number(facts, "uid"))
 		onesidectl_fail(
 			"capture: dpdk-dumpcap works in the memory of the data plane; be its user (uid "
 			"%" JSON_INTEGER_FORMAT ") or root",
-			json_integer_value(json_object_get(facts, "uid")));
+			columns_number(facts, "uid"));
 	snprintf(path, sizeof(path), "%s/mp_socket", directory);
-	if (stat(path, &st) != 0)
+	if (access(path, F_OK) != 0)
 		onesidectl_fail(
 			"capture: %s: %s: the data plane runs with --in-memory, or in a mount namespace of "
 			"its own; start it with --file-prefix=NAME instead",
@@ -83,7 +84,7 @@ capture_run(int count, char **words)
 	json_t *given = json_object(), *version, *ports;
 	const json_t *facts, *port;
 	struct onesidectl_command command = {.words = 0};
-	char directory[4096], text[4200];
+	char directory[4096];
 	int i = 0;
 
 	for (; i < count && strcmp(words[i], "--") != 0; i++)
@@ -98,22 +99,19 @@ capture_run(int count, char **words)
 	check_capture(facts);
 	snprintf(directory, sizeof(directory), "%s", columns_text(facts, "runtime_directory"));
 	onesidectl_command_add(&command, "dpdk-dumpcap");
-	snprintf(text, sizeof(text), "--file-prefix=%s", basename(directory));
-	onesidectl_command_add(&command, text);
+	onesidectl_command_add(&command, "--file-prefix=%s", basename(directory));
 	/* EAL's folders are directory/dpdk/prefix: a service has them elsewhere than whoever captures. */
 	setenv("RUNTIME_DIRECTORY", dirname(dirname(directory)), 1);
 	onesidectl_command_add(&command, "-i");
-	onesidectl_command_add(&command, columns_text(port, "device_name"));
+	onesidectl_command_add(&command, "%s", columns_text(port, "device_name"));
 	onesidectl_command_add(&command, "-s");
-	snprintf(text, sizeof(text), "%" PRIu64,
-		 (uint64_t)json_integer_value(json_object_get(port, "mtu")) + FRAME_MORE);
-	onesidectl_command_add(&command, text);
+	onesidectl_command_add(&command, "%" PRIu64, (uint64_t)columns_number(port, "mtu") + FRAME_MORE);
 	if (json_object_get(given, "file") != NULL) {
 		onesidectl_command_add(&command, "-w");
-		onesidectl_command_add(&command, json_string_value(json_object_get(given, "file")));
+		onesidectl_command_add(&command, "%s", columns_text(given, "file"));
 	}
 	for (i++; i < count; i++)
-		onesidectl_command_add(&command, words[i]);
+		onesidectl_command_add(&command, "%s", words[i]);
 	onesidectl_command_start(&command,
 				 "install it (Debian: dpdk-dev), of the same DPDK as the data plane's");
 }

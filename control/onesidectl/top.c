@@ -2,7 +2,6 @@
 /* Rates: what counters have grown by between two looks. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,9 +77,7 @@ same(const json_t *list, const json_t *object, const char *name)
 static double
 rate_of(const json_t *now, const json_t *before, const char *key, double seconds)
 {
-	json_int_t a = before != NULL ? json_integer_value(json_object_get(before, key)) : 0;
-
-	return ((double)json_integer_value(json_object_get(now, key)) - (double)a) / seconds;
+	return ((double)columns_number(now, key) - (double)columns_number(before, key)) / seconds;
 }
 
 /* The busy part of the time between, in percent. */
@@ -124,11 +121,11 @@ print_head(const json_t *object)
 	char head[64];
 
 	if (name != NULL)
-		snprintf(head, sizeof(head), "%" JSON_INTEGER_FORMAT " %s",
-			 json_integer_value(json_object_get(object, "pid")), name);
+		snprintf(head, sizeof(head), "%" JSON_INTEGER_FORMAT " %s", columns_number(object, "pid"),
+			 name);
 	else if (json_object_get(object, "core") != NULL)
 		snprintf(head, sizeof(head), "%" JSON_INTEGER_FORMAT " (%.0f%% busy)",
-			 json_integer_value(json_object_get(object, "core")),
+			 columns_number(object, "core"),
 			 json_real_value(json_object_get(object, "busy_percent")));
 	else
 		snprintf(head, sizeof(head), "%s", columns_text(object, "port"));
@@ -238,8 +235,8 @@ top_run(int count, char **words)
 	for (int i = 0; i < count; i++)
 		if (!word_filter(given, words[i], "interval count"))
 			onesidectl_misused("top %s: write interval=SECONDS or count=N", words[i]);
-	interval = json_integer_value(json_object_get(given, "interval"));
-	rounds = json_integer_value(json_object_get(given, "count"));
+	interval = columns_number(given, "interval");
+	rounds = columns_number(given, "count");
 	if (json_object_get(given, "interval") == NULL)
 		interval = 1;
 	if (interval < 1 || interval > 30)

@@ -13,7 +13,7 @@
 static void
 print_edge(const json_t *edge)
 {
-	json_int_t ns = json_integer_value(json_object_get(edge, "time_ns"));
+	json_int_t ns = columns_number(edge, "time_ns");
 	const json_t *client = json_object_get(edge, "client");
 	time_t seconds = (time_t)(ns / NS_PER_S);
 	struct tm parts;
@@ -25,8 +25,8 @@ print_edge(const json_t *edge)
 	if (client != NULL)
 		printf("client %" JSON_INTEGER_FORMAT " ", json_integer_value(client));
 	printf("%s %#" PRIx64 ": %s -> %s (%s)%s\n", columns_text(edge, "object"),
-	       (uint64_t)json_integer_value(json_object_get(edge, "id")), columns_text(edge, "from"),
-	       columns_text(edge, "to"), columns_text(edge, "why"),
+	       (uint64_t)columns_number(edge, "id"), columns_text(edge, "from"), columns_text(edge, "to"),
+	       columns_text(edge, "why"),
 	       json_is_false(json_object_get(edge, "allowed")) ? " NO EDGE OF ITS TABLE" : "");
 }
 
@@ -58,7 +58,7 @@ trace_run(int count, char **words)
 			onesidectl_misused("trace %s: one queue pair is enough", words[i]);
 		json_object_set_new(request, "qp", json_integer(word_number("qp", words[i], UINT32_MAX)));
 	}
-	most = json_integer_value(json_object_get(request, "count"));
+	most = columns_number(request, "count");
 	json_object_del(request, "count");
 	fd = ask_connect();
 	ask_send(fd, request);

@@ -295,7 +295,7 @@ peer_ask(const struct path_port *port, const struct wire_addr *addr)
 const struct path_port *
 rsm_peer_port(const struct config_peer *peer)
 {
-	int by = config_peer_port(control.config, peer);
+	int by = config_port_to(control.config, &peer->addr, peer->port);
 
 	for (uint32_t i = 0; by >= 0 && i < path_num_ports; i++)
 		if (&control.config->port[by] == path_port[i].config)

@@ -3,25 +3,15 @@
  * Which processors: those that poll near the NIC, and where the kernel has nothing else to do (isolated), the
  * control thread, which sleeps, with everybody else.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "control/setup/plan.h"
 
-/* The one of `set` with the highest number; -1: none. */
+/* The first of `set` from there on, upwards or downwards; -1: none. */
 static int
-last_of(const cpu_set_t *set)
+next_of(const cpu_set_t *set, int cpu, int step)
 {
-	for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--)
-		if (CPU_ISSET((unsigned int)cpu, set))
-			return cpu;
-	return -1;
-}
-
-static int
-first_of(const cpu_set_t *set)
-{
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+	for (; cpu >= 0 && cpu < CPU_SETSIZE; cpu += step)
 		if (CPU_ISSET((unsigned int)cpu, set))
 			return cpu;
 	return -1;
@@ -53,7 +43,7 @@ take_polling(const struct setup_machine *machine, const cpu_set_t *near, const c
 
 		CPU_AND(&set, wanted[i][0], wanted[i][1]);
 		CPU_AND(&set, &set, left);
-		cpu = last_of(&set);
+		cpu = next_of(&set, CPU_SETSIZE - 1, -1);
 	}
 	return cpu;
 }
@@ -65,7 +55,7 @@ take_control(const struct setup_machine *machine, const cpu_set_t *left)
 
 	CPU_XOR(&shared, &machine->cpus, &machine->isolated);
 	CPU_AND(&shared, &shared, left);
-	return first_of(CPU_COUNT(&shared) > 0 ? &shared : left);
+	return next_of(CPU_COUNT(&shared) > 0 ? &shared : left, 0, 1);
 }
 
 static int
@@ -74,21 +64,21 @@ compare(const void *a, const void *b)
 	return (int)*(const unsigned int *)a - (int)*(const unsigned int *)b;
 }
 
-int
-setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len)
+bool
+setup_cores_choose(struct setup_plan *plan, char why[SETUP_WHY])
 {
 	cpu_set_t near, left = plan->machine->cpus;
 	unsigned int there = (unsigned int)CPU_COUNT(&left);
 
 	if (there < 2)
-		return config_refuse(
-			why, why_len, -ENODEV,
-			"processors: there are %u for this process, and a data plane needs 2 (control "
-			"thread and polling core); give the machine more, or run this outside of taskset",
+		return setup_refuse(
+			why,
+			"processors: there are %u for this process, and a data plane needs 2 (control thread "
+			"and polling core); give the machine more, or run this outside of taskset",
 			there);
 	if (plan->cores < 1 || plan->cores >= there)
-		return config_refuse(
-			why, why_len, -ERANGE,
+		return setup_refuse(
+			why,
 			"--cores %u: there are %u processors, and one is the control thread's; write 1 to %u",
 			plan->cores, there, there - 1);
 	find_near(plan, &near);
@@ -100,5 +90,5 @@ setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len)
 	}
 	/* In rising order, which EAL's -l has. */
 	qsort(plan->polling, plan->cores, sizeof(plan->polling[0]), compare);
-	return 0;
+	return true;
 }

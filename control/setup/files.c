@@ -3,23 +3,27 @@
 
 #include <dirent.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define PATH 512
 #define LINE 1024
 
 const char *
-setup_path(char path[SETUP_PATH], const char *root, const char *format, ...)
+setup_path(const struct setup_machine *machine, const char *format, ...)
 {
-	int len = snprintf(path, SETUP_PATH, "%s/", root);
+	static _Thread_local char path[PATH];
+	char below[PATH];
 	va_list args;
+	int len;
 
 	va_start(args, format);
-	if (len < 0 || (size_t)len >= SETUP_PATH ||
-	    (size_t)vsnprintf(path + len, SETUP_PATH - (size_t)len, format, args) >= SETUP_PATH - (size_t)len)
-		path[0] = '\0'; /* too long: nothing is there */
+	len = vsnprintf(below, PATH, format, args);
 	va_end(args);
+	if (len >= PATH || snprintf(path, PATH, "%s/%s", machine->root, below) >= PATH)
+		path[0] = '\0'; /* too long: nothing is there */
 	return path;
 }
 
@@ -28,53 +32,33 @@ setup_line(const char *path, char *text, size_t room)
 {
 	FILE *file = fopen(path, "re");
 	char line[LINE];
-	bool fits = false;
 
-	if (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-		line[strcspn(line, "\n")] = '\0';
-		fits = strlen(line) < room;
-	}
+	if (file == NULL || fgets(line, sizeof(line), file) == NULL)
+		line[0] = '\0';
 	if (file != NULL)
 		fclose(file);
-	strcpy(text, fits ? line : "");
+	line[strcspn(line, "\n")] = '\0';
+	strcpy(text, strlen(line) < room ? line : "");
 	return *text != '\0';
 }
 
 uint64_t
 setup_number(const char *path, uint64_t otherwise)
 {
-	char text[32], *end;
-	unsigned long long value;
+	char text[32];
+	uint64_t value;
 
-	if (!setup_line(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
-		return otherwise;
-	value = strtoull(text, &end, 10);
-	return *end == '\0' ? value : otherwise;
+	return setup_line(path, text, sizeof(text)) && config_number(text, &value) == 0 ? value : otherwise;
 }
 
-bool
+void
 setup_link(const char *path, char *name, size_t room)
 {
-	char target[SETUP_PATH];
+	char target[PATH];
 	ssize_t len = readlink(path, target, sizeof(target) - 1);
-	const char *last;
 
-	*name = '\0';
-	if (len <= 0)
-		return false;
-	target[len] = '\0';
-	last = strrchr(target, '/');
-	last = last != NULL ? last + 1 : target;
-	if (strlen(last) >= room)
-		return false;
-	strcpy(name, last);
-	return *name != '\0';
-}
-
-static int
-compare(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
+	target[len > 0 ? len : 0] = '\0';
+	strcpy(name, strlen(basename(target)) < room ? basename(target) : "");
 }
 
 static int
@@ -87,7 +71,7 @@ void
 setup_each(const char *path, void (*entry)(void *context, const char *name), void *context)
 {
 	struct dirent **list;
-	int n = scandir(path, &list, is_no_dot, compare);
+	int n = scandir(path, &list, is_no_dot, alphasort);
 
 	for (int i = 0; i < n; i++) {
 		entry(context, list[i]->d_name);

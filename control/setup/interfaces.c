@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interfaces of the kernel, and what stands on them. */
-#include <stdio.h>
+#include <net/if.h>
+#include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "control/setup/files.h"
 #include "control/setup/machine.h"
-
-#define ARPHRD_ETHER_TYPE 1u
-#define IFF_UP_FLAG 1u
-
-struct iface_reading {
-	struct setup_machine *machine;
-	const char *root;
-	struct setup_iface *iface; /* that carries something */
-	bool changed;
-};
 
 /* Names go into lists of arguments and into a file for systemd: others than these are left alone. */
 static bool
@@ -27,24 +18,23 @@ is_name(const char *name)
 }
 
 static bool
-is_pci(const char *root, const char *name)
+is_pci(const struct setup_machine *machine, const char *name)
 {
-	char path[SETUP_PATH], text[32];
+	char text[32];
 
 	return strlen(name) < SETUP_NAME &&
-	       setup_line(setup_path(path, root, "sys/bus/pci/devices/%s/class", name), text, sizeof(text));
+	       setup_line(setup_path(machine, "sys/bus/pci/devices/%s/class", name), text, sizeof(text));
 }
 
 /* The NIC: the interface's device, or for virtio the device that this is a function of. */
 static void
-find_pci(const char *root, struct setup_iface *iface)
+find_pci(const struct setup_machine *machine, struct setup_iface *iface)
 {
-	char path[SETUP_PATH], *target, *last;
+	char *target = realpath(setup_path(machine, "sys/class/net/%s/device", iface->name), NULL), *last;
 
-	target = realpath(setup_path(path, root, "sys/class/net/%s/device", iface->name), NULL);
 	for (int up = 0; target != NULL && up < 2 && (last = strrchr(target, '/')) != NULL;
 	     up++, *last = '\0') {
-		if (is_pci(root, last + 1)) {
+		if (is_pci(machine, last + 1)) {
 			strcpy(iface->pci, last + 1);
 			break;
 		}
@@ -55,10 +45,9 @@ find_pci(const char *root, struct setup_iface *iface)
 static void
 add_iface(void *context, const char *name)
 {
-	struct iface_reading *reading = context;
-	struct setup_machine *machine = reading->machine;
+	struct setup_machine *machine = context;
 	struct setup_iface *iface = &machine->iface[machine->ifaces];
-	char path[SETUP_PATH], flags[32];
+	char flags[32];
 
 	if (!is_name(name) || strcmp(name, "lo") == 0)
 		return;
@@ -68,55 +57,57 @@ add_iface(void *context, const char *name)
 	}
 	machine->ifaces++;
 	strcpy(iface->name, name);
-	iface->mtu = (uint32_t)setup_number(setup_path(path, reading->root, "sys/class/net/%s/mtu", name), 0);
-	iface->ethernet = setup_number(setup_path(path, reading->root, "sys/class/net/%s/type", name), 0) ==
-			  ARPHRD_ETHER_TYPE;
-	setup_line(setup_path(path, reading->root, "sys/class/net/%s/flags", name), flags, sizeof(flags));
-	iface->up = (strtoul(flags, NULL, 16) & IFF_UP_FLAG) != 0;
-	find_pci(reading->root, iface);
+	iface->mtu = (uint32_t)setup_number(setup_path(machine, "sys/class/net/%s/mtu", name), 0);
+	iface->ethernet = setup_number(setup_path(machine, "sys/class/net/%s/type", name), 0) == ARPHRD_ETHER;
+	setup_line(setup_path(machine, "sys/class/net/%s/flags", name), flags, sizeof(flags));
+	iface->up = (strtoul(flags, NULL, 16) & IFF_UP) != 0;
+	find_pci(machine, iface);
 }
 
 void
-setup_interfaces_read(struct setup_machine *machine, const char *root)
+setup_interfaces_read(struct setup_machine *machine)
 {
-	struct iface_reading reading = {.machine = machine, .root = root};
-	char path[SETUP_PATH];
+	setup_each(setup_path(machine, "sys/class/net"), add_iface, machine);
+}
 
-	setup_each(setup_path(path, root, "sys/class/net"), add_iface, &reading);
+struct carrying {
+	struct setup_machine *machine;
+	const struct setup_iface *upper;
+};
+
+static void carry_down(void *context, const char *entry);
+
+static void
+carry(struct setup_machine *machine, const struct setup_iface *upper)
+{
+	struct carrying carrying = {machine, upper};
+
+	setup_each(setup_path(machine, "sys/class/net/%s", upper->name), carry_down, &carrying);
 }
 
 /* An entry of an interface's folder: "lower_eth0" is a link to what it stands on. */
 static void
 carry_down(void *context, const char *entry)
 {
-	struct iface_reading *reading = context;
-	const struct setup_iface *upper = reading->iface;
+	const struct carrying *carrying = context;
+	const struct setup_iface *upper = carrying->upper;
 	struct setup_iface *lower;
 
 	if (strncmp(entry, "lower_", 6) != 0)
 		return;
-	lower = (struct setup_iface *)(uintptr_t)setup_iface_find(reading->machine, entry + 6);
+	lower = setup_iface_find(carrying->machine, entry + 6);
 	if (lower == NULL ||
 	    ((lower->default_route || !upper->default_route) && (lower->session || !upper->session)))
 		return;
 	lower->default_route |= upper->default_route;
 	lower->session |= upper->session;
-	reading->changed = true;
+	carry(carrying->machine, lower);
 }
 
 void
-setup_interfaces_carry(struct setup_machine *machine, const char *root)
+setup_interfaces_carry(struct setup_machine *machine)
 {
-	struct iface_reading reading = {.machine = machine, .root = root, .changed = true};
-	char path[SETUP_PATH];
-
-	while (reading.changed) {
-		reading.changed = false;
-		for (uint32_t i = 0; i < machine->ifaces; i++) {
-			reading.iface = &machine->iface[i];
-			if (reading.iface->default_route || reading.iface->session)
-				setup_each(setup_path(path, root, "sys/class/net/%s", reading.iface->name),
-					   carry_down, &reading);
-		}
-	}
+	for (uint32_t i = 0; i < machine->ifaces; i++)
+		if (machine->iface[i].default_route || machine->iface[i].session)
+			carry(machine, &machine->iface[i]);
 }

@@ -10,21 +10,21 @@ setup_machine_read(struct setup_machine *machine, const char *root)
 {
 	memset(machine, 0, sizeof(*machine));
 	machine->root = root;
-	setup_pci_read(machine, root);
-	setup_interfaces_read(machine, root);
-	setup_routes_read(machine, root);
-	setup_sessions_read(machine, root);
-	setup_interfaces_carry(machine, root);
-	setup_processors_read(machine, root);
-	setup_memory_read(machine, root);
+	setup_pci_read(machine);
+	setup_interfaces_read(machine);
+	setup_routes_read(machine);
+	setup_sessions_read(machine);
+	setup_interfaces_carry(machine);
+	setup_processors_read(machine);
+	setup_memory_read(machine);
 }
 
-const struct setup_iface *
+struct setup_iface *
 setup_iface_find(const struct setup_machine *machine, const char *name)
 {
 	for (uint32_t i = 0; i < machine->ifaces; i++)
 		if (strcmp(machine->iface[i].name, name) == 0)
-			return &machine->iface[i];
+			return (struct setup_iface *)(uintptr_t)&machine->iface[i];
 	return NULL;
 }
 

@@ -22,8 +22,7 @@
 struct setup_nic {
 	char pci[SETUP_NAME];
 	char driver[32];     /* "": none is bound */
-	char group[12];      /* of the IOMMU; "": none */
-	char companions[96]; /* other devices of that group, bridges left out; "": none */
+	char companions[96]; /* other devices of its IOMMU's group, bridges left out; "": none */
 	int numa;            /* -1: not known */
 };
 
@@ -63,7 +62,7 @@ struct setup_machine {
 /* `root` has to stay. */
 void setup_machine_read(struct setup_machine *machine, const char *root);
 
-const struct setup_iface *setup_iface_find(const struct setup_machine *machine, const char *name);
+struct setup_iface *setup_iface_find(const struct setup_machine *machine, const char *name);
 /* The first of a NIC; NULL: it has none. */
 const struct setup_iface *setup_iface_of(const struct setup_machine *machine, const char *pci);
 const struct setup_nic *setup_nic_find(const struct setup_machine *machine, const char *pci);
@@ -71,12 +70,12 @@ const struct setup_nic *setup_nic_find(const struct setup_machine *machine, cons
 const struct setup_addr *setup_addr_find(const struct setup_machine *machine, const struct config_addr *addr);
 
 /* ---- each reads its part ---- */
-void setup_pci_read(struct setup_machine *machine, const char *root);
-void setup_interfaces_read(struct setup_machine *machine, const char *root);
-void setup_routes_read(struct setup_machine *machine, const char *root);      /* after the interfaces: */
-void setup_sessions_read(struct setup_machine *machine, const char *root);    /* after the routes: */
-void setup_interfaces_carry(struct setup_machine *machine, const char *root); /* after these */
-void setup_processors_read(struct setup_machine *machine, const char *root);
-void setup_memory_read(struct setup_machine *machine, const char *root);
+void setup_pci_read(struct setup_machine *machine);
+void setup_interfaces_read(struct setup_machine *machine);
+void setup_routes_read(struct setup_machine *machine);      /* after the interfaces: */
+void setup_sessions_read(struct setup_machine *machine);    /* after the routes: */
+void setup_interfaces_carry(struct setup_machine *machine); /* after these */
+void setup_processors_read(struct setup_machine *machine);
+void setup_memory_read(struct setup_machine *machine);
 
 #endif

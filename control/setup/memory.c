@@ -9,25 +9,19 @@
 #define POOLS "sys/kernel/mm/hugepages"
 #define USUAL "/dev/hugepages" /* where the service has a folder of its own */
 
-struct memory_reading {
-	struct setup_machine *machine;
-	const char *root;
-};
-
 static void
 add_pool(void *context, const char *pool)
 {
-	struct memory_reading *reading = context;
+	struct setup_machine *machine = context;
 	unsigned long long kib;
-	char path[SETUP_PATH];
 	uint64_t pages, free_pages;
 
 	if (sscanf(pool, "hugepages-%llukB", &kib) != 1)
 		return;
-	pages = setup_number(setup_path(path, reading->root, POOLS "/%s/nr_hugepages", pool), 0);
-	free_pages = setup_number(setup_path(path, reading->root, POOLS "/%s/free_hugepages", pool), 0);
-	reading->machine->huge_bytes += pages * kib * 1024;
-	reading->machine->huge_free += free_pages * kib * 1024;
+	pages = setup_number(setup_path(machine, POOLS "/%s/nr_hugepages", pool), 0);
+	free_pages = setup_number(setup_path(machine, POOLS "/%s/free_hugepages", pool), 0);
+	machine->huge_bytes += pages * kib * 1024;
+	machine->huge_free += free_pages * kib * 1024;
 }
 
 /* "hugetlbfs /dev/hugepages hugetlbfs rw 0 0"; the usual place, else the first. */
@@ -42,11 +36,8 @@ mount_line(void *context, char *line)
 }
 
 void
-setup_memory_read(struct setup_machine *machine, const char *root)
+setup_memory_read(struct setup_machine *machine)
 {
-	struct memory_reading reading = {machine, root};
-	char path[SETUP_PATH];
-
-	setup_each(setup_path(path, root, POOLS), add_pool, &reading);
-	setup_lines(setup_path(path, root, "proc/mounts"), mount_line, machine->huge_mount);
+	setup_each(setup_path(machine, POOLS), add_pool, machine);
+	setup_lines(setup_path(machine, "proc/mounts"), mount_line, machine->huge_mount);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/setup/plan.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -45,34 +44,32 @@ is_given(const struct setup_plan *plan, const char *iface)
 	return false;
 }
 
-static int
-check_taking(const struct setup_plan *plan, const struct setup_port *port, char *why, size_t why_len)
+static bool
+check_taking(const struct setup_plan *plan, const struct setup_port *port, char why[SETUP_WHY])
 {
 	char iface[SETUP_NAME];
 	const char *carried = setup_device_carries(plan->machine, &port->device, iface);
 
 	if (!setup_way_takes(port->way) || carried == NULL || is_given(plan, iface))
-		return 0;
-	return config_refuse(
-		why, why_len, -EBUSY,
-		"port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver "
-		"af_packet, or another port, or say --take-away %s",
-		setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
+		return true;
+	return setup_refuse(why,
+			    "port %s: %s carries %s, and %s would take its frames from the kernel; choose "
+			    "--driver af_packet, or another port, or say --take-away %s",
+			    setup_device_name(&port->device), iface, carried, setup_way_name(port->way),
+			    iface);
 }
 
-static int
-check_given(const struct setup_plan *plan, char *why, size_t why_len)
+static bool
+check_given(const struct setup_plan *plan, char why[SETUP_WHY])
 {
 	for (uint32_t i = 0; i < plan->givens; i++)
 		if (setup_iface_find(plan->machine, plan->given[i]) == NULL &&
 		    setup_nic_find(plan->machine, plan->given[i]) == NULL)
-			return config_refuse(
-				why, why_len, -ENODEV,
-				"--take-away %s: this machine has no such interface or NIC; leave it "
-				"out, or write "
-				"the name of one",
-				plan->given[i]);
-	return 0;
+			return setup_refuse(why,
+					    "--take-away %s: this machine has no such interface or NIC; "
+					    "leave it out, or write the name of one",
+					    plan->given[i]);
+	return true;
 }
 
 /* ---- ports ---- */
@@ -86,40 +83,36 @@ same_device(const struct setup_port *a, const struct setup_port *b)
 	       (a->device.iface != NULL && a->device.iface == b->device.iface);
 }
 
-static int
-check_mtu(const struct setup_port *port, char *why, size_t why_len)
+static bool
+check_mtu(const struct setup_port *port, char why[SETUP_WHY])
 {
 	const char *name = setup_device_name(&port->device);
 
 	if (port->mtu != 0 && (port->mtu < MTU_LEAST || port->mtu > MTU_MOST))
-		return config_refuse(why, why_len, -ERANGE, "port %s: mtu %u is out of range; write %u to %u",
-				     name, port->mtu, MTU_LEAST, MTU_MOST);
+		return setup_refuse(why, "port %s: mtu %u is out of range; write %u to %u", name, port->mtu,
+				    MTU_LEAST, MTU_MOST);
 	if ((port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP) &&
 	    port->mtu > port->device.iface->mtu)
-		return config_refuse(
-			why, why_len, -ERANGE,
-			"port %s: mtu %u is more than the interface's %u; write no more, or raise that "
-			"first by "
-			"ip link set %s mtu %u",
-			name, port->mtu, port->device.iface->mtu, name, port->mtu);
-	return 0;
+		return setup_refuse(why,
+				    "port %s: mtu %u is more than the interface's %u; write no more, or "
+				    "raise that first by ip link set %s mtu %u",
+				    name, port->mtu, port->device.iface->mtu, name, port->mtu);
+	return true;
 }
 
-static int
-check_cable(const struct setup_port *port, char *why, size_t why_len)
+static bool
+check_cable(const struct setup_port *port, char why[SETUP_WHY])
 {
 	static const char fit[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
 
 	if (port->way != SETUP_MEMIF)
-		return 0;
+		return true;
 	if (port->cable[0] != '/' || port->cable[strspn(port->cable, fit)] != '\0')
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"--cable %s: this is no path for a socket; write an absolute one of letters, "
-			"digits and "
-			"_.+-/, as in /run/oneside/cable",
-			port->cable);
-	return 0;
+		return setup_refuse(why,
+				    "--cable %s: this is no path for a socket; write an absolute one of "
+				    "letters, digits and _.+-/, as in /run/oneside/cable",
+				    port->cable);
+	return true;
 }
 
 /* Whether the kernel still has the address when the data plane runs. */
@@ -135,8 +128,8 @@ kernel_keeps(const struct setup_plan *plan, const struct setup_port *port)
 	return kernel;
 }
 
-static int
-check_address(const struct setup_plan *plan, const struct setup_port *port, char *why, size_t why_len)
+static bool
+check_address(const struct setup_plan *plan, const struct setup_port *port, char why[SETUP_WHY])
 {
 	const struct config_addr *on_link = kernel_address(plan->machine, port->device.iface);
 	const char *name = setup_device_name(&port->device);
@@ -144,65 +137,53 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, char
 	char text[CONFIG_ADDR_TEXT];
 
 	if (port->addr.family == 0)
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"port %s: its address is missing; give --address ADDRESS/PREFIX, one that "
-			"nobody has on "
-			"the link%s%s",
-			name, on_link != NULL ? " of " : "",
-			on_link != NULL ? config_addr_text(on_link, true, text) : "");
+		return setup_refuse(why,
+				    "port %s: its address is missing; give --address ADDRESS/PREFIX, one "
+				    "that nobody has on the link%s%s",
+				    name, on_link != NULL ? " of " : "",
+				    on_link != NULL ? config_addr_text(on_link, true, text) : "");
 	config_addr_text(&port->addr, true, text);
 	if (!config_addr_is_host(&port->addr))
-		return config_refuse(why, why_len, -EINVAL,
-				     "port %s: address %s is the network or its broadcast; choose a host's",
-				     name, text);
+		return setup_refuse(why,
+				    "port %s: address %s is the network or its broadcast; choose a host's",
+				    name, text);
 	kernel = kernel_keeps(plan, port);
 	if (kernel != NULL)
-		return config_refuse(
-			why, why_len, -EADDRINUSE,
-			"port %s: the kernel has address %s, on %s; choose one that nobody has, or remove it "
-			"there (ip addr del)",
-			name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
+		return setup_refuse(why,
+				    "port %s: the kernel has address %s, on %s; choose one that nobody has, "
+				    "or remove it there (ip addr del)",
+				    name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
 	if (port->gateway.family != 0 &&
 	    (!config_on_link(&port->addr, &port->gateway) || config_addr_equal(&port->addr, &port->gateway)))
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"port %s: its gateway is not another host in %s; name a router on this link", name,
-			text);
-	return 0;
+		return setup_refuse(
+			why, "port %s: its gateway is not another host in %s; name a router on this link",
+			name, text);
+	return true;
 }
 
-static int
-check_port(const struct setup_plan *plan, uint32_t index, char *why, size_t why_len)
+static bool
+check_port(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 {
 	const struct setup_port *port = &plan->port[index];
-	int error;
 
 	if (port->way == SETUP_WAYS)
-		return config_refuse(
-			why, why_len, -ENOTSUP,
-			"port %s: nothing drives it that takes away nothing that is needed; choose "
-			"another, or "
-			"say by --driver and --take-away what may be",
-			setup_device_name(&port->device));
-	error = setup_way_fits(plan->machine, &port->device, port->way, why, why_len);
-	for (uint32_t i = 0; i < index && error == 0; i++) {
+		return setup_refuse(why,
+				    "port %s: nothing drives it that takes away nothing that is needed; "
+				    "choose another, or say by --driver and --take-away what may be",
+				    setup_device_name(&port->device));
+	if (!setup_way_fits(plan->machine, &port->device, port->way, why))
+		return false;
+	for (uint32_t i = 0; i < index; i++) {
 		if (same_device(&plan->port[i], port))
-			error = config_refuse(why, why_len, -EEXIST,
-					      "port %s: it is given twice; leave one out",
-					      setup_device_name(&port->device));
-		else if (config_addr_equal(&plan->port[i].addr, &port->addr))
-			error = config_refuse(
-				why, why_len, -EEXIST, "port %s: port %s has its address; give each its own",
-				setup_device_name(&port->device), setup_device_name(&plan->port[i].device));
+			return setup_refuse(why, "port %s: it is given twice; leave one out",
+					    setup_device_name(&port->device));
+		if (config_addr_equal(&plan->port[i].addr, &port->addr))
+			return setup_refuse(why, "port %s: port %s has its address; give each its own",
+					    setup_device_name(&port->device),
+					    setup_device_name(&plan->port[i].device));
 	}
-	if (error == 0)
-		error = check_taking(plan, port, why, why_len);
-	if (error == 0)
-		error = check_mtu(port, why, why_len);
-	if (error == 0)
-		error = check_cable(port, why, why_len);
-	return error != 0 ? error : check_address(plan, port, why, why_len);
+	return check_taking(plan, port, why) && check_mtu(port, why) && check_cable(port, why) &&
+	       check_address(plan, port, why);
 }
 
 /* ---- peers ---- */
@@ -216,59 +197,52 @@ is_reached(const struct setup_plan *plan, const struct config_addr *addr)
 	return false;
 }
 
-static int
-check_peer(const struct setup_plan *plan, uint32_t index, char *why, size_t why_len)
+static bool
+check_peer(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 {
 	const struct config_peer *peer = &plan->peer[index];
 	char text[CONFIG_ADDR_TEXT];
 
 	config_addr_text(&peer->addr, false, text);
 	if (plan->node == 0)
-		return config_refuse(why, why_len, -EINVAL,
-				     "--peer %u: this node itself has no id; give --node N (1 to 63)",
-				     peer->node);
+		return setup_refuse(why, "--peer %u: this node itself has no id; give --node N (1 to 63)",
+				    peer->node);
 	if (peer->node == plan->node)
-		return config_refuse(why, why_len, -EINVAL,
-				     "--peer %u: this is this node's own id; give one of them another",
-				     peer->node);
+		return setup_refuse(why, "--peer %u: this is this node's own id; give one of them another",
+				    peer->node);
 	for (uint32_t i = 0; i < plan->ports; i++)
 		if (config_addr_equal(&plan->port[i].addr, &peer->addr))
-			return config_refuse(why, why_len, -EINVAL,
-					     "--peer %u: address %s is port %s's; write the peer's",
-					     peer->node, text, setup_device_name(&plan->port[i].device));
+			return setup_refuse(why, "--peer %u: address %s is port %s's; write the peer's",
+					    peer->node, text, setup_device_name(&plan->port[i].device));
 	for (uint32_t i = 0; i < index; i++)
 		if (plan->peer[i].node == peer->node || config_addr_equal(&plan->peer[i].addr, &peer->addr))
-			return config_refuse(
-				why, why_len, -EEXIST,
-				"--peer %u: it is given twice, or has another's address; leave one out",
+			return setup_refuse(
+				why, "--peer %u: it is given twice, or has another's address; leave one out",
 				peer->node);
 	if (!is_reached(plan, &peer->addr))
-		return config_refuse(
-			why, why_len, -ENETUNREACH,
-			"--peer %u: no port reaches address %s; widen a port's prefix, or give a port "
-			"a --gateway",
-			peer->node, text);
-	return 0;
+		return setup_refuse(why,
+				    "--peer %u: no port reaches address %s; widen a port's prefix, or give a "
+				    "port a --gateway",
+				    peer->node, text);
+	return true;
 }
 
-int
-setup_plan_check_ports(const struct setup_plan *plan, char *why, size_t why_len)
+bool
+setup_plan_check_ports(const struct setup_plan *plan, char why[SETUP_WHY])
 {
-	int error = 0;
-
-	for (uint32_t i = 0; i < plan->ports && error == 0; i++)
-		error = check_port(plan, i, why, why_len);
-	return error;
+	for (uint32_t i = 0; i < plan->ports; i++)
+		if (!check_port(plan, i, why))
+			return false;
+	return true;
 }
 
-int
-setup_plan_check(struct setup_plan *plan, char *why, size_t why_len)
+bool
+setup_plan_check(struct setup_plan *plan, char why[SETUP_WHY])
 {
-	int error = check_given(plan, why, why_len);
-
-	if (error == 0)
-		error = setup_plan_check_ports(plan, why, why_len);
-	for (uint32_t i = 0; i < plan->peers && error == 0; i++)
-		error = check_peer(plan, i, why, why_len);
-	return error != 0 ? error : setup_cores_choose(plan, why, why_len);
+	if (!check_given(plan, why) || !setup_plan_check_ports(plan, why))
+		return false;
+	for (uint32_t i = 0; i < plan->peers; i++)
+		if (!check_peer(plan, i, why))
+			return false;
+	return setup_cores_choose(plan, why);
 }

@@ -35,12 +35,12 @@ struct setup_plan {
 /* An address for the port that nobody else has; family 0: that cannot be known. */
 void setup_plan_address(const struct setup_machine *machine, const struct setup_port *port,
 			struct config_addr *addr);
-/* 0, or -errno and a sentence with object, value and remedy. */
-int setup_plan_check(struct setup_plan *plan, char *why, size_t why_len);
+/* False: it cannot be, and `why` says what and the remedy. */
+bool setup_plan_check(struct setup_plan *plan, char why[SETUP_WHY]);
 /* Those of its sentences that are about ports. */
-int setup_plan_check_ports(const struct setup_plan *plan, char *why, size_t why_len);
+bool setup_plan_check_ports(const struct setup_plan *plan, char why[SETUP_WHY]);
 /* Chooses the processors; part of the check. */
-int setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len);
+bool setup_cores_choose(struct setup_plan *plan, char why[SETUP_WHY]);
 
 /* ---- of a plan that has been checked ---- */
 /* oneside.conf */

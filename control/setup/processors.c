@@ -42,20 +42,19 @@ status_line(void *context, char *line)
 }
 
 void
-setup_processors_read(struct setup_machine *machine, const char *root)
+setup_processors_read(struct setup_machine *machine)
 {
 	cpu_set_t online, isolated, allowed;
-	char path[SETUP_PATH];
 
-	read_list(setup_path(path, root, "sys/devices/system/cpu/online"), &online);
-	read_list(setup_path(path, root, "sys/devices/system/cpu/isolated"), &isolated);
+	read_list(setup_path(machine, "sys/devices/system/cpu/online"), &online);
+	read_list(setup_path(machine, "sys/devices/system/cpu/isolated"), &isolated);
 	CPU_ZERO(&allowed);
-	setup_lines(setup_path(path, root, "proc/self/status"), status_line, &allowed);
+	setup_lines(setup_path(machine, "proc/self/status"), status_line, &allowed);
 	CPU_AND(&machine->isolated, &online, &isolated);
 	/* Nobody is placed on isolated ones by himself, but everybody may go there. */
 	CPU_AND(&machine->cpus, &online, &allowed);
 	CPU_OR(&machine->cpus, &machine->cpus, &machine->isolated);
 	for (unsigned int node = 0; node < SETUP_NODES; node++)
-		read_list(setup_path(path, root, "sys/devices/system/node/node%u/cpulist", node),
+		read_list(setup_path(machine, "sys/devices/system/node/node%u/cpulist", node),
 			  &machine->node[node]);
 }

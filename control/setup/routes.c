@@ -31,7 +31,7 @@ struct route_reading {
 static void
 note_default(struct setup_machine *machine, const char *name)
 {
-	struct setup_iface *iface = (struct setup_iface *)(uintptr_t)setup_iface_find(machine, name);
+	struct setup_iface *iface = setup_iface_find(machine, name);
 
 	if (iface != NULL)
 		iface->default_route = true;
@@ -139,15 +139,14 @@ address6(void *context, char *line)
 }
 
 void
-setup_routes_read(struct setup_machine *machine, const char *root)
+setup_routes_read(struct setup_machine *machine)
 {
 	static struct route_reading reading;
-	char path[SETUP_PATH];
 
 	memset(&reading, 0, sizeof(reading));
 	reading.machine = machine;
-	setup_lines(setup_path(path, root, "proc/net/route"), route4, &reading);
-	setup_lines(setup_path(path, root, "proc/net/fib_trie"), trie_line, &reading);
-	setup_lines(setup_path(path, root, "proc/net/ipv6_route"), route6, machine);
-	setup_lines(setup_path(path, root, "proc/net/if_inet6"), address6, machine);
+	setup_lines(setup_path(machine, "proc/net/route"), route4, &reading);
+	setup_lines(setup_path(machine, "proc/net/fib_trie"), trie_line, &reading);
+	setup_lines(setup_path(machine, "proc/net/ipv6_route"), route6, machine);
+	setup_lines(setup_path(machine, "proc/net/if_inet6"), address6, machine);
 }

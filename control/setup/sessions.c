@@ -12,21 +12,19 @@
 #include "control/setup/files.h"
 #include "control/setup/machine.h"
 
-#define PORTS 16u
 #define SSH_PORT 22u
 #define ESTABLISHED 1u
 
 struct session_reading {
 	struct setup_machine *machine;
-	uint16_t port[PORTS];
-	uint32_t ports;
+	bool ssh[UINT16_MAX + 1]; /* by port */
 };
 
 static void
 add_port(struct session_reading *reading, unsigned long port)
 {
-	if (port > 0 && port <= UINT16_MAX && reading->ports < PORTS)
-		reading->port[reading->ports++] = (uint16_t)port;
+	if (port <= UINT16_MAX)
+		reading->ssh[port] = true;
 }
 
 static void
@@ -49,26 +47,13 @@ add_port_of_this_session(struct session_reading *reading)
 		add_port(reading, strtoul(last + 1, NULL, 10));
 }
 
-static bool
-is_ssh(const struct session_reading *reading, unsigned int port)
-{
-	for (uint32_t i = 0; i < reading->ports; i++)
-		if (reading->port[i] == port)
-			return true;
-	return false;
-}
-
 static void
 note_session(struct setup_machine *machine, const struct config_addr *addr)
 {
 	for (uint32_t i = 0; i < machine->addrs; i++) {
-		struct setup_iface *iface;
+		struct setup_iface *iface = setup_iface_find(machine, machine->addr[i].iface);
 
-		if (machine->addr[i].addr.family != addr->family ||
-		    memcmp(machine->addr[i].addr.bytes, addr->bytes, sizeof(addr->bytes)) != 0)
-			continue;
-		iface = (struct setup_iface *)(uintptr_t)setup_iface_find(machine, machine->addr[i].iface);
-		if (iface != NULL)
+		if (iface != NULL && config_addr_equal(&machine->addr[i].addr, addr))
 			iface->session = true;
 	}
 }
@@ -85,7 +70,7 @@ tcp_line(void *context, char *line)
 	size_t words;
 
 	if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%4x %*[0-9A-Fa-f]:%*x %2x", digits, &port, &state) != 3 ||
-	    state != ESTABLISHED || !is_ssh(reading, port))
+	    state != ESTABLISHED || !reading->ssh[port])
 		return;
 	words = strlen(digits) / 8;
 	if (words != 1 && words != 4)
@@ -108,14 +93,13 @@ tcp_line(void *context, char *line)
 }
 
 void
-setup_sessions_read(struct setup_machine *machine, const char *root)
+setup_sessions_read(struct setup_machine *machine)
 {
 	struct session_reading reading = {.machine = machine};
-	char path[SETUP_PATH];
 
 	add_port(&reading, SSH_PORT);
 	add_port_of_this_session(&reading);
-	setup_lines(setup_path(path, root, "etc/ssh/sshd_config"), sshd_line, &reading);
-	setup_lines(setup_path(path, root, "proc/net/tcp"), tcp_line, &reading);
-	setup_lines(setup_path(path, root, "proc/net/tcp6"), tcp_line, &reading);
+	setup_lines(setup_path(machine, "etc/ssh/sshd_config"), sshd_line, &reading);
+	setup_lines(setup_path(machine, "proc/net/tcp"), tcp_line, &reading);
+	setup_lines(setup_path(machine, "proc/net/tcp6"), tcp_line, &reading);
 }

@@ -142,19 +142,14 @@ write_cores(const struct setup_plan *plan, FILE *out)
 	}
 }
 
-static const char *
-huge_mount(const struct setup_plan *plan)
-{
-	return plan->machine->huge_mount[0] != '\0' ? plan->machine->huge_mount : "/dev/hugepages";
-}
-
 static void
 write_memory(const struct setup_plan *plan, FILE *out)
 {
 	const uint64_t unit = 256 * MIB;
+	const char *mount = plan->machine->huge_mount;
 
 	if (any_pci(plan))
-		fprintf(out, " --huge-dir=%s/oneside", huge_mount(plan));
+		fprintf(out, " --huge-dir=%s/oneside", mount[0] != '\0' ? mount : "/dev/hugepages");
 	else
 		fprintf(out, " --no-huge -m %llu --no-pci --iova-mode=va",
 			(unsigned long long)((memory_needed(plan) + 2 * unit - 1) / unit * (unit / MIB)));
@@ -235,10 +230,7 @@ write_drop_in(const char *name, const char *unit, FILE *out)
 static void
 write_removal(const struct setup_plan *plan, const char *name, const char *unit, FILE *out)
 {
-	char path[SETUP_PATH];
-
-	setup_path(path, plan->machine->root, DROP_INS "/%s", unit, name);
-	if (access(path, F_OK) == 0)
+	if (access(setup_path(plan->machine, DROP_INS "/%s", unit, name), F_OK) == 0)
 		fprintf(out, "rm /" DROP_INS "/%s && systemctl daemon-reload\n", unit, name);
 }
 

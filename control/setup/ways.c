@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/setup/ways.h"
 
-#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *const names[SETUP_WAYS + 1] = {
 	[SETUP_VFIO] = "vfio",           [SETUP_BIFURCATED] = "bifurcated", [SETUP_AF_XDP] = "af_xdp",
-	[SETUP_AF_PACKET] = "af_packet", [SETUP_MEMIF] = "memif",
+	[SETUP_AF_PACKET] = "af_packet", [SETUP_MEMIF] = "memif",           [SETUP_WAYS] = "none",
 };
 
 static const char *const bound[] = {"vfio-pci", "uio_pci_generic", "igb_uio", NULL};
@@ -17,6 +17,17 @@ static const char *const known[] = {"virtio-pci", "e1000", "e1000e",   "igb",   
 				    "ixgbevf",    "i40e",  "iavf",     "ice",   "fm10k", "bnx2x", "bnxt_en",
 				    "ena",        "enic",  "vmxnet3",  "cxgb4", "sfc",   "qede",  "hns3",
 				    "nfp",        "ionic", "atlantic", "ngbe",  "txgbe", NULL};
+
+bool
+setup_refuse(char why[SETUP_WHY], const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, SETUP_WHY, format, args);
+	va_end(args);
+	return false;
+}
 
 bool
 setup_is_among(const char *name, const char *const *list)
@@ -45,32 +56,31 @@ setup_way_find(const char *name, enum setup_way *way)
 	return false;
 }
 
-int
+bool
 setup_device_find(const struct setup_machine *machine, const char *name, struct setup_device *device,
-		  char *why, size_t why_len)
+		  char why[SETUP_WHY])
 {
 	char full[SETUP_NAME + 8];
 
 	*device = (struct setup_device){NULL, NULL};
 	if (strcmp(name, "memif") == 0)
-		return 0;
+		return true;
 	device->iface = setup_iface_find(machine, name);
 	if (device->iface != NULL) {
 		device->nic = setup_nic_find(machine, device->iface->pci);
-		return 0;
+		return true;
 	}
 	/* "01:00.0" is of domain 0. */
 	snprintf(full, sizeof(full), "%s%.*s", strchr(name, ':') == strrchr(name, ':') ? "0000:" : "",
 		 (int)SETUP_NAME, name);
 	device->nic = setup_nic_find(machine, full);
 	if (device->nic == NULL)
-		return config_refuse(
-			why, why_len, -ENODEV,
-			"port %.40s: this machine has no such NIC or interface; onesidectl setup --dry-run "
-			"lists them, and memif is a cable to another process",
-			name);
+		return setup_refuse(why,
+				    "port %.40s: this machine has no such NIC or interface; onesidectl setup "
+				    "--dry-run lists them, and memif is a cable to another process",
+				    name);
 	device->iface = setup_iface_of(machine, full);
-	return 0;
+	return true;
 }
 
 const char *
@@ -85,64 +95,60 @@ setup_way_takes(enum setup_way way)
 	return way == SETUP_VFIO || way == SETUP_BIFURCATED || way == SETUP_AF_XDP;
 }
 
-static int
-nic_fits(const struct setup_device *device, enum setup_way way, char *why, size_t why_len)
+static bool
+nic_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_WHY])
 {
 	const struct setup_nic *nic = device->nic;
 	bool beside = nic != NULL && setup_is_among(nic->driver, bifurcated);
 
 	if (nic == NULL)
-		return config_refuse(why, why_len, -ENOTSUP,
-				     "port %s: it is no PCI device; choose af_packet or af_xdp",
-				     setup_device_name(device));
+		return setup_refuse(why, "port %s: it is no PCI device; choose af_packet or af_xdp",
+				    setup_device_name(device));
 	if (way == SETUP_BIFURCATED && !beside)
-		return config_refuse(
-			why, why_len, -ENOTSUP,
-			"port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose vfio, or "
-			"af_packet",
-			setup_device_name(device), nic->driver[0] != '\0' ? nic->driver : "(none)");
+		return setup_refuse(why,
+				    "port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose "
+				    "vfio, or af_packet",
+				    setup_device_name(device),
+				    nic->driver[0] != '\0' ? nic->driver : "(none)");
 	if (way == SETUP_VFIO && beside)
-		return config_refuse(
-			why, why_len, -ENOTSUP,
+		return setup_refuse(
+			why,
 			"port %s: DPDK uses it beside its kernel driver %s, not instead; choose bifurcated",
 			setup_device_name(device), nic->driver);
 	if (way == SETUP_VFIO && nic->driver[0] != '\0' && !setup_is_among(nic->driver, bound) &&
 	    !setup_is_among(nic->driver, known))
-		return config_refuse(why, why_len, -ENOTSUP,
-				     "port %s: DPDK has no driver for NICs of %s; choose af_packet or af_xdp",
-				     setup_device_name(device), nic->driver);
-	return 0;
+		return setup_refuse(why,
+				    "port %s: DPDK has no driver for NICs of %s; choose af_packet or af_xdp",
+				    setup_device_name(device), nic->driver);
+	return true;
 }
 
-static int
-iface_fits(const struct setup_device *device, enum setup_way way, char *why, size_t why_len)
+static bool
+iface_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_WHY])
 {
 	if (device->iface == NULL)
-		return config_refuse(why, why_len, -ENOTSUP,
-				     "port %s: the kernel has no interface for it here; choose vfio",
-				     setup_device_name(device));
+		return setup_refuse(why, "port %s: the kernel has no interface for it here; choose vfio",
+				    setup_device_name(device));
 	if (!device->iface->ethernet)
-		return config_refuse(why, why_len, -ENOTSUP,
-				     "port %s: its frames are not Ethernet's; choose another",
-				     device->iface->name);
-	return 0;
+		return setup_refuse(why, "port %s: its frames are not Ethernet's; choose another",
+				    device->iface->name);
+	return true;
 }
 
-int
+bool
 setup_way_fits(const struct setup_machine *machine, const struct setup_device *device, enum setup_way way,
-	       char *why, size_t why_len)
+	       char why[SETUP_WHY])
 {
 	bool memif = device->nic == NULL && device->iface == NULL;
 
 	if (memif != (way == SETUP_MEMIF))
-		return config_refuse(why, why_len, -ENOTSUP,
-				     "port %s: it cannot be driven by %s; choose another way, or port",
-				     setup_device_name(device), names[way]);
+		return setup_refuse(why, "port %s: it cannot be driven by %s; choose another way, or port",
+				    setup_device_name(device), names[way]);
 	if (memif)
-		return 0;
+		return true;
 	if (way == SETUP_VFIO || way == SETUP_BIFURCATED)
-		return nic_fits(device, way, why, why_len);
-	return iface_fits(device, way, why, why_len);
+		return nic_fits(device, way, why);
+	return iface_fits(device, way, why);
 }
 
 static const char *
@@ -195,12 +201,11 @@ enum setup_way
 setup_way_best(const struct setup_machine *machine, const struct setup_device *device)
 {
 	static const enum setup_way order[] = {SETUP_MEMIF, SETUP_BIFURCATED, SETUP_VFIO, SETUP_AF_PACKET};
-	char why[256], iface[SETUP_NAME];
+	char why[SETUP_WHY], iface[SETUP_NAME];
 	bool missed = setup_device_carries(machine, device, iface) != NULL;
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		if (setup_way_fits(machine, device, order[i], why, sizeof(why)) != 0 ||
-		    (missed && setup_way_takes(order[i])))
+		if (!setup_way_fits(machine, device, order[i], why) || (missed && setup_way_takes(order[i])))
 			continue;
 		/* Without an IOMMU a NIC can write anywhere in memory: not where there is another way. */
 		if (order[i] == SETUP_VFIO && !machine->iommu && device->iface != NULL &&
@@ -224,7 +229,7 @@ has_address(const struct setup_machine *machine, const struct setup_iface *iface
 static unsigned int
 rank(const struct setup_machine *machine, const struct setup_device *device, enum setup_way *way)
 {
-	char why[256];
+	char why[SETUP_WHY];
 	bool used = has_address(machine, device->iface);
 
 	*way = setup_way_best(machine, device);
@@ -232,7 +237,7 @@ rank(const struct setup_machine *machine, const struct setup_device *device, enu
 		return 0;
 	if (setup_way_takes(*way) && used) {
 		*way = SETUP_AF_PACKET;
-		if (setup_way_fits(machine, device, *way, why, sizeof(why)) != 0)
+		if (!setup_way_fits(machine, device, *way, why))
 			return 0;
 	}
 	if (setup_way_takes(*way))

@@ -22,20 +22,24 @@ struct setup_device {
 	const struct setup_iface *iface;
 };
 
+#define SETUP_WHY 1024u /* room for a sentence that names object, value and remedy */
+/* Writes it, and is false. */
+bool setup_refuse(char why[SETUP_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Of a list that NULL ends. */
 bool setup_is_among(const char *name, const char *const *list);
 const char *setup_way_name(enum setup_way way); /* SETUP_WAYS: "none" */
 /* False: there is none of that name. */
 bool setup_way_find(const char *name, enum setup_way *way);
-/* "eth1", "0000:01:00.0" or "memif"; 0, or -ENODEV and a sentence. */
-int setup_device_find(const struct setup_machine *machine, const char *name, struct setup_device *device,
-		      char *why, size_t why_len);
+/* "eth1", "0000:01:00.0" or "memif"; false: there is none, says `why`. */
+bool setup_device_find(const struct setup_machine *machine, const char *name, struct setup_device *device,
+		       char why[SETUP_WHY]);
 /* Its address on PCI or the interface's name. */
 const char *setup_device_name(const struct setup_device *device);
 
-/* 0, or -ENOTSUP and a sentence: why not. */
-int setup_way_fits(const struct setup_machine *machine, const struct setup_device *device, enum setup_way way,
-		   char *why, size_t why_len);
+/* False: it cannot be driven so, says `why`. */
+bool setup_way_fits(const struct setup_machine *machine, const struct setup_device *device,
+		    enum setup_way way, char why[SETUP_WHY]);
 /* The kernel no longer gets the interface's frames. */
 bool setup_way_takes(enum setup_way way);
 /* What is lost with the device, that people would miss: "the default route", with the interface's name in

@@ -12,12 +12,12 @@ struct setup_files {
 	char eal[SETUP_FILE_MAX];  /* eal.conf of the same folder */
 };
 
-/* 0, or -errno and a sentence. */
-int setup_files_name(struct setup_files *files, const char *conf, char *why, size_t why_len);
+/* False: it cannot be, says `why`; so with what follows. */
+bool setup_files_name(struct setup_files *files, const char *conf, char why[SETUP_WHY]);
 /* That of the two which is there already; NULL: none. */
 const char *setup_files_there(const struct setup_files *files);
-/* With `replace` what is there is kept beside it, as NAME.old.  0, or -errno and a sentence. */
-int setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace, char *why,
-		      size_t why_len);
+/* With `replace` what is there is kept beside it, as NAME.old. */
+bool setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace,
+		       char why[SETUP_WHY]);
 
 #endif

@@ -107,8 +107,10 @@ show_qp(struct tell *d, const void *object)
 }
 
 void
-show_connection(struct tell *d, const struct conn *conn)
+show_connection(struct tell *d, const void *object)
 {
+	const struct conn *conn = object;
+
 	add_text(d, "state", conn_state_name(conn));
 	add_text(d, "side", conn->passive ? "passive" : "active");
 	add_text(d, "port", conn->port->info->name);
@@ -243,7 +245,7 @@ show_peer(struct tell *d, uint32_t number)
 {
 	const struct config_peer *peer = &control.config->peer[number];
 	char text[CONFIG_ADDR_TEXT];
-	int by = config_peer_port(control.config, peer);
+	int by = config_port_to(control.config, &peer->addr, peer->port);
 
 	add_number(d, "node", peer->node);
 	add_text(d, "address", config_addr_text(&peer->addr, false, text));

@@ -6,13 +6,10 @@
 #include "control/attach/client.h"
 #include "dataplane/engine/tell.h"
 
-struct conn;
-
 void show_client(struct tell *tell, const struct client *client);
 /* Objects of an attachment. */
 typedef void show_object(struct tell *tell, const void *object);
-show_object show_qp, show_mr, show_segment, show_listener;
-void show_connection(struct tell *tell, const struct conn *conn);
+show_object show_qp, show_mr, show_segment, show_listener, show_connection;
 /* Entry `index` of the table of neighbours, below NEIGH_ENTRIES; false: nothing is there. */
 bool show_neighbour(struct tell *tell, uint32_t index);
 void show_port(struct tell *tell, uint32_t port);

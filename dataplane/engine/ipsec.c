@@ -15,7 +15,7 @@ static int
 check_mtu(const struct config *config, char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < config->num_ipsec; i++) {
-		int port = config_ipsec_port(config, &config->ipsec[i]);
+		int port = config_port_to(config, &config->ipsec[i].addr, config->ipsec[i].port);
 		/* Other ports than there are will be refused as such. */
 		const struct engine_port_info *info =
 			port >= 0 && (uint32_t)port < ports_num ? &ports[port].info : NULL;

@@ -287,7 +287,7 @@ add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct
 static int
 add_section(struct esp_change *change, const struct config_ipsec *ipsec)
 {
-	int port = config_ipsec_port(change->config, ipsec);
+	int port = config_port_to(change->config, &ipsec->addr, ipsec->port);
 	struct esp_sa *out, *in;
 	struct esp_peer *peer;
 	struct wire_addr addr;

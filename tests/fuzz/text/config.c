@@ -31,7 +31,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < config.num_ports; i++)
 		config_addr_text(&config.port[i].addr, true, text);
 	for (uint32_t i = 0; i < config.num_peers; i++)
-		if (config_peer_port(&config, &config.peer[i]) >= (int)config.num_ports)
+		if (config_port_to(&config, &config.peer[i].addr, config.peer[i].port) >=
+		    (int)config.num_ports)
 			fuzz_fail("a peer by a port that is not there");
 	config_ctl_path(&config, (char[CONFIG_PATH_MAX]){0});
 	must_say(config_validate(&config, why, sizeof(why)), why);

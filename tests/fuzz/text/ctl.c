@@ -28,6 +28,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (request.command >= CTL_COMMANDS || request.what >= CTL_WHATS)
 		fuzz_fail("taken, but nothing of that name is there");
-	ctl_needs(request.command);
 	return 0;
 }

@@ -30,6 +30,12 @@ setup(void **state)
 	return 0;
 }
 
+static int
+port_to(uint32_t peer)
+{
+	return config_port_to(&config, &config.peer[peer].addr, config.peer[peer].port);
+}
+
 /* Writes `len` bytes to a file and reads it. */
 static int
 read_bytes(const char *text, size_t len)
@@ -157,8 +163,8 @@ test_file(void **state)
 	assert_int_equal(config.num_peers, 2);
 	assert_int_equal(config.peer[0].node, 2);
 	assert_int_equal(config.peer[1].node, 63);
-	assert_int_equal(config_peer_port(&config, &config.peer[0]), 0);
-	assert_int_equal(config_peer_port(&config, &config.peer[1]), 1);
+	assert_int_equal(port_to(0), 0);
+	assert_int_equal(port_to(1), 1);
 	assert_int_equal(config.limits.max_qp, 1000);
 	assert_int_equal(config.limits.max_mr_bytes, 3ull << 30);
 	assert_int_equal(config.max_clients_per_uid, 3);
@@ -632,10 +638,10 @@ test_peers_find_their_port(void **state)
 	assert_int_equal(set("peer 5", "address", "10.1.0.5"), 0);
 	assert_int_equal(set("peer 5", "port", "wide"), 0);
 	assert_int_equal(config_validate(&config, why, sizeof(why)), 0);
-	assert_int_equal(config_peer_port(&config, &config.peer[0]), 1); /* the longest prefix */
-	assert_int_equal(config_peer_port(&config, &config.peer[1]), 0);
-	assert_int_equal(config_peer_port(&config, &config.peer[2]), 2);
-	assert_int_equal(config_peer_port(&config, &config.peer[3]), 0);
+	assert_int_equal(port_to(0), 1); /* the longest prefix */
+	assert_int_equal(port_to(1), 0);
+	assert_int_equal(port_to(2), 2);
+	assert_int_equal(port_to(3), 0);
 }
 
 static void

@@ -40,8 +40,7 @@ test_show(void **state)
 		0);
 	assert_int_equal(request.command, CTL_SHOW);
 	assert_int_equal(request.what, CTL_ENDPOINTS);
-	assert_int_equal(request.given,
-			 CTL_M_WHAT | CTL_M_PID | CTL_M_UID | CTL_M_PORT | CTL_M_PEER | CTL_M_FROM);
+	assert_int_equal(request.given, CTL_M_PID | CTL_M_UID | CTL_M_PORT | CTL_M_PEER | CTL_M_FROM);
 	assert_int_equal(request.pid, UINT32_MAX);
 	assert_int_equal(request.uid, 0);
 	assert_string_equal(request.port, "p0");
@@ -50,10 +49,10 @@ test_show(void **state)
 	for (int what = 0; what < CTL_WHATS; what++) {
 		char text[128];
 
-		snprintf(text, sizeof(text), "{\"what\":\"%s\",\"command\":\"show\"}", ctl_what_name(what));
+		snprintf(text, sizeof(text), "{\"what\":\"%s\",\"command\":\"show\"}", ctl_whats[what].name);
 		assert_int_equal(parse(text), 0);
 		assert_int_equal(request.what, what);
-		assert_int_equal(request.given, CTL_M_WHAT);
+		assert_int_equal(request.given, 0);
 	}
 }
 
@@ -72,10 +71,10 @@ test_changes(void **state)
 	assert_false(request.check);
 	assert_int_equal(parse("{\"command\": \"log-level\", \"level\": \"debug\"}"), 0);
 	assert_int_equal(parse("{\"command\": \"trace\"}"), 0);
-	assert_int_equal(ctl_needs(CTL_SHOW), CTL_LOOK);
-	assert_int_equal(ctl_needs(CTL_TRACE), CTL_LOOK);
+	assert_int_equal(ctl_commands[CTL_SHOW].needs, CTL_LOOK);
+	assert_int_equal(ctl_commands[CTL_TRACE].needs, CTL_LOOK);
 	for (int command = CTL_RELOAD; command < CTL_COMMANDS; command++)
-		assert_int_equal(ctl_needs(command), CTL_CHANGE);
+		assert_int_equal(ctl_commands[command].needs, CTL_CHANGE);
 }
 
 static void
