@@ -385,9 +385,6 @@ void engine_client_free(struct engine_client *client);
  * @return  Freed with the client; NULL: no memory, or outside of the arena.
  */
 struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
-/** Make room for descriptors of channels, before the first ENGINE_CHANNEL_FD.
- * @return  False: no memory. */
-bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
 /** What its core has taken off its rings, and put into its completion rings. */
 void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);
@@ -499,13 +496,5 @@ void engine_ipsec_peer(uint32_t index, struct wire_addr *peer);
 uint64_t engine_grace_start(void);
 /** @return  Every core has passed a quiescent state since the token was made. */
 bool engine_grace_over(uint64_t token);
-
-/*
- * A memory window may vanish under the control thread: SEND with invalidate from
- * the peer makes the core that owns its queue pairs empty the window's slot of
- * the table by itself (mem_invalidate), since that must happen before the
- * receive completes.  The region struct stays the control thread's to free, the
- * slot stays the window's, and mem_lookup() of the key tells whether it is bound.
- */
 
 #endif

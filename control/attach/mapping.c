@@ -154,13 +154,13 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 int
 mapping_guard(struct mapping *mapping)
 {
-	int error = refuse_holes(mapping);
+	int guard = refuse_holes(mapping);
 
 	madvise(mapping->base, mapping->len, MADV_DONTDUMP);
-	if (error == 0)
-		error = engine_guard_add(mapping->base, mapping->len, mapping->job.client);
-	mapping->guarded = error == 0;
-	return error;
+	if (guard == 0)
+		guard = engine_guard_add(mapping->base, mapping->len, mapping->job.client);
+	mapping->guard = guard > 0 ? guard : 0;
+	return guard < 0 ? guard : 0;
 }
 
 /*
@@ -261,8 +261,8 @@ unmapped(struct job *job, int result)
 void
 mapping_free(struct mapping *mapping, bool reply)
 {
-	if (mapping->guarded)
-		engine_guard_remove(mapping->base);
+	if (mapping->guard != 0)
+		engine_guard_remove(mapping->guard);
 	mapping->job.client->account->leaving++;
 	mapping->reply = reply;
 	mapping->job.step = unmap_step;

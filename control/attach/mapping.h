@@ -13,9 +13,9 @@ struct mapping {
 	uint64_t counted; /* bytes, of the attachment */
 	uint64_t charged; /* to its user, with page tables */
 	uint32_t count;   /* of QUOTA_MAPPINGS */
-	bool guarded;
-	int fd;     /* of an RSM client's file, to be passed on to importers; -1 */
-	bool reply; /* to the request under way, when it is free */
+	int guard;        /* 0: none */
+	int fd;           /* of an RSM client's file, to be passed on to importers; -1 */
+	bool reply;       /* to the request under way, when it is free */
 };
 void mappings_init(void);
 void mappings_fini(void);

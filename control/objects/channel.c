@@ -74,8 +74,6 @@ channel_open(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CHANNEL, number);
 	if (channel_of_number(client, number) != NULL)
 		return client_refuse(client, -EBUSY, ONE_SUBJECT_CHANNEL, number);
-	if (!engine_client_channels(client->engine))
-		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	channel = channel_new(client, number);
 	if (channel == NULL)
 		return -EDQUOT;

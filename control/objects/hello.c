@@ -136,9 +136,9 @@ start(struct client *client)
 	client->reply_fd = error;
 	/* Sealed, but huge pages or a memory limit may still make it fault. */
 	error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
-	if (error != 0)
+	if (error < 0)
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
-	client->arena_mapping->guarded = true;
+	client->arena_mapping->guard = error;
 	lay_out(client);
 	init_tables(client);
 	config.arena = client->arena.base;

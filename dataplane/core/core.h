@@ -134,6 +134,20 @@ frame_info(struct rte_mbuf *m)
 	return rte_mbuf_to_priv(m);
 }
 
+/* To another core's inbound ring, or its own; a frame that finds it full is counted and freed. */
+static inline void
+core_hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
+{
+	if (rte_ring_mp_enqueue(to->inbound, m) != 0) {
+		core->stats.drop_inbound++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	core->stats.handed_over++;
+	if (to != core)
+		core->wake_mask |= 1ull << to->index;
+}
+
 /* What core->now will be. */
 static inline uint64_t
 core_time(const struct core *core)

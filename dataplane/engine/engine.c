@@ -16,8 +16,9 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "dataplane/engine/internal.h"
+#include "dataplane/engine/tel.h"
 #include "dataplane/esp/change.h"
+#include "dataplane/esp/keeper.h"
 #include "dataplane/esp/nic.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
@@ -184,7 +185,7 @@ icrc_choose(char *why, size_t why_len)
 }
 
 static int
-ipsec_init(const struct config *config, char *why, size_t why_len)
+ipsec_init(char *why, size_t why_len)
 {
 	struct esp_change *change;
 	int error = esp_init(engine.num_cores, why, why_len);
@@ -192,18 +193,34 @@ ipsec_init(const struct config *config, char *why, size_t why_len)
 	for (uint32_t i = 0; i < ports_num && error == 0; i++)
 		if (ports[i].offers_esp)
 			esp_nic_offer((uint16_t)i, ports[i].device, ports[i].info.name, ports[i].esp_off);
-	if (error != 0 || config->num_ipsec == 0)
+	if (error != 0 || engine.config->num_ipsec == 0)
 		return error;
-	error = engine_ipsec_prepare(config, false, &change, why, why_len);
+	error = engine_ipsec_prepare(engine.config, false, &change, why, why_len);
 	if (error == 0)
 		engine_ipsec_commit(change);
 	return error;
 }
 
+static int
+waits_init(char *why, size_t why_len)
+{
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		int error = idle_init(engine.core[i]);
+
+		if (error != 0)
+			return config_refuse(why, why_len, error, "core %u: cannot wait for events: %s",
+					     engine.core[i]->lcore, strerror(-error));
+	}
+	return 0;
+}
+
 int
 engine_init(const struct config *config, char *why, size_t why_len)
 {
-	int error;
+	static int (*const steps[])(char *why, size_t why_len) = {
+		icrc_choose, tables_init, cores_init, ports_configure,
+		pools_init,  ports_start, ipsec_init, waits_init,
+	};
 
 	memset(&engine, 0, sizeof(engine));
 	engine.event_fd = -1;
@@ -211,31 +228,16 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	engine.config = config;
 	engine.scan_cycles = rte_get_tsc_hz() / 1000000 * CORE_SCAN_NS / 1000;
 	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
-	error = icrc_choose(why, why_len);
-	if (error == 0)
-		error = tables_init(why, why_len);
-	if (error == 0)
-		error = cores_init(why, why_len);
-	if (error == 0)
-		error = ports_configure(why, why_len);
-	if (error == 0)
-		error = pools_init(why, why_len);
-	if (error == 0)
-		error = ports_start(why, why_len);
-	if (error == 0)
-		error = ipsec_init(config, why, why_len);
-	for (uint32_t i = 0; i < engine.num_cores && error == 0; i++) {
-		error = idle_init(engine.core[i]);
-		if (error != 0)
-			config_refuse(why, why_len, error, "core %u: cannot wait for events: %s",
-				      engine.core[i]->lcore, strerror(-error));
-	}
-	if (error != 0) {
-		engine_fini();
-		return error;
+	for (size_t i = 0; i < RTE_DIM(steps); i++) {
+		int error = steps[i](why, why_len);
+
+		if (error != 0) {
+			engine_fini();
+			return error;
+		}
 	}
 	telemetry_register();
-	return error;
+	return 0;
 }
 
 int
@@ -324,12 +326,10 @@ reap(bool all)
 
 	/* Tokens grow: those behind an unfinished one are not over either. */
 	for (; (one = engine.reap) != NULL && (all || (n < REAPS && engine_grace_over(one->token))); n++) {
-		void *memory[3] = {one->memory[0], one->memory[1], one->memory[2]};
-
-		engine.reap = one->next; /* before it is freed with its object */
-		free(memory[2]);
-		free(memory[1]);
-		free(memory[0]);
+		engine.reap = one->next; /* before it is freed with its object, the last of these */
+		free(one->memory[2]);
+		free(one->memory[1]);
+		free(one->memory[0]);
 	}
 	if (engine.reap == NULL)
 		engine.reap_tail = &engine.reap;
@@ -339,7 +339,7 @@ reap(bool all)
 void
 engine_fini(void)
 {
-	esp_stop();
+	esp_keeper_stop(); /* before the devices stop */
 	ports_stop();
 	esp_fini();
 	for (uint32_t i = 0; i < engine.num_cores; i++)

@@ -42,12 +42,6 @@ engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change 
 	return error != 0 ? error : esp_change_prepare(config, trial, change, why, why_len);
 }
 
-bool
-engine_ipsec_renews(const struct esp_change *change)
-{
-	return change != NULL && esp_change_renews(change);
-}
-
 void
 engine_ipsec_commit(struct esp_change *change)
 {
@@ -56,12 +50,6 @@ engine_ipsec_commit(struct esp_change *change)
 	for (uint32_t i = 0; i < ports_num; i++)
 		/* Of a key that has gone, frames may wait for the port. */
 		port_care(&ports[i], PORT_CARE_ESP, any || (ports[i].offers_esp && ports[i].esp_off == NULL));
-}
-
-void
-engine_ipsec_abandon(struct esp_change *change)
-{
-	esp_change_abandon(change);
 }
 
 static uint64_t

@@ -30,14 +30,6 @@ object_free(struct reap *reap, void *memory, void *more)
 	engine.reap_tail = &reap->next;
 }
 
-/* [offset, offset + size) is in the arena, aligned, and not in its header. */
-static bool
-in_arena(uint64_t offset, uint64_t size)
-{
-	return offset >= sizeof(struct one_arena) && offset % ONE_CACHE_LINE == 0 && size <= ONE_ARENA_SIZE &&
-	       offset <= ONE_ARENA_SIZE - size;
-}
-
 static struct core *
 least_busy(void)
 {
@@ -121,9 +113,9 @@ engine_client_new(const struct engine_client_config *config)
 	const struct one_arena *header = (const struct one_arena *)config->arena;
 	struct engine_client *client;
 
-	if (!in_arena(header->doorbells, sizeof(struct one_doorbells)) ||
-	    !in_arena(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
-	    !in_arena(header->keys, sizeof(struct one_keys)))
+	if (!client_owns(header->doorbells, sizeof(struct one_doorbells)) ||
+	    !client_owns(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
+	    !client_owns(header->keys, sizeof(struct one_keys)))
 		return NULL;
 	client = object_new(sizeof(*client));
 	if (client == NULL)
@@ -139,7 +131,6 @@ engine_client_new(const struct engine_client_config *config)
 	client->core = least_busy();
 	client->core->clients_held++;
 	client->share.group = &config->user->group[client->core->index];
-	client->owner = config->owner;
 	client->node.owner = config->owner;
 	client->arena = config->arena;
 	client->header = (struct one_arena *)config->arena;
@@ -160,21 +151,10 @@ reach_broken(void *owner)
 struct reach *
 engine_client_reach(struct engine_client *client, uint64_t offset)
 {
-	if (client->reach == NULL && in_arena(offset, sizeof(struct one_copies)))
+	if (client->reach == NULL && client_owns(offset, sizeof(struct one_copies)))
 		client->reach = reach_new((struct one_copies *)(client->arena + offset),
 					  &client->core->reaching, reach_broken, client);
 	return client->reach;
-}
-
-bool
-engine_client_channels(struct engine_client *client)
-{
-	if (client->channel_fd != NULL)
-		return true;
-	client->channel_fd = malloc(ONE_CHANNELS * sizeof(int));
-	for (uint32_t i = 0; client->channel_fd != NULL && i < ONE_CHANNELS; i++)
-		client->channel_fd[i] = -1;
-	return client->channel_fd != NULL;
 }
 
 void
@@ -186,7 +166,6 @@ engine_client_free(struct engine_client *client)
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
 	reach_free(client->reach); /* keys that led there have been gone for a grace period */
-	free(client->channel_fd);  /* its core has let go of it */
 	object_free(&client->reap, client, client->qps);
 }
 
@@ -211,7 +190,6 @@ engine_cq_new(struct engine_client *client, const struct engine_cq_config *confi
 	if (cq == NULL)
 		return NULL;
 	cq->client = client;
-	cq->owner = config->owner;
 	cq->id = config->id;
 	cq->async_cq = config->async_cq;
 	if (cq_attach(cq, config->offset, config->log2) != 0) {
@@ -231,7 +209,8 @@ engine_cq_free(struct engine_cq *cq)
 static bool
 ring_fits(uint64_t offset, uint32_t log2)
 {
-	return offset == 0 || (log2 <= ONE_RING_LOG2_MAX && in_arena(offset, sizeof(struct one_wqe) << log2));
+	return offset == 0 ||
+	       (log2 <= ONE_RING_LOG2_MAX && client_owns(offset, sizeof(struct one_wqe) << log2));
 }
 
 struct engine_srq *
@@ -240,13 +219,12 @@ engine_srq_new(struct engine_client *client, const struct engine_srq_config *con
 	struct engine_srq *srq;
 
 	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
-	    !in_arena(config->shm, sizeof(struct one_srq_shm)))
+	    !client_owns(config->shm, sizeof(struct one_srq_shm)))
 		return NULL;
 	srq = object_new(sizeof(*srq));
 	if (srq == NULL)
 		return NULL;
 	srq->client = client;
-	srq->owner = config->owner;
 	srq->id = config->id;
 	srq->async_cq = config->async_cq;
 	srq->shm = (struct one_srq_shm *)(client->arena + config->shm);
@@ -272,7 +250,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	if (config->doorbell >= ONE_QPS_MAX || config->port >= ports_num ||
 	    !ring_fits(config->sq, config->sq_log2) || !ring_fits(config->rq, config->rq_log2) ||
 	    (config->srq != NULL && config->srq->client != client) ||
-	    (config->shm != 0 && !in_arena(config->shm, sizeof(struct one_qp_shm))))
+	    (config->shm != 0 && !client_owns(config->shm, sizeof(struct one_qp_shm))))
 		return NULL;
 	qp = object_new(size + rc_size);
 	if (qp == NULL)
@@ -284,7 +262,6 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->client = client;
 	qp->core = client->core;
 	qp->core->qps_held++;
-	qp->owner = config->owner;
 	qp->node.owner = config->owner;
 	qp->id = config->id;
 	qp->qpn = config->qpn;

@@ -70,4 +70,6 @@ telemetry_add(struct rte_tel_data *d, const char *name, struct telemetry_diction
 	return error;
 }
 
+void telemetry_register(void); /* cores and ports */
+
 #endif

@@ -6,7 +6,6 @@
 #include <rte_telemetry.h>
 
 #include "dataplane/engine/counters.h"
-#include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
 #include "dataplane/port/port.h"
 #include "dataplane/wire/icrc.h"

@@ -304,7 +304,6 @@ add_section(struct esp_change *change, const struct config_ipsec *ipsec)
 		return error;
 	addr = wire_addr_of(ipsec->addr.family == AF_INET, ipsec->addr.bytes);
 	peer = esp_table_add_peer(&change->table, &addr);
-	peer->port = (uint16_t)port;
 	peer->encrypt = !ipsec->plain;
 	peer->out = out;
 	return 0;
@@ -351,7 +350,7 @@ esp_change_prepare(const struct config *config, bool trial, struct esp_change **
 	if (error == 0)
 		*out = change;
 	else
-		esp_change_abandon(change);
+		engine_ipsec_abandon(change);
 	return error;
 }
 
@@ -365,13 +364,14 @@ has_others(const struct esp_table *table, const struct esp_table *than)
 }
 
 bool
-esp_change_renews(const struct esp_change *change)
+engine_ipsec_renews(const struct esp_change *change)
 {
-	return has_others(&change->table, change->before) || has_others(change->before, &change->table);
+	return change != NULL &&
+	       (has_others(&change->table, change->before) || has_others(change->before, &change->table));
 }
 
 void
-esp_change_abandon(struct esp_change *change)
+engine_ipsec_abandon(struct esp_change *change)
 {
 	if (change == NULL)
 		return;
@@ -423,12 +423,6 @@ esp_init(uint32_t cores, char *why, size_t why_len)
 	esp_protected = 1ull << bit;
 	num_cores = cores;
 	return 0;
-}
-
-void
-esp_stop(void)
-{
-	esp_keeper_stop();
 }
 
 void

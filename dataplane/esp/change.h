@@ -16,15 +16,11 @@ struct esp_change;
  */
 int esp_change_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
 		       size_t why_len);
-/* Whether keys come or go by it; before it is put in force. */
-bool esp_change_renews(const struct esp_change *change);
 /* True: there are peers in force. */
 bool esp_change_commit(struct esp_change *change);
-void esp_change_abandon(struct esp_change *change); /* NULL: nothing */
 
 /* Before the first, and at the end when no core runs any more. */
 int esp_init(uint32_t cores, char *why, size_t why_len);
-void esp_stop(void); /* before the devices stop */
-void esp_fini(void); /* before they are closed */
+void esp_fini(void); /* before the devices are closed */
 
 #endif

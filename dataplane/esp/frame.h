@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_ip.h>
+
 #include "dataplane/wire/bytes.h"
 #include "dataplane/wire/wire.h"
 
@@ -63,26 +65,17 @@ esp_frame_is_discovery(const struct esp_frame *frame, uint32_t len)
 	       icmp[0] <= 137;
 }
 
-static inline uint16_t
-esp_frame_sum(const uint8_t *ip)
-{
-	uint32_t sum = 0;
-
-	for (uint32_t i = 0; i < ESP_IPV4_LEN; i += 2)
-		sum += load_be16(ip + i);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t) ~(sum + (sum >> 16));
-}
-
 /* Another protocol, and so many bytes behind the header. */
 static inline void
 esp_frame_become(uint8_t *ip, bool v4, uint8_t proto, uint32_t len)
 {
 	if (v4) {
-		store_be16(ip + 2, (uint16_t)(ESP_IPV4_LEN + len));
-		ip[9] = proto;
-		store_be16(ip + 10, 0);
-		store_be16(ip + 10, esp_frame_sum(ip));
+		struct rte_ipv4_hdr *header = (struct rte_ipv4_hdr *)ip;
+
+		header->total_length = rte_cpu_to_be_16((uint16_t)(ESP_IPV4_LEN + len));
+		header->next_proto_id = proto;
+		header->hdr_checksum = 0;
+		header->hdr_checksum = rte_ipv4_cksum(header);
 	} else {
 		store_be16(ip + 4, (uint16_t)len);
 		ip[6] = proto;

@@ -37,18 +37,13 @@ struct in_run {
 };
 
 void
-esp_drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason)
+esp_drop(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum engine_esp_drop reason)
 {
 	core->stats.esp_drop[reason]++;
+	if (sa != NULL)
+		atomic_fetch_add_explicit(&sa->dropped[reason], 1, memory_order_relaxed); /* only told */
 	rte_pktmbuf_free(*place);
 	*place = NULL;
-}
-
-static void
-drop_of(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum engine_esp_drop reason)
-{
-	esp_sa_drop(sa, reason);
-	esp_drop(core, place, reason);
 }
 
 /* The core whose window it is; the first good packet makes it ours. */
@@ -113,7 +108,7 @@ finish(struct in_run *run)
 		if (packet->by_nic || run->batch.status[packet->in_batch] == 0)
 			reason = accept_packet(run, packet);
 		if (reason != ENGINE_ESP_OK)
-			drop_of(run->core, run->sa, run->packet[i].place, reason);
+			esp_drop(run->core, run->sa, run->packet[i].place, reason);
 		else
 			accepted++;
 	}
@@ -167,7 +162,7 @@ room_of(const struct esp_frame *frame, const struct rte_mbuf *m)
 		    load_be16(frame->ip + 2) < ESP_IPV4_LEN)
 			return 0;
 		if ((m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) != RTE_MBUF_F_RX_IP_CKSUM_GOOD &&
-		    esp_frame_sum(frame->ip) != 0)
+		    rte_ipv4_cksum((const struct rte_ipv4_hdr *)frame->ip) != 0)
 			return 0;
 		room = load_be16(frame->ip + 2) - ESP_IPV4_LEN;
 	}
@@ -177,18 +172,10 @@ room_of(const struct esp_frame *frame, const struct rte_mbuf *m)
 static void
 hand_over(struct core *core, uint32_t owner, uint16_t port, struct rte_mbuf **place)
 {
-	struct core *to = engine.core[owner];
-
 	frame_info(*place)->parsed = false;
 	frame_info(*place)->esp = true;
 	frame_info(*place)->port = port;
-	if (rte_ring_mp_enqueue(to->inbound, *place) != 0) {
-		core->stats.drop_inbound++;
-		rte_pktmbuf_free(*place);
-	} else {
-		core->stats.handed_over++;
-		core->wake_mask |= 1ull << owner;
-	}
+	core_hand_over(core, engine.core[owner], *place);
 	*place = NULL;
 }
 
@@ -252,17 +239,17 @@ take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struc
 	struct esp_sa *sa;
 
 	if (room < ESP_LEAST || room % 4 != 0) {
-		esp_drop(core, place, ENGINE_ESP_LENGTH);
+		esp_drop(core, NULL, place, ENGINE_ESP_LENGTH);
 		return;
 	}
 	sa = esp_table_sa(table, load_be32(esp));
 	if (sa == NULL) {
-		esp_drop(core, place, ENGINE_ESP_SPI);
+		esp_drop(core, NULL, place, ENGINE_ESP_SPI);
 		return;
 	}
 	if (sa->port != port || !wire_addr_equal(&sa->peer, &frame->src) ||
 	    !wire_addr_equal(&sa->local, &frame->dst)) {
-		drop_of(core, sa, place, ENGINE_ESP_ADDRESS);
+		esp_drop(core, sa, place, ENGINE_ESP_ADDRESS);
 		return;
 	}
 	/* Pairs with own(). */
@@ -272,11 +259,11 @@ take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struc
 		return;
 	}
 	if (!number(sa, owner, load_be32(esp + 4), &packet.number))
-		drop_of(core, sa, place, ENGINE_ESP_REPLAY);
+		esp_drop(core, sa, place, ENGINE_ESP_REPLAY);
 	else if (!admitted(run, sa, packet.text_len))
-		drop_of(core, sa, place, ENGINE_ESP_LIMIT);
+		esp_drop(core, sa, place, ENGINE_ESP_LIMIT);
 	else if ((reason = look_at_verdict(sa, *place, &packet)) != ENGINE_ESP_OK)
-		drop_of(core, sa, place, reason);
+		esp_drop(core, sa, place, reason);
 	else
 		collect(run, sa, &packet, esp);
 }
@@ -305,7 +292,7 @@ take(struct in_run *run, const struct esp_table *table, uint16_t port, struct rt
 	}
 	peer = esp_table_peer(table, &frame.src);
 	if (peer != NULL && peer->encrypt && !esp_frame_is_discovery(&frame, (*place)->data_len))
-		esp_drop(core, place, ENGINE_ESP_PLAIN);
+		esp_drop(core, NULL, place, ENGINE_ESP_PLAIN);
 }
 
 uint16_t

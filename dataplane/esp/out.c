@@ -76,13 +76,6 @@ add_to_batch(struct out_run *run, uint32_t i, uint64_t number)
 }
 
 static void
-give_up(struct out_run *run, uint32_t i, enum engine_esp_drop reason)
-{
-	esp_sa_drop(run->sa, reason);
-	esp_drop(run->core, run->place[i], reason);
-}
-
-static void
 run_batch(struct out_run *run)
 {
 	if (run->batch.num == 0)
@@ -92,7 +85,7 @@ run_batch(struct out_run *run)
 		if (run->batch.status[i] == 0)
 			run->core->stats.esp_sent++;
 		else
-			give_up(run, run->of_batch[i], ENGINE_ESP_ICV);
+			esp_drop(run->core, run->sa, run->place[run->of_batch[i]], ENGINE_ESP_ICV);
 	}
 }
 
@@ -108,7 +101,7 @@ give_to_nic(struct out_run *run, const struct esp_nic_session *nic, uint32_t i, 
 	if (esp_nic_send(nic, *run->place[i], frame->at, frame->ip_len, frame->v4, number))
 		run->core->stats.esp_sent++;
 	else
-		give_up(run, i, ENGINE_ESP_ICV);
+		esp_drop(run->core, run->sa, run->place[i], ENGINE_ESP_ICV);
 }
 
 /* What has been collected. */
@@ -121,7 +114,7 @@ finish(struct out_run *run)
 
 	for (uint32_t i = 0; i < run->num; i++) {
 		if (number == 0)
-			give_up(run, i, ENGINE_ESP_LIMIT);
+			esp_drop(run->core, run->sa, run->place[i], ENGINE_ESP_LIMIT);
 		else if (nic != NULL && (number + i) >> 32 == nic->high)
 			give_to_nic(run, nic, i, number + i);
 		else
@@ -154,8 +147,7 @@ collect(struct out_run *run, const struct esp_peer *peer, struct rte_mbuf **plac
 	const struct esp_frame *frame)
 {
 	if (!fits(*place, mtu)) {
-		esp_sa_drop(peer->out, ENGINE_ESP_LENGTH);
-		esp_drop(run->core, place, ENGINE_ESP_LENGTH);
+		esp_drop(run->core, peer->out, place, ENGINE_ESP_LENGTH);
 		return;
 	}
 	if (peer->out != run->sa)
@@ -205,8 +197,8 @@ apply(struct out_run *run, const struct esp_table *table, uint16_t port, uint32_
 
 	if (peer == NULL)
 		return;
-	if (peer->out == NULL || peer->port != port)
-		esp_drop(run->core, place, ENGINE_ESP_NO_SA);
+	if (peer->out == NULL || peer->out->port != port)
+		esp_drop(run->core, NULL, place, ENGINE_ESP_NO_SA);
 	else
 		collect(run, peer, place, mtu, &frame);
 }
@@ -226,7 +218,7 @@ esp_out(struct core *core, uint16_t port, uint32_t mtu, struct rte_mbuf **frames
 		if ((frames[i]->ol_flags & esp_protected) == 0)
 			apply(&run, table, port, mtu, &frames[i]);
 		else if (is_lost(table, frames[i]))
-			esp_drop(core, &frames[i], ENGINE_ESP_NO_SA);
+			esp_drop(core, NULL, &frames[i], ENGINE_ESP_NO_SA);
 	}
 	turn(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)

@@ -120,12 +120,6 @@ esp_sa_count(struct esp_sa *sa, uint32_t packets, uint32_t bytes)
 }
 
 void
-esp_sa_drop(struct esp_sa *sa, enum engine_esp_drop reason)
-{
-	atomic_fetch_add_explicit(&sa->dropped[reason], 1, memory_order_relaxed); /* only told */
-}
-
-void
 esp_sa_count_nic(struct esp_sa *sa, uint32_t packets)
 {
 	if (packets > 0)

@@ -85,7 +85,6 @@ uint64_t esp_sa_take(struct esp_sa *sa, uint32_t count, uint32_t bytes);
 bool esp_sa_admits(struct esp_sa *sa, uint32_t packets, uint32_t bytes);
 /* Inbound packets that were authenticated and new. */
 void esp_sa_count(struct esp_sa *sa, uint32_t packets, uint32_t bytes);
-void esp_sa_drop(struct esp_sa *sa, enum engine_esp_drop reason);
 /* Packets that the NIC has encrypted or decrypted. */
 void esp_sa_count_nic(struct esp_sa *sa, uint32_t packets);
 /* Inbound: the numbers are no longer those of the NIC's session. */

@@ -15,7 +15,6 @@
 
 struct esp_peer {
 	struct wire_addr addr;
-	uint16_t port;
 	bool encrypt;
 	struct esp_sa *out; /* NULL: there is none */
 };
@@ -43,8 +42,8 @@ struct esp_sa *esp_table_sa(const struct esp_table *table, uint32_t spi);
 bool esp_table_has(const struct esp_table *table, const struct esp_sa *sa);
 
 struct core;
-/* Counted and freed, and its place is empty. */
-void esp_drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason);
+/* Counted, for `sa` too unless that is NULL, and freed, and its place is empty. */
+void esp_drop(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum engine_esp_drop reason);
 
 /* A flag of mbufs, set before the first table: the frame is ESP already, or leaves as it is. */
 extern uint64_t esp_protected;

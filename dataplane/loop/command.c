@@ -259,7 +259,7 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_SIGNAL:
 		return qp_signal(core, qp, command->event.imm);
 	case ENGINE_CHANNEL_FD:
-		command->client->channel_fd[command->channel.number] = command->channel.fd;
+		command->client->channel_fd[command->channel.number] = command->channel.fd + 1;
 		return 0;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_REMOVE:

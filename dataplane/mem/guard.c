@@ -25,8 +25,7 @@ struct guard {
 static struct guard guards[ENGINE_GUARDS_MAX];
 static _Atomic uint32_t used;       /* guards before this may be in use */
 static _Atomic uint32_t num_faults; /* not yet asked for */
-static uint32_t hint;               /* control thread: free ones are from here on, */
-static uint32_t removed;            /* and where the last one was removed */
+static uint32_t hint;               /* control thread: free ones are from here on */
 static struct sigaction previous;
 static int told; /* eventfd, written at a fault */
 
@@ -104,7 +103,7 @@ engine_guard_add(void *base, size_t len, void *owner)
 	if (i >= atomic_load_explicit(&used, memory_order_relaxed))
 		atomic_store_explicit(&used, i + 1, memory_order_release); /* pairs with find() */
 	hint = i + 1;
-	return 0;
+	return (int)hint;
 }
 
 static uint32_t
@@ -118,27 +117,18 @@ take_fault(struct guard *guard)
 }
 
 void
-engine_guard_remove(void *base)
+engine_guard_remove(int guard)
 {
-	/* All stored by this thread. */
-	uint32_t n = atomic_load_explicit(&used, memory_order_relaxed), i = removed;
+	uint32_t i = (uint32_t)guard - 1;
 
-	/* What was added together goes together: tens of thousands, when a client goes. */
-	for (uint32_t looks = 0; looks < n; looks++, i++) {
-		if (i >= n)
-			i = 0;
-		if (atomic_load_explicit(&guards[i].base, memory_order_relaxed) != (uintptr_t)base)
-			continue;
-		removed = i;
-		/* Pairs with nothing: no thread touches the mapping any more, so no handler looks for it. */
-		atomic_store_explicit(&guards[i].base, 0, memory_order_relaxed);
-		take_fault(&guards[i]);
-		if (i < hint)
-			hint = i;
-		if (i + 1 == n)
-			atomic_store_explicit(&used, i, memory_order_relaxed);
-		return;
-	}
+	/* Pairs with nothing: no thread touches the mapping any more, so no handler looks for it. */
+	atomic_store_explicit(&guards[i].base, 0, memory_order_relaxed);
+	take_fault(&guards[i]);
+	if (i < hint)
+		hint = i;
+	/* Stored by this thread. */
+	if (i + 1 == atomic_load_explicit(&used, memory_order_relaxed))
+		atomic_store_explicit(&used, i, memory_order_relaxed);
 }
 
 void *

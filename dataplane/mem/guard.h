@@ -10,10 +10,10 @@
  * and marks the mapping; `event_fd` wakes the control thread, which detaches the owner.  Control thread.
  */
 #define ENGINE_GUARDS_MAX (1u << 17)
-/** @return  0, or -ENOSPC: ENGINE_GUARDS_MAX mappings are guarded. */
+/** @return  Its number, above 0; or -ENOSPC: ENGINE_GUARDS_MAX mappings are guarded. */
 int engine_guard_add(void *base, size_t len, void *owner);
 /** Before the mapping goes. */
-void engine_guard_remove(void *base);
+void engine_guard_remove(int guard);
 /** @return  The owner of a mapping that has faulted, whose mark is cleared; NULL: none has. */
 void *engine_guard_fault(void);
 

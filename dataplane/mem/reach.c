@@ -12,19 +12,26 @@
 #define STALE 256u /* looks after which an outcome that its party does not fetch is dropped for others */
 #define QUEUED REACH_SLOTS /* in the place of a slot: the queue of the party */
 
+/* What a call moves, as the copy thread is asked for it. */
+struct access {
+	struct reach *reach; /* the application that owns the memory */
+	uint32_t tag;
+	uint32_t len; /* of all sges */
+	uint8_t op;   /* enum one_copy_op */
+	uint8_t num_spans;
+	struct one_copy_span span[ONE_MAX_SGE]; /* the sges without mapping */
+};
+
 struct reach_job {
-	struct reach_job *next; /* free ones; or the queue of the party, the last one's is the oldest */
-	struct reach *reach;
+	struct reach_job *next;    /* free ones; or the queue of the party, the last one's is the oldest */
 	struct reach_party *party; /* NULL: its outcome is not wanted */
-	uint32_t slot, tag;
+	uint32_t slot;
 	uint32_t sequence;
 	uint32_t done_at; /* reach.looks */
 	bool done;
-	uint8_t op; /* enum one_copy_op */
-	uint8_t num_spans;
 	int result;
 	uint64_t value;
-	struct one_copy_span span[ONE_MAX_SGE]; /* the sges without mapping */
+	struct access access; /* `reach` always */
 	_Alignas(8) uint8_t note[REACH_NOTE];
 };
 
@@ -85,14 +92,16 @@ list_add(struct reach *reach)
 static uint8_t *
 data_of(const struct reach_job *job)
 {
-	return job->reach->shm->slot[job - job->reach->job];
+	struct reach *reach = job->access.reach;
+
+	return reach->shm->slot[job - reach->job];
 }
 
 static void
 job_put(struct reach_job *job)
 {
-	job->next = job->reach->free;
-	job->reach->free = job;
+	job->next = job->access.reach->free;
+	job->access.reach->free = job;
 }
 
 static void
@@ -139,26 +148,27 @@ job_drop(struct reach_job *job)
 		job_put(job);
 	else
 		/* Pairs with the load of the copy thread before it begins.  It is answered as any other. */
-		atomic_store_explicit(&job->reach->shm->request[job->sequence % ONE_COPIES].cancelled, 1,
-				      memory_order_release);
+		atomic_store_explicit(&job->access.reach->shm->request[job->sequence % ONE_COPIES].cancelled,
+				      1, memory_order_release);
 }
 
 static void
 submit(struct reach_job *job, uint64_t compare, uint64_t operand)
 {
-	struct reach *reach = job->reach;
+	const struct access *access = &job->access;
+	struct reach *reach = access->reach;
 	uint32_t tail = tail_of(reach), i = tail % ONE_COPIES;
 	struct one_copy_request *request = &reach->shm->request[i];
 
 	job->sequence = tail;
 	reach->asked[i] = job;
-	memcpy(request->span, job->span, sizeof(job->span));
+	memcpy(request->span, access->span, sizeof(access->span));
 	request->compare = compare;
 	request->operand = operand;
 	request->sequence = tail;
 	request->slot = (uint32_t)(job - reach->job);
-	request->op = job->op;
-	request->num_spans = job->num_spans;
+	request->op = access->op;
+	request->num_spans = access->num_spans;
 	atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed); /* published by the phase */
 	/* Pairs with the acquire load of the copy thread. */
 	atomic_store_explicit(&request->phase, one_ring_phase(tail, ONE_COPY_LOG2), memory_order_release);
@@ -225,22 +235,33 @@ reach_leave(struct reach_party *party)
 
 /* ---- accesses ---- */
 
-/* The application that owns the memory of the sges; NULL: more than one, or none. */
-static struct reach *
-reach_of(const struct mem_sge *sges, uint32_t num)
+/* False: too much, no memory without mapping, or that of several applications, or of one that has gone. */
+static bool
+describe(struct access *access, enum one_copy_op op, uint32_t tag, const struct mem_sge *sges, uint32_t num)
 {
-	struct reach *reach = NULL;
-
+	*access = (struct access){.op = (uint8_t)op, .tag = tag};
 	for (uint32_t i = 0; i < num; i++) {
 		const struct mem_region *region = sges[i].region;
 
-		if (region->base != NULL)
-			continue;
-		if (region->reach == NULL || (reach != NULL && region->reach != reach))
-			return NULL;
-		reach = region->reach;
+		if (num > ONE_MAX_SGE || sges[i].len > REACH_LEN - access->len)
+			return false;
+		if (region->base == NULL && access->reach == NULL)
+			access->reach = region->reach;
+		if (region->base == NULL && (region->reach == NULL || region->reach != access->reach))
+			return false;
+		if (region->base == NULL && sges[i].len != 0)
+			access->span[access->num_spans++] =
+				(struct one_copy_span){sges[i].va - region->shift, sges[i].len, access->len};
+		access->len += sges[i].len;
 	}
-	return reach;
+	return access->len != 0 && access->reach != NULL && !access->reach->detached;
+}
+
+static bool
+is_same(const struct access *a, const struct access *b)
+{
+	return a->reach == b->reach && a->op == b->op && a->tag == b->tag && a->num_spans == b->num_spans &&
+	       memcmp(a->span, b->span, a->num_spans * sizeof(a->span[0])) == 0;
 }
 
 /* The part of the call that needs no application. */
@@ -258,66 +279,35 @@ move_mapped(const struct mem_sge *sges, uint32_t num, uint8_t *buffer, bool out)
 	}
 }
 
-/* The spans of a call; the length of all sges, or 0 if that is too much. */
-static uint32_t
-spans_of(const struct mem_sge *sges, uint32_t num, struct one_copy_span span[ONE_MAX_SGE],
-	 uint32_t *num_spans)
-{
-	uint32_t len = 0;
-
-	*num_spans = 0;
-	memset(span, 0, ONE_MAX_SGE * sizeof(span[0]));
-	for (uint32_t i = 0; i < num; i++) {
-		const struct mem_sge *sge = &sges[i];
-
-		if (num > ONE_MAX_SGE || sge->len > REACH_LEN - len)
-			return 0;
-		if (sge->region->base == NULL && sge->len != 0)
-			span[(*num_spans)++] =
-				(struct one_copy_span){sge->va - sge->region->shift, sge->len, len};
-		len += sge->len;
-	}
-	return len;
-}
-
-static bool
-is_same(const struct reach_job *job, enum one_copy_op op, uint32_t tag, const struct one_copy_span *span,
-	uint32_t num)
-{
-	return job->op == op && job->tag == tag && job->num_spans == num &&
-	       memcmp(job->span, span, num * sizeof(*span)) == 0;
-}
-
-/* The outcome of the same call, if it is there: 0 or -EFAULT.  1: nothing is under way in the slot. */
+/* The outcome of the same call: 0, -EFAULT, or -EAGAIN; -ENOENT: nothing is under way in the slot. */
 static int
-outcome(struct reach_party *party, uint32_t slot, enum one_copy_op op, uint32_t tag,
-	const struct one_copy_span *span, uint32_t num)
+outcome(struct reach_party *party, uint32_t slot, const struct access *access)
 {
 	struct reach_job *job = party->job[slot];
 
 	if (job == NULL)
-		return 1;
+		return -ENOENT;
 	if (!job->done)
 		return -EAGAIN;
-	if (is_same(job, op, tag, span, num))
+	if (is_same(&job->access, access))
 		return job->result;
 	reach_cancel(party, slot);
-	return 1;
+	return -ENOENT;
 }
 
-/* NULL: there is none at the moment. */
+/* `in`: its payload, if it has some here.  NULL: there is no job for it at the moment. */
 static struct reach_job *
-job_new(struct reach *reach, struct reach_party *party, uint32_t slot, enum one_copy_op op, uint32_t tag,
-	const struct one_copy_span span[ONE_MAX_SGE], uint32_t num)
+begin(struct reach_party *party, uint32_t slot, const struct access *access, const void *in, uint64_t compare,
+      uint64_t operand)
 {
-	struct reach_job *job = job_get(reach, party, slot);
+	struct reach_job *job = job_get(access->reach, party, slot);
 
 	if (job == NULL)
 		return NULL;
-	job->op = (uint8_t)op;
-	job->tag = tag;
-	job->num_spans = (uint8_t)num;
-	memcpy(job->span, span, sizeof(job->span));
+	job->access = *access;
+	if (in != NULL)
+		memcpy(data_of(job), in, access->len);
+	submit(job, compare, operand);
 	return job;
 }
 
@@ -325,38 +315,23 @@ static int
 reach_move(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num, uint8_t *out,
 	   const uint8_t *in, uint32_t tag)
 {
-	enum one_copy_op op = out != NULL ? ONE_COPY_OUT : ONE_COPY_IN;
-	struct reach *reach = reach_of(sges, num);
-	struct one_copy_span span[ONE_MAX_SGE];
-	struct reach_job *job;
-	uint32_t num_spans, len;
+	struct access access;
 	int result;
 
-	if (reach == NULL || reach->detached)
+	if (!describe(&access, out != NULL ? ONE_COPY_OUT : ONE_COPY_IN, tag, sges, num))
 		return -EFAULT;
-	len = spans_of(sges, num, span, &num_spans);
-	if (len == 0)
-		return -EFAULT;
-	result = outcome(party, slot, op, tag, span, num_spans);
-	job = party->job[slot];
-	if (result <= 0) {
-		if (result == 0 && out != NULL)
-			memcpy(out, data_of(job), len);
-		if (result == 0)
-			move_mapped(sges, num, out != NULL ? out : data_of(job), out != NULL);
-		if (result != -EAGAIN)
-			reach_cancel(party, slot);
-		return result;
-	}
-	if (out == NULL && in == NULL)
-		return -ENOENT;
-	job = job_new(reach, party, slot, op, tag, span, num_spans);
-	if (job == NULL)
+	result = outcome(party, slot, &access);
+	if (result == -ENOENT && (out != NULL || in != NULL)) {
+		begin(party, slot, &access, in, 0, 0);
 		return -EAGAIN;
-	if (out == NULL)
-		memcpy(data_of(job), in, len);
-	submit(job, 0, 0);
-	return -EAGAIN;
+	}
+	if (result == 0 && out != NULL)
+		memcpy(out, data_of(party->job[slot]), access.len);
+	if (result == 0)
+		move_mapped(sges, num, out != NULL ? out : data_of(party->job[slot]), out != NULL);
+	if (result != -EAGAIN)
+		reach_cancel(party, slot);
+	return result;
 }
 
 int
@@ -377,26 +352,23 @@ int
 reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *region, uint64_t va,
 	     const uint64_t *compare, uint64_t operand, uint64_t *found, uint32_t tag)
 {
-	const struct one_copy_span span[ONE_MAX_SGE] = {{va - region->shift, sizeof(*found), 0}};
-	enum one_copy_op op = compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD;
-	struct reach_job *job;
+	const struct mem_sge sge = {region, va, sizeof(*found)};
+	struct access access;
 	int result;
 
-	if (((va | region->shift) & 7) != 0 || region->reach == NULL || region->reach->detached)
+	if (((va | region->shift) & 7) != 0 ||
+	    !describe(&access, compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD, tag, &sge, 1))
 		return -EFAULT;
-	result = outcome(party, slot, op, tag, span, 1);
-	job = party->job[slot];
-	if (result <= 0) {
-		if (result == 0)
-			*found = job->value;
-		if (result != -EAGAIN)
-			reach_cancel(party, slot);
-		return result;
+	result = outcome(party, slot, &access);
+	if (result == -ENOENT) {
+		begin(party, slot, &access, NULL, compare != NULL ? *compare : 0, operand);
+		return -EAGAIN;
 	}
-	job = job_new(region->reach, party, slot, op, tag, span, 1);
-	if (job != NULL)
-		submit(job, compare != NULL ? *compare : 0, operand);
-	return -EAGAIN;
+	if (result == 0)
+		*found = party->job[slot]->value;
+	if (result != -EAGAIN)
+		reach_cancel(party, slot);
+	return result;
 }
 
 /* ---- the queue of a party ---- */
@@ -405,22 +377,15 @@ int
 reach_queue_scatter(struct reach_party *party, const struct mem_sge *sges, uint32_t num, const void *buffer,
 		    const void *note, uint32_t len)
 {
-	struct reach *reach = reach_of(sges, num);
-	struct one_copy_span span[ONE_MAX_SGE];
-	uint32_t num_spans, bytes;
+	struct access access;
 	struct reach_job *job;
 
-	if (reach == NULL || reach->detached || len > REACH_NOTE)
+	if (len > REACH_NOTE || !describe(&access, ONE_COPY_IN, 0, sges, num))
 		return -EFAULT;
-	bytes = spans_of(sges, num, span, &num_spans);
-	if (bytes == 0)
-		return -EFAULT;
-	job = job_new(reach, party, QUEUED, ONE_COPY_IN, 0, span, num_spans);
+	job = begin(party, QUEUED, &access, buffer, 0, 0);
 	if (job == NULL)
 		return -EAGAIN;
 	memcpy(job->note, note, len);
-	memcpy(data_of(job), buffer, bytes);
-	submit(job, 0, 0);
 	return 0;
 }
 
@@ -440,12 +405,10 @@ int
 reach_queue_end(struct reach_party *party, const struct mem_sge *sges, uint32_t num)
 {
 	struct reach_job *job = queue_take(party);
-	struct one_copy_span span[ONE_MAX_SGE];
+	struct access access;
 	int result = -EFAULT;
-	uint32_t num_spans;
 
-	if (job->done && reach_of(sges, num) == job->reach && spans_of(sges, num, span, &num_spans) != 0 &&
-	    is_same(job, ONE_COPY_IN, 0, span, num_spans))
+	if (job->done && describe(&access, ONE_COPY_IN, 0, sges, num) && is_same(&job->access, &access))
 		result = job->result;
 	if (result == 0)
 		move_mapped(sges, num, data_of(job), false);
@@ -470,8 +433,8 @@ static void
 count_bytes(struct reach *reach, const struct reach_job *job)
 {
 	/* Read by reach_bytes, for telemetry. */
-	for (uint32_t i = 0; i < job->num_spans && job->result == 0; i++)
-		atomic_fetch_add_explicit(&reach->bytes, job->span[i].len, memory_order_relaxed);
+	for (uint32_t i = 0; i < job->access.num_spans && job->result == 0; i++)
+		atomic_fetch_add_explicit(&reach->bytes, job->access.span[i].len, memory_order_relaxed);
 }
 
 /* The next answer; false: it is none to the oldest request. */
@@ -527,8 +490,8 @@ job_for_starved(struct reach *reach)
 	for (uint32_t i = 0; i < ONE_COPIES && reach->free == NULL; i++) {
 		struct reach_job *job = &reach->job[i];
 
-		if (job->party != NULL && job->slot != QUEUED && job->done && job->op == ONE_COPY_OUT &&
-		    reach->looks - job->done_at > STALE)
+		if (job->party != NULL && job->slot != QUEUED && job->done &&
+		    job->access.op == ONE_COPY_OUT && reach->looks - job->done_at > STALE)
 			reach_cancel(job->party, job->slot);
 	}
 	return reach->free != NULL;
@@ -624,7 +587,7 @@ reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, v
 	reach->owner = owner;
 	TAILQ_INIT(&reach->starved);
 	for (uint32_t i = 0; i < ONE_COPIES; i++) {
-		reach->job[i].reach = reach;
+		reach->job[i].access.reach = reach;
 		job_put(&reach->job[i]);
 	}
 	return reach;

@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules: a connection's frames to the receive queue of the core that owns its queue pair.
- *
- * RSS chooses a queue without knowing of queue pairs, so a frame may come to a core that has to hand
- * it over (rcio.c), and then all of that connection do.  When its owner has seen enough of that, it
- * notifies the control thread, and where the port takes rules (rte_flow) one for the connection's
- * addresses and UDP ports leads its frames to the right queue.  Without a rule nothing is wrong, only
- * slower: so a port is asked once whether it takes such rules, and when it then refuses one it
- * is not asked again before another has been taken back.
- *
- * Senders of frames must not rule the device.  There is at most one rule for a queue pair, none
- * without a connection, and only for the address of its peer; a queue pair asks at long intervals; a
- * port has FLOW_RULES at most.  A forged frame can at best move a rule to an unused UDP port.
- *
- * What changes rules runs on the control thread.
+ * Flow rules: which receive queue the frames of a connection come to.  What they are for, and why senders of
+ * frames do not rule the device by them, is in qp/steer.c.  All of this runs on the control thread.
  */
 #include <rte_flow.h>
 

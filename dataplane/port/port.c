@@ -24,6 +24,7 @@ RTE_LOG_REGISTER(port_logtype, oneside.port, NOTICE);
 
 enum {
 	DESCRIPTORS = 1024,
+	SENTENCE = 400, /* of what is wrong with a device */
 	/* A VLAN tag, the checksum that some devices deliver, and the header before the frame that virtio's
 	 * driver wants room for. */
 	FRAME_OVERHEAD = RTE_ETHER_HDR_LEN + 4 + 4 + 12
@@ -89,17 +90,11 @@ unopened(void)
 	return NULL;
 }
 
-struct first_fault {
-	char sentence[400];
-};
-
 static void
-take_first(void *context, const char *sentence)
+take_first(void *first, const char *sentence)
 {
-	struct first_fault *first = context;
-
-	if (first->sentence[0] == '\0')
-		snprintf(first->sentence, sizeof(first->sentence), "%s", sentence);
+	if (*(char *)first == '\0')
+		snprintf(first, SENTENCE, "%s", sentence);
 }
 
 /* The device is given to EAL and of no use: why, as far as it can be found out. */
@@ -107,15 +102,15 @@ static int
 fail(uint32_t index, const char *device, const char *what, int error, char *why, size_t why_len)
 {
 	const char *args = given(device), *name = engine.config->port[index].name;
-	struct first_fault first = {""};
+	char first[SENTENCE] = "";
 
 	if (args != NULL) {
-		device_faults(device, args, take_first, &first);
-		device_conflicts(device, args, take_first, &first);
+		device_faults(device, args, take_first, first);
+		device_conflicts(device, args, take_first, first);
 	}
-	if (first.sentence[0] != '\0')
+	if (first[0] != '\0')
 		return config_refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
-				     first.sentence);
+				     first);
 	return config_refuse(why, why_len, error,
 			     "port %s: device %s %s (%s; its driver's reason is in the lines above); correct "
 			     "its arguments",
@@ -353,13 +348,6 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 	return 0;
 }
 
-/* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is faster. */
-static bool
-sums_in_software(const struct rte_eth_dev_info *info)
-{
-	return driven_by(info, "net_tap");
-}
-
 /*
  * Before the bond is configured: one that does not start leaves an alarm of
  * DPDK's behind, which finds it closed.
@@ -367,7 +355,7 @@ sums_in_software(const struct rte_eth_dev_info *info)
 static int
 check_members(uint32_t index, char *why, size_t why_len)
 {
-	struct first_fault first = {""};
+	char first[SENTENCE] = "";
 	char device[RTE_ETH_NAME_MAX_LEN] = "";
 	const char *args;
 
@@ -375,8 +363,8 @@ check_members(uint32_t index, char *why, size_t why_len)
 	args = given(device);
 	if (args == NULL)
 		return 0;
-	device_conflicts(device, args, take_first, &first);
-	return first.sentence[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
+	device_conflicts(device, args, take_first, first);
+	return first[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
 }
 
 /* With this offload drivers may leave their fastest functions out: only where there are keys at the start. */
@@ -464,8 +452,10 @@ configure(uint32_t index, char *why, size_t why_len)
 	if (driven_by(&info, "net_memif"))
 		link_guard(port, &info);
 	conf.rxmode.mtu = mtu;
+	/* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is
+	 * faster. */
 	port->checks_ipv4 =
-		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !sums_in_software(&info);
+		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !driven_by(&info, "net_tap");
 	if (port->checks_ipv4)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 	choose_esp(index, &info, &conf);

@@ -36,7 +36,6 @@ struct share {
 
 struct engine_client {
 	struct core *core;
-	void *owner;
 	uint8_t *arena;
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
@@ -48,7 +47,6 @@ struct engine_client {
 	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */
 	struct share share;
 	int wake_fd;
-	int *channel_fd;                /* by channel, -1: only its futex word is woken; NULL: all are -1 */
 	struct engine_qp **qps;         /* by doorbell */
 	_Atomic(struct ah_table *) ahs; /* NULL: there has been none */
 	/* Stored by the core, loaded by engine_client_counts(): each number by itself. */
@@ -59,6 +57,7 @@ struct engine_client {
 	TAILQ_ENTRY(engine_client) settle_link;
 	/* Written by the control thread before any key leads there. */
 	struct reach *reach;
+	int channel_fd[ONE_CHANNELS]; /* + 1; 0: only its futex word is woken */
 	/* control thread */
 	struct reap reap;
 };
@@ -69,6 +68,14 @@ client_count(_Atomic uint64_t *counter)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
+}
+
+/* [offset, offset + size) is in an arena, aligned, and not in its header. */
+static inline bool
+client_owns(uint64_t offset, uint64_t size)
+{
+	return offset >= sizeof(struct one_arena) && offset % ONE_CACHE_LINE == 0 && size <= ONE_ARENA_SIZE &&
+	       offset <= ONE_ARENA_SIZE - size;
 }
 
 /* A client that breaks the protocol: served no more, one event for the control thread. */

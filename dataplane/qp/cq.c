@@ -34,14 +34,24 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->overflowed = false;
 }
 
+/* NULL: no ring of so many entries fits there. */
+static struct one_cq_shm *
+place_of(const struct engine_client *client, uint64_t offset, uint32_t log2)
+{
+	if (log2 < 1 || log2 > ONE_RING_LOG2_MAX ||
+	    !client_owns(offset, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2)))
+		return NULL;
+	return (struct one_cq_shm *)(client->arena + offset);
+}
+
 int
 cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
 {
-	if (log2 < 1 || log2 > ONE_RING_LOG2_MAX || offset % ONE_CACHE_LINE != 0 || offset == 0 ||
-	    offset > ONE_ARENA_SIZE - sizeof(struct one_cq_shm) ||
-	    ONE_ARENA_SIZE - sizeof(struct one_cq_shm) - offset < sizeof(struct one_cqe) << log2)
+	struct one_cq_shm *shm = place_of(cq->client, offset, log2);
+
+	if (shm == NULL)
 		return -EINVAL;
-	cq_begin(cq, (struct one_cq_shm *)(cq->client->arena + offset), log2);
+	cq_begin(cq, shm, log2);
 	return 0;
 }
 
@@ -65,8 +75,6 @@ cq_store(struct engine_cq *cq, const struct one_cqe *entry)
 	cq->tail++;
 }
 
-static void cq_write(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
-
 /* Looks how far the application is; false: no room. */
 static bool
 cq_make_room(struct core *core, struct engine_cq *cq)
@@ -89,14 +97,7 @@ cq_make_room(struct core *core, struct engine_cq *cq)
 	core->stats.cq_overflow++;
 	if (!cq->overflowed) {
 		cq->overflowed = true;
-		if (cq->async_cq != NULL) {
-			struct one_cqe lost = {.object = cq->id,
-					       .type = ONE_CQE_ASYNC,
-					       .status = ONE_ASYNC_CQ_OVERFLOW,
-					       .flags = ONE_CQE_NOTIFY};
-
-			cq_write(core, cq->async_cq, &lost);
-		}
+		cq_tell(core, cq->async_cq, cq->id, ONE_CQE_ASYNC, ONE_ASYNC_CQ_OVERFLOW);
 	}
 	return false;
 }
@@ -142,6 +143,16 @@ cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 	cq_write(core, cq, entry);
 }
 
+void
+cq_tell(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status)
+{
+	const struct one_cqe entry = {
+		.object = object, .type = type, .status = status, .flags = ONE_CQE_NOTIFY};
+
+	if (cq != NULL)
+		cq_push(core, cq, &entry);
+}
+
 /* An application that lies about what it has taken only loses signals of its own. */
 void
 cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
@@ -180,8 +191,7 @@ channel_wake(struct core *core, struct engine_client *client, uint16_t channel, 
 		return true;
 	}
 	core->stats.wakes++;
-	if (client->channel_fd != NULL && client->channel_fd[channel] >= 0 &&
-	    !channel_send(client->channel_fd[channel], cq))
+	if (client->channel_fd[channel] != 0 && !channel_send(client->channel_fd[channel] - 1, cq))
 		return false;
 	channel_signal(&client->channels[channel]);
 	return true;
@@ -249,12 +259,11 @@ int
 cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2)
 {
 	const struct one_cqe last = {.type = ONE_CQE_SWITCHED, .object = cq->id};
-	struct engine_cq next = *cq;
+	struct one_cq_shm *next = place_of(cq->client, offset, log2);
 	uint64_t arm;
-	int error = cq_attach(&next, offset, log2);
 
-	if (error != 0)
-		return error;
+	if (next == NULL)
+		return -EINVAL;
 	cq_unstage(core);
 	/* The place kept by `limit`. */
 	cq_store(cq, &last);
@@ -264,7 +273,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	/* A thread that sleeps on the old ring goes on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
-	cq_begin(cq, next.shm, next.log2);
+	cq_begin(cq, next, log2);
 	return 0;
 }
 

@@ -21,13 +21,14 @@ struct engine_cq {
 	struct engine_client *client;
 	struct engine_cq *async_cq;
 	uint32_t id;
-	void *owner;
 	struct reap reap; /* control thread */
 };
 
 int cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+/* An entry that notifies, of an event of `object`; `cq` NULL: nothing. */
+void cq_tell(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status);
 void cq_unstage(struct core *core); /* store what is staged */
 
 /* `qp` completes something: its progress is published when the stage is stored. */

@@ -96,16 +96,8 @@ local_leave(struct core *core, struct engine_qp *qp)
 static void
 complete_request(struct core *core, struct engine_qp *qp, uint8_t status)
 {
-	const struct work *work = &qp->work;
-	struct completion c = {.cookie = work->cookie,
-			       .length = work->length,
-			       .type = ONE_CQE_SEND,
-			       .status = status,
-			       .op = work->op,
-			       .wqe_flags = work->flags};
+	const struct completion c = qp_completion(&qp->work, status);
 
-	if (work->op == ONE_OP_BIND)
-		completion_of_bind(&c, work);
 	qp->pending = false;
 	qp->moved = 0;
 	qp->wait_since = 0;

@@ -346,14 +346,9 @@ qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c)
 static void
 flush_send(struct core *core, struct engine_qp *qp)
 {
-	struct completion c = {.cookie = qp->work.cookie,
-			       .type = ONE_CQE_SEND,
-			       .status = ONE_STATUS_FLUSHED,
-			       .op = qp->work.op,
-			       .wqe_flags = qp->work.flags};
+	struct completion c = qp_completion(&qp->work, ONE_STATUS_FLUSHED);
 
-	if (c.op == ONE_OP_BIND)
-		completion_of_bind(&c, &qp->work);
+	c.length = 0;
 	complete_send(core, qp, &c);
 }
 
@@ -407,13 +402,11 @@ qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why)
 }
 
 static void
-notify(struct core *core, struct engine_qp *qp, enum one_async what)
+store_draining(struct engine_qp *qp, bool draining)
 {
-	struct one_cqe entry = {
-		.object = qp->id, .type = ONE_CQE_ASYNC, .status = (uint8_t)what, .flags = ONE_CQE_NOTIFY};
-
-	if (qp->async_cq != NULL)
-		cq_push(core, qp->async_cq, &entry);
+	if (qp->shm != NULL)
+		/* Pairs with the library's acquire load. */
+		atomic_store_explicit(&qp->shm->sq_draining, draining, memory_order_release);
 }
 
 void
@@ -422,9 +415,7 @@ qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool told)
 	if (qp->stopped != stopped) {
 		qp->stopped = qp->stopping = stopped;
 		qp->stop_notify = told;
-		if (qp->shm != NULL)
-			/* Pairs with the library's acquire load. */
-			atomic_store_explicit(&qp->shm->sq_draining, stopped, memory_order_release);
+		store_draining(qp, stopped);
 		if (!stopped)
 			qp_make_hot(core, qp);
 	}
@@ -474,7 +465,7 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
 	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
-		notify(core, qp, ONE_ASYNC_QP_ERROR);
+		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
 	qp_raise(core, qp, ENGINE_EVENT_FAILED, error);
 }
 
@@ -491,7 +482,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	}
 	qp_flush_rings(core, qp);
 	if (ends && qp->notify_end)
-		notify(core, qp, ONE_ASYNC_QP_ERROR);
+		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
 }
 
 /* A receive that a message had taken is forgotten. */
@@ -527,17 +518,11 @@ qp_reset(struct core *core, struct engine_qp *qp)
 void
 qp_established(struct core *core, struct engine_qp *qp)
 {
-	struct one_cqe entry = {.object = qp->id,
-				.type = ONE_CQE_CONNECT,
-				.status = ONE_CONN_ESTABLISHED,
-				.flags = ONE_CQE_NOTIFY};
-
 	if (qp->established)
 		return;
 	qp->established = true;
 	qp_store_state(qp, ONE_QP_CONNECTED);
-	if (qp->conn_cq != NULL)
-		cq_push(core, qp->conn_cq, &entry);
+	cq_tell(core, qp->conn_cq, qp->id, ONE_CQE_CONNECT, ONE_CONN_ESTABLISHED);
 	qp_raise(core, qp, ENGINE_EVENT_ESTABLISHED, 0);
 }
 
@@ -548,27 +533,9 @@ check_stopped(struct core *core, struct engine_qp *qp)
 		return;
 	qp->stopping = false;
 	cq_unstage(core); /* what was completed before is seen before */
-	if (qp->shm != NULL)
-		/* As in qp_stop(). */
-		atomic_store_explicit(&qp->shm->sq_draining, 0, memory_order_release);
+	store_draining(qp, false);
 	if (qp->stop_notify)
-		notify(core, qp, ONE_ASYNC_SQ_DRAINED);
-}
-
-void
-qp_check_drained(struct core *core, struct engine_qp *qp)
-{
-	/* Of the application's store of a phase: only a look. */
-	bool empty = qp->sq == NULL ||
-		     atomic_load_explicit(&qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)].phase,
-					  memory_order_relaxed) != one_ring_phase(qp->sq_head, qp->sq_log2);
-
-	check_stopped(core, qp);
-	if (!qp->draining || qp->pending || !empty || qp->bind_pending ||
-	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
-		return;
-	qp->draining = false;
-	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
+		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
 }
 
 /* Slot `ahead` of the next one holds a request: only a look at the phase that ring_take acquires. */
@@ -580,6 +547,17 @@ sq_ready(const struct engine_qp *qp, uint32_t ahead)
 	return ahead < (1u << qp->sq_log2) &&
 	       atomic_load_explicit(&qp->sq[one_ring_slot(index, qp->sq_log2)].phase, memory_order_relaxed) ==
 		       one_ring_phase(index, qp->sq_log2);
+}
+
+void
+qp_check_drained(struct core *core, struct engine_qp *qp)
+{
+	check_stopped(core, qp);
+	if (!qp->draining || qp->pending || (qp->sq != NULL && sq_ready(qp, 0)) || qp->bind_pending ||
+	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
+		return;
+	qp->draining = false;
+	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
 }
 
 /*
@@ -610,7 +588,6 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	uint32_t before = qp->sq_taken, budget;
 
 	if (qp->client->faulty) {
-		qp->faulty = true;
 		qp_make_cold(core, qp);
 		return;
 	}
@@ -653,16 +630,10 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_make_cold(core, qp);
 }
 
-static struct engine_qp *
-qp_of_timer(const struct timer *timer)
-{
-	return (struct engine_qp *)((uintptr_t)timer - offsetof(struct engine_qp, timer));
-}
-
 static uint64_t
 qp_deadline(const struct timer *timer)
 {
-	const struct engine_qp *qp = qp_of_timer(timer);
+	const struct engine_qp *qp = container_of(timer, const struct engine_qp, timer);
 
 	if ((qp->phase != QP_RTR && qp->phase != QP_RTS) || qp->client->faulty)
 		return TIMER_NEVER;
@@ -697,7 +668,7 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 static void
 qp_expire(struct core *core, struct timer *timer)
 {
-	struct engine_qp *qp = qp_of_timer(timer);
+	struct engine_qp *qp = container_of(timer, struct engine_qp, timer);
 
 	if (unlikely(qp->client->share.group->held))
 		core->env.held = RC_STOPPED;

@@ -37,7 +37,6 @@ struct engine_qp {
 	uint8_t empty_looks;
 	bool streaming;        /* see qp_budget */
 	uint64_t stream_until; /* its ring may be let alone until then */
-	bool faulty;
 	uint16_t port;
 	struct one_qp_shm *shm; /* NULL: none */
 	uint32_t hot_at;        /* place in share.hot of its client */
@@ -88,7 +87,6 @@ struct engine_qp {
 	uint32_t flight;  /* its part of share.flight */
 	uint32_t strays;  /* frames that other cores received for it */
 	uint64_t flow_at; /* no rule is asked for before */
-	void *owner;
 	/* control thread */
 	struct wire_addr flow_peer; /* all zero: no connection that has frames on a port */
 	struct flow_rule *flow;
@@ -122,6 +120,22 @@ void qp_reached(void *core, void *qp); /* a reach_wake */
 /* An event of the queue pair, after what it has completed. */
 void qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value);
 extern const struct timer_calls qp_timer_calls;
+
+/* Of a request that ends. */
+static inline struct completion
+qp_completion(const struct work *work, uint8_t status)
+{
+	struct completion c = {.cookie = work->cookie,
+			       .length = work->length,
+			       .type = ONE_CQE_SEND,
+			       .status = status,
+			       .op = work->op,
+			       .wqe_flags = work->flags};
+
+	if (work->op == ONE_OP_BIND)
+		completion_of_bind(&c, work);
+	return c;
+}
 
 /* What may be changed until it is connected. */
 static inline void

@@ -72,20 +72,6 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 	return rcio_frame_begin(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, len);
 }
 
-/* Counts and frees the frame if the ring is full. */
-static void
-hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
-{
-	if (rte_ring_mp_enqueue(to->inbound, m) != 0) {
-		core->stats.drop_inbound++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	core->stats.handed_over++;
-	if (to != core)
-		core->wake_mask |= 1ull << to->index;
-}
-
 /* As if it came by the port. */
 static __rte_noinline void
 loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
@@ -103,7 +89,7 @@ loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
 		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = frame_info(m)->esp = false;
 	frame_info(m)->port = port;
-	hand_over(core, peer->core, m);
+	core_hand_over(core, peer->core, m);
 }
 
 void
@@ -466,7 +452,7 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 	frame_info(m)->packet = *packet;
 	frame_info(m)->port = port;
 	frame_info(m)->parsed = true;
-	hand_over(core, qp->core, m);
+	core_hand_over(core, qp->core, m);
 	return false;
 }
 

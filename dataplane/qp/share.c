@@ -64,15 +64,15 @@ share_leave(struct core *core, struct engine_client *client)
 }
 
 static void
-group_hold(struct core *core, struct share_group *group, const struct user_room *room, uint64_t due)
+group_hold(struct core *core, struct share_group *group, const uint64_t room[CEILINGS], uint64_t due)
 {
 	struct engine_client *client;
 
 	group_unqueue(core, group);
 	core->turns.clients -= group->count;
 	group->held = true;
-	if (room->of[CEILING_BYTES] != 0) /* by requests alone */
-		group->answer_room = (int64_t)RTE_MIN(room->of[CEILING_BYTES], (uint64_t)INT64_MAX / 2);
+	if (room[CEILING_BYTES] != 0) /* by requests alone */
+		group->answer_room = (int64_t)RTE_MIN(room[CEILING_BYTES], (uint64_t)INT64_MAX / 2);
 	core->stats.held++;
 	timer_set(core, &group->timer, core->now + (due - core->real_at));
 	/* What was asked for before. */
@@ -80,31 +80,24 @@ group_hold(struct core *core, struct share_group *group, const struct user_room 
 	rcio_answer_run(core, &client->share.run);
 }
 
-static struct share_group *
-group_of_timer(const struct timer *timer)
-{
-	return (struct share_group *)((uintptr_t)timer - offsetof(struct share_group, timer));
-}
-
 /* As its ceilings are now: they may have been changed. */
 static uint64_t
 group_deadline(const struct timer *timer)
 {
-	const struct share_group *group = group_of_timer(timer);
+	const struct share_group *group = container_of(timer, const struct share_group, timer);
 	const struct core *core = group->core;
-	struct user_room room;
-	uint64_t due;
+	uint64_t room[CEILINGS], due;
 
 	if (!group->held)
 		return TIMER_NEVER;
-	return user_admits(group->user, core->real_at, &room, &due) ? core->now
-								    : core->now + (due - core->real_at);
+	return user_admits(group->user, core->real_at, room, &due) ? core->now
+								   : core->now + (due - core->real_at);
 }
 
 static void
 group_release(struct core *core, struct timer *timer)
 {
-	struct share_group *group = group_of_timer(timer);
+	struct share_group *group = container_of(timer, struct share_group, timer);
 
 	group->held = false;
 	group->queued = true;
@@ -267,13 +260,13 @@ group_charge(struct core *core, struct share_group *group, const uint64_t since[
 
 /* Looks are no longer than there is room for, as far as they can be cut. */
 static void
-set_budgets(struct core *core, const struct user_room *room)
+set_budgets(struct core *core, const uint64_t room[CEILINGS])
 {
 	struct core_turns *turns = &core->turns;
-	uint64_t bytes = room->of[CEILING_BYTES], frames = RTE_MAX(bytes / SHARE_PACKET, 1u);
+	uint64_t bytes = room[CEILING_BYTES], frames = RTE_MAX(bytes / SHARE_PACKET, 1u);
 	uint64_t looks = RTE_MAX(frames, (uint64_t)CORE_RUN_BUDGET);
 
-	looks = RTE_MIN(looks, room->of[CEILING_OPS]);
+	looks = RTE_MIN(looks, room[CEILING_OPS]);
 	turns->look_budget = (uint32_t)RTE_MIN(looks, (uint64_t)turns->look_budget);
 	turns->run_budget = (uint32_t)RTE_MIN(frames, (uint64_t)CORE_RUN_BUDGET);
 	core->env.ask_end = bytes < SHARE_UNBOUNDED ? core->env.asked + bytes : 0;
@@ -281,16 +274,16 @@ set_budgets(struct core *core, const struct user_room *room)
 
 /* So that its ceilings hold; what a look does beyond is paid by later turns. */
 static uint32_t
-serve_limited(struct core *core, struct share_group *group, uint64_t credit, const struct user_room *room)
+serve_limited(struct core *core, struct share_group *group, uint64_t credit, const uint64_t room[CEILINGS])
 {
 	uint32_t looks = core->turns.look_budget, served;
 	uint64_t before[CEILINGS];
 
 	count_done(core, before);
 	set_budgets(core, room);
-	if (room->of[CEILING_OPS] < SHARE_UNBOUNDED / SHARE_REQUEST)
-		credit = RTE_MIN(credit, room->of[CEILING_OPS] * SHARE_REQUEST);
-	served = serve_clients(core, group, RTE_MIN(credit, room->of[CEILING_BYTES]));
+	if (room[CEILING_OPS] < SHARE_UNBOUNDED / SHARE_REQUEST)
+		credit = RTE_MIN(credit, room[CEILING_OPS] * SHARE_REQUEST);
+	served = serve_clients(core, group, RTE_MIN(credit, room[CEILING_BYTES]));
 	core->turns.look_budget = looks;
 	core->turns.run_budget = CORE_RUN_BUDGET;
 	core->env.ask_end = 0;
@@ -301,15 +294,15 @@ serve_limited(struct core *core, struct share_group *group, uint64_t credit, con
 static uint32_t
 group_turn(struct core *core, struct share_group *group)
 {
-	uint64_t start = share_cost(core), refused = core->stats.backpressure, credit = SHARE_UNBOUNDED, due;
+	uint64_t start = share_cost(core), refused = core->stats.backpressure, credit = SHARE_UNBOUNDED;
+	uint64_t room[CEILINGS], due;
 	uint32_t weight =
 		atomic_load_explicit(&group->user->weight, memory_order_relaxed); /* of engine_user_set */
 	uint32_t heaviest = RTE_MAX(core->turns.heaviest, weight), done = 0;
 	bool limited = user_is_limited(group->user), waits = false;
-	struct user_room room;
 
-	if (limited && !user_admits(group->user, core->real_at, &room, &due)) {
-		group_hold(core, group, &room, due);
+	if (limited && !user_admits(group->user, core->real_at, room, &due)) {
+		group_hold(core, group, room, due);
 		return 0;
 	}
 	core->turns.flight_most = flight_most(core, group, weight, heaviest);
@@ -320,7 +313,7 @@ group_turn(struct core *core, struct share_group *group)
 		credit = waits ? 0 : (uint64_t)group->credit;
 	}
 	if (!waits)
-		done = limited ? serve_limited(core, group, credit, &room)
+		done = limited ? serve_limited(core, group, credit, room)
 			       : serve_clients(core, group, credit);
 	if (credit != SHARE_UNBOUNDED)
 		group->credit -= (int64_t)(share_cost(core) - start);
@@ -355,12 +348,11 @@ share_look(struct core *core, struct engine_qp *qp)
 {
 	struct share *share = &qp->client->share;
 	struct share_group *group = share->group;
-	uint64_t start = share_cost(core), before[CEILINGS], due;
+	uint64_t start = share_cost(core), before[CEILINGS], room[CEILINGS], due;
 	bool limited = user_is_limited(group->user);
-	struct user_room room;
 
 	/* Else ends of connections would be a way round the ceiling. */
-	if (limited && !user_admits(group->user, core->real_at, &room, &due))
+	if (limited && !user_admits(group->user, core->real_at, room, &due))
 		return;
 	count_done(core, before);
 	qp_poll(core, qp);

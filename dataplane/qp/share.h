@@ -76,7 +76,7 @@ static inline void
 qp_make_hot(struct core *core, struct engine_qp *qp)
 {
 	qp->empty_looks = 0;
-	if (!qp->hot && !qp->faulty) {
+	if (!qp->hot && !qp->client->faulty) {
 		struct share *share = &qp->client->share;
 
 		qp->hot = true;

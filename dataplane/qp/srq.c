@@ -11,10 +11,6 @@
 static void
 check_limit(struct core *core, struct engine_srq *srq)
 {
-	struct one_cqe entry = {.object = srq->id,
-				.type = ONE_CQE_ASYNC,
-				.status = ONE_ASYNC_SRQ_LIMIT,
-				.flags = ONE_CQE_NOTIFY};
 	uint32_t posted;
 
 	if (likely(srq->limit == 0))
@@ -25,8 +21,7 @@ check_limit(struct core *core, struct engine_srq *srq)
 	if ((int32_t)(posted - srq->taken) >= (int32_t)srq->limit)
 		return;
 	srq->limit = 0;
-	if (srq->async_cq != NULL)
-		cq_push(core, srq->async_cq, &entry);
+	cq_tell(core, srq->async_cq, srq->id, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT);
 }
 
 void

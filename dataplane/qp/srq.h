@@ -18,7 +18,6 @@ struct engine_srq {
 	uint32_t id;
 	struct engine_cq *async_cq;
 	struct engine_client *client;
-	void *owner;
 	struct reap reap; /* control thread */
 };
 

@@ -17,15 +17,14 @@
  */
 #include <errno.h>
 
+#include <rte_ip.h>
+
 #include "dataplane/mem/place.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
 #define QPN_FIRST 2u       /* 0 and 1 are management's, */
 #define QPN_LAST 0xfffffeu /* and all ones is multicast */
-#define IPV4_LEN 20u
-#define IPV6_LEN 40u
-#define UDP_LEN 8u
 #define DATAGRAM_MAX (ONE_UD_GRH + 4096u)
 
 /* No status: try again. */
@@ -209,24 +208,11 @@ send_one(struct core *core, struct engine_qp *qp)
 	return ONE_STATUS_SUCCESS;
 }
 
-static void
-complete_send(struct core *core, struct engine_qp *qp, uint8_t status)
-{
-	const struct work *work = &qp->work;
-	const struct completion c = {.cookie = work->cookie,
-				     .length = work->length,
-				     .type = ONE_CQE_SEND,
-				     .status = status,
-				     .op = work->op,
-				     .wqe_flags = work->flags};
-
-	qp_complete(core, qp, &c);
-}
-
 void
 ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+		struct completion c;
 		uint8_t status;
 
 		if (!qp->pending && qp_pull(core, qp, &qp->work) <= 0)
@@ -235,7 +221,8 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		qp->pending = status == LATER;
 		if (qp->pending)
 			return;
-		complete_send(core, qp, status);
+		c = qp_completion(&qp->work, status);
+		qp_complete(core, qp, &c);
 		if (status != ONE_STATUS_SUCCESS)
 			qp_break(core, qp, RC_ERROR_REQUESTER);
 	}
@@ -272,11 +259,12 @@ check_packet(struct core *core, const struct engine_qp *qp, const struct wire_pa
 static void
 make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
 {
-	uint32_t len = wire_addr_is_v4(&packet->src) ? IPV4_LEN : IPV6_LEN;
+	uint32_t len =
+		wire_addr_is_v4(&packet->src) ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
 	const uint8_t *bth = packet->payload - (uint32_t)wire_extension_len(packet->opcode) - WIRE_BTH_LEN;
 
 	memset(grh, 0, ONE_UD_GRH - len);
-	memcpy(grh + ONE_UD_GRH - len, bth - UDP_LEN - len, len);
+	memcpy(grh + ONE_UD_GRH - len, bth - sizeof(struct rte_udp_hdr) - len, len);
 }
 
 /* The oldest receive is over. */

@@ -25,14 +25,14 @@ room_below(const struct ceiling *ceiling, uint64_t now, uint64_t *due)
 }
 
 bool
-user_admits(const struct engine_user *user, uint64_t now, struct user_room *room, uint64_t *due)
+user_admits(const struct engine_user *user, uint64_t now, uint64_t room[CEILINGS], uint64_t *due)
 {
 	bool admitted = true;
 
 	*due = now;
 	for (int i = 0; i < CEILINGS; i++) {
-		room->of[i] = room_below(&user->ceiling[i], now, due);
-		admitted = admitted && room->of[i] != 0;
+		room[i] = room_below(&user->ceiling[i], now, due);
+		admitted = admitted && room[i] != 0;
 	}
 	return admitted;
 }

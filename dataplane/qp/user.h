@@ -46,13 +46,8 @@ struct engine_user {
 	struct share_group group[] __rte_cache_aligned; /* by core */
 };
 
-/* What a turn may do. */
-struct user_room {
-	uint64_t of[CEILINGS];
-};
-
-/* False: nothing now, `*due` is when it may again. */
-bool user_admits(const struct engine_user *user, uint64_t now, struct user_room *room, uint64_t *due);
+/* What a turn may do; false: nothing now, `*due` is when it may again. */
+bool user_admits(const struct engine_user *user, uint64_t now, uint64_t room[CEILINGS], uint64_t *due);
 /* It has done that. */
 void user_charge(struct engine_user *user, uint64_t now, const uint64_t done[CEILINGS]);
 

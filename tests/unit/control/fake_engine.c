@@ -284,12 +284,6 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
-bool
-engine_client_channels(struct engine_client *client)
-{
-	return client->added;
-}
-
 struct reach *
 engine_client_reach(struct engine_client *client, uint64_t offset)
 {
@@ -764,19 +758,16 @@ engine_guard_add(void *base, size_t len, void *owner)
 		num_guards++;
 	}
 	pthread_mutex_unlock(&lock);
-	return i < GUARDS ? 0 : -ENOSPC;
+	return i < GUARDS ? i + 1 : -ENOSPC;
 }
 
 void
-engine_guard_remove(void *base)
+engine_guard_remove(int number)
 {
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < GUARDS; i++) {
-		if (guard[i].base == base && base != NULL) {
-			guard[i].base = guard[i].owner = NULL;
-			num_guards--;
-			break;
-		}
+	if (guard[number - 1].base != NULL) {
+		guard[number - 1].base = guard[number - 1].owner = NULL;
+		num_guards--;
 	}
 	pthread_mutex_unlock(&lock);
 }

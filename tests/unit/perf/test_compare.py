@@ -124,16 +124,16 @@ class TestRows(unittest.TestCase):
         runs = iter([{"p50": 3000, "p99.9": 6000}, {"p50": 1000, "p99.9": 9000}, {"p50": 2000, "p99.9": 5000}])
         table = rows.Rows(3)
         slices = table.in_turn("g", {"write": lambda: next(runs), work.BARE: lambda: {"p50": 2800, "p99.9": 28000},
-                                     work.GAPS: lambda: 700})
+                                     work.FRAMES: lambda: {"p50": 2500, "p99.9": 28000}, work.GAPS: lambda: 700})
         quietly(work.latency, table, "g", "write", slices, "", 1.15, 3)
-        self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, None), (2.0 / 2.8, True), (2.5, True)])
+        self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, None), (2.0 / 2.8, True), (0.8, None), (2.5, True)])
         self.assertIn("nothing else: 2.80 us", rows.markdown(table, ABOUT))
         self.assertIn("nothing else: 10.0 times typical", rows.markdown(table, ABOUT))
         self.assertIn("6 us or more: 0.14 %", rows.markdown(table, ABOUT))
         quietly(work.latency, table, "g", "write", slices, "", None, None)
-        self.assertEqual([(r["work"], r["value"], r["met"]) for r in table.rows[3:]],
+        self.assertEqual([(r["work"], r["value"], r["met"]) for r in table.rows[4:]],
                          [("write", 2.0, None), ("write / the bare processes", 2.0 / 2.8, None),
-                          ("write: 99.9 %", 2.5, None)])
+                          ("write / the bare frames", 0.8, None), ("write: 99.9 %", 2.5, None)])
 
     def test_rivals(self):
         table = rows.Rows(1)
