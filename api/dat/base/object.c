@@ -70,6 +70,17 @@ object_publish(struct object *o, uint32_t id)
 	return 0;
 }
 
+int
+object_publish_alone(struct object *o, uint32_t id)
+{
+	int error;
+
+	pthread_mutex_lock(&o->ia->lock);
+	error = object_publish(o, id);
+	pthread_mutex_unlock(&o->ia->lock);
+	return error;
+}
+
 void
 object_retire(struct object *o)
 {
@@ -97,20 +108,23 @@ object_drop(struct object *o)
 	pthread_mutex_unlock(&o->ia->lock);
 }
 
-void *
-object_take(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
-	    DAT_RETURN *ret)
+DAT_RETURN
+object_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
+	    void (*destroy)(struct object *o))
 {
 	struct object *o = object_lock(handle, type);
+	bool used;
 
-	*ret = bad_handle;
 	if (o == NULL)
-		return NULL;
-	*ret = o->refs > 0 ? in_use : DAT_SUCCESS;
-	if (o->refs == 0)
+		return bad_handle;
+	used = o->refs > 0;
+	if (!used)
 		object_retire(o);
 	pthread_mutex_unlock(&o->ia->lock);
-	return *ret == DAT_SUCCESS ? o : NULL;
+	if (used)
+		return in_use;
+	destroy(o);
+	return DAT_SUCCESS;
 }
 
 void *

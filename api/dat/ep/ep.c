@@ -297,18 +297,15 @@ ep_drop_refs(struct ep *ep)
 static int
 start(struct ep *ep)
 {
-	struct ia *ia = ep->o.ia;
 	struct one_qp_create args;
 	int error = ep_new_logs(&ep->attr, &ep->logs);
 
 	if (error != 0)
 		return error;
 	ep_fill_create(ep, &args);
-	error = one_qp_create(ia->client, &args, &ep->qp);
+	error = one_qp_create(ep->o.ia->client, &args, &ep->qp);
 	if (error == 0) {
-		pthread_mutex_lock(&ia->lock);
-		error = object_publish(&ep->o, ep->qp.id);
-		pthread_mutex_unlock(&ia->lock);
+		error = object_publish_alone(&ep->o, ep->qp.id);
 		if (error != 0)
 			one_qp_free(&ep->qp);
 	}
@@ -423,9 +420,10 @@ purge(struct evd *evd, uint32_t id)
 }
 
 void
-ep_destroy(struct ep *ep)
+ep_destroy(struct object *o)
 {
-	struct ia *ia = ep->o.ia;
+	struct ep *ep = (struct ep *)o;
+	struct ia *ia = o->ia;
 	uint32_t id = ep->qp.id;
 
 	one_qp_free(&ep->qp);
@@ -461,7 +459,7 @@ dapl_ep_free(DAT_EP_HANDLE ep_handle)
 	}
 	object_retire(&ep->o);
 	pthread_mutex_unlock(&ia->lock);
-	ep_destroy(ep);
+	ep_destroy(&ep->o);
 	return DAT_SUCCESS;
 }
 

@@ -39,7 +39,6 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	const struct one_limits *limits;
 	struct srq *srq;
-	bool made = false;
 	int error;
 
 	if (ia == NULL)
@@ -70,14 +69,12 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 		return BAD_HANDLE(PZ);
 	}
 	error = make_ring(srq);
-	made = error == 0;
-	pthread_mutex_lock(&ia->lock);
-	if (error == 0)
-		error = object_publish(&srq->o, srq->q.id);
-	pthread_mutex_unlock(&ia->lock);
-	if (error != 0) {
-		if (made)
+	if (error == 0) {
+		error = object_publish_alone(&srq->o, srq->q.id);
+		if (error != 0)
 			one_srq_free(&srq->q);
+	}
+	if (error != 0) {
 		discard(srq);
 		return dat_errno(error, DAT_RESOURCE_SRQ);
 	}
@@ -86,8 +83,10 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 }
 
 void
-srq_destroy(struct srq *srq)
+srq_destroy(struct object *o)
 {
+	struct srq *srq = (struct srq *)o;
+
 	one_srq_free(&srq->q);
 	discard(srq);
 }
@@ -95,13 +94,8 @@ srq_destroy(struct srq *srq)
 DAT_RETURN
 dapl_srq_free(DAT_SRQ_HANDLE srq_handle)
 {
-	DAT_RETURN ret;
-	struct srq *srq =
-		object_take(srq_handle, DAT_HANDLE_TYPE_SRQ, BAD_HANDLE(SRQ), BAD_STATE(SRQ_IN_USE), &ret);
-
-	if (srq != NULL)
-		srq_destroy(srq);
-	return ret;
+	return object_free(srq_handle, DAT_HANDLE_TYPE_SRQ, BAD_HANDLE(SRQ), BAD_STATE(SRQ_IN_USE),
+			   srq_destroy);
 }
 
 DAT_RETURN

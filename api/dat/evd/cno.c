@@ -246,7 +246,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o, 0) : -ENOSPC;
 	pthread_mutex_unlock(&ia->lock);
 	if (error != 0) {
-		cno_destroy(cno);
+		cno_destroy(&cno->o);
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
 	}
 	*cno_handle = cno->o.handle;
@@ -406,8 +406,10 @@ empty(struct cno *cno)
 }
 
 void
-cno_destroy(struct cno *cno)
+cno_destroy(struct object *o)
 {
+	struct cno *cno = (struct cno *)o;
+
 	empty(cno);
 	one_channel_free(cno->o.ia->client, cno->channel);
 	pthread_cond_destroy(&cno->agent_news);
@@ -436,6 +438,6 @@ dapl_cno_free(DAT_CNO_HANDLE cno_handle)
 		object_retire(&cno->o);
 	pthread_mutex_unlock(&ia->lock);
 	if (ret == DAT_SUCCESS)
-		cno_destroy(cno);
+		cno_destroy(&cno->o);
 	return ret;
 }

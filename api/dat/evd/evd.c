@@ -134,10 +134,11 @@ await_users(struct evd *evd)
 }
 
 void
-evd_destroy(struct evd *evd)
+evd_destroy(struct object *o)
 {
+	struct evd *evd = (struct evd *)o;
 	DAT_OS_WAIT_PROXY_AGENT agent;
-	struct ia *ia = evd->o.ia;
+	struct ia *ia = o->ia;
 
 	await_users(evd);
 	pthread_mutex_lock(&ia->lock);
@@ -205,7 +206,7 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 		cno_attach_evd(cno, evd);
 	pthread_mutex_unlock(&ia->lock);
 	if (ret != DAT_SUCCESS) {
-		evd_destroy(evd);
+		evd_destroy(&evd->o);
 		return ret;
 	}
 	*evd_handle = evd->o.handle;
@@ -234,7 +235,7 @@ dapl_evd_free(DAT_EVD_HANDLE evd_handle)
 		object_retire(&evd->o);
 	pthread_mutex_unlock(&ia->lock);
 	if (ret == DAT_SUCCESS)
-		evd_destroy(evd);
+		evd_destroy(&evd->o);
 	return ret;
 }
 

@@ -22,7 +22,7 @@ void lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct p
 struct evd *evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed);
 /* An EVD not yet published; an error code in *ret. */
 struct evd *evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret);
-void evd_destroy(struct evd *evd); /* retired; returns it to the pool.  No lock held */
+void evd_destroy(struct object *o); /* retired; returns it to the pool.  No lock held */
 /* Makes room for `events` more, or less; no lock held. */
 void evd_demand(struct evd *evd, int64_t events);
 DAT_RETURN evd_config_error(const struct evd *evd); /* threshold above 1: 0 or the INVALID_STATE code */
@@ -97,7 +97,7 @@ DAT_OS_WAIT_PROXY_AGENT cno_detach_evd(struct evd *evd, bool freed);
 void cno_attach_evd(struct cno *cno, struct evd *evd); /* ia.lock held */
 void cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle);
 bool cno_is_agent_of(const struct ia *ia); /* called by an agent of this IA */
-void cno_destroy(struct cno *cno);         /* releases waiters and the agent; no lock held */
+void cno_destroy(struct object *o);        /* releases waiters and the agent; no lock held */
 void cno_poke(struct cno *cno);            /* its waiters look again */
 
 #endif

@@ -209,7 +209,7 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 		evd->o.refs++;
 	pthread_mutex_unlock(&ia->lock);
 	if (ret != DAT_SUCCESS) {
-		evd_destroy(evd);
+		evd_destroy(&evd->o);
 		return ret;
 	}
 	ia->async_evd = evd;
@@ -298,18 +298,21 @@ in_use(const struct ia *ia)
 	return n > 0 || (ia->async_mine && ia->async_evd->o.refs > 1);
 }
 
-/* Takes the first object of a kind off the list; NULL when there is none. */
-static void *
-take(struct ia *ia, DAT_HANDLE_TYPE type)
+static void
+destroy_all(struct ia *ia, DAT_HANDLE_TYPE type, void (*destroy)(struct object *o))
 {
-	struct object *o;
+	for (;;) {
+		struct object *o;
 
-	pthread_mutex_lock(&ia->lock);
-	o = LIST_FIRST(&ia->list[type]);
-	if (o != NULL)
-		object_retire(o);
-	pthread_mutex_unlock(&ia->lock);
-	return o;
+		pthread_mutex_lock(&ia->lock);
+		o = LIST_FIRST(&ia->list[type]);
+		if (o != NULL)
+			object_retire(o);
+		pthread_mutex_unlock(&ia->lock);
+		if (o == NULL)
+			return;
+		destroy(o);
+	}
 }
 
 /* Other IAs that report to our asynchronous EVD report to none from now on. */
@@ -335,8 +338,7 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct evd *borrowed = NULL;
-	struct object *e;
-	void *o;
+	struct object *o;
 
 	if (ia == NULL)
 		return handle_forget(ia_handle) ? DAT_SUCCESS : BAD_HANDLE(IA);
@@ -358,26 +360,18 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	}
 	handle_free(ia_handle);
 	/* Nobody waits from now on; waiters look at the objects that go next. */
-	LIST_FOREACH(e, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
-	evd_abort((struct evd *)e);
+	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
+	evd_abort((struct evd *)o);
 	pthread_mutex_unlock(&ia->lock);
 
-	while ((o = take(ia, DAT_HANDLE_TYPE_RMR)) != NULL)
-		rmr_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_RSP)) != NULL)
-		sp_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_EP)) != NULL)
-		ep_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_SRQ)) != NULL)
-		srq_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_LMR)) != NULL)
-		lmr_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_PSP)) != NULL)
-		sp_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_CR)) != NULL)
-		cr_destroy(o, true);
-	while ((o = take(ia, DAT_HANDLE_TYPE_PZ)) != NULL)
-		pz_destroy(o);
+	destroy_all(ia, DAT_HANDLE_TYPE_RMR, rmr_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_RSP, sp_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_EP, ep_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_SRQ, srq_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_LMR, lmr_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_PSP, sp_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_CR, cr_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_PZ, pz_destroy);
 	dismiss_guests(ia);
 	if (!ia->async_mine)
 		borrowed = ia->async_evd;
@@ -387,10 +381,8 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 		object_unref(borrowed);
 		pthread_mutex_unlock(&borrowed->o.ia->lock);
 	}
-	while ((o = take(ia, DAT_HANDLE_TYPE_EVD)) != NULL)
-		evd_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_CNO)) != NULL)
-		cno_destroy(o);
+	destroy_all(ia, DAT_HANDLE_TYPE_EVD, evd_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_CNO, cno_destroy);
 	one_detach(ia->client);
 	discard(ia);
 	return DAT_SUCCESS;
