@@ -58,8 +58,13 @@ DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DA
 DAT_RETURN ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
 			  const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie,
 			  const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags);
+DAT_RETURN ep_check_unusual(const struct ep *ep);
 /* DAT_SUCCESS, or why no request can be posted in this state. */
-DAT_RETURN ep_check_request(const struct ep *ep);
+static inline __attribute__((always_inline)) DAT_RETURN
+ep_check_request(const struct ep *ep)
+{
+	return __builtin_expect(ep_is_connected(ep), 1) ? DAT_SUCCESS : ep_check_unusual(ep);
+}
 /* ia.lock held, the state checked. */
 DAT_RETURN ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access,
 			uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
