@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists and pools of objects. */
+/* Lists and pools of objects; addresses and errors of the data plane's. */
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,23 @@ object_unref(void *object)
 {
 	if (object != NULL)
 		((struct object *)object)->refs--;
+}
+
+void
+base_address(struct sockaddr_storage *to, uint16_t family, const uint8_t *addr, uint16_t port)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)to;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)to;
+
+	if (family == AF_INET6) {
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons(port);
+		memcpy(&sin6->sin6_addr, addr, sizeof(sin6->sin6_addr));
+	} else {
+		sin->sin_family = AF_INET;
+		sin->sin_port = htons(port);
+		memcpy(&sin->sin_addr, addr, sizeof(sin->sin_addr));
+	}
 }
 
 DAT_RETURN

@@ -138,6 +138,9 @@ object_find(const struct ia *ia, DAT_HANDLE_TYPE type, uint32_t id)
  */
 DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
 
+/* Of a message, or of shared memory, whose port is not in network order; `to` is zeroed. */
+void base_address(struct sockaddr_storage *to, uint16_t family, const uint8_t *addr, uint16_t port);
+
 /* ---- complain.c ---- */
 
 /* With DAT_DBG_TYPE or ONESIDE_DEBUG in the environment: why `what` = `about` is refused, and the remedy. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection requests. */
-#include <netinet/in.h>
 
 #include "dat/ep/ep.h"
 
@@ -30,19 +29,7 @@ copy_request(struct cr *cr, const struct one_cr_shm *shm)
 
 	cr->id = shm->cr;
 	cr->remote_port = shm->remote_port;
-	if (shm->family == AF_INET6) {
-		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&cr->remote;
-
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons(shm->remote_port);
-		memcpy(&sin6->sin6_addr, shm->remote_addr, sizeof(sin6->sin6_addr));
-	} else {
-		struct sockaddr_in *sin = (struct sockaddr_in *)&cr->remote;
-
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(shm->remote_port);
-		memcpy(&sin->sin_addr, shm->remote_addr, sizeof(sin->sin_addr));
-	}
+	base_address(&cr->remote, shm->family, shm->remote_addr, cr->remote_port);
 	cr->private_len = (uint16_t)(len < ONE_PRIVATE_DATA_MAX ? len : ONE_PRIVATE_DATA_MAX);
 	memcpy(cr->private_data, shm->private_data, cr->private_len);
 }

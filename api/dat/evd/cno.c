@@ -18,12 +18,6 @@
 /* Each has a channel; the others are for threads that wait on EVDs. */
 #define CNOS_MAX (ONE_CHANNELS / 2)
 
-static struct cno *
-find(DAT_CNO_HANDLE handle)
-{
-	return handle_object(handle, DAT_HANDLE_TYPE_CNO);
-}
-
 void
 cno_poke(struct cno *cno)
 {
@@ -139,7 +133,7 @@ agent_main(void *arg)
 
 	own_cno = cno;
 	pthread_mutex_lock(&cno->lock);
-	while (!cno->stop) {
+	while (!cno->closing) {
 		struct evd *evd, *host;
 		uint32_t ticket;
 		bool dead;
@@ -256,7 +250,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 DAT_RETURN
 dapl_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 	int error;
 
 	if (cno == NULL)
@@ -272,7 +266,7 @@ dapl_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent)
 DAT_RETURN
 dapl_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param_mask, DAT_CNO_PARAM *cno_param)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 
 	if (cno == NULL)
 		return BAD_HANDLE(CNO);
@@ -364,7 +358,7 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 DAT_RETURN
 dapl_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 	DAT_RETURN ret;
 
 	if (cno == NULL)
@@ -390,7 +384,6 @@ empty(struct cno *cno)
 	pthread_mutex_lock(&cno->lock);
 	cno->closing = true;
 	agent = take_agent(cno);
-	cno->stop = true;
 	pthread_cond_broadcast(&cno->agent_news);
 	while (cno->waiters > 0) {
 		cno_poke(cno);

@@ -11,7 +11,8 @@
 void lost_sweep(struct ia *ia);
 /* Sweeps the IAs that report to an asynchronous EVD, where needed; true when it did: look again. */
 bool lost_sweep_reporters(struct evd *evd);
-void lost_mark(struct ia *ia);
+/* Of an IA; also from the watcher's thread, so it takes no lock: calls that hold one may wait for a reply. */
+void lost_mark(void *ia);
 /* Completes a work request as FLUSHED. */
 void lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
 

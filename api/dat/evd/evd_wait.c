@@ -165,7 +165,6 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 	int error;
 
 	evd->waiter = true;
-	evd->users++;
 	error = one_channel_alloc(client, &evd->channel);
 	if (error == 0) {
 		ret = sleep_on_channel(evd, threshold, deadline);
@@ -177,7 +176,6 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	}
 	evd->waiter = false;
-	evd->users--;
 	/* Whoever waits on the CNO has not armed this ring while we waited. */
 	if (evd->cno != NULL && !evd->disabled && evd->end == EVD_LIVE)
 		cno_poke(evd->cno);
