@@ -188,30 +188,31 @@ ep_fill_create(const struct ep *ep, struct one_qp_create *args)
 		args->flags |= ONE_QP_NOTIFY_END;
 }
 
-/* What the endpoint means for its EVDs: events, and streams that notify only sometimes. */
+/* A stream of so many events, which notifies only sometimes by these flags; sign -1: it ends. */
+static void
+count_stream(struct evd *evd, int sign, uint32_t flags, DAT_COUNT events)
+{
+	if (evd == NULL)
+		return;
+	lock_take(&evd->lock);
+	if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
+		evd->unsignalled += (uint32_t)sign;
+	if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0)
+		evd->solicited += (uint32_t)sign;
+	lock_drop(&evd->lock);
+	evd_demand(evd, (int64_t)sign * events);
+}
+
+/* What the endpoint means for its EVDs. */
 void
 ep_count_streams(struct ep *ep, int sign)
 {
-	uint32_t recv = (uint32_t)ep->attr.recv_completion_flags;
-	uint32_t request = (uint32_t)ep->attr.request_completion_flags;
+	uint32_t request = (uint32_t)ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
 
-	if (ep->recv_evd != NULL) {
-		lock_take(&ep->recv_evd->lock);
-		if ((recv & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
-			ep->recv_evd->unsignalled += (uint32_t)sign;
-		if ((recv & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0)
-			ep->recv_evd->solicited += (uint32_t)sign;
-		lock_drop(&ep->recv_evd->lock);
-	}
-	if (ep->send_evd != NULL) {
-		lock_take(&ep->send_evd->lock);
-		if ((request & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
-			ep->send_evd->unsignalled += (uint32_t)sign;
-		lock_drop(&ep->send_evd->lock);
-	}
-	evd_demand(ep->recv_evd, (int64_t)sign * (ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos));
-	evd_demand(ep->send_evd, (int64_t)sign * ep->attr.max_request_dtos);
-	evd_demand(ep->conn_evd, (int64_t)sign * CONNECT_EVENTS);
+	count_stream(ep->recv_evd, sign, (uint32_t)ep->attr.recv_completion_flags,
+		     ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos);
+	count_stream(ep->send_evd, sign, request, ep->attr.max_request_dtos);
+	count_stream(ep->conn_evd, sign, 0, CONNECT_EVENTS);
 	/* The end of a connection may be an asynchronous error. */
 	if (ep->o.ia->async_mine)
 		evd_demand(ep->o.ia->async_evd, sign);
@@ -244,6 +245,13 @@ ep_free_logs(struct ep_logs *logs)
 	logs->send = logs->recv = NULL;
 }
 
+bool
+ep_ref_evd(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd)
+{
+	*evd = handle != DAT_HANDLE_NULL ? evd_ref(ia, handle, flag) : NULL;
+	return handle == DAT_HANDLE_NULL || *evd != NULL;
+}
+
 /* ia.lock held: looks the handles up and takes references. */
 static DAT_RETURN
 take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
@@ -256,21 +264,12 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 		if (ep->pz == NULL)
 			return BAD_HANDLE(PZ);
 	}
-	if (recv != DAT_HANDLE_NULL) {
-		ep->recv_evd = evd_ref(ia, recv, DAT_EVD_DTO_FLAG);
-		if (ep->recv_evd == NULL)
-			return BAD_HANDLE(EVD_RECV);
-	}
-	if (request != DAT_HANDLE_NULL) {
-		ep->send_evd = evd_ref(ia, request, DAT_EVD_DTO_FLAG);
-		if (ep->send_evd == NULL)
-			return BAD_HANDLE(EVD_REQUEST);
-	}
-	if (connect != DAT_HANDLE_NULL) {
-		ep->conn_evd = evd_ref(ia, connect, DAT_EVD_CONNECTION_FLAG);
-		if (ep->conn_evd == NULL)
-			return BAD_HANDLE(EVD_CONN);
-	}
+	if (!ep_ref_evd(ia, recv, DAT_EVD_DTO_FLAG, &ep->recv_evd))
+		return BAD_HANDLE(EVD_RECV);
+	if (!ep_ref_evd(ia, request, DAT_EVD_DTO_FLAG, &ep->send_evd))
+		return BAD_HANDLE(EVD_REQUEST);
+	if (!ep_ref_evd(ia, connect, DAT_EVD_CONNECTION_FLAG, &ep->conn_evd))
+		return BAD_HANDLE(EVD_CONN);
 	if (srq != DAT_HANDLE_NULL) {
 		ep->srq = object_ref(ia, srq, DAT_HANDLE_TYPE_SRQ);
 		if (ep->srq == NULL)

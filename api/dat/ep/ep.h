@@ -28,6 +28,8 @@ void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
 void ep_count_streams(struct ep *ep, int sign);
 int ep_new_logs(const DAT_EP_ATTR *attr, struct ep_logs *logs);
 void ep_free_logs(struct ep_logs *logs);
+/* ia.lock held.  *evd: referenced, or NULL for no handle; false: the handle is none of this IA and use. */
+bool ep_ref_evd(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd);
 void ep_drop_refs(struct ep *ep); /* ia.lock held */
 
 /* ---- srq.c ---- */
