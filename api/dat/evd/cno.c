@@ -66,29 +66,17 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 	return first;
 }
 
-/* Until cno_poke, with what scan left in `host`; no lock held.  0: look again; or -errno. */
+/* Until cno_poke, with what scan left in `host`; no lock held.  As evd_sleep. */
 static int
 sleep_until_poked(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t deadline)
 {
 	struct ia *ia = cno->o.ia;
-	uint64_t until = deadline;
-	int error;
 
 	if (ia_lost(ia)) {
 		lost_sweep(ia);
 		return 0;
 	}
-	if (host != NULL) {
-		if (lost_sweep_reporters(host))
-			return 0;
-		until = evd_wait_with_guests(deadline);
-	}
-	error = one_wait_sleep(ia->client, cno->channel, ticket, until);
-	if (error == -ECONNRESET) {
-		lost_mark(ia);
-		return 0;
-	}
-	return error == -ETIMEDOUT && until != deadline ? 0 : error;
+	return evd_sleep(ia, cno->channel, ticket, host, deadline);
 }
 
 /* Takes the agent, which is called once; cno.lock held. */
@@ -323,12 +311,12 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 	uint64_t deadline =
 		timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000;
 	uint64_t releases = cno->releases;
+	int error = 0;
 
 	for (;;) {
 		uint32_t ticket = one_wait_begin(ia->client, cno->channel);
 		bool dead = is_dead(ia);
 		struct evd *host, *evd = scan(cno, false, &host);
-		int error;
 
 		if (evd != NULL) {
 			*evd_handle = evd->o.handle;
@@ -338,20 +326,13 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 			return DAT_SUCCESS;
 		if (dead)
 			return BAD_STATE(CNO_DEAD);
+		if (timeout == 0 && !ia_lost(ia))
+			error = -ETIMEDOUT;
+		if (error != 0)
+			return evd_wait_error(error, DAT_QUEUE_EMPTY);
 		pthread_mutex_unlock(&cno->lock);
-		error = timeout == 0 && !ia_lost(ia) ? -ETIMEDOUT
-						     : sleep_until_poked(cno, ticket, host, deadline);
+		error = sleep_until_poked(cno, ticket, host, deadline);
 		pthread_mutex_lock(&cno->lock);
-		if (error == 0)
-			continue;
-		evd = timeout != 0 ? scan(cno, false, &host) : NULL;
-		if (evd != NULL) {
-			*evd_handle = evd->o.handle;
-			return DAT_SUCCESS;
-		}
-		return error == -ETIMEDOUT ? DAT_QUEUE_EMPTY
-		       : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
-					   : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	}
 }
 

@@ -53,10 +53,13 @@ const struct stash_entry *evd_next_trigger(const struct evd *evd, uint64_t *seen
 
 /* ---- evd_wait.c ---- */
 
-/* How long to sleep on an EVD that other IAs report to. */
-uint64_t evd_wait_with_guests(uint64_t deadline);
+/* Sleeps on a channel for which rings were armed; `host` is an EVD of them that other IAs report to, or NULL.
+ * 0: look again; -ETIMEDOUT, or what else one_wait_sleep says.  No lock held. */
+int evd_sleep(struct ia *ia, uint16_t channel, uint32_t ticket, struct evd *host, uint64_t deadline);
+/* The outcome of a wait by that; `expired` without one in time. */
+DAT_RETURN evd_wait_error(int error, DAT_RETURN expired);
 
-/* The same for any EVD; costs one load as long as all is well. */
+/* lost_sweep_reporters for any EVD; costs one load as long as all is well. */
 static inline bool
 ia_sweep_if_lost(struct evd *evd)
 {
