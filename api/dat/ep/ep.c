@@ -83,7 +83,7 @@ too_many(const DAT_EP_ATTR *attr, const struct one_limits *limits, uint32_t iov)
 }
 
 DAT_RETURN
-ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
+ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr, DAT_RETURN bad)
 {
 	const struct one_limits *limits = &one_client_info(ia->client)->limits;
 	const uint32_t all_qos =
@@ -91,7 +91,7 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 	uint32_t iov = max_iov(ia);
 
 	if (too_many(attr, limits, iov))
-		return BAD_ARG(6);
+		return bad;
 	if (attr->service_type != DAT_SERVICE_TYPE_RC || ((uint32_t)attr->qos & ~all_qos) != 0 ||
 	    attr->max_message_size > limits->max_message || attr->max_rdma_size > limits->max_message ||
 	    ((uint32_t)attr->recv_completion_flags & ~0x1fu) != 0 ||
@@ -99,7 +99,7 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 	    ((uint32_t)attr->request_completion_flags & ~0x1fu) != 0 ||
 	    attr->ep_transport_specific_count != 0 || attr->ep_provider_specific_count != 0)
 		return BECAUSE(
-			BAD_ARG(6),
+			bad,
 			"ep_attributes = %p: service type, QoS, sizes or completion flags are not to be had, "
 			"or a "
 			"count of specific attributes is not 0; begin with zeros, and see dat_ep_attr(3DAT)",
@@ -111,10 +111,10 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 /* Given attributes must agree with the EVDs, as far as the queues are the endpoint's own; the defaults need
  * not. */
 static DAT_RETURN
-check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request)
+check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request, DAT_RETURN bad)
 {
 	if ((attr->max_request_dtos > 0) != request || (request && attr->max_request_iov == 0))
-		return BECAUSE(shared ? BAD_ARG(7) : BAD_ARG(6),
+		return BECAUSE(bad,
 			       "ep_attributes->max_request_dtos = %d, max_request_iov = %d: %s; make them "
 			       "agree with "
 			       "request_evd_handle",
@@ -123,7 +123,7 @@ check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request)
 				       : "there is no request EVD, so no requests either");
 	if (!shared && ((attr->max_recv_dtos > 0) != recv || (recv && attr->max_recv_iov == 0)))
 		return BECAUSE(
-			BAD_ARG(6),
+			bad,
 			"ep_attributes->max_recv_dtos = %d, max_recv_iov = %d: %s; make them agree with "
 			"recv_evd_handle",
 			attr->max_recv_dtos, attr->max_recv_iov,
@@ -317,8 +317,13 @@ struct ep *
 ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
 	DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
 {
-	struct ep *ep = object_new(ia, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN bad = srq != DAT_HANDLE_NULL ? BAD_ARG(7) : BAD_ARG(6); /* of dat_ep_create* */
+	struct ep *ep;
 
+	*ret = attr != NULL ? ep_check_attr(ia, attr, bad) : DAT_SUCCESS;
+	if (*ret != DAT_SUCCESS)
+		return NULL;
+	ep = object_new(ia, DAT_HANDLE_TYPE_EP);
 	if (ep == NULL) {
 		*ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 		return NULL;
@@ -333,7 +338,7 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 	*ret = take_refs(ep, pz, recv, request, connect, srq);
 	pthread_mutex_unlock(&ia->lock);
 	if (*ret == DAT_SUCCESS && attr != NULL && phase == EP_UNCONNECTED)
-		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL);
+		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL, bad);
 	if (*ret == DAT_SUCCESS)
 		*ret = dat_errno(start(ep), DAT_RESOURCE_TEP);
 	if (*ret == DAT_SUCCESS) {
@@ -353,17 +358,13 @@ dapl_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE 
 	       const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 	struct ep *ep;
 
 	if (ia == NULL)
 		return BAD_HANDLE(IA);
 	if (ep_handle == NULL)
 		return BAD_ARG(7);
-	if (ep_attributes != NULL)
-		ret = ep_check_attr(ia, ep_attributes);
-	if (ret != DAT_SUCCESS)
-		return ret;
 	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, DAT_HANDLE_NULL,
 		     ep_attributes, EP_UNCONNECTED, &ret);
 	if (ep != NULL)
@@ -391,9 +392,6 @@ dapl_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EV
 		return BAD_ARG(8);
 	attr = *ep_attributes;
 	attr.max_recv_iov = 0; /* not looked at */
-	ret = ep_check_attr(ia, &attr);
-	if (ret != DAT_SUCCESS)
-		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(7) : ret;
 	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle,
 		     &attr, EP_UNCONNECTED, &ret);
 	if (ep != NULL)

@@ -22,7 +22,8 @@ struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD
 		   DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase,
 		   DAT_RETURN *ret);
 void ep_destroy(struct object *o); /* in whatever state; no lock held */
-DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr);
+/* `bad`: of the argument that they are. */
+DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr, DAT_RETURN bad);
 void ep_apply_attr(struct ep *ep);
 void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
 void ep_count_streams(struct ep *ep, int sign);

@@ -65,9 +65,9 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 	bool ok = true;
 
 	merge_attr(&to->attr, mask, &param->ep_attr);
-	ret = ep_check_attr(ia, &to->attr);
+	ret = ep_check_attr(ia, &to->attr, BAD_ARG(3));
 	if (ret != DAT_SUCCESS)
-		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(3) : ret;
+		return ret;
 	pthread_mutex_lock(&ia->lock);
 	if ((mask & DAT_EP_FIELD_PZ_HANDLE) != 0) {
 		to->pz = NULL;

@@ -256,19 +256,18 @@ DAT_RETURN
 dapl_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 {
 	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
-	DAT_RETURN ret;
+	bool fits;
 
 	if (srq == NULL)
 		return BAD_HANDLE(SRQ);
 	lock_take(&srq->lock);
-	if (low_watermark < 0 || low_watermark > srq->max_recv_dtos) {
-		lock_drop(&srq->lock);
+	fits = low_watermark >= 0 && low_watermark <= srq->max_recv_dtos;
+	if (fits)
+		srq->low_watermark = low_watermark;
+	lock_drop(&srq->lock);
+	if (!fits)
 		return BECAUSE(BAD_ARG(2),
 			       "low_watermark = %d: it may be 0 to max_recv_dtos; give such a one",
 			       low_watermark);
-	}
-	srq->low_watermark = low_watermark;
-	lock_drop(&srq->lock);
-	ret = dat_errno(one_srq_limit(&srq->q, (uint32_t)low_watermark), DAT_RESOURCE_SRQ);
-	return ret;
+	return dat_errno(one_srq_limit(&srq->q, (uint32_t)low_watermark), DAT_RESOURCE_SRQ);
 }
