@@ -194,16 +194,7 @@ typedef struct {
 
 typedef enum { DAT2_SRQ_STATE_ERROR = 0, DAT2_SRQ_STATE_OPERATIONAL } DAT2_SRQ_STATE;
 
-typedef struct {
-	DAT_IA_HANDLE ia_handle;
-	DAT2_SRQ_STATE srq_state;
-	DAT_PZ_HANDLE pz_handle;
-	DAT_COUNT max_recv_dtos;
-	DAT_COUNT max_recv_iov;
-	DAT_COUNT low_watermark;
-	DAT_COUNT available_dto_count;
-	DAT_COUNT outstanding_dto_count;
-} DAT2_SRQ_PARAM;
+typedef DAT_SRQ_PARAM DAT2_SRQ_PARAM; /* but for the values of its srq_state */
 
 /* ---- events ---- */
 
@@ -374,16 +365,6 @@ DAT_RETURN face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count
 		       (const char *)(from) + offsetof(DAT_##type, first),                               \
 		       offsetof(DAT_##type, last) + sizeof((from)->last) - offsetof(DAT_##type, first)); \
 	} while (0)
-
-static inline DAT_RMR_TRIPLET
-face_remote(const DAT2_RMR_TRIPLET *from)
-{
-	return (DAT_RMR_TRIPLET){
-		.rmr_context = from->rmr_context,
-		.target_address = from->virtual_address,
-		.segment_length = from->segment_length,
-	};
-}
 
 static inline DAT_LMR_TRIPLET
 face_local(const DAT2_LMR_TRIPLET *from)

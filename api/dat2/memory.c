@@ -50,17 +50,17 @@ face_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr_handle, const DAT2_LMR_TRIP
 				 moved, sizeof(moved));
 }
 
-/* Converted a few at a time: the number of segments is the consumer's affair. */
+/* For reads and for writes, which 1.2's calls treat alike.  Converted one at a time: their number is the
+ * consumer's affair. */
 static DAT_RETURN
-sync_segments(DAT_IA_HANDLE ia, const DAT2_LMR_TRIPLET *segments, DAT_VLEN count,
-	      DAT_RETURN (*sync)(DAT_IA_HANDLE, const DAT_LMR_TRIPLET *, DAT_VLEN))
+sync_segments(DAT_IA_HANDLE ia, const DAT2_LMR_TRIPLET *segments, DAT_VLEN count)
 {
-	DAT_RETURN ret = sync(ia, NULL, count > 0 && segments == NULL ? count : 0);
+	DAT_RETURN ret = dapl_lmr_sync_rdma_read(ia, NULL, count > 0 && segments == NULL ? count : 0);
 
 	for (DAT_VLEN i = 0; i < count && ret == DAT_SUCCESS; i++) {
 		DAT_LMR_TRIPLET triplet = face_local(&segments[i]);
 
-		ret = sync(ia, &triplet, 1);
+		ret = dapl_lmr_sync_rdma_read(ia, &triplet, 1);
 	}
 	return face_return(ret);
 }
@@ -68,11 +68,11 @@ sync_segments(DAT_IA_HANDLE ia, const DAT2_LMR_TRIPLET *segments, DAT_VLEN count
 DAT_RETURN
 face_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT2_LMR_TRIPLET *segments, DAT_VLEN count)
 {
-	return sync_segments(ia, segments, count, dapl_lmr_sync_rdma_read);
+	return sync_segments(ia, segments, count);
 }
 
 DAT_RETURN
 face_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT2_LMR_TRIPLET *segments, DAT_VLEN count)
 {
-	return sync_segments(ia, segments, count, dapl_lmr_sync_rdma_write);
+	return sync_segments(ia, segments, count);
 }

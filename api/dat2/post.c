@@ -13,6 +13,19 @@ widen(DAT_COUNT count, const DAT2_LMR_TRIPLET *from, DAT_LMR_TRIPLET to[ONE_MAX_
 	return to;
 }
 
+static const DAT_RMR_TRIPLET *
+widen_remote(const DAT2_RMR_TRIPLET *from, DAT_RMR_TRIPLET *to)
+{
+	if (from == NULL)
+		return NULL;
+	*to = (DAT_RMR_TRIPLET){
+		.rmr_context = from->rmr_context,
+		.target_address = from->virtual_address,
+		.segment_length = from->segment_length,
+	};
+	return to;
+}
+
 DAT_RETURN
 face_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 		  DAT_COMPLETION_FLAGS flags)
@@ -58,10 +71,8 @@ face_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *loca
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	if (remote != NULL)
-		target = face_remote(remote);
 	return face_return(dapl_ep_post_rdma_read(ep, count, widen(count, local, iov), cookie,
-						  remote != NULL ? &target : NULL, flags));
+						  widen_remote(remote, &target), flags));
 }
 
 DAT_RETURN
@@ -71,10 +82,8 @@ face_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *loc
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	if (remote != NULL)
-		target = face_remote(remote);
 	return face_return(dapl_ep_post_rdma_write(ep, count, widen(count, local, iov), cookie,
-						   remote != NULL ? &target : NULL, flags));
+						   widen_remote(remote, &target), flags));
 }
 
 /* ---- operations of the InfiniBand extension ---- */
@@ -91,9 +100,7 @@ write_immediate(DAT_EP_HANDLE ep, va_list args)
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	if (remote != NULL)
-		target = face_remote(remote);
-	return ep_post_write_imm(ep, count, widen(count, local, iov), cookie, remote != NULL ? &target : NULL,
+	return ep_post_write_imm(ep, count, widen(count, local, iov), cookie, widen_remote(remote, &target),
 				 immediate, (DAT_COMPLETION_FLAGS)flags);
 }
 
@@ -106,15 +113,11 @@ atomic(DAT_EP_HANDLE ep, uint8_t op, va_list args)
 	DAT_DTO_COOKIE cookie = va_arg(args, DAT_DTO_COOKIE);
 	const DAT2_RMR_TRIPLET *remote = va_arg(args, const DAT2_RMR_TRIPLET *);
 	int flags = va_arg(args, int);
-	DAT_LMR_TRIPLET result;
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	if (local != NULL)
-		result = face_local(local);
-	if (remote != NULL)
-		target = face_remote(remote);
-	return ep_post_atomic(ep, op, add_or_swap, compare, local != NULL ? &result : NULL, cookie,
-			      remote != NULL ? &target : NULL, (DAT_COMPLETION_FLAGS)flags);
+	return ep_post_atomic(ep, op, add_or_swap, compare, widen(1, local, iov), cookie,
+			      widen_remote(remote, &target), (DAT_COMPLETION_FLAGS)flags);
 }
 
 DAT_RETURN

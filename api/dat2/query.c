@@ -160,13 +160,11 @@ face_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT2_CNO_PARAM *para
 DAT_RETURN
 face_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT2_SRQ_PARAM *param)
 {
-	DAT_SRQ_PARAM from;
-	DAT_RETURN ret = dapl_srq_query(srq, mask, param != NULL ? &from : NULL);
+	DAT_RETURN ret = dapl_srq_query(srq, mask, param);
 
-	if (ret == DAT_SUCCESS) {
-		FACE_COPY(SRQ_PARAM, param, &from, ia_handle, outstanding_dto_count);
-		param->srq_state = from.srq_state == DAT_SRQ_STATE_OPERATIONAL ? DAT2_SRQ_STATE_OPERATIONAL
-									       : DAT2_SRQ_STATE_ERROR;
-	}
+	if (ret == DAT_SUCCESS)
+		param->srq_state = (DAT_SRQ_STATE)(param->srq_state == DAT_SRQ_STATE_OPERATIONAL
+							   ? DAT2_SRQ_STATE_OPERATIONAL
+							   : DAT2_SRQ_STATE_ERROR);
 	return face_return(ret);
 }

@@ -16,7 +16,7 @@ struct cno {
 	uint32_t waiters;
 	uint64_t releases; /* times the last EVD was freed */
 	bool closing;
-	bool has_thread, stop;
+	bool has_thread;
 	pthread_t thread;
 	DAT_OS_WAIT_PROXY_AGENT agent;
 };
@@ -41,7 +41,7 @@ struct evd {
 	struct object o; /* by the id of its ring */
 	struct lock lock;
 	bool has_cq;
-	bool waiter;
+	bool waiter; /* a thread is asleep in dat_evd_wait */
 	bool unwaitable;
 	bool disabled;
 	enum evd_end end;
@@ -53,7 +53,6 @@ struct evd {
 	uint64_t demand;                 /* events that the endpoints which feed it can have outstanding */
 	uint32_t unsignalled, solicited; /* streams of that kind that feed it */
 	uint16_t channel;                /* where the waiter sleeps */
-	uint32_t users;                  /* threads inside dat_evd_wait */
 	struct ia *guests;               /* asynchronous: other IAs that report here, by ia.async_next */
 	struct cno *cno;
 	LIST_ENTRY(evd) cno_entry;

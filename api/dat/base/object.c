@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists and pools of objects. */
+/* Lists and pools of objects; addresses and errors of the data plane's. */
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,17 @@ object_publish(struct object *o, uint32_t id)
 	return 0;
 }
 
+int
+object_publish_alone(struct object *o, uint32_t id)
+{
+	int error;
+
+	pthread_mutex_lock(&o->ia->lock);
+	error = object_publish(o, id);
+	pthread_mutex_unlock(&o->ia->lock);
+	return error;
+}
+
 void
 object_retire(struct object *o)
 {
@@ -97,20 +109,23 @@ object_drop(struct object *o)
 	pthread_mutex_unlock(&o->ia->lock);
 }
 
-void *
-object_take(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
-	    DAT_RETURN *ret)
+DAT_RETURN
+object_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
+	    void (*destroy)(struct object *o))
 {
 	struct object *o = object_lock(handle, type);
+	bool used;
 
-	*ret = bad_handle;
 	if (o == NULL)
-		return NULL;
-	*ret = o->refs > 0 ? in_use : DAT_SUCCESS;
-	if (o->refs == 0)
+		return bad_handle;
+	used = o->refs > 0;
+	if (!used)
 		object_retire(o);
 	pthread_mutex_unlock(&o->ia->lock);
-	return *ret == DAT_SUCCESS ? o : NULL;
+	if (used)
+		return in_use;
+	destroy(o);
+	return DAT_SUCCESS;
 }
 
 void *
@@ -140,6 +155,23 @@ object_unref(void *object)
 {
 	if (object != NULL)
 		((struct object *)object)->refs--;
+}
+
+void
+base_address(struct sockaddr_storage *to, uint16_t family, const uint8_t *addr, uint16_t port)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)to;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)to;
+
+	if (family == AF_INET6) {
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons(port);
+		memcpy(&sin6->sin6_addr, addr, sizeof(sin6->sin6_addr));
+	} else {
+		sin->sin_family = AF_INET;
+		sin->sin_port = htons(port);
+		memcpy(&sin->sin_addr, addr, sizeof(sin->sin_addr));
+	}
 }
 
 DAT_RETURN

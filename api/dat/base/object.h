@@ -56,7 +56,7 @@ struct pz {
 	struct object o;
 	uint32_t id;
 };
-void pz_destroy(struct pz *pz);
+void pz_destroy(struct object *o);
 
 struct ia {
 	struct object o;
@@ -104,15 +104,17 @@ void *object_new(struct ia *ia, DAT_HANDLE_TYPE type);
 /* Gives it a handle and puts it in the IA's list, and by `id` (0: none) in its map; ia.lock held.  -ENOMEM.
  */
 int object_publish(struct object *o, uint32_t id);
+/* The same, without the lock. */
+int object_publish_alone(struct object *o, uint32_t id);
 /* The handle ends; ia.lock held.  Needs object_discard yet. */
 void object_retire(struct object *o);
 /* Out of its map, and back to the pool; ia.lock held. */
 void object_discard(struct object *o);
 /* The same, without the lock. */
 void object_drop(struct object *o);
-/* Retired, for dat_*_free; NULL, with *ret: there is none, or it is referred to. */
-void *object_take(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
-		  DAT_RETURN *ret);
+/* dat_*_free: retires and destroys it, unless others refer to it. */
+DAT_RETURN object_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
+		       void (*destroy)(struct object *o));
 /* A reference to the object of a live handle of this IA and type, or NULL; ia.lock held. */
 void *object_ref(struct ia *ia, DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 /* The same, without the lock. */
@@ -135,6 +137,9 @@ object_find(const struct ia *ia, DAT_HANDLE_TYPE type, uint32_t id)
 /* The DAT code of what the data plane said: -EDQUOT and -ENOSPC become INSUFFICIENT_RESOURCES with `subtype`.
  */
 DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
+
+/* Of a message, or of shared memory, whose port is not in network order; `to` is zeroed. */
+void base_address(struct sockaddr_storage *to, uint16_t family, const uint8_t *addr, uint16_t port);
 
 /* ---- complain.c ---- */
 

@@ -21,15 +21,10 @@ dapl_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	error = one_call(ia->client, &msg, NULL, 0, &reply);
 	pz->id = error == 0 ? reply.id.id : 0;
-	pthread_mutex_lock(&ia->lock);
 	if (error == 0)
-		error = object_publish(&pz->o, 0);
-	if (error != 0)
-		object_discard(&pz->o);
-	pthread_mutex_unlock(&ia->lock);
+		error = object_publish_alone(&pz->o, 0);
 	if (error != 0) {
-		if (pz->id != 0)
-			one_pz_free(ia->client, pz->id);
+		pz_destroy(&pz->o);
 		return dat_errno(error, DAT_RESOURCE_PROTECTION_DOMAIN);
 	}
 	*pz_handle = pz->o.handle;
@@ -50,20 +45,17 @@ dapl_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask, DAT_PZ_P
 }
 
 void
-pz_destroy(struct pz *pz)
+pz_destroy(struct object *o)
 {
-	one_pz_free(pz->o.ia->client, pz->id);
-	object_drop(&pz->o);
+	struct pz *pz = (struct pz *)o;
+
+	if (pz->id != 0)
+		one_pz_free(o->ia->client, pz->id);
+	object_drop(o);
 }
 
 DAT_RETURN
 dapl_pz_free(DAT_PZ_HANDLE pz_handle)
 {
-	DAT_RETURN ret;
-	struct pz *pz =
-		object_take(pz_handle, DAT_HANDLE_TYPE_PZ, BAD_HANDLE(PZ), BAD_STATE(PZ_IN_USE), &ret);
-
-	if (pz != NULL)
-		pz_destroy(pz);
-	return ret;
+	return object_free(pz_handle, DAT_HANDLE_TYPE_PZ, BAD_HANDLE(PZ), BAD_STATE(PZ_IN_USE), pz_destroy);
 }

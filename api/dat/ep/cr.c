@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection requests. */
-#include <netinet/in.h>
-#include <sched.h>
 
 #include "dat/ep/ep.h"
 
@@ -31,19 +29,7 @@ copy_request(struct cr *cr, const struct one_cr_shm *shm)
 
 	cr->id = shm->cr;
 	cr->remote_port = shm->remote_port;
-	if (shm->family == AF_INET6) {
-		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&cr->remote;
-
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons(shm->remote_port);
-		memcpy(&sin6->sin6_addr, shm->remote_addr, sizeof(sin6->sin6_addr));
-	} else {
-		struct sockaddr_in *sin = (struct sockaddr_in *)&cr->remote;
-
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(shm->remote_port);
-		memcpy(&sin->sin_addr, shm->remote_addr, sizeof(sin->sin_addr));
-	}
+	base_address(&cr->remote, shm->family, shm->remote_addr, cr->remote_port);
 	cr->private_len = (uint16_t)(len < ONE_PRIVATE_DATA_MAX ? len : ONE_PRIVATE_DATA_MAX);
 	memcpy(cr->private_data, shm->private_data, cr->private_len);
 }
@@ -64,28 +50,17 @@ find_sp(struct ia *ia, uint32_t listener)
 
 /* The endpoint that comes with the request, by the kind of service point.  False: there should be one. */
 static bool
-supply_ep(struct cr *cr, struct sp *sp, bool provider_flag)
+supply_ep(struct cr *cr, struct sp *sp)
 {
 	struct ia *ia = cr->o.ia;
 	DAT_RETURN ret;
 
 	if (sp->o.type == DAT_HANDLE_TYPE_RSP) {
-		struct ep *ep;
-
-		pthread_mutex_lock(&ia->lock);
-		ep = sp->ep;
-		sp->ep = NULL;
-		pthread_mutex_unlock(&ia->lock);
-		if (ep == NULL)
-			return false;
-		while (!ep_move(ep, EP_RESERVED, EP_PASSIVE)) {
-			if (ep_phase(ep) != EP_CHANGING)
-				return false;
-			sched_yield();
-		}
-		cr->ep = ep;
+		cr->ep = sp_take_ep(sp, EP_PASSIVE);
 		cr->reserved = true;
-	} else if (provider_flag) {
+		return cr->ep != NULL;
+	}
+	if (sp->flags == DAT_PSP_PROVIDER_FLAG) {
 		cr->ep = ep_make(ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
 				 DAT_HANDLE_NULL, NULL, EP_TENTATIVE, &ret);
 		return cr->ep != NULL;
@@ -110,15 +85,14 @@ return_ep(struct cr *cr)
 	pthread_mutex_lock(&ia->lock);
 	object_retire(&ep->o);
 	pthread_mutex_unlock(&ia->lock);
-	ep_destroy(ep);
+	ep_destroy(&ep->o);
 }
 
 void
-cr_destroy(struct cr *cr, bool unanswered)
+cr_destroy(struct object *o)
 {
-	if (unanswered)
-		refuse(cr->o.ia, cr->id);
-	object_drop(&cr->o);
+	refuse(o->ia, ((struct cr *)o)->id);
+	object_drop(o);
 }
 
 bool
@@ -129,7 +103,6 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	struct sp *sp = find_sp(ia, cqe->object);
 	const struct one_cr_shm *shm = one_client_span(ia->client, cqe->cookie, sizeof(*shm));
 	struct cr *cr = NULL;
-	bool ok = false;
 
 	if (shm == NULL)
 		return false;
@@ -142,14 +115,9 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	copy_request(cr, shm);
 	cr->qual = sp->qual;
 	data->sp_handle.psp_handle = sp->o.handle;
-	ok = supply_ep(cr, sp, sp->flags == DAT_PSP_PROVIDER_FLAG);
-	pthread_mutex_lock(&ia->lock);
-	if (ok)
-		ok = object_publish(&cr->o, 0) == 0;
-	pthread_mutex_unlock(&ia->lock);
-	if (!ok) {
+	if (!supply_ep(cr, sp) || object_publish_alone(&cr->o, 0) != 0) {
 		return_ep(cr);
-		cr_destroy(cr, true);
+		cr_destroy(&cr->o);
 		return false;
 	}
 	event->event_number = DAT_CONNECTION_REQUEST_EVENT;
@@ -249,7 +217,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 		return dat_errno(error, DAT_RESOURCE_TEP);
 	}
 	if (retire(cr, cr_handle))
-		cr_destroy(cr, false);
+		object_drop(&cr->o);
 	return DAT_SUCCESS;
 }
 
@@ -273,7 +241,7 @@ cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *priv
 	if (private_data_size > 0)
 		memcpy(msg.cr_reject.private_data, private_data, (size_t)private_data_size);
 	one_call(cr->o.ia->client, &msg, NULL, 0, NULL);
-	cr_destroy(cr, false);
+	object_drop(&cr->o);
 	return DAT_SUCCESS;
 }
 
@@ -307,7 +275,7 @@ dapl_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
 	if (retire(cr, cr_handle)) {
 		return_ep(cr);
-		cr_destroy(cr, false);
+		object_drop(&cr->o);
 	}
 	return DAT_SUCCESS;
 }

@@ -83,7 +83,7 @@ too_many(const DAT_EP_ATTR *attr, const struct one_limits *limits, uint32_t iov)
 }
 
 DAT_RETURN
-ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
+ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr, DAT_RETURN bad)
 {
 	const struct one_limits *limits = &one_client_info(ia->client)->limits;
 	const uint32_t all_qos =
@@ -91,7 +91,7 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 	uint32_t iov = max_iov(ia);
 
 	if (too_many(attr, limits, iov))
-		return BAD_ARG(6);
+		return bad;
 	if (attr->service_type != DAT_SERVICE_TYPE_RC || ((uint32_t)attr->qos & ~all_qos) != 0 ||
 	    attr->max_message_size > limits->max_message || attr->max_rdma_size > limits->max_message ||
 	    ((uint32_t)attr->recv_completion_flags & ~0x1fu) != 0 ||
@@ -99,7 +99,7 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 	    ((uint32_t)attr->request_completion_flags & ~0x1fu) != 0 ||
 	    attr->ep_transport_specific_count != 0 || attr->ep_provider_specific_count != 0)
 		return BECAUSE(
-			BAD_ARG(6),
+			bad,
 			"ep_attributes = %p: service type, QoS, sizes or completion flags are not to be had, "
 			"or a "
 			"count of specific attributes is not 0; begin with zeros, and see dat_ep_attr(3DAT)",
@@ -111,10 +111,10 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 /* Given attributes must agree with the EVDs, as far as the queues are the endpoint's own; the defaults need
  * not. */
 static DAT_RETURN
-check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request)
+check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request, DAT_RETURN bad)
 {
 	if ((attr->max_request_dtos > 0) != request || (request && attr->max_request_iov == 0))
-		return BECAUSE(shared ? BAD_ARG(7) : BAD_ARG(6),
+		return BECAUSE(bad,
 			       "ep_attributes->max_request_dtos = %d, max_request_iov = %d: %s; make them "
 			       "agree with "
 			       "request_evd_handle",
@@ -123,7 +123,7 @@ check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request)
 				       : "there is no request EVD, so no requests either");
 	if (!shared && ((attr->max_recv_dtos > 0) != recv || (recv && attr->max_recv_iov == 0)))
 		return BECAUSE(
-			BAD_ARG(6),
+			bad,
 			"ep_attributes->max_recv_dtos = %d, max_recv_iov = %d: %s; make them agree with "
 			"recv_evd_handle",
 			attr->max_recv_dtos, attr->max_recv_iov,
@@ -188,30 +188,31 @@ ep_fill_create(const struct ep *ep, struct one_qp_create *args)
 		args->flags |= ONE_QP_NOTIFY_END;
 }
 
-/* What the endpoint means for its EVDs: events, and streams that notify only sometimes. */
+/* A stream of so many events, which notifies only sometimes by these flags; sign -1: it ends. */
+static void
+count_stream(struct evd *evd, int sign, uint32_t flags, DAT_COUNT events)
+{
+	if (evd == NULL)
+		return;
+	lock_take(&evd->lock);
+	if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
+		evd->unsignalled += (uint32_t)sign;
+	if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0)
+		evd->solicited += (uint32_t)sign;
+	lock_drop(&evd->lock);
+	evd_demand(evd, (int64_t)sign * events);
+}
+
+/* What the endpoint means for its EVDs. */
 void
 ep_count_streams(struct ep *ep, int sign)
 {
-	uint32_t recv = (uint32_t)ep->attr.recv_completion_flags;
-	uint32_t request = (uint32_t)ep->attr.request_completion_flags;
+	uint32_t request = (uint32_t)ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
 
-	if (ep->recv_evd != NULL) {
-		lock_take(&ep->recv_evd->lock);
-		if ((recv & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
-			ep->recv_evd->unsignalled += (uint32_t)sign;
-		if ((recv & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0)
-			ep->recv_evd->solicited += (uint32_t)sign;
-		lock_drop(&ep->recv_evd->lock);
-	}
-	if (ep->send_evd != NULL) {
-		lock_take(&ep->send_evd->lock);
-		if ((request & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
-			ep->send_evd->unsignalled += (uint32_t)sign;
-		lock_drop(&ep->send_evd->lock);
-	}
-	evd_demand(ep->recv_evd, (int64_t)sign * (ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos));
-	evd_demand(ep->send_evd, (int64_t)sign * ep->attr.max_request_dtos);
-	evd_demand(ep->conn_evd, (int64_t)sign * CONNECT_EVENTS);
+	count_stream(ep->recv_evd, sign, (uint32_t)ep->attr.recv_completion_flags,
+		     ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos);
+	count_stream(ep->send_evd, sign, request, ep->attr.max_request_dtos);
+	count_stream(ep->conn_evd, sign, 0, CONNECT_EVENTS);
 	/* The end of a connection may be an asynchronous error. */
 	if (ep->o.ia->async_mine)
 		evd_demand(ep->o.ia->async_evd, sign);
@@ -244,6 +245,13 @@ ep_free_logs(struct ep_logs *logs)
 	logs->send = logs->recv = NULL;
 }
 
+bool
+ep_ref_evd(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd)
+{
+	*evd = handle != DAT_HANDLE_NULL ? evd_ref(ia, handle, flag) : NULL;
+	return handle == DAT_HANDLE_NULL || *evd != NULL;
+}
+
 /* ia.lock held: looks the handles up and takes references. */
 static DAT_RETURN
 take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
@@ -256,21 +264,12 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 		if (ep->pz == NULL)
 			return BAD_HANDLE(PZ);
 	}
-	if (recv != DAT_HANDLE_NULL) {
-		ep->recv_evd = evd_ref(ia, recv, DAT_EVD_DTO_FLAG);
-		if (ep->recv_evd == NULL)
-			return BAD_HANDLE(EVD_RECV);
-	}
-	if (request != DAT_HANDLE_NULL) {
-		ep->send_evd = evd_ref(ia, request, DAT_EVD_DTO_FLAG);
-		if (ep->send_evd == NULL)
-			return BAD_HANDLE(EVD_REQUEST);
-	}
-	if (connect != DAT_HANDLE_NULL) {
-		ep->conn_evd = evd_ref(ia, connect, DAT_EVD_CONNECTION_FLAG);
-		if (ep->conn_evd == NULL)
-			return BAD_HANDLE(EVD_CONN);
-	}
+	if (!ep_ref_evd(ia, recv, DAT_EVD_DTO_FLAG, &ep->recv_evd))
+		return BAD_HANDLE(EVD_RECV);
+	if (!ep_ref_evd(ia, request, DAT_EVD_DTO_FLAG, &ep->send_evd))
+		return BAD_HANDLE(EVD_REQUEST);
+	if (!ep_ref_evd(ia, connect, DAT_EVD_CONNECTION_FLAG, &ep->conn_evd))
+		return BAD_HANDLE(EVD_CONN);
 	if (srq != DAT_HANDLE_NULL) {
 		ep->srq = object_ref(ia, srq, DAT_HANDLE_TYPE_SRQ);
 		if (ep->srq == NULL)
@@ -297,18 +296,15 @@ ep_drop_refs(struct ep *ep)
 static int
 start(struct ep *ep)
 {
-	struct ia *ia = ep->o.ia;
 	struct one_qp_create args;
 	int error = ep_new_logs(&ep->attr, &ep->logs);
 
 	if (error != 0)
 		return error;
 	ep_fill_create(ep, &args);
-	error = one_qp_create(ia->client, &args, &ep->qp);
+	error = one_qp_create(ep->o.ia->client, &args, &ep->qp);
 	if (error == 0) {
-		pthread_mutex_lock(&ia->lock);
-		error = object_publish(&ep->o, ep->qp.id);
-		pthread_mutex_unlock(&ia->lock);
+		error = object_publish_alone(&ep->o, ep->qp.id);
 		if (error != 0)
 			one_qp_free(&ep->qp);
 	}
@@ -321,8 +317,13 @@ struct ep *
 ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
 	DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
 {
-	struct ep *ep = object_new(ia, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN bad = srq != DAT_HANDLE_NULL ? BAD_ARG(7) : BAD_ARG(6); /* of dat_ep_create* */
+	struct ep *ep;
 
+	*ret = attr != NULL ? ep_check_attr(ia, attr, bad) : DAT_SUCCESS;
+	if (*ret != DAT_SUCCESS)
+		return NULL;
+	ep = object_new(ia, DAT_HANDLE_TYPE_EP);
 	if (ep == NULL) {
 		*ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 		return NULL;
@@ -337,7 +338,7 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 	*ret = take_refs(ep, pz, recv, request, connect, srq);
 	pthread_mutex_unlock(&ia->lock);
 	if (*ret == DAT_SUCCESS && attr != NULL && phase == EP_UNCONNECTED)
-		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL);
+		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL, bad);
 	if (*ret == DAT_SUCCESS)
 		*ret = dat_errno(start(ep), DAT_RESOURCE_TEP);
 	if (*ret == DAT_SUCCESS) {
@@ -357,17 +358,13 @@ dapl_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE 
 	       const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 	struct ep *ep;
 
 	if (ia == NULL)
 		return BAD_HANDLE(IA);
 	if (ep_handle == NULL)
 		return BAD_ARG(7);
-	if (ep_attributes != NULL)
-		ret = ep_check_attr(ia, ep_attributes);
-	if (ret != DAT_SUCCESS)
-		return ret;
 	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, DAT_HANDLE_NULL,
 		     ep_attributes, EP_UNCONNECTED, &ret);
 	if (ep != NULL)
@@ -395,9 +392,6 @@ dapl_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EV
 		return BAD_ARG(8);
 	attr = *ep_attributes;
 	attr.max_recv_iov = 0; /* not looked at */
-	ret = ep_check_attr(ia, &attr);
-	if (ret != DAT_SUCCESS)
-		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(7) : ret;
 	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle,
 		     &attr, EP_UNCONNECTED, &ret);
 	if (ep != NULL)
@@ -423,9 +417,10 @@ purge(struct evd *evd, uint32_t id)
 }
 
 void
-ep_destroy(struct ep *ep)
+ep_destroy(struct object *o)
 {
-	struct ia *ia = ep->o.ia;
+	struct ep *ep = (struct ep *)o;
+	struct ia *ia = o->ia;
 	uint32_t id = ep->qp.id;
 
 	one_qp_free(&ep->qp);
@@ -461,7 +456,7 @@ dapl_ep_free(DAT_EP_HANDLE ep_handle)
 	}
 	object_retire(&ep->o);
 	pthread_mutex_unlock(&ia->lock);
-	ep_destroy(ep);
+	ep_destroy(&ep->o);
 	return DAT_SUCCESS;
 }
 

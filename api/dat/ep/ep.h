@@ -21,18 +21,21 @@ DAT_RETURN ep_state_error(DAT_EP_STATE state);
 struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 		   DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase,
 		   DAT_RETURN *ret);
-void ep_destroy(struct ep *ep); /* in whatever state; no lock held */
-DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr);
+void ep_destroy(struct object *o); /* in whatever state; no lock held */
+/* `bad`: of the argument that they are. */
+DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr, DAT_RETURN bad);
 void ep_apply_attr(struct ep *ep);
 void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
 void ep_count_streams(struct ep *ep, int sign);
 int ep_new_logs(const DAT_EP_ATTR *attr, struct ep_logs *logs);
 void ep_free_logs(struct ep_logs *logs);
+/* ia.lock held.  *evd: referenced, or NULL for no handle; false: the handle is none of this IA and use. */
+bool ep_ref_evd(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd);
 void ep_drop_refs(struct ep *ep); /* ia.lock held */
 
 /* ---- srq.c ---- */
 
-void srq_destroy(struct srq *srq); /* retired; no lock held */
+void srq_destroy(struct object *o); /* retired; no lock held */
 
 /* ---- ep_conn.c ---- */
 
@@ -58,26 +61,29 @@ DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DA
 DAT_RETURN ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
 			  const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie,
 			  const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags);
+DAT_RETURN ep_check_unusual(const struct ep *ep);
 /* DAT_SUCCESS, or why no request can be posted in this state. */
-DAT_RETURN ep_check_request(const struct ep *ep);
+static inline __attribute__((always_inline)) DAT_RETURN
+ep_check_request(const struct ep *ep)
+{
+	return __builtin_expect(ep_is_connected(ep), 1) ? DAT_SUCCESS : ep_check_unusual(ep);
+}
 /* ia.lock held, the state checked. */
 DAT_RETURN ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access,
 			uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
 
 /* ---- service points and requests ---- */
 
-struct sp *sp_make(struct ia *ia, DAT_HANDLE_TYPE type, DAT_EVD_HANDLE evd_handle, DAT_RETURN *ret);
-void sp_discard(struct sp *sp);
-DAT_RETURN sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle);
-DAT_RETURN sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual);
+/* The endpoint reserved by an RSP leaves it, in phase `to`; NULL: it has left already.  No lock held. */
+struct ep *sp_take_ep(struct sp *sp, enum ep_phase to);
 /* The event of a request; false when it was refused. */
 bool cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 /* Refuses the request that lies at this place of the arena. */
 void cr_refuse(struct ia *ia, uint64_t offset);
 /* dat_cr_reject, with the reason that the requester gets. */
 DAT_RETURN cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data);
-/* No lock held; the EP is the caller's affair.  Unanswered: the requester is refused. */
-void cr_destroy(struct cr *cr, bool unanswered);
-void sp_destroy(struct sp *sp);
+/* Retired; no lock held. */
+void sp_destroy(struct object *o);
+void cr_destroy(struct object *o); /* the requester is refused; the EP is the caller's affair */
 
 #endif

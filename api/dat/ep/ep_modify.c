@@ -45,16 +45,15 @@ merge_attr(DAT_EP_ATTR *attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from)
 #undef TAKE
 }
 
-/* ia.lock held: an EVD for the mask bit, referenced; *evd is the present one otherwise.  False: bad handle.
- */
+/* ia.lock held: as ep_ref_evd if it is to change, else the present one is referenced. */
 static bool
 choose_evd(struct ia *ia, bool change, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd)
 {
 	if (change)
-		*evd = handle != DAT_HANDLE_NULL ? evd_ref(ia, handle, flag) : NULL;
-	else if (*evd != NULL)
+		return ep_ref_evd(ia, handle, flag, evd);
+	if (*evd != NULL)
 		(*evd)->o.refs++;
-	return !change || handle == DAT_HANDLE_NULL || *evd != NULL;
+	return true;
 }
 
 /* Fills `to`, a copy of the endpoint, with the new references and attributes; takes references. */
@@ -66,9 +65,9 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 	bool ok = true;
 
 	merge_attr(&to->attr, mask, &param->ep_attr);
-	ret = ep_check_attr(ia, &to->attr);
+	ret = ep_check_attr(ia, &to->attr, BAD_ARG(3));
 	if (ret != DAT_SUCCESS)
-		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(3) : ret;
+		return ret;
 	pthread_mutex_lock(&ia->lock);
 	if ((mask & DAT_EP_FIELD_PZ_HANDLE) != 0) {
 		to->pz = NULL;
@@ -188,12 +187,10 @@ change(struct ep *ep, const struct ep *to)
 	return one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
 }
 
-/* The endpoint has what `to` has; that comes back with what it had. */
+/* The endpoint has what `to` has. */
 static void
-exchange(struct ep *ep, struct ep *to)
+take_over(struct ep *ep, const struct ep *to)
 {
-	const struct ep was = *ep;
-
 	ep_count_streams(ep, -1);
 	pthread_mutex_lock(&ep->o.ia->lock);
 	ep->attr = to->attr;
@@ -204,10 +201,6 @@ exchange(struct ep *ep, struct ep *to)
 	ep_apply_attr(ep);
 	pthread_mutex_unlock(&ep->o.ia->lock);
 	ep_count_streams(ep, 1);
-	to->pz = was.pz;
-	to->recv_evd = was.recv_evd;
-	to->send_evd = was.send_evd;
-	to->conn_evd = was.conn_evd;
 }
 
 /* Whether all that the mask names may change in this state. */
@@ -230,9 +223,9 @@ DAT_RETURN
 dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const DAT_EP_PARAM *ep_param)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct ep to, was, *left = &to;
 	DAT_EP_STATE state;
 	uint32_t phase;
-	struct ep to;
 	DAT_RETURN ret;
 
 	if (ep == NULL)
@@ -256,16 +249,18 @@ dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const D
 	}
 	if (phase == EP_CHANGING || !ep_move(ep, (enum ep_phase)phase, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
-	to = *ep;
+	was = to = *ep;
 	ret = prepare(&to, ep_param_mask, ep_param);
 	if (ret == DAT_SUCCESS) {
 		ep_apply_attr(&to);
 		ret = dat_errno(change(ep, &to), DAT_RESOURCE_TEP);
-		if (ret == DAT_SUCCESS)
-			exchange(ep, &to);
-		to.srq = NULL;
+		if (ret == DAT_SUCCESS) {
+			take_over(ep, &to);
+			left = &was;
+		}
+		left->srq = NULL; /* the endpoint's own reference */
 		pthread_mutex_lock(&ep->o.ia->lock);
-		ep_drop_refs(&to);
+		ep_drop_refs(left);
 		pthread_mutex_unlock(&ep->o.ia->lock);
 	}
 	ep_set_phase(ep, phase);

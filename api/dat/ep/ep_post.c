@@ -191,34 +191,28 @@ fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 
 /* After the data plane has gone no core takes the request: it is flushed here. */
 static DAT_RETURN
-post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie)
+post_lost(struct ep *ep, struct evd *evd, uint8_t type, struct posted posted)
 {
-	const struct posted posted = {.cookie = cookie};
-
-	lost_sweep(ep->o.ia);
+	/* Whoever binds holds ia.lock, and has looked before. */
+	if (type != ONE_CQE_BIND)
+		lost_sweep(ep->o.ia);
 	lost_flush_one(ep, evd, type, &posted);
 	return DAT_SUCCESS;
 }
 
 static void
-log_send(struct ep *ep, uint64_t cookie, uint32_t key)
+log_send(struct ep *ep, struct posted posted)
 {
-	ep->logs.send[ep->qp.sq_posted & ep->logs.send_mask] = (struct posted){.cookie = cookie, .key = key};
+	ep->logs.send[ep->qp.sq_posted & ep->logs.send_mask] = posted;
 }
 
-static DAT_RETURN
-check_unusual(const struct ep *ep)
+DAT_RETURN
+ep_check_unusual(const struct ep *ep)
 {
 	DAT_EP_STATE state = ep_state(ep);
 
 	return state == DAT_EP_STATE_CONNECTED || state == DAT_EP_STATE_DISCONNECTED ? DAT_SUCCESS
 										     : ep_state_error(state);
-}
-
-static inline ALWAYS DAT_RETURN
-check_request(const struct ep *ep)
-{
-	return __builtin_expect(ep_is_connected(ep), 1) ? DAT_SUCCESS : check_unusual(ep);
 }
 
 /*
@@ -234,13 +228,27 @@ struct request {
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t imm;
+	uint64_t add_or_swap; /* atomics */
 };
+
+/* Data comes into the local segments. */
+static inline ALWAYS bool
+writes_here(uint8_t op)
+{
+	return op == ONE_OP_READ || op == ONE_OP_FETCH_ADD || op == ONE_OP_CMP_SWAP;
+}
+
+static inline ALWAYS struct posted
+posted_by(struct request request)
+{
+	return (struct posted){.cookie = request.cookie, .key = request.op == ONE_OP_BIND ? request.rkey : 0};
+}
 
 static inline ALWAYS void
 put(struct ep *ep, struct request request, uint8_t flags, uint8_t num_sge, uint8_t inline_len,
     const uint64_t data[ONE_INLINE_MAX / 8], uint32_t words)
 {
-	log_send(ep, request.cookie, 0);
+	log_send(ep, posted_by(request));
 	one_send_put(&ep->qp, one_send_head(request.op, flags, num_sge, inline_len), request.length,
 		     request.cookie, request.remote_addr, (uint64_t)request.imm << 32 | request.rkey, data,
 		     words);
@@ -292,18 +300,18 @@ check_one_segment(struct ep *ep, const DAT_LMR_TRIPLET *segment, bool write)
 static inline ALWAYS DAT_RETURN
 post_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 {
-	DAT_RETURN ret = check_request(ep);
+	DAT_RETURN ret = ep_check_request(ep);
 	bool room;
 
 	if (ret != DAT_SUCCESS)
 		return ret;
-	ret = check_one_segment(ep, &segment, request.op == ONE_OP_READ);
+	ret = check_one_segment(ep, &segment, writes_here(request.op));
 	if (ret != DAT_SUCCESS)
 		return bad_segment(ep->o.ia, segment, ret);
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
 		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, posted_by(request));
 	}
 	room = __builtin_expect(one_send_has_room(&ep->qp), 1);
 	if (room)
@@ -339,7 +347,8 @@ put_segments(struct ep *ep, const struct request *request, const struct segments
 		return false;
 	fill(wqe, *request);
 	fill_segments(ep, wqe, segments);
-	log_send(ep, request->cookie, 0);
+	wqe->atomic.add_or_swap = request->add_or_swap; /* of no other's meaning */
+	log_send(ep, posted_by(*request));
 	one_send_commit(&ep->qp, wqe);
 	return true;
 }
@@ -359,24 +368,30 @@ put_inline(struct ep *ep, const struct request *request, const struct segments *
 }
 
 static DAT_RETURN
-post_segments(struct ep *ep, struct request request, const struct segments *segments)
+post_checked(struct ep *ep, struct request request, const struct segments *segments)
 {
-	DAT_RETURN ret = check_request(ep);
 	bool done;
 
-	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, segments, request.op == ONE_OP_READ);
-	if (ret != DAT_SUCCESS)
-		return ret;
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
 		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie);
+		return post_lost(ep, ep->send_evd, request.op == ONE_OP_BIND ? ONE_CQE_BIND : ONE_CQE_SEND,
+				 posted_by(request));
 	}
 	done = request.may_inline && segments->total <= ONE_INLINE_MAX ? put_inline(ep, &request, segments)
 								       : put_segments(ep, &request, segments);
 	lock_drop(&ep->send_lock);
 	return done ? DAT_SUCCESS : FULL;
+}
+
+static DAT_RETURN
+post_segments(struct ep *ep, struct request request, const struct segments *segments)
+{
+	DAT_RETURN ret = ep_check_request(ep);
+
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, segments, writes_here(request.op));
+	return ret == DAT_SUCCESS ? post_checked(ep, request, segments) : ret;
 }
 
 /* ---- the calls ---- */
@@ -570,7 +585,8 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 	done = lost || put_recv(ep, &segments, user_cookie.as_64, wqe_flags(flags));
 	lock_drop(&ep->recv_lock);
 	if (lost)
-		return post_lost(ep, ep->recv_evd, ONE_CQE_RECV, user_cookie.as_64);
+		return post_lost(ep, ep->recv_evd, ONE_CQE_RECV,
+				 (struct posted){.cookie = user_cookie.as_64});
 	return done ? DAT_SUCCESS : FULL;
 }
 
@@ -607,46 +623,12 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, const struct ep_logs *logs)
 }
 
 DAT_RETURN
-ep_check_request(const struct ep *ep)
-{
-	return check_request(ep);
-}
-
-/* A request whose segment is no payload: where an atomic's result goes, or what a window is bound to. */
-static DAT_RETURN
-post_special(struct ep *ep, struct request request, const DAT_LMR_TRIPLET *segment, uint64_t add_or_swap,
-	     uint32_t key)
-{
-	const struct posted posted = {.cookie = request.cookie, .key = key};
-	struct one_wqe *wqe = NULL;
-	bool lost;
-
-	lock_take(&ep->send_lock);
-	lost = ia_lost(ep->o.ia);
-	if (!lost)
-		wqe = one_send_reserve(&ep->qp, 1);
-	if (wqe != NULL) {
-		fill(wqe, request);
-		one_post_sge(&ep->qp, wqe, 0, segment->virtual_address, (uint32_t)segment->segment_length,
-			     segment->lmr_context);
-		wqe->atomic.add_or_swap = add_or_swap;
-		log_send(ep, request.cookie, key);
-		one_send_commit(&ep->qp, wqe);
-	}
-	lock_drop(&ep->send_lock);
-	if (lost)
-		lost_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &posted);
-	return lost || wqe != NULL ? DAT_SUCCESS : FULL;
-}
-
-DAT_RETURN
 ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
 	       const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
 	       DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
-	DAT_RETURN ret;
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
@@ -656,22 +638,16 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 		return BAD_ARG(3);
 	if (result->segment_length != sizeof(uint64_t) || remote_iov->segment_length < sizeof(uint64_t))
 		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-	ret = check_request(ep);
-	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, &(struct segments){.count = 1, .segment = {result}}, true);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	if (ia_lost(ep->o.ia))
-		lost_sweep(ep->o.ia);
-	return post_special(ep,
-			    (struct request){.op = op,
-					     .flags = wqe_flags(flags),
-					     .length = (uint32_t)compare,
-					     .cookie = user_cookie.as_64,
-					     .remote_addr = remote_iov->target_address,
-					     .rkey = remote_iov->rmr_context,
-					     .imm = (uint32_t)(compare >> 32)},
-			    result, add_or_swap, 0);
+	return post_segments(ep,
+			     (struct request){.op = op,
+					      .flags = wqe_flags(flags),
+					      .length = (uint32_t)compare,
+					      .cookie = user_cookie.as_64,
+					      .remote_addr = remote_iov->target_address,
+					      .rkey = remote_iov->rmr_context,
+					      .imm = (uint32_t)(compare >> 32),
+					      .add_or_swap = add_or_swap},
+			     &(struct segments){.count = 1, .segment = {result}});
 }
 
 DAT_RETURN
@@ -682,12 +658,12 @@ ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32
 
 	if (!may_have_flags(ep, flags, FLAGS_RDMA))
 		return BAD_ARG(6);
-	return post_special(ep,
+	return post_checked(ep,
 			    (struct request){.op = ONE_OP_BIND,
 					     .flags = wqe_flags(flags),
 					     .length = access,
 					     .cookie = cookie,
 					     .rkey = key,
 					     .imm = (uint32_t)(triplet->segment_length >> 32)},
-			    triplet, 0, key);
+			    &(struct segments){.count = 1, .segment = {triplet}});
 }

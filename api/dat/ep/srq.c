@@ -39,7 +39,6 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	const struct one_limits *limits;
 	struct srq *srq;
-	bool made = false;
 	int error;
 
 	if (ia == NULL)
@@ -70,14 +69,12 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 		return BAD_HANDLE(PZ);
 	}
 	error = make_ring(srq);
-	made = error == 0;
-	pthread_mutex_lock(&ia->lock);
-	if (error == 0)
-		error = object_publish(&srq->o, srq->q.id);
-	pthread_mutex_unlock(&ia->lock);
-	if (error != 0) {
-		if (made)
+	if (error == 0) {
+		error = object_publish_alone(&srq->o, srq->q.id);
+		if (error != 0)
 			one_srq_free(&srq->q);
+	}
+	if (error != 0) {
 		discard(srq);
 		return dat_errno(error, DAT_RESOURCE_SRQ);
 	}
@@ -86,8 +83,10 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 }
 
 void
-srq_destroy(struct srq *srq)
+srq_destroy(struct object *o)
 {
+	struct srq *srq = (struct srq *)o;
+
 	one_srq_free(&srq->q);
 	discard(srq);
 }
@@ -95,13 +94,8 @@ srq_destroy(struct srq *srq)
 DAT_RETURN
 dapl_srq_free(DAT_SRQ_HANDLE srq_handle)
 {
-	DAT_RETURN ret;
-	struct srq *srq =
-		object_take(srq_handle, DAT_HANDLE_TYPE_SRQ, BAD_HANDLE(SRQ), BAD_STATE(SRQ_IN_USE), &ret);
-
-	if (srq != NULL)
-		srq_destroy(srq);
-	return ret;
+	return object_free(srq_handle, DAT_HANDLE_TYPE_SRQ, BAD_HANDLE(SRQ), BAD_STATE(SRQ_IN_USE),
+			   srq_destroy);
 }
 
 DAT_RETURN
@@ -262,19 +256,18 @@ DAT_RETURN
 dapl_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 {
 	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
-	DAT_RETURN ret;
+	bool fits;
 
 	if (srq == NULL)
 		return BAD_HANDLE(SRQ);
 	lock_take(&srq->lock);
-	if (low_watermark < 0 || low_watermark > srq->max_recv_dtos) {
-		lock_drop(&srq->lock);
+	fits = low_watermark >= 0 && low_watermark <= srq->max_recv_dtos;
+	if (fits)
+		srq->low_watermark = low_watermark;
+	lock_drop(&srq->lock);
+	if (!fits)
 		return BECAUSE(BAD_ARG(2),
 			       "low_watermark = %d: it may be 0 to max_recv_dtos; give such a one",
 			       low_watermark);
-	}
-	srq->low_watermark = low_watermark;
-	lock_drop(&srq->lock);
-	ret = dat_errno(one_srq_limit(&srq->q, (uint32_t)low_watermark), DAT_RESOURCE_SRQ);
-	return ret;
+	return dat_errno(one_srq_limit(&srq->q, (uint32_t)low_watermark), DAT_RESOURCE_SRQ);
 }

@@ -18,12 +18,6 @@
 /* Each has a channel; the others are for threads that wait on EVDs. */
 #define CNOS_MAX (ONE_CHANNELS / 2)
 
-static struct cno *
-find(DAT_CNO_HANDLE handle)
-{
-	return handle_object(handle, DAT_HANDLE_TYPE_CNO);
-}
-
 void
 cno_poke(struct cno *cno)
 {
@@ -72,29 +66,17 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 	return first;
 }
 
-/* Until cno_poke, with what scan left in `host`; no lock held.  0: look again; or -errno. */
+/* Until cno_poke, with what scan left in `host`; no lock held.  As evd_sleep. */
 static int
 sleep_until_poked(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t deadline)
 {
 	struct ia *ia = cno->o.ia;
-	uint64_t until = deadline;
-	int error;
 
 	if (ia_lost(ia)) {
 		lost_sweep(ia);
 		return 0;
 	}
-	if (host != NULL) {
-		if (lost_sweep_reporters(host))
-			return 0;
-		until = evd_wait_with_guests(deadline);
-	}
-	error = one_wait_sleep(ia->client, cno->channel, ticket, until);
-	if (error == -ECONNRESET) {
-		lost_mark(ia);
-		return 0;
-	}
-	return error == -ETIMEDOUT && until != deadline ? 0 : error;
+	return evd_sleep(ia, cno->channel, ticket, host, deadline);
 }
 
 /* Takes the agent, which is called once; cno.lock held. */
@@ -139,7 +121,7 @@ agent_main(void *arg)
 
 	own_cno = cno;
 	pthread_mutex_lock(&cno->lock);
-	while (!cno->stop) {
+	while (!cno->closing) {
 		struct evd *evd, *host;
 		uint32_t ticket;
 		bool dead;
@@ -246,7 +228,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o, 0) : -ENOSPC;
 	pthread_mutex_unlock(&ia->lock);
 	if (error != 0) {
-		cno_destroy(cno);
+		cno_destroy(&cno->o);
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
 	}
 	*cno_handle = cno->o.handle;
@@ -256,7 +238,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 DAT_RETURN
 dapl_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 	int error;
 
 	if (cno == NULL)
@@ -272,7 +254,7 @@ dapl_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent)
 DAT_RETURN
 dapl_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param_mask, DAT_CNO_PARAM *cno_param)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 
 	if (cno == NULL)
 		return BAD_HANDLE(CNO);
@@ -329,12 +311,12 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 	uint64_t deadline =
 		timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000;
 	uint64_t releases = cno->releases;
+	int error = 0;
 
 	for (;;) {
 		uint32_t ticket = one_wait_begin(ia->client, cno->channel);
 		bool dead = is_dead(ia);
 		struct evd *host, *evd = scan(cno, false, &host);
-		int error;
 
 		if (evd != NULL) {
 			*evd_handle = evd->o.handle;
@@ -344,27 +326,20 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 			return DAT_SUCCESS;
 		if (dead)
 			return BAD_STATE(CNO_DEAD);
+		if (timeout == 0 && !ia_lost(ia))
+			error = -ETIMEDOUT;
+		if (error != 0)
+			return evd_wait_error(error, DAT_QUEUE_EMPTY);
 		pthread_mutex_unlock(&cno->lock);
-		error = timeout == 0 && !ia_lost(ia) ? -ETIMEDOUT
-						     : sleep_until_poked(cno, ticket, host, deadline);
+		error = sleep_until_poked(cno, ticket, host, deadline);
 		pthread_mutex_lock(&cno->lock);
-		if (error == 0)
-			continue;
-		evd = timeout != 0 ? scan(cno, false, &host) : NULL;
-		if (evd != NULL) {
-			*evd_handle = evd->o.handle;
-			return DAT_SUCCESS;
-		}
-		return error == -ETIMEDOUT ? DAT_QUEUE_EMPTY
-		       : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
-					   : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	}
 }
 
 DAT_RETURN
 dapl_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 	DAT_RETURN ret;
 
 	if (cno == NULL)
@@ -390,7 +365,6 @@ empty(struct cno *cno)
 	pthread_mutex_lock(&cno->lock);
 	cno->closing = true;
 	agent = take_agent(cno);
-	cno->stop = true;
 	pthread_cond_broadcast(&cno->agent_news);
 	while (cno->waiters > 0) {
 		cno_poke(cno);
@@ -406,8 +380,10 @@ empty(struct cno *cno)
 }
 
 void
-cno_destroy(struct cno *cno)
+cno_destroy(struct object *o)
 {
+	struct cno *cno = (struct cno *)o;
+
 	empty(cno);
 	one_channel_free(cno->o.ia->client, cno->channel);
 	pthread_cond_destroy(&cno->agent_news);
@@ -436,6 +412,6 @@ dapl_cno_free(DAT_CNO_HANDLE cno_handle)
 		object_retire(&cno->o);
 	pthread_mutex_unlock(&ia->lock);
 	if (ret == DAT_SUCCESS)
-		cno_destroy(cno);
+		cno_destroy(&cno->o);
 	return ret;
 }

@@ -10,12 +10,6 @@
 
 #define ENTRIES_MIN 128u
 
-static struct evd *
-find(DAT_EVD_HANDLE handle)
-{
-	return handle_object(handle, DAT_HANDLE_TYPE_EVD);
-}
-
 /*
  * Entries of a ring that can hold `events` at any moment.  Twice as many: the engine learns of taken
  * entries in lumps, and clients post more receives than they asked room for.
@@ -82,9 +76,9 @@ evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret)
 	evd->has_cq = (flags & (RING_FLAGS | DAT_EVD_ASYNC_FLAG)) != 0;
 	if (evd->has_cq)
 		error = make_ring(evd, entries);
-	if (error == 0)
+	if (error == 0) {
 		evd->qlen = length_for(evd, qlen);
-	if (error != 0) {
+	} else {
 		one_cq_forget(&evd->cq); /* a resize that has failed leaves entries */
 		object_drop(&evd->o);
 	}
@@ -113,33 +107,30 @@ evd_abort(struct evd *evd)
 	lock_drop(&evd->lock);
 }
 
-/* Until the threads that an abort has woken are out of dat_evd_wait. */
+/* Until the thread that an abort has woken is out of dat_evd_wait. */
 static void
-await_users(struct evd *evd)
+await_waiter(struct evd *evd)
 {
 	const struct timespec moment = {.tv_nsec = 50000};
 
-	for (;;) {
-		uint32_t users;
-
-		lock_take(&evd->lock);
-		users = evd->users;
-		if (users > 0 && evd->waiter)
-			evd_kick(evd);
+	lock_take(&evd->lock);
+	while (evd->waiter) {
+		evd_kick(evd);
 		lock_drop(&evd->lock);
-		if (users == 0)
-			return;
 		nanosleep(&moment, NULL);
+		lock_take(&evd->lock);
 	}
+	lock_drop(&evd->lock);
 }
 
 void
-evd_destroy(struct evd *evd)
+evd_destroy(struct object *o)
 {
+	struct evd *evd = (struct evd *)o;
 	DAT_OS_WAIT_PROXY_AGENT agent;
-	struct ia *ia = evd->o.ia;
+	struct ia *ia = o->ia;
 
-	await_users(evd);
+	await_waiter(evd);
 	pthread_mutex_lock(&ia->lock);
 	agent = cno_detach_evd(evd, true);
 	idmap_remove(object_map(ia, DAT_HANDLE_TYPE_EVD), &evd->o.node);
@@ -205,7 +196,7 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 		cno_attach_evd(cno, evd);
 	pthread_mutex_unlock(&ia->lock);
 	if (ret != DAT_SUCCESS) {
-		evd_destroy(evd);
+		evd_destroy(&evd->o);
 		return ret;
 	}
 	*evd_handle = evd->o.handle;
@@ -225,7 +216,7 @@ dapl_evd_free(DAT_EVD_HANDLE evd_handle)
 	lock_take(&evd->lock);
 	if (evd->o.refs > 0)
 		ret = BAD_STATE(EVD_IN_USE);
-	else if (evd->users > 0)
+	else if (evd->waiter)
 		ret = BAD_STATE(EVD_WAITER);
 	else
 		evd->end = EVD_FREED;
@@ -234,7 +225,7 @@ dapl_evd_free(DAT_EVD_HANDLE evd_handle)
 		object_retire(&evd->o);
 	pthread_mutex_unlock(&ia->lock);
 	if (ret == DAT_SUCCESS)
-		evd_destroy(evd);
+		evd_destroy(&evd->o);
 	return ret;
 }
 
@@ -262,7 +253,7 @@ evd_config_error(const struct evd *evd)
 DAT_RETURN
 dapl_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask, DAT_EVD_PARAM *evd_param)
 {
-	struct evd *evd = find(evd_handle);
+	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
 
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
@@ -309,7 +300,7 @@ evd_demand(struct evd *evd, int64_t events)
 DAT_RETURN
 dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 {
-	struct evd *evd = find(evd_handle);
+	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
 	uint32_t want = (uint32_t)evd_min_qlen;
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -324,7 +315,7 @@ dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 	lock_take(&evd->lock);
 	if (evd->end != EVD_LIVE)
 		ret = BAD_HANDLE(EVD_REQUEST);
-	else if (evd->users > 0)
+	else if (evd->waiter)
 		ret = BAD_STATE(EVD_WAITER);
 	else if (evd_count(evd) > want)
 		ret = BAD_STATE(EVD_IN_USE);
@@ -364,7 +355,7 @@ dapl_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle)
 static DAT_RETURN
 set_disabled(DAT_EVD_HANDLE evd_handle, bool disabled)
 {
-	struct evd *evd = find(evd_handle);
+	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
 
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
@@ -398,7 +389,7 @@ dapl_evd_disable(DAT_EVD_HANDLE evd_handle)
 static DAT_RETURN
 set_unwaitable(DAT_EVD_HANDLE evd_handle, bool unwaitable)
 {
-	struct evd *evd = find(evd_handle);
+	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
 
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);

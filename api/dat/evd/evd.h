@@ -11,7 +11,8 @@
 void lost_sweep(struct ia *ia);
 /* Sweeps the IAs that report to an asynchronous EVD, where needed; true when it did: look again. */
 bool lost_sweep_reporters(struct evd *evd);
-void lost_mark(struct ia *ia);
+/* Of an IA; also from the watcher's thread, so it takes no lock: calls that hold one may wait for a reply. */
+void lost_mark(void *ia);
 /* Completes a work request as FLUSHED. */
 void lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
 
@@ -22,7 +23,7 @@ void lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct p
 struct evd *evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed);
 /* An EVD not yet published; an error code in *ret. */
 struct evd *evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret);
-void evd_destroy(struct evd *evd); /* retired; returns it to the pool.  No lock held */
+void evd_destroy(struct object *o); /* retired; returns it to the pool.  No lock held */
 /* Makes room for `events` more, or less; no lock held. */
 void evd_demand(struct evd *evd, int64_t events);
 DAT_RETURN evd_config_error(const struct evd *evd); /* threshold above 1: 0 or the INVALID_STATE code */
@@ -52,10 +53,13 @@ const struct stash_entry *evd_next_trigger(const struct evd *evd, uint64_t *seen
 
 /* ---- evd_wait.c ---- */
 
-/* How long to sleep on an EVD that other IAs report to. */
-uint64_t evd_wait_with_guests(uint64_t deadline);
+/* Sleeps on a channel for which rings were armed; `host` is an EVD of them that other IAs report to, or NULL.
+ * 0: look again; -ETIMEDOUT, or what else one_wait_sleep says.  No lock held. */
+int evd_sleep(struct ia *ia, uint16_t channel, uint32_t ticket, struct evd *host, uint64_t deadline);
+/* The outcome of a wait by that; `expired` without one in time. */
+DAT_RETURN evd_wait_error(int error, DAT_RETURN expired);
 
-/* The same for any EVD; costs one load as long as all is well. */
+/* lost_sweep_reporters for any EVD; costs one load as long as all is well. */
 static inline bool
 ia_sweep_if_lost(struct evd *evd)
 {
@@ -97,7 +101,7 @@ DAT_OS_WAIT_PROXY_AGENT cno_detach_evd(struct evd *evd, bool freed);
 void cno_attach_evd(struct cno *cno, struct evd *evd); /* ia.lock held */
 void cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle);
 bool cno_is_agent_of(const struct ia *ia); /* called by an agent of this IA */
-void cno_destroy(struct cno *cno);         /* releases waiters and the agent; no lock held */
+void cno_destroy(struct object *o);        /* releases waiters and the agent; no lock held */
 void cno_poke(struct cno *cno);            /* its waiters look again */
 
 #endif

@@ -67,12 +67,33 @@ dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
  * them. */
 #define GUEST_LOOK_NS 20000000ull
 
-uint64_t
-evd_wait_with_guests(uint64_t deadline)
+int
+evd_sleep(struct ia *ia, uint16_t channel, uint32_t ticket, struct evd *host, uint64_t deadline)
 {
-	uint64_t until = one_now_ns() + GUEST_LOOK_NS;
+	uint64_t until = deadline;
+	int error;
 
-	return until < deadline ? until : deadline;
+	if (host != NULL) {
+		if (lost_sweep_reporters(host))
+			return 0;
+		until = one_now_ns() + GUEST_LOOK_NS;
+		if (until > deadline)
+			until = deadline;
+	}
+	error = one_wait_sleep(ia->client, channel, ticket, until);
+	if (error == -ECONNRESET) {
+		lost_mark(ia);
+		return 0;
+	}
+	return error == -ETIMEDOUT && until != deadline ? 0 : error;
+}
+
+DAT_RETURN
+evd_wait_error(int error, DAT_RETURN expired)
+{
+	return error == -ETIMEDOUT ? expired
+	       : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
+				   : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 }
 
 static bool
@@ -120,39 +141,27 @@ wait_lost(struct evd *evd, uint32_t threshold)
 static DAT_RETURN
 sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
 {
-	struct one_client *client = evd->o.ia->client;
+	struct ia *ia = evd->o.ia;
+	int error = 0;
 
 	for (;;) {
-		uint32_t ticket = one_wait_begin(client, evd->channel);
-		uint64_t until = deadline;
+		uint32_t ticket = one_wait_begin(ia->client, evd->channel);
+		struct evd *host;
 		DAT_RETURN ret;
-		bool swept;
-		int error;
 
 		arm(evd, threshold);
 		evd_collect(evd);
 		ret = objection(evd);
 		if (ret != DAT_SUCCESS || ready(evd, threshold))
 			return ret;
-		if (ia_lost(evd->o.ia))
+		if (ia_lost(ia))
 			return wait_lost(evd, threshold);
-		if (evd->guests != NULL)
-			until = evd_wait_with_guests(deadline);
+		if (error != 0)
+			return evd_wait_error(error, DAT_TIMEOUT_EXPIRED);
+		host = evd->guests != NULL ? evd : NULL;
 		lock_drop(&evd->lock);
-		swept = ia_sweep_if_lost(evd); /* guests, that is */
-		error = swept ? 0 : one_wait_sleep(client, evd->channel, ticket, until);
-		if (error == -ECONNRESET)
-			lost_mark(evd->o.ia);
+		error = evd_sleep(ia, evd->channel, ticket, host, deadline);
 		lock_take(&evd->lock);
-		if (error == 0 || error == -ECONNRESET || (error == -ETIMEDOUT && until != deadline))
-			continue;
-		evd_collect(evd);
-		ret = objection(evd);
-		if (ret == DAT_SUCCESS && !ready(evd, threshold))
-			ret = error == -ETIMEDOUT ? DAT_TIMEOUT_EXPIRED
-			      : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
-						  : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-		return ret;
 	}
 }
 
@@ -165,7 +174,6 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 	int error;
 
 	evd->waiter = true;
-	evd->users++;
 	error = one_channel_alloc(client, &evd->channel);
 	if (error == 0) {
 		ret = sleep_on_channel(evd, threshold, deadline);
@@ -177,7 +185,6 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	}
 	evd->waiter = false;
-	evd->users--;
 	/* Whoever waits on the CNO has not armed this ring while we waited. */
 	if (evd->cno != NULL && !evd->disabled && evd->end == EVD_LIVE)
 		cno_poke(evd->cno);

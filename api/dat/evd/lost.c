@@ -8,10 +8,10 @@
 #include "dat/evd/evd.h"
 
 void
-lost_mark(struct ia *ia)
+lost_mark(void *ia)
 {
 	/* Pairs with the acquire load in ia_lost. */
-	atomic_store_explicit(&ia->lost, true, memory_order_release);
+	atomic_store_explicit(&((struct ia *)ia)->lost, true, memory_order_release);
 }
 
 static void
@@ -105,8 +105,7 @@ lost_sweep(struct ia *ia)
 		evd_kick(evd);
 		lock_drop(&evd->lock);
 	}
-	/* Pairs with the acquire loads in sweep_one and ia_sweep_if_lost: the events are in the queues. */
-	/* Pairs with ia_swept. */
+	/* Pairs with ia_swept: the events are in the queues. */
 	atomic_store_explicit(&ia->swept, true, memory_order_release);
 	pthread_mutex_unlock(&ia->lock);
 }

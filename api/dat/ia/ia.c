@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening and closing an IA: one attachment each. */
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,52 +11,23 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 {
 	socket[0] = '\0';
 	port[0] = '\0';
-	while (*params != '\0') {
+	for (;;) {
+		bool is_socket = strncmp(params, "socket=", 7) == 0;
+		size_t key = is_socket ? 7 : strncmp(params, "port=", 5) == 0 ? 5 : 0;
 		size_t len = strcspn(params, " \t");
-		const char *equals = memchr(params, '=', len);
-		size_t key_len = equals != NULL ? (size_t)(equals - params) : len;
-		size_t value_len = equals != NULL ? len - key_len - 1 : 0;
-		bool is_socket = equals != NULL && key_len == 6 && memcmp(params, "socket", 6) == 0;
-		bool is_port = equals == NULL || (key_len == 4 && memcmp(params, "port", 4) == 0);
-		const char *value = equals != NULL ? equals + 1 : params;
 		char *out = is_socket ? socket : port;
 
-		if (equals == NULL)
-			value_len = len;
+		if ((key == 0 && memchr(params, '=', len) != NULL) ||
+		    len - key >= (is_socket ? socket_len : port_len))
+			return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 		if (len > 0) {
-			if ((!is_socket && !is_port) || value_len >= (is_socket ? socket_len : port_len))
-				return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-			memcpy(out, value, value_len);
-			out[value_len] = '\0';
+			memcpy(out, params + key, len - key);
+			out[len - key] = '\0';
 		}
 		params += len;
+		if (*params == '\0')
+			return DAT_SUCCESS;
 		params += strspn(params, " \t");
-	}
-	return DAT_SUCCESS;
-}
-
-/* From the watcher's thread: takes no lock, since calls that hold one may be waiting for a reply. */
-static void
-lost(void *user)
-{
-	lost_mark(user);
-}
-
-static void
-set_address(struct ia *ia)
-{
-	const struct one_welcome *info = one_client_info(ia->client);
-
-	if (info->family == AF_INET6) {
-		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ia->addr;
-
-		sin6->sin6_family = AF_INET6;
-		memcpy(&sin6->sin6_addr, info->addr, sizeof(sin6->sin6_addr));
-	} else {
-		struct sockaddr_in *sin = (struct sockaddr_in *)&ia->addr;
-
-		sin->sin_family = AF_INET;
-		memcpy(&sin->sin_addr, info->addr, sizeof(sin->sin_addr));
 	}
 }
 
@@ -103,7 +73,7 @@ attach(struct ia *ia, const char *params)
 		.port = port,
 		.kind = ONE_KIND_DAT,
 		.restarts = true,
-		.lost = lost,
+		.lost = lost_mark,
 		.user = ia,
 	};
 	DAT_RETURN ret = ia_params(params, socket, sizeof(socket), port, sizeof(port));
@@ -169,6 +139,11 @@ leave_async(struct ia *ia)
 	}
 	evd_purge(evd, entry_of_ia, ia);
 	lock_drop(&evd->lock);
+	if (!ia->async_mine) {
+		pthread_mutex_lock(&evd->o.ia->lock);
+		object_unref(evd);
+		pthread_mutex_unlock(&evd->o.ia->lock);
+	}
 	ia->async_evd = NULL;
 }
 
@@ -209,7 +184,7 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 		evd->o.refs++;
 	pthread_mutex_unlock(&ia->lock);
 	if (ret != DAT_SUCCESS) {
-		evd_destroy(evd);
+		evd_destroy(&evd->o);
 		return ret;
 	}
 	ia->async_evd = evd;
@@ -239,6 +214,7 @@ DAT_RETURN
 ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
 	DAT_IA_HANDLE *ia_handle)
 {
+	const struct one_welcome *info;
 	DAT_EVD_HANDLE wanted;
 	struct ia *ia;
 	DAT_RETURN ret;
@@ -266,7 +242,8 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 		discard(ia);
 		return ret;
 	}
-	set_address(ia);
+	info = one_client_info(ia->client);
+	base_address(&ia->addr, info->family, info->addr, 0);
 	wanted = *async_evd;
 	ia->o.handle = handle_new(provider, DAT_HANDLE_TYPE_IA, ia);
 	ret = ia->o.handle == DAT_HANDLE_NULL ? DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY)
@@ -298,18 +275,21 @@ in_use(const struct ia *ia)
 	return n > 0 || (ia->async_mine && ia->async_evd->o.refs > 1);
 }
 
-/* Takes the first object of a kind off the list; NULL when there is none. */
-static void *
-take(struct ia *ia, DAT_HANDLE_TYPE type)
+static void
+destroy_all(struct ia *ia, DAT_HANDLE_TYPE type, void (*destroy)(struct object *o))
 {
-	struct object *o;
+	for (;;) {
+		struct object *o;
 
-	pthread_mutex_lock(&ia->lock);
-	o = LIST_FIRST(&ia->list[type]);
-	if (o != NULL)
-		object_retire(o);
-	pthread_mutex_unlock(&ia->lock);
-	return o;
+		pthread_mutex_lock(&ia->lock);
+		o = LIST_FIRST(&ia->list[type]);
+		if (o != NULL)
+			object_retire(o);
+		pthread_mutex_unlock(&ia->lock);
+		if (o == NULL)
+			return;
+		destroy(o);
+	}
 }
 
 /* Other IAs that report to our asynchronous EVD report to none from now on. */
@@ -334,9 +314,7 @@ DAT_RETURN
 dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
-	struct evd *borrowed = NULL;
-	struct object *e;
-	void *o;
+	struct object *o;
 
 	if (ia == NULL)
 		return handle_forget(ia_handle) ? DAT_SUCCESS : BAD_HANDLE(IA);
@@ -358,39 +336,22 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	}
 	handle_free(ia_handle);
 	/* Nobody waits from now on; waiters look at the objects that go next. */
-	LIST_FOREACH(e, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
-	evd_abort((struct evd *)e);
+	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
+	evd_abort((struct evd *)o);
 	pthread_mutex_unlock(&ia->lock);
 
-	while ((o = take(ia, DAT_HANDLE_TYPE_RMR)) != NULL)
-		rmr_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_RSP)) != NULL)
-		sp_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_EP)) != NULL)
-		ep_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_SRQ)) != NULL)
-		srq_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_LMR)) != NULL)
-		lmr_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_PSP)) != NULL)
-		sp_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_CR)) != NULL)
-		cr_destroy(o, true);
-	while ((o = take(ia, DAT_HANDLE_TYPE_PZ)) != NULL)
-		pz_destroy(o);
+	destroy_all(ia, DAT_HANDLE_TYPE_RMR, rmr_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_RSP, sp_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_EP, ep_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_SRQ, srq_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_LMR, lmr_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_PSP, sp_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_CR, cr_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_PZ, pz_destroy);
 	dismiss_guests(ia);
-	if (!ia->async_mine)
-		borrowed = ia->async_evd;
 	leave_async(ia);
-	if (borrowed != NULL) {
-		pthread_mutex_lock(&borrowed->o.ia->lock);
-		object_unref(borrowed);
-		pthread_mutex_unlock(&borrowed->o.ia->lock);
-	}
-	while ((o = take(ia, DAT_HANDLE_TYPE_EVD)) != NULL)
-		evd_destroy(o);
-	while ((o = take(ia, DAT_HANDLE_TYPE_CNO)) != NULL)
-		cno_destroy(o);
+	destroy_all(ia, DAT_HANDLE_TYPE_EVD, evd_destroy);
+	destroy_all(ia, DAT_HANDLE_TYPE_CNO, cno_destroy);
 	one_detach(ia->client);
 	discard(ia);
 	return DAT_SUCCESS;

@@ -82,12 +82,15 @@ describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DES
 	return ret;
 }
 
-/* ia.lock held. */
 static void
 discard(struct lmr *lmr)
 {
+	struct ia *ia = lmr->o.ia;
+
+	pthread_mutex_lock(&ia->lock);
 	object_unref(lmr->pz);
 	object_discard(&lmr->o);
+	pthread_mutex_unlock(&ia->lock);
 }
 
 DAT_RETURN
@@ -126,21 +129,16 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 					 &lmr->mr);
 		ret = register_errno(error);
 	}
-	pthread_mutex_lock(&ia->lock);
 	if (ret == DAT_SUCCESS) {
-		error = object_publish(&lmr->o, lmr->mr.lkey);
-		if (error != 0) {
-			pthread_mutex_unlock(&ia->lock);
+		error = object_publish_alone(&lmr->o, lmr->mr.lkey);
+		if (error != 0)
 			one_mem_deregister(ia->client, &lmr->mr);
-			pthread_mutex_lock(&ia->lock);
-			ret = register_errno(error);
-		}
+		ret = register_errno(error);
 	}
-	if (ret != DAT_SUCCESS)
+	if (ret != DAT_SUCCESS) {
 		discard(lmr);
-	pthread_mutex_unlock(&ia->lock);
-	if (ret != DAT_SUCCESS)
 		return ret;
+	}
 	*lmr_handle = lmr->o.handle;
 	if (lmr_context != NULL)
 		*lmr_context = lmr->mr.lkey;
@@ -190,14 +188,12 @@ dapl_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask, DAT
 
 /* Retired already: deregisters, whatever the data plane says. */
 void
-lmr_destroy(struct lmr *lmr)
+lmr_destroy(struct object *o)
 {
-	struct ia *ia = lmr->o.ia;
+	struct lmr *lmr = (struct lmr *)o;
 
-	one_mem_deregister(ia->client, &lmr->mr);
-	pthread_mutex_lock(&ia->lock);
+	one_mem_deregister(o->ia->client, &lmr->mr);
 	discard(lmr);
-	pthread_mutex_unlock(&ia->lock);
 }
 
 DAT_RETURN
@@ -223,13 +219,15 @@ dapl_lmr_free(DAT_LMR_HANDLE lmr_handle)
 	/* A window's next bind may be posted and not done: then the data plane still has it bound here. */
 	error = one_mem_deregister(ia->client, &lmr->mr);
 	pthread_mutex_lock(&ia->lock);
-	lmr->freeing = false;
-	if (error != -EBUSY) {
+	if (error == -EBUSY)
+		lmr->freeing = false;
+	else
 		object_retire(&lmr->o);
-		discard(lmr);
-	}
 	pthread_mutex_unlock(&ia->lock);
-	return error == -EBUSY ? BAD_STATE(LMR_IN_USE) : DAT_SUCCESS;
+	if (error == -EBUSY)
+		return BAD_STATE(LMR_IN_USE);
+	discard(lmr);
+	return DAT_SUCCESS;
 }
 
 /* Memory is coherent here: there is nothing to do but to look at the arguments. */

@@ -13,7 +13,8 @@ DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 		      uint32_t privileges, uint32_t allowed, DAT_LMR_HANDLE *lmr_handle,
 		      DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
 		      DAT_VADDR *registered_address);
-void rmr_destroy(struct rmr *rmr);
-void lmr_destroy(struct lmr *lmr);
+/* Retired; no lock held. */
+void rmr_destroy(struct object *o);
+void lmr_destroy(struct object *o);
 
 #endif

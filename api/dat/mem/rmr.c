@@ -36,12 +36,10 @@ dapl_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
 		rmr->id = reply.mw.mw;
 		rmr->key = reply.mw.key;
 	}
-	pthread_mutex_lock(&ia->lock);
 	if (error == 0)
-		error = object_publish(&rmr->o, rmr->key | VARIANT);
-	pthread_mutex_unlock(&ia->lock);
+		error = object_publish_alone(&rmr->o, rmr->key | VARIANT);
 	if (error != 0) {
-		rmr_destroy(rmr);
+		rmr_destroy(&rmr->o);
 		return dat_errno(error, DAT_RESOURCE_MEMORY_REGION);
 	}
 	*rmr_handle = rmr->o.handle;
@@ -77,28 +75,24 @@ dapl_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask, DAT
 }
 
 void
-rmr_destroy(struct rmr *rmr)
+rmr_destroy(struct object *o)
 {
-	struct ia *ia = rmr->o.ia;
+	struct rmr *rmr = (struct rmr *)o;
+	struct ia *ia = o->ia;
 
 	if (rmr->id != 0)
 		one_call_id(ia->client, ONE_MSG_MW_FREE, rmr->id);
 	pthread_mutex_lock(&ia->lock);
 	object_unref(rmr->lmr);
 	object_unref(rmr->pz);
-	object_discard(&rmr->o);
+	object_discard(o);
 	pthread_mutex_unlock(&ia->lock);
 }
 
 DAT_RETURN
 dapl_rmr_free(DAT_RMR_HANDLE rmr_handle)
 {
-	DAT_RETURN ret;
-	struct rmr *rmr = object_take(rmr_handle, DAT_HANDLE_TYPE_RMR, BAD_HANDLE(RMR), DAT_SUCCESS, &ret);
-
-	if (rmr != NULL)
-		rmr_destroy(rmr);
-	return ret;
+	return object_free(rmr_handle, DAT_HANDLE_TYPE_RMR, BAD_HANDLE(RMR), DAT_SUCCESS, rmr_destroy);
 }
 
 /* ia.lock held: the region to bind to; NULL with *ret when it may not be. */

@@ -10,7 +10,8 @@
 
 #define TEXT_MAX 512
 
-/* What subtypes of DAT_INVALID_HANDLE are about: the type, how arguments of it are named, who makes it. */
+/* What subtypes of DAT_INVALID_HANDLE are about: the type, how arguments of it are named, who makes it.  The
+ * first of a type has a noun for all of it. */
 static const struct kind {
 	DAT_UINT32 subtype;
 	DAT_HANDLE_TYPE type;
@@ -26,11 +27,11 @@ static const struct kind {
 	{DAT_INVALID_HANDLE_CR, DAT_HANDLE_TYPE_CR, "cr_handle", "a connection request",
 	 "DAT_CONNECTION_REQUEST_EVENT"},
 	{DAT_INVALID_HANDLE_CNO, DAT_HANDLE_TYPE_CNO, "cno_handle", "a CNO", "dat_cno_create"},
+	{DAT_INVALID_HANDLE_EVD_REQUEST, DAT_HANDLE_TYPE_EVD, "evd_handle", "an EVD", "dat_evd_create"},
 	{DAT_INVALID_HANDLE_EVD_CR, DAT_HANDLE_TYPE_EVD, "evd_handle", "an EVD with DAT_EVD_CR_FLAG",
 	 "dat_evd_create"},
 	{DAT_INVALID_HANDLE_EVD_REQUEST, DAT_HANDLE_TYPE_EVD, "request_evd_handle",
 	 "an EVD with DAT_EVD_DTO_FLAG", "dat_evd_create"},
-	{DAT_INVALID_HANDLE_EVD_REQUEST, DAT_HANDLE_TYPE_EVD, "evd_handle", "an EVD", "dat_evd_create"},
 	{DAT_INVALID_HANDLE_EVD_RECV, DAT_HANDLE_TYPE_EVD, "recv_evd_handle", "an EVD with DAT_EVD_DTO_FLAG",
 	 "dat_evd_create"},
 	{DAT_INVALID_HANDLE_EVD_CONN, DAT_HANDLE_TYPE_EVD, "connect_evd_handle",
@@ -152,23 +153,20 @@ find_argument(const struct one_argument *arguments, size_t count, const char *na
 	return NULL;
 }
 
+static const char *
+noun_of(uint32_t type)
+{
+	size_t i = 0;
+
+	while ((uint32_t)kinds[i].type != type)
+		i++;
+	return kinds[i].noun;
+}
+
 /* A handle that was passed and is not of this kind. */
 static void
 judge_handle(const struct kind *kind, const struct one_argument *argument, char *text, size_t size)
 {
-	static const char *const nouns[OBJECT_TYPES] = {
-		[DAT_HANDLE_TYPE_CR] = "a connection request",
-		[DAT_HANDLE_TYPE_EP] = "an EP",
-		[DAT_HANDLE_TYPE_EVD] = "an EVD",
-		[DAT_HANDLE_TYPE_IA] = "an IA",
-		[DAT_HANDLE_TYPE_LMR] = "an LMR",
-		[DAT_HANDLE_TYPE_PSP] = "a PSP",
-		[DAT_HANDLE_TYPE_PZ] = "a PZ",
-		[DAT_HANDLE_TYPE_RMR] = "an RMR",
-		[DAT_HANDLE_TYPE_RSP] = "an RSP",
-		[DAT_HANDLE_TYPE_CNO] = "a CNO",
-		[DAT_HANDLE_TYPE_SRQ] = "an SRQ",
-	};
 	DAT_HANDLE handle = (DAT_HANDLE)(uintptr_t)one_argument_bits(argument);
 	uint32_t found = handle_kind(handle);
 	char value[64];
@@ -186,7 +184,7 @@ judge_handle(const struct kind *kind, const struct one_argument *argument, char 
 			 "this process",
 			 value);
 	else if (found != (uint32_t)kind->type + 1)
-		snprintf(text, size, "%s: it is %s, not %s; give what %s made", value, nouns[found - 1],
+		snprintf(text, size, "%s: it is %s, not %s; give what %s made", value, noun_of(found - 1),
 			 kind->noun, kind->maker);
 	else
 		snprintf(text, size,
