@@ -203,6 +203,19 @@ take_over(struct ep *ep, const struct ep *to)
 	ep_count_streams(ep, 1);
 }
 
+/* What may change and what that depends on, without the words that other threads look at meanwhile. */
+static struct ep
+parameters_of(const struct ep *ep)
+{
+	return (struct ep){.o.ia = ep->o.ia,
+			   .attr = ep->attr,
+			   .pz = ep->pz,
+			   .recv_evd = ep->recv_evd,
+			   .send_evd = ep->send_evd,
+			   .conn_evd = ep->conn_evd,
+			   .srq = ep->srq};
+}
+
 /* Whether all that the mask names may change in this state. */
 static bool
 state_allows(DAT_EP_STATE state, DAT_EP_PARAM_MASK mask)
@@ -249,7 +262,7 @@ dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const D
 	}
 	if (phase == EP_CHANGING || !ep_move(ep, (enum ep_phase)phase, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
-	was = to = *ep;
+	was = to = parameters_of(ep);
 	ret = prepare(&to, ep_param_mask, ep_param);
 	if (ret == DAT_SUCCESS) {
 		ep_apply_attr(&to);
