@@ -217,11 +217,17 @@ cm_conn_send(struct cm_conn *conn, struct cm_mad *mad, bool keep)
 	cm_send(conn->cm, &conn->path, mad);
 }
 
+void
+cm_conn_send_kept(struct cm_conn *conn)
+{
+	conn->cm->env->send(conn->cm->env, &conn->path, conn->mad);
+}
+
 static void
 resend(struct cm_conn *conn)
 {
 	conn->retries++;
-	conn->cm->env->send(conn->cm->env, &conn->path, conn->mad);
+	cm_conn_send_kept(conn);
 }
 
 void
@@ -550,9 +556,7 @@ cm_disconnect(struct cm_conn *conn, uint64_t now)
 uint64_t
 cm_deadline(const struct cm *cm)
 {
-	const struct cm_timer *first = cm_heap_first(&cm->timers);
-
-	return first == NULL ? CM_NEVER : first->deadline;
+	return cm_heap_deadline(&cm->timers);
 }
 
 static uint64_t
@@ -650,9 +654,6 @@ cm_timeout(struct cm *cm, uint64_t now)
 {
 	struct cm_timer *timer;
 
-	for (uint32_t i = 0;
-	     i < CM_TIMEOUTS && (timer = cm_heap_first(&cm->timers)) != NULL && timer->deadline <= now; i++) {
-		cm_heap_clear(&cm->timers, timer);
+	for (uint32_t i = 0; i < CM_TIMEOUTS && (timer = cm_heap_due(&cm->timers, now)) != NULL; i++)
 		conn_timeout(CONN_OF(timer, timer), now);
-	}
 }

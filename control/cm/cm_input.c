@@ -44,12 +44,6 @@ send_mra(struct cm_conn *conn, enum cm_answered answers)
 	cm_conn_send(conn, &mra, false);
 }
 
-static void
-send_kept(struct cm_conn *conn)
-{
-	conn->cm->env->send(conn->cm->env, &conn->path, conn->mad);
-}
-
 static bool
 qpn_is_valid(uint32_t qpn)
 {
@@ -75,11 +69,11 @@ duplicate_req(struct cm_conn *conn, const struct cm_path *path, const struct cm_
 		send_mra(conn, CM_ANSWERS_REQ);
 		break;
 	case CM_STATE_REP_SENT: /* the REP was lost, or has just crossed it */
-		send_kept(conn);
+		cm_conn_send_kept(conn);
 		break;
 	case CM_STATE_TIMEWAIT:
 		if (conn->refused)
-			send_kept(conn);
+			cm_conn_send_kept(conn);
 		else
 			reject_stateless(conn->cm, path, mad, CM_REJ_STALE);
 		break;
@@ -160,7 +154,6 @@ static void
 input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
 {
 	const struct cm_req *req = &mad->req;
-	struct cm_ip_header header = {0};
 	struct cm_remote remote = {0};
 	struct cm_event event = {.type = CM_REQUEST, .remote = &remote};
 	uint32_t room = CM_PRIVATE_REQ;
@@ -189,14 +182,11 @@ input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 		return;
 	}
 	if (service_is_ip(req->service_id)) {
-		if (cm_ip_header_parse(mad->private_data, &header) != 0 ||
-		    memcmp(&header.src, &path->dst, sizeof(header.src)) != 0 ||
-		    memcmp(&header.dst, &path->src, sizeof(header.dst)) != 0) {
+		if (!cm_ip_header_take(mad->private_data, path, &remote.ip_port)) {
 			reject_stateless(cm, path, mad, CM_REJ_CONSUMER);
 			return;
 		}
 		remote.rdma_cm = true;
-		remote.ip_port = header.port;
 		room -= CM_IP_HEADER_LEN;
 	}
 	conn = cm_conn_new(cm, path, CM_STATE_REQ_RCVD);
@@ -254,7 +244,7 @@ duplicate_rep(struct cm_conn *conn)
 	else if (conn->state == CM_STATE_REP_RCVD)
 		send_mra(conn, CM_ANSWERS_REP);
 	else if (conn->state == CM_STATE_TIMEWAIT && conn->refused)
-		send_kept(conn);
+		cm_conn_send_kept(conn);
 }
 
 /* The answer to our REQ is unusable: notify both sides. */

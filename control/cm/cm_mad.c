@@ -306,6 +306,18 @@ cm_ip_header_parse(const uint8_t *bytes, struct cm_ip_header *header)
 	return ip_load(bytes + 20, version, &header->dst);
 }
 
+bool
+cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_t *port)
+{
+	struct cm_ip_header header;
+
+	if (cm_ip_header_parse(bytes, &header) != 0 || !wire_addr_equal(&header.src, &path->dst) ||
+	    !wire_addr_equal(&header.dst, &path->src))
+		return false;
+	*port = header.port;
+	return true;
+}
+
 void
 cm_announce_req_build(struct cm_mad *mad, uint32_t capabilities, const void *data, uint16_t len,
 		      uint32_t room)

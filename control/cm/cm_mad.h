@@ -97,6 +97,8 @@ struct cm_ip_header {
 void cm_ip_header_build(const struct cm_ip_header *header, uint8_t *bytes);
 /* 0, or -EPROTO: another version, or addresses that no host can have. */
 int cm_ip_header_parse(const uint8_t *bytes, struct cm_ip_header *header);
+/* The port in it; false: it is none, or does not say what the packet says, whose way back is `path`. */
+bool cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_t *port);
 
 /*
  * The announcement between oneside ends.  In REQ it lies in the alternate

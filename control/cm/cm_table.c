@@ -204,8 +204,19 @@ cm_heap_clear(struct cm_heap *heap, struct cm_timer *timer)
 		sift(heap, place, last);
 }
 
-struct cm_timer *
-cm_heap_first(const struct cm_heap *heap)
+uint64_t
+cm_heap_deadline(const struct cm_heap *heap)
 {
-	return heap->count == 0 ? NULL : heap->timer[0];
+	return heap->count == 0 ? UINT64_MAX : heap->timer[0]->deadline;
+}
+
+struct cm_timer *
+cm_heap_due(struct cm_heap *heap, uint64_t now)
+{
+	struct cm_timer *first = heap->count == 0 ? NULL : heap->timer[0];
+
+	if (first == NULL || first->deadline > now)
+		return NULL;
+	cm_heap_clear(heap, first);
+	return first;
 }

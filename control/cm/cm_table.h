@@ -48,6 +48,8 @@ void cm_heap_fini(struct cm_heap *heap);
 int cm_heap_reserve(struct cm_heap *heap, uint32_t timers);
 void cm_heap_set(struct cm_heap *heap, struct cm_timer *timer, uint64_t deadline);
 void cm_heap_clear(struct cm_heap *heap, struct cm_timer *timer);
-struct cm_timer *cm_heap_first(const struct cm_heap *heap); /* NULL: none is set */
+uint64_t cm_heap_deadline(const struct cm_heap *heap); /* of the first; UINT64_MAX: none is set */
+/* Takes out the first that is due; NULL: none is. */
+struct cm_timer *cm_heap_due(struct cm_heap *heap, uint64_t now);
 
 #endif

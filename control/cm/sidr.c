@@ -224,20 +224,6 @@ sidr_give_up(struct sidr_query *query)
 
 /* ---- what comes in ---- */
 
-/* Of a service that asks for rdma_cm's header: it has to be there, and say what the packet says. */
-static bool
-take_ip_header(const struct cm_path *path, const uint8_t *bytes, struct sidr_remote *remote)
-{
-	struct cm_ip_header header;
-
-	if (cm_ip_header_parse(bytes, &header) != 0 ||
-	    memcmp(&header.src, &path->dst, sizeof(header.src)) != 0 ||
-	    memcmp(&header.dst, &path->src, sizeof(header.dst)) != 0)
-		return false;
-	remote->ip_port = header.port;
-	return true;
-}
-
 static void
 input_req(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad, uint64_t now)
 {
@@ -263,7 +249,7 @@ input_req(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad, uin
 	}
 	cm_heap_set(&sidr->timers, &query->timer, now + (sidr->env->retry_interval << PATIENCE));
 	memcpy(remote.private_data, mad + REQ_PRIVATE_AT + CM_IP_HEADER_LEN, SIDR_PRIVATE_REQ);
-	if (!take_ip_header(path, mad + REQ_PRIVATE_AT, &remote))
+	if (!cm_ip_header_take(mad + REQ_PRIVATE_AT, path, &remote.ip_port))
 		sidr_answer(query, SIDR_REJECT, 0, 0, NULL, 0, now);
 	else if (!sidr->env->event(sidr->env, SIDR_REQUESTED, query, &remote))
 		sidr_answer(query, SIDR_UNSUPPORTED, 0, 0, NULL, 0, now);
@@ -309,9 +295,7 @@ sidr_input(struct sidr *sidr, const struct cm_path *reply_path, const uint8_t ma
 uint64_t
 sidr_deadline(const struct sidr *sidr)
 {
-	const struct cm_timer *timer = cm_heap_first(&sidr->timers);
-
-	return timer != NULL ? timer->deadline : CM_NEVER;
+	return cm_heap_deadline(&sidr->timers);
 }
 
 static void
@@ -341,10 +325,6 @@ sidr_timeout(struct sidr *sidr, uint64_t now)
 {
 	struct cm_timer *timer;
 
-	for (uint32_t i = 0;
-	     i < CM_TIMEOUTS && (timer = cm_heap_first(&sidr->timers)) != NULL && timer->deadline <= now;
-	     i++) {
-		cm_heap_clear(&sidr->timers, timer);
+	for (uint32_t i = 0; i < CM_TIMEOUTS && (timer = cm_heap_due(&sidr->timers, now)) != NULL; i++)
 		query_timeout(QUERY_OF(timer, timer), now);
-	}
 }

@@ -337,11 +337,9 @@ conns_poll(void)
 	struct cm_timer *timer;
 	struct conn *conn;
 
-	for (uint32_t i = 0; i < CM_TIMEOUTS && (timer = cm_heap_first(&control.conn_timers)) != NULL &&
-			     timer->deadline <= control.now;
-	     i++) {
+	for (uint32_t i = 0;
+	     i < CM_TIMEOUTS && (timer = cm_heap_due(&control.conn_timers, control.now)) != NULL; i++) {
 		conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, timer));
-		conn_wait_no_more(conn);
 		if (control.now >= conn->deadline)
 			conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
 		else
@@ -356,9 +354,7 @@ conns_poll(void)
 uint64_t
 conns_deadline(void)
 {
-	const struct cm_timer *timer = cm_heap_first(&control.conn_timers);
-
-	return timer != NULL ? timer->deadline : NEVER;
+	return cm_heap_deadline(&control.conn_timers);
 }
 
 static void

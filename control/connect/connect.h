@@ -47,11 +47,6 @@ struct conn_setup {
 	uint8_t claims[CM_PRIVATE_REQ]; /* of an RSM import: what its first REQ says */
 };
 
-/* What the applications have told each other instead, until the core has it. */
-struct conn_numbers {
-	struct rc_attr rc;
-};
-
 struct conn {
 	enum conn_state state;
 	bool passive;
@@ -62,8 +57,8 @@ struct conn {
 	uint32_t commands;        /* on their way with this conn as their object */
 	bool dead;                /* in the list of those to be freed */
 	struct conn_setup *setup; /* NULL once established */
-	struct conn_numbers *numbers;
-	bool by_numbers; /* without CM */
+	struct rc_attr *numbers;  /* what the applications have told each other, until the core has it */
+	bool by_numbers;          /* without CM */
 	uint32_t peer_qpn;
 	bool peer_oneside;
 	struct cm_local local;
@@ -144,6 +139,8 @@ bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
 
 /* ---- numbers.c: without CM ---- */
+/* To the request for which its core was asked something. */
+void conn_qp_answer(struct qp *qp, int error);
 int qp_rtr(struct client *client, const struct one_msg *msg);
 int qp_rts(struct client *client, const struct one_msg *msg);
 int qp_error(struct client *client, const struct one_msg *msg);

@@ -68,10 +68,13 @@ check_rtr(struct client *client, const struct one_qp_rtr *args)
 	return 0;
 }
 
-static int
-answer(struct qp *qp, int error)
+void
+conn_qp_answer(struct qp *qp, int error)
 {
-	return error == 0 ? 0 : client_refuse(qp->object.client, error, ONE_SUBJECT_QP, qp->object.id);
+	struct client *client = qp->object.client;
+
+	qp->object.busy = false;
+	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
 }
 
 /* The attempt has come to nothing; the queue pair is idle as before. */
@@ -92,10 +95,8 @@ served(struct engine_command *command, void *object)
 	struct qp *qp = conn->qp;
 
 	conn->commands--;
-	if (qp != NULL) {
-		qp->object.busy = false;
-		client_reply(qp->object.client, answer(qp, command->status));
-	}
+	if (qp != NULL)
+		conn_qp_answer(qp, command->status);
 	conn_put(conn);
 }
 
@@ -107,7 +108,7 @@ serve(struct conn *conn)
 
 	conn_state_set(conn, CONN_UP, "resolved");
 	qp_state_set(conn->qp, ONE_QP_CONNECTING, "RTR"); /* as the core will tell */
-	connection->rc = conn->numbers->rc;
+	connection->rc = *conn->numbers;
 	connection->rc.qpn = conn->qp->config.qpn;
 	connection->rc.pz = conn->qp->config.pz;
 	conn_fill_path(conn, &connection->rc.path);
@@ -152,7 +153,7 @@ new_attempt(struct qp *qp, const struct one_qp_rtr *args)
 	}
 	free(conn->setup); /* there is no CM to tell it */
 	conn->setup = NULL;
-	conn->numbers->rc = (struct rc_attr){
+	*conn->numbers = (struct rc_attr){
 		.peer_qpn = args->peer_qpn,
 		.access = args->access,
 		.recv_psn = args->recv_psn,
@@ -206,10 +207,9 @@ requests(struct engine_command *command, void *object)
 {
 	struct qp *qp = object;
 
-	qp->object.busy = false;
 	if (command->status == 0 && qp->state == ONE_QP_CONNECTING)
 		qp_state_set(qp, ONE_QP_CONNECTED, "RTS");
-	client_reply(qp->object.client, answer(qp, command->status));
+	conn_qp_answer(qp, command->status);
 }
 
 int
@@ -249,10 +249,7 @@ qp_rts(struct client *client, const struct one_msg *msg)
 static void
 flushed(struct engine_command *command, void *object)
 {
-	struct qp *qp = object;
-
-	qp->object.busy = false;
-	client_reply(qp->object.client, 0);
+	conn_qp_answer(object, 0);
 }
 
 int

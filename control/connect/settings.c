@@ -32,12 +32,7 @@ check(struct client *client, const struct qp *qp, const struct one_qp_set *args)
 static void
 done(struct engine_command *command, void *object)
 {
-	struct qp *qp = object;
-	struct client *client = qp->object.client;
-	int error = command->status;
-
-	qp->object.busy = false;
-	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
+	conn_qp_answer(object, command->status);
 }
 
 int

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "control/connect/ah.h"
+#include "control/connect/connect.h"
 
 #define PSN_MAX 0xffffffu
 
@@ -37,18 +38,14 @@ static void
 done(struct engine_command *command, void *object)
 {
 	struct qp *qp = object;
-	struct client *client = qp->object.client;
 	enum one_qp_state to = command->datagram.state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING;
 
-	qp->object.busy = false;
-	if (command->status != 0) {
-		client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
-		return;
+	if (command->status == 0) {
+		qp->qkey = command->datagram.qkey;
+		if (qp->state < to)
+			qp_state_set(qp, to, "datagrams");
 	}
-	qp->qkey = command->datagram.qkey;
-	if (qp->state < to)
-		qp_state_set(qp, to, "datagrams");
-	client_reply(client, 0);
+	conn_qp_answer(qp, command->status);
 }
 
 int

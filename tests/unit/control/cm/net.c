@@ -332,7 +332,7 @@ net_is_clean(const struct net *net)
 	for (int i = 0; i < HOSTS; i++) {
 		const struct cm *cm = net->host[i].cm;
 
-		if (cm->count != 0 || cm->half_open != 0 || cm_heap_first(&cm->timers) != NULL ||
+		if (cm->count != 0 || cm->half_open != 0 || cm_heap_deadline(&cm->timers) != CM_NEVER ||
 		    cm->by_local.count != 0 || cm->by_remote.count != 0 || cm->by_qpn.count != 0)
 			return false;
 	}

@@ -407,7 +407,8 @@ test_heap(void **state)
 
 	memset(timers, 0, sizeof(timers));
 	assert_int_equal(cm_heap_reserve(&heap, 2000), 0);
-	assert_null(cm_heap_first(&heap));
+	assert_true(cm_heap_deadline(&heap) == UINT64_MAX);
+	assert_null(cm_heap_due(&heap, UINT64_MAX));
 	for (int round = 0; round < 20000; round++) {
 		struct cm_timer *t = &timers[next_random(&seed) % 2000];
 
@@ -421,20 +422,17 @@ test_heap(void **state)
 			for (int i = 0; i < 2000; i++)
 				if (timers[i].place != 0 && timers[i].deadline < least)
 					least = timers[i].deadline;
-			if (least != UINT64_MAX)
-				assert_true(cm_heap_first(&heap)->deadline == least);
+			assert_true(cm_heap_deadline(&heap) == least);
+			if (least > 0)
+				assert_null(cm_heap_due(&heap, least - 1));
 		}
 	}
 	for (int i = 0; i < 2000; i++)
 		set += timers[i].place != 0;
 	assert_int_equal(heap.count, set);
-	while (cm_heap_first(&heap) != NULL) {
-		struct cm_timer *t = cm_heap_first(&heap);
-
+	for (struct cm_timer *t; (t = cm_heap_due(&heap, UINT64_MAX)) != NULL; set--) {
 		assert_true(t->deadline >= last);
 		last = t->deadline;
-		cm_heap_clear(&heap, t);
-		set--;
 	}
 	assert_int_equal(set, 0);
 	cm_heap_fini(&heap);
