@@ -48,7 +48,6 @@ struct engine_client_config {
 };
 
 struct engine_cq_config {
-	void *owner;
 	uint32_t id;     /* the application's: object of ONE_CQE_ASYNC */
 	uint64_t offset; /* of a struct one_cq_shm and its entries, zeroed */
 	uint32_t log2;   /* >= 1; one entry of 2^log2 is kept for ONE_CQE_SWITCHED, and the library tells of
@@ -58,7 +57,6 @@ struct engine_cq_config {
 };
 
 struct engine_srq_config {
-	void *owner;
 	uint32_t id;      /* the application's: object of ONE_ASYNC_SRQ_LIMIT */
 	uint64_t shm, rq; /* offsets in the arena */
 	uint32_t log2;

@@ -44,7 +44,7 @@ int
 cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done)
 {
 	struct cq *cq = object_new(client, OBJECT_CQ, sizeof(*cq));
-	struct engine_cq_config config = {.owner = cq, .log2 = log2, .async_cq = cq_engine(client->async_cq)};
+	struct engine_cq_config config = {.log2 = log2, .async_cq = cq_engine(client->async_cq)};
 
 	if (cq == NULL)
 		return object_refuse_new(client, OBJECT_CQ);

@@ -62,7 +62,6 @@ srq_create(struct client *client, const struct one_msg *msg)
 	client->reply.srq = (struct one_srq_created){
 		.srq = srq->object.id, .log2 = log2, .shm = srq->shm, .rq = srq->ring};
 	config = (struct engine_srq_config){
-		.owner = srq,
 		.id = srq->object.id,
 		.shm = srq->shm,
 		.rq = srq->ring,

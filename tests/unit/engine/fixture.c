@@ -237,7 +237,7 @@ app_end(struct app *app)
 void
 ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *async)
 {
-	struct engine_cq_config config = {.owner = ring, .id = 77, .log2 = log2, .async_cq = async};
+	struct engine_cq_config config = {.id = 77, .log2 = log2, .async_cq = async};
 
 	config.offset = app_alloc(app, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
 	memset(ring, 0, sizeof(*ring));
