@@ -31,8 +31,8 @@ static struct {
 	struct one_client *clients;
 	struct one_client *calling; /* whose `lost` is running now */
 	uint32_t count;
-	struct run *run; /* NULL: no thread */
-	_Atomic bool running;
+	struct run *run;      /* NULL: no thread */
+	_Atomic bool running; /* until it is told to stop, which is before it does: see transplant() */
 	pthread_t thread;
 } watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
@@ -236,17 +236,14 @@ watcher_remove(struct one_client *client)
 	if (watcher.run != NULL && watcher.count == 0) {
 		watcher.run->stop = true;
 		watcher.run = NULL;
+		one_store_alone(&watcher.running, false);
 		join = !self;
 		if (self) /* `lost` detaches the last one: no other thread joins */
 			pthread_detach(thread);
 	}
 	pthread_mutex_unlock(&watcher.lock);
-	if (join) {
+	if (join)
 		pthread_join(thread, NULL);
-		pthread_mutex_lock(&watcher.lock);
-		one_store_alone(&watcher.running, watcher.run != NULL);
-		pthread_mutex_unlock(&watcher.lock);
-	}
 }
 
 bool

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "client/client.h"
+#include "client/internal.h"
 #include "tests/unit/mock/mock.h"
 
 static struct mock *mock;
@@ -580,9 +581,12 @@ test_detach_from_lost(void **state)
 	assert_int_equal(one_attach(&args, &client), 0);
 	mock_kill(mock);
 	EVENTUALLY(lost_calls == 1);
+	assert_false(watcher_running()); /* none is left to be counted where threads are */
 	mock_revive(mock);
 	client = attach();
+	assert_true(watcher_running());
 	one_detach(client);
+	assert_false(watcher_running());
 }
 
 static void
