@@ -81,6 +81,9 @@ void client_disown(struct one_client *client);
 
 /* A small thread of the library's own, which runs no signal handlers of the application. */
 int client_thread(pthread_t *thread, void *(*run)(void *), void *argument);
+/* The same on a stack of `size` bytes that was made for it: not one that the C library hands on from another
+ * thread, and that may be adopted.  *stack: to be unmapped when the thread has been joined. */
+int client_thread_apart(pthread_t *thread, size_t size, void *(*run)(void *), void *argument, void **stack);
 int watcher_add(struct one_client *client);
 /* Afterwards `lost` is not running and will not be called. */
 void watcher_remove(struct one_client *client);

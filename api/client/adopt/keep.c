@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,37 +202,21 @@ keeper(void *arg)
 static int
 keeper_start(void)
 {
-	pthread_attr_t attr;
 	pthread_t thread;
-	sigset_t all, old;
-	int error, wake;
 	void *stack;
+	int error, wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-	/* Not a stack that the C library hands on from another thread, and that may be adopted. */
-	stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (stack == MAP_FAILED)
-		return -ENOMEM;
-	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	error = wake < 0 ? errno : 0;
+	if (wake < 0)
+		return -errno;
 	one_store_alone(&keep.wake, wake);
-	pthread_attr_init(&attr);
-	if (error == 0)
-		error = pthread_attr_setstack(&attr, stack, STACK_SIZE);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (error == 0)
-		error = pthread_create(&thread, &attr, keeper, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (error == 0) {
-		one_store_alone(&keep.running, true);
-		return 0;
-	}
-	if (wake >= 0)
+	error = client_thread_apart(&thread, STACK_SIZE, keeper, NULL, &stack);
+	if (error != 0) {
 		close(wake);
-	munmap(stack, STACK_SIZE);
-	return -error;
+		return error;
+	}
+	pthread_detach(thread);
+	one_store_alone(&keep.running, true);
+	return 0;
 }
 
 uint32_t
@@ -252,8 +235,8 @@ guard_open(uint32_t i)
 	const uint64_t one = 1;
 	int fd;
 
-	/* No guard is there yet, so nobody waits for the keeper while a thread is made. */
-	if (keep_threads() == 0 && keeper_start() != 0)
+	/* No guard is there yet, so nobody waits for the keeper while threads are made. */
+	if (keep_threads() == 0 && (transplant_stand_by() != 0 || keeper_start() != 0))
 		keep.most = 0;
 	if (i >= keep.most)
 		return NULL;

@@ -760,5 +760,6 @@ ranges_fork_child(void)
 	given_up = NULL;
 	parked_fork_child();
 	keep_fork_child();
+	transplant_fork_child();
 	pthread_mutex_init(&lock, NULL);
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -402,32 +403,80 @@ help(void *arg)
 	return NULL;
 }
 
+/*
+ * Once something is kept, the holder of ranges_lock calls no allocator (keep.h), as making a thread does: one
+ * stands by.
+ */
+static struct {
+	sem_t asked, done;
+	struct helper *helper; /* of the holder of ranges_lock */
+	_Atomic bool running;
+} standing;
+
+static void *
+stand_by(void *unused)
+{
+	for (;;) {
+		while (sem_wait(&standing.asked) != 0)
+			;
+		help(standing.helper);
+		sem_post(&standing.done);
+	}
+	return NULL;
+}
+
+int
+transplant_stand_by(void)
+{
+	pthread_t thread;
+	void *stack;
+	int error;
+
+	if (one_load_alone(&standing.running))
+		return 0;
+	sem_init(&standing.asked, 0, 0);
+	sem_init(&standing.done, 0, 0);
+	error = client_thread_apart(&thread, HELPER_STACK, stand_by, NULL, &stack);
+	if (error != 0)
+		return error;
+	pthread_detach(thread);
+	one_store_alone(&standing.running, true);
+	return 0;
+}
+
+void
+transplant_fork_child(void)
+{
+	one_store_alone(&standing.running, false);
+}
+
 static int
 run_elsewhere(struct transplant *t, int uffd)
 {
 	struct helper helper = {.t = t, .uffd = uffd};
-	pthread_attr_t attr;
-	pthread_t thread;
 	sigset_t all, old;
-	void *stack;
-	int error;
+	int error = 0;
 
-	stack = mmap(NULL, HELPER_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (stack == MAP_FAILED)
-		return -ENOMEM;
-	pthread_attr_init(&attr);
-	error = pthread_attr_setstack(&attr, stack, HELPER_STACK);
 	/* A signal would be delivered onto the protected stack. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (error == 0)
-		error = pthread_create(&thread, &attr, help, &helper);
-	if (error == 0)
-		pthread_join(thread, NULL);
+	if (one_load_alone(&standing.running)) {
+		standing.helper = &helper;
+		sem_post(&standing.asked);
+		while (sem_wait(&standing.done) != 0)
+			;
+	} else {
+		pthread_t thread;
+		void *stack;
+
+		error = client_thread_apart(&thread, HELPER_STACK, help, &helper, &stack);
+		if (error == 0) {
+			pthread_join(thread, NULL);
+			munmap(stack, HELPER_STACK);
+		}
+	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	munmap(stack, HELPER_STACK);
-	return error != 0 ? -error : helper.error;
+	return error != 0 ? error : helper.error;
 }
 
 static bool
@@ -449,7 +498,8 @@ transplant(struct transplant *t)
 	if (uffd < 0) {
 		/* Nothing would hold back other threads, nor this one's own use of its stack. */
 		if (on_stack ||
-		    maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() + keep_threads() ||
+		    maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() + keep_threads() +
+					      (one_load_alone(&standing.running) ? 1u : 0u) ||
 		    !copiers_hold())
 			return uffd == -ENOSYS ? -ENOSYS : -EPERM;
 		error = run(t, uffd);

@@ -39,6 +39,9 @@ struct transplant {
 
 /* Under ranges_lock (it counts threads by maps.h).  0 or -errno. */
 int transplant(struct transplant *t);
+/* The thread that replaces what a caller stands on, before the first range is kept: keep.h.  0 or -errno. */
+int transplant_stand_by(void);
+void transplant_fork_child(void);
 /* Shared pages that are only on paper so far are there afterwards, and charged to this process: 0 or -errno.
  */
 int transplant_populate(uint64_t start, uint64_t length);

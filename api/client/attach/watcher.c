@@ -148,23 +148,51 @@ watch(void *arg)
 	return NULL;
 }
 
+/* The application's signal handlers never run on it. */
+static int
+create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
+{
+	sigset_t all, old;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(thread, attr, run, argument);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return error;
+}
+
 int
 client_thread(pthread_t *thread, void *(*run)(void *), void *argument)
 {
 	pthread_attr_t attr;
-	sigset_t all, old;
 	int error;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	/* The application's signal handlers never run on this thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(thread, &attr, run, argument);
+	error = create(thread, &attr, run, argument);
 	if (error == EINVAL) /* large static TLS needs a larger stack */
-		error = pthread_create(thread, NULL, run, argument);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+		error = create(thread, NULL, run, argument);
 	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+int
+client_thread_apart(pthread_t *thread, size_t size, void *(*run)(void *), void *argument, void **stack)
+{
+	pthread_attr_t attr;
+	int error;
+
+	*stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (*stack == MAP_FAILED)
+		return -ENOMEM;
+	pthread_attr_init(&attr);
+	error = pthread_attr_setstack(&attr, *stack, size);
+	if (error == 0)
+		error = create(thread, &attr, run, argument);
+	pthread_attr_destroy(&attr);
+	if (error != 0)
+		munmap(*stack, size);
 	return -error;
 }
 

@@ -546,6 +546,54 @@ test_guards_closed(void **state)
 
 /* ---- allocators ---- */
 
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+
+static _Atomic uint32_t threads_made;
+
+int
+__wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	atomic_fetch_add(&threads_made, 1);
+	return __real_pthread_create(thread, attr, run, arg);
+}
+
+#define STACK_PAGES 64u
+
+/* What lies behind its own stack is registered, and kept, and registered again elsewhere. */
+static void *
+register_beside(void *arg)
+{
+	uint8_t *beside = (uint8_t *)arg + STACK_PAGES * PAGE;
+	struct one_mr mr = reg(beside, 2 * PAGE);
+
+	assert_memory_equal(peer(&mr), beside, 2 * PAGE);
+	dereg(&mr);
+	mr = reg(beside + PAGE, 2 * PAGE);
+	dereg(&mr);
+	return NULL;
+}
+
+/* Another thread replaces what a thread stands on.  It is not made then: that would allocate, and who holds
+ * the allocator's lock may wait for the keeper, and that for this thread. */
+static void
+test_beside_a_stack(void **state)
+{
+	uint8_t *p = kept(32, 1), *area = pages(STACK_PAGES + 4);
+	pthread_attr_t attr;
+	pthread_t thread;
+	uint32_t before = atomic_load(&threads_made);
+
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, area, STACK_PAGES * PAGE), 0);
+	assert_int_equal(pthread_create(&thread, &attr, register_beside, area), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	assert_int_equal(atomic_load(&threads_made), before + 1);
+	munmap(area, (STACK_PAGES + 4) * PAGE);
+	munmap(p, 32 * PAGE);
+}
+
 static uint32_t
 next(uint32_t *random)
 {
@@ -697,6 +745,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_locked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_detach, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guards_closed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_beside_a_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cleared, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cleared_while_forking, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stores_meanwhile, setup, teardown),
