@@ -107,9 +107,8 @@ mem_covers(const struct mem_region *region, uint64_t va, uint64_t len)
 
 /*
  * Makes an invalidatable window useless.  This one store is a polling core's, on behalf of a peer: the core
- * that owns all queue pairs of the window's zone, so that no access goes on meanwhile.  The slot does not
- * become free: it holds a region that grants nothing until the control thread publishes or removes.  The
- * window's region stays the control thread's, which learns by mem_lookup() whether it is still bound.
+ * that owns all queue pairs of the window's zone, so that no access goes on meanwhile.  The slot holds one
+ * that grants nothing until the control thread, whose the window's region stays, publishes or removes.
  */
 bool mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn);
 

@@ -121,22 +121,6 @@ void qp_reached(void *core, void *qp); /* a reach_wake */
 void qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value);
 extern const struct timer_calls qp_timer_calls;
 
-/* Of a request that ends. */
-static inline struct completion
-qp_completion(const struct work *work, uint8_t status)
-{
-	struct completion c = {.cookie = work->cookie,
-			       .length = work->length,
-			       .type = ONE_CQE_SEND,
-			       .status = status,
-			       .op = work->op,
-			       .wqe_flags = work->flags};
-
-	if (work->op == ONE_OP_BIND)
-		completion_of_bind(&c, work);
-	return c;
-}
-
 /* What may be changed until it is connected. */
 static inline void
 qp_configure(struct engine_qp *qp, const struct engine_qp_config *config)

@@ -7,6 +7,22 @@
 
 #include "dataplane/qp/share.h"
 
+/* Of a request that ends. */
+static inline struct completion
+qp_completion(const struct work *work, uint8_t status)
+{
+	struct completion c = {.cookie = work->cookie,
+			       .length = work->length,
+			       .type = ONE_CQE_SEND,
+			       .status = status,
+			       .op = work->op,
+			       .wqe_flags = work->flags};
+
+	if (work->op == ONE_OP_BIND)
+		completion_of_bind(&c, work);
+	return c;
+}
+
 /* ---- local.c ---- */
 void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);

@@ -159,6 +159,16 @@ word(uint16_t channel)
 	return atomic_load(&app.channels[channel].word);
 }
 
+/* Channel 5 wakes by that descriptor; -1: by none any more. */
+static void
+channel_by(int fd)
+{
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
+							 .client = app.client,
+							 .channel = {.number = 5, .fd = fd}}),
+			 0);
+}
+
 /* A channel with a socket: the ring's id instead of the futex word. */
 static void
 test_arm_by_descriptor(void **state)
@@ -168,10 +178,7 @@ test_arm_by_descriptor(void **state)
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
-							 .client = app.client,
-							 .channel = {.number = 5, .fd = ends[0]}}),
-			 0);
+	channel_by(ends[0]);
 	atomic_store(&ring.shm->arm, one_arm(1, 5, 0));
 	post(0, ONE_CQE_NOTIFY);
 	post(1, ONE_CQE_NOTIFY);
@@ -206,10 +213,7 @@ test_arm_by_descriptor(void **state)
 	turn(1);
 	assert_int_equal(app.faults, 0);
 	/* The word again. */
-	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
-							 .client = app.client,
-							 .channel = {.number = 5, .fd = -1}}),
-			 0);
+	channel_by(-1);
 	close(ends[0]);
 	while (ring_poll(&ring, &cqe))
 		;
@@ -229,10 +233,7 @@ test_order_of_rings(void **state)
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
-							 .client = app.client,
-							 .channel = {.number = 5, .fd = ends[0]}}),
-			 0);
+	channel_by(ends[0]);
 	async.cq->id = ring.cq->id + 1;
 	for (uint16_t i = 0; i < 2; i++) {
 		uint32_t id[2];
@@ -248,10 +249,7 @@ test_order_of_rings(void **state)
 		assert_int_equal(id[1], second[i]->cq->id);
 	}
 	close(ends[1]);
-	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
-							 .client = app.client,
-							 .channel = {.number = 5, .fd = -1}}),
-			 0);
+	channel_by(-1);
 	close(ends[0]);
 }
 

@@ -705,9 +705,7 @@ test_copied_window(void **state)
 	fake_quiescent();
 	free_late(&app, ONE_MSG_MW_FREE, mw, offset, 0);
 	reach_leave(&party);
-	memset(app.msg.bytes, 0, sizeof(app.msg.bytes));
-	app.msg.id.id = mr;
-	assert_int_equal(app_call(&app, ONE_MSG_MR_FREE), 0);
+	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr), 0);
 	app_close(&app);
 	assert_clean();
 }
