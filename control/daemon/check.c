@@ -607,8 +607,7 @@ check_start(struct report *report)
 	else if (engine_init(report->config, why, sizeof(why)) < 0)
 		missing(report, "%s", why);
 	else
-		engine_fini();
-	rte_eal_cleanup();
+		engine_fini(); /* no rte_eal_cleanup(): main.c */
 }
 
 unsigned int

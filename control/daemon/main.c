@@ -114,7 +114,7 @@ examine(const struct config *other)
 	kernel_addr_look(other, warn, NULL);
 }
 
-/* Between the initialised EAL and its cleanup. */
+/* With the initialised EAL. */
 static int
 serve(const struct ctl_source *source)
 {
@@ -236,12 +236,10 @@ main(int argc, char **argv)
 	};
 	int status = serve(&source);
 	/*
-	 * rte_eal_cleanup() takes the memory of hugepages away while DPDK's interrupt thread looks through
-	 * handles that are in it.  The end of the process gives it back as well.
+	 * No rte_eal_cleanup(): it takes away memory and devices while DPDK's interrupt thread looks through
+	 * handles that are in it, and follows sockets.  The end of the process gives them back as well.
 	 */
 	if (rte_eal_has_hugepages())
 		rte_pdump_uninit();
-	else
-		rte_eal_cleanup();
 	return status;
 }

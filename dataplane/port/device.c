@@ -132,8 +132,8 @@ pci_faults(const struct device_report *report, const char *name)
 
 /* ---- memif ---- */
 
-static bool
-is_memif_server(const char *args)
+bool
+device_is_memif_server(const char *args)
 {
 	char role[16];
 
@@ -188,11 +188,21 @@ device_remove_stale(const char *name, const char *args)
 	socklen_t len;
 	bool named;
 
-	if (!starts(name, "net_memif") || !is_memif_server(args))
+	if (!starts(name, "net_memif") || !device_is_memif_server(args))
 		return;
 	len = cable_address(args, &addr, &named);
 	if (len > 0 && named && lstat(addr.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
 	    !is_bound(&addr, len, named))
+		unlink(addr.sun_path);
+}
+
+void
+device_unlisten(const char *args)
+{
+	struct sockaddr_un addr;
+	bool named;
+
+	if (cable_address(args, &addr, &named) > 0 && named)
 		unlink(addr.sun_path);
 }
 
@@ -228,7 +238,7 @@ shares_cable(const struct device_report *report, const char *name, const char *a
 	RTE_EAL_DEVARGS_FOREACH("vdev", other)
 	{
 		if (!starts(other->name, "net_memif") || strcmp(other->name, name) == 0 ||
-		    !is_memif_server(other->args) ||
+		    !device_is_memif_server(other->args) ||
 		    !device_argument(other->args, "socket", theirs, sizeof(theirs)) ||
 		    strcmp(theirs, path) != 0)
 			continue;
@@ -249,7 +259,7 @@ memif_conflicts(const struct device_report *report, const char *name, const char
 	socklen_t len = cable_address(args, &addr, &named);
 	const char *path = addr.sun_path + !named;
 
-	if (len == 0 || !is_memif_server(args) || shares_cable(report, name, args, path))
+	if (len == 0 || !device_is_memif_server(args) || shares_cable(report, name, args, path))
 		return;
 	if (named && !exists(path))
 		return;
@@ -276,7 +286,7 @@ device_advice(const char *args, uint32_t mtu, device_fault *advise, void *contex
 		    "frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or "
 		    "less; give bsize=%lu at both ends, or a lower mtu",
 		    mtu, buffer, wanted);
-	if (cable_address(args, &addr, &named) > 0 && !named && is_memif_server(args))
+	if (cable_address(args, &addr, &named) > 0 && !named && device_is_memif_server(args))
 		say(&report,
 		    "every process of this network namespace can connect to the abstract socket %s, and so "
 		    "make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",

@@ -10,6 +10,9 @@
  * A memif that loses its far end unmaps the rings and buffers it shared, on DPDK's interrupt thread, whatever
  * the cores are doing with them.  That thread is made to wait until no core is inside a burst: by the
  * driver's notice, where it gives one (doc/dpdk), else by memif_unmap.c.
+ *
+ * For the same reason a memif is stopped on that thread, and its server is not closed: it goes on listening,
+ * and a client that has lost it may be back before the process has ended.
  */
 #include <unistd.h>
 
@@ -49,10 +52,10 @@ on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, vo
 void
 link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 {
-	memif_send_hides(true);
+	memif_send_hides();
 	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
 	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
-		memif_unmap_waits(true);
+		memif_unmap_waits();
 }
 
 static bool
@@ -75,6 +78,14 @@ engine_links_deadline(void)
 }
 
 static void
+take_back(struct port *port)
+{
+	/* Pairs with the loads in engine_links_poll and link_stop: `started` is the control thread's again.
+	 */
+	atomic_store_explicit(&port->handed_over, false, memory_order_release);
+}
+
+static void
 restart(void *argument)
 {
 	struct port *port = argument;
@@ -85,18 +96,36 @@ restart(void *argument)
 	/* A port that did not start stays paused: it is tried again. */
 	if (port->started)
 		port_care(port, PORT_CARE_PAUSED, false);
-	/* Pairs with the load in engine_links_poll: `started` is the control thread's again. */
-	atomic_store_explicit(&port->restarting, false, memory_order_release);
+	take_back(port);
 }
 
 static void
-begin_restart(struct port *port)
+stop(void *argument)
 {
-	port->link_grace = 0;
-	/* Loaded by this thread, until restart() has stored false. */
-	atomic_store_explicit(&port->restarting, true, memory_order_relaxed);
-	if (rte_eal_alarm_set(1, restart, port) != 0)
-		restart(port);
+	struct port *port = argument;
+
+	rte_eth_dev_stop(port->device);
+	port->started = false;
+	take_back(port);
+}
+
+/* On DPDK's interrupt thread, between whatever else it does. */
+static void
+hand_over(struct port *port, rte_eal_alarm_callback change)
+{
+	/* Loaded by this thread, until take_back() has stored false. */
+	atomic_store_explicit(&port->handed_over, true, memory_order_relaxed);
+	if (rte_eal_alarm_set(1, change, port) != 0)
+		change(port);
+}
+
+void
+link_stop(struct port *port)
+{
+	hand_over(port, stop);
+	/* Pairs with the store in take_back. */
+	while (atomic_load_explicit(&port->handed_over, memory_order_acquire))
+		usleep(QUIESCE_POLL_US);
 }
 
 void
@@ -105,8 +134,6 @@ links_fini(void)
 	/* Waits for one that is under way. */
 	for (uint32_t i = 0; i < ports_num; i++)
 		rte_eal_alarm_cancel(restart, &ports[i]);
-	memif_unmap_waits(false);
-	memif_send_hides(false);
 }
 
 void
@@ -123,14 +150,16 @@ engine_links_poll(uint64_t now)
 		port->link_at = now + LINK_INTERVAL_NS;
 		if (first)
 			continue;
-		/* Pairs with the store in restart(). */
-		if (atomic_load_explicit(&port->restarting, memory_order_acquire)) {
+		/* Pairs with the store in take_back. */
+		if (atomic_load_explicit(&port->handed_over, memory_order_acquire)) {
 			port->link_at = now + LINK_GRACE_NS;
 		} else if (port->link_grace != 0) {
-			if (engine_grace_over(port->link_grace))
-				begin_restart(port);
-			else
+			if (engine_grace_over(port->link_grace)) {
+				port->link_grace = 0;
+				hand_over(port, restart);
+			} else {
 				port->link_at = now + LINK_GRACE_NS;
+			}
 		} else if (!port->started || is_down(port)) {
 			port_care(port, PORT_CARE_PAUSED, true);
 			port->link_grace = engine_grace_start();

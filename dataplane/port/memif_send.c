@@ -19,10 +19,10 @@
 static _Atomic bool hides;
 
 void
-memif_send_hides(bool on)
+memif_send_hides(void)
 {
 	/* Pairs with the load in sendmsg(). */
-	atomic_store_explicit(&hides, on, memory_order_release);
+	atomic_store_explicit(&hides, true, memory_order_release);
 }
 
 static ssize_t

@@ -5,7 +5,7 @@
  * go on in memory that is gone, or another mapping by then.  The driver marks the device as not connected
  * first, so bursts that begin later leave the memory alone; those under way are over after a grace period.
  *
- * In effect only while there is a port whose driver gives no notice.  With doc/dpdk's patch it does
+ * In effect only where there is a port whose driver gives no notice.  With doc/dpdk's patch it does
  * (link.c), and this function is libc's.
  */
 #include <sys/mman.h>
@@ -17,10 +17,10 @@
 static _Atomic bool waits;
 
 void
-memif_unmap_waits(bool on)
+memif_unmap_waits(void)
 {
 	/* Pairs with the load in munmap(): cores run no earlier than this is stored. */
-	atomic_store_explicit(&waits, on, memory_order_release);
+	atomic_store_explicit(&waits, true, memory_order_release);
 }
 
 int

@@ -284,21 +284,24 @@ add_rx_queues(uint32_t index)
 	}
 }
 
-/* The device is memif's, and this is among its arguments. */
+static void
+choose_link(struct port *port, const struct rte_eth_dev_info *info)
+{
+	if (!driven_by(info, "net_memif"))
+		return;
+	port->listens = device_is_memif_server(arguments(info));
+	/* The client connects when it is started, and never again by itself. */
+	port->reconnects = !port->listens;
+	link_guard(port, info);
+}
+
 static bool
-memif_has(const struct rte_eth_dev_info *info, const char *key, const char *value)
+has_zero_copy(const struct port *port, const struct rte_eth_dev_info *info)
 {
 	char text[16];
 
-	return driven_by(info, "net_memif") && device_argument(arguments(info), key, text, sizeof(text)) &&
-	       strcmp(text, value) == 0;
-}
-
-/* memif's client connects when it is started, and never again by itself. */
-static bool
-is_memif_client(const struct rte_eth_dev_info *info)
-{
-	return memif_has(info, "role", "client") || memif_has(info, "role", "slave");
+	return port->reconnects && device_argument(arguments(info), "zero-copy", text, sizeof(text)) &&
+	       strcmp(text, "yes") == 0;
 }
 
 static void
@@ -432,9 +435,10 @@ configure(uint32_t index, char *why, size_t why_len)
 	if (error != 0)
 		return config_refuse(why, why_len, error, "port %s: the device says nothing of itself: %s",
 				     name, strerror(-error));
-	/* Its client closes EAL's own descriptors when it connects, passes on what has their numbers by then
-	 * when it connects again, and never frees what is in its rings.  The server ignores it. */
-	if (is_memif_client(&info) && memif_has(&info, "zero-copy", "yes"))
+	choose_link(port, &info);
+	/* memif's client closes EAL's own descriptors when it connects, passes on what has their numbers by
+	 * then when it connects again, and never frees what is in its rings.  The server ignores it. */
+	if (has_zero_copy(port, &info))
 		return config_refuse(
 			why, why_len, -ENOTSUP,
 			"port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
@@ -448,9 +452,6 @@ configure(uint32_t index, char *why, size_t why_len)
 	if (error != 0)
 		return error;
 	choose_queues(port, &info);
-	port->reconnects = is_memif_client(&info);
-	if (driven_by(&info, "net_memif"))
-		link_guard(port, &info);
 	conf.rxmode.mtu = mtu;
 	/* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is
 	 * faster. */
@@ -551,6 +552,20 @@ ports_start(char *why, size_t why_len)
 	return 0;
 }
 
+static void
+stop(struct port *port)
+{
+	struct rte_eth_dev_info info;
+
+	if (port->listens && rte_eth_dev_info_get(port->device, &info) == 0)
+		device_unlisten(arguments(&info));
+	if (port->started && (port->listens || port->reconnects))
+		link_stop(port);
+	else if (port->started)
+		rte_eth_dev_stop(port->device);
+	port->started = false;
+}
+
 void
 ports_stop(void)
 {
@@ -559,9 +574,7 @@ ports_stop(void)
 		struct port *port = &ports[i];
 
 		flows_fini(port);
-		if (port->started)
-			rte_eth_dev_stop(port->device);
-		port->started = false;
+		stop(port);
 	}
 }
 
@@ -571,7 +584,8 @@ ports_fini(void)
 	for (uint32_t i = 0; i < ports_num; i++) {
 		struct port *port = &ports[i];
 
-		rte_eth_dev_close(port->device);
+		if (!port->listens) /* link.c */
+			rte_eth_dev_close(port->device);
 		rte_ring_free(port->tx_ring);
 	}
 	memset(ports, 0, sizeof(ports));

@@ -31,11 +31,11 @@ struct port {
 	bool offers_esp;     /* the device can be given keys of ESP, */
 	const char *esp_off; /* and why it was not started for that; NULL: it was */
 	bool started;
-	/* link.c: the port must be started again when its link is lost. */
-	bool reconnects;
+	/* link.c: memif's client, to be started again when its link is lost, and its server. */
+	bool reconnects, listens;
 	/* What cores have to mind of it before a burst: PORT_CARE_*; mostly 0. */
 	_Atomic uint8_t care;
-	_Atomic bool restarting; /* on DPDK's interrupt thread, whose `started` is meanwhile */
+	_Atomic bool handed_over; /* to DPDK's interrupt thread, whose `started` is meanwhile */
 	uint64_t link_at, link_grace;
 	/* Frames of the control thread, and of cores without a queue of their own, to the core
 	 * that has queue 0. */
@@ -73,7 +73,7 @@ port_care(struct port *port, uint8_t care, bool on)
 int ports_configure(char *why, size_t why_len); /* before the cores' buffers: says how large they are */
 int ports_start(char *why, size_t why_len);
 void ports_stop(void); /* no frame comes or goes any more */
-void ports_fini(void);
+void ports_fini(void); /* the end of the process gives back what is left of them */
 const struct port *port_by_addr(const struct wire_addr *addr);
 
 /* ---- flow.c; the control thread ---- */
@@ -91,13 +91,14 @@ void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL: nothing 
 void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
 /* On a thread of DPDK's: returns when no core is inside a burst that began before; at once on others. */
 void links_quiesce(void);
-void links_fini(void); /* before the ports stop */
+void links_fini(void);             /* before the ports stop */
+void link_stop(struct port *port); /* one that is memif's */
 
 /* ---- memif_unmap.c ---- */
-void memif_unmap_waits(bool on); /* munmap() on threads of DPDK's: for a grace period */
+void memif_unmap_waits(void); /* munmap() on threads of DPDK's, from now on: for a grace period */
 
 /* ---- memif_send.c ---- */
-void memif_send_hides(bool on); /* that the far end has hung up, on DPDK's interrupt thread */
+void memif_send_hides(void); /* that the far end has hung up, on DPDK's interrupt thread, from now on */
 
 /* ---- tx.c ---- */
 struct rte_mbuf *tx_alloc(struct core *core);

@@ -81,6 +81,38 @@ start_memif_plane a
 say "a stale socket is replaced, and so is the stale end of the cable"
 stop_plane a
 
+# DPDK's memif goes on listening until the process has ended: clients that come and go all the while.
+memif_device() { printf -- '--vdev=net_memif0,role=%s,id=0,socket=%s/abstract,bsize=%s' "$1" "$WORK" "$CABLE_BUFFER"; }
+start_memif_plane a
+python3 - "$WORK/abstract" >"$WORK/clients" 2>&1 <<'PYTHON' &
+import socket, struct, sys
+INIT = struct.pack("<HHIB24s32s", 2, 2 << 8, 0, 0, b"", b"client").ljust(128, b"\0")  # of version 2.0, for id 0
+connected = False
+while True:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        try:
+            s.connect("\0" + sys.argv[1])
+            s.recv(128)
+            s.send(INIT)
+            s.recv(128)
+        except OSError as error:
+            if connected and isinstance(error, ConnectionRefusedError):
+                break
+            continue
+        if not connected:
+            print("connected", flush=True)
+        connected = True
+PYTHON
+clients=$!
+APPLICATIONS+=("$clients")
+until grep -q connected "$WORK/clients"; do
+	kill -0 "$clients" 2>/dev/null || fail "no client: $(cat "$WORK/clients")"
+	sleep 0.02
+done
+stop_plane a
+wait "$clients" || fail "the client of the cable: $(cat "$WORK/clients")"
+say "clients that come and go while it ends do no harm"
+
 # Another file that is in the way is not ours to remove.
 echo precious >"$(plane_socket c)"
 # shellcheck disable=SC2046

@@ -420,6 +420,14 @@ give_fds(struct msghdr *header, uint32_t num)
 		close(fds[i]);
 }
 
+static bool
+is_believed(uint32_t type)
+{
+	return liar.frees && (type == ONE_MSG_PZ_FREE || type == ONE_MSG_CQ_FREE || type == ONE_MSG_QP_FREE ||
+			      type == ONE_MSG_SRQ_FREE || type == ONE_MSG_CHANNEL_CLOSE ||
+			      type == ONE_MSG_AH_FREE || type == ONE_MSG_MR_FREE);
+}
+
 ssize_t
 __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 {
@@ -435,7 +443,7 @@ __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 		num_fds = asked.type == ONE_MSG_HELLO ? 2 : 1;
 	else
 		given_fd = arena_fd; /* of a lie */
-	for (uint32_t i = 0; i < num_lies; i++) {
+	for (uint32_t i = 0; i < num_lies && !is_believed(asked.type); i++) {
 		if (lies[i].reply != ANY_REPLY && lies[i].reply != replies)
 			continue;
 		if (asked.type == ONE_MSG_COPIES)

@@ -31,6 +31,7 @@ struct liar {
 	struct one_wqe *sq[LIAR_QPS];
 	struct one_copies *copies; /* of the newest attachment with a copy thread; NULL: none */
 	bool serves;               /* what is posted is done when the program waits */
+	bool frees;                /* what it is asked to free it does: no lies of that */
 	uint8_t outcome;           /* of imports that are connected from now on: RSMERR_* */
 	/* Instead of a sleep on a futex: whether there may be something now; NULL: never. */
 	bool (*waits)(void);
