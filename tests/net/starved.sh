@@ -93,9 +93,10 @@ client() {
 	broken "dapltest $* beside $LOOPS busy loops"
 }
 
+# So many iterations (-i) take longer than dapltest's threads wait for each other: dapl2.sh.
 runs=0
 while [ "$SECONDS" -lt "$seconds" ] || [ "$runs" = 0 ]; do
-	client -T T -D $IA -s $SERVER -i 5 -V -t 8 -w 8 client RW 4096 1 server RR 8192 2 client SR 1024 1 server SR 2048 1
+	client -T T -D $IA -s $SERVER -i 20 -V -t 8 -w 8 client RW 4096 1 server RR 8192 2 client SR 1024 1 server SR 2048 1
 	runs=$((runs + 1))
 done
 client -T Q -D $IA -s $SERVER
