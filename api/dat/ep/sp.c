@@ -51,12 +51,15 @@ sp_take_ep(struct sp *sp, enum ep_phase to)
 	ep = sp->ep;
 	sp->ep = NULL;
 	pthread_mutex_unlock(&sp->o.ia->lock);
-	/* Another thread may be changing the endpoint's attributes: that takes a moment only, and the lock.
-	 */
+	/* Another thread may be changing the endpoint's attributes, once or again and again: that takes a
+	 * moment only, and the lock. */
 	while (ep != NULL && !ep_move(ep, EP_RESERVED, to)) {
-		if (ep_phase(ep) != EP_CHANGING)
+		enum ep_phase phase = ep_phase(ep);
+
+		if (phase == EP_CHANGING)
+			sched_yield();
+		else if (phase != EP_RESERVED)
 			return NULL;
-		sched_yield();
 	}
 	return ep;
 }
