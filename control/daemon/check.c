@@ -30,6 +30,7 @@
 #include <rte_lcore.h>
 
 #include "check.h"
+#include "eal_end.h"
 #include "hugepages.h"
 #include "kernel_addr.h"
 #include "control/metrics/open.h"
@@ -607,7 +608,8 @@ check_start(struct report *report)
 	else if (engine_init(report->config, why, sizeof(why)) < 0)
 		missing(report, "%s", why);
 	else
-		engine_fini(); /* no rte_eal_cleanup(): main.c */
+		engine_fini();
+	eal_end();
 }
 
 unsigned int

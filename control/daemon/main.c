@@ -24,6 +24,7 @@
 #include "control/loop/log.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
+#include "eal_end.h"
 #include "journal.h"
 #include "kernel_addr.h"
 #include "notify.h"
@@ -235,11 +236,8 @@ main(int argc, char **argv)
 		.examine = examine,
 	};
 	int status = serve(&source);
-	/*
-	 * No rte_eal_cleanup(): it takes away memory and devices while DPDK's interrupt thread looks through
-	 * handles that are in it, and follows sockets.  The end of the process gives them back as well.
-	 */
 	if (rte_eal_has_hugepages())
 		rte_pdump_uninit();
+	eal_end();
 	return status;
 }

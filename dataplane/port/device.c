@@ -196,16 +196,6 @@ device_remove_stale(const char *name, const char *args)
 		unlink(addr.sun_path);
 }
 
-void
-device_unlisten(const char *args)
-{
-	struct sockaddr_un addr;
-	bool named;
-
-	if (cable_address(args, &addr, &named) > 0 && named)
-		unlink(addr.sun_path);
-}
-
 static void
 memif_faults(const struct device_report *report, const char *args)
 {

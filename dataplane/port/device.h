@@ -35,9 +35,7 @@ void device_advice(const char *args, uint32_t mtu, device_fault *advise, void *c
 /* Removes what a killed data plane has left in the way of a device. */
 void device_remove_stale(const char *name, const char *args);
 
-/* A memif with these arguments is a server; and its socket's file, which its driver has made, is removed: no
- * client finds it any more. */
+/* Of a memif with these arguments. */
 bool device_is_memif_server(const char *args);
-void device_unlisten(const char *args);
 
 #endif

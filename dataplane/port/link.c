@@ -11,8 +11,8 @@
  * the cores are doing with them.  That thread is made to wait until no core is inside a burst: by the
  * driver's notice, where it gives one (doc/dpdk), else by memif_unmap.c.
  *
- * For the same reason a memif is stopped on that thread, and its server is not closed: it goes on listening,
- * and a client that has lost it may be back before the process has ended.
+ * For the same reason a memif is stopped on that thread, and its server is not closed here: it goes on
+ * listening, and a client that has lost it comes back.  Who ends EAL closes it (control/daemon/eal_end.c).
  */
 #include <unistd.h>
 

@@ -555,10 +555,6 @@ ports_start(char *why, size_t why_len)
 static void
 stop(struct port *port)
 {
-	struct rte_eth_dev_info info;
-
-	if (port->listens && rte_eth_dev_info_get(port->device, &info) == 0)
-		device_unlisten(arguments(&info));
 	if (port->started && (port->listens || port->reconnects))
 		link_stop(port);
 	else if (port->started)

@@ -73,7 +73,7 @@ port_care(struct port *port, uint8_t care, bool on)
 int ports_configure(char *why, size_t why_len); /* before the cores' buffers: says how large they are */
 int ports_start(char *why, size_t why_len);
 void ports_stop(void); /* no frame comes or goes any more */
-void ports_fini(void); /* the end of the process gives back what is left of them */
+void ports_fini(void); /* servers of memif are left to the end of EAL: link.c */
 const struct port *port_by_addr(const struct wire_addr *addr);
 
 /* ---- flow.c; the control thread ---- */
