@@ -115,7 +115,10 @@ test_stages(void **state)
 	stats = published();
 	assert_true(stages(&stats) == 0 && stats.stage_loops == 0);
 
+	/* The loop that finds it switched on has begun after that. */
 	start = rte_rdtsc();
+	loops = published().loops;
+	TURN_UNTIL(published().loops != loops);
 	engine_time_stages(true);
 	work(100, 0);
 	TURN_UNTIL(published().work >= 200 && published().stage_loops > 0 &&
