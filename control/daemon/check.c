@@ -609,7 +609,7 @@ check_start(struct report *report)
 		missing(report, "%s", why);
 	else
 		engine_fini();
-	eal_end();
+	daemon_eal_end();
 }
 
 unsigned int

@@ -41,7 +41,7 @@ stop_interrupts(void)
 }
 
 void
-eal_end(void)
+daemon_eal_end(void)
 {
 	/* Else the end of the process gives all back. */
 	if (stop_interrupts())

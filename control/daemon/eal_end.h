@@ -3,6 +3,6 @@
 #define CONTROL_EAL_END_H
 
 /* The end of EAL in this process, which calls nothing of DPDK afterwards. */
-void eal_end(void);
+void daemon_eal_end(void);
 
 #endif

@@ -238,6 +238,6 @@ main(int argc, char **argv)
 	int status = serve(&source);
 	if (rte_eal_has_hugepages())
 		rte_pdump_uninit();
-	eal_end();
+	daemon_eal_end();
 	return status;
 }
