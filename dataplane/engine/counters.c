@@ -46,6 +46,7 @@ const struct counter counters[] = {
 	CORE("backpressure", backpressure, COUNTER_EVENTS, "Frames that had to wait for a port."),
 	CORE("held", held, COUNTER_EVENTS, "Times that a user had to wait since it was above a ceiling."),
 	DROP("short", drop[WIRE_DROP_SHORT]),
+	DROP("vlan", drop[WIRE_DROP_VLAN]),
 	DROP("ip", drop[WIRE_DROP_IP]),
 	DROP("udp", drop[WIRE_DROP_UDP]),
 	DROP("address", drop[WIRE_DROP_ADDRESS]),

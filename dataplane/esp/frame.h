@@ -27,7 +27,7 @@ struct esp_frame {
 	struct wire_addr src, dst;
 };
 
-/* False: it has no IP header, or not all of it. */
+/* False: the frame has no IP header, or not all of it, or the tag of another network. */
 static inline bool
 esp_frame_look(uint8_t *data, uint32_t len, struct esp_frame *frame)
 {
@@ -37,7 +37,7 @@ esp_frame_look(uint8_t *data, uint32_t len, struct esp_frame *frame)
 	if (len < ESP_ETH_LEN + ESP_IPV4_LEN)
 		return false;
 	type = load_be16(data + 12);
-	if (type == 0x8100) {
+	if (type == 0x8100 && (load_be16(data + 14) & WIRE_VLAN_ID) == 0) {
 		type = load_be16(data + 16);
 		frame->at += ESP_VLAN_LEN;
 	}

@@ -92,7 +92,8 @@ enum wire_drop {
 	WIRE_OK = 0,
 	WIRE_NOT_ROCE, /* not an error: ARP, ICMP, ... go to the control thread */
 	WIRE_DROP_SHORT,
-	WIRE_DROP_IP, /* options, fragments, checksum, lengths */
+	WIRE_DROP_VLAN, /* the tag of another network: a VLAN id other than 0, or a second tag */
+	WIRE_DROP_IP,   /* options, fragments, checksum, lengths */
 	WIRE_DROP_UDP,
 	WIRE_DROP_ADDRESS, /* source multicast, broadcast or zero */
 	WIRE_DROP_OPCODE,
@@ -138,10 +139,15 @@ struct wire_move {
 void wire_move(struct wire_move *move); /* alone; in address order, as always */
 
 /*
- * Parse and check a frame of `len` bytes from the Ethernet header (one VLAN tag
+ * Parse and check a frame of `len` bytes from the Ethernet header (a priority tag, whose VLAN id is 0,
  * is skipped).  Destination address and queue pair are the caller's to check.
  */
 enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
+
+#define WIRE_VLAN_ID 0x0fffu /* bits of a tag that name the network */
+
+/* An untagged frame that is ARP or IPv6 neighbour discovery. */
+bool wire_is_discovery(const uint8_t *frame, uint32_t len);
 
 /*
  * The headers of the frame before, and what was found in them: frames that come together mostly belong to one

@@ -15,8 +15,13 @@
 
 #define ETHERTYPE_IPV4 0x0800u
 #define ETHERTYPE_IPV6 0x86ddu
+#define ETHERTYPE_ARP 0x0806u
 #define ETHERTYPE_VLAN 0x8100u
+#define ETHERTYPE_SERVICE_VLAN 0x88a8u /* IEEE 802.1ad */
 #define PROTO_UDP 17u
+#define PROTO_ICMP6 58u
+#define ICMP6_SOLICITATION 135u
+#define ICMP6_ADVERTISEMENT 136u
 #define IPV4_LEN 20u
 #define IPV6_LEN 40u
 #define UDP_LEN 8u
@@ -268,25 +273,55 @@ icrc_good(uint8_t *ip, uint8_t *udp, uint32_t udp_len, struct wire_move *move)
 	return crc == load_le32(trailer);
 }
 
+/*
+ * The type of what the frame carries, and in *at where that begins.  A priority tag leaves a frame on the
+ * untagged network (IEEE 802.1Q, 6.9).
+ */
+static inline enum wire_drop
+parse_ethernet(const uint8_t *frame, uint32_t len, uint16_t *ethertype, uint32_t *at)
+{
+	if (len < WIRE_ETH_LEN)
+		return WIRE_DROP_SHORT;
+	*at = WIRE_ETH_LEN;
+	*ethertype = load_be16(frame + 12);
+	if (*ethertype == ETHERTYPE_VLAN) {
+		if (len < WIRE_ETH_LEN + 4)
+			return WIRE_DROP_SHORT;
+		if ((load_be16(frame + 14) & WIRE_VLAN_ID) != 0)
+			return WIRE_DROP_VLAN;
+		*ethertype = load_be16(frame + 16);
+		*at += 4;
+	}
+	return *ethertype == ETHERTYPE_VLAN || *ethertype == ETHERTYPE_SERVICE_VLAN ? WIRE_DROP_VLAN
+										    : WIRE_OK;
+}
+
+bool
+wire_is_discovery(const uint8_t *frame, uint32_t len)
+{
+	const uint8_t *ip = frame + WIRE_ETH_LEN;
+
+	if (len < WIRE_ETH_LEN)
+		return false;
+	if (load_be16(frame + 12) == ETHERTYPE_ARP)
+		return true;
+	return load_be16(frame + 12) == ETHERTYPE_IPV6 && len > WIRE_ETH_LEN + IPV6_LEN &&
+	       ip[6] == PROTO_ICMP6 &&
+	       (ip[IPV6_LEN] == ICMP6_SOLICITATION || ip[IPV6_LEN] == ICMP6_ADVERTISEMENT);
+}
+
 /* All headers; where those of IP and UDP are. */
 static inline enum wire_drop
 parse_headers(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_packet *packet, uint8_t **ip_header,
 	      uint8_t **udp_header)
 {
-	uint32_t at = WIRE_ETH_LEN, ip_len, room, udp_len;
-	enum wire_drop drop;
+	uint32_t at, ip_len, room, udp_len;
 	uint16_t ethertype;
+	enum wire_drop drop = parse_ethernet(frame, len, &ethertype, &at);
 	uint8_t *ip, *udp;
 
-	if (len < WIRE_ETH_LEN)
-		return WIRE_DROP_SHORT;
-	ethertype = load_be16(frame + 12);
-	if (ethertype == ETHERTYPE_VLAN) {
-		if (len < WIRE_ETH_LEN + 4)
-			return WIRE_DROP_SHORT;
-		ethertype = load_be16(frame + 16);
-		at += 4;
-	}
+	if (drop != WIRE_OK)
+		return drop;
 	ip = frame + at;
 	if (ethertype == ETHERTYPE_IPV4) {
 		ip_len = IPV4_LEN;

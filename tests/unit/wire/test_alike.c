@@ -106,12 +106,12 @@ assert_only_next(const struct wire_packet *before, const struct wire_packet *pac
 	assert_int_equal(before->payload_len, packet->payload_len);
 }
 
-/* A tag of a VLAN behind the addresses; the ICRC does not cover it. */
+/* A priority tag behind the addresses; the ICRC does not cover it. */
 static uint32_t
 tag(uint8_t *frame, uint32_t len)
 {
 	memmove(frame + 16, frame + 12, len - 12);
-	memcpy(frame + 12, "\x81\0\0\7", 4);
+	memcpy(frame + 12, "\x81\0\xe0\0", 4);
 	return len + 4;
 }
 

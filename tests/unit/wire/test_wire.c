@@ -557,17 +557,44 @@ test_vlan_and_padding(void **state)
 	for (int vector = 7; vector <= 17; vector += 10) {
 		len = vector_frame(vector, frame);
 		memcpy(tagged, frame, 12);
-		store_be32(tagged + 12, 0x8100a007);
+		store_be32(tagged + 12, 0x8100a000); /* a priority, and no VLAN */
 		memcpy(tagged + 16, frame + 12, len - 12);
 		for (uint32_t cut = 0; cut < len + 4; cut++)
 			assert_int_not_equal(parse_only(tagged, cut), WIRE_OK);
 		assert_int_equal(parse_only(tagged, len + 4), WIRE_OK);
 		assert_int_equal(wire_parse(tagged, len + 4, &packet), WIRE_OK);
 		assert_memory_equal(packet.src_mac, frame + 6, 6);
-		/* A tag in a tag is not ours. */
+		for (uint16_t id = 1; id < 4096; id++) {
+			store_be16(tagged + 14, (uint16_t)(0xa000 | id));
+			assert_int_equal(parse_only(tagged, len + 4), WIRE_DROP_VLAN);
+		}
+		store_be16(tagged + 14, 0xa000);
+		/* A tag in a tag is not ours, nor is a provider's. */
 		store_be16(tagged + 16, 0x8100);
-		assert_int_equal(parse_only(tagged, len + 4), WIRE_NOT_ROCE);
+		assert_int_equal(parse_only(tagged, len + 4), WIRE_DROP_VLAN);
+		store_be16(tagged + 12, 0x88a8);
+		assert_int_equal(parse_only(tagged, len + 4), WIRE_DROP_VLAN);
 	}
+}
+
+/* What goes by the lane of neighbours: nothing that is longer on the way than its own headers say. */
+static void
+test_discovery(void **state)
+{
+	static const uint8_t arp[14] = {[12] = 0x08, 0x06};
+	uint8_t nd[14 + 41] = {[12] = 0x86, 0xdd, [20] = 58, [54] = 135};
+
+	assert_true(wire_is_discovery(arp, sizeof(arp)));
+	assert_false(wire_is_discovery(arp, sizeof(arp) - 1));
+	assert_true(wire_is_discovery(nd, sizeof(nd)));
+	assert_false(wire_is_discovery(nd, sizeof(nd) - 1));
+	nd[54] = 136;
+	assert_true(wire_is_discovery(nd, sizeof(nd)));
+	nd[54] = 128; /* an echo request */
+	assert_false(wire_is_discovery(nd, sizeof(nd)));
+	nd[54] = 135;
+	nd[20] = 17;
+	assert_false(wire_is_discovery(nd, sizeof(nd)));
 }
 
 static void
@@ -741,6 +768,7 @@ main(void)
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_more_refusals),
 		cmocka_unit_test(test_vlan_and_padding),
+		cmocka_unit_test(test_discovery),
 		cmocka_unit_test(test_congestion),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_source_port),
