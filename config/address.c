@@ -126,3 +126,13 @@ config_addr_is_host(const struct config_addr *addr)
 	uint32_t host = UINT32_MAX >> addr->prefix;
 	return (ip & host) != 0 && (ip & host) != host;
 }
+
+bool
+config_may_be_gateway(const struct config_addr *own, const struct config_addr *gateway)
+{
+	struct config_addr host = *gateway;
+
+	host.prefix = own->prefix;
+	return host.family == own->family && config_addr_unicast(&host) && !config_addr_equal(&host, own) &&
+	       (!config_on_link(own, &host) || config_addr_is_host(&host));
+}

@@ -51,11 +51,11 @@ validate_port(const struct config *config, uint32_t index, char *why, size_t why
 		return config_refuse(why, why_len, -EINVAL,
 				     "port %s: address %s is the network or its broadcast; choose a host's",
 				     port->name, text);
-	if (port->gateway.family != 0 &&
-	    (!config_on_link(&port->addr, &port->gateway) || config_addr_equal(&port->addr, &port->gateway)))
+	if (port->gateway.family != 0 && !config_may_be_gateway(&port->addr, &port->gateway))
 		return config_refuse(
 			why, why_len, -EINVAL,
-			"port %s: gateway %s is not another host in %s; name a router on this link",
+			"port %s: gateway %s cannot be another host on the link of address %s; name a router "
+			"of the same address family",
 			port->name, config_addr_text(&port->gateway, false, net), text);
 	if (port->mtu != 0 && port->path_mtu != 0 && port->path_mtu + OVERHEAD > port->mtu)
 		return config_refuse(why, why_len, -EINVAL,

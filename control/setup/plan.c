@@ -153,11 +153,11 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, char
 				    "port %s: the kernel has address %s, on %s; choose one that nobody has, "
 				    "or remove it there (ip addr del)",
 				    name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
-	if (port->gateway.family != 0 &&
-	    (!config_on_link(&port->addr, &port->gateway) || config_addr_equal(&port->addr, &port->gateway)))
-		return setup_refuse(
-			why, "port %s: its gateway is not another host in %s; name a router on this link",
-			name, text);
+	if (port->gateway.family != 0 && !config_may_be_gateway(&port->addr, &port->gateway))
+		return setup_refuse(why,
+				    "port %s: its gateway cannot be another host on the link of address %s; "
+				    "name a router of the same address family",
+				    name, text);
 	return true;
 }
 

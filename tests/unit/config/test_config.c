@@ -554,8 +554,8 @@ test_across_sections(void **state)
 		{{{"port p0", "mtu", "1500"}}, "port p0: it has no address"},
 		{{{"port p0", "address", "192.0.2.0/24"}}, "the network or its broadcast"},
 		{{{"port p0", "address", "192.0.2.255/24"}}, "the network or its broadcast"},
-		{{{"port p0", "address", "192.0.2.1/24"}, {"port p0", "gateway", "192.0.3.1"}},
-		 "gateway 192.0.3.1"},
+		{{{"port p0", "address", "192.0.2.1/24"}, {"port p0", "gateway", "192.0.2.255"}},
+		 "gateway 192.0.2.255"},
 		{{{"port p0", "address", "192.0.2.1/24"}, {"port p0", "gateway", "192.0.2.1"}},
 		 "gateway 192.0.2.1"},
 		{{{"port p0", "address", "192.0.2.1/24"}, {"port p0", "gateway", "2001:db8::1"}},
@@ -620,6 +620,25 @@ test_across_sections(void **state)
 		why[0] = '\0';
 		assert_true(config_validate(&config, why, sizeof(why)) < 0);
 		assert_says(bad[i].says);
+	}
+}
+
+/* Clouds and IPv6 have gateways outside of the prefix. */
+static void
+test_gateways_elsewhere(void **state)
+{
+	(void)state;
+	static const char *const good[][2] = {
+		{"192.0.2.1/24", "198.51.100.1"},  {"10.0.0.5/32", "169.254.0.1"},
+		{"10.0.0.5/32", "10.0.0.1"},       {"2001:db8::10/64", "fe80::1"},
+		{"2001:db8::10/128", "2001:db8::1"},
+	};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(set("port p0", "address", good[i][0]), 0);
+		assert_int_equal(set("port p0", "gateway", good[i][1]), 0);
+		assert_int_equal(config_validate(&config, why, sizeof(why)), 0);
+		assert_int_equal(setup(state), 0);
 	}
 }
 
@@ -755,6 +774,7 @@ main(void)
 		cmocka_unit_test_setup(test_options_override_the_file, setup),
 		cmocka_unit_test_setup(test_bad_options, setup),
 		cmocka_unit_test_setup(test_across_sections, setup),
+		cmocka_unit_test_setup(test_gateways_elsewhere, setup),
 		cmocka_unit_test_setup(test_peers_find_their_port, setup),
 		cmocka_unit_test_setup(test_address_text, setup),
 		cmocka_unit_test_setup(test_usage_names_every_key, setup),

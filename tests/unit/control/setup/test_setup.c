@@ -529,8 +529,10 @@ test_peers(void **state)
 	assert_refused("no port reaches address 10.0.0.3");
 	config_addr_parse("192.0.2.254", &plan.port[0].gateway, &has_prefix);
 	assert_good();
-	config_addr_parse("10.0.0.1", &plan.port[0].gateway, &has_prefix);
-	assert_refused("gateway is not another host");
+	config_addr_parse("169.254.0.1", &plan.port[0].gateway, &has_prefix);
+	assert_good();
+	config_addr_parse("192.0.2.255", &plan.port[0].gateway, &has_prefix);
+	assert_refused("gateway cannot be another host");
 	plan.port[0].gateway.family = 0;
 	plan.peers = 0;
 	plan.port[0].addr.bytes[3] = 255;
