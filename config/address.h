@@ -27,8 +27,8 @@ bool config_addr_is_host(const struct config_addr *addr);
 bool config_addr_equal(const struct config_addr *a, const struct config_addr *b);
 /* True when `addr` is in the prefix of `net`. */
 bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
-/* A router on the link of `own` may have any address of the family that a host can have: fe80::1, or 169.254.0.1
- * for an address with /32. */
+/* A router on the link of `own` may have any address of the family that a host can have: fe80::1, or
+ * 169.254.0.1 for an address with /32. */
 bool config_may_be_gateway(const struct config_addr *own, const struct config_addr *gateway);
 /* Room for an address with its prefix in text. */
 #define CONFIG_ADDR_TEXT 64u

@@ -186,8 +186,9 @@ enum engine_event_type {
 				   * core has stored ONE_QP_CONNECTED and posted ONE_CONN_ESTABLISHED to
 				   * conn_cq. */
 	ENGINE_EVENT_DRAINED,
-	ENGINE_EVENT_BIND, /* work in engine_qp_bind_work(qp) */
-	ENGINE_EVENT_FAULT /* client: enum one_fault; it is served no more */
+	ENGINE_EVENT_BIND,  /* work in engine_qp_bind_work(qp) */
+	ENGINE_EVENT_FAULT, /* client: enum one_fault; it is served no more */
+	ENGINE_EVENT_SILENT /* advice, once a second at most: several retransmissions were not answered */
 };
 
 struct engine_event {
@@ -405,6 +406,9 @@ struct engine_ah *engine_ah_new(struct engine_client *client, const struct engin
 void engine_ah_free(struct engine_client *client, struct engine_ah *ah);
 /** @return  A mark that differs once a packet of the peer's has been taken since. */
 uint32_t engine_qp_heard(const struct engine_qp *qp);
+/** @return  A new packet of the peer's has come in the last `ns`, from the MAC that its frames are sent to.
+ */
+bool engine_qp_heard_there(const struct engine_qp *qp, uint64_t ns);
 /** @return  The bind that ENGINE_EVENT_BIND told of; stays until ENGINE_QP_BIND_DONE is sent. */
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
 
@@ -452,6 +456,9 @@ int engine_event_fd(void);
 /** @return  False: there is something to do, do not sleep; engine_sleep_end() is not called. */
 bool engine_sleep_begin(void);
 void engine_sleep_end(void);
+
+/** @return  ARP and neighbour discovery frames that were lost since they came faster than they were taken. */
+uint32_t engine_neigh_lost(void);
 
 /** The class of management datagrams that are taken before all others (control/rsm/alive.c). */
 #define ENGINE_CLASS_KEEP_ALIVE 0x4f

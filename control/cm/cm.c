@@ -226,6 +226,8 @@ cm_conn_send_kept(struct cm_conn *conn)
 static void
 resend(struct cm_conn *conn)
 {
+	if (conn->retries > 0 && conn->cm->env->silent != NULL)
+		conn->cm->env->silent(conn->cm->env, &conn->path);
 	conn->retries++;
 	cm_conn_send_kept(conn);
 }

@@ -124,6 +124,8 @@ struct cm_event {
 struct cm_env {
 	void (*send)(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
 	void (*event)(struct cm_env *env, const struct cm_event *event);
+	/* Retransmissions on this path were not answered: it may lead astray.  May be NULL. */
+	void (*silent)(struct cm_env *env, const struct cm_path *path);
 	uint64_t (*random)(struct cm_env *env);
 	uint64_t guid;             /* of this data plane: stable, nonzero */
 	uint32_t capabilities;     /* CM_CAPABILITY_*, announced to oneside peers */

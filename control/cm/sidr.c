@@ -314,6 +314,8 @@ query_timeout(struct sidr_query *query, uint64_t now)
 		env->event(env, SIDR_SILENCE, query, NULL);
 		query_free(query);
 	} else {
+		if (query->retries > 0 && env->silent != NULL)
+			env->silent(env, &query->path);
 		query->retries++;
 		query_send(query);
 		cm_heap_set(&query->sidr->timers, &query->timer, now + (env->retry_interval << doubled));

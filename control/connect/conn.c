@@ -306,6 +306,10 @@ qp_engine_event(struct qp *qp, const struct engine_event *event)
 		if (conn != NULL && qp->state == ONE_QP_CLOSING)
 			conn_end(conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
 		return;
+	case ENGINE_EVENT_SILENT:
+		if (conn != NULL)
+			path_suspect(&conn->path_user);
+		return;
 	case ENGINE_EVENT_FAULT:
 		return;
 	}
@@ -357,13 +361,28 @@ conns_deadline(void)
 	return cm_heap_deadline(&control.conn_timers);
 }
 
+static struct conn *
+conn_of_user(const struct path_user *user)
+{
+	return (struct conn *)(void *)((char *)(uintptr_t)user - offsetof(struct conn, path_user));
+}
+
+static bool
+path_heard(const struct path_user *user, uint64_t ns)
+{
+	const struct conn *conn = conn_of_user(user);
+
+	return conn->qp != NULL && engine_qp_heard_there(conn->qp->engine, ns);
+}
+
 static void
 path_moved(struct path_user *user, const uint8_t mac[6])
 {
-	struct conn *conn = (struct conn *)(void *)((char *)user - offsetof(struct conn, path_user));
+	struct conn *conn = conn_of_user(user);
 	struct engine_command *command;
 
-	if (conn->qp == NULL || memcmp(conn->mac, mac, sizeof(conn->mac)) == 0)
+	/* While the peer is heard where it was, it is there.  When it is not, path_suspect looks again. */
+	if (conn->qp == NULL || memcmp(conn->mac, mac, sizeof(conn->mac)) == 0 || path_heard(user, NS_PER_S))
 		return;
 	memcpy(conn->mac, mac, sizeof(conn->mac));
 	if (conn->state < CONN_STARTING || conn->state == CONN_OFFERED || conn->state == CONN_OVER)
@@ -378,5 +397,6 @@ conn_resolved(struct conn *conn, const uint8_t mac[6])
 {
 	memcpy(conn->mac, mac, sizeof(conn->mac));
 	conn->path_user.moved = path_moved;
+	conn->path_user.heard = path_heard;
 	path_watch(&conn->path_user, conn->port, &conn->path.dst);
 }

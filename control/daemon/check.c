@@ -480,7 +480,7 @@ advise_device(void *context, const char *sentence)
 
 /* For the MTU of the port that has the device, if it is named. */
 static void
-check_memif(struct device *device, const char *args)
+advise_on_device(struct device *device, const char *args)
 {
 	const struct config *config = device->report->config;
 	uint32_t mtu = 0;
@@ -489,7 +489,7 @@ check_memif(struct device *device, const char *args)
 		if (strcmp(config->port[i].device, device->name) == 0)
 			mtu = config->port[i].mtu;
 	}
-	device_advice(args, mtu, advise_device, device);
+	device_advice(device->name, args, mtu, advise_device, device);
 }
 
 static void
@@ -513,8 +513,7 @@ check_devices(struct report *report)
 			const char *args = split_device(text, name);
 			vdev = true;
 			device_faults(name, args, missing_device, &device);
-			if (strncmp(name, "net_memif", 9) == 0)
-				check_memif(&device, args);
+			advise_on_device(&device, args);
 		}
 	}
 	if (!pci && !vdev && eal_has(report, "--no-pci"))

@@ -193,7 +193,7 @@ write_requests(struct metrics_text *text, const struct metrics_snapshot *snapsho
 /* ---- ports ---- */
 
 static void
-write_port_gauges(struct metrics_text *text, const struct metrics_snapshot *snapshot)
+write_port_facts(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 {
 	metrics_family(text, "oneside_port_up", METRICS_GAUGE, "", "Whether the link is up.");
 	for (uint32_t i = 0; i < snapshot->ports; i++)
@@ -206,6 +206,10 @@ write_port_gauges(struct metrics_text *text, const struct metrics_snapshot *snap
 	metrics_family(text, "oneside_port_mtu", METRICS_GAUGE, "bytes", "Payload of an Ethernet frame.");
 	for (uint32_t i = 0; i < snapshot->ports; i++)
 		metrics_sample(text, snapshot->port[i].mtu, "port=\"%s\"", snapshot->port[i].name);
+	metrics_family(text, "oneside_port_address_conflicts", METRICS_COUNTER, "",
+		       "Frames by which another host had the port's address.");
+	for (uint32_t i = 0; i < snapshot->ports; i++)
+		metrics_sample(text, snapshot->conflicts[i], "port=\"%s\"", snapshot->port[i].name);
 }
 
 static void
@@ -232,7 +236,7 @@ write_ports(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 	struct engine_port_stats stats[CONFIG_PORTS_MAX];
 	bool counts[CONFIG_PORTS_MAX];
 
-	write_port_gauges(text, snapshot);
+	write_port_facts(text, snapshot);
 	for (uint32_t i = 0; i < snapshot->ports; i++)
 		counts[i] = engine_port_stats(i, &stats[i]);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {

@@ -24,6 +24,7 @@ struct metrics_snapshot {
 	uint32_t shares;
 	uint32_t ports;
 	struct engine_port_info port[CONFIG_PORTS_MAX];
+	uint64_t conflicts[CONFIG_PORTS_MAX]; /* of its address with other hosts */
 };
 
 /* Control thread.  Takes as long as a turn of clients_poll(), which looks at every attachment as well. */

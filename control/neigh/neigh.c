@@ -25,11 +25,15 @@
 #define QUERIES_PER_SECOND 1000u
 
 /* Waits after each query that was sent; the last one before giving up.  The first two queries of a PROBE go
- * to the known MAC only. */
+ * to the known MAC only, and so does the first one of a neighbour that is suspected: a switch may have been
+ * made to send its frames elsewhere, and learns from the answer to a broadcast.  In either case only the
+ * known MAC's answer counts until both are unanswered. */
 static const uint64_t query_wait[] = {200 * MS, 500 * MS, 1000 * MS, 1000 * MS, 1000 * MS};
 #define QUERIES (sizeof(query_wait) / sizeof(query_wait[0]))
 #define PROBES_UNICAST 2u
-#define ANSWERS 64u /* at once: any number may wait for one neighbour */
+#define PROBES_SUSPECTED 1u
+#define SUSPECT_NS (1000 * MS) /* between two times that one is asked anew */
+#define ANSWERS 64u            /* at once: any number may wait for one neighbour */
 
 /* ---- addresses ---- */
 
@@ -46,11 +50,19 @@ addr_of(const struct neigh_iface *iface, const struct wire_addr *addr)
 }
 
 static bool
+is_gateway(const struct neigh_iface *iface, const struct wire_addr *addr)
+{
+	return iface->config.has_gateway && wire_addr_equal(&iface->config.gateway, addr);
+}
+
+/* A gateway is on the link whatever the prefix is: 169.254.0.1 of a host with a /32 address. */
+static bool
 in_prefix(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
 	struct config_addr own = addr_of(iface, &iface->config.addr), other = addr_of(iface, addr);
 
-	return config_on_link(&own, &other) || (!iface->v4 && neigh_addr_link_local(addr));
+	return config_on_link(&own, &other) || is_gateway(iface, addr) ||
+	       (!iface->v4 && neigh_addr_link_local(addr));
 }
 
 /* Unicast as far as the address itself shows. */
@@ -66,9 +78,16 @@ is_unicast(const struct neigh_iface *iface, const struct wire_addr *addr)
 static bool
 is_network(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
-	struct config_addr other = addr_of(iface, addr);
+	struct config_addr own = addr_of(iface, &iface->config.addr), other = addr_of(iface, addr);
 
-	return iface->v4 && !config_addr_is_host(&other);
+	return iface->v4 && config_on_link(&own, &other) && !config_addr_is_host(&other);
+}
+
+bool
+neigh_may_ask(const struct neigh_iface *iface, const struct wire_addr *addr)
+{
+	return wire_addr_is_v4(addr) == iface->v4 && is_unicast(iface, addr) && !is_network(iface, addr) &&
+	       !neigh_is_ours(iface, addr);
 }
 
 bool
@@ -185,6 +204,7 @@ entry_new(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, bool
 	entry->port = port;
 	set_state(neigh, entry, NEIGH_REACHABLE);
 	entry->confirmed = now;
+	entry->asked = 0;
 	LIST_INSERT_HEAD(bucket_of(neigh, port, addr), entry, hash);
 	move(entry, &neigh->idle);
 	return entry;
@@ -193,7 +213,8 @@ entry_new(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, bool
 static void
 send_query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
 {
-	bool unicast = entry->state == NEIGH_PROBE && entry->queries < PROBES_UNICAST;
+	bool unicast = entry->state == NEIGH_PROBE &&
+		       entry->queries < (entry->suspected ? PROBES_SUSPECTED : PROBES_UNICAST);
 
 	neigh_send_query(neigh, entry->port, &entry->addr, unicast ? entry->mac : NULL);
 	neigh->stats.queries++;
@@ -237,11 +258,35 @@ query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
 	send_due(neigh, iface, now);
 }
 
+static uint32_t
+frames_lost(const struct neigh *neigh)
+{
+	return neigh->env->lost != NULL ? neigh->env->lost(neigh->env) : 0;
+}
+
+/* The transport has heard it, where it is known, since it was asked. */
+static bool
+is_heard(const struct neigh *neigh, const struct neigh_entry *entry, uint64_t now)
+{
+	return neigh->env->heard != NULL &&
+	       neigh->env->heard(neigh->env, entry->port, &entry->addr, now - entry->asked);
+}
+
+/* Its answer may be among frames that were lost since it was asked. */
+static bool
+may_have_answered(const struct neigh *neigh, const struct neigh_entry *entry)
+{
+	return frames_lost(neigh) != entry->lost;
+}
+
 static void
 entry_ask(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state, uint64_t now)
 {
 	set_state(neigh, entry, state);
 	entry->queries = 0;
+	entry->suspected = false;
+	entry->asked = now;
+	entry->lost = frames_lost(neigh);
 	query(neigh, entry, now);
 }
 
@@ -301,17 +346,19 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 }
 
 /*
- * A known neighbour's place is taken from it only when it does not answer any more: while it is asked by
- * unicast, no other answer counts.  Otherwise one frame of any host on the link would lead its
- * connections astray.
+ * A known neighbour's place is taken from it only when it is silent: it has answered neither of the first
+ * two queries, none of its answers can have been lost, and the transport does not hear it.  Otherwise one
+ * frame of any host on the link would lead its connections astray.
  */
 static bool
-may_be_at(const struct neigh_entry *entry, const uint8_t mac[6])
+may_be_at(const struct neigh *neigh, const struct neigh_entry *entry, const uint8_t mac[6], uint64_t now)
 {
 	if (entry->state == NEIGH_FAILED)
 		return false;
-	return entry->state == NEIGH_INCOMPLETE || memcmp(entry->mac, mac, 6) == 0 ||
-	       (entry->state == NEIGH_PROBE && entry->queries > PROBES_UNICAST);
+	if (entry->state == NEIGH_INCOMPLETE || memcmp(entry->mac, mac, 6) == 0)
+		return true;
+	return entry->state == NEIGH_PROBE && entry->queries > PROBES_UNICAST &&
+	       !may_have_answered(neigh, entry) && !is_heard(neigh, entry, now);
 }
 
 void
@@ -322,7 +369,7 @@ neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr,
 
 	if (entry == NULL)
 		return;
-	if (is_pending(entry) && solicited && may_be_at(entry, mac))
+	if (is_pending(entry) && solicited && may_be_at(neigh, entry, mac, now))
 		entry_confirm(neigh, entry, mac, now);
 	else if (entry->state == NEIGH_REACHABLE && memcmp(entry->mac, mac, 6) != 0)
 		/* It says that it moved: ask, and believe the answer. */
@@ -341,7 +388,7 @@ neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, co
 			return;
 		memcpy(entry->mac, mac, 6);
 	}
-	if (!may_be_at(entry, mac)) {
+	if (!may_be_at(neigh, entry, mac, now)) {
 		neigh_answered(neigh, port, addr, mac, false, now);
 		return;
 	}
@@ -371,6 +418,7 @@ neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_po
 		iface->v4 = wire_addr_is_v4(&ports[i].addr);
 		iface->link_local = (struct wire_addr){{0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1],
 							mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}};
+		iface->claim.next = NEIGH_NEVER;
 		TAILQ_INIT(&iface->first);
 		TAILQ_INIT(&iface->again);
 	}
@@ -389,15 +437,6 @@ void
 neigh_free(struct neigh *neigh)
 {
 	free(neigh);
-}
-
-void
-neigh_announce(struct neigh *neigh, uint64_t now)
-{
-	for (uint16_t i = 0; i < neigh->num_ports; i++) {
-		if (neigh_rate_ok(neigh, &neigh->port[i].queries, QUERIES_PER_SECOND, now))
-			neigh_send_announcement(neigh, i);
-	}
 }
 
 int
@@ -488,6 +527,25 @@ neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, u
 }
 
 void
+neigh_suspect(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now)
+{
+	struct neigh_entry *entry;
+	struct wire_addr hop;
+	uint8_t mac[6];
+
+	if (neigh_resolve(neigh, port, dst, now, mac, NEIGH_NOBODY, NULL) != 0)
+		return;
+	if (neigh_hop(neigh, port, dst, &hop) != 0)
+		return;
+	entry = find(neigh, port, &hop);
+	if (entry == NULL || (entry->state != NEIGH_PROBE && now - entry->asked < SUSPECT_NS))
+		return;
+	if (entry->state != NEIGH_PROBE)
+		entry_ask(neigh, entry, NEIGH_PROBE, now);
+	entry->suspected = true;
+}
+
+void
 neigh_cancel(struct neigh_waiter *waiter)
 {
 	if (waiter->waits)
@@ -498,9 +556,13 @@ neigh_cancel(struct neigh_waiter *waiter)
 uint64_t
 neigh_deadline(const struct neigh *neigh)
 {
-	uint64_t deadline = neigh->deadline < neigh->rate_deadline ? neigh->deadline : neigh->rate_deadline;
+	const uint64_t deadlines[] = {neigh->rate_deadline, neigh->answer_deadline,
+				      neigh_claim_deadline(neigh)};
+	uint64_t first = neigh->deadline;
 
-	return deadline < neigh->answer_deadline ? deadline : neigh->answer_deadline;
+	for (size_t i = 0; i < sizeof(deadlines) / sizeof(deadlines[0]); i++)
+		first = deadlines[i] < first ? deadlines[i] : first;
+	return first;
 }
 
 static void
@@ -511,6 +573,27 @@ rate_timeout(struct neigh *neigh, uint64_t now)
 	neigh->rate_deadline = NEIGH_NEVER;
 	for (uint16_t i = 0; i < neigh->num_ports; i++)
 		send_due(neigh, &neigh->port[i], now);
+}
+
+/*
+ * The next step of an entry that has not answered.  A known neighbour is where it was when the transport
+ * hears it there (RFC 4861, 7.3.1), and is asked from the beginning when its answer may have been lost.
+ */
+static void
+unanswered(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
+{
+	bool known = entry->state == NEIGH_PROBE && entry->queries >= PROBES_UNICAST;
+
+	if (known && is_heard(neigh, entry, now)) {
+		entry->confirmed = now;
+		to_answer(neigh, entry, NEIGH_REACHABLE);
+	} else if (known && may_have_answered(neigh, entry)) {
+		entry_ask(neigh, entry, NEIGH_PROBE, now);
+	} else if (entry->queries < QUERIES) {
+		query(neigh, entry, now);
+	} else {
+		to_answer(neigh, entry, NEIGH_FAILED);
+	}
 }
 
 static void
@@ -526,10 +609,8 @@ queries_timeout(struct neigh *neigh, uint64_t now)
 		if (entry->next > now) {
 			if (entry->next < neigh->deadline)
 				neigh->deadline = entry->next;
-		} else if (entry->queries < QUERIES) {
-			query(neigh, entry, now);
 		} else {
-			to_answer(neigh, entry, NEIGH_FAILED);
+			unanswered(neigh, entry, now);
 		}
 	}
 }
@@ -537,6 +618,7 @@ queries_timeout(struct neigh *neigh, uint64_t now)
 void
 neigh_timeout(struct neigh *neigh, uint64_t now)
 {
+	neigh_claim_timeout(neigh, now);
 	rate_timeout(neigh, now);
 	queries_timeout(neigh, now);
 	answer(neigh, now);

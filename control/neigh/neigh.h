@@ -6,7 +6,8 @@
  *
  * An entry is learnt only from the answer to a query of ours or from a request addressed to us, never from
  * what passes by.  Whatever says that a known neighbour has another MAC only makes us ask it, where it was;
- * when it is silent, everyone.  Everything is allocated by neigh_new.
+ * when it is silent, everyone.  Its MAC stays while the transport hears it there, or while frames are lost
+ * that may be its answer.  Everything is allocated by neigh_new.
  */
 #ifndef CONTROL_NEIGH_H
 #define CONTROL_NEIGH_H
@@ -34,9 +35,16 @@ struct neigh_port {
 struct neigh_env {
 	/* The frame is the callee's only during the call.  Must not call back into neigh. */
 	void (*send)(struct neigh_env *env, uint16_t port, const uint8_t *frame, uint32_t len);
-	/* A known neighbour answers from another MAC now: paths to `addr` should be renewed.  May be NULL. */
+	/* A known neighbour answers from another MAC now: paths to `addr` should be renewed.  May be NULL, as
+	 * the others below. */
 	void (*changed)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr,
 			const uint8_t mac[6]);
+	/* The transport has heard a peer by this next hop, from the MAC it is known by, in the last `ns`. */
+	bool (*heard)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, uint64_t ns);
+	/* Another host, at that MAC, has the port's address; every ten seconds at most. */
+	void (*conflict)(struct neigh_env *env, uint16_t port, const uint8_t mac[6]);
+	/* Frames for neigh_input that were lost on the way to it. */
+	uint32_t (*lost)(struct neigh_env *env);
 };
 
 /* status 0 and the next hop's MAC, or -EHOSTUNREACH (no answer). */
@@ -52,8 +60,9 @@ struct neigh_waiter {
 
 struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports);
 void neigh_free(struct neigh *neigh);
-/* Announce every port's address (gratuitous ARP, unsolicited advertisement). */
-void neigh_announce(struct neigh *neigh, uint64_t now);
+/* The link has come up: ask whether another host has the port's address, and announce it if none objects
+ * (RFC 5227, RFC 4862).  Goes on in neigh_timeout. */
+void neigh_announce(struct neigh *neigh, uint16_t port, uint64_t now);
 
 #define NEIGH_NOBODY UINT32_MAX /* asks for the data plane itself */
 
@@ -75,6 +84,9 @@ int neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst
 		 uint8_t mac[6]);
 /* The next hop on the way from `port` to `dst`: 0, or as above. */
 int neigh_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop);
+/* Frames to `dst` are not answered: ask for its next hop anew, once a second at most; everyone already by the
+ * second query. */
+void neigh_suspect(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now);
 /* It waits no more, if it did. */
 void neigh_cancel(struct neigh_waiter *waiter);
 
@@ -102,9 +114,15 @@ struct neigh_info {
 /* Entry `index` (0..NEIGH_ENTRIES-1); false when that place is empty. */
 bool neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_info *out);
 
+/* Frames by which another host had the port's address, and the last one's MAC. */
+struct neigh_conflicts {
+	uint64_t count;
+	uint8_t mac[6];
+};
+const struct neigh_conflicts *neigh_conflicts(const struct neigh *neigh, uint16_t port);
+
 struct neigh_stats {
 	uint64_t malformed, queries, rate_limited;
-	uint64_t conflicts; /* another station says it has our address */
 };
 const struct neigh_stats *neigh_stats(const struct neigh *neigh);
 

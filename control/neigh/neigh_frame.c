@@ -89,9 +89,10 @@ put_ethernet(struct neigh *neigh, uint16_t port, const uint8_t dst[6], uint16_t 
 	return neigh->frame + ETH;
 }
 
-/* A reply is for who asked; who is asked for has no MAC yet. */
+/* A reply is for who asked; who is asked for has no MAC yet.  `sender_ip` is ours, or zero in a probe. */
 static void
-send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t target_ip[4])
+send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t sender_ip[4],
+	 const uint8_t target_ip[4])
 {
 	static const uint8_t unknown[6];
 	const struct neigh_port *config = &neigh->port[port].config;
@@ -103,7 +104,7 @@ send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], 
 	arp[5] = 4;
 	store_be16(arp + 6, op);
 	memcpy(arp + 8, config->mac, 6);
-	memcpy(arp + 14, &config->addr.gid[12], 4);
+	memcpy(arp + 14, sender_ip, 4);
 	memcpy(arp + 18, op == ARP_REPLY ? dst : unknown, 6);
 	memcpy(arp + 24, target_ip, 4);
 	transmit(neigh, port, ETH + ARP_LEN);
@@ -123,14 +124,16 @@ put_ipv6(uint8_t *ip, uint32_t payload, uint8_t hops, const struct wire_addr *sr
 	return ip + IPV6_LEN;
 }
 
-/* A solicitation or advertisement with our MAC as its option; `mac` NULL: the multicast address's. */
+/* A solicitation or advertisement with our MAC as its option, which one from the unspecified address (a
+ * probe) has not; `mac` NULL: the multicast address's. */
 static void
 send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const uint8_t *mac,
 	const struct wire_addr *src, const struct wire_addr *dst, const struct wire_addr *target)
 {
 	const uint8_t multicast[6] = {0x33, 0x33, dst->gid[12], dst->gid[13], dst->gid[14], dst->gid[15]};
+	uint32_t len = wire_addr_equal(src, &unspecified) ? ND_LEN : ND_LEN + 8;
 	uint8_t *ip = put_ethernet(neigh, port, mac != NULL ? mac : multicast, TYPE_IPV6);
-	uint8_t *icmp = put_ipv6(ip, ND_LEN + 8, 255, src, dst);
+	uint8_t *icmp = put_ipv6(ip, len, 255, src, dst);
 
 	memset(icmp, 0, ND_LEN);
 	icmp[0] = type;
@@ -139,8 +142,8 @@ send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const u
 	icmp[24] = type == ICMP6_NS ? ND_OPTION_SOURCE : ND_OPTION_TARGET;
 	icmp[25] = 1;
 	memcpy(icmp + 26, neigh->port[port].config.mac, 6);
-	store_be16(icmp + 2, icmp6_checksum(ip, icmp, ND_LEN + 8));
-	transmit(neigh, port, ETH + IPV6_LEN + ND_LEN + 8);
+	store_be16(icmp + 2, icmp6_checksum(ip, icmp, len));
+	transmit(neigh, port, ETH + IPV6_LEN + len);
 }
 
 void
@@ -149,12 +152,26 @@ neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *add
 	const struct neigh_iface *iface = &neigh->port[port];
 
 	if (iface->v4) {
-		send_arp(neigh, port, ARP_REQUEST, mac != NULL ? mac : broadcast, &addr->gid[12]);
+		send_arp(neigh, port, ARP_REQUEST, mac != NULL ? mac : broadcast, &iface->config.addr.gid[12],
+			 &addr->gid[12]);
 		return;
 	}
 	struct wire_addr dst = mac != NULL ? *addr : solicited_node(addr);
 	const struct wire_addr *src = neigh_addr_link_local(addr) ? &iface->link_local : &iface->config.addr;
 	send_nd(neigh, port, ICMP6_NS, 0, mac, src, &dst, addr);
+}
+
+void
+neigh_send_probe(struct neigh *neigh, uint16_t port)
+{
+	const struct neigh_iface *iface = &neigh->port[port];
+	const struct wire_addr *addr = &iface->config.addr;
+	struct wire_addr group = solicited_node(addr);
+
+	if (iface->v4)
+		send_arp(neigh, port, ARP_REQUEST, broadcast, unspecified.gid, &addr->gid[12]);
+	else
+		send_nd(neigh, port, ICMP6_NS, 0, NULL, &unspecified, &group, addr);
 }
 
 void
@@ -164,9 +181,15 @@ neigh_send_announcement(struct neigh *neigh, uint16_t port)
 	const struct wire_addr *addr = &iface->config.addr;
 
 	if (iface->v4)
-		send_arp(neigh, port, ARP_REQUEST, broadcast, &addr->gid[12]);
+		send_arp(neigh, port, ARP_REQUEST, broadcast, &addr->gid[12], &addr->gid[12]);
 	else
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, addr, &all_nodes, addr);
+}
+
+static bool
+is_own_mac(const struct neigh_iface *iface, const uint8_t mac[6])
+{
+	return memcmp(mac, iface->config.mac, 6) == 0;
 }
 
 /* False, here and below: it is malformed. */
@@ -187,15 +210,21 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 		return true;
 	if (neigh_is_ours(iface, &sender)) {
 		/* The kernel's end of a tap has the MAC of ours: only the address tells what came back. */
-		neigh->stats.conflicts += memcmp(mac, iface->config.mac, 6) != 0;
+		if (!is_own_mac(iface, mac))
+			neigh_conflict(neigh, port, mac, now);
 		return true;
 	}
+	/* Another host is about to take the address that we are about to take. */
+	if (op == ARP_REQUEST && probe && neigh_is_ours(iface, &target) && neigh_is_probing(iface) &&
+	    !is_own_mac(iface, mac))
+		neigh_conflict(neigh, port, mac, now);
 	bool known_place = neigh_is_on_link(iface, &sender);
-	if (op == ARP_REQUEST && neigh_is_ours(iface, &target) && (probe || known_place)) {
+	if (op == ARP_REQUEST && neigh_is_ours(iface, &target) && (probe || neigh_may_ask(iface, &sender))) {
 		if (!neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 			return true;
-		send_arp(neigh, port, ARP_REPLY, mac, arp + 14);
-		if (!probe)
+		send_arp(neigh, port, ARP_REPLY, mac, &iface->config.addr.gid[12], arp + 14);
+		/* Frames to a host of another network go to the gateway: its MAC is of no use. */
+		if (known_place)
 			neigh_asked(neigh, port, &sender, mac, now);
 	} else if (known_place && op == ARP_REPLY) {
 		neigh_answered(neigh, port, &sender, mac, neigh_is_ours(iface, &target), now);
@@ -294,17 +323,21 @@ solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, cons
 
 	if (!neigh_is_ours(iface, &nd->target) ||
 	    !(wire_addr_equal(&nd->dst, &group) || (!probe && neigh_is_ours(iface, &nd->dst))) ||
-	    !(probe || neigh_is_on_link(iface, &nd->src)) || (probe && nd->mac != NULL) ||
+	    !(probe || neigh_may_ask(iface, &nd->src)) || (probe && nd->mac != NULL) ||
 	    !neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 		return;
 	if (probe) {
+		/* As in arp_input. */
+		if (neigh_is_probing(iface) && !is_own_mac(iface, eth_src))
+			neigh_conflict(neigh, port, eth_src, now);
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, &nd->target, &all_nodes, &nd->target);
 		return;
 	}
 	/* A unicast solicitation may leave the option out: its sender is where the frame came from. */
 	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
 	send_nd(neigh, port, ICMP6_NA, NA_SOLICITED | NA_OVERRIDE, mac, &nd->target, &nd->src, &nd->target);
-	neigh_asked(neigh, port, &nd->src, mac, now);
+	if (neigh_is_on_link(iface, &nd->src))
+		neigh_asked(neigh, port, &nd->src, mac, now);
 }
 
 static void
@@ -316,8 +349,8 @@ advertisement_input(struct neigh *neigh, uint16_t port, const struct nd *nd, con
 	/* The answer to a unicast query may leave the option out. */
 	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
 
-	if (neigh_is_ours(iface, &nd->target))
-		neigh->stats.conflicts += memcmp(mac, iface->config.mac, 6) != 0;
+	if (neigh_is_ours(iface, &nd->target) && !is_own_mac(iface, mac))
+		neigh_conflict(neigh, port, mac, now);
 	else if (neigh_is_on_link(iface, &nd->target) && (solicited || wire_addr_equal(&nd->dst, &all_nodes)))
 		neigh_answered(neigh, port, &nd->target, mac, solicited, now);
 }

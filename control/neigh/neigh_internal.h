@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between neigh.c (the table and its timers) and neigh_frame.c (what frames look like). */
+/* Between neigh.c (the table and its timers), neigh_claim.c (our own addresses) and neigh_frame.c (what
+ * frames look like). */
 #ifndef CONTROL_NEIGH_INTERNAL_H
 #define CONTROL_NEIGH_INTERNAL_H
 
@@ -32,15 +33,28 @@ struct neigh_entry {
 	uint16_t port;
 	uint8_t mac[6];
 	uint8_t queries;    /* sent since the state was entered */
+	bool suspected;     /* PROBE: frames to it are not answered */
+	uint64_t asked;     /* when the state was entered, */
+	uint32_t lost;      /* and how many frames had been lost by then */
 	uint64_t confirmed; /* when it last answered or asked */
 	uint64_t next;      /* pending: when to ask again or give up */
 };
 LIST_HEAD(neigh_bucket, neigh_entry);
 
+/* A port's own address. */
+struct neigh_claim {
+	uint64_t begun, next; /* NEIGH_NEVER: probed and announced, or the link has not come up */
+	uint32_t step;
+	bool taken;                    /* by another host, when the link came up */
+	uint64_t defend_at, report_at; /* not before */
+	struct neigh_conflicts seen;
+};
+
 struct neigh_iface {
 	struct neigh_port config;
 	bool v4;
 	struct wire_addr link_local; /* IPv6 ports */
+	struct neigh_claim claim;
 	struct neigh_rate replies, echoes, queries;
 	/* Whose query is due, and waits for the rate: for the first time, which goes first, and again. */
 	struct neigh_entries first, again;
@@ -72,10 +86,19 @@ void neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *add
 bool neigh_is_ours(const struct neigh_iface *iface, const struct wire_addr *addr);
 /* A host on this port's link, other than ourselves. */
 bool neigh_is_on_link(const struct neigh_iface *iface, const struct wire_addr *addr);
+/* Another host, on this link or with an address of another network: it asks by this link (RFC 826). */
+bool neigh_may_ask(const struct neigh_iface *iface, const struct wire_addr *addr);
 bool neigh_rate_ok(struct neigh *neigh, struct neigh_rate *rate, uint32_t per_second, uint64_t now);
+
+/* neigh_claim.c */
+bool neigh_is_probing(const struct neigh_iface *iface);
+void neigh_conflict(struct neigh *neigh, uint16_t port, const uint8_t mac[6], uint64_t now);
+uint64_t neigh_claim_deadline(const struct neigh *neigh);
+void neigh_claim_timeout(struct neigh *neigh, uint64_t now);
 
 /* neigh_frame.c: sends; `mac` NULL asks everyone. */
 void neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t *mac);
+void neigh_send_probe(struct neigh *neigh, uint16_t port); /* asks who has our address */
 void neigh_send_announcement(struct neigh *neigh, uint16_t port);
 
 static inline bool

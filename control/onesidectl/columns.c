@@ -24,7 +24,7 @@ static const struct table_layout {
 	{"memory", "address:x length:b access way windows:n client:n pid:n program"},
 	{"ports",
 	 "port address link mbps:n mac device_name=DEVICE mtu:n path_mtu:n rx_packets:n tx_packets:n "
-	 "rx_missed:n rx_errors:n"},
+	 "rx_missed:n rx_errors:n conflicts:n"},
 	{"peers", "node:n address port secret"},
 	{"neighbours", "address mac port state"},
 	{"cores", "core:n busy_percent=BUSY%:n work=REQUESTS:n completions:n local_ops=LOCAL:n local_bytes:b "

@@ -9,7 +9,9 @@
 #include "control/path/path.h"
 
 #define BUCKETS 4096u
-#define MOVES 64u /* told at once */
+#define MOVES 64u           /* told at once */
+#define HEARD_LOOKS 1024u   /* users of a hop that are asked whether they hear it */
+#define REFRESH_SECONDS 30u /* a round of path_refresh */
 
 struct bucket {
 	LIST_HEAD(, path_user) users, late; /* late: to be looked after */
@@ -101,6 +103,73 @@ tell_one(struct bucket *of)
 	LIST_INSERT_HEAD(&of->users, user, link);
 	look(user);
 	return true;
+}
+
+void
+path_suspect(struct path_user *user)
+{
+	if (user->port == NULL)
+		return;
+	/* It may have moved while it was still heard where it was. */
+	look(user);
+	neigh_suspect(control.neigh, user->port->index, user->dst, control.now);
+}
+
+static bool
+goes_by(const struct path_user *user, const struct path_port *port, const struct wire_addr *hop)
+{
+	struct wire_addr own;
+
+	return user->port == port && neigh_hop(control.neigh, port->index, user->dst, &own) == 0 &&
+	       wire_addr_equal(&own, hop);
+}
+
+bool
+path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64_t ns)
+{
+	struct bucket *of = bucket_of(port, hop);
+	struct path_user *lists[] = {LIST_FIRST(&of->users), LIST_FIRST(&of->late)};
+	uint32_t looks = 0;
+
+	for (uint32_t i = 0; i < 2; i++)
+		for (struct path_user *user = lists[i]; user != NULL && looks++ < HEARD_LOOKS;
+		     user = LIST_NEXT(user, link)) {
+			if (user->heard == NULL || !user->heard(user, ns) || !goes_by(user, port, hop))
+				continue;
+			/* The next question finds it first. */
+			LIST_REMOVE(user, link);
+			LIST_INSERT_HEAD(&of->users, user, link);
+			return true;
+		}
+	return false;
+}
+
+/*
+ * Nothing shows that datagrams go astray.  So where they go is looked up as if one were to be sent, by which
+ * a neighbour that was not heard of for long, or is forgotten, is asked.
+ */
+static void
+refresh_user(struct path_user *user)
+{
+	uint8_t mac[6];
+
+	if (neigh_resolve(control.neigh, user->port->index, user->dst, control.now, mac, NEIGH_NOBODY,
+			  NULL) == 0)
+		user->moved(user, mac);
+}
+
+void
+path_refresh(void)
+{
+	static uint32_t next;
+	struct path_user *user;
+
+	for (uint32_t i = 0; i <= BUCKETS / REFRESH_SECONDS; i++) {
+		LIST_FOREACH(user, &bucket[next].users, link)
+		if (user->heard == NULL)
+			refresh_user(user);
+		next = (next + 1) % BUCKETS;
+	}
 }
 
 void

@@ -31,6 +31,7 @@ TAILQ_HEAD(held_mads, held_mad);
 static struct held_mads looped, unresolved;
 static uint32_t num_looped, num_unresolved;
 static uint64_t links_at; /* when links are looked at again */
+static uint64_t refresh_at;
 static struct neigh_env neigh_env;
 static const struct path_calls *path_calls;
 
@@ -254,7 +255,7 @@ look_at_links(void)
 				   up ? "up" : "down");
 			port->link_up = up;
 			if (up)
-				neigh_announce(control.neigh, control.now);
+				neigh_announce(control.neigh, (uint16_t)i, control.now);
 			path_calls->link(port);
 		}
 		all_up = all_up && up;
@@ -267,6 +268,10 @@ paths_poll(void)
 {
 	if (control.now >= links_at)
 		look_at_links();
+	if (control.now >= refresh_at) {
+		path_refresh();
+		refresh_at = control.now + NS_PER_S;
+	}
 	/* Those that are there now: their answers wait for the next loop. */
 	for (uint32_t n = num_looped; n > 0; n--) {
 		struct held_mad *held = TAILQ_FIRST(&looped);
@@ -317,6 +322,18 @@ env_send(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MA
 	path_send_mad((struct path_port *)(void *)((char *)env - offsetof(struct path_port, env)), path, mad);
 }
 
+static void
+env_silent(struct cm_env *env, const struct cm_path *path)
+{
+	neigh_suspect(control.neigh, path->port, &path->dst, control.now);
+}
+
+static void
+sidr_env_silent(struct sidr_env *env, const struct cm_path *path)
+{
+	neigh_suspect(control.neigh, path->port, &path->dst, control.now);
+}
+
 static struct path_port *
 port_of_sidr(struct sidr_env *env)
 {
@@ -362,6 +379,30 @@ env_changed(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, 
 		path_hop_moved(&path_port[port], addr);
 }
 
+static bool
+env_heard(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, uint64_t ns)
+{
+	return port < path_num_ports && path_hop_heard(&path_port[port], addr, ns);
+}
+
+static void
+env_conflict(struct neigh_env *env, uint16_t port, const uint8_t mac[6])
+{
+	const struct engine_port_info *info = path_port[port].info;
+
+	log_warning("event=address_conflict port=%s address=%s mac=%02x:%02x:%02x:%02x:%02x:%02x "
+		    "text=\"another host has this address, too: frames for one of us reach the other; give "
+		    "one of "
+		    "the two another address\"\n",
+		    info->name, addr_text(&info->addr), mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+}
+
+static uint32_t
+env_lost(struct neigh_env *env)
+{
+	return engine_neigh_lost();
+}
+
 /* Stable over restarts, since peers tell devices apart by it: the MAC as EUI-64. */
 static uint64_t
 guid_of(const uint8_t mac[6])
@@ -382,6 +423,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	port->env = (struct cm_env){
 		.send = env_send,
 		.event = path_calls->cm,
+		.silent = env_silent,
 		.random = env_random,
 		.guid = guid_of(port->info->mac),
 		.capabilities = CM_CAPABILITY_SELECTIVE_REPEAT,
@@ -393,6 +435,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	port->sidr_env = (struct sidr_env){
 		.send = sidr_env_send,
 		.event = sidr_env_event,
+		.silent = sidr_env_silent,
 		.random = sidr_env_random,
 		.retry_interval = RETRY_NS,
 		.max_retries = SIDR_RETRIES,
@@ -432,7 +475,13 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 			addr_to_wire(port->config->gateway.family, port->config->gateway.bytes,
 				     &ports[i].gateway);
 	}
-	neigh_env = (struct neigh_env){.send = env_frame, .changed = env_changed};
+	neigh_env = (struct neigh_env){
+		.send = env_frame,
+		.changed = env_changed,
+		.heard = env_heard,
+		.conflict = env_conflict,
+		.lost = env_lost,
+	};
 	if (error == 0)
 		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)path_num_ports);
 	if (control.neigh == NULL) {
@@ -440,7 +489,7 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 		return config_refuse(why, why_len, -ENOMEM,
 				     "no memory for the ports' connection managers; free some");
 	}
-	links_at = control.now;
+	links_at = refresh_at = control.now;
 	return 0;
 }
 

@@ -70,13 +70,21 @@ struct path_user {
 	const struct path_port *port; /* NULL: it is not watched */
 	const struct wire_addr *dst;
 	void (*moved)(struct path_user *user, const uint8_t mac[6]); /* the next hop's; may be as before */
+	/* The next hop was heard in the last `ns` from the MAC that is used; NULL: no answers come, as for
+	 * datagrams, and the neighbour is asked now and then. */
+	bool (*heard)(const struct path_user *user, uint64_t ns);
 };
 /* `moved` is called, by paths_poll(), when the next hop on the way to `dst`, which stays where it is, has
  * another MAC than it had. */
 void path_watch(struct path_user *user, const struct path_port *port, const struct wire_addr *dst);
 void path_unwatch(struct path_user *user);
+/* Frames to the user's `dst` are not answered: its next hop is asked anew, and its MAC used if that differs.
+ */
+void path_suspect(struct path_user *user);
 /* Within this room. */
 void path_hop_moved(const struct path_port *port, const struct wire_addr *hop);
+bool path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64_t ns);
+void path_refresh(void); /* once a second */
 void path_moves_poll(void);
 bool path_moves_pending(void);
 void path_moves_fini(void);

@@ -30,7 +30,8 @@
 
 #define METHOD_ASK 0x01
 #define METHOD_ANSWER 0x81
-#define ASKS 4u /* without an answer, spread over the keep-alive time */
+#define ASKS 4u        /* without an answer, spread over the keep-alive time */
+#define ASKS_SILENT 2u /* so many without an answer make a host silent: frames to it may go astray */
 
 struct host {
 	LIST_ENTRY(host) link;
@@ -150,6 +151,8 @@ ask(struct host *host)
 	host->open[host->asked++ % ASKS] = transaction;
 	build(mad, METHOD_ASK, (const uint8_t *)&transaction);
 	send_to(host, host->port, &path, mad);
+	if (host->unanswered >= ASKS_SILENT && !LIST_EMPTY(&host->conns))
+		path_suspect(&LIST_FIRST(&host->conns)->path_user);
 	host->unanswered++;
 	host->ask_at = engine_clock() + interval();
 }

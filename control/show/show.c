@@ -207,11 +207,14 @@ void
 show_port(struct tell *d, uint32_t number)
 {
 	const struct engine_port_info *info = engine_port(number);
+	const struct neigh_conflicts *conflicts = neigh_conflicts(control.neigh, (uint16_t)number);
 
 	add_text(d, "port", info->name);
 	add_text(d, "address", addr_text(&info->addr));
 	add_text(d, "link", info->link_up ? "up" : "down");
 	add_number(d, "mbps", info->mbps);
+	add_number(d, "conflicts", conflicts->count);
+	add_mac(d, "conflict_mac", conflicts->mac);
 	engine_tell_port(d, number);
 }
 

@@ -76,6 +76,7 @@ struct core {
 
 	struct rte_mbuf *rx_frame; /* being looked at */
 	struct engine_qp *rx_qp;   /* had the frame before it, and rcio_after is still to come */
+	bool rx_from_there;        /* the first of its frames came from the MAC that its own go to */
 	struct wire_seen seen;     /* and what is found in it */
 	struct wire_move move;     /* payload of the frame before it */
 	uint32_t holds, holds_max; /* frames kept by the transport until a hole is filled */

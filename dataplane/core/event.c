@@ -77,15 +77,30 @@ event_drain(struct core *core)
 	return true;
 }
 
+/* Advice may be lost, and does not overtake events that wait. */
+static bool
+push_advice(struct core *core, const struct up *advice)
+{
+	if (!STAILQ_EMPTY(&core->backlog) || !up_push(core, advice))
+		return false;
+	core->tell_control = true;
+	return true;
+}
+
 bool
 event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port)
 {
 	struct up up = {.pointer = qp, .type = UP_STRAYS, .value = udp_src_port};
 
-	if (!STAILQ_EMPTY(&core->backlog) || !up_push(core, &up))
-		return false;
-	core->tell_control = true;
-	return true;
+	return push_advice(core, &up);
+}
+
+bool
+event_silent(struct core *core, void *owner)
+{
+	struct up up = {.pointer = owner, .type = ENGINE_EVENT_SILENT};
+
+	return push_advice(core, &up);
 }
 
 void

@@ -34,6 +34,8 @@ bool event_drain(struct core *core);          /* true: nothing is left behind */
 void event_notify_control(struct core *core); /* once per loop: what was queued is there */
 /* Advice on a flow rule for `qp`, to the control thread; false: not now. */
 bool event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port);
+/* The peer of a connection is silent; `owner` is its queue pair's.  False: the ring is full. */
+bool event_silent(struct core *core, void *owner);
 void event_acknowledge(struct core *core, struct engine_command *command);
 
 #endif

@@ -28,6 +28,7 @@ enum {
 	CORE_UP_RING = 8192,
 	CORE_INBOUND_RING = 4096,
 	CONTROL_FRAME_RING = 1024,
+	NEIGH_FRAME_RING = 512,
 	CONTROL_MBUFS = 1023,
 	PORT_TX_RING = 1024,
 	TX_BUFFER = 512, /* frames a core holds for a port that takes no more */
@@ -45,8 +46,9 @@ enum {
 	FLOW_RULES = 128, /* of one port */
 	FLOW_STRAYS = 64  /* frames that other cores had to hand over before a rule is asked for */
 };
-#define CORE_GAP_NS 4000000ull          /* between two loops; what is more was others' on our processor */
-#define FLOW_INTERVAL_NS 10000000000ull /* between two times that one queue pair asks */
+#define CORE_GAP_NS 4000000ull           /* between two loops; what is more was others' on our processor */
+#define FLOW_INTERVAL_NS 10000000000ull  /* between two times that one queue pair asks */
+#define SILENT_INTERVAL_NS 1000000000ull /* between two reports of one queue pair that its peer is silent */
 #define LOCAL_LOST_NS \
 	500000000ull /* silence of a vanished peer before work fails, if control is not faster */
 

@@ -147,7 +147,10 @@ pools_init(char *why, size_t why_len)
 		rte_ring_create("oneside_control", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	engine.alive_frames =
 		rte_ring_create("oneside_alive", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
-	if (engine.control_pool == NULL || engine.control_frames == NULL || engine.alive_frames == NULL)
+	engine.neigh_frames =
+		rte_ring_create("oneside_neigh", NEIGH_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	if (engine.control_pool == NULL || engine.control_frames == NULL || engine.alive_frames == NULL ||
+	    engine.neigh_frames == NULL)
 		return config_refuse(why, why_len, -ENOMEM,
 				     "no memory for the control thread's buffers; give EAL more (-m)");
 	return 0;
@@ -347,6 +350,7 @@ engine_fini(void)
 	ports_fini();
 	free_frames(engine.control_frames);
 	free_frames(engine.alive_frames);
+	free_frames(engine.neigh_frames);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		rte_mempool_free(engine.core[i]->pool);
 		free(engine.core[i]);
@@ -502,7 +506,8 @@ nothing_to_do(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		if (ring_used(engine.core[i]->up) > 0 || engine.core[i]->unsent != NULL)
 			return false;
-	return ring_used(engine.control_frames) == 0 && ring_used(engine.alive_frames) == 0;
+	return ring_used(engine.control_frames) == 0 && ring_used(engine.alive_frames) == 0 &&
+	       ring_used(engine.neigh_frames) == 0;
 }
 
 bool
@@ -573,11 +578,20 @@ engine_poll(const struct engine_handlers *handlers)
 		total += poll_core(engine.core[i], handlers);
 	if (ring_used(engine.alive_frames) > 0)
 		total += poll_frames(engine.alive_frames, handlers);
+	if (ring_used(engine.neigh_frames) > 0)
+		total += poll_frames(engine.neigh_frames, handlers);
 	if (ring_used(engine.control_frames) > 0)
 		total += poll_frames(engine.control_frames, handlers);
 	if (engine.reap != NULL)
 		total += reap(false);
 	return total;
+}
+
+uint32_t
+engine_neigh_lost(void)
+{
+	/* Pairs with the increment in rcio.c: only a count. */
+	return atomic_load_explicit(&engine.neigh_lost, memory_order_relaxed);
 }
 
 int

@@ -294,6 +294,16 @@ engine_qp_heard(const struct engine_qp *qp)
 	return atomic_load_explicit(&qp->heard, memory_order_relaxed);
 }
 
+bool
+engine_qp_heard_there(const struct engine_qp *qp, uint64_t ns)
+{
+	/* Pairs with the store in rcio.c: only a time. */
+	uint64_t at = atomic_load_explicit(&qp->heard_there, memory_order_relaxed);
+	uint64_t now = engine_now(rte_rdtsc());
+
+	return at != 0 && (now <= at || now - at <= ns);
+}
+
 void
 engine_qp_free(struct engine_qp *qp)
 {

@@ -78,6 +78,9 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->local = connection->local && (here || !connection->by_numbers);
 	qp->loop = !qp->local && port_by_addr(&connection->rc.path.dst) != NULL;
 	qp->established = false;
+	qp->silent_at = 0;
+	/* Pairs with the load in engine_qp_heard_there: a peer before this one does not count. */
+	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
 	qp->by_numbers = connection->by_numbers;
 	qp_set_phase(qp, connection->state == RC_RTS ? QP_RTS : QP_RTR, "connected");
 	if (!qp->local)

@@ -261,23 +261,22 @@ memif_conflicts(const struct device_report *report, const char *name, const char
 		say(report, "%s is there already; remove it, or choose another socket by socket=", path);
 }
 
-void
-device_advice(const char *args, uint32_t mtu, device_fault *advise, void *context)
+static void
+memif_advice(const struct device_report *report, const char *args, uint32_t mtu)
 {
 	enum { ETHERNET = 14, UNIT = 256 };
-	const struct device_report report = {advise, context};
 	unsigned long buffer = number(args, "bsize", 2048);
 	unsigned long wanted = (mtu + ETHERNET + UNIT - 1) / UNIT * UNIT;
 	struct sockaddr_un addr;
 	bool named;
 
 	if (buffer < mtu + ETHERNET)
-		say(&report,
+		say(report,
 		    "frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or "
 		    "less; give bsize=%lu at both ends, or a lower mtu",
 		    mtu, buffer, wanted);
 	if (cable_address(args, &addr, &named) > 0 && !named && device_is_memif_server(args))
-		say(&report,
+		say(report,
 		    "every process of this network namespace can connect to the abstract socket %s, and so "
 		    "make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",
 		    addr.sun_path + 1);
@@ -381,22 +380,52 @@ member_faults(const struct device_report *report, const char *member)
 		    member, member);
 }
 
-void
-device_conflicts(const char *name, const char *args, device_fault *fault, void *context)
+/* DPDK's drivers of these report a link that is always up, or report it too late for a bond. */
+static void
+member_advice(const struct device_report *report, const char *member)
 {
-	const struct device_report report = {fault, context};
+	if (starts(member, "net_af_packet") || starts(member, "eth_af_packet") ||
+	    starts(member, "net_af_xdp") || starts(member, "net_tap"))
+		say(report,
+		    "DPDK does not see when the link of its member %s fails, so the bond never changes over; "
+		    "make a bond of the kernel's (ip link add type bond), and give oneside that interface",
+		    member);
+}
+
+static void
+each_member(const struct device_report *report, const char *args,
+	    void (*look)(const struct device_report *report, const char *member))
+{
 	char member[64];
 
-	if (starts(name, "net_memif"))
-		memif_conflicts(&report, name, args);
-	if (!starts(name, "net_bonding"))
-		return;
 	for (const char *at = args; at != NULL; at = strchr(at, ',')) {
 		at += *at == ',';
 		if (starts(at, COMPAT_BOND_MEMBER "=") &&
 		    device_argument(at, COMPAT_BOND_MEMBER, member, sizeof(member)))
-			member_faults(&report, member);
+			look(report, member);
 	}
+}
+
+void
+device_advice(const char *name, const char *args, uint32_t mtu, device_fault *advise, void *context)
+{
+	const struct device_report report = {advise, context};
+
+	if (starts(name, "net_memif"))
+		memif_advice(&report, args, mtu);
+	if (starts(name, "net_bonding"))
+		each_member(&report, args, member_advice);
+}
+
+void
+device_conflicts(const char *name, const char *args, device_fault *fault, void *context)
+{
+	const struct device_report report = {fault, context};
+
+	if (starts(name, "net_memif"))
+		memif_conflicts(&report, name, args);
+	if (starts(name, "net_bonding"))
+		each_member(&report, args, member_faults);
 }
 
 void

@@ -29,8 +29,8 @@ void device_conflicts(const char *name, const char *args, device_fault *fault, v
 /* Bytes of a slot of af_packet's rings; 0 when framesz, blocksz and framecnt do not fit together. */
 uint32_t device_slot(const char *args);
 
-/* Arguments of memif that serve, but slowly for this MTU, or not safely. */
-void device_advice(const char *args, uint32_t mtu, device_fault *advise, void *context);
+/* Arguments that serve, but slowly for this MTU, or not safely (memif), or not when a link fails (bonds). */
+void device_advice(const char *name, const char *args, uint32_t mtu, device_fault *advise, void *context);
 
 /* Removes what a killed data plane has left in the way of a device. */
 void device_remove_stale(const char *name, const char *args);

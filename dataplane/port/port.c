@@ -313,6 +313,15 @@ log_advice(void *context, const char *sentence)
 		    sentence);
 }
 
+static void
+log_no_failover(void *context, const char *sentence)
+{
+	const struct port *port = context;
+
+	log_warning("event=port_no_failover port=%s text=\"%s\"\n", engine.config->port[port - ports].name,
+		    sentence);
+}
+
 /*
  * What a packet buffer must hold: a frame, and for af_packet, which asks for
  * that, whatever a slot of its ring can deliver.
@@ -327,9 +336,12 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 	const char *name = engine.config->port[index].name;
 	uint32_t slot;
 
+	char device[RTE_ETH_NAME_MAX_LEN] = "";
+
 	port->room = port->info.mtu + FRAME_OVERHEAD;
-	if (driven_by(info, "net_memif"))
-		device_advice(arguments(info), port->info.mtu, log_advice, port);
+	rte_eth_dev_get_name_by_port(port->device, device);
+	device_advice(device, given(device), port->info.mtu,
+		      driven_by(info, "net_bonding") ? log_no_failover : log_advice, port);
 	if (!driven_by(info, "net_af_packet"))
 		return 0;
 	slot = device_slot(arguments(info));
@@ -435,6 +447,7 @@ configure(uint32_t index, char *why, size_t why_len)
 	if (error != 0)
 		return config_refuse(why, why_len, error, "port %s: the device says nothing of itself: %s",
 				     name, strerror(-error));
+	port->multicast_fd = -1;
 	choose_link(port, &info);
 	/* memif's client closes EAL's own descriptors when it connects, passes on what has their numbers by
 	 * then when it connects again, and never frees what is in its rings.  The server ignores it. */
@@ -532,8 +545,9 @@ start(uint32_t index, char *why, size_t why_len)
 	port->started = error == 0;
 	/* The far end of the cable may come later: link.c tries again. */
 	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
-	/* Neighbour discovery comes by multicast; devices that have no such filter deliver it anyway. */
-	rte_eth_allmulticast_enable(port->device);
+	error = multicast_join(port, why, why_len);
+	if (error != 0)
+		return error;
 	add_rx_queues(index);
 	if (port->started)
 		flows_init(port);
@@ -582,6 +596,7 @@ ports_fini(void)
 
 		if (!port->listens) /* link.c */
 			rte_eth_dev_close(port->device);
+		multicast_leave(port);
 		rte_ring_free(port->tx_ring);
 	}
 	memset(ports, 0, sizeof(ports));

@@ -37,6 +37,8 @@ struct port {
 	_Atomic uint8_t care;
 	_Atomic bool handed_over; /* to DPDK's interrupt thread, whose `started` is meanwhile */
 	uint64_t link_at, link_grace;
+	int multicast_fd; /* a packet socket that is a member of the groups of neighbour discovery; -1: none
+			   */
 	/* Frames of the control thread, and of cores without a queue of their own, to the core
 	 * that has queue 0. */
 	struct rte_ring *tx_ring;
@@ -93,6 +95,11 @@ void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
 void links_quiesce(void);
 void links_fini(void);             /* before the ports stop */
 void link_stop(struct port *port); /* one that is memif's */
+
+/* ---- multicast.c ---- */
+/* Neighbour discovery asks a port with an IPv6 address by multicast: have the device deliver that. */
+int multicast_join(struct port *port, char *why, size_t why_len);
+void multicast_leave(struct port *port);
 
 /* ---- memif_unmap.c ---- */
 void memif_unmap_waits(void); /* munmap() on threads of DPDK's, from now on: for a grace period */

@@ -665,6 +665,20 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 	rcio_after(core, qp);
 }
 
+static bool
+is_silent(const struct engine_qp *qp)
+{
+	return !qp->local && !qp->loop && qp->rc != NULL && rc_is_silent(qp->rc);
+}
+
+/* The control thread asks the next hop anew.  While its ring is full, the next expiry reports. */
+static void
+report_silence(struct core *core, struct engine_qp *qp)
+{
+	if (core->now >= qp->silent_at && event_silent(core, qp->node.owner))
+		qp->silent_at = core->now + SILENT_INTERVAL_NS;
+}
+
 static void
 qp_expire(struct core *core, struct timer *timer)
 {
@@ -674,6 +688,8 @@ qp_expire(struct core *core, struct timer *timer)
 		core->env.held = RC_STOPPED;
 	go_on(core, qp, rc_timeout);
 	core->env.held = RC_FLOWS;
+	if (unlikely(qp->phase == QP_RTS && is_silent(qp)))
+		report_silence(core, qp);
 }
 
 const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp_expire};

@@ -81,6 +81,10 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
 	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
+	/* The same thread's: the time (engine_now) when the peer was heard last from the MAC it is sent to.
+	 */
+	_Atomic uint64_t heard_there;
+	uint64_t silent_at; /* the control thread is not told again before that its peer is silent */
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;

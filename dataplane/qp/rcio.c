@@ -346,15 +346,30 @@ rcio_run(struct core *core, struct qp_list *run)
 
 /* ---- frames in ---- */
 
-static void
+static bool
 to_control(struct core *core, struct rte_ring *ring, struct rte_mbuf *m)
 {
 	if (rte_ring_mp_enqueue(ring, m) != 0) {
 		core->stats.drop_control++;
 		rte_pktmbuf_free(m);
-		return;
+		return false;
 	}
 	core->tell_control = true;
+	return true;
+}
+
+/* A frame that is not RoCE.  A tag that is left here is a priority tag, which nobody above looks at. */
+static void
+other_to_control(struct core *core, struct rte_mbuf *m, uint16_t port)
+{
+	frame_info(m)->port = port;
+	frame_info(m)->parsed = false;
+	rte_vlan_strip(m);
+	if (!wire_is_discovery(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len))
+		to_control(core, engine.control_frames, m);
+	else if (!to_control(core, engine.neigh_frames, m))
+		/* Pairs with the load in engine_neigh_lost: only a count. */
+		atomic_fetch_add_explicit(&engine.neigh_lost, 1, memory_order_relaxed);
 }
 
 static bool
@@ -380,12 +395,23 @@ static inline void
 after_input(struct core *core)
 {
 	struct engine_qp *qp = core->rx_qp;
+	uint32_t heard;
 
 	if (unlikely(user_is_limited(qp->client->share.group->user)))
 		rcio_answer(core, qp);
 	rcio_after(core, qp);
-	/* Pairs with the load in engine_qp_heard: only a mark. */
-	atomic_store_explicit(&qp->heard, rc_heard(qp->rc), memory_order_relaxed);
+	heard = rc_heard(qp->rc);
+	/* Only this core stores both.  Pairs with the loads in engine_qp_heard_there and engine_qp_heard: a
+	 * time and a mark. */
+	if (core->rx_from_there && heard != atomic_load_explicit(&qp->heard, memory_order_relaxed))
+		atomic_store_explicit(&qp->heard_there, core->real_at, memory_order_relaxed);
+	atomic_store_explicit(&qp->heard, heard, memory_order_relaxed);
+}
+
+static inline bool
+is_mac_equal(const uint8_t a[6], const uint8_t b[6])
+{
+	return memcmp(a, b, 6) == 0;
 }
 
 static inline void
@@ -407,6 +433,7 @@ deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packe
 	if (core->rx_qp != NULL)
 		after_input(core);
 	core->rx_qp = qp;
+	core->rx_from_there = is_mac_equal(packet->src_mac, qp->attr.path.dst_mac);
 }
 
 /* The last frame of a burst has been delivered. */
@@ -472,6 +499,10 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 			return true;
 		}
 	}
+	if (unlikely((m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 && (m->vlan_tci & WIRE_VLAN_ID) != 0)) {
+		core->stats.drop[WIRE_DROP_VLAN]++;
+		return true;
+	}
 	/* What a device calls bad is looked at as what it says nothing of: some call so what they cannot
 	 * judge. */
 	sum_is_good = (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
@@ -486,9 +517,7 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 		core->stats.drop[drop]++;
 		return true;
 	}
-	frame_info(m)->port = port;
-	frame_info(m)->parsed = false;
-	to_control(core, engine.control_frames, m);
+	other_to_control(core, m, port);
 	return false;
 }
 

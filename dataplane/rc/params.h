@@ -32,6 +32,7 @@
 #define RC_RTO_MAX 536870912u          /* ns: a peer that may be silent for longer is asked this often */
 #define RC_RTO_UNBOUNDED 1000000000ull /* when the CM gave no bound */
 #define RC_BACKOFF_MAX 10u
+#define RC_SILENT_EXPIRIES 3u  /* in a row make a peer silent: it may not be where frames are sent to */
 #define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */
 #define RC_MESSAGE_MAX 0x80000000u
 #define RC_MOVE_MIN 512u /* bytes from which on it pays to leave a copy to env->move */

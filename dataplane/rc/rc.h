@@ -220,6 +220,8 @@ void rc_timeout(struct rc_qp *qp, uint64_t now);
 bool rc_idle(const struct rc_qp *qp);
 /* A mark that changes with what the peer sends and is new: the next request, response or acknowledgement. */
 uint32_t rc_heard(const struct rc_qp *qp);
+/* The retransmission timer has expired several times in a row, and nothing was acknowledged in between. */
+bool rc_is_silent(const struct rc_qp *qp);
 /* To RC_ERROR, completing all work taken so far as FLUSHED (a receive in progress too);
  * what is still in the rings is flushed by the caller. */
 void rc_flush(struct rc_qp *qp);

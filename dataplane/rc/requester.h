@@ -26,7 +26,8 @@ struct rc_requester {
 	uint8_t retries, retry_count;
 	uint8_t rnr_tries, rnr_retry;
 	uint8_t backoff;
-	bool ready;   /* rc_request_output may find something to do */
+	uint8_t expiries; /* of the timer since the peer was heard, up to RC_SILENT_EXPIRIES */
+	bool ready;       /* rc_request_output may find something to do */
 	bool placing; /* a response waits until its payload is in place; the ones behind it are dropped, */
 	bool missed;  /* and there were some */
 	bool bind_started; /* head is a BIND that is being carried out */

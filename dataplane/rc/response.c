@@ -179,6 +179,7 @@ receiver_not_ready(struct rc_qp *qp, uint8_t code, uint64_t now)
 	/* The peer is alive, and it is its turn to make us wait: no timer, no retry. */
 	rq->recovering = false;
 	rq->backoff = 0;
+	rq->expiries = 0;
 	rq->retries = 0;
 	rq->progress_at = now;
 	rq->timer = RC_NEVER;

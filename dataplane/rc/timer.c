@@ -110,6 +110,7 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	rq->retries = 0;
 	rq->rnr_tries = 0;
 	rq->backoff = 0;
+	rq->expiries = 0;
 	rq->recovering = false;
 	rq->tlp_allowed = qp->selective;
 	rq->rnr_until = RC_NEVER;
@@ -157,6 +158,12 @@ rc_charge(struct rc_qp *qp, uint64_t now)
 	return true;
 }
 
+bool
+rc_is_silent(const struct rc_qp *qp)
+{
+	return qp->req.expiries == RC_SILENT_EXPIRIES;
+}
+
 uint64_t
 rc_deadline(const struct rc_qp *qp)
 {
@@ -186,6 +193,8 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		return;
 	}
 	rc_count(qp, RC_COUNT_TIMEOUT);
+	if (rq->expiries < RC_SILENT_EXPIRIES)
+		rq->expiries++;
 	if (!rc_charge(qp, now) || rc_tail_loss_probe(qp, now) || rc_rescue(qp, now))
 		return;
 	if (rq->backoff < RC_BACKOFF_MAX)

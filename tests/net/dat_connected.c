@@ -5,7 +5,8 @@
  *   net-dat-connected CLIENT_SOCKET SERVER_SOCKET
  *
  * Says "ready" when it does; at each line of standard input the client asks for one more connection, and
- * says what dat_ep_connect() returns.
+ * says what dat_ep_connect() returns.  At a line that begins with "w" it writes to the server's buffer
+ * instead, and says "written" when that is complete.
  */
 #include <stdio.h>
 
@@ -18,6 +19,7 @@ server(struct pair *pair)
 	struct dat_side side;
 
 	dat_side_start(&side, pair, true, &buffer, 65536);
+	dat_buffer_offer(&side, &buffer);
 	pair_barrier(pair);
 	dat_buffer_free(&side, &buffer);
 	dat_side_close(&side);
@@ -38,17 +40,32 @@ one_more(struct dat_side *side)
 }
 
 static void
+write_once(struct dat_side *side, const struct dat_buffer *buffer, const struct dat_remote *remote)
+{
+	DAT_CHECK(side, dat_write(side->ep, buffer, 0, 8, 1, remote, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(side, side->request, 1, DAT_DTO_SUCCESS, 8);
+	printf("written\n");
+	fflush(stdout);
+}
+
+static void
 client(struct pair *pair)
 {
 	struct dat_buffer buffer;
+	struct dat_remote remote;
 	struct dat_side side;
+	char line[64];
 
 	dat_side_start(&side, pair, false, &buffer, 65536);
+	dat_remote_take(&side, &remote);
 	printf("ready\n");
 	fflush(stdout);
-	for (int c; (c = getchar()) != EOF;)
-		if (c == '\n')
+	while (fgets(line, sizeof(line), stdin) != NULL) {
+		if (line[0] == 'w')
+			write_once(&side, &buffer, &remote);
+		else
 			one_more(&side);
+	}
 	pair_barrier(pair);
 	dat_buffer_free(&side, &buffer);
 	dat_side_close(&side);

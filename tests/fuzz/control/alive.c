@@ -57,6 +57,11 @@ engine_clock(void)
 	return control.now;
 }
 
+void
+path_suspect(struct path_user *user)
+{
+}
+
 uint32_t
 engine_qp_heard(const struct engine_qp *qp)
 {

@@ -103,6 +103,9 @@ on_event(const struct engine_event *event)
 	case ENGINE_EVENT_BIND:
 		pair->binds++;
 		break;
+	case ENGINE_EVENT_SILENT:
+		pair->silences++;
+		break;
 	case ENGINE_EVENT_FAULT:
 		app->faults++;
 		app->fault = event->value;

@@ -51,7 +51,7 @@ struct pair { /* a queue pair as its application sees it */
 	uint32_t sq_tail, rq_tail, doorbell, qpn, id;
 	struct ring *send, *recv, *conn;
 	/* events heard of it */
-	uint32_t failed, established, drained, binds;
+	uint32_t failed, established, drained, binds, silences;
 	uint32_t error;
 };
 

@@ -352,6 +352,129 @@ test_flood(void **state)
 	assert_true(mads_seen >= CONTROL_FRAME_RING / 2);
 }
 
+/* By the port, while the control thread does not look. */
+static void
+send_other(const uint8_t *frame, uint32_t len)
+{
+	struct core *core = engine.core[0];
+	struct rte_mbuf *m = tx_alloc(core);
+
+	assert_non_null(m);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
+	tx_append(core, 0, m);
+	for (uint32_t i = 0; i < 2 * engine.num_cores; i++)
+		loop_iterate(engine.core[i % engine.num_cores], fixture_tsc());
+}
+
+static const uint8_t echo_frame[60] = {[12] = 0x08, 0x00, 0x45, [23] = 1};
+static const uint8_t arp_frame[60] = {[12] = 0x08, 0x06};
+static uint32_t arps_seen, others_seen, echoes_before;
+
+static void
+see_other(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet)
+{
+	if (packet == NULL && len >= 14 && frame[12] == 0x08 && frame[13] == 0x06) {
+		arps_seen++;
+		echoes_before = others_seen;
+	} else {
+		others_seen++;
+	}
+}
+
+static void
+poll_others(void)
+{
+	const struct engine_handlers handlers = {.on_frame = see_other};
+
+	arps_seen = others_seen = 0;
+	while (engine_poll(&handlers) > 0)
+		;
+}
+
+/* Other frames do not keep ARP from the control thread, and what is lost of it is counted by itself. */
+static void
+test_lane_of_neighbours(void **state)
+{
+	uint32_t lost;
+
+	poll_others();
+	lost = engine_neigh_lost();
+	for (uint32_t i = 0; i < 2 * CONTROL_FRAME_RING; i++)
+		send_other(echo_frame, sizeof(echo_frame));
+	send_other(arp_frame, sizeof(arp_frame));
+	assert_false(engine_sleep_begin());
+	poll_others();
+	assert_int_equal(arps_seen, 1);
+	assert_int_equal(echoes_before, 0);
+	assert_true(others_seen >= CONTROL_FRAME_RING / 2);
+	assert_int_equal(engine_neigh_lost(), lost);
+	for (uint32_t i = 0; i < NEIGH_FRAME_RING + 10; i++)
+		send_other(arp_frame, sizeof(arp_frame));
+	poll_others();
+	assert_true(arps_seen < NEIGH_FRAME_RING + 10);
+	assert_int_equal(engine_neigh_lost() - lost, NEIGH_FRAME_RING + 10 - arps_seen);
+}
+
+/* `frame` with a tag behind its addresses. */
+static uint32_t
+tagged(uint8_t *out, const uint8_t *frame, uint32_t len, uint16_t tag)
+{
+	memcpy(out, frame, 12);
+	out[12] = 0x81;
+	out[13] = 0;
+	out[14] = (uint8_t)(tag >> 8);
+	out[15] = (uint8_t)tag;
+	memcpy(out + 16, frame + 12, len - 12);
+	return len + 4;
+}
+
+/* A priority tag is no network's; any other one is dropped, whatever it is before. */
+static void
+test_vlans(void **state)
+{
+	uint64_t dropped = both().drop[WIRE_DROP_VLAN], no_qp = both().drop_no_qp;
+	uint8_t roce[256], frame[260];
+	uint32_t len = request(roce, 1, 0x123456);
+
+	poll_others();
+	send_other(frame, tagged(frame, arp_frame, sizeof(arp_frame), 3 << 13));
+	send_other(frame, tagged(frame, echo_frame, sizeof(echo_frame), 3 << 13));
+	send_other(frame, tagged(frame, roce, len, 3 << 13));
+	assert_int_equal(both().drop[WIRE_DROP_VLAN], dropped);
+	assert_int_equal(both().drop_no_qp, no_qp + 1);
+	send_other(frame, tagged(frame, arp_frame, sizeof(arp_frame), 3 << 13 | 100));
+	send_other(frame, tagged(frame, echo_frame, sizeof(echo_frame), 100));
+	send_other(frame, tagged(frame, roce, len, 100));
+	assert_int_equal(both().drop[WIRE_DROP_VLAN], dropped + 3);
+	assert_int_equal(both().drop_no_qp, no_qp + 1);
+	poll_others();
+	assert_int_equal(arps_seen, 1);
+	assert_int_equal(others_seen, 1);
+}
+
+/* What was sent to another host is not answered: the control thread hears of it, once a second. */
+static void
+test_silence_is_told(void **state)
+{
+	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, false);
+	uint64_t begun;
+
+	c.rc.path.dst.gid[15] = 9;
+	c.rc.timeout = 20;
+	c.rc.retry_count = 7;
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_CONNECT, .qp = w.pair[0].qp, .connection = c}),
+			 0);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	begun = engine.core[0]->now;
+	TURN_UNTIL(w.pair[0].silences == 1);
+	assert_true(engine.core[0]->now - begun < SILENT_INTERVAL_NS / 5);
+	TURN_UNTIL(w.pair[0].silences == 2);
+	assert_true(engine.core[0]->now - begun >= SILENT_INTERVAL_NS);
+	assert_int_equal(w.pair[0].failed, 0);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
+}
+
 static void
 test_port_that_takes_no_more(void **state)
 {
@@ -386,10 +509,11 @@ test_frame_for_the_other_core(void **state)
 	uint8_t frame[256];
 	int i = w.app[0].client->core->index == 1 ? 0 : 1;
 	uint64_t handed = both().handed_over, received;
-	uint32_t heard;
+	uint32_t heard, len;
 
 	c = connection_to(&w.pair[i], &w.pair[!i], RC_RTS, false);
 	c.rc.path.dst.gid[15] = 9;
+	c.rc.path.dst_mac[5] = 7;
 	c.rc.recv_psn = 5;
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_QP_CONNECT, .qp = w.pair[i].qp, .connection = c}),
@@ -407,6 +531,16 @@ test_frame_for_the_other_core(void **state)
 	turn(10);
 	assert_int_equal(engine_qp_heard(w.pair[i].qp), heard);
 	assert_int_equal(w.memory[i].bytes[31], 0x11);
+	/* None of these came from the MAC that is sent to; the next packet does. */
+	assert_false(engine_qp_heard_there(w.pair[i].qp, UINT64_MAX));
+	post_recv(&w.pair[i], &w.memory[i], 64, 3);
+	len = request(frame, 1, w.pair[i].qpn);
+	frame[11] = 7;
+	frame[14 + 20 + 8 + 11] = 6;
+	wire_seal(frame, len);
+	assert_int_equal(engine_send_frame(0, frame, len), 0);
+	expect(&w.recv[i], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 3);
+	assert_true(engine_qp_heard_there(w.pair[i].qp, UINT64_MAX));
 	if (ports[0].rx_queues == 1)
 		assert_true(both().handed_over > handed);
 }
@@ -601,6 +735,9 @@ main(void)
 		T(test_peer_silent),
 		T(test_frames_off_the_port),
 		T(test_flood),
+		T(test_lane_of_neighbours),
+		T(test_vlans),
+		T(test_silence_is_told),
 		T(test_port_that_takes_no_more),
 		T(test_frame_for_the_other_core),
 		T(test_frames_in_flight_when_removed),

@@ -25,6 +25,31 @@ on_changed(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, c
 	memcpy(f->changed_mac, mac, 6);
 }
 
+static bool
+on_heard(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, uint64_t ns)
+{
+	const struct fixture *f = (struct fixture *)(void *)env;
+
+	(void)port;
+	(void)addr;
+	(void)ns;
+	return f->heard;
+}
+
+static void
+on_conflict(struct neigh_env *env, uint16_t port, const uint8_t mac[6])
+{
+	(void)port;
+	(void)mac;
+	((struct fixture *)(void *)env)->conflicts++;
+}
+
+static uint32_t
+on_lost(struct neigh_env *env)
+{
+	return ((struct fixture *)(void *)env)->lost;
+}
+
 static void
 on_done(void *user, int status, const uint8_t mac[6])
 {
@@ -69,6 +94,9 @@ setup(void **state)
 	memcpy(ports[1].mac, our_mac, 6);
 	f->env.send = on_send;
 	f->env.changed = on_changed;
+	f->env.heard = on_heard;
+	f->env.lost = on_lost;
+	f->env.conflict = on_conflict;
 	f->neigh = neigh_new(&f->env, ports, 2);
 	assert_non_null(f->neigh);
 	*state = f;

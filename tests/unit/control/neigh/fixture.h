@@ -33,7 +33,9 @@ struct fixture {
 	struct neigh *neigh;
 	struct out out[OUT_MAX];
 	uint32_t sent; /* all; the last OUT_MAX are kept, by their number */
-	uint32_t changes;
+	uint32_t changes, conflicts;
+	bool heard;    /* by the transport, at the place that is known */
+	uint32_t lost; /* frames that did not come */
 	uint8_t changed_mac[6];
 };
 

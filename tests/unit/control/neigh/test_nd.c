@@ -39,11 +39,10 @@ test_nd_what_is_not_answered(void **state)
 	struct wire_addr us = v6(1, 1), peer = v6(1, 2), group = group_of(us), zero = {{0}};
 
 	group_mac(group, mac);
-	/* for another; from off the link; wrong group; probe with an option; on the IPv4 port */
+	/* for another; from ourselves; wrong group; probe with an option; on the IPv4 port */
 	neigh_input(f->neigh, 1, frame, nd_frame(frame, mac, peer, group, 135, 0, v6(1, 3), 1, peer_mac),
 		    SECOND);
-	neigh_input(f->neigh, 1, frame, nd_frame(frame, mac, v6(2, 2), group, 135, 0, us, 1, peer_mac),
-		    SECOND);
+	neigh_input(f->neigh, 1, frame, nd_frame(frame, mac, us, group, 135, 0, us, 1, peer_mac), SECOND);
 	neigh_input(f->neigh, 1, frame, nd_frame(frame, mac, peer, group_of(peer), 135, 0, us, 1, peer_mac),
 		    SECOND);
 	neigh_input(f->neigh, 1, frame, nd_frame(frame, mac, zero, group, 135, 0, us, 1, peer_mac), SECOND);
@@ -69,6 +68,24 @@ test_nd_what_is_not_answered(void **state)
 	neigh_input(f->neigh, 1, frame, len, SECOND);
 	assert_int_equal(neigh_stats(f->neigh)->malformed, 6);
 	assert_int_equal(f->sent, 0);
+	assert_int_equal(known(f), 0);
+}
+
+/* A host may ask with an address of another network; frames to that go by the gateway, so it teaches nothing.
+ */
+static void
+test_nd_from_another_network_is_answered(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[128], mac[6];
+	struct wire_addr us = v6(1, 1), far = v6(2, 2), group = group_of(us);
+
+	group_mac(group, mac);
+	neigh_input(f->neigh, 1, frame, nd_frame(frame, mac, far, group, 135, 0, us, 1, peer_mac), SECOND);
+	assert_int_equal(f->sent, 1);
+	assert_icmp6(&f->out[0]);
+	assert_memory_equal(f->out[0].bytes, peer_mac, 6);
+	assert_memory_equal(f->out[0].bytes + 38, far.gid, 16);
 	assert_int_equal(known(f), 0);
 }
 
@@ -241,6 +258,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_nd_solicitation_is_answered),
 		TEST(test_nd_what_is_not_answered),
+		TEST(test_nd_from_another_network_is_answered),
 		TEST(test_nd_duplicate_detection),
 		TEST(test_nd_resolution),
 		TEST(test_echo),

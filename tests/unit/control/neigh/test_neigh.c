@@ -37,8 +37,6 @@ test_arp_for_others_teaches_nothing(void **state)
 	len = arp_frame(frame, everyone, 1, peer_mac, v4(192, 0, 2, 2), zero, v4(192, 0, 2, 2));
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	/* from a sender that cannot be on this link */
-	len = arp_frame(frame, everyone, 1, peer_mac, v4(198, 51, 100, 2), zero, v4(192, 0, 2, 1));
-	neigh_input(f->neigh, 0, frame, len, SECOND);
 	len = arp_frame(frame, everyone, 1, peer_mac, v4(192, 0, 2, 255), zero, v4(192, 0, 2, 1));
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	/* on the IPv6 port */
@@ -46,6 +44,25 @@ test_arp_for_others_teaches_nothing(void **state)
 	neigh_input(f->neigh, 1, frame, len, SECOND);
 	assert_int_equal(f->sent, 0);
 	assert_int_equal(known(f), 0);
+}
+
+/* RFC 826: Linux asks with the address that it sends from, of whatever interface (arp_announce = 0). */
+static void
+test_arp_from_another_network_is_answered(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[64], expected[60], zero[6] = {0};
+	struct wire_addr far = v4(198, 51, 100, 2), loopback = v4(127, 0, 0, 1);
+	uint32_t len = arp_frame(frame, everyone, 1, peer_mac, far, zero, v4(192, 0, 2, 1));
+
+	neigh_input(f->neigh, 0, frame, len, SECOND);
+	assert_int_equal(f->sent, 1);
+	arp_frame(expected, peer_mac, 2, our_mac, v4(192, 0, 2, 1), peer_mac, far);
+	assert_memory_equal(f->out[0].bytes, expected, 60);
+	assert_int_equal(known(f), 0);
+	len = arp_frame(frame, everyone, 1, peer_mac, loopback, zero, v4(192, 0, 2, 1));
+	neigh_input(f->neigh, 0, frame, len, SECOND);
+	assert_int_equal(f->sent, 1);
 }
 
 static void
@@ -69,12 +86,25 @@ test_conflict_is_counted(void **state)
 		arp_frame(frame, everyone, 1, peer_mac, v4(192, 0, 2, 1), (uint8_t[6]){0}, v4(192, 0, 2, 1));
 
 	neigh_input(f->neigh, 0, frame, len, SECOND);
-	assert_int_equal(neigh_stats(f->neigh)->conflicts, 1);
-	assert_int_equal(f->sent, 0);
+	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 1);
+	assert_memory_equal(neigh_conflicts(f->neigh, 0)->mac, peer_mac, 6);
+	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 0);
+	assert_int_equal(f->conflicts, 1);
+	/* It was ours before: it is defended, once in ten seconds, and reported as often. */
+	assert_int_equal(f->sent, 1);
+	assert_memory_equal(f->out[0].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
+	assert_memory_equal(f->out[0].bytes + 38, ((uint8_t[]){192, 0, 2, 1}), 4);
+	neigh_input(f->neigh, 0, frame, len, 10 * SECOND);
+	assert_int_equal(f->sent, 1);
+	assert_int_equal(f->conflicts, 1);
+	neigh_input(f->neigh, 0, frame, len, 11 * SECOND);
+	assert_int_equal(f->sent, 2);
+	assert_int_equal(f->conflicts, 2);
+	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 3);
 	/* our own announcement that comes back is none */
 	memcpy(frame + 22, our_mac, 6);
 	neigh_input(f->neigh, 0, frame, len, SECOND);
-	assert_int_equal(neigh_stats(f->neigh)->conflicts, 1);
+	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 3);
 }
 
 /* The kernel's end of a tap device has the MAC of ours, and is a neighbour all the same. */
@@ -96,26 +126,112 @@ test_neighbour_with_our_mac(void **state)
 	/* our own advertisement that comes back is no conflict; another's is one */
 	len = nd_frame(frame, (uint8_t[]){0x33, 0x33, 0, 0, 0, 1}, us, all, 136, 0x20, us, 2, our_mac);
 	neigh_input(f->neigh, 1, frame, len, SECOND);
-	assert_int_equal(neigh_stats(f->neigh)->conflicts, 0);
+	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 0);
 	len = nd_frame(frame, (uint8_t[]){0x33, 0x33, 0, 0, 0, 1}, us, all, 136, 0x20, us, 2, peer_mac);
 	neigh_input(f->neigh, 1, frame, len, SECOND);
-	assert_int_equal(neigh_stats(f->neigh)->conflicts, 1);
+	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 1);
 }
 
+/* Runs all timers until `until`. */
+static void
+run_until(struct fixture *f, uint64_t until)
+{
+	while (neigh_deadline(f->neigh) <= until)
+		neigh_timeout(f->neigh, neigh_deadline(f->neigh));
+}
+
+/* RFC 5227: who has the address is asked without an answer's teaching anybody; then it is announced, twice.
+ */
 static void
 test_announcement(void **state)
 {
+	static const uint8_t zero[6];
 	struct fixture *f = *state;
-	uint8_t expected[60];
+	uint8_t probe[60], announcement[60];
 
-	neigh_announce(f->neigh, SECOND);
+	arp_frame(probe, everyone, 1, our_mac, v4(0, 0, 0, 0), zero, v4(192, 0, 2, 1));
+	arp_frame(announcement, everyone, 1, our_mac, v4(192, 0, 2, 1), zero, v4(192, 0, 2, 1));
+	neigh_announce(f->neigh, 0, SECOND);
+	assert_int_equal(f->sent, 1);
+	run_until(f, 10 * SECOND);
+	assert_int_equal(f->sent, 5);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_memory_equal(f->out[i].bytes, i == 1 || i == 4 ? announcement : probe, 60);
+	assert_int_equal(neigh_deadline(f->neigh), NEIGH_NEVER);
+}
+
+/* RFC 4862: a probe comes from the unspecified address, and has no option. */
+static void
+test_announcement_of_ipv6(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_addr us = v6(1, 1), group = group_of(us), zero = {{0}};
+	uint8_t probe[128], mac[6];
+	uint32_t len;
+
+	group_mac(group, mac);
+	len = nd_frame(probe, mac, zero, group, 135, 0, us, 0, our_mac);
+	memcpy(probe + 6, our_mac, 6);
+	neigh_announce(f->neigh, 1, SECOND);
+	assert_int_equal(f->sent, 1);
+	assert_int_equal(f->out[0].len, len);
+	assert_memory_equal(f->out[0].bytes, probe, len);
+	run_until(f, SECOND + SECOND / 4);
 	assert_int_equal(f->sent, 2);
-	arp_frame(expected, everyone, 1, our_mac, v4(192, 0, 2, 1), (uint8_t[6]){0}, v4(192, 0, 2, 1));
-	assert_memory_equal(f->out[0].bytes, expected, 60);
 	assert_int_equal(f->out[1].port, 1);
 	assert_icmp6(&f->out[1]);
 	assert_int_equal(f->out[1].bytes[54], 136);
 	assert_memory_equal(f->out[1].bytes, ((uint8_t[]){0x33, 0x33, 0, 0, 0, 1}), 6);
+}
+
+/* Another host has the address already: it keeps it, and the administrator hears of that. */
+static void
+test_taken_address(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[64];
+	uint32_t len = arp_frame(frame, our_mac, 2, peer_mac, v4(192, 0, 2, 1), our_mac, v4(0, 0, 0, 0));
+
+	neigh_announce(f->neigh, 0, SECOND);
+	neigh_input(f->neigh, 0, frame, len, SECOND);
+	assert_int_equal(f->conflicts, 1);
+	f->sent = 0;
+	run_until(f, 10 * SECOND);
+	neigh_input(f->neigh, 0, frame, len, 60 * SECOND);
+	for (uint32_t i = 0; i < f->sent; i++)
+		assert_memory_equal(f->out[i].bytes + 28, ((uint8_t[4]){0}), 4);
+	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 2);
+	/* When the link comes up again, that host may have gone. */
+	f->sent = 0;
+	neigh_announce(f->neigh, 0, 100 * SECOND);
+	run_until(f, 101 * SECOND);
+	assert_memory_equal(f->out[1].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
+}
+
+/* Two hosts take one address at one time. */
+static void
+test_simultaneous_probes(void **state)
+{
+	static const uint8_t zero[6];
+	struct fixture *f = *state;
+	uint8_t frame[128], mac[6];
+	struct wire_addr us = v6(1, 1), group = group_of(us);
+	uint32_t len = arp_frame(frame, everyone, 1, peer_mac, v4(0, 0, 0, 0), zero, v4(192, 0, 2, 1));
+
+	neigh_input(f->neigh, 0, frame, len, SECOND);
+	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 0);
+	neigh_announce(f->neigh, 0, SECOND);
+	neigh_input(f->neigh, 0, frame, len, SECOND);
+	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 1);
+	group_mac(group, mac);
+	neigh_announce(f->neigh, 1, SECOND);
+	len = nd_frame(frame, mac, (struct wire_addr){{0}}, group, 135, 0, us, 0, peer_mac);
+	neigh_input(f->neigh, 1, frame, len, SECOND);
+	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 1);
+	/* Ours, which a bridge sends back, is no conflict. */
+	memcpy(frame + 6, our_mac, 6);
+	neigh_input(f->neigh, 1, frame, len, SECOND);
+	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 1);
 }
 
 /* ---- resolution ---- */
@@ -413,10 +529,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_arp_request_is_answered),
 		TEST(test_arp_for_others_teaches_nothing),
+		TEST(test_arp_from_another_network_is_answered),
 		TEST(test_arp_probe_is_answered_and_not_learnt),
 		TEST(test_conflict_is_counted),
 		TEST(test_neighbour_with_our_mac),
 		TEST(test_announcement),
+		TEST(test_announcement_of_ipv6),
+		TEST(test_taken_address),
+		TEST(test_simultaneous_probes),
 		TEST(test_resolution),
 		TEST(test_resolution_fails_in_time),
 		TEST(test_resolution_answered_by_a_request),

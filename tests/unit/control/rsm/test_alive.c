@@ -28,7 +28,7 @@ static struct path_port port = {.info = &info};
 static const struct wire_addr peer = {{[10] = 0xff, 0xff, 192, 0, 2, 2}};
 static struct cm_path from_peer;
 static uint8_t sent[CM_MAD_LEN];
-static uint32_t num_sent, num_sent_known, transport_heard;
+static uint32_t num_sent, num_sent_known, num_suspected, transport_heard;
 static struct conn *ended[8];
 static uint32_t num_ended;
 static uint64_t next_random = 1000, away;
@@ -69,6 +69,12 @@ path_send_mad_known(struct path_port *by, const struct cm_path *path, const uint
 	assert_memory_equal(mac, "\x02\0\0\0\0\x07", 6);
 	num_sent_known++;
 	path_send_mad(by, path, mad);
+}
+
+void
+path_suspect(struct path_user *user)
+{
+	num_suspected++;
 }
 
 uint32_t
@@ -132,7 +138,7 @@ setup(void **state)
 	control.incarnation = 77;
 	control.now = NS_PER_S;
 	from_peer = (struct cm_path){.src = info.addr, .dst = peer};
-	num_sent = num_sent_known = num_ended = 0;
+	num_sent = num_sent_known = num_suspected = num_ended = 0;
 	away = 0;
 	conn->port = &port;
 	conn->path = from_peer;
@@ -187,6 +193,7 @@ test_silent(void **state)
 	while (num_ended == 0)
 		until_asked();
 	assert_ptr_equal(ended[0], *state);
+	assert_true(num_suspected > 0); /* before that the way to it was asked for anew */
 	assert_in_range(control.now - began, NS_PER_S / 2, NS_PER_S);
 }
 

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The addresses of our ports: announced when a link comes up, and watched for other hosts that have them
+ * (RFC 5227, RFC 4862).
+ *
+ * A link that comes up is probed, and the address announced when nobody has objected by then.  We serve
+ * meanwhile, as RFC 4429 has it: peers ask for us by themselves.  An address that another host has is neither
+ * announced nor defended, until the link comes up again.  One that was ours first is defended, once in ten
+ * seconds.
+ */
+#include "neigh_internal.h"
+
+#define MS 1000000ull
+#define DEFEND_NS (10000 * MS)
+#define REPORT_NS (10000 * MS)
+
+enum claim_act { CLAIM_PROBE, CLAIM_ANNOUNCE };
+
+/* Times since the link came up.  The first announcement is soon: hosts may remember another MAC of ours. */
+static const struct {
+	uint64_t at;
+	enum claim_act act;
+} steps[] = {
+	{0, CLAIM_PROBE},         {200 * MS, CLAIM_ANNOUNCE},  {1000 * MS, CLAIM_PROBE},
+	{2000 * MS, CLAIM_PROBE}, {4000 * MS, CLAIM_ANNOUNCE},
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static void
+act(struct neigh *neigh, uint16_t port, enum claim_act act)
+{
+	if (act == CLAIM_PROBE)
+		neigh_send_probe(neigh, port);
+	else if (!neigh->port[port].claim.taken)
+		neigh_send_announcement(neigh, port);
+}
+
+/* The steps that are due; those that are late are done once. */
+static void
+claim_go_on(struct neigh *neigh, uint16_t port, uint64_t now)
+{
+	struct neigh_claim *claim = &neigh->port[port].claim;
+
+	if (now < claim->next)
+		return;
+	while (claim->step < STEPS && claim->begun + steps[claim->step].at <= now)
+		act(neigh, port, steps[claim->step++].act);
+	claim->next = claim->step < STEPS ? claim->begun + steps[claim->step].at : NEIGH_NEVER;
+}
+
+void
+neigh_announce(struct neigh *neigh, uint16_t port, uint64_t now)
+{
+	struct neigh_claim *claim = &neigh->port[port].claim;
+
+	claim->begun = claim->next = now;
+	claim->step = 0;
+	claim->taken = false;
+	claim_go_on(neigh, port, now);
+}
+
+bool
+neigh_is_probing(const struct neigh_iface *iface)
+{
+	return iface->claim.next != NEIGH_NEVER;
+}
+
+uint64_t
+neigh_claim_deadline(const struct neigh *neigh)
+{
+	uint64_t deadline = NEIGH_NEVER;
+
+	for (uint16_t i = 0; i < neigh->num_ports; i++)
+		if (neigh->port[i].claim.next < deadline)
+			deadline = neigh->port[i].claim.next;
+	return deadline;
+}
+
+void
+neigh_claim_timeout(struct neigh *neigh, uint64_t now)
+{
+	for (uint16_t i = 0; i < neigh->num_ports; i++)
+		claim_go_on(neigh, i, now);
+}
+
+void
+neigh_conflict(struct neigh *neigh, uint16_t port, const uint8_t mac[6], uint64_t now)
+{
+	struct neigh_claim *claim = &neigh->port[port].claim;
+
+	claim->seen.count++;
+	memcpy(claim->seen.mac, mac, 6);
+	if (neigh_is_probing(&neigh->port[port])) {
+		claim->taken = true;
+	} else if (!claim->taken && now >= claim->defend_at) {
+		claim->defend_at = now + DEFEND_NS;
+		neigh_send_announcement(neigh, port);
+	}
+	if (now < claim->report_at || neigh->env->conflict == NULL)
+		return;
+	claim->report_at = now + REPORT_NS;
+	neigh->env->conflict(neigh->env, port, mac);
+}
+
+const struct neigh_conflicts *
+neigh_conflicts(const struct neigh *neigh, uint16_t port)
+{
+	return &neigh->port[port].claim.seen;
+}

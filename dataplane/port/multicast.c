@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Multicast frames for a port with an IPv6 address.  Hosts ask for it by its solicited-node group (RFC 4861),
+ * and an interface that is in no group delivers none of their questions: NICs and macvlan filter.
+ *
+ * Drivers that receive from a socket of the kernel's (af_packet, af_xdp) cannot set the filter of its
+ * interface.  A packet socket of our own, which receives nothing, is a member of the groups instead.
+ */
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+
+#include "dataplane/port/port.h"
+
+enum { MAC_LEN = 6 };
+
+static int
+add_member(int fd, unsigned int interface, const uint8_t mac[MAC_LEN])
+{
+	struct packet_mreq request = {
+		.mr_ifindex = (int)interface, .mr_type = PACKET_MR_MULTICAST, .mr_alen = MAC_LEN};
+
+	memcpy(request.mr_address, mac, MAC_LEN);
+	return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)) == 0 ? 0 : -errno;
+}
+
+/* The groups of all nodes, of the port's address, and of its link-local one, which ends as its MAC does. */
+static int
+add_groups(int fd, unsigned int interface, const struct engine_port_info *info)
+{
+	const uint8_t *addr = info->addr.gid, *mac = info->mac;
+	const uint8_t group[][MAC_LEN] = {
+		{0x33, 0x33, 0, 0, 0, 1},
+		{0x33, 0x33, 0xff, addr[13], addr[14], addr[15]},
+		{0x33, 0x33, 0xff, mac[3], mac[4], mac[5]},
+	};
+	int error = 0;
+
+	for (size_t i = 0; i < RTE_DIM(group) && error == 0; i++)
+		error = add_member(fd, interface, group[i]);
+	return error;
+}
+
+static int
+join_by_kernel(struct port *port, unsigned int interface)
+{
+	/* Protocol 0: it receives nothing. */
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	error = add_groups(fd, interface, &port->info);
+	if (error != 0) {
+		close(fd);
+		return error;
+	}
+	port->multicast_fd = fd;
+	return 0;
+}
+
+/* A driver that knows neither has no filter: memif, ring. */
+static int
+join_by_driver(const struct port *port)
+{
+	int error = rte_eth_allmulticast_enable(port->device);
+
+	if (error != 0)
+		error = rte_eth_promiscuous_enable(port->device);
+	return error == -ENOTSUP ? 0 : error;
+}
+
+static bool
+receives_from_socket(const struct rte_eth_dev_info *info)
+{
+	return info->driver_name != NULL && info->if_index != 0 &&
+	       (strcmp(info->driver_name, "net_af_packet") == 0 ||
+		strcmp(info->driver_name, "net_af_xdp") == 0);
+}
+
+int
+multicast_join(struct port *port, char *why, size_t why_len)
+{
+	struct rte_eth_dev_info info;
+	int error;
+
+	multicast_leave(port);
+	if (wire_addr_is_v4(&port->info.addr))
+		return 0;
+	error = rte_eth_dev_info_get(port->device, &info);
+	if (error == 0)
+		error = receives_from_socket(&info) ? join_by_kernel(port, info.if_index)
+						    : join_by_driver(port);
+	if (error == 0)
+		return 0;
+	return config_refuse(
+		why, why_len, error,
+		"port %s: its device takes no multicast frames (%s), by which IPv6 hosts ask for its "
+		"address; give it an IPv4 address, or choose another driver",
+		port->info.name, strerror(-error));
+}
+
+void
+multicast_leave(struct port *port)
+{
+	if (port->multicast_fd >= 0)
+		close(port->multicast_fd);
+	port->multicast_fd = -1;
+}
