@@ -78,6 +78,9 @@ done
 
 # What can be seen, and nothing is started: by that alone it is known that there is no such device.
 HOW=--precheck
+# DPDK 23.11 has another word for a member.
+checks 0 'advice: device net_bonding0: DPDK does not see when the link of its member net_tap0 fails' $SMALL --vdev=net_tap0 \
+	--vdev=net_bonding0,mode=1,slave=net_tap0,member=net_tap0 -- $SOCKET --port name=p0,device=net_bonding0,address=192.0.2.1/24
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET --port name=p0,device=net_memif7,address=192.0.2.1/24
 ! grep -q "EAL: " "$WORK/out" "$WORK/err" || fail "--precheck starts EAL"

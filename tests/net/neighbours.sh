@@ -61,7 +61,7 @@ await_quiet() {
 }
 
 place_of() { # MAC
-	in_ns switch bridge fdb show br br0 | sed -n "s/^$1 dev \\([a-z0-9]*\\).*/\\1/p" | head -n 1
+	in_ns switch bridge fdb show br br0 | sed -n "s/^$1 dev \\([a-z0-9_]*\\).*/\\1/p" | head -n 1
 }
 
 join_switch() { # NAME...
@@ -69,23 +69,26 @@ join_switch() { # NAME...
 	in_ns switch ip link add br0 type bridge
 	in_ns switch ip link set br0 up
 	for name in "$@"; do
-		cable "$name" veth0 switch "$name"
-		in_ns switch ip link set "$name" master br0
+		cable "$name" veth0 switch "to_$name"
+		in_ns switch ip link set "to_$name" master br0
 	done
 }
 
 moved() {
+	# The kernel's frames have the MAC of the plane's interface, and would tell the switch.
+	in_ns a sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+	in_ns b sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 	join_switch a b other
 	plane a veth0 address=192.0.2.1/24
 	plane b veth0 address=192.0.2.2/24
 	connect
 	await_quiet
-	mac=$(port_of b mac)
-	[ "$(place_of "$mac")" = b ] || fail "the switch does not know b at its port"
+	mac=$(port_of b mac | tr A-F a-f)
+	[ "$(place_of "$mac")" = to_b ] || fail "the switch does not know b at its port"
 	frames other veth0 steal "$mac"
-	[ "$(place_of "$mac")" = other ] || fail "the switch did not learn where the frames came from"
+	[ "$(place_of "$mac")" = to_other ] || fail "the switch did not learn where the frames came from"
 	write_once
-	[ "$(place_of "$mac")" = b ] || fail "the switch still has b elsewhere"
+	[ "$(place_of "$mac")" = to_b ] || fail "the switch still has b elsewhere"
 	say "a write arrives although a switch had the peer elsewhere"
 }
 

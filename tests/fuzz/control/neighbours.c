@@ -17,13 +17,27 @@ count(void *user, int status, const uint8_t mac[6])
 	told++;
 }
 
+/* What the transport and the ports have to say besides. */
+static void
+tell_more(uint8_t what, uint16_t port, const struct wire_addr *addr)
+{
+	f->heard = (what & 0x10) != 0;
+	f->lost += (what & 0x08) != 0;
+	if ((what & 0x20) != 0)
+		neigh_announce(f->neigh, port, now);
+	if ((what & 0x40) != 0)
+		neigh_suspect(f->neigh, port, addr, now);
+}
+
 static void
 look_for(struct bytes *record)
 {
-	uint16_t port = (uint16_t)record_number(record, 1) % 2;
+	uint8_t what = (uint8_t)record_number(record, 1);
+	uint16_t port = what % 2;
 	uint8_t host = (uint8_t)record_number(record, 1), mac[6];
 	struct wire_addr addr = port == 0 ? v4(192, 0, 2, host) : v6(1, host);
 
+	tell_more(what, port, &addr);
 	neigh_lookup(f->neigh, port, &addr, now, mac);
 	if (asked == ASKED_MAX)
 		return;

@@ -48,7 +48,6 @@ const char *fake_mistake(void);
 uint32_t fake_events(struct fake_event *out, uint32_t max);
 /* As a core would tell; `id` is that of a queue pair of the only client that has it. */
 void fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value);
-void fake_hear(bool there); /* every queue pair's peer is heard from the MAC that it is sent to */
 void fake_fault_first_client(void);
 void fake_guard_first_region(void);
 void fake_bind(uint32_t qpn, const struct work *work);
