@@ -81,12 +81,12 @@ receives_from_socket(const struct rte_eth_dev_info *info)
 }
 
 int
-multicast_join(struct port *port, char *why, size_t why_len)
+port_multicast_join(struct port *port, char *why, size_t why_len)
 {
 	struct rte_eth_dev_info info;
 	int error;
 
-	multicast_leave(port);
+	port_multicast_leave(port);
 	if (wire_addr_is_v4(&port->info.addr))
 		return 0;
 	error = rte_eth_dev_info_get(port->device, &info);
@@ -103,7 +103,7 @@ multicast_join(struct port *port, char *why, size_t why_len)
 }
 
 void
-multicast_leave(struct port *port)
+port_multicast_leave(struct port *port)
 {
 	if (port->multicast_fd >= 0)
 		close(port->multicast_fd);

@@ -545,7 +545,7 @@ start(uint32_t index, char *why, size_t why_len)
 	port->started = error == 0;
 	/* The far end of the cable may come later: link.c tries again. */
 	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
-	error = multicast_join(port, why, why_len);
+	error = port_multicast_join(port, why, why_len);
 	if (error != 0)
 		return error;
 	add_rx_queues(index);
@@ -596,7 +596,7 @@ ports_fini(void)
 
 		if (!port->listens) /* link.c */
 			rte_eth_dev_close(port->device);
-		multicast_leave(port);
+		port_multicast_leave(port);
 		rte_ring_free(port->tx_ring);
 	}
 	memset(ports, 0, sizeof(ports));

@@ -98,8 +98,8 @@ void link_stop(struct port *port); /* one that is memif's */
 
 /* ---- multicast.c ---- */
 /* Neighbour discovery asks a port with an IPv6 address by multicast: have the device deliver that. */
-int multicast_join(struct port *port, char *why, size_t why_len);
-void multicast_leave(struct port *port);
+int port_multicast_join(struct port *port, char *why, size_t why_len);
+void port_multicast_leave(struct port *port);
 
 /* ---- memif_unmap.c ---- */
 void memif_unmap_waits(void); /* munmap() on threads of DPDK's, from now on: for a grace period */

@@ -759,20 +759,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_captures),
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_vectors_verbatim),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_single_bits),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_more_refusals),
-		cmocka_unit_test(test_vlan_and_padding),
-		cmocka_unit_test(test_discovery),
-		cmocka_unit_test(test_congestion),
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_source_port),
-		cmocka_unit_test(test_fuzz),
+		cmocka_unit_test(test_captures),         cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_vectors_verbatim), cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_single_bits),      cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_reasons),          cmocka_unit_test(test_more_refusals),
+		cmocka_unit_test(test_vlan_and_padding), cmocka_unit_test(test_discovery),
+		cmocka_unit_test(test_congestion),       cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_source_port),      cmocka_unit_test(test_fuzz),
 	};
 
 	wire_init();
