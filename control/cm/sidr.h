@@ -50,7 +50,7 @@ struct sidr_env {
 	/* False for SIDR_REQUESTED: nobody listens, or has room; the query has gone then. */
 	bool (*event)(struct sidr_env *env, enum sidr_event_type type, struct sidr_query *query,
 		      const struct sidr_remote *remote);
-	/* As of struct cm_env. */
+	/* A query was sent again and not answered: the path may lead astray.  May be NULL. */
 	void (*silent)(struct sidr_env *env, const struct cm_path *path);
 	uint64_t (*random)(struct sidr_env *env);
 	uint64_t retry_interval; /* ns, at first */

@@ -264,7 +264,7 @@ frames_lost(const struct neigh *neigh)
 	return neigh->env->lost != NULL ? neigh->env->lost(neigh->env) : 0;
 }
 
-/* The transport has heard it, where it is known, since it was asked. */
+/* The transport has heard the neighbour from the known MAC since it was asked. */
 static bool
 is_heard(const struct neigh *neigh, const struct neigh_entry *entry, uint64_t now)
 {
@@ -272,7 +272,7 @@ is_heard(const struct neigh *neigh, const struct neigh_entry *entry, uint64_t no
 	       neigh->env->heard(neigh->env, entry->port, &entry->addr, now - entry->asked);
 }
 
-/* Its answer may be among frames that were lost since it was asked. */
+/* The neighbour's answer may be among frames that were lost since it was asked. */
 static bool
 may_have_answered(const struct neigh *neigh, const struct neigh_entry *entry)
 {

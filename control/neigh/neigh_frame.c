@@ -327,7 +327,7 @@ solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, cons
 	    !neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 		return;
 	if (probe) {
-		/* As in arp_input. */
+		/* Another host is about to take the address that we are about to take. */
 		if (neigh_is_probing(iface) && !is_own_mac(iface, eth_src))
 			neigh_conflict(neigh, port, eth_src, now);
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, &nd->target, &all_nodes, &nd->target);

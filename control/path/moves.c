@@ -110,7 +110,7 @@ path_suspect(struct path_user *user)
 {
 	if (user->port == NULL)
 		return;
-	/* It may have moved while it was still heard where it was. */
+	/* The neighbour may have moved while this user still heard it at the old MAC. */
 	look(user);
 	neigh_suspect(control.neigh, user->port->index, user->dst, control.now);
 }
@@ -136,7 +136,7 @@ path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64
 		     user = LIST_NEXT(user, link)) {
 			if (user->heard == NULL || !user->heard(user, ns) || !goes_by(user, port, hop))
 				continue;
-			/* The next question finds it first. */
+			/* The next call finds this user first. */
 			LIST_REMOVE(user, link);
 			LIST_INSERT_HEAD(&of->users, user, link);
 			return true;

@@ -31,7 +31,7 @@ struct engine {
 	uint16_t data_room;              /* of the cores' mbufs, without headroom */
 	struct rte_ring *control_frames; /* frames for the control thread, */
 	struct rte_ring *alive_frames;   /* and keep-alive, which those must not keep waiting */
-	struct rte_ring *neigh_frames;   /* ARP and neighbour discovery: no other frames crowd them out */
+	struct rte_ring *neigh_frames;   /* ARP and neighbour discovery, which no other frames crowd out */
 	/* Frames that found neigh_frames full.  Cores count; the control thread compares two readings. */
 	_Atomic uint32_t neigh_lost;
 	struct rte_mempool *control_pool;

@@ -81,7 +81,7 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
 	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
-	/* The same thread's: the time (engine_now) when the peer was heard last from the MAC it is sent to.
+	/* For the control thread: when (engine_now) the peer was heard last from the MAC that frames go to.
 	 */
 	_Atomic uint64_t heard_there;
 	uint64_t silent_at; /* the control thread is not told again before that its peer is silent */

@@ -183,7 +183,7 @@ test_suspected_gateway_moves(void **state)
 	assert_memory_equal(mac, other_mac, 6);
 }
 
-/* Whoever was forgotten is asked for. */
+/* A forgotten neighbour is asked for. */
 static void
 test_suspected_stranger_is_asked(void **state)
 {
