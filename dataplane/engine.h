@@ -296,6 +296,9 @@ struct engine_port_info {
 	struct wire_addr addr;
 	bool link_up;
 	uint32_t mbps; /* 0: unknown */
+	/* The kernel's interface behind it; "" and 0: there is none, or it is not there now. */
+	char interface[16];
+	uint16_t interface_mtu;
 };
 
 /*
@@ -353,8 +356,8 @@ void engine_time_stages(bool on);
  * @return  When engine_links_poll() is to be called; CLOCK_MONOTONIC, ns; UINT64_MAX: never.
  */
 uint64_t engine_links_deadline(void);
-/** Restart links that do not come back by themselves (memif).  The restart is done on DPDK's interrupt
- * thread. */
+/** Restart links that do not come back by themselves: memif, on DPDK's interrupt thread; af_packet whose
+ * interface was deleted and made anew, on this thread. */
 void engine_links_poll(uint64_t now);
 
 /* ---- objects: made and freed here, a core's between the commands ADD and REMOVE ---- */

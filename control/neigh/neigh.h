@@ -54,6 +54,8 @@ struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *ports, u
 void neigh_free(struct neigh *neigh);
 /* Announce every port's address (gratuitous ARP, unsolicited advertisement). */
 void neigh_announce(struct neigh *neigh, uint64_t now);
+/* The port has another MAC address from now on; it is to be announced. */
+void neigh_set_mac(struct neigh *neigh, uint16_t port, const uint8_t mac[6]);
 
 #define NEIGH_NOBODY UINT32_MAX /* asks for the data plane itself */
 

@@ -16,8 +16,6 @@
 #define SIDR_RETRIES 8u /* 14 s */
 #define RETRY_NS (250 * NS_PER_MS)
 #define HOPS 64u
-#define LINK_UP_NS NS_PER_S          /* how often to look at links that are up, */
-#define LINK_DOWN_NS (NS_PER_S / 10) /* and when one is down */
 
 struct held_mad {
 	TAILQ_ENTRY(held_mad) link;
@@ -30,7 +28,6 @@ struct held_mad {
 TAILQ_HEAD(held_mads, held_mad);
 static struct held_mads looped, unresolved;
 static uint32_t num_looped, num_unresolved;
-static uint64_t links_at; /* when links are looked at again */
 static struct neigh_env neigh_env;
 static const struct path_calls *path_calls;
 
@@ -111,6 +108,7 @@ send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst
 	struct wire_template template;
 	uint32_t len;
 
+	memcpy(port->mac, port->info->mac, sizeof(port->mac));
 	port->mad_psn = (port->mad_psn + 1) & 0xffffff;
 	memcpy(wire.src_mac, port->info->mac, sizeof(wire.src_mac));
 	memcpy(wire.dst_mac, dst_mac, sizeof(wire.dst_mac));
@@ -179,6 +177,12 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	error = neigh_lookup(control.neigh, port->index, &path->dst, control.now, mac);
 	if (error == 0)
 		send_frame(port, path, mac, mad);
+	if (error == -ENETUNREACH)
+		log_of_others(
+			warning,
+			"event=no_route port=%s peer=%s text=\"it asks for a connection, or answers, and is "
+			"not on the link, and the port has no gateway\" remedy=\"give the port a gateway\"\n",
+			port->info->name, addr_text(&path->dst));
 	/* Frames of unknown hosts must not keep others from being answered. */
 	if (error != -ENOENT || num_unresolved >= PATH_UNRESOLVED_MAX)
 		return;
@@ -239,34 +243,10 @@ path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packe
 	input_mad(port, &path, packet->payload, packet->payload_len);
 }
 
-/* Hosts on a link that comes up may remember another MAC of ours. */
-static void
-look_at_links(void)
-{
-	bool all_up = true;
-
-	for (uint32_t i = 0; i < path_num_ports; i++) {
-		struct path_port *port = &path_port[i];
-		bool up = engine_port(i)->link_up;
-
-		if (up != port->link_up) {
-			log_notice("event=link port=%s text=\"the link is %s\"\n", port->info->name,
-				   up ? "up" : "down");
-			port->link_up = up;
-			if (up)
-				neigh_announce(control.neigh, control.now);
-			path_calls->link(port);
-		}
-		all_up = all_up && up;
-	}
-	links_at = control.now + (all_up ? LINK_UP_NS : LINK_DOWN_NS);
-}
-
 void
 paths_poll(void)
 {
-	if (control.now >= links_at)
-		look_at_links();
+	path_links_poll();
 	/* Those that are there now: their answers wait for the next loop. */
 	for (uint32_t n = num_looped; n > 0; n--) {
 		struct held_mad *held = TAILQ_FIRST(&looped);
@@ -298,8 +278,8 @@ paths_deadline(void)
 {
 	uint64_t deadline = neigh_deadline(control.neigh);
 
-	if (links_at < deadline)
-		deadline = links_at;
+	if (path_links_deadline() < deadline)
+		deadline = path_links_deadline();
 	for (uint32_t i = 0; i < path_num_ports; i++) {
 		if (cm_deadline(path_port[i].cm) < deadline)
 			deadline = cm_deadline(path_port[i].cm);
@@ -377,6 +357,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	port->index = index;
 	port->info = engine_port(index);
 	port->link_up = false; /* a change to it announces us */
+	memcpy(port->mac, port->info->mac, sizeof(port->mac));
 	port->mad_psn = (uint32_t)control_random() & 0xffffff;
 	port->config = &config->port[index];
 	port->env = (struct cm_env){
@@ -440,7 +421,7 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 		return config_refuse(why, why_len, -ENOMEM,
 				     "no memory for the ports' connection managers; free some");
 	}
-	links_at = control.now;
+	path_links_open(calls->link);
 	return 0;
 }
 
@@ -455,6 +436,7 @@ paths_fini(void)
 		free(held);
 	}
 	num_looped = num_unresolved = 0;
+	path_links_close();
 	for (uint32_t i = 0; i < path_num_ports; i++) {
 		cm_free(path_port[i].cm);
 		sidr_free(path_port[i].sidr);

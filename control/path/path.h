@@ -33,6 +33,10 @@ struct path_port {
 	struct port_space tcp; /* with a listener */
 	uint32_t mad_psn;
 	bool link_up; /* as last seen */
+	bool narrow;  /* the interface's MTU is less than the port's */
+	uint8_t mac[6];
+	uint32_t announcements; /* still to be sent while the link is up */
+	uint64_t announce_at;
 };
 extern struct path_port path_port[CONFIG_PORTS_MAX];
 extern uint32_t path_num_ports;
@@ -61,6 +65,12 @@ void path_send_mad_known(struct path_port *port, const struct cm_path *path, con
 void addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *out);
 uint16_t addr_from_wire(const struct wire_addr *addr, uint8_t bytes[16]);
 const char *addr_text(const struct wire_addr *addr); /* static buffer */
+
+/* ---- links.c ---- */
+void path_links_open(void (*changed)(const struct path_port *port));
+void path_links_close(void);
+void path_links_poll(void);
+uint64_t path_links_deadline(void);
 
 /* ---- moves.c ---- */
 

@@ -419,8 +419,8 @@ configure_device(struct port *port, struct rte_eth_conf *conf)
 	return configure_queues(port, conf);
 }
 
-static int
-configure(uint32_t index, char *why, size_t why_len)
+int
+port_configure(uint32_t index, char *why, size_t why_len)
 {
 	struct port *port = &ports[index];
 	struct rte_eth_conf conf = {.intr_conf.rxq = engine.config->idle == ONE_IDLE_SLEEP};
@@ -436,6 +436,7 @@ configure(uint32_t index, char *why, size_t why_len)
 		return config_refuse(why, why_len, error, "port %s: the device says nothing of itself: %s",
 				     name, strerror(-error));
 	choose_link(port, &info);
+	kernel_side_open(&port->kernel, &info);
 	/* memif's client closes EAL's own descriptors when it connects, passes on what has their numbers by
 	 * then when it connects again, and never frees what is in its rings.  The server ignores it. */
 	if (has_zero_copy(port, &info))
@@ -480,6 +481,17 @@ configure(uint32_t index, char *why, size_t why_len)
 	return 0;
 }
 
+/* For a device that has to be opened again. */
+static void
+note_device(struct port *port)
+{
+	const char *arguments = NULL;
+
+	if (rte_eth_dev_get_name_by_port(port->device, port->device_name) == 0)
+		arguments = given(port->device_name);
+	snprintf(port->arguments, sizeof(port->arguments), "%s", arguments != NULL ? arguments : "");
+}
+
 int
 ports_configure(char *why, size_t why_len)
 {
@@ -489,8 +501,10 @@ ports_configure(char *why, size_t why_len)
 		char name[RTE_RING_NAMESIZE];
 		int error = find_device(i, why, why_len);
 
-		if (error == 0)
-			error = configure(i, why, why_len);
+		if (error == 0) {
+			note_device(&ports[i]);
+			error = port_configure(i, why, why_len);
+		}
 		if (error != 0)
 			return error;
 		snprintf(name, sizeof(name), "oneside_tx_%u", i);
@@ -510,8 +524,8 @@ ports_configure(char *why, size_t why_len)
 	return 0;
 }
 
-static int
-start(uint32_t index, char *why, size_t why_len)
+int
+port_start_device(uint32_t index, char *why, size_t why_len)
 {
 	struct port *port = &ports[index];
 	/* Buffers wait in the rings of a device; most of them must stay free. */
@@ -530,10 +544,21 @@ start(uint32_t index, char *why, size_t why_len)
 	if (error != 0 && !port->reconnects)
 		return fail_open(index, "does not start", error, why, why_len);
 	port->started = error == 0;
-	/* The far end of the cable may come later: link.c tries again. */
-	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	/* Neighbour discovery comes by multicast; devices that have no such filter deliver it anyway. */
 	rte_eth_allmulticast_enable(port->device);
+	return 0;
+}
+
+static int
+start(uint32_t index, char *why, size_t why_len)
+{
+	struct port *port = &ports[index];
+	int error = port_start_device(index, why, why_len);
+
+	if (error != 0)
+		return error;
+	/* The far end of the cable may come later: link.c tries again. */
+	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	add_rx_queues(index);
 	if (port->started)
 		flows_init(port);
