@@ -288,6 +288,10 @@ struct engine_port_stats {
 	uint64_t rx_missed, rx_errors, tx_errors, rx_no_buffer;
 };
 
+/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension headers,
+ * ICRC): both ends come to the same path MTU. */
+#define ENGINE_PATH_OVERHEAD 96u
+
 struct engine_port_info {
 	char name[ONE_PORT_NAME];
 	uint8_t mac[6];

@@ -357,6 +357,31 @@ conns_deadline(void)
 	return cm_heap_deadline(&control.conn_timers);
 }
 
+/* Has its core been given a path? */
+static bool
+is_sending(const struct conn *conn)
+{
+	return conn->state >= CONN_STARTING && conn->state != CONN_OFFERED && conn->state != CONN_OVER;
+}
+
+bool
+conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port)
+{
+	const struct conn *conn;
+	struct wire_path path;
+
+	TAILQ_FOREACH(conn, &control.conns, link)
+	{
+		if (conn->port != port || conn->qp == NULL || !is_sending(conn) ||
+		    !wire_addr_equal(&conn->path.dst, dst))
+			continue;
+		conn_fill_path(conn, &path);
+		if (path.udp_src_port == udp_src_port)
+			return true;
+	}
+	return false;
+}
+
 static void
 path_moved(struct path_user *user, const uint8_t mac[6])
 {
@@ -366,7 +391,7 @@ path_moved(struct path_user *user, const uint8_t mac[6])
 	if (conn->qp == NULL || memcmp(conn->mac, mac, sizeof(conn->mac)) == 0)
 		return;
 	memcpy(conn->mac, mac, sizeof(conn->mac));
-	if (conn->state < CONN_STARTING || conn->state == CONN_OFFERED || conn->state == CONN_OVER)
+	if (!is_sending(conn))
 		return;
 	command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
 	conn_fill_path(conn, &command->path);

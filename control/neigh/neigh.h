@@ -37,6 +37,10 @@ struct neigh_env {
 	/* A known neighbour answers from another MAC now: paths to `addr` should be renewed.  May be NULL. */
 	void (*changed)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr,
 			const uint8_t mac[6]);
+	/* A router reports that a packet of ours from that UDP port to `dst` was longer than `mtu` bytes, its
+	 * IP header among them.  May be NULL. */
+	void (*too_big)(struct neigh_env *env, uint16_t port, const struct wire_addr *dst,
+			uint16_t udp_src_port, uint32_t mtu);
 };
 
 /* status 0 and the next hop's MAC, or -EHOSTUNREACH (no answer). */

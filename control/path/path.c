@@ -342,6 +342,19 @@ env_changed(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, 
 		path_hop_moved(&path_port[port], addr);
 }
 
+static void
+env_too_big(struct neigh_env *env, uint16_t port, const struct wire_addr *dst, uint16_t udp_src_port,
+	    uint32_t mtu)
+{
+	path_too_big(port, dst, udp_src_port, mtu);
+}
+
+bool
+path_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port)
+{
+	return path_calls->sends(port, dst, udp_src_port);
+}
+
 /* Stable over restarts, since peers tell devices apart by it: the MAC as EUI-64. */
 static uint64_t
 guid_of(const uint8_t mac[6])
@@ -413,7 +426,7 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 			addr_to_wire(port->config->gateway.family, port->config->gateway.bytes,
 				     &ports[i].gateway);
 	}
-	neigh_env = (struct neigh_env){.send = env_frame, .changed = env_changed};
+	neigh_env = (struct neigh_env){.send = env_frame, .changed = env_changed, .too_big = env_too_big};
 	if (error == 0)
 		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)path_num_ports);
 	if (control.neigh == NULL) {
@@ -442,6 +455,7 @@ paths_fini(void)
 		sidr_free(path_port[i].sidr);
 	}
 	path_num_ports = 0;
+	path_mtus_forget();
 	path_moves_fini();
 	if (control.neigh != NULL)
 		neigh_free(control.neigh);

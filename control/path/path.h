@@ -49,6 +49,8 @@ struct path_calls {
 	/* A datagram that is not the connection manager's: true when it was theirs. */
 	bool (*mad)(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad);
 	void (*link)(const struct path_port *port); /* it is up, or down, now */
+	/* Does an open connection send to `dst` from that UDP port? */
+	bool (*sends)(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 };
 int paths_init(const struct config *config, const struct path_calls *calls, char *why, size_t why_len);
 void paths_fini(void);
@@ -71,6 +73,16 @@ void path_links_open(void (*changed)(const struct path_port *port));
 void path_links_close(void);
 void path_links_poll(void);
 uint64_t path_links_deadline(void);
+
+/* ---- pmtu.c ---- */
+/* The path MTU that a connection to `dst` may have. */
+uint16_t path_mtu_to(const struct path_port *port, const struct wire_addr *dst);
+/* A router reports that a packet was longer than `mtu` bytes. */
+void path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port, uint32_t mtu);
+void path_mtus_forget(void);
+extern uint64_t path_mtu_reports; /* so far */
+/* Within this room. */
+bool path_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 
 /* ---- moves.c ---- */
 

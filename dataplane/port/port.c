@@ -222,7 +222,7 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	struct engine_port_info *port = &ports[index].info;
 	char name[IF_NAMESIZE] = "";
 	/* Room for ESP where some peer has it: what a port does for one it does for all. */
-	uint32_t overhead = PORT_PATH_OVERHEAD + (engine.config->num_ipsec > 0 ? ESP_OVERHEAD_ROCE : 0);
+	uint32_t overhead = ENGINE_PATH_OVERHEAD + (engine.config->num_ipsec > 0 ? ESP_OVERHEAD_ROCE : 0);
 	uint16_t kernel = 0, largest = 256;
 
 	port->mtu = config->mtu != 0 ? config->mtu : RTE_ETHER_MTU;

@@ -56,10 +56,6 @@ extern uint32_t ports_num;
 #define PORT_CARE_PAUSED 1u /* leave the device alone */
 #define PORT_CARE_ESP 2u    /* there are peers to whom policy matters */
 
-/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension headers,
- * ICRC): both ends come to the same path MTU. */
-#define PORT_PATH_OVERHEAD 96u
-
 /* Pairs with port_care: what the device was started with is there when it is not paused. */
 static inline uint8_t
 port_cares(const struct port *port)
