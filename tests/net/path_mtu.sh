@@ -47,7 +47,12 @@ perf() {
 	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/perf/oneside-perf" -t write_bw -s 65536 -n 100 10.2.0.1
 }
 ONESIDE_SOCKET=$(plane_socket b) "$BUILD/perf/oneside-perf" >"$WORK/server" 2>&1 &
-APPLICATIONS+=($!)
+server=$!
+APPLICATIONS+=("$server")
+until ONESIDE_SOCKET=$(plane_socket b) "$BUILD/control/onesidectl" show listeners --json >"$WORK/out" && grep -q oneside-perf "$WORK/out"; do
+	kill -0 "$server" 2>/dev/null || fail "$(cat "$WORK/server")"
+	sleep 0.1
+done
 
 perf >"$WORK/first" 2>&1 &
 first=$!
