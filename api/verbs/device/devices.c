@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/tell.h"
 #include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
+#include "client/tell.h"
 #include "verbs/base/refused.h"
 #include "verbs/cq/cq.h"
 #include "verbs/device/device.h"
@@ -78,53 +79,24 @@ ibv_open_device(struct ibv_device *base)
 		refused_because(-error, "device = \"%s\": no attachment to the data plane at %s: %s; %s",
 				base->name, one_socket_path(NULL), one_attach_reason(error),
 				one_attach_remedy(error));
-		return refused_null("ibv_open_device", ENOMEM, "device", base);
-		context->device = TO(device, base);
-		context->verbs.context.device = base;
-		context->verbs.context.async_fd = -1;
-		context->verbs.context.num_comp_vectors = 1;
-		context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-		pthread_mutex_init(&context->verbs.context.mutex, NULL);
-		pthread_mutex_init(&context->lock, NULL);
-		context->async_socket = -1;
-		/* Before the attachment: events_lost() writes to it, on the watcher's thread. */
-		context->async_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		attach.port = base->name;
-		attach.user = context;
-		error = context->async_event < 0 ? -errno : verbs_watch_forks();
-		if (error == 0)
-			error = one_attach(&attach, &context->client);
-		if (error == 0) {
-			context->info = one_client_info(context->client);
-			error = events_open(context);
-			if (error != 0)
-				one_detach(context->client);
-		}
-		if (error != 0) {
-			events_close(context);
-			context_free(context);
-			if (error == -ENOENT || error == -ECONNREFUSED)
-				refused_because(-error,
-						"device = \"%s\": no data plane answers at %s; start "
-						"oneside-dataplane(8), or set ONESIDE_SOCKET",
-						base->name, one_socket_path(NULL));
-			return refused_null("ibv_open_device", -error, "device", base);
-		}
-		/* Programs expect one; no command goes through it. */
-		context->verbs.context.cmd_fd = context->verbs.context.async_fd;
-		set_calls(context);
-		verbs_fork_add(context);
-		return &context->verbs.context;
+		return refused_null("ibv_open_device", -error, "device", base);
 	}
+	/* Programs expect one; no command goes through it. */
+	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
+	set_calls(context);
+	verbs_fork_add(context);
+	return &context->verbs.context;
+}
 
-	int ibv_close_device(struct ibv_context * base)
-	{
-		struct context *context = context_of(base);
+int
+ibv_close_device(struct ibv_context *base)
+{
+	struct context *context = context_of(base);
 
-		verbs_fork_remove(context);
-		one_cq_forget(&context->async_cq);
-		one_detach(context->client);
-		events_close(context);
-		context_free(context);
-		return 0;
-	}
+	verbs_fork_remove(context);
+	one_cq_forget(&context->async_cq);
+	one_detach(context->client);
+	events_close(context);
+	context_free(context);
+	return 0;
+}
