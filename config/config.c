@@ -659,6 +659,44 @@ config_key_differs(const struct config_key *key, const void *a, const void *b)
 	return memcmp(x, y, key->size) != 0;
 }
 
+static uint64_t
+load_number(const struct config_key *key, const void *field)
+{
+	switch (key->size) {
+	case sizeof(uint8_t):
+		return *(const uint8_t *)field;
+	case sizeof(uint16_t):
+		return *(const uint16_t *)field;
+	case sizeof(uint32_t):
+		return *(const uint32_t *)field;
+	default:
+		return *(const uint64_t *)field;
+	}
+}
+
+void
+config_key_text(const struct config_key *key, const void *object, char *text, size_t len)
+{
+	const char *field = (const char *)object + key->offset;
+	const struct config_addr *addr = (const void *)field;
+	const struct config_listen *listen = (const void *)field;
+	char address[CONFIG_ADDR_TEXT];
+
+	if (key->set == set_address)
+		snprintf(text, len, "%s",
+			 addr->family == 0 ? "none" : config_addr_text(addr, key->of_port, address));
+	else if (key->set == set_listen)
+		snprintf(text, len, "%s", listen->family != 0 ? listen->text : "off");
+	else if (key->set == set_path || key->set == set_device || key->set == set_port_name)
+		snprintf(text, len, "%s", field[0] != '\0' ? field : "none");
+	else if (key->set == set_mode)
+		snprintf(text, len, "%04o", (unsigned int)load_number(key, field));
+	else if (key->words != NULL)
+		snprintf(text, len, "%s", key->words[load_number(key, field)]);
+	else
+		snprintf(text, len, "%llu", (unsigned long long)load_number(key, field));
+}
+
 static int
 refuse_key(const struct config_value *value, const struct config_section *section)
 {

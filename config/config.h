@@ -116,6 +116,9 @@ int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
 /* "notice" and so on as RTE_LOG_*; 0: there is no such level. */
 uint32_t config_log_level(const char *name);
+/* Bytes of hugepages of 2 MiB that cgroups allow this process; UINT64_MAX: any number.  `root` as of
+ * config_memory. */
+uint64_t config_huge_memory(const char *root);
 #define CONFIG_LOG_LEVELS "emergency, alert, critical, error, warning, notice, info, debug"
 
 /*

@@ -85,8 +85,8 @@ end_section(const struct reading *reading)
 
 	if (reading->sections == 0 || reading->given != 0 || reading->section[last].kind->size == 0)
 		return 0;
-	return REFUSE(reading, -EINVAL, "[%s]: the section is empty; give it %s", reading->section[last].name,
-		      reading->section[last].kind->needs);
+	return REFUSE_LINE(reading, -EINVAL, ": [%s]: the section before is empty; give it %s",
+			   reading->section[last].name, reading->section[last].kind->needs);
 }
 
 /* Sections of one user or node are one, however it is written. */
@@ -96,11 +96,11 @@ check_other(const struct reading *reading, uint32_t new, uint32_t i)
 	const char *name = reading->section[new].name, *other = reading->section[i].name;
 
 	if (strcmp(name, other) == 0)
-		return REFUSE(reading, -EEXIST, "[%s] is there twice; join the two", name);
+		return REFUSE_LINE(reading, -EEXIST, ": [%s] is there twice; join the two", name);
 	if (reading->section[new].kind == reading->section[i].kind &&
 	    reading->section[new].object == reading->section[i].object)
-		return REFUSE(reading, -EEXIST, "[%s] and [%s] are the same %s; join the two", other, name,
-			      reading->section[i].kind->name);
+		return REFUSE_LINE(reading, -EEXIST, ": [%s] and [%s] are the same %s; join the two", other,
+				   name, reading->section[i].kind->name);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ begin_section(struct reading *reading, const char *name)
 		return error;
 	error = config_object(reading->config, &value, &reading->section[new].kind, &object);
 	if (error != 0)
-		return REFUSE(reading, error, "%s", fault);
+		return REFUSE_LINE(reading, error, ": %s", fault);
 	strcpy(reading->section[new].name, name);
 	reading->section[new].object = object;
 	for (uint32_t i = 0; i < new &&error == 0; i++)
@@ -159,11 +159,11 @@ take_value(struct reading *reading, char *start, char *equals)
 	key = config_key_find(kind, name);
 	bit = key != NULL ? 1ull << (key - kind->keys) : 0;
 	if ((reading->given & bit) != 0)
-		return REFUSE(reading, -EEXIST, "%s: %s is given twice; keep one of the lines", section,
-			      key->name);
+		return REFUSE_LINE(reading, -EEXIST, ": %s: %s is given twice; keep one of the lines",
+				   section, key->name);
 	reading->given |= bit;
 	error = config_set(reading->config, section, name, value, fault, sizeof(fault));
-	return error == 0 ? 0 : REFUSE(reading, error, "%s", fault);
+	return error == 0 ? 0 : REFUSE_LINE(reading, error, ": %s", fault);
 }
 
 static int

@@ -70,6 +70,8 @@ int config_object(struct config *config, const struct config_value *value,
 const struct config_key *config_key_find(const struct config_section *section, const char *name);
 /* Whether two objects, or configurations, differ in a key. */
 bool config_key_differs(const struct config_key *key, const void *a, const void *b);
+/* The value of a key that is no secret and no list, as a file has it. */
+void config_key_text(const struct config_key *key, const void *object, char *text, size_t len);
 
 /* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files
  * asked. */

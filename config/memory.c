@@ -55,18 +55,23 @@ limit_of(const char *directory, const char *group, const char *name)
 
 /* "memory" is one of the controllers "cpu,memory". */
 static bool
-has_memory(char *controllers)
+has_controller(char *controllers, const char *name)
 {
 	const char *one;
 
 	while ((one = strsep(&controllers, ",")) != NULL)
-		if (strcmp(one, "memory") == 0)
+		if (strcmp(one, name) == 0)
 			return true;
 	return false;
 }
 
+/* A limit of cgroups: its controller, and its files in versions 1 and 2. */
+struct group_limit {
+	const char *controller, *file1, *file2;
+};
+
 static uint64_t
-limit_of_groups(const char *root)
+limit_of_groups(const char *root, const struct group_limit *which)
 {
 	uint64_t least = UINT64_MAX, limit;
 	char path[PATH_MAX], *line = NULL;
@@ -83,12 +88,12 @@ limit_of_groups(const char *root)
 			continue;
 		*controllers++ = *group++ = '\0';
 		group[strcspn(group, "\n")] = '\0';
-		snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s", root,
-			 *controllers == '\0' ? "" : "/memory");
+		snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s%s", root, *controllers == '\0' ? "" : "/",
+			 *controllers == '\0' ? "" : which->controller);
 		if (*controllers == '\0') /* version 2 */
-			limit = limit_of(path, group, "memory.max");
-		else if (has_memory(controllers))
-			limit = limit_of(path, group, "memory.limit_in_bytes");
+			limit = limit_of(path, group, which->file2);
+		else if (has_controller(controllers, which->controller))
+			limit = limit_of(path, group, which->file1);
 		else
 			continue;
 		if (limit < least)
@@ -103,9 +108,19 @@ limit_of_groups(const char *root)
 uint64_t
 config_memory(const char *root)
 {
+	static const struct group_limit memory = {"memory", "memory.limit_in_bytes", "memory.max"};
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 	uint64_t machine = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 1ull << 30;
-	uint64_t groups = limit_of_groups(root);
+	uint64_t groups = limit_of_groups(root, &memory);
 
 	return groups < machine ? groups : machine;
+}
+
+uint64_t
+config_huge_memory(const char *root)
+{
+	static const struct group_limit hugetlb = {"hugetlb", "hugetlb.2MB.limit_in_bytes",
+						   "hugetlb.2MB.max"};
+
+	return limit_of_groups(root, &hugetlb);
 }

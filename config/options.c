@@ -164,6 +164,66 @@ set_option(struct config *config, const char *name, const char *value, char *why
 	return config_refuse(why, why_len, -EINVAL, "option --%s: there is no such option; see --help", name);
 }
 
+/* The value of `key` in "key=value,...", and its length; NULL: it has none. */
+static const char *
+find_value(const char *text, const char *key, size_t key_len, size_t *len)
+{
+	for (; *text != '\0'; text += strspn(text, ",")) {
+		size_t all = strcspn(text, ",");
+
+		if (all > key_len && strncmp(text, key, key_len) == 0 && text[key_len] == '=') {
+			*len = all - key_len - 1;
+			return text + key_len + 1;
+		}
+		text += all;
+	}
+	return NULL;
+}
+
+/* Do two values of a section's option name one object, and have they a key in common besides? */
+static bool
+shares_key(const char *a, const char *b, const char *id, const char **key, size_t *key_len)
+{
+	size_t len_a = 0, len_b = 0;
+	const char *name_a = find_value(a, id, strlen(id), &len_a),
+		   *name_b = find_value(b, id, strlen(id), &len_b);
+
+	if (name_a == NULL || name_b == NULL || len_a != len_b || strncmp(name_a, name_b, len_a) != 0)
+		return false;
+	for (; *a != '\0'; a += strspn(a, ",")) {
+		*key = a;
+		*key_len = strcspn(a, "=,");
+		a += strcspn(a, ",");
+		if (strlen(id) != *key_len || strncmp(*key, id, *key_len) != 0)
+			if (find_value(b, *key, *key_len, &len_b) != NULL)
+				return true;
+	}
+	return false;
+}
+
+/* Is a key of the object of a section, given at argv[index], given once more before `end`? */
+static int
+check_repeated(const char *option, const char *text, int index, int end, char **argv, char *why,
+	       size_t why_len)
+{
+	const char *id = NULL, *key, *value;
+	size_t key_len;
+	char name[64];
+
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+		if (strcmp(sections[i].name, option) == 0)
+			id = sections[i].id;
+	while (id != NULL && index < end) {
+		if (next_option(end, argv, &index, name, &value, why, why_len) != 0)
+			return 0; /* which is refused when its turn comes */
+		if (strcmp(name, option) == 0 && shares_key(text, value, id, &key, &key_len))
+			return config_refuse(why, why_len, -EEXIST,
+					     "--%s %s and --%s %s: %.*s is given twice; keep one of them",
+					     option, text, option, value, (int)key_len, key);
+	}
+	return 0;
+}
+
 bool
 config_is_option(const char *arg)
 {
@@ -203,7 +263,9 @@ config_options(struct config *config, int argc, char **argv, enum config_action 
 			} else if (pass == 0 && is_config) {
 				ret = config_read(config, value, why, why_len);
 			} else if (pass == 1 && !is_config) {
-				ret = set_option(config, name, value, why, why_len);
+				ret = check_repeated(name, value, i, argc, argv, why, why_len);
+				if (ret == 0)
+					ret = set_option(config, name, value, why, why_len);
 			}
 			if (ret < 0)
 				return ret;

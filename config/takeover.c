@@ -49,13 +49,26 @@ config_release(struct config *config)
 }
 
 static int
-refuse_fixed(const char *name, char *why, size_t why_len)
+refuse_fixed(const char *change, char *why, size_t why_len)
 {
 	return config_refuse(
 		why, why_len, -EBUSY,
 		"%s: it cannot change while the data plane runs, and nothing has been changed; undo "
 		"that, or end the data plane and start it anew",
-		name);
+		change);
+}
+
+/* `a` and `b`: the object, or the configuration, that is in force, and the next. */
+static int
+refuse_key_change(const char *whose, const struct config_key *key, const void *a, const void *b, char *why,
+		  size_t why_len)
+{
+	char change[2 * CONFIG_PATH_MAX + 128], old[CONFIG_PATH_MAX + 8], new[CONFIG_PATH_MAX + 8];
+
+	config_key_text(key, a, old, sizeof(old));
+	config_key_text(key, b, new, sizeof(new));
+	snprintf(change, sizeof(change), "%s%s = %s, which was %s", whose, key->name, new, old);
+	return refuse_fixed(change, why, why_len);
 }
 
 static const char *
@@ -64,19 +77,23 @@ object_in(const struct config *config, const struct config_section *section, uin
 	return (const char *)config + section->list + i * section->size;
 }
 
-/* In what tells it from others, or in a key: in one that is fixed, if only those are asked for. */
+static bool
+has_other_name(const struct config *config, const struct config *next, const struct config_section *section,
+	       uint32_t i)
+{
+	return memcmp(object_in(config, section, i), object_in(next, section, i), section->id_len) != 0;
+}
+
 static bool
 object_differs(const struct config *config, const struct config *next, const struct config_section *section,
-	       uint32_t i, bool fixed)
+	       uint32_t i)
 {
 	const char *a = object_in(config, section, i), *b = object_in(next, section, i);
 
-	if (memcmp(a, b, section->id_len) != 0)
-		return true;
 	for (const struct config_key *key = section->keys; key->name != NULL; key++)
-		if ((key->fixed || !fixed) && config_key_differs(key, a, b))
+		if (config_key_differs(key, a, b))
 			return true;
-	return false;
+	return has_other_name(config, next, section, i);
 }
 
 static bool
@@ -85,28 +102,51 @@ list_differs(const struct config *config, const struct config *next, const struc
 	if (*config_num_of(config, section) != *config_num_of(next, section))
 		return true;
 	for (uint32_t i = 0; i < *config_num_of(config, section); i++)
-		if (object_differs(config, next, section, i, false))
+		if (object_differs(config, next, section, i))
 			return true;
 	return false;
 }
 
 static int
-check_fixed(const struct config *config, const struct config *next, char *why, size_t why_len)
+check_fixed_keys(const char *whose, const struct config_key *keys, const void *a, const void *b, char *why,
+		 size_t why_len)
+{
+	for (const struct config_key *key = keys; key->name != NULL; key++)
+		if (key->fixed && config_key_differs(key, a, b))
+			return refuse_key_change(whose, key, a, b, why, why_len);
+	return 0;
+}
+
+static int
+check_fixed_port(const struct config *config, const struct config *next, uint32_t i, char *why,
+		 size_t why_len)
 {
 	const struct config_section *ports = &config_sections[CONFIG_PORT];
-	char name[ONE_PORT_NAME + 8];
+	char whose[2 * ONE_PORT_NAME + 32];
 
-	for (const struct config_key *key = config_sections[CONFIG_DATAPLANE].keys; key->name != NULL; key++)
-		if (key->fixed && config_key_differs(key, config, next))
-			return refuse_fixed(key->name, why, why_len);
-	if (config->num_ports != next->num_ports)
-		return refuse_fixed("the number of ports", why, why_len);
-	for (uint32_t i = 0; i < config->num_ports; i++) {
-		snprintf(name, sizeof(name), "port %s", config->port[i].name);
-		if (object_differs(config, next, ports, i, true))
-			return refuse_fixed(name, why, why_len);
+	if (has_other_name(config, next, ports, i)) {
+		snprintf(whose, sizeof(whose), "port %s, which was %s", next->port[i].name,
+			 config->port[i].name);
+		return refuse_fixed(whose, why, why_len);
 	}
-	return 0;
+	snprintf(whose, sizeof(whose), "port %s: ", config->port[i].name);
+	return check_fixed_keys(whose, ports->keys, &config->port[i], &next->port[i], why, why_len);
+}
+
+static int
+check_fixed(const struct config *config, const struct config *next, char *why, size_t why_len)
+{
+	int error = check_fixed_keys("", config_sections[CONFIG_DATAPLANE].keys, config, next, why, why_len);
+	char change[64];
+
+	if (error == 0 && config->num_ports != next->num_ports) {
+		snprintf(change, sizeof(change), "%u ports, which were %u", next->num_ports,
+			 config->num_ports);
+		return refuse_fixed(change, why, why_len);
+	}
+	for (uint32_t i = 0; i < config->num_ports && error == 0; i++)
+		error = check_fixed_port(config, next, i, why, why_len);
+	return error;
 }
 
 static void

@@ -289,6 +289,10 @@ struct engine_port_stats {
 	uint64_t rx_missed, rx_errors, tx_errors, rx_no_buffer;
 };
 
+/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension headers,
+ * ICRC): both ends come to the same path MTU. */
+#define ENGINE_PATH_OVERHEAD 96u
+
 struct engine_port_info {
 	char name[ONE_PORT_NAME];
 	uint8_t mac[6];
@@ -297,6 +301,9 @@ struct engine_port_info {
 	struct wire_addr addr;
 	bool link_up;
 	uint32_t mbps; /* 0: unknown */
+	/* The kernel's interface behind it; "" and 0: there is none, or it is not there now. */
+	char interface[16];
+	uint16_t interface_mtu;
 };
 
 /*
@@ -354,8 +361,8 @@ void engine_time_stages(bool on);
  * @return  When engine_links_poll() is to be called; CLOCK_MONOTONIC, ns; UINT64_MAX: never.
  */
 uint64_t engine_links_deadline(void);
-/** Restart links that do not come back by themselves (memif).  The restart is done on DPDK's interrupt
- * thread. */
+/** Restart links that do not come back by themselves: memif, on DPDK's interrupt thread; af_packet whose
+ * interface was deleted and made anew, on this thread. */
 void engine_links_poll(uint64_t now);
 
 /* ---- objects: made and freed here, a core's between the commands ADD and REMOVE ---- */

@@ -38,6 +38,12 @@ void one_note_cause(int error, uint32_t subject, uint64_t value);
 /* The same in other words, where the code does not matter. */
 void one_note_reason(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
+/* Prints a line at once, whether or not refused calls say so: what the user has set and is of no use. */
+void one_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+/* Why there is no attachment, and what to do about it: of what one_attach returns. */
+const char *one_attach_reason(int error) __attribute__((cold));
+const char *one_attach_remedy(int error) __attribute__((cold));
+
 /* Prints, and forgets all that was noted.  errno stays. */
 void one_tell(const char *function, const char *text, const char *code) __attribute__((cold));
 void one_tell_nothing(void);

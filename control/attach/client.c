@@ -255,7 +255,7 @@ take_fds(struct client *client, struct msghdr *header)
 	return allowed && (header->msg_flags & MSG_CTRUNC) == 0;
 }
 
-/* Its end is noticed all the same, by its process. */
+/* The end of its process is noticed meanwhile if that has a descriptor, else by release_held(). */
 static void
 hold(struct client *client)
 {
@@ -339,8 +339,11 @@ process_ready(struct watch *watch, uint32_t events)
 }
 
 /*
- * A descriptor of the process, so that its death is seen even while a child of
- * its holds the socket, and so that its pid means no other.
+ * Opens a descriptor of the process that connected, so that its death is seen even while a child holds the
+ * socket, and so that its pid names no other process.
+ *
+ * Kernels before 6.5 have no SO_PEERPIDFD.  There a process outside of the data plane's pid namespace has pid
+ * 0, and no descriptor: its attachment ends with its socket.
  */
 static int
 open_process(struct client *client)
@@ -350,6 +353,11 @@ open_process(struct client *client)
 	struct stat st;
 
 	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERPIDFD, &client->pidfd, &len) == 0)
+		return 0;
+	client->pidfd = -1;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	if (client->pid == 0)
 		return 0;
 	client->pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
 	if (client->pidfd < 0)
@@ -362,7 +370,7 @@ open_process(struct client *client)
 }
 
 static int
-identify(struct client *client)
+identify_peer(struct client *client)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -374,11 +382,50 @@ identify(struct client *client)
 	return open_process(client);
 }
 
+/* Admits the connection to the quotas and the epoll set; on failure `*why` says what to do. */
+static int
+admit_connection(struct client *client, const char **why)
+{
+	int error = identify_peer(client);
+
+	*why = error == -EMFILE || error == -ENFILE ? "raise LimitNOFILE"
+						    : "its process has ended, or cannot be opened";
+	if (error != 0)
+		return error;
+	*why = "descriptors that this user has sent do not close; end its programs";
+	if (reaper_stuck(client->uid))
+		return -EBUSY;
+	*why = "too many connections; end some, or raise max_clients or max_clients_per_uid";
+	client->account = quota_connect(&control.quota, client->uid);
+	if (client->account == NULL)
+		return -EDQUOT;
+	*why = "raise fs.epoll.max_user_watches (sysctl)";
+	error = client->pidfd >= 0 ? control_watch(client->pidfd, &client->pid_watch, EPOLLIN) : 0;
+	return error != 0 ? error : control_watch(client->fd, &client->fd_watch, EPOLLIN);
+}
+
+static void
+turn_away(struct client *client, int error, const char *why)
+{
+	log_of_others(warning, "event=connection_refused pid=%d uid=%u error=\"%s\" text=\"%s\"\n",
+		      (int)client->pid, client->uid, strerror(-error), why);
+	if (client->account != NULL) {
+		quota_disconnect(&control.quota, client->account);
+		user_leave(client->account);
+	}
+	if (client->pidfd >= 0)
+		close(client->pidfd);
+	reaper_close_socket(client->uid, client->fd);
+	free(client);
+}
+
 void
 client_accept(int fd)
 {
 	static uint32_t number;
 	struct client *client = calloc(1, sizeof(*client));
+	const char *why;
+	int error;
 
 	if (client == NULL) {
 		reaper_close_socket(getuid(), fd);
@@ -394,24 +441,9 @@ client_accept(int fd)
 	LIST_INIT(&client->timewaits);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
-	if (identify(client) == 0 && !reaper_stuck(client->uid))
-		client->account = quota_connect(&control.quota, client->uid);
-	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
-	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
-		if (client->account != NULL) {
-			quota_disconnect(&control.quota, client->account);
-			user_leave(client->account);
-		} else {
-			log_of_others(warning,
-				      "event=connection_refused pid=%d uid=%u text=\"too many connections, "
-				      "or it is not of "
-				      "this pid namespace\"\n",
-				      (int)client->pid, client->uid);
-		}
-		if (client->pidfd >= 0)
-			close(client->pidfd);
-		reaper_close_socket(client->uid, fd);
-		free(client);
+	error = admit_connection(client, &why);
+	if (error != 0) {
+		turn_away(client, error, why);
 		return;
 	}
 	TAILQ_INSERT_TAIL(&control.clients, client, link);
@@ -552,13 +584,15 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	discard_fds(client);
 	/* A copy of the socket in another process would keep it in the epoll set. */
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
-	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
+	if (client->pidfd >= 0) {
+		epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
+		close(client->pidfd);
+	}
+	client->pidfd = -1;
 	/* A living application that broke no rule of the socket is told when its core has let go of it: what
 	 * was carried out comes before. */
 	if (reason == NULL || fault == ONE_FAULT_PROTOCOL || !client->added)
 		hang_up(client);
-	close(client->pidfd);
-	client->pidfd = -1;
 	drop_reply_fd(client);
 }
 

@@ -375,6 +375,31 @@ path_heard(const struct path_user *user, uint64_t ns)
 	return conn->qp != NULL && engine_qp_heard_there(conn->qp->engine, ns);
 }
 
+/* The connection's core has been given a path. */
+static bool
+is_sending(const struct conn *conn)
+{
+	return conn->state >= CONN_STARTING && conn->state != CONN_OFFERED && conn->state != CONN_OVER;
+}
+
+bool
+conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port)
+{
+	const struct conn *conn;
+	struct wire_path path;
+
+	TAILQ_FOREACH(conn, &control.conns, link)
+	{
+		if (conn->port != port || conn->qp == NULL || !is_sending(conn) ||
+		    !wire_addr_equal(&conn->path.dst, dst))
+			continue;
+		conn_fill_path(conn, &path);
+		if (path.udp_src_port == udp_src_port)
+			return true;
+	}
+	return false;
+}
+
 static void
 path_moved(struct path_user *user, const uint8_t mac[6])
 {
@@ -385,7 +410,7 @@ path_moved(struct path_user *user, const uint8_t mac[6])
 	if (conn->qp == NULL || memcmp(conn->mac, mac, sizeof(conn->mac)) == 0 || path_heard(user, NS_PER_S))
 		return;
 	memcpy(conn->mac, mac, sizeof(conn->mac));
-	if (conn->state < CONN_STARTING || conn->state == CONN_OFFERED || conn->state == CONN_OVER)
+	if (!is_sending(conn))
 		return;
 	command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
 	conn_fill_path(conn, &command->path);

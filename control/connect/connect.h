@@ -120,6 +120,8 @@ void conn_resolved(struct conn *conn, const uint8_t mac[6]);
 void conns_fini(void); /* at the end, without clients */
 void conns_poll(void); /* deadlines, retries, the dead */
 uint64_t conns_deadline(void);
+/* Does an open connection send to `dst` from that UDP port?  Looks at all connections. */
+bool conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 void qp_engine_event(struct qp *qp, const struct engine_event *event);
 
 /* ---- timewait.c ---- */

@@ -278,7 +278,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	if ((asked->given & ONE_CONN_TRAFFIC_CLASS) != 0)
 		conn->path.traffic_class = asked->traffic_class;
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
-	conn->local.path_mtu = conn->port->info->path_mtu;
+	conn->local.path_mtu = path_mtu_to(conn->port, &conn->path.dst);
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
 	conn->local.rd_atomic_out = (uint8_t)qp->rd_atomic_out;
 	if (conn->passive) {
@@ -387,7 +387,7 @@ on_request(struct path_port *port, const struct cm_event *event)
 	conn->path = event->remote->path;
 	conn->path.port = port->index;
 	conn->service = event->remote->service_id;
-	if (event->remote->path_mtu > port->info->path_mtu)
+	if (event->remote->path_mtu > path_mtu_to(port, &conn->path.dst))
 		/* There is no field to ask for less; our own active side tries again with less after this
 		 * REJ. */
 		conn_reject(conn, CM_REJ_INVALID_MTU, NULL, 0);

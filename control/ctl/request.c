@@ -199,6 +199,11 @@ check_needed(const struct ctl_request *request, char *why, size_t why_len)
 				      ctl_commands[request->command].name, members[i].name);
 	if (request->command == CTL_CLIENT_KILL && whose == 0)
 		return refuse(why, why_len, "client-kill: whose is missing; give a pid, or client=NUMBER");
+	if (request->command == CTL_CLIENT_KILL && (whose & CTL_M_PID) != 0 && request->pid == 0)
+		return refuse(
+			why, why_len,
+			"pid 0: a process outside of the data plane's pid namespace has no pid there; give "
+			"client=NUMBER");
 	if (request->command != CTL_SHOW && (whose & (whose - 1)) != 0)
 		return refuse(why, why_len, "%s: one of pid, client and qp is enough; leave the others out",
 			      ctl_commands[request->command].name);

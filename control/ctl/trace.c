@@ -4,6 +4,8 @@
  * the control thread reads; nobody waits: an edge without room is counted as lost.  Without a caller that
  * traces, an edge costs one load.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,6 +294,24 @@ ctl_trace_deadline(void)
 	return atomic_load_explicit(&tracing, memory_order_relaxed) != 0 ? look_at : NEVER;
 }
 
+/* Is there what a trace asks for?  A process may attach later, a queue pair or an attachment is gone for
+ * good. */
+static bool
+is_there(const struct ctl_filter *filter)
+{
+	const struct client *client;
+
+	if (filter->given == CTL_M_QP)
+		return engine_qp_owner((uint32_t)filter->number) != NULL;
+	if (filter->given == 0 ||
+	    (filter->given == CTL_M_PID && (kill((pid_t)filter->number, 0) == 0 || errno == EPERM)))
+		return true;
+	TAILQ_FOREACH(client, &control.clients, link)
+	if (filter->number == (filter->given == CTL_M_CLIENT ? client->number : (uint32_t)client->pid))
+		return true;
+	return false;
+}
+
 void
 ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request)
 {
@@ -303,6 +323,14 @@ ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request)
 	caller->filter.number = (request->given & CTL_M_QP) != 0       ? request->qp
 				: (request->given & CTL_M_CLIENT) != 0 ? request->client
 								       : request->pid;
+	if (!is_there(&caller->filter)) {
+		ctl_refuse(caller, "trace: there is no such %s; onesidectl show %s has those there are",
+			   caller->filter.given == CTL_M_QP    ? "queue pair"
+			   : caller->filter.given == CTL_M_PID ? "process"
+							       : "client",
+			   caller->filter.given == CTL_M_QP ? "endpoints" : "clients");
+		return;
+	}
 	caller->traces = true;
 	if (atomic_load_explicit(&tracing, memory_order_relaxed) == 0)
 		look_at = control.now;

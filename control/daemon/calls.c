@@ -183,4 +183,5 @@ const struct path_calls calls_of_path = {
 	.sidr = resolution_event,
 	.mad = host_mad,
 	.link = path_link,
+	.sends = conn_sends,
 };

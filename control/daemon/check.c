@@ -36,6 +36,7 @@
 #include "control/metrics/open.h"
 #include "dataplane/engine.h"
 #include "dataplane/port/device.h"
+#include "dataplane/port/kernel_side.h"
 #include "dataplane/port/privilege.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -186,6 +187,68 @@ count_lcores(const char *list)
 	return count;
 }
 
+/* The first of the processors "0-3,5" that this process may not use; -1: there is none. */
+static long
+first_unusable(const char *list, const char *end, const cpu_set_t *set)
+{
+	while (list < end) {
+		char *after;
+		unsigned long first = strtoul(list, &after, 10), last = first;
+		if (*after == '-')
+			last = strtoul(after + 1, &after, 10);
+		if (after == list || last < first || last - first >= CPU_SETSIZE)
+			return -1; /* EAL will refuse it */
+		for (unsigned long cpu = first; cpu <= last; cpu++)
+			if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, set))
+				return (long)cpu;
+		list = after + strcspn(after, ",");
+		list += *list == ',';
+	}
+	return -1;
+}
+
+/* Of "0-3", "0@1,(1-2)@(0,1)": an lcore without @ is the processor of its number. */
+static long
+first_unusable_of_lcores(const char *list, const cpu_set_t *set)
+{
+	long cpu = -1;
+
+	while (*list != '\0' && cpu < 0) {
+		const char *at = list + (*list == '(' ? strcspn(list, ")") : strcspn(list, ",@"));
+		const char *cpus = list;
+		at += *at == ')';
+		if (*at == '@')
+			cpus = at + 1;
+		cpus += *cpus == '(';
+		list = cpus + (cpus > list && cpus[-1] == '(' ? strcspn(cpus, ")") : strcspn(cpus, ","));
+		cpu = first_unusable(cpus, list, set);
+		list += strspn(list, "),");
+	}
+	return cpu;
+}
+
+/* EAL says of one that is not there no more than how it is used. */
+static void
+check_processors(struct report *report)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return;
+	for (int i = 1; i < report->argc; i++) {
+		const char *name = "-l", *list = eal_value(report, i, name);
+		if (list == NULL)
+			list = eal_value(report, i, name = "--lcores");
+		long cpu = list != NULL ? first_unusable_of_lcores(list, &set) : -1;
+		if (cpu >= 0)
+			missing(report,
+				"processors: the EAL option %s %s names %ld, which is not there, or not for "
+				"this "
+				"process; name those that taskset -cp %d shows",
+				name, list, cpu, (int)getpid());
+	}
+}
+
 /* As far as is known without EAL, which takes all processors without -l. */
 static uint64_t
 polling_cores(const struct report *report)
@@ -240,8 +303,15 @@ lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t 
 	const char *prefix = eal_option(report, "--file-prefix"), *folder = eal_option(report, "--huge-dir");
 	uint64_t available = hugepages_free(prefix != NULL ? prefix : "rte", folder);
 	unsigned long long pages = (needed + 2 * MIB - 1) / (2 * MIB);
+	uint64_t allowed = config_huge_memory("");
 
-	if (available == 0)
+	if (allowed < needed)
+		snprintf(why, why_len,
+			 "hugepages: a cgroup of this process allows %llu MiB and about %llu are needed; "
+			 "raise "
+			 "hugetlb.2MB.max there (of a container: its limit of hugepages-2Mi)",
+			 (unsigned long long)(allowed / MIB), (unsigned long long)(needed / MIB + 1));
+	else if (available == 0)
 		snprintf(why, why_len,
 			 "hugepages: none is free; reserve them with %shugeadm --pool-pages-min 2MB:%llu "
 			 "(package libhugetlbfs-bin), or run without by the EAL options --no-huge -m %llu "
@@ -492,6 +562,44 @@ advise_on_device(struct device *device, const char *args)
 	device_advice(device->name, args, mtu, advise_device, device);
 }
 
+/* The port that has the device; NULL: none. */
+static const struct config_port *
+port_of(const struct device *device)
+{
+	const struct config *config = device->report->config;
+
+	for (uint32_t i = 0; i < config->num_ports; i++)
+		if (strcmp(config->port[i].device, device->name) == 0 ||
+		    (config->port[i].device[0] == '\0' && config->num_ports == 1))
+			return &config->port[i];
+	return NULL;
+}
+
+/* What the kernel's interface is like now: the link may come later, a larger MTU does not by itself. */
+static void
+check_interface(const struct device *device, const char *args)
+{
+	const struct config_port *port = port_of(device);
+	struct kernel_side side = {.index = 0};
+	struct kernel_state state;
+
+	if (!device_argument(args, "iface", side.name, sizeof(side.name)) ||
+	    !kernel_side_look(&side, &state) || !state.there)
+		return; /* which device_faults() has found */
+	if (port != NULL && port->mtu > state.mtu)
+		missing(device->report,
+			"device %s: port %s has mtu = %u, and interface %s only %u; write mtu = %u, or: ip "
+			"link set "
+			"%s mtu %u",
+			device->name, port->name, port->mtu, side.name, state.mtu, state.mtu, side.name,
+			port->mtu);
+	if (!state.running)
+		advice("device %s: interface %s is down, or has no carrier: nobody is reached by it; ip link "
+		       "set "
+		       "%s up, and look at its cable",
+		       device->name, side.name, side.name);
+}
+
 static void
 check_devices(struct report *report)
 {
@@ -514,6 +622,8 @@ check_devices(struct report *report)
 			vdev = true;
 			device_faults(name, args, missing_device, &device);
 			advise_on_device(&device, args);
+			if (strncmp(name, "net_af_", 7) == 0)
+				check_interface(&device, args);
 		}
 	}
 	if (!pci && !vdev && eal_has(report, "--no-pci"))
@@ -624,6 +734,7 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 	if (check_runtime(&report, why, sizeof(why)) != 0)
 		missing(&report, "%s", why);
 	check_cpu(&report);
+	check_processors(&report);
 	check_hugepages(&report);
 	check_userfaultfd(&report);
 	check_listeners(&report, served);

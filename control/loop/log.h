@@ -16,8 +16,8 @@ extern int control_logtype;
 #define log_debug(...) rte_log(RTE_LOG_DEBUG, (uint32_t)control_logtype, "control: " __VA_ARGS__)
 
 /*
- * For what applications and other hosts can bring about as often as they like: some lines a second, so that
- * the disk is not filled, and how many were left out.
+ * For what applications and other hosts can bring about as often as they like: some lines at once, few after
+ * that, so that the disk is not filled, and each minute how many were left out.
  */
 bool log_allowed(void);
 extern uint64_t log_suppressed; /* lines left out so far */

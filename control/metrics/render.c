@@ -27,6 +27,9 @@ write_process(struct metrics_text *text, const struct metrics_snapshot *snapshot
 	metrics_family(text, "oneside_log_suppressed", METRICS_COUNTER, "",
 		       "Lines of the log left out because others brought about too many.");
 	metrics_value(text, snapshot->suppressed);
+	metrics_family(text, "oneside_path_mtu_reports", METRICS_COUNTER, "",
+		       "Reports of routers that a packet of a connection was too big for the way.");
+	metrics_value(text, snapshot->path_mtu_reports);
 }
 
 /* ---- attachments and what they have ---- */

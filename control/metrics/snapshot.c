@@ -70,6 +70,7 @@ metrics_snapshot_take(struct metrics_snapshot *out)
 	memset(out, 0, sizeof(*out));
 	out->attached_ever = control.attached_ever;
 	out->suppressed = log_suppressed;
+	out->path_mtu_reports = path_mtu_reports;
 	take_clients(out);
 	take_quota(out);
 	out->shares = control.config->num_users;

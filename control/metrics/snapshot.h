@@ -13,7 +13,7 @@ struct metrics_client {
 
 struct metrics_snapshot {
 	uint64_t started; /* seconds of Unix time */
-	uint64_t attached_ever, suppressed;
+	uint64_t attached_ever, suppressed, path_mtu_reports;
 	struct quota quota; /* without its accounts, */
 	uint32_t users;
 	uint64_t user_bytes; /* of the one that has most */

@@ -439,6 +439,12 @@ neigh_free(struct neigh *neigh)
 	free(neigh);
 }
 
+void
+neigh_set_mac(struct neigh *neigh, uint16_t port, const uint8_t mac[6])
+{
+	memcpy(neigh->port[port].config.mac, mac, sizeof(neigh->port[port].config.mac));
+}
+
 int
 neigh_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
 {

@@ -45,6 +45,10 @@ struct neigh_env {
 	void (*conflict)(struct neigh_env *env, uint16_t port, const uint8_t mac[6]);
 	/* Frames for neigh_input that were lost on the way to it. */
 	uint32_t (*lost)(struct neigh_env *env);
+	/* A router reports that a packet of ours from that UDP port to `dst` was longer than `mtu` bytes, its
+	 * IP header among them.  May be NULL. */
+	void (*too_big)(struct neigh_env *env, uint16_t port, const struct wire_addr *dst,
+			uint16_t udp_src_port, uint32_t mtu);
 };
 
 /* status 0 and the next hop's MAC, or -EHOSTUNREACH (no answer). */
@@ -63,6 +67,8 @@ void neigh_free(struct neigh *neigh);
 /* The link has come up: ask whether another host has the port's address, and announce it if none objects
  * (RFC 5227, RFC 4862).  Goes on in neigh_timeout. */
 void neigh_announce(struct neigh *neigh, uint16_t port, uint64_t now);
+/* The port has another MAC address from now on; it is to be announced. */
+void neigh_set_mac(struct neigh *neigh, uint16_t port, const uint8_t mac[6]);
 
 #define NEIGH_NOBODY UINT32_MAX /* asks for the data plane itself */
 

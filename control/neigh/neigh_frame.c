@@ -9,6 +9,10 @@
 
 #define REPLIES_PER_SECOND 1000u
 #define ECHOES_PER_SECOND 10000u
+#define REPORTS_PER_SECOND 10u /* of packets that were too big: each is looked for among all connections */
+#define UDP_LEN 8u
+#define UDP_PROTOCOL 17u
+#define ROCE_PORT 4791u
 
 #define ETH 14u
 #define ETH_MIN 60u /* without the FCS */
@@ -24,6 +28,7 @@
 enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
 enum { ICMP_ECHO_REPLY = 0, ICMP_ECHO = 8, IPPROTO_ICMP4 = 1, IPPROTO_ICMP6 = 58 };
 enum { ICMP6_ECHO = 128, ICMP6_ECHO_REPLY = 129, ICMP6_NS = 135, ICMP6_NA = 136 };
+enum { ICMP_UNREACHABLE = 3, ICMP_FRAGMENTATION_NEEDED = 4, ICMP6_TOO_BIG = 2 };
 enum { ND_OPTION_SOURCE = 1, ND_OPTION_TARGET = 2 };
 enum { NA_SOLICITED = 0x40, NA_OVERRIDE = 0x20 };
 
@@ -248,6 +253,26 @@ send_echo_reply(struct neigh *neigh, uint16_t port, uint32_t ip_len, const uint8
 	transmit(neigh, port, ETH + ip_len + len);
 }
 
+/* `quoted`: the beginning of the packet that was too big, which has to be one of ours. */
+static void
+too_big_input(struct neigh *neigh, uint16_t port, const uint8_t *quoted, uint32_t len, uint32_t mtu,
+	      uint64_t now)
+{
+	struct neigh_iface *iface = &neigh->port[port];
+	uint32_t ip_len = iface->v4 ? IPV4_LEN : IPV6_LEN;
+	const uint8_t *udp = quoted + ip_len;
+	struct wire_addr src, dst;
+
+	if (len < ip_len + UDP_LEN || (iface->v4 ? quoted[0] != 0x45 : quoted[0] >> 4 != 6) ||
+	    quoted[iface->v4 ? 9 : 6] != UDP_PROTOCOL || load_be16(udp + 2) != ROCE_PORT)
+		return;
+	src = wire_addr_of(iface->v4, quoted + (iface->v4 ? 12 : 8));
+	dst = wire_addr_of(iface->v4, quoted + (iface->v4 ? 16 : 24));
+	if (neigh_is_ours(iface, &src) && neigh->env->too_big != NULL &&
+	    neigh_rate_ok(neigh, &iface->reports, REPORTS_PER_SECOND, now))
+		neigh->env->too_big(neigh->env, port, &dst, load_be16(udp), mtu);
+}
+
 static bool
 ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {
@@ -268,6 +293,8 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 		return true;
 	if (payload < ICMP_LEN || fold(sum16(icmp, payload, 0)) != 0)
 		return false;
+	if (icmp[0] == ICMP_UNREACHABLE && icmp[1] == ICMP_FRAGMENTATION_NEEDED)
+		too_big_input(neigh, port, icmp + ICMP_LEN, payload - ICMP_LEN, load_be16(icmp + 6), now);
 	if (icmp[0] != ICMP_ECHO || icmp[1] != 0 || ETH + IPV4_LEN + payload > NEIGH_FRAME_MAX)
 		return true;
 	if (!neigh_rate_ok(neigh, &iface->echoes, ECHOES_PER_SECOND, now))
@@ -392,10 +419,12 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	if (icmp[0] == ICMP6_NS || icmp[0] == ICMP6_NA)
 		return nd_input(neigh, port, frame, icmp, payload, now);
 	struct wire_addr src = wire_addr_of(false, ip + 8), dst = wire_addr_of(false, ip + 24);
-	if (icmp[0] != ICMP6_ECHO || icmp[1] != 0 || !neigh_is_ours(iface, &dst) ||
-	    memcmp(frame, iface->config.mac, 6) != 0 || src.gid[0] == 0xff ||
-	    wire_addr_equal(&src, &unspecified) || neigh_is_ours(iface, &src) ||
-	    ETH + IPV6_LEN + payload > NEIGH_FRAME_MAX)
+	if (!neigh_is_ours(iface, &dst) || memcmp(frame, iface->config.mac, 6) != 0 || src.gid[0] == 0xff ||
+	    wire_addr_equal(&src, &unspecified) || neigh_is_ours(iface, &src))
+		return true;
+	if (icmp[0] == ICMP6_TOO_BIG)
+		too_big_input(neigh, port, icmp + ICMP_LEN, payload - ICMP_LEN, load_be32(icmp + 4), now);
+	if (icmp[0] != ICMP6_ECHO || icmp[1] != 0 || ETH + IPV6_LEN + payload > NEIGH_FRAME_MAX)
 		return true;
 	if (!neigh_rate_ok(neigh, &iface->echoes, ECHOES_PER_SECOND, now))
 		return true;

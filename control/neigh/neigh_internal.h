@@ -55,7 +55,7 @@ struct neigh_iface {
 	bool v4;
 	struct wire_addr link_local; /* IPv6 ports */
 	struct neigh_claim claim;
-	struct neigh_rate replies, echoes, queries;
+	struct neigh_rate replies, echoes, queries, reports;
 	/* Whose query is due, and waits for the rate: for the first time, which goes first, and again. */
 	struct neigh_entries first, again;
 };

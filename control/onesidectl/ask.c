@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "control/onesidectl/onesidectl.h"
 
@@ -91,6 +92,20 @@ is_printable(json_t *value)
 	return !json_is_string(value) || is_text(json_string_value(value));
 }
 
+/* The socket for applications ends a connection that does not begin as theirs do. */
+static _Noreturn void
+fail_ended(void)
+{
+	const char *path = onesidectl_options.socket;
+	char beside[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
+
+	snprintf(beside, sizeof(beside), "%s.ctl", path);
+	if (access(beside, F_OK) == 0)
+		onesidectl_fail("socket %s: this is the one for applications; give --socket %s", path,
+				beside);
+	onesidectl_fail("socket %s: the data plane has ended the connection", path);
+}
+
 json_t *
 ask_answer(int fd)
 {
@@ -107,8 +122,7 @@ ask_answer(int fd)
 	if (n < 0 && errno != ECONNRESET)
 		onesidectl_fail("socket %s: %s", onesidectl_options.socket, strerror(errno));
 	if (n <= 0)
-		onesidectl_fail("socket %s: the data plane has ended the connection",
-				onesidectl_options.socket);
+		fail_ended();
 	answer = json_loadb(text, (size_t)n, 0, NULL);
 	if (!json_is_object(answer))
 		onesidectl_fail("socket %s: the answer is not JSON; is it a data plane of another version?",

@@ -6,6 +6,36 @@
 
 #include "control/onesidectl/onesidectl.h"
 #include "control/onesidectl/setup.h"
+#include "control/setup/instances.h"
+
+/* A second data plane gets the end of the cable that the first one left. */
+static void
+choose_end(const struct onesidectl_setup *setup, struct setup_port *port)
+{
+	char by[SETUP_PATH];
+
+	if (port->way == SETUP_MEMIF && !port->role_given &&
+	    setup_instance_has_cable(setup->files.conf, port->cable, false, by))
+		port->client = true;
+}
+
+static void
+check_instances(const struct onesidectl_setup *setup, const struct setup_port *port)
+{
+	char by[SETUP_PATH], text[CONFIG_ADDR_TEXT];
+
+	if (port->way == SETUP_MEMIF &&
+	    setup_instance_has_cable(setup->files.conf, port->cable, port->client, by))
+		onesidectl_fail(
+			"port %s: the data plane of %s is the %s of the cable %s; give --role %s, or another "
+			"--cable",
+			setup_device_name(&port->device), by, port->client ? "client" : "server", port->cable,
+			port->client ? "server" : "client");
+	if (setup_instance_has_address(setup->files.conf, &port->addr, by))
+		onesidectl_fail("port %s: the data plane of %s has address %s; give another by --address",
+				setup_device_name(&port->device), by,
+				config_addr_text(&port->addr, true, text));
+}
 
 /* Where neither command line nor dialogue has named a port or an address. */
 static void
@@ -21,9 +51,12 @@ fill_in(struct onesidectl_setup *setup)
 			onesidectl_fail("%s", setup->why);
 		plan->port[0].way = way;
 	}
-	for (uint32_t i = 0; i < plan->ports; i++)
+	for (uint32_t i = 0; i < plan->ports; i++) {
+		choose_end(setup, &plan->port[i]);
 		if (plan->port[i].addr.family == 0)
 			setup_plan_address(plan->machine, &plan->port[i], &plan->port[i].addr);
+		check_instances(setup, &plan->port[i]);
+	}
 }
 
 static void

@@ -175,6 +175,7 @@ set_cable(struct onesidectl_setup *setup, const char *text)
 static bool
 set_role(struct onesidectl_setup *setup, const char *text)
 {
+	setup->port->role_given = true;
 	setup->port->client = strcmp(text, "client") == 0;
 	return setup->port->client || strcmp(text, "server") == 0 ||
 	       setup_refuse(setup->why,

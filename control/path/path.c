@@ -16,8 +16,6 @@
 #define SIDR_RETRIES 8u /* 14 s */
 #define RETRY_NS (250 * NS_PER_MS)
 #define HOPS 64u
-#define LINK_UP_NS NS_PER_S          /* how often to look at links that are up, */
-#define LINK_DOWN_NS (NS_PER_S / 10) /* and when one is down */
 
 struct held_mad {
 	TAILQ_ENTRY(held_mad) link;
@@ -30,7 +28,6 @@ struct held_mad {
 TAILQ_HEAD(held_mads, held_mad);
 static struct held_mads looped, unresolved;
 static uint32_t num_looped, num_unresolved;
-static uint64_t links_at; /* when links are looked at again */
 static uint64_t refresh_at;
 static struct neigh_env neigh_env;
 static const struct path_calls *path_calls;
@@ -112,6 +109,7 @@ send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst
 	struct wire_template template;
 	uint32_t len;
 
+	memcpy(port->mac, port->info->mac, sizeof(port->mac));
 	port->mad_psn = (port->mad_psn + 1) & 0xffffff;
 	memcpy(wire.src_mac, port->info->mac, sizeof(wire.src_mac));
 	memcpy(wire.dst_mac, dst_mac, sizeof(wire.dst_mac));
@@ -180,6 +178,12 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	error = neigh_lookup(control.neigh, port->index, &path->dst, control.now, mac);
 	if (error == 0)
 		send_frame(port, path, mac, mad);
+	if (error == -ENETUNREACH)
+		log_of_others(
+			warning,
+			"event=no_route port=%s peer=%s text=\"it asks for a connection, or answers, and is "
+			"not on the link, and the port has no gateway\" remedy=\"give the port a gateway\"\n",
+			port->info->name, addr_text(&path->dst));
 	/* Frames of unknown hosts must not keep others from being answered. */
 	if (error != -ENOENT || num_unresolved >= PATH_UNRESOLVED_MAX)
 		return;
@@ -240,34 +244,10 @@ path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packe
 	input_mad(port, &path, packet->payload, packet->payload_len);
 }
 
-/* Hosts on a link that comes up may remember another MAC of ours. */
-static void
-look_at_links(void)
-{
-	bool all_up = true;
-
-	for (uint32_t i = 0; i < path_num_ports; i++) {
-		struct path_port *port = &path_port[i];
-		bool up = engine_port(i)->link_up;
-
-		if (up != port->link_up) {
-			log_notice("event=link port=%s text=\"the link is %s\"\n", port->info->name,
-				   up ? "up" : "down");
-			port->link_up = up;
-			if (up)
-				neigh_announce(control.neigh, (uint16_t)i, control.now);
-			path_calls->link(port);
-		}
-		all_up = all_up && up;
-	}
-	links_at = control.now + (all_up ? LINK_UP_NS : LINK_DOWN_NS);
-}
-
 void
 paths_poll(void)
 {
-	if (control.now >= links_at)
-		look_at_links();
+	path_links_poll();
 	if (control.now >= refresh_at) {
 		path_refresh();
 		refresh_at = control.now + NS_PER_S;
@@ -303,8 +283,8 @@ paths_deadline(void)
 {
 	uint64_t deadline = neigh_deadline(control.neigh);
 
-	if (links_at < deadline)
-		deadline = links_at;
+	if (path_links_deadline() < deadline)
+		deadline = path_links_deadline();
 	for (uint32_t i = 0; i < path_num_ports; i++) {
 		if (cm_deadline(path_port[i].cm) < deadline)
 			deadline = cm_deadline(path_port[i].cm);
@@ -403,6 +383,19 @@ env_lost(struct neigh_env *env)
 	return engine_neigh_lost();
 }
 
+static void
+env_too_big(struct neigh_env *env, uint16_t port, const struct wire_addr *dst, uint16_t udp_src_port,
+	    uint32_t mtu)
+{
+	path_too_big(port, dst, udp_src_port, mtu);
+}
+
+bool
+path_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port)
+{
+	return path_calls->sends(port, dst, udp_src_port);
+}
+
 /* Stable over restarts, since peers tell devices apart by it: the MAC as EUI-64. */
 static uint64_t
 guid_of(const uint8_t mac[6])
@@ -418,6 +411,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	port->index = index;
 	port->info = engine_port(index);
 	port->link_up = false; /* a change to it announces us */
+	memcpy(port->mac, port->info->mac, sizeof(port->mac));
 	port->mad_psn = (uint32_t)control_random() & 0xffffff;
 	port->config = &config->port[index];
 	port->env = (struct cm_env){
@@ -481,6 +475,7 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 		.heard = env_heard,
 		.conflict = env_conflict,
 		.lost = env_lost,
+		.too_big = env_too_big,
 	};
 	if (error == 0)
 		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)path_num_ports);
@@ -489,7 +484,8 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 		return config_refuse(why, why_len, -ENOMEM,
 				     "no memory for the ports' connection managers; free some");
 	}
-	links_at = refresh_at = control.now;
+	refresh_at = control.now;
+	path_links_open(calls->link);
 	return 0;
 }
 
@@ -504,11 +500,13 @@ paths_fini(void)
 		free(held);
 	}
 	num_looped = num_unresolved = 0;
+	path_links_close();
 	for (uint32_t i = 0; i < path_num_ports; i++) {
 		cm_free(path_port[i].cm);
 		sidr_free(path_port[i].sidr);
 	}
 	path_num_ports = 0;
+	path_mtus_forget();
 	path_moves_fini();
 	if (control.neigh != NULL)
 		neigh_free(control.neigh);

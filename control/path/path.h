@@ -33,6 +33,8 @@ struct path_port {
 	struct port_space tcp; /* with a listener */
 	uint32_t mad_psn;
 	bool link_up; /* as last seen */
+	bool narrow;  /* the interface's MTU is less than the port's */
+	uint8_t mac[6];
 };
 extern struct path_port path_port[CONFIG_PORTS_MAX];
 extern uint32_t path_num_ports;
@@ -45,6 +47,8 @@ struct path_calls {
 	/* A datagram that is not the connection manager's: true when it was theirs. */
 	bool (*mad)(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad);
 	void (*link)(const struct path_port *port); /* it is up, or down, now */
+	/* Does an open connection send to `dst` from that UDP port? */
+	bool (*sends)(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 };
 int paths_init(const struct config *config, const struct path_calls *calls, char *why, size_t why_len);
 void paths_fini(void);
@@ -61,6 +65,22 @@ void path_send_mad_known(struct path_port *port, const struct cm_path *path, con
 void addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *out);
 uint16_t addr_from_wire(const struct wire_addr *addr, uint8_t bytes[16]);
 const char *addr_text(const struct wire_addr *addr); /* static buffer */
+
+/* ---- links.c ---- */
+void path_links_open(void (*changed)(const struct path_port *port));
+void path_links_close(void);
+void path_links_poll(void);
+uint64_t path_links_deadline(void);
+
+/* ---- pmtu.c ---- */
+/* The path MTU that a connection to `dst` may have. */
+uint16_t path_mtu_to(const struct path_port *port, const struct wire_addr *dst);
+/* A router reports that a packet was longer than `mtu` bytes. */
+void path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port, uint32_t mtu);
+void path_mtus_forget(void);
+extern uint64_t path_mtu_reports; /* so far */
+/* Within this room. */
+bool path_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 
 /* ---- moves.c ---- */
 

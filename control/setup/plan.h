@@ -15,6 +15,7 @@ struct setup_port {
 	uint32_t mtu;                     /* 0: as the device and its driver have it */
 	char cable[CONFIG_PATH_MAX];      /* memif's socket */
 	bool client;                      /* of it */
+	bool role_given;                  /* by who asks */
 };
 
 struct setup_plan {

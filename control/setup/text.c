@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of a plan, and what is to be done besides. */
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -268,6 +269,52 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 	}
 }
 
+/* systemd's name for the device of an interface: what is not a letter, digit, ':', '_' or '.' is escaped. */
+static void
+write_device_unit(const char *iface, FILE *out)
+{
+	fputs("sys-subsystem-net-devices-", out);
+	for (; *iface != '\0'; iface++) {
+		if (isalnum((unsigned char)*iface) || strchr(":_.", *iface) != NULL)
+			putc(*iface, out);
+		else
+			fprintf(out, "\\x%02x", (unsigned char)*iface);
+	}
+	fputs(".device", out);
+}
+
+static bool
+has_kernel_address(const struct setup_machine *machine, const struct setup_iface *iface)
+{
+	for (uint32_t i = 0; i < machine->addrs; i++)
+		if (strcmp(machine->addr[i].iface, iface->name) == 0)
+			return true;
+	return false;
+}
+
+/* An interface that is used beside the kernel: up, with its MTU, also after a reboot; and the service waits
+ * for it.  What somebody else configures, whose the addresses are, is left alone. */
+static void
+write_interface(const struct setup_plan *plan, const struct setup_iface *iface, const char *unit, FILE *out)
+{
+	const char *name = iface->name;
+
+	if (!iface->up)
+		fprintf(out, "ip link set %s up\n", name);
+	if (!has_kernel_address(plan->machine, iface))
+		fprintf(out,
+			"printf '%%s\\n' '[Match]' 'Name=%s' '[Link]' 'MTUBytes=%u' "
+			"'ActivationPolicy=always-up' "
+			"'[Network]' 'LinkLocalAddressing=no' "
+			">/etc/systemd/network/70-oneside-%s.network   # at each boot, by systemd-networkd\n",
+			name, iface->mtu, name);
+	fprintf(out, "install -d /" DROP_INS " && printf '%%s\\n' '[Unit]' 'Wants=", unit);
+	write_device_unit(name, out);
+	fputs("' 'After=", out);
+	write_device_unit(name, out);
+	fprintf(out, "' >/" DROP_INS "/interface-%s.conf && systemctl daemon-reload\n", unit, name);
+}
+
 void
 setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
 {
@@ -280,6 +327,8 @@ setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
 
 		if (port->way == SETUP_VFIO)
 			write_vfio(plan, port->device.nic, out);
+		else if (port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP)
+			write_interface(plan, port->device.iface, unit, out);
 		else if (port->device.iface != NULL && !port->device.iface->up)
 			fprintf(out, "ip link set %s up\n", port->device.iface->name);
 		unsafe |= port->way == SETUP_VFIO && !plan->machine->iommu;

@@ -384,34 +384,16 @@ engine_num_ports(void)
 const struct engine_port_info *
 engine_port(uint32_t port)
 {
-	struct rte_eth_link link;
-
 	if (port >= ports_num)
 		return NULL;
-	ports[port].info.link_up = rte_eth_link_get_nowait(ports[port].device, &link) == 0 &&
-				   link.link_status == RTE_ETH_LINK_UP;
-	ports[port].info.mbps = ports[port].info.link_up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN
-					? link.link_speed
-					: 0;
+	port_look(&ports[port]);
 	return &ports[port].info;
 }
 
 bool
 engine_port_stats(uint32_t port, struct engine_port_stats *out)
 {
-	struct rte_eth_stats stats;
-
-	if (port >= ports_num || rte_eth_stats_get(ports[port].device, &stats) != 0)
-		return false;
-	*out = (struct engine_port_stats){.rx_packets = stats.ipackets,
-					  .tx_packets = stats.opackets,
-					  .rx_bytes = stats.ibytes,
-					  .tx_bytes = stats.obytes,
-					  .rx_missed = stats.imissed,
-					  .rx_errors = stats.ierrors,
-					  .tx_errors = stats.oerrors,
-					  .rx_no_buffer = stats.rx_nombuf};
-	return true;
+	return port < ports_num && port_stats(&ports[port], out);
 }
 
 uint32_t

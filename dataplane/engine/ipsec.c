@@ -20,14 +20,14 @@ check_mtu(const struct config *config, char *why, size_t why_len)
 		const struct engine_port_info *info =
 			port >= 0 && (uint32_t)port < ports_num ? &ports[port].info : NULL;
 
-		if (info == NULL || info->path_mtu + PORT_PATH_OVERHEAD + ESP_OVERHEAD_ROCE <= info->mtu)
+		if (info == NULL || info->path_mtu + ENGINE_PATH_OVERHEAD + ESP_OVERHEAD_ROCE <= info->mtu)
 			continue;
 		return config_refuse(
 			why, why_len, -EMSGSIZE,
 			"ipsec %s: port %s has mtu %u, and a path MTU of %u with ESP needs %u; write that "
 			"mtu, or a lower path_mtu, and start the data plane anew",
 			config->ipsec[i].name, info->name, info->mtu, info->path_mtu,
-			info->path_mtu + PORT_PATH_OVERHEAD + ESP_OVERHEAD_ROCE);
+			info->path_mtu + ENGINE_PATH_OVERHEAD + ESP_OVERHEAD_ROCE);
 	}
 	return 0;
 }

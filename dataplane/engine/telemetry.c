@@ -150,6 +150,10 @@ engine_tell_port(struct tell *d, uint32_t number)
 		d->text(d, "device_name", name);
 	add(d, "mtu", port->info.mtu);
 	add(d, "path_mtu", port->info.path_mtu);
+	if (port->info.interface[0] != '\0') {
+		d->text(d, "interface", port->info.interface);
+		add(d, "interface_mtu", port->info.interface_mtu);
+	}
 	add(d, "rx_queues", port->rx_queues);
 	add(d, "tx_queues", port->tx_queues);
 	add(d, "checks_ipv4", port->checks_ipv4);

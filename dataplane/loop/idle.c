@@ -115,6 +115,21 @@ idle_forget(struct core *core, struct engine_client *client)
 		epoll_ctl(core->epoll, EPOLL_CTL_DEL, client->wake_fd, NULL);
 }
 
+/* Has the driver an interrupt for the queue?  DPDK answers no by a line in the log, as an error. */
+static bool
+add_interrupt(struct core *core, const struct rx_queue *queue)
+{
+	int type = rte_log_register("lib.ethdev"), level = rte_log_get_level((uint32_t)type);
+	bool added;
+
+	rte_log_set_level((uint32_t)type, RTE_LOG_CRIT);
+	added = ports[queue->port].interrupts &&
+		rte_eth_dev_rx_intr_ctl_q(queue->device, queue->queue, core->rx_epoll, RTE_INTR_EVENT_ADD,
+					  NULL) == 0;
+	rte_log_set_level((uint32_t)type, (uint32_t)level);
+	return added;
+}
+
 int
 idle_init(struct core *core)
 {
@@ -128,10 +143,7 @@ idle_init(struct core *core)
 	if (!sleeps())
 		return 0;
 	for (uint32_t i = 0; i < core->num_rx; i++) {
-		core->rx[i].interrupt =
-			ports[core->rx[i].port].interrupts &&
-			rte_eth_dev_rx_intr_ctl_q(core->rx[i].device, core->rx[i].queue, core->rx_epoll,
-						  RTE_INTR_EVENT_ADD, NULL) == 0;
+		core->rx[i].interrupt = add_interrupt(core, &core->rx[i]);
 		core->rx[i].watched = !core->rx[i].interrupt && rx_wakeup_watch(&core->rx[i], core->epoll);
 	}
 	return watch(core->epoll, core->wake_fd);

@@ -22,6 +22,10 @@
 
 #include "dataplane/port/port.h"
 
+#define log_notice(...) rte_log(RTE_LOG_NOTICE, (uint32_t)port_logtype, "port: " __VA_ARGS__)
+#define log_error(...) rte_log(RTE_LOG_ERR, (uint32_t)port_logtype, "port: " __VA_ARGS__)
+
+#define SENTENCE 512
 #define LINK_INTERVAL_NS 1000000000ull
 #define LINK_GRACE_NS 1000000ull
 #define QUIESCE_POLL_US 50
@@ -66,13 +70,20 @@ is_down(const struct port *port)
 	return rte_eth_link_get_nowait(port->device, &link) != 0 || link.link_status != RTE_ETH_LINK_UP;
 }
 
+/* Has it to be started, or opened, again? */
+static bool
+needs_restart(const struct port *port)
+{
+	return port->reconnects || port->replaced || port->link_grace != 0;
+}
+
 uint64_t
 engine_links_deadline(void)
 {
 	uint64_t deadline = UINT64_MAX;
 
 	for (uint32_t i = 0; i < ports_num; i++)
-		if (ports[i].reconnects && ports[i].link_at < deadline)
+		if (needs_restart(&ports[i]) && ports[i].link_at < deadline)
 			deadline = ports[i].link_at;
 	return deadline;
 }
@@ -136,34 +147,63 @@ links_fini(void)
 		rte_eal_alarm_cancel(restart, &ports[i]);
 }
 
+/* A port that does not open stays paused: it is tried again. */
+static void
+reopen_device(struct port *port)
+{
+	char why[SENTENCE];
+
+	if (port_reopen(port, why, sizeof(why)) == 0) {
+		port->replaced = port->refused = false;
+		port_care(port, PORT_CARE_PAUSED, false);
+		log_notice("event=interface_new port=%s interface=%s text=\"it was made anew; the device is "
+			   "open on it\"\n",
+			   port->info.name, port->kernel.name);
+	} else if (!port->refused) {
+		port->refused = true;
+		log_error("event=interface_refused port=%s text=\"%s; it is tried again every second\"\n",
+			  port->info.name, why);
+	}
+}
+
+static void
+restart_or_reopen(struct port *port)
+{
+	port->link_grace = 0;
+	if (port->reconnects)
+		hand_over(port, restart);
+	else
+		reopen_device(port);
+}
+
+static void
+poll_port(struct port *port, uint64_t now)
+{
+	/* The handshake of a memif that has just been started is under way. */
+	bool first = port->reconnects && port->link_at == 0 && port->started;
+
+	port->link_at = now + LINK_INTERVAL_NS;
+	if (first)
+		return;
+	/* Pairs with the store in take_back. */
+	if (atomic_load_explicit(&port->handed_over, memory_order_acquire)) {
+		port->link_at = now + LINK_GRACE_NS;
+	} else if (port->link_grace != 0) {
+		if (engine_grace_over(port->link_grace))
+			restart_or_reopen(port);
+		else
+			port->link_at = now + LINK_GRACE_NS;
+	} else if (!port->started || port->replaced || is_down(port)) {
+		port_care(port, PORT_CARE_PAUSED, true);
+		port->link_grace = engine_grace_start();
+		port->link_at = now + LINK_GRACE_NS;
+	}
+}
+
 void
 engine_links_poll(uint64_t now)
 {
-	for (uint32_t i = 0; i < ports_num; i++) {
-		struct port *port = &ports[i];
-		bool first;
-
-		if (!port->reconnects || now < port->link_at)
-			continue;
-		/* The handshake of a port that has just been started is under way. */
-		first = port->link_at == 0 && port->started;
-		port->link_at = now + LINK_INTERVAL_NS;
-		if (first)
-			continue;
-		/* Pairs with the store in take_back. */
-		if (atomic_load_explicit(&port->handed_over, memory_order_acquire)) {
-			port->link_at = now + LINK_GRACE_NS;
-		} else if (port->link_grace != 0) {
-			if (engine_grace_over(port->link_grace)) {
-				port->link_grace = 0;
-				hand_over(port, restart);
-			} else {
-				port->link_at = now + LINK_GRACE_NS;
-			}
-		} else if (!port->started || is_down(port)) {
-			port_care(port, PORT_CARE_PAUSED, true);
-			port->link_grace = engine_grace_start();
-			port->link_at = now + LINK_GRACE_NS;
-		}
-	}
+	for (uint32_t i = 0; i < ports_num; i++)
+		if (needs_restart(&ports[i]) && now >= ports[i].link_at)
+			poll_port(&ports[i], now);
 }

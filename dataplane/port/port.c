@@ -222,7 +222,7 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	struct engine_port_info *port = &ports[index].info;
 	char name[IF_NAMESIZE] = "";
 	/* Room for ESP where some peer has it: what a port does for one it does for all. */
-	uint32_t overhead = PORT_PATH_OVERHEAD + (engine.config->num_ipsec > 0 ? ESP_OVERHEAD_ROCE : 0);
+	uint32_t overhead = ENGINE_PATH_OVERHEAD + (engine.config->num_ipsec > 0 ? ESP_OVERHEAD_ROCE : 0);
 	uint16_t kernel = 0, largest = 256;
 
 	port->mtu = config->mtu != 0 ? config->mtu : RTE_ETHER_MTU;
@@ -431,8 +431,8 @@ configure_device(struct port *port, struct rte_eth_conf *conf)
 	return configure_queues(port, conf);
 }
 
-static int
-configure(uint32_t index, char *why, size_t why_len)
+int
+port_configure(uint32_t index, char *why, size_t why_len)
 {
 	struct port *port = &ports[index];
 	struct rte_eth_conf conf = {.intr_conf.rxq = engine.config->idle == ONE_IDLE_SLEEP};
@@ -449,6 +449,7 @@ configure(uint32_t index, char *why, size_t why_len)
 				     name, strerror(-error));
 	port->multicast_fd = -1;
 	choose_link(port, &info);
+	kernel_side_open(&port->kernel, &info);
 	/* memif's client closes EAL's own descriptors when it connects, passes on what has their numbers by
 	 * then when it connects again, and never frees what is in its rings.  The server ignores it. */
 	if (has_zero_copy(port, &info))
@@ -493,6 +494,17 @@ configure(uint32_t index, char *why, size_t why_len)
 	return 0;
 }
 
+/* For a device that has to be opened again. */
+static void
+note_device(struct port *port)
+{
+	const char *arguments = NULL;
+
+	if (rte_eth_dev_get_name_by_port(port->device, port->device_name) == 0)
+		arguments = given(port->device_name);
+	snprintf(port->arguments, sizeof(port->arguments), "%s", arguments != NULL ? arguments : "");
+}
+
 int
 ports_configure(char *why, size_t why_len)
 {
@@ -502,8 +514,10 @@ ports_configure(char *why, size_t why_len)
 		char name[RTE_RING_NAMESIZE];
 		int error = find_device(i, why, why_len);
 
-		if (error == 0)
-			error = configure(i, why, why_len);
+		if (error == 0) {
+			note_device(&ports[i]);
+			error = port_configure(i, why, why_len);
+		}
 		if (error != 0)
 			return error;
 		snprintf(name, sizeof(name), "oneside_tx_%u", i);
@@ -523,8 +537,8 @@ ports_configure(char *why, size_t why_len)
 	return 0;
 }
 
-static int
-start(uint32_t index, char *why, size_t why_len)
+int
+port_start_device(uint32_t index, char *why, size_t why_len)
 {
 	struct port *port = &ports[index];
 	/* Buffers wait in the rings of a device; most of them must stay free. */
@@ -543,11 +557,19 @@ start(uint32_t index, char *why, size_t why_len)
 	if (error != 0 && !port->reconnects)
 		return fail_open(index, "does not start", error, why, why_len);
 	port->started = error == 0;
-	/* The far end of the cable may come later: link.c tries again. */
-	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
-	error = port_multicast_join(port, why, why_len);
+	return port_multicast_join(port, why, why_len);
+}
+
+static int
+start(uint32_t index, char *why, size_t why_len)
+{
+	struct port *port = &ports[index];
+	int error = port_start_device(index, why, why_len);
+
 	if (error != 0)
 		return error;
+	/* The far end of the cable may come later: link.c tries again. */
+	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	add_rx_queues(index);
 	if (port->started)
 		flows_init(port);

@@ -4,6 +4,7 @@
 #define DATAPLANE_PORT_PORT_H
 
 #include "dataplane/core/core.h"
+#include "dataplane/port/kernel_side.h"
 
 struct flow_rule {
 	struct rte_flow *handle; /* NULL: the place is free */
@@ -20,6 +21,8 @@ struct flow_table {
 	_Atomic uint32_t count;
 	_Atomic uint64_t made, refused;
 };
+
+extern int port_logtype;
 
 struct port {
 	struct engine_port_info info;
@@ -39,6 +42,11 @@ struct port {
 	uint64_t link_at, link_grace;
 	int multicast_fd; /* a packet socket that is a member of the groups of neighbour discovery; -1: none
 			   */
+	struct kernel_side kernel;
+	char device_name[RTE_ETH_NAME_MAX_LEN], arguments[256]; /* as EAL was given them */
+	bool refused;  /* and the device could not be opened on it, which was reported */
+	bool replaced; /* the kernel's interface was deleted, and one of its name is there again */
+	struct engine_port_stats before; /* counted by the device before it was opened again */
 	/* Frames of the control thread, and of cores without a queue of their own, to the core
 	 * that has queue 0. */
 	struct rte_ring *tx_ring;
@@ -49,10 +57,6 @@ extern uint32_t ports_num;
 
 #define PORT_CARE_PAUSED 1u /* leave the device alone */
 #define PORT_CARE_ESP 2u    /* there are peers to whom policy matters */
-
-/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension headers,
- * ICRC): both ends come to the same path MTU. */
-#define PORT_PATH_OVERHEAD 96u
 
 /* Pairs with port_care: what the device was started with is there when it is not paused. */
 static inline uint8_t
@@ -77,6 +81,15 @@ int ports_start(char *why, size_t why_len);
 void ports_stop(void); /* no frame comes or goes any more */
 void ports_fini(void); /* servers of memif are left to the end of EAL: link.c */
 const struct port *port_by_addr(const struct wire_addr *addr);
+
+/* reopen.c: what the device and the kernel say of the port, into its `info`. */
+void port_look(struct port *port);
+bool port_stats(struct port *port, struct engine_port_stats *out); /* any thread */
+/* Opens the device anew on the interface that replaced the one it had; no core is inside a burst. */
+int port_reopen(struct port *port, char *why, size_t why_len);
+/* port.c: configures an open device, and starts its queues. */
+int port_configure(uint32_t index, char *why, size_t why_len);
+int port_start_device(uint32_t index, char *why, size_t why_len);
 
 /* ---- flow.c; the control thread ---- */
 void flows_init(struct port *port); /* when it is started */

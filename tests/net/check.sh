@@ -53,6 +53,10 @@ checks 1 'the socket /nonexistent/cable cannot be made' $SMALL \
 	--vdev=net_memif0,socket=/nonexistent/cable,socket-abstract=no -- $SOCKET $PORT
 checks 1 'device net_af_packet0: there is no interface nothere' $SMALL \
 	--vdev=net_af_packet0,iface=nothere -- $SOCKET --port name=p0,address=192.0.2.1/24
+HOW=--precheck
+checks 1 'missing: processors: the EAL option -l 0,99 names 99' -l 0,99 --no-pci --no-huge -m 256 $CABLE -- $SOCKET $PORT
+checks 1 'missing: processors: the EAL option --lcores 0@0,(1-2)@(0,98) names 98' "--lcores=0@0,(1-2)@(0,98)" --no-pci --no-huge -m 256 $CABLE -- $SOCKET $PORT
+HOW=--check
 checks 1 'leave no port' $SMALL -- $SOCKET --port name=p0,address=192.0.2.1/24
 checks 1 'give the EAL option -l 0,1' -l 0 --no-pci --file-prefix="$PREFIX" --no-huge -m 256 $CABLE -- $SOCKET $PORT
 

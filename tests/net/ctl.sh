@@ -247,10 +247,10 @@ json "show version" "d['version'][0]['clients_max'] == 77"
 json "show quota" "d['quota'][0]['bytes_max'] == 3 << 30"
 # All or nothing: what could change does not, either.
 configuration "work_pool = 4096" "$PEERS"$'\n[limits]\nmax_clients = 78'
-refuses 1 "work_pool: it cannot change" ctl reload
+refuses 1 "work_pool = 4096, which was 65536: it cannot change" ctl reload
 configuration "$PEERS"$'\n[limits]\nmax_clients = 78'
 sed -i 's/mtu = .*/mtu = 1500/' "$WORK/conf"
-refuses 1 "port p0: it cannot change" ctl reload
+refuses 1 "port p0: mtu = 1500, which was $CABLE_MTU: it cannot change" ctl reload
 configuration "$PEERS"$'\n[limits]\nmax_clients = many'
 refuses 1 "max_clients = many" ctl reload
 refuses 1 "max_clients = many" ctl reload check
@@ -284,7 +284,7 @@ debugs more
 configuration "log_level = loud" "$PEERS"
 refuses 1 "log_level = loud" ctl reload
 configuration "log_level = notice" "work_pool = 4096" "$PEERS"
-refuses 1 "work_pool: it cannot change" ctl reload
+refuses 1 "work_pool = 4096, which was 65536: it cannot change" ctl reload
 debugs more
 # What was set by hand is as the file has it again; without the key it is as at the start.
 configuration "log_level = info" "$PEERS"

@@ -74,6 +74,20 @@ ip -n "$host" addr flush dev veth0
 [ "$(find "$WORK/a" "$WORK/b" -type f | wc -l)" = 4 ] && [ ! -e "$WORK/none" ] || fail "files are left: $(find "$WORK" -type f)"
 say "what cannot be is refused by name"
 
+# ---- a second data plane of this machine ----
+
+mkdir -p "$WORK/etc/oneside/second" "$WORK/etc/oneside/third"
+says "role=server" --yes --port memif --output "$WORK/etc/oneside/oneside.conf"
+says "role=client" --yes --port memif --output "$WORK/etc/oneside/second/oneside.conf"
+expect "address = 192.0.2.2/24" "$WORK/etc/oneside/second/oneside.conf"
+refuses 1 "is the client of the cable /run/oneside/cable; give --role server, or another --cable" \
+	--yes --port memif --output "$WORK/etc/oneside/third/oneside.conf"
+refuses 1 "has address 192.0.2.1/24; give another by --address" \
+	--yes --port memif --cable /run/oneside/other --output "$WORK/etc/oneside/third/oneside.conf"
+says "address = 192.0.2.3/24" --yes --port memif --cable /run/oneside/other --address 192.0.2.3/24 \
+	--output "$WORK/etc/oneside/third/oneside.conf"
+say "a second data plane gets the other end of the cable, and nobody's address"
+
 # ---- by questions ----
 
 python3 - ip netns exec "$host" "$ONESIDECTL" setup --output "$WORK/asked/oneside.conf" <<'PYTHON' || fail "the questions"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/order.h"
+#include "client/tell.h"
 #include "keep.h"
 #include "ranges.h"
 #include "transplant.h"
@@ -65,8 +66,11 @@ limit_of(const char *text)
 		shift = 20;
 	else if (*end == 'G')
 		shift = 30;
-	if (end == text || text[0] == '-' || end[shift != 0] != '\0' || value > UINT64_MAX >> shift)
+	if (end == text || text[0] == '-' || end[shift != 0] != '\0' || value > UINT64_MAX >> shift) {
+		one_warn("ONESIDE_REGISTRATION_CACHE = %.32s: this is not a size; write bytes, as in 512M",
+			 text);
 		return BYTES_DEFAULT;
+	}
 	return value << shift;
 }
 

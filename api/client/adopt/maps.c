@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "client/tell.h"
 #include "maps.h"
 #include "raw.h"
 
@@ -170,6 +171,11 @@ maps_open(uint64_t from)
 {
 	int error = reader_open("/proc/self/maps");
 
+	if (error != 0 && one_telling)
+		one_note_reason(
+			"/proc/self/maps = unreadable: %s; mount /proc where the program is, also in a "
+			"chroot, and leave a descriptor free",
+			strerror(-error));
 	reader.from = from;
 	reader.query = true;
 	return error;

@@ -119,9 +119,13 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 	taken = take_fds(&hdr, got, num_got != NULL ? *num_got : 0);
 	if (n == 0)
 		error = -ECONNRESET;
-	else if (n != (ssize_t)sizeof(*reply) || (hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+	else if (*(const char *)reply == '{') /* JSON, which the control socket speaks */
+		error = -EPROTOTYPE;
+	else if (n != (ssize_t)sizeof(*reply) || (hdr.msg_flags & MSG_TRUNC) != 0 ||
 		 reply->type != msg->type || reply->seq != msg->seq)
 		error = -EPROTO;
+	else if ((hdr.msg_flags & MSG_CTRUNC) != 0) /* there was no place for a descriptor */
+		error = -EMFILE;
 	if (error != 0) {
 		while (taken > 0)
 			close(got[--taken]);

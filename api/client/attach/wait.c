@@ -10,6 +10,7 @@
 
 #include "client/cq.h"
 #include "client/internal.h"
+#include "client/tell.h"
 
 #define SPIN_US_DEFAULT 20u
 #define SPIN_US_MAX 1000000u
@@ -36,8 +37,10 @@ spin_ns(void)
 		char *end = NULL;
 		unsigned long us = text != NULL ? strtoul(text, &end, 10) : SPIN_US_DEFAULT;
 
-		if (text != NULL && (end == text || *end != '\0' || text[0] == '-'))
+		if (text != NULL && (end == text || *end != '\0' || text[0] == '-')) {
 			us = SPIN_US_DEFAULT;
+			one_warn("ONESIDE_SPIN_US = %.32s: this is not a number; it is %lu", text, us);
+		}
 		value = (us < SPIN_US_MAX ? us : SPIN_US_MAX) * 1000u;
 		one_store_alone(&cached, value);
 	}

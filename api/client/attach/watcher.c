@@ -12,16 +12,21 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/internal.h"
 
 #define STACK_SIZE (256u * 1024u)
 #define SET_STEP 512u
+#define LOOK_MS 5000 /* at most until descriptors are looked at again, */
+#define LOOK_SHORT_MS 1000
 
 /* One life of the thread; it frees this when it leaves. */
 struct run {
 	int wake_fd; /* eventfd: the list has changed, or `stop` */
+	dev_t device;
+	ino_t inode; /* of it */
 	bool stop;
 };
 
@@ -36,11 +41,34 @@ static struct {
 	pthread_t thread;
 } watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
+static int
+open_wake(struct run *run)
+{
+	struct stat st;
+
+	run->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (run->wake_fd < 0)
+		return -errno;
+	fstat(run->wake_fd, &st);
+	run->device = st.st_dev;
+	run->inode = st.st_ino;
+	return 0;
+}
+
+/* A program that closes whatever is open may have another file there. */
+static bool
+is_wake(const struct run *run)
+{
+	struct stat st;
+
+	return fstat(run->wake_fd, &st) == 0 && st.st_dev == run->device && st.st_ino == run->inode;
+}
+
 static void
 wake(void)
 {
 	uint64_t one = 1;
-	ssize_t n = write(watcher.run->wake_fd, &one, sizeof(one));
+	ssize_t n = is_wake(watcher.run) ? write(watcher.run->wake_fd, &one, sizeof(one)) : 0;
 
 	(void)n; /* a full counter is as good: it is readable */
 }
@@ -119,9 +147,12 @@ watch(void *arg)
 				set[n++] = (struct pollfd){.fd = c->sock, .events = 0};
 		}
 		pthread_mutex_unlock(&watcher.lock);
-		/* a second at most, so that a poll set cut short by lack of memory heals */
-		poll(set, n, n < room ? -1 : 1000);
+		/* A poll set cut short by lack of memory heals, and a program that closed the descriptors of
+		 * others is noticed. */
+		poll(set, n, n < room ? LOOK_MS : LOOK_SHORT_MS);
 		pthread_mutex_lock(&watcher.lock);
+		if (!is_wake(run) && open_wake(run) == 0)
+			set[0].revents = 0;
 		if ((set[0].revents & POLLIN) != 0) {
 			uint64_t value;
 			ssize_t got = read(run->wake_fd, &value, sizeof(value));
@@ -141,7 +172,8 @@ watch(void *arg)
 		}
 	}
 	pthread_mutex_unlock(&watcher.lock);
-	close(run->wake_fd);
+	if (is_wake(run))
+		close(run->wake_fd);
 	free(run);
 	if (set != NULL)
 		munmap(set, room * sizeof(*set));
@@ -205,11 +237,10 @@ start(void)
 
 	if (run == NULL)
 		return -ENOMEM;
-	run->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (run->wake_fd < 0) {
-		error = errno;
+	error = open_wake(run);
+	if (error != 0) {
 		free(run);
-		return -error;
+		return error;
 	}
 	error = client_thread(&watcher.thread, watch, run);
 	if (error != 0) {

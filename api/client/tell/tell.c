@@ -22,12 +22,84 @@ static __thread struct {
 	char cause[NOTE_MAX];
 } said;
 
+void
+one_warn(const char *format, ...)
+{
+	static const char head[] = "oneside: ";
+	char line[NOTE_MAX];
+	int before = errno, len = sizeof(head) - 1;
+	va_list args;
+
+	memcpy(line, head, sizeof(head));
+	va_start(args, format);
+	len += vsnprintf(line + len, sizeof(line) - sizeof(head), format, args);
+	va_end(args);
+	if (len >= (int)sizeof(line) - 1)
+		len = (int)sizeof(line) - 2;
+	line[len++] = '\n';
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+		errno = before;
+	errno = before;
+}
+
 __attribute__((constructor)) static void
 read_environment(void)
 {
 	const char *wanted = secure_getenv("ONESIDE_DEBUG");
+	char *end = NULL;
 
-	one_telling = wanted != NULL && strtoul(wanted, NULL, 0) != 0;
+	one_telling = wanted != NULL && strtoul(wanted, &end, 0) != 0;
+	if (wanted != NULL && (end == wanted || *end != '\0'))
+		one_warn("ONESIDE_DEBUG = %.32s: this is not a number; write 1, or 0", wanted);
+}
+
+const char *
+one_attach_reason(int error)
+{
+	switch (error) {
+	case -ENODEV:
+		return "it has no port of this name";
+	case -EPROTO:
+		return "it is of another version";
+	case -EPROTOTYPE:
+		return "this is the control socket, of onesidectl";
+	case -EMFILE:
+	case -ENFILE:
+		return "no descriptor is left to this process, or to the system";
+	case -ECONNRESET:
+		return "it turned this process away";
+	case -EDQUOT:
+		return "there are too many attachments";
+	default:
+		return strerror(-error);
+	}
+}
+
+const char *
+one_attach_remedy(int error)
+{
+	switch (error) {
+	case -ENODEV:
+		return "its configuration names them";
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return "start oneside-dataplane(8), or set ONESIDE_SOCKET to where it listens";
+	case -EPROTOTYPE:
+		return "let ONESIDE_SOCKET name the one for applications, without .ctl";
+	case -EACCES:
+	case -EPERM:
+		return "be of the group that may attach: socket_mode in oneside.conf(5), and the socket's "
+		       "group";
+	case -EPROTO:
+		return "install libraries and data plane of one release";
+	case -EMFILE:
+	case -ENFILE:
+		return "close some, or raise the limit (ulimit -n)";
+	case -EDQUOT:
+		return "close others, or raise max_clients or max_clients_per_uid in oneside.conf(5)";
+	default:
+		return "see the data plane's log";
+	}
 }
 
 void
@@ -110,6 +182,11 @@ one_note_cause(int error, uint32_t subject, uint64_t value)
 			 ": it is reached; free what is not needed, or raise "
 			 "the limit in oneside.conf(5)",
 			 value);
+	else if (error == -EBADF)
+		snprintf(said.cause, sizeof(said.cause),
+			 "descriptor = closed: the program has closed one that this library opened; leave "
+			 "those of "
+			 "others open, then close and open again");
 	else if (error == -ECONNRESET)
 		snprintf(said.cause, sizeof(said.cause),
 			 "the data plane = gone: it ended, or ended this attachment; see its log, then close "

@@ -31,25 +31,6 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 	}
 }
 
-static const char *
-remedy(int error)
-{
-	switch (error) {
-	case -ENOENT:
-	case -ECONNREFUSED:
-		return "start oneside-dataplane(8), or set ONESIDE_SOCKET to where it listens";
-	case -EACCES:
-	case -EPERM:
-		return "be of the group that may attach: socket_group in oneside.conf(5)";
-	case -EPROTO:
-		return "install libraries and data plane of one release";
-	case -EDQUOT:
-		return "close other IAs, or raise max_clients in oneside.conf(5)";
-	default:
-		return "see the data plane's log";
-	}
-}
-
 static void
 complain(const char *name, const char *socket, const char *port, int error)
 {
@@ -61,8 +42,7 @@ complain(const char *name, const char *socket, const char *port, int error)
 			      socket, port);
 	else
 		base_complain("ia_name_ptr", name, "no attachment to the data plane at %s: %s; %s", socket,
-			      error == -EPROTO ? "it is of another version" : strerror(-error),
-			      remedy(error));
+			      one_attach_reason(error), one_attach_remedy(error));
 }
 
 static DAT_RETURN

@@ -23,9 +23,9 @@ struct conf_entry {
 
 /*
  * Appends the entries of `file` to the list: those of API kind `u` marked `default`, of any version.
- * Malformed lines are skipped; returns how many were, or -ENOMEM.
+ * Malformed lines are skipped; returns how many were, the first of which is in *first_skipped, or -ENOMEM.
  */
-int conf_parse(FILE *file, struct conf_entry **list);
+int conf_parse(FILE *file, struct conf_entry **list, int *first_skipped);
 /* One entry from its text (no newline): 1, 0 for nothing of interest, -EINVAL malformed, -ENOMEM. */
 int conf_parse_line(const char *line, struct conf_entry **out);
 void conf_free(struct conf_entry *list);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/tell.h"
 #include "dat/registry/registry.h"
 
 #define OWN_NAME "oneside"
@@ -53,13 +54,17 @@ static bool
 read_file(const char *path)
 {
 	FILE *file = fopen(path, "re");
-	int skipped;
+	int skipped, first = 0;
 
 	if (file == NULL)
 		return false;
-	skipped = conf_parse(file, &registry.entries);
-	if (skipped > 0)
-		base_complain("dat.conf", path, "%d malformed lines skipped", skipped);
+	skipped = conf_parse(file, &registry.entries, &first);
+	if (skipped > 0 && one_telling)
+		one_warn("%s: %d lines are no entries of dat.conf(5), and are left out; the first is line %d",
+			 path, skipped, first);
+	else if (skipped > 0)
+		base_complain("dat.conf", path, "%d malformed lines skipped, the first is line %d", skipped,
+			      first);
 	fclose(file);
 	return true;
 }

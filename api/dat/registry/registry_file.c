@@ -148,12 +148,12 @@ conf_parse_line(const char *line, struct conf_entry **out)
 }
 
 int
-conf_parse(FILE *file, struct conf_entry **list)
+conf_parse(FILE *file, struct conf_entry **list, int *first_skipped)
 {
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t len;
-	int skipped = 0, got = 0;
+	int number = 0, skipped = 0, got = 0;
 
 	while (*list != NULL)
 		list = &(*list)->next;
@@ -161,10 +161,11 @@ conf_parse(FILE *file, struct conf_entry **list)
 		if (line[len - 1] == '\n')
 			line[len - 1] = '\0';
 		got = conf_parse_line(line, list);
+		number++;
 		if (got == 1)
 			list = &(*list)->next;
-		else if (got == -EINVAL)
-			skipped++;
+		else if (got == -EINVAL && skipped++ == 0)
+			*first_skipped = number;
 	}
 	free(line);
 	return got == -ENOMEM ? got : skipped;

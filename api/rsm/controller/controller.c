@@ -154,13 +154,8 @@ static int
 not_open(const char *name, bool loopback, int error)
 {
 	return ONE_BECAUSE(open_error(error), "name = \"%s\": no attachment to the data plane at %s: %s; %s",
-			   loopback ? "loopback" : name, one_socket_path(NULL),
-			   error == -ENODEV   ? "it has no port of this name"
-			   : error == -EPROTO ? "it is of another version"
-					      : strerror(-error),
-			   error == -ENODEV
-				   ? "its configuration names them"
-				   : "start oneside-dataplane(8), or set ONESIDE_SOCKET to where it listens");
+			   loopback ? "loopback" : name, one_socket_path(NULL), one_attach_reason(error),
+			   one_attach_remedy(error));
 }
 
 static int

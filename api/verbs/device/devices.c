@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/tell.h"
 #include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 
@@ -146,6 +147,8 @@ ibv_get_device_list(int *num_devices)
 				one_socket_path(NULL));
 		refused_tell("ibv_get_device_list", -error, "num_devices", num_devices);
 	} else if (error != 0) {
+		refused_because(-error, "devices = 0: no attachment to the data plane at %s: %s; %s",
+				one_socket_path(NULL), one_attach_reason(error), one_attach_remedy(error));
 		list = refused_null("ibv_get_device_list", -error, "num_devices", num_devices);
 	} else {
 		pthread_mutex_lock(&devices_lock);

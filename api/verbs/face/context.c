@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
+#include "client/tell.h"
 #include "verbs/base/refused.h"
 #include "verbs/cq/cq.h"
 #include "verbs/device/device.h"
@@ -75,11 +76,9 @@ ibv_open_device(struct ibv_device *base)
 	if (error != 0) {
 		events_close(context);
 		context_free(context);
-		if (error == -ENOENT || error == -ECONNREFUSED)
-			refused_because(-error,
-					"device = \"%s\": no data plane answers at %s; start "
-					"oneside-dataplane(8), or set ONESIDE_SOCKET",
-					base->name, one_socket_path(NULL));
+		refused_because(-error, "device = \"%s\": no attachment to the data plane at %s: %s; %s",
+				base->name, one_socket_path(NULL), one_attach_reason(error),
+				one_attach_remedy(error));
 		return refused_null("ibv_open_device", -error, "device", base);
 	}
 	/* Programs expect one; no command goes through it. */

@@ -10,11 +10,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct conf_entry *list = NULL;
 	FILE *file = fmemopen((void *)(uintptr_t)data, size, "r");
-	int skipped;
+	int skipped, first;
 
 	if (file == NULL)
 		return 0; /* some C libraries refuse one without bytes */
-	skipped = conf_parse(file, &list);
+	skipped = conf_parse(file, &list, &first);
 	fclose(file);
 	if (skipped < 0)
 		fuzz_fail("no memory for a few lines");

@@ -526,6 +526,8 @@ test_bad_options(void **state)
 		{"--limit", "=3", "not KEY=VALUE"},
 		{"--limit", "nothing=3", "no such key"},
 		{"--config", "/nonexistent/x", "/nonexistent/x"},
+		{"--port=name=p0,mtu=1500,address=192.0.2.1/24", "--port=address=192.0.2.2/24,name=p0",
+		 "address is given twice"},
 		{"--0123456789012345678901234567890123456789012345678901234567890123456789", NULL,
 		 "no such option"},
 	};
@@ -748,6 +750,13 @@ test_memory(void **state)
 	assert_int_equal(config_memory(root), machine);
 	put(root, "/sys/fs/cgroup/memory/a/b:c/memory.limit_in_bytes", "41943040\n");
 	assert_int_equal(config_memory(root), 40u << 20);
+	assert_true(config_huge_memory(root) == UINT64_MAX);
+	put(root, "/proc/self/cgroup", "6:hugetlb:/a\n4:cpu,memory:/a/b:c\n");
+	put(root, "/sys/fs/cgroup/hugetlb/a/hugetlb.2MB.limit_in_bytes", "4194304\n");
+	assert_int_equal(config_huge_memory(root), 4u << 20);
+	put(root, "/proc/self/cgroup", "0::/a\n");
+	put(root, "/sys/fs/cgroup/a/hugetlb.2MB.max", "0\n");
+	assert_int_equal(config_huge_memory(root), 0);
 	put(root, "/proc/self/cgroup", "4:memoryless:/a/b:c\nrubbish\n::\n");
 	assert_int_equal(config_memory(root), machine);
 	/* The defaults leave a quarter of it. */

@@ -140,7 +140,7 @@ test_ports(void **state)
 	}
 	setup(NULL);
 	set(&next, "port p2", "address", "203.0.113.1/24");
-	assert_fixed("the number of ports");
+	assert_fixed("3 ports, which were 2");
 	setup(NULL);
 	set(&next, "port p1", "ack_timeout", "20");
 	set(&next, "port p0", "rnr_retry", "3");

@@ -312,7 +312,8 @@ no_data_plane(void **state)
 		    "(ENOENT)");
 	ibv_free_device_list(list);
 	assert_null_says(ibv_open_device(f->context->device), ENOENT, "ibv_open_device: device = \"",
-			 "/nonexistent/oneside.sock; ", "(ENOENT)");
+			 "/nonexistent/oneside.sock: No such file or directory; start oneside-dataplane(8)",
+			 "(ENOENT)");
 	setenv("ONESIDE_SOCKET", before, 1);
 }
 

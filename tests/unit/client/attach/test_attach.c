@@ -85,6 +85,50 @@ test_attach_detach(void **state)
 	assert_int_equal(lost_calls, 0);
 }
 
+/* The number of the eventfd behind a descriptor; -1: it is none. */
+static int
+eventfd_of(int fd)
+{
+	char path[64], line[128];
+	int id = -1;
+	FILE *info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "re");
+	while (info != NULL && fgets(line, sizeof(line), info) != NULL)
+		if (sscanf(line, "eventfd-id: %d", &id) == 1)
+			break;
+	if (info != NULL)
+		fclose(info);
+	return id;
+}
+
+#define DESCRIPTORS 256
+
+/* The thread that watches attachments cannot be woken when a program has closed what is not its own; the
+ * detachment ends all the same. */
+static void
+test_detach_after_descriptor_was_closed(void **state)
+{
+	int before[DESCRIPTORS], closed = 0;
+	struct one_client *client;
+
+	for (int fd = 0; fd < DESCRIPTORS; fd++)
+		before[fd] = eventfd_of(fd);
+	client = attach();
+	for (int fd = 0; fd < DESCRIPTORS; fd++) {
+		int id = before[fd] < 0 ? eventfd_of(fd) : -1;
+
+		if (id >= 0 && id != eventfd_of(client->wake_fd)) {
+			close(fd);
+			closed++;
+		}
+	}
+	assert_int_equal(closed, 1);
+	one_detach(client);
+	assert_false(watcher_running());
+}
+
 static void
 test_attach_many_times(void **state)
 {
@@ -727,6 +771,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_attach_detach),
 		TEST(test_attach_many_times),
+		TEST(test_detach_after_descriptor_was_closed),
 		TEST(test_attach_no_data_plane),
 		TEST(test_welcome_is_checked),
 		TEST(test_call),

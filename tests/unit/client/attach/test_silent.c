@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A data plane that is there and does nothing: it is given up after a time. */
+/* What serves the socket does nothing, or is no data plane, or its answer cannot be received: each is told
+ * apart. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -98,12 +101,96 @@ test_no_room_to_wait(void **state)
 		close(others[i]);
 }
 
+/* ---- answers ---- */
+
+static const char json[] = "{\"error\": \"a request has to be JSON\"}";
+
+static int
+take_request(const struct silent *silent, struct one_msg *msg)
+{
+	int sock = accept(silent->listener, NULL, NULL);
+
+	assert_true(sock >= 0);
+	assert_int_equal(recv(sock, msg, sizeof(*msg), 0), sizeof(*msg));
+	return sock;
+}
+
+static void *
+answer_by_json(void *silent)
+{
+	struct one_msg msg;
+	int sock = take_request(silent, &msg);
+
+	assert_int_equal(send(sock, json, strlen(json), 0), strlen(json));
+	close(sock);
+	return NULL;
+}
+
+/* With two descriptors, for which the process has no place by then. */
+static void *
+answer_with_descriptors(void *silent)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {.align = {CMSG_LEN(2 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+	const int fds[2] = {STDERR_FILENO, STDERR_FILENO};
+	struct one_reply reply = {.type = ONE_MSG_HELLO};
+	struct iovec iov = {&reply, sizeof(reply)};
+	struct msghdr header = {.msg_iov = &iov,
+				.msg_iovlen = 1,
+				.msg_control = &control,
+				.msg_controllen = sizeof(control.bytes)};
+	struct rlimit limit;
+	struct one_msg msg;
+	int sock = take_request(silent, &msg), next = dup(sock);
+
+	close(next);
+	memcpy(CMSG_DATA(&control.align), fds, sizeof(fds));
+	reply.seq = msg.seq;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(sendmsg(sock, &header, 0), sizeof(reply));
+	close(sock);
+	return NULL;
+}
+
+static int
+attach_to(struct silent *silent, void *(*answer)(void *))
+{
+	struct rlimit limit;
+	pthread_t thread;
+	int error;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(pthread_create(&thread, NULL, answer, silent), 0);
+	error = attach(silent);
+	pthread_join(thread, NULL);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return error;
+}
+
+static void
+test_control_socket(void **state)
+{
+	assert_int_equal(attach_to(*state, answer_by_json), -EPROTOTYPE);
+}
+
+static void
+test_no_descriptors(void **state)
+{
+	assert_int_equal(attach_to(*state, answer_with_descriptors), -EMFILE);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room_to_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_control_socket, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

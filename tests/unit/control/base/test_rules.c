@@ -10,6 +10,7 @@
 #include "control/connect/connection.h"
 #include "control/rsm/rsm_wire.h"
 #include "control/cm/service.h"
+#include "control/loop/loop.h"
 #include "tests.h"
 
 /* ---- access lists ---- */
@@ -396,6 +397,28 @@ test_rsm_proof(void **state)
 	assert_false(rsm_proof_parse(data, sizeof(data), &back));
 }
 
+/* ---- the log ---- */
+
+/* Somebody brings about lines without end: some are written at once, and a day has a bounded number. */
+static void
+test_log_is_bounded(void **state)
+{
+	uint64_t begin = control.now = 1000 * NS_PER_S, written = 0, suppressed = log_suppressed;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		written += log_allowed();
+	assert_int_equal(written, 50);
+	assert_int_equal(log_suppressed - suppressed, 950);
+	for (; control.now < begin + 3600 * NS_PER_S; control.now += NS_PER_S / 10)
+		written += log_allowed();
+	assert_in_range(written, 50 + 800, 50 + 1000);
+	/* Who was silent for long enough has all of them again. */
+	control.now += 3600 * NS_PER_S;
+	for (written = 0; log_allowed();)
+		written++;
+	assert_int_equal(written, 50);
+}
+
 int
 rules_tests(void)
 {
@@ -413,6 +436,7 @@ rules_tests(void)
 		cmocka_unit_test(test_rsm_rep),
 		cmocka_unit_test(test_rsm_proof),
 		cmocka_unit_test(test_rsm_rej),
+		cmocka_unit_test(test_log_is_bounded),
 	};
 
 	return cmocka_run_group_tests_name("control: rules", tests, NULL, NULL);

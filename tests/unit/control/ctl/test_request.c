@@ -117,6 +117,7 @@ test_refusals(void **state)
 		{"{\"command\": \"peer-add\", \"address\": \"192.0.2.7\"}", "its node is missing"},
 		{"{\"command\": \"peer-remove\"}", "its node is missing"},
 		{"{\"command\": \"client-kill\"}", "whose is missing"},
+		{"{\"command\": \"client-kill\", \"pid\": 0}", "give client=NUMBER"},
 		{"{\"command\": \"client-kill\", \"pid\": 1, \"client\": 1}", "one of pid, client and qp"},
 		{"{\"command\": \"trace\", \"qp\": 1, \"client\": 1}", "one of pid, client and qp"},
 		{"{\"command\": \"drain\", \"uid\": 0}", "uid: "},

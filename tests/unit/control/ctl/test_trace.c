@@ -21,7 +21,7 @@
 struct control control;
 struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
 
-static uint64_t clock_ns = NS_PER_S, sending_ns, sent, told_lost;
+static uint64_t clock_ns = NS_PER_S, sending_ns, sent, told_lost, refusals;
 static struct ctl_caller callers[CALLERS];
 
 /* ---- what it needs of others ---- */
@@ -73,7 +73,7 @@ ctl_push(struct ctl_caller *caller, json_t *packet)
 void
 ctl_refuse(struct ctl_caller *caller, const char *format, ...)
 {
-	fail();
+	refusals++;
 }
 
 void
@@ -122,10 +122,30 @@ test_share(void **state)
 	assert_in_range(sent, 100, edges / 2);
 }
 
+/* A trace of what is gone, or never was, would wait for ever. */
+static void
+test_nobody(void **state)
+{
+	static const struct ctl_request nobody[] = {
+		{.command = CTL_TRACE, .given = CTL_M_CLIENT, .client = 77},
+		{.command = CTL_TRACE, .given = CTL_M_QP, .qp = 77},
+		{.command = CTL_TRACE, .given = CTL_M_PID, .pid = INT32_MAX},
+	};
+	struct ctl_caller caller = {.traces = false};
+
+	for (size_t i = 0; i < sizeof(nobody) / sizeof(nobody[0]); i++) {
+		refusals = 0;
+		ctl_trace_start(&caller, &nobody[i]);
+		assert_int_equal(refusals, 1);
+		assert_false(caller.traces);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_share),
 	};
 

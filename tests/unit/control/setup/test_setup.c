@@ -339,6 +339,12 @@ test_virtio(void **state)
 	assert_eal("\"-l 0,1 --no-huge -m 512 --no-pci --iova-mode=va "
 		   "--vdev=net_af_packet0,iface=eth1,framesz=2048\"\n");
 	assert_text(setup_text_conf, "idle = sleep\n", true);
+	/* It is up after a reboot, and the service waits for it. */
+	assert_step("'[Match]' 'Name=eth1' '[Link]' 'MTUBytes=1500' ");
+	assert_step(">/etc/systemd/network/70-oneside-eth1.network");
+	assert_step("'Wants=sys-subsystem-net-devices-eth1.device' "
+		    "'After=sys-subsystem-net-devices-eth1.device' "
+		    ">/etc/systemd/system/oneside.service.d/interface-eth1.conf");
 	plan.port[0].way = SETUP_VFIO;
 	assert_good();
 	assert_step("enable_unsafe_noiommu_mode");

@@ -110,9 +110,11 @@ whole_file(void **state)
 		      "a u1.2 threadsafe default libc.so x.1.2 \"\" \"\"";
 	FILE *file = fmemopen(text, strlen(text), "r");
 	struct conf_entry *list = NULL;
+	int first = 0;
 
 	assert_non_null(file);
-	assert_int_equal(conf_parse(file, &list), 1);
+	assert_int_equal(conf_parse(file, &list, &first), 1);
+	assert_int_equal(first, 3);
 	fclose(file);
 	assert_string_equal(list->library, "liba.so");
 	assert_string_equal(list->next->library, "libb.so");

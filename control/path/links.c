@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links of the ports: reported when they go and come, and announced to when they come.  The kernel's notices
+ * (rtnetlink) have them looked at at once, a timer without them, or when some were lost.
+ */
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control/path/path.h"
+
+#define LINK_UP_NS NS_PER_S          /* interval of looks at links that are up, */
+#define LINK_DOWN_NS (NS_PER_S / 10) /* and while one is down */
+#define NOTICES 64 /* read in one loop; epoll reports the rest again */
+
+static uint64_t links_at; /* when links are looked at again */
+static int notices_fd = -1;
+static struct watch notices_watch;
+static void (*link_changed)(const struct path_port *port);
+
+/* What a notice says is not needed: the interfaces of all ports are asked. */
+static void
+notices_ready(struct watch *watch, uint32_t events)
+{
+	char notice[4096];
+
+	(void)watch, (void)events;
+	for (int i = 0; i < NOTICES; i++)
+		if (recv(notices_fd, notice, sizeof(notice), MSG_DONTWAIT) < 0 && errno != ENOBUFS)
+			break;
+	links_at = control.now;
+}
+
+void
+path_links_open(void (*changed)(const struct path_port *port))
+{
+	const struct sockaddr_nl links = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+
+	link_changed = changed;
+	links_at = control.now;
+	notices_watch.ready = notices_ready;
+	notices_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (notices_fd >= 0 && bind(notices_fd, (const struct sockaddr *)&links, sizeof(links)) == 0 &&
+	    control_watch(notices_fd, &notices_watch, EPOLLIN) == 0)
+		return;
+	log_warning("event=netlink_off error=\"%s\" text=\"changes of interfaces are noticed up to a second "
+		    "late\"\n",
+		    strerror(errno));
+	path_links_close();
+}
+
+void
+path_links_close(void)
+{
+	if (notices_fd >= 0)
+		close(notices_fd);
+	notices_fd = -1;
+}
+
+static void
+report_mtu(struct path_port *port, const struct engine_port_info *info)
+{
+	bool narrow = info->interface_mtu != 0 && info->interface_mtu < info->mtu;
+
+	if (narrow == port->narrow)
+		return;
+	port->narrow = narrow;
+	if (narrow)
+		log_warning("event=mtu port=%s interface=%s mtu=%u interface_mtu=%u text=\"longer frames are "
+			    "lost\" remedy=\"ip link set %s mtu %u\"\n",
+			    info->name, info->interface, info->mtu, info->interface_mtu, info->interface,
+			    info->mtu);
+	else
+		log_notice("event=mtu_restored port=%s interface=%s mtu=%u interface_mtu=%u text=\"frames of "
+			   "the port's "
+			   "mtu pass\"\n",
+			   info->name, info->interface, info->mtu, info->interface_mtu);
+}
+
+static void
+report_link(struct path_port *port, const struct engine_port_info *info)
+{
+	bool moved = memcmp(port->mac, info->mac, sizeof(port->mac)) != 0;
+
+	if (moved) {
+		memcpy(port->mac, info->mac, sizeof(port->mac));
+		neigh_set_mac(control.neigh, port->index, info->mac);
+	}
+	/* Hosts on a link that comes up may remember another MAC of ours. */
+	if (info->link_up && (moved || !port->link_up))
+		neigh_announce(control.neigh, (uint16_t)port->index, control.now);
+	if (info->link_up == port->link_up)
+		return;
+	port->link_up = info->link_up;
+	log_notice("event=link port=%s%s%s text=\"the link is %s\"\n", info->name,
+		   info->interface[0] != '\0' ? " interface=" : "", info->interface,
+		   port->link_up ? "up" : "down");
+	link_changed(port);
+}
+
+static void
+look_at_links(void)
+{
+	bool all_up = true;
+
+	for (uint32_t i = 0; i < path_num_ports; i++) {
+		const struct engine_port_info *info = engine_port(i);
+
+		report_link(&path_port[i], info);
+		report_mtu(&path_port[i], info);
+		all_up = all_up && info->link_up;
+	}
+	links_at = control.now + (all_up ? LINK_UP_NS : LINK_DOWN_NS);
+}
+
+void
+path_links_poll(void)
+{
+	if (control.now >= links_at)
+		look_at_links();
+}
+
+uint64_t
+path_links_deadline(void)
+{
+	return links_at;
+}

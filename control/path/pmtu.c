@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Path MTUs of destinations to which routers have reported that a frame of ours was too long (RFC 1191, RFC
+ * 8201). A connection that is open keeps the path MTU that its ends agreed on; those to come get a smaller
+ * one.
+ *
+ * A report counts only if it quotes a frame of an open connection, with its UDP source port, so a stranger
+ * who knows the two addresses has to guess 14 bits; what he gains is smaller packets to one destination for
+ * PMTU_NS.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "control/path/path.h"
+
+#define PMTU_ENTRIES 256u
+#define PMTU_NS (600 * NS_PER_S) /* after that a larger one is tried (RFC 1191, 6.3) */
+#define PMTU_LEAST 256u
+
+struct pmtu {
+	struct wire_addr dst;
+	uint64_t until;
+	uint16_t port, mtu;
+};
+
+static struct pmtu pmtu[PMTU_ENTRIES];
+static uint32_t pmtu_next; /* the place that the next new destination takes */
+uint64_t path_mtu_reports;
+
+static struct pmtu *
+pmtu_find(const struct path_port *port, const struct wire_addr *dst)
+{
+	for (uint32_t i = 0; i < PMTU_ENTRIES; i++)
+		if (pmtu[i].until > control.now && pmtu[i].port == port->index &&
+		    wire_addr_equal(&pmtu[i].dst, dst))
+			return &pmtu[i];
+	return NULL;
+}
+
+/* The largest path MTU whose packets have `mtu` bytes at most. */
+static uint16_t
+largest_within(uint32_t mtu)
+{
+	uint16_t largest = PMTU_LEAST;
+
+	while (largest < 4096 && largest * 2 + ENGINE_PATH_OVERHEAD <= mtu)
+		largest *= 2;
+	return largest;
+}
+
+uint16_t
+path_mtu_to(const struct path_port *port, const struct wire_addr *dst)
+{
+	const struct engine_port_info *info = port->info;
+	const struct pmtu *known = pmtu_find(port, dst);
+	uint16_t mtu = info->path_mtu;
+
+	/* The kernel's interface may have been made narrower since the start. */
+	if (info->interface_mtu != 0 && info->interface_mtu < info->mtu &&
+	    largest_within(info->interface_mtu) < mtu)
+		mtu = largest_within(info->interface_mtu);
+	return known != NULL && known->mtu < mtu ? known->mtu : mtu;
+}
+
+static void
+report_path(const struct path_port *port, const struct pmtu *known, uint32_t mtu)
+{
+	log_of_others(
+		warning,
+		"event=path_mtu port=%s peer=%s mtu=%u text=\"a router on the way passes packets of so many "
+		"bytes at most: a connection that is open breaks, the next ones have a path MTU of %u\" "
+		"remedy=\"raise the MTU of the way to %u, or set path_mtu = %u for the port\"\n",
+		port->info->name, addr_text(&known->dst), mtu, known->mtu, port->info->mtu, known->mtu);
+}
+
+void
+path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port, uint32_t mtu)
+{
+	struct path_port *port = &path_port[index];
+	uint16_t largest = largest_within(mtu);
+	struct pmtu *known;
+	bool news;
+
+	if (index >= path_num_ports || mtu >= port->info->mtu || !path_sends(port, dst, udp_src_port))
+		return;
+	path_mtu_reports++;
+	known = pmtu_find(port, dst);
+	news = known == NULL || largest < known->mtu;
+	if (known == NULL)
+		known = &pmtu[pmtu_next++ % PMTU_ENTRIES];
+	/* A report that allows more than an earlier one is not believed while that counts. */
+	*known = (struct pmtu){.dst = *dst,
+			       .until = control.now + PMTU_NS,
+			       .port = index,
+			       .mtu = news ? largest : known->mtu};
+	if (news)
+		report_path(port, known, mtu);
+}
+
+void
+path_mtus_forget(void)
+{
+	memset(pmtu, 0, sizeof(pmtu));
+	pmtu_next = 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is true of a port now, and its device opened anew.
+ *
+ * A packet socket that was bound to an interface that is deleted stays dead, and DPDK's af_packet opens its
+ * sockets only when the device is probed.  So when an interface of that name is there again the device is
+ * removed and probed once more, with the arguments that EAL was given.  link.c has paused the port by then,
+ * and a grace period has passed.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include "dataplane/port/port.h"
+#include "dataplane/port/rx_wakeup.h"
+
+/* Held while a device is exchanged, against threads that ask for its counters. */
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+look_at_kernel(struct port *port)
+{
+	struct engine_port_info *info = &port->info;
+	struct kernel_state state;
+
+	if (!kernel_side_look(&port->kernel, &state))
+		return;
+	memcpy(info->interface, port->kernel.name, sizeof(info->interface));
+	info->interface_mtu = state.there ? state.mtu : 0;
+	info->link_up = info->link_up && state.same && state.running;
+	port->replaced = state.there && !state.same;
+	if (state.same)
+		memcpy(info->mac, state.mac, sizeof(info->mac));
+}
+
+void
+port_look(struct port *port)
+{
+	struct rte_eth_link link;
+
+	port->info.link_up =
+		rte_eth_link_get_nowait(port->device, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	port->info.mbps =
+		port->info.link_up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN ? link.link_speed : 0;
+	if (port->kernel.name[0] != '\0')
+		look_at_kernel(port);
+}
+
+static void
+add_stats(struct engine_port_stats *to, const struct engine_port_stats *from)
+{
+	to->rx_packets += from->rx_packets;
+	to->tx_packets += from->tx_packets;
+	to->rx_bytes += from->rx_bytes;
+	to->tx_bytes += from->tx_bytes;
+	to->rx_missed += from->rx_missed;
+	to->rx_errors += from->rx_errors;
+	to->tx_errors += from->tx_errors;
+	to->rx_no_buffer += from->rx_no_buffer;
+}
+
+static bool
+device_stats(const struct port *port, struct engine_port_stats *out)
+{
+	struct rte_eth_stats stats;
+
+	if (rte_eth_stats_get(port->device, &stats) != 0)
+		return false;
+	*out = (struct engine_port_stats){.rx_packets = stats.ipackets,
+					  .tx_packets = stats.opackets,
+					  .rx_bytes = stats.ibytes,
+					  .tx_bytes = stats.obytes,
+					  .rx_missed = stats.imissed,
+					  .rx_errors = stats.ierrors,
+					  .tx_errors = stats.oerrors,
+					  .rx_no_buffer = stats.rx_nombuf};
+	return true;
+}
+
+bool
+port_stats(struct port *port, struct engine_port_stats *out)
+{
+	bool counts;
+
+	pthread_mutex_lock(&devices_lock);
+	counts = device_stats(port, out);
+	if (counts) {
+		add_stats(out, &port->before);
+		out->rx_missed += kernel_side_lost(&port->kernel);
+	}
+	pthread_mutex_unlock(&devices_lock);
+	return counts;
+}
+
+/* The sockets go with the device. */
+static int
+probe_again(struct port *port)
+{
+	const char *name = port->device_name;
+	struct engine_port_stats stats;
+	int error;
+
+	if (device_stats(port, &stats)) {
+		add_stats(&port->before, &stats);
+		kernel_side_lost(&port->kernel);
+	}
+	port->kernel.num_sockets = 0;
+	if (port->started)
+		rte_eth_dev_stop(port->device);
+	port->started = false;
+	error = rte_eal_hotplug_remove("vdev", name);
+	/* It is not there when it could not be opened again the last time. */
+	if (error != 0 && error != -EINVAL && error != -ENOENT)
+		return error;
+	error = rte_eal_hotplug_add("vdev", name, port->arguments);
+	return error != 0 ? error : rte_eth_dev_get_port_by_name(name, &port->device);
+}
+
+static int
+start_again(struct port *port, char *why, size_t why_len)
+{
+	uint32_t index = (uint32_t)(port - ports);
+	int error = port_configure(index, why, why_len);
+
+	if (error == 0)
+		error = port_start_device(index, why, why_len);
+	if (error != 0)
+		return error;
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		struct core *core = engine.core[i];
+
+		for (uint32_t j = 0; j < core->num_rx; j++) {
+			if (core->rx[j].port != index)
+				continue;
+			/* The core reads it when the port is not paused any more: port_care orders that. */
+			core->rx[j].device = port->device;
+			if (core->rx[j].watched)
+				rx_wakeup_watch(&core->rx[j], core->epoll);
+		}
+	}
+	return 0;
+}
+
+int
+port_reopen(struct port *port, char *why, size_t why_len)
+{
+	int error;
+
+	pthread_mutex_lock(&devices_lock);
+	error = probe_again(port);
+	if (error != 0)
+		config_refuse(why, why_len, error, "device %s does not open: %s", port->device_name,
+			      strerror(-error));
+	else
+		error = start_again(port, why, why_len);
+	pthread_mutex_unlock(&devices_lock);
+	return error;
+}
