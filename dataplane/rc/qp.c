@@ -95,6 +95,7 @@ rc_set_path(struct rc_qp *qp, const struct wire_path *path)
 {
 	qp->local = path->src;
 	qp->remote = path->dst;
+	qp->udp_port = path->udp_src_port;
 	wire_template_init(&qp->template, path);
 	qp->head.shape = 0;
 }
@@ -191,6 +192,18 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 	}
 }
 
+/*
+ * The frame is between the two addresses of the connection.  Ends that repeat selectively derive their UDP
+ * source port from the flow label of the REQ, which is random: it is 14 bits more for a host to guess that
+ * does not see the frames, and so keeps forged packets from being held.
+ */
+static inline bool
+is_of_connection(const struct rc_qp *qp, const struct wire_packet *packet)
+{
+	return wire_addr_equal(&packet->src, &qp->remote) && wire_addr_equal(&packet->dst, &qp->local) &&
+	       (!qp->selective || packet->udp_src_port == qp->udp_port);
+}
+
 void
 rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
@@ -199,8 +212,7 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;
 	}
-	if (unlikely(!wire_addr_equal(&packet->src, &qp->remote) ||
-		     !wire_addr_equal(&packet->dst, &qp->local))) {
+	if (unlikely(!is_of_connection(qp, packet))) {
 		rc_count(qp, RC_COUNT_DROP_ADDRESS);
 		return;
 	}

@@ -74,7 +74,7 @@ enum rc_counter {
 	RC_COUNT_CNP_SENT,
 	RC_COUNT_CNP_RECEIVED,
 	RC_COUNT_DROP_STATE,    /* the queue pair does not take packets of this direction now */
-	RC_COUNT_DROP_ADDRESS,  /* not between the two addresses of the connection */
+	RC_COUNT_DROP_ADDRESS,  /* not between the two addresses, or from the UDP port, of the connection */
 	RC_COUNT_DROP_OPCODE,   /* not of this transport */
 	RC_COUNT_DROP_RESPONSE, /* answers nothing that is outstanding */
 	RC_COUNT_DROP_REPLAY,   /* repeated READ or atomic that matches no resource */

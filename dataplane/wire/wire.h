@@ -111,6 +111,7 @@ struct wire_packet {
 	uint8_t opcode;                          /* enum wire_opcode */
 	bool solicited, ack_request, congestion; /* SE, A, IP ECN == 11 */
 	uint8_t pad;
+	uint16_t udp_src_port;
 	uint32_t qpn; /* destination */
 	uint32_t psn;
 	/* extension headers, valid by opcode */
