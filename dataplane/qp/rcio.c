@@ -72,9 +72,8 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 	return rcio_frame_begin(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, len);
 }
 
-/* As if it came by the port. */
 static __rte_noinline void
-loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
+loop_frame(struct core *core, uint16_t port, uint32_t from, uint32_t qpn, bool sealed)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
 	struct rte_mbuf *m = core->tx_frame;
@@ -89,18 +88,19 @@ loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
 		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = frame_info(m)->esp = false;
 	frame_info(m)->port = port;
+	frame_info(m)->from = from;
 	core_hand_over(core, peer->core, m);
 }
 
 void
-rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, bool sealed)
+rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t from, uint32_t qpn, bool sealed)
 {
 	struct rte_mbuf *m = core->tx_frame;
 
 	core->turns.cost += SHARE_FRAME + m->data_len;
 	core->turns.frame_bytes += m->data_len;
 	if (unlikely(loop)) {
-		loop_frame(core, port, qpn, sealed);
+		loop_frame(core, port, from, qpn, sealed);
 		return;
 	}
 	core->tx_frame = NULL;
@@ -115,7 +115,7 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	rcio_frame_end(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, sealed);
+	rcio_frame_end(core_of(env), qp->port, qp->loop, qp->qpn, qp->attr.peer_qpn, sealed);
 }
 
 static bool
@@ -388,10 +388,19 @@ after_input(struct core *core)
 	atomic_store_explicit(&qp->heard, rc_heard(qp->rc), memory_order_relaxed);
 }
 
-static inline void
-deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+/* Queue pair `from` of this data plane may send to this one: it is its peer, or this one is for datagrams. */
+static inline bool
+is_from_peer(const struct engine_qp *qp, uint32_t from)
 {
-	if (unlikely(qp->local || qp->phase == QP_OFF || qp->client->faulty)) {
+	return qp->rc == NULL || (qp->loop && from == qp->attr.peer_qpn);
+}
+
+/* `is_expected`: it came by a port, as its peer's frames do, or its peer is of this data plane and has sent
+ * it. */
+static inline void
+deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet, bool is_expected)
+{
+	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->client->faulty)) {
 		core->stats.drop_no_qp++;
 		return;
 	}
@@ -446,7 +455,7 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 		return true;
 	}
 	if (likely(qp->core == core)) {
-		deliver(core, qp, packet);
+		deliver(core, qp, packet, !qp->loop);
 		return true;
 	}
 	frame_info(m)->packet = *packet;
@@ -605,7 +614,8 @@ rcio_inbound(struct core *core)
 		if (qp != NULL && qp->core == core) {
 			if (info->parsed)
 				steer_strayed(core, qp, info);
-			deliver(core, qp, &info->packet);
+			deliver(core, qp, &info->packet,
+				info->parsed ? !qp->loop : is_from_peer(qp, info->from));
 		} else {
 			core->stats.drop_no_qp++;
 		}

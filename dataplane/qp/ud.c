@@ -202,7 +202,8 @@ send_one(struct core *core, struct engine_qp *qp)
 	if (frame == NULL)
 		return LATER;
 	payload = wire_build(&ah->template, &build, frame);
-	rcio_frame_end(core, qp->port, ah->loop, build.qpn, fill(ah, work, &list, bounce, frame, payload));
+	rcio_frame_end(core, qp->port, ah->loop, qp->qpn, build.qpn,
+		       fill(ah, work, &list, bounce, frame, payload));
 	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
 	core->stats.ud_sent++;
 	return ONE_STATUS_SUCCESS;

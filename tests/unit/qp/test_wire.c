@@ -294,6 +294,64 @@ test_frames_off_the_port(void **state)
 	assert_true(engine_send_frame(0, frame, 60000) < 0);
 }
 
+/* Frames with our own address as source are no host's: a connection within the data plane does not take them.
+ */
+static void
+test_own_address_off_the_port(void **state)
+{
+	struct wire_path path = {.udp_src_port = 0xc000, .ttl = 64};
+	struct wire_build b = {.opcode = WIRE_SEND_ONLY, .qpn = w.pair[1].qpn, .payload_len = 8};
+	uint64_t dropped, seen;
+	struct wire_template t;
+	uint8_t frame[256];
+
+	connect_both();
+	post_recv(&w.pair[1], &w.memory[1], 64, 2);
+	b.psn = w.pair[0].qpn ^ 0x5a5a5a; /* the one that it expects */
+	path.src = path.dst = ports[0].info.addr;
+	wire_template_init(&t, &path);
+	memset(wire_build(&t, &b, frame), 0x11, 8);
+	wire_seal(frame, wire_frame_len(&t, b.opcode, b.payload_len));
+	dropped = both().drop_no_qp;
+	seen = both().rx_packets;
+	assert_int_equal(engine_send_frame(0, frame, wire_frame_len(&t, b.opcode, b.payload_len)), 0);
+	TURN_UNTIL(both().rx_packets == seen + 1);
+	turn(5);
+	expect_none(&w.recv[1]);
+	assert_int_equal(both().drop_no_qp, dropped + 1);
+	post_send(&w.pair[0], &w.memory[0], 8, 1);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+}
+
+/* A queue pair names somebody else's, by the right sequence number: its frames are not taken. */
+static void
+test_stranger_between_cores(void **state)
+{
+	struct pair stranger;
+	struct engine_connection c;
+	uint64_t dropped;
+
+	connect_both();
+	post_recv(&w.pair[1], &w.memory[1], 64, 2);
+	pair_new(&w.app[0], &w.send[0], &w.recv[0], &w.conn[0], NULL, &stranger);
+	c = connection_to(&stranger, &w.pair[1], RC_RTS, false);
+	c.rc.send_psn = w.pair[0].qpn ^ 0x5a5a5a;
+	c.rc.timeout = 8;
+	c.rc.retry_count = 1;
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_CONNECT, .qp = stranger.qp, .connection = c}),
+			 0);
+	dropped = both().drop_no_qp;
+	post_send(&stranger, &w.memory[0], 8, 1);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
+	expect_none(&w.recv[1]);
+	assert_true(both().drop_no_qp > dropped);
+	post_send(&w.pair[0], &w.memory[0], 8, 3);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+	TURN_UNTIL(stranger.failed == 1);
+	pair_end(&stranger);
+}
+
 /* A management datagram of class `class`, from another host; the control thread does not look meanwhile. */
 static void
 send_mad(uint8_t class)
@@ -600,6 +658,8 @@ main(void)
 		T(test_drain),
 		T(test_peer_silent),
 		T(test_frames_off_the_port),
+		T(test_own_address_off_the_port),
+		T(test_stranger_between_cores),
 		T(test_flood),
 		T(test_port_that_takes_no_more),
 		T(test_frame_for_the_other_core),
