@@ -115,6 +115,7 @@ conn_put(struct conn *conn)
 	if (conn->dead || conn->cm != NULL || conn->qp != NULL || conn->cr != NULL || conn->commands != 0)
 		return;
 	conn->dead = true;
+	conn_peer_leave(conn);
 	conn_wait_no_more(conn);
 	neigh_cancel(&conn->waiter);
 	path_unwatch(&conn->path_user);
@@ -138,6 +139,7 @@ static void
 conn_over(struct conn *conn, const char *why)
 {
 	conn_timewait(conn);
+	conn_peer_leave(conn);
 	conn_state_set(conn, CONN_OVER, why);
 	conn_uncharge(conn);
 	conn_wait_no_more(conn);
@@ -323,6 +325,7 @@ conns_fini(void)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
 			TAILQ_REMOVE(lists[i], conn, link);
+			conn_peer_leave(conn);
 			path_unwatch(&conn->path_user);
 			conn_free(conn);
 		}

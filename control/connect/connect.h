@@ -60,6 +60,7 @@ struct conn {
 	struct rc_attr *numbers;  /* what the applications have told each other, until the core has it */
 	bool by_numbers;          /* without CM */
 	uint32_t peer_qpn;
+	bool has_peer; /* entered by peer.c */
 	bool peer_oneside;
 	struct cm_local local;
 	struct cm_path path;
@@ -81,6 +82,7 @@ struct conn {
 	uint64_t incarnation;
 	uint32_t heard; /* engine_qp_heard() when it was looked at last */
 	TAILQ_ENTRY(conn) link;
+	LIST_ENTRY(conn) peer_link;
 	LIST_ENTRY(conn) host_link;
 	LIST_ENTRY(conn) told_link; /* of the client that is told */
 };
@@ -137,6 +139,15 @@ extern const struct qp_kind conn_kind; /* endpoints */
 /* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
+
+/* ---- peer.c ---- */
+/* Its peer's address and number are known, or it is over. */
+void conn_peer_enter(struct conn *conn);
+void conn_peer_leave(struct conn *conn);
+/* A connection of another attachment leads to that queue pair. */
+bool conn_peer_taken(const struct wire_addr *addr, uint32_t qpn, const struct client *client);
+/* The peer of `conn` has said that it is: connections of other attachments to it, made by numbers, end. */
+void conn_peer_prevail(const struct conn *conn);
 
 /* ---- numbers.c: without CM ---- */
 /* To the request for which its core was asked something. */

@@ -61,9 +61,7 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	path->udp_src_port =
 		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
 	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
-	path->tos = conn->path.traffic_class;
-	if (conn->peer_oneside)
-		path->tos = (uint8_t)((path->tos & ~3u) | 2u);
+	path->tos = wire_without_ecn(conn->path.traffic_class) | (conn->peer_oneside ? 2 : 0);
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
 }
 
@@ -121,6 +119,7 @@ conn_establish(struct conn *conn, command_done *done)
 	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
 	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
 	qp_state_set(qp, ONE_QP_CONNECTED, "established");
+	conn_peer_prevail(conn);
 	conn_uncharge(conn);
 	conn->commands++;
 	command_send(command);
@@ -276,7 +275,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	conn->local.srq = qp->srq != NULL;
 	conn->local.retry_count = (asked->given & ONE_CONN_RETRY_COUNT) != 0 ? asked->retry_count : 7;
 	if ((asked->given & ONE_CONN_TRAFFIC_CLASS) != 0)
-		conn->path.traffic_class = asked->traffic_class;
+		conn->path.traffic_class = wire_without_ecn(asked->traffic_class);
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = conn->port->info->path_mtu;
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
@@ -386,6 +385,7 @@ on_request(struct path_port *port, const struct cm_event *event)
 	take_remote(conn, event->remote);
 	conn->path = event->remote->path;
 	conn->path.port = port->index;
+	conn_peer_enter(conn);
 	conn->service = event->remote->service_id;
 	if (event->remote->path_mtu > port->info->path_mtu)
 		/* There is no field to ask for less; our own active side tries again with less after this
@@ -407,6 +407,7 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		return;
 	}
 	take_remote(conn, event->remote);
+	conn_peer_enter(conn);
 	connection_negotiate(&conn->local, &conn->setup->remote);
 	rsm = conn->qp->kind->replied == NULL ? RSM_OK : conn->qp->kind->replied(conn);
 	if (rsm != RSM_OK) {
