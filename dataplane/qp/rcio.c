@@ -388,6 +388,16 @@ after_input(struct core *core)
 	atomic_store_explicit(&qp->heard, rc_heard(qp->rc), memory_order_relaxed);
 }
 
+/* For no queue pair.  CNPs count as those that are for one (rc_input). */
+static __rte_noinline void
+drop_stray(struct core *core, const struct wire_packet *packet)
+{
+	if (packet->opcode == WIRE_CNP)
+		core->env.counter[RC_COUNT_CNP_RECEIVED]++;
+	else
+		core->stats.drop_no_qp++;
+}
+
 /* Queue pair `from` of this data plane may send to this one: it is its peer, or this one is for datagrams. */
 static inline bool
 is_from_peer(const struct engine_qp *qp, uint32_t from)
@@ -400,12 +410,11 @@ is_from_peer(const struct engine_qp *qp, uint32_t from)
 static inline void
 deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet, bool is_expected)
 {
-	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->client->faulty)) {
-		core->stats.drop_no_qp++;
+	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->phase == QP_BROKEN ||
+		     qp->client->faulty)) {
+		drop_stray(core, packet);
 		return;
 	}
-	if (unlikely(qp->phase == QP_BROKEN))
-		return;
 	if (unlikely(qp->rc == NULL)) {
 		ud_input(core, qp, packet);
 		return;
@@ -446,11 +455,11 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 	}
 	qp = engine_qp_find(packet->qpn);
 	if (unlikely(qp == NULL)) {
-		core->stats.drop_no_qp++;
+		drop_stray(core, packet);
 		return true;
 	}
 	/* What this data plane sends to itself does not come by a port. */
-	if (unlikely(qp->rc == NULL && port_by_addr(&packet->src) != NULL)) {
+	if (unlikely(qp->rc == NULL && packet->opcode != WIRE_CNP && port_by_addr(&packet->src) != NULL)) {
 		core->stats.ud_drop[ENGINE_UD_ADDRESS]++;
 		return true;
 	}
@@ -617,7 +626,7 @@ rcio_inbound(struct core *core)
 			deliver(core, qp, &info->packet,
 				info->parsed ? !qp->loop : is_from_peer(qp, info->from));
 		} else {
-			core->stats.drop_no_qp++;
+			drop_stray(core, &info->packet);
 		}
 	}
 	delivered(core);

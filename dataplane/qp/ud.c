@@ -243,7 +243,9 @@ check_packet(struct core *core, const struct engine_qp *qp, const struct wire_pa
 {
 	const struct engine_port_info *port = &ports[qp->port].info;
 
-	if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
+	if (packet->opcode == WIRE_CNP)
+		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as any other */
+	else if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
 		drop(core, ENGINE_UD_OPCODE);
 	else if (memcmp(&packet->dst, &port->addr, sizeof(packet->dst)) != 0)
 		drop(core, ENGINE_UD_ADDRESS);

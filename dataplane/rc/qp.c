@@ -181,6 +181,13 @@ rc_flight(const struct rc_qp *qp)
 	return qp->req.snd - qp->req.una;
 }
 
+/* Each CNP counts, whatever becomes of it: so the count does not tell which queue pair numbers there are. */
+static RC_COLD void
+drop_packet(struct rc_qp *qp, const struct wire_packet *packet, enum rc_counter why)
+{
+	rc_count(qp, packet->opcode == WIRE_CNP ? RC_COUNT_CNP_RECEIVED : why);
+}
+
 static RC_COLD void
 other_input(struct rc_qp *qp, const struct wire_packet *packet)
 {
@@ -209,11 +216,11 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	rc_run_end(qp->env);
 	if (unlikely(qp->state != RC_RTS && qp->state != RC_RTR)) {
-		rc_count(qp, RC_COUNT_DROP_STATE);
+		drop_packet(qp, packet, RC_COUNT_DROP_STATE);
 		return;
 	}
 	if (unlikely(!is_of_connection(qp, packet))) {
-		rc_count(qp, RC_COUNT_DROP_ADDRESS);
+		drop_packet(qp, packet, RC_COUNT_DROP_ADDRESS);
 		return;
 	}
 	if (unlikely(packet->opcode >= 32)) {

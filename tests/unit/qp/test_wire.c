@@ -74,6 +74,16 @@ both(void)
 	return sum;
 }
 
+static uint64_t
+cnps_received(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		sum += engine.core[i]->env.counter[RC_COUNT_CNP_RECEIVED];
+	return sum;
+}
+
 static void
 test_clients_are_spread(void **state)
 {
@@ -321,6 +331,41 @@ test_own_address_off_the_port(void **state)
 	assert_int_equal(both().drop_no_qp, dropped + 1);
 	post_send(&w.pair[0], &w.memory[0], 8, 1);
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+}
+
+/* One CNP to each number, of a queue pair, of nobody, connected or not, counts alike: what is counted is no
+ * oracle. */
+static void
+test_cnps_are_no_oracle(void **state)
+{
+	const uint32_t numbers[] = {0x123456, w.pair[0].qpn, w.pair[1].qpn};
+	struct engine_stats before = both(), after;
+	uint64_t counted, seen;
+
+	for (int connected = 0; connected < 2; connected++) {
+		if (connected)
+			connect_both();
+		for (size_t i = 0; i < RTE_DIM(numbers); i++) {
+			struct wire_path path = {.udp_src_port = 49152, .ttl = 64};
+			struct wire_build b = {.opcode = WIRE_CNP, .qpn = numbers[i]};
+			struct wire_template t;
+			uint8_t frame[256];
+
+			path.src = path.dst = ports[0].info.addr;
+			path.src.gid[15] = (uint8_t)(1 + 8 * (i % 2)); /* our own address, too */
+			wire_template_init(&t, &path);
+			wire_build(&t, &b, frame);
+			wire_seal(frame, wire_frame_len(&t, b.opcode, 0));
+			counted = cnps_received();
+			seen = both().rx_packets;
+			assert_int_equal(engine_send_frame(0, frame, wire_frame_len(&t, b.opcode, 0)), 0);
+			TURN_UNTIL(both().rx_packets == seen + 1);
+			turn(5);
+			assert_int_equal(cnps_received(), counted + 1);
+		}
+	}
+	after = both();
+	assert_int_equal(after.drop_no_qp, before.drop_no_qp);
 }
 
 /* A queue pair names somebody else's, by the right sequence number: its frames are not taken. */
@@ -660,6 +705,7 @@ main(void)
 		T(test_frames_off_the_port),
 		T(test_own_address_off_the_port),
 		T(test_stranger_between_cores),
+		T(test_cnps_are_no_oracle),
 		T(test_flood),
 		T(test_port_that_takes_no_more),
 		T(test_frame_for_the_other_core),
