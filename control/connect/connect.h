@@ -81,6 +81,8 @@ struct conn {
 	void (*over)(struct conn *conn); /* called when it is over, once or more often; may be NULL */
 	uint64_t incarnation;
 	uint32_t heard; /* engine_qp_heard() when it was looked at last */
+	uint32_t
+		refusal; /* how the peer has refused a request of ours, as its DREQ reports; 0: it does not */
 	TAILQ_ENTRY(conn) link;
 	LIST_ENTRY(conn) peer_link;
 	LIST_ENTRY(conn) host_link;

@@ -443,8 +443,11 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 }
 
 static void
-on_disconnected(struct conn *conn)
+on_disconnected(struct conn *conn, uint32_t refusal)
 {
+	/* The NAK may be lost, or behind the DREQ: nothing orders the core's frames and the control thread's.
+	 */
+	conn->refusal = refusal;
 	if (conn->state == CONN_UP || conn->state == CONN_STARTING)
 		/* Why the peer disconnects may be what broke the connection at this end too; the event
 		 * of that is behind, if its core is not the peer's. */
@@ -490,7 +493,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 		break;
 	case CM_DISCONNECTED:
-		on_disconnected(conn);
+		on_disconnected(conn, event->refusal);
 		break;
 	case CM_GONE:
 		conn->cm = NULL;

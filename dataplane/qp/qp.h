@@ -80,7 +80,8 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
-	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
+	_Atomic uint32_t heard;   /* rc_heard(), for the control thread */
+	_Atomic uint32_t refusal; /* rc_refusal(), for it, too */
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;

@@ -143,7 +143,11 @@ env_retired(struct rc_env *env, struct rc_qp *rc, uint32_t count)
 static void
 env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
 {
-	qp_break(core_of(env), rc_user(rc), error);
+	struct engine_qp *qp = rc_user(rc);
+
+	/* The ring of events orders it before the load in engine_qp_refusal. */
+	atomic_store_explicit(&qp->refusal, rc_refusal(rc), memory_order_relaxed);
+	qp_break(core_of(env), qp, error);
 }
 
 static void

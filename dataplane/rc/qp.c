@@ -176,6 +176,26 @@ rc_heard(const struct rc_qp *qp)
 }
 
 uint32_t
+rc_refusal(const struct rc_qp *qp)
+{
+	const struct rc_responder *rs = &qp->rsp;
+
+	return rs->closed & RC_CLOSED_FATAL ? (uint32_t)rs->syndrome << 24 | (rs->reply_psn & RC_PSN_MASK)
+					    : 0;
+}
+
+void
+rc_refused(struct rc_qp *qp, uint32_t refusal, uint64_t now)
+{
+	const struct wire_packet nak = {.opcode = WIRE_ACKNOWLEDGE,
+					.syndrome = (uint8_t)(refusal >> 24),
+					.psn = refusal & RC_PSN_MASK};
+
+	if (nak.syndrome >= RC_NAK_INVALID && nak.syndrome <= RC_NAK_OPERATION)
+		rc_response_input(qp, &nak, now);
+}
+
+uint32_t
 rc_flight(const struct rc_qp *qp)
 {
 	return qp->req.snd - qp->req.una;

@@ -220,6 +220,11 @@ void rc_timeout(struct rc_qp *qp, uint64_t now);
 bool rc_idle(const struct rc_qp *qp);
 /* A mark that changes with what the peer sends and is new: the next request, response or acknowledgement. */
 uint32_t rc_heard(const struct rc_qp *qp);
+/* After RC_ERROR_RESPONDER: the NAK that ended it, its syndrome in the high 8 bits and its PSN in the others.
+ * 0: no request was refused. */
+uint32_t rc_refusal(const struct rc_qp *qp);
+/* The peer's rc_refusal(), as if the NAK had come: it may be lost, or still on its way. */
+void rc_refused(struct rc_qp *qp, uint32_t refusal, uint64_t now);
 /* To RC_ERROR, completing all work taken so far as FLUSHED (a receive in progress too);
  * what is still in the rings is flushed by the caller. */
 void rc_flush(struct rc_qp *qp);

@@ -53,6 +53,7 @@ static uint32_t num_told;
 static bool hold_commands, hold_graces;
 static enum engine_command_type refused_type;
 static int refused_error, bind_result = -1, event_fd = -1;
+static uint32_t refusal; /* of the last ENGINE_QP_FLUSH */
 static struct {
 	void *base, *owner;
 } guard[GUARDS];
@@ -241,6 +242,17 @@ fake_bind(uint32_t qpn, const struct work *work)
 	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
 }
 
+uint32_t
+fake_refusal(void)
+{
+	uint32_t last;
+
+	pthread_mutex_lock(&lock);
+	last = refusal;
+	pthread_mutex_unlock(&lock);
+	return last;
+}
+
 int
 fake_bind_result(void)
 {
@@ -427,6 +439,12 @@ engine_clock(void)
 }
 
 uint32_t
+engine_qp_refusal(const struct engine_qp *qp)
+{
+	return FAKE_REFUSAL;
+}
+
+uint32_t
 engine_qp_heard(const struct engine_qp *qp)
 {
 	return 0;
@@ -578,6 +596,7 @@ execute(struct engine_command *command)
 		if (qp->flushed)
 			MISTAKE("a second end of one connection");
 		qp->flushed = true;
+		refusal = command->refusal;
 		post(qp->config.conn_cq, &command->event);
 		break;
 	case ENGINE_QP_RESET:

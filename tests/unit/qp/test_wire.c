@@ -137,6 +137,8 @@ test_refused_between_cores(void **state)
 	TURN_UNTIL(w.pair[0].failed == 1 && w.pair[1].failed == 1);
 	assert_int_equal(w.pair[0].error, RC_ERROR_REQUESTER);
 	assert_int_equal(w.pair[1].error, RC_ERROR_RESPONDER);
+	assert_int_equal(engine_qp_refusal(w.pair[1].qp), 0x62u << 24 | (w.pair[0].qpn ^ 0x5a5a5a));
+	assert_int_equal(engine_qp_refusal(w.pair[0].qp), 0);
 }
 
 /* The control thread flushes both sides of a broken connection: what the peer said before comes first. */
@@ -366,6 +368,48 @@ test_cnps_are_no_oracle(void **state)
 	}
 	after = both();
 	assert_int_equal(after.drop_no_qp, before.drop_no_qp);
+}
+
+/* The NAK is lost, or still on its way when the peer's DREQ has come: that says the same. */
+static void
+test_refusal_by_the_control_thread(void **state)
+{
+	const uint32_t psn = w.pair[0].qpn ^ 0x5a5a5a;
+	const struct one_cqe event = {.type = ONE_CQE_CONNECT, .status = ONE_CONN_DISCONNECTED};
+	struct engine_command flush = {
+		.type = ENGINE_QP_FLUSH, .event = event, .status_if_broken = ONE_CONN_BROKEN};
+	struct one_cqe cqe;
+
+	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false); /* nobody answers */
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 3);
+	turn(5);
+	flush.qp = w.pair[0].qp;
+	flush.refusal = 0x62u << 24 | ((psn + 1) & 0xffffff);
+	assert_int_equal(command(flush), 0);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 2);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_FLUSHED, 3);
+	assert_true(ring_poll(&w.conn[0], &cqe));
+	assert_int_equal(cqe.status, ONE_CONN_BROKEN);
+	/* Nonsense of a peer, or what is answered already, ends the connection as a disconnect does. */
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t nonsense[] = {0x60u << 24 | psn, 0x64u << 24 | psn,
+					     0x62u << 24 | ((psn - 1) & 0xffffff)};
+
+		assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = flush.qp}),
+				 0);
+		w.pair[0].sq_tail = atomic_load(&w.pair[0].shm->sq_head);
+		pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false);
+		post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 4);
+		turn(5);
+		flush.refusal = nonsense[i];
+		assert_int_equal(command(flush), 0);
+		expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_FLUSHED, 4);
+		assert_true(ring_poll(&w.conn[0], &cqe));
+		assert_int_equal(cqe.status, ONE_CONN_DISCONNECTED);
+	}
 }
 
 /* A queue pair names somebody else's, by the right sequence number: its frames are not taken. */
@@ -704,6 +748,7 @@ main(void)
 		T(test_peer_silent),
 		T(test_frames_off_the_port),
 		T(test_own_address_off_the_port),
+		T(test_refusal_by_the_control_thread),
 		T(test_stranger_between_cores),
 		T(test_cnps_are_no_oracle),
 		T(test_flood),
