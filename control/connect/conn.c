@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/connect/connect.h"
+#include "control/connect/peer.h"
 
 void
 conn_hold_qpn(struct conn *conn)

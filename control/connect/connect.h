@@ -142,15 +142,6 @@ extern const struct qp_kind conn_kind; /* endpoints */
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
 
-/* ---- peer.c ---- */
-/* Its peer's address and number are known, or it is over. */
-void conn_peer_enter(struct conn *conn);
-void conn_peer_leave(struct conn *conn);
-/* A connection of another attachment leads to that queue pair. */
-bool conn_peer_taken(const struct wire_addr *addr, uint32_t qpn, const struct client *client);
-/* The peer of `conn` has said that it is: connections of other attachments to it, made by numbers, end. */
-void conn_peer_prevail(const struct conn *conn);
-
 /* ---- numbers.c: without CM ---- */
 /* To the request for which its core was asked something. */
 void conn_qp_answer(struct qp *qp, int error);

@@ -20,7 +20,7 @@
 #include "connection.h"
 #include "control/cm/cm_mad.h"
 #include "control/cm/service.h"
-#include "control/connect/connect.h"
+#include "control/connect/peer.h"
 
 #define RETRIES_MAX 12u
 #define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "control/connect/connect.h"
+#include "control/connect/peer.h"
 
 #define QPN_FIRST 2u /* 0 and 1 are the management queue pairs */
 #define QPN_LAST 0xfffffeu

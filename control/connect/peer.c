@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "control/connect/connect.h"
+#include "control/connect/peer.h"
 
 #define BUCKETS 16384u /* a power of two */
 

@@ -53,7 +53,7 @@ static uint32_t num_told;
 static bool hold_commands, hold_graces;
 static enum engine_command_type refused_type;
 static int refused_error, bind_result = -1, event_fd = -1;
-static uint32_t refusal; /* of the last ENGINE_QP_FLUSH */
+_Atomic uint32_t fake_refusal;
 static struct {
 	void *base, *owner;
 } guard[GUARDS];
@@ -240,17 +240,6 @@ fake_bind(uint32_t qpn, const struct work *work)
 		qp->work = *work;
 	pthread_mutex_unlock(&lock);
 	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
-}
-
-uint32_t
-fake_refusal(void)
-{
-	uint32_t last;
-
-	pthread_mutex_lock(&lock);
-	last = refusal;
-	pthread_mutex_unlock(&lock);
-	return last;
 }
 
 int
@@ -596,7 +585,7 @@ execute(struct engine_command *command)
 		if (qp->flushed)
 			MISTAKE("a second end of one connection");
 		qp->flushed = true;
-		refusal = command->refusal;
+		fake_refusal = command->refusal;
 		post(qp->config.conn_cq, &command->event);
 		break;
 	case ENGINE_QP_RESET:
