@@ -22,7 +22,7 @@
 #include "dataplane/wire/wire.h"
 
 #define FRAME_MAX 256u
-#define STRIDE 1000u
+#define STRIDE 250u
 #define BURST 200u
 #define PAYLOAD "forged by a stranger"
 
@@ -59,7 +59,7 @@ int
 main(int argc, char **argv)
 {
 	struct sockaddr_ll link = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
-	const struct timespec pause = {.tv_nsec = 5000000};
+	const struct timespec pause = {.tv_nsec = 2000000};
 	const struct ether_addr *mac = argc == 6 ? ether_aton(argv[2]) : NULL;
 	uint8_t frame[FRAME_MAX];
 	uint32_t qpn, sent = 0;
