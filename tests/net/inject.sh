@@ -26,7 +26,7 @@ until [ -n "$(numbers)" ]; do
 	sleep 0.1
 done
 # Both of its processes stand still meanwhile, so that the connection comes to what is held for it afterwards.
-both=("$soak" $(pgrep -P "$soak"))
+mapfile -t both < <(echo "$soak" && pgrep -P "$soak")
 kill -STOP "${both[@]}"
 for qpn in $(numbers | cut -d ' ' -f 1-2); do
 	ip netns exec "oneside-$$-a" "$BUILD/tests/net/net-inject" veth0 "$mac" 192.0.2.2 192.0.2.1 "$qpn" || fail "net-inject: status $?"
