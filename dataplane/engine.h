@@ -174,6 +174,8 @@ struct engine_command {
 	struct one_cqe event;        /* type 0: none; phase is the ring's business */
 	uint8_t status_if_broken;    /* QP_FLUSH: of `event` if the queue pair has broken by itself before;
 				      * 0: the same */
+	uint32_t refusal;            /* QP_FLUSH: how the peer has refused a request, which its NAK may not
+				      * have told yet; 0: it has not */
 	bool quiet;                  /* the acknowledgement does not wake the control thread */
 	struct engine_command *next; /* the engine's */
 };
@@ -416,6 +418,8 @@ uint32_t engine_qp_heard(const struct engine_qp *qp);
 /** @return  A new packet of the peer's has come in the last `ns`, from the MAC that its frames are sent to.
  */
 bool engine_qp_heard_there(const struct engine_qp *qp, uint64_t ns);
+/** @return  After ENGINE_EVENT_FAILED: how the peer's request was refused (rc_refusal()); 0: it was not. */
+uint32_t engine_qp_refusal(const struct engine_qp *qp);
 /** @return  The bind that ENGINE_EVENT_BIND told of; stays until ENGINE_QP_BIND_DONE is sent. */
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
 

@@ -300,6 +300,8 @@ send_dreq(struct cm_conn *conn, uint64_t now)
 	struct cm_mad mad = {.attribute = CM_DREQ, .tid = conn->cm->env->random(conn->cm->env)};
 
 	mad.remote_qpn = conn->remote_qpn;
+	if (conn->announced && conn->refusal != 0)
+		cm_announce_dreq_build(&mad, conn->refusal);
 	cm_conn_state_set(conn, CM_STATE_DREQ_SENT, "cm_disconnect");
 	conn->retries = 0;
 	conn->refused = false;
@@ -520,6 +522,12 @@ cm_communication_established(struct cm_conn *conn, uint64_t now)
 {
 	if (conn->state == CM_STATE_REP_SENT || conn->state == CM_STATE_MRA_REP_RCVD)
 		cm_conn_established(conn, "RTU, or a packet of the connection");
+}
+
+void
+cm_conn_refused(struct cm_conn *conn, uint32_t refusal)
+{
+	conn->refusal = refusal;
 }
 
 void

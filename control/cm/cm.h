@@ -110,6 +110,7 @@ struct cm_event {
 	const struct cm_remote *remote; /* CM_REQUEST, CM_REPLY */
 	uint16_t reason;                /* CM_REJECTED: enum cm_reject */
 	const uint8_t *reject_data;     /* CM_REJECTED: CM_PRIVATE_REJ bytes */
+	uint32_t refusal; /* CM_DISCONNECTED: how the peer refused a request of ours; 0: not known */
 };
 
 /* What oneside ends announce to each other; what both have holds. */
@@ -166,6 +167,8 @@ int cm_reject(struct cm_conn *conn, enum cm_reject reason, const void *private_d
 	      uint64_t now);
 int cm_confirm(struct cm_conn *conn, uint64_t now);
 void cm_communication_established(struct cm_conn *conn, uint64_t now);
+/* Before cm_disconnect: the DREQ tells a oneside peer which of its requests was refused (rc_refusal()). */
+void cm_conn_refused(struct cm_conn *conn, uint32_t refusal);
 /* DREQ, or whatever ends this conn in its state; CM_DISCONNECTED then CM_GONE follow. */
 void cm_disconnect(struct cm_conn *conn, uint64_t now);
 

@@ -399,6 +399,7 @@ static void
 input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
 {
 	struct cm_conn *conn = find_pair(cm, path, mad);
+	struct cm_event event = {.type = CM_DISCONNECTED, .conn = conn};
 
 	if (conn == NULL) { /* of a connection long gone: its end must not wait in vain */
 		send_drep(cm, path, mad);
@@ -427,7 +428,8 @@ input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 	send_drep(cm, path, mad);
 	/* The user may have answered CM_ESTABLISHED with a DREQ of his own: then these have crossed. */
 	cm_conn_timewait(conn, "DREQ", conn->timewait, now);
-	cm_emit(conn, CM_DISCONNECTED);
+	event.refusal = conn->announced ? cm_announce_dreq_parse(mad) : 0;
+	cm->env->event(cm->env, &event);
 }
 
 static void

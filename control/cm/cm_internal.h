@@ -59,8 +59,9 @@ struct cm_conn {
 	bool announced; /* the peer is a oneside end, and so were we */
 	bool half_open; /* counted in cm->half_open */
 	bool active;
-	bool refused; /* `mad` is the REJ that answered the peer: repeat it when he asks again */
-	bool owed;    /* CM_DISCONNECTED is still to be raised */
+	bool refused;     /* `mad` is the REJ that answered the peer: repeat it when he asks again */
+	bool owed;        /* CM_DISCONNECTED is still to be raised */
+	uint32_t refusal; /* our DREQ reports it */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint64_t remote_guid;

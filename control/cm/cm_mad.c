@@ -376,6 +376,23 @@ cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce)
 	return true;
 }
 
+#define DREQ_ANNOUNCE_AT (220u - CM_ANNOUNCE_REP_LEN)
+
+void
+cm_announce_dreq_build(struct cm_mad *mad, uint32_t refusal)
+{
+	store_be32(mad->private_data + DREQ_ANNOUNCE_AT, ANNOUNCE_MAGIC);
+	store_be32(mad->private_data + DREQ_ANNOUNCE_AT + 4, refusal);
+}
+
+uint32_t
+cm_announce_dreq_parse(const struct cm_mad *mad)
+{
+	const uint8_t *p = mad->private_data + DREQ_ANNOUNCE_AT;
+
+	return load_be32(p) == ANNOUNCE_MAGIC ? load_be32(p + 4) : 0;
+}
+
 #define REJ_ANNOUNCE_AT (CM_PRIVATE_REJ - CM_ANNOUNCE_REP_LEN)
 _Static_assert(CM_ANNOUNCED_REP == CM_PRIVATE_REP - CM_ANNOUNCE_REP_LEN &&
 		       CM_ANNOUNCED_REJ == REJ_ANNOUNCE_AT,

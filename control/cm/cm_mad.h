@@ -122,6 +122,9 @@ bool cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announc
 void cm_announce_rej_build(uint8_t *area, const void *data, uint16_t len);
 /* How many bytes of the area are the user's: all of them, unless the peer tells. */
 uint32_t cm_announce_rej_parse(const uint8_t *area);
+/* In a DREQ: which request was refused, and why (rc_refusal()); 0: none. */
+void cm_announce_dreq_build(struct cm_mad *mad, uint32_t refusal);
+uint32_t cm_announce_dreq_parse(const struct cm_mad *mad);
 
 /* Path MTU in bytes from and to its code; 0: no such. */
 uint16_t cm_mtu_bytes(uint8_t code);

@@ -48,7 +48,7 @@ fill(struct ah *ah, const struct one_ah_create *args)
 	ah->path.src = client->port->info->addr;
 	addr_to_wire(args->family, args->addr, &ah->path.dst);
 	memcpy(ah->path.src_mac, client->port->info->mac, sizeof(ah->path.src_mac));
-	ah->path.tos = args->traffic_class;
+	ah->path.tos = wire_without_ecn(args->traffic_class);
 	ah->path.ttl = args->hop_limit > 1 ? args->hop_limit : HOP_LIMIT;
 	ah->path.flow_label = args->flow_label;
 	/* Its own for each handle, so that switches and receive queues tell them apart. */

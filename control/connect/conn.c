@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/connect/connect.h"
+#include "control/connect/peer.h"
 
 void
 conn_hold_qpn(struct conn *conn)
@@ -115,6 +115,7 @@ conn_put(struct conn *conn)
 	if (conn->dead || conn->cm != NULL || conn->qp != NULL || conn->cr != NULL || conn->commands != 0)
 		return;
 	conn->dead = true;
+	conn_peer_leave(conn);
 	conn_wait_no_more(conn);
 	neigh_cancel(&conn->waiter);
 	path_unwatch(&conn->path_user);
@@ -138,6 +139,7 @@ static void
 conn_over(struct conn *conn, const char *why)
 {
 	conn_timewait(conn);
+	conn_peer_leave(conn);
 	conn_state_set(conn, CONN_OVER, why);
 	conn_uncharge(conn);
 	conn_wait_no_more(conn);
@@ -158,13 +160,14 @@ conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
 }
 
 static void
-qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken)
+qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken, uint32_t refusal)
 {
 	struct engine_command *command = qp_command(qp, ENGINE_QP_FLUSH, NULL, NULL);
 
 	qp_state_set(qp, ONE_QP_ERROR, "the connection ends");
 	command->event = *event;
 	command->status_if_broken = status_if_broken;
+	command->refusal = refusal;
 	command_send(command);
 }
 
@@ -185,7 +188,7 @@ conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if
 		struct one_cqe told = qp->kind->outcome(qp, event, rsm);
 		struct one_cqe instead = qp->kind->outcome(qp, if_broken, rsm);
 
-		qp_flush(qp, &told, instead.status);
+		qp_flush(qp, &told, instead.status, conn->refusal);
 	}
 	if (notify_peer)
 		conn_notify_peer(conn);
@@ -209,6 +212,8 @@ conn_broken(struct conn *conn)
 	struct one_cqe told =
 		qp->kind->outcome(qp, qp->state == ONE_QP_CLOSING ? ONE_CONN_DISCONNECTED : event, RSM_OK);
 
+	if (conn->cm != NULL)
+		cm_conn_refused(conn->cm, engine_qp_refusal(qp->engine));
 	if (qp->kind->ends_alone) {
 		conn_end(conn, event, RSM_OK, true);
 		return;
@@ -327,6 +332,7 @@ conns_fini(void)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
 			TAILQ_REMOVE(lists[i], conn, link);
+			conn_peer_leave(conn);
 			path_unwatch(&conn->path_user);
 			conn_free(conn);
 		}

@@ -60,6 +60,7 @@ struct conn {
 	struct rc_attr *numbers;  /* what the applications have told each other, until the core has it */
 	bool by_numbers;          /* without CM */
 	uint32_t peer_qpn;
+	bool has_peer; /* entered by peer.c */
 	bool peer_oneside;
 	struct cm_local local;
 	struct cm_path path;
@@ -80,7 +81,10 @@ struct conn {
 	void (*over)(struct conn *conn); /* called when it is over, once or more often; may be NULL */
 	uint64_t incarnation;
 	uint32_t heard; /* engine_qp_heard() when it was looked at last */
+	uint32_t
+		refusal; /* how the peer has refused a request of ours, as its DREQ reports; 0: it does not */
 	TAILQ_ENTRY(conn) link;
+	LIST_ENTRY(conn) peer_link;
 	LIST_ENTRY(conn) host_link;
 	LIST_ENTRY(conn) told_link; /* of the client that is told */
 };

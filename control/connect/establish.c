@@ -20,7 +20,7 @@
 #include "connection.h"
 #include "control/cm/cm_mad.h"
 #include "control/cm/service.h"
-#include "control/connect/connect.h"
+#include "control/connect/peer.h"
 
 #define RETRIES_MAX 12u
 #define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */
@@ -61,9 +61,7 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	path->udp_src_port =
 		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
 	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
-	path->tos = conn->path.traffic_class;
-	if (conn->peer_oneside)
-		path->tos = (uint8_t)((path->tos & ~3u) | 2u);
+	path->tos = wire_without_ecn(conn->path.traffic_class) | (conn->peer_oneside ? 2 : 0);
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
 }
 
@@ -121,6 +119,7 @@ conn_establish(struct conn *conn, command_done *done)
 	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
 	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
 	qp_state_set(qp, ONE_QP_CONNECTED, "established");
+	conn_peer_prevail(conn);
 	conn_uncharge(conn);
 	conn->commands++;
 	command_send(command);
@@ -276,7 +275,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	conn->local.srq = qp->srq != NULL;
 	conn->local.retry_count = (asked->given & ONE_CONN_RETRY_COUNT) != 0 ? asked->retry_count : 7;
 	if ((asked->given & ONE_CONN_TRAFFIC_CLASS) != 0)
-		conn->path.traffic_class = asked->traffic_class;
+		conn->path.traffic_class = wire_without_ecn(asked->traffic_class);
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = path_mtu_to(conn->port, &conn->path.dst);
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
@@ -386,6 +385,7 @@ on_request(struct path_port *port, const struct cm_event *event)
 	take_remote(conn, event->remote);
 	conn->path = event->remote->path;
 	conn->path.port = port->index;
+	conn_peer_enter(conn);
 	conn->service = event->remote->service_id;
 	if (event->remote->path_mtu > path_mtu_to(port, &conn->path.dst))
 		/* There is no field to ask for less; our own active side tries again with less after this
@@ -407,6 +407,7 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		return;
 	}
 	take_remote(conn, event->remote);
+	conn_peer_enter(conn);
 	connection_negotiate(&conn->local, &conn->setup->remote);
 	rsm = conn->qp->kind->replied == NULL ? RSM_OK : conn->qp->kind->replied(conn);
 	if (rsm != RSM_OK) {
@@ -442,8 +443,11 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 }
 
 static void
-on_disconnected(struct conn *conn)
+on_disconnected(struct conn *conn, uint32_t refusal)
 {
+	/* The NAK may be lost, or behind the DREQ: nothing orders the core's frames and the control thread's.
+	 */
+	conn->refusal = refusal;
 	if (conn->state == CONN_UP || conn->state == CONN_STARTING)
 		/* Why the peer disconnects may be what broke the connection at this end too; the event
 		 * of that is behind, if its core is not the peer's. */
@@ -489,7 +493,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 		break;
 	case CM_DISCONNECTED:
-		on_disconnected(conn);
+		on_disconnected(conn, event->refusal);
 		break;
 	case CM_GONE:
 		conn->cm = NULL;

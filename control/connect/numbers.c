@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "control/connect/connect.h"
+#include "control/connect/peer.h"
 
 #define QPN_FIRST 2u /* 0 and 1 are the management queue pairs */
 #define QPN_LAST 0xfffffeu
@@ -77,14 +77,34 @@ conn_qp_answer(struct qp *qp, int error)
 	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
 }
 
+/* Two attachments that send to one queue pair would break each other's connection, or worse. */
+static int
+refuse_taken(struct client *client, uint32_t peer_qpn)
+{
+	return client_refuse(client, -EADDRINUSE, ONE_SUBJECT_QP, peer_qpn);
+}
+
 /* The attempt has come to nothing; the queue pair is idle as before. */
 static int
 give_up(struct conn *conn, int error)
 {
 	struct qp *qp = conn->qp;
+	uint32_t peer_qpn = conn->peer_qpn;
 
 	conn_detach(qp);
+	if (error == -EADDRINUSE)
+		return refuse_taken(qp->object.client, peer_qpn);
 	return client_refuse(qp->object.client, error, ONE_SUBJECT_ADDRESS, 0);
+}
+
+/* The peer is of this data plane, and is connected to this queue pair. */
+static bool
+is_named_by_peer(const struct conn *conn)
+{
+	const struct qp *peer = path_own(&conn->path.dst) != NULL ? engine_qp_owner(conn->peer_qpn) : NULL;
+
+	return peer != NULL && peer->conn != NULL && peer->conn->has_peer &&
+	       peer->conn->peer_qpn == conn->qp->config.qpn && path_own(&peer->conn->path.dst) != NULL;
 }
 
 /* The core has it, unless the queue pair has gone meanwhile. */
@@ -130,6 +150,9 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 
 	if (conn->state != CONN_RESOLVING || qp == NULL)
 		return;
+	/* The CM may have connected another attachment to it meanwhile. */
+	if (status == 0 && conn_peer_taken(&conn->path.dst, conn->peer_qpn, qp->object.client))
+		status = -EADDRINUSE;
 	if (status != 0) {
 		qp->object.busy = false;
 		client_reply(qp->object.client, give_up(conn, status));
@@ -190,6 +213,11 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	conn->qp = qp;
 	qp->conn = conn;
+	if (is_named_by_peer(conn))
+		conn_peer_prevail(conn);
+	if (conn_peer_taken(&conn->path.dst, conn->peer_qpn, client))
+		return give_up(conn, -EADDRINUSE);
+	conn_peer_enter(conn);
 	conn_state_set(conn, CONN_RESOLVING, "RTR");
 	conn->waiter = (struct neigh_waiter){.done = on_neighbour, .user = conn};
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, mac,

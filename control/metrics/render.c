@@ -289,10 +289,23 @@ write_group(struct metrics_text *text, const struct cores *cores, enum counter_g
 {
 	for (uint32_t i = 0; i < cores->num; i++)
 		for (const struct counter *counter = counters; counter->name != NULL; counter++)
-			if (counter->group == group)
+			if (counter->group == group && !counter->stray)
 				metrics_sample(text, counter_value(counter, &cores->stats[i]),
 					       "core=\"%u\",%s=\"%s\"", engine_core_lcore(i), label,
 					       counter->name);
+}
+
+/* One sum, since whoever reads it may not know which queue pair numbers there are. */
+static void
+write_strays(struct metrics_text *text, const struct cores *cores)
+{
+	for (uint32_t i = 0; i < cores->num; i++) {
+		uint64_t sum = 0;
+
+		for (const struct counter *counter = counters; counter->name != NULL; counter++)
+			sum += counter->stray ? counter_value(counter, &cores->stats[i]) : 0;
+		metrics_sample(text, sum, "core=\"%u\",reason=\"no_queue_pair\"", engine_core_lcore(i));
+	}
 }
 
 static void
@@ -326,6 +339,7 @@ write_cores(struct metrics_text *text)
 	metrics_family(text, "oneside_drops", METRICS_COUNTER, "",
 		       "Frames and completions dropped, by reason.");
 	write_group(text, &cores, COUNTER_DROP, "reason");
+	write_strays(text, &cores);
 	metrics_family(text, "oneside_transport", METRICS_COUNTER, "", "Events of the RC transport.");
 	write_group(text, &cores, COUNTER_TRANSPORT, "event");
 	write_completions(text, &cores);

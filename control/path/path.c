@@ -93,7 +93,7 @@ send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst
 		.src = path->src,
 		.dst = path->dst,
 		.udp_src_port = wire_udp_source_port(path->flow_label, 1, 1),
-		.tos = path->traffic_class,
+		.tos = wire_without_ecn(path->traffic_class),
 		.ttl = path->hop_limit != 0 ? path->hop_limit : HOPS,
 		.flow_label = path->flow_label,
 	};

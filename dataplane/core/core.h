@@ -26,9 +26,10 @@ TAILQ_HEAD(qp_list, engine_qp);
 struct frame_info {
 	struct wire_packet packet;
 	uint16_t port;
-	bool parsed;  /* packet is valid */
-	bool esp;     /* else: came by the port as ESP, from which it is still to be freed */
-	uint32_t nic; /* on its way out: the NIC's session that encrypts it */
+	bool parsed;   /* packet is valid */
+	bool esp;      /* else: came by the port as ESP, from which it is still to be freed */
+	uint32_t from; /* else, and no ESP: the queue pair of this data plane that has sent it */
+	uint32_t nic;  /* on its way out: the NIC's session that encrypts it */
 };
 
 struct tx_queue {

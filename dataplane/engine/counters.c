@@ -4,17 +4,25 @@
 #include "dataplane/engine/counters.h"
 
 #define AT(field) ((uint32_t)offsetof(struct engine_stats, field))
-#define CORE(name, field, unit, help)                     \
-	{                                                 \
-		name, help, COUNTER_CORE, unit, AT(field) \
+#define CORE(name, field, unit, help)                            \
+	{                                                        \
+		name, help, COUNTER_CORE, unit, AT(field), false \
 	}
-#define DROP(name, field)                                           \
-	{                                                           \
-		name, NULL, COUNTER_DROP, COUNTER_EVENTS, AT(field) \
+#define DROP(name, field)                                                  \
+	{                                                                  \
+		name, NULL, COUNTER_DROP, COUNTER_EVENTS, AT(field), false \
 	}
-#define RC(name, event)                                                      \
-	{                                                                    \
-		name, NULL, COUNTER_TRANSPORT, COUNTER_EVENTS, AT(rc[event]) \
+#define STRAY(name, field)                                                \
+	{                                                                 \
+		name, NULL, COUNTER_DROP, COUNTER_EVENTS, AT(field), true \
+	}
+#define RC(name, event)                                                             \
+	{                                                                           \
+		name, NULL, COUNTER_TRANSPORT, COUNTER_EVENTS, AT(rc[event]), false \
+	}
+#define STRAY_RC(name, event)                                                      \
+	{                                                                          \
+		name, NULL, COUNTER_TRANSPORT, COUNTER_EVENTS, AT(rc[event]), true \
 	}
 
 const struct counter counters[] = {
@@ -56,9 +64,9 @@ const struct counter counters[] = {
 	DROP("pkey", drop[WIRE_DROP_PKEY]),
 	DROP("qpn", drop[WIRE_DROP_QPN]),
 	DROP("icrc", drop[WIRE_DROP_ICRC]),
-	DROP("datagram_opcode", ud_drop[ENGINE_UD_OPCODE]),
-	DROP("datagram_address", ud_drop[ENGINE_UD_ADDRESS]),
-	DROP("datagram_qkey", ud_drop[ENGINE_UD_QKEY]),
+	STRAY("datagram_opcode", ud_drop[ENGINE_UD_OPCODE]),
+	STRAY("datagram_address", ud_drop[ENGINE_UD_ADDRESS]),
+	STRAY("datagram_qkey", ud_drop[ENGINE_UD_QKEY]),
 	DROP("datagram_no_receive", ud_drop[ENGINE_UD_NO_RECEIVE]),
 	DROP("datagram_length", ud_drop[ENGINE_UD_LENGTH]),
 	DROP("datagram_busy", ud_drop[ENGINE_UD_BUSY]),
@@ -70,7 +78,7 @@ const struct counter counters[] = {
 	DROP("esp_icv", esp_drop[ENGINE_ESP_ICV]),
 	DROP("esp_limit", esp_drop[ENGINE_ESP_LIMIT]),
 	DROP("esp_no_association", esp_drop[ENGINE_ESP_NO_SA]),
-	DROP("no_queue_pair", drop_no_qp),
+	STRAY("no_queue_pair", drop_no_qp),
 	DROP("no_buffer", drop_no_mbuf),
 	DROP("inbound_ring_full", drop_inbound),
 	DROP("control_ring_full", drop_control),
@@ -95,15 +103,15 @@ const struct counter counters[] = {
 	RC("rnr_exceeded", RC_COUNT_RNR_EXCEEDED),
 	RC("cnp_sent", RC_COUNT_CNP_SENT),
 	RC("cnp_received", RC_COUNT_CNP_RECEIVED),
-	RC("drop_state", RC_COUNT_DROP_STATE),
-	RC("drop_address", RC_COUNT_DROP_ADDRESS),
-	RC("drop_opcode", RC_COUNT_DROP_OPCODE),
-	RC("drop_response", RC_COUNT_DROP_RESPONSE),
-	RC("drop_replay", RC_COUNT_DROP_REPLAY),
+	STRAY_RC("drop_state", RC_COUNT_DROP_STATE),
+	STRAY_RC("drop_address", RC_COUNT_DROP_ADDRESS),
+	STRAY_RC("drop_opcode", RC_COUNT_DROP_OPCODE),
+	STRAY_RC("drop_response", RC_COUNT_DROP_RESPONSE),
+	STRAY_RC("drop_replay", RC_COUNT_DROP_REPLAY),
 	RC("drop_parked", RC_COUNT_DROP_PARKED),
 	RC("held", RC_COUNT_HELD),
 	RC("bad_response", RC_COUNT_BAD_RESPONSE),
-	{NULL, NULL, COUNTER_CORE, COUNTER_EVENTS, 0},
+	{NULL, NULL, COUNTER_CORE, COUNTER_EVENTS, 0, false},
 };
 
 const char *const counters_operation[ENGINE_OPERATIONS] = {

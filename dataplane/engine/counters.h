@@ -14,6 +14,9 @@ struct counter {
 	enum counter_group group;
 	enum counter_unit unit;
 	uint32_t offset; /* in struct engine_stats */
+	/* It counts frames that were not for a queue pair, or not from its peer.  Whoever may not know what
+	 * numbers there are is shown the sum of all such counters only: each alone would tell. */
+	bool stray;
 };
 extern const struct counter counters[];
 

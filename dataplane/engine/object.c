@@ -288,6 +288,13 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 }
 
 uint32_t
+engine_qp_refusal(const struct engine_qp *qp)
+{
+	/* Pairs with the store in env_failed. */
+	return atomic_load_explicit(&qp->refusal, memory_order_relaxed);
+}
+
+uint32_t
 engine_qp_heard(const struct engine_qp *qp)
 {
 	/* Pairs with the store in rcio.c: only a mark. */

@@ -201,6 +201,8 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	 */
 	if (qp->phase == QP_RTS)
 		share_look(core, qp);
+	if (qp->phase == QP_RTS && qp->rc != NULL && !qp->local && command->refusal != 0)
+		rc_refused(qp->rc, command->refusal, core->now);
 	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);

@@ -80,7 +80,8 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
-	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
+	_Atomic uint32_t heard;   /* rc_heard(), for the control thread */
+	_Atomic uint32_t refusal; /* rc_refusal(), for it, too */
 	/* For the control thread: when (engine_now) the peer was heard last from the MAC that frames go to.
 	 */
 	_Atomic uint64_t heard_there;

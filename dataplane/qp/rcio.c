@@ -72,9 +72,8 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 	return rcio_frame_begin(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, len);
 }
 
-/* As if it came by the port. */
 static __rte_noinline void
-loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
+loop_frame(struct core *core, uint16_t port, uint32_t from, uint32_t qpn, bool sealed)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
 	struct rte_mbuf *m = core->tx_frame;
@@ -89,18 +88,19 @@ loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
 		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = frame_info(m)->esp = false;
 	frame_info(m)->port = port;
+	frame_info(m)->from = from;
 	core_hand_over(core, peer->core, m);
 }
 
 void
-rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, bool sealed)
+rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t from, uint32_t qpn, bool sealed)
 {
 	struct rte_mbuf *m = core->tx_frame;
 
 	core->turns.cost += SHARE_FRAME + m->data_len;
 	core->turns.frame_bytes += m->data_len;
 	if (unlikely(loop)) {
-		loop_frame(core, port, qpn, sealed);
+		loop_frame(core, port, from, qpn, sealed);
 		return;
 	}
 	core->tx_frame = NULL;
@@ -115,7 +115,7 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	rcio_frame_end(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, sealed);
+	rcio_frame_end(core_of(env), qp->port, qp->loop, qp->qpn, qp->attr.peer_qpn, sealed);
 }
 
 static bool
@@ -143,7 +143,11 @@ env_retired(struct rc_env *env, struct rc_qp *rc, uint32_t count)
 static void
 env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
 {
-	qp_break(core_of(env), rc_user(rc), error);
+	struct engine_qp *qp = rc_user(rc);
+
+	/* The ring of events orders it before the load in engine_qp_refusal. */
+	atomic_store_explicit(&qp->refusal, rc_refusal(rc), memory_order_relaxed);
+	qp_break(core_of(env), qp, error);
 }
 
 static void
@@ -414,15 +418,33 @@ is_mac_equal(const uint8_t a[6], const uint8_t b[6])
 	return memcmp(a, b, 6) == 0;
 }
 
-static inline void
-deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+/* For no queue pair.  CNPs count as those that are for one (rc_input). */
+static __rte_noinline void
+drop_stray(struct core *core, const struct wire_packet *packet)
 {
-	if (unlikely(qp->local || qp->phase == QP_OFF || qp->client->faulty)) {
+	if (packet->opcode == WIRE_CNP)
+		core->env.counter[RC_COUNT_CNP_RECEIVED]++;
+	else
 		core->stats.drop_no_qp++;
+}
+
+/* Queue pair `from` of this data plane may send to this one: it is its peer, or this one is for datagrams. */
+static inline bool
+is_from_peer(const struct engine_qp *qp, uint32_t from)
+{
+	return qp->rc == NULL || (qp->loop && from == qp->attr.peer_qpn);
+}
+
+/* `is_expected`: it came by a port, as its peer's frames do, or its peer is of this data plane and has sent
+ * it. */
+static inline void
+deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet, bool is_expected)
+{
+	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->phase == QP_BROKEN ||
+		     qp->client->faulty)) {
+		drop_stray(core, packet);
 		return;
 	}
-	if (unlikely(qp->phase == QP_BROKEN))
-		return;
 	if (unlikely(qp->rc == NULL)) {
 		ud_input(core, qp, packet);
 		return;
@@ -464,16 +486,16 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 	}
 	qp = engine_qp_find(packet->qpn);
 	if (unlikely(qp == NULL)) {
-		core->stats.drop_no_qp++;
+		drop_stray(core, packet);
 		return true;
 	}
 	/* What this data plane sends to itself does not come by a port. */
-	if (unlikely(qp->rc == NULL && port_by_addr(&packet->src) != NULL)) {
+	if (unlikely(qp->rc == NULL && packet->opcode != WIRE_CNP && port_by_addr(&packet->src) != NULL)) {
 		core->stats.ud_drop[ENGINE_UD_ADDRESS]++;
 		return true;
 	}
 	if (likely(qp->core == core)) {
-		deliver(core, qp, packet);
+		deliver(core, qp, packet, !qp->loop);
 		return true;
 	}
 	frame_info(m)->packet = *packet;
@@ -634,9 +656,10 @@ rcio_inbound(struct core *core)
 		if (qp != NULL && qp->core == core) {
 			if (info->parsed)
 				steer_strayed(core, qp, info);
-			deliver(core, qp, &info->packet);
+			deliver(core, qp, &info->packet,
+				info->parsed ? !qp->loop : is_from_peer(qp, info->from));
 		} else {
-			core->stats.drop_no_qp++;
+			drop_stray(core, &info->packet);
 		}
 	}
 	delivered(core);

@@ -202,7 +202,8 @@ send_one(struct core *core, struct engine_qp *qp)
 	if (frame == NULL)
 		return LATER;
 	payload = wire_build(&ah->template, &build, frame);
-	rcio_frame_end(core, qp->port, ah->loop, build.qpn, fill(ah, work, &list, bounce, frame, payload));
+	rcio_frame_end(core, qp->port, ah->loop, qp->qpn, build.qpn,
+		       fill(ah, work, &list, bounce, frame, payload));
 	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
 	core->stats.ud_sent++;
 	return ONE_STATUS_SUCCESS;
@@ -242,7 +243,9 @@ check_packet(struct core *core, const struct engine_qp *qp, const struct wire_pa
 {
 	const struct engine_port_info *port = &ports[qp->port].info;
 
-	if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
+	if (packet->opcode == WIRE_CNP)
+		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as any other */
+	else if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
 		drop(core, ENGINE_UD_OPCODE);
 	else if (memcmp(&packet->dst, &port->addr, sizeof(packet->dst)) != 0)
 		drop(core, ENGINE_UD_ADDRESS);

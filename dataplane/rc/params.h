@@ -18,6 +18,9 @@
 #define RC_WINDOW_TIMEOUT 4u   /* after a timeout: it is a probe */
 #define RC_WINDOW_LEAST 2u     /* while congested: many senders share little */
 #define RC_SCOREBOARD 4096u    /* PSNs from a hole on that selective repeat knows of; a power of two */
+/* PSNs behind the expected one that a peer may have sent: its window, and the rest of a READ's chunk that
+ * begins in the window.  A peer sends one more for each packet that it knows to be held. */
+#define RC_AHEAD_MAX (RC_WINDOW_MAX + RC_CHUNK)
 #define RC_SCOREBOARD_IDLE 50000000u      /* ns: a scoreboard without news is given to others that need one */
 #define RC_RESCUES 3u                     /* times that all holes are sent again before going back */
 #define RC_REPORT_MAX (RC_SCOREBOARD / 8) /* bytes of the bitmap in a sequence NAK */

@@ -95,6 +95,7 @@ rc_set_path(struct rc_qp *qp, const struct wire_path *path)
 {
 	qp->local = path->src;
 	qp->remote = path->dst;
+	qp->udp_port = path->udp_src_port;
 	wire_template_init(&qp->template, path);
 	qp->head.shape = 0;
 }
@@ -175,9 +176,36 @@ rc_heard(const struct rc_qp *qp)
 }
 
 uint32_t
+rc_refusal(const struct rc_qp *qp)
+{
+	const struct rc_responder *rs = &qp->rsp;
+
+	return rs->closed & RC_CLOSED_FATAL ? (uint32_t)rs->syndrome << 24 | (rs->reply_psn & RC_PSN_MASK)
+					    : 0;
+}
+
+void
+rc_refused(struct rc_qp *qp, uint32_t refusal, uint64_t now)
+{
+	const struct wire_packet nak = {.opcode = WIRE_ACKNOWLEDGE,
+					.syndrome = (uint8_t)(refusal >> 24),
+					.psn = refusal & RC_PSN_MASK};
+
+	if (nak.syndrome >= RC_NAK_INVALID && nak.syndrome <= RC_NAK_OPERATION)
+		rc_response_input(qp, &nak, now);
+}
+
+uint32_t
 rc_flight(const struct rc_qp *qp)
 {
 	return qp->req.snd - qp->req.una;
+}
+
+/* Each CNP counts, whatever becomes of it: so the count does not tell which queue pair numbers there are. */
+static RC_COLD void
+drop_packet(struct rc_qp *qp, const struct wire_packet *packet, enum rc_counter why)
+{
+	rc_count(qp, packet->opcode == WIRE_CNP ? RC_COUNT_CNP_RECEIVED : why);
 }
 
 static RC_COLD void
@@ -191,17 +219,28 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 	}
 }
 
+/*
+ * The frame is between the two addresses of the connection.  Ends that repeat selectively derive their UDP
+ * source port from the flow label of the REQ, which is random: it is 14 bits more for a host to guess that
+ * does not see the frames, and so keeps forged packets from being held.
+ */
+static inline bool
+is_of_connection(const struct rc_qp *qp, const struct wire_packet *packet)
+{
+	return wire_addr_equal(&packet->src, &qp->remote) && wire_addr_equal(&packet->dst, &qp->local) &&
+	       (!qp->selective || packet->udp_src_port == qp->udp_port);
+}
+
 void
 rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	rc_run_end(qp->env);
 	if (unlikely(qp->state != RC_RTS && qp->state != RC_RTR)) {
-		rc_count(qp, RC_COUNT_DROP_STATE);
+		drop_packet(qp, packet, RC_COUNT_DROP_STATE);
 		return;
 	}
-	if (unlikely(!wire_addr_equal(&packet->src, &qp->remote) ||
-		     !wire_addr_equal(&packet->dst, &qp->local))) {
-		rc_count(qp, RC_COUNT_DROP_ADDRESS);
+	if (unlikely(!is_of_connection(qp, packet))) {
+		drop_packet(qp, packet, RC_COUNT_DROP_ADDRESS);
 		return;
 	}
 	if (unlikely(packet->opcode >= 32)) {

@@ -74,7 +74,7 @@ enum rc_counter {
 	RC_COUNT_CNP_SENT,
 	RC_COUNT_CNP_RECEIVED,
 	RC_COUNT_DROP_STATE,    /* the queue pair does not take packets of this direction now */
-	RC_COUNT_DROP_ADDRESS,  /* not between the two addresses of the connection */
+	RC_COUNT_DROP_ADDRESS,  /* not between the two addresses, or from the UDP port, of the connection */
 	RC_COUNT_DROP_OPCODE,   /* not of this transport */
 	RC_COUNT_DROP_RESPONSE, /* answers nothing that is outstanding */
 	RC_COUNT_DROP_REPLAY,   /* repeated READ or atomic that matches no resource */
@@ -222,6 +222,11 @@ bool rc_idle(const struct rc_qp *qp);
 uint32_t rc_heard(const struct rc_qp *qp);
 /* The retransmission timer has expired several times in a row, and nothing was acknowledged in between. */
 bool rc_is_silent(const struct rc_qp *qp);
+/* After RC_ERROR_RESPONDER: the NAK that ended it, its syndrome in the high 8 bits and its PSN in the others.
+ * 0: no request was refused. */
+uint32_t rc_refusal(const struct rc_qp *qp);
+/* The peer's rc_refusal(), as if the NAK had come: it may be lost, or still on its way. */
+void rc_refused(struct rc_qp *qp, uint32_t refusal, uint64_t now);
 /* To RC_ERROR, completing all work taken so far as FLUSHED (a receive in progress too);
  * what is still in the rings is flushed by the caller. */
 void rc_flush(struct rc_qp *qp);

@@ -11,7 +11,6 @@
 
 #define SYNDROME_ACK 0x1Fu /* no credit limit */
 #define SYNDROME_RNR 0x20u
-#define SYNDROME_NAK_SEQ 0x60u
 
 /* Only the fields of an AETH packet. */
 static bool
@@ -232,7 +231,7 @@ emit_report(struct rc_qp *qp)
 		.opcode = WIRE_ACKNOWLEDGE,
 		.qpn = qp->peer_qpn,
 		.psn = qp->rsp.epsn,
-		.syndrome = SYNDROME_NAK_SEQ,
+		.syndrome = RC_NAK_SEQ,
 		.msn = qp->rsp.msn,
 		.payload_len = rc_report(qp, map),
 	};
@@ -248,7 +247,7 @@ acknowledge(struct rc_qp *qp)
 	uint8_t reply = rs->reply, syndrome = SYNDROME_ACK;
 
 	if (unlikely(reply != RC_REPLY_ACK))
-		syndrome = reply == RC_REPLY_NAK_SEQ ? SYNDROME_NAK_SEQ
+		syndrome = reply == RC_REPLY_NAK_SEQ ? RC_NAK_SEQ
 			   : reply == RC_REPLY_RNR   ? SYNDROME_RNR | rs->min_rnr_timer
 						     : rs->syndrome;
 	if (unlikely(reply == RC_REPLY_NAK_SEQ && rs->scoreboard != NULL)) {

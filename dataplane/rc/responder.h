@@ -60,6 +60,7 @@ struct rc_responder {
 #define RC_CLOSED_FATAL 1u   /* RC_ERROR when the NAK is out */
 #define RC_CLOSED_PLACING 2u /* one waits until its payload is in place */
 
+#define RC_NAK_SEQ 0x60u
 #define RC_NAK_INVALID 0x61u
 #define RC_NAK_ACCESS 0x62u
 #define RC_NAK_OPERATION 0x63u

@@ -222,13 +222,20 @@ nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t n
 		retransmit(qp, now);
 }
 
+/* The peer has executed all before `psn`. */
+static void
+executed_before(struct rc_qp *qp, uint32_t psn, uint64_t now)
+{
+	if (!advance(qp, psn, now) && qp->state == RC_RTS)
+		implied_nak(qp, psn, now);
+}
+
 static void
 acknowledge(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
 	switch (packet->syndrome >> 5) {
 	case 0: /* ACK; credits are a hint that we do not need */
-		if (!advance(qp, psn + 1, now) && qp->state == RC_RTS)
-			implied_nak(qp, psn + 1, now);
+		executed_before(qp, psn + 1, now);
 		break;
 	case 1:
 		if (!advance(qp, psn, now)) {
@@ -384,6 +391,27 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		responded(qp, node, true, now);
 }
 
+/*
+ * An answer names a PSN that has not been sent: the peer has taken a request that a stranger forged.  Where
+ * that is only held, all that was sent is executed, and that counts.  Where it is executed, what is sent
+ * under its PSN would pass for a duplicate, acknowledged and lost: the connection ends.
+ */
+static RC_COLD void
+answer_ahead(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t executed = psn + (packet->syndrome >> 5 == 0);
+
+	if (!qp->selective || packet->opcode != WIRE_ACKNOWLEDGE || executed - rq->max > RC_AHEAD_MAX) {
+		rc_count(qp, RC_COUNT_DROP_RESPONSE);
+	} else if (executed == rq->max) {
+		executed_before(qp, executed, now);
+	} else {
+		rc_count(qp, RC_COUNT_BAD_RESPONSE);
+		rc_fail(qp, rq->head, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
+	}
+}
+
 void
 rc_acknowledged(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
@@ -411,11 +439,9 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 	}
 	if (unlikely(rq->placing) && rc_response_missed(qp))
 		return;
-	if (unlikely(distance >= rq->max - rq->una)) {
-		rc_count(qp, RC_COUNT_DROP_RESPONSE);
-		return;
-	}
-	if (packet->opcode == WIRE_ACKNOWLEDGE)
+	if (unlikely(distance >= rq->max - rq->una))
+		answer_ahead(qp, packet, psn, now);
+	else if (packet->opcode == WIRE_ACKNOWLEDGE)
 		acknowledge(qp, packet, psn, now);
 	else
 		rc_response_place(qp, packet, psn, now);

@@ -139,9 +139,8 @@ hold(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packe
 {
 	const struct wire_packet **place = &scoreboard->held[packet->psn & (RC_SCOREBOARD - 1)];
 
-	if (*place != NULL && (*place)->psn == packet->psn)
-		return true;
-	let_go(qp, scoreboard, place); /* of a PSN that was skipped since */
+	/* The later frame wins: an earlier one may have been forged before the peer had sent it. */
+	let_go(qp, scoreboard, place);
 	*place = qp->env->hold(qp->env, packet);
 	if (*place == NULL)
 		return false;
@@ -152,15 +151,23 @@ hold(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packe
 
 /* ---- responder ---- */
 
+/* The peer may have sent the packet `distance` PSNs behind the expected one by now. */
+static bool
+may_be_sent(const struct rc_responder *rs, uint32_t distance)
+{
+	uint32_t most = RC_AHEAD_MAX + (rs->scoreboard != NULL ? rs->scoreboard->holds : 0);
+
+	return distance < (most < RC_SCOREBOARD ? most : RC_SCOREBOARD);
+}
+
 void
 rc_hold_request(struct rc_qp *qp, const struct wire_packet *packet, uint32_t distance, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
-	struct rc_scoreboard *scoreboard;
+	struct rc_scoreboard *scoreboard = NULL;
 
-	if (distance >= RC_SCOREBOARD)
-		return;
-	scoreboard = scoreboard_get(qp, &rs->scoreboard, now);
+	if (may_be_sent(rs, distance))
+		scoreboard = scoreboard_get(qp, &rs->scoreboard, now);
 	if (scoreboard != NULL && hold(qp, scoreboard, packet))
 		return;
 	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);

@@ -87,6 +87,13 @@ struct wire_path {
 	uint32_t flow_label;
 };
 
+/* The TOS or traffic class that a program or a peer has asked for, without ECN, which is the transport's. */
+static inline uint8_t
+wire_without_ecn(uint8_t tos)
+{
+	return tos & 0xfc;
+}
+
 /* Why a frame was dropped before it reached a queue pair; also indices of counters. */
 enum wire_drop {
 	WIRE_OK = 0,
@@ -112,6 +119,7 @@ struct wire_packet {
 	uint8_t opcode;                          /* enum wire_opcode */
 	bool solicited, ack_request, congestion; /* SE, A, IP ECN == 11 */
 	uint8_t pad;
+	uint16_t udp_src_port;
 	uint32_t qpn; /* destination */
 	uint32_t psn;
 	/* extension headers, valid by opcode */

@@ -342,6 +342,7 @@ parse_headers(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_packet
 	if (udp_len != room || udp_len < UDP_LEN + WIRE_BTH_LEN + WIRE_ICRC_LEN || (udp_len & 3) != 0)
 		return WIRE_DROP_UDP;
 	memcpy(packet->src_mac, frame + 6, 6);
+	packet->udp_src_port = (uint16_t)load_be16(udp);
 	*ip_header = ip;
 	*udp_header = udp;
 	return parse_bth(udp + UDP_LEN, udp_len - UDP_LEN, packet);

@@ -21,7 +21,7 @@ FAULTS = [
           "across the wrap of the PSN what comes early is taken for a duplicate, or the reverse",
           ("sim_short", "rc_recovery", "rc_selective")),
     Fault("transport", "response-unsent", "dataplane/rc/response.c",
-          "if (unlikely(distance >= rq->max - rq->una)) {", "if (unlikely(distance > rq->max - rq->una)) {",
+          "if (unlikely(distance >= rq->max - rq->una))", "if (unlikely(distance > rq->max - rq->una))",
           "an acknowledgement of the packet after the last one sent is believed",
           ("rc_failure", "rc_refusal", "rc_hostile_short")),
     Fault("transport", "write-without-right", "dataplane/rc/responder.c",

@@ -53,6 +53,7 @@ static uint32_t num_told;
 static bool hold_commands, hold_graces;
 static enum engine_command_type refused_type;
 static int refused_error, bind_result = -1, event_fd = -1;
+_Atomic uint32_t fake_refusal;
 static struct {
 	void *base, *owner;
 } guard[GUARDS];
@@ -427,6 +428,12 @@ engine_clock(void)
 }
 
 uint32_t
+engine_qp_refusal(const struct engine_qp *qp)
+{
+	return FAKE_REFUSAL;
+}
+
+uint32_t
 engine_qp_heard(const struct engine_qp *qp)
 {
 	return 0;
@@ -590,6 +597,7 @@ execute(struct engine_command *command)
 		if (qp->flushed)
 			MISTAKE("a second end of one connection");
 		qp->flushed = true;
+		fake_refusal = command->refusal;
 		post(qp->config.conn_cq, &command->event);
 		break;
 	case ENGINE_QP_RESET:

@@ -53,6 +53,8 @@ void fake_guard_first_region(void);
 void fake_bind(uint32_t qpn, const struct work *work);
 int fake_bind_result(void); /* -1: none yet; 0: refused; 1: done; 2: done when copies under way have ended */
 /* The connection of the last ENGINE_QP_CONNECT. */
+#define FAKE_REFUSAL 0x62001234u      /* of each queue pair that fails */
+extern _Atomic uint32_t fake_refusal; /* the last ENGINE_QP_FLUSH brought it */
 struct engine_connection fake_connection(void);
 struct one_qp_settings fake_settings(void); /* the last ENGINE_QP_SET */
 struct engine_datagram fake_datagram(void); /* the same of ENGINE_QP_DATAGRAM */

@@ -74,6 +74,16 @@ both(void)
 	return sum;
 }
 
+static uint64_t
+cnps_received(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		sum += engine.core[i]->env.counter[RC_COUNT_CNP_RECEIVED];
+	return sum;
+}
+
 static void
 test_clients_are_spread(void **state)
 {
@@ -127,6 +137,8 @@ test_refused_between_cores(void **state)
 	TURN_UNTIL(w.pair[0].failed == 1 && w.pair[1].failed == 1);
 	assert_int_equal(w.pair[0].error, RC_ERROR_REQUESTER);
 	assert_int_equal(w.pair[1].error, RC_ERROR_RESPONDER);
+	assert_int_equal(engine_qp_refusal(w.pair[1].qp), 0x62u << 24 | (w.pair[0].qpn ^ 0x5a5a5a));
+	assert_int_equal(engine_qp_refusal(w.pair[0].qp), 0);
 }
 
 /* The control thread flushes both sides of a broken connection: what the peer said before comes first. */
@@ -292,6 +304,141 @@ test_frames_off_the_port(void **state)
 	assert_int_equal(frames_to_control, 1);
 	assert_true(engine_send_frame(1, frame, len) < 0);
 	assert_true(engine_send_frame(0, frame, 60000) < 0);
+}
+
+/* Frames with our own address as source are no host's: a connection within the data plane does not take them.
+ */
+static void
+test_own_address_off_the_port(void **state)
+{
+	struct wire_path path = {.udp_src_port = 0xc000, .ttl = 64};
+	struct wire_build b = {.opcode = WIRE_SEND_ONLY, .qpn = w.pair[1].qpn, .payload_len = 8};
+	uint64_t dropped, seen;
+	struct wire_template t;
+	uint8_t frame[256];
+
+	connect_both();
+	post_recv(&w.pair[1], &w.memory[1], 64, 2);
+	b.psn = w.pair[0].qpn ^ 0x5a5a5a; /* the one that it expects */
+	path.src = path.dst = ports[0].info.addr;
+	wire_template_init(&t, &path);
+	memset(wire_build(&t, &b, frame), 0x11, 8);
+	wire_seal(frame, wire_frame_len(&t, b.opcode, b.payload_len));
+	dropped = both().drop_no_qp;
+	seen = both().rx_packets;
+	assert_int_equal(engine_send_frame(0, frame, wire_frame_len(&t, b.opcode, b.payload_len)), 0);
+	TURN_UNTIL(both().rx_packets == seen + 1);
+	turn(5);
+	expect_none(&w.recv[1]);
+	assert_int_equal(both().drop_no_qp, dropped + 1);
+	post_send(&w.pair[0], &w.memory[0], 8, 1);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+}
+
+/* One CNP to each number, of a queue pair, of nobody, connected or not, counts alike: what is counted is no
+ * oracle. */
+static void
+test_cnps_are_no_oracle(void **state)
+{
+	const uint32_t numbers[] = {0x123456, w.pair[0].qpn, w.pair[1].qpn};
+	struct engine_stats before = both(), after;
+	uint64_t counted, seen;
+
+	for (int connected = 0; connected < 2; connected++) {
+		if (connected)
+			connect_both();
+		for (size_t i = 0; i < RTE_DIM(numbers); i++) {
+			struct wire_path path = {.udp_src_port = 49152, .ttl = 64};
+			struct wire_build b = {.opcode = WIRE_CNP, .qpn = numbers[i]};
+			struct wire_template t;
+			uint8_t frame[256];
+
+			path.src = path.dst = ports[0].info.addr;
+			path.src.gid[15] = (uint8_t)(1 + 8 * (i % 2)); /* our own address, too */
+			wire_template_init(&t, &path);
+			wire_build(&t, &b, frame);
+			wire_seal(frame, wire_frame_len(&t, b.opcode, 0));
+			counted = cnps_received();
+			seen = both().rx_packets;
+			assert_int_equal(engine_send_frame(0, frame, wire_frame_len(&t, b.opcode, 0)), 0);
+			TURN_UNTIL(both().rx_packets == seen + 1);
+			turn(5);
+			assert_int_equal(cnps_received(), counted + 1);
+		}
+	}
+	after = both();
+	assert_int_equal(after.drop_no_qp, before.drop_no_qp);
+}
+
+/* The NAK is lost, or still on its way when the peer's DREQ has come: that says the same. */
+static void
+test_refusal_by_the_control_thread(void **state)
+{
+	const uint32_t psn = w.pair[0].qpn ^ 0x5a5a5a;
+	const struct one_cqe event = {.type = ONE_CQE_CONNECT, .status = ONE_CONN_DISCONNECTED};
+	struct engine_command flush = {
+		.type = ENGINE_QP_FLUSH, .event = event, .status_if_broken = ONE_CONN_BROKEN};
+	struct one_cqe cqe;
+
+	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false); /* nobody answers */
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 3);
+	turn(5);
+	flush.qp = w.pair[0].qp;
+	flush.refusal = 0x62u << 24 | ((psn + 1) & 0xffffff);
+	assert_int_equal(command(flush), 0);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 2);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_FLUSHED, 3);
+	assert_true(ring_poll(&w.conn[0], &cqe));
+	assert_int_equal(cqe.status, ONE_CONN_BROKEN);
+	/* Nonsense of a peer, or what is answered already, ends the connection as a disconnect does. */
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t nonsense[] = {0x60u << 24 | psn, 0x64u << 24 | psn,
+					     0x62u << 24 | ((psn - 1) & 0xffffff)};
+
+		assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = flush.qp}),
+				 0);
+		w.pair[0].sq_tail = atomic_load(&w.pair[0].shm->sq_head);
+		pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false);
+		post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 4);
+		turn(5);
+		flush.refusal = nonsense[i];
+		assert_int_equal(command(flush), 0);
+		expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_FLUSHED, 4);
+		assert_true(ring_poll(&w.conn[0], &cqe));
+		assert_int_equal(cqe.status, ONE_CONN_DISCONNECTED);
+	}
+}
+
+/* A queue pair names somebody else's, by the right sequence number: its frames are not taken. */
+static void
+test_stranger_between_cores(void **state)
+{
+	struct pair stranger;
+	struct engine_connection c;
+	uint64_t dropped;
+
+	connect_both();
+	post_recv(&w.pair[1], &w.memory[1], 64, 2);
+	pair_new(&w.app[0], &w.send[0], &w.recv[0], &w.conn[0], NULL, &stranger);
+	c = connection_to(&stranger, &w.pair[1], RC_RTS, false);
+	c.rc.send_psn = w.pair[0].qpn ^ 0x5a5a5a;
+	c.rc.timeout = 8;
+	c.rc.retry_count = 1;
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_CONNECT, .qp = stranger.qp, .connection = c}),
+			 0);
+	dropped = both().drop_no_qp;
+	post_send(&stranger, &w.memory[0], 8, 1);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
+	expect_none(&w.recv[1]);
+	assert_true(both().drop_no_qp > dropped);
+	post_send(&w.pair[0], &w.memory[0], 8, 3);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+	TURN_UNTIL(stranger.failed == 1);
+	pair_end(&stranger);
 }
 
 /* A management datagram of class `class`, from another host; the control thread does not look meanwhile. */
@@ -734,6 +881,10 @@ main(void)
 		T(test_drain),
 		T(test_peer_silent),
 		T(test_frames_off_the_port),
+		T(test_own_address_off_the_port),
+		T(test_refusal_by_the_control_thread),
+		T(test_stranger_between_cores),
+		T(test_cnps_are_no_oracle),
 		T(test_flood),
 		T(test_lane_of_neighbours),
 		T(test_vlans),

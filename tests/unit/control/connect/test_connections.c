@@ -278,7 +278,7 @@ test_parameters(void **state)
 					.rnr_retry = 3,
 					.retry_count = 2,
 					.ack_timeout = 20,
-					.traffic_class = 0x28,
+					.traffic_class = 0x2b,
 					.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_LOCAL_WRITE};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), 0);
 	cr = await_request(&ends);
@@ -295,7 +295,7 @@ test_parameters(void **state)
 	assert_int_equal(fake_connection().rc.timeout, 20);
 	assert_int_equal(fake_connection().rc.access, ONE_ACCESS_REMOTE_READ);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
-	assert_int_equal(fake_connection().rc.path.tos & ~3u, 0x28);
+	assert_int_equal(fake_connection().rc.path.tos, 0x28 | 2); /* ECT(0), whatever a program asks for */
 	assert_int_equal(((const struct one_qp_shm *)(ends.active.arena + ends.a.shm))->remote_qpn,
 			 ends.p.qpn);
 	assert_int_equal(((const struct one_qp_shm *)(ends.passive.arena + ends.p.shm))->remote_qpn,
@@ -506,6 +506,44 @@ test_backlog(void **state)
 	ends_close(&ends);
 }
 
+static int
+name_as_peer(struct app *app, uint32_t qp, uint32_t peer_qpn)
+{
+	app->msg.qp_rtr = (struct one_qp_rtr){
+		.qp = qp, .peer_qpn = peer_qpn, .path_mtu = 1024, .family = AF_INET, .addr = {192, 0, 2, 1}};
+	return app_call(app, ONE_MSG_QP_RTR);
+}
+
+/* Whoever names the queue pair of a connection as the peer of its own is refused; or ended, if it was first.
+ */
+static void
+test_named_by_a_stranger(void **state)
+{
+	struct one_qp_created before, after;
+	struct app stranger;
+	struct ends ends;
+	uint32_t pz, cq;
+
+	ends_open(&ends, 45248);
+	app_hello(&stranger, ONE_KIND_VERBS);
+	pz = app_pz(&stranger);
+	for (int i = 0; i < 5; i++) /* as in ends_open_as */
+		cq = app_cq(&stranger, 10);
+	for (int i = 0; i < 5; i++)
+		before = app_qp(&stranger, pz, cq);
+	after = app_qp(&stranger, pz, cq);
+	assert_int_equal(name_as_peer(&stranger, before.qp, ends.p.qpn), 0);
+	establish(&ends, 45248);
+	assert_int_equal(await(ONE_CQE_CONNECT, before.qp).status, ONE_CONN_BROKEN);
+	assert_int_equal(name_as_peer(&stranger, after.qp, ends.p.qpn), -EADDRINUSE);
+	assert_int_equal(name_as_peer(&stranger, after.qp, ends.a.qpn), -EADDRINUSE);
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(name_as_peer(&stranger, after.qp, ends.p.qpn), 0);
+	app_close(&stranger);
+	ends_close(&ends);
+}
+
 static void
 test_broken(void **state)
 {
@@ -516,6 +554,8 @@ test_broken(void **state)
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	/* The DREQ says which request was refused, since the NAK may be lost. */
+	assert_int_equal(fake_refusal, FAKE_REFUSAL);
 	/* What the cores say too late changes nothing. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_FAILED, RC_ERROR_RESPONDER);
@@ -529,6 +569,7 @@ test_broken(void **state)
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_FREE, ends.a.qp), 0);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_FREE, ends.a.qp), -EINVAL);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(fake_refusal, 0);
 	assert_no_event();
 	ends_close(&ends);
 }
@@ -735,13 +776,14 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_private_data),  cmocka_unit_test(test_share_of_ports),
-		cmocka_unit_test(test_listen_later),  cmocka_unit_test(test_handoff_and_once),
-		cmocka_unit_test(test_backlog),       cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_reset_at_once), cmocka_unit_test(test_death_of_peers),
-		cmocka_unit_test(test_many_wait),     cmocka_unit_test(test_timewait),
+		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_private_data),   cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_listen_later),   cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_backlog),        cmocka_unit_test(test_named_by_a_stranger),
+		cmocka_unit_test(test_broken),         cmocka_unit_test(test_reset_at_once),
+		cmocka_unit_test(test_death_of_peers), cmocka_unit_test(test_many_wait),
+		cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);

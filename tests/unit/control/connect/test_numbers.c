@@ -23,6 +23,7 @@ rtr_to(const struct side *side, uint32_t peer_qpn)
 		.addr = {192, 0, 2, 1},
 		.rd_atomic_in = 3,
 		.min_rnr_timer = 7,
+		.traffic_class = 0x2b,
 	};
 }
 
@@ -66,6 +67,7 @@ test_connect(void **state)
 	assert_int_equal(connection.rc.rd_atomic_in, 3);
 	assert_int_equal(connection.rc.min_rnr_timer, 7);
 	assert_false(connection.rc.selective);
+	assert_int_equal(connection.rc.path.tos, 0x28); /* without ECN */
 	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), -EISCONN);
 	assert_int_equal(rts(&a, plain), 0);
 	assert_int_equal(rts(&a, plain), -ENOTCONN); /* it has been done */
@@ -213,6 +215,67 @@ test_error(void **state)
 	side_close(&a);
 }
 
+/* A queue pair of a peer is of the attachment that is connected to it, until that connection is over. */
+static void
+test_peer_of_another(void **state)
+{
+	struct one_qp_created other;
+	struct side a, b;
+	struct one_qp_rtr to;
+
+	side_open(&a, false);
+	side_open(&b, false);
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
+	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), -EADDRINUSE);
+	assert_int_equal(b.app.reply.subject, ONE_SUBJECT_QP);
+	assert_int_equal(b.app.reply.value, 0x1234);
+	/* It may connect to another number, of that address, or to that one of another address. */
+	assert_int_equal(rtr(&b, rtr_to(&b, 0x1235)), 0);
+	assert_int_equal(app_call_id(&b.app, ONE_MSG_QP_ERROR, b.qp.qp), 0);
+	assert_int_equal(app_call_id(&b.app, ONE_MSG_QP_RESET, b.qp.qp), 0);
+	to = rtr_to(&b, 0x1234);
+	to.addr[3] = 99;
+	assert_int_equal(rtr(&b, to), -EHOSTUNREACH); /* nobody's: it was asked for */
+	/* The same attachment may. */
+	other = app_qp(&a.app, a.pz, a.cq);
+	to = rtr_to(&a, 0x1234);
+	to.qp = other.qp;
+	assert_int_equal(rtr(&a, to), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, other.qp), 0);
+	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), -EADDRINUSE);
+	/* Over, by its program or since its core has found it broken. */
+	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	assert_int_equal(await(ONE_CQE_CONNECT, a.qp.qp).status, ONE_CONN_BROKEN);
+	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), -EADDRINUSE);
+	app_close(&b.app);
+	while (rtr(&a, rtr_to(&a, 0x1234)) == -EADDRINUSE)
+		pause_ms(2);
+	assert_int_equal(rts(&a, plain), 0);
+	side_close(&a);
+}
+
+/* Within the data plane the queue pair itself says whose peer it is, so nobody can keep its peer from it. */
+static void
+test_peer_names_us(void **state)
+{
+	struct side a, b, stranger;
+
+	side_open(&a, false);
+	side_open(&b, false);
+	side_open(&stranger, false);
+	assert_int_equal(rtr(&stranger, rtr_to(&stranger, b.qp.qpn)), 0);
+	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), -EADDRINUSE);
+	assert_int_equal(rtr(&b, rtr_to(&b, a.qp.qpn)), 0);
+	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), 0);
+	assert_int_equal(rts(&a, plain), 0);
+	assert_int_equal(rts(&stranger, plain), -ENOTCONN);
+	app_close(&stranger.app);
+	app_close(&b.app);
+	side_close(&a);
+}
+
 /* ---- channels ---- */
 
 static int
@@ -274,10 +337,11 @@ int
 number_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),  cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_silence),  cmocka_unit_test(test_error),
-		cmocka_unit_test(test_channels), cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_silence),       cmocka_unit_test(test_error),
+		cmocka_unit_test(test_channels),      cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_settings),      cmocka_unit_test(test_peer_of_another),
+		cmocka_unit_test(test_peer_names_us),
 	};
 
 	return cmocka_run_group_tests_name("numbers", tests, NULL, NULL);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which attachment's connection leads to a queue pair of a peer, by address and number.
+ *
+ * A peer tells two queue pairs of this data plane apart by sequence numbers alone: their frames have one
+ * source address, and none names its sender.  So no attachment connects by exchanged numbers to a queue pair
+ * that a connection of another one leads to.  Where the peer itself says whose it is, by the CM or as a queue
+ * pair of this data plane, the connection that it says prevails over those made by numbers before.
+ */
+#include <string.h>
+
+#include "control/connect/peer.h"
+
+#define BUCKETS 16384u /* a power of two */
+
+static LIST_HEAD(bucket, conn) table[BUCKETS];
+static uint64_t secret; /* 0: not drawn yet; so that nobody chooses numbers of one bucket */
+
+static struct bucket *
+bucket_of(const struct wire_addr *addr, uint32_t qpn)
+{
+	uint64_t half[2];
+
+	while (secret == 0)
+		secret = control_random();
+	memcpy(half, addr, sizeof(half));
+	half[0] = (half[0] ^ half[1] ^ (uint64_t)qpn << 32 ^ secret) * 0x9e3779b97f4a7c15u;
+	return &table[(half[0] ^ half[0] >> 32) * (secret | 1) >> 40 & (BUCKETS - 1)];
+}
+
+/* `conn` is of an attachment other than `client`, and leads to that queue pair. */
+static bool
+is_of_another(const struct conn *conn, const struct wire_addr *addr, uint32_t qpn,
+	      const struct client *client)
+{
+	return conn->qp != NULL && conn->qp->object.client != client &&
+	       client_alive(conn->qp->object.client) && conn->peer_qpn == qpn &&
+	       wire_addr_equal(&conn->path.dst, addr);
+}
+
+void
+conn_peer_enter(struct conn *conn)
+{
+	LIST_INSERT_HEAD(bucket_of(&conn->path.dst, conn->peer_qpn), conn, peer_link);
+	conn->has_peer = true;
+}
+
+void
+conn_peer_leave(struct conn *conn)
+{
+	if (conn->has_peer)
+		LIST_REMOVE(conn, peer_link);
+	conn->has_peer = false;
+}
+
+bool
+conn_peer_taken(const struct wire_addr *addr, uint32_t qpn, const struct client *client)
+{
+	const struct conn *conn;
+
+	LIST_FOREACH(conn, bucket_of(addr, qpn), peer_link)
+	{
+		if (is_of_another(conn, addr, qpn, client))
+			return true;
+	}
+	return false;
+}
+
+void
+conn_peer_prevail(const struct conn *conn)
+{
+	struct conn *other, *next = LIST_FIRST(bucket_of(&conn->path.dst, conn->peer_qpn));
+
+	while ((other = next) != NULL) {
+		next = LIST_NEXT(other, peer_link);
+		/* Those that are still being resolved are refused after that (numbers.c). */
+		if (other->by_numbers && other->state == CONN_UP &&
+		    is_of_another(other, &conn->path.dst, conn->peer_qpn, conn->qp->object.client))
+			conn_end(other, ONE_CONN_BROKEN, RSM_OK, false);
+	}
+}

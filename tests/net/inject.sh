@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A host on the segment forges requests in a peer's name, to connections in use of which it sees nothing but the queue
+# pair numbers: no connection breaks, and every byte of the soak is right.
+
+. "$(dirname "$0")/lib.sh"
+net_init
+start_veth_pair
+export ONESIDE_SOAK_SECONDS=30
+mac=$(ip netns exec "oneside-$$-b" cat /sys/class/net/veth0/address)
+
+# The queue pairs of plane b that are connected to plane a: it serves the requests.
+numbers() {
+	"$BUILD/control/onesidectl" --socket "$(plane_socket b).ctl" --json show connections 2>/dev/null | python3 -c '
+import json, sys
+shown = json.load(sys.stdin)["connections"]
+print(*[c["qpn"] for c in shown if c.get("state") == "up" and c.get("peer", "").startswith("192.0.2.1")])' 2>/dev/null
+}
+
+"$BUILD/tests/net/net-dat-load" "$(plane_socket a)" "$(plane_socket b)" soak >"$WORK/soak.log" 2>&1 &
+soak=$!
+APPLICATIONS+=("$soak")
+until [ -n "$(numbers)" ]; do
+	kill -0 "$soak" 2>/dev/null || { cat "$WORK/soak.log" >&2; fail "the soak has ended without a connection"; }
+	sleep 0.1
+done
+# Both of its processes stand still meanwhile, so that the connection comes to what is held for it afterwards.
+mapfile -t both < <(echo "$soak" && pgrep -P "$soak")
+kill -STOP "${both[@]}"
+for qpn in $(numbers | cut -d ' ' -f 1-2); do
+	ip netns exec "oneside-$$-a" "$BUILD/tests/net/net-inject" veth0 "$mac" 192.0.2.2 192.0.2.1 "$qpn" || fail "net-inject: status $?"
+done
+kill -CONT "${both[@]}"
+wait "$soak" || { cat "$WORK/soak.log" >&2; fail "forged requests have broken a connection, or its data"; }
+dropped=$("$BUILD/control/onesidectl" --socket "$(plane_socket b).ctl" --json show transport | python3 -c '
+import json, sys
+print(sum(core["drop_address"] for core in json.load(sys.stdin)["transport"]))')
+say "$dropped frames dropped"
+[ "${dropped:-0}" -gt 1000 ] || fail "so few forged frames came that this proves nothing"
+stop_plane b
+stop_plane a
