@@ -249,6 +249,7 @@ unmapped(struct job *job, int result)
 	quota_give(&control.quota, account, QUOTA_MAPPINGS, mapping->count);
 	account->leaving--;
 	account->left++;
+	engine_guard_unmapped(mapping->pieces);
 	if (mapping->fd >= 0) {
 		client->kept_fds--;
 		kept_fds--;
@@ -262,7 +263,7 @@ void
 mapping_free(struct mapping *mapping, bool reply)
 {
 	if (mapping->guard != 0)
-		engine_guard_remove(mapping->guard);
+		mapping->pieces = engine_guard_remove(mapping->guard);
 	mapping->job.client->account->leaving++;
 	mapping->reply = reply;
 	mapping->job.step = unmap_step;
