@@ -18,6 +18,8 @@
 #define ONE_ARENA_MAGIC 0x314e454eu /* "NEN1" in memory order */
 #define ONE_ARENA_SIZE (1ull << 30)
 #define ONE_CHANNELS 1024u
+/* Threads that a core wakes at most; a thread that it wakes wakes the others. */
+#define ONE_CHANNEL_WAKES 16u
 
 /* A place to sleep: a futex word.  The waker adds one (atomic) and wakes; nothing but a
  * sleeper reads it, so a hostile value harms only its own process. */

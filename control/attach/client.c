@@ -110,6 +110,23 @@ drop_reply_fd(struct client *client)
 	client->reply_fd = -1;
 }
 
+/*
+ * The kernel does here what the application has arranged for its end of the socket: a filter, epoll instances
+ * that watch it, signals to a process group.  Its user pays for what takes longer than any request may cost.
+ */
+static bool
+send_reply(struct client *client, const struct msghdr *header)
+{
+	uint64_t began = clock_thread(), us;
+	bool sent =
+		sendmsg(client->fd, header, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(client->reply);
+
+	us = (clock_thread() - began) / 1000;
+	if (us > TURNS_COST_MAX)
+		turns_charge(&client->account->turns, us);
+	return sent;
+}
+
 void
 client_reply(struct client *client, int error)
 {
@@ -139,7 +156,7 @@ client_reply(struct client *client, int error)
 			add_fds(client, &header);
 	}
 	/* There is one reply on its way at most, so there is room for it. */
-	if (sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(*reply))
+	if (!send_reply(client, &header))
 		client_kill(client, 0,
 			    errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its reply");
 	drop_reply_fd(client);

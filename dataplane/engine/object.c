@@ -73,6 +73,7 @@ engine_user_new(const struct engine_share *share)
 	if (user == NULL)
 		return NULL;
 	engine_user_set(user, share);
+	ceiling_set(&user->ceiling[CEILING_WAKES], WAKE_RATE);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		struct share_group *group = &user->group[i];
 

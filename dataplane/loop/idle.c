@@ -220,14 +220,14 @@ arm_interrupts(const struct core *core, bool on)
 }
 
 /* What must be tried again, and no waking comes for that: frames held back by a port, queue pairs that wait
- * for room somewhere, events that found the control thread's ring full. */
+ * for room somewhere, events that found the control thread's ring full, wake-ups that are held. */
 static bool
 is_behind(const struct core *core)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (core->tx[i].count > 0)
 			return true;
-	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog);
+	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog) || !STAILQ_EMPTY(&core->dirty);
 }
 
 /* After saying that we sleep: has something come meanwhile? */

@@ -15,6 +15,7 @@
 
 #include "client/client.h"
 #include "client/internal.h"
+#include "dataplane/mem/channel.h"
 #include "tests/unit/mock/mock.h"
 
 static struct mock *mock;
@@ -502,6 +503,50 @@ test_wait_timeout(void **state)
 	one_detach(client);
 }
 
+#define CROWD 40u
+
+struct crowd {
+	struct one_client *client;
+	uint16_t channel;
+	uint32_t ticket;
+};
+
+static void *
+sleep_in_crowd(void *arg)
+{
+	struct crowd *crowd = arg;
+	intptr_t result = one_wait_sleep(crowd->client, crowd->channel, crowd->ticket, UINT64_MAX);
+
+	return (void *)result;
+}
+
+/* A core wakes some of the threads that sleep on a channel; all of them wake up. */
+static void
+test_wait_in_crowd(void **state)
+{
+	struct crowd crowd = {.client = attach()};
+	struct one_channel *channel;
+	pthread_t thread[CROWD];
+	void *result;
+
+	assert_true(CROWD > ONE_CHANNEL_WAKES);
+	assert_int_equal(one_channel_alloc(crowd.client, &crowd.channel), 0);
+	channel = &crowd.client->channels[crowd.channel];
+	crowd.ticket = one_wait_begin(crowd.client, crowd.channel);
+	for (uint32_t i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, sleep_in_crowd, &crowd), 0);
+	EVENTUALLY(atomic_load(&channel->sleepers) == CROWD);
+	usleep(20000);
+	channel_signal(channel, ONE_CHANNEL_WAKES);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		pthread_join(thread[i], &result);
+		assert_null(result);
+	}
+	assert_int_equal(atomic_load(&channel->sleepers), 0);
+	one_channel_free(crowd.client, crowd.channel);
+	one_detach(crowd.client);
+}
+
 static void
 test_wait_interrupted(void **state)
 {
@@ -738,6 +783,7 @@ main(void)
 		TEST(test_wait_for_enough),
 		TEST(test_wait_across_resize),
 		TEST(test_wait_timeout),
+		TEST(test_wait_in_crowd),
 		TEST(test_wait_interrupted),
 		TEST(test_death_wakes_all),
 		TEST(test_fault_is_death),
