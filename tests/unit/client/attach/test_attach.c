@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -503,6 +506,43 @@ test_wait_timeout(void **state)
 	one_detach(client);
 }
 
+/* A reply whose descriptors the kernel could not give us is no reason to end the attachment. */
+static void
+test_no_room_for_descriptors(void **state)
+{
+	const struct one_reply sent = {.type = ONE_MSG_CHANNEL_OPEN, .seq = 7, .id.id = 9};
+	struct one_msg msg = {.type = ONE_MSG_CHANNEL_OPEN, .seq = 7};
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} ancillary = {.align = {.cmsg_level = SOL_SOCKET,
+				 .cmsg_type = SCM_RIGHTS,
+				 .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec iov = {(void *)(uintptr_t)&sent, sizeof(sent)};
+	struct msghdr header = {.msg_iov = &iov,
+				.msg_iovlen = 1,
+				.msg_control = &ancillary,
+				.msg_controllen = sizeof(ancillary.bytes)};
+	struct rlimit before, none;
+	struct one_reply reply;
+	int ends[2], fd, error;
+	uint32_t n = 1;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	memcpy(CMSG_DATA(&ancillary.align), &ends[0], sizeof(int));
+	assert_int_equal(sendmsg(ends[1], &header, 0), sizeof(sent));
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	error = call_exchange(ends[0], &msg, NULL, 0, &reply, &fd, &n);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(error, -EMFILE);
+	assert_int_equal(n, 0);
+	assert_int_equal(reply.id.id, 9); /* what was made can be freed */
+	close(ends[0]);
+	close(ends[1]);
+}
+
 #define CROWD 40u
 
 struct crowd {
@@ -783,6 +823,7 @@ main(void)
 		TEST(test_wait_for_enough),
 		TEST(test_wait_across_resize),
 		TEST(test_wait_timeout),
+		TEST(test_no_room_for_descriptors),
 		TEST(test_wait_in_crowd),
 		TEST(test_wait_interrupted),
 		TEST(test_death_wakes_all),
