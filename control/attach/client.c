@@ -411,7 +411,7 @@ client_accept(int fd)
 	LIST_INIT(&client->timewaits);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
-	if (identify(client) == 0 && !reaper_stuck(client->uid))
+	if (identify(client) == 0 && !reaper_stuck(client->uid) && reaper_hold(client->uid) == 0) {
 		client->account = quota_connect(&control.quota, client->uid);
 	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
@@ -421,11 +421,15 @@ client_accept(int fd)
 		} else {
 			log_of_others(warning,
 				      "event=connection_refused pid=%d uid=%u text=\"too many connections, "
+		if (client->account == NULL)
+			reaper_release(client->uid);
+	}
 				      "or it is not of "
 				      "this pid namespace\"\n",
 				      (int)client->pid, client->uid);
 		}
 		if (client->pidfd >= 0)
+			reaper_release(client->uid);
 			close(client->pidfd);
 		reaper_close_socket(client->uid, fd);
 		free(client);
@@ -630,6 +634,7 @@ clients_poll(void)
 uint64_t
 clients_deadline(void)
 {
+			reaper_release(client->uid);
 	struct client *client;
 	uint64_t deadline = NEVER;
 

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,7 +28,6 @@
 #define STEP (2ull << 20)
 
 static int uffd = -1;
-static uint32_t kept_fds;
 
 static uint64_t
 page_size(void)
@@ -163,21 +161,18 @@ mapping_guard(struct mapping *mapping)
 	return guard < 0 ? guard : 0;
 }
 
-/*
- * Half of the descriptors there are may be kept for importers, an eighth of those
- * for one attachment; memory beyond that works, but cannot be mapped.
- */
+/* An attachment may have an eighth of the descriptors that are kept for importers; memory beyond that works,
+ * but cannot be mapped. */
 bool
 mapping_keep(struct mapping *mapping, int fd)
 {
 	struct client *client = mapping->job.client;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || kept_fds >= limit.rlim_cur / 2 ||
-	    client->kept_fds >= limit.rlim_cur / 16)
+	if (client->kept_fds >= control.quota.max_common[QUOTA_MAPPABLE] / 8 ||
+	    quota_take(&control.quota, client->account, QUOTA_MAPPABLE, 1, &limit) != 0)
 		return false;
 	client->kept_fds++;
-	kept_fds++;
 	mapping->fd = fd;
 	return true;
 }
@@ -252,7 +247,7 @@ unmapped(struct job *job, int result)
 	engine_guard_unmapped(mapping->pieces);
 	if (mapping->fd >= 0) {
 		client->kept_fds--;
-		kept_fds--;
+		quota_give(&control.quota, account, QUOTA_MAPPABLE, 1);
 	}
 	if (mapping->reply)
 		client_reply(client, 0);

@@ -23,6 +23,7 @@ enum quota_common {
 	QUOTA_QPNS,     /* queue pair numbers */
 	QUOTA_MAPPINGS, /* that the kernel allows a process */
 	QUOTA_CHANNELS, /* with a descriptor */
+	QUOTA_MAPPABLE, /* files that are kept open for importers to map */
 	QUOTA_AHS,      /* address handles */
 	QUOTA_SERVICES, /* TCP ports to listen on, of each port of the data plane */
 	QUOTA_REQUESTS = QUOTA_SERVICES + CONFIG_PORTS_MAX, /* that wait for an answer, at each port */
