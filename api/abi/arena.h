@@ -47,7 +47,10 @@ struct one_arena {
 	_Atomic uint32_t engine_asleep;
 	/* nonzero: this attachment was found faulty (enum one_fault) and serves nothing more */
 	_Atomic uint32_t fault;
-	uint8_t pad1[56];
+	/* Counts regions that the control thread has given up, since their user lacked room: their ids and
+	 * those of their registrations are unknown. */
+	_Atomic uint32_t reclaimed;
+	uint8_t pad1[52];
 };
 _Static_assert(sizeof(struct one_arena) == 128, "one_arena");
 

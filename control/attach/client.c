@@ -63,6 +63,12 @@ client_refuse(struct client *client, int error, enum one_subject subject, uint64
 	return error;
 }
 
+bool
+client_awaits_room(struct client *client)
+{
+	return quota_is_leaving(client->account) || attach_calls->reclaim(client->account);
+}
+
 int
 client_fd(const struct client *client, uint32_t i)
 {
@@ -409,27 +415,29 @@ client_accept(int fd)
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
 	LIST_INIT(&client->segment_list);
 	LIST_INIT(&client->timewaits);
+	TAILQ_INIT(&client->kept_regions);
+	TAILQ_INIT(&client->renewable_mrs);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
 	if (identify(client) == 0 && !reaper_stuck(client->uid) && reaper_hold(client->uid) == 0) {
 		client->account = quota_connect(&control.quota, client->uid);
+		if (client->account == NULL)
+			reaper_release(client->uid);
+	}
 	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
 		if (client->account != NULL) {
 			quota_disconnect(&control.quota, client->account);
 			user_leave(client->account);
+			reaper_release(client->uid);
 		} else {
 			log_of_others(warning,
 				      "event=connection_refused pid=%d uid=%u text=\"too many connections, "
-		if (client->account == NULL)
-			reaper_release(client->uid);
-	}
 				      "or it is not of "
 				      "this pid namespace\"\n",
 				      (int)client->pid, client->uid);
 		}
 		if (client->pidfd >= 0)
-			reaper_release(client->uid);
 			close(client->pidfd);
 		reaper_close_socket(client->uid, fd);
 		free(client);
@@ -626,6 +634,7 @@ clients_poll(void)
 				quota_detach(&control.quota, client->account);
 			client_totals.labelled -= client->labelled;
 			user_leave(client->account);
+			reaper_release(client->uid);
 			free(client);
 		}
 	}
@@ -634,7 +643,6 @@ clients_poll(void)
 uint64_t
 clients_deadline(void)
 {
-			reaper_release(client->uid);
 	struct client *client;
 	uint64_t deadline = NEVER;
 

@@ -41,6 +41,8 @@ enum {
 
 struct cq;
 struct mapping;
+struct mr;
+struct region;
 struct path_port;
 
 enum client_state {
@@ -97,8 +99,10 @@ struct client {
 	LIST_HEAD(, segment) segment_list;
 	LIST_HEAD(, conn) timewaits; /* whose end it is told */
 	uint32_t segments;
-	uint32_t exports;       /* queue pairs that others have made here by importing */
-	uint32_t kept_fds;      /* of regions */
+	uint32_t exports;                  /* queue pairs that others have made here by importing */
+	uint32_t kept_fds;                 /* of regions */
+	TAILQ_HEAD(, region) kept_regions; /* kept.c */
+	TAILQ_HEAD(mr_list, mr) renewable_mrs;
 	struct object *leaving; /* freed by the request under way: copies begun before */
 	uint32_t leaving_mark;  /* this mark (reach_mark) are waited for */
 	uint64_t copies_at;     /* when its copies are looked at */
@@ -135,6 +139,9 @@ void client_reply(struct client *client, int error);
 void client_slice(struct client *client, bool (*slice)(struct client *client));
 /* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
 int client_refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
+/* A request lacks room of its user's: whether something is on its way out, or memory that was kept goes now,
+ * so that it is to be tried again when account->left has changed. */
+bool client_awaits_room(struct client *client);
 static inline bool
 client_alive(const struct client *client)
 {

@@ -116,8 +116,8 @@ mapping_of_arena(struct client *client)
 static int
 over(struct client *client, uint64_t limit)
 {
-	return quota_is_leaving(client->account) ? REQUEST_AGAIN
-						 : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	return client_awaits_room(client) ? REQUEST_AGAIN
+					  : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 }
 
 int
@@ -127,8 +127,10 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 	struct quota_account *account = client->account;
 	struct mapping *mapping;
 
-	if (len > limit || client->mapped > limit - len)
+	if (len > limit)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	if (client->mapped > limit - len)
+		return over(client, limit);
 	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
 		return over(client, limit);
 	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
@@ -167,7 +169,7 @@ bool
 mapping_keep(struct mapping *mapping, int fd)
 {
 	struct client *client = mapping->job.client;
-	struct rlimit limit;
+	uint64_t limit;
 
 	if (client->kept_fds >= control.quota.max_common[QUOTA_MAPPABLE] / 8 ||
 	    quota_take(&control.quota, client->account, QUOTA_MAPPABLE, 1, &limit) != 0)

@@ -13,6 +13,7 @@ struct client;
 struct conn;
 struct engine_command;
 struct qp_kind;
+struct quota_account;
 struct segment;
 
 /* In the order in which an attachment lets go of them: none comes after what it refers to. */
@@ -65,6 +66,8 @@ struct attach_calls {
 	struct object_class class[OBJECT_KINDS];
 	/* It ends: before its objects are unhooked, a slice (client_slice) at a time. */
 	bool (*leave)(struct client *client);
+	/* Some of what is kept for the user's attachments goes; false: there is none. */
+	bool (*reclaim)(struct quota_account *account);
 	const struct qp_kind *endpoint; /* the kind of queue pairs that QP_CREATE makes */
 	void (*rsm_request)(struct segment *segment, struct conn *conn); /* a request for an RSM segment */
 };

@@ -118,7 +118,8 @@ client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 	int error = take(client, size, offset);
 
 	if (error != 0)
-		client->starved = quota_is_leaving(client->account);
+		client->starved =
+			error == -EDQUOT ? client_awaits_room(client) : quota_is_leaving(client->account);
 	else if (size > SMALL_MAX) /* small ones are clear */
 		error = clear(client, *offset, size);
 	if (error != 0)
