@@ -21,7 +21,7 @@
  *       for a core or port      hand_over, ...
  *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
  *     a completion            cq_store                after one_wait_arm, by its callers
- *     a channel's word        channel_wake            futex(2), after `sleepers`
+ *     a channel's word        wake_channel            futex(2), after `sleepers`
  *
  * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too, and may be
  * off its processor before it writes.  An eventfd stays ready until it is collected, and it is collected

@@ -201,11 +201,11 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	 */
 	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
 		return true;
-	if (channel_is_held(core, cq->client))
+	if (wake_is_held(core, cq->client))
 		return false;
 	/* Pairs with the load in one_wait_armed(): who has been woken finds the arm answered. */
 	atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(arm), memory_order_release);
-	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
+	if (wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
 		cq->arm_served = arm;
 	else /* what could not be sent goes with the next entry */
 		atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(cq->arm_served),
@@ -256,7 +256,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* A thread that sleeps on the old ring goes on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
-		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
+		wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
 	cq_begin(cq, next, log2);
 	return 0;
 }

@@ -239,7 +239,7 @@ count_done(const struct core *core, uint64_t done[CEILINGS])
 {
 	done[CEILING_OPS] = core->stats.work;
 	done[CEILING_BYTES] = core->turns.frame_bytes + core->stats.local_bytes + core->env.asked;
-	done[CEILING_WAKES] = 0; /* channel_wake() charges them */
+	done[CEILING_WAKES] = 0; /* wake_channel() charges them */
 }
 
 /* What was done since, and what it has answered out of turn. */

@@ -54,7 +54,7 @@ charge_time(const struct core *core, struct engine_user *user, uint64_t ns, bool
 }
 
 bool
-channel_wake(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq)
+wake_channel(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq)
 {
 	struct engine_user *user = client->share.group->user;
 	bool measured = user_wakes_slowly(user), woken;
@@ -74,7 +74,7 @@ channel_wake(struct core *core, struct engine_client *client, uint16_t channel, 
 }
 
 bool
-channel_is_held(const struct core *core, const struct engine_client *client)
+wake_is_held(const struct core *core, const struct engine_client *client)
 {
 	const struct engine_user *user = client->share.group->user;
 

@@ -9,8 +9,8 @@
  * Wake the threads that sleep on a channel of the client.
  * @return  False: the channel's socket had no room, or the kernel no memory; nobody was woken.
  */
-bool channel_wake(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq);
+bool wake_channel(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq);
 /** @return  The client's user has used up its share of the core's time for wake-ups; a later loop wakes. */
-bool channel_is_held(const struct core *core, const struct engine_client *client);
+bool wake_is_held(const struct core *core, const struct engine_client *client);
 
 #endif

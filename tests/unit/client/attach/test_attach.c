@@ -8,9 +8,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +15,6 @@
 
 #include "client/client.h"
 #include "client/internal.h"
-#include "dataplane/mem/channel.h"
 #include "tests/unit/mock/mock.h"
 
 static struct mock *mock;
@@ -506,87 +502,6 @@ test_wait_timeout(void **state)
 	one_detach(client);
 }
 
-/* A reply whose descriptors the kernel could not give us is no reason to end the attachment. */
-static void
-test_no_room_for_descriptors(void **state)
-{
-	const struct one_reply sent = {.type = ONE_MSG_CHANNEL_OPEN, .seq = 7, .id.id = 9};
-	struct one_msg msg = {.type = ONE_MSG_CHANNEL_OPEN, .seq = 7};
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} ancillary = {.align = {.cmsg_level = SOL_SOCKET,
-				 .cmsg_type = SCM_RIGHTS,
-				 .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec iov = {(void *)(uintptr_t)&sent, sizeof(sent)};
-	struct msghdr header = {.msg_iov = &iov,
-				.msg_iovlen = 1,
-				.msg_control = &ancillary,
-				.msg_controllen = sizeof(ancillary.bytes)};
-	struct rlimit before, none;
-	struct one_reply reply;
-	int ends[2], fd, error;
-	uint32_t n = 1;
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	memcpy(CMSG_DATA(&ancillary.align), &ends[0], sizeof(int));
-	assert_int_equal(sendmsg(ends[1], &header, 0), sizeof(sent));
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	error = call_exchange(ends[0], &msg, NULL, 0, &reply, &fd, &n);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_int_equal(error, -EMFILE);
-	assert_int_equal(n, 0);
-	assert_int_equal(reply.id.id, 9); /* what was made can be freed */
-	close(ends[0]);
-	close(ends[1]);
-}
-
-#define CROWD 40u
-
-struct crowd {
-	struct one_client *client;
-	uint16_t channel;
-	uint32_t ticket;
-};
-
-static void *
-sleep_in_crowd(void *arg)
-{
-	struct crowd *crowd = arg;
-	intptr_t result = one_wait_sleep(crowd->client, crowd->channel, crowd->ticket, UINT64_MAX);
-
-	return (void *)result;
-}
-
-/* A core wakes some of the threads that sleep on a channel; all of them wake up. */
-static void
-test_wait_in_crowd(void **state)
-{
-	struct crowd crowd = {.client = attach()};
-	struct one_channel *channel;
-	pthread_t thread[CROWD];
-	void *result;
-
-	assert_true(CROWD > ONE_CHANNEL_WAKES);
-	assert_int_equal(one_channel_alloc(crowd.client, &crowd.channel), 0);
-	channel = &crowd.client->channels[crowd.channel];
-	crowd.ticket = one_wait_begin(crowd.client, crowd.channel);
-	for (uint32_t i = 0; i < CROWD; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, sleep_in_crowd, &crowd), 0);
-	EVENTUALLY(atomic_load(&channel->sleepers) == CROWD);
-	usleep(20000);
-	channel_signal(channel, ONE_CHANNEL_WAKES);
-	for (uint32_t i = 0; i < CROWD; i++) {
-		pthread_join(thread[i], &result);
-		assert_null(result);
-	}
-	assert_int_equal(atomic_load(&channel->sleepers), 0);
-	one_channel_free(crowd.client, crowd.channel);
-	one_detach(crowd.client);
-}
-
 static void
 test_wait_interrupted(void **state)
 {
@@ -823,8 +738,6 @@ main(void)
 		TEST(test_wait_for_enough),
 		TEST(test_wait_across_resize),
 		TEST(test_wait_timeout),
-		TEST(test_no_room_for_descriptors),
-		TEST(test_wait_in_crowd),
 		TEST(test_wait_interrupted),
 		TEST(test_death_wakes_all),
 		TEST(test_fault_is_death),
