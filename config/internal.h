@@ -73,7 +73,6 @@ bool config_key_differs(const struct config_key *key, const void *a, const void 
 
 /* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files
  * asked. */
-uint64_t config_memory(const char *root);
 /* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
 int config_listen_parse(const char *text, struct config_listen *listen);
 

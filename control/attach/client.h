@@ -39,10 +39,7 @@ enum {
 	ASYNC_CQ_LOG2 = 8,
 };
 
-struct cq;
 struct mapping;
-struct mr;
-struct region;
 struct path_port;
 
 enum client_state {
@@ -139,9 +136,6 @@ void client_reply(struct client *client, int error);
 void client_slice(struct client *client, bool (*slice)(struct client *client));
 /* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
 int client_refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
-/* A request lacks room of its user's: whether something is on its way out, or memory that was kept goes now,
- * so that it is to be tried again when account->left has changed. */
-bool client_awaits_room(struct client *client);
 static inline bool
 client_alive(const struct client *client)
 {

@@ -145,6 +145,7 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 	}
 	mapping->len = mapping->counted = len;
 	mapping->charged = all;
+	account->own += all - len; /* page tables */
 	mapping->count = count;
 	client->mapped += len;
 	*out = mapping;
@@ -242,7 +243,8 @@ unmapped(struct job *job, int result)
 	struct quota_account *account = client->account;
 
 	client->mapped -= mapping->counted;
-	account->bytes -= mapping->charged;
+	account->bytes -= mapping->counted;
+	quota_release_own(account, mapping->charged - mapping->counted);
 	quota_give(&control.quota, account, QUOTA_MAPPINGS, mapping->count);
 	account->leaving--;
 	account->left++;

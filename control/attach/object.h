@@ -47,6 +47,7 @@ typedef int request_handler(struct client *client,
 /* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
 struct object_class {
 	enum one_subject subject;     /* what a refusal calls it */
+	uint32_t bytes;               /* of the data plane's own memory, which its user is charged */
 	enum one_msg_type free;       /* the request for object_free_request(); 0: none */
 	void (*unhook)(void *object); /* it can no longer be found; peers are notified */
 	/* The core lets go of it, and `done` (NULL: nothing) is called with it. */
@@ -86,5 +87,8 @@ void object_release(struct object *object);
 void object_added(struct engine_command *command, void *object);
 int object_refuse_new(struct client *client,
 		      enum object_kind kind); /* what to say when object_new() is NULL */
+/* A request lacks room of its user's: whether something is on its way out, or memory that was kept goes now.
+ * The request is to be tried again when account->left has changed. */
+bool client_awaits_room(struct client *client);
 
 #endif

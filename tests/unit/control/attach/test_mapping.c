@@ -507,6 +507,41 @@ test_mappable_files(void **state)
 	attach_restart();
 }
 
+#define ROOM (1u << 20)
+#define QP_LEAST 2816u /* what a queue pair is known to take of the data plane's memory */
+
+/* What objects take of the data plane's own memory counts for their user, until they have gone. */
+static void
+test_objects_are_charged(void **state)
+{
+	const uint64_t bytes = config.max_bytes_per_uid;
+	uint32_t pz, cq, qp = 0, made[2] = {0};
+	struct app app;
+
+	config.max_bytes_per_uid = ROOM;
+	attach_restart();
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	cq = app_cq(&app, 1);
+	for (uint32_t round = 0; round < 2; round++) {
+		for (;; made[round]++) {
+			app.msg.qp_create = (struct one_qp_create){.pz = pz, .send_cq = cq, .recv_cq = cq};
+			if (app_call(&app, ONE_MSG_QP_CREATE) != 0)
+				break;
+			qp = app.reply.qp.qp;
+		}
+		assert_int_equal(app.reply.error, -EDQUOT);
+		assert_int_equal(app.reply.value, ROOM);
+		assert_int_equal(app_call_id(&app, ONE_MSG_QP_FREE, qp), 0);
+	}
+	assert_in_range(made[0], 16, ROOM / QP_LEAST);
+	assert_in_range(made[1], 1, 2);
+	app_close(&app);
+	assert_clean();
+	config.max_bytes_per_uid = bytes;
+	attach_restart();
+}
+
 int
 mapping_tests(void)
 {
@@ -522,6 +557,7 @@ mapping_tests(void)
 		cmocka_unit_test(test_pieces_are_charged),
 		cmocka_unit_test(test_tables_are_charged),
 		cmocka_unit_test(test_mappable_files),
+		cmocka_unit_test(test_objects_are_charged),
 	};
 
 	sem_init(&waits, 0, 0);
