@@ -90,6 +90,8 @@ struct config {
 };
 
 void config_defaults(struct config *config);
+/* The memory that this process can have; `root`: "", or where a test has its /proc and /sys. */
+uint64_t config_memory(const char *root);
 /* Copies share the secrets; config_release() lets go of those of one, which must have been set before. */
 void config_copy(struct config *to, const struct config *from);
 void config_release(struct config *config);

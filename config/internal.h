@@ -75,7 +75,6 @@ void config_key_text(const struct config_key *key, const void *object, char *tex
 
 /* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files
  * asked. */
-uint64_t config_memory(const char *root);
 /* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
 int config_listen_parse(const char *text, struct config_listen *listen);
 

@@ -18,6 +18,8 @@
 #define ONE_ARENA_MAGIC 0x314e454eu /* "NEN1" in memory order */
 #define ONE_ARENA_SIZE (1ull << 30)
 #define ONE_CHANNELS 1024u
+/* Threads that a core wakes at most; a thread that it wakes wakes the others. */
+#define ONE_CHANNEL_WAKES 16u
 
 /* A place to sleep: a futex word.  The waker adds one (atomic) and wakes; nothing but a
  * sleeper reads it, so a hostile value harms only its own process. */
@@ -45,7 +47,10 @@ struct one_arena {
 	_Atomic uint32_t engine_asleep;
 	/* nonzero: this attachment was found faulty (enum one_fault) and serves nothing more */
 	_Atomic uint32_t fault;
-	uint8_t pad1[56];
+	/* Counts regions that the control thread has given up, since their user lacked room: their ids and
+	 * those of their registrations are unknown. */
+	_Atomic uint32_t reclaimed;
+	uint8_t pad1[52];
 };
 _Static_assert(sizeof(struct one_arena) == 128, "one_arena");
 

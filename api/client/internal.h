@@ -42,6 +42,7 @@ struct one_client {
 
 	/* mem.c; under its lock */
 	struct mem_use *uses;
+	uint32_t reclaimed;    /* one_arena.reclaimed, as it was seen last */
 	struct copier *copier; /* NULL: there is no copy thread */
 };
 

@@ -63,6 +63,12 @@ client_refuse(struct client *client, int error, enum one_subject subject, uint64
 	return error;
 }
 
+bool
+client_awaits_room(struct client *client)
+{
+	return quota_is_leaving(client->account) || attach_calls->reclaim(client->account);
+}
+
 int
 client_fd(const struct client *client, uint32_t i)
 {
@@ -110,6 +116,23 @@ drop_reply_fd(struct client *client)
 	client->reply_fd = -1;
 }
 
+/*
+ * The kernel does here what the application has arranged for its end of the socket: a filter, epoll instances
+ * that watch it, signals to a process group.  Its user pays for what takes longer than any request may cost.
+ */
+static bool
+send_reply(struct client *client, const struct msghdr *header)
+{
+	uint64_t began = clock_thread(), us;
+	bool sent =
+		sendmsg(client->fd, header, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(client->reply);
+
+	us = (clock_thread() - began) / 1000;
+	if (us > TURNS_COST_MAX)
+		turns_charge(&client->account->turns, us);
+	return sent;
+}
+
 void
 client_reply(struct client *client, int error)
 {
@@ -139,7 +162,7 @@ client_reply(struct client *client, int error)
 			add_fds(client, &header);
 	}
 	/* There is one reply on its way at most, so there is room for it. */
-	if (sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(*reply))
+	if (!send_reply(client, &header))
 		client_kill(client, 0,
 			    errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its reply");
 	drop_reply_fd(client);
@@ -395,10 +418,16 @@ admit_connection(struct client *client, const char **why)
 	*why = "descriptors that this user has sent do not close; end its programs";
 	if (reaper_stuck(client->uid))
 		return -EBUSY;
+	*why = "no thread to close its descriptors; raise LimitNPROC, TasksMax or the memory limit";
+	error = reaper_hold(client->uid);
+	if (error != 0)
+		return error;
 	*why = "too many connections; end some, or raise max_clients or max_clients_per_uid";
 	client->account = quota_connect(&control.quota, client->uid);
-	if (client->account == NULL)
+	if (client->account == NULL) {
+		reaper_release(client->uid);
 		return -EDQUOT;
+	}
 	*why = "raise fs.epoll.max_user_watches (sysctl)";
 	error = client->pidfd >= 0 ? control_watch(client->pidfd, &client->pid_watch, EPOLLIN) : 0;
 	return error != 0 ? error : control_watch(client->fd, &client->fd_watch, EPOLLIN);
@@ -412,6 +441,7 @@ turn_away(struct client *client, int error, const char *why)
 	if (client->account != NULL) {
 		quota_disconnect(&control.quota, client->account);
 		user_leave(client->account);
+		reaper_release(client->uid);
 	}
 	if (client->pidfd >= 0)
 		close(client->pidfd);
@@ -439,6 +469,8 @@ client_accept(int fd)
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
 	LIST_INIT(&client->segment_list);
 	LIST_INIT(&client->timewaits);
+	TAILQ_INIT(&client->kept_regions);
+	TAILQ_INIT(&client->renewable_mrs);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
 	error = admit_connection(client, &why);
@@ -639,6 +671,7 @@ clients_poll(void)
 				quota_detach(&control.quota, client->account);
 			client_totals.labelled -= client->labelled;
 			user_leave(client->account);
+			reaper_release(client->uid);
 			free(client);
 		}
 	}

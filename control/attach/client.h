@@ -39,7 +39,6 @@ enum {
 	ASYNC_CQ_LOG2 = 8,
 };
 
-struct cq;
 struct mapping;
 struct path_port;
 
@@ -97,8 +96,10 @@ struct client {
 	LIST_HEAD(, segment) segment_list;
 	LIST_HEAD(, conn) timewaits; /* whose end it is told */
 	uint32_t segments;
-	uint32_t exports;       /* queue pairs that others have made here by importing */
-	uint32_t kept_fds;      /* of regions */
+	uint32_t exports;                  /* queue pairs that others have made here by importing */
+	uint32_t kept_fds;                 /* of regions */
+	TAILQ_HEAD(, region) kept_regions; /* kept.c */
+	TAILQ_HEAD(mr_list, mr) renewable_mrs;
 	struct object *leaving; /* freed by the request under way: copies begun before */
 	uint32_t leaving_mark;  /* this mark (reach_mark) are waited for */
 	uint64_t copies_at;     /* when its copies are looked at */

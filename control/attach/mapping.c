@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,7 +28,6 @@
 #define STEP (2ull << 20)
 
 static int uffd = -1;
-static uint32_t kept_fds;
 
 static uint64_t
 page_size(void)
@@ -118,8 +116,8 @@ mapping_of_arena(struct client *client)
 static int
 over(struct client *client, uint64_t limit)
 {
-	return quota_is_leaving(client->account) ? REQUEST_AGAIN
-						 : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	return client_awaits_room(client) ? REQUEST_AGAIN
+					  : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 }
 
 int
@@ -129,8 +127,10 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 	struct quota_account *account = client->account;
 	struct mapping *mapping;
 
-	if (len > limit || client->mapped > limit - len)
+	if (len > limit)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	if (client->mapped > limit - len)
+		return over(client, limit);
 	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
 		return over(client, limit);
 	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
@@ -145,6 +145,7 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 	}
 	mapping->len = mapping->counted = len;
 	mapping->charged = all;
+	account->own += all - len; /* page tables */
 	mapping->count = count;
 	client->mapped += len;
 	*out = mapping;
@@ -163,21 +164,18 @@ mapping_guard(struct mapping *mapping)
 	return guard < 0 ? guard : 0;
 }
 
-/*
- * Half of the descriptors there are may be kept for importers, an eighth of those
- * for one attachment; memory beyond that works, but cannot be mapped.
- */
+/* An attachment may have an eighth of the descriptors that are kept for importers; memory beyond that works,
+ * but cannot be mapped. */
 bool
 mapping_keep(struct mapping *mapping, int fd)
 {
 	struct client *client = mapping->job.client;
-	struct rlimit limit;
+	uint64_t limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || kept_fds >= limit.rlim_cur / 2 ||
-	    client->kept_fds >= limit.rlim_cur / 16)
+	if (client->kept_fds >= control.quota.max_common[QUOTA_MAPPABLE] / 8 ||
+	    quota_take(&control.quota, client->account, QUOTA_MAPPABLE, 1, &limit) != 0)
 		return false;
 	client->kept_fds++;
-	kept_fds++;
 	mapping->fd = fd;
 	return true;
 }
@@ -245,13 +243,15 @@ unmapped(struct job *job, int result)
 	struct quota_account *account = client->account;
 
 	client->mapped -= mapping->counted;
-	account->bytes -= mapping->charged;
+	account->bytes -= mapping->counted;
+	quota_release_own(account, mapping->charged - mapping->counted);
 	quota_give(&control.quota, account, QUOTA_MAPPINGS, mapping->count);
 	account->leaving--;
 	account->left++;
+	engine_guard_unmapped(mapping->pieces);
 	if (mapping->fd >= 0) {
 		client->kept_fds--;
-		kept_fds--;
+		quota_give(&control.quota, account, QUOTA_MAPPABLE, 1);
 	}
 	if (mapping->reply)
 		client_reply(client, 0);
@@ -262,7 +262,7 @@ void
 mapping_free(struct mapping *mapping, bool reply)
 {
 	if (mapping->guard != 0)
-		engine_guard_remove(mapping->guard);
+		mapping->pieces = engine_guard_remove(mapping->guard);
 	mapping->job.client->account->leaving++;
 	mapping->reply = reply;
 	mapping->job.step = unmap_step;

@@ -14,6 +14,7 @@ struct mapping {
 	uint64_t charged; /* to its user, with page tables */
 	uint32_t count;   /* of QUOTA_MAPPINGS */
 	int guard;        /* 0: none */
+	uint32_t pieces;  /* that the guard replaced, once it is removed */
 	int fd;           /* of an RSM client's file, to be passed on to importers; -1 */
 	bool reply;       /* to the request under way, when it is free */
 };

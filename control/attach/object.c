@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects of an attachment, by the ids that its application knows. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "control/attach/copies.h"
 #include "control/attach/work.h"
+#include "dataplane/mem/slab.h"
 
-/* Busy; NULL when the table is full: then the refusal is noted, as far as it concerns a request. */
+static uint64_t
+object_bytes(enum object_kind kind)
+{
+	return attach_calls->class[kind].bytes;
+}
+
+/* Busy; NULL when the table is full, or the user's share of memory: see object_refuse_new(). */
 void *
 object_new(struct client *client, enum object_kind kind, size_t size)
 {
 	struct table *table = &client->table[kind];
-	struct object *object = calloc(1, size);
+	struct object *object = slab_alloc(size);
+	uint64_t limit;
 
 	if (object == NULL)
 		return NULL;
+	if (quota_charge_own(&control.quota, client->account, object_bytes(kind), &limit) != 0) {
+		slab_free(object);
+		return NULL;
+	}
 	object->id = table_add(table, object);
 	if (object->id == 0) {
-		free(object);
+		quota_release_own(client->account, object_bytes(kind));
+		slab_free(object);
 		return NULL;
 	}
 	object->kind = kind;
@@ -32,7 +44,8 @@ object_free(void *memory)
 	struct object *object = memory;
 
 	table_remove(&object->client->table[object->kind], object->id);
-	free(object);
+	quota_release_own(object->client->account, object_bytes(object->kind));
+	slab_free(object);
 }
 
 void *
@@ -47,9 +60,14 @@ int
 object_refuse_new(struct client *client, enum object_kind kind)
 {
 	const struct table *table = &client->table[kind];
+	uint64_t limit;
 
 	if (table->used >= table->max)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, table->max);
+	if (quota_charge_own(&control.quota, client->account, object_bytes(kind), &limit) != 0)
+		return client_awaits_room(client) ? REQUEST_AGAIN
+						  : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	quota_release_own(client->account, object_bytes(kind));
 	return client_refuse(client, -ENOMEM, attach_calls->class[kind].subject, 0);
 }
 

@@ -13,6 +13,7 @@ struct client;
 struct conn;
 struct engine_command;
 struct qp_kind;
+struct quota_account;
 struct segment;
 
 /* In the order in which an attachment lets go of them: none comes after what it refers to. */
@@ -46,6 +47,7 @@ typedef int request_handler(struct client *client,
 /* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
 struct object_class {
 	enum one_subject subject;     /* what a refusal calls it */
+	uint32_t bytes;               /* of the data plane's own memory, which its user is charged */
 	enum one_msg_type free;       /* the request for object_free_request(); 0: none */
 	void (*unhook)(void *object); /* it can no longer be found; peers are notified */
 	/* The core lets go of it, and `done` (NULL: nothing) is called with it. */
@@ -65,6 +67,8 @@ struct attach_calls {
 	struct object_class class[OBJECT_KINDS];
 	/* It ends: before its objects are unhooked, a slice (client_slice) at a time. */
 	bool (*leave)(struct client *client);
+	/* Some of what is kept for the user's attachments goes; false: there is none. */
+	bool (*reclaim)(struct quota_account *account);
 	const struct qp_kind *endpoint; /* the kind of queue pairs that QP_CREATE makes */
 	void (*rsm_request)(struct segment *segment, struct conn *conn); /* a request for an RSM segment */
 };
@@ -83,5 +87,8 @@ void object_release(struct object *object);
 void object_added(struct engine_command *command, void *object);
 int object_refuse_new(struct client *client,
 		      enum object_kind kind); /* what to say when object_new() is NULL */
+/* A request lacks room of its user's: whether something is on its way out, or memory that was kept goes now.
+ * The request is to be tried again when account->left has changed. */
+bool client_awaits_room(struct client *client);
 
 #endif

@@ -37,7 +37,8 @@ punched(struct job *job, int result)
 
 	parts->busy = false;
 	arena_free(&client->arena, parts->now.offset, parts->now.size);
-	quota_release(client->account, &client->arena_charged, parts->now.size);
+	quota_release_own(client->account, parts->now.size);
+	client->arena_charged -= parts->now.size;
 	client->account->leaving--;
 	client->account->left++;
 	next(client);
@@ -87,15 +88,16 @@ take(struct client *client, uint64_t size, uint64_t *offset)
 {
 	bool small = size <= SMALL_MAX;
 	uint64_t limit, need = small ? small_need(&client->small, size) : arena_rounded(size);
-	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE,
-				 need, &limit);
+	int error = quota_charge_own(&control.quota, client->account, need, &limit);
 
 	if (error != 0)
 		return error;
 	error = small ? small_alloc(&client->small, &client->arena, size, offset)
 		      : part_alloc(client, size, offset);
-	if (error != 0)
-		quota_release(client->account, &client->arena_charged, need);
+	if (error == 0)
+		client->arena_charged += need;
+	else
+		quota_release_own(client->account, need);
 	return error;
 }
 
@@ -118,7 +120,8 @@ client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 	int error = take(client, size, offset);
 
 	if (error != 0)
-		client->starved = quota_is_leaving(client->account);
+		client->starved =
+			error == -EDQUOT ? client_awaits_room(client) : quota_is_leaving(client->account);
 	else if (size > SMALL_MAX) /* small ones are clear */
 		error = clear(client, *offset, size);
 	if (error != 0)

@@ -57,6 +57,7 @@ struct reaper_lane {
 struct reaper { /* of one user */
 	LIST_ENTRY(reaper) link;
 	uint32_t uid, most;
+	uint32_t holders; /* connections of the user */
 	struct reaper_lane sent, connections;
 };
 
@@ -323,7 +324,24 @@ look(struct reaper_lane *lane)
 		pthread_kill(lane->thread, WAKE_SIGNAL);
 }
 
-/* The threads of users with nothing to close end. */
+int
+reaper_hold(uint32_t uid)
+{
+	struct reaper *reaper = reaper_of(uid);
+
+	if (reaper == NULL)
+		return -EAGAIN;
+	reaper->holders++;
+	return 0;
+}
+
+void
+reaper_release(uint32_t uid)
+{
+	find(uid)->holders--;
+}
+
+/* The threads of users without connections and with nothing to close end. */
 void
 reapers_poll(void)
 {
@@ -333,7 +351,7 @@ reapers_poll(void)
 		next = LIST_NEXT(reaper, link);
 		look(&reaper->sent);
 		look(&reaper->connections);
-		if (reaper != own && is_idle(reaper))
+		if (reaper != own && reaper->holders == 0 && is_idle(reaper))
 			reaper_end(reaper);
 	}
 }
@@ -344,7 +362,7 @@ reapers_deadline(void)
 	struct reaper *reaper;
 
 	LIST_FOREACH(reaper, &users, link)
-	if (reaper != own || !is_idle(reaper))
+	if (!is_idle(reaper) || (reaper != own && reaper->holders == 0))
 		return control.now + LOOK_NS;
 	return NEVER;
 }
@@ -376,15 +394,18 @@ reaper_stuck(uint32_t uid)
 	return reaper_full(uid) && reaper->sent.looks >= LOOKS;
 }
 
+/* The user's own thread, or that of this process, which is always there. */
+static bool
+give_to_any(struct reaper *reaper, bool sent, int fd)
+{
+	return (reaper != NULL && lane_give(sent ? &reaper->sent : &reaper->connections, fd)) ||
+	       (own != NULL && lane_give(sent ? &own->sent : &own->connections, fd));
+}
+
 void
 reaper_discard(uint32_t uid, int fd)
 {
-	struct reaper *reaper;
-
-	if (fd < 0)
-		return;
-	reaper = reaper_of(uid);
-	if (reaper == NULL || !lane_give(&reaper->sent, fd))
+	if (fd >= 0 && !give_to_any(reaper_of(uid), true, fd))
 		log_of_others(
 			warning,
 			"event=close_failed what=descriptor uid=%u text=\"there is no thread to close it\"\n",
@@ -394,12 +415,8 @@ reaper_discard(uint32_t uid, int fd)
 void
 reaper_close_socket(uint32_t uid, int fd)
 {
-	struct reaper *reaper = reaper_of(uid);
-
 	shutdown(fd, SHUT_RDWR); /* the peer sees the end at once */
-	if (reaper == NULL)
-		reaper = own;
-	if (reaper == NULL || !lane_give(&reaper->connections, fd))
+	if (!give_to_any(reaper_of(uid), false, fd))
 		log_of_others(
 			warning,
 			"event=close_failed what=connection uid=%u text=\"there is no thread to close it\"\n",

@@ -17,6 +17,10 @@ int reapers_start(void);
 void reapers_stop(void);
 void reapers_poll(void);
 uint64_t reapers_deadline(void);
+/* The user has a connection: its threads are there until the last one is released, whatever descriptors are
+ * left by then; -EAGAIN: there are none for them. */
+int reaper_hold(uint32_t uid);
+void reaper_release(uint32_t uid);
 /* Both close what is of `uid` without waiting for it. */
 void reaper_discard(uint32_t uid, int fd);
 void reaper_close_socket(uint32_t uid, int fd); /* with what it has sent, unread */

@@ -95,6 +95,29 @@ quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes)
 }
 
 int
+quota_charge_own(const struct quota *quota, struct quota_account *account, uint64_t bytes, uint64_t *limit)
+{
+	uint64_t none = 0;
+	int error;
+
+	if (account->own > quota->max_own_per_uid || bytes > quota->max_own_per_uid - account->own) {
+		*limit = quota->max_own_per_uid;
+		return -EDQUOT;
+	}
+	error = quota_charge(quota, account, &none, UINT64_MAX, bytes, limit);
+	if (error == 0)
+		account->own += bytes;
+	return error;
+}
+
+void
+quota_release_own(struct quota_account *account, uint64_t bytes)
+{
+	account->own -= bytes;
+	account->bytes -= bytes;
+}
+
+int
 quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
 	   uint64_t *limit)
 {

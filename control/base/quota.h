@@ -23,6 +23,7 @@ enum quota_common {
 	QUOTA_QPNS,     /* queue pair numbers */
 	QUOTA_MAPPINGS, /* that the kernel allows a process */
 	QUOTA_CHANNELS, /* with a descriptor */
+	QUOTA_MAPPABLE, /* files that are kept open for importers to map */
 	QUOTA_AHS,      /* address handles */
 	QUOTA_SERVICES, /* TCP ports to listen on, of each port of the data plane */
 	QUOTA_REQUESTS = QUOTA_SERVICES + CONFIG_PORTS_MAX, /* that wait for an answer, at each port */
@@ -40,6 +41,7 @@ struct quota_account {
 	uint32_t connections;     /* of the socket, attached or not; not those that have ended */
 	uint32_t users;           /* what refers to the account: connections, and ends that are not over */
 	uint64_t bytes;
+	uint64_t own;     /* of those, what is the data plane's own memory */
 	uint32_t leaving; /* what is on its way out, and still counts */
 	uint32_t left;    /* and what has gone; free-running */
 	uint32_t common[QUOTA_COMMON];
@@ -49,7 +51,7 @@ struct quota {
 	LIST_HEAD(, quota_account) accounts;
 	uint32_t clients, connections;
 	uint32_t max_clients, max_clients_per_uid;
-	uint64_t max_bytes_per_uid;
+	uint64_t max_bytes_per_uid, max_own_per_uid;
 	uint32_t common[QUOTA_COMMON], max_common[QUOTA_COMMON];
 };
 
@@ -76,6 +78,14 @@ quota_is_leaving(const struct quota_account *account)
 int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
 		 uint64_t bytes, uint64_t *limit);
 void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes);
+
+/*
+ * Bytes of the data plane's own memory, which counts in both limits of the uid.
+ * The first lets an application register more memory, which is its own, than the data plane's cgroup has.
+ */
+int quota_charge_own(const struct quota *quota, struct quota_account *account, uint64_t bytes,
+		     uint64_t *limit);
+void quota_release_own(struct quota_account *account, uint64_t bytes);
 
 /* `n` of what there is for all: 0, or -EDQUOT with the limit that was met, the uid's or that of all. */
 int quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,

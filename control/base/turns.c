@@ -36,6 +36,14 @@ turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *tur
 		user->credit = 0;
 }
 
+void
+turns_charge(struct turns_user *user, uint64_t us)
+{
+	int64_t credit = user->credit - (int64_t)(us < TURNS_DEBT_MAX ? us : TURNS_DEBT_MAX);
+
+	user->credit = (int32_t)(credit > -TURNS_DEBT_MAX ? credit : -TURNS_DEBT_MAX);
+}
+
 /* What is asked for meanwhile waits behind the others. */
 static uint32_t
 user_round(struct turns *turns, struct turns_user *user)

@@ -14,7 +14,8 @@
 enum {
 	TURNS_QUANTUM =
 		16, /* what a user gets in one round; a request may cost more, and later ones wait for it */
-	TURNS_COST_MAX = 16
+	TURNS_COST_MAX = 16,
+	TURNS_DEBT_MAX = 1000000
 };
 
 /* Something to be done for a user; embedded in what it is about, which must not go while it waits. */
@@ -41,6 +42,8 @@ void turns_init(struct turns *turns);
 /* It waits, if it does not yet. */
 void turns_wait(struct turns *turns, struct turns_user *user, struct turns_item *turn);
 void turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *turn);
+/* Something that was done for it out of its turn has cost `us`: its next turns are shorter. */
+void turns_charge(struct turns_user *user, uint64_t us);
 /* Each user that waits gets its turn; how many requests were served. */
 uint32_t turns_round(struct turns *turns);
 

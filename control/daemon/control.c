@@ -98,15 +98,31 @@ mappings_for_clients(void)
 
 #define CHANNELS_LEAST 16u
 
-/* A quarter of the descriptors there may be. */
+/* Three quarters of what is left of this process's memory, before any application has some. */
+static uint64_t
+own_memory_for_clients(void)
+{
+	FILE *statm = fopen("/proc/self/statm", "re");
+	uint64_t all = config_memory(""), used;
+	unsigned long resident = 0;
+
+	if (statm != NULL && fscanf(statm, "%*u %lu", &resident) != 1)
+		resident = 0;
+	if (statm != NULL)
+		fclose(statm);
+	used = (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	return used < all ? (all - used) / 4 * 3 : 0;
+}
+
+/* A part of the descriptors there may be. */
 static uint32_t
-channels_for_clients(void)
+part_of_descriptors(uint32_t part)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 < CHANNELS_LEAST)
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / part < CHANNELS_LEAST)
 		return CHANNELS_LEAST;
-	return limit.rlim_cur / 4 < TABLE_MAX ? (uint32_t)(limit.rlim_cur / 4) : TABLE_MAX;
+	return limit.rlim_cur / part < TABLE_MAX ? (uint32_t)(limit.rlim_cur / part) : TABLE_MAX;
 }
 
 static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = path_frame};
@@ -305,10 +321,12 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	control.quota.max_clients = config->max_clients;
 	control.quota.max_clients_per_uid = config->max_clients_per_uid;
 	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
+	control.quota.max_own_per_uid = own_memory_for_clients();
 	control.quota.max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
 	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
 	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
-	control.quota.max_common[QUOTA_CHANNELS] = channels_for_clients();
+	control.quota.max_common[QUOTA_CHANNELS] = part_of_descriptors(4);
+	control.quota.max_common[QUOTA_MAPPABLE] = part_of_descriptors(2);
 	control.quota.max_common[QUOTA_AHS] = TABLE_MAX;
 	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++) {
 		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;

@@ -4,6 +4,7 @@
  * main lcore is the control thread and whose other lcores poll.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,6 +195,8 @@ main(int argc, char **argv)
 	enum config_action action;
 	int split = 0;
 
+	/* Fixed: each free() of more would raise it, and what is not mapped is hardly ever given back. */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	journal_open();
 	while (split < argc && strcmp(argv[split], "--") != 0)
 		split++;

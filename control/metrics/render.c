@@ -63,9 +63,13 @@ write_resources(struct metrics_text *text, const struct metrics_snapshot *snapsh
 		uint32_t attachments)
 {
 	static const char *const names[QUOTA_SERVICES] = {
-		[QUOTA_KEYS] = "keys",         [QUOTA_ZONES] = "protection_zones",
-		[QUOTA_QPNS] = "queue_pairs",  [QUOTA_MAPPINGS] = "mappings",
-		[QUOTA_CHANNELS] = "channels", [QUOTA_AHS] = "address_handles",
+		[QUOTA_KEYS] = "keys",
+		[QUOTA_ZONES] = "protection_zones",
+		[QUOTA_QPNS] = "queue_pairs",
+		[QUOTA_MAPPINGS] = "mappings",
+		[QUOTA_CHANNELS] = "channels",
+		[QUOTA_AHS] = "address_handles",
+		[QUOTA_MAPPABLE] = "mappable_files",
 	};
 
 	metrics_sample(text, attachments, "resource=\"attachments\"");

@@ -67,6 +67,7 @@ int
 channel_open(struct client *client, const struct one_msg *msg)
 {
 	uint32_t number = msg->channel_open.channel;
+	const int on = 1;
 	struct channel *channel;
 	int ends[2];
 
@@ -83,8 +84,10 @@ channel_open(struct client *client, const struct one_msg *msg)
 		channel_destroy(channel);
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	}
-	/* What the application would send has nowhere to go. */
+	/* What the application would send has nowhere to go, and a filter on its end would run on the core.
+	 */
 	shutdown(ends[0], SHUT_RD);
+	setsockopt(ends[1], SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));
 	channel->fd = ends[0];
 	client->reply_fd = ends[1];
 	client->reply.id.id = channel->object.id;

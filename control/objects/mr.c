@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "control/objects/objects.h"
+#include "control/objects/kept.h"
 
 static uint64_t
 page_mask(void)
@@ -27,7 +27,8 @@ static void
 drop_regions(struct mr *mr)
 {
 	for (uint32_t i = 0; i < mr->num_regions; i++)
-		mr->region[i]->object.users--;
+		if (--mr->region[i]->object.users == 0 && mr->region[i]->registered)
+			kept_put(mr->region[i]);
 	mr->num_regions = 0;
 	free(mr->region);
 	mr->region = NULL;
@@ -76,6 +77,8 @@ mr_destroy(struct mr *mr)
 {
 	if (mr->mapping != NULL)
 		mapping_free(mr->mapping, false);
+	if (mr->renewable)
+		kept_forget(mr);
 	drop_regions(mr);
 	if (mr->pz != NULL)
 		mr->pz->object.users--;
@@ -126,6 +129,7 @@ take_pieces(struct mr *mr, const struct one_mr_create *args)
 		if (error != 0)
 			return error;
 		region->object.users++;
+		kept_take(region);
 		if ((args->flags & ONE_MR_FRESH) != 0)
 			region->populated = region->populated_end = 0;
 		mr->region[mr->num_regions++] = region;
@@ -226,6 +230,8 @@ finish(struct mr *mr, uint8_t *base)
 		return client_refuse(client, error, error == -EDQUOT ? ONE_SUBJECT_QUOTA : ONE_SUBJECT_MEMORY,
 				     limit);
 	}
+	for (uint32_t i = 0; i < mr->num_regions; i++)
+		mr->region[i]->registered = true;
 	mr->object.busy = false;
 	client->reply.mr = (struct one_mr_created){
 		.mr = mr->object.id,
@@ -400,7 +406,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
-		return object_refuse_new(client, OBJECT_MR);
+		return client_awaits_room(client) ? REQUEST_AGAIN : object_refuse_new(client, OBJECT_MR);
 	mr->shift = args->shift;
 	error = take_pieces(mr, args);
 	if (error == 0 && args->num_pieces > 1)
@@ -414,6 +420,8 @@ mr_create(struct client *client, const struct one_msg *msg)
 	if (args->num_pieces == 1) {
 		mr->offset = args->piece[0].offset;
 		mr->renewable = (args->flags & ONE_MR_RENEWABLE) != 0;
+		if (mr->renewable)
+			kept_watch(mr);
 	}
 	return mr_populate(mr);
 }

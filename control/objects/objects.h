@@ -43,6 +43,9 @@ struct region {
 	uint64_t size, page;
 	bool sealed;                       /* a library's own file, whose pages stay */
 	uint64_t populated, populated_end; /* of those: offsets between which all have been populated */
+	bool registered;                   /* it has had a registration */
+	bool kept;                         /* in client->kept_regions */
+	TAILQ_ENTRY(region) kept_link;
 };
 
 struct mr {
@@ -57,8 +60,9 @@ struct mr {
 	struct mapping *mapping; /* of several sges, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
-	uint64_t offset; /* in the file, when it is one sge */
-	bool renewable;  /* when it was made; see mr_settle() */
+	uint64_t offset;           /* in the file, when it is one sge */
+	bool renewable;            /* when it was made; see mr_settle() */
+	TAILQ_ENTRY(mr) kept_link; /* in client->renewable_mrs, if it is */
 	LIST_HEAD(, mw) windows;
 };
 

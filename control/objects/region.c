@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
-#include "control/objects/objects.h"
+#include "control/objects/kept.h"
 
 int
 region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page)
@@ -110,6 +110,7 @@ region_add(struct client *client, const struct one_msg *msg)
 void
 region_release(struct region *region)
 {
+	kept_take(region);
 	mapping_free(region->mapping, true);
 	object_free(region);
 }
@@ -117,6 +118,7 @@ region_release(struct region *region)
 void
 region_destroy(struct region *region)
 {
+	kept_take(region);
 	mapping_free(region->mapping, false);
 	object_free(region);
 }

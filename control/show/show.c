@@ -224,6 +224,7 @@ show_quota(struct tell *d, const struct quota_account *account)
 	static const char *const names[QUOTA_SERVICES] = {
 		[QUOTA_KEYS] = "keys",         [QUOTA_ZONES] = "zones",       [QUOTA_QPNS] = "qps",
 		[QUOTA_MAPPINGS] = "mappings", [QUOTA_CHANNELS] = "channels", [QUOTA_AHS] = "ahs",
+		[QUOTA_MAPPABLE] = "mappable",
 	};
 	const struct quota *quota = &control.quota;
 	char limit[32];

@@ -67,7 +67,7 @@ struct core {
 	struct core_turns turns;
 	uint64_t scan_at; /* cycles: the next look at the doorbells at the latest */
 	/* In the order of their first entries since cq_publish. */
-	STAILQ_HEAD(, engine_cq) dirty;
+	STAILQ_HEAD(cq_list, engine_cq) dirty;
 	struct reach_list reaching;
 	TAILQ_HEAD(, engine_client) settling; /* with binds that wait for copies; see bind.c */
 	TAILQ_HEAD(, engine_client) clients;

@@ -22,6 +22,7 @@
 #include "dataplane/esp/nic.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
+#include "dataplane/mem/slab.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 #include "dataplane/wire/icrc.h"
@@ -332,7 +333,7 @@ reap(bool all)
 		engine.reap = one->next; /* before it is freed with its object, the last of these */
 		free(one->memory[2]);
 		free(one->memory[1]);
-		free(one->memory[0]);
+		slab_free(one->memory[0]);
 	}
 	if (engine.reap == NULL)
 		engine.reap_tail = &engine.reap;

@@ -6,19 +6,11 @@
  */
 #include <stdlib.h>
 
+#include "dataplane/mem/slab.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/share.h"
 
-static void *
-object_new(size_t size)
-{
-	void *memory = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
-
-	if (memory != NULL)
-		memset(memory, 0, size);
-	return memory;
-}
-
+/* `memory` is of slab_alloc(), `more` of malloc(). */
 static void
 object_free(struct reap *reap, void *memory, void *more)
 {
@@ -68,11 +60,12 @@ engine_user_set(struct engine_user *user, const struct engine_share *share)
 struct engine_user *
 engine_user_new(const struct engine_share *share)
 {
-	struct engine_user *user = object_new(sizeof(*user) + engine.num_cores * sizeof(user->group[0]));
+	struct engine_user *user = slab_alloc(sizeof(*user) + engine.num_cores * sizeof(user->group[0]));
 
 	if (user == NULL)
 		return NULL;
 	engine_user_set(user, share);
+	ceiling_set(&user->ceiling[CEILING_WAKES], WAKE_RATE);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		struct share_group *group = &user->group[i];
 
@@ -117,12 +110,12 @@ engine_client_new(const struct engine_client_config *config)
 	    !client_owns(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
 	    !client_owns(header->keys, sizeof(struct one_keys)))
 		return NULL;
-	client = object_new(sizeof(*client));
+	client = slab_alloc(sizeof(*client));
 	if (client == NULL)
 		return NULL;
 	client->qps = calloc(ONE_QPS_MAX, 2 * sizeof(*client->qps)); /* by doorbell, and hot ones */
 	if (client->qps == NULL) {
-		free(client);
+		slab_free(client);
 		return NULL;
 	}
 	client->share.hot = client->qps + ONE_QPS_MAX;
@@ -185,7 +178,7 @@ engine_client_lcore(const struct engine_client *client)
 struct engine_cq *
 engine_cq_new(struct engine_client *client, const struct engine_cq_config *config)
 {
-	struct engine_cq *cq = object_new(sizeof(*cq));
+	struct engine_cq *cq = slab_alloc(sizeof(*cq));
 
 	if (cq == NULL)
 		return NULL;
@@ -193,7 +186,7 @@ engine_cq_new(struct engine_client *client, const struct engine_cq_config *confi
 	cq->id = config->id;
 	cq->async_cq = config->async_cq;
 	if (cq_attach(cq, config->offset, config->log2) != 0) {
-		free(cq);
+		slab_free(cq);
 		return NULL;
 	}
 	return cq;
@@ -221,7 +214,7 @@ engine_srq_new(struct engine_client *client, const struct engine_srq_config *con
 	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
 	    !client_owns(config->shm, sizeof(struct one_srq_shm)))
 		return NULL;
-	srq = object_new(sizeof(*srq));
+	srq = slab_alloc(sizeof(*srq));
 	if (srq == NULL)
 		return NULL;
 	srq->client = client;
@@ -252,11 +245,11 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	    (config->srq != NULL && config->srq->client != client) ||
 	    (config->shm != 0 && !client_owns(config->shm, sizeof(struct one_qp_shm))))
 		return NULL;
-	qp = object_new(size + rc_size);
+	qp = slab_alloc(size + rc_size);
 	if (qp == NULL)
 		return NULL;
 	if (qpn_reserve(config->qpn) != 0) {
-		free(qp);
+		slab_free(qp);
 		return NULL;
 	}
 	qp->client = client;
@@ -365,7 +358,7 @@ engine_ah_new(struct engine_client *client, const struct engine_ah_config *confi
 	if (place >= ONE_AHS_MAX || config->port >= ports_num)
 		return NULL;
 	table = ah_table_of(client);
-	ah = table == NULL ? NULL : object_new(sizeof(*ah));
+	ah = table == NULL ? NULL : slab_alloc(sizeof(*ah));
 	if (ah == NULL)
 		return NULL;
 	ah->id = config->id;

@@ -21,7 +21,7 @@
  *       for a core or port      hand_over, ...
  *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
  *     a completion            cq_store                after one_wait_arm, by its callers
- *     a channel's word        channel_wake            futex(2), after `sleepers`
+ *     a channel's word        wake_channel            futex(2), after `sleepers`
  *
  * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too, and may be
  * off its processor before it writes.  An eventfd stays ready until it is collected, and it is collected
@@ -232,14 +232,14 @@ arm_interrupts(const struct core *core, bool on)
 }
 
 /* What must be tried again, and no waking comes for that: frames held back by a port, queue pairs that wait
- * for room somewhere, events that found the control thread's ring full. */
+ * for room somewhere, events that found the control thread's ring full, wake-ups that are held. */
 static bool
 is_behind(const struct core *core)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (core->tx[i].count > 0)
 			return true;
-	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog);
+	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog) || !STAILQ_EMPTY(&core->dirty);
 }
 
 /* After saying that we sleep: has something come meanwhile? */

@@ -3,21 +3,21 @@
 #ifndef DATAPLANE_CHANNEL_H
 #define DATAPLANE_CHANNEL_H
 
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/arena.h"
 
+/* Wakes `most` threads at most: an application can have any number sleep on one word. */
 static inline void
-channel_signal(struct one_channel *channel)
+channel_signal(struct one_channel *channel, int most)
 {
 	/* Pairs with a sleeper that counts itself before it looks at the word in futex(2), both in one
 	 * order: it finds the word changed, or is found here. */
 	atomic_fetch_add_explicit(&channel->word, 1, memory_order_seq_cst);
 	if (atomic_load_explicit(&channel->sleepers, memory_order_seq_cst) != 0)
-		syscall(SYS_futex, &channel->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		syscall(SYS_futex, &channel->word, FUTEX_WAKE, most, NULL, NULL, 0);
 }
 
 #endif

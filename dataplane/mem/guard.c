@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Mappings that another process can make fault, by truncating the file or punching what its filesystem
- * cannot give back.  The SIGBUS handler replaces the whole mapping by zeroed private memory, so that the
- * core goes on, and notes the owner, which the control thread then detaches.
+ * cannot give back.  The SIGBUS handler replaces the faulting piece of the mapping by zeroed private memory,
+ * so that the core goes on, and notes the owner, which the control thread then detaches.
+ *
+ * A core may be the last that holds the file, and then frees what it replaces.  So the handler replaces
+ * PIECE bytes at most: freeing a mapping of some GiB takes seconds.  The worker of the owner's user
+ * (control/attach/worker.c) frees the rest when the attachment ends.
+ *
+ * The kernel limits the number of mappings, and each piece adds up to two.  After PIECES_MAX of them the
+ * handler replaces whole mappings, which adds none.
  *
  * The table is written by the control thread and read by handlers on any thread.
  */
@@ -15,16 +22,21 @@
 
 #include "guard.h"
 
+#define PIECE ((uintptr_t)2 << 20)
+#define PIECES_MAX 1024u /* of all mappings */
+
 struct guard {
 	_Atomic uintptr_t base; /* 0: free */
 	_Atomic size_t len;
-	void *owner; /* control thread */
+	_Atomic uint32_t pieces; /* that were replaced */
+	void *owner;             /* control thread */
 	_Atomic bool faulted;
 };
 
 static struct guard guards[ENGINE_GUARDS_MAX];
 static _Atomic uint32_t used;       /* guards before this may be in use */
 static _Atomic uint32_t num_faults; /* not yet asked for */
+static _Atomic uint32_t num_pieces; /* replaced, in mappings that are not unmapped yet */
 static uint32_t hint;               /* control thread: free ones are from here on */
 static struct sigaction previous;
 static int told; /* eventfd, written at a fault */
@@ -46,17 +58,49 @@ find(uintptr_t addr)
 	return NULL;
 }
 
+static bool
+map_zeroes(uintptr_t from, uintptr_t to)
+{
+	return mmap((void *)from, to - from, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
+static bool
+replace_piece(struct guard *guard, uintptr_t addr, uintptr_t base, uintptr_t end)
+{
+	uintptr_t from = addr & ~(PIECE - 1), to = from + PIECE;
+
+	/* Partner: the same addition by the handler of another thread. */
+	if (atomic_fetch_add_explicit(&num_pieces, 1, memory_order_relaxed) < PIECES_MAX &&
+	    map_zeroes(from < base ? base : from, to > end ? end : to)) {
+		/* Pairs with the load in engine_guard_remove, which runs after the last fault. */
+		atomic_fetch_add_explicit(&guard->pieces, 1, memory_order_relaxed);
+		return true;
+	}
+	atomic_fetch_sub_explicit(&num_pieces, 1, memory_order_relaxed);
+	return false;
+}
+
+/* Makes system calls only, as a signal handler has to.  A mapping of hugepages above PIECE cannot be cut, and
+ * freeing such pages is quick. */
+static bool
+replace_memory(struct guard *guard, uintptr_t addr)
+{
+	/* find() has acquired both. */
+	uintptr_t base = atomic_load_explicit(&guard->base, memory_order_relaxed);
+	uintptr_t end = base + atomic_load_explicit(&guard->len, memory_order_relaxed);
+
+	return replace_piece(guard, addr, base, end) || map_zeroes(base, end);
+}
+
 static void
 on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
 	int saved = errno;
-	struct guard *guard = find((uintptr_t)info->si_addr);
+	uintptr_t addr = (uintptr_t)info->si_addr;
+	struct guard *guard = find(addr);
 
-	/* Only system calls from here on: mmap, write.  What find() has acquired is loaded again. */
-	if (guard != NULL &&
-	    mmap((void *)atomic_load_explicit(&guard->base, memory_order_relaxed),
-		 atomic_load_explicit(&guard->len, memory_order_relaxed), PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED) {
+	if (guard != NULL && replace_memory(guard, addr)) {
 		/* Pairs with the exchange in engine_guard_fault. */
 		if (!atomic_exchange_explicit(&guard->faulted, true, memory_order_release)) {
 			atomic_fetch_add_explicit(&num_faults, 1, memory_order_release);
@@ -65,7 +109,7 @@ on_sigbus(int signal_number, siginfo_t *info, void *context)
 		errno = saved;
 		return;
 	}
-	/* Not a client's doing: die of it, with a core dump that shows where. */
+	/* The fault is not an application's doing: die of it, with a core dump that shows where. */
 	sigaction(SIGBUS, &previous, NULL);
 	errno = saved;
 }
@@ -98,6 +142,7 @@ engine_guard_add(void *base, size_t len, void *owner)
 		return -ENOSPC;
 	guards[i].owner = owner;
 	atomic_store_explicit(&guards[i].faulted, false, memory_order_relaxed);
+	atomic_store_explicit(&guards[i].pieces, 0, memory_order_relaxed);
 	atomic_store_explicit(&guards[i].len, len, memory_order_relaxed);
 	atomic_store_explicit(&guards[i].base, (uintptr_t)base, memory_order_release); /* pairs with find() */
 	if (i >= atomic_load_explicit(&used, memory_order_relaxed))
@@ -116,7 +161,7 @@ take_fault(struct guard *guard)
 	return 1;
 }
 
-void
+uint32_t
 engine_guard_remove(int guard)
 {
 	uint32_t i = (uint32_t)guard - 1;
@@ -129,6 +174,15 @@ engine_guard_remove(int guard)
 	/* Stored by this thread. */
 	if (i + 1 == atomic_load_explicit(&used, memory_order_relaxed))
 		atomic_store_explicit(&used, i, memory_order_relaxed);
+	/* Pairs with the addition in replace_piece. */
+	return atomic_load_explicit(&guards[i].pieces, memory_order_relaxed);
+}
+
+void
+engine_guard_unmapped(uint32_t pieces)
+{
+	/* Partner: the addition in replace_piece. */
+	atomic_fetch_sub_explicit(&num_pieces, pieces, memory_order_relaxed);
 }
 
 void *

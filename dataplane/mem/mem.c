@@ -128,6 +128,12 @@ mem_renew(struct mem_table *table, const void *holder, uint32_t key, uint32_t ne
 }
 
 bool
+mem_expire(struct mem_table *table, struct mem_renewable *renewable)
+{
+	return exchange(table, mem_key_of(&renewable->region), &renewable->none, &invalidated);
+}
+
+bool
 mem_settle(struct mem_table *table, struct mem_renewable *renewable, struct mem_region *copy)
 {
 	uint32_t key = mem_key_of(&renewable->region); /* its slot, at least */

@@ -124,6 +124,9 @@ bool mem_renew(struct mem_table *table, const void *holder, uint32_t key, uint32
  */
 bool mem_settle(struct mem_table *table, struct mem_renewable *renewable, struct mem_region *copy);
 
+/* The control thread: a revoked region will not be renewed.  False: it is not revoked, and stays as it is. */
+bool mem_expire(struct mem_table *table, struct mem_renewable *renewable);
+
 /*
  * The region that `key` names, if it is in `pz`, grants every bit of `access`,
  * may be used by `qpn`, and covers [va, va+len); else NULL.

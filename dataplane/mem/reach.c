@@ -176,7 +176,7 @@ submit(struct reach_job *job, uint64_t compare, uint64_t operand)
 	atomic_store_explicit(&reach->tail, tail + 1, memory_order_release);
 	if (head_of(reach) == tail)
 		restart_clock(reach);
-	channel_signal(&reach->shm->wake);
+	channel_signal(&reach->shm->wake, 1); /* the copy thread */
 }
 
 bool

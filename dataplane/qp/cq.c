@@ -11,12 +11,10 @@
  * private memory and stored in one go; the stage holds those of one queue pair
  * and one ring, which keeps all entries in order.
  */
-#include <errno.h>
-#include <sys/socket.h>
 
-#include "dataplane/mem/channel.h"
 #include "dataplane/qp/cq.h"
 #include "dataplane/qp/qp.h"
+#include "dataplane/qp/wake.h"
 
 /* On an empty ring. */
 static void
@@ -175,28 +173,6 @@ cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 	cq_mark(core, cq);
 }
 
-/* False: for want of room or memory no wake-up was sent. */
-static bool
-channel_send(int fd, uint32_t cq)
-{
-	return send(fd, &cq, sizeof(cq), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(cq) ||
-	       (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
-}
-
-static bool
-channel_wake(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq)
-{
-	if (channel >= ONE_CHANNELS) {
-		client_fault(client, ONE_FAULT_RING);
-		return true;
-	}
-	core->stats.wakes++;
-	if (client->channel_fd[channel] != 0 && !channel_send(client->channel_fd[channel] - 1, cq))
-		return false;
-	channel_signal(&client->channels[channel]);
-	return true;
-}
-
 /* Whether there is what `arm` waits for. */
 static inline bool
 cq_arm_due(const struct engine_cq *cq, uint64_t arm)
@@ -212,29 +188,35 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
 }
 
-static void
+/* False: the wake-up is due, but its user has to wait for it. */
+static bool
 cq_check_arm(struct core *core, struct engine_cq *cq)
 {
-	/* Of one_wait_arm's store: its fence and cq_publish's order it against the entries. */
+	/* Pairs with the store in one_wait_arm: its fence and that in cq_publish order it against the
+	 * entries. */
 	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 
 	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
 	 * limit leave them; but not with an index that was passed already, unless there is something to take.
 	 */
 	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
-		return;
+		return true;
+	if (wake_is_held(core, cq->client))
+		return false;
 	/* Pairs with the load in one_wait_armed(): who has been woken finds the arm answered. */
 	atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(arm), memory_order_release);
-	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
+	if (wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
 		cq->arm_served = arm;
 	else /* what could not be sent goes with the next entry */
 		atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(cq->arm_served),
 				      memory_order_release);
+	return true;
 }
 
 void
 cq_publish(struct core *core)
 {
+	struct cq_list held = STAILQ_HEAD_INITIALIZER(held);
 	struct engine_cq *cq;
 
 	cq_unstage(core);
@@ -249,10 +231,12 @@ cq_publish(struct core *core)
 	/* In order: rings of one channel are told of as their entries came. */
 	while ((cq = STAILQ_FIRST(&core->dirty)) != NULL) {
 		STAILQ_REMOVE_HEAD(&core->dirty, dirty_link);
-		cq->dirty = false;
-		if (!cq->client->faulty)
-			cq_check_arm(core, cq);
+		cq->dirty = !cq->client->faulty && !cq_check_arm(core, cq);
+		if (cq->dirty)
+			STAILQ_INSERT_TAIL(&held, cq, dirty_link);
 	}
+	/* The next loop asks again; is_behind() keeps the core from sleeping for long. */
+	STAILQ_CONCAT(&core->dirty, &held);
 }
 
 int
@@ -272,7 +256,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* A thread that sleeps on the old ring goes on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
-		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
+		wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
 	cq_begin(cq, next, log2);
 	return 0;
 }

@@ -239,6 +239,7 @@ count_done(const struct core *core, uint64_t done[CEILINGS])
 {
 	done[CEILING_OPS] = core->stats.work;
 	done[CEILING_BYTES] = core->turns.frame_bytes + core->stats.local_bytes + core->env.asked;
+	done[CEILING_WAKES] = 0; /* wake_channel() charges them */
 }
 
 /* What was done since, and what it has answered out of turn. */
@@ -346,8 +347,7 @@ take_round(struct core *core)
 void
 share_look(struct core *core, struct engine_qp *qp)
 {
-	struct share *share = &qp->client->share;
-	struct share_group *group = share->group;
+	struct share_group *group = qp->client->share.group;
 	uint64_t start = share_cost(core), before[CEILINGS], room[CEILINGS], due;
 	bool limited = user_is_limited(group->user);
 
@@ -358,10 +358,7 @@ share_look(struct core *core, struct engine_qp *qp)
 	qp_poll(core, qp);
 	if (limited)
 		group_charge(core, group, before);
-	if (!core->turns.contended)
-		return;
-	share->credit -= (int64_t)(share_cost(core) - start);
-	group->credit -= (int64_t)(share_cost(core) - start);
+	share_charge(core, qp->client, share_cost(core) - start);
 }
 
 uint32_t

@@ -10,6 +10,7 @@ enum {
 	SHARE_LOOK = 64, /* at a queue pair's ring */
 	SHARE_REQUEST = 256,
 	SHARE_FRAME = 512,
+	SHARE_WAKE = 16384,  /* a system call */
 	SHARE_PACKET = 4096, /* payload of the longest frame */
 	SHARE_ANSWERS = 4,   /* part of its turns' bytes that a user may answer READs with out of turn */
 	SHARE_QUANTUM = 32768,
@@ -25,6 +26,16 @@ void share_leave(struct core *core, struct engine_client *client);
 /* Looks at a queue pair out of turn, which a connection's end brings forward; counted as in a turn. */
 void share_look(struct core *core, struct engine_qp *qp);
 extern const struct timer_calls share_timer_calls;
+
+/* What was done for the client out of its turn. */
+static inline void
+share_charge(const struct core *core, struct engine_client *client, uint64_t cost)
+{
+	if (!core->turns.contended)
+		return;
+	client->share.credit -= (int64_t)cost;
+	client->share.group->credit -= (int64_t)cost;
+}
 
 static inline void
 share_flight(struct engine_qp *qp, uint32_t flight)

@@ -37,6 +37,14 @@ user_admits(const struct engine_user *user, uint64_t now, uint64_t room[CEILINGS
 	return admitted;
 }
 
+bool
+user_may_wake(const struct engine_user *user, uint64_t now)
+{
+	uint64_t due = 0;
+
+	return room_below(&user->ceiling[CEILING_WAKES], now, &due) != 0;
+}
+
 void
 user_charge(struct engine_user *user, uint64_t now, const uint64_t done[CEILINGS])
 {

@@ -11,7 +11,9 @@
 
 #include "dataplane/core/core.h"
 
-enum { CEILING_OPS, CEILING_BYTES, CEILINGS };
+/* CEILING_WAKES counts ns of slow wake-ups (wake.c). */
+enum { CEILING_OPS, CEILING_BYTES, CEILING_WAKES, CEILINGS };
+#define WAKE_RATE 125000000u /* ns a second */
 
 struct ceiling {
 	/* Stored by the control thread, loaded by cores once a turn: each value by itself.  0: there is none.
@@ -40,7 +42,8 @@ struct share_group {
 struct engine_user {
 	/* As `rate`. */
 	_Atomic uint32_t weight;
-	_Atomic bool limited; /* it has a ceiling */
+	_Atomic bool limited;    /* it has a ceiling */
+	_Atomic bool slow_wakes; /* set by its cores, for good: CEILING_WAKES holds */
 	struct ceiling ceiling[CEILINGS];
 	struct reap reap;                               /* control thread */
 	struct share_group group[] __rte_cache_aligned; /* by core */
@@ -51,10 +54,21 @@ bool user_admits(const struct engine_user *user, uint64_t now, uint64_t room[CEI
 /* It has done that. */
 void user_charge(struct engine_user *user, uint64_t now, const uint64_t done[CEILINGS]);
 
+/* Its wake-ups may go out at `now`. */
+bool user_may_wake(const struct engine_user *user, uint64_t now);
+
+static inline bool
+user_wakes_slowly(const struct engine_user *user)
+{
+	/* Pairs with the store in charge_time(). */
+	return atomic_load_explicit(&user->slow_wakes, memory_order_relaxed);
+}
+
 static inline bool
 user_is_limited(const struct engine_user *user)
 {
-	return atomic_load_explicit(&user->limited, memory_order_relaxed); /* as `rate` */
+	return atomic_load_explicit(&user->limited, memory_order_relaxed) /* as `rate` */
+	       || user_wakes_slowly(user);
 }
 
 #endif

@@ -466,12 +466,45 @@ give_up_kept(void)
 	return any;
 }
 
+/* Regions that no registration uses; the ids of some may be unknown. */
+static void
+drop_idle_regions(const struct one_client *client)
+{
+	for (struct file *file = files_next(NULL); file != NULL; file = files_next(file)) {
+		for (struct region *next, *region = file->regions; region != NULL; region = next) {
+			next = region->next;
+			if (region->client == client && region->refs == 0)
+				region_remove(file, region);
+		}
+	}
+}
+
+/* The data plane has given up regions of this client that were kept: none of them is used any more. */
+static void
+drop_reclaimed(struct one_client *client)
+{
+	/* Pairs with the addition of the control thread: only a count. */
+	client->reclaimed = atomic_load_explicit(&client->header->reclaimed, memory_order_relaxed);
+	give_up_kept();
+	drop_idle_regions(client);
+}
+
 static int
 mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct one_reply *reply,
 	     struct mem_use **out)
 {
-	int error = try_register(client, msg, alone, reply, out);
+	const _Atomic uint32_t *reclaimed = &client->header->reclaimed;
+	int error;
 
+	/* As in drop_reclaimed(). */
+	if (atomic_load_explicit(reclaimed, memory_order_relaxed) != client->reclaimed)
+		drop_reclaimed(client);
+	error = try_register(client, msg, alone, reply, out);
+	/* Some have gone meanwhile; those that are new stay until they have been registered. */
+	if (error == -EINVAL && reply->subject == ONE_SUBJECT_REGION) {
+		drop_reclaimed(client);
+		error = try_register(client, msg, alone, reply, out);
+	}
 	/* The data plane counts that, too. */
 	if ((error == -EDQUOT || error == -ENOMEM) && give_up_kept())
 		error = try_register(client, msg, alone, reply, out);

@@ -124,7 +124,7 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 	else if (n != (ssize_t)sizeof(*reply) || (hdr.msg_flags & MSG_TRUNC) != 0 ||
 		 reply->type != msg->type || reply->seq != msg->seq)
 		error = -EPROTO;
-	else if ((hdr.msg_flags & MSG_CTRUNC) != 0) /* there was no place for a descriptor */
+	else if ((hdr.msg_flags & MSG_CTRUNC) != 0) /* this process had no room for its descriptors */
 		error = -EMFILE;
 	if (error != 0) {
 		while (taken > 0)
@@ -155,10 +155,10 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
 	if (error == 0) {
 		msg->seq = ++client->seq;
 		error = call_exchange(client->sock, msg, fds, num_fds, reply, got, num_got);
-		/* Requests that cannot even be sent (too many descriptors in flight, no memory)
-		 * leave the socket in step; anything else does not. */
+		/* Requests that cannot even be sent (too many descriptors in flight, no memory), and replies
+		 * without their descriptors, leave the socket in step; anything else does not. */
 		if (error != 0 && error != -ETOOMANYREFS && error != -ENOBUFS && error != -ENOMEM &&
-		    error != -EBADF) {
+		    error != -EBADF && error != -EMFILE) {
 			client_fail(client);
 			error = -ECONNRESET;
 		}

@@ -221,8 +221,12 @@ one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint
 		if (error == 0 && futex_wait(channel, ticket, deadline, client->restarts) < 0 &&
 		    errno != EAGAIN)
 			error = -errno;
-		/* A wake-up that still counts this sleeper is one system call too many. */
-		atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed);
+		/* A core wakes ONE_CHANNEL_WAKES threads at most.  The first of them that comes here still
+		 * counts them all, and those that the core left asleep.  A wake-up that still counts this
+		 * sleeper is one system call too many. */
+		if (atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed) >
+		    ONE_CHANNEL_WAKES)
+			futex_wake(channel);
 		if (error != 0 && error != -ECONNRESET && error != -ECHILD)
 			return error;
 	}

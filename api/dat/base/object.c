@@ -182,6 +182,9 @@ dat_errno(int error, DAT_RETURN_SUBTYPE subtype)
 		return DAT_SUCCESS;
 	case -EDQUOT:
 	case -ENOSPC:
+	case -EMFILE: /* descriptors of this process, or of the machine, */
+	case -ENFILE:
+	case -EAGAIN: /* or threads */
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, subtype);
 	case -ENOMEM:
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);

@@ -136,13 +136,17 @@ find_open(const char *name, bool loopback)
 	return NULL;
 }
 
-static int
-open_error(int error)
+int
+rsm_open_error(int error)
 {
 	switch (error) {
 	case -ENOMEM:
 	case -EDQUOT:
 		return RSMERR_INSUFFICIENT_MEM;
+	case -EMFILE:
+	case -ENFILE:
+	case -EAGAIN:
+		return RSMERR_INSUFFICIENT_RESOURCES;
 	case -EPROTO:
 		return RSMERR_BAD_LIBRARY_VERSION;
 	default:
@@ -153,7 +157,7 @@ open_error(int error)
 static int
 not_open(const char *name, bool loopback, int error)
 {
-	return ONE_BECAUSE(open_error(error), "name = \"%s\": no attachment to the data plane at %s: %s; %s",
+	return ONE_BECAUSE(rsm_open_error(error), "name = \"%s\": no attachment to the data plane at %s: %s; %s",
 			   loopback ? "loopback" : name, one_socket_path(NULL), one_attach_reason(error),
 			   one_attach_remedy(error));
 }
@@ -250,7 +254,7 @@ reattach(rsmapi_controller_handle_t handle, const char *name, bool loopback, str
 	int error = open_link(name, loopback, &fresh);
 
 	if (error != 0)
-		return open_error(error);
+		return rsm_open_error(error);
 	if (rsm_slot_lock(&rsm_controllers, handle, (void **)&controller) != RSM_LIVE) {
 		rsm_link_put(fresh);
 		return RSMERR_BAD_CTLR_HNDL; /* released meanwhile */

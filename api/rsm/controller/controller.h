@@ -22,6 +22,8 @@ _Static_assert(sizeof(struct rsm_controller) <= RSM_SLOT_SIZE, "rsm_controller")
  * lost.  0, RSMERR_BAD_CTLR_HNDL, RSMERR_CTLR_NOT_PRESENT, ...
  */
 int rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **link);
+/* What a failed attachment is to RSMAPI. */
+int rsm_open_error(int error);
 /* The handle is live and of this process. */
 bool rsm_controller_valid(rsmapi_controller_handle_t handle);
 

@@ -106,7 +106,7 @@ rsm_do_get_interconnect_topology(rsm_topology_t **topology_data)
 	}
 	if (error == 0)
 		return RSM_SUCCESS;
-	return error == -ENOMEM || error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : RSMERR_CTLR_NOT_PRESENT;
+	return error == -EPROTO ? RSMERR_CTLR_NOT_PRESENT : rsm_open_error(error);
 }
 
 void

@@ -69,7 +69,8 @@ typedef struct rsm_topology {
  * reaches; `loopback` is not listed.  Free it with
  * rsm_free_interconnect_topology, which takes NULL too.
  *
- * BAD_TOPOLOGY_PTR, INSUFFICIENT_MEM; CTLR_NOT_PRESENT: no data plane runs.
+ * BAD_TOPOLOGY_PTR, INSUFFICIENT_MEM; INSUFFICIENT_RESOURCES: no descriptor
+ * or thread is left; CTLR_NOT_PRESENT: no data plane runs.
  */
 int rsm_get_interconnect_topology(rsm_topology_t **topology_data);
 void rsm_free_interconnect_topology(rsm_topology_t *topology_data);
@@ -92,7 +93,7 @@ const char *rsm_strerror(int error);
  * made, published again and connected; old imports stay RSMERR_CONN_ABORTED.
  *
  * BAD_CTLR_HNDL: `controller` is NULL; CTLR_NOT_PRESENT; INSUFFICIENT_MEM;
- * BAD_LIBRARY_VERSION: the data plane is of another version.
+ * INSUFFICIENT_RESOURCES; BAD_LIBRARY_VERSION: the data plane is of another version.
  */
 int rsm_get_controller(char *name, rsmapi_controller_handle_t *controller);
 

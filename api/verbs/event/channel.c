@@ -21,7 +21,9 @@ channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
 		return error;
 	msg.channel_open.channel = *number;
 	error = one_call_fd(context->client, &msg, &reply, fd);
-	if (error == 0 && *fd < 0)
+	if (error == -EMFILE) /* the data plane has it, this process not its descriptor */
+		one_call_id(context->client, ONE_MSG_CHANNEL_CLOSE, reply.id.id);
+	else if (error == 0 && *fd < 0)
 		error = -EPROTO;
 	if (error != 0) {
 		one_channel_free(context->client, *number);

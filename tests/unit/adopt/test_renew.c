@@ -5,6 +5,7 @@
  */
 #include "client/adopt/keep.h"
 #include "client/adopt/ranges.h"
+#include "client/internal.h"
 #include "common.h"
 
 static uint32_t
@@ -308,6 +309,35 @@ test_zone(void **state)
 	munmap(p, 20 * PAGE);
 }
 
+/* The data plane gave up what was kept: the memory is registered anew, and no stale id is used twice. */
+static void
+test_reclaimed(void **state)
+{
+	uint8_t *p = pages(8), *q = pages(8);
+	struct one_mr mr = parked(p, 8 * PAGE), again;
+	uint32_t regions = mock_count(fixture.mock, ONE_MSG_REGION_ADD);
+	uint32_t removed = mock_count(fixture.mock, ONE_MSG_REGION_REMOVE);
+
+	mock_refuse_keys(fixture.mock, true);
+	mock_refuse(fixture.mock, ONE_MSG_MR_CREATE, -EINVAL, ONE_SUBJECT_REGION, 1, 1);
+	again = reg(p, 8 * PAGE);
+	assert_int_not_equal(again.id, mr.id);
+	assert_int_equal(mock_count(fixture.mock, ONE_MSG_REGION_ADD), regions + 1);
+	assert_int_equal(mock_count(fixture.mock, ONE_MSG_REGION_REMOVE), removed + 1);
+	peer(&again)[5] = 77;
+	assert_int_equal(p[5], 77);
+	mock_refuse_keys(fixture.mock, false);
+	dereg(&again);
+	/* The count alone, before other memory is registered. */
+	atomic_fetch_add(&fixture.client->header->reclaimed, 1);
+	again = reg(q, 8 * PAGE);
+	assert_false(is_shared(p));
+	assert_int_equal(mock_count(fixture.mock, ONE_MSG_REGION_REMOVE), removed + 2);
+	dereg(&again);
+	munmap(p, 8 * PAGE);
+	munmap(q, 8 * PAGE);
+}
+
 static void
 test_refused(void **state)
 {
@@ -433,6 +463,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_touched_while_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_zone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reclaimed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_quota, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_attachments, setup, teardown),

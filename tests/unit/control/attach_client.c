@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -63,6 +64,19 @@ app_send(struct app *app, const void *data, size_t len, const int *fds, uint32_t
 	return sendmsg(app->fd, &header, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
+/* A filter would run on the core that sends. */
+static void
+assert_takes_no_filter(int fd)
+{
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
+	const struct sock_fprog filter = {.len = 1, .filter = &all};
+	const int off = 0;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &off, sizeof(off)), -1);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)), -1);
+	assert_int_equal(errno, EPERM);
+}
+
 int
 app_receive(struct app *app)
 {
@@ -87,6 +101,8 @@ app_receive(struct app *app)
 
 		if (cmsg->cmsg_len == CMSG_LEN(sizeof(int))) { /* a channel's */
 			memcpy(fds, CMSG_DATA(cmsg), sizeof(int));
+			if (app->reply.type == ONE_MSG_CHANNEL_OPEN)
+				assert_takes_no_filter(fds[0]);
 			close(fds[0]);
 			return 1;
 		}

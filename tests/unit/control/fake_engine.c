@@ -781,7 +781,7 @@ engine_guard_add(void *base, size_t len, void *owner)
 	return i < GUARDS ? i + 1 : -ENOSPC;
 }
 
-void
+uint32_t
 engine_guard_remove(int number)
 {
 	pthread_mutex_lock(&lock);
@@ -790,6 +790,12 @@ engine_guard_remove(int number)
 		num_guards--;
 	}
 	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+void
+engine_guard_unmapped(uint32_t pieces)
+{
 }
 
 void *

@@ -19,6 +19,7 @@ static ssize_t send_here(uint32_t cq);
 #undef atomic_thread_fence
 #define atomic_thread_fence(order) (point(), __atomic_thread_fence(order), point())
 #include "dataplane/qp/cq.c"
+#include "dataplane/qp/wake.c"
 #undef send
 #undef atomic_thread_fence
 #define atomic_thread_fence(order) __atomic_thread_fence(order)

@@ -463,7 +463,7 @@ test_truncated_mapping(void **state)
 	expect(&sends, ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1); /* into memory of nobody */
 	assert_ptr_equal(engine_guard_fault(), owner);
 	assert_null(engine_guard_fault());
-	engine_guard_remove(guard);
+	engine_guard_unmapped(engine_guard_remove(guard));
 	munmap(bytes, 65536);
 	close(fd);
 	guard_fini();

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "control/loop/loop.h"
 #include "dataplane/mem/mem.h"
 
 #define PAGE 4096ull
@@ -474,6 +475,73 @@ test_tables_are_charged(void **state)
 	assert_clean();
 }
 
+#define MAPPABLE 32u
+
+/* Of the files that importers may map a user has its share, however many attachments it opens. */
+static void
+test_mappable_files(void **state)
+{
+	const struct one_region_add args = {.size = PAGE, .flags = ONE_REGION_SEALED | ONE_REGION_MAPPABLE};
+	const uint32_t clients = config.max_clients_per_uid;
+	int fd = memfd_create("mappable", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct app app[8];
+
+	config.max_clients_per_uid = 8;
+	attach_restart();
+	assert_int_equal(fallocate(fd, 0, 0, (off_t)PAGE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	for (uint32_t i = 0; i < 8; i++)
+		app_hello(&app[i], ONE_KIND_RSM);
+	control.quota.max_common[QUOTA_MAPPABLE] = MAPPABLE;
+	for (uint32_t i = 0; i < 8 * (MAPPABLE / 8 + 1); i++) {
+		app[i % 8].msg.region_add = args;
+		assert_int_equal(app_call_fd(&app[i % 8], ONE_MSG_REGION_ADD, fd), 0);
+	}
+	assert_int_equal(control.quota.common[QUOTA_MAPPABLE], MAPPABLE - MAPPABLE / 4);
+	for (uint32_t i = 0; i < 8; i++)
+		app_close(&app[i]);
+	close(fd);
+	assert_clean();
+	assert_int_equal(control.quota.common[QUOTA_MAPPABLE], 0);
+	config.max_clients_per_uid = clients;
+	attach_restart();
+}
+
+#define ROOM (1u << 20)
+#define QP_LEAST 2816u /* what a queue pair is known to take of the data plane's memory */
+
+/* What objects take of the data plane's own memory counts for their user, until they have gone. */
+static void
+test_objects_are_charged(void **state)
+{
+	const uint64_t bytes = config.max_bytes_per_uid;
+	uint32_t pz, cq, qp = 0, made[2] = {0};
+	struct app app;
+
+	config.max_bytes_per_uid = ROOM;
+	attach_restart();
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	cq = app_cq(&app, 1);
+	for (uint32_t round = 0; round < 2; round++) {
+		for (;; made[round]++) {
+			app.msg.qp_create = (struct one_qp_create){.pz = pz, .send_cq = cq, .recv_cq = cq};
+			if (app_call(&app, ONE_MSG_QP_CREATE) != 0)
+				break;
+			qp = app.reply.qp.qp;
+		}
+		assert_int_equal(app.reply.error, -EDQUOT);
+		assert_int_equal(app.reply.value, ROOM);
+		assert_int_equal(app_call_id(&app, ONE_MSG_QP_FREE, qp), 0);
+	}
+	assert_in_range(made[0], 16, ROOM / QP_LEAST);
+	assert_in_range(made[1], 1, 2);
+	app_close(&app);
+	assert_clean();
+	config.max_bytes_per_uid = bytes;
+	attach_restart();
+}
+
 int
 mapping_tests(void)
 {
@@ -488,6 +556,8 @@ mapping_tests(void)
 		cmocka_unit_test(test_punched),
 		cmocka_unit_test(test_pieces_are_charged),
 		cmocka_unit_test(test_tables_are_charged),
+		cmocka_unit_test(test_mappable_files),
+		cmocka_unit_test(test_objects_are_charged),
 	};
 
 	sem_init(&waits, 0, 0);

@@ -216,6 +216,34 @@ test_stuck(void **state)
 	assert_false(reaper_full(1));
 }
 
+/* Threads need descriptors: those of a connected user are there before, others' are closed by our own. */
+static void
+test_no_descriptors(void **state)
+{
+	const int sent = dup(STDIN_FILENO), socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0),
+		  stranger = dup(STDIN_FILENO);
+	struct rlimit before, none;
+
+	assert_int_equal(reaper_hold(1), 0);
+	assert_int_equal(reaper_hold(1), 0);
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(reaper_hold(2), -EAGAIN);
+	reaper_discard(1, sent);
+	reaper_discard(2, stranger);
+	reaper_close_socket(2, socket_fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	/* The ends of two pipes, as long as the user has a connection. */
+	assert_true(await_fds(base_fds + 4, true));
+	reaper_release(1);
+	reapers_poll();
+	assert_int_equal(count_fds(), base_fds + 4);
+	reaper_release(1);
+	assert_true(await_fds(base_fds, true));
+}
+
 /* So many connections that descriptors get short: no more are accepted until some are closed. */
 static void
 test_late(void **state)
@@ -242,6 +270,7 @@ main(void)
 		cmocka_unit_test(test_queues),
 		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_no_descriptors),
 	};
 	struct rlimit limit;
 	socklen_t len = sizeof(address);

@@ -107,6 +107,21 @@ test_credit(void **state)
 	}
 }
 
+/* What cost more than its request may is paid by later turns, and the debt has a limit. */
+static void
+test_charge(void **state)
+{
+	again = true;
+	begin(4, 1);
+	turns_charge(&flood, 10 * TURNS_QUANTUM);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(turns_round(&turns), 0);
+	assert_int_equal(turns_round(&turns), 4);
+	for (uint32_t i = 0; i < 10; i++)
+		turns_charge(&flood, UINT64_MAX);
+	assert_int_equal(flood.credit, -TURNS_DEBT_MAX);
+}
+
 /* One thing is asked for, by who was alone: others wait for that at most. */
 static void
 test_alone(void **state)
@@ -150,8 +165,8 @@ int
 turns_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flood), cmocka_unit_test(test_order),  cmocka_unit_test(test_credit),
-		cmocka_unit_test(test_alone), cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_flood),  cmocka_unit_test(test_order), cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_charge), cmocka_unit_test(test_alone), cmocka_unit_test(test_leaves),
 	};
 
 	return cmocka_run_group_tests_name("control: turns", tests, NULL, NULL);

@@ -330,6 +330,31 @@ test_quota_leaving(void **state)
 	assert_true(LIST_EMPTY(&quota.accounts));
 }
 
+/* The data plane's own memory has a limit beside that of all that a user has. */
+static void
+test_quota_own(void **state)
+{
+	struct quota quota = {
+		.max_clients = 1, .max_clients_per_uid = 1, .max_bytes_per_uid = 100, .max_own_per_uid = 60};
+	struct quota_account *a = quota_connect(&quota, 10);
+	uint64_t limit = 0, used = 0;
+
+	assert_int_equal(quota_charge_own(&quota, a, 61, &limit), -EDQUOT);
+	assert_int_equal(limit, 60);
+	assert_int_equal(quota_charge_own(&quota, a, 60, &limit), 0);
+	assert_int_equal(quota_charge_own(&quota, a, 1, &limit), -EDQUOT);
+	assert_int_equal(quota_charge(&quota, a, &used, UINT64_MAX, 40, &limit), 0);
+	quota_release_own(a, 10);
+	assert_int_equal(quota_charge_own(&quota, a, 11, &limit), -EDQUOT);
+	assert_int_equal(quota_charge(&quota, a, &used, UINT64_MAX, 10, &limit), 0);
+	assert_int_equal(quota_charge_own(&quota, a, 1, &limit), -EDQUOT);
+	assert_int_equal(limit, 100);
+	quota_release(a, &used, 50);
+	quota_release_own(a, 50);
+	assert_int_equal(a->bytes + a->own, 0);
+	gone(&quota, a);
+}
+
 static void
 test_quota_clients(void **state)
 {
@@ -543,14 +568,23 @@ int
 memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_ids),     cmocka_unit_test(test_table_generations),
-		cmocka_unit_test(test_table_grows),   cmocka_unit_test(test_arena_is_sealed),
-		cmocka_unit_test(test_arena_alloc),   cmocka_unit_test(test_arena_random),
-		cmocka_unit_test(test_small),         cmocka_unit_test(test_arena_fragments),
-		cmocka_unit_test(test_quota_clients), cmocka_unit_test(test_quota_leaving),
-		cmocka_unit_test(test_port_space),    cmocka_unit_test(test_quota_connections),
-		cmocka_unit_test(test_quota_common),  cmocka_unit_test(test_quota_bytes),
-		cmocka_unit_test(test_region_check),  cmocka_unit_test(test_populate),
+		cmocka_unit_test(test_table_ids),
+		cmocka_unit_test(test_table_generations),
+		cmocka_unit_test(test_table_grows),
+		cmocka_unit_test(test_arena_is_sealed),
+		cmocka_unit_test(test_arena_alloc),
+		cmocka_unit_test(test_arena_random),
+		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_arena_fragments),
+		cmocka_unit_test(test_quota_clients),
+		cmocka_unit_test(test_quota_leaving),
+		cmocka_unit_test(test_quota_own),
+		cmocka_unit_test(test_port_space),
+		cmocka_unit_test(test_quota_connections),
+		cmocka_unit_test(test_quota_common),
+		cmocka_unit_test(test_quota_bytes),
+		cmocka_unit_test(test_region_check),
+		cmocka_unit_test(test_populate),
 	};
 
 	return cmocka_run_group_tests_name("control: memory", tests, NULL, NULL);

@@ -209,6 +209,69 @@ test_segment(void **state)
 	end(&w);
 }
 
+#define LARGE (1ull << 20)
+
+static uint32_t
+reclaimed(const struct app *app)
+{
+	return atomic_load(&((const struct one_arena *)app->arena)->reclaimed);
+}
+
+static void
+use_other_region(struct world *w)
+{
+	w->region = app_region(&w->app, LARGE);
+	create(w, ONE_MR_RENEWABLE);
+}
+
+/* What is kept for a user is given up, in each of its attachments, when a request of any lacks room; nothing
+ * else is. */
+static void
+test_reclaimed(void **state)
+{
+	const uint64_t bytes = config.max_bytes_per_uid;
+	struct one_mr_created in_use, revoked, freed;
+	struct mem_table *table;
+	struct world w;
+	struct app app;
+	uint32_t region;
+
+	config.max_bytes_per_uid = 4 * LARGE;
+	attach_restart();
+	table = engine_mem_table();
+	w = begin();
+	in_use = w.mr;
+	use_other_region(&w);
+	revoked = w.mr;
+	assert_true(mem_revoke(table, holder(revoked.lkey), revoked.lkey));
+	use_other_region(&w);
+	freed = w.mr;
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, freed.mr), 0);
+	/* As yet without a registration: its application is about to make one. */
+	region = app_region(&w.app, SIZE);
+	assert_int_equal(reclaimed(&w.app), 0);
+
+	app_hello(&app, ONE_KIND_DAT);
+	app_region(&app, 2 * LARGE);
+	while (reclaimed(&w.app) != 2)
+		pause_ms(1);
+	assert_false(mem_renew(table, w.app.arena, revoked.lkey, revoked.lkey ^ 1));
+	assert_null(atomic_load(&table->slot[mem_key_slot(table, revoked.lkey)]));
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, revoked.mr), -EINVAL);
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_REGION_REMOVE, w.region), -EINVAL);
+	assert_non_null(mem_lookup(table, in_use.lkey));
+	use_other_region(&w);
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, w.mr.mr), 0);
+	app_cq(&app, (uint32_t)(LARGE / sizeof(struct one_cqe)) / 4 * 3 - 1);
+	assert_int_equal(reclaimed(&w.app), 3);
+	w.region = region;
+	create(&w, 0);
+	app_close(&app);
+	end(&w);
+	config.max_bytes_per_uid = bytes;
+	attach_restart();
+}
+
 int
 renewable_tests(void)
 {
@@ -216,7 +279,7 @@ renewable_tests(void)
 		cmocka_unit_test(test_asked_for),     cmocka_unit_test(test_freed),
 		cmocka_unit_test(test_freed_renewed), cmocka_unit_test(test_attachment_ends),
 		cmocka_unit_test(test_window),        cmocka_unit_test(test_swap),
-		cmocka_unit_test(test_segment),
+		cmocka_unit_test(test_segment),       cmocka_unit_test(test_reclaimed),
 	};
 
 	return cmocka_run_group_tests_name("control: renewable regions", tests, NULL, NULL);

@@ -130,6 +130,10 @@ region_errors(void **state)
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 7, 2);
 	assert_ret(create(f, SIZE, 0x33, &lmr, NULL, NULL),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
+	/* Descriptors that have run out are a resource, too. */
+	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EMFILE, ONE_SUBJECT_NONE, 0, 1);
+	assert_ret(create(f, SIZE, 0x33, &lmr, NULL, NULL),
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
 	assert_ok(dat_pz_free(f->pz)); /* no reference was leaked */
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Controllers and topology: names, references, attributes, refusals. */
+#include <sys/resource.h>
+
 #include "fixture.h"
 
 static void
@@ -195,6 +197,25 @@ test_topology(void **state)
 	assert_int_equal(rsm_get_interconnect_topology(&topology), RSMERR_CTLR_NOT_PRESENT);
 }
 
+/* Without a descriptor for the attachment. */
+static void
+test_no_descriptors(void **state)
+{
+	rsmapi_controller_handle_t handle;
+	rsm_topology_t *topology;
+	struct rlimit before, none;
+	int asked, got;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	asked = rsm_get_interconnect_topology(&topology);
+	got = rsm_get_controller("loopback", &handle);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(asked, RSMERR_INSUFFICIENT_RESOURCES);
+	assert_int_equal(got, RSMERR_INSUFFICIENT_RESOURCES);
+}
+
 int
 main(void)
 {
@@ -202,7 +223,7 @@ main(void)
 		TEST(test_controller_names),   TEST(test_controller_spelling),
 		TEST(test_controller_endless), TEST(test_controller_counting),
 		TEST(test_controller_refused), TEST(test_controller_attr),
-		TEST(test_topology),
+		TEST(test_topology),           TEST(test_no_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

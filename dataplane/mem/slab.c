@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "slab.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+
+#ifdef __aarch64__
+#define LINE 128u /* DPDK's cache line */
+#else
+#define LINE 64u
+#endif
+#define CHUNK ((size_t)256 << 10) /* and its alignment, so that an object leads to its chunk */
+#define SIZES (SLAB_MAX / LINE)
+
+struct chunk {
+	LIST_ENTRY(chunk) link; /* while it has room */
+	uint32_t size, used;    /* of an object; objects in use */
+	uint32_t fresh;         /* offset behind the last place that was ever in use */
+	void *free;             /* places that were; each begins with the address of the next one */
+};
+_Static_assert(sizeof(struct chunk) <= LINE, "the first place follows the chunk");
+
+static LIST_HEAD(, chunk) with_room[SIZES];
+static size_t mapped;
+
+static struct chunk *
+chunk_map(uint32_t size)
+{
+	uint8_t *base = mmap(NULL, 2 * CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct chunk *chunk;
+	size_t before;
+
+	if (base == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)base & (CHUNK - 1);
+	if (before != 0)
+		munmap(base, before);
+	munmap(base + before + CHUNK, CHUNK - before);
+	chunk = (struct chunk *)(void *)(base + before);
+	*chunk = (struct chunk){.size = size, .fresh = LINE};
+	LIST_INSERT_HEAD(&with_room[size / LINE - 1], chunk, link);
+	mapped += CHUNK;
+	return chunk;
+}
+
+static bool
+has_room(const struct chunk *chunk)
+{
+	return chunk->free != NULL || chunk->fresh + chunk->size <= CHUNK;
+}
+
+static void *
+place_take(struct chunk *chunk)
+{
+	void *place = chunk->free;
+
+	if (place != NULL) {
+		memcpy(&chunk->free, place, sizeof(chunk->free));
+	} else {
+		place = (uint8_t *)chunk + chunk->fresh;
+		chunk->fresh += chunk->size;
+	}
+	chunk->used++;
+	if (!has_room(chunk))
+		LIST_REMOVE(chunk, link);
+	return place;
+}
+
+static void
+place_give(struct chunk *chunk, void *place)
+{
+	if (!has_room(chunk))
+		LIST_INSERT_HEAD(&with_room[chunk->size / LINE - 1], chunk, link);
+	memcpy(place, &chunk->free, sizeof(chunk->free));
+	chunk->free = place;
+	chunk->used--;
+}
+
+static bool
+is_only_one(const struct chunk *chunk)
+{
+	return LIST_FIRST(&with_room[chunk->size / LINE - 1]) == chunk && LIST_NEXT(chunk, link) == NULL;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define BY_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BY_MALLOC 1
+#endif
+#endif
+#ifndef BY_MALLOC
+#define BY_MALLOC 0 /* AddressSanitizer knows malloc's objects, and finds uses of freed ones */
+#endif
+
+void *
+slab_alloc(size_t size)
+{
+	size_t rounded = (size + LINE - 1) / LINE * LINE;
+	struct chunk *chunk;
+	void *memory;
+
+	if (size == 0 || size > SLAB_MAX)
+		return NULL;
+	if (BY_MALLOC) {
+		memory = aligned_alloc(LINE, rounded);
+	} else {
+		chunk = LIST_FIRST(&with_room[rounded / LINE - 1]);
+		if (chunk == NULL)
+			chunk = chunk_map((uint32_t)rounded);
+		memory = chunk == NULL ? NULL : place_take(chunk);
+	}
+	if (memory != NULL)
+		memset(memory, 0, rounded);
+	return memory;
+}
+
+void
+slab_free(void *memory)
+{
+	struct chunk *chunk = (struct chunk *)((uintptr_t)memory & ~(CHUNK - 1));
+
+	if (BY_MALLOC)
+		free(memory);
+	if (BY_MALLOC || memory == NULL)
+		return;
+	place_give(chunk, memory);
+	if (chunk->used != 0 || is_only_one(chunk))
+		return;
+	LIST_REMOVE(chunk, link);
+	munmap(chunk, CHUNK);
+	mapped -= CHUNK;
+}
+
+size_t
+slab_mapped(void)
+{
+	return mapped;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waking the threads of applications that sleep until a completion comes, and what that costs their user.
+ *
+ * The core's system call does what the application has arranged: epoll instances without a limit may watch
+ * the socket of a channel, and it may send a signal to each process of a group.  So the time of slow wake-ups
+ * is one of the user's ceilings (user.h): a user has WAKE_RATE of each second.  Above that the user has no
+ * turns, and its wake-ups wait, since entries also come from its peers.
+ *
+ * A wake-up takes long on a busy machine, too, when another thread gets the processor.  So the first slow
+ * one only has all further ones of the user measured by the time of the processor, which costs two more
+ * system calls each.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "dataplane/compat/clock.h"
+#include "dataplane/core/stats.h"
+#include "dataplane/mem/channel.h"
+#include "dataplane/qp/share.h"
+#include "dataplane/qp/wake.h"
+
+#define CHEAP_NS 20000u
+
+static bool
+send_id(int fd, uint32_t cq)
+{
+	return send(fd, &cq, sizeof(cq), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(cq) ||
+	       (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
+}
+
+static bool
+wake_sleepers(struct engine_client *client, uint16_t channel, uint32_t cq)
+{
+	if (client->channel_fd[channel] != 0 && !send_id(client->channel_fd[channel] - 1, cq))
+		return false;
+	channel_signal(&client->channels[channel], ONE_CHANNEL_WAKES);
+	return true;
+}
+
+static void
+charge_time(const struct core *core, struct engine_user *user, uint64_t ns, bool measured)
+{
+	const uint64_t done[CEILINGS] = {[CEILING_WAKES] = ns};
+
+	if (ns <= CHEAP_NS)
+		return;
+	if (measured)
+		user_charge(user, core->real_at, done);
+	else
+		/* Pairs with the loads in user_is_limited and user_wakes_slowly: the value stands for itself.
+		 */
+		atomic_store_explicit(&user->slow_wakes, true, memory_order_relaxed);
+}
+
+bool
+wake_channel(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq)
+{
+	struct engine_user *user = client->share.group->user;
+	bool measured = user_wakes_slowly(user), woken;
+	uint64_t began;
+
+	if (channel >= ONE_CHANNELS) {
+		client_fault(client, ONE_FAULT_RING);
+		return true;
+	}
+	core->stats.wakes++;
+	share_charge(core, client, SHARE_WAKE);
+	began = measured ? clock_thread() : rte_rdtsc();
+	woken = wake_sleepers(client, channel, cq);
+	charge_time(core, user, measured ? clock_thread() - began : engine_now(rte_rdtsc() - began),
+		    measured);
+	return woken;
+}
+
+bool
+wake_is_held(const struct core *core, const struct engine_client *client)
+{
+	const struct engine_user *user = client->share.group->user;
+
+	return user_wakes_slowly(user) && !user_may_wake(user, core->real_at);
+}

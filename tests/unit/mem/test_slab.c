@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of objects: aligned and clear, each its own, and given back to the kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dataplane/mem/slab.h"
+
+#define MANY 20000u
+
+static uint8_t *object[MANY];
+
+static size_t
+size_of(uint32_t i)
+{
+	static const size_t sizes[] = {1, 63, 64, 65, 700, 2112};
+
+	return sizes[i % (sizeof(sizes) / sizeof(sizes[0]))];
+}
+
+static void
+make(uint32_t i)
+{
+	object[i] = slab_alloc(size_of(i));
+	assert_non_null(object[i]);
+	assert_int_equal((uintptr_t)object[i] % 64, 0);
+	for (size_t k = 0; k < size_of(i); k++)
+		assert_int_equal(object[i][k], 0);
+	memset(object[i], (int)(i % 255) + 1, size_of(i));
+}
+
+static void
+check(uint32_t i)
+{
+	for (size_t k = 0; k < size_of(i); k++)
+		assert_int_equal(object[i][k], i % 255 + 1);
+}
+
+/* Of each size one chunk stays, and those that have an object left. */
+static void
+test_gives_back(void **state)
+{
+	size_t before = slab_mapped(), full;
+
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < MANY; i++)
+			make(i);
+		full = slab_mapped();
+		for (uint32_t i = 0; i < MANY; i++) {
+			check(i);
+			if (i != MANY - 1)
+				slab_free(object[i]);
+		}
+		assert_true(full == 0 || slab_mapped() < full / 5);
+		check(MANY - 1);
+		slab_free(object[MANY - 1]);
+	}
+	assert_true(slab_mapped() - before <= 6 * 256 * 1024);
+}
+
+/* Places that were freed are used before more is mapped. */
+static void
+test_uses_again(void **state)
+{
+	size_t full;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		make(i);
+	full = slab_mapped();
+	for (uint32_t k = 0; k < 10; k++) {
+		for (uint32_t i = k; i < MANY; i += 10)
+			slab_free(object[i]);
+		for (uint32_t i = k; i < MANY; i += 10)
+			make(i);
+		assert_int_equal(slab_mapped(), full);
+	}
+	for (uint32_t i = 0; i < MANY; i++) {
+		check(i);
+		slab_free(object[i]);
+	}
+}
+
+static void
+test_limits(void **state)
+{
+	void *largest = slab_alloc(SLAB_MAX);
+
+	assert_non_null(largest);
+	assert_null(slab_alloc(SLAB_MAX + 1));
+	assert_null(slab_alloc(0));
+	slab_free(NULL);
+	slab_free(largest);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gives_back),
+		cmocka_unit_test(test_uses_again),
+		cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
