@@ -145,6 +145,9 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window_max;
 	rq->tlp_allowed = qp->selective;
+	/* A peer that connects by numbers announces nothing: it is taken to be like this end. */
+	if (attr->peer_yields || qp->env->yields)
+		rq->min_rto = RC_MIN_RTO_MAX;
 
 	rs->epsn = attr->recv_psn & RC_PSN_MASK;
 	rs->rd_max = attr->rd_atomic_in < RC_RD_ATOMIC_MAX ? attr->rd_atomic_in : RC_RD_ATOMIC_MAX;

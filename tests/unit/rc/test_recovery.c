@@ -533,6 +533,23 @@ patience(struct pair *p)
 	return time;
 }
 
+/* Its repeat is answered after so long. */
+static void
+lose_one_request(struct pair *p, uint64_t takes)
+{
+	uint64_t timeouts = p->a.env.rc.counter[RC_COUNT_TIMEOUT];
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	p->lose = lose_all;
+	pump(p);
+	p->lose = NULL;
+	assert_true(run_timer(p));
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], timeouts + 1);
+	flush_output(p, &p->a);
+	p->now += takes;
+	pump(p);
+}
+
 /* An expiry that was wrong, as two late ACKs show: little is sent twice, and next time it waits longer. */
 static void
 test_late_peer(void **state)
@@ -572,6 +589,40 @@ test_late_peer(void **state)
 	pump(p);
 	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 2);
 	assert_in_range(patience(p), 2 * MS, 2 * MS + 100 * US);
+	pair_free(p);
+}
+
+/* Ends that share processors wait for longer than a scheduler's turn, until losses prove that to be needless.
+ */
+static void
+test_yielding_peer(void **state)
+{
+	static const struct pair_options both[] = {{.yields = true},
+						   {.peer_yields = true},
+						   {.yields = true, .selective = true},
+						   {.peer_yields = true, .selective = true}};
+
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+		struct pair *p = pair_new(&both[i]);
+
+		assert_true(patience(p) == 32 * MS);
+		warm_up(p);
+		assert_true(patience(p) == 32 * MS);
+		lose_one_request(p, 0);
+		assert_in_range(patience(p), 16 * MS, 16 * MS + 100 * US);
+		pair_free(p);
+	}
+}
+
+/* The answer to a repeat proves a loss only where it takes a round trip. */
+static void
+test_late_for_both(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.yields = true});
+
+	warm_up(p);
+	lose_one_request(p, 10 * MS);
+	assert_true(patience(p) == 32 * MS);
 	pair_free(p);
 }
 
@@ -771,6 +822,8 @@ main(void)
 		cmocka_unit_test(test_no_timeout_never_gives_up),
 		cmocka_unit_test(test_late_ack),
 		cmocka_unit_test(test_late_peer),
+		cmocka_unit_test(test_yielding_peer),
+		cmocka_unit_test(test_late_for_both),
 		cmocka_unit_test(test_timer_follows_the_round_trip),
 		cmocka_unit_test(test_stale_responses),
 		cmocka_unit_test(test_heavy_loss),
