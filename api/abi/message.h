@@ -20,7 +20,7 @@
 
 #include "ring.h"
 
-#define ONE_ABI_VERSION 4u
+#define ONE_ABI_VERSION 5u
 #define ONE_MSG_MAGIC 0x31534e4fu
 #define ONE_MSG_FDS 8u
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"

@@ -183,6 +183,27 @@ rc_flight(const struct rc_qp *qp)
 	return qp->req.snd - qp->req.una;
 }
 
+bool
+rc_goes_on(const struct rc_qp *qp)
+{
+	const struct rc_requester *rq = &qp->req;
+
+	return qp->state == RC_RTS && rq->cur != NULL && rq->rnr_until == RC_NEVER && !rq->recovering &&
+	       rq->backoff == 0;
+}
+
+uint32_t
+rc_posted(const struct rc_qp *qp)
+{
+	return qp->req.post;
+}
+
+bool
+rc_has_sent(const struct rc_qp *qp, uint32_t posted)
+{
+	return (int32_t)(qp->req.max - posted) >= 0;
+}
+
 static RC_COLD void
 other_input(struct rc_qp *qp, const struct wire_packet *packet)
 {

@@ -214,6 +214,11 @@ uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
  */
 uint32_t rc_answer(struct rc_qp *qp, uint32_t reads);
 bool rc_wants_output(const struct rc_qp *qp);
+/* Some of what was posted is not sent, and only the peer's answers hold it up, which come. */
+bool rc_goes_on(const struct rc_qp *qp);
+/* All that has been posted, and whether it has been sent. */
+uint32_t rc_posted(const struct rc_qp *qp);
+bool rc_has_sent(const struct rc_qp *qp, uint32_t posted);
 uint32_t rc_flight(const struct rc_qp *qp); /* packets of requests that are not acknowledged */
 /* The party of the queue pair, rc_user(), was woken: see reach.h. */
 void rc_resume(struct rc_qp *qp, uint64_t now);
