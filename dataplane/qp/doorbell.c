@@ -34,6 +34,9 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 			if (qp == NULL)
 				continue;
 			rung++;
+			/* A program that arms a ring for entries that were stored before rings, too. */
+			cq_look(core, qp->send_cq);
+			cq_look(core, qp->recv_cq);
 			/* A ring may be about a receive that a local peer waits for. */
 			if (qp->local)
 				local_kick(core, qp);
