@@ -54,9 +54,10 @@ struct engine_client {
 	struct one_keys *keys;
 	uint32_t keys_answered; /* the last request there */
 	struct keys_wait keys_wait;
-	uint32_t groups;    /* doorbell groups that have queue pairs, counted from the first */
-	bool faulty;        /* served no more */
-	uint32_t scan_next; /* the word of groups with which the next look at its doorbells begins */
+	struct qp_list sending; /* queue pairs that left share.hot before all that was posted had been sent */
+	uint32_t groups;        /* doorbell groups that have queue pairs, counted from the first */
+	bool faulty;            /* served no more */
+	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */
 	struct share share;
 	int wake_fd;
 	struct engine_qp **qps;         /* by doorbell */

@@ -8,7 +8,8 @@
  * waited for, and none for longer than KEYS_WAIT_NS.
  *
  * The queue pairs are visited from the end of the hot list, since one that leaves it is replaced by the last:
- * so each that was hot at first is visited.
+ * so each that was hot at first is visited.  Those that have left it while they were sending are in a list of
+ * their own until they are visited, break, or end.
  */
 #include "dataplane/qp/transport.h"
 
@@ -59,19 +60,42 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 	return !by_wire || !rc_goes_on(qp->rc) || rc_has_sent(qp->rc, wait->posted);
 }
 
+void
+keys_note(struct engine_qp *qp)
+{
+	if (qp->sending || qp->rc == NULL || qp->local || qp->phase != QP_RTS || !rc_goes_on(qp->rc))
+		return;
+	qp->sending = true;
+	TAILQ_INSERT_TAIL(&qp->client->sending, qp, sending_link);
+}
+
+void
+keys_forget(struct engine_qp *qp)
+{
+	if (!qp->sending)
+		return;
+	qp->sending = false;
+	TAILQ_REMOVE(&qp->client->sending, qp, sending_link);
+}
+
 static bool
 all_have_begun(struct engine_client *client)
 {
 	struct keys_wait *wait = &client->keys_wait;
 	const struct share *share = &client->share;
+	uint32_t visits = KEYS_VISITS;
+	struct engine_qp *qp;
 
-	wait->left = RTE_MIN(wait->left, share->hot_count);
-	for (uint32_t i = 0; i < KEYS_VISITS && wait->left > 0; i++) {
-		if (!has_begun(wait, share->hot[wait->left - 1]))
+	for (wait->left = RTE_MIN(wait->left, share->hot_count); wait->left > 0; wait->left--)
+		if (visits-- == 0 || !has_begun(wait, share->hot[wait->left - 1]))
 			return false;
-		wait->left--;
+	while ((qp = TAILQ_FIRST(&client->sending)) != NULL) {
+		/* One that is hot again was visited above. */
+		if (visits-- == 0 || (!qp->hot && !has_begun(wait, qp)))
+			return false;
+		keys_forget(qp);
 	}
-	return wait->left == 0;
+	return true;
 }
 
 /*

@@ -432,6 +432,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 	if (qp->rc == NULL)
 		ud_leave(core, qp, phase == QP_BROKEN);
 	share_flight(qp, 0);
+	keys_forget(qp);
 	if (qp->running) {
 		qp->running = false;
 		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
@@ -571,13 +572,6 @@ qp_budget(const struct core *core, const struct engine_qp *qp)
 	return core->now < qp->stream_until ? 0 : RTE_MIN(most, (uint32_t)CORE_STREAM);
 }
 
-/* The queue pair stays on the hot list, where keys.c finds what has been posted and not been sent. */
-static bool
-is_sending(const struct engine_qp *qp)
-{
-	return qp->rc != NULL && !qp->local && qp->phase == QP_RTS && rc_goes_on(qp->rc);
-}
-
 void
 qp_poll(struct core *core, struct engine_qp *qp)
 {
@@ -622,8 +616,10 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	} else if (!qp->pending) {
 		qp->empty_looks++;
 	}
-	if (qp->waiting || (qp->empty_looks >= CORE_EMPTY_LOOKS && !is_sending(qp)))
+	if (qp->waiting || qp->empty_looks >= CORE_EMPTY_LOOKS) {
+		keys_note(qp);
 		qp_make_cold(core, qp);
+	}
 }
 
 static uint64_t

@@ -79,6 +79,8 @@ struct engine_qp {
 	uint32_t settle_mark;
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
+	bool sending; /* in client->sending */
+	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;
 	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
 	struct engine_cq *conn_cq, *async_cq;
@@ -151,6 +153,9 @@ uint32_t doorbell_scan(struct core *core);
 /* ---- keys.c ---- */
 /* Whether a request is there, or waits. */
 bool keys_scan(struct core *core, struct engine_client *client);
+/* The queue pair leaves the hot list: it may not have sent yet what was posted. */
+void keys_note(struct engine_qp *qp);
+void keys_forget(struct engine_qp *qp);
 /* Carries out the request that waits, if it can be now; `scanned`: all doorbells have been since keys_scan.
  */
 void keys_go_on(struct core *core, struct engine_client *client, bool scanned);

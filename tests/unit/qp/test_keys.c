@@ -172,7 +172,7 @@ test_posted_before_by_frames(void **state)
 	end_frames(pair);
 }
 
-/* More than a window: the queue pair stays hot until the last packet has been sent. */
+/* More than a window: the core answers when the last packet has been sent. */
 static void
 test_long_message_by_frames(void **state)
 {
