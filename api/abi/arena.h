@@ -59,10 +59,12 @@ _Static_assert(sizeof(struct one_arena) == 128, "one_arena");
  * without the control thread.  One request at a time: the application stores it, then `asked` (release),
  * which differs from the last one, then 1 to one_doorbells.keys (release).  The core of the attachment
  * carries it out between two accesses to memory, and stores `refused`, then `answered` = asked (release).
+ * Before it does (but RENEW), it begins the requests that were posted before.
  */
 enum one_key_op {
 	ONE_KEY_REVOKE = 1, /* `key` counts no more, and nothing that began with it goes on */
-	ONE_KEY_RENEW       /* the region whose last key was `key` has the key `next`, of the same slot */
+	ONE_KEY_RENEW,      /* the region whose last key was `key` has the key `next`, of the same slot */
+	ONE_KEY_NONE        /* nothing more than what is said below of requests */
 };
 
 struct one_keys {

@@ -21,6 +21,7 @@ struct one_cq {
 	struct one_cqe *ring;
 	uint16_t arm_seq;
 	uint16_t arm_channel; /* where the last one_wait_arm sleeps */
+	uint16_t arm_served;  /* the last arm answered in the ring that one_cq_resize left */
 	/*
 	 * After a resize: the entries that were left in the old ring, as a ring in private memory that
 	 * `ring` and `shm` point into (it ends with ONE_CQE_SWITCHED), and the shared ring that follows.
@@ -62,6 +63,10 @@ static inline int one_cq_poll(struct one_cq *cq, struct one_cqe *out);
 
 /* Entries that can be taken now, counted up to `limit`.  No system call. */
 uint32_t one_cq_pending(const struct one_cq *cq, uint32_t limit);
+
+/* The object of the entry `ahead` of the first one that the engine's ring holds; 0: there is no such entry.
+ */
+uint32_t one_cq_object(const struct one_cq *cq, uint32_t ahead);
 
 /* ---- what runs for every completion ---- */
 

@@ -78,6 +78,9 @@ int one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va);
  */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);
 
+/* Requests posted before are begun by the core: called before something that they name is freed. */
+void one_posted_begin(struct one_client *client);
+
 /* A protection zone ends, with all that is kept of registrations in it.  [message] */
 int one_pz_free(struct one_client *client, uint32_t pz);
 

@@ -101,6 +101,8 @@ send_connect(struct conn *conn, command_done *done)
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
+	rc->peer_yields =
+		conn->setup->remote.oneside && (conn->setup->remote.capabilities & CM_CAPABILITY_YIELDS) != 0;
 	conn_fill_path(conn, &rc->path);
 	conn_show(conn, rc);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;

@@ -102,8 +102,13 @@ struct core {
 	uint64_t published_at;
 	uint64_t stage_mark;                     /* when the stage under way began */
 	uint64_t stage_cycles[ENGINE_STAGE_MAX]; /* of this loop */
-	uint32_t idle_loops;
-	/* --idle yield; times in cycles */
+	/* --idle sleep; times in cycles */
+	uint64_t found_at;              /* the last loop that found something began */
+	uint64_t looked;                /* processor time of the loops since, which found nothing */
+	uint64_t look_for;              /* `looked` of a core that falls asleep */
+	uint64_t look_least, look_most; /* bounds of look_for */
+	uint32_t naps;                  /* sleeps since found_at */
+	/* --idle yield, and before sleeping; times in cycles */
 	uint64_t gave_at;    /* when the processor was given away last */
 	uint64_t give_after; /* how long it is kept while no other thread wants it */
 	uint64_t least;      /* that giving it away took */

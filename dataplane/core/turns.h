@@ -19,6 +19,7 @@ struct core_turns {
 	uint32_t heaviest;        /* weight, of users at work in the last two rounds, */
 	uint32_t heaviest_now;    /* and in this one */
 	uint32_t tx_most;         /* frames behind for a port: with more, queue pairs wait */
+	uint32_t flight;          /* packets in flight of all clients */
 	uint32_t flight_most;     /* packets in flight of a client, in the turn under way */
 	uint64_t frame_bytes;     /* of frames made */
 	uint64_t cost;            /* of frames made and looks, see share_cost() */

@@ -121,6 +121,7 @@ engine_client_new(const struct engine_client_config *config)
 	client->share.hot = client->qps + ONE_QPS_MAX;
 	TAILQ_INIT(&client->share.run);
 	TAILQ_INIT(&client->settling);
+	TAILQ_INIT(&client->sending);
 	client->core = least_busy();
 	client->core->clients_held++;
 	client->share.group = &config->user->group[client->core->index];

@@ -8,6 +8,12 @@
  * sleeper says so.  A port without interrupts wakes by its driver's socket (rx_wakeup.c), or is looked at
  * by naps: short ones, and after a third of a second of silence longer ones.
  *
+ * A core falls asleep only where that pays.  After a loop that found something it goes on looking, yielding
+ * to others, until it has spent look_for of processor time in vain, or LOOK_MAX_NS while packets are in
+ * flight: their answers come within a round trip, and a nap is several.  look_for adapts as KVM's halt
+ * polling does: it becomes twice the silence that a sleep was too early for, and LOOK_MIN_NS when a silence
+ * outlasts LOOK_MAX_NS.  So a core looks in vain for at most LOOK_MAX_NS after each find that came soon.
+ *
  * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
  *
  *     the producer          the sleeper
@@ -47,10 +53,11 @@
 #include "dataplane/qp/transport.h"
 
 enum {
-	EMPTY_LOOPS = 512,      /* before sleeping */
-	NAP_NS = 50000,         /* ports are looked at this often when they cannot wake us */
-	NAP_MAX_NS = 100000,    /* this often after a while, */
-	NAPS_SHORT = 1000,      /* naps until then, */
+	LOOK_MIN_NS = 25000,  /* processor time spent looking in vain before sleeping */
+	LOOK_MAX_NS = 500000, /* several round trips between cores that share processors with applications */
+	NAP_NS = 50000,       /* ports are looked at this often when they cannot wake us */
+	NAP_MAX_NS = 100000,  /* this often after a while, */
+	NAPS_SHORT = 1000,    /* naps until then, */
 	NAP_QUIET_NS = 5000000, /* and this often when nothing has come for long */
 	NAPS_MANY = 2000,       /* naps until then */
 	SLEEP_NS = 100000000,   /* nothing can be missed, but statistics should not grow old */
@@ -135,6 +142,8 @@ idle_init(struct core *core)
 {
 	core->give_after = rte_get_tsc_hz() * GIVE_NS / NS_PER_S;
 	core->least = rte_get_tsc_hz() * GIVEN_NS / NS_PER_S;
+	core->look_least = core->look_for = rte_get_tsc_hz() * LOOK_MIN_NS / NS_PER_S;
+	core->look_most = rte_get_tsc_hz() * LOOK_MAX_NS / NS_PER_S;
 	core->epoll = epoll_create1(EPOLL_CLOEXEC);
 	core->rx_epoll = epoll_create1(EPOLL_CLOEXEC);
 	core->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -182,10 +191,10 @@ void
 idle_begin(struct core *core)
 {
 	engine_leave_rseq();
+	if (engine.config->idle != ONE_IDLE_SPIN)
+		measure_least(core);
 	if (sleeps())
 		prctl(PR_SET_TIMERSLACK, 1000);
-	else if (engine.config->idle == ONE_IDLE_YIELD)
-		measure_least(core);
 }
 
 void
@@ -260,11 +269,9 @@ look_again(struct core *core)
 static uint64_t
 nap(const struct core *core)
 {
-	uint32_t naps = core->idle_loops - EMPTY_LOOPS;
-
-	if (naps < NAPS_SHORT)
+	if (core->naps < NAPS_SHORT)
 		return NAP_NS;
-	return naps < NAPS_MANY || is_behind(core) ? NAP_MAX_NS : NAP_QUIET_NS;
+	return core->naps < NAPS_MANY || is_behind(core) ? NAP_MAX_NS : NAP_QUIET_NS;
 }
 
 static void
@@ -289,9 +296,25 @@ wait_for_something(struct core *core, bool interrupts)
 			epoll_wait(core->epoll, events, FDS_DRAINED, 0);
 		if (fds[1].revents != 0)
 			rte_epoll_wait(core->rx_epoll, rx_events, FDS_DRAINED, 0);
-		core->idle_loops = 0;
+		core->looked = 0;
 	}
+	core->naps++;
 	core->stats.sleeps++;
+}
+
+/* After a loop that found something.  `naps` tells whether the core slept since the find before. */
+static void
+adapt_look(struct core *core)
+{
+	uint64_t silence = core->loop_at - core->found_at;
+
+	if (core->naps > 0 && silence > core->look_most)
+		core->look_for = core->look_least;
+	else if (core->naps > 0 && 2 * silence > core->look_for)
+		core->look_for = RTE_MIN(2 * silence, core->look_most);
+	core->found_at = core->loop_at;
+	core->looked = 0;
+	core->naps = 0;
 }
 
 static void
@@ -303,7 +326,7 @@ fall_asleep(struct core *core)
 	interrupts = arm_interrupts(core, true);
 	say_asleep(core, true);
 	if (look_again(core)) {
-		core->idle_loops = 0;
+		adapt_look(core);
 	} else {
 		rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
 		wait_for_something(core, interrupts);
@@ -356,6 +379,13 @@ give_away(struct core *core, uint64_t tsc)
 	sched_yield();
 }
 
+/* True while answers are due or news was frequent, and the search has not been in vain for too long. */
+static bool
+looks_on(const struct core *core)
+{
+	return core->looked < (core->turns.flight > 0 ? core->look_most : core->look_for);
+}
+
 void
 idle_wait(struct core *core, uint32_t done)
 {
@@ -365,14 +395,19 @@ idle_wait(struct core *core, uint32_t done)
 	*cycles += tsc - core->loop_at;
 	core->stats.idle_cycles += core->loop_at - core->idle_at;
 	core->idle_at = tsc;
-	if (done > 0)
-		core->stats.busy_loops++;
-	core->idle_loops = done > 0 ? 0 : core->idle_loops + 1;
 	if (core->gave)
 		learn(core);
-	if (how == ONE_IDLE_YIELD && (done > 0 ? yields_busy(core, done) : yields_idle(core, tsc)))
-		give_away(core, tsc);
+	if (done > 0) {
+		core->stats.busy_loops++;
+		adapt_look(core);
+	} else {
+		core->looked += tsc - core->loop_at;
+	}
+	if (how == ONE_IDLE_SPIN)
+		return;
 	/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not. */
-	else if (how == ONE_IDLE_SLEEP && core->idle_loops >= EMPTY_LOOPS)
+	if (how == ONE_IDLE_SLEEP && done == 0 && !looks_on(core))
 		fall_asleep(core);
+	else if (done > 0 ? yields_busy(core, done) : yields_idle(core, tsc))
+		give_away(core, tsc);
 }

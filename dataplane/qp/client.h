@@ -21,6 +21,17 @@ struct ah_table {
 	_Atomic(struct engine_ah *) slot[ONE_AHS_MAX];
 };
 
+/* A request of struct one_keys that waits for requests posted before: see keys.c. */
+struct keys_wait {
+	enum { KEYS_IDLE, KEYS_SCAN, KEYS_BEGIN } stage;
+	uint32_t asked;         /* the number of the request */
+	uint32_t left;          /* queue pairs of share.hot not visited yet */
+	uint64_t since;         /* core->now */
+	struct engine_qp *qp;   /* visited now: only compared */
+	uint32_t until, posted; /* its sq_head, and its place in rc, when it has begun */
+	bool taken;
+};
+
 /* What it has to be served for, and what it may have of its core: see share.c. */
 struct share {
 	struct engine_qp **hot; /* queue pairs whose rings are looked at, in no order; */
@@ -42,6 +53,8 @@ struct engine_client {
 	struct one_channel *channels;
 	struct one_keys *keys;
 	uint32_t keys_answered; /* the last request there */
+	struct keys_wait keys_wait;
+	struct qp_list sending; /* queue pairs that left share.hot before all that was posted had been sent */
 	uint32_t groups;        /* doorbell groups that have queue pairs, counted from the first */
 	bool faulty;            /* served no more */
 	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */

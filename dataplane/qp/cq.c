@@ -62,6 +62,13 @@ cq_mark(struct core *core, struct engine_cq *cq)
 	}
 }
 
+void
+cq_look(struct core *core, struct engine_cq *cq)
+{
+	if (cq != NULL)
+		cq_mark(core, cq);
+}
+
 static inline void
 cq_store(struct engine_cq *cq, const struct one_cqe *entry)
 {
@@ -245,17 +252,24 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	const struct one_cqe last = {.type = ONE_CQE_SWITCHED, .object = cq->id};
 	struct one_cq_shm *next = place_of(cq->client, offset, log2);
 	uint64_t arm;
+	bool flagged;
 
 	if (next == NULL)
 		return -EINVAL;
 	cq_unstage(core);
+	atomic_thread_fence(memory_order_seq_cst); /* as in cq_publish */
+	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	flagged = (ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0;
+	/* An arm that waits for what comes next is answered only if something came before the switch: else
+	 * the library arms the new ring.  The answer is stored before the last entry, which it pairs with. */
+	if (flagged && !cq->client->faulty)
+		cq_check_arm(core, cq);
 	/* The place kept by `limit`. */
 	cq_store(cq, &last);
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
 	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
-	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* A thread that sleeps on the old ring goes on to the new one. */
-	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
+	if (!flagged && arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
 	cq_begin(cq, next, log2);
 	return 0;

@@ -26,6 +26,7 @@ struct engine_cq {
 
 int cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
+void cq_look(struct core *core, struct engine_cq *cq); /* at its arm, in this loop; NULL: nothing */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
 /* An entry that notifies, of an event of `object`; `cq` NULL: nothing. */
 void cq_tell(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status);

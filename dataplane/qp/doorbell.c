@@ -34,6 +34,9 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 			if (qp == NULL)
 				continue;
 			rung++;
+			/* A program that arms a ring for entries that were stored before rings, too. */
+			cq_look(core, qp->send_cq);
+			cq_look(core, qp->recv_cq);
 			/* A ring may be about a receive that a local peer waits for. */
 			if (qp->local)
 				local_kick(core, qp);
@@ -62,9 +65,10 @@ scan_groups(struct core *core, struct engine_client *client, uint32_t first, uin
 	return rung;
 }
 
-/* One that rings them all is not looked at longer than others: the next look goes on where this one ended. */
+/* A client that rings all doorbells is not scanned for longer than others: the next scan goes on where this
+ * one ended.  *whole: all doorbells were scanned. */
 static uint32_t
-scan_client(struct core *core, struct engine_client *client)
+scan_client(struct core *core, struct engine_client *client, bool *whole)
 {
 	uint32_t words = (client->groups + WORD - 1) / WORD, left = CORE_SCAN_GROUPS, rung = 0;
 
@@ -79,47 +83,8 @@ scan_client(struct core *core, struct engine_client *client)
 		}
 		client->scan_next = word + 1;
 	}
+	*whole = left != 0;
 	return rung;
-}
-
-/*
- * No access of this core is under way between two queue pairs' turns, and no other core's queue pairs are of
- * this client's zones: so a key that is revoked here has no work in progress.  A request that is not new was
- * rung for twice, or is none.
- */
-static void
-serve_keys(struct engine_client *client)
-{
-	struct one_keys *shm = client->keys;
-	/* Pairs with the store in call_key. */
-	uint32_t asked = atomic_load_explicit(&shm->asked, memory_order_acquire);
-	uint32_t op = atomic_load_explicit(&shm->op, memory_order_relaxed);
-	uint32_t key = atomic_load_explicit(&shm->key, memory_order_relaxed);
-	uint32_t next = atomic_load_explicit(&shm->next, memory_order_relaxed);
-	bool ok = false;
-
-	if (asked == client->keys_answered)
-		return;
-	if (op == ONE_KEY_REVOKE)
-		ok = mem_revoke(engine.mem, client, key);
-	else if (op == ONE_KEY_RENEW)
-		ok = mem_renew(engine.mem, client, key, next);
-	client->keys_answered = asked;
-	atomic_store_explicit(&shm->refused, !ok, memory_order_relaxed);
-	/* Pairs with the load in call_key; all that the core has read or stored with the key is done before.
-	 */
-	atomic_store_explicit(&shm->answered, asked, memory_order_release);
-}
-
-static bool
-scan_keys(struct engine_client *client)
-{
-	/* A look; the exchange pairs with the store in call_key. */
-	if (likely(atomic_load_explicit(&client->doorbells->keys, memory_order_relaxed) == 0))
-		return false;
-	atomic_exchange_explicit(&client->doorbells->keys, 0, memory_order_acquire);
-	serve_keys(client);
-	return true;
 }
 
 uint32_t
@@ -127,13 +92,15 @@ doorbell_scan(struct core *core)
 {
 	struct engine_client *client;
 	uint32_t rung = 0;
+	bool whole;
 
 	TAILQ_FOREACH(client, &core->clients, link)
 	{
 		if (client->faulty)
 			continue;
-		rung += scan_keys(client);
-		rung += scan_client(core, client);
+		rung += keys_scan(core, client);
+		rung += scan_client(core, client, &whole);
+		keys_go_on(core, client, whole);
 	}
 	return rung;
 }

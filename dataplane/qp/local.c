@@ -490,6 +490,16 @@ do_write(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	return step;
 }
 
+/* Keys are checked for the memory that the message reaches, however long its receive is. */
+static void
+shorten_receive(struct recv_work *recv, uint32_t length)
+{
+	for (uint32_t i = 0; i < recv->num_sge; i++) {
+		recv->sge[i].len = RTE_MIN(recv->sge[i].len, length);
+		length -= recv->sge[i].len;
+	}
+}
+
 static enum step
 do_send(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 {
@@ -507,6 +517,7 @@ do_send(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return step;
 	if (unlikely(work->length > peer->recv.length))
 		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_LENGTH);
+	shorten_receive(&peer->recv, work->length);
 	to.num_sge = peer->recv.num_sge;
 	step = move_chunk(core, qp, peer, &to, work->flags & ONE_WQE_INLINE ? NULL : &from, &from,
 			  ONE_STATUS_LOCAL_PROTECTION);

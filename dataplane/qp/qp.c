@@ -432,6 +432,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 	if (qp->rc == NULL)
 		ud_leave(core, qp, phase == QP_BROKEN);
 	share_flight(qp, 0);
+	keys_forget(qp);
 	if (qp->running) {
 		qp->running = false;
 		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
@@ -538,22 +539,11 @@ check_stopped(struct core *core, struct engine_qp *qp)
 		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
 }
 
-/* Slot `ahead` of the next one holds a request: only a look at the phase that ring_take acquires. */
-static bool
-sq_ready(const struct engine_qp *qp, uint32_t ahead)
-{
-	uint32_t index = qp->sq_head + ahead;
-
-	return ahead < (1u << qp->sq_log2) &&
-	       atomic_load_explicit(&qp->sq[one_ring_slot(index, qp->sq_log2)].phase, memory_order_relaxed) ==
-		       one_ring_phase(index, qp->sq_log2);
-}
-
 void
 qp_check_drained(struct core *core, struct engine_qp *qp)
 {
 	check_stopped(core, qp);
-	if (!qp->draining || qp->pending || (qp->sq != NULL && sq_ready(qp, 0)) || qp->bind_pending ||
+	if (!qp->draining || qp->pending || (qp->sq != NULL && qp_sq_ready(qp, 0)) || qp->bind_pending ||
 	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
 		return;
 	qp->draining = false;
@@ -577,7 +567,7 @@ qp_budget(const struct core *core, const struct engine_qp *qp)
 	if (!qp->streaming || qp->pending)
 		return most;
 	for (uint32_t n = most; n >= CORE_STREAM; n /= 2)
-		if (sq_ready(qp, n - 1))
+		if (qp_sq_ready(qp, n - 1))
 			return n;
 	return core->now < qp->stream_until ? 0 : RTE_MIN(most, (uint32_t)CORE_STREAM);
 }
@@ -626,8 +616,10 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	} else if (!qp->pending) {
 		qp->empty_looks++;
 	}
-	if (qp->waiting || qp->empty_looks >= CORE_EMPTY_LOOKS)
+	if (qp->waiting || qp->empty_looks >= CORE_EMPTY_LOOKS) {
+		keys_note(qp);
 		qp_make_cold(core, qp);
+	}
 }
 
 static uint64_t

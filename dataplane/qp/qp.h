@@ -79,6 +79,8 @@ struct engine_qp {
 	uint32_t settle_mark;
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
+	bool sending; /* in client->sending */
+	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;
 	_Atomic uint32_t heard;   /* rc_heard(), for the control thread */
 	_Atomic uint32_t refusal; /* rc_refusal(), for it, too */
@@ -139,8 +141,29 @@ qp_configure(struct engine_qp *qp, const struct engine_qp_config *config)
 	qp->notify_end = config->notify_end;
 }
 
+/* Slot `ahead` of the next one holds a request: only a look at the phase that ring_take acquires. */
+static inline bool
+qp_sq_ready(const struct engine_qp *qp, uint32_t ahead)
+{
+	uint32_t index = qp->sq_head + ahead;
+
+	return ahead < (1u << qp->sq_log2) &&
+	       atomic_load_explicit(&qp->sq[one_ring_slot(index, qp->sq_log2)].phase, memory_order_relaxed) ==
+		       one_ring_phase(index, qp->sq_log2);
+}
+
 /* ---- doorbell.c ---- */
 uint32_t doorbell_scan(struct core *core);
+
+/* ---- keys.c ---- */
+/* Whether a request is there, or waits. */
+bool keys_scan(struct core *core, struct engine_client *client);
+/* The queue pair leaves the hot list: it may not have sent yet what was posted. */
+void keys_note(struct engine_qp *qp);
+void keys_forget(struct engine_qp *qp);
+/* Carries out the request that waits, if it can be now; `scanned`: all doorbells have been since keys_scan.
+ */
+void keys_go_on(struct core *core, struct engine_client *client, bool scanned);
 
 /* ---- qpn.c ---- */
 void qpn_publish(struct engine_qp *qp);

@@ -207,6 +207,7 @@ env_release(struct rc_env *env, const struct wire_packet *packet)
 void
 rcio_init(struct core *core)
 {
+	core->env.yields = engine.config->idle != ONE_IDLE_SPIN;
 	core->env.hold = env_hold;
 	core->env.release = env_release;
 	core->env.tx_begin = env_tx_begin;

@@ -104,7 +104,7 @@ group_release(struct core *core, struct timer *timer)
 	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
 	core->turns.groups++;
 	core->turns.clients += group->count;
-	core->idle_loops = 0; /* its turn is in the next loop: no reason to sleep */
+	core->looked = 0; /* its turn is in the next loop: no reason to sleep */
 }
 
 const struct timer_calls share_timer_calls = {.deadline = group_deadline, .expire = group_release};

@@ -41,6 +41,7 @@ static inline void
 share_flight(struct engine_qp *qp, uint32_t flight)
 {
 	qp->client->share.flight += flight - qp->flight;
+	qp->core->turns.flight += flight - qp->flight;
 	qp->flight = flight;
 }
 /* Frames that may answer READs out of turn. */

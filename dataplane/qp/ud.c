@@ -60,12 +60,12 @@ resolve(const struct core *core, const struct engine_qp *qp, const struct one_sg
 
 		if (sge[i].len == 0)
 			continue;
-		span->region = mem_check(core->env.mem, sge[i].lkey, qp->pz, qp->qpn, access, sge[i].addr,
-					 sge[i].len);
-		if (span->region == NULL)
-			return false;
 		span->va = sge[i].addr;
 		span->len = RTE_MIN(sge[i].len, len);
+		span->region =
+			mem_check(core->env.mem, sge[i].lkey, qp->pz, qp->qpn, access, span->va, span->len);
+		if (span->region == NULL)
+			return false;
 		out->mapped &= span->region->base != NULL;
 		out->num++;
 		len -= span->len;

@@ -30,8 +30,10 @@
 #define RC_ACK_EVERY 64u      /* the A bit inside long messages */
 #define RC_RTO_FLOOR 2000000u /* ns: peers share processors with others, and then answer late */
 #define RC_RTO_START 10000000u
-#define RC_TLP_FLOOR 200000u           /* for one packet, between ends that repeat selectively */
-#define RC_MIN_RTO_MAX 32000000u       /* ns: the floor of both towards peers that were seen to answer late */
+#define RC_TLP_FLOOR 200000u /* for one packet, between ends that repeat selectively */
+#define RC_MIN_RTO_MAX                                                                                      \
+	32000000u /* ns: the floor of both towards peers that answer late, and at first where an end yields \
+		   */
 #define RC_RTO_MAX 536870912u          /* ns: a peer that may be silent for longer is asked this often */
 #define RC_RTO_UNBOUNDED 1000000000ull /* when the CM gave no bound */
 #define RC_BACKOFF_MAX 10u

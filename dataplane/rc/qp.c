@@ -146,6 +146,9 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window_max;
 	rq->tlp_allowed = qp->selective;
+	/* A peer that connects by numbers announces nothing: it is taken to be like this end. */
+	if (attr->peer_yields || qp->env->yields)
+		rq->min_rto = RC_MIN_RTO_MAX;
 
 	rs->epsn = attr->recv_psn & RC_PSN_MASK;
 	rs->rd_max = attr->rd_atomic_in < RC_RD_ATOMIC_MAX ? attr->rd_atomic_in : RC_RD_ATOMIC_MAX;
@@ -199,6 +202,27 @@ uint32_t
 rc_flight(const struct rc_qp *qp)
 {
 	return qp->req.snd - qp->req.una;
+}
+
+bool
+rc_goes_on(const struct rc_qp *qp)
+{
+	const struct rc_requester *rq = &qp->req;
+
+	return qp->state == RC_RTS && rq->cur != NULL && rq->rnr_until == RC_NEVER && !rq->recovering &&
+	       rq->backoff == 0;
+}
+
+uint32_t
+rc_posted(const struct rc_qp *qp)
+{
+	return qp->req.post;
+}
+
+bool
+rc_has_sent(const struct rc_qp *qp, uint32_t posted)
+{
+	return (int32_t)(qp->req.max - posted) >= 0;
 }
 
 /* Each CNP counts, whatever becomes of it: so the count does not tell which queue pair numbers there are. */

@@ -133,6 +133,7 @@ struct rc_env {
 	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and
 	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
+	bool yields;                        /* see rc_attr.peer_yields: this end does */
 	uint8_t held;                       /* enum rc_held */
 	uint64_t asked;                     /* bytes of READs that have been asked for, again or not */
 	uint64_t ask_end;                   /* with so many asked for, no READ begins; 0: no bound */
@@ -161,6 +162,8 @@ struct rc_attr {
 				* without progress costs one retry; 0: never give up */
 	bool oneside_peer;     /* both ends announced oneside in the CM's private data */
 	bool selective;        /* and both that they repeat selectively */
+	bool peer_yields; /* the peer shares its processor: at first RC_MIN_RTO_MAX passes before anything
+			   * is taken for lost */
 	struct wire_path path; /* addresses, MACs, ports: the header template is made from it */
 };
 
@@ -211,6 +214,11 @@ uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
  */
 uint32_t rc_answer(struct rc_qp *qp, uint32_t reads);
 bool rc_wants_output(const struct rc_qp *qp);
+/* Some of what was posted is not sent, and only the peer's answers hold it up, which come. */
+bool rc_goes_on(const struct rc_qp *qp);
+/* All that has been posted, and whether it has been sent. */
+uint32_t rc_posted(const struct rc_qp *qp);
+bool rc_has_sent(const struct rc_qp *qp, uint32_t posted);
 uint32_t rc_flight(const struct rc_qp *qp); /* packets of requests that are not acknowledged */
 /* The party of the queue pair, rc_user(), was woken: see reach.h. */
 void rc_resume(struct rc_qp *qp, uint64_t now);

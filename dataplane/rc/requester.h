@@ -40,7 +40,7 @@ struct rc_requester {
 	uint32_t alpha, target; /* average of round trips with a CNP, / 65536; 1/256 packets */
 	uint32_t rtt_psn, cut_psn;
 	uint32_t srtt, rttvar; /* ns; srtt 0: no sample yet */
-	uint32_t min_rto;      /* ns: twice the time that the peer was seen to take to answer; */
+	uint32_t min_rto;      /* ns: floor of the timers, by how late the peer has answered; */
 	uint32_t late;         /* as it will be if it was late and nothing lost */
 	uint64_t rtt_time;
 	uint64_t timer;       /* RC_NEVER: nothing outstanding */

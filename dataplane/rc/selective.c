@@ -447,6 +447,7 @@ rc_tail_loss_probe(struct rc_qp *qp, uint64_t now)
 	if (!rq->tlp_allowed || rq->scoreboard != NULL || rq->rnr_until != RC_NEVER || begin(qp, now) == NULL)
 		return false;
 	rq->tlp_allowed = false;
+	rq->rtt_pending = false; /* the answer may be for the repeat (Karn) */
 	rq->spurious = RC_SPURIOUS_TLP;
 	rq->recover_at = now;
 	rq->scoreboard->high = rq->max;

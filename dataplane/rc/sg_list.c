@@ -18,8 +18,11 @@ rc_resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_
 		}
 		take = sge[i].len - offset < len ? sge[i].len - offset : len;
 		local = &out->sge[out->num];
-		local->region = mem_check(qp->env->mem, sge[i].lkey, qp->pz, qp->qpn, access, sge[i].addr,
-					  sge[i].len);
+		local->region = access == ONE_ACCESS_LOCAL_WRITE
+					? mem_check(qp->env->mem, sge[i].lkey, qp->pz, qp->qpn, access,
+						    sge[i].addr + offset, take)
+					: mem_check(qp->env->mem, sge[i].lkey, qp->pz, qp->qpn, access,
+						    sge[i].addr, sge[i].len);
 		if (local->region == NULL)
 			return ONE_STATUS_LOCAL_PROTECTION;
 		out->bounce |= local->region->base == NULL;

@@ -13,8 +13,9 @@ struct rc_sg_list {
 };
 
 /*
- * Bytes [offset, offset+len) of a list, each sge checked over its whole
- * length.  enum one_status; LOCAL_LENGTH: the list is shorter.
+ * Bytes [offset, offset+len) of a list.  An sge that is read is checked over its whole length, since all of
+ * it is sent; an sge that is written only where the bytes go, since a message may be shorter than its
+ * receive. enum one_status; LOCAL_LENGTH: the list is shorter.
  */
 enum one_status rc_resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge,
 				uint32_t offset, uint32_t len, uint32_t access, struct rc_sg_list *out);
@@ -29,7 +30,10 @@ rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, 
 		return rc_resolve_list(qp, sge, num_sge, offset, len, access, out);
 	if (unlikely((uint64_t)offset + len > sge->len))
 		return ONE_STATUS_LOCAL_LENGTH;
-	local->region = mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr, sge->len);
+	local->region =
+		access == ONE_ACCESS_LOCAL_WRITE
+			? mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr + offset, len)
+			: mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr, sge->len);
 	if (unlikely(local->region == NULL))
 		return ONE_STATUS_LOCAL_PROTECTION;
 	local->va = sge->addr + offset;

@@ -12,6 +12,8 @@
  * may be for what was executed and held behind a hole, or told before and not
  * heard).  Then what was not sent again yet is not, and the timer's floor becomes
  * twice the time that the answer took; it halves with each expiry that was right.
+ * The floor starts at RC_MIN_RTO_MAX where an end shares its processor: a
+ * scheduler's turn there is longer than any round trip.
  *
  * Expiries may come much faster than that timeout, so they are not what uses
  * up retries: a retry is charged when a round has to be repeated and the CM's
@@ -65,6 +67,18 @@ rc_lost(struct rc_requester *rq)
 	rq->min_rto /= 2;
 }
 
+/*
+ * The answer may be for the repeat, and the original lost.  An answer that takes longer than a round trip
+ * from the repeat proves nothing: the peer may have been late for both.
+ */
+static void
+answered_repeat(struct rc_requester *rq, uint64_t now)
+{
+	if (now - rq->recover_at <= 2ull * rq->srtt + 4ull * rq->rttvar)
+		rc_lost(rq);
+	rq->spurious = RC_SPURIOUS_NONE;
+}
+
 /* An answer, and no word of loss. */
 static RC_COLD void
 detect_spurious(struct rc_qp *qp, uint64_t now)
@@ -86,7 +100,7 @@ detect_spurious(struct rc_qp *qp, uint64_t now)
 		}
 	}
 	if (!late) {
-		rc_lost(rq);
+		answered_repeat(rq, now);
 		return;
 	}
 	if (rq->spurious == RC_SPURIOUS_PASSED) {

@@ -453,11 +453,35 @@ def sleeping(context, rows):
 
         rows.add(SLEEPING, "processor time of a data plane without work",
                  rows.attempt("idle_cpu", processor_time), "%", 1, LOWER)
+    with Bench(context, "eager", True, idle=("yield", "yield")) as awake, \
+            Bench(context, "dozing", True, idle=("sleep", "sleep")) as bench:
+        busy_sleepers(context, rows, awake, bench)
     with Bench(context, "woken", True, idle=("yield", "sleep")) as bench:
         time.sleep(0.5)
         wake(context, rows, bench, "8 B write from an awake data plane to one asleep for 20 ms, to completion")
     with Bench(context, "napping", False, idle=("sleep",)) as bench:
         wake(context, rows, bench, "8 B write on one host, 20 ms after the last, to completion")
+
+
+def busy_sleepers(context, rows, awake, bench):
+    """What sleeping costs flows that are busy: the same by data planes that yield, in turn."""
+    near = context.layout.application
+    flows = {"64 KiB RDMA writes": ("write_bw", 65536), "1 MiB RDMA writes": ("write_bw", LARGE, *FEW),
+             "4 MiB RDMA writes": ("write_bw", 4 * LARGE, *FEW), "64 KiB sends": ("send_bw", 65536),
+             "8 B RDMA writes and back": ("write_pp", 8)}
+
+    def functions(pair, mode):
+        return {f"{work}, {mode}": lambda test=test, size=size, more=more: pair.perf([test, *more], near, size)["ops"]
+                for work, (test, size, *more) in flows.items()}
+
+    slices = turns(rows, awake, SLEEPING, functions(awake, "yield"), functions(bench, "sleep"))
+    for work in flows:
+        rows.ratio(SLEEPING, f"{work} across two data planes, --idle sleep / yield",
+                   slices.ratios(f"{work}, sleep", f"{work}, yield"), "of yield", 0.8,
+                   hops=slices.hops(f"{work}, sleep"))
+    for mode, pair in (("sleep", bench), ("yield", awake)):
+        rows.add(SLEEPING, f"retransmission timers expired meanwhile, --idle {mode}",
+                 rows.attempt("transport", pair.timeouts), "", 0, LOWER)
 
 
 def wake(context, rows, bench, work):

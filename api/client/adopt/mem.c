@@ -672,6 +672,8 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 		pthread_mutex_unlock(&lock);
 		return 0;
 	}
+	/* No answer is no reason to keep what is to be freed. */
+	call_key(client, ONE_KEY_NONE, 0, 0);
 	error = one_call_id(client, ONE_MSG_MR_FREE, mr->id);
 	/* What the data plane asked for before its end is not to be stored later. */
 	if (error == -ECONNRESET)
@@ -682,6 +684,16 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 	}
 	pthread_mutex_unlock(&lock);
 	return error;
+}
+
+void
+one_posted_begin(struct one_client *client)
+{
+	if (atomic_load_explicit(&client->foreign, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&lock);
+	call_key(client, ONE_KEY_NONE, 0, 0);
+	pthread_mutex_unlock(&lock);
 }
 
 int

@@ -102,6 +102,21 @@ count_entries(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t
 }
 
 uint32_t
+one_cq_object(const struct one_cq *cq, uint32_t ahead)
+{
+	bool switched = cq->next_ring != NULL;
+	const struct one_cqe *ring = switched ? cq->next_ring : cq->ring;
+	uint32_t log2 = switched ? cq->next_log2 : cq->log2, at = (switched ? 0 : cq->head) + ahead;
+	const struct one_cqe *slot = &ring[one_ring_slot(at, log2)];
+
+	/* Pairs with the engine's release store of the phase. */
+	if (ahead >= 1u << log2 ||
+	    atomic_load_explicit(&slot->phase, memory_order_acquire) != one_ring_phase(at, log2))
+		return 0;
+	return slot->object;
+}
+
+uint32_t
 one_cq_pending(const struct one_cq *cq, uint32_t limit)
 {
 	uint32_t n = count_entries(cq->ring, cq->log2, cq->head, limit);
@@ -149,6 +164,10 @@ drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, struct on
 			continue;
 		}
 		if (slot->type == ONE_CQE_SWITCHED) {
+			/* Stored before the switch entry, which was acquired: the last answer of this ring.
+			 */
+			cq->arm_served =
+				(uint16_t)atomic_load_explicit(&shm->arm_served, memory_order_relaxed);
 			/* Nothing is left.  Pairs with the control thread's acquire load, after which it
 			 * gives the memory to others. */
 			atomic_store_explicit(&shm->head, head + 1, memory_order_release);

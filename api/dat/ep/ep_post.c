@@ -56,6 +56,14 @@ too_long(uint64_t length, uint64_t max)
 }
 
 static __attribute__((cold, noinline)) DAT_RETURN
+no_reads_agreed(void)
+{
+	return BECAUSE(BAD_ARG(1),
+		       "ep_handle: the two ends have agreed on 0 RDMA reads and atomics at once; create this "
+		       "endpoint with a larger max_rdma_read_out, the peer's with a larger max_rdma_read_in");
+}
+
+static __attribute__((cold, noinline)) DAT_RETURN
 lengths_differ(uint64_t local, uint64_t remote, const struct ep *ep, uint8_t op)
 {
 	return BECAUSE(DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE),
@@ -464,6 +472,14 @@ rdma_length(const struct ep *ep, uint64_t local, uint64_t remote, uint8_t op, ui
 	       moved <= ep->max_rdma;
 }
 
+/* The control thread has stored the depth before the event that tells of the connection.  Where it is 0 the
+ * core would fail the request, and end the connection by that. */
+static inline ALWAYS bool
+may_read(const struct ep *ep)
+{
+	return !ep_is_connected(ep) || ep->qp.shm->rd_atomic_out != 0;
+}
+
 static inline ALWAYS DAT_RETURN
 post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
 	  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
@@ -483,6 +499,8 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 		return BAD_HANDLE(EP);
 	if (!may_have_flags(ep, flags, op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA))
 		return bad_flags(flags, op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA, BAD_ARG(6));
+	if (op == ONE_OP_READ && !may_read(ep))
+		return no_reads_agreed();
 	max = op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov;
 	if (remote_iov != NULL) {
 		request.remote_addr = remote_iov->target_address;
@@ -638,6 +656,8 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 		return BAD_ARG(3);
 	if (result->segment_length != sizeof(uint64_t) || remote_iov->segment_length < sizeof(uint64_t))
 		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	if (!may_read(ep))
+		return no_reads_agreed();
 	return post_segments(ep,
 			     (struct request){.op = op,
 					      .flags = wqe_flags(flags),

@@ -210,8 +210,7 @@ dapl_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param_mask, DAT
 		.pz_handle = srq->pz->o.handle,
 		.max_recv_iov = srq->max_recv_iov,
 	};
-	if (((uint32_t)srq_param_mask & DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT) != 0)
-		srq_param->outstanding_dto_count = outstanding(srq);
+	srq_param->outstanding_dto_count = outstanding(srq);
 	lock_take(&srq->lock);
 	srq_param->max_recv_dtos = srq->max_recv_dtos;
 	srq_param->low_watermark = srq->low_watermark;

@@ -80,8 +80,10 @@ rmr_destroy(struct object *o)
 	struct rmr *rmr = (struct rmr *)o;
 	struct ia *ia = o->ia;
 
-	if (rmr->id != 0)
+	if (rmr->id != 0) {
+		one_posted_begin(ia->client);
 		one_call_id(ia->client, ONE_MSG_MW_FREE, rmr->id);
+	}
 	pthread_mutex_lock(&ia->lock);
 	object_unref(rmr->lmr);
 	object_unref(rmr->pz);

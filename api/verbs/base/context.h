@@ -36,6 +36,7 @@ struct element {
 /* A queue pair as entries of completion rings name it. */
 struct qp_name {
 	struct element element;
+	struct one_qp *ring;
 	uint32_t qpn;
 	_Atomic uint32_t
 		peer_qpn; /* relaxed: a completion that it is wanted for comes after the peer is known */

@@ -136,9 +136,9 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 		error = -one_cq_resize(&cq->ring, (uint32_t)cqe);
 	if (error == 0) {
 		cq->base.cqe = cqe;
-		/* An arm was for the old ring. */
-		if (armed)
-			one_wait_arm(&cq->ring, cq->ring.arm_channel, 1);
+		/* An arm that the old ring has not answered is for the new one. */
+		if (armed && cq->ring.arm_served != cq->ring.arm_seq)
+			cq_arm(cq, cq->ring.arm_channel);
 	}
 	pthread_mutex_unlock(&cq->lock);
 	return refused_tell("ibv_resize_cq", error, "cq", base);

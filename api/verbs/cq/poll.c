@@ -124,6 +124,32 @@ cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc)
 	return n == 0 ? got : n;
 }
 
+/* The core looks at an arm when it stores an entry, or when a queue pair of the ring rings. */
+static void
+tell_of_arm(struct cq *cq)
+{
+	struct context *context = context_of(cq->base.context);
+	uint32_t id;
+
+	for (uint32_t i = 0; (id = one_cq_object(&cq->ring, i)) != 0; i++) {
+		const struct qp_name *qp =
+			atomic_load_explicit(&context->qps[id % ONE_QPS_MAX], memory_order_relaxed);
+
+		if (qp == NULL || qp->element.id != id)
+			continue;
+		one_qp_ring(qp->ring);
+		return;
+	}
+}
+
+void
+cq_arm(struct cq *cq, uint16_t channel)
+{
+	one_wait_arm(&cq->ring, channel, 1);
+	/* After the fence of one_wait_arm: what is not seen here is stored by a core that sees the arm. */
+	tell_of_arm(cq);
+}
+
 int
 cq_req_notify(struct ibv_cq *base, int solicited_only)
 {
@@ -135,12 +161,10 @@ cq_req_notify(struct ibv_cq *base, int solicited_only)
 	number = TO(comp_channel, base->channel)->number;
 	pthread_mutex_lock(&cq->lock);
 	if (!solicited_only)
-		one_wait_arm(&cq->ring, number | ONE_ARM_NEXT, 1);
+		cq_arm(cq, number | ONE_ARM_NEXT);
 	/* What is armed for any completion stays so until there has been one (IBTA vol. 1, 11.4.2.2). */
 	else if (!one_wait_armed(&cq->ring, number | ONE_ARM_NEXT))
-		/* Past what is there: that is not what comes. */
-		one_wait_arm(&cq->ring, number | ONE_ARM_SOLICITED,
-			     one_cq_pending(&cq->ring, UINT32_MAX) + 1);
+		cq_arm(cq, number | ONE_ARM_SOLICITED);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
 }

@@ -62,8 +62,11 @@ int
 ibv_destroy_ah(struct ibv_ah *base)
 {
 	struct ah *ah = TO(ah, base);
-	int error = one_call_id(context_of(base->context)->client, ONE_MSG_AH_FREE, ah->id);
+	struct one_client *client = context_of(base->context)->client;
+	int error;
 
+	one_posted_begin(client);
+	error = one_call_id(client, ONE_MSG_AH_FREE, ah->id);
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_destroy_ah", -error, "ah", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);

@@ -129,6 +129,7 @@ rereg(struct mr *mr, struct ibv_pd *pd, const void *addr, size_t length, uint64_
 
 	if (error != 0)
 		return -error;
+	one_posted_begin(client);
 	msg.mr_swap.mr = mr->mr.id;
 	msg.mr_swap.other = next.id;
 	error = one_call(client, &msg, NULL, 0, NULL);

@@ -42,8 +42,11 @@ int
 mw_dealloc(struct ibv_mw *base)
 {
 	struct mw *mw = TO(mw, base);
-	int error = one_call_id(context_of(base->context)->client, ONE_MSG_MW_FREE, mw->id);
+	struct one_client *client = context_of(base->context)->client;
+	int error;
 
+	one_posted_begin(client);
+	error = one_call_id(client, ONE_MSG_MW_FREE, mw->id);
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_dealloc_mw", -error, "mw", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);

@@ -135,6 +135,7 @@ fill(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 	qp->name.element.object = &qp->base;
 	qp->name.element.id = qp->ring.id;
 	qp->name.qpn = qp->ring.qpn;
+	qp->name.ring = &qp->ring;
 	qp->base.qp_type = init->qp_type;
 	pthread_mutex_init(&qp->base.mutex, NULL);
 	pthread_cond_init(&qp->base.cond, NULL);

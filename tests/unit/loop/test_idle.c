@@ -229,6 +229,101 @@ test_measures(void **state)
 	fixture_stop();
 }
 
+/* ---- before a core sleeps ---- */
+
+static void
+begin_to_sleep(void)
+{
+	begin(ONE_IDLE_SLEEP);
+	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
+	rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
+	core->look_least = 1ull << 61; /* far from what the calls of this test take */
+	core->look_most = 1ull << 62;
+	core->look_for = core->look_least;
+	set(false);
+}
+
+static void
+end_of_sleep(void)
+{
+	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
+	rte_rcu_qsbr_thread_unregister(engine.rcu, core->lcore);
+	fixture_stop();
+}
+
+/* After a loop without work, when `looked` cycles have gone into such loops. */
+static bool
+sleeps_after(uint64_t looked)
+{
+	uint64_t before = core->stats.sleeps;
+
+	core->looked = looked;
+	gives(0);
+	return core->stats.sleeps > before;
+}
+
+/* Work is found `silence` cycles after the last was. */
+static void
+finds_after(uint64_t silence)
+{
+	core->found_at = 0;
+	core->loop_at = core->idle_at = silence;
+	core->gave = false;
+	idle_wait(core, MANY);
+}
+
+static void
+test_looks_on_for_a_while(void **state)
+{
+	begin_to_sleep();
+	assert_false(sleeps_after(0));
+	assert_false(sleeps_after(core->look_least / 2));
+	assert_true(sleeps_after(core->look_least));
+	/* What others have of the processor is not spent looking. */
+	core->looked = 0;
+	learns(2 * core->look_least);
+	assert_false(sleeps_after(core->looked));
+	/* Where they want it, they get it in between. */
+	set(true);
+	core->looked = 0;
+	assert_true(gives(0));
+	end_of_sleep();
+}
+
+static void
+test_looks_on_for_answers(void **state)
+{
+	begin_to_sleep();
+	core->turns.flight = 1;
+	assert_false(sleeps_after(core->look_least));
+	assert_true(sleeps_after(core->look_most));
+	core->turns.flight = 0;
+	assert_true(sleeps_after(core->look_least));
+	end_of_sleep();
+}
+
+/* A sleep that was too early lengthens the search before the next one; one that paid shortens it. */
+static void
+test_adapts(void **state)
+{
+	uint64_t most;
+
+	begin_to_sleep();
+	most = core->look_most;
+	finds_after(most / 4);
+	assert_int_equal(core->look_for, core->look_least); /* it was awake */
+	assert_true(sleeps_after(most));
+	finds_after(most / 3);
+	assert_int_equal(core->look_for, 2 * (most / 3));
+	assert_true(sleeps_after(most));
+	finds_after(most);
+	assert_int_equal(core->look_for, most);
+	assert_true(sleeps_after(most));
+	finds_after(most + 1);
+	assert_int_equal(core->look_for, core->look_least);
+	end_of_sleep();
+}
+
 static void *
 leave(void *argument)
 {
@@ -256,11 +351,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shared),      cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_receivers),   cmocka_unit_test(test_others_give_nothing_away),
-		cmocka_unit_test(test_learns),      cmocka_unit_test(test_times),
-		cmocka_unit_test(test_finds_out),   cmocka_unit_test(test_measures),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_receivers),
+		cmocka_unit_test(test_others_give_nothing_away),
+		cmocka_unit_test(test_learns),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_finds_out),
+		cmocka_unit_test(test_measures),
 		cmocka_unit_test(test_leaves_rseq),
+		cmocka_unit_test(test_looks_on_for_a_while),
+		cmocka_unit_test(test_looks_on_for_answers),
+		cmocka_unit_test(test_adapts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,7 @@ sleeps_through(void (*const steps[STEPS])(void), uint32_t first, uint32_t second
 	before[0] = first;
 	before[1] = second;
 	step = steps;
-	core->idle_loops = EMPTY_LOOPS;
+	core->looked = UINT64_MAX / 2;
 	core->loop_at = core->idle_at = rte_rdtsc();
 	idle_wait(core, 0);
 	take_steps(UINT32_MAX);

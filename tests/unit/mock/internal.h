@@ -3,6 +3,8 @@
 #ifndef TESTS_UNIT_MOCK_INTERNAL_H
 #define TESTS_UNIT_MOCK_INTERNAL_H
 
+#define KEYS_LOOK_MS 1 /* how often the mock looks for requests of struct one_keys */
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

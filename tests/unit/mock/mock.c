@@ -595,7 +595,8 @@ run(void *arg)
 		     c != NULL && mock->renewable && n < 2 + 2 * MOCK_CLIENTS; c = c->next)
 			set[n++] = (struct pollfd){.fd = c->wake_fd, .events = POLLIN};
 		pthread_mutex_unlock(&mock->lock);
-		poll(set, n, -1);
+		/* A client that is told of no sleep does not wake the thread that stands for the core. */
+		poll(set, n, mock->clients != NULL && !mock->renewable ? KEYS_LOOK_MS : -1);
 		pthread_mutex_lock(&mock->lock);
 		if (set[0].revents != 0) {
 			uint64_t value;
@@ -608,9 +609,9 @@ run(void *arg)
 
 			if (set[i].revents != 0 && read(set[i].fd, &value, sizeof(value)) < 0)
 				continue;
-			for (struct mock_client *c = mock->clients; c != NULL; c = c->next)
-				mock_serve_keys(mock, c);
 		}
+		for (struct mock_client *c = mock->clients; c != NULL; c = c->next)
+			mock_serve_keys(mock, c);
 		for (uint32_t i = 2; i < last; i++) {
 			struct mock_client *client = mock->clients;
 

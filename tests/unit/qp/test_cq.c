@@ -522,6 +522,64 @@ test_resize(void **state)
 	assert_int_equal(cqe.cookie, 31);
 }
 
+/* The ring that an armed one is resized to. */
+static void
+resize_armed(uint16_t flag, uint8_t before, uint32_t wakes, bool answered)
+{
+	struct engine_cq_config config = {.log2 = 5};
+
+	config.offset = app_alloc(&app, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << 5));
+	atomic_store(&ring.shm->arm, one_arm(1, 4 | flag, 0));
+	if (before != 0) /* in the same loop */
+		cq_push(engine.core[0], ring.cq, &(struct one_cqe){.type = ONE_CQE_SEND, .flags = before});
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}),
+			 0);
+	assert_int_equal(word(4), wakes);
+	assert_int_equal(atomic_load(&ring.shm->arm_served) == 1, answered);
+}
+
+/* Nothing has come: the arm is the new ring's, and gives no event for the old one. */
+static void
+test_resize_armed(void **state)
+{
+	resize_armed(ONE_ARM_NEXT, 0, 0, false);
+}
+
+static void
+test_resize_solicited(void **state)
+{
+	resize_armed(ONE_ARM_SOLICITED, ONE_CQE_NOTIFY, 0, false);
+}
+
+/* What it waited for has come, and its event with it: nothing is left to arm. */
+static void
+test_resize_answered(void **state)
+{
+	resize_armed(ONE_ARM_NEXT, ONE_CQE_NOTIFY, 1, true);
+}
+
+/* An arm for an entry that was stored before is answered when a queue pair of the ring rings. */
+static void
+test_arm_for_what_is_there(void **state)
+{
+	struct pair pair;
+
+	pair_new(&app, &ring, NULL, NULL, NULL, &pair);
+	post(0, ONE_CQE_NOTIFY);
+	turn(1);
+	atomic_store(&ring.shm->arm, one_arm(1, 5 | ONE_ARM_NEXT, ring.head));
+	turn(50);
+	assert_int_equal(word(5), 0);
+	one_doorbell_ring(app.doorbells, pair.doorbell);
+	turn(50);
+	assert_int_equal(word(5), 1);
+	one_doorbell_ring(app.doorbells, pair.doorbell);
+	turn(50);
+	assert_int_equal(word(5), 1); /* one event for each arm */
+	pair_end(&pair);
+}
+
 static void
 test_places_refused(void **state)
 {
@@ -546,14 +604,26 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_many_laps),          T(test_overflow),
-		T(test_head_beyond_tail),   T(test_head_far_away),
-		T(test_head_behind_itself), T(test_arm),
-		T(test_arm_and_unsignaled), T(test_arm_of_no_channel),
-		T(test_wakes_a_sleeper),    T(test_resize),
-		T(test_places_refused),     T(test_arm_by_descriptor),
-		T(test_arm_for_solicited),  T(test_arm_for_next),
-		T(test_order_of_rings),     T(test_slow_wakes),
+		T(test_many_laps),
+		T(test_overflow),
+		T(test_head_beyond_tail),
+		T(test_head_far_away),
+		T(test_head_behind_itself),
+		T(test_arm),
+		T(test_arm_and_unsignaled),
+		T(test_arm_of_no_channel),
+		T(test_wakes_a_sleeper),
+		T(test_resize),
+		T(test_places_refused),
+		T(test_arm_by_descriptor),
+		T(test_arm_for_solicited),
+		T(test_arm_for_next),
+		T(test_order_of_rings),
+		T(test_slow_wakes),
+		T(test_resize_armed),
+		T(test_resize_solicited),
+		T(test_resize_answered),
+		T(test_arm_for_what_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

@@ -1,42 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys that an application revokes and renews through its core, in the middle of work too; and one that lies.
  */
+#include "keys.h"
 #include "local.h"
 
 static struct mem_renewable *renewable[2];
-
-static struct one_keys *
-keys_of(struct app *app)
-{
-	return (struct one_keys *)(app->arena + app->header->keys);
-}
-
-static void
-ask(struct app *app, uint32_t op, uint32_t key, uint32_t next)
-{
-	struct one_keys *keys = keys_of(app);
-
-	atomic_store(&keys->op, op);
-	atomic_store(&keys->key, key);
-	atomic_store(&keys->next, next);
-	atomic_store(&keys->asked, atomic_load(&keys->asked) + 1);
-	atomic_store(&app->doorbells->keys, 1);
-}
-
-static bool
-is_answered(struct app *app)
-{
-	return atomic_load(&keys_of(app)->answered) == atomic_load(&keys_of(app)->asked);
-}
-
-/* Whether the core does it. */
-static bool
-done(struct app *app, uint32_t op, uint32_t key, uint32_t next)
-{
-	ask(app, op, key, next);
-	TURN_UNTIL(is_answered(app));
-	return atomic_load(&keys_of(app)->refused) == 0;
-}
 
 /* The memory of both applications is renewable. */
 static int
@@ -115,9 +83,9 @@ test_local_key(void **state)
 	TURN_UNTIL(w.pair[0].failed == 1);
 }
 
-/* A message that is being copied: after the answer nothing more is stored, or loaded. */
+/* A message that is being copied: after the answer nothing more is stored. */
 static void
-revoke_meanwhile(int whose, enum one_status status)
+test_work_in_progress(void **state)
 {
 	uint8_t *seen = malloc(LONG);
 	size_t moved = 0;
@@ -126,9 +94,7 @@ revoke_meanwhile(int whose, enum one_status status)
 	memset(w.memory[0].bytes, 0xa5, LONG);
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], LONG, 1);
 	TURN_UNTIL(w.memory[1].bytes[0] == 0xa5);
-	ask(&w.app[whose], ONE_KEY_REVOKE, key_of(whose), 0);
-	TURN_UNTIL(is_answered(&w.app[whose]));
-	assert_int_equal(atomic_load(&keys_of(&w.app[whose])->refused), 0);
+	assert_true(done(&w.app[1], ONE_KEY_REVOKE, key_of(1), 0));
 	memset(w.memory[0].bytes, 0x5a, LONG);
 	memcpy(seen, w.memory[1].bytes, LONG);
 	while (moved < LONG && seen[moved] == 0xa5)
@@ -136,21 +102,124 @@ revoke_meanwhile(int whose, enum one_status status)
 	assert_true(moved < LONG); /* else there is nothing to see */
 	turn(50);
 	assert_memory_equal(seen, w.memory[1].bytes, LONG);
-	expect(&w.send[0], ONE_CQE_SEND, status, 1);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
 	free(seen);
-}
-
-static void
-test_work_in_progress(void **state)
-{
-	revoke_meanwhile(1, ONE_STATUS_REMOTE_ACCESS);
 	assert_both_broken();
 }
 
+/* An application's own message ends before its key does. */
 static void
 test_own_work_in_progress(void **state)
 {
-	revoke_meanwhile(0, ONE_STATUS_LOCAL_PROTECTION);
+	memset(w.memory[0].bytes, 0xa5, LONG);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], LONG, 1);
+	TURN_UNTIL(w.memory[1].bytes[0] == 0xa5);
+	assert_int_not_equal(w.memory[1].bytes[LONG - 1], 0xa5);
+	assert_true(done(&w.app[0], ONE_KEY_REVOKE, key_of(0), 0));
+	assert_int_equal(w.memory[1].bytes[LONG - 1], 0xa5);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+}
+
+/* ---- what was posted before ---- */
+
+/* A pair of each application that is connected by frames. */
+static void
+connect_by_frames(struct pair pair[2])
+{
+	for (int i = 0; i < 2; i++)
+		pair_new(&w.app[i], &w.send[i], &w.recv[i], &w.conn[i], &w.async[i], &pair[i]);
+	for (int i = 0; i < 2; i++)
+		pair_connect(&pair[i], &pair[!i], RC_RTS, false);
+}
+
+static void
+end_frames(struct pair pair[2])
+{
+	for (int i = 0; i < 2; i++)
+		pair_end(&pair[i]);
+}
+
+/* `count` writes, all posted before the core looks: none may miss the key. */
+static void
+post_and_revoke(struct pair *pair, uint32_t count, uint32_t len)
+{
+	turn(2 * CORE_EMPTY_LOOKS);
+	for (uint32_t i = 0; i < count; i++)
+		post_write(pair, &w.memory[0], &w.memory[1], len, i);
+	assert_true(done(&w.app[0], ONE_KEY_REVOKE, key_of(0), 0));
+	for (uint32_t i = 0; i < count; i++)
+		expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, i);
+	/* What is posted after it does. */
+	post_write(pair, &w.memory[0], &w.memory[1], 8, 99);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 99);
+}
+
+static void
+test_posted_before(void **state)
+{
+	post_and_revoke(&w.pair[0], MAX_WR, 20000);
+	TURN_UNTIL(w.pair[0].failed == 1);
+}
+
+static void
+test_posted_before_by_frames(void **state)
+{
+	struct pair pair[2];
+
+	connect_by_frames(pair);
+	post_and_revoke(&pair[0], MAX_WR, 20000);
+	TURN_UNTIL(pair[0].failed == 1);
+	end_frames(pair);
+}
+
+/* More than a window: the core answers when the last packet has been sent. */
+static void
+test_long_message_by_frames(void **state)
+{
+	struct pair pair[2];
+
+	connect_by_frames(pair);
+	memset(w.memory[0].bytes, 0xa5, LONG);
+	post_write(&pair[0], &w.memory[0], &w.memory[1], LONG / 4, 1);
+	turn(1);
+	assert_true(done(&w.app[0], ONE_KEY_REVOKE, key_of(0), 0));
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	assert_int_equal(w.memory[1].bytes[LONG / 4 - 1], 0xa5);
+	end_frames(pair);
+}
+
+/* A request that waits for a receive of its peer is not waited for, whoever carries it. */
+static void
+test_waits_for_no_receive(void **state)
+{
+	struct pair pair[2];
+
+	connect_by_frames(pair);
+	post_send(&w.pair[0], &w.memory[0], 8, 1);
+	post_send(&pair[0], &w.memory[0], 8, 2);
+	turn(100);
+	ask(&w.app[0], ONE_KEY_REVOKE, key_of(0), 0);
+	turn(100);
+	assert_true(is_answered(&w.app[0]));
+	end_frames(pair);
+}
+
+/* Nor is one that goes nowhere waited for, beyond 10 ms. */
+static void
+test_waits_for_a_while(void **state)
+{
+	struct pair pair[2];
+
+	for (int i = 0; i < 2; i++)
+		pair_new(&w.app[i], &w.send[i], &w.recv[i], &w.conn[i], &w.async[i], &pair[i]);
+	pair_connect(&pair[0], &pair[1], RC_RTS, false);
+	post_write(&pair[0], &w.memory[0], &w.memory[1], LONG / 4, 1);
+	ask(&w.app[0], ONE_KEY_REVOKE, key_of(0), 0);
+	turn(5000);
+	assert_false(is_answered(&w.app[0]));
+	turn(6000);
+	assert_true(is_answered(&w.app[0]));
+	end_frames(pair);
 }
 
 /* What another one's key is, one cannot do, nor with keys of other kinds, nor with requests that are none. */
@@ -171,7 +240,7 @@ test_refused(void **state)
 	assert_false(done(&w.app[1], ONE_KEY_RENEW, key, 0));
 	for (uint32_t i = 0; i < 2000; i++) {
 		seed = seed * 1103515245 + 12345;
-		assert_false(done(&w.app[0], seed >> 16 & 3, i % 2 != 0 ? key ^ seed >> 24 : seed, seed));
+		assert_false(done(&w.app[0], (seed >> 16) % 3, i % 2 != 0 ? key ^ seed >> 24 : seed, seed));
 	}
 	/* The same request rung for twice is one; numbers may be any. */
 	atomic_store(&w.app[1].doorbells->keys, 1);
@@ -202,9 +271,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		K(test_renewed),          K(test_remote_key),           K(test_local_key),
-		K(test_work_in_progress), K(test_own_work_in_progress), K(test_refused),
+		K(test_renewed),
+		K(test_remote_key),
+		K(test_local_key),
+		K(test_work_in_progress),
+		K(test_own_work_in_progress),
+		K(test_refused),
 		K(test_faulty),
+		K(test_posted_before),
+		K(test_posted_before_by_frames),
+		K(test_long_message_by_frames),
+		K(test_waits_for_no_receive),
+		K(test_waits_for_a_while),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

@@ -274,6 +274,25 @@ test_send_waits_for_receive(void **state)
 	assert_memory_equal(w.memory[0].bytes, w.memory[1].bytes, 100);
 }
 
+/* A receive may name more memory than there is, if the message needs less. */
+static void
+test_receive_longer_than_its_region(void **state)
+{
+	struct memory little;
+
+	memory_new(&w.app[1], ONE_ACCESS_ALL, 100, &little);
+	post_recv(&w.pair[1], &little, 8192, 1);
+	post_recv(&w.pair[1], &little, 8192, 2);
+	post_send(&w.pair[0], &w.memory[0], 100, 3);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 1);
+	assert_memory_equal(little.bytes, w.memory[0].bytes, 100);
+	post_send(&w.pair[0], &w.memory[0], 101, 4);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 4);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 2);
+	memory_end(&little);
+}
+
 static void
 test_zero_length(void **state)
 {
@@ -557,6 +576,7 @@ main(void)
 		T(test_immediate),
 		T(test_atomics),
 		T(test_send_waits_for_receive),
+		T(test_receive_longer_than_its_region),
 		T(test_zero_length),
 		T(test_invalidate),
 		T(test_invalidate_what_is_no_window),

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "keys.h"
 #include "tests/copying.h"
 
 #define QKEY 0x11111111u
@@ -285,6 +286,39 @@ test_to_itself(void **unused)
 	wqe->inline_len = 16;
 	pair_commit_send(&w.pair[0]);
 	assert_int_equal(received(0).src_qpn, w.pair[0].qpn);
+}
+
+/* Datagrams that were posted before something of theirs goes have gone before. */
+static void
+test_posted_before(void **unused)
+{
+	for (uint32_t i = 0; i < MAX_WR; i++) {
+		datagram(8, i);
+		pair_commit_send(&w.pair[0]);
+	}
+	assert_true(done(&w.app[0], ONE_KEY_NONE, 0, 0));
+	for (uint32_t i = 0; i < MAX_WR; i++) {
+		struct one_cqe cqe;
+
+		assert_true(ring_poll(&w.send[0], &cqe));
+		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
+	}
+}
+
+/* A receive may name more memory than there is, if the datagram needs less. */
+static void
+test_receive_longer_than_its_region(void **unused)
+{
+	struct memory little;
+
+	memory_new(&w.app[1], ONE_ACCESS_ALL, ONE_UD_GRH + 8, &little);
+	post_recv(&w.pair[1], &little, ONE_UD_GRH + 4096, 1);
+	post_recv(&w.pair[1], &little, ONE_UD_GRH + 4096, 2);
+	send_datagram(8, 1);
+	assert_int_equal(received(1).status, ONE_STATUS_SUCCESS);
+	send_datagram(9, 2);
+	assert_int_equal(received(1).status, ONE_STATUS_LOCAL_PROTECTION);
+	memory_end(&little);
 }
 
 static void
@@ -725,6 +759,8 @@ main(void)
 		T(test_whole_mtu_in_pieces),
 		T(test_immediate_inline_solicited),
 		T(test_to_itself),
+		T(test_posted_before),
+		T(test_receive_longer_than_its_region),
 		T(test_qkey),
 		T(test_no_receive),
 		T(test_too_long_for_the_receive),

@@ -56,6 +56,26 @@ connect_both(void)
 		pair_connect(&w.pair[i], &w.pair[!i], RC_RTS, false);
 }
 
+/* A receive may name more memory than there is, if the message needs less: of several packets, too. */
+static void
+test_receive_longer_than_its_region(void **state)
+{
+	struct memory little;
+
+	memory_new(&w.app[1], ONE_ACCESS_ALL, 10000, &little);
+	connect_both();
+	post_recv(&w.pair[1], &little, 20000, 1);
+	post_recv(&w.pair[1], &little, 20000, 2);
+	post_send(&w.pair[0], &w.memory[0], 10000, 3);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 1);
+	assert_memory_equal(little.bytes, w.memory[0].bytes, 10000);
+	post_send(&w.pair[0], &w.memory[0], 10001, 4);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 4);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 2);
+	memory_end(&little);
+}
+
 static struct engine_stats
 both(void)
 {
@@ -872,6 +892,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_clients_are_spread),
 		T(test_between_cores),
+		T(test_receive_longer_than_its_region),
 		T(test_posted_before_the_end),
 		T(test_refused_between_cores),
 		T(test_refusal_comes_before_its_consequence),

@@ -125,6 +125,7 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 
 	end->peer = peer;
 	test_env_init(&end->env, pair->mem, POOL, BOARDS);
+	end->env.rc.yields = o->yields;
 	end->env.rc.tx_begin = tx_begin;
 	end->env.rc.tx_end = tx_end;
 	end->env.rc.take_recv = take_recv;
@@ -149,6 +150,7 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	mem_publish(pair->mem, &end->local);
 	mem_publish(pair->mem, &end->remote);
 
+	attr->peer_yields = o->peer_yields;
 	attr->qpn = is_a ? 0x111 : 0x222;
 	attr->peer_qpn = is_a ? 0x222 : 0x111;
 	attr->pz = 7;

@@ -492,89 +492,6 @@ test_no_timeout_never_gives_up(void **state)
 	pair_free(p);
 }
 
-/* A timeout probes with a few packets; a late ACK for the rest saves sending it twice. */
-static void
-test_late_ack(void **state)
-{
-	struct pair *p = pair_new(NULL);
-
-	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 60 * 1024, 0);
-	flush_output(p, &p->a);
-	assert_int_equal(p->a.num_out, 60);
-	assert_true(run_timer(p));
-	for (int i = 0; i < 10; i++)
-		rc_output(p->a.qp, 64, p->now);
-	assert_in_range(p->a.frames, 61, 68);
-	pump(p);
-	assert_int_equal(p->a.num_done, 1);
-	assert_in_range(p->a.frames, 61, 68);
-	pair_free(p);
-}
-
-static void
-warm_up(struct pair *p)
-{
-	for (int i = 0; i < 50; i++) {
-		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
-		pump(p);
-	}
-}
-
-/* How long a request posted now would be waited for. */
-static uint64_t
-patience(struct pair *p)
-{
-	uint64_t time;
-
-	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
-	flush_output(p, &p->a);
-	time = rc_deadline(p->a.qp) - p->now;
-	pump(p);
-	return time;
-}
-
-/* An expiry that was wrong, as two late ACKs show: little is sent twice, and next time it waits longer. */
-static void
-test_late_peer(void **state)
-{
-	struct pair *p = pair_new(NULL);
-	uint32_t before;
-
-	for (int i = 0; i < 3; i++) { /* slow start has to come that far */
-		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 120 * 1024, 0);
-		pump(p);
-	}
-	warm_up(p);
-	assert_true(patience(p) == 2 * MS);
-	before = p->a.frames;
-	for (uint64_t i = 0; i < 4; i++)
-		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 120 * 1024, 0);
-	flush_output(p, &p->a);
-	assert_in_range(p->a.frames - before, 200, 480);
-	assert_true(run_timer(p));
-	flush_output(p, &p->a);
-	while (deliver_one(p, &p->a)) { /* an ACK whenever one is asked for */
-		flush_output(p, &p->b);
-		while (deliver_one(p, &p->b))
-			;
-		flush_output(p, &p->a);
-	}
-	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 1);
-	assert_in_range(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 1, 8);
-	assert_in_range(patience(p), 4 * MS, 4 * MS + 100 * US);
-
-	/* One that was right halves that: all was lost. */
-	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
-	p->lose = lose_all;
-	pump(p);
-	p->lose = NULL;
-	assert_true(run_timer(p));
-	pump(p);
-	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 2);
-	assert_in_range(patience(p), 2 * MS, 2 * MS + 100 * US);
-	pair_free(p);
-}
-
 /* Measured times set the timer, but not below the floor: peers share processors. */
 static void
 test_timer_follows_the_round_trip(void **state)
@@ -769,8 +686,6 @@ main(void)
 		cmocka_unit_test(test_retry_exceeded),
 		cmocka_unit_test(test_long_timeout),
 		cmocka_unit_test(test_no_timeout_never_gives_up),
-		cmocka_unit_test(test_late_ack),
-		cmocka_unit_test(test_late_peer),
 		cmocka_unit_test(test_timer_follows_the_round_trip),
 		cmocka_unit_test(test_stale_responses),
 		cmocka_unit_test(test_heavy_loss),

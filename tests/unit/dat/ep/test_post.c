@@ -258,6 +258,26 @@ rdma(void **state)
 	tear_down(&b);
 }
 
+/* Ends that have agreed on no RDMA read: the post is refused, and the connection stays. */
+static void
+reads_agreed_on_none(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t depth = mock_welcome(f->mock)->limits.max_rd_atomic;
+	struct bench b;
+	DAT_RMR_TRIPLET remote = {.rmr_context = 0x12345678, .target_address = 0x7000, .segment_length = 8};
+	DAT_LMR_TRIPLET iov;
+
+	mock_welcome(f->mock)->limits.max_rd_atomic = 0;
+	b = set_up(state);
+	mock_welcome(f->mock)->limits.max_rd_atomic = depth;
+	iov = piece(&b, 0, 8);
+	assert_ret(dat_ep_post_rdma_read(b.ep, 1, &iov, cookie, &remote, 0), BAD_ARG(1));
+	assert_ok(dat_ep_post_rdma_write(b.ep, 1, &iov, cookie, &remote, 0));
+	assert_int_equal(state_of(b.ep), DAT_EP_STATE_CONNECTED);
+	tear_down(&b);
+}
+
 static void
 lengths(void **state)
 {
@@ -467,8 +487,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(sends),   TEST(fenced),        TEST(local_segments), TEST(receives),    TEST(rdma),
-		TEST(lengths), TEST(bad_arguments), TEST(credits),        TEST(completions), TEST(threads),
+		TEST(sends),       TEST(fenced),  TEST(local_segments),       TEST(receives),
+		TEST(rdma),        TEST(lengths), TEST(bad_arguments),        TEST(credits),
+		TEST(completions), TEST(threads), TEST(reads_agreed_on_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

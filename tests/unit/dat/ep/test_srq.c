@@ -93,6 +93,9 @@ assert_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding)
 
 	assert_int_equal(param.available_dto_count, available);
 	assert_int_equal(param.outstanding_dto_count, outstanding);
+	/* The mask says what has to be there, not what may be. */
+	assert_ok(dat_srq_query(srq, 0, &param));
+	assert_int_equal(param.outstanding_dto_count, outstanding);
 }
 
 static void

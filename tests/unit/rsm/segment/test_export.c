@@ -263,6 +263,7 @@ test_rebind(void **state)
 	rsm_memseg_export_handle_t seg, fixed;
 	rsm_memseg_id_t id = PEER_SEGMENT;
 	uint8_t *memory = lonely_pages(8), *other = memory + 4 * PAGE;
+	void *shared = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_int_equal(rsm_memseg_export_create(controller, &fixed, memory, 2 * PAGE, 0), RSM_SUCCESS);
 	/* each wrong argument in the order of the checks, later ones wrong as well */
@@ -291,6 +292,10 @@ test_rebind(void **state)
 	assert_false(is_shared(other));
 	assert_int_equal(memory[0], 1);
 	assert_int_equal(other[2 * PAGE - 1], 2);
+	/* not memory of another kind while it is published */
+	assert_ptr_not_equal(shared, MAP_FAILED);
+	assert_int_equal(rsm_memseg_export_rebind(seg, shared, 0, 2 * PAGE), RSMERR_BAD_ADDR);
+	munmap(shared, 2 * PAGE);
 	starve(true);
 	assert_int_equal(rsm_memseg_export_rebind(seg, other, 0, 2 * PAGE), RSMERR_INSUFFICIENT_RESOURCES);
 	starve(false);

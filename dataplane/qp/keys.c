@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keys that an application revokes and renews through its core (struct one_keys).
+ *
+ * Requests that were posted before a key is revoked are carried out with it, as an adapter does that has
+ * fetched them by then: the doorbells are scanned once more, and the core answers when each queue pair that
+ * is hot has begun what its ring held.  A queue pair that waits for its peer (RNR, a receive, silence) is not
+ * waited for, and none for longer than KEYS_WAIT_NS.
+ *
+ * The queue pairs are visited from the end of the hot list, since one that leaves it is replaced by the last:
+ * so each that was hot at first is visited.  Those that have left it while they were sending are in a list of
+ * their own until they are visited, break, or end.
+ */
+#include "dataplane/qp/transport.h"
+
+enum {
+	KEYS_WAIT_NS = 10000000,
+	KEYS_VISITS = 64 /* queue pairs visited in one look */
+};
+
+/* One request of the ring at `place` and those before it, by the phases that ring_take acquires. */
+static uint32_t
+posted_until(const struct engine_qp *qp)
+{
+	uint32_t slots = 0;
+
+	if (qp->sq == NULL)
+		return qp->sq_head;
+	for (uint32_t step = 1u << qp->sq_log2; step > 0; step /= 2)
+		if (qp_sq_ready(qp, slots + step - 1))
+			slots += step;
+	return qp->sq_head + slots;
+}
+
+static bool
+has_taken(const struct engine_qp *qp, uint32_t until)
+{
+	return !qp->pending && (int32_t)(qp->sq_head - until) >= 0;
+}
+
+/* True when the queue pair has begun what its ring held when it was visited first, or cannot begin it. */
+static bool
+has_begun(struct keys_wait *wait, struct engine_qp *qp)
+{
+	bool by_wire = qp->rc != NULL && !qp->local;
+
+	if (qp->phase != QP_RTS || qp->waiting || qp->stopped ||
+	    (by_wire && !rc_goes_on(qp->rc) && qp->pending))
+		return true;
+	if (wait->qp != qp) {
+		wait->qp = qp;
+		wait->until = posted_until(qp);
+		wait->taken = false;
+	}
+	if (!wait->taken && !has_taken(qp, wait->until))
+		return false;
+	if (by_wire && !wait->taken)
+		wait->posted = rc_posted(qp->rc);
+	wait->taken = true;
+	return !by_wire || !rc_goes_on(qp->rc) || rc_has_sent(qp->rc, wait->posted);
+}
+
+void
+keys_note(struct engine_qp *qp)
+{
+	if (qp->sending || qp->rc == NULL || qp->local || qp->phase != QP_RTS || !rc_goes_on(qp->rc))
+		return;
+	qp->sending = true;
+	TAILQ_INSERT_TAIL(&qp->client->sending, qp, sending_link);
+}
+
+void
+keys_forget(struct engine_qp *qp)
+{
+	if (!qp->sending)
+		return;
+	qp->sending = false;
+	TAILQ_REMOVE(&qp->client->sending, qp, sending_link);
+}
+
+static bool
+all_have_begun(struct engine_client *client)
+{
+	struct keys_wait *wait = &client->keys_wait;
+	const struct share *share = &client->share;
+	uint32_t visits = KEYS_VISITS;
+	struct engine_qp *qp;
+
+	for (wait->left = RTE_MIN(wait->left, share->hot_count); wait->left > 0; wait->left--)
+		if (visits-- == 0 || !has_begun(wait, share->hot[wait->left - 1]))
+			return false;
+	while ((qp = TAILQ_FIRST(&client->sending)) != NULL) {
+		/* One that is hot again was visited above. */
+		if (visits-- == 0 || (!qp->hot && !has_begun(wait, qp)))
+			return false;
+		keys_forget(qp);
+	}
+	return true;
+}
+
+/*
+ * No access of this core is under way between two queue pairs' turns, and no other core's queue pairs are of
+ * this client's zones: so a key that is revoked here has no work in progress.
+ */
+static void
+carry_out(struct engine_client *client)
+{
+	struct one_keys *shm = client->keys;
+	uint32_t op = atomic_load_explicit(&shm->op, memory_order_relaxed);
+	uint32_t key = atomic_load_explicit(&shm->key, memory_order_relaxed);
+	uint32_t next = atomic_load_explicit(&shm->next, memory_order_relaxed);
+	bool ok = op == ONE_KEY_NONE;
+
+	if (op == ONE_KEY_REVOKE)
+		ok = mem_revoke(engine.mem, client, key);
+	else if (op == ONE_KEY_RENEW)
+		ok = mem_renew(engine.mem, client, key, next);
+	client->keys_answered = client->keys_wait.asked;
+	client->keys_wait.stage = KEYS_IDLE;
+	atomic_store_explicit(&shm->refused, !ok, memory_order_relaxed);
+	/* Pairs with the load in call_key; all that the core has read or stored with the key is done before.
+	 */
+	atomic_store_explicit(&shm->answered, client->keys_answered, memory_order_release);
+}
+
+/* A request that is not new was rung for twice, or is none. */
+static void
+notice_request(struct core *core, struct engine_client *client)
+{
+	struct keys_wait *wait = &client->keys_wait;
+	/* Pairs with the store in call_key: what was posted before is in the rings, and was rung for. */
+	uint32_t asked = atomic_load_explicit(&client->keys->asked, memory_order_acquire);
+
+	if (asked == client->keys_answered)
+		return;
+	*wait = (struct keys_wait){.stage = KEYS_SCAN, .asked = asked, .since = core->now};
+	/* A key that has gone has no requests. */
+	if (atomic_load_explicit(&client->keys->op, memory_order_relaxed) == ONE_KEY_RENEW)
+		carry_out(client);
+}
+
+bool
+keys_scan(struct core *core, struct engine_client *client)
+{
+	/* A look; the exchange pairs with the store in call_key. */
+	if (likely(atomic_load_explicit(&client->doorbells->keys, memory_order_relaxed) == 0) &&
+	    likely(client->keys_wait.stage == KEYS_IDLE))
+		return false;
+	if (atomic_exchange_explicit(&client->doorbells->keys, 0, memory_order_acquire) != 0 &&
+	    client->keys_wait.stage == KEYS_IDLE)
+		notice_request(core, client);
+	return true;
+}
+
+void
+keys_go_on(struct core *core, struct engine_client *client, bool scanned)
+{
+	struct keys_wait *wait = &client->keys_wait;
+
+	if (likely(wait->stage == KEYS_IDLE))
+		return;
+	if (wait->stage == KEYS_SCAN && scanned) {
+		wait->stage = KEYS_BEGIN;
+		wait->left = client->share.hot_count;
+	}
+	if ((wait->stage == KEYS_BEGIN && all_have_begun(client)) || core->now - wait->since > KEYS_WAIT_NS)
+		carry_out(client);
+}
