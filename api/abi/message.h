@@ -6,7 +6,10 @@
  *
  * The application sends struct one_msg of exactly sizeof(struct one_msg) bytes
  * with at most ONE_MSG_FDS descriptors; the data plane answers each with one
- * struct one_reply, in order.  The first message is HELLO; nothing precedes it.
+ * struct one_reply that has its `seq`.  Requests are carried out one after the other,
+ * but QP_RTR and AH_CREATE let others pass while they wait for a neighbour.  The first
+ * message is HELLO; nothing precedes it.  An application that sends more requests than
+ * ONE_CALLS_MAX before it takes replies may lose its attachment.
  * Whatever happens without being asked for comes as an entry of a completion
  * ring, never on the socket; end-of-file on the socket is the end of the
  * attachment, in either direction.
@@ -20,9 +23,11 @@
 
 #include "ring.h"
 
-#define ONE_ABI_VERSION 4u
+#define ONE_ABI_VERSION 5u
 #define ONE_MSG_MAGIC 0x31534e4fu
 #define ONE_MSG_FDS 8u
+#define ONE_CALLS_MAX 64u
+#define ONE_SLOW_CALLS_MAX 48u /* among them, QP_RTR and AH_CREATE: others find room */
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
 #define ONE_SOCKET_ENV "ONESIDE_SOCKET"
 #define ONE_PORT_NAME 32u

@@ -4,8 +4,10 @@
  *
  * Requests of clients are carried out by handlers (struct one_msg -> error).  A handler that must wait for
  * a core or a grace period returns REQUEST_LATER and calls client_reply() when it has got what it waits
- * for; a client has at most one request under way.  One that returns REQUEST_AGAIN has done nothing, and is
- * called once more when something of the user's has been freed.
+ * for; a client has at most one request under way, and the kernel holds the next ones.  A handler that waits
+ * for the network parks its request (client_park), so that the next one begins, and answers it by
+ * client_reply_parked().  A handler that returns REQUEST_AGAIN has done nothing, and is called once more when
+ * something of the user's has been freed.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
 #define CONTROL_ATTACH_CLIENT_H
@@ -68,6 +70,7 @@ struct client {
 	bool labelled; /* is told of by itself, see client_totals */
 
 	bool held;     /* not read until descriptors of its user have been closed */
+	bool paused;   /* not read until the request under way has been answered */
 	bool starved;  /* a request lacks memory that is on its way out */
 	bool busy;     /* a request is under way, or waits for its turn: */
 	bool again;    /* which is tried again when this */
@@ -85,7 +88,9 @@ struct client {
 	struct parts parts;
 	struct mapping *arena_mapping; /* how it goes at the end */
 	struct small small;
-	int reply_fd; /* goes with the next reply; -1 */
+	uint32_t parked;   /* requests that client_park() has set aside */
+	uint64_t shown_at; /* when show_life() has to change one_arena.control_alive */
+	int reply_fd;      /* goes with the next reply; -1 */
 	int wake_fd;
 	struct engine_client *engine;
 	bool added;
@@ -131,6 +136,15 @@ void client_accept(int fd);
 void client_kill(struct client *client, uint32_t fault, const char *reason);
 /* The outcome of the request under way. */
 void client_reply(struct client *client, int error);
+/* A request that waits for the network while others of its attachment are carried out. */
+struct parked_request {
+	uint32_t type, seq;
+	uint64_t asked_at;
+};
+/* The request under way waits; its handler returns REQUEST_LATER.  What it is about stays busy. */
+void client_park(struct client *client, struct parked_request *parked);
+/* `reply` has its error, subject and value, or its result. */
+void client_reply_parked(struct client *client, const struct parked_request *parked, struct one_reply *reply);
 /* For what takes long by what a user has: `slice` in its turns until it is true, or the client ends. */
 void client_slice(struct client *client, bool (*slice)(struct client *client));
 /* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */

@@ -54,11 +54,12 @@ struct conn {
 	struct cm_conn *cm; /* NULL: none yet, or gone */
 	struct qp *qp;      /* NULL: not accepted, or let go */
 	struct cr *cr;
-	uint32_t commands;        /* on their way with this conn as their object */
-	bool dead;                /* in the list of those to be freed */
-	struct conn_setup *setup; /* NULL once established */
-	struct rc_attr *numbers;  /* what the applications have told each other, until the core has it */
-	bool by_numbers;          /* without CM */
+	uint32_t commands;         /* on their way with this conn as their object */
+	bool dead;                 /* in the list of those to be freed */
+	struct conn_setup *setup;  /* NULL once established */
+	struct rc_attr *numbers;   /* what the applications have told each other, until the core has it */
+	bool by_numbers;           /* without CM */
+	struct parked_request rtr; /* by_numbers, until the queue pair serves its peer */
 	uint32_t peer_qpn;
 	bool peer_oneside;
 	struct cm_local local;

@@ -77,14 +77,15 @@ conn_qp_answer(struct qp *qp, int error)
 	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
 }
 
-/* The attempt has come to nothing; the queue pair is idle as before. */
-static int
-give_up(struct conn *conn, int error)
+/* The outcome of RTR; the application may use the queue pair again. */
+static void
+answer_rtr(struct qp *qp, const struct parked_request *rtr, int error, enum one_subject subject)
 {
-	struct qp *qp = conn->qp;
+	struct one_reply reply = {
+		.error = error, .subject = subject, .value = subject == ONE_SUBJECT_QP ? qp->object.id : 0};
 
-	conn_detach(qp);
-	return client_refuse(qp->object.client, error, ONE_SUBJECT_ADDRESS, 0);
+	qp->object.busy = false;
+	client_reply_parked(qp->object.client, rtr, &reply);
 }
 
 /* The core has it, unless the queue pair has gone meanwhile. */
@@ -96,7 +97,7 @@ served(struct engine_command *command, void *object)
 
 	conn->commands--;
 	if (qp != NULL)
-		conn_qp_answer(qp, command->status);
+		answer_rtr(qp, &conn->rtr, command->status, ONE_SUBJECT_QP);
 	conn_put(conn);
 }
 
@@ -131,8 +132,8 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 	if (conn->state != CONN_RESOLVING || qp == NULL)
 		return;
 	if (status != 0) {
-		qp->object.busy = false;
-		client_reply(qp->object.client, give_up(conn, status));
+		conn_detach(qp); /* idle as before */
+		answer_rtr(qp, &conn->rtr, status, ONE_SUBJECT_ADDRESS);
 		return;
 	}
 	conn_resolved(conn, mac);
@@ -194,9 +195,12 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 	conn->waiter = (struct neigh_waiter){.done = on_neighbour, .user = conn};
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, mac,
 			      client->uid, &conn->waiter);
-	if (error != 0 && error != -EINPROGRESS)
-		return give_up(conn, error);
+	if (error != 0 && error != -EINPROGRESS) {
+		conn_detach(qp);
+		return client_refuse(client, error, ONE_SUBJECT_ADDRESS, 0);
+	}
 	qp->object.busy = true;
+	client_park(client, &conn->rtr);
 	if (error == 0)
 		on_neighbour(conn, 0, mac);
 	return REQUEST_LATER;
