@@ -84,6 +84,7 @@ enum one_msg_type {
 	ONE_MSG_SIDR_FREE,
 	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
 	ONE_MSG_SRQ_SWAP,
+	ONE_MSG_QP_CONFIRM, /* ONE_CONN_STEPWISE: ESTABLISHED has been taken; the peer may send */
 	ONE_MSG_MAX
 };
 
@@ -218,6 +219,11 @@ struct one_conn_param {
 #define ONE_CONN_ACK_TIMEOUT 4u
 #define ONE_CONN_TRAFFIC_CLASS 8u
 #define ONE_CONN_ACCESS 16u
+/*
+ * The application takes events in steps, as with rdma_cm: the active side sends its RTU at QP_CONFIRM, and an
+ * end that the application did not ask for leaves the queue pair as it is until QP_DISCONNECT.
+ */
+#define ONE_CONN_STEPWISE 32u
 
 /*
  * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.

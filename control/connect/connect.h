@@ -59,6 +59,8 @@ struct conn {
 	struct conn_setup *setup;  /* NULL once established */
 	struct rc_attr *numbers;   /* what the applications have told each other, until the core has it */
 	bool by_numbers;           /* without CM */
+	bool stepwise;             /* ONE_CONN_STEPWISE; false once its application has ended it */
+	bool unconfirmed;          /* active: the RTU waits for QP_CONFIRM */
 	struct parked_request rtr; /* by_numbers, until the queue pair serves its peer */
 	uint32_t peer_qpn;
 	bool peer_oneside;
@@ -131,6 +133,7 @@ bool conns_leave(struct client *client); /* it is told no more; a slice of its e
 
 /* ---- establish.c ---- */
 int qp_connect(struct client *client, const struct one_msg *msg);
+int qp_confirm(struct client *client, const struct one_msg *msg);
 void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins */
 void conn_try(struct conn *conn);
 void conn_event(struct cm_env *env, const struct cm_event *event);

@@ -147,7 +147,8 @@ conn_started(struct engine_command *command, void *object)
 
 	if (conn->state == CONN_STARTING && command->status == 0) {
 		conn_state_set(conn, CONN_UP, "the core is ready");
-		cm_confirm(conn->cm, control.now);
+		if (!conn->unconfirmed)
+			cm_confirm(conn->cm, control.now);
 	}
 	conn_told(command, conn);
 }
@@ -323,9 +324,26 @@ qp_connect(struct client *client, const struct one_msg *msg)
 		conn->deadline = control.now + args->timeout_us * 1000;
 	qp->number = args->param.number;
 	conn->setup->asked = args->param;
+	conn->stepwise = conn->unconfirmed = (args->param.given & ONE_CONN_STEPWISE) != 0;
 	conn->setup->private_len = args->private_len;
 	memcpy(conn->setup->private_data, args->private_data, args->private_len);
 	conn_start(conn, qp);
+	return 0;
+}
+
+int
+qp_confirm(struct client *client, const struct one_msg *msg)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, msg->id.id);
+	struct conn *conn = qp != NULL ? qp->conn : NULL;
+
+	if (qp == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, msg->id.id);
+	if (conn == NULL || !conn->unconfirmed || (conn->state != CONN_STARTING && conn->state != CONN_UP))
+		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, qp->state);
+	conn->unconfirmed = false;
+	if (conn->state == CONN_UP) /* else conn_started() does */
+		cm_confirm(conn->cm, control.now);
 	return 0;
 }
 

@@ -264,8 +264,10 @@ qp_error(struct client *client, const struct one_msg *msg)
 
 	if (qp == NULL || !qp->kind->created)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, msg->id.id);
-	if (qp->conn != NULL)
+	if (qp->conn != NULL) {
+		qp->conn->stepwise = false;
 		conn_end(qp->conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
+	}
 	qp->object.busy = true;
 	if (qp->state != ONE_QP_ERROR) {
 		qp_state_set(qp, ONE_QP_ERROR, "asked for");

@@ -163,6 +163,8 @@ rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 
 		pthread_mutex_lock(&cma_lock);
 		event = take(channel);
+		if (event != NULL)
+			event_taken(event);
 		put = atomic_load_explicit(&channel->put, memory_order_relaxed); /* see event_append() */
 		pthread_mutex_unlock(&cma_lock);
 		if (event != NULL) {

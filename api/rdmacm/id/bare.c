@@ -110,15 +110,18 @@ rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 	return 0;
 }
 
-/* The RTU has gone out with the REP's arrival. */
 int
 rdma_establish(struct rdma_cm_id *base)
 {
 	const struct id *id = TO_ID(base);
+	struct one_msg msg = {.type = ONE_MSG_QP_CONFIRM};
 	bool responded;
 
 	pthread_mutex_lock(&cma_lock);
 	responded = base->qp == NULL && id->connecting && id->established && !id->ended;
+	msg.id.id = id->qp;
+	if (responded)
+		responded = verbs_cm_call(base->verbs, &msg, NULL) == 0;
 	pthread_mutex_unlock(&cma_lock);
 	if (responded)
 		return 0;

@@ -218,7 +218,12 @@ test_connect(void **state)
 	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 	show_transport(mock_qp_shm(mock, qp));
 	mock_connected(mock, qp, "welcome", 7);
+	assert_true(readable(channel, -1));
+	/* Until the event is taken the peer is not told, and the queue pair is not connected. */
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_CONFIRM), 0);
+	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 	event = next(RDMA_CM_EVENT_ESTABLISHED, id);
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_CONFIRM), 1);
 	check_query(id->qp);
 	assert_int_equal(event->param.conn.private_data_len, 7);
 	assert_memory_equal(event->param.conn.private_data, "welcome", 7);
@@ -241,6 +246,39 @@ test_connect(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	none();
+}
+
+/* The peer ends it: receives are flushed when the event is taken. */
+static void
+test_end_by_peer(void **state)
+{
+	static const enum one_conn_event ends[] = {ONE_CONN_DISCONNECTED, ONE_CONN_PEER_REJECTED,
+						   ONE_CONN_ACCEPT_ERROR, ONE_CONN_TIMED_OUT};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t qp, before = mock_count(mock, ONE_MSG_QP_DISCONNECT);
+		struct rdma_cm_id *id = resolved();
+		struct ibv_cq *cq = make_qp(id, &qp);
+		struct rdma_cm_event *event;
+		struct one_msg msg;
+
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		if (i == 0) {
+			mock_connected(mock, qp, NULL, 0);
+			expect_event(RDMA_CM_EVENT_ESTABLISHED, id, 0);
+		}
+		mock_conn_event(mock, qp, ends[i]);
+		assert_true(readable(channel, -1));
+		assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), before);
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), before + 1);
+		assert_true(mock_last(mock, ONE_MSG_QP_DISCONNECT, &msg));
+		assert_int_equal(msg.qp_disconnect.qp, qp);
+		rdma_ack_cm_event(event);
+		if (i == 0)
+			assert_int_equal(rdma_disconnect(id), 0);
+		drop(id, cq);
+	}
 }
 
 /* Entries that no honest data plane stores: of no queue pair, of no question, and from outside of the arena.
@@ -406,9 +444,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),  cmocka_unit_test(test_entries_of_nobody),
-		cmocka_unit_test(test_ends),     cmocka_unit_test(test_listen),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_end_by_peer),
+		cmocka_unit_test(test_entries_of_nobody),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_loss),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

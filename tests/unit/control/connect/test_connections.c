@@ -71,6 +71,24 @@ accept_request(struct ends *ends, uint32_t cr)
 	return app_call(&ends->passive, ONE_MSG_CR_ACCEPT);
 }
 
+/* By a verbs library; until the active side knows. */
+static void
+connect_in_steps(struct ends *ends)
+{
+	const struct one_conn_param steps = {.given = ONE_CONN_STEPWISE};
+
+	ends->active.msg.qp_connect = (struct one_qp_connect){.qp = ends->a.qp,
+							      .family = AF_INET,
+							      .addr = {192, 0, 2, 1},
+							      .service = 5000,
+							      .timeout_us = UINT64_MAX,
+							      .param = steps};
+	assert_int_equal(app_call(&ends->active, ONE_MSG_QP_CONNECT), 0);
+	ends->passive.msg.cr_accept =
+		(struct one_cr_accept){.cr = await_request(ends)->cr, .qp = ends->p.qp, .param = steps};
+	assert_int_equal(app_call(&ends->passive, ONE_MSG_CR_ACCEPT), 0);
+}
+
 static void
 establish(struct ends *ends, uint64_t service)
 {
@@ -151,6 +169,46 @@ test_connect(void **state)
 	assert_int_equal(disconnect(&ends.passive, ends.p.qp, true), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_no_event();
+	ends_close(&ends);
+}
+
+/* rdma_cm's order: the application says when the peer is told, and when the queue pair is flushed. */
+static void
+test_steps(void **state)
+{
+	struct ends ends;
+	uint32_t flushed;
+
+	ends_open(&ends, 5000);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, 0x77770077), -EINVAL);
+	connect_in_steps(&ends);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
+	assert_no_event();
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
+	flushed = fake_done(ENGINE_QP_FLUSH);
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(fake_done(ENGINE_QP_FLUSH), flushed + 1);
+	assert_int_equal(disconnect(&ends.passive, ends.p.qp, false), 0);
+	assert_int_equal(disconnect(&ends.passive, ends.p.qp, false), 0);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
+	assert_int_equal(fake_done(ENGINE_QP_FLUSH), flushed + 2);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	connect_in_steps(&ends);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
+	/* The peer goes before it is told. */
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_ERROR, ends.p.qp), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+	/* Its core finds it broken after its end. */
+	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	assert_no_event();
 	ends_close(&ends);
 }
@@ -269,12 +327,12 @@ test_parameters(void **state)
 	msg->qp_connect.qp = ends.a.qp;
 	msg->qp_connect.param.rnr_retry = 8;
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
-	msg->qp_connect.param = (struct one_conn_param){.given = 0xff, .retry_count = 8};
+	msg->qp_connect.param = (struct one_conn_param){.given = ONE_CONN_STEPWISE - 1, .retry_count = 8};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
-	msg->qp_connect.param = (struct one_conn_param){.given = 0xff, .ack_timeout = 32};
+	msg->qp_connect.param = (struct one_conn_param){.given = ONE_CONN_STEPWISE - 1, .ack_timeout = 32};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
 	msg->qp_connect.param =
-		(struct one_conn_param){.given = 0xff,
+		(struct one_conn_param){.given = ONE_CONN_STEPWISE - 1,
 					.rnr_retry = 3,
 					.retry_count = 2,
 					.ack_timeout = 20,
@@ -513,10 +571,12 @@ test_broken(void **state)
 
 	ends_open(&ends, 5000);
 	establish(&ends, 5000);
+	/* Its core finds it broken after its end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	/* What the cores say too late changes nothing. */
+	/* Its core finds it broken after its end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_FAILED, RC_ERROR_RESPONDER);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_DRAINED, 0);
@@ -547,6 +607,7 @@ test_reset_at_once(void **state)
 	app_post(&ends.active, ONE_MSG_QP_RESET);
 	for (int i = 0; i < 5000 && fake_waiting() == 0; i++)
 		pause_ms(1);
+	/* Its core finds it broken after its end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_hold(false, false);
 	assert_int_equal(app_receive(&ends.active), 1);
@@ -735,13 +796,14 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_private_data),  cmocka_unit_test(test_share_of_ports),
-		cmocka_unit_test(test_listen_later),  cmocka_unit_test(test_handoff_and_once),
-		cmocka_unit_test(test_backlog),       cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_reset_at_once), cmocka_unit_test(test_death_of_peers),
-		cmocka_unit_test(test_many_wait),     cmocka_unit_test(test_timewait),
+		cmocka_unit_test(test_connect),          cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_parameters),       cmocka_unit_test(test_private_data),
+		cmocka_unit_test(test_share_of_ports),   cmocka_unit_test(test_listen_later),
+		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_broken),           cmocka_unit_test(test_reset_at_once),
+		cmocka_unit_test(test_death_of_peers),   cmocka_unit_test(test_many_wait),
+		cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);
