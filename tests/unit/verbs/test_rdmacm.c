@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
@@ -248,6 +250,38 @@ test_connect(void **state)
 	none();
 }
 
+static void *
+wait_for_event(void *user)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(user, &event);
+	return NULL;
+}
+
+/* A thread that waits can be cancelled, as one of rdma-core, and holds nothing then. */
+static void
+test_cancelled(void **state)
+{
+	struct rdma_event_channel *waited = rdma_create_event_channel();
+
+	for (int i = 0; i < 40; i++) {
+		struct rdma_cm_id *id;
+		pthread_t thread;
+		void *result;
+
+		assert_int_equal(pthread_create(&thread, NULL, wait_for_event, waited), 0);
+		if (i % 2 == 0)
+			sched_yield();
+		assert_int_equal(pthread_cancel(thread), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		assert_int_equal(rdma_create_id(waited, &id, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+	rdma_destroy_event_channel(waited);
+}
+
 /* The peer ends it: receives are flushed when the event is taken. */
 static void
 test_end_by_peer(void **state)
@@ -444,13 +478,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),
-		cmocka_unit_test(test_end_by_peer),
-		cmocka_unit_test(test_entries_of_nobody),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_listen),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_connect),   cmocka_unit_test(test_end_by_peer),
+		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_entries_of_nobody),
+		cmocka_unit_test(test_ends),      cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_loss),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
