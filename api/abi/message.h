@@ -213,6 +213,8 @@ struct one_conn_param {
 	uint8_t traffic_class; /* of what this end sends */
 	uint8_t access;        /* ONE_ACCESS_REMOTE_*: what the peer may do with memory whose key allows it */
 	uint16_t number;       /* the application's, of this connection: one_cqe.imm of its events */
+	uint32_t known_as; /* not 0: a queue pair for datagrams of the attachment, whose number the peer is
+			      told */
 };
 #define ONE_CONN_RNR_RETRY 1u
 #define ONE_CONN_RETRY_COUNT 2u

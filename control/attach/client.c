@@ -39,6 +39,7 @@
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
+#include "control/attach/parked.h"
 #include "control/attach/user.h"
 #include "control/attach/work.h"
 #include "dataplane/compat/clock.h"

@@ -2,12 +2,9 @@
 /*
  * An attachment and its objects.
  *
- * Requests of clients are carried out by handlers (struct one_msg -> error).  A handler that must wait for
- * a core or a grace period returns REQUEST_LATER and calls client_reply() when it has got what it waits
- * for; a client has at most one request under way, and the kernel holds the next ones.  A handler that waits
- * for the network parks its request (client_park), so that the next one begins, and answers it by
- * client_reply_parked().  A handler that returns REQUEST_AGAIN has done nothing, and is called once more when
- * something of the user's has been freed.
+ * Handlers carry out the requests of clients, one after the other.  One that must wait returns REQUEST_LATER
+ * and calls client_reply() later; one that waits for the network parks its request first (parked.h), and the
+ * next one begins.  REQUEST_AGAIN: nothing was done; it is called again when the user has freed something.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
 #define CONTROL_ATTACH_CLIENT_H
@@ -118,11 +115,8 @@ struct client {
 void client_state_set(struct client *client, enum client_state to, const char *why);
 const char *client_state_name(const struct client *client);
 
-/*
- * What is told of attachments from afar.  So that there is no end of names, only so many at a time have
- * counters of their own, for as long as they live; the others are summed, with those among them that have
- * ended.
- */
+/* Metrics of attachments.  To bound label cardinality, at most CLIENT_LABELS live attachments are labelled;
+ * the rest are summed, with those of them that have ended. */
 #define CLIENT_LABELS 64u
 struct client_totals {
 	uint32_t labelled;
@@ -136,15 +130,6 @@ void client_accept(int fd);
 void client_kill(struct client *client, uint32_t fault, const char *reason);
 /* The outcome of the request under way. */
 void client_reply(struct client *client, int error);
-/* A request that waits for the network while others of its attachment are carried out. */
-struct parked_request {
-	uint32_t type, seq;
-	uint64_t asked_at;
-};
-/* The request under way waits; its handler returns REQUEST_LATER.  What it is about stays busy. */
-void client_park(struct client *client, struct parked_request *parked);
-/* `reply` has its error, subject and value, or its result. */
-void client_reply_parked(struct client *client, const struct parked_request *parked, struct one_reply *reply);
 /* For what takes long by what a user has: `slice` in its turns until it is true, or the client ends. */
 void client_slice(struct client *client, bool (*slice)(struct client *client));
 /* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */

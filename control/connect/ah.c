@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "control/attach/parked.h"
 #include "control/connect/ah.h"
 
 #define FLOW_LABEL_MAX 0xfffffu

@@ -13,7 +13,7 @@
 void
 conn_hold_qpn(struct conn *conn)
 {
-	conn->qpn = conn->qp->config.qpn;
+	conn->qpn = conn->local.qpn;
 	qpn_hold(conn->qpn);
 }
 

@@ -5,6 +5,7 @@
 #ifndef CONTROL_CONNECT_CONNECT_H
 #define CONTROL_CONNECT_CONNECT_H
 
+#include "control/attach/parked.h"
 #include "control/cm/cm.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
@@ -133,7 +134,7 @@ bool conns_leave(struct client *client); /* it is told no more; a slice of its e
 
 /* ---- establish.c ---- */
 int qp_connect(struct client *client, const struct one_msg *msg);
-int qp_confirm(struct client *client, const struct one_msg *msg);
+int conn_confirm(struct client *client, const struct one_msg *msg);
 void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins */
 void conn_try(struct conn *conn);
 void conn_event(struct cm_env *env, const struct cm_event *event);

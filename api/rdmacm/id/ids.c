@@ -519,6 +519,12 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 			"id->qp = 0: there is no queue pair to connect; rdma_create_qp first, or give the "
 			"number of one in conn_param->qp_num");
 	param_fill(id, param, asked);
+	if (qp->qp_type == IBV_QPT_UD) {
+		asked->known_as = verbs_cm_id(qp);
+		qp = bare_carrier(id);
+		if (qp == NULL)
+			return -errno;
+	}
 	error = verbs_cm_prepare(qp, &id->device->cm, in, out, asked, &shm);
 	if (error != 0)
 		return error;

@@ -250,6 +250,41 @@ test_connect(void **state)
 	none();
 }
 
+/* As UCX connects: the number is of a queue pair for datagrams, and data take another way. */
+static void
+test_number_of_datagrams(void **state)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD, .cap = {2, 2, 1, 1, 0}};
+	struct rdma_conn_param param = {0};
+	struct rdma_cm_id *id = resolved();
+	uint32_t ud, carrier, freed;
+	struct one_msg msg;
+	struct ibv_qp *qp;
+
+	init.send_cq = init.recv_cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
+	qp = ibv_create_qp(id->pd, &init);
+	assert_non_null(qp);
+	ud = mock_newest(mock, ONE_MSG_QP_CREATE);
+	param.qp_num = qp->qp_num;
+	assert_int_equal(rdma_connect(id, &param), 0);
+	carrier = mock_newest(mock, ONE_MSG_QP_CREATE);
+	assert_int_not_equal(carrier, ud);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
+	assert_int_equal(msg.qp_connect.qp, carrier);
+	assert_int_equal(msg.qp_connect.param.known_as, ud);
+	mock_connected(mock, carrier, NULL, 0);
+	expect_event(RDMA_CM_EVENT_CONNECT_RESPONSE, id, 0);
+	assert_int_equal(rdma_establish(id), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONFIRM, &msg));
+	assert_int_equal(msg.id.id, carrier);
+	/* The application's queue pair may go before its id. */
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(init.send_cq), 0);
+	freed = mock_count(mock, ONE_MSG_QP_FREE);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_FREE), freed + 1);
+}
+
 static void *
 wait_for_event(void *user)
 {
@@ -478,10 +513,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),   cmocka_unit_test(test_end_by_peer),
-		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_entries_of_nobody),
-		cmocka_unit_test(test_ends),      cmocka_unit_test(test_listen),
-		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_end_by_peer),
+		cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_number_of_datagrams),
+		cmocka_unit_test(test_entries_of_nobody),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_loss),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

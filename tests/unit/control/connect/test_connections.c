@@ -8,102 +8,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "attach.h"
 #include "control/base/port_space.h"
 #include "control/cm/cm.h"
 #include "control/connect/connect.h"
-
-struct ends {
-	struct app active, passive;
-	struct one_qp_created a, p;
-	uint32_t listener;
-	uint32_t cq_a, cq_p, pz_a, pz_p;
-};
-
-static void
-ends_open_as(struct ends *ends, enum one_kind kind, uint64_t service)
-{
-	app_hello(&ends->active, kind);
-	app_hello(&ends->passive, kind);
-	ends->pz_a = app_pz(&ends->active);
-	ends->pz_p = app_pz(&ends->passive);
-	/* Ids of the two attachments must differ here: the fake tells events apart by them. */
-	app_cq(&ends->passive, 10);
-	ends->cq_a = app_cq(&ends->active, 10);
-	ends->cq_p = app_cq(&ends->passive, 10);
-	app_qp(&ends->passive, ends->pz_p, ends->cq_p);
-	ends->a = app_qp(&ends->active, ends->pz_a, ends->cq_a);
-	ends->p = app_qp(&ends->passive, ends->pz_p, ends->cq_p);
-	ends->passive.msg.listen = (struct one_listen){.service = service, .cq = ends->cq_p};
-	assert_int_equal(app_call(&ends->passive, ONE_MSG_LISTEN), 0);
-	ends->listener = ends->passive.reply.listening.listener;
-}
-
-static void
-ends_open(struct ends *ends, uint64_t service)
-{
-	ends_open_as(ends, ONE_KIND_DAT, service);
-}
-
-static void
-ends_close(struct ends *ends)
-{
-	app_close(&ends->active);
-	app_close(&ends->passive);
-	assert_clean();
-	forget_events();
-}
-
-static const struct one_cr_shm *
-await_request(struct ends *ends)
-{
-	struct fake_event event = await(ONE_CQE_REQUEST, ends->listener);
-
-	assert_true(event.cookie < ONE_ARENA_SIZE - sizeof(struct one_cr_shm));
-	return (const struct one_cr_shm *)(ends->passive.arena + event.cookie);
-}
-
-static int
-accept_request(struct ends *ends, uint32_t cr)
-{
-	ends->passive.msg.cr_accept =
-		(struct one_cr_accept){.cr = cr, .qp = ends->p.qp, .private_len = 2, .private_data = {4, 5}};
-	return app_call(&ends->passive, ONE_MSG_CR_ACCEPT);
-}
-
-/* By a verbs library; until the active side knows. */
-static void
-connect_in_steps(struct ends *ends)
-{
-	const struct one_conn_param steps = {.given = ONE_CONN_STEPWISE};
-
-	ends->active.msg.qp_connect = (struct one_qp_connect){.qp = ends->a.qp,
-							      .family = AF_INET,
-							      .addr = {192, 0, 2, 1},
-							      .service = 5000,
-							      .timeout_us = UINT64_MAX,
-							      .param = steps};
-	assert_int_equal(app_call(&ends->active, ONE_MSG_QP_CONNECT), 0);
-	ends->passive.msg.cr_accept =
-		(struct one_cr_accept){.cr = await_request(ends)->cr, .qp = ends->p.qp, .param = steps};
-	assert_int_equal(app_call(&ends->passive, ONE_MSG_CR_ACCEPT), 0);
-}
-
-static void
-establish(struct ends *ends, uint64_t service)
-{
-	assert_int_equal(app_connect_qp(&ends->active, ends->a.qp, service, UINT64_MAX), 0);
-	assert_int_equal(accept_request(ends, await_request(ends)->cr), 0);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends->a.qp).status, ONE_CONN_ESTABLISHED);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends->p.qp).status, ONE_CONN_ESTABLISHED);
-}
-
-static int
-disconnect(struct app *app, uint32_t qp, bool graceful)
-{
-	app->msg.qp_disconnect = (struct one_qp_disconnect){.qp = qp, .graceful = graceful};
-	return app_call(app, ONE_MSG_QP_DISCONNECT);
-}
+#include "ends.h"
 
 static void
 test_connect(void **state)
@@ -169,46 +77,6 @@ test_connect(void **state)
 	assert_int_equal(disconnect(&ends.passive, ends.p.qp, true), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
-	assert_no_event();
-	ends_close(&ends);
-}
-
-/* rdma_cm's order: the application says when the peer is told, and when the queue pair is flushed. */
-static void
-test_steps(void **state)
-{
-	struct ends ends;
-	uint32_t flushed;
-
-	ends_open(&ends, 5000);
-	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
-	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, 0x77770077), -EINVAL);
-	connect_in_steps(&ends);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
-	assert_no_event();
-	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), 0);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
-	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
-	flushed = fake_done(ENGINE_QP_FLUSH);
-	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
-	assert_int_equal(fake_done(ENGINE_QP_FLUSH), flushed + 1);
-	assert_int_equal(disconnect(&ends.passive, ends.p.qp, false), 0);
-	assert_int_equal(disconnect(&ends.passive, ends.p.qp, false), 0);
-	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
-	assert_int_equal(fake_done(ENGINE_QP_FLUSH), flushed + 2);
-	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
-	connect_in_steps(&ends);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
-	/* The peer goes before it is told. */
-	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_ERROR, ends.p.qp), 0);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
-	/* Its core finds it broken after its end. */
-	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
-	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
-	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	assert_no_event();
 	ends_close(&ends);
 }
@@ -796,14 +664,13 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),          cmocka_unit_test(test_steps),
-		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_parameters),       cmocka_unit_test(test_private_data),
-		cmocka_unit_test(test_share_of_ports),   cmocka_unit_test(test_listen_later),
-		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_broken),           cmocka_unit_test(test_reset_at_once),
-		cmocka_unit_test(test_death_of_peers),   cmocka_unit_test(test_many_wait),
-		cmocka_unit_test(test_timewait),
+		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_private_data),  cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_listen_later),  cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_backlog),       cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_reset_at_once), cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_many_wait),     cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);
