@@ -31,10 +31,9 @@
 #define REQUEST_AGAIN (INT_MAX - 1)
 
 enum {
-	CLIENT_CRS_MAX = 4096,     /* connection requests not yet answered, of one attachment */
-	CLIENT_CHANNELS_MAX = 256, /* that have a descriptor; of ONE_CHANNELS */
-	CLIENT_HELLO_MS = 5000,    /* for the first message */
-	CLIENT_SLICE = 32,         /* objects in one turn */
+	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
+	CLIENT_HELLO_MS = 5000, /* for the first message */
+	CLIENT_SLICE = 32,      /* objects in one turn */
 	ASYNC_CQ_LOG2 = 8,
 };
 

@@ -17,6 +17,11 @@ channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
 	struct one_reply reply;
 	int error = one_channel_alloc(context->client, number);
 
+	if (error == -ENOSPC)
+		refused_because(ENOMEM,
+				"channels = %u: an attachment has no more; destroy some, or open the device "
+				"once more",
+				ONE_CHANNELS - 1);
 	if (error != 0)
 		return error;
 	msg.channel_open.channel = *number;
