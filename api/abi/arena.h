@@ -40,7 +40,9 @@ struct one_arena {
 	uint64_t doorbells; /* offset */
 	uint64_t channels;  /* offset */
 	uint64_t keys;      /* offset */
-	uint8_t pad0[24];
+	/* written by the control thread: changes each second while it has requests of this attachment */
+	_Atomic uint32_t control_alive;
+	uint8_t pad0[20];
 	/* written by the engine: nonzero when it sleeps and wants the eventfd written after a
 	 * doorbell.  Only ever nonzero when one_welcome.idle is ONE_IDLE_SLEEP: then the
 	 * application executes a full fence between the doorbell and this load. */

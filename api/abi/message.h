@@ -6,7 +6,10 @@
  *
  * The application sends struct one_msg of exactly sizeof(struct one_msg) bytes
  * with at most ONE_MSG_FDS descriptors; the data plane answers each with one
- * struct one_reply, in order.  The first message is HELLO; nothing precedes it.
+ * struct one_reply that has its `seq`.  Requests are carried out one after the other,
+ * but QP_RTR and AH_CREATE let others pass while they wait for a neighbour.  The first
+ * message is HELLO; nothing precedes it.  An application that sends more requests than
+ * ONE_CALLS_MAX before it takes replies may lose its attachment.
  * Whatever happens without being asked for comes as an entry of a completion
  * ring, never on the socket; end-of-file on the socket is the end of the
  * attachment, in either direction.
@@ -23,6 +26,8 @@
 #define ONE_ABI_VERSION 5u
 #define ONE_MSG_MAGIC 0x31534e4fu
 #define ONE_MSG_FDS 8u
+#define ONE_CALLS_MAX 64u
+#define ONE_SLOW_CALLS_MAX 48u /* among them, QP_RTR and AH_CREATE: others find room */
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
 #define ONE_SOCKET_ENV "ONESIDE_SOCKET"
 #define ONE_PORT_NAME 32u
@@ -79,6 +84,7 @@ enum one_msg_type {
 	ONE_MSG_SIDR_FREE,
 	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
 	ONE_MSG_SRQ_SWAP,
+	ONE_MSG_QP_CONFIRM, /* ONE_CONN_STEPWISE: ESTABLISHED has been taken; the peer may send */
 	ONE_MSG_MAX
 };
 
@@ -207,12 +213,19 @@ struct one_conn_param {
 	uint8_t traffic_class; /* of what this end sends */
 	uint8_t access;        /* ONE_ACCESS_REMOTE_*: what the peer may do with memory whose key allows it */
 	uint16_t number;       /* the application's, of this connection: one_cqe.imm of its events */
+	uint32_t known_as; /* not 0: a queue pair for datagrams of the attachment, whose number the peer is
+			      told */
 };
 #define ONE_CONN_RNR_RETRY 1u
 #define ONE_CONN_RETRY_COUNT 2u
 #define ONE_CONN_ACK_TIMEOUT 4u
 #define ONE_CONN_TRAFFIC_CLASS 8u
 #define ONE_CONN_ACCESS 16u
+/*
+ * The application takes events in steps, as with rdma_cm: the active side sends its RTU at QP_CONFIRM, and an
+ * end that the application did not ask for leaves the queue pair as it is until QP_DISCONNECT.
+ */
+#define ONE_CONN_STEPWISE 32u
 
 /*
  * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.

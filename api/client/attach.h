@@ -13,8 +13,9 @@
  * holds the attachment's pointer and is of no use after one_detach.  Pointers that are passed in are not
  * kept.
  * Errno: 0 or -errno is returned, errno itself is undefined afterwards.
- *   -ECONNRESET  The data plane has gone, or has found this attachment faulty.  It stays so: every later call
- *                says the same, one_client_dead() is true, and all sleepers are woken.
+ *   -ECONNRESET  The data plane has gone, has found this attachment faulty, or has not run for 30 s while a
+ *                request waited.  It stays so: every later call says the same, one_client_dead() is true, and
+ *                all sleepers are woken.
  *   -ECHILD      After fork in the child: the attachment is the parent's.  Only one_detach has an effect.
  *   -EPROTO      The answer makes no sense.  The attachment is ended: -ECONNRESET from now on.  Exceptions
  *                say so.
@@ -111,8 +112,8 @@ bool one_client_dead(const struct one_client *client);
 
 /*
  * Sends a request and takes its reply.  [message]
- * Lock: an own one of the attachment, so requests follow each other; do not hold a lock that a completion
- * waits for.
+ * Thread: no cancellation point.  A request that waits for a neighbour (QP_RTR, AH_CREATE) delays no other.
+ * Lock: do not hold one that a completion waits for.
  * Lifetime: `fds` stay the caller's, at most ONE_MSG_FDS.  `reply` may be NULL, and is undefined unless the
  * data plane has answered.  msg->seq is overwritten. Returns reply->error: 0, -errno, or RSMERR_* (> 0) for
  * requests of librsm.

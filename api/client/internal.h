@@ -4,10 +4,16 @@
 #define CLIENT_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "client/attach.h"
 #include "client/mem.h"
 #include "client/wait.h"
+
+/* A data plane whose control thread does not run for so long, while a request waits, is given up.  The
+ * first is the time limit of the socket. */
+#define ONE_SILENCE_S 5
+#define ONE_SILENCE_MAX_S 30
 
 struct copier;  /* copier.h */
 struct mem_use; /* mem.c */
@@ -26,8 +32,15 @@ struct one_client {
 	_Atomic bool dead;    /* set once, before all sleepers are woken */
 	_Atomic bool foreign; /* in a child after fork: the attachment is the parent's */
 
-	pthread_mutex_t call_lock; /* one request at a time on the socket */
+	/* Requests on the socket; call.c.  The lock guards what follows. */
+	pthread_mutex_t call_lock;
+	pthread_cond_t call_room; /* there are fewer calls, or the attachment is dead */
+	LIST_HEAD(, pending_call) calls;
+	uint32_t num_calls, num_slow_calls, call_waiters;
 	uint32_t seq;
+	bool receiving;      /* a thread receives replies, for all calls */
+	uint32_t silences;   /* times that the receiver waited for ONE_SILENCE_S without a reply or life */
+	uint32_t alive_seen; /* the last value of one_arena.control_alive */
 
 	pthread_mutex_t channel_lock;
 	uint64_t channel_used[ONE_CHANNELS / 64];
@@ -55,10 +68,9 @@ client_foreign(const struct one_client *client)
 
 /* ---- call.c ---- */
 
-/* One request and its reply, without looking at `dead`.  Takes up to *num_got descriptors that come
+/* One request and its reply on a socket that nobody else uses.  Takes up to *num_got descriptors that come
  * with the reply; others are closed.  0, or -errno when there is no (sane) reply. */
-int call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
-		  int *got, uint32_t *num_got);
+int call_exchange(int sock, struct one_msg *msg, struct one_reply *reply, int *got, uint32_t *num_got);
 /* As struct one_keys says; one thread at a time.  0; -EAGAIN: refused; -ECONNRESET, -ECHILD. */
 int call_key(struct one_client *client, enum one_key_op op, uint32_t key, uint32_t next);
 /* Ends the attachment from this side: the watcher notices and does the rest. */

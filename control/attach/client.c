@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An attachment: its socket, its one request under way, and its end.
+ * An attachment: its socket, its request under way, those that are parked, and its end.
  *
  * The end is one sequence, whatever the reason and whatever was under way:
  *
@@ -39,6 +39,7 @@
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
+#include "control/attach/parked.h"
 #include "control/attach/user.h"
 #include "control/attach/work.h"
 #include "dataplane/compat/clock.h"
@@ -121,11 +122,11 @@ drop_reply_fd(struct client *client)
  * that watch it, signals to a process group.  Its user pays for what takes longer than any request may cost.
  */
 static bool
-send_reply(struct client *client, const struct msghdr *header)
+send_and_charge(struct client *client, const struct msghdr *header)
 {
 	uint64_t began = clock_thread(), us;
 	bool sent =
-		sendmsg(client->fd, header, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(client->reply);
+		sendmsg(client->fd, header, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(struct one_reply);
 
 	us = (clock_thread() - began) / 1000;
 	if (us > TURNS_COST_MAX)
@@ -133,10 +134,21 @@ send_reply(struct client *client, const struct msghdr *header)
 	return sent;
 }
 
-void
-client_reply(struct client *client, int error)
+/* Tells the kernel whether the socket's next request is of interest; its end always is. */
+static void
+watch_requests(struct client *client, bool wanted)
 {
-	struct one_reply *reply = &client->reply;
+	struct epoll_event event = {.events = wanted ? EPOLLIN : 0, .data.ptr = &client->fd_watch};
+
+	client->paused = !wanted;
+	if (epoll_ctl(control.epoll, EPOLL_CTL_MOD, client->fd, &event) != 0)
+		client_kill(client, 0, strerror(errno));
+}
+
+/* The library bounds the replies that it has not taken (ONE_CALLS_MAX), so there is room for them. */
+static void
+send_reply(struct client *client, struct one_reply *reply, bool with_fds)
+{
 	union {
 		char bytes[CMSG_SPACE(REPLY_FDS * sizeof(int))];
 		struct cmsghdr align;
@@ -144,28 +156,64 @@ client_reply(struct client *client, int error)
 	struct iovec iov = {reply, sizeof(*reply)};
 	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ancillary};
 
-	if (client->busy)
-		latency_add(&client_totals.latency[client->msg.type], clock_now() - client->asked_at);
-	client->busy = false;
-	discard_fds(client);
-	if (client->state > CLIENT_ATTACHED)
-		return;
-	reply->type = client->msg.type;
-	reply->seq = client->msg.seq;
-	reply->error = error;
-	if (error != 0) {
+	if (reply->error != 0) {
 		memset(reply->bytes, 0, sizeof(reply->bytes));
 	} else {
 		reply->subject = ONE_SUBJECT_NONE;
 		reply->value = 0;
-		if (client->reply_fd >= 0)
-			add_fds(client, &header);
 	}
-	/* There is one reply on its way at most, so there is room for it. */
-	if (!send_reply(client, &header))
+	if (with_fds)
+		add_fds(client, &header);
+	if (!send_and_charge(client, &header))
 		client_kill(client, 0,
-			    errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its reply");
-	drop_reply_fd(client);
+			    errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its replies");
+}
+
+/* The request under way holds the next one back no more. */
+static void
+end_request(struct client *client)
+{
+	client->busy = false;
+	discard_fds(client);
+	if (client->paused && client->state <= CLIENT_ATTACHED)
+		watch_requests(client, true);
+}
+
+void
+client_reply(struct client *client, int error)
+{
+	struct one_reply *reply = &client->reply;
+
+	if (client->busy)
+		latency_add(&client_totals.latency[client->msg.type], clock_now() - client->asked_at);
+	if (client->state <= CLIENT_ATTACHED) {
+		reply->type = client->msg.type;
+		reply->seq = client->msg.seq;
+		reply->error = error;
+		send_reply(client, reply, error == 0 && client->reply_fd >= 0);
+		drop_reply_fd(client);
+	}
+	end_request(client);
+}
+
+void
+client_park(struct client *client, struct parked_request *parked)
+{
+	*parked = (struct parked_request){client->msg.type, client->msg.seq, client->asked_at};
+	client->parked++;
+	end_request(client);
+}
+
+void
+client_reply_parked(struct client *client, const struct parked_request *parked, struct one_reply *reply)
+{
+	client->parked--;
+	latency_add(&client_totals.latency[parked->type], clock_now() - parked->asked_at);
+	if (client->state > CLIENT_ATTACHED)
+		return;
+	reply->type = parked->type;
+	reply->seq = parked->seq;
+	send_reply(client, reply, false);
 }
 
 const struct attach_calls *attach_calls;
@@ -300,14 +348,23 @@ release_held(struct client *client)
 		client_kill(client, 0, strerror(-error));
 }
 
+/* Something has come while a request is under way. */
+static void
+await_answer(struct client *client, uint32_t events)
+{
+	if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+		client_kill(client, 0, NULL);
+	else
+		watch_requests(client, false);
+}
+
 static void
 client_ready(struct watch *watch, uint32_t events)
 {
 	struct client *client = CONTAINER(watch, struct client, fd_watch);
 	union ancillary ancillary;
 	struct ucred sender;
-	struct one_msg extra; /* when a request is under way, that one's stays as it is */
-	struct iovec iov = {client->busy ? &extra : &client->msg, sizeof(struct one_msg)};
+	struct iovec iov = {&client->msg, sizeof(struct one_msg)};
 	struct msghdr header = {.msg_iov = &iov,
 				.msg_iovlen = 1,
 				.msg_control = &ancillary,
@@ -316,6 +373,10 @@ client_ready(struct watch *watch, uint32_t events)
 
 	if (client->state > CLIENT_ATTACHED)
 		return;
+	if (client->busy) {
+		await_answer(client, events);
+		return;
+	}
 	if (reaper_stuck(client->uid)) {
 		client_kill(client, 0, "descriptors that its user has sent do not close");
 		return;
@@ -339,8 +400,6 @@ client_ready(struct watch *watch, uint32_t events)
 		client_kill(client, ONE_FAULT_PROTOCOL, "its messages do not tell who sends them");
 	} else if (n != (ssize_t)sizeof(struct one_msg) || (header.msg_flags & MSG_TRUNC) != 0) {
 		client_kill(client, ONE_FAULT_PROTOCOL, "it sent a message of the wrong size");
-	} else if (client->busy) {
-		client_kill(client, ONE_FAULT_PROTOCOL, "it did not wait for its reply");
 	} else if ((client->msg.type == ONE_MSG_HELLO) != (client->state == CLIENT_CONNECTED)) {
 		client_kill(client, ONE_FAULT_PROTOCOL, "its messages begin otherwise than with one HELLO");
 	} else {
@@ -648,6 +707,26 @@ client_step(struct client *client)
 	return false;
 }
 
+/* Something is asked that has no answer yet. */
+static bool
+has_requests(const struct client *client)
+{
+	return client->state == CLIENT_ATTACHED && (client->busy || client->held || client->parked != 0);
+}
+
+/* The library gives the data plane up when this stops (note_silence()). */
+static void
+show_life(struct client *client)
+{
+	struct one_arena *header = (struct one_arena *)client->arena.base;
+
+	if (!has_requests(client) || control.now < client->shown_at)
+		return;
+	client->shown_at = control.now + NS_PER_S;
+	/* Pairs with the load in note_silence(); the value alone counts. */
+	atomic_fetch_add_explicit(&header->control_alive, 1, memory_order_relaxed);
+}
+
 void
 clients_poll(void)
 {
@@ -663,6 +742,7 @@ clients_poll(void)
 		if (client->again && client->left != client->account->left &&
 		    client->state <= CLIENT_ATTACHED)
 			wait_for_turn(client, cost_of(client->msg.type), serve_turn);
+		show_life(client);
 		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
@@ -690,6 +770,8 @@ clients_deadline(void)
 			deadline = client->hello_deadline;
 		if (client->again && client->left != client->account->left)
 			deadline = control.now;
+		if (has_requests(client) && client->shown_at < deadline)
+			deadline = client->shown_at;
 		/* Acknowledgements that do not wake this thread are polled for. */
 		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;

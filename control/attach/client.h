@@ -2,10 +2,9 @@
 /*
  * An attachment and its objects.
  *
- * Requests of clients are carried out by handlers (struct one_msg -> error).  A handler that must wait for
- * a core or a grace period returns REQUEST_LATER and calls client_reply() when it has got what it waits
- * for; a client has at most one request under way.  One that returns REQUEST_AGAIN has done nothing, and is
- * called once more when something of the user's has been freed.
+ * Handlers carry out the requests of clients, one after the other.  One that must wait returns REQUEST_LATER
+ * and calls client_reply() later; one that waits for the network parks its request first (parked.h), and the
+ * next one begins.  REQUEST_AGAIN: nothing was done; it is called again when the user has freed something.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
 #define CONTROL_ATTACH_CLIENT_H
@@ -32,10 +31,9 @@
 #define REQUEST_AGAIN (INT_MAX - 1)
 
 enum {
-	CLIENT_CRS_MAX = 4096,     /* connection requests not yet answered, of one attachment */
-	CLIENT_CHANNELS_MAX = 256, /* that have a descriptor; of ONE_CHANNELS */
-	CLIENT_HELLO_MS = 5000,    /* for the first message */
-	CLIENT_SLICE = 32,         /* objects in one turn */
+	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
+	CLIENT_HELLO_MS = 5000, /* for the first message */
+	CLIENT_SLICE = 32,      /* objects in one turn */
 	ASYNC_CQ_LOG2 = 8,
 };
 
@@ -67,6 +65,7 @@ struct client {
 	bool labelled; /* is told of by itself, see client_totals */
 
 	bool held;     /* not read until descriptors of its user have been closed */
+	bool paused;   /* not read until the request under way has been answered */
 	bool starved;  /* a request lacks memory that is on its way out */
 	bool busy;     /* a request is under way, or waits for its turn: */
 	bool again;    /* which is tried again when this */
@@ -84,7 +83,9 @@ struct client {
 	struct parts parts;
 	struct mapping *arena_mapping; /* how it goes at the end */
 	struct small small;
-	int reply_fd; /* goes with the next reply; -1 */
+	uint32_t parked;   /* requests that client_park() has set aside */
+	uint64_t shown_at; /* when show_life() has to change one_arena.control_alive */
+	int reply_fd;      /* goes with the next reply; -1 */
 	int wake_fd;
 	struct engine_client *engine;
 	bool added;
@@ -114,11 +115,8 @@ struct client {
 void client_state_set(struct client *client, enum client_state to, const char *why);
 const char *client_state_name(const struct client *client);
 
-/*
- * What is told of attachments from afar.  So that there is no end of names, only so many at a time have
- * counters of their own, for as long as they live; the others are summed, with those among them that have
- * ended.
- */
+/* Metrics of attachments.  To bound label cardinality, at most CLIENT_LABELS live attachments are labelled;
+ * the rest are summed, with those of them that have ended. */
 #define CLIENT_LABELS 64u
 struct client_totals {
 	uint32_t labelled;

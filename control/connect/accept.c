@@ -259,6 +259,7 @@ cr_accept(struct client *client, const struct one_msg *msg)
 		return error;
 	conn = cr_take(cr);
 	qp->number = args->param.number;
+	conn->stepwise = (args->param.given & ONE_CONN_STEPWISE) != 0;
 	if (conn->state == CONN_OVER) {
 		/* The requester has gone: reported as the outcome, like any other failure. */
 		conn_state_set(conn, CONN_OFFERED, "accepted after its requester has gone");

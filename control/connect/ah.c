@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "control/attach/parked.h"
 #include "control/connect/ah.h"
 
 #define FLOW_LABEL_MAX 0xfffffu
@@ -21,7 +22,8 @@ struct ah {
 	struct wire_path path;
 	struct neigh_waiter waiter;
 	struct path_user path_user;
-	struct engine_ah *engine; /* NULL: the next hop is being asked for */
+	struct parked_request request; /* AH_CREATE, while `engine` is NULL */
+	struct engine_ah *engine;      /* NULL: the next hop is being asked for */
 };
 
 /* 0, or the refusal. */
@@ -101,25 +103,25 @@ path_moved(struct path_user *user, const uint8_t mac[6])
 		log_error("event=path_lost text=\"no memory for the new path of an address handle\"\n");
 }
 
-/* The outcome of AH_CREATE. */
-static int
-resolved(struct ah *ah, int status)
+/* The outcome of AH_CREATE in `reply`; the handle is gone unless that is 0. */
+static void
+finish_ah(struct ah *ah, int status, struct one_reply *reply)
 {
-	struct client *client = ah->object.client;
-
+	if (status == 0 && !publish(ah)) {
+		status = -ENOMEM;
+		reply->subject = ONE_SUBJECT_MEMORY;
+	} else if (status != 0) {
+		reply->subject = ONE_SUBJECT_ADDRESS;
+	}
+	reply->error = status;
 	if (status != 0) {
 		ah_destroy(ah);
-		return client_refuse(client, status, ONE_SUBJECT_ADDRESS, 0);
-	}
-	if (!publish(ah)) {
-		ah_destroy(ah);
-		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return;
 	}
 	ah->path_user.moved = path_moved;
 	path_watch(&ah->path_user, ah->port, &ah->path.dst);
 	ah->object.busy = false;
-	client->reply.id.id = ah->object.id;
-	return 0;
+	reply->id.id = ah->object.id;
 }
 
 static void
@@ -127,10 +129,13 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 {
 	struct ah *ah = user;
 	struct client *client = ah->object.client;
+	struct parked_request request = ah->request;
+	struct one_reply reply = {0};
 
 	if (status == 0)
 		memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
-	client_reply(client, resolved(ah, status));
+	finish_ah(ah, status, &reply);
+	client_reply_parked(client, &request, &reply);
 }
 
 int
@@ -147,7 +152,12 @@ ah_create(struct client *client, const struct one_msg *msg)
 	ah->waiter = (struct neigh_waiter){.done = on_neighbour, .user = ah};
 	error = neigh_resolve(control.neigh, ah->port->index, &ah->path.dst, control.now, ah->path.dst_mac,
 			      client->uid, &ah->waiter);
-	return error == -EINPROGRESS ? REQUEST_LATER : resolved(ah, error);
+	if (error == -EINPROGRESS) {
+		client_park(client, &ah->request);
+		return REQUEST_LATER;
+	}
+	finish_ah(ah, error, &client->reply);
+	return client->reply.error;
 }
 
 int

@@ -13,7 +13,7 @@
 void
 conn_hold_qpn(struct conn *conn)
 {
-	conn->qpn = conn->qp->config.qpn;
+	conn->qpn = conn->local.qpn;
 	qpn_hold(conn->qpn);
 }
 
@@ -171,6 +171,20 @@ qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken, u
 	command_send(command);
 }
 
+/* Reports the end to the owner of a queue pair, which is flushed unless the owner does so at that event.  A
+ * request that the peer has refused fails at once. */
+static void
+report_end(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm)
+{
+	struct qp *qp = conn->qp;
+	struct one_cqe told = qp->kind->outcome(qp, event, rsm);
+
+	if (conn->stepwise && conn->refusal == 0)
+		cq_post(qp->conn_cq, &told);
+	else
+		qp_flush(qp, &told, qp->kind->outcome(qp, if_broken, rsm).status, conn->refusal);
+}
+
 void
 conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm,
 	    bool notify_peer)
@@ -185,10 +199,7 @@ conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if
 		qp->conn = NULL;
 		qp_remove(qp, false);
 	} else if (qp != NULL) {
-		struct one_cqe told = qp->kind->outcome(qp, event, rsm);
-		struct one_cqe instead = qp->kind->outcome(qp, if_broken, rsm);
-
-		qp_flush(qp, &told, instead.status, conn->refusal);
+		report_end(conn, event, if_broken, rsm);
 	}
 	if (notify_peer)
 		conn_notify_peer(conn);
@@ -255,6 +266,22 @@ conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t
 
 /* ---- what the application and the core say ---- */
 
+/* The owner of a queue pair ends its connection, or has taken its end; false: it had ended before. */
+static bool
+end_by_owner(struct qp *qp)
+{
+	static const struct one_cqe nothing;
+	struct conn *conn = qp->conn;
+
+	if (conn == NULL)
+		return true;
+	conn->stepwise = false;
+	if (conn->state != CONN_OVER || qp->state == ONE_QP_ERROR)
+		return true;
+	qp_flush(qp, &nothing, 0, 0);
+	return false;
+}
+
 int
 qp_disconnect(struct client *client, const struct one_msg *msg)
 {
@@ -265,6 +292,8 @@ qp_disconnect(struct client *client, const struct one_msg *msg)
 	if (qp == NULL || !qp->kind->created || qp->config.ud)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
 	conn = qp->conn;
+	if (!end_by_owner(qp))
+		return 0;
 	switch (qp->state) {
 	case ONE_QP_IDLE:
 		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, args->qp);
@@ -302,6 +331,8 @@ qp_engine_event(struct qp *qp, const struct engine_event *event)
 	case ENGINE_EVENT_FAILED:
 		if (conn != NULL && conn->state != CONN_OVER)
 			conn_broken(conn);
+		else if (conn != NULL && conn->stepwise)
+			qp_state_set(qp, ONE_QP_ERROR, "broken before its end was taken");
 		return;
 	case ENGINE_EVENT_ESTABLISHED:
 		if (conn != NULL && conn->state == CONN_REPLIED)

@@ -5,6 +5,7 @@
 #ifndef CONTROL_CONNECT_CONNECT_H
 #define CONTROL_CONNECT_CONNECT_H
 
+#include "control/attach/parked.h"
 #include "control/cm/cm.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
@@ -54,11 +55,14 @@ struct conn {
 	struct cm_conn *cm; /* NULL: none yet, or gone */
 	struct qp *qp;      /* NULL: not accepted, or let go */
 	struct cr *cr;
-	uint32_t commands;        /* on their way with this conn as their object */
-	bool dead;                /* in the list of those to be freed */
-	struct conn_setup *setup; /* NULL once established */
-	struct rc_attr *numbers;  /* what the applications have told each other, until the core has it */
-	bool by_numbers;          /* without CM */
+	uint32_t commands;         /* on their way with this conn as their object */
+	bool dead;                 /* in the list of those to be freed */
+	struct conn_setup *setup;  /* NULL once established */
+	struct rc_attr *numbers;   /* what the applications have told each other, until the core has it */
+	bool by_numbers;           /* without CM */
+	bool stepwise;             /* ONE_CONN_STEPWISE; false once its application has ended it */
+	bool unconfirmed;          /* active: the RTU waits for QP_CONFIRM */
+	struct parked_request rtr; /* by_numbers, until the queue pair serves its peer */
 	uint32_t peer_qpn;
 	bool has_peer; /* entered by peer.c */
 	bool peer_oneside;
@@ -136,6 +140,7 @@ bool conns_leave(struct client *client); /* it is told no more; a slice of its e
 
 /* ---- establish.c ---- */
 int qp_connect(struct client *client, const struct one_msg *msg);
+int conn_confirm(struct client *client, const struct one_msg *msg);
 void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins */
 void conn_try(struct conn *conn);
 void conn_event(struct cm_env *env, const struct cm_event *event);

@@ -46,7 +46,7 @@ conn_is_local(const struct conn *conn)
 	if (path_own(&conn->path.dst) == NULL)
 		return false;
 	peer = engine_qp_owner(conn->peer_qpn);
-	return peer != NULL && !peer->removing &&
+	return peer != NULL && !peer->removing && !peer->config.ud &&
 	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
 }
 
@@ -148,7 +148,8 @@ conn_started(struct engine_command *command, void *object)
 
 	if (conn->state == CONN_STARTING && command->status == 0) {
 		conn_state_set(conn, CONN_UP, "the core is ready");
-		cm_confirm(conn->cm, control.now);
+		if (!conn->unconfirmed)
+			cm_confirm(conn->cm, control.now);
 	}
 	conn_told(command, conn);
 }
@@ -243,9 +244,11 @@ conn_try(struct conn *conn)
 	uint8_t mac[6];
 	int error;
 
-	if (qpn_held(conn->qp->config.qpn)) {
+	if (qpn_held(conn->local.qpn)) {
 		conn_state_set(conn, CONN_WAITING, "the last connection's time-wait");
-		conn->retry_at = NEVER;
+		/* Its end is noticed (conn_let_go_qpn) by the queue pair that has the number. */
+		conn->retry_at =
+			conn->local.qpn == conn->qp->config.qpn ? NEVER : control.now + STALE_DELAY_NS;
 		conn_wait(conn);
 		return;
 	}
@@ -261,6 +264,15 @@ conn_try(struct conn *conn)
 		unreachable(conn);
 }
 
+/* The number that the peer is told; `known_as` has been checked. */
+static uint32_t
+number_of(const struct qp *qp, uint32_t known_as)
+{
+	const struct qp *known = known_as != 0 ? object_get(qp->object.client, OBJECT_QP, known_as) : qp;
+
+	return known->config.qpn;
+}
+
 void
 conn_start(struct conn *conn, struct qp *qp)
 {
@@ -269,7 +281,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	conn->qp = qp;
 	qp->conn = conn;
 	qp_tell_state(qp, ONE_QP_CONNECTING, "a connection begins");
-	conn->local.qpn = qp->config.qpn;
+	conn->local.qpn = number_of(qp, asked->known_as);
 	conn->local.rnr_retry =
 		qp->kind->endless_rnr ? CONFIG_RNR_RETRY_ENDLESS : conn->port->config->rnr_retry;
 	if ((asked->given & ONE_CONN_RNR_RETRY) != 0 && asked->rnr_retry < conn->local.rnr_retry)
@@ -324,9 +336,26 @@ qp_connect(struct client *client, const struct one_msg *msg)
 		conn->deadline = control.now + args->timeout_us * 1000;
 	qp->number = args->param.number;
 	conn->setup->asked = args->param;
+	conn->stepwise = conn->unconfirmed = (args->param.given & ONE_CONN_STEPWISE) != 0;
 	conn->setup->private_len = args->private_len;
 	memcpy(conn->setup->private_data, args->private_data, args->private_len);
 	conn_start(conn, qp);
+	return 0;
+}
+
+int
+conn_confirm(struct client *client, const struct one_msg *msg)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, msg->id.id);
+	struct conn *conn = qp != NULL ? qp->conn : NULL;
+
+	if (qp == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, msg->id.id);
+	if (conn == NULL || !conn->unconfirmed || (conn->state != CONN_STARTING && conn->state != CONN_UP))
+		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, qp->state);
+	conn->unconfirmed = false;
+	if (conn->state == CONN_UP) /* else conn_started() does */
+		cm_confirm(conn->cm, control.now);
 	return 0;
 }
 

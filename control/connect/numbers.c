@@ -77,24 +77,15 @@ conn_qp_answer(struct qp *qp, int error)
 	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
 }
 
-/* Two attachments that send to one queue pair would break each other's connection, or worse. */
-static int
-refuse_taken(struct client *client, uint32_t peer_qpn)
+/* The outcome of RTR; the application may use the queue pair again. */
+static void
+answer_rtr(struct qp *qp, const struct parked_request *rtr, int error, enum one_subject subject,
+	   uint32_t value)
 {
-	return client_refuse(client, -EADDRINUSE, ONE_SUBJECT_QP, peer_qpn);
-}
+	struct one_reply reply = {.error = error, .subject = subject, .value = value};
 
-/* The attempt has come to nothing; the queue pair is idle as before. */
-static int
-give_up(struct conn *conn, int error)
-{
-	struct qp *qp = conn->qp;
-	uint32_t peer_qpn = conn->peer_qpn;
-
-	conn_detach(qp);
-	if (error == -EADDRINUSE)
-		return refuse_taken(qp->object.client, peer_qpn);
-	return client_refuse(qp->object.client, error, ONE_SUBJECT_ADDRESS, 0);
+	qp->object.busy = false;
+	client_reply_parked(qp->object.client, rtr, &reply);
 }
 
 /* The peer is of this data plane, and is connected to this queue pair. */
@@ -116,7 +107,7 @@ served(struct engine_command *command, void *object)
 
 	conn->commands--;
 	if (qp != NULL)
-		conn_qp_answer(qp, command->status);
+		answer_rtr(qp, &conn->rtr, command->status, ONE_SUBJECT_QP, qp->object.id);
 	conn_put(conn);
 }
 
@@ -154,8 +145,13 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 	if (status == 0 && conn_peer_taken(&conn->path.dst, conn->peer_qpn, qp->object.client))
 		status = -EADDRINUSE;
 	if (status != 0) {
-		qp->object.busy = false;
-		client_reply(qp->object.client, give_up(conn, status));
+		struct parked_request rtr = conn->rtr;
+		uint32_t peer_qpn = conn->peer_qpn;
+		bool taken = status == -EADDRINUSE;
+
+		conn_detach(qp); /* idle as before */
+		answer_rtr(qp, &rtr, status, taken ? ONE_SUBJECT_QP : ONE_SUBJECT_ADDRESS,
+			   taken ? peer_qpn : 0);
 		return;
 	}
 	conn_resolved(conn, mac);
@@ -215,16 +211,22 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 	qp->conn = conn;
 	if (is_named_by_peer(conn))
 		conn_peer_prevail(conn);
-	if (conn_peer_taken(&conn->path.dst, conn->peer_qpn, client))
-		return give_up(conn, -EADDRINUSE);
+	/* Two attachments that send to one queue pair would break each other's connection, or worse. */
+	if (conn_peer_taken(&conn->path.dst, conn->peer_qpn, client)) {
+		conn_detach(qp);
+		return client_refuse(client, -EADDRINUSE, ONE_SUBJECT_QP, args->peer_qpn);
+	}
 	conn_peer_enter(conn);
 	conn_state_set(conn, CONN_RESOLVING, "RTR");
 	conn->waiter = (struct neigh_waiter){.done = on_neighbour, .user = conn};
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, mac,
 			      client->uid, &conn->waiter);
-	if (error != 0 && error != -EINPROGRESS)
-		return give_up(conn, error);
+	if (error != 0 && error != -EINPROGRESS) {
+		conn_detach(qp);
+		return client_refuse(client, error, ONE_SUBJECT_ADDRESS, 0);
+	}
 	qp->object.busy = true;
+	client_park(client, &conn->rtr);
 	if (error == 0)
 		on_neighbour(conn, 0, mac);
 	return REQUEST_LATER;
@@ -288,8 +290,10 @@ qp_error(struct client *client, const struct one_msg *msg)
 
 	if (qp == NULL || !qp->kind->created)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, msg->id.id);
-	if (qp->conn != NULL)
+	if (qp->conn != NULL) {
+		qp->conn->stepwise = false;
 		conn_end(qp->conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
+	}
 	qp->object.busy = true;
 	if (qp->state != ONE_QP_ERROR) {
 		qp_state_set(qp, ONE_QP_ERROR, "asked for");

@@ -72,6 +72,7 @@ const struct attach_calls calls_of_attach =
 				[ONE_MSG_QP_MODIFY] = {"qp_modify", qp_modify},
 				[ONE_MSG_QP_CONNECT] = {"qp_connect", qp_connect},
 				[ONE_MSG_QP_DISCONNECT] = {"qp_disconnect", qp_disconnect},
+				[ONE_MSG_QP_CONFIRM] = {"qp_confirm", conn_confirm},
 				[ONE_MSG_QP_RESET] = {"qp_reset", qp_reset_request},
 				[ONE_MSG_QP_FREE] = {"qp_free", qp_free},
 				[ONE_MSG_LISTEN] = {"listen", listen_create},

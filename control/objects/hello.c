@@ -45,7 +45,7 @@ init_tables(struct client *client)
 	table_init(&client->table[OBJECT_MR], limits->max_mr);
 	table_init(&client->table[OBJECT_MW], limits->max_mw);
 	table_init(&client->table[OBJECT_SRQ], limits->max_srq);
-	table_init(&client->table[OBJECT_CHANNEL], CLIENT_CHANNELS_MAX);
+	table_init(&client->table[OBJECT_CHANNEL], ONE_CHANNELS - 1);
 	table_init(&client->table[OBJECT_AH], limits->max_ah);
 }
 

@@ -533,6 +533,12 @@ qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *
 		return client_refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
 	if (param->rnr_retry > 7 || param->retry_count > 7 || param->ack_timeout > 31)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, param->given);
+	if (param->known_as != 0) {
+		const struct qp *known = object_get(client, OBJECT_QP, param->known_as);
+
+		if (known == NULL || !known->config.ud)
+			return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, param->known_as);
+	}
 	return 0;
 }
 

@@ -48,7 +48,7 @@ one_socket_path(const char *path)
 	return path == NULL || path[0] == '\0' ? ONE_SOCKET_DEFAULT : path;
 }
 
-/* Of each thing that the socket waits for; 0: for ever. */
+/* The limit of each single wait for the socket. */
 static void
 set_timeout(int sock, time_t seconds)
 {
@@ -102,7 +102,7 @@ greet(struct one_client *client, const struct one_attach *args)
 	}
 	memcpy(msg.hello.program, program_invocation_short_name,
 	       strnlen(program_invocation_short_name, sizeof(msg.hello.program) - 1));
-	error = call_exchange(client->sock, &msg, NULL, 0, &reply, fds, &num_fds);
+	error = call_exchange(client->sock, &msg, &reply, fds, &num_fds);
 	if (error != 0)
 		return error;
 	if (num_fds > 0)
@@ -115,7 +115,7 @@ greet(struct one_client *client, const struct one_attach *args)
 		return -EPROTO;
 	client->info = reply.welcome;
 	client->info.port[ONE_PORT_NAME - 1] = '\0';
-	set_timeout(client->sock, 0);
+	set_timeout(client->sock, ONE_SILENCE_S);
 	return 0;
 }
 
@@ -175,6 +175,9 @@ static void
 destroy(struct one_client *client)
 {
 	release(client);
+	/* In a child after fork, threads of the parent may seem to wait. */
+	if (!client_foreign(client))
+		pthread_cond_destroy(&client->call_room);
 	pthread_mutex_destroy(&client->call_lock);
 	pthread_mutex_destroy(&client->channel_lock);
 	free(client);
@@ -196,6 +199,7 @@ client_attach(const struct one_attach *args, struct one_client **out)
 	client->restarts = args->restarts;
 	client->channel_used[0] = 1; /* channel 0 is never given out */
 	pthread_mutex_init(&client->call_lock, NULL);
+	pthread_cond_init(&client->call_room, NULL);
 	pthread_mutex_init(&client->channel_lock, NULL);
 
 	client->sock = connect_socket(args->socket);

@@ -12,6 +12,8 @@
 #define KEY_TURNS 1000 /* which is done so often before sleeping: */
 #define KEY_SLEEP_MS 1
 
+#define SILENCES_MAX (ONE_SILENCE_MAX_S / ONE_SILENCE_S)
+
 int
 client_check(const struct one_client *client)
 {
@@ -92,9 +94,9 @@ take_fds(struct msghdr *hdr, int *got, uint32_t room)
 	return taken;
 }
 
-int
-call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
-	      int *got, uint32_t *num_got)
+/* One reply with up to ONE_MSG_FDS descriptors; -EAGAIN: none within the time limit of the socket. */
+static int
+receive_reply(int sock, struct one_reply *reply, int *fds, uint32_t *num_fds)
 {
 	union {
 		char bytes[CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
@@ -105,33 +107,243 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 			     .msg_iovlen = 1,
 			     .msg_control = control.bytes,
 			     .msg_controllen = sizeof(control.bytes)};
-	uint32_t taken;
 	ssize_t n;
-	int error = send_request(sock, msg, fds, num_fds);
 
-	if (error != 0)
-		return error;
+	*num_fds = 0;
 	do {
 		n = recvmsg(sock, &hdr, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return errno == EAGAIN ? -ETIMEDOUT : -errno;
-	taken = take_fds(&hdr, got, num_got != NULL ? *num_got : 0);
+		return -errno;
+	*num_fds = take_fds(&hdr, fds, ONE_MSG_FDS);
 	if (n == 0)
-		error = -ECONNRESET;
-	else if (*(const char *)reply == '{') /* JSON, which the control socket speaks */
-		error = -EPROTOTYPE;
-	else if (n != (ssize_t)sizeof(*reply) || (hdr.msg_flags & MSG_TRUNC) != 0 ||
-		 reply->type != msg->type || reply->seq != msg->seq)
+		return -ECONNRESET;
+	if (*(const char *)reply == '{') /* JSON, which the control socket speaks */
+		return -EPROTOTYPE;
+	if (n != (ssize_t)sizeof(*reply) || (hdr.msg_flags & MSG_TRUNC) != 0)
+		return -EPROTO;
+	/* This process had no room for the reply's descriptors. */
+	return (hdr.msg_flags & MSG_CTRUNC) != 0 ? -EMFILE : 0;
+}
+
+/* Moves the first `room` descriptors to `got`; closes the others. */
+static uint32_t
+hand_over_fds(const int *fds, uint32_t num_fds, int *got, uint32_t room)
+{
+	uint32_t n = num_fds < room ? num_fds : room;
+
+	for (uint32_t i = 0; i < n; i++)
+		got[i] = fds[i];
+	for (uint32_t i = n; i < num_fds; i++)
+		close(fds[i]);
+	return n;
+}
+
+int
+call_exchange(int sock, struct one_msg *msg, struct one_reply *reply, int *got, uint32_t *num_got)
+{
+	int fds[ONE_MSG_FDS];
+	uint32_t num_fds = 0;
+	int error = send_request(sock, msg, NULL, 0);
+
+	if (error == 0)
+		error = receive_reply(sock, reply, fds, &num_fds);
+	if ((error == 0 || error == -EMFILE) && (reply->type != msg->type || reply->seq != msg->seq))
 		error = -EPROTO;
-	else if ((hdr.msg_flags & MSG_CTRUNC) != 0) /* this process had no room for its descriptors */
-		error = -EMFILE;
-	if (error != 0) {
-		while (taken > 0)
-			close(got[--taken]);
+	*num_got = hand_over_fds(fds, num_fds, got, error == 0 ? *num_got : 0);
+	return error == -EAGAIN ? -ETIMEDOUT : error;
+}
+
+/* ---- calls of several threads ---- */
+
+/*
+ * A request without its reply; on the stack of the thread that waits for it.  Guarded by call_lock.
+ *
+ * Replies come in any order.  One of the waiting threads receives for all: it hands each reply to the call
+ * that the number in the reply names, until its own has come.  Then it wakes another one to receive.
+ */
+struct pending_call {
+	LIST_ENTRY(pending_call) link;
+	uint32_t type, seq;
+	struct one_reply *reply;
+	int *fds;
+	uint32_t num_fds; /* room in `fds`; then, how many came */
+	int error;        /* of the exchange */
+	bool done;
+	pthread_cond_t answered; /* `done`, or nobody receives */
+};
+
+/* The data plane lets other requests pass these while it waits for a neighbour. */
+static bool
+is_slow(uint32_t type)
+{
+	return type == ONE_MSG_QP_RTR || type == ONE_MSG_AH_CREATE;
+}
+
+static bool
+has_room(const struct one_client *client, uint32_t type)
+{
+	return client->num_calls < ONE_CALLS_MAX &&
+	       (!is_slow(type) || client->num_slow_calls < ONE_SLOW_CALLS_MAX);
+}
+
+static void
+finish_call(struct pending_call *call, int error)
+{
+	LIST_REMOVE(call, link);
+	call->error = error;
+	call->done = true;
+	pthread_cond_signal(&call->answered);
+}
+
+/* Takes the descriptors; `error` is that of the exchange.  -EPROTO: nobody has asked for this reply. */
+static int
+deliver_reply(struct one_client *client, const struct one_reply *reply, const int *fds, uint32_t num_fds,
+	      int error)
+{
+	struct pending_call *call = LIST_FIRST(&client->calls);
+
+	while (call != NULL && (call->seq != reply->seq || call->type != reply->type))
+		call = LIST_NEXT(call, link);
+	if (call == NULL) {
+		hand_over_fds(fds, num_fds, NULL, 0);
+		return -EPROTO;
 	}
+	*call->reply = *reply;
+	call->num_fds = hand_over_fds(fds, num_fds, call->fds, error == 0 ? call->num_fds : 0);
+	finish_call(call, error);
+	return 0;
+}
+
+/* No reply came for SILENCE_S: 0 while the control thread shows life. */
+static int
+note_silence(struct one_client *client)
+{
+	/* Pairs with the store in show_life(); the value alone counts. */
+	uint32_t alive = atomic_load_explicit(&client->header->control_alive, memory_order_relaxed);
+
+	if (alive != client->alive_seen)
+		client->silences = 0;
+	client->alive_seen = alive;
+	return ++client->silences < SILENCES_MAX ? 0 : -ETIMEDOUT;
+}
+
+/* With the lock, which it releases meanwhile. */
+static void
+receive_for_all(struct one_client *client)
+{
+	struct one_reply reply;
+	int fds[ONE_MSG_FDS];
+	uint32_t num_fds;
+	int error;
+
+	client->receiving = true;
+	pthread_mutex_unlock(&client->call_lock);
+	error = receive_reply(client->sock, &reply, fds, &num_fds);
+	pthread_mutex_lock(&client->call_lock);
+	client->receiving = false;
+	if (error == 0 || error == -EMFILE) {
+		client->silences = 0;
+		error = deliver_reply(client, &reply, fds, num_fds, error);
+	} else {
+		hand_over_fds(fds, num_fds, NULL, 0);
+		error = error == -EAGAIN ? note_silence(client) : error;
+	}
+	if (error == 0)
+		return;
+	client_fail(client);
+	while (!LIST_EMPTY(&client->calls))
+		finish_call(LIST_FIRST(&client->calls), -ECONNRESET);
+}
+
+static void
+await_reply(struct one_client *client, struct pending_call *call)
+{
+	while (!call->done) {
+		if (client->receiving)
+			pthread_cond_wait(&call->answered, &client->call_lock);
+		else
+			receive_for_all(client);
+	}
+	if (!client->receiving && !LIST_EMPTY(&client->calls))
+		pthread_cond_signal(&LIST_FIRST(&client->calls)->answered);
+}
+
+/* A full socket buffer empties, or the thread that receives finds the data plane dead. */
+static int
+send_all(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds)
+{
+	int error;
+
+	do {
+		error = send_request(sock, msg, fds, num_fds);
+	} while (error == -EAGAIN);
+	return error;
+}
+
+/* With the lock, which it releases meanwhile. */
+static int
+exchange_pending(struct one_client *client, struct pending_call *call, struct one_msg *msg, const int *fds,
+		 uint32_t num_fds)
+{
+	int error;
+
+	call->seq = msg->seq = ++client->seq;
+	LIST_INSERT_HEAD(&client->calls, call, link);
+	pthread_mutex_unlock(&client->call_lock);
+	error = send_all(client->sock, msg, fds, num_fds);
+	pthread_mutex_lock(&client->call_lock);
+	if (error == 0 || call->done) {
+		await_reply(client, call);
+		return call->error;
+	}
+	LIST_REMOVE(call, link);
+	/* Requests that cannot even be sent (too many descriptors in flight, no memory) change nothing. */
+	if (error == -ETOOMANYREFS || error == -ENOBUFS || error == -ENOMEM || error == -EBADF)
+		return error;
+	client_fail(client);
+	return -ECONNRESET;
+}
+
+/* Waits for room, with the lock: 0, -ECONNRESET, -ECHILD.  release_call() follows in any case. */
+static int
+reserve_call(struct one_client *client, uint32_t type)
+{
+	while (!has_room(client, type) && client_check(client) == 0) {
+		client->call_waiters++;
+		pthread_cond_wait(&client->call_room, &client->call_lock);
+		client->call_waiters--;
+	}
+	client->num_calls++;
+	client->num_slow_calls += is_slow(type);
+	return client_check(client);
+}
+
+static void
+release_call(struct one_client *client, uint32_t type)
+{
+	client->num_calls--;
+	client->num_slow_calls -= is_slow(type);
+	if (client->call_waiters > 0)
+		pthread_cond_broadcast(&client->call_room);
+}
+
+static int
+call_locked(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
+	    struct one_reply *reply, int *got, uint32_t *num_got)
+{
+	struct pending_call call = {
+		.type = msg->type, .reply = reply, .fds = got, .num_fds = num_got != NULL ? *num_got : 0};
+	int error = reserve_call(client, msg->type);
+
+	if (error == 0) {
+		pthread_cond_init(&call.answered, NULL);
+		error = exchange_pending(client, &call, msg, fds, num_fds);
+		pthread_cond_destroy(&call.answered);
+	}
+	release_call(client, msg->type);
 	if (num_got != NULL)
-		*num_got = taken;
+		*num_got = error == 0 ? call.num_fds : 0;
 	return error;
 }
 
@@ -140,7 +352,7 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
      struct one_reply *reply, int *got, uint32_t *num_got)
 {
 	struct one_reply scrap;
-	int error;
+	int error, cancel;
 
 	if (num_fds > ONE_MSG_FDS)
 		return -EINVAL;
@@ -150,20 +362,12 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
 	error = client_check(client);
 	if (error != 0)
 		return error;
+	/* A thread that is cancelled here would take the replies of others with it. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&client->call_lock);
-	error = client_check(client);
-	if (error == 0) {
-		msg->seq = ++client->seq;
-		error = call_exchange(client->sock, msg, fds, num_fds, reply, got, num_got);
-		/* Requests that cannot even be sent (too many descriptors in flight, no memory), and replies
-		 * without their descriptors, leave the socket in step; anything else does not. */
-		if (error != 0 && error != -ETOOMANYREFS && error != -ENOBUFS && error != -ENOMEM &&
-		    error != -EBADF && error != -EMFILE) {
-			client_fail(client);
-			error = -ECONNRESET;
-		}
-	}
+	error = call_locked(client, msg, fds, num_fds, reply, got, num_got);
 	pthread_mutex_unlock(&client->call_lock);
+	pthread_setcancelstate(cancel, NULL);
 	if (error == 0 && reply->error != 0 && one_telling)
 		one_note_cause(reply->error, reply->subject, reply->value);
 	else if (error != 0 && one_telling)

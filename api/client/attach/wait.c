@@ -204,6 +204,42 @@ spin(const struct one_client *client, struct one_channel *channel, uint32_t tick
 	return 0;
 }
 
+static void
+leave_sleepers(void *memory)
+{
+	struct one_channel *channel = memory;
+
+	/* A core wakes ONE_CHANNEL_WAKES threads at most.  The first of them that comes here still counts them
+	 * all, and those that the core left asleep.  A wake-up that still counts this sleeper is one system call
+	 * too many. */
+	if (atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed) > ONE_CHANNEL_WAKES)
+		futex_wake(channel);
+}
+
+/* For verbs a cancellation point, as the read(2) of rdma-core is. */
+static int
+sleep_on(struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
+{
+	int error, type;
+
+	/* Pairs with the load of sleepers in wake() and in the engine. */
+	atomic_fetch_add_explicit(&channel->sleepers, 1, memory_order_seq_cst);
+	pthread_cleanup_push(leave_sleepers, channel);
+	/* The client is marked dead before the words are added to: a sleeper that missed the addition
+	 * sees the mark. */
+	error = client_check(client);
+	if (error == 0) {
+		if (client->restarts)
+			pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+		if (futex_wait(channel, ticket, deadline, client->restarts) < 0 && errno != EAGAIN)
+			error = -errno;
+		if (client->restarts)
+			pthread_setcanceltype(type, NULL);
+	}
+	pthread_cleanup_pop(1);
+	return error;
+}
+
 int
 one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint64_t deadline)
 {
@@ -213,20 +249,7 @@ one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint
 	if (error != 0)
 		return error;
 	if (!spin(client, channel, ticket, deadline)) {
-		/* Pairs with the load of sleepers in wake() and in the engine. */
-		atomic_fetch_add_explicit(&channel->sleepers, 1, memory_order_seq_cst);
-		/* The client is marked dead before the words are added to: a sleeper that missed the addition
-		 * sees the mark. */
-		error = client_check(client);
-		if (error == 0 && futex_wait(channel, ticket, deadline, client->restarts) < 0 &&
-		    errno != EAGAIN)
-			error = -errno;
-		/* A core wakes ONE_CHANNEL_WAKES threads at most.  The first of them that comes here still
-		 * counts them all, and those that the core left asleep.  A wake-up that still counts this
-		 * sleeper is one system call too many. */
-		if (atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed) >
-		    ONE_CHANNEL_WAKES)
-			futex_wake(channel);
+		error = sleep_on(client, channel, ticket, deadline);
 		if (error != 0 && error != -ECONNRESET && error != -ECHILD)
 			return error;
 	}

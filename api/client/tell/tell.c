@@ -189,9 +189,9 @@ one_note_cause(int error, uint32_t subject, uint64_t value)
 			 "others open, then close and open again");
 	else if (error == -ECONNRESET)
 		snprintf(said.cause, sizeof(said.cause),
-			 "the data plane = gone: it ended, or ended this attachment; see its log, then close "
-			 "and "
-			 "open again");
+			 "the data plane = gone: it ended, ended this attachment, or did not run for 30 s; "
+			 "see "
+			 "its log, then close and open again");
 	else
 		snprintf(said.cause, sizeof(said.cause),
 			 "%s = %#" PRIx64 ": the data plane refused it, %s; see its log",

@@ -60,6 +60,8 @@ struct id {
 	/* The queue pair that is connected, which the application may have destroyed meanwhile; 0: none. */
 	uint32_t qp;
 	const struct one_qp_shm *shm;
+	struct ibv_qp *carrier; /* what is connected for a queue pair for datagrams (bare.c) */
+	struct ibv_cq *carrier_cq;
 	uint32_t timewait; /* a queue pair that was connected, until its time wait is over; 0: none */
 	/* What the peer has said, and bare.c's mark. */
 	uint32_t peer_qpn, psn;

@@ -137,25 +137,27 @@ take(struct channel *channel)
 
 /*
  * As the kernel's: after a signal handler it goes on if that was installed with SA_RESTART, and else fails
- * with EINTR, which poll(2) does after each.
+ * with EINTR, which poll(2) does after each.  A cancellation point if the caller's `state` lets it.
  */
 static int
-wait_for_more(struct channel *channel, uint32_t put)
+wait_for_more(struct channel *channel, uint32_t put, int state)
 {
-	return syscall(SYS_futex, &channel->put, FUTEX_WAIT_PRIVATE, put, NULL, NULL, 0) < 0 &&
-			       errno != EAGAIN
-		       ? -1
-		       : 0;
+	long ret;
+	int type;
+
+	pthread_setcancelstate(state, NULL);
+	/* Nothing is held meanwhile. */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	ret = syscall(SYS_futex, &channel->put, FUTEX_WAIT_PRIVATE, put, NULL, NULL, 0);
+	pthread_setcanceltype(type, NULL);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return ret < 0 && errno != EAGAIN ? -1 : 0;
 }
 
-int
-rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
+/* NULL, with errno. */
+static struct event *
+next_event(struct channel *channel, int state)
 {
-	struct channel *channel = (struct channel *)(void *)base;
-	int error = cma_own(channel->process, "channel", base);
-
-	if (error != 0)
-		return cma_end(__func__, error, base);
 	for (;;) {
 		struct event *event;
 		uint32_t put;
@@ -163,18 +165,38 @@ rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 
 		pthread_mutex_lock(&cma_lock);
 		event = take(channel);
+		if (event != NULL)
+			event_taken(event);
 		put = atomic_load_explicit(&channel->put, memory_order_relaxed); /* see event_append() */
 		pthread_mutex_unlock(&cma_lock);
-		if (event != NULL) {
-			*out = &event->base;
-			return 0;
-		}
-		flags = fcntl(base->fd, F_GETFL);
+		if (event != NULL)
+			return event;
+		flags = fcntl(channel->base.fd, F_GETFL);
 		if (flags >= 0 && (flags & O_NONBLOCK) != 0)
-			return fail(EAGAIN);
-		if (wait_for_more(channel, put) != 0)
-			return -1;
+			errno = EAGAIN;
+		else if (wait_for_more(channel, put, state) == 0)
+			continue;
+		return NULL;
 	}
+}
+
+int
+rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
+{
+	struct channel *channel = (struct channel *)(void *)base;
+	int error = cma_own(channel->process, "channel", base), state;
+	struct event *event;
+
+	if (error != 0)
+		return cma_end(__func__, error, base);
+	/* A thread that is cancelled must not hold the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	event = next_event(channel, state);
+	pthread_setcancelstate(state, NULL);
+	if (event == NULL)
+		return -1;
+	*out = &event->base;
+	return 0;
 }
 
 int

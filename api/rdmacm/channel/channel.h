@@ -18,6 +18,9 @@ struct event *event_remove(struct channel *channel, const struct id *id);
 /* After something has been put in or taken out. */
 void channel_changed(struct channel *channel);
 
+/* ---- taken.c; with the lock held ---- */
+void event_taken(const struct event *event); /* by the application */
+
 /* ---- complete.c; without the lock ---- */
 /* Of ids whose calls wait: the last event is kept for the application to look at. */
 void channel_drop_event(struct id *id);

@@ -5,10 +5,14 @@
  *
  * The data plane brings them up when the CM has connected them, as any other; RTR and RTS with these
  * attributes are noted and change nothing.  The PSN among them is what they are known by.
+ *
+ * A queue pair for datagrams lends its number to a connection that only carries messages of the CM, as UCX
+ * makes it: what is connected is a carrier that the application does not see.
  */
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "rdmacm/device/device.h"
 #include "rdmacm/id/id.h"
 
 #define MIN_RNR_TIMER 12u /* 640 us */
@@ -22,12 +26,33 @@ bare_qp(const struct id *id, const struct rdma_conn_param *param)
 	return verbs_cm_find(id->base.verbs, param->qp_num);
 }
 
+/* A queue pair that nobody posts to, with a completion queue of its own. */
+struct ibv_qp *
+bare_carrier(struct id *id)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+
+	if (id->carrier_cq == NULL)
+		id->carrier_cq = ibv_create_cq(id->base.verbs, 1, NULL, NULL, 0);
+	if (id->carrier_cq == NULL || id->carrier != NULL)
+		return id->carrier;
+	init.send_cq = init.recv_cq = id->carrier_cq;
+	id->carrier = ibv_create_qp(device_pd(id->device), &init);
+	return id->carrier;
+}
+
 void
 bare_forget(struct id *id)
 {
 	if (id->psn != 0)
 		verbs_cm_expect_no_more(id->base.verbs, id->psn);
 	id->psn = 0;
+	if (id->carrier != NULL)
+		ibv_destroy_qp(id->carrier);
+	if (id->carrier_cq != NULL)
+		ibv_destroy_cq(id->carrier_cq);
+	id->carrier = NULL;
+	id->carrier_cq = NULL;
 }
 
 int
@@ -110,15 +135,18 @@ rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 	return 0;
 }
 
-/* The RTU has gone out with the REP's arrival. */
 int
 rdma_establish(struct rdma_cm_id *base)
 {
 	const struct id *id = TO_ID(base);
+	struct one_msg msg = {.type = ONE_MSG_QP_CONFIRM};
 	bool responded;
 
 	pthread_mutex_lock(&cma_lock);
 	responded = base->qp == NULL && id->connecting && id->established && !id->ended;
+	msg.id.id = id->qp;
+	if (responded)
+		responded = verbs_cm_call(base->verbs, &msg, NULL) == 0;
 	pthread_mutex_unlock(&cma_lock);
 	if (responded)
 		return 0;

@@ -52,6 +52,7 @@ void rings_destroy(struct id *id);
 /* ---- bare.c; with the lock held ---- */
 /* The id's queue pair, or the application's own with the number that it tells; NULL: there is none. */
 struct ibv_qp *bare_qp(const struct id *id, const struct rdma_conn_param *param);
+struct ibv_qp *bare_carrier(struct id *id); /* NULL, with errno */
 void bare_forget(struct id *id);
 int bare_to_init(struct ibv_qp_attr *attr); /* the mask of what a queue pair in INIT has */
 

@@ -519,6 +519,12 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 			"id->qp = 0: there is no queue pair to connect; rdma_create_qp first, or give the "
 			"number of one in conn_param->qp_num");
 	param_fill(id, param, asked);
+	if (qp->qp_type == IBV_QPT_UD) {
+		asked->known_as = verbs_cm_id(qp);
+		qp = bare_carrier(id);
+		if (qp == NULL)
+			return -errno;
+	}
 	error = verbs_cm_prepare(qp, &id->device->cm, in, out, asked, &shm);
 	if (error != 0)
 		return error;
@@ -657,12 +663,11 @@ disconnect(struct id *id)
 
 	if (is_udp(id))
 		return no_connection(id);
-	/* Without its queue pair the connection has ended, but nobody has been told. */
-	if (id->qp == 0)
-		return id->established && !id->ended ? tell_end(id) : no_connection(id);
-	/* Its end has been got, so nothing is left to wait for. */
-	if (id->sync && id->ended && ((struct channel *)(void *)id->base.channel)->first == NULL)
+	/* Without its queue pair the connection has ended, but nobody may have been told. */
+	if (id->qp == 0 && !id->established)
 		return no_connection(id);
+	if (id->qp == 0)
+		return id->ended ? 0 : tell_end(id);
 	msg.qp_disconnect.qp = id->qp;
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
 	if (error == -EINVAL && id->base.qp == NULL) { /* the application has destroyed its own */
@@ -673,15 +678,26 @@ disconnect(struct id *id)
 	return error == -ENOTCONN ? no_connection(id) : error;
 }
 
+/* The peer was first, and its event has been got: no other one follows. */
+static bool
+end_is_known(const struct id *id)
+{
+	return id->ended && ((const struct channel *)(const void *)id->base.channel)->first == NULL;
+}
+
 int
 rdma_disconnect(struct rdma_cm_id *base)
 {
 	struct id *id = TO_ID(base);
+	bool known;
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
+	known = end_is_known(id);
 	error = disconnect(id);
 	pthread_mutex_unlock(&cma_lock);
+	if (known)
+		return cma_end(__func__, error, base);
 	return channel_end(__func__, id, error, RDMA_CM_EVENT_DISCONNECTED);
 }
 

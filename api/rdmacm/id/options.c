@@ -17,7 +17,7 @@ void
 param_fill(const struct id *id, const struct rdma_conn_param *param, struct one_conn_param *out)
 {
 	*out = id->options;
-	out->given |= ONE_CONN_RNR_RETRY | ONE_CONN_RETRY_COUNT;
+	out->given |= ONE_CONN_RNR_RETRY | ONE_CONN_RETRY_COUNT | ONE_CONN_STEPWISE;
 	out->rnr_retry = param != NULL ? at_most_seven(param->rnr_retry_count) : RETRIES_MAX;
 	out->retry_count = param != NULL ? at_most_seven(param->retry_count) : RETRIES_MAX;
 }

@@ -28,7 +28,10 @@ rings_make(struct id *id, uint32_t send_entries, uint32_t recv_entries)
 		return 0;
 	error = errno;
 	rings_destroy(id);
-	return fail(error);
+	return fail(refused_because(
+		error,
+		"id = %p: libibverbs refused a completion channel or queue for it; see what it says above",
+		(const void *)base));
 }
 
 static void

@@ -162,10 +162,10 @@ on_established(struct id *id, struct event *event)
 {
 	const struct one_qp_shm *shm = id->shm;
 
-	if (id->base.qp != NULL)
-		verbs_cm_connected(id->base.qp, shm->remote_qpn);
-	else if (id->connecting)
+	if (id->connecting && id->base.qp == NULL)
 		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE; /* rdma_establish() is to come */
+	else if (!id->connecting && id->base.qp != NULL)
+		verbs_cm_connected(id->base.qp, shm->remote_qpn);
 	id->established = true;
 	id->timewait = id->qp;
 	id->peer_qpn = shm->remote_qpn;

@@ -30,7 +30,7 @@ fill_device(struct context *context, struct ibv_device_attr *attr)
 	attr->max_qp_wr = (int)limits->max_qp_wr;
 	attr->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 				 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				 IBV_DEVICE_SRQ_RESIZE;
+				 IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_SRQ_RESIZE;
 	attr->max_sge = sges;
 	attr->max_sge_rd = sges;
 	attr->max_cq = (int)limits->max_cq;

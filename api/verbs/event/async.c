@@ -201,35 +201,50 @@ take_event(struct context *context, struct ibv_async_event *event)
 	return error;
 }
 
-/* As read(2): -EINTR only after signal handlers without SA_RESTART. */
+/* As read(2): -EINTR only after signal handlers without SA_RESTART, and a cancellation point if the caller's
+ * `state` lets it. */
 static int
-wait_for_more(struct context *context, uint32_t ticket)
+wait_for_more(struct context *context, uint32_t ticket, int state)
 {
 	int flags = fcntl(context->verbs.context.async_fd, F_GETFL), error;
 
 	if (flags >= 0 && (flags & O_NONBLOCK) != 0)
 		return -EAGAIN;
+	pthread_setcancelstate(state, NULL);
 	error = one_wait_sleep(context->client, context->async_channel, ticket, UINT64_MAX);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	return error == -ECONNRESET ? 0 : error; /* that is an event */
+}
+
+/* 0 with an event, or -errno. */
+static int
+next_event(struct context *context, struct ibv_async_event *event, int state)
+{
+	for (;;) {
+		uint32_t ticket = one_wait_begin(context->client, context->async_channel);
+		int error;
+
+		pthread_mutex_lock(&context->lock);
+		error = take_event(context, event);
+		pthread_mutex_unlock(&context->lock);
+		if (error != -EAGAIN)
+			return error;
+		error = wait_for_more(context, ticket, state);
+		if (error != 0)
+			return error;
+	}
 }
 
 int
 ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
 {
-	struct context *context = context_of(base);
-	int error;
+	int error, state;
 
-	do {
-		uint32_t ticket = one_wait_begin(context->client, context->async_channel);
-
-		pthread_mutex_lock(&context->lock);
-		error = take_event(context, event);
-		pthread_mutex_unlock(&context->lock);
-		if (error == 0)
-			return 0;
-		if (error == -EAGAIN)
-			error = wait_for_more(context, ticket);
-	} while (error == 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	error = next_event(context_of(base), event, state);
+	pthread_setcancelstate(state, NULL);
+	if (error == 0)
+		return 0;
 	errno = -error;
 	return -1;
 }

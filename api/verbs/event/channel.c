@@ -17,6 +17,11 @@ channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
 	struct one_reply reply;
 	int error = one_channel_alloc(context->client, number);
 
+	if (error == -ENOSPC)
+		refused_because(ENOMEM,
+				"channels = %u: an attachment has no more; destroy some, or open the device "
+				"once more",
+				ONE_CHANNELS - 1);
 	if (error != 0)
 		return error;
 	msg.channel_open.channel = *number;
@@ -129,20 +134,34 @@ take(struct context *context, struct comp_channel *channel, struct element **fou
 	return error;
 }
 
+/* Waits, unless the descriptor is not to, and takes nothing.  A cancellation point if `state` lets it. */
+static int
+wait_for_ring(int fd, int state)
+{
+	uint32_t ring;
+	int error;
+
+	pthread_setcancelstate(state, NULL);
+	error = read_ring(fd, &ring, MSG_PEEK);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return error;
+}
+
 int
 ibv_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void **cq_context)
 {
 	struct context *context = context_of(base->context);
 	struct element *found = NULL;
-	uint32_t ring;
-	int error = 0;
+	int error = 0, state;
 
+	/* A thread that is cancelled must not hold the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (found == NULL && error == 0) {
 		error = take(context, TO(comp_channel, base), &found);
-		/* Waits, unless the descriptor is not to, and takes nothing. */
 		if (error == -EAGAIN)
-			error = read_ring(base->fd, &ring, MSG_PEEK);
+			error = wait_for_ring(base->fd, state);
 	}
+	pthread_setcancelstate(state, NULL);
 	if (error != 0) {
 		errno = -error;
 		return -1;

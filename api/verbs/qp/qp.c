@@ -281,7 +281,8 @@ ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
 			    atomic_load_explicit(&qp->ring.shm->sq_draining, memory_order_acquire) != 0;
 	*init = qp->init;
-	base->state = attr->qp_state;
+	if ((mask & IBV_QP_STATE) != 0)
+		base->state = attr->qp_state;
 	return 0;
 }
 

@@ -33,7 +33,8 @@
 static struct {
 	int fd; /* -1: not attached */
 	uint32_t requests;
-	uint32_t number; /* of its struct client */
+	uint32_t number;               /* of its struct client */
+	uint32_t asked[ONE_CALLS_MAX]; /* types of the last requests, by their numbers; 0: answered */
 } app[APPS];
 static int files[FDS]; /* that applications send: memory, of different sizes and seals; sockets */
 
@@ -57,8 +58,20 @@ leave(uint32_t which)
 	stage_run();
 }
 
-/* The reply, and that it is one; end of file is the end of the attachment. */
+/* Each request that is answered has been asked, and was not answered before. */
 static void
+check_reply(uint32_t which, const struct one_reply *reply)
+{
+	uint32_t *asked = &app[which].asked[reply->seq % ONE_CALLS_MAX];
+
+	if (reply->seq - 1 >= app[which].requests || app[which].requests - reply->seq >= ONE_CALLS_MAX ||
+	    *asked == 0 || *asked != reply->type)
+		fuzz_fail("this is no reply to a request");
+	*asked = 0;
+}
+
+/* False: there is no reply; end of file is the end of the attachment. */
+static bool
 take_reply(uint32_t which)
 {
 	union {
@@ -76,20 +89,37 @@ take_reply(uint32_t which)
 	int fds[4];
 
 	if (n < 0)
-		return; /* later */
+		return false;
 	if (n == 0) {
 		leave(which);
-		return;
+		return false;
 	}
-	if (n != (ssize_t)sizeof(reply) || reply.type >= ONE_MSG_MAX || reply.seq != app[which].requests)
-		fuzz_fail("this is no reply to the last request");
+	if (n != (ssize_t)sizeof(reply))
+		fuzz_fail("this is no reply");
+	check_reply(which, &reply);
 	cmsg = CMSG_FIRSTHDR(&header);
 	if (cmsg == NULL)
-		return;
+		return true;
 	n = (ssize_t)(cmsg->cmsg_len - CMSG_LEN(0));
 	memcpy(fds, CMSG_DATA(cmsg), (size_t)n);
 	for (size_t i = 0; i < (size_t)n / sizeof(int); i++)
 		close(fds[i]);
+	return true;
+}
+
+static void
+take_replies(uint32_t which)
+{
+	while (take_reply(which))
+		;
+}
+
+static void
+wait_for_replies(uint32_t which)
+{
+	for (int i = 0; i < SECONDS; i++)
+		stage_pass(NS_PER_S);
+	take_replies(which);
 }
 
 static void
@@ -115,12 +145,18 @@ send_message(uint32_t which, struct one_msg *msg, size_t len, uint32_t num_fds, 
 			((int *)(void *)CMSG_DATA(cmsg))[i] = files[(first + i) % FDS];
 	}
 	msg->seq = ++app[which].requests;
+	if (app[which].asked[msg->seq % ONE_CALLS_MAX] != 0) { /* neighbours that do not answer */
+		wait_for_replies(which);
+		if (client_of(which) == NULL && msg->type != ONE_MSG_HELLO)
+			return;
+	}
+	app[which].asked[msg->seq % ONE_CALLS_MAX] = msg->type;
 	if (sendmsg(app[which].fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		leave(which);
 		return;
 	}
 	stage_run();
-	take_reply(which);
+	take_replies(which);
 }
 
 static void
@@ -131,6 +167,7 @@ attach(uint32_t which, enum one_kind kind)
 
 	app[which].fd = stage_connect(stage_config.socket);
 	app[which].requests = 0;
+	memset(app[which].asked, 0, sizeof(app[which].asked));
 	client = TAILQ_LAST(&control.clients, client_list);
 	if (client == NULL) {
 		leave(which);
@@ -139,15 +176,6 @@ attach(uint32_t which, enum one_kind kind)
 	app[which].number = client->number;
 	msg.hello = (struct one_hello){.magic = ONE_MSG_MAGIC, .version = ONE_ABI_VERSION, .kind = kind};
 	send_message(which, &msg, sizeof(msg), 0, 0);
-}
-
-/* It is about a neighbour that does not answer. */
-static void
-wait_for_reply(uint32_t which)
-{
-	for (int i = 0; i < SECONDS; i++)
-		stage_pass(NS_PER_S);
-	take_reply(which);
 }
 
 static void
@@ -161,7 +189,7 @@ request(struct bytes *record)
 	if (client == NULL)
 		return;
 	if (client->busy && (fds & 0x80) == 0)
-		wait_for_reply(which);
+		wait_for_replies(which);
 	client = client_of(which);
 	if (client == NULL)
 		return;
@@ -428,7 +456,7 @@ pass(struct bytes *record)
 	stage_pass(1ull << record_number(record, 1) % TIME_LOG2_MAX);
 	for (uint32_t i = 0; i < APPS; i++)
 		if (app[i].fd >= 0)
-			take_reply(i);
+			take_replies(i);
 }
 
 static void

@@ -42,6 +42,7 @@ int object_tests(void);
 int renewable_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
+int step_tests(void);
 int number_tests(void);
 int datagram_tests(void);
 int rsm_tests(void);

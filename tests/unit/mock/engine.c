@@ -31,6 +31,35 @@ mock_give_fd(struct mock *mock, enum one_msg_type type, int fd)
 }
 
 void
+mock_park(struct mock *mock, enum one_msg_type type)
+{
+	pthread_mutex_lock(&mock->lock);
+	mock->park[type] = true;
+	pthread_mutex_unlock(&mock->lock);
+}
+
+void
+mock_answer(struct mock *mock, enum one_msg_type type)
+{
+	uint32_t left = 0;
+
+	pthread_mutex_lock(&mock->lock);
+	mock->park[type] = false;
+	for (uint32_t i = 0; i < mock->num_parked; i++) {
+		const struct one_reply *reply = &mock->parked[i].reply;
+
+		if (reply->type != type)
+			mock->parked[left++] = mock->parked[i];
+		else
+			mock_check(send(mock->parked[i].sock, reply, sizeof(*reply), MSG_NOSIGNAL) ==
+					   (ssize_t)sizeof(*reply),
+				   "a parked reply");
+	}
+	mock->num_parked = left;
+	pthread_mutex_unlock(&mock->lock);
+}
+
+void
 mock_withhold_fds(struct mock *mock, bool withhold)
 {
 	pthread_mutex_lock(&mock->lock);

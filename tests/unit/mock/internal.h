@@ -105,6 +105,12 @@ struct mock {
 	bool renewable, refuse_keys;
 	uint32_t revoked, renewed;
 	int given_fd[ONE_MSG_MAX]; /* + 1; 0: none */
+	bool park[ONE_MSG_MAX];
+	struct {
+		int sock;
+		struct one_reply reply;
+	} parked[ONE_CALLS_MAX];
+	uint32_t num_parked;
 	struct one_welcome welcome;
 	struct mock_client *clients; /* newest first */
 	uint32_t num_clients;

@@ -545,6 +545,12 @@ serve(struct mock *mock, struct mock_client *client)
 	for (uint32_t i = 0; i < num_fds; i++)
 		close(fds[i]);
 
+	if (mock->park[msg.type]) {
+		mock_check(mock->num_parked < ONE_CALLS_MAX, "too many requests without a reply");
+		mock->parked[mock->num_parked].sock = client->sock;
+		mock->parked[mock->num_parked++].reply = reply;
+		return true;
+	}
 	memset(&hdr, 0, sizeof(hdr));
 	hdr.msg_iov = &iov;
 	hdr.msg_iovlen = 1;

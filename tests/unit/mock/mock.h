@@ -73,6 +73,9 @@ void mock_on(struct mock *mock, enum one_msg_type type, mock_handler handler, vo
 /* The next `times` requests of `type` fail. */
 void mock_refuse(struct mock *mock, enum one_msg_type type, int error, enum one_subject subject,
 		 uint64_t value, uint32_t times);
+/* Requests of `type` are carried out and not answered until mock_answer(). */
+void mock_park(struct mock *mock, enum one_msg_type type);
+void mock_answer(struct mock *mock, enum one_msg_type type);
 /* Answers to `type` that tell no error carry a copy of `fd`; -1: no more. */
 void mock_give_fd(struct mock *mock, enum one_msg_type type, int fd);
 /* Requests of that type seen so far, and the last of them. */

@@ -351,6 +351,48 @@ test_async(void **state)
 	mock_revive(f->mock);
 }
 
+static void *
+stay_for_async(void *user)
+{
+	struct fixture *f = user;
+	struct ibv_async_event event;
+
+	ibv_get_async_event(f->context, &event);
+	return NULL;
+}
+
+static void *
+stay_for_cq(void *user)
+{
+	struct fixture *f = user;
+	struct ibv_cq *cq;
+	void *context;
+
+	ibv_get_cq_event(f->channel, &cq, &context);
+	return NULL;
+}
+
+/* Threads that wait for events can be cancelled, as those of rdma-core, and hold nothing then. */
+static void
+test_cancelled(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 40; i++) {
+		pthread_t thread;
+		void *result;
+
+		assert_int_equal(pthread_create(&thread, NULL, i % 2 == 0 ? stay_for_async : stay_for_cq, f),
+				 0);
+		if (i % 4 == 0)
+			mock_wait_asleep(f->mock, 1);
+		assert_int_equal(pthread_cancel(thread), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		assert_int_equal(ibv_destroy_cq(ibv_create_cq(f->context, 4, NULL, f->channel, 0)), 0);
+	}
+}
+
 int
 main(void)
 {
@@ -358,6 +400,7 @@ main(void)
 		T(test_events),         T(test_arms_together),
 		T(test_events_of_gone), T(test_events_and_signals),
 		T(test_async),          T(test_async_taken_by_others),
+		T(test_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

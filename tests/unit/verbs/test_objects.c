@@ -25,6 +25,7 @@ test_device(void **state)
 	assert_memory_equal(&(__be64){ibv_get_device_guid(f->context->device)},
 			    "\x00\x03\x04\xff\xfe\x05\x06\x07", 8);
 	assert_int_equal(ibv_query_device(f->context, &attr), 0);
+	assert_true((attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0);
 	assert_int_equal(attr.max_qp, (int)mock_welcome(f->mock)->limits.max_qp);
 	assert_int_equal(attr.phys_port_cnt, 1);
 	assert_int_equal(ibv_query_device_ex(f->context, NULL, &ex), 0);

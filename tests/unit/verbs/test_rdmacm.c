@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
@@ -218,7 +220,12 @@ test_connect(void **state)
 	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 	show_transport(mock_qp_shm(mock, qp));
 	mock_connected(mock, qp, "welcome", 7);
+	assert_true(readable(channel, -1));
+	/* Until the event is taken the peer is not told, and the queue pair is not connected. */
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_CONFIRM), 0);
+	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 	event = next(RDMA_CM_EVENT_ESTABLISHED, id);
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_CONFIRM), 1);
 	check_query(id->qp);
 	assert_int_equal(event->param.conn.private_data_len, 7);
 	assert_memory_equal(event->param.conn.private_data, "welcome", 7);
@@ -241,6 +248,106 @@ test_connect(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	none();
+}
+
+/* As UCX connects: the number is of a queue pair for datagrams, and data take another way. */
+static void
+test_number_of_datagrams(void **state)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD, .cap = {2, 2, 1, 1, 0}};
+	struct rdma_conn_param param = {0};
+	struct rdma_cm_id *id = resolved();
+	uint32_t ud, carrier, freed;
+	struct one_msg msg;
+	struct ibv_qp *qp;
+
+	init.send_cq = init.recv_cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
+	qp = ibv_create_qp(id->pd, &init);
+	assert_non_null(qp);
+	ud = mock_newest(mock, ONE_MSG_QP_CREATE);
+	param.qp_num = qp->qp_num;
+	assert_int_equal(rdma_connect(id, &param), 0);
+	carrier = mock_newest(mock, ONE_MSG_QP_CREATE);
+	assert_int_not_equal(carrier, ud);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
+	assert_int_equal(msg.qp_connect.qp, carrier);
+	assert_int_equal(msg.qp_connect.param.known_as, ud);
+	mock_connected(mock, carrier, NULL, 0);
+	expect_event(RDMA_CM_EVENT_CONNECT_RESPONSE, id, 0);
+	assert_int_equal(rdma_establish(id), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONFIRM, &msg));
+	assert_int_equal(msg.id.id, carrier);
+	/* The application's queue pair may go before its id. */
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(init.send_cq), 0);
+	freed = mock_count(mock, ONE_MSG_QP_FREE);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_FREE), freed + 1);
+}
+
+static void *
+wait_for_event(void *user)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(user, &event);
+	return NULL;
+}
+
+/* A thread that waits can be cancelled, as one of rdma-core, and holds nothing then. */
+static void
+test_cancelled(void **state)
+{
+	struct rdma_event_channel *waited = rdma_create_event_channel();
+
+	for (int i = 0; i < 40; i++) {
+		struct rdma_cm_id *id;
+		pthread_t thread;
+		void *result;
+
+		assert_int_equal(pthread_create(&thread, NULL, wait_for_event, waited), 0);
+		if (i % 2 == 0)
+			sched_yield();
+		assert_int_equal(pthread_cancel(thread), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		assert_int_equal(rdma_create_id(waited, &id, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+	rdma_destroy_event_channel(waited);
+}
+
+/* The peer ends it: receives are flushed when the event is taken. */
+static void
+test_end_by_peer(void **state)
+{
+	static const enum one_conn_event ends[] = {ONE_CONN_DISCONNECTED, ONE_CONN_PEER_REJECTED,
+						   ONE_CONN_ACCEPT_ERROR, ONE_CONN_TIMED_OUT};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t qp, before = mock_count(mock, ONE_MSG_QP_DISCONNECT);
+		struct rdma_cm_id *id = resolved();
+		struct ibv_cq *cq = make_qp(id, &qp);
+		struct rdma_cm_event *event;
+		struct one_msg msg;
+
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		if (i == 0) {
+			mock_connected(mock, qp, NULL, 0);
+			expect_event(RDMA_CM_EVENT_ESTABLISHED, id, 0);
+		}
+		mock_conn_event(mock, qp, ends[i]);
+		assert_true(readable(channel, -1));
+		assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), before);
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), before + 1);
+		assert_true(mock_last(mock, ONE_MSG_QP_DISCONNECT, &msg));
+		assert_int_equal(msg.qp_disconnect.qp, qp);
+		rdma_ack_cm_event(event);
+		if (i == 0)
+			assert_int_equal(rdma_disconnect(id), 0);
+		drop(id, cq);
+	}
 }
 
 /* Entries that no honest data plane stores: of no queue pair, of no question, and from outside of the arena.
@@ -406,9 +513,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),  cmocka_unit_test(test_entries_of_nobody),
-		cmocka_unit_test(test_ends),     cmocka_unit_test(test_listen),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_end_by_peer),
+		cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_number_of_datagrams),
+		cmocka_unit_test(test_entries_of_nobody),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_loss),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -235,11 +235,27 @@ test_requests(void **state)
 	reset(f);
 }
 
+/* The data plane breaks it: qp->state follows when a query asks for the state. */
+static void
+test_query_of_broken(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	bring(f, IBV_QPS_RTS);
+	mock_qp_state(f->mock, f->qp_id, ONE_QP_ERROR);
+	assert_int_equal(ibv_query_qp(f->qp, &attr, IBV_QP_AV | IBV_QP_DEST_QPN, &init), 0);
+	assert_int_equal(f->qp->state, IBV_QPS_RTS);
+	assert_int_equal(ibv_query_qp(f->qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(f->qp->state, IBV_QPS_ERR);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {T(test_pairs), T(test_masks), T(test_values), T(test_requests),
-					   T(test_settings)};
+	const struct CMUnitTest tests[] = {T(test_pairs),    T(test_masks),    T(test_values),
+					   T(test_requests), T(test_settings), T(test_query_of_broken)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,84 +8,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "attach.h"
 #include "control/base/port_space.h"
 #include "control/cm/cm.h"
 #include "control/connect/connect.h"
-
-struct ends {
-	struct app active, passive;
-	struct one_qp_created a, p;
-	uint32_t listener;
-	uint32_t cq_a, cq_p, pz_a, pz_p;
-};
-
-static void
-ends_open_as(struct ends *ends, enum one_kind kind, uint64_t service)
-{
-	app_hello(&ends->active, kind);
-	app_hello(&ends->passive, kind);
-	ends->pz_a = app_pz(&ends->active);
-	ends->pz_p = app_pz(&ends->passive);
-	/* Ids of the two attachments must differ here: the fake tells events apart by them. */
-	app_cq(&ends->passive, 10);
-	ends->cq_a = app_cq(&ends->active, 10);
-	ends->cq_p = app_cq(&ends->passive, 10);
-	app_qp(&ends->passive, ends->pz_p, ends->cq_p);
-	ends->a = app_qp(&ends->active, ends->pz_a, ends->cq_a);
-	ends->p = app_qp(&ends->passive, ends->pz_p, ends->cq_p);
-	ends->passive.msg.listen = (struct one_listen){.service = service, .cq = ends->cq_p};
-	assert_int_equal(app_call(&ends->passive, ONE_MSG_LISTEN), 0);
-	ends->listener = ends->passive.reply.listening.listener;
-}
-
-static void
-ends_open(struct ends *ends, uint64_t service)
-{
-	ends_open_as(ends, ONE_KIND_DAT, service);
-}
-
-static void
-ends_close(struct ends *ends)
-{
-	app_close(&ends->active);
-	app_close(&ends->passive);
-	assert_clean();
-	forget_events();
-}
-
-static const struct one_cr_shm *
-await_request(struct ends *ends)
-{
-	struct fake_event event = await(ONE_CQE_REQUEST, ends->listener);
-
-	assert_true(event.cookie < ONE_ARENA_SIZE - sizeof(struct one_cr_shm));
-	return (const struct one_cr_shm *)(ends->passive.arena + event.cookie);
-}
-
-static int
-accept_request(struct ends *ends, uint32_t cr)
-{
-	ends->passive.msg.cr_accept =
-		(struct one_cr_accept){.cr = cr, .qp = ends->p.qp, .private_len = 2, .private_data = {4, 5}};
-	return app_call(&ends->passive, ONE_MSG_CR_ACCEPT);
-}
-
-static void
-establish(struct ends *ends, uint64_t service)
-{
-	assert_int_equal(app_connect_qp(&ends->active, ends->a.qp, service, UINT64_MAX), 0);
-	assert_int_equal(accept_request(ends, await_request(ends)->cr), 0);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends->a.qp).status, ONE_CONN_ESTABLISHED);
-	assert_int_equal(await(ONE_CQE_CONNECT, ends->p.qp).status, ONE_CONN_ESTABLISHED);
-}
-
-static int
-disconnect(struct app *app, uint32_t qp, bool graceful)
-{
-	app->msg.qp_disconnect = (struct one_qp_disconnect){.qp = qp, .graceful = graceful};
-	return app_call(app, ONE_MSG_QP_DISCONNECT);
-}
+#include "ends.h"
 
 static void
 test_connect(void **state)
@@ -269,12 +195,12 @@ test_parameters(void **state)
 	msg->qp_connect.qp = ends.a.qp;
 	msg->qp_connect.param.rnr_retry = 8;
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
-	msg->qp_connect.param = (struct one_conn_param){.given = 0xff, .retry_count = 8};
+	msg->qp_connect.param = (struct one_conn_param){.given = ONE_CONN_STEPWISE - 1, .retry_count = 8};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
-	msg->qp_connect.param = (struct one_conn_param){.given = 0xff, .ack_timeout = 32};
+	msg->qp_connect.param = (struct one_conn_param){.given = ONE_CONN_STEPWISE - 1, .ack_timeout = 32};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
 	msg->qp_connect.param =
-		(struct one_conn_param){.given = 0xff,
+		(struct one_conn_param){.given = ONE_CONN_STEPWISE - 1,
 					.rnr_retry = 3,
 					.retry_count = 2,
 					.ack_timeout = 20,
@@ -551,12 +477,14 @@ test_broken(void **state)
 
 	ends_open(&ends, 5000);
 	establish(&ends, 5000);
+	/* Its core finds it broken after its end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	/* The DREQ says which request was refused, since the NAK may be lost. */
 	assert_int_equal(fake_refusal, FAKE_REFUSAL);
 	/* What the cores say too late changes nothing. */
+	/* Its core finds it broken after its end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_FAILED, RC_ERROR_RESPONDER);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_DRAINED, 0);
@@ -588,6 +516,7 @@ test_reset_at_once(void **state)
 	app_post(&ends.active, ONE_MSG_QP_RESET);
 	for (int i = 0; i < 5000 && fake_waiting() == 0; i++)
 		pause_ms(1);
+	/* Its core finds it broken after its end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_hold(false, false);
 	assert_int_equal(app_receive(&ends.active), 1);

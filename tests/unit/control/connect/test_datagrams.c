@@ -84,6 +84,29 @@ test_refused_handles(void **state)
 	side_close(&a);
 }
 
+/* While an address handle waits for its neighbour the next requests are carried out. */
+static void
+test_others_go_on(void **state)
+{
+	uint32_t seq;
+	struct side a;
+
+	side_open(&a, true);
+	a.app.msg.ah_create = here(&a);
+	a.app.msg.ah_create.addr[3] = 97;
+	app_post(&a.app, ONE_MSG_AH_CREATE);
+	seq = a.app.msg.seq;
+	assert_int_equal(ah_create(&a, here(&a)), 0);
+	app_pz(&a.app);
+	/* Its protection zone stays. */
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_PZ_FREE, a.pz), -EBUSY);
+	assert_int_equal(app_receive(&a.app), 1);
+	assert_int_equal(a.app.reply.type, ONE_MSG_AH_CREATE);
+	assert_int_equal(a.app.reply.seq, seq);
+	assert_int_equal(a.app.reply.error, -EHOSTUNREACH);
+	side_close(&a);
+}
+
 /* One that is gone is counted neither for its process nor for its user. */
 static void
 test_quota(void **state)
@@ -302,6 +325,7 @@ datagram_tests(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_handles),
 		cmocka_unit_test(test_refused_handles),
+		cmocka_unit_test(test_others_go_on),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_no_connection),

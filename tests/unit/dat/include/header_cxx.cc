@@ -26,6 +26,6 @@ use_headers(DAT_IA_HANDLE ia, DAT_EP_HANDLE ep, DAT_CNO_HANDLE *cno)
 	(void)event;
 	(void)shared;
 	return (int)(dat_ia_open(name, 8, &evd, &ia) | dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, cno) |
-	             dat_ep_post_send(ep, 1, &triplet, cookie, DAT_COMPLETION_DEFAULT_FLAG) |
-	             DAT_EP_POST_SEND(ep, 1, &triplet, cookie, DAT_COMPLETION_SUPPRESS_FLAG));
+		     dat_ep_post_send(ep, 1, &triplet, cookie, DAT_COMPLETION_DEFAULT_FLAG) |
+		     DAT_EP_POST_SEND(ep, 1, &triplet, cookie, DAT_COMPLETION_SUPPRESS_FLAG));
 }
