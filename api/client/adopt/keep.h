@@ -48,6 +48,8 @@ void keep_leave(struct range *range);
 bool keep_drop(uint64_t start, uint64_t end);
 /* The one that was kept first; whether there was any. */
 bool keep_drop_oldest(void);
+/* Something has befallen the range that its guard has reported. */
+bool keep_was_touched(const struct range *range);
 /* The keeper, if it runs: transplant.c counts threads. */
 uint32_t keep_threads(void);
 /* In a child: forgets everything. */

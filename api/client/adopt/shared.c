@@ -13,14 +13,6 @@
 
 static char entries[8192] __attribute__((aligned(8)));
 
-struct kernel_dirent { /* getdents64 */
-	uint64_t ino;
-	int64_t off;
-	unsigned short reclen;
-	unsigned char type;
-	char name[];
-};
-
 /* The right file, in memory, and writable. */
 static bool
 usable(int fd, dev_t dev, uint64_t ino, uint64_t *size)
@@ -50,7 +42,7 @@ search(dev_t dev, uint64_t ino, uint64_t *size)
 	while (found < 0 &&
 	       (n = raw_syscall(SYS_getdents64, dir, (long)entries, sizeof(entries), 0, 0)) > 0) {
 		for (long at = 0; at < n && found < 0;) {
-			const struct kernel_dirent *entry = (const void *)(entries + at);
+			const struct raw_dirent *entry = (const void *)(entries + at);
 			int fd = atoi(entry->name); /* "." and "..": 0, which is looked at anyway */
 
 			if (usable(fd, dev, ino, size))

@@ -326,6 +326,31 @@ test_out_of_descriptors(void **state)
 	assert_int_equal(adopted_mappings(), 0);
 }
 
+/* No file grows beyond the limit: that would kill the program (SIGXFSZ). */
+static void
+test_file_size_limit(void **state)
+{
+	const size_t size = 8u << 20;
+	struct rlimit old, few;
+	uint8_t *p = pages(size / PAGE);
+	struct one_mr mr;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	few = old;
+	few.rlim_cur = size - PAGE;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	fill(p, size, 1);
+	mr = reg(p, size);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	mr = reg(p, size / 2);
+	assert_int_equal(pieces(&mr), 1);
+	assert_true(is_filled(peer(&mr), size / 2, 1));
+	dereg(&mr);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	munmap(p, size);
+}
+
 static void
 test_locked_stays_locked(void **state)
 {
@@ -371,6 +396,7 @@ main(int argc, char **argv)
 		TEST(test_shared_shm),
 		TEST(test_shared_not_usable),
 		TEST(test_out_of_descriptors),
+		TEST(test_file_size_limit),
 		TEST(test_locked_stays_locked),
 	};
 
