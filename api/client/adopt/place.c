@@ -55,22 +55,11 @@ place_park(uint64_t at, uint64_t length, uint64_t to)
 	if (moved != (long)to)
 		return moved;
 	raw_syscall(SYS_madvise, (long)to, (long)length, MADV_DONTNEED, 0, 0);
-	raw_syscall(SYS_madvise, (long)to, (long)length, MADV_DONTFORK, 0, 0);
 	return 0;
 }
 
 long
 place_open(uint64_t place, uint64_t length)
 {
-	long error = raw_syscall(SYS_madvise, (long)place, (long)length, MADV_DOFORK, 0, 0);
-
-	if (error == 0)
-		error = raw_syscall(SYS_mprotect, (long)place, (long)length, PROT_READ | PROT_WRITE, 0, 0);
-	return error;
-}
-
-void
-place_fork_child(void)
-{
-	places = 0;
+	return raw_syscall(SYS_mprotect, (long)place, (long)length, PROT_READ | PROT_WRITE, 0, 0);
 }

@@ -29,7 +29,5 @@ void place_drop(uint64_t place, uint64_t from, uint64_t length);
 long place_park(uint64_t at, uint64_t length, uint64_t to);
 /* It may be filled, and moved home. */
 long place_open(uint64_t place, uint64_t length);
-/* In a child, which has no places: they are MADV_DONTFORK. */
-void place_fork_child(void);
 
 #endif

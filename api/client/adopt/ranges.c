@@ -687,15 +687,27 @@ ranges_any(void)
 	return files_adopted() > 0;
 }
 
+/* A child has no ranges, but copies of their places. */
+static void
+drop_places(void)
+{
+	for (const struct file *file = files_next(NULL); file != NULL; file = files_next(file)) {
+		for (const struct range *range = file->ranges; range != NULL; range = range->next) {
+			if (range->place != 0)
+				place_drop(range->place, 0, range->length);
+		}
+	}
+}
+
 void
 ranges_fork_child(void)
 {
+	drop_places();
 	files_forget();
 	for (struct file *file = given_up; file != NULL; file = file->next)
 		close(file->fd);
 	given_up = NULL;
 	parked_fork_child();
-	place_fork_child();
 	stay_fork_child();
 	keep_fork_child();
 	transplant_fork_child();
