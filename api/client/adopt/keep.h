@@ -11,6 +11,9 @@
  * offset, or asks whether the range is intact, so what lies at an old address now is never taken for it.
  * Where the kernel has no such events (before Linux 5.19), or RLIMIT_FSIZE is set, nothing is kept.
  *
+ * While something may have pinned pages (pins.h) no range is made private: what befell it is done to its
+ * pages, and it goes over to stay.h.
+ *
  * The waiting thread may hold the allocator's lock (glibc trims a heap so).  So the keeper only tries
  * ranges_lock, and its holder calls no allocator; fork, whose handlers take the allocator's locks after ours,
  * has given up all that was kept before.  Allocators that trust in zeros after MADV_DONTNEED get them.
