@@ -225,6 +225,7 @@ struct segment {
 	struct file *file; /* ADOPTED; FOREIGN if known already */
 	dev_t dev;
 	uint64_t ino, size; /* FOREIGN */
+	bool huge;          /* FOREIGN: of hugetlbfs */
 	int fd;
 	bool opened;
 };
@@ -257,7 +258,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 	 * pages back at any time. */
 	if (e->ino == 0 || strncmp(e->name, MEMFD_MAPPED, strlen(MEMFD_MAPPED)) == 0)
 		return false;
-	s->fd = shared_find_fd(e->dev, e->ino, e->name, &s->opened, &s->size);
+	s->fd = shared_find_fd(e->dev, e->ino, e->name, &s->opened, &s->size, &s->huge);
 	return s->fd >= 0;
 }
 
@@ -270,6 +271,17 @@ joins(const struct segment *a, const struct segment *b)
 	if (a->kind == KIND_ANON)
 		return a->prot == b->prot;
 	return a->dev == b->dev && a->ino == b->ino && a->offset + (a->end - a->start) == b->offset;
+}
+
+/* The data plane maps the segments one behind the other, which mremap cannot do with pages of hugetlbfs. */
+static bool
+can_be_joined(const struct segment *segment, uint32_t n)
+{
+	for (uint32_t i = 0; n > 1 && i < n; i++) {
+		if (segment[i].huge)
+			return false;
+	}
+	return true;
 }
 
 static void
@@ -324,7 +336,7 @@ classify(uint64_t start, uint64_t end, bool write, struct segment *segment, uint
 		}
 	}
 	maps_close();
-	if (at < end || !shareable) {
+	if (at < end || !shareable || !can_be_joined(segment, n)) {
 		segments_close(segment, n);
 		return at < end ? -EFAULT : 0;
 	}

@@ -327,6 +327,31 @@ test_out_of_descriptors(void **state)
 	assert_int_equal(adopted_mappings(), 0);
 }
 
+/* Huge pages of several files are copied: the data plane cannot map them one behind the other. */
+static void
+test_huge_files(void **state)
+{
+	const size_t huge = 2u << 20;
+	uint8_t *p = mmap(NULL, 4 * huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct one_mr mr;
+
+	p += -(uintptr_t)p & (huge - 1);
+	for (int i = 0; i < 2; i++) {
+		int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+
+		if (fd < 0 || ftruncate(fd, (off_t)huge) != 0)
+			skip();
+		/* No page is needed: none is touched. */
+		if (mmap(p + (size_t)i * huge, huge, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+			skip();
+	}
+	mr = reg(p, 2 * huge);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 2 * huge);
+}
+
 /* A segment has no descriptor that could be passed on. */
 static void
 test_sysv_shm(void **state)
@@ -472,6 +497,7 @@ main(int argc, char **argv)
 		TEST(test_out_of_descriptors),
 		TEST(test_file_size_limit),
 		TEST(test_sysv_shm),
+		TEST(test_huge_files),
 		TEST(test_dontfork),
 		TEST(test_locked_stays_locked),
 		TEST(test_mlockall),
