@@ -57,7 +57,7 @@ PREFIXES = {
     },
     "config": {"": "config"},
     "api/client": {
-        "adopt": "cell file files keep maps mem page parked piece range ranges shared transplant",
+        "adopt": "aside cell file files keep maps mem page parked piece pins place range ranges shared stay transplant",
         "attach": "call client copied copier copiers wait watcher",
         "life": "fork",
         "rings": "",

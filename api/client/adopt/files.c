@@ -131,11 +131,22 @@ too_many_files(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && adopted_files >= limit.rlim_cur / 2;
 }
 
+bool
+file_size_is_allowed(uint64_t size)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	       (limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur);
+}
+
 static int
 memfd_new(uint64_t size, bool exec, bool alone)
 {
 	int fd = -1;
 
+	if (!file_size_is_allowed(size))
+		return -EFBIG;
 	if (!exec)
 		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0)

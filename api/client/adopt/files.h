@@ -51,6 +51,8 @@ struct file *file_add(dev_t dev, uint64_t ino, uint64_t size, int fd);
 void file_link(struct file *file);
 /* Out of the table; its identity may come again (inode numbers are reused once it is closed). */
 void file_unlink(struct file *file);
+/* A file of `size` bytes may be made: beyond RLIMIT_FSIZE the program would get SIGXFSZ. */
+bool file_size_is_allowed(uint64_t size);
 /* A new one, for adopted pages; NULL: none is to be had.  `alone`: it may be lent. */
 struct file *file_adopted(uint64_t size, bool exec, bool alone, bool lasting);
 /* How many there are of those. */

@@ -15,7 +15,9 @@
 #include "client/order.h"
 #include "client/tell.h"
 #include "keep.h"
+#include "pins.h"
 #include "ranges.h"
+#include "stay.h"
 #include "transplant.h"
 
 #define BYTES_DEFAULT (2ull << 30)
@@ -100,14 +102,10 @@ keep_usable(void)
 
 /* ---- guards ---- */
 
-/* A program that closes whatever is open may have another file there. */
 static bool
 is_guard(const struct guard *guard)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct uffdio_range range = {.start = (uint64_t)(uintptr_t)&keep & ~(page - 1), .len = page};
-
-	return ioctl(one_load_alone(&guard->fd), UFFDIO_WAKE, &range) == 0;
+	return transplant_is_guard(one_load_alone(&guard->fd));
 }
 
 /* Whoever waits goes on. */
@@ -163,8 +161,13 @@ serve(struct guard *guard)
 	}
 	if (!ranges_trylock())
 		return false;
-	if (one_load_locked(&guard->state) == STATE_KEPT)
+	if (one_load_locked(&guard->state) == STATE_KEPT) {
+		one_store_alone(&guard->touched, true);
+		/* The range will stay shared: what befell it has to be done to its pages. */
+		if (is_guard(guard) && pins_possible())
+			stay_serve_guard(guard->range, one_load_alone(&guard->fd));
 		ranges_give_up(guard->range);
+	}
 	drain(guard);
 	ranges_unlock();
 	return true;
@@ -174,7 +177,7 @@ static void *
 keeper(void *arg)
 {
 	const struct timespec busy_wait = {.tv_nsec = BUSY_NS};
-	struct pollfd set[1 + KEEP_MAX];
+	struct pollfd set[2 + KEEP_MAX];
 
 	for (;;) {
 		/* Pairs with the store in guard_new. */
@@ -183,17 +186,20 @@ keeper(void *arg)
 		uint64_t value;
 
 		set[0] = (struct pollfd){.fd = one_load_alone(&keep.wake), .events = POLLIN};
+		set[1] = (struct pollfd){.fd = stay_fd(), .events = POLLIN};
 		for (uint32_t i = 0; i < n; i++)
-			set[1 + i] =
+			set[2 + i] =
 				(struct pollfd){.fd = one_load_alone(&keep.guard[i].fd), .events = POLLIN};
-		if (poll(set, 1 + n, -1) <= 0)
+		if (poll(set, 2 + n, -1) <= 0)
 			continue;
 		if ((set[0].revents & POLLNVAL) != 0)
 			one_store_alone(&keep.wake, -1);
 		else if (set[0].revents != 0 && read(set[0].fd, &value, sizeof(value)) < 0)
 			continue;
+		if (set[1].revents != 0)
+			stay_serve();
 		for (uint32_t i = 0; i < n; i++) {
-			if (set[1 + i].revents != 0 && !serve(&keep.guard[i]))
+			if (set[2 + i].revents != 0 && !serve(&keep.guard[i]))
 				busy = true;
 		}
 		if (busy)
@@ -213,7 +219,9 @@ keeper_start(void)
 	if (wake < 0)
 		return -errno;
 	one_store_alone(&keep.wake, wake);
-	error = client_thread_apart(&thread, STACK_SIZE, keeper, NULL, &stack);
+	error = stay_open();
+	if (error == 0)
+		error = client_thread_apart(&thread, STACK_SIZE, keeper, NULL, &stack);
 	if (error != 0) {
 		close(wake);
 		return error;
@@ -221,6 +229,13 @@ keeper_start(void)
 	pthread_detach(thread);
 	one_store_alone(&keep.running, true);
 	return 0;
+}
+
+bool
+keep_was_touched(const struct range *range)
+{
+	/* Pairs with the store in serve. */
+	return range->guard != NULL && atomic_load_explicit(&range->guard->touched, memory_order_acquire);
 }
 
 uint32_t

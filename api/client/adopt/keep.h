@@ -11,6 +11,9 @@
  * offset, or asks whether the range is intact, so what lies at an old address now is never taken for it.
  * Where the kernel has no such events (before Linux 5.19), or RLIMIT_FSIZE is set, nothing is kept.
  *
+ * While something may have pinned pages (pins.h) no range is made private: what befell it is done to its
+ * pages, and it goes over to stay.h.
+ *
  * The waiting thread may hold the allocator's lock (glibc trims a heap so).  So the keeper only tries
  * ranges_lock, and its holder calls no allocator; fork, whose handlers take the allocator's locks after ours,
  * has given up all that was kept before.  Allocators that trust in zeros after MADV_DONTNEED get them.
@@ -48,6 +51,8 @@ void keep_leave(struct range *range);
 bool keep_drop(uint64_t start, uint64_t end);
 /* The one that was kept first; whether there was any. */
 bool keep_drop_oldest(void);
+/* Something has befallen the range that its guard has reported. */
+bool keep_was_touched(const struct range *range);
 /* The keeper, if it runs: transplant.c counts threads. */
 uint32_t keep_threads(void);
 /* In a child: forgets everything. */

@@ -8,13 +8,15 @@
  * file's, not a descriptor's: while some may map it for writing, those who may only read are held by their
  * descriptor and the file's mode.)
  *
- * Nothing is lent that could not be taken back: other threads must be held off while
- * the pages move, which takes a userfaultfd that protects shared pages.
+ * What was lent is taken back even if something may have pinned it: importers must not go on sharing the
+ * memory. Nothing is lent that could not be taken back: other threads must be held off while the pages move,
+ * which takes a userfaultfd that protects shared pages.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 
+#include "pins.h"
 #include "ranges.h"
 #include "transplant.h"
 
@@ -56,7 +58,7 @@ ranges_recall(struct range *range)
 
 /* Pages at `start` become the range's; those of a failed attempt private again. */
 static int
-range_fill(struct range *range, uint64_t start, int prot, const uint8_t *twin)
+range_fill(struct range *range, uint64_t start, int prot, const uint8_t *twin, bool unpinned)
 {
 	struct transplant t = {.start = start,
 			       .length = range->length,
@@ -65,7 +67,8 @@ range_fill(struct range *range, uint64_t start, int prot, const uint8_t *twin)
 			       .to_fd = range->file->fd,
 			       .to_offset = range->offset,
 			       .to_twin = twin,
-			       .from_fd = -1};
+			       .from_fd = -1,
+			       .unpinned = unpinned};
 	int error = transplant(&t);
 
 	range->start = start;
@@ -84,9 +87,9 @@ range_refill(struct range *range, uint64_t start, uint64_t to, const uint8_t *tw
 		return error;
 	error = ranges_private(to, to + range->length, &prot);
 	if (error == 0)
-		error = range_fill(range, to, prot, twin);
+		error = range_fill(range, to, prot, twin, !pins_possible());
 	if (error != 0)
-		range_fill(range, start, PROT_READ | PROT_WRITE, twin);
+		range_fill(range, start, PROT_READ | PROT_WRITE, twin, true);
 	return error;
 }
 

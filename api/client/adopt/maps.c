@@ -265,6 +265,12 @@ maps_locked(uint64_t start, uint64_t end)
 	return locked;
 }
 
+uint64_t
+maps_pinned(void)
+{
+	return status_number("VmPin:");
+}
+
 uint32_t
 maps_threads(void)
 {

@@ -31,6 +31,8 @@ void maps_close(void);
 
 /* Whether part of [start, end) is locked into memory (mlock). */
 bool maps_locked(uint64_t start, uint64_t end);
+/* KiB of this process that the kernel counts as pinned (VmPin). */
+uint64_t maps_pinned(void);
 /* Threads of this process; 0: unknown. */
 uint32_t maps_threads(void);
 

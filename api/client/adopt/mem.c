@@ -452,6 +452,19 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	return 0;
 }
 
+/* The data plane forgets files of which nothing is registered, whatever may be registered again. */
+static void
+trim_regions(void)
+{
+	for (struct file *file = files_next(NULL); file != NULL; file = files_next(file)) {
+		for (struct region *next, *region = file->regions; region != NULL; region = next) {
+			next = region->next;
+			if (region->refs == 0)
+				region_remove(file, region);
+		}
+	}
+}
+
 /* What is kept of earlier registrations. */
 static bool
 give_up_kept(void)
@@ -462,6 +475,7 @@ give_up_kept(void)
 	ranges_parked_drop(NULL, 0);
 	any = ranges_give_up_all(&retired);
 	any = unpark_gone(1) || any;
+	trim_regions();
 	retire(retired);
 	return any;
 }

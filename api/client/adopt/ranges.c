@@ -6,8 +6,11 @@
 #include "keep.h"
 #include "maps.h"
 #include "parked.h"
+#include "pins.h"
+#include "place.h"
 #include "ranges.h"
 #include "shared.h"
+#include "stay.h"
 #include "transplant.h"
 
 /* From this size on a file is laid out so that huge pages fit, at the cost of a hole before it. */
@@ -87,8 +90,9 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 	struct range *range = cell_new();
 	uint32_t pages = (uint32_t)(length / page_size()), first = 0;
 	bool small = length <= SLAB_RANGE_PAGES * page_size() && !exec && !alone;
-	bool kept =
-		!alone && keep_usable() && (!small || files_adopted() < SMALL_FILES || keep_drop_oldest());
+	bool kept = !alone && keep_usable() && file_size_is_allowed(length + HUGE + BEHIND) &&
+		    (!small || files_adopted() < SMALL_FILES ||
+		     (keep_drop_oldest() && files_adopted() < SMALL_FILES));
 	uint64_t skip = 0;
 	struct file *file;
 
@@ -145,6 +149,7 @@ range_free(struct range *range, struct file **retired)
 		slab_mark(file, (uint32_t)(range->offset / page_size()),
 			  (uint32_t)(range->length / page_size()), false);
 	parked_lose(range);
+	stay_remove(range);
 	cell_free(range);
 	/* One empty slab stays, for programs that register and deregister all the time. */
 	if (--file->users == 0 && (!file->slab || has_other_slab(file))) {
@@ -154,150 +159,57 @@ range_free(struct range *range, struct file **retired)
 	}
 }
 
-/* A file of its own holds the range and what mremap has put behind it. */
-static bool
-has_own_file(const struct range *range)
-{
-	return range->file->lasting && !range->file->slab;
-}
-
-/* The next mapping of the range that begins in [from, below), cut to the range; *got: there is one. */
-static int
-range_mapping(const struct range *range, uint64_t from, uint64_t below, struct map_entry *found, bool *got)
-{
-	struct map_entry e;
-	int error = maps_open(from);
-
-	*got = false;
-	if (error != 0)
-		return error;
-	while (!*got && maps_next(&e) && e.start < below) {
-		uint64_t low = range->offset;
-		uint64_t high = low + range->length + (has_own_file(range) ? BEHIND : 0);
-
-		if (!e.shared || e.ino != range->file->ino || e.dev != range->file->dev)
-			continue;
-		if (e.offset >= high || e.offset + (e.end - e.start) <= low)
-			continue;
-		/* What an mremap has added behind the end of the file goes with it. */
-		if (e.offset + (e.end - e.start) > high && high < range->file->size)
-			e.end = e.start + (high - e.offset);
-		if (e.offset < low) {
-			e.start += low - e.offset;
-			e.offset = low;
-		}
-		if (e.start < from || e.start >= below)
-			continue;
-		*found = e;
-		*got = true;
-	}
-	maps_close();
-	return 0;
-}
-
-/* What is mapped of the range in [from, below) becomes private; *bytes: how much that was. */
-static int
-range_restore_part(const struct range *range, uint64_t from, uint64_t below, uint64_t *bytes)
-{
-	struct map_entry e;
-	int error = 0;
-	bool more;
-
-	while (error == 0 && from < below) {
-		error = range_mapping(range, from, below, &e, &more);
-		if (error != 0 || !more)
-			break;
-		uint64_t rest = range->offset + range->length - e.offset;
-		bool all = has_own_file(range) || rest >= e.end - e.start;
-		struct transplant t = {.start = e.start,
-				       .length = all ? e.end - e.start : rest,
-				       .prot = e.prot,
-				       .lock = range->locked,
-				       .to_fd = -1,
-				       .from_fd = range->file->fd,
-				       .from_offset = e.offset};
-
-		keep_unguard(range, e.start, e.end);
-		error = transplant(&t);
-		*bytes += t.done;
-		if (error == 0 && e.start + t.length < e.end &&
-		    mmap((void *)(uintptr_t)(e.start + t.length), e.end - e.start - t.length, e.prot,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-			error = -errno;
-		from = e.end;
-	}
-	return error;
-}
-
-/*
- * All that is mapped of the range becomes private anonymous memory.  Fails where
- * writers cannot be held off (no userfaultfd for shared pages, before Linux 5.19, and more than
- * one thread): then the pages stay what they are, and the range is there for the next registration.
- */
-int
-range_restore(const struct range *range)
-{
-	uint64_t bytes = 0;
-	int error;
-
-	/* What was put behind it may be anywhere. */
-	if (has_own_file(range))
-		return range_restore_part(range, 0, UINT64_MAX, &bytes);
-	error = range_restore_part(range, range->start, range->start + range->length, &bytes);
-	/* Parts of it were unmapped or moved: moved where to? */
-	if (error == 0 && bytes < range->length)
-		error = range_restore_part(range, 0, UINT64_MAX, &bytes);
-	return error;
-}
-
 bool
-range_is_whole(const struct range *range)
-{
-	uint64_t at = range->start, end = range->start + range->length;
-	struct map_entry e;
-	bool more = true;
-
-	while (at < end && more && range_mapping(range, at, end, &e, &more) == 0 && more && e.start == at &&
-	       e.offset == range->offset + (at - range->start))
-		at = e.end;
-	return at >= end;
-}
-
-void
 ranges_give_up(struct range *range)
 {
-	int fd = range->file->fd, error = range_restore(range);
+	int fd = range->file->fd, error = range_give_back(range);
 	uint64_t end = range->file->size + BEHIND;
 	struct file *empty = NULL;
 
+	if (error != 0) {
+		range_stay(range);
+		return false;
+	}
 	keep_leave(range);
-	if (error != 0)
-		return;
 	/* The data plane, too, has them mapped: it is told by the next who registers or deregisters. */
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end) != 0)
 		range->file->exec = true; /* not empty: not for another range */
 	range_free(range, &empty);
 	empty->next = given_up;
 	given_up = empty;
+	return true;
 }
 
 static struct range *
 adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 {
-	struct range *range = range_new(start, end - start, (prot & PROT_EXEC) != 0, alone);
+	struct range *range =
+		pins_hidden() ? NULL : range_new(start, end - start, (prot & PROT_EXEC) != 0, alone);
 	struct transplant t = {.start = start, .length = end - start, .prot = prot, .from_fd = -1};
+	int error;
 
 	if (range == NULL)
 		return NULL;
 	range->locked = maps_locked(start, end);
 	t.lock = range->locked;
+	t.unpinned = !pins_possible();
 	t.to_fd = range->file->fd;
 	t.to_offset = range->offset;
-	if (transplant(&t) == 0)
+	if (!range->locked && (prot & PROT_WRITE) != 0)
+		t.place = place_new(start, end - start);
+	error = transplant(&t);
+	range->place = t.place;
+	if (error == 0)
 		return range;
 	/* what was replaced before it failed */
-	if (t.done == 0 || range_restore(range) == 0)
+	if (t.done != 0)
+		error = range_give_back(range);
+	else if (range->place != 0)
+		place_drop(range->place, 0, range->length);
+	if (t.done == 0 || error == 0)
 		range_free(range, retired);
+	else
+		range_stay(range);
 	return NULL;
 }
 
@@ -313,6 +225,7 @@ struct segment {
 	struct file *file; /* ADOPTED; FOREIGN if known already */
 	dev_t dev;
 	uint64_t ino, size; /* FOREIGN */
+	bool huge;          /* FOREIGN: of hugetlbfs */
 	int fd;
 	bool opened;
 };
@@ -345,7 +258,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 	 * pages back at any time. */
 	if (e->ino == 0 || strncmp(e->name, MEMFD_MAPPED, strlen(MEMFD_MAPPED)) == 0)
 		return false;
-	s->fd = shared_find_fd(e->dev, e->ino, e->name, &s->opened, &s->size);
+	s->fd = shared_find_fd(e->dev, e->ino, e->name, &s->opened, &s->size, &s->huge);
 	return s->fd >= 0;
 }
 
@@ -358,6 +271,17 @@ joins(const struct segment *a, const struct segment *b)
 	if (a->kind == KIND_ANON)
 		return a->prot == b->prot;
 	return a->dev == b->dev && a->ino == b->ino && a->offset + (a->end - a->start) == b->offset;
+}
+
+/* The data plane maps the segments one behind the other, which mremap cannot do with pages of hugetlbfs. */
+static bool
+can_be_joined(const struct segment *segment, uint32_t n)
+{
+	for (uint32_t i = 0; n > 1 && i < n; i++) {
+		if (segment[i].huge)
+			return false;
+	}
+	return true;
 }
 
 static void
@@ -412,7 +336,7 @@ classify(uint64_t start, uint64_t end, bool write, struct segment *segment, uint
 		}
 	}
 	maps_close();
-	if (at < end || !shareable) {
+	if (at < end || !shareable || !can_be_joined(segment, n)) {
 		segments_close(segment, n);
 		return at < end ? -EFAULT : 0;
 	}
@@ -442,8 +366,12 @@ take_range(struct acquired *out, struct range *range)
 {
 	if (out->num_ranges == RANGES_MAX)
 		return false;
-	if (range->refs++ == 0)
+	if (range->refs++ == 0) {
 		keep_take(range);
+		stay_remove(range);
+	}
+	out->fresh = out->fresh || range->punched;
+	range->punched = false;
 	out->range[out->num_ranges++] = range;
 	return true;
 }
@@ -519,10 +447,13 @@ release_locked(struct range *const *range, uint32_t num_ranges, struct file *con
 	for (uint32_t i = 0; i < num_ranges; i++) {
 		if (--range[i]->refs != 0 || keep_put(range[i]))
 			continue;
-		error = range_restore(range[i]);
-		keep_leave(range[i]);
-		if (error == 0)
+		error = range_give_back(range[i]);
+		if (error == 0) {
+			keep_leave(range[i]);
 			range_free(range[i], retired);
+		} else {
+			range_stay(range[i]);
+		}
 	}
 	for (uint32_t i = 0; i < num_foreign; i++) {
 		if (--foreign[i]->users == 0) {
@@ -571,11 +502,27 @@ acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct f
 	return 0;
 }
 
-/* Of what was given up, a few files stay for other ranges. */
+/* Ranges that stay shared for a reason that may have passed. */
+static void
+retry_stayed(struct file **retired)
+{
+	struct range *range = stay_next(NULL), *next;
+
+	for (; range != NULL; range = next) {
+		next = stay_next(range);
+		if (range_give_back(range) == 0)
+			range_free(range, retired);
+	}
+}
+
+/* A few of the files that were given up stay for other ranges. */
 static void
 collect_given_up(uint32_t stay, struct file **retired)
 {
 	struct file **at = &given_up;
+
+	if (stay == 0 || stay_is_due())
+		retry_stayed(retired);
 
 	while (*at != NULL) {
 		struct file *file = *at;
@@ -725,6 +672,7 @@ ranges_trylock(void)
 void
 ranges_unlock(void)
 {
+	pins_forget();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -751,14 +699,28 @@ ranges_any(void)
 	return files_adopted() > 0;
 }
 
+/* A child has no ranges, but copies of their places. */
+static void
+drop_places(void)
+{
+	for (const struct file *file = files_next(NULL); file != NULL; file = files_next(file)) {
+		for (const struct range *range = file->ranges; range != NULL; range = range->next) {
+			if (range->place != 0)
+				place_drop(range->place, 0, range->length);
+		}
+	}
+}
+
 void
 ranges_fork_child(void)
 {
+	drop_places();
 	files_forget();
 	for (struct file *file = given_up; file != NULL; file = file->next)
 		close(file->fd);
 	given_up = NULL;
 	parked_fork_child();
+	stay_fork_child();
 	keep_fork_child();
 	transplant_fork_child();
 	pthread_mutex_init(&lock, NULL);

@@ -33,7 +33,10 @@ struct range {
 	uint64_t start;      /* where it was adopted, and most likely still is */
 	uint32_t refs;       /* registrations; 0: kept (keep.h), or it could not be given back */
 	bool locked;         /* the application had mlocked it */
+	bool punched;        /* pages of the file have gone since the data plane last populated it */
+	uint64_t place;      /* the mapping that it had before (place.h); 0: there is none */
 	struct guard *guard; /* keep.c; NULL: none */
+	struct stay *stay;   /* stay.c; NULL: none */
 };
 
 /* A part of [start, end) of a registration, all in one file. */
@@ -90,15 +93,25 @@ bool ranges_give_up_all(struct file **retired);
 /* ---- for keep.c, with the lock held ---- */
 
 bool ranges_trylock(void);
-/* A range that nobody holds becomes private memory again; its pages are freed. */
-void ranges_give_up(struct range *range);
+/* A range that nobody holds becomes private memory again; its pages are freed.  False: it stays shared, since
+ * something may have pinned its pages, or since writers cannot be held off. */
+bool ranges_give_up(struct range *range);
 /* All of it is mapped, where it was adopted. */
 bool range_is_whole(const struct range *range);
 
+/* ---- restore.c, with the lock held ---- */
+
+/* range_restore, unless a device would go on using the old pages (pins.h): -EBUSY. */
+int range_give_back(struct range *range);
+/* What could not be given back stays shared (stay.h). */
+void range_stay(struct range *range);
+
+/* All that is mapped of the range becomes private anonymous memory, also if something may have pinned it: 0,
+ * or -errno and it stays the range's. */
+int range_restore(struct range *range);
+
 /* ---- for lend.c, with the lock held ---- */
 
-/* All that is mapped of the range becomes private anonymous memory: 0, or -errno and it stays the range's. */
-int range_restore(const struct range *range);
 /* [start, end) is private anonymous memory of one kind, readable and writable: 0 and its protection; -EFAULT.
  */
 int ranges_private(uint64_t start, uint64_t end, int *prot);

@@ -9,8 +9,17 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+struct raw_dirent { /* getdents64 */
+	uint64_t ino;
+	int64_t off;
+	unsigned short reclen;
+	unsigned char type;
+	char name[];
+};
 
 static inline long
 raw_syscall6(long number, long a, long b, long c, long d, long e, long f)

@@ -13,17 +13,9 @@
 
 static char entries[8192] __attribute__((aligned(8)));
 
-struct kernel_dirent { /* getdents64 */
-	uint64_t ino;
-	int64_t off;
-	unsigned short reclen;
-	unsigned char type;
-	char name[];
-};
-
 /* The right file, in memory, and writable. */
 static bool
-usable(int fd, dev_t dev, uint64_t ino, uint64_t *size)
+usable(int fd, dev_t dev, uint64_t ino, uint64_t *size, bool *huge)
 {
 	struct statfs fs;
 	struct stat st;
@@ -35,11 +27,12 @@ usable(int fd, dev_t dev, uint64_t ino, uint64_t *size)
 	if (flags < 0 || (flags & O_ACCMODE) != O_RDWR || fstatfs(fd, &fs) != 0)
 		return false;
 	*size = (uint64_t)st.st_size;
+	*huge = fs.f_type == HUGETLBFS_MAGIC;
 	return fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC;
 }
 
 static int
-search(dev_t dev, uint64_t ino, uint64_t *size)
+search(dev_t dev, uint64_t ino, uint64_t *size, bool *huge)
 {
 	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int found = -ENOENT;
@@ -50,10 +43,10 @@ search(dev_t dev, uint64_t ino, uint64_t *size)
 	while (found < 0 &&
 	       (n = raw_syscall(SYS_getdents64, dir, (long)entries, sizeof(entries), 0, 0)) > 0) {
 		for (long at = 0; at < n && found < 0;) {
-			const struct kernel_dirent *entry = (const void *)(entries + at);
+			const struct raw_dirent *entry = (const void *)(entries + at);
 			int fd = atoi(entry->name); /* "." and "..": 0, which is looked at anyway */
 
-			if (usable(fd, dev, ino, size))
+			if (usable(fd, dev, ino, size, huge))
 				found = fd;
 			at += entry->reclen;
 		}
@@ -63,9 +56,9 @@ search(dev_t dev, uint64_t ino, uint64_t *size)
 }
 
 int
-shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size)
+shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, bool *huge)
 {
-	int fd = search(dev, ino, size);
+	int fd = search(dev, ino, size, huge);
 
 	*opened = false;
 	if (fd >= 0 || path[0] != '/')
@@ -75,7 +68,7 @@ shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -ENOENT;
-	if (!usable(fd, dev, ino, size)) {
+	if (!usable(fd, dev, ino, size, huge)) {
 		close(fd);
 		return -ENOENT;
 	}

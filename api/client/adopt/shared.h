@@ -10,8 +10,9 @@
 /*
  * A descriptor, open for reading and writing, of the file that a mapping belongs to, when it lives in
  * memory (memfd, tmpfs, hugetlbfs).  It is the application's own (closing a duplicate would drop its record
- * locks), or, *opened, a new one by `path`.  Under ranges_lock.  -ENOENT: there is none.
+ * locks), or, *opened, a new one by `path`.  *huge: its pages are hugetlbfs's.  Under ranges_lock.  -ENOENT:
+ * there is none.
  */
-int shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size);
+int shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, bool *huge);
 
 #endif

@@ -9,12 +9,15 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "aside.h"
 #include "client/attach/copier.h"
 #include "client/internal.h"
 #include "keep.h"
 #include "maps.h"
+#include "place.h"
 #include "raw.h"
 #include "transplant.h"
 
@@ -27,8 +30,10 @@
 /* Linux 6.4; unknown to older headers */
 #define FEATURE_WP_UNPOPULATED (1u << 13)
 
-/* Writers wait for the copy of one chunk at most. */
-#define CHUNK (32ull << 20)
+/* Writers wait for the copy of one chunk at most, readers for moving it aside. */
+#define CHUNK (8ull << 20)
+/* A page that is pinned for one I/O request is free again after some milliseconds: waits of 1, 2, 4 and 8. */
+#define PIN_WAITS 4u
 #define HUGE (2ull << 20)
 
 /* How near to the range stack or thread control block must be for another thread to do the work. */
@@ -56,22 +61,25 @@ uffd_new(int flags)
 	return (int)raw_syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY | flags, 0, 0, 0, 0);
 }
 
-/* A userfaultfd that can write-protect; `shmem`: shared pages too (Linux 5.19). */
+/* A userfaultfd that can write-protect; `shmem`: shared pages too (Linux 5.19).  *moves: it has UFFDIO_MOVE.
+ */
 static int
-uffd_open(bool shmem)
+uffd_open(bool shmem, bool *moves)
 {
 	const uint64_t base =
 		UFFD_FEATURE_PAGEFAULT_FLAG_WP | (shmem ? (uint64_t)UFFD_FEATURE_WP_HUGETLBFS_SHMEM : 0);
 	/* Pages that vanish after they were populated (MADV_DONTNEED) are protected only with
 	 * WP_UNPOPULATED. */
-	const uint64_t wanted[] = {base | FEATURE_WP_UNPOPULATED, base};
+	const uint64_t wanted[] = {base | FEATURE_WP_UNPOPULATED | FEATURE_MOVE,
+				   base | FEATURE_WP_UNPOPULATED, base};
 	int fd = uffd_new(0);
 	long error = fd;
 
-	for (int i = 0; fd >= 0 && i < 2; i++) {
+	for (int i = 0; fd >= 0 && i < 3; i++) {
 		struct uffdio_api api = {.api = UFFD_API, .features = wanted[i]};
 
 		error = raw_syscall(SYS_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0);
+		*moves = i == 0;
 		if (error == 0)
 			return fd;
 	}
@@ -83,7 +91,8 @@ uffd_open(bool shmem)
 bool
 transplant_holds_shared(void)
 {
-	int fd = uffd_open(true);
+	bool moves;
+	int fd = uffd_open(true, &moves);
 
 	if (fd >= 0)
 		close(fd);
@@ -104,6 +113,16 @@ transplant_guard_open(void)
 		fd = -1;
 	}
 	return fd;
+}
+
+bool
+transplant_is_guard(int fd)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct uffdio_range range = {.start = (uint64_t)(uintptr_t)&transplant_is_guard & ~(page - 1),
+				     .len = page};
+
+	return raw_syscall(SYS_ioctl, fd, (long)UFFDIO_WAKE, (long)&range, 0, 0) == 0;
 }
 
 /* ---- pages ---- */
@@ -183,28 +202,20 @@ fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 {
 	int flags = t->to_fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
 	off_t offset = t->to_fd >= 0 ? (off_t)(t->to_offset + (at - t->start)) : 0;
-	uint64_t slack = len >= HUGE ? HUGE : 0;
-	uint8_t *reserve, *fresh;
-	uint64_t skip;
+	void *reserve = (void *)(uintptr_t)place_reserve(at, len);
+	uint8_t *fresh;
 
-	reserve = mmap(NULL, len + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (reserve == MAP_FAILED)
+	if (reserve == NULL)
 		return NULL;
-	skip = slack != 0 ? (at - (uint64_t)(uintptr_t)reserve) & (HUGE - 1) : 0;
 	if (t->to_twin != NULL) /* old size 0: another mapping of the same pages */
 		fresh = mremap((void *)(uintptr_t)(t->to_twin + (at - t->start)), 0, len,
-			       MREMAP_MAYMOVE | MREMAP_FIXED, reserve + skip);
+			       MREMAP_MAYMOVE | MREMAP_FIXED, reserve);
 	else
-		fresh = mmap(reserve + skip, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, t->to_fd,
-			     offset);
+		fresh = mmap(reserve, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, t->to_fd, offset);
 	if (fresh == MAP_FAILED) {
-		munmap(reserve, len + slack);
+		munmap(reserve, len);
 		return NULL;
 	}
-	if (skip > 0)
-		munmap(reserve, skip);
-	if (slack > skip)
-		munmap(fresh + len, slack - skip);
 	if (t->to_fd >= 0) {
 		if (len >= HUGE)
 			madvise(fresh, len, MADV_HUGEPAGE);
@@ -212,6 +223,20 @@ fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 		madvise(fresh, len, MADV_DONTFORK);
 	}
 	return fresh;
+}
+
+/* The parked mapping, or a new one. */
+static uint8_t *
+fresh_pages(const struct transplant *t, uint64_t at, uint64_t len)
+{
+	uint64_t parked = t->place + (at - t->start);
+
+	if (t->to_fd >= 0 || t->place == 0)
+		return fresh_map(t, at, len);
+	if (place_open(parked, len) == 0)
+		return (uint8_t *)(uintptr_t)parked;
+	munmap((void *)(uintptr_t)parked, len);
+	return fresh_map(t, at, len);
 }
 
 static long
@@ -276,95 +301,201 @@ copy_fresh(int uffd, uint8_t *fresh, uint64_t from, uint64_t len)
 	return error;
 }
 
+/* What is replaced at once. */
+struct chunk {
+	uint64_t at, len;
+	uint8_t *fresh;
+	bool make;          /* the new pages are made as they are copied */
+	struct aside aside; /* `to` 0: pages are not moved aside */
+	uint64_t park;      /* where the old mapping goes; 0: nowhere */
+	bool parked;
+};
+
 /* The contents of one chunk, while nobody stores to it. */
 static long
-copy_chunk(const struct transplant *t, int uffd, uint64_t at, uint64_t len, uint8_t *fresh, bool make)
+copy_chunk(const struct transplant *t, int uffd, const struct chunk *c)
 {
 	long error = 0;
 
-	if (make && copy_fresh(uffd, fresh, at, len) == 0)
+	if (c->make && copy_fresh(uffd, c->fresh, c->at, c->len) == 0)
 		return 0;
-	if (make)
-		error = populate((uint64_t)(uintptr_t)fresh, len, PROT_READ | PROT_WRITE);
+	if (c->make)
+		error = populate((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
 	if (error == 0 && t->from_fd >= 0)
-		error = read_all(t->from_fd, fresh, len, t->from_offset + (at - t->start));
+		error = read_all(t->from_fd, c->fresh, c->len, t->from_offset + (c->at - t->start));
 	else if (error == 0)
-		copy(fresh, at, len);
+		copy(c->fresh, c->at, c->len);
 	return error;
 }
 
-/* Steps 1 to 4 for one chunk.  Nothing here may store to the range: see raw.h. */
+/* Steps 1 to 5 without the protection. */
 static long
-replace(const struct transplant *t, int uffd, uint64_t at, uint64_t len, uint8_t *fresh, bool make)
+replace_protected(const struct transplant *t, int uffd, struct chunk *c)
 {
-	struct uffdio_register reg = {.range = {.start = at, .len = len}, .mode = UFFDIO_REGISTER_MODE_WP};
-	struct uffdio_writeprotect protect = {.range = {.start = at, .len = len},
-					      .mode = UFFDIO_WRITEPROTECT_MODE_WP};
-	struct uffdio_writeprotect release = {.range = {.start = at, .len = len}};
-	struct uffdio_range range = {.start = at, .len = len};
-	long error = 0;
+	long error = copy_chunk(t, uffd, c), moved;
 
-	if (uffd >= 0) {
-		error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_REGISTER, (long)&reg, 0, 0);
-		if (error != 0)
-			return error;
-		do {
-			error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_WRITEPROTECT, (long)&protect, 0, 0);
-		} while (error == -EAGAIN || error == -EINTR);
-	}
-	if (error == 0)
-		error = copy_chunk(t, uffd, at, len, fresh, make);
 	if (error == 0 && t->prot != (PROT_READ | PROT_WRITE))
-		error = raw_syscall(SYS_mprotect, (long)fresh, (long)len, t->prot, 0, 0);
+		error = raw_syscall(SYS_mprotect, (long)c->fresh, (long)c->len, t->prot, 0, 0);
+	/* Whatever the kernel cannot move might be pinned. */
+	if (error == 0 && c->aside.to != 0 && aside_move(uffd, &c->aside) != 0)
+		error = -EBUSY;
 	if (error == 0) {
-		long moved = raw_syscall(SYS_mremap, (long)fresh, (long)len, (long)len,
-					 MREMAP_MAYMOVE | MREMAP_FIXED, (long)at);
-
-		error = moved == (long)at ? 0 : moved;
+		c->parked = c->park != 0 && place_park(c->at, c->len, c->park) == 0;
+		moved = raw_syscall(SYS_mremap, (long)c->fresh, (long)c->len, (long)c->len,
+				    MREMAP_MAYMOVE | MREMAP_FIXED, (long)c->at);
+		error = moved == (long)c->at ? 0 : moved;
 	}
-	if (uffd >= 0 && error != 0) {
+	if (error != 0)
+		aside_undo(uffd, &c->aside);
+	return error;
+}
+
+/* Steps 1 to 6 for one chunk.  Nothing here may use the range: see raw.h. */
+static long
+replace(const struct transplant *t, int uffd, struct chunk *c)
+{
+	struct uffdio_range range = {.start = c->at, .len = c->len};
+	struct uffdio_register reg = {.range = range, .mode = UFFDIO_REGISTER_MODE_WP};
+	struct uffdio_writeprotect protect = {.range = range, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
+	struct uffdio_writeprotect release = {.range = range};
+	long error;
+
+	if (uffd < 0)
+		return replace_protected(t, uffd, c);
+	if (c->aside.to != 0 || c->park != 0)
+		reg.mode |= UFFDIO_REGISTER_MODE_MISSING;
+	error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_REGISTER, (long)&reg, 0, 0);
+	if (error != 0)
+		return error;
+	do {
+		error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_WRITEPROTECT, (long)&protect, 0, 0);
+	} while (error == -EAGAIN || error == -EINTR);
+	if (error == 0)
+		error = replace_protected(t, uffd, c);
+	if (error != 0) {
 		raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_WRITEPROTECT, (long)&release, 0, 0);
 		raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_UNREGISTER, (long)&range, 0, 0);
 	}
-	if (uffd >= 0)
-		raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_WAKE, (long)&range, 0, 0);
+	raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_WAKE, (long)&range, 0, 0);
+	return error;
+}
+
+/* A signal handler on this thread that used the range would wait for ever. */
+static long
+replace_undisturbed(const struct transplant *t, int uffd, struct chunk *c)
+{
+	sigset_t all, old;
+	long error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = replace(t, uffd, c);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return error;
+}
+
+/* Pages that a child shares, or that are pinned for a moment, can be replaced later. */
+static long
+replace_patiently(const struct transplant *t, int uffd, struct chunk *c)
+{
+	long error = replace_undisturbed(t, uffd, c);
+
+	if (error == -EBUSY && c->aside.to != 0 && populate(c->at, c->len, t->prot) == 0)
+		error = replace_undisturbed(t, uffd, c);
+	for (uint32_t i = 0; error == -EBUSY && c->aside.to != 0 && i < PIN_WAITS; i++) {
+		const struct timespec wait = {.tv_nsec = 1000000l << i};
+
+		nanosleep(&wait, NULL);
+		error = replace_undisturbed(t, uffd, c);
+	}
+	return error;
+}
+
+/* Where pages are moved aside: empty, and with the rights of the range. */
+static long
+aside_map(const struct transplant *t, int uffd, struct chunk *c)
+{
+	uint64_t to = place_reserve(c->at, c->len);
+	struct uffdio_register reg = {.range = {.start = to, .len = c->len},
+				      .mode = UFFDIO_REGISTER_MODE_MISSING};
+	long error;
+
+	if (to == 0)
+		return -ENOMEM;
+	c->aside = (struct aside){.from = c->at, .to = to, .length = c->len};
+	error = mmap((void *)(uintptr_t)to, c->len, t->prot,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
+			? -errno
+			: raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_REGISTER, (long)&reg, 0, 0);
+	return error;
+}
+
+/* The new pages are there before anybody has to wait, or are made as they are copied; the old ones are all
+ * mapped: those that nobody has touched are the page of zeros, which is protected like any other. */
+static long
+populate_chunk(const struct transplant *t, const struct chunk *c)
+{
+	long error = 0;
+
+	if (!c->make)
+		error = populate((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
+	if (error == 0 && t->from_fd < 0)
+		error = populate(c->at, c->len, t->prot & PROT_READ);
+	/* A mapping without any page of its own has no origin that mremap would preserve. */
+	if (error == 0 && c->park != 0)
+		error = populate(c->at, (uint64_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
+	if (error == 0 && t->lock)
+		raw_syscall(SYS_mlock, (long)c->fresh, (long)c->len, 0, 0,
+			    0); /* beyond RLIMIT_MEMLOCK it stays unlocked, and works */
 	return error;
 }
 
 static int
-replace_chunk(struct transplant *t, int uffd, uint64_t at, uint64_t len)
+replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t len)
 {
-	/* What is to be huge or locked, or is there already, is populated before anybody has to wait. */
-	bool make = uffd >= 0 && !t->lock && t->to_twin == NULL &&
-		    !(t->to_fd >= 0 && len >= HUGE && shmem_is_huge());
-	uint8_t *fresh = fresh_map(t, at, len);
-	sigset_t all, old;
+	struct chunk c = {.at = at, .len = len, .fresh = fresh_pages(t, at, len)};
 	long error = 0;
 
-	if (fresh == NULL)
+	if (c.fresh == NULL)
 		return -ENOMEM;
-	if (!make)
-		error = populate((uint64_t)(uintptr_t)fresh, len, PROT_READ | PROT_WRITE);
-	/* What nobody has touched is the page of zeros then, which is protected like any other. */
-	if (error == 0 && t->from_fd < 0)
-		error = populate(at, len, t->prot & PROT_READ);
-	if (error == 0 && t->lock)
-		raw_syscall(SYS_mlock, (long)fresh, (long)len, 0, 0,
-			    0); /* beyond RLIMIT_MEMLOCK it stays unlocked, and works */
-	if (error == 0) {
-		/* A signal handler on this thread that stored to the range would wait for ever. */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		error = replace(t, uffd, at, len, fresh, make);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	/* What is to be huge or locked, or is there already, is populated. */
+	c.make = uffd >= 0 && !t->lock && t->to_twin == NULL &&
+		 !(t->to_fd >= 0 && len >= HUGE && shmem_is_huge());
+	if (t->to_fd >= 0 && t->place != 0)
+		c.park = t->place + (at - t->start);
+	if (moves)
+		error = aside_map(t, uffd, &c);
+	if (error == 0)
+		error = populate_chunk(t, &c);
+	if (error == 0)
+		error = replace_patiently(t, uffd, &c);
+	if (c.aside.to != 0)
+		munmap((void *)(uintptr_t)c.aside.to, len);
+	if (error != 0 && (t->to_fd >= 0 || t->place == 0))
+		munmap(c.fresh, len);
+	if (c.park != 0 && !c.parked) {
+		place_drop(t->place, 0, t->length);
+		t->place = 0;
 	}
-	if (error != 0)
-		munmap(fresh, len);
 	return (int)error;
 }
 
+/* Pages are moved aside, and parked, one mapping at a time. */
+static uint64_t
+cut_to_mapping(uint64_t at, uint64_t len)
+{
+	struct map_entry e;
+
+	if (maps_open(at) != 0)
+		return len;
+	if (maps_next(&e) && e.start <= at && e.end - at < len)
+		len = e.end - at;
+	maps_close();
+	return len;
+}
+
 static int
-run(struct transplant *t, int uffd)
+run(struct transplant *t, int uffd, bool moves)
 {
 	int error = 0;
 
@@ -375,7 +506,9 @@ run(struct transplant *t, int uffd)
 		/* chunks end at huge page boundaries */
 		if (len > CHUNK)
 			len = CHUNK - (at & (HUGE - 1));
-		error = replace_chunk(t, uffd, at, len);
+		if (moves || (t->to_fd >= 0 && t->place != 0))
+			len = cut_to_mapping(at, len);
+		error = replace_chunk(t, uffd, moves, at, len);
 		if (error == 0)
 			t->done += len;
 	}
@@ -387,6 +520,7 @@ run(struct transplant *t, int uffd)
 struct helper {
 	struct transplant *t;
 	int uffd;
+	bool moves;
 	int error;
 };
 
@@ -396,9 +530,9 @@ help(void *arg)
 	struct helper *helper = arg;
 	/* The caller's stack may be protected until `run` is through: its results are stored after. */
 	struct transplant t = *helper->t;
-	int error = run(&t, helper->uffd);
+	int error = run(&t, helper->uffd, helper->moves);
 
-	helper->t->done = t.done;
+	*helper->t = t;
 	helper->error = error;
 	return NULL;
 }
@@ -451,9 +585,9 @@ transplant_fork_child(void)
 }
 
 static int
-run_elsewhere(struct transplant *t, int uffd)
+run_elsewhere(struct transplant *t, int uffd, bool moves)
 {
-	struct helper helper = {.t = t, .uffd = uffd};
+	struct helper helper = {.t = t, .uffd = uffd, .moves = moves};
 	sigset_t all, old;
 	int error = 0;
 
@@ -485,28 +619,45 @@ near(const struct transplant *t, uint64_t address, uint64_t margin)
 	return address + margin >= t->start && address < t->start + t->length + margin;
 }
 
+/* Nothing holds back other threads, nor this one's own use of its stack. */
+static int
+run_alone(struct transplant *t, bool on_stack)
+{
+	uint32_t ours = (watcher_running() ? 1u : 0u) + copiers_count() + keep_threads() +
+			(one_load_alone(&standing.running) ? 1u : 0u);
+	int error;
+
+	if (on_stack || maps_threads() != 1u + ours || !copiers_hold())
+		return -EPERM;
+	/* Without a userfaultfd loads cannot wait while the old mapping is away. */
+	if (t->to_fd >= 0 && t->place != 0) {
+		place_drop(t->place, 0, t->length);
+		t->place = 0;
+	}
+	error = run(t, -1, false);
+	copiers_release();
+	return error;
+}
+
 int
 transplant(struct transplant *t)
 {
 	bool on_stack = near(t, (uint64_t)(uintptr_t)__builtin_frame_address(0), STACK_NEAR);
 	/* glibc's pthread_self() is the address of the thread control block */
 	bool on_tcb = near(t, (uint64_t)pthread_self(), TCB_NEAR);
-	int uffd = uffd_open(t->from_fd >= 0);
+	bool moves = false;
+	int uffd = uffd_open(t->from_fd >= 0, &moves);
 	int error;
 
 	t->done = 0;
-	if (uffd < 0) {
-		/* Nothing would hold back other threads, nor this one's own use of its stack. */
-		if (on_stack ||
-		    maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() + keep_threads() +
-					      (one_load_alone(&standing.running) ? 1u : 0u) ||
-		    !copiers_hold())
-			return uffd == -ENOSYS ? -ENOSYS : -EPERM;
-		error = run(t, uffd);
-		copiers_release();
-		return error;
-	}
-	error = on_stack || on_tcb ? run_elsewhere(t, uffd) : run(t, uffd);
-	close(uffd);
+	moves = moves && uffd >= 0 && t->from_fd < 0 && (t->prot & PROT_WRITE) != 0 && !t->lock;
+	if (t->from_fd < 0 && !moves && !t->unpinned)
+		error = -EBUSY;
+	else if (uffd < 0)
+		error = run_alone(t, on_stack);
+	else
+		error = on_stack || on_tcb ? run_elsewhere(t, uffd, moves) : run(t, uffd, moves);
+	if (uffd >= 0)
+		close(uffd);
 	return error;
 }

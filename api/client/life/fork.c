@@ -239,7 +239,8 @@ heat(bool to_private)
 				       .to_fd = to_private ? -1 : hole->fd,
 				       .to_offset = hole->offset,
 				       .from_fd = to_private ? hole->fd : -1,
-				       .from_offset = hole->offset};
+				       .from_offset = hole->offset,
+				       .unpinned = true};
 
 		if (hole->hot && to_private)
 			ranges_unguard(hole->file, hole->start, hole->start + hole->length);

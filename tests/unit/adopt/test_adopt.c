@@ -44,6 +44,45 @@ test_both_see_both(void **state)
 	free(p);
 }
 
+static unsigned int
+mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int n = 0;
+	int byte;
+
+	assert_non_null(maps);
+	while ((byte = fgetc(maps)) != EOF)
+		n += byte == '\n';
+	fclose(maps);
+	return n;
+}
+
+/* Pages that are given back merge with their neighbours, or the process runs out of mappings. */
+static void
+test_mappings_merge(void **state)
+{
+	enum { COUNT = 300 };
+	uint8_t *p = pages(2 * COUNT);
+	unsigned int before;
+	struct one_mr mr;
+
+	for (int round = 0; round < 2; round++) {
+		/* The memory has been used, or nobody has touched it. */
+		if (round == 1)
+			fill(p, 2 * COUNT * PAGE, 1);
+		before = mappings();
+		for (int i = 0; i < COUNT; i++) {
+			p[2 * i * PAGE] = (uint8_t)i;
+			mr = reg(p + 2 * i * PAGE, PAGE);
+			dereg(&mr);
+			assert_int_equal(p[2 * i * PAGE], (uint8_t)i);
+		}
+		assert_in_range(mappings(), 0, before + 20);
+	}
+	munmap(p, 2 * COUNT * PAGE);
+}
+
 static void
 test_private_again(void **state)
 {
@@ -474,6 +513,7 @@ main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_both_see_both),
+		TEST(test_mappings_merge),
 		TEST(test_private_again),
 		TEST(test_sealed_and_closed_on_exec),
 		TEST(test_unaligned),

@@ -2,6 +2,7 @@
 /* Memory that is not adopted: reached through the process, or shared mappings passed as they are. */
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -326,6 +327,129 @@ test_out_of_descriptors(void **state)
 	assert_int_equal(adopted_mappings(), 0);
 }
 
+/* Huge pages of several files are copied: the data plane cannot map them one behind the other. */
+static void
+test_huge_files(void **state)
+{
+	const size_t huge = 2u << 20;
+	uint8_t *p = mmap(NULL, 4 * huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct one_mr mr;
+
+	p += -(uintptr_t)p & (huge - 1);
+	for (int i = 0; i < 2; i++) {
+		int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+
+		if (fd < 0 || ftruncate(fd, (off_t)huge) != 0)
+			skip();
+		/* No page is needed: none is touched. */
+		if (mmap(p + (size_t)i * huge, huge, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+			skip();
+	}
+	mr = reg(p, 2 * huge);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 2 * huge);
+}
+
+/* A segment has no descriptor that could be passed on. */
+static void
+test_sysv_shm(void **state)
+{
+	int id = shmget(IPC_PRIVATE, 4 * PAGE, IPC_CREAT | 0600);
+	uint8_t *p = shmat(id, NULL, 0);
+	struct one_mr mr;
+
+	assert_ptr_not_equal(p, (void *)-1);
+	shmctl(id, IPC_RMID, NULL);
+	fill(p, 4 * PAGE, 1);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	assert_true(is_filled(p, 4 * PAGE, 1));
+	shmdt(p);
+}
+
+static bool
+child_has(const void *p)
+{
+	unsigned char there;
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(mincore((void *)(uintptr_t)p, PAGE, &there) == 0 ? 1 : 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status) == 1;
+}
+
+/* What madvise has set is so again afterwards, and only there. */
+static void
+test_dontfork(void **state)
+{
+	uint8_t *p = pages(12);
+	struct one_mr mr;
+
+	p[0] = p[8 * PAGE] = 1;
+	assert_int_equal(madvise(p, 4 * PAGE, MADV_DONTFORK), 0);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 1);
+	dereg(&mr);
+	mr = reg(p + 8 * PAGE, 4 * PAGE);
+	dereg(&mr);
+	assert_false(child_has(p));
+	assert_true(child_has(p + 8 * PAGE));
+	assert_int_equal(p[0], 1);
+	munmap(p, 12 * PAGE);
+}
+
+/* No file grows beyond the limit: that would kill the program (SIGXFSZ). */
+static void
+test_file_size_limit(void **state)
+{
+	const size_t size = 8u << 20;
+	struct rlimit old, few;
+	uint8_t *p = pages(size / PAGE);
+	struct one_mr mr;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	few = old;
+	few.rlim_cur = size - PAGE;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	fill(p, size, 1);
+	mr = reg(p, size);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	mr = reg(p, size / 2);
+	assert_int_equal(pieces(&mr), 1);
+	assert_true(is_filled(peer(&mr), size / 2, 1));
+	dereg(&mr);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	munmap(p, size);
+}
+
+/* All memory of the program is locked, and what it gets later, too. */
+static void
+test_mlockall(void **state)
+{
+	uint8_t *p;
+	struct one_mr mr;
+
+	if (syscall(SYS_mlockall, MCL_CURRENT | MCL_FUTURE) != 0)
+		skip();
+	p = pages(20);
+	fill(p, 20 * PAGE, 1);
+	mr = reg(p, 20 * PAGE);
+	assert_int_equal(pieces(&mr), 1);
+	assert_true(is_filled(peer(&mr), 20 * PAGE, 1));
+	fill(p, 20 * PAGE, 2);
+	assert_true(is_filled(peer(&mr), 20 * PAGE, 2));
+	dereg(&mr);
+	assert_true(is_filled(p, 20 * PAGE, 2));
+	syscall(SYS_munlockall);
+	munmap(p, 20 * PAGE);
+}
+
 static void
 test_locked_stays_locked(void **state)
 {
@@ -371,7 +495,12 @@ main(int argc, char **argv)
 		TEST(test_shared_shm),
 		TEST(test_shared_not_usable),
 		TEST(test_out_of_descriptors),
+		TEST(test_file_size_limit),
+		TEST(test_sysv_shm),
+		TEST(test_huge_files),
+		TEST(test_dontfork),
 		TEST(test_locked_stays_locked),
+		TEST(test_mlockall),
 	};
 
 	restrict_program(argc, argv);

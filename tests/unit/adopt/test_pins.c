@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that the kernel or a device uses beside the processors: io_uring's fixed buffers, direct I/O,
+ * vmsplice, process_vm_writev.  Whatever is registered, deregistered, evicted, forked or unmapped meanwhile,
+ * what they store is what the program sees, and what it stores is what they see.
+ */
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+
+#include "common.h"
+
+#define BUFFER (16 * PAGE)
+
+/* ---- io_uring, without a library ---- */
+
+struct ring {
+	int fd;
+	uint8_t *map;
+	struct io_uring_sqe *sqes;
+	struct io_uring_params params;
+};
+
+static void
+ring_open(struct ring *ring)
+{
+	size_t size;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = (int)syscall(SYS_io_uring_setup, 4, &ring->params);
+	if (ring->fd < 0)
+		skip();
+	assert_true((ring->params.features & IORING_FEAT_SINGLE_MMAP) != 0);
+	size = ring->params.cq_off.cqes + ring->params.cq_entries * sizeof(struct io_uring_cqe);
+	ring->map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, IORING_OFF_SQ_RING);
+	assert_ptr_not_equal(ring->map, MAP_FAILED);
+	ring->sqes = mmap(NULL, 4 * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
+			  IORING_OFF_SQES);
+	assert_ptr_not_equal(ring->sqes, MAP_FAILED);
+}
+
+static void
+ring_close(struct ring *ring)
+{
+	munmap(ring->map, ring->params.cq_off.cqes + ring->params.cq_entries * sizeof(struct io_uring_cqe));
+	munmap(ring->sqes, 4 * sizeof(struct io_uring_sqe));
+	close(ring->fd);
+}
+
+static void
+ring_pin(struct ring *ring, void *p, size_t len)
+{
+	struct iovec iov = {.iov_base = p, .iov_len = len};
+
+	assert_int_equal(syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_BUFFERS, &iov, 1), 0);
+}
+
+static void
+ring_unpin(struct ring *ring)
+{
+	assert_int_equal(syscall(SYS_io_uring_register, ring->fd, IORING_UNREGISTER_BUFFERS, NULL, 0), 0);
+}
+
+/* One request on the fixed buffer, and its completion. */
+static void
+ring_io(struct ring *ring, uint8_t op, int fd, void *p, size_t len, uint64_t offset)
+{
+	const struct io_uring_params *params = &ring->params;
+	/* The kernel reads the tail and writes the completion inside io_uring_enter. */
+	uint32_t *tail = (uint32_t *)(void *)(ring->map + params->sq_off.tail);
+	uint32_t *head = (uint32_t *)(void *)(ring->map + params->cq_off.head);
+	uint32_t slot = *tail & (params->sq_entries - 1);
+	const struct io_uring_cqe *cqe;
+
+	ring->sqes[slot] = (struct io_uring_sqe){
+		.opcode = op, .fd = fd, .addr = (uintptr_t)p, .len = (uint32_t)len, .off = offset};
+	((uint32_t *)(void *)(ring->map + params->sq_off.array))[slot] = slot;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE); /* read by the kernel */
+	assert_int_equal(syscall(SYS_io_uring_enter, ring->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0), 1);
+	cqe = (const struct io_uring_cqe *)(const void *)(ring->map + params->cq_off.cqes) +
+	      (*head & (params->cq_entries - 1));
+	assert_int_equal(cqe->res, len);
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE); /* read by the kernel */
+}
+
+static int
+scratch_file(size_t size)
+{
+	int fd = memfd_create("scratch", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	return fd;
+}
+
+/* The device stores to the buffer, and the program sees it; and the other way round. */
+static void
+check_device(struct ring *ring, void *p, size_t len, uint32_t seed)
+{
+	int fd = scratch_file(len);
+	uint8_t *data = malloc(len);
+
+	fill(data, len, seed);
+	assert_int_equal(pwrite(fd, data, len, 0), len);
+	ring_io(ring, IORING_OP_READ_FIXED, fd, p, len, 0);
+	assert_true(is_filled(p, len, seed));
+	fill(p, len, seed + 1);
+	ring_io(ring, IORING_OP_WRITE_FIXED, fd, p, len, 0);
+	assert_int_equal(pread(fd, data, len, 0), len);
+	assert_true(is_filled(data, len, seed + 1));
+	free(data);
+	close(fd);
+}
+
+static void
+test_fixed_before(void **state)
+{
+	uint8_t *p = pages(16);
+	struct ring ring;
+	struct one_mr mr;
+
+	ring_open(&ring);
+	fill(p, BUFFER, 1);
+	ring_pin(&ring, p, BUFFER);
+	mr = reg(p, BUFFER);
+	/* moved by the copy thread */
+	assert_int_equal(pieces(&mr), 0);
+	assert_false(is_shared(p));
+	assert_true(is_filled(p, BUFFER, 1));
+	check_device(&ring, p, BUFFER, 2);
+	dereg(&mr);
+	check_device(&ring, p, BUFFER, 4);
+	/* One page is enough. */
+	ring_unpin(&ring);
+	ring_pin(&ring, p + 7 * PAGE, PAGE);
+	mr = reg(p, BUFFER);
+	assert_int_equal(pieces(&mr), 0);
+	check_device(&ring, p + 7 * PAGE, PAGE, 6);
+	dereg(&mr);
+	ring_unpin(&ring);
+	ring_close(&ring);
+	mr = reg(p, BUFFER);
+	assert_int_equal(pieces(&mr), 1);
+	dereg(&mr);
+	munmap(p, BUFFER);
+}
+
+/* Only the last chunk of a large range is pinned. */
+static void
+test_fixed_large(void **state)
+{
+	size_t len = 40ull << 20;
+	uint8_t *p = pages(len / PAGE);
+	struct ring ring;
+	struct one_mr mr;
+
+	ring_open(&ring);
+	fill(p, len, 1);
+	ring_pin(&ring, p + len - PAGE, PAGE);
+	mr = reg(p, len);
+	assert_int_equal(pieces(&mr), 0);
+	assert_true(is_filled(p, len, 1));
+	check_device(&ring, p + len - PAGE, PAGE, 2);
+	dereg(&mr);
+	check_device(&ring, p + len - PAGE, PAGE, 4);
+	ring_close(&ring);
+	munmap(p, len);
+}
+
+static void
+test_fixed_after(void **state)
+{
+	uint8_t *p = pages(16);
+	struct one_mr mr = reg(p, BUFFER);
+	struct ring ring;
+
+	assert_int_equal(pieces(&mr), 1);
+	ring_open(&ring);
+	ring_pin(&ring, p, BUFFER);
+	check_device(&ring, p, BUFFER, 1);
+	assert_memory_equal(peer(&mr), p, BUFFER);
+	dereg(&mr);
+	check_device(&ring, p, BUFFER, 3);
+	mr = reg(p, BUFFER);
+	assert_int_equal(pieces(&mr), 1);
+	check_device(&ring, p, BUFFER, 5);
+	assert_memory_equal(peer(&mr), p, BUFFER);
+	dereg(&mr);
+	ring_close(&ring);
+	munmap(p, BUFFER);
+}
+
+/* A child has a copy, whatever the device stores to the parent's. */
+static void
+check_fork(struct ring *ring, uint8_t *p, size_t len, uint32_t seed)
+{
+	pid_t pid;
+	int status;
+
+	fill(p, len, seed);
+	pid = fork();
+	if (pid == 0) {
+		bool same = is_filled(p, len, seed);
+
+		memset(p, 0, len);
+		_exit(same ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(is_filled(p, len, seed));
+	check_device(ring, p, len, seed + 1);
+}
+
+static void
+test_fork(void **state)
+{
+	uint8_t *p = pages(16);
+	struct one_mr mr = reg(p, BUFFER);
+	struct ring ring;
+
+	ring_open(&ring);
+	ring_pin(&ring, p, BUFFER);
+	check_fork(&ring, p, BUFFER, 1);
+	assert_memory_equal(peer(&mr), p, BUFFER);
+	dereg(&mr);
+	check_fork(&ring, p, BUFFER, 5);
+	ring_close(&ring);
+	munmap(p, BUFFER);
+}
+
+static void
+test_evicted(void **state)
+{
+	enum { COUNT = 100 };
+	uint8_t *p = pages(16), *other[COUNT];
+	struct one_mr mr = reg(p, BUFFER), mrs[COUNT];
+	struct ring ring;
+
+	ring_open(&ring);
+	ring_pin(&ring, p, BUFFER);
+	dereg(&mr);
+	for (int i = 0; i < COUNT; i++) {
+		other[i] = pages(20);
+		mrs[i] = reg(other[i], 20 * PAGE);
+	}
+	for (int i = 0; i < COUNT; i++)
+		dereg(&mrs[i]);
+	check_device(&ring, p, BUFFER, 1);
+	for (int i = 0; i < COUNT; i++)
+		munmap(other[i], 20 * PAGE);
+	ring_close(&ring);
+	munmap(p, BUFFER);
+}
+
+static bool
+is_zero(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] != 0)
+			return false;
+	}
+	return true;
+}
+
+/* What stays shared is private memory to the program all the same. */
+static void
+test_as_private(void **state)
+{
+	uint8_t *p = pages(16);
+	struct one_mr mr = reg(p, BUFFER);
+	struct ring ring;
+
+	if (!keeping)
+		skip(); /* no userfaultfd tells */
+	ring_open(&ring);
+	ring_pin(&ring, p, PAGE);
+	dereg(&mr);
+	for (uint32_t i = 0; i < 100; i++) {
+		fill(p, BUFFER, i);
+		assert_int_equal(madvise(p + 4 * PAGE, 2 * PAGE, MADV_DONTNEED), 0);
+		assert_true(is_zero(p + 4 * PAGE, 2 * PAGE));
+		check_device(&ring, p, PAGE, i);
+	}
+	fill(p, BUFFER, 7);
+	munmap(p + 8 * PAGE, 8 * PAGE);
+	check_device(&ring, p, PAGE, 8);
+	assert_true(is_filled(p + PAGE, 3 * PAGE, 7) || !is_zero(p + PAGE, 3 * PAGE));
+	/* The data plane gets the pages that have gone anew. */
+	assert_int_equal(madvise(p + 2 * PAGE, PAGE, MADV_DONTNEED), 0);
+	mr = reg(p, 8 * PAGE);
+	assert_int_equal(pieces(&mr), 1);
+	assert_memory_equal(peer(&mr), p, 8 * PAGE);
+	dereg(&mr);
+	ring_close(&ring);
+	munmap(p, 8 * PAGE);
+}
+
+static unsigned int
+adopted_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	unsigned int n = 0;
+	char link[256];
+
+	while ((entry = readdir(dir)) != NULL) {
+		ssize_t len = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+
+		link[len > 0 ? len : 0] = '\0';
+		n += strncmp(link, "/memfd:oneside ", 15) == 0;
+	}
+	closedir(dir);
+	return n;
+}
+
+/* Memory that is unmapped leaves nothing behind, while something may pin pages; and so does its end. */
+static void
+test_no_debris(void **state)
+{
+	struct ring ring;
+	struct one_mr mr;
+	uint8_t *p;
+
+	ring_open(&ring);
+	for (int i = 0; i < 300; i++) {
+		p = pages(20);
+		p[0] = 1;
+		mr = reg(p, 20 * PAGE);
+		assert_int_equal(pieces(&mr), 1);
+		dereg(&mr);
+		munmap(p, 20 * PAGE);
+	}
+	assert_true(adopted_fds() < 200);
+	ring_close(&ring);
+}
+
+/* ---- many rounds ---- */
+
+static uint32_t
+draw(uint32_t *seed, uint32_t below)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return (*seed >> 8) % below;
+}
+
+struct model {
+	uint8_t *p;
+	size_t len; /* the rest is unmapped */
+	uint32_t seed;
+	bool pinned, registered;
+	struct one_mr mr;
+	struct ring ring;
+};
+
+static void
+model_check(struct model *m)
+{
+	assert_true(is_filled(m->p, m->len, m->seed));
+	if (m->registered && pieces(&m->mr) != 0)
+		assert_memory_equal(mock_mr_ptr(fixture.mock, m->mr.id, m->mr.va, m->len), m->p, m->len);
+	m->seed += 2;
+	if (m->pinned)
+		check_device(&m->ring, m->p, m->len, m->seed - 1);
+	else
+		fill(m->p, m->len, m->seed);
+	assert_true(is_filled(m->p, m->len, m->seed));
+	if (m->registered && pieces(&m->mr) != 0)
+		assert_memory_equal(mock_mr_ptr(fixture.mock, m->mr.id, m->mr.va, m->len), m->p, m->len);
+}
+
+/* Whole again, with pages of zeros where it was unmapped. */
+static void
+model_whole(struct model *m)
+{
+	if (m->registered)
+		dereg(&m->mr);
+	if (m->pinned)
+		ring_unpin(&m->ring);
+	m->registered = m->pinned = false;
+	mmap(m->p + m->len, BUFFER - m->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+	     -1, 0);
+	m->len = BUFFER;
+	fill(m->p, m->len, m->seed);
+}
+
+static void
+model_evict(void)
+{
+	uint8_t *p = pages(70 * 20);
+	struct one_mr mr[70];
+
+	for (int i = 0; i < 70; i++)
+		mr[i] = reg(p + i * 20 * PAGE, 19 * PAGE);
+	for (int i = 0; i < 70; i++)
+		dereg(&mr[i]);
+	munmap(p, 70 * 20 * PAGE);
+}
+
+static void
+model_step(struct model *m, uint32_t what)
+{
+	int status;
+	pid_t pid;
+
+	switch (what) {
+	case 0:
+	case 1:
+	case 2:
+		if (m->registered)
+			dereg(&m->mr);
+		else
+			m->mr = reg(m->p, m->len);
+		m->registered = !m->registered;
+		break;
+	case 3:
+	case 4:
+	case 5:
+		if (m->pinned)
+			ring_unpin(&m->ring);
+		else
+			ring_pin(&m->ring, m->p, m->len);
+		m->pinned = !m->pinned;
+		break;
+	case 6:
+		pid = fork();
+		if (pid == 0)
+			_exit(is_filled(m->p, m->len, m->seed) ? 0 : 1);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		break;
+	case 7:
+		if (m->len == BUFFER) {
+			munmap(m->p + BUFFER / 2, BUFFER / 2);
+			/* so that nothing else comes to lie there */
+			mmap(m->p + BUFFER / 2, BUFFER / 2, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			m->len = BUFFER / 2;
+		} else {
+			model_whole(m);
+		}
+		break;
+	default:
+		model_evict();
+	}
+}
+
+static void
+test_rounds(void **state)
+{
+	const char *rounds = getenv("PIN_ROUNDS");
+	struct model m = {.p = pages(16), .len = BUFFER};
+	uint32_t seed = 1;
+
+	ring_open(&m.ring);
+	fill(m.p, m.len, m.seed);
+	for (int i = 0; i < (rounds != NULL ? atoi(rounds) : 1000); i++) {
+		model_step(&m, draw(&seed, 40) == 0 ? 8 : draw(&seed, 8));
+		model_check(&m);
+	}
+	model_whole(&m);
+	ring_close(&m.ring);
+	munmap(m.p, BUFFER);
+}
+
+/* ---- pins of a moment ---- */
+
+struct reader {
+	int fd;
+	uint8_t *p;
+	_Atomic bool stop;
+	_Atomic uint32_t reads, wrong;
+};
+
+static void *
+read_directly(void *arg)
+{
+	struct reader *r = arg;
+
+	while (!atomic_load(&r->stop)) {
+		uint32_t n = atomic_load(&r->reads) % 8;
+		ssize_t got = pread(r->fd, r->p, 4 * PAGE, (off_t)(n * 4 * PAGE));
+
+		/* EFAULT: without privileges a system call meets the transplant (see udapl.md) */
+		if (got == -1 && errno == EFAULT)
+			continue;
+		if (got != 4 * PAGE || !is_filled(r->p, 4 * PAGE, n))
+			atomic_fetch_add(&r->wrong, 1);
+		atomic_fetch_add(&r->reads, 1);
+	}
+	return NULL;
+}
+
+static void
+test_direct(void **state)
+{
+	const char *folder = getenv("PIN_FOLDER");
+	struct reader r = {.p = pages(16)};
+	uint8_t *data = pages(4);
+	char path[256];
+	pthread_t thread;
+	struct one_mr mr;
+
+	snprintf(path, sizeof(path), "%s/oneside-pins-XXXXXX", folder != NULL ? folder : "/var/tmp");
+	r.fd = mkstemp(path);
+	assert_true(r.fd >= 0);
+	for (uint32_t n = 0; n < 8; n++) {
+		fill(data, 4 * PAGE, n);
+		assert_int_equal(write(r.fd, data, 4 * PAGE), 4 * PAGE);
+	}
+	fsync(r.fd);
+	if (fcntl(r.fd, F_SETFL, O_DIRECT) != 0) {
+		unlink(path);
+		skip();
+	}
+	assert_int_equal(pthread_create(&thread, NULL, read_directly, &r), 0);
+	for (uint32_t i = 0; i < 300 || atomic_load(&r.reads) < 100; i++) {
+		mr = reg(r.p, 16 * PAGE);
+		dereg(&mr);
+	}
+	atomic_store(&r.stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&r.wrong), 0);
+	close(r.fd);
+	unlink(path);
+	munmap(r.p, 16 * PAGE);
+	munmap(data, 4 * PAGE);
+}
+
+static void
+test_vmsplice(void **state)
+{
+	uint8_t *p = pages(4), data[PAGE];
+	struct iovec iov = {.iov_base = p, .iov_len = PAGE};
+	struct one_mr mr;
+	int pipes[2];
+
+	fill(p, 4 * PAGE, 1);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(vmsplice(pipes[1], &iov, 1, 0), PAGE);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(read(pipes[0], data, PAGE), PAGE);
+	assert_true(is_filled(data, PAGE, 1));
+	fill(p, 4 * PAGE, 2);
+	assert_int_equal(vmsplice(pipes[1], &iov, 1, 0), PAGE);
+	dereg(&mr);
+	assert_int_equal(read(pipes[0], data, PAGE), PAGE);
+	assert_true(is_filled(data, PAGE, 2));
+	close(pipes[0]);
+	close(pipes[1]);
+	munmap(p, 4 * PAGE);
+}
+
+/* Another process stores by process_vm_writev, and finds what it has stored. */
+static void
+write_from_outside(pid_t parent, uint64_t *p, int ready)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (uint64_t n = 1, done = 0;; n++) {
+		struct iovec local = {.iov_base = &n, .iov_len = sizeof(n)};
+		struct iovec remote = {.iov_base = p, .iov_len = sizeof(n)};
+		uint64_t found = 0;
+		ssize_t got;
+
+		do
+			got = process_vm_writev(parent, &local, 1, &remote, 1, 0);
+		while (got < 0 && errno == EFAULT);
+		local.iov_base = &found;
+		do
+			got = process_vm_readv(parent, &local, 1, &remote, 1, 0);
+		while (got < 0 && errno == EFAULT);
+		if (got != sizeof(n))
+			_exit(2);
+		if (found != n)
+			_exit(1);
+		if (++done == 1000 && write(ready, "", 1) != 1)
+			_exit(3);
+	}
+}
+
+static void
+test_from_outside(void **state)
+{
+	uint8_t *p = pages(16);
+	struct one_mr mr;
+	struct pollfd end;
+	int status, ready[2];
+	char byte;
+	pid_t pid, parent = getpid();
+
+	p[0] = 0;
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	pid = fork();
+	if (pid == 0) {
+		close(ready[0]);
+		write_from_outside(parent, (uint64_t *)(void *)(p + 5 * PAGE), ready[1]);
+	}
+	close(ready[1]);
+	end = (struct pollfd){.fd = ready[0], .events = POLLIN};
+	for (int i = 0; i < 300 || poll(&end, 1, 0) == 0; i++) {
+		mr = reg(p, 16 * PAGE);
+		dereg(&mr);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1); /* else it has ended */
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	close(ready[0]);
+	munmap(p, 16 * PAGE);
+}
+
+/* Pages shared with a child are not pinned. */
+static void
+test_child_lives(void **state)
+{
+	uint8_t *p = pages(16);
+	struct one_mr mr;
+	int status, go[2];
+	pid_t pid;
+
+	fill(p, BUFFER, 1);
+	assert_int_equal(pipe(go), 0);
+	pid = fork();
+	if (pid == 0) {
+		char byte;
+
+		close(go[1]);
+		_exit(read(go[0], &byte, 1) == 0 && is_filled(p, BUFFER, 1) ? 0 : 1);
+	}
+	close(go[0]);
+	mr = reg(p, BUFFER);
+	assert_int_equal(pieces(&mr), 1);
+	fill(p, BUFFER, 2);
+	assert_memory_equal(peer(&mr), p, BUFFER);
+	close(go[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	dereg(&mr);
+	munmap(p, BUFFER);
+}
+
+int
+main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_fixed_before), TEST(test_fixed_large),  TEST(test_fixed_after),
+		TEST(test_fork),         TEST(test_evicted),      TEST(test_as_private),
+		TEST(test_no_debris),    TEST(test_rounds),       TEST(test_direct),
+		TEST(test_vmsplice),     TEST(test_from_outside), TEST(test_child_lives),
+	};
+
+	restrict_program(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
