@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Life of a queue pair, the pool of work nodes, and the way of packets in and out. */
 #include "dataplane/state/state.h"
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <string.h>
 
@@ -262,7 +262,6 @@ stop(struct rc_qp *qp)
 	rs->reply = RC_REPLY_NONE;
 	rs->cnp_due = false;
 	rs->stalled = false;
-	reach_leave(&qp->party);
 	rc_scoreboards_drop(qp);
 }
 
@@ -271,16 +270,19 @@ static void
 flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
 {
 	struct rc_responder *rs = &qp->rsp;
+	enum one_status receive = rs->closed & RC_CLOSED_FATAL ? rs->recv_status : ONE_STATUS_FLUSHED;
 
 	set_state(qp, RC_ERROR, "flushed");
 	stop(qp);
 	while (qp->req.head != NULL)
 		rc_retire(qp, qp->req.head == node ? status : ONE_STATUS_FLUSHED);
+	rc_land_flush(qp, &receive);
+	reach_leave(&qp->party);
 	if (rs->recv_held) {
 		struct completion c = {
 			.cookie = rs->recv.cookie,
 			.type = ONE_CQE_RECV,
-			.status = rs->closed & RC_CLOSED_FATAL ? rs->recv_status : ONE_STATUS_FLUSHED,
+			.status = (uint8_t)receive,
 			.op = ONE_OP_RECV,
 			.wqe_flags = rs->recv.flags,
 		};

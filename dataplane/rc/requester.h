@@ -27,7 +27,7 @@ struct rc_requester {
 	uint8_t rnr_tries, rnr_retry;
 	uint8_t backoff;
 	bool ready;   /* rc_request_output may find something to do */
-	bool placing; /* a response waits until its payload is in place; the ones behind it are dropped, */
+	bool placing; /* all responses of the head are here, but not all in place; others are dropped, */
 	bool missed;  /* and there were some */
 	bool bind_started; /* head is a BIND that is being carried out */
 	bool tlp_allowed;  /* the newest packet may be sent again early, to ask what has arrived */
@@ -71,6 +71,8 @@ bool rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_
 void rc_acknowledged(struct rc_qp *qp, uint32_t psn, uint64_t now);
 /* The response for `una`. */
 void rc_response_place(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
+/* The response for `una` is in place. */
+void rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now);
 /* Send again from `una`. */
 void rc_go_back(struct rc_qp *qp, uint64_t now);
 /* Take the head off and report it. */

@@ -265,9 +265,8 @@ expected(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, bool 
 	return node;
 }
 
-/* The response for `una` is in place. */
-static void
-responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now)
+void
+rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	uint32_t before = rq->una++;
@@ -288,24 +287,11 @@ bad_response(struct rc_qp *qp, struct rc_node *node)
 	rc_fail(qp, node, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
 }
 
-static RC_COLD bool
-land_slowly(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node,
-	    const struct rc_sg_list *list, const uint8_t *src)
-{
-	int error = reach_scatter(&qp->party, RC_REACH_RESPONSE, list->sge, list->num, src, qp->req.una);
-
-	if (error == -EAGAIN)
-		qp->req.placing = rc_keep(qp, RC_REACH_RESPONSE, packet);
-	else if (error != 0)
-		rc_fail(qp, node, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
-	return error == 0;
-}
-
-/* `len` bytes of the response for `una`, and to `list` where they went; false: they are not in place yet, or
- * never will be. */
+/* `len` bytes of the response for `una`, and to `list` where they went; false: the READ has failed, or it is
+ * over when its memory without mapping has been written. */
 static inline bool
-land(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node, uint32_t offset,
-     const uint8_t *src, uint32_t len, bool last, struct rc_sg_list *list)
+land(struct rc_qp *qp, struct rc_node *node, uint32_t offset, const uint8_t *src, uint32_t len, bool last,
+     struct rc_sg_list *list)
 {
 	const struct mem_sge *sge = &list->sge[0];
 	enum one_status status =
@@ -315,8 +301,8 @@ land(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node, u
 		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
 		return false;
 	}
-	if (unlikely(list->bounce))
-		return land_slowly(qp, packet, node, list, src);
+	if (unlikely(list->bounce || reach_queued(&qp->party, REACH_LANDED)))
+		return rc_land_response(qp, node, list, src, qp->req.una + 1 == node->end);
 	if (likely(list->num == 1))
 		rc_place(qp, sge->region, sge->va, src, sge->len, last, qp->req.scoreboard);
 	else
@@ -360,9 +346,9 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 		bad_response(qp, node);
 		return;
 	}
-	if (!land(qp, packet, node, offset, packet->payload, len, last, &list))
+	if (!land(qp, node, offset, packet->payload, len, last, &list))
 		return;
-	responded(qp, node, last, now);
+	rc_responded(qp, node, last, now);
 	if (packet->opcode == WIRE_READ_RESPONSE_MIDDLE && !last && node->work.num_sge == 1)
 		response_run(qp, packet, node, index, &list);
 }
@@ -379,8 +365,8 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		bad_response(qp, node);
 		return;
 	}
-	if (land(qp, packet, node, 0, (const uint8_t *)&packet->atomic_ack, 8, true, &list))
-		responded(qp, node, true, now);
+	if (land(qp, node, 0, (const uint8_t *)&packet->atomic_ack, 8, true, &list))
+		rc_responded(qp, node, true, now);
 }
 
 void
@@ -408,8 +394,11 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;
 	}
-	if (unlikely(rq->placing) && rc_response_missed(qp))
+	if (unlikely(rq->placing)) {
+		rq->missed = true;
+		rc_count(qp, RC_COUNT_DROP_PARKED);
 		return;
+	}
 	if (unlikely(distance >= rq->max - rq->una)) {
 		rc_count(qp, RC_COUNT_DROP_RESPONSE);
 		return;
