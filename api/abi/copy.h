@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory that cannot be shared (stacks, private mappings of files, memory of devices): a thread of the
- * application, the copy thread, copies it from and to staging memory in the arena, at the request of the core.
+ * application, the copy thread, copies it from and to staging memory in the arena, at the request of the
+ * core.
  *
  * The two rings are as in ring.h, each with one producer and one consumer: requests from the core, answers
  * from the copy thread.  Answer n is for request n, so requests are answered in the order in which they were

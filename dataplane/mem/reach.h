@@ -97,16 +97,16 @@ void reach_leave(struct reach_party *party); /* all slots and queues; the party 
  * An access at the end of a queue, with a note of `len` bytes.  0; -EFAULT when the application has gone or
  * has no such memory; -EAGAIN: all jobs are taken, and the party is woken when there is one.
  *
- * A scatter moves `buffer` to the sges without mapping.  The caller moves what has a mapping when it takes the
- * access from the queue, by keys that it looks up again: reach_queue_place().  Behind other accesses all of
- * the sges may have a mapping, and there may be none.
- * A gather moves the sges to reach_queue_data().
+ * A scatter moves `buffer` to the sges without mapping.  The caller moves what has a mapping when it takes
+ * the access from the queue, by keys that it looks up again: reach_queue_place().  Behind other accesses all
+ * of the sges may have a mapping, and there may be none. A gather moves the sges to reach_queue_data().
  */
 int reach_queue_scatter(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
 			uint32_t num, const void *buffer, const void *note, uint32_t len);
 int reach_queue_gather(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
 		       uint32_t num, const void *note, uint32_t len);
-/* The newest access is a scatter to the memory before `sge`: it is lengthened by `sge`.  False: it cannot be. */
+/* The newest access is a scatter to the memory before `sge`: it is lengthened by `sge`.  False: it cannot be.
+ */
 bool reach_queue_extend(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sge,
 			const void *buffer);
 /* The newest access is as long as it will be. */

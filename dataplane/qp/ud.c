@@ -232,7 +232,8 @@ send_all_copied(struct core *core, struct engine_qp *qp)
 	}
 }
 
-/* The request in qp->work: 0, LATER, or why it fails.  *reading: it is over when its payload has been read. */
+/* The request in qp->work: 0, LATER, or why it fails.  *reading: it is over when its payload has been read.
+ */
 static uint8_t
 send_one(struct core *core, struct engine_qp *qp, bool *reading)
 {
@@ -270,7 +271,8 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		status = send_one(core, qp, &reading);
 		qp->pending = status == LATER;
 		/* Nothing is to be done until ud_resume. */
-		qp->waiting = qp->pending && (reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL);
+		qp->waiting =
+			qp->pending && (reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL);
 		if (qp->pending)
 			return;
 		if (!reading)
@@ -433,9 +435,9 @@ end_parked(struct core *core, struct engine_qp *qp)
 {
 	struct parked parked = *(const struct parked *)reach_queue_oldest(&qp->reach, REACH_ARRIVED);
 	struct span_list list;
-	bool placed = reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
-		      resolve(core, qp, parked.sge, parked.num_sge, parked.c.length, ONE_ACCESS_LOCAL_WRITE,
-			      &list);
+	bool placed =
+		reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
+		resolve(core, qp, parked.sge, parked.num_sge, parked.c.length, ONE_ACCESS_LOCAL_WRITE, &list);
 
 	if (placed)
 		reach_queue_place(&qp->reach, REACH_ARRIVED, list.sge, list.num);

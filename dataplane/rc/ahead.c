@@ -25,7 +25,8 @@ newest(struct rc_qp *qp, enum reach_queue queue)
 	return reach_queue_newest(&qp->party, queue);
 }
 
-/* Packet `psn` is in the oldest chunk: 0 and its payload, or what reach_queue_result says; -ENOENT: it is not. */
+/* Packet `psn` is in the oldest chunk: 0 and its payload, or what reach_queue_result says; -ENOENT: it is
+ * not. */
 static int
 find_chunk(struct rc_qp *qp, enum reach_queue queue, uint32_t psn, uint32_t *count, const uint8_t **data)
 {
@@ -72,8 +73,8 @@ chunk_packets(const struct rc_qp *qp, uint32_t left)
 static bool
 is_eligible(const struct work *work)
 {
-	return work->status == ONE_STATUS_SUCCESS && work->op >= ONE_OP_SEND && work->op <= ONE_OP_WRITE_IMM &&
-	       (work->flags & ONE_WQE_INLINE) == 0 && work->length != 0;
+	return work->status == ONE_STATUS_SUCCESS && work->op >= ONE_OP_SEND &&
+	       work->op <= ONE_OP_WRITE_IMM && (work->flags & ONE_WQE_INLINE) == 0 && work->length != 0;
 }
 
 /* One more chunk, of `node` from `psn` on: its packets, or 0.  *full: there is no job for it now. */
@@ -162,34 +163,80 @@ begin_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t ne
 
 	if (len > resource->length - offset)
 		len = resource->length - offset;
-	sge = (struct mem_sge){mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ,
-					 resource->va + offset, len),
+	sge = (struct mem_sge){mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn,
+					 ONE_ACCESS_REMOTE_READ, resource->va + offset, len),
 			       resource->va + offset, len};
 	if (sge.region == NULL || sge.region->base != NULL)
 		return -ENOENT;
 	return reach_queue_gather(&qp->party, REACH_AHEAD_READ, &sge, 1, &chunk, sizeof(chunk));
 }
 
+/* The first response of the READ that has not been read ahead. */
+static uint32_t
+first_unread(struct rc_qp *qp, const struct rc_resource *resource)
+{
+	uint32_t next = resource->next;
+	int32_t read;
+
+	if (reach_queued(&qp->party, REACH_AHEAD_READ)) {
+		const struct chunk *chunk = newest(qp, REACH_AHEAD_READ);
+
+		read = rc_psn_diff(chunk->first + chunk->count, resource->first);
+		if (read > (int32_t)next)
+			next = (uint32_t)read;
+	}
+	return next;
+}
+
+/* Chunks of the READ, as many as may be read ahead: 0, or why no further one can be. */
+static int
+read_resource(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *chunks)
+{
+	uint32_t most = resource->length > REACH_LEN / AHEAD_MESSAGES ? AHEAD_CHUNKS : AHEAD_MESSAGES;
+	int error = 0;
+
+	for (uint32_t next = first_unread(qp, resource);
+	     error == 0 && next < resource->end && resource->length != 0;
+	     next += chunk_packets(qp, resource->end - next)) {
+		if (*chunks >= most)
+			return -ENOENT;
+		error = begin_response(qp, resource, next);
+		*chunks += error == 0;
+	}
+	return error;
+}
+
+/* Reads on, for this READ and those that are answered after it: 0, or why no further chunk could be begun. */
+static int
+read_responses(struct rc_qp *qp, const struct rc_resource *resource)
+{
+	const struct rc_responder *rs = &qp->rsp;
+	uint32_t chunks = reach_queue_count(&qp->party, REACH_AHEAD_READ),
+		 i = (uint32_t)(resource - rs->resource);
+	int error = read_resource(qp, resource, &chunks);
+
+	for (;;) {
+		const struct rc_resource *other;
+
+		i = (i + 1) & (rs->resources - 1);
+		other = &rs->resource[i];
+		/* What it reads may still be on its way to memory. */
+		if (error != 0 || i == rs->resource_next || other == resource || !(rs->pending & (1u << i)) ||
+		    other->opcode != WIRE_READ_REQUEST || rc_lands_before(qp, other->first))
+			return error;
+		error = read_resource(qp, other, &chunks);
+	}
+}
+
 int
 rc_ahead_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *count, const uint8_t **data)
 {
-	uint32_t psn = (resource->first + resource->next) & RC_PSN_MASK, next = resource->next, chunks;
-	int error = find_chunk(qp, REACH_AHEAD_READ, psn, count, data);
-
-	int begun = 0;
+	uint32_t psn = (resource->first + resource->next) & RC_PSN_MASK;
+	int error = find_chunk(qp, REACH_AHEAD_READ, psn, count, data), begun;
 
 	if (error == -ENOENT)
 		reach_queue_clear(&qp->party, REACH_AHEAD_READ);
-	chunks = reach_queue_count(&qp->party, REACH_AHEAD_READ);
-	if (chunks != 0) {
-		const struct chunk *chunk = newest(qp, REACH_AHEAD_READ);
-
-		next = ((chunk->first - resource->first) & RC_PSN_MASK) + chunk->count;
-	}
-	while (begun == 0 && chunks++ < AHEAD_CHUNKS && next < resource->end) {
-		begun = begin_response(qp, resource, next);
-		next += chunk_packets(qp, resource->end - next);
-	}
+	begun = read_responses(qp, resource);
 	return error == -ENOENT && (begun == -EAGAIN || reach_queued(&qp->party, REACH_AHEAD_READ)) ? -EAGAIN
 												    : error;
 }

@@ -8,8 +8,8 @@
  * While a request waits so, RC_CLOSED_BEHIND is set.  A request that cannot go this way (an atomic, one that
  * has to be refused, one for which there is no job) is dropped, and asked for again when nothing waits.
  *
- * Responses go to staging memory likewise.  A READ is over when all of its payload is in place; responses
- * behind its last one are dropped until then.
+ * Responses go to staging memory likewise.  A READ completes when all of its payload is in place, and the
+ * requests after it not before: rc_requester.landing has those that are over but for that.
  */
 #include "sg_list.h"
 
@@ -20,8 +20,8 @@
 struct landing {
 	uint32_t first, end; /* PSNs */
 	uint32_t access;
-	bool asked; /* an acknowledgement is asked for, */
-	bool over;  /* the message ends here, */
+	bool asked;   /* an acknowledgement is asked for, */
+	bool over;    /* the message ends here, */
 	bool deliver; /* and completes a receive */
 	uint8_t num;
 	struct one_sge sge[ONE_MAX_SGE];
@@ -163,7 +163,8 @@ refuse_landing(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status
 	rc_refuse_now(qp, syndrome, psn, status);
 }
 
-/* Makes the oldest landing what the peer and the receiver see; false: it is refused, and stays in the queue. */
+/* Makes the oldest landing what the peer and the receiver see; false: it is refused, and stays in the queue.
+ */
 static bool
 execute_landing(struct rc_qp *qp, const struct landing *landing)
 {
@@ -236,15 +237,23 @@ rc_land_flush(struct rc_qp *qp, enum one_status *status)
 
 /* ---- responses ---- */
 
+/* Left with each access: the READ or atomic ends with it. */
+struct landed {
+	bool last;
+};
+
 bool
 rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list *list, const uint8_t *src,
 		 bool last)
 {
-	struct rc_requester *rq = &qp->req;
+	const struct landed none = {.last = false};
+	struct landed *landed;
 	int error = 0;
 
 	if (list->num != 1 || !reach_queue_extend(&qp->party, REACH_LANDED, &list->sge[0], src))
-		error = reach_queue_scatter(&qp->party, REACH_LANDED, list->sge, list->num, src, NULL, 0);
+		error = reach_queue_scatter(&qp->party, REACH_LANDED, list->sge, list->num, src, &none,
+					    sizeof(none));
+	qp->req.starved = error == -EAGAIN;
 	if (error == -EFAULT)
 		rc_fail(qp, node, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
 	if (error != 0)
@@ -255,11 +264,40 @@ rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list
 			mem_write(list->sge[i].region, list->sge[i].va, src, list->sge[i].len);
 		src += list->sge[i].len;
 	}
-	if (!last)
-		return true;
-	reach_queue_submit(&qp->party, REACH_LANDED);
-	rq->placing = true;
-	return false;
+	if (last) {
+		landed = reach_queue_newest(&qp->party, REACH_LANDED);
+		landed->last = true;
+		reach_queue_submit(&qp->party, REACH_LANDED);
+	}
+	return true;
+}
+
+/* Requests that are over now: the oldest READ that waits for its payload if `whole`, and those around it that
+ * wait for nothing. */
+static void
+retire_landed(struct rc_qp *qp, bool whole)
+{
+	struct rc_requester *rq = &qp->req;
+
+	while (qp->state == RC_RTS && rq->landing != NULL) {
+		bool waits = rc_is_rd(rq->landing->work.op);
+
+		if (waits && !whole)
+			return;
+		whole = whole && !waits;
+		rc_retire_landed(qp, ONE_STATUS_SUCCESS);
+	}
+}
+
+/* Half of what the copy thread may have under way, so that responses find room. */
+bool
+rc_landing_is_full(const struct rc_qp *qp)
+{
+	const struct rc_requester *rq = &qp->req;
+	uint64_t asked = (uint64_t)(rq->snd - rq->una) << qp->shift;
+
+	return asked + (uint64_t)reach_queue_count(&qp->party, REACH_LANDED) * REACH_LEN >=
+	       (uint64_t)ONE_COPIES * REACH_LEN / 2;
 }
 
 void
@@ -267,26 +305,22 @@ rc_land_response_done(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 
-	if (qp->state != RC_RTS)
-		return;
-	while (reach_queue_done(&qp->party, REACH_LANDED)) {
+	while (qp->state == RC_RTS && reach_queue_done(&qp->party, REACH_LANDED)) {
 		int error = reach_queue_result(&qp->party, REACH_LANDED);
+		bool last = ((struct landed *)reach_queue_oldest(&qp->party, REACH_LANDED))->last;
 
 		reach_queue_pop(&qp->party, REACH_LANDED);
 		if (error != 0) {
-			rc_fail(qp, rq->head, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
+			rc_fail(qp, rq->landing != NULL ? rq->landing : rq->head, ONE_STATUS_LOCAL_PROTECTION,
+				RC_ERROR_REQUESTER);
 			return;
 		}
+		if (last)
+			retire_landed(qp, true);
 	}
-	if (!rq->placing || reach_queued(&qp->party, REACH_LANDED))
+	if (qp->state != RC_RTS || !rq->starved)
 		return;
-	rq->placing = false;
-	rc_responded(qp, rq->head, true, now);
-	if (qp->state == RC_RTS && rq->scoreboard != NULL)
-		rc_held_responses(qp, now);
-	if (qp->state != RC_RTS || rq->placing || !rq->missed)
-		return;
-	rq->missed = false;
+	rq->starved = false;
 	if (rq->una != rq->max && rq->rnr_until == RC_NEVER)
 		rc_go_back(qp, now);
 }

@@ -165,7 +165,7 @@ rc_set_rts(struct rc_qp *qp)
 bool
 rc_idle(const struct rc_qp *qp)
 {
-	return qp->req.head == NULL;
+	return qp->req.head == NULL && qp->req.landing == NULL;
 }
 
 uint32_t
@@ -274,6 +274,8 @@ flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
 
 	set_state(qp, RC_ERROR, "flushed");
 	stop(qp);
+	while (qp->req.landing != NULL)
+		rc_retire_landed(qp, qp->req.landing == node ? status : ONE_STATUS_FLUSHED);
 	while (qp->req.head != NULL)
 		rc_retire(qp, qp->req.head == node ? status : ONE_STATUS_FLUSHED);
 	rc_land_flush(qp, &receive);
@@ -311,6 +313,10 @@ rc_reset(struct rc_qp *qp)
 	struct rc_node *node;
 
 	rc_scoreboards_drop(qp);
+	while ((node = rq->landing) != NULL) {
+		rq->landing = node->next;
+		rc_node_put(qp->env->pool, node);
+	}
 	while ((node = rq->head) != NULL) {
 		rq->head = node->next;
 		rc_node_put(qp->env->pool, node);

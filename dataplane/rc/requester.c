@@ -132,7 +132,7 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 static RC_COLD void
 fail_in_turn(struct rc_qp *qp, struct rc_node *node)
 {
-	if (node == qp->req.head)
+	if (node == qp->req.head && qp->req.landing == NULL)
 		rc_fail(qp, node, node->work.status, RC_ERROR_REQUESTER);
 	else
 		qp->req.ready = false;
@@ -152,7 +152,7 @@ start_bind(struct rc_qp *qp, struct rc_node *node)
 {
 	struct rc_requester *rq = &qp->req;
 
-	if (node != rq->head || rq->bind_started) {
+	if (node != rq->head || rq->landing != NULL || rq->bind_started) {
 		rq->ready = false;
 		return false;
 	}
@@ -398,6 +398,10 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	status = rc_resolve(qp, work->sge, work->num_sge, 0, total, ONE_ACCESS_LOCAL_WRITE, &list);
 	if (unlikely(status != ONE_STATUS_SUCCESS))
 		return local_error(qp, node, status);
+	if (unlikely(list.bounce) && again == 0 && rc_landing_is_full(qp)) {
+		rq->ready = false;
+		return false;
+	}
 	b.payload_len = 0;
 	b.solicited = false;
 	b.ack_request = true;
@@ -441,7 +445,8 @@ rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_t cou
 static inline bool
 is_fenced(const struct rc_requester *rq, const struct rc_node *node)
 {
-	return unlikely(node->work.flags & ONE_WQE_FENCE) && rq->snd == node->first && rq->rd_out > 0;
+	return unlikely(node->work.flags & ONE_WQE_FENCE) && rq->snd == node->first &&
+	       (rq->rd_out > 0 || rq->landing != NULL);
 }
 
 /*

@@ -12,6 +12,8 @@ struct rc_requester {
 	struct rc_node *head; /* oldest not completed; owns `una` */
 	struct rc_node *cur;  /* owns `snd`; NULL: all is sent */
 	struct rc_node *tail;
+	/* Requests before `head` that are over but for READs among them whose payload is not in place. */
+	struct rc_node *landing, *landing_tail;
 	uint32_t una;  /* oldest PSN not acknowledged; of a READ: the next response missing */
 	uint32_t snd;  /* next to send; falls back to `una` to send again */
 	uint32_t max;  /* one past the newest ever sent */
@@ -26,9 +28,8 @@ struct rc_requester {
 	uint8_t retries, retry_count;
 	uint8_t rnr_tries, rnr_retry;
 	uint8_t backoff;
-	bool ready;   /* rc_request_output may find something to do */
-	bool placing; /* all responses of the head are here, but not all in place; others are dropped, */
-	bool missed;  /* and there were some */
+	bool ready;        /* rc_request_output may find something to do */
+	bool starved;      /* there was no job for a response: others are dropped until rc_resume */
 	bool bind_started; /* head is a BIND that is being carried out */
 	bool tlp_allowed;  /* the newest packet may be sent again early, to ask what has arrived */
 	bool recovering;   /* went back, and nothing was acknowledged since */
@@ -75,8 +76,10 @@ void rc_response_place(struct rc_qp *qp, const struct wire_packet *packet, uint3
 void rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now);
 /* Send again from `una`. */
 void rc_go_back(struct rc_qp *qp, uint64_t now);
-/* Take the head off and report it. */
+/* Take the head off and report it; after those whose payload is not in place. */
 void rc_retire(struct rc_qp *qp, enum one_status status);
+/* Report the oldest request that waits for its payload to be in place. */
+void rc_retire_landed(struct rc_qp *qp, enum one_status status);
 
 /* ---- timer.c ---- */
 

@@ -23,18 +23,12 @@ const uint32_t rc_rnr_ns[32] = {
 	40960000,  61440000, 81920000, 122880000, 163840000, 245760000, 327680000, 491520000,
 };
 
-void
-rc_retire(struct rc_qp *qp, enum one_status status)
+static inline void
+report(struct rc_qp *qp, struct rc_node *node, enum one_status status)
 {
-	struct rc_requester *rq = &qp->req;
-	struct rc_node *node = rq->head;
 	struct completion c;
 
-	rq->head = node->next;
-	__builtin_prefetch(node->next);
-	if (rq->cur == node)
-		rq->cur = node->next;
-	rq->posted--;
+	qp->req.posted--;
 	c.cookie = node->work.cookie;
 	c.length = node->work.length;
 	c.imm = 0;
@@ -55,6 +49,44 @@ rc_retire(struct rc_qp *qp, enum one_status status)
 	qp->env->complete(qp->env, qp, &c);
 }
 
+static RC_COLD void
+retire_later(struct rc_requester *rq, struct rc_node *node)
+{
+	node->next = NULL;
+	if (rq->landing == NULL)
+		rq->landing = node;
+	else
+		rq->landing_tail->next = node;
+	rq->landing_tail = node;
+}
+
+void
+rc_retire(struct rc_qp *qp, enum one_status status)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *node = rq->head;
+
+	rq->head = node->next;
+	__builtin_prefetch(node->next);
+	if (rq->cur == node)
+		rq->cur = node->next;
+	if (unlikely(rq->landing != NULL || reach_queued(&qp->party, REACH_LANDED)) &&
+	    status == ONE_STATUS_SUCCESS)
+		retire_later(rq, node);
+	else
+		report(qp, node, status);
+}
+
+RC_COLD void
+rc_retire_landed(struct rc_qp *qp, enum one_status status)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *node = rq->landing;
+
+	rq->landing = node->next;
+	report(qp, node, status);
+}
+
 /* Executed before `psn`, it has nothing to tell. */
 static inline bool
 is_silent(const struct rc_node *node, uint32_t psn)
@@ -72,6 +104,8 @@ retire_silent(struct rc_qp *qp, uint32_t psn)
 	uint32_t count = 0;
 	bool current = false;
 
+	if (unlikely(rq->landing != NULL))
+		return;
 	for (; node != NULL && is_silent(node, psn); node = node->next) {
 		current |= rq->cur == node;
 		last = node;
@@ -287,8 +321,8 @@ bad_response(struct rc_qp *qp, struct rc_node *node)
 	rc_fail(qp, node, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
 }
 
-/* `len` bytes of the response for `una`, and to `list` where they went; false: the READ has failed, or it is
- * over when its memory without mapping has been written. */
+/* `len` bytes of the response for `una`, and to `list` where they went; false: there was no room for them, or
+ * the READ has failed. */
 static inline bool
 land(struct rc_qp *qp, struct rc_node *node, uint32_t offset, const uint8_t *src, uint32_t len, bool last,
      struct rc_sg_list *list)
@@ -394,8 +428,7 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;
 	}
-	if (unlikely(rq->placing)) {
-		rq->missed = true;
+	if (unlikely(rq->starved)) {
 		rc_count(qp, RC_COUNT_DROP_PARKED);
 		return;
 	}

@@ -611,9 +611,8 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 		}
 		if (rq->una != una)
 			continue;
-		if (rq->placing) /* rc_land_response_done goes on */
-			return;
-		/* The response does not fit, or there is no room for it now: what is remembered is of no use. */
+		/* The response does not fit, or there is no room for it now: what is remembered is of no use.
+		 */
 		rc_forget_reports(qp);
 	}
 	if (rq->scoreboard != NULL && (int32_t)(rq->una - rq->scoreboard->high) >= 0)

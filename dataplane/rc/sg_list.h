@@ -93,7 +93,8 @@ void rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, c
 	     uint32_t access);
 /* Requests whose payload is in place now. */
 void rc_land_done(struct rc_qp *qp);
-/* Receives of requests whose payload is not in place: the first completes with `status`, the others FLUSHED. */
+/* Receives of requests whose payload is not in place: the first completes with `status`, the others FLUSHED.
+ */
 void rc_land_flush(struct rc_qp *qp, enum one_status *status);
 /* Payload of an earlier request than the one with this PSN is not in place. */
 bool rc_lands_before(const struct rc_qp *qp, uint32_t psn);
@@ -104,12 +105,14 @@ void rc_land_ask(struct rc_qp *qp);
 bool rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list *list,
 		      const uint8_t *src, bool last);
 void rc_land_response_done(struct rc_qp *qp, uint64_t now);
+/* No READ to memory without mapping is to be begun before some of what was asked for is in place. */
+bool rc_landing_is_full(const struct rc_qp *qp);
 
 /* ---- ahead.c ---- */
 
 /*
- * Payload of request packet `snd`, and in *count of how many packets from there on, at most as many as it says.
- * 0; -EAGAIN: not yet, rc_resume() will be called; -EFAULT; -ENOENT: it cannot be read ahead.
+ * Payload of request packet `snd`, and in *count of how many packets from there on, at most as many as it
+ * says. 0; -EAGAIN: not yet, rc_resume() will be called; -EFAULT; -ENOENT: it cannot be read ahead.
  */
 int rc_ahead_request(struct rc_qp *qp, uint32_t *count, const uint8_t **data);
 /* The same for response `next` of a READ. */

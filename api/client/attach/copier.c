@@ -82,7 +82,7 @@ may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write)
 
 /* ---- copies ---- */
 
-#define BATCH 16u                               /* requests of one system call */
+#define BATCH 16u                              /* requests of one system call */
 #define BATCH_PIECES (2 * ONE_MAX_SGE * BATCH) /* the end of a span is a piece of its own */
 
 /* Pieces of memory of this process and of staging memory, in the order in which they are moved. */
@@ -158,14 +158,15 @@ add_request(const struct copier *copier, const struct one_copy_request *request,
 			pieces->bytes = bytes;
 			return false;
 		}
-		/* The kernel moves the pieces in their order, and promises none within a piece: the last bytes
-		 * of what an application may poll for are a piece of their own. */
+		/* The kernel moves the pieces in their order, and promises none within a piece: the last
+		 * bytes of what an application may poll for are a piece of their own. */
 		if (in)
 			tail = tail_of(span->addr + span->len, span->len);
 		if (span->len > tail)
 			add_piece(pieces, span->addr, slot + span->at, span->len - tail);
 		if (tail != 0)
-			add_piece(pieces, span->addr + span->len - tail, slot + span->at + span->len - tail, tail);
+			add_piece(pieces, span->addr + span->len - tail, slot + span->at + span->len - tail,
+				  tail);
 	}
 	return true;
 }
@@ -224,12 +225,14 @@ wake_core(struct copier *copier)
 
 /* Request `sequence`; false: there is none yet.  *cancelled: it is not to be begun, only answered. */
 static bool
-read_request(const struct copier *copier, uint32_t sequence, struct one_copy_request *request, bool *cancelled)
+read_request(const struct copier *copier, uint32_t sequence, struct one_copy_request *request,
+	     bool *cancelled)
 {
 	const struct one_copy_request *shared = &copier->shm->request[sequence % ONE_COPIES];
 
 	/* Pairs with the release store of the core. */
-	if (atomic_load_explicit(&shared->phase, memory_order_acquire) != one_ring_phase(sequence, ONE_COPY_LOG2))
+	if (atomic_load_explicit(&shared->phase, memory_order_acquire) !=
+	    one_ring_phase(sequence, ONE_COPY_LOG2))
 		return false;
 	/* Read once: the core may be hostile to this process, and change it. */
 	memcpy(request, (const void *)shared, offsetof(struct one_copy_request, cancelled));
@@ -274,12 +277,13 @@ collect_batch(struct copier *copier, struct batch *batch)
 		if (!read_request(copier, copier->head + i, request, &cancelled))
 			return;
 		bytes += request_len(request);
-		if (i > 0 && (request->op != batch->request[0].op || !is_move(request) || bytes > ONE_COPY_LEN))
+		if (i > 0 &&
+		    (request->op != batch->request[0].op || !is_move(request) || bytes > ONE_COPY_LEN))
 			return;
 		batch->num++;
 		batch->bytes[i] = batch->pieces.bytes;
-		batch->refused[i] = cancelled || (is_move(request) &&
-						  !add_request(copier, request, &batch->pieces));
+		batch->refused[i] =
+			cancelled || (is_move(request) && !add_request(copier, request, &batch->pieces));
 		batch->bytes[i] = batch->pieces.bytes - batch->bytes[i];
 		batch->error[i] = batch->refused[i] && !cancelled ? EFAULT : 0;
 	}

@@ -91,7 +91,8 @@ test_queue_refused(void **state)
 
 	memset(note, 0, sizeof(note));
 	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, &list[1], 1, value, note, 1), -EFAULT);
-	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, sizeof(note)), -EFAULT);
+	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, sizeof(note)),
+			 -EFAULT);
 	assert_false(reach_queued(party, REACH_ARRIVED));
 	/* Pieces with mapping are written at the end. */
 	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, REACH_NOTE), 0);
@@ -172,8 +173,8 @@ test_queue_extended(void **state)
 	static uint8_t bytes[REACH_LEN + 64], value[REACH_LEN];
 	struct fixture *f = *state;
 	struct mem_region there = region_of(f->c.reach, bytes, sizeof(bytes));
-	struct mem_sge first = piece_of(&there, 8, 16), next = piece_of(&there, 24, 16), gap = piece_of(&there, 41, 1),
-		       most = piece_of(&there, 40, REACH_LEN - 32), more;
+	struct mem_sge first = piece_of(&there, 8, 16), next = piece_of(&there, 24, 16),
+		       gap = piece_of(&there, 41, 1), most = piece_of(&there, 40, REACH_LEN - 32), more;
 	struct reach_party *party = &f->party[0];
 	uint8_t out[4];
 
@@ -200,7 +201,8 @@ test_queue_extended(void **state)
 	memset(bytes, 0, 64);
 	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, &first, 1, value, NULL, 0), 0);
 	reach_queue_pop(party, REACH_ARRIVED);
-	assert_int_equal(reach_gather(party, 0, &(struct mem_sge){&there, there.va + 8, 4}, 1, out, 1), -EAGAIN);
+	assert_int_equal(reach_gather(party, 0, &(struct mem_sge){&there, there.va + 8, 4}, 1, out, 1),
+			 -EAGAIN);
 	await(f, 0, 1);
 	assert_int_equal(reach_gather(party, 0, &(struct mem_sge){&there, there.va + 8, 4}, 1, out, 1), 0);
 	assert_int_equal(out[0], 0);
@@ -233,12 +235,8 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_queue),
-		TEST(test_queue_refused),
-		TEST(test_queue_kept),
-		TEST(test_queue_ended),
-		TEST(test_queue_extended),
-		TEST(test_queue_ahead),
+		TEST(test_queue),       TEST(test_queue_refused),  TEST(test_queue_kept),
+		TEST(test_queue_ended), TEST(test_queue_extended), TEST(test_queue_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

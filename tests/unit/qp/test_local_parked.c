@@ -52,8 +52,8 @@ answer(int side)
 	atomic_store(&to->phase, one_ring_phase(answered[side]++, ONE_COPY_LOG2));
 }
 
-/* A key that names another place while what was read is on its way to the old one: that message is over there,
- * and the next one goes to the new place. */
+/* A key that names another place while what was read is on its way to the old one: that message is over
+ * there, and the next one goes to the new place. */
 static void
 test_key_names_another_place(void **state)
 {
