@@ -239,7 +239,7 @@ side_advance(struct side *side, uint64_t len)
 }
 
 /* Payload that is read ahead: bytes [at, at + len) of the message. */
-struct chunk {
+struct local_chunk {
 	uint32_t at, len;
 };
 #define AHEAD_CHUNKS 4u
@@ -252,7 +252,7 @@ read_ahead(const struct core *core, struct engine_qp *qp, struct side from)
 	int error = 0;
 
 	if (count != 0) {
-		const struct chunk *newest = reach_queue_newest(&qp->reach, REACH_AHEAD);
+		const struct local_chunk *newest = reach_queue_newest(&qp->reach, REACH_AHEAD);
 
 		at = newest->at + newest->len;
 	}
@@ -260,7 +260,7 @@ read_ahead(const struct core *core, struct engine_qp *qp, struct side from)
 	while (error == 0 && count++ < AHEAD_CHUNKS && at < qp->work.length) {
 		const struct one_sge *sge = &from.sge[from.index];
 		struct mem_sge source = {side_region(core, &from), sge->addr + from.offset, 0};
-		struct chunk chunk = {.at = at};
+		struct local_chunk chunk = {.at = at};
 
 		if (source.region == NULL || source.region->base != NULL)
 			break;
@@ -280,7 +280,7 @@ read_source(const struct core *core, struct engine_qp *qp, const struct side *fr
 	    const uint8_t **data)
 {
 	int error = read_ahead(core, qp, *from);
-	const struct chunk *chunk;
+	const struct local_chunk *chunk;
 	uint32_t offset;
 
 	if (error != 0)
@@ -299,7 +299,7 @@ static void
 forget_read(struct engine_qp *qp, uint32_t at)
 {
 	while (reach_queued(&qp->reach, REACH_AHEAD)) {
-		const struct chunk *chunk = reach_queue_oldest(&qp->reach, REACH_AHEAD);
+		const struct local_chunk *chunk = reach_queue_oldest(&qp->reach, REACH_AHEAD);
 
 		if (at < chunk->at + chunk->len)
 			return;
