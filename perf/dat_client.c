@@ -188,7 +188,9 @@ dat_measure(const struct perf_options *o)
 	    !dat_adapter_open(&c->adapter, o->ia, 64,
 			      o->depth * o->endpoints + o->rx_depth * (t->receives ? o->endpoints : 0) +
 				      QUEUE_SPARE) ||
-	    !dat_memory_create(&c->adapter, 2 * perf_largest(o), &t->memory) || !connect_all(c))
+	    !(o->copied ? dat_memory_create_copied : dat_memory_create)(&c->adapter, 2 * perf_largest(o),
+									&t->memory) ||
+	    !connect_all(c))
 		goto out;
 	if (t->target.length < perf_largest(o)) {
 		fprintf(stderr,

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "report.h"
 
@@ -177,8 +180,32 @@ dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds)
 	}
 }
 
-bool
-dat_memory_create(struct dat_adapter *a, size_t size, struct dat_memory *m)
+static void *
+map_private_file(size_t size)
+{
+	int fd = memfd_create("oneside-perf", MFD_CLOEXEC);
+	void *base = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (ftruncate(fd, (off_t)size) == 0)
+		base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	close(fd);
+	return base == MAP_FAILED ? NULL : base;
+}
+
+static void
+free_memory(struct dat_memory *m)
+{
+	if (m->copied && m->base != NULL)
+		munmap(m->base, m->size);
+	else
+		free(m->base);
+	m->base = NULL;
+}
+
+static bool
+create_memory(struct dat_adapter *a, size_t size, struct dat_memory *m, bool copied)
 {
 	DAT_REGION_DESCRIPTION region;
 	DAT_VLEN registered_size;
@@ -186,7 +213,8 @@ dat_memory_create(struct dat_adapter *a, size_t size, struct dat_memory *m)
 
 	memset(m, 0, sizeof(*m));
 	m->size = size;
-	m->base = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+	m->copied = copied;
+	m->base = copied ? map_private_file(size) : aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 	if (m->base == NULL) {
 		fprintf(stderr, "%s: no memory for a buffer of %zu bytes\n", program_invocation_short_name,
 			size);
@@ -199,11 +227,22 @@ dat_memory_create(struct dat_adapter *a, size_t size, struct dat_memory *m)
 				   &m->lmr, &m->lmr_context, &m->rmr_context, &registered_size,
 				   &registered_address),
 		    "dat_lmr_create")) {
-		free(m->base);
-		m->base = NULL;
+		free_memory(m);
 		return false;
 	}
 	return true;
+}
+
+bool
+dat_memory_create(struct dat_adapter *a, size_t size, struct dat_memory *m)
+{
+	return create_memory(a, size, m, false);
+}
+
+bool
+dat_memory_create_copied(struct dat_adapter *a, size_t size, struct dat_memory *m)
+{
+	return create_memory(a, size, m, true);
 }
 
 void
@@ -211,7 +250,7 @@ dat_memory_free(struct dat_memory *m)
 {
 	if (m->lmr != DAT_HANDLE_NULL)
 		dat_ok(dat_lmr_free(m->lmr), "dat_lmr_free");
-	free(m->base);
+	free_memory(m);
 	memset(m, 0, sizeof(*m));
 }
 

@@ -44,8 +44,11 @@ struct dat_memory {
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT lmr_context;
 	DAT_RMR_CONTEXT rmr_context;
+	bool copied; /* a private mapping of a file: the data plane cannot share it, the library copies it */
 };
 bool dat_memory_create(struct dat_adapter *adapter, size_t size, struct dat_memory *memory);
+/* The same with memory that the library has to copy. */
+bool dat_memory_create_copied(struct dat_adapter *adapter, size_t size, struct dat_memory *memory);
 void dat_memory_free(struct dat_memory *memory);
 
 bool dat_resolve(const char *host, struct sockaddr_storage *addr);

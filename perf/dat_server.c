@@ -213,7 +213,8 @@ dat_serve(const struct perf_options *o)
 				      .every = 1,
 				      .latency = &s->latency};
 	if (!dat_adapter_open(&s->adapter, o->ia, QUEUE, QUEUE) ||
-	    !dat_memory_create(&s->adapter, 2 * half, &s->traffic.memory) ||
+	    !(o->copied ? dat_memory_create_copied : dat_memory_create)(&s->adapter, 2 * half,
+									&s->traffic.memory) ||
 	    !dat_ok(dat_psp_create(s->adapter.ia, o->port, s->adapter.conn_evd, DAT_PSP_CONSUMER_FLAG, &psp),
 		    "dat_psp_create"))
 		goto out;

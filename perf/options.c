@@ -29,6 +29,7 @@ static const char usage[] =
 	"  -r, --rx-depth N        receives posted on an endpoint (512)\n"
 	"  -q, --qp N              endpoints (RSM: imports) in use at once (1)\n"
 	"      --idle-qp N         further endpoints, connected and idle (0)\n"
+	"      --copied            dat: this end's buffer is memory that cannot be shared, and is copied\n"
 	"  -b, --bidirectional     both ends at once; the figures are the sum\n"
 	"  -Q, --cq-mod N          a completion for every n-th operation (1)\n"
 	"      --pieces N          RSM: pieces of a vector (4)\n"
@@ -144,6 +145,7 @@ static const struct args_row rows[] = {
 	NUMBER("rx-depth", 'r', rx_depth, 1, 4096),
 	NUMBER("qp", 'q', endpoints, 1, 4096),
 	NUMBER("idle-qp", 0, idle_endpoints, 0, 16000),
+	ON("copied", 0, copied),
 	ON("bidirectional", 'b', bidirectional),
 	NUMBER("cq-mod", 'Q', signal_every, 1, 1024),
 	NUMBER("pieces", 0, pieces, 1, 16),
@@ -184,6 +186,8 @@ check(const struct perf_options *o)
 		return refuse("--duration: ping-pong of uDAPL goes by --iters");
 	if (o->idle_endpoints > 0 && o->api == PERF_API_RSM)
 		return refuse("--idle-qp: is for tests of uDAPL");
+	if (o->copied && o->api == PERF_API_RSM)
+		return refuse("--copied: is for tests of uDAPL");
 	if (o->test->api != o->api) {
 		fprintf(stderr, "oneside-perf: --test: \"%s\" is not a test of %s; see --help\n",
 			o->test->name, o->api == PERF_API_RSM ? "RSMAPI" : "uDAPL");

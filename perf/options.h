@@ -58,6 +58,7 @@ struct perf_options {
 	uint32_t signal_every; /* completions for every n-th write; others suppressed */
 	uint32_t pieces;       /* RSM: of a vector */
 	uint32_t spin;         /* looks at an empty queue before the processor is given away */
+	bool copied;           /* the buffer is memory that cannot be shared with the data plane */
 	bool bidirectional;
 	bool warm_up;
 	bool peak;

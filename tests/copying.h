@@ -20,6 +20,7 @@ struct copying {
 	struct copied all;
 	struct reach *reach;
 	struct reach_list list;
+	int arena_fd;
 	uint32_t faults;
 };
 
@@ -54,7 +55,7 @@ copying_open(struct copying *c)
 	c->reach = reach_new(c->shm, &c->list, copying_fault, c);
 	assert(c->reach != NULL);
 	c->copier = copying_start(&place, COPYING_PAGE, &c->all);
-	close(place.arena_fd);
+	c->arena_fd = place.arena_fd;
 }
 
 static inline void
@@ -71,6 +72,7 @@ copying_close(struct copying *c)
 	copying_stop(c);
 	reach_free(c->reach);
 	munmap(c->arena, COPYING_SIZE);
+	close(c->arena_fd);
 }
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that cannot be shared (stacks, private mappings of files): a thread of the
- * application, the copy thread, moves it from and to staging memory in the arena, at
- * the request of the core.
+ * Memory that cannot be shared (stacks, private mappings of files, memory of devices): a thread of the
+ * application, the copy thread, copies it from and to staging memory in the arena, at the request of the
+ * core.
  *
- * Two rings as in ring.h, each with one producer and one consumer: requests from the
- * core, answers from the copy thread.  Request n is answered by answer n, so the
- * order is one for both, and with at most ONE_COPIES under way neither overruns.
+ * The two rings are as in ring.h, each with one producer and one consumer: requests from the core, answers
+ * from the copy thread.  Answer n is for request n, so requests are answered in the order in which they were
+ * made, and with at most ONE_COPIES under way neither ring overruns.
  *
  * The copy thread sleeps on `wake`: it loads the word, looks for a request, counts
  * itself among the sleepers and waits for the word to change.  The core stores the
@@ -19,9 +19,9 @@
 
 #include "arena.h"
 
-#define ONE_COPY_LOG2 4u
+#define ONE_COPY_LOG2 6u
 #define ONE_COPIES (1u << ONE_COPY_LOG2) /* under way at once */
-#define ONE_COPY_LEN 16384u              /* bytes of one */
+#define ONE_COPY_LEN 65536u              /* bytes of one */
 
 enum one_copy_op {
 	ONE_COPY_OUT = 1, /* from the application's memory to the staging slot */

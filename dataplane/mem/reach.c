@@ -9,8 +9,7 @@
 #include "place.h"
 #include "dataplane/compat/clock.h"
 
-#define STALE 256u /* looks after which an outcome that its party does not fetch is dropped for others */
-#define QUEUED REACH_SLOTS /* in the place of a slot: the queue of the party */
+#define STALE 256u /* polls after which an outcome that its party does not fetch is dropped for others */
 
 /* What a call moves, as the copy thread is asked for it. */
 struct access {
@@ -23,12 +22,14 @@ struct access {
 };
 
 struct reach_job {
-	struct reach_job *next;    /* free ones; or the queue of the party, the last one's is the oldest */
+	struct reach_job *next;    /* free ones; or a queue of the party, the newest one's is the oldest */
 	struct reach_party *party; /* NULL: its outcome is not wanted */
-	uint32_t slot;
+	uint32_t slot;             /* REACH_SLOTS + enum reach_queue: in a queue */
 	uint32_t sequence;
 	uint32_t done_at; /* reach.looks */
 	bool done;
+	bool open; /* not handed over yet: in reach.open */
+	TAILQ_ENTRY(reach_job) open_link;
 	int result;
 	uint64_t value;
 	struct access access; /* `reach` always */
@@ -49,6 +50,7 @@ struct reach {
 	struct reach_job *free;
 	struct reach_job *asked[ONE_COPIES]; /* by sequence */
 	TAILQ_HEAD(, reach_party) starved;
+	TAILQ_HEAD(, reach_job) open; /* jobs that are not handed over yet, oldest first */
 	/* the core's, read by the control thread */
 	_Atomic uint32_t tail, head; /* requests handed over, and answered */
 	_Atomic uint64_t since;
@@ -105,14 +107,16 @@ job_put(struct reach_job *job)
 }
 
 static void
-queue_add(struct reach_party *party, struct reach_job *job)
+queue_add(struct reach_party *party, enum reach_queue queue, struct reach_job *job)
 {
+	struct reach_job *last = party->last[queue];
+
 	job->next = job;
-	if (party->last != NULL) {
-		job->next = party->last->next;
-		party->last->next = job;
+	if (last != NULL) {
+		job->next = last->next;
+		last->next = job;
 	}
-	party->last = job;
+	party->last[queue] = job;
 }
 
 static struct reach_job *
@@ -132,19 +136,22 @@ job_get(struct reach *reach, struct reach_party *party, uint32_t slot)
 	job->party = party;
 	job->slot = slot;
 	job->done = false;
-	if (slot == QUEUED)
-		queue_add(party, job);
+	job->open = false;
+	if (slot >= REACH_SLOTS)
+		queue_add(party, slot - REACH_SLOTS, job);
 	else
 		party->job[slot] = job;
 	return job;
 }
 
-/* No party's any more. */
+/* No party waits for the job any more. */
 static void
 job_drop(struct reach_job *job)
 {
 	job->party = NULL;
-	if (job->done)
+	if (job->open)
+		TAILQ_REMOVE(&job->access.reach->open, job, open_link);
+	if (job->done || job->open)
 		job_put(job);
 	else
 		/* Pairs with the load of the copy thread before it begins.  It is answered as any other. */
@@ -208,25 +215,13 @@ reach_cancel(struct reach_party *party, uint32_t slot)
 	job_drop(job);
 }
 
-static struct reach_job *
-queue_take(struct reach_party *party)
-{
-	struct reach_job *job = party->last->next;
-
-	if (job == party->last)
-		party->last = NULL;
-	else
-		party->last->next = job->next;
-	return job;
-}
-
 void
 reach_leave(struct reach_party *party)
 {
 	for (uint32_t i = 0; i < REACH_SLOTS; i++)
 		reach_cancel(party, i);
-	while (party->last != NULL)
-		job_drop(queue_take(party));
+	for (uint32_t i = 0; i < REACH_QUEUES; i++)
+		reach_queue_clear(party, i);
 	if (party->starved != NULL) {
 		TAILQ_REMOVE(&party->starved->starved, party, link);
 		party->starved = NULL;
@@ -235,11 +230,15 @@ reach_leave(struct reach_party *party)
 
 /* ---- accesses ---- */
 
-/* False: too much, no memory without mapping, or that of several applications, or of one that has gone. */
+/*
+ * False: the sges are too long, without memory that has no mapping, with such memory of several applications,
+ * or of one that has gone.  `reach`: whose memory it may be; NULL: anybody's.
+ */
 static bool
-describe(struct access *access, enum one_copy_op op, uint32_t tag, const struct mem_sge *sges, uint32_t num)
+describe(struct access *access, enum one_copy_op op, uint32_t tag, const struct mem_sge *sges, uint32_t num,
+	 struct reach *reach)
 {
-	*access = (struct access){.op = (uint8_t)op, .tag = tag};
+	*access = (struct access){.op = (uint8_t)op, .tag = tag, .reach = reach};
 	for (uint32_t i = 0; i < num; i++) {
 		const struct mem_region *region = sges[i].region;
 
@@ -254,7 +253,7 @@ describe(struct access *access, enum one_copy_op op, uint32_t tag, const struct 
 				(struct one_copy_span){sges[i].va - region->shift, sges[i].len, access->len};
 		access->len += sges[i].len;
 	}
-	return access->len != 0 && access->reach != NULL && !access->reach->detached;
+	return (access->len != 0 || reach != NULL) && access->reach != NULL && !access->reach->detached;
 }
 
 static bool
@@ -318,7 +317,7 @@ reach_move(struct reach_party *party, uint32_t slot, const struct mem_sge *sges,
 	struct access access;
 	int result;
 
-	if (!describe(&access, out != NULL ? ONE_COPY_OUT : ONE_COPY_IN, tag, sges, num))
+	if (!describe(&access, out != NULL ? ONE_COPY_OUT : ONE_COPY_IN, tag, sges, num, NULL))
 		return -EFAULT;
 	result = outcome(party, slot, &access);
 	if (result == -ENOENT && (out != NULL || in != NULL)) {
@@ -357,7 +356,7 @@ reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *
 	int result;
 
 	if (((va | region->shift) & 7) != 0 ||
-	    !describe(&access, compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD, tag, &sge, 1))
+	    !describe(&access, compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD, tag, &sge, 1, NULL))
 		return -EFAULT;
 	result = outcome(party, slot, &access);
 	if (result == -ENOENT) {
@@ -371,49 +370,188 @@ reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *
 	return result;
 }
 
-/* ---- the queue of a party ---- */
+/* ---- queues of a party ---- */
 
-int
-reach_queue_scatter(struct reach_party *party, const struct mem_sge *sges, uint32_t num, const void *buffer,
-		    const void *note, uint32_t len)
+static struct reach_job *
+queue_oldest(const struct reach_party *party, enum reach_queue queue)
 {
+	return party->last[queue]->next;
+}
+
+static void
+hand_over(struct reach_job *job)
+{
+	TAILQ_REMOVE(&job->access.reach->open, job, open_link);
+	job->open = false;
+	submit(job, 0, 0);
+}
+
+/* A new job at the end of the queue; NULL with *error. */
+static struct reach_job *
+queue_append(struct reach_party *party, enum reach_queue queue, enum one_copy_op op,
+	     const struct mem_sge *sges, uint32_t num, int *error)
+{
+	struct reach *reach = party->last[queue] != NULL ? party->last[queue]->access.reach : NULL;
 	struct access access;
 	struct reach_job *job;
 
-	if (len > REACH_NOTE || !describe(&access, ONE_COPY_IN, 0, sges, num))
-		return -EFAULT;
-	job = begin(party, QUEUED, &access, buffer, 0, 0);
+	*error = -EFAULT;
+	if (!describe(&access, op, 0, sges, num, reach))
+		return NULL;
+	*error = -EAGAIN;
+	job = job_get(access.reach, party, REACH_SLOTS + queue);
 	if (job == NULL)
-		return -EAGAIN;
-	memcpy(job->note, note, len);
-	return 0;
-}
-
-const void *
-reach_queue_first(const struct reach_party *party)
-{
-	return party->last != NULL ? party->last->next->note : NULL;
-}
-
-bool
-reach_queue_done(const struct reach_party *party)
-{
-	return party->last != NULL && party->last->next->done;
+		return NULL;
+	*error = 0;
+	job->access = access;
+	job->result = 0;
+	return job;
 }
 
 int
-reach_queue_end(struct reach_party *party, const struct mem_sge *sges, uint32_t num)
+reach_queue_scatter(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
+		    uint32_t num, const void *buffer, const void *note, uint32_t len)
 {
-	struct reach_job *job = queue_take(party);
-	struct access access;
-	int result = -EFAULT;
+	struct reach_job *job;
+	int error = -EFAULT;
 
-	if (job->done && describe(&access, ONE_COPY_IN, 0, sges, num) && is_same(&job->access, &access))
-		result = job->result;
-	if (result == 0)
-		move_mapped(sges, num, data_of(job), false);
+	if (len > REACH_NOTE)
+		return error;
+	reach_queue_submit(party, queue); /* the copy thread serves them in this order */
+	job = queue_append(party, queue, ONE_COPY_IN, sges, num, &error);
+	if (job == NULL)
+		return error;
+	if (len != 0)
+		memcpy(job->note, note, len);
+	if (job->access.len != 0)
+		memcpy(data_of(job), buffer, job->access.len);
+	/* The copy thread has nothing to do for it. */
+	job->done = job->access.num_spans == 0;
+	job->open = !job->done;
+	if (job->open)
+		TAILQ_INSERT_TAIL(&job->access.reach->open, job, open_link);
+	return 0;
+}
+
+int
+reach_queue_gather(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
+		   uint32_t num, const void *note, uint32_t len)
+{
+	struct reach_job *job;
+	int error = -EFAULT;
+
+	if (len > REACH_NOTE)
+		return error;
+	job = queue_append(party, queue, ONE_COPY_OUT, sges, num, &error);
+	if (job == NULL)
+		return error;
+	memcpy(job->note, note, len);
+	move_mapped(sges, num, data_of(job), true);
+	job->done = job->access.num_spans == 0;
+	if (!job->done)
+		submit(job, 0, 0);
+	return 0;
+}
+
+bool
+reach_queue_extend(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sge,
+		   const void *buffer)
+{
+	struct reach_job *job = party->last[queue];
+	struct one_copy_span *span;
+	struct access *access;
+
+	if (job == NULL || !job->open)
+		return false;
+	access = &job->access;
+	span = &access->span[0];
+	if (access->num_spans != 1 || span->len != access->len || sge->region->base != NULL ||
+	    sge->region->reach != access->reach || sge->va - sge->region->shift != span->addr + span->len ||
+	    sge->len > REACH_LEN - access->len)
+		return false;
+	memcpy(data_of(job) + access->len, buffer, sge->len);
+	span->len += sge->len;
+	access->len += sge->len;
+	if (access->len == REACH_LEN)
+		hand_over(job);
+	return true;
+}
+
+void
+reach_queue_submit(struct reach_party *party, enum reach_queue queue)
+{
+	if (party->last[queue] != NULL && party->last[queue]->open)
+		hand_over(party->last[queue]);
+}
+
+void *
+reach_queue_oldest(const struct reach_party *party, enum reach_queue queue)
+{
+	return queue_oldest(party, queue)->note;
+}
+
+void *
+reach_queue_newest(const struct reach_party *party, enum reach_queue queue)
+{
+	return party->last[queue]->note;
+}
+
+bool
+reach_queue_done(const struct reach_party *party, enum reach_queue queue)
+{
+	return party->last[queue] != NULL && queue_oldest(party, queue)->done;
+}
+
+int
+reach_queue_result(const struct reach_party *party, enum reach_queue queue)
+{
+	return queue_oldest(party, queue)->result;
+}
+
+const uint8_t *
+reach_queue_data(const struct reach_party *party, enum reach_queue queue)
+{
+	return data_of(queue_oldest(party, queue));
+}
+
+void
+reach_queue_place(const struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
+		  uint32_t num)
+{
+	move_mapped(sges, num, data_of(queue_oldest(party, queue)), false);
+}
+
+void
+reach_queue_pop(struct reach_party *party, enum reach_queue queue)
+{
+	struct reach_job *last = party->last[queue], *job = last->next;
+
+	if (job == last)
+		party->last[queue] = NULL;
+	else
+		last->next = job->next;
 	job_drop(job);
-	return result;
+}
+
+void
+reach_queue_clear(struct reach_party *party, enum reach_queue queue)
+{
+	while (party->last[queue] != NULL)
+		reach_queue_pop(party, queue);
+}
+
+uint32_t
+reach_queue_count(const struct reach_party *party, enum reach_queue queue)
+{
+	const struct reach_job *last = party->last[queue], *job = last;
+	uint32_t count = 0;
+
+	if (last != NULL)
+		do {
+			job = job->next;
+			count++;
+		} while (job != last);
+	return count;
 }
 
 /* ---- what has been answered ---- */
@@ -479,10 +617,16 @@ collect(struct reach *reach, reach_wake *wake, void *context)
 	return head_of(reach) - before;
 }
 
+/* The party can do without the outcome, since it would read the memory again. */
+static bool
+is_dispensable(const struct reach_job *job)
+{
+	return job->access.op == ONE_COPY_OUT && job->slot != REACH_SLOTS + REACH_LEAVING;
+}
+
 /*
- * A free job for one that waits: what was read and is not fetched is dropped.  Not what was changed, which
- * must not be done twice and is fetched when its party has its turn; nor what is in a queue, which nobody
- * would call again: its party ends that when it is woken.
+ * A free job for a party that waits: what was read and is not fetched is dropped, unless its party could not
+ * read it again.
  */
 static bool
 job_for_starved(struct reach *reach)
@@ -490,11 +634,25 @@ job_for_starved(struct reach *reach)
 	for (uint32_t i = 0; i < ONE_COPIES && reach->free == NULL; i++) {
 		struct reach_job *job = &reach->job[i];
 
-		if (job->party != NULL && job->slot != QUEUED && job->done &&
-		    job->access.op == ONE_COPY_OUT && reach->looks - job->done_at > STALE)
+		if (job->party == NULL || !job->done || !is_dispensable(job) ||
+		    reach->looks - job->done_at <= STALE)
+			continue;
+		if (job->slot < REACH_SLOTS)
 			reach_cancel(job->party, job->slot);
+		else
+			reach_queue_clear(job->party, job->slot - REACH_SLOTS);
 	}
 	return reach->free != NULL;
+}
+
+/* What the transports have lengthened in this turn. */
+static void
+hand_over_open(struct reach *reach)
+{
+	struct reach_job *job;
+
+	while ((job = TAILQ_FIRST(&reach->open)) != NULL)
+		hand_over(job);
 }
 
 static void
@@ -520,10 +678,14 @@ reach_poll(struct reach_list *list, reach_wake *wake, void *context)
 	for (reach = LIST_FIRST(list); reach != NULL; reach = next) {
 		next = LIST_NEXT(reach, link); /* a callback may add some, but only to the front */
 		reach->looks++;
+		hand_over_open(reach);
 		done += collect(reach, wake, context);
 		if (!TAILQ_EMPTY(&reach->starved))
 			feed(reach, wake, context);
-		if (head_of(reach) == tail_of(reach) && TAILQ_EMPTY(&reach->starved)) {
+		/* A key that is removed after this loop leads to no access that is handed over later. */
+		hand_over_open(reach);
+		if (head_of(reach) == tail_of(reach) && TAILQ_EMPTY(&reach->starved) &&
+		    TAILQ_EMPTY(&reach->open)) {
 			LIST_REMOVE(reach, link);
 			reach->listed = false;
 		}
@@ -537,7 +699,8 @@ reach_due(const struct reach_list *list)
 	const struct reach *reach;
 
 	LIST_FOREACH(reach, list, link)
-	if (is_answered(reach) || (!TAILQ_EMPTY(&reach->starved) && head_of(reach) == tail_of(reach)))
+	if (is_answered(reach) || !TAILQ_EMPTY(&reach->open) ||
+	    (!TAILQ_EMPTY(&reach->starved) && head_of(reach) == tail_of(reach)))
 		return true;
 	return false;
 }
@@ -554,7 +717,10 @@ reach_detach(struct reach *reach, reach_wake *wake, void *context)
 		party = job->party;
 		if (party == NULL)
 			continue;
-		if (job->slot == QUEUED) {
+		if (job->slot >= REACH_SLOTS) {
+			if (job->open)
+				TAILQ_REMOVE(&reach->open, job, open_link);
+			job->open = false;
 			job->done = true;
 			job->result = -EFAULT;
 		} else {
@@ -586,6 +752,7 @@ reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, v
 	reach->fault = fault;
 	reach->owner = owner;
 	TAILQ_INIT(&reach->starved);
+	TAILQ_INIT(&reach->open);
 	for (uint32_t i = 0; i < ONE_COPIES; i++) {
 		reach->job[i].access.reach = reach;
 		job_put(&reach->job[i]);

@@ -11,10 +11,14 @@
  * transport leaves everything as it was and parks the queue pair, and when the party is woken it makes the
  * same call again, which gives the result.  `tag` tells one call from another with the same addresses.
  *
- * A party (a queue pair) has a few slots, one for each thing it may have under way
- * at once.  When all jobs of an application are taken, the party waits for one in turn.
- * Accesses of which there may be many it queues: they are not called again, but ended in the order in which
- * they were begun.
+ * A party (a queue pair) has a few slots, one for each single access that it may have under way at once, and
+ * a few queues for accesses of which there may be many: those are not called again, but taken from the queue
+ * in the order in which they were put there.  When all jobs of an application are taken, the party waits for
+ * one in turn.
+ *
+ * An access of a queue to one range of memory can be lengthened until it is handed to the copy thread, so
+ * that the packets of a long message are copied together.  It is handed over when the transport says so, when
+ * it is REACH_LEN bytes long, and by reach_poll().
  *
  * What the application stores in its arena is hostile.  Which request is answered next,
  * what it moves and where its staging slot lies is kept in private memory; of an answer
@@ -34,8 +38,17 @@
 #include "mem.h"
 
 #define REACH_LEN ONE_COPY_LEN /* bytes of one access */
-#define REACH_NOTE 168u        /* bytes that a party may leave with an access */
-#define REACH_SLOTS 4u
+#define REACH_NOTE 184u        /* bytes that a party may leave with an access */
+#define REACH_SLOTS 3u
+
+enum reach_queue {
+	REACH_ARRIVED,    /* messages on their way to memory */
+	REACH_LANDED,     /* responses on their way to memory */
+	REACH_LEAVING,    /* payload on its way to a frame */
+	REACH_AHEAD,      /* payload that is read before it is sent, and again when another needs the job */
+	REACH_AHEAD_READ, /* the same for responses */
+	REACH_QUEUES
+};
 
 struct reach;
 struct reach_job;
@@ -51,7 +64,7 @@ struct reach_party {
 	struct reach *starved; /* all its jobs were taken; NULL: not waiting for one */
 	TAILQ_ENTRY(reach_party) link;
 	struct reach_job *job[REACH_SLOTS];
-	struct reach_job *last; /* of its queue, a ring; NULL: it is empty */
+	struct reach_job *last[REACH_QUEUES]; /* newest job of each queue, a ring; NULL: it is empty */
 };
 
 /* Applications that a core has to look at; one list for each core. */
@@ -78,27 +91,46 @@ void *reach_note(struct reach_party *party, uint32_t slot);
 const uint8_t *reach_data(const struct reach_party *party, uint32_t slot);
 /* The outcome is not wanted.  The access does not happen any more unless it is happening now. */
 void reach_cancel(struct reach_party *party, uint32_t slot);
-void reach_leave(struct reach_party *party); /* all slots and the queue; the party may be freed */
+void reach_leave(struct reach_party *party); /* all slots and queues; the party may be freed */
 
 /*
- * As reach_scatter, at the end of the queue of the party, with a note of `len` bytes.  0: it is under way;
- * -EAGAIN: all jobs are taken, and the party is woken when there is one.
+ * An access at the end of a queue, with a note of `len` bytes.  0; -EFAULT when the application has gone or
+ * has no such memory; -EAGAIN: all jobs are taken, and the party is woken when there is one.
+ *
+ * A scatter moves `buffer` to the sges without mapping.  The caller moves what has a mapping when it takes
+ * the access from the queue, by keys that it looks up again: reach_queue_place().  Behind other accesses all
+ * of the sges may have a mapping, and there may be none. A gather moves the sges to reach_queue_data().
  */
-int reach_queue_scatter(struct reach_party *party, const struct mem_sge *sges, uint32_t num,
-			const void *buffer, const void *note, uint32_t len);
+int reach_queue_scatter(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
+			uint32_t num, const void *buffer, const void *note, uint32_t len);
+int reach_queue_gather(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
+		       uint32_t num, const void *note, uint32_t len);
+/* The newest access is a scatter to the memory before `sge`: it is lengthened by `sge`.  False: it cannot be.
+ */
+bool reach_queue_extend(struct reach_party *party, enum reach_queue queue, const struct mem_sge *sge,
+			const void *buffer);
+/* The newest access is as long as it will be. */
+void reach_queue_submit(struct reach_party *party, enum reach_queue queue);
 static inline bool
-reach_queued(const struct reach_party *party)
+reach_queued(const struct reach_party *party, enum reach_queue queue)
 {
-	return party->last != NULL;
+	return party->last[queue] != NULL;
 }
-/* The note of the oldest; NULL: the queue is empty. */
-const void *reach_queue_first(const struct reach_party *party);
-bool reach_queue_done(const struct reach_party *party); /* the oldest has been carried out */
-/*
- * The oldest is over: 0, or -EFAULT when it was refused, or is not an access to these sges; or, before it is
- * carried out, as by reach_cancel.
- */
-int reach_queue_end(struct reach_party *party, const struct mem_sge *sges, uint32_t num);
+/* The notes of the oldest and the newest; of a queue that is not empty. */
+void *reach_queue_oldest(const struct reach_party *party, enum reach_queue queue);
+void *reach_queue_newest(const struct reach_party *party, enum reach_queue queue);
+/* The oldest has been carried out. */
+bool reach_queue_done(const struct reach_party *party, enum reach_queue queue);
+/* Of the oldest, which is done: 0, or -EFAULT when it was refused. */
+int reach_queue_result(const struct reach_party *party, enum reach_queue queue);
+const uint8_t *reach_queue_data(const struct reach_party *party, enum reach_queue queue);
+/* Payload of the oldest to those of its sges that have a mapping. */
+void reach_queue_place(const struct reach_party *party, enum reach_queue queue, const struct mem_sge *sges,
+		       uint32_t num);
+/* The oldest leaves the queue; before it is done, as by reach_cancel. */
+void reach_queue_pop(struct reach_party *party, enum reach_queue queue);
+void reach_queue_clear(struct reach_party *party, enum reach_queue queue);
+uint32_t reach_queue_count(const struct reach_party *party, enum reach_queue queue);
 
 /* Wake the parties whose accesses have been carried out; call while the list is not empty.  How many
  * were woken. */

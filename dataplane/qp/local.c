@@ -22,7 +22,7 @@
 #define STEP_MIN_NS 8000ull
 #define STEP_MAX_NS 1000000ull
 
-/* Slots of the initiator's accesses to memory without mapping. */
+/* Slots of the initiator's accesses to memory without mapping that are not of a chunk. */
 enum { REACH_FROM, REACH_TO };
 /* No status: such an access is under way. */
 #define LATER UINT8_MAX
@@ -238,42 +238,122 @@ side_advance(struct side *side, uint64_t len)
 	}
 }
 
+/* Payload that is read ahead: bytes [at, at + len) of the message. */
+struct local_chunk {
+	uint32_t at, len;
+};
+#define AHEAD_CHUNKS 4u
+
+/* Reads on after what has been read of the message, as far as its memory has no mapping. */
+static int
+read_ahead(const struct core *core, struct engine_qp *qp, struct side from)
+{
+	uint32_t count = reach_queue_count(&qp->reach, REACH_AHEAD), at = qp->moved;
+	int error = 0;
+
+	if (count != 0) {
+		const struct local_chunk *newest = reach_queue_newest(&qp->reach, REACH_AHEAD);
+
+		at = newest->at + newest->len;
+	}
+	side_seek(&from, at);
+	while (error == 0 && count++ < AHEAD_CHUNKS && at < qp->work.length) {
+		const struct one_sge *sge = &from.sge[from.index];
+		struct mem_sge source = {side_region(core, &from), sge->addr + from.offset, 0};
+		struct local_chunk chunk = {.at = at};
+
+		if (source.region == NULL || source.region->base != NULL)
+			break;
+		chunk.len = RTE_MIN(qp->work.length - at, REACH_LEN);
+		chunk.len = (uint32_t)RTE_MIN(sge->len - from.offset, (uint64_t)chunk.len);
+		source.len = chunk.len;
+		error = reach_queue_gather(&qp->reach, REACH_AHEAD, &source, 1, &chunk, sizeof(chunk));
+		side_advance(&from, chunk.len);
+		at += chunk.len;
+	}
+	return reach_queued(&qp->reach, REACH_AHEAD) ? 0 : error;
+}
+
+/* Bytes from qp->moved on, *len of them at most, which have no mapping here: 0, -EAGAIN or -EFAULT. */
+static int
+read_source(const struct core *core, struct engine_qp *qp, const struct side *from, uint64_t *len,
+	    const uint8_t **data)
+{
+	int error = read_ahead(core, qp, *from);
+	const struct local_chunk *chunk;
+	uint32_t offset;
+
+	if (error != 0)
+		return error;
+	if (!reach_queue_done(&qp->reach, REACH_AHEAD))
+		return -EAGAIN;
+	chunk = reach_queue_oldest(&qp->reach, REACH_AHEAD);
+	offset = qp->moved - chunk->at;
+	*len = RTE_MIN(*len, (uint64_t)(chunk->len - offset));
+	*data = reach_queue_data(&qp->reach, REACH_AHEAD) + offset;
+	return reach_queue_result(&qp->reach, REACH_AHEAD);
+}
+
+/* All before byte `at` of the message has been moved. */
+static void
+forget_read(struct engine_qp *qp, uint32_t at)
+{
+	while (reach_queued(&qp->reach, REACH_AHEAD)) {
+		const struct local_chunk *chunk = reach_queue_oldest(&qp->reach, REACH_AHEAD);
+
+		if (at < chunk->at + chunk->len)
+			return;
+		reach_queue_pop(&qp->reach, REACH_AHEAD);
+	}
+}
+
 /*
- * One of the two, or both, has no mapping.  0 when *len bytes, no more than asked,
- * have been moved; -EAGAIN: later; -EFAULT with *source: the source's.
+ * One of the two, or both, has no mapping.  0 when *len bytes, no more than asked, have been moved, or are on
+ * their way (REACH_ARRIVED); -EAGAIN: later; -EFAULT with *source: the source's.
  */
 static int
-copy_slowly(struct engine_qp *qp, const struct mem_sge *to, const struct mem_sge *from, uint64_t *len,
-	    bool *source)
+copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge *to,
+	    const struct mem_sge *from, const struct side *origin, uint64_t *len, bool *source)
 {
-	uint32_t n = (uint32_t)RTE_MIN(*len, (uint64_t)REACH_LEN);
-	struct mem_sge dst = {to->region, to->va, n}, src = {from->region, from->va, n};
+	struct mem_sge dst = *to;
 	const uint8_t *data;
-	uint8_t bounce[REACH_LEN];
-	int error;
+	int error = 0;
 
-	*len = n;
+	*len = RTE_MIN(*len, (uint64_t)REACH_LEN);
+	*source = from->region->base == NULL;
+	if (*source)
+		error = read_source(core, qp, origin, len, &data);
+	else
+		data = mem_at(from->region, from->va);
+	if (error != 0)
+		return error;
 	*source = false;
-	if (dst.region->base == NULL && qp->reach.job[REACH_TO] != NULL) {
-		/* What was read is on its way, unless the key names another place since. */
-		error = reach_scatter(&qp->reach, REACH_TO, &dst, 1, NULL, qp->moved);
-		if (error != -ENOENT)
-			return error;
-	}
-	reach_cancel(&qp->reach, REACH_TO);
-	if (src.region->base != NULL) {
-		data = mem_at(src.region, src.va);
+	dst.len = (uint32_t)*len;
+	if (dst.region->base == NULL) {
+		error = reach_queue_scatter(&qp->reach, REACH_ARRIVED, &dst, 1, data, NULL, 0);
+		reach_queue_submit(&qp->reach, REACH_ARRIVED);
+	} else if (reach_queued(&qp->reach, REACH_ARRIVED)) {
+		error = -EAGAIN; /* the bytes before these are not in place */
 	} else {
-		*source = true;
-		error = reach_gather(&qp->reach, REACH_FROM, &src, 1, bounce, qp->moved);
+		error = mem_write(dst.region, dst.va, data, dst.len);
+	}
+	if (error == 0)
+		forget_read(qp, qp->moved + dst.len);
+	return error;
+}
+
+/* What has arrived in the target's memory: 0, -EAGAIN while some has not, or -EFAULT. */
+static int
+settle_arrived(struct engine_qp *qp)
+{
+	while (reach_queue_done(&qp->reach, REACH_ARRIVED)) {
+		int error = reach_queue_result(&qp->reach, REACH_ARRIVED);
+
+		reach_queue_pop(&qp->reach, REACH_ARRIVED);
 		if (error != 0)
 			return error;
-		data = bounce;
-		*source = false;
 	}
-	if (dst.region->base != NULL)
-		return mem_write(dst.region, dst.va, data, n);
-	return reach_scatter(&qp->reach, REACH_TO, &dst, 1, data, qp->moved);
+	return reach_queued(&qp->reach, REACH_ARRIVED) ? -EAGAIN : 0;
 }
 
 /*
@@ -313,7 +393,7 @@ copy_sges(struct core *core, struct engine_qp *qp, struct side *to, struct side 
 			const struct mem_sge end = {dst, to->sge[to->index].addr + to->offset, 0},
 					     begin = {src, from->sge[from->index].addr + from->offset, 0};
 			bool source;
-			int error = copy_slowly(qp, &end, &begin, &n, &source);
+			int error = copy_slowly(core, qp, &end, &begin, from, &n, &source);
 
 			if (error != 0) {
 				*remote = source ? away == from : away == to;
@@ -400,12 +480,17 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 	   struct side *from, struct side *home, uint8_t receive)
 {
 	uint32_t len = RTE_MIN(qp->work.length - qp->moved, turn_bytes(core));
-	bool remote = true;
+	int error = settle_arrived(qp);
+	bool remote = home != to;
 	uint8_t status;
 
-	if (len == 0)
+	if (len == 0 && error == 0)
 		return STEP_DONE;
-	if (from == NULL)
+	if (unlikely(error == -EFAULT))
+		status = to->faulted;
+	else if (len == 0)
+		status = LATER;
+	else if (from == NULL)
 		status = copy_inline(core, qp, to);
 	else
 		status = copy_sges(core, qp, to, from, home, len, &remote);
@@ -413,7 +498,9 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 		return park(qp);
 	if (unlikely(status != 0))
 		return remote ? fail_remote(core, qp, peer, status, receive) : fail_request(core, qp, status);
-	return qp->moved == qp->work.length ? STEP_DONE : STEP_MORE;
+	if (qp->moved < qp->work.length)
+		return STEP_MORE;
+	return likely(!reach_queued(&qp->reach, REACH_ARRIVED)) ? STEP_DONE : park(qp);
 }
 
 /* A receive of the peer for the request: STEP_DONE when it is in peer->recv. */

@@ -30,9 +30,6 @@
 /* No status: try again. */
 #define LATER UINT8_MAX
 
-/* Slot of the queue pair's accesses to memory without mapping; receives are queued. */
-enum { REACH_SEND };
-
 /* Left with the access of a receive that is parked. */
 struct parked {
 	struct completion c;
@@ -40,6 +37,8 @@ struct parked {
 	uint8_t num_sge;
 };
 _Static_assert(sizeof(struct parked) <= REACH_NOTE, "a receive is kept as a note");
+/* Left with the access of a request whose payload is read from memory without mapping. */
+_Static_assert(sizeof(struct work) <= REACH_NOTE, "a request is kept as a note");
 
 /* The memory of a message. */
 struct span_list {
@@ -132,39 +131,28 @@ check_send(const struct engine_qp *qp, const struct work *work, const struct eng
 	return work->length > ports[qp->port].info.path_mtu ? ONE_STATUS_LOCAL_LENGTH : ONE_STATUS_SUCCESS;
 }
 
-/*
- * The payload, read before there is a frame if that takes its time: then it is in `bounce`.  0, LATER, or why
- * the request fails.
- */
+/* Where the payload of the request is: 0, or why the request fails. */
 static uint8_t
-find_payload(const struct core *core, struct engine_qp *qp, struct span_list *list, uint8_t *bounce)
+find_payload(const struct core *core, const struct engine_qp *qp, const struct work *work,
+	     struct span_list *list)
 {
-	const struct work *work = &qp->work;
-	int error;
-
-	if ((work->flags & ONE_WQE_INLINE) != 0) {
-		list->num = 0;
-		list->mapped = true;
-		return ONE_STATUS_SUCCESS;
-	}
-	if (!resolve(core, qp, work->sge, work->num_sge, work->length, ONE_ACCESS_LOCAL_READ, list))
+	list->num = 0;
+	list->mapped = true;
+	if ((work->flags & ONE_WQE_INLINE) == 0 &&
+	    !resolve(core, qp, work->sge, work->num_sge, work->length, ONE_ACCESS_LOCAL_READ, list))
 		return ONE_STATUS_LOCAL_PROTECTION;
-	if (likely(list->mapped))
-		return ONE_STATUS_SUCCESS;
-	error = reach_gather(&qp->reach, REACH_SEND, list->sge, list->num, bounce, qp->sq_taken);
-	qp->waiting = error == -EAGAIN; /* until ud_resume */
-	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
+	return ONE_STATUS_SUCCESS;
 }
 
-/* The frame is sealed. */
+/* `copied`: where the payload was copied to; NULL: it has a mapping.  The frame is sealed. */
 static bool
-fill(const struct engine_ah *ah, const struct work *work, const struct span_list *list, const uint8_t *bounce,
+fill(const struct engine_ah *ah, const struct work *work, const struct span_list *list, const uint8_t *copied,
      uint8_t *frame, uint8_t *payload)
 {
 	if ((work->flags & ONE_WQE_INLINE) != 0)
 		memcpy(payload, work->inline_data, work->length);
-	else if (!list->mapped)
-		memcpy(payload, bounce, work->length);
+	else if (copied != NULL)
+		memcpy(payload, copied, work->length);
 	else if (list->num == 1)
 		return wire_fill(&ah->template, frame, payload, mem_at(list->sge[0].region, list->sge[0].va),
 				 work->length);
@@ -173,12 +161,11 @@ fill(const struct engine_ah *ah, const struct work *work, const struct span_list
 	return false;
 }
 
-/* The request in qp->work: 0, LATER, or why it fails. */
-static uint8_t
-send_one(struct core *core, struct engine_qp *qp)
+/* False: there is no frame now. */
+static bool
+emit(struct core *core, struct engine_qp *qp, const struct work *work, const struct engine_ah *ah,
+     const struct span_list *list, const uint8_t *copied)
 {
-	const struct work *work = &qp->work;
-	const struct engine_ah *ah = ah_find(qp, ONE_UD_AH(work->remote_addr));
 	struct wire_build build = {
 		.opcode = work->op == ONE_OP_SEND_IMM ? WIRE_UD_SEND_ONLY_IMM : WIRE_UD_SEND_ONLY,
 		.solicited = (work->flags & ONE_WQE_SOLICITED) != 0,
@@ -189,43 +176,108 @@ send_one(struct core *core, struct engine_qp *qp)
 		.src_qpn = qp->qpn,
 		.payload_len = work->length,
 	};
-	uint8_t bounce[DATAGRAM_MAX], *frame, *payload;
+	uint8_t *payload,
+		*frame = rcio_frame_begin(core, qp->port, ah->loop, build.qpn,
+					  wire_frame_len(&ah->template, build.opcode, build.payload_len));
+
+	if (frame == NULL)
+		return false;
+	payload = wire_build(&ah->template, &build, frame);
+	rcio_frame_end(core, qp->port, ah->loop, qp->qpn, build.qpn,
+		       fill(ah, work, list, copied, frame, payload));
+	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
+	core->stats.ud_sent++;
+	return true;
+}
+
+static void
+complete_send(struct core *core, struct engine_qp *qp, const struct work *work, uint8_t status)
+{
+	const struct completion c = qp_completion(work, status);
+
+	qp_complete(core, qp, &c);
+	if (status != ONE_STATUS_SUCCESS)
+		qp_break(core, qp, RC_ERROR_REQUESTER);
+}
+
+/* Everything is checked that was checked when the request came: an address handle or a key may have gone. */
+static uint8_t
+send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
+{
+	const struct engine_ah *ah = ah_find(qp, ONE_UD_AH(work->remote_addr));
 	uint8_t status = check_send(qp, work, ah);
 	struct span_list list;
 
 	if (status == ONE_STATUS_SUCCESS)
-		status = find_payload(core, qp, &list, bounce);
+		status = find_payload(core, qp, work, &list);
+	if (status == ONE_STATUS_SUCCESS && reach_queue_result(&qp->reach, REACH_LEAVING) != 0)
+		status = ONE_STATUS_LOCAL_PROTECTION;
+	if (status == ONE_STATUS_SUCCESS &&
+	    !emit(core, qp, work, ah, &list, reach_queue_data(&qp->reach, REACH_LEAVING)))
+		status = LATER;
+	return status;
+}
+
+/* Requests whose payload has been read, oldest first. */
+static void
+send_all_copied(struct core *core, struct engine_qp *qp)
+{
+	while (qp->phase == QP_RTS && reach_queue_done(&qp->reach, REACH_LEAVING)) {
+		struct work work = *(const struct work *)reach_queue_oldest(&qp->reach, REACH_LEAVING);
+		uint8_t status = send_copied(core, qp, &work);
+
+		if (status == LATER)
+			return;
+		reach_queue_pop(&qp->reach, REACH_LEAVING);
+		complete_send(core, qp, &work, status);
+	}
+}
+
+/* The request in qp->work: 0, LATER, or why it fails.  *reading: it is over when its payload has been read.
+ */
+static uint8_t
+send_one(struct core *core, struct engine_qp *qp, bool *reading)
+{
+	const struct work *work = &qp->work;
+	const struct engine_ah *ah = ah_find(qp, ONE_UD_AH(work->remote_addr));
+	uint8_t status = check_send(qp, work, ah);
+	struct span_list list;
+	int error;
+
+	*reading = false;
+	if (status == ONE_STATUS_SUCCESS)
+		status = find_payload(core, qp, work, &list);
+	/* Requests leave, and fail, in order. */
+	if ((status != ONE_STATUS_SUCCESS || list.mapped) && reach_queued(&qp->reach, REACH_LEAVING))
+		return LATER;
 	if (status != ONE_STATUS_SUCCESS)
 		return status;
-	frame = rcio_frame_begin(core, qp->port, ah->loop, build.qpn,
-				 wire_frame_len(&ah->template, build.opcode, build.payload_len));
-	if (frame == NULL)
-		return LATER;
-	payload = wire_build(&ah->template, &build, frame);
-	rcio_frame_end(core, qp->port, ah->loop, qp->qpn, build.qpn,
-		       fill(ah, work, &list, bounce, frame, payload));
-	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
-	core->stats.ud_sent++;
-	return ONE_STATUS_SUCCESS;
+	if (likely(list.mapped))
+		return emit(core, qp, work, ah, &list, NULL) ? ONE_STATUS_SUCCESS : LATER;
+	error = reach_queue_gather(&qp->reach, REACH_LEAVING, list.sge, list.num, work, sizeof(*work));
+	*reading = error == 0;
+	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
 }
 
 void
 ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
+	send_all_copied(core, qp);
 	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
-		struct completion c;
 		uint8_t status;
+		bool reading;
 
 		if (!qp->pending && qp_pull(core, qp, &qp->work) <= 0)
 			return;
-		status = send_one(core, qp);
+		status = send_one(core, qp, &reading);
 		qp->pending = status == LATER;
+		/* Nothing is to be done until ud_resume. */
+		qp->waiting =
+			qp->pending && (reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL);
 		if (qp->pending)
 			return;
-		c = qp_completion(&qp->work, status);
-		qp_complete(core, qp, &c);
-		if (status != ONE_STATUS_SUCCESS)
-			qp_break(core, qp, RC_ERROR_REQUESTER);
+		if (!reading)
+			complete_send(core, qp, &qp->work, status);
 	}
 }
 
@@ -288,7 +340,7 @@ complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uin
 static void
 end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
-	if (reach_queued(&qp->reach)) {
+	if (reach_queued(&qp->reach, REACH_ARRIVED)) {
 		drop(core, ENGINE_UD_BUSY);
 		return;
 	}
@@ -308,7 +360,9 @@ park(struct core *core, struct engine_qp *qp, const struct span_list *list, cons
 	memcpy(note.sge, qp->recv.sge, note.num_sge * sizeof(note.sge[0]));
 	memcpy(bounce, grh, ONE_UD_GRH);
 	memcpy(bounce + ONE_UD_GRH, packet->payload, packet->payload_len);
-	error = reach_queue_scatter(&qp->reach, list->sge, list->num, bounce, &note, sizeof(note));
+	error = reach_queue_scatter(&qp->reach, REACH_ARRIVED, list->sge, list->num, bounce, &note,
+				    sizeof(note));
+	reach_queue_submit(&qp->reach, REACH_ARRIVED);
 	if (error == 0)
 		qp->recv_taken = false;
 	else if (error == -EAGAIN)
@@ -342,7 +396,7 @@ place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
 		park(core, qp, &list, grh, packet, &c);
 		return;
 	}
-	if (likely(!reach_queued(&qp->reach))) {
+	if (likely(!reach_queued(&qp->reach, REACH_ARRIVED))) {
 		scatter(&list, 0, grh, ONE_UD_GRH);
 		scatter(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
 	}
@@ -378,38 +432,46 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 	}
 }
 
-/* The oldest that is parked has been moved; keys may be gone. */
+/* The oldest parked receive has been copied; keys may be gone. */
 static void
 end_parked(struct core *core, struct engine_qp *qp)
 {
-	struct parked parked = *(const struct parked *)reach_queue_first(&qp->reach);
-	bool granted;
+	struct parked parked = *(const struct parked *)reach_queue_oldest(&qp->reach, REACH_ARRIVED);
 	struct span_list list;
-	int error;
-
-	granted =
+	bool placed =
+		reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
 		resolve(core, qp, parked.sge, parked.num_sge, parked.c.length, ONE_ACCESS_LOCAL_WRITE, &list);
-	error = reach_queue_end(&qp->reach, list.sge, granted ? list.num : 0);
-	complete_recv(core, qp, &parked.c, error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
+
+	if (placed)
+		reach_queue_place(&qp->reach, REACH_ARRIVED, list.sge, list.num);
+	reach_queue_pop(&qp->reach, REACH_ARRIVED);
+	complete_recv(core, qp, &parked.c, placed ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
 }
 
 void
 ud_resume(struct core *core, struct engine_qp *qp)
 {
-	while (reach_queue_done(&qp->reach))
+	while (reach_queue_done(&qp->reach, REACH_ARRIVED))
 		end_parked(core, qp);
+	send_all_copied(core, qp);
 }
 
 void
 ud_leave(struct core *core, struct engine_qp *qp, bool flush)
 {
-	const struct parked *parked;
-
-	while (flush && (parked = reach_queue_first(&qp->reach)) != NULL) {
+	while (flush && reach_queued(&qp->reach, REACH_ARRIVED)) {
+		const struct parked *parked = reach_queue_oldest(&qp->reach, REACH_ARRIVED);
 		const struct completion c = {
 			.cookie = parked->c.cookie, .type = ONE_CQE_RECV, .status = ONE_STATUS_FLUSHED};
 
-		reach_queue_end(&qp->reach, NULL, 0);
+		reach_queue_pop(&qp->reach, REACH_ARRIVED);
+		qp_complete(core, qp, &c);
+	}
+	while (flush && reach_queued(&qp->reach, REACH_LEAVING)) {
+		const struct work work = *(const struct work *)reach_queue_oldest(&qp->reach, REACH_LEAVING);
+		const struct completion c = qp_completion(&work, ONE_STATUS_FLUSHED);
+
+		reach_queue_pop(&qp->reach, REACH_LEAVING);
 		qp_complete(core, qp, &c);
 	}
 	reach_leave(&qp->reach);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Life of a queue pair, the pool of work nodes, and the way of packets in and out. */
 #include "dataplane/state/state.h"
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <string.h>
 
@@ -169,7 +169,7 @@ rc_set_rts(struct rc_qp *qp)
 bool
 rc_idle(const struct rc_qp *qp)
 {
-	return qp->req.head == NULL;
+	return qp->req.head == NULL && qp->req.landing == NULL;
 }
 
 uint32_t
@@ -325,7 +325,6 @@ stop(struct rc_qp *qp)
 	rs->reply = RC_REPLY_NONE;
 	rs->cnp_due = false;
 	rs->stalled = false;
-	reach_leave(&qp->party);
 	rc_scoreboards_drop(qp);
 }
 
@@ -334,16 +333,21 @@ static void
 flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
 {
 	struct rc_responder *rs = &qp->rsp;
+	enum one_status receive = rs->closed & RC_CLOSED_FATAL ? rs->recv_status : ONE_STATUS_FLUSHED;
 
 	set_state(qp, RC_ERROR, "flushed");
 	stop(qp);
+	while (qp->req.landing != NULL)
+		rc_retire_landed(qp, qp->req.landing == node ? status : ONE_STATUS_FLUSHED);
 	while (qp->req.head != NULL)
 		rc_retire(qp, qp->req.head == node ? status : ONE_STATUS_FLUSHED);
+	rc_land_flush(qp, &receive);
+	reach_leave(&qp->party);
 	if (rs->recv_held) {
 		struct completion c = {
 			.cookie = rs->recv.cookie,
 			.type = ONE_CQE_RECV,
-			.status = rs->closed & RC_CLOSED_FATAL ? rs->recv_status : ONE_STATUS_FLUSHED,
+			.status = (uint8_t)receive,
 			.op = ONE_OP_RECV,
 			.wqe_flags = rs->recv.flags,
 		};
@@ -372,6 +376,10 @@ rc_reset(struct rc_qp *qp)
 	struct rc_node *node;
 
 	rc_scoreboards_drop(qp);
+	while ((node = rq->landing) != NULL) {
+		rq->landing = node->next;
+		rc_node_put(qp->env->pool, node);
+	}
 	while ((node = rq->head) != NULL) {
 		rq->head = node->next;
 		rc_node_put(qp->env->pool, node);

@@ -72,7 +72,7 @@ abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit,
 	struct rc_responder *rs = &qp->rsp;
 
 	if (rs->fresh & bit) {
-		rc_refuse(qp, syndrome, resource->first + resource->next, ONE_STATUS_FLUSHED);
+		rc_refuse_now(qp, syndrome, resource->first + resource->next, ONE_STATUS_FLUSHED);
 		rs->pending = 0;
 	} else {
 		rc_count(qp, RC_COUNT_DROP_REPLAY);
@@ -86,10 +86,17 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 		uint64_t va, uint32_t len, uint32_t bit)
 {
 	const struct mem_sge sge = {region, va, len};
+	uint32_t psn = resource->first + resource->next, count = 1;
 	uint8_t bounce[4096];
-	int error =
-		reach_gather(&qp->party, RC_REACH_RESPOND, &sge, 1, bounce, resource->first + resource->next);
+	const uint8_t *data = bounce;
+	int error = -ENOENT;
 
+	if (bit != RC_PENDING_AGAIN)
+		error = rc_ahead_response(qp, resource, &count, &data);
+	if (error == -ENOENT) {
+		data = bounce;
+		error = reach_gather(&qp->party, RC_REACH_RESPOND_AGAIN, &sge, 1, bounce, psn);
+	}
 	if (error == -EAGAIN) {
 		qp->rsp.stalled = true; /* until rc_resume */
 		return false;
@@ -98,7 +105,11 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 		abandon_read(qp, resource, bit, RC_NAK_OPERATION);
 		return false;
 	}
-	return emit_read_response(qp, resource, region, va, len, bounce);
+	if (!emit_read_response(qp, resource, region, va, len, data))
+		return false;
+	if (bit != RC_PENDING_AGAIN)
+		rc_ahead_used(qp, REACH_AHEAD_READ, psn + 1);
+	return true;
 }
 
 /* One response of a READ; false: no frame, its payload is not there yet, or it was abandoned. */
@@ -130,7 +141,9 @@ respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t m
 {
 	uint32_t offset = resource->next << qp->shift, n = resource->end - 1 - resource->next;
 	uint64_t va = resource->va + offset;
+	uint32_t psn = resource->first + resource->next;
 	const struct mem_region *region;
+	const uint8_t *from;
 
 	if (n > most)
 		n = most;
@@ -138,10 +151,15 @@ respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t m
 		return 0;
 	region = mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ, va,
 			   n << qp->shift);
-	if (unlikely(region == NULL || region->base == NULL))
+	if (unlikely(region == NULL))
 		return 0;
-	return rc_emit_middles(qp, WIRE_READ_RESPONSE_MIDDLE, resource->first + resource->next, n,
-			       mem_at(region, va));
+	if (likely(region->base != NULL))
+		return rc_emit_middles(qp, WIRE_READ_RESPONSE_MIDDLE, psn, n, mem_at(region, va));
+	if (rc_ahead_response(qp, resource, &n, &from) != 0)
+		return 0;
+	n = rc_emit_middles(qp, WIRE_READ_RESPONSE_MIDDLE, psn, n, from);
+	rc_ahead_used(qp, REACH_AHEAD_READ, psn + n);
+	return n;
 }
 
 /* One response of a READ again; false: no frame, or its payload is not there yet. */
@@ -196,6 +214,10 @@ respond(struct rc_qp *qp, uint32_t budget)
 		}
 		i = oldest_pending(rs);
 		resource = &rs->resource[i];
+		if (unlikely(rs->closed & RC_CLOSED_BEHIND) && rc_lands_before(qp, resource->first)) {
+			rs->stalled = true; /* until rc_resume */
+			return n;
+		}
 		bit = 1u << i;
 		read = resource->opcode == WIRE_READ_REQUEST;
 		middles = read ? respond_middles(qp, resource, budget - n) : 0;

@@ -132,7 +132,7 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 static RC_COLD void
 fail_in_turn(struct rc_qp *qp, struct rc_node *node)
 {
-	if (node == qp->req.head)
+	if (node == qp->req.head && qp->req.landing == NULL)
 		rc_fail(qp, node, node->work.status, RC_ERROR_REQUESTER);
 	else
 		qp->req.ready = false;
@@ -152,7 +152,7 @@ start_bind(struct rc_qp *qp, struct rc_node *node)
 {
 	struct rc_requester *rq = &qp->req;
 
-	if (node != rq->head || rq->bind_started) {
+	if (node != rq->head || rq->landing != NULL || rq->bind_started) {
 		rq->ready = false;
 		return false;
 	}
@@ -288,16 +288,29 @@ static RC_COLD bool
 send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len,
 	     const struct rc_sg_list *list, uint64_t now)
 {
+	bool in_order = qp->req.scoreboard == NULL;
+	uint32_t psn = qp->req.snd, count = 1;
 	uint8_t bounce[4096];
-	int error = reach_gather(&qp->party, RC_REACH_SEND, list->sge, list->num, bounce, qp->req.snd);
+	const uint8_t *data = bounce;
+	int error = -ENOENT;
 
+	if (in_order)
+		error = rc_ahead_request(qp, &count, &data);
+	if (error == -ENOENT) {
+		data = bounce;
+		error = reach_gather(&qp->party, RC_REACH_AGAIN, list->sge, list->num, bounce, psn);
+	}
 	if (error == -EAGAIN) {
 		qp->req.ready = false; /* until rc_resume */
 		return false;
 	}
 	if (error != 0)
 		return local_error(qp, node, ONE_STATUS_LOCAL_PROTECTION);
-	return emit_flat(qp, node, place, len, bounce, now);
+	if (!emit_flat(qp, node, place, len, data, now))
+		return false;
+	if (in_order)
+		rc_ahead_used(qp, REACH_AHEAD, psn + 1);
+	return true;
 }
 
 /* One packet of a SEND or WRITE; false: no frame to be had, or failed. */
@@ -337,18 +350,23 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 	struct rc_requester *rq = &qp->req;
 	uint32_t index = rq->snd - node->first, n = node->end - 1 - rq->snd;
 	struct rc_sg_list list;
+	const uint8_t *from;
 
 	if (n > most)
 		n = most;
 	if (n < 2 || rq->snd != rq->max || rc_is_rd(work->op) || work->num_sge != 1 ||
 	    rc_resolve(qp, work->sge, 1, index << qp->shift, n << qp->shift, ONE_ACCESS_LOCAL_READ, &list) !=
-		    ONE_STATUS_SUCCESS ||
-	    list.bounce)
+		    ONE_STATUS_SUCCESS)
 		return 0;
-	n = rc_emit_middles(qp, data_opcode[work->op][PLACE_MIDDLE], rq->snd, n,
-			    mem_at(list.sge[0].region, list.sge[0].va));
+	if (likely(!list.bounce))
+		from = mem_at(list.sge[0].region, list.sge[0].va);
+	else if (rq->scoreboard != NULL || rc_ahead_request(qp, &n, &from) != 0)
+		return 0;
+	n = rc_emit_middles(qp, data_opcode[work->op][PLACE_MIDDLE], rq->snd, n, from);
 	if (n > 0)
 		sent(qp, node, n, now);
+	if (unlikely(list.bounce))
+		rc_ahead_used(qp, REACH_AHEAD, rq->snd);
 	return n;
 }
 
@@ -380,6 +398,10 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	status = rc_resolve(qp, work->sge, work->num_sge, 0, total, ONE_ACCESS_LOCAL_WRITE, &list);
 	if (unlikely(status != ONE_STATUS_SUCCESS))
 		return local_error(qp, node, status);
+	if (unlikely(list.bounce) && again == 0 && rc_landing_is_full(qp)) {
+		rq->ready = false;
+		return false;
+	}
 	b.payload_len = 0;
 	b.solicited = false;
 	b.ack_request = true;
@@ -423,7 +445,8 @@ rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_t cou
 static inline bool
 is_fenced(const struct rc_requester *rq, const struct rc_node *node)
 {
-	return unlikely(node->work.flags & ONE_WQE_FENCE) && rq->snd == node->first && rq->rd_out > 0;
+	return unlikely(node->work.flags & ONE_WQE_FENCE) && rq->snd == node->first &&
+	       (rq->rd_out > 0 || rq->landing != NULL);
 }
 
 /*

@@ -12,6 +12,8 @@ struct rc_requester {
 	struct rc_node *head; /* oldest not completed; owns `una` */
 	struct rc_node *cur;  /* owns `snd`; NULL: all is sent */
 	struct rc_node *tail;
+	/* Requests before `head` that are over but for READs among them whose payload is not in place. */
+	struct rc_node *landing, *landing_tail;
 	uint32_t una;  /* oldest PSN not acknowledged; of a READ: the next response missing */
 	uint32_t snd;  /* next to send; falls back to `una` to send again */
 	uint32_t max;  /* one past the newest ever sent */
@@ -26,10 +28,9 @@ struct rc_requester {
 	uint8_t retries, retry_count;
 	uint8_t rnr_tries, rnr_retry;
 	uint8_t backoff;
-	uint8_t expiries; /* of the timer since the peer was heard, up to RC_SILENT_EXPIRIES */
-	bool ready;       /* rc_request_output may find something to do */
-	bool placing; /* a response waits until its payload is in place; the ones behind it are dropped, */
-	bool missed;  /* and there were some */
+	uint8_t expiries;  /* of the timer since the peer was heard, up to RC_SILENT_EXPIRIES */
+	bool ready;        /* rc_request_output may find something to do */
+	bool starved;      /* there was no job for a response: others are dropped until rc_resume */
 	bool bind_started; /* head is a BIND that is being carried out */
 	bool tlp_allowed;  /* the newest packet may be sent again early, to ask what has arrived */
 	bool recovering;   /* went back, and nothing was acknowledged since */
@@ -72,10 +73,14 @@ bool rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_
 void rc_acknowledged(struct rc_qp *qp, uint32_t psn, uint64_t now);
 /* The response for `una`. */
 void rc_response_place(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
+/* The response for `una` is in place. */
+void rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now);
 /* Send again from `una`. */
 void rc_go_back(struct rc_qp *qp, uint64_t now);
-/* Take the head off and report it. */
+/* Take the head off and report it; after those whose payload is not in place. */
 void rc_retire(struct rc_qp *qp, enum one_status status);
+/* Report the oldest request that waits for its payload to be in place. */
+void rc_retire_landed(struct rc_qp *qp, enum one_status status);
 
 /* ---- timer.c ---- */
 

@@ -32,7 +32,7 @@ const uint8_t rc_request_kind[32] = {
 };
 
 RC_COLD void
-rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status)
+rc_refuse_now(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status)
 {
 	struct rc_responder *rs = &qp->rsp;
 
@@ -41,6 +41,15 @@ rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv
 	rs->syndrome = syndrome;
 	rs->reply_psn = psn;
 	rs->recv_status = (uint8_t)recv_status;
+}
+
+RC_COLD void
+rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status)
+{
+	if (qp->rsp.closed & RC_CLOSED_BEHIND)
+		rc_request_lost(qp);
+	else
+		rc_refuse_now(qp, syndrome, psn, recv_status);
 }
 
 /* The expected packet is wrong in form. */
@@ -61,9 +70,13 @@ not_ready(struct rc_qp *qp)
 {
 	struct rc_responder *rs = &qp->rsp;
 
+	if (rs->closed & RC_CLOSED_BEHIND) {
+		rc_request_lost(qp);
+		return;
+	}
 	rs->reply = RC_REPLY_RNR;
 	rs->reply_psn = rs->epsn;
-	/* What comes behind is not a hole. */
+	/* Packets behind an RNR NAK are not missing: no sequence NAK. */
 	rs->nak_sent = true;
 }
 
@@ -95,14 +108,14 @@ rc_recv_complete(struct rc_qp *qp, const struct completion *c)
 	qp->env->complete(qp->env, qp, c);
 }
 
-static void
-deliver(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint8_t type)
+struct completion
+rc_received(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
-	struct rc_responder *rs = &qp->rsp;
+	const struct rc_responder *rs = &qp->rsp;
 	struct completion c = {
 		.cookie = rs->recv.cookie,
 		.length = rs->total,
-		.type = type,
+		.type = kind & RC_REQ_SEND ? ONE_CQE_RECV : ONE_CQE_RECV_WRITE_IMM,
 		.op = ONE_OP_RECV,
 		.wqe_flags = rs->recv.flags,
 		.solicited = packet->solicited,
@@ -115,6 +128,14 @@ deliver(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint8_
 		c.cqe_flags = ONE_CQE_INV;
 		c.imm = packet->inv_key;
 	}
+	return c;
+}
+
+static void
+deliver(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+{
+	struct completion c = rc_received(qp, packet, kind);
+
 	rc_recv_complete(qp, &c);
 }
 
@@ -128,27 +149,19 @@ length_fits(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t ki
 	return len <= qp->mtu && (len != 0 || (kind & RC_REQ_START)) && packet->pad == (-len & 3u);
 }
 
-/* To memory without mapping; false: it is not in place yet, or never will be. */
-static RC_COLD bool
-place_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_sge *sges, uint32_t num,
-	     enum one_status recv_status)
+/* To memory without mapping, or after a request that goes there; `region` NULL: there is no payload. */
+static RC_COLD void
+land_write(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const struct mem_region *region)
 {
+	const struct rc_sg_list list = {.num = region != NULL,
+					.sge[0] = {region, qp->rsp.va, packet->payload_len}};
 	uint32_t epsn = qp->rsp.epsn;
-	int error = reach_scatter(&qp->party, RC_REACH_REQUEST, sges, num, packet->payload, epsn);
 
-	if (error == -EAGAIN)
-		rc_request_parked(qp, packet);
-	else if (error != 0)
-		rc_refuse(qp, RC_NAK_OPERATION, epsn, recv_status);
-	return error == 0;
-}
-
-static RC_COLD bool
-write_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_region *region)
-{
-	const struct mem_sge sge = {region, qp->rsp.va, packet->payload_len};
-
-	return place_slowly(qp, packet, &sge, 1, ONE_STATUS_FLUSHED);
+	rc_land(qp, packet, kind, &list, ONE_ACCESS_REMOTE_WRITE);
+	if (qp->rsp.epsn == epsn)
+		return;
+	qp->rsp.va += packet->payload_len;
+	qp->rsp.left -= packet->payload_len;
 }
 
 static void
@@ -181,22 +194,22 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 			denied(qp);
 			return;
 		}
-		if (likely(region->base != NULL))
-			rc_place(qp, region, rs->va, packet->payload, len, (kind & RC_REQ_END) != 0,
-				 rs->scoreboard);
-		else if (!write_slowly(qp, packet, region))
-			return;
 	}
+	if (unlikely(rs->closed != 0 || (region != NULL && region->base == NULL))) {
+		land_write(qp, packet, kind, region);
+		return;
+	}
+	if (likely(len != 0))
+		rc_place(qp, region, rs->va, packet->payload, len, (kind & RC_REQ_END) != 0, rs->scoreboard);
 	rc_written(qp, packet, kind, len);
 	if (likely(!(kind & (RC_REQ_START | RC_REQ_END)))) {
-		if (likely(region->base != NULL))
-			rc_run_begin(qp, packet, mem_at(region, rs->va), (rs->left - 1) >> qp->shift, false);
+		rc_run_begin(qp, packet, mem_at(region, rs->va), (rs->left - 1) >> qp->shift, false);
 		return;
 	}
 	if (kind & RC_REQ_END) {
 		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
 		if (unlikely(kind & RC_REQ_IMM))
-			deliver(qp, packet, kind, ONE_CQE_RECV_WRITE_IMM);
+			deliver(qp, packet, kind);
 	}
 }
 
@@ -227,10 +240,11 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, status);
 		return;
 	}
-	if (likely(!list.bounce))
-		rc_scatter(&list, packet->payload);
-	else if (!place_slowly(qp, packet, list.sge, list.num, ONE_STATUS_LOCAL_PROTECTION))
+	if (unlikely(list.bounce || rs->closed != 0)) {
+		rc_land(qp, packet, kind, &list, ONE_ACCESS_LOCAL_WRITE);
 		return;
+	}
+	rc_scatter(&list, packet->payload);
 	rs->total += len;
 	if (unlikely(kind & RC_REQ_INV) && !qp->env->invalidate(qp->env, qp, packet->inv_key)) {
 		/* The standard has no code for this; better than letting the peer time out. */
@@ -240,7 +254,7 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	rc_executed(qp, packet, kind);
 	if (kind & RC_REQ_END) {
 		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
-		deliver(qp, packet, kind, ONE_CQE_RECV);
+		deliver(qp, packet, kind);
 	}
 }
 
@@ -302,12 +316,12 @@ static RC_COLD int
 atomic_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_region *region,
 	      uint64_t *found)
 {
-	int error = reach_atomic(&qp->party, RC_REACH_REQUEST, region, packet->remote_addr,
+	int error = reach_atomic(&qp->party, RC_REACH_ATOMIC, region, packet->remote_addr,
 				 packet->opcode == WIRE_FETCH_ADD ? NULL : &packet->compare, packet->swap_add,
 				 found, qp->rsp.epsn);
 
 	if (error == -EAGAIN)
-		rc_request_parked(qp, packet);
+		rc_atomic_parked(qp, packet);
 	return error;
 }
 
@@ -318,6 +332,10 @@ atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
 	uint64_t found;
 	int rc;
 
+	if (unlikely(qp->rsp.closed & RC_CLOSED_BEHIND)) {
+		rc_request_lost(qp);
+		return;
+	}
 	if (unlikely(!resource_free(&qp->rsp) || packet->payload_len != 0 || packet->pad != 0)) {
 		invalid(qp);
 		return;
@@ -509,7 +527,7 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 	uint8_t kind = rc_request_kind[packet->opcode];
 	int32_t distance = rc_psn_diff(packet->psn, rs->epsn);
 
-	if (unlikely(rs->closed != 0) && rc_request_missed(qp, distance))
+	if (unlikely(rs->closed != 0) && rc_request_waits(qp, packet, distance, now))
 		return;
 	if (unlikely(distance != 0)) {
 		unexpected(qp, packet, kind, distance, now);

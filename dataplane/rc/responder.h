@@ -33,7 +33,7 @@ struct rc_responder {
 	uint8_t context;     /* RC_REQ_SEND or RC_REQ_WRITE: inside a message; 0: between */
 	bool nak_sent;       /* this hole was reported */
 	uint8_t closed;      /* RC_CLOSED_*: requests are not taken */
-	bool missed;         /* some were dropped while RC_CLOSED_PLACING */
+	bool missed;         /* some were dropped that are to be asked for again when `closed` is 0 */
 	bool stalled;        /* the READ response whose turn it is waits for its payload */
 	bool recv_held;      /* `recv` is taken and not completed */
 	uint8_t recv_status; /* of the held receive when this queue pair fails */
@@ -58,7 +58,8 @@ struct rc_responder {
 
 /* rc_responder.closed */
 #define RC_CLOSED_FATAL 1u   /* RC_ERROR when the NAK is out */
-#define RC_CLOSED_PLACING 2u /* one waits until its payload is in place */
+#define RC_CLOSED_PLACING 2u /* an atomic waits for its memory: others are dropped */
+#define RC_CLOSED_BEHIND 4u  /* payload of earlier ones is on its way to memory (landing.c) */
 
 #define RC_NAK_SEQ 0x60u
 #define RC_NAK_INVALID 0x61u
@@ -85,8 +86,13 @@ void rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet);
 uint32_t rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 /* The READ or atomic that `psn` belongs to; NULL: forgotten. */
 struct rc_resource *rc_resource_of(struct rc_qp *qp, uint32_t psn);
-/* Refuse for good: NAK with `syndrome` for `psn` goes out after the replies before it. */
+/* Refuse for good: NAK with `syndrome` for `psn` goes out after the replies before it.  While payload of
+ * earlier requests is on its way the request is dropped instead, since the NAK would acknowledge those. */
 void rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status);
+/* The same where all before `psn` is in place. */
+void rc_refuse_now(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status);
+/* How the receive in use completes by the last packet of its message. */
+struct completion rc_received(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind);
 void rc_cnp_note(struct rc_qp *qp, uint64_t now);
 void rc_recv_complete(struct rc_qp *qp, const struct completion *c);
 

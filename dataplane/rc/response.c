@@ -23,18 +23,12 @@ const uint32_t rc_rnr_ns[32] = {
 	40960000,  61440000, 81920000, 122880000, 163840000, 245760000, 327680000, 491520000,
 };
 
-void
-rc_retire(struct rc_qp *qp, enum one_status status)
+static inline void
+report(struct rc_qp *qp, struct rc_node *node, enum one_status status)
 {
-	struct rc_requester *rq = &qp->req;
-	struct rc_node *node = rq->head;
 	struct completion c;
 
-	rq->head = node->next;
-	__builtin_prefetch(node->next);
-	if (rq->cur == node)
-		rq->cur = node->next;
-	rq->posted--;
+	qp->req.posted--;
 	c.cookie = node->work.cookie;
 	c.length = node->work.length;
 	c.imm = 0;
@@ -55,6 +49,44 @@ rc_retire(struct rc_qp *qp, enum one_status status)
 	qp->env->complete(qp->env, qp, &c);
 }
 
+static RC_COLD void
+retire_later(struct rc_requester *rq, struct rc_node *node)
+{
+	node->next = NULL;
+	if (rq->landing == NULL)
+		rq->landing = node;
+	else
+		rq->landing_tail->next = node;
+	rq->landing_tail = node;
+}
+
+void
+rc_retire(struct rc_qp *qp, enum one_status status)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *node = rq->head;
+
+	rq->head = node->next;
+	__builtin_prefetch(node->next);
+	if (rq->cur == node)
+		rq->cur = node->next;
+	if (unlikely(rq->landing != NULL || reach_queued(&qp->party, REACH_LANDED)) &&
+	    status == ONE_STATUS_SUCCESS)
+		retire_later(rq, node);
+	else
+		report(qp, node, status);
+}
+
+RC_COLD void
+rc_retire_landed(struct rc_qp *qp, enum one_status status)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *node = rq->landing;
+
+	rq->landing = node->next;
+	report(qp, node, status);
+}
+
 /* Executed before `psn`, it has nothing to tell. */
 static inline bool
 is_silent(const struct rc_node *node, uint32_t psn)
@@ -72,6 +104,8 @@ retire_silent(struct rc_qp *qp, uint32_t psn)
 	uint32_t count = 0;
 	bool current = false;
 
+	if (unlikely(rq->landing != NULL))
+		return;
 	for (; node != NULL && is_silent(node, psn); node = node->next) {
 		current |= rq->cur == node;
 		last = node;
@@ -273,9 +307,8 @@ expected(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, bool 
 	return node;
 }
 
-/* The response for `una` is in place. */
-static void
-responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now)
+void
+rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	uint32_t before = rq->una++;
@@ -296,24 +329,11 @@ bad_response(struct rc_qp *qp, struct rc_node *node)
 	rc_fail(qp, node, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
 }
 
-static RC_COLD bool
-land_slowly(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node,
-	    const struct rc_sg_list *list, const uint8_t *src)
-{
-	int error = reach_scatter(&qp->party, RC_REACH_RESPONSE, list->sge, list->num, src, qp->req.una);
-
-	if (error == -EAGAIN)
-		qp->req.placing = rc_keep(qp, RC_REACH_RESPONSE, packet);
-	else if (error != 0)
-		rc_fail(qp, node, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
-	return error == 0;
-}
-
-/* `len` bytes of the response for `una`, and to `list` where they went; false: they are not in place yet, or
- * never will be. */
+/* `len` bytes of the response for `una`, and to `list` where they went; false: there was no room for them, or
+ * the READ has failed. */
 static inline bool
-land(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node, uint32_t offset,
-     const uint8_t *src, uint32_t len, bool last, struct rc_sg_list *list)
+land(struct rc_qp *qp, struct rc_node *node, uint32_t offset, const uint8_t *src, uint32_t len, bool last,
+     struct rc_sg_list *list)
 {
 	const struct mem_sge *sge = &list->sge[0];
 	enum one_status status =
@@ -323,8 +343,8 @@ land(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node, u
 		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
 		return false;
 	}
-	if (unlikely(list->bounce))
-		return land_slowly(qp, packet, node, list, src);
+	if (unlikely(list->bounce || reach_queued(&qp->party, REACH_LANDED)))
+		return rc_land_response(qp, node, list, src, qp->req.una + 1 == node->end);
 	if (likely(list->num == 1))
 		rc_place(qp, sge->region, sge->va, src, sge->len, last, qp->req.scoreboard);
 	else
@@ -368,9 +388,9 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 		bad_response(qp, node);
 		return;
 	}
-	if (!land(qp, packet, node, offset, packet->payload, len, last, &list))
+	if (!land(qp, node, offset, packet->payload, len, last, &list))
 		return;
-	responded(qp, node, last, now);
+	rc_responded(qp, node, last, now);
 	if (packet->opcode == WIRE_READ_RESPONSE_MIDDLE && !last && node->work.num_sge == 1)
 		response_run(qp, packet, node, index, &list);
 }
@@ -387,8 +407,8 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		bad_response(qp, node);
 		return;
 	}
-	if (land(qp, packet, node, 0, (const uint8_t *)&packet->atomic_ack, 8, true, &list))
-		responded(qp, node, true, now);
+	if (land(qp, node, 0, (const uint8_t *)&packet->atomic_ack, 8, true, &list))
+		rc_responded(qp, node, true, now);
 }
 
 /*
@@ -437,8 +457,10 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;
 	}
-	if (unlikely(rq->placing) && rc_response_missed(qp))
+	if (unlikely(rq->starved)) {
+		rc_count(qp, RC_COUNT_DROP_PARKED);
 		return;
+	}
 	if (unlikely(distance >= rq->max - rq->una))
 		answer_ahead(qp, packet, psn, now);
 	else if (packet->opcode == WIRE_ACKNOWLEDGE)

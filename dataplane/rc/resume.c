@@ -2,37 +2,60 @@
 /*
  * After an access to memory without mapping (reach.h).
  *
- * What sends (a request, a READ response) has changed nothing when its payload is
- * not there yet: it is tried again.  A packet that came is kept with the access that
- * places its payload, and goes through its checks a second time when that is done;
- * nothing was changed by the first time.  Packets behind it are dropped: their
- * sender is told to repeat them when the queue pair goes on.
+ * A request or READ response that is to be sent has changed nothing while its payload is not there: it is
+ * tried again.  What arrives goes by landing.c.  An atomic is kept with the access that carries it out, and
+ * goes through its checks a second time when that is done; the first time changed nothing.  Requests behind
+ * it are dropped: their sender is told to repeat them when the queue pair goes on.
  */
 #include "sg_list.h"
 
 #include <string.h>
 
 bool
-rc_keep(struct rc_qp *qp, uint32_t slot, const struct wire_packet *packet)
+rc_is_copying(const struct rc_qp *qp)
 {
-	if (qp->party.job[slot] == NULL)
-		return false;
-	memcpy(reach_note(&qp->party, slot), packet, sizeof(*packet));
-	return true;
+	const struct reach_party *party = &qp->party;
+
+	return party->starved != NULL || reach_queued(party, REACH_LANDED) ||
+	       (reach_queued(party, REACH_AHEAD) && !reach_queue_done(party, REACH_AHEAD)) ||
+	       (party->job[RC_REACH_AGAIN] != NULL && !reach_done(party, RC_REACH_AGAIN));
 }
 
-static struct wire_packet
-kept_packet(struct rc_qp *qp, uint32_t slot)
+RC_COLD void
+rc_request_lost(struct rc_qp *qp)
 {
-	struct wire_packet packet;
+	struct rc_responder *rs = &qp->rsp;
 
-	memcpy(&packet, reach_note(&qp->party, slot), sizeof(packet));
-	packet.payload = reach_data(&qp->party, slot);
-	return packet;
+	rs->missed = true;
+	/* Asking for it at once would not help. */
+	rs->nak_sent = true;
+	rc_count(qp, RC_COUNT_DROP_PARKED);
+}
+
+/* While payload of earlier requests is on its way to memory; true: the request is dropped, or held. */
+static bool
+waits_behind(struct rc_qp *qp, const struct wire_packet *packet, int32_t distance, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (distance < 0) {
+		rc_count(qp, RC_COUNT_DUPLICATE);
+		rc_land_ask(qp);
+		return true;
+	}
+	if (distance > 0) {
+		rs->missed = true;
+		if (qp->selective)
+			rc_hold_request(qp, packet, (uint32_t)distance, now);
+		else
+			rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
+		return true;
+	}
+	return false;
 }
 
 RC_COLD bool
-rc_request_missed(struct rc_qp *qp, int32_t distance)
+rc_request_waits(struct rc_qp *qp, const struct wire_packet *packet, int32_t distance, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 
@@ -40,7 +63,9 @@ rc_request_missed(struct rc_qp *qp, int32_t distance)
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return true;
 	}
-	if (qp->party.job[RC_REACH_REQUEST] == NULL) { /* taken away for others: begin again */
+	if (rs->closed & RC_CLOSED_BEHIND)
+		return waits_behind(qp, packet, distance, now);
+	if (qp->party.job[RC_REACH_ATOMIC] == NULL) { /* taken away for others: begin again */
 		rs->closed = 0;
 		return false;
 	}
@@ -49,68 +74,61 @@ rc_request_missed(struct rc_qp *qp, int32_t distance)
 	return true;
 }
 
-RC_COLD bool
-rc_response_missed(struct rc_qp *qp)
-{
-	struct rc_requester *rq = &qp->req;
-
-	if (qp->party.job[RC_REACH_RESPONSE] == NULL) { /* as above */
-		rq->placing = false;
-		return false;
-	}
-	rq->missed = true;
-	rc_count(qp, RC_COUNT_DROP_PARKED);
-	return true;
-}
-
 RC_COLD void
-rc_request_parked(struct rc_qp *qp, const struct wire_packet *packet)
+rc_atomic_parked(struct rc_qp *qp, const struct wire_packet *packet)
 {
-	struct rc_responder *rs = &qp->rsp;
-
-	if (rc_keep(qp, RC_REACH_REQUEST, packet))
-		rs->closed |= RC_CLOSED_PLACING;
-	else
-		/* It will be sent again in time; to ask for it at once would not help. */
-		rs->nak_sent = true;
+	if (qp->party.job[RC_REACH_ATOMIC] == NULL) {
+		rc_request_lost(qp);
+		return;
+	}
+	memcpy(reach_note(&qp->party, RC_REACH_ATOMIC), packet, sizeof(*packet));
+	qp->rsp.closed |= RC_CLOSED_PLACING;
 }
 
 static void
-resume_request(struct rc_qp *qp, uint64_t now)
+resume_atomic(struct rc_qp *qp, uint64_t now)
 {
-	struct wire_packet packet = kept_packet(qp, RC_REACH_REQUEST);
-	struct rc_responder *rs = &qp->rsp;
+	struct wire_packet packet;
 
-	rs->closed &= (uint8_t)~RC_CLOSED_PLACING;
+	memcpy(&packet, reach_note(&qp->party, RC_REACH_ATOMIC), sizeof(packet));
+	packet.payload = NULL; /* an atomic has none */
+	qp->rsp.closed &= (uint8_t)~RC_CLOSED_PLACING;
 	rc_request_input(qp, &packet, now);
 	/* It may have been refused before it came to the outcome. */
-	if (reach_done(&qp->party, RC_REACH_REQUEST))
-		reach_cancel(&qp->party, RC_REACH_REQUEST);
-	if (rs->closed != 0 || !rs->missed)
-		return;
-	rs->missed = false;
-	if (rs->reply == RC_REPLY_NONE || rs->reply == RC_REPLY_ACK) {
-		rs->nak_sent = true;
-		rs->reply = RC_REPLY_NAK_SEQ; /* acknowledges what is before it */
-		rs->reply_psn = rs->epsn;
-	}
+	if (reach_done(&qp->party, RC_REACH_ATOMIC))
+		reach_cancel(&qp->party, RC_REACH_ATOMIC);
 }
 
+/* Requests that were dropped meanwhile are asked for. */
 static void
-resume_response(struct rc_qp *qp, uint64_t now)
+ask_again(struct rc_qp *qp)
 {
-	struct wire_packet packet = kept_packet(qp, RC_REACH_RESPONSE);
-	struct rc_requester *rq = &qp->req;
+	struct rc_responder *rs = &qp->rsp;
 
-	rq->placing = false;
-	rc_response_input(qp, &packet, now);
-	if (reach_done(&qp->party, RC_REACH_RESPONSE))
-		reach_cancel(&qp->party, RC_REACH_RESPONSE);
-	if (qp->state == RC_RTS && !rq->placing && rq->missed) {
-		rq->missed = false;
-		if (rq->una != rq->max && rq->rnr_until == RC_NEVER)
-			rc_go_back(qp, now);
+	if (rs->closed != 0 || !rs->missed || (qp->state != RC_RTS && qp->state != RC_RTR))
+		return;
+	rs->missed = false;
+	if (rs->reply != RC_REPLY_NONE && rs->reply != RC_REPLY_ACK)
+		return;
+	rs->nak_sent = true;
+	rs->reply = RC_REPLY_NAK_SEQ; /* acknowledges what is before it */
+	rs->reply_psn = rs->epsn;
+}
+
+/* What was read ahead of packets that were sent and answered in another way meanwhile. */
+static void
+forget_ahead(struct rc_qp *qp)
+{
+	if (qp->req.cur == NULL) {
+		reach_queue_clear(&qp->party, REACH_AHEAD);
+		if (qp->req.scoreboard == NULL && reach_done(&qp->party, RC_REACH_AGAIN))
+			reach_cancel(&qp->party, RC_REACH_AGAIN);
 	}
+	if (qp->rsp.pending != 0)
+		return;
+	reach_queue_clear(&qp->party, REACH_AHEAD_READ);
+	if (reach_done(&qp->party, RC_REACH_RESPOND_AGAIN))
+		reach_cancel(&qp->party, RC_REACH_RESPOND_AGAIN);
 }
 
 void
@@ -120,13 +138,10 @@ rc_resume(struct rc_qp *qp, uint64_t now)
 	if (qp->state == RC_RTS)
 		qp->req.ready =
 			(qp->req.cur != NULL || qp->req.scoreboard != NULL) && qp->req.rnr_until == RC_NEVER;
-	if (reach_done(&qp->party, RC_REACH_REQUEST))
-		resume_request(qp, now);
-	if (reach_done(&qp->party, RC_REACH_RESPONSE))
-		resume_response(qp, now);
-	/* Sent and acknowledged in another way meanwhile. */
-	if (qp->req.cur == NULL && qp->req.scoreboard == NULL && reach_done(&qp->party, RC_REACH_SEND))
-		reach_cancel(&qp->party, RC_REACH_SEND);
-	if (qp->rsp.pending == 0 && reach_done(&qp->party, RC_REACH_RESPOND))
-		reach_cancel(&qp->party, RC_REACH_RESPOND);
+	rc_land_done(qp);
+	if (reach_done(&qp->party, RC_REACH_ATOMIC))
+		resume_atomic(qp, now);
+	ask_again(qp);
+	rc_land_response_done(qp, now);
+	forget_ahead(qp);
 }

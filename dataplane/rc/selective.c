@@ -17,7 +17,7 @@
  * A hole is sent again once, and then not before something is reported that
  * was sent for the first time after that.
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <string.h>
 
@@ -217,6 +217,11 @@ rc_held_requests(struct rc_qp *qp, uint32_t psn)
 		scoreboard_put(qp, &rs->scoreboard);
 	if (rs->epsn == first)
 		return;
+	if (rs->closed & RC_CLOSED_BEHIND) {
+		rs->missed |= held;
+		rc_land_ask(qp);
+		return;
+	}
 	/* Tell how far it is now, whatever the last packet asked for. */
 	if (rs->reply == RC_REPLY_NONE || rs->reply == RC_REPLY_ACK || rs->reply == RC_REPLY_NAK_SEQ) {
 		rs->reply = held ? RC_REPLY_NAK_SEQ : RC_REPLY_ACK;
@@ -614,8 +619,8 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 		}
 		if (rq->una != una)
 			continue;
-		/* It does not fit, or its place takes time to reach: what we remember is of no use. */
-		rq->missed |= rq->placing;
+		/* The response does not fit, or there is no room for it now: what is remembered is of no use.
+		 */
 		rc_forget_reports(qp);
 	}
 	if (rq->scoreboard != NULL && (int32_t)(rq->una - rq->scoreboard->high) >= 0)

@@ -73,25 +73,56 @@ void rc_scatter(const struct rc_sg_list *list, const uint8_t *src);
 
 /* ---- resume.c ---- */
 
-/* What may be under way at once in memory without mapping. */
-enum { RC_REACH_SEND, RC_REACH_RESPOND, RC_REACH_REQUEST, RC_REACH_RESPONSE };
-_Static_assert(RC_REACH_RESPONSE < REACH_SLOTS, "a slot for each");
+/* Single accesses to memory without mapping: a request or response that is sent again, and an atomic. */
+enum { RC_REACH_AGAIN, RC_REACH_RESPOND_AGAIN, RC_REACH_ATOMIC };
+_Static_assert(RC_REACH_ATOMIC < REACH_SLOTS, "a slot for each");
 _Static_assert(sizeof(struct wire_packet) <= REACH_NOTE, "a packet is kept as a note");
 
-/* The packet is given to the same function again when the access of the slot is carried out; false: none was
- * begun, all jobs are taken, and the packet is lost. */
-bool rc_keep(struct rc_qp *qp, uint32_t slot, const struct wire_packet *packet);
-/* A request, or a response, that comes while another waits; true: it is dropped. */
-bool rc_request_missed(struct rc_qp *qp, int32_t distance);
-bool rc_response_missed(struct rc_qp *qp);
-/* Payload of the slot is on its way between this end's memory without mapping and a packet. */
-static inline bool
-rc_is_moving(const struct rc_qp *qp, uint32_t slot)
-{
-	return qp->party.job[slot] != NULL && !reach_done(&qp->party, slot);
-}
+/* Memory of this end is being copied, and what the queue pair does next waits for it. */
+bool rc_is_copying(const struct rc_qp *qp);
+/* The expected request is dropped, and asked for again when there is room for it. */
+void rc_request_lost(struct rc_qp *qp);
+/* A request that comes while an earlier one waits for memory; true: it is not to be executed now. */
+bool rc_request_waits(struct rc_qp *qp, const struct wire_packet *packet, int32_t distance, uint64_t now);
+/* The expected atomic waits for its memory. */
+void rc_atomic_parked(struct rc_qp *qp, const struct wire_packet *packet);
 
-/* The expected request waits for its memory. */
-void rc_request_parked(struct rc_qp *qp, const struct wire_packet *packet);
+/* ---- landing.c ---- */
+
+/*
+ * The expected SEND or WRITE goes to memory by way of staging memory: `list` is what its payload goes to,
+ * `access` the right that its keys have to grant.
+ */
+void rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const struct rc_sg_list *list,
+	     uint32_t access);
+/* Requests whose payload is in place now. */
+void rc_land_done(struct rc_qp *qp);
+/* Receives of requests whose payload is not in place: the first completes with `status`, the others FLUSHED.
+ */
+void rc_land_flush(struct rc_qp *qp, enum one_status *status);
+/* Payload of an earlier request than the one with this PSN is not in place. */
+bool rc_lands_before(const struct rc_qp *qp, uint32_t psn);
+/* The newest request is to be acknowledged when its payload is in place. */
+void rc_land_ask(struct rc_qp *qp);
+
+/* The expected response; `last`: the READ or atomic ends with it.  False: it is not in place. */
+bool rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list *list,
+		      const uint8_t *src, bool last);
+void rc_land_response_done(struct rc_qp *qp, uint64_t now);
+/* No READ to memory without mapping is to be begun before some of what was asked for is in place. */
+bool rc_landing_is_full(const struct rc_qp *qp);
+
+/* ---- ahead.c ---- */
+
+/*
+ * Payload of request packet `snd`, and in *count of how many packets from there on, at most as many as it
+ * says. 0; -EAGAIN: not yet, rc_resume() will be called; -EFAULT; -ENOENT: it cannot be read ahead.
+ */
+int rc_ahead_request(struct rc_qp *qp, uint32_t *count, const uint8_t **data);
+/* The same for response `next` of a READ. */
+int rc_ahead_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *count,
+		      const uint8_t **data);
+/* The next packet of the queue is the one with this PSN: what was read for those before is not needed. */
+void rc_ahead_used(struct rc_qp *qp, enum reach_queue queue, uint32_t psn);
 
 #endif

@@ -200,8 +200,7 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		return;
 	/* Nothing can be sent again, or what is answered is not taken: what is silent meanwhile is this end.
 	 */
-	if (unlikely(qp->env->held == RC_STOPPED || rc_is_moving(qp, RC_REACH_RESPONSE) ||
-		     rc_is_moving(qp, RC_REACH_SEND))) {
+	if (unlikely(qp->env->held == RC_STOPPED || rc_is_copying(qp))) {
 		rq->progress_at = now;
 		rq->timer = now + rc_rto(rq);
 		return;

@@ -173,17 +173,21 @@ class Bench:
         return server
 
     def perf(self, arguments, cpus, size=64, seconds=None, policy=()):
-        """The JSON of oneside-perf; arguments begin with the test's name."""
+        """The JSON of oneside-perf; arguments begin with the test's name.  --copied-server: the server's memory is
+        copied."""
+        copied = "--copied-server" in arguments
+        arguments = [a for a in arguments if a != "--copied-server"]
         test = arguments[0]
         rsm = test.split("_")[0] in ("put", "get", "putv", "getv", "map", "barrier", "signal")
         api = "rsm" if rsm else "dat"
-        server = self._server(api, [self._program("oneside-perf"), "-A", api],
+        options = ["--copied", "-p", "18516"] if copied else []
+        server = self._server(api + "-copied" * copied, [self._program("oneside-perf"), "-A", api, *options],
                               "published on" if rsm else "serving on")
         seconds = self.context.seconds if seconds is None else seconds
         # uDAPL's go by their number.
         long = ["-n", "3000"] if test.endswith("_pp") and not rsm else ["-D", str(seconds)]
         command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), *long, "--json",
-                   "--node", str(self.far.node), self.far.address]
+                   *options[1:], "--node", str(self.far.node), self.far.address]
         try:
             out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus, policy)
         except Failed as error:

@@ -9,6 +9,7 @@ from . import machine, rivals
 from .esp import esp
 from .planes import Bench
 from .process import Background, Failed
+from .copied import copied
 from .registration import registration
 from .rows import LOWER, middle
 from .verbs import programs
@@ -248,6 +249,12 @@ def across(context, rows):
         time.sleep(0.5)
         connections(context, rows, bench)
         memory(context, rows, bench)
+
+
+def memory_copied(context, rows):
+    with Bench(context, "pair", True) as bench:
+        time.sleep(0.5)
+        copied(context, rows, bench, turns)
 
 
 def verbs(context, rows):
@@ -536,5 +543,5 @@ def simulator(context, rows):
     rows.add(SIMULATED, "32 senders into one receiver: Jain fairness", most[0][6] if most else None, "", 0.95)
 
 
-GROUPS = {"across": (across, tcp_rivals), "verbs": (verbs,), "alone": (alone,), "sleep": (sleeping,),
+GROUPS = {"across": (across, tcp_rivals), "copied": (memory_copied,), "verbs": (verbs,), "alone": (alone,), "sleep": (sleeping,),
           "esp": (esp,), "simulator": (simulator,)}

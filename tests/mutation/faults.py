@@ -42,7 +42,7 @@ FAULTS = [
           "each packet behind a hole is answered with a sequence NAK of its own",
           ("rc_recovery", "rc_hostile_short")),
     Fault("transport", "fence-one-short", "dataplane/rc/requester.c",
-          "rq->snd == node->first && rq->rd_out > 0;", "rq->snd == node->first && rq->rd_out > 1;",
+          "(rq->rd_out > 0 || rq->landing != NULL);", "(rq->rd_out > 1 || rq->landing != NULL);",
           "a fenced request does not wait for the last READ",
           ("rc_transfer", "sim_short")),
     Fault("transport", "flush-as-success", "dataplane/rc/qp.c",
@@ -92,7 +92,7 @@ FAULTS = [
           "a region that is settled comes back under another key",
           ("mem-renew", "engine-keys")),
     Fault("keys", "job-lost", "dataplane/mem/reach.c",
-          "\tif (job->done)\n\t\tjob_put(job);\n\telse", "\tif (!job->done)",
+          "\tif (job->done || job->open)\n\t\tjob_put(job);\n\telse", "\tif (!job->done && !job->open)",
           "an access by the application that is over is never free for another",
           ("reach",)),
 

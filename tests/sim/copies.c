@@ -47,6 +47,8 @@ copies_unmap(struct host *host, struct area *area)
 void
 copies_await(struct sim *sim, struct host *host)
 {
+	if (!LIST_EMPTY(&host->reaching) && reach_due(&host->reaching))
+		reach_poll(&host->reaching, wake, host);
 	if (host->copy_at == NEVER && reach_since(host->reach) != 0)
 		host->copy_at = sim->now + 1 + sim_below(sim, (uint32_t)sim->weather.copy_delay);
 }

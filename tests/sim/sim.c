@@ -176,9 +176,9 @@ static bool
 invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
 {
 	struct side *side = rc_user(qp);
-	const struct op *op = side->recv[side->recv_taken - 1].op;
+	const struct op *op = side->recv[side->recv_done].op;
 
-	if (op->work.op != ONE_OP_SEND_INV || op->work.imm != key)
+	if (side->recv_done == side->recv_taken || op->work.op != ONE_OP_SEND_INV || op->work.imm != key)
 		sim_fail(side->sim, side, "invalidate of a key that no message named");
 	return !(side->peer->poison == POISON_INVALIDATE && op == &side->peer->op[side->peer->poison_op]);
 }

@@ -17,6 +17,8 @@
 
 #define STOP_TIMEOUT_S 1
 
+struct batch;
+
 struct copier {
 	struct one_arena *arena; /* its first page */
 	struct one_copies *shm;
@@ -28,6 +30,7 @@ struct copier {
 	struct copied_set allowed; /* with `allowing` held */
 	_Atomic bool stop;
 	_Atomic bool left; /* by the thread, or by copier_stop without waiting: the second one frees */
+	struct batch *batch;
 };
 
 /* Atomics of all attachments of this process exclude each other. */
@@ -77,17 +80,52 @@ may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write)
 	return may;
 }
 
-/* ---- one copy ---- */
+/* ---- copies ---- */
 
-/* One system call; EFAULT also when it moved less than asked. */
-static uint32_t
-move(const struct copier *copier, uint64_t addr, void *here, size_t len, bool in)
+#define BATCH 16u                              /* requests of one system call */
+#define BATCH_PIECES (2 * ONE_MAX_SGE * BATCH) /* the end of a span is a piece of its own */
+
+/* Pieces of memory of this process and of staging memory, in the order in which they are moved. */
+struct pieces {
+	uint32_t num;
+	size_t bytes;
+	struct iovec here[BATCH_PIECES], there[BATCH_PIECES];
+};
+
+/* One system call: how many bytes it has moved. */
+static size_t
+move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
 {
-	struct iovec local = {here, len}, remote = {(void *)(uintptr_t)addr, len};
-	ssize_t done = in ? process_vm_writev(copier->pid, &local, 1, &remote, 1, 0)
-			  : process_vm_readv(copier->pid, &local, 1, &remote, 1, 0);
+	ssize_t done;
 
-	return done == (ssize_t)len ? 0 : EFAULT;
+	if (pieces->num == 0)
+		return 0;
+	done = in ? process_vm_writev(copier->pid, pieces->here, pieces->num, pieces->there, pieces->num, 0)
+		  : process_vm_readv(copier->pid, pieces->here, pieces->num, pieces->there, pieces->num, 0);
+	return done > 0 ? (size_t)done : 0;
+}
+
+static uint32_t
+move(const struct copier *copier, const struct pieces *pieces, bool in)
+{
+	return move_pieces(copier, pieces, in) == pieces->bytes ? 0 : EFAULT;
+}
+
+static void
+add_piece(struct pieces *pieces, uint64_t addr, void *here, size_t len)
+{
+	pieces->here[pieces->num] = (struct iovec){here, len};
+	pieces->there[pieces->num++] = (struct iovec){(void *)(uintptr_t)addr, len};
+	pieces->bytes += len;
+}
+
+static uint32_t
+move_word(const struct copier *copier, uint64_t addr, uint64_t *word, bool in)
+{
+	struct pieces pieces = {.num = 0};
+
+	add_piece(&pieces, addr, word, sizeof(*word));
+	return move(copier, &pieces, in);
 }
 
 /* The largest aligned word that ends at `end`: it carries the last byte. */
@@ -101,16 +139,36 @@ tail_of(uint64_t end, size_t len)
 	return tail;
 }
 
-static uint32_t
-move_in(const struct copier *copier, uint64_t addr, uint8_t *from, size_t len)
+/* False: the request asks for what must not be copied. */
+static bool
+add_request(const struct copier *copier, const struct one_copy_request *request, struct pieces *pieces)
 {
-	size_t tail = tail_of(addr + len, len);
-	uint32_t error = 0;
+	uint8_t *slot = copier->shm->slot[request->slot % ONE_COPIES];
+	uint32_t before = pieces->num;
+	size_t bytes = pieces->bytes;
+	bool in = request->op == ONE_COPY_IN;
 
-	/* The kernel promises no order within one call: the last bytes go by a second one. */
-	if (len > tail)
-		error = move(copier, addr, from, len - tail, true);
-	return error != 0 ? error : move(copier, addr + len - tail, from + len - tail, tail, true);
+	for (uint32_t i = 0; i < request->num_spans && i < ONE_MAX_SGE; i++) {
+		const struct one_copy_span *span = &request->span[i];
+		size_t tail = 0;
+
+		if (span->len == 0 || span->at > ONE_COPY_LEN || span->len > ONE_COPY_LEN - span->at ||
+		    !may_copy(copier, span->addr, span->len, in)) {
+			pieces->num = before;
+			pieces->bytes = bytes;
+			return false;
+		}
+		/* The kernel moves the pieces in their order, and promises none within a piece: the last
+		 * bytes of what an application may poll for are a piece of their own. */
+		if (in)
+			tail = tail_of(span->addr + span->len, span->len);
+		if (span->len > tail)
+			add_piece(pieces, span->addr, slot + span->at, span->len - tail);
+		if (tail != 0)
+			add_piece(pieces, span->addr + span->len - tail, slot + span->at + span->len - tail,
+				  tail);
+	}
+	return true;
 }
 
 static uint32_t
@@ -119,39 +177,24 @@ change(const struct copier *copier, const struct one_copy_request *request, uint
 	uint64_t addr = request->span[0].addr, next = request->operand;
 	uint32_t error = EFAULT;
 
-	if (may_copy(copier, addr, sizeof(*found), true))
-		error = move(copier, addr, found, sizeof(*found), false);
-	if (error != 0 || (request->op == ONE_COPY_CMP_SWAP && *found != request->compare))
+	if (request->op != ONE_COPY_FETCH_ADD && request->op != ONE_COPY_CMP_SWAP)
 		return error;
-	if (request->op == ONE_COPY_FETCH_ADD)
-		next += *found;
-	return move(copier, addr, &next, sizeof(next), true);
+	pthread_mutex_lock(&atomics);
+	if (may_copy(copier, addr, sizeof(*found), true))
+		error = move_word(copier, addr, found, false);
+	if (error == 0 && (request->op == ONE_COPY_FETCH_ADD || *found == request->compare)) {
+		if (request->op == ONE_COPY_FETCH_ADD)
+			next += *found;
+		error = move_word(copier, addr, &next, true);
+	}
+	pthread_mutex_unlock(&atomics);
+	return error;
 }
 
-static uint32_t
-carry_out(const struct copier *copier, const struct one_copy_request *request, uint64_t *value)
+static bool
+is_move(const struct one_copy_request *request)
 {
-	uint8_t *slot = copier->shm->slot[request->slot % ONE_COPIES];
-	uint32_t error = 0;
-
-	if (request->op == ONE_COPY_FETCH_ADD || request->op == ONE_COPY_CMP_SWAP) {
-		pthread_mutex_lock(&atomics);
-		error = change(copier, request, value);
-		pthread_mutex_unlock(&atomics);
-		return error;
-	}
-	for (uint32_t i = 0; i < request->num_spans && i < ONE_MAX_SGE && error == 0; i++) {
-		const struct one_copy_span *span = &request->span[i];
-
-		if (span->len == 0 || span->at > ONE_COPY_LEN || span->len > ONE_COPY_LEN - span->at ||
-		    !may_copy(copier, span->addr, span->len, request->op == ONE_COPY_IN))
-			error = EFAULT;
-		else if (request->op == ONE_COPY_IN)
-			error = move_in(copier, span->addr, slot + span->at, span->len);
-		else
-			error = move(copier, span->addr, slot + span->at, span->len, false);
-	}
-	return error;
+	return request->op == ONE_COPY_IN || request->op == ONE_COPY_OUT;
 }
 
 /* ---- the thread ---- */
@@ -166,6 +209,12 @@ answer(struct copier *copier, uint32_t sequence, uint32_t error, uint64_t value)
 	slot->error = error;
 	/* Pairs with the acquire load of the core. */
 	atomic_store_explicit(&slot->phase, one_ring_phase(sequence, ONE_COPY_LOG2), memory_order_release);
+}
+
+/* The core sleeps until it is told of answers. */
+static void
+wake_core(struct copier *copier)
+{
 	if (copier->wake_fd < 0)
 		return;
 	/* Pairs with the fence of the core between saying that it sleeps and its last look. */
@@ -174,30 +223,113 @@ answer(struct copier *copier, uint32_t sequence, uint32_t error, uint64_t value)
 		eventfd_write(copier->wake_fd, 1);
 }
 
-/* The oldest request; false: there is none. */
+/* Request `sequence`; false: there is none yet.  *cancelled: it is not to be begun, only answered. */
+static bool
+read_request(const struct copier *copier, uint32_t sequence, struct one_copy_request *request,
+	     bool *cancelled)
+{
+	const struct one_copy_request *shared = &copier->shm->request[sequence % ONE_COPIES];
+
+	/* Pairs with the release store of the core. */
+	if (atomic_load_explicit(&shared->phase, memory_order_acquire) !=
+	    one_ring_phase(sequence, ONE_COPY_LOG2))
+		return false;
+	/* Read once: the core may be hostile to this process, and change it. */
+	memcpy(request, (const void *)shared, offsetof(struct one_copy_request, cancelled));
+	/* Pairs with the store in reach_cancel. */
+	*cancelled = atomic_load_explicit(&shared->cancelled, memory_order_acquire) != 0;
+	return true;
+}
+
+static uint32_t
+request_len(const struct one_copy_request *request)
+{
+	uint64_t len = 0;
+
+	for (uint32_t i = 0; i < request->num_spans && i < ONE_MAX_SGE; i++)
+		len += request->span[i].len;
+	return len < ONE_COPY_LEN ? (uint32_t)len : ONE_COPY_LEN;
+}
+
+/* Requests that one system call carries out: of one direction, and together no longer than one may be. */
+struct batch {
+	uint32_t num;
+	struct one_copy_request request[BATCH];
+	bool refused[BATCH]; /* or cancelled with no error */
+	uint32_t error[BATCH];
+	size_t bytes[BATCH];
+	struct pieces pieces;
+};
+
+static void
+collect_batch(struct copier *copier, struct batch *batch)
+{
+	uint32_t bytes = 0;
+	bool cancelled;
+
+	batch->num = 0;
+	batch->pieces.num = 0;
+	batch->pieces.bytes = 0;
+	while (batch->num < BATCH) {
+		uint32_t i = batch->num;
+		struct one_copy_request *request = &batch->request[i];
+
+		if (!read_request(copier, copier->head + i, request, &cancelled))
+			return;
+		bytes += request_len(request);
+		if (i > 0 &&
+		    (request->op != batch->request[0].op || !is_move(request) || bytes > ONE_COPY_LEN))
+			return;
+		batch->num++;
+		batch->bytes[i] = batch->pieces.bytes;
+		batch->refused[i] =
+			cancelled || (is_move(request) && !add_request(copier, request, &batch->pieces));
+		batch->bytes[i] = batch->pieces.bytes - batch->bytes[i];
+		batch->error[i] = batch->refused[i] && !cancelled ? EFAULT : 0;
+	}
+}
+
+/* The first `done` bytes have been moved, and are not moved again: the application may have them already. */
+static void
+move_one_by_one(const struct copier *copier, struct batch *batch, size_t done)
+{
+	for (uint32_t i = 0; i < batch->num; i++) {
+		if (batch->refused[i])
+			continue;
+		if (done >= batch->bytes[i]) {
+			done -= batch->bytes[i];
+			continue;
+		}
+		done = 0;
+		batch->pieces.num = 0;
+		batch->pieces.bytes = 0;
+		batch->error[i] = EFAULT;
+		if (add_request(copier, &batch->request[i], &batch->pieces))
+			batch->error[i] = move(copier, &batch->pieces, batch->request[i].op == ONE_COPY_IN);
+	}
+}
+
+/* The oldest requests; false: there are none. */
 static bool
 serve(struct copier *copier)
 {
-	uint32_t head = copier->head;
-	const struct one_copy_request *shared = &copier->shm->request[head % ONE_COPIES];
-	struct one_copy_request request;
-	uint32_t error = 0;
+	struct batch *batch = copier->batch;
 	uint64_t value = 0;
+	size_t done;
 
-	/* Pairs with the release store of the core. */
-	if (atomic_load_explicit(&shared->phase, memory_order_acquire) != one_ring_phase(head, ONE_COPY_LOG2))
-		return false;
-	copier->head++;
-	/* Pairs with the store in reach_cancel. */
-	if (atomic_load_explicit(&shared->cancelled, memory_order_acquire) == 0) {
-		/* Read once: it may change. */
-		memcpy(&request, (const void *)shared, offsetof(struct one_copy_request, cancelled));
-		pthread_rwlock_rdlock(&copying);
-		error = carry_out(copier, &request, &value);
-		pthread_rwlock_unlock(&copying);
-	}
-	answer(copier, head, error, value);
-	return true;
+	pthread_rwlock_rdlock(&copying);
+	collect_batch(copier, batch);
+	done = move_pieces(copier, &batch->pieces, batch->request[0].op == ONE_COPY_IN);
+	if (done != batch->pieces.bytes)
+		move_one_by_one(copier, batch, done);
+	if (batch->num == 1 && !batch->refused[0] && !is_move(&batch->request[0]))
+		batch->error[0] = change(copier, &batch->request[0], &value);
+	pthread_rwlock_unlock(&copying);
+	for (uint32_t i = 0; i < batch->num; i++)
+		answer(copier, copier->head++, batch->error[i], value);
+	if (batch->num > 0)
+		wake_core(copier);
+	return batch->num > 0;
 }
 
 /* Not FUTEX_PRIVATE_FLAG: the word is shared with another process. */
@@ -223,6 +355,7 @@ destroy(struct copier *copier)
 		munmap(copier->shm, sizeof(*copier->shm));
 	if (copier->wake_fd >= 0)
 		close(copier->wake_fd);
+	free(copier->batch);
 	free(copier);
 }
 
@@ -266,8 +399,8 @@ is_allowed(const struct copier *copier)
 {
 	uint64_t word = 1, copy = 0;
 
-	return move(copier, (uintptr_t)&word, &copy, sizeof(copy), false) == 0 && copy == 1 &&
-	       move(copier, (uintptr_t)&copy, &word, sizeof(word), true) == 0;
+	return move_word(copier, (uintptr_t)&word, &copy, false) == 0 && copy == 1 &&
+	       move_word(copier, (uintptr_t)&copy, &word, true) == 0;
 }
 
 static int
@@ -289,8 +422,10 @@ copier_start(const struct copier_place *place, uint64_t offset, struct copied *f
 	struct copier *copier = calloc(1, sizeof(*copier));
 	int error;
 
-	if (copier == NULL)
+	if (copier == NULL || (copier->batch = calloc(1, sizeof(*copier->batch))) == NULL) {
+		free(copier);
 		return -ENOMEM;
+	}
 	copier->arena = MAP_FAILED;
 	copier->shm = MAP_FAILED;
 	copier->wake_fd = -1;

@@ -17,7 +17,7 @@
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
-#define RING_LOG2 6
+#define RING_LOG2 7
 #define CQ_LOG2 8
 #define MAX_WR 32
 

@@ -13,7 +13,7 @@
 
 #include "tests/copying.h"
 
-#define PARTIES 40u
+#define PARTIES (ONE_COPIES + 24u)
 
 struct fixture {
 	struct copying c;

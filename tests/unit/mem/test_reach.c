@@ -222,7 +222,7 @@ test_unasked(void **state)
 	assert_int_equal(reach_poll(&f->c.list, wake, f), 1);
 	assert_int_equal(f->c.faults, 0);
 	/* What it says that was there is its own affair. */
-	f->c.shm->slot[15][0] = 99;
+	f->c.shm->slot[ONE_COPIES - 1][0] = 99;
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), 0);
 	assert_int_equal(out[0], 99);
 }
@@ -462,11 +462,11 @@ test_cancel(void **state)
 	assert_int_equal(f->num_order, 0);
 	assert_int_equal(bytes[0], 0);
 	/* All jobs are back. */
-	for (uint32_t i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < ONE_COPIES; i++)
 		assert_int_equal(reach_scatter(&f->party[i], 1, &write, 1, ones, 2), -EAGAIN);
-	for (uint32_t i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < ONE_COPIES; i++)
 		assert_non_null(f->party[i].job[1]);
-	await(f, 15, 1);
+	await(f, ONE_COPIES - 1, 1);
 	stuck_close(&stuck);
 }
 
@@ -484,14 +484,14 @@ test_starved(void **state)
 		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), -EAGAIN);
 	for (uint32_t i = 0; i < PARTIES; i++)
 		held += f->party[i].job[0] != NULL;
-	assert_int_equal(held, 16);
-	await(f, 15, 1);
+	assert_int_equal(held, ONE_COPIES);
+	await(f, ONE_COPIES - 1, 1);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), 0);
-	/* 8..15 keep theirs.  The others do as transports: ask again when they are woken. */
-	while (served < PARTIES - 16) {
+	/* 8 to ONE_COPIES - 1 keep theirs.  The others do as transports: ask again when they are woken. */
+	while (served < PARTIES - ONE_COPIES) {
 		reach_poll(&f->c.list, wake, f);
-		for (uint32_t i = 16; i < PARTIES; i++) {
+		for (uint32_t i = ONE_COPIES; i < PARTIES; i++) {
 			if (f->woken[i] == 0)
 				continue;
 			f->woken[i] = 0;
@@ -499,14 +499,14 @@ test_starved(void **state)
 		}
 		sched_yield();
 	}
-	assert_int_equal(served, PARTIES - 16);
+	assert_int_equal(served, PARTIES - ONE_COPIES);
 	/* The rest was enough for that; when all are kept, they are taken away in time. */
-	for (last = 16; last < PARTIES; last++) {
+	for (last = ONE_COPIES; last < PARTIES; last++) {
 		assert_int_equal(reach_gather(&f->party[last], 0, &piece, 1, out, 2), -EAGAIN);
 		if (f->party[last].job[0] == NULL)
 			break;
 	}
-	assert_in_range(last, 24, 32);
+	assert_in_range(last, ONE_COPIES + 8, ONE_COPIES + 16);
 	f->woken[last] = 0;
 	await(f, last, 1);
 	assert_int_equal(reach_gather(&f->party[last], 0, &piece, 1, out, 2), -EAGAIN);
@@ -525,19 +525,19 @@ test_starved_by_changes(void **state)
 	struct mem_sge piece = piece_of(&here, 0, 64);
 
 	assert_int_equal(reach_atomic(&f->party[0], 0, &there, there.va, NULL, 1, &found, 1), -EAGAIN);
-	for (uint32_t i = 1; i < 16; i++)
+	for (uint32_t i = 1; i < ONE_COPIES; i++)
 		assert_int_equal(reach_scatter(&f->party[i], 0, &piece, 1, bytes, 1), -EAGAIN);
-	await(f, 15, 1);
-	assert_int_equal(reach_gather(&f->party[16], 0, &piece, 1, out, 1), -EAGAIN);
+	await(f, ONE_COPIES - 1, 1);
+	assert_int_equal(reach_gather(&f->party[ONE_COPIES], 0, &piece, 1, out, 1), -EAGAIN);
 	for (uint32_t i = 0; i < 1000; i++)
 		reach_poll(&f->c.list, wake, f);
-	assert_int_equal(f->woken[16], 0);
+	assert_int_equal(f->woken[ONE_COPIES], 0);
 	assert_int_equal(reach_atomic(&f->party[0], 0, &there, there.va, NULL, 1, &found, 1), 0);
 	assert_true(found == 40 && word == 41);
-	await(f, 16, 1);
-	assert_int_equal(reach_gather(&f->party[16], 0, &piece, 1, out, 1), -EAGAIN);
-	await(f, 16, 1);
-	assert_int_equal(reach_gather(&f->party[16], 0, &piece, 1, out, 1), 0);
+	await(f, ONE_COPIES, 1);
+	assert_int_equal(reach_gather(&f->party[ONE_COPIES], 0, &piece, 1, out, 1), -EAGAIN);
+	await(f, ONE_COPIES, 1);
+	assert_int_equal(reach_gather(&f->party[ONE_COPIES], 0, &piece, 1, out, 1), 0);
 }
 
 /* The end of a process that never answers: nobody waits for it any more. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory without mapping: what a party scatters in order, without a slot for each. */
+/* Memory without mapping: accesses in a queue of a party. */
 #include "reaching.h"
 
 #include <errno.h>
@@ -12,15 +12,26 @@ enqueue(struct fixture *f, uint32_t party, const struct mem_region *there, uint3
 	struct mem_sge piece = piece_of(there, i, 1);
 	uint8_t value = (uint8_t)(i + 1);
 
-	return reach_queue_scatter(&f->party[party], &piece, 1, &value, &i, sizeof(i));
+	return reach_queue_scatter(&f->party[party], REACH_ARRIVED, &piece, 1, &value, &i, sizeof(i));
 }
 
 static uint32_t
 oldest(struct fixture *f, uint32_t party)
 {
-	const uint32_t *note = reach_queue_first(&f->party[party]);
+	return *(const uint32_t *)reach_queue_oldest(&f->party[party], REACH_ARRIVED);
+}
 
-	return note != NULL ? *note : UINT32_MAX;
+/* The oldest, which is done, leaves the queue with its outcome; its sges with a mapping are written. */
+static int
+dequeue_list(struct reach_party *party, const struct mem_sge *list, uint32_t num)
+{
+	int error = reach_queue_result(party, REACH_ARRIVED);
+
+	assert_true(reach_queue_done(party, REACH_ARRIVED));
+	if (error == 0)
+		reach_queue_place(party, REACH_ARRIVED, list, num);
+	reach_queue_pop(party, REACH_ARRIVED);
+	return error;
 }
 
 static int
@@ -28,7 +39,7 @@ dequeue(struct fixture *f, uint32_t party, const struct mem_region *there)
 {
 	struct mem_sge piece = piece_of(there, oldest(f, party), 1);
 
-	return reach_queue_end(&f->party[party], &piece, 1);
+	return dequeue_list(&f->party[party], &piece, 1);
 }
 
 /* All jobs in the queue of one party, which ends them in order; the other has its turn. */
@@ -40,8 +51,7 @@ test_queue(void **state)
 	struct mem_region there = region_of(f->c.reach, bytes, sizeof(bytes));
 	struct mem_sge piece = piece_of(&there, 0, 1);
 
-	assert_false(reach_queued(&f->party[0]));
-	assert_null(reach_queue_first(&f->party[0]));
+	assert_false(reach_queued(&f->party[0], REACH_ARRIVED));
 	for (uint32_t i = 0; i < ONE_COPIES; i++)
 		assert_int_equal(enqueue(f, 0, &there, i), 0);
 	assert_int_equal(reach_gather(&f->party[1], 0, &piece, 1, out, 1), -EAGAIN);
@@ -49,12 +59,12 @@ test_queue(void **state)
 	assert_int_equal(enqueue(f, 0, &there, ONE_COPIES), -EAGAIN);
 	await(f, 0, ONE_COPIES);
 	for (uint32_t i = 0; i < ONE_COPIES; i++) {
-		assert_true(reach_queue_done(&f->party[0]));
+		assert_true(reach_queue_done(&f->party[0], REACH_ARRIVED));
 		assert_int_equal(oldest(f, 0), i);
 		assert_int_equal(dequeue(f, 0, &there), 0);
 		assert_int_equal(bytes[i], i + 1);
 	}
-	assert_false(reach_queued(&f->party[0]));
+	assert_false(reach_queued(&f->party[0], REACH_ARRIVED));
 	assert_int_equal(bytes[ONE_COPIES], 0);
 	await(f, 1, 1);
 	assert_int_equal(reach_gather(&f->party[1], 0, &piece, 1, out, 1), -EAGAIN);
@@ -67,8 +77,7 @@ test_queue(void **state)
 	assert_int_equal(bytes[ONE_COPIES], ONE_COPIES + 1);
 }
 
-/* Of two applications' lists, of none's, of memory that is not there, and ended as another access than it
- * was. */
+/* Lists of nobody's memory, notes that are too long, and memory that is not there. */
 static void
 test_queue_refused(void **state)
 {
@@ -81,29 +90,23 @@ test_queue_refused(void **state)
 	struct reach_party *party = &f->party[0];
 
 	memset(note, 0, sizeof(note));
-	assert_int_equal(reach_queue_scatter(party, &list[1], 1, value, note, 1), -EFAULT);
-	assert_int_equal(reach_queue_scatter(party, list, 2, value, note, sizeof(note)), -EFAULT);
-	assert_false(reach_queued(party));
+	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, &list[1], 1, value, note, 1), -EFAULT);
+	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, sizeof(note)),
+			 -EFAULT);
+	assert_false(reach_queued(party, REACH_ARRIVED));
 	/* Pieces with mapping are written at the end. */
-	assert_int_equal(reach_queue_scatter(party, list, 2, value, note, REACH_NOTE), 0);
+	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, REACH_NOTE), 0);
 	await(f, 0, 1);
 	assert_int_equal(here[0], 0);
-	assert_int_equal(reach_queue_end(party, list, 2), 0);
+	assert_int_equal(dequeue_list(party, list, 2), 0);
 	assert_int_equal(here[0], 5);
-	/* To another place, which is not written. */
 	memset(here, 0, sizeof(here));
-	assert_int_equal(reach_queue_scatter(party, list, 2, value, note, 1), 0);
-	await(f, 0, 1);
-	list[0].va += 8;
-	assert_int_equal(reach_queue_end(party, list, 2), -EFAULT);
-	assert_int_equal(here[0], 0);
-	assert_int_equal(bytes[1][0], 0);
 	list[0] = piece_of(&nowhere, 0, 4);
-	assert_int_equal(reach_queue_scatter(party, list, 2, value, note, 1), 0);
+	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, 1), 0);
 	await(f, 0, 1);
-	assert_int_equal(reach_queue_end(party, list, 2), -EFAULT);
+	assert_int_equal(dequeue_list(party, list, 2), -EFAULT);
 	assert_int_equal(here[0], 0);
-	assert_false(reach_queued(party));
+	assert_false(reach_queued(party, REACH_ARRIVED));
 }
 
 /* No outcome of a queue is dropped for those that wait, however long it is not fetched. */
@@ -142,24 +145,89 @@ test_queue_ended(void **state)
 	copying_stop(&f->c);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(enqueue(f, i / 4, &there, i), 0);
-	assert_int_equal(reach_queue_end(&f->party[0], NULL, 0), -EFAULT);
-	assert_int_equal(dequeue(f, 0, &there), -EFAULT);
+	reach_poll(&f->c.list, wake, f); /* hands them over */
+	reach_queue_pop(&f->party[0], REACH_ARRIVED);
+	reach_queue_pop(&f->party[0], REACH_ARRIVED);
 	assert_int_equal(oldest(f, 0), 2);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(f->c.shm->request[i].cancelled, i < 2);
 	reach_leave(&f->party[0]);
-	assert_false(reach_queued(&f->party[0]));
+	assert_false(reach_queued(&f->party[0], REACH_ARRIVED));
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(f->c.shm->request[i].cancelled, i < 4);
 	reach_detach(f->c.reach, wake, f);
 	assert_int_equal(f->woken[0], 0);
 	assert_int_equal(f->woken[1], 4);
 	for (uint32_t i = 4; i < 8; i++) {
-		assert_true(reach_queue_done(&f->party[1]));
+		assert_true(reach_queue_done(&f->party[1], REACH_ARRIVED));
 		assert_int_equal(oldest(f, 1), i);
 		assert_int_equal(dequeue(f, 1, &there), -EFAULT);
 	}
 	assert_int_equal(enqueue(f, 1, &there, 0), -EFAULT);
+}
+
+/* A scatter is lengthened by the memory after it until it is handed over, and by no other. */
+static void
+test_queue_extended(void **state)
+{
+	static uint8_t bytes[REACH_LEN + 64], value[REACH_LEN];
+	struct fixture *f = *state;
+	struct mem_region there = region_of(f->c.reach, bytes, sizeof(bytes));
+	struct mem_sge first = piece_of(&there, 8, 16), next = piece_of(&there, 24, 16),
+		       gap = piece_of(&there, 41, 1), most = piece_of(&there, 40, REACH_LEN - 32), more;
+	struct reach_party *party = &f->party[0];
+	uint8_t out[4];
+
+	for (size_t i = 0; i < sizeof(value); i++)
+		value[i] = (uint8_t)(i * 7 + i / 256 + 1);
+	memset(bytes, 0, sizeof(bytes));
+	assert_false(reach_queue_extend(party, REACH_ARRIVED, &first, value));
+	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, &first, 1, value, NULL, 0), 0);
+	assert_false(reach_queue_extend(party, REACH_LANDED, &next, value));
+	assert_false(reach_queue_extend(party, REACH_ARRIVED, &gap, value));
+	assert_true(reach_queue_extend(party, REACH_ARRIVED, &next, value + 16));
+	assert_int_equal(bytes[8], 0); /* not handed over yet */
+	more = piece_of(&there, 40, REACH_LEN - 31);
+	assert_false(reach_queue_extend(party, REACH_ARRIVED, &more, value + 32));
+	/* When it is as long as it may be it is handed over at once. */
+	assert_true(reach_queue_extend(party, REACH_ARRIVED, &most, value + 32));
+	more = piece_of(&there, 8 + REACH_LEN, 1);
+	assert_false(reach_queue_extend(party, REACH_ARRIVED, &more, value));
+	await(f, 0, 1);
+	assert_int_equal(dequeue_list(party, NULL, 0), 0);
+	assert_memory_equal(bytes + 8, value, REACH_LEN);
+	assert_int_equal(bytes[7] | bytes[8 + REACH_LEN], 0);
+	/* What is ended before it is handed over never happens. */
+	memset(bytes, 0, 64);
+	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, &first, 1, value, NULL, 0), 0);
+	reach_queue_pop(party, REACH_ARRIVED);
+	assert_int_equal(reach_gather(party, 0, &(struct mem_sge){&there, there.va + 8, 4}, 1, out, 1),
+			 -EAGAIN);
+	await(f, 0, 1);
+	assert_int_equal(reach_gather(party, 0, &(struct mem_sge){&there, there.va + 8, 4}, 1, out, 1), 0);
+	assert_int_equal(out[0], 0);
+}
+
+/* What is read ahead is given up for a party that waits, but not what leaves. */
+static void
+test_queue_ahead(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t bytes[ONE_COPIES] = {7}, out[1];
+	struct mem_region there = region_of(f->c.reach, bytes, sizeof(bytes));
+	struct mem_sge piece = piece_of(&there, 0, 1);
+
+	assert_int_equal(reach_queue_gather(&f->party[0], REACH_LEAVING, &piece, 1, NULL, 0), 0);
+	for (uint32_t i = 1; i < ONE_COPIES; i++)
+		assert_int_equal(reach_queue_gather(&f->party[0], REACH_AHEAD, &piece, 1, NULL, 0), 0);
+	assert_int_equal(reach_queue_count(&f->party[0], REACH_AHEAD), ONE_COPIES - 1);
+	assert_int_equal(reach_gather(&f->party[1], 0, &piece, 1, out, 1), -EAGAIN);
+	await(f, 0, ONE_COPIES);
+	assert_int_equal(reach_queue_data(&f->party[0], REACH_AHEAD)[0], 7);
+	await(f, 1, 1);
+	assert_int_equal(reach_queue_count(&f->party[0], REACH_AHEAD), 0);
+	assert_int_equal(reach_queue_count(&f->party[0], REACH_LEAVING), 1);
+	assert_true(reach_queue_done(&f->party[0], REACH_LEAVING));
 }
 
 int
@@ -167,10 +235,8 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_queue),
-		TEST(test_queue_refused),
-		TEST(test_queue_kept),
-		TEST(test_queue_ended),
+		TEST(test_queue),       TEST(test_queue_refused),  TEST(test_queue_kept),
+		TEST(test_queue_ended), TEST(test_queue_extended), TEST(test_queue_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #define QKEY 0x11111111u
 #define AH_ID 0x30007u
 #define LEN 64u /* of a receive */
-#define RECEIVES 24u
+#define RECEIVES (ONE_COPIES + 8u)
 
 struct world {
 	struct app app;
@@ -149,9 +149,9 @@ test_burst(void **unused)
 {
 	uint64_t busy = stats()->ud_drop[ENGINE_UD_BUSY], came = stats()->ud_received;
 
-	for (uint32_t i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < ONE_COPIES + 4; i++)
 		post(i);
-	for (uint32_t i = 0; i < 19; i++)
+	for (uint32_t i = 0; i < ONE_COPIES + 3; i++)
 		send_one((uint8_t)(100 + i));
 	assert_int_equal(parked(), ONE_COPIES);
 	assert_int_equal(stats()->ud_drop[ENGINE_UD_BUSY], busy + 3);
@@ -172,19 +172,19 @@ test_send_among_them(void **unused)
 {
 	struct one_wqe *wqe;
 
-	for (uint32_t i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < ONE_COPIES + 4; i++)
 		post(i);
 	for (uint32_t i = 0; i < ONE_COPIES; i++)
 		send_one((uint8_t)i);
 	wqe = pair_send(&w.pair);
-	w.memory[23].bytes[0] = 77;
+	w.memory[RECEIVES - 1].bytes[0] = 77;
 	wqe->op = ONE_OP_SEND;
 	wqe->num_sge = 1;
 	wqe->length = 5;
 	wqe->cookie = 4711;
 	wqe->remote_addr = one_ud_to(AH_ID, w.pair.qpn);
 	wqe->rkey = QKEY;
-	wqe->sge = (struct one_sge){w.memory[23].region.va, 5, w.memory[23].region.key};
+	wqe->sge = (struct one_sge){w.memory[RECEIVES - 1].region.va, 5, w.memory[RECEIVES - 1].region.key};
 	pair_commit_send(&w.pair);
 	turn(10);
 	expect_none(&w.send);

@@ -273,7 +273,8 @@ test_own_memory_is_stuck(void **state)
 			pump(p);
 			if (!LIST_EMPTY(&process.c.list))
 				reach_poll(&process.c.list, wake, &process);
-			assert_true(run_timer(p));
+			if (!run_timer(p))
+				p->now += MS;
 		}
 		assert_int_equal(p->a.num_done, 0);
 		assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 0);
@@ -323,6 +324,81 @@ test_ends(void **state)
 	}
 }
 
+/* From now on the process copies again. */
+static void
+copy_again(struct process *process)
+{
+	const struct copier_place place = {.arena_fd = process->c.arena_fd, .wake_fd = -1};
+
+	process->c.copier = copying_start(&place, COPYING_PAGE, &process->c.all);
+}
+
+/* While no memory of B's answers, B takes many messages, acknowledges none, completes no receive, and gives
+ * no response to a READ of what was written. */
+static void
+test_under_way(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct process process;
+	uint32_t before;
+
+	process_open(&process, p);
+	copying_stop(&process.c);
+	end_unmap(&process, &p->b);
+	fill(p->a.area, 5000, 3);
+	post_recv(&p->b, 1, 100000, 500);
+	before = reach_mark(process.c.reach);
+	for (uint32_t i = 0; i < 10; i++)
+		post_simple(p, &p->a, ONE_OP_WRITE, i, 0, 500, 1000 * i);
+	post_simple(p, &p->a, ONE_OP_SEND, 10, 0, 500, 0);
+	post_simple(p, &p->a, ONE_OP_READ, 11, 200000, 500, 9000);
+	pump(p);
+	reach_poll(&process.c.list, wake, &process);
+	pump(p);
+	assert_int_equal(reach_mark(process.c.reach) - before, 11);
+	assert_int_equal(p->a.num_done + p->b.num_done, 0);
+	copy_again(&process);
+	run_until(&process, 12, 1);
+	assert_memory_equal(p->b.area + 100000, p->a.area, 500);
+	assert_memory_equal(p->a.area + 200000, p->a.area, 500);
+	pair_free(p);
+	process_close(&process);
+}
+
+/* A refusal that comes while earlier requests are on their way: those succeed. */
+static void
+test_refused_behind(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct process process;
+	struct work work;
+
+	process_open(&process, p);
+	copying_stop(&process.c);
+	end_unmap(&process, &p->b);
+	fill(p->a.area, 5000, 4);
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 5000, 0);
+	work = make_work(&p->a, ONE_OP_WRITE, 2, 0, 500, 0);
+	work.rkey ^= 1;
+	post(p, &p->a, &work);
+	pump(p);
+	assert_int_equal(p->a.num_done, 0);
+	copy_again(&process);
+	while (p->a.num_done < 2) {
+		pump(p);
+		if (!LIST_EMPTY(&process.c.list))
+			reach_poll(&process.c.list, wake, &process);
+		else if (p->last_moved == 0)
+			run_timer(p);
+		sched_yield();
+	}
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 5000);
+	expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 0);
+	assert_memory_equal(p->b.area, p->a.area, 5000);
+	pair_free(p);
+	process_close(&process);
+}
+
 int
 main(void)
 {
@@ -330,6 +406,8 @@ main(void)
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_selective_repeat),
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_under_way),
+		cmocka_unit_test(test_refused_behind),
 		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_own_memory_is_stuck),
 		cmocka_unit_test(test_ends),

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Payload in memory without mapping (reach.h) is read ahead of the packets that carry it: a few chunks of at
+ * most REACH_LEN bytes for each direction, or one for each of some short messages, so that the copy thread
+ * works while frames go out.  A chunk begins with a packet and belongs to one message or READ.
+ *
+ * What was read ahead counts for its PSNs only while they are sent in order.  When the queue pair goes back,
+ * the chunks are dropped and read again; packets of a repair (selective.c) are read one by one.
+ */
+#include "sg_list.h"
+
+#include <errno.h>
+
+#define AHEAD_CHUNKS 4u    /* of long messages */
+#define AHEAD_MESSAGES 16u /* short ones */
+#define AHEAD_LOOKS 64u    /* work requests that are looked at to find some */
+
+struct chunk {
+	uint32_t first, count; /* PSNs */
+};
+
+static struct chunk *
+newest(struct rc_qp *qp, enum reach_queue queue)
+{
+	return reach_queue_newest(&qp->party, queue);
+}
+
+/* Packet `psn` is in the oldest chunk: 0 and its payload, or what reach_queue_result says; -ENOENT: it is
+ * not. */
+static int
+find_chunk(struct rc_qp *qp, enum reach_queue queue, uint32_t psn, uint32_t *count, const uint8_t **data)
+{
+	const struct chunk *chunk;
+	uint32_t index;
+
+	if (!reach_queued(&qp->party, queue))
+		return -ENOENT;
+	chunk = reach_queue_oldest(&qp->party, queue);
+	index = (psn - chunk->first) & RC_PSN_MASK;
+	if (index >= chunk->count)
+		return -ENOENT;
+	if (!reach_queue_done(&qp->party, queue))
+		return -EAGAIN;
+	if (*count > chunk->count - index)
+		*count = chunk->count - index;
+	*data = reach_queue_data(&qp->party, queue) + ((uint64_t)index << qp->shift);
+	return reach_queue_result(&qp->party, queue);
+}
+
+void
+rc_ahead_used(struct rc_qp *qp, enum reach_queue queue, uint32_t psn)
+{
+	while (reach_queued(&qp->party, queue)) {
+		const struct chunk *chunk = reach_queue_oldest(&qp->party, queue);
+
+		if (rc_psn_diff(psn, chunk->first + chunk->count) < 0)
+			return;
+		reach_queue_pop(&qp->party, queue);
+	}
+}
+
+static inline uint32_t
+chunk_packets(const struct rc_qp *qp, uint32_t left)
+{
+	uint32_t most = REACH_LEN >> qp->shift;
+
+	return left < most ? left : most;
+}
+
+/* ---- requests ---- */
+
+/* Its payload is read before its turn comes. */
+static bool
+is_eligible(const struct work *work)
+{
+	return work->status == ONE_STATUS_SUCCESS && work->op >= ONE_OP_SEND &&
+	       work->op <= ONE_OP_WRITE_IMM && (work->flags & ONE_WQE_INLINE) == 0 && work->length != 0;
+}
+
+/* One more chunk, of `node` from `psn` on: its packets, or 0.  *full: there is no job for it now. */
+static uint32_t
+begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *full)
+{
+	const struct work *work = &node->work;
+	struct chunk chunk = {psn, chunk_packets(qp, node->end - psn)};
+	uint32_t offset = (psn - node->first) << qp->shift, len = chunk.count << qp->shift;
+	struct rc_sg_list list;
+	int error;
+
+	if (len > work->length - offset)
+		len = work->length - offset;
+	/* What is wrong with it is said when its turn comes. */
+	if (rc_resolve(qp, work->sge, work->num_sge, offset, len, ONE_ACCESS_LOCAL_READ, &list) !=
+		    ONE_STATUS_SUCCESS ||
+	    !list.bounce)
+		return 0;
+	error = reach_queue_gather(&qp->party, REACH_AHEAD, list.sge, list.num, &chunk, sizeof(chunk));
+	*full = error == -EAGAIN;
+	return error == 0 ? chunk.count : 0;
+}
+
+/* Reads on after what has been read, or from `psn` of `node` on.  False: there is no job for more now. */
+static bool
+read_requests(struct rc_qp *qp, const struct rc_node *node, uint32_t psn)
+{
+	uint32_t chunks = reach_queue_count(&qp->party, REACH_AHEAD), looks = 0;
+	bool full = false;
+
+	if (chunks != 0)
+		psn = newest(qp, REACH_AHEAD)->first + newest(qp, REACH_AHEAD)->count;
+	for (; node != NULL && looks++ < AHEAD_LOOKS; node = node->next) {
+		/* A request that waits for others may read what they write. */
+		if ((node->work.flags & ONE_WQE_FENCE) != 0 && node != qp->req.cur)
+			break;
+		if (node->work.op == ONE_OP_BIND)
+			break;
+		if (!is_eligible(&node->work) || (int32_t)(psn - node->end) >= 0)
+			continue;
+		if ((int32_t)(psn - node->first) < 0)
+			psn = node->first;
+		while (psn != node->end) {
+			bool is_long = node->work.length > REACH_LEN / AHEAD_MESSAGES;
+			uint32_t count;
+
+			if (chunks >= (is_long ? AHEAD_CHUNKS : AHEAD_MESSAGES))
+				return true;
+			count = begin_chunk(qp, node, psn, &full);
+			if (full)
+				return false;
+			if (count == 0)
+				break;
+			psn += count;
+			chunks++;
+		}
+	}
+	return true;
+}
+
+int
+rc_ahead_request(struct rc_qp *qp, uint32_t *count, const uint8_t **data)
+{
+	const struct rc_requester *rq = &qp->req;
+	int error = find_chunk(qp, REACH_AHEAD, rq->snd, count, data);
+
+	bool full;
+
+	if (error == -ENOENT)
+		reach_queue_clear(&qp->party, REACH_AHEAD);
+	full = !read_requests(qp, rq->cur, rq->snd);
+	return error == -ENOENT && (full || reach_queued(&qp->party, REACH_AHEAD)) ? -EAGAIN : error;
+}
+
+/* ---- responses ---- */
+
+/* 0; -EAGAIN: there is no job for it now; -ENOENT: not this way. */
+static int
+begin_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t next)
+{
+	struct chunk chunk = {(resource->first + next) & RC_PSN_MASK,
+			      chunk_packets(qp, resource->end - next)};
+	uint32_t offset = next << qp->shift, len = chunk.count << qp->shift;
+	struct mem_sge sge;
+
+	if (len > resource->length - offset)
+		len = resource->length - offset;
+	sge = (struct mem_sge){mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn,
+					 ONE_ACCESS_REMOTE_READ, resource->va + offset, len),
+			       resource->va + offset, len};
+	if (sge.region == NULL || sge.region->base != NULL)
+		return -ENOENT;
+	return reach_queue_gather(&qp->party, REACH_AHEAD_READ, &sge, 1, &chunk, sizeof(chunk));
+}
+
+/* The first response of the READ that has not been read ahead. */
+static uint32_t
+first_unread(struct rc_qp *qp, const struct rc_resource *resource)
+{
+	uint32_t next = resource->next;
+	int32_t read;
+
+	if (reach_queued(&qp->party, REACH_AHEAD_READ)) {
+		const struct chunk *chunk = newest(qp, REACH_AHEAD_READ);
+
+		read = rc_psn_diff(chunk->first + chunk->count, resource->first);
+		if (read > (int32_t)next)
+			next = (uint32_t)read;
+	}
+	return next;
+}
+
+/* Chunks of the READ, as many as may be read ahead: 0, or why no further one can be. */
+static int
+read_resource(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *chunks)
+{
+	uint32_t most = resource->length > REACH_LEN / AHEAD_MESSAGES ? AHEAD_CHUNKS : AHEAD_MESSAGES;
+	int error = 0;
+
+	for (uint32_t next = first_unread(qp, resource);
+	     error == 0 && next < resource->end && resource->length != 0;
+	     next += chunk_packets(qp, resource->end - next)) {
+		if (*chunks >= most)
+			return -ENOENT;
+		error = begin_response(qp, resource, next);
+		*chunks += error == 0;
+	}
+	return error;
+}
+
+/* Reads on, for this READ and those that are answered after it: 0, or why no further chunk could be begun. */
+static int
+read_responses(struct rc_qp *qp, const struct rc_resource *resource)
+{
+	const struct rc_responder *rs = &qp->rsp;
+	uint32_t chunks = reach_queue_count(&qp->party, REACH_AHEAD_READ),
+		 i = (uint32_t)(resource - rs->resource);
+	int error = read_resource(qp, resource, &chunks);
+
+	for (;;) {
+		const struct rc_resource *other;
+
+		i = (i + 1) & (rs->resources - 1);
+		other = &rs->resource[i];
+		/* What it reads may still be on its way to memory. */
+		if (error != 0 || i == rs->resource_next || other == resource || !(rs->pending & (1u << i)) ||
+		    other->opcode != WIRE_READ_REQUEST || rc_lands_before(qp, other->first))
+			return error;
+		error = read_resource(qp, other, &chunks);
+	}
+}
+
+int
+rc_ahead_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *count, const uint8_t **data)
+{
+	uint32_t psn = (resource->first + resource->next) & RC_PSN_MASK;
+	int error = find_chunk(qp, REACH_AHEAD_READ, psn, count, data), begun;
+
+	if (error == -ENOENT)
+		reach_queue_clear(&qp->party, REACH_AHEAD_READ);
+	begun = read_responses(qp, resource);
+	return error == -ENOENT && (begun == -EAGAIN || reach_queued(&qp->party, REACH_AHEAD_READ)) ? -EAGAIN
+												    : error;
+}

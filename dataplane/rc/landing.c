@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets that arrive for memory without mapping (reach.h).
+ *
+ * A request is taken when its payload is in staging memory; it is executed, for its peer and its receiver,
+ * when the application has copied it to its memory: only then is it acknowledged and its receive completed.
+ * Requests behind it go the same way, wherever their memory is, so that none is seen before an earlier one.
+ * While a request waits so, RC_CLOSED_BEHIND is set.  A request that cannot go this way (an atomic, one that
+ * has to be refused, one for which there is no job) is dropped, and asked for again when nothing waits.
+ *
+ * Responses go to staging memory likewise.  A READ completes when all of its payload is in place, and the
+ * requests after it not before: rc_requester.landing has those that are over but for that.
+ */
+#include "sg_list.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The part of a message that is copied at once. */
+struct landing {
+	uint32_t first, end; /* PSNs */
+	uint32_t access;
+	bool asked;   /* an acknowledgement is asked for, */
+	bool over;    /* the message ends here, */
+	bool deliver; /* and completes a receive */
+	uint8_t num;
+	struct one_sge sge[ONE_MAX_SGE];
+	struct completion c;
+};
+_Static_assert(sizeof(struct landing) <= REACH_NOTE, "kept as a note");
+
+static struct landing *
+oldest(const struct rc_qp *qp)
+{
+	return reach_queue_oldest(&qp->party, REACH_ARRIVED);
+}
+
+static bool
+is_behind(const struct rc_qp *qp)
+{
+	return reach_queued(&qp->party, REACH_ARRIVED);
+}
+
+bool
+rc_lands_before(const struct rc_qp *qp, uint32_t psn)
+{
+	return is_behind(qp) && rc_psn_diff(oldest(qp)->first, psn) < 0;
+}
+
+void
+rc_land_ask(struct rc_qp *qp)
+{
+	struct landing *landing = reach_queue_newest(&qp->party, REACH_ARRIVED);
+
+	landing->asked = true;
+}
+
+/* ---- requests ---- */
+
+static bool
+begin_landing(struct rc_qp *qp, const struct rc_sg_list *list, const uint8_t *payload, uint32_t access)
+{
+	struct landing landing = {.first = qp->rsp.epsn, .access = access, .num = (uint8_t)list->num};
+	int error;
+
+	for (uint32_t i = 0; i < list->num; i++)
+		landing.sge[i] = (struct one_sge){.addr = list->sge[i].va,
+						  .len = list->sge[i].len,
+						  .lkey = mem_key_of(list->sge[i].region)};
+	error = reach_queue_scatter(&qp->party, REACH_ARRIVED, list->sge, list->num, payload, &landing,
+				    sizeof(landing));
+	if (error == -EFAULT)
+		rc_refuse(qp, RC_NAK_OPERATION, qp->rsp.epsn, ONE_STATUS_LOCAL_PROTECTION);
+	else if (error == -EAGAIN)
+		rc_request_lost(qp);
+	return error == 0;
+}
+
+/* The packet continues the message that the newest landing is for. */
+static bool
+extend_landing(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind,
+	       const struct rc_sg_list *list)
+{
+	struct landing *landing;
+
+	if (!is_behind(qp) || (kind & RC_REQ_START) != 0 || list->num != 1)
+		return false;
+	landing = reach_queue_newest(&qp->party, REACH_ARRIVED);
+	if (!reach_queue_extend(&qp->party, REACH_ARRIVED, &list->sge[0], packet->payload))
+		return false;
+	landing->sge[0].len += list->sge[0].len;
+	return true;
+}
+
+/* An answer to a packet before this one would say more than has been executed, or less. */
+static void
+settle_reply(struct rc_responder *rs)
+{
+	if (rs->reply == RC_REPLY_NONE)
+		return;
+	rs->reply = RC_REPLY_ACK;
+	rs->reply_psn = (rs->epsn - 1) & RC_PSN_MASK;
+}
+
+void
+rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const struct rc_sg_list *list,
+	uint32_t access)
+{
+	struct rc_responder *rs = &qp->rsp;
+	struct landing *landing;
+
+	if (!extend_landing(qp, packet, kind, list) && !begin_landing(qp, list, packet->payload, access))
+		return;
+	if (!(rs->closed & RC_CLOSED_BEHIND))
+		settle_reply(rs);
+	rs->closed |= RC_CLOSED_BEHIND;
+	rs->total += packet->payload_len;
+	rs->epsn = (rs->epsn + 1) & RC_PSN_MASK;
+	rs->nak_sent = false;
+	rs->context = kind & RC_REQ_END ? 0 : kind & (RC_REQ_SEND | RC_REQ_WRITE);
+	landing = reach_queue_newest(&qp->party, REACH_ARRIVED);
+	landing->end = rs->epsn;
+	landing->asked |= packet->ack_request;
+	if (!(kind & RC_REQ_END))
+		return;
+	landing->over = true;
+	landing->deliver = (kind & (RC_REQ_SEND | RC_REQ_IMM)) != 0;
+	if (landing->deliver) {
+		landing->c = rc_received(qp, packet, kind);
+		rs->recv_held = false;
+	}
+	reach_queue_submit(&qp->party, REACH_ARRIVED);
+}
+
+/* The mapped part of the oldest landing, by keys that are looked up again; false: they are gone. */
+static bool
+place_mapped(struct rc_qp *qp, const struct landing *landing)
+{
+	struct mem_sge sges[ONE_MAX_SGE];
+
+	for (uint32_t i = 0; i < landing->num; i++) {
+		const struct one_sge *sge = &landing->sge[i];
+
+		sges[i] = (struct mem_sge){mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn,
+						     landing->access, sge->addr, sge->len),
+					   sge->addr, sge->len};
+		if (sges[i].region == NULL)
+			return false;
+	}
+	reach_queue_place(&qp->party, REACH_ARRIVED, sges, landing->num);
+	return true;
+}
+
+/* The NAK acknowledges what is before the landing; READs of the peer that are behind it get no answer. */
+static void
+refuse_landing(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status status)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	for (uint32_t i = 0; i < rs->resources; i++)
+		if (rc_psn_diff(rs->resource[i].first, psn) > 0)
+			rs->pending &= ~(1u << i);
+	rc_refuse_now(qp, syndrome, psn, status);
+}
+
+/* Makes the oldest landing what the peer and the receiver see; false: it is refused, and stays in the queue.
+ */
+static bool
+execute_landing(struct rc_qp *qp, const struct landing *landing)
+{
+	bool writes = landing->access == ONE_ACCESS_REMOTE_WRITE;
+	enum one_status status = writes ? ONE_STATUS_FLUSHED : ONE_STATUS_LOCAL_PROTECTION;
+
+	if (reach_queue_result(&qp->party, REACH_ARRIVED) != 0) {
+		refuse_landing(qp, RC_NAK_OPERATION, landing->first, status);
+		return false;
+	}
+	if (!place_mapped(qp, landing)) {
+		refuse_landing(qp, writes ? RC_NAK_ACCESS : RC_NAK_OPERATION, landing->first, status);
+		return false;
+	}
+	if (landing->deliver && (landing->c.cqe_flags & ONE_CQE_INV) != 0 &&
+	    !qp->env->invalidate(qp->env, qp, landing->c.imm)) {
+		refuse_landing(qp, RC_NAK_OPERATION, (landing->end - 1) & RC_PSN_MASK, status);
+		return false;
+	}
+	return true;
+}
+
+static void
+retire_landing(struct rc_qp *qp)
+{
+	struct landing landing = *oldest(qp);
+	struct rc_responder *rs = &qp->rsp;
+
+	reach_queue_pop(&qp->party, REACH_ARRIVED);
+	if (landing.over)
+		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
+	if (landing.asked) {
+		rs->reply = RC_REPLY_ACK;
+		rs->reply_psn = (landing.end - 1) & RC_PSN_MASK;
+	}
+	if (landing.deliver)
+		qp->env->complete(qp->env, qp, &landing.c);
+}
+
+void
+rc_land_done(struct rc_qp *qp)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	while (reach_queue_done(&qp->party, REACH_ARRIVED) && !(rs->closed & RC_CLOSED_FATAL)) {
+		if (!execute_landing(qp, oldest(qp)))
+			return;
+		retire_landing(qp);
+	}
+	if (!is_behind(qp))
+		rs->closed &= (uint8_t)~RC_CLOSED_BEHIND;
+}
+
+void
+rc_land_flush(struct rc_qp *qp, enum one_status *status)
+{
+	while (is_behind(qp)) {
+		struct landing landing = *oldest(qp);
+
+		reach_queue_pop(&qp->party, REACH_ARRIVED);
+		if (!landing.deliver)
+			continue;
+		landing.c.status = (uint8_t)*status;
+		landing.c.length = 0;
+		landing.c.cqe_flags = 0;
+		*status = ONE_STATUS_FLUSHED;
+		qp->env->complete(qp->env, qp, &landing.c);
+	}
+}
+
+/* ---- responses ---- */
+
+/* Left with each access: the READ or atomic ends with it. */
+struct landed {
+	bool last;
+};
+
+bool
+rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list *list, const uint8_t *src,
+		 bool last)
+{
+	const struct landed none = {.last = false};
+	struct landed *landed;
+	int error = 0;
+
+	if (list->num != 1 || !reach_queue_extend(&qp->party, REACH_LANDED, &list->sge[0], src))
+		error = reach_queue_scatter(&qp->party, REACH_LANDED, list->sge, list->num, src, &none,
+					    sizeof(none));
+	qp->req.starved = error == -EAGAIN;
+	if (error == -EFAULT)
+		rc_fail(qp, node, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
+	if (error != 0)
+		return false;
+	/* The application may read it when the READ is over, and not before: no order has to be kept. */
+	for (uint32_t i = 0; i < list->num; i++) {
+		if (list->sge[i].region->base != NULL)
+			mem_write(list->sge[i].region, list->sge[i].va, src, list->sge[i].len);
+		src += list->sge[i].len;
+	}
+	if (last) {
+		landed = reach_queue_newest(&qp->party, REACH_LANDED);
+		landed->last = true;
+		reach_queue_submit(&qp->party, REACH_LANDED);
+	}
+	return true;
+}
+
+/* Requests that are over now: the oldest READ that waits for its payload if `whole`, and those around it that
+ * wait for nothing. */
+static void
+retire_landed(struct rc_qp *qp, bool whole)
+{
+	struct rc_requester *rq = &qp->req;
+
+	while (qp->state == RC_RTS && rq->landing != NULL) {
+		bool waits = rc_is_rd(rq->landing->work.op);
+
+		if (waits && !whole)
+			return;
+		whole = whole && !waits;
+		rc_retire_landed(qp, ONE_STATUS_SUCCESS);
+	}
+}
+
+/* Half of what the copy thread may have under way, so that responses find room. */
+bool
+rc_landing_is_full(const struct rc_qp *qp)
+{
+	const struct rc_requester *rq = &qp->req;
+	uint64_t asked = (uint64_t)(rq->snd - rq->una) << qp->shift;
+
+	return asked + (uint64_t)reach_queue_count(&qp->party, REACH_LANDED) * REACH_LEN >=
+	       (uint64_t)ONE_COPIES * REACH_LEN / 2;
+}
+
+void
+rc_land_response_done(struct rc_qp *qp, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+
+	while (qp->state == RC_RTS && reach_queue_done(&qp->party, REACH_LANDED)) {
+		int error = reach_queue_result(&qp->party, REACH_LANDED);
+		bool last = ((struct landed *)reach_queue_oldest(&qp->party, REACH_LANDED))->last;
+
+		reach_queue_pop(&qp->party, REACH_LANDED);
+		if (error != 0) {
+			rc_fail(qp, rq->landing != NULL ? rq->landing : rq->head, ONE_STATUS_LOCAL_PROTECTION,
+				RC_ERROR_REQUESTER);
+			return;
+		}
+		if (last)
+			retire_landed(qp, true);
+	}
+	if (qp->state != RC_RTS || !rq->starved)
+		return;
+	rq->starved = false;
+	if (rq->una != rq->max && rq->rnr_until == RC_NEVER)
+		rc_go_back(qp, now);
+}
