@@ -15,7 +15,7 @@
 
 #define LINK_UP_NS NS_PER_S          /* interval of looks at links that are up, */
 #define LINK_DOWN_NS (NS_PER_S / 10) /* and while one is down */
-#define NOTICES 64 /* read in one loop; epoll reports the rest again */
+#define NOTICES 64                   /* read in one loop; epoll reports the rest again */
 
 static uint64_t links_at; /* when links are looked at again */
 static int notices_fd = -1;

@@ -15,11 +15,11 @@
 #define AHEAD_MESSAGES 16u /* short ones */
 #define AHEAD_LOOKS 64u    /* work requests that are looked at to find some */
 
-struct chunk {
+struct ahead_chunk {
 	uint32_t first, count; /* PSNs */
 };
 
-static struct chunk *
+static struct ahead_chunk *
 newest(struct rc_qp *qp, enum reach_queue queue)
 {
 	return reach_queue_newest(&qp->party, queue);
@@ -30,7 +30,7 @@ newest(struct rc_qp *qp, enum reach_queue queue)
 static int
 find_chunk(struct rc_qp *qp, enum reach_queue queue, uint32_t psn, uint32_t *count, const uint8_t **data)
 {
-	const struct chunk *chunk;
+	const struct ahead_chunk *chunk;
 	uint32_t index;
 
 	if (!reach_queued(&qp->party, queue))
@@ -51,7 +51,7 @@ void
 rc_ahead_used(struct rc_qp *qp, enum reach_queue queue, uint32_t psn)
 {
 	while (reach_queued(&qp->party, queue)) {
-		const struct chunk *chunk = reach_queue_oldest(&qp->party, queue);
+		const struct ahead_chunk *chunk = reach_queue_oldest(&qp->party, queue);
 
 		if (rc_psn_diff(psn, chunk->first + chunk->count) < 0)
 			return;
@@ -82,7 +82,7 @@ static uint32_t
 begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *full)
 {
 	const struct work *work = &node->work;
-	struct chunk chunk = {psn, chunk_packets(qp, node->end - psn)};
+	struct ahead_chunk chunk = {psn, chunk_packets(qp, node->end - psn)};
 	uint32_t offset = (psn - node->first) << qp->shift, len = chunk.count << qp->shift;
 	struct rc_sg_list list;
 	int error;
@@ -156,8 +156,8 @@ rc_ahead_request(struct rc_qp *qp, uint32_t *count, const uint8_t **data)
 static int
 begin_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t next)
 {
-	struct chunk chunk = {(resource->first + next) & RC_PSN_MASK,
-			      chunk_packets(qp, resource->end - next)};
+	struct ahead_chunk chunk = {(resource->first + next) & RC_PSN_MASK,
+				    chunk_packets(qp, resource->end - next)};
 	uint32_t offset = next << qp->shift, len = chunk.count << qp->shift;
 	struct mem_sge sge;
 
@@ -179,7 +179,7 @@ first_unread(struct rc_qp *qp, const struct rc_resource *resource)
 	int32_t read;
 
 	if (reach_queued(&qp->party, REACH_AHEAD_READ)) {
-		const struct chunk *chunk = newest(qp, REACH_AHEAD_READ);
+		const struct ahead_chunk *chunk = newest(qp, REACH_AHEAD_READ);
 
 		read = rc_psn_diff(chunk->first + chunk->count, resource->first);
 		if (read > (int32_t)next)

@@ -209,9 +209,9 @@ leave_sleepers(void *memory)
 {
 	struct one_channel *channel = memory;
 
-	/* A core wakes ONE_CHANNEL_WAKES threads at most.  The first of them that comes here still counts them
-	 * all, and those that the core left asleep.  A wake-up that still counts this sleeper is one system call
-	 * too many. */
+	/* A core wakes ONE_CHANNEL_WAKES threads at most.  The first of them that comes here still counts
+	 * them all, and those that the core left asleep.  A wake-up that still counts this sleeper is one
+	 * system call too many. */
 	if (atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed) > ONE_CHANNEL_WAKES)
 		futex_wake(channel);
 }

@@ -157,7 +157,8 @@ rsm_open_error(int error)
 static int
 not_open(const char *name, bool loopback, int error)
 {
-	return ONE_BECAUSE(rsm_open_error(error), "name = \"%s\": no attachment to the data plane at %s: %s; %s",
+	return ONE_BECAUSE(rsm_open_error(error),
+			   "name = \"%s\": no attachment to the data plane at %s: %s; %s",
 			   loopback ? "loopback" : name, one_socket_path(NULL), one_attach_reason(error),
 			   one_attach_remedy(error));
 }

@@ -153,8 +153,9 @@ test_queue_ended(void **state)
 		assert_int_equal(f->c.shm->request[i].cancelled, i < 2);
 	reach_leave(&f->party[0]);
 	assert_false(reach_queued(&f->party[0], REACH_ARRIVED));
+	/* The newest of each party was handed over last. */
 	for (uint32_t i = 0; i < 8; i++)
-		assert_int_equal(f->c.shm->request[i].cancelled, i < 4);
+		assert_int_equal(f->c.shm->request[i].cancelled, i < 3 || i == 6);
 	reach_detach(f->c.reach, wake, f);
 	assert_int_equal(f->woken[0], 0);
 	assert_int_equal(f->woken[1], 4);
@@ -221,8 +222,8 @@ test_queue_ahead(void **state)
 	for (uint32_t i = 1; i < ONE_COPIES; i++)
 		assert_int_equal(reach_queue_gather(&f->party[0], REACH_AHEAD, &piece, 1, NULL, 0), 0);
 	assert_int_equal(reach_queue_count(&f->party[0], REACH_AHEAD), ONE_COPIES - 1);
-	assert_int_equal(reach_gather(&f->party[1], 0, &piece, 1, out, 1), -EAGAIN);
 	await(f, 0, ONE_COPIES);
+	assert_int_equal(reach_gather(&f->party[1], 0, &piece, 1, out, 1), -EAGAIN);
 	assert_int_equal(reach_queue_data(&f->party[0], REACH_AHEAD)[0], 7);
 	await(f, 1, 1);
 	assert_int_equal(reach_queue_count(&f->party[0], REACH_AHEAD), 0);

@@ -604,26 +604,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_many_laps),
-		T(test_overflow),
-		T(test_head_beyond_tail),
-		T(test_head_far_away),
-		T(test_head_behind_itself),
-		T(test_arm),
-		T(test_arm_and_unsignaled),
-		T(test_arm_of_no_channel),
-		T(test_wakes_a_sleeper),
-		T(test_resize),
-		T(test_places_refused),
-		T(test_arm_by_descriptor),
-		T(test_arm_for_solicited),
-		T(test_arm_for_next),
-		T(test_order_of_rings),
-		T(test_slow_wakes),
-		T(test_resize_armed),
-		T(test_resize_solicited),
-		T(test_resize_answered),
-		T(test_arm_for_what_is_there),
+		T(test_many_laps),          T(test_overflow),
+		T(test_head_beyond_tail),   T(test_head_far_away),
+		T(test_head_behind_itself), T(test_arm),
+		T(test_arm_and_unsignaled), T(test_arm_of_no_channel),
+		T(test_wakes_a_sleeper),    T(test_resize),
+		T(test_places_refused),     T(test_arm_by_descriptor),
+		T(test_arm_for_solicited),  T(test_arm_for_next),
+		T(test_order_of_rings),     T(test_slow_wakes),
+		T(test_resize_armed),       T(test_resize_solicited),
+		T(test_resize_answered),    T(test_arm_for_what_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

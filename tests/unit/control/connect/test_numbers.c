@@ -274,6 +274,7 @@ test_peer_of_another(void **state)
 	struct one_qp_created other;
 	struct side a, b;
 	struct one_qp_rtr to;
+	uint8_t status;
 
 	side_open(&a, false);
 	side_open(&b, false);
@@ -297,7 +298,12 @@ test_peer_of_another(void **state)
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), -EADDRINUSE);
 	/* Over, by its program or since its core has found it broken. */
 	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
-	assert_int_equal(await(ONE_CQE_CONNECT, a.qp.qp).status, ONE_CONN_BROKEN);
+	/* Each attachment counts its queue pairs by itself: the ends that were asked for may have this
+	 * number. */
+	do {
+		status = await(ONE_CQE_CONNECT, a.qp.qp).status;
+	} while (status == ONE_CONN_DISCONNECTED);
+	assert_int_equal(status, ONE_CONN_BROKEN);
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), 0);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), -EADDRINUSE);
@@ -389,11 +395,11 @@ int
 number_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_silence),        cmocka_unit_test(test_error),
-		cmocka_unit_test(test_channels),       cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_settings),       cmocka_unit_test(test_others_go_on),
-		cmocka_unit_test(test_queue),          cmocka_unit_test(test_peer_of_another),
+		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_silence),       cmocka_unit_test(test_error),
+		cmocka_unit_test(test_channels),      cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_settings),      cmocka_unit_test(test_others_go_on),
+		cmocka_unit_test(test_queue),         cmocka_unit_test(test_peer_of_another),
 		cmocka_unit_test(test_peer_names_us),
 	};
 
