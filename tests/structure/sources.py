@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Habits that a machine can look after: the length of files, headers that everybody includes, layout of the code.
+"""Habits that a machine can look after: layout of the code; and, as advice, the length of files and of headers that
+many sources include.
 
-    sources.py            checks the product and its tests; exit 1 when something is not so
+    sources.py            checks the product and its tests; exit 1 when the layout is wrong
 """
 
 import collections
@@ -33,7 +34,7 @@ def included(path, name, files):
 
 def main():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    files, bad = tracked(root), []
+    files, bad, advice = tracked(root), [], []
     if not files:
         print("SKIPPED: not a git checkout")
         return 77
@@ -46,11 +47,11 @@ def main():
             if path.startswith(PRODUCT) and line.startswith(INCLUDE):
                 users[included(path, line.split('"')[1], known)] += 1
         if len(text) > FILE_LINES:
-            bad.append(f"{path}: {len(text)} lines; more than {FILE_LINES} are two mechanisms: split it")
+            advice.append(f"{path}: {len(text)} lines; more than {FILE_LINES} are often two mechanisms")
     for path, count in lines.items():
         hub = path.endswith(".h") and path.startswith(PRODUCT) and not path.startswith(HUBS)
         if hub and count > HUB_LINES and users[path] > HUB_USERS:
-            bad.append(f"{path}: {count} lines, included by {users[path]}: split it")
+            advice.append(f"{path}: {count} lines, included by {users[path]} sources")
     formatter = shutil.which("clang-format-14") or shutil.which("clang-format")
     if formatter is None:
         print("left out: clang-format is not installed")
@@ -58,7 +59,8 @@ def main():
         wrong = subprocess.run([formatter, "--dry-run", "-Werror", *files], cwd=root, capture_output=True, text=True)
         named = sorted({line.split(":")[0] for line in wrong.stderr.splitlines() if "clang-format-violations" in line})
         bad += [f"{name}: not as .clang-format has it; clang-format -i {name}" for name in named]
-    print("\n".join(bad) or f"{len(files)} files, nothing to say")
+    print("\n".join(f"advice: {text}" for text in advice))
+    print("\n".join(bad) or f"{len(files)} files, nothing to mend")
     return 1 if bad else 0
 
 
