@@ -28,6 +28,7 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->head_seen = 0;
 	cq->notify_tail = 0;
 	cq->solicited_tail = 0;
+	cq->told_tail = 0;
 	cq->arm_served = 0;
 	cq->overflowed = false;
 }
@@ -180,16 +181,21 @@ cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 	cq_mark(core, cq);
 }
 
-/* Whether there is what `arm` waits for. */
+/* What `arm` waits for is there.  An arm for the next entry counts entries that were there before it, too,
+ * but not those that an event has told of: programs arm after an event and poll then. */
 static inline bool
 cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 {
-	if ((int32_t)(cq->tail - ONE_ARM_INDEX(arm)) <= 0)
+	uint32_t index = ONE_ARM_INDEX(arm);
+
+	if ((int32_t)(cq->tail - index) <= 0)
 		return false;
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0 && (int32_t)(cq->told_tail - index) > 0)
+		index = cq->told_tail;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0)
-		return (int32_t)(cq->solicited_tail - ONE_ARM_INDEX(arm)) > 0;
+		return (int32_t)(cq->solicited_tail - index) > 0;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_NEXT) != 0)
-		return (int32_t)(cq->notify_tail - ONE_ARM_INDEX(arm)) > 0;
+		return (int32_t)(cq->notify_tail - index) > 0;
 	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
 	 * application's word for what it has taken decides only whether it is woken itself. */
 	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
@@ -212,11 +218,13 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 		return false;
 	/* Pairs with the load in one_wait_armed(): who has been woken finds the arm answered. */
 	atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(arm), memory_order_release);
-	if (wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
+	if (wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id)) {
 		cq->arm_served = arm;
-	else /* what could not be sent goes with the next entry */
+		cq->told_tail = cq->tail;
+	} else { /* what could not be sent goes with the next entry */
 		atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(cq->arm_served),
 				      memory_order_release);
+	}
 	return true;
 }
 

@@ -15,6 +15,7 @@ struct engine_cq {
 	uint32_t log2;
 	uint32_t notify_tail;    /* index after the newest entry with ONE_CQE_NOTIFY */
 	uint32_t solicited_tail; /* ... with ONE_CQE_SOLICITED */
+	uint32_t told_tail;      /* index after the newest entry when an event was sent last */
 	uint64_t arm_served;
 	bool dirty, overflowed;
 	STAILQ_ENTRY(engine_cq) dirty_link;
