@@ -44,6 +44,16 @@ struct config_section {
 	int (*begin)(const struct config_value *value, const char *name, void *object);
 };
 
+/* Writes the sentence of a refusal of the value, and returns `error`. */
+#define REFUSE_VALUE(value, error, format, ...)                                                        \
+	config_refuse((value)->why, (value)->why_len, error, "%s: %s = %s: " format, (value)->section, \
+		      (value)->key, (value)->text __VA_OPT__(, ) __VA_ARGS__)
+
+/* addresses.c: setters of an address, of several, and of routes. */
+int config_set_address(const struct config_value *value, const struct config_key *key, void *field);
+int config_set_addresses(const struct config_value *value, const struct config_key *key, void *field);
+int config_set_routes(const struct config_value *value, const struct config_key *key, void *field);
+
 /* How many objects a configuration has in its list. */
 static inline uint32_t *
 config_num_of(const struct config *config, const struct config_section *section)

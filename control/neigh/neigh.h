@@ -20,15 +20,26 @@
 #define NEIGH_NEVER UINT64_MAX
 #define NEIGH_ENTRIES 4096u   /* over all ports */
 #define NEIGH_FRAME_MAX 9234u /* longer echo requests are not answered */
+#define NEIGH_ROUTES_MAX 16u  /* of one address */
 
 struct neigh;
 
+/* Packets to `net` go by the router `via`. */
+struct neigh_route {
+	struct wire_addr net, via;
+	uint8_t prefix; /* bits of the family of `net` */
+};
+
+/* An address of a port; a port has one entry or several, each with its own table of neighbours. */
 struct neigh_port {
+	uint16_t port;
 	uint8_t mac[6];
 	struct wire_addr addr;
 	uint8_t prefix; /* bits of the address's own family: 0..32 or 0..128 */
 	bool has_gateway;
 	struct wire_addr gateway;
+	uint32_t num_routes; /* whose routers are on the link of this address */
+	struct neigh_route route[NEIGH_ROUTES_MAX];
 };
 
 struct neigh_env {
@@ -50,7 +61,8 @@ struct neigh_waiter {
 	bool waits;
 };
 
-struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports);
+/* The addresses of a port are next to each other, the primary one first. */
+struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *addrs, uint16_t num_addrs);
 void neigh_free(struct neigh *neigh);
 /* Announce every port's address (gratuitous ARP, unsolicited advertisement). */
 void neigh_announce(struct neigh *neigh, uint64_t now);
@@ -75,6 +87,10 @@ int neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst
 		 uint8_t mac[6]);
 /* The next hop on the way from `port` to `dst`: 0, or as above. */
 int neigh_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop);
+/* The port's own address from which packets to `dst` go: the length of the prefix that decides, or as above.
+ */
+int neigh_source(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst,
+		 struct wire_addr *src);
 /* It waits no more, if it did. */
 void neigh_cancel(struct neigh_waiter *waiter);
 

@@ -77,7 +77,7 @@ transmit(struct neigh *neigh, uint16_t port, uint32_t len)
 		memset(neigh->frame + len, 0, ETH_MIN - len);
 		len = ETH_MIN;
 	}
-	neigh->env->send(neigh->env, port, neigh->frame, len);
+	neigh->env->send(neigh->env, neigh->port[port].config.port, neigh->frame, len);
 }
 
 static uint8_t *
@@ -371,14 +371,14 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	return true;
 }
 
-void
-neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+/* False: it is malformed. */
+static bool
+iface_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {
 	bool well_formed = true;
 
-	if (port >= neigh->num_ports || len < ETH || !mac_unicast(frame + 6) ||
-	    ((frame[0] & 1) == 0 && memcmp(frame, neigh->port[port].config.mac, 6) != 0))
-		return;
+	if ((frame[0] & 1) == 0 && memcmp(frame, neigh->port[port].config.mac, 6) != 0)
+		return true;
 	switch (load_be16(frame + 12)) {
 	case TYPE_ARP:
 		well_formed = arp_input(neigh, port, frame + ETH, len - ETH, now);
@@ -390,5 +390,18 @@ neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t l
 		well_formed = ipv6_input(neigh, port, frame, len, now);
 		break;
 	}
+	return well_formed;
+}
+
+void
+neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+{
+	bool well_formed = true;
+
+	if (len < ETH || !mac_unicast(frame + 6))
+		return;
+	for (uint16_t i = 0; i < neigh->num_ports; i++)
+		if (neigh->port[i].config.port == port)
+			well_formed &= iface_input(neigh, i, frame, len, now);
 	neigh->stats.malformed += !well_formed;
 }

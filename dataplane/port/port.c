@@ -37,7 +37,7 @@ const struct port *
 port_by_addr(const struct wire_addr *addr)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
-		if (wire_addr_equal(&ports[i].info.addr, addr))
+		if (port_has_addr(&ports[i], addr))
 			return &ports[i];
 	return NULL;
 }
@@ -352,11 +352,11 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 }
 
 /*
- * Before the bond is configured: one that does not start leaves an alarm of
- * DPDK's behind, which finds it closed.
+ * Before the device is configured: a bond that does not start leaves an alarm of DPDK's behind, which finds
+ * it closed.
  */
 static int
-check_members(uint32_t index, char *why, size_t why_len)
+check_conflicts(uint32_t index, char *why, size_t why_len)
 {
 	char first[SENTENCE] = "";
 	char device[RTE_ETH_NAME_MAX_LEN] = "";
@@ -427,7 +427,7 @@ configure(uint32_t index, char *why, size_t why_len)
 	struct rte_eth_dev_info info;
 	struct rte_ether_addr mac;
 	const char *name = engine.config->port[index].name;
-	const struct config_addr *addr = &engine.config->port[index].addr;
+	const struct config_addr *addr = engine.config->port[index].addr;
 	uint16_t mtu;
 	int error;
 
@@ -444,7 +444,9 @@ configure(uint32_t index, char *why, size_t why_len)
 			"port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
 			"leave it out",
 			name);
-	error = driven_by(&info, "net_bonding") ? check_members(index, why, why_len) : 0;
+	error = driven_by(&info, "net_bonding") || driven_by(&info, "net_af_packet")
+			? check_conflicts(index, why, why_len)
+			: 0;
 	if (error == 0)
 		error = choose_mtu(index, &info, &mtu, why, why_len);
 	if (error == 0)
@@ -476,7 +478,9 @@ configure(uint32_t index, char *why, size_t why_len)
 				     strerror(-error));
 	memcpy(port->info.mac, mac.addr_bytes, sizeof(port->info.mac));
 	snprintf(port->info.name, sizeof(port->info.name), "%s", name);
-	port->info.addr = wire_addr_of(addr->family == AF_INET, addr->bytes);
+	for (uint32_t i = 0; i < CONFIG_ADDRS_MAX && addr[i].family != 0; i++)
+		port->info.addr[port->info.num_addrs++] =
+			wire_addr_of(addr[i].family == AF_INET, addr[i].bytes);
 	return 0;
 }
 

@@ -261,7 +261,7 @@ request(uint8_t *frame, uint8_t last_of_dst, uint32_t qpn)
 	struct wire_build b = {.opcode = WIRE_SEND_ONLY, .qpn = qpn, .psn = 5, .payload_len = 32};
 	struct wire_template t;
 
-	path.src = path.dst = ports[0].info.addr;
+	path.src = path.dst = ports[0].info.addr[0];
 	path.src.gid[15] = 9;
 	path.dst.gid[15] = last_of_dst;
 	wire_template_init(&t, &path);
@@ -310,7 +310,7 @@ send_mad(uint8_t class)
 	uint8_t *frame, *mad;
 
 	assert_non_null(m);
-	path.src = path.dst = ports[0].info.addr;
+	path.src = path.dst = ports[0].info.addr[0];
 	path.src.gid[15] = 9;
 	wire_template_init(&t, &path);
 	frame = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)wire_frame_len(&t, b.opcode, b.payload_len));

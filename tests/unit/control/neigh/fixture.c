@@ -62,7 +62,7 @@ setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct neigh_port ports[2] = {
 		{.addr = v4(192, 0, 2, 1), .prefix = 24, .has_gateway = true, .gateway = v4(192, 0, 2, 254)},
-		{.addr = v6(1, 1), .prefix = 64},
+		{.port = 1, .addr = v6(1, 1), .prefix = 64},
 	};
 	assert_non_null(f);
 	memcpy(ports[0].mac, our_mac, 6);
