@@ -188,7 +188,7 @@ copy(struct bytes *record)
 	}
 	request->sequence = n;
 	atomic_store(&request->phase, one_ring_phase(n, ONE_COPY_LOG2));
-	channel_signal(&liar.copies->wake);
+	channel_signal(&liar.copies->wake, 1);
 	/* It does not come if the rings have been poked at. */
 	for (uint32_t i = 0; atomic_load(&answer->phase) != one_ring_phase(n, ONE_COPY_LOG2); i++) {
 		if (i == LOOKS) {

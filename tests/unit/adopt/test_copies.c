@@ -21,7 +21,7 @@ ask(uint32_t n, enum one_copy_op op, const void *at, uint32_t len)
 	request->num_spans = 1;
 	/* Pairs with the acquire load of the copy thread. */
 	atomic_store_explicit(&request->phase, one_ring_phase(n, ONE_COPY_LOG2), memory_order_release);
-	channel_signal(&copies->wake);
+	channel_signal(&copies->wake, 1);
 }
 
 static bool
@@ -178,7 +178,7 @@ test_data_plane_dies(void **state)
 	copies->request[0].op = ONE_COPY_IN;
 	copies->request[0].num_spans = 1;
 	atomic_store(&copies->request[0].phase, 1);
-	channel_signal(&copies->wake);
+	channel_signal(&copies->wake, 1);
 	usleep(20000);
 	assert_int_equal(stack[0], 1);
 	assert_int_equal(atomic_load(&copies->answer[0].phase), 0);

@@ -276,7 +276,7 @@ test_bad_requests(void **state)
 		request->op = i % 2 == 0 ? ONE_COPY_IN : ONE_COPY_OUT;
 		request->num_spans = UINT8_MAX;
 		atomic_store(&request->phase, 1);
-		channel_signal(&f->c.shm->wake);
+		channel_signal(&f->c.shm->wake, 1);
 		while (atomic_load(&f->c.shm->answer[i].phase) != 1)
 			sched_yield();
 		assert_int_equal(f->c.shm->answer[i].error, EFAULT);

@@ -56,7 +56,7 @@ test_no_room_for_descriptors(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	error = call_exchange(ends[0], &msg, NULL, 0, &reply, &fd, &n);
+	error = call_exchange(ends[0], &msg, &reply, &fd, &n);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(error, -EMFILE);
 	assert_int_equal(n, 0);
