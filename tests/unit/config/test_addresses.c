@@ -165,12 +165,42 @@ test_marks(void **state)
 	assert_int_equal(config_marks_of(&config, &config.port[0], 7, &peer).dscp, 46);
 }
 
+/* Each key is right by itself. */
+static void
+test_keys_refused_together(void **state)
+{
+	static const struct {
+		const char *address, *key, *text, *says;
+	} bad[] = {
+		{"192.0.2.1/24 10.0.0.255/24", "mtu", "1500", "the network or its broadcast"},
+		{"192.0.2.1/24 192.0.3.1/24", "gateway", "192.0.2.254 192.0.3.254",
+		 "both gateways are of one family"},
+		{"192.0.2.1/24 192.0.3.1/24", "gateway", "192.0.3.1",
+		 "gateway 192.0.3.1 cannot be another host"},
+		{"192.0.2.1/24", "route", "10.0.0.0/8 via 192.0.2.255",
+		 "route 192.0.2.255 cannot be another host"},
+		{"192.0.2.1/24", "route", "2001:db8::/48 via fe80::1",
+		 "route fe80::1 cannot be another host"},
+		{"192.0.2.1/24 10.0.0.1/8", "route", "10.0.0.0/8 via 192.0.2.9",
+		 "route 10.0.0.0/8 is the link of an address"},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(setup(state), 0);
+		assert_int_equal(set("port p0", "address", bad[i].address), 0);
+		assert_int_equal(set("port p0", bad[i].key, bad[i].text), 0);
+		assert_true(config_validate(&config, why, sizeof(why)) < 0);
+		assert_non_null(strstr(why, bad[i].says));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_several_addresses, setup),
 		cmocka_unit_test_setup(test_routers_elsewhere, setup),
+		cmocka_unit_test(test_keys_refused_together),
 		cmocka_unit_test_setup(test_lists_refused, setup),
 		cmocka_unit_test_setup(test_marks, setup),
 	};
