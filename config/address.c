@@ -105,6 +105,12 @@ config_on_link(const struct config_addr *net, const struct config_addr *addr)
 }
 
 bool
+config_same_net(const struct config_addr *a, const struct config_addr *b)
+{
+	return a->prefix == b->prefix && config_on_link(a, b);
+}
+
+bool
 config_addr_unicast(const struct config_addr *addr)
 {
 	static const uint8_t zero[16], loopback6[16] = {[15] = 1};

@@ -14,6 +14,11 @@ struct config_addr {
 	uint8_t bytes[16]; /* network order; IPv4 in the first four */
 };
 
+/* Packets to `net`, whose host bits are 0, go by the router `via`.  Family 0: no route. */
+struct config_route {
+	struct config_addr net, via;
+};
+
 /* Writes the sentence and returns `error`. */
 int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -25,6 +30,8 @@ bool config_addr_unicast(const struct config_addr *addr);
 /* and not the network or broadcast address (all zeros or ones) of its own prefix. */
 bool config_addr_is_host(const struct config_addr *addr);
 bool config_addr_equal(const struct config_addr *a, const struct config_addr *b);
+/* True when both name the same network: the same prefix length, and no different bit in it. */
+bool config_same_net(const struct config_addr *a, const struct config_addr *b);
 /* True when `addr` is in the prefix of `net`. */
 bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
 /* A router on the link of `own` may have any address of the family that a host can have: fe80::1, or

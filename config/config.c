@@ -23,6 +23,8 @@
 #define SECRET_MAX 64u
 #define SPI_LEAST 256u /* those below are IANA's */
 #define DATABASE_ROOM 16384
+#define DSCP_HELP "this is no DSCP; write a number from 0 to 63, as 26 for AF31 or 46 for EF"
+#define FLOW_LABEL_HELP "this is no flow label; write a number from 0 to 1048575"
 
 void
 config_defaults(struct config *config)
@@ -70,9 +72,7 @@ config_defaults(struct config *config)
 
 /* ---- values ---- */
 
-#define REFUSE(value, error, format, ...)                                                              \
-	config_refuse((value)->why, (value)->why_len, error, "%s: %s = %s: " format, (value)->section, \
-		      (value)->key, (value)->text __VA_OPT__(, ) __VA_ARGS__)
+#define REFUSE REFUSE_VALUE
 
 static bool
 is_name(const char *name, size_t room)
@@ -312,35 +312,6 @@ set_listen(const struct config_value *value, const struct config_key *key, void 
 	return 0;
 }
 
-/* Of a port, with the prefix of its link; of another host, without. */
-static int
-set_address(const struct config_value *value, const struct config_key *key, void *field)
-{
-	struct config_addr addr;
-	bool has_prefix;
-	int error = config_addr_parse(value->text, &addr, &has_prefix);
-
-	if (error == -ERANGE)
-		return REFUSE(value, error, "the prefix is above %u; write as in %s",
-			      addr.family == AF_INET ? 32u : 128u,
-			      addr.family == AF_INET ? "192.0.2.1/24" : "2001:db8::1/64");
-	if (error < 0)
-		return REFUSE(value, error, "this is not an IPv4 or IPv6 address; write as in %s",
-			      key->of_port ? "192.0.2.1/24 or 2001:db8::1/64" : "192.0.2.1 or 2001:db8::1");
-	if (key->of_port && (!has_prefix || addr.prefix == 0))
-		return REFUSE(value, -EINVAL, "the prefix of the link is missing; write as in %s",
-			      addr.family == AF_INET ? "192.0.2.1/24" : "2001:db8::1/64");
-	if (!key->of_port && has_prefix)
-		return REFUSE(value, -EINVAL, "this is one host, not a network; write it without /%u",
-			      addr.prefix);
-	if (!config_addr_unicast(&addr))
-		return REFUSE(value, -EINVAL,
-			      "no host can have this address (unspecified, loopback, multicast or "
-			      "broadcast); write a unicast address");
-	memcpy(field, &addr, sizeof(addr));
-	return 0;
-}
-
 static int
 set_secret(const struct config_value *value, const struct config_key *key, void *field)
 {
@@ -449,10 +420,19 @@ static const struct config_key limit_keys[] = {
 
 /* What devices and their users have been made with is fixed; timeouts and retries are of connections to come.
  */
+#define MARKS_KEYS(type)                                                                       \
+	{KEY("dscp", type, marks.dscp, set_number), .max = 63, .help = DSCP_HELP},             \
+	{                                                                                      \
+		KEY("flow_label", type, marks.flow_label, set_number), .max = 0xfffff,         \
+								       .help = FLOW_LABEL_HELP \
+	}
+
 static const struct config_key port_keys[] = {
 	{KEY("device", config_port, device, set_device), .fixed = true},
-	{KEY("address", config_port, addr, set_address), .of_port = true, .fixed = true},
-	{KEY("gateway", config_port, gateway, set_address), .fixed = true},
+	{KEY("address", config_port, addr, config_set_addresses), .of_port = true, .fixed = true},
+	{KEY("gateway", config_port, gateway, config_set_addresses), .fixed = true},
+	{KEY("route", config_port, route, config_set_routes), .fixed = true},
+	MARKS_KEYS(config_port),
 	{KEY("mtu", config_port, mtu, set_number), .min = 576, .max = 9216, .or_zero = true, .fixed = true,
 	 .help = "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 for what the device "
 		 "has"},
@@ -471,8 +451,9 @@ static const struct config_key port_keys[] = {
 };
 
 static const struct config_key peer_keys[] = {
-	{KEY("address", config_peer, addr, set_address)},
+	{KEY("address", config_peer, addr, config_set_address)},
 	{KEY("port", config_peer, port, set_port_name)},
+	MARKS_KEYS(config_peer),
 	{KEY("secret_file", config_peer, secret[0], set_secret)},
 	{KEY("old_secret_file", config_peer, secret[1], set_secret)},
 	{.name = NULL},
@@ -481,7 +462,7 @@ static const struct config_key peer_keys[] = {
 #define LIMIT_HELP "this is not a limit; write a number as in 1048576, 512M or 64G, or 0 for none"
 
 static const struct config_key ipsec_keys[] = {
-	{KEY("address", config_ipsec, addr, set_address)},
+	{KEY("address", config_ipsec, addr, config_set_address)},
 	{KEY("port", config_ipsec, port, set_port_name)},
 	{KEY("policy", config_ipsec, plain, set_word), .words = policies,
 	 .help = "no such policy; write encrypt or plain"},
@@ -505,6 +486,7 @@ static const struct config_key user_keys[] = {
 	 .or_zero = true,
 	 .help = "this is no ceiling; write 1048576 to 1125899906842624 a second, as in 512M or 8G, or 0 for "
 		 "none"},
+	MARKS_KEYS(config_user),
 	{.name = NULL},
 };
 
@@ -528,6 +510,7 @@ begin_port(const struct config_value *value, const char *name, void *object)
 
 	port->ack_timeout = CONFIG_ACK_TIMEOUT;
 	port->rnr_retry = CONFIG_RNR_RETRY_ENDLESS;
+	port->marks = CONFIG_NO_MARKS;
 	return begin_named(value, name, port->name);
 }
 
@@ -541,6 +524,7 @@ begin_peer(const struct config_value *value, const char *name, void *object)
 				     "peer %s: this is not a node; write the peer's RSM node id, 1 to 63",
 				     name);
 	((struct config_peer *)object)->node = (uint32_t)node;
+	((struct config_peer *)object)->marks = CONFIG_NO_MARKS;
 	return 0;
 }
 
@@ -563,6 +547,7 @@ begin_user(const struct config_value *value, const char *name, void *object)
 				     name);
 	user->uid = is_number ? (uid_t)number : found->pw_uid;
 	user->weight = 1;
+	user->marks = CONFIG_NO_MARKS;
 	return 0;
 }
 
@@ -579,7 +564,7 @@ const struct config_section config_sections[CONFIG_SECTIONS] = {
 			 LIST(peer, num_peers, CONFIG_PEERS_MAX, node), .begin = begin_peer},
 	[CONFIG_IPSEC] = {"ipsec", "for ipsec", ipsec_keys, "an address",
 			  LIST(ipsec, num_ipsec, CONFIG_IPSEC_MAX, name), .begin = begin_named},
-	[CONFIG_USER] = {"user", "for a user", user_keys, "a weight or a ceiling",
+	[CONFIG_USER] = {"user", "for a user", user_keys, "a weight, a ceiling or a DSCP",
 			 LIST(user, num_users, CONFIG_USERS_MAX, uid), .begin = begin_user},
 };
 
@@ -678,13 +663,12 @@ void
 config_key_text(const struct config_key *key, const void *object, char *text, size_t len)
 {
 	const char *field = (const char *)object + key->offset;
-	const struct config_addr *addr = (const void *)field;
 	const struct config_listen *listen = (const void *)field;
-	char address[CONFIG_ADDR_TEXT];
 
-	if (key->set == set_address)
-		snprintf(text, len, "%s",
-			 addr->family == 0 ? "none" : config_addr_text(addr, key->of_port, address));
+	if (key->set == config_set_addresses)
+		config_addresses_text(key, field, text, len);
+	else if (key->set == config_set_routes)
+		config_routes_text((const void *)field, text, len);
 	else if (key->set == set_listen)
 		snprintf(text, len, "%s", listen->family != 0 ? listen->text : "off");
 	else if (key->set == set_path || key->set == set_device || key->set == set_port_name)

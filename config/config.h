@@ -4,7 +4,7 @@
  * options of the same names.  Read at the start, and again by a reload (config_take_over).
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
- *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
+ *   [port NAME]  device = net_memif0, address = 192.0.2.1/24 2001:db8::1/64, mtu = 4096, ...
  *   [peer N]     address = 192.0.2.2, port = NAME, secret_file = PATH, old_secret_file = PATH
  *   [ipsec NAME] address = 192.0.2.2, out = SPI:FILE, in = SPI:FILE, ...
  *   [user NAME]  weight = 2, max_ops = 100000, ...
@@ -22,6 +22,9 @@
 #include "config/peer.h"
 
 #define CONFIG_PORTS_MAX 16u
+#define CONFIG_ADDRS_MAX ONE_PORT_ADDRS_MAX /* of a port */
+#define CONFIG_GATEWAYS_MAX 2u              /* of a port: one of each family */
+#define CONFIG_ROUTES_MAX 16u               /* of a port */
 #define CONFIG_USERS_MAX 64u
 #define CONFIG_WEIGHT_MAX 1000u
 #define CONFIG_PATH_MAX 108u /* sun_path */
@@ -34,10 +37,13 @@
 struct config_port {
 	char name[ONE_PORT_NAME]; /* how applications name it: the IA, the RSM controller */
 	char device[64];          /* DPDK device name, or "" for the ports in order */
-	struct config_addr addr;
-	struct config_addr gateway; /* family 0: none */
-	uint16_t mtu;               /* Ethernet payload wanted; 0: what the device has */
-	uint16_t path_mtu;          /* 0: from the MTU */
+	/* Those in use come first; the others have family 0.  The first is the primary address. */
+	struct config_addr addr[CONFIG_ADDRS_MAX];
+	struct config_addr gateway[CONFIG_GATEWAYS_MAX];
+	struct config_route route[CONFIG_ROUTES_MAX];
+	struct config_marks marks;
+	uint16_t mtu;        /* Ethernet payload wanted; 0: what the device has */
+	uint16_t path_mtu;   /* 0: from the MTU */
 	uint8_t ack_timeout; /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 	bool no_inline_esp;  /* its NIC gets no keys */
@@ -48,6 +54,7 @@ struct config_user {
 	uid_t uid;
 	uint32_t weight;             /* 1..CONFIG_WEIGHT_MAX */
 	uint64_t max_ops, max_bytes; /* a second; 0: no ceiling */
+	struct config_marks marks;
 };
 
 /* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
@@ -135,9 +142,5 @@ int config_peer_remove(struct config *config, uint32_t node, char *why, size_t w
 
 /* What a user has: of its section, or the default. */
 struct config_user config_user_of(const struct config *config, uid_t uid);
-
-/* The port that reaches an address: of those of that name, if it is not "", the one whose prefix has it, else
- * the first with a gateway of its family; -1: none. */
-int config_port_to(const struct config *config, const struct config_addr *addr, const char *name);
 
 #endif

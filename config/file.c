@@ -10,8 +10,8 @@
 
 #include "config/internal.h"
 
-#define LINE_LEN 255u /* without its end */
-#define NAME_LEN 63u  /* of a section */
+#define LINE_LEN 1023u /* without its end */
+#define NAME_LEN 63u   /* of a section */
 #define BLANKS " \t\r\v\f"
 /* The last of them may be one too many, which its first key finds. */
 #define SECTIONS_MAX (3 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX + CONFIG_USERS_MAX)

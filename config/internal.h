@@ -44,6 +44,19 @@ struct config_section {
 	int (*begin)(const struct config_value *value, const char *name, void *object);
 };
 
+/* Writes the sentence of a refusal of the value, and returns `error`. */
+#define REFUSE_VALUE(value, error, format, ...)                                                        \
+	config_refuse((value)->why, (value)->why_len, error, "%s: %s = %s: " format, (value)->section, \
+		      (value)->key, (value)->text __VA_OPT__(, ) __VA_ARGS__)
+
+/* addresses.c: setters of an address, of several, and of routes. */
+int config_set_address(const struct config_value *value, const struct config_key *key, void *field);
+int config_set_addresses(const struct config_value *value, const struct config_key *key, void *field);
+int config_set_routes(const struct config_value *value, const struct config_key *key, void *field);
+/* The values of such keys as a file has them, "none" for an empty one; cut off where `text` ends. */
+void config_addresses_text(const struct config_key *key, const void *field, char *text, size_t len);
+void config_routes_text(const struct config_route route[CONFIG_ROUTES_MAX], char *text, size_t len);
+
 /* How many objects a configuration has in its list. */
 static inline uint32_t *
 config_num_of(const struct config *config, const struct config_section *section)
@@ -70,7 +83,7 @@ int config_object(struct config *config, const struct config_value *value,
 const struct config_key *config_key_find(const struct config_section *section, const char *name);
 /* Whether two objects, or configurations, differ in a key. */
 bool config_key_differs(const struct config_key *key, const void *a, const void *b);
-/* The value of a key that is no secret and no list, as a file has it. */
+/* The value of a key that is no secret, and no address of a peer or of ipsec, as a file has it. */
 void config_key_text(const struct config_key *key, const void *object, char *text, size_t len);
 
 /* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files

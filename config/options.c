@@ -9,7 +9,7 @@
 
 #include "config/internal.h"
 
-#define ARGUMENT_MAX 512u
+#define ARGUMENT_MAX 1024u
 
 /* "--name" or "--name=value": "name", and the value, or NULL, in *value. */
 static bool
@@ -289,14 +289,17 @@ config_usage(void *file)
 		"  --config FILE     read FILE first; the options below override it\n"
 		"  --port "
 		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
-		"         [,ack_timeout=N][,rnr_retry=N][,inline_esp=no]\n"
+		"         [,route=NETWORK/PREFIX via ADDRESS][,ack_timeout=N][,rnr_retry=N][,inline_esp=no]\n"
+		"         [,dscp=N][,flow_label=N]; several addresses, gateways or routes: with blanks "
+		"between\n"
 		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"
+		"         [,dscp=N][,flow_label=N]\n"
 		"  --ipsec "
 		"name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
 		"         "
 		"[,policy=encrypt|plain][,soft_packets=N][,hard_packets=N][,soft_bytes=N][,hard_bytes=N]\n"
-		"  --user name=NAME[,weight=N][,max_ops=N][,max_bytes=N]\n"
-		"                    share of the cores, and ceilings a second, of a user\n"
+		"  --user name=NAME[,weight=N][,max_ops=N][,max_bytes=N][,dscp=N][,flow_label=N]\n"
+		"                    share of the cores, and ceilings a second, of a user, and its marks\n"
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
 		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"
 		"  --socket-mode N   its permissions, octal (default 0666)\n"

@@ -13,12 +13,22 @@
 #define CONFIG_PEER_SECRETS 2u
 #define CONFIG_IPSEC_MAX 64u
 
+/* What IP headers of connections say to the network, unless the application says otherwise. */
+struct config_marks {
+	uint32_t flow_label; /* 20 bits, or CONFIG_NO_FLOW_LABEL */
+	uint8_t dscp;        /* 6 bits, or CONFIG_NO_DSCP */
+};
+#define CONFIG_NO_DSCP UINT8_MAX
+#define CONFIG_NO_FLOW_LABEL UINT32_MAX
+#define CONFIG_NO_MARKS ((struct config_marks){CONFIG_NO_FLOW_LABEL, CONFIG_NO_DSCP})
+
 struct config_secret; /* secret.h */
 
 struct config_peer {
 	uint32_t node; /* 1..63 */
 	char port[ONE_PORT_NAME];
 	struct config_addr addr;
+	struct config_marks marks;
 	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
 };
 

@@ -8,6 +8,8 @@
 #include "config/internal.h"
 #include "config/secret.h"
 
+#define VALUE_ROOM 256u /* of a key, as text */
+
 bool
 config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX])
 {
@@ -63,7 +65,7 @@ static int
 refuse_key_change(const char *whose, const struct config_key *key, const void *a, const void *b, char *why,
 		  size_t why_len)
 {
-	char change[2 * CONFIG_PATH_MAX + 128], old[CONFIG_PATH_MAX + 8], new[CONFIG_PATH_MAX + 8];
+	char change[2 * VALUE_ROOM + 128], old[VALUE_ROOM], new[VALUE_ROOM];
 
 	config_key_text(key, a, old, sizeof(old));
 	config_key_text(key, b, new, sizeof(new));

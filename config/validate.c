@@ -5,26 +5,10 @@
 #include <sys/socket.h>
 
 #include "config/internal.h"
+#include "config/reach.h"
 
 /* IPv6, UDP, BTH, the largest extension headers, ICRC: what a full packet has around its payload. */
 #define OVERHEAD 96u
-
-int
-config_port_to(const struct config *config, const struct config_addr *addr, const char *name)
-{
-	int best = -1, gateway = -1;
-	for (uint32_t i = 0; i < config->num_ports; i++) {
-		const struct config_port *port = &config->port[i];
-		if (name[0] != '\0' && strcmp(name, port->name) != 0)
-			continue;
-		if (config_on_link(&port->addr, addr) &&
-		    (best < 0 || port->addr.prefix > config->port[best].addr.prefix))
-			best = (int)i;
-		if (port->gateway.family == addr->family && gateway < 0)
-			gateway = (int)i;
-	}
-	return best >= 0 ? best : gateway;
-}
 
 struct config_user
 config_user_of(const struct config *config, uid_t uid)
@@ -32,31 +16,95 @@ config_user_of(const struct config *config, uid_t uid)
 	for (uint32_t i = 0; i < config->num_users; i++)
 		if (config->user[i].uid == uid)
 			return config->user[i];
-	return (struct config_user){.uid = uid, .weight = 1};
+	return (struct config_user){.uid = uid, .weight = 1, .marks = CONFIG_NO_MARKS};
+}
+
+static int
+validate_router(const struct config_port *port, const char *key, const struct config_addr *via, char *why,
+		size_t why_len)
+{
+	char text[CONFIG_ADDR_TEXT];
+
+	if (config_may_be_router(port, via))
+		return 0;
+	return config_refuse(
+		why, why_len, -EINVAL,
+		"port %s: %s %s cannot be another host on the link of its addresses; name a router of the "
+		"family of one of them",
+		port->name, key, config_addr_text(via, false, text));
+}
+
+static int
+validate_routers(const struct config_port *port, char *why, size_t why_len)
+{
+	char text[CONFIG_ADDR_TEXT];
+	int error = 0;
+
+	if (port->gateway[1].family != 0 && port->gateway[0].family == port->gateway[1].family)
+		return config_refuse(
+			why, why_len, -EEXIST,
+			"port %s: both gateways are of one family; keep one of each, and write route = "
+			"NETWORK via ROUTER for others",
+			port->name);
+	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX && error == 0; i++)
+		if (port->gateway[i].family != 0)
+			error = validate_router(port, "gateway", &port->gateway[i], why, why_len);
+	for (uint32_t i = 0; i < CONFIG_ROUTES_MAX && error == 0; i++) {
+		const struct config_route *route = &port->route[i];
+
+		if (route->net.family == 0)
+			break;
+		error = validate_router(port, "route", &route->via, why, why_len);
+		for (uint32_t j = 0; j < CONFIG_ADDRS_MAX && error == 0; j++)
+			if (config_same_net(&port->addr[j], &route->net))
+				error = config_refuse(
+					why, why_len, -EEXIST,
+					"port %s: route %s is the link of an address, where no router is "
+					"needed; leave it out",
+					port->name, config_addr_text(&route->net, true, text));
+	}
+	return error;
+}
+
+/* Addresses of different ports, or an address of no host. */
+static int
+validate_addresses(const struct config *config, uint32_t index, char *why, size_t why_len)
+{
+	const struct config_port *port = &config->port[index];
+	char text[CONFIG_ADDR_TEXT];
+
+	if (port->addr[0].family == 0)
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"port %s: it has no address; write address = 192.0.2.1/24 (or an IPv6 one)",
+			port->name);
+	for (uint32_t i = 0; i < CONFIG_ADDRS_MAX && port->addr[i].family != 0; i++) {
+		config_addr_text(&port->addr[i], true, text);
+		if (!config_addr_is_host(&port->addr[i]))
+			return config_refuse(
+				why, why_len, -EINVAL,
+				"port %s: address %s is the network or its broadcast; choose a host's",
+				port->name, text);
+		for (uint32_t j = 0; j < index; j++)
+			if (config_port_has(&config->port[j], &port->addr[i]))
+				return config_refuse(
+					why, why_len, -EEXIST,
+					"port %s: address %s is port %s's already; give each its own",
+					port->name, text, config->port[j].name);
+	}
+	return 0;
 }
 
 static int
 validate_port(const struct config *config, uint32_t index, char *why, size_t why_len)
 {
 	const struct config_port *port = &config->port[index];
-	char text[CONFIG_ADDR_TEXT], net[CONFIG_ADDR_TEXT];
+	int error = validate_addresses(config, index, why, why_len);
 
-	if (port->addr.family == 0)
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"port %s: it has no address; write address = 192.0.2.1/24 (or an IPv6 one)",
-			port->name);
-	config_addr_text(&port->addr, true, text);
-	if (!config_addr_is_host(&port->addr))
-		return config_refuse(why, why_len, -EINVAL,
-				     "port %s: address %s is the network or its broadcast; choose a host's",
-				     port->name, text);
-	if (port->gateway.family != 0 && !config_may_be_gateway(&port->addr, &port->gateway))
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"port %s: gateway %s cannot be another host on the link of address %s; name a router "
-			"of the same address family",
-			port->name, config_addr_text(&port->gateway, false, net), text);
+	if (error == 0)
+		error = validate_routers(port, why, why_len);
+	if (error != 0)
+		return error;
 	if (port->mtu != 0 && port->path_mtu != 0 && port->path_mtu + OVERHEAD > port->mtu)
 		return config_refuse(why, why_len, -EINVAL,
 				     "port %s: path_mtu %u and its headers do not fit mtu %u; write mtu = %u "
@@ -67,10 +115,6 @@ validate_port(const struct config *config, uint32_t index, char *why, size_t why
 		if (strcmp(other->name, port->name) == 0)
 			return config_refuse(why, why_len, -EEXIST,
 					     "port %s: two ports have this name; rename one", port->name);
-		if (config_addr_equal(&other->addr, &port->addr))
-			return config_refuse(why, why_len, -EEXIST,
-					     "port %s: address %s is port %s's already; give each its own",
-					     port->name, text, other->name);
 		if ((port->device[0] == '\0') != (other->device[0] == '\0'))
 			return config_refuse(why, why_len, -EINVAL,
 					     "port %s: some ports name a device and this or %s does not; "
@@ -114,7 +158,7 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 					     peer->node, peer->port);
 	}
 	for (uint32_t i = 0; i < config->num_ports; i++) {
-		if (config_addr_equal(&config->port[i].addr, &peer->addr))
+		if (config_port_has(&config->port[i], &peer->addr))
 			return config_refuse(why, why_len, -EINVAL,
 					     "peer %u: address %s is our own port %s's; write the peer's",
 					     peer->node, text, config->port[i].name);

@@ -300,7 +300,8 @@ struct engine_port_info {
 	uint8_t mac[6];
 	uint16_t mtu;      /* Ethernet payload */
 	uint16_t path_mtu; /* 256..4096 */
-	struct wire_addr addr;
+	uint32_t num_addrs;
+	struct wire_addr addr[CONFIG_ADDRS_MAX]; /* the first is the primary one */
 	bool link_up;
 	uint32_t mbps; /* 0: unknown */
 	/* The kernel's interface behind it; "" and 0: there is none, or it is not there now. */

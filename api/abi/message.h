@@ -31,6 +31,7 @@
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
 #define ONE_SOCKET_ENV "ONESIDE_SOCKET"
 #define ONE_PORT_NAME 32u
+#define ONE_PORT_ADDRS_MAX 8u
 
 enum one_msg_type {
 	ONE_MSG_HELLO = 1,
@@ -85,6 +86,7 @@ enum one_msg_type {
 	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
 	ONE_MSG_SRQ_SWAP,
 	ONE_MSG_QP_CONFIRM, /* ONE_CONN_STEPWISE: ESTABLISHED has been taken; the peer may send */
+	ONE_MSG_SOURCE,
 	ONE_MSG_MAX
 };
 
@@ -157,7 +159,7 @@ struct one_welcome {
 	uint16_t family;
 	uint16_t mtu;      /* path MTU of the port: 256..4096 */
 	uint32_t async_cq; /* this attachment's asynchronous event ring, made by HELLO */
-	uint8_t addr[16];  /* network order; IPv4 in the first four bytes */
+	uint8_t addr[16];  /* the primary address, network order; IPv4 in the first four bytes */
 	uint64_t arena_size;
 	uint64_t async_cq_offset;
 	uint32_t async_cq_log2;
@@ -240,6 +242,9 @@ struct one_qp_connect {
 	uint64_t service;
 	uint64_t timeout_us; /* UINT64_MAX: the transport's verdict */
 	struct one_conn_param param;
+	uint32_t source; /* from which address of ours: its number in struct one_port, from 1; 0: the data
+			  * plane chooses */
+	uint32_t reserved;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_qp_disconnect {
@@ -266,6 +271,7 @@ struct one_qp_rtr {
 	uint8_t hop_limit;     /* 0: 64 */
 	uint8_t rd_atomic_in;  /* READs and atomics of the peer at once */
 	uint8_t min_rnr_timer; /* code */
+	uint32_t source;       /* as in one_qp_connect */
 };
 struct one_qp_rts {
 	uint32_t qp;
@@ -309,7 +315,7 @@ struct one_ah_create {
 	uint8_t traffic_class;
 	uint8_t hop_limit; /* 0, 1: 64 */
 	uint8_t addr[16];
-	uint32_t reserved;
+	uint32_t source; /* as in one_qp_connect */
 };
 #define ONE_DATAGRAM_RTR 1u
 #define ONE_DATAGRAM_RTS 2u
@@ -333,7 +339,8 @@ struct one_sidr_ask {
 	uint8_t addr[16];
 	uint64_t service;
 	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
-	uint32_t reserved;
+	uint16_t source;                            /* as in one_qp_connect */
+	uint8_t traffic_class_given, traffic_class; /* not given: as the configuration has it */
 };
 struct one_sidr_answer {
 	uint32_t sidr;
@@ -347,7 +354,8 @@ struct one_listen {
 	uint32_t cq;       /* where ONE_CQE_REQUEST goes */
 	uint32_t flags;    /* ONE_LISTEN_* */
 	uint32_t listener; /* not 0: no new one, but this, which has been for LATER, listens from now on */
-	uint32_t reserved;
+	uint16_t family;   /* AF_INET or AF_INET6: at addresses of that family alone; 0: at all */
+	uint16_t source;   /* at this address alone, as in one_qp_connect; 0: at all */
 };
 #define ONE_LISTEN_ONCE 1u  /* closes itself at the first request (RSP) */
 #define ONE_LISTEN_LATER 2u /* has its service to itself; requests are refused as if nobody listened */
@@ -497,14 +505,32 @@ struct one_copies_made {
 struct one_port_query {
 	uint32_t port;
 };
+struct one_port_addr {
+	uint16_t family;
+	uint16_t prefix; /* bits */
+	uint8_t addr[16];
+};
 struct one_port {
 	uint32_t num_ports;
 	uint32_t mbps; /* of the link; 0: it does not say */
 	uint64_t hwaddr;
 	char name[ONE_PORT_NAME];
 	uint32_t link_up;
-	uint32_t reserved;
+	uint32_t num_addrs; /* at most ONE_PORT_ADDRS_MAX */
+	struct one_port_addr addr[ONE_PORT_ADDRS_MAX];
 };
+
+/* SOURCE: the own address from which packets to `addr` go; -ENETUNREACH: there is no way. */
+struct one_source_query {
+	uint16_t family;
+	uint16_t reserved;
+	uint8_t addr[16];
+};
+struct one_source {
+	uint32_t source; /* as in one_qp_connect */
+	uint32_t bits;   /* of the prefix that decided; ONE_SOURCE_OWN: the address is the port's */
+};
+#define ONE_SOURCE_OWN 129u
 
 /* ---- RSM ---- */
 #define ONE_RSM_ACL_MAX 64u
@@ -641,6 +667,7 @@ struct one_msg {
 		struct one_sidr_ask sidr_ask;
 		struct one_sidr_answer sidr_answer;
 		struct one_port_query port_query;
+		struct one_source_query source_query;
 		uint8_t bytes[1016];
 	};
 };
@@ -664,6 +691,7 @@ struct one_reply {
 		struct one_staged staged;
 		struct one_copies_made copies;
 		struct one_port port;
+		struct one_source source;
 		struct one_rsm_published rsm;
 		struct one_rsm_port rsm_port;
 		struct one_rsm_mapped rsm_mapped;

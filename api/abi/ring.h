@@ -338,7 +338,8 @@ struct one_qp_shm {
 	uint8_t traffic_class, hop_limit;
 	uint8_t timeout, min_rnr_timer; /* codes */
 	uint8_t retry_count, rnr_retry;
-	uint8_t pad2[48];
+	uint8_t local; /* the own address, by its number in struct one_port */
+	uint8_t pad2[47];
 };
 _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
 
@@ -369,7 +370,7 @@ struct one_cr_shm {
 	uint32_t rd_atomic_in;  /* READs and atomics the requester may send us at once, */
 	uint32_t rd_atomic_out; /* and those it will serve */
 	uint16_t private_len;
-	uint16_t reserved;
+	uint16_t local; /* the own address, by its number in struct one_port */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 	uint32_t remote_qpn;
 	uint8_t rnr_retry, retry_count; /* that the requester asks for */
@@ -390,9 +391,10 @@ struct one_sidr_shm {
 	uint64_t service;
 	uint32_t qpn, qkey; /* an answer */
 	uint16_t private_len;
-	uint16_t reserved;
+	uint16_t local; /* the own address, by its number in struct one_port */
 	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
-	uint8_t pad[32];
+	uint8_t traffic_class; /* an answer: of the question, and for what is sent from now on */
+	uint8_t pad[31];
 };
 _Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
 

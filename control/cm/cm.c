@@ -115,8 +115,35 @@ cm_find_qpn(const struct cm *cm, uint32_t remote_qpn, uint64_t guid, const struc
 	return NULL;
 }
 
+static bool
+scope_has(const struct cm_scope *scope, const struct wire_addr *addr)
+{
+	if (scope->only_addr)
+		return wire_addr_equal(&scope->addr, addr);
+	return wire_addr_is_v4(addr) ? !scope->only_v6 : !scope->only_v4;
+}
+
+/* True when an address can be of both. */
+static bool
+scopes_meet(const struct cm_scope *a, const struct cm_scope *b)
+{
+	if (a->only_addr)
+		return scope_has(b, &a->addr);
+	if (b->only_addr)
+		return scope_has(a, &b->addr);
+	return !(a->only_v4 && b->only_v6) && !(a->only_v6 && b->only_v4);
+}
+
 struct cm_listener *
-cm_find_listener(const struct cm *cm, uint64_t service_id)
+cm_listener_at(const struct cm *cm, uint64_t service_id, const struct wire_addr *local)
+{
+	const struct cm_scope scope = {.only_addr = true, .addr = *local};
+
+	return cm_find_listener(cm, service_id, &scope);
+}
+
+struct cm_listener *
+cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope)
 {
 	struct cm_node *node = cm_table_first(&cm->listeners, cm_hash(cm->secret, service_id, 0));
 
@@ -124,7 +151,8 @@ cm_find_listener(const struct cm *cm, uint64_t service_id)
 		struct cm_listener *listener =
 			(struct cm_listener *)((char *)node - offsetof(struct cm_listener, node));
 
-		if (listener->service_id == service_id)
+		if (listener->service_id == service_id &&
+		    (scope == NULL || scopes_meet(&listener->scope, scope)))
 			return listener;
 	}
 	return NULL;
@@ -333,16 +361,18 @@ refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t
 /* What the user asks */
 
 struct cm_listener *
-cm_listen(struct cm *cm, uint64_t service_id, void *user)
+cm_listen(struct cm *cm, uint64_t service_id, const struct cm_scope *scope, void *user)
 {
 	struct cm_listener *listener;
 
-	if (cm_find_listener(cm, service_id) != NULL)
+	if (cm_find_listener(cm, service_id, scope) != NULL)
 		return NULL;
 	listener = calloc(1, sizeof(*listener));
 	if (listener == NULL)
 		return NULL;
 	listener->service_id = service_id;
+	if (scope != NULL)
+		listener->scope = *scope;
 	listener->user = user;
 	cm_table_insert(&cm->listeners, &listener->node, cm_hash(cm->secret, service_id, 0));
 	LIST_INSERT_HEAD(&cm->all_listeners, listener, all);
@@ -361,6 +391,13 @@ void *
 cm_listener_user(const struct cm_listener *listener)
 {
 	return listener->user;
+}
+
+void
+cm_conn_mark(struct cm_conn *conn, const struct cm_path *path)
+{
+	conn->path.traffic_class = path->traffic_class;
+	conn->path.flow_label = path->flow_label;
 }
 
 void *

@@ -143,9 +143,18 @@ void cm_free(struct cm *cm);
 /* service_id as on the wire; rdma_cm's for TCP port p is CM_SERVICE_TCP(p). */
 #define CM_SERVICE_TCP(port) (0x0000000001060000ull | (uint16_t)(port))
 #define CM_SERVICE_RSM(segment) (0x6f6e000000000000ull | (uint32_t)(segment)) /* ours: RSM segments */
-struct cm_listener *cm_find_listener(const struct cm *cm, uint64_t service_id);
-struct cm_listener *cm_listen(struct cm *cm, uint64_t service_id,
-			      void *user); /* NULL: in use, or no memory */
+/* Addresses of ours at which a listener takes requests.  All zero: every address. */
+struct cm_scope {
+	bool only_v4, only_v6;
+	bool only_addr;
+	struct wire_addr addr; /* with only_addr */
+};
+/* A listener at that service and an address of `scope`, or at any for NULL; NULL: there is none. */
+struct cm_listener *cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope);
+/* The one that takes a request to the address `local`. */
+struct cm_listener *cm_listener_at(const struct cm *cm, uint64_t service_id, const struct wire_addr *local);
+/* NULL: one of these addresses is in use at that service, or no memory.  `scope` NULL: every address. */
+struct cm_listener *cm_listen(struct cm *cm, uint64_t service_id, const struct cm_scope *scope, void *user);
 void cm_unlisten(struct cm *cm, struct cm_listener *listener);
 void *cm_listener_user(const struct cm_listener *listener);
 
@@ -160,6 +169,8 @@ struct cm_connect {
 	uint8_t private_data[CM_PRIVATE_REQ];
 };
 struct cm_conn *cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t now);
+/* From now on its MADs have traffic class and flow label of `path`. */
+void cm_conn_mark(struct cm_conn *conn, const struct cm_path *path);
 /* Before cm_accept: as with a peer that has not announced oneside. */
 void cm_conn_plain(struct cm_conn *conn);
 int cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *private_data, uint16_t len,

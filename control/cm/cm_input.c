@@ -176,7 +176,7 @@ input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 	}
 	if (stale_req(cm, path, mad, now))
 		return;
-	event.listener = cm_find_listener(cm, req->service_id);
+	event.listener = cm_listener_at(cm, req->service_id, &path->src);
 	if (event.listener == NULL) {
 		reject_stateless(cm, path, mad, CM_REJ_INVALID_SERVICE_ID);
 		return;

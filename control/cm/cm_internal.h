@@ -79,6 +79,7 @@ struct cm_listener {
 	struct cm_node node;
 	LIST_ENTRY(cm_listener) all;
 	uint64_t service_id;
+	struct cm_scope scope;
 	void *user;
 };
 

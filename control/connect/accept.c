@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "control/cm/cm_mad.h"
 #include "control/cm/sidr.h"
@@ -23,7 +24,9 @@ take_port(struct listener *listener, uint64_t *limit)
 	if (quota_take(&control.quota, client->account, what, 1, limit) != 0)
 		return -EDQUOT;
 	if (listener->service != 0) {
-		if (port_space_take(space, number))
+		/* A number may have several listeners, at different addresses. */
+		if (port_space_take(space, number) ||
+		    cm_find_listener(client->port->cm, listener->service, NULL) != NULL)
 			return 0;
 		quota_give(&control.quota, client->account, what, 1);
 		return -EADDRINUSE;
@@ -43,7 +46,8 @@ give_port(struct listener *listener)
 
 	if (!service_is_tcp(listener->service))
 		return;
-	port_space_give(&client->port->tcp, service_port(listener->service));
+	if (cm_find_listener(client->port->cm, listener->service, NULL) == NULL)
+		port_space_give(&client->port->tcp, service_port(listener->service));
 	quota_give(&control.quota, client->account, QUOTA_SERVICES + client->port->index, 1);
 }
 
@@ -59,9 +63,9 @@ stop_listening(struct listener *listener)
 
 /* One whose attachment ends, and has not come to it, is in nobody's way. */
 static void
-clear_way(const struct cm *cm, uint64_t service)
+clear_way(const struct cm *cm, const struct listener *new)
 {
-	struct cm_listener *there = cm_find_listener(cm, service);
+	struct cm_listener *there = cm_find_listener(cm, new->service, &new->scope);
 	struct listener *listener = there == NULL ? NULL : cm_listener_user(there);
 
 	if (listener != NULL && !client_alive(listener->object.client))
@@ -75,14 +79,14 @@ start_listening(struct listener *listener, uint64_t *limit)
 	struct cm *cm = listener->object.client->port->cm;
 	int error = 0;
 
-	clear_way(cm, listener->service);
-	if (listener->service == 0 || service_is_tcp(listener->service))
-		error = take_port(listener, limit);
-	else if (cm_find_listener(cm, listener->service) != NULL)
+	clear_way(cm, listener);
+	if (listener->service != 0 && cm_find_listener(cm, listener->service, &listener->scope) != NULL)
 		error = -EADDRINUSE;
+	else if (listener->service == 0 || service_is_tcp(listener->service))
+		error = take_port(listener, limit);
 	if (error != 0)
 		return error;
-	listener->cm = cm_listen(cm, listener->service, listener);
+	listener->cm = cm_listen(cm, listener->service, &listener->scope, listener);
 	if (listener->cm != NULL)
 		return 0;
 	give_port(listener);
@@ -110,12 +114,31 @@ listen_now(struct client *client, uint32_t id)
 	return 0;
 }
 
+/* 0, or the refusal. */
+static int
+take_scope(struct client *client, const struct one_listen *args, struct cm_scope *scope)
+{
+	const struct engine_port_info *info = client->port->info;
+
+	if (args->family != 0 && args->family != AF_INET && args->family != AF_INET6)
+		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+	if (args->source > info->num_addrs)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->source);
+	scope->only_v4 = args->family == AF_INET;
+	scope->only_v6 = args->family == AF_INET6;
+	scope->only_addr = args->source != 0;
+	if (scope->only_addr)
+		scope->addr = info->addr[args->source - 1];
+	return 0;
+}
+
 int
 listen_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_listen *args = &msg->listen;
 	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
 	struct listener *listener;
+	struct cm_scope scope = {0};
 	uint64_t service = 0, limit = 0;
 	int error;
 
@@ -127,6 +150,9 @@ listen_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->service != 0 && service_from_qual(args->service, &service) != 0)
 		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+	error = take_scope(client, args, &scope);
+	if (error != 0)
+		return error;
 	listener = object_new(client, OBJECT_LISTENER, sizeof(*listener));
 	if (listener == NULL)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_LISTENER].max);
@@ -134,6 +160,7 @@ listen_create(struct client *client, const struct one_msg *msg)
 	listener->once = (args->flags & ONE_LISTEN_ONCE) != 0;
 	listener->later = (args->flags & ONE_LISTEN_LATER) != 0;
 	listener->service = service;
+	listener->scope = scope;
 	error = start_listening(listener, &limit);
 	if (error != 0) {
 		object_free(listener);
@@ -168,6 +195,7 @@ fill(struct one_cr_shm *shm, const struct cr *cr)
 		len = ONE_PRIVATE_DATA_MAX;
 	shm->cr = cr->object.id;
 	shm->family = addr_from_wire(&conn->path.dst, shm->remote_addr);
+	shm->local = (uint16_t)path_addr_number(conn->port, &conn->path.src);
 	shm->remote_port = conn->setup->remote.ip_port;
 	shm->conn_qual = service_to_qual(conn->service);
 	/* What the peer may ask of us is what it said it would, and the other way round. */
@@ -319,7 +347,7 @@ cr_handoff(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
 	if (service_from_qual(args->service, &service) != 0)
 		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
-	to = cm_find_listener(client->port->cm, service);
+	to = cm_listener_at(client->port->cm, service, &cr->conn->path.src);
 	if (to == NULL)
 		return client_refuse(client, -ENOENT, ONE_SUBJECT_ADDRESS, args->service);
 	conn = cr_take(cr);

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "control/attach/parked.h"
 #include "control/connect/ah.h"
+#include "control/connect/ends.h"
 
 #define FLOW_LABEL_MAX 0xfffffu
 #define HOP_LIMIT 64
@@ -28,27 +28,27 @@ struct ah {
 
 /* 0, or the refusal. */
 static int
-check(struct client *client, const struct one_ah_create *args)
+check(struct client *client, const struct one_ah_create *args, struct cm_path *ends)
 {
+	const struct conn_peer peer = {args->family, args->addr, args->source};
+
 	if (object_get(client, OBJECT_PZ, args->pz) == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if (args->flow_label > FLOW_LABEL_MAX)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->flow_label);
-	if (args->family != (wire_addr_is_v4(&client->port->info->addr) ? AF_INET : AF_INET6))
-		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
-	return 0;
+	return conn_ends(client, &peer, ends);
 }
 
 static void
-fill(struct ah *ah, const struct one_ah_create *args)
+fill(struct ah *ah, const struct one_ah_create *args, const struct cm_path *ends)
 {
 	struct client *client = ah->object.client;
 
 	ah->pz = object_get(client, OBJECT_PZ, args->pz);
 	ah->pz->object.users++;
 	ah->port = client->port;
-	ah->path.src = client->port->info->addr;
-	addr_to_wire(args->family, args->addr, &ah->path.dst);
+	ah->path.src = ends->src;
+	ah->path.dst = ends->dst;
 	memcpy(ah->path.src_mac, client->port->info->mac, sizeof(ah->path.src_mac));
 	ah->path.tos = wire_without_ecn(args->traffic_class);
 	ah->path.ttl = args->hop_limit > 1 ? args->hop_limit : HOP_LIMIT;
@@ -60,7 +60,7 @@ fill(struct ah *ah, const struct one_ah_create *args)
 
 /* 0, or the refusal. */
 static int
-ah_new(struct client *client, const struct one_ah_create *args, struct ah **out)
+ah_new(struct client *client, const struct one_ah_create *args, const struct cm_path *ends, struct ah **out)
 {
 	struct ah *ah = object_new(client, OBJECT_AH, sizeof(*ah));
 	uint64_t limit;
@@ -71,7 +71,7 @@ ah_new(struct client *client, const struct one_ah_create *args, struct ah **out)
 		object_free(ah);
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	}
-	fill(ah, args);
+	fill(ah, args, ends);
 	*out = ah;
 	return 0;
 }
@@ -142,11 +142,12 @@ int
 ah_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_ah_create *args = &msg->ah_create;
-	int error = check(client, args);
+	struct cm_path ends;
+	int error = check(client, args, &ends);
 	struct ah *ah = NULL;
 
 	if (error == 0)
-		error = ah_new(client, args, &ah);
+		error = ah_new(client, args, &ends, &ah);
 	if (error != 0)
 		return error;
 	ah->waiter = (struct neigh_waiter){.done = on_neighbour, .user = ah};

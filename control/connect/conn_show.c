@@ -34,6 +34,7 @@ conn_show(const struct conn *conn, const struct rc_attr *rc)
 	shm->remote_port = conn->passive ? remote->ip_port : service_port(conn->service);
 	shm->local_port = conn->passive ? service_port(conn->service) : conn->ip_port;
 	shm->family = addr_from_wire(&conn->path.dst, shm->remote_addr);
+	shm->local = (uint8_t)path_addr_number(conn->port, &conn->path.src);
 	shm->remote_qpn = remote->qpn;
 	shm->rd_atomic_in = conn->local.rd_atomic_in;
 	shm->rd_atomic_out = conn->local.rd_atomic_out;

@@ -16,6 +16,7 @@ struct listener {
 	struct object object;
 	struct cm_listener *cm; /* NULL: it listens no more */
 	uint64_t service;
+	struct cm_scope scope;
 	struct cq *cq;
 	bool once;
 	bool later; /* its service is taken, and nobody is let in */

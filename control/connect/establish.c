@@ -15,11 +15,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "connection.h"
 #include "control/cm/cm_mad.h"
 #include "control/cm/service.h"
+#include "control/connect/ends.h"
 #include "control/connect/peer.h"
 
 #define RETRIES_MAX 12u
@@ -288,8 +288,6 @@ conn_start(struct conn *conn, struct qp *qp)
 		conn->local.rnr_retry = asked->rnr_retry;
 	conn->local.srq = qp->srq != NULL;
 	conn->local.retry_count = (asked->given & ONE_CONN_RETRY_COUNT) != 0 ? asked->retry_count : 7;
-	if ((asked->given & ONE_CONN_TRAFFIC_CLASS) != 0)
-		conn->path.traffic_class = wire_without_ecn(asked->traffic_class);
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = path_mtu_to(conn->port, &conn->path.dst);
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
@@ -303,6 +301,11 @@ conn_start(struct conn *conn, struct qp *qp)
 		conn->path.flow_label = (uint32_t)control_random() & 0xfffff;
 		conn->path.hop_limit = 64;
 	}
+	conn_mark(conn->port, qp->object.client, &conn->path);
+	if ((asked->given & ONE_CONN_TRAFFIC_CLASS) != 0)
+		conn->path.traffic_class = wire_without_ecn(asked->traffic_class);
+	if (conn->passive && conn->cm != NULL)
+		cm_conn_mark(conn->cm, &conn->path);
 	conn_try(conn);
 }
 
@@ -310,6 +313,8 @@ int
 qp_connect(struct client *client, const struct one_msg *msg)
 {
 	const struct one_qp_connect *args = &msg->qp_connect;
+	const struct conn_peer peer = {args->family, args->addr, args->source};
+	struct cm_path ends = {0};
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	uint64_t service;
 	struct conn *conn;
@@ -323,15 +328,14 @@ qp_connect(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
 	if (service_from_qual(args->service, &service) != 0)
 		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
-	if (args->family != (wire_addr_is_v4(&client->port->info->addr) ? AF_INET : AF_INET6))
-		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+	error = conn_ends(client, &peer, &ends);
+	if (error != 0)
+		return error;
 	conn = conn_new(client->port, false);
 	if (conn == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	conn->service = service;
-	conn->path.port = client->port->index;
-	conn->path.src = client->port->info->addr;
-	addr_to_wire(args->family, args->addr, &conn->path.dst);
+	conn->path = ends;
 	if (args->timeout_us < (NEVER - control.now) / 1000)
 		conn->deadline = control.now + args->timeout_us * 1000;
 	qp->number = args->param.number;

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
+#include "control/connect/ends.h"
 #include "control/connect/peer.h"
 
 #define QPN_FIRST 2u /* 0 and 1 are the management queue pairs */
@@ -42,8 +42,9 @@ is_path_mtu(uint16_t mtu, uint16_t max)
 
 /* 0, or the refusal. */
 static int
-check_rtr(struct client *client, const struct one_qp_rtr *args)
+check_rtr(struct client *client, const struct one_qp_rtr *args, struct cm_path *ends)
 {
+	const struct conn_peer peer = {args->family, args->addr, args->source};
 	const struct engine_port_info *port = client->port->info;
 	uint32_t depth = control.config->limits.max_rd_atomic;
 
@@ -63,9 +64,7 @@ check_rtr(struct client *client, const struct one_qp_rtr *args)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 31);
 	if (args->flow_label > FLOW_LABEL_MAX)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->flow_label);
-	if (args->family != (wire_addr_is_v4(&port->addr) ? AF_INET : AF_INET6))
-		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
-	return 0;
+	return conn_ends(client, &peer, ends);
 }
 
 void
@@ -159,7 +158,7 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 }
 
 static struct conn *
-new_attempt(struct qp *qp, const struct one_qp_rtr *args)
+new_attempt(struct qp *qp, const struct one_qp_rtr *args, const struct cm_path *ends)
 {
 	struct conn *conn = conn_new(qp->object.client->port, false);
 
@@ -181,12 +180,10 @@ new_attempt(struct qp *qp, const struct one_qp_rtr *args)
 		.min_rnr_timer = args->min_rnr_timer,
 	};
 	conn->peer_qpn = args->peer_qpn;
-	conn->path.port = conn->port->index;
-	conn->path.src = conn->port->info->addr;
+	conn->path = *ends;
 	conn->path.flow_label = args->flow_label;
 	conn->path.traffic_class = args->traffic_class;
 	conn->path.hop_limit = args->hop_limit != 0 ? args->hop_limit : HOP_LIMIT;
-	addr_to_wire(args->family, args->addr, &conn->path.dst);
 	conn->by_numbers = true;
 	return conn;
 }
@@ -196,15 +193,16 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 {
 	const struct one_qp_rtr *args = &msg->qp_rtr;
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	struct cm_path ends = {0};
 	struct conn *conn;
 	uint8_t mac[6];
 	int error = check_idle(client, args->qp);
 
 	if (error == 0)
-		error = check_rtr(client, args);
+		error = check_rtr(client, args, &ends);
 	if (error != 0)
 		return error;
-	conn = new_attempt(qp, args);
+	conn = new_attempt(qp, args, &ends);
 	if (conn == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	conn->qp = qp;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "control/cm/service.h"
+#include "control/connect/ends.h"
 #include "control/connect/resolution.h"
 
 #define EPHEMERAL_FIRST 32768u
@@ -19,6 +20,7 @@ struct resolution {
 	struct sidr_query *query; /* NULL: ours, and over */
 	struct cq *cq;            /* ours: where the answer is told of; NULL: another's question */
 	bool counted;             /* as a request that waits, of its user's share */
+	uint8_t traffic_class;    /* ours */
 	uint64_t shm;             /* offset of struct one_sidr_shm */
 };
 
@@ -73,8 +75,9 @@ resolution_end(struct resolution *r)
 /* ---- what the application asks ---- */
 
 static int
-check_ask(struct client *client, const struct one_sidr_ask *args, struct wire_addr *dst)
+check_ask(struct client *client, const struct one_sidr_ask *args, struct cm_path *path)
 {
+	const struct conn_peer peer = {args->family, args->addr, args->source};
 	uint8_t mac[6];
 	int error;
 
@@ -84,11 +87,12 @@ check_ask(struct client *client, const struct one_sidr_ask *args, struct wire_ad
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->service);
 	if (args->private_len > SIDR_PRIVATE_REQ)
 		return client_refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, SIDR_PRIVATE_REQ);
-	if (args->family != (wire_addr_is_v4(&client->port->info->addr) ? AF_INET : AF_INET6))
-		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
-	addr_to_wire(args->family, args->addr, dst);
+	error = conn_ends(client, &peer, path);
+	if (error != 0)
+		return error;
 	/* Whether it answers is found out with the question; what cannot be asked is refused at once. */
-	error = neigh_resolve(control.neigh, client->port->index, dst, control.now, mac, client->uid, NULL);
+	error = neigh_resolve(control.neigh, client->port->index, &path->dst, control.now, mac, client->uid,
+			      NULL);
 	return error == -EINVAL || error == -ENETUNREACH
 		       ? client_refuse(client, error, ONE_SUBJECT_ADDRESS, 0)
 		       : 0;
@@ -98,16 +102,19 @@ int
 resolution_ask(struct client *client, const struct one_msg *msg)
 {
 	const struct one_sidr_ask *args = &msg->sidr_ask;
-	struct cm_path path = {
-		.port = client->port->index, .src = client->port->info->addr, .hop_limit = HOP_LIMIT};
+	struct cm_path path = {.hop_limit = HOP_LIMIT};
 	struct resolution *r = NULL;
-	int error = check_ask(client, args, &path.dst);
+	int error = check_ask(client, args, &path);
 
 	if (error == 0)
 		error = resolution_new(client, &r);
 	if (error != 0)
 		return error;
 	path.flow_label = (uint32_t)control_random() & 0xfffff;
+	conn_mark(client->port, client, &path);
+	if (args->traffic_class_given != 0)
+		path.traffic_class = args->traffic_class;
+	r->traffic_class = path.traffic_class;
 	r->query = sidr_ask(client->port->sidr, &path, args->service,
 			    (uint16_t)(EPHEMERAL_FIRST + control_random() % EPHEMERAL_COUNT),
 			    args->private_data, args->private_len, r, control.now);
@@ -166,9 +173,11 @@ fill(const struct resolution *r, const struct sidr_remote *remote, uint16_t priv
 	shm->id = r->object.id;
 	shm->family = addr_from_wire(&remote->path.dst, shm->remote_addr);
 	shm->remote_port = remote->ip_port;
+	shm->local = (uint16_t)path_addr_number(r->object.client->port, &remote->path.src);
 	shm->service = remote->service_id;
 	shm->qpn = remote->qpn;
 	shm->qkey = remote->qkey;
+	shm->traffic_class = r->traffic_class;
 	shm->private_len = private_len;
 	memcpy(shm->private_data, remote->private_data, private_len);
 }
@@ -176,7 +185,7 @@ fill(const struct resolution *r, const struct sidr_remote *remote, uint16_t priv
 static bool
 requested(struct path_port *port, struct sidr_query *query, const struct sidr_remote *remote)
 {
-	struct cm_listener *cm = cm_find_listener(port->cm, remote->service_id);
+	struct cm_listener *cm = cm_listener_at(port->cm, remote->service_id, &remote->path.src);
 	struct listener *listener = cm == NULL ? NULL : cm_listener_user(cm);
 	struct one_cqe event = {.type = ONE_CQE_SIDR_REQUEST, .flags = ONE_CQE_NOTIFY};
 	struct resolution *r = NULL;

@@ -97,6 +97,7 @@ const struct attach_calls calls_of_attach =
 				[ONE_MSG_QP_SET] = {"qp_set", qp_set},
 				[ONE_MSG_QP_ERROR] = {"qp_error", qp_error},
 				[ONE_MSG_PORT] = {"port", hello_port_request},
+				[ONE_MSG_SOURCE] = {"source", hello_source_request},
 				[ONE_MSG_CHANNEL_OPEN] = {"channel_open", channel_open},
 				[ONE_MSG_CHANNEL_CLOSE] = {"channel_close", object_free_request},
 				[ONE_MSG_AH_CREATE] = {"ah_create", ah_create},

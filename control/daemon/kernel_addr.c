@@ -85,7 +85,8 @@ kernel_addr_look(const struct config *config, void (*notify)(void *user, const c
 		return;
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		snprintf(whose, sizeof(whose), "port %s", config->port[i].name);
-		look_for(&look, kernel, &config->port[i].addr, whose);
+		for (uint32_t j = 0; j < CONFIG_ADDRS_MAX && config->port[i].addr[j].family != 0; j++)
+			look_for(&look, kernel, &config->port[i].addr[j], whose);
 	}
 	for (uint32_t i = 0; i < config->num_peers; i++) {
 		snprintf(whose, sizeof(whose), "peer %u", config->peer[i].node);

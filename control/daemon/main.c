@@ -94,9 +94,12 @@ print_ports(void)
 		const struct engine_port_info *port = engine_port(i);
 		const uint8_t *mac = port->mac;
 		char text[CONFIG_ADDR_TEXT];
-		printf("port %s: %s, MTU %u, path MTU %u, %02x:%02x:%02x:%02x:%02x:%02x\n", port->name,
-		       config_addr_text(&config.port[i].addr, true, text), port->mtu, port->path_mtu, mac[0],
-		       mac[1], mac[2], mac[3], mac[4], mac[5]);
+
+		printf("port %s:", port->name);
+		for (uint32_t j = 0; j < port->num_addrs; j++)
+			printf(" %s", config_addr_text(&config.port[i].addr[j], true, text));
+		printf(", MTU %u, path MTU %u, %02x:%02x:%02x:%02x:%02x:%02x\n", port->mtu, port->path_mtu,
+		       mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 	}
 	printf("oneside-dataplane: serving on %s with %u polling core%s\n", config.socket, engine_num_cores(),
 	       engine_num_cores() == 1 ? "" : "s");

@@ -214,7 +214,7 @@ write_port_facts(struct metrics_text *text, const struct metrics_snapshot *snaps
 	for (uint32_t i = 0; i < snapshot->ports; i++)
 		metrics_sample(text, snapshot->port[i].mtu, "port=\"%s\"", snapshot->port[i].name);
 	metrics_family(text, "oneside_port_address_conflicts", METRICS_COUNTER, "",
-		       "Frames by which another host had the port's address.");
+		       "Frames by which another host had an address of the port.");
 	for (uint32_t i = 0; i < snapshot->ports; i++)
 		metrics_sample(text, snapshot->conflicts[i], "port=\"%s\"", snapshot->port[i].name);
 }

@@ -50,18 +50,21 @@ addr_of(const struct neigh_iface *iface, const struct wire_addr *addr)
 }
 
 static bool
-is_gateway(const struct neigh_iface *iface, const struct wire_addr *addr)
+is_router(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
+	for (uint32_t i = 0; i < iface->config.num_routes; i++)
+		if (wire_addr_equal(&iface->config.route[i].via, addr))
+			return true;
 	return iface->config.has_gateway && wire_addr_equal(&iface->config.gateway, addr);
 }
 
-/* A gateway is on the link whatever the prefix is: 169.254.0.1 of a host with a /32 address. */
+/* A router is on the link whatever the prefix is: 169.254.0.1 of a host with a /32 address. */
 static bool
 in_prefix(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
 	struct config_addr own = addr_of(iface, &iface->config.addr), other = addr_of(iface, addr);
 
-	return config_on_link(&own, &other) || is_gateway(iface, addr) ||
+	return config_on_link(&own, &other) || is_router(iface, addr) ||
 	       (!iface->v4 && neigh_addr_link_local(addr));
 }
 
@@ -94,7 +97,17 @@ bool
 neigh_is_ours(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
 	return wire_addr_equal(&iface->config.addr, addr) ||
-	       (!iface->v4 && wire_addr_equal(&iface->link_local, addr));
+	       (!iface->v4 && iface->first_of_family && wire_addr_equal(&iface->link_local, addr));
+}
+
+/* True for the address of any interface. */
+static bool
+is_any_of_ours(const struct neigh *neigh, const struct wire_addr *addr, uint16_t *index)
+{
+	for (*index = 0; *index < neigh->num_ports; ++*index)
+		if (neigh_is_ours(&neigh->port[*index], addr))
+			return true;
+	return false;
 }
 
 bool
@@ -269,7 +282,8 @@ static bool
 is_heard(const struct neigh *neigh, const struct neigh_entry *entry, uint64_t now)
 {
 	return neigh->env->heard != NULL &&
-	       neigh->env->heard(neigh->env, entry->port, &entry->addr, now - entry->asked);
+	       neigh->env->heard(neigh->env, neigh->port[entry->port].config.port, &entry->addr,
+				 now - entry->asked);
 }
 
 /* The neighbour's answer may be among frames that were lost since it was asked. */
@@ -341,7 +355,8 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 	if (is_pending(entry))
 		to_answer(neigh, entry, NEIGH_REACHABLE);
 	if (moved && neigh->env->changed != NULL)
-		neigh->env->changed(neigh->env, entry->port, &entry->addr, entry->mac);
+		neigh->env->changed(neigh->env, neigh->port[entry->port].config.port, &entry->addr,
+				    entry->mac);
 	answer(neigh, now);
 }
 
@@ -366,8 +381,9 @@ neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr,
 	       bool solicited, uint64_t now)
 {
 	struct neigh_entry *entry = find(neigh, port, addr);
+	uint16_t ours;
 
-	if (entry == NULL)
+	if (entry == NULL || is_any_of_ours(neigh, addr, &ours))
 		return;
 	if (is_pending(entry) && solicited && may_be_at(neigh, entry, mac, now))
 		entry_confirm(neigh, entry, mac, now);
@@ -381,7 +397,10 @@ neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, co
 	    uint64_t now)
 {
 	struct neigh_entry *entry = find(neigh, port, addr);
+	uint16_t ours;
 
+	if (is_any_of_ours(neigh, addr, &ours))
+		return;
 	if (entry == NULL) {
 		entry = entry_new(neigh, port, addr, false, now);
 		if (entry == NULL)
@@ -400,7 +419,7 @@ neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, co
 struct neigh *
 neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports)
 {
-	if (num_ports > NEIGH_PORTS_MAX)
+	if (num_ports > NEIGH_ADDRS_MAX)
 		return NULL;
 	struct neigh *neigh = calloc(1, sizeof(*neigh));
 	if (neigh == NULL)
@@ -416,6 +435,10 @@ neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_po
 		const uint8_t *mac = ports[i].mac;
 		iface->config = ports[i];
 		iface->v4 = wire_addr_is_v4(&ports[i].addr);
+		iface->first_of_family = true;
+		for (uint16_t j = 0; j < i; j++)
+			if (ports[j].port == ports[i].port && neigh->port[j].v4 == iface->v4)
+				iface->first_of_family = false;
 		iface->link_local = (struct wire_addr){{0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1],
 							mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}};
 		iface->claim.next = NEIGH_NEVER;
@@ -442,21 +465,97 @@ neigh_free(struct neigh *neigh)
 void
 neigh_set_mac(struct neigh *neigh, uint16_t port, const uint8_t mac[6])
 {
-	memcpy(neigh->port[port].config.mac, mac, sizeof(neigh->port[port].config.mac));
+	for (uint16_t i = 0; i < neigh->num_ports; i++)
+		if (neigh->port[i].config.port == port)
+			memcpy(neigh->port[i].config.mac, mac, sizeof(neigh->port[i].config.mac));
+}
+
+/* ---- ways ---- */
+
+static bool
+route_has(const struct neigh_route *route, const struct wire_addr *dst)
+{
+	bool v4 = wire_addr_is_v4(&route->net);
+	const uint8_t *net = route->net.gid + (v4 ? 12 : 0), *addr = dst->gid + (v4 ? 12 : 0);
+	unsigned int bytes = route->prefix / 8u, rest = route->prefix % 8u;
+
+	return wire_addr_is_v4(dst) == v4 && memcmp(net, addr, bytes) == 0 &&
+	       (rest == 0 || ((net[bytes] ^ addr[bytes]) & (0xff00u >> rest) & 0xff) == 0);
+}
+
+/* The length of the longest prefix by which the interface leads to `dst`, and the next hop; 0: by the
+ * gateway; -1: it does not. */
+static int
+prefix_towards(const struct neigh_iface *iface, const struct wire_addr *dst, struct wire_addr *hop)
+{
+	/* Link-local neighbours answer to the one interface that answers for our link-local address. */
+	bool others = neigh_addr_link_local(dst) && !iface->v4 && !iface->first_of_family &&
+		      !neigh_addr_link_local(&iface->config.addr);
+	int bits = -1;
+
+	if (in_prefix(iface, dst) && !others) {
+		*hop = *dst;
+		bits = iface->config.prefix;
+	}
+	for (uint32_t i = 0; i < iface->config.num_routes; i++) {
+		const struct neigh_route *route = &iface->config.route[i];
+
+		if (route->prefix > bits && route_has(route, dst)) {
+			*hop = route->via;
+			bits = route->prefix;
+		}
+	}
+	if (bits < 0 && iface->config.has_gateway && wire_addr_is_v4(dst) == iface->v4) {
+		*hop = iface->config.gateway;
+		bits = 0;
+	}
+	return bits;
+}
+
+/* The index of the interface that leads to `dst`, and the next hop; or -errno.  The longest prefix wins. */
+static int
+iface_towards(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
+{
+	int best = -EINVAL, best_bits = -1;
+
+	for (uint16_t i = 0; i < neigh->num_ports; i++) {
+		struct wire_addr to;
+		int bits;
+
+		if (neigh->port[i].config.port != port)
+			continue;
+		bits = prefix_towards(&neigh->port[i], dst, &to);
+		if (bits > best_bits) {
+			*hop = to;
+			best = i;
+			best_bits = bits;
+		} else if (best < 0) {
+			best = -ENETUNREACH;
+		}
+	}
+	if (best < 0)
+		return best;
+	return wire_addr_equal(hop, dst) && is_network(&neigh->port[best], dst) ? -EINVAL : best;
 }
 
 int
 neigh_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
 {
-	const struct neigh_iface *iface = &neigh->port[port];
+	int iface = iface_towards(neigh, port, dst, hop);
 
-	*hop = *dst;
-	if (in_prefix(iface, dst))
-		return is_network(iface, dst) ? -EINVAL : 0;
-	if (!iface->config.has_gateway || wire_addr_is_v4(dst) != iface->v4)
-		return -ENETUNREACH;
-	*hop = iface->config.gateway;
-	return 0;
+	return iface < 0 ? iface : 0;
+}
+
+int
+neigh_source(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *src)
+{
+	struct wire_addr hop;
+	int iface = iface_towards(neigh, port, dst, &hop);
+
+	if (iface < 0)
+		return iface;
+	*src = neigh->port[iface].config.addr;
+	return prefix_towards(&neigh->port[iface], dst, &hop);
 }
 
 int
@@ -464,20 +563,19 @@ neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, ui
 {
 	struct neigh_entry *entry;
 	struct wire_addr hop;
-	int error;
+	uint16_t ours;
+	int iface;
 
-	if (port >= neigh->num_ports || !is_unicast(&neigh->port[port], dst))
+	if (neigh->num_ports == 0 || !is_unicast(&neigh->port[0], dst))
 		return -EINVAL;
-	for (uint16_t i = 0; i < neigh->num_ports; i++) {
-		if (neigh_is_ours(&neigh->port[i], dst)) {
-			memcpy(mac, neigh->port[i].config.mac, 6);
-			return 0;
-		}
+	if (is_any_of_ours(neigh, dst, &ours)) {
+		memcpy(mac, neigh->port[ours].config.mac, 6);
+		return 0;
 	}
-	error = neigh_hop(neigh, port, dst, &hop);
-	if (error != 0)
-		return error;
-	entry = find(neigh, port, &hop);
+	iface = iface_towards(neigh, port, dst, &hop);
+	if (iface < 0)
+		return iface;
+	entry = find(neigh, (uint16_t)iface, &hop);
 	if (entry == NULL || entry->state == NEIGH_INCOMPLETE)
 		return -ENOENT;
 	if (entry->state == NEIGH_FAILED)
@@ -512,14 +610,14 @@ neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, u
 {
 	struct neigh_entry *entry;
 	struct wire_addr hop;
-	int error = neigh_lookup(neigh, port, dst, now, mac);
+	int error = neigh_lookup(neigh, port, dst, now, mac), iface;
 
 	if (error != -ENOENT)
 		return error;
-	neigh_hop(neigh, port, dst, &hop);
-	entry = find(neigh, port, &hop);
+	iface = iface_towards(neigh, port, dst, &hop);
+	entry = find(neigh, (uint16_t)iface, &hop);
 	if (entry == NULL) {
-		entry = has_share(neigh, asker) ? NULL : entry_new(neigh, port, &hop, true, now);
+		entry = has_share(neigh, asker) ? NULL : entry_new(neigh, (uint16_t)iface, &hop, true, now);
 		if (entry == NULL)
 			return -ENOBUFS;
 		entry->asker = asker;
@@ -538,12 +636,14 @@ neigh_suspect(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, u
 	struct neigh_entry *entry;
 	struct wire_addr hop;
 	uint8_t mac[6];
+	int iface;
 
 	if (neigh_resolve(neigh, port, dst, now, mac, NEIGH_NOBODY, NULL) != 0)
 		return;
-	if (neigh_hop(neigh, port, dst, &hop) != 0)
+	iface = iface_towards(neigh, port, dst, &hop);
+	if (iface < 0)
 		return;
-	entry = find(neigh, port, &hop);
+	entry = find(neigh, (uint16_t)iface, &hop);
 	if (entry == NULL || (entry->state != NEIGH_PROBE && now - entry->asked < SUSPECT_NS))
 		return;
 	if (entry->state != NEIGH_PROBE)
@@ -638,7 +738,7 @@ neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_
 		return false;
 	const struct neigh_entry *entry = &neigh->entry[index];
 	*out = (struct neigh_info){.addr = entry->addr,
-				   .port = entry->port,
+				   .port = neigh->port[entry->port].config.port,
 				   .state = is_stale(entry, now) ? NEIGH_STALE : entry->state};
 	if (entry->state != NEIGH_INCOMPLETE)
 		memcpy(out->mac, entry->mac, 6);

@@ -21,15 +21,26 @@
 #define NEIGH_NEVER UINT64_MAX
 #define NEIGH_ENTRIES 4096u   /* over all ports */
 #define NEIGH_FRAME_MAX 9234u /* longer echo requests are not answered */
+#define NEIGH_ROUTES_MAX 16u  /* of one address */
 
 struct neigh;
 
+/* Packets to `net` go by the router `via`. */
+struct neigh_route {
+	struct wire_addr net, via;
+	uint8_t prefix; /* bits of the family of `net` */
+};
+
+/* An address of a port; a port has one entry or several, each with its own table of neighbours. */
 struct neigh_port {
+	uint16_t port;
 	uint8_t mac[6];
 	struct wire_addr addr;
 	uint8_t prefix; /* bits of the address's own family: 0..32 or 0..128 */
 	bool has_gateway;
 	struct wire_addr gateway;
+	uint32_t num_routes; /* by routers that are asked for from this address */
+	struct neigh_route route[NEIGH_ROUTES_MAX];
 };
 
 struct neigh_env {
@@ -41,8 +52,9 @@ struct neigh_env {
 			const uint8_t mac[6]);
 	/* The transport has heard a peer by this next hop, from the MAC it is known by, in the last `ns`. */
 	bool (*heard)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, uint64_t ns);
-	/* Another host, at that MAC, has the port's address; every ten seconds at most. */
-	void (*conflict)(struct neigh_env *env, uint16_t port, const uint8_t mac[6]);
+	/* Another host, at that MAC, has the port's address `addr`; every ten seconds at most for each. */
+	void (*conflict)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr,
+			 const uint8_t mac[6]);
 	/* Frames for neigh_input that were lost on the way to it. */
 	uint32_t (*lost)(struct neigh_env *env);
 	/* A router reports that a packet of ours from that UDP port to `dst` was longer than `mtu` bytes, its
@@ -62,10 +74,11 @@ struct neigh_waiter {
 	bool waits;
 };
 
-struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports);
+/* The addresses of a port are next to each other, the primary one first. */
+struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *addrs, uint16_t num_addrs);
 void neigh_free(struct neigh *neigh);
-/* The link has come up: ask whether another host has the port's address, and announce it if none objects
- * (RFC 5227, RFC 4862).  Goes on in neigh_timeout. */
+/* The link has come up: ask for each address of the port whether another host has it, and announce it if none
+ * objects (RFC 5227, RFC 4862).  Goes on in neigh_timeout. */
 void neigh_announce(struct neigh *neigh, uint16_t port, uint64_t now);
 /* The port has another MAC address from now on; it is to be announced. */
 void neigh_set_mac(struct neigh *neigh, uint16_t port, const uint8_t mac[6]);
@@ -93,6 +106,10 @@ int neigh_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *
 /* Frames to `dst` are not answered: ask for its next hop anew, once a second at most; everyone already by the
  * second query. */
 void neigh_suspect(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now);
+/* The port's own address from which packets to `dst` go: the length of the prefix that decides, or as above.
+ */
+int neigh_source(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst,
+		 struct wire_addr *src);
 /* It waits no more, if it did. */
 void neigh_cancel(struct neigh_waiter *waiter);
 
@@ -120,7 +137,7 @@ struct neigh_info {
 /* Entry `index` (0..NEIGH_ENTRIES-1); false when that place is empty. */
 bool neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_info *out);
 
-/* Frames by which another host had the port's address, and the last one's MAC. */
+/* Frames by which another host had an address of the port, and the last one's MAC. */
 struct neigh_conflicts {
 	uint64_t count;
 	uint8_t mac[6];

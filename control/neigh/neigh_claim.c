@@ -48,8 +48,8 @@ claim_go_on(struct neigh *neigh, uint16_t port, uint64_t now)
 	claim->next = claim->step < STEPS ? claim->begun + steps[claim->step].at : NEIGH_NEVER;
 }
 
-void
-neigh_announce(struct neigh *neigh, uint16_t port, uint64_t now)
+static void
+claim_begin(struct neigh *neigh, uint16_t port, uint64_t now)
 {
 	struct neigh_claim *claim = &neigh->port[port].claim;
 
@@ -57,6 +57,14 @@ neigh_announce(struct neigh *neigh, uint16_t port, uint64_t now)
 	claim->step = 0;
 	claim->taken = false;
 	claim_go_on(neigh, port, now);
+}
+
+void
+neigh_announce(struct neigh *neigh, uint16_t port, uint64_t now)
+{
+	for (uint16_t i = 0; i < neigh->num_ports; i++)
+		if (neigh->port[i].config.port == port)
+			claim_begin(neigh, i, now);
 }
 
 bool
@@ -83,14 +91,27 @@ neigh_claim_timeout(struct neigh *neigh, uint64_t now)
 		claim_go_on(neigh, i, now);
 }
 
+/* The interface that keeps the conflicts of a device's port: its first one, which every port has. */
+static uint16_t
+first_of_port(const struct neigh *neigh, uint16_t port)
+{
+	uint16_t i = 0;
+
+	while (i + 1 < neigh->num_ports && neigh->port[i].config.port != port)
+		i++;
+	return i;
+}
+
 void
 neigh_conflict(struct neigh *neigh, uint16_t port, const uint8_t mac[6], uint64_t now)
 {
-	struct neigh_claim *claim = &neigh->port[port].claim;
+	struct neigh_iface *iface = &neigh->port[port];
+	struct neigh_claim *claim = &iface->claim;
+	struct neigh_conflicts *seen = &neigh->port[first_of_port(neigh, iface->config.port)].claim.seen;
 
-	claim->seen.count++;
-	memcpy(claim->seen.mac, mac, 6);
-	if (neigh_is_probing(&neigh->port[port])) {
+	seen->count++;
+	memcpy(seen->mac, mac, 6);
+	if (neigh_is_probing(iface)) {
 		claim->taken = true;
 	} else if (!claim->taken && now >= claim->defend_at) {
 		claim->defend_at = now + DEFEND_NS;
@@ -99,11 +120,11 @@ neigh_conflict(struct neigh *neigh, uint16_t port, const uint8_t mac[6], uint64_
 	if (now < claim->report_at || neigh->env->conflict == NULL)
 		return;
 	claim->report_at = now + REPORT_NS;
-	neigh->env->conflict(neigh->env, port, mac);
+	neigh->env->conflict(neigh->env, iface->config.port, &iface->config.addr, mac);
 }
 
 const struct neigh_conflicts *
 neigh_conflicts(const struct neigh *neigh, uint16_t port)
 {
-	return &neigh->port[port].claim.seen;
+	return &neigh->port[first_of_port(neigh, port)].claim.seen;
 }

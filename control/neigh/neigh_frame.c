@@ -82,7 +82,7 @@ transmit(struct neigh *neigh, uint16_t port, uint32_t len)
 		memset(neigh->frame + len, 0, ETH_MIN - len);
 		len = ETH_MIN;
 	}
-	neigh->env->send(neigh->env, port, neigh->frame, len);
+	neigh->env->send(neigh->env, neigh->port[port].config.port, neigh->frame, len);
 }
 
 static uint8_t *
@@ -162,7 +162,10 @@ neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *add
 		return;
 	}
 	struct wire_addr dst = mac != NULL ? *addr : solicited_node(addr);
-	const struct wire_addr *src = neigh_addr_link_local(addr) ? &iface->link_local : &iface->config.addr;
+	/* The answer goes to `src`, for which this interface has to answer. */
+	const struct wire_addr *src = neigh_addr_link_local(addr) && iface->first_of_family
+					      ? &iface->link_local
+					      : &iface->config.addr;
 	send_nd(neigh, port, ICMP6_NS, 0, mac, src, &dst, addr);
 }
 
@@ -270,7 +273,7 @@ too_big_input(struct neigh *neigh, uint16_t port, const uint8_t *quoted, uint32_
 	dst = wire_addr_of(iface->v4, quoted + (iface->v4 ? 16 : 24));
 	if (neigh_is_ours(iface, &src) && neigh->env->too_big != NULL &&
 	    neigh_rate_ok(neigh, &iface->reports, REPORTS_PER_SECOND, now))
-		neigh->env->too_big(neigh->env, port, &dst, load_be16(udp), mtu);
+		neigh->env->too_big(neigh->env, iface->config.port, &dst, load_be16(udp), mtu);
 }
 
 static bool
@@ -433,14 +436,14 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	return true;
 }
 
-void
-neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+/* False: it is malformed. */
+static bool
+iface_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {
 	bool well_formed = true;
 
-	if (port >= neigh->num_ports || len < ETH || !mac_unicast(frame + 6) ||
-	    ((frame[0] & 1) == 0 && memcmp(frame, neigh->port[port].config.mac, 6) != 0))
-		return;
+	if ((frame[0] & 1) == 0 && memcmp(frame, neigh->port[port].config.mac, 6) != 0)
+		return true;
 	switch (load_be16(frame + 12)) {
 	case TYPE_ARP:
 		well_formed = arp_input(neigh, port, frame + ETH, len - ETH, now);
@@ -452,5 +455,18 @@ neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t l
 		well_formed = ipv6_input(neigh, port, frame, len, now);
 		break;
 	}
+	return well_formed;
+}
+
+void
+neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+{
+	bool well_formed = true;
+
+	if (len < ETH || !mac_unicast(frame + 6))
+		return;
+	for (uint16_t i = 0; i < neigh->num_ports; i++)
+		if (neigh->port[i].config.port == port)
+			well_formed &= iface_input(neigh, i, frame, len, now);
 	neigh->stats.malformed += !well_formed;
 }

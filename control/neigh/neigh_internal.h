@@ -9,7 +9,7 @@
 
 #include "neigh.h"
 
-#define NEIGH_PORTS_MAX 16u
+#define NEIGH_ADDRS_MAX 128u
 #define NEIGH_BUCKETS 4096u /* power of two */
 
 /* Replies and queries per second, so that no host makes us flood a link. */
@@ -41,19 +41,24 @@ struct neigh_entry {
 };
 LIST_HEAD(neigh_bucket, neigh_entry);
 
-/* A port's own address. */
+/* The state of one of our own addresses. */
 struct neigh_claim {
 	uint64_t begun, next; /* NEIGH_NEVER: probed and announced, or the link has not come up */
 	uint32_t step;
 	bool taken;                    /* by another host, when the link came up */
 	uint64_t defend_at, report_at; /* not before */
-	struct neigh_conflicts seen;
+	struct neigh_conflicts seen;   /* by all addresses of the port; only its first address has it */
 };
 
+/*
+ * An interface is one address of a port.  Every frame of a port is shown to all its interfaces; each answers
+ * for its own address.  Within this room `port` is the index of an interface; config.port is the device's.
+ */
 struct neigh_iface {
 	struct neigh_port config;
 	bool v4;
-	struct wire_addr link_local; /* IPv6 ports */
+	bool first_of_family;        /* of its port: answers for the link-local address */
+	struct wire_addr link_local; /* IPv6 */
 	struct neigh_claim claim;
 	struct neigh_rate replies, echoes, queries, reports;
 	/* Whose query is due, and waits for the rate: for the first time, which goes first, and again. */
@@ -65,7 +70,7 @@ struct neigh {
 	struct neigh_stats stats;
 	uint32_t seed;
 	uint16_t num_ports;
-	struct neigh_iface port[NEIGH_PORTS_MAX];
+	struct neigh_iface port[NEIGH_ADDRS_MAX];
 	uint64_t deadline, rate_deadline; /* of `pending`; of a port's `first` and `again` */
 	uint64_t answer_deadline;         /* of `answering` */
 	struct neigh_entries free, idle, pending, answering; /* idle: least recently used first */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "control/attach/user.h"
@@ -61,7 +62,7 @@ welcome(struct client *client)
 	w->port_index = port->index;
 	memcpy(w->port, port->info->name, sizeof(w->port));
 	w->mtu = port->info->path_mtu;
-	w->family = addr_from_wire(&port->info->addr, w->addr);
+	w->family = addr_from_wire(&port->info->addr[0], w->addr);
 	w->async_cq = client->async_cq->object.id;
 	w->arena_size = ONE_ARENA_SIZE;
 	w->async_cq_offset = client->async_cq->offset;
@@ -166,6 +167,35 @@ hello_port_request(struct client *client, const struct one_msg *msg)
 	out->hwaddr = mac_number(info->mac);
 	out->link_up = info->link_up;
 	memcpy(out->name, info->name, sizeof(out->name));
+	out->num_addrs = info->num_addrs;
+	for (uint32_t i = 0; i < info->num_addrs; i++) {
+		out->addr[i].family = addr_from_wire(&info->addr[i], out->addr[i].addr);
+		out->addr[i].prefix = path_port[index].config->addr[i].prefix;
+	}
+	return 0;
+}
+
+int
+hello_source_request(struct client *client, const struct one_msg *msg)
+{
+	const struct one_source_query *args = &msg->source_query;
+	const struct path_port *port = client->port;
+	struct one_source *out = &client->reply.source;
+	struct wire_addr dst, src;
+	int bits;
+
+	if (args->family != AF_INET && args->family != AF_INET6)
+		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+	addr_to_wire(args->family, args->addr, &dst);
+	out->source = path_addr_number(port, &dst);
+	out->bits = ONE_SOURCE_OWN;
+	if (out->source != 0)
+		return 0;
+	bits = neigh_source(control.neigh, port->index, &dst, &src);
+	if (bits < 0)
+		return client_refuse(client, bits, ONE_SUBJECT_ADDRESS, 0);
+	out->source = path_addr_number(port, &src);
+	out->bits = (uint32_t)bits;
 	return 0;
 }
 

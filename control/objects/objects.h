@@ -84,6 +84,7 @@ struct srq {
 
 /* ---- hello.c ---- */
 int hello_port_request(struct client *client, const struct one_msg *msg);
+int hello_source_request(struct client *client, const struct one_msg *msg);
 int hello_request(struct client *client, const struct one_msg *msg);
 
 /* ---- pz.c, cq.c, staging.c ---- */

@@ -19,7 +19,7 @@ static const struct table_layout {
 	{"endpoints", "qpn=QP client:n pid:n program role state peer peer_qpn=PEER-QP service:n kind"},
 	{"connections",
 	 "qpn=QP state side by local peer peer_qpn=PEER-QP service:n path_mtu:n kind pid:n program"},
-	{"listeners", "port service:n state takes client:n pid:n program"},
+	{"listeners", "port address service:n state takes client:n pid:n program"},
 	{"segments", "segment port length:b imports:n access_entries=ACCESS:n client:n pid:n uid:n program"},
 	{"memory", "address:x length:b access way windows:n client:n pid:n program"},
 	{"ports",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/reach.h"
 #include "control/path/path.h"
 
 #define RESPONSE_TIMEOUT 20u /* code: 4.3 s */
@@ -16,6 +17,10 @@
 #define SIDR_RETRIES 8u /* 14 s */
 #define RETRY_NS (250 * NS_PER_MS)
 #define HOPS 64u
+#define DSCP_BITS 0xfcu
+#define UDP_LEN 8u
+#define IPV4_LEN 20u
+#define IPV6_LEN 40u
 
 struct held_mad {
 	TAILQ_ENTRY(held_mad) link;
@@ -66,15 +71,6 @@ addr_text(const struct wire_addr *addr)
 }
 
 struct path_port *
-path_own(const struct wire_addr *addr)
-{
-	for (uint32_t i = 0; i < path_num_ports; i++)
-		if (wire_addr_equal(&path_port[i].info->addr, addr))
-			return &path_port[i];
-	return NULL;
-}
-
-struct path_port *
 path_port_by_name(const char *name)
 {
 	for (uint32_t i = 0; i < path_num_ports; i++)
@@ -109,7 +105,6 @@ send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst
 	struct wire_template template;
 	uint32_t len;
 
-	memcpy(port->mac, port->info->mac, sizeof(port->mac));
 	port->mad_psn = (port->mad_psn + 1) & 0xffffff;
 	memcpy(wire.src_mac, port->info->mac, sizeof(wire.src_mac));
 	memcpy(wire.dst_mac, dst_mac, sizeof(wire.dst_mac));
@@ -223,6 +218,19 @@ input_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_
 	cm_input(port->cm, reply_path, mad, len, control.now);
 }
 
+/* An answer has DSCP and flow label of its question, whichever connection that may be of. */
+static void
+take_marks(const struct wire_packet *packet, struct cm_path *path)
+{
+	bool v4 = wire_addr_is_v4(&packet->src);
+	uint32_t extensions = (uint32_t)wire_extension_len(packet->opcode);
+	const uint8_t *ip =
+		packet->payload - extensions - WIRE_BTH_LEN - UDP_LEN - (v4 ? IPV4_LEN : IPV6_LEN);
+
+	path->traffic_class = (v4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4)) & DSCP_BITS;
+	path->flow_label = v4 ? 0 : load_be24(ip + 1) & 0xfffff;
+}
+
 void
 path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packet *packet)
 {
@@ -238,9 +246,10 @@ path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packe
 	}
 	/* What claims to come from ourselves did not come by a port. */
 	if (packet->qpn != 1 || packet->opcode != WIRE_UD_SEND_ONLY || packet->qkey != WIRE_QKEY_GSI ||
-	    !wire_addr_equal(&packet->dst, &port->info->addr) || path_own(&packet->src) != NULL)
+	    path_addr_number(port, &packet->dst) == 0 || path_own(&packet->src) != NULL)
 		return;
 	path = (struct cm_path){.port = index, .src = packet->dst, .dst = packet->src, .hop_limit = HOPS};
+	take_marks(packet, &path);
 	input_mad(port, &path, packet->payload, packet->payload_len);
 }
 
@@ -366,7 +375,7 @@ env_heard(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, ui
 }
 
 static void
-env_conflict(struct neigh_env *env, uint16_t port, const uint8_t mac[6])
+env_conflict(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6])
 {
 	const struct engine_port_info *info = path_port[port].info;
 
@@ -374,7 +383,7 @@ env_conflict(struct neigh_env *env, uint16_t port, const uint8_t mac[6])
 		    "text=\"another host has this address, too: frames for one of us reach the other; give "
 		    "one of "
 		    "the two another address\"\n",
-		    info->name, addr_text(&info->addr), mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+		    info->name, addr_text(addr), mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 }
 
 static uint32_t
@@ -441,11 +450,59 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	return port->cm == NULL || port->sidr == NULL ? -ENOMEM : 0;
 }
 
+/* The address from which a router of the port is asked for: it is on the link of this one. */
+static struct neigh_port *
+addr_towards(const struct path_port *port, const struct config_addr *router, struct neigh_port *addrs)
+{
+	int bits, source = config_source(port->config, router, &bits);
+
+	return &addrs[source < 0 ? 0 : source];
+}
+
+static void
+fill_ways(const struct path_port *port, struct neigh_port *addrs)
+{
+	const struct config_port *config = port->config;
+
+	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++) {
+		struct neigh_port *addr = addr_towards(port, &config->gateway[i], addrs);
+
+		if (config->gateway[i].family == 0)
+			continue;
+		addr->has_gateway = true;
+		addr_to_wire(config->gateway[i].family, config->gateway[i].bytes, &addr->gateway);
+	}
+	for (uint32_t i = 0; i < CONFIG_ROUTES_MAX; i++) {
+		const struct config_route *from = &config->route[i];
+		struct neigh_port *addr = addr_towards(port, &from->via, addrs);
+		struct neigh_route *route = &addr->route[addr->num_routes];
+
+		if (from->net.family == 0)
+			continue;
+		addr_to_wire(from->net.family, from->net.bytes, &route->net);
+		addr_to_wire(from->via.family, from->via.bytes, &route->via);
+		route->prefix = from->net.prefix;
+		addr->num_routes++;
+	}
+}
+
+static void
+fill_addrs(const struct path_port *port, struct neigh_port *addrs)
+{
+	for (uint32_t i = 0; i < port->info->num_addrs; i++) {
+		addrs[i].port = port->index;
+		memcpy(addrs[i].mac, port->info->mac, sizeof(addrs[i].mac));
+		addrs[i].addr = port->info->addr[i];
+		addrs[i].prefix = port->config->addr[i].prefix;
+	}
+	fill_ways(port, addrs);
+}
+
 int
 paths_init(const struct config *config, const struct path_calls *calls, char *why, size_t why_len)
 {
-	struct neigh_port ports[CONFIG_PORTS_MAX];
-	uint32_t n = engine_num_ports();
+	struct neigh_port *addrs = calloc((size_t)CONFIG_PORTS_MAX * CONFIG_ADDRS_MAX, sizeof(*addrs));
+	uint32_t n = engine_num_ports(), num_addrs = 0;
 	int error = 0;
 
 	memset(path_port, 0, sizeof(path_port));
@@ -454,7 +511,8 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 	TAILQ_INIT(&looped);
 	TAILQ_INIT(&unresolved);
 	num_looped = num_unresolved = 0;
-	memset(ports, 0, sizeof(ports));
+	if (addrs == NULL)
+		error = -ENOMEM;
 	for (uint32_t i = 0; i < n && i < CONFIG_PORTS_MAX && error == 0; i++) {
 		struct path_port *port = &path_port[i];
 
@@ -462,13 +520,8 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 		if (error != 0)
 			break;
 		path_num_ports++;
-		memcpy(ports[i].mac, port->info->mac, sizeof(ports[i].mac));
-		ports[i].addr = port->info->addr;
-		ports[i].prefix = port->config->addr.prefix;
-		ports[i].has_gateway = port->config->gateway.family != 0;
-		if (ports[i].has_gateway)
-			addr_to_wire(port->config->gateway.family, port->config->gateway.bytes,
-				     &ports[i].gateway);
+		fill_addrs(port, &addrs[num_addrs]);
+		num_addrs += port->info->num_addrs;
 	}
 	neigh_env = (struct neigh_env){
 		.send = env_frame,
@@ -479,7 +532,8 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 		.too_big = env_too_big,
 	};
 	if (error == 0)
-		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)path_num_ports);
+		control.neigh = neigh_new(&neigh_env, addrs, (uint16_t)num_addrs);
+	free(addrs);
 	if (control.neigh == NULL) {
 		paths_fini();
 		return config_refuse(why, why_len, -ENOMEM,

@@ -56,7 +56,6 @@ void paths_poll(void);
 uint64_t paths_deadline(void);
 bool paths_pending(void);
 void path_frame(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet);
-struct path_port *path_own(const struct wire_addr *addr); /* the port of this data plane with that address */
 struct path_port *path_port_by_name(const char *name);
 void path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
 /* The same, at once: to the MAC `mac` while the next hop's is not known better. */
@@ -81,6 +80,16 @@ void path_mtus_forget(void);
 extern uint64_t path_mtu_reports; /* so far */
 /* Within this room. */
 bool path_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
+/* ---- source.c ---- */
+
+/* The port of this data plane that has the address; NULL: it is not ours. */
+struct path_port *path_own(const struct wire_addr *addr);
+/* The place of an address among the port's own, counted from 1; 0: it is not the port's. */
+uint32_t path_addr_number(const struct path_port *port, const struct wire_addr *addr);
+/* The port's own address from which packets to `dst` go: that of the number, or, with 0, the one that the way
+ * to `dst` asks for.  0, -EINVAL: no such number, or -EAFNOSUPPORT. */
+int path_source(const struct path_port *port, uint32_t number, const struct wire_addr *dst,
+		struct wire_addr *src);
 
 /* ---- moves.c ---- */
 

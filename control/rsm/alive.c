@@ -36,10 +36,10 @@
 struct host {
 	LIST_ENTRY(host) link;
 	struct path_port *port;
-	struct wire_addr addr;
-	uint64_t ask_at;     /* by engine_clock */
-	uint64_t open[ASKS]; /* transaction ids of the last questions; 0: answered */
-	uint32_t asked;      /* the next one's place */
+	struct wire_addr addr, own; /* own: from which it is asked, as its connections are */
+	uint64_t ask_at;            /* by engine_clock */
+	uint64_t open[ASKS];        /* transaction ids of the last questions; 0: answered */
+	uint32_t asked;             /* the next one's place */
 	uint32_t unanswered;
 	LIST_HEAD(, conn) conns;
 };
@@ -84,6 +84,7 @@ host_watch(struct conn *conn, uint64_t incarnation)
 			return -ENOMEM;
 		host->port = conn->port;
 		host->addr = conn->path.dst;
+		host->own = conn->path.src;
 		host->ask_at = engine_clock() + interval();
 		LIST_INIT(&host->conns);
 		LIST_INSERT_HEAD(&hosts, host, link);
@@ -144,7 +145,7 @@ static void
 ask(struct host *host)
 {
 	struct cm_path path = {
-		.port = host->port->index, .src = host->port->info->addr, .dst = host->addr, .hop_limit = 64};
+		.port = host->port->index, .src = host->own, .dst = host->addr, .hop_limit = 64};
 	uint64_t transaction = control_random() | 1;
 	uint8_t mad[CM_MAD_LEN];
 

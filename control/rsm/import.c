@@ -70,13 +70,14 @@ import_added(struct engine_command *command, void *object)
 	qp->permission = args.permission;
 	conn->service = CM_SERVICE_RSM(args.segment);
 	conn->path.port = client->port->index;
-	conn->path.src = client->port->info->addr;
+	conn->path.src = client->port->info->addr[0];
 	if (args.node == control.config->node) {
 		/* The exporter may be at another port of ours; the one we ask does not answer for it. */
 		segment = segment_find(args.segment);
-		conn->path.dst = (segment == NULL ? client->port : segment->client->port)->info->addr;
+		conn->path.dst = (segment == NULL ? client->port : segment->client->port)->info->addr[0];
 	} else {
 		find_node(client->port, args.node, &conn->path.dst);
+		path_source(client->port, 0, &conn->path.dst, &conn->path.src);
 		if (control.config->keepalive_ms != 0)
 			conn->deadline = control.now + PATIENCE * control.config->keepalive_ms * NS_PER_MS;
 	}

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "admit.h"
+#include "config/reach.h"
 #include "control/rsm/rsm.h"
 
 static uint64_t
@@ -96,7 +97,7 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	if (other != NULL) /* its exporter ends, and has not come to it */
 		segment_close(other);
 	segment->id = id != 0 ? id : (uint32_t)control.next_segment;
-	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(segment->id), segment);
+	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(segment->id), NULL, segment);
 	if (segment->cm == NULL) {
 		free(segment);
 		return client_refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/reach.h"
 #include "control/show/show.h"
 
 #include <inttypes.h>
@@ -139,6 +140,11 @@ show_listener(struct tell *d, const void *object)
 	add_text(d, "port", listener->object.client->port->info->name);
 	add_number(d, "service", service_to_qual(listener->service));
 	add_text(d, "state", listener->cm == NULL ? "ended" : listener->later ? "bound" : "listening");
+	add_text(d, "address",
+		 listener->scope.only_addr ? addr_text(&listener->scope.addr)
+		 : listener->scope.only_v4 ? "any IPv4"
+		 : listener->scope.only_v6 ? "any IPv6"
+					   : "any");
 	add_text(d, "takes", listener->once ? "one" : "all");
 }
 
@@ -208,9 +214,14 @@ show_port(struct tell *d, uint32_t number)
 {
 	const struct engine_port_info *info = engine_port(number);
 	const struct neigh_conflicts *conflicts = neigh_conflicts(control.neigh, (uint16_t)number);
+	char text[CONFIG_ADDRS_MAX * CONFIG_ADDR_TEXT] = "";
+	size_t len = 0;
 
 	add_text(d, "port", info->name);
-	add_text(d, "address", addr_text(&info->addr));
+	for (uint32_t i = 0; i < info->num_addrs && len < sizeof(text); i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i > 0 ? " " : "",
+					addr_text(&info->addr[i]));
+	add_text(d, "address", text);
 	add_text(d, "link", info->link_up ? "up" : "down");
 	add_number(d, "mbps", info->mbps);
 	add_number(d, "conflicts", conflicts->count);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "config/reach.h"
 #include "dataplane/engine/tell.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/esp.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/reach.h"
 #include "dataplane/esp/change.h"
 
 #include <errno.h>
@@ -234,7 +235,8 @@ static struct esp_sa *
 sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const struct config_sa *config,
        bool outbound, uint32_t port)
 {
-	const struct config_addr *local = &change->config->port[port].addr;
+	int bits, source = config_source(&change->config->port[port], &ipsec->addr, &bits);
+	const struct config_addr *local = &change->config->port[port].addr[RTE_MAX(source, 0)];
 	struct esp_sa *sa =
 		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*sa), RTE_CACHE_LINE_SIZE));
 

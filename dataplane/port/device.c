@@ -339,6 +339,37 @@ interface_faults(const struct device_report *report, const char *name, const cha
 		    number(args, "framecnt", SLOTS), sysconf(_SC_PAGESIZE));
 }
 
+static bool
+is_af_packet(const char *name)
+{
+	return starts(name, "net_af_packet") || starts(name, "eth_af_packet");
+}
+
+/* The kernel gives one device all frames of an interface, or each frame to one of several devices (fan-out),
+ * which does not know of addresses. */
+static void
+interface_conflicts(const struct device_report *report, const char *name, const char *args)
+{
+	const struct rte_devargs *other;
+	char iface[64], theirs[64];
+
+	if (!device_argument(args, "iface", iface, sizeof(iface)))
+		return;
+	RTE_EAL_DEVARGS_FOREACH("vdev", other)
+	{
+		if (!is_af_packet(other->name) || strcmp(other->name, name) == 0 ||
+		    !device_argument(other->args, "iface", theirs, sizeof(theirs)) ||
+		    strcmp(theirs, iface) != 0)
+			continue;
+		say(report,
+		    "device %s has interface %s, too, and one would get frames of the other; give one port "
+		    "several "
+		    "addresses instead, as in address = 192.0.2.1/24 192.0.2.2/24",
+		    other->name, iface);
+		return;
+	}
+}
+
 static void
 tap_faults(const struct device_report *report)
 {
@@ -424,6 +455,8 @@ device_conflicts(const char *name, const char *args, device_fault *fault, void *
 
 	if (starts(name, "net_memif"))
 		memif_conflicts(&report, name, args);
+	if (is_af_packet(name))
+		interface_conflicts(&report, name, args);
 	if (starts(name, "net_bonding"))
 		each_member(&report, args, member_faults);
 }
@@ -437,7 +470,7 @@ device_faults(const char *name, const char *args, device_fault *fault, void *con
 		pci_faults(&report, name);
 	else if (starts(name, "net_memif"))
 		memif_faults(&report, args);
-	else if (starts(name, "net_af_packet") || starts(name, "eth_af_packet") || starts(name, "net_af_xdp"))
+	else if (is_af_packet(name) || starts(name, "net_af_xdp"))
 		interface_faults(&report, name, args);
 	else if (starts(name, "net_tap"))
 		tap_faults(&report);

@@ -12,8 +12,8 @@
 /* Any frame of RoCE from that address and UDP port to ours.  A `handle` of NULL: only asks whether the port
  * would. */
 static int
-give_rule(const struct port *port, const struct wire_addr *src, uint16_t udp_src_port, uint16_t queue,
-	  struct rte_flow **handle)
+give_rule(const struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
+	  uint16_t udp_src_port, uint16_t queue, struct rte_flow **handle)
 {
 	const struct rte_flow_attr attr = {.ingress = 1};
 	const struct rte_flow_item_udp udp = {.hdr.src_port = rte_cpu_to_be_16(udp_src_port),
@@ -37,10 +37,10 @@ give_rule(const struct port *port, const struct wire_addr *src, uint16_t udp_src
 
 	if (wire_addr_is_v4(src)) {
 		memcpy(&v4.hdr.src_addr, src->gid + 12, 4);
-		memcpy(&v4.hdr.dst_addr, port->info.addr.gid + 12, 4);
+		memcpy(&v4.hdr.dst_addr, dst->gid + 12, 4);
 	} else {
 		memcpy(&v6.hdr.src_addr, src->gid, 16);
-		memcpy(&v6.hdr.dst_addr, port->info.addr.gid, 16);
+		memcpy(&v6.hdr.dst_addr, dst->gid, 16);
 		memset(&v6_mask.hdr.src_addr, 0xff, 16);
 		memset(&v6_mask.hdr.dst_addr, 0xff, 16);
 		pattern[1] = (struct rte_flow_item){
@@ -63,11 +63,13 @@ void
 flows_init(struct port *port)
 {
 	if (port->rx_queues > 1)
-		set_open(&port->flows, give_rule(port, &port->info.addr, SAMPLE_UDP_PORT, 0, NULL) == 0);
+		set_open(&port->flows,
+			 give_rule(port, port->info.addr, port->info.addr, SAMPLE_UDP_PORT, 0, NULL) == 0);
 }
 
 struct flow_rule *
-flow_rule_find(struct port *port, const struct wire_addr *src, uint16_t udp_src_port)
+flow_rule_find(struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
+	       uint16_t udp_src_port)
 {
 	struct flow_table *table = &port->flows;
 
@@ -75,14 +77,15 @@ flow_rule_find(struct port *port, const struct wire_addr *src, uint16_t udp_src_
 		struct flow_rule *rule = &table->rule[i];
 
 		if (rule->handle != NULL && rule->udp_src_port == udp_src_port &&
-		    memcmp(&rule->src, src, sizeof(*src)) == 0)
+		    wire_addr_equal(&rule->src, src) && wire_addr_equal(&rule->dst, dst))
 			return rule;
 	}
 	return NULL;
 }
 
 static struct flow_rule *
-make_rule(struct port *port, const struct wire_addr *src, uint16_t udp_src_port, uint16_t queue)
+make_rule(struct port *port, const struct wire_addr *src, const struct wire_addr *dst, uint16_t udp_src_port,
+	  uint16_t queue)
 {
 	struct flow_table *table = &port->flows;
 
@@ -91,9 +94,10 @@ make_rule(struct port *port, const struct wire_addr *src, uint16_t udp_src_port,
 
 		if (rule->handle != NULL)
 			continue;
-		if (give_rule(port, src, udp_src_port, queue, &rule->handle) != 0)
+		if (give_rule(port, src, dst, udp_src_port, queue, &rule->handle) != 0)
 			break;
 		rule->src = *src;
+		rule->dst = *dst;
 		rule->udp_src_port = udp_src_port;
 		rule->queue = queue;
 		rule->users = 0;
@@ -120,12 +124,13 @@ end_rule(struct port *port, struct flow_rule *rule)
 }
 
 struct flow_rule *
-flow_rule_get(struct port *port, const struct wire_addr *src, uint16_t udp_src_port, uint16_t queue)
+flow_rule_get(struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
+	      uint16_t udp_src_port, uint16_t queue)
 {
-	struct flow_rule *rule = flow_rule_find(port, src, udp_src_port);
+	struct flow_rule *rule = flow_rule_find(port, src, dst, udp_src_port);
 
 	if (rule == NULL)
-		rule = make_rule(port, src, udp_src_port, queue);
+		rule = make_rule(port, src, dst, udp_src_port, queue);
 	else if (rule->queue != queue)
 		rule = NULL; /* shared with a queue pair of another core, which came first */
 	if (rule == NULL) {

@@ -27,21 +27,38 @@ add_member(int fd, unsigned int interface, const uint8_t mac[MAC_LEN])
 	return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)) == 0 ? 0 : -errno;
 }
 
-/* The groups of all nodes, of the port's address, and of its link-local one, which ends as its MAC does. */
+/* Adds the solicited-node group of every address that ends so. */
+static int
+add_solicited(int fd, unsigned int interface, const uint8_t end[3])
+{
+	const uint8_t group[MAC_LEN] = {0x33, 0x33, 0xff, end[0], end[1], end[2]};
+
+	return add_member(fd, interface, group);
+}
+
+/* The groups of all nodes, of the port's addresses, and of its link-local one, which ends as its MAC does. */
 static int
 add_groups(int fd, unsigned int interface, const struct engine_port_info *info)
 {
-	const uint8_t *addr = info->addr.gid, *mac = info->mac;
-	const uint8_t group[][MAC_LEN] = {
-		{0x33, 0x33, 0, 0, 0, 1},
-		{0x33, 0x33, 0xff, addr[13], addr[14], addr[15]},
-		{0x33, 0x33, 0xff, mac[3], mac[4], mac[5]},
-	};
-	int error = 0;
+	const uint8_t all_nodes[MAC_LEN] = {0x33, 0x33, 0, 0, 0, 1};
+	int error = add_member(fd, interface, all_nodes);
 
-	for (size_t i = 0; i < RTE_DIM(group) && error == 0; i++)
-		error = add_member(fd, interface, group[i]);
+	if (error == 0)
+		error = add_solicited(fd, interface, info->mac + 3);
+	for (uint32_t i = 0; i < info->num_addrs && error == 0; i++)
+		if (!wire_addr_is_v4(&info->addr[i]))
+			error = add_solicited(fd, interface, info->addr[i].gid + 13);
 	return error;
+}
+
+static bool
+has_ipv6(const struct engine_port_info *info)
+{
+	uint32_t i = 0;
+
+	while (i < info->num_addrs && wire_addr_is_v4(&info->addr[i]))
+		i++;
+	return i < info->num_addrs;
 }
 
 static int
@@ -87,7 +104,7 @@ port_multicast_join(struct port *port, char *why, size_t why_len)
 	int error;
 
 	port_multicast_leave(port);
-	if (wire_addr_is_v4(&port->info.addr))
+	if (!has_ipv6(&port->info))
 		return 0;
 	error = rte_eth_dev_info_get(port->device, &info);
 	if (error == 0)
@@ -98,7 +115,7 @@ port_multicast_join(struct port *port, char *why, size_t why_len)
 	return config_refuse(
 		why, why_len, error,
 		"port %s: its device takes no multicast frames (%s), by which IPv6 hosts ask for its "
-		"address; give it an IPv4 address, or choose another driver",
+		"addresses; give it IPv4 addresses alone, or choose another driver",
 		port->info.name, strerror(-error));
 }
 

@@ -37,7 +37,7 @@ const struct port *
 port_by_addr(const struct wire_addr *addr)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
-		if (wire_addr_equal(&ports[i].info.addr, addr))
+		if (port_has_addr(&ports[i], addr))
 			return &ports[i];
 	return NULL;
 }
@@ -364,11 +364,11 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 }
 
 /*
- * Before the bond is configured: one that does not start leaves an alarm of
- * DPDK's behind, which finds it closed.
+ * Before the device is configured: a bond that does not start leaves an alarm of DPDK's behind, which finds
+ * it closed.
  */
 static int
-check_members(uint32_t index, char *why, size_t why_len)
+check_conflicts(uint32_t index, char *why, size_t why_len)
 {
 	char first[SENTENCE] = "";
 	char device[RTE_ETH_NAME_MAX_LEN] = "";
@@ -431,6 +431,17 @@ configure_device(struct port *port, struct rte_eth_conf *conf)
 	return configure_queues(port, conf);
 }
 
+/* A device that is opened anew has the same addresses as before. */
+static void
+set_addresses(struct engine_port_info *info, const struct config_port *config)
+{
+	uint32_t n = 0;
+
+	for (; n < CONFIG_ADDRS_MAX && config->addr[n].family != 0; n++)
+		info->addr[n] = wire_addr_of(config->addr[n].family == AF_INET, config->addr[n].bytes);
+	info->num_addrs = n;
+}
+
 int
 port_configure(uint32_t index, char *why, size_t why_len)
 {
@@ -439,7 +450,6 @@ port_configure(uint32_t index, char *why, size_t why_len)
 	struct rte_eth_dev_info info;
 	struct rte_ether_addr mac;
 	const char *name = engine.config->port[index].name;
-	const struct config_addr *addr = &engine.config->port[index].addr;
 	uint16_t mtu;
 	int error;
 
@@ -458,7 +468,9 @@ port_configure(uint32_t index, char *why, size_t why_len)
 			"port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
 			"leave it out",
 			name);
-	error = driven_by(&info, "net_bonding") ? check_members(index, why, why_len) : 0;
+	error = driven_by(&info, "net_bonding") || driven_by(&info, "net_af_packet")
+			? check_conflicts(index, why, why_len)
+			: 0;
 	if (error == 0)
 		error = choose_mtu(index, &info, &mtu, why, why_len);
 	if (error == 0)
@@ -490,7 +502,7 @@ port_configure(uint32_t index, char *why, size_t why_len)
 				     strerror(-error));
 	memcpy(port->info.mac, mac.addr_bytes, sizeof(port->info.mac));
 	snprintf(port->info.name, sizeof(port->info.name), "%s", name);
-	port->info.addr = wire_addr_of(addr->family == AF_INET, addr->bytes);
+	set_addresses(&port->info, &engine.config->port[index]);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 
 struct flow_rule {
 	struct rte_flow *handle; /* NULL: the place is free */
-	struct wire_addr src;
+	struct wire_addr src, dst;
 	uint16_t udp_src_port;
 	uint16_t queue;
 	uint32_t users; /* queue pairs */
@@ -80,6 +80,7 @@ int ports_configure(char *why, size_t why_len); /* before the cores' buffers: sa
 int ports_start(char *why, size_t why_len);
 void ports_stop(void); /* no frame comes or goes any more */
 void ports_fini(void); /* servers of memif are left to the end of EAL: link.c */
+/* The port that has an address of ours; NULL: it is not ours. */
 const struct port *port_by_addr(const struct wire_addr *addr);
 
 /* reopen.c: what the device and the kernel say of the port, into its `info`. */
@@ -90,15 +91,27 @@ int port_reopen(struct port *port, char *why, size_t why_len);
 /* port.c: configures an open device, and starts its queues. */
 int port_configure(uint32_t index, char *why, size_t why_len);
 int port_start_device(uint32_t index, char *why, size_t why_len);
+/* True for an address of this port. */
+static inline bool
+port_has_addr(const struct port *port, const struct wire_addr *addr)
+{
+	uint32_t i = 0;
+
+	while (i < port->info.num_addrs && !wire_addr_equal(&port->info.addr[i], addr))
+		i++;
+	return i < port->info.num_addrs;
+}
 
 /* ---- flow.c; the control thread ---- */
 void flows_init(struct port *port); /* when it is started */
 void flows_fini(struct port *port);
-/* The rule for frames from that address and UDP port, whichever queue it leads to; NULL: there is none. */
-struct flow_rule *flow_rule_find(struct port *port, const struct wire_addr *src, uint16_t udp_src_port);
+/* The rule for frames from `src` and that UDP port to `dst`, an address of the port's, whichever queue it
+ * leads to; NULL: there is none. */
+struct flow_rule *flow_rule_find(struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
+				 uint16_t udp_src_port);
 /* The same, to receive queue `queue`, and one more user of it; NULL: refused, or they go to another queue. */
-struct flow_rule *flow_rule_get(struct port *port, const struct wire_addr *src, uint16_t udp_src_port,
-				uint16_t queue);
+struct flow_rule *flow_rule_get(struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
+				uint16_t udp_src_port, uint16_t queue);
 void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL: nothing */
 
 /* ---- link.c ---- */

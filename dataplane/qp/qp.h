@@ -95,6 +95,7 @@ struct engine_qp {
 	uint32_t strays;  /* frames that other cores received for it */
 	uint64_t flow_at; /* no rule is asked for before */
 	/* control thread */
+	struct wire_addr flow_own;  /* the address of ours that the peer sends to */
 	struct wire_addr flow_peer; /* all zero: no connection that has frames on a port */
 	struct flow_rule *flow;
 	struct reap reap;

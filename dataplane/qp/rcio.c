@@ -474,7 +474,7 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 {
 	struct engine_qp *qp;
 
-	if (unlikely(memcmp(&packet->dst, &ports[port].info.addr, sizeof(packet->dst)) != 0)) {
+	if (unlikely(!port_has_addr(&ports[port], &packet->dst))) {
 		core->stats.drop[WIRE_DROP_ADDRESS]++;
 		return true;
 	}

@@ -62,11 +62,12 @@ steer_learn(struct engine_qp *qp, uint16_t udp_src_port)
 	/* The connection may have ended since. */
 	if (memcmp(&qp->flow_peer, &none, sizeof(none)) == 0)
 		return;
-	rule = flow_rule_find(port, &qp->flow_peer, udp_src_port);
+	rule = flow_rule_find(port, &qp->flow_peer, &qp->flow_own, udp_src_port);
 	if (rule != NULL && rule == qp->flow)
 		return; /* it does not help: with frames in a VLAN some devices do not look so far */
 	forget(qp);     /* the peer has another UDP port now */
-	qp->flow = flow_rule_get(port, &qp->flow_peer, udp_src_port, (uint16_t)qp->core->index);
+	qp->flow =
+		flow_rule_get(port, &qp->flow_peer, &qp->flow_own, udp_src_port, (uint16_t)qp->core->index);
 }
 
 void
@@ -76,8 +77,10 @@ steer_command(const struct engine_command *command)
 
 	switch (command->type) {
 	case ENGINE_QP_CONNECT:
-		if (!command->connection.local && port_by_addr(&command->connection.rc.path.dst) == NULL)
+		if (!command->connection.local && port_by_addr(&command->connection.rc.path.dst) == NULL) {
 			qp->flow_peer = command->connection.rc.path.dst;
+			qp->flow_own = command->connection.rc.path.src;
+		}
 		break;
 	case ENGINE_QP_FLUSH:
 	case ENGINE_QP_RESET:

@@ -293,17 +293,17 @@ drop(struct core *core, enum engine_ud_drop why)
 static bool
 check_packet(struct core *core, const struct engine_qp *qp, const struct wire_packet *packet)
 {
-	const struct engine_port_info *port = &ports[qp->port].info;
+	const struct port *port = &ports[qp->port];
 
 	if (packet->opcode == WIRE_CNP)
 		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as any other */
 	else if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
 		drop(core, ENGINE_UD_OPCODE);
-	else if (memcmp(&packet->dst, &port->addr, sizeof(packet->dst)) != 0)
+	else if (!port_has_addr(port, &packet->dst))
 		drop(core, ENGINE_UD_ADDRESS);
 	else if (packet->qkey != qp->qkey)
 		drop(core, ENGINE_UD_QKEY);
-	else if (packet->payload_len > port->path_mtu)
+	else if (packet->payload_len > port->info.path_mtu)
 		drop(core, ENGINE_UD_LENGTH);
 	else
 		return true;

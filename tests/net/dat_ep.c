@@ -165,6 +165,8 @@ connect_errors_client(struct pair *pair)
 	other.ss_family = AF_UNIX;
 	DAT_CHECK_CODE(&s, dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&other, s.qual, 1000000, 0, NULL, 0, 0),
 		       DAT_CODE(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED));
+	/* Some host's, of the family that the port does not have. */
+	memset(&other, 0x20, sizeof(other));
 	other.ss_family = s.address.ss_family == AF_INET ? AF_INET6 : AF_INET;
 	DAT_CHECK_CODE(&s, dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&other, s.qual, 1000000, 0, NULL, 0, 0),
 		       DAT_CODE(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED));

@@ -119,6 +119,7 @@ grep -q '^oneside_port_rx_missed_total{port="p0"} [1-9]' "$WORK/metrics" || fail
 say "frames dropped by a full receive ring are counted: $missed"
 
 sent=$(fact a tx_packets)
+addresses=$(fact a address)
 ip -n "$A" link del veth0
 await_fact a link down
 make_veth "$A" "$B"
@@ -128,6 +129,7 @@ await_fact a link up
 await_fact b link up
 mac=$(ip -n "$A" -br link show veth0 | awk '{ print $3 }')
 [ "$(fact a mac | tr A-F a-f)" = "$mac" ] || fail "MAC $(fact a mac), and the interface has $mac"
+[ "$(fact a address)" = "$addresses" ] || fail "addresses $(fact a address), which were $addresses"
 transfer "on interfaces made anew"
 [ "$(fact a tx_packets)" -gt "$sent" ] || fail "counters begin anew: $(ctl a show ports --json)"
 [ "$(fact b rx_missed)" -ge "$missed" ] || fail "the frames that were missed are forgotten"

@@ -151,9 +151,13 @@ multicast() {
 	in_ns a ip link add filtered link veth0 type macvlan mode bridge
 	in_ns a ip link set filtered up
 	ip -n "oneside-$$-other" -6 addr add 2001:db8::9/64 dev veth0 nodad
-	plane a filtered address=2001:db8::12:3456/64
-	in_ns other ping -6 -n -q -c 1 -w 20 2001:db8::12:3456 >/dev/null || fail "nobody answers for 2001:db8::12:3456"
-	in_ns a ip maddr show dev filtered | grep -q 33:33:ff:12:34:56 || fail "it is not in its solicited-node group"
+	plane a filtered 'address=192.0.2.3/24 2001:db8::12:3456/64 2001:db8::12:789a/64'
+	for address in 2001:db8::12:3456 2001:db8::12:789a; do
+		in_ns other ping -6 -n -q -c 1 -w 20 "$address" >/dev/null || fail "nobody answers for $address"
+	done
+	for group in 33:33:ff:12:34:56 33:33:ff:12:78:9a; do
+		in_ns a ip maddr show dev filtered | grep -q "$group" || fail "it is not in its solicited-node group $group"
+	done
 	say "an interface that filters multicast delivers neighbour discovery"
 	stop_plane a
 	in_ns a ip maddr show dev filtered | grep -q 33:33:ff:12:34:56 && fail "it is in the group after its end"
@@ -164,12 +168,13 @@ duplicate() {
 	cable a veth0 other veth0
 	ip -n "oneside-$$-other" addr add 192.0.2.1/24 dev veth0
 	ip -n "oneside-$$-other" -6 addr add 2001:db8::1/64 dev veth0 nodad
-	for address in 192.0.2.1/24 2001:db8::1/64; do
+	for address in 192.0.2.1/24 2001:db8::1/64 '192.0.2.7/24 192.0.2.1/24'; do
 		plane a veth0 "address=$address"
 		until grep -q 'event=address_conflict port=p0' "$(plane_log a)"; do
 			kill -0 "$(plane_pid a)" 2>/dev/null || fail "the data plane has ended"
 			sleep 0.1
 		done
+		address=${address##* }
 		expect "address=${address%/*} mac=$(other_mac)" "$(plane_log a)"
 		[ "$(port_of a conflicts)" -gt 0 ] || fail "onesidectl does not show the conflict"
 		[ "$(port_of a conflict_mac)" = "$(other_mac)" ] || fail "onesidectl does not show whose address it is"

@@ -52,6 +52,13 @@ else # EAL ends the process
 	expect '--no-such-option' "$WORK/out"
 fi
 
+# An interface has one device.
+if [ "$(id -u)" = 0 ]; then
+	refuses 'device net_af_packet1 has interface lo, too' \
+		${BASE%--vdev=*} --vdev=net_af_packet0,iface=lo --vdev=net_af_packet1,iface=lo -- $SOCKET \
+		--port name=p0,device=net_af_packet0,address=192.0.2.1/24
+fi
+
 # A device that EAL was given and that did not open.
 DEVICE=${BASE%--vdev=*}
 ANY="--port name=p0,address=192.0.2.1/24"

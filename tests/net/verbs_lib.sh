@@ -134,10 +134,10 @@ pair_once() {
 RUNTIME=/var/run # DPDK's
 [ "$(id -u)" = 0 ] || RUNTIME=${XDG_RUNTIME_DIR:-/tmp}
 
-served() { # yes|no: whether an attachment of data plane a listens
+served() { # yes|no: whether an attachment of data plane $SERVED, by default a, listens
 	local listeners
 	listeners=$(/usr/bin/python3 "$(dirname "$0")/../interop/telemetry.py" \
-		"$RUNTIME/dpdk/$(basename "$WORK")-a/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
+		"$RUNTIME/dpdk/$(basename "$WORK")-${SERVED:-a}/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
 	case $listeners in
 	*' '[1-9]*) [ "$1" = yes ] ;;
 	*) [ "$1" = no ] ;;

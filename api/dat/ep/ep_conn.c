@@ -40,21 +40,27 @@ bad_address(const struct sockaddr_storage *address, const void *host)
 		text);
 }
 
+static __attribute__((cold, noinline)) DAT_RETURN
+bad_family(int family)
+{
+	return BECAUSE(
+		DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
+		"remote_ia_address->sa_family = %d: the IA's port has no address of this family; give one of "
+		"a family that `onesidectl show ports` lists",
+		family);
+}
+
 /* The remote address in the form of the message; DAT_SUCCESS, or what is wrong with it. */
 static DAT_RETURN
-take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_connect *out,
-	     struct sockaddr_storage *copy)
+take_address(DAT_IA_ADDRESS_PTR address, struct one_qp_connect *out, struct sockaddr_storage *copy)
 {
 	sa_family_t family;
 
 	if (address == NULL)
 		return BAD_ARG(2);
 	memcpy(&family, &address->sa_family, sizeof(family));
-	if (family != ia->addr.ss_family || (family != AF_INET && family != AF_INET6))
-		return BECAUSE(DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
-			       "remote_ia_address->sa_family = %d: the IA's own is %d; give an address of "
-			       "that family",
-			       family, ia->addr.ss_family);
+	if (family != AF_INET && family != AF_INET6)
+		return bad_family(family);
 	memset(copy, 0, sizeof(*copy));
 	out->family = family;
 	if (family == AF_INET) {
@@ -79,7 +85,7 @@ take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_conn
 }
 
 static DAT_RETURN
-connect_errno(int error)
+connect_errno(int error, int family)
 {
 	switch (error) {
 	case -EACCES:
@@ -88,7 +94,7 @@ connect_errno(int error)
 			"remote_conn_qual = not admitted: the data plane refuses it; ask for one above 0 "
 			"and below 65536 that its configuration admits");
 	case -EAFNOSUPPORT:
-		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+		return bad_family(family);
 	case -EADDRNOTAVAIL:
 	case -ENETUNREACH:
 	case -EHOSTUNREACH:
@@ -123,7 +129,7 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
 	struct ia *ia = ep->o.ia;
 	struct sockaddr_storage remote;
-	DAT_RETURN ret = take_address(ia, address, &msg.qp_connect, &remote);
+	DAT_RETURN ret = take_address(address, &msg.qp_connect, &remote);
 	int error;
 
 	if (ret != DAT_SUCCESS)
@@ -148,7 +154,7 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 		ep_set_peer(ep, NULL, 0, false);
 		ep_set_phase(ep, EP_UNCONNECTED);
 	}
-	return connect_errno(error);
+	return connect_errno(error, msg.qp_connect.family);
 }
 
 static DAT_RETURN

@@ -42,13 +42,15 @@ struct channel {
 struct listening {
 	struct device *device;
 	uint32_t listener;
-	bool later; /* its port is held, and nobody let in */
+	bool later;  /* its port is held, and nobody let in */
+	bool afonly; /* at addresses of the id's family alone */
 	struct listening *next;
 };
 
 struct id {
 	struct rdma_cm_id base;
 	struct device *device; /* NULL: not bound to one */
+	uint32_t addr;         /* of the device's own addresses, which of them, from 0 */
 	uint32_t cr;           /* of a request that is not answered */
 	uint32_t sidr;         /* UDP: of a question that is not answered */
 	bool bound, connecting, established;

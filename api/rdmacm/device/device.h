@@ -14,9 +14,16 @@ bool devices_complete(void); /* there is one for each port, as far as is known *
 /* Its data plane has gone: it is what its ids have, and no longer one of `devices`. */
 void devices_leave(struct device *device);
 void devices_fork_child(void); /* without devices, and without the thread that reads their rings */
-/* The one that has this address, or NULL. */
-struct device *device_at(const struct sockaddr *addr);
-void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
+/* The device that has this address, and which of its addresses it is; or NULL. */
+struct device *device_at(const struct sockaddr *addr, uint32_t *index);
+/* False: the device has no address of that family; else *index is its first. */
+bool device_has_family(const struct device *device, uint16_t family, uint32_t *index);
+/* The device that leads to `dst`, and from which of its addresses; or NULL. */
+struct device *device_towards(const struct sockaddr *dst, uint32_t *index);
+/* The place of an address that the data plane names by its number; of one that is not there, the first. */
+uint32_t device_addr_index(const struct device *device, uint32_t number);
+void device_addr(const struct device *device, uint32_t index, uint16_t port, struct sockaddr_storage *out);
+uint16_t device_family(const struct device *device, uint32_t index);
 /* NULL: none, with errno. */
 struct ibv_pd *device_pd(struct device *device);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices, which stay open until they are lost, and their addresses. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "rdmacm/device/device.h"
@@ -102,25 +103,101 @@ device_pd(struct device *device)
 }
 
 struct device *
-device_at(const struct sockaddr *addr)
+device_at(const struct sockaddr *addr, uint32_t *index)
 {
-	struct device *device = devices;
+	for (struct device *device = devices; device != NULL; device = device->next) {
+		uint32_t num;
+		const struct one_port_addr *own = verbs_cm_addrs(device->verbs, &num);
 
-	for (; device != NULL; device = device->next) {
-		const struct one_welcome *info = verbs_cm_info(device->verbs);
-
-		if (addr_is(addr, info->family, info->addr))
-			break;
+		for (*index = 0; *index < num; ++*index)
+			if (addr_is(addr, own[*index].family, own[*index].addr))
+				return device;
 	}
-	return device;
+	*index = 0;
+	return NULL;
+}
+
+uint32_t
+device_addr_index(const struct device *device, uint32_t number)
+{
+	uint32_t num;
+
+	verbs_cm_addrs(device->verbs, &num);
+	return number != 0 && number <= num ? number - 1 : 0;
+}
+
+static const struct one_port_addr *
+own_addr(const struct device *device, uint32_t index)
+{
+	uint32_t num;
+
+	return &verbs_cm_addrs(device->verbs, &num)[index];
+}
+
+uint16_t
+device_family(const struct device *device, uint32_t index)
+{
+	return own_addr(device, index)->family;
 }
 
 void
-device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out)
+device_addr(const struct device *device, uint32_t index, uint16_t port, struct sockaddr_storage *out)
 {
-	const struct one_welcome *info = verbs_cm_info(device->verbs);
+	const struct one_port_addr *own = own_addr(device, index);
 
-	addr_fill(info->family, info->addr, port, out);
+	addr_fill(own->family, own->addr, port, out);
+}
+
+bool
+device_has_family(const struct device *device, uint16_t family, uint32_t *index)
+{
+	uint32_t num;
+	const struct one_port_addr *own = verbs_cm_addrs(device->verbs, &num);
+
+	for (*index = 0; *index < num; ++*index)
+		if (own[*index].family == family)
+			return true;
+	*index = 0;
+	return false;
+}
+
+/* The length of the prefix by which the device leads to `dst`; -1: it does not. */
+static int
+prefix_towards(const struct device *device, const struct sockaddr *dst, uint32_t *index)
+{
+	struct one_msg msg = {.type = ONE_MSG_SOURCE};
+	struct one_reply reply;
+
+	msg.source_query.family = dst->sa_family;
+	memcpy(msg.source_query.addr, addr_bytes(dst), addr_length(dst->sa_family));
+	if (verbs_cm_call(device->verbs, &msg, &reply) != 0 || reply.source.source == 0)
+		return -1;
+	*index = device_addr_index(device, reply.source.source);
+	return (int)reply.source.bits;
+}
+
+/* Where no device leads there, whoever connects is told so: the first of the family. */
+struct device *
+device_towards(const struct sockaddr *dst, uint32_t *index)
+{
+	struct device *best = NULL;
+	int best_bits = -1;
+	uint32_t at;
+
+	for (struct device *device = devices; device != NULL && !addr_names_no_device(dst);
+	     device = device->next) {
+		int bits = prefix_towards(device, dst, &at);
+
+		if (bits <= best_bits)
+			continue;
+		best = device;
+		best_bits = bits;
+		*index = at;
+	}
+	for (struct device *device = devices; device != NULL && best == NULL; device = device->next)
+		if (device_has_family(device, dst->sa_family, index))
+			best = device;
+	return best;
 }
 
 /* Those that there were are the parent's; what they hold stays allocated. */

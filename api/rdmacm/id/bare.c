@@ -72,7 +72,7 @@ to_rtr(struct id *id, struct ibv_qp_attr *attr)
 
 	if (error != 0)
 		return error;
-	verbs_cm_path(id->base.verbs, addr_bytes(&addr->dst_addr), attr);
+	verbs_cm_path(id->base.verbs, id->addr, addr_bytes(&addr->dst_addr), attr);
 	attr->dest_qp_num = id->peer_qpn;
 	attr->rq_psn = id->psn;
 	attr->max_dest_rd_atomic = id->depth_in;

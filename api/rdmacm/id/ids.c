@@ -156,13 +156,14 @@ size_of(const struct sockaddr *addr)
 }
 
 static void
-bind_device(struct id *id, struct device *device, uint16_t port)
+bind_device(struct id *id, struct device *device, uint32_t index, uint16_t port)
 {
 	id->device = device;
+	id->addr = index;
 	id->base.verbs = device->verbs;
 	id->base.port_num = 1;
 	id->base.pd = device_pd(device);
-	device_addr(device, port, &id->base.route.addr.src_storage);
+	device_addr(device, index, port, &id->base.route.addr.src_storage);
 }
 
 static int
@@ -172,8 +173,8 @@ no_family(const struct sockaddr *addr, const char *argument)
 
 	return refused_because(
 		-EAFNOSUPPORT,
-		"%s = %s: the port has no address of this family; give one of AF_INET or AF_INET6, as "
-		"ports have",
+		"%s = %s: the id's own address is not of this family, or it is neither AF_INET nor AF_INET6; "
+		"give one that is, or bind to another address",
 		argument, addr_text(addr, text));
 }
 
@@ -203,11 +204,12 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return no_family(addr, "addr");
 	if (!addr_names_no_device(addr)) {
-		struct device *device = device_at(addr);
+		uint32_t index;
+		struct device *device = device_at(addr, &index);
 
 		if (device == NULL)
 			return no_port(addr);
-		bind_device(id, device, addr_port(addr));
+		bind_device(id, device, index, addr_port(addr));
 	} else {
 		memcpy(&id->base.route.addr.src_storage, addr, size_of(addr));
 	}
@@ -220,6 +222,7 @@ unbind(struct id *id)
 {
 	id->bound = false;
 	id->device = NULL;
+	id->addr = 0;
 	id->base.verbs = NULL;
 	id->base.pd = NULL;
 	id->base.port_num = 0;
@@ -243,21 +246,6 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 	}
 	pthread_mutex_unlock(&cma_lock);
 	return cma_end(__func__, error, base);
-}
-
-/* The device with the address itself, else the first of its family: which one reaches it is not known here.
- */
-static struct device *
-device_towards(const struct sockaddr *dst)
-{
-	struct device *device = addr_names_no_device(dst) ? devices : device_at(dst);
-
-	if (device != NULL)
-		return device;
-	device = devices;
-	while (device != NULL && verbs_cm_info(device->verbs)->family != dst->sa_family)
-		device = device->next;
-	return device;
 }
 
 static int
@@ -285,6 +273,7 @@ static int
 resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst)
 {
 	struct device *device;
+	uint32_t index = 0;
 	int error = 0;
 
 	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
@@ -294,15 +283,15 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 	if (error != 0)
 		return error;
 	if (id->device == NULL) {
-		device = device_towards(dst);
+		device = device_towards(dst, &index);
 		if (device == NULL)
 			return devices == NULL ? no_port(dst) : no_device_towards(dst);
-		bind_device(id, device, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
+		bind_device(id, device, index, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
 	}
 	if (addr_names_no_device(dst))
-		device_addr(id->device, addr_port(dst), &id->base.route.addr.dst_storage);
-	else if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
+		device_addr(id->device, id->addr, addr_port(dst), &id->base.route.addr.dst_storage);
+	else if (device_family(id->device, id->addr) != dst->sa_family)
 		return no_family(dst, "dst_addr");
 	else
 		memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
@@ -560,6 +549,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 	memcpy(msg.qp_connect.addr, addr_bytes(&addr->dst_addr), addr_length(msg.qp_connect.family));
 	msg.qp_connect.service = ids_service(id, addr_port(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
+	msg.qp_connect.source = id->addr + 1;
 	if (param != NULL && param->private_data_len != 0) {
 		msg.qp_connect.private_len = param->private_data_len;
 		memcpy(msg.qp_connect.private_data, param->private_data, param->private_data_len);

@@ -32,9 +32,11 @@ set_port(struct id *id, uint16_t port)
 static bool
 is_wanted(const struct id *id, const struct device *device)
 {
+	uint32_t index;
+
 	if (id->device != NULL)
 		return id->device == device;
-	return verbs_cm_info(device->verbs)->family == id->base.route.addr.src_addr.sa_family || !id->afonly;
+	return !id->afonly || device_has_family(device, id->base.route.addr.src_addr.sa_family, &index);
 }
 
 /* Where the one at a device is, or the end of the list. */
@@ -98,6 +100,8 @@ add(struct id *id, struct device *device, bool later)
 		return -ENOMEM;
 	msg.listen.service = ids_service(id, port_of(id));
 	msg.listen.flags = later ? ONE_LISTEN_LATER : 0;
+	msg.listen.family = id->afonly ? id->base.route.addr.src_addr.sa_family : 0;
+	msg.listen.source = id->device != NULL ? (uint16_t)(id->addr + 1) : 0;
 	error = ask(device, l, &msg, &reply);
 	if (error != 0) {
 		free(l);
@@ -106,6 +110,7 @@ add(struct id *id, struct device *device, bool later)
 	/* Chosen by the data plane when it was 0. */
 	set_port(id, (uint16_t)reply.listening.service);
 	l->device = device;
+	l->afonly = id->afonly;
 	l->listener = reply.listening.listener;
 	l->next = id->listening;
 	id->listening = l;
@@ -116,10 +121,15 @@ add(struct id *id, struct device *device, bool later)
 static int
 begin(struct id *id, struct device *device)
 {
-	struct listening *l = *find(id, device);
+	struct listening **link = find(id, device), *l = *link;
 	struct one_msg msg = {0};
 	struct one_reply reply;
 
+	/* What it may be restricted to after its port was held, it is not held for. */
+	if (l != NULL && l->later && l->afonly != id->afonly) {
+		let_go(link);
+		l = NULL;
+	}
 	if (l == NULL)
 		return add(id, device, false);
 	if (!l->later)

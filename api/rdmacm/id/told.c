@@ -31,25 +31,30 @@ backlog_full(const struct id *listen)
 struct request {
 	uint32_t cr;
 	uint16_t port, family, remote_port;
+	uint16_t local; /* the own address, from 1 */
 	const uint8_t *remote_addr;
 };
 
 /* Who listens at the loopback address is for this end only. */
 static bool
-may_ask(const struct device *device, const struct id *listen, const uint8_t *remote_addr)
+may_ask(const struct device *device, const struct id *listen, uint16_t family, const uint8_t *remote_addr)
 {
-	const struct one_welcome *info = verbs_cm_info(device->verbs);
+	uint32_t num;
+	const struct one_port_addr *own = verbs_cm_addrs(device->verbs, &num);
 
 	if (!addr_is_loopback(&listen->base.route.addr.src_addr))
 		return true;
-	return memcmp(remote_addr, info->addr, addr_length(info->family)) == 0;
+	for (uint32_t i = 0; i < num; i++)
+		if (own[i].family == family && memcmp(remote_addr, own[i].addr, addr_length(family)) == 0)
+			return true;
+	return false;
 }
 
 /* An id of its own, with the listener's context and channel; NULL: not wanted, or no room. */
 static struct id *
 request_new(struct device *device, const struct id *listen, const struct request *request)
 {
-	bool wanted = may_ask(device, listen, request->remote_addr) && !backlog_full(listen);
+	bool wanted = may_ask(device, listen, request->family, request->remote_addr) && !backlog_full(listen);
 	struct id *id = wanted ? calloc(1, sizeof(*id)) : NULL;
 
 	if (id == NULL)
@@ -65,7 +70,8 @@ request_new(struct device *device, const struct id *listen, const struct request
 	id->base.qp_type = listen->base.qp_type;
 	id->base.port_num = 1;
 	id->base.pd = device_pd(device);
-	device_addr(device, request->port, &id->base.route.addr.src_storage);
+	id->addr = device_addr_index(device, request->local);
+	device_addr(device, id->addr, request->port, &id->base.route.addr.src_storage);
 	addr_fill(request->family, request->remote_addr, request->remote_port,
 		  &id->base.route.addr.dst_storage);
 	return id;
@@ -92,8 +98,8 @@ depth(const struct device *device, uint32_t said)
 static void
 on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
 {
-	const struct request request = {shm->cr, (uint16_t)shm->conn_qual, shm->family, shm->remote_port,
-					shm->remote_addr};
+	const struct request request = {shm->cr,    (uint16_t)shm->conn_qual, shm->family, shm->remote_port,
+					shm->local, shm->remote_addr};
 	struct id *id = request_new(device, listen, &request);
 	struct event *event = id != NULL ? event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 
@@ -121,8 +127,8 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 static void
 on_question(struct device *device, struct id *listen, const struct one_sidr_shm *shm)
 {
-	const struct request request = {shm->id, (uint16_t)shm->service, shm->family, shm->remote_port,
-					shm->remote_addr};
+	const struct request request = {shm->id,    (uint16_t)shm->service, shm->family, shm->remote_port,
+					shm->local, shm->remote_addr};
 	struct id *id = request_new(device, listen, &request);
 	struct event *event = id != NULL ? udp_requested(id, shm) : NULL;
 

@@ -56,6 +56,9 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	ask->cq = id->device->cm.ring.id;
 	ask->service = RDMA_IB_IP_PS_UDP | addr_port(&addr->dst_addr);
 	ask->family = addr->dst_addr.sa_family;
+	ask->source = id->addr + 1;
+	ask->traffic_class_given = (id->options.given & ONE_CONN_TRAFFIC_CLASS) != 0;
+	ask->traffic_class = id->options.traffic_class;
 	memcpy(ask->addr, addr_bytes(&addr->dst_addr), addr_length(ask->family));
 	if (param != NULL && param->private_data_len != 0) {
 		ask->private_len = param->private_data_len;
@@ -126,6 +129,8 @@ udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
 			ud->ah_attr.is_global = 1;
 			ud->ah_attr.port_num = 1;
 			ud->ah_attr.grh.hop_limit = 64;
+			ud->ah_attr.grh.sgid_index = (uint8_t)id->addr;
+			ud->ah_attr.grh.traffic_class = shm->traffic_class;
 			gid_of_address(shm->family, shm->remote_addr, &ud->ah_attr.grh.dgid);
 		}
 		event_put(id, event);

@@ -15,7 +15,6 @@
 #include "client/client.h"
 
 #define VERBS_PORT 1u
-#define VERBS_GID_INDEX 0u
 
 struct device {
 	struct ibv_device base;
@@ -53,6 +52,8 @@ struct context {
 	struct device *device;
 	struct one_client *client;
 	const struct one_welcome *info;
+	uint32_t num_addrs; /* of the port: the table of GIDs */
+	struct one_port_addr addr[ONE_PORT_ADDRS_MAX];
 	pthread_mutex_t lock; /* lists of elements, events, expected peers */
 	struct element *cqs, *srqs;
 	/* By the low half of its id; stored under the locks of its rings, so who polls one of them finds

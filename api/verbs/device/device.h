@@ -16,13 +16,18 @@ int device_query_port(struct ibv_context *base, uint8_t port, struct ibv_port_at
 int device_query_ex(struct ibv_context *base, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t size);
 int device_query_rt_values(struct ibv_context *base, struct ibv_values_ex *values);
+/* `index` is below context->num_addrs. */
 static inline void
-device_gid(const struct context *context, union ibv_gid *gid)
+device_gid(const struct context *context, uint32_t index, union ibv_gid *gid)
 {
-	gid_of_address(context->info->family, context->info->addr, gid);
+	gid_of_address(context->addr[index].family, context->addr[index].addr, gid);
 }
-/* The address a GID stands for on a port of `family`; false: none of that family. */
-bool device_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16]);
+/* The place of one of the port's own GIDs; num_addrs: it is not the port's. */
+uint32_t device_gid_index(const struct context *context, const union ibv_gid *gid);
+/* The address that a GID stands for; its family. */
+uint16_t device_address(const union ibv_gid *gid, uint8_t addr[16]);
+/* Reads the addresses of the context's port; -errno. */
+int device_read_addrs(struct context *context);
 enum ibv_mtu device_mtu_code(uint16_t bytes);
 
 #endif

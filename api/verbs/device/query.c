@@ -159,7 +159,7 @@ device_query_port(struct ibv_context *base, uint8_t number, struct ibv_port_attr
 	full.phys_state = port.link_up != 0 ? 5 : 3; /* LinkUp, Disabled */
 	full.max_mtu = IBV_MTU_4096;
 	full.active_mtu = device_mtu_code(context->info->mtu);
-	full.gid_tbl_len = 1;
+	full.gid_tbl_len = (int)context->num_addrs;
 	full.pkey_tbl_len = 1;
 	full.max_msg_sz = ONE_MESSAGE_MAX;
 	full.max_vl_num = 1;
@@ -184,17 +184,44 @@ ibv_query_port(struct ibv_context *base, uint8_t number, struct _compat_ibv_port
 
 /* ---- addresses ---- */
 
-bool
-device_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16])
+int
+device_read_addrs(struct context *context)
+{
+	struct one_port port;
+	int error = device_port(context->client, context->info->port_index, &port);
+
+	if (error != 0)
+		return error;
+	if (port.num_addrs == 0 || port.num_addrs > ONE_PORT_ADDRS_MAX)
+		return -EPROTO;
+	context->num_addrs = port.num_addrs;
+	memcpy(context->addr, port.addr, sizeof(context->addr));
+	return 0;
+}
+
+uint32_t
+device_gid_index(const struct context *context, const union ibv_gid *gid)
+{
+	union ibv_gid own;
+	uint32_t i = 0;
+
+	for (; i < context->num_addrs; i++) {
+		device_gid(context, i, &own);
+		if (memcmp(&own, gid, sizeof(own)) == 0)
+			break;
+	}
+	return i;
+}
+
+uint16_t
+device_address(const union ibv_gid *gid, uint8_t addr[16])
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	bool v4 = memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
 
 	memset(addr, 0, 16);
-	if (v4 != (family == AF_INET))
-		return false;
 	memcpy(addr, v4 ? gid->raw + 12 : gid->raw, v4 ? 4 : 16);
-	return true;
+	return v4 ? AF_INET : AF_INET6;
 }
 
 static bool
@@ -203,7 +230,7 @@ is_gid(struct ibv_context *base, uint32_t port, uint32_t index)
 	int error = refused_range("port_num", port, VERBS_PORT, VERBS_PORT);
 
 	if (error == 0)
-		error = refused_range("index", index, VERBS_GID_INDEX, VERBS_GID_INDEX);
+		error = refused_range("index", index, 0, context_of(base)->num_addrs - 1);
 	if (error == 0)
 		return true;
 	errno = refused_tell("ibv_query_gid", error, "context", base);
@@ -215,7 +242,7 @@ ibv_query_gid(struct ibv_context *base, uint8_t port, int index, union ibv_gid *
 {
 	if (!is_gid(base, port, (uint32_t)index))
 		return -1;
-	device_gid(context_of(base), gid);
+	device_gid(context_of(base), (uint32_t)index, gid);
 	return 0;
 }
 
@@ -241,7 +268,7 @@ _ibv_query_gid_ex(struct ibv_context *base, uint32_t port, uint32_t index, struc
 		return EOPNOTSUPP;
 	if (!is_gid(base, port, index))
 		return EINVAL;
-	device_gid(context_of(base), &full.gid);
+	device_gid(context_of(base), index, &full.gid);
 	memcpy(entry, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
 }
@@ -250,12 +277,16 @@ ssize_t
 _ibv_query_gid_table(struct ibv_context *base, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
 		     size_t size)
 {
-	int error;
+	uint32_t n = context_of(base)->num_addrs;
+	int error = 0;
 
-	if (max == 0)
+	if (max < n)
 		return -EINVAL;
-	error = _ibv_query_gid_ex(base, VERBS_PORT, VERBS_GID_INDEX, entries, flags, size);
-	return error != 0 ? -error : 1;
+	for (uint32_t i = 0; i < n && error == 0; i++)
+		error = _ibv_query_gid_ex(base, VERBS_PORT, i,
+					  (struct ibv_gid_entry *)(void *)((char *)entries + i * size), flags,
+					  size);
+	return error != 0 ? -error : (ssize_t)n;
 }
 
 int

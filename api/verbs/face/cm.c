@@ -57,6 +57,13 @@ verbs_cm_info(struct ibv_context *base)
 	return context_of(base)->info;
 }
 
+const struct one_port_addr *
+verbs_cm_addrs(struct ibv_context *base, uint32_t *num)
+{
+	*num = context_of(base)->num_addrs;
+	return context_of(base)->addr;
+}
+
 const void *
 verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size)
 {
@@ -163,14 +170,14 @@ verbs_cm_access(const struct ibv_qp *qp)
 }
 
 void
-verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_attr *attr)
+verbs_cm_path(struct ibv_context *base, uint32_t index, const uint8_t addr[16], struct ibv_qp_attr *attr)
 {
-	const struct one_welcome *info = context_of(base)->info;
+	const struct context *context = context_of(base);
 
-	gid_of_address(info->family, addr, &attr->ah_attr.grh.dgid);
+	gid_of_address(context->addr[index].family, addr, &attr->ah_attr.grh.dgid);
 	attr->ah_attr.is_global = 1;
 	attr->ah_attr.port_num = VERBS_PORT;
-	attr->ah_attr.grh.sgid_index = VERBS_GID_INDEX;
+	attr->ah_attr.grh.sgid_index = (uint8_t)index;
 	attr->ah_attr.grh.hop_limit = 64;
-	attr->path_mtu = device_mtu_code(info->mtu);
+	attr->path_mtu = device_mtu_code(context->info->mtu);
 }

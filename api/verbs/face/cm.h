@@ -27,6 +27,8 @@ int verbs_cm_call(struct ibv_context *base, struct one_msg *msg, struct one_repl
 /* The next entry: 1, or 0 when `fd` has to be waited for. */
 int verbs_cm_next(struct verbs_cm *cm, struct one_cqe *cqe);
 const struct one_welcome *verbs_cm_info(struct ibv_context *base);
+/* The port's addresses, in the order of its GIDs; *num: how many, at least one. */
+const struct one_port_addr *verbs_cm_addrs(struct ibv_context *base, uint32_t *num);
 /* So much of the arena, where an entry says; NULL: it is not all inside. */
 const void *verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size);
 
@@ -47,8 +49,9 @@ void verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn);
 struct ibv_qp *verbs_cm_find(struct ibv_context *base, uint32_t qpn);
 /* ONE_ACCESS_REMOTE_*, as it was set. */
 uint32_t verbs_cm_access(const struct ibv_qp *qp);
-/* The GID of an address of the device's family; its path MTU. */
-void verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_attr *attr);
+/* The way from the port's address `index` to `addr`, of the same family; its path MTU. */
+void verbs_cm_path(struct ibv_context *base, uint32_t index, const uint8_t addr[16],
+		   struct ibv_qp_attr *attr);
 /* It may send from now on. */
 void verbs_cm_connected(struct ibv_qp *qp, uint32_t peer_qpn);
 uint32_t verbs_cm_id(const struct ibv_qp *qp);

@@ -69,7 +69,9 @@ ibv_open_device(struct ibv_device *base)
 		error = one_attach(&attach, &context->client);
 	if (error == 0) {
 		context->info = one_client_info(context->client);
-		error = events_open(context);
+		error = device_read_addrs(context);
+		if (error == 0)
+			error = events_open(context);
 		if (error != 0)
 			one_detach(context->client);
 	}

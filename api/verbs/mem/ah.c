@@ -21,16 +21,18 @@ request(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr, ui
 	struct one_reply reply;
 	int error;
 
-	if (attr->is_global == 0 || attr->port_num != VERBS_PORT || attr->grh.sgid_index != VERBS_GID_INDEX ||
-	    !device_address(&attr->grh.dgid, context->info->family, create->addr))
+	create->family = device_address(&attr->grh.dgid, create->addr);
+	if (attr->is_global == 0 || attr->port_num != VERBS_PORT ||
+	    attr->grh.sgid_index >= context->num_addrs ||
+	    create->family != context->addr[attr->grh.sgid_index].family)
 		return refused_because(
 			EINVAL,
-			"attr = %p: its is_global has to be 1, port_num 1, sgid_index 0, and its dgid "
-			"an address of the port's family; see ibv_query_gid(3)",
-			(const void *)attr);
+			"attr = %p: its is_global has to be 1, port_num 1, sgid_index below %u, and its dgid "
+			"an address of the family of that GID; see ibv_query_gid(3)",
+			(const void *)attr, context->num_addrs);
+	create->source = attr->grh.sgid_index + 1u;
 	create->pz = pz;
 	create->flow_label = attr->grh.flow_label & 0xfffff;
-	create->family = context->info->family;
 	create->traffic_class = attr->grh.traffic_class;
 	create->hop_limit = attr->grh.hop_limit;
 	error = one_call(context->client, &msg, NULL, 0, &reply);
@@ -105,13 +107,13 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 		    struct ibv_ah_attr *attr)
 {
 	uint8_t bytes[ONE_UD_GRH];
-	union ibv_gid us, own;
+	struct context *context = context_of(base);
+	union ibv_gid us = {.raw = {0}};
 
 	memset(attr, 0, sizeof(*attr));
-	device_gid(context_of(base), &own);
 	memcpy(bytes, grh, sizeof(bytes));
 	if (port != VERBS_PORT || (wc->wc_flags & IBV_WC_GRH) == 0 || !parse_grh(bytes, &attr->grh, &us) ||
-	    memcmp(&us, &own, sizeof(us)) != 0) {
+	    device_gid_index(context, &us) == context->num_addrs) {
 		refused_because(EINVAL,
 				"wc->wc_flags = %#x: it has no IBV_WC_GRH, or port or the header's "
 				"destination is not "
@@ -122,7 +124,7 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	}
 	attr->is_global = 1;
 	attr->port_num = port;
-	attr->grh.sgid_index = VERBS_GID_INDEX;
+	attr->grh.sgid_index = (uint8_t)device_gid_index(context, &us);
 	attr->dlid = wc->slid;
 	attr->sl = wc->sl;
 	attr->src_path_bits = wc->dlid_path_bits;

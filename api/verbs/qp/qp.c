@@ -260,7 +260,7 @@ take_shown(const struct one_qp_shm *shm, struct ibv_qp_attr *attr)
 	attr->retry_cnt = shm->retry_count;
 	attr->rnr_retry = shm->rnr_retry;
 	*ah = (struct ibv_ah_attr){.is_global = 1, .port_num = VERBS_PORT};
-	ah->grh.sgid_index = VERBS_GID_INDEX;
+	ah->grh.sgid_index = shm->local != 0 ? shm->local - 1 : 0;
 	ah->grh.flow_label = shm->flow_label;
 	ah->grh.traffic_class = shm->traffic_class;
 	ah->grh.hop_limit = shm->hop_limit;

@@ -80,23 +80,23 @@ check_access(unsigned int flags)
 }
 
 static int
-check_path(const struct one_welcome *info, const struct ibv_ah_attr *ah)
+check_path(const struct context *context, const struct ibv_ah_attr *ah)
 {
 	uint8_t addr[16];
 	int error = refused_range("attr->ah_attr.port_num", ah->port_num, VERBS_PORT, VERBS_PORT);
 
 	if (error == 0)
-		error = refused_range("attr->ah_attr.grh.sgid_index", ah->grh.sgid_index, VERBS_GID_INDEX,
-				      VERBS_GID_INDEX);
+		error = refused_range("attr->ah_attr.grh.sgid_index", ah->grh.sgid_index, 0,
+				      context->num_addrs - 1);
 	if (error == 0 && ah->is_global == 0)
 		error = refused_because(
 			EINVAL, "attr->ah_attr.is_global = 0: peers are known by their GID; give 1, and grh");
-	if (error == 0 && !device_address(&ah->grh.dgid, info->family, addr))
+	if (error == 0 && device_address(&ah->grh.dgid, addr) != context->addr[ah->grh.sgid_index].family)
 		error = refused_because(
 			EINVAL,
-			"attr->ah_attr.grh.dgid = no address of IPv%d, as the port's is; give the "
-			"GID that ibv_query_gid says at the peer",
-			info->family == AF_INET6 ? 6 : 4);
+			"attr->ah_attr.grh.dgid = no address of IPv%d, as the GID of sgid_index %u is; give "
+			"the GID that ibv_query_gid says at the peer, or another sgid_index",
+			context->addr[ah->grh.sgid_index].family == AF_INET6 ? 6 : 4, ah->grh.sgid_index);
 	return error;
 }
 
@@ -122,7 +122,7 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 			"IBV_QP_PATH_MIG_STATE out",
 			(unsigned int)mask);
 	if (error == 0 && (mask & IBV_QP_AV) != 0)
-		error = check_path(info, &attr->ah_attr);
+		error = check_path(context_of(qp->base.context), &attr->ah_attr);
 	if (error == 0 && (mask & IBV_QP_QKEY) != 0 && (attr->qkey & QKEY_PRIVILEGED) != 0)
 		error = refused_because(
 			EPERM,
@@ -256,8 +256,8 @@ to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
 	rtr->access = mem_remote_access(attr->qp_access_flags);
 	rtr->flow_label = attr->ah_attr.grh.flow_label & 0xfffff;
 	rtr->path_mtu = (uint16_t)(128u << attr->path_mtu);
-	rtr->family = context->info->family;
-	device_address(&attr->ah_attr.grh.dgid, rtr->family, rtr->addr);
+	rtr->family = device_address(&attr->ah_attr.grh.dgid, rtr->addr);
+	rtr->source = attr->ah_attr.grh.sgid_index + 1u;
 	rtr->traffic_class = attr->ah_attr.grh.traffic_class;
 	rtr->hop_limit = attr->ah_attr.grh.hop_limit;
 	rtr->rd_atomic_in = attr->max_dest_rd_atomic;

@@ -16,7 +16,7 @@ struct control control;
 int control_logtype;
 
 static struct config config = {.keepalive_ms = 1000};
-static struct engine_port_info info = {.addr = {{[10] = 0xff, 0xff, 192, 0, 2, 1}}};
+static struct engine_port_info info = {.num_addrs = 1, .addr = {{{[10] = 0xff, 0xff, 192, 0, 2, 1}}}};
 static struct path_port port = {.info = &info};
 static const struct wire_addr peer = {{[10] = 0xff, 0xff, 192, 0, 2, 2}};
 static uint8_t question[CM_MAD_LEN];
@@ -94,7 +94,7 @@ is_open(const uint8_t *mad)
 static void
 datagram(struct bytes *record, bool echo)
 {
-	struct cm_path path = {.src = info.addr, .dst = peer};
+	struct cm_path path = {.src = info.addr[0], .dst = peer};
 	uint32_t before = lost;
 	uint8_t mad[CM_MAD_LEN];
 
@@ -131,7 +131,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes input = {data, size}, record;
-	struct conn conn = {.port = &port, .path = {.src = info.addr, .dst = peer}};
+	struct conn conn = {.port = &port, .path = {.src = info.addr[0], .dst = peer}};
 
 	memset(&control, 0, sizeof(control));
 	control.config = &config;

@@ -53,11 +53,12 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 	[ONE_MSG_QP_CONNECT] = {F(qp_connect.qp, OBJECT_QP), F(qp_connect.family, WHERE),
 				F(qp_connect.service, NUMBER), F(qp_connect.private_len, NUMBER),
 				F(qp_connect.timeout_us, WIDE), F(qp_connect.param, BYTES),
-				F(qp_connect.private_data, BYTES)},
+				F(qp_connect.private_data, BYTES), F(qp_connect.source, NUMBER)},
 	[ONE_MSG_QP_DISCONNECT] = {F(qp_disconnect.qp, OBJECT_QP), F(qp_disconnect.graceful, NUMBER)},
 	[ONE_MSG_QP_RESET] = ID(OBJECT_QP),
 	[ONE_MSG_QP_FREE] = ID(OBJECT_QP),
-	[ONE_MSG_LISTEN] = {F(listen.service, NUMBER), F(listen.cq, OBJECT_CQ), F(listen.flags, NUMBER)},
+	[ONE_MSG_LISTEN] = {F(listen.service, NUMBER), F(listen.cq, OBJECT_CQ), F(listen.flags, NUMBER),
+			    F(listen.source, NUMBER), F(listen.family, NUMBER)},
 	[ONE_MSG_UNLISTEN] = ID(OBJECT_LISTENER),
 	[ONE_MSG_CR_ACCEPT] = {F(cr_accept.cr, OBJECT_CR), F(cr_accept.qp, OBJECT_QP),
 			       F(cr_accept.private_len, NUMBER), F(cr_accept.param, BYTES),
@@ -97,7 +98,7 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 			    F(qp_rtr.recv_psn, WIDE), F(qp_rtr.access, NUMBER), F(qp_rtr.flow_label, NUMBER),
 			    F(qp_rtr.path_mtu, WIDE), F(qp_rtr.traffic_class, NUMBER),
 			    F(qp_rtr.hop_limit, NUMBER), F(qp_rtr.rd_atomic_in, NUMBER),
-			    F(qp_rtr.min_rnr_timer, NUMBER)},
+			    F(qp_rtr.min_rnr_timer, NUMBER), F(qp_rtr.source, NUMBER)},
 	[ONE_MSG_QP_RTS] = {F(qp_rts.qp, OBJECT_QP), F(qp_rts.send_psn, WIDE), F(qp_rts.timeout, NUMBER),
 			    F(qp_rts.retry_count, NUMBER), F(qp_rts.rnr_retry, NUMBER),
 			    F(qp_rts.rd_atomic_out, NUMBER)},
@@ -108,12 +109,14 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 	[ONE_MSG_PORT] = {F(port_query.port, NUMBER)},
 	[ONE_MSG_AH_CREATE] = {F(ah_create.pz, OBJECT_PZ), F(ah_create.family, WHERE),
 			       F(ah_create.flow_label, NUMBER), F(ah_create.traffic_class, NUMBER),
-			       F(ah_create.hop_limit, NUMBER)},
+			       F(ah_create.hop_limit, NUMBER), F(ah_create.source, NUMBER)},
 	[ONE_MSG_AH_FREE] = ID(OBJECT_AH),
 	[ONE_MSG_QP_DATAGRAM] = {F(qp_datagram.qp, OBJECT_QP), F(qp_datagram.state, NUMBER),
 				 F(qp_datagram.qkey, WIDE), F(qp_datagram.send_psn, WIDE)},
 	[ONE_MSG_SIDR_ASK] = {F(sidr_ask.cq, OBJECT_CQ), F(sidr_ask.family, WHERE), F(sidr_ask.service, WIDE),
-			      F(sidr_ask.private_len, NUMBER), F(sidr_ask.private_data, BYTES)},
+			      F(sidr_ask.private_len, NUMBER), F(sidr_ask.private_data, BYTES),
+			      F(sidr_ask.source, NUMBER)},
+	[ONE_MSG_SOURCE] = {F(source_query.family, WHERE)},
 	[ONE_MSG_SIDR_ANSWER] = {F(sidr_answer.sidr, OBJECT_SIDR), F(sidr_answer.qp, OBJECT_QP),
 				 F(sidr_answer.private_len, NUMBER), F(sidr_answer.private_data, BYTES)},
 	[ONE_MSG_SIDR_FREE] = ID(OBJECT_SIDR),
@@ -189,6 +192,7 @@ where(struct one_msg *msg, struct field field, uint32_t type, struct bytes *reco
 	size_t at = type == ONE_MSG_QP_CONNECT  ? offsetof(struct one_msg, qp_connect.addr)
 		    : type == ONE_MSG_QP_RTR    ? offsetof(struct one_msg, qp_rtr.addr)
 		    : type == ONE_MSG_AH_CREATE ? offsetof(struct one_msg, ah_create.addr)
+		    : type == ONE_MSG_SOURCE    ? offsetof(struct one_msg, source_query.addr)
 						: offsetof(struct one_msg, sidr_ask.addr);
 
 	if (which >= 0xe0)

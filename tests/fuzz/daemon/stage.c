@@ -155,7 +155,7 @@ configure(void)
 	stage_config.node = 1;
 	stage_config.num_ports = 1;
 	snprintf(stage_config.port[0].name, sizeof(stage_config.port[0].name), "p0");
-	stage_config.port[0].addr = (struct config_addr){AF_INET, 24, {192, 0, 2, 1}};
+	stage_config.port[0].addr[0] = (struct config_addr){AF_INET, 24, {192, 0, 2, 1}};
 	stage_config.port[0].rnr_retry = 6;
 	stage_config.port[0].ack_timeout = 18;
 	stage_config.num_peers = 2;

@@ -375,7 +375,10 @@ answer(struct one_reply *reply)
 		break;
 	case ONE_MSG_PORT:
 		reply->error = asked.port_query.port < PORTS ? 0 : -ENODEV;
-		reply->port = (struct one_port){.num_ports = PORTS, .mbps = 100000, .link_up = 1};
+		reply->port =
+			(struct one_port){.num_ports = PORTS, .mbps = 100000, .link_up = 1, .num_addrs = 1};
+		reply->port.addr[0] =
+			(struct one_port_addr){.family = AF_INET, .prefix = 24, .addr = {192, 0, 2, 1}};
 		snprintf(reply->port.name, sizeof(reply->port.name), "p%u", asked.port_query.port % PORTS);
 		break;
 	case ONE_MSG_STAGING:

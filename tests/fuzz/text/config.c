@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/reach.h"
 #include "file.h"
 
 static void
@@ -29,7 +30,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (error != 0)
 		return 0;
 	for (uint32_t i = 0; i < config.num_ports; i++)
-		config_addr_text(&config.port[i].addr, true, text);
+		config_addr_text(config.port[i].addr, true, text);
 	for (uint32_t i = 0; i < config.num_peers; i++)
 		if (config_port_to(&config, &config.peer[i].addr, config.peer[i].port) >=
 		    (int)config.num_ports)

@@ -17,6 +17,7 @@
 
 #include "config/config.h"
 #include "config/internal.h"
+#include "config/reach.h"
 
 static struct config config;
 static char why[1024];
@@ -148,17 +149,17 @@ test_file(void **state)
 	assert_int_equal(config.num_ports, 2);
 	assert_string_equal(config.port[0].name, "p0");
 	assert_string_equal(config.port[0].device, "0000:01:00.0");
-	assert_int_equal(config.port[0].addr.family, AF_INET);
-	assert_int_equal(config.port[0].addr.prefix, 24);
-	assert_memory_equal(config.port[0].addr.bytes, ((uint8_t[]){192, 0, 2, 1}), 4);
-	assert_memory_equal(config.port[0].gateway.bytes, ((uint8_t[]){192, 0, 2, 254}), 4);
+	assert_int_equal(config.port[0].addr[0].family, AF_INET);
+	assert_int_equal(config.port[0].addr[0].prefix, 24);
+	assert_memory_equal(config.port[0].addr[0].bytes, ((uint8_t[]){192, 0, 2, 1}), 4);
+	assert_memory_equal(config.port[0].gateway[0].bytes, ((uint8_t[]){192, 0, 2, 254}), 4);
 	assert_int_equal(config.port[0].mtu, 4200);
 	assert_int_equal(config.port[0].path_mtu, 4096);
 	assert_int_equal(config.port[0].ack_timeout, 20);
 	assert_int_equal(config.port[1].ack_timeout, CONFIG_ACK_TIMEOUT);
 	assert_int_equal(config.port[0].rnr_retry, 3);
 	assert_true(config.port[0].no_inline_esp && !config.port[1].no_inline_esp);
-	assert_int_equal(config.port[1].addr.family, AF_INET6);
+	assert_int_equal(config.port[1].addr[0].family, AF_INET6);
 	assert_int_equal(config.port[1].rnr_retry, CONFIG_RNR_RETRY_ENDLESS);
 	assert_int_equal(config.num_peers, 2);
 	assert_int_equal(config.peer[0].node, 2);
@@ -234,16 +235,16 @@ static void
 test_bad_lines(void **state)
 {
 	static const char zero[] = "[dataplane]\nnode = 1\n\0work_pool = x\n";
-	char line[258], path[] = "/tmp/oneside-config-XXXXXX", fifo[sizeof(path) + 5];
+	char line[1026], path[] = "/tmp/oneside-config-XXXXXX", fifo[sizeof(path) + 5];
 
 	(void)state;
 	assert_int_equal(read_bytes(zero, sizeof(zero) - 1), -EINVAL);
 	assert_says("line 3 has a byte 0");
 	memset(line, '#', sizeof(line));
-	assert_int_equal(read_bytes(line, 255), 0);
-	assert_int_equal(read_bytes(line, 256), -E2BIG);
-	assert_says("line 1 is too long; write at most 255 bytes");
-	line[255] = '\n';
+	assert_int_equal(read_bytes(line, 1023), 0);
+	assert_int_equal(read_bytes(line, 1024), -E2BIG);
+	assert_says("line 1 is too long; write at most 1023 bytes");
+	line[1023] = '\n';
 	assert_int_equal(read_bytes(line, sizeof(line)), 0);
 	assert_non_null(mkdtemp(path));
 	snprintf(fifo, sizeof(fifo), "%s/fifo", path);
@@ -493,7 +494,7 @@ test_options_override_the_file(void **state)
 	assert_int_equal(config.idle, ONE_IDLE_SLEEP);
 	assert_int_equal(config.num_ports, 1);
 	assert_int_equal(config.port[0].mtu, 1500);
-	assert_int_equal(config.port[0].addr.bytes[3], 8);
+	assert_int_equal(config.port[0].addr[0].bytes[3], 8);
 }
 
 static void
@@ -566,6 +567,9 @@ test_across_sections(void **state)
 		  {"port p0", "mtu", "4096"},
 		  {"port p0", "path_mtu", "4096"}},
 		 "do not fit mtu 4096"},
+		{{{"port p0", "address", "10.0.0.1/8 192.0.2.1/24"},
+		  {"port p1", "address", "2001:db8::1/64 192.0.2.1/25"}},
+		 "port p1: address 192.0.2.1/25 is port p0's already"},
 		{{{"port p0", "address", "192.0.2.1/24"}, {"port p1", "address", "192.0.2.1/25"}},
 		 "port p1: address 192.0.2.1/25 is port p0's already"},
 		{{{"port p0", "address", "192.0.2.1/24"},
@@ -671,9 +675,9 @@ test_address_text(void **state)
 	(void)state;
 	char text[CONFIG_ADDR_TEXT];
 	assert_int_equal(set("port p0", "address", "2001:db8::1/64"), 0);
-	assert_string_equal(config_addr_text(&config.port[0].addr, true, text), "2001:db8::1/64");
-	assert_string_equal(config_addr_text(&config.port[0].addr, false, text), "2001:db8::1");
-	assert_string_equal(config_addr_text(&config.port[0].gateway, true, text), "none");
+	assert_string_equal(config_addr_text(config.port[0].addr, true, text), "2001:db8::1/64");
+	assert_string_equal(config_addr_text(config.port[0].addr, false, text), "2001:db8::1");
+	assert_string_equal(config_addr_text(config.port[0].gateway, true, text), "none");
 }
 
 static void

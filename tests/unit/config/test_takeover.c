@@ -128,7 +128,9 @@ test_ports(void **state)
 	static const char *const fixed[][2] = {{"address", "192.0.2.9/24"},
 					       {"address", "192.0.2.1/25"},
 					       {"device", "net_memif7"},
+					       {"address", "192.0.2.1/24 2001:db8::1/64"},
 					       {"gateway", "192.0.2.254"},
+					       {"route", "198.51.100.0/24 via 192.0.2.253"},
 					       {"mtu", "1500"},
 					       {"path_mtu", "1024"},
 					       {"inline_esp", "no"}};

@@ -69,7 +69,8 @@ static struct engine_port_info port = {.name = "p0",
 				       .mac = {2, 0, 0, 0, 0, 1},
 				       .mtu = 4200,
 				       .path_mtu = 4096,
-				       .addr = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}},
+				       .num_addrs = 1,
+				       .addr = {{{[10] = 0xff, 0xff, 192, 0, 2, 1}}},
 				       .link_up = true};
 
 #define MISTAKE(...)                                                     \

@@ -41,8 +41,8 @@ fixture_start(uint32_t cores, enum one_idle idle)
 	fixture_config.idle = idle;
 	fixture_config.num_ports = 1;
 	strcpy(fixture_config.port[0].name, "p0");
-	fixture_config.port[0].addr.family = AF_INET;
-	memcpy(fixture_config.port[0].addr.bytes, (uint8_t[]){192, 0, 2, 1}, 4);
+	fixture_config.port[0].addr[0].family = AF_INET;
+	memcpy(fixture_config.port[0].addr[0].bytes, (uint8_t[]){192, 0, 2, 1}, 4);
 	fixture_config.work_pool = 1024;
 	fixture_config.mbufs = 2048;
 	if (fixture_prepare != NULL)

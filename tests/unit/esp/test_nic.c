@@ -470,9 +470,9 @@ set_ipv6(struct config *to)
 	struct config_ipsec *ipsec = &to->ipsec[0];
 
 	set_keys(to);
-	to->port[0].addr.family = ipsec->addr.family = AF_INET6;
+	to->port[0].addr[0].family = ipsec->addr.family = AF_INET6;
 	for (uint8_t i = 0; i < 2; i++) {
-		uint8_t *bytes = i == 0 ? to->port[0].addr.bytes : ipsec->addr.bytes;
+		uint8_t *bytes = i == 0 ? to->port[0].addr[0].bytes : ipsec->addr.bytes;
 
 		memset(bytes, 0, 16);
 		memcpy(bytes, prefix, sizeof(prefix));

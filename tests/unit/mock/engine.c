@@ -23,6 +23,15 @@ mock_welcome(struct mock *mock)
 }
 
 void
+mock_addr(struct mock *mock, struct one_port *port)
+{
+	port->num_addrs = 1;
+	port->addr[0].family = mock->welcome.family;
+	port->addr[0].prefix = mock->welcome.family == AF_INET6 ? 64 : 24;
+	memcpy(port->addr[0].addr, mock->welcome.addr, sizeof(mock->welcome.addr));
+}
+
+void
 mock_give_fd(struct mock *mock, enum one_msg_type type, int fd)
 {
 	pthread_mutex_lock(&mock->lock);

@@ -431,6 +431,7 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		reply->port.mbps = 100000;
 		reply->port.hwaddr = 0x020304050607ull;
 		reply->port.link_up = 1;
+		mock_addr(mock, &reply->port);
 		memcpy(reply->port.name, mock->welcome.port, sizeof(reply->port.name));
 		if (msg->port_query.port != 0)
 			reply->error = -ENODEV;

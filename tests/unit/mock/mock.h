@@ -41,6 +41,8 @@ void mock_stop(struct mock *mock);
 const char *mock_socket(const struct mock *mock);
 /* What HELLO is answered with; change it before attaching (idle, limits, addr, mtu, node_id ...). */
 struct one_welcome *mock_welcome(struct mock *mock);
+/* The address of the welcome as the only one of the port. */
+void mock_addr(struct mock *mock, struct one_port *port);
 /* From now on WELCOME comes without its descriptors. */
 void mock_withhold_fds(struct mock *mock, bool withhold);
 /* Like kill -9 of the data plane: all connections end, nothing listens any more. */

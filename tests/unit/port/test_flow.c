@@ -166,7 +166,7 @@ teardown(void **state)
 static struct wire_addr
 peer(uint8_t last)
 {
-	struct wire_addr addr = ports[0].info.addr;
+	struct wire_addr addr = ports[0].info.addr[0];
 
 	addr.gid[15] = last;
 	return addr;
@@ -177,6 +177,7 @@ connect_to(struct pair *pair, struct wire_addr dst, bool local)
 {
 	struct engine_connection c = connection_to(pair, pair, RC_RTS, local);
 
+	c.rc.path.src = ports[0].info.addr[ports[0].info.num_addrs - 1];
 	c.rc.path.dst = dst;
 	c.rc.recv_psn = 5;
 	assert_int_equal(
@@ -187,7 +188,7 @@ connect_to(struct pair *pair, struct wire_addr dst, bool local)
 static uint32_t
 frame_for(uint8_t *frame, const struct pair *pair, struct wire_addr src, uint16_t port)
 {
-	struct wire_path path = {.udp_src_port = port, .ttl = 64, .src = src, .dst = ports[0].info.addr};
+	struct wire_path path = {.udp_src_port = port, .ttl = 64, .src = src, .dst = ports[0].info.addr[0]};
 	struct wire_build b = {.opcode = WIRE_WRITE_ONLY, .qpn = pair->qpn, .psn = 5};
 	struct wire_template t;
 
@@ -230,7 +231,7 @@ test_port_is_asked_once(void **state)
 {
 	assert_int_equal(ports[0].rx_queues, 2);
 	assert_int_equal(validations, 1); /* by engine_init */
-	assert_memory_equal(&asked.dst, &ports[0].info.addr, 16);
+	assert_memory_equal(&asked.dst, ports[0].info.addr, 16);
 }
 
 static void
@@ -245,7 +246,7 @@ test_strays_lead_to_a_rule(void **state)
 	frames(pair, theirs, 50001, 1);
 	assert_int_equal(creations, 1);
 	assert_memory_equal(&last_made->src, &theirs, 16);
-	assert_memory_equal(&last_made->dst, &ports[0].info.addr, 16);
+	assert_memory_equal(&last_made->dst, ports[0].info.addr, 16);
 	assert_int_equal(last_made->src_port, 50001);
 	assert_int_equal(last_made->queue, 1);
 	assert_int_equal(ports[0].flows.count, 1);
@@ -429,16 +430,35 @@ test_port_without_rules(void **state)
 static void
 test_ipv6(void **state)
 {
-	struct wire_addr was = ports[0].info.addr, theirs = {.gid = {0x20, 1, 0xd, 0xb8, [15] = 9}};
+	struct wire_addr was = ports[0].info.addr[0], theirs = {.gid = {0x20, 1, 0xd, 0xb8, [15] = 9}};
 	struct pair *pair = &w.pair[1][0];
 
-	ports[0].info.addr = (struct wire_addr){.gid = {0x20, 1, 0xd, 0xb8, [15] = 1}};
+	ports[0].info.addr[0] = (struct wire_addr){.gid = {0x20, 1, 0xd, 0xb8, [15] = 1}};
 	connect_to(pair, theirs, false);
 	steer_learn(pair->qp, 50001);
 	assert_int_equal(creations, 1);
 	assert_memory_equal(&last_made->src, &theirs, 16);
-	assert_memory_equal(&last_made->dst, &ports[0].info.addr, 16);
-	ports[0].info.addr = was;
+	assert_memory_equal(&last_made->dst, ports[0].info.addr, 16);
+	ports[0].info.addr[0] = was;
+}
+
+/* The same peer and UDP port at two addresses of ours are two connections. */
+static void
+test_two_addresses(void **state)
+{
+	struct wire_addr other = peer(77), theirs = peer(9);
+
+	connect_to(&w.pair[1][0], theirs, false);
+	steer_learn(w.pair[1][0].qp, 50001);
+	ports[0].info.addr[1] = other;
+	ports[0].info.num_addrs = 2;
+	connect_to(&w.pair[0][0], theirs, false);
+	steer_learn(w.pair[0][0].qp, 50001);
+	ports[0].info.num_addrs = 1;
+	assert_int_equal(creations, 2);
+	assert_memory_equal(&last_made->dst, &other, 16);
+	assert_non_null(flow_rule_find(&ports[0], &theirs, ports[0].info.addr, 50001));
+	assert_non_null(flow_rule_find(&ports[0], &theirs, &other, 50001));
 }
 
 /* ---- checksums ---- */
@@ -542,6 +562,7 @@ main(void)
 		T(test_bound_of_ours),
 		T(test_port_without_rules),
 		T(test_ipv6),
+		T(test_two_addresses),
 		T(test_checksum_of_the_device),
 		T(test_chained_frames),
 	};

@@ -293,7 +293,7 @@ request(uint8_t *frame, uint8_t last_of_dst, uint32_t qpn)
 	struct wire_build b = {.opcode = WIRE_SEND_ONLY, .qpn = qpn, .psn = 5, .payload_len = 32};
 	struct wire_template t;
 
-	path.src = path.dst = ports[0].info.addr;
+	path.src = path.dst = ports[0].info.addr[0];
 	path.src.gid[15] = 9;
 	path.dst.gid[15] = last_of_dst;
 	wire_template_init(&t, &path);
@@ -340,7 +340,7 @@ test_own_address_off_the_port(void **state)
 	connect_both();
 	post_recv(&w.pair[1], &w.memory[1], 64, 2);
 	b.psn = w.pair[0].qpn ^ 0x5a5a5a; /* the one that it expects */
-	path.src = path.dst = ports[0].info.addr;
+	path.src = path.dst = ports[0].info.addr[0];
 	wire_template_init(&t, &path);
 	memset(wire_build(&t, &b, frame), 0x11, 8);
 	wire_seal(frame, wire_frame_len(&t, b.opcode, b.payload_len));
@@ -373,7 +373,7 @@ test_cnps_are_no_oracle(void **state)
 			struct wire_template t;
 			uint8_t frame[256];
 
-			path.src = path.dst = ports[0].info.addr;
+			path.src = path.dst = ports[0].info.addr[0];
 			path.src.gid[15] = (uint8_t)(1 + 8 * (i % 2)); /* our own address, too */
 			wire_template_init(&t, &path);
 			wire_build(&t, &b, frame);
@@ -477,7 +477,7 @@ send_mad(uint8_t class)
 	uint8_t *frame, *mad;
 
 	assert_non_null(m);
-	path.src = path.dst = ports[0].info.addr;
+	path.src = path.dst = ports[0].info.addr[0];
 	path.src.gid[15] = 9;
 	wire_template_init(&t, &path);
 	frame = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)wire_frame_len(&t, b.opcode, b.payload_len));

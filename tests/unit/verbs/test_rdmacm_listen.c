@@ -28,6 +28,7 @@ two_ports(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t nu
 	if (index > 1)
 		return false;
 	reply->port = (struct one_port){.num_ports = 2, .hwaddr = 0x020304050600ull + index, .link_up = 1};
+	mock_addr(m, &reply->port);
 	snprintf(reply->port.name, sizeof(reply->port.name), "mock%u", index);
 	return true;
 }

@@ -71,7 +71,7 @@ binding(void **state)
 		       "rdma_bind_addr: addr = 192.0.2.9: ", "no port of the data plane has this address",
 		       "; give one that ", "(ENODEV)");
 	assert_refused(rdma_bind_addr(id, &other), EAFNOSUPPORT,
-		       "rdma_bind_addr: addr = one of family 1: ", "; give one of AF_INET or AF_INET6",
+		       "rdma_bind_addr: addr = one of family 1: ", "neither AF_INET nor AF_INET6; give one",
 		       "(EAFNOSUPPORT)");
 	assert_refused(rdma_resolve_addr(id, NULL, &other, 1000), EAFNOSUPPORT,
 		       "rdma_resolve_addr: dst_addr = one of family 1: ", "(EAFNOSUPPORT)");

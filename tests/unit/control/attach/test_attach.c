@@ -293,7 +293,7 @@ setup(void)
 	config.node = 1;
 	config.num_ports = 1;
 	snprintf(config.port[0].name, sizeof(config.port[0].name), "p0");
-	config.port[0].addr = (struct config_addr){AF_INET, 24, {192, 0, 2, 1}};
+	config.port[0].addr[0] = (struct config_addr){AF_INET, 24, {192, 0, 2, 1}};
 	config.port[0].rnr_retry = 6;
 	config.port[0].ack_timeout = 18;
 	config.num_peers = 1;

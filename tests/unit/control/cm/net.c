@@ -166,8 +166,8 @@ net_new(void)
 		memcpy(host->addr.gid + 12, (uint8_t[]){192, 0, 2, (uint8_t)(i + 1)}, 4);
 		host->next_qpn = 0x1000u * (uint32_t)(i + 1);
 		host->cm = cm_new(&host->env);
-		cm_listen(host->cm, CM_SERVICE_TCP(5000), host);
-		cm_listen(host->cm, CM_SERVICE_RSM(7), host);
+		cm_listen(host->cm, CM_SERVICE_TCP(5000), NULL, host);
+		cm_listen(host->cm, CM_SERVICE_RSM(7), NULL, host);
 	}
 	return net;
 }

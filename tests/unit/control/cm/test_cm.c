@@ -175,7 +175,7 @@ test_bad_parameters(void **state)
 	params = net_params(net, 0, 1, PORT);
 	params.rdma_cm = false;
 	assert_null(cm_connect(net->host[0].cm, &params, NULL, net->now));
-	assert_null(cm_listen(net->host[0].cm, PORT, NULL)); /* in use */
+	assert_null(cm_listen(net->host[0].cm, PORT, NULL, NULL)); /* in use */
 	assert_true(net_is_clean(net));
 }
 
@@ -375,11 +375,11 @@ test_no_listener(void **state)
 	assert_int_equal(active->reason, CM_REJ_INVALID_SERVICE_ID);
 	assert_null(net->host[1].ends);
 
-	cm_unlisten(net->host[1].cm, cm_find_listener(net->host[1].cm, PORT));
+	cm_unlisten(net->host[1].cm, cm_find_listener(net->host[1].cm, PORT, NULL));
 	active = net_connect(net, 0, 1, PORT);
 	assert_true(net_ends_clean(net));
 	assert_int_equal(active->reason, CM_REJ_INVALID_SERVICE_ID);
-	assert_non_null(cm_listen(net->host[1].cm, PORT, &net->host[1]));
+	assert_non_null(cm_listen(net->host[1].cm, PORT, NULL, &net->host[1]));
 	whole_life(net, 0, 1, 0);
 }
 
@@ -691,7 +691,7 @@ restart(struct net *net, int i)
 
 	cm_free(host->cm);
 	host->cm = cm_new(&host->env);
-	cm_listen(host->cm, PORT, host);
+	cm_listen(host->cm, PORT, NULL, host);
 }
 
 static void

@@ -119,7 +119,7 @@ linux_connects(struct net *net, const char *file)
 	net->host[0].addr = rping.a;
 	host->addr = rping.b;
 	host->env.send = catch_send;
-	assert_non_null(cm_listen(host->cm, rping.req.req.service_id, host));
+	assert_non_null(cm_listen(host->cm, rping.req.req.service_id, NULL, host));
 	sends = 0;
 	net_inject(net, 0, 1, &rping.req);
 	end = host->ends;

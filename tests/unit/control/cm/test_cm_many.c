@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Many connections at once: limits, bad weather, speed. */
+/* Many listeners of a service, and many connections at once: limits, bad weather, speed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,39 @@
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)
+
+/* A service has a listener at each address at most. */
+static void
+test_scopes(void **state)
+{
+	struct net *net = *state;
+	struct cm *cm = net->host[0].cm;
+	const uint64_t service = CM_SERVICE_TCP(6000);
+	const struct wire_addr first = wire_addr_of(true, (const uint8_t[]){192, 0, 2, 1}),
+			       second = wire_addr_of(true, (const uint8_t[]){192, 0, 2, 2}),
+			       v6 = {{0x20, 1, 0xd, 0xb8, [15] = 1}};
+	const struct cm_scope one = {.only_addr = true, .addr = first}, ip4 = {.only_v4 = true},
+			      ip6 = {.only_v6 = true};
+	struct cm_listener *at_first, *at_v6;
+
+	at_first = cm_listen(cm, service, &one, NULL);
+	assert_non_null(at_first);
+	assert_null(cm_listen(cm, service, &one, NULL));
+	assert_null(cm_listen(cm, service, &ip4, NULL));
+	assert_null(cm_listen(cm, service, NULL, NULL));
+	at_v6 = cm_listen(cm, service, &ip6, NULL);
+	assert_non_null(at_v6);
+	assert_ptr_equal(cm_listener_at(cm, service, &first), at_first);
+	assert_null(cm_listener_at(cm, service, &second));
+	assert_ptr_equal(cm_listener_at(cm, service, &v6), at_v6);
+	cm_unlisten(cm, at_first);
+	assert_null(cm_listener_at(cm, service, &first));
+	at_first = cm_listen(cm, service, &ip4, NULL);
+	assert_ptr_equal(cm_listener_at(cm, service, &second), at_first);
+	cm_unlisten(cm, at_first);
+	cm_unlisten(cm, at_v6);
+	assert_true(net_is_clean(net));
+}
 
 static void
 test_half_open_limit(void **state)
@@ -201,6 +234,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_scopes),
 		TEST(test_half_open_limit),
 		TEST(test_storm),
 		TEST(test_ten_thousand),

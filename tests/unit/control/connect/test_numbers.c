@@ -285,6 +285,7 @@ test_peer_of_another(void **state)
 	/* It may connect to another number, of that address, or to that one of another address. */
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1235)), 0);
 	assert_int_equal(app_call_id(&b.app, ONE_MSG_QP_ERROR, b.qp.qp), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, b.qp.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(app_call_id(&b.app, ONE_MSG_QP_RESET, b.qp.qp), 0);
 	to = rtr_to(&b, 0x1234);
 	to.addr[3] = 99;
@@ -295,6 +296,7 @@ test_peer_of_another(void **state)
 	to.qp = other.qp;
 	assert_int_equal(rtr(&a, to), 0);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, other.qp), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, other.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), -EADDRINUSE);
 	/* Over, by its program or since its core has found it broken. */
 	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
@@ -375,6 +377,60 @@ test_channels(void **state)
 	assert_int_equal(count_fds(), fds);
 }
 
+/* What an application says of own addresses: the port has one, 192.0.2.1/24. */
+static void
+test_sources(void **state)
+{
+	struct one_qp_rtr to;
+	struct side a;
+	uint32_t cq;
+
+	side_open(&a, false);
+	to = rtr_to(&a, 0x1234);
+	to.source = 2;
+	assert_int_equal(rtr(&a, to), -EINVAL);
+	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_ADDRESS);
+	assert_int_equal(a.app.reply.value, 2);
+	to.source = 1;
+	to.family = AF_INET6;
+	memset(to.addr, 0x20, sizeof(to.addr));
+	assert_int_equal(rtr(&a, to), -EAFNOSUPPORT);
+	to.source = 0;
+	assert_int_equal(rtr(&a, to), -EAFNOSUPPORT);
+	to = rtr_to(&a, 0x1234);
+	to.source = 1;
+	assert_int_equal(rtr(&a, to), 0);
+
+	cq = app_cq(&a.app, 10);
+	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .source = 2};
+	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), -EINVAL);
+	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .family = AF_UNIX};
+	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), -EAFNOSUPPORT);
+	/* One port number for each family, and not another one for an address of theirs. */
+	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .family = AF_INET6};
+	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), 0);
+	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .source = 1};
+	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), 0);
+	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), -EADDRINUSE);
+	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .family = AF_INET};
+	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), -EADDRINUSE);
+	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq};
+	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), -EADDRINUSE);
+
+	a.app.msg.source_query = (struct one_source_query){.family = AF_INET, .addr = {192, 0, 2, 9}};
+	assert_int_equal(app_call(&a.app, ONE_MSG_SOURCE), 0);
+	assert_int_equal(a.app.reply.source.source, 1);
+	assert_int_equal(a.app.reply.source.bits, 24);
+	a.app.msg.source_query.addr[3] = 1;
+	assert_int_equal(app_call(&a.app, ONE_MSG_SOURCE), 0);
+	assert_int_equal(a.app.reply.source.bits, ONE_SOURCE_OWN);
+	a.app.msg.source_query.addr[0] = 10;
+	assert_int_equal(app_call(&a.app, ONE_MSG_SOURCE), -ENETUNREACH);
+	a.app.msg.source_query.family = AF_UNIX;
+	assert_int_equal(app_call(&a.app, ONE_MSG_SOURCE), -EAFNOSUPPORT);
+	side_close(&a);
+}
+
 static void
 test_ports(void **state)
 {
@@ -385,6 +441,10 @@ test_ports(void **state)
 	assert_int_equal(app_call(&app, ONE_MSG_PORT), 0);
 	assert_true(app.reply.port.num_ports >= 1);
 	assert_memory_equal(app.reply.port.name, app.welcome.port, ONE_PORT_NAME);
+	assert_int_equal(app.reply.port.num_addrs, 1);
+	assert_int_equal(app.reply.port.addr[0].family, AF_INET);
+	assert_int_equal(app.reply.port.addr[0].prefix, 24);
+	assert_memory_equal(app.reply.port.addr[0].addr, ((uint8_t[]){192, 0, 2, 1}), 4);
 	app.msg.port_query.port = app.reply.port.num_ports;
 	assert_int_equal(app_call(&app, ONE_MSG_PORT), -ENODEV);
 	app_close(&app);
@@ -395,12 +455,12 @@ int
 number_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_silence),       cmocka_unit_test(test_error),
-		cmocka_unit_test(test_channels),      cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_settings),      cmocka_unit_test(test_others_go_on),
-		cmocka_unit_test(test_queue),         cmocka_unit_test(test_peer_of_another),
-		cmocka_unit_test(test_peer_names_us),
+		cmocka_unit_test(test_connect),         cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_silence),         cmocka_unit_test(test_error),
+		cmocka_unit_test(test_channels),        cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_sources),         cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_others_go_on),    cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_peer_of_another), cmocka_unit_test(test_peer_names_us),
 	};
 
 	return cmocka_run_group_tests_name("numbers", tests, NULL, NULL);

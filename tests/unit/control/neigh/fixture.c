@@ -37,9 +37,10 @@ on_heard(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, uin
 }
 
 static void
-on_conflict(struct neigh_env *env, uint16_t port, const uint8_t mac[6])
+on_conflict(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6])
 {
 	(void)port;
+	(void)addr;
 	(void)mac;
 	((struct fixture *)(void *)env)->conflicts++;
 }
@@ -87,7 +88,7 @@ setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct neigh_port ports[2] = {
 		{.addr = v4(192, 0, 2, 1), .prefix = 24, .has_gateway = true, .gateway = v4(192, 0, 2, 254)},
-		{.addr = v6(1, 1), .prefix = 64},
+		{.port = 1, .addr = v6(1, 1), .prefix = 64},
 	};
 	assert_non_null(f);
 	memcpy(ports[0].mac, our_mac, 6);

@@ -428,6 +428,174 @@ test_next_hops(void **state)
 	assert_memory_equal(mac, other_mac, 6);
 }
 
+/* A port with two addresses of one family and one of the other, routes, and a gateway behind the second. */
+static struct neigh *
+with_addresses(struct fixture *f)
+{
+	static struct neigh_port addrs[4];
+
+	addrs[0] = (struct neigh_port){.port = 3, .addr = v4(10, 0, 0, 1), .prefix = 8};
+	addrs[1] = (struct neigh_port){.port = 3,
+				       .addr = v4(192, 0, 2, 1),
+				       .prefix = 24,
+				       .has_gateway = true,
+				       .gateway = v4(192, 0, 2, 254),
+				       .num_routes = 1,
+				       .route = {{v4(10, 1, 0, 0), v4(192, 0, 2, 253), 16}}};
+	addrs[2] = (struct neigh_port){.port = 3,
+				       .addr = v6(1, 1),
+				       .prefix = 64,
+				       .num_routes = 1,
+				       .route = {{v6(7, 0), v6(1, 9), 64}}};
+	addrs[3] = (struct neigh_port){.port = 3, .addr = v6(9, 1), .prefix = 96};
+	for (int i = 0; i < 4; i++)
+		memcpy(addrs[i].mac, our_mac, 6);
+	return neigh_new(&f->env, addrs, 4);
+}
+
+static void
+test_several_addresses(void **state)
+{
+	struct fixture *f = *state;
+	struct neigh *neigh = with_addresses(f);
+	const struct {
+		struct wire_addr dst, src, hop;
+		int bits;
+	} ways[] = {
+		{v4(10, 2, 0, 5), v4(10, 0, 0, 1), v4(10, 2, 0, 5), 8},
+		{v4(10, 1, 0, 5), v4(192, 0, 2, 1), v4(192, 0, 2, 253), 16},
+		{v4(192, 0, 2, 7), v4(192, 0, 2, 1), v4(192, 0, 2, 7), 24},
+		{v4(203, 0, 113, 5), v4(192, 0, 2, 1), v4(192, 0, 2, 254), 0},
+		{v6(1, 5), v6(1, 1), v6(1, 5), 64},
+		{v6(7, 5), v6(1, 1), v6(1, 9), 64},
+	};
+	struct wire_addr src, hop, own = v4(192, 0, 2, 1), nowhere = v6(8, 1), first6 = v6(1, 1);
+	struct wire_addr link_local = {{0xfe, 0x80, [15] = 5}};
+	uint8_t mac[6], frame[64];
+
+	assert_non_null(neigh);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		assert_int_equal(neigh_source(neigh, 3, &ways[i].dst, &src), ways[i].bits);
+		assert_memory_equal(&src, &ways[i].src, sizeof(src));
+		assert_int_equal(neigh_hop(neigh, 3, &ways[i].dst, &hop), 0);
+		assert_memory_equal(&hop, &ways[i].hop, sizeof(hop));
+	}
+	/* However long the prefix of the other IPv6 address is. */
+	assert_int_equal(neigh_source(neigh, 3, &link_local, &src), 64);
+	assert_memory_equal(&src, &first6, sizeof(src));
+	assert_int_equal(neigh_source(neigh, 3, &nowhere, &src), -ENETUNREACH);
+	assert_int_equal(neigh_source(neigh, 0, &own, &src), -EINVAL);
+	assert_int_equal(neigh_resolve(neigh, 3, &own, SECOND, mac, ME, NULL), 0);
+
+	/* Asked from the address on the neighbour's link, by the port. */
+	f->sent = 0;
+	assert_int_equal(neigh_resolve(neigh, 3, &ways[2].dst, SECOND, mac, ME, NULL), -EINPROGRESS);
+	assert_int_equal(f->out[0].port, 3);
+	assert_memory_equal(f->out[0].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
+	/* One answer to a question for each address, and none for others. */
+	for (uint8_t last = 1; last <= 2; last++) {
+		f->sent = 0;
+		arp_frame(frame, our_mac, 1, peer_mac, v4(10, 9, 9, 9), our_mac, v4(10, 0, 0, last));
+		neigh_input(neigh, 3, frame, 60, SECOND);
+		assert_int_equal(f->sent, last == 1 ? 1 : 0);
+	}
+	f->sent = 0;
+	arp_frame(frame, our_mac, 1, peer_mac, v4(192, 0, 2, 9), our_mac, own);
+	neigh_input(neigh, 3, frame, 60, SECOND);
+	assert_int_equal(f->sent, 1);
+	assert_memory_equal(f->out[0].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
+	/* Nobody becomes a neighbour by an address of ours. */
+	arp_frame(frame, our_mac, 1, peer_mac, v4(10, 0, 0, 1), our_mac, own);
+	neigh_input(neigh, 3, frame, 60, SECOND);
+	assert_int_equal(neigh_resolve(neigh, 3, &ways[0].src, SECOND, mac, ME, NULL), 0);
+	assert_memory_equal(mac, our_mac, 6);
+	neigh_free(neigh);
+}
+
+/* Claims, conflicts and the MAC are of all addresses of a port, and of no other port's. */
+static void
+test_claims_of_several_addresses(void **state)
+{
+	static const uint8_t zero[6], new_mac[6] = {2, 0, 0, 0, 0, 9};
+	struct fixture *f = *state;
+	struct neigh *neigh = with_addresses(f);
+	uint8_t frame[64];
+
+	assert_non_null(neigh);
+	f->sent = 0;
+	neigh_announce(neigh, 3, SECOND);
+	assert_int_equal(f->sent, 4);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct wire_addr own = i == 0 ? v4(10, 0, 0, 1) : v4(192, 0, 2, 1);
+
+		arp_frame(frame, everyone, 1, our_mac, v4(0, 0, 0, 0), zero, own);
+		assert_int_equal(f->out[i].port, 3);
+		assert_memory_equal(f->out[i].bytes, frame, 60);
+	}
+	/* Another host has the second address: the others are announced. */
+	arp_frame(frame, our_mac, 2, peer_mac, v4(192, 0, 2, 1), our_mac, v4(0, 0, 0, 0));
+	neigh_input(neigh, 3, frame, 60, SECOND);
+	f->sent = 0;
+	neigh_timeout(neigh, SECOND + SECOND / 4);
+	assert_int_equal(f->sent, 3);
+	assert_memory_equal(f->out[0].bytes + 28, ((uint8_t[]){10, 0, 0, 1}), 4);
+	/* Conflicts are counted for the port, and reported for each address. */
+	arp_frame(frame, our_mac, 2, other_mac, v4(10, 0, 0, 1), our_mac, v4(0, 0, 0, 0));
+	neigh_input(neigh, 3, frame, 60, 2 * SECOND);
+	assert_int_equal(f->conflicts, 2);
+	assert_int_equal(neigh_conflicts(neigh, 3)->count, 2);
+	assert_memory_equal(neigh_conflicts(neigh, 3)->mac, other_mac, 6);
+
+	neigh_set_mac(neigh, 3, new_mac);
+	f->sent = 0;
+	neigh_announce(neigh, 3, 10 * SECOND);
+	assert_int_equal(f->sent, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_memory_equal(f->out[i].bytes + 6, new_mac, 6);
+	f->sent = 0;
+	neigh_announce(neigh, 0, 10 * SECOND);
+	assert_int_equal(f->sent, 0);
+	neigh_free(neigh);
+}
+
+/* A neighbour of the second address is suspected, and routers may be outside of all prefixes. */
+static void
+test_suspects_and_routers_of_several_addresses(void **state)
+{
+	struct fixture *f = *state;
+	struct neigh_port addrs[2] = {
+		{.port = 3,
+		 .addr = v4(10, 0, 0, 5),
+		 .prefix = 32,
+		 .has_gateway = true,
+		 .gateway = v4(169, 254, 0, 1),
+		 .num_routes = 1,
+		 .route = {{v4(198, 51, 100, 0), v4(169, 254, 0, 2), 24}}},
+		{.port = 3, .addr = v4(192, 0, 2, 1), .prefix = 24},
+	};
+	const struct wire_addr far[] = {v4(203, 0, 113, 5), v4(198, 51, 100, 5), v4(192, 0, 2, 7)};
+	const struct wire_addr hops[] = {v4(169, 254, 0, 1), v4(169, 254, 0, 2), v4(192, 0, 2, 7)};
+	uint8_t mac[6], frame[64];
+	struct neigh *neigh;
+
+	memcpy(addrs[0].mac, our_mac, 6);
+	memcpy(addrs[1].mac, our_mac, 6);
+	neigh = neigh_new(&f->env, addrs, 2);
+	assert_non_null(neigh);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(neigh_resolve(neigh, 3, &far[i], SECOND, mac, ME, NULL), -EINPROGRESS);
+		arp_frame(frame, our_mac, 2, peer_mac, hops[i], our_mac, addrs[i / 2].addr);
+		neigh_input(neigh, 3, frame, 60, SECOND);
+		assert_int_equal(neigh_resolve(neigh, 3, &far[i], SECOND, mac, ME, NULL), 0);
+		assert_memory_equal(mac, peer_mac, 6);
+		f->sent = 0;
+		neigh_suspect(neigh, 3, &far[i], 9 * SECOND);
+		assert_int_equal(f->sent, 1);
+		assert_memory_equal(f->out[0].bytes + 38, hops[i].gid + 12, 4);
+	}
+	neigh_free(neigh);
+}
+
 static void
 test_stale_is_used_and_asked(void **state)
 {
@@ -544,6 +712,9 @@ main(void)
 		TEST(test_lookup),
 		TEST(test_any_number_waits),
 		TEST(test_next_hops),
+		TEST(test_several_addresses),
+		TEST(test_claims_of_several_addresses),
+		TEST(test_suspects_and_routers_of_several_addresses),
 		TEST(test_stale_is_used_and_asked),
 		TEST(test_request_from_another_place),
 		TEST(test_gratuitous_makes_us_ask),

@@ -23,7 +23,7 @@ struct control control;
 int control_logtype;
 
 static struct config config = {.keepalive_ms = 1000};
-static struct engine_port_info info = {.addr = {{[10] = 0xff, 0xff, 192, 0, 2, 1}}};
+static struct engine_port_info info = {.num_addrs = 1, .addr = {{{[10] = 0xff, 0xff, 192, 0, 2, 1}}}};
 static struct path_port port = {.info = &info};
 static const struct wire_addr peer = {{[10] = 0xff, 0xff, 192, 0, 2, 2}};
 static struct cm_path from_peer;
@@ -137,7 +137,7 @@ setup(void **state)
 	control.config = &config;
 	control.incarnation = 77;
 	control.now = NS_PER_S;
-	from_peer = (struct cm_path){.src = info.addr, .dst = peer};
+	from_peer = (struct cm_path){.src = info.addr[0], .dst = peer};
 	num_sent = num_sent_known = num_suspected = num_ended = 0;
 	away = 0;
 	conn->port = &port;

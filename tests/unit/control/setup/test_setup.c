@@ -112,7 +112,7 @@ assert_good(void)
 	assert_int_equal(config.node, plan.node);
 	assert_int_equal(config.num_peers, plan.peers);
 	for (uint32_t i = 0; i < plan.ports; i++)
-		assert_true(config_addr_equal(&config.port[i].addr, &plan.port[i].addr));
+		assert_true(config_addr_equal(&config.port[i].addr[0], &plan.port[i].addr));
 }
 
 static int

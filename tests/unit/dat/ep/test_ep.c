@@ -236,6 +236,13 @@ connect_errors(void **state)
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, DAT_CONNECT_MULTIPATH_FLAG),
 		   ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
 	assert_ret(connect_with(ep, &sin6, 7, 1, 0, NULL, 0, 0),
+		   ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED));
+	sin6.sin6_addr = (struct in6_addr){.s6_addr = {0x20, 1, 0xd, 0xb8, [15] = 2}};
+	mock_refuse(f->mock, ONE_MSG_QP_CONNECT, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, AF_INET6, 1);
+	assert_ret(connect_with(ep, &sin6, 7, 1, 0, NULL, 0, 0),
+		   ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED));
+	sin6.sin6_family = AF_UNIX;
+	assert_ret(connect_with(ep, &sin6, 7, 1, 0, NULL, 0, 0),
 		   ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED));
 	sin.sin_addr.s_addr = INADDR_ANY;
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, 0),

@@ -98,7 +98,8 @@ static void
 states(void **state)
 {
 	struct bench b = set_up(state);
-	struct sockaddr_in6 other = {.sin6_family = AF_INET6};
+	struct sockaddr_in6 other = {.sin6_family = AF_INET6,
+				     .sin6_addr = {.s6_addr = {0x20, 1, 0xd, 0xb8, 1}}};
 	DAT_EP_HANDLE idle = make_ep(b.f, NULL);
 
 	assert_says(post(idle, b.key, b.memory, 8), BAD_STATE(EP_UNCONNECTED),
@@ -108,10 +109,12 @@ states(void **state)
 	assert_says(dat_ep_connect(b.ep, (DAT_IA_ADDRESS_PTR)&other, 1, 1, 0, NULL, DAT_QOS_BEST_EFFORT,
 				   DAT_CONNECT_DEFAULT_FLAG),
 		    BAD_STATE(EP_CONNECTED), "dat_ep_connect: ", "state = CONNECTED: ", "dat_ep_reset");
+	mock_refuse(b.f->mock, ONE_MSG_QP_CONNECT, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, AF_INET6, 1);
 	assert_says(dat_ep_connect(idle, (DAT_IA_ADDRESS_PTR)&other, 1, 1, 0, NULL, DAT_QOS_BEST_EFFORT,
 				   DAT_CONNECT_DEFAULT_FLAG),
 		    ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
-		    "remote_ia_address->sa_family = 10: the IA's own is 2; give an address of that family");
+		    "remote_ia_address->sa_family = 10: the IA's port has no address of this family",
+		    "show ports");
 	assert_says(dat_ep_connect(idle, (DAT_IA_ADDRESS_PTR)&other, 1, 0, 0, NULL, DAT_QOS_BEST_EFFORT,
 				   DAT_CONNECT_DEFAULT_FLAG),
 		    BAD_ARG(4), "timeout = 0: ", "DAT_TIMEOUT_INFINITE");
