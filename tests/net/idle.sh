@@ -54,7 +54,7 @@ veth)
 	;;
 *) fail "idle.sh: \"$1\" is neither memif nor veth" ;;
 esac
-sleep 2 # the cable is up
+sleep 7 # the cable is up, and the addresses are claimed: probes, and announcements until four seconds later
 quiet "at first"
 answers "at first"
 sleep 1
