@@ -63,7 +63,7 @@ if [ "$1" = memif ]; then
 	# The far end comes back with other rings.
 	stop_plane b
 	start_memif_plane b
-	sleep 4
+	sleep 7 # as above
 	quiet "with a new far end"
 	answers "with a new far end"
 fi
