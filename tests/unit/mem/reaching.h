@@ -13,7 +13,7 @@
 
 #include "tests/copying.h"
 
-#define PARTIES (ONE_COPIES + 24u)
+#define PARTIES (2 * ONE_COPIES + 24u)
 
 struct fixture {
 	struct copying c;
