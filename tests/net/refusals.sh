@@ -107,8 +107,8 @@ fi
 # Slots of af_packet's rings that do not serve.
 refuses 'framesz=3072, blocksz=8192 and framecnt=512 do not fit together' \
 	$DEVICE --vdev=net_af_packet0,iface=lo,framesz=3072,blocksz=8192 -- $SOCKET $ANY
-refuses 'port p0: mtu 4200: a slot of framesz=2048 cuts off all above 1968; write mtu = 1968 or framesz=8192' \
-	$DEVICE --vdev=net_af_packet0,iface=lo -- $SOCKET $ANY,mtu=4200
+refuses 'port p0: mtu 1500: a slot of framesz=1024 cuts off all above 944; write mtu = 944 or framesz=' \
+	$DEVICE --vdev=net_af_packet0,iface=lo,framesz=1024 -- $SOCKET $ANY,mtu=1500
 
 # Options on the wrong side of the --.
 refuses 'option --port: it stands among the EAL options; write it after a --' $DEVICE $ANY
