@@ -22,7 +22,7 @@
 uint64_t place_reserve(uint64_t like, uint64_t length);
 /* place_reserve, if there may be another place. */
 uint64_t place_new(uint64_t like, uint64_t length);
-/* What lies at [from, length) of the place goes, and the place with it. */
+/* Unmaps [from, length) of the place, and forgets the place. */
 void place_drop(uint64_t place, uint64_t from, uint64_t length);
 /* The mapping at `at`, which is registered with a userfaultfd for missing pages, lies at `to` from now on.
  * Empty pages stay at `at`.  0 or -errno. */

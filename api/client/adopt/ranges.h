@@ -103,7 +103,7 @@ bool range_is_whole(const struct range *range);
 
 /* range_restore, unless a device would go on using the old pages (pins.h): -EBUSY. */
 int range_give_back(struct range *range);
-/* What could not be given back stays shared (stay.h). */
+/* Pages that could not be given back stay shared (stay.h). */
 void range_stay(struct range *range);
 
 /* All that is mapped of the range becomes private anonymous memory, also if something may have pinned it: 0,

@@ -36,7 +36,7 @@ range_mapping(const struct range *range, uint64_t from, uint64_t below, struct m
 			continue;
 		if (e.offset >= high || e.offset + (e.end - e.start) <= low)
 			continue;
-		/* What an mremap has added behind the end of the file goes with it. */
+		/* An mremap may have added pages after the end of the file: they go with it. */
 		if (e.offset + (e.end - e.start) > high && high < range->file->size)
 			e.end = e.start + (high - e.offset);
 		if (e.offset < low) {
@@ -52,7 +52,7 @@ range_mapping(const struct range *range, uint64_t from, uint64_t below, struct m
 	return 0;
 }
 
-/* One mapping of the range becomes private.  `place`: of its first byte, or 0. */
+/* Makes one mapping of the range private.  `place`: of its first byte, or 0. */
 static int
 mapping_restore(const struct range *range, const struct map_entry *e, uint64_t place, uint64_t *bytes)
 {
@@ -78,7 +78,7 @@ mapping_restore(const struct range *range, const struct map_entry *e, uint64_t p
 	return error;
 }
 
-/* What is mapped of the range in [from, below) becomes private; *bytes: how much that was. */
+/* Makes private what is mapped of the range in [from, below); *bytes: how much that was. */
 static int
 range_restore_part(const struct range *range, uint64_t from, uint64_t below, uint64_t *bytes)
 {
@@ -165,7 +165,7 @@ range_restore(struct range *range)
 	}
 	if (home)
 		error = range_restore_home(range, &bytes);
-	else if (has_own_file(range)) /* What was put behind it may be anywhere. */
+	else if (has_own_file(range)) /* Pages that were put after it may be anywhere. */
 		error = 0;
 	else
 		error = range_restore_part(range, range->start, range->start + range->length, &bytes);

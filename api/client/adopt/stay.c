@@ -128,7 +128,7 @@ punch_for(int tasks, const char *tid, struct stay *first, bool only)
 		punch(s, call[1], call[1] + call[2]);
 }
 
-/* What threads in madvise wait for is done for them, before they go on. */
+/* Threads in madvise go on when this has been done for them. */
 static void
 punch_for_waiting(struct stay *first, bool only)
 {

@@ -27,7 +27,7 @@ int stay_open(void);
 int stay_fd(void);
 /* The keeper: handles all events that there are. */
 void stay_serve(void);
-/* The same for events of the range's own guard `fd`. */
+/* Handles events of the range's own guard `fd`. */
 void stay_serve_guard(struct range *range, int fd);
 
 /* The range is in the table from now on, and watched if the keeper runs; nothing happens if it is there

@@ -301,7 +301,7 @@ copy_fresh(int uffd, uint8_t *fresh, uint64_t from, uint64_t len)
 	return error;
 }
 
-/* What is replaced at once. */
+/* Size of the piece that is replaced at once. */
 struct chunk {
 	uint64_t at, len;
 	uint8_t *fresh;
@@ -458,7 +458,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 
 	if (c.fresh == NULL)
 		return -ENOMEM;
-	/* What is to be huge or locked, or is there already, is populated. */
+	/* Pages that are to be huge or locked, or are there already, are populated. */
 	c.make = uffd >= 0 && !t->lock && t->to_twin == NULL &&
 		 !(t->to_fd >= 0 && len >= HUGE && shmem_is_huge());
 	if (t->to_fd >= 0 && t->place != 0)

@@ -94,7 +94,8 @@ take_fds(struct msghdr *hdr, int *got, uint32_t room)
 	return taken;
 }
 
-/* One reply with up to ONE_MSG_FDS descriptors; -EAGAIN: none within the time limit of the socket. */
+/* Receives one reply with up to ONE_MSG_FDS descriptors; -EAGAIN: none came within the socket's time limit.
+ */
 static int
 receive_reply(int sock, struct one_reply *reply, int *fds, uint32_t *num_fds)
 {
