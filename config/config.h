@@ -66,6 +66,13 @@ struct config_listen {
 	char text[CONFIG_PATH_MAX + 8]; /* as it was written */
 };
 
+/* On which polling core a queue pair is: control/objects/place.c. */
+enum config_placement {
+	CONFIG_PLACEMENT_AUTO,
+	CONFIG_PLACEMENT_ONE, /* all queue pairs of an attachment on one core */
+	CONFIG_PLACEMENT_NEXT /* each queue pair on the next core */
+};
+
 struct config {
 	uint32_t node; /* RSM node id; 0: RSM between nodes is off */
 	char socket[CONFIG_PATH_MAX];
@@ -93,7 +100,8 @@ struct config {
 	uint32_t keepalive_ms;      /* a silent peer of an RSM import is lost after this */
 	uint32_t work_pool;         /* work nodes per core */
 	uint32_t mbufs;             /* per core and port */
-	bool process_memory;        /* memory that cannot be adopted is reached through its process */
+	enum config_placement placement;
+	bool process_memory; /* memory that cannot be adopted is reached through its process */
 };
 
 void config_defaults(struct config *config);

@@ -311,6 +311,7 @@ config_usage(void *file)
 		"  --keepalive-ms N  a silent peer of an RSM import is lost after this\n"
 		"  --work-pool N     requests under way per core\n"
 		"  --mbufs N         packet buffers per core and port\n"
+		"  --placement auto|one|next\n"
 		"  --process-memory yes|no\n"
 		"                    whether memory that cannot be adopted works, more slowly\n"
 		"  --state DIRECTORY where sequence numbers of keys are kept (default /var/lib/oneside)\n"

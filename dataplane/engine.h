@@ -4,8 +4,9 @@
  *
  * Every object of the data path (client, completion ring, queue pair) is made
  * and freed by the control thread and, between ENGINE_*_ADD and the
- * acknowledgement of ENGINE_*_REMOVE, owned by exactly one core.  All objects
- * of one client are on one core, so each completion ring has one producer.
+ * acknowledgement of ENGINE_*_REMOVE, owned by exactly one core.  A client has a
+ * lane on each core that it uses, and each completion ring has one producer, the
+ * core of its lane (doc/cores.md).
  *
  * Control thread -> core: commands, in order, each acknowledged.
  * Core -> control thread: acknowledgements and events, in order.  After the
@@ -49,6 +50,7 @@ struct engine_client_config {
 
 struct engine_cq_config {
 	uint32_t id;     /* the application's: object of ONE_CQE_ASYNC */
+	uint64_t bundle; /* offset of a struct one_cq_bundle, zeroed at first */
 	uint64_t offset; /* of a struct one_cq_shm and its entries, zeroed */
 	uint32_t log2;   /* >= 1; one entry of 2^log2 is kept for ONE_CQE_SWITCHED, and the library tells of
 			  * entries taken by quarters of the ring: 3/4 of it less one always fit */
@@ -341,6 +343,8 @@ uint32_t engine_num_cores(void);
 uint32_t engine_num_ports(void);
 /** The lcore that a core runs on.  Any thread. */
 uint32_t engine_core_lcore(uint32_t core);
+/** Lanes of attachments on a core. */
+uint32_t engine_core_lanes(uint32_t core);
 /** @return  NULL: there is no such port.  Lives until engine_fini(); `link_up` is of this call. */
 const struct engine_port_info *engine_port(uint32_t port);
 /** @return  The table of keys, which lives until engine_fini(). */
@@ -384,18 +388,30 @@ void engine_user_free(struct engine_user *user);
  */
 struct engine_client *engine_client_new(const struct engine_client_config *config);
 /**
+ * Make a further lane of an attachment, whose first lane is `home`, on a core where it has none.
+ * ENGINE_CLIENT_ADD and REMOVE are sent to it as to the first; it is freed with that.
+ * @param doorbells  Offset of a struct one_doorbells, zeroed.
+ * @return           NULL: no memory, no such core, or outside of the arena.
+ */
+struct engine_client *engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells);
+/** @return  From the first lane on each other one once; NULL: there are no more. */
+struct engine_client *engine_lane_next(const struct engine_client *lane);
+uint32_t engine_lane_core(const struct engine_client *lane);
+/** @return  Offset of its struct one_doorbells. */
+uint64_t engine_lane_doorbells(const struct engine_client *lane);
+/**
  * Free an attachment after REMOVE and all its objects.  As for the others below, the memory goes when no core
  * can look at it any more; NULL is allowed.
  */
 void engine_client_free(struct engine_client *client);
 /**
  * Move memory without mapping by the application's copy thread from now on, through the struct one_copies at
- * `offset`; before any key leads there.
- * @return  Freed with the client; NULL: no memory, or outside of the arena.
+ * `offset`; before any key leads there.  Each lane has its own, the first lane at first.
+ * @return  Freed with the client; NULL: no memory, or outside of the arena.  The same if it has one.
  */
 struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
 uint32_t engine_client_lcore(const struct engine_client *client);
-/** What its core has taken off its rings, and put into its completion rings. */
+/** What its cores have taken off its rings, and put into its completion rings. */
 void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);
 /** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
@@ -405,6 +421,9 @@ void engine_srq_free(struct engine_srq *srq);
 /** @return  NULL: no memory, a ring outside of the arena, or the number is in use. */
 struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);
 void engine_qp_free(struct engine_qp *qp);
+/** Before ENGINE_QP_ADD: move a queue pair from the first lane to another one, with that lane's rings
+ * (`config`). */
+void engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config);
 uint32_t engine_qp_core(const struct engine_qp *qp);
 /**
  * Make an address handle, which the core of `client` finds by `config->id` from now on, instead of the one
@@ -437,7 +456,8 @@ uint32_t engine_qpn_new(void);
  * lives until the core's next quiescent state.
  */
 struct engine_qp *engine_qp_find(uint32_t qpn);
-/** @return  `owner` of that queue pair's configuration; NULL: there is none. */
+/** @return  `owner` of that queue pair's configuration, between engine_qp_new() and engine_qp_free(); NULL:
+ * there is none. */
 void *engine_qp_owner(uint32_t qpn);
 
 /* ---- commands and events ---- */

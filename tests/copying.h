@@ -52,7 +52,7 @@ copying_open(struct copying *c)
 	c->arena = mmap(NULL, COPYING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, place.arena_fd, 0);
 	assert(c->arena != MAP_FAILED);
 	c->shm = (struct one_copies *)(void *)((uint8_t *)c->arena + COPYING_PAGE);
-	c->reach = reach_new(c->shm, &c->list, copying_fault, c);
+	c->reach = reach_new(c->shm, &c->list, copying_fault, c, 0, NULL);
 	assert(c->reach != NULL);
 	c->copier = copying_start(&place, COPYING_PAGE, &c->all);
 	c->arena_fd = place.arena_fd;

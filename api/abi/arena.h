@@ -37,7 +37,7 @@ struct one_arena {
 	uint32_t magic;
 	uint32_t version; /* ONE_ABI_VERSION */
 	uint64_t size;
-	uint64_t doorbells; /* offset */
+	uint64_t doorbells; /* offset; of the first lane, as `keys` and engine_asleep */
 	uint64_t channels;  /* offset */
 	uint64_t keys;      /* offset */
 	/* written by the control thread: changes each second while it has requests of this attachment */
@@ -60,8 +60,8 @@ _Static_assert(sizeof(struct one_arena) == 128, "one_arena");
  * Memory regions (ONE_MR_RENEWABLE) whose key the application ends, and lets begin again as another one,
  * without the control thread.  One request at a time: the application stores it, then `asked` (release),
  * which differs from the last one, then 1 to one_doorbells.keys (release).  The core of the attachment
- * carries it out between two accesses to memory, and stores `refused`, then `answered` = asked (release).
- * Before it does (but RENEW), it begins the requests that were posted before.
+ * carries it out between two accesses to memory of each lane, and stores `refused`, then `answered` = asked
+ * (release). Before it does (but RENEW), it begins the requests that were posted before.
  */
 enum one_key_op {
 	ONE_KEY_REVOKE = 1, /* `key` counts no more, and nothing that began with it goes on */

@@ -60,8 +60,12 @@ struct one_copy_answer {
 };
 _Static_assert(sizeof(struct one_copy_answer) == 32, "one_copy_answer");
 
+/* One for each lane (doc/cores.md).  The copy thread serves them all, and sleeps on `wake` of the first. */
 struct one_copies {
 	struct one_channel wake;
+	/* Written by the control thread: offset in the arena of the next lane's; 0: there is none yet. */
+	_Atomic uint64_t next;
+	uint8_t pad[56];
 	struct one_copy_request request[ONE_COPIES];
 	struct one_copy_answer answer[ONE_COPIES];
 	uint8_t slot[ONE_COPIES][ONE_COPY_LEN];

@@ -143,7 +143,7 @@ struct one_limits {
 	uint32_t max_private_data;
 	uint32_t max_segments; /* RSM export segments */
 	uint32_t max_ah;       /* address handles */
-	uint32_t reserved;
+	uint32_t vectors;      /* completion vectors: polling cores of the data plane */
 	uint64_t max_mr_bytes; /* one registration */
 	uint64_t max_mr_total; /* all of an attachment */
 	uint64_t max_message;
@@ -163,22 +163,25 @@ struct one_welcome {
 	uint64_t arena_size;
 	uint64_t async_cq_offset;
 	uint32_t async_cq_log2;
-	uint32_t reserved;
+	uint32_t async_cq_bundle; /* offset of its struct one_cq_bundle */
 	struct one_limits limits;
 };
 
 struct one_cq_create {
-	uint32_t entries;
-}; /* at least; >= 1 */
+	uint32_t entries; /* at least; >= 1 */
+	uint32_t vector;  /* below one_limits.vectors; 0: any */
+};
 struct one_cq_created {
 	uint32_t cq;
 	uint32_t log2;
 	uint64_t offset;
+	uint32_t bundle; /* offset of its struct one_cq_bundle */
 };
 struct one_cq_resize {
 	uint32_t cq;
 	uint32_t entries;
-}; /* reply: one_cq_created; the old ring ends with ONE_CQE_SWITCHED */
+	uint32_t ring; /* of the bundle: each is resized by a request of its own */
+};                     /* reply: one_cq_created; the old ring ends with ONE_CQE_SWITCHED */
 
 struct one_qp_create {
 	uint32_t pz;                        /* 0: none yet (QP_MODIFY before connecting) */

@@ -236,21 +236,24 @@ _Static_assert(sizeof(struct one_cqe) == 32, "one_cqe");
 /* ---- headers in shared memory; each line has one writer ------------------ */
 
 /*
- * A completion ring: this header, then 2^log2 struct one_cqe.
+ * A completion queue is a bundle of completion rings (doc/cores.md): each has one producer, the polling core
+ * of some of its queue pairs, and all have one consumer.  The first ring is there from the beginning.
+ *
+ * A ring is this header, then 2^log2 struct one_cqe.
  *
  * Waiting.  The application loads the futex word of the channel it will sleep
- * on, stores `arm`, executes a full fence, looks for entries again, and sleeps.
+ * on, stores the bundle's `arm`, then that of each ring, executes a full fence, looks for
+ * entries and for new rings again, and sleeps.
  * The engine stores entries, executes a full fence (once per loop, not per
- * entry), and loads `arm`; when it differs from the last one it served
- * and its tail has passed arm.index, it adds one to the channel's word and
- * wakes it.
+ * entry), and loads the ring's `arm`; when it differs from the last one it looked at
+ * and the ring's tail has passed arm.index, it exchanges the bundle's arm for 0.  The core that
+ * finds the same arm there adds one to the channel's word and wakes it.  A ring that was never armed
+ * is armed by the bundle, from its first entry on.
  */
 struct one_cq_shm {
 	/* written by the engine */
 	_Atomic uint32_t tail; /* entries stored so far */
-	_Atomic uint32_t
-		arm_served; /* ONE_ARM_SEQ of the last arm that was answered; stored before its wake-up */
-	uint8_t pad0[56];
+	uint8_t pad0[60];
 	/* written by the application */
 	_Atomic uint32_t head; /* entries taken so far: the engine's room check */
 	uint8_t pad1[60];
@@ -259,16 +262,42 @@ struct one_cq_shm {
 };
 _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
 
+#define ONE_LANES_MAX 64u /* rings of a bundle: polling cores of a data plane */
+
+struct one_cq_bundle {
+	/* Written by the control thread: how many rings there are.  A ring is complete before it is counted,
+	 * and counted before its core stores an entry. */
+	_Atomic uint32_t rings;
+	uint8_t pad0[60];
+	/* one_cq_ring_place() of each ring but the first, as it was made. */
+	_Atomic uint64_t place[ONE_LANES_MAX];
+	/* Written by the application: one_arm() with index 0.  The core that answers exchanges it for 0. */
+	_Atomic uint64_t arm;
+	uint8_t pad1[56];
+};
+_Static_assert(sizeof(struct one_cq_bundle) % ONE_CACHE_LINE == 0, "one_cq_bundle");
+
+/* Offset of a ring in the arena, a multiple of ONE_CACHE_LINE, and its length. */
+static inline uint64_t
+one_cq_ring_place(uint64_t offset, uint32_t log2)
+{
+	return offset | log2;
+}
+#define ONE_CQ_RING_OFFSET(place) ((place) & ~(uint64_t)(ONE_CACHE_LINE - 1))
+#define ONE_CQ_RING_LOG2(place) ((uint32_t)((place) & (ONE_CACHE_LINE - 1)))
+
 /* "Wake `channel` when an entry with NOTIFY has been stored and tail is past `index`
  * (tail - index > 0 as a signed difference)."  seq 0 means: never armed.  With ONE_ARM_SOLICITED in
  * `channel` the entry must have SOLICITED, and be past `index` itself.  With ONE_ARM_NEXT it must be past
  * `index` itself, and wakes even if it has been taken meanwhile: one wake-up for each arm and entry.
+ * With both, ONE_ARM_ANY, each entry past `index` wakes.
  *
  * Where the channel has a descriptor (ONE_MSG_CHANNEL_OPEN) the engine sends it the id of the ring, as four
  * bytes, before it wakes the futex word. */
 #define ONE_ARM_SOLICITED 0x8000u
 #define ONE_ARM_NEXT 0x4000u
 #define ONE_ARM_FLAGS (ONE_ARM_SOLICITED | ONE_ARM_NEXT)
+#define ONE_ARM_ANY ONE_ARM_FLAGS
 static inline uint64_t
 one_arm(uint16_t seq, uint16_t channel, uint32_t index)
 {
@@ -312,9 +341,12 @@ struct one_qp_shm {
 	/* written by the engine */
 	_Atomic uint32_t state;       /* enum one_qp_state; stored before the event that tells of it */
 	_Atomic uint32_t sq_draining; /* stopped, and requests are still under way */
-	uint8_t pad0[56];             /* read for every post; what follows changes with every few */
-	_Atomic uint32_t sq_head;     /* slots of the send ring taken: their memory may be reused */
-	_Atomic uint32_t sq_done;     /* send work requests finished: completed, suppressed or flushed */
+	/* Written by the control thread, before the queue pair leaves ONE_QP_IDLE: offset of its lane's
+	 * struct one_doorbells in the arena; 0: one_arena.doorbells. */
+	_Atomic uint32_t doorbells;
+	uint8_t pad0[52];         /* read for every post; what follows changes with every few */
+	_Atomic uint32_t sq_head; /* slots of the send ring taken: their memory may be reused */
+	_Atomic uint32_t sq_done; /* send work requests finished: completed, suppressed or flushed */
 	_Atomic uint32_t rq_head;
 	_Atomic uint32_t rq_done;
 	uint8_t pad1[48];
@@ -401,6 +433,7 @@ _Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
 /* ---- doorbells ------------------------------------------------------------ */
 
 /*
+ * Each lane, the polling core of some of an attachment's queue pairs, has doorbells of its own.
  * A byte for each queue pair and a byte for each group of 64.  After the phase
  * of the slot the application stores 1 to the QP's byte, then 1 to its group's
  * byte (both release).  The engine exchanges a nonzero group byte for 0
@@ -416,7 +449,9 @@ struct one_doorbells {
 	uint8_t pad0[7];
 	_Atomic uint8_t group[ONE_QPS_MAX / ONE_DOORBELL_GROUP];
 	_Atomic uint8_t qp[ONE_QPS_MAX];
-	uint8_t pad1[56];
+	/* written by the engine, as one_arena.engine_asleep: this lane's core sleeps */
+	_Atomic uint32_t engine_asleep;
+	uint8_t pad1[52];
 };
 _Static_assert(sizeof(struct one_doorbells) % ONE_CACHE_LINE == 0, "one_doorbells");
 

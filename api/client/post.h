@@ -22,15 +22,29 @@ _Static_assert(offsetof(struct one_wqe, length) == 4 && offsetof(struct one_wqe,
 /* The seldom branches, out of line: takes over what the engine has published; false: still no room. */
 bool one_send_refresh(struct one_qp *qp, uint32_t slots);
 bool one_recv_refresh(struct one_qp *qp, uint32_t slots);
-/* Writes to the eventfd of a core that sleeps. */
-void one_qp_wake(struct one_qp *qp);
+/* Writes to the eventfd of the core of these doorbells if it sleeps. */
+void one_qp_wake(struct one_qp *qp, const struct one_doorbells *doorbells);
+
+/* The doorbells of the queue pair's lane.  Relaxed: the data plane stores them before the state that allows
+ * to send, and a receive that rings the first lane's is found when the queue pair has connected. */
+static inline struct one_doorbells *
+one_qp_doorbells(const struct one_qp *qp)
+{
+	uint32_t offset = atomic_load_explicit(&qp->shm->doorbells, memory_order_relaxed);
+
+	if (ONE_LIKELY(offset == 0) || offset > qp->last_doorbells)
+		return qp->doorbells;
+	return (struct one_doorbells *)(void *)((uint8_t *)qp->arena + offset);
+}
 
 static inline void
 one_qp_ring(struct one_qp *qp)
 {
-	one_doorbell_ring(qp->doorbells, qp->doorbell);
+	struct one_doorbells *doorbells = one_qp_doorbells(qp);
+
+	one_doorbell_ring(doorbells, qp->doorbell);
 	if (ONE_UNLIKELY(qp->may_sleep))
-		one_qp_wake(qp);
+		one_qp_wake(qp, doorbells);
 }
 
 /*

@@ -13,7 +13,8 @@ struct one_qp {
 	uint32_t sq_log2, rq_log2;
 	struct one_qp_shm *shm;
 	struct one_wqe *sq, *rq;
-	struct one_doorbells *doorbells;
+	struct one_doorbells *doorbells; /* of the first lane: see one_qp_doorbells() */
+	uint32_t last_doorbells;         /* offset of the last ones that the arena has room for */
 	struct one_arena *arena;
 	int wake_fd;    /* eventfd; used only when `may_sleep` */
 	bool may_sleep; /* idle mode sleep: fence and look after each doorbell */

@@ -613,12 +613,23 @@ release(struct client *client)
 		close(client->wake_fd);
 }
 
+static void
+remove_lanes(struct client *client)
+{
+	for (struct engine_client *lane = client->engine; lane != NULL; lane = engine_lane_next(lane)) {
+		struct engine_command *command = command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL);
+
+		command->client = lane;
+		command_send(command);
+	}
+}
+
 /* Behind the objects: commands are carried out in order, so one wait is enough for all. */
 static void
 end_rest(struct client *client)
 {
 	if (client->state == CLIENT_REMOVING && client->added)
-		command_send(command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL));
+		remove_lanes(client);
 	else if (client->state == CLIENT_QUIESCING)
 		grace_defer(client, NULL, NULL);
 	else if (client->state == CLIENT_GONE)

@@ -26,6 +26,7 @@
 #include "control/base/small.h"
 #include "control/loop/loop.h"
 #include "dataplane/engine.h"
+#include "dataplane/mem/reach.h"
 
 #define REQUEST_LATER INT_MAX
 #define REQUEST_AGAIN (INT_MAX - 1)
@@ -87,12 +88,14 @@ struct client {
 	uint64_t shown_at; /* when show_life() has to change one_arena.control_alive */
 	int reply_fd;      /* goes with the next reply; -1 */
 	int wake_fd;
-	struct engine_client *engine;
+	struct engine_client *engine; /* the first lane */
+	uint32_t next_core;           /* of placement = next */
 	bool added;
 	struct table table[OBJECT_KINDS];
 	struct cq *async_cq;
 	struct reach *reach;    /* NULL: it has no copy thread */
-	uint64_t copies_offset; /* of its struct one_copies */
+	uint64_t copies_offset; /* of its struct one_copies, */
+	uint64_t copies_last;   /* and of that of the lane that got one last */
 	uint64_t mapped, arena_charged, staged, requests;
 	LIST_HEAD(, segment) segment_list;
 	LIST_HEAD(, conn) timewaits; /* whose end it is told */
@@ -101,9 +104,9 @@ struct client {
 	uint32_t kept_fds;                 /* of regions */
 	TAILQ_HEAD(, region) kept_regions; /* kept.c */
 	TAILQ_HEAD(mr_list, mr) renewable_mrs;
-	struct object *leaving; /* freed by the request under way: copies begun before */
-	uint32_t leaving_mark;  /* this mark (reach_mark) are waited for */
-	uint64_t copies_at;     /* when its copies are looked at */
+	struct object *leaving;           /* freed by the request under way: copies begun before */
+	struct reach_marks leaving_marks; /* these marks are waited for */
+	uint64_t copies_at;               /* when its copies are looked at */
 
 	uint32_t commands, jobs;      /* on their way to the core; graces and jobs under way */
 	uint32_t end_kind, end_place; /* the next object that this state of its end comes to */

@@ -15,6 +15,55 @@
 #define LOOK_NS (NS_PER_S / 2)
 #define SETTLE_NS (NS_PER_MS / 10)
 
+/* Memory for the copies of one lane. */
+static int
+start_lane(struct client *client, struct engine_client *lane, uint64_t *offset)
+{
+	struct reach *reach;
+	int error = client_alloc(client, sizeof(struct one_copies), offset);
+
+	if (error != 0)
+		return error;
+	reach = engine_client_reach(lane, *offset);
+	if (reach == NULL) {
+		client_free(client, *offset, sizeof(struct one_copies));
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	if (client->reach == NULL)
+		client->reach = reach;
+	return 0;
+}
+
+int
+copies_add_lane(struct client *client, struct engine_client *lane)
+{
+	struct one_copies *last;
+	uint64_t offset;
+	int error;
+
+	if (client->reach == NULL || engine_client_reach(lane, 0) != NULL)
+		return 0;
+	error = start_lane(client, lane, &offset);
+	if (error != 0)
+		return error;
+	last = (struct one_copies *)(client->arena.base + client->copies_last);
+	/* Pairs with the load of the copy thread. */
+	atomic_store_explicit(&last->next, offset, memory_order_release);
+	client->copies_last = offset;
+	return 0;
+}
+
+static int
+start_other_lanes(struct client *client)
+{
+	struct engine_client *lane = engine_lane_next(client->engine);
+	int error = 0;
+
+	for (; lane != NULL && error == 0; lane = engine_lane_next(lane))
+		error = copies_add_lane(client, lane);
+	return error;
+}
+
 int
 copies_start(struct client *client, const struct one_msg *msg)
 {
@@ -23,21 +72,15 @@ copies_start(struct client *client, const struct one_msg *msg)
 	if (!control.config->process_memory)
 		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	if (client->reach == NULL) {
-		uint64_t offset;
-
-		error = client_alloc(client, sizeof(struct one_copies), &offset);
+		error = start_lane(client, client->engine, &client->copies_offset);
 		if (error != 0)
 			return error;
-		client->reach = engine_client_reach(client->engine, offset);
-		if (client->reach == NULL) {
-			client_free(client, offset, sizeof(struct one_copies));
-			return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
-		}
-		client->copies_offset = offset;
+		client->copies_last = client->copies_offset;
 		client->copies_at = control.now + LOOK_NS;
 	}
+	error = start_other_lanes(client);
 	client->reply.copies.offset = client->copies_offset;
-	return 0;
+	return error;
 }
 
 void
@@ -45,8 +88,8 @@ copies_settle(struct client *client, struct object *object)
 {
 	if (client->reach != NULL) {
 		/* A grace period has passed since the key was removed: no core begins another. */
-		client->leaving_mark = reach_mark(client->reach);
-		if (!reach_passed(client->reach, client->leaving_mark)) {
+		reach_mark_all(client->reach, &client->leaving_marks);
+		if (!reach_passed_all(client->reach, &client->leaving_marks)) {
 			client->leaving = object;
 			return;
 		}
@@ -62,7 +105,7 @@ copies_poll(struct client *client)
 
 	if (client->reach == NULL || !client_alive(client))
 		return;
-	if (object != NULL && reach_passed(client->reach, client->leaving_mark)) {
+	if (object != NULL && reach_passed_all(client->reach, &client->leaving_marks)) {
 		client->leaving = NULL;
 		object_release(object);
 	}

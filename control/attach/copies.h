@@ -6,6 +6,8 @@
 #include "control/attach/client.h"
 
 int copies_start(struct client *client, const struct one_msg *msg);
+/* If there is a copy thread, it serves the lane from now on. */
+int copies_add_lane(struct client *client, struct engine_client *lane);
 /* The registration or window is freed, and the request answered, when no copy from before is under way. */
 void copies_settle(struct client *client, struct object *object);
 void copies_poll(struct client *client);

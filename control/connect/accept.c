@@ -231,7 +231,7 @@ deliver(struct listener *listener, struct conn *conn)
 	cr->object.busy = false;
 	fill((struct one_cr_shm *)(client->arena.base + cr->shm), cr);
 	event.cookie = cr->shm;
-	cq_post(listener->cq, &event);
+	cq_post(listener->cq, NULL, &event);
 	if (listener->once)
 		stop_listening(listener);
 	return true;

@@ -82,6 +82,7 @@ struct conn {
 	struct quota_account *charged; /* half-open: whose share of that it counts in; NULL: nobody's */
 	struct client *told; /* who is told of that: by a queue pair's id, in a ring; NULL: nobody */
 	uint32_t told_qp, told_cq;
+	struct engine_client *told_lane;
 	struct host *host;               /* keep-alive of an RSM connection */
 	void (*over)(struct conn *conn); /* called when it is over, once or more often; may be NULL */
 	uint64_t incarnation;
@@ -147,6 +148,8 @@ void conn_try(struct conn *conn);
 void conn_event(struct cm_env *env, const struct cm_event *event);
 extern const struct qp_kind conn_kind; /* endpoints */
 /* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
+/* Both ends on one core, if they are of this data plane and one of them has no core yet. */
+void conn_place_ends(struct conn *conn);
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
 

@@ -20,6 +20,7 @@
 #include "control/cm/cm_mad.h"
 #include "control/cm/service.h"
 #include "control/connect/ends.h"
+#include "control/objects/place.h"
 #include "control/connect/peer.h"
 
 #define RETRIES_MAX 12u
@@ -75,13 +76,26 @@ own_ack_timeout(const struct conn *conn)
 										      : own;
 }
 
+void
+conn_place_ends(struct conn *conn)
+{
+	struct qp *peer = path_own(&conn->path.dst) == NULL ? NULL : engine_qp_owner(conn->peer_qpn);
+
+	place_qp(conn->qp, peer);
+	if (peer != NULL && !peer->removing)
+		place_qp(peer, conn->qp);
+}
+
 static void
 send_connect(struct conn *conn, command_done *done)
 {
 	struct qp *qp = conn->qp;
-	struct engine_command *command = qp_command(qp, ENGINE_QP_CONNECT, done, conn);
-	struct rc_attr *rc = &command->connection.rc;
+	struct engine_command *command;
+	struct rc_attr *rc;
 
+	conn_place_ends(conn);
+	command = qp_command(qp, ENGINE_QP_CONNECT, done, conn);
+	rc = &command->connection.rc;
 	rc->qpn = qp->config.qpn;
 	rc->peer_qpn = conn->setup->remote.qpn;
 	rc->pz = qp->config.pz;

@@ -113,9 +113,12 @@ served(struct engine_command *command, void *object)
 static void
 serve(struct conn *conn)
 {
-	struct engine_command *command = qp_command(conn->qp, ENGINE_QP_CONNECT, served, conn);
-	struct engine_connection *connection = &command->connection;
+	struct engine_connection *connection;
+	struct engine_command *command;
 
+	conn_place_ends(conn);
+	command = qp_command(conn->qp, ENGINE_QP_CONNECT, served, conn);
+	connection = &command->connection;
 	conn_state_set(conn, CONN_UP, "resolved");
 	qp_state_set(conn->qp, ONE_QP_CONNECTING, "RTR"); /* as the core will tell */
 	connection->rc = *conn->numbers;

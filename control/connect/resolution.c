@@ -206,7 +206,7 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 	fill(r, remote, SIDR_PRIVATE_REQ);
 	event.object = listener->object.id;
 	event.cookie = r->shm;
-	cq_post(listener->cq, &event);
+	cq_post(listener->cq, NULL, &event);
 	return true;
 }
 
@@ -225,6 +225,6 @@ resolution_event(struct path_port *port, enum sidr_event_type type, struct sidr_
 	event.status = type == SIDR_ANSWERED ? remote->status : ONE_SIDR_SILENCE;
 	event.object = r->object.id;
 	event.cookie = r->shm;
-	cq_post(r->cq, &event);
+	cq_post(r->cq, NULL, &event);
 	return true;
 }

@@ -16,6 +16,7 @@ conn_timewait(struct conn *conn)
 	conn->told = qp->object.client;
 	conn->told_qp = qp->object.id;
 	conn->told_cq = qp->conn_cq->object.id;
+	conn->told_lane = qp->lane;
 	LIST_INSERT_HEAD(&conn->told->timewaits, conn, told_link);
 }
 
@@ -37,10 +38,11 @@ conn_timewait_exit(struct conn *conn)
 	struct cq *cq = client != NULL ? object_get(client, OBJECT_CQ, conn->told_cq) : NULL;
 
 	if (cq != NULL)
-		cq_post(cq, &(struct one_cqe){.type = ONE_CQE_CONNECT,
-					      .status = ONE_CONN_TIMEWAIT_EXIT,
-					      .object = conn->told_qp,
-					      .flags = ONE_CQE_NOTIFY});
+		cq_post(cq, conn->told_lane,
+			&(struct one_cqe){.type = ONE_CQE_CONNECT,
+					  .status = ONE_CONN_TIMEWAIT_EXIT,
+					  .object = conn->told_qp,
+					  .flags = ONE_CQE_NOTIFY});
 }
 
 bool

@@ -355,7 +355,7 @@ static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_PORTS] = NUMBERED(engine_num_ports, is_port_wanted, show_port),
 	[CTL_PEERS] = NUMBERED(num_peers, NULL, show_peer),
 	[CTL_NEIGHBOURS] = NUMBERED(num_neighbours, is_neighbour_wanted, tell_neighbour),
-	[CTL_CORES] = OF_CORES(engine_tell_core),
+	[CTL_CORES] = OF_CORES(show_core),
 	[CTL_DROPS] = OF_CORES(engine_tell_drops),
 	[CTL_TRANSPORT] = OF_CORES(engine_tell_transport),
 	[CTL_QUOTA] = {.fill = list_quota},

@@ -204,16 +204,74 @@ carry_out(const struct qp *qp, const struct work *work, bool *copies)
 	return true;
 }
 
+/* A bind that was carried out, and whose queue pair's core will know it after a grace period. */
+struct bind_wait {
+	struct qp *qp; /* NULL: it does not wait any more */
+	struct engine_command *command;
+	struct reach_marks marks;
+};
+
+static void
+bind_settled(struct client *client, void *object)
+{
+	struct bind_wait *wait = object;
+
+	if (wait->qp == NULL) {
+		free(wait->command);
+		free(wait);
+		return;
+	}
+	/* Copies that other lanes had begun before; its own lane's are waited for by the core. */
+	if (wait->command->settle && !reach_passed_all(client->reach, &wait->marks)) {
+		grace_defer(client, bind_settled, wait);
+		return;
+	}
+	wait->qp->bind_wait = NULL;
+	command_send(wait->command);
+	free(wait);
+}
+
+static void
+copies_begun(struct client *client, void *object)
+{
+	struct bind_wait *wait = object;
+
+	if (wait->command->settle)
+		reach_mark_all(client->reach, &wait->marks);
+	bind_settled(client, wait);
+}
+
+static void
+wait_for_lanes(struct qp *qp, struct engine_command *command)
+{
+	struct bind_wait *wait = calloc(1, sizeof(*wait));
+
+	if (wait == NULL) {
+		log_error("event=memory_out bytes=%zu text=\"the data plane cannot go on\"\n", sizeof(*wait));
+		abort();
+	}
+	wait->qp = qp;
+	wait->command = command;
+	qp->bind_wait = wait;
+	grace_defer(qp->object.client, copies_begun, wait);
+}
+
+/* With the bind's completion nobody uses what the window granted before: the core of the queue pair does not,
+ * when it has the command, and other lanes' cores do not after a grace period. */
 static void
 serve_bind(struct turns_item *turn)
 {
 	struct qp *qp = (struct qp *)(void *)((char *)turn - offsetof(struct qp, bind));
+	struct client *client = qp->object.client;
 	struct engine_command *command = qp_command(qp, ENGINE_QP_BIND_DONE, NULL, NULL);
 
 	command->settle = false;
-	command->ok = client_alive(qp->object.client) &&
-		      carry_out(qp, engine_qp_bind_work(qp->engine), &command->settle);
-	command_send(command);
+	command->ok =
+		client_alive(client) && carry_out(qp, engine_qp_bind_work(qp->engine), &command->settle);
+	if (engine_lane_next(client->engine) == NULL)
+		command_send(command);
+	else
+		wait_for_lanes(qp, command);
 }
 
 void
@@ -227,5 +285,8 @@ bind_event(struct qp *qp)
 void
 bind_forget(struct qp *qp)
 {
+	if (qp->bind_wait != NULL)
+		qp->bind_wait->qp = NULL;
+	qp->bind_wait = NULL;
 	turns_leave(&control.turns, &qp->object.client->account->turns, &qp->bind);
 }

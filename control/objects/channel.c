@@ -15,7 +15,8 @@
 struct channel {
 	struct object object;
 	uint32_t number;
-	int fd; /* our end */
+	int fd;                /* our end */
+	command_done *removed; /* called when no core sends to it any more */
 };
 
 static struct engine_command *
@@ -95,10 +96,36 @@ channel_open(struct client *client, const struct one_msg *msg)
 	return REQUEST_LATER;
 }
 
+static void
+channel_quiet(struct client *client, void *object)
+{
+	struct channel *channel = object;
+
+	channel->removed(NULL, channel);
+}
+
+/* The first lane's core has let go of it; others may be sending in their current loops. */
+static void
+channel_let_go(struct engine_command *command, void *object)
+{
+	struct channel *channel = object;
+
+	if (channel->removed == NULL)
+		return;
+	if (engine_lane_next(channel->object.client->engine) == NULL)
+		channel->removed(command, channel);
+	else
+		grace_defer(channel->object.client, channel_quiet, channel);
+}
+
 void
 channel_remove(struct channel *channel, command_done *done)
 {
-	command_send(channel_command(channel, -1, done));
+	struct engine_command *command = channel_command(channel, -1, channel_let_go);
+
+	channel->removed = done;
+	command->quiet = done == NULL;
+	command_send(command);
 }
 
 void

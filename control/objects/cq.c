@@ -31,47 +31,143 @@ ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 	return 0;
 }
 
+static struct cq_ring *
+ring_at(struct cq *cq, uint32_t number)
+{
+	return number == 0 ? &cq->first : &cq->more[number - 1];
+}
+
+static struct cq_ring *
+ring_of_lane(const struct cq *cq, const struct engine_client *lane)
+{
+	for (uint32_t i = 0; i < cq->num_rings; i++) {
+		struct cq_ring *ring = ring_at((struct cq *)(uintptr_t)cq, i);
+
+		if (ring->lane == lane)
+			return ring;
+	}
+	return NULL;
+}
+
+struct engine_cq *
+cq_engine(const struct cq *cq, const struct engine_client *lane)
+{
+	const struct cq_ring *ring = cq == NULL ? NULL : ring_of_lane(cq, lane);
+
+	return ring == NULL ? NULL : ring->engine;
+}
+
 static struct engine_command *
-cq_command(struct cq *cq, enum engine_command_type type, command_done *done, void *object)
+cq_command(struct cq *cq, const struct cq_ring *ring, enum engine_command_type type, command_done *done,
+	   void *object)
 {
 	struct engine_command *command = command_new(cq->object.client, type, done, object);
 
-	command->cq = cq->engine;
+	command->cq = ring->engine;
 	return command;
+}
+
+static struct one_cq_bundle *
+bundle_of(const struct cq *cq)
+{
+	return (struct one_cq_bundle *)(cq->object.client->arena.base + cq->bundle);
+}
+
+static int
+ring_make(struct cq *cq, struct engine_client *lane, struct cq_ring *ring)
+{
+	struct client *client = cq->object.client;
+	const struct engine_cq_config config = {.id = cq->object.id,
+						.bundle = cq->bundle,
+						.offset = ring->offset,
+						.log2 = cq->entries,
+						.async_cq = cq_engine(client->async_cq, lane)};
+
+	ring->lane = lane;
+	ring->log2 = cq->entries;
+	ring->engine = engine_cq_new(lane, &config);
+	return ring->engine == NULL ? client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0) : 0;
 }
 
 int
 cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done)
 {
 	struct cq *cq = object_new(client, OBJECT_CQ, sizeof(*cq));
-	struct engine_cq_config config = {.log2 = log2, .async_cq = cq_engine(client->async_cq)};
+	int error;
 
 	if (cq == NULL)
 		return object_refuse_new(client, OBJECT_CQ);
-	if (client_alloc(client, ring_size(log2), &cq->offset) != 0) {
+	cq->entries = log2;
+	error = client_alloc(client, sizeof(struct one_cq_bundle), &cq->bundle);
+	if (error != 0) {
 		object_free(cq);
-		return -EDQUOT;
+		return error;
 	}
-	cq->log2 = log2;
-	config.id = cq->object.id;
-	config.offset = cq->offset;
-	cq->engine = engine_cq_new(client->engine, &config);
-	if (cq->engine == NULL) {
+	error = client_alloc(client, ring_size(log2), &cq->first.offset);
+	if (error == 0) {
+		cq->num_rings = 1;
+		error = ring_make(cq, client->engine, &cq->first);
+	}
+	if (error != 0) {
 		cq_destroy(cq);
-		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return error;
 	}
+	/* Nobody knows of it yet. */
+	atomic_store_explicit(&bundle_of(cq)->rings, 1, memory_order_relaxed);
 	*out = cq;
-	command_send(cq_command(cq, ENGINE_CQ_ADD, done, cq));
+	command_send(cq_command(cq, &cq->first, ENGINE_CQ_ADD, done, cq));
 	return 0;
 }
 
 static void
-describe(struct client *client, const struct cq *cq)
+ring_publish(struct cq *cq, const struct cq_ring *ring)
+{
+	struct one_cq_bundle *bundle = bundle_of(cq);
+
+	/* Pairs with the load in take_up(), which the next one orders. */
+	atomic_store_explicit(&bundle->place[cq->num_rings], one_cq_ring_place(ring->offset, ring->log2),
+			      memory_order_relaxed);
+	cq->num_rings++;
+	/* Pairs with the acquire loads of the library.  The core of the ring stores entries after a command
+	 * that is sent later. */
+	atomic_store_explicit(&bundle->rings, cq->num_rings, memory_order_release);
+}
+
+int
+cq_extend(struct cq *cq, struct engine_client *lane)
+{
+	struct client *client = cq->object.client;
+	struct cq_ring *more, *ring;
+	int error;
+
+	if (ring_of_lane(cq, lane) != NULL)
+		return 0;
+	more = cq->num_rings == ONE_LANES_MAX ? NULL : realloc(cq->more, cq->num_rings * sizeof(*more));
+	if (more == NULL)
+		return -ENOMEM;
+	cq->more = more;
+	ring = &more[cq->num_rings - 1];
+	error = client_alloc(client, ring_size(cq->entries), &ring->offset);
+	if (error != 0)
+		return error;
+	error = ring_make(cq, lane, ring);
+	if (error != 0) {
+		client_free(client, ring->offset, ring_size(cq->entries));
+		return error;
+	}
+	ring_publish(cq, ring);
+	command_send(cq_command(cq, ring, ENGINE_CQ_ADD, NULL, NULL));
+	return 0;
+}
+
+static void
+describe(struct client *client, const struct cq *cq, const struct cq_ring *ring)
 {
 	client->reply.cq = (struct one_cq_created){
 		.cq = cq->object.id,
-		.log2 = cq->log2,
-		.offset = cq->offset,
+		.log2 = ring->log2,
+		.offset = ring->offset,
+		.bundle = (uint32_t)cq->bundle,
 	};
 }
 
@@ -87,7 +183,8 @@ cq_create(struct client *client, const struct one_msg *msg)
 		error = cq_start(client, log2, &cq, object_added);
 	if (error != 0)
 		return error;
-	describe(client, cq);
+	cq->vector = msg->cq_create.vector;
+	describe(client, cq, &cq->first);
 	return REQUEST_LATER;
 }
 
@@ -116,6 +213,7 @@ free_old_rings(struct cq *cq, bool all)
 
 struct resize {
 	struct cq *cq;
+	uint32_t ring;
 	struct old_ring *old; /* what is to be replaced */
 	uint64_t offset;
 	uint32_t log2;
@@ -134,12 +232,14 @@ cq_resized(struct engine_command *command, void *object)
 		free(resize->old);
 		client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
 	} else {
-		*resize->old = (struct old_ring){cq->old, cq->offset, cq->log2};
+		struct cq_ring *ring = ring_at(cq, resize->ring);
+
+		*resize->old = (struct old_ring){cq->old, ring->offset, ring->log2};
 		cq->old = resize->old;
 		cq->num_old++;
-		cq->offset = resize->offset;
-		cq->log2 = resize->log2;
-		describe(client, cq);
+		ring->offset = resize->offset;
+		ring->log2 = resize->log2;
+		describe(client, cq, ring);
 		client_reply(client, 0);
 	}
 	free(resize);
@@ -158,6 +258,8 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 
 	if (cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
+	if (args->ring >= cq->num_rings)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, cq->num_rings);
 	error = ring_log2(client, args->entries, &log2);
 	if (error != 0)
 		return error;
@@ -169,14 +271,15 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 		return error;
 	resize = malloc(sizeof(*resize));
 	if (resize != NULL)
-		*resize = (struct resize){cq, malloc(sizeof(struct old_ring)), offset, log2};
+		*resize = (struct resize){cq, args->ring, malloc(sizeof(struct old_ring)), offset, log2};
 	if (resize == NULL || resize->old == NULL) {
 		free(resize);
 		client_free(client, offset, ring_size(log2));
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	cq->object.busy = true;
-	command = cq_command(cq, ENGINE_CQ_RESIZE, cq_resized, resize);
+	cq->entries = log2;
+	command = cq_command(cq, ring_at(cq, args->ring), ENGINE_CQ_RESIZE, cq_resized, resize);
 	command->cq_config.offset = offset;
 	command->cq_config.log2 = log2;
 	command_send(command);
@@ -189,8 +292,14 @@ cq_destroy(struct cq *cq)
 	struct client *client = cq->object.client;
 
 	free_old_rings(cq, true);
-	engine_cq_free(cq->engine);
-	client_free(client, cq->offset, ring_size(cq->log2));
+	for (uint32_t i = 0; i < cq->num_rings; i++) {
+		const struct cq_ring *ring = ring_at(cq, i);
+
+		engine_cq_free(ring->engine);
+		client_free(client, ring->offset, ring_size(ring->log2));
+	}
+	client_free(client, cq->bundle, sizeof(struct one_cq_bundle));
+	free(cq->more);
 	if (client->async_cq == cq)
 		client->async_cq = NULL;
 	object_free(cq);
@@ -206,18 +315,36 @@ cq_free(struct client *client, const struct one_msg *msg)
 	return object_free_request(client, msg);
 }
 
+static void
+ring_removed(struct engine_command *command, void *object)
+{
+	struct cq *cq = object;
+
+	if (--cq->removing == 0 && cq->removed != NULL)
+		cq->removed(command, cq);
+}
+
 void
 cq_remove(struct cq *cq, command_done *done)
 {
-	command_send(cq_command(cq, ENGINE_CQ_REMOVE, done, cq));
+	cq->removing = cq->num_rings;
+	cq->removed = done;
+	for (uint32_t i = 0; i < cq->num_rings; i++) {
+		struct engine_command *command =
+			cq_command(cq, ring_at(cq, i), ENGINE_CQ_REMOVE, ring_removed, cq);
+
+		command->quiet = done == NULL;
+		command_send(command);
+	}
 }
 
 /* By what the application has stored; an honest one never takes more than there was. */
 bool
 cq_has_room(const struct cq *cq)
 {
+	const struct cq_ring *ring = &cq->first;
 	const struct one_cq_shm *shm =
-		(const struct one_cq_shm *)(cq->object.client->arena.base + cq->offset);
+		(const struct one_cq_shm *)(cq->object.client->arena.base + ring->offset);
 	/* Of the library's store of what it has taken, and the core's in cq_publish: only numbers are
 	 * compared. */
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
@@ -225,7 +352,7 @@ cq_has_room(const struct cq *cq)
 	/* Entries are there before the tail covers them: the application may be ahead of it. */
 	int32_t waiting = (int32_t)(stored - taken);
 
-	return (waiting > 0 ? (uint32_t)waiting : 0) + cq->posts < (1u << cq->log2) - 1;
+	return (waiting > 0 ? (uint32_t)waiting : 0) + cq->posts < (1u << ring->log2) - 1;
 }
 
 static void
@@ -238,9 +365,11 @@ cq_posted(struct engine_command *command, void *object)
 }
 
 void
-cq_post(struct cq *cq, const struct one_cqe *event)
+cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *event)
 {
-	struct engine_command *command = cq_command(cq, ENGINE_CQ_POST, cq_posted, cq);
+	const struct cq_ring *ring = ring_of_lane(cq, lane);
+	struct engine_command *command =
+		cq_command(cq, ring != NULL ? ring : &cq->first, ENGINE_CQ_POST, cq_posted, cq);
 
 	cq->posts++;
 	cq->object.users++;

@@ -65,9 +65,11 @@ welcome(struct client *client)
 	w->family = addr_from_wire(&port->info->addr[0], w->addr);
 	w->async_cq = client->async_cq->object.id;
 	w->arena_size = ONE_ARENA_SIZE;
-	w->async_cq_offset = client->async_cq->offset;
-	w->async_cq_log2 = client->async_cq->log2;
+	w->async_cq_offset = client->async_cq->first.offset;
+	w->async_cq_log2 = client->async_cq->first.log2;
+	w->async_cq_bundle = (uint32_t)client->async_cq->bundle;
 	w->limits = control.config->limits;
+	w->limits.vectors = engine_num_cores();
 }
 
 static void

@@ -27,12 +27,24 @@ struct old_ring { /* of a CQ that was resized: the application may still read it
 	uint32_t log2;
 };
 
-struct cq {
-	struct object object;
+struct cq_ring { /* of the bundle; the first is that of the attachment's first lane */
+	struct engine_client *lane;
 	struct engine_cq *engine;
 	uint64_t offset;
 	uint32_t log2;
-	uint32_t posts; /* entries on their way from here */
+};
+
+struct cq {
+	struct object object;
+	uint64_t bundle; /* offset of its struct one_cq_bundle */
+	struct cq_ring first;
+	struct cq_ring *more; /* num_rings - 1 */
+	uint32_t num_rings;
+	uint32_t entries;      /* log2, of rings to be made */
+	uint32_t vector;       /* the core that is preferred for its queue pairs; 0: none */
+	uint32_t removing;     /* rings that cores have not let go of yet; */
+	command_done *removed; /* called when there is none */
+	uint32_t posts;        /* entries on their way from here */
 	struct old_ring *old;
 	uint32_t num_old;
 };
@@ -95,12 +107,12 @@ int cq_free(struct client *client, const struct one_msg *msg);
 int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
 void cq_remove(struct cq *cq, command_done *done); /* at the client's end */
 void cq_destroy(struct cq *cq);                    /* the core has let go */
-static inline struct engine_cq *
-cq_engine(const struct cq *cq)
-{
-	return cq == NULL ? NULL : cq->engine;
-}
-void cq_post(struct cq *cq, const struct one_cqe *event);
+/* Its ring on a lane; NULL: there is none, or no `cq`. */
+struct engine_cq *cq_engine(const struct cq *cq, const struct engine_client *lane);
+/* Makes a ring for queue pairs on `lane`, if there is none.  -errno: no room, and nothing has changed. */
+int cq_extend(struct cq *cq, struct engine_client *lane);
+/* By the ring of `lane`, behind what its core has stored there; NULL: by the first lane's. */
+void cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
 /* 0: too many of the client's user or of all: `limit`. */

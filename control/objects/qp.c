@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "dataplane/state/state.h"
+#include "control/objects/place.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
 
@@ -21,8 +22,11 @@ qp_shm(const struct qp *qp)
 struct engine_command *
 qp_command(struct qp *qp, enum engine_command_type type, command_done *done, void *object)
 {
-	struct engine_command *command = command_new(qp->object.client, type, done, object);
+	struct engine_command *command;
 
+	if (!qp->placed)
+		place_qp(qp, NULL);
+	command = command_new(qp->object.client, type, done, object);
 	command->qp = qp->engine;
 	return command;
 }
@@ -54,9 +58,15 @@ qp_state_set(struct qp *qp, enum one_qp_state to, const char *why)
 void
 qp_tell_state(struct qp *qp, enum one_qp_state to, const char *why)
 {
-	struct engine_command *command = qp_command(qp, ENGINE_QP_STATE, NULL, NULL);
+	struct engine_command *command;
 
 	qp_state_set(qp, to, why);
+	if (!qp->placed && qp_shm(qp) != NULL) {
+		/* No core stores it yet.  Pairs with the library's acquire load. */
+		atomic_store_explicit(&qp_shm(qp)->state, to, memory_order_release);
+		return;
+	}
+	command = qp_command(qp, ENGINE_QP_STATE, NULL, NULL);
 	command->state = to;
 	command_send(command);
 }
@@ -128,10 +138,12 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 static void
 fill_config(struct qp *qp)
 {
-	qp->config.send_cq = cq_engine(qp->send_cq);
-	qp->config.recv_cq = cq_engine(qp->recv_cq);
-	qp->config.conn_cq = cq_engine(qp->conn_cq);
-	qp->config.async_cq = cq_engine(qp->object.client->async_cq);
+	const struct engine_client *lane = qp->placed ? qp->lane : qp->object.client->engine;
+
+	qp->config.send_cq = cq_engine(qp->send_cq, lane);
+	qp->config.recv_cq = cq_engine(qp->recv_cq, lane);
+	qp->config.conn_cq = cq_engine(qp->conn_cq, lane);
+	qp->config.async_cq = cq_engine(qp->object.client->async_cq, lane);
 	qp->config.srq = qp->srq == NULL ? NULL : qp->srq->engine;
 	if (qp->pz != NULL)
 		qp->config.pz = qp->pz->number;
@@ -227,9 +239,9 @@ qp_new(struct client *client, const struct qp_kind *kind)
 	return qp;
 }
 
-/* Hands it to the core; what it refers to is held from here on.  On failure it is destroyed. */
-int
-qp_add(struct qp *qp, command_done *done)
+/* Makes what a core will have; what it refers to is held from here on.  On failure it is destroyed. */
+static int
+qp_begin(struct qp *qp)
 {
 	struct client *client = qp->object.client;
 	uint64_t limit;
@@ -248,6 +260,17 @@ qp_add(struct qp *qp, command_done *done)
 		qp_destroy(qp);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
+	return 0;
+}
+
+int
+qp_add(struct qp *qp, command_done *done)
+{
+	int error = qp_begin(qp);
+
+	if (error != 0)
+		return error;
+	place_at_home(qp);
 	command_send(qp_command(qp, ENGINE_QP_ADD, done, qp));
 	return 0;
 }
@@ -280,6 +303,20 @@ qp_added(struct engine_command *command, void *object)
 	client_kill(qp->object.client, 0, "its core refuses a queue pair");
 }
 
+void
+qp_give_to_core(struct qp *qp)
+{
+	uint64_t doorbells = engine_lane_doorbells(qp->lane);
+
+	fill_config(qp);
+	engine_qp_place(qp->engine, qp->lane, &qp->config);
+	/* Pairs with the load in one_qp_doorbells(); before the core stores a state in which requests are
+	 * posted. */
+	if (qp->lane != qp->object.client->engine)
+		atomic_store_explicit(&qp_shm(qp)->doorbells, (uint32_t)doorbells, memory_order_relaxed);
+	command_send(qp_command(qp, ENGINE_QP_ADD, qp_added, qp));
+}
+
 int
 qp_create(struct client *client, const struct one_msg *msg)
 {
@@ -306,7 +343,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 		object_free(qp);
 		return error;
 	}
-	error = qp_add(qp, qp_added);
+	error = qp_begin(qp);
 	if (error != 0)
 		return error;
 	qp->added = true;
@@ -392,7 +429,14 @@ qp_modify(struct client *client, const struct one_msg *msg)
 		return error;
 	}
 	hold(&modify->to, 1);
+	modify->to.placed = qp->placed;
+	modify->to.lane = qp->lane;
 	fill_config(&modify->to);
+	if (!qp->placed) {
+		take_over(qp, &modify->to);
+		free(modify);
+		return 0;
+	}
 	qp->object.busy = true;
 	command = qp_command(qp, ENGINE_QP_MODIFY, qp_modified, modify);
 	command->qp_config = modify->to.config;
@@ -456,7 +500,7 @@ qp_reset_request(struct client *client, const struct one_msg *msg)
 void
 qp_withdraw(struct qp *qp)
 {
-	if (qp->added && !qp->removing)
+	if (qp->added && qp->placed && !qp->removing)
 		command_send(qp_command(qp, ENGINE_QP_REMOVE, NULL, NULL));
 	qp->removing = true;
 	bind_forget(qp);
@@ -467,6 +511,7 @@ qp_destroy(struct qp *qp)
 {
 	struct client *client = qp->object.client;
 
+	place_forget(qp);
 	if (qp->engine != NULL) {
 		engine_qp_free(qp->engine);
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);

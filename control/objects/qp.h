@@ -33,7 +33,9 @@ struct qp {
 	struct object object;
 	const struct qp_kind *kind;
 	enum one_qp_state state;
-	bool added; /* a core has it */
+	bool added;  /* a core has it, or gets it with the first command */
+	bool placed; /* see place.h; then */
+	struct engine_client *lane;
 	bool removing;
 	struct engine_qp *engine;
 	struct engine_qp_config config;
@@ -44,9 +46,10 @@ struct qp {
 	uint32_t qkey;       /* of datagrams */
 	uint64_t block_size; /* in the arena, from config.shm on */
 	struct conn *conn;
-	uint16_t number;        /* the application's, of the last connection */
-	bool timewait;          /* the end of a connection's time wait is told */
-	struct turns_item bind; /* of a window, which its core waits for */
+	uint16_t number;             /* the application's, of the last connection */
+	bool timewait;               /* the end of a connection's time wait is told */
+	struct turns_item bind;      /* of a window, which its core waits for */
+	struct bind_wait *bind_wait; /* the same, carried out; NULL: none */
 	/* IMPORT */
 	uint32_t permission;
 	/* EXPORT */
@@ -71,6 +74,8 @@ struct qp *qp_new(struct client *client, const struct qp_kind *kind);
 int qp_make_rings(struct qp *qp);
 int qp_add(struct qp *qp, command_done *done);
 void qp_describe(struct client *client, const struct qp *qp); /* in the reply under way */
+/* A queue pair of QP_CREATE, to the core of its lane. */
+void qp_give_to_core(struct qp *qp);
 /* It is not busy any more; 0 or -errno is the outcome of the request for it. */
 void qp_answer(struct qp *qp, int error);
 /* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then answer the

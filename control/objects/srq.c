@@ -66,7 +66,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 		.shm = srq->shm,
 		.rq = srq->ring,
 		.log2 = log2,
-		.async_cq = cq_engine(client->async_cq),
+		.async_cq = cq_engine(client->async_cq, client->engine),
 	};
 	srq->engine = engine_srq_new(client->engine, &config);
 	if (srq->engine == NULL) {

@@ -27,7 +27,8 @@ static const struct table_layout {
 	 "rx_missed:n rx_errors:n conflicts:n"},
 	{"peers", "node:n address port secret"},
 	{"neighbours", "address mac port state"},
-	{"cores", "core:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n local_ops=LOCAL:n "
+	{"cores", "core:n lanes:n qps:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n "
+		  "local_ops=LOCAL:n "
 		  "local_bytes:b "
 		  "rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b wakes:n sleeps:n gaps:n"},
 	{"drops", NULL},

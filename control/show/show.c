@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "control/cm/service.h"
+#include "control/objects/place.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/mem/reach.h"
 
@@ -90,6 +91,14 @@ show_client(struct tell *d, const struct client *client)
 }
 
 void
+show_core(struct tell *d, uint32_t core)
+{
+	engine_tell_core(d, core);
+	add_number(d, "lanes", engine_core_lanes(core));
+	add_number(d, "qps", place_count(core));
+}
+
+void
 show_qp(struct tell *d, const void *object)
 {
 	const struct qp *qp = object;
@@ -98,6 +107,8 @@ show_qp(struct tell *d, const void *object)
 	add_number(d, "id", qp->object.id);
 	add_text(d, "role", qp->kind->name);
 	add_text(d, "state", qp_state_name(qp));
+	if (qp->placed)
+		add_number(d, "core", engine_core_lcore(engine_qp_core(qp->engine)));
 	if (qp->conn == NULL)
 		return;
 	add_text(d, "peer", addr_text(&qp->conn->path.dst));

@@ -7,6 +7,7 @@
 #include "dataplane/engine/tell.h"
 
 void show_client(struct tell *tell, const struct client *client);
+void show_core(struct tell *tell, uint32_t core);
 /* Objects of an attachment. */
 typedef void show_object(struct tell *tell, const void *object);
 show_object show_qp, show_mr, show_segment, show_listener, show_connection;

@@ -16,6 +16,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "dataplane/engine/place.h"
 #include "dataplane/engine/tel.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/keeper.h"
@@ -70,6 +71,7 @@ core_new(uint32_t index, uint32_t lcore)
 	timer_init(core);
 	rcio_init(core);
 	core->env.mem = engine.mem;
+	core->env.core = index;
 	core->rc_memory = calloc(1, rc_pool_size(engine.config->work_pool));
 	if (core->rc_memory != NULL)
 		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);
@@ -401,6 +403,18 @@ uint32_t
 engine_core_lcore(uint32_t core)
 {
 	return engine.core[core]->lcore;
+}
+
+uint32_t
+engine_port_cores(uint32_t port)
+{
+	return port < ports_num ? ports[port].rx_queues : engine.num_cores;
+}
+
+uint32_t
+engine_core_lanes(uint32_t core)
+{
+	return engine.core[core]->clients_held;
 }
 
 uint64_t

@@ -100,6 +100,28 @@ engine_user_free(struct engine_user *user)
 		object_free(&user->reap, user, NULL);
 }
 
+static struct engine_client *
+lane_alloc(struct core *core, struct engine_user *user)
+{
+	struct engine_client *lane = slab_alloc(sizeof(*lane));
+
+	if (lane == NULL)
+		return NULL;
+	lane->qps = calloc(ONE_QPS_MAX, 2 * sizeof(*lane->qps)); /* by doorbell, and hot ones */
+	if (lane->qps == NULL) {
+		slab_free(lane);
+		return NULL;
+	}
+	lane->share.hot = lane->qps + ONE_QPS_MAX;
+	TAILQ_INIT(&lane->share.run);
+	TAILQ_INIT(&lane->settling);
+	TAILQ_INIT(&lane->sending);
+	lane->core = core;
+	lane->core->clients_held++;
+	lane->share.group = &user->group[core->index];
+	return lane;
+}
+
 struct engine_client *
 engine_client_new(const struct engine_client_config *config)
 {
@@ -110,29 +132,70 @@ engine_client_new(const struct engine_client_config *config)
 	    !client_owns(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
 	    !client_owns(header->keys, sizeof(struct one_keys)))
 		return NULL;
-	client = slab_alloc(sizeof(*client));
+	client = lane_alloc(least_busy(), config->user);
 	if (client == NULL)
 		return NULL;
-	client->qps = calloc(ONE_QPS_MAX, 2 * sizeof(*client->qps)); /* by doorbell, and hot ones */
-	if (client->qps == NULL) {
-		slab_free(client);
-		return NULL;
-	}
-	client->share.hot = client->qps + ONE_QPS_MAX;
-	TAILQ_INIT(&client->share.run);
-	TAILQ_INIT(&client->settling);
-	TAILQ_INIT(&client->sending);
-	client->core = least_busy();
-	client->core->clients_held++;
-	client->share.group = &config->user->group[client->core->index];
+	client->home = client;
 	client->node.owner = config->owner;
 	client->arena = config->arena;
 	client->header = (struct one_arena *)config->arena;
 	client->doorbells = (struct one_doorbells *)(config->arena + header->doorbells);
 	client->channels = (struct one_channel *)(config->arena + header->channels);
 	client->keys = (struct one_keys *)(config->arena + header->keys);
+	client->asleep = &client->header->engine_asleep;
 	client->wake_fd = config->wake_fd;
 	return client;
+}
+
+/* ---- lanes ---- */
+
+static struct engine_client *
+lane_after(const struct engine_client *lane)
+{
+	/* Of this thread's stores. */
+	return atomic_load_explicit(&lane->next_lane, memory_order_relaxed);
+}
+
+struct engine_client *
+engine_lane_next(const struct engine_client *lane)
+{
+	return lane_after(lane);
+}
+
+uint32_t
+engine_lane_core(const struct engine_client *lane)
+{
+	return lane->core->index;
+}
+
+uint64_t
+engine_lane_doorbells(const struct engine_client *lane)
+{
+	return (uint64_t)((uint8_t *)lane->doorbells - lane->arena);
+}
+
+struct engine_client *
+engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
+{
+	struct engine_client *lane;
+
+	if (core >= engine.num_cores || !client_owns(doorbells, sizeof(struct one_doorbells)))
+		return NULL;
+	lane = lane_alloc(engine.core[core], home->share.group->user);
+	if (lane == NULL)
+		return NULL;
+	lane->home = home;
+	lane->node.owner = home->node.owner;
+	lane->arena = home->arena;
+	lane->header = home->header;
+	lane->doorbells = (struct one_doorbells *)(home->arena + doorbells);
+	lane->channels = home->channels;
+	lane->asleep = &lane->doorbells->engine_asleep;
+	lane->wake_fd = home->wake_fd;
+	atomic_store_explicit(&lane->next_lane, lane_after(home), memory_order_relaxed);
+	/* Pairs with the acquire load in other_lanes(), on the first lane's core. */
+	atomic_store_explicit(&home->next_lane, lane, memory_order_release);
+	return lane;
 }
 
 /* On the core of the client. */
@@ -147,8 +210,22 @@ engine_client_reach(struct engine_client *client, uint64_t offset)
 {
 	if (client->reach == NULL && client_owns(offset, sizeof(struct one_copies)))
 		client->reach = reach_new((struct one_copies *)(client->arena + offset),
-					  &client->core->reaching, reach_broken, client);
+					  &client->core->reaching, reach_broken, client, client->core->index,
+					  client->home == client ? NULL : client->home->reach);
 	return client->reach;
+}
+
+static void
+lanes_free(struct engine_client *lane)
+{
+	struct engine_client *next;
+
+	for (; lane != NULL; lane = next) {
+		next = lane_after(lane);
+		lane->core->clients_held--;
+		reach_free(lane->reach);
+		object_free(&lane->reap, lane, lane->qps);
+	}
 }
 
 void
@@ -156,6 +233,7 @@ engine_client_free(struct engine_client *client)
 {
 	if (client == NULL)
 		return;
+	lanes_free(lane_after(client));
 	client->core->clients_held--;
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
@@ -166,8 +244,11 @@ engine_client_free(struct engine_client *client)
 void
 engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions)
 {
-	*work = atomic_load_explicit(&client->work, memory_order_relaxed); /* of client_count() */
-	*completions = atomic_load_explicit(&client->completions, memory_order_relaxed);
+	*work = *completions = 0;
+	for (; client != NULL; client = lane_after(client)) {
+		*work += atomic_load_explicit(&client->work, memory_order_relaxed); /* of client_count() */
+		*completions += atomic_load_explicit(&client->completions, memory_order_relaxed);
+	}
 }
 
 uint32_t
@@ -186,7 +267,7 @@ engine_cq_new(struct engine_client *client, const struct engine_cq_config *confi
 	cq->client = client;
 	cq->id = config->id;
 	cq->async_cq = config->async_cq;
-	if (cq_attach(cq, config->offset, config->log2) != 0) {
+	if (cq_attach(cq, config->bundle, config->offset, config->log2) != 0) {
 		slab_free(cq);
 		return NULL;
 	}
@@ -243,13 +324,13 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 
 	if (config->doorbell >= ONE_QPS_MAX || config->port >= ports_num ||
 	    !ring_fits(config->sq, config->sq_log2) || !ring_fits(config->rq, config->rq_log2) ||
-	    (config->srq != NULL && config->srq->client != client) ||
+	    (config->srq != NULL && config->srq->client != client->home) ||
 	    (config->shm != 0 && !client_owns(config->shm, sizeof(struct one_qp_shm))))
 		return NULL;
 	qp = slab_alloc(size + rc_size);
 	if (qp == NULL)
 		return NULL;
-	if (qpn_reserve(config->qpn) != 0) {
+	if (qpn_reserve(config->qpn, config->owner) != 0) {
 		slab_free(qp);
 		return NULL;
 	}
@@ -274,11 +355,25 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->timer.at = TIMER_NEVER;
 	qp->timer.calls = &qp_timer_calls;
 	qp->reach.user = qp;
+	qp->reach.core = qp->core->index;
 	if (!config->ud) {
 		qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
 		rc_init(qp->rc, &qp->core->env, qp);
 	}
 	return qp;
+}
+
+void
+engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
+{
+	qp->core->qps_held--;
+	qp->client = lane;
+	qp->core = lane->core;
+	qp->reach.core = lane->core->index;
+	qp->core->qps_held++;
+	qp_configure(qp, config);
+	if (qp->rc != NULL)
+		rc_init(qp->rc, &qp->core->env, qp);
 }
 
 uint32_t

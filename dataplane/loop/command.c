@@ -38,7 +38,6 @@ qp_add(struct core *core, struct engine_qp *qp)
 	client->qps[qp->doorbell] = qp;
 	if (client->groups <= group)
 		client->groups = group + 1;
-	qp_store_state(qp, ONE_QP_IDLE);
 	qpn_publish(qp);
 	return 0;
 }
@@ -264,7 +263,9 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_SIGNAL:
 		return qp_signal(core, qp, command->event.imm);
 	case ENGINE_CHANNEL_FD:
-		command->client->channel_fd[command->channel.number] = command->channel.fd + 1;
+		/* Pairs with the load in wake_sleepers. */
+		atomic_store_explicit(&command->client->channel_fd[command->channel.number],
+				      command->channel.fd + 1, memory_order_relaxed);
 		return 0;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_REMOVE:

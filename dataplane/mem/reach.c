@@ -39,6 +39,9 @@ struct reach_job {
 struct reach {
 	/* the core's */
 	struct one_copies *shm;
+	uint32_t core;
+	struct reach *first;          /* to which regions lead */
+	_Atomic(struct reach *) next; /* from the first on; stored by the control thread */
 	struct reach_list *list;
 	LIST_ENTRY(reach) link;
 	reach_fault *fault;
@@ -183,7 +186,7 @@ submit(struct reach_job *job, uint64_t compare, uint64_t operand)
 	atomic_store_explicit(&reach->tail, tail + 1, memory_order_release);
 	if (head_of(reach) == tail)
 		restart_clock(reach);
-	channel_signal(&reach->shm->wake, 1); /* the copy thread */
+	channel_signal(&reach->first->shm->wake, 1); /* the copy thread */
 }
 
 bool
@@ -230,13 +233,31 @@ reach_leave(struct reach_party *party)
 
 /* ---- accesses ---- */
 
+static struct reach *
+next_part(const struct reach *reach)
+{
+	/* Pairs with the release store in reach_new. */
+	return atomic_load_explicit(&reach->next, memory_order_acquire);
+}
+
+/* The application's part on the core of the party; NULL: there is none. */
+static struct reach *
+part_of(const struct mem_region *region, const struct reach_party *party)
+{
+	struct reach *part = region->reach;
+
+	while (part != NULL && part->core != party->core)
+		part = next_part(part);
+	return part;
+}
+
 /*
  * False: the sges are too long, without memory that has no mapping, with such memory of several applications,
  * or of one that has gone.  `reach`: whose memory it may be; NULL: anybody's.
  */
 static bool
-describe(struct access *access, enum one_copy_op op, uint32_t tag, const struct mem_sge *sges, uint32_t num,
-	 struct reach *reach)
+describe(struct access *access, const struct reach_party *party, enum one_copy_op op, uint32_t tag,
+	 const struct mem_sge *sges, uint32_t num, struct reach *reach)
 {
 	*access = (struct access){.op = (uint8_t)op, .tag = tag, .reach = reach};
 	for (uint32_t i = 0; i < num; i++) {
@@ -245,8 +266,9 @@ describe(struct access *access, enum one_copy_op op, uint32_t tag, const struct 
 		if (num > ONE_MAX_SGE || sges[i].len > REACH_LEN - access->len)
 			return false;
 		if (region->base == NULL && access->reach == NULL)
-			access->reach = region->reach;
-		if (region->base == NULL && (region->reach == NULL || region->reach != access->reach))
+			access->reach = part_of(region, party);
+		if (region->base == NULL &&
+		    (access->reach == NULL || part_of(region, party) != access->reach))
 			return false;
 		if (region->base == NULL && sges[i].len != 0)
 			access->span[access->num_spans++] =
@@ -317,7 +339,7 @@ reach_move(struct reach_party *party, uint32_t slot, const struct mem_sge *sges,
 	struct access access;
 	int result;
 
-	if (!describe(&access, out != NULL ? ONE_COPY_OUT : ONE_COPY_IN, tag, sges, num, NULL))
+	if (!describe(&access, party, out != NULL ? ONE_COPY_OUT : ONE_COPY_IN, tag, sges, num, NULL))
 		return -EFAULT;
 	result = outcome(party, slot, &access);
 	if (result == -ENOENT && (out != NULL || in != NULL)) {
@@ -356,7 +378,8 @@ reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *
 	int result;
 
 	if (((va | region->shift) & 7) != 0 ||
-	    !describe(&access, compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD, tag, &sge, 1, NULL))
+	    !describe(&access, party, compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD, tag, &sge, 1,
+		      NULL))
 		return -EFAULT;
 	result = outcome(party, slot, &access);
 	if (result == -ENOENT) {
@@ -396,7 +419,7 @@ queue_append(struct reach_party *party, enum reach_queue queue, enum one_copy_op
 	struct reach_job *job;
 
 	*error = -EFAULT;
-	if (!describe(&access, op, 0, sges, num, reach))
+	if (!describe(&access, party, op, 0, sges, num, reach))
 		return NULL;
 	*error = -EAGAIN;
 	job = job_get(access.reach, party, REACH_SLOTS + queue);
@@ -466,8 +489,8 @@ reach_queue_extend(struct reach_party *party, enum reach_queue queue, const stru
 	access = &job->access;
 	span = &access->span[0];
 	if (access->num_spans != 1 || span->len != access->len || sge->region->base != NULL ||
-	    sge->region->reach != access->reach || sge->va - sge->region->shift != span->addr + span->len ||
-	    sge->len > REACH_LEN - access->len)
+	    part_of(sge->region, party) != access->reach ||
+	    sge->va - sge->region->shift != span->addr + span->len || sge->len > REACH_LEN - access->len)
 		return false;
 	memcpy(data_of(job) + access->len, buffer, sge->len);
 	span->len += sge->len;
@@ -741,13 +764,16 @@ reach_detach(struct reach *reach, reach_wake *wake, void *context)
 /* ---- the control thread ---- */
 
 struct reach *
-reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, void *owner)
+reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, void *owner, uint32_t core,
+	  struct reach *first)
 {
 	struct reach *reach = calloc(1, sizeof(*reach));
 
 	if (reach == NULL)
 		return NULL;
 	reach->shm = shm;
+	reach->core = core;
+	reach->first = first != NULL ? first : reach;
 	reach->list = list;
 	reach->fault = fault;
 	reach->owner = owner;
@@ -756,6 +782,11 @@ reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, v
 	for (uint32_t i = 0; i < ONE_COPIES; i++) {
 		reach->job[i].access.reach = reach;
 		job_put(&reach->job[i]);
+	}
+	if (first != NULL) {
+		atomic_store_explicit(&reach->next, next_part(first), memory_order_relaxed);
+		/* Pairs with the acquire load in next_part. */
+		atomic_store_explicit(&first->next, reach, memory_order_release);
 	}
 	return reach;
 }
@@ -767,15 +798,28 @@ reach_free(struct reach *reach)
 }
 
 uint64_t
-reach_bytes(const struct reach *reach)
+reach_bytes(const struct reach *first)
 {
-	return atomic_load_explicit(&reach->bytes, memory_order_relaxed); /* of count_bytes */
+	uint64_t bytes = 0;
+
+	for (; first != NULL; first = next_part(first))
+		bytes += atomic_load_explicit(&first->bytes, memory_order_relaxed); /* of count_bytes */
+	return bytes;
 }
 
 uint64_t
-reach_since(const struct reach *reach)
+reach_since(const struct reach *first)
 {
-	return atomic_load_explicit(&reach->since, memory_order_relaxed); /* of restart_clock */
+	uint64_t oldest = 0;
+
+	for (; first != NULL; first = next_part(first)) {
+		/* Of restart_clock. */
+		uint64_t since = atomic_load_explicit(&first->since, memory_order_relaxed);
+
+		if (since != 0 && (oldest == 0 || since < oldest))
+			oldest = since;
+	}
+	return oldest;
 }
 
 uint32_t
@@ -789,4 +833,31 @@ reach_passed(const struct reach *reach, uint32_t mark)
 {
 	/* Pairs with the release store in collect. */
 	return (int32_t)(atomic_load_explicit(&reach->head, memory_order_acquire) - mark) >= 0;
+}
+
+/* Parts that come later are in front of these, behind the first. */
+void
+reach_mark_all(const struct reach *first, struct reach_marks *marks)
+{
+	const struct reach *reach = next_part(first);
+
+	marks->mark[0] = reach_mark(first);
+	for (marks->num = 1; reach != NULL; reach = next_part(reach))
+		marks->mark[marks->num++] = reach_mark(reach);
+}
+
+bool
+reach_passed_all(const struct reach *first, const struct reach_marks *marks)
+{
+	const struct reach *reach = next_part(first);
+	uint32_t parts = 1, n = 1;
+
+	for (const struct reach *part = reach; part != NULL; part = next_part(part))
+		parts++;
+	for (; reach != NULL && parts > marks->num; parts--)
+		reach = next_part(reach);
+	for (; reach != NULL; reach = next_part(reach))
+		if (!reach_passed(reach, marks->mark[n++]))
+			return false;
+	return reach_passed(first, marks->mark[0]);
 }

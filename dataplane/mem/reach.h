@@ -61,6 +61,7 @@ struct mem_sge {
 
 struct reach_party {
 	void *user;            /* that reach_poll passes on */
+	uint32_t core;         /* its accesses go through that core's part of an application (reach_new) */
 	struct reach *starved; /* all its jobs were taken; NULL: not waiting for one */
 	TAILQ_ENTRY(reach_party) link;
 	struct reach_job *job[REACH_SLOTS];
@@ -145,18 +146,28 @@ void reach_detach(struct reach *reach, reach_wake *wake, void *context);
 /* ---- the control thread ---- */
 
 /*
- * Accesses go through `shm`, emptied, from now on; parties are those of the core of `list`,
- * which calls `fault` when the application breaks the rules.  NULL: no memory.
+ * Accesses of the parties of `core` go through `shm`, emptied, from now on; its list is `list`, and it calls
+ * `fault` when the application breaks the rules.  `first`: the application's part on another core, to which
+ * regions lead; NULL: this one.  Each part is used by its core alone.  NULL: no memory.
  */
 typedef void reach_fault(void *owner);
-struct reach *reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, void *owner);
+struct reach *reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, void *owner,
+			uint32_t core, struct reach *first);
 /* After reach_detach, when no core can look at it any more; NULL is no error. */
 void reach_free(struct reach *reach);
-uint64_t reach_bytes(const struct reach *reach); /* moved that way */
+/* Of all parts, from the first on. */
+uint64_t reach_bytes(const struct reach *first); /* moved that way */
 /* ns (CLOCK_MONOTONIC) since when the oldest access has not been answered; 0: none is under way. */
-uint64_t reach_since(const struct reach *reach);
-/* Whether all that had been handed over when the mark was taken has been answered. */
+uint64_t reach_since(const struct reach *first);
+/* Whether all that had been handed over in this part when the mark was taken has been answered. */
 uint32_t reach_mark(const struct reach *reach);
 bool reach_passed(const struct reach *reach, uint32_t mark);
+/* The same of all parts. */
+struct reach_marks {
+	uint32_t num;
+	uint32_t mark[ONE_LANES_MAX];
+};
+void reach_mark_all(const struct reach *first, struct reach_marks *marks);
+bool reach_passed_all(const struct reach *first, const struct reach_marks *marks);
 
 #endif

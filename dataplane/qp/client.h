@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An attachment, as its core sees it.
+ * A lane: an attachment, as one of its cores sees it (doc/cores.md).
  */
 #ifndef DATAPLANE_QP_CLIENT_H
 #define DATAPLANE_QP_CLIENT_H
@@ -23,8 +23,16 @@ struct ah_table {
 
 /* A request of struct one_keys that waits for requests posted before: see keys.c. */
 struct keys_wait {
-	enum { KEYS_IDLE, KEYS_SCAN, KEYS_BEGIN } stage;
+	enum {
+		KEYS_IDLE,
+		KEYS_SCAN,  /* the doorbells */
+		KEYS_BEGIN, /* what was posted */
+		KEYS_LANES, /* first lane: until the others have begun what was posted */
+		KEYS_GRACE  /* first lane: until no core uses the key any more */
+	} stage;
 	uint32_t asked;         /* the number of the request */
+	bool ok;                /* KEYS_GRACE: the key was revoked */
+	uint64_t token;         /* KEYS_GRACE: of the grace period */
 	uint32_t left;          /* queue pairs of share.hot not visited yet */
 	uint64_t since;         /* core->now */
 	struct engine_qp *qp;   /* visited now: only compared */
@@ -47,12 +55,18 @@ struct share {
 
 struct engine_client {
 	struct core *core;
+	struct engine_client *home; /* the first lane of the attachment: which may be this one */
+	/* The other lanes, in no order, from the first on.  Stored by the control thread. */
+	_Atomic(struct engine_client *) next_lane;
 	uint8_t *arena;
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
 	struct one_channel *channels;
 	struct one_keys *keys;
 	uint32_t keys_answered; /* the last request there */
+	/* Number of the request whose predecessors in the rings other lanes are to begin: stored by the first
+	 * lane's core.  keys_begun: stored by each of the others when it has. */
+	_Atomic uint32_t keys_ask, keys_begun;
 	struct keys_wait keys_wait;
 	struct qp_list sending; /* queue pairs that left share.hot before all that was posted had been sent */
 	uint32_t groups;        /* doorbell groups that have queue pairs, counted from the first */
@@ -60,8 +74,9 @@ struct engine_client {
 	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */
 	struct share share;
 	int wake_fd;
+	_Atomic uint32_t *asleep;       /* where the library looks whether the core sleeps */
 	struct engine_qp **qps;         /* by doorbell */
-	_Atomic(struct ah_table *) ahs; /* NULL: there has been none */
+	_Atomic(struct ah_table *) ahs; /* of the first lane; NULL: there has been none */
 	/* Stored by the core, loaded by engine_client_counts(): each number by itself. */
 	_Atomic uint64_t work, completions;
 	struct event_node node;
@@ -70,7 +85,9 @@ struct engine_client {
 	TAILQ_ENTRY(engine_client) settle_link;
 	/* Written by the control thread before any key leads there. */
 	struct reach *reach;
-	int channel_fd[ONE_CHANNELS]; /* + 1; 0: only its futex word is woken */
+	/* Of the first lane, whose core stores them: + 1; 0: only its futex word is woken.  The control
+	 * thread closes a descriptor after a grace period. */
+	_Atomic int channel_fd[ONE_CHANNELS];
 	/* control thread */
 	struct reap reap;
 };

@@ -29,7 +29,7 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->notify_tail = 0;
 	cq->solicited_tail = 0;
 	cq->told_tail = 0;
-	cq->arm_served = 0;
+	cq->arm_seen = 0;
 	cq->overflowed = false;
 }
 
@@ -44,12 +44,13 @@ place_of(const struct engine_client *client, uint64_t offset, uint32_t log2)
 }
 
 int
-cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
+cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2)
 {
 	struct one_cq_shm *shm = place_of(cq->client, offset, log2);
 
-	if (shm == NULL)
+	if (shm == NULL || !client_owns(bundle, sizeof(struct one_cq_bundle)))
 		return -EINVAL;
+	cq->bundle = (struct one_cq_bundle *)(cq->client->arena + bundle);
 	cq_begin(cq, shm, log2);
 	return 0;
 }
@@ -192,6 +193,8 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 		return false;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0 && (int32_t)(cq->told_tail - index) > 0)
 		index = cq->told_tail;
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) == ONE_ARM_ANY)
+		return (int32_t)(cq->tail - index) > 0;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0)
 		return (int32_t)(cq->solicited_tail - index) > 0;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_NEXT) != 0)
@@ -201,30 +204,56 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
 }
 
+/* The arm of this ring, or that of the bundle if this ring was never armed: it may be newer than the arm. */
+static uint64_t
+cq_load_arm(const struct engine_cq *cq)
+{
+	/* Pairs with the stores in one_wait_arm: its fence and that in cq_publish order them against the
+	 * entries.  Acquire: the bundle has this arm, or a later one, or it was answered. */
+	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_acquire);
+
+	if (ONE_ARM_SEQ(arm) == 0)
+		arm = atomic_load_explicit(&cq->bundle->arm, memory_order_relaxed);
+	return arm;
+}
+
+/* Takes the arm out of the bundle, so that no other core answers it.  False: it was answered, or armed anew.
+ */
+static bool
+cq_claim_arm(struct engine_cq *cq, uint64_t arm, uint64_t *claimed)
+{
+	*claimed = atomic_load_explicit(&cq->bundle->arm, memory_order_relaxed);
+	/* Pairs with the exchange of other cores, and with the load in one_wait_armed(): who has been woken
+	 * finds the arm answered. */
+	return ONE_ARM_SEQ(*claimed) == ONE_ARM_SEQ(arm) &&
+	       atomic_compare_exchange_strong_explicit(&cq->bundle->arm, claimed, 0, memory_order_release,
+						       memory_order_relaxed);
+}
+
 /* False: the wake-up is due, but its user has to wait for it. */
 static bool
 cq_check_arm(struct core *core, struct engine_cq *cq)
 {
-	/* Pairs with the store in one_wait_arm: its fence and that in cq_publish order it against the
-	 * entries. */
-	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	uint64_t arm = cq_load_arm(cq), claimed, none = 0;
 
 	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
 	 * limit leave them; but not with an index that was passed already, unless there is something to take.
 	 */
-	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
+	if (arm == cq->arm_seen || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
 		return true;
 	if (wake_is_held(core, cq->client))
 		return false;
-	/* Pairs with the load in one_wait_armed(): who has been woken finds the arm answered. */
-	atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(arm), memory_order_release);
+	cq->arm_seen = arm;
+	if (!cq_claim_arm(cq, arm, &claimed))
+		return true;
 	if (wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id)) {
-		cq->arm_served = arm;
 		cq->told_tail = cq->tail;
-	} else { /* what could not be sent goes with the next entry */
-		atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(cq->arm_served),
-				      memory_order_release);
+		return true;
 	}
+	/* What could not be sent goes with the next entry, unless the application has armed anew. */
+	cq->arm_seen = 0;
+	atomic_compare_exchange_strong_explicit(&cq->bundle->arm, &none, claimed, memory_order_relaxed,
+						memory_order_relaxed);
 	return true;
 }
 
@@ -266,10 +295,10 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 		return -EINVAL;
 	cq_unstage(core);
 	atomic_thread_fence(memory_order_seq_cst); /* as in cq_publish */
-	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	arm = cq_load_arm(cq);
 	flagged = (ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0;
-	/* An arm that waits for what comes next is answered only if something came before the switch: else
-	 * the library arms the new ring.  The answer is stored before the last entry, which it pairs with. */
+	/* An arm that waits for what comes next is answered only if something came before the switch: else it
+	 * is the new ring's, through the bundle. */
 	if (flagged && !cq->client->faulty)
 		cq_check_arm(core, cq);
 	/* The place kept by `limit`. */
@@ -277,7 +306,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
 	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
 	/* A thread that sleeps on the old ring goes on to the new one. */
-	if (!flagged && arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
+	if (!flagged && arm != cq->arm_seen && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
 	cq_begin(cq, next, log2);
 	return 0;

@@ -10,13 +10,14 @@
 struct engine_cq {
 	struct one_cqe *ring;
 	struct one_cq_shm *shm;
-	uint32_t tail, limit; /* limit: entries that fit */
-	uint32_t head_seen;   /* the application's progress, checked */
+	struct one_cq_bundle *bundle; /* of which this is one ring */
+	uint32_t tail, limit;         /* limit: entries that fit */
+	uint32_t head_seen;           /* the application's progress, checked */
 	uint32_t log2;
 	uint32_t notify_tail;    /* index after the newest entry with ONE_CQE_NOTIFY */
 	uint32_t solicited_tail; /* ... with ONE_CQE_SOLICITED */
 	uint32_t told_tail;      /* index after the newest entry when an event was sent last */
-	uint64_t arm_served;
+	uint64_t arm_seen;       /* the last arm that was due: answered, by this core or another */
 	bool dirty, overflowed;
 	STAILQ_ENTRY(engine_cq) dirty_link;
 	struct engine_client *client;
@@ -25,7 +26,7 @@ struct engine_cq {
 	struct reap reap; /* control thread */
 };
 
-int cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2);
+int cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
 void cq_look(struct core *core, struct engine_cq *cq); /* at its arm, in this loop; NULL: nothing */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);

@@ -5,7 +5,8 @@
  * Requests that were posted before a key is revoked are carried out with it, as an adapter does that has
  * fetched them by then: the doorbells are scanned once more, and the core answers when each queue pair that
  * is hot has begun what its ring held.  A queue pair that waits for its peer (RNR, a receive, silence) is not
- * waited for, and none for longer than KEYS_WAIT_NS.
+ * waited for, and none for longer than KEYS_WAIT_NS.  The first lane asks the others to do the same.  They
+ * may use the key until their current loops end, so a grace period follows.
  *
  * The queue pairs are visited from the end of the hot list, since one that leaves it is replaced by the last:
  * so each that was hot at first is visited.  Those that have left it while they were sending are in a list of
@@ -98,9 +99,30 @@ all_have_begun(struct engine_client *client)
 	return true;
 }
 
+static struct engine_client *
+other_lanes(const struct engine_client *client)
+{
+	/* Pairs with the release store in engine_lane_new. */
+	return atomic_load_explicit(&client->home->next_lane, memory_order_acquire);
+}
+
+static void
+answer_request(struct engine_client *client, bool ok)
+{
+	struct one_keys *shm = client->keys;
+
+	client->keys_answered = client->keys_wait.asked;
+	client->keys_wait.stage = KEYS_IDLE;
+	atomic_store_explicit(&shm->refused, !ok, memory_order_relaxed);
+	/* Pairs with the load in call_key; all that any core has read or stored with the key is done before.
+	 */
+	atomic_store_explicit(&shm->answered, client->keys_answered, memory_order_release);
+}
+
 /*
- * No access of this core is under way between two queue pairs' turns, and no other core's queue pairs are of
- * this client's zones: so a key that is revoked here has no work in progress.
+ * No access of this core is under way between two queue pairs' turns, and only lanes of this client have
+ * queue pairs of its zones.  So a key that is revoked here has no work in progress, or none but that of other
+ * lanes in their current loops.
  */
 static void
 carry_out(struct engine_client *client)
@@ -115,12 +137,66 @@ carry_out(struct engine_client *client)
 		ok = mem_revoke(engine.mem, client, key);
 	else if (op == ONE_KEY_RENEW)
 		ok = mem_renew(engine.mem, client, key, next);
-	client->keys_answered = client->keys_wait.asked;
+	if (op != ONE_KEY_REVOKE || other_lanes(client) == NULL) {
+		answer_request(client, ok);
+		return;
+	}
+	client->keys_wait.ok = ok;
+	client->keys_wait.token = engine_grace_start();
+	client->keys_wait.stage = KEYS_GRACE;
+}
+
+/* ---- several lanes ---- */
+
+/* The other lanes are to begin what was posted there before. */
+static void
+ask_lanes(struct core *core, struct engine_client *client)
+{
+	const struct engine_client *lane = other_lanes(client);
+
+	if (lane == NULL)
+		return;
+	/* Pairs with the load in notice_ask. */
+	atomic_store_explicit(&client->keys_ask, client->keys_wait.asked, memory_order_release);
+	for (; lane != NULL; lane = atomic_load_explicit(&lane->next_lane, memory_order_acquire))
+		core->wake_mask |= 1ull << lane->core->index;
+}
+
+static bool
+lanes_have_begun(const struct engine_client *client)
+{
+	const struct engine_client *lane = other_lanes(client);
+	/* This core's own store. */
+	uint32_t asked = atomic_load_explicit(&client->keys_ask, memory_order_relaxed);
+
+	/* Pairs with the release store in go_on_beside. */
+	for (; lane != NULL; lane = atomic_load_explicit(&lane->next_lane, memory_order_acquire))
+		if (atomic_load_explicit(&lane->keys_begun, memory_order_acquire) != asked)
+			return false;
+	return true;
+}
+
+/* A lane that is not the first. */
+static bool
+notice_ask(struct core *core, struct engine_client *client)
+{
+	struct keys_wait *wait = &client->keys_wait;
+	/* Pairs with the store in ask_lanes: what was posted before is in the rings, and was rung for. */
+	uint32_t asked = atomic_load_explicit(&client->home->keys_ask, memory_order_acquire);
+
+	/* keys_begun is this core's own. */
+	if (wait->stage == KEYS_IDLE &&
+	    asked != atomic_load_explicit(&client->keys_begun, memory_order_relaxed))
+		*wait = (struct keys_wait){.stage = KEYS_SCAN, .asked = asked, .since = core->now};
+	return wait->stage != KEYS_IDLE;
+}
+
+static void
+go_on_beside(struct engine_client *client)
+{
+	/* Pairs with the load in lanes_have_begun. */
+	atomic_store_explicit(&client->keys_begun, client->keys_wait.asked, memory_order_release);
 	client->keys_wait.stage = KEYS_IDLE;
-	atomic_store_explicit(&shm->refused, !ok, memory_order_relaxed);
-	/* Pairs with the load in call_key; all that the core has read or stored with the key is done before.
-	 */
-	atomic_store_explicit(&shm->answered, client->keys_answered, memory_order_release);
 }
 
 /* A request that is not new was rung for twice, or is none. */
@@ -137,11 +213,15 @@ notice_request(struct core *core, struct engine_client *client)
 	/* A key that has gone has no requests. */
 	if (atomic_load_explicit(&client->keys->op, memory_order_relaxed) == ONE_KEY_RENEW)
 		carry_out(client);
+	else
+		ask_lanes(core, client);
 }
 
 bool
 keys_scan(struct core *core, struct engine_client *client)
 {
+	if (unlikely(client->home != client))
+		return notice_ask(core, client);
 	/* A look; the exchange pairs with the store in call_key. */
 	if (likely(atomic_load_explicit(&client->doorbells->keys, memory_order_relaxed) == 0) &&
 	    likely(client->keys_wait.stage == KEYS_IDLE))
@@ -150,6 +230,22 @@ keys_scan(struct core *core, struct engine_client *client)
 	    client->keys_wait.stage == KEYS_IDLE)
 		notice_request(core, client);
 	return true;
+}
+
+/* The first lane: what this core's queue pairs had to begin they have begun. */
+static void
+go_on_with_lanes(const struct core *core, struct engine_client *client)
+{
+	struct keys_wait *wait = &client->keys_wait;
+
+	if (wait->stage == KEYS_GRACE) {
+		if (engine_grace_over(wait->token))
+			answer_request(client, wait->ok);
+		return;
+	}
+	wait->stage = KEYS_LANES;
+	if (lanes_have_begun(client) || core->now - wait->since > 2 * KEYS_WAIT_NS)
+		carry_out(client);
 }
 
 void
@@ -163,6 +259,11 @@ keys_go_on(struct core *core, struct engine_client *client, bool scanned)
 		wait->stage = KEYS_BEGIN;
 		wait->left = client->share.hot_count;
 	}
-	if ((wait->stage == KEYS_BEGIN && all_have_begun(client)) || core->now - wait->since > KEYS_WAIT_NS)
-		carry_out(client);
+	if (wait->stage <= KEYS_BEGIN && !(wait->stage == KEYS_BEGIN && all_have_begun(client)) &&
+	    core->now - wait->since <= KEYS_WAIT_NS)
+		return;
+	if (client->home != client)
+		go_on_beside(client);
+	else
+		go_on_with_lanes(core, client);
 }

@@ -169,7 +169,7 @@ void keys_go_on(struct core *core, struct engine_client *client, bool scanned);
 /* ---- qpn.c ---- */
 void qpn_publish(struct engine_qp *qp);
 void qpn_withdraw(struct engine_qp *qp);
-int qpn_reserve(uint32_t qpn);
+int qpn_reserve(uint32_t qpn, void *owner);
 void qpn_release(uint32_t qpn);
 int qpn_init(void);
 void qpn_fini(void);

@@ -25,13 +25,19 @@ _Static_assert(SLOTS == ENGINE_QPNS_MAX, "what the control thread shares out");
 
 static _Atomic(struct engine_qp *) *table;
 static uint32_t *free_since; /* by slot, seconds; 0: never used; RESERVED: in use */
+/* By slot, of those in use: the number, and whose it is.  The control thread's. */
+static struct reservation {
+	uint32_t qpn;
+	void *owner;
+} * reserved;
 
 int
 qpn_init(void)
 {
 	table = calloc(SLOTS, sizeof(*table));
 	free_since = calloc(SLOTS, sizeof(*free_since));
-	return table != NULL && free_since != NULL ? 0 : -ENOMEM;
+	reserved = calloc(SLOTS, sizeof(*reserved));
+	return table != NULL && free_since != NULL && reserved != NULL ? 0 : -ENOMEM;
 }
 
 void
@@ -39,8 +45,10 @@ qpn_fini(void)
 {
 	free(table);
 	free(free_since);
+	free(reserved);
 	table = NULL;
 	free_since = NULL;
+	reserved = NULL;
 }
 
 static uint32_t
@@ -72,11 +80,12 @@ engine_qpn_new(void)
 }
 
 int
-qpn_reserve(uint32_t qpn)
+qpn_reserve(uint32_t qpn, void *owner)
 {
 	if (qpn <= 1 || qpn >= QPN_MASK || free_since[qpn % SLOTS] == RESERVED)
 		return -EADDRINUSE;
 	free_since[qpn % SLOTS] = RESERVED;
+	reserved[qpn % SLOTS] = (struct reservation){qpn, owner};
 	return 0;
 }
 
@@ -84,6 +93,7 @@ void
 qpn_release(uint32_t qpn)
 {
 	free_since[qpn % SLOTS] = seconds();
+	reserved[qpn % SLOTS] = (struct reservation){0, NULL};
 }
 
 void
@@ -111,7 +121,7 @@ engine_qp_find(uint32_t qpn)
 void *
 engine_qp_owner(uint32_t qpn)
 {
-	const struct engine_qp *qp = engine_qp_find(qpn);
+	const struct reservation *found = &reserved[qpn % SLOTS];
 
-	return qp != NULL ? qp->node.owner : NULL;
+	return found->qpn == qpn ? found->owner : NULL;
 }

@@ -107,7 +107,7 @@ static const struct engine_ah *
 ah_find(const struct engine_qp *qp, uint32_t id)
 {
 	/* Pair with the release stores in engine_ah_new and engine_ah_free. */
-	struct ah_table *table = atomic_load_explicit(&qp->client->ahs, memory_order_acquire);
+	struct ah_table *table = atomic_load_explicit(&qp->client->home->ahs, memory_order_acquire);
 	uint32_t place = id & 0xffff;
 	const struct engine_ah *ah;
 

@@ -32,7 +32,10 @@ send_id(int fd, uint32_t cq)
 static bool
 wake_sleepers(struct engine_client *client, uint16_t channel, uint32_t cq)
 {
-	if (client->channel_fd[channel] != 0 && !send_id(client->channel_fd[channel] - 1, cq))
+	/* Pairs with the store of the first lane's core, which the library has waited for. */
+	int fd = atomic_load_explicit(&client->home->channel_fd[channel], memory_order_relaxed) - 1;
+
+	if (fd >= 0 && !send_id(fd, cq))
 		return false;
 	channel_signal(&client->channels[channel], ONE_CHANNEL_WAKES);
 	return true;

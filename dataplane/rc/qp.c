@@ -41,6 +41,7 @@ rc_init(struct rc_qp *qp, struct rc_env *env, void *user)
 	qp->env = env;
 	qp->user = user;
 	qp->party.user = user;
+	qp->party.core = env->core;
 	qp->state = RC_RESET;
 	qp->req.timer = RC_NEVER;
 	qp->req.rnr_until = RC_NEVER;

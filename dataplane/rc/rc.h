@@ -142,6 +142,7 @@ struct rc_env {
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;
 	uint64_t counter[32]; /* by enum rc_counter: retransmissions, NAKs, drops by reason */
+	uint32_t core;        /* of the queue pairs, whose part of an application they reach */
 };
 
 /* What connection management negotiated. */

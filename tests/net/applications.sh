@@ -8,8 +8,8 @@
 #   applications.sh veth     two in namespaces, joined by veth (af_packet), with a capture that
 #                            tshark and an independent ICRC check look through
 #   applications.sh veth6    the same over IPv6
-#   applications.sh cores    local and memif with two polling cores in each data plane, so that the
-#                            two applications of one are on different cores
+#   applications.sh cores    local and memif with two polling cores in each data plane
+#   applications.sh lanes    the same, and each queue pair on the next core
 #   applications.sh sleep    local and memif with polling cores that sleep when they are idle
 #   applications.sh spin     memif with polling cores that never let go of a processor
 
@@ -102,6 +102,13 @@ local | memif | veth | veth6)
 cores)
 	PLANE_CORES=2
 	[ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep} # four cores leave small machines no processor
+	run local
+	run memif
+	;;
+lanes)
+	PLANE_CORES=2
+	PLANE_PLACEMENT=next
+	[ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
 	run local
 	run memif
 	;;

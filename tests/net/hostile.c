@@ -426,8 +426,9 @@ indices(void)
 		struct victim v;
 
 		victim_open(&v);
-		atomic_store(&v.cq.shm->head, values[i]);
-		atomic_store(&v.cq.shm->arm, ~0ull);
+		atomic_store(&v.cq.at.shm->head, values[i]);
+		atomic_store(&v.cq.bundle->arm, ~0ull);
+		atomic_store(&v.cq.at.shm->arm, ~0ull);
 		/* A malformed request makes the engine post a completion. */
 		v.qp.sq[0].op = 200;
 		atomic_store(&v.qp.sq[0].phase, 1);

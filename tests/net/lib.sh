@@ -19,8 +19,8 @@
 # What is waited for has no limit but that of the test, which ends what hangs: machines are busy.
 #
 # PLANE_WITHOUT_CAPABILITIES, when root sets it, starts planes without any.
-# PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE and PLANE_CORES (polling cores of each plane;
-# default 1) choose how planes run.
+# PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE, PLANE_CORES (polling cores of each plane;
+# default 1) and PLANE_PLACEMENT (of queue pairs on those) choose how planes run.
 
 set -u -o pipefail
 # Programs know where their libraries are; the test runner's list has another make of libdat first.
@@ -186,7 +186,8 @@ start_plane() {
 	[ -n "${PLANE_NETNS:-}" ] && prefix=(ip netns exec "$PLANE_NETNS")
 	[ -n "${PLANE_WITHOUT_CAPABILITIES:-}" ] && prefix+=(setpriv --bounding-set=-all --inh-caps=-all --)
 	# "ip netns exec" and setpriv become the data plane: the process id is the data plane's.
-	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" >"$log" 2>&1 </dev/null &
+	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" \
+		--placement "${PLANE_PLACEMENT:-auto}" >"$log" 2>&1 </dev/null &
 	PLANE_PID[$name]=$!
 	await_plane "$name"
 }

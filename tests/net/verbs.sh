@@ -6,6 +6,7 @@
 #
 #   verbs.sh local    both ends on one data plane
 #   verbs.sh memif    on two, joined by memif
+#   verbs.sh lanes    on one with two polling cores, each queue pair on the next
 
 . "$(dirname "$0")/verbs_lib.sh"
 for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw rping ucmatose; do

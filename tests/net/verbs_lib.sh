@@ -4,7 +4,8 @@
 # Programs of Debian's ibverbs-utils, rdmacm-utils and perftest, as they are, on oneside's libibverbs and
 # librdmacm, in pairs; on top of lib.sh.
 #
-#   verbs_init local|memif|veth6   data planes: both ends on one; on two, joined by memif, or by Ethernet with IPv6
+#   verbs_init local|lanes|memif|veth6   data planes: both ends on one; on one with two polling cores, each queue pair on
+#                                  the next; on two, joined by memif, or by Ethernet with IPv6
 #   on 0|1 PROGRAM...              at that end; ${addresses[]} are theirs
 #   pair NAME PORT PROGRAM...      a server and a client that meet over TCP
 #   in_dev                         "${IN_DEV[@]}" PROGRAM...: with what UCX looks for in /dev
@@ -29,18 +30,22 @@ verbs_init() {
 	# These programs poll without end: where they have to share processors with the data planes, only a data
 	# plane that sleeps gets one at once when there is work.
 	[ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
+	if [ "$1" = lanes ]; then
+		PLANE_CORES=2
+		PLANE_PLACEMENT=next
+	fi
 	case $1 in
-	local | memif) start_memif_pair ;; # perftest wants a link that is up
+	local | lanes | memif) start_memif_pair ;; # perftest wants a link that is up
 	veth6)
 		[ ${#INSIDE[@]} -gt 0 ] || skip "network namespaces need root"
 		# getaddrinfo() takes IPv6 addresses where the machine has one.
 		ip -n "${INSIDE[3]}" addr add fd00::1/128 dev lo || skip "this machine has no IPv6"
 		PLANE_NETWORK=2001:db8:: start_veth_pair
 		;;
-	*) fail "verbs_init local|memif|veth6" ;;
+	*) fail "verbs_init local|lanes|memif|veth6" ;;
 	esac
 	case $1 in
-	local)
+	local | lanes)
 		sockets=("$(plane_socket a)" "$(plane_socket a)")
 		addresses=(192.0.2.1 192.0.2.1)
 		;;

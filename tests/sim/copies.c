@@ -24,7 +24,7 @@ copies_open(struct host *host)
 	host->copies = aligned_alloc(ONE_CACHE_LINE, sizeof(*host->copies));
 	memset(host->copies, 0, sizeof(*host->copies));
 	LIST_INIT(&host->reaching);
-	host->reach = reach_new(host->copies, &host->reaching, copies_fault, host);
+	host->reach = reach_new(host->copies, &host->reaching, copies_fault, host, 0, NULL);
 	host->copy_at = NEVER;
 }
 

@@ -47,7 +47,7 @@ PREFIXES = {
         "loop": "control log",
         "metrics": "metrics",
         "neigh": "neigh",
-        "objects": "bind channel cq hello kept key mr mw pz qp qpn region srq staging",
+        "objects": "bind channel cq hello kept key mr mw place pz qp qpn region srq staging",
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
         "show": "show",

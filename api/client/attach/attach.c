@@ -152,7 +152,8 @@ map_arena(struct one_client *client)
 	client->keys = one_client_span(client, client->header->keys, sizeof(struct one_keys));
 	if (client->doorbells == NULL || client->channels == NULL || client->keys == NULL)
 		return -EPROTO;
-	if (!client_cq_ring(client, client->info.async_cq_offset, client->info.async_cq_log2, &shm, &ring))
+	if (!client_cq_ring(client, client->info.async_cq_offset, client->info.async_cq_log2, &shm, &ring) ||
+	    one_client_span(client, client->info.async_cq_bundle, sizeof(struct one_cq_bundle)) == NULL)
 		return -EPROTO;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -19,13 +20,19 @@
 
 struct batch;
 
+/* Requests of one polling core. */
+struct copies_lane {
+	struct one_copies *shm;
+	uint32_t head; /* requests taken; the thread's */
+};
+
 struct copier {
 	struct one_arena *arena; /* its first page */
-	struct one_copies *shm;
+	struct copies_lane lane[ONE_LANES_MAX];
+	uint32_t num_lanes; /* the first is there from the beginning; the thread adds others */
 	size_t page;
-	int wake_fd;
+	int arena_fd, wake_fd;
 	pid_t pid;
-	uint32_t head; /* requests taken; the thread's */
 	pthread_t thread;
 	struct copied_set allowed; /* with `allowing` held */
 	_Atomic bool stop;
@@ -141,9 +148,10 @@ tail_of(uint64_t end, size_t len)
 
 /* False: the request asks for what must not be copied. */
 static bool
-add_request(const struct copier *copier, const struct one_copy_request *request, struct pieces *pieces)
+add_request(const struct copier *copier, const struct copies_lane *lane,
+	    const struct one_copy_request *request, struct pieces *pieces)
 {
-	uint8_t *slot = copier->shm->slot[request->slot % ONE_COPIES];
+	uint8_t *slot = lane->shm->slot[request->slot % ONE_COPIES];
 	uint32_t before = pieces->num;
 	size_t bytes = pieces->bytes;
 	bool in = request->op == ONE_COPY_IN;
@@ -200,9 +208,9 @@ is_move(const struct one_copy_request *request)
 /* ---- the thread ---- */
 
 static void
-answer(struct copier *copier, uint32_t sequence, uint32_t error, uint64_t value)
+answer(const struct copies_lane *lane, uint32_t sequence, uint32_t error, uint64_t value)
 {
-	struct one_copy_answer *slot = &copier->shm->answer[sequence % ONE_COPIES];
+	struct one_copy_answer *slot = &lane->shm->answer[sequence % ONE_COPIES];
 
 	slot->value = value;
 	slot->sequence = sequence;
@@ -211,24 +219,25 @@ answer(struct copier *copier, uint32_t sequence, uint32_t error, uint64_t value)
 	atomic_store_explicit(&slot->phase, one_ring_phase(sequence, ONE_COPY_LOG2), memory_order_release);
 }
 
-/* The core sleeps until it is told of answers. */
+/* The core sleeps until it is told of answers.  Whether another one than the first does is not looked at. */
 static void
-wake_core(struct copier *copier)
+wake_core(const struct copier *copier, const struct copies_lane *lane)
 {
 	if (copier->wake_fd < 0)
 		return;
 	/* Pairs with the fence of the core between saying that it sleeps and its last look. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&copier->arena->engine_asleep, memory_order_relaxed) != 0)
+	if (lane != copier->lane ||
+	    atomic_load_explicit(&copier->arena->engine_asleep, memory_order_relaxed) != 0)
 		eventfd_write(copier->wake_fd, 1);
 }
 
 /* Request `sequence`; false: there is none yet.  *cancelled: it is not to be begun, only answered. */
 static bool
-read_request(const struct copier *copier, uint32_t sequence, struct one_copy_request *request,
+read_request(const struct copies_lane *lane, uint32_t sequence, struct one_copy_request *request,
 	     bool *cancelled)
 {
-	const struct one_copy_request *shared = &copier->shm->request[sequence % ONE_COPIES];
+	const struct one_copy_request *shared = &lane->shm->request[sequence % ONE_COPIES];
 
 	/* Pairs with the release store of the core. */
 	if (atomic_load_explicit(&shared->phase, memory_order_acquire) !=
@@ -262,7 +271,7 @@ struct batch {
 };
 
 static void
-collect_batch(struct copier *copier, struct batch *batch)
+collect_batch(const struct copier *copier, const struct copies_lane *lane, struct batch *batch)
 {
 	uint32_t bytes = 0;
 	bool cancelled;
@@ -274,7 +283,7 @@ collect_batch(struct copier *copier, struct batch *batch)
 		uint32_t i = batch->num;
 		struct one_copy_request *request = &batch->request[i];
 
-		if (!read_request(copier, copier->head + i, request, &cancelled))
+		if (!read_request(lane, lane->head + i, request, &cancelled))
 			return;
 		bytes += request_len(request);
 		if (i > 0 &&
@@ -282,8 +291,8 @@ collect_batch(struct copier *copier, struct batch *batch)
 			return;
 		batch->num++;
 		batch->bytes[i] = batch->pieces.bytes;
-		batch->refused[i] =
-			cancelled || (is_move(request) && !add_request(copier, request, &batch->pieces));
+		batch->refused[i] = cancelled ||
+				    (is_move(request) && !add_request(copier, lane, request, &batch->pieces));
 		batch->bytes[i] = batch->pieces.bytes - batch->bytes[i];
 		batch->error[i] = batch->refused[i] && !cancelled ? EFAULT : 0;
 	}
@@ -291,7 +300,7 @@ collect_batch(struct copier *copier, struct batch *batch)
 
 /* The first `done` bytes have been moved, and are not moved again: the application may have them already. */
 static void
-move_one_by_one(const struct copier *copier, struct batch *batch, size_t done)
+move_one_by_one(const struct copier *copier, const struct copies_lane *lane, struct batch *batch, size_t done)
 {
 	for (uint32_t i = 0; i < batch->num; i++) {
 		if (batch->refused[i])
@@ -304,39 +313,50 @@ move_one_by_one(const struct copier *copier, struct batch *batch, size_t done)
 		batch->pieces.num = 0;
 		batch->pieces.bytes = 0;
 		batch->error[i] = EFAULT;
-		if (add_request(copier, &batch->request[i], &batch->pieces))
+		if (add_request(copier, lane, &batch->request[i], &batch->pieces))
 			batch->error[i] = move(copier, &batch->pieces, batch->request[i].op == ONE_COPY_IN);
 	}
 }
 
 /* The oldest requests; false: there are none. */
 static bool
-serve(struct copier *copier)
+serve_lane(struct copier *copier, struct copies_lane *lane)
 {
 	struct batch *batch = copier->batch;
 	uint64_t value = 0;
 	size_t done;
 
 	pthread_rwlock_rdlock(&copying);
-	collect_batch(copier, batch);
+	collect_batch(copier, lane, batch);
 	done = move_pieces(copier, &batch->pieces, batch->request[0].op == ONE_COPY_IN);
 	if (done != batch->pieces.bytes)
-		move_one_by_one(copier, batch, done);
+		move_one_by_one(copier, lane, batch, done);
 	if (batch->num == 1 && !batch->refused[0] && !is_move(&batch->request[0]))
 		batch->error[0] = change(copier, &batch->request[0], &value);
 	pthread_rwlock_unlock(&copying);
 	for (uint32_t i = 0; i < batch->num; i++)
-		answer(copier, copier->head++, batch->error[i], value);
+		answer(lane, lane->head++, batch->error[i], value);
 	if (batch->num > 0)
-		wake_core(copier);
+		wake_core(copier, lane);
 	return batch->num > 0;
+}
+
+static bool
+serve(struct copier *copier)
+{
+	bool served = false;
+
+	for (uint32_t i = 0; i < copier->num_lanes; i++)
+		if (serve_lane(copier, &copier->lane[i]))
+			served = true;
+	return served;
 }
 
 /* Not FUTEX_PRIVATE_FLAG: the word is shared with another process. */
 static void
 rest(struct copier *copier, uint32_t ticket)
 {
-	struct one_channel *wake = &copier->shm->wake;
+	struct one_channel *wake = &copier->lane[0].shm->wake;
 
 	/* Pairs with the core's addition to the word and load of sleepers, all sequentially consistent:
 	 * either the core sees a sleeper, or futex(2) the new word. */
@@ -351,12 +371,56 @@ destroy(struct copier *copier)
 {
 	if (copier->arena != MAP_FAILED)
 		munmap(copier->arena, copier->page);
-	if (copier->shm != MAP_FAILED)
-		munmap(copier->shm, sizeof(*copier->shm));
+	for (uint32_t i = 0; i < copier->num_lanes; i++)
+		munmap(copier->lane[i].shm, sizeof(struct one_copies));
+	if (copier->arena_fd >= 0)
+		close(copier->arena_fd);
 	if (copier->wake_fd >= 0)
 		close(copier->wake_fd);
 	free(copier->batch);
 	free(copier);
+}
+
+/* Mapped for this process alone: a child has no copy thread. */
+static void *
+map(int fd, uint64_t offset, size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (at != MAP_FAILED)
+		madvise(at, size, MADV_DONTFORK);
+	return at;
+}
+
+static bool
+add_lane(struct copier *copier, uint64_t offset)
+{
+	struct one_copies *shm;
+	struct stat arena;
+
+	if (copier->num_lanes == ONE_LANES_MAX || offset % copier->page != 0 ||
+	    fstat(copier->arena_fd, &arena) != 0 || (uint64_t)arena.st_size < sizeof(*shm) ||
+	    offset > (uint64_t)arena.st_size - sizeof(*shm))
+		return false;
+	shm = map(copier->arena_fd, offset, sizeof(*shm));
+	if (shm == MAP_FAILED)
+		return false;
+	copier->lane[copier->num_lanes++].shm = shm;
+	return true;
+}
+
+/* Lanes that have been made since; for want of memory, or by a wrong offset, their copies are not answered.
+ */
+static void
+look_for_lanes(struct copier *copier)
+{
+	uint64_t next;
+
+	do
+		/* Pairs with the control thread's release store. */
+		next = atomic_load_explicit(&copier->lane[copier->num_lanes - 1].shm->next,
+					    memory_order_acquire);
+	while (next != 0 && add_lane(copier, next));
 }
 
 static void *
@@ -367,8 +431,9 @@ run(void *argument)
 	/* Pairs with the store in copier_stop. */
 	while (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
 		/* Pairs with the add of the core: a request stored before it is seen by serve. */
-		uint32_t ticket = atomic_load_explicit(&copier->shm->wake.word, memory_order_acquire);
+		uint32_t ticket = atomic_load_explicit(&copier->lane[0].shm->wake.word, memory_order_acquire);
 
+		look_for_lanes(copier);
 		if (!serve(copier) && !atomic_load_explicit(&copier->stop, memory_order_acquire))
 			rest(copier, ticket);
 	}
@@ -381,17 +446,6 @@ run(void *argument)
 }
 
 /* ---- the attachment's ---- */
-
-/* Mapped for this process alone: a child has no copy thread. */
-static void *
-map(int fd, uint64_t offset, size_t size)
-{
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-
-	if (at != MAP_FAILED)
-		madvise(at, size, MADV_DONTFORK);
-	return at;
-}
 
 /* Both system calls, on a word of our own: sandboxes refuse them. */
 static bool
@@ -406,10 +460,14 @@ is_allowed(const struct copier *copier)
 static int
 open_place(struct copier *copier, const struct copier_place *place, uint64_t offset)
 {
-	copier->arena = map(place->arena_fd, 0, copier->page);
-	copier->shm = map(place->arena_fd, offset, sizeof(*copier->shm));
-	if (copier->arena == MAP_FAILED || copier->shm == MAP_FAILED)
+	copier->arena_fd = fcntl(place->arena_fd, F_DUPFD_CLOEXEC, 0);
+	if (copier->arena_fd < 0)
 		return -errno;
+	copier->arena = map(copier->arena_fd, 0, copier->page);
+	if (copier->arena == MAP_FAILED)
+		return -errno;
+	if (!add_lane(copier, offset))
+		return -ENOMEM;
 	copier->wake_fd = place->wake_fd < 0 ? -1 : fcntl(place->wake_fd, F_DUPFD_CLOEXEC, 0);
 	if (place->wake_fd >= 0 && copier->wake_fd < 0)
 		return -errno;
@@ -427,8 +485,7 @@ copier_start(const struct copier_place *place, uint64_t offset, struct copied *f
 		return -ENOMEM;
 	}
 	copier->arena = MAP_FAILED;
-	copier->shm = MAP_FAILED;
-	copier->wake_fd = -1;
+	copier->arena_fd = copier->wake_fd = -1;
 	copier->page = (size_t)sysconf(_SC_PAGESIZE);
 	copier->pid = getpid();
 	error = open_place(copier, place, offset);
@@ -450,7 +507,7 @@ void
 copier_stop(struct copier *copier)
 {
 	pthread_t thread = copier->thread;
-	struct one_channel *wake = &copier->shm->wake;
+	struct one_channel *wake = &copier->lane[0].shm->wake;
 	struct timespec until;
 
 	forbid_all(copier);
@@ -480,7 +537,7 @@ copier_forget(struct copier *copier)
 	pthread_rwlock_init(&copying, NULL);
 	one_store_alone(&count, 0);
 	copier->arena = MAP_FAILED;
-	copier->shm = MAP_FAILED;
+	copier->num_lanes = 0;
 	destroy(copier);
 }
 

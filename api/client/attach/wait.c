@@ -144,41 +144,6 @@ one_wait_begin(struct one_client *client, uint16_t channel)
 	return atomic_load_explicit(&client->channels[channel % ONE_CHANNELS].word, memory_order_acquire);
 }
 
-void
-one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
-{
-	struct one_cq_shm *shm = cq->shm;
-	uint32_t index = cq->head;
-
-	if (cq->next_ring != NULL) {
-		/* What is left in the backlog needs no wake-up: its tail counts the switch entry too.  The
-		 * backlog is private to the owner of the ring, whose lock is held. */
-		uint32_t left = one_load_locked(&shm->tail) - cq->head - 1;
-
-		shm = cq->next_shm;
-		index = 0;
-		need = need > left ? need - left : 1;
-	}
-	if (++cq->arm_seq == 0)
-		cq->arm_seq = 1;
-	cq->arm_channel = channel;
-	atomic_store_explicit(&shm->arm, one_arm(cq->arm_seq, channel, index + (need > 0 ? need - 1 : 0)),
-			      memory_order_relaxed);
-	/* Pairs with the engine's fence between storing entries and loading `arm`: the engine sees the
-	 * arm, or the caller's next look sees the entries. */
-	atomic_thread_fence(memory_order_seq_cst);
-}
-
-bool
-one_wait_armed(const struct one_cq *cq, uint16_t channel)
-{
-	const struct one_cq_shm *shm = cq->next_ring != NULL ? cq->next_shm : cq->shm;
-
-	/* Acquire: pairs with the engine's store before it wakes. */
-	return cq->arm_channel == channel &&
-	       atomic_load_explicit(&shm->arm_served, memory_order_acquire) != cq->arm_seq;
-}
-
 /* 1: the word has changed; 0: not within the time. */
 static int
 spin(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)

@@ -5,28 +5,49 @@
 
 #include "client/cq.h"
 #include "client/internal.h"
+#include "client/wait.h"
 
 /* The engine ends the old ring before the reply to CQ_RESIZE is sent; a moment for memory to agree. */
 #define SWITCH_TIMEOUT_NS 1000000000ull
 
+static void
+ring_init(struct one_cq_ring *ring, struct one_cq_shm *shm, struct one_cqe *entries, uint32_t log2)
+{
+	*ring = (struct one_cq_ring){.shm = shm, .ring = entries, .log2 = log2, .lump = (1u << log2) >> 2};
+}
+
 static int
 take_over(struct one_client *client, const struct one_cq_created *made, struct one_cq *cq)
 {
+	struct one_cq_shm *shm;
+	struct one_cqe *entries;
+
 	memset(cq, 0, sizeof(*cq));
 	cq->client = client;
 	cq->id = made->cq;
-	cq->log2 = made->log2;
-	return client_cq_ring(client, made->offset, made->log2, &cq->shm, &cq->ring) ? 0 : -EPROTO;
+	cq->num_rings = 1;
+	cq->bundle = one_client_span(client, made->bundle, sizeof(*cq->bundle));
+	if (cq->bundle == NULL || !client_cq_ring(client, made->offset, made->log2, &shm, &entries))
+		return -EPROTO;
+	ring_init(&cq->at, shm, entries, made->log2);
+	return 0;
 }
 
 int
 one_cq_create(struct one_client *client, uint32_t entries, struct one_cq *cq)
+{
+	return one_cq_create_near(client, entries, 0, cq);
+}
+
+int
+one_cq_create_near(struct one_client *client, uint32_t entries, uint32_t vector, struct one_cq *cq)
 {
 	struct one_msg msg = {.type = ONE_MSG_CQ_CREATE};
 	struct one_reply reply;
 	int error;
 
 	msg.cq_create.entries = entries;
+	msg.cq_create.vector = vector;
 	error = one_call(client, &msg, NULL, 0, &reply);
 	if (error != 0)
 		return error;
@@ -41,16 +62,30 @@ one_cq_async(struct one_client *client, struct one_cq *cq)
 {
 	const struct one_cq_created made = {.cq = client->info.async_cq,
 					    .log2 = client->info.async_cq_log2,
-					    .offset = client->info.async_cq_offset};
+					    .offset = client->info.async_cq_offset,
+					    .bundle = client->info.async_cq_bundle};
 
 	take_over(client, &made, cq); /* checked at attach */
+}
+
+static void
+drop_backlog(struct one_cq_ring *ring)
+{
+	free(ring->backlog);
+	ring->backlog = NULL;
 }
 
 void
 one_cq_forget(struct one_cq *cq)
 {
-	free(cq->backlog);
-	cq->backlog = NULL;
+	for (uint32_t i = 0; i < cq->num_rings; i++)
+		drop_backlog(one_cq_ring(cq, i));
+	if (cq->turn != 0)
+		cq->at = cq->rings[0];
+	free(cq->rings);
+	cq->rings = NULL;
+	cq->turn = 0;
+	cq->num_rings = 1;
 }
 
 int
@@ -67,18 +102,98 @@ one_cq_free(struct one_cq *cq)
 bool
 one_cq_switch(struct one_cq *cq)
 {
-	if (cq->next_ring == NULL)
+	struct one_cq_ring *at = &cq->at;
+
+	if (at->next_ring == NULL)
 		return false; /* one_cq_resize has not returned yet */
-	cq->ring = cq->next_ring;
-	cq->shm = cq->next_shm;
-	cq->log2 = cq->next_log2;
-	cq->head = 0;
-	cq->published = 0;
-	cq->next_ring = NULL;
-	cq->next_shm = NULL;
-	one_cq_forget(cq);
+	drop_backlog(at);
+	ring_init(at, at->next_shm, at->next_ring, at->next_log2);
+	if (cq->num_rings > 1 && at->lump > ONE_CQ_TURN)
+		at->lump = ONE_CQ_TURN;
 	return true;
 }
+
+/* ---- a bundle of several rings ---- */
+
+/* False: the place makes no sense. */
+static bool
+take_up(struct one_cq *cq, uint32_t number)
+{
+	/* Ordered by the acquire load of `rings`. */
+	uint64_t place = one_load_alone(&cq->bundle->place[number]);
+	struct one_cq_shm *shm;
+	struct one_cqe *entries;
+
+	if (!client_cq_ring(cq->client, ONE_CQ_RING_OFFSET(place), ONE_CQ_RING_LOG2(place), &shm, &entries))
+		return false;
+	ring_init(&cq->rings[number], shm, entries, ONE_CQ_RING_LOG2(place));
+	return true;
+}
+
+/* While there is one ring only, an entry more or less that is taken from it makes others wait for nothing. */
+static void
+shorten_turns(struct one_cq *cq)
+{
+	for (uint32_t i = 0; i < cq->num_rings; i++) {
+		struct one_cq_ring *ring = one_cq_ring(cq, i);
+
+		if (ring->lump > ONE_CQ_TURN)
+			ring->lump = ONE_CQ_TURN;
+	}
+}
+
+void
+one_cq_grow(struct one_cq *cq)
+{
+	/* Pairs with the control thread's release store after it has made a ring. */
+	uint32_t rings = atomic_load_explicit(&cq->bundle->rings, memory_order_acquire);
+	struct one_cq_ring *more;
+
+	if (rings <= cq->num_rings)
+		return;
+	more = rings > ONE_LANES_MAX ? NULL : realloc(cq->rings, rings * sizeof(*more));
+	if (more == NULL) {
+		if (rings > ONE_LANES_MAX)
+			client_fail(cq->client);
+		return; /* for want of memory: at the next call */
+	}
+	cq->rings = more;
+	while (cq->num_rings < rings) {
+		if (!take_up(cq, cq->num_rings)) {
+			client_fail(cq->client);
+			return;
+		}
+		cq->num_rings++;
+	}
+	shorten_turns(cq);
+}
+
+static bool
+has_entry(const struct one_cq_ring *ring)
+{
+	/* A look: one_cq_poll acquires. */
+	return atomic_load_explicit(&ring->ring[one_ring_slot(ring->head, ring->log2)].phase,
+				    memory_order_relaxed) == one_ring_phase(ring->head, ring->log2);
+}
+
+bool
+one_cq_turn(struct one_cq *cq)
+{
+	one_cq_grow(cq);
+	for (uint32_t i = 1; i < cq->num_rings; i++) {
+		uint32_t number = (cq->turn + i) % cq->num_rings;
+
+		if (!has_entry(&cq->rings[number]))
+			continue;
+		cq->rings[cq->turn] = cq->at;
+		cq->at = cq->rings[number];
+		cq->turn = number;
+		return true;
+	}
+	return false;
+}
+
+/* ---- looks at what is there ---- */
 
 /* Entries of a ring of 2^log2 from `head` on, the switch entry not counted; at most `limit`. */
 static uint32_t
@@ -101,12 +216,19 @@ count_entries(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t
 	return n;
 }
 
-uint32_t
-one_cq_object(const struct one_cq *cq, uint32_t ahead)
+static const struct one_cq_ring *
+ring_of(const struct one_cq *cq, uint32_t number)
 {
-	bool switched = cq->next_ring != NULL;
-	const struct one_cqe *ring = switched ? cq->next_ring : cq->ring;
-	uint32_t log2 = switched ? cq->next_log2 : cq->log2, at = (switched ? 0 : cq->head) + ahead;
+	return number == cq->turn ? &cq->at : &cq->rings[number];
+}
+
+uint32_t
+one_cq_object(const struct one_cq *cq, uint32_t number, uint32_t ahead)
+{
+	const struct one_cq_ring *from = ring_of(cq, number);
+	bool switched = from->next_ring != NULL;
+	const struct one_cqe *ring = switched ? from->next_ring : from->ring;
+	uint32_t log2 = switched ? from->next_log2 : from->log2, at = (switched ? 0 : from->head) + ahead;
 	const struct one_cqe *slot = &ring[one_ring_slot(at, log2)];
 
 	/* Pairs with the engine's release store of the phase. */
@@ -117,14 +239,78 @@ one_cq_object(const struct one_cq *cq, uint32_t ahead)
 }
 
 uint32_t
-one_cq_pending(const struct one_cq *cq, uint32_t limit)
+one_cq_pending(struct one_cq *cq, uint32_t limit)
 {
-	uint32_t n = count_entries(cq->ring, cq->log2, cq->head, limit);
+	uint32_t n = 0;
 
-	if (cq->next_ring != NULL && n < limit)
-		n += count_entries(cq->next_ring, cq->next_log2, 0, limit - n);
+	one_cq_grow(cq);
+	for (uint32_t i = 0; i < cq->num_rings && n < limit; i++) {
+		const struct one_cq_ring *ring = ring_of(cq, i);
+
+		n += count_entries(ring->ring, ring->log2, ring->head, limit - n);
+		if (ring->next_ring != NULL && n < limit)
+			n += count_entries(ring->next_ring, ring->next_log2, 0, limit - n);
+	}
 	return n;
 }
+
+/* ---- waiting: wait.h ---- */
+
+static void
+arm_ring(const struct one_cq_ring *ring, uint16_t seq, uint16_t channel, uint32_t need)
+{
+	struct one_cq_shm *shm = ring->shm;
+	uint32_t index = ring->head;
+
+	if (ring->next_ring != NULL) {
+		/* What is left in the backlog needs no wake-up: its tail counts the switch entry too.  The
+		 * backlog is private to the owner of the ring, whose lock is held. */
+		uint32_t left = one_load_locked(&shm->tail) - ring->head - 1;
+
+		shm = ring->next_shm;
+		index = 0;
+		need = need > left ? need - left : 1;
+	}
+	/* Release: pairs with the engine's acquire load, after which it finds this arm, or a later one, in
+	 * the bundle. */
+	atomic_store_explicit(&shm->arm, one_arm(seq, channel, index + (need > 0 ? need - 1 : 0)),
+			      memory_order_release);
+}
+
+void
+one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
+{
+	uint16_t any;
+
+	one_cq_grow(cq);
+	if (++cq->arm_seq == 0)
+		cq->arm_seq = 1;
+	cq->arm_channel = channel;
+	any = need > 1 && (channel & ONE_ARM_FLAGS) == 0 ? channel | ONE_ARM_ANY : channel;
+	/* Pairs with the exchange in the engine, which answers this arm once.  Among several rings no core
+	 * knows how many entries there are: any wakes, and the caller arms again. */
+	atomic_store_explicit(&cq->bundle->arm, one_arm(cq->arm_seq, any, 0), memory_order_relaxed);
+	if (cq->num_rings > 1 && any != channel) {
+		channel = any;
+		need = 1;
+	}
+	for (uint32_t i = 0; i < cq->num_rings; i++)
+		arm_ring(one_cq_ring(cq, i), cq->arm_seq, channel, need);
+	/* Pairs with the engine's fence between storing entries and loading `arm`: the engine sees the
+	 * arm, or the caller's next look sees the entries, and the ring that they are in. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool
+one_wait_armed(const struct one_cq *cq, uint16_t channel)
+{
+	/* Acquire: pairs with the engine's exchange before it wakes. */
+	uint64_t arm = atomic_load_explicit(&cq->bundle->arm, memory_order_acquire);
+
+	return cq->arm_seq != 0 && cq->arm_channel == channel && ONE_ARM_SEQ(arm) == cq->arm_seq;
+}
+
+/* ---- another length ---- */
 
 /* Entries moved from the two rings that may be there to private memory. */
 struct backlog {
@@ -147,7 +333,7 @@ backlog_put(struct backlog *log, uint32_t log2, const struct one_cqe *cqe)
 /* Takes all entries up to the switch entry, fewer than the ring has places, and leaves the ring to the data
  * plane; false: it does not come. */
 static bool
-drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, struct one_cq_shm *shm,
+drain_to_switch(const struct one_client *client, struct backlog *log, uint32_t log2, struct one_cq_shm *shm,
 		const struct one_cqe *ring, uint32_t ring_log2, uint32_t head)
 {
 	uint64_t give_up = one_now_ns() + SWITCH_TIMEOUT_NS;
@@ -158,16 +344,12 @@ drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, struct on
 		/* Pairs with the engine's release store of the phase. */
 		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
 		    one_ring_phase(head, ring_log2)) {
-			if (one_now_ns() > give_up || client_check(cq->client) != 0)
+			if (one_now_ns() > give_up || client_check(client) != 0)
 				return false;
 			sched_yield();
 			continue;
 		}
 		if (slot->type == ONE_CQE_SWITCHED) {
-			/* Stored before the switch entry, which was acquired: the last answer of this ring.
-			 */
-			cq->arm_served =
-				(uint16_t)atomic_load_explicit(&shm->arm_served, memory_order_relaxed);
 			/* Nothing is left.  Pairs with the control thread's acquire load, after which it
 			 * gives the memory to others. */
 			atomic_store_explicit(&shm->head, head + 1, memory_order_release);
@@ -183,58 +365,87 @@ drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, struct on
 /*
  * The old ring is emptied into private memory here and now: so its shared memory is not looked at any more
  * when this returns, whatever number of resizes follow before the application takes its entries.
+ * False: entries may be missing.
  */
+static bool
+follow_resize(const struct one_client *client, struct one_cq_ring *at, struct backlog *log, uint32_t log2,
+	      const struct one_cq_ring *next)
+{
+	struct one_cqe last = {.type = ONE_CQE_SWITCHED};
+	bool drained = drain_to_switch(client, log, log2, at->shm, at->ring, at->log2, at->head) &&
+		       (at->next_ring == NULL ||
+			drain_to_switch(client, log, log2, at->next_shm, at->next_ring, at->next_log2, 0));
+
+	backlog_put(log, log2, &last);
+	drop_backlog(at);
+	*at = (struct one_cq_ring){.shm = &log->shm,
+				   .ring = log->ring,
+				   .log2 = log2,
+				   .lump = (1u << log2) >> 2,
+				   .backlog = log,
+				   .next_ring = next->ring,
+				   .next_shm = next->shm,
+				   .next_log2 = next->log2};
+	return drained;
+}
+
+/* Room for what both rings may hold, and the end. */
+static struct backlog *
+backlog_new(const struct one_cq_ring *at, uint32_t *log2)
+{
+	uint32_t capacity = (1u << at->log2) + 1;
+	struct backlog *log;
+
+	if (at->next_ring != NULL)
+		capacity += 1u << at->next_log2;
+	for (*log2 = 0; 1u << *log2 < capacity;)
+		++*log2;
+	log = calloc(1, sizeof(*log) + (sizeof(struct one_cqe) << *log2));
+	return log;
+}
+
+static int
+resize_ring(struct one_cq *cq, uint32_t number, uint32_t entries)
+{
+	struct one_msg msg = {.type = ONE_MSG_CQ_RESIZE};
+	struct one_cq_ring *at = one_cq_ring(cq, number), next;
+	struct one_reply reply;
+	uint32_t log2;
+	struct backlog *log = backlog_new(at, &log2);
+	int error;
+
+	if (log == NULL)
+		return -ENOMEM;
+	msg.cq_resize = (struct one_cq_resize){.cq = cq->id, .entries = entries, .ring = number};
+	error = one_call(cq->client, &msg, NULL, 0, &reply);
+	if (error == 0 && !client_cq_ring(cq->client, reply.cq.offset, reply.cq.log2, &next.shm, &next.ring))
+		error = -EPROTO;
+	if (error == 0) {
+		next.log2 = reply.cq.log2;
+		if (follow_resize(cq->client, at, log, log2, &next))
+			return 0;
+		error = -EPROTO; /* no honest data plane */
+	} else {
+		free(log);
+	}
+	if (error == -EPROTO)
+		client_fail(cq->client);
+	return error;
+}
+
 int
 one_cq_resize(struct one_cq *cq, uint32_t entries)
 {
-	struct one_msg msg = {.type = ONE_MSG_CQ_RESIZE};
-	struct one_cqe last = {.type = ONE_CQE_SWITCHED};
-	uint32_t log2 = 0, capacity = (1u << cq->log2) + 1;
-	struct one_cq_shm *shm;
-	struct one_cqe *ring;
-	struct one_reply reply;
-	struct backlog *log;
-	bool drained;
-	int error;
+	int error = 0;
 
-	if (cq->next_ring != NULL)
-		capacity += 1u << cq->next_log2;
-	while (1u << log2 < capacity)
-		log2++;
-	log = calloc(1, sizeof(*log) + (sizeof(struct one_cqe) << log2));
-	if (log == NULL)
-		return -ENOMEM;
-	msg.cq_resize.cq = cq->id;
-	msg.cq_resize.entries = entries;
-	error = one_call(cq->client, &msg, NULL, 0, &reply);
-	if (error == 0 && !client_cq_ring(cq->client, reply.cq.offset, reply.cq.log2, &shm, &ring))
-		error = -EPROTO;
-	if (error == -EPROTO)
-		client_fail(cq->client);
-	if (error != 0) {
-		free(log);
-		return error;
+	one_cq_grow(cq);
+	for (uint32_t i = 0; i < cq->num_rings && error == 0; i++) {
+		error = resize_ring(cq, i, entries);
+		one_cq_grow(cq); /* one that was made before the first of them was resized */
 	}
-	drained = drain_to_switch(cq, log, log2, cq->shm, cq->ring, cq->log2, cq->head) &&
-		  (cq->next_ring == NULL ||
-		   drain_to_switch(cq, log, log2, cq->next_shm, cq->next_ring, cq->next_log2, 0));
-	backlog_put(log, log2, &last);
-	free(cq->backlog);
-	cq->backlog = log;
-	cq->ring = log->ring;
-	cq->shm = &log->shm;
-	cq->log2 = log2;
-	cq->head = 0;
-	cq->published = 0;
-	cq->next_ring = ring;
-	cq->next_shm = shm;
-	cq->next_log2 = reply.cq.log2;
-	if (cq->arm_channel != 0)
+	if (cq->num_rings > 1)
+		shorten_turns(cq);
+	if (error == 0 && cq->arm_channel != 0)
 		one_channel_wake(cq->client, cq->arm_channel);
-	if (!drained) {
-		/* Entries may be missing: no honest data plane. */
-		client_fail(cq->client);
-		return -EPROTO;
-	}
-	return 0;
+	return error;
 }

@@ -68,12 +68,15 @@ one_recv_outstanding(struct one_qp *qp)
 }
 
 void
-one_qp_wake(struct one_qp *qp)
+one_qp_wake(struct one_qp *qp, const struct one_doorbells *doorbells)
 {
+	const _Atomic uint32_t *asleep =
+		doorbells == qp->doorbells ? &qp->arena->engine_asleep : &doorbells->engine_asleep;
+
 	/* Pairs with the engine's fence between storing engine_asleep and its last look at the
 	 * doorbells: either it sees the doorbell, or we see it asleep. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&qp->arena->engine_asleep, memory_order_relaxed) != 0) {
+	if (atomic_load_explicit(asleep, memory_order_relaxed) != 0) {
 		uint64_t one = 1;
 		ssize_t n = write(qp->wake_fd, &one, sizeof(one));
 
@@ -101,6 +104,7 @@ one_qp_attach(struct one_client *client, const struct one_qp_created *made, uint
 	if (qp->shm == NULL || qp->sq == NULL || qp->rq == NULL)
 		return -EPROTO;
 	qp->doorbells = client->doorbells;
+	qp->last_doorbells = (uint32_t)(client->info.arena_size - sizeof(struct one_doorbells));
 	qp->arena = client->header;
 	qp->wake_fd = client->wake_fd;
 	qp->may_sleep = client->info.idle == ONE_IDLE_SLEEP;

@@ -28,7 +28,7 @@ entries_for(const struct ia *ia, uint64_t events)
 static uint32_t
 ring_size(const struct one_cq *cq)
 {
-	return 1u << (cq->next_ring != NULL ? cq->next_log2 : cq->log2);
+	return 1u << (cq->at.next_ring != NULL ? cq->at.next_log2 : cq->at.log2);
 }
 
 /* Asynchronous errors have a ring of the attachment's own. */

@@ -38,7 +38,8 @@ rsm_events_pending(const struct rsm_events *events)
 {
 	const struct one_cq *counter = &events->counter;
 	/* Pairs with the engine's release store: what was placed before the signal can be read. */
-	uint32_t pending = atomic_load_explicit(&counter->shm->tail, memory_order_acquire) - counter->head;
+	uint32_t come = atomic_load_explicit(&counter->at.shm->tail, memory_order_acquire);
+	uint32_t pending = come - counter->at.head;
 
 	return pending <= ONE_SIGNALS_MAX ? pending : 0;
 }
@@ -48,8 +49,8 @@ rsm_events_take(struct rsm_events *events)
 {
 	if (rsm_events_pending(events) == 0)
 		return false;
-	events->counter.head++;
-	one_cq_publish(&events->counter);
+	events->counter.at.head++;
+	one_cq_publish(&events->counter.at);
 	/* Before any look at the data: a signal that does not accumulate is dropped while this one
 	 * counts as not taken.  Pairs with the engine's fence. */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -32,7 +32,7 @@ cq_new(const char *function, struct ibv_context *base, int cqe, void *cq_context
 		error = cq == NULL ? ENOMEM : 0;
 	}
 	if (error == 0) {
-		error = -one_cq_create(context->client, (uint32_t)cqe, &cq->ring);
+		error = -one_cq_create_near(context->client, (uint32_t)cqe, (uint32_t)vector, &cq->ring);
 		error = error == EDQUOT ? ENOMEM : error;
 	}
 	if (error != 0) {
@@ -122,24 +122,19 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
 	struct cq *cq = TO(cq, base);
 	int error = refused_range("cqe", cqe, 1, context_of(base->context)->info->limits.max_cq_entries);
-	bool armed;
 
 	if (error != 0)
 		return refused_tell("ibv_resize_cq", error, "cq", base);
 	pthread_mutex_lock(&cq->lock);
-	armed = one_wait_armed(&cq->ring, cq->ring.arm_channel);
 	if (cq_waiting(cq) > (uint32_t)cqe)
 		error = refused_because(EINVAL,
 					"cqe = %d: %u completions wait in it; take them first, or give more",
 					cqe, cq_waiting(cq));
 	else
 		error = -one_cq_resize(&cq->ring, (uint32_t)cqe);
-	if (error == 0) {
+	/* An arm that the old ring has not answered is the new one's: see struct one_cq_bundle. */
+	if (error == 0)
 		cq->base.cqe = cqe;
-		/* An arm that the old ring has not answered is for the new one. */
-		if (armed && cq->ring.arm_served != cq->ring.arm_seq)
-			cq_arm(cq, cq->ring.arm_channel);
-	}
 	pthread_mutex_unlock(&cq->lock);
 	return refused_tell("ibv_resize_cq", error, "cq", base);
 }

@@ -32,7 +32,7 @@ void cq_calls(struct ibv_cq_ex *ex);
 /* One event by the channel for what has not been polled, or comes; with the lock held. */
 void cq_arm(struct cq *cq, uint16_t channel);
 /* Completions that have not been polled; with the lock held. */
-uint32_t cq_waiting(const struct cq *cq);
+uint32_t cq_waiting(struct cq *cq);
 /* Forgets completions of a queue pair; with the lock held. */
 int cq_purge(struct cq *cq, uint32_t qp_id);
 

@@ -11,7 +11,7 @@
 #include "verbs/event/event.h"
 
 uint32_t
-cq_waiting(const struct cq *cq)
+cq_waiting(struct cq *cq)
 {
 	return one_cq_pending(&cq->ring, UINT32_MAX) + cq->held_count - cq->held_at;
 }
@@ -124,14 +124,14 @@ cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc)
 	return n == 0 ? got : n;
 }
 
-/* The core looks at an arm when it stores an entry, or when a queue pair of the ring rings. */
+/* A core looks at an arm when it stores an entry, or when a queue pair of the ring rings. */
 static void
-tell_of_arm(struct cq *cq)
+tell_core_of_arm(struct cq *cq, uint32_t ring)
 {
 	struct context *context = context_of(cq->base.context);
 	uint32_t id;
 
-	for (uint32_t i = 0; (id = one_cq_object(&cq->ring, i)) != 0; i++) {
+	for (uint32_t i = 0; (id = one_cq_object(&cq->ring, ring, i)) != 0; i++) {
 		const struct qp_name *qp =
 			atomic_load_explicit(&context->qps[id % ONE_QPS_MAX], memory_order_relaxed);
 
@@ -147,7 +147,8 @@ cq_arm(struct cq *cq, uint16_t channel)
 {
 	one_wait_arm(&cq->ring, channel, 1);
 	/* After the fence of one_wait_arm: what is not seen here is stored by a core that sees the arm. */
-	tell_of_arm(cq);
+	for (uint32_t i = 0; i < cq->ring.num_rings; i++)
+		tell_core_of_arm(cq, i);
 }
 
 int

@@ -43,6 +43,14 @@ context_free(struct context *context)
 	free(context);
 }
 
+static int
+num_vectors(const struct one_welcome *info)
+{
+	uint32_t vectors = info->limits.vectors;
+
+	return vectors == 0 ? 1 : (int)(vectors < ONE_LANES_MAX ? vectors : ONE_LANES_MAX);
+}
+
 struct ibv_context *
 ibv_open_device(struct ibv_device *base)
 {
@@ -55,7 +63,6 @@ ibv_open_device(struct ibv_device *base)
 	context->device = TO(device, base);
 	context->verbs.context.device = base;
 	context->verbs.context.async_fd = -1;
-	context->verbs.context.num_comp_vectors = 1;
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
 	pthread_mutex_init(&context->lock, NULL);
@@ -69,6 +76,7 @@ ibv_open_device(struct ibv_device *base)
 		error = one_attach(&attach, &context->client);
 	if (error == 0) {
 		context->info = one_client_info(context->client);
+		context->verbs.context.num_comp_vectors = num_vectors(context->info);
 		error = device_read_addrs(context);
 		if (error == 0)
 			error = events_open(context);

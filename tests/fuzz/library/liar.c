@@ -195,6 +195,8 @@ ring_lay_out(uint32_t entries, struct liar_ring *ring, struct one_cq_created *ou
 	out->cq = ring->id;
 	out->log2 = log2_of(entries);
 	out->offset = arena_new(sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << out->log2));
+	out->bundle = (uint32_t)arena_new(sizeof(struct one_cq_bundle));
+	((struct one_cq_bundle *)(void *)(liar.arena + out->bundle))->rings = 1;
 	ring->shm = (struct one_cq_shm *)(void *)(liar.arena + out->offset);
 	ring->tail = 0;
 	/* Behind the end of the arena the program has a lie, and we have a page. */
@@ -268,6 +270,7 @@ welcome(struct one_welcome *w)
 				  .arena_size = LIAR_ARENA,
 				  .async_cq = async.cq,
 				  .async_cq_offset = async.offset,
+				  .async_cq_bundle = async.bundle,
 				  .async_cq_log2 = async.log2,
 				  .node_id = 1};
 	w->limits = (struct one_limits){.max_pz = 256,

@@ -126,9 +126,8 @@ completions(struct bytes *record)
 	if (what % 2 == 0)
 		atomic_store(&ring->shm->head, what >= 0x80 ? value : ring->cq->tail - value % 8);
 	else
-		atomic_store(&ring->shm->arm,
-			     one_arm((uint16_t)record_number(record, 2), (uint16_t)record_number(record, 2),
-				     ring->cq->tail - value % 4));
+		ring_arm(ring, one_arm((uint16_t)record_number(record, 2), (uint16_t)record_number(record, 2),
+				       ring->cq->tail - value % 4));
 }
 
 static void

@@ -75,7 +75,7 @@ alter(const struct config_key *key, const char *section)
 		{"socket_mode", "0600"},  {"idle", "yield"},           {"process_memory", "no"},
 		{"socket", "/elsewhere"}, {"ctl", "/elsewhere"},       {"state", "/elsewhere"},
 		{"ctl_group", "4711"},    {"ctl_admin_group", "4711"}, {"metrics", "127.0.0.1:9464"},
-		{"log_level", "debug"},
+		{"log_level", "debug"},   {"placement", "next"},
 	};
 	char text[32];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataplane/compat/clock.h"
+#include "dataplane/engine/place.h"
 #include "fake_engine.h"
 
 #include <errno.h>
@@ -38,6 +39,7 @@ struct engine_qp {
 	struct engine_client *client;
 	struct engine_qp_config config;
 	bool added, removed, flushed;
+	bool refused; /* what follows for it is of no effect */
 	struct work work;
 	LIST_ENTRY(engine_qp) link;
 };
@@ -293,7 +295,7 @@ engine_client_reach(struct engine_client *client, uint64_t offset)
 		MISTAKE("copies are begun for a client that no core has");
 	if (client->reach == NULL)
 		client->reach = reach_new((struct one_copies *)(client->config.arena + offset), &reaching,
-					  NULL, NULL);
+					  NULL, NULL, 0, NULL);
 	return client->reach;
 }
 
@@ -412,6 +414,50 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 }
 
 void
+engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
+{
+	qp->client = lane;
+	qp->config = *config;
+}
+
+struct engine_client *
+engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
+{
+	MISTAKE("there is one core");
+	return NULL;
+}
+
+struct engine_client *
+engine_lane_next(const struct engine_client *lane)
+{
+	return NULL;
+}
+
+uint32_t
+engine_lane_core(const struct engine_client *lane)
+{
+	return 0;
+}
+
+uint32_t
+engine_port_cores(uint32_t number)
+{
+	return 1;
+}
+
+uint32_t
+engine_core_lanes(uint32_t core)
+{
+	return 0;
+}
+
+uint64_t
+engine_lane_doorbells(const struct engine_client *lane)
+{
+	return ((const struct one_arena *)lane->config.arena)->doorbells;
+}
+
+void
 engine_qp_free(struct engine_qp *qp)
 {
 	pthread_mutex_lock(&lock);
@@ -527,6 +573,8 @@ execute(struct engine_command *command)
 	struct engine_cq *cq = command->cq;
 	struct engine_qp *qp = command->qp;
 
+	if (qp != NULL && qp->refused)
+		return;
 	if (command->type > ENGINE_QP_ADD && command->type < ENGINE_SRQ_ADD &&
 	    command->type != ENGINE_CQ_POST && (!qp->added || qp->removed))
 		MISTAKE("command %d for a queue pair that is not there", (int)command->type);
@@ -662,6 +710,8 @@ engine_poll(const struct engine_handlers *handlers)
 		if (command->type == refused_type) {
 			command->status = refused_error;
 			refused_type = 0;
+			if (command->type == ENGINE_QP_ADD)
+				command->qp->refused = true;
 		} else {
 			command->status = 0;
 			execute(command);

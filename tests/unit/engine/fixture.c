@@ -243,7 +243,10 @@ ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *as
 	struct engine_cq_config config = {.id = 77, .log2 = log2, .async_cq = async};
 
 	config.offset = app_alloc(app, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
+	config.bundle = app_alloc(app, sizeof(struct one_cq_bundle));
 	memset(ring, 0, sizeof(*ring));
+	ring->bundle = (struct one_cq_bundle *)(app->arena + config.bundle);
+	ring->bundle->rings = 1;
 	ring->cq = engine_cq_new(app->client, &config);
 	assert_non_null(ring->cq);
 	ring->shm = (struct one_cq_shm *)(app->arena + config.offset);
@@ -253,10 +256,68 @@ ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *as
 }
 
 void
+lane_new(struct app *home, uint32_t core, struct app *lane)
+{
+	uint64_t doorbells = app_alloc(home, sizeof(struct one_doorbells));
+
+	*lane = *home;
+	lane->next = home->next + ONE_ARENA_SIZE / 4;
+	lane->next_doorbell = home->next_doorbell + 64;
+	lane->doorbells = (struct one_doorbells *)(home->arena + doorbells);
+	lane->client = engine_lane_new(home->client, core, doorbells);
+	assert_non_null(lane->client);
+	assert_int_equal(engine_lane_core(lane->client), core);
+	assert_int_equal(engine_lane_doorbells(lane->client), doorbells);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CLIENT_ADD, .client = lane->client}),
+			 0);
+}
+
+void
+lane_end(struct app *lane)
+{
+	assert_int_equal(
+		command((struct engine_command){.type = ENGINE_CLIENT_REMOVE, .client = lane->client}), 0);
+}
+
+void
+ring_join(struct app *lane, struct ring *first, struct ring *ring)
+{
+	struct one_cq_bundle *bundle = first->bundle;
+	struct engine_cq_config config = {.id = first->cq->id, .log2 = first->log2};
+
+	config.bundle = (uint64_t)((uint8_t *)bundle - lane->arena);
+	config.offset = app_alloc(lane, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << config.log2));
+	memset(ring, 0, sizeof(*ring));
+	ring->bundle = bundle;
+	ring->cq = engine_cq_new(lane->client, &config);
+	assert_non_null(ring->cq);
+	ring->shm = (struct one_cq_shm *)(lane->arena + config.offset);
+	ring->entries = (struct one_cqe *)(ring->shm + 1);
+	ring->log2 = config.log2;
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CQ_ADD, .cq = ring->cq}), 0);
+	atomic_store(&bundle->place[atomic_load(&bundle->rings)],
+		     one_cq_ring_place(config.offset, config.log2));
+	atomic_fetch_add(&bundle->rings, 1);
+}
+
+void
 ring_end(struct ring *ring)
 {
 	assert_int_equal(command((struct engine_command){.type = ENGINE_CQ_REMOVE, .cq = ring->cq}), 0);
 	engine_cq_free(ring->cq);
+}
+
+void
+ring_arm(struct ring *ring, uint64_t arm)
+{
+	atomic_store(&ring->bundle->arm, one_arm(ONE_ARM_SEQ(arm), ONE_ARM_CHANNEL(arm), 0));
+	atomic_store(&ring->shm->arm, arm);
+}
+
+bool
+ring_armed(const struct ring *ring)
+{
+	return atomic_load(&ring->bundle->arm) != 0;
 }
 
 bool

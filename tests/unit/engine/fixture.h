@@ -38,6 +38,7 @@ struct app {
 
 struct ring { /* a completion ring as its application sees it */
 	struct engine_cq *cq;
+	struct one_cq_bundle *bundle;
 	struct one_cq_shm *shm;
 	struct one_cqe *entries;
 	uint32_t log2, head;
@@ -96,7 +97,13 @@ void app_end(struct app *app); /* everything of it has been removed */
 uint64_t app_alloc(struct app *app, uint64_t size);
 void ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *async);
 void ring_end(struct ring *ring);
+/* A lane of `home` on another core, with objects of its own; its rings may join bundles of `home`. */
+void lane_new(struct app *home, uint32_t core, struct app *lane);
+void lane_end(struct app *lane); /* everything of it has been removed; before app_end() */
+void ring_join(struct app *lane, struct ring *first, struct ring *ring);
 /* Takes one entry and tells the engine. */
+void ring_arm(struct ring *ring, uint64_t arm); /* as one_wait_arm does, but for the fence */
+bool ring_armed(const struct ring *ring);
 bool ring_poll(struct ring *ring, struct one_cqe *out);
 void pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
 	      struct pair *pair);

@@ -94,7 +94,10 @@ static void
 run(void (*const steps[STEPS])(void), uint32_t first, uint32_t second)
 {
 	ring_new(&app, CQ_LOG2, &ring, NULL);
-	cq = (struct one_cq){.log2 = ring.log2, .shm = ring.shm, .ring = ring.entries};
+	cq = (struct one_cq){
+		.bundle = ring.bundle,
+		.num_rings = 1,
+		.at = {.log2 = ring.log2, .shm = ring.shm, .ring = ring.entries, .lump = 1u << ring.log2}};
 	events = stored = polled = visible_at_arm = polled_after_arm = taken = passed = 0;
 	armed = false;
 	step = steps;

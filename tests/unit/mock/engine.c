@@ -231,12 +231,15 @@ publish(struct mock_object *o)
 {
 	struct mock_cq *cq = &o->cq;
 	uint32_t taken = atomic_load_explicit(&cq->shm->head, memory_order_relaxed);
-	uint64_t arm;
+	uint64_t arm, claimed;
 
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence in one_wait_arm. */
 	atomic_thread_fence(memory_order_seq_cst);
-	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	arm = atomic_load_explicit(&cq->shm->arm, memory_order_acquire);
+	claimed = atomic_load(&cq->bundle->arm);
+	if (ONE_ARM_SEQ(arm) == 0)
+		arm = claimed; /* a ring that the library has not armed */
 	/* Who notifies must be among those not yet taken, as with the engine. */
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0 &&
 	    (int32_t)(cq->solicited - ONE_ARM_INDEX(arm)) <= 0)
@@ -246,8 +249,9 @@ publish(struct mock_object *o)
 	if (arm != cq->served && ONE_ARM_SEQ(arm) != 0 && (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) > 0 &&
 	    (int32_t)(cq->notified - taken) > 0) {
 		cq->served = arm;
-		atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(arm), memory_order_release);
-		tell(o, ONE_ARM_CHANNEL(arm));
+		if (ONE_ARM_SEQ(claimed) == ONE_ARM_SEQ(arm) &&
+		    atomic_compare_exchange_strong(&cq->bundle->arm, &claimed, 0))
+			tell(o, ONE_ARM_CHANNEL(arm));
 	}
 }
 

@@ -39,6 +39,7 @@ struct mock_ring {
 };
 
 struct mock_cq {
+	struct one_cq_bundle *bundle;
 	struct one_cq_shm *shm;
 	struct one_cqe *ring;
 	uint32_t log2;

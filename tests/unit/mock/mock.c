@@ -31,6 +31,11 @@ put_new_cq(struct mock *mock, struct mock_client *client, uint32_t entries, stru
 	out->cq = cq->id;
 	out->log2 = log2;
 	out->offset = mock_arena_alloc(client, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
+	if (cq->cq.bundle == NULL) {
+		out->bundle = (uint32_t)mock_arena_alloc(client, sizeof(struct one_cq_bundle));
+		cq->cq.bundle = (void *)(client->arena + out->bundle);
+		atomic_store(&cq->cq.bundle->rings, 1);
+	}
 	cq->cq.log2 = log2;
 	cq->cq.shm = (void *)(client->arena + out->offset);
 	cq->cq.ring = (void *)(client->arena + out->offset + sizeof(struct one_cq_shm));
@@ -191,6 +196,7 @@ handle_hello(struct mock *mock, struct mock_client *client, const struct one_msg
 	reply->welcome.async_cq = made.cq;
 	reply->welcome.async_cq_log2 = made.log2;
 	reply->welcome.async_cq_offset = made.offset;
+	reply->welcome.async_cq_bundle = made.bundle;
 	client->greeted = true;
 }
 
@@ -689,6 +695,7 @@ mock_start(void)
 		.max_srq = 256,
 		.max_srq_wr = 4096,
 		.max_ah = 1024,
+		.vectors = 1,
 		.max_rd_atomic = 16,
 		.max_private_data = 64,
 		.max_segments = 256,

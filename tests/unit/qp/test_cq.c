@@ -181,7 +181,7 @@ test_arm_by_descriptor(void **state)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	channel_by(ends[0]);
-	atomic_store(&ring.shm->arm, one_arm(1, 5, 0));
+	ring_arm(&ring, one_arm(1, 5, 0));
 	post(0, ONE_CQE_NOTIFY);
 	post(1, ONE_CQE_NOTIFY);
 	turn(1);
@@ -189,28 +189,28 @@ test_arm_by_descriptor(void **state)
 	assert_int_equal(id, ring.cq->id);
 	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), -1); /* one for an arm */
 	assert_int_equal(word(5), 1);                                       /* for who sleeps there */
-	assert_int_equal(atomic_load(&ring.shm->arm_served), 1);
+	assert_false(ring_armed(&ring));
 	/* Nobody reads: it is told when there is room again, and no core waits. */
 	for (uint16_t i = 0; send(ends[0], &i, sizeof(i), MSG_DONTWAIT) > 0; i++)
 		;
 	while (ring_poll(&ring, &cqe))
 		;
-	atomic_store(&ring.shm->arm, one_arm(2, 5, ring.head));
+	ring_arm(&ring, one_arm(2, 5, ring.head));
 	post(2, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 1);
-	assert_int_equal(atomic_load(&ring.shm->arm_served), 1);
+	assert_true(ring_armed(&ring));
 	while (recv(ends[1], &id, sizeof(id), MSG_DONTWAIT) == 2)
 		;
 	post(3, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), sizeof(id));
-	assert_int_equal(atomic_load(&ring.shm->arm_served), 2);
+	assert_false(ring_armed(&ring));
 	/* Its reader has gone: no signal, no fault. */
 	close(ends[1]);
 	while (ring_poll(&ring, &cqe))
 		;
-	atomic_store(&ring.shm->arm, one_arm(3, 5, ring.head));
+	ring_arm(&ring, one_arm(3, 5, ring.head));
 	post(4, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(app.faults, 0);
@@ -219,7 +219,7 @@ test_arm_by_descriptor(void **state)
 	close(ends[0]);
 	while (ring_poll(&ring, &cqe))
 		;
-	atomic_store(&ring.shm->arm, one_arm(4, 5, ring.head));
+	ring_arm(&ring, one_arm(4, 5, ring.head));
 	post(5, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 4);
@@ -240,8 +240,8 @@ test_order_of_rings(void **state)
 	for (uint16_t i = 0; i < 2; i++) {
 		uint32_t id[2];
 
-		atomic_store(&ring.shm->arm, one_arm(i + 1, 5 | ONE_ARM_NEXT, i));
-		atomic_store(&async.shm->arm, one_arm(i + 1, 5 | ONE_ARM_NEXT, i));
+		ring_arm(&ring, one_arm(i + 1, 5 | ONE_ARM_NEXT, i));
+		ring_arm(&async, one_arm(i + 1, 5 | ONE_ARM_NEXT, i));
 		cq_push(core, first[i]->cq, &entry);
 		cq_push(core, second[i]->cq, &entry);
 		cq_publish(core);
@@ -289,7 +289,7 @@ arm_and_post(uint32_t i)
 
 	while (ring_poll(&ring, &cqe))
 		;
-	atomic_store(&ring.shm->arm, one_arm((uint16_t)(i + 1), 5, ring.head));
+	ring_arm(&ring, one_arm((uint16_t)(i + 1), 5, ring.head));
 	post(i, ONE_CQE_NOTIFY);
 	turn(1);
 }
@@ -312,17 +312,17 @@ test_slow_wakes(void **state)
 		assert_true(woken < 1000);
 	}
 	assert_true(woken >= 2); /* the first, which is not measured, and one that is charged */
-	assert_int_equal(atomic_load(&ring.shm->arm_served), woken);
+	assert_true(ring_armed(&ring));
 	for (; !was_woken(ends[1]); steps++) {
 		assert_true(steps < 1000);
 		turn_for(step);
 	}
 	assert_true(steps > 0);
-	assert_int_equal(atomic_load(&ring.shm->arm_served), woken + 1);
+	assert_false(ring_armed(&ring));
 	turn(10);
 	assert_false(was_woken(ends[1]));
 	/* Nothing refers to a ring that ends while its wake-up is held. */
-	for (uint32_t i = woken + 1; atomic_load(&ring.shm->arm_served) == i; i++)
+	for (uint32_t i = woken + 1; !ring_armed(&ring); i++)
 		arm_and_post(i);
 	for (uint32_t i = 0; i < WATCHERS; i++)
 		close(watchers[i]);
@@ -336,7 +336,7 @@ test_arm_for_solicited(void **state)
 {
 	struct one_cqe cqe;
 
-	atomic_store(&ring.shm->arm, one_arm(1, 5 | ONE_ARM_SOLICITED, 0));
+	ring_arm(&ring, one_arm(1, 5 | ONE_ARM_SOLICITED, 0));
 	post(0, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 0);
@@ -345,17 +345,17 @@ test_arm_for_solicited(void **state)
 	assert_int_equal(word(5), 1);
 	/* One that was there before the arm is not one that comes after it. */
 	assert_true(ring_poll(&ring, &cqe));
-	atomic_store(&ring.shm->arm, one_arm(2, 5 | ONE_ARM_SOLICITED, ring.head + 1));
+	ring_arm(&ring, one_arm(2, 5 | ONE_ARM_SOLICITED, ring.head + 1));
 	post(2, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 1);
 	/* Solicited or not. */
-	atomic_store(&ring.shm->arm, one_arm(3, 5, ring.head + 2));
+	ring_arm(&ring, one_arm(3, 5, ring.head + 2));
 	post(3, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 2);
 	/* Beyond the channels there are, with the bit as without. */
-	atomic_store(&ring.shm->arm, one_arm(4, ONE_CHANNELS | ONE_ARM_SOLICITED, ring.head + 3));
+	ring_arm(&ring, one_arm(4, ONE_CHANNELS | ONE_ARM_SOLICITED, ring.head + 3));
 	post(4, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
 	turn(1);
 	assert_int_equal(app.faults, 1);
@@ -366,7 +366,7 @@ test_arm(void **state)
 {
 	struct one_cqe cqe;
 
-	atomic_store(&ring.shm->arm, one_arm(1, 5, 0));
+	ring_arm(&ring, one_arm(1, 5, 0));
 	turn(5);
 	assert_int_equal(word(5), 0);
 	post(0, ONE_CQE_NOTIFY);
@@ -378,7 +378,7 @@ test_arm(void **state)
 	/* With a threshold. */
 	while (ring_poll(&ring, &cqe))
 		;
-	atomic_store(&ring.shm->arm, one_arm(2, 6, ring.head + 2));
+	ring_arm(&ring, one_arm(2, 6, ring.head + 2));
 	post(2, ONE_CQE_NOTIFY);
 	post(3, ONE_CQE_NOTIFY);
 	turn(1);
@@ -390,14 +390,14 @@ test_arm(void **state)
 	/* The number alone does not make it one that was served. */
 	while (ring_poll(&ring, &cqe))
 		;
-	atomic_store(&ring.shm->arm, one_arm(2, 7, ring.head));
+	ring_arm(&ring, one_arm(2, 7, ring.head));
 	post(5, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(7), 1);
 	/* Without one it is none. */
 	while (ring_poll(&ring, &cqe))
 		;
-	atomic_store(&ring.shm->arm, one_arm(0, 7, ring.head));
+	ring_arm(&ring, one_arm(0, 7, ring.head));
 	post(6, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(7), 1);
@@ -411,7 +411,7 @@ test_arm_for_next(void **state)
 
 	post(0, ONE_CQE_NOTIFY);
 	turn(1);
-	atomic_store(&ring.shm->arm, one_arm(1, 5 | ONE_ARM_NEXT, ring.head));
+	ring_arm(&ring, one_arm(1, 5 | ONE_ARM_NEXT, ring.head));
 	turn(5);
 	assert_int_equal(word(5), 0);
 	assert_true(ring_poll(&ring, &cqe));
@@ -428,7 +428,7 @@ test_arm_for_next(void **state)
 static void
 test_arm_and_unsignaled(void **state)
 {
-	atomic_store(&ring.shm->arm, one_arm(1, 5, 0));
+	ring_arm(&ring, one_arm(1, 5, 0));
 	post(0, 0);
 	turn(1);
 	assert_int_equal(word(5), 0);
@@ -436,7 +436,7 @@ test_arm_and_unsignaled(void **state)
 	post(1, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 1);
-	atomic_store(&ring.shm->arm, one_arm(2, 5, 2));
+	ring_arm(&ring, one_arm(2, 5, 2));
 	post(2, 0);
 	turn(1);
 	assert_int_equal(word(5), 2);
@@ -445,7 +445,7 @@ test_arm_and_unsignaled(void **state)
 static void
 test_arm_of_no_channel(void **state)
 {
-	atomic_store(&ring.shm->arm, one_arm(1, ONE_CHANNELS, 0));
+	ring_arm(&ring, one_arm(1, ONE_CHANNELS, 0));
 	post(0, ONE_CQE_NOTIFY);
 	turn(2);
 	assert_int_equal(app.faults, 1);
@@ -475,7 +475,7 @@ test_wakes_a_sleeper(void **state)
 	while (atomic_load(&app.channels[9].sleepers) == 0)
 		usleep(100);
 	usleep(20000);
-	atomic_store(&ring.shm->arm, one_arm(1, 9, 0));
+	ring_arm(&ring, one_arm(1, 9, 0));
 	post(0, ONE_CQE_NOTIFY);
 	turn(1);
 	pthread_join(thread, &result);
@@ -494,7 +494,7 @@ test_resize(void **state)
 	bigger.entries = (struct one_cqe *)(bigger.shm + 1);
 	for (uint64_t i = 0; i < 7; i++)
 		post(i, 0); /* full */
-	atomic_store(&ring.shm->arm, one_arm(1, 4, 20));
+	ring_arm(&ring, one_arm(1, 4, 20));
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}),
 			 0);
@@ -529,14 +529,14 @@ resize_armed(uint16_t flag, uint8_t before, uint32_t wakes, bool answered)
 	struct engine_cq_config config = {.log2 = 5};
 
 	config.offset = app_alloc(&app, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << 5));
-	atomic_store(&ring.shm->arm, one_arm(1, 4 | flag, 0));
+	ring_arm(&ring, one_arm(1, 4 | flag, 0));
 	if (before != 0) /* in the same loop */
 		cq_push(engine.core[0], ring.cq, &(struct one_cqe){.type = ONE_CQE_SEND, .flags = before});
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}),
 			 0);
 	assert_int_equal(word(4), wakes);
-	assert_int_equal(atomic_load(&ring.shm->arm_served) == 1, answered);
+	assert_int_equal(ring_armed(&ring), !answered);
 }
 
 /* Nothing has come: the arm is the new ring's, and gives no event for the old one. */
@@ -568,7 +568,7 @@ test_arm_for_what_is_there(void **state)
 	pair_new(&app, &ring, NULL, NULL, NULL, &pair);
 	post(0, ONE_CQE_NOTIFY);
 	turn(1);
-	atomic_store(&ring.shm->arm, one_arm(1, 5 | ONE_ARM_NEXT, ring.head));
+	ring_arm(&ring, one_arm(1, 5 | ONE_ARM_NEXT, ring.head));
 	turn(50);
 	assert_int_equal(word(5), 0);
 	one_doorbell_ring(app.doorbells, pair.doorbell);
@@ -587,12 +587,14 @@ test_places_refused(void **state)
 	static const uint32_t log2s[] = {0, ONE_RING_LOG2_MAX + 1, 34};
 
 	for (size_t i = 0; i < RTE_DIM(offsets); i++) {
-		const struct engine_cq_config config = {.offset = offsets[i], .log2 = 4};
+		const struct engine_cq_config config = {.bundle = 4096, .offset = offsets[i], .log2 = 4};
+		const struct engine_cq_config bundle = {.bundle = offsets[i], .offset = 8192, .log2 = 4};
 
 		assert_null(engine_cq_new(app.client, &config));
+		assert_null(engine_cq_new(app.client, &bundle));
 	}
 	for (size_t i = 0; i < RTE_DIM(log2s); i++) {
-		const struct engine_cq_config config = {.offset = 8192, .log2 = log2s[i]};
+		const struct engine_cq_config config = {.bundle = 4096, .offset = 8192, .log2 = log2s[i]};
 
 		assert_null(engine_cq_new(app.client, &config));
 	}

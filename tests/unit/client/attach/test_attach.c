@@ -397,7 +397,7 @@ test_cq_resize_keeps_order(void **state)
 			got = put;
 			assert_int_equal(one_cq_poll(&cq, &cqe), 0);
 		}
-		old = cq.next_shm != NULL ? cq.next_shm : cq.shm;
+		old = cq.at.next_shm != NULL ? cq.at.next_shm : cq.at.shm;
 		assert_int_equal(one_cq_resize(&cq, 16 + (uint32_t)(round * 37) % 200), 0);
 		/* the data plane learns that the old ring is not looked at any more */
 		assert_int_equal(atomic_load(&old->head), atomic_load(&old->tail));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the copy thread may touch: by the definition, found without looking at all there is, and forgotten in
  * a child. */
+#include <linux/futex.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,14 +139,79 @@ test_forked(void **state)
 	close(place.arena_fd);
 }
 
+#define LANES 2u
+
+static void
+ask(struct one_copies *copies, struct one_copies *first, uint32_t sequence, uint8_t *from)
+{
+	struct one_copy_request *request = &copies->request[sequence % ONE_COPIES];
+
+	request->span[0] = (struct one_copy_span){.addr = (uintptr_t)from, .len = 8};
+	request->sequence = sequence;
+	request->slot = 1;
+	request->op = ONE_COPY_OUT;
+	request->num_spans = 1;
+	atomic_store(&request->phase, one_ring_phase(sequence, ONE_COPY_LOG2));
+	/* As a core does: the thread sleeps on the first lane's word. */
+	atomic_fetch_add(&first->wake.word, 1);
+	syscall(SYS_futex, &first->wake.word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void
+await(const struct one_copies *copies, uint32_t sequence)
+{
+	const struct one_copy_answer *answer = &copies->answer[sequence % ONE_COPIES];
+
+	while (atomic_load(&answer->phase) != one_ring_phase(sequence, ONE_COPY_LOG2))
+		sched_yield();
+	assert_int_equal(answer->sequence, sequence);
+	assert_int_equal(answer->error, 0);
+}
+
+/* A lane that is made later is served by the same thread; one that lies outside of the arena is not looked
+ * at. */
+static void
+test_lanes(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t size = (sizeof(struct one_copies) + page - 1) / page * page;
+	const struct copier_place place = {.arena_fd = memfd_create("arena", MFD_CLOEXEC), .wake_fd = -1};
+	static uint8_t bytes[8] = "payload";
+	static struct copied one;
+	struct one_copies *lane[LANES];
+	struct copier *copier;
+
+	assert_int_equal(ftruncate(place.arena_fd, (off_t)(page + LANES * size)), 0);
+	for (uint32_t i = 0; i < LANES; i++) {
+		lane[i] = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, place.arena_fd,
+			       (off_t)(page + i * size));
+		assert_true(lane[i] != MAP_FAILED);
+	}
+	one = (struct copied){.start = (uintptr_t)bytes, .length = sizeof(bytes), .write = true};
+	assert_int_equal(copier_start(&place, page, &one, &copier), 0);
+	ask(lane[0], lane[0], 0, bytes);
+	await(lane[0], 0);
+	atomic_store(&lane[0]->next, page + size);
+	for (uint32_t i = 0; i < 2 * ONE_COPIES; i++) {
+		ask(lane[1], lane[0], i, bytes);
+		await(lane[1], i);
+	}
+	assert_memory_equal(lane[1]->slot[1], bytes, sizeof(bytes));
+	atomic_store(&lane[1]->next, page + 2 * size);
+	ask(lane[0], lane[0], 1, bytes);
+	await(lane[0], 1);
+	copier_stop(copier);
+	for (uint32_t i = 0; i < LANES; i++)
+		munmap(lane[i], size);
+	close(place.arena_fd);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_forked),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_edges), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_forked), cmocka_unit_test(test_lanes),
 	};
 
 	return cmocka_run_group_tests_name("copied", tests, NULL, NULL);

@@ -43,6 +43,7 @@ static struct one_doorbells doorbells;
 static struct one_channel channels[ONE_CHANNELS];
 static struct one_arena arena;
 static struct one_cq_shm cq_shm;
+static struct one_cq_bundle cq_bundle = {.rings = 1};
 static struct one_cqe cq_ring[1u << CQ_LOG2];
 static struct one_client client = {.header = &arena, .channels = channels};
 static uint64_t per_qp; /* in a round */
@@ -201,7 +202,11 @@ engine(void *arg)
 static void *
 consume(void *arg)
 {
-	struct one_cq cq = {.client = &client, .shm = &cq_shm, .ring = cq_ring, .log2 = CQ_LOG2};
+	struct one_cq cq = {
+		.client = &client,
+		.bundle = &cq_bundle,
+		.num_rings = 1,
+		.at = {.shm = &cq_shm, .ring = cq_ring, .log2 = CQ_LOG2, .lump = 1u << (CQ_LOG2 - 2)}};
 	uint64_t next[QPS] = {0}, left = per_qp * QPS;
 	struct one_cqe cqe;
 

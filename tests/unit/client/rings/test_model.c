@@ -280,6 +280,77 @@ test_wait(void **state)
 	assert_true(failures(waiter, early, nobody_sleeps) > 0);
 }
 
+/* ---- a bundle of completion rings: two cores, or the waiter and a core with a ring of its own ---- */
+
+enum { CLAIM, RING_ARM, BUNDLE_ENTRY, NEXT_ENTRY, EVENTS };
+
+/* one_wait_arm: the bundle, then the ring.  What counts is whether the waiter sees the last entry or has an
+ * event. */
+enum { ARM_BUNDLE = 0, ARM_RING = 1, ARM_FENCE = 2 };
+static const struct instruction arms[] = {
+	{STORE, CLAIM, 0, 1, 0},     /* 0 */
+	{STORE, RING_ARM, 0, 1, 0},  /* 1 */
+	{FENCE, 0, 0, 0, 0},         /* 2 */
+	{LOAD, NEXT_ENTRY, 1, 0, 0}, /* 3: look again */
+	{END, 0, 0, 0, 0},
+};
+
+/* Two entries, in two loops: an arm that was found taken in the first is not looked at in the second. */
+enum { ANSWER_FENCE = 6 };
+static const struct instruction answers[] = {
+	{STORE, BUNDLE_ENTRY, 0, 1, 0}, /* 0 */
+	{LOAD, RING_ARM, 0, 0, 0},      /* 1 */
+	{IF_EQ, 0, 0, 0, 5},            /* 2: not armed */
+	{XCHG, CLAIM, 1, 0, 0},         /* 3 */
+	{IF_EQ, 0, 1, 1, 10},           /* 4: mine to answer */
+	{STORE, NEXT_ENTRY, 0, 1, 0},   /* 5: the next loop */
+	{FENCE, 0, 0, 0, 0},            /* 6 */
+	{IF_EQ, 0, 0, 1, 11},           /* 7: that arm was looked at */
+	{LOAD, RING_ARM, 0, 0, 0},      /* 8 */
+	{IF_EQ, 0, 0, 0, 11},           /* 9 */
+	{ADD, EVENTS, 0, 1, 0},         /* 10 */
+	{END, 0, 0, 0, 0},              /* 11 */
+};
+
+static bool
+entry_seen_or_event(const struct machine *m, const struct instruction *const *program)
+{
+	int core = program[0][0].op == STORE && program[0][0].var == BUNDLE_ENTRY ? 0 : 1;
+
+	return m->cpu[1 - core].reg[1] == 1 || m->var[EVENTS] == 1;
+}
+
+/* Both cores find the arm due: one of them answers. */
+static const struct instruction claims[] = {
+	{XCHG, CLAIM, 0, 2, 0}, /* 0: 0 is an arm that nobody has taken */
+	{IF_EQ, 0, 0, 2, 3},    /* 1: another core has */
+	{ADD, EVENTS, 0, 1, 0}, /* 2 */
+	{END, 0, 0, 0, 0},
+};
+
+static bool
+one_event(const struct machine *m, const struct instruction *const *program)
+{
+	return m->var[EVENTS] == 1;
+}
+
+static void
+test_bundle(void **state)
+{
+	struct instruction wrong[LENGTH(arms)];
+
+	assert_int_equal(failures(arms, answers, entry_seen_or_event), 0);
+	assert_true(without(arms, LENGTH(arms), ARM_FENCE, answers, entry_seen_or_event) > 0);
+	assert_true(without(answers, LENGTH(answers), ANSWER_FENCE, arms, entry_seen_or_event) > 0);
+	assert_int_equal(failures(claims, claims, one_event), 0);
+	/* The ring before the bundle: a core that sees the one finds the other taken, and does not come back.
+	 */
+	memcpy(wrong, arms, sizeof(arms));
+	wrong[ARM_BUNDLE] = arms[ARM_RING];
+	wrong[ARM_RING] = arms[ARM_BUNDLE];
+	assert_true(failures(wrong, answers, entry_seen_or_event) > 0);
+}
+
 /* ---- an engine that sleeps: one_qp_wake ---- */
 
 enum { PHASE, DOORBELL, ASLEEP, EVENTFD };
@@ -367,6 +438,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_bundle),
 		cmocka_unit_test(test_sleeping_engine),
 		cmocka_unit_test(test_doorbells),
 	};

@@ -6,10 +6,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "client/client.h"
+#include "client/internal.h"
 
 #define LOG2 3u
 #define SIZE (1u << LOG2)
@@ -18,6 +20,7 @@
 
 struct cq_fixture {
 	struct one_cq cq;
+	struct one_cq_bundle bundle;
 	struct one_cq_shm shm;
 	struct one_cqe ring[SIZE];
 	uint32_t tail; /* the engine's */
@@ -27,9 +30,10 @@ static void
 cq_init(struct cq_fixture *f)
 {
 	memset(f, 0, sizeof(*f));
-	f->cq.shm = &f->shm;
-	f->cq.ring = f->ring;
-	f->cq.log2 = LOG2;
+	f->bundle.rings = 1;
+	f->cq.bundle = &f->bundle;
+	f->cq.num_rings = 1;
+	f->cq.at = (struct one_cq_ring){.shm = &f->shm, .ring = f->ring, .log2 = LOG2, .lump = SIZE / 4};
 }
 
 static void
@@ -87,7 +91,7 @@ test_cq_index_wraps(void **state)
 
 	cq_init(&f);
 	/* The free-running index overflows in the middle of a full ring. */
-	f.tail = f.cq.head = f.cq.published = UINT32_MAX - 3;
+	f.tail = f.cq.at.head = f.cq.at.published = UINT32_MAX - 3;
 	for (uint32_t i = 0; i < SIZE; i++) {
 		uint32_t index = f.tail - SIZE + i;
 
@@ -135,7 +139,7 @@ test_cq_tiny_ring_publishes_each(void **state)
 	struct one_cqe out;
 
 	cq_init(&f);
-	f.cq.log2 = 0;
+	f.cq.at.log2 = f.cq.at.lump = 0;
 	for (uint32_t i = 0; i < 5; i++) {
 		f.ring[0].cookie = i;
 		f.ring[0].phase = one_ring_phase(i, 0);
@@ -160,7 +164,184 @@ test_cq_switch_waits_for_resize(void **state)
 	/* The engine has switched, one_cq_resize has not returned: nothing to take, no harm done. */
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
-	assert_int_equal(f.cq.head, 1);
+	assert_int_equal(f.cq.at.head, 1);
+}
+
+/* ---- bundles ---- */
+
+#define RINGS 3u
+#define MANY_LOG2 8u
+
+/* A bundle as the data plane lays it out, and an attachment whose arena has no more than that. */
+struct bundle_fixture {
+	struct one_client client;
+	struct one_cq cq;
+	uint32_t tail[RINGS];
+	struct {
+		struct one_cq_bundle bundle;
+		struct {
+			struct one_cq_shm shm;
+			struct one_cqe entry[1u << MANY_LOG2];
+		} ring[RINGS];
+	} arena;
+};
+
+static void
+bundle_init(struct bundle_fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->client.sock = -1;
+	f->client.arena = (uint8_t *)&f->arena;
+	f->client.info.arena_size = sizeof(f->arena);
+	f->arena.bundle.rings = 1;
+	f->cq = (struct one_cq){.client = &f->client,
+				.bundle = &f->arena.bundle,
+				.num_rings = 1,
+				.at = {.shm = &f->arena.ring[0].shm,
+				       .ring = f->arena.ring[0].entry,
+				       .log2 = MANY_LOG2,
+				       .lump = 1u << (MANY_LOG2 - 2)}};
+}
+
+static void
+bundle_add(struct bundle_fixture *f, uint32_t number)
+{
+	uint64_t offset = (uint64_t)((uint8_t *)&f->arena.ring[number] - (uint8_t *)&f->arena);
+
+	f->arena.bundle.place[number] = one_cq_ring_place(offset, MANY_LOG2);
+	f->arena.bundle.rings = number + 1;
+}
+
+/* The cookie says the ring, and the place there. */
+static void
+bundle_put(struct bundle_fixture *f, uint32_t number, uint32_t count)
+{
+	for (; count > 0; count--) {
+		uint32_t index = f->tail[number]++;
+		struct one_cqe *slot = &f->arena.ring[number].entry[one_ring_slot(index, MANY_LOG2)];
+
+		slot->type = ONE_CQE_SEND;
+		slot->object = number * 1000 + index % 1000 + 1;
+		slot->cookie = (uint64_t)number << 32 | index;
+		slot->phase = one_ring_phase(index, MANY_LOG2);
+	}
+}
+
+/* Takes one, and checks that it is the next of its ring. */
+static uint32_t
+bundle_take(struct bundle_fixture *f, uint32_t next[RINGS])
+{
+	struct one_cqe out;
+	uint32_t number;
+
+	assert_int_equal(one_cq_poll(&f->cq, &out), 1);
+	number = (uint32_t)(out.cookie >> 32);
+	assert_int_equal((uint32_t)out.cookie, next[number]);
+	next[number]++;
+	return number;
+}
+
+static void
+test_bundle_grows(void **state)
+{
+	uint32_t next[RINGS] = {0};
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_init(&f);
+	bundle_put(&f, 0, 2);
+	assert_int_equal(bundle_take(&f, next), 0);
+	for (uint32_t i = 1; i < RINGS; i++) {
+		bundle_add(&f, i);
+		bundle_put(&f, i, 3);
+	}
+	assert_int_equal(one_cq_pending(&f.cq, 100), 7);
+	assert_int_equal(one_cq_pending(&f.cq, 5), 5);
+	for (uint32_t i = 0; i < 7; i++)
+		bundle_take(&f, next);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	/* The data plane learns of all that were taken. */
+	for (uint32_t i = 0; i < RINGS; i++)
+		assert_int_equal(f.arena.ring[i].shm.head, f.tail[i]);
+	assert_int_equal(one_cq_pending(&f.cq, 100), 0);
+	bundle_put(&f, 1, 2);
+	assert_int_equal(one_cq_object(&f.cq, 0, 0), 0);
+	assert_int_equal(one_cq_object(&f.cq, 1, 1), 1005);
+	assert_int_equal(one_cq_object(&f.cq, 1, 2), 0);
+	one_cq_forget(&f.cq);
+}
+
+static void
+test_bundle_takes_turns(void **state)
+{
+	uint32_t next[RINGS] = {0}, last = 0, run = 0, seen = 0;
+	struct bundle_fixture f;
+
+	bundle_init(&f);
+	bundle_put(&f, 0, 1);
+	bundle_take(&f, next);
+	for (uint32_t i = 1; i < RINGS; i++)
+		bundle_add(&f, i);
+	for (uint32_t i = 0; i < RINGS; i++)
+		bundle_put(&f, i, 200);
+	for (uint32_t i = 0; i < RINGS * 100; i++) {
+		uint32_t number = bundle_take(&f, next);
+
+		run = number == last ? run + 1 : 1;
+		last = number;
+		seen |= 1u << number;
+		/* The first turn began when there was one ring. */
+		assert_true(run <= ONE_CQ_TURN || i < 1u << (MANY_LOG2 - 2));
+	}
+	assert_int_equal(seen, (1u << RINGS) - 1);
+	one_cq_forget(&f.cq);
+}
+
+static void
+test_bundle_arms_all(void **state)
+{
+	uint32_t next[RINGS] = {0};
+	struct bundle_fixture f;
+
+	bundle_init(&f);
+	bundle_add(&f, 1);
+	bundle_put(&f, 1, 3);
+	for (int i = 0; i < 3; i++)
+		bundle_take(&f, next);
+	bundle_add(&f, 2); /* not known yet */
+	one_wait_arm(&f.cq, 7 | ONE_ARM_NEXT, 1);
+	assert_int_equal(f.arena.bundle.arm, one_arm(1, 7 | ONE_ARM_NEXT, 0));
+	for (uint32_t i = 0; i < RINGS; i++)
+		assert_int_equal(f.arena.ring[i].shm.arm, one_arm(1, 7 | ONE_ARM_NEXT, i == 1 ? 3 : 0));
+	assert_true(one_wait_armed(&f.cq, 7 | ONE_ARM_NEXT));
+	f.arena.bundle.arm = 0; /* as a core answers */
+	assert_false(one_wait_armed(&f.cq, 7 | ONE_ARM_NEXT));
+	/* No core knows how many there are in all. */
+	one_wait_arm(&f.cq, 7, 5);
+	assert_int_equal(f.arena.ring[1].shm.arm, one_arm(2, 7 | ONE_ARM_ANY, 3));
+	assert_true(one_wait_armed(&f.cq, 7));
+	one_cq_forget(&f.cq);
+}
+
+static void
+test_bundle_of_a_liar(void **state)
+{
+	static const uint64_t places[] = {1, UINT64_MAX, 1ull << 40, 63, 1u << MANY_LOG2};
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		bundle_init(&f);
+		f.arena.bundle.place[1] = places[i] | 19;
+		f.arena.bundle.rings = 2;
+		assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+		assert_true(one_client_dead(&f.client));
+		one_cq_forget(&f.cq);
+	}
+	bundle_init(&f);
+	f.arena.bundle.rings = ONE_LANES_MAX + 1;
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	assert_true(one_client_dead(&f.client));
 }
 
 /* ---- work rings ---- */
@@ -404,6 +585,10 @@ main(void)
 		cmocka_unit_test(test_cq_publishes_head),
 		cmocka_unit_test(test_cq_tiny_ring_publishes_each),
 		cmocka_unit_test(test_cq_switch_waits_for_resize),
+		cmocka_unit_test(test_bundle_grows),
+		cmocka_unit_test(test_bundle_takes_turns),
+		cmocka_unit_test(test_bundle_arms_all),
+		cmocka_unit_test(test_bundle_of_a_liar),
 		cmocka_unit_test(test_post_and_take),
 		cmocka_unit_test(test_full_by_requests),
 		cmocka_unit_test(test_full_by_slots),

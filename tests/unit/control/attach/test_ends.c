@@ -57,7 +57,7 @@ life(int stop)
 			break;
 		case 3:
 			type = ONE_MSG_CQ_RESIZE;
-			app.msg.cq_resize = (struct one_cq_resize){cq, 300};
+			app.msg.cq_resize = (struct one_cq_resize){.cq = cq, .entries = 300};
 			break;
 		case 4:
 		case 5:
@@ -196,14 +196,16 @@ test_core_refuses(void **state)
 	app.msg.cq_create.entries = 10;
 	assert_int_equal(app_call(&app, ONE_MSG_CQ_CREATE), -ENOMEM);
 	fake_refuse(ENGINE_CQ_RESIZE, -EINVAL);
-	app.msg.cq_resize = (struct one_cq_resize){cq, 100};
+	app.msg.cq_resize = (struct one_cq_resize){.cq = cq, .entries = 100};
 	assert_int_equal(app_call(&app, ONE_MSG_CQ_RESIZE), -EINVAL);
-	app.msg.cq_resize = (struct one_cq_resize){cq, 100};
+	app.msg.cq_resize = (struct one_cq_resize){.cq = cq, .entries = 100};
 	assert_int_equal(app_call(&app, ONE_MSG_CQ_RESIZE), 0);
 	fake_refuse(ENGINE_QP_ADD, -EEXIST);
 	app.msg.qp_create = (struct one_qp_create){.pz = pz, .send_cq = cq};
 	/* Answered before the core is asked: an attachment whose queue pair is not there cannot go on. */
 	assert_int_equal(app_call(&app, ONE_MSG_QP_CREATE), 0);
+	app.msg.id.id = app.reply.qp.qp;
+	app_post(&app, ONE_MSG_QP_FREE);
 	assert_ended(&app);
 	assert_clean();
 }

@@ -59,7 +59,7 @@ test_limits(void **state)
 static uint64_t
 resized(struct app *app, uint32_t cq, uint32_t entries)
 {
-	app->msg.cq_resize = (struct one_cq_resize){cq, entries};
+	app->msg.cq_resize = (struct one_cq_resize){.cq = cq, .entries = entries};
 	assert_int_equal(app_call(app, ONE_MSG_CQ_RESIZE), 0);
 	return app->reply.cq.offset;
 }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Placement of queue pairs.  A queue pair that an application has made is given to a core with the first
+ * command for it, which mostly is its connection: then its peer is known.  Until then no core knows it, and
+ * what is posted to its receive ring waits there.
+ *
+ * A lane needs memory: doorbells, and a ring in each completion queue of the queue pair.  A queue pair for
+ * which there is none goes to the first core, where all rings are.
+ */
+#include "control/attach/copies.h"
+#include "control/objects/place.h"
+#include "dataplane/engine/place.h"
+
+static uint32_t held[ONE_LANES_MAX]; /* queue pairs of each core */
+
+static uint32_t
+home_core(const struct client *client)
+{
+	return engine_lane_core(client->engine);
+}
+
+/* ---- lanes ---- */
+
+static struct engine_client *
+find_lane(const struct client *client, uint32_t core)
+{
+	struct engine_client *lane = client->engine;
+
+	while (lane != NULL && engine_lane_core(lane) != core)
+		lane = engine_lane_next(lane);
+	return lane;
+}
+
+static struct engine_client *
+make_lane(struct client *client, uint32_t core)
+{
+	struct engine_command *command;
+	struct engine_client *lane;
+	uint64_t doorbells;
+
+	if (client_alloc(client, sizeof(struct one_doorbells), &doorbells) != 0)
+		return NULL;
+	lane = engine_lane_new(client->engine, core, doorbells);
+	if (lane == NULL) {
+		client_free(client, doorbells, sizeof(struct one_doorbells));
+		return NULL;
+	}
+	command = command_new(client, ENGINE_CLIENT_ADD, NULL, NULL);
+	command->client = lane;
+	command_send(command);
+	return lane;
+}
+
+/* A lane on which the queue pair can be; NULL: there is no room for it. */
+static struct engine_client *
+lane_with_rings(struct qp *qp, uint32_t core)
+{
+	struct client *client = qp->object.client;
+	struct engine_client *lane = find_lane(client, core);
+	/* The asynchronous ring first: the others report to it. */
+	struct cq *const cqs[] = {client->async_cq, qp->send_cq, qp->recv_cq, qp->conn_cq};
+
+	if (lane == NULL)
+		lane = make_lane(client, core);
+	if (lane != NULL && copies_add_lane(client, lane) != 0)
+		return NULL;
+	for (size_t i = 0; i < RTE_DIM(cqs) && lane != NULL; i++)
+		if (cqs[i] != NULL && cq_extend(cqs[i], lane) != 0)
+			lane = NULL;
+	return lane;
+}
+
+/* ---- the choice ---- */
+
+/* Of the first `cores`. */
+static uint32_t
+least_busy(const struct client *client, uint32_t cores)
+{
+	uint32_t home = home_core(client), best = home < cores ? home : 0;
+
+	for (uint32_t i = 0; i < cores; i++)
+		if (held[i] < held[best])
+			best = i;
+	return best;
+}
+
+/* The completion vector of its receives, else of its requests; 0: it has none, or any. */
+static uint32_t
+vector_of(const struct qp *qp)
+{
+	uint32_t vector = qp->recv_cq != NULL ? qp->recv_cq->vector : 0;
+
+	if (vector == 0 && qp->send_cq != NULL)
+		vector = qp->send_cq->vector;
+	return vector < engine_num_cores() ? vector : 0;
+}
+
+static uint32_t
+choose_core(struct qp *qp, const struct qp *near)
+{
+	struct client *client = qp->object.client;
+	enum config_placement how = control.config->placement;
+
+	if (how == CONFIG_PLACEMENT_ONE || qp->srq != NULL || !client_alive(client))
+		return home_core(client);
+	if (how == CONFIG_PLACEMENT_NEXT)
+		return client->next_core++ % engine_num_cores();
+	if (near != NULL && near->placed)
+		return engine_lane_core(near->lane);
+	if (vector_of(qp) != 0)
+		return vector_of(qp);
+	/* Frames that come to another core have to be handed over. */
+	return least_busy(client, near != NULL ? engine_num_cores() : engine_port_cores(qp->config.port));
+}
+
+/* ---- the queue pair ---- */
+
+static void
+note_place(struct qp *qp, struct engine_client *lane)
+{
+	qp->placed = true;
+	qp->lane = lane;
+	held[engine_lane_core(lane)]++;
+}
+
+void
+place_at_home(struct qp *qp)
+{
+	note_place(qp, qp->object.client->engine);
+}
+
+void
+place_qp(struct qp *qp, struct qp *near)
+{
+	struct client *client = qp->object.client;
+	struct engine_client *lane = client->engine;
+	const struct one_reply reply = client->reply;
+	bool starved = client->starved;
+	uint32_t core;
+
+	if (qp->placed)
+		return;
+	core = choose_core(qp, near);
+	if (core != home_core(client))
+		lane = lane_with_rings(qp, core);
+	/* A refusal of memory is not the answer of the request under way. */
+	client->reply = reply;
+	client->starved = starved;
+	note_place(qp, lane != NULL ? lane : client->engine);
+	qp_give_to_core(qp);
+}
+
+uint32_t
+place_count(uint32_t core)
+{
+	return held[core];
+}
+
+void
+place_forget(const struct qp *qp)
+{
+	if (qp->placed)
+		held[engine_lane_core(qp->lane)]--;
+}
