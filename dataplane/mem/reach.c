@@ -445,7 +445,8 @@ reach_queue_gather(struct reach_party *party, enum reach_queue queue, const stru
 	job = queue_append(party, queue, ONE_COPY_OUT, sges, num, &error);
 	if (job == NULL)
 		return error;
-	memcpy(job->note, note, len);
+	if (len != 0)
+		memcpy(job->note, note, len);
 	move_mapped(sges, num, data_of(job), true);
 	job->done = job->access.num_spans == 0;
 	if (!job->done)
