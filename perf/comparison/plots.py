@@ -21,7 +21,7 @@ COLOURS = {
     "oneside over memif": "tab:blue", "oneside through the rings": "tab:purple", "oneside, mapped": "tab:cyan",
     "UCX put, tcp": "tab:orange", "UCX put_lat, tcp": "tab:orange", "UCX put, posix": "tab:brown",
     "UCX put_lat, posix": "tab:brown", "libfabric tcp": "tab:red", "libfabric shm": "tab:pink", "kernel TCP": "tab:green",
-    "testpmd": "tab:gray", "memcpy": "tab:olive",
+    "testpmd": "tab:olive", "memcpy": "tab:gray",
 }
 
 
