@@ -363,7 +363,7 @@ set_sa(const struct config_value *value, const struct config_key *key, void *fie
 
 static const char *const idles[] = {
 	[ONE_IDLE_SPIN] = "spin", [ONE_IDLE_YIELD] = "yield", [ONE_IDLE_SLEEP] = "sleep", NULL};
-static const char *const switches[] = {"no", "yes", NULL}, *const negations[] = {"yes", "no", NULL};
+static const char *const switches[] = {"no", "yes", NULL};
 static const char *const policies[] = {"encrypt", "plain", NULL};
 #define SWITCH_HELP "this is not a switch; write yes or no"
 _Static_assert(sizeof(bool) == sizeof(uint8_t), "stored as such");
@@ -445,8 +445,6 @@ static const struct config_key port_keys[] = {
 	 .help = "not a timeout of 4.096 us x 2^n; write n, 14 (67 ms) to 24 (69 s)"},
 	{KEY("rnr_retry", config_port, rnr_retry, set_number), .max = CONFIG_RNR_RETRY_ENDLESS,
 	 .help = "not a number of retries; write 0 to 6, or 7 for no limit"},
-	{KEY("inline_esp", config_port, no_inline_esp, set_word), .words = negations, .fixed = true,
-	 .help = SWITCH_HELP},
 	{.name = NULL},
 };
 

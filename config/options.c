@@ -289,7 +289,7 @@ config_usage(void *file)
 		"  --config FILE     read FILE first; the options below override it\n"
 		"  --port "
 		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
-		"         [,route=NETWORK/PREFIX via ADDRESS][,ack_timeout=N][,rnr_retry=N][,inline_esp=no]\n"
+		"         [,route=NETWORK/PREFIX via ADDRESS][,ack_timeout=N][,rnr_retry=N]\n"
 		"         [,dscp=N][,flow_label=N]; several addresses, gateways or routes: with blanks "
 		"between\n"
 		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"

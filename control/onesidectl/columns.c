@@ -36,10 +36,9 @@ static const struct table_layout {
 	 "uid:n clients:n clients_max=OF:n bytes:b bytes_max=OF:b weight:n max_ops=OPS/S:n "
 	 "max_bytes=BYTES/S:b qps:n qps_max=OF:n keys:n keys_max=OF:n mappings:n mappings_max=OF:n zones:n "
 	 "channels:n mappable:n ahs:n"},
-	{"ipsec",
-	 "ipsec spi direction peer port policy crypto number:n packets:n bytes:b nic_packets=BY-NIC:n "
-	 "drop_length=LENGTH:n drop_address=ADDRESS:n drop_replay=REPLAY:n drop_icv=ICV:n "
-	 "drop_limit=LIMIT:n"},
+	{"ipsec", "ipsec spi direction peer port policy number:n packets:n bytes:b "
+		  "drop_length=LENGTH:n drop_address=ADDRESS:n drop_replay=REPLAY:n drop_icv=ICV:n "
+		  "drop_limit=LIMIT:n"},
 	{"version", NULL},
 };
 

@@ -75,8 +75,8 @@ hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, 
 		*(bool *)hidden = false;
 }
 
-bool
-esp_crypto_hide_pool(struct rte_mempool *pool)
+static bool
+hide_pool(struct rte_mempool *pool)
 {
 	bool hidden = true;
 
@@ -258,7 +258,7 @@ make_sessions(char *why, size_t why_len)
 	if (crypto.sessions == NULL)
 		return config_refuse(why, why_len, -ENOMEM, "no memory for %u keys; give EAL more (-m)",
 				     SESSIONS);
-	if (!esp_crypto_hide_pool(crypto.sessions))
+	if (!hide_pool(crypto.sessions))
 		return config_refuse(
 			why, why_len, -ENOMEM,
 			"the memory for keys cannot be kept out of core dumps: %s; free memory, or raise "

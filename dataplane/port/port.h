@@ -30,9 +30,7 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	uint32_t room; /* of a packet buffer for its frames, without headroom */
 	bool interrupts;
-	bool checks_ipv4;    /* checksums of headers received */
-	bool offers_esp;     /* the device can be given keys of ESP, */
-	const char *esp_off; /* and why it was not started for that; NULL: it was */
+	bool checks_ipv4; /* checksums of headers received */
 	bool started;
 	/* link.c: memif's client, to be started again when its link is lost, and its server. */
 	bool reconnects, listens;
