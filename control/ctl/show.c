@@ -128,8 +128,7 @@ list_clients(struct list *list, const struct list_kind *kind)
 {
 	const struct client *client;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (client->number < list->request->from || !is_wanted(list, client))
 			continue;
 		if (page_ends(list, client->number))
@@ -167,8 +166,7 @@ list_objects(struct list *list, const struct list_kind *kind)
 {
 	const struct client *client;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (!is_wanted(list, client))
 			continue;
 		for (uint32_t i = 0; i < kind->tables; i++)
@@ -292,8 +290,7 @@ list_quota(struct list *list, const struct list_kind *kind)
 	const struct quota_account *account;
 	uint64_t i = 0;
 
-	LIST_FOREACH(account, &control.quota.accounts, link)
-	{
+	LIST_FOREACH(account, &control.quota.accounts, link) {
 		if (i++ < list->request->from)
 			continue;
 		if (page_ends(list, i - 1))

@@ -89,9 +89,9 @@ mappings_for_clients(void)
 		fclose(max);
 	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
 	if (limit <= MAPPINGS_LEAST)
-		log_warning("event=mappings_short used=%lu text=\"applications can register little memory\" "
-			    "remedy=\"raise vm.max_map_count (sysctl)\"\n",
-			    used);
+		log_warning(
+			"event=mappings_short used=%lu text=\"applications can register little memory\" remedy=\"raise vm.max_map_count (sysctl)\"\n",
+			used);
 	/* Each has a guard, and so have the arenas. */
 	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
 }
@@ -430,7 +430,7 @@ daemon_fini(void)
 	server_close();
 	control.stopping = true;
 	TAILQ_FOREACH(client, &control.clients, link)
-	client_kill(client, 0, "the data plane ends");
+		client_kill(client, 0, "the data plane ends");
 	while (!TAILQ_EMPTY(&control.clients) && clock_now() < end)
 		if (loop_once(min64(next_deadline(), clock_now() + NS_PER_MS)) != 0)
 			break;

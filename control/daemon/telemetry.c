@@ -113,8 +113,7 @@ clients(const char *params, struct rte_tel_data *out)
 
 	if (tel_has(params))
 		return TEL_NO_PARAMETERS;
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		struct telemetry_dictionary entry = telemetry_dictionary();
 
 		if (entry.data == NULL)
@@ -159,8 +158,7 @@ objects(const char *params, struct rte_tel_data *out, enum object_kind kind, con
 	if (!take_number(params, &pid, &params) ||
 	    (params != NULL && (!take_number(params, &first, &params) || params != NULL)))
 		return "its parameters are PID[,FIRST]";
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if ((uint32_t)client->pid != pid)
 			continue;
 		found = true;
@@ -204,8 +202,7 @@ segments(const char *params, struct rte_tel_data *out)
 
 	if (tel_has(params) && (!take_number(params, &first, &params) || params != NULL))
 		return "its parameter is [FIRST]";
-	LIST_FOREACH(segment, &control.segments, link)
-	{
+	LIST_FOREACH(segment, &control.segments, link) {
 		struct telemetry_dictionary entry;
 
 		if (seen++ < first)

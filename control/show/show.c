@@ -167,7 +167,7 @@ show_mr(struct tell *d, const void *object)
 	uint64_t windows = 0;
 
 	LIST_FOREACH(mw, &mr->windows, mr_link)
-	windows++;
+		windows++;
 	add_number(d, "id", mr->object.id);
 	add_number(d, "address", mr->va);
 	add_number(d, "length", mr->length);
@@ -184,7 +184,7 @@ show_segment(struct tell *d, const void *object)
 	uint64_t imports = 0;
 
 	LIST_FOREACH(qp, &segment->exports, segment_link)
-	imports++;
+		imports++;
 	add_key(d, "segment", segment->id);
 	add_number(d, "pid", (uint64_t)segment->client->pid);
 	add_number(d, "uid", segment->acl.uid);

@@ -95,8 +95,7 @@ cores_init(char *why, size_t why_len)
 {
 	uint32_t lcore;
 
-	RTE_LCORE_FOREACH_WORKER(lcore)
-	{
+	RTE_LCORE_FOREACH_WORKER(lcore) {
 		struct core *core;
 
 		if (engine.num_cores == CORE_MAX)

@@ -25,8 +25,7 @@ check_mtu(const struct config *config, char *why, size_t why_len)
 			continue;
 		return config_refuse(
 			why, why_len, -EMSGSIZE,
-			"ipsec %s: port %s has mtu %u, and a path MTU of %u with ESP needs %u; write that "
-			"mtu, or a lower path_mtu, and start the data plane anew",
+			"ipsec %s: port %s has mtu %u, and a path MTU of %u with ESP needs %u; write that mtu, or a lower path_mtu, and start the data plane anew",
 			config->ipsec[i].name, info->name, info->mtu, info->path_mtu,
 			info->path_mtu + ENGINE_PATH_OVERHEAD + ESP_OVERHEAD_ROCE);
 	}

@@ -109,8 +109,7 @@ read_key(const struct esp_change *change, const struct config_ipsec *ipsec, cons
 	if (len != KEY_LEAST + ESP_SALT_LEN && len != KEY_MOST + ESP_SALT_LEN)
 		error = refuse(
 			change, ipsec, -EINVAL,
-			"secret file %s: it has %zu bytes; write the 16 or 32 of an AES key and the 4 of a "
-			"salt, in hexadecimal digits",
+			"secret file %s: it has %zu bytes; write the 16 or 32 of an AES key and the 4 of a salt, in hexadecimal digits",
 			file, len);
 	else if (take_key(sa, bytes, len) != 0)
 		error = refuse(change, ipsec, -ENOMEM,
@@ -167,8 +166,7 @@ check_idle(const struct esp_change *change, const struct config_ipsec *ipsec, co
 			return refuse(
 				change, ipsec, -EBUSY,
 				"SPI %#" PRIx32
-				" has the key that it has in force in [ipsec %s], for another address, port "
-				"or direction; give it another key, or start the data plane anew",
+				" has the key that it has in force in [ipsec %s], for another address, port or direction; give it another key, or start the data plane anew",
 				sa->spi, change->before->name[i]);
 	return 0;
 }
@@ -188,11 +186,11 @@ begin(const struct esp_change *change, const struct config_ipsec *ipsec, struct 
 	esp_sa_begin(sa, &saved, wall_clock());
 	error = change->trial ? 0 : esp_keeper_reserve(sa, ESP_BLOCK_FIRST);
 	if (error != 0)
-		return refuse(change, ipsec, error,
-			      "SPI %#" PRIx32
-			      ": its sequence numbers cannot be saved in %s: %s; make room there, or "
-			      "name another directory by state = DIRECTORY",
-			      sa->spi, change->config->state, strerror(-error));
+		return refuse(
+			change, ipsec, error,
+			"SPI %#" PRIx32
+			": its sequence numbers cannot be saved in %s: %s; make room there, or name another directory by state = DIRECTORY",
+			sa->spi, change->config->state, strerror(-error));
 	return 0;
 }
 

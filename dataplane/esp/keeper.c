@@ -71,8 +71,7 @@ tell_unsaved(const struct esp_sa *sa, const char *name, int error)
 {
 	log_error(
 		"event=esp_state_failed ipsec=%s spi=%#" PRIx32
-		" text=\"its sequence numbers cannot be saved: %s\" "
-		"remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
+		" text=\"its sequence numbers cannot be saved: %s\" remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
 		name, sa->spi, strerror(-error));
 }
 
@@ -106,15 +105,15 @@ static void
 tell_limits(struct esp_sa *sa, const char *name)
 {
 	if (is_news(&sa->soft))
-		log_warning("event=esp_soft_limit ipsec=%s spi=%#" PRIx32
-			    " text=\"its key has served its time\" "
-			    "remedy=\"give both ends another, and reload\"\n",
-			    name, sa->spi);
+		log_warning(
+			"event=esp_soft_limit ipsec=%s spi=%#" PRIx32
+			" text=\"its key has served its time\" remedy=\"give both ends another, and reload\"\n",
+			name, sa->spi);
 	if (is_news(&sa->hard))
-		log_error("event=esp_hard_limit ipsec=%s spi=%#" PRIx32
-			  " text=\"its key is used up, and what it would "
-			  "protect is dropped\" remedy=\"give both ends another, and reload\"\n",
-			  name, sa->spi);
+		log_error(
+			"event=esp_hard_limit ipsec=%s spi=%#" PRIx32
+			" text=\"its key is used up, and what it would protect is dropped\" remedy=\"give both ends another, and reload\"\n",
+			name, sa->spi);
 }
 
 static void

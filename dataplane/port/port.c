@@ -66,8 +66,7 @@ given(const char *name)
 {
 	const struct rte_devargs *devargs;
 
-	RTE_EAL_DEVARGS_FOREACH(NULL, devargs)
-	{
+	RTE_EAL_DEVARGS_FOREACH(NULL, devargs) {
 		if (strcmp(devargs->name, name) == 0)
 			return devargs->args != NULL ? devargs->args : "";
 	}
@@ -81,8 +80,7 @@ unopened(void)
 	const struct rte_devargs *devargs;
 	uint16_t port;
 
-	RTE_EAL_DEVARGS_FOREACH("vdev", devargs)
-	{
+	RTE_EAL_DEVARGS_FOREACH("vdev", devargs) {
 		if (strncmp(devargs->name, "net_", 4) == 0 &&
 		    rte_eth_dev_get_port_by_name(devargs->name, &port) != 0)
 			return devargs->name;
@@ -157,8 +155,7 @@ find_device(uint32_t index, char *why, size_t why_len)
 
 	if (engine.config->port[index].device[0] != '\0')
 		return find_named(index, why, why_len);
-	RTE_ETH_FOREACH_DEV(device)
-	{
+	RTE_ETH_FOREACH_DEV(device) {
 		if (!device_taken(device, index)) {
 			ports[index].device = device;
 			return 0;
