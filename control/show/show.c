@@ -194,19 +194,18 @@ show_segment(struct tell *d, const void *object)
 	add_number(d, "access_entries", segment->acl.num);
 }
 
-bool
+void
 show_neighbour(struct tell *d, uint32_t index)
 {
 	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
 	struct neigh_info info;
 
 	if (!neigh_get(control.neigh, index, control.now, &info))
-		return false;
+		return;
 	add_text(d, "address", addr_text(&info.addr));
 	add_mac(d, "mac", info.mac);
 	add_text(d, "port", path_port[info.port].info->name);
 	add_text(d, "state", states[info.state]);
-	return true;
 }
 
 void
