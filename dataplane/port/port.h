@@ -125,9 +125,6 @@ void link_stop(struct port *port); /* one that is memif's */
 int port_multicast_join(struct port *port, char *why, size_t why_len);
 void port_multicast_leave(struct port *port);
 
-/* ---- memif_unmap.c ---- */
-void memif_unmap_waits(void); /* munmap() on threads of DPDK's, from now on: for a grace period */
-
 /* ---- memif_send.c ---- */
 void memif_send_hides(void); /* that the far end has hung up, on DPDK's interrupt thread, from now on */
 
