@@ -46,7 +46,6 @@ struct config_port {
 	uint16_t path_mtu;   /* 0: from the MTU */
 	uint8_t ack_timeout; /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
-	bool no_inline_esp;  /* its NIC gets no keys */
 };
 
 /* A user's share of the cores. */

@@ -185,8 +185,7 @@ take_line(struct reading *reading)
 	if (equals == NULL)
 		return REFUSE_LINE(
 			reading, -EINVAL,
-			", \"%.40s\": this is neither [section] nor key = value; correct it, or put "
-			"# before it",
+			", \"%.40s\": this is neither [section] nor key = value; correct it, or put # before it",
 			start);
 	if (reading->sections == 0)
 		return REFUSE_LINE(

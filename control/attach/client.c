@@ -763,8 +763,7 @@ clients_deadline(void)
 	struct client *client;
 	uint64_t deadline = NEVER;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (client->state == CLIENT_CONNECTED && !client->busy && !client->held &&
 		    client->hello_deadline < deadline)
 			deadline = client->hello_deadline;

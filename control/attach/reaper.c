@@ -252,8 +252,8 @@ find(uint32_t uid)
 	struct reaper *reaper;
 
 	LIST_FOREACH(reaper, &users, link)
-	if (reaper->uid == uid)
-		return reaper;
+		if (reaper->uid == uid)
+			return reaper;
 	return NULL;
 }
 
@@ -362,8 +362,8 @@ reapers_deadline(void)
 	struct reaper *reaper;
 
 	LIST_FOREACH(reaper, &users, link)
-	if (!is_idle(reaper) || (reaper != own && reaper->holders == 0))
-		return control.now + LOOK_NS;
+		if (!is_idle(reaper) || (reaper != own && reaper->holders == 0))
+			return control.now + LOOK_NS;
 	return NEVER;
 }
 
@@ -374,7 +374,7 @@ reapers_late(void)
 	uint32_t n = 0;
 
 	LIST_FOREACH(reaper, &users, link)
-	n += num_waiting(&reaper->connections);
+		n += num_waiting(&reaper->connections);
 	return n >= late_at;
 }
 

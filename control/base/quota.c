@@ -12,8 +12,8 @@ quota_connect(struct quota *quota, uid_t uid)
 	if (quota->connections >= quota->max_clients + QUOTA_SPARE_CONNECTIONS)
 		return NULL;
 	LIST_FOREACH(account, &quota->accounts, link)
-	if (account->uid == uid)
-		break;
+		if (account->uid == uid)
+			break;
 	if (account == NULL) {
 		account = calloc(1, sizeof(*account));
 		if (account == NULL)

@@ -425,8 +425,7 @@ conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t u
 	const struct conn *conn;
 	struct wire_path path;
 
-	TAILQ_FOREACH(conn, &control.conns, link)
-	{
+	TAILQ_FOREACH(conn, &control.conns, link) {
 		if (conn->port != port || conn->qp == NULL || !is_sending(conn) ||
 		    !wire_addr_equal(&conn->path.dst, dst))
 			continue;

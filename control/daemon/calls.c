@@ -192,8 +192,9 @@ path_link(const struct path_port *port)
 	if (port->link_up)
 		rsm_find_peers();
 	TAILQ_FOREACH(client, &control.clients, link)
-	if (client->state == CLIENT_ATTACHED && client->kind == ONE_KIND_VERBS && client->port == port)
-		cq_post(client->async_cq, &event);
+		if (client->state == CLIENT_ATTACHED && client->kind == ONE_KIND_VERBS &&
+		    client->port == port)
+			cq_post(client->async_cq, &event);
 }
 
 const struct path_calls calls_of_path = {

@@ -35,13 +35,11 @@ ask_connect(void)
 		return fd;
 	if (errno == EACCES)
 		onesidectl_fail(
-			"socket %s: this user may not look at the data plane; ask as root, or let the "
-			"data plane's ctl_group name a group of yours",
+			"socket %s: this user may not look at the data plane; ask as root, or let the data plane's ctl_group name a group of yours",
 			path);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		onesidectl_fail(
-			"socket %s: no data plane is there (%s); start one (systemctl start oneside), or "
-			"give --socket PATH",
+			"socket %s: no data plane is there (%s); start one (systemctl start oneside), or give --socket PATH",
 			path, strerror(errno));
 	onesidectl_fail("socket %s: %s; give --socket PATH", path, strerror(errno));
 }
@@ -79,13 +77,11 @@ is_printable(json_t *value)
 	json_t *part;
 	size_t i;
 
-	json_object_foreach(value, name, part)
-	{
+	json_object_foreach(value, name, part) {
 		if (!is_text(name) || !is_printable(part))
 			return false;
 	}
-	json_array_foreach(value, i, part)
-	{
+	json_array_foreach(value, i, part) {
 		if (!is_printable(part))
 			return false;
 	}

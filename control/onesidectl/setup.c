@@ -27,8 +27,7 @@ check_instances(const struct onesidectl_setup *setup, const struct setup_port *p
 	if (port->way == SETUP_MEMIF &&
 	    setup_instance_has_cable(setup->files.conf, port->cable, port->client, by))
 		onesidectl_fail(
-			"port %s: the data plane of %s is the %s of the cable %s; give --role %s, or another "
-			"--cable",
+			"port %s: the data plane of %s is the %s of the cable %s; give --role %s, or another --cable",
 			setup_device_name(&port->device), by, port->client ? "client" : "server", port->cable,
 			port->client ? "server" : "client");
 	if (setup_instance_has_address(setup->files.conf, &port->addr, by))
@@ -129,8 +128,7 @@ onesidectl_setup_run(int count, char **words)
 	asks = !setup.yes && !setup.dry_run;
 	if (asks && !isatty(STDIN_FILENO))
 		onesidectl_fail(
-			"setup: there is no terminal to ask on; say --yes, or --dry-run to see what would be "
-			"written");
+			"setup: there is no terminal to ask on; say --yes, or --dry-run to see what would be written");
 	if (!setup.yes)
 		onesidectl_setup_show(&machine, &setup.files);
 	if (setup.dry_run && setup.plan.ports == 0) {

@@ -33,10 +33,10 @@ bool
 onesidectl_setup_way(struct onesidectl_setup *setup, const char *text)
 {
 	return setup_way_find(text, &setup->port->way) ||
-	       setup_refuse(setup->why,
-			    "--driver %.40s: there is no such way; write vfio, bifurcated, af_xdp, af_packet "
-			    "or memif",
-			    text);
+	       setup_refuse(
+		       setup->why,
+		       "--driver %.40s: there is no such way; write vfio, bifurcated, af_xdp, af_packet or memif",
+		       text);
 }
 
 static bool

@@ -166,8 +166,8 @@ path_refresh(void)
 
 	for (uint32_t i = 0; i <= BUCKETS / REFRESH_SECONDS; i++) {
 		LIST_FOREACH(user, &bucket[next].users, link)
-		if (user->heard == NULL)
-			refresh_user(user);
+			if (user->heard == NULL)
+				refresh_user(user);
 		next = (next + 1) % BUCKETS;
 	}
 }

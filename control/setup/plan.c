@@ -52,11 +52,10 @@ check_taking(const struct setup_plan *plan, const struct setup_port *port, char 
 
 	if (!setup_way_takes(port->way) || carried == NULL || is_given(plan, iface))
 		return true;
-	return setup_refuse(why,
-			    "port %s: %s carries %s, and %s would take its frames from the kernel; choose "
-			    "--driver af_packet, or another port, or say --take-away %s",
-			    setup_device_name(&port->device), iface, carried, setup_way_name(port->way),
-			    iface);
+	return setup_refuse(
+		why,
+		"port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver af_packet, or another port, or say --take-away %s",
+		setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
 }
 
 static bool
@@ -65,10 +64,10 @@ check_given(const struct setup_plan *plan, char why[SETUP_WHY])
 	for (uint32_t i = 0; i < plan->givens; i++)
 		if (setup_iface_find(plan->machine, plan->given[i]) == NULL &&
 		    setup_nic_find(plan->machine, plan->given[i]) == NULL)
-			return setup_refuse(why,
-					    "--take-away %s: this machine has no such interface or NIC; "
-					    "leave it out, or write the name of one",
-					    plan->given[i]);
+			return setup_refuse(
+				why,
+				"--take-away %s: this machine has no such interface or NIC; leave it out, or write the name of one",
+				plan->given[i]);
 	return true;
 }
 
@@ -93,10 +92,10 @@ check_mtu(const struct setup_port *port, char why[SETUP_WHY])
 				    MTU_LEAST, MTU_MOST);
 	if ((port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP) &&
 	    port->mtu > port->device.iface->mtu)
-		return setup_refuse(why,
-				    "port %s: mtu %u is more than the interface's %u; write no more, or "
-				    "raise that first by ip link set %s mtu %u",
-				    name, port->mtu, port->device.iface->mtu, name, port->mtu);
+		return setup_refuse(
+			why,
+			"port %s: mtu %u is more than the interface's %u; write no more, or raise that first by ip link set %s mtu %u",
+			name, port->mtu, port->device.iface->mtu, name, port->mtu);
 	return true;
 }
 
@@ -108,10 +107,10 @@ check_cable(const struct setup_port *port, char why[SETUP_WHY])
 	if (port->way != SETUP_MEMIF)
 		return true;
 	if (port->cable[0] != '/' || port->cable[strspn(port->cable, fit)] != '\0')
-		return setup_refuse(why,
-				    "--cable %s: this is no path for a socket; write an absolute one of "
-				    "letters, digits and _.+-/, as in /run/oneside/cable",
-				    port->cable);
+		return setup_refuse(
+			why,
+			"--cable %s: this is no path for a socket; write an absolute one of letters, digits and _.+-/, as in /run/oneside/cable",
+			port->cable);
 	return true;
 }
 
@@ -137,11 +136,11 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, char
 	char text[CONFIG_ADDR_TEXT];
 
 	if (port->addr.family == 0)
-		return setup_refuse(why,
-				    "port %s: its address is missing; give --address ADDRESS/PREFIX, one "
-				    "that nobody has on the link%s%s",
-				    name, on_link != NULL ? " of " : "",
-				    on_link != NULL ? config_addr_text(on_link, true, text) : "");
+		return setup_refuse(
+			why,
+			"port %s: its address is missing; give --address ADDRESS/PREFIX, one that nobody has on the link%s%s",
+			name, on_link != NULL ? " of " : "",
+			on_link != NULL ? config_addr_text(on_link, true, text) : "");
 	config_addr_text(&port->addr, true, text);
 	if (!config_addr_is_host(&port->addr))
 		return setup_refuse(why,
@@ -149,15 +148,15 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, char
 				    name, text);
 	kernel = kernel_keeps(plan, port);
 	if (kernel != NULL)
-		return setup_refuse(why,
-				    "port %s: the kernel has address %s, on %s; choose one that nobody has, "
-				    "or remove it there (ip addr del)",
-				    name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
+		return setup_refuse(
+			why,
+			"port %s: the kernel has address %s, on %s; choose one that nobody has, or remove it there (ip addr del)",
+			name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
 	if (port->gateway.family != 0 && !config_may_be_gateway(&port->addr, &port->gateway))
-		return setup_refuse(why,
-				    "port %s: its gateway cannot be another host on the link of address %s; "
-				    "name a router of the same address family",
-				    name, text);
+		return setup_refuse(
+			why,
+			"port %s: its gateway cannot be another host on the link of address %s; name a router of the same address family",
+			name, text);
 	return true;
 }
 
@@ -167,10 +166,10 @@ check_port(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 	const struct setup_port *port = &plan->port[index];
 
 	if (port->way == SETUP_WAYS)
-		return setup_refuse(why,
-				    "port %s: nothing drives it that takes away nothing that is needed; "
-				    "choose another, or say by --driver and --take-away what may be",
-				    setup_device_name(&port->device));
+		return setup_refuse(
+			why,
+			"port %s: nothing drives it that takes away nothing that is needed; choose another, or say by --driver and --take-away what may be",
+			setup_device_name(&port->device));
 	if (!setup_way_fits(plan->machine, &port->device, port->way, why))
 		return false;
 	for (uint32_t i = 0; i < index; i++) {
@@ -220,10 +219,10 @@ check_peer(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 				why, "--peer %u: it is given twice, or has another's address; leave one out",
 				peer->node);
 	if (!is_reached(plan, &peer->addr))
-		return setup_refuse(why,
-				    "--peer %u: no port reaches address %s; widen a port's prefix, or give a "
-				    "port a --gateway",
-				    peer->node, text);
+		return setup_refuse(
+			why,
+			"--peer %u: no port reaches address %s; widen a port's prefix, or give a port a --gateway",
+			peer->node, text);
 	return true;
 }
 

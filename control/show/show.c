@@ -167,7 +167,7 @@ show_mr(struct tell *d, const void *object)
 	uint64_t windows = 0;
 
 	LIST_FOREACH(mw, &mr->windows, mr_link)
-	windows++;
+		windows++;
 	add_number(d, "id", mr->object.id);
 	add_number(d, "address", mr->va);
 	add_number(d, "length", mr->length);
@@ -184,7 +184,7 @@ show_segment(struct tell *d, const void *object)
 	uint64_t imports = 0;
 
 	LIST_FOREACH(qp, &segment->exports, segment_link)
-	imports++;
+		imports++;
 	add_key(d, "segment", segment->id);
 	add_number(d, "pid", (uint64_t)segment->client->pid);
 	add_number(d, "uid", segment->acl.uid);
@@ -194,19 +194,18 @@ show_segment(struct tell *d, const void *object)
 	add_number(d, "access_entries", segment->acl.num);
 }
 
-bool
+void
 show_neighbour(struct tell *d, uint32_t index)
 {
 	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
 	struct neigh_info info;
 
 	if (!neigh_get(control.neigh, index, control.now, &info))
-		return false;
+		return;
 	add_text(d, "address", addr_text(&info.addr));
 	add_mac(d, "mac", info.mac);
 	add_text(d, "port", path_port[info.port].info->name);
 	add_text(d, "state", states[info.state]);
-	return true;
 }
 
 void

@@ -29,7 +29,6 @@ struct frame_info {
 	bool parsed;   /* packet is valid */
 	bool esp;      /* else: came by the port as ESP, from which it is still to be freed */
 	uint32_t from; /* else, and no ESP: the queue pair of this data plane that has sent it */
-	uint32_t nic;  /* on its way out: the NIC's session that encrypts it */
 };
 
 struct tx_queue {

@@ -19,7 +19,6 @@
 #include "dataplane/engine/tel.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/keeper.h"
-#include "dataplane/esp/nic.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/slab.h"
@@ -96,8 +95,7 @@ cores_init(char *why, size_t why_len)
 {
 	uint32_t lcore;
 
-	RTE_LCORE_FOREACH_WORKER(lcore)
-	{
+	RTE_LCORE_FOREACH_WORKER(lcore) {
 		struct core *core;
 
 		if (engine.num_cores == CORE_MAX)
@@ -194,9 +192,6 @@ ipsec_init(char *why, size_t why_len)
 	struct esp_change *change;
 	int error = esp_init(engine.num_cores, why, why_len);
 
-	for (uint32_t i = 0; i < ports_num && error == 0; i++)
-		if (ports[i].offers_esp)
-			esp_nic_offer((uint16_t)i, ports[i].device, ports[i].info.name, ports[i].esp_off);
 	if (error != 0 || engine.config->num_ipsec == 0)
 		return error;
 	error = engine_ipsec_prepare(engine.config, false, &change, why, why_len);

@@ -216,7 +216,7 @@ say_asleep(struct core *core, bool asleep)
 	 * between its doorbell and its look at engine_asleep. */
 	atomic_store_explicit(&core->asleep, asleep, memory_order_relaxed);
 	TAILQ_FOREACH(client, &core->clients, link)
-	atomic_store_explicit(&client->header->engine_asleep, asleep, memory_order_relaxed);
+		atomic_store_explicit(&client->header->engine_asleep, asleep, memory_order_relaxed);
 	if (asleep)
 		atomic_thread_fence(memory_order_seq_cst);
 }

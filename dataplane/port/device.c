@@ -225,8 +225,7 @@ shares_cable(const struct device_report *report, const char *name, const char *a
 	const struct rte_devargs *other;
 	char theirs[256];
 
-	RTE_EAL_DEVARGS_FOREACH("vdev", other)
-	{
+	RTE_EAL_DEVARGS_FOREACH("vdev", other) {
 		if (!starts(other->name, "net_memif") || strcmp(other->name, name) == 0 ||
 		    !device_is_memif_server(other->args) ||
 		    !device_argument(other->args, "socket", theirs, sizeof(theirs)) ||
@@ -355,8 +354,7 @@ interface_conflicts(const struct device_report *report, const char *name, const 
 
 	if (!device_argument(args, "iface", iface, sizeof(iface)))
 		return;
-	RTE_EAL_DEVARGS_FOREACH("vdev", other)
-	{
+	RTE_EAL_DEVARGS_FOREACH("vdev", other) {
 		if (!is_af_packet(other->name) || strcmp(other->name, name) == 0 ||
 		    !device_argument(other->args, "iface", theirs, sizeof(theirs)) ||
 		    strcmp(theirs, iface) != 0)

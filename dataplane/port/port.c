@@ -66,8 +66,7 @@ given(const char *name)
 {
 	const struct rte_devargs *devargs;
 
-	RTE_EAL_DEVARGS_FOREACH(NULL, devargs)
-	{
+	RTE_EAL_DEVARGS_FOREACH(NULL, devargs) {
 		if (strcmp(devargs->name, name) == 0)
 			return devargs->args != NULL ? devargs->args : "";
 	}
@@ -81,8 +80,7 @@ unopened(void)
 	const struct rte_devargs *devargs;
 	uint16_t port;
 
-	RTE_EAL_DEVARGS_FOREACH("vdev", devargs)
-	{
+	RTE_EAL_DEVARGS_FOREACH("vdev", devargs) {
 		if (strncmp(devargs->name, "net_", 4) == 0 &&
 		    rte_eth_dev_get_port_by_name(devargs->name, &port) != 0)
 			return devargs->name;
@@ -157,8 +155,7 @@ find_device(uint32_t index, char *why, size_t why_len)
 
 	if (engine.config->port[index].device[0] != '\0')
 		return find_named(index, why, why_len);
-	RTE_ETH_FOREACH_DEV(device)
-	{
+	RTE_ETH_FOREACH_DEV(device) {
 		if (!device_taken(device, index)) {
 			ports[index].device = device;
 			return 0;
@@ -382,26 +379,6 @@ check_conflicts(uint32_t index, char *why, size_t why_len)
 	return first[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
 }
 
-/* With this offload drivers may leave their fastest functions out: only where there are keys at the start. */
-static void
-choose_esp(uint32_t index, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
-{
-	struct port *port = &ports[index];
-
-	port->offers_esp = !engine.config->port[index].no_inline_esp &&
-			   (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SECURITY) != 0 &&
-			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_SECURITY) != 0;
-	port->esp_off =
-		engine.config->num_ipsec > 0
-			? NULL
-			: "the port was started without an [ipsec] section, and a NIC is told then; start "
-			  "the data plane anew";
-	if (!port->offers_esp || port->esp_off != NULL)
-		return;
-	conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SECURITY;
-	conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SECURITY;
-}
-
 /* Without interrupts if need be. */
 static int
 configure_queues(struct port *port, const struct rte_eth_conf *wanted)
@@ -415,20 +392,6 @@ configure_queues(struct port *port, const struct rte_eth_conf *wanted)
 	}
 	port->interrupts = conf.intr_conf.rxq != 0;
 	return error;
-}
-
-/* And without the NIC's part of ESP, which the crypto device does as well. */
-static int
-configure_device(struct port *port, struct rte_eth_conf *conf)
-{
-	int error = configure_queues(port, conf);
-
-	if (error == 0 || (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_SECURITY) == 0)
-		return error;
-	conf->rxmode.offloads &= ~RTE_ETH_RX_OFFLOAD_SECURITY;
-	conf->txmode.offloads &= ~RTE_ETH_TX_OFFLOAD_SECURITY;
-	port->esp_off = "its driver refuses to be configured for it";
-	return configure_queues(port, conf);
 }
 
 /* A device that is opened anew has the same addresses as before. */
@@ -485,7 +448,6 @@ port_configure(uint32_t index, char *why, size_t why_len)
 		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !driven_by(&info, "net_tap");
 	if (port->checks_ipv4)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	choose_esp(index, &info, &conf);
 	if (port->rx_queues > 1) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf =
@@ -493,7 +455,7 @@ port_configure(uint32_t index, char *why, size_t why_len)
 		if (conf.rx_adv_conf.rss_conf.rss_hf == 0)
 			conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
 	}
-	error = configure_device(port, &conf);
+	error = configure_queues(port, &conf);
 	if (error != 0)
 		return fail_open(index, "refuses its configuration", error, why, why_len);
 	error = rte_eth_macaddr_get(port->device, &mac);

@@ -30,9 +30,7 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	uint32_t room; /* of a packet buffer for its frames, without headroom */
 	bool interrupts;
-	bool checks_ipv4;    /* checksums of headers received */
-	bool offers_esp;     /* the device can be given keys of ESP, */
-	const char *esp_off; /* and why it was not started for that; NULL: it was */
+	bool checks_ipv4; /* checksums of headers received */
 	bool started;
 	/* link.c: memif's client, to be started again when its link is lost, and its server. */
 	bool reconnects, listens;
@@ -126,9 +124,6 @@ void link_stop(struct port *port); /* one that is memif's */
 /* Neighbour discovery asks a port with an IPv6 address by multicast: have the device deliver that. */
 int port_multicast_join(struct port *port, char *why, size_t why_len);
 void port_multicast_leave(struct port *port);
-
-/* ---- memif_unmap.c ---- */
-void memif_unmap_waits(void); /* munmap() on threads of DPDK's, from now on: for a grace period */
 
 /* ---- memif_send.c ---- */
 void memif_send_hides(void); /* that the far end has hung up, on DPDK's interrupt thread, from now on */

@@ -238,8 +238,8 @@ cq_publish(struct core *core)
 	if (STAILQ_EMPTY(&core->dirty))
 		return;
 	STAILQ_FOREACH(cq, &core->dirty, dirty_link)
-	/* Pairs with the library's acquire load of the tail, when it counts entries. */
-	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
+		/* Pairs with the library's acquire load of the tail, when it counts entries. */
+		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
 	 * entries: either it sees them, or `arm` is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);

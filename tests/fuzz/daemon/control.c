@@ -44,8 +44,9 @@ client_of(uint32_t which)
 	struct client *client;
 
 	TAILQ_FOREACH(client, &control.clients, link)
-	if (app[which].fd >= 0 && client->number == app[which].number && client->state <= CLIENT_ATTACHED)
-		return client;
+		if (app[which].fd >= 0 && client->number == app[which].number &&
+		    client->state <= CLIENT_ATTACHED)
+			return client;
 	return NULL;
 }
 
@@ -323,8 +324,7 @@ mad(struct bytes *record)
 	uint32_t i = 0, id, tid[2];
 
 	record_fill(record, bytes, sizeof(bytes));
-	LIST_FOREACH(conn, &path_port[0].cm->conns, all)
-	{
+	LIST_FOREACH(conn, &path_port[0].cm->conns, all) {
 		if (i++ != (which & 7u) || (which & 8) == 0)
 			continue;
 		from = conn->path.dst.gid[15];

@@ -160,8 +160,8 @@ message_segment(uint8_t which)
 	const struct segment *segment;
 
 	LIST_FOREACH(segment, &control.segments, link)
-	if (which-- == 0)
-		return segment->id;
+		if (which-- == 0)
+			return segment->id;
 	return which % 4 == 3 ? 0 : 0x400000u + which;
 }
 

@@ -125,7 +125,6 @@ test_file(void **state)
 				   "path_mtu = 4096\n"
 				   "ack_timeout = 20\n"
 				   "rnr_retry = 3\n"
-				   "inline_esp = no\n"
 				   "[port p1]\n"
 				   "device = net_memif1\n"
 				   "address = 2001:db8::1/64\n"
@@ -158,7 +157,6 @@ test_file(void **state)
 	assert_int_equal(config.port[0].ack_timeout, 20);
 	assert_int_equal(config.port[1].ack_timeout, CONFIG_ACK_TIMEOUT);
 	assert_int_equal(config.port[0].rnr_retry, 3);
-	assert_true(config.port[0].no_inline_esp && !config.port[1].no_inline_esp);
 	assert_int_equal(config.port[1].addr[0].family, AF_INET6);
 	assert_int_equal(config.port[1].rnr_retry, CONFIG_RNR_RETRY_ENDLESS);
 	assert_int_equal(config.num_peers, 2);
@@ -351,7 +349,6 @@ test_bad_values(void **state)
 		{"port p0", "ack_timeout", "1s", "14 (67 ms) to 24 (69 s)"},
 		{"port p0", "rnr_retry", "8", "0 to 6, or 7 for no limit"},
 		{"port p0", "rnr_retry", "-1", "0 to 6, or 7 for no limit"},
-		{"port p0", "inline_esp", "on", "write yes or no"},
 		{"port p0", "adress", "192.0.2.1/24", "no such key for a port"},
 		{"port ", "mtu", "1500", "cannot be a name"},
 		{"port 12345678901234567890123456789012", "mtu", "1500", "cannot be a name"},

@@ -157,9 +157,9 @@ fake_objects(void)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(client, &clients, link)
-	n++;
+		n++;
 	LIST_FOREACH(qp, &qps, link)
-	n++;
+		n++;
 	n += num_cqs + num_srqs + num_ahs + num_guards;
 	pthread_mutex_unlock(&lock);
 	return n;
@@ -203,8 +203,8 @@ fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn)
-		tell(type, qp->config.owner, value);
+		if (qp->config.qpn == qpn)
+			tell(type, qp->config.owner, value);
 	pthread_mutex_unlock(&lock);
 	fake_wake();
 }
@@ -237,8 +237,8 @@ fake_bind(uint32_t qpn, const struct work *work)
 	pthread_mutex_lock(&lock);
 	bind_result = -1;
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn)
-		qp->work = *work;
+		if (qp->config.qpn == qpn)
+			qp->work = *work;
 	pthread_mutex_unlock(&lock);
 	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
 }
@@ -472,8 +472,8 @@ engine_qp_owner(uint32_t qpn)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn && qp->added && !qp->removed)
-		owner = qp->config.owner;
+		if (qp->config.qpn == qpn && qp->added && !qp->removed)
+			owner = qp->config.owner;
 	pthread_mutex_unlock(&lock);
 	return owner;
 }
