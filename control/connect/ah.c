@@ -63,13 +63,13 @@ static int
 ah_new(struct client *client, const struct one_ah_create *args, const struct cm_path *ends, struct ah **out)
 {
 	struct ah *ah = object_new(client, OBJECT_AH, sizeof(*ah));
-	uint64_t limit;
+	struct quota_limit limit;
 
 	if (ah == NULL)
 		return object_refuse_new(client, OBJECT_AH);
 	if (quota_take(&control.quota, client->account, QUOTA_AHS, 1, &limit) != 0) {
 		object_free(ah);
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse_limit(client, &limit);
 	}
 	fill(ah, args, ends);
 	*out = ah;

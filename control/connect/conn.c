@@ -74,7 +74,7 @@ conn_free(struct conn *conn)
 bool
 conn_charge(struct conn *conn, struct quota_account *account)
 {
-	uint64_t limit;
+	struct quota_limit limit;
 
 	conn_uncharge(conn); /* handed off: by another */
 	if (quota_take(&control.quota, account, QUOTA_REQUESTS + conn->port->index, 1, &limit) == 0)
