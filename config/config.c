@@ -41,7 +41,7 @@ config_defaults(struct config *config)
 		.idle = ONE_IDLE_SPIN,
 		.limits =
 			{
-				.max_pz = 1024,
+				.max_pz = 16384,
 				.max_cq = 16384,
 				.max_cq_entries = 32768,
 				.max_qp = ONE_QPS_MAX,
@@ -53,6 +53,7 @@ config_defaults(struct config *config)
 				.max_srq = 1024,
 				.max_srq_wr = 4096,
 				.max_ah = ONE_AHS_MAX,
+				.max_channels = 32768,
 				.max_rd_atomic = 16,
 				.max_private_data = 64,
 				.max_segments = 1024,
@@ -405,6 +406,7 @@ static const struct config_key limit_keys[] = {
 	{KEY("max_srq", config, limits.max_srq, set_number), .max = OBJECTS_MAX},
 	{KEY("max_srq_wr", config, limits.max_srq_wr, set_number), .min = 1, .max = QP_WR_MAX},
 	{KEY("max_ah", config, limits.max_ah, set_number), .max = ONE_AHS_MAX},
+	{KEY("max_channels", config, limits.max_channels, set_number), .min = 2, .max = OBJECTS_MAX},
 	{KEY("max_rd_atomic", config, limits.max_rd_atomic, set_number), .min = 1, .max = 16},
 	{KEY("max_private_data", config, limits.max_private_data, set_number), .max = 64},
 	{KEY("max_segments", config, limits.max_segments, set_number), .max = OBJECTS_MAX},
@@ -610,6 +612,14 @@ config_object(struct config *config, const struct config_value *value, const str
 	if (error == 0)
 		memcpy(*object, &new, found->size);
 	return error;
+}
+
+bool
+config_can_raise(const char *key, uint64_t limit)
+{
+	const struct config_key *found = config_key_find(&config_sections[CONFIG_LIMITS], key);
+
+	return key[0] != '\0' && (found == NULL || limit < found->max);
 }
 
 const struct config_key *

@@ -139,6 +139,9 @@ int config_take_over(struct config *config, const struct config *next, char *cha
 /* Forgets the peer; -ENOENT and the remedy when there is none. */
 int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
 
+/* False: `limit` is as high as its key of [limits] goes, or nothing ("") raises it. */
+bool config_can_raise(const char *key, uint64_t limit);
+
 /* What a user has: of its section, or the default. */
 struct config_user config_user_of(const struct config *config, uid_t uid);
 

@@ -167,7 +167,7 @@ struct engine_command {
 		uint32_t limit;
 		struct engine_srq *other_srq;
 		struct {
-			uint32_t number;
+			uint32_t id;
 			int fd; /* AF_UNIX, SOCK_SEQPACKET: the far end is the application's */
 		} channel;
 	};
@@ -394,6 +394,8 @@ void engine_client_free(struct engine_client *client);
  * @return  Freed with the client; NULL: no memory, or outside of the arena.
  */
 struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
+/** Make room for the sockets of channels, before the first ENGINE_CHANNEL_FD.  @return  False: no memory. */
+bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
 /** What its core has taken off its rings, and put into its completion rings. */
 void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);

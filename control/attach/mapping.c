@@ -114,28 +114,28 @@ mapping_of_arena(struct client *client)
 
 /* What a user's attachments have left behind counts until it is free: it is that which is waited for. */
 static int
-over(struct client *client, uint64_t limit)
+over(struct client *client, const struct quota_limit *limit)
 {
-	return client_awaits_room(client) ? REQUEST_AGAIN
-					  : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	return client_awaits_room(client) ? REQUEST_AGAIN : client_refuse_limit(client, limit);
 }
 
 int
 mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out)
 {
-	uint64_t limit = control.config->limits.max_mr_total, all = len + tables_for(len), none = 0;
+	struct quota_limit limit = {control.config->limits.max_mr_total, "max_mr_total"};
+	uint64_t all = len + tables_for(len), none = 0;
 	struct quota_account *account = client->account;
 	struct mapping *mapping;
 
-	if (len > limit)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
-	if (client->mapped > limit - len)
-		return over(client, limit);
+	if (len > limit.value)
+		return client_refuse_limit(client, &limit);
+	if (client->mapped > limit.value - len)
+		return over(client, &limit);
 	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
-		return over(client, limit);
+		return over(client, &limit);
 	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
 		quota_release(account, &none, all);
-		return over(client, limit);
+		return over(client, &limit);
 	}
 	mapping = mapping_of_arena(client);
 	if (mapping == NULL) {
@@ -170,7 +170,7 @@ bool
 mapping_keep(struct mapping *mapping, int fd)
 {
 	struct client *client = mapping->job.client;
-	uint64_t limit;
+	struct quota_limit limit;
 
 	if (client->kept_fds >= control.quota.max_common[QUOTA_MAPPABLE] / 8 ||
 	    quota_take(&control.quota, client->account, QUOTA_MAPPABLE, 1, &limit) != 0)

@@ -406,8 +406,8 @@ void
 reaper_discard(uint32_t uid, int fd)
 {
 	if (fd >= 0 && !give_to_any(reaper_of(uid), true, fd))
-		log_of_others(
-			warning,
+		log_of_user(
+			uid, warning,
 			"event=close_failed what=descriptor uid=%u text=\"there is no thread to close it\"\n",
 			uid);
 }
@@ -417,8 +417,8 @@ reaper_close_socket(uint32_t uid, int fd)
 {
 	shutdown(fd, SHUT_RDWR); /* the peer sees the end at once */
 	if (!give_to_any(reaper_of(uid), false, fd))
-		log_of_others(
-			warning,
+		log_of_user(
+			uid, warning,
 			"event=close_failed what=connection uid=%u text=\"there is no thread to close it\"\n",
 			uid);
 }

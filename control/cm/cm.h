@@ -147,14 +147,19 @@ void cm_free(struct cm *cm);
 struct cm_scope {
 	bool only_v4, only_v6;
 	bool only_addr;
+	bool shared;           /* goes together with other shared scopes at the same addresses */
 	struct wire_addr addr; /* with only_addr */
 };
+bool cm_scope_has(const struct cm_scope *scope, const struct wire_addr *addr);
 /* A listener at that service and an address of `scope`, or at any for NULL; NULL: there is none. */
 struct cm_listener *cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope);
 /* The one that takes a request to the address `local`. */
 struct cm_listener *cm_listener_at(const struct cm *cm, uint64_t service_id, const struct wire_addr *local);
 /* NULL: one of these addresses is in use at that service, or no memory.  `scope` NULL: every address. */
 struct cm_listener *cm_listen(struct cm *cm, uint64_t service_id, const struct cm_scope *scope, void *user);
+/* A shared scope becomes an ordinary one: 0, or -EADDRINUSE while another listener has one of its addresses.
+ */
+int cm_listen_alone(struct cm *cm, struct cm_listener *listener);
 void cm_unlisten(struct cm *cm, struct cm_listener *listener);
 void *cm_listener_user(const struct cm_listener *listener);
 

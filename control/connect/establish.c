@@ -25,8 +25,6 @@
 #define RETRIES_MAX 12u
 #define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */
 #define ACK_TIMEOUT_ASKED 17u            /* code, 537 ms: other makes send again after this, and not before */
-#define EPHEMERAL_FIRST 32768u
-#define EPHEMERAL_COUNT 28232u
 
 const struct qp_kind conn_kind = {
 	.name = "endpoint",
@@ -297,7 +295,6 @@ conn_start(struct conn *conn, struct qp *qp)
 		if (conn->setup->remote.path_mtu < conn->local.path_mtu)
 			conn->local.path_mtu = conn->setup->remote.path_mtu;
 	} else {
-		conn->ip_port = (uint16_t)(EPHEMERAL_FIRST + control_random() % EPHEMERAL_COUNT);
 		conn->path.flow_label = (uint32_t)control_random() & 0xfffff;
 		conn->path.hop_limit = 64;
 	}
@@ -316,6 +313,7 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	const struct conn_peer peer = {args->family, args->addr, args->source};
 	struct cm_path ends = {0};
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	uint16_t ip_port;
 	uint64_t service;
 	struct conn *conn;
 	int error = qp_connectable(client, args->qp, &args->param, args->private_len, CM_USER_PRIVATE_MAX);
@@ -329,12 +327,15 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	if (service_from_qual(args->service, &service) != 0)
 		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
 	error = conn_ends(client, &peer, &ends);
+	if (error == 0)
+		error = listener_port(client, args->listener, &ends.src, &ip_port);
 	if (error != 0)
 		return error;
 	conn = conn_new(client->port, false);
 	if (conn == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	conn->service = service;
+	conn->ip_port = ip_port;
 	conn->path = ends;
 	if (args->timeout_us < (NEVER - control.now) / 1000)
 		conn->deadline = control.now + args->timeout_us * 1000;

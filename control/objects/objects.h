@@ -104,7 +104,7 @@ void cq_post(struct cq *cq, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
 /* 0: too many of the client's user or of all: `limit`. */
-uint32_t pz_number_new(struct client *client, void *owner, uint64_t *limit);
+uint32_t pz_number_new(struct client *client, void *owner, struct quota_limit *limit);
 void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);
 
@@ -131,7 +131,7 @@ void mr_destroy(struct mr *mr);
 void mr_release(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
 /* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
-uint32_t key_new(struct client *client, uint64_t *limit);
+uint32_t key_new(struct client *client, struct quota_limit *limit);
 void key_free(struct client *client); /* one that was not published */
 /* Out of the table, and freed when no core can look at it any more; *entry NULL: nothing. */
 void key_withdraw(struct client *client, struct mem_region **entry);

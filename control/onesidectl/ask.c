@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config/ctl_path.h"
 #include "control/onesidectl/onesidectl.h"
 
 #define ANSWER_ROOM 65537u
@@ -95,8 +96,7 @@ fail_ended(void)
 	const char *path = onesidectl_options.socket;
 	char beside[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
 
-	snprintf(beside, sizeof(beside), "%s.ctl", path);
-	if (access(beside, F_OK) == 0)
+	if (ctl_path_beside(path, beside, sizeof(beside)) && access(beside, F_OK) == 0)
 		onesidectl_fail("socket %s: this is the one for applications; give --socket %s", path,
 				beside);
 	onesidectl_fail("socket %s: the data plane has ended the connection", path);

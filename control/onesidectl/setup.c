@@ -23,6 +23,7 @@ static void
 check_instances(const struct onesidectl_setup *setup, const struct setup_port *port)
 {
 	char by[SETUP_PATH], text[CONFIG_ADDR_TEXT];
+	const struct config_addr *addr;
 
 	if (port->way == SETUP_MEMIF &&
 	    setup_instance_has_cable(setup->files.conf, port->cable, port->client, by))
@@ -30,10 +31,11 @@ check_instances(const struct onesidectl_setup *setup, const struct setup_port *p
 			"port %s: the data plane of %s is the %s of the cable %s; give --role %s, or another --cable",
 			setup_device_name(&port->device), by, port->client ? "client" : "server", port->cable,
 			port->client ? "server" : "client");
-	if (setup_instance_has_address(setup->files.conf, &port->addr, by))
-		onesidectl_fail("port %s: the data plane of %s has address %s; give another by --address",
-				setup_device_name(&port->device), by,
-				config_addr_text(&port->addr, true, text));
+	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
+		if (setup_instance_has_address(setup->files.conf, addr, by))
+			onesidectl_fail(
+				"port %s: the data plane of %s has address %s; give another by --address",
+				setup_device_name(&port->device), by, config_addr_text(addr, true, text));
 }
 
 /* Where neither command line nor dialogue has named a port or an address. */

@@ -98,11 +98,22 @@ write_port(const struct setup_plan *plan, uint32_t index, FILE *out)
 {
 	const struct setup_port *port = &plan->port[index];
 	char name[SETUP_NAME + 8], text[CONFIG_ADDR_TEXT];
+	const struct config_addr *addr;
+	bool first = true;
 
-	fprintf(out, "\n[port p%u]\ndevice = %s\naddress = %s\n", index, device_name(plan, index, name),
-		config_addr_text(&port->addr, true, text));
-	if (port->gateway.family != 0)
-		fprintf(out, "gateway = %s\n", config_addr_text(&port->gateway, false, text));
+	fprintf(out, "\n[port p%u]\ndevice = %s\naddress =", index, device_name(plan, index, name));
+	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
+		fprintf(out, " %s", config_addr_text(addr, true, text));
+	putc('\n', out);
+	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++) {
+		if (port->gateway[i].family == 0)
+			continue;
+		fprintf(out, "%s %s", first ? "gateway =" : "",
+			config_addr_text(&port->gateway[i], false, text));
+		first = false;
+	}
+	if (!first)
+		putc('\n', out);
 	if (mtu_of(port) != 0)
 		fprintf(out, "mtu = %u\n", mtu_of(port));
 }

@@ -326,6 +326,7 @@ reap(bool all)
 	/* Tokens grow: those behind an unfinished one are not over either. */
 	for (; (one = engine.reap) != NULL && (all || (n < REAPS && engine_grace_over(one->token))); n++) {
 		engine.reap = one->next; /* before it is freed with its object, the last of these */
+		free(one->memory[3]);
 		free(one->memory[2]);
 		free(one->memory[1]);
 		slab_free(one->memory[0]);

@@ -135,6 +135,20 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
+bool
+engine_client_channels(struct engine_client *client)
+{
+	struct channel_table *table;
+
+	/* This thread's own store. */
+	if (atomic_load_explicit(&client->channel_table, memory_order_relaxed) != NULL)
+		return true;
+	table = calloc(1, sizeof(*table)); /* which has pages where there are channels */
+	/* Pairs with the acquire loads in wake.c. */
+	atomic_store_explicit(&client->channel_table, table, memory_order_release);
+	return table != NULL;
+}
+
 /* On the core of the client. */
 static void
 reach_broken(void *owner)
@@ -159,6 +173,8 @@ engine_client_free(struct engine_client *client)
 	client->core->clients_held--;
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
+	/* This thread's own store. */
+	client->reap.memory[3] = atomic_load_explicit(&client->channel_table, memory_order_relaxed);
 	reach_free(client->reach); /* keys that led there have been gone for a grace period */
 	object_free(&client->reap, client, client->qps);
 }

@@ -5,6 +5,7 @@
 #include "dataplane/loop/loop.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
+#include "dataplane/qp/wake.h"
 
 static int
 client_add(struct core *core, struct engine_client *client)
@@ -264,7 +265,7 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_SIGNAL:
 		return qp_signal(core, qp, command->event.imm);
 	case ENGINE_CHANNEL_FD:
-		command->client->channel_fd[command->channel.number] = command->channel.fd + 1;
+		wake_by_socket(command->client, command->channel.id, command->channel.fd);
 		return 0;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_REMOVE:

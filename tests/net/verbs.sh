@@ -26,6 +26,8 @@ done
 "$RUN" --socket "$WORK/nobody" ibv_devices >"$WORK/nobody.out" || fail "ibv_devices without a data plane"
 "$RUN" --socket "$WORK/nobody" ibv_devinfo >"$WORK/nobody.out" 2>&1 && fail "ibv_devinfo found a device without a data plane"
 expect 'No IB devices found' "$WORK/nobody.out"
+ONESIDE_DEBUG=loud "$RUN" --socket "$WORK/nobody" ibv_devices >"$WORK/nobody.out" 2>&1 || fail "ibv_devices with ONESIDE_DEBUG=loud"
+expect 'oneside: ONESIDE_DEBUG = loud: this is not a number; write 1, or 0' "$WORK/nobody.out"
 
 # ---- ping-pong: with -c the contents are checked ----
 

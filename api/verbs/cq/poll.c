@@ -143,9 +143,10 @@ tell_of_arm(struct cq *cq)
 }
 
 void
-cq_arm(struct cq *cq, uint16_t channel)
+cq_arm(struct cq *cq, uint16_t flags)
 {
-	one_wait_arm(&cq->ring, channel, 1);
+	/* On word 0 nobody sleeps: the event comes by the channel's descriptor. */
+	one_wait_arm(&cq->ring, flags, 1);
 	/* After the fence of one_wait_arm: what is not seen here is stored by a core that sees the arm. */
 	tell_of_arm(cq);
 }
@@ -154,17 +155,16 @@ int
 cq_req_notify(struct ibv_cq *base, int solicited_only)
 {
 	struct cq *cq = TO(cq, base);
-	uint16_t number;
 
 	if (base->channel == NULL)
 		return 0;
-	number = TO(comp_channel, base->channel)->number;
 	pthread_mutex_lock(&cq->lock);
+	cq->ring.descriptor = TO(comp_channel, base->channel)->id;
 	if (!solicited_only)
-		cq_arm(cq, number | ONE_ARM_NEXT);
+		cq_arm(cq, ONE_ARM_NEXT);
 	/* What is armed for any completion stays so until there has been one (IBTA vol. 1, 11.4.2.2). */
-	else if (!one_wait_armed(&cq->ring, number | ONE_ARM_NEXT))
-		cq_arm(cq, number | ONE_ARM_SOLICITED);
+	else if (!one_wait_armed(&cq->ring, ONE_ARM_NEXT))
+		cq_arm(cq, ONE_ARM_SOLICITED);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
 }

@@ -286,6 +286,14 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
+bool
+engine_client_channels(struct engine_client *client)
+{
+	if (!client->added)
+		MISTAKE("a channel of a client that no core has");
+	return true;
+}
+
 struct reach *
 engine_client_reach(struct engine_client *client, uint64_t offset)
 {

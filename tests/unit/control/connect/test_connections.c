@@ -311,6 +311,102 @@ test_share_of_ports(void **state)
 	assert_clean();
 }
 
+static int
+hold_port(struct app *app, uint32_t cq, uint16_t port, uint32_t flags)
+{
+	app->msg.listen = (struct one_listen){.service = port, .cq = cq, .flags = ONE_LISTEN_LATER | flags};
+	return app_call(app, ONE_MSG_LISTEN);
+}
+
+static int
+connect_from(struct ends *ends, uint32_t listener)
+{
+	ends->active.msg.qp_connect = (struct one_qp_connect){.qp = ends->a.qp,
+							      .family = AF_INET,
+							      .addr = {192, 0, 2, 1},
+							      .service = 5000,
+							      .timeout_us = UINT64_MAX,
+							      .listener = listener};
+	return app_call(&ends->active, ONE_MSG_QP_CONNECT);
+}
+
+/* The peer is told the port that the connecting side holds; without one an ephemeral port. */
+static void
+test_source_port(void **state)
+{
+	const struct one_cr_shm *request;
+	struct ends ends;
+	uint32_t held;
+
+	ends_open(&ends, 5000);
+	assert_int_equal(hold_port(&ends.active, ends.cq_a, 9999, 0), 0);
+	held = ends.active.reply.listening.listener;
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 9999, 0), -EADDRINUSE);
+	assert_int_equal(connect_from(&ends, held + 1), -EINVAL); /* the attachment has no such listener */
+	assert_int_equal(ends.active.reply.subject, ONE_SUBJECT_LISTENER);
+	assert_int_equal(connect_from(&ends, held), 0);
+	request = await_request(&ends);
+	assert_int_equal(request->remote_port, 9999);
+	assert_int_equal(accept_request(&ends, request->cr), 0);
+	await(ONE_CQE_CONNECT, ends.a.qp);
+	await(ONE_CQE_CONNECT, ends.p.qp);
+	ends.a = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_UNLISTEN, held), 0);
+	assert_int_equal(connect_from(&ends, held), -EINVAL);
+	assert_int_equal(connect_from(&ends, 0), 0);
+	assert_int_not_equal(await_request(&ends)->remote_port, 9999);
+	ends_close(&ends);
+}
+
+/* Ports that are held alone are no listeners by max_listen: each queue pair may have one. */
+static void
+test_held_ports_are_no_listeners(void **state)
+{
+	uint32_t max = config.limits.max_listen, cq;
+	struct app app;
+
+	config.limits.max_listen = 1;
+	app_hello(&app, ONE_KIND_VERBS);
+	cq = app_cq(&app, 10);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(hold_port(&app, cq, 0, 0), 0);
+		assert_in_range(app.reply.listening.service, 32768, 60999);
+	}
+	app.msg.listen = (struct one_listen){.listener = app.reply.listening.listener};
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
+	app.msg.listen = (struct one_listen){.service = 5000, .cq = cq};
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), -EDQUOT);
+	assert_int_equal(app.reply.value, 1);
+	app_close(&app);
+	assert_clean();
+	config.limits.max_listen = max;
+}
+
+/* Those that share a port have it together until one of them listens, which it must be alone for. */
+static void
+test_shared_port(void **state)
+{
+	struct ends ends;
+	uint32_t first, second;
+
+	ends_open(&ends, 5000);
+	ends.active.msg.listen =
+		(struct one_listen){.service = 6000, .cq = ends.cq_a, .flags = ONE_LISTEN_SHARED};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), -EINVAL);
+	assert_int_equal(hold_port(&ends.active, ends.cq_a, 5000, ONE_LISTEN_SHARED), -EADDRINUSE);
+	assert_int_equal(hold_port(&ends.active, ends.cq_a, 6000, ONE_LISTEN_SHARED), 0);
+	first = ends.active.reply.listening.listener;
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 6000, ONE_LISTEN_SHARED), 0);
+	second = ends.passive.reply.listening.listener;
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 6000, 0), -EADDRINUSE);
+	ends.active.msg.listen = (struct one_listen){.listener = first};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), -EADDRINUSE);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_UNLISTEN, second), 0);
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), 0);
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 6000, ONE_LISTEN_SHARED), -EADDRINUSE);
+	ends_close(&ends);
+}
+
 /* A service is taken before anybody is let in. */
 static void
 test_listen_later(void **state)
@@ -321,7 +417,7 @@ test_listen_later(void **state)
 
 	ends_open(&ends, 5000);
 	args = &ends.passive.msg.listen;
-	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER << 1};
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_SHARED << 1};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL);
 	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
@@ -705,13 +801,23 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_private_data),   cmocka_unit_test(test_share_of_ports),
-		cmocka_unit_test(test_listen_later),   cmocka_unit_test(test_handoff_and_once),
-		cmocka_unit_test(test_backlog),        cmocka_unit_test(test_named_by_a_stranger),
-		cmocka_unit_test(test_broken),         cmocka_unit_test(test_reset_at_once),
-		cmocka_unit_test(test_death_of_peers), cmocka_unit_test(test_many_wait),
+		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_private_data),
+		cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_listen_later),
+		cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_source_port),
+		cmocka_unit_test(test_held_ports_are_no_listeners),
+		cmocka_unit_test(test_shared_port),
+		cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_named_by_a_stranger),
+		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_reset_at_once),
+		cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_many_wait),
 		cmocka_unit_test(test_timewait),
 	};
 
