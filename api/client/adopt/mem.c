@@ -762,5 +762,6 @@ void
 mem_fork_child(void)
 {
 	keys_drawn = 0;
+	copiers_fork_child();
 	pthread_mutex_init(&lock, NULL);
 }

@@ -92,6 +92,38 @@ struct pieces {
 	struct iovec here[BATCH_PIECES], there[BATCH_PIECES];
 };
 
+/* Held for writing while pages of the process are replaced.  `moves` is odd meanwhile. */
+static pthread_rwlock_t moving = PTHREAD_RWLOCK_INITIALIZER;
+static _Atomic uint32_t moves;
+
+void
+copiers_pages_move(void)
+{
+	pthread_rwlock_wrlock(&moving);
+	/* Pairs with the loads of copy threads, as the addition below does. */
+	atomic_fetch_add_explicit(&moves, 1, memory_order_seq_cst);
+}
+
+void
+copiers_pages_moved(void)
+{
+	atomic_fetch_add_explicit(&moves, 1, memory_order_seq_cst);
+	pthread_rwlock_unlock(&moving);
+}
+
+/* Waits until no pages move; whether some have moved since `moves` was `begun`. */
+static bool
+pages_moved_since(uint32_t begun)
+{
+	uint32_t now;
+
+	pthread_rwlock_rdlock(&moving);
+	/* Pairs with the additions above. */
+	now = atomic_load_explicit(&moves, memory_order_seq_cst);
+	pthread_rwlock_unlock(&moving);
+	return now != begun;
+}
+
 /* One system call: how many bytes it has moved. */
 static size_t
 move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
@@ -108,7 +140,15 @@ move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
 static uint32_t
 move(const struct copier *copier, const struct pieces *pieces, bool in)
 {
-	return move_pieces(copier, pieces, in) == pieces->bytes ? 0 : EFAULT;
+	uint32_t begun;
+
+	do {
+		/* Pairs with the additions around a move of pages. */
+		begun = atomic_load_explicit(&moves, memory_order_seq_cst);
+		if (move_pieces(copier, pieces, in) == pieces->bytes)
+			return 0;
+	} while (pages_moved_since(begun));
+	return EFAULT;
 }
 
 static void
@@ -482,6 +522,13 @@ copier_forget(struct copier *copier)
 	copier->arena = MAP_FAILED;
 	copier->shm = MAP_FAILED;
 	destroy(copier);
+}
+
+void
+copiers_fork_child(void)
+{
+	pthread_rwlock_init(&moving, NULL);
+	one_store_alone(&moves, 0);
 }
 
 uint32_t
