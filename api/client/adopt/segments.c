@@ -11,42 +11,21 @@
 
 #define PATHS_SIZE (4ull << 20)
 
-/* Not malloc's, and pages only where it is used: see files.h. */
 static struct segment *segments;
 static char *paths;
-static uint64_t paths_used;
+static uint64_t segments_room, paths_room, paths_used; /* bytes */
 
-static void *
-reserve_table(uint64_t size)
-{
-	void *at =
-		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return at == MAP_FAILED ? NULL : at;
-}
-
-static int
-tables_make(void)
-{
-	if (segments == NULL)
-		segments = reserve_table(SEGMENTS_MAX * sizeof(*segments));
-	if (paths == NULL)
-		paths = reserve_table(PATHS_SIZE);
-	paths_used = 0;
-	return segments == NULL || paths == NULL ? -ENOMEM : 0;
-}
-
-static const char *
+/* 0: no memory, or too many. */
+static uint32_t
 path_store(const char *path)
 {
-	uint64_t size = strlen(path) + 1;
-	char *stored = paths + paths_used;
+	uint64_t size = strlen(path) + 1, at = paths_used;
 
-	if (size > PATHS_SIZE - paths_used)
-		return NULL;
-	memcpy(stored, path, size);
+	if (size > PATHS_SIZE - at || !cell_table_grow((void **)&paths, &paths_room, at + size))
+		return 0;
+	memcpy(paths + at, path, size);
 	paths_used += size;
-	return stored;
+	return (uint32_t)at + 1;
 }
 
 /* ---- segments ---- */
@@ -73,7 +52,7 @@ foreign_find(const struct map_entry *e, struct segment *s)
 	close(s->fd);
 	s->fd = -1;
 	s->path = path_store(e->name);
-	return s->path != NULL;
+	return s->path != 0;
 }
 
 /* False: memory that cannot be shared. */
@@ -139,6 +118,8 @@ add_segment(const struct map_entry *e, uint32_t *count)
 					SEGMENTS_MAX);
 		return false;
 	}
+	if (!cell_table_grow((void **)&segments, &segments_room, (*count + 1) * sizeof(*segments)))
+		return false;
 	segments[(*count)++] = s;
 	return true;
 }
@@ -146,17 +127,16 @@ add_segment(const struct map_entry *e, uint32_t *count)
 int
 segments_find(uint64_t start, uint64_t end, bool write, struct segment **out, uint32_t *count)
 {
-	int need = PROT_READ | (write ? PROT_WRITE : 0), error = tables_make();
+	int need = PROT_READ | (write ? PROT_WRITE : 0), error = maps_open(start);
 	uint64_t at = start;
 	struct map_entry e;
 	bool shareable = true;
 	uint32_t n = 0;
 
 	*count = 0;
-	if (error == 0)
-		error = maps_open(start);
 	if (error != 0)
 		return error;
+	paths_used = 0;
 	shared_begin();
 	while (at < end && maps_next(&e)) {
 		if (e.end <= at)
@@ -181,5 +161,6 @@ segments_find(uint64_t start, uint64_t end, bool write, struct segment **out, ui
 int
 segment_open(const struct segment *segment, bool *opened)
 {
-	return shared_open(segment->dev, segment->ino, segment->fd, segment->path, opened);
+	return shared_open(segment->dev, segment->ino, segment->fd,
+			   segment->path != 0 ? paths + segment->path - 1 : NULL, opened);
 }

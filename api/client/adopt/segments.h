@@ -17,9 +17,9 @@ struct segment {
 	struct file *file; /* ADOPTED; FOREIGN if known already */
 	dev_t dev;         /* these are FOREIGN's */
 	uint64_t ino, size;
-	uint64_t page;    /* of hugetlbfs: the size of its pages; else 0 */
-	int fd;           /* the program's descriptor; -1: it has none */
-	const char *path; /* or the name that the file still has */
+	uint64_t page; /* of hugetlbfs: the size of its pages; else 0 */
+	int fd;        /* the program's descriptor; -1: it has none */
+	uint32_t path; /* or where the name that the file still has is kept, from 1 on */
 };
 
 /*

@@ -4,11 +4,11 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "raw.h"
 #include "shared.h"
 
@@ -32,7 +32,8 @@ struct index_entry {
 static struct {
 	uint32_t lookups, num;
 	uint32_t first[BUCKETS];
-	struct index_entry *entry; /* not malloc's, and pages only where it is used */
+	struct index_entry *entry;
+	uint64_t room; /* bytes */
 } index_of_fds;
 
 /* The right file, in memory, and writable. */
@@ -103,7 +104,9 @@ add_to_index(int fd, void *user)
 	uint32_t *first;
 	struct stat st;
 
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || index_of_fds.num == INDEX_MAX)
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || index_of_fds.num == INDEX_MAX ||
+	    !cell_table_grow((void **)&index_of_fds.entry, &index_of_fds.room,
+			     (index_of_fds.num + 1) * sizeof(*entry)))
 		return false;
 	first = &index_of_fds.first[st.st_ino % BUCKETS];
 	entry = &index_of_fds.entry[index_of_fds.num++];
@@ -112,21 +115,12 @@ add_to_index(int fd, void *user)
 	return false;
 }
 
-static bool
+static void
 index_make(void)
 {
-	if (index_of_fds.entry == NULL) {
-		void *at = mmap(NULL, INDEX_MAX * sizeof(struct index_entry), PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (at == MAP_FAILED)
-			return false;
-		index_of_fds.entry = at;
-	}
 	memset(index_of_fds.first, 0, sizeof(index_of_fds.first));
 	index_of_fds.num = 0;
 	walk_fds(add_to_index, NULL);
-	return true;
 }
 
 static bool
@@ -154,12 +148,9 @@ search(struct wanted *wanted)
 	uint32_t before = index_of_fds.lookups++;
 	bool found;
 
-	if (before == 0 || (before == 1 && !index_make())) {
-		index_of_fds.lookups = before == 0 ? 1 : 0;
-		found = walk_fds(is_wanted, wanted);
-	} else {
-		found = index_find(wanted);
-	}
+	if (before == 1)
+		index_make();
+	found = before == 0 ? walk_fds(is_wanted, wanted) : index_find(wanted);
 	return found ? wanted->fd : -ENOENT;
 }
 
