@@ -87,6 +87,7 @@ enum one_msg_type {
 	ONE_MSG_SRQ_SWAP,
 	ONE_MSG_QP_CONFIRM, /* ONE_CONN_STEPWISE: ESTABLISHED has been taken; the peer may send */
 	ONE_MSG_SOURCE,
+	ONE_MSG_REGION_JOIN,
 	ONE_MSG_MAX
 };
 
@@ -404,13 +405,36 @@ struct one_region_add {
 #define ONE_REGION_MAPPABLE 2u /* RSM: a segment may be published of it that importers map */
 
 /*
+ * A joined region: several files, mapped one after the other.  Each message brings the next files, with a
+ * descriptor each; the reply is the region's id.  Nothing can be registered of it before `total` files with
+ * `size` bytes have come.  Large pages need addresses with their alignment: the data plane maps the region at
+ * `va` modulo `page`.
+ */
+struct one_region_file {
+	uint64_t offset; /* in the file; both are whole pages of the file */
+	uint64_t length;
+};
+struct one_region_join {
+	uint32_t region; /* 0: a new one, of `size`, `va`, `page` and `total`; else those count for nothing */
+	uint32_t num_files; /* in this message: 1 to ONE_MSG_FDS */
+	uint64_t size;
+	uint64_t va;
+	uint64_t page; /* the largest of all files: a power of two, at most ONE_REGION_PAGE_MAX */
+	uint32_t total;
+	uint32_t reserved;
+	struct one_region_file file[ONE_MSG_FDS];
+};
+#define ONE_REGION_PAGE_MAX (1ull << 30)
+
+/*
  * A memory region (uDAPL LMR, RSM segment or local handle) over the address
  * range [va, va+length) of the application, which is, in order, the pieces of
  * regions given (page-aligned offsets; the first piece begins at the page of va).
  * num_pieces 0: not shared; the application's copy thread moves it (copy.h), after
  * ONE_MSG_COPIES.
  *
- * The pieces cover the pages of the range and nothing else, and the files have all of
+ * The pieces cover the pages of the range and nothing else.  Several pieces are of files with pages of the
+ * smallest size; a joined region has others, and is one piece.  The files have all of
  * these pages: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: of the first that is missing) asks
  * the application to populate them, at its own expense.
  */
@@ -658,6 +682,7 @@ struct one_msg {
 		struct one_cr_reject cr_reject;
 		struct one_cr_handoff cr_handoff;
 		struct one_region_add region_add;
+		struct one_region_join region_join;
 		struct one_mr_create mr_create;
 		struct one_mr_swap mr_swap;
 		struct one_mw_create mw_create;

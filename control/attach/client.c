@@ -269,6 +269,7 @@ cost_of(uint32_t type)
 	static const uint8_t costs[ONE_MSG_MAX] = {
 		[ONE_MSG_HELLO] = TURNS_COST_MAX,      /* an arena, a thread */
 		[ONE_MSG_REGION_ADD] = TURNS_COST_MAX, /* mappings, and up to 64 KiB of pages */
+		[ONE_MSG_REGION_JOIN] = TURNS_COST_MAX,
 		[ONE_MSG_STAGING] = TURNS_COST_MAX,
 		[ONE_MSG_MR_CREATE] = 4,
 		[ONE_MSG_MR_SWAP] = 4,

@@ -81,6 +81,7 @@ const struct attach_calls calls_of_attach =
 				[ONE_MSG_CR_REJECT] = {"cr_reject", cr_reject},
 				[ONE_MSG_CR_HANDOFF] = {"cr_handoff", cr_handoff},
 				[ONE_MSG_REGION_ADD] = {"region_add", region_add},
+				[ONE_MSG_REGION_JOIN] = {"region_join", region_join},
 				[ONE_MSG_REGION_REMOVE] = {"region_remove", object_free_request},
 				[ONE_MSG_MR_CREATE] = {"mr_create", mr_create},
 				[ONE_MSG_MR_FREE] = {"mr_free", mr_free},

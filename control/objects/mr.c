@@ -97,9 +97,9 @@ mr_withdraw(struct mr *mr)
 static int
 check_piece(struct client *client, const struct one_mr_piece *piece, const struct region *region, bool last)
 {
-	if (region == NULL)
+	if (region == NULL || region->joined != region->size)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, piece->region);
-	if (piece->offset % region->page != 0 && piece->offset % (page_mask() + 1) != 0)
+	if ((piece->offset & page_mask()) != 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, piece->offset);
 	if (piece->length == 0 || piece->length > region->size ||
 	    piece->offset > region->size - piece->length || (!last && (piece->length & page_mask()) != 0))
@@ -126,6 +126,9 @@ take_pieces(struct mr *mr, const struct one_mr_create *args)
 		struct region *region = object_get(client, OBJECT_REGION, piece->region);
 		int error = check_piece(client, piece, region, i + 1 == args->num_pieces);
 
+		/* mremap() maps large pages nowhere else: such files are joined. */
+		if (error == 0 && args->num_pieces > 1 && region->page > page_mask() + 1)
+			error = client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_REGION, piece->region);
 		if (error != 0)
 			return error;
 		region->object.users++;

@@ -41,7 +41,9 @@ struct region {
 	struct object object;
 	struct mapping *mapping;
 	uint64_t size, page;
-	bool sealed;                       /* a library's own file, whose pages stay */
+	uint64_t joined;   /* bytes mapped so far: less than `size` while it is being joined */
+	uint32_t unjoined; /* files that it may still get */
+	bool sealed;       /* a library's own file, whose pages stay */
 	uint64_t populated, populated_end; /* of those: offsets between which all have been populated */
 	bool registered;                   /* it has had a registration */
 	bool kept;                         /* in client->kept_regions */
@@ -116,6 +118,10 @@ void pz_destroy(struct pz *pz);
  */
 int region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page);
 int region_add(struct client *client, const struct one_msg *msg);
+/* With nothing mapped yet; a refusal, or REQUEST_AGAIN. */
+int region_new(struct client *client, uint64_t size, uint64_t page, uint32_t files, struct region **out);
+/* joined.c */
+int region_join(struct client *client, const struct one_msg *msg);
 /* MRs are gone, and a grace period has passed since. */
 void region_destroy(struct region *region);
 void region_release(struct region *region);

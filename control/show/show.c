@@ -57,6 +57,12 @@ add_share(struct tell *d, uid_t uid)
 	add_number(d, "max_bytes", user.max_bytes);
 }
 
+static uint64_t
+copied_bytes(const struct client *client)
+{
+	return client->reach != NULL ? reach_bytes(client->reach) : 0;
+}
+
 void
 show_client(struct tell *d, const struct client *client)
 {
@@ -84,7 +90,7 @@ show_client(struct tell *d, const struct client *client)
 	add_number(d, "segments", client->segments);
 	add_number(d, "mapped_bytes", client->mapped);
 	add_number(d, "arena_bytes", client->arena_charged);
-	add_number(d, "copied_bytes", client->reach != NULL ? reach_bytes(client->reach) : 0);
+	add_number(d, "copied_bytes", copied_bytes(client));
 	add_number(d, "calls", client->requests);
 	add_share(d, client->uid);
 }
@@ -174,6 +180,7 @@ show_mr(struct tell *d, const void *object)
 	add_key(d, "access", mr->access);
 	add_text(d, "way", way_of(mr));
 	add_number(d, "windows", windows);
+	add_number(d, "client_copied_bytes", copied_bytes(mr->object.client));
 }
 
 void

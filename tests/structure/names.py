@@ -57,7 +57,7 @@ PREFIXES = {
     },
     "config": {"": "config"},
     "api/client": {
-        "adopt": "aside cell file files keep maps mem page parked piece pins place range ranges shared stay transplant",
+        "adopt": "aside cell file files joined keep maps mem page parked piece pins place range ranges segment segments shared stay transplant",
         "attach": "call client copied copier copiers wait watcher",
         "life": "fork",
         "rings": "",

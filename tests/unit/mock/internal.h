@@ -80,8 +80,9 @@ struct mock_object {
 		struct mock_srq srq;
 		struct mock_mr mr;
 		struct {
-			int fd;
-			uint64_t size;
+			int fd; /* -1: it is joined */
+			uint64_t size, joined;
+			uint8_t *base; /* of a joined one */
 		} region;
 		struct {
 			uint32_t cq;
@@ -148,6 +149,8 @@ void mock_qp_store(struct mock_qp *qp);
 
 void mock_handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add,
 			const int *fds, uint32_t num_fds, struct one_reply *reply);
+void mock_handle_join(struct mock *mock, struct mock_client *client, const struct one_region_join *join,
+		      const int *fds, uint32_t num_fds, struct one_reply *reply);
 void mock_handle_mr(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
 		    struct one_reply *reply);
 bool mock_region_used(const struct mock *mock, uint32_t region);

@@ -77,7 +77,9 @@ mock_object(struct mock *mock, uint32_t id, enum one_msg_type type)
 static void
 object_release(struct mock_object *o)
 {
-	if (o->type == ONE_MSG_REGION_ADD)
+	if (o->type == ONE_MSG_REGION_ADD && o->region.base != NULL)
+		munmap(o->region.base, o->region.size);
+	else if (o->type == ONE_MSG_REGION_ADD)
 		close(o->region.fd);
 	if (o->type == ONE_MSG_CHANNEL_OPEN)
 		close(o->channel.fd);
@@ -347,6 +349,9 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		break;
 	case ONE_MSG_REGION_ADD:
 		mock_handle_region(mock, client, &msg->region_add, fds, num_fds, reply);
+		break;
+	case ONE_MSG_REGION_JOIN:
+		mock_handle_join(mock, client, &msg->region_join, fds, num_fds, reply);
 		break;
 	case ONE_MSG_REGION_REMOVE:
 		mock_check(!mock_region_used(mock, msg->id.id),

@@ -364,9 +364,9 @@ main(void)
 	if (setup() != 0)
 		return 1;
 	failed = cmocka_run_group_tests_name("control: messages", messages, NULL, NULL);
-	failed += user_tests() + object_tests() + renewable_tests() + mapping_tests() + connection_tests() +
-		  step_tests() + number_tests() + datagram_tests() + rsm_tests() + identity_tests() +
-		  end_tests() + metrics_tests() + ctl_tests();
+	failed += user_tests() + object_tests() + renewable_tests() + joined_tests() + mapping_tests() +
+		  connection_tests() + step_tests() + number_tests() + datagram_tests() + rsm_tests() +
+		  identity_tests() + end_tests() + metrics_tests() + ctl_tests();
 	failed += cmocka_run_group_tests_name("control: socket", socket_tests, NULL, NULL);
 	teardown();
 	return failed;

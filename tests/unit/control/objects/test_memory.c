@@ -523,6 +523,10 @@ test_region_check(void **state)
 	assert_int_equal(region_check(sealed, PAGE + 1, true, &page), -EINVAL);
 	assert_int_equal(region_check(sealed, 0, true, &page), -EINVAL);
 	assert_int_equal(region_check(sealed, UINT64_MAX & ~(uint64_t)(PAGE - 1), true, &page), -EINVAL);
+	/* The last page may be the file's in part. */
+	assert_int_equal(ftruncate(open_fd, 3 * PAGE + 1), 0);
+	assert_int_equal(region_check(open_fd, 4 * PAGE, false, &page), 0);
+	assert_int_equal(region_check(open_fd, 5 * PAGE, false, &page), -EINVAL);
 	close(sealed);
 	close(open_fd);
 
