@@ -29,7 +29,8 @@ static const struct table_layout {
 	{"neighbours", "address mac port state"},
 	{"cores", "core:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n local_ops=LOCAL:n "
 		  "local_bytes:b "
-		  "rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b wakes:n sleeps:n gaps:n"},
+		  "rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b handed_over=HANDED-OVER:n "
+		  "tx_handed_over=TX-HANDED-OVER:n wakes:n sleeps:n gaps:n"},
 	{"drops", NULL},
 	{"transport", NULL},
 	{"quota",

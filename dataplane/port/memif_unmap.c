@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_interrupts.h>
+
 #include "dataplane/port/port.h"
 
 static _Atomic bool waits;
@@ -27,7 +29,9 @@ int
 munmap(void *addr, size_t len)
 {
 	/* Pairs with the store in memif_unmap_waits. */
-	if (atomic_load_explicit(&waits, memory_order_acquire))
+	if (atomic_load_explicit(&waits, memory_order_acquire) && rte_thread_is_intr()) {
+		rings_forget();
 		links_quiesce();
+	}
 	return (int)syscall(SYS_munmap, addr, len);
 }
