@@ -478,7 +478,9 @@ fill_req(struct cm_conn *conn, const struct cm_connect *params, struct cm_mad *m
 		cm_ip_header_build(&header, mad->private_data);
 		room -= CM_IP_HEADER_LEN;
 	}
-	cm_announce_req_build(mad, env->capabilities, params->private_data, params->private_len, room);
+	cm_announce_req_build(mad,
+			      &(struct cm_announce){env->capabilities, local->steering, params->private_len},
+			      params->private_data, room);
 }
 
 struct cm_conn *
@@ -537,7 +539,8 @@ cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *privat
 	if (len > 0)
 		memcpy(mad.private_data, private_data, len);
 	if (conn->announced)
-		cm_announce_rep_build(&mad, &(struct cm_announce){cm->env->capabilities, len});
+		cm_announce_rep_build(&mad,
+				      &(struct cm_announce){cm->env->capabilities, local->steering, len});
 	conn->local_qpn = local->qpn;
 	if (conn->timewait < cm_timewait_ns(local->ack_timeout))
 		conn->timewait = cm_timewait_ns(local->ack_timeout);

@@ -47,8 +47,15 @@ struct cm;
 struct cm_conn;
 struct cm_listener;
 
+/* How the peer's frames find the core that owns a queue pair: doc/steering.md.  All zero: nothing is said. */
+struct cm_steering {
+	uint8_t core;      /* its number + 1 */
+	uint16_t udp_port; /* from which the peer is to send */
+};
+
 /* One end's half of a connection, as it goes into REQ or REP. */
 struct cm_local {
+	struct cm_steering steering; /* for oneside peers */
 	uint32_t qpn;
 	uint32_t psn;          /* the PSN the peer must send first */
 	uint8_t rd_atomic_in;  /* responder resources */
@@ -87,6 +94,7 @@ struct cm_remote {
 	bool rdma_cm;     /* REQ had the IP header */
 	bool oneside;     /* the peer announced oneside, with */
 	uint32_t capabilities;
+	struct cm_steering steering;
 	uint16_t private_len; /* exact between oneside ends, else the full area */
 	uint8_t private_data[CM_PRIVATE_REP];
 };
@@ -116,6 +124,7 @@ struct cm_event {
 /* What oneside ends announce to each other; what both have holds. */
 #define CM_CAPABILITY_SELECTIVE_REPEAT 0x1u /* sequence NAKs with a bitmap: doc/selective-repeat.md */
 #define CM_CAPABILITY_YIELDS 0x2u           /* its cores share processors, and may answer late: likewise */
+#define CM_CAPABILITY_STEERED 0x4u          /* sends from the UDP port that the peer names: doc/steering.md */
 
 /*
  * Events come from within cm_input, cm_timeout and cm_communication_established

@@ -143,6 +143,7 @@ private_from_req(const struct cm_mad *mad, uint32_t room, struct cm_remote *remo
 	if (cm_announce_req_parse(mad, &announce, room, remote->private_data)) {
 		remote->oneside = true;
 		remote->capabilities = announce.capabilities;
+		remote->steering = announce.steering;
 		remote->private_len = announce.private_len;
 	} else {
 		remote->private_len = (uint16_t)room;
@@ -231,6 +232,7 @@ remote_from_rep(const struct cm_conn *conn, const struct cm_mad *mad, struct cm_
 	if (cm_announce_rep_parse(mad, &announce)) {
 		remote->oneside = true;
 		remote->capabilities = announce.capabilities;
+		remote->steering = announce.steering;
 		remote->private_len = announce.private_len;
 	}
 	memcpy(remote->private_data, mad->private_data, remote->private_len);

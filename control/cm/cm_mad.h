@@ -108,11 +108,12 @@ bool cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_
  */
 #define CM_ANNOUNCE_REP_LEN 16u
 struct cm_announce {
-	uint32_t capabilities;
+	uint32_t capabilities; /* 8 bits; the rest of their word is `steering` */
+	struct cm_steering steering;
 	uint16_t private_len; /* exact, of the user */
 };
 /* `room` is what a REQ's private data area leaves to the user. */
-void cm_announce_req_build(struct cm_mad *mad, uint32_t capabilities, const void *data, uint16_t len,
+void cm_announce_req_build(struct cm_mad *mad, const struct cm_announce *announce, const void *data,
 			   uint32_t room);
 bool cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announce, uint32_t room,
 			   uint8_t *data);

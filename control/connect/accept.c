@@ -372,6 +372,8 @@ cr_accept(struct client *client, const struct one_msg *msg)
 	if (args->private_len > CM_ANNOUNCED_REP) { /* no room to say what we are: none of it then */
 		cm_conn_plain(conn->cm);
 		conn->setup->remote.oneside = conn->peer_oneside = false;
+		conn->peer_steered = false;
+		conn->peer_steering = (struct cm_steering){0};
 	}
 	conn->setup->asked = args->param;
 	conn->setup->private_len = (uint16_t)args->private_len;

@@ -67,6 +67,8 @@ struct conn {
 	uint32_t peer_qpn;
 	bool has_peer; /* entered by peer.c */
 	bool peer_oneside;
+	bool peer_steered;                /* sends from the port that we name */
+	struct cm_steering peer_steering; /* zero unless it does */
 	struct cm_local local;
 	struct cm_path path;
 	uint8_t mac[6];

@@ -58,6 +58,13 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	path->flow_label = conn->path.flow_label;
 	path->udp_src_port =
 		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
+	/* Either end may have named the port that leads to its core. */
+	if (conn->peer_steered && conn->local.steering.udp_port != 0)
+		path->udp_peer_port = conn->local.steering.udp_port;
+	else
+		path->udp_peer_port = path->udp_src_port;
+	if (conn->peer_steering.udp_port != 0)
+		path->udp_src_port = conn->peer_steering.udp_port;
 	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
 	path->tos = wire_without_ecn(conn->path.traffic_class) | (conn->peer_oneside ? 2 : 0);
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
@@ -105,6 +112,8 @@ send_connect(struct conn *conn, command_done *done)
 	conn_show(conn, rc);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
 	command->connection.local = conn_is_local(conn);
+	if (conn->peer_steering.core != 0)
+		command->connection.peer_core = (uint8_t)(conn->peer_steering.core - 1);
 	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
 	conn->commands++;
 	command_send(command);
@@ -174,6 +183,8 @@ take_remote(struct conn *conn, const struct cm_remote *remote)
 	conn->setup->remote = *remote;
 	conn->peer_qpn = remote->qpn;
 	conn->peer_oneside = remote->oneside;
+	conn->peer_steered = remote->oneside && (remote->capabilities & CM_CAPABILITY_STEERED) != 0;
+	conn->peer_steering = conn->peer_steered ? remote->steering : (struct cm_steering){0};
 }
 
 /* ---- attempts ---- */
@@ -271,6 +282,21 @@ number_of(const struct qp *qp, uint32_t known_as)
 	return known->config.qpn;
 }
 
+/* What the peer is to know of the core that owns the queue pair: nothing if there is only one. */
+static void
+fill_steering(struct conn *conn, const struct qp *qp)
+{
+	struct cm_steering *steering = &conn->local.steering;
+	uint32_t core = engine_qp_core(qp->engine);
+
+	*steering = (struct cm_steering){0};
+	if (engine_num_cores() == 1 || conn->setup->asked.known_as != 0)
+		return;
+	steering->core = (uint8_t)(core + 1);
+	steering->udp_port = engine_steering_port(conn->port->index, core, &conn->path.dst, &conn->path.src,
+						  control_random);
+}
+
 void
 conn_start(struct conn *conn, struct qp *qp)
 {
@@ -285,6 +311,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	if ((asked->given & ONE_CONN_RNR_RETRY) != 0 && asked->rnr_retry < conn->local.rnr_retry)
 		conn->local.rnr_retry = asked->rnr_retry;
 	conn->local.srq = qp->srq != NULL;
+	fill_steering(conn, qp);
 	conn->local.retry_count = (asked->given & ONE_CONN_RETRY_COUNT) != 0 ? asked->retry_count : 7;
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = path_mtu_to(conn->port, &conn->path.dst);

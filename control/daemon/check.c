@@ -545,6 +545,7 @@ advise_on_device(struct device *device, const char *args)
 			mtu = config->port[i].mtu;
 	}
 	device_advice(device->name, args, mtu, advise_device, device);
+	device_core_advice(device->name, args, polling_cores(device->report), advise_device, device);
 }
 
 /* The port that has the device; NULL: none. */

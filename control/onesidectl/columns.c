@@ -27,7 +27,7 @@ static const struct table_layout {
 	{"peers", "node:n address port secret"},
 	{"neighbours", "address mac port state"},
 	{"cores",
-	 "core:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n local_ops=LOCAL:n local_bytes:b rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b wakes:n sleeps:n gaps:n"},
+	 "core:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n local_ops=LOCAL:n local_bytes:b rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b handed_over=HANDED-OVER:n tx_handed_over=TX-HANDED-OVER:n wakes:n sleeps:n gaps:n"},
 	{"drops", NULL},
 	{"transport", NULL},
 	{"quota",

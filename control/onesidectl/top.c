@@ -14,7 +14,7 @@ static const struct {
 	size_t part; /* of the screen; 1: what is left */
 } lists[] = {
 	{"cores", "core", "CORE",
-	 "work=REQUESTS/s completions=COMPLETIONS/s local_bytes=LOCAL-B/s:b rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b wakes=WAKES/s",
+	 "work=REQUESTS/s completions=COMPLETIONS/s local_bytes=LOCAL-B/s:b rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b handed_over=HANDED-OVER/s tx_handed_over=TX-HANDED-OVER/s wakes=WAKES/s",
 	 3},
 	{"ports", "port", "PORT",
 	 "rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b rx_missed=RX-MISSED/s rx_errors=RX-ERRORS/s",

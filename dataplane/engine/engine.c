@@ -590,6 +590,7 @@ engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len)
 		return -EMSGSIZE;
 	}
 	memcpy(data, frame, len);
+	frame_info(m)->far = 0;
 	if (rte_ring_mp_enqueue(ports[port].tx_ring, m) != 0) {
 		rte_pktmbuf_free(m);
 		return -ENOBUFS;

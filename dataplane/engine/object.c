@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "dataplane/esp/esp.h"
 #include "dataplane/mem/slab.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/share.h"
@@ -287,6 +288,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp_configure(qp, config);
 	qp->signals = config->signals;
 	qp->port = config->port;
+	qp->to = TX_TO(config->port, 0);
 	qp->timer.at = TIMER_NEVER;
 	qp->timer.calls = &qp_timer_calls;
 	qp->reach.user = qp;
@@ -335,6 +337,16 @@ uint32_t
 engine_qp_core(const struct engine_qp *qp)
 {
 	return qp->core->index;
+}
+
+uint16_t
+engine_steering_port(uint32_t port, uint32_t core, const struct wire_addr *peer, const struct wire_addr *own,
+		     uint64_t (*draw)(void))
+{
+	/* A device does not see the UDP ports inside of ESP. */
+	if (port >= ports_num || core >= ports[port].rx_queues || esp_encrypts(peer))
+		return 0;
+	return rss_draw_port(&ports[port].rss, peer, own, (uint16_t)core, draw);
 }
 
 const struct work *

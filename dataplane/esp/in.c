@@ -168,6 +168,7 @@ hand_over(struct core *core, uint32_t owner, uint16_t port, struct rte_mbuf **pl
 	frame_info(*place)->parsed = false;
 	frame_info(*place)->esp = true;
 	frame_info(*place)->port = port;
+	frame_info(*place)->far = core->rx_far;
 	core_hand_over(core, engine.core[owner], *place);
 	*place = NULL;
 }

@@ -78,6 +78,8 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->pz = connection->rc.pz;
 	qp->local = connection->local && (here || !connection->by_numbers);
 	qp->loop = !qp->local && port_by_addr(&connection->rc.path.dst) != NULL;
+	qp->to = TX_TO(qp->port,
+		       connection->peer_core < ports[qp->port].far_rings ? connection->peer_core : 0);
 	qp->established = false;
 	qp->silent_at = 0;
 	/* Pairs with the load in engine_qp_heard_there: a peer before this one does not count. */

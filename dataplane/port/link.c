@@ -50,6 +50,7 @@ static int
 on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, void *result)
 {
 	(void)device, (void)event, (void)context, (void)result;
+	rings_forget();
 	links_quiesce();
 	return 0;
 }
@@ -57,7 +58,7 @@ on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, vo
 void
 link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 {
-	memif_send_hides();
+	memif_messages_pass();
 	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
 	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
 		log_notice(

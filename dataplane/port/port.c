@@ -258,14 +258,34 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	return 0;
 }
 
-/* Queues per core, if the device has them; memif's are what the far end offers: one is always there. */
+/* The most rings that a far end may agree upon: until one does, a memif has one in each direction. */
+static void
+choose_rings(struct port *port, const char *args)
+{
+	uint16_t limit = port->listens ? PORT_RINGS_MAX : rings_limit(args);
+
+	port->rx_queues = port->tx_queues = limit;
+	port->far_rings = (uint8_t)limit;
+	atomic_init(&port->rings, 1 | 1 << 8);
+}
+
+/* One queue for each core, if the device has as many. */
 static void
 choose_queues(struct port *port, const struct rte_eth_dev_info *info)
 {
-	bool fixed = driven_by(info, "net_memif");
-
-	port->rx_queues = !fixed && info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
-	port->tx_queues = !fixed && info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	if (driven_by(info, "net_memif")) {
+		choose_rings(port, arguments(info));
+		return;
+	}
+	port->rx_queues = info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	port->tx_queues = info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	if (port->rx_queues < engine.num_cores)
+		log_warning(
+			"event=port_slow port=%s text=\"the device has %u receive queues for %u polling "
+			"cores: "
+			"the first core receives for all, and hands frames over; use one polling core, or a "
+			"device with more queues\"\n",
+			engine.config->port[port - ports].name, info->max_rx_queues, engine.num_cores);
 }
 
 static void
@@ -273,11 +293,13 @@ add_rx_queues(uint32_t index)
 {
 	struct port *port = &ports[index];
 
-	for (uint16_t i = 0; i < port->rx_queues; i++) {
+	for (uint16_t i = 0; i < port->rx_queues && i < engine.num_cores; i++) {
 		struct core *core = engine.core[i];
 
-		core->rx[core->num_rx++] =
-			(struct rx_queue){.port = (uint16_t)index, .device = port->device, .queue = i};
+		core->rx[core->num_rx++] = (struct rx_queue){.port = (uint16_t)index,
+							     .device = port->device,
+							     .queue = i,
+							     .rings = port->far_rings > 0};
 	}
 }
 
@@ -448,7 +470,7 @@ port_configure(uint32_t index, char *why, size_t why_len)
 		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !driven_by(&info, "net_tap");
 	if (port->checks_ipv4)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	if (port->rx_queues > 1) {
+	if (port->rx_queues > 1 && port->far_rings == 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf =
 			info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
@@ -522,7 +544,7 @@ port_start_device(uint32_t index, char *why, size_t why_len)
 
 	for (uint16_t i = 0; i < port->rx_queues && error == 0; i++)
 		error = rte_eth_rx_queue_setup(port->device, i, rx, SOCKET_ID_ANY, NULL,
-					       engine.core[i]->pool);
+					       engine.core[i % engine.num_cores]->pool);
 	for (uint16_t i = 0; i < port->tx_queues && error == 0; i++)
 		error = rte_eth_tx_queue_setup(port->device, i, tx, SOCKET_ID_ANY, NULL);
 	if (error != 0)
@@ -545,8 +567,11 @@ start(uint32_t index, char *why, size_t why_len)
 	/* The far end of the cable may come later: link.c tries again. */
 	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	add_rx_queues(index);
-	if (port->started)
-		flows_init(port);
+	if (!port->started || port->far_rings > 0)
+		return 0;
+	flows_init(port);
+	if (port->rx_queues > 1)
+		rss_read(port->device, &port->rss);
 	return 0;
 }
 
@@ -559,6 +584,13 @@ ports_start(char *why, size_t why_len)
 		if (error != 0)
 			return error;
 	}
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		if (tx_init(engine.core[i]) != 0)
+			return config_refuse(
+				why, why_len, -ENOMEM,
+				"no memory for the frames of core %u to a memif; it needs 4 KiB for "
+				"each ring",
+				engine.core[i]->lcore);
 	return 0;
 }
 

@@ -95,7 +95,7 @@ rc_set_path(struct rc_qp *qp, const struct wire_path *path)
 {
 	qp->local = path->src;
 	qp->remote = path->dst;
-	qp->udp_port = path->udp_src_port;
+	qp->udp_port = path->udp_peer_port != 0 ? path->udp_peer_port : path->udp_src_port;
 	wire_template_init(&qp->template, path);
 	qp->head.shape = 0;
 }
@@ -245,8 +245,9 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 
 /*
  * The frame is between the two addresses of the connection.  Ends that repeat selectively derive their UDP
- * source port from the flow label of the REQ, which is random: it is 14 bits more for a host to guess that
- * does not see the frames, and so keeps forged packets from being held.
+ * source port from the flow label of the REQ, which is random, or have drawn it for the peer
+ * (doc/steering.md): it is up to 14 bits more for a host to guess that does not see the frames, and so keeps
+ * forged packets from being held.
  */
 static inline bool
 is_of_connection(const struct rc_qp *qp, const struct wire_packet *packet)

@@ -38,7 +38,7 @@ struct rc_qp {
 	uint8_t shift; /* log2 of mtu */
 	uint16_t mtu;
 	bool selective;
-	uint16_t udp_port; /* from which both ends send the frames of the connection, if `selective` */
+	uint16_t udp_port; /* from which the peer's frames come, if `selective` */
 	struct wire_addr local, remote;
 	struct wire_template template;
 	struct wire_head head; /* of requests with data, and of responses from the middle of a READ */

@@ -82,7 +82,8 @@ struct wire_path {
 	uint8_t src_mac[6], dst_mac[6];
 	struct wire_addr src, dst; /* same family */
 	uint16_t udp_src_port;
-	uint8_t tos; /* DSCP and ECN */
+	uint16_t udp_peer_port; /* the source port of the peer's frames; 0: the same */
+	uint8_t tos;            /* DSCP and ECN */
 	uint8_t ttl;
 	uint32_t flow_label;
 };

@@ -562,15 +562,6 @@ test_file_size_limit(void **state)
 	munmap(p, size);
 }
 
-/* AddressSanitizer reserves terabytes of shadow memory, which the kernel must not populate. */
-#ifdef __has_feature
-#define SHADOWED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define SHADOWED 1
-#else
-#define SHADOWED 0
-#endif
-
 /* The program's present and future memory is locked. */
 static void
 test_mlockall(void **state)
@@ -578,7 +569,8 @@ test_mlockall(void **state)
 	uint8_t *p;
 	struct one_mr mr;
 
-	if (syscall(SYS_mlockall, MCL_CURRENT | MCL_FUTURE | (SHADOWED ? MCL_ONFAULT : 0)) != 0)
+	if (syscall(SYS_mlockall, MCL_CURRENT | MCL_FUTURE |
+					  (SHADOWED ? MCL_ONFAULT : 0) /* no terabytes of shadow */) != 0)
 		skip();
 	p = pages(20);
 	fill(p, 20 * PAGE, 1);

@@ -466,6 +466,16 @@ engine_qp_core(const struct engine_qp *qp)
 	return 0;
 }
 
+uint32_t fake_cores = 1;
+uint16_t fake_steering_port;
+
+uint16_t
+engine_steering_port(uint32_t port_index, uint32_t core, const struct wire_addr *peer,
+		     const struct wire_addr *own, uint64_t (*draw)(void))
+{
+	return fake_steering_port != 0 ? fake_steering_port++ : 0;
+}
+
 const struct work *
 engine_qp_bind_work(const struct engine_qp *qp)
 {
@@ -714,7 +724,7 @@ engine_sleep_end(void)
 uint32_t
 engine_num_cores(void)
 {
-	return 1;
+	return fake_cores;
 }
 
 uint32_t

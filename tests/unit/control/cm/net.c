@@ -155,7 +155,7 @@ net_new(void)
 			.event = env_event,
 			.random = env_random,
 			.guid = 0x0200000000000001ull + (uint64_t)i,
-			.capabilities = 0xcab0u + (uint32_t)i,
+			.capabilities = 0xb0u + (uint32_t)i,
 			.response_timeout = 20,
 			.max_retries = RETRIES,
 			.retry_interval = INTERVAL,

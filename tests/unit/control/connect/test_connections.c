@@ -81,6 +81,65 @@ test_connect(void **state)
 	ends_close(&ends);
 }
 
+/* What the cores of both ends were told, in the order in which that is: the passive end's comes first. */
+static struct engine_connection connected[2];
+static uint32_t connects;
+
+static void
+note_connection(void)
+{
+	/* The command under way is not there yet: this is the one before. */
+	if (connects++ == 1)
+		connected[0] = fake_connection();
+	fake_on(ENGINE_QP_CONNECT, note_connection);
+}
+
+static void
+connect_with(uint32_t cores, uint16_t steering_port, uint32_t capabilities)
+{
+	uint32_t before = path_port[0].env.capabilities;
+	struct ends ends;
+
+	fake_cores = cores;
+	fake_steering_port = steering_port;
+	path_port[0].env.capabilities &= capabilities;
+	connects = 0;
+	fake_on(ENGINE_QP_CONNECT, note_connection);
+	ends_open(&ends, 45248);
+	establish(&ends, 45248);
+	assert_int_equal(connects, 2);
+	connected[1] = fake_connection();
+	ends_close(&ends);
+	fake_on(ENGINE_QP_CONNECT, NULL);
+	path_port[0].env.capabilities = before;
+	fake_steering_port = 0;
+	fake_cores = 1;
+}
+
+/* Each end draws a port for the other to send from; and one of before takes no notice, so it is not used. */
+static void
+test_steering(void **state)
+{
+	const struct wire_path *passive = &connected[0].rc.path, *active = &connected[1].rc.path;
+
+	connect_with(2, 0xd001, UINT32_MAX);
+	assert_int_equal(passive->udp_src_port, 0xd001);
+	assert_int_equal(passive->udp_peer_port, 0xd002);
+	assert_int_equal(active->udp_src_port, 0xd002);
+	assert_int_equal(active->udp_peer_port, 0xd001);
+	connect_with(2, 0xd001, ~CM_CAPABILITY_STEERED);
+	assert_int_equal(passive->udp_peer_port, passive->udp_src_port);
+	assert_int_equal(active->udp_src_port, passive->udp_src_port);
+	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
+	/* With one core, or no hash that is known, ports are those of the flow label. */
+	connect_with(1, 0xd001, UINT32_MAX);
+	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
+	assert_int_equal(active->udp_src_port, passive->udp_peer_port);
+	connect_with(2, 0, UINT32_MAX);
+	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
+	assert_int_equal(active->udp_src_port, passive->udp_peer_port);
+}
+
 static void
 test_refusals(void **state)
 {
@@ -802,6 +861,7 @@ connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_steering),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_parameters),
