@@ -116,6 +116,7 @@ struct cm_event {
 /* What oneside ends announce to each other; what both have holds. */
 #define CM_CAPABILITY_SELECTIVE_REPEAT 0x1u /* sequence NAKs with a bitmap: doc/selective-repeat.md */
 #define CM_CAPABILITY_YIELDS 0x2u           /* its cores share processors, and may answer late: likewise */
+#define CM_CAPABILITY_PACKED 0x4u           /* frames with several requests: doc/packed.md */
 
 /*
  * Events come from within cm_input, cm_timeout and cm_communication_established

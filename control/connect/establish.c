@@ -101,6 +101,7 @@ send_connect(struct conn *conn, command_done *done)
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
+	rc->packed = rc->selective && (conn->setup->remote.capabilities & CM_CAPABILITY_PACKED) != 0;
 	rc->peer_yields =
 		conn->setup->remote.oneside && (conn->setup->remote.capabilities & CM_CAPABILITY_YIELDS) != 0;
 	conn_fill_path(conn, &rc->path);

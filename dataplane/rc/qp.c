@@ -137,6 +137,7 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	qp->shift = shift_of(attr->path_mtu);
 	qp->mtu = (uint16_t)(1u << qp->shift);
 	qp->selective = attr->selective && qp->env->scoreboards != NULL;
+	qp->packed = attr->packed && qp->selective;
 	rc_set_path(qp, &attr->path);
 
 	rc_set_requester(qp, attr);
@@ -268,15 +269,14 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		return;
 	}
 	if (unlikely(packet->opcode >= 32)) {
-		other_input(qp, packet);
+		if (qp->packed && rc_is_packed(packet))
+			rc_packed_input(qp, packet, now);
+		else
+			other_input(qp, packet);
 		return;
 	}
-	if (unlikely(packet->congestion)) {
-		rc_cnp_note(qp, now);
-		/* The requester bounds how many READ responses are under way. */
-		if (rc_request_kind[packet->opcode] == 0)
-			rc_congestion(qp);
-	}
+	if (unlikely(packet->congestion))
+		rc_marked(qp, rc_request_kind[packet->opcode] == 0, now);
 	if (rc_request_kind[packet->opcode] != 0)
 		rc_request_input(qp, packet, now);
 	else if (packet->opcode >= WIRE_READ_RESPONSE_FIRST && packet->opcode <= WIRE_ATOMIC_ACKNOWLEDGE)

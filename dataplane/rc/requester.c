@@ -180,33 +180,6 @@ rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now)
 		rq->ready = rq->cur != NULL;
 }
 
-/* The packet(s) `snd`..`snd`+psns-1 have been handed over. */
-static inline void
-sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)
-{
-	struct rc_requester *rq = &qp->req;
-
-	if (likely(rq->snd == rq->max)) {
-		if (!rq->rtt_pending) {
-			rq->rtt_pending = true;
-			rq->rtt_psn = rq->snd;
-			rq->rtt_time = now;
-		}
-	} else {
-		rc_count(qp, RC_COUNT_RETRANSMIT);
-	}
-	if (rq->timer == RC_NEVER) {
-		rq->timer = now + rc_rto(rq);
-		if (rq->una == rq->max)
-			rq->progress_at = now;
-	}
-	rq->snd += psns;
-	if ((int32_t)(rq->snd - rq->max) > 0)
-		rq->max = rq->snd;
-	if (rq->snd == node->end)
-		rq->cur = node->next;
-}
-
 /* A list of several sges in a message of several packets: nothing is sent unless all may be read. */
 static RC_COLD enum one_status
 check_whole_list(const struct rc_qp *qp, const struct work *work)
@@ -271,7 +244,7 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	else
 		gather_short(list, payload);
 	env->tx_end(env, qp, sealed);
-	sent(qp, node, 1, now);
+	rc_sent(qp, node, 1, now);
 	return true;
 }
 
@@ -364,7 +337,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 		return 0;
 	n = rc_emit_middles(qp, data_opcode[work->op][PLACE_MIDDLE], rq->snd, n, from);
 	if (n > 0)
-		sent(qp, node, n, now);
+		rc_sent(qp, node, n, now);
 	if (unlikely(list.bounce))
 		rc_ahead_used(qp, REACH_AHEAD, rq->snd);
 	return n;
@@ -413,7 +386,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 		return false;
 	rq->rd_out += again == 0;
 	qp->env->asked += work->op == ONE_OP_READ ? b.dma_length : 0;
-	sent(qp, node, end - rq->snd, now);
+	rc_sent(qp, node, end - rq->snd, now);
 	return true;
 }
 
@@ -466,6 +439,25 @@ awaits_answer(struct rc_requester *rq)
 	return false;
 }
 
+/* Packets that may go out now: one, where a cut of the window left more in flight. */
+static inline uint32_t
+room_left(const struct rc_requester *rq, uint32_t room)
+{
+	uint32_t flight = rq->snd - rq->una;
+
+	return flight < room ? room - flight : 1;
+}
+
+/* Others wait behind the request, and nothing that has been sent may be missing. */
+static inline bool
+may_pack(const struct rc_qp *qp, const struct rc_node *node)
+{
+	const struct rc_requester *rq = &qp->req;
+
+	return qp->packed && node->next != NULL && rq->snd == rq->max && rq->scoreboard == NULL &&
+	       qp->env->held == RC_FLOWS;
+}
+
 uint32_t
 rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 {
@@ -515,12 +507,16 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			break;
 		}
 		if (rq->snd != node->first) {
-			uint32_t flight = rq->snd - rq->una, left = flight < room ? room - flight : 1, done;
+			uint32_t left = room_left(rq, room), done;
 
 			done = send_middles(qp, node, left < budget - n ? left : budget - n, now);
 			n += done;
 			if (done != 0)
 				continue;
+		}
+		if (may_pack(qp, node) && rc_send_packed(qp, room_left(rq, room), now)) {
+			n++;
+			continue;
 		}
 		if (rc_is_rd(node->work.op) ? !send_rd(qp, node, 0, now) : !send_data(qp, node, now))
 			break;

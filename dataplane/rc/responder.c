@@ -545,11 +545,14 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 	}
 }
 
-void
-rc_cnp_note(struct rc_qp *qp, uint64_t now)
+RC_COLD void
+rc_marked(struct rc_qp *qp, bool response, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 
+	/* The requester bounds how many READ responses are under way. */
+	if (response)
+		rc_congestion(qp);
 	if (now >= rs->cnp_at) {
 		rs->cnp_at = now + RC_CNP_INTERVAL;
 		rs->cnp_due = true;

@@ -276,6 +276,7 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 	bool v6 = sim_below(sim, 4) == 0, oneside = sim_below(sim, 2) == 0;
 	bool selective = oneside && (sim->options->repeat == REPEAT_SELECTIVE ||
 				     (sim->options->repeat == REPEAT_MIXED && sim_below(sim, 2) == 0));
+	bool packed = selective && sim_below(sim, 2) == 0;
 	uint32_t rd[2];
 
 	for (int i = 0; i < 2; i++)
@@ -301,6 +302,7 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 		attr->timeout = 14;
 		attr->oneside_peer = oneside;
 		attr->selective = selective;
+		attr->packed = packed;
 		attr->path.src = v6 ? side->host->v6 : side->host->v4;
 		attr->path.dst = v6 ? side->peer->host->v6 : side->peer->host->v4;
 		attr->path.ttl = 64;
