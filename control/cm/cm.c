@@ -418,6 +418,15 @@ max_retries(const struct cm *cm)
 	return (uint8_t)(cm->env->max_retries < CM_RETRIES_MAX ? cm->env->max_retries : CM_RETRIES_MAX);
 }
 
+/* Capabilities, and the MTU in their midst. */
+static uint32_t
+announced_to(const struct cm_env *env, const struct cm_local *local)
+{
+	uint32_t units = local->link_mtu / CM_CAPABILITY_MTU_UNIT;
+
+	return env->capabilities | (units <= UINT8_MAX ? units : UINT8_MAX) << CM_CAPABILITY_MTU_SHIFT;
+}
+
 static void
 fill_req(struct cm_conn *conn, const struct cm_connect *params, struct cm_mad *mad)
 {
@@ -456,7 +465,7 @@ fill_req(struct cm_conn *conn, const struct cm_connect *params, struct cm_mad *m
 		cm_ip_header_build(&header, mad->private_data);
 		room -= CM_IP_HEADER_LEN;
 	}
-	cm_announce_req_build(mad, env->capabilities, params->private_data, params->private_len, room);
+	cm_announce_req_build(mad, announced_to(env, local), params->private_data, params->private_len, room);
 }
 
 struct cm_conn *
@@ -515,7 +524,7 @@ cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *privat
 	if (len > 0)
 		memcpy(mad.private_data, private_data, len);
 	if (conn->announced)
-		cm_announce_rep_build(&mad, &(struct cm_announce){cm->env->capabilities, len});
+		cm_announce_rep_build(&mad, &(struct cm_announce){announced_to(cm->env, local), len});
 	conn->local_qpn = local->qpn;
 	if (conn->timewait < cm_timewait_ns(local->ack_timeout))
 		conn->timewait = cm_timewait_ns(local->ack_timeout);

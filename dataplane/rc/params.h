@@ -4,6 +4,9 @@
 #define DATAPLANE_RC_PARAMS_H
 
 #define RC_PSN_MASK 0xFFFFFFu
+#define RC_MTU_MIN 256u
+#define RC_MTU_MAX 16320u
+#define RC_MTU_UNIT 64u     /* path MTUs between oneside ends are multiples: payload is moved in such units */
 #define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */
 #define RC_POSTED_PSNS (1u << 30)
 #define RC_POOL_FEW 64u

@@ -155,7 +155,7 @@ struct rc_attr {
 	uint32_t pz;     /* for local keys and for the keys peers use */
 	uint32_t access; /* ONE_ACCESS_REMOTE_*: what this queue pair lets its peer do at all */
 	uint32_t send_psn, recv_psn;
-	uint16_t path_mtu;    /* 256..4096 */
+	uint16_t path_mtu;    /* a multiple of 64; towards other make 256, 512, ... 4096 */
 	uint8_t rd_atomic_in; /* READs and atomics served at once; at most RC_RD_ATOMIC_MAX */
 	uint8_t rd_atomic_out;
 	uint8_t retry_count;   /* 0..7, 7 means seven */

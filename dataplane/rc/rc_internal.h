@@ -36,7 +36,6 @@ struct rc_qp {
 	uint32_t qpn, peer_qpn;
 	uint32_t pz, access;
 	uint8_t state; /* enum rc_state */
-	uint8_t shift; /* log2 of mtu */
 	uint16_t mtu;
 	bool selective, packed;
 	uint16_t udp_port; /* from which both ends send the frames of the connection, if `selective` */
@@ -69,7 +68,7 @@ rc_psn_diff(uint32_t a, uint32_t b)
 static inline uint32_t
 rc_packets(const struct rc_qp *qp, uint32_t len)
 {
-	return len == 0 ? 1 : (uint32_t)(((uint64_t)len + qp->mtu - 1) >> qp->shift);
+	return len <= qp->mtu ? 1 : (len - 1) / qp->mtu + 1;
 }
 
 /* READs and atomics: their request occupies a resource of the peer until its response has come. */

@@ -86,7 +86,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 {
 	const struct mem_sge sge = {region, va, len};
 	uint32_t psn = resource->first + resource->next, count = 1;
-	uint8_t bounce[4096];
+	uint8_t bounce[RC_MTU_MAX];
 	const uint8_t *data = bounce;
 	int error = -ENOENT;
 
@@ -115,7 +115,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 static bool
 respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 {
-	uint32_t offset = resource->next << qp->shift, len = resource->length - offset;
+	uint32_t offset = resource->next * qp->mtu, len = resource->length - offset;
 	uint64_t va = resource->va + offset;
 	struct mem_region *region = NULL;
 
@@ -138,7 +138,7 @@ respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 static uint32_t
 respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t most)
 {
-	uint32_t offset = resource->next << qp->shift, n = resource->end - 1 - resource->next;
+	uint32_t offset = resource->next * qp->mtu, n = resource->end - 1 - resource->next;
 	uint64_t va = resource->va + offset;
 	uint32_t psn = resource->first + resource->next;
 	const struct mem_region *region;
@@ -149,7 +149,7 @@ respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t m
 	if (resource->next == resource->start || n < 2)
 		return 0;
 	region = mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ, va,
-			   n << qp->shift);
+			   n * qp->mtu);
 	if (unlikely(region == NULL))
 		return 0;
 	if (likely(region->base != NULL))

@@ -263,7 +263,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 {
 	bool in_order = qp->req.scoreboard == NULL;
 	uint32_t psn = qp->req.snd, count = 1;
-	uint8_t bounce[4096];
+	uint8_t bounce[RC_MTU_MAX];
 	const uint8_t *data = bounce;
 	int error = -ENOENT;
 
@@ -291,7 +291,7 @@ static inline __attribute__((always_inline)) bool
 send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 {
 	const struct work *work = &node->work;
-	uint32_t offset = (qp->req.snd - node->first) << qp->shift, len = work->length - offset;
+	uint32_t offset = (qp->req.snd - node->first) * qp->mtu, len = work->length - offset;
 	uint32_t place = PLACE_ONLY;
 	struct rc_sg_list list;
 	enum one_status status;
@@ -328,7 +328,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 	if (n > most)
 		n = most;
 	if (n < 2 || rq->snd != rq->max || rc_is_rd(work->op) || work->num_sge != 1 ||
-	    rc_resolve(qp, work->sge, 1, index << qp->shift, n << qp->shift, ONE_ACCESS_LOCAL_READ, &list) !=
+	    rc_resolve(qp, work->sge, 1, index * qp->mtu, n * qp->mtu, ONE_ACCESS_LOCAL_READ, &list) !=
 		    ONE_STATUS_SUCCESS)
 		return 0;
 	if (likely(!list.bounce))
@@ -349,7 +349,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 {
 	const struct work *work = &node->work;
 	struct rc_requester *rq = &qp->req;
-	uint32_t offset = (rq->snd - node->first) << qp->shift, total = 8;
+	uint32_t offset = (rq->snd - node->first) * qp->mtu, total = 8;
 	uint32_t end = again != 0 ? rq->snd + again : rc_chunk_end(node, rq->snd);
 	enum one_status status;
 	struct rc_sg_list list;
@@ -362,7 +362,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	if (work->op == ONE_OP_READ) {
 		total = work->length;
 		b.opcode = WIRE_READ_REQUEST;
-		b.dma_length = end == node->end ? total - offset : (end - rq->snd) << qp->shift;
+		b.dma_length = end == node->end ? total - offset : (end - rq->snd) * qp->mtu;
 	} else {
 		b.opcode = work->op == ONE_OP_FETCH_ADD ? WIRE_FETCH_ADD : WIRE_COMPARE_SWAP;
 		b.swap_add = work->add_or_swap;

@@ -455,10 +455,10 @@ settle(struct end *end, uint64_t now)
 static void
 attack(void)
 {
-	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
+	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096, 320, 1408, 8896};
 	struct mem_table *mem = mem_table_new(8);
 	uint32_t psn_a = below(4) ? below(1u << 24) : 0xfffff0, psn_b = below(1u << 24);
-	uint16_t mtu = mtus[below(5)];
+	uint16_t mtu = mtus[below(8)];
 	struct end *end = malloc(2 * sizeof(*end));
 	uint64_t now = 1;
 	bool random;

@@ -271,8 +271,8 @@ side_areas(struct sim *sim, struct side *side, uint32_t len)
 static void
 connect_sides(struct sim *sim, struct side *a, struct side *b)
 {
-	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
-	uint16_t mtu = mtus[sim_below(sim, 5)];
+	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096, 320, 1344, 1408, 3712, 8896};
+	uint16_t mtu = mtus[sim_below(sim, 10)];
 	bool v6 = sim_below(sim, 4) == 0, oneside = sim_below(sim, 2) == 0;
 	bool selective = oneside && (sim->options->repeat == REPEAT_SELECTIVE ||
 				     (sim->options->repeat == REPEAT_MIXED && sim_below(sim, 2) == 0));
