@@ -479,7 +479,8 @@ fill_req(struct cm_conn *conn, const struct cm_connect *params, struct cm_mad *m
 		room -= CM_IP_HEADER_LEN;
 	}
 	cm_announce_req_build(mad,
-			      &(struct cm_announce){env->capabilities, local->steering, params->private_len},
+			      &(struct cm_announce){env->capabilities, local->steering, local->link_mtu,
+						    params->private_len},
 			      params->private_data, room);
 }
 
@@ -539,8 +540,8 @@ cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *privat
 	if (len > 0)
 		memcpy(mad.private_data, private_data, len);
 	if (conn->announced)
-		cm_announce_rep_build(&mad,
-				      &(struct cm_announce){cm->env->capabilities, local->steering, len});
+		cm_announce_rep_build(&mad, &(struct cm_announce){cm->env->capabilities, local->steering,
+								  local->link_mtu, len});
 	conn->local_qpn = local->qpn;
 	if (conn->timewait < cm_timewait_ns(local->ack_timeout))
 		conn->timewait = cm_timewait_ns(local->ack_timeout);

@@ -65,6 +65,7 @@ struct cm_local {
 	uint8_t ack_timeout;   /* REQ: local ACK timeout code; REP: target ACK delay */
 	bool srq;
 	uint16_t path_mtu; /* REQ: 256..4096 */
+	uint16_t link_mtu; /* to oneside ends: what the link carries, a multiple of 64; 0: that is not said */
 };
 
 struct cm_path {
@@ -87,6 +88,7 @@ struct cm_remote {
 	uint32_t qpn, psn;
 	uint8_t rd_atomic_in, rd_atomic_out, rnr_retry, retry_count, ack_timeout;
 	uint16_t path_mtu;
+	uint16_t link_mtu;   /* as the peer announced it */
 	struct cm_path path; /* REQ: the passive side's view: src is ours */
 	uint64_t guid;
 	uint64_t service_id;
@@ -125,6 +127,8 @@ struct cm_event {
 #define CM_CAPABILITY_SELECTIVE_REPEAT 0x1u /* sequence NAKs with a bitmap: doc/selective-repeat.md */
 #define CM_CAPABILITY_YIELDS 0x2u           /* its cores share processors, and may answer late: likewise */
 #define CM_CAPABILITY_STEERED 0x4u          /* sends from the UDP port that the peer names: doc/steering.md */
+#define CM_MTU_UNIT 64u                     /* bytes: link_mtu is a multiple of it */
+#define CM_CAPABILITY_PACKED 0x8u           /* frames with several requests: doc/packed.md */
 
 /*
  * Events come from within cm_input, cm_timeout and cm_communication_established

@@ -15,6 +15,7 @@
 #define ANNOUNCE_AT 4u             /* in the alternate path: its local GID */
 #define ANNOUNCE_DATA_AT (ANNOUNCE_AT + 10u)
 #define ANNOUNCE_DATA_LEN 22u
+#define REQ_MTU_AT 36u /* the alternate path's flow label */
 
 /* Where the private data of a message starts in the CM data, and how long it is. */
 struct layout {
@@ -347,6 +348,15 @@ load_word(uint32_t word, struct cm_announce *announce)
 					      : 0;
 }
 
+/* A oneside of before ignores the byte, and sends 0. */
+static uint8_t
+mtu_units(const struct cm_announce *announce)
+{
+	uint32_t units = announce->link_mtu / CM_MTU_UNIT;
+
+	return (uint8_t)(units <= UINT8_MAX ? units : UINT8_MAX);
+}
+
 void
 cm_announce_req_build(struct cm_mad *mad, const struct cm_announce *announce, const void *data, uint32_t room)
 {
@@ -358,6 +368,7 @@ cm_announce_req_build(struct cm_mad *mad, const struct cm_announce *announce, co
 	store_be32(p, ANNOUNCE_MAGIC);
 	store_be32(p + 4, word_of(announce));
 	store_be16(p + 8, len);
+	mad->req.alternate[REQ_MTU_AT] = mtu_units(announce);
 	if (fits > 0)
 		memcpy(area, data, fits);
 	if (len > fits)
@@ -377,6 +388,7 @@ cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announce, ui
 		return false;
 	load_word(load_be32(p + 4), announce);
 	announce->private_len = load_be16(p + 8);
+	announce->link_mtu = (uint16_t)(mad->req.alternate[REQ_MTU_AT] * CM_MTU_UNIT);
 	fits = announce->private_len < room ? announce->private_len : room;
 	memcpy(data, area, fits);
 	memcpy(data + fits, mad->req.alternate + ANNOUNCE_DATA_AT, announce->private_len - fits);
@@ -391,6 +403,7 @@ cm_announce_rep_build(struct cm_mad *mad, const struct cm_announce *announce)
 	store_be32(p, ANNOUNCE_MAGIC);
 	store_be32(p + 4, word_of(announce));
 	store_be16(p + 8, announce->private_len);
+	p[10] = mtu_units(announce);
 }
 
 bool
@@ -402,6 +415,7 @@ cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce)
 		return false;
 	load_word(load_be32(p + 4), announce);
 	announce->private_len = load_be16(p + 8);
+	announce->link_mtu = (uint16_t)(p[10] * CM_MTU_UNIT);
 	return true;
 }
 

@@ -102,7 +102,7 @@ bool cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_
 
 /*
  * The announcement between oneside ends.  In REQ it lies in the alternate
- * path's GIDs, which nobody looks at when the alternate LID is 0, and takes
+ * path's GIDs and flow label, which nobody looks at when the alternate LID is 0, and takes
  * what private data did not fit; in REP and REJ it is the end of the private
  * data.  A REJ tells the length only.
  */
@@ -110,7 +110,8 @@ bool cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_
 struct cm_announce {
 	uint32_t capabilities; /* 8 bits; the rest of their word is `steering` */
 	struct cm_steering steering;
-	uint16_t private_len; /* exact, of the user */
+	uint16_t link_mtu;    /* a multiple of CM_MTU_UNIT, at most 255 of them; 0: not announced */
+	uint16_t private_len; /* exact length of the user's private data */
 };
 /* `room` is what a REQ's private data area leaves to the user. */
 void cm_announce_req_build(struct cm_mad *mad, const struct cm_announce *announce, const void *data,

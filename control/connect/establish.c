@@ -80,6 +80,16 @@ own_ack_timeout(const struct conn *conn)
 										      : own;
 }
 
+/* Between two oneside ends what both links carry, else what CM has a code for. */
+static uint16_t
+agreed_mtu(const struct conn *conn)
+{
+	uint16_t own = conn->local.link_mtu, peer = conn->setup->remote.link_mtu;
+	uint16_t both = own < peer ? own : peer;
+
+	return conn->setup->remote.oneside && both >= 256 ? both : conn->local.path_mtu;
+}
+
 static void
 send_connect(struct conn *conn, command_done *done)
 {
@@ -95,6 +105,7 @@ send_connect(struct conn *conn, command_done *done)
 		rc->access &= conn->setup->asked.access;
 	rc->send_psn = conn->setup->remote.psn;
 	rc->recv_psn = conn->local.psn;
+	conn->local.path_mtu = agreed_mtu(conn);
 	rc->path_mtu = conn->local.path_mtu;
 	rc->rd_atomic_in = conn->local.rd_atomic_in;
 	rc->rd_atomic_out = conn->local.rd_atomic_out;
@@ -106,6 +117,7 @@ send_connect(struct conn *conn, command_done *done)
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
+	rc->packed = rc->selective && (conn->setup->remote.capabilities & CM_CAPABILITY_PACKED) != 0;
 	rc->peer_yields =
 		conn->setup->remote.oneside && (conn->setup->remote.capabilities & CM_CAPABILITY_YIELDS) != 0;
 	conn_fill_path(conn, &rc->path);
@@ -315,6 +327,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	conn->local.retry_count = (asked->given & ONE_CONN_RETRY_COUNT) != 0 ? asked->retry_count : 7;
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = path_mtu_to(conn->port, &conn->path.dst);
+	conn->local.link_mtu = path_link_mtu_to(conn->port, &conn->path.dst);
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
 	conn->local.rd_atomic_out = (uint8_t)qp->rd_atomic_out;
 	if (conn->passive) {

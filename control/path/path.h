@@ -74,6 +74,9 @@ uint64_t path_links_deadline(void);
 /* ---- pmtu.c ---- */
 /* The path MTU that a connection to `dst` may have. */
 uint16_t path_mtu_to(const struct path_port *port, const struct wire_addr *dst);
+/* The largest multiple of 64 that packets to a oneside end may carry; path_mtu_to() where the configuration
+ * says what that is. */
+uint16_t path_link_mtu_to(const struct path_port *port, const struct wire_addr *dst);
 /* A router reports that a packet was longer than `mtu` bytes. */
 void path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port, uint32_t mtu);
 void path_mtus_forget(void);

@@ -113,6 +113,8 @@ const struct counter counters[] = {
 	RC("drop_parked", RC_COUNT_DROP_PARKED),
 	RC("held", RC_COUNT_HELD),
 	RC("bad_response", RC_COUNT_BAD_RESPONSE),
+	RC("packed_sent", RC_COUNT_PACKED_SENT),
+	RC("drop_packed", RC_COUNT_DROP_PACKED),
 	{NULL, NULL, COUNTER_CORE, COUNTER_EVENTS, 0, false},
 };
 

@@ -11,6 +11,8 @@
 #include "dataplane/esp/table.h"
 #include "dataplane/port/port.h"
 
+#define LINK_OVERHEAD (40u + 8u + 12u + 16u + 4u + 4u)
+
 /* A full packet of each connection has to fit with ESP around it, and connections may be there already. */
 static int
 check_mtu(const struct config *config, char *why, size_t why_len)
@@ -86,6 +88,12 @@ engine_ipsec_count(void)
 	const struct esp_table *table = in_force();
 
 	return table != NULL ? table->num_sas : 0;
+}
+
+uint32_t
+engine_link_overhead(void)
+{
+	return LINK_OVERHEAD + (engine_ipsec_count() > 0 ? ESP_OVERHEAD_ROCE : 0);
 }
 
 void

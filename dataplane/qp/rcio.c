@@ -290,10 +290,11 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 void
 rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
+	uint32_t most = qp->attr.packed ? WIRE_PACKED_MAX : CORE_RUN_BUDGET; /* as many as fill a frame */
 	bool more = true;
 
 	while (more && budget > 0) {
-		uint32_t part = RTE_MIN(budget, (uint32_t)CORE_RUN_BUDGET);
+		uint32_t part = RTE_MIN(budget, most);
 
 		more = take_work(core, qp, part);
 		budget -= part;

@@ -67,7 +67,7 @@ static struct mem_table *table;
 static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* the test's thread's, as a core */
 static struct engine_port_info port = {.name = "p0",
 				       .mac = {2, 0, 0, 0, 0, 1},
-				       .mtu = 4200,
+				       .mtu = 4300,
 				       .path_mtu = 4096,
 				       .num_addrs = 1,
 				       .addr = {{{[10] = 0xff, 0xff, 192, 0, 2, 1}}},
@@ -322,6 +322,12 @@ engine_client_free(struct engine_client *client)
 	fake_user_hold(client->config.user, false);
 	reach_free(client->reach);
 	free(client);
+}
+
+uint32_t
+engine_link_overhead(void)
+{
+	return 84;
 }
 
 uint32_t

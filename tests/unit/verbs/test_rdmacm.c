@@ -143,7 +143,7 @@ show_transport(struct one_qp_shm *shm)
 	shm->send_psn = 0xabcde;
 	shm->recv_psn = 0x12345;
 	shm->flow_label = 0x54321;
-	shm->path_mtu = 512;
+	shm->path_mtu = 704; /* of two data planes: no code of verbs */
 	shm->traffic_class = 8;
 	shm->hop_limit = 63;
 	shm->timeout = 18;

@@ -76,6 +76,7 @@ net_local(struct host *host)
 		.retry_count = 6,
 		.ack_timeout = 14,
 		.path_mtu = 1024,
+		.link_mtu = 1408,
 	};
 }
 

@@ -306,7 +306,7 @@ test_announcement(void **state)
 		for (uint16_t len = 0; len <= (r == 0 ? 78 : 92); len++) {
 			const struct cm_steering steering = {(uint8_t)(3 * len),
 							     (uint16_t)(len % 2 ? 0xc000 + 177 * len : 0)};
-			const struct cm_announce in = {0xde, steering, len};
+			const struct cm_announce in = {0xde, steering, 8896, len};
 			struct cm_mad mad = {.attribute = CM_REQ}, parsed;
 			struct cm_announce announce = {0};
 			uint8_t bytes[CM_MAD_LEN];
@@ -319,6 +319,7 @@ test_announcement(void **state)
 			assert_int_equal(announce.capabilities, 0xde);
 			assert_int_equal(announce.steering.core, steering.core);
 			assert_int_equal(announce.steering.udp_port, steering.udp_port);
+			assert_int_equal(announce.link_mtu, 8896);
 			assert_int_equal(announce.private_len, len);
 			assert_memory_equal(got, data, len);
 			assert_int_equal(got[len], 0xee);
@@ -337,7 +338,7 @@ test_announcement(void **state)
 	for (uint16_t len = 0; len < 200; len++) {
 		struct cm_mad mad = {.attribute = CM_REP};
 		const struct cm_steering steering = {64, 0xffff};
-		struct cm_announce in = {77, steering, len}, out = {0};
+		struct cm_announce in = {77, steering, 20000, len}, out = {0};
 
 		assert_false(cm_announce_rep_parse(&mad, &out));
 		cm_announce_rep_build(&mad, &in);
@@ -346,6 +347,7 @@ test_announcement(void **state)
 			assert_int_equal(out.private_len, len);
 			assert_int_equal(out.capabilities, 77);
 			assert_int_equal(out.steering.core, 64);
+			assert_int_equal(out.link_mtu, 255 * 64);
 			assert_int_equal(out.steering.udp_port, 0xffff);
 		}
 	}

@@ -45,14 +45,15 @@ test_connect(void **state)
 	assert_int_equal(shm->recv_psn, peer->send_psn);
 	assert_int_equal(shm->send_psn, peer->recv_psn);
 	assert_int_equal(shm->flow_label, peer->flow_label);
-	assert_int_equal(shm->path_mtu, 4096);
+	assert_int_equal(shm->path_mtu, 4160); /* what an MTU of 4300 carries */
 	assert_int_equal(shm->hop_limit, 64);
 	assert_int_equal(shm->rnr_retry, 6);
 	assert_int_equal(shm->timeout, 18);
 	assert_int_equal(shm->retry_count, 7);
 	assert_int_equal(shm->min_rnr_timer, 12);
 	assert_true(fake_connection().local);
-	assert_int_equal(fake_connection().rc.path_mtu, 4096);
+	assert_int_equal(fake_connection().rc.path_mtu, 4160);
+	assert_true(fake_connection().rc.packed);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
 	assert_int_equal(fake_connection().rc.timeout, 18);
 	assert_int_equal(fake_connection().rc.retry_count, 7);
