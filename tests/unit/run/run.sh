@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run.sh SCRIPT...: oneside-run leads to the libraries of its own installation, wherever that is, and refuses without them.
+# run.sh PROGRAM LIBRARIES: oneside-run finds the libraries of its own installation, wherever that is (LIBRARIES: their folder,
+# seen from the program's), and says in a sentence what is missing: them, or a data plane.
 
 set -u
 work=$(mktemp -d) || exit 1
@@ -11,23 +12,31 @@ fail() {
 	printf 'FAILED: %s\n' "$*" >&2
 	failed=1
 }
+says() { # STATUS TEXT ARGUMENTS...
+	local said status
+	said=$(ONESIDE_SOCKET=$work/nobody "${@:3}" 2>&1)
+	status=$?
+	[ "$status" = "$1" ] || fail "${*:3}: status $status: $said"
+	[[ $said == *"$2"* ]] || fail "${*:3}: $said"
+}
 
-for script; do
-	here=$work/moved/bin
-	mkdir -p "$here"
-	cp "$script" "$here/oneside-run"
-	# shellcheck disable=SC2016
-	relative=$(sed -n 's,^libraries=$here/*\([^:]*\).*,\1,p' "$script")
-	mkdir -p "$here/$relative"
-	said=$(sh "$here/oneside-run" true 2>&1) && fail "$script: it runs a program without its libraries"
-	[[ $said == *libibverbs.so.1* ]] || fail "$script: it does not say what is missing: $said"
-	touch "$here/$relative/libibverbs.so.1"
-	ln -sf "$here/oneside-run" "$work/link"
-	for call in "$here/oneside-run" "$work/link"; do
-		path=$(LD_LIBRARY_PATH=/nowhere sh "$call" --socket /tmp/none sh -c 'echo "$LD_LIBRARY_PATH $ONESIDE_SOCKET"')
-		[ "$(readlink -f "${path%%:*}")" = "$(readlink -f "$here/$relative")" ] || fail "$call: it leads to $path"
-		[[ $path == *:/nowhere\ /tmp/none ]] || fail "$call: $path"
-	done
-	rm -rf "$work/moved"
+here=$work/moved/usr/bin
+mkdir -p "$here"
+cp "$1" "$here/oneside-run"
+ln -s "$here/oneside-run" "$work/link"
+libraries=$(realpath -m "$here/$2")
+for call in "$here/oneside-run" "$work/link"; do
+	says 1 "libibverbs.so.1 in $here/$2; install oneside-verbs" "$call" true
+done
+mkdir -p "$libraries"
+touch "$libraries"/{libibverbs.so.1,librdmacm.so.1,liboneside-run.so}
+for call in "$here/oneside-run" "$work/link"; do
+	says 1 "no data plane serves at $work/nobody" "$call" true
+	says 1 "no data plane serves at $work/other" "$call" --socket "$work/other" true
+	says 1 "no data plane serves at $work/nobody" "$call" --show
+	says 0 "usage: oneside-run" "$call" --help
+	says 2 "usage: oneside-run" "$call"
+	says 2 "usage: oneside-run" "$call" --nothing true
+	says 2 "usage: oneside-run" "$call" --socket
 done
 exit "$failed"
