@@ -215,6 +215,8 @@ enum one_async {
 #define ONE_CQE_IMM 0x02u
 #define ONE_CQE_INV 0x04u
 #define ONE_CQE_GRH 0x10u /* a datagram: `length` counts ONE_UD_GRH bytes in front of its payload, too */
+#define ONE_CQE_IPV4 \
+	0x20u /* with ONE_CQE_GRH: the datagram came with an IPv4 header; else with an IPv6 header */
 #define ONE_CQE_SOLICITED \
 	0x08u /* a receive that its sender solicits, or an error: wakes whoever armed for these */
 

@@ -45,6 +45,9 @@ void one_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold
 /* Why there is no attachment, and what to do about it: of what one_attach returns. */
 const char *one_attach_reason(int error) __attribute__((cold));
 const char *one_attach_remedy(int error) __attribute__((cold));
+/* Both in one sentence about the data plane whose socket is `path`: for programs to print. */
+#define ONE_ATTACH_TEXT 512u
+void one_attach_text(int error, const char *path, char text[ONE_ATTACH_TEXT]) __attribute__((cold));
 
 /* Prints, and forgets all that was noted.  errno stays. */
 void one_tell(const char *function, const char *text, const char *code) __attribute__((cold));

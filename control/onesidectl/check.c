@@ -51,7 +51,7 @@ dataplane(void)
 		if (access(path, X_OK) == 0)
 			return path;
 	}
-	return SBINDIR "/oneside-dataplane";
+	return BINDIR "/oneside-dataplane";
 }
 
 /* The file of EAL options that belongs to a configuration: beside it, else, of none that a service reads, the

@@ -101,6 +101,16 @@ one_attach_remedy(int error)
 }
 
 void
+one_attach_text(int error, const char *path, char text[ONE_ATTACH_TEXT])
+{
+	bool none = error == -ENOENT || error == -ECONNREFUSED;
+
+	snprintf(text, ONE_ATTACH_TEXT, "%s at %s: %s; %s",
+		 none ? "no data plane serves" : "no attachment to the data plane", path,
+		 one_attach_reason(error), one_attach_remedy(error));
+}
+
+void
 one_note(uint32_t code, const char *format, ...)
 {
 	int before = errno;

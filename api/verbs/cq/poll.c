@@ -10,6 +10,14 @@
 #include "verbs/cq/cq.h"
 #include "verbs/event/event.h"
 
+/*
+ * IBTA's annex A17 has the completion of a datagram name the kind of its IP header, and struct ibv_wc has no
+ * field for it. Adapters put these codes into the service level, which RoCE does not use; UCX looks for the
+ * destination accordingly.
+ */
+#define SL_IPV6 1
+#define SL_IPV4 2
+
 uint32_t
 cq_waiting(const struct cq *cq)
 {
@@ -73,6 +81,7 @@ fill_wc(const struct one_cqe *cqe, const struct qp_name *qp, struct ibv_wc *wc)
 		wc->wc_flags = IBV_WC_WITH_INV;
 	if ((cqe->flags & ONE_CQE_GRH) != 0) {
 		wc->wc_flags |= IBV_WC_GRH;
+		wc->sl = (cqe->flags & ONE_CQE_IPV4) != 0 ? SL_IPV4 : SL_IPV6;
 		wc->src_qp = cqe->src_qpn;
 	}
 }
