@@ -227,7 +227,7 @@ static int
 check_scalar(const char *option, const char *value, int index, int end, char **argv, char *why,
 	     size_t why_len)
 {
-	const char *text, *other_value, *other_text;
+	const char *text, *other_value = NULL, *other_text = NULL;
 	const void *key = scalar_key(option, value, &text);
 	char other[64];
 
