@@ -201,6 +201,48 @@ shares_key(const char *a, const char *b, const char *id, const char **key, size_
 	return false;
 }
 
+/* The key of an option without an object, and the text of its value; NULL: it has an object, or is no such
+ * option.  `config` stands for itself. */
+static const void *
+scalar_key(const char *option, const char *value, const char **text)
+{
+	static const char config;
+	const char *equals = strchr(value, '=');
+	char key[64];
+
+	*text = value;
+	if (strcmp(option, "config") == 0)
+		return &config;
+	if (strcmp(option, "limit") != 0)
+		return config_key_find(&config_sections[CONFIG_DATAPLANE], option);
+	if (equals == NULL || (size_t)(equals - value) >= sizeof(key))
+		return NULL;
+	*text = equals + 1;
+	snprintf(key, sizeof(key), "%.*s", (int)(equals - value), value);
+	return config_key_find(&config_sections[CONFIG_LIMITS], key);
+}
+
+/* Is the option without an object that was read before argv[index] given once more before `end`? */
+static int
+check_scalar(const char *option, const char *value, int index, int end, char **argv, char *why,
+	     size_t why_len)
+{
+	const char *text, *other_value, *other_text;
+	const void *key = scalar_key(option, value, &text);
+	char other[64];
+
+	while (key != NULL && index < end) {
+		if (next_option(end, argv, &index, other, &other_value, why, why_len) != 0)
+			return 0; /* which is refused when its turn comes */
+		if (other_value != NULL && scalar_key(other, other_value, &other_text) == key)
+			return config_refuse(
+				why, why_len, -EEXIST,
+				"--%s %s and --%s %s: it is given twice, as %s and as %s; keep one", option,
+				value, other, other_value, text, other_text);
+	}
+	return 0;
+}
+
 /* Is a key of the object of a section, given at argv[index], given once more before `end`? */
 static int
 check_repeated(const char *option, const char *text, int index, int end, char **argv, char *why,
@@ -261,9 +303,13 @@ config_options(struct config *config, int argc, char **argv, enum config_action 
 							     "option --%s: it takes no value; remove =%s",
 							     name, value);
 			} else if (pass == 0 && is_config) {
-				ret = config_read(config, value, why, why_len);
+				ret = check_scalar(name, value, i, argc, argv, why, why_len);
+				if (ret == 0)
+					ret = config_read(config, value, why, why_len);
 			} else if (pass == 1 && !is_config) {
 				ret = check_repeated(name, value, i, argc, argv, why, why_len);
+				if (ret == 0)
+					ret = check_scalar(name, value, i, argc, argv, why, why_len);
 				if (ret == 0)
 					ret = set_option(config, name, value, why, why_len);
 			}
@@ -282,22 +328,17 @@ config_usage(void *file)
 	fprintf(out,
 		"Usage: oneside-dataplane [EAL options] -- [options]\n"
 		"\n"
-		"EAL options choose cores (-l 0,1: the first is the control thread, the others poll), "
-		"memory\n"
+		"EAL options choose cores (-l 0,1: the first is the control thread, the others poll), memory\n"
 		"(hugepages, or --no-huge -m 1024) and devices (-a PCI-ADDRESS, --vdev=net_memif0,...).\n"
 		"\n"
 		"  --config FILE     read FILE first; the options below override it\n"
-		"  --port "
-		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
-		"         [,route=NETWORK/PREFIX via ADDRESS][,ack_timeout=N][,rnr_retry=N][,inline_esp=no]\n"
-		"         [,dscp=N][,flow_label=N]; separate several addresses, gateways or routes "
-		"by blanks\n"
+		"  --port name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
+		"         [,route=NETWORK/PREFIX via ADDRESS][,ack_timeout=N][,rnr_retry=N]\n"
+		"         [,dscp=N][,flow_label=N]; separate several addresses, gateways or routes by blanks\n"
 		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"
 		"         [,dscp=N][,flow_label=N]\n"
-		"  --ipsec "
-		"name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
-		"         "
-		"[,policy=encrypt|plain][,soft_packets=N][,hard_packets=N][,soft_bytes=N][,hard_bytes=N]\n"
+		"  --ipsec name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
+		"         [,policy=encrypt|plain][,soft_packets=N][,hard_packets=N][,soft_bytes=N][,hard_bytes=N]\n"
 		"  --user name=NAME[,weight=N][,max_ops=N][,max_bytes=N][,dscp=N][,flow_label=N]\n"
 		"                    a user's share of the cores, limits per second, and marks of packets\n"
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"

@@ -80,5 +80,11 @@ args_parse(const struct args_row *rows, const char *usage, void *options, int ar
 		if (take(&rows[i], options, optarg) != 0)
 			return -1;
 	}
+	/* Other programs have such a word, and a host with this name is unlikely. */
+	if (optind < argc && strcmp(argv[optind], "serve") == 0) {
+		fprintf(stderr, "%s: \"serve\" would be a host; the server is started without one\n",
+			program_invocation_short_name);
+		return -1;
+	}
 	return 0;
 }

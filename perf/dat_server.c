@@ -146,8 +146,8 @@ take_part(struct server *s)
 		return false;
 	if (note.verb != NOTE_START || note.stint.size == 0 || note.stint.size > t->memory.size / 2 ||
 	    t->endpoints == 0) {
-		fprintf(stderr, "oneside-perf: the client asks for what this server cannot do; start it with "
-				"the client's -s\n");
+		fprintf(stderr,
+			"oneside-perf: the client asks for what this server cannot do; start it with the client's -s\n");
 		return false;
 	}
 	traffic_landing(t)[note.stint.size - 1] = 0;

@@ -12,8 +12,8 @@
 #include "rates.h"
 
 static const char usage[] =
-	"usage: oneside-rates [options]           (the server)\n"
-	"       oneside-rates [options] HOST      measure against the server at HOST\n"
+	"usage: oneside-rates [OPTION]...         the server: waits for clients\n"
+	"       oneside-rates [OPTION]... HOST    the client: measures against the server at HOST\n"
 	"       oneside-rates -t idle_cpu --pid PID [--pid PID...]\n"
 	"       oneside-rates -t reg_lat [-s SIZE]\n"
 	"  -t, --test NAME         bind_rate    window binds per second, in a pipeline\n"

@@ -9,11 +9,11 @@
 #include "args.h"
 
 static const char usage[] =
-	"usage: oneside-perf [options]            serve\n"
-	"       oneside-perf [options] HOST       measure against the server at HOST (RSM: any word)\n"
+	"usage: oneside-perf [OPTION]...         the server: waits for clients\n"
+	"       oneside-perf [OPTION]... HOST    the client: measures against the server at HOST (RSM: any "
+	"word)\n"
 	"  -A, --api dat|rsm       which API (that of the test; dat)\n"
-	"  -t, --test NAME         dat: write_bw write_lat write_pp read_bw read_lat send_bw send_lat "
-	"send_pp\n"
+	"  -t, --test NAME         dat: write_bw write_lat write_pp read_bw read_lat send_bw send_lat send_pp\n"
 	"                          rsm: put_bw put_lat get_bw get_lat putv_bw putv_lat getv_bw getv_lat\n"
 	"                          map_put_bw map_put_lat map_get_bw map_get_lat barrier_lat signal_pp\n"
 	"                          (bw: bandwidth and rate; lat: until completion; pp: half a round trip)\n"

@@ -442,12 +442,10 @@ measure_idle_memory(struct client *c, struct result *r)
 		own = ((double)after.private_bytes - (double)before[i].private_bytes) / want;
 		shared = ((double)after.shared_bytes - (double)before[i].shared_bytes) / want;
 		if (c->o->json)
-			printf("{\"test\":\"idle_memory\",\"pid\":%d,\"endpoints\":%u,\"private\":%.1f,"
-			       "\"shared\":%.1f}\n",
+			printf("{\"test\":\"idle_memory\",\"pid\":%d,\"endpoints\":%u,\"private\":%.1f,\"shared\":%.1f}\n",
 			       (int)c->o->pid[i], want, own, shared);
 		else
-			printf(" idle_memory: process %d: %.0f bytes for each of %u endpoints, and %.0f that "
-			       "applications share\n",
+			printf(" idle_memory: process %d: %.0f bytes for each of %u endpoints, and %.0f that applications share\n",
 			       (int)c->o->pid[i], own, want, shared);
 	}
 	r->test = NULL; /* told already */

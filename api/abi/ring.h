@@ -215,6 +215,8 @@ enum one_async {
 #define ONE_CQE_IMM 0x02u
 #define ONE_CQE_INV 0x04u
 #define ONE_CQE_GRH 0x10u /* a datagram: `length` counts ONE_UD_GRH bytes in front of its payload, too */
+#define ONE_CQE_IPV4 \
+	0x20u /* with ONE_CQE_GRH: the datagram came with an IPv4 header; else with an IPv6 header */
 #define ONE_CQE_SOLICITED \
 	0x08u /* a receive that its sender solicits, or an error: wakes whoever armed for these */
 
@@ -254,8 +256,9 @@ struct one_cq_shm {
 	/* written by the application */
 	_Atomic uint32_t head; /* entries taken so far: the engine's room check */
 	uint8_t pad1[60];
-	_Atomic uint64_t arm; /* one_arm() */
-	uint8_t pad2[56];
+	_Atomic uint64_t arm;        /* one_arm() */
+	_Atomic uint32_t descriptor; /* an id of ONE_MSG_CHANNEL_OPEN, stored before `arm`; 0: none */
+	uint8_t pad2[52];
 };
 _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
 
@@ -264,7 +267,7 @@ _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
  * `channel` the entry must have SOLICITED, and be past `index` itself.  With ONE_ARM_NEXT it must be past
  * `index` itself, and wakes even if it has been taken meanwhile: one wake-up for each arm and entry.
  *
- * Where the channel has a descriptor (ONE_MSG_CHANNEL_OPEN) the engine sends it the id of the ring, as four
+ * Where the ring has a descriptor (one_cq_shm.descriptor) the engine sends it the id of the ring, as four
  * bytes, before it wakes the futex word. */
 #define ONE_ARM_SOLICITED 0x8000u
 #define ONE_ARM_NEXT 0x4000u

@@ -19,6 +19,7 @@ struct one_cq {
 	uint32_t published; /* value of shm->head */
 	struct one_cq_shm *shm;
 	struct one_cqe *ring;
+	uint32_t descriptor; /* an id of ONE_MSG_CHANNEL_OPEN, to which wake-ups go, too; 0: none */
 	uint16_t arm_seq;
 	uint16_t arm_channel; /* where the last one_wait_arm sleeps */
 	uint16_t arm_served;  /* the last arm answered in the ring that one_cq_resize left */

@@ -67,6 +67,8 @@ struct conn {
 	uint32_t peer_qpn;
 	bool has_peer; /* entered by peer.c */
 	bool peer_oneside;
+	bool peer_steered;                /* sends from the port that we name */
+	struct cm_steering peer_steering; /* zero unless it does */
 	struct cm_local local;
 	struct cm_path path;
 	uint8_t mac[6];
@@ -163,6 +165,9 @@ int qp_set(struct client *client, const struct one_msg *msg);
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);
 void listener_close(struct listener *listener);
+/* The port that the client's listener holds at the address `src`: 0 and *port, or the refusal.  Id 0: *port
+ * is an ephemeral port that nobody holds. */
+int listener_port(struct client *client, uint32_t id, const struct wire_addr *src, uint16_t *port);
 int cr_accept(struct client *client, const struct one_msg *msg);
 int cr_reject(struct client *client, const struct one_msg *msg);
 int cr_handoff(struct client *client, const struct one_msg *msg);

@@ -156,8 +156,7 @@ static struct neigh_entry *
 entry_find(struct neigh *neigh, uint16_t port, const struct wire_addr *addr)
 {
 	struct neigh_entry *entry;
-	LIST_FOREACH(entry, bucket_of(neigh, port, addr), hash)
-	{
+	LIST_FOREACH(entry, bucket_of(neigh, port, addr), hash) {
 		if (entry->port == port && wire_addr_equal(&entry->addr, addr))
 			return entry;
 	}

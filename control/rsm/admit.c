@@ -61,10 +61,10 @@ refuse_malformed(struct conn *conn)
 static bool
 refuse_node(const struct segment *segment, struct conn *conn, uint32_t node)
 {
-	log_of_others(warning,
-		      "event=node_wrong segment=%#x peer=%s node=%u text=\"no peer is configured with "
-		      "this node and address\" remedy=\"[peer %u] address = %s\"\n",
-		      segment->id, addr_text(&conn->path.dst), node, node, addr_text(&conn->path.dst));
+	log_of_others(
+		warning,
+		"event=node_wrong segment=%#x peer=%s node=%u text=\"no peer is configured with this node and address\" remedy=\"[peer %u] address = %s\"\n",
+		segment->id, addr_text(&conn->path.dst), node, node, addr_text(&conn->path.dst));
 	rsm_refuse(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE);
 	return false;
 }

@@ -65,8 +65,8 @@ host_find(const struct path_port *port, const struct wire_addr *addr)
 	struct host *host;
 
 	LIST_FOREACH(host, &hosts, link)
-	if (host->port == port && wire_addr_equal(&host->addr, addr))
-		return host;
+		if (host->port == port && wire_addr_equal(&host->addr, addr))
+			return host;
 	return NULL;
 }
 
@@ -134,10 +134,10 @@ send_to(const struct host *host, struct path_port *port, const struct cm_path *p
 
 	if (host != NULL)
 		LIST_FOREACH(conn, &host->conns, host_link)
-	if (memcmp(conn->mac, none, sizeof(none)) != 0) {
-		path_send_mad_known(port, path, conn->mac, mad);
-		return;
-	}
+			if (memcmp(conn->mac, none, sizeof(none)) != 0) {
+				path_send_mad_known(port, path, conn->mac, mad);
+				return;
+			}
 	path_send_mad(port, path, mad);
 }
 
@@ -216,8 +216,7 @@ transport_heard(struct host *host)
 	struct conn *conn;
 	bool any = false;
 
-	LIST_FOREACH(conn, &host->conns, host_link)
-	{
+	LIST_FOREACH(conn, &host->conns, host_link) {
 		uint32_t psns = conn->qp != NULL ? engine_qp_heard(conn->qp->engine) : conn->heard;
 
 		any = any || psns != conn->heard;
@@ -264,8 +263,8 @@ hosts_deadline(void)
 	struct host *host;
 
 	LIST_FOREACH(host, &hosts, link)
-	if (host->ask_at < first)
-		first = host->ask_at;
+		if (host->ask_at < first)
+			first = host->ask_at;
 	if (first == NEVER)
 		return NEVER;
 	clock = engine_clock();

@@ -121,7 +121,7 @@ export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 	/* Limit of exports: leave the exporter a quarter of its queue pairs for other uses. */
 	uint32_t most = client->table[OBJECT_QP].max - client->table[OBJECT_QP].max / 4;
 	struct qp *qp = window == NULL || client->exports >= most ? NULL : qp_new(client, &export_kind);
-	uint64_t limit;
+	struct quota_limit limit;
 	uint32_t key;
 	int error;
 

@@ -19,7 +19,6 @@
 #include "dataplane/engine/tel.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/keeper.h"
-#include "dataplane/esp/nic.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/slab.h"
@@ -96,8 +95,7 @@ cores_init(char *why, size_t why_len)
 {
 	uint32_t lcore;
 
-	RTE_LCORE_FOREACH_WORKER(lcore)
-	{
+	RTE_LCORE_FOREACH_WORKER(lcore) {
 		struct core *core;
 
 		if (engine.num_cores == CORE_MAX)
@@ -194,9 +192,6 @@ ipsec_init(char *why, size_t why_len)
 	struct esp_change *change;
 	int error = esp_init(engine.num_cores, why, why_len);
 
-	for (uint32_t i = 0; i < ports_num && error == 0; i++)
-		if (ports[i].offers_esp)
-			esp_nic_offer((uint16_t)i, ports[i].device, ports[i].info.name, ports[i].esp_off);
 	if (error != 0 || engine.config->num_ipsec == 0)
 		return error;
 	error = engine_ipsec_prepare(engine.config, false, &change, why, why_len);
@@ -331,6 +326,7 @@ reap(bool all)
 	/* Tokens grow: those behind an unfinished one are not over either. */
 	for (; (one = engine.reap) != NULL && (all || (n < REAPS && engine_grace_over(one->token))); n++) {
 		engine.reap = one->next; /* before it is freed with its object, the last of these */
+		free(one->memory[3]);
 		free(one->memory[2]);
 		free(one->memory[1]);
 		slab_free(one->memory[0]);
@@ -594,6 +590,7 @@ engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len)
 		return -EMSGSIZE;
 	}
 	memcpy(data, frame, len);
+	frame_info(m)->far = 0;
 	if (rte_ring_mp_enqueue(ports[port].tx_ring, m) != 0) {
 		rte_pktmbuf_free(m);
 		return -ENOBUFS;

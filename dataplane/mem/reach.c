@@ -700,9 +700,9 @@ reach_due(const struct reach_list *list)
 	const struct reach *reach;
 
 	LIST_FOREACH(reach, list, link)
-	if (is_answered(reach) || !TAILQ_EMPTY(&reach->open) ||
-	    (!TAILQ_EMPTY(&reach->starved) && head_of(reach) == tail_of(reach)))
-		return true;
+		if (is_answered(reach) || !TAILQ_EMPTY(&reach->open) ||
+		    (!TAILQ_EMPTY(&reach->starved) && head_of(reach) == tail_of(reach)))
+			return true;
 	return false;
 }
 

@@ -21,6 +21,13 @@ struct ah_table {
 	_Atomic(struct engine_ah *) slot[ONE_AHS_MAX];
 };
 
+/* Sockets of channels, by the low half of the channel's id: the descriptor + 1, 0 for none.  Written and read
+ * by the core. */
+#define CHANNEL_PLACES 65536u
+struct channel_table {
+	int fd[CHANNEL_PLACES];
+};
+
 /* A request of struct one_keys that waits for requests posted before: see keys.c. */
 struct keys_wait {
 	enum { KEYS_IDLE, KEYS_SCAN, KEYS_BEGIN } stage;
@@ -70,7 +77,7 @@ struct engine_client {
 	TAILQ_ENTRY(engine_client) settle_link;
 	/* Written by the control thread before any key leads there. */
 	struct reach *reach;
-	int channel_fd[ONE_CHANNELS]; /* + 1; 0: only its futex word is woken */
+	_Atomic(struct channel_table *) channel_table; /* NULL: no channel has been opened */
 	/* control thread */
 	struct reap reap;
 };

@@ -201,13 +201,23 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
 }
 
+/* False: the ring's id could not be sent. */
+static bool
+wake_armed(struct core *core, struct engine_cq *cq, uint64_t arm)
+{
+	/* one_wait_arm() stores it before the arm that was loaded. */
+	uint32_t descriptor = atomic_load_explicit(&cq->shm->descriptor, memory_order_relaxed);
+
+	return wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, descriptor, cq->id);
+}
+
 /* False: the wake-up is due, but its user has to wait for it. */
 static bool
 cq_check_arm(struct core *core, struct engine_cq *cq)
 {
-	/* Pairs with the store in one_wait_arm: its fence and that in cq_publish order it against the
-	 * entries. */
-	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	/* Pairs with the release store in one_wait_arm; its fence and that in cq_publish order the arm
+	 * against the entries. */
+	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_acquire);
 
 	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
 	 * limit leave them; but not with an index that was passed already, unless there is something to take.
@@ -218,7 +228,7 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 		return false;
 	/* Pairs with the load in one_wait_armed(): who has been woken finds the arm answered. */
 	atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(arm), memory_order_release);
-	if (wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id)) {
+	if (wake_armed(core, cq, arm)) {
 		cq->arm_served = arm;
 		cq->told_tail = cq->tail;
 	} else { /* what could not be sent goes with the next entry */
@@ -238,8 +248,8 @@ cq_publish(struct core *core)
 	if (STAILQ_EMPTY(&core->dirty))
 		return;
 	STAILQ_FOREACH(cq, &core->dirty, dirty_link)
-	/* Pairs with the library's acquire load of the tail, when it counts entries. */
-	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
+		/* Pairs with the library's acquire load of the tail, when it counts entries. */
+		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
 	 * entries: either it sees them, or `arm` is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -265,8 +275,8 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	if (next == NULL)
 		return -EINVAL;
 	cq_unstage(core);
-	atomic_thread_fence(memory_order_seq_cst); /* as in cq_publish */
-	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);                       /* as in cq_publish */
+	arm = atomic_load_explicit(&cq->shm->arm, memory_order_acquire); /* as in cq_check_arm */
 	flagged = (ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0;
 	/* An arm that waits for what comes next is answered only if something came before the switch: else
 	 * the library arms the new ring.  The answer is stored before the last entry, which it pairs with. */
@@ -278,7 +288,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
 	/* A thread that sleeps on the old ring goes on to the new one. */
 	if (!flagged && arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
-		wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
+		wake_armed(core, cq, arm);
 	cq_begin(cq, next, log2);
 	return 0;
 }

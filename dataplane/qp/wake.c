@@ -29,10 +29,27 @@ send_id(int fd, uint32_t cq)
 	       (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
 }
 
-static bool
-wake_sleepers(struct engine_client *client, uint16_t channel, uint32_t cq)
+static int *
+socket_place(struct engine_client *client, uint32_t id)
 {
-	if (client->channel_fd[channel] != 0 && !send_id(client->channel_fd[channel] - 1, cq))
+	/* Pairs with the release store in engine_client_channels. */
+	struct channel_table *table = atomic_load_explicit(&client->channel_table, memory_order_acquire);
+
+	return table != NULL ? &table->fd[id % CHANNEL_PLACES] : NULL;
+}
+
+void
+wake_by_socket(struct engine_client *client, uint32_t id, int fd)
+{
+	*socket_place(client, id) = fd + 1;
+}
+
+static bool
+wake_sleepers(struct engine_client *client, uint16_t channel, uint32_t descriptor, uint32_t cq)
+{
+	const int *fd = descriptor != 0 ? socket_place(client, descriptor) : NULL;
+
+	if (fd != NULL && *fd != 0 && !send_id(*fd - 1, cq))
 		return false;
 	channel_signal(&client->channels[channel], ONE_CHANNEL_WAKES);
 	return true;
@@ -54,7 +71,8 @@ charge_time(const struct core *core, struct engine_user *user, uint64_t ns, bool
 }
 
 bool
-wake_channel(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq)
+wake_channel(struct core *core, struct engine_client *client, uint16_t channel, uint32_t descriptor,
+	     uint32_t cq)
 {
 	struct engine_user *user = client->share.group->user;
 	bool measured = user_wakes_slowly(user), woken;
@@ -67,7 +85,7 @@ wake_channel(struct core *core, struct engine_client *client, uint16_t channel, 
 	core->stats.wakes++;
 	share_charge(core, client, SHARE_WAKE);
 	began = measured ? clock_thread() : rte_rdtsc();
-	woken = wake_sleepers(client, channel, cq);
+	woken = wake_sleepers(client, channel, descriptor, cq);
 	charge_time(core, user, measured ? clock_thread() - began : engine_now(rte_rdtsc() - began),
 		    measured);
 	return woken;

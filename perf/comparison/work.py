@@ -10,6 +10,7 @@ from .esp import esp
 from .planes import Bench
 from .process import Background, Failed
 from .copied import copied
+from .cores import cores
 from .registration import registration
 from .rows import LOWER, middle
 from .verbs import programs
@@ -544,4 +545,4 @@ def simulator(context, rows):
 
 
 GROUPS = {"across": (across, tcp_rivals), "copied": (memory_copied,), "verbs": (verbs,), "alone": (alone,), "sleep": (sleeping,),
-          "esp": (esp,), "simulator": (simulator,)}
+          "cores": (cores,), "esp": (esp,), "simulator": (simulator,)}

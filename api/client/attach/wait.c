@@ -162,8 +162,10 @@ one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
 	if (++cq->arm_seq == 0)
 		cq->arm_seq = 1;
 	cq->arm_channel = channel;
+	atomic_store_explicit(&shm->descriptor, cq->descriptor, memory_order_relaxed);
+	/* Release: the engine, which acquires the arm, finds its descriptor. */
 	atomic_store_explicit(&shm->arm, one_arm(cq->arm_seq, channel, index + (need > 0 ? need - 1 : 0)),
-			      memory_order_relaxed);
+			      memory_order_release);
 	/* Pairs with the engine's fence between storing entries and loading `arm`: the engine sees the
 	 * arm, or the caller's next look sees the entries. */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -7,6 +7,7 @@
  * A waiter sleeps on the attachment's channel without the segment's lock. Afterwards it looks the segment up
  * by its handle again, because the segment may have ended.
  */
+#include "client/tell.h"
 #include "client/wait.h"
 #include "rsm/event/event.h"
 #include "rsm/transfer/transfer.h"
@@ -64,6 +65,17 @@ rsm_events_take(struct rsm_events *events)
 
 /* ---- either kind of segment ---- */
 
+/* The exporter's own data plane: no importer and no unpublish has to do with it. */
+static int
+export_aborted(const void *handle)
+{
+	return ONE_BECAUSE(RSMERR_CONN_ABORTED,
+			   "memseg = %p: this host's data plane ended, or ended the attachment; see its log, "
+			   "and publish "
+			   "the segment again when it serves",
+			   handle);
+}
+
 int
 rsm_event_lock(const void *handle, struct rsm_event_segment *segment)
 {
@@ -83,7 +95,7 @@ rsm_event_lock(const void *handle, struct rsm_event_segment *segment)
 		return found == RSM_FOREIGN ? RSMERR_NOT_CREATOR : RSMERR_BAD_SEG_HNDL;
 	if (export->link == NULL) { /* the attachment was lost, and attaching again failed */
 		rsm_slot_unlock(export);
-		return RSMERR_CONN_ABORTED;
+		return export_aborted(handle);
 	}
 	*segment = (struct rsm_event_segment){.export = export,
 					      .slot = &export->slot,
@@ -183,7 +195,9 @@ rsm_do_intr_signal_wait(void *memseg, int timeout)
 		if (rsm_events_take(segment.events))
 			result = RSM_SUCCESS;
 		else if (rsm_event_ended(&segment) || segment.withdrawn != withdrawn)
-			result = RSMERR_CONN_ABORTED;
+			result = segment.export != NULL && rsm_link_lost(segment.link)
+					 ? export_aborted(memseg)
+					 : RSMERR_CONN_ABORTED;
 		else if (deadline != UINT64_MAX && one_now_ns() >= deadline)
 			result = RSMERR_TIMEOUT;
 		else

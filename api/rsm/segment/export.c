@@ -145,14 +145,13 @@ rsm_do_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_ex
 	if ((uintptr_t)vaddr % page != 0 || size % page != 0)
 		return ONE_BECAUSE(
 			RSMERR_BAD_MEM_ALIGNMENT,
-			"vaddr = %p: with size %zu it is not whole pages of %zu bytes; get it from mmap or "
-			"aligned_alloc, and round the size up",
+			"vaddr = %p: with size %zu it is not whole pages of %zu bytes; get it from mmap or aligned_alloc, and round the size up",
 			vaddr, size, page);
 	if (attr.attr_max_export_segment_size != 0 && size > attr.attr_max_export_segment_size)
-		return ONE_BECAUSE(RSMERR_BAD_LENGTH,
-				   "size = %zu: a segment has at most %zu bytes; make several, or raise "
-				   "max_mr_bytes in oneside.conf(5)",
-				   size, (size_t)attr.attr_max_export_segment_size);
+		return ONE_BECAUSE(
+			RSMERR_BAD_LENGTH,
+			"size = %zu: a segment has at most %zu bytes; make several, or raise max_mr_bytes in oneside.conf(5)",
+			size, (size_t)attr.attr_max_export_segment_size);
 	export = rsm_slot_new(&rsm_exports);
 	if (export == NULL)
 		return RSMERR_INSUFFICIENT_RESOURCES;
@@ -335,8 +334,7 @@ rsm_do_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t 
 	else if (is_reserved(*segment_id))
 		result = ONE_BECAUSE(
 			RSMERR_RESERVED_SEGID,
-			"segment_id = %#x: it is reserved; publish under 0x400000 to 0x7fffffff, or give 0 "
-			"to let the data plane choose",
+			"segment_id = %#x: it is reserved; publish under 0x400000 to 0x7fffffff, or give 0 to let the data plane choose",
 			*segment_id);
 	else if (found == RSM_FOREIGN)
 		result = RSMERR_NOT_CREATOR;

@@ -14,11 +14,10 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 	uint32_t right = direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ;
 
 	if ((import->permission & right) == 0)
-		return ONE_BECAUSE(RSMERR_PERM_DENIED,
-				   "im_memseg, rights = %#x: it was connected without %s; pass that right to "
-				   "rsm_memseg_import_connect",
-				   import->permission,
-				   direction == RSM_PUT ? "RSM_PERM_WRITE" : "RSM_PERM_READ");
+		return ONE_BECAUSE(
+			RSMERR_PERM_DENIED,
+			"im_memseg, rights = %#x: it was connected without %s; give that to rsm_memseg_import_connect",
+			import->permission, direction == RSM_PUT ? "RSM_PERM_WRITE" : "RSM_PERM_READ");
 	if (import->mapped ? !rsm_map_covers(import, offset, len)
 			   : offset > import->size || len > import->size - offset)
 		return ONE_BECAUSE(import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH,
@@ -121,8 +120,7 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 		return ONE_BECAUSE(
 			RSMERR_BAD_MEM_ALIGNMENT,
 			"datap = %p, offset = %#" PRIx64
-			": elements of %u bytes begin at multiples of %u, locally and in the segment; align "
-			"them, or use the call without a number in its name, which moves bytes",
+			": elements of %u bytes begin at multiples of %u, locally and in the segment; align them, or use the call without a number in its name, which moves bytes",
 			local, offset, element, element);
 	result = rsm_import_lock(handle, &import);
 	if (result != RSM_SUCCESS)

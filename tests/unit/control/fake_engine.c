@@ -67,7 +67,7 @@ static struct mem_table *table;
 static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* the test's thread's, as a core */
 static struct engine_port_info port = {.name = "p0",
 				       .mac = {2, 0, 0, 0, 0, 1},
-				       .mtu = 4200,
+				       .mtu = 4300,
 				       .path_mtu = 4096,
 				       .num_addrs = 1,
 				       .addr = {{{[10] = 0xff, 0xff, 192, 0, 2, 1}}},
@@ -157,9 +157,9 @@ fake_objects(void)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(client, &clients, link)
-	n++;
+		n++;
 	LIST_FOREACH(qp, &qps, link)
-	n++;
+		n++;
 	n += num_cqs + num_srqs + num_ahs + num_guards;
 	pthread_mutex_unlock(&lock);
 	return n;
@@ -203,8 +203,8 @@ fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn)
-		tell(type, qp->config.owner, value);
+		if (qp->config.qpn == qpn)
+			tell(type, qp->config.owner, value);
 	pthread_mutex_unlock(&lock);
 	fake_wake();
 }
@@ -237,8 +237,8 @@ fake_bind(uint32_t qpn, const struct work *work)
 	pthread_mutex_lock(&lock);
 	bind_result = -1;
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn)
-		qp->work = *work;
+		if (qp->config.qpn == qpn)
+			qp->work = *work;
 	pthread_mutex_unlock(&lock);
 	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
 }
@@ -286,6 +286,14 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
+bool
+engine_client_channels(struct engine_client *client)
+{
+	if (!client->added)
+		MISTAKE("a channel of a client that no core has");
+	return true;
+}
+
 struct reach *
 engine_client_reach(struct engine_client *client, uint64_t offset)
 {
@@ -314,6 +322,12 @@ engine_client_free(struct engine_client *client)
 	fake_user_hold(client->config.user, false);
 	reach_free(client->reach);
 	free(client);
+}
+
+uint32_t
+engine_link_overhead(void)
+{
+	return 84;
 }
 
 uint32_t
@@ -458,6 +472,16 @@ engine_qp_core(const struct engine_qp *qp)
 	return 0;
 }
 
+uint32_t fake_cores = 1;
+uint16_t fake_steering_port;
+
+uint16_t
+engine_steering_port(uint32_t port_index, uint32_t core, const struct wire_addr *peer,
+		     const struct wire_addr *own, uint64_t (*draw)(void))
+{
+	return fake_steering_port != 0 ? fake_steering_port++ : 0;
+}
+
 const struct work *
 engine_qp_bind_work(const struct engine_qp *qp)
 {
@@ -472,8 +496,8 @@ engine_qp_owner(uint32_t qpn)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn && qp->added && !qp->removed)
-		owner = qp->config.owner;
+		if (qp->config.qpn == qpn && qp->added && !qp->removed)
+			owner = qp->config.owner;
 	pthread_mutex_unlock(&lock);
 	return owner;
 }
@@ -706,7 +730,7 @@ engine_sleep_end(void)
 uint32_t
 engine_num_cores(void)
 {
-	return 1;
+	return fake_cores;
 }
 
 uint32_t
