@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * oneside-rates: what the control path and an idle data plane cost, where
- * oneside-perf measures moving data.
- */
+/* oneside-rates: measures the control path and idle data planes; oneside-perf measures data transfer. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -92,7 +92,7 @@ take_seconds(void *options, const char *text)
 	return -1;
 }
 
-/* -t is the test here, and the depth of the queue to users of perftest: no test is called by a number. */
+/* -t takes a test, or, as in perftest, the depth of the queue: no test's name is a number. */
 static int
 take_test_or_depth(void *options, const char *text)
 {
@@ -167,7 +167,7 @@ refuse(const char *why)
 	return -1;
 }
 
-/* What does not go together. */
+/* Refuses combinations of options that exclude each other. */
 static int
 check(const struct perf_options *o)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory and processor time of data planes, as the kernel counts them. */
+/* Memory and processor time of data planes, from the kernel's counters. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@ process_memory(pid_t pid, struct process_memory *out)
 	return true;
 }
 
-/* Nanoseconds on a processor, and how often a thread of it came to run (proc(5), schedstat). */
+/* Sums run time and number of runs over the process's threads (proc(5), schedstat). */
 bool
 process_cpu(pid_t pid, struct process_cpu *out)
 {

@@ -9,7 +9,7 @@
 
 #define PROGRESS_NS 200000000u
 #define PEAK_NS 1000000u
-#define PEAK_TURNS 64u /* of what is under way: whose share is small then */
+#define PEAK_TURNS 64u /* least completions of an interval per operation in flight at its start */
 #define MIB 1048576.0  /* perftest's MB */
 
 static const double percentiles[] = {50, 90, 99, 99.9, 99.99};
@@ -48,7 +48,7 @@ bucket_value(uint32_t bucket)
 	return ((minor | (1u << HIST_SUB_LOG2)) << (major - 1)) + ((1ull << (major - 1)) >> 1);
 }
 
-/* What a sample in that bucket may have been: not beyond those seen. */
+/* A value for samples of the bucket, within the range of all samples. */
 static uint64_t
 sample_value(const struct histogram *h, uint32_t bucket)
 {

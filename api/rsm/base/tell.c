@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With ONESIDE_DEBUG: what a refused call says (client/tell.h), where nothing nearer to the cause was noted.
+/*
+ * With ONESIDE_DEBUG: reasons that refused calls print (client/tell.h) if no code nearer to the cause noted
+ * one.
  */
 #include "rsm/base/calls.h"
 
@@ -10,8 +12,10 @@
 
 #define TEXT_MAX 512
 
-/* A result, the argument that it is about (its beginnings: those of several calls), the reason and the
- * remedy. */
+/*
+ * For each result: prefixes of the names of the argument at fault, in all calls that return the result; the
+ * reason and the remedy.
+ */
 static const struct {
 	int result;
 	const char *arguments[3];
@@ -121,7 +125,7 @@ find_argument(const struct one_argument *arguments, size_t count, const char *co
 	return &arguments[0];
 }
 
-/* Of char pointers only names are text: caddr_t is one, too. */
+/* Prints a char pointer as text only if the argument is a name: caddr_t is a char pointer, too. */
 static void
 argument_text(const struct one_argument *argument, char *text, size_t size)
 {
