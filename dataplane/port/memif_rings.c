@@ -6,9 +6,9 @@
  * program.  A far end that announces nothing has one ring in each direction.
  *
  * Everything here but the arithmetic runs on DPDK's interrupt thread, which is the only one that handles
- * these messages: the table of handshakes needs no lock.  Cores read `rings` of a port.  While the link is down
- * the driver ignores all rings.  Before the next handshake connects, a port is back to one ring, after a grace
- * period, since the driver's state of a ring that was not agreed upon leads to the first ring.
+ * these messages: the table of handshakes needs no lock.  Cores read `rings` of a port.  While the link is
+ * down the driver ignores all rings.  Before the next handshake connects, a port is back to one ring, after a
+ * grace period, since the driver's state of a ring that was not agreed upon leads to the first ring.
  */
 #include <string.h>
 #include <sys/eventfd.h>

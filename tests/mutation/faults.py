@@ -131,7 +131,7 @@ FAULTS = [
           "an importer of the same host maps for writing what it may only read",
           ("control-attach",)),
     Fault("acl", "challenge-again", "control/rsm/challenge.c",
-          "\t\tplace(node, nonce)->open = false;", "\t\tplace(node, nonce)->open = true;",
+          "\t\tchallenge_place(node, nonce)->open = false;", "\t\tchallenge_place(node, nonce)->open = true;",
           "a proof can be sent a second time",
           ("control-proof",)),
     Fault("acl", "proof-of-other-segment", "control/rsm/admit.c",

@@ -31,7 +31,7 @@ PREFIXES = {
         "esp": "esp",
         "loop": "idle loop",
         "mem": "guard mem reach slab",
-        "port": "device flow flows kernel_side link links memif_send port ports privilege rx_wakeup sendmsg tx",
+        "port": "device flow flows kernel_side link links memif port ports privilege recvmsg rings rss rx_wakeup sendmsg tx",
         "qp": "client_fault cq doorbell keys local qp qpn rcio share srq steer ud user wake wqe",
         "rc": "rc",
         "state": "state",

@@ -19,7 +19,8 @@
 #define TURNS_MAX 4096u
 #define GROWTH 80u /* at most */
 
-/* SHAPE_FOREIGN changes a VLAN tag from a priority tag (VLAN 0), which is the port's own network, to VLAN 5. */
+/* SHAPE_FOREIGN changes a VLAN tag from a priority tag (VLAN 0), which is the port's own network, to VLAN 5.
+ */
 enum { SHAPE_VLAN = 1, SHAPE_CHAINED = 2, SHAPE_FOREIGN = 4 };
 
 static uint8_t frame[ROCE_ROOM];

@@ -105,6 +105,7 @@ exporter_lost(void **state)
 
 	assert_int_equal(rsm_memseg_export_create(controller, &export, memory, PAGE, 0), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_export_publish(export, &id, NULL, 0), RSM_SUCCESS);
+	peer_forget(peer);
 	mock_kill(peer->mock);
 	assert_says(rsm_intr_signal_wait(export, -1), RSMERR_CONN_ABORTED,
 		    "rsm_intr_signal_wait: memseg = 0x", "this host's data plane ended",
