@@ -35,9 +35,9 @@ take_address(const struct config_value *value, const struct config_key *key, con
 		return REFUSE_VALUE(value, -EINVAL, "this is one host, not a network; write it without /%u",
 				    addr.prefix);
 	if (!config_addr_unicast(&addr))
-		return REFUSE_VALUE(value, -EINVAL,
-				    "no host can have this address (unspecified, loopback, multicast or "
-				    "broadcast); write a unicast address");
+		return REFUSE_VALUE(
+			value, -EINVAL,
+			"no host can have this address (unspecified, loopback, multicast or broadcast); write a unicast address");
 	*field = addr;
 	return 0;
 }

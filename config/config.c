@@ -41,7 +41,7 @@ config_defaults(struct config *config)
 		.idle = ONE_IDLE_SPIN,
 		.limits =
 			{
-				.max_pz = 1024,
+				.max_pz = 16384,
 				.max_cq = 16384,
 				.max_cq_entries = 32768,
 				.max_qp = ONE_QPS_MAX,
@@ -53,6 +53,7 @@ config_defaults(struct config *config)
 				.max_srq = 1024,
 				.max_srq_wr = 4096,
 				.max_ah = ONE_AHS_MAX,
+				.max_channels = 32768,
 				.max_rd_atomic = 16,
 				.max_private_data = 64,
 				.max_segments = 1024,
@@ -195,9 +196,9 @@ set_mode(const struct config_value *value, const struct config_key *key, void *f
 	mode = strtoul(value->text, &end, 8);
 	if (errno != 0 || end == value->text || *end != '\0' || !isdigit((unsigned char)value->text[0]) ||
 	    mode > 0777 || (mode & 0600) != 0600)
-		return REFUSE(value, -EINVAL,
-			      "this is not a mode its owner can use; write octal digits as in 0666 (everyone "
-			      "may attach) or 0660 (owner and group)");
+		return REFUSE(
+			value, -EINVAL,
+			"this is not a mode its owner can use; write octal digits as in 0666 (everyone may attach) or 0660 (owner and group)");
 	*(mode_t *)field = (mode_t)mode;
 	return 0;
 }
@@ -289,8 +290,7 @@ set_group(const struct config_value *value, const struct config_key *key, void *
 	if (getgrnam_r(value->text, &group, buffer, sizeof(buffer), &found) != 0 || found == NULL)
 		return REFUSE(
 			value, -ENOENT,
-			"there is no such group; make it (groupadd NAME), or write the name or number of one "
-			"that there is");
+			"there is no such group; make it (groupadd NAME), or write the name or number of one that there is");
 	*(gid_t *)field = found->gr_gid;
 	return 0;
 }
@@ -305,9 +305,9 @@ set_listen(const struct config_value *value, const struct config_key *key, void 
 		return REFUSE(value, error, "the path is longer than %u bytes; choose a shorter one",
 			      CONFIG_PATH_MAX - 1);
 	if (error < 0)
-		return REFUSE(value, error,
-			      "this is no place to listen; write as in unix:/run/oneside/metrics.sock, "
-			      "127.0.0.1:9464 or [::1]:9464, or off");
+		return REFUSE(
+			value, error,
+			"this is no place to listen; write as in unix:/run/oneside/metrics.sock, 127.0.0.1:9464 or [::1]:9464, or off");
 	memcpy(field, &listen, sizeof(listen));
 	return 0;
 }
@@ -341,9 +341,9 @@ set_sa(const struct config_value *value, const struct config_key *key, void *fie
 	spi = strtoull(value->text, &end, 0);
 	if (colon == NULL || end != colon || !isdigit((unsigned char)value->text[0]) || errno != 0 ||
 	    spi < SPI_LEAST || spi > UINT32_MAX)
-		return REFUSE(value, -EINVAL,
-			      "this is not SPI:FILE; write an SPI of 256 to 4294967295 and the file of its "
-			      "key, as in 0x1001:/etc/oneside/to-b.key");
+		return REFUSE(
+			value, -EINVAL,
+			"this is not SPI:FILE; write an SPI of 256 to 4294967295 and the file of its key, as in 0x1001:/etc/oneside/to-b.key");
 	if (colon[1] != '/')
 		return REFUSE(value, -EINVAL,
 			      "the file's path is not absolute; write one that begins with /");
@@ -363,7 +363,7 @@ set_sa(const struct config_value *value, const struct config_key *key, void *fie
 
 static const char *const idles[] = {
 	[ONE_IDLE_SPIN] = "spin", [ONE_IDLE_YIELD] = "yield", [ONE_IDLE_SLEEP] = "sleep", NULL};
-static const char *const switches[] = {"no", "yes", NULL}, *const negations[] = {"yes", "no", NULL};
+static const char *const switches[] = {"no", "yes", NULL};
 static const char *const placements[] = {[CONFIG_PLACEMENT_AUTO] = "auto",
 					 [CONFIG_PLACEMENT_ONE] = "one",
 					 [CONFIG_PLACEMENT_NEXT] = "next",
@@ -412,6 +412,7 @@ static const struct config_key limit_keys[] = {
 	{KEY("max_srq", config, limits.max_srq, set_number), .max = OBJECTS_MAX},
 	{KEY("max_srq_wr", config, limits.max_srq_wr, set_number), .min = 1, .max = QP_WR_MAX},
 	{KEY("max_ah", config, limits.max_ah, set_number), .max = ONE_AHS_MAX},
+	{KEY("max_channels", config, limits.max_channels, set_number), .min = 2, .max = OBJECTS_MAX},
 	{KEY("max_rd_atomic", config, limits.max_rd_atomic, set_number), .min = 1, .max = 16},
 	{KEY("max_private_data", config, limits.max_private_data, set_number), .max = 64},
 	{KEY("max_segments", config, limits.max_segments, set_number), .max = OBJECTS_MAX},
@@ -440,19 +441,15 @@ static const struct config_key port_keys[] = {
 	{KEY("route", config_port, route, config_set_routes), .fixed = true},
 	MARKS_KEYS(config_port),
 	{KEY("mtu", config_port, mtu, set_number), .min = 576, .max = 9216, .or_zero = true, .fixed = true,
-	 .help = "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 for what the device "
-		 "has"},
+	 .help = "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 for what the device has"},
 	{KEY("path_mtu", config_port, path_mtu, set_path_mtu), .min = 256, .max = 4096, .or_zero = true,
 	 .fixed = true,
-	 .help = "no such path MTU; write 256, 512, 1024, 2048 or 4096, or 0 for the largest that the MTU "
-		 "carries"},
+	 .help = "no such path MTU; write 256, 512, 1024, 2048 or 4096, or 0 for the largest that the MTU carries"},
 	{KEY("ack_timeout", config_port, ack_timeout, set_number), .min = CONFIG_ACK_TIMEOUT_MIN,
 	 .max = CONFIG_ACK_TIMEOUT_MAX,
 	 .help = "not a timeout of 4.096 us x 2^n; write n, 14 (67 ms) to 24 (69 s)"},
 	{KEY("rnr_retry", config_port, rnr_retry, set_number), .max = CONFIG_RNR_RETRY_ENDLESS,
 	 .help = "not a number of retries; write 0 to 6, or 7 for no limit"},
-	{KEY("inline_esp", config_port, no_inline_esp, set_word), .words = negations, .fixed = true,
-	 .help = SWITCH_HELP},
 	{.name = NULL},
 };
 
@@ -490,8 +487,7 @@ static const struct config_key user_keys[] = {
 	/* A burst is some tens of KiB: with less its acknowledgements would be late. */
 	{KEY("max_bytes", config_user, max_bytes, set_size), .min = 1u << 20, .max = 1ull << 50,
 	 .or_zero = true,
-	 .help = "this is no ceiling; write 1048576 to 1125899906842624 a second, as in 512M or 8G, or 0 for "
-		 "none"},
+	 .help = "this is no ceiling; write 1048576 to 1125899906842624 a second, as in 512M or 8G, or 0 for none"},
 	MARKS_KEYS(config_user),
 	{.name = NULL},
 };
@@ -547,10 +543,10 @@ begin_user(const struct config_value *value, const char *name, void *object)
 	if (!is_number && getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) != 0)
 		found = NULL;
 	if (is_number ? number >= UINT32_MAX : found == NULL)
-		return config_refuse(value->why, value->why_len, -ENOENT,
-				     "user %s: there is no such user; make it (useradd NAME), or write the "
-				     "name or number of one that there is",
-				     name);
+		return config_refuse(
+			value->why, value->why_len, -ENOENT,
+			"user %s: there is no such user; make it (useradd NAME), or write the name or number of one that there is",
+			name);
 	user->uid = is_number ? (uid_t)number : found->pw_uid;
 	user->weight = 1;
 	user->marks = CONFIG_NO_MARKS;
@@ -606,8 +602,7 @@ config_object(struct config *config, const struct config_value *value, const str
 	if (found == NULL)
 		return config_refuse(
 			value->why, value->why_len, -EINVAL,
-			"section [%s]: there is no such section; write [dataplane], [port NAME], "
-			"[peer NODE], [ipsec NAME], [user NAME] or [limits]",
+			"section [%s]: there is no such section; write [dataplane], [port NAME], [peer NODE], [ipsec NAME], [user NAME] or [limits]",
 			value->section);
 	*object = (char *)config + found->list;
 	if (found->size == 0)
@@ -623,6 +618,14 @@ config_object(struct config *config, const struct config_value *value, const str
 	if (error == 0)
 		memcpy(*object, &new, found->size);
 	return error;
+}
+
+bool
+config_can_raise(const char *key, uint64_t limit)
+{
+	const struct config_key *found = config_key_find(&config_sections[CONFIG_LIMITS], key);
+
+	return key[0] != '\0' && (found == NULL || limit < found->max);
 }
 
 const struct config_key *

@@ -46,7 +46,6 @@ struct config_port {
 	uint16_t path_mtu;   /* 0: from the MTU */
 	uint8_t ack_timeout; /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
-	bool no_inline_esp;  /* its NIC gets no keys */
 };
 
 /* A user's share of the cores. */
@@ -147,6 +146,9 @@ int config_take_over(struct config *config, const struct config *next, char *cha
 		     char *why, size_t why_len);
 /* Forgets the peer; -ENOENT and the remedy when there is none. */
 int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
+
+/* False: `limit` is as high as its key of [limits] goes, or nothing ("") raises it. */
+bool config_can_raise(const char *key, uint64_t limit);
 
 /* What a user has: of its section, or the default. */
 struct config_user config_user_of(const struct config *config, uid_t uid);

@@ -30,7 +30,8 @@ struct reading {
 		const char *object;
 	} section[SECTIONS_MAX]; /* the last is that of the lines to come */
 	uint32_t sections;
-	uint64_t given; /* keys in it, by their places in its table */
+	uint64_t given;     /* keys in it, by their places in its table */
+	char value[64][48]; /* of these, as far as there is room */
 };
 
 #define REFUSE(reading, error, format, ...)                                          \
@@ -159,9 +160,12 @@ take_value(struct reading *reading, char *start, char *equals)
 	key = config_key_find(kind, name);
 	bit = key != NULL ? 1ull << (key - kind->keys) : 0;
 	if ((reading->given & bit) != 0)
-		return REFUSE_LINE(reading, -EEXIST, ": %s: %s is given twice; keep one of the lines",
-				   section, key->name);
+		return REFUSE_LINE(reading, -EEXIST,
+				   ": %s: %s is given twice, as %s and as %.47s; keep one of the lines",
+				   section, key->name, reading->value[key - kind->keys], value);
 	reading->given |= bit;
+	if (key != NULL)
+		snprintf(reading->value[key - kind->keys], sizeof(reading->value[0]), "%s", value);
 	error = config_set(reading->config, section, name, value, fault, sizeof(fault));
 	return error == 0 ? 0 : REFUSE_LINE(reading, error, ": %s", fault);
 }
@@ -185,8 +189,7 @@ take_line(struct reading *reading)
 	if (equals == NULL)
 		return REFUSE_LINE(
 			reading, -EINVAL,
-			", \"%.40s\": this is neither [section] nor key = value; correct it, or put "
-			"# before it",
+			", \"%.40s\": this is neither [section] nor key = value; correct it, or put # before it",
 			start);
 	if (reading->sections == 0)
 		return REFUSE_LINE(

@@ -201,6 +201,48 @@ shares_key(const char *a, const char *b, const char *id, const char **key, size_
 	return false;
 }
 
+/* The key of an option without an object, and the text of its value; NULL: it has an object, or is no such
+ * option.  `config` stands for itself. */
+static const void *
+scalar_key(const char *option, const char *value, const char **text)
+{
+	static const char config;
+	const char *equals = strchr(value, '=');
+	char key[64];
+
+	*text = value;
+	if (strcmp(option, "config") == 0)
+		return &config;
+	if (strcmp(option, "limit") != 0)
+		return config_key_find(&config_sections[CONFIG_DATAPLANE], option);
+	if (equals == NULL || (size_t)(equals - value) >= sizeof(key))
+		return NULL;
+	*text = equals + 1;
+	snprintf(key, sizeof(key), "%.*s", (int)(equals - value), value);
+	return config_key_find(&config_sections[CONFIG_LIMITS], key);
+}
+
+/* Is the option without an object that was read before argv[index] given once more before `end`? */
+static int
+check_scalar(const char *option, const char *value, int index, int end, char **argv, char *why,
+	     size_t why_len)
+{
+	const char *text, *other_value = NULL, *other_text = NULL;
+	const void *key = scalar_key(option, value, &text);
+	char other[64];
+
+	while (key != NULL && index < end) {
+		if (next_option(end, argv, &index, other, &other_value, why, why_len) != 0)
+			return 0; /* which is refused when its turn comes */
+		if (other_value != NULL && scalar_key(other, other_value, &other_text) == key)
+			return config_refuse(
+				why, why_len, -EEXIST,
+				"--%s %s and --%s %s: it is given twice, as %s and as %s; keep one", option,
+				value, other, other_value, text, other_text);
+	}
+	return 0;
+}
+
 /* Is a key of the object of a section, given at argv[index], given once more before `end`? */
 static int
 check_repeated(const char *option, const char *text, int index, int end, char **argv, char *why,
@@ -261,9 +303,13 @@ config_options(struct config *config, int argc, char **argv, enum config_action 
 							     "option --%s: it takes no value; remove =%s",
 							     name, value);
 			} else if (pass == 0 && is_config) {
-				ret = config_read(config, value, why, why_len);
+				ret = check_scalar(name, value, i, argc, argv, why, why_len);
+				if (ret == 0)
+					ret = config_read(config, value, why, why_len);
 			} else if (pass == 1 && !is_config) {
 				ret = check_repeated(name, value, i, argc, argv, why, why_len);
+				if (ret == 0)
+					ret = check_scalar(name, value, i, argc, argv, why, why_len);
 				if (ret == 0)
 					ret = set_option(config, name, value, why, why_len);
 			}
@@ -282,50 +328,45 @@ config_usage(void *file)
 	fprintf(out,
 		"Usage: oneside-dataplane [EAL options] -- [options]\n"
 		"\n"
-		"EAL options choose cores (-l 0,1: the first is the control thread, the others poll), "
-		"memory\n"
+		"EAL options choose cores (-l 0,1: the first is the control thread, the others poll), memory\n"
 		"(hugepages, or --no-huge -m 1024) and devices (-a PCI-ADDRESS, --vdev=net_memif0,...).\n"
 		"\n"
 		"  --config FILE     read FILE first; the options below override it\n"
-		"  --port "
-		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
-		"         [,route=NETWORK/PREFIX via ADDRESS][,ack_timeout=N][,rnr_retry=N][,inline_esp=no]\n"
-		"         [,dscp=N][,flow_label=N]; several addresses, gateways or routes: with blanks "
-		"between\n"
+		"  --port name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
+		"         [,route=NETWORK/PREFIX via ADDRESS][,ack_timeout=N][,rnr_retry=N]\n"
+		"         [,dscp=N][,flow_label=N]; separate several addresses, gateways or routes by blanks\n"
 		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"
 		"         [,dscp=N][,flow_label=N]\n"
-		"  --ipsec "
-		"name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
-		"         "
-		"[,policy=encrypt|plain][,soft_packets=N][,hard_packets=N][,soft_bytes=N][,hard_bytes=N]\n"
+		"  --ipsec name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
+		"         [,policy=encrypt|plain][,soft_packets=N][,hard_packets=N][,soft_bytes=N][,hard_bytes=N]\n"
 		"  --user name=NAME[,weight=N][,max_ops=N][,max_bytes=N][,dscp=N][,flow_label=N]\n"
-		"                    share of the cores, and ceilings a second, of a user, and its marks\n"
+		"                    a user's share of the cores, limits per second, and marks of packets\n"
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
 		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"
 		"  --socket-mode N   its permissions, octal (default 0666)\n"
-		"  --ctl PATH        where onesidectl asks (default: beside the socket)\n"
-		"  --ctl-group GROUP who may look by it, besides root and the own user\n"
+		"  --ctl PATH        the control socket for onesidectl (default: next to the socket)\n"
+		"  --ctl-group GROUP a group that may look, besides root and the own user\n"
 		"  --ctl-admin-group GROUP\n"
-		"                    who may look and change\n"
-		"  --idle HOW        spin, yield or sleep: what a polling core without work does\n"
-		"  --keepalive-ms N  a silent peer of an RSM import is lost after this\n"
-		"  --work-pool N     requests under way per core\n"
+		"                    a group that may look and change\n"
+		"  --idle HOW        what a polling core without work does: spin, yield or sleep\n"
+		"  --keepalive-ms N  silence after which an RSM peer is lost\n"
+		"  --work-pool N     requests in progress per core\n"
 		"  --mbufs N         packet buffers per core and port\n"
 		"  --placement auto|one|next\n"
 		"  --process-memory yes|no\n"
-		"                    whether memory that cannot be adopted works, more slowly\n"
-		"  --state DIRECTORY where sequence numbers of keys are kept (default /var/lib/oneside)\n"
-		"  --metrics WHERE   metrics by HTTP: unix:PATH, ADDRESS:PORT or [ADDRESS]:PORT\n"
-		"  --log-level LEVEL what oneside itself logs from on; not EAL's option of this name\n"
-		"  --limit KEY=N     any number of times; KEY is one of\n"
+		"                    whether memory that cannot be shared may be registered (slower)\n"
+		"  --state DIRECTORY where IPsec sequence numbers are saved (default /var/lib/oneside)\n"
+		"  --metrics WHERE   serve metrics by HTTP: unix:PATH, ADDRESS:PORT or [ADDRESS]:PORT\n"
+		"  --log-level LEVEL lowest level of oneside's own log lines; not EAL's option\n"
+		"  --limit KEY=N     may be repeated; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = limits; key->name != NULL; key++)
 		fprintf(out, "%s %s", key != limits && (key - limits) % 5 == 0 ? "\n                   " : "",
 			key->name);
 	fprintf(out,
 		"\n"
-		"  --check           examine machine and configuration, say what is missing, and end\n"
-		"  --precheck        the same, but devices and memory are looked at only, not started\n"
+		"  --check           check machine and configuration, print what is missing, and end\n"
+		"  --precheck        the same without starting devices and memory\n"
 		"  --help            this text\n"
 		"  --version         the versions of oneside and DPDK\n"
 		"\n"
@@ -333,5 +374,7 @@ config_usage(void *file)
 		"  oneside-dataplane -l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --file-prefix=a \\\n"
 		"    --vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no \\\n"
 		"    -- --socket /tmp/a.sock --port name=p0,device=net_memif0,address=192.0.2.1/24\n"
-		"and the same with b, role=client, /tmp/b.sock and 192.0.2.2/24.\n");
+		"and the same with b, role=client, /tmp/b.sock, 192.0.2.2/24, and a polling core of its "
+		"own:\n"
+		"--lcores=0@1,1@0 instead of -l 0,1 where there are two processors.\n");
 }

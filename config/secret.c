@@ -217,9 +217,9 @@ config_secret_read(const char *path, enum config_secret_form form, size_t min, s
 		return REFUSE(&file, -EINVAL, "this is not an absolute path; write one that begins with /");
 	file.secret = secret_new();
 	if (file.secret == NULL)
-		return REFUSE(&file, -ENOMEM,
-			      "there is no memory that stays out of core dumps for it; free memory, or raise "
-			      "vm.max_map_count");
+		return REFUSE(
+			&file, -ENOMEM,
+			"there is no memory that stays out of core dumps for it; free memory, or raise vm.max_map_count");
 	error = open_and_read(&file);
 	if (error == 0 && form == CONFIG_SECRET_HEX)
 		error = decode(&file);

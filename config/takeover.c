@@ -55,8 +55,7 @@ refuse_fixed(const char *change, char *why, size_t why_len)
 {
 	return config_refuse(
 		why, why_len, -EBUSY,
-		"%s: it cannot change while the data plane runs, and nothing has been changed; undo "
-		"that, or end the data plane and start it anew",
+		"%s: it cannot change while the data plane runs, and nothing has been changed; undo that, or end the data plane and start it anew",
 		change);
 }
 

@@ -29,8 +29,7 @@ validate_router(const struct config_port *port, const char *key, const struct co
 		return 0;
 	return config_refuse(
 		why, why_len, -EINVAL,
-		"port %s: %s %s cannot be another host on the link of its addresses; name a router of the "
-		"family of one of them",
+		"port %s: %s %s cannot be another host on the link of its addresses; name a router of the family of one of them",
 		port->name, key, config_addr_text(via, false, text));
 }
 
@@ -43,8 +42,7 @@ validate_routers(const struct config_port *port, char *why, size_t why_len)
 	if (port->gateway[1].family != 0 && port->gateway[0].family == port->gateway[1].family)
 		return config_refuse(
 			why, why_len, -EEXIST,
-			"port %s: both gateways are of one family; keep one of each, and write route = "
-			"NETWORK via ROUTER for others",
+			"port %s: both gateways are of one family; keep one of each, and write route = NETWORK via ROUTER for others",
 			port->name);
 	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX && error == 0; i++)
 		if (port->gateway[i].family != 0)
@@ -59,8 +57,7 @@ validate_routers(const struct config_port *port, char *why, size_t why_len)
 			if (config_same_net(&port->addr[j], &route->net))
 				error = config_refuse(
 					why, why_len, -EEXIST,
-					"port %s: route %s is the link of an address, where no router is "
-					"needed; leave it out",
+					"port %s: route %s is the link of an address, where no router is needed; leave it out",
 					port->name, config_addr_text(&route->net, true, text));
 	}
 	return error;
@@ -106,20 +103,20 @@ validate_port(const struct config *config, uint32_t index, char *why, size_t why
 	if (error != 0)
 		return error;
 	if (port->mtu != 0 && port->path_mtu != 0 && port->path_mtu + OVERHEAD > port->mtu)
-		return config_refuse(why, why_len, -EINVAL,
-				     "port %s: path_mtu %u and its headers do not fit mtu %u; write mtu = %u "
-				     "or more, or leave path_mtu out",
-				     port->name, port->path_mtu, port->mtu, port->path_mtu + OVERHEAD);
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"port %s: path_mtu %u and its headers do not fit mtu %u; write mtu = %u or more, or leave path_mtu out",
+			port->name, port->path_mtu, port->mtu, port->path_mtu + OVERHEAD);
 	for (uint32_t i = 0; i < index; i++) {
 		const struct config_port *other = &config->port[i];
 		if (strcmp(other->name, port->name) == 0)
 			return config_refuse(why, why_len, -EEXIST,
 					     "port %s: two ports have this name; rename one", port->name);
 		if ((port->device[0] == '\0') != (other->device[0] == '\0'))
-			return config_refuse(why, why_len, -EINVAL,
-					     "port %s: some ports name a device and this or %s does not; "
-					     "write device = for all or for none",
-					     port->name, other->name);
+			return config_refuse(
+				why, why_len, -EINVAL,
+				"port %s: some ports name a device and this or %s does not; write device = for all or for none",
+				port->name, other->name);
 		if (port->device[0] != '\0' && strcmp(port->device, other->device) == 0)
 			return config_refuse(why, why_len, -EEXIST,
 					     "port %s: device %s is port %s's already; give each its own",
@@ -152,10 +149,10 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 		for (uint32_t i = 0; i < config->num_ports; i++)
 			known |= strcmp(config->port[i].name, peer->port) == 0;
 		if (!known)
-			return config_refuse(why, why_len, -EINVAL,
-					     "peer %u: there is no port %s; write the NAME of a [port NAME], "
-					     "or leave port out",
-					     peer->node, peer->port);
+			return config_refuse(
+				why, why_len, -EINVAL,
+				"peer %u: there is no port %s; write the NAME of a [port NAME], or leave port out",
+				peer->node, peer->port);
 	}
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		if (config_port_has(&config->port[i], &peer->addr))
@@ -175,10 +172,10 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 			"peer %u: it has an old secret and none in use; write secret_file = PATH",
 			peer->node);
 	if (config_port_to(config, &peer->addr, peer->port) < 0)
-		return config_refuse(why, why_len, -ENETUNREACH,
-				     "peer %u: no port reaches address %s; widen a port's prefix, or give a "
-				     "port a gateway",
-				     peer->node, text);
+		return config_refuse(
+			why, why_len, -ENETUNREACH,
+			"peer %u: no port reaches address %s; widen a port's prefix, or give a port a gateway",
+			peer->node, text);
 	return 0;
 }
 
@@ -227,8 +224,7 @@ validate_ipsec(const struct config *config, uint32_t index, char *why, size_t wh
 	if (config_port_to(config, &ipsec->addr, ipsec->port) < 0)
 		return config_refuse(
 			why, why_len, -ENETUNREACH,
-			"ipsec %s: no port reaches its address; widen a port's prefix, give a port "
-			"a gateway, or correct port = NAME",
+			"ipsec %s: no port reaches its address; widen a port's prefix, give a port a gateway, or correct port = NAME",
 			ipsec->name);
 	return validate_unique(config, ipsec, why, why_len);
 }
@@ -241,8 +237,7 @@ validate_sockets(const struct config *config, char *why, size_t why_len)
 	if (!config_ctl_path(config, path))
 		return config_refuse(
 			why, why_len, -ENAMETOOLONG,
-			"ctl: its name beside socket %s is longer than a Unix socket's may be; choose "
-			"ctl = PATH",
+			"ctl: its name beside socket %s is longer than a Unix socket's may be; choose ctl = PATH",
 			config->socket);
 	if (strcmp(path, config->socket) == 0)
 		return config_refuse(why, why_len, -EINVAL,
@@ -262,9 +257,9 @@ config_validate(const struct config *config, char *why, size_t why_len)
 	int ret = validate_sockets(config, why, why_len);
 
 	if (ret == 0 && config->num_ports == 0)
-		return config_refuse(why, why_len, -EINVAL,
-				     "there is no port; write a [port NAME] section, or --port "
-				     "name=p0,device=net_memif0,address=192.0.2.1/24");
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"there is no port; write a [port NAME] section, or --port name=p0,device=net_memif0,address=192.0.2.1/24");
 	for (uint32_t i = 0; i < config->num_ports && ret == 0; i++)
 		ret = validate_port(config, i, why, why_len);
 	for (uint32_t i = 0; i < config->num_peers && ret == 0; i++)

@@ -102,10 +102,11 @@ struct engine_ah_config {
 struct engine_connection {
 	struct rc_attr rc;
 	enum rc_state state; /* RC_RTR (passive, before RTU) or RC_RTS */
-	bool by_numbers; /* without CM: it stays in RC_RTR until ENGINE_QP_RTS, which brings the requester's
-			    part */
-	bool local;      /* the peer queue pair is in this data plane and on the same core: direct copies.
-			    With by_numbers: only if its core finds it there */
+	bool by_numbers;   /* without CM: it stays in RC_RTR until ENGINE_QP_RTS, which brings the requester's
+			      part */
+	bool local;        /* the peer queue pair is in this data plane and on the same core: direct copies.
+			      With by_numbers: only if its core finds it there */
+	uint8_t peer_core; /* of its data plane, as far as is known: which ring of a memif leads there */
 };
 
 enum engine_command_type {
@@ -169,7 +170,7 @@ struct engine_command {
 		uint32_t limit;
 		struct engine_srq *other_srq;
 		struct {
-			uint32_t number;
+			uint32_t id;
 			int fd; /* AF_UNIX, SOCK_SEQPACKET: the far end is the application's */
 		} channel;
 	};
@@ -264,6 +265,7 @@ struct engine_stats {
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
 	uint64_t rx_chained; /* came in several buffers, and were made one */
 	uint64_t work, completions, wakes, local_ops, local_bytes, handed_over;
+	uint64_t tx_handed_over; /* frames to a port that another core has the queue of */
 	/* frames dropped before a queue pair saw them, by reason */
 	uint64_t drop[WIRE_DROP_MAX];
 	uint64_t drop_no_qp;    /* no such queue pair, or not connected by the wire */
@@ -296,6 +298,9 @@ struct engine_port_stats {
 /* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension headers,
  * ICRC): both ends come to the same path MTU. */
 #define ENGINE_PATH_OVERHEAD 96u
+/* The same between two oneside ends, which send no longer headers before a payload (IPv6, UDP, BTH, RETH,
+ * ImmDt, ICRC); with ESP while that is in force for any peer. */
+uint32_t engine_link_overhead(void);
 
 struct engine_port_info {
 	char name[ONE_PORT_NAME];
@@ -410,6 +415,8 @@ void engine_client_free(struct engine_client *client);
  * @return  Freed with the client; NULL: no memory, or outside of the arena.  The same if it has one.
  */
 struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
+/** Make room for the sockets of channels, before the first ENGINE_CHANNEL_FD.  @return  False: no memory. */
+bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
 /** What its cores have taken off its rings, and put into its completion rings. */
 void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);
@@ -425,6 +432,14 @@ void engine_qp_free(struct engine_qp *qp);
  * (`config`). */
 void engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config);
 uint32_t engine_qp_core(const struct engine_qp *qp);
+/**
+ * Draw a UDP source port by which the device's RSS leads frames from `peer` to `own`, an address of the port,
+ * to the receive queue of `core`.
+ * @param draw  Random bits.
+ * @return      0: the port has one queue, or its hash is not known.
+ */
+uint16_t engine_steering_port(uint32_t port, uint32_t core, const struct wire_addr *peer,
+			      const struct wire_addr *own, uint64_t (*draw)(void));
 /**
  * Make an address handle, which the core of `client` finds by `config->id` from now on, instead of the one
  * that had that place before.  It needs no command: a core looks it up for each datagram.

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define ROWS_MAX 40
-#define LONG_ONLY 256 /* and the row: what getopt_long returns for one without a letter */
+#define LONG_ONLY 256 /* plus the row: getopt_long's result for an option without a letter */
 
 int
 args_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out)
@@ -39,7 +39,7 @@ take(const struct args_row *row, void *options, const char *text)
 	case ARGS_NUMBER:
 		if (args_number(row->name, text, row->min, row->max, &value) != 0)
 			return -1;
-		memcpy(field, &value, row->size); /* little-endian, as all that oneside runs on */
+		memcpy(field, &value, row->size); /* little-endian, like every target of oneside */
 		return 0;
 	case ARGS_ON:
 	case ARGS_OFF:
@@ -67,7 +67,7 @@ args_parse(const struct args_row *rows, const char *usage, void *options, int ar
 		if (rows[i].letter != 0)
 			strcat(letters, (char[]){rows[i].letter, flag ? '\0' : ':', '\0'});
 	}
-	optind = 0; /* from the start, even after another use of getopt */
+	optind = 0; /* restarts the scan, also after another use of getopt */
 	while ((c = getopt_long(argc, argv, letters, longopts, NULL)) != -1) {
 		if (c == 'h' || c == '?') {
 			fputs(usage, c == 'h' ? stdout : stderr);
@@ -79,6 +79,12 @@ args_parse(const struct args_row *rows, const char *usage, void *options, int ar
 				;
 		if (take(&rows[i], options, optarg) != 0)
 			return -1;
+	}
+	/* Reject the subcommand of other programs: a host with this name is unlikely. */
+	if (optind < argc && strcmp(argv[optind], "serve") == 0) {
+		fprintf(stderr, "%s: \"serve\" would be a host; the server is started without one\n",
+			program_invocation_short_name);
+		return -1;
 	}
 	return 0;
 }

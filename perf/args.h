@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command lines by a table. */
+/* Command line parser driven by a table. */
 #ifndef PERF_ARGS_H
 #define PERF_ARGS_H
 
@@ -10,15 +10,15 @@
 enum args_kind { ARGS_TEXT, ARGS_NUMBER, ARGS_ON, ARGS_OFF, ARGS_TAKE };
 
 struct args_row {
-	const char *name; /* without --; NULL ends the table */
+	const char *name; /* without "--"; NULL ends the table */
 	char letter;      /* 0: none */
 	enum args_kind kind;
-	size_t offset, size; /* of the field: const char *, uint16_t to uint64_t, bool */
+	size_t offset, size; /* offset and size of the field: const char *, uint16_t to uint64_t, bool */
 	uint64_t min, max;
-	int (*take)(void *options, const char *text); /* 0, or -1 after saying why */
+	int (*take)(void *options, const char *text); /* 0, or -1 after printing the reason */
 };
 
-/* Rows; ARGS is the struct that the options go to. */
+/* Rows of a table. Define ARGS as the struct with the fields. */
 /* clang-format off */
 #define ROW(name_, letter_, kind_, ...) {.name = name_, .letter = letter_, .kind = kind_, __VA_ARGS__}
 #define FIELD(field) .offset = offsetof(ARGS, field), .size = sizeof(((ARGS *)0)->field)
@@ -30,9 +30,12 @@ struct args_row {
 #define TAKE(name, letter, function) ROW(name, letter, ARGS_TAKE, .take = function)
 /* clang-format on */
 
-/* 0 to go on, with optind behind the options; 1 after --help; -1 on a wrong option (told on stderr). */
+/*
+ * Returns 0 to continue, with optind after the options; 1 after --help; -1 on a wrong option (printed on
+ * stderr).
+ */
 int args_parse(const struct args_row *rows, const char *usage, void *options, int argc, char **argv);
-/* 0, or -1 after saying which numbers `name` takes. */
+/* Parses a number. Returns 0, or -1 after printing the range of `name`. */
 int args_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One client connects its endpoints, each with private data that tells the
- * server what is coming; the server answers with the buffer that may be written
- * and read.  All endpoints share one buffer at each end, as in perftest.
+ * The client of uDAPL tests. Each endpoint's private data announces its purpose to the server, which answers
+ * with the buffer that may be written and read. All endpoints share one buffer at each end, as in perftest.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,8 +14,8 @@
 #include "tell.h"
 
 #define QUEUE_SPARE 16u
-#define CONNECTS 32u        /* idle endpoints connected at once */
-#define SERVER_RECVS 15000u /* that fit the server's queue of events */
+#define CONNECTS 32u        /* limit of idle endpoints being connected at once */
+#define SERVER_RECVS 15000u /* receives whose completions fit the server's queue of events */
 
 struct client {
 	const struct perf_options *o;
@@ -128,7 +127,9 @@ connect_all(struct client *c)
 	return connect_idle(c, o->idle_endpoints);
 }
 
-/* With a server that takes part: begin together, add what it did. */
+/*
+ * Runs a test in which the server is active, too: starts both ends together, and adds the server's figures.
+ */
 static bool
 run_together(struct client *c, const struct stint *stint, struct result *r)
 {

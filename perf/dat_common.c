@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "plane.h"
 #include "report.h"
 
 bool
@@ -33,8 +34,10 @@ dat_adapter_open(struct dat_adapter *a, const char *name, uint32_t conn_len, uin
 
 	memset(a, 0, sizeof(*a));
 	snprintf(ia_name, sizeof(ia_name), "%s", name);
-	if (!dat_ok(dat_ia_open(ia_name, 8, &a->async_evd, &a->ia), "dat_ia_open"))
+	if (!dat_ok(dat_ia_open(ia_name, 8, &a->async_evd, &a->ia), "dat_ia_open")) {
+		plane_explain();
 		return false;
+	}
 	return dat_ok(dat_pz_create(a->ia, &a->pz), "dat_pz_create") &&
 	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)conn_len, DAT_HANDLE_NULL,
 				     DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG, &a->conn_evd),
@@ -134,17 +137,17 @@ dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status)
 uint32_t dat_spin_looks = 256;
 
 #define CLOCK_LOOKS 1024u
-#define ALONE_NS 1000u /* a system call that gave the processor to nobody takes less */
+#define ALONE_NS 1000u /* a sched_yield() that ran no other thread takes less */
 
 void
 dat_idle(uint32_t looks)
 {
-	static bool wanted; /* others had the processor when it was given away last */
+	static bool wanted; /* the last yield ran another thread */
 	uint64_t before;
 
 	if (looks <= dat_spin_looks && !wanted)
 		return;
-	if (dat_spin_looks == 0) { /* each time, whoever wants it */
+	if (dat_spin_looks == 0) { /* yields on every poll */
 		sched_yield();
 		return;
 	}
@@ -257,7 +260,9 @@ dat_memory_free(struct dat_memory *m)
 bool
 dat_resolve(const char *host, struct sockaddr_storage *addr)
 {
-	/* Without them, what the kernel's own interfaces have decides: 192.0.2.1 may become ::ffff:192.0.2.1.
+	/*
+	 * Explicit hints: the defaults (AI_V4MAPPED, AI_ADDRCONFIG) depend on the kernel's interfaces, so
+	 * 192.0.2.1 could become ::ffff:192.0.2.1.
 	 */
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC};
 	struct addrinfo *info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server of uDAPL tests offers memory, gives receives back, and, when notes
- * ask for it, sends as the client does: one client's test at a time.
+ * The server of uDAPL tests: provides memory, reposts receives, and, if notes request it, sends like the
+ * client. It serves one client's test at a time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,21 +11,21 @@
 #include "notes.h"
 
 #define ENDPOINTS_MAX 4096u
-#define QUEUE 16384u  /* of events; receives posted at once are fewer */
-#define LOOK_US 2000u /* between looks at the connections while nothing is received */
+#define QUEUE 16384u  /* length of the event queues; fewer receives are posted at once */
+#define LOOK_US 2000u /* microseconds between polls of connection events while nothing is received */
 
 struct server {
 	struct dat_adapter adapter;
 	struct traffic traffic;
 	struct notes notes;
 	struct histogram latency;
-	struct endpoint busy[ENDPOINTS_MAX]; /* those that this end sends on */
+	struct endpoint busy[ENDPOINTS_MAX]; /* endpoints on which this end sends */
 	enum perf_kind test;
-	uint32_t live;    /* established or being so */
+	uint32_t live;    /* connections established or being established */
 	uint32_t pending; /* accepted, not established yet */
 	uint32_t seen;
-	bool failed;    /* a test did */
-	bool receiving; /* some endpoint has receives, which must be given back */
+	bool failed;    /* a test has failed */
+	bool receiving; /* an endpoint has receives, which must be reposted */
 };
 
 static bool
@@ -39,7 +39,7 @@ greet(const DAT_CR_PARAM *param, struct greeting *greeting)
 	       greeting->every >= 1 && greeting->every <= 4096 && greeting->rx_depth <= 4096;
 }
 
-/* Prepares the endpoint for what its client said that it is for. */
+/* Prepares the endpoint for the purpose in its client's greeting. */
 static bool
 prepare(struct server *s, const struct greeting *g, DAT_EP_HANDLE ep)
 {
@@ -107,7 +107,7 @@ connection_event(struct server *s, const DAT_EVENT *event)
 	default:
 		if (event->event_number != DAT_CONNECTION_EVENT_DISCONNECTED &&
 		    event->event_number != DAT_CONNECTION_EVENT_BROKEN)
-			s->pending--; /* it never was established */
+			s->pending--; /* the connection was never established */
 		if (--s->live == 0)
 			s->receiving = false;
 		if (ep == s->notes.ep)
@@ -119,7 +119,7 @@ connection_event(struct server *s, const DAT_EVENT *event)
 	}
 }
 
-/* Of a test before that failed. */
+/* Discards completions of an earlier test that failed. */
 static bool
 forget_completions(struct server *s)
 {
@@ -134,7 +134,7 @@ forget_completions(struct server *s)
 	return DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY || dat_ok(ret, "dat_evd_dequeue");
 }
 
-/* This end's part of a test that has two active ends. */
+/* Runs the server's part of a test with two active ends. */
 static bool
 take_part(struct server *s)
 {
@@ -146,8 +146,8 @@ take_part(struct server *s)
 		return false;
 	if (note.verb != NOTE_START || note.stint.size == 0 || note.stint.size > t->memory.size / 2 ||
 	    t->endpoints == 0) {
-		fprintf(stderr, "oneside-perf: the client asks for what this server cannot do; start it with "
-				"the client's -s\n");
+		fprintf(stderr,
+			"oneside-perf: the client asks for what this server cannot do; start it with the client's -s\n");
 		return false;
 	}
 	traffic_landing(t)[note.stint.size - 1] = 0;
@@ -160,7 +160,7 @@ take_part(struct server *s)
 	return notes_send(&s->notes, &note);
 }
 
-/* An event of `evd` within so many microseconds: *had it.  False: failed, told. */
+/* Waits up to `timeout` microseconds for an event. *had: an event came. False: failed, error printed. */
 static bool
 wait_event(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_EVENT *event, bool *had)
 {
@@ -172,9 +172,10 @@ wait_event(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_EVENT *event, bool *had)
 }
 
 /*
- * A test that fails ends with its client's connections; others may come.  Between events this end is
- * asleep, so as to disturb nobody's latency: while there are receives to give back, on those, since the
- * peer's messages wait for them, with a look at the connections now and then.
+ * Serves one step. A failed test ends with its client's connections; other clients may follow. Between events
+ * the server sleeps, so that it disturbs no latency measurement. While receives must be reposted, it sleeps
+ * on receive events, because the peer's messages wait for the receives, and polls connection events every
+ * LOOK_US.
  */
 static bool
 serve(struct server *s)
@@ -184,7 +185,7 @@ serve(struct server *s)
 
 	if (!traffic_drain(&s->traffic, &busy))
 		return false;
-	/* The note may overtake the last connection's end of its handshake. */
+	/* The note may arrive before the last connection's ESTABLISHED event. */
 	if (s->traffic.noted && s->pending == 0 && !take_part(s))
 		s->failed = true;
 	if (s->receiving && !busy && !s->traffic.noted) {

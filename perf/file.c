@@ -26,7 +26,7 @@ read_all(int fd, const char *path, uint8_t *data, uint64_t size)
 			continue;
 		if (n <= 0) {
 			if (n == 0)
-				errno = ENODATA; /* it became shorter */
+				errno = ENODATA; /* the file became shorter */
 			return told(path, "read");
 		}
 		got += (uint64_t)n;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A page-aligned copy of the file, zero-filled to the page; told on stderr when it fails. */
+/* Reads the file into page-aligned memory, zero-filled to the page. NULL on failure, printed on stderr. */
 uint8_t *file_read(const char *path, uint64_t *size);
 bool file_write(const char *path, const uint8_t *data, uint64_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oneside-micro: the pieces of the message path, each alone. */
+/* oneside-micro: microbenchmarks of single parts of the message path. */
 #include "micro.h"
 
 int

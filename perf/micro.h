@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of oneside-micro; each registers its benchmarks. */
+/* Parts of oneside-micro. Each function micro_NAME() at the end registers benchmarks. */
 #ifndef PERF_MICRO_H
 #define PERF_MICRO_H
 
@@ -10,17 +10,16 @@
 #include "gbench.h"
 #include "report.h"
 
-/* p50, p99 and p99.9 of what was counted, each value times `unit`, as counters. */
+/* Adds p50, p99 and p99.9 as counters. `unit`: nanoseconds per value of the histogram. */
 void micro_tell(struct gbench_state *state, const struct histogram *h, double unit);
 
 /*
- * The first and the last processor that this program may use; the caller's thread goes to the first, the
- * other's to the last, or beside it.  False: there are not two, or they cannot be had.
+ * Pins the caller to the first processor that the program may use; `other` pins a thread to the last, or with
+ * `beside` to the first, too. False: fewer than two processors, or pinning failed.
  */
 bool micro_two_processors(pthread_attr_t *other, cpu_set_t *before, bool beside);
 
-/* Trips one after the other, the i-th (from 1 on) by trip(user, i), and how long they take; inline, since
- * they are short. */
+/* Measures consecutive calls trip(user, i), i from 1. Inline, since trips are short. */
 static inline void
 micro_trips(struct gbench_state *state, void (*trip)(void *user, uint64_t i), void *user)
 {

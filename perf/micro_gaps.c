@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Microbenchmark: how often a processor does something else for a while.
+ * Microbenchmark: how often a processor is taken away from a thread.
  *
- * Two threads, each on a processor of its own, look at the clock again and again.
- * Where the next look is late by GAP_NS, a tick, an interrupt or the hypervisor had
- * the processor meanwhile; whatever needs both processors for a round waits for that,
- * too.  So the share of rounds that is late cannot be less than what is counted here.
+ * Two threads, each on its own processor, read the clock continuously. If a reading is late by GAP_NS, a
+ * tick, an interrupt or the hypervisor had the processor. A round of another benchmark that needs both
+ * processors is delayed by each gap, so the share of its late rounds cannot be less than the gaps counted
+ * here.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 
 #include "micro.h"
 
-enum { GAP_NS = 6000 }; /* with a typical round of 3 us: three times typical */
+enum { GAP_NS = 6000 }; /* with a typical round of 3 us, a gap makes a round of three times that */
 
 struct watch {
 	_Atomic bool stop;
@@ -35,7 +35,7 @@ watch_there(void *argument)
 	struct watch *w = argument;
 	uint64_t at = now_ns(), gaps = 0;
 
-	/* Pairs with the store in gaps(); nothing else is handed over by it. */
+	/* Pairs with the store in gaps(). Relaxed: no data is handed over. */
 	while (!atomic_load_explicit(&w->stop, memory_order_relaxed))
 		at = look(&gaps, at);
 	w->gaps = gaps;
@@ -59,7 +59,7 @@ gaps(struct gbench_state *state, void *user)
 		begun = at = now_ns();
 		while (gbench_running(state))
 			at = look(&here, at);
-		/* Pairs with the load in watch_there. */
+		/* Pairs with the load in watch_there(). */
 		atomic_store_explicit(&there.stop, true, memory_order_relaxed);
 		pthread_join(thread, NULL);
 		gbench_set_counter(state, "over_6us_per_second",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Microbenchmark: memcpy, which copies between queue pairs of one core are compared with. */
+/* Microbenchmark: memcpy, as a reference for copies between queue pairs of one core. */
 #include <stdlib.h>
 #include <string.h>
 

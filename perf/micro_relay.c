@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Microbenchmarks: the way of an RDMA write across two data planes and of its
- * acknowledgement back, with nothing done at any station.
+ * Microbenchmarks: the path of an RDMA write through two data planes, and of its acknowledgement back,
+ * without any work at the stations.
  *
  *   application -> near core -> far core -> near core -> application
  *
- * Each arrow is a cache line that the one stores and the other looks at; in relay_frames
- * those between the cores are frames, as long as those of a write of 8 bytes and its
- * acknowledgement, over a memif of their own.  Where there
- * are fewer than four processors the application shares that of the far core, as in
- * perf/compare: both give it away (sched_yield) whenever they find nothing, so that it
- * changes hands twice in each round.  Else everybody has one, and spins.
+ * Each arrow is a cache line that one station stores and the next polls. In relay_frames the arrows between
+ * the cores are frames over a memif, as long as those of an 8-byte write and its acknowledgement. With fewer
+ * than four processors the application shares the far core's processor, as in perf/compare: both call
+ * sched_yield() when they find nothing, so that the processor changes hands twice in each round. Otherwise
+ * each station has a processor, and spins.
  */
 #include <sched.h>
 #include <signal.h>
@@ -40,10 +39,10 @@ struct relay {
 	_Alignas(64) _Atomic bool stop;
 	_Atomic int ready;
 	int processor[STATIONS];
-	bool shared;         /* the application's processor is the far core's */
-	_Atomic bool lost;   /* a station could not be where it should, or has no cable */
-	char directory[32];  /* of the cable's socket */
-	_Atomic bool serves; /* its server, the near core, has been started */
+	bool shared;         /* the application shares the far core's processor */
+	_Atomic bool lost;   /* a station has no processor, or no memif */
+	char directory[32];  /* of the memif's socket */
+	_Atomic bool serves; /* the near core has started the memif's server */
 };
 
 typedef void station_run(struct relay *r);
@@ -60,7 +59,7 @@ take_place(struct relay *r, int station)
 	atomic_fetch_add(&r->ready, 1);
 }
 
-/* Pairs with the load in arrived, wherever that line is looked at. */
+/* Pairs with the load in arrived() by the station that polls the line. */
 static void
 pass(struct relay *r, int line, uint64_t value)
 {
@@ -113,7 +112,7 @@ far_core(struct relay *r)
 
 /* ---- by frames ---- */
 
-/* As the data planes of perf/compare have it; EAL's options for memory are in ONESIDE_EAL. */
+/* Starts a memif configured as in perf/compare. Options of EAL for memory are in ONESIDE_EAL. */
 static struct rte_mempool *
 cable_begin(struct relay *r, const char *role)
 {
@@ -142,7 +141,7 @@ cable_begin(struct relay *r, const char *role)
 	return pool;
 }
 
-/* False: the cable takes none. */
+/* Sends a frame with `value` at its end. False: no mbuf, or the memif is full. */
 static bool
 frame_send(struct rte_mempool *pool, uint16_t length, uint64_t value)
 {
@@ -159,7 +158,7 @@ frame_send(struct rte_mempool *pool, uint16_t length, uint64_t value)
 	return false;
 }
 
-/* What the last frame that has come says; `value` if there is none. */
+/* Returns the value of the last frame received; `value` if there is none. */
 static uint64_t
 frame_last(uint64_t value)
 {
@@ -201,7 +200,7 @@ far_frames(struct relay *r)
 	struct rte_mempool *pool;
 	uint64_t sent = 0, answered = 0;
 
-	while (!atomic_load(&r->serves)) /* a memif connects to its server once, when it is started */
+	while (!atomic_load(&r->serves)) /* a memif connects to its server only when it is started */
 		sched_yield();
 	pool = cable_begin(r, "client");
 	if (pool == NULL)
@@ -227,9 +226,9 @@ application(void *relay, uint64_t i)
 			sched_yield();
 }
 
-/* ---- stations are processes, as they are in earnest ---- */
+/* ---- stations are processes, as in production ---- */
 
-/* Its pid, or -1. */
+/* Returns the station's pid, or -1. */
 static pid_t
 station_begin(station_run *run, struct relay *r)
 {
@@ -290,7 +289,7 @@ run(struct gbench_state *state, station_run *near_station, station_run *far_stat
 		if (atomic_load(&r->lost)) {
 			gbench_skip(state, "a processor, or a cable, cannot be had");
 		} else {
-			application(r, UINT64_MAX); /* when the cable is there */
+			application(r, UINT64_MAX); /* waits until the memif is connected */
 			micro_trips(state, application, r);
 		}
 	} else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Microbenchmarks: what passes between two processors. */
+/* Microbenchmarks: communication between two processors. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -62,7 +62,7 @@ struct pair {
 	_Alignas(64) struct one_wqe ring[1u << RING_LOG2];
 };
 
-/* With a partner thread on another processor, or on the same, `loop` there. */
+/* Runs `here` with a partner thread that runs `loop`, on another processor, or with `beside` on the same. */
 static void
 with_thread(struct gbench_state *state, void *(*loop)(void *),
 	    void (*here)(struct gbench_state *, struct pair *), bool beside)
@@ -110,7 +110,7 @@ answer(void *argument)
 	uint64_t seen = 0;
 
 	while (!atomic_load_explicit(&pair->stop, memory_order_relaxed)) {
-		/* Pairs with the store in ask; and the store with the load there. */
+		/* Pairs with the store in round_trip(), and the store below with the load there. */
 		uint64_t now = atomic_load_explicit(&pair->there, memory_order_acquire);
 
 		if (now == seen)
@@ -143,7 +143,7 @@ hop(struct gbench_state *state, void *user)
 	with_partner(state, answer, ask);
 }
 
-/* ---- one processor, given to and fro ---- */
+/* ---- one processor, yielded back and forth ---- */
 
 static void *
 give_back(void *argument)
@@ -168,7 +168,7 @@ handover(struct gbench_state *state, void *user)
 	with_thread(state, give_back, give, true);
 }
 
-/* ---- a thread asleep on the other processor, woken ---- */
+/* ---- waking a thread that sleeps on the other processor ---- */
 
 static void *
 sleeper(void *argument)
@@ -179,7 +179,7 @@ sleeper(void *argument)
 
 	while (!atomic_load_explicit(&pair->stop, memory_order_relaxed)) {
 		eventfd_read(pair->wake_fd, &value);
-		/* Pairs with the load in waker. */
+		/* Pairs with the load in waker(). */
 		atomic_store_explicit(&pair->back, ++i, memory_order_release);
 	}
 	return NULL;
@@ -195,7 +195,7 @@ waker(struct gbench_state *state, struct pair *pair)
 	while (gbench_running(state)) {
 		uint64_t before = now_ns();
 
-		/* Awake, because the benchmark's length is counted in time on a processor. */
+		/* Spins, because Google Benchmark measures a run's length in processor time. */
 		while (now_ns() - before < SILENCE_NS)
 			;
 		before = now_ns();
@@ -216,7 +216,7 @@ wake(struct gbench_state *state, void *user)
 
 /* ---- a stream of slots ---- */
 
-/* Takes each slot as the engine does, and tells its progress once in a while, as completions do. */
+/* Reads each slot as the engine does, and publishes progress every RING_TELL slots, as completions do. */
 static void *
 consume(void *argument)
 {
@@ -227,14 +227,14 @@ consume(void *argument)
 	while (!atomic_load_explicit(&pair->stop, memory_order_relaxed)) {
 		struct one_wqe *slot = &pair->ring[one_ring_slot(index, RING_LOG2)];
 
-		/* Pairs with the release store in produce. */
+		/* Pairs with the release store in produce(). */
 		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
 		    one_ring_phase(index, RING_LOG2))
 			continue;
 		memcpy(&copy, slot, sizeof(copy));
 		gbench_use(&copy);
 		if (++index % RING_TELL == 0)
-			/* Pairs with the acquire load in produce. */
+			/* Pairs with the acquire load in produce(). */
 			atomic_store_explicit(&pair->back, index, memory_order_release);
 	}
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Microbenchmarks: frames of the wire. */
+/* Microbenchmarks: building and parsing frames. */
 #include <stdio.h>
 
 #include <rte_cycles.h>
@@ -25,7 +25,7 @@ some_template(void)
 	return t;
 }
 
-/* Headers, payload already there, pad and ICRC of an RDMA write. */
+/* Builds an RDMA write's headers, pad and ICRC around a payload in place. */
 static void
 build_write(struct gbench_state *state, void *user)
 {
@@ -46,7 +46,10 @@ build_write(struct gbench_state *state, void *user)
 	gbench_set_bytes(state, gbench_iterations(state) * b.payload_len);
 }
 
-/* What a frame has in common with the one before, and who checked its IPv4 header's checksum. */
+/*
+ * PARSE_UNLIKE: headers differ from the frame before, the parser checks the IPv4 checksum. PARSE_CHECKED: the
+ * NIC checked it. PARSE_ALIKE: headers equal those of the frame before.
+ */
 enum { PARSE_UNLIKE, PARSE_CHECKED, PARSE_ALIKE };
 
 static void
@@ -78,7 +81,7 @@ parse_write(struct gbench_state *state, void *user)
 	gbench_set_bytes(state, gbench_iterations(state) * b.payload_len);
 }
 
-/* Cycles are those of the time stamp counter. */
+/* Reports bytes per cycle of the time stamp counter. */
 static void
 set_rates(struct gbench_state *state, uint32_t len, uint64_t start)
 {
@@ -88,7 +91,10 @@ set_rates(struct gbench_state *state, uint32_t len, uint64_t start)
 	gbench_set_bytes(state, bytes);
 }
 
-/* Of a frame with `arg` bytes behind its BTH: alone, with the copy that a sender, that a receiver makes. */
+/*
+ * ICRC of a frame with `arg` bytes after its BTH: alone, with a sender's copy (icrc_copy), with a receiver's
+ * (icrc_beside).
+ */
 static void
 icrc_alone(struct gbench_state *state, void *user)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLACK_SECONDS 30u /* the other end may be as much later than this one */
+#define SLACK_SECONDS 30u /* seconds that the server may lag behind the client */
 
 static bool
 post_recv(struct notes *n)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oneside-copy: a file from one application to another by uDAPL RDMA writes.
+ * oneside-copy: copies a file between two applications by uDAPL RDMA writes.
  *
  *   oneside-copy -d IA receive OUTFILE            on one host
  *   oneside-copy -d IA send FILE HOST             on the other
  *
- * The sender's request tells the size; the receiver allocates, registers, and
- * answers with address and context of the buffer; the sender writes it in
- * pieces, several in flight, and sends one message that says it is done.
+ * The sender's connection request contains the size. The receiver allocates and registers a buffer, and
+ * answers with its address and context. The sender writes the file in pieces, several in flight, then sends a
+ * message that reports the end.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -176,7 +176,9 @@ write_all(struct sender *s, double *seconds, struct peak *peak)
 	return true;
 }
 
-/* The message that says "all is there", and the receiver's answer: it disconnects when the file is written.
+/*
+ * Sends the message that reports the end, and waits for the receiver to disconnect, which it does when the
+ * file is written.
  */
 static bool
 finish(struct sender *s)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * oneside-rates: what the control path and an idle data plane cost, where
- * oneside-perf measures moving data.
- */
+/* oneside-rates: measures the control path and idle data planes; oneside-perf measures data transfer. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,29 +9,29 @@
 #include "rates.h"
 
 static const char usage[] =
-	"usage: oneside-rates [options]           serve\n"
-	"       oneside-rates [options] HOST      measure against the server at HOST\n"
+	"usage: oneside-rates [OPTION]...         the server: waits for clients\n"
+	"       oneside-rates [OPTION]... HOST    the client: measures against the server at HOST\n"
 	"       oneside-rates -t idle_cpu --pid PID [--pid PID...]\n"
 	"       oneside-rates -t reg_lat [-s SIZE]\n"
-	"  -t, --test NAME         bind_rate    windows bound a second, in a pipeline\n"
+	"  -t, --test NAME         bind_rate    window binds per second, in a pipeline\n"
 	"                          bind_lat     one bind after the other, post to completion\n"
-	"                          conn_rate    connects with their disconnects a second\n"
+	"                          conn_rate    connects with disconnects per second\n"
 	"                          wake_lat     one 8-byte write after a silence, post to completion\n"
-	"                          once_lat     memory registered, all of it written once, deregistered\n"
-	"                          reg_lat      registering and deregistering, beside mlock and memcpy\n"
-	"                          idle_memory  what a connected endpoint costs a data plane (--pid)\n"
+	"                          once_lat     register, write all of it once, deregister\n"
+	"                          reg_lat      register and deregister, compared with mlock and memcpy\n"
+	"                          idle_memory  memory of a data plane per connected endpoint (--pid)\n"
 	"                          idle_cpu     processor time of data planes (--pid)\n"
 	"  -d, --ib-dev NAME       IA name (oneside)\n"
 	"  -p, --port N            connection qualifier (18516)\n"
-	"  -n, --iters N           binds, connections, writes or endpoints (by test)\n"
+	"  -n, --iters N           number of binds, connections, writes or endpoints (by test)\n"
 	"  -q, --qp N              endpoints in use at once (16)\n"
 	"      --iodepth N         binds in flight on an endpoint (16)\n"
-	"  -s, --size BYTES        once_lat, reg_lat: of the memory (4096)\n"
-	"      --pool N            endpoints made before the clock runs, and kept; at both ends (0)\n"
-	"      --pause US          wake_lat: the silence (20000)\n"
-	"  -D, --duration SEC      idle_cpu: how long to look (10)\n"
+	"  -s, --size BYTES        once_lat, reg_lat: size of the memory (4096)\n"
+	"      --pool N            endpoints made before the measurement; at both ends (0)\n"
+	"      --pause US          wake_lat: pause before each write (20000)\n"
+	"  -D, --duration SEC      idle_cpu: seconds to measure (10)\n"
 	"      --pid PID           a data plane's process; up to 8 times\n"
-	"      --spin N            looks at an empty queue before the processor is given away (256)\n"
+	"      --spin N            polls of an empty queue before yielding (256)\n"
 	"      --json              one JSON object a line\n"
 	"      --once              server: end after the first client\n"
 	"  -h, --help\n";

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oneside-rsmcopy: a file from one application to another by RSM puts.
+ * oneside-rsmcopy: copies a file between two applications by RSM puts.
  *
  *   oneside-rsmcopy -d CONTROLLER receive OUTFILE SIZE     exports a segment of that size and waits
- *   oneside-rsmcopy -d CONTROLLER send FILE NODE           imports it and puts the file into it
+ *   oneside-rsmcopy -d CONTROLLER send FILE NODE           imports the segment and puts the file into it
  *
- * The last page of the segment holds a note: the sender puts the file's size and,
- * after a barrier that orders it behind the data, a flag.
+ * The last page of the segment holds a note: the sender puts the file's size, then a flag, which implicit
+ * mode orders after the data.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 
 struct note {
 	uint64_t size;
-	_Atomic uint64_t done; /* 1: all is there */
+	_Atomic uint64_t done; /* 1: the file is complete */
 };
 
 static uint64_t
@@ -56,7 +56,7 @@ receive(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char *p
 		    "rsm_memseg_export_create") ||
 	    !rsm_ok(rsm_memseg_export_publish(export, &id, everyone, 63), "rsm_memseg_export_publish"))
 		return false;
-	/* Pairs with the sender's barrier: data put before it is there when the flag is. */
+	/* Pairs with the data plane's release store of the flag: data put before the flag is visible. */
 	while (atomic_load_explicit(&note->done, memory_order_acquire) == 0 && now_ns() < deadline)
 		usleep(1000);
 	if (atomic_load(&note->done) == 0 || note->size > size)
@@ -79,7 +79,7 @@ put_all(rsm_memseg_import_handle_t import, uint8_t *data, uint64_t size, struct 
 	for (uint64_t offset = 0; offset < size; offset += PIECE, before = after) {
 		uint64_t len = size - offset < PIECE ? size - offset : PIECE;
 
-		/* Implicit mode: the piece is there when the call returns. */
+		/* Implicit mode: the piece is in place when the call returns. */
 		if (!rsm_ok(rsm_memseg_import_put(import, (off_t)offset, data + offset, len),
 			    "rsm_memseg_import_put"))
 			return false;

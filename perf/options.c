@@ -9,11 +9,11 @@
 #include "args.h"
 
 static const char usage[] =
-	"usage: oneside-perf [options]            serve\n"
-	"       oneside-perf [options] HOST       measure against the server at HOST (RSM: any word)\n"
+	"usage: oneside-perf [OPTION]...         the server: waits for clients\n"
+	"       oneside-perf [OPTION]... HOST    the client: measures against the server at HOST (RSM: any "
+	"word)\n"
 	"  -A, --api dat|rsm       which API (that of the test; dat)\n"
-	"  -t, --test NAME         dat: write_bw write_lat write_pp read_bw read_lat send_bw send_lat "
-	"send_pp\n"
+	"  -t, --test NAME         dat: write_bw write_lat write_pp read_bw read_lat send_bw send_lat send_pp\n"
 	"                          rsm: put_bw put_lat get_bw get_lat putv_bw putv_lat getv_bw getv_lat\n"
 	"                          map_put_bw map_put_lat map_get_bw map_get_lat barrier_lat signal_pp\n"
 	"                          (bw: bandwidth and rate; lat: until completion; pp: half a round trip)\n"
@@ -92,7 +92,7 @@ take_seconds(void *options, const char *text)
 	return -1;
 }
 
-/* -t is the test here, and the depth of the queue to users of perftest: no test is called by a number. */
+/* -t takes a test, or, as in perftest, the depth of the queue: no test's name is a number. */
 static int
 take_test_or_depth(void *options, const char *text)
 {
@@ -167,7 +167,7 @@ refuse(const char *why)
 	return -1;
 }
 
-/* What does not go together. */
+/* Refuses combinations of options that exclude each other. */
 static int
 check(const struct perf_options *o)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of oneside-perf, named as users of perftest know them. */
+/* Options of oneside-perf, with perftest's names. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PERF_SIZE_FIRST 2ull        /* --all: from here */
-#define PERF_SIZE_LAST (8ull << 20) /* to here, as perftest does */
+#define PERF_SIZE_FIRST 2ull        /* --all: first size */
+#define PERF_SIZE_LAST (8ull << 20) /* last size, as in perftest */
 
 enum perf_api { PERF_API_DAT, PERF_API_RSM };
 
@@ -26,7 +26,7 @@ enum perf_op {
 enum perf_kind {
 	PERF_BANDWIDTH,
 	PERF_LATENCY, /* until the operation's completion */
-	PERF_PINGPONG /* half of a round trip, as ib_write_lat and ib_send_lat have it */
+	PERF_PINGPONG /* half a round trip, as in ib_write_lat and ib_send_lat */
 };
 
 struct perf_test {
@@ -55,9 +55,9 @@ struct perf_options {
 	uint32_t rx_depth;  /* receives posted on an endpoint */
 	uint32_t endpoints; /* busy ones; RSM: imports */
 	uint32_t idle_endpoints;
-	uint32_t signal_every; /* completions for every n-th write; others suppressed */
-	uint32_t pieces;       /* RSM: of a vector */
-	uint32_t spin;         /* looks at an empty queue before the processor is given away */
+	uint32_t signal_every; /* a completion for every n-th write, the others suppressed */
+	uint32_t pieces;       /* RSM: pieces of a vector */
+	uint32_t spin;         /* polls of an empty queue before yielding the processor */
 	bool copied;           /* the buffer is memory that cannot be shared with the data plane */
 	bool bidirectional;
 	bool warm_up;
@@ -68,10 +68,10 @@ struct perf_options {
 	bool once; /* server: end after the first client */
 };
 
-/* 0 to go on, 1 after --help, -1 on a wrong option (told on stderr). */
+/* Returns 0 to continue, 1 after --help, -1 on a wrong option (printed on stderr). */
 int perf_options_parse(struct perf_options *options, int argc, char **argv);
 
-/* The largest size of one operation that will be measured. */
+/* The largest size of one operation in the measurement. */
 static inline uint64_t
 perf_largest(const struct perf_options *o)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory and processor time of data planes, as the kernel counts them. */
+/* Memory and processor time of data planes, from the kernel's counters. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@ process_memory(pid_t pid, struct process_memory *out)
 	return true;
 }
 
-/* Nanoseconds on a processor, and how often a thread of it came to run (proc(5), schedstat). */
+/* Sums run time and number of runs over the process's threads (proc(5), schedstat). */
 bool
 process_cpu(pid_t pid, struct process_cpu *out)
 {
@@ -94,12 +94,10 @@ rates_idle_cpu(const struct rates_options *o)
 		percent = 100.0 * (double)(after.ns - before[i].ns) / (double)passed;
 		wakes = 1e9 * (double)(after.wakes - before[i].wakes) / (double)passed;
 		if (o->json)
-			printf("{\"test\":\"idle_cpu\",\"pid\":%d,\"seconds\":%.3f,\"percent\":%.4f,\"wakes_"
-			       "per_s\":%.0f}\n",
+			printf("{\"test\":\"idle_cpu\",\"pid\":%d,\"seconds\":%.3f,\"percent\":%.4f,\"wakes_per_s\":%.0f}\n",
 			       (int)o->pid[i], (double)passed / 1e9, percent, wakes);
 		else
-			printf(" idle_cpu: process %d used %.3f%% of a processor in %.1f s and woke %.0f "
-			       "times a second\n",
+			printf(" idle_cpu: process %d used %.3f%% of a processor in %.1f s and woke %.0f times a second\n",
 			       (int)o->pid[i], percent, (double)passed / 1e9, wakes);
 	}
 	return EXIT_SUCCESS;

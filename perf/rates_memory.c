@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What registering memory costs, beside pinning and copying as much, and beside a request to another thread.
- */
+/* Time to register memory, compared with pinning it, copying it, and a request to another thread. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -15,9 +14,9 @@
 #include "rates.h"
 #include "report.h"
 
-#define AGAIN 200u   /* times that the same memory is registered */
-#define REQUEST 1024 /* bytes: struct one_msg, */
-#define REPLY 256    /* struct one_reply */
+#define AGAIN 200u   /* registrations of the same memory */
+#define REQUEST 1024 /* bytes, like struct one_msg */
+#define REPLY 256    /* bytes, like struct one_reply */
 
 enum what { FIRST, UNTOUCHED, AGAIN_US, FREE, GIVEN_BACK, MLOCK, MEMCPY, SOCKET, WHATS };
 
@@ -25,7 +24,7 @@ static const char *const name[WHATS] = {"first",  "untouched", "again",  "free",
 					"munmap", "mlock",     "memcpy", "socket"};
 
 struct least {
-	uint64_t ns[WHATS]; /* the least of the rounds */
+	uint64_t ns[WHATS]; /* minimum of the rounds; 0: not measured */
 };
 
 static void
@@ -79,7 +78,7 @@ enroll_once(const struct dat_adapter *adapter, void *p, size_t size, struct leas
 	return true;
 }
 
-/* Fresh memory each time: what is pinned or copied has not been adopted before. */
+/* Pins and copies fresh memory, which was not adopted before. */
 static bool
 others(size_t size, struct least *least)
 {
@@ -113,8 +112,10 @@ answer(void *arg)
 	return NULL;
 }
 
-/* A request to a thread that sleeps, and its answer, as long as those of the control thread: what a
- * registration takes that is one, at the least. */
+/*
+ * A request to a sleeping thread and its answer, as long as those of the control thread: the minimum cost of
+ * a registration that needs a request.
+ */
 static bool
 request(struct least *least)
 {

@@ -10,13 +10,13 @@
 #include "rates.h"
 #include "report.h"
 
-#define ONCE_US 500000 /* without any connection: the client has gone */
+#define ONCE_US 500000 /* time without a connection until the client counts as finished */
 #define EVENT_SECONDS 20u
 #define EVENTS_MAX 16384u
 #define MEMORY (1u << 20)
 #define WINDOW 4096u
 
-/* Endpoints made before the clock runs, or when they are asked for. */
+/* Endpoints made before the measurement; if none is left, pool_take() makes one. */
 struct pool {
 	DAT_EP_HANDLE *ep;
 	uint32_t left;
@@ -53,7 +53,7 @@ struct server {
 	struct dat_adapter adapter;
 	struct dat_memory memory;
 	struct pool pool;
-	bool keep; /* endpoints of the pool are freed at the end */
+	bool keep; /* endpoints are freed at the end only */
 	uint32_t live, seen;
 };
 
@@ -97,7 +97,7 @@ rates_serve(const struct rates_options *o)
 		goto out;
 	fprintf(stderr, "oneside-rates: serving on %s, qualifier %u\n", o->ia, o->port);
 	for (;;) {
-		/* A client may for a moment have no connection, between two of them. */
+		/* A client may briefly have no connection between two of them. */
 		bool over = o->once && s.seen > 0 && s.live == 0;
 		DAT_EVENT event;
 		DAT_COUNT more;
@@ -153,7 +153,7 @@ is_event(const DAT_EVENT *event, DAT_EVENT_NUMBER wanted)
 	return false;
 }
 
-/* `count` endpoints with room for `requests`, connected, `batch` at a time. */
+/* Connects `count` endpoints with queues for `requests`, `batch` at a time. */
 static bool
 client_connect_many(struct client *c, uint32_t count, uint32_t requests, uint32_t batch)
 {
@@ -215,7 +215,7 @@ client_bound(struct client *c, uint32_t *endpoint)
 	return true;
 }
 
-/* Every bind in flight has a window of its own. */
+/* Makes a window for each bind in flight. */
 static bool
 client_windows(struct client *c, uint32_t count)
 {
@@ -243,7 +243,7 @@ measure_bind_rate(struct client *c, struct result *r)
 		for (uint32_t i = 0; i < q; i++, posted++)
 			if (!client_bind(c, i, (uint32_t)posted))
 				return false;
-	/* Binds of an endpoint are done in order: the window of the oldest is free again. */
+	/* Binds of an endpoint complete in order, so the window of the oldest is free again. */
 	for (uint64_t done = 0; done < want; done++) {
 		if (!client_bound(c, &endpoint))
 			return false;
@@ -277,7 +277,7 @@ measure_bind_lat(struct client *c, struct result *r)
 	return true;
 }
 
-/* As many connections at once as --qp says, each ended as soon as it stands. */
+/* Keeps --qp connections in progress, and disconnects each as soon as it is established. */
 static bool
 measure_conn_rate(struct client *c, struct result *r)
 {
@@ -353,7 +353,7 @@ measure_wake_lat(struct client *c, struct result *r)
 	return true;
 }
 
-/* As an application does it that keeps no registrations: the same memory each time. */
+/* Registers, writes and deregisters the same memory, like an application without a registration cache. */
 static bool
 write_once(struct client *c, void *p, const DAT_RMR_TRIPLET *remote)
 {
@@ -414,7 +414,10 @@ measure_once_lat(struct client *c, struct result *r)
 	return ok;
 }
 
-/* The first ones warm up allocators, tables and the buffers of the cable; the others are measured. */
+/*
+ * The first `warm` endpoints warm up allocators, tables and the buffers of the port. The next `want` are
+ * measured.
+ */
 static bool
 measure_idle_memory(struct client *c, struct result *r)
 {
@@ -442,15 +445,13 @@ measure_idle_memory(struct client *c, struct result *r)
 		own = ((double)after.private_bytes - (double)before[i].private_bytes) / want;
 		shared = ((double)after.shared_bytes - (double)before[i].shared_bytes) / want;
 		if (c->o->json)
-			printf("{\"test\":\"idle_memory\",\"pid\":%d,\"endpoints\":%u,\"private\":%.1f,"
-			       "\"shared\":%.1f}\n",
+			printf("{\"test\":\"idle_memory\",\"pid\":%d,\"endpoints\":%u,\"private\":%.1f,\"shared\":%.1f}\n",
 			       (int)c->o->pid[i], want, own, shared);
 		else
-			printf(" idle_memory: process %d: %.0f bytes for each of %u endpoints, and %.0f that "
-			       "applications share\n",
+			printf(" idle_memory: process %d: %.0f bytes for each of %u endpoints, and %.0f that applications share\n",
 			       (int)c->o->pid[i], own, want, shared);
 	}
-	r->test = NULL; /* told already */
+	r->test = NULL; /* already printed */
 	return true;
 }
 

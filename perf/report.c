@@ -9,7 +9,7 @@
 
 #define PROGRESS_NS 200000000u
 #define PEAK_NS 1000000u
-#define PEAK_TURNS 64u /* of what is under way: whose share is small then */
+#define PEAK_TURNS 64u /* least completions of an interval per operation in flight at its start */
 #define MIB 1048576.0  /* perftest's MB */
 
 static const double percentiles[] = {50, 90, 99, 99.9, 99.99};
@@ -48,7 +48,7 @@ bucket_value(uint32_t bucket)
 	return ((minor | (1u << HIST_SUB_LOG2)) << (major - 1)) + ((1ull << (major - 1)) >> 1);
 }
 
-/* What a sample in that bucket may have been: not beyond those seen. */
+/* A value for samples of the bucket, within the range of all samples. */
 static uint64_t
 sample_value(const struct histogram *h, uint32_t bucket)
 {
@@ -162,8 +162,7 @@ report_head(FILE *out, bool latency_test, bool gbits)
 {
 	if (latency_test)
 		fprintf(out,
-			" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]"
-			"    t_stdev[usec]   99%% percentile[usec]   99.9%% percentile[usec] \n");
+			" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99%% percentile[usec]   99.9%% percentile[usec] \n");
 	else
 		fprintf(out,
 			" #bytes     #iterations    BW peak[%s/sec]    BW average[%s/sec]   MsgRate[Mpps]\n",
@@ -180,8 +179,7 @@ report_line(FILE *out, const struct result *r, bool gbits)
 
 		fprintf(out,
 			" %-7" PRIu64 " %-7" PRIu64
-			"        %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f"
-			"     \t%-7.2f\t\t%-7.2f \t\t%-7.2f\n",
+			"        %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f\t\t%-7.2f \t\t%-7.2f\n",
 			r->size, r->iterations, (double)(h->count == 0 ? 0 : h->min) / 1e3,
 			(double)h->max / 1e3, (double)histogram_percentile(h, 50) / 1e3, mean(h) / 1e3,
 			histogram_deviation(h) / 1e3, (double)histogram_percentile(h, 99) / 1e3,

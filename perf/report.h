@@ -8,61 +8,61 @@
 #include <stdio.h>
 
 /*
- * A histogram of nanoseconds with 128 buckets for each power of two: values are
- * kept to 0.4 per cent, in constant space, without allocation.
+ * A histogram of nanoseconds with 128 buckets for each power of two: relative error at most 0.4 per cent,
+ * constant space, no allocation.
  */
 #define HIST_SUB_LOG2 7
 #define HIST_BUCKETS ((64 - HIST_SUB_LOG2 + 1) << HIST_SUB_LOG2)
 
 struct histogram {
 	uint64_t count, sum, min, max;
-	double squares; /* sum of */
+	double squares; /* sum of squares */
 	uint64_t bucket[HIST_BUCKETS];
 };
 
 void histogram_clear(struct histogram *h);
 void histogram_add(struct histogram *h, uint64_t ns);
-/* The value that `percent` of the samples do not exceed, in ns; 0 when empty. */
+/* Returns the value in ns that `percent` of the samples do not exceed; 0 if empty. */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
-double histogram_deviation(const struct histogram *h); /* standard, ns */
-/* Percentiles to 99.99, and a line for each value that there is: usec, how many, per cent so far. */
+double histogram_deviation(const struct histogram *h); /* standard deviation in ns */
+/* Prints percentiles to 99.99, and a line for each value: microseconds, samples, cumulative per cent. */
 void histogram_print(FILE *out, const struct histogram *h);
 
-/* One line of a result. */
+/* Result of a measurement: one line of output. */
 struct result {
 	const char *test;
 	uint64_t size; /* bytes of one operation */
 	uint64_t iterations;
 	double seconds;
 	double peak;                     /* operations a second; 0: not measured */
-	uint32_t endpoints, depth;       /* 0: of no meaning */
-	bool latency_test;               /* perftest's columns of latency; else those of bandwidth */
+	uint32_t endpoints, depth;       /* 0: not applicable */
+	bool latency_test;               /* print perftest's columns of latency, not of bandwidth */
 	const struct histogram *latency; /* NULL: not measured */
 };
 
 /*
- * The best time of a run: operations that were posted and done in it.  So completions that come all at once,
- * of what was posted long before, do not look like speed.
+ * Peak rate of a run: the best interval, counting only operations posted and completed in it. So a burst of
+ * completions of operations posted long before does not count as speed.
  */
 struct peak {
-	uint64_t since, posted, under_way; /* when it began: ns, operations */
+	uint64_t since, posted, under_way; /* start of the interval: ns, operations */
 	double rate;
 };
 
 void peak_begin(struct peak *p, uint64_t now);
 void peak_look(struct peak *p, uint64_t now, uint64_t posted, uint64_t done);
-/* With iterations and seconds there: the mean is that of the longest time. */
+/* Call after iterations and seconds are set: the peak is at least the mean rate. */
 void peak_end(const struct peak *p, struct result *result);
 
-/* perftest's columns, of a bandwidth or a latency test. */
+/* Print perftest's columns, of a bandwidth or a latency test. */
 void report_head(FILE *out, bool latency_test, bool gbits);
 void report_line(FILE *out, const struct result *result, bool gbits);
-/* One JSON object on one line. */
+/* Prints one JSON object on one line. */
 void report_json(FILE *out, const struct result *result);
-/* On stdout: as JSON, or as a line below its heading. */
+/* Prints on stdout: JSON, or a heading and a line. */
 void report(const struct result *result, bool json);
 
-/* "how far" on a terminal, several times a second; nothing elsewhere. */
+/* Progress line on a terminal, five times a second; no output elsewhere. */
 struct progress {
 	bool on, shown;
 	uint64_t begun, next; /* ns */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client of RSM tests puts into the server's segment, or gets from it, by the wire or through a mapping.
+/*
+ * The client of RSM tests: puts into the server's segment or gets from it, over the network or through a
+ * mapping.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +85,7 @@ set_modes(struct client *c, rsm_barrier_mode_t mode)
 	return true;
 }
 
-/* The pieces of a vector lie one behind the other, at both ends. */
+/* The pieces of a vector are contiguous at both ends. */
 static void
 make_vector(struct client *c, uint64_t size)
 {
@@ -103,7 +105,7 @@ make_vector(struct client *c, uint64_t size)
 
 /* ---- measurements ---- */
 
-/* Implicit mode: each call returns when the data is there.  Signals: half of there and back. */
+/* Implicit mode: each call returns when the data is in place. Signals: half a round trip. */
 static bool
 latency(struct client *c, uint64_t size, const struct perf_options *o, struct result *r)
 {
@@ -133,7 +135,7 @@ latency(struct client *c, uint64_t size, const struct perf_options *o, struct re
 	return true;
 }
 
-/* `depth` accesses on each import, closed and checked. */
+/* Runs a barrier span with `depth` accesses on each import, and checks the close. */
 static bool
 span(struct client *c, uint64_t size)
 {
@@ -230,7 +232,7 @@ prepare(struct client *c)
 	return true;
 }
 
-/* Tells the server, and gives everything back. */
+/* Notifies the server of the end, and frees everything. */
 static bool
 finish(struct client *c)
 {
@@ -258,7 +260,7 @@ rsm_measure(const struct perf_options *o)
 	bool ok;
 
 	c->o = o;
-	/* After a failure the end of the process gives everything back. */
+	/* After a failure the exit of the process frees the rest. */
 	ok = perf_json_open(o, &c->json) && prepare(c) && perf_measure(o, c->json, run, c) && finish(c);
 	ok = perf_json_close(c->json) && ok;
 	free(c->buffer);

@@ -5,7 +5,7 @@
 
 #include "options.h"
 
-/* The segment's first page: its first 8 bytes are not 0 when a client is done.  Data follows. */
+/* Offset of the data. The page before holds 8 bytes that the client sets to nonzero at its end. */
 #define RSM_RUN_DATA 4096u
 
 /* Each returns the exit status of the program. */

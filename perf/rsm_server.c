@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server of RSM tests exports one segment and answers signals; all else the data plane does for it. */
+/* The server of RSM tests: exports a segment and answers signals. The data plane does everything else. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ publish(rsm_memseg_export_handle_t export, const struct perf_options *o)
 	rsmapi_access_entry_t everyone[NODES];
 	rsm_memseg_id_t id = o->segment;
 
-	/* Every node, every user: this is a benchmark. */
+	/* All nodes and users may read and write: a benchmark needs no protection. */
 	for (uint32_t i = 0; i < NODES; i++)
 		everyone[i] = (rsmapi_access_entry_t){.ae_node = i + 1, .ae_permission = 0666};
 	return rsm_ok(rsm_memseg_export_publish(export, &id, everyone, NODES), "rsm_memseg_export_publish");

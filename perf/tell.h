@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sizes oneside-perf measures and what it prints of them, as its options ask. */
+/* Loops over sizes, and prints results, by oneside-perf's options. */
 #ifndef PERF_TELL_H
 #define PERF_TELL_H
 
@@ -8,15 +8,15 @@
 #include "options.h"
 #include "report.h"
 
-bool perf_json_open(const struct perf_options *options, FILE **file); /* NULL when there is to be none */
+bool perf_json_open(const struct perf_options *options, FILE **file); /* *file is NULL without the option */
 bool perf_json_close(FILE *file);
 void perf_tell_head(const struct perf_options *options);
 void perf_tell(const struct perf_options *options, FILE *json, const struct result *result);
 
-/* One measurement, as long as `options` say; false: failed, and told. */
+/* Runs one measurement of the length in `options`. False: failed, error printed. */
 typedef bool (*perf_run)(void *client, uint64_t size, const struct perf_options *options,
 			 struct result *result);
-/* Every size that is asked for, each after its warm-up of a tenth of the length; tells each. */
+/* Measures and prints each requested size, after a warm-up of a tenth of the length if requested. */
 bool perf_measure(const struct perf_options *options, FILE *json, perf_run run, void *client);
 
 #endif

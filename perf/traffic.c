@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define DRAIN 64u
-#define REAP 16u /* completions taken before the next posts, as perftest has it */
+#define REAP 16u /* completions polled before the next posts, as in perftest */
 
 /* ---- receives ---- */
 
@@ -27,7 +27,7 @@ traffic_received(struct traffic *t, const DAT_EVENT *event)
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
 
 	if (dto->status != DAT_DTO_SUCCESS)
-		return true; /* flushed: its endpoint ends */
+		return true; /* flushed: the endpoint ends */
 	if (dto->user_cookie.as_64 == NOTE_COOKIE) {
 		t->noted = true;
 		return true;
@@ -80,8 +80,10 @@ post(const struct traffic *t, uint32_t index, uint64_t size, bool signal)
 	}
 }
 
-/* Takes one completion if there is one (or must be); the endpoint's window opens: *opened is it, or left
- * alone. */
+/*
+ * Takes one completion; `must`: waits for it. *opened is set to the endpoint whose window opened, or
+ * unchanged if none completed.
+ */
 static inline bool
 reap(struct traffic *t, bool must, uint64_t *done, struct endpoint **opened)
 {
@@ -112,8 +114,8 @@ reap(struct traffic *t, bool must, uint64_t *done, struct endpoint **opened)
 /* ---- bandwidth ---- */
 
 struct clockwork {
-	uint64_t start, stop; /* stop: 0 when it goes by iterations */
-	uint64_t next;        /* completions, when the clock is looked at again */
+	uint64_t start, stop; /* stop: 0 if limited by iterations */
+	uint64_t next;        /* number of completions at which the clock is read again */
 	uint64_t step;
 	struct peak peak;
 	struct progress progress;
@@ -130,7 +132,7 @@ clockwork_begin(struct clockwork *c, const struct traffic *t, const struct stint
 	c->next = c->step;
 }
 
-/* Looks at the clock: the peak, the progress line, the end of the time (true). */
+/* Reads the clock for the peak and the progress line. True: the time is over. */
 static bool
 clockwork_look(struct clockwork *c, const struct stint *stint, uint64_t posted, uint64_t done)
 {
@@ -146,7 +148,7 @@ clockwork_look(struct clockwork *c, const struct stint *stint, uint64_t posted, 
 
 STAILQ_HEAD(open_list, endpoint);
 
-/* Puts it at the end, if another run of `every` fits its window. */
+/* Appends the endpoint if its window has space for `every` more requests. */
 static inline void
 list_open(const struct traffic *t, struct open_list *open, struct endpoint *e)
 {
@@ -157,8 +159,8 @@ list_open(const struct traffic *t, struct open_list *open, struct endpoint *e)
 }
 
 /*
- * A run of `every` requests, of which the last has a completion, for each that was listed when this
- * began: so all take turns, however many runs fit a window.
+ * Posts a run of `every` requests, the last with a completion, on each endpoint that was listed at the start.
+ * So all endpoints are served in turn, however many runs fit a window.
  */
 static bool
 post_runs(struct traffic *t, struct open_list *open, uint64_t size, uint64_t want, uint64_t *posted)
@@ -180,7 +182,7 @@ post_runs(struct traffic *t, struct open_list *open, uint64_t size, uint64_t wan
 	return true;
 }
 
-/* Takes up to REAP completions; waits for the first if one must come. */
+/* Takes up to REAP completions; `must`: waits for the first. */
 static bool
 reap_some(struct traffic *t, struct open_list *open, bool must, uint64_t *done)
 {
@@ -270,7 +272,7 @@ traffic_latency(struct traffic *t, const struct stint *stint, struct result *r)
 
 /* ---- ping-pong ---- */
 
-/* Waits until the last byte written here is `want`, or a message has come. */
+/* Waits until the peer has written `want` to the last byte, or for a message if PERF_SEND. */
 static bool
 await_ball(struct traffic *t, uint64_t size, uint8_t want)
 {
@@ -327,8 +329,7 @@ traffic_pingpong(struct traffic *t, const struct stint *stint, bool leads, struc
 		after = now_ns();
 		histogram_add(t->latency, (after - before) / 2);
 		before = after;
-		/* What was sent is not needed any more: the answer is here.  It seldom has to be waited for.
-		 */
+		/* The peer's answer implies the completion, so this seldom waits. */
 		if (!reap(t, t->busy[0].outstanding / t->every >= t->depth / 2 + 1, &completed, &opened))
 			return false;
 		if (k % 1024 == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one end of a uDAPL test does while it is measured; both ends use it. */
+/* The traffic of one end of a uDAPL test while it is measured; both ends use it. */
 #ifndef PERF_TRAFFIC_H
 #define PERF_TRAFFIC_H
 
@@ -11,37 +11,37 @@
 
 #define EVENT_SECONDS 20u
 
-/* Cookie of the receives of notes; those of data carry their endpoint. */
+/* Cookie of receives for notes. The cookie of data is the endpoint. */
 #define NOTE_COOKIE UINT64_MAX
 
 struct endpoint {
 	DAT_EP_HANDLE ep;
 	uint32_t outstanding;
-	bool listed; /* among those with room in their window: traffic_bandwidth */
+	bool listed; /* in the list of endpoints whose window has space: traffic_bandwidth() */
 	STAILQ_ENTRY(endpoint) link;
 };
 
 struct traffic {
 	struct dat_adapter *adapter;
-	const char *name;         /* of the test, for messages */
+	const char *name;         /* name of the test, for messages */
 	enum perf_op op;          /* PERF_WRITE, PERF_READ, PERF_SEND */
-	struct dat_memory memory; /* its first half is sent from, its second received into */
+	struct dat_memory memory; /* first half: source; second half: destination of the peer */
 	struct dat_target target; /* the peer's second half */
 	struct endpoint *busy;
 	uint32_t endpoints, depth, every;
-	bool receives; /* data is received here: posts receives again */
-	bool noted;    /* a note has come; who takes it clears this */
+	bool receives; /* data is received at this end, so receives are reposted */
+	bool noted;    /* a note has arrived; notes_take() clears the flag */
 	bool peak, tty;
 	struct histogram *latency;
 };
 
-/* What one measurement is to be. */
+/* Length of a measurement. */
 struct stint {
 	uint64_t size, iterations;
-	double seconds; /* not 0: instead of iterations */
+	double seconds; /* if not 0, replaces `iterations` */
 };
 
-/* The second half of the memory, where the peer writes. */
+/* The second half of the memory, which the peer writes. */
 static inline uint8_t *
 traffic_landing(const struct traffic *t)
 {
@@ -49,15 +49,15 @@ traffic_landing(const struct traffic *t)
 }
 
 bool traffic_post_recv(struct traffic *t, DAT_EP_HANDLE ep);
-/* What a completion of a receive asks for: its receive is posted again.  False: failed, told. */
+/* Handles a receive completion: reposts the receive. False: failed, error printed. */
 bool traffic_received(struct traffic *t, const DAT_EVENT *event);
-/* Takes up to 64 receive completions and posts their receives again.  False: failed, told. */
+/* Takes up to 64 receive completions and reposts the receives. False: failed, error printed. */
 bool traffic_drain(struct traffic *t, bool *busy);
 
 bool traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r);
-/* From posting until the completion was taken. */
+/* Measures from the post until the completion is taken. */
 bool traffic_latency(struct traffic *t, const struct stint *stint, struct result *r);
-/* Half of a round trip; `leads`: this end sends first, and measures. */
+/* Measures half a round trip. `leads`: this end sends first. */
 bool traffic_pingpong(struct traffic *t, const struct stint *stint, bool leads, struct result *r);
 
 #endif

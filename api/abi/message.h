@@ -87,6 +87,7 @@ enum one_msg_type {
 	ONE_MSG_SRQ_SWAP,
 	ONE_MSG_QP_CONFIRM, /* ONE_CONN_STEPWISE: ESTABLISHED has been taken; the peer may send */
 	ONE_MSG_SOURCE,
+	ONE_MSG_REGION_JOIN,
 	ONE_MSG_MAX
 };
 
@@ -111,7 +112,7 @@ enum one_subject {
 	ONE_SUBJECT_LENGTH,
 	ONE_SUBJECT_ACCESS,
 	ONE_SUBJECT_COUNT,
-	ONE_SUBJECT_QUOTA, /* -EDQUOT: a limit of the configuration; `value` is the limit */
+	ONE_SUBJECT_QUOTA, /* -EDQUOT: `value` is the limit, one_reply.limit what raises it */
 	ONE_SUBJECT_MEMORY,
 	ONE_SUBJECT_CHANNEL,
 	ONE_SUBJECT_AH
@@ -143,6 +144,7 @@ struct one_limits {
 	uint32_t max_private_data;
 	uint32_t max_segments; /* RSM export segments */
 	uint32_t max_ah;       /* address handles */
+	uint32_t max_channels; /* with a descriptor */
 	uint32_t vectors;      /* completion vectors: polling cores of the data plane */
 	uint64_t max_mr_bytes; /* one registration */
 	uint64_t max_mr_total; /* all of an attachment */
@@ -245,9 +247,9 @@ struct one_qp_connect {
 	uint64_t service;
 	uint64_t timeout_us; /* UINT64_MAX: the transport's verdict */
 	struct one_conn_param param;
-	uint32_t source; /* from which address of ours: its number in struct one_port, from 1; 0: the data
-			  * plane chooses */
-	uint32_t reserved;
+	uint32_t source;   /* from which address of ours: its number in struct one_port, from 1; 0: the data
+			    * plane chooses */
+	uint32_t listener; /* the peer is told the port that this listener holds; 0: the data plane chooses */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_qp_disconnect {
@@ -344,6 +346,7 @@ struct one_sidr_ask {
 	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
 	uint16_t source;                            /* as in one_qp_connect */
 	uint8_t traffic_class_given, traffic_class; /* not given: as the configuration has it */
+	uint32_t listener;                          /* as in one_qp_connect */
 };
 struct one_sidr_answer {
 	uint32_t sidr;
@@ -353,15 +356,19 @@ struct one_sidr_answer {
 };
 
 struct one_listen {
-	uint64_t service;  /* 0: any free port >= 1024 */
-	uint32_t cq;       /* where ONE_CQE_REQUEST goes */
-	uint32_t flags;    /* ONE_LISTEN_* */
+	uint64_t
+		service; /* 0: any free port: an ephemeral one (32768..60999) if there is one, else >= 1024 */
+	uint32_t cq;     /* where ONE_CQE_REQUEST goes */
+	uint32_t flags;  /* ONE_LISTEN_* */
 	uint32_t listener; /* not 0: no new one, but this, which has been for LATER, listens from now on */
 	uint16_t family;   /* AF_INET or AF_INET6: at addresses of that family alone; 0: at all */
 	uint16_t source;   /* at this address alone, as in one_qp_connect; 0: at all */
 };
 #define ONE_LISTEN_ONCE 1u  /* closes itself at the first request (RSP) */
 #define ONE_LISTEN_LATER 2u /* has its service to itself; requests are refused as if nobody listened */
+/* With LATER: shares the service with others of this flag, until it listens, which the others then prevent.
+ */
+#define ONE_LISTEN_SHARED 4u
 struct one_listening {
 	uint32_t listener;
 	uint32_t reserved;
@@ -402,13 +409,36 @@ struct one_region_add {
 #define ONE_REGION_MAPPABLE 2u /* RSM: a segment may be published of it that importers map */
 
 /*
+ * A joined region: several files, mapped one after the other.  Each message brings the next files, with a
+ * descriptor each; the reply is the region's id.  Nothing can be registered of it before `total` files with
+ * `size` bytes have come.  Large pages need addresses with their alignment: the data plane maps the region at
+ * `va` modulo `page`.
+ */
+struct one_region_file {
+	uint64_t offset; /* in the file; both are whole pages of the file */
+	uint64_t length;
+};
+struct one_region_join {
+	uint32_t region; /* 0: a new one, of `size`, `va`, `page` and `total`; else those count for nothing */
+	uint32_t num_files; /* in this message: 1 to ONE_MSG_FDS */
+	uint64_t size;
+	uint64_t va;
+	uint64_t page; /* the largest of all files: a power of two, at most ONE_REGION_PAGE_MAX */
+	uint32_t total;
+	uint32_t reserved;
+	struct one_region_file file[ONE_MSG_FDS];
+};
+#define ONE_REGION_PAGE_MAX (1ull << 30)
+
+/*
  * A memory region (uDAPL LMR, RSM segment or local handle) over the address
  * range [va, va+length) of the application, which is, in order, the pieces of
  * regions given (page-aligned offsets; the first piece begins at the page of va).
  * num_pieces 0: not shared; the application's copy thread moves it (copy.h), after
  * ONE_MSG_COPIES.
  *
- * The pieces cover the pages of the range and nothing else, and the files have all of
+ * The pieces cover the pages of the range and nothing else.  Several pieces are of files with pages of the
+ * smallest size; a joined region has others, and is one piece.  The files have all of
  * these pages: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: of the first that is missing) asks
  * the application to populate them, at its own expense.
  */
@@ -459,11 +489,18 @@ struct one_mw_created {
 };
 
 /*
- * CHANNEL_OPEN: wake-ups of `channel` come by the descriptor in the reply, too, from which packets of four
- * bytes are read: the id of the completion ring that was armed.  It ends (end-of-file) with the attachment.
+ * CHANNEL_OPEN: the reply has an id for one_cq_bundle.descriptor, and a descriptor from which packets of
+ * four bytes are read: the id of each completion queue whose arm was answered.  The descriptor ends
+ * (end-of-file) with the attachment.
  */
-struct one_channel_open {
-	uint32_t channel; /* 1..ONE_CHANNELS - 1, which nobody sleeps on */
+
+/* With ONE_SUBJECT_QUOTA: what raises the limit, a key of [limits] in oneside.conf(5) or one of ONE_LIMIT_*
+ * of the data plane's process; "": the limit is fixed. */
+#define ONE_LIMIT_MEMORY "memory"
+#define ONE_LIMIT_MAPPINGS "vm.max_map_count"
+#define ONE_LIMIT_DESCRIPTORS "LimitNOFILE"
+struct one_limit {
+	char key[32];
 };
 
 struct one_srq_create {
@@ -649,6 +686,7 @@ struct one_msg {
 		struct one_cr_reject cr_reject;
 		struct one_cr_handoff cr_handoff;
 		struct one_region_add region_add;
+		struct one_region_join region_join;
 		struct one_mr_create mr_create;
 		struct one_mr_swap mr_swap;
 		struct one_mw_create mw_create;
@@ -664,7 +702,6 @@ struct one_msg {
 		struct one_qp_rtr qp_rtr;
 		struct one_qp_rts qp_rts;
 		struct one_qp_set qp_set;
-		struct one_channel_open channel_open;
 		struct one_ah_create ah_create;
 		struct one_qp_datagram qp_datagram;
 		struct one_sidr_ask sidr_ask;
@@ -698,6 +735,7 @@ struct one_reply {
 		struct one_rsm_published rsm;
 		struct one_rsm_port rsm_port;
 		struct one_rsm_mapped rsm_mapped;
+		struct one_limit limit;
 		uint8_t bytes[232];
 	};
 };

@@ -215,6 +215,8 @@ enum one_async {
 #define ONE_CQE_IMM 0x02u
 #define ONE_CQE_INV 0x04u
 #define ONE_CQE_GRH 0x10u /* a datagram: `length` counts ONE_UD_GRH bytes in front of its payload, too */
+#define ONE_CQE_IPV4 \
+	0x20u /* with ONE_CQE_GRH: the datagram came with an IPv4 header; else with an IPv6 header */
 #define ONE_CQE_SOLICITED \
 	0x08u /* a receive that its sender solicits, or an error: wakes whoever armed for these */
 
@@ -273,7 +275,9 @@ struct one_cq_bundle {
 	_Atomic uint64_t place[ONE_LANES_MAX];
 	/* Written by the application: one_arm() with index 0.  The core that answers exchanges it for 0. */
 	_Atomic uint64_t arm;
-	uint8_t pad1[56];
+	/* Written by the application before `arm`: an id of ONE_MSG_CHANNEL_OPEN; 0: none. */
+	_Atomic uint32_t descriptor;
+	uint8_t pad1[52];
 };
 _Static_assert(sizeof(struct one_cq_bundle) % ONE_CACHE_LINE == 0, "one_cq_bundle");
 
@@ -292,8 +296,8 @@ one_cq_ring_place(uint64_t offset, uint32_t log2)
  * `index` itself, and wakes even if it has been taken meanwhile: one wake-up for each arm and entry.
  * With both, ONE_ARM_ANY, each entry past `index` wakes.
  *
- * Where the channel has a descriptor (ONE_MSG_CHANNEL_OPEN) the engine sends it the id of the ring, as four
- * bytes, before it wakes the futex word. */
+ * Where the bundle has a descriptor (one_cq_bundle.descriptor) the engine sends it the id of the completion
+ * queue, as four bytes, before it wakes the futex word. */
 #define ONE_ARM_SOLICITED 0x8000u
 #define ONE_ARM_NEXT 0x4000u
 #define ONE_ARM_FLAGS (ONE_ARM_SOLICITED | ONE_ARM_NEXT)

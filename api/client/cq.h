@@ -37,6 +37,7 @@ struct one_cq {
 	uint32_t turn;             /* number of that ring; */
 	uint32_t num_rings;        /* of so many, */
 	struct one_cq_ring *rings; /* which are here, but for the one in `at`; NULL: there is only that one */
+	uint32_t descriptor;       /* an id of ONE_MSG_CHANNEL_OPEN, to which wake-ups go, too; 0: none */
 	uint16_t arm_seq;
 	uint16_t arm_channel; /* where the last one_wait_arm sleeps */
 };

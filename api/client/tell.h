@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi/message.h"
 #include "client/parameters.h"
 
 /* Read from the environment when the library is loaded; constant from then on. */
@@ -34,7 +35,8 @@ void one_note(uint32_t code, const char *format, ...) __attribute__((format(prin
 const char *one_noted(uint32_t code);
 /* What the data plane said to the last request that it refused, likewise, or NULL. */
 const char *one_noted_cause(void);
-void one_note_cause(int error, uint32_t subject, uint64_t value);
+/* `limit`: one_reply.limit, with ONE_SUBJECT_QUOTA. */
+void one_note_cause(int error, uint32_t subject, uint64_t value, const struct one_limit *limit);
 /* The same in other words, where the code does not matter. */
 void one_note_reason(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
@@ -43,6 +45,9 @@ void one_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold
 /* Why there is no attachment, and what to do about it: of what one_attach returns. */
 const char *one_attach_reason(int error) __attribute__((cold));
 const char *one_attach_remedy(int error) __attribute__((cold));
+/* Both in one sentence about the data plane whose socket is `path`: for programs to print. */
+#define ONE_ATTACH_TEXT 512u
+void one_attach_text(int error, const char *path, char text[ONE_ATTACH_TEXT]) __attribute__((cold));
 
 /* Prints, and forgets all that was noted.  errno stays. */
 void one_tell(const char *function, const char *text, const char *code) __attribute__((cold));

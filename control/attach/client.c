@@ -64,6 +64,16 @@ client_refuse(struct client *client, int error, enum one_subject subject, uint64
 	return error;
 }
 
+int
+client_refuse_limit(struct client *client, const struct quota_limit *limit)
+{
+	bool fixed = !config_can_raise(limit->key, limit->value);
+
+	client->reply.limit = (struct one_limit){.key = ""};
+	snprintf(client->reply.limit.key, sizeof(client->reply.limit.key), "%s", fixed ? "" : limit->key);
+	return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit->value);
+}
+
 bool
 client_awaits_room(struct client *client)
 {
@@ -155,9 +165,13 @@ send_reply(struct client *client, struct one_reply *reply, bool with_fds)
 	} ancillary = {0};
 	struct iovec iov = {reply, sizeof(*reply)};
 	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ancillary};
+	struct one_limit limit = {.key = ""};
 
 	if (reply->error != 0) {
+		if (reply->subject == ONE_SUBJECT_QUOTA)
+			limit = reply->limit;
 		memset(reply->bytes, 0, sizeof(reply->bytes));
+		reply->limit = limit;
 	} else {
 		reply->subject = ONE_SUBJECT_NONE;
 		reply->value = 0;
@@ -255,6 +269,7 @@ cost_of(uint32_t type)
 	static const uint8_t costs[ONE_MSG_MAX] = {
 		[ONE_MSG_HELLO] = TURNS_COST_MAX,      /* an arena, a thread */
 		[ONE_MSG_REGION_ADD] = TURNS_COST_MAX, /* mappings, and up to 64 KiB of pages */
+		[ONE_MSG_REGION_JOIN] = TURNS_COST_MAX,
 		[ONE_MSG_STAGING] = TURNS_COST_MAX,
 		[ONE_MSG_MR_CREATE] = 4,
 		[ONE_MSG_MR_SWAP] = 4,
@@ -495,8 +510,8 @@ admit_connection(struct client *client, const char **why)
 static void
 turn_away(struct client *client, int error, const char *why)
 {
-	log_of_others(warning, "event=connection_refused pid=%d uid=%u error=\"%s\" text=\"%s\"\n",
-		      (int)client->pid, client->uid, strerror(-error), why);
+	log_of_user(client->uid, warning, "event=connection_refused pid=%d uid=%u error=\"%s\" text=\"%s\"\n",
+		    (int)client->pid, client->uid, strerror(-error), why);
 	if (client->account != NULL) {
 		quota_disconnect(&control.quota, client->account);
 		user_leave(client->account);
@@ -606,6 +621,8 @@ release(struct client *client)
 		arena_leave(&client->arena);
 		parts_fini(&client->parts);
 		small_fini(&client->small);
+	} else if (client->arena_charged != 0) { /* HELLO came to no arena */
+		quota_release_own(client->account, client->arena_charged);
 	}
 	if (client->arena_mapping != NULL)
 		mapping_free(client->arena_mapping, false);
@@ -670,8 +687,9 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	if (client->state > CLIENT_ATTACHED)
 		return;
 	if (reason != NULL)
-		log_of_others(notice, "event=attachment_ended pid=%d program=\"%s\" uid=%u reason=\"%s\"\n",
-			      (int)client->pid, client->program, client->uid, reason);
+		log_of_user(client->uid, notice,
+			    "event=attachment_ended pid=%d program=\"%s\" uid=%u reason=\"%s\"\n",
+			    (int)client->pid, client->program, client->uid, reason);
 	else
 		log_info("event=attachment_ended pid=%d program=\"%s\" uid=%u\n", (int)client->pid,
 			 client->program, client->uid);
@@ -774,8 +792,7 @@ clients_deadline(void)
 	struct client *client;
 	uint64_t deadline = NEVER;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (client->state == CLIENT_CONNECTED && !client->busy && !client->held &&
 		    client->hello_deadline < deadline)
 			deadline = client->hello_deadline;

@@ -100,6 +100,7 @@ struct client {
 	LIST_HEAD(, segment) segment_list;
 	LIST_HEAD(, conn) timewaits; /* whose end it is told */
 	uint32_t segments;
+	uint32_t listening;                /* listeners that let others in */
 	uint32_t exports;                  /* queue pairs that others have made here by importing */
 	uint32_t kept_fds;                 /* of regions */
 	TAILQ_HEAD(, region) kept_regions; /* kept.c */
@@ -137,6 +138,8 @@ void client_reply(struct client *client, int error);
 void client_slice(struct client *client, bool (*slice)(struct client *client));
 /* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
 int client_refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
+/* -EDQUOT, and what raises the limit unless it is as high as its key goes. */
+int client_refuse_limit(struct client *client, const struct quota_limit *limit);
 static inline bool
 client_alive(const struct client *client)
 {

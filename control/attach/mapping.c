@@ -78,13 +78,13 @@ mappings_fini(void)
 	uffd = -1;
 }
 
-static int
-refuse_holes(const struct mapping *mapping)
+int
+mapping_refuse_holes(uint8_t *base, uint64_t len)
 {
-	struct uffdio_register range = {
-		.range = {.start = (uint64_t)(uintptr_t)mapping->base, .len = mapping->len},
-		.mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct uffdio_register range = {.range = {.start = (uint64_t)(uintptr_t)base, .len = len},
+					.mode = UFFDIO_REGISTER_MODE_MISSING};
 
+	madvise(base, len, MADV_DONTDUMP);
 	return uffd < 0 || ioctl(uffd, UFFDIO_REGISTER, &range) == 0 ? 0 : -errno;
 }
 
@@ -114,28 +114,28 @@ mapping_of_arena(struct client *client)
 
 /* What a user's attachments have left behind counts until it is free: it is that which is waited for. */
 static int
-over(struct client *client, uint64_t limit)
+over(struct client *client, const struct quota_limit *limit)
 {
-	return client_awaits_room(client) ? REQUEST_AGAIN
-					  : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	return client_awaits_room(client) ? REQUEST_AGAIN : client_refuse_limit(client, limit);
 }
 
 int
 mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out)
 {
-	uint64_t limit = control.config->limits.max_mr_total, all = len + tables_for(len), none = 0;
+	struct quota_limit limit = {control.config->limits.max_mr_total, "max_mr_total"};
+	uint64_t all = len + tables_for(len), none = 0;
 	struct quota_account *account = client->account;
 	struct mapping *mapping;
 
-	if (len > limit)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
-	if (client->mapped > limit - len)
-		return over(client, limit);
+	if (len > limit.value)
+		return client_refuse_limit(client, &limit);
+	if (client->mapped > limit.value - len)
+		return over(client, &limit);
 	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
-		return over(client, limit);
+		return over(client, &limit);
 	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
 		quota_release(account, &none, all);
-		return over(client, limit);
+		return over(client, &limit);
 	}
 	mapping = mapping_of_arena(client);
 	if (mapping == NULL) {
@@ -153,15 +153,20 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 }
 
 int
-mapping_guard(struct mapping *mapping)
+mapping_watch(struct mapping *mapping)
 {
-	int guard = refuse_holes(mapping);
+	int guard = engine_guard_add(mapping->base, mapping->len, mapping->job.client);
 
-	madvise(mapping->base, mapping->len, MADV_DONTDUMP);
-	if (guard == 0)
-		guard = engine_guard_add(mapping->base, mapping->len, mapping->job.client);
 	mapping->guard = guard > 0 ? guard : 0;
 	return guard < 0 ? guard : 0;
+}
+
+int
+mapping_guard(struct mapping *mapping)
+{
+	int error = mapping_refuse_holes(mapping->base, mapping->len);
+
+	return error == 0 ? mapping_watch(mapping) : error;
 }
 
 /* An attachment may have an eighth of the descriptors that are kept for importers; memory beyond that works,
@@ -170,7 +175,7 @@ bool
 mapping_keep(struct mapping *mapping, int fd)
 {
 	struct client *client = mapping->job.client;
-	uint64_t limit;
+	struct quota_limit limit;
 
 	if (client->kept_fds >= control.quota.max_common[QUOTA_MAPPABLE] / 8 ||
 	    quota_take(&control.quota, client->account, QUOTA_MAPPABLE, 1, &limit) != 0)
@@ -216,7 +221,9 @@ static int
 unmap_step(struct job *job)
 {
 	struct mapping *mapping = (struct mapping *)job;
-	uint64_t len = mapping->len % STEP != 0 ? mapping->len % STEP : STEP;
+	uintptr_t base = (uintptr_t)mapping->base, end = base + mapping->len, from = (end - 1) & ~(STEP - 1);
+	/* Steps end at multiples of STEP, so that they cut no huge page of that size. */
+	uint64_t len = from > base ? end - from : mapping->len;
 
 	if (mapping->empty != 0)
 		len = mapping->empty;

@@ -24,7 +24,11 @@ void mappings_fini(void);
  * REQUEST_AGAIN: what its user has left behind still counts. */
 int mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out);
 struct mapping *mapping_of_arena(struct client *client); /* nothing is charged; NULL: no memory */
-/* What the file lacks faults from now on, and faults are the client's end; 0 or -errno. */
+/* What the file lacks faults from now on; 0 or -errno. */
+int mapping_refuse_holes(uint8_t *base, uint64_t len);
+/* A fault in it is the client's end from now on; 0 or -errno. */
+int mapping_watch(struct mapping *mapping);
+/* Both, for all of it. */
 int mapping_guard(struct mapping *mapping);
 /* Keeps the descriptor of its file; false: there are too many, and it is still the caller's. */
 bool mapping_keep(struct mapping *mapping, int fd);

@@ -18,7 +18,7 @@ object_new(struct client *client, enum object_kind kind, size_t size)
 {
 	struct table *table = &client->table[kind];
 	struct object *object = slab_alloc(size);
-	uint64_t limit;
+	struct quota_limit limit;
 
 	if (object == NULL)
 		return NULL;
@@ -60,13 +60,13 @@ int
 object_refuse_new(struct client *client, enum object_kind kind)
 {
 	const struct table *table = &client->table[kind];
-	uint64_t limit;
+	struct quota_limit limit;
 
 	if (table->used >= table->max)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, table->max);
+		return client_refuse_limit(
+			client, &(struct quota_limit){table->max, attach_calls->class[kind].limit});
 	if (quota_charge_own(&control.quota, client->account, object_bytes(kind), &limit) != 0)
-		return client_awaits_room(client) ? REQUEST_AGAIN
-						  : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_awaits_room(client) ? REQUEST_AGAIN : client_refuse_limit(client, &limit);
 	quota_release_own(client->account, object_bytes(kind));
 	return client_refuse(client, -ENOMEM, attach_calls->class[kind].subject, 0);
 }

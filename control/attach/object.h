@@ -46,9 +46,10 @@ typedef int request_handler(struct client *client,
 
 /* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
 struct object_class {
-	enum one_subject subject;     /* what a refusal calls it */
-	uint32_t bytes;               /* of the data plane's own memory, which its user is charged */
-	enum one_msg_type free;       /* the request for object_free_request(); 0: none */
+	enum one_subject subject; /* what a refusal calls it */
+	uint32_t bytes;           /* of the data plane's own memory, which its user is charged */
+	const char *limit;        /* the key of [limits] that says how many there may be; "": it is fixed */
+	enum one_msg_type free;   /* the request for object_free_request(); 0: none */
 	void (*unhook)(void *object); /* it can no longer be found; peers are notified */
 	/* The core lets go of it, and `done` (NULL: nothing) is called with it. */
 	void (*remove)(void *object, void (*done)(struct engine_command *command, void *object));

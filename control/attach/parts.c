@@ -84,11 +84,11 @@ part_alloc(struct client *client, uint64_t size, uint64_t *offset)
 }
 
 static int
-take(struct client *client, uint64_t size, uint64_t *offset)
+take(struct client *client, uint64_t size, uint64_t *offset, struct quota_limit *limit)
 {
 	bool small = size <= SMALL_MAX;
-	uint64_t limit, need = small ? small_need(&client->small, size) : arena_rounded(size);
-	int error = quota_charge_own(&control.quota, client->account, need, &limit);
+	uint64_t need = small ? small_need(&client->small, size) : arena_rounded(size);
+	int error = quota_charge_own(&control.quota, client->account, need, limit);
 
 	if (error != 0)
 		return error;
@@ -117,15 +117,18 @@ clear(struct client *client, uint64_t offset, uint64_t size)
 int
 client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
-	int error = take(client, size, offset);
+	struct quota_limit limit = {ONE_ARENA_SIZE, ""}; /* of -ENOSPC */
+	int error = take(client, size, offset, &limit);
 
 	if (error != 0)
 		client->starved =
 			error == -EDQUOT ? client_awaits_room(client) : quota_is_leaving(client->account);
 	else if (size > SMALL_MAX) /* small ones are clear */
 		error = clear(client, *offset, size);
-	if (error != 0)
-		client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	if (error == -EDQUOT || error == -ENOSPC)
+		client_refuse_limit(client, &limit);
+	else if (error != 0)
+		client_refuse(client, error, ONE_SUBJECT_MEMORY, size);
 	return error;
 }
 

@@ -252,8 +252,8 @@ find(uint32_t uid)
 	struct reaper *reaper;
 
 	LIST_FOREACH(reaper, &users, link)
-	if (reaper->uid == uid)
-		return reaper;
+		if (reaper->uid == uid)
+			return reaper;
 	return NULL;
 }
 
@@ -362,8 +362,8 @@ reapers_deadline(void)
 	struct reaper *reaper;
 
 	LIST_FOREACH(reaper, &users, link)
-	if (!is_idle(reaper) || (reaper != own && reaper->holders == 0))
-		return control.now + LOOK_NS;
+		if (!is_idle(reaper) || (reaper != own && reaper->holders == 0))
+			return control.now + LOOK_NS;
 	return NEVER;
 }
 
@@ -374,7 +374,7 @@ reapers_late(void)
 	uint32_t n = 0;
 
 	LIST_FOREACH(reaper, &users, link)
-	n += num_waiting(&reaper->connections);
+		n += num_waiting(&reaper->connections);
 	return n >= late_at;
 }
 
@@ -406,8 +406,8 @@ void
 reaper_discard(uint32_t uid, int fd)
 {
 	if (fd >= 0 && !give_to_any(reaper_of(uid), true, fd))
-		log_of_others(
-			warning,
+		log_of_user(
+			uid, warning,
 			"event=close_failed what=descriptor uid=%u text=\"there is no thread to close it\"\n",
 			uid);
 }
@@ -417,8 +417,8 @@ reaper_close_socket(uint32_t uid, int fd)
 {
 	shutdown(fd, SHUT_RDWR); /* the peer sees the end at once */
 	if (!give_to_any(reaper_of(uid), false, fd))
-		log_of_others(
-			warning,
+		log_of_user(
+			uid, warning,
 			"event=close_failed what=connection uid=%u text=\"there is no thread to close it\"\n",
 			uid);
 }

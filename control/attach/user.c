@@ -120,8 +120,7 @@ users_put_in_force(void)
 {
 	const struct quota_account *account;
 
-	LIST_FOREACH(account, &control.quota.accounts, link)
-	{
+	LIST_FOREACH(account, &control.quota.accounts, link) {
 		const struct engine_share share = share_of(account->uid);
 
 		if (account->user != NULL)

@@ -173,8 +173,8 @@ worker_of(uint32_t uid)
 	struct worker *worker;
 
 	LIST_FOREACH(worker, &workers, link)
-	if (worker->uid == uid)
-		return worker;
+		if (worker->uid == uid)
+			return worker;
 	worker = calloc(1, sizeof(*worker));
 	if (worker == NULL)
 		return NULL;

@@ -22,28 +22,36 @@ port_space_give(struct port_space *space, uint16_t port)
 	space->used[port / 64u] &= ~bit(port);
 }
 
-/* The first free one at or after `from`; PORT_SPACE: there is none. */
+/* The first free port in from..end-1; PORT_SPACE: there is none. */
 static uint32_t
-first_free(const struct port_space *space, uint32_t from)
+first_free(const struct port_space *space, uint32_t from, uint32_t end)
 {
 	uint64_t at_least = UINT64_MAX << (from % 64);
 
-	for (uint32_t word = from / 64; word < PORT_SPACE_WORDS; word++, at_least = UINT64_MAX)
-		if ((~space->used[word] & at_least) != 0)
-			return word * 64 + (uint32_t)__builtin_ctzll(~space->used[word] & at_least);
+	for (uint32_t word = from / 64; word * 64 < end; word++, at_least = UINT64_MAX) {
+		uint64_t unused = ~space->used[word] & at_least;
+		uint32_t port = unused != 0 ? word * 64 + (uint32_t)__builtin_ctzll(unused) : PORT_SPACE;
+
+		if (port != PORT_SPACE)
+			return port < end ? port : PORT_SPACE;
+	}
 	return PORT_SPACE;
 }
 
 uint16_t
 port_space_take_any(struct port_space *space)
 {
-	uint32_t port = first_free(space, space->next < PORT_SPACE_ANY ? PORT_SPACE_ANY : space->next);
+	uint32_t first = PORT_SPACE_EPHEMERAL, end = first + PORT_SPACE_EPHEMERALS;
+	uint32_t port = first_free(space, first + space->next, end);
 
 	if (port == PORT_SPACE)
-		port = first_free(space, PORT_SPACE_ANY);
+		port = first_free(space, first, end);
+	if (port != PORT_SPACE)
+		space->next = (port + 1 - first) % PORT_SPACE_EPHEMERALS;
+	else
+		port = first_free(space, PORT_SPACE_ANY, PORT_SPACE);
 	if (port == PORT_SPACE)
 		return 0;
 	port_space_take(space, (uint16_t)port);
-	space->next = (port + 1) % PORT_SPACE;
 	return (uint16_t)port;
 }

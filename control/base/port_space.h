@@ -7,12 +7,16 @@
 #include <stdint.h>
 
 #define PORT_SPACE 65536u
-#define PORT_SPACE_ANY 1024u /* the first that a request for any port gets */
+#define PORT_SPACE_ANY 1024u /* requests for any port get none below */
+/* Linux's default range of ephemeral ports, which requests for any port get first: services have the others.
+ */
+#define PORT_SPACE_EPHEMERAL 32768u
+#define PORT_SPACE_EPHEMERALS 28232u
 #define PORT_SPACE_WORDS (PORT_SPACE / 64)
 
 struct port_space {
 	uint64_t used[PORT_SPACE_WORDS];
-	uint32_t next; /* where the search for any begins */
+	uint32_t next; /* offset in the ephemeral range where the next search begins */
 };
 
 bool port_space_take(struct port_space *space, uint16_t port); /* false: it is in use */

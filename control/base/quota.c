@@ -12,8 +12,8 @@ quota_connect(struct quota *quota, uid_t uid)
 	if (quota->connections >= quota->max_clients + QUOTA_SPARE_CONNECTIONS)
 		return NULL;
 	LIST_FOREACH(account, &quota->accounts, link)
-	if (account->uid == uid)
-		break;
+		if (account->uid == uid)
+			break;
 	if (account == NULL) {
 		account = calloc(1, sizeof(*account));
 		if (account == NULL)
@@ -48,14 +48,14 @@ quota_leave(struct quota *quota, struct quota_account *account)
 }
 
 int
-quota_attach(struct quota *quota, struct quota_account *account, uint64_t *limit)
+quota_attach(struct quota *quota, struct quota_account *account, struct quota_limit *limit)
 {
 	if (quota->clients >= quota->max_clients) {
-		*limit = quota->max_clients;
+		*limit = (struct quota_limit){quota->max_clients, "max_clients"};
 		return -EDQUOT;
 	}
 	if (account->clients >= quota->max_clients_per_uid) {
-		*limit = quota->max_clients_per_uid;
+		*limit = (struct quota_limit){quota->max_clients_per_uid, "max_clients_per_uid"};
 		return -EDQUOT;
 	}
 	quota->clients++;
@@ -72,14 +72,14 @@ quota_detach(struct quota *quota, struct quota_account *account)
 
 int
 quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
-	     uint64_t bytes, uint64_t *limit)
+	     uint64_t bytes, struct quota_limit *limit)
 {
 	if (*used > max || bytes > max - *used) {
-		*limit = max;
+		*limit = (struct quota_limit){max, "max_mr_total"};
 		return -EDQUOT;
 	}
 	if (account->bytes > quota->max_bytes_per_uid || bytes > quota->max_bytes_per_uid - account->bytes) {
-		*limit = quota->max_bytes_per_uid;
+		*limit = (struct quota_limit){quota->max_bytes_per_uid, "max_bytes_per_uid"};
 		return -EDQUOT;
 	}
 	*used += bytes;
@@ -95,13 +95,14 @@ quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes)
 }
 
 int
-quota_charge_own(const struct quota *quota, struct quota_account *account, uint64_t bytes, uint64_t *limit)
+quota_charge_own(const struct quota *quota, struct quota_account *account, uint64_t bytes,
+		 struct quota_limit *limit)
 {
 	uint64_t none = 0;
 	int error;
 
 	if (account->own > quota->max_own_per_uid || bytes > quota->max_own_per_uid - account->own) {
-		*limit = quota->max_own_per_uid;
+		*limit = (struct quota_limit){quota->max_own_per_uid, ONE_LIMIT_MEMORY};
 		return -EDQUOT;
 	}
 	error = quota_charge(quota, account, &none, UINT64_MAX, bytes, limit);
@@ -117,18 +118,32 @@ quota_release_own(struct quota_account *account, uint64_t bytes)
 	account->bytes -= bytes;
 }
 
+static const char *
+raised_by(enum quota_common what)
+{
+	switch (what) {
+	case QUOTA_MAPPINGS:
+		return ONE_LIMIT_MAPPINGS;
+	case QUOTA_CHANNELS:
+	case QUOTA_MAPPABLE:
+		return ONE_LIMIT_DESCRIPTORS;
+	default:
+		return "";
+	}
+}
+
 int
 quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
-	   uint64_t *limit)
+	   struct quota_limit *limit)
 {
 	uint32_t all = quota->max_common[what], own = all - all / 4;
 
 	if (account->common[what] > own || n > own - account->common[what]) {
-		*limit = own;
+		*limit = (struct quota_limit){own, raised_by(what)};
 		return -EDQUOT;
 	}
 	if (quota->common[what] > all || n > all - quota->common[what]) {
-		*limit = all;
+		*limit = (struct quota_limit){all, raised_by(what)};
 		return -EDQUOT;
 	}
 	account->common[what] += n;

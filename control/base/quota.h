@@ -32,6 +32,12 @@ enum quota_common {
 
 struct engine_user;
 
+/* A limit that was met, and what raises it: struct one_limit (message.h). */
+struct quota_limit {
+	uint64_t value;
+	const char *key;
+};
+
 struct quota_account {
 	LIST_ENTRY(quota_account) link;
 	uid_t uid;
@@ -65,7 +71,7 @@ void quota_disconnect(struct quota *quota, struct quota_account *account); /* it
 bool quota_leave(struct quota *quota, struct quota_account *account);
 
 /* An attachment: 0, or -EDQUOT with the limit. */
-int quota_attach(struct quota *quota, struct quota_account *account, uint64_t *limit);
+int quota_attach(struct quota *quota, struct quota_account *account, struct quota_limit *limit);
 void quota_detach(struct quota *quota, struct quota_account *account);
 /* Whether something of its attachments that have ended still counts; account->left changes when it goes. */
 static inline bool
@@ -76,7 +82,7 @@ quota_is_leaving(const struct quota_account *account)
 
 /* Bytes: 0, or -EDQUOT with the limit that was met: `max` for *used (the attachment's), or the uid's. */
 int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
-		 uint64_t bytes, uint64_t *limit);
+		 uint64_t bytes, struct quota_limit *limit);
 void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes);
 
 /*
@@ -84,12 +90,12 @@ void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes
  * The first lets an application register more memory, which is its own, than the data plane's cgroup has.
  */
 int quota_charge_own(const struct quota *quota, struct quota_account *account, uint64_t bytes,
-		     uint64_t *limit);
+		     struct quota_limit *limit);
 void quota_release_own(struct quota_account *account, uint64_t bytes);
 
 /* `n` of what there is for all: 0, or -EDQUOT with the limit that was met, the uid's or that of all. */
 int quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
-	       uint64_t *limit);
+	       struct quota_limit *limit);
 void quota_give(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n);
 
 #endif

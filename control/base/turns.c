@@ -73,7 +73,7 @@ turns_round(struct turns *turns)
 	uint32_t users = 0, served = 0;
 
 	TAILQ_FOREACH(user, &turns->users, link)
-	users++;
+		users++;
 	turns->asked = users;
 	for (; users > 0 && (user = TAILQ_FIRST(&turns->users)) != NULL; users--)
 		served += user_round(turns, user);

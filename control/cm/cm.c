@@ -115,22 +115,24 @@ cm_find_qpn(const struct cm *cm, uint32_t remote_qpn, uint64_t guid, const struc
 	return NULL;
 }
 
-static bool
-scope_has(const struct cm_scope *scope, const struct wire_addr *addr)
+bool
+cm_scope_has(const struct cm_scope *scope, const struct wire_addr *addr)
 {
 	if (scope->only_addr)
 		return wire_addr_equal(&scope->addr, addr);
 	return wire_addr_is_v4(addr) ? !scope->only_v6 : !scope->only_v4;
 }
 
-/* True when an address can be of both. */
+/* True when an address can be of both, and the two do not share. */
 static bool
 scopes_meet(const struct cm_scope *a, const struct cm_scope *b)
 {
+	if (a->shared && b->shared)
+		return false;
 	if (a->only_addr)
-		return scope_has(b, &a->addr);
+		return cm_scope_has(b, &a->addr);
 	if (b->only_addr)
-		return scope_has(a, &b->addr);
+		return cm_scope_has(a, &b->addr);
 	return !(a->only_v4 && b->only_v6) && !(a->only_v6 && b->only_v4);
 }
 
@@ -142,8 +144,10 @@ cm_listener_at(const struct cm *cm, uint64_t service_id, const struct wire_addr 
 	return cm_find_listener(cm, service_id, &scope);
 }
 
-struct cm_listener *
-cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope)
+/* A listener other than `but` (NULL: any) at that service and an address of `scope`, or at any for NULL. */
+static struct cm_listener *
+find_other_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope,
+		    const struct cm_listener *but)
 {
 	struct cm_node *node = cm_table_first(&cm->listeners, cm_hash(cm->secret, service_id, 0));
 
@@ -151,11 +155,17 @@ cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope
 		struct cm_listener *listener =
 			(struct cm_listener *)((char *)node - offsetof(struct cm_listener, node));
 
-		if (listener->service_id == service_id &&
+		if (listener != but && listener->service_id == service_id &&
 		    (scope == NULL || scopes_meet(&listener->scope, scope)))
 			return listener;
 	}
 	return NULL;
+}
+
+struct cm_listener *
+cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope)
+{
+	return find_other_listener(cm, service_id, scope, NULL);
 }
 
 struct cm_conn *
@@ -379,6 +389,18 @@ cm_listen(struct cm *cm, uint64_t service_id, const struct cm_scope *scope, void
 	return listener;
 }
 
+int
+cm_listen_alone(struct cm *cm, struct cm_listener *listener)
+{
+	struct cm_scope alone = listener->scope;
+
+	alone.shared = false;
+	if (find_other_listener(cm, listener->service_id, &alone, listener) != NULL)
+		return -EADDRINUSE;
+	listener->scope = alone;
+	return 0;
+}
+
 void
 cm_unlisten(struct cm *cm, struct cm_listener *listener)
 {
@@ -456,7 +478,10 @@ fill_req(struct cm_conn *conn, const struct cm_connect *params, struct cm_mad *m
 		cm_ip_header_build(&header, mad->private_data);
 		room -= CM_IP_HEADER_LEN;
 	}
-	cm_announce_req_build(mad, env->capabilities, params->private_data, params->private_len, room);
+	cm_announce_req_build(mad,
+			      &(struct cm_announce){env->capabilities, local->steering, local->link_mtu,
+						    params->private_len},
+			      params->private_data, room);
 }
 
 struct cm_conn *
@@ -515,7 +540,8 @@ cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *privat
 	if (len > 0)
 		memcpy(mad.private_data, private_data, len);
 	if (conn->announced)
-		cm_announce_rep_build(&mad, &(struct cm_announce){cm->env->capabilities, len});
+		cm_announce_rep_build(&mad, &(struct cm_announce){cm->env->capabilities, local->steering,
+								  local->link_mtu, len});
 	conn->local_qpn = local->qpn;
 	if (conn->timewait < cm_timewait_ns(local->ack_timeout))
 		conn->timewait = cm_timewait_ns(local->ack_timeout);

@@ -47,8 +47,15 @@ struct cm;
 struct cm_conn;
 struct cm_listener;
 
+/* How the peer's frames find the core that owns a queue pair: doc/steering.md.  All zero: nothing is said. */
+struct cm_steering {
+	uint8_t core;      /* its number + 1 */
+	uint16_t udp_port; /* from which the peer is to send */
+};
+
 /* One end's half of a connection, as it goes into REQ or REP. */
 struct cm_local {
+	struct cm_steering steering; /* for oneside peers */
 	uint32_t qpn;
 	uint32_t psn;          /* the PSN the peer must send first */
 	uint8_t rd_atomic_in;  /* responder resources */
@@ -58,6 +65,7 @@ struct cm_local {
 	uint8_t ack_timeout;   /* REQ: local ACK timeout code; REP: target ACK delay */
 	bool srq;
 	uint16_t path_mtu; /* REQ: 256..4096 */
+	uint16_t link_mtu; /* to oneside ends: what the link carries, a multiple of 64; 0: that is not said */
 };
 
 struct cm_path {
@@ -80,6 +88,7 @@ struct cm_remote {
 	uint32_t qpn, psn;
 	uint8_t rd_atomic_in, rd_atomic_out, rnr_retry, retry_count, ack_timeout;
 	uint16_t path_mtu;
+	uint16_t link_mtu;   /* as the peer announced it */
 	struct cm_path path; /* REQ: the passive side's view: src is ours */
 	uint64_t guid;
 	uint64_t service_id;
@@ -87,6 +96,7 @@ struct cm_remote {
 	bool rdma_cm;     /* REQ had the IP header */
 	bool oneside;     /* the peer announced oneside, with */
 	uint32_t capabilities;
+	struct cm_steering steering;
 	uint16_t private_len; /* exact between oneside ends, else the full area */
 	uint8_t private_data[CM_PRIVATE_REP];
 };
@@ -116,6 +126,9 @@ struct cm_event {
 /* What oneside ends announce to each other; what both have holds. */
 #define CM_CAPABILITY_SELECTIVE_REPEAT 0x1u /* sequence NAKs with a bitmap: doc/selective-repeat.md */
 #define CM_CAPABILITY_YIELDS 0x2u           /* its cores share processors, and may answer late: likewise */
+#define CM_CAPABILITY_STEERED 0x4u          /* sends from the UDP port that the peer names: doc/steering.md */
+#define CM_MTU_UNIT 64u                     /* bytes: link_mtu is a multiple of it */
+#define CM_CAPABILITY_PACKED 0x8u           /* frames with several requests: doc/packed.md */
 
 /*
  * Events come from within cm_input, cm_timeout and cm_communication_established
@@ -147,14 +160,19 @@ void cm_free(struct cm *cm);
 struct cm_scope {
 	bool only_v4, only_v6;
 	bool only_addr;
+	bool shared;           /* goes together with other shared scopes at the same addresses */
 	struct wire_addr addr; /* with only_addr */
 };
+bool cm_scope_has(const struct cm_scope *scope, const struct wire_addr *addr);
 /* A listener at that service and an address of `scope`, or at any for NULL; NULL: there is none. */
 struct cm_listener *cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope);
 /* The one that takes a request to the address `local`. */
 struct cm_listener *cm_listener_at(const struct cm *cm, uint64_t service_id, const struct wire_addr *local);
 /* NULL: one of these addresses is in use at that service, or no memory.  `scope` NULL: every address. */
 struct cm_listener *cm_listen(struct cm *cm, uint64_t service_id, const struct cm_scope *scope, void *user);
+/* A shared scope becomes an ordinary one: 0, or -EADDRINUSE while another listener has one of its addresses.
+ */
+int cm_listen_alone(struct cm *cm, struct cm_listener *listener);
 void cm_unlisten(struct cm *cm, struct cm_listener *listener);
 void *cm_listener_user(const struct cm_listener *listener);
 

@@ -136,14 +136,22 @@ remote_from_req(const struct cm_conn *conn, const struct cm_req *req, struct cm_
 }
 
 static void
+take_announced(struct cm_remote *remote, const struct cm_announce *announce)
+{
+	remote->oneside = true;
+	remote->capabilities = announce->capabilities;
+	remote->steering = announce->steering;
+	remote->link_mtu = announce->link_mtu;
+	remote->private_len = announce->private_len;
+}
+
+static void
 private_from_req(const struct cm_mad *mad, uint32_t room, struct cm_remote *remote)
 {
 	struct cm_announce announce;
 
 	if (cm_announce_req_parse(mad, &announce, room, remote->private_data)) {
-		remote->oneside = true;
-		remote->capabilities = announce.capabilities;
-		remote->private_len = announce.private_len;
+		take_announced(remote, &announce);
 	} else {
 		remote->private_len = (uint16_t)room;
 		memcpy(remote->private_data, mad->private_data + CM_PRIVATE_REQ - room, room);
@@ -229,9 +237,7 @@ remote_from_rep(const struct cm_conn *conn, const struct cm_mad *mad, struct cm_
 	remote->guid = rep->guid;
 	remote->private_len = CM_PRIVATE_REP;
 	if (cm_announce_rep_parse(mad, &announce)) {
-		remote->oneside = true;
-		remote->capabilities = announce.capabilities;
-		remote->private_len = announce.private_len;
+		take_announced(remote, &announce);
 	}
 	memcpy(remote->private_data, mad->private_data, remote->private_len);
 }

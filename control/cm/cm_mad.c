@@ -15,6 +15,7 @@
 #define ANNOUNCE_AT 4u             /* in the alternate path: its local GID */
 #define ANNOUNCE_DATA_AT (ANNOUNCE_AT + 10u)
 #define ANNOUNCE_DATA_LEN 22u
+#define REQ_MTU_AT 36u /* the alternate path's flow label */
 
 /* Where the private data of a message starts in the CM data, and how long it is. */
 struct layout {
@@ -318,17 +319,56 @@ cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_t *po
 	return true;
 }
 
+/* A oneside of before looks at the two lowest bits, and sends zeros in the others. */
+#define WORD_CAPABILITIES 0xffu
+#define WORD_CORE_AT 8
+#define WORD_PORT_AT 16
+#define WORD_PORT_IS_NAMED (1u << 30)
+#define PORT_LOW 0x3fffu /* RoCEv2's UDP source ports begin at PORT_FIRST */
+#define PORT_FIRST 0xc000u
+
+static uint32_t
+word_of(const struct cm_announce *announce)
+{
+	const struct cm_steering *steering = &announce->steering;
+	uint32_t port = steering->udp_port != 0
+				? (steering->udp_port & PORT_LOW) << WORD_PORT_AT | WORD_PORT_IS_NAMED
+				: 0;
+
+	return (announce->capabilities & WORD_CAPABILITIES) | (uint32_t)steering->core << WORD_CORE_AT | port;
+}
+
+static void
+load_word(uint32_t word, struct cm_announce *announce)
+{
+	announce->capabilities = word & WORD_CAPABILITIES;
+	announce->steering.core = (uint8_t)(word >> WORD_CORE_AT);
+	announce->steering.udp_port = (word & WORD_PORT_IS_NAMED) != 0
+					      ? (uint16_t)(PORT_FIRST | (word >> WORD_PORT_AT & PORT_LOW))
+					      : 0;
+}
+
+/* A oneside of before ignores the byte, and sends 0. */
+static uint8_t
+mtu_units(const struct cm_announce *announce)
+{
+	uint32_t units = announce->link_mtu / CM_MTU_UNIT;
+
+	return (uint8_t)(units <= UINT8_MAX ? units : UINT8_MAX);
+}
+
 void
-cm_announce_req_build(struct cm_mad *mad, uint32_t capabilities, const void *data, uint16_t len,
-		      uint32_t room)
+cm_announce_req_build(struct cm_mad *mad, const struct cm_announce *announce, const void *data, uint32_t room)
 {
 	uint8_t *p = mad->req.alternate + ANNOUNCE_AT;
 	uint8_t *area = mad->private_data + cm_private_len(CM_REQ) - room;
+	uint16_t len = announce->private_len;
 	uint32_t fits = len < room ? len : room;
 
 	store_be32(p, ANNOUNCE_MAGIC);
-	store_be32(p + 4, capabilities);
+	store_be32(p + 4, word_of(announce));
 	store_be16(p + 8, len);
+	mad->req.alternate[REQ_MTU_AT] = mtu_units(announce);
 	if (fits > 0)
 		memcpy(area, data, fits);
 	if (len > fits)
@@ -346,8 +386,9 @@ cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announce, ui
 	if (load_be16(mad->req.alternate) != 0 || load_be32(p) != ANNOUNCE_MAGIC ||
 	    load_be16(p + 8) > room + ANNOUNCE_DATA_LEN)
 		return false;
-	announce->capabilities = load_be32(p + 4);
+	load_word(load_be32(p + 4), announce);
 	announce->private_len = load_be16(p + 8);
+	announce->link_mtu = (uint16_t)(mad->req.alternate[REQ_MTU_AT] * CM_MTU_UNIT);
 	fits = announce->private_len < room ? announce->private_len : room;
 	memcpy(data, area, fits);
 	memcpy(data + fits, mad->req.alternate + ANNOUNCE_DATA_AT, announce->private_len - fits);
@@ -360,8 +401,9 @@ cm_announce_rep_build(struct cm_mad *mad, const struct cm_announce *announce)
 	uint8_t *p = mad->private_data + CM_PRIVATE_REP - CM_ANNOUNCE_REP_LEN;
 
 	store_be32(p, ANNOUNCE_MAGIC);
-	store_be32(p + 4, announce->capabilities);
+	store_be32(p + 4, word_of(announce));
 	store_be16(p + 8, announce->private_len);
+	p[10] = mtu_units(announce);
 }
 
 bool
@@ -371,8 +413,9 @@ cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce)
 
 	if (load_be32(p) != ANNOUNCE_MAGIC || load_be16(p + 8) > CM_PRIVATE_REP - CM_ANNOUNCE_REP_LEN)
 		return false;
-	announce->capabilities = load_be32(p + 4);
+	load_word(load_be32(p + 4), announce);
 	announce->private_len = load_be16(p + 8);
+	announce->link_mtu = (uint16_t)(p[10] * CM_MTU_UNIT);
 	return true;
 }
 

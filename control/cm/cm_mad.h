@@ -102,17 +102,19 @@ bool cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_
 
 /*
  * The announcement between oneside ends.  In REQ it lies in the alternate
- * path's GIDs, which nobody looks at when the alternate LID is 0, and takes
+ * path's GIDs and flow label, which nobody looks at when the alternate LID is 0, and takes
  * what private data did not fit; in REP and REJ it is the end of the private
  * data.  A REJ tells the length only.
  */
 #define CM_ANNOUNCE_REP_LEN 16u
 struct cm_announce {
-	uint32_t capabilities;
-	uint16_t private_len; /* exact, of the user */
+	uint32_t capabilities; /* 8 bits; the rest of their word is `steering` */
+	struct cm_steering steering;
+	uint16_t link_mtu;    /* a multiple of CM_MTU_UNIT, at most 255 of them; 0: not announced */
+	uint16_t private_len; /* exact length of the user's private data */
 };
 /* `room` is what a REQ's private data area leaves to the user. */
-void cm_announce_req_build(struct cm_mad *mad, uint32_t capabilities, const void *data, uint16_t len,
+void cm_announce_req_build(struct cm_mad *mad, const struct cm_announce *announce, const void *data,
 			   uint32_t room);
 bool cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announce, uint32_t room,
 			   uint8_t *data);

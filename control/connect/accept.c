@@ -14,7 +14,7 @@
 
 /* A TCP port of the device port that it is on: of those there are only so many. */
 static int
-take_port(struct listener *listener, uint64_t *limit)
+take_port(struct listener *listener, struct quota_limit *limit)
 {
 	struct client *client = listener->object.client;
 	enum quota_common what = QUOTA_SERVICES + client->port->index;
@@ -61,25 +61,29 @@ stop_listening(struct listener *listener)
 	give_port(listener);
 }
 
-/* One whose attachment ends, and has not come to it, is in nobody's way. */
+/* Releases listeners whose clients are being torn down, so that their service is reusable at once. */
 static void
-clear_way(const struct cm *cm, const struct listener *new)
+release_service(const struct cm *cm, uint64_t service, const struct cm_scope *scope)
 {
-	struct cm_listener *there = cm_find_listener(cm, new->service, &new->scope);
-	struct listener *listener = there == NULL ? NULL : cm_listener_user(there);
+	struct cm_listener *there;
 
-	if (listener != NULL && !client_alive(listener->object.client))
+	while ((there = cm_find_listener(cm, service, scope)) != NULL) {
+		struct listener *listener = cm_listener_user(there);
+
+		if (client_alive(listener->object.client))
+			return;
 		stop_listening(listener);
+	}
 }
 
 /* At its service; at any when that is 0. */
 static int
-start_listening(struct listener *listener, uint64_t *limit)
+start_listening(struct listener *listener, struct quota_limit *limit)
 {
 	struct cm *cm = listener->object.client->port->cm;
 	int error = 0;
 
-	clear_way(cm, listener);
+	release_service(cm, listener->service, &listener->scope);
 	if (listener->service != 0 && cm_find_listener(cm, listener->service, &listener->scope) != NULL)
 		error = -EADDRINUSE;
 	else if (listener->service == 0 || service_is_tcp(listener->service))
@@ -102,13 +106,33 @@ tell(const struct listener *listener)
 	};
 }
 
+/* Listeners that let others in are bounded by max_listen; ids of rdma_cm that hold a port are not. */
+static int
+count_listener(struct client *client)
+{
+	if (client->listening >= control.config->limits.max_listen)
+		return client_refuse_limit(
+			client, &(struct quota_limit){control.config->limits.max_listen, "max_listen"});
+	client->listening++;
+	return 0;
+}
+
 static int
 listen_now(struct client *client, uint32_t id)
 {
 	struct listener *listener = object_get(client, OBJECT_LISTENER, id);
+	int error;
 
-	if (listener == NULL || !listener->later)
+	if (listener == NULL || !listener->later || listener->cm == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_LISTENER, id);
+	error = count_listener(client);
+	if (error != 0)
+		return error;
+	error = cm_listen_alone(client->port->cm, listener->cm);
+	if (error != 0) {
+		client->listening--;
+		return client_refuse(client, error, ONE_SUBJECT_ADDRESS, service_to_qual(listener->service));
+	}
 	listener->later = false;
 	tell(listener);
 	return 0;
@@ -127,8 +151,44 @@ take_scope(struct client *client, const struct one_listen *args, struct cm_scope
 	scope->only_v4 = args->family == AF_INET;
 	scope->only_v6 = args->family == AF_INET6;
 	scope->only_addr = args->source != 0;
+	scope->shared = (args->flags & ONE_LISTEN_SHARED) != 0;
 	if (scope->only_addr)
 		scope->addr = info->addr[args->source - 1];
+	return 0;
+}
+
+static bool
+flags_valid(uint32_t flags)
+{
+	return (flags & ~(ONE_LISTEN_ONCE | ONE_LISTEN_LATER | ONE_LISTEN_SHARED)) == 0 &&
+	       ((flags & ONE_LISTEN_SHARED) == 0 || (flags & ONE_LISTEN_LATER) != 0);
+}
+
+static void
+listener_free(struct listener *listener)
+{
+	listener->object.client->listening -= !listener->later;
+	object_free(listener);
+}
+
+/* A listener that has no service yet: 0, or the refusal. */
+static int
+listener_new(struct client *client, uint32_t flags, struct listener **out)
+{
+	bool later = (flags & ONE_LISTEN_LATER) != 0;
+	int error = later ? 0 : count_listener(client);
+	struct listener *listener;
+
+	if (error != 0)
+		return error;
+	listener = object_new(client, OBJECT_LISTENER, sizeof(*listener));
+	if (listener == NULL) {
+		client->listening -= !later;
+		return object_refuse_new(client, OBJECT_LISTENER);
+	}
+	listener->once = (flags & ONE_LISTEN_ONCE) != 0;
+	listener->later = later;
+	*out = listener;
 	return 0;
 }
 
@@ -137,34 +197,32 @@ listen_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_listen *args = &msg->listen;
 	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
-	struct listener *listener;
+	struct listener *listener = NULL;
 	struct cm_scope scope = {0};
-	uint64_t service = 0, limit = 0;
+	struct quota_limit limit = {0};
+	uint64_t service = 0;
 	int error;
 
 	if (args->listener != 0)
 		return listen_now(client, args->listener);
 	if (cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, args->cq);
-	if ((args->flags & ~(ONE_LISTEN_ONCE | ONE_LISTEN_LATER)) != 0)
+	if (!flags_valid(args->flags))
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->service != 0 && service_from_qual(args->service, &service) != 0)
 		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
 	error = take_scope(client, args, &scope);
+	if (error == 0)
+		error = listener_new(client, args->flags, &listener);
 	if (error != 0)
 		return error;
-	listener = object_new(client, OBJECT_LISTENER, sizeof(*listener));
-	if (listener == NULL)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_LISTENER].max);
 	listener->cq = cq;
-	listener->once = (args->flags & ONE_LISTEN_ONCE) != 0;
-	listener->later = (args->flags & ONE_LISTEN_LATER) != 0;
 	listener->service = service;
 	listener->scope = scope;
 	error = start_listening(listener, &limit);
 	if (error != 0) {
-		object_free(listener);
-		return error == -EDQUOT ? client_refuse(client, error, ONE_SUBJECT_QUOTA, limit)
+		listener_free(listener);
+		return error == -EDQUOT ? client_refuse_limit(client, &limit)
 					: client_refuse(client, error, ONE_SUBJECT_ADDRESS, args->service);
 	}
 	cq->object.users++;
@@ -178,7 +236,22 @@ listener_close(struct listener *listener)
 {
 	stop_listening(listener);
 	listener->cq->object.users--;
-	object_free(listener);
+	listener_free(listener);
+}
+
+int
+listener_port(struct client *client, uint32_t id, const struct wire_addr *src, uint16_t *port)
+{
+	const struct listener *listener = object_get(client, OBJECT_LISTENER, id);
+
+	*port = (uint16_t)(PORT_SPACE_EPHEMERAL + control_random() % PORT_SPACE_EPHEMERALS);
+	if (id == 0)
+		return 0;
+	if (listener == NULL || listener->cm == NULL || service_port(listener->service) == 0 ||
+	    !cm_scope_has(&listener->scope, src))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LISTENER, id);
+	*port = service_port(listener->service);
+	return 0;
 }
 
 /* ---- requests ---- */
@@ -299,6 +372,8 @@ cr_accept(struct client *client, const struct one_msg *msg)
 	if (args->private_len > CM_ANNOUNCED_REP) { /* no room to say what we are: none of it then */
 		cm_conn_plain(conn->cm);
 		conn->setup->remote.oneside = conn->peer_oneside = false;
+		conn->peer_steered = false;
+		conn->peer_steering = (struct cm_steering){0};
 	}
 	conn->setup->asked = args->param;
 	conn->setup->private_len = (uint16_t)args->private_len;

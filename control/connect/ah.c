@@ -63,13 +63,13 @@ static int
 ah_new(struct client *client, const struct one_ah_create *args, const struct cm_path *ends, struct ah **out)
 {
 	struct ah *ah = object_new(client, OBJECT_AH, sizeof(*ah));
-	uint64_t limit;
+	struct quota_limit limit;
 
 	if (ah == NULL)
 		return object_refuse_new(client, OBJECT_AH);
 	if (quota_take(&control.quota, client->account, QUOTA_AHS, 1, &limit) != 0) {
 		object_free(ah);
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse_limit(client, &limit);
 	}
 	fill(ah, args, ends);
 	*out = ah;
@@ -91,16 +91,37 @@ publish(struct ah *ah)
 	return true;
 }
 
+static struct ah *
+ah_of_user(struct path_user *user)
+{
+	return (struct ah *)(void *)((char *)user - offsetof(struct ah, path_user));
+}
+
+static void
+publish_anew(struct ah *ah)
+{
+	if (!publish(ah))
+		log_error("event=path_lost text=\"no memory for the new path of an address handle\"\n");
+}
+
 static void
 path_moved(struct path_user *user, const uint8_t mac[6])
 {
-	struct ah *ah = (struct ah *)(void *)((char *)user - offsetof(struct ah, path_user));
+	struct ah *ah = ah_of_user(user);
 
 	if (memcmp(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac)) == 0)
 		return;
 	memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
-	if (!publish(ah))
-		log_error("event=path_lost text=\"no memory for the new path of an address handle\"\n");
+	publish_anew(ah);
+}
+
+static void
+port_renamed(struct path_user *user)
+{
+	struct ah *ah = ah_of_user(user);
+
+	memcpy(ah->path.src_mac, user->own_mac, sizeof(ah->path.src_mac));
+	publish_anew(ah);
 }
 
 /* The outcome of AH_CREATE in `reply`; the handle is gone unless that is 0. */
@@ -119,6 +140,7 @@ finish_ah(struct ah *ah, int status, struct one_reply *reply)
 		return;
 	}
 	ah->path_user.moved = path_moved;
+	ah->path_user.renamed = port_renamed;
 	path_watch(&ah->path_user, ah->port, &ah->path.dst);
 	ah->object.busy = false;
 	reply->id.id = ah->object.id;

@@ -74,7 +74,7 @@ conn_free(struct conn *conn)
 bool
 conn_charge(struct conn *conn, struct quota_account *account)
 {
-	uint64_t limit;
+	struct quota_limit limit;
 
 	conn_uncharge(conn); /* handed off: by another */
 	if (quota_take(&control.quota, account, QUOTA_REQUESTS + conn->port->index, 1, &limit) == 0)
@@ -425,8 +425,7 @@ conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t u
 	const struct conn *conn;
 	struct wire_path path;
 
-	TAILQ_FOREACH(conn, &control.conns, link)
-	{
+	TAILQ_FOREACH(conn, &control.conns, link) {
 		if (conn->port != port || conn->qp == NULL || !is_sending(conn) ||
 		    !wire_addr_equal(&conn->path.dst, dst))
 			continue;
@@ -437,21 +436,36 @@ conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t u
 	return false;
 }
 
+/* To the core, if it has a path of the connection already. */
+static void
+send_path(const struct conn *conn)
+{
+	struct engine_command *command;
+
+	if (conn->qp == NULL || !is_sending(conn))
+		return;
+	command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
+	conn_fill_path(conn, &command->path);
+	command_send(command);
+}
+
 static void
 path_moved(struct path_user *user, const uint8_t mac[6])
 {
 	struct conn *conn = conn_of_user(user);
-	struct engine_command *command;
 
 	/* While the peer is heard where it was, it is there.  When it is not, path_suspect looks again. */
 	if (conn->qp == NULL || memcmp(conn->mac, mac, sizeof(conn->mac)) == 0 || path_heard(user, NS_PER_S))
 		return;
 	memcpy(conn->mac, mac, sizeof(conn->mac));
-	if (!is_sending(conn))
-		return;
-	command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
-	conn_fill_path(conn, &command->path);
-	command_send(command);
+	send_path(conn);
+}
+
+/* conn_fill_path() has the port's MAC. */
+static void
+port_renamed(struct path_user *user)
+{
+	send_path(conn_of_user(user));
 }
 
 void
@@ -459,6 +473,7 @@ conn_resolved(struct conn *conn, const uint8_t mac[6])
 {
 	memcpy(conn->mac, mac, sizeof(conn->mac));
 	conn->path_user.moved = path_moved;
+	conn->path_user.renamed = port_renamed;
 	conn->path_user.heard = path_heard;
 	path_watch(&conn->path_user, conn->port, &conn->path.dst);
 }

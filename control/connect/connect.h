@@ -67,6 +67,8 @@ struct conn {
 	uint32_t peer_qpn;
 	bool has_peer; /* entered by peer.c */
 	bool peer_oneside;
+	bool peer_steered;                /* sends from the port that we name */
+	struct cm_steering peer_steering; /* zero unless it does */
 	struct cm_local local;
 	struct cm_path path;
 	uint8_t mac[6];
@@ -147,9 +149,9 @@ void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins 
 void conn_try(struct conn *conn);
 void conn_event(struct cm_env *env, const struct cm_event *event);
 extern const struct qp_kind conn_kind; /* endpoints */
-/* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
-/* Both ends on one core, if they are of this data plane and one of them has no core yet. */
+/* Gives both ends one core, if they are of this data plane and one of them has no core yet. */
 void conn_place_ends(struct conn *conn);
+/* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
 
@@ -166,6 +168,9 @@ int qp_set(struct client *client, const struct one_msg *msg);
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);
 void listener_close(struct listener *listener);
+/* The port that the client's listener holds at the address `src`: 0 and *port, or the refusal.  Id 0: *port
+ * is an ephemeral port that nobody holds. */
+int listener_port(struct client *client, uint32_t id, const struct wire_addr *src, uint16_t *port);
 int cr_accept(struct client *client, const struct one_msg *msg);
 int cr_reject(struct client *client, const struct one_msg *msg);
 int cr_handoff(struct client *client, const struct one_msg *msg);

@@ -26,8 +26,6 @@
 #define RETRIES_MAX 12u
 #define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */
 #define ACK_TIMEOUT_ASKED 17u            /* code, 537 ms: other makes send again after this, and not before */
-#define EPHEMERAL_FIRST 32768u
-#define EPHEMERAL_COUNT 28232u
 
 const struct qp_kind conn_kind = {
 	.name = "endpoint",
@@ -61,6 +59,13 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	path->flow_label = conn->path.flow_label;
 	path->udp_src_port =
 		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
+	/* Either end may have named the port that leads to its core. */
+	if (conn->peer_steered && conn->local.steering.udp_port != 0)
+		path->udp_peer_port = conn->local.steering.udp_port;
+	else
+		path->udp_peer_port = path->udp_src_port;
+	if (conn->peer_steering.udp_port != 0)
+		path->udp_src_port = conn->peer_steering.udp_port;
 	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
 	path->tos = wire_without_ecn(conn->path.traffic_class) | (conn->peer_oneside ? 2 : 0);
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
@@ -74,6 +79,16 @@ own_ack_timeout(const struct conn *conn)
 
 	return (asked->given & ONE_CONN_ACK_TIMEOUT) != 0 && asked->ack_timeout > own ? asked->ack_timeout
 										      : own;
+}
+
+/* Between two oneside ends what both links carry, else what CM has a code for. */
+static uint16_t
+agreed_mtu(const struct conn *conn)
+{
+	uint16_t own = conn->local.link_mtu, peer = conn->setup->remote.link_mtu;
+	uint16_t both = own < peer ? own : peer;
+
+	return conn->setup->remote.oneside && both >= 256 ? both : conn->local.path_mtu;
 }
 
 void
@@ -104,6 +119,7 @@ send_connect(struct conn *conn, command_done *done)
 		rc->access &= conn->setup->asked.access;
 	rc->send_psn = conn->setup->remote.psn;
 	rc->recv_psn = conn->local.psn;
+	conn->local.path_mtu = agreed_mtu(conn);
 	rc->path_mtu = conn->local.path_mtu;
 	rc->rd_atomic_in = conn->local.rd_atomic_in;
 	rc->rd_atomic_out = conn->local.rd_atomic_out;
@@ -115,12 +131,15 @@ send_connect(struct conn *conn, command_done *done)
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
+	rc->packed = rc->selective && (conn->setup->remote.capabilities & CM_CAPABILITY_PACKED) != 0;
 	rc->peer_yields =
 		conn->setup->remote.oneside && (conn->setup->remote.capabilities & CM_CAPABILITY_YIELDS) != 0;
 	conn_fill_path(conn, &rc->path);
 	conn_show(conn, rc);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
 	command->connection.local = conn_is_local(conn);
+	if (conn->peer_steering.core != 0)
+		command->connection.peer_core = (uint8_t)(conn->peer_steering.core - 1);
 	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
 	conn->commands++;
 	command_send(command);
@@ -190,6 +209,8 @@ take_remote(struct conn *conn, const struct cm_remote *remote)
 	conn->setup->remote = *remote;
 	conn->peer_qpn = remote->qpn;
 	conn->peer_oneside = remote->oneside;
+	conn->peer_steered = remote->oneside && (remote->capabilities & CM_CAPABILITY_STEERED) != 0;
+	conn->peer_steering = conn->peer_steered ? remote->steering : (struct cm_steering){0};
 }
 
 /* ---- attempts ---- */
@@ -287,6 +308,26 @@ number_of(const struct qp *qp, uint32_t known_as)
 	return known->config.qpn;
 }
 
+/* What the peer is to know of the core that owns the queue pair: nothing if there is only one. */
+static void
+fill_steering(struct conn *conn, struct qp *qp)
+{
+	struct cm_steering *steering = &conn->local.steering;
+	uint32_t core;
+
+	*steering = (struct cm_steering){0};
+	if (engine_num_cores() == 1 || conn->setup->asked.known_as != 0)
+		return;
+	/* The core is announced here, so it is chosen here.  A peer of this data plane gets both ends a core
+	 * in conn_place_ends(), when it is known, and its frames need no announcement. */
+	if (path_own(&conn->path.dst) == NULL)
+		place_qp(qp, NULL);
+	core = engine_qp_core(qp->engine);
+	steering->core = (uint8_t)(core + 1);
+	steering->udp_port = engine_steering_port(conn->port->index, core, &conn->path.dst, &conn->path.src,
+						  control_random);
+}
+
 void
 conn_start(struct conn *conn, struct qp *qp)
 {
@@ -301,9 +342,11 @@ conn_start(struct conn *conn, struct qp *qp)
 	if ((asked->given & ONE_CONN_RNR_RETRY) != 0 && asked->rnr_retry < conn->local.rnr_retry)
 		conn->local.rnr_retry = asked->rnr_retry;
 	conn->local.srq = qp->srq != NULL;
+	fill_steering(conn, qp);
 	conn->local.retry_count = (asked->given & ONE_CONN_RETRY_COUNT) != 0 ? asked->retry_count : 7;
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = path_mtu_to(conn->port, &conn->path.dst);
+	conn->local.link_mtu = path_link_mtu_to(conn->port, &conn->path.dst);
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
 	conn->local.rd_atomic_out = (uint8_t)qp->rd_atomic_out;
 	if (conn->passive) {
@@ -311,7 +354,6 @@ conn_start(struct conn *conn, struct qp *qp)
 		if (conn->setup->remote.path_mtu < conn->local.path_mtu)
 			conn->local.path_mtu = conn->setup->remote.path_mtu;
 	} else {
-		conn->ip_port = (uint16_t)(EPHEMERAL_FIRST + control_random() % EPHEMERAL_COUNT);
 		conn->path.flow_label = (uint32_t)control_random() & 0xfffff;
 		conn->path.hop_limit = 64;
 	}
@@ -330,6 +372,7 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	const struct conn_peer peer = {args->family, args->addr, args->source};
 	struct cm_path ends = {0};
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	uint16_t ip_port;
 	uint64_t service;
 	struct conn *conn;
 	int error = qp_connectable(client, args->qp, &args->param, args->private_len, CM_USER_PRIVATE_MAX);
@@ -343,12 +386,15 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	if (service_from_qual(args->service, &service) != 0)
 		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
 	error = conn_ends(client, &peer, &ends);
+	if (error == 0)
+		error = listener_port(client, args->listener, &ends.src, &ip_port);
 	if (error != 0)
 		return error;
 	conn = conn_new(client->port, false);
 	if (conn == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	conn->service = service;
+	conn->ip_port = ip_port;
 	conn->path = ends;
 	if (args->timeout_us < (NEVER - control.now) / 1000)
 		conn->deadline = control.now + args->timeout_us * 1000;

@@ -58,8 +58,7 @@ conn_peer_taken(const struct wire_addr *addr, uint32_t qpn, const struct client 
 {
 	const struct conn *conn;
 
-	LIST_FOREACH(conn, bucket_of(addr, qpn), peer_link)
-	{
+	LIST_FOREACH(conn, bucket_of(addr, qpn), peer_link) {
 		if (is_of_another(conn, addr, qpn, client))
 			return true;
 	}

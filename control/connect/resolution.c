@@ -11,8 +11,6 @@
 #include "control/connect/ends.h"
 #include "control/connect/resolution.h"
 
-#define EPHEMERAL_FIRST 32768u
-#define EPHEMERAL_COUNT 28232u
 #define HOP_LIMIT 64
 
 struct resolution {
@@ -104,8 +102,11 @@ resolution_ask(struct client *client, const struct one_msg *msg)
 	const struct one_sidr_ask *args = &msg->sidr_ask;
 	struct cm_path path = {.hop_limit = HOP_LIMIT};
 	struct resolution *r = NULL;
+	uint16_t ip_port;
 	int error = check_ask(client, args, &path);
 
+	if (error == 0)
+		error = listener_port(client, args->listener, &path.src, &ip_port);
 	if (error == 0)
 		error = resolution_new(client, &r);
 	if (error != 0)
@@ -115,9 +116,8 @@ resolution_ask(struct client *client, const struct one_msg *msg)
 	if (args->traffic_class_given != 0)
 		path.traffic_class = args->traffic_class;
 	r->traffic_class = path.traffic_class;
-	r->query = sidr_ask(client->port->sidr, &path, args->service,
-			    (uint16_t)(EPHEMERAL_FIRST + control_random() % EPHEMERAL_COUNT),
-			    args->private_data, args->private_len, r, control.now);
+	r->query = sidr_ask(client->port->sidr, &path, args->service, ip_port, args->private_data,
+			    args->private_len, r, control.now);
 	if (r->query == NULL) {
 		resolution_free(r);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
@@ -189,7 +189,7 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 	struct listener *listener = cm == NULL ? NULL : cm_listener_user(cm);
 	struct one_cqe event = {.type = ONE_CQE_SIDR_REQUEST, .flags = ONE_CQE_NOTIFY};
 	struct resolution *r = NULL;
-	uint64_t limit;
+	struct quota_limit limit;
 
 	/* The ring is the backlog. */
 	if (listener == NULL || listener->later || !client_alive(listener->object.client) ||

@@ -16,8 +16,7 @@ ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request)
 	uint32_t killed = 0;
 	struct client *client;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (client->state > CLIENT_ATTACHED ||
 		    (by_pid ? (uint32_t)client->pid != request->pid : client->number != request->client))
 			continue;
@@ -39,8 +38,9 @@ void
 ctl_drain(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	control.draining = true;
-	ctl_done(caller, "no attachment or connection begins any more; the data plane ends when the last "
-			 "connection has");
+	ctl_done(
+		caller,
+		"no attachment or connection begins any more; the data plane ends when the last connection has");
 }
 
 bool
@@ -51,8 +51,8 @@ ctl_drained(void)
 	if (!control.draining)
 		return false;
 	TAILQ_FOREACH(conn, &control.conns, link)
-	if (conn->state != CONN_OVER)
-		return false;
+		if (conn->state != CONN_OVER)
+			return false;
 	return true;
 }
 

@@ -36,6 +36,10 @@ void ctl_poll(void);
 uint64_t ctl_deadline(void);
 /* Any thread, a signal handler: reload. */
 void ctl_hangup(void);
+struct ctl_request;
+/* Control thread: one page of the list `request->what`, as the control socket answers it; the filters are
+ * pid, uid and where the page begins. The caller owns the answer; NULL means that memory is short. */
+struct json_t *ctl_list(const struct ctl_request *request);
 /* No connection is left, and none begins any more. */
 bool ctl_drained(void);
 /* As state_trace_fn, on any lcore. */

@@ -105,9 +105,9 @@ ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request)
 	if (caller->text == NULL || request->from >= caller->text->text.len ||
 	    control.now - caller->text->at > KEEP_NS) {
 		ctl_metrics_forget(caller);
-		ctl_refuse(caller,
-			   "metrics: the text is not kept any longer, or is not so long; ask from its "
-			   "beginning");
+		ctl_refuse(
+			caller,
+			"metrics: the text is not kept any longer, or is not so long; ask from its beginning");
 		return;
 	}
 	answer_page(caller, request->from);

@@ -165,8 +165,7 @@ take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(root, name, value)
-	{
+	json_object_foreach(root, name, value) {
 		const struct member *member = find_member(name);
 		int error;
 
@@ -174,11 +173,11 @@ take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *
 		    (request->command == CTL_SHOW && strcmp(name, "what") == 0))
 			continue;
 		if (member == NULL || (allowed & member->bit) == 0)
-			return refuse(why, why_len,
-				      "%.40s: %s %s takes no such word; leave it out, or see "
-				      "onesidectl --help",
-				      name, ctl_commands[request->command].name,
-				      request->command == CTL_SHOW ? ctl_whats[request->what].name : "");
+			return refuse(
+				why, why_len,
+				"%.40s: %s %s takes no such word; leave it out, or see onesidectl --help",
+				name, ctl_commands[request->command].name,
+				request->command == CTL_SHOW ? ctl_whats[request->what].name : "");
 		error = take_member(member, value, request, why, why_len);
 		if (error != 0)
 			return error;
@@ -202,8 +201,7 @@ check_needed(const struct ctl_request *request, char *why, size_t why_len)
 	if (request->command == CTL_CLIENT_KILL && (whose & CTL_M_PID) != 0 && request->pid == 0)
 		return refuse(
 			why, why_len,
-			"pid 0: a process outside of the data plane's pid namespace has no pid there; give "
-			"client=NUMBER");
+			"pid 0: a process outside of the data plane's pid namespace has no pid there; give client=NUMBER");
 	if (request->command != CTL_SHOW && (whose & (whose - 1)) != 0)
 		return refuse(why, why_len, "%s: one of pid, client and qp is enough; leave the others out",
 			      ctl_commands[request->command].name);
@@ -218,9 +216,9 @@ take(json_t *root, struct ctl_request *request, char *why, size_t why_len)
 	int which, error;
 
 	if (!json_is_object(root))
-		return refuse(why, why_len,
-			      "a request is one JSON object, as in {\"command\": \"show\", "
-			      "\"what\": \"clients\"}");
+		return refuse(
+			why, why_len,
+			"a request is one JSON object, as in {\"command\": \"show\", \"what\": \"clients\"}");
 	which = find(json_object_get(root, "command"), ctl_commands, CTL_COMMANDS, "command",
 		     "no such command", why, why_len);
 	if (which < 0)

@@ -166,11 +166,10 @@ request(struct ctl_caller *caller, const char *text, size_t len)
 	if (error != 0)
 		ctl_refuse(caller, "%s", why);
 	else if (ctl_commands[request.command].needs > caller->rights)
-		ctl_refuse(caller,
-			   "%s: uid %u may look only; ask as root, or as a member of the group that "
-			   "ctl_admin_group "
-			   "names",
-			   ctl_commands[request.command].name, caller->cred.uid);
+		ctl_refuse(
+			caller,
+			"%s: uid %u may look only; ask as root, or as a member of the group that ctl_admin_group names",
+			ctl_commands[request.command].name, caller->cred.uid);
 	else
 		carry_out(caller, &request);
 }
@@ -254,11 +253,8 @@ refusal(const struct ctl_caller *one)
 	const struct ctl_caller *caller;
 
 	if (one->rights == CTL_NOTHING)
-		return "this user may not look at the data plane; ask as root, or as a member of the group "
-		       "that "
-		       "ctl_group names";
-	TAILQ_FOREACH(caller, &ctl_callers, link)
-	{
+		return "this user may not look at the data plane; ask as root, or as a member of the group that ctl_group names";
+	TAILQ_FOREACH(caller, &ctl_callers, link) {
 		all++;
 		of_uid += caller->cred.uid == one->cred.uid;
 	}
@@ -398,8 +394,8 @@ ctl_deadline(void)
 	if (anybody() && next_at < deadline)
 		deadline = next_at;
 	TAILQ_FOREACH(caller, &ctl_callers, link)
-	if (caller->deadline < deadline && !caller->in_turn)
-		deadline = caller->deadline;
+		if (caller->deadline < deadline && !caller->in_turn)
+			deadline = caller->deadline;
 	return deadline;
 }
 
@@ -419,8 +415,7 @@ ctl_permissions(void)
 	struct ctl_caller *caller;
 
 	/* Who is connected has the rights that he would get now; ctl_poll() ends who has none. */
-	TAILQ_FOREACH(caller, &ctl_callers, link)
-	{
+	TAILQ_FOREACH(caller, &ctl_callers, link) {
 		caller->rights = rights_of(caller);
 		caller->gone |= caller->rights == CTL_NOTHING;
 	}

@@ -128,8 +128,7 @@ list_clients(struct list *list, const struct list_kind *kind)
 {
 	const struct client *client;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (client->number < list->request->from || !is_wanted(list, client))
 			continue;
 		if (page_ends(list, client->number))
@@ -167,8 +166,7 @@ list_objects(struct list *list, const struct list_kind *kind)
 {
 	const struct client *client;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (!is_wanted(list, client))
 			continue;
 		for (uint32_t i = 0; i < kind->tables; i++)
@@ -269,12 +267,6 @@ is_ipsec_wanted(const struct list *list, uint32_t index)
 }
 
 static void
-tell_neighbour(struct tell *tell, uint32_t index)
-{
-	show_neighbour(tell, index);
-}
-
-static void
 tell_ipsec(struct tell *tell, uint32_t index)
 {
 	struct wire_addr peer;
@@ -292,8 +284,7 @@ list_quota(struct list *list, const struct list_kind *kind)
 	const struct quota_account *account;
 	uint64_t i = 0;
 
-	LIST_FOREACH(account, &control.quota.accounts, link)
-	{
+	LIST_FOREACH(account, &control.quota.accounts, link) {
 		if (i++ < list->request->from)
 			continue;
 		if (page_ends(list, i - 1))
@@ -354,7 +345,7 @@ static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_MEMORY] = OBJECTS(any, show_mr, 1, OBJECT_MR),
 	[CTL_PORTS] = NUMBERED(engine_num_ports, is_port_wanted, show_port),
 	[CTL_PEERS] = NUMBERED(num_peers, NULL, show_peer),
-	[CTL_NEIGHBOURS] = NUMBERED(num_neighbours, is_neighbour_wanted, tell_neighbour),
+	[CTL_NEIGHBOURS] = NUMBERED(num_neighbours, is_neighbour_wanted, show_neighbour),
 	[CTL_CORES] = OF_CORES(show_core),
 	[CTL_DROPS] = OF_CORES(engine_tell_drops),
 	[CTL_TRANSPORT] = OF_CORES(engine_tell_transport),
@@ -363,15 +354,35 @@ static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_VERSION] = {.fill = tell_version},
 };
 
+static json_t *
+list_page(struct list *list)
+{
+	enum ctl_what what = list->request->what;
+	json_t *answer;
+
+	list->tell = (struct tell){add_number, add_text};
+	list->entries = json_array();
+	kinds[what].fill(list, &kinds[what]);
+	answer = json_pack("{s:o}", ctl_whats[what].name, list->entries);
+	if (list->more)
+		json_object_set_new(answer, "next", json_integer((json_int_t)list->next));
+	return answer;
+}
+
+json_t *
+ctl_list(const struct ctl_request *request)
+{
+	struct list list = {.request = request};
+
+	return list_page(&list);
+}
+
 void
 ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 {
-	struct list list = {.tell = {add_number, add_text},
-			    .request = request,
-			    .by_peer = (request->given & CTL_M_PEER) != 0};
+	struct list list = {.request = request, .by_peer = (request->given & CTL_M_PEER) != 0};
 	struct config_addr peer;
 	bool has_prefix;
-	json_t *answer;
 
 	if (list.by_peer && (config_addr_parse(request->peer, &peer, &has_prefix) != 0 || has_prefix)) {
 		ctl_refuse(caller, "peer %s: this is not an address; write an IPv4 or IPv6 one",
@@ -386,10 +397,5 @@ ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 	}
 	if (list.by_peer)
 		addr_to_wire(peer.family, peer.bytes, &list.peer);
-	list.entries = json_array();
-	kinds[request->what].fill(&list, &kinds[request->what]);
-	answer = json_pack("{s:o}", ctl_whats[request->what].name, list.entries);
-	if (list.more)
-		json_object_set_new(answer, "next", json_integer((json_int_t)list.next));
-	ctl_answer(caller, answer);
+	ctl_answer(caller, list_page(&list));
 }

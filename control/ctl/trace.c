@@ -87,8 +87,8 @@ owner_of_attachment(uint32_t number)
 	const struct client *client;
 
 	TAILQ_FOREACH(client, &control.clients, link)
-	if (client->number == number)
-		return (struct owner){number, (uint32_t)client->pid};
+		if (client->number == number)
+			return (struct owner){number, (uint32_t)client->pid};
 	return (struct owner){number, 0};
 }
 
@@ -136,8 +136,7 @@ make_rings(void)
 {
 	unsigned int lcore;
 
-	RTE_LCORE_FOREACH(lcore)
-	{
+	RTE_LCORE_FOREACH(lcore) {
 		if (rings[lcore] == NULL)
 			rings[lcore] = calloc(1, sizeof(*rings[lcore]));
 		if (rings[lcore] == NULL)
@@ -232,9 +231,9 @@ tell(const struct edge *edge)
 	struct ctl_caller *caller;
 
 	TAILQ_FOREACH(caller, &ctl_callers, link)
-	if (caller->traces && !caller->gone && matches(&caller->filter, edge, &owner) &&
-	    !ctl_push(caller, describe(edge, &owner)))
-		caller->lost++;
+		if (caller->traces && !caller->gone && matches(&caller->filter, edge, &owner) &&
+		    !ctl_push(caller, describe(edge, &owner)))
+			caller->lost++;
 }
 
 static uint64_t
@@ -255,8 +254,7 @@ tell_lost(void)
 	uint64_t more = lost_in_rings();
 	struct ctl_caller *caller;
 
-	TAILQ_FOREACH(caller, &ctl_callers, link)
-	{
+	TAILQ_FOREACH(caller, &ctl_callers, link) {
 		if (!caller->traces)
 			continue;
 		caller->lost += more;
@@ -307,8 +305,9 @@ is_there(const struct ctl_filter *filter)
 	    (filter->given == CTL_M_PID && (kill((pid_t)filter->number, 0) == 0 || errno == EPERM)))
 		return true;
 	TAILQ_FOREACH(client, &control.clients, link)
-	if (filter->number == (filter->given == CTL_M_CLIENT ? client->number : (uint32_t)client->pid))
-		return true;
+		if (filter->number ==
+		    (filter->given == CTL_M_CLIENT ? client->number : (uint32_t)client->pid))
+			return true;
 	return false;
 }
 

@@ -134,17 +134,12 @@ check_cpu(struct report *report)
 	cpu_set_t set;
 
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) != 1)
-		advice("processor: its time stamp counter may change speed or stop (no invariant "
-		       "TSC), so timers are inexact; on a virtual machine let the host pass its CPU "
-		       "through (-cpu host)");
+		advice("processor: its time stamp counter may change speed or stop (no invariant TSC), so timers are inexact; on a virtual machine let the host pass its CPU through (-cpu host)");
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) != 1)
-		advice("processor: no PCLMULQDQ, so checksums of packets are slow; on a virtual "
-		       "machine let the host pass its CPU through (-cpu host)");
+		advice("processor: no PCLMULQDQ, so checksums of packets are slow; on a virtual machine let the host pass its CPU through (-cpu host)");
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2)
 		missing(report,
-			"processors: this process may use %d, and a data plane needs 2 (control thread and "
-			"polling core); run it with taskset -c 0,1, or share one by the EAL option --lcores "
-			"'0@0,1@0' with --idle sleep",
+			"processors: this process may use %d, and a data plane needs 2 (control thread and polling core); run it with taskset -c 0,1, or share one by the EAL option --lcores '0@0,1@0' with --idle sleep",
 			CPU_COUNT(&set));
 }
 
@@ -242,9 +237,7 @@ check_processors(struct report *report)
 		long cpu = list != NULL ? first_unusable_of_lcores(list, &set) : -1;
 		if (cpu >= 0)
 			missing(report,
-				"processors: the EAL option %s %s names %ld, which is not there, or not for "
-				"this "
-				"process; name those that taskset -cp %d shows",
+				"processors: the EAL option %s %s names %ld, which is not there, or not for this process; name those that taskset -cp %d shows",
 				name, list, cpu, (int)getpid());
 	}
 }
@@ -306,28 +299,26 @@ lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t 
 	uint64_t allowed = config_huge_memory("");
 
 	if (allowed < needed)
-		snprintf(why, why_len,
-			 "hugepages: a cgroup of this process allows %llu MiB and about %llu are needed; "
-			 "raise "
-			 "hugetlb.2MB.max there (of a container: its limit of hugepages-2Mi)",
-			 (unsigned long long)(allowed / MIB), (unsigned long long)(needed / MIB + 1));
+		snprintf(
+			why, why_len,
+			"hugepages: a cgroup of this process allows %llu MiB and about %llu are needed; raise hugetlb.2MB.max there (of a container: its limit of hugepages-2Mi)",
+			(unsigned long long)(allowed / MIB), (unsigned long long)(needed / MIB + 1));
 	else if (available == 0)
-		snprintf(why, why_len,
-			 "hugepages: none is free; reserve them with %shugeadm --pool-pages-min 2MB:%llu "
-			 "(package libhugetlbfs-bin), or run without by the EAL options --no-huge -m %llu "
-			 "--no-pci --iova-mode=va",
-			 privilege_sudo(), pages, (unsigned long long)(needed / MIB + 1));
+		snprintf(
+			why, why_len,
+			"hugepages: none is free; reserve them with %shugeadm --pool-pages-min 2MB:%llu (package libhugetlbfs-bin), or run without by the EAL options --no-huge -m %llu --no-pci --iova-mode=va",
+			privilege_sudo(), pages, (unsigned long long)(needed / MIB + 1));
 	else if (!eal_has(report, "--in-memory") && !hugepages_mounted())
-		snprintf(why, why_len,
-			 "hugepages: no hugetlbfs is mounted; mount one with %shugeadm --create-mounts, or "
-			 "give the EAL option --in-memory",
-			 privilege_sudo());
+		snprintf(
+			why, why_len,
+			"hugepages: no hugetlbfs is mounted; mount one with %shugeadm --create-mounts, or give the EAL option --in-memory",
+			privilege_sudo());
 	else if (available < needed)
-		snprintf(why, why_len,
-			 "hugepages: %llu MiB are free and about %llu are needed; reserve more with "
-			 "%shugeadm --pool-pages-min 2MB:%llu",
-			 (unsigned long long)(available / MIB), (unsigned long long)(needed / MIB + 1),
-			 privilege_sudo(), pages);
+		snprintf(
+			why, why_len,
+			"hugepages: %llu MiB are free and about %llu are needed; reserve more with %shugeadm --pool-pages-min 2MB:%llu",
+			(unsigned long long)(available / MIB), (unsigned long long)(needed / MIB + 1),
+			privilege_sudo(), pages);
 	else
 		return false;
 	return true;
@@ -340,8 +331,7 @@ check_hugepages(struct report *report)
 	char why[512];
 
 	if (eal_has(report, "--no-huge"))
-		advice("hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some "
-		       "with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
+		advice("hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
 		       privilege_sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
 	else if (lacks_hugepages(report, needed, why, sizeof(why)))
 		missing(report, "%s", why);
@@ -355,14 +345,12 @@ check_userfaultfd(struct report *report)
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
 
 	if (fd < 0) {
-		advice("userfaultfd: this kernel refuses it (%s), so applications' memory is copied by "
-		       "system calls, slowly; boot a kernel from 5.11 on with CONFIG_USERFAULTFD",
+		advice("userfaultfd: this kernel refuses it (%s), so applications' memory is copied by system calls, slowly; boot a kernel from 5.11 on with CONFIG_USERFAULTFD",
 		       strerror(errno));
 		return;
 	}
 	if (ioctl(fd, UFFDIO_API, &api) < 0)
-		advice("userfaultfd: this kernel cannot write-protect by it, so applications' memory "
-		       "is copied by system calls, slowly; boot a kernel from 5.11 on for x86-64");
+		advice("userfaultfd: this kernel cannot write-protect by it, so applications' memory is copied by system calls, slowly; boot a kernel from 5.11 on for x86-64");
 	close(fd);
 }
 
@@ -376,8 +364,7 @@ check_memlock(struct report *report, bool pci)
 		return;
 	if (limit.rlim_cur < memory_needed(report))
 		missing(report,
-			"locked memory: the limit of %llu KiB is too low for a PCI device; raise it with "
-			"%sprlimit --pid $$ --memlock=unlimited, or LimitMEMLOCK=infinity in the unit",
+			"locked memory: the limit of %llu KiB is too low for a PCI device; raise it with %sprlimit --pid $$ --memlock=unlimited, or LimitMEMLOCK=infinity in the unit",
 			(unsigned long long)limit.rlim_cur / 1024, privilege_sudo());
 }
 
@@ -413,8 +400,7 @@ check_place(struct report *report, const char *key, const char *path)
 
 	if (!can_create(path, directory, sizeof(directory)))
 		missing(report,
-			"%s %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or "
-			"choose another path by --%s",
+			"%s %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or choose another path by --%s",
 			key, path, directory, privilege_sudo(), geteuid(), directory, key);
 }
 
@@ -466,10 +452,10 @@ check_runtime(const struct report *report, char *why, size_t why_len)
 		close(fd);
 	}
 	if (error != 0)
-		snprintf(why, why_len,
-			 "EAL: its files cannot be made in %s: %s; make room for %llu MiB there, let "
-			 "this user write there, or name another directory by the variable RUNTIME_DIRECTORY",
-			 directory, strerror(error), (unsigned long long)(room / MIB));
+		snprintf(
+			why, why_len,
+			"EAL: its files cannot be made in %s: %s; make room for %llu MiB there, let this user write there, or name another directory by the variable RUNTIME_DIRECTORY",
+			directory, strerror(error), (unsigned long long)(room / MIB));
 	return -error;
 }
 
@@ -510,8 +496,7 @@ check_socket_free(const struct config *config, char *why, size_t why_len)
 		return 0;
 	return config_refuse(
 		why, why_len, -EADDRINUSE,
-		"socket %s: a data plane runs there already; end it first, or choose another path by "
-		"--socket",
+		"socket %s: a data plane runs there already; end it first, or choose another path by --socket",
 		config->socket);
 }
 
@@ -560,6 +545,7 @@ advise_on_device(struct device *device, const char *args)
 			mtu = config->port[i].mtu;
 	}
 	device_advice(device->name, args, mtu, advise_device, device);
+	device_core_advice(device->name, args, polling_cores(device->report), advise_device, device);
 }
 
 /* The port that has the device; NULL: none. */
@@ -588,15 +574,11 @@ check_interface(const struct device *device, const char *args)
 		return; /* which device_faults() has found */
 	if (port != NULL && port->mtu > state.mtu)
 		missing(device->report,
-			"device %s: port %s has mtu = %u, and interface %s only %u; write mtu = %u, or: ip "
-			"link set "
-			"%s mtu %u",
+			"device %s: port %s has mtu = %u, and interface %s only %u; write mtu = %u, or: ip link set %s mtu %u",
 			device->name, port->name, port->mtu, side.name, state.mtu, state.mtu, side.name,
 			port->mtu);
 	if (!state.running)
-		advice("device %s: interface %s is down, or has no carrier: nobody is reached by it; ip link "
-		       "set "
-		       "%s up, and look at its cable",
+		advice("device %s: interface %s is down, or has no carrier: nobody is reached by it; ip link set %s up, and look at its cable",
 		       device->name, side.name, side.name);
 }
 
@@ -627,8 +609,8 @@ check_devices(struct report *report)
 		}
 	}
 	if (!pci && !vdev && eal_has(report, "--no-pci"))
-		missing(report, "devices: --no-pci and no --vdev leave no port; add one as in "
-				"--vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no");
+		missing(report,
+			"devices: --no-pci and no --vdev leave no port; add one as in --vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no");
 	check_memlock(report, pci);
 }
 
@@ -668,8 +650,7 @@ check_lcores(char *why, size_t why_len)
 		return 0;
 	return config_refuse(
 		why, why_len, -EINVAL,
-		"cores: EAL has %u, and a data plane needs at least 2 (the first is the control thread, the "
-		"others poll); give the EAL option -l 0,1",
+		"cores: EAL has %u, and a data plane needs at least 2 (the first is the control thread, the others poll); give the EAL option -l 0,1",
 		cores);
 }
 
@@ -684,22 +665,22 @@ check_eal_failure(const struct config *config, int argc, char **argv, char *why,
 		return;
 	if (!eal_has(&report, "--in-memory") && !eal_has(&report, "--no-shconf") &&
 	    rte_eal_primary_proc_alive(NULL))
-		snprintf(why, why_len,
-			 "EAL: another DPDK program runs with the same file prefix; give this one its own by "
-			 "the EAL option --file-prefix=NAME (or --in-memory)");
+		snprintf(
+			why, why_len,
+			"EAL: another DPDK program runs with the same file prefix; give this one its own by the EAL option --file-prefix=NAME (or --in-memory)");
 	else if ((denied || error == ENOMEM) && !eal_has(&report, "--no-huge") &&
 		 lacks_hugepages(&report, memory_needed(&report), why, why_len))
 		return;
 	else if (denied)
-		snprintf(why, why_len,
-			 "EAL: permission denied (see its lines above); without root use the EAL options "
-			 "--no-huge -m 512 --no-pci --iova-mode=va, or run as root");
+		snprintf(
+			why, why_len,
+			"EAL: permission denied (see its lines above); without root use the EAL options --no-huge -m 512 --no-pci --iova-mode=va, or run as root");
 	else
-		snprintf(why, why_len,
-			 "EAL: it cannot start (%s; see its lines above); correct the EAL options before the "
-			 "--%s",
-			 rte_strerror(error),
-			 eal_has(&report, "--no-huge") ? "" : ", or ask --check what is missing");
+		snprintf(
+			why, why_len,
+			"EAL: it cannot start (%s; see its lines above); correct the EAL options before the --%s",
+			rte_strerror(error),
+			eal_has(&report, "--no-huge") ? "" : ", or ask --check what is missing");
 }
 
 static void
@@ -748,8 +729,7 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 	if (report.missing == 0)
 		printf("Nothing essential is missing.%s\n",
 		       start ? ""
-			     : " Only a start shows whether EAL takes its options, memory and devices "
-			       "(--check).");
+			     : " Only a start shows whether EAL takes its options, memory and devices (--check).");
 	else
 		printf("%u essential thing%s missing.\n", report.missing,
 		       report.missing == 1 ? " is" : "s are");

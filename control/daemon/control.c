@@ -89,9 +89,9 @@ mappings_for_clients(void)
 		fclose(max);
 	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
 	if (limit <= MAPPINGS_LEAST)
-		log_warning("event=mappings_short used=%lu text=\"applications can register little memory\" "
-			    "remedy=\"raise vm.max_map_count (sysctl)\"\n",
-			    used);
+		log_warning(
+			"event=mappings_short used=%lu text=\"applications can register little memory\" remedy=\"raise vm.max_map_count (sysctl)\"\n",
+			used);
 	/* Each has a guard, and so have the arenas. */
 	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
 }
@@ -296,12 +296,31 @@ loop_once(uint64_t deadline)
 	return 0;
 }
 
-int
-daemon_init(const struct ctl_source *source, char *why, size_t why_len)
+static void
+quotas_init(const struct config *config)
 {
-	const struct config *config = source->config;
-	int error;
+	struct quota *quota = &control.quota;
 
+	quota->max_clients = config->max_clients;
+	quota->max_clients_per_uid = config->max_clients_per_uid;
+	quota->max_bytes_per_uid = config->max_bytes_per_uid;
+	quota->max_own_per_uid = own_memory_for_clients();
+	quota->max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
+	quota->max_common[QUOTA_ZONES] = TABLE_MAX;
+	quota->max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
+	quota->max_common[QUOTA_CHANNELS] = part_of_descriptors(4);
+	quota->max_common[QUOTA_MAPPABLE] = part_of_descriptors(2);
+	quota->max_common[QUOTA_AHS] = TABLE_MAX;
+	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++) {
+		quota->max_common[QUOTA_SERVICES + i] = PORT_SPACE;
+		quota->max_common[QUOTA_REQUESTS + i] = PATH_REQUESTS_MAX;
+	}
+	quota->max_common[QUOTA_MAPPINGS] = mappings_for_clients();
+}
+
+static void
+state_init(const struct config *config)
+{
 	memset(&control, 0, sizeof(control));
 	stop_seen = false;
 	drain_at = 0;
@@ -309,30 +328,14 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	engine_turns = 0;
 	attach_calls = &calls_of_attach;
 	control.config = config;
-	control.listen_fd = -1;
-	control.epoll = epoll_create1(EPOLL_CLOEXEC);
-	control.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	control.listen_fd = control.epoll = control.stop_fd = -1;
 	turns_init(&control.turns);
 	TAILQ_INIT(&control.clients);
 	TAILQ_INIT(&control.conns);
 	TAILQ_INIT(&control.dead);
 	LIST_INIT(&control.segments);
 	table_init(&control.pz_numbers, TABLE_MAX);
-	control.quota.max_clients = config->max_clients;
-	control.quota.max_clients_per_uid = config->max_clients_per_uid;
-	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
-	control.quota.max_own_per_uid = own_memory_for_clients();
-	control.quota.max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
-	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
-	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
-	control.quota.max_common[QUOTA_CHANNELS] = part_of_descriptors(4);
-	control.quota.max_common[QUOTA_MAPPABLE] = part_of_descriptors(2);
-	control.quota.max_common[QUOTA_AHS] = TABLE_MAX;
-	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++) {
-		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;
-		control.quota.max_common[QUOTA_REQUESTS + i] = PATH_REQUESTS_MAX;
-	}
-	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();
+	quotas_init(config);
 	control.next_segment = 0x80000000u;
 	control.segment_secret[0] = control_random();
 	control.segment_secret[1] = control_random();
@@ -340,39 +343,106 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	control.now = clock_now();
 	work_init();
 	watchdog_init(control.now);
+}
+
+static void
+watches_end(void)
+{
+	if (control.epoll >= 0)
+		close(control.epoll);
+	if (control.stop_fd >= 0)
+		close(control.stop_fd);
+	control.epoll = control.stop_fd = -1;
+}
+
+static int
+watches_begin(const struct ctl_source *source, char *why, size_t why_len)
+{
+	int error = 0;
+
+	control.epoll = epoll_create1(EPOLL_CLOEXEC);
+	control.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	stop_watch.ready = stop_ready;
 	engine_watch.ready = engine_ready;
-	if (control.epoll < 0 || control.stop_fd < 0) {
+	if (control.epoll < 0 || control.stop_fd < 0)
 		error = -errno;
-		snprintf(why, why_len, "epoll or eventfd: %s", strerror(errno));
-		goto fail;
-	}
-	error = control_watch(control.stop_fd, &stop_watch, EPOLLIN);
+	if (error == 0)
+		error = control_watch(control.stop_fd, &stop_watch, EPOLLIN);
 	if (error == 0)
 		error = workers_init();
 	if (error == 0)
 		error = control_watch(engine_event_fd(), &engine_watch, EPOLLIN | EPOLLET);
-	if (error != 0) {
-		snprintf(why, why_len, "epoll: %s", strerror(-error));
-		goto fail;
-	}
-	error = cm_table_init(&control.segment_ids);
-	if (error != 0) {
+	if (error == 0)
+		return 0;
+	snprintf(why, why_len, "epoll or eventfd: %s", strerror(-error));
+	watches_end();
+	return error;
+}
+
+static int
+segments_begin(const struct ctl_source *source, char *why, size_t why_len)
+{
+	int error = cm_table_init(&control.segment_ids);
+
+	if (error != 0)
 		snprintf(why, why_len, "no memory for the table of segments");
-		goto fail;
+	return error;
+}
+
+static void
+segments_end(void)
+{
+	cm_table_fini(&control.segment_ids);
+}
+
+static int
+paths_begin(const struct ctl_source *source, char *why, size_t why_len)
+{
+	return paths_init(source->config, &calls_of_path, why, why_len);
+}
+
+static int
+server_begin(const struct ctl_source *source, char *why, size_t why_len)
+{
+	return server_open(source->config, why, why_len);
+}
+
+static void
+server_end(void)
+{
+	server_close();
+	reapers_stop();
+}
+
+static int
+metrics_begin(const struct ctl_source *source, char *why, size_t why_len)
+{
+	return metrics_init(source->config, why, why_len);
+}
+
+/* A step that fails undoes what it did itself, and writes its reason. */
+static const struct step {
+	int (*begin)(const struct ctl_source *source, char *why, size_t why_len);
+	void (*end)(void);
+} steps[] = {
+	{watches_begin, watches_end}, {segments_begin, segments_end}, {paths_begin, paths_fini},
+	{server_begin, server_end},   {ctl_open, ctl_close},          {metrics_begin, metrics_fini},
+};
+
+int
+daemon_init(const struct ctl_source *source, char *why, size_t why_len)
+{
+	int error;
+
+	state_init(source->config);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		error = steps[i].begin(source, why, why_len);
+		if (error == 0)
+			continue;
+		while (i > 0)
+			steps[--i].end();
+		return error;
 	}
-	error = paths_init(config, &calls_of_path, why, why_len);
-	if (error != 0)
-		goto fail;
-	error = server_open(config, why, why_len);
-	if (error != 0)
-		goto no_server;
-	error = ctl_open(source, why, why_len);
-	if (error != 0)
-		goto no_ctl;
-	error = metrics_init(config, why, why_len);
-	if (error != 0)
-		goto no_metrics;
 	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
@@ -380,21 +450,6 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 			"event=telemetry_off error=\"%s\" text=\"nothing about attachments can be asked\"\n",
 			strerror(-error));
 	return 0;
-no_metrics:
-	ctl_close();
-no_ctl:
-	server_close();
-	reapers_stop();
-no_server:
-	paths_fini();
-fail:
-	cm_table_fini(&control.segment_ids);
-	if (control.epoll >= 0)
-		close(control.epoll);
-	if (control.stop_fd >= 0)
-		close(control.stop_fd);
-	control.epoll = control.stop_fd = -1;
-	return error;
 }
 
 int
@@ -430,7 +485,7 @@ daemon_fini(void)
 	server_close();
 	control.stopping = true;
 	TAILQ_FOREACH(client, &control.clients, link)
-	client_kill(client, 0, "the data plane ends");
+		client_kill(client, 0, "the data plane ends");
 	while (!TAILQ_EMPTY(&control.clients) && clock_now() < end)
 		if (loop_once(min64(next_deadline(), clock_now() + NS_PER_MS)) != 0)
 			break;
@@ -442,8 +497,6 @@ daemon_fini(void)
 	reapers_stop();
 	paths_fini();
 	table_fini(&control.pz_numbers);
-	cm_table_fini(&control.segment_ids);
-	close(control.epoll);
-	close(control.stop_fd);
-	control.epoll = control.stop_fd = -1;
+	segments_end();
+	watches_end();
 }

@@ -64,13 +64,10 @@ look_for(const struct look *look, const struct ifaddrs *kernel, const struct con
 	if (found == NULL)
 		return;
 	config_addr_text(addr, false, ip);
-	snprintf(text, sizeof(text),
-		 "%s: the kernel has %s, too, on %s: a process without rights can send RoCE frames from it, "
-		 "and be any user to RSM where no secret is shared; remove it with ip addr del %s/%u dev %s, "
-		 "or drop such frames with "
-		 "nft add table inet oneside '{ chain output { type filter hook output priority 0; udp dport "
-		 "4791 drop; }; }'",
-		 whose, ip, found->ifa_name, ip, prefix_of(found->ifa_netmask), found->ifa_name);
+	snprintf(
+		text, sizeof(text),
+		"%s: the kernel has %s, too, on %s: a process without rights can send RoCE frames from it, and be any user to RSM where no secret is shared; remove it with ip addr del %s/%u dev %s, or drop such frames with nft add table inet oneside '{ chain output { type filter hook output priority 0; udp dport 4791 drop; }; }'",
+		whose, ip, found->ifa_name, ip, prefix_of(found->ifa_netmask), found->ifa_name);
 	look->notify(look->user, text);
 }
 

@@ -164,9 +164,9 @@ trace_state(const struct state_machine *machine, uint32_t id, uint32_t from, uin
 		log_debug("%s %#x: %s -> %s (%s)\n", machine->object, id, machine->name[from],
 			  machine->name[to], why);
 	else
-		log_error("event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" "
-			  "text=\"this is no edge of its table\"\n",
-			  machine->object, id, machine->name[from], machine->name[to], why);
+		log_error(
+			"event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" text=\"this is no edge of its table\"\n",
+			machine->object, id, machine->name[from], machine->name[to], why);
 	ctl_edge(machine, id, from, to, why, allowed);
 }
 
@@ -181,10 +181,10 @@ before_split(int split, char **argv, enum config_action *action, char *why, size
 		else if (strcmp(argv[i], "--version") == 0)
 			*action = CONFIG_VERSION;
 		else if (config_is_option(argv[i])) {
-			snprintf(why, why_len,
-				 "option %.64s: it stands among the EAL options; write it after a --, as in "
-				 "oneside-dataplane -l 0,1 -- %.64s",
-				 argv[i], argv[i]);
+			snprintf(
+				why, why_len,
+				"option %.64s: it stands among the EAL options; write it after a --, as in oneside-dataplane -l 0,1 -- %.64s",
+				argv[i], argv[i]);
 			return -EINVAL;
 		}
 	}

@@ -93,9 +93,8 @@ watchdog_poll(uint64_t now)
 		notify_service("WATCHDOG=1", false);
 	} else if (!watchdog.standing) {
 		watchdog.standing = true;
-		log_error("event=core_stands core=%d text=\"the service manager's watchdog is not told that "
-			  "all is "
-			  "well\"\n",
-			  standing);
+		log_error(
+			"event=core_stands core=%d text=\"the service manager's watchdog is not told that all is well\"\n",
+			standing);
 	}
 }

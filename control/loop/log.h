@@ -16,11 +16,17 @@ extern int control_logtype;
 #define log_debug(...) rte_log(RTE_LOG_DEBUG, (uint32_t)control_logtype, "control: " __VA_ARGS__)
 
 /*
- * For what applications and other hosts can bring about as often as they like: some lines at once, few after
- * that, so that the disk is not filled, and each minute how many were left out.
+ * log.c.  What applications (log_of_user) and other hosts (log_of_others) can bring about as often as they
+ * like is bounded: some lines at once, few after that, and each minute how many were left out.
  */
+bool log_allowed_to(uint32_t uid);
 bool log_allowed(void);
 extern uint64_t log_suppressed; /* lines left out so far */
+#define log_of_user(uid, level, ...)              \
+	do {                                      \
+		if (log_allowed_to(uid))          \
+			log_##level(__VA_ARGS__); \
+	} while (0)
 #define log_of_others(level, ...)                 \
 	do {                                      \
 		if (log_allowed())                \

@@ -156,8 +156,7 @@ metrics_http_refuse(char out[METRICS_ANSWER_HEAD], unsigned int status)
 	return (size_t)snprintf(out, METRICS_ANSWER_HEAD,
 				"HTTP/1.1 %u %s\r\n"
 				"Content-Type: text/plain; charset=utf-8\r\n"
-				"Content-Length: %zu\r\n%s"
-				"Connection: close\r\n\r\n%s",
+				"Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s",
 				refusals[i].status, refusals[i].reason, strlen(refusals[i].body),
 				refusals[i].field, refusals[i].body);
 }

@@ -315,9 +315,9 @@ write_strays(struct metrics_text *text, const struct cores *cores)
 static void
 write_completions(struct metrics_text *text, const struct cores *cores)
 {
-	metrics_family(text, "oneside_completion", METRICS_HISTOGRAM, "seconds",
-		       "From taking a work request off its ring to its completion, of one of 61 of a core's "
-		       "requests.");
+	metrics_family(
+		text, "oneside_completion", METRICS_HISTOGRAM, "seconds",
+		"From taking a work request off its ring to its completion, of one of 61 of a core's requests.");
 	_Static_assert(ENGINE_SAMPLE == 61, "as the line above says");
 	for (uint32_t i = 0; i < cores->num; i++)
 		for (uint32_t op = 0; op < ENGINE_OPERATIONS; op++)

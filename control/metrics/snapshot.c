@@ -36,8 +36,7 @@ take_clients(struct metrics_snapshot *out)
 
 	out->others.requests = client_totals.requests;
 	out->others.copied = client_totals.copied;
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		struct metrics_client *to = &out->others;
 
 		if (client->labelled && out->clients < CLIENT_LABELS) {
@@ -56,8 +55,7 @@ take_quota(struct metrics_snapshot *out)
 
 	out->quota = control.quota;
 	LIST_INIT(&out->quota.accounts);
-	LIST_FOREACH(account, &control.quota.accounts, link)
-	{
+	LIST_FOREACH(account, &control.quota.accounts, link) {
 		out->users++;
 		if (account->bytes > out->user_bytes)
 			out->user_bytes = account->bytes;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of neighbours and the timers of its queries.
+ * The table of neighbours and its query timers.
  *
- *   INCOMPLETE  asked, no answer yet; resolutions wait here
- *   REACHABLE   known; STALE once it has not been heard of for a while
- *   PROBE       known and in use, but being asked again
+ *   INCOMPLETE  queried, no answer yet; resolutions wait
+ *   REACHABLE   known; shown as STALE after 30 s without confirmation
+ *   PROBE       known and in use, being queried again
+ *   FAILED      no answer; waiters are being notified
  *
- *   FAILED      not known: those who wait are being told so
- *
- * INCOMPLETE and PROBE entries are on `pending` with a time to ask again, or, when
- * that has come, wait for the rate of queries; those of which somebody is to be told are on `answering`,
- * the others on `idle`, from whose head places are taken when the table is full.
+ * INCOMPLETE and PROBE entries are on `pending` until their next query is due, then on an interface's `first`
+ * or `again` list until the rate limit allows the query.  Entries with waiters to notify are on `answering`,
+ * the rest on `idle`.  A full table evicts from the head of `idle`.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,20 +23,20 @@
 #define REACHABLE_NS (30000 * MS)
 #define QUERIES_PER_SECOND 1000u
 
-/* Waits after each query that was sent; the last one before giving up.  The first two queries of a PROBE go
- * to the known MAC only, and so does the first one of a neighbour that is suspected: a switch may have been
- * made to send its frames elsewhere, and learns from the answer to a broadcast.  In either case only the
- * known MAC's answer counts until both are unanswered. */
+/* Wait after each query; after the last wait the entry fails.  The first two queries of a PROBE are unicast
+ * to the known MAC, but only the first one if the neighbour is suspected: an attacker may have redirected the
+ * neighbour's frames in a switch, which learns the right port from the answer to a broadcast.  Until two
+ * queries are unanswered only an answer from the known MAC counts. */
 static const uint64_t query_wait[] = {200 * MS, 500 * MS, 1000 * MS, 1000 * MS, 1000 * MS};
 #define QUERIES (sizeof(query_wait) / sizeof(query_wait[0]))
 #define PROBES_UNICAST 2u
 #define PROBES_SUSPECTED 1u
-#define SUSPECT_NS (1000 * MS) /* between two times that one is asked anew */
-#define ANSWERS 64u            /* at once: any number may wait for one neighbour */
+#define SUSPECT_NS (1000 * MS) /* minimum interval between queries of a suspected neighbour */
+#define ANSWERS 64u            /* waiters notified per call; the number of waiters has no limit */
 
 /* ---- addresses ---- */
 
-/* As the configuration has one, with the prefix of this link. */
+/* Converts to the configuration's type, with this interface's prefix length. */
 static struct config_addr
 addr_of(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
@@ -68,7 +67,7 @@ in_prefix(const struct neigh_iface *iface, const struct wire_addr *addr)
 	       (!iface->v4 && neigh_addr_link_local(addr));
 }
 
-/* Unicast as far as the address itself shows. */
+/* Tests the address alone, without this link's prefix. */
 static bool
 is_unicast(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
@@ -77,7 +76,7 @@ is_unicast(const struct neigh_iface *iface, const struct wire_addr *addr)
 	return config_addr_unicast(&other);
 }
 
-/* The network's own or its directed broadcast address. */
+/* True for the network address and the directed broadcast address. */
 static bool
 is_network(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
@@ -100,7 +99,7 @@ neigh_is_ours(const struct neigh_iface *iface, const struct wire_addr *addr)
 	       (!iface->v4 && iface->first_of_family && wire_addr_equal(&iface->link_local, addr));
 }
 
-/* True for the address of any interface. */
+/* True for the address of any interface; `index` is then that interface. */
 static bool
 is_any_of_ours(const struct neigh *neigh, const struct wire_addr *addr, uint16_t *index)
 {
@@ -117,7 +116,7 @@ neigh_is_on_link(const struct neigh_iface *iface, const struct wire_addr *addr)
 	       !neigh_is_ours(iface, addr);
 }
 
-/* A token bucket that holds a tenth of a second's frames. */
+/* The bucket holds 0.1 s worth of frames. */
 static bool
 take_credit(struct neigh_rate *rate, uint32_t per_second, uint64_t now)
 {
@@ -154,11 +153,10 @@ bucket_of(struct neigh *neigh, uint16_t port, const struct wire_addr *addr)
 }
 
 static struct neigh_entry *
-find(struct neigh *neigh, uint16_t port, const struct wire_addr *addr)
+entry_find(struct neigh *neigh, uint16_t port, const struct wire_addr *addr)
 {
 	struct neigh_entry *entry;
-	LIST_FOREACH(entry, bucket_of(neigh, port, addr), hash)
-	{
+	LIST_FOREACH(entry, bucket_of(neigh, port, addr), hash) {
 		if (entry->port == port && wire_addr_equal(&entry->addr, addr))
 			return entry;
 	}
@@ -178,7 +176,7 @@ is_stale(const struct neigh_entry *entry, uint64_t now)
 }
 
 static void
-move(struct neigh_entry *entry, struct neigh_entries *to)
+entry_move(struct neigh_entry *entry, struct neigh_entries *to)
 {
 	TAILQ_REMOVE(entry->list, entry, order);
 	TAILQ_INSERT_TAIL(to, entry, order);
@@ -198,10 +196,10 @@ entry_free(struct neigh *neigh, struct neigh_entry *entry)
 {
 	LIST_REMOVE(entry, hash);
 	set_state(neigh, entry, NEIGH_NONE);
-	move(entry, &neigh->free);
+	entry_move(entry, &neigh->free);
 }
 
-/* A new entry on `idle`.  What others send us takes a stale entry's place at most. */
+/* Returns a new entry on `idle`.  An entry for a received request replaces stale entries only. */
 static struct neigh_entry *
 entry_new(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, bool asked_by_us, uint64_t now)
 {
@@ -219,7 +217,7 @@ entry_new(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, bool
 	entry->confirmed = now;
 	entry->asked = 0;
 	LIST_INSERT_HEAD(bucket_of(neigh, port, addr), entry, hash);
-	move(entry, &neigh->idle);
+	entry_move(entry, &neigh->idle);
 	return entry;
 }
 
@@ -234,17 +232,17 @@ send_query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
 	entry->next = now + query_wait[entry->queries++];
 	if (entry->next < neigh->deadline)
 		neigh->deadline = entry->next;
-	move(entry, &neigh->pending);
+	entry_move(entry, &neigh->pending);
 }
 
-/* What has never been asked goes first: it may be there, and be known as soon as it is. */
+/* A neighbour that was never queried goes first: its first query is the most likely to be answered. */
 static struct neigh_entry *
 next_query(const struct neigh_iface *iface)
 {
 	return !TAILQ_EMPTY(&iface->first) ? TAILQ_FIRST(&iface->first) : TAILQ_FIRST(&iface->again);
 }
 
-/* Queries that are due, as many as the rate allows; the others are late, and none is lost. */
+/* Sends due queries up to the rate limit.  The rest stay queued. */
 static void
 send_due(struct neigh *neigh, struct neigh_iface *iface, uint64_t now)
 {
@@ -263,11 +261,11 @@ send_due(struct neigh *neigh, struct neigh_iface *iface, uint64_t now)
 }
 
 static void
-query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
+entry_query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
 {
 	struct neigh_iface *iface = &neigh->port[entry->port];
 
-	move(entry, entry->queries == 0 ? &iface->first : &iface->again);
+	entry_move(entry, entry->queries == 0 ? &iface->first : &iface->again);
 	send_due(neigh, iface, now);
 }
 
@@ -277,7 +275,7 @@ frames_lost(const struct neigh *neigh)
 	return neigh->env->lost != NULL ? neigh->env->lost(neigh->env) : 0;
 }
 
-/* The transport has heard the neighbour from the known MAC since it was asked. */
+/* True if the transport received from the known MAC since the query. */
 static bool
 is_heard(const struct neigh *neigh, const struct neigh_entry *entry, uint64_t now)
 {
@@ -286,7 +284,7 @@ is_heard(const struct neigh *neigh, const struct neigh_entry *entry, uint64_t no
 				 now - entry->asked);
 }
 
-/* The neighbour's answer may be among frames that were lost since it was asked. */
+/* True if frames were lost since the query: the answer may be among the lost frames. */
 static bool
 may_have_answered(const struct neigh *neigh, const struct neigh_entry *entry)
 {
@@ -301,29 +299,29 @@ entry_ask(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state
 	entry->suspected = false;
 	entry->asked = now;
 	entry->lost = frames_lost(neigh);
-	query(neigh, entry, now);
+	entry_query(neigh, entry, now);
 }
 
-/* Who waits for it is told; there may be nobody. */
+/* Schedules the notification of the entry's waiters, if any. */
 static void
-to_answer(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state)
+schedule_notify(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state)
 {
 	set_state(neigh, entry, state);
-	move(entry, &neigh->answering);
+	entry_move(entry, &neigh->answering);
 }
 
 static void
-answered_all(struct neigh *neigh, struct neigh_entry *entry)
+waiters_notified(struct neigh *neigh, struct neigh_entry *entry)
 {
 	if (entry->state == NEIGH_FAILED)
 		entry_free(neigh, entry);
 	else
-		move(entry, &neigh->idle);
+		entry_move(entry, &neigh->idle);
 }
 
-/* Whom it tells may ask, and cancel: so all is looked up anew each time. */
+/* A waiter's callback may resolve and cancel, so each iteration starts from the lists' heads. */
 static void
-answer(struct neigh *neigh, uint64_t now)
+notify_waiters(struct neigh *neigh, uint64_t now)
 {
 	struct neigh_entry *entry;
 
@@ -332,13 +330,13 @@ answer(struct neigh *neigh, uint64_t now)
 		uint8_t mac[6];
 
 		if (waiter == NULL) {
-			answered_all(neigh, entry);
+			waiters_notified(neigh, entry);
 			continue;
 		}
 		memcpy(mac, entry->mac, sizeof(mac));
 		neigh_cancel(waiter);
 		waiter->done(waiter->user, entry->state == NEIGH_FAILED ? -EHOSTUNREACH : 0,
-			     mac); /* which may free it */
+			     mac); /* may free the waiter */
 	}
 	neigh->answer_deadline = TAILQ_EMPTY(&neigh->answering) ? NEIGH_NEVER : now;
 }
@@ -353,17 +351,17 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 	memcpy(entry->mac, mac, 6);
 	entry->confirmed = now;
 	if (is_pending(entry))
-		to_answer(neigh, entry, NEIGH_REACHABLE);
+		schedule_notify(neigh, entry, NEIGH_REACHABLE);
 	if (moved && neigh->env->changed != NULL)
 		neigh->env->changed(neigh->env, neigh->port[entry->port].config.port, &entry->addr,
 				    entry->mac);
-	answer(neigh, now);
+	notify_waiters(neigh, now);
 }
 
 /*
- * A known neighbour's place is taken from it only when it is silent: it has answered neither of the first
- * two queries, none of its answers can have been lost, and the transport does not hear it.  Otherwise one
- * frame of any host on the link would lead its connections astray.
+ * The MAC of a known neighbour changes only if that neighbour is silent: two queries are unanswered, no
+ * answer can have been lost, and the transport receives nothing from the known MAC.  Otherwise a single
+ * forged frame could redirect the neighbour's connections.
  */
 static bool
 may_be_at(const struct neigh *neigh, const struct neigh_entry *entry, const uint8_t mac[6], uint64_t now)
@@ -380,7 +378,7 @@ void
 neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6],
 	       bool solicited, uint64_t now)
 {
-	struct neigh_entry *entry = find(neigh, port, addr);
+	struct neigh_entry *entry = entry_find(neigh, port, addr);
 	uint16_t ours;
 
 	if (entry == NULL || is_any_of_ours(neigh, addr, &ours))
@@ -388,7 +386,7 @@ neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr,
 	if (is_pending(entry) && solicited && may_be_at(neigh, entry, mac, now))
 		entry_confirm(neigh, entry, mac, now);
 	else if (entry->state == NEIGH_REACHABLE && memcmp(entry->mac, mac, 6) != 0)
-		/* It says that it moved: ask, and believe the answer. */
+		/* The frame claims a new MAC: verify by a query. */
 		entry_ask(neigh, entry, NEIGH_PROBE, now);
 }
 
@@ -396,7 +394,7 @@ void
 neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6],
 	    uint64_t now)
 {
-	struct neigh_entry *entry = find(neigh, port, addr);
+	struct neigh_entry *entry = entry_find(neigh, port, addr);
 	uint16_t ours;
 
 	if (is_any_of_ours(neigh, addr, &ours))
@@ -470,7 +468,7 @@ neigh_set_mac(struct neigh *neigh, uint16_t port, const uint8_t mac[6])
 			memcpy(neigh->port[i].config.mac, mac, sizeof(neigh->port[i].config.mac));
 }
 
-/* ---- ways ---- */
+/* ---- routes ---- */
 
 static bool
 route_has(const struct neigh_route *route, const struct wire_addr *dst)
@@ -483,12 +481,12 @@ route_has(const struct neigh_route *route, const struct wire_addr *dst)
 	       (rest == 0 || ((net[bytes] ^ addr[bytes]) & (0xff00u >> rest) & 0xff) == 0);
 }
 
-/* The length of the longest prefix by which the interface leads to `dst`, and the next hop; 0: by the
- * gateway; -1: it does not. */
+/* Returns the length of the interface's longest prefix that contains `dst`, and the next hop; 0 for the
+ * default gateway; -1 if `dst` is not reachable from this interface. */
 static int
 prefix_towards(const struct neigh_iface *iface, const struct wire_addr *dst, struct wire_addr *hop)
 {
-	/* Link-local neighbours answer to the one interface that answers for our link-local address. */
+	/* Only the interface that owns our link-local address can reach link-local neighbours. */
 	bool others = neigh_addr_link_local(dst) && !iface->v4 && !iface->first_of_family &&
 		      !neigh_addr_link_local(&iface->config.addr);
 	int bits = -1;
@@ -512,7 +510,7 @@ prefix_towards(const struct neigh_iface *iface, const struct wire_addr *dst, str
 	return bits;
 }
 
-/* The index of the interface that leads to `dst`, and the next hop; or -errno.  The longest prefix wins. */
+/* Returns the index of the interface with the longest prefix for `dst`, and the next hop; or -errno. */
 static int
 iface_towards(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
 {
@@ -575,7 +573,7 @@ neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, ui
 	iface = iface_towards(neigh, port, dst, &hop);
 	if (iface < 0)
 		return iface;
-	entry = find(neigh, (uint16_t)iface, &hop);
+	entry = entry_find(neigh, (uint16_t)iface, &hop);
 	if (entry == NULL || entry->state == NEIGH_INCOMPLETE)
 		return -ENOENT;
 	if (entry->state == NEIGH_FAILED)
@@ -584,19 +582,19 @@ neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, ui
 	if (is_stale(entry, now)) {
 		entry_ask(neigh, entry, NEIGH_PROBE, now);
 	} else if (entry->list == &neigh->idle) {
-		move(entry, &neigh->idle);
+		entry_move(entry, &neigh->idle);
 	}
 	return 0;
 }
 
-/* Whether a user has its share of the places already for neighbours that have not answered. */
+/* True if `asker` already has 3/4 of the table in unanswered neighbours. */
 static bool
 has_share(const struct neigh *neigh, uint32_t asker)
 {
 	const uint32_t share = NEIGH_ENTRIES - NEIGH_ENTRIES / 4;
 	uint32_t n = 0;
 
-	/* Looked for only where somebody may have. */
+	/* The scan is needed only if the total reaches the share. */
 	if (asker == NEIGH_NOBODY || neigh->incomplete < share)
 		return false;
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
@@ -615,7 +613,7 @@ neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, u
 	if (error != -ENOENT)
 		return error;
 	iface = iface_towards(neigh, port, dst, &hop);
-	entry = find(neigh, (uint16_t)iface, &hop);
+	entry = entry_find(neigh, (uint16_t)iface, &hop);
 	if (entry == NULL) {
 		entry = has_share(neigh, asker) ? NULL : entry_new(neigh, (uint16_t)iface, &hop, true, now);
 		if (entry == NULL)
@@ -643,7 +641,7 @@ neigh_suspect(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, u
 	iface = iface_towards(neigh, port, dst, &hop);
 	if (iface < 0)
 		return;
-	entry = find(neigh, (uint16_t)iface, &hop);
+	entry = entry_find(neigh, (uint16_t)iface, &hop);
 	if (entry == NULL || (entry->state != NEIGH_PROBE && now - entry->asked < SUSPECT_NS))
 		return;
 	if (entry->state != NEIGH_PROBE)
@@ -682,23 +680,23 @@ rate_timeout(struct neigh *neigh, uint64_t now)
 }
 
 /*
- * The next step of an entry that has not answered.  A known neighbour is where it was when the transport
- * hears it there (RFC 4861, 7.3.1), and is asked from the beginning when its answer may have been lost.
+ * Next step of an entry whose query timed out.  A known neighbour is confirmed if the transport receives from
+ * the known MAC (RFC 4861, 7.3.1).  If its answer may have been lost, the queries start again.
  */
 static void
-unanswered(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
+query_timed_out(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
 {
 	bool known = entry->state == NEIGH_PROBE && entry->queries >= PROBES_UNICAST;
 
 	if (known && is_heard(neigh, entry, now)) {
 		entry->confirmed = now;
-		to_answer(neigh, entry, NEIGH_REACHABLE);
+		schedule_notify(neigh, entry, NEIGH_REACHABLE);
 	} else if (known && may_have_answered(neigh, entry)) {
 		entry_ask(neigh, entry, NEIGH_PROBE, now);
 	} else if (entry->queries < QUERIES) {
-		query(neigh, entry, now);
+		entry_query(neigh, entry, now);
 	} else {
-		to_answer(neigh, entry, NEIGH_FAILED);
+		schedule_notify(neigh, entry, NEIGH_FAILED);
 	}
 }
 
@@ -716,7 +714,7 @@ queries_timeout(struct neigh *neigh, uint64_t now)
 			if (entry->next < neigh->deadline)
 				neigh->deadline = entry->next;
 		} else {
-			unanswered(neigh, entry, now);
+			query_timed_out(neigh, entry, now);
 		}
 	}
 }
@@ -727,7 +725,7 @@ neigh_timeout(struct neigh *neigh, uint64_t now)
 	neigh_claim_timeout(neigh, now);
 	rate_timeout(neigh, now);
 	queries_timeout(neigh, now);
-	answer(neigh, now);
+	notify_waiters(neigh, now);
 }
 
 bool

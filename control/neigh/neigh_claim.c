@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The addresses of our ports: announced when a link comes up, and watched for other hosts that have them
- * (RFC 5227, RFC 4862).
+ * Claims the addresses of our ports when the link comes up, and detects other hosts that use them (RFC 5227,
+ * RFC 4862).
  *
- * A link that comes up is probed, and the address announced when nobody has objected by then.  We serve
- * meanwhile, as RFC 4429 has it: peers ask for us by themselves.  An address that another host has is neither
- * announced nor defended, until the link comes up again.  One that was ours first is defended, once in ten
- * seconds.
+ * An address is probed first, and announced if no host objects.  The address is in use meanwhile, as in
+ * optimistic DAD (RFC 4429), since peers may resolve us at any time.  An address that another host had first
+ * is neither announced nor defended until the link comes up again.  An address that was ours first is
+ * defended at most every 10 s.
  */
 #include "neigh_internal.h"
 
@@ -16,7 +16,7 @@
 
 enum claim_act { CLAIM_PROBE, CLAIM_ANNOUNCE };
 
-/* Times since the link came up.  The first announcement is soon: hosts may remember another MAC of ours. */
+/* Times since the link came up.  The first announcement is early: peers may have our previous MAC cached. */
 static const struct {
 	uint64_t at;
 	enum claim_act act;
@@ -27,7 +27,7 @@ static const struct {
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static void
-act(struct neigh *neigh, uint16_t port, enum claim_act act)
+claim_step(struct neigh *neigh, uint16_t port, enum claim_act act)
 {
 	if (act == CLAIM_PROBE)
 		neigh_send_probe(neigh, port);
@@ -35,7 +35,7 @@ act(struct neigh *neigh, uint16_t port, enum claim_act act)
 		neigh_send_announcement(neigh, port);
 }
 
-/* The steps that are due; those that are late are done once. */
+/* Executes all steps that are due. */
 static void
 claim_go_on(struct neigh *neigh, uint16_t port, uint64_t now)
 {
@@ -44,7 +44,7 @@ claim_go_on(struct neigh *neigh, uint16_t port, uint64_t now)
 	if (now < claim->next)
 		return;
 	while (claim->step < STEPS && claim->begun + steps[claim->step].at <= now)
-		act(neigh, port, steps[claim->step++].act);
+		claim_step(neigh, port, steps[claim->step++].act);
 	claim->next = claim->step < STEPS ? claim->begun + steps[claim->step].at : NEIGH_NEVER;
 }
 
@@ -91,7 +91,7 @@ neigh_claim_timeout(struct neigh *neigh, uint64_t now)
 		claim_go_on(neigh, i, now);
 }
 
-/* The interface that keeps the conflicts of a device's port: its first one, which every port has. */
+/* Returns the port's first interface, which keeps the port's conflicts. */
 static uint16_t
 first_of_port(const struct neigh *neigh, uint16_t port)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ARP (RFC 826, 5227), neighbour discovery (RFC 4861) and echo replies (RFC 792,
- * 4443) as frames.  Every length is checked against the frame before it is
- * used; what is not exactly as we need it is dropped and counted.
+ * 4443): frame formats.  Each length is checked against the frame before use;
+ * malformed frames are dropped and counted.
  */
 #include "dataplane/wire/bytes.h"
 #include "neigh_internal.h"
 
 #define REPLIES_PER_SECOND 1000u
 #define ECHOES_PER_SECOND 10000u
-#define REPORTS_PER_SECOND 10u /* of packets that were too big: each is looked for among all connections */
+#define REPORTS_PER_SECOND 10u /* packet-too-big reports; each one searches all connections */
 #define UDP_LEN 8u
 #define UDP_PROTOCOL 17u
 #define ROCE_PORT 4791u
@@ -54,7 +54,7 @@ fold(uint32_t sum)
 	return (uint16_t)~sum;
 }
 
-/* Of an ICMPv6 message behind the IPv6 header `ip`; 0 when the one inside is right. */
+/* Checksum of the ICMPv6 message that follows the IPv6 header `ip`; 0 if the stored checksum is correct. */
 static uint16_t
 icmp6_checksum(const uint8_t *ip, const uint8_t *icmp, uint32_t len)
 {
@@ -74,7 +74,7 @@ solicited_node(const struct wire_addr *addr)
 	return (struct wire_addr){{0xff, 2, [11] = 1, 0xff, addr->gid[13], addr->gid[14], addr->gid[15]}};
 }
 
-/* The frame in neigh->frame, of `len` bytes, which is given the least length that Ethernet has. */
+/* Sends neigh->frame, padded to Ethernet's minimum length. */
 static void
 transmit(struct neigh *neigh, uint16_t port, uint32_t len)
 {
@@ -94,7 +94,8 @@ put_ethernet(struct neigh *neigh, uint16_t port, const uint8_t dst[6], uint16_t 
 	return neigh->frame + ETH;
 }
 
-/* A reply is for who asked; who is asked for has no MAC yet.  `sender_ip` is ours, or zero in a probe. */
+/* The target MAC of a reply is `dst`; that of a request is unknown.  `sender_ip`: ours, or zero in a probe.
+ */
 static void
 send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t sender_ip[4],
 	 const uint8_t target_ip[4])
@@ -129,8 +130,8 @@ put_ipv6(uint8_t *ip, uint32_t payload, uint8_t hops, const struct wire_addr *sr
 	return ip + IPV6_LEN;
 }
 
-/* A solicitation or advertisement with our MAC as its option, which one from the unspecified address (a
- * probe) has not; `mac` NULL: the multicast address's. */
+/* Sends a solicitation or advertisement.  The option with our MAC is left out of a probe (from the
+ * unspecified address).  `mac` NULL: the MAC of the multicast address `dst`. */
 static void
 send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const uint8_t *mac,
 	const struct wire_addr *src, const struct wire_addr *dst, const struct wire_addr *target)
@@ -162,7 +163,7 @@ neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *add
 		return;
 	}
 	struct wire_addr dst = mac != NULL ? *addr : solicited_node(addr);
-	/* The answer goes to `src`, for which this interface has to answer. */
+	/* The answer is addressed to `src`, so `src` must belong to this interface. */
 	const struct wire_addr *src = neigh_addr_link_local(addr) && iface->first_of_family
 					      ? &iface->link_local
 					      : &iface->config.addr;
@@ -200,7 +201,7 @@ is_own_mac(const struct neigh_iface *iface, const uint8_t mac[6])
 	return memcmp(mac, iface->config.mac, 6) == 0;
 }
 
-/* False, here and below: it is malformed. */
+/* Here and below: false if the frame is malformed. */
 static bool
 arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, uint64_t now)
 {
@@ -212,17 +213,17 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 	const uint8_t *mac = arp + 8;
 	uint16_t op = load_be16(arp + 6);
 	struct wire_addr sender = wire_addr_of(true, arp + 14), target = wire_addr_of(true, arp + 24);
-	bool probe = memcmp(arp + 14, unspecified.gid, 4) == 0; /* asks whether an address is in use */
+	bool probe = memcmp(arp + 14, unspecified.gid, 4) == 0; /* duplicate address probe */
 
 	if (!iface->v4)
 		return true;
 	if (neigh_is_ours(iface, &sender)) {
-		/* The kernel's end of a tap has the MAC of ours: only the address tells what came back. */
+		/* The kernel's end of a tap has our MAC: only the address identifies our own frames. */
 		if (!is_own_mac(iface, mac))
 			neigh_conflict(neigh, port, mac, now);
 		return true;
 	}
-	/* Another host is about to take the address that we are about to take. */
+	/* Another host probes the address that we are probing. */
 	if (op == ARP_REQUEST && probe && neigh_is_ours(iface, &target) && neigh_is_probing(iface) &&
 	    !is_own_mac(iface, mac))
 		neigh_conflict(neigh, port, mac, now);
@@ -231,7 +232,7 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 		if (!neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 			return true;
 		send_arp(neigh, port, ARP_REPLY, mac, &iface->config.addr.gid[12], arp + 14);
-		/* Frames to a host of another network go to the gateway: its MAC is of no use. */
+		/* Frames to another network go to the gateway, so the sender's MAC is not needed. */
 		if (known_place)
 			neigh_asked(neigh, port, &sender, mac, now);
 	} else if (known_place && op == ARP_REPLY) {
@@ -242,7 +243,7 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 	return true;
 }
 
-/* Copies an echo request behind an IP header of `ip_len` bytes that is already in place. */
+/* Turns the echo request `icmp` into a reply.  The IP header (`ip_len` bytes) is already in neigh->frame. */
 static void
 send_echo_reply(struct neigh *neigh, uint16_t port, uint32_t ip_len, const uint8_t *icmp, uint32_t len,
 		uint8_t type)
@@ -256,7 +257,7 @@ send_echo_reply(struct neigh *neigh, uint16_t port, uint32_t ip_len, const uint8
 	transmit(neigh, port, ETH + ip_len + len);
 }
 
-/* `quoted`: the beginning of the packet that was too big, which has to be one of ours. */
+/* `quoted`: the start of the packet that was too big; the report is ignored unless that packet is ours. */
 static void
 too_big_input(struct neigh *neigh, uint16_t port, const uint8_t *quoted, uint32_t len, uint32_t mtu,
 	      uint64_t now)
@@ -289,7 +290,7 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	const uint8_t *icmp = ip + IPV4_LEN;
 	struct wire_addr src = wire_addr_of(true, ip + 12), dst = wire_addr_of(true, ip + 16);
 
-	/* An echo for our address at our MAC, whole, from a possible host. */
+	/* Accept unfragmented ICMP for our address and MAC from a valid unicast source. */
 	if (ip[9] != IPPROTO_ICMP4 || !neigh_is_ours(iface, &dst) ||
 	    memcmp(frame, iface->config.mac, 6) != 0 || (load_be16(ip + 6) & 0x3fff) != 0 || ip[12] == 0 ||
 	    ip[12] == 127 || ip[12] >= 224 || neigh_is_ours(iface, &src))
@@ -306,7 +307,7 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	uint8_t *out = put_ethernet(neigh, port, frame + 6, TYPE_IPV4);
 	memset(out, 0, IPV4_LEN);
 	out[0] = 0x45;
-	out[1] = ip[1] & 0xfc; /* DSCP, not the congestion bits */
+	out[1] = ip[1] & 0xfc; /* keep the DSCP, clear the ECN bits */
 	store_be16(out + 2, (uint16_t)(IPV4_LEN + payload));
 	memcpy(out + 4, ip + 4, 2);
 	out[8] = 64;
@@ -318,7 +319,7 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	return true;
 }
 
-/* The MAC in option `type`.  False when the options are malformed; *mac NULL when there is none. */
+/* Finds the MAC in option `type`; *mac is NULL without the option.  False if the options are malformed. */
 static bool
 nd_option(const uint8_t *option, uint32_t len, uint8_t type, const uint8_t **mac)
 {
@@ -339,7 +340,7 @@ nd_option(const uint8_t *option, uint32_t len, uint8_t type, const uint8_t **mac
 
 struct nd {
 	struct wire_addr src, dst, target;
-	const uint8_t *mac; /* of the option; NULL: none */
+	const uint8_t *mac; /* from the option; NULL without one */
 	uint8_t flags;
 };
 
@@ -349,7 +350,7 @@ solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, cons
 {
 	struct neigh_iface *iface = &neigh->port[port];
 	struct wire_addr group = solicited_node(&nd->target);
-	bool probe = wire_addr_equal(&nd->src, &unspecified); /* asks whether an address is in use */
+	bool probe = wire_addr_equal(&nd->src, &unspecified); /* duplicate address probe */
 
 	if (!neigh_is_ours(iface, &nd->target) ||
 	    !(wire_addr_equal(&nd->dst, &group) || (!probe && neigh_is_ours(iface, &nd->dst))) ||
@@ -357,13 +358,13 @@ solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, cons
 	    !neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 		return;
 	if (probe) {
-		/* Another host is about to take the address that we are about to take. */
+		/* Another host probes the address that we are probing. */
 		if (neigh_is_probing(iface) && !is_own_mac(iface, eth_src))
 			neigh_conflict(neigh, port, eth_src, now);
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, &nd->target, &all_nodes, &nd->target);
 		return;
 	}
-	/* A unicast solicitation may leave the option out: its sender is where the frame came from. */
+	/* A unicast solicitation may omit the option: use the frame's source MAC. */
 	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
 	send_nd(neigh, port, ICMP6_NA, NA_SOLICITED | NA_OVERRIDE, mac, &nd->target, &nd->src, &nd->target);
 	if (neigh_is_on_link(iface, &nd->src))
@@ -376,7 +377,7 @@ advertisement_input(struct neigh *neigh, uint16_t port, const struct nd *nd, con
 {
 	struct neigh_iface *iface = &neigh->port[port];
 	bool solicited = (nd->flags & NA_SOLICITED) != 0 && neigh_is_ours(iface, &nd->dst);
-	/* The answer to a unicast query may leave the option out. */
+	/* The answer to a unicast query may omit the option: use the frame's source MAC. */
 	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
 
 	if (neigh_is_ours(iface, &nd->target) && !is_own_mac(iface, mac))
@@ -393,7 +394,7 @@ nd_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, const uint8_t
 	struct nd nd = {.src = wire_addr_of(false, ip + 8), .dst = wire_addr_of(false, ip + 24)};
 	bool asks = icmp[0] == ICMP6_NS;
 
-	/* Hop limit 255: it was on this link. */
+	/* A hop limit of 255 proves that the frame is from this link. */
 	if (ip[7] != 255 || icmp[1] != 0 || len < ND_LEN || icmp[8] == 0xff ||
 	    !nd_option(icmp + ND_LEN, len - ND_LEN, asks ? ND_OPTION_SOURCE : ND_OPTION_TARGET, &nd.mac))
 		return false;
@@ -436,7 +437,7 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	return true;
 }
 
-/* False: it is malformed. */
+/* False if the frame is malformed. */
 static bool
 iface_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {

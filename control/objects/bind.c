@@ -55,7 +55,7 @@ mw_create(struct client *client, const struct one_msg *msg)
 	const struct one_mw_create *args = &msg->mw_create;
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
 	struct mem_table *table = engine_mem_table();
-	uint64_t limit = 0;
+	struct quota_limit limit;
 	struct mw *mw;
 	uint32_t key;
 
@@ -68,7 +68,7 @@ mw_create(struct client *client, const struct one_msg *msg)
 	key = key_new(client, &limit);
 	if (key == 0) {
 		object_free(mw);
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse_limit(client, &limit);
 	}
 	mw->entry = entry_new(mw, key);
 	if (mw->entry == NULL) {

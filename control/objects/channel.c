@@ -14,7 +14,6 @@
 
 struct channel {
 	struct object object;
-	uint32_t number;
 	int fd;                /* our end */
 	command_done *removed; /* called when no core sends to it any more */
 };
@@ -25,63 +24,44 @@ channel_command(struct channel *channel, int fd, command_done *done)
 	struct engine_command *command =
 		command_new(channel->object.client, ENGINE_CHANNEL_FD, done, channel);
 
-	command->channel.number = channel->number;
+	command->channel.id = channel->object.id;
 	command->channel.fd = fd;
 	return command;
 }
 
-static struct channel *
-channel_of_number(struct client *client, uint32_t number)
-{
-	const struct table *table = &client->table[OBJECT_CHANNEL];
-
-	for (uint32_t i = 0; i < table->size; i++) {
-		struct channel *channel = table_at(table, i);
-
-		if (channel != NULL && channel->number == number)
-			return channel;
-	}
-	return NULL;
-}
-
-static struct channel *
-channel_new(struct client *client, uint32_t number)
+/* 0, or the refusal. */
+static int
+channel_new(struct client *client, struct channel **out)
 {
 	struct channel *channel = object_new(client, OBJECT_CHANNEL, sizeof(*channel));
-	uint64_t limit;
+	struct quota_limit limit;
 
-	if (channel == NULL) {
-		object_refuse_new(client, OBJECT_CHANNEL);
-		return NULL;
-	}
+	if (channel == NULL)
+		return object_refuse_new(client, OBJECT_CHANNEL);
 	if (quota_take(&control.quota, client->account, QUOTA_CHANNELS, 1, &limit) != 0) {
 		object_free(channel);
-		client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
-		return NULL;
+		return client_refuse_limit(client, &limit);
 	}
-	channel->number = number;
 	channel->fd = -1;
-	return channel;
+	*out = channel;
+	return 0;
 }
 
 int
 channel_open(struct client *client, const struct one_msg *msg)
 {
-	uint32_t number = msg->channel_open.channel;
 	const int on = 1;
-	struct channel *channel;
-	int ends[2];
+	struct channel *channel = NULL;
+	int ends[2], error = channel_new(client, &channel);
 
-	if (number == 0 || number >= ONE_CHANNELS)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_CHANNEL, number);
-	if (channel_of_number(client, number) != NULL)
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_CHANNEL, number);
-	channel = channel_new(client, number);
-	if (channel == NULL)
-		return -EDQUOT;
+	if (error != 0)
+		return error;
+	if (!engine_client_channels(client->engine)) {
+		channel_destroy(channel);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-		int error = -errno;
-
+		error = -errno;
 		channel_destroy(channel);
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	}

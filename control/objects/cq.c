@@ -265,7 +265,7 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 		return error;
 	free_old_rings(cq, false);
 	if (cq->num_old >= OLD_RINGS)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, OLD_RINGS);
+		return client_refuse_limit(client, &(struct quota_limit){OLD_RINGS, ""});
 	error = client_alloc(client, ring_size(log2), &offset);
 	if (error != 0)
 		return error;

@@ -17,6 +17,9 @@
 #define DOORBELLS_AT 4096u
 #define CHANNELS_AT (DOORBELLS_AT + ((sizeof(struct one_doorbells) + 4095u) & ~4095u))
 #define ARENA_RESERVED (CHANNELS_AT + ONE_CHANNELS * sizeof(struct one_channel))
+/* The data plane's own memory for an attachment without objects: pages of its arena, which are populated, and
+ * what the control thread and the core have for it. */
+#define ATTACHMENT_BYTES (((ARENA_RESERVED + 4095u) & ~4095u) + 65536u)
 
 static void
 lay_out(struct client *client)
@@ -39,14 +42,15 @@ init_tables(struct client *client)
 	table_init(&client->table[OBJECT_PZ], limits->max_pz);
 	table_init(&client->table[OBJECT_CQ], limits->max_cq + 1); /* and the asynchronous one */
 	table_init(&client->table[OBJECT_QP], limits->max_qp < ONE_QPS_MAX ? limits->max_qp : ONE_QPS_MAX);
-	table_init(&client->table[OBJECT_LISTENER], limits->max_listen);
+	/* Beyond those that let others in (listen_create) a port for each queue pair that connects. */
+	table_init(&client->table[OBJECT_LISTENER], limits->max_listen + limits->max_qp);
 	table_init(&client->table[OBJECT_CR], CLIENT_CRS_MAX);
 	table_init(&client->table[OBJECT_SIDR], CLIENT_CRS_MAX);
 	table_init(&client->table[OBJECT_REGION], TABLE_MAX);
 	table_init(&client->table[OBJECT_MR], limits->max_mr);
 	table_init(&client->table[OBJECT_MW], limits->max_mw);
 	table_init(&client->table[OBJECT_SRQ], limits->max_srq);
-	table_init(&client->table[OBJECT_CHANNEL], ONE_CHANNELS - 1);
+	table_init(&client->table[OBJECT_CHANNEL], limits->max_channels);
 	table_init(&client->table[OBJECT_AH], limits->max_ah);
 }
 
@@ -207,7 +211,7 @@ hello_request(struct client *client, const struct one_msg *msg)
 {
 	const struct one_hello *hello = &msg->hello;
 	char name[ONE_PORT_NAME];
-	uint64_t limit;
+	struct quota_limit limit;
 	int error;
 
 	memcpy(name, hello->port, sizeof(name));
@@ -228,10 +232,13 @@ hello_request(struct client *client, const struct one_msg *msg)
 	else if (control.draining)
 		error = client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, 0);
 	else if (quota_attach(&control.quota, client->account, &limit) != 0)
-		error = quota_is_leaving(client->account)
-				? REQUEST_AGAIN
-				: client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
-	else {
+		error = quota_is_leaving(client->account) ? REQUEST_AGAIN
+							  : client_refuse_limit(client, &limit);
+	else if (quota_charge_own(&control.quota, client->account, ATTACHMENT_BYTES, &limit) != 0) {
+		quota_detach(&control.quota, client->account);
+		error = client_awaits_room(client) ? REQUEST_AGAIN : client_refuse_limit(client, &limit);
+	} else {
+		client->arena_charged = ATTACHMENT_BYTES;
 		client->attached = true;
 		client->labelled = client_totals.labelled < CLIENT_LABELS;
 		client_totals.labelled += client->labelled;

@@ -112,8 +112,7 @@ kept_reclaim(struct quota_account *account)
 	uint32_t done = 0, looks = LOOKS;
 	struct client *client;
 
-	TAILQ_FOREACH(client, &control.clients, link)
-	{
+	TAILQ_FOREACH(client, &control.clients, link) {
 		if (client->account != account || !client_alive(client))
 			continue;
 		done += reclaim_regions(client, BATCH - done);

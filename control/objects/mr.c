@@ -37,7 +37,7 @@ drop_regions(struct mr *mr)
 /* ---- keys ---- */
 
 uint32_t
-key_new(struct client *client, uint64_t *limit)
+key_new(struct client *client, struct quota_limit *limit)
 {
 	const struct mem_table *table = engine_mem_table();
 	uint32_t key;
@@ -46,7 +46,7 @@ key_new(struct client *client, uint64_t *limit)
 		return 0;
 	key = mem_key_new(table);
 	if (key == 0) {
-		*limit = 1u << table->log2;
+		*limit = (struct quota_limit){1u << table->log2, ""};
 		key_free(client);
 	}
 	return key;
@@ -97,9 +97,9 @@ mr_withdraw(struct mr *mr)
 static int
 check_piece(struct client *client, const struct one_mr_piece *piece, const struct region *region, bool last)
 {
-	if (region == NULL)
+	if (region == NULL || region->joined != region->size)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, piece->region);
-	if (piece->offset % region->page != 0 && piece->offset % (page_mask() + 1) != 0)
+	if ((piece->offset & page_mask()) != 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, piece->offset);
 	if (piece->length == 0 || piece->length > region->size ||
 	    piece->offset > region->size - piece->length || (!last && (piece->length & page_mask()) != 0))
@@ -126,6 +126,9 @@ take_pieces(struct mr *mr, const struct one_mr_create *args)
 		struct region *region = object_get(client, OBJECT_REGION, piece->region);
 		int error = check_piece(client, piece, region, i + 1 == args->num_pieces);
 
+		/* mremap() maps large pages nowhere else: such files are joined. */
+		if (error == 0 && args->num_pieces > 1 && region->page > page_mask() + 1)
+			error = client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_REGION, piece->region);
 		if (error != 0)
 			return error;
 		region->object.users++;
@@ -189,7 +192,7 @@ entry_new(const struct mr *mr)
 }
 
 static int
-publish(struct mr *mr, uint8_t *base, uint64_t *limit)
+publish(struct mr *mr, uint8_t *base, struct quota_limit *limit)
 {
 	struct mem_region *entry = entry_new(mr);
 	uint32_t key;
@@ -222,13 +225,13 @@ static int
 finish(struct mr *mr, uint8_t *base)
 {
 	struct client *client = mr->object.client;
-	uint64_t limit = 0;
+	struct quota_limit limit = {0};
 	int error = publish(mr, base, &limit);
 
 	if (error != 0) {
 		mr_destroy(mr);
-		return client_refuse(client, error, error == -EDQUOT ? ONE_SUBJECT_QUOTA : ONE_SUBJECT_MEMORY,
-				     limit);
+		return error == -EDQUOT ? client_refuse_limit(client, &limit)
+					: client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	}
 	for (uint32_t i = 0; i < mr->num_regions; i++)
 		mr->region[i]->registered = true;
@@ -300,8 +303,8 @@ populated(struct mr *mr, int error, uint64_t done)
 		return finish(mr, base_of(mr));
 	}
 	if (error == -EFAULT)
-		log_of_others(
-			info,
+		log_of_user(
+			client->uid, info,
 			"event=registration_refused pid=%d program=\"%s\" uid=%u length=0x%llx "
 			"address=0x%llx "
 			"hole=0x%llx text=\"its file has no page there\" remedy=\"it has to populate them "
@@ -431,7 +434,7 @@ struct mr *
 mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 {
 	struct mr *mr = mr_new(client, pz, offset, size, ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE);
-	uint64_t limit;
+	struct quota_limit limit;
 
 	if (mr == NULL)
 		return NULL;

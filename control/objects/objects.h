@@ -53,7 +53,9 @@ struct region {
 	struct object object;
 	struct mapping *mapping;
 	uint64_t size, page;
-	bool sealed;                       /* a library's own file, whose pages stay */
+	uint64_t joined;   /* bytes mapped so far: less than `size` while it is being joined */
+	uint32_t unjoined; /* files that it may still get */
+	bool sealed;       /* a library's own file, whose pages stay */
 	uint64_t populated, populated_end; /* of those: offsets between which all have been populated */
 	bool registered;                   /* it has had a registration */
 	bool kept;                         /* in client->kept_regions */
@@ -116,7 +118,7 @@ void cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *ev
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
 /* 0: too many of the client's user or of all: `limit`. */
-uint32_t pz_number_new(struct client *client, void *owner, uint64_t *limit);
+uint32_t pz_number_new(struct client *client, void *owner, struct quota_limit *limit);
 void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);
 
@@ -128,6 +130,10 @@ void pz_destroy(struct pz *pz);
  */
 int region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page);
 int region_add(struct client *client, const struct one_msg *msg);
+/* With nothing mapped yet; a refusal, or REQUEST_AGAIN. */
+int region_new(struct client *client, uint64_t size, uint64_t page, uint32_t files, struct region **out);
+/* joined.c */
+int region_join(struct client *client, const struct one_msg *msg);
 /* MRs are gone, and a grace period has passed since. */
 void region_destroy(struct region *region);
 void region_release(struct region *region);
@@ -143,7 +149,7 @@ void mr_destroy(struct mr *mr);
 void mr_release(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
 /* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
-uint32_t key_new(struct client *client, uint64_t *limit);
+uint32_t key_new(struct client *client, struct quota_limit *limit);
 void key_free(struct client *client); /* one that was not published */
 /* Out of the table, and freed when no core can look at it any more; *entry NULL: nothing. */
 void key_withdraw(struct client *client, struct mem_region **entry);

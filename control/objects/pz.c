@@ -7,7 +7,7 @@
 #include "control/objects/objects.h"
 
 uint32_t
-pz_number_new(struct client *client, void *owner, uint64_t *limit)
+pz_number_new(struct client *client, void *owner, struct quota_limit *limit)
 {
 	uint32_t number;
 
@@ -30,14 +30,14 @@ int
 pz_create(struct client *client, const struct one_msg *msg)
 {
 	struct pz *pz = object_new(client, OBJECT_PZ, sizeof(*pz));
-	uint64_t limit = TABLE_MAX;
+	struct quota_limit limit = {TABLE_MAX, ""};
 
 	if (pz == NULL)
 		return object_refuse_new(client, OBJECT_PZ);
 	pz->number = pz_number_new(client, pz, &limit);
 	if (pz->number == 0) {
 		object_free(pz);
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse_limit(client, &limit);
 	}
 	pz->object.busy = false;
 	client->reply.id.id = pz->object.id;

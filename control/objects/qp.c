@@ -244,13 +244,13 @@ static int
 qp_begin(struct qp *qp)
 {
 	struct client *client = qp->object.client;
-	uint64_t limit;
+	struct quota_limit limit;
 
 	hold(qp, 1);
 	fill_config(qp);
 	if (quota_take(&control.quota, client->account, QUOTA_QPNS, 1, &limit) != 0) {
 		qp_destroy(qp);
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse_limit(client, &limit);
 	}
 	qp->config.qpn = qpn_new();
 	if (qp->config.qpn != 0)

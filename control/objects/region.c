@@ -4,18 +4,35 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
 #include "control/objects/kept.h"
+
+/* st_blksize is no measure: that of tmpfs is 2 MiB where it may have huge pages, and its files are still cut
+ * and mapped by the smallest page. */
+static int
+page_of(int fd, const struct stat *st, uint64_t *page)
+{
+	uint64_t least = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) != 0)
+		return -errno;
+	*page = fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)st->st_blksize : least;
+	return *page >= least && (*page & (*page - 1)) == 0 ? 0 : -EBADF;
+}
 
 int
 region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
+	int error;
 
 	/* Nothing but tmpfs, memfds and hugetlbfs has seals; for other files even fstat() could wait for
 	 * a server that the client runs. */
@@ -27,10 +44,11 @@ region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EBADF;
-	*page = st.st_blksize > 0 ? (uint64_t)st.st_blksize : 4096;
-	if (*page < (uint64_t)sysconf(_SC_PAGESIZE) || (*page & (*page - 1)) != 0)
-		*page = (uint64_t)sysconf(_SC_PAGESIZE);
-	if (size == 0 || size % *page != 0 || size > (uint64_t)st.st_size)
+	error = page_of(fd, &st, page);
+	if (error != 0)
+		return error;
+	/* The last page may be the file's in part. */
+	if (size == 0 || size % *page != 0 || size > ((uint64_t)st.st_size + *page - 1) / *page * *page)
 		return -EINVAL;
 	return 0;
 }
@@ -53,12 +71,12 @@ map(struct region *region, int fd)
 	return error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 }
 
-static int
-region_new(struct client *client, uint64_t size, uint64_t page, struct region **out)
+int
+region_new(struct client *client, uint64_t size, uint64_t page, uint32_t files, struct region **out)
 {
 	struct mapping *mapping;
 	struct region *region;
-	int error = mapping_new(client, size, 1, &mapping);
+	int error = mapping_new(client, size, files, &mapping);
 
 	if (error != 0)
 		return error;
@@ -89,9 +107,10 @@ region_add(struct client *client, const struct one_msg *msg)
 		client_refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION,
 			      args->size);
 	else
-		error = region_new(client, args->size, page, &region);
+		error = region_new(client, args->size, page, 1, &region);
 	if (error != 0)
 		return error;
+	region->joined = args->size;
 	region->sealed = (args->flags & ONE_REGION_SEALED) != 0;
 	error = map(region, fd);
 	if (error != 0) {

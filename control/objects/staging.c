@@ -26,7 +26,7 @@ staging_create(struct client *client, const struct one_msg *msg)
 	mr = mr_staging(client, pz, offset, size);
 	if (mr == NULL) {
 		client_free(client, offset, size);
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+		return object_refuse_new(client, OBJECT_MR);
 	}
 	client->staged += size;
 	client->reply.staged = (struct one_staged){

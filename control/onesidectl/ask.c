@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config/ctl_path.h"
 #include "control/onesidectl/onesidectl.h"
 
 #define ANSWER_ROOM 65537u
@@ -35,13 +36,11 @@ ask_connect(void)
 		return fd;
 	if (errno == EACCES)
 		onesidectl_fail(
-			"socket %s: this user may not look at the data plane; ask as root, or let the "
-			"data plane's ctl_group name a group of yours",
+			"socket %s: this user may not look at the data plane; ask as root, or let the data plane's ctl_group name a group of yours",
 			path);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		onesidectl_fail(
-			"socket %s: no data plane is there (%s); start one (systemctl start oneside), or "
-			"give --socket PATH",
+			"socket %s: no data plane is there (%s); start one (systemctl start oneside), or give --socket PATH",
 			path, strerror(errno));
 	onesidectl_fail("socket %s: %s; give --socket PATH", path, strerror(errno));
 }
@@ -79,13 +78,11 @@ is_printable(json_t *value)
 	json_t *part;
 	size_t i;
 
-	json_object_foreach(value, name, part)
-	{
+	json_object_foreach(value, name, part) {
 		if (!is_text(name) || !is_printable(part))
 			return false;
 	}
-	json_array_foreach(value, i, part)
-	{
+	json_array_foreach(value, i, part) {
 		if (!is_printable(part))
 			return false;
 	}
@@ -99,8 +96,7 @@ fail_ended(void)
 	const char *path = onesidectl_options.socket;
 	char beside[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
 
-	snprintf(beside, sizeof(beside), "%s.ctl", path);
-	if (access(beside, F_OK) == 0)
+	if (ctl_path_beside(path, beside, sizeof(beside)) && access(beside, F_OK) == 0)
 		onesidectl_fail("socket %s: this is the one for applications; give --socket %s", path,
 				beside);
 	onesidectl_fail("socket %s: the data plane has ended the connection", path);

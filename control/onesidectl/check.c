@@ -51,7 +51,7 @@ dataplane(void)
 		if (access(path, X_OK) == 0)
 			return path;
 	}
-	return SBINDIR "/oneside-dataplane";
+	return BINDIR "/oneside-dataplane";
 }
 
 /* The file of EAL options that belongs to a configuration: beside it, else, of none that a service reads, the
@@ -116,9 +116,9 @@ become_service(void)
 	const struct passwd *user = getpwnam(USER);
 
 	if (user == NULL)
-		onesidectl_fail("user " USER
-				": there is none, and the service runs as this user; make it with "
-				"systemd-sysusers");
+		onesidectl_fail(
+			"user " USER
+			": there is none, and the service runs as this user; make it with systemd-sysusers");
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || initgroups(USER, user->pw_gid) != 0 ||
 	    setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0 || keep_capabilities() != 0)
 		onesidectl_fail("user " USER

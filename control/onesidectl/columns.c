@@ -14,33 +14,26 @@ static const struct table_layout {
 	const char *what, *columns; /* NULL: facts, or counters, by their names */
 } layouts[] = {
 	{"clients",
-	 "client:n pid:n uid:n program api port core:n state qps:n listeners:n mrs=REGIONS:n segments:n "
-	 "mapped_bytes=MAPPED:b arena_bytes=ARENA:b weight:n calls:n"},
+	 "client:n pid:n uid:n program api port core:n state qps:n listeners:n mrs=REGIONS:n segments:n mapped_bytes=MAPPED:b arena_bytes=ARENA:b weight:n calls:n"},
 	{"endpoints", "qpn=QP client:n pid:n program role state peer peer_qpn=PEER-QP service:n kind"},
 	{"connections",
 	 "qpn=QP state side by local peer peer_qpn=PEER-QP service:n path_mtu:n kind pid:n program"},
 	{"listeners", "port address service:n state takes client:n pid:n program"},
 	{"segments", "segment port length:b imports:n access_entries=ACCESS:n client:n pid:n uid:n program"},
-	{"memory", "address:x length:b access way windows:n client:n pid:n program"},
+	{"memory", "address:x length:b access way windows:n client_copied_bytes=CLIENT-COPIED:b client:n "
+		   "pid:n program"},
 	{"ports",
-	 "port address link mbps:n mac device_name=DEVICE mtu:n path_mtu:n rx_packets:n tx_packets:n "
-	 "rx_missed:n rx_errors:n conflicts:n"},
+	 "port address link mbps:n mac device_name=DEVICE mtu:n path_mtu:n rx_packets:n tx_packets:n rx_missed:n rx_errors:n conflicts:n"},
 	{"peers", "node:n address port secret"},
 	{"neighbours", "address mac port state"},
-	{"cores", "core:n lanes:n qps:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n "
-		  "local_ops=LOCAL:n "
-		  "local_bytes:b "
-		  "rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b wakes:n sleeps:n gaps:n"},
+	{"cores",
+	 "core:n lanes:n qps:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n local_ops=LOCAL:n local_bytes:b rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b handed_over=HANDED-OVER:n tx_handed_over=TX-HANDED-OVER:n wakes:n sleeps:n gaps:n"},
 	{"drops", NULL},
 	{"transport", NULL},
 	{"quota",
-	 "uid:n clients:n clients_max=OF:n bytes:b bytes_max=OF:b weight:n max_ops=OPS/S:n "
-	 "max_bytes=BYTES/S:b qps:n qps_max=OF:n keys:n keys_max=OF:n mappings:n mappings_max=OF:n zones:n "
-	 "channels:n mappable:n ahs:n"},
+	 "uid:n clients:n clients_max=OF:n bytes:b bytes_max=OF:b weight:n max_ops=OPS/S:n max_bytes=BYTES/S:b qps:n qps_max=OF:n keys:n keys_max=OF:n mappings:n mappings_max=OF:n zones:n channels:n mappable:n ahs:n"},
 	{"ipsec",
-	 "ipsec spi direction peer port policy crypto number:n packets:n bytes:b nic_packets=BY-NIC:n "
-	 "drop_length=LENGTH:n drop_address=ADDRESS:n drop_replay=REPLAY:n drop_icv=ICV:n "
-	 "drop_limit=LIMIT:n"},
+	 "ipsec spi direction peer port policy number:n packets:n bytes:b drop_length=LENGTH:n drop_address=ADDRESS:n drop_replay=REPLAY:n drop_icv=ICV:n drop_limit=LIMIT:n"},
 	{"version", NULL},
 };
 
@@ -144,8 +137,7 @@ print_rows(const char *layout, const json_t *list)
 
 	for (size_t c = 0; c < columns; c++) {
 		width[c] = strlen(column[c].title);
-		json_array_foreach(list, i, object)
-		{
+		json_array_foreach(list, i, object) {
 			cell(object, &column[c], text);
 			if (strlen(text) > width[c])
 				width[c] = strlen(text);
@@ -153,8 +145,7 @@ print_rows(const char *layout, const json_t *list)
 	}
 	for (size_t c = 0; c < columns; c++)
 		put(column[c].title, &column[c], width[c], c + 1 == columns);
-	json_array_foreach(list, i, object)
-	{
+	json_array_foreach(list, i, object) {
 		for (size_t c = 0; c < columns; c++) {
 			cell(object, &column[c], text);
 			put(text, &column[c], width[c], c + 1 == columns);
@@ -171,13 +162,13 @@ print_counters(const char *what, const json_t *list)
 	bool none = true;
 	size_t i;
 
-	json_object_foreach(first, name, value)
-	{
+	json_object_foreach(first, name, value) {
 		bool any = false;
 
 		if (strcmp(name, "core") == 0)
 			continue;
-		json_array_foreach(list, i, object) any |= columns_number(object, name) != 0;
+		json_array_foreach(list, i, object)
+			any |= columns_number(object, name) != 0;
 		if (!any)
 			continue;
 		if (none) {
@@ -202,8 +193,7 @@ print_facts(const json_t *object)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)object, name, value)
-	{
+	json_object_foreach((json_t *)(uintptr_t)object, name, value) {
 		if (json_is_string(value))
 			printf("%-18s %s\n", name, json_string_value(value));
 		else

@@ -23,18 +23,19 @@ static void
 check_instances(const struct onesidectl_setup *setup, const struct setup_port *port)
 {
 	char by[SETUP_PATH], text[CONFIG_ADDR_TEXT];
+	const struct config_addr *addr;
 
 	if (port->way == SETUP_MEMIF &&
 	    setup_instance_has_cable(setup->files.conf, port->cable, port->client, by))
 		onesidectl_fail(
-			"port %s: the data plane of %s is the %s of the cable %s; give --role %s, or another "
-			"--cable",
+			"port %s: the data plane of %s is the %s of the cable %s; give --role %s, or another --cable",
 			setup_device_name(&port->device), by, port->client ? "client" : "server", port->cable,
 			port->client ? "server" : "client");
-	if (setup_instance_has_address(setup->files.conf, &port->addr, by))
-		onesidectl_fail("port %s: the data plane of %s has address %s; give another by --address",
-				setup_device_name(&port->device), by,
-				config_addr_text(&port->addr, true, text));
+	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
+		if (setup_instance_has_address(setup->files.conf, addr, by))
+			onesidectl_fail(
+				"port %s: the data plane of %s has address %s; give another by --address",
+				setup_device_name(&port->device), by, config_addr_text(addr, true, text));
 }
 
 /* Where neither command line nor dialogue has named a port or an address. */
@@ -129,8 +130,7 @@ onesidectl_setup_run(int count, char **words)
 	asks = !setup.yes && !setup.dry_run;
 	if (asks && !isatty(STDIN_FILENO))
 		onesidectl_fail(
-			"setup: there is no terminal to ask on; say --yes, or --dry-run to see what would be "
-			"written");
+			"setup: there is no terminal to ask on; say --yes, or --dry-run to see what would be written");
 	if (!setup.yes)
 		onesidectl_setup_show(&machine, &setup.files);
 	if (setup.dry_run && setup.plan.ports == 0) {

@@ -78,12 +78,14 @@ set_fitting_way(struct onesidectl_setup *setup, const char *text)
 static void
 ask_address(struct onesidectl_setup *setup)
 {
-	struct config_addr *addr = &setup->port->addr;
+	struct config_addr addr;
 	char text[CONFIG_ADDR_TEXT];
 
-	setup_plan_address(setup->plan.machine, setup->port, addr);
-	ask_for(setup, "Its own address, ADDRESS/PREFIX", config_addr_text(addr, true, text),
+	setup_plan_address(setup->plan.machine, setup->port, &addr);
+	ask_for(setup, "Its own address, ADDRESS/PREFIX, or several", config_addr_text(&addr, true, text),
 		onesidectl_setup_address);
+	if (setup->port->addr.family == 0)
+		setup->port->addr = addr;
 }
 
 /* The name of one more; false: none. */

@@ -33,10 +33,10 @@ bool
 onesidectl_setup_way(struct onesidectl_setup *setup, const char *text)
 {
 	return setup_way_find(text, &setup->port->way) ||
-	       setup_refuse(setup->why,
-			    "--driver %.40s: there is no such way; write vfio, bifurcated, af_xdp, af_packet "
-			    "or memif",
-			    text);
+	       setup_refuse(
+		       setup->why,
+		       "--driver %.40s: there is no such way; write vfio, bifurcated, af_xdp, af_packet or memif",
+		       text);
 }
 
 static bool
@@ -56,21 +56,55 @@ parse_address(const char *option, const char *text, bool of_port, struct config_
 				    : "this is one host, not a network; write it without a prefix");
 }
 
-bool
-onesidectl_setup_address(struct onesidectl_setup *setup, const char *text)
+static bool
+add_address(struct setup_port *port, const char *text, char why[SETUP_WHY])
 {
 	struct config_addr addr;
 
-	if (!parse_address("--address", text, true, &addr, setup->why))
+	if (!parse_address("--address", text, true, &addr, why))
 		return false;
-	setup->port->addr = addr;
+	if (port->mores == CONFIG_ADDRS_MAX - 1)
+		return setup_refuse(why, "--address %.60s: this is more than %u of a port; leave one out",
+				    text, CONFIG_ADDRS_MAX);
+	if (port->addr.family == 0)
+		port->addr = addr;
+	else
+		port->more[port->mores++] = addr;
+	return true;
+}
+
+/* All of the words, or none; behind those that the port has. */
+bool
+onesidectl_setup_address(struct onesidectl_setup *setup, const char *text)
+{
+	struct setup_port port = *setup->port;
+	char words[512], *save = NULL;
+
+	if (strlen(text) >= sizeof(words))
+		return setup_refuse(setup->why, "--address %.60s...: this is too long; give fewer", text);
+	strcpy(words, text);
+	for (char *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
+		if (!add_address(&port, word, setup->why))
+			return false;
+	*setup->port = port;
 	return true;
 }
 
 static bool
 set_gateway(struct onesidectl_setup *setup, const char *text)
 {
-	return parse_address("--gateway", text, false, &setup->port->gateway, setup->why);
+	struct config_addr *gateway = setup->port->gateway, addr;
+	uint32_t i = 0;
+
+	if (!parse_address("--gateway", text, false, &addr, setup->why))
+		return false;
+	while (i < CONFIG_GATEWAYS_MAX && gateway[i].family != 0 && gateway[i].family != addr.family)
+		i++;
+	if (i == CONFIG_GATEWAYS_MAX || gateway[i].family != 0)
+		return setup_refuse(setup->why,
+				    "--gateway %.60s: the port has one of this family; leave one out", text);
+	gateway[i] = addr;
+	return true;
 }
 
 /* 1 to `max`; 0: it is none. */

@@ -43,8 +43,7 @@ find_port(const json_t *ports, const char *name)
 	const json_t *port;
 	size_t i;
 
-	json_array_foreach(ports, i, port)
-	{
+	json_array_foreach(ports, i, port) {
 		if (name == NULL || strcmp(columns_text(port, "port"), name) == 0)
 			return port;
 	}
@@ -62,19 +61,16 @@ check_capture(const json_t *facts)
 
 	if (strcmp(columns_text(facts, "hugepages"), "yes") != 0)
 		onesidectl_fail(
-			"capture: the data plane runs with --no-huge, and dpdk-dumpcap works in shared "
-			"hugepages; start it with hugepages, or capture at the other end of the cable, or at "
-			"the kernel's interface");
+			"capture: the data plane runs with --no-huge, and dpdk-dumpcap works in shared hugepages; start it with hugepages, or capture at the other end of the cable, or at the kernel's interface");
 	if (geteuid() != 0 && (json_int_t)geteuid() != columns_number(facts, "uid"))
 		onesidectl_fail(
-			"capture: dpdk-dumpcap works in the memory of the data plane; be its user (uid "
-			"%" JSON_INTEGER_FORMAT ") or root",
+			"capture: dpdk-dumpcap works in the memory of the data plane; be its user (uid %" JSON_INTEGER_FORMAT
+			") or root",
 			columns_number(facts, "uid"));
 	snprintf(path, sizeof(path), "%s/mp_socket", directory);
 	if (access(path, F_OK) != 0)
 		onesidectl_fail(
-			"capture: %s: %s: the data plane runs with --in-memory, or in a mount namespace of "
-			"its own; start it with --file-prefix=NAME instead",
+			"capture: %s: %s: the data plane runs with --in-memory, or in a mount namespace of its own; start it with --file-prefix=NAME instead",
 			path, strerror(errno));
 }
 

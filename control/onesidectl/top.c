@@ -14,18 +14,13 @@ static const struct {
 	size_t part; /* of the screen; 1: what is left */
 } lists[] = {
 	{"cores", "core", "CORE",
-	 "work=REQUESTS/s completions=COMPLETIONS/s local_bytes=LOCAL-B/s:b rx_packets=RX-PKT/s "
-	 "rx_bytes=RX-B/s:b "
-	 "tx_packets=TX-PKT/s tx_bytes=TX-B/s:b wakes=WAKES/s",
+	 "work=REQUESTS/s completions=COMPLETIONS/s local_bytes=LOCAL-B/s:b rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b handed_over=HANDED-OVER/s tx_handed_over=TX-HANDED-OVER/s wakes=WAKES/s",
 	 3},
 	{"ports", "port", "PORT",
-	 "rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b rx_missed=RX-MISSED/s "
-	 "rx_errors=RX-ERRORS/s",
+	 "rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b rx_missed=RX-MISSED/s rx_errors=RX-ERRORS/s",
 	 4},
 	{"clients", "client", "CLIENT",
-	 "work=REQUESTS/s completions=COMPLETIONS/s copied_bytes=COPIED-B/s:b "
-	 "calls=CALLS/s",
-	 1},
+	 "work=REQUESTS/s completions=COMPLETIONS/s copied_bytes=COPIED-B/s:b calls=CALLS/s", 1},
 };
 enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
 
@@ -65,8 +60,7 @@ same(const json_t *list, const json_t *object, const char *name)
 	json_t *other;
 	size_t i;
 
-	json_array_foreach(list, i, other)
-	{
+	json_array_foreach(list, i, other) {
 		if (json_equal(json_object_get(other, name), json_object_get(object, name)))
 			return other;
 	}
@@ -97,8 +91,7 @@ rates(const struct sample *now, const struct sample *before, int i)
 	size_t columns = columns_parse(lists[i].rates, column), j;
 	json_t *list = json_array(), *object;
 
-	json_array_foreach(now->list[i], j, object)
-	{
+	json_array_foreach(now->list[i], j, object) {
 		const json_t *earlier = same(before->list[i], object, lists[i].name);
 		json_t *one = json_object();
 

@@ -89,6 +89,7 @@ report_link(struct path_port *port, const struct engine_port_info *info)
 	if (moved) {
 		memcpy(port->mac, info->mac, sizeof(port->mac));
 		neigh_set_mac(control.neigh, port->index, info->mac);
+		path_port_renamed();
 	}
 	/* Hosts on a link that comes up may remember another MAC of ours. */
 	if (info->link_up && (moved || !port->link_up))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is to be told when a next hop has another MAC: found by the hop, and told some at a time, since behind
- * a gateway there may be everybody.  What each is told is what the table of neighbours says then, so that a
- * change during another one needs no more than another look.
+ * Who is to be told when a next hop has another MAC, or the port: found by the hop, and told some at a time,
+ * since behind a gateway there may be everybody.  What each is told is what the table of neighbours says
+ * then, so that a change during another one needs no more than another look.
  */
 #include <string.h>
 
@@ -42,6 +42,7 @@ path_watch(struct path_user *user, const struct path_port *port, const struct wi
 		return;
 	user->port = port;
 	user->dst = dst;
+	memcpy(user->own_mac, port->mac, sizeof(user->own_mac));
 	LIST_INSERT_HEAD(&bucket_of(port, &hop)->users, user, link);
 }
 
@@ -66,11 +67,9 @@ make_late(struct bucket *of)
 	LIST_INIT(&of->users);
 }
 
-void
-path_hop_moved(const struct path_port *port, const struct wire_addr *hop)
+static void
+enqueue(struct bucket *of)
 {
-	struct bucket *of = bucket_of(port, hop);
-
 	of->again = true;
 	if (of->queued)
 		return;
@@ -78,11 +77,30 @@ path_hop_moved(const struct path_port *port, const struct wire_addr *hop)
 	STAILQ_INSERT_TAIL(&queue, of, link);
 }
 
+void
+path_hop_moved(const struct path_port *port, const struct wire_addr *hop)
+{
+	enqueue(bucket_of(port, hop));
+}
+
+/* look() tells those users whose port it is. */
+void
+path_port_renamed(void)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		if (!LIST_EMPTY(&bucket[i].users) || !LIST_EMPTY(&bucket[i].late))
+			enqueue(&bucket[i]);
+}
+
 static void
 look(struct path_user *user)
 {
 	uint8_t mac[6];
 
+	if (memcmp(user->own_mac, user->port->mac, sizeof(user->own_mac)) != 0) {
+		memcpy(user->own_mac, user->port->mac, sizeof(user->own_mac));
+		user->renamed(user);
+	}
 	if (neigh_lookup(control.neigh, user->port->index, user->dst, control.now, mac) == 0)
 		user->moved(user, mac);
 }
@@ -166,8 +184,8 @@ path_refresh(void)
 
 	for (uint32_t i = 0; i <= BUCKETS / REFRESH_SECONDS; i++) {
 		LIST_FOREACH(user, &bucket[next].users, link)
-		if (user->heard == NULL)
-			refresh_user(user);
+			if (user->heard == NULL)
+				refresh_user(user);
 		next = (next + 1) % BUCKETS;
 	}
 }

@@ -429,7 +429,8 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 		.silent = env_silent,
 		.random = env_random,
 		.guid = guid_of(port->info->mac),
-		.capabilities = CM_CAPABILITY_SELECTIVE_REPEAT |
+		.capabilities = CM_CAPABILITY_SELECTIVE_REPEAT | CM_CAPABILITY_STEERED |
+				CM_CAPABILITY_PACKED |
 				(config->idle != ONE_IDLE_SPIN ? CM_CAPABILITY_YIELDS : 0),
 		.response_timeout = RESPONSE_TIMEOUT,
 		.max_retries = MAX_RETRIES,

@@ -74,6 +74,9 @@ uint64_t path_links_deadline(void);
 /* ---- pmtu.c ---- */
 /* The path MTU that a connection to `dst` may have. */
 uint16_t path_mtu_to(const struct path_port *port, const struct wire_addr *dst);
+/* The largest multiple of 64 that packets to a oneside end may carry; path_mtu_to() where the configuration
+ * says what that is. */
+uint16_t path_link_mtu_to(const struct path_port *port, const struct wire_addr *dst);
 /* A router reports that a packet was longer than `mtu` bytes. */
 void path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port, uint32_t mtu);
 void path_mtus_forget(void);
@@ -99,6 +102,8 @@ struct path_user {
 	const struct path_port *port; /* NULL: it is not watched */
 	const struct wire_addr *dst;
 	void (*moved)(struct path_user *user, const uint8_t mac[6]); /* the next hop's; may be as before */
+	void (*renamed)(struct path_user *user); /* the port has another MAC than the user was told of */
+	uint8_t own_mac[6];                      /* path_watch() and `renamed` told the user of */
 	/* The next hop was heard in the last `ns` from the MAC that is used; NULL: no answers come, as for
 	 * datagrams, and the neighbour is asked now and then. */
 	bool (*heard)(const struct path_user *user, uint64_t ns);
@@ -112,6 +117,7 @@ void path_unwatch(struct path_user *user);
 void path_suspect(struct path_user *user);
 /* Within this room. */
 void path_hop_moved(const struct path_port *port, const struct wire_addr *hop);
+void path_port_renamed(void); /* path_port.mac of a port has changed */
 bool path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64_t ns);
 void path_refresh(void); /* once a second */
 void path_moves_poll(void);

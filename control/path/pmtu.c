@@ -21,6 +21,7 @@ struct pmtu {
 	struct wire_addr dst;
 	uint64_t until;
 	uint16_t port, mtu;
+	uint32_t passes; /* bytes of a packet */
 };
 
 static struct pmtu pmtu[PMTU_ENTRIES];
@@ -62,6 +63,25 @@ path_mtu_to(const struct path_port *port, const struct wire_addr *dst)
 	return known != NULL && known->mtu < mtu ? known->mtu : mtu;
 }
 
+uint16_t
+path_link_mtu_to(const struct path_port *port, const struct wire_addr *dst)
+{
+	const struct engine_port_info *info = port->info;
+	const struct pmtu *known = pmtu_find(port, dst);
+	uint32_t mtu = info->mtu, overhead = engine_link_overhead();
+
+	if (port->config->path_mtu != 0)
+		return path_mtu_to(port, dst);
+	if (info->interface_mtu != 0 && info->interface_mtu < mtu)
+		mtu = info->interface_mtu;
+	if (known != NULL && known->passes < mtu)
+		mtu = known->passes;
+	if (mtu < PMTU_LEAST + overhead)
+		return PMTU_LEAST;
+	mtu = (mtu - overhead) / CM_MTU_UNIT;
+	return (uint16_t)((mtu < UINT8_MAX ? mtu : UINT8_MAX) * CM_MTU_UNIT);
+}
+
 static void
 report_path(const struct path_port *port, const struct pmtu *known, uint32_t mtu)
 {
@@ -92,7 +112,8 @@ path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port,
 	*known = (struct pmtu){.dst = *dst,
 			       .until = control.now + PMTU_NS,
 			       .port = index,
-			       .mtu = news ? largest : known->mtu};
+			       .mtu = news ? largest : known->mtu,
+			       .passes = news || mtu < known->passes ? mtu : known->passes};
 	if (news)
 		report_path(port, known, mtu);
 }

@@ -22,14 +22,14 @@ rsm_refuse(struct conn *conn, enum rsm_error code)
 }
 
 const struct rsm_unproven rsm_unproven[] = {
-	[RSM_WHY_MISSING] = {"missing", "it proves nothing, and has a secret here",
+	[RSM_WHY_MISSING] = {"missing", "it sent no proof, but this host has a secret for it",
 			     "give it the same secret_file there, or none here"},
-	[RSM_WHY_NO_SECRET] = {"no_secret", "it would prove who it is, and has no secret here",
+	[RSM_WHY_NO_SECRET] = {"no_secret", "it offers a proof, but this host has no secret for it",
 			       "give it the same secret_file here, or none there"},
-	[RSM_WHY_WRONG] = {"wrong", "its proof is by another secret, or of something else",
-			   "the same secret_file on both hosts"},
-	[RSM_WHY_STALE] = {"stale", "its proof answers no challenge that is open",
-			   "none, if it connects then; else it was sent before"},
+	[RSM_WHY_WRONG] = {"wrong", "its proof uses another secret, or proves another request",
+			   "use the same secret_file on both hosts"},
+	[RSM_WHY_STALE] = {"stale", "its proof answers no open challenge",
+			   "none if the next attempt succeeds; else the proof is a replay"},
 };
 
 void
@@ -42,7 +42,7 @@ rsm_log_unproven(const char *side, uint32_t segment, const struct conn *conn,
 		      unproven->remedy);
 }
 
-/* Not believed; the importer is told that the segment is not for such as it is. */
+/* Refuses an importer without a valid proof: for the importer, the segment is not published to its node. */
 static bool
 refuse_unproven(const struct segment *segment, struct conn *conn, enum rsm_why why)
 {
@@ -61,17 +61,16 @@ refuse_malformed(struct conn *conn)
 static bool
 refuse_node(const struct segment *segment, struct conn *conn, uint32_t node)
 {
-	log_of_others(warning,
-		      "event=node_wrong segment=%#x peer=%s node=%u text=\"the configuration does "
-		      "not have it so\" "
-		      "remedy=\"[peer %u] address = %s\"\n",
-		      segment->id, addr_text(&conn->path.dst), node, node, addr_text(&conn->path.dst));
+	log_of_others(
+		warning,
+		"event=node_wrong segment=%#x peer=%s node=%u text=\"no peer is configured with this node and address\" remedy=\"[peer %u] address = %s\"\n",
+		segment->id, addr_text(&conn->path.dst), node, node, addr_text(&conn->path.dst));
 	rsm_refuse(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE);
 	return false;
 }
 
 static bool
-challenge(struct conn *conn, uint32_t node)
+send_challenge(struct conn *conn, uint32_t node)
 {
 	uint8_t nonce[RSM_NONCE_LEN];
 
@@ -82,7 +81,10 @@ challenge(struct conn *conn, uint32_t node)
 	return false;
 }
 
-/* The first request.  What has one of our own addresses does not come by a port. */
+/*
+ * Admits a first request. A request from one of our own addresses comes from this data plane, never from a
+ * port, so it needs no secret.
+ */
 static bool
 admit_claims(const struct segment *segment, struct conn *conn, const struct config_peer *peer,
 	     struct rsm_admitted *admitted)
@@ -100,12 +102,12 @@ admit_claims(const struct segment *segment, struct conn *conn, const struct conf
 		return refuse_unproven(segment, conn, RSM_WHY_MISSING);
 	if (!secret && req->secret)
 		return refuse_unproven(segment, conn, RSM_WHY_NO_SECRET);
-	return secret ? challenge(conn, peer->node) : true;
+	return secret ? send_challenge(conn, peer->node) : true;
 }
 
 static void
-state(struct rsm_statement *statement, const struct conn *conn, const struct rsm_proof *proof,
-      const uint8_t claims[RSM_REQ_LEN])
+statement_fill(struct rsm_statement *statement, const struct conn *conn, const struct rsm_proof *proof,
+	       const uint8_t claims[RSM_REQ_LEN])
 {
 	memcpy(statement->claims, claims, RSM_REQ_LEN);
 	memcpy(statement->exporter_nonce, proof->exporter_nonce, RSM_NONCE_LEN);
@@ -115,7 +117,10 @@ state(struct rsm_statement *statement, const struct conn *conn, const struct rsm
 	statement->exporter = (struct rsm_end){.addr = conn->path.src};
 }
 
-/* The second.  Its claims are those that came with the first, whoever sent that. */
+/*
+ * Admits a second request. The claims are those of the first request, whoever sent that: the proof covers
+ * them.
+ */
 static bool
 admit_proof(const struct segment *segment, struct conn *conn, const struct config_peer *peer,
 	    const struct rsm_proof *proof, struct rsm_admitted *admitted)
@@ -129,7 +134,7 @@ admit_proof(const struct segment *segment, struct conn *conn, const struct confi
 		return refuse_unproven(segment, conn, RSM_WHY_STALE);
 	if (!rsm_req_parse(claims, RSM_REQ_LEN, &admitted->req) || admitted->req.segment != segment->id)
 		return refuse_malformed(conn);
-	state(&admitted->statement, conn, proof, claims);
+	statement_fill(&admitted->statement, conn, proof, claims);
 	for (uint32_t i = 0; i < proof->num_codes && admitted->secret == NULL; i++)
 		admitted->secret = rsm_code_secret(peer, RSM_SAYS_REQ, &admitted->statement, proof->code[i]);
 	if (admitted->secret == NULL)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Challenges that have not been met yet.  Anybody who can send with a peer's address can have as many made as
- * he likes, so there is a table of one size for each node, and the place of a challenge is in its nonce: a
- * new one takes the place of any old one with the same chance, so that under a flood of N a genuine answer
- * still finds its challenge with a probability of (1 - 1/PLACES)^N, and another attempt is another chance.
+ * Open challenges. Anyone who can send with a peer's address can cause any number of challenges. So each node
+ * has a table of fixed size, and the nonce determines a challenge's place: a new challenge replaces each old
+ * one with equal probability. Under a flood of N, a genuine answer still finds its challenge with probability
+ * (1 - 1/PLACES)^N, and each retry has another chance.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@ struct challenge {
 	uint8_t claims[RSM_REQ_LEN];
 };
 
-static struct challenge *table[CONFIG_PEERS_MAX]; /* by node; made for the first */
+static struct challenge *table[CONFIG_PEERS_MAX]; /* indexed by node; allocated for the first challenge */
 
 static struct challenge *
-place(uint32_t node, const uint8_t nonce[RSM_NONCE_LEN])
+challenge_place(uint32_t node, const uint8_t nonce[RSM_NONCE_LEN])
 {
 	return &table[node][(nonce[0] | (uint32_t)nonce[1] << 8) % PLACES];
 }
@@ -38,7 +38,7 @@ rsm_challenge(uint32_t node, const uint8_t claims[RSM_REQ_LEN], uint8_t nonce[RS
 	if (table[node] == NULL)
 		return -ENOMEM;
 	rsm_nonce(nonce);
-	challenge = place(node, nonce);
+	challenge = challenge_place(node, nonce);
 	challenge->open = true;
 	memcpy(challenge->nonce, nonce, RSM_NONCE_LEN);
 	memcpy(challenge->claims, claims, RSM_REQ_LEN);
@@ -48,7 +48,7 @@ rsm_challenge(uint32_t node, const uint8_t claims[RSM_REQ_LEN], uint8_t nonce[RS
 const uint8_t *
 rsm_challenge_find(uint32_t node, const uint8_t nonce[RSM_NONCE_LEN])
 {
-	const struct challenge *challenge = table[node] == NULL ? NULL : place(node, nonce);
+	const struct challenge *challenge = table[node] == NULL ? NULL : challenge_place(node, nonce);
 
 	if (challenge == NULL || !challenge->open || memcmp(challenge->nonce, nonce, RSM_NONCE_LEN) != 0)
 		return NULL;
@@ -59,7 +59,7 @@ void
 rsm_challenge_used(uint32_t node, const uint8_t nonce[RSM_NONCE_LEN])
 {
 	if (rsm_challenge_find(node, nonce) != NULL)
-		place(node, nonce)->open = false;
+		challenge_place(node, nonce)->open = false;
 }
 
 void

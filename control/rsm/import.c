@@ -7,9 +7,9 @@
 #include "admit.h"
 #include "control/rsm/rsm.h"
 
-#define PATIENCE 4u /* keep-alive times until connecting is given up */
+#define PATIENCE 4u /* keep-alive times until a connect is given up */
 
-/* Where a node is: the address of its data plane, reached from `port`. */
+/* Finds the address of a node's data plane, if `port` leads to it. */
 static bool
 find_node(const struct path_port *port, uint32_t node, struct wire_addr *out)
 {
@@ -72,7 +72,10 @@ import_added(struct engine_command *command, void *object)
 	conn->path.port = client->port->index;
 	conn->path.src = client->port->info->addr[0];
 	if (args.node == control.config->node) {
-		/* The exporter may be at another port of ours; the one we ask does not answer for it. */
+		/*
+		 * The exporter may use another of our ports; the port that the client uses does not answer
+		 * for it.
+		 */
 		segment = segment_find(args.segment);
 		conn->path.dst = (segment == NULL ? client->port : segment->client->port)->info->addr[0];
 	} else {
@@ -166,7 +169,7 @@ import_rejected(const struct conn *conn, uint16_t reason, const uint8_t *data)
 
 	switch (reason) {
 	case CM_REJ_CONSUMER:
-		/* Without a reason: it was published when it heard us, and then not. */
+		/* No RSM reason: the segment was unpublished after the request arrived. */
 		if (!rsm_rej_parse(data, CM_PRIVATE_REJ, &rej))
 			return RSM_INTERRUPTED;
 		import_unproven(conn, rej.why);

@@ -13,7 +13,7 @@
 #define TEXT_LEN (LABEL_LEN + RSM_REQ_LEN + 2 * RSM_NONCE_LEN + 2 * END_LEN + RSM_REP_LEN)
 
 static uint8_t *
-add(uint8_t *at, const void *data, size_t len)
+add_bytes(uint8_t *at, const void *data, size_t len)
 {
 	memcpy(at, data, len);
 	return at + len;
@@ -22,13 +22,13 @@ add(uint8_t *at, const void *data, size_t len)
 static uint8_t *
 add_end(uint8_t *at, const struct rsm_end *end)
 {
-	at = add(at, end->addr.gid, sizeof(end->addr.gid));
+	at = add_bytes(at, end->addr.gid, sizeof(end->addr.gid));
 	store_be32(at, end->qpn);
 	store_be32(at + 4, end->psn);
 	return at + 8;
 }
 
-/* Every part has a fixed length: no two statements have the same text. */
+/* Each part has a fixed length, so different statements have different texts. */
 static void
 text_of(enum rsm_saying saying, const struct rsm_statement *statement, uint8_t text[TEXT_LEN])
 {
@@ -38,13 +38,13 @@ text_of(enum rsm_saying saying, const struct rsm_statement *statement, uint8_t t
 
 	if (rep)
 		exporter = statement->exporter;
-	text = add(text, rep ? "oneside RSM REP1" : "oneside RSM REQ1", LABEL_LEN);
-	text = add(text, statement->claims, RSM_REQ_LEN);
-	text = add(text, statement->exporter_nonce, RSM_NONCE_LEN);
-	text = add(text, statement->importer_nonce, RSM_NONCE_LEN);
+	text = add_bytes(text, rep ? "oneside RSM REP1" : "oneside RSM REQ1", LABEL_LEN);
+	text = add_bytes(text, statement->claims, RSM_REQ_LEN);
+	text = add_bytes(text, statement->exporter_nonce, RSM_NONCE_LEN);
+	text = add_bytes(text, statement->importer_nonce, RSM_NONCE_LEN);
 	text = add_end(text, &statement->importer);
 	text = add_end(text, &exporter);
-	add(text, rep ? statement->grant : no_grant, RSM_REP_LEN);
+	add_bytes(text, rep ? statement->grant : no_grant, RSM_REP_LEN);
 }
 
 bool
@@ -55,7 +55,9 @@ rsm_code(const struct config_secret *secret, enum rsm_saying saying, const struc
 	const uint8_t *bytes;
 	size_t len;
 
-	/* The library's own configuration is of no use here, and the control thread does not wait for files.
+	/*
+	 * Do not load OpenSSL's configuration: it is not needed, and the control thread must not wait for
+	 * files.
 	 */
 	if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return false;

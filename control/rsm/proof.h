@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How data planes that share a secret prove to each other who they are, before a segment is given:
+ * Proofs of identity between data planes that share a secret, before access to a segment is granted:
  *
  *   importer                                      exporter
- *     REQ  claims, "secret"                ->       keeps the claims
- *                                          <-     REJ  challenge: a nonce, each counts once
- *     REQ  both nonces, codes              ->       finds claims by the nonce, judges code, then access list
- *                                          <-     REP  what it grants, a code
- *     judges the code
+ *     REQ  claims, "secret"                ->       stores the claims
+ *                                          <-     REJ  challenge: a nonce, valid once
+ *     REQ  both nonces, codes              ->       finds the claims by the nonce, checks the codes,
+ *                                                   then the access list
+ *                                          <-     REP  the grant, a code
+ *     checks the code
  *
- * A code is HMAC-SHA-256, truncated to 128 bits as in RFC 4868, over the statement below: claims, nonces, and
- * addresses, queue pair numbers and PSNs of both ends, as far as they are known.  A request has a code for
- * each secret that its sender has, so that two ends agree while either is given another one.
+ * A code is HMAC-SHA-256, truncated to 128 bits as in RFC 4868, over struct rsm_statement: claims, nonces,
+ * and the addresses, queue pair numbers and PSNs of both ends that are known so far. A request has a code for
+ * each secret of its sender, so that connections work while the secret of one end is being replaced.
  */
 #ifndef CONTROL_RSM_PROOF_H
 #define CONTROL_RSM_PROOF_H
@@ -32,25 +33,25 @@ struct rsm_statement {
 	uint8_t grant[RSM_REP_LEN];
 };
 
-/* What it is about; of a request the exporter's numbers and the grant are zero. */
+/* The message that a code proves. For a REQ, the exporter's QPN and PSN and the grant are zero. */
 enum rsm_saying { RSM_SAYS_REQ, RSM_SAYS_REP };
 
 /* ---- proof.c ---- */
-/* False: no memory. */
+/* Computes a code. False: no memory. */
 bool rsm_code(const struct config_secret *secret, enum rsm_saying saying,
 	      const struct rsm_statement *statement, uint8_t code[RSM_CODE_LEN]);
-/* The one of the peer's secrets that `code` was made with; NULL: none. */
+/* Returns the peer's secret that `code` was made with; NULL: none. */
 const struct config_secret *rsm_code_secret(const struct config_peer *peer, enum rsm_saying saying,
 					    const struct rsm_statement *statement,
 					    const uint8_t code[RSM_CODE_LEN]);
 
-/* ---- challenge.c: what the importers of a node have been asked ---- */
-/* Keeps the claims and draws the nonce; -ENOMEM. */
+/* ---- challenge.c: open challenges, by the importer's node ---- */
+/* Stores the claims and draws the nonce. Returns 0, or -ENOMEM. */
 int rsm_challenge(uint32_t node, const uint8_t claims[RSM_REQ_LEN], uint8_t nonce[RSM_NONCE_LEN]);
-/* The claims that this nonce was drawn for; NULL: none, any more. */
+/* Returns the claims of the open challenge with this nonce; NULL: none. */
 const uint8_t *rsm_challenge_find(uint32_t node, const uint8_t nonce[RSM_NONCE_LEN]);
 void rsm_nonce(uint8_t nonce[RSM_NONCE_LEN]);
-/* From here on it is not found. */
+/* Closes the challenge. */
 void rsm_challenge_used(uint32_t node, const uint8_t nonce[RSM_NONCE_LEN]);
 
 #endif

@@ -3,9 +3,9 @@
 
 #include "admit.h"
 
-/* Both ends' numbers as far as they are known before the REP. */
+/* Fills the statement with the addresses, QPNs and PSNs that are known before the REP. */
 static void
-state(struct rsm_statement *statement, const struct conn *conn, const struct rsm_proof *proof)
+statement_fill(struct rsm_statement *statement, const struct conn *conn, const struct rsm_proof *proof)
 {
 	memset(statement, 0, sizeof(*statement));
 	memcpy(statement->claims, conn->setup->claims, RSM_REQ_LEN);
@@ -16,7 +16,7 @@ state(struct rsm_statement *statement, const struct conn *conn, const struct rsm
 	statement->exporter = (struct rsm_end){.addr = conn->path.dst};
 }
 
-/* A code for each secret: which of them the other end has is not known. */
+/* Sends a code for each secret, because the importer does not know which of them the exporter has. */
 static bool
 meet_challenge(struct conn *conn, const struct config_peer *peer, const uint8_t nonce[RSM_NONCE_LEN])
 {
@@ -25,7 +25,7 @@ meet_challenge(struct conn *conn, const struct config_peer *peer, const uint8_t 
 
 	memcpy(proof.exporter_nonce, nonce, RSM_NONCE_LEN);
 	rsm_nonce(proof.importer_nonce);
-	state(&statement, conn, &proof);
+	statement_fill(&statement, conn, &proof);
 	for (uint32_t i = 0; i < CONFIG_PEER_SECRETS; i++)
 		if (peer->secret[i] != NULL &&
 		    !rsm_code(peer->secret[i], RSM_SAYS_REQ, &statement, proof.code[proof.num_codes++]))
@@ -47,25 +47,25 @@ import_prove(struct conn *conn, const uint8_t *data)
 		return meet_challenge(conn, peer, rej.nonce);
 	if (rej.why != RSM_WHY_STALE)
 		return false;
-	/* The challenge has been lost under many: from the beginning. */
+	/* A flood replaced the challenge: repeat the first request. */
 	memcpy(conn->setup->private_data, conn->setup->claims, RSM_REQ_LEN);
 	conn->setup->private_len = RSM_REQ_LEN;
 	return true;
 }
 
-/* By what the exporter says; RSM_WHY_CODE: nothing, and it grants. */
+/* Indexed by the exporter's reason. RSM_WHY_CODE: no reason, a grant without proof. */
 static const struct rsm_unproven unproven[] = {
-	[RSM_WHY_CODE] = {"missing", "it grants without any proof, and has a secret here",
+	[RSM_WHY_CODE] = {"missing", "it grants without a proof, but this host has a secret for it",
 			  "give it the same secret_file there, or none here"},
-	[RSM_WHY_CHALLENGE] = {"challenged", "it wants a proof, again or without a secret here",
+	[RSM_WHY_CHALLENGE] = {"challenged", "it requires a proof again, or this host has no secret for it",
 			       "give it the same secret_file here, or none there"},
-	[RSM_WHY_MISSING] = {"no_secret", "it wants a proof, and has no secret here",
+	[RSM_WHY_MISSING] = {"no_secret", "it requires a proof, but this host has no secret for it",
 			     "give it the same secret_file here, or none there"},
-	[RSM_WHY_NO_SECRET] = {"missing", "it cannot judge a proof, and has a secret here",
+	[RSM_WHY_NO_SECRET] = {"missing", "it cannot check a proof, but this host has a secret for it",
 			       "give it the same secret_file there, or none here"},
-	[RSM_WHY_WRONG] = {"wrong", "it has another secret", "the same secret_file on both hosts"},
-	[RSM_WHY_STALE] = {"stale", "it forgets its challenges before they are met",
-			   "look who sends so many requests for connections with this host's address"},
+	[RSM_WHY_WRONG] = {"wrong", "it has another secret", "use the same secret_file on both hosts"},
+	[RSM_WHY_STALE] = {"stale", "it loses its challenges before they are answered",
+			   "find who floods it with connection requests from this host's address"},
 };
 
 enum rsm_error
@@ -83,7 +83,7 @@ import_check_proof(const struct conn *conn)
 		rsm_log_unproven("importer", (uint32_t)conn->service, conn, &unproven[RSM_WHY_CODE]);
 		return RSM_REMOTE_NODE_UNREACHABLE;
 	}
-	state(&statement, conn, &proof);
+	statement_fill(&statement, conn, &proof);
 	statement.exporter.qpn = setup->remote.qpn;
 	statement.exporter.psn = setup->remote.psn;
 	memcpy(statement.grant, setup->remote.private_data, RSM_REP_LEN);

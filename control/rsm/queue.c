@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue pairs of RSM: an import has a send ring and no receives, an export has neither. */
+/* Queue pairs of RSM: an import has a send ring and no receives, an export has neither. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *si
 
 /* ---- exports ---- */
 
-/* The importer reaches nothing any more. */
+/* Revokes the importer's key. */
 void
 export_drop_window(struct qp *qp)
 {
@@ -108,8 +108,8 @@ export_added(struct engine_command *command, void *object)
 }
 
 /*
- * The exporter's side of an import: no rings, and a protection zone with one
- * window in it, so that whatever key the importer tries, it reaches just that.
+ * The exporter's side of an import. The queue pair has no rings, and a protection zone with only one window,
+ * so that the importer can access nothing else, whatever key it sends.
  */
 int
 export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
@@ -118,10 +118,10 @@ export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 	struct mem_table *table = engine_mem_table();
 	const struct mr *mr = segment->mr;
 	struct mem_region *window = calloc(1, sizeof(*window));
-	/* Importers do not take the last queue pairs from the exporter itself. */
+	/* Limit of exports: leave the exporter a quarter of its queue pairs for other uses. */
 	uint32_t most = client->table[OBJECT_QP].max - client->table[OBJECT_QP].max / 4;
 	struct qp *qp = window == NULL || client->exports >= most ? NULL : qp_new(client, &export_kind);
-	uint64_t limit;
+	struct quota_limit limit;
 	uint32_t key;
 	int error;
 

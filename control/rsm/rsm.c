@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RSM segments: the exporter's side.  Ids are unique on the node; each published
- * segment is a listener of its own, and the decision on each import is made
- * here alone, from what the importer's data plane says of its process and,
- * where they share a secret, proves (admit.c).
+ * RSM segments: the exporter's side. Ids are unique on the node. Each published segment is a listener. The
+ * exporter alone decides on each import, by what the importer's data plane claims about its process and, if
+ * they share a secret, proves (admit.c).
  */
 #include <errno.h>
 #include <stddef.h>
@@ -51,7 +50,7 @@ own_segment(struct client *client, uint32_t id)
 	return segment != NULL && segment->client == client ? segment : NULL;
 }
 
-/* It can no longer be found, nor asked for. */
+/* Removes a segment from the id table and closes its listener, so that no import can begin. */
 static void
 segment_close(struct segment *segment)
 {
@@ -94,7 +93,7 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	segment = calloc(1, sizeof(*segment));
 	if (segment == NULL)
 		return client_refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
-	if (other != NULL) /* its exporter ends, and has not come to it */
+	if (other != NULL) /* its client is being torn down: release the id */
 		segment_close(other);
 	segment->id = id != 0 ? id : (uint32_t)control.next_segment;
 	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(segment->id), NULL, segment);
@@ -139,8 +138,10 @@ rsm_republish(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-/* One that is closed: nothing of it can be reached before its importer is notified.  True: its client has it
- * no more; false: that would have been more than *most exports. */
+/*
+ * Ends the imports of a closed segment. Each import loses access before its importer is notified. True: the
+ * segment has left its client's list. False: the slice ended after *most exports.
+ */
 static bool
 segment_withdraw(struct segment *segment, uint32_t *most)
 {
@@ -168,7 +169,7 @@ segment_destroy(struct segment *segment)
 }
 
 static void
-unpublished(struct client *client, void *object)
+unpublish_done(struct client *client, void *object)
 {
 	const struct segment *segment = object;
 
@@ -185,11 +186,11 @@ unpublish_slice(struct client *client)
 
 	if (!segment_withdraw(segment, &most))
 		return false;
-	grace_defer(client, unpublished, segment);
+	grace_defer(client, unpublish_done, segment);
 	return true;
 }
 
-/* Answered when no core can carry out an import's access any more. */
+/* Replies after the grace period: no core can access the memory for an import any more. */
 int
 rsm_unpublish(struct client *client, const struct one_msg *msg)
 {
@@ -199,7 +200,10 @@ rsm_unpublish(struct client *client, const struct one_msg *msg)
 	if (segment == NULL)
 		return client_refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
 	segment_close(segment);
-	/* The first one is it until the request is answered: no other comes meanwhile. */
+	/*
+	 * unpublish_slice() works on the first segment. No other request of the client can come before the
+	 * reply.
+	 */
 	LIST_REMOVE(segment, client_link);
 	LIST_INSERT_HEAD(&client->segment_list, segment, client_link);
 	if (!unpublish_slice(client))
@@ -223,9 +227,9 @@ rsm_peer_at(const struct wire_addr *addr)
 	return NULL;
 }
 
-/* What the REP says. */
+/* Builds the private data of the REP. */
 static void
-grant(const struct segment *segment, const struct qp *qp, uint8_t out[RSM_REP_LEN])
+build_grant(const struct segment *segment, const struct qp *qp, uint8_t out[RSM_REP_LEN])
 {
 	const struct rsm_rep rep = {
 		.size = segment->mr->length,
@@ -261,7 +265,7 @@ rsm_request(struct segment *segment, struct conn *conn)
 		rsm_refuse(conn, RSM_INSUFFICIENT_RESOURCES);
 		return;
 	}
-	grant(segment, qp, conn->setup->private_data);
+	build_grant(segment, qp, conn->setup->private_data);
 	if (!rsm_admitted_seal(&admitted, conn, qp->config.qpn) ||
 	    host_watch(conn, admitted.req.incarnation) != 0) {
 		qp_remove(qp, false);
@@ -273,7 +277,7 @@ rsm_request(struct segment *segment, struct conn *conn)
 
 /* ---- topology ---- */
 
-/* How well `addr` is known at this port; fills the MAC when it is. */
+/* Returns the state of `addr` in the neighbour table of this port, and fills `info` unless NEIGH_NONE. */
 static enum neigh_state
 peer_state(const struct path_port *port, const struct wire_addr *addr, struct neigh_info *info)
 {
@@ -284,7 +288,7 @@ peer_state(const struct path_port *port, const struct wire_addr *addr, struct ne
 	return NEIGH_NONE;
 }
 
-/* Ask for a peer that has not been asked for; the next look finds the outcome. */
+/* Starts address resolution of a peer. A later peer_state() returns the outcome. */
 static void
 peer_ask(const struct path_port *port, const struct wire_addr *addr)
 {
@@ -332,7 +336,7 @@ fill_peer(const struct path_port *port, const struct config_peer *peer, struct o
 	out->state = engine_port(port->index)->link_up ? ONE_RSM_PATH_UP : ONE_RSM_PATH_DOWN;
 	memcpy(out->name, port->info->name, sizeof(out->name));
 	if (state != NEIGH_INCOMPLETE)
-		peer_ask(port, &addr); /* also whether it is still there */
+		peer_ask(port, &addr); /* also checks that the peer is still there */
 	if (state == NEIGH_NONE || state == NEIGH_INCOMPLETE)
 		return;
 	out->hwaddr = mac_number(info.mac);

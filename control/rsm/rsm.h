@@ -14,11 +14,11 @@ struct segment {
 	struct cm_listener *cm;
 	struct cq *signal_cq; /* NULL: none */
 	bool mappable;
-	bool given; /* to an importer */
+	bool given; /* an importer received the file */
 	LIST_HEAD(, qp) exports;
 	struct cm_node by_id;
-	LIST_ENTRY(segment) link;        /* of all */
-	LIST_ENTRY(segment) client_link; /* of its owner's */
+	LIST_ENTRY(segment) link;        /* in the list of all segments */
+	LIST_ENTRY(segment) client_link; /* in the list of its client's segments */
 };
 
 /* ---- rsm.c: exporter ---- */
@@ -26,20 +26,20 @@ int rsm_publish(struct client *client, const struct one_msg *msg);
 int rsm_republish(struct client *client, const struct one_msg *msg);
 int rsm_unpublish(struct client *client, const struct one_msg *msg);
 int rsm_topology(struct client *client, const struct one_msg *msg);
-void rsm_find_peers(void); /* ask for the MACs of all that are configured */
+void rsm_find_peers(void); /* starts address resolution of all configured peers */
 struct segment *segment_find(uint32_t id);
 void rsm_request(struct segment *segment, struct conn *conn); /* CM_REQUEST */
 
-bool rsm_leave(struct client *client); /* its segments go with it; a slice of its end: true when it is over */
-/* The peer that the configuration has at that address; NULL: none. */
+bool rsm_leave(struct client *client); /* ends a slice of the client's segments; true: all */
+/* Returns the configured peer with that address; NULL: none. */
 const struct config_peer *rsm_peer_at(const struct wire_addr *addr);
 
-/* By which it is reached; NULL: by none. */
+/* Returns the port that leads to the peer; NULL: none. */
 const struct path_port *rsm_peer_port(const struct config_peer *peer);
 
 /* ---- queue.c ---- */
 extern const struct qp_kind import_kind, export_kind;
-/* A queue pair that imports; `done` when the core has it. */
+/* Makes an import's queue pair. Calls `done` when the core has added it. */
 int import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq,
 		  uint32_t max_send_wr, command_done *done, struct qp **out);
 int export_qp_new(struct segment *segment, uint32_t permission, struct qp **out);
@@ -48,7 +48,7 @@ void export_drop_window(struct qp *qp);
 /* ---- import.c ---- */
 int rsm_connect(struct client *client, const struct one_msg *msg);
 int rsm_disconnect(struct client *client, const struct one_msg *msg);
-/* CM_REPLY of an import. */
+/* Processes CM_REPLY of an import. */
 enum rsm_error import_reply(struct conn *conn);
 enum rsm_error import_error(enum one_conn_event event);
 enum rsm_error import_rejected(const struct conn *conn, uint16_t reason, const uint8_t *data);
@@ -58,14 +58,14 @@ int rsm_signal(struct client *client, const struct one_msg *msg);
 
 /* ---- share.c: segments mapped by importers of this host ---- */
 int rsm_map(struct client *client, const struct one_msg *msg);
-/* The importer behind this export, if it is of this host, sees from now on that the segment is gone. */
+/* Notifies the importer behind this export, if on this data plane, that the segment is gone. */
 void share_revoke(const struct qp *export);
 
 /* ---- alive.c: keep-alive between data planes ---- */
 int host_watch(struct conn *conn, uint64_t incarnation);
 void host_unwatch(struct conn *conn);
 bool host_mad(struct path_port *port, const struct cm_path *reply_path,
-	      const uint8_t *mad); /* true: it was one */
+	      const uint8_t *mad); /* true: it was a keep-alive datagram */
 void hosts_poll(void);
 uint64_t hosts_deadline(void);
 

@@ -131,7 +131,7 @@ bool
 rsm_rej_parse(const uint8_t *data, uint32_t len, struct rsm_rej *rej)
 {
 	memset(rej, 0, sizeof(*rej));
-	/* The code becomes a status of 8 bits, and is never success. */
+	/* The code becomes an 8-bit status other than success. */
 	if (len < RSM_REJ_LEN || memcmp(data, magic, sizeof(magic)) != 0 || load_be32(&data[4]) > UINT8_MAX ||
 	    load_be32(&data[4]) == 0 || data[8] > RSM_WHY_LAST)
 		return false;

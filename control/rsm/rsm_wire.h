@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The private data of an RSM connection, between data planes.  Numbers are big-endian.
+ * Private data of RSM connections between data planes. Numbers are big-endian.
  *
  *   REQ   0 "RSM1"  4 version  5 byte order  6 groups (n)  7 node
  *         8 segment  12 permission (16)  14 partial  15 secret  16 uid  20 gid  24 incarnation (64)
@@ -8,12 +8,12 @@
  *   REQ   0 "RSMP"  4 version  5 codes (1 or 2)
  *         8 exporter's nonce  24 importer's nonce  40 a code for each secret
  *   REP   0 "RSM1"  4 version  5 byte order  6 mode (16)
- *         8 size (64)  16 address (64)  24 key  32 incarnation (64)  40 code, between those with a secret
+ *         8 size (64)  16 address (64)  24 key  32 incarnation (64)  40 code, if a secret is shared
  *   REJ   0 "RSM1"  4 RSMERR code  8 why  16 exporter's nonce, in a challenge
  *
- * `partial` is 1 when the importer may be in more groups than those, `secret` when its data plane shares one
- * with the exporter's.  `incarnation` is a random number of the sending data plane's process.  proof.h says
- * what is proven how.
+ * `partial` is 1 if the importer may be in more groups than listed. `secret` is 1 if the importer's data
+ * plane shares a secret with the exporter's. `incarnation` is a random number of the sending process. See
+ * proof.h for the proofs.
  */
 #ifndef CONTROL_RSM_WIRE_H
 #define CONTROL_RSM_WIRE_H
@@ -44,7 +44,7 @@ struct rsm_req {
 	uint64_t incarnation;
 };
 
-/* What follows a challenge: proves the claims of the request before. */
+/* The answer to a challenge: proves the claims of the preceding request. */
 struct rsm_proof {
 	uint32_t num_codes;
 	uint8_t exporter_nonce[RSM_NONCE_LEN], importer_nonce[RSM_NONCE_LEN];
@@ -52,12 +52,12 @@ struct rsm_proof {
 };
 
 enum rsm_why {
-	RSM_WHY_CODE,      /* the code says it all */
-	RSM_WHY_CHALLENGE, /* prove it */
-	RSM_WHY_MISSING,   /* the exporter's data plane wants a proof */
-	RSM_WHY_NO_SECRET, /* it cannot judge any */
-	RSM_WHY_WRONG,     /* it has another secret */
-	RSM_WHY_STALE,     /* it does not know the challenge, any more */
+	RSM_WHY_CODE,      /* no reason beyond the code */
+	RSM_WHY_CHALLENGE, /* a proof is required: `nonce` is the challenge */
+	RSM_WHY_MISSING,   /* the exporter has a secret, but the request offers no proof */
+	RSM_WHY_NO_SECRET, /* the exporter has no secret to check a proof with */
+	RSM_WHY_WRONG,     /* the proof does not match the exporter's secrets */
+	RSM_WHY_STALE,     /* the exporter has no such challenge, or lost it */
 	RSM_WHY_LAST = RSM_WHY_STALE
 };
 

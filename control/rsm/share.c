@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments mapped by importers of the same host: the check of rights, and the
- * word that the segment is gone.
+ * Segments mapped by importers on the same host: checks rights, and marks withdrawn segments.
  *
- * The exporter's library moves its pages away from the file before its unpublish
- * returns, so what an importer keeps is a copy of the past, whatever it does.
+ * The exporter's library moves its pages out of the file before its unpublish returns. So a mapping that an
+ * importer retains is a copy of the last contents.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,7 @@
 
 #include "control/rsm/rsm.h"
 
-/* The queue pair at the other end, when it is one of this data plane. */
+/* Returns the peer's queue pair if it is on this data plane; else NULL. */
 static struct qp *
 peer_of(const struct qp *qp, const struct qp_kind *kind)
 {
@@ -34,13 +33,13 @@ share_revoke(const struct qp *export)
 	struct qp *import = peer_of(export, &import_kind);
 
 	if (import != NULL && import->object.client->state <= CLIENT_ATTACHED)
-		/* Pairs with the importer's load before and after an access. */
+		/* Pairs with the acquire load in the importer's is_gone(). */
 		atomic_fetch_or_explicit(&qp_shm(import)->rsm_flags, ONE_RSM_GONE, memory_order_seq_cst);
 }
 
 /*
- * A descriptor that cannot write, and whose holder cannot open it again for writing: the library takes the
- * right to write from the file itself when it makes it, so that only descriptors opened before have it.
+ * Returns a read-only descriptor, which the holder cannot reopen for writing: the library removes write
+ * permission from the file when it creates it, so that only descriptors opened before can write.
  */
 static int
 open_for_reading(int fd)
@@ -73,7 +72,10 @@ rsm_map(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, args->qp);
 	segment = export->segment;
 	mr = segment->mr;
-	/* What the exporter granted.  There are no pages that can be written and not read. */
+	/*
+	 * Rights are those that the exporter granted. Hardware has no write-only pages, so a mapping needs
+	 * ACL_READ.
+	 */
 	if ((args->permission & ~export->permission) != 0 || args->permission == 0)
 		return client_refuse(client, RSM_BAD_PERMS, ONE_SUBJECT_ACCESS, export->permission);
 	if ((export->permission & ACL_READ) == 0 || !segment->mappable || mr->num_regions != 1 ||

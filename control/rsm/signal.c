@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals from an exporter to its importers.  (Those of importers are work requests: they never come here.)
+ * Signals from an exporter to its importers. Signals from importers are work requests, which bypass the
+ * control thread.
  */
 #include "control/rsm/rsm.h"
 
-/* The core has taken the last of them, and so all: that bounds how many an application has under way. */
+/*
+ * Replies when the core has taken the last signal, hence all. This bounds an application's signals in flight.
+ */
 static void
-signalled(struct engine_command *command, void *object)
+signals_sent(struct engine_command *command, void *object)
 {
 	client_reply(object, 0);
 }
@@ -29,7 +32,7 @@ rsm_signal(struct client *client, const struct one_msg *msg)
 		struct engine_command *command;
 
 		next = LIST_NEXT(qp, segment_link);
-		command = qp_command(qp, ENGINE_QP_SIGNAL, next == NULL ? signalled : NULL, client);
+		command = qp_command(qp, ENGINE_QP_SIGNAL, next == NULL ? signals_sent : NULL, client);
 		command->event.imm = one_signal(1, (args->flags & ONE_RSM_ONCE) != 0);
 		command_send(command);
 	}

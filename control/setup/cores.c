@@ -73,8 +73,7 @@ setup_cores_choose(struct setup_plan *plan, char why[SETUP_WHY])
 	if (there < 2)
 		return setup_refuse(
 			why,
-			"processors: there are %u for this process, and a data plane needs 2 (control thread "
-			"and polling core); give the machine more, or run this outside of taskset",
+			"processors: there are %u for this process, and a data plane needs 2 (control thread and polling core); give the machine more, or run this outside of taskset",
 			there);
 	if (plan->cores < 1 || plan->cores >= there)
 		return setup_refuse(

@@ -27,13 +27,16 @@ look_at_address(void *context, char *line)
 {
 	struct search *search = context;
 	struct config_addr addr;
+	int at = 0, len = 0;
 	bool has_prefix;
 	char text[80];
 
-	if (sscanf(line, " address = %79[0-9a-fA-F:./]", text) == 1 &&
-	    config_addr_parse(text, &addr, &has_prefix) == 0 && has_prefix &&
-	    config_addr_equal(&addr, search->addr))
-		search->found = true;
+	if (sscanf(line, " address = %n", &at) == EOF || at == 0)
+		return;
+	for (; sscanf(line + at, " %79[0-9a-fA-F:./]%n", text, &len) == 1; at += len)
+		if (config_addr_parse(text, &addr, &has_prefix) == 0 && has_prefix &&
+		    config_addr_equal(&addr, search->addr))
+			search->found = true;
 }
 
 static void

@@ -52,11 +52,10 @@ check_taking(const struct setup_plan *plan, const struct setup_port *port, char 
 
 	if (!setup_way_takes(port->way) || carried == NULL || is_given(plan, iface))
 		return true;
-	return setup_refuse(why,
-			    "port %s: %s carries %s, and %s would take its frames from the kernel; choose "
-			    "--driver af_packet, or another port, or say --take-away %s",
-			    setup_device_name(&port->device), iface, carried, setup_way_name(port->way),
-			    iface);
+	return setup_refuse(
+		why,
+		"port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver af_packet, or another port, or say --take-away %s",
+		setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
 }
 
 static bool
@@ -65,10 +64,10 @@ check_given(const struct setup_plan *plan, char why[SETUP_WHY])
 	for (uint32_t i = 0; i < plan->givens; i++)
 		if (setup_iface_find(plan->machine, plan->given[i]) == NULL &&
 		    setup_nic_find(plan->machine, plan->given[i]) == NULL)
-			return setup_refuse(why,
-					    "--take-away %s: this machine has no such interface or NIC; "
-					    "leave it out, or write the name of one",
-					    plan->given[i]);
+			return setup_refuse(
+				why,
+				"--take-away %s: this machine has no such interface or NIC; leave it out, or write the name of one",
+				plan->given[i]);
 	return true;
 }
 
@@ -93,10 +92,10 @@ check_mtu(const struct setup_port *port, char why[SETUP_WHY])
 				    MTU_LEAST, MTU_MOST);
 	if ((port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP) &&
 	    port->mtu > port->device.iface->mtu)
-		return setup_refuse(why,
-				    "port %s: mtu %u is more than the interface's %u; write no more, or "
-				    "raise that first by ip link set %s mtu %u",
-				    name, port->mtu, port->device.iface->mtu, name, port->mtu);
+		return setup_refuse(
+			why,
+			"port %s: mtu %u is more than the interface's %u; write no more, or raise that first by ip link set %s mtu %u",
+			name, port->mtu, port->device.iface->mtu, name, port->mtu);
 	return true;
 }
 
@@ -108,18 +107,18 @@ check_cable(const struct setup_port *port, char why[SETUP_WHY])
 	if (port->way != SETUP_MEMIF)
 		return true;
 	if (port->cable[0] != '/' || port->cable[strspn(port->cable, fit)] != '\0')
-		return setup_refuse(why,
-				    "--cable %s: this is no path for a socket; write an absolute one of "
-				    "letters, digits and _.+-/, as in /run/oneside/cable",
-				    port->cable);
+		return setup_refuse(
+			why,
+			"--cable %s: this is no path for a socket; write an absolute one of letters, digits and _.+-/, as in /run/oneside/cable",
+			port->cable);
 	return true;
 }
 
 /* Whether the kernel still has the address when the data plane runs. */
 static const struct setup_addr *
-kernel_keeps(const struct setup_plan *plan, const struct setup_port *port)
+kernel_keeps(const struct setup_plan *plan, const struct setup_port *port, const struct config_addr *addr)
 {
-	const struct setup_addr *kernel = setup_addr_find(plan->machine, &port->addr);
+	const struct setup_addr *kernel = setup_addr_find(plan->machine, addr);
 	const struct setup_iface *iface = port->device.iface;
 
 	if (kernel != NULL && port->way == SETUP_VFIO && iface != NULL &&
@@ -129,11 +128,51 @@ kernel_keeps(const struct setup_plan *plan, const struct setup_port *port)
 }
 
 static bool
-check_address(const struct setup_plan *plan, const struct setup_port *port, char why[SETUP_WHY])
+check_address(const struct setup_plan *plan, const struct setup_port *port, const struct config_addr *addr,
+	      char why[SETUP_WHY])
 {
-	const struct config_addr *on_link = kernel_address(plan->machine, port->device.iface);
 	const char *name = setup_device_name(&port->device);
 	const struct setup_addr *kernel;
+	char text[CONFIG_ADDR_TEXT];
+
+	config_addr_text(addr, true, text);
+	if (!config_addr_is_host(addr))
+		return setup_refuse(why,
+				    "port %s: address %s is the network or its broadcast; choose a host's",
+				    name, text);
+	kernel = kernel_keeps(plan, port, addr);
+	if (kernel != NULL)
+		return setup_refuse(why,
+				    "port %s: the kernel has address %s, on %s; choose one that nobody has, "
+				    "or remove it there (ip addr del)",
+				    name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
+	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++)
+		if (port->gateway[i].family == addr->family &&
+		    !config_may_be_gateway(addr, &port->gateway[i]))
+			return setup_refuse(
+				why,
+				"port %s: its gateway cannot be another host on the link of address %s; "
+				"name a router of the same address family",
+				name, text);
+	return true;
+}
+
+static bool
+has_family(const struct setup_port *port, uint16_t family)
+{
+	const struct config_addr *addr;
+
+	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
+		if (addr->family == family)
+			return true;
+	return false;
+}
+
+static bool
+check_addresses(const struct setup_plan *plan, const struct setup_port *port, char why[SETUP_WHY])
+{
+	const struct config_addr *on_link = kernel_address(plan->machine, port->device.iface), *addr;
+	const char *name = setup_device_name(&port->device);
 	char text[CONFIG_ADDR_TEXT];
 
 	if (port->addr.family == 0)
@@ -142,23 +181,29 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, char
 				    "that nobody has on the link%s%s",
 				    name, on_link != NULL ? " of " : "",
 				    on_link != NULL ? config_addr_text(on_link, true, text) : "");
-	config_addr_text(&port->addr, true, text);
-	if (!config_addr_is_host(&port->addr))
-		return setup_refuse(why,
-				    "port %s: address %s is the network or its broadcast; choose a host's",
-				    name, text);
-	kernel = kernel_keeps(plan, port);
-	if (kernel != NULL)
-		return setup_refuse(why,
-				    "port %s: the kernel has address %s, on %s; choose one that nobody has, "
-				    "or remove it there (ip addr del)",
-				    name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
-	if (port->gateway.family != 0 && !config_may_be_gateway(&port->addr, &port->gateway))
-		return setup_refuse(why,
-				    "port %s: its gateway cannot be another host on the link of address %s; "
-				    "name a router of the same address family",
-				    name, text);
+	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
+		if (!check_address(plan, port, addr, why))
+			return false;
+	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++)
+		if (port->gateway[i].family != 0 && !has_family(port, port->gateway[i].family))
+			return setup_refuse(why,
+					    "port %s: gateway %s: the port has no address of its family; "
+					    "give it one by --address",
+					    name, config_addr_text(&port->gateway[i], false, text));
 	return true;
+}
+
+/* The address of `port` that `other` has, too; NULL: none.  With itself: one that it has twice. */
+static const struct config_addr *
+common_address(const struct setup_port *port, const struct setup_port *other)
+{
+	const struct config_addr *one, *two;
+
+	for (uint32_t i = 0; (one = setup_port_addr(port, i)) != NULL; i++)
+		for (uint32_t j = 0; (two = setup_port_addr(other, j)) != NULL; j++)
+			if (one != two && one->family != 0 && config_addr_equal(one, two))
+				return one;
+	return NULL;
 }
 
 static bool
@@ -167,32 +212,60 @@ check_port(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 	const struct setup_port *port = &plan->port[index];
 
 	if (port->way == SETUP_WAYS)
-		return setup_refuse(why,
-				    "port %s: nothing drives it that takes away nothing that is needed; "
-				    "choose another, or say by --driver and --take-away what may be",
-				    setup_device_name(&port->device));
+		return setup_refuse(
+			why,
+			"port %s: nothing drives it that takes away nothing that is needed; choose another, or say by --driver and --take-away what may be",
+			setup_device_name(&port->device));
 	if (!setup_way_fits(plan->machine, &port->device, port->way, why))
 		return false;
 	for (uint32_t i = 0; i < index; i++) {
 		if (same_device(&plan->port[i], port))
 			return setup_refuse(why, "port %s: it is given twice; leave one out",
 					    setup_device_name(&port->device));
-		if (config_addr_equal(&plan->port[i].addr, &port->addr))
+		if (common_address(port, &plan->port[i]) != NULL)
 			return setup_refuse(why, "port %s: port %s has its address; give each its own",
 					    setup_device_name(&port->device),
 					    setup_device_name(&plan->port[i].device));
 	}
+	if (common_address(port, port) != NULL)
+		return setup_refuse(why, "port %s: it is given an address twice; leave one out",
+				    setup_device_name(&port->device));
 	return check_taking(plan, port, why) && check_mtu(port, why) && check_cable(port, why) &&
-	       check_address(plan, port, why);
+	       check_addresses(plan, port, why);
 }
 
 /* ---- peers ---- */
 
 static bool
+reaches(const struct setup_port *port, const struct config_addr *addr)
+{
+	const struct config_addr *own;
+
+	for (uint32_t i = 0; (own = setup_port_addr(port, i)) != NULL; i++)
+		if (config_on_link(own, addr))
+			return true;
+	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++)
+		if (port->gateway[i].family == addr->family)
+			return true;
+	return false;
+}
+
+static bool
 is_reached(const struct setup_plan *plan, const struct config_addr *addr)
 {
 	for (uint32_t i = 0; i < plan->ports; i++)
-		if (config_on_link(&plan->port[i].addr, addr) || plan->port[i].gateway.family == addr->family)
+		if (reaches(&plan->port[i], addr))
+			return true;
+	return false;
+}
+
+static bool
+is_own(const struct setup_port *port, const struct config_addr *addr)
+{
+	const struct config_addr *own;
+
+	for (uint32_t i = 0; (own = setup_port_addr(port, i)) != NULL; i++)
+		if (config_addr_equal(own, addr))
 			return true;
 	return false;
 }
@@ -211,7 +284,7 @@ check_peer(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 		return setup_refuse(why, "--peer %u: this is this node's own id; give one of them another",
 				    peer->node);
 	for (uint32_t i = 0; i < plan->ports; i++)
-		if (config_addr_equal(&plan->port[i].addr, &peer->addr))
+		if (is_own(&plan->port[i], &peer->addr))
 			return setup_refuse(why, "--peer %u: address %s is port %s's; write the peer's",
 					    peer->node, text, setup_device_name(&plan->port[i].device));
 	for (uint32_t i = 0; i < index; i++)
@@ -220,10 +293,10 @@ check_peer(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 				why, "--peer %u: it is given twice, or has another's address; leave one out",
 				peer->node);
 	if (!is_reached(plan, &peer->addr))
-		return setup_refuse(why,
-				    "--peer %u: no port reaches address %s; widen a port's prefix, or give a "
-				    "port a --gateway",
-				    peer->node, text);
+		return setup_refuse(
+			why,
+			"--peer %u: no port reaches address %s; widen a port's prefix, or give a port a --gateway",
+			peer->node, text);
 	return true;
 }
 

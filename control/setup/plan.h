@@ -11,11 +11,14 @@
 struct setup_port {
 	struct setup_device device;
 	enum setup_way way;
-	struct config_addr addr, gateway; /* family 0: none */
-	uint32_t mtu;                     /* 0: as the device and its driver have it */
-	char cable[CONFIG_PATH_MAX];      /* memif's socket */
-	bool client;                      /* of it */
-	bool role_given;                  /* by who asks */
+	struct config_addr addr; /* the primary one; family 0: none */
+	struct config_addr more[CONFIG_ADDRS_MAX - 1];
+	uint32_t mores;
+	struct config_addr gateway[CONFIG_GATEWAYS_MAX]; /* of different families; family 0: none */
+	uint32_t mtu;                                    /* 0: as the device and its driver have it */
+	char cable[CONFIG_PATH_MAX];                     /* memif's socket */
+	bool client;                                     /* of it */
+	bool role_given;                                 /* by who asks */
 };
 
 struct setup_plan {
@@ -32,6 +35,15 @@ struct setup_plan {
 	/* made by setup_plan_check() */
 	unsigned int control, polling[CPU_SETSIZE]; /* processors */
 };
+
+/* For walking over a port's addresses; NULL behind the last one. */
+static inline const struct config_addr *
+setup_port_addr(const struct setup_port *port, uint32_t index)
+{
+	if (index == 0)
+		return &port->addr;
+	return index <= port->mores ? &port->more[index - 1] : NULL;
+}
 
 /* An address for the port that nobody else has; family 0: that cannot be known. */
 void setup_plan_address(const struct setup_machine *machine, const struct setup_port *port,

@@ -98,11 +98,22 @@ write_port(const struct setup_plan *plan, uint32_t index, FILE *out)
 {
 	const struct setup_port *port = &plan->port[index];
 	char name[SETUP_NAME + 8], text[CONFIG_ADDR_TEXT];
+	const struct config_addr *addr;
+	bool first = true;
 
-	fprintf(out, "\n[port p%u]\ndevice = %s\naddress = %s\n", index, device_name(plan, index, name),
-		config_addr_text(&port->addr, true, text));
-	if (port->gateway.family != 0)
-		fprintf(out, "gateway = %s\n", config_addr_text(&port->gateway, false, text));
+	fprintf(out, "\n[port p%u]\ndevice = %s\naddress =", index, device_name(plan, index, name));
+	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
+		fprintf(out, " %s", config_addr_text(addr, true, text));
+	putc('\n', out);
+	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++) {
+		if (port->gateway[i].family == 0)
+			continue;
+		fprintf(out, "%s %s", first ? "gateway =" : "",
+			config_addr_text(&port->gateway[i], false, text));
+		first = false;
+	}
+	if (!first)
+		putc('\n', out);
 	if (mtu_of(port) != 0)
 		fprintf(out, "mtu = %u\n", mtu_of(port));
 }
@@ -188,8 +199,8 @@ write_device(const struct setup_plan *plan, uint32_t index, FILE *out)
 void
 setup_text_eal(const struct setup_plan *plan, FILE *out)
 {
-	fprintf(out, "# Made by onesidectl setup: processors, memory and devices; "
-		     "oneside-dataplane(8).\nEAL_OPTIONS=\"");
+	fprintf(out,
+		"# Made by onesidectl setup: processors, memory and devices; oneside-dataplane(8).\nEAL_OPTIONS=\"");
 	write_cores(plan, out);
 	write_memory(plan, out);
 	for (uint32_t i = 0; i < plan->ports; i++)
@@ -221,10 +232,8 @@ write_hugepages(const struct setup_plan *plan, FILE *out)
 static void
 write_drop_in(const char *name, const char *unit, FILE *out)
 {
-	fprintf(out,
-		"install -D -m 644 " EXAMPLES "/%s -t /" DROP_INS " && "
-		"systemctl daemon-reload\n",
-		name, unit);
+	fprintf(out, "install -D -m 644 " EXAMPLES "/%s -t /" DROP_INS " && systemctl daemon-reload\n", name,
+		unit);
 }
 
 /* One of other ports that were here, which would take from these what they need. */
@@ -303,10 +312,7 @@ write_interface(const struct setup_plan *plan, const struct setup_iface *iface, 
 		fprintf(out, "ip link set %s up\n", name);
 	if (!has_kernel_address(plan->machine, iface))
 		fprintf(out,
-			"printf '%%s\\n' '[Match]' 'Name=%s' '[Link]' 'MTUBytes=%u' "
-			"'ActivationPolicy=always-up' "
-			"'[Network]' 'LinkLocalAddressing=no' "
-			">/etc/systemd/network/70-oneside-%s.network   # at each boot, by systemd-networkd\n",
+			"printf '%%s\\n' '[Match]' 'Name=%s' '[Link]' 'MTUBytes=%u' 'ActivationPolicy=always-up' '[Network]' 'LinkLocalAddressing=no' >/etc/systemd/network/70-oneside-%s.network   # at each boot, by systemd-networkd\n",
 			name, iface->mtu, name);
 	fprintf(out, "install -d /" DROP_INS " && printf '%%s\\n' '[Unit]' 'Wants=", unit);
 	write_device_unit(name, out);

@@ -75,10 +75,10 @@ setup_device_find(const struct setup_machine *machine, const char *name, struct 
 		 (int)SETUP_NAME, name);
 	device->nic = setup_nic_find(machine, full);
 	if (device->nic == NULL)
-		return setup_refuse(why,
-				    "port %.40s: this machine has no such NIC or interface; onesidectl setup "
-				    "--dry-run lists them, and memif is a cable to another process",
-				    name);
+		return setup_refuse(
+			why,
+			"port %.40s: this machine has no such NIC or interface; onesidectl setup --dry-run lists them, and memif is a cable to another process",
+			name);
 	device->iface = setup_iface_of(machine, full);
 	return true;
 }
@@ -105,11 +105,10 @@ nic_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_W
 		return setup_refuse(why, "port %s: it is no PCI device; choose af_packet or af_xdp",
 				    setup_device_name(device));
 	if (way == SETUP_BIFURCATED && !beside)
-		return setup_refuse(why,
-				    "port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose "
-				    "vfio, or af_packet",
-				    setup_device_name(device),
-				    nic->driver[0] != '\0' ? nic->driver : "(none)");
+		return setup_refuse(
+			why,
+			"port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose vfio, or af_packet",
+			setup_device_name(device), nic->driver[0] != '\0' ? nic->driver : "(none)");
 	if (way == SETUP_VFIO && beside)
 		return setup_refuse(
 			why,

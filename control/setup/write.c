@@ -156,10 +156,10 @@ setup_files_write(const struct setup_files *files, const struct setup_plan *plan
 	bool made, done;
 
 	if (there != NULL && !replace)
-		return setup_refuse(why,
-				    "file %s: it is there already; say --replace, which keeps it as %s.old, "
-				    "or write to another place by --output FILE",
-				    there, there);
+		return setup_refuse(
+			why,
+			"file %s: it is there already; say --replace, which keeps it as %s.old, or write to another place by --output FILE",
+			there, there);
 	made = mkdir(folder, FOLDER_MODE) == 0;
 	if (made ? chmod(folder, FOLDER_MODE) == 0 : errno == EEXIST) /* whatever the umask */
 		done = write_both(files, plan, replace, why);

@@ -58,6 +58,12 @@ add_share(struct tell *d, uid_t uid)
 	add_number(d, "max_bytes", user.max_bytes);
 }
 
+static uint64_t
+copied_bytes(const struct client *client)
+{
+	return client->reach != NULL ? reach_bytes(client->reach) : 0;
+}
+
 void
 show_client(struct tell *d, const struct client *client)
 {
@@ -85,7 +91,7 @@ show_client(struct tell *d, const struct client *client)
 	add_number(d, "segments", client->segments);
 	add_number(d, "mapped_bytes", client->mapped);
 	add_number(d, "arena_bytes", client->arena_charged);
-	add_number(d, "copied_bytes", client->reach != NULL ? reach_bytes(client->reach) : 0);
+	add_number(d, "copied_bytes", copied_bytes(client));
 	add_number(d, "calls", client->requests);
 	add_share(d, client->uid);
 }
@@ -178,13 +184,14 @@ show_mr(struct tell *d, const void *object)
 	uint64_t windows = 0;
 
 	LIST_FOREACH(mw, &mr->windows, mr_link)
-	windows++;
+		windows++;
 	add_number(d, "id", mr->object.id);
 	add_number(d, "address", mr->va);
 	add_number(d, "length", mr->length);
 	add_key(d, "access", mr->access);
 	add_text(d, "way", way_of(mr));
 	add_number(d, "windows", windows);
+	add_number(d, "client_copied_bytes", copied_bytes(mr->object.client));
 }
 
 void
@@ -195,7 +202,7 @@ show_segment(struct tell *d, const void *object)
 	uint64_t imports = 0;
 
 	LIST_FOREACH(qp, &segment->exports, segment_link)
-	imports++;
+		imports++;
 	add_key(d, "segment", segment->id);
 	add_number(d, "pid", (uint64_t)segment->client->pid);
 	add_number(d, "uid", segment->acl.uid);
@@ -205,19 +212,18 @@ show_segment(struct tell *d, const void *object)
 	add_number(d, "access_entries", segment->acl.num);
 }
 
-bool
+void
 show_neighbour(struct tell *d, uint32_t index)
 {
 	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
 	struct neigh_info info;
 
 	if (!neigh_get(control.neigh, index, control.now, &info))
-		return false;
+		return;
 	add_text(d, "address", addr_text(&info.addr));
 	add_mac(d, "mac", info.mac);
 	add_text(d, "port", path_port[info.port].info->name);
 	add_text(d, "state", states[info.state]);
-	return true;
 }
 
 void

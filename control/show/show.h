@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects of the control thread as named facts: for telemetry, for onesidectl.  On the control thread. */
+/* The objects of the control thread as named facts.  On the control thread. */
 #ifndef CONTROL_SHOW_SHOW_H
 #define CONTROL_SHOW_SHOW_H
 
@@ -11,8 +11,7 @@ void show_core(struct tell *tell, uint32_t core);
 /* Objects of an attachment. */
 typedef void show_object(struct tell *tell, const void *object);
 show_object show_qp, show_mr, show_segment, show_listener, show_connection;
-/* Entry `index` of the table of neighbours, below NEIGH_ENTRIES; false: nothing is there. */
-bool show_neighbour(struct tell *tell, uint32_t index);
+void show_neighbour(struct tell *tell, uint32_t index); /* an entry of the table that is not free */
 void show_port(struct tell *tell, uint32_t port);
 void show_quota(struct tell *tell, const struct quota_account *account);
 void show_peer(struct tell *tell, uint32_t number); /* in the configuration's list */

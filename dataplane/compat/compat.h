@@ -17,4 +17,13 @@
 #define rte_tel_data_add_dict_uint rte_tel_data_add_dict_u64
 #endif
 
+/* Whether a struct rte_eth_rss_conf names Toeplitz, the one hash before 23.11. */
+#if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
+#define COMPAT_IS_TOEPLITZ(conf) true
+#else
+#define COMPAT_IS_TOEPLITZ(conf)                               \
+	((conf)->algorithm == RTE_ETH_HASH_FUNCTION_DEFAULT || \
+	 (conf)->algorithm == RTE_ETH_HASH_FUNCTION_TOEPLITZ)
+#endif
+
 #endif

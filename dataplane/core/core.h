@@ -29,7 +29,7 @@ struct frame_info {
 	bool parsed;   /* packet is valid */
 	bool esp;      /* else: came by the port as ESP, from which it is still to be freed */
 	uint32_t from; /* else, and no ESP: the queue pair of this data plane that has sent it */
-	uint32_t nic;  /* on its way out: the NIC's session that encrypts it */
+	uint8_t far;   /* the far end's core: that sent it by a memif, or that it is to reach */
 };
 
 struct tx_queue {
@@ -41,6 +41,7 @@ struct rx_queue {
 	uint16_t port, device, queue;
 	bool interrupt; /* the driver's */
 	bool watched;   /* the socket that it receives from is in the core's epoll */
+	bool rings;     /* of a memif: the core has a ring for each core of the far end */
 };
 
 /* Completions of one queue pair on one ring, not stored there yet. */
@@ -77,6 +78,7 @@ struct core {
 
 	struct rte_mbuf *rx_frame; /* being looked at */
 	struct engine_qp *rx_qp;   /* had the frame before it, and rcio_after is still to come */
+	uint8_t rx_far;            /* the far end's core that sent it; 0 but for memif */
 	bool rx_from_there;        /* the first of its frames came from the MAC that its own go to */
 	struct wire_seen seen;     /* and what is found in it */
 	struct wire_move move;     /* payload of the frame before it */
@@ -87,6 +89,9 @@ struct core {
 	uint32_t tx_spares;
 	struct rte_mbuf *tx_spare[CORE_BURST];
 	struct tx_queue tx[CONFIG_PORTS_MAX];
+	/* For memif: frames to the far end's cores after the first, and which of these queues have frames. */
+	struct tx_queue *far_tx[CONFIG_PORTS_MAX];
+	uint16_t far_busy[CONFIG_PORTS_MAX];
 	uint64_t wake_mask; /* cores that were handed something in this loop */
 
 	struct rx_queue rx[CONFIG_PORTS_MAX];

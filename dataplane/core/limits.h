@@ -31,9 +31,10 @@ enum {
 	NEIGH_FRAME_RING = 512,
 	CONTROL_MBUFS = 1023,
 	PORT_TX_RING = 1024,
-	TX_BUFFER = 512, /* frames a core holds for a port that takes no more */
-	TX_HIGH = 256,   /* more than these behind: queue pairs wait; */
-	TX_SHARED = 32,  /* among several clients these: what one has to send waits behind no more */
+	PORT_RINGS_MAX = 16, /* of a memif in each direction: DPDK counts so many queues of a port */
+	TX_BUFFER = 512,     /* frames a core holds for a port that takes no more */
+	TX_HIGH = 256,       /* more than these behind: queue pairs wait; */
+	TX_SHARED = 32,      /* among several clients these: what one has to send waits behind no more */
 	INBOUND_HIGH = 3072,
 	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop, */
 	LOCAL_CHUNK_LONG = 131072,  /* while no other queue pair is hot, */

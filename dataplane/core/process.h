@@ -19,7 +19,7 @@ struct core;
 struct reap {
 	struct reap *next;
 	uint64_t token;
-	void *memory[3];
+	void *memory[4];
 };
 
 struct engine {

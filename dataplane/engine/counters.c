@@ -47,6 +47,8 @@ const struct counter counters[] = {
 	CORE("tx", tx_bytes, COUNTER_BYTES, "Bytes of frames sent."),
 	CORE("handed_over", handed_over, COUNTER_EVENTS,
 	     "Frames given to the core that owns the queue pair."),
+	CORE("tx_handed_over", tx_handed_over, COUNTER_EVENTS,
+	     "Frames given to the first core, which has the queue of the port."),
 	CORE("datagrams_sent", ud_sent, COUNTER_EVENTS, "Datagrams of UD queue pairs sent."),
 	CORE("datagrams_received", ud_received, COUNTER_EVENTS, "Datagrams of UD queue pairs received."),
 	CORE("esp_received", esp_received, COUNTER_EVENTS, "Packets of ESP received, authentic and new."),
@@ -111,6 +113,8 @@ const struct counter counters[] = {
 	RC("drop_parked", RC_COUNT_DROP_PARKED),
 	RC("held", RC_COUNT_HELD),
 	RC("bad_response", RC_COUNT_BAD_RESPONSE),
+	RC("packed_sent", RC_COUNT_PACKED_SENT),
+	RC("drop_packed", RC_COUNT_DROP_PACKED),
 	{NULL, NULL, COUNTER_CORE, COUNTER_EVENTS, 0, false},
 };
 

@@ -20,7 +20,6 @@
 #include "dataplane/engine/tel.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/keeper.h"
-#include "dataplane/esp/nic.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/slab.h"
@@ -98,8 +97,7 @@ cores_init(char *why, size_t why_len)
 {
 	uint32_t lcore;
 
-	RTE_LCORE_FOREACH_WORKER(lcore)
-	{
+	RTE_LCORE_FOREACH_WORKER(lcore) {
 		struct core *core;
 
 		if (engine.num_cores == CORE_MAX)
@@ -196,9 +194,6 @@ ipsec_init(char *why, size_t why_len)
 	struct esp_change *change;
 	int error = esp_init(engine.num_cores, why, why_len);
 
-	for (uint32_t i = 0; i < ports_num && error == 0; i++)
-		if (ports[i].offers_esp)
-			esp_nic_offer((uint16_t)i, ports[i].device, ports[i].info.name, ports[i].esp_off);
 	if (error != 0 || engine.config->num_ipsec == 0)
 		return error;
 	error = engine_ipsec_prepare(engine.config, false, &change, why, why_len);
@@ -333,6 +328,7 @@ reap(bool all)
 	/* Tokens grow: those behind an unfinished one are not over either. */
 	for (; (one = engine.reap) != NULL && (all || (n < REAPS && engine_grace_over(one->token))); n++) {
 		engine.reap = one->next; /* before it is freed with its object, the last of these */
+		free(one->memory[3]);
 		free(one->memory[2]);
 		free(one->memory[1]);
 		slab_free(one->memory[0]);
@@ -408,7 +404,11 @@ engine_core_lcore(uint32_t core)
 uint32_t
 engine_port_cores(uint32_t port)
 {
-	return port < ports_num ? ports[port].rx_queues : engine.num_cores;
+	const struct port *at = &ports[port];
+
+	if (port >= ports_num)
+		return engine.num_cores;
+	return at->far_rings > 0 ? port_rings(at).own : at->rx_queues;
 }
 
 uint32_t
@@ -608,6 +608,7 @@ engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len)
 		return -EMSGSIZE;
 	}
 	memcpy(data, frame, len);
+	frame_info(m)->far = 0;
 	if (rte_ring_mp_enqueue(ports[port].tx_ring, m) != 0) {
 		rte_pktmbuf_free(m);
 		return -ENOBUFS;

@@ -11,6 +11,8 @@
 #include "dataplane/esp/table.h"
 #include "dataplane/port/port.h"
 
+#define LINK_OVERHEAD (40u + 8u + 12u + 16u + 4u + 4u)
+
 /* A full packet of each connection has to fit with ESP around it, and connections may be there already. */
 static int
 check_mtu(const struct config *config, char *why, size_t why_len)
@@ -25,8 +27,7 @@ check_mtu(const struct config *config, char *why, size_t why_len)
 			continue;
 		return config_refuse(
 			why, why_len, -EMSGSIZE,
-			"ipsec %s: port %s has mtu %u, and a path MTU of %u with ESP needs %u; write that "
-			"mtu, or a lower path_mtu, and start the data plane anew",
+			"ipsec %s: port %s has mtu %u, and a path MTU of %u with ESP needs %u; write that mtu, or a lower path_mtu, and start the data plane anew",
 			config->ipsec[i].name, info->name, info->mtu, info->path_mtu,
 			info->path_mtu + ENGINE_PATH_OVERHEAD + ESP_OVERHEAD_ROCE);
 	}
@@ -49,8 +50,7 @@ engine_ipsec_commit(struct esp_change *change)
 	bool any = esp_change_commit(change);
 
 	for (uint32_t i = 0; i < ports_num; i++)
-		/* Of a key that has gone, frames may wait for the port. */
-		port_care(&ports[i], PORT_CARE_ESP, any || (ports[i].offers_esp && ports[i].esp_off == NULL));
+		port_care(&ports[i], PORT_CARE_ESP, any);
 }
 
 static uint64_t
@@ -90,6 +90,12 @@ engine_ipsec_count(void)
 	return table != NULL ? table->num_sas : 0;
 }
 
+uint32_t
+engine_link_overhead(void)
+{
+	return LINK_OVERHEAD + (engine_ipsec_count() > 0 ? ESP_OVERHEAD_ROCE : 0);
+}
+
 void
 engine_ipsec_peer(uint32_t index, struct wire_addr *peer)
 {
@@ -110,12 +116,8 @@ engine_tell_ipsec(struct tell *tell, uint32_t index)
 	tell->text(tell, "direction", sa->outbound ? "out" : "in");
 	tell->text(tell, "policy", peer->encrypt ? "encrypt" : "plain");
 	tell->text(tell, "port", ports[sa->port].info.name);
-	/* Only told. */
-	tell->text(tell, "crypto",
-		   atomic_load_explicit(&sa->nic_session, memory_order_relaxed) != NULL ? "nic" : "device");
 	tell->number(tell, "number", load(&sa->next) - 1);
 	tell->number(tell, "packets", load(&sa->packets));
 	tell->number(tell, "bytes", load(&sa->bytes));
-	tell->number(tell, "nic_packets", load(&sa->nic_packets));
 	tell_drops(tell, sa);
 }

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "dataplane/esp/esp.h"
 #include "dataplane/mem/slab.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/share.h"
@@ -147,6 +148,20 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
+bool
+engine_client_channels(struct engine_client *client)
+{
+	struct channel_table *table;
+
+	/* This thread's own store. */
+	if (atomic_load_explicit(&client->channel_table, memory_order_relaxed) != NULL)
+		return true;
+	table = calloc(1, sizeof(*table)); /* which has pages where there are channels */
+	/* Pairs with the acquire loads in wake.c. */
+	atomic_store_explicit(&client->channel_table, table, memory_order_release);
+	return table != NULL;
+}
+
 /* ---- lanes ---- */
 
 static struct engine_client *
@@ -237,6 +252,8 @@ engine_client_free(struct engine_client *client)
 	client->core->clients_held--;
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
+	/* This thread's own store. */
+	client->reap.memory[3] = atomic_load_explicit(&client->channel_table, memory_order_relaxed);
 	reach_free(client->reach); /* keys that led there have been gone for a grace period */
 	object_free(&client->reap, client, client->qps);
 }
@@ -352,6 +369,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp_configure(qp, config);
 	qp->signals = config->signals;
 	qp->port = config->port;
+	qp->to = TX_TO(config->port, 0);
 	qp->timer.at = TIMER_NEVER;
 	qp->timer.calls = &qp_timer_calls;
 	qp->reach.user = qp;
@@ -414,6 +432,16 @@ uint32_t
 engine_qp_core(const struct engine_qp *qp)
 {
 	return qp->core->index;
+}
+
+uint16_t
+engine_steering_port(uint32_t port, uint32_t core, const struct wire_addr *peer, const struct wire_addr *own,
+		     uint64_t (*draw)(void))
+{
+	/* A device does not see the UDP ports inside of ESP. */
+	if (port >= ports_num || core >= ports[port].rx_queues || esp_encrypts(peer))
+		return 0;
+	return rss_draw_port(&ports[port].rss, peer, own, (uint16_t)core, draw);
 }
 
 const struct work *

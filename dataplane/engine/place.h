@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/** @return  So many cores, from the first on, receive frames of the port. */
+/** @return  The number of cores, from the first on, at which frames of the port arrive: with a memif those
+ * that have rings, which a new connection of the memif may change. */
 uint32_t engine_port_cores(uint32_t port);
 
 #endif

@@ -140,6 +140,7 @@ void
 engine_tell_port(struct tell *d, uint32_t number)
 {
 	const struct port *port = &ports[number];
+	struct rings rings = port_rings(port);
 	struct engine_port_stats stats;
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], name[RTE_ETH_NAME_MAX_LEN];
 
@@ -154,8 +155,12 @@ engine_tell_port(struct tell *d, uint32_t number)
 		d->text(d, "interface", port->info.interface);
 		add(d, "interface_mtu", port->info.interface_mtu);
 	}
-	add(d, "rx_queues", port->rx_queues);
-	add(d, "tx_queues", port->tx_queues);
+	add(d, "rx_queues", port->far_rings > 0 ? rings.own * rings.far : port->rx_queues);
+	add(d, "tx_queues", port->far_rings > 0 ? rings.own * rings.far : port->tx_queues);
+	if (port->far_rings > 0) {
+		add(d, "ring_cores", rings.own);
+		add(d, "ring_far_cores", rings.far);
+	}
 	add(d, "checks_ipv4", port->checks_ipv4);
 	d->text(d, "icrc", icrc->name);
 	/* Only told. */

@@ -92,30 +92,30 @@ take_key(struct esp_sa *sa, const uint8_t *bytes, size_t len)
 	return sa->session != NULL ? 0 : -ENOMEM;
 }
 
-/* *secret: the caller drops it. */
 static int
 read_key(const struct esp_change *change, const struct config_ipsec *ipsec, const char *file,
-	 struct esp_sa *sa, struct config_secret **secret)
+	 struct esp_sa *sa)
 {
+	struct config_secret *secret = NULL;
 	char sentence[400];
 	const uint8_t *bytes;
 	size_t len;
 	int error = config_secret_read(file, CONFIG_SECRET_HEX, KEY_LEAST + ESP_SALT_LEN,
-				       KEY_MOST + ESP_SALT_LEN, secret, sentence, sizeof(sentence));
+				       KEY_MOST + ESP_SALT_LEN, &secret, sentence, sizeof(sentence));
 
 	if (error != 0)
 		return refuse(change, ipsec, error, "%s", sentence);
-	bytes = config_secret_bytes(*secret, &len);
+	bytes = config_secret_bytes(secret, &len);
 	if (len != KEY_LEAST + ESP_SALT_LEN && len != KEY_MOST + ESP_SALT_LEN)
 		error = refuse(
 			change, ipsec, -EINVAL,
-			"secret file %s: it has %zu bytes; write the 16 or 32 of an AES key and the 4 of a "
-			"salt, in hexadecimal digits",
+			"secret file %s: it has %zu bytes; write the 16 or 32 of an AES key and the 4 of a salt, in hexadecimal digits",
 			file, len);
 	else if (take_key(sa, bytes, len) != 0)
 		error = refuse(change, ipsec, -ENOMEM,
 			       "secret file %s: the crypto device %s does not take the key", file,
 			       esp_crypto_name());
+	config_secret_drop(secret);
 	return error;
 }
 
@@ -166,8 +166,7 @@ check_idle(const struct esp_change *change, const struct config_ipsec *ipsec, co
 			return refuse(
 				change, ipsec, -EBUSY,
 				"SPI %#" PRIx32
-				" has the key that it has in force in [ipsec %s], for another address, port "
-				"or direction; give it another key, or start the data plane anew",
+				" has the key that it has in force in [ipsec %s], for another address, port or direction; give it another key, or start the data plane anew",
 				sa->spi, change->before->name[i]);
 	return 0;
 }
@@ -187,29 +186,12 @@ begin(const struct esp_change *change, const struct config_ipsec *ipsec, struct 
 	esp_sa_begin(sa, &saved, wall_clock());
 	error = change->trial ? 0 : esp_keeper_reserve(sa, ESP_BLOCK_FIRST);
 	if (error != 0)
-		return refuse(change, ipsec, error,
-			      "SPI %#" PRIx32
-			      ": its sequence numbers cannot be saved in %s: %s; make room there, or "
-			      "name another directory by state = DIRECTORY",
-			      sa->spi, change->config->state, strerror(-error));
+		return refuse(
+			change, ipsec, error,
+			"SPI %#" PRIx32
+			": its sequence numbers cannot be saved in %s: %s; make room there, or name another directory by state = DIRECTORY",
+			sa->spi, change->config->state, strerror(-error));
 	return 0;
-}
-
-/* Frames have the SPI alone: while the NIC has another key of it, that is what they are decrypted with. */
-static void
-offer_to_nic(const struct esp_change *change, const struct config_ipsec *ipsec, struct esp_sa *sa,
-	     struct config_secret *key)
-{
-	for (uint32_t i = 0; change->before != NULL && i < change->before->num_sas && !sa->outbound; i++) {
-		const struct esp_sa *other = change->before->sa[i];
-
-		if (other->outbound || other->spi != sa->spi)
-			continue;
-		esp_nic_refuse(sa, ipsec->name,
-			       "its SPI is in force with another key; give each key an SPI of its own");
-		return;
-	}
-	esp_nic_begin(sa, ipsec->name, key);
 }
 
 static void
@@ -257,7 +239,6 @@ static int
 add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct config_sa *config,
        bool outbound, uint32_t port, struct esp_sa **out)
 {
-	struct config_secret *key = NULL;
 	struct esp_sa *sa, *running;
 	int error;
 
@@ -267,15 +248,12 @@ add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct
 	sa = sa_new(change, ipsec, config, outbound, port);
 	if (sa == NULL)
 		return refuse(change, ipsec, -ENOMEM, "no memory for SPI %#" PRIx32, config->spi);
-	error = read_key(change, ipsec, config->file, sa, &key);
+	error = read_key(change, ipsec, config->file, sa);
 	if (error == 0)
 		error = check_alone(change, ipsec, sa);
 	running = error == 0 ? find_running(change, sa) : NULL;
 	if (error == 0 && running == NULL)
 		error = begin(change, ipsec, sa);
-	if (error == 0 && running == NULL && !change->trial)
-		offer_to_nic(change, ipsec, sa, key);
-	config_secret_drop(key);
 	if (error != 0 || running != NULL) {
 		esp_sa_free(sa);
 		sa = running;
@@ -431,7 +409,6 @@ void
 esp_fini(void)
 {
 	esp_keeper_free();
-	esp_nic_close();
 	esp_crypto_close();
 	esp_state_close();
 }

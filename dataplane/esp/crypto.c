@@ -75,8 +75,8 @@ hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, 
 		*(bool *)hidden = false;
 }
 
-bool
-esp_crypto_hide_pool(struct rte_mempool *pool)
+static bool
+hide_pool(struct rte_mempool *pool)
 {
 	bool hidden = true;
 
@@ -230,21 +230,20 @@ judge(char *why, size_t why_len)
 	if (crypto.on_cpu)
 		return 0;
 	if ((crypto.info.feature_flags & RTE_CRYPTODEV_FF_HW_ACCELERATED) != 0)
-		return refuse(why, why_len, -ENOTSUP,
-			      "is hardware that cores would have to wait for; block it (EAL's -b), and give "
-			      "--vdev " AESNI_GCM " or --vdev " OPENSSL);
+		return refuse(
+			why, why_len, -ENOTSUP,
+			"is hardware that cores would have to wait for; block it (EAL's -b), and give --vdev " AESNI_GCM
+			" or --vdev " OPENSSL);
 	if (shares_contexts())
 		return refuse(why, why_len, -ENOTSUP,
 			      "is of a DPDK whose " OPENSSL
-			      " is not safe on several cores; have DPDK 22.11.6, "
-			      "23.11.2, 24.07 or later");
+			      " is not safe on several cores; have DPDK 22.11.6, 23.11.2, 24.07 or later");
 	if (crypto.info.max_nb_queue_pairs != 0 && crypto.info.max_nb_queue_pairs < crypto.queues)
-		return config_refuse(why, why_len, -ENOSPC,
-				     "the crypto device %s has %u queue pairs, and %u are needed, one for "
-				     "each core and one "
-				     "more; give it max_nb_queue_pairs=%u",
-				     rte_cryptodev_name_get(crypto.device), crypto.info.max_nb_queue_pairs,
-				     crypto.queues, crypto.queues);
+		return config_refuse(
+			why, why_len, -ENOSPC,
+			"the crypto device %s has %u queue pairs, and %u are needed, one for each core and one more; give it max_nb_queue_pairs=%u",
+			rte_cryptodev_name_get(crypto.device), crypto.info.max_nb_queue_pairs, crypto.queues,
+			crypto.queues);
 	return 0;
 }
 
@@ -258,11 +257,10 @@ make_sessions(char *why, size_t why_len)
 	if (crypto.sessions == NULL)
 		return config_refuse(why, why_len, -ENOMEM, "no memory for %u keys; give EAL more (-m)",
 				     SESSIONS);
-	if (!esp_crypto_hide_pool(crypto.sessions))
+	if (!hide_pool(crypto.sessions))
 		return config_refuse(
 			why, why_len, -ENOMEM,
-			"the memory for keys cannot be kept out of core dumps: %s; free memory, or raise "
-			"vm.max_map_count",
+			"the memory for keys cannot be kept out of core dumps: %s; free memory, or raise vm.max_map_count",
 			strerror(errno));
 	return 0;
 }
@@ -464,9 +462,9 @@ find(uint32_t cores, char *why, size_t why_len)
 		return 0;
 	error = make(OPENSSL OWN, cores, why, why_len);
 	if (error == 0 && aesni)
-		log_warning("event=esp_slow text=\"this processor could do with " AESNI_GCM
-			    ", which is faster and not there\" remedy=\"install it (Debian: "
-			    "librte-crypto-ipsec-mb23), and start the data plane anew\"\n");
+		log_warning(
+			"event=esp_slow text=\"this processor could do with " AESNI_GCM
+			", which is faster and not there\" remedy=\"install it (Debian: librte-crypto-ipsec-mb23), and start the data plane anew\"\n");
 	return error;
 }
 

@@ -34,9 +34,8 @@ int esp_crypto_open(uint32_t cores, char *why, size_t why_len);
 void esp_crypto_close(void); /* after all sessions */
 const char *esp_crypto_name(void);
 
-/* What holds keys, or a pool of that, stays out of core dumps; false, errno is set: it does not. */
+/* Keeps memory that holds keys out of core dumps; false sets errno. */
 bool esp_crypto_hide(void *memory, size_t len);
-bool esp_crypto_hide_pool(struct rte_mempool *pool);
 
 /* A key scheduled for one direction; NULL: no memory. */
 void *esp_crypto_session(bool encrypt, const uint8_t *key, uint32_t key_len);

@@ -23,16 +23,14 @@ struct in_packet {
 	uint32_t text_len;
 	uint64_t number;
 	bool v4;
-	bool by_nic;       /* it is decrypted, and authentic */
-	uint32_t in_batch; /* else: its place there */
 };
 
 struct in_run {
 	struct core *core;
 	struct esp_sa *sa;
-	uint32_t num, text; /* packets collected, and their bytes */
-	uint32_t bytes;     /* of what was accepted */
-	struct in_packet packet[ESP_BATCH];
+	uint32_t text;                      /* bytes of the packets collected */
+	uint32_t bytes;                     /* of what was accepted */
+	struct in_packet packet[ESP_BATCH]; /* packet i is text i of the batch */
 	struct esp_batch batch;
 };
 
@@ -99,20 +97,18 @@ finish(struct in_run *run)
 	uint32_t accepted = 0;
 
 	run->bytes = 0;
-	if (run->batch.num > 0)
-		esp_crypto_run(run->core->index, run->sa->session, &run->batch);
-	for (uint32_t i = 0; i < run->num; i++) {
+	esp_crypto_run(run->core->index, run->sa->session, &run->batch);
+	for (uint32_t i = 0; i < run->batch.num; i++) {
 		const struct in_packet *packet = &run->packet[i];
 		enum engine_esp_drop reason = ENGINE_ESP_ICV;
 
-		if (packet->by_nic || run->batch.status[packet->in_batch] == 0)
+		if (run->batch.status[i] == 0)
 			reason = accept_packet(run, packet);
 		if (reason != ENGINE_ESP_OK)
 			esp_drop(run->core, run->sa, run->packet[i].place, reason);
 		else
 			accepted++;
 	}
-	esp_sa_count_nic(run->sa, run->num - run->batch.num);
 	run->core->stats.esp_received += accepted;
 	if (accepted > 0)
 		esp_sa_count(run->sa, accepted, run->bytes);
@@ -122,10 +118,10 @@ finish(struct in_run *run)
 static void
 turn(struct in_run *run, struct esp_sa *sa)
 {
-	if (run->num > 0)
+	if (run->batch.num > 0)
 		finish(run);
 	run->sa = sa;
-	run->num = run->text = run->batch.num = 0;
+	run->text = run->batch.num = 0;
 }
 
 static void
@@ -137,10 +133,7 @@ collect(struct in_run *run, struct esp_sa *sa, const struct in_packet *packet, u
 		turn(run, sa);
 	i = run->batch.num;
 	run->text += packet->text_len;
-	run->packet[run->num] = *packet;
-	run->packet[run->num++].in_batch = i;
-	if (packet->by_nic)
-		return;
+	run->packet[i] = *packet;
 	memcpy(run->batch.nonce[i], sa->salt, ESP_SALT_LEN);
 	memcpy(run->batch.nonce[i] + ESP_SALT_LEN, esp + 8, ESP_IV_LEN);
 	store_be32(run->batch.header[i], sa->spi);
@@ -175,6 +168,7 @@ hand_over(struct core *core, uint32_t owner, uint16_t port, struct rte_mbuf **pl
 	frame_info(*place)->parsed = false;
 	frame_info(*place)->esp = true;
 	frame_info(*place)->port = port;
+	frame_info(*place)->far = core->rx_far;
 	core_hand_over(core, engine.core[owner], *place);
 	*place = NULL;
 }
@@ -191,36 +185,12 @@ number(const struct esp_sa *sa, uint32_t owner, uint32_t low, uint64_t *out)
 	return esp_window_allows(&sa->window, *out);
 }
 
-/*
- * What the NIC has found, which takes the upper half of the number from its session.  Where that is not what
- * the window comes to, an authentic packet is an old one; another may be of a peer that is far ahead.
- */
-static enum engine_esp_drop
-look_at_verdict(struct esp_sa *sa, const struct rte_mbuf *m, struct in_packet *packet)
-{
-	const uint64_t seen = RTE_MBUF_F_RX_SEC_OFFLOAD, altered = RTE_MBUF_F_RX_SEC_OFFLOAD_FAILED;
-	const struct esp_nic_session *nic;
-
-	if (likely((m->ol_flags & (seen | altered)) == 0))
-		return ENGINE_ESP_OK;
-	/* Pairs with the stores in nic.c. */
-	nic = atomic_load_explicit(&sa->nic_session, memory_order_acquire);
-	if (nic == NULL)
-		return ENGINE_ESP_ICV; /* or by the key that the SPI had before */
-	packet->by_nic = (m->ol_flags & altered) == 0;
-	if (packet->number >> 32 == nic->high)
-		return packet->by_nic ? ENGINE_ESP_OK : ENGINE_ESP_ICV;
-	if (packet->by_nic)
-		return ENGINE_ESP_REPLAY;
-	esp_sa_stray(sa);
-	return ENGINE_ESP_ICV;
-}
-
 /* With what has been collected. */
 static bool
 admitted(const struct in_run *run, struct esp_sa *sa, uint32_t len)
 {
-	return sa == run->sa ? esp_sa_admits(sa, run->num + 1, run->text + len) : esp_sa_admits(sa, 1, len);
+	return sa == run->sa ? esp_sa_admits(sa, run->batch.num + 1, run->text + len)
+			     : esp_sa_admits(sa, 1, len);
 }
 
 static void
@@ -235,7 +205,6 @@ take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struc
 				   .text_len = room - ESP_HEADER - ESP_ICV_LEN,
 				   .v4 = frame->v4};
 	struct core *core = run->core;
-	enum engine_esp_drop reason;
 	struct esp_sa *sa;
 
 	if (room < ESP_LEAST || room % 4 != 0) {
@@ -262,8 +231,6 @@ take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struc
 		esp_drop(core, sa, place, ENGINE_ESP_REPLAY);
 	else if (!admitted(run, sa, packet.text_len))
 		esp_drop(core, sa, place, ENGINE_ESP_LIMIT);
-	else if ((reason = look_at_verdict(sa, *place, &packet)) != ENGINE_ESP_OK)
-		esp_drop(core, sa, place, reason);
 	else
 		collect(run, sa, &packet, esp);
 }
@@ -306,7 +273,7 @@ esp_in(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t coun
 	if (table == NULL)
 		return count;
 	run.core = core;
-	run.num = 0;
+	run.batch.num = 0;
 	turn(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)
 		take(&run, table, port, &frames[i]);

@@ -30,7 +30,6 @@ static struct {
 	_Atomic uint32_t leaving;            /* tables that were retired and are not freed */
 	struct esp_table *waiting;           /* the thread's: for their grace period */
 	bool failed;                         /* a file could not be written */
-	bool changing;                       /* a NIC is about to be given another session */
 } keeper = {.fd = -1};
 
 void
@@ -42,7 +41,6 @@ esp_keeper_wake(void)
 void
 esp_sa_free(struct esp_sa *sa)
 {
-	esp_nic_end(sa);
 	esp_crypto_free(sa->session);
 	explicit_bzero(sa, sizeof(*sa));
 	free(sa);
@@ -73,8 +71,7 @@ tell_unsaved(const struct esp_sa *sa, const char *name, int error)
 {
 	log_error(
 		"event=esp_state_failed ipsec=%s spi=%#" PRIx32
-		" text=\"its sequence numbers cannot be saved: %s\" "
-		"remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
+		" text=\"its sequence numbers cannot be saved: %s\" remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
 		name, sa->spi, strerror(-error));
 }
 
@@ -108,25 +105,24 @@ static void
 tell_limits(struct esp_sa *sa, const char *name)
 {
 	if (is_news(&sa->soft))
-		log_warning("event=esp_soft_limit ipsec=%s spi=%#" PRIx32
-			    " text=\"its key has served its time\" "
-			    "remedy=\"give both ends another, and reload\"\n",
-			    name, sa->spi);
+		log_warning(
+			"event=esp_soft_limit ipsec=%s spi=%#" PRIx32
+			" text=\"its key has served its time\" remedy=\"give both ends another, and reload\"\n",
+			name, sa->spi);
 	if (is_news(&sa->hard))
-		log_error("event=esp_hard_limit ipsec=%s spi=%#" PRIx32
-			  " text=\"its key is used up, and what it would "
-			  "protect is dropped\" remedy=\"give both ends another, and reload\"\n",
-			  name, sa->spi);
+		log_error(
+			"event=esp_hard_limit ipsec=%s spi=%#" PRIx32
+			" text=\"its key is used up, and what it would protect is dropped\" remedy=\"give both ends another, and reload\"\n",
+			name, sa->spi);
 }
 
 static void
 serve(const struct esp_table *table)
 {
-	keeper.failed = keeper.changing = false;
+	keeper.failed = false;
 	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++) {
 		reserve(table->sa[i], table->name[i]);
 		tell_limits(table->sa[i], table->name[i]);
-		keeper.changing |= esp_nic_tend(table->sa[i], table->name[i]);
 	}
 }
 
@@ -153,19 +149,6 @@ free_table(struct esp_table *table)
 	free(table);
 }
 
-/* What no core takes any more, no NIC need decrypt.  For how many grace periods frames of it may be in rings.
- */
-static uint32_t
-stop_nics(struct esp_table *table)
-{
-	uint32_t rounds = 0;
-
-	for (uint32_t i = 0; i < table->num_sas; i++)
-		if (!esp_table_has(table->successor, table->sa[i]) && esp_nic_stop(table->sa[i]))
-			rounds = ESP_NIC_ROUNDS;
-	return rounds;
-}
-
 /* Oldest first. */
 static void
 take_retired(void)
@@ -177,7 +160,7 @@ take_retired(void)
 	while (table != NULL) {
 		struct esp_table *older = table->next_retired;
 
-		esp_rounds_begin(&table->rounds, 1 + stop_nics(table));
+		table->grace = engine_grace_start();
 		table->next_retired = turned;
 		turned = table;
 		table = older;
@@ -192,7 +175,7 @@ reap(bool all)
 {
 	struct esp_table *table;
 
-	while ((table = keeper.waiting) != NULL && (all || esp_rounds_over(&table->rounds))) {
+	while ((table = keeper.waiting) != NULL && (all || engine_grace_over(table->grace))) {
 		keeper.waiting = table->next_retired;
 		free_table(table);
 		/* Pairs with the load in esp_keeper_settle: files are written before. */
@@ -209,8 +192,7 @@ keep(void *unused)
 	(void)unused;
 	/* Pairs with the store in esp_keeper_stop. */
 	while (!atomic_load_explicit(&keeper.stop, memory_order_acquire)) {
-		bool soon = keeper.waiting != NULL || keeper.changing;
-		int timeout = soon ? GRACE_MS : keeper.failed ? RETRY_MS : -1;
+		int timeout = keeper.waiting != NULL ? GRACE_MS : keeper.failed ? RETRY_MS : -1;
 
 		if (poll(&ready, 1, timeout) > 0)
 			eventfd_read(keeper.fd, &value);
@@ -267,8 +249,6 @@ esp_keeper_settle(void)
 void
 esp_keeper_stop(void)
 {
-	struct esp_table *table;
-
 	if (!keeper.running)
 		return;
 	/* Pairs with the load in keep(). */
@@ -277,10 +257,6 @@ esp_keeper_stop(void)
 	pthread_join(keeper.thread, NULL);
 	keeper.running = false;
 	take_retired();
-	/* No core runs, nor any other thread that makes tables. */
-	table = atomic_load_explicit(&esp_table, memory_order_relaxed);
-	if (table != NULL)
-		stop_nics(table);
 }
 
 void

@@ -18,7 +18,6 @@ struct out_run {
 	struct rte_mbuf **place[ESP_BATCH];
 	struct esp_frame frame[ESP_BATCH];
 	struct esp_batch batch;
-	uint8_t of_batch[ESP_BATCH]; /* which frame each packet of the batch is */
 };
 
 /* Padding 1, 2, 3, its length, and the protocol within; the ciphertext ends at a multiple of four. */
@@ -60,69 +59,45 @@ frame_up(struct out_run *run, uint32_t i, uint64_t number, uint32_t *text)
 	return esp;
 }
 
-/* The crypto device's. */
 static void
 add_to_batch(struct out_run *run, uint32_t i, uint64_t number)
 {
-	uint32_t at = run->batch.num, text;
+	uint32_t text;
 	uint8_t *esp = frame_up(run, i, number, &text);
 
-	run->of_batch[at] = (uint8_t)i;
-	memcpy(run->batch.nonce[at], run->sa->salt, ESP_SALT_LEN);
-	memcpy(run->batch.nonce[at] + ESP_SALT_LEN, esp + 8, ESP_IV_LEN);
-	store_be32(run->batch.header[at], run->sa->spi);
-	store_be64(run->batch.header[at] + 4, number);
+	memcpy(run->batch.nonce[i], run->sa->salt, ESP_SALT_LEN);
+	memcpy(run->batch.nonce[i] + ESP_SALT_LEN, esp + 8, ESP_IV_LEN);
+	store_be32(run->batch.header[i], run->sa->spi);
+	store_be64(run->batch.header[i] + 4, number);
 	esp_batch_add(&run->batch, esp + ESP_HEADER, text, esp + ESP_HEADER + text);
 }
 
 static void
 run_batch(struct out_run *run)
 {
-	if (run->batch.num == 0)
-		return;
 	esp_crypto_run(run->core->index, run->sa->session, &run->batch);
 	for (uint32_t i = 0; i < run->batch.num; i++) {
 		if (run->batch.status[i] == 0)
 			run->core->stats.esp_sent++;
 		else
-			esp_drop(run->core, run->sa, run->place[run->of_batch[i]], ENGINE_ESP_ICV);
+			esp_drop(run->core, run->sa, run->place[i], ENGINE_ESP_ICV);
 	}
 }
 
-/* The NIC's. */
-static void
-give_to_nic(struct out_run *run, const struct esp_nic_session *nic, uint32_t i, uint64_t number)
-{
-	const struct esp_frame *frame = &run->frame[i];
-	uint32_t text;
-
-	frame_up(run, i, number, &text);
-	frame_info(*run->place[i])->nic = nic->id;
-	if (esp_nic_send(nic, *run->place[i], frame->at, frame->ip_len, frame->v4, number))
-		run->core->stats.esp_sent++;
-	else
-		esp_drop(run->core, run->sa, run->place[i], ENGINE_ESP_ICV);
-}
-
-/* What has been collected. */
+/* Numbers and encrypts the collected frames, or drops them when no number is left. */
 static void
 finish(struct out_run *run)
 {
 	uint64_t number = esp_sa_take(run->sa, run->num, run->bytes);
-	/* Pairs with the stores in nic.c. */
-	const struct esp_nic_session *nic = atomic_load_explicit(&run->sa->nic_session, memory_order_acquire);
 
 	for (uint32_t i = 0; i < run->num; i++) {
 		if (number == 0)
 			esp_drop(run->core, run->sa, run->place[i], ENGINE_ESP_LIMIT);
-		else if (nic != NULL && (number + i) >> 32 == nic->high)
-			give_to_nic(run, nic, i, number + i);
 		else
 			add_to_batch(run, i, number + i);
 	}
 	if (number != 0)
-		esp_sa_count_nic(run->sa, run->num - run->batch.num);
-	run_batch(run);
+		run_batch(run);
 }
 
 /* The next frames are of `sa`. */
@@ -155,24 +130,6 @@ collect(struct out_run *run, const struct esp_peer *peer, struct rte_mbuf **plac
 	run->place[run->num] = place;
 	run->frame[run->num++] = *frame;
 	run->bytes += (*place)->data_len;
-}
-
-/* A frame that waited for the port, and is the NIC's: the key may have gone from there meanwhile. */
-static bool
-is_lost(const struct esp_table *table, struct rte_mbuf *m)
-{
-	const struct esp_nic_session *nic = NULL;
-	const struct esp_peer *peer = NULL;
-	struct esp_frame frame;
-
-	if ((m->ol_flags & RTE_MBUF_F_TX_SEC_OFFLOAD) == 0)
-		return false;
-	if (table != NULL && esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &frame))
-		peer = esp_table_peer(table, &frame.dst);
-	/* Pairs with the stores in nic.c. */
-	if (peer != NULL && peer->out != NULL)
-		nic = atomic_load_explicit(&peer->out->nic_session, memory_order_acquire);
-	return nic == NULL || nic->id != frame_info(m)->nic;
 }
 
 /* NULL: the frame leaves as it is. */
@@ -214,12 +171,9 @@ esp_out(struct core *core, uint16_t port, uint32_t mtu, struct rte_mbuf **frames
 	run.core = core;
 	run.num = 0;
 	turn(&run, NULL);
-	for (uint16_t i = 0; i < count; i++) {
+	for (uint16_t i = 0; i < count; i++)
 		if ((frames[i]->ol_flags & esp_protected) == 0)
 			apply(&run, table, port, mtu, &frames[i]);
-		else if (is_lost(table, frames[i]))
-			esp_drop(core, NULL, &frames[i], ENGINE_ESP_NO_SA);
-	}
 	turn(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)
 		if (frames[i] != NULL)

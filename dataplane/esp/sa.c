@@ -20,8 +20,7 @@ tell(_Atomic uint8_t *told)
 {
 	uint8_t below = ESP_BELOW;
 
-	/* Pairs with the keeper's exchange, with set_limit() in change.c and with esp_nic_tend; the eventfd
-	 * orders it. */
+	/* Pairs with is_news() in keeper.c and with set_limit() in change.c; the eventfd orders it. */
 	if (atomic_load_explicit(told, memory_order_relaxed) == ESP_BELOW &&
 	    atomic_compare_exchange_strong_explicit(told, &below, ESP_REACHED, memory_order_relaxed,
 						    memory_order_relaxed))
@@ -117,19 +116,6 @@ esp_sa_count(struct esp_sa *sa, uint32_t packets, uint32_t bytes)
 	/* Read by the keeper (esp_sa_saved), and by who tells of it. */
 	atomic_store_explicit(&sa->next, next, memory_order_release);
 	watch(sa, served, served_bytes, next);
-}
-
-void
-esp_sa_count_nic(struct esp_sa *sa, uint32_t packets)
-{
-	if (packets > 0)
-		atomic_fetch_add_explicit(&sa->nic_packets, packets, memory_order_relaxed); /* only told */
-}
-
-void
-esp_sa_stray(struct esp_sa *sa)
-{
-	tell(&sa->nic_astray);
 }
 
 struct esp_saved

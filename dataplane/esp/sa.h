@@ -16,7 +16,6 @@
 
 #include "dataplane/engine.h"
 #include "dataplane/esp/crypto.h"
-#include "dataplane/esp/nic.h"
 #include "dataplane/esp/window.h"
 
 /* Sequence numbers are used when the file says that those before a later one may have been. */
@@ -50,12 +49,6 @@ struct esp_sa {
 		hard_bytes; /* 0: none; reload changes them */
 
 	struct wire_addr local, peer;
-	_Atomic(struct esp_nic_session *)
-		nic_session;        /* written by the keeper; NULL: the crypto device does it */
-	_Atomic uint8_t nic_astray; /* enum esp_told; inbound: frames have come whose numbers are not those of
-				       the session */
-	struct esp_nic *nic;        /* the keeper's; NULL: no NIC is asked */
-
 	uint64_t begun;               /* inbound: the window's highest at first */
 	uint8_t check[ESP_CHECK_LEN]; /* tells keys apart, and tells nothing of them */
 
@@ -63,11 +56,10 @@ struct esp_sa {
 	_Atomic uint64_t packets __rte_cache_aligned, bytes;
 	_Atomic uint64_t
 		next; /* outbound: the first number not used; inbound: one above the window's highest */
-	_Atomic uint64_t ceiling;     /* outbound: numbers below it may be used; written by the keeper */
-	_Atomic uint64_t wake_at;     /* the keeper is woken when `next` is here; UINT64_MAX: it has been */
-	_Atomic uint8_t soft, hard;   /* enum esp_told */
-	_Atomic uint32_t owner;       /* inbound: core */
-	_Atomic uint64_t nic_packets; /* of those above the NIC's */
+	_Atomic uint64_t ceiling;   /* outbound: numbers below it may be used; written by the keeper */
+	_Atomic uint64_t wake_at;   /* the keeper is woken when `next` is here; UINT64_MAX: it has been */
+	_Atomic uint8_t soft, hard; /* enum esp_told */
+	_Atomic uint32_t owner;     /* inbound: core */
 	struct esp_window window;
 
 	/* With a hard limit: no more is served than the file says; written by the keeper. */
@@ -85,10 +77,6 @@ uint64_t esp_sa_take(struct esp_sa *sa, uint32_t count, uint32_t bytes);
 bool esp_sa_admits(struct esp_sa *sa, uint32_t packets, uint32_t bytes);
 /* Inbound packets that were authenticated and new. */
 void esp_sa_count(struct esp_sa *sa, uint32_t packets, uint32_t bytes);
-/* Packets that the NIC has encrypted or decrypted. */
-void esp_sa_count_nic(struct esp_sa *sa, uint32_t packets);
-/* Inbound: the numbers are no longer those of the NIC's session. */
-void esp_sa_stray(struct esp_sa *sa);
 /* What a file is to say, for so many numbers more; a restart begins there. */
 struct esp_saved esp_sa_saved(const struct esp_sa *sa, uint64_t block);
 /* Begin, or go on after a restart; `iv` is a number that only grows over restarts. */

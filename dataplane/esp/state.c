@@ -125,8 +125,7 @@ esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size
 		return 0;
 	return config_refuse(
 		why, why_len, -EIO,
-		"the file %s of its sequence numbers cannot be read, so some could be used again; "
-		"replace the key at both ends",
+		"the file %s of its sequence numbers cannot be read, so some could be used again; replace the key at both ends",
 		name);
 }
 

@@ -6,7 +6,6 @@
 #ifndef DATAPLANE_ESP_TABLE_H
 #define DATAPLANE_ESP_TABLE_H
 
-#include "dataplane/esp/rounds.h"
 #include "dataplane/esp/sa.h"
 
 #define ESP_SAS_MAX (3 * CONFIG_IPSEC_MAX)
@@ -27,7 +26,7 @@ struct esp_table {
 	uint16_t peer_slot[ESP_PEER_SLOTS], sa_slot[ESP_SA_SLOTS]; /* index + 1; 0: free */
 	/* When it is out of use: what came after it, for whom the keeper frees it. */
 	struct esp_table *successor, *next_retired;
-	struct esp_rounds rounds; /* until no core has it, and no ring of a NIC a frame of its keys */
+	uint64_t grace; /* period, after which no core uses the table */
 };
 
 /* Cores: of this moment, to be used until their next quiescent state.  NULL: everything is plain. */

@@ -5,6 +5,7 @@
 #include "dataplane/loop/loop.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
+#include "dataplane/qp/wake.h"
 
 static int
 client_add(struct core *core, struct engine_client *client)
@@ -76,6 +77,8 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->pz = connection->rc.pz;
 	qp->local = connection->local && (here || !connection->by_numbers);
 	qp->loop = !qp->local && port_by_addr(&connection->rc.path.dst) != NULL;
+	qp->to = TX_TO(qp->port,
+		       connection->peer_core < ports[qp->port].far_rings ? connection->peer_core : 0);
 	qp->established = false;
 	qp->silent_at = 0;
 	/* Pairs with the load in engine_qp_heard_there: a peer before this one does not count. */
@@ -263,9 +266,7 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_SIGNAL:
 		return qp_signal(core, qp, command->event.imm);
 	case ENGINE_CHANNEL_FD:
-		/* Pairs with the load in wake_sleepers. */
-		atomic_store_explicit(&command->client->channel_fd[command->channel.number],
-				      command->channel.fd + 1, memory_order_relaxed);
+		wake_by_socket(command->client, command->channel.id, command->channel.fd);
 		return 0;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_REMOVE:

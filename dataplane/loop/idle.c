@@ -216,9 +216,16 @@ say_asleep(struct core *core, bool asleep)
 	 * between its doorbell and its look at engine_asleep. */
 	atomic_store_explicit(&core->asleep, asleep, memory_order_relaxed);
 	TAILQ_FOREACH(client, &core->clients, link)
-	atomic_store_explicit(client->asleep, asleep, memory_order_relaxed);
+		atomic_store_explicit(client->asleep, asleep, memory_order_relaxed);
 	if (asleep)
 		atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Whether frames may come by the queue: a core beyond those with rings of a memif has nothing to look at. */
+static bool
+is_in_use(const struct core *core, const struct rx_queue *queue)
+{
+	return !queue->rings || core->index < port_rings(&ports[queue->port]).own;
 }
 
 /* Receive interrupts on or off; false: some queue has neither them nor a socket that is watched. */
@@ -231,7 +238,7 @@ arm_interrupts(const struct core *core, bool on)
 		const struct rx_queue *queue = &core->rx[i];
 
 		if (!queue->interrupt)
-			all = all && queue->watched;
+			all = all && (queue->watched || !is_in_use(core, queue));
 		else if (!on)
 			rte_eth_dev_rx_intr_disable(queue->device, queue->queue);
 		else if (rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
@@ -246,7 +253,7 @@ static bool
 is_behind(const struct core *core)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
-		if (core->tx[i].count > 0)
+		if (core->tx[i].count > 0 || core->far_busy[i] != 0)
 			return true;
 	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog) || !STAILQ_EMPTY(&core->dirty);
 }

@@ -468,7 +468,8 @@ reach_queue_gather(struct reach_party *party, enum reach_queue queue, const stru
 	job = queue_append(party, queue, ONE_COPY_OUT, sges, num, &error);
 	if (job == NULL)
 		return error;
-	memcpy(job->note, note, len);
+	if (len != 0)
+		memcpy(job->note, note, len);
 	move_mapped(sges, num, data_of(job), true);
 	job->done = job->access.num_spans == 0;
 	if (!job->done)
@@ -722,9 +723,9 @@ reach_due(const struct reach_list *list)
 	const struct reach *reach;
 
 	LIST_FOREACH(reach, list, link)
-	if (is_answered(reach) || !TAILQ_EMPTY(&reach->open) ||
-	    (!TAILQ_EMPTY(&reach->starved) && head_of(reach) == tail_of(reach)))
-		return true;
+		if (is_answered(reach) || !TAILQ_EMPTY(&reach->open) ||
+		    (!TAILQ_EMPTY(&reach->starved) && head_of(reach) == tail_of(reach)))
+			return true;
 	return false;
 }
 

@@ -15,7 +15,9 @@
 #include <rte_ethdev.h>
 
 #include "dataplane/compat/compat.h"
+#include "dataplane/core/limits.h"
 #include "device.h"
+#include "memif_rings.h"
 #include "privilege.h"
 
 struct device_report {
@@ -62,8 +64,8 @@ device_argument(const char *args, const char *key, char *value, size_t value_len
 	return false;
 }
 
-static unsigned long
-number(const char *args, const char *key, unsigned long otherwise)
+unsigned long
+device_number(const char *args, const char *key, unsigned long otherwise)
 {
 	char value[32];
 
@@ -225,14 +227,13 @@ shares_cable(const struct device_report *report, const char *name, const char *a
 	const struct rte_devargs *other;
 	char theirs[256];
 
-	RTE_EAL_DEVARGS_FOREACH("vdev", other)
-	{
+	RTE_EAL_DEVARGS_FOREACH("vdev", other) {
 		if (!starts(other->name, "net_memif") || strcmp(other->name, name) == 0 ||
 		    !device_is_memif_server(other->args) ||
 		    !device_argument(other->args, "socket", theirs, sizeof(theirs)) ||
 		    strcmp(theirs, path) != 0)
 			continue;
-		if (number(other->args, "id", 0) == number(args, "id", 0))
+		if (device_number(other->args, "id", 0) == device_number(args, "id", 0))
 			say(report,
 			    "device %s has its socket %s and its id; give each another id=", other->name,
 			    path);
@@ -265,7 +266,7 @@ static void
 memif_advice(const struct device_report *report, const char *args, uint32_t mtu)
 {
 	enum { ETHERNET = 14, UNIT = 256 };
-	unsigned long buffer = number(args, "bsize", 2048);
+	unsigned long buffer = device_number(args, "bsize", 2048);
 	unsigned long wanted = (mtu + ETHERNET + UNIT - 1) / UNIT * UNIT;
 	struct sockaddr_un addr;
 	bool named;
@@ -282,6 +283,26 @@ memif_advice(const struct device_report *report, const char *args, uint32_t mtu)
 		    addr.sun_path + 1);
 }
 
+/* The far end is not known yet; the least that it has is one core. */
+void
+device_core_advice(const char *name, const char *args, uint64_t cores, device_fault *advise, void *context)
+{
+	const struct device_report report = {advise, context};
+	uint16_t limit = device_is_memif_server(args) ? PORT_RINGS_MAX : rings_limit(args);
+	uint32_t pairs = 1;
+
+	if (!starts(name, "net_memif"))
+		return;
+	while ((pairs + 1) * (pairs + 1) <= limit)
+		pairs++;
+	if (cores > pairs)
+		say(&report,
+		    "it has %u rings at most, so that of two ends with %lu polling cores %u each have rings, "
+		    "and the "
+		    "others hand their frames over; use fewer cores, or a smaller bsize= or rsize=",
+		    limit, (unsigned long)cores, pairs);
+}
+
 /* ---- interfaces of the kernel ---- */
 
 /* af_packet's defaults. */
@@ -295,8 +316,9 @@ uint32_t
 device_slot(const char *args)
 {
 	unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
-	unsigned long slot = number(args, "framesz", SLOT), block = number(args, "blocksz", page);
-	unsigned long slots = number(args, "framecnt", SLOTS);
+	unsigned long slot = device_number(args, "framesz", SLOT),
+		      block = device_number(args, "blocksz", page);
+	unsigned long slots = device_number(args, "framecnt", SLOTS);
 
 	if (slot == 0 || slot % 16 != 0 || block > INT_MAX || block % page != 0 || block < slot ||
 	    block % slot != 0 || slots == 0 || slots % (block / slot) != 0)
@@ -334,9 +356,9 @@ interface_faults(const struct device_report *report, const char *name, const cha
 		    "framesz=%lu, blocksz=%lu and framecnt=%lu do not fit together; let blocksz be a "
 		    "multiple of framesz and of %ld, and framecnt one of blocksz/framesz, as in "
 		    "framesz=8192,blocksz=65536,framecnt=1024",
-		    number(args, "framesz", SLOT),
-		    number(args, "blocksz", (unsigned long)sysconf(_SC_PAGESIZE)),
-		    number(args, "framecnt", SLOTS), sysconf(_SC_PAGESIZE));
+		    device_number(args, "framesz", SLOT),
+		    device_number(args, "blocksz", (unsigned long)sysconf(_SC_PAGESIZE)),
+		    device_number(args, "framecnt", SLOTS), sysconf(_SC_PAGESIZE));
 }
 
 static bool
@@ -355,8 +377,7 @@ interface_conflicts(const struct device_report *report, const char *name, const 
 
 	if (!device_argument(args, "iface", iface, sizeof(iface)))
 		return;
-	RTE_EAL_DEVARGS_FOREACH("vdev", other)
-	{
+	RTE_EAL_DEVARGS_FOREACH("vdev", other) {
 		if (!is_af_packet(other->name) || strcmp(other->name, name) == 0 ||
 		    !device_argument(other->args, "iface", theirs, sizeof(theirs)) ||
 		    strcmp(theirs, iface) != 0)

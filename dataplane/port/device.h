@@ -32,8 +32,15 @@ uint32_t device_slot(const char *args);
 /* Arguments that serve, but slowly for this MTU, or not safely (memif), or not when a link fails (bonds). */
 void device_advice(const char *name, const char *args, uint32_t mtu, device_fault *advise, void *context);
 
+/* The same for this number of polling cores. */
+void device_core_advice(const char *name, const char *args, uint64_t cores, device_fault *advise,
+			void *context);
+
 /* Removes what a killed data plane has left in the way of a device. */
 void device_remove_stale(const char *name, const char *args);
+
+/* The number that an argument of a device has; `otherwise` where it is not given. */
+unsigned long device_number(const char *args, const char *key, unsigned long otherwise);
 
 /* Of a memif with these arguments. */
 bool device_is_memif_server(const char *args);

@@ -7,9 +7,10 @@
  * done on DPDK's interrupt thread, since that is where memif follows its socket: a handshake that is slow
  * would otherwise have its state freed under it.
  *
- * A memif that loses its far end unmaps the rings and buffers it shared, on DPDK's interrupt thread, whatever
- * the cores are doing with them.  That thread is made to wait until no core is inside a burst: by the
- * driver's notice, where it gives one (doc/dpdk), else by memif_unmap.c.
+ * A memif that loses its far end marks itself as down and unmaps the rings and buffers it shared, on DPDK's
+ * interrupt thread.  Bursts that begin after the mark leave the memory alone.  For those under way the thread
+ * has to wait: it does where the driver gives notice in between (doc/dpdk).  Without notice, a core that is
+ * off its processor inside a burst for the whole of that time ends the process.
  *
  * For the same reason a memif is stopped on that thread, and its server is not closed here: it goes on
  * listening, and a client that has lost it comes back.  Who ends EAL closes it (control/daemon/eal_end.c).
@@ -49,6 +50,7 @@ static int
 on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, void *result)
 {
 	(void)device, (void)event, (void)context, (void)result;
+	rings_forget();
 	links_quiesce();
 	return 0;
 }
@@ -56,10 +58,12 @@ on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, vo
 void
 link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 {
-	memif_send_hides();
+	memif_messages_pass();
 	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
 	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
-		memif_unmap_waits();
+		log_notice(
+			"event=memif_unguarded port=%s text=\"its driver unmaps the far end's memory without notice, so that the far end's death can end this data plane\" remedy=\"build DPDK with memif-link-events.patch\"\n",
+			port->info.name);
 }
 
 static bool

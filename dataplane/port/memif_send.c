@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sendmsg() for the server of a memif.  A client that has gone before it was greeted (its process was killed
- * a moment after it connected) makes the greeting fail, and the driver then closes the descriptor and frees
- * what belongs to it while DPDK's interrupt thread still has both in its list: that thread panics.  Here such
- * a greeting is sent to nobody.  The hang-up is the next that the driver reads, and that it handles in order.
+ * sendmsg() and recvmsg() for the driver of memif: memif_rings.c reads and completes the messages of its
+ * handshakes.  In effect only where there is a memif, and on DPDK's interrupt thread.
  *
- * In effect only where there is a memif, and on DPDK's interrupt thread.
+ * A client that has gone before its server greeted it (its process was killed a moment after it connected)
+ * makes the greeting fail, and the driver then closes the descriptor and frees what belongs to it while
+ * DPDK's interrupt thread still has both in its list: that thread panics.  Here such a greeting is sent to
+ * nobody. The driver reads the hang-up next, and handles that in order.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -16,13 +17,20 @@
 
 #include "dataplane/port/port.h"
 
-static _Atomic bool hides;
+static _Atomic bool passes;
 
 void
-memif_send_hides(void)
+memif_messages_pass(void)
 {
-	/* Pairs with the load in sendmsg(). */
-	atomic_store_explicit(&hides, true, memory_order_release);
+	/* Pairs with the load in is_memif. */
+	atomic_store_explicit(&passes, true, memory_order_release);
+}
+
+static bool
+is_memif(void)
+{
+	/* Pairs with the store in memif_messages_pass. */
+	return atomic_load_explicit(&passes, memory_order_acquire) && rte_thread_is_intr();
 }
 
 static ssize_t
@@ -35,14 +43,36 @@ length_of(const struct msghdr *message)
 	return (ssize_t)len;
 }
 
+static bool
+is_whole(const struct msghdr *message)
+{
+	return message->msg_iovlen == 1 && message->msg_iov[0].iov_len == RINGS_MESSAGE;
+}
+
 ssize_t
 sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	ssize_t n = syscall(SYS_sendmsg, fd, message, flags);
+	bool memif = is_memif();
+	ssize_t n;
 
-	/* Pairs with the store in memif_send_hides. */
-	if (n < 0 && (errno == EPIPE || errno == ECONNRESET) &&
-	    atomic_load_explicit(&hides, memory_order_acquire) && rte_thread_is_intr())
+	if (memif && is_whole(message))
+		rings_sending(fd, message->msg_iov[0].iov_base);
+	n = syscall(SYS_sendmsg, fd, message, flags);
+	if (n < 0 && (errno == EPIPE || errno == ECONNRESET) && memif)
 		return length_of(message);
 	return n;
+}
+
+/* By another function of libc's at which a thread can be cancelled: EAL's end cancels one that waits here. */
+ssize_t
+recvmsg(int fd, struct msghdr *message, int flags)
+{
+	struct mmsghdr one = {.msg_hdr = *message};
+
+	if (recvmmsg(fd, &one, 1, flags, NULL) < 0)
+		return -1;
+	*message = one.msg_hdr;
+	if (one.msg_len == RINGS_MESSAGE && is_memif() && is_whole(message))
+		rings_received(fd, message->msg_iov[0].iov_base);
+	return one.msg_len;
 }

@@ -66,8 +66,7 @@ given(const char *name)
 {
 	const struct rte_devargs *devargs;
 
-	RTE_EAL_DEVARGS_FOREACH(NULL, devargs)
-	{
+	RTE_EAL_DEVARGS_FOREACH(NULL, devargs) {
 		if (strcmp(devargs->name, name) == 0)
 			return devargs->args != NULL ? devargs->args : "";
 	}
@@ -81,8 +80,7 @@ unopened(void)
 	const struct rte_devargs *devargs;
 	uint16_t port;
 
-	RTE_EAL_DEVARGS_FOREACH("vdev", devargs)
-	{
+	RTE_EAL_DEVARGS_FOREACH("vdev", devargs) {
 		if (strncmp(devargs->name, "net_", 4) == 0 &&
 		    rte_eth_dev_get_port_by_name(devargs->name, &port) != 0)
 			return devargs->name;
@@ -157,8 +155,7 @@ find_device(uint32_t index, char *why, size_t why_len)
 
 	if (engine.config->port[index].device[0] != '\0')
 		return find_named(index, why, why_len);
-	RTE_ETH_FOREACH_DEV(device)
-	{
+	RTE_ETH_FOREACH_DEV(device) {
 		if (!device_taken(device, index)) {
 			ports[index].device = device;
 			return 0;
@@ -261,14 +258,34 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	return 0;
 }
 
-/* Queues per core, if the device has them; memif's are what the far end offers: one is always there. */
+/* The most rings that a far end may agree upon: until one does, a memif has one in each direction. */
+static void
+choose_rings(struct port *port, const char *args)
+{
+	uint16_t limit = port->listens ? PORT_RINGS_MAX : rings_limit(args);
+
+	port->rx_queues = port->tx_queues = limit;
+	port->far_rings = (uint8_t)limit;
+	atomic_init(&port->rings, 1 | 1 << 8);
+}
+
+/* One queue for each core, if the device has as many. */
 static void
 choose_queues(struct port *port, const struct rte_eth_dev_info *info)
 {
-	bool fixed = driven_by(info, "net_memif");
-
-	port->rx_queues = !fixed && info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
-	port->tx_queues = !fixed && info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	if (driven_by(info, "net_memif")) {
+		choose_rings(port, arguments(info));
+		return;
+	}
+	port->rx_queues = info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	port->tx_queues = info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	if (port->rx_queues < engine.num_cores)
+		log_warning(
+			"event=port_slow port=%s text=\"the device has %u receive queues for %u polling "
+			"cores: "
+			"the first core receives for all, and hands frames over; use one polling core, or a "
+			"device with more queues\"\n",
+			engine.config->port[port - ports].name, info->max_rx_queues, engine.num_cores);
 }
 
 static void
@@ -276,11 +293,13 @@ add_rx_queues(uint32_t index)
 {
 	struct port *port = &ports[index];
 
-	for (uint16_t i = 0; i < port->rx_queues; i++) {
+	for (uint16_t i = 0; i < port->rx_queues && i < engine.num_cores; i++) {
 		struct core *core = engine.core[i];
 
-		core->rx[core->num_rx++] =
-			(struct rx_queue){.port = (uint16_t)index, .device = port->device, .queue = i};
+		core->rx[core->num_rx++] = (struct rx_queue){.port = (uint16_t)index,
+							     .device = port->device,
+							     .queue = i,
+							     .rings = port->far_rings > 0};
 	}
 }
 
@@ -382,26 +401,6 @@ check_conflicts(uint32_t index, char *why, size_t why_len)
 	return first[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
 }
 
-/* With this offload drivers may leave their fastest functions out: only where there are keys at the start. */
-static void
-choose_esp(uint32_t index, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
-{
-	struct port *port = &ports[index];
-
-	port->offers_esp = !engine.config->port[index].no_inline_esp &&
-			   (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SECURITY) != 0 &&
-			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_SECURITY) != 0;
-	port->esp_off =
-		engine.config->num_ipsec > 0
-			? NULL
-			: "the port was started without an [ipsec] section, and a NIC is told then; start "
-			  "the data plane anew";
-	if (!port->offers_esp || port->esp_off != NULL)
-		return;
-	conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SECURITY;
-	conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SECURITY;
-}
-
 /* Without interrupts if need be. */
 static int
 configure_queues(struct port *port, const struct rte_eth_conf *wanted)
@@ -415,20 +414,6 @@ configure_queues(struct port *port, const struct rte_eth_conf *wanted)
 	}
 	port->interrupts = conf.intr_conf.rxq != 0;
 	return error;
-}
-
-/* And without the NIC's part of ESP, which the crypto device does as well. */
-static int
-configure_device(struct port *port, struct rte_eth_conf *conf)
-{
-	int error = configure_queues(port, conf);
-
-	if (error == 0 || (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_SECURITY) == 0)
-		return error;
-	conf->rxmode.offloads &= ~RTE_ETH_RX_OFFLOAD_SECURITY;
-	conf->txmode.offloads &= ~RTE_ETH_TX_OFFLOAD_SECURITY;
-	port->esp_off = "its driver refuses to be configured for it";
-	return configure_queues(port, conf);
 }
 
 /* A device that is opened anew has the same addresses as before. */
@@ -485,15 +470,14 @@ port_configure(uint32_t index, char *why, size_t why_len)
 		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !driven_by(&info, "net_tap");
 	if (port->checks_ipv4)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	choose_esp(index, &info, &conf);
-	if (port->rx_queues > 1) {
+	if (port->rx_queues > 1 && port->far_rings == 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf =
 			info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
 		if (conf.rx_adv_conf.rss_conf.rss_hf == 0)
 			conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
 	}
-	error = configure_device(port, &conf);
+	error = configure_queues(port, &conf);
 	if (error != 0)
 		return fail_open(index, "refuses its configuration", error, why, why_len);
 	error = rte_eth_macaddr_get(port->device, &mac);
@@ -560,7 +544,7 @@ port_start_device(uint32_t index, char *why, size_t why_len)
 
 	for (uint16_t i = 0; i < port->rx_queues && error == 0; i++)
 		error = rte_eth_rx_queue_setup(port->device, i, rx, SOCKET_ID_ANY, NULL,
-					       engine.core[i]->pool);
+					       engine.core[i % engine.num_cores]->pool);
 	for (uint16_t i = 0; i < port->tx_queues && error == 0; i++)
 		error = rte_eth_tx_queue_setup(port->device, i, tx, SOCKET_ID_ANY, NULL);
 	if (error != 0)
@@ -583,8 +567,11 @@ start(uint32_t index, char *why, size_t why_len)
 	/* The far end of the cable may come later: link.c tries again. */
 	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	add_rx_queues(index);
-	if (port->started)
-		flows_init(port);
+	if (!port->started || port->far_rings > 0)
+		return 0;
+	flows_init(port);
+	if (port->rx_queues > 1)
+		rss_read(port->device, &port->rss);
 	return 0;
 }
 
@@ -597,6 +584,13 @@ ports_start(char *why, size_t why_len)
 		if (error != 0)
 			return error;
 	}
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		if (tx_init(engine.core[i]) != 0)
+			return config_refuse(
+				why, why_len, -ENOMEM,
+				"no memory for the frames of core %u to a memif; it needs 4 KiB for "
+				"each ring",
+				engine.core[i]->lcore);
 	return 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include "dataplane/core/core.h"
 #include "dataplane/port/kernel_side.h"
+#include "dataplane/port/memif_rings.h"
+#include "dataplane/port/rss.h"
 
 struct flow_rule {
 	struct rte_flow *handle; /* NULL: the place is free */
@@ -30,9 +32,7 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	uint32_t room; /* of a packet buffer for its frames, without headroom */
 	bool interrupts;
-	bool checks_ipv4;    /* checksums of headers received */
-	bool offers_esp;     /* the device can be given keys of ESP, */
-	const char *esp_off; /* and why it was not started for that; NULL: it was */
+	bool checks_ipv4; /* checksums of headers received */
 	bool started;
 	/* link.c: memif's client, to be started again when its link is lost, and its server. */
 	bool reconnects, listens;
@@ -51,6 +51,10 @@ struct port {
 	 * that has queue 0. */
 	struct rte_ring *tx_ring;
 	struct flow_table flows; /* control thread */
+	/* memif_rings.c: cores that have rings, of this end and (in the upper byte) of the far end. */
+	_Atomic uint16_t rings;
+	struct rss rss;    /* control thread; all zero with one queue */
+	uint8_t far_rings; /* cores that a far end may have rings for; 0: no memif */
 };
 extern struct port ports[CONFIG_PORTS_MAX];
 extern uint32_t ports_num;
@@ -63,6 +67,15 @@ static inline uint8_t
 port_cares(const struct port *port)
 {
 	return atomic_load_explicit(&port->care, memory_order_acquire);
+}
+
+/* Pairs with the exchange in publish_rings. */
+static inline struct rings
+port_rings(const struct port *port)
+{
+	uint16_t value = atomic_load_explicit(&port->rings, memory_order_acquire);
+
+	return (struct rings){(uint8_t)value, (uint8_t)(value >> 8)};
 }
 
 /* Any thread: one of PORT_CARE_*. */
@@ -127,19 +140,21 @@ void link_stop(struct port *port); /* one that is memif's */
 int port_multicast_join(struct port *port, char *why, size_t why_len);
 void port_multicast_leave(struct port *port);
 
-/* ---- memif_unmap.c ---- */
-void memif_unmap_waits(void); /* munmap() on threads of DPDK's, from now on: for a grace period */
-
 /* ---- memif_send.c ---- */
-void memif_send_hides(void); /* that the far end has hung up, on DPDK's interrupt thread, from now on */
+void memif_messages_pass(void); /* through this file, on DPDK's interrupt thread, from now on */
 
 /* ---- tx.c ---- */
+/* Where frames go: `to` is a port, and with a memif TX_TO(port, core of the far end). */
+#define TX_TO(port, far) ((uint16_t)((port) | (uint32_t)(far) << 8))
+#define TX_PORT(to) ((uint16_t)((to)&0xff))
+#define TX_FAR(to) ((uint32_t)(to) >> 8)
 struct rte_mbuf *tx_alloc(struct core *core);
-bool tx_has_room(struct core *core, uint32_t port);
-bool tx_at_once(const struct core *core, uint32_t port); /* the same without sending, and a buffer is there */
-void tx_append(struct core *core, uint32_t port, struct rte_mbuf *m);
-void tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m); /* without its ICRC */
-uint32_t tx_flush(struct core *core);                                          /* frames moved */
+int tx_init(struct core *core); /* after the ports' start; -ENOMEM */
+bool tx_has_room(struct core *core, uint32_t to);
+bool tx_at_once(const struct core *core, uint32_t to); /* the same without sending, and a buffer is there */
+void tx_append(struct core *core, uint32_t to, struct rte_mbuf *m);
+void tx_append_unsealed(struct core *core, uint32_t to, struct rte_mbuf *m); /* without its ICRC */
+uint32_t tx_flush(struct core *core);                                        /* frames moved */
 void tx_free(struct core *core);
 
 #endif

@@ -2,8 +2,12 @@
 /*
  * Frames to the ports.  A core keeps what a port does not take and tries again every loop; nothing is
  * dropped here but what no ring can hold, and that is counted.  A core without a transmit queue of its own
- * hands its frames to the core that has queue 0.
+ * hands its frames to the core that has queue 0.  By a memif frames wait in a queue for each core of the far
+ * end (memif_rings.c), so that a ring that is full holds back what it leads to, and nothing else.
  */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "dataplane/core/stats.h"
 #include "dataplane/esp/esp.h"
 #include "dataplane/port/port.h"
@@ -25,10 +29,35 @@ tx_alloc(struct core *core)
 	return core->tx_spare[--core->tx_spares];
 }
 
-static inline bool
-has_queue(const struct core *core, const struct port *port)
+static inline struct tx_queue *
+queue_to(struct core *core, uint32_t to)
 {
-	return core->index < port->tx_queues;
+	return likely(TX_FAR(to) == 0) ? &core->tx[to] : &core->far_tx[TX_PORT(to)][TX_FAR(to) - 1];
+}
+
+/* The device's transmit queue that leads there; -1: the core has none. */
+static inline int
+device_queue(const struct core *core, const struct port *port, uint32_t far)
+{
+	struct rings rings;
+
+	if (likely(port->far_rings == 0))
+		return core->index < port->tx_queues ? (int)core->index : -1;
+	rings = port_rings(port);
+	return core->index < rings.own ? (int)(core->index * rings.far + far % rings.far) : -1;
+}
+
+int
+tx_init(struct core *core)
+{
+	for (uint32_t i = 0; i < ports_num; i++) {
+		if (ports[i].far_rings <= 1)
+			continue;
+		core->far_tx[i] = calloc(ports[i].far_rings - 1u, sizeof(struct tx_queue));
+		if (core->far_tx[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* The ICRCs of many frames side by side, when their bytes have long been stored. */
@@ -58,14 +87,27 @@ protect(struct core *core, uint32_t index, struct tx_queue *queue, uint16_t burs
 	return kept;
 }
 
+/* To the core that has the queues. */
+static uint16_t
+hand_to_first(struct core *core, struct port *port, uint32_t far, struct rte_mbuf **frames, uint16_t burst)
+{
+	for (uint16_t i = 0; i < burst; i++)
+		frame_info(frames[i])->far = (uint8_t)far;
+	core->wake_mask |= 1; /* core 0 */
+	burst = (uint16_t)rte_ring_mp_enqueue_burst(port->tx_ring, (void **)frames, burst, NULL);
+	core->stats.tx_handed_over += burst;
+	return burst;
+}
+
 /* Frames that have gone. */
 static uint32_t
-flush_port(struct core *core, uint32_t index)
+flush_queue(struct core *core, uint32_t to)
 {
-	struct tx_queue *queue = &core->tx[index];
-	struct port *port = &ports[index];
+	struct tx_queue *queue = queue_to(core, to);
+	struct port *port = &ports[TX_PORT(to)];
 	uint32_t total = 0;
 	uint16_t sent, burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
+	int device;
 
 	seal(core);
 	while (burst > 0) {
@@ -76,20 +118,19 @@ flush_port(struct core *core, uint32_t index)
 		if (unlikely(care != 0)) {
 			if ((care & PORT_CARE_PAUSED) != 0)
 				break;
-			burst = protect(core, index, queue, burst);
+			burst = protect(core, TX_PORT(to), queue, burst);
 		}
 		/* Once sent, a frame is no longer ours to look at. */
 		for (uint16_t i = 0; i < burst; i++)
 			len[i] = frames[i]->pkt_len;
-		if (likely(has_queue(core, port))) {
-			sent = rte_eth_tx_burst(port->device, (uint16_t)core->index, frames, burst);
+		device = device_queue(core, port, TX_FAR(to));
+		if (likely(device >= 0)) {
+			sent = rte_eth_tx_burst(port->device, (uint16_t)device, frames, burst);
 			for (uint16_t i = 0; i < sent; i++)
 				core->stats.tx_bytes += len[i];
 			core->stats.tx_packets += sent;
 		} else {
-			sent = (uint16_t)rte_ring_mp_enqueue_burst(port->tx_ring, (void **)frames, burst,
-								   NULL);
-			core->wake_mask |= 1; /* core 0 */
+			sent = hand_to_first(core, port, TX_FAR(to), frames, burst);
 		}
 		queue->first += sent;
 		queue->count -= sent;
@@ -98,55 +139,65 @@ flush_port(struct core *core, uint32_t index)
 			break;
 		burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
 	}
-	if (queue->count == 0)
+	if (queue->count == 0) {
 		queue->first = 0;
+		if (unlikely(TX_FAR(to) != 0))
+			core->far_busy[TX_PORT(to)] &= (uint16_t) ~(1u << TX_FAR(to));
+	}
 	return total;
 }
 
 bool
-tx_at_once(const struct core *core, uint32_t port)
+tx_at_once(const struct core *core, uint32_t to)
 {
-	return core->tx_spares != 0 && core->tx[port].count < core->turns.tx_most;
+	const struct tx_queue *queue =
+		likely(TX_FAR(to) == 0) ? &core->tx[to] : &core->far_tx[TX_PORT(to)][TX_FAR(to) - 1];
+
+	return core->tx_spares != 0 && queue->count < core->turns.tx_most;
 }
 
 bool
-tx_has_room(struct core *core, uint32_t port)
+tx_has_room(struct core *core, uint32_t to)
 {
-	if (likely(core->tx[port].count < core->turns.tx_most))
+	const struct tx_queue *queue = queue_to(core, to);
+
+	if (likely(queue->count < core->turns.tx_most))
 		return true;
-	flush_port(core, port);
-	if (core->tx[port].count < core->turns.tx_most)
+	flush_queue(core, to);
+	if (queue->count < core->turns.tx_most)
 		return true;
 	core->stats.backpressure++;
 	return false;
 }
 
 static __rte_noinline void
-send_burst(struct core *core, uint32_t port)
+send_burst(struct core *core, uint32_t to)
 {
 	uint64_t start;
 
 	seal(core);
 	start = unlikely(core->timed) ? rte_rdtsc() : 0;
-	flush_port(core, port);
+	flush_queue(core, to);
 	/* Not of the stage in which the frame was made. */
 	if (unlikely(core->timed))
 		stage_within(core, ENGINE_STAGE_TX, rte_rdtsc() - start);
 }
 
 static inline void
-append(struct core *core, uint32_t port, struct tx_queue *queue, struct rte_mbuf *m)
+append(struct core *core, uint32_t to, struct tx_queue *queue, struct rte_mbuf *m)
 {
 	queue->frame[queue->first + queue->count++] = m;
+	if (unlikely(TX_FAR(to) != 0))
+		core->far_busy[TX_PORT(to)] |= (uint16_t)(1u << TX_FAR(to));
 	if (unlikely(queue->count % CORE_BURST == 0))
-		send_burst(core, port);
+		send_burst(core, to);
 	else if (unlikely(core->tx_unsealed == CORE_BURST))
 		seal(core);
 }
 
 /* The queue ends where its buffer does. */
 static __rte_noinline void
-append_moved(struct core *core, uint32_t port, struct tx_queue *queue, struct rte_mbuf *m)
+append_moved(struct core *core, uint32_t to, struct tx_queue *queue, struct rte_mbuf *m)
 {
 	memmove(queue->frame, &queue->frame[queue->first], queue->count * sizeof(queue->frame[0]));
 	queue->first = 0;
@@ -156,26 +207,36 @@ append_moved(struct core *core, uint32_t port, struct tx_queue *queue, struct rt
 		rte_pktmbuf_free(m);
 		return;
 	}
-	append(core, port, queue, m);
+	append(core, to, queue, m);
 }
 
 /* What few frames need is called last, so that the others save no registers for it. */
 void
-tx_append(struct core *core, uint32_t port, struct rte_mbuf *m)
+tx_append(struct core *core, uint32_t to, struct rte_mbuf *m)
 {
-	struct tx_queue *queue = &core->tx[port];
+	struct tx_queue *queue = queue_to(core, to);
 
 	if (unlikely(queue->first + queue->count == TX_BUFFER))
-		append_moved(core, port, queue, m);
+		append_moved(core, to, queue, m);
 	else
-		append(core, port, queue, m);
+		append(core, to, queue, m);
 }
 
 void
-tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m)
+tx_append_unsealed(struct core *core, uint32_t to, struct rte_mbuf *m)
 {
 	core->tx_seal[core->tx_unsealed++] = m;
-	tx_append(core, port, m);
+	tx_append(core, to, m);
+}
+
+static __rte_noinline uint32_t
+flush_far(struct core *core, uint32_t port)
+{
+	uint32_t done = 0;
+
+	for (uint32_t busy = core->far_busy[port]; busy != 0; busy &= busy - 1)
+		done += flush_queue(core, TX_TO(port, (uint32_t)__builtin_ctz(busy)));
+	return done;
 }
 
 uint32_t
@@ -192,14 +253,23 @@ tx_flush(struct core *core)
 				rte_ring_sc_dequeue_burst(port->tx_ring, (void **)frames, CORE_BURST, NULL);
 
 			for (uint32_t j = 0; j < n; j++)
-				tx_append(core, i, frames[j]);
+				tx_append(core, TX_TO(i, frame_info(frames[j])->far), frames[j]);
 			done += n;
 		}
 		/* What a port that is down does not take is no reason to stay awake. */
 		if (core->tx[i].count > 0)
-			done += flush_port(core, i);
+			done += flush_queue(core, i);
+		if (unlikely(core->far_busy[i] != 0))
+			done += flush_far(core, i);
 	}
 	return done;
+}
+
+static void
+free_queue(struct tx_queue *queue)
+{
+	rte_pktmbuf_free_bulk(&queue->frame[queue->first], queue->count);
+	queue->count = 0;
 }
 
 void
@@ -211,7 +281,11 @@ tx_free(struct core *core)
 	rte_pktmbuf_free_bulk(core->tx_spare, core->tx_spares);
 	core->tx_spares = 0;
 	for (uint32_t i = 0; i < ports_num; i++) {
-		rte_pktmbuf_free_bulk(&core->tx[i].frame[core->tx[i].first], core->tx[i].count);
-		core->tx[i].count = 0;
+		free_queue(&core->tx[i]);
+		for (uint32_t j = 0; core->far_tx[i] != NULL && j + 1 < ports[i].far_rings; j++)
+			free_queue(&core->far_tx[i][j]);
+		free(core->far_tx[i]);
+		core->far_tx[i] = NULL;
+		core->far_busy[i] = 0;
 	}
 }

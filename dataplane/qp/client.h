@@ -21,6 +21,13 @@ struct ah_table {
 	_Atomic(struct engine_ah *) slot[ONE_AHS_MAX];
 };
 
+/* Sockets of channels, by the low half of the channel's id: the descriptor + 1, 0 for none.  The core of the
+ * first lane stores them, and the cores of all lanes load them. */
+#define CHANNEL_PLACES 65536u
+struct channel_table {
+	_Atomic int fd[CHANNEL_PLACES];
+};
+
 /* A request of struct one_keys that waits for requests posted before: see keys.c. */
 struct keys_wait {
 	enum {
@@ -85,9 +92,8 @@ struct engine_client {
 	TAILQ_ENTRY(engine_client) settle_link;
 	/* Written by the control thread before any key leads there. */
 	struct reach *reach;
-	/* Of the first lane, whose core stores them: + 1; 0: only its futex word is woken.  The control
-	 * thread closes a descriptor after a grace period. */
-	_Atomic int channel_fd[ONE_CHANNELS];
+	/* Of the first lane; NULL: no channel has been opened. */
+	_Atomic(struct channel_table *) channel_table;
 	/* control thread */
 	struct reap reap;
 };

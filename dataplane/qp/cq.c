@@ -223,11 +223,22 @@ static bool
 cq_claim_arm(struct engine_cq *cq, uint64_t arm, uint64_t *claimed)
 {
 	*claimed = atomic_load_explicit(&cq->bundle->arm, memory_order_relaxed);
-	/* Pairs with the exchange of other cores, and with the load in one_wait_armed(): who has been woken
-	 * finds the arm answered. */
+	/* Acquire: pairs with the store in one_wait_arm(), which stores the descriptor before.  Release:
+	 * pairs with the exchange of other cores, and with the load in one_wait_armed(), so that a thread
+	 * that has been woken finds the arm answered. */
 	return ONE_ARM_SEQ(*claimed) == ONE_ARM_SEQ(arm) &&
-	       atomic_compare_exchange_strong_explicit(&cq->bundle->arm, claimed, 0, memory_order_release,
+	       atomic_compare_exchange_strong_explicit(&cq->bundle->arm, claimed, 0, memory_order_acq_rel,
 						       memory_order_relaxed);
+}
+
+/* False: the ring's id could not be sent. */
+static bool
+wake_armed(struct core *core, struct engine_cq *cq, uint64_t arm)
+{
+	/* one_wait_arm() stores it before the arm that was loaded. */
+	uint32_t descriptor = atomic_load_explicit(&cq->bundle->descriptor, memory_order_relaxed);
+
+	return wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, descriptor, cq->id);
 }
 
 /* False: the wake-up is due, but its user has to wait for it. */
@@ -246,7 +257,7 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	cq->arm_seen = arm;
 	if (!cq_claim_arm(cq, arm, &claimed))
 		return true;
-	if (wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id)) {
+	if (wake_armed(core, cq, arm)) {
 		cq->told_tail = cq->tail;
 		return true;
 	}
@@ -267,8 +278,8 @@ cq_publish(struct core *core)
 	if (STAILQ_EMPTY(&core->dirty))
 		return;
 	STAILQ_FOREACH(cq, &core->dirty, dirty_link)
-	/* Pairs with the library's acquire load of the tail, when it counts entries. */
-	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
+		/* Pairs with the library's acquire load of the tail, when it counts entries. */
+		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
 	 * entries: either it sees them, or `arm` is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -307,7 +318,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
 	/* A thread that sleeps on the old ring goes on to the new one. */
 	if (!flagged && arm != cq->arm_seen && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
-		wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
+		wake_armed(core, cq, arm);
 	cq_begin(cq, next, log2);
 	return 0;
 }

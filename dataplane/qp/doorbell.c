@@ -94,8 +94,7 @@ doorbell_scan(struct core *core)
 	uint32_t rung = 0;
 	bool whole;
 
-	TAILQ_FOREACH(client, &core->clients, link)
-	{
+	TAILQ_FOREACH(client, &core->clients, link) {
 		if (client->faulty)
 			continue;
 		rung += keys_scan(core, client);

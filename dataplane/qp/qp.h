@@ -38,6 +38,7 @@ struct engine_qp {
 	bool streaming;        /* see qp_budget */
 	uint64_t stream_until; /* its ring may be let alone until then */
 	uint16_t port;
+	uint16_t to; /* TX_TO: the port, and the far end's core that owns its peer, as far as is known */
 	struct one_qp_shm *shm; /* NULL: none */
 	uint32_t hot_at;        /* place in share.hot of its client */
 	struct engine_client *client;

@@ -48,19 +48,19 @@ loop_has_room(struct core *core, uint32_t qpn)
 }
 
 static __rte_noinline uint8_t *
-begin_slowly(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len)
+begin_slowly(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t len)
 {
-	if (loop ? !loop_has_room(core, qpn) : !tx_has_room(core, port))
+	if (loop ? !loop_has_room(core, qpn) : !tx_has_room(core, to))
 		return NULL;
 	return take_frame(core, len);
 }
 
 /* What few frames need is called last, so that the others save no registers for it. */
 uint8_t *
-rcio_frame_begin(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len)
+rcio_frame_begin(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t len)
 {
-	if (unlikely(loop || !tx_at_once(core, port)))
-		return begin_slowly(core, port, loop, qpn, len);
+	if (unlikely(loop || !tx_at_once(core, to)))
+		return begin_slowly(core, to, loop, qpn, len);
 	return take_frame(core, len);
 }
 
@@ -69,11 +69,11 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	return rcio_frame_begin(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, len);
+	return rcio_frame_begin(core_of(env), qp->to, qp->loop, qp->attr.peer_qpn, len);
 }
 
 static __rte_noinline void
-loop_frame(struct core *core, uint16_t port, uint32_t from, uint32_t qpn, bool sealed)
+loop_frame(struct core *core, uint16_t to, uint32_t from, uint32_t qpn, bool sealed)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
 	struct rte_mbuf *m = core->tx_frame;
@@ -87,27 +87,28 @@ loop_frame(struct core *core, uint16_t port, uint32_t from, uint32_t qpn, bool s
 	if (!sealed)
 		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = frame_info(m)->esp = false;
-	frame_info(m)->port = port;
+	frame_info(m)->port = TX_PORT(to);
+	frame_info(m)->far = 0;
 	frame_info(m)->from = from;
 	core_hand_over(core, peer->core, m);
 }
 
 void
-rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t from, uint32_t qpn, bool sealed)
+rcio_frame_end(struct core *core, uint16_t to, bool loop, uint32_t from, uint32_t qpn, bool sealed)
 {
 	struct rte_mbuf *m = core->tx_frame;
 
 	core->turns.cost += SHARE_FRAME + m->data_len;
 	core->turns.frame_bytes += m->data_len;
 	if (unlikely(loop)) {
-		loop_frame(core, port, from, qpn, sealed);
+		loop_frame(core, to, from, qpn, sealed);
 		return;
 	}
 	core->tx_frame = NULL;
 	if (sealed)
-		tx_append(core, port, m);
+		tx_append(core, to, m);
 	else
-		tx_append_unsealed(core, port, m);
+		tx_append_unsealed(core, to, m);
 }
 
 static void
@@ -115,7 +116,7 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	rcio_frame_end(core_of(env), qp->port, qp->loop, qp->qpn, qp->attr.peer_qpn, sealed);
+	rcio_frame_end(core_of(env), qp->to, qp->loop, qp->qpn, qp->attr.peer_qpn, sealed);
 }
 
 static bool
@@ -289,10 +290,11 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 void
 rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
+	uint32_t most = qp->attr.packed ? WIRE_PACKED_MAX : CORE_RUN_BUDGET; /* as many as fill a frame */
 	bool more = true;
 
 	while (more && budget > 0) {
-		uint32_t part = RTE_MIN(budget, (uint32_t)CORE_RUN_BUDGET);
+		uint32_t part = RTE_MIN(budget, most);
 
 		more = take_work(core, qp, part);
 		budget -= part;
@@ -436,10 +438,20 @@ is_from_peer(const struct engine_qp *qp, uint32_t from)
 	return qp->rc == NULL || (qp->loop && from == qp->attr.peer_qpn);
 }
 
+/* The peer's frames came from another core of its data plane than frames to it go to: it is there now. */
+static __rte_noinline void
+follow_peer(const struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet)
+{
+	if (port == qp->port && !qp->loop && core->rx_far < ports[port].far_rings &&
+	    wire_addr_equal(&packet->src, &qp->attr.path.dst))
+		qp->to = TX_TO(port, core->rx_far);
+}
+
 /* `is_expected`: it came by a port, as its peer's frames do, or its peer is of this data plane and has sent
  * it. */
 static inline void
-deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet, bool is_expected)
+deliver(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
+	bool is_expected)
 {
 	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->phase == QP_BROKEN ||
 		     qp->client->faulty)) {
@@ -456,6 +468,8 @@ deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packe
 	if (core->rx_qp != NULL)
 		after_input(core);
 	core->rx_qp = qp;
+	if (unlikely(TX_TO(port, core->rx_far) != qp->to))
+		follow_peer(core, qp, port, packet);
 	core->rx_from_there = is_mac_equal(packet->src_mac, qp->attr.path.dst_mac);
 }
 
@@ -496,11 +510,12 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 		return true;
 	}
 	if (likely(qp->core == core)) {
-		deliver(core, qp, packet, !qp->loop);
+		deliver(core, qp, port, packet, !qp->loop);
 		return true;
 	}
 	frame_info(m)->packet = *packet;
 	frame_info(m)->port = port;
+	frame_info(m)->far = core->rx_far;
 	frame_info(m)->parsed = true;
 	core_hand_over(core, qp->core, m);
 	return false;
@@ -568,10 +583,10 @@ take_burst(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t 
 }
 
 static inline uint32_t
-receive(struct core *core, const struct rx_queue *queue, bool esp)
+receive(struct core *core, const struct rx_queue *queue, uint16_t number, bool esp)
 {
 	struct rte_mbuf *frames[CORE_BURST];
-	uint16_t n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
+	uint16_t n = rte_eth_rx_burst(queue->device, number, frames, CORE_BURST);
 
 	stage_end(core, ENGINE_STAGE_DRIVER_RX);
 	core->rx_more |= n == CORE_BURST;
@@ -584,7 +599,24 @@ receive(struct core *core, const struct rx_queue *queue, bool esp)
 static __rte_noinline uint32_t
 receive_with_care(struct core *core, const struct rx_queue *queue, uint8_t care)
 {
-	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive(core, queue, true);
+	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive(core, queue, queue->queue, true);
+}
+
+/* From each core of a memif's far end. */
+static uint32_t
+receive_rings(struct core *core, const struct rx_queue *queue, uint8_t care)
+{
+	struct rings rings = port_rings(&ports[queue->port]);
+	uint32_t received = 0;
+
+	if (unlikely((care & PORT_CARE_PAUSED) != 0 || core->index >= rings.own))
+		return 0;
+	for (uint32_t far = 0; far < rings.far; far++) {
+		core->rx_far = (uint8_t)far;
+		received += receive(core, queue, (uint16_t)(far * rings.own + core->index), care != 0);
+	}
+	core->rx_far = 0;
+	return received;
 }
 
 uint32_t
@@ -597,10 +629,12 @@ rcio_receive(struct core *core)
 		const struct rx_queue *queue = &core->rx[i];
 		uint8_t care = port_cares(&ports[queue->port]);
 
-		if (unlikely(care != 0))
+		if (queue->rings)
+			received += receive_rings(core, queue, care);
+		else if (unlikely(care != 0))
 			received += receive_with_care(core, queue, care);
 		else
-			received += receive(core, queue, false);
+			received += receive(core, queue, queue->queue, false);
 	}
 	return received;
 }
@@ -624,8 +658,10 @@ look_inbound(struct core *core, struct rte_mbuf *m)
 static void
 take_esp(struct core *core, struct rte_mbuf *m)
 {
-	uint16_t port = frame_info(m)->port, left = esp_in(core, port, &m, 1);
+	uint16_t port = frame_info(m)->port, left;
 
+	core->rx_far = frame_info(m)->far;
+	left = esp_in(core, port, &m, 1);
 	take_burst(core, port, &m, left);
 }
 
@@ -657,13 +693,15 @@ rcio_inbound(struct core *core)
 		if (qp != NULL && qp->core == core) {
 			if (info->parsed)
 				steer_strayed(core, qp, info);
-			deliver(core, qp, &info->packet,
+			core->rx_far = info->far;
+			deliver(core, qp, info->port, &info->packet,
 				info->parsed ? !qp->loop : is_from_peer(qp, info->from));
 		} else {
 			drop_stray(core, &info->packet);
 		}
 	}
 	delivered(core);
+	core->rx_far = 0;
 	rte_pktmbuf_free_bulk(done, num_done);
 	return n;
 }

@@ -77,7 +77,7 @@ group_hold(struct core *core, struct share_group *group, const uint64_t room[CEI
 	timer_set(core, &group->timer, core->now + (due - core->real_at));
 	/* What was asked for before. */
 	TAILQ_FOREACH(client, &group->busy, share.link)
-	rcio_answer_run(core, &client->share.run);
+		rcio_answer_run(core, &client->share.run);
 }
 
 /* As its ceilings are now: they may have been changed. */
@@ -200,7 +200,7 @@ flight_most(const struct core *core, const struct share_group *group, uint32_t w
 	if (core->turns.groups <= 1)
 		return SHARE_FLIGHT;
 	TAILQ_FOREACH(client, &group->busy, share.link)
-	flight += client->share.flight;
+		flight += client->share.flight;
 	return flight < most ? SHARE_FLIGHT : most / group->count;
 }
 

@@ -44,11 +44,11 @@ void rcio_answer_run(struct core *core, struct qp_list *run);
 uint32_t rcio_run(struct core *core, struct qp_list *run);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);
-/* A buffer for a frame of `len` bytes, the core's tx_frame, by the port or (`loop`) to queue pair `qpn` of
+/* A buffer for a frame of `len` bytes, the core's tx_frame, to TX_TO() or (`loop`) to queue pair `qpn` of
  * this data plane; NULL: none can be had now, or it could not go there. */
-uint8_t *rcio_frame_begin(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len);
+uint8_t *rcio_frame_begin(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t len);
 /* Sends it there, as a frame of queue pair `from`. */
-void rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t from, uint32_t qpn, bool sealed);
+void rcio_frame_end(struct core *core, uint16_t to, bool loop, uint32_t from, uint32_t qpn, bool sealed);
 
 /* ---- bind.c ---- */
 /* `copies`: the window reached memory that the application's thread copies.  -EALREADY: none is waited for.

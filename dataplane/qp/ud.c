@@ -387,6 +387,8 @@ place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
 
 	if (packet->opcode == WIRE_UD_SEND_ONLY_IMM)
 		c.cqe_flags |= ONE_CQE_IMM;
+	if (wire_addr_is_v4(&packet->src))
+		c.cqe_flags |= ONE_CQE_IPV4;
 	if (!resolve(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE, &list)) {
 		end_taken(core, qp, &c, ONE_STATUS_LOCAL_PROTECTION);
 		return;

@@ -29,11 +29,30 @@ send_id(int fd, uint32_t cq)
 	       (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
 }
 
-static bool
-wake_sleepers(struct engine_client *client, uint16_t channel, uint32_t cq)
+static _Atomic int *
+socket_place(struct engine_client *client, uint32_t id)
 {
-	/* Pairs with the store of the first lane's core, which the library has waited for. */
-	int fd = atomic_load_explicit(&client->home->channel_fd[channel], memory_order_relaxed) - 1;
+	/* Pairs with the release store in engine_client_channels. */
+	struct channel_table *table =
+		atomic_load_explicit(&client->home->channel_table, memory_order_acquire);
+
+	return table != NULL ? &table->fd[id % CHANNEL_PLACES] : NULL;
+}
+
+void
+wake_by_socket(struct engine_client *client, uint32_t id, int fd)
+{
+	/* Pairs with the load in wake_sleepers(), on cores of other lanes: the library arms with this id when
+	 * the control thread has answered, and the control thread closes a socket after a grace period. */
+	atomic_store_explicit(socket_place(client, id), fd + 1, memory_order_relaxed);
+}
+
+static bool
+wake_sleepers(struct engine_client *client, uint16_t channel, uint32_t descriptor, uint32_t cq)
+{
+	const _Atomic int *place = descriptor != 0 ? socket_place(client, descriptor) : NULL;
+	/* Pairs with the store in wake_by_socket(). */
+	int fd = place != NULL ? atomic_load_explicit(place, memory_order_relaxed) - 1 : -1;
 
 	if (fd >= 0 && !send_id(fd, cq))
 		return false;
@@ -57,7 +76,8 @@ charge_time(const struct core *core, struct engine_user *user, uint64_t ns, bool
 }
 
 bool
-wake_channel(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq)
+wake_channel(struct core *core, struct engine_client *client, uint16_t channel, uint32_t descriptor,
+	     uint32_t cq)
 {
 	struct engine_user *user = client->share.group->user;
 	bool measured = user_wakes_slowly(user), woken;
@@ -70,7 +90,7 @@ wake_channel(struct core *core, struct engine_client *client, uint16_t channel, 
 	core->stats.wakes++;
 	share_charge(core, client, SHARE_WAKE);
 	began = measured ? clock_thread() : rte_rdtsc();
-	woken = wake_sleepers(client, channel, cq);
+	woken = wake_sleepers(client, channel, descriptor, cq);
 	charge_time(core, user, measured ? clock_thread() - began : engine_now(rte_rdtsc() - began),
 		    measured);
 	return woken;

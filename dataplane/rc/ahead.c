@@ -43,7 +43,7 @@ find_chunk(struct rc_qp *qp, enum reach_queue queue, uint32_t psn, uint32_t *cou
 		return -EAGAIN;
 	if (*count > chunk->count - index)
 		*count = chunk->count - index;
-	*data = reach_queue_data(&qp->party, queue) + ((uint64_t)index << qp->shift);
+	*data = reach_queue_data(&qp->party, queue) + ((uint64_t)index * qp->mtu);
 	return reach_queue_result(&qp->party, queue);
 }
 
@@ -62,7 +62,7 @@ rc_ahead_used(struct rc_qp *qp, enum reach_queue queue, uint32_t psn)
 static inline uint32_t
 chunk_packets(const struct rc_qp *qp, uint32_t left)
 {
-	uint32_t most = REACH_LEN >> qp->shift;
+	uint32_t most = REACH_LEN / qp->mtu;
 
 	return left < most ? left : most;
 }
@@ -83,7 +83,7 @@ begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *fu
 {
 	const struct work *work = &node->work;
 	struct ahead_chunk chunk = {psn, chunk_packets(qp, node->end - psn)};
-	uint32_t offset = (psn - node->first) << qp->shift, len = chunk.count << qp->shift;
+	uint32_t offset = (psn - node->first) * qp->mtu, len = chunk.count * qp->mtu;
 	struct rc_sg_list list;
 	int error;
 
@@ -158,7 +158,7 @@ begin_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t ne
 {
 	struct ahead_chunk chunk = {(resource->first + next) & RC_PSN_MASK,
 				    chunk_packets(qp, resource->end - next)};
-	uint32_t offset = next << qp->shift, len = chunk.count << qp->shift;
+	uint32_t offset = next * qp->mtu, len = chunk.count * qp->mtu;
 	struct mem_sge sge;
 
 	if (len > resource->length - offset)

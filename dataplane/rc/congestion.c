@@ -75,7 +75,7 @@ static RC_COLD void
 recover(struct rc_qp *qp)
 {
 	struct rc_requester *rq = &qp->req;
-	uint32_t increase = INCREASE << 8 >> qp->shift;
+	uint32_t increase = (INCREASE << 8) / qp->mtu;
 
 	rq->alpha -= rq->alpha >> ALPHA_SHIFT;
 	if (rq->stage < UINT8_MAX)

@@ -294,7 +294,7 @@ bool
 rc_landing_is_full(const struct rc_qp *qp)
 {
 	const struct rc_requester *rq = &qp->req;
-	uint64_t asked = (uint64_t)(rq->snd - rq->una) << qp->shift;
+	uint64_t asked = (uint64_t)(rq->snd - rq->una) * qp->mtu;
 
 	return asked + (uint64_t)reach_queue_count(&qp->party, REACH_LANDED) * REACH_LEN >=
 	       (uint64_t)ONE_COPIES * REACH_LEN / 2;

@@ -4,6 +4,9 @@
 #define DATAPLANE_RC_PARAMS_H
 
 #define RC_PSN_MASK 0xFFFFFFu
+#define RC_MTU_MIN 256u
+#define RC_MTU_MAX 16320u
+#define RC_MTU_UNIT 64u     /* path MTUs between oneside ends are multiples: payload is moved in such units */
 #define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */
 #define RC_POSTED_PSNS (1u << 30)
 #define RC_POOL_FEW 64u
@@ -40,8 +43,9 @@
 #define RC_SILENT_EXPIRIES 3u  /* in a row make a peer silent: it may not be where frames are sent to */
 #define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */
 #define RC_MESSAGE_MAX 0x80000000u
-#define RC_MOVE_MIN 512u /* bytes from which on it pays to leave a copy to env->move */
-#define RC_SHORT 64u     /* bytes: longer payloads are wire_fill's */
+#define RC_MOVE_MIN 512u   /* bytes from which on it pays to leave a copy to env->move */
+#define RC_PACKED_MORE 16u /* bytes behind the BTH of a packed frame, beyond a path MTU: a RETH's */
+#define RC_SHORT 64u       /* bytes: longer payloads are wire_fill's */
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

@@ -81,14 +81,12 @@ set_state(struct rc_qp *qp, enum rc_state to, const char *why)
 	qp->state = (uint8_t)to;
 }
 
-static uint8_t
-shift_of(uint16_t mtu)
+static uint16_t
+allowed_mtu(uint16_t mtu)
 {
-	uint8_t shift = 8;
-
-	while (shift < 12 && (2u << shift) <= mtu)
-		shift++;
-	return shift;
+	if (mtu < RC_MTU_MIN)
+		return RC_MTU_MIN;
+	return mtu < RC_MTU_MAX ? mtu / RC_MTU_UNIT * RC_MTU_UNIT : RC_MTU_MAX;
 }
 
 void
@@ -96,7 +94,7 @@ rc_set_path(struct rc_qp *qp, const struct wire_path *path)
 {
 	qp->local = path->src;
 	qp->remote = path->dst;
-	qp->udp_port = path->udp_src_port;
+	qp->udp_port = path->udp_peer_port != 0 ? path->udp_peer_port : path->udp_src_port;
 	wire_template_init(&qp->template, path);
 	qp->head.shape = 0;
 }
@@ -135,14 +133,14 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	qp->peer_qpn = attr->peer_qpn;
 	qp->pz = attr->pz;
 	rc_set_responder(qp, attr);
-	qp->shift = shift_of(attr->path_mtu);
-	qp->mtu = (uint16_t)(1u << qp->shift);
+	qp->mtu = allowed_mtu(attr->path_mtu);
 	qp->selective = attr->selective && qp->env->scoreboards != NULL;
+	qp->packed = attr->packed && qp->selective;
 	rc_set_path(qp, &attr->path);
 
 	rc_set_requester(qp, attr);
 	rq->window_max = attr->oneside_peer ? RC_WINDOW_MAX : RC_WINDOW_OTHER;
-	rq->window = (uint16_t)(RC_WINDOW_START >> qp->shift);
+	rq->window = (uint16_t)(RC_WINDOW_START / qp->mtu);
 	if (rq->window > rq->window_max)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window_max;
@@ -246,8 +244,9 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 
 /*
  * The frame is between the two addresses of the connection.  Ends that repeat selectively derive their UDP
- * source port from the flow label of the REQ, which is random: it is 14 bits more for a host to guess that
- * does not see the frames, and so keeps forged packets from being held.
+ * source port from the flow label of the REQ, which is random, or have drawn it for the peer
+ * (doc/steering.md): it is up to 14 bits more for a host to guess that does not see the frames, and so keeps
+ * forged packets from being held.
  */
 static inline bool
 is_of_connection(const struct rc_qp *qp, const struct wire_packet *packet)
@@ -269,15 +268,14 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		return;
 	}
 	if (unlikely(packet->opcode >= 32)) {
-		other_input(qp, packet);
+		if (qp->packed && rc_is_packed(packet))
+			rc_packed_input(qp, packet, now);
+		else
+			other_input(qp, packet);
 		return;
 	}
-	if (unlikely(packet->congestion)) {
-		rc_cnp_note(qp, now);
-		/* The requester bounds how many READ responses are under way. */
-		if (rc_request_kind[packet->opcode] == 0)
-			rc_congestion(qp);
-	}
+	if (unlikely(packet->congestion))
+		rc_marked(qp, rc_request_kind[packet->opcode] == 0, now);
 	if (rc_request_kind[packet->opcode] != 0)
 		rc_request_input(qp, packet, now);
 	else if (packet->opcode >= WIRE_READ_RESPONSE_FIRST && packet->opcode <= WIRE_ATOMIC_ACKNOWLEDGE)

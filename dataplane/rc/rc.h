@@ -81,6 +81,8 @@ enum rc_counter {
 	RC_COUNT_DROP_PARKED,   /* came while an earlier one waited for memory without mapping */
 	RC_COUNT_HELD,          /* packets kept until a hole before them was filled */
 	RC_COUNT_BAD_RESPONSE,  /* answers an outstanding request, but with the wrong length */
+	RC_COUNT_PACKED_SENT,   /* frames with several requests or responses */
+	RC_COUNT_DROP_PACKED,   /* such frames that are not what they say, or not negotiated */
 	RC_COUNT_MAX
 };
 
@@ -138,6 +140,7 @@ struct rc_env {
 	uint64_t asked;                     /* bytes of READs that have been asked for, again or not */
 	uint64_t ask_end;                   /* with so many asked for, no READ begins; 0: no bound */
 	struct rc_run run;                  /* rc_input's; see rc_run_end */
+	const struct wire_packet *frame;    /* that the packet being input stands in; NULL: in none */
 	struct rc_scoreboards *scoreboards; /* see rc_scoreboards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;
@@ -153,7 +156,7 @@ struct rc_attr {
 	uint32_t pz;     /* for local keys and for the keys peers use */
 	uint32_t access; /* ONE_ACCESS_REMOTE_*: what this queue pair lets its peer do at all */
 	uint32_t send_psn, recv_psn;
-	uint16_t path_mtu;    /* 256..4096 */
+	uint16_t path_mtu;    /* a multiple of 64; towards other make 256, 512, ... 4096 */
 	uint8_t rd_atomic_in; /* READs and atomics served at once; at most RC_RD_ATOMIC_MAX */
 	uint8_t rd_atomic_out;
 	uint8_t retry_count;   /* 0..7, 7 means seven */
@@ -162,7 +165,8 @@ struct rc_attr {
 	uint8_t timeout;       /* 4.096 us x 2^n: upper bound of the retransmission time, and how long
 				* without progress costs one retry; 0: never give up */
 	bool oneside_peer;     /* both ends announced oneside in the CM's private data */
-	bool selective;        /* and both that they repeat selectively */
+	bool selective;        /* and both that they repeat selectively, */
+	bool packed;           /* and that they take frames with several requests */
 	bool peer_yields; /* the peer shares its processor: at first RC_MIN_RTO_MAX passes before anything
 			   * is taken for lost */
 	struct wire_path path; /* addresses, MACs, ports: the header template is made from it */

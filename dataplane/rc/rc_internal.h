@@ -11,6 +11,7 @@
  *   timer.c      retransmission time, retries
  *   congestion.c the window
  *   middle.c     runs of packets from the middle of a message
+ *   packed.c     several requests or responses in one frame
  *   sg_list.c     local scatter/gather lists
  *   resume.c     after an access to memory without mapping (reach.h)
  *
@@ -35,10 +36,9 @@ struct rc_qp {
 	uint32_t qpn, peer_qpn;
 	uint32_t pz, access;
 	uint8_t state; /* enum rc_state */
-	uint8_t shift; /* log2 of mtu */
 	uint16_t mtu;
-	bool selective;
-	uint16_t udp_port; /* from which both ends send the frames of the connection, if `selective` */
+	bool selective, packed;
+	uint16_t udp_port; /* from which the peer's frames come, if `selective` */
 	struct wire_addr local, remote;
 	struct wire_template template;
 	struct wire_head head; /* of requests with data, and of responses from the middle of a READ */
@@ -68,7 +68,7 @@ rc_psn_diff(uint32_t a, uint32_t b)
 static inline uint32_t
 rc_packets(const struct rc_qp *qp, uint32_t len)
 {
-	return len == 0 ? 1 : (uint32_t)(((uint64_t)len + qp->mtu - 1) >> qp->shift);
+	return len <= qp->mtu ? 1 : (len - 1) / qp->mtu + 1;
 }
 
 /* READs and atomics: their request occupies a resource of the peer until its response has come. */
@@ -99,6 +99,33 @@ rc_asks_ack(const struct rc_qp *qp, uint32_t psn)
 
 	return (psn & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 || psn + 1 - rq->una >= rq->window ||
 	       unlikely(qp->env->held != RC_FLOWS || rq->scoreboard != NULL);
+}
+
+/* The packet(s) `snd`..`snd`+psns-1, of which the last is `node`'s, have been handed over. */
+static inline void
+rc_sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+
+	if (likely(rq->snd == rq->max)) {
+		if (!rq->rtt_pending) {
+			rq->rtt_pending = true;
+			rq->rtt_psn = rq->snd;
+			rq->rtt_time = now;
+		}
+	} else {
+		rc_count(qp, RC_COUNT_RETRANSMIT);
+	}
+	if (rq->timer == RC_NEVER) {
+		rq->timer = now + rc_rto(rq);
+		if (rq->una == rq->max)
+			rq->progress_at = now;
+	}
+	rq->snd += psns;
+	if ((int32_t)(rq->snd - rq->max) > 0)
+		rq->max = rq->snd;
+	if (rq->snd == node->end)
+		rq->cur = node->next;
 }
 
 /* One frame, its payload from memory that does not change; false: none is to be had. */
@@ -143,6 +170,33 @@ rc_written(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uin
 	rs->left -= len;
 	rs->total += len;
 	rc_executed(qp, packet, kind);
+}
+
+/* ---- packed.c ---- */
+
+/* A frame with several requests or responses. */
+void rc_packed_input(struct rc_qp *qp, const struct wire_packet *frame, uint64_t now);
+/* New requests from `cur` on, at most so many, in one frame; false: there are not two for one, or no frame.
+ */
+bool rc_send_packed(struct rc_qp *qp, uint32_t most, uint64_t now);
+/* Responses from the resource `oldest` on, at most so many, in one frame; how many, 0: there are not two for
+ * one, or no frame. */
+uint32_t rc_respond_packed(struct rc_qp *qp, uint32_t oldest, uint32_t most);
+/* The packet `psn` in what is held: that itself, or *inside, taken out of it; NULL: it is of another PSN. */
+const struct wire_packet *rc_packet_of(const struct wire_packet *held, uint32_t psn,
+				       struct wire_packet *inside);
+
+static inline bool
+rc_is_packed(const struct wire_packet *packet)
+{
+	return (packet->opcode & ~1u) == WIRE_PACKED_REQUESTS;
+}
+
+/* What is held is the packet `psn`, or holds it. */
+static inline bool
+rc_has_psn(const struct wire_packet *held, uint32_t psn)
+{
+	return ((psn - held->psn) & RC_PSN_MASK) < (rc_is_packed(held) ? held->count : 1u);
 }
 
 /* Of the packet that is being input, and is in place: so many may follow it, the first to `to`. */

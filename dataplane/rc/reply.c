@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define SYNDROME_ACK 0x1Fu /* no credit limit */
 #define SYNDROME_RNR 0x20u
 
 /* Only the fields of an AETH packet. */
@@ -51,7 +50,7 @@ emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const s
 	b.ack_request = false;
 	b.qpn = qp->peer_qpn;
 	b.psn = (resource->first + resource->next) & RC_PSN_MASK;
-	b.syndrome = SYNDROME_ACK;
+	b.syndrome = RC_SYNDROME_ACK;
 	b.msn = qp->rsp.msn;
 	b.payload_len = len;
 	payload = wire_build(&qp->template, &b, frame);
@@ -87,7 +86,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 {
 	const struct mem_sge sge = {region, va, len};
 	uint32_t psn = resource->first + resource->next, count = 1;
-	uint8_t bounce[4096];
+	uint8_t bounce[RC_MTU_MAX];
 	const uint8_t *data = bounce;
 	int error = -ENOENT;
 
@@ -116,7 +115,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 static bool
 respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 {
-	uint32_t offset = resource->next << qp->shift, len = resource->length - offset;
+	uint32_t offset = resource->next * qp->mtu, len = resource->length - offset;
 	uint64_t va = resource->va + offset;
 	struct mem_region *region = NULL;
 
@@ -139,7 +138,7 @@ respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 static uint32_t
 respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t most)
 {
-	uint32_t offset = resource->next << qp->shift, n = resource->end - 1 - resource->next;
+	uint32_t offset = resource->next * qp->mtu, n = resource->end - 1 - resource->next;
 	uint64_t va = resource->va + offset;
 	uint32_t psn = resource->first + resource->next;
 	const struct mem_region *region;
@@ -150,7 +149,7 @@ respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t m
 	if (resource->next == resource->start || n < 2)
 		return 0;
 	region = mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ, va,
-			   n << qp->shift);
+			   n * qp->mtu);
 	if (unlikely(region == NULL))
 		return 0;
 	if (likely(region->base != NULL))
@@ -203,7 +202,7 @@ respond(struct rc_qp *qp, uint32_t budget)
 
 	while (rs->pending != 0 && n < budget) {
 		struct rc_resource *resource;
-		uint32_t i, bit, middles;
+		uint32_t i, bit, several;
 		bool read;
 
 		if (unlikely(rs->pending & RC_PENDING_AGAIN)) {
@@ -220,14 +219,16 @@ respond(struct rc_qp *qp, uint32_t budget)
 		}
 		bit = 1u << i;
 		read = resource->opcode == WIRE_READ_REQUEST;
-		middles = read ? respond_middles(qp, resource, budget - n) : 0;
-		if (middles != 0) {
-			resource->next += middles;
-			n += middles;
+		several = read ? respond_middles(qp, resource, budget - n) : 0;
+		resource->next += several;
+		if (several == 0 && qp->packed && rs->closed == 0)
+			several = rc_respond_packed(qp, i, budget - n);
+		if (several != 0) {
+			n += several;
 			continue;
 		}
 		if (!read) {
-			if (!emit_aeth(qp, WIRE_ATOMIC_ACKNOWLEDGE, resource->first, SYNDROME_ACK,
+			if (!emit_aeth(qp, WIRE_ATOMIC_ACKNOWLEDGE, resource->first, RC_SYNDROME_ACK,
 				       resource->found))
 				return n;
 		} else if (!respond_read(qp, resource, bit)) {
@@ -266,7 +267,7 @@ static bool
 acknowledge(struct rc_qp *qp)
 {
 	struct rc_responder *rs = &qp->rsp;
-	uint8_t reply = rs->reply, syndrome = SYNDROME_ACK;
+	uint8_t reply = rs->reply, syndrome = RC_SYNDROME_ACK;
 
 	if (unlikely(reply != RC_REPLY_ACK))
 		syndrome = reply == RC_REPLY_NAK_SEQ ? RC_NAK_SEQ

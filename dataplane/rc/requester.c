@@ -180,33 +180,6 @@ rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now)
 		rq->ready = rq->cur != NULL;
 }
 
-/* The packet(s) `snd`..`snd`+psns-1 have been handed over. */
-static inline void
-sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)
-{
-	struct rc_requester *rq = &qp->req;
-
-	if (likely(rq->snd == rq->max)) {
-		if (!rq->rtt_pending) {
-			rq->rtt_pending = true;
-			rq->rtt_psn = rq->snd;
-			rq->rtt_time = now;
-		}
-	} else {
-		rc_count(qp, RC_COUNT_RETRANSMIT);
-	}
-	if (rq->timer == RC_NEVER) {
-		rq->timer = now + rc_rto(rq);
-		if (rq->una == rq->max)
-			rq->progress_at = now;
-	}
-	rq->snd += psns;
-	if ((int32_t)(rq->snd - rq->max) > 0)
-		rq->max = rq->snd;
-	if (rq->snd == node->end)
-		rq->cur = node->next;
-}
-
 /* A list of several sges in a message of several packets: nothing is sent unless all may be read. */
 static RC_COLD enum one_status
 check_whole_list(const struct rc_qp *qp, const struct work *work)
@@ -271,7 +244,7 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	else
 		gather_short(list, payload);
 	env->tx_end(env, qp, sealed);
-	sent(qp, node, 1, now);
+	rc_sent(qp, node, 1, now);
 	return true;
 }
 
@@ -290,7 +263,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 {
 	bool in_order = qp->req.scoreboard == NULL;
 	uint32_t psn = qp->req.snd, count = 1;
-	uint8_t bounce[4096];
+	uint8_t bounce[RC_MTU_MAX];
 	const uint8_t *data = bounce;
 	int error = -ENOENT;
 
@@ -318,7 +291,7 @@ static inline __attribute__((always_inline)) bool
 send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 {
 	const struct work *work = &node->work;
-	uint32_t offset = (qp->req.snd - node->first) << qp->shift, len = work->length - offset;
+	uint32_t offset = (qp->req.snd - node->first) * qp->mtu, len = work->length - offset;
 	uint32_t place = PLACE_ONLY;
 	struct rc_sg_list list;
 	enum one_status status;
@@ -355,7 +328,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 	if (n > most)
 		n = most;
 	if (n < 2 || rq->snd != rq->max || rc_is_rd(work->op) || work->num_sge != 1 ||
-	    rc_resolve(qp, work->sge, 1, index << qp->shift, n << qp->shift, ONE_ACCESS_LOCAL_READ, &list) !=
+	    rc_resolve(qp, work->sge, 1, index * qp->mtu, n * qp->mtu, ONE_ACCESS_LOCAL_READ, &list) !=
 		    ONE_STATUS_SUCCESS)
 		return 0;
 	if (likely(!list.bounce))
@@ -364,7 +337,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 		return 0;
 	n = rc_emit_middles(qp, data_opcode[work->op][PLACE_MIDDLE], rq->snd, n, from);
 	if (n > 0)
-		sent(qp, node, n, now);
+		rc_sent(qp, node, n, now);
 	if (unlikely(list.bounce))
 		rc_ahead_used(qp, REACH_AHEAD, rq->snd);
 	return n;
@@ -376,7 +349,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 {
 	const struct work *work = &node->work;
 	struct rc_requester *rq = &qp->req;
-	uint32_t offset = (rq->snd - node->first) << qp->shift, total = 8;
+	uint32_t offset = (rq->snd - node->first) * qp->mtu, total = 8;
 	uint32_t end = again != 0 ? rq->snd + again : rc_chunk_end(node, rq->snd);
 	enum one_status status;
 	struct rc_sg_list list;
@@ -389,7 +362,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	if (work->op == ONE_OP_READ) {
 		total = work->length;
 		b.opcode = WIRE_READ_REQUEST;
-		b.dma_length = end == node->end ? total - offset : (end - rq->snd) << qp->shift;
+		b.dma_length = end == node->end ? total - offset : (end - rq->snd) * qp->mtu;
 	} else {
 		b.opcode = work->op == ONE_OP_FETCH_ADD ? WIRE_FETCH_ADD : WIRE_COMPARE_SWAP;
 		b.swap_add = work->add_or_swap;
@@ -413,7 +386,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 		return false;
 	rq->rd_out += again == 0;
 	qp->env->asked += work->op == ONE_OP_READ ? b.dma_length : 0;
-	sent(qp, node, end - rq->snd, now);
+	rc_sent(qp, node, end - rq->snd, now);
 	return true;
 }
 
@@ -466,6 +439,25 @@ awaits_answer(struct rc_requester *rq)
 	return false;
 }
 
+/* Packets that may go out now: one, where a cut of the window left more in flight. */
+static inline uint32_t
+room_left(const struct rc_requester *rq, uint32_t room)
+{
+	uint32_t flight = rq->snd - rq->una;
+
+	return flight < room ? room - flight : 1;
+}
+
+/* Others wait behind the request, and nothing that has been sent may be missing. */
+static inline bool
+may_pack(const struct rc_qp *qp, const struct rc_node *node)
+{
+	const struct rc_requester *rq = &qp->req;
+
+	return qp->packed && node->next != NULL && rq->snd == rq->max && rq->scoreboard == NULL &&
+	       qp->env->held == RC_FLOWS;
+}
+
 uint32_t
 rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 {
@@ -515,12 +507,16 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			break;
 		}
 		if (rq->snd != node->first) {
-			uint32_t flight = rq->snd - rq->una, left = flight < room ? room - flight : 1, done;
+			uint32_t left = room_left(rq, room), done;
 
 			done = send_middles(qp, node, left < budget - n ? left : budget - n, now);
 			n += done;
 			if (done != 0)
 				continue;
+		}
+		if (may_pack(qp, node) && rc_send_packed(qp, room_left(rq, room), now)) {
+			n++;
+			continue;
 		}
 		if (rc_is_rd(node->work.op) ? !send_rd(qp, node, 0, now) : !send_data(qp, node, now))
 			break;

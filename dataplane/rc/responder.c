@@ -203,7 +203,7 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		rc_place(qp, region, rs->va, packet->payload, len, (kind & RC_REQ_END) != 0, rs->scoreboard);
 	rc_written(qp, packet, kind, len);
 	if (likely(!(kind & (RC_REQ_START | RC_REQ_END)))) {
-		rc_run_begin(qp, packet, mem_at(region, rs->va), (rs->left - 1) >> qp->shift, false);
+		rc_run_begin(qp, packet, mem_at(region, rs->va), (rs->left - 1) / qp->mtu, false);
 		return;
 	}
 	if (kind & RC_REQ_END) {
@@ -409,7 +409,7 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_
 	if (kind & RC_REQ_ATOMIC) {
 		resource->next = 0;
 	} else {
-		offset = index << qp->shift;
+		offset = index * qp->mtu;
 		if (packet->remote_addr != resource->va + offset ||
 		    packet->dma_length > resource->length - offset ||
 		    (packet->dma_length == 0) != (resource->length == 0))
@@ -545,11 +545,14 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 	}
 }
 
-void
-rc_cnp_note(struct rc_qp *qp, uint64_t now)
+RC_COLD void
+rc_marked(struct rc_qp *qp, bool response, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 
+	/* The requester bounds how many READ responses are under way. */
+	if (response)
+		rc_congestion(qp);
 	if (now >= rs->cnp_at) {
 		rs->cnp_at = now + RC_CNP_INTERVAL;
 		rs->cnp_due = true;

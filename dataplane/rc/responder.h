@@ -61,6 +61,7 @@ struct rc_responder {
 #define RC_CLOSED_PLACING 2u /* an atomic waits for its memory: others are dropped */
 #define RC_CLOSED_BEHIND 4u  /* payload of earlier ones is on its way to memory (landing.c) */
 
+#define RC_SYNDROME_ACK 0x1Fu /* no credit limit */
 #define RC_NAK_SEQ 0x60u
 #define RC_NAK_INVALID 0x61u
 #define RC_NAK_ACCESS 0x62u
@@ -93,7 +94,8 @@ void rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status
 void rc_refuse_now(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status);
 /* How the receive in use completes by the last packet of its message. */
 struct completion rc_received(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind);
-void rc_cnp_note(struct rc_qp *qp, uint64_t now);
+/* A frame was marked for congestion on its way. */
+void rc_marked(struct rc_qp *qp, bool response, uint64_t now);
 void rc_recv_complete(struct rc_qp *qp, const struct completion *c);
 
 #endif

@@ -359,7 +359,7 @@ response_run(struct rc_qp *qp, const struct wire_packet *packet, const struct rc
 {
 	const struct mem_sge *sge = &list->sge[0];
 	uint32_t last = rc_chunk_end(node, node->first + index) - node->first - 1;
-	uint32_t room = node->work.sge[0].len >> qp->shift;
+	uint32_t room = node->work.sge[0].len / qp->mtu;
 
 	if (last > room)
 		last = room;
@@ -378,7 +378,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	if (node == NULL)
 		return;
 	index = psn - node->first;
-	offset = index << qp->shift;
+	offset = index * qp->mtu;
 	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
 	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
 	/* A peer that retransmits selectively also asks for parts of a chunk. */

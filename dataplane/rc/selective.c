@@ -141,7 +141,7 @@ hold(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packe
 
 	/* The later frame wins: an earlier one may have been forged before the peer had sent it. */
 	let_go(qp, scoreboard, place);
-	*place = qp->env->hold(qp->env, packet);
+	*place = qp->env->hold(qp->env, qp->env->frame != NULL ? qp->env->frame : packet);
 	if (*place == NULL)
 		return false;
 	scoreboard->holds++;
@@ -190,6 +190,8 @@ rc_held_requests(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint32_t first = rs->epsn;
+	const struct wire_packet *one;
+	struct wire_packet inside;
 	bool held;
 
 	release_parts(qp, psn);
@@ -203,8 +205,9 @@ rc_held_requests(struct rc_qp *qp, uint32_t psn)
 			break;
 		*place = NULL;
 		rs->scoreboard->holds--;
-		if (packet->psn == epsn)
-			rc_request_execute(qp, packet);
+		one = rc_packet_of(packet, epsn, &inside);
+		if (one != NULL)
+			rc_request_execute(qp, one);
 		qp->env->release(qp->env, packet);
 		if (rs->epsn == epsn)
 			break;
@@ -290,7 +293,7 @@ rc_report(const struct rc_qp *qp, uint8_t *map)
 		if (packet == NULL)
 			continue;
 		holds--;
-		if (packet->psn != ((base + i) & RC_PSN_MASK))
+		if (!rc_has_psn(packet, base + i))
 			continue;
 		while (len <= i / 8)
 			map[len++] = 0;
@@ -597,6 +600,8 @@ void
 rc_held_responses(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
+	const struct wire_packet *one;
+	struct wire_packet inside;
 
 	/* Only over what is executed: the peer may give up what it holds, or have no receive for it. */
 	while (qp->state == RC_RTS && rq->scoreboard != NULL &&
@@ -614,7 +619,9 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 		} else {
 			*place = NULL;
 			rq->scoreboard->holds--;
-			rc_response_place(qp, packet, rq->una, now);
+			one = rc_packet_of(packet, una, &inside);
+			if (one != NULL)
+				rc_response_place(qp, one, una, now);
 			qp->env->release(qp->env, packet);
 		}
 		if (rq->una != una)

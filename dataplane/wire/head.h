@@ -62,4 +62,35 @@ wire_build_on(const struct wire_head *head, const struct wire_build *b, uint8_t 
 	return frame + head->payload;
 }
 
+/* Bytes that a packet takes in a frame of packed ones. */
+static inline uint32_t
+wire_packed_len(uint8_t opcode, uint32_t payload_len)
+{
+	return WIRE_PACKED_HEAD_LEN + (uint32_t)wire_extension_len(opcode) + (payload_len + 3) / 4 * 4;
+}
+
+/* Writes its headers and the zeros behind its payload, and returns where that goes. */
+static inline uint8_t *
+wire_pack(const struct wire_build *b, uint8_t *at)
+{
+	uint8_t *payload;
+
+	at[0] = b->opcode;
+	at[1] = b->solicited ? 0x80 : 0;
+	store_be16(at + 2, (uint16_t)b->payload_len);
+	at += WIRE_PACKED_HEAD_LEN;
+	if (b->opcode == WIRE_WRITE_ONLY) {
+		store_be64(at, b->remote_addr);
+		store_be32(at + 8, b->rkey);
+		store_be32(at + 12, b->dma_length);
+		payload = at + 16;
+	} else {
+		wire_build_extensions(at, b);
+		payload = at + wire_extension_len(b->opcode);
+	}
+	for (uint32_t i = b->payload_len; (i & 3) != 0; i++)
+		payload[i] = 0;
+	return payload;
+}
+
 #endif

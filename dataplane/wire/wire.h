@@ -45,7 +45,10 @@ enum wire_opcode {
 	WIRE_SEND_ONLY_INV = 0x17,
 	WIRE_UD_SEND_ONLY = 0x64,
 	WIRE_UD_SEND_ONLY_IMM = 0x65,
-	WIRE_CNP = 0x81
+	WIRE_CNP = 0x81,
+	/* Manufacturer's: several of one kind in one frame, see wire_unpack(). */
+	WIRE_PACKED_REQUESTS = 0xc0,
+	WIRE_PACKED_RESPONSES = 0xc1
 };
 
 /* An address as GIDs carry it: IPv6, or IPv4 as ::ffff:a.b.c.d. */
@@ -82,7 +85,8 @@ struct wire_path {
 	uint8_t src_mac[6], dst_mac[6];
 	struct wire_addr src, dst; /* same family */
 	uint16_t udp_src_port;
-	uint8_t tos; /* DSCP and ECN */
+	uint16_t udp_peer_port; /* the source port of the peer's frames; 0: the same */
+	uint8_t tos;            /* DSCP and ECN */
 	uint8_t ttl;
 	uint32_t flow_label;
 };
@@ -132,6 +136,7 @@ struct wire_packet {
 	uint8_t syndrome; /* AETH */
 	uint32_t msn;
 	uint32_t qkey, src_qpn; /* DETH */
+	uint16_t count;         /* WIRE_PACKED_*: packets that it says to hold */
 	const uint8_t *payload; /* without pad */
 	uint32_t payload_len;
 };
@@ -176,6 +181,19 @@ struct wire_seen {
 enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_seen *seen,
 				   struct wire_move *move);
 
+/*
+ * Packets in one frame (doc/packed.md): behind its BTH and a count, of each a short header, the extension
+ * headers of its opcode, its payload, and zeros up to a multiple of 4 bytes.
+ */
+#define WIRE_PACKED_MAX 64u
+#define WIRE_PACKED_HEAD_LEN 4u
+
+/*
+ * The packet at *at, which is moved behind it; `frame` is the one that it stands in, and ends the payload.
+ * Only opcode, SE, pad, extension headers and payload of `packet` are written.  False: none may stand there.
+ */
+bool wire_unpack(const struct wire_packet *frame, const uint8_t **at, struct wire_packet *packet);
+
 /* Bytes of headers after BTH for an opcode; -1: unknown. */
 int wire_extension_len(uint8_t opcode);
 
@@ -192,6 +210,7 @@ struct wire_build {
 	uint32_t msn;
 	uint32_t qkey, src_qpn;
 	uint32_t payload_len;
+	uint16_t count; /* WIRE_PACKED_* */
 };
 
 /* The fixed headers of a path, made once per queue pair. */

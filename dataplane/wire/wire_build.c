@@ -138,6 +138,11 @@ wire_build_extensions(uint8_t *p, const struct wire_build *b)
 	case WIRE_CNP:
 		memset(p, 0, 16);
 		break;
+	case WIRE_PACKED_REQUESTS:
+	case WIRE_PACKED_RESPONSES:
+		store_be16(p, b->count);
+		store_be16(p + 2, 0);
+		break;
 	default:
 		break;
 	}

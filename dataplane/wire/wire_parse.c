@@ -57,6 +57,8 @@ static const uint8_t extension_len[256] = {
 	[WIRE_UD_SEND_ONLY] = EXT(8),
 	[WIRE_UD_SEND_ONLY_IMM] = EXT(12),
 	[WIRE_CNP] = EXT(16),
+	[WIRE_PACKED_REQUESTS] = EXT(4),
+	[WIRE_PACKED_RESPONSES] = EXT(4),
 };
 
 void
@@ -207,6 +209,10 @@ parse_extensions(const uint8_t *p, struct wire_packet *packet)
 		packet->qkey = load_be32(p);
 		packet->src_qpn = load_be24(p + 5);
 		break;
+	case WIRE_PACKED_REQUESTS:
+	case WIRE_PACKED_RESPONSES:
+		packet->count = load_be16(p);
+		break;
 	default:
 		break;
 	}
@@ -247,6 +253,38 @@ parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 	packet->payload = bth + headers;
 	packet->payload_len = len - headers - packet->pad - WIRE_ICRC_LEN;
 	return WIRE_OK;
+}
+
+/* The opcodes below 32 that may stand in a frame of packed requests, or of packed responses. */
+#define OPCODE(name) (1u << WIRE_##name)
+static const uint32_t packed_opcodes[2] = {
+	OPCODE(SEND_ONLY) | OPCODE(SEND_ONLY_IMM) | OPCODE(SEND_ONLY_INV) | OPCODE(WRITE_ONLY) |
+		OPCODE(WRITE_ONLY_IMM) | OPCODE(READ_REQUEST) | OPCODE(COMPARE_SWAP) | OPCODE(FETCH_ADD),
+	OPCODE(READ_RESPONSE_ONLY) | OPCODE(ATOMIC_ACKNOWLEDGE),
+};
+
+bool
+wire_unpack(const struct wire_packet *frame, const uint8_t **at, struct wire_packet *packet)
+{
+	const uint8_t *p = *at;
+	uint32_t left = (uint32_t)(frame->payload + frame->payload_len - p), extensions, payload_len, pad;
+
+	if (left < WIRE_PACKED_HEAD_LEN || p[0] >= 32 || (p[1] & 0x7f) != 0 ||
+	    (packed_opcodes[frame->opcode & 1] >> p[0] & 1) == 0)
+		return false;
+	extensions = extension_len[p[0]] - 1u;
+	payload_len = load_be16(p + 2);
+	pad = -payload_len & 3;
+	if (left < WIRE_PACKED_HEAD_LEN + extensions + payload_len + pad)
+		return false;
+	packet->opcode = p[0];
+	packet->solicited = p[1] != 0;
+	packet->pad = (uint8_t)pad;
+	parse_extensions(p + WIRE_PACKED_HEAD_LEN, packet);
+	packet->payload = p + WIRE_PACKED_HEAD_LEN + extensions;
+	packet->payload_len = payload_len;
+	*at = packet->payload + payload_len + pad;
+	return true;
 }
 
 void

@@ -1,14 +1,52 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Memory that cannot be shared with the data plane and is copied by the library, in turn with memory that is shared."""
+from . import verbs
+from .machine import Hugepages
+from .process import Failed
 from .rows import HIGHER
 
 GROUP = "Memory that is copied"
 TESTS = (("write_bw", "RDMA writes"), ("send_bw", "sends"))
 SIZES = ((1 << 20, "1 MiB", 16, 0.4), (4096, "4 KiB", 128, 0.25))
 
+# name: test of ucx_perftest, size, count; what one operation a second is in the unit
+UCX_WORKS = {"small": (("tag_bw", 64, 30000), "UCX tagged messages of 64 B", 1e-6, "M/s"),
+             "large": (("tag_bw", 1 << 20, 200), "UCX tagged messages of 1 MiB", (1 << 20) / 1e9, "GB/s")}
+UCX_TESTS = {name: work[0] for name, work in UCX_WORKS.items()}
+UCX_BAR = 0.5
+UCX_HUGEPAGES = 128  # its buffers and pools, of both programs
+
+
+def by_ucx(context, rows, bench, turns):
+    """With its own choice of memory, System V shared memory of hugepages, and with memory that is shared."""
+    huge = Hugepages(True, UCX_HUGEPAGES)
+    try:
+        if not huge.available:
+            raise Failed(f"UCX with its own memory: {UCX_HUGEPAGES} hugepages of 2 MiB cannot be had")
+        slices = turns(rows, bench, GROUP, {
+            "shared": lambda: verbs.ucx(context, bench, UCX_TESTS, verbs.UCX_ENVIRONMENT),
+            "copied": lambda: verbs.ucx(context, bench, UCX_TESTS, verbs.UCX_BY_DEFAULT)}, {})
+    finally:
+        huge.restore()
+    hops = slices.hops("copied")
+    for name, (_, what, scale, unit) in UCX_WORKS.items():
+        def value(result, n=name, s=scale):
+            return result[n][1] * s
+
+        rows.add(GROUP, f"{what}, System V shared memory", slices.of("copied", value), unit, hops=hops,
+                 rivals=[("shared memory", slices.of("shared", value), unit)])
+        rows.ratio(GROUP, f"{what}: copied / shared",
+                   slices.of_pairs("copied", "shared", lambda a, b, v=value: v(a) / v(b)), "of shared memory", UCX_BAR,
+                   HIGHER, hops=hops)
+
 
 def copied(context, rows, bench, turns):
     """turns: of work.py."""
+    by_perf(context, rows, bench, turns)
+    by_ucx(context, rows, bench, turns)
+
+
+def by_perf(context, rows, bench, turns):
     for test, verb in TESTS:
         for size, name, depth, bar in SIZES:
             def rate(*more, t=test, s=size, d=depth):

@@ -92,16 +92,16 @@ class Load:
 class Hugepages:
     """Reserves what is missing, as root; gives it back."""
 
-    def __init__(self, wanted):
+    def __init__(self, wanted, pages=HUGE_WANTED):
         self.before = None
         self.available = False
         if not wanted or os.geteuid() != 0 or not os.path.isdir(HUGE):
             return
         total, free = self._read("nr_hugepages"), self._read("free_hugepages")
-        if free < HUGE_WANTED:
+        if free < pages:
             self.before = total
-            self._write(total + HUGE_WANTED - free)
-        self.available = self._read("free_hugepages") >= HUGE_WANTED
+            self._write(total + pages - free)
+        self.available = self._read("free_hugepages") >= pages
         if not self.available:
             self.restore()
 

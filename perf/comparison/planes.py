@@ -40,9 +40,9 @@ def cable_ring(frame):
 
 
 class DataPlane(Background):
-    """One oneside-dataplane process on an end of a memif cable."""
+    """One oneside-dataplane process on an end of a memif cable, with a polling core on each of these processors."""
 
-    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None,
+    def __init__(self, context, name, node, cores, role, mtu=4200, idle=None, control=None, frame=None,
                  options=()):
         self.node = node
         self.address = f"192.0.2.{node}"
@@ -50,7 +50,8 @@ class DataPlane(Background):
         self.prefix = f"oneside-compare{os.getpid()}-{name}"
         # The control thread goes where there is room, unless it is to be somewhere.
         where = context.layout.control() if control is None else f"0@{control}"
-        eal = [f"--lcores={where},1@{core}", "--no-pci", "--iova-mode=va",
+        polling = ",".join(f"{i}@{core}" for i, core in enumerate(cores, 1))
+        eal = [f"--lcores={where},{polling}", "--no-pci", "--iova-mode=va",
                f"--file-prefix={self.prefix}", "--log-level=lib.eal:warning"]
         own = ["--node", str(node), "--socket", self.socket, "--idle", idle or context.layout.idle]
         cable = os.path.join(context.directory, f"cable-{name[:-1]}")
@@ -102,16 +103,17 @@ class Bench:
     """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
 
     def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None,
-                 options=((), ())):
+                 options=((), ()), cores=None):
         self.context = context
         self.name = name
         self.pair = pair
         self.planes = []
         self.servers = {}
-        cores = [context.layout.core[1], context.layout.core[2]] if pair else [context.layout.alone_core]
+        if cores is None:
+            cores = [(context.layout.core[1],), (context.layout.core[2],)] if pair else [(context.layout.alone_core,)]
         try:
-            for i, core in enumerate(cores):
-                self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, core, ("server", "client")[i], mtu,
+            for i, own in enumerate(cores):
+                self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, own, ("server", "client")[i], mtu,
                                              idle[i], control[i], frame, options[i]))
         except BaseException:
             self.close()
@@ -153,7 +155,7 @@ class Bench:
         deadline = time.time() + seconds
         while time.time() < deadline:
             left = sum(client["qps"] for plane in self.planes
-                       for client in plane.ask("/oneside/clients").values())
+                       for name, client in plane.ask("/oneside/clients").items() if name != "next")
             if left <= 4:
                 return
             time.sleep(0.05)

@@ -16,6 +16,18 @@ PLOTS = {
     "endpoints": ("Rate of 64-byte writes by busy endpoints", "endpoints", "million a second"),
 }
 
+# A program has one colour in all plots: that of the first words that its label contains.
+COLOURS = {
+    "oneside over memif": "tab:blue", "oneside through the rings": "tab:purple", "oneside, mapped": "tab:cyan",
+    "UCX put, tcp": "tab:orange", "UCX put_lat, tcp": "tab:orange", "UCX put, posix": "tab:brown",
+    "UCX put_lat, posix": "tab:brown", "libfabric tcp": "tab:red", "libfabric shm": "tab:pink", "kernel TCP": "tab:green",
+    "testpmd": "tab:olive", "memcpy": "tab:gray",
+}
+
+
+def colour(label):
+    return next((colour for words, colour in COLOURS.items() if words in label), "black")
+
 
 def size_name(size):
     for unit, factor in (("Mi", 1 << 20), ("Ki", 1 << 10)):
@@ -32,7 +44,7 @@ def draw(name, lines, about, path):
         points = sorted((int(x), y) for x, y in line.items())
         ours = label.startswith("oneside")
         axes.plot([p[0] for p in points], [p[1] for p in points], marker="o" if ours else "x",
-                  linewidth=2 if ours else 1, linestyle="-" if ours else "--", label=label)
+                  linewidth=2 if ours else 1, linestyle="-" if ours else "--", color=colour(label), label=label)
     axes.set_xscale("log", base=2)
     if name != "endpoints":
         axes.set_yscale("log")

@@ -26,7 +26,7 @@ def registration(context, rows, bench, turns):
             return slices.of(name, lambda told: told[key])
 
         hops = slices.hops(name)
-        request = ("a bare request over a socket to another thread, and its answer", of("socket_us"), "us")
+        request = ("bare request", of("socket_us"), "us")
         rows.add(GROUP, f"{name}, first time", of("first_us"), "us", 500000 if size >= 1 << 30 else None, LOWER,
                  [("mlock", of("mlock_us"), "us"), ("memcpy to new memory", of("memcpy_us"), "us")], hops=hops)
         if size >= 1 << 20:

@@ -28,7 +28,7 @@ def spread(values):
     """From the least to the most, where there is more than one and they differ."""
     if len(values) < 2 or number(min(values)) == number(max(values)):
         return ""
-    return f" ({number(min(values))} to {number(max(values))})"
+    return f" ({number(min(values))}–{number(max(values))})"
 
 
 def middle(values):
@@ -100,10 +100,15 @@ class Rows:
                 row["rivals"].append({"name": name, "value": middle(values), "unit": unit, "slices": values})
 
 
+def with_unit(text, row):
+    """The name of a ratio says what it is of."""
+    return text if row["unit"].startswith("of ") else f"{text} {row['unit']}"
+
+
 def bar_cell(row):
     if row["bar"] is None:
         return row["bar_text"] or ""
-    text = row["bar_text"] or f"{'at most ' if row['better'] == LOWER else ''}{number(row['bar'])} {row['unit']}"
+    text = row["bar_text"] or f"{'at most ' if row['better'] == LOWER else ''}{with_unit(number(row['bar']), row)}"
     return text + {True: "", False: " (missed)", None: ""}[row["met"]]
 
 
@@ -123,12 +128,10 @@ def hop_lines(told):
     if not told or not told["kept"]:
         return []
     typical, late = [h["p50"] for h in told["kept"]], [h["p99.9"] for h in told["kept"]]
-    out = (f"A cache line to the other processor and back, meanwhile: {number(middle(typical))} ns{spread(typical)}, "
-           f"99.9 %: {number(middle(late))} ns{spread(late)}.")
+    out = f"Hop meanwhile: {number(middle(typical))} ns{spread(typical)}, 99.9 %: {number(middle(late))} ns{spread(late)}."
     if told["left out"]:
-        out += f" Left out, since the processors were farther apart: {counted(told['left out'])}."
-    if told["waited"] >= 1:
-        out += f" For that and for them to come near {number(told['waited'])} s were spent."
+        out += f" Left out: {counted(told['left out'])}"
+        out += f", {number(told['waited'])} s." if told["waited"] >= 1 else "."
     if told["unlike"]:
         out += (f" **{counted(told['unlike'])} count although the processors were farther apart than in others of "
                 "the run**: there was no more time to measure them again.")
@@ -140,9 +143,14 @@ def placement_line(about):
         return []
     if about["patience"] is None:
         return ["Slices count wherever the hypervisor had put the processors (`--any-placement`)."]
-    return [f"A slice before or after which a cache line takes more than {APART} times as long as the least of this run "
-            f"({number(about['least_hop'])} ns) is measured again, for at most {about['patience']} s in all; plots and "
-            "what is not called a slice are measured once, as the machine was then."]
+    return [f"A slice beside which a hop takes more than {APART} times the least of this run ({number(about['least_hop'])} ns) "
+            f"is left out and measured again, for at most {about['patience']} s in all; plots are measured once."]
+
+
+TERMS = ("Others ran in the same run. Hop: a cache line to the other processor and back. Bare relay: three processes that pass a cache line on and do nothing "
+         "else; bare frame relay: the same with frames of that length over a memif, by DPDK alone. Late rounds: those in which a "
+         "bare loop on each processor is off it for 6 us or more. Bare request: one over a socket to another thread, and its "
+         "answer. Bare thread: one asleep as long, woken by an eventfd.")
 
 
 def head(about):
@@ -150,8 +158,8 @@ def head(about):
            f"{'hugepages' if about['hugepages'] else 'ordinary pages'}, `{about['command']}`.",
            f"Layout: {about['layout']}. All programs run with GLIBC_TUNABLES={about['tunables']}.",
            "Rivals: " + (", ".join(f"{k} {v}" for k, v in about["rivals"].items()) or "none installed") + ".",
-           f"What is divided by something was measured in turn with it, {about['rounds']} times, and each figure is the "
-           "middle one (with the least and the most).", *placement_line(about)]
+           f"Work and what it is divided by were measured in turn, {about['rounds']} times; figures are the median (least to most).",
+           *placement_line(about), TERMS]
     busy = [f"{about[when] * 100:.0f} % of the processors {text}"
             for when, text in (("busy_before", "before it began"), ("busy_after", "after it ended"))
             if about[when] > 0.05]
@@ -170,8 +178,8 @@ def markdown(rows, about):
         if row["group"] != group:
             group = row["group"]
             out += ["", f"### {group}", "", *hop_lines(rows.turns.told.get(group)),
-                    "| work | oneside | asked for | others, in the same run |", "|---|---|---|---|"]
-        value = (f"{number(row['value'])} {row['unit']}{spread(row['slices'])}" if row["value"] is not None
+                    "| work | oneside | asked for | others |", "|---|---|---|---|"]
+        value = (with_unit(number(row["value"]), row) + spread(row["slices"]) if row["value"] is not None
                  else f"– ({row['reason']})")
         out.append(f"| {row['work']} | {value} | {bar_cell(row)} | {'; '.join(map(rival_cell, row['rivals']))} |")
     return "\n".join(out) + "\n\n" + explained_markdown(rows)
@@ -181,8 +189,8 @@ def explained_markdown(rows):
     if not rows.explained:
         return ""
     out = ["### Where the time goes", "",
-           "Cycles for one operation, by stage of a polling core's loop (`/oneside/stages`), while the work above is "
-           "done again with the stages timed; stages below one per cent are left out.", ""]
+           "Cycles for one operation, by stage of a core's loop (`/oneside/stages`), measured in a run of its own; stages below "
+           "one per cent are left out.", ""]
     for work in rows.explained:
         out += [f"{work['work']}:", "", "| core | busy | cycles for one operation | operations in a busy loop | "
                 "stalls and drops |", "|---|---|---|---|---|"]

@@ -23,7 +23,8 @@ UCX_WORKS = {"UCX put of 64 B": ("ucp_put_bw", 64, 30000, 1, 1e-6, "M/s"),
 UCX_TESTS = {f"test{i}": work[:3] for i, work in enumerate(UCX_WORKS.values())}
 
 # By default it has its buffers in System V shared memory where there are hugepages, and that is copied (doc/verbs.md, "UCX").
-UCX_ENVIRONMENT = {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n",
+UCX_BY_DEFAULT = {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
+UCX_ENVIRONMENT = {**UCX_BY_DEFAULT,
                    **dict.fromkeys(("UCX_RC_VERBS_ALLOC", "UCX_UD_VERBS_ALLOC", "UCX_ALLOC_PRIO"), "thp,mmap,heap")}
 
 # UCX takes no device without a character device of its name, which it does not open (doc/verbs.md, "UCX").
@@ -74,7 +75,8 @@ def half_a_round_trip(context, bench, program, size):
     return perftest(context, bench, program, size, ["-n", "3000"], LATENCY_COLUMNS)[4]
 
 
-def ucx(context, bench):
+def ucx(context, bench, tests, environment):
+    """As rivals.ucx."""
     if os.geteuid() != 0:
         raise Failed("UCX over verbs: a /dev with /dev/infiniband needs root")
     script = os.path.join(context.directory, "with_dev")
@@ -83,7 +85,7 @@ def ucx(context, bench):
         f.write(DEV)
     os.chmod(script, 0o755)
     enter = ["unshare", "-m", "--propagation", "private", script]
-    return rivals.ucx(context, "rc_verbs,ud_verbs,self", UCX_TESTS, UCX_ENVIRONMENT,
+    return rivals.ucx(context, "rc_verbs,ud_verbs,self", tests, environment,
                       [*enter, *started(context, bench.far)], [*enter, *started(context, bench.near)])
 
 
@@ -117,7 +119,7 @@ def latencies(context, rows, bench, turns):
 
 
 def by_ucx(context, rows, bench, turns):
-    slices = turns(rows, bench, GROUP, {"verbs": lambda: ucx(context, bench)},
+    slices = turns(rows, bench, GROUP, {"verbs": lambda: ucx(context, bench, UCX_TESTS, UCX_ENVIRONMENT)},
                    {"tcp": lambda: rivals.ucx(context, "tcp", UCX_TESTS)})
     hops = slices.hops("verbs")
     for i, (work, (_, _, _, column, scale, unit)) in enumerate(UCX_WORKS.items()):

@@ -10,6 +10,7 @@ from .esp import esp
 from .planes import Bench
 from .process import Background, Failed
 from .copied import copied
+from .cores import cores
 from .registration import registration
 from .rows import LOWER, middle
 from .verbs import programs
@@ -58,7 +59,7 @@ def small_writes(context, rows, bench):
         rows.add(ACROSS, work, slices.values(work), "M/s", hops=slices.hops(work),
                  rivals=[(f"testpmd, frames of {SMALL_FRAME} B", moved, "M/s")] if asked else ())
         if asked:
-            rows.ratio(ACROSS, f"{work} / testpmd with frames of {SMALL_FRAME} B", slices.ratios(work, "testpmd", 1e6),
+            rows.ratio(ACROSS, f"{work} / testpmd", slices.ratios(work, "testpmd", 1e6),
                        "of testpmd", 0.4, hops=slices.hops(work))
     if moved:
         rows.point("bandwidth", "testpmd, payload in frames over memif", 64, middle(moved) * 64 / 1e3)
@@ -112,7 +113,7 @@ def large(context, rows, bench, mtu, bar, reads=False):
     moved, hops = slices.of("testpmd", lambda x: x * frame / 1e9), slices.hops("writes")
     rows.add(ACROSS, work, slices.values("writes"), "GB/s", hops=hops,
              rivals=[(f"testpmd, frames of {frame} B", moved, "GB/s"), (TCP, slices.values(TCP), "GB/s")])
-    rows.ratio(ACROSS, f"{work} / testpmd with frames of {frame} B",
+    rows.ratio(ACROSS, f"{work} / testpmd",
                slices.ratios("writes", "testpmd", 1e9 / frame), "of testpmd", bar, hops=hops)
     rows.ratio(ACROSS, f"{work} / {TCP}", slices.ratios("writes", TCP), "of kernel TCP", 2, hops=hops)
     if reads:
@@ -126,10 +127,10 @@ def large(context, rows, bench, mtu, bar, reads=False):
     rows.explain(f"{work}, over memif", lambda: bench.explain(["write_bw", *FEW], near, LARGE))
 
 
-TCP = "kernel TCP on loopback (iperf3)"
-BARE = "three bare processes that pass a cache line the same way and do nothing else"
-FRAMES = "the same, but for frames of the same length over a memif, by DPDK alone"
-GAPS = "rounds that a bare loop on each processor finds late, being off it for 6 us or more"
+TCP = "kernel TCP (iperf3)"
+BARE = "bare relay"
+FRAMES = "bare frame relay"
+GAPS = "late rounds"
 WRITE_LATENCY, PUT_LATENCY = "8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"
 ORDINARY = ", ordinary scheduling policy"
 
@@ -174,12 +175,12 @@ def latency(rows, group, work, slices, way, of_bare, ratio):
     late = times and gaps and [100 * g * t["p50"] / 1e9 for g, t in zip(gaps, times)]
     rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", hops=hops,
              rivals=[(name, slices.of(name + way, lambda x: x["p50"] / 1e3), "us") for name in (BARE, FRAMES)])
-    rows.ratio(group, f"{work} / the bare processes", slices.of_pairs(work, bare, lambda a, b: a["p50"] / b["p50"]),
-               "of the bare processes", of_bare, LOWER, hops=hops)
-    rows.ratio(group, f"{work} / the bare frames", slices.of_pairs(work, FRAMES + way, lambda a, b: a["p50"] / b["p50"]),
-               "of the bare frames", better=LOWER, hops=hops)
-    rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
-             hops=hops, rivals=[(BARE, slices.of(bare, lambda x: x["p99.9"] / x["p50"]), "times typical"), (GAPS, late, "%")])
+    rows.ratio(group, f"{work} / {BARE}", slices.of_pairs(work, bare, lambda a, b: a["p50"] / b["p50"]),
+               "of the bare relay", of_bare, LOWER, hops=hops)
+    rows.ratio(group, f"{work} / {FRAMES}", slices.of_pairs(work, FRAMES + way, lambda a, b: a["p50"] / b["p50"]),
+               "of the bare frame relay", better=LOWER, hops=hops)
+    rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "medians", ratio, LOWER,
+             hops=hops, rivals=[(BARE, slices.of(bare, lambda x: x["p99.9"] / x["p50"]), "medians"), (GAPS, late, "%")])
 
 
 def sweep(context, rows, bench, name):
@@ -327,14 +328,14 @@ def rings(context, rows, bench):
     }, {"slots": lambda: rivals.micro(context, "ring_stream")["items_per_second"] / 1e6})
     hops = slices.hops("rate")
     rows.add(ALONE, "8 B RDMA writes, one endpoint", slices.values("rate"), "M/s", hops=hops,
-             rivals=[("slots of a ring, to the other processor and no further", slices.values("slots"), "M/s")])
+             rivals=[("ring slots to the other processor", slices.values("slots"), "M/s")])
     typical, hops = slices.of("latency", lambda x: x["p50"]), slices.hops("latency")
     rows.add(ALONE, "8 B RDMA write, post to completion", typical, "ns", hops=hops,
              rivals=[("a cache line to the other processor and back", hops, "ns")])
-    rows.ratio(ALONE, "8 B RDMA write, post to completion, in ways of a cache line there and back",
+    rows.ratio(ALONE, "8 B RDMA write, post to completion, in hops",
                typical and hops and [a / b for a, b in zip(typical, hops)], "times", 2.5, LOWER, hops=hops)
     rows.add(ALONE, "8 B RDMA write, post to completion: 99.9 %",
-             slices.of("latency", lambda x: x["p99.9"] / x["p50"]), "times typical", better=LOWER, hops=hops)
+             slices.of("latency", lambda x: x["p99.9"] / x["p50"]), "medians", better=LOWER, hops=hops)
     rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on one", slices.ratios("busy", "rate"), "of the rate",
                0.8, hops=slices.hops("busy"))
     rows.explain("8 B RDMA writes through the rings", lambda: bench.explain(["write_bw", *WINDOW], near, 8))
@@ -498,7 +499,7 @@ def wake(context, rows, bench, work):
     }, {"bare": lambda: rivals.wake(context) / 1e3})
     hops = slices.hops(work)
     rows.add(SLEEPING, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", hops=hops,
-             rivals=[("a bare thread asleep as long, woken by an eventfd", slices.values("bare"), "us")])
+             rivals=[("bare thread", slices.values("bare"), "us")])
     rows.ratio(SLEEPING, f"{work} / the bare thread", slices.of_pairs(work, "bare", lambda a, b: a["p50"] / 1e3 / b),
                "of the bare thread", 1.5, LOWER, hops=hops)
     rows.add(SLEEPING, f"{work}: 99 %", slices.of(work, lambda x: x["p99"] / 1e3), "us", better=LOWER, hops=hops)
@@ -544,4 +545,4 @@ def simulator(context, rows):
 
 
 GROUPS = {"across": (across, tcp_rivals), "copied": (memory_copied,), "verbs": (verbs,), "alone": (alone,), "sleep": (sleeping,),
-          "esp": (esp,), "simulator": (simulator,)}
+          "cores": (cores,), "esp": (esp,), "simulator": (simulator,)}

@@ -46,7 +46,7 @@ say "what is asked for is had"
 ninja -C "$HERE" >"$WORK/out" 2>&1 || fail "the build: $(tail -n 30 "$WORK/out")"
 meson install -C "$HERE" >"$WORK/out" 2>&1 || fail "meson install: $(cat "$WORK/out")"
 rm -rf "$HERE"
-DATAPLANE=$THERE/sbin/oneside-dataplane
+DATAPLANE=$THERE/bin/oneside-dataplane
 for program in "$THERE"/*bin/oneside-*; do
 	! ldd "$program" | grep 'not found' >&2 || fail "$program does not find its libraries"
 done

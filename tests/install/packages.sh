@@ -72,7 +72,7 @@ inside install -d -o oneside -m 0700 /var/lib/oneside /var/lib/oneside-b
 inside dpkg --remove "${PACKAGES[@]}"
 [ -d "$WORK/root/var/lib/oneside" ] && [ -d "$WORK/root/var/lib/oneside-b" ] || fail "a removal forgets the sequence numbers of keys"
 expect '# changed here' "$WORK/root/etc/oneside/oneside.conf"
-[ ! -e "$WORK/root/usr/sbin/oneside-dataplane" ] || fail "removed, but there"
+[ ! -e "$WORK/root/usr/bin/oneside-dataplane" ] || fail "removed, but there"
 inside dpkg --purge "${PACKAGES[@]}"
 listing | diff "$WORK/before" - >"$WORK/out" || fail "purged, but not as before: $(cat "$WORK/out")"
 ! grep '^oneside:' "$WORK/root/etc/passwd" "$WORK/root/etc/group" || fail "purged, but its user is there"

@@ -45,7 +45,7 @@ hardened() { # FILE NEEDLES...
 		grep -q "$needle" "$WORK/elf" || fail "$file: no $needle"
 	done
 }
-hardened "$PREFIX/sbin/oneside-dataplane" 'Flags: NOW PIE' __snprintf_chk
+hardened "$PREFIX/bin/oneside-dataplane" 'Flags: NOW PIE' __snprintf_chk
 verbs=$LIBDIR/oneside/verbs
 for library in libdat.so.1 libdaplone.so.1 libdaplone.so.2 librsm.so.2 oneside/verbs/libibverbs.so.1; do
 	hardened "$LIBDIR/$library" '_chk@'
@@ -234,7 +234,7 @@ serves oneside@.service b "@oneside-$$" af_packet
 # onesidectl check looks as the service will, and as the instance: by its user, with its socket.
 looks() { # STATUS TEXT [FILE]
 	local status=0
-	"$PREFIX/sbin/onesidectl" check "${@:3}" >"$WORK/out" 2>&1 || status=$?
+	"$PREFIX/bin/onesidectl" check "${@:3}" >"$WORK/out" 2>&1 || status=$?
 	[ "$status" = "$1" ] || fail "onesidectl check ${*:3}: status $status: $(cat "$WORK/out")"
 	expect "$2" "$WORK/out"
 }
@@ -264,7 +264,7 @@ fi
 as_unit oneside.service ''
 while read -r eal; do
 	# shellcheck disable=SC2086 # words are wanted
-	"${CONFINED[@]}" "$PREFIX/sbin/oneside-dataplane" $eal -- --config "$PREFIX/etc/oneside/oneside.conf" --precheck >"$WORK/out" 2>&1
+	"${CONFINED[@]}" "$PREFIX/bin/oneside-dataplane" $eal -- --config "$PREFIX/etc/oneside/oneside.conf" --precheck >"$WORK/out" 2>&1
 	! grep '^missing: ' "$WORK/out" | grep -v '^missing: hugepages: \|: there is no PCI device \|^missing: processors: ' >&2 || fail "doc/install.md: $eal"
 	grep -q 'essential' "$WORK/out" || fail "doc/install.md: $eal: $(cat "$WORK/out")"
 done < <(sed -n 's/^EAL_OPTIONS="\(.* -a .*\)"$/\1/p' "$SOURCE/doc/install.md")

@@ -37,7 +37,7 @@ class Terminal:
     def __init__(self, name, command, environment):
         self.path = f"{name}.out"
         with open(self.path, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen(["bash", "-c", "exec " + command], stdin=subprocess.DEVNULL, stdout=out,
+            self.process = subprocess.Popen(["bash", "-c", command], stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=subprocess.STDOUT, env=environment)
         self.lines = []
 

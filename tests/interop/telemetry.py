@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""telemetry.py SOCKET COMMAND KEY...: each key on a line, with its values of the polling cores."""
+"""telemetry.py SOCKET COMMAND KEY...: each key on a line, with its values of the entries of one page."""
 import json
 import socket
 import sys
@@ -11,4 +11,4 @@ s.recv(65536)
 s.send(sys.argv[2].encode())
 answer = json.loads(s.recv(1 << 20))[sys.argv[2].split(",")[0]]
 for key in sys.argv[3:]:
-    print(key, *(core[key] for _, core in sorted(answer.items())))
+    print(key, *(entry[key] for _, entry in sorted(answer.items()) if isinstance(entry, dict)))

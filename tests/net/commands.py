@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The commands of documents, one a line: what is fenced in Markdown, what is between .nf and .fi under
 # EXAMPLES of a man page, what the synopsis of --help ends with.  Comments go, lines that end in a
-# backslash are joined, && separates.
+# backslash are joined, && separates, & at the end goes.
 #   commands.py FILE...
 import re
 import sys
@@ -22,7 +22,7 @@ def blocks(path, text):
 def commands(block):
     for line in block.replace("\\\n", "").splitlines():
         for part in line.split("&&"):
-            command = " ".join(part.partition(" # ")[0].split()).removeprefix("sudo ")
+            command = " ".join(part.partition(" # ")[0].split()).removeprefix("sudo ").removesuffix(" &")
             if PROGRAM.match(command):
                 yield command
 

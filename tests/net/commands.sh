@@ -23,6 +23,7 @@ cd "$WORK" || exit 1
 as_here() {
 	local command=${1//\/tmp\//$WORK/}
 	command=${command//\/etc\/oneside\/oneside.conf/$SOURCE/config/oneside.conf}
+	command=${command/ --idle sleep/}
 	case $command in *" --check") ;; *) command=${command/ -- / -- --idle $(plane_idle) --keepalive-ms 60000 } ;; esac
 	say "$command" >&2
 	printf '%s' "${command#* }"
@@ -85,11 +86,33 @@ across() {
 	wait "$pid"
 }
 
+# verbs SERVER CLIENT: README.md's pair, where perftest and the libraries for verbs are there
+verbs() {
+	local -a first second
+	[ -e "$BUILD/api/rdmacm/librdmacm.so.1" ] && command -v ib_write_bw >/dev/null || {
+		leave_out "$2: libibverbs-dev, librdmacm-dev or perftest is not installed"
+		return
+	}
+	read -ra first <<<"${1//\/tmp\//$WORK/}"
+	read -ra second <<<"${2//\/tmp\//$WORK/}"
+	say "$1; $2"
+	# A client that comes before its server listens would end.
+	"$BUILD/${first[0]#build/}" "${first[@]:1}" >"$WORK/first" 2>&1 &
+	APPLICATIONS+=("$!")
+	until "$BUILD/control/onesidectl" --socket "$WORK/a.sock.ctl" show listeners 2>/dev/null | grep -qw ib_write_bw; do
+		kill -0 "${APPLICATIONS[-1]}" 2>/dev/null || fail "$1: $(cat "$WORK/first")"
+		sleep 0.1
+	done
+	"$BUILD/${second[0]#build/}" "${second[@]:1}" >"$WORK/second" 2>&1 || fail "$2: $(cat "$WORK/first" "$WORK/second")"
+	grep -q '^ 65536 ' "$WORK/second" || fail "$2: no figures: $(cat "$WORK/second")"
+	wait "${APPLICATIONS[-1]}" || fail "$1: $(cat "$WORK/first")"
+}
+
 mapfile -t commands < <("$DATAPLANE" --help >"$WORK/help" && cd "$SOURCE" &&
 	python3 tests/net/commands.py README.md doc/man/oneside-{dataplane.8,copy.1,rsmcopy.1,perf.1} "$WORK/help" |
 	awk '!seen[$0]++')
 [ "${#commands[@]}" -gt 15 ] || fail "only ${#commands[@]} commands are found"
-declare -a pair=()
+declare -a pair=() verbs_pair=()
 help=
 for command in "${commands[@]}"; do
 	case $command in
@@ -115,6 +138,7 @@ for command in "${commands[@]}"; do
 	*role=server*" --node 1 "*) plane a "$command" ;;
 	*role=client*) plane b "$command" ;;
 	*role=server*) help=$command ;; # it has the socket of the one before
+	*oneside-run*) verbs_pair[${#verbs_pair[@]}]=$command && [ ${#verbs_pair[@]} -lt 2 ] || verbs "${verbs_pair[@]}" ;;
 	oneside-copy* | oneside-rsmcopy* | oneside-perf*) pair[${#pair[@]}]=$command ;;
 	*) fail "$command: this test does not know what to do with it" ;;
 	esac

@@ -3,9 +3,8 @@
 #
 # esp.sh seen 4|6: what two data planes with keys exchange; on the cable is nothing but ESP, ARP and neighbour
 #                  discovery, and tshark, who has the keys, finds valid RoCE in it.
-# esp.sh keys [nic] keys are changed under load and lose nothing; a restart uses no number again; wrong keys, plain
+# esp.sh keys      keys are changed under load and lose nothing; a restart uses no number again; wrong keys, plain
 #                  peers and files that others can read are refused, and counted; no key is told.
-# esp.sh nic 4|6   as seen, of a data plane whose NIC encrypts and decrypts, and of one that computes itself.
 # esp.sh openssl   a data plane whose EAL has crypto_openssl, and one that takes what it likes, understand each other.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/esp_lib.sh"
@@ -18,39 +17,13 @@ start_seen_pair() {
 	make_namespace a
 	make_namespace b
 	make_veth "oneside-$$-a" "oneside-$$-b"
-	[ "$KIND" = nic ] && give_nic
 	# Each sees what the other end sends.
 	start_capture from-a "oneside-$$-b" veth0
 	start_capture from-b "oneside-$$-a" veth0
 	PLANE_NETWORK=$N start_af_packet_plane a --state "$WORK/state-a" \
 		"$(ipsec b "${N}2" "0x1001:$WORK/ab.key" "0x1002:$WORK/ba.key")"
-	DATAPLANE=$OWN_DATAPLANE
 	PLANE_NETWORK=$N start_af_packet_plane b --state "$WORK/state-b" \
 		"$(ipsec a "${N}1" "0x1002:$WORK/ba.key" "0x1001:$WORK/ab.key")"
-}
-
-# Data planes from now on have a NIC of software at each port.
-give_nic() {
-	local first
-	[ -e "$SOFT_NIC" ] || skip "there is no NIC of software: DPDK's rte_security_driver.h is missing"
-	# A sanitizer wants to be before all others.
-	first=$(ldd "$DATAPLANE" | awk '/lib[at]san/ { print $3 }')
-	printf '#!/bin/sh\nexec env LD_PRELOAD="%s" %s "$@"\n' "$first $SOFT_NIC" "$DATAPLANE" >"$WORK/with-nic"
-	chmod 755 "$WORK/with-nic"
-	DATAPLANE=$WORK/with-nic
-}
-
-# What the NIC did, and who did the rest.
-check_nic() {
-	local spi
-	ctl a show ipsec --json | python3 -c "
-import json, sys
-sys.exit(any(s['packets'] != s['nic_packets'] for s in json.load(sys.stdin)['ipsec']))" || fail "not all by the NIC: $(ctl a show ipsec)"
-	expect 'event=esp_nic ' "$(plane_log a)"
-	for spi in 0x1001 0x1002; do
-		[ "$(sa a $spi crypto) $(sa b $spi crypto)" = 'nic device' ] || fail "$(ctl a show ipsec; ctl b show ipsec)"
-		[ "$(sa a $spi nic_packets)" -gt 50 ] || fail "little by the NIC: $(ctl a show ipsec)"
-	done
 }
 
 # uat FROM TO SPI FILE: how tshark is given a key.
@@ -79,7 +52,6 @@ seen() {
 	mergecap -w "$WORK/cable.pcap" "$WORK/from-a.pcap" "$WORK/from-b.pcap" || fail "no capture"
 	[ "$(drops b esp_icv)$(drops a esp_icv)$(drops a esp_replay)$(drops b esp_replay)" = 0000 ] ||
 		fail "drops: $(ctl a show drops) $(ctl b show drops)"
-	[ "$KIND" = nic ] && check_nic
 
 	tshark -r "$WORK/cable.pcap" -Y 'not esp and not arp and not (icmpv6.type >= 133 and icmpv6.type <= 137)' >"$WORK/plain" 2>"$WORK/err"
 	[ ! -s "$WORK/plain" ] || fail "plain frames on the cable: $(head -n 5 "$WORK/plain")"
@@ -256,7 +228,6 @@ keys() {
 	conf b "out = 0x1002:$WORK/ba.key" "in = 0x1001:$WORK/ab.key"
 	start a
 	start b
-	[ "$DATAPLANE" = "$OWN_DATAPLANE" ] || expect 'event=esp_nic ' "$(plane_log b)"
 	change_under_load
 	# OpenSSL has keys anywhere, and the process no core dump.
 	grep -q 'event=esp_crypto device=crypto_openssl' "$(plane_log a)" || no_key_told a
@@ -285,15 +256,9 @@ by_openssl() {
 	stop_plane b
 }
 
-KIND=${1:-}
-SOFT_NIC=$BUILD/tests/unit/engine/libsoft_nic.so
-OWN_DATAPLANE=$DATAPLANE
-case $KIND in
-seen | nic) seen "${2:-4}" ;;
-keys)
-	[ "${2:-}" = nic ] && give_nic
-	keys
-	;;
+case ${1:-} in
+seen) seen "${2:-4}" ;;
+keys) keys ;;
 openssl) by_openssl ;;
-*) fail "usage: esp.sh seen|nic 4|6, esp.sh keys [nic], esp.sh openssl" ;;
+*) fail "usage: esp.sh seen 4|6, esp.sh keys, esp.sh openssl" ;;
 esac

@@ -30,6 +30,10 @@ mkdir "$WORK/a" "$WORK/b" "$WORK/asked"
 host=oneside-$$-a
 says "veth0            -             -                af_packet, af_xdp" --dry-run
 says "framesz=8192,blocksz=65536,framecnt=1024" --dry-run --port veth0 --address 192.0.2.1/24
+says "address = 192.0.2.1/24 2001:db8::1/64 198.51.100.1/24" --dry-run --port veth0 --address 192.0.2.1/24 \
+	--address "2001:db8::1/64 198.51.100.1/24" --gateway 192.0.2.254 --gateway fe80::1
+says "gateway = 192.0.2.254 fe80::1" --dry-run --port veth0 --address "192.0.2.1/24 2001:db8::1/64" \
+	--gateway 192.0.2.254 --gateway fe80::1
 for end in a b; do
 	host=oneside-$$-$end own=1 peer=2
 	[ $end = a ] || own=2 peer=1

@@ -7,30 +7,14 @@
 #   ucx.sh memif    on two, joined by memif
 #   ucx.sh local|memif ud    over ud_verbs alone
 #
-# What it does not find in sysfs, the type of the GID, it takes for RoCE v1, and would drop datagrams with IPv4 addresses.
-# Its buffers are memory that a data plane maps; but one conversation of `ud` has those that UCX takes by itself, System V shared
-# memory of hugepages where there are some: each message is copied then, and a burst of datagrams is more than is copied at once.
+# oneside-run has it take buffers that a data plane maps; but one conversation of `ud` has those that UCX takes by itself, System V
+# shared memory of hugepages where there are some: each message is copied then, and a burst of datagrams is more than is copied at
+# once.
 
 . "$(dirname "$0")/verbs_lib.sh"
 command -v ucx_perftest >/dev/null || skip "ucx_perftest is missing: apt-get install ucx-utils"
-[ "$(id -u)" = 0 ] || skip "a /dev with /dev/infiniband needs root"
 verbs_init "$1"
-export UCX_NET_DEVICES=p0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_WARN_UNUSED_ENV_VARS=n
-export UCX_RC_VERBS_ALLOC=thp,mmap,heap UCX_UD_VERBS_ALLOC=thp,mmap,heap UCX_ALLOC_PRIO=thp,mmap,heap
-
-in_dev
-on() { # 0|1 PROGRAM ARGUMENTS..., as that of verbs_lib.sh
-	local -a run=("${INSIDE[@]}" timeout -k 5 3000 "${IN_DEV[@]}" "$RUN" --socket "${sockets[$1]}" "${@:2}")
-	[ "$BASHPID" = $$ ] || exec "${run[@]}"
-	"${run[@]}"
-}
-
-on 0 ucx_info -d >"$WORK/info" 2>&1
-case $? in
-0) ;;
-77) skip "no mount namespace with a /dev of its own" ;;
-*) fail "ucx_info" ;;
-esac
+on 0 ucx_info -d >"$WORK/info" 2>&1 || fail "ucx_info"
 expect 'Transport: rc_verbs' "$WORK/info"
 expect 'Device: p0:1' "$WORK/info"
 
@@ -46,7 +30,7 @@ huge_pages() { # those that are free, or that may be had
 }
 
 if [ "${2:-}" = ud ]; then
-	export UCX_TLS=ud_verbs,self
+	export UCX_TLS=ud_verbs,self UCX_NET_DEVICES=p0:1
 	for test in 'am_lat -n 200' 'am_bw -D bcopy -s 4000 -n 500' 'am_bw -D zcopy -s 4000 -n 300'; do
 		read -ra options <<<"$test"
 		perftest "ud-${options[0]}-${options[2]}" -x ud_verbs -d p0:1 -t "${options[@]}"
@@ -59,7 +43,7 @@ if [ "${2:-}" = ud ]; then
 		say "no hugepages: nothing is copied"
 		exit
 	}
-	unset UCX_RC_VERBS_ALLOC UCX_UD_VERBS_ALLOC UCX_ALLOC_PRIO
+	export UCX_UD_VERBS_ALLOC=huge,thp,md,mmap,heap UCX_ALLOC_PRIO=md:sysv,md:posix,huge,thp,md:*,mmap,heap # its own
 	perftest ud_tag_bw_copied -t tag_bw -s 65536 -n 300
 	exit
 fi
@@ -73,7 +57,7 @@ for test in 'am_lat -n 200' 'am_bw -D bcopy -s 4000 -n 500' 'am_bw -D zcopy -s 8
 done
 
 # By UCP, which connects rc_verbs by ud_verbs.
-export UCX_TLS=rc_verbs,ud_verbs,self
+OPTIONS=(--only-verbs)
 perftest tag_lat -t tag_lat -n 100
 perftest tag_bw -t tag_bw -s 65536 -n 300
 perftest tag_long -t tag_bw -s 1000000 -n 50

@@ -23,10 +23,13 @@ for line in 'hca_id:	p0' 'Ethernet' PORT_ACTIVE 'active_mtu:		4096' "GID[  0]:		
 	expect "$line" "$WORK/devinfo"
 done
 
-# Without a data plane there is no device, and nothing worse.
-"$RUN" --socket "$WORK/nobody" ibv_devices >"$WORK/nobody.out" || fail "ibv_devices without a data plane"
-"$RUN" --socket "$WORK/nobody" ibv_devinfo >"$WORK/nobody.out" 2>&1 && fail "ibv_devinfo found a device without a data plane"
+# The libraries without a data plane: there is no device.
+BARE="env ONESIDE_SOCKET=$WORK/nobody LD_LIBRARY_PATH=$BUILD/api/verbs:$BUILD/api/rdmacm"
+$BARE ibv_devices >"$WORK/nobody.out" || fail "ibv_devices without a data plane"
+$BARE ibv_devinfo >"$WORK/nobody.out" 2>&1 && fail "ibv_devinfo found a device without a data plane"
 expect 'No IB devices found' "$WORK/nobody.out"
+$BARE ONESIDE_DEBUG=loud ibv_devices >"$WORK/nobody.out" 2>&1 || fail "ibv_devices with ONESIDE_DEBUG=loud"
+expect 'oneside: ONESIDE_DEBUG = loud: this is not a number; write 1, or 0' "$WORK/nobody.out"
 
 # ---- ping-pong: with -c the contents are checked ----
 

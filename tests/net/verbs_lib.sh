@@ -6,9 +6,8 @@
 #
 #   verbs_init local|lanes|memif|veth6   data planes: both ends on one; on one with two polling cores, each queue pair on
 #                                  the next; on two, joined by memif, or by Ethernet with IPv6
-#   on 0|1 PROGRAM...              at that end; ${addresses[]} are theirs
+#   on 0|1 PROGRAM...              at that end; ${addresses[]} are theirs; ${OPTIONS[]}: options of oneside-run
 #   pair NAME PORT PROGRAM...      a server and a client that meet over TCP
-#   in_dev                         "${IN_DEV[@]}" PROGRAM...: with what UCX looks for in /dev
 #   cm_pair NAME SERVER... -- CLIENT...   by rdma_cm; SERVER_STAYS=yes: it is ended when the client has succeeded
 #
 # Those without rdma_cm meet over TCP on the loopback interface, as root one of their own.
@@ -17,10 +16,14 @@ RUN=$BUILD/api/verbs/oneside-run
 for library in verbs/libibverbs rdmacm/librdmacm; do
 	[ -e "$BUILD/api/$library.so.1" ] || fail "$library is not built: apt-get install libibverbs-dev librdmacm-dev"
 done
-INSIDE=()
+INSIDE=() OPTIONS=()
+RUNTIME=
 
 verbs_init() {
 	net_init
+	export XDG_RUNTIME_DIR=$WORK # where oneside-run has its files
+	RUNTIME=/var/run # DPDK's
+	[ "$(id -u)" = 0 ] || RUNTIME=$WORK
 	if [ "$(id -u)" = 0 ] && ip netns add "oneside-$$-meet" 2>/dev/null; then
 		NAMESPACES+=("oneside-$$-meet")
 		ip -n "oneside-$$-meet" link set lo up
@@ -38,8 +41,6 @@ verbs_init() {
 	local | lanes | memif) start_memif_pair ;; # perftest wants a link that is up
 	veth6)
 		[ ${#INSIDE[@]} -gt 0 ] || skip "network namespaces need root"
-		# getaddrinfo() takes IPv6 addresses where the machine has one.
-		ip -n "${INSIDE[3]}" addr add fd00::1/128 dev lo || skip "this machine has no IPv6"
 		PLANE_NETWORK=2001:db8:: start_veth_pair
 		;;
 	*) fail "verbs_init local|lanes|memif|veth6" ;;
@@ -61,28 +62,9 @@ verbs_init() {
 }
 
 on() { # 0|1 PROGRAM ARGUMENTS...
-	local -a run=("${INSIDE[@]}" timeout 6000 "$RUN" --socket "${sockets[$1]}" "${@:2}")
+	local -a run=("${INSIDE[@]}" timeout 6000 "$RUN" --socket "${sockets[$1]}" "${OPTIONS[@]}" "${@:2}")
 	[ "$BASHPID" = $$ ] || exec "${run[@]}" # in the background: the process id is the program's
 	"${run[@]}"
-}
-
-# UCX takes no device that has no character device of its name in /dev/infiniband, which it does not open.  IN_DEV
-# starts a program in a mount namespace with a /dev of its own that has one.
-in_dev() {
-	local dev=$WORK/dev script=$WORK/with_dev
-	mkdir "$dev"
-	cat >"$script" <<-END
-		#!/bin/bash
-		mount -t tmpfs dev "$dev" && cd "$dev" || exit 77
-		mkdir shm infiniband
-		for node in null zero full random urandom; do
-			touch \$node && mount --bind /dev/\$node \$node || exit 77
-		done
-		ln -s ../null infiniband/oneside0
-		cd / && mount --rbind "$dev" /dev && exec "\$@"
-	END
-	chmod +x "$script"
-	IN_DEV=(unshare -m --propagation private "$script")
 }
 
 listening() { # PORT
@@ -135,9 +117,6 @@ pair_once() {
 }
 
 # ---- rdma_cm ----
-
-RUNTIME=/var/run # DPDK's
-[ "$(id -u)" = 0 ] || RUNTIME=${XDG_RUNTIME_DIR:-/tmp}
 
 served() { # yes|no: whether an attachment of data plane $SERVED, by default a, listens
 	local listeners

@@ -75,7 +75,7 @@ clock_ns(void)
 }
 
 static void
-end_new(struct bench_end *end, struct mem_table *mem, bool is_a, uint32_t mtu)
+end_new(struct bench_end *end, struct mem_table *mem, bool is_a, uint32_t mtu, bool packed)
 {
 	struct rc_attr attr = {
 		.qpn = is_a ? 17 : 18,
@@ -89,6 +89,8 @@ end_new(struct bench_end *end, struct mem_table *mem, bool is_a, uint32_t mtu)
 		.rnr_retry = 7,
 		.timeout = 14,
 		.oneside_peer = true,
+		.selective = packed,
+		.packed = packed,
 		.path = {.ttl = 64},
 	};
 
@@ -105,6 +107,7 @@ end_new(struct bench_end *end, struct mem_table *mem, bool is_a, uint32_t mtu)
 	end->env.complete = complete;
 	end->env.failed = failed;
 	end->env.pool = rc_pool_init(malloc(rc_pool_size(2048)), 2048);
+	end->env.scoreboards = rc_scoreboards_init(calloc(1, rc_scoreboards_size(1)), 1);
 	end->slots = aligned_alloc(64, (size_t)SLOTS * SLOT_LEN);
 	memset(end->slots, 0, (size_t)SLOTS * SLOT_LEN);
 	end->qp = aligned_alloc(64, (rc_qp_size() + 63) / 64 * 64);
@@ -134,7 +137,8 @@ receive(struct bench_end *from, struct bench_end *to, uint64_t now)
 }
 
 static void
-measure(struct mem_table *mem, const struct mem_region *region, uint8_t op, uint32_t len, bool is_inline)
+measure(struct mem_table *mem, const struct mem_region *region, uint8_t op, uint32_t len, bool is_inline,
+	bool packed)
 {
 	struct bench_end *a = malloc(sizeof(*a)), *b = malloc(sizeof(*b));
 	uint32_t batch = op == ONE_OP_READ ? RC_RD_ATOMIC_MAX : BATCH;
@@ -146,8 +150,8 @@ measure(struct mem_table *mem, const struct mem_region *region, uint8_t op, uint
 			    .remote_addr = region->va,
 			    .rkey = region->key};
 
-	end_new(a, mem, true, 1024);
-	end_new(b, mem, false, 1024);
+	end_new(a, mem, true, 1024, packed);
+	end_new(b, mem, false, 1024, packed);
 	if (!is_inline)
 		work.sge[0] = (struct one_sge){.addr = region->va + 65536, .len = len, .lkey = region->key};
 	start = clock_ns();
@@ -178,11 +182,13 @@ measure(struct mem_table *mem, const struct mem_region *region, uint8_t op, uint
 			(unsigned long long)n);
 		exit(1);
 	}
-	printf("%-6s %5u%s  %6.1f ns each: post %5.1f, output %5.1f | input %5.1f, reply %5.1f | completion "
+	printf("%-6s %5u%s%s  %6.1f ns each: post %5.1f, output %5.1f | input %5.1f, reply %5.1f | "
+	       "completion "
 	       "%5.1f\n",
-	       op == ONE_OP_READ ? "READ" : "WRITE", len, is_inline ? "i" : " ", (double)start / (double)n,
-	       (double)t[0] / (double)n, (double)t[1] / (double)n, (double)t[2] / (double)n,
-	       (double)t[3] / (double)n, (double)t[4] / (double)n);
+	       op == ONE_OP_READ ? "READ" : "WRITE", len, is_inline ? "i" : " ",
+	       packed ? " packed" : "       ", (double)start / (double)n, (double)t[0] / (double)n,
+	       (double)t[1] / (double)n, (double)t[2] / (double)n, (double)t[3] / (double)n,
+	       (double)t[4] / (double)n);
 }
 
 /* Long messages, some of them in flight; the figures are for one packet. */
@@ -200,8 +206,8 @@ measure_long(struct mem_table *mem, const struct mem_region *region, uint8_t op,
 			    .rkey = region->key,
 			    .sge[0] = {.addr = region->va + LONG, .len = LONG, .lkey = region->key}};
 
-	end_new(a, mem, true, mtu);
-	end_new(b, mem, false, mtu);
+	end_new(a, mem, true, mtu, false);
+	end_new(b, mem, false, mtu, false);
 	while (a->completions < messages) {
 		uint64_t s[5];
 
@@ -241,11 +247,15 @@ bench_run(void)
 
 	memset(region.base, 1, region.length);
 	mem_publish(mem, &region);
-	measure(mem, &region, ONE_OP_WRITE, 8, true);
-	measure(mem, &region, ONE_OP_WRITE, 8, false);
-	measure(mem, &region, ONE_OP_WRITE, 64, false);
-	measure(mem, &region, ONE_OP_WRITE, 1024, false);
-	measure(mem, &region, ONE_OP_READ, 64, false);
+	measure(mem, &region, ONE_OP_WRITE, 8, true, false);
+	measure(mem, &region, ONE_OP_WRITE, 8, true, true);
+	measure(mem, &region, ONE_OP_WRITE, 8, false, false);
+	measure(mem, &region, ONE_OP_WRITE, 8, false, true);
+	measure(mem, &region, ONE_OP_WRITE, 64, false, false);
+	measure(mem, &region, ONE_OP_WRITE, 64, false, true);
+	measure(mem, &region, ONE_OP_WRITE, 1024, false, false);
+	measure(mem, &region, ONE_OP_READ, 64, false, false);
+	measure(mem, &region, ONE_OP_READ, 64, false, true);
 	measure_long(mem, &region, ONE_OP_WRITE, 1024);
 	measure_long(mem, &region, ONE_OP_WRITE, 4096);
 	measure_long(mem, &region, ONE_OP_READ, 1024);

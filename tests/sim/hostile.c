@@ -199,6 +199,7 @@ end_connect(struct end *end, uint32_t index, uint32_t psn_a, uint32_t psn_b, uin
 	attr->timeout = (uint8_t)below(20);
 	attr->oneside_peer = below(2);
 	attr->selective = below(2);
+	attr->packed = below(2);
 	attr->path.src.gid[10] = attr->path.src.gid[11] = 0xff;
 	attr->path.src.gid[12] = 10;
 	attr->path.dst = attr->path.src;
@@ -266,6 +267,12 @@ end_burst(struct end *victim)
 	victim->input = NULL;
 }
 
+/* Responses first. */
+static const uint8_t packed_opcodes[] = {
+	WIRE_READ_RESPONSE_ONLY, WIRE_ATOMIC_ACKNOWLEDGE, WIRE_SEND_ONLY,    WIRE_SEND_ONLY_IMM,
+	WIRE_WRITE_ONLY,         WIRE_WRITE_ONLY_IMM,     WIRE_READ_REQUEST, WIRE_COMPARE_SWAP,
+	WIRE_FETCH_ADD,          WIRE_SEND_ONLY_INV};
+
 /* Near to what the victim may expect, as an insider would. */
 static uint32_t
 random_psn(const struct end *victim)
@@ -320,6 +327,45 @@ random_packet(struct end *victim, uint64_t now)
 	packet.payload = payload;
 	test_env_settle(&victim->env); /* as when its frame is parsed */
 	input(victim, &packet, payload, now);
+}
+
+/* Packets packed as a peer might, or not quite. */
+static void
+packed_packet(struct end *victim, uint64_t now)
+{
+	uint32_t count = 1 + below(12), responses = below(4) == 0;
+	struct wire_packet packet;
+	uint8_t *payload = malloc(12 * 200), *at = payload;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct wire_build b = {.opcode =
+					       (uint8_t)(below(20) ? packed_opcodes[below(responses ? 2 : 10)]
+								   : below(0x18)),
+				       .solicited = below(2),
+				       .remote_addr = victim->remote.va + below(AREA) / 8 * 8,
+				       .rkey = below(30) ? victim->remote.key : victim->gone.key,
+				       .payload_len = below(3) ? below(120) : 0};
+
+		b.dma_length = below(8) ? b.payload_len : below(5000);
+		memset(wire_pack(&b, at), (int)i, b.payload_len);
+		at += wire_packed_len(b.opcode, b.payload_len);
+	}
+	packet = (struct wire_packet){.src = victim->attr.path.dst,
+				      .dst = victim->attr.path.src,
+				      .opcode = responses ? WIRE_PACKED_RESPONSES : WIRE_PACKED_REQUESTS,
+				      .ack_request = below(2),
+				      .qpn = victim->attr.qpn,
+				      .psn = random_psn(victim) & 0xffffff,
+				      .count = (uint16_t)(below(8) ? count : below(80)),
+				      .payload_len = (uint32_t)(at - payload)};
+	if (below(4) == 0)
+		payload[below(packet.payload_len)] = (uint8_t)below(256);
+	if (below(8) == 0)
+		packet.payload_len = below(packet.payload_len);
+	/* A block of just that length, so that overreading is seen. */
+	packet.payload = realloc(payload, packet.payload_len + 1);
+	test_env_settle(&victim->env);
+	input(victim, &packet, (uint8_t *)(uintptr_t)packet.payload, now);
 }
 
 /* The peer's last frame, mostly with a few bytes changed from BTH on, and a good ICRC again. */
@@ -409,10 +455,10 @@ settle(struct end *end, uint64_t now)
 static void
 attack(void)
 {
-	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
+	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096, 320, 1408, 8896};
 	struct mem_table *mem = mem_table_new(8);
 	uint32_t psn_a = below(4) ? below(1u << 24) : 0xfffff0, psn_b = below(1u << 24);
-	uint16_t mtu = mtus[below(5)];
+	uint16_t mtu = mtus[below(8)];
 	struct end *end = malloc(2 * sizeof(*end));
 	uint64_t now = 1;
 	bool random;
@@ -435,7 +481,9 @@ attack(void)
 			die("rc_output exceeded its budget");
 		random = below(4) == 0;
 		for (uint32_t burst = below(4) ? 1 : 1 + below(4); burst > 0; burst--) {
-			if (random)
+			if (random && below(2))
+				packed_packet(victim, now);
+			else if (random)
 				random_packet(victim, now);
 			else
 				mutated_frame(victim, now);

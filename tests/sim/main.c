@@ -30,6 +30,8 @@ summarize(const struct totals *t)
 		[RC_COUNT_RNR_SENT] = "RNR NAKs",
 		[RC_COUNT_DUPLICATE] = "duplicates",
 		[RC_COUNT_HELD] = "held",
+		[RC_COUNT_PACKED_SENT] = "packed sent",
+		[RC_COUNT_DROP_PACKED] = "dropped, packed",
 		[RC_COUNT_RETRY_EXCEEDED] = "retries exceeded",
 	};
 

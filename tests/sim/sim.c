@@ -271,11 +271,12 @@ side_areas(struct sim *sim, struct side *side, uint32_t len)
 static void
 connect_sides(struct sim *sim, struct side *a, struct side *b)
 {
-	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
-	uint16_t mtu = mtus[sim_below(sim, 5)];
+	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096, 320, 1344, 1408, 3712, 8896};
+	uint16_t mtu = mtus[sim_below(sim, 10)];
 	bool v6 = sim_below(sim, 4) == 0, oneside = sim_below(sim, 2) == 0;
 	bool selective = oneside && (sim->options->repeat == REPEAT_SELECTIVE ||
 				     (sim->options->repeat == REPEAT_MIXED && sim_below(sim, 2) == 0));
+	bool packed = selective && sim_below(sim, 2) == 0;
 	uint32_t rd[2];
 
 	for (int i = 0; i < 2; i++)
@@ -301,6 +302,7 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 		attr->timeout = 14;
 		attr->oneside_peer = oneside;
 		attr->selective = selective;
+		attr->packed = packed;
 		attr->path.src = v6 ? side->host->v6 : side->host->v4;
 		attr->path.dst = v6 ? side->peer->host->v6 : side->peer->host->v4;
 		attr->path.ttl = 64;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the documents name exists: files and folders, functions and constants of the project, headings linked to.
+"""What the documents name exists: files and folders, functions and constants of the project, headings linked to; of manual pages
+the documents that they name.
 
     docs.py               checks; prints what is not there; exit 1
 """
@@ -15,6 +16,7 @@ QUOTED = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]*)\)")
 OURS = re.compile(r"(?:one|engine|rc|wire|mem|cq|qp|loop|client|conn|cm|ranges|cr)_[a-z][a-z0-9_]*(?:\(\))?"
                   r"|(?:ONE|RC|ENGINE|CLIENT|CONN|CM|CORE|KEEP)_[A-Z0-9_]+")
+PAGE = re.compile(r"\\fI([\w\\-]+\.md)\\fR")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
@@ -33,15 +35,20 @@ def main():
         print("SKIPPED: not a git checkout")
         return 77
     folders = {f[:i + 1] for f in files for i, c in enumerate(f) if c == "/"}
-    text, words = {}, set()
+    text, words, missing = {}, set(), []
     for path in files:
         if path.endswith(".md"):
             with open(os.path.join(root, path), encoding="utf-8") as document:
                 text[path] = document.read()
-        elif path.endswith((".c", ".h", ".py", ".sh", ".build", ".conf", ".3", ".1", ".5", ".8")):
+            continue
+        if path.startswith("doc/man/"):
+            with open(os.path.join(root, path), encoding="utf-8") as page:
+                named = {name.replace("\\-", "-") for name in PAGE.findall(page.read())}
+            missing += [f"{path}: {name}: not in doc/, which is installed" for name in sorted(named) if f"doc/{name}" not in files]
+        if path.endswith((".c", ".h", ".py", ".sh", ".build", ".conf", ".3", ".1", ".5", ".8")):
             with open(os.path.join(root, path), encoding="utf-8") as source:
                 words.update(re.findall(r"\w+", source.read()))
-    bad = []
+    bad = missing
     for path, document in text.items():
         for name in QUOTED.findall(document):
             file = name.split()[0].rstrip(".,")

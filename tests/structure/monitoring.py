@@ -16,7 +16,8 @@ import tempfile
 import rooms
 
 METRIC = re.compile(r"\boneside_[a-z_]+\b")
-LINE = re.compile(r'\blog_(error|warning|notice|info|of_others)\(\s*(?:(error|warning|notice|info),\s*)?"((?:[^"\\]|\\.)*)"')
+LINE = re.compile(r'\blog_(error|warning|notice|info|of_others|of_user)\(\s*(?:(?:[\w>.-]+,\s*)?(error|warning|notice|info),\s*)?'
+                  r'"((?:[^"\\]|\\.)*)"')
 
 
 def read(root, path):
@@ -61,7 +62,7 @@ def events(root, document):
     for path in sorted(p for p in rooms.sources(root) if p.startswith(("control/", "dataplane/"))):
         for macro, level, text in LINE.findall(read(root, path)):
             level = level or macro
-            event = re.match(r"(?:control: )?event=([a-z_]+)[ \\]", text)
+            event = re.match(r"(?:control: )?event=([a-z_]+)[ \\%]", text)
             if event is None:
                 yield f"{path}: a line of the log does not begin with event=NAME: {text}"
             elif level in ("notice", "warning", "error"):

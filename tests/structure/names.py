@@ -22,6 +22,7 @@ ANYWHERE = {  # declared in one public header, defined in whichever room it is a
     "api/dat": "dat dapl",     # uDAPL's calls
     "api/verbs": "ibv _ibv mult mbps",  # those of libibverbs
     "api/rdmacm": "rdma",      # those of librdmacm
+    "api/run": "main",
 }
 PREFIXES = {
     "dataplane": {
@@ -30,7 +31,7 @@ PREFIXES = {
         "esp": "esp",
         "loop": "idle loop",
         "mem": "guard mem reach slab",
-        "port": "device flow flows kernel_side link links memif_send memif_unmap munmap port ports privilege rx_wakeup sendmsg tx",
+        "port": "device flow flows kernel_side link links memif port ports privilege recvmsg rings rss rx_wakeup sendmsg tx",
         "qp": "client_fault cq doorbell keys local qp qpn rcio share srq steer ud user wake wqe",
         "rc": "rc",
         "state": "state",
@@ -57,7 +58,7 @@ PREFIXES = {
     },
     "config": {"": "config"},
     "api/client": {
-        "adopt": "aside cell file files keep maps mem page parked piece pins place range ranges shared stay transplant",
+        "adopt": "aside cell file files joined keep maps mem page parked piece pins place range ranges segment segments shared stay transplant",
         "attach": "call client copied copier copiers wait watcher",
         "life": "fork",
         "rings": "",
@@ -91,11 +92,19 @@ PREFIXES = {
               "rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg rsendto rsetsockopt "
               "rshutdown rsocket rwrite rwritev",
     },
+    "api/run": {
+        "": "run",
+        "preload": "redirect __fxstatat __fxstatat64 __lxstat __lxstat64 __open64_2 __open_2 __openat64_2 __openat_2 "
+                   "__readlink_chk __readlinkat_chk __realpath_chk __xstat __xstat64 access canonicalize_file_name chdir "
+                   "eaccess euidaccess faccessat fopen fopen64 freeifaddrs fstatat fstatat64 getaddrinfo getifaddrs lstat "
+                   "lstat64 open open64 openat openat64 opendir readlink readlinkat realpath scandir scandir64 stat stat64 "
+                   "statx",
+    },
     "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }
 SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has
 PROGRAMS = (("dataplane", "control", "config"), ("api/client", "api/dat", "api/dat2"), ("api/client", "api/rsm"),
-            ("api/client", "api/verbs"), ("api/client", "api/rdmacm"))
+            ("api/client", "api/run"), ("api/client", "api/verbs"), ("api/client", "api/rdmacm"))
 TYPE = re.compile(r"^[ \t]*(?:typedef )?(?:struct|union|enum)\s+(\w+)\s*\{", re.M)
 
 

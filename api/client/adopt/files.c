@@ -14,6 +14,7 @@
 #define BUCKETS 256u
 #define CELL 128u
 #define CELLS 64u /* made at once */
+#define TABLE_LEAST (16u << 10)
 
 static struct file *bucket[BUCKETS];
 static uint32_t adopted_files;
@@ -60,6 +61,25 @@ cell_free(void *p)
 
 	cell->next = free_cells;
 	free_cells = cell;
+}
+
+bool
+cell_table_grow(void **table, uint64_t *room, uint64_t wanted)
+{
+	uint64_t more = *room != 0 ? *room : TABLE_LEAST;
+	void *at;
+
+	if (wanted <= *room)
+		return true;
+	while (more < wanted)
+		more *= 2;
+	at = *table != NULL ? mremap(*table, *room, more, MREMAP_MAYMOVE)
+			    : mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return false;
+	*table = at;
+	*room = more;
+	return true;
 }
 
 /* ---- files ---- */

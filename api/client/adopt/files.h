@@ -43,6 +43,9 @@ uint64_t page_size(void);
 /* Memory for one of the structures here and in ranges.h, all zero; not malloc's. */
 void *cell_new(void);
 void cell_free(void *p);
+/* Makes room for `wanted` bytes at *table, which is NULL at first and may move; not malloc's.  Small at
+ * first, since all of it is locked in a program with mlockall.  False: no memory. */
+bool cell_table_grow(void **table, uint64_t *room, uint64_t wanted);
 
 struct file *file_find(dev_t dev, uint64_t ino);
 /* NULL: no memory. */

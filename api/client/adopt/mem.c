@@ -12,18 +12,21 @@
  * pages always are; of a shared file of the application's own those that the data plane
  * misses are populated here, under this process's limits.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "client/attach/copier.h"
+#include "client/tell.h"
+#include "joined.h"
 #include "ranges.h"
 #include "transplant.h"
 
 #define WRITES (ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 
 struct region {
-	struct region *next; /* of the file */
+	struct region *next; /* of the file; a joined region is that of one registration */
 	struct one_client *client;
 	uint32_t id;
 	uint32_t refs; /* pieces of registrations */
@@ -100,9 +103,32 @@ region_get(struct one_client *client, struct file *file, int fd, uint64_t size, 
 	return 0;
 }
 
+/* The region that is joined of several files, for one registration. */
+static int
+region_join(struct one_client *client, const struct acquired *acquired, struct region **out)
+{
+	struct region *region = malloc(sizeof(*region));
+	int error;
+
+	if (region == NULL)
+		return -ENOMEM;
+	*region = (struct region){.client = client, .refs = 1};
+	error = joined_add(client, acquired->joined, acquired->num_joined, &region->id);
+	if (error == 0)
+		*out = region;
+	else
+		free(region);
+	return error;
+}
+
 static void
 region_put(struct file *file, struct region *region)
 {
+	if (file == NULL) {
+		one_call_id(region->client, ONE_MSG_REGION_REMOVE, region->id);
+		free(region);
+		return;
+	}
 	/* What may be registered again soon stays until the file goes. */
 	if (--region->refs == 0 && !file->lasting)
 		region_remove(file, region);
@@ -164,7 +190,7 @@ use_drop(struct mem_use *use)
 
 		if (use->piece[i].region != NULL)
 			region_put(file, use->piece[i].region);
-		if (file->fd < 0)
+		if (is_foreign(file))
 			foreign[num_foreign++] = file;
 	}
 	ranges_release(use->range, use->num_ranges, foreign, num_foreign, &retired);
@@ -194,7 +220,7 @@ acquired_drop(const struct acquired *acquired)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < acquired->num_pieces; i++) {
-		if (acquired->piece[i].file->fd < 0)
+		if (is_foreign(acquired->piece[i].file))
 			foreign[n++] = acquired->piece[i].file;
 	}
 	ranges_release(acquired->range, acquired->num_ranges, foreign, n, &retired);
@@ -244,8 +270,9 @@ key_after(uint32_t last)
 static bool
 may_park(const struct acquired *acquired)
 {
-	return !acquired->alone && acquired->num_pieces == 1 && acquired->num_ranges == 1 &&
-	       acquired->piece[0].file->lasting && !acquired->piece[0].file->slab;
+	return !acquired->alone && acquired->num_joined == 0 && acquired->num_pieces == 1 &&
+	       acquired->num_ranges == 1 && acquired->piece[0].file->lasting &&
+	       !acquired->piece[0].file->slab;
 }
 
 static struct parked
@@ -313,6 +340,36 @@ renew_parked(struct one_client *client, const struct one_mr_create *create, bool
 	return NULL;
 }
 
+static bool
+has_foreign(const struct acquired *acquired)
+{
+	bool foreign = acquired->num_joined != 0;
+
+	for (uint32_t i = 0; i < acquired->num_pieces; i++)
+		foreign = foreign || is_foreign(acquired->piece[i].file);
+	return foreign;
+}
+
+/* Those that the registration has not yet. */
+static int
+regions_get(struct one_client *client, struct mem_use *use, const struct acquired *acquired)
+{
+	int error = 0;
+
+	if (acquired->num_joined != 0)
+		return region_join(client, acquired, &use->piece[0].region);
+	for (uint32_t i = 0; error == 0 && i < acquired->num_pieces; i++) {
+		const struct piece *piece = &acquired->piece[i];
+
+		if (use->piece[i].region == NULL)
+			error = region_get(client, piece->file, piece->fd, piece->offset + piece->length,
+					   &use->piece[i].region);
+	}
+	return error;
+}
+
+static bool give_up_kept(void);
+
 /*
  * Adopts and makes regions.  *out may hold nothing: then the memory is moved by the copy thread.  A region
  * of the application's own file that the data plane does not want is no error either.  It may also be
@@ -325,7 +382,6 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	struct file *retired = NULL;
 	struct acquired acquired;
 	struct mem_use *use;
-	bool foreign = false;
 	int error;
 
 	*out = alone ? NULL : renew_parked(client, create, write);
@@ -346,17 +402,13 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 		acquired_drop(&acquired);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; error == 0 && i < acquired.num_pieces; i++) {
-		const struct piece *piece = &acquired.piece[i];
-
-		foreign = piece->file->fd < 0;
-		error = region_get(client, piece->file, piece->fd, piece->offset + piece->length,
-				   &use->piece[i].region);
-	}
+	error = regions_get(client, use, &acquired);
+	if (error == -EDQUOT && has_foreign(&acquired) && give_up_kept())
+		error = regions_get(client, use, &acquired);
 	piece_close_fds(&acquired);
 	if (error != 0) {
 		use_drop(use);
-		if (!foreign || error == -ECONNRESET || error == -ENOMEM)
+		if (!has_foreign(&acquired) || error == -ECONNRESET || error == -ENOMEM)
 			return error;
 		acquired.num_pieces = 0;
 		acquired.num_ranges = 0;
@@ -417,6 +469,17 @@ copies_end(struct one_client *client)
 
 /* ---- registrations with the data plane ---- */
 
+/* With ONESIDE_DEBUG: the reason is the last that was noted. */
+static void
+tell_copied(const struct one_mr_create *create)
+{
+	const char *reason = one_noted_cause();
+
+	one_warn("the %" PRIu64 " bytes at %#" PRIx64 " are copied by a thread of this program: %s",
+		 create->length, create->va, reason != NULL ? reason : "they cannot be shared");
+	one_tell_nothing();
+}
+
 static int
 try_register(struct one_client *client, struct one_msg *msg, bool alone, struct one_reply *reply,
 	     struct mem_use **out)
@@ -427,6 +490,8 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	int error;
 
 	msg->mr_create.num_pieces = 0;
+	if (one_telling)
+		one_tell_nothing();
 	error = use_make(client, start, end, (msg->mr_create.access & WRITES) != 0, alone, out,
 			 &msg->mr_create);
 	if (error != 0 || (*out)->mr != 0)
@@ -444,6 +509,8 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 		use_drop(*out);
 		return error;
 	}
+	if (one_telling && msg->mr_create.num_pieces == 0)
+		tell_copied(&msg->mr_create);
 	(*out)->mr = reply->mr.mr;
 	(*out)->lkey = reply->mr.lkey;
 	(*out)->remote = reply->mr.rkey != 0;
@@ -762,5 +829,6 @@ void
 mem_fork_child(void)
 {
 	keys_drawn = 0;
+	copiers_fork_child();
 	pthread_mutex_init(&lock, NULL);
 }

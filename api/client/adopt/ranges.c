@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/tell.h"
 #include "keep.h"
 #include "maps.h"
 #include "parked.h"
 #include "pins.h"
 #include "place.h"
 #include "ranges.h"
-#include "shared.h"
+#include "segments.h"
 #include "stay.h"
 #include "transplant.h"
 
@@ -180,6 +183,29 @@ ranges_give_up(struct range *range)
 	return true;
 }
 
+static void
+note_unadopted(int error)
+{
+	switch (error) {
+	case -EBUSY:
+		one_note_reason("a device or the kernel has pinned its pages, or may have (io_uring, direct "
+				"I/O, vfio, a GPU's driver); register it before it is pinned");
+		break;
+	case -EMFILE:
+		one_note_reason("no file can be made for it: half of the descriptors that the limit allows "
+				"(RLIMIT_NOFILE) are in use, or it is larger than RLIMIT_FSIZE; raise it");
+		break;
+	case -EPERM:
+		one_note_reason("userfaultfd is denied, and the program has several threads; allow the "
+				"system call, or register it earlier");
+		break;
+	default:
+		one_note_reason("its pages cannot be replaced (%s), as those of private huge pages; use "
+				"shared ones",
+				strerror(-error));
+	}
+}
+
 static struct range *
 adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 {
@@ -188,6 +214,8 @@ adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 	struct transplant t = {.start = start, .length = end - start, .prot = prot, .from_fd = -1};
 	int error;
 
+	if (range == NULL && one_telling)
+		note_unadopted(pins_hidden() ? -EBUSY : -EMFILE);
 	if (range == NULL)
 		return NULL;
 	range->locked = maps_locked(start, end);
@@ -201,6 +229,8 @@ adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 	range->place = t.place;
 	if (error == 0)
 		return range;
+	if (one_telling)
+		note_unadopted(error);
 	/* what was replaced before it failed */
 	if (t.done != 0)
 		error = range_give_back(range);
@@ -213,149 +243,17 @@ adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 	return NULL;
 }
 
-/* ---- what lies in an address range ---- */
-
-enum kind { KIND_ANON, KIND_ADOPTED, KIND_FOREIGN };
-
-struct segment {
-	enum kind kind;
-	int prot;
-	uint64_t start, end;
-	uint64_t offset;   /* in the file */
-	struct file *file; /* ADOPTED; FOREIGN if known already */
-	dev_t dev;
-	uint64_t ino, size; /* FOREIGN */
-	bool huge;          /* FOREIGN: of hugetlbfs */
-	int fd;
-	bool opened;
-};
-
-/* False: memory that cannot be shared. */
-static bool
-segment_of(const struct map_entry *e, struct segment *s)
-{
-	memset(s, 0, sizeof(*s));
-	s->start = e->start;
-	s->end = e->end;
-	s->offset = e->offset;
-	s->prot = e->prot;
-	s->dev = e->dev;
-	s->ino = e->ino;
-	s->fd = -1;
-	if (!e->shared) {
-		s->kind = KIND_ANON;
-		/* no file, and none of the kernel's own mappings: [stack], [vdso] ... */
-		return e->ino == 0 && (e->name[0] == '\0' || strcmp(e->name, "[heap]") == 0 ||
-				       strncmp(e->name, "[anon:", 6) == 0);
-	}
-	s->file = file_find(e->dev, e->ino);
-	if (s->file != NULL && s->file->fd >= 0) {
-		s->kind = KIND_ADOPTED;
-		return !s->file->claimed;
-	}
-	s->kind = KIND_FOREIGN;
-	/* Adopted by another copy of this code (libdat and librsm in one process): it may take the
-	 * pages back at any time. */
-	if (e->ino == 0 || strncmp(e->name, MEMFD_MAPPED, strlen(MEMFD_MAPPED)) == 0)
-		return false;
-	s->fd = shared_find_fd(e->dev, e->ino, e->name, &s->opened, &s->size, &s->huge);
-	return s->fd >= 0;
-}
-
-/* One segment goes on where another ends. */
-static bool
-joins(const struct segment *a, const struct segment *b)
-{
-	if (a->kind != b->kind || a->end != b->start)
-		return false;
-	if (a->kind == KIND_ANON)
-		return a->prot == b->prot;
-	return a->dev == b->dev && a->ino == b->ino && a->offset + (a->end - a->start) == b->offset;
-}
-
-/* The data plane maps the segments one behind the other, which mremap cannot do with pages of hugetlbfs. */
-static bool
-can_be_joined(const struct segment *segment, uint32_t n)
-{
-	for (uint32_t i = 0; n > 1 && i < n; i++) {
-		if (segment[i].huge)
-			return false;
-	}
-	return true;
-}
-
-static void
-segments_close(struct segment *segment, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (segment[i].opened)
-			close(segment[i].fd);
-	}
-}
-
-/*
- * The segments of [start, end), of which there may be PIECES_MAX; 0 when the
- * memory cannot be shared.  -EFAULT as ranges_acquire.
- */
-static int
-classify(uint64_t start, uint64_t end, bool write, struct segment *segment, uint32_t *count)
-{
-	int need = PROT_READ | (write ? PROT_WRITE : 0);
-	uint64_t at = start;
-	struct map_entry e;
-	bool shareable = true;
-	uint32_t n = 0;
-	int error = maps_open(start);
-
-	*count = 0;
-	if (error != 0)
-		return error;
-	while (at < end && maps_next(&e)) {
-		struct segment s;
-
-		if (e.end <= at)
-			continue;
-		if (e.start > at || (e.prot & need) != need)
-			break;
-		e.offset += at - e.start;
-		e.start = at;
-		e.end = e.end < end ? e.end : end;
-		at = e.end;
-		if (!shareable)
-			continue; /* but all of it must be there */
-		shareable = segment_of(&e, &s);
-		if (shareable && n > 0 && joins(&segment[n - 1], &s)) {
-			segment[n - 1].end = s.end;
-			if (s.opened)
-				close(s.fd);
-		} else if (shareable && n < PIECES_MAX) {
-			segment[n++] = s;
-		} else {
-			segments_close(&s, shareable && s.opened ? 1 : 0);
-			shareable = false;
-		}
-	}
-	maps_close();
-	if (at < end || !shareable || !can_be_joined(segment, n)) {
-		segments_close(segment, n);
-		return at < end ? -EFAULT : 0;
-	}
-	*count = n;
-	return 0;
-}
-
 int
 ranges_private(uint64_t start, uint64_t end, int *prot)
 {
-	struct segment segment[PIECES_MAX];
+	struct segment *segment;
 	uint32_t count;
-	int error = classify(start, end, true, segment, &count);
+	int error = segments_find(start, end, true, &segment, &count);
 
-	segments_close(segment, count);
-	if (error == 0 && (count != 1 || segment[0].kind != KIND_ANON))
+	if (error == 0 && (count != 1 || segment->kind != SEGMENT_ANON))
 		error = -EFAULT;
 	if (error == 0)
-		*prot = segment[0].prot;
+		*prot = segment->prot;
 	return error;
 }
 
@@ -395,46 +293,120 @@ take_adopted(struct acquired *out, const struct segment *s)
 	return covered == high - low;
 }
 
+static struct range *
+take_private(struct acquired *out, const struct segment *s, struct file **retired)
+{
+	struct range *range =
+		out->num_ranges == RANGES_MAX ? NULL : adopt(s->start, s->end, s->prot, out->alone, retired);
+
+	if (range == NULL)
+		return NULL;
+	take_range(out, range);
+	out->fresh = true;
+	return range;
+}
+
 static bool
-take(struct acquired *out, struct segment *s, struct file **retired)
+take_foreign(struct piece *piece, const struct segment *s)
+{
+	/* the file may have a segment before this one */
+	piece->file = file_find(s->dev, s->ino);
+	if (piece->file == NULL)
+		piece->file = file_add(s->dev, s->ino, s->size, -1);
+	if (piece->file == NULL)
+		return false;
+	piece->file->size = (s->size + page_size() - 1) / page_size() * page_size();
+	if (piece->offset + piece->length > piece->file->size) /* mapped beyond its end */
+		return false;
+	piece->fd = segment_open(s, &piece->opened);
+	if (piece->fd < 0)
+		return false;
+	piece->file->users++;
+	return true;
+}
+
+static bool
+take(struct acquired *out, const struct segment *s, struct file **retired)
 {
 	struct piece *piece = &out->piece[out->num_pieces];
 	struct range *range;
 
-	*piece = (struct piece){
-		.file = s->file, .offset = s->offset, .length = s->end - s->start, .fd = s->fd};
-	switch (s->kind) {
-	case KIND_ANON:
-		if (out->num_ranges == RANGES_MAX)
-			return false;
-		range = adopt(s->start, s->end, s->prot, out->alone, retired);
+	*piece = (struct piece){.file = s->file, .offset = s->offset, .length = s->end - s->start};
+	if (s->kind == SEGMENT_ANON) {
+		range = take_private(out, s, retired);
 		if (range == NULL)
 			return false;
-		take_range(out, range);
-		out->fresh = true;
 		piece->file = range->file;
 		piece->offset = range->offset;
-		break;
-	case KIND_ADOPTED: /* referenced already */
-		break;
-	case KIND_FOREIGN:
-		/* the file may have a segment before this one */
-		piece->file = file_find(s->dev, s->ino);
-		if (piece->file == NULL)
-			piece->file = file_add(s->dev, s->ino, s->size, -1);
-		if (piece->file == NULL)
-			return false;
-		piece->file->size = (s->size + page_size() - 1) / page_size() * page_size();
-		if (piece->offset + piece->length > piece->file->size) /* mapped beyond its end */
-			return false;
-		piece->file->users++;
-		piece->opened = s->opened;
-		s->opened = false;
-		break;
+	} else if (s->kind == SEGMENT_FOREIGN && !take_foreign(piece, s)) {
+		return false;
 	}
 	if (piece->file->fd >= 0)
 		piece->fd = piece->file->fd;
 	out->num_pieces++;
+	return true;
+}
+
+/*
+ * The data plane maps several files of its own accord only from regions that it has, 32 of them, and none
+ * with large pages, which cannot be mapped a second time: other files are joined.
+ */
+static bool
+has_to_be_joined(const struct segment *segment, uint32_t count)
+{
+	for (uint32_t i = 0; count > 1 && count <= PIECES_MAX && i < count; i++) {
+		if (segment[i].page != 0)
+			return true;
+	}
+	return count > PIECES_MAX;
+}
+
+/* All of it is adopted, or may be: one range is better than many. */
+static bool
+is_scattered(const struct segment *segment, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (segment[i].kind == SEGMENT_FOREIGN)
+			return false;
+	}
+	return count > PIECES_MAX;
+}
+
+/* What a joined region has of the segments is whole pages of theirs. */
+static void
+round_ends(struct acquired *out, struct segment *segment, uint32_t count)
+{
+	struct segment *last = &segment[count - 1];
+	uint64_t before = segment->page != 0 ? segment->offset % segment->page : 0;
+
+	out->piece[0] = (struct piece){.offset = before, .length = last->end - segment->start};
+	segment->start -= before;
+	segment->offset -= before;
+	if (last->page != 0)
+		last->end = (last->end + last->page - 1) / last->page * last->page;
+}
+
+/* One piece, of a region that is still to be made of all segments. */
+static bool
+take_joined(struct acquired *out, struct segment *segment, uint32_t count, struct file **retired)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct segment *s = &segment[i];
+		struct range *range;
+
+		if (s->kind != SEGMENT_ANON)
+			continue;
+		range = take_private(out, s, retired);
+		if (range == NULL)
+			return false;
+		s->kind = SEGMENT_ADOPTED;
+		s->file = range->file;
+		s->offset = range->offset;
+	}
+	round_ends(out, segment, count);
+	out->num_pieces = 1;
+	out->joined = segment;
+	out->num_joined = count;
 	return true;
 }
 
@@ -472,7 +444,7 @@ give_back(struct acquired *out, struct file **retired)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < out->num_pieces; i++) {
-		if (out->piece[i].file->fd < 0)
+		if (is_foreign(out->piece[i].file))
 			foreign[n++] = out->piece[i].file;
 	}
 	piece_close_fds(out);
@@ -481,24 +453,32 @@ give_back(struct acquired *out, struct file **retired)
 	out->num_ranges = 0;
 }
 
+/* NULL, or *scattered: nothing was taken, since it is. */
 static int
-acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired)
+acquire(uint64_t start, uint64_t end, bool write, bool *scattered, struct acquired *out,
+	struct file **retired)
 {
-	struct segment segment[PIECES_MAX];
+	struct segment *segment;
 	uint32_t count;
-	int error = classify(start, end, write, segment, &count);
-	bool ok = true;
+	int error = segments_find(start, end, write, &segment, &count);
+	bool ok = true, join;
 
 	if (error != 0)
 		return error;
+	if (scattered != NULL && is_scattered(segment, count)) {
+		*scattered = true;
+		return 0;
+	}
 	/* First what is there: to adopt the rest may drop what is kept, and would take its file. */
 	for (uint32_t i = 0; ok && i < count; i++)
-		ok = segment[i].kind != KIND_ADOPTED || take_adopted(out, &segment[i]);
-	for (uint32_t i = 0; ok && i < count; i++)
+		ok = segment[i].kind != SEGMENT_ADOPTED || take_adopted(out, &segment[i]);
+	join = ok && has_to_be_joined(segment, count);
+	if (join)
+		ok = take_joined(out, segment, count, retired);
+	for (uint32_t i = 0; ok && !join && i < count; i++)
 		ok = take(out, &segment[i], retired);
 	if (!ok)
 		give_back(out, retired);
-	segments_close(segment, count);
 	return 0;
 }
 
@@ -541,16 +521,18 @@ collect_given_up(uint32_t stay, struct file **retired)
 int
 ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired)
 {
+	bool scattered = false;
 	int error;
 
 	out->num_pieces = 0;
 	out->num_ranges = 0;
+	out->num_joined = 0;
 	out->fresh = false;
 	ranges_lock();
-	error = acquire(start, end, write, out, retired);
+	error = acquire(start, end, write, &scattered, out, retired);
 	/* What is kept lies about in too many parts, or was lengthened. */
-	if (error == 0 && out->num_pieces == 0 && keep_drop(start, end))
-		error = acquire(start, end, write, out, retired);
+	if (error == 0 && out->num_pieces == 0 && (keep_drop(start, end) || scattered))
+		error = acquire(start, end, write, NULL, out, retired);
 	collect_given_up(SPARE_FILES, retired);
 	ranges_unlock();
 	return error;

@@ -24,6 +24,8 @@
 #define PIECES_MAX ONE_MR_PIECES
 #define RANGES_MAX 256u /* of one registration */
 
+struct segment; /* segments.h */
+
 #define SLAB_RANGE_PAGES 16u /* larger ranges have a file of their own */
 
 struct range {
@@ -39,9 +41,9 @@ struct range {
 	struct stay *stay;   /* stay.c; NULL: none */
 };
 
-/* A part of [start, end) of a registration, all in one file. */
+/* A part of [start, end) of a registration, all in one file, or in one joined region. */
 struct piece {
-	struct file *file;
+	struct file *file; /* NULL: of the joined region */
 	uint64_t offset, length;
 	int fd;      /* of the file, for REGION_ADD */
 	bool opened; /* fd is to be closed by piece_close_fds */
@@ -54,7 +56,18 @@ struct acquired {
 	uint32_t num_ranges;
 	struct piece piece[PIECES_MAX];
 	struct range *range[RANGES_MAX];
+	/* Not 0: the one piece is of a region that has to be joined of these, which lie one after the other;
+	 * until the next ranges_acquire. */
+	uint32_t num_joined;
+	const struct segment *joined;
 };
+
+/* A file of the application's own. */
+static inline bool
+is_foreign(const struct file *file)
+{
+	return file != NULL && file->fd < 0;
+}
 
 /*
  * Adopts what is not yet adopted of [start, end) (whole pages) and takes a

@@ -8,14 +8,37 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "raw.h"
 #include "shared.h"
 
+#define INDEX_MAX 65536u
+#define BUCKETS 4096u
+
 static char entries[8192] __attribute__((aligned(8)));
+
+/*
+ * The program's descriptors by the file that they are of.  One file is looked for by a walk over the
+ * descriptors that ends where it is found; from the second on, since thousands of files may be mapped, all
+ * descriptors are looked at once.
+ */
+struct index_entry {
+	dev_t dev;
+	uint64_t ino;
+	int fd;
+	uint32_t next; /* 0: none; entries are counted from 1 */
+};
+
+static struct {
+	uint32_t lookups, num;
+	uint32_t first[BUCKETS];
+	struct index_entry *entry;
+	uint64_t room; /* bytes */
+} index_of_fds;
 
 /* The right file, in memory, and writable. */
 static bool
-usable(int fd, dev_t dev, uint64_t ino, uint64_t *size, bool *huge)
+usable(int fd, dev_t dev, uint64_t ino, uint64_t *size, uint64_t *page)
 {
 	struct statfs fs;
 	struct stat st;
@@ -27,27 +50,26 @@ usable(int fd, dev_t dev, uint64_t ino, uint64_t *size, bool *huge)
 	if (flags < 0 || (flags & O_ACCMODE) != O_RDWR || fstatfs(fd, &fs) != 0)
 		return false;
 	*size = (uint64_t)st.st_size;
-	*huge = fs.f_type == HUGETLBFS_MAGIC;
+	*page = fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)st.st_blksize : 0;
 	return fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC;
 }
 
-static int
-search(dev_t dev, uint64_t ino, uint64_t *size, bool *huge)
+/* Calls `look` for each descriptor until it says true. */
+static bool
+walk_fds(bool (*look)(int fd, void *user), void *user)
 {
 	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int found = -ENOENT;
+	bool found = false;
 	long n;
 
 	if (dir < 0)
-		return -errno;
-	while (found < 0 &&
-	       (n = raw_syscall(SYS_getdents64, dir, (long)entries, sizeof(entries), 0, 0)) > 0) {
-		for (long at = 0; at < n && found < 0;) {
+		return false;
+	while (!found && (n = raw_syscall(SYS_getdents64, dir, (long)entries, sizeof(entries), 0, 0)) > 0) {
+		for (long at = 0; at < n && !found;) {
 			const struct raw_dirent *entry = (const void *)(entries + at);
-			int fd = atoi(entry->name); /* "." and "..": 0, which is looked at anyway */
 
-			if (usable(fd, dev, ino, size, huge))
-				found = fd;
+			/* "." and ".." give 0, which is looked at anyway */
+			found = look(atoi(entry->name), user);
 			at += entry->reclen;
 		}
 	}
@@ -55,23 +77,125 @@ search(dev_t dev, uint64_t ino, uint64_t *size, bool *huge)
 	return found;
 }
 
-int
-shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, bool *huge)
+/* ---- one file ---- */
+
+struct wanted {
+	dev_t dev;
+	uint64_t ino;
+	uint64_t *size, *page;
+	int fd;
+};
+
+static bool
+is_wanted(int fd, void *user)
 {
-	int fd = search(dev, ino, size, huge);
+	struct wanted *wanted = user;
+
+	wanted->fd = fd;
+	return usable(fd, wanted->dev, wanted->ino, wanted->size, wanted->page);
+}
+
+/* ---- many ---- */
+
+static bool
+add_to_index(int fd, void *user)
+{
+	struct index_entry *entry;
+	uint32_t *first;
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || index_of_fds.num == INDEX_MAX ||
+	    !cell_table_grow((void **)&index_of_fds.entry, &index_of_fds.room,
+			     (index_of_fds.num + 1) * sizeof(*entry)))
+		return false;
+	first = &index_of_fds.first[st.st_ino % BUCKETS];
+	entry = &index_of_fds.entry[index_of_fds.num++];
+	*entry = (struct index_entry){.dev = st.st_dev, .ino = st.st_ino, .fd = fd, .next = *first};
+	*first = index_of_fds.num;
+	return false;
+}
+
+static void
+index_make(void)
+{
+	memset(index_of_fds.first, 0, sizeof(index_of_fds.first));
+	index_of_fds.num = 0;
+	walk_fds(add_to_index, NULL);
+}
+
+static bool
+index_find(struct wanted *wanted)
+{
+	for (uint32_t i = index_of_fds.first[wanted->ino % BUCKETS]; i != 0;) {
+		const struct index_entry *entry = &index_of_fds.entry[i - 1];
+
+		if (entry->dev == wanted->dev && entry->ino == wanted->ino && is_wanted(entry->fd, wanted))
+			return true;
+		i = entry->next;
+	}
+	return false;
+}
+
+void
+shared_begin(void)
+{
+	index_of_fds.lookups = 0;
+}
+
+static int
+search(struct wanted *wanted)
+{
+	uint32_t before = index_of_fds.lookups++;
+	bool found;
+
+	if (before == 1)
+		index_make();
+	found = before == 0 ? walk_fds(is_wanted, wanted) : index_find(wanted);
+	return found ? wanted->fd : -ENOENT;
+}
+
+/* ---- */
+
+/* Opening something else by that name (a device, a FIFO) must have no effect. */
+static int
+open_by_path(const char *path, dev_t dev, uint64_t ino, uint64_t *size, uint64_t *page)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -ENOENT;
+	if (usable(fd, dev, ino, size, page))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+int
+shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, uint64_t *page)
+{
+	struct wanted wanted = {.dev = dev, .ino = ino, .size = size, .page = page};
+	int fd = search(&wanted);
 
 	*opened = false;
 	if (fd >= 0 || path[0] != '/')
 		return fd;
-	/* shm_open, mmap, close: the name is still there.  Opening something else by that name (a
-	 * device, a FIFO) must have no effect. */
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
+	/* shm_open, mmap, close: the name is still there. */
+	fd = open_by_path(path, dev, ino, size, page);
+	*opened = fd >= 0;
+	return fd;
+}
+
+int
+shared_open(dev_t dev, uint64_t ino, int fd, const char *path, bool *opened)
+{
+	uint64_t size, page;
+
+	*opened = false;
+	if (fd >= 0)
+		return usable(fd, dev, ino, &size, &page) ? fd : -ENOENT;
+	if (path == NULL)
 		return -ENOENT;
-	if (!usable(fd, dev, ino, size, huge)) {
-		close(fd);
-		return -ENOENT;
-	}
-	*opened = true;
+	fd = open_by_path(path, dev, ino, &size, &page);
+	*opened = fd >= 0;
 	return fd;
 }

@@ -639,8 +639,8 @@ run_alone(struct transplant *t, bool on_stack)
 	return error;
 }
 
-int
-transplant(struct transplant *t)
+static int
+replace_pages(struct transplant *t)
 {
 	bool on_stack = near(t, (uint64_t)(uintptr_t)__builtin_frame_address(0), STACK_NEAR);
 	/* glibc's pthread_self() is the address of the thread control block */
@@ -659,5 +659,16 @@ transplant(struct transplant *t)
 		error = on_stack || on_tcb ? run_elsewhere(t, uffd, moves) : run(t, uffd, moves);
 	if (uffd >= 0)
 		close(uffd);
+	return error;
+}
+
+int
+transplant(struct transplant *t)
+{
+	int error;
+
+	copiers_pages_move();
+	error = replace_pages(t);
+	copiers_pages_moved();
 	return error;
 }

@@ -370,9 +370,9 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
 	pthread_mutex_unlock(&client->call_lock);
 	pthread_setcancelstate(cancel, NULL);
 	if (error == 0 && reply->error != 0 && one_telling)
-		one_note_cause(reply->error, reply->subject, reply->value);
+		one_note_cause(reply->error, reply->subject, reply->value, &reply->limit);
 	else if (error != 0 && one_telling)
-		one_note_cause(error, ONE_SUBJECT_NONE, 0);
+		one_note_cause(error, ONE_SUBJECT_NONE, 0, NULL);
 	return error != 0 ? error : reply->error;
 }
 

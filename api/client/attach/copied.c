@@ -61,8 +61,8 @@ size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t 
 		const struct copied *memory;
 
 		LIST_FOREACH(memory, &set->bucket[bucket_of(block - back, size, write)], link)
-		if (memory->write == write && covers(memory, addr, len))
-			return true;
+			if (memory->write == write && covers(memory, addr, len))
+				return true;
 	}
 	return false;
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #include "client/internal.h"
 
 #define STOP_TIMEOUT_S 1
+/* Looks for another request before the thread sleeps, some 50 us: a core that finds it awake makes no system
+ * call, and requests of a busy flow come sooner than a sleeper wakes up. */
+#define LOOKS 100u
 
 struct batch;
 
@@ -99,6 +103,38 @@ struct pieces {
 	struct iovec here[BATCH_PIECES], there[BATCH_PIECES];
 };
 
+/* Held for writing while pages of the process are replaced.  `moves` is odd meanwhile. */
+static pthread_rwlock_t moving = PTHREAD_RWLOCK_INITIALIZER;
+static _Atomic uint32_t moves;
+
+void
+copiers_pages_move(void)
+{
+	pthread_rwlock_wrlock(&moving);
+	/* Pairs with the loads of copy threads, as the addition below does. */
+	atomic_fetch_add_explicit(&moves, 1, memory_order_seq_cst);
+}
+
+void
+copiers_pages_moved(void)
+{
+	atomic_fetch_add_explicit(&moves, 1, memory_order_seq_cst);
+	pthread_rwlock_unlock(&moving);
+}
+
+/* Waits until no pages move; whether some have moved since `moves` was `begun`. */
+static bool
+pages_moved_since(uint32_t begun)
+{
+	uint32_t now;
+
+	pthread_rwlock_rdlock(&moving);
+	/* Pairs with the additions above. */
+	now = atomic_load_explicit(&moves, memory_order_seq_cst);
+	pthread_rwlock_unlock(&moving);
+	return now != begun;
+}
+
 /* One system call: how many bytes it has moved. */
 static size_t
 move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
@@ -115,7 +151,15 @@ move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
 static uint32_t
 move(const struct copier *copier, const struct pieces *pieces, bool in)
 {
-	return move_pieces(copier, pieces, in) == pieces->bytes ? 0 : EFAULT;
+	uint32_t begun;
+
+	do {
+		/* Pairs with the additions around a move of pages. */
+		begun = atomic_load_explicit(&moves, memory_order_seq_cst);
+		if (move_pieces(copier, pieces, in) == pieces->bytes)
+			return 0;
+	} while (pages_moved_since(begun));
+	return EFAULT;
 }
 
 static void
@@ -427,6 +471,7 @@ static void *
 run(void *argument)
 {
 	struct copier *copier = argument;
+	uint32_t looks = 0;
 
 	/* Pairs with the store in copier_stop. */
 	while (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
@@ -434,8 +479,15 @@ run(void *argument)
 		uint32_t ticket = atomic_load_explicit(&copier->lane[0].shm->wake.word, memory_order_acquire);
 
 		look_for_lanes(copier);
-		if (!serve(copier) && !atomic_load_explicit(&copier->stop, memory_order_acquire))
+		if (serve(copier)) {
+			looks = 0;
+		} else if (looks < LOOKS) {
+			looks++;
+			sched_yield();
+		} else if (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
 			rest(copier, ticket);
+			looks = 0;
+		}
 	}
 	/* Before it ends: there are never fewer. */
 	atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
@@ -539,6 +591,13 @@ copier_forget(struct copier *copier)
 	copier->arena = MAP_FAILED;
 	copier->num_lanes = 0;
 	destroy(copier);
+}
+
+void
+copiers_fork_child(void)
+{
+	pthread_rwlock_init(&moving, NULL);
+	one_store_alone(&moves, 0);
 }
 
 uint32_t

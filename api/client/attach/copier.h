@@ -49,4 +49,14 @@ uint32_t copiers_count(void);
 bool copiers_hold(void);
 void copiers_release(void);
 
+/*
+ * Pages of this process are replaced between the two, by one thread at a time.  With user-mode-only
+ * userfaultfd the kernel refuses copies of such pages meanwhile; a copy thread then tries again when it is
+ * over.
+ */
+void copiers_pages_move(void);
+void copiers_pages_moved(void);
+/* In a child: a thread of the parent may have waited for that. */
+void copiers_fork_child(void);
+
 #endif

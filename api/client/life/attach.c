@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The beginning and the end of an attachment, with what forks and registered memory want. */
+/* Beginning and end of an attachment, including fork handlers and registered memory. */
 #include "client/internal.h"
 
 int

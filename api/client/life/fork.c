@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fork does to attachments and to adopted memory.
+ * Fork with attachments and adopted memory.
  *
- * Adopted pages are shared memory, so a child would share them with its parent.  They are therefore marked
- * MADV_DONTFORK: the child gets holes, and fills them with private copies in its fork handler, before it
- * runs on, while the parent waits in its own.  What the C library does in the child before handlers run (it
- * resets locks, some of which may lie beside a registered buffer) can fall into a hole: a SIGSEGV handler,
- * there only during the fork, then fills it at once.  So nothing that a child does ever reaches the
- * parent's registered pages.
+ * Adopted pages are shared memory, which a child would share with its parent. So they are marked
+ * MADV_DONTFORK: the child gets holes, and fills them with private copies in its fork handler, while the
+ * parent waits in its own. Before handlers run, the C library resets locks in the child, some of which may be
+ * next to a registered buffer. Such an access faults on a hole: a SIGSEGV handler, installed only during the
+ * fork, then fills the hole. So a child can never modify the parent's registered pages.
  *
- * Attachments stay the parent's: the child closes its copies of their descriptors.
+ * Attachments remain the parent's: the child closes its copies of their descriptors.
  *
- * The copy is taken while other threads of the parent, and the data plane, go on:
- * of what they store in that moment the child may see part.  (A child of a process
- * with threads may only call async-signal-safe functions before exec in any case.)
+ * Other threads of the parent, and the data plane, continue while the child copies. The child may see part of
+ * what they store meanwhile. (POSIX lets a child of a process with threads only call async-signal-safe
+ * functions before exec anyway.)
  *
- * The stack and the thread control block of the forking thread are needed by the
- * child before it can do anything.  Should they be adopted (someone registered a
- * buffer on that thread's stack), they become private for the time of the fork and
- * are adopted again after it; what the data plane stores there meanwhile is lost.
+ * The child needs the stack and the thread control block of the forking thread before it can run any handler.
+ * If they are adopted (a thread registered a buffer on its stack), they become private for the duration of
+ * the fork and are adopted again afterwards. Data that the data plane stores there meanwhile is lost.
  *
- * A process that has no descriptor left can fork all the same: those that it takes
- * are held in reserve from the first attachment on.
+ * A process without free descriptors can fork: the descriptors that fork needs are reserved from the first
+ * attachment on.
  *
- * vfork and posix_spawn (and so system and popen) run no handlers and need none.
- * Children made by clone(2) directly find holes in place of registered memory.
+ * vfork and posix_spawn (hence system and popen) run no handlers and need none. Children of a direct clone(2)
+ * find holes in place of registered memory.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -39,28 +37,30 @@
 #include "client/adopt/raw.h"
 #include "client/adopt/transplant.h"
 
-/* How long the parent waits for the child's copies: this, and a second for each GiB. */
+/* Milliseconds that the parent waits for the child's copies, and 1 ms more for each MiB. */
 #define CHILD_TIMEOUT_MS 10000
-#define STACK_BELOW (64u * 1024u) /* what the way through fork may need */
+#define STACK_BELOW (64u * 1024u) /* stack that fork() and its handlers may use */
 #define STACK_ABOVE (16u * 1024u)
 #define TCB_NEAR (8u * 1024u)
 
-/* An adopted mapping as it was when the fork was prepared. */
+/* An adopted mapping when the fork was prepared: a hole in the child. */
 struct hole {
 	uint64_t start, length, offset;
 	struct file *file;
 	int fd;
 	int prot;
-	bool hot;    /* private for the time of the fork: the child has it already */
+	bool hot;    /* private during the fork, so that the child has a copy already */
 	bool filled; /* in the child */
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t install_once = PTHREAD_ONCE_INIT;
 static int install_error;
 
-/* Valid between prepare and the handlers after it; the locks are held all the time. */
+/*
+ * State of a fork, valid from fork_prepare() to the handlers after the fork, which hold the locks throughout.
+ */
 static struct {
-	struct hole *hole; /* in pages of its own */
+	struct hole *hole; /* allocated by mmap, not malloc */
 	size_t count, room;
 	uint64_t bytes;
 	pid_t parent;
@@ -70,8 +70,8 @@ static struct {
 } during = {.pipe = {-1, -1}};
 
 /*
- * Descriptors of /proc/self/maps: the first is read when no other can be opened, the others
- * are room for the pipe, and for what moving the thread's stack takes.  Under ranges_lock.
+ * Reserved descriptors, all of /proc/self/maps. fd[0] is read if no other can be opened. The others are
+ * closed to make room for the pipe, and for moving the thread's stack. Protected by ranges_lock().
  */
 static struct {
 	int fd[3];
@@ -79,7 +79,7 @@ static struct {
 	ino_t ino;
 } reserve = {.fd = {-1, -1, -1}};
 
-/* A program that closes whatever is open may have another file there. */
+/* Compares the file: a program that closes all descriptors may have another file there. */
 static bool
 reserve_has(int i)
 {
@@ -123,7 +123,7 @@ reserve_fill(void)
 /* ---- filling holes, in the child ---- */
 
 static void
-fill(struct hole *hole)
+fill_hole(struct hole *hole)
 {
 	long at = raw_syscall(SYS_mmap, (long)hole->start, (long)hole->length, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1);
@@ -135,7 +135,7 @@ fill(struct hole *hole)
 				     (long)(hole->length - done), (long)(hole->offset + done), 0);
 
 		if (n <= 0 && n != -EINTR)
-			break; /* no memory: zeros, in a child that is about to be killed for it */
+			break; /* no memory: zeros remain; the kernel is about to kill the child */
 		done += n > 0 ? (uint64_t)n : 0;
 	}
 	if (hole->prot != (PROT_READ | PROT_WRITE))
@@ -152,18 +152,18 @@ on_fault(int signo, siginfo_t *info, void *context)
 			struct hole *hole = &during.hole[i];
 
 			if (address - hole->start < hole->length && !hole->filled && !hole->hot) {
-				fill(hole);
+				fill_hole(hole);
 				return;
 			}
 		}
 	}
-	/* Not ours: as if we were not here. */
+	/* Not a hole: act like the previous handler. */
 	if ((during.old.sa_flags & SA_SIGINFO) != 0)
 		during.old.sa_sigaction(signo, info, context);
 	else if (during.old.sa_handler != SIG_DFL && during.old.sa_handler != SIG_IGN)
 		during.old.sa_handler(signo);
 	else
-		sigaction(SIGSEGV, &during.old, NULL); /* the fault comes again, and has its effect */
+		sigaction(SIGSEGV, &during.old, NULL); /* the fault repeats and has its default effect */
 }
 
 /* ---- preparing ---- */
@@ -174,7 +174,7 @@ overlaps(const struct map_entry *e, uint64_t from, uint64_t to)
 	return e->start < to && e->end > from;
 }
 
-/* What this thread stands on. */
+/* True if the mapping contains this thread's stack or thread control block. */
 static bool
 is_hot(const struct map_entry *e)
 {
@@ -203,7 +203,7 @@ more_room(void)
 }
 
 static void
-collect(void)
+collect_holes(void)
 {
 	struct map_entry e;
 
@@ -229,7 +229,7 @@ collect(void)
 }
 
 static void
-heat(bool to_private)
+move_hot(bool to_private)
 {
 	for (size_t i = 0; i < during.count; i++) {
 		const struct hole *hole = &during.hole[i];
@@ -250,7 +250,7 @@ heat(bool to_private)
 }
 
 static void
-prepare(void)
+fork_prepare(void)
 {
 	struct sigaction action = {.sa_sigaction = on_fault,
 				   .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
@@ -262,20 +262,20 @@ prepare(void)
 		return;
 	reserve_drop(1);
 	reserve_drop(2);
-	/* What nobody has registered is copied by the kernel, when it is stored to. */
+	/* Drop cached registrations: their private pages are copied by the kernel, on write. */
 	keep_drop(0, UINT64_MAX);
-	collect();
+	collect_holes();
 	if (during.count == 0) {
 		reserve_fill();
 		return;
 	}
 	during.active = true;
 	during.parent = getpid();
-	heat(true);
+	move_hot(true);
 	if (pipe2(during.pipe, O_CLOEXEC) != 0)
 		during.pipe[0] = during.pipe[1] = -1;
 	sigemptyset(&action.sa_mask);
-	/* Known before another thread can come into on_fault. */
+	/* Stored before on_fault() can run on another thread. */
 	sigaction(SIGSEGV, NULL, &during.old);
 	sigaction(SIGSEGV, &action, NULL);
 }
@@ -288,9 +288,9 @@ close_pipe(int end)
 	during.pipe[end] = -1;
 }
 
-/* Also when the fork has failed: then nobody else holds the pipe. */
+/* Also runs if the fork failed: then no other process holds the pipe, and poll() returns at once. */
 static void
-parent(void)
+fork_parent(void)
 {
 	if (during.active) {
 		struct pollfd end = {.fd = during.pipe[0], .events = POLLIN};
@@ -303,31 +303,31 @@ parent(void)
 			uint64_t now = one_now_ns();
 
 			left = now < give_up ? (int)((give_up - now) / 1000000) + 1 : 0;
-			/* the child says so, or has died: end of file */
+			/* end of file: the child closed the pipe, or died */
 			if (poll(&end, 1, left) >= 0 || errno != EINTR)
 				break;
 		}
 		close_pipe(0);
-		heat(false);
-		reserve_fill(); /* what cannot be had now is asked for again at the next fork or attachment */
+		move_hot(false);
+		reserve_fill(); /* failure is retried at the next fork or attachment */
 	}
 	ranges_unlock();
 	watcher_fork_parent();
 }
 
 static void
-child(void)
+fork_child(void)
 {
 	if (during.active) {
 		for (size_t i = 0; i < during.count; i++) {
 			if (!during.hole[i].filled && !during.hole[i].hot)
-				fill(&during.hole[i]);
+				fill_hole(&during.hole[i]);
 		}
 		sigaction(SIGSEGV, &during.old, NULL);
-		close_pipe(1); /* the parent may go on */
+		close_pipe(1); /* lets the parent continue */
 		close_pipe(0);
 	}
-	/* They lead to the parent's mappings. */
+	/* The descriptors lead to the parent's /proc/self/maps. */
 	for (int i = 0; i < 3; i++)
 		reserve_drop(i);
 	ranges_fork_child();
@@ -336,9 +336,9 @@ child(void)
 }
 
 static void
-install(void)
+install_handlers(void)
 {
-	install_error = -pthread_atfork(prepare, parent, child);
+	install_error = -pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
 int
@@ -346,7 +346,7 @@ fork_install(void)
 {
 	int error;
 
-	pthread_once(&once, install);
+	pthread_once(&install_once, install_handlers);
 	if (install_error != 0)
 		return install_error;
 	ranges_lock();

@@ -287,9 +287,11 @@ one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
 		cq->arm_seq = 1;
 	cq->arm_channel = channel;
 	any = need > 1 && (channel & ONE_ARM_FLAGS) == 0 ? channel | ONE_ARM_ANY : channel;
-	/* Pairs with the exchange in the engine, which answers this arm once.  Among several rings no core
-	 * knows how many entries there are: any wakes, and the caller arms again. */
-	atomic_store_explicit(&cq->bundle->arm, one_arm(cq->arm_seq, any, 0), memory_order_relaxed);
+	atomic_store_explicit(&cq->bundle->descriptor, cq->descriptor, memory_order_relaxed);
+	/* Release: pairs with the exchange in the engine, which answers this arm once and finds its
+	 * descriptor. Among several rings no core knows how many entries there are: any wakes, and the caller
+	 * arms again. */
+	atomic_store_explicit(&cq->bundle->arm, one_arm(cq->arm_seq, any, 0), memory_order_release);
 	if (cq->num_rings > 1 && any != channel) {
 		channel = any;
 		need = 1;

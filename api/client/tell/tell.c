@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "abi/message.h"
-
 #define NOTE_MAX 400
 
 bool one_telling;
@@ -103,6 +101,16 @@ one_attach_remedy(int error)
 }
 
 void
+one_attach_text(int error, const char *path, char text[ONE_ATTACH_TEXT])
+{
+	bool none = error == -ENOENT || error == -ECONNREFUSED;
+
+	snprintf(text, ONE_ATTACH_TEXT, "%s at %s: %s; %s",
+		 none ? "no data plane serves" : "no attachment to the data plane", path,
+		 one_attach_reason(error), one_attach_remedy(error));
+}
+
+void
 one_note(uint32_t code, const char *format, ...)
 {
 	int before = errno;
@@ -171,17 +179,45 @@ subject_name(uint32_t subject)
 	return subject < sizeof(name) / sizeof(name[0]) && name[subject] != NULL ? name[subject] : "request";
 }
 
+/* What the data plane calls it is printed only if it is a name. */
+static bool
+is_name(const char *key, size_t room)
+{
+	size_t len = strnlen(key, room);
+
+	return len > 0 && len < room &&
+	       strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == len;
+}
+
+static void
+note_limit(uint64_t value, const struct one_limit *limit)
+{
+	const char *key = is_name(limit->key, sizeof(limit->key)) ? limit->key : "";
+	bool configured = strncmp(key, "max_", 4) == 0;
+
+	if (value == 0 && key[0] == '\0')
+		snprintf(said.cause, sizeof(said.cause),
+			 "the data plane = draining: it begins nothing new; wait for the one that follows");
+	else if (key[0] == '\0')
+		snprintf(said.cause, sizeof(said.cause),
+			 "the data plane's limit = %" PRIu64
+			 ": it is reached, and no key of oneside.conf(5) raises it; free what is not needed",
+			 value);
+	else
+		snprintf(said.cause, sizeof(said.cause),
+			 "the data plane's limit = %" PRIu64
+			 ": it is reached; free what is not needed, or raise %s%s%s",
+			 value, configured ? "" : "the data plane's ", key,
+			 configured ? " in oneside.conf(5)" : "");
+}
+
 void
-one_note_cause(int error, uint32_t subject, uint64_t value)
+one_note_cause(int error, uint32_t subject, uint64_t value, const struct one_limit *limit)
 {
 	int before = errno;
 
 	if (subject == ONE_SUBJECT_QUOTA)
-		snprintf(said.cause, sizeof(said.cause),
-			 "the data plane's limit = %" PRIu64
-			 ": it is reached; free what is not needed, or raise "
-			 "the limit in oneside.conf(5)",
-			 value);
+		note_limit(value, limit);
 	else if (error == -EBADF)
 		snprintf(said.cause, sizeof(said.cause),
 			 "descriptor = closed: the program has closed one that this library opened; leave "

@@ -100,9 +100,7 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr, DAT_RETURN bad)
 	    attr->ep_transport_specific_count != 0 || attr->ep_provider_specific_count != 0)
 		return BECAUSE(
 			bad,
-			"ep_attributes = %p: service type, QoS, sizes or completion flags are not to be had, "
-			"or a "
-			"count of specific attributes is not 0; begin with zeros, and see dat_ep_attr(3DAT)",
+			"ep_attributes = %p: service type, QoS, sizes or completion flags are not to be had, or a count of specific attributes is not 0; begin with zeros, and see dat_ep_attr(3DAT)",
 			(const void *)attr);
 	return attr->qos != DAT_QOS_BEST_EFFORT ? DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)
 						: DAT_SUCCESS;
@@ -114,18 +112,16 @@ static DAT_RETURN
 check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request, DAT_RETURN bad)
 {
 	if ((attr->max_request_dtos > 0) != request || (request && attr->max_request_iov == 0))
-		return BECAUSE(bad,
-			       "ep_attributes->max_request_dtos = %d, max_request_iov = %d: %s; make them "
-			       "agree with "
-			       "request_evd_handle",
-			       attr->max_request_dtos, attr->max_request_iov,
-			       request ? "there is a request EVD, so neither may be 0"
-				       : "there is no request EVD, so no requests either");
+		return BECAUSE(
+			bad,
+			"ep_attributes->max_request_dtos = %d, max_request_iov = %d: %s; make them agree with request_evd_handle",
+			attr->max_request_dtos, attr->max_request_iov,
+			request ? "there is a request EVD, so neither may be 0"
+				: "there is no request EVD, so no requests either");
 	if (!shared && ((attr->max_recv_dtos > 0) != recv || (recv && attr->max_recv_iov == 0)))
 		return BECAUSE(
 			bad,
-			"ep_attributes->max_recv_dtos = %d, max_recv_iov = %d: %s; make them agree with "
-			"recv_evd_handle",
+			"ep_attributes->max_recv_dtos = %d, max_recv_iov = %d: %s; make them agree with recv_evd_handle",
 			attr->max_recv_dtos, attr->max_recv_iov,
 			recv ? "there is a receive EVD, so neither may be 0"
 			     : "there is no receive EVD, so no receives either");

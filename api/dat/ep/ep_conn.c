@@ -21,11 +21,11 @@ ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETU
 		return BECAUSE(bad_size,
 			       "private_data_size = %d: it may be 0 to %u; send the rest when connected",
 			       size, max_private(ia));
-	return size > 0 && data == NULL ? BECAUSE(bad_data,
-						  "private_data = 0: it may not be null with "
-						  "private_data_size %d; give the data, or size 0",
-						  size)
-					: DAT_SUCCESS;
+	return size > 0 && data == NULL
+		       ? BECAUSE(bad_data,
+				 "private_data = 0: it may not be null with private_data_size %d; give the data, or size 0",
+				 size)
+		       : DAT_SUCCESS;
 }
 
 static __attribute__((cold, noinline)) DAT_RETURN
@@ -45,8 +45,7 @@ bad_family(int family)
 {
 	return BECAUSE(
 		DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
-		"remote_ia_address->sa_family = %d: the IA's port has no address of this family; give one of "
-		"a family that `onesidectl show ports` lists",
+		"remote_ia_address->sa_family = %d: the IA's port has no address of this family; give one of a family that `onesidectl show ports` lists",
 		family);
 }
 
@@ -91,8 +90,7 @@ connect_errno(int error, int family)
 	case -EACCES:
 		return BECAUSE(
 			BAD_ARG(3),
-			"remote_conn_qual = not admitted: the data plane refuses it; ask for one above 0 "
-			"and below 65536 that its configuration admits");
+			"remote_conn_qual = not admitted: the data plane refuses it; ask for one above 0 and below 65536 that its configuration admits");
 	case -EAFNOSUPPORT:
 		return bad_family(family);
 	case -EADDRNOTAVAIL:
@@ -163,12 +161,12 @@ check_usable(const struct ep *ep, DAT_TIMEOUT timeout, DAT_RETURN bad_timeout)
 	if (ep->conn_evd == NULL)
 		return BECAUSE(
 			BAD_HANDLE(EVD_CONN),
-			"ep_handle = %p: it was created without a connect EVD, where the outcome would come; "
-			"give dat_ep_create a connect_evd_handle",
+			"ep_handle = %p: it was created without a connect EVD, where the outcome would come; give dat_ep_create a connect_evd_handle",
 			ep->o.handle);
 	if (timeout == 0)
-		return BECAUSE(bad_timeout, "timeout = 0: no answer comes in no time; give microseconds, or "
-					    "DAT_TIMEOUT_INFINITE");
+		return BECAUSE(
+			bad_timeout,
+			"timeout = 0: no answer comes in no time; give microseconds, or DAT_TIMEOUT_INFINITE");
 	if (ep->pz == NULL)
 		return BAD_STATE(EP_NOTREADY);
 	if (ep_phase(ep) != EP_UNCONNECTED)
@@ -198,11 +196,10 @@ dapl_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, D
 			       "connect_flags = %#x: bits of it mean nothing; give DAT_CONNECT_DEFAULT_FLAG",
 			       connect_flags);
 	if (quality_of_service != DAT_QOS_BEST_EFFORT || connect_flags != DAT_CONNECT_DEFAULT_FLAG)
-		return BECAUSE(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
-			       "quality_of_service = %#x, connect_flags = %#x: neither other qualities nor "
-			       "multipathing are "
-			       "there; give DAT_QOS_BEST_EFFORT and DAT_CONNECT_DEFAULT_FLAG",
-			       quality_of_service, connect_flags);
+		return BECAUSE(
+			DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
+			"quality_of_service = %#x, connect_flags = %#x: neither other qualities nor multipathing are there; give DAT_QOS_BEST_EFFORT and DAT_CONNECT_DEFAULT_FLAG",
+			quality_of_service, connect_flags);
 	ret = ep_check_private(ep->o.ia, private_data_size, private_data, BAD_ARG(5), BAD_ARG(6));
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -239,11 +236,10 @@ dapl_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TI
 	pthread_mutex_unlock(&ep->o.ia->lock);
 	/* The accepting side went nowhere. */
 	if (qual == 0)
-		return BECAUSE(BAD_ARG(2),
-			       "ep_dup_handle = %p: it accepted its connection, so it has no qualifier to "
-			       "connect to; "
-			       "give one that connected",
-			       ep_dup_handle);
+		return BECAUSE(
+			BAD_ARG(2),
+			"ep_dup_handle = %p: it accepted its connection, so it has no qualifier to connect to; give one that connected",
+			ep_dup_handle);
 	return start(ep, (DAT_IA_ADDRESS_PTR)&remote, qual, timeout, private_data_size, private_data);
 }
 

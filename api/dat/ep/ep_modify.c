@@ -81,8 +81,7 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 		pthread_mutex_unlock(&ia->lock);
 		return BECAUSE(
 			BAD_ARG(3),
-			"ep_param->pz_handle = %p: no PZ of this IA, or not that of the endpoint's SRQ; give "
-			"that one",
+			"ep_param->pz_handle = %p: no PZ of this IA, or not that of the endpoint's SRQ; give that one",
 			param->pz_handle);
 	}
 	ok = choose_evd(ia, (mask & DAT_EP_FIELD_RECV_EVD_HANDLE) != 0, param->recv_evd_handle,
@@ -102,9 +101,7 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 	pthread_mutex_unlock(&ia->lock);
 	return ok ? DAT_SUCCESS
 		  : BECAUSE(BAD_ARG(3),
-			    "ep_param = %p: an EVD handle in it is not of this IA, or not made for this use; "
-			    "give EVDs with "
-			    "DTO or CONNECTION flag",
+			    "ep_param = %p: an EVD handle in it is not of this IA, or not made for this use; give EVDs with DTO or CONNECTION flag",
 			    (const void *)param);
 }
 

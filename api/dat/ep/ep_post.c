@@ -27,8 +27,7 @@ bad_flags(uint32_t flags, uint32_t known, DAT_RETURN ret)
 			       flags, flags & ~known);
 	return BECAUSE(
 		ret,
-		"completion_flags = %#x: DAT_COMPLETION_UNSIGNALLED_FLAG is for endpoints that were created "
-		"with it in request_completion_flags or recv_completion_flags; create ep_handle so",
+		"completion_flags = %#x: DAT_COMPLETION_UNSIGNALLED_FLAG is for endpoints that were created with it in request_completion_flags or recv_completion_flags; create ep_handle so",
 		flags);
 }
 
@@ -41,8 +40,7 @@ bad_count(DAT_COUNT count, uint32_t max, const void *iov)
 			       count);
 	return BECAUSE(
 		BAD_ARG(2),
-		"num_segments = %d: the endpoint takes 0 to %u; give fewer, or create it with more in its "
-		"max_*_iov attributes",
+		"num_segments = %d: the endpoint takes 0 to %u; give fewer, or create it with more in its max_*_iov attributes",
 		count, max);
 }
 
@@ -58,9 +56,9 @@ too_long(uint64_t length, uint64_t max)
 static __attribute__((cold, noinline)) DAT_RETURN
 no_reads_agreed(void)
 {
-	return BECAUSE(BAD_ARG(1),
-		       "ep_handle: the two ends have agreed on 0 RDMA reads and atomics at once; create this "
-		       "endpoint with a larger max_rdma_read_out, the peer's with a larger max_rdma_read_in");
+	return BECAUSE(
+		BAD_ARG(1),
+		"ep_handle: the two ends have agreed on 0 RDMA reads and atomics at once; create this endpoint with a larger max_rdma_read_out, the peer's with a larger max_rdma_read_in");
 }
 
 static __attribute__((cold, noinline)) DAT_RETURN
@@ -79,23 +77,21 @@ bad_segment(const struct ia *ia, DAT_LMR_TRIPLET segment, DAT_RETURN ret)
 	const struct lmr *lmr = object_find(ia, DAT_HANDLE_TYPE_LMR, segment.lmr_context);
 
 	if (lmr == NULL)
-		return BECAUSE(ret,
-			       "local_iov.lmr_context = %#x: no LMR of this IA has this context; give the "
-			       "lmr_context "
-			       "(not rmr_context) of dat_lmr_create, and free the LMR after the last post",
-			       segment.lmr_context);
+		return BECAUSE(
+			ret,
+			"local_iov.lmr_context = %#x: no LMR of this IA has this context; give the lmr_context (not rmr_context) of dat_lmr_create, and free the LMR after the last post",
+			segment.lmr_context);
 	switch (DAT_GET_TYPE(ret)) {
 	case DAT_PRIVILEGES_VIOLATION:
-		return BECAUSE(ret,
-			       "local_iov.lmr_context = %#x: data comes in here, and the LMR has no "
-			       "DAT_MEM_PRIV_LOCAL_WRITE_FLAG; give it to dat_lmr_create",
-			       segment.lmr_context);
+		return BECAUSE(
+			ret,
+			"local_iov.lmr_context = %#x: data comes in here, and the LMR has no DAT_MEM_PRIV_LOCAL_WRITE_FLAG; give it to dat_lmr_create",
+			segment.lmr_context);
 	case DAT_PROTECTION_VIOLATION:
-		return BECAUSE(ret,
-			       "local_iov.lmr_context = %#x: the LMR is of another PZ than the endpoint; "
-			       "create both "
-			       "in one PZ",
-			       segment.lmr_context);
+		return BECAUSE(
+			ret,
+			"local_iov.lmr_context = %#x: the LMR is of another PZ than the endpoint; create both in one PZ",
+			segment.lmr_context);
 	default:
 		return BECAUSE(ret,
 			       "local_iov = %#" PRIx64 " + %" PRIu64 ": outside its LMR, %#" PRIx64

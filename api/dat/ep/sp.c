@@ -13,9 +13,9 @@ listen_errno(int error)
 	case -EADDRNOTAVAIL:
 		return DAT_ERROR(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
 	case -EACCES:
-		return BECAUSE(BAD_ARG(2),
-			       "conn_qual = not admitted: the data plane keeps it; choose another, or call "
-			       "dat_psp_create_any");
+		return BECAUSE(
+			BAD_ARG(2),
+			"conn_qual = not admitted: the data plane keeps it; choose another, or call dat_psp_create_any");
 	default:
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
 	}

@@ -52,8 +52,7 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 	    (uint32_t)srq_attr->max_recv_iov > ONE_MAX_SGE || srq_attr->low_watermark != DAT_SRQ_LW_DEFAULT)
 		return BECAUSE(
 			BAD_ARG(3),
-			"srq_attr = %p: null, or not max_recv_dtos of 1 to %u, max_recv_iov of 1 to %u and "
-			"low_watermark DAT_SRQ_LW_DEFAULT; give these",
+			"srq_attr = %p: null, or not max_recv_dtos of 1 to %u, max_recv_iov of 1 to %u and low_watermark DAT_SRQ_LW_DEFAULT; give these",
 			(void *)srq_attr, limits->max_srq_wr, limits->max_sge);
 	if (srq_handle == NULL)
 		return BAD_ARG(4);
@@ -111,10 +110,10 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 	if (srq == NULL)
 		return BAD_HANDLE(SRQ);
 	if (num_segments < 0 || num_segments > srq->max_recv_iov)
-		return BECAUSE(BAD_ARG(2),
-			       "num_segments = %d: the SRQ takes 0 to %d; give fewer, or create it with more "
-			       "in max_recv_iov",
-			       num_segments, srq->max_recv_iov);
+		return BECAUSE(
+			BAD_ARG(2),
+			"num_segments = %d: the SRQ takes 0 to %d; give fewer, or create it with more in max_recv_iov",
+			num_segments, srq->max_recv_iov);
 	if (num_segments > 0 && local_iov == NULL)
 		return BAD_ARG(3);
 	for (DAT_COUNT i = 0; i < num_segments; i++) {
@@ -128,13 +127,11 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 			return BAD_ARG(3);
 		ret = check_segment(srq->o.ia, srq->pz, segment, true);
 		if (ret != DAT_SUCCESS)
-			return BECAUSE(ret,
-				       "local_iov[%d] = %#x, %#" PRIx64 " + %" PRIu64
-				       ": no LMR of the SRQ's PZ with local write has this context and "
-				       "range; give the "
-				       "lmr_context of dat_lmr_create, inside its region",
-				       i, segment->lmr_context, segment->virtual_address,
-				       segment->segment_length);
+			return BECAUSE(
+				ret,
+				"local_iov[%d] = %#x, %#" PRIx64 " + %" PRIu64
+				": no LMR of the SRQ's PZ with local write has this context and range; give the lmr_context of dat_lmr_create, inside its region",
+				i, segment->lmr_context, segment->virtual_address, segment->segment_length);
 		total += segment->segment_length;
 		sge[count++] = (struct one_sge){.addr = segment->virtual_address,
 						.len = (uint32_t)segment->segment_length,
@@ -156,8 +153,7 @@ not_taken(const struct srq *srq)
 	struct object *o;
 	uint32_t n = 0;
 
-	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
-	{
+	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry) {
 		struct evd *evd = (struct evd *)o;
 
 		if (!evd->has_cq || (evd->flags & DAT_EVD_DTO_FLAG) == 0)

@@ -39,8 +39,7 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 	uint64_t since = 0;
 
 	*host = NULL;
-	LIST_FOREACH(evd, &cno->evds, cno_entry)
-	{
+	LIST_FOREACH(evd, &cno->evds, cno_entry) {
 		const struct stash_entry *untold;
 
 		lock_take(&evd->lock);
@@ -180,8 +179,7 @@ set_agent(struct cno *cno, DAT_OS_WAIT_PROXY_AGENT agent)
 	struct evd *evd;
 
 	if (agent.proxy_agent_func != NULL) {
-		LIST_FOREACH(evd, &cno->evds, cno_entry)
-		{
+		LIST_FOREACH(evd, &cno->evds, cno_entry) {
 			lock_take(&evd->lock);
 			evd_collect(evd);
 			evd->agent_seen = evd->arrived;

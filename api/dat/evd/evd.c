@@ -167,19 +167,17 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 			return BAD_HANDLE(CNO);
 	}
 	if (evd_flags == 0 || ((uint32_t)evd_flags & ~(uint32_t)CONSUMER_FLAGS) != 0)
-		return BECAUSE(BAD_ARG(4),
-			       "evd_flags = %#x: say what comes here, by one or more DAT_EVD_*_FLAG but "
-			       "ASYNC, which "
-			       "dat_ia_open makes",
-			       evd_flags);
+		return BECAUSE(
+			BAD_ARG(4),
+			"evd_flags = %#x: say what comes here, by one or more DAT_EVD_*_FLAG but ASYNC, which dat_ia_open makes",
+			evd_flags);
 	if (evd_handle == NULL)
 		return BAD_ARG(5);
 	if ((uint32_t)evd_min_qlen > one_client_info(ia->client)->limits.max_cq_entries)
-		return BECAUSE(DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
-			       "evd_min_qlen = %d: the data plane allows %u; ask for less, or raise "
-			       "max_cq_entries in "
-			       "oneside.conf(5)",
-			       evd_min_qlen, one_client_info(ia->client)->limits.max_cq_entries);
+		return BECAUSE(
+			DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
+			"evd_min_qlen = %d: the data plane allows %u; ask for less, or raise max_cq_entries in oneside.conf(5)",
+			evd_min_qlen, one_client_info(ia->client)->limits.max_cq_entries);
 	evd = evd_make(ia, (uint32_t)evd_min_qlen, evd_flags, &ret);
 	if (evd == NULL)
 		return ret;
@@ -309,8 +307,7 @@ dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 	if (evd_min_qlen <= 0 || want > one_client_info(evd->o.ia->client)->limits.max_cq_entries)
 		return BECAUSE(
 			BAD_ARG(2),
-			"evd_min_qlen = %d: it may be 1 to %u; ask for that, or raise max_cq_entries in "
-			"oneside.conf(5)",
+			"evd_min_qlen = %d: it may be 1 to %u; ask for that, or raise max_cq_entries in oneside.conf(5)",
 			evd_min_qlen, one_client_info(evd->o.ia->client)->limits.max_cq_entries);
 	lock_take(&evd->lock);
 	if (evd->end != EVD_LIVE)

@@ -217,10 +217,10 @@ dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshol
 		if (ret == DAT_SUCCESS && evd->waiter)
 			ret = BAD_STATE(EVD_WAITER);
 		if (ret == DAT_SUCCESS && (uint32_t)threshold > evd->qlen)
-			ret = BECAUSE(BAD_ARG(3),
-				      "threshold = %d: the EVD holds %u events, so there are never as many; "
-				      "wait for fewer, or dat_evd_resize",
-				      threshold, evd->qlen);
+			ret = BECAUSE(
+				BAD_ARG(3),
+				"threshold = %d: the EVD holds %u events, so there are never as many; wait for fewer, or dat_evd_resize",
+				threshold, evd->qlen);
 		if (ret == DAT_SUCCESS && threshold > 1)
 			ret = evd_config_error(evd);
 		if (ret != DAT_SUCCESS) {

@@ -95,10 +95,9 @@ lost_sweep(struct ia *ia)
 		return;
 	}
 	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EP], entry)
-	end_connection((struct ep *)o);
+		end_connection((struct ep *)o);
 	report(ia->async_evd, &cqe);
-	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
-	{
+	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry) {
 		struct evd *evd = (struct evd *)o;
 
 		lock_take(&evd->lock);

@@ -35,11 +35,10 @@ static void
 complain(const char *name, const char *socket, const char *port, int error)
 {
 	if (error == -ENODEV)
-		base_complain("ia_name_ptr", name,
-			      "the data plane at %s has no port \"%s\"; its configuration names them, or "
-			      "give the one of "
-			      "another socket",
-			      socket, port);
+		base_complain(
+			"ia_name_ptr", name,
+			"the data plane at %s has no port \"%s\"; its configuration names them, or give the one of another socket",
+			socket, port);
 	else
 		base_complain("ia_name_ptr", name, "no attachment to the data plane at %s: %s; %s", socket,
 			      one_attach_reason(error), one_attach_remedy(error));
@@ -61,8 +60,7 @@ attach(struct ia *ia, const char *params)
 
 	if (ret != DAT_SUCCESS) {
 		base_complain("ia_name_ptr", ia->name,
-			      "its parameters \"%s\" are not [socket=PATH] [port=NAME]; mend "
-			      "dat.conf",
+			      "its parameters \"%s\" are not [socket=PATH] [port=NAME]; mend dat.conf",
 			      params);
 		return ret;
 	}
@@ -317,7 +315,7 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	handle_free(ia_handle);
 	/* Nobody waits from now on; waiters look at the objects that go next. */
 	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
-	evd_abort((struct evd *)o);
+		evd_abort((struct evd *)o);
 	pthread_mutex_unlock(&ia->lock);
 
 	destroy_all(ia, DAT_HANDLE_TYPE_RMR, rmr_destroy);

@@ -13,17 +13,16 @@ register_errno(int error)
 	switch (error) {
 	case -EFAULT:
 	case -EINVAL:
-		return BECAUSE(BAD_ARG(3), "region_description = not mapped: some of the range is not memory "
-					   "of this process with "
-					   "the rights asked for; give what is allocated, and its length");
+		return BECAUSE(
+			BAD_ARG(3),
+			"region_description = not mapped: some of the range is not memory of this process with the rights asked for; give what is allocated, and its length");
 	case -EOPNOTSUPP: /* it cannot be shared, and the data plane does not, or may not, reach it otherwise
 			   */
 	case -EPERM:
 	case -EACCES:
-		return BECAUSE(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
-			       "region_description = memory of a device or a file: it cannot be shared with "
-			       "the data "
-			       "plane; use malloc, anonymous mmap or shared memory");
+		return BECAUSE(
+			DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
+			"region_description = memory of a device or a file: it cannot be shared with the data plane; use malloc, anonymous mmap or shared memory");
 	default:
 		return dat_errno(error, DAT_RESOURCE_MEMORY_REGION);
 	}
@@ -71,8 +70,7 @@ describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DES
 	if (ret == DAT_SUCCESS && *va + *len < *va)
 		ret = BECAUSE(BAD_ARG(3),
 			      "region_description = %#" PRIx64 " + %" PRIu64
-			      ": it exceeds the address space; give the "
-			      "buffer's address and length",
+			      ": it exceeds the address space; give the buffer's address and length",
 			      *va, *len);
 	if (ret == DAT_SUCCESS && *len > one_client_info(ia->client)->limits.max_mr_bytes)
 		ret = BECAUSE(DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION),

@@ -105,21 +105,19 @@ check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *
 	struct lmr *lmr = object_find(rmr->o.ia, DAT_HANDLE_TYPE_LMR, triplet->lmr_context);
 
 	if (lmr == NULL || lmr->freeing || !lmr_covers(lmr, triplet))
-		*ret = BECAUSE(BAD_ARG(2),
-			       "lmr_triplet = %#x, %#" PRIx64 " + %" PRIu64
-			       ": no LMR of this IA has this context and range; give the lmr_context of "
-			       "dat_lmr_create, "
-			       "inside its region",
-			       triplet->lmr_context, triplet->virtual_address, triplet->segment_length);
+		*ret = BECAUSE(
+			BAD_ARG(2),
+			"lmr_triplet = %#x, %#" PRIx64 " + %" PRIu64
+			": no LMR of this IA has this context and range; give the lmr_context of dat_lmr_create, inside its region",
+			triplet->lmr_context, triplet->virtual_address, triplet->segment_length);
 	else if (lmr->pz != rmr->pz || ep->pz != rmr->pz)
 		*ret = DAT_ERROR(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	else if ((priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) != 0 &&
 		 ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0)
-		*ret = BECAUSE(DAT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE),
-			       "mem_privileges = %#x: remote write needs an LMR with "
-			       "DAT_MEM_PRIV_LOCAL_WRITE_FLAG; give it "
-			       "to dat_lmr_create",
-			       priv);
+		*ret = BECAUSE(
+			DAT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE),
+			"mem_privileges = %#x: remote write needs an LMR with DAT_MEM_PRIV_LOCAL_WRITE_FLAG; give it to dat_lmr_create",
+			priv);
 	else
 		return lmr;
 	return NULL;

@@ -165,8 +165,8 @@ find_announced(const char *name)
 	struct announced *a;
 
 	LIST_FOREACH(a, &registry.announced, link)
-	if (strcmp(a->info.ia_name, name) == 0)
-		break;
+		if (strcmp(a->info.ia_name, name) == 0)
+			break;
 	return a;
 }
 
@@ -228,8 +228,7 @@ add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_inf
 	a->info = *provider_info;
 	a->provider = provider;
 	pthread_mutex_lock(&registry.lock);
-	LIST_FOREACH(other, &registry.announced, link)
-	{
+	LIST_FOREACH(other, &registry.announced, link) {
 		if (strcmp(other->info.ia_name, a->info.ia_name) == 0 &&
 		    other->info.dapl_version_major == a->info.dapl_version_major &&
 		    other->info.dapl_version_minor == a->info.dapl_version_minor &&
@@ -270,8 +269,8 @@ remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_
 		return BAD_ARG(2);
 	pthread_mutex_lock(&registry.lock);
 	LIST_FOREACH(a, &registry.announced, link)
-	if (a->provider == provider && strcmp(a->info.ia_name, provider_info->ia_name) == 0)
-		break;
+		if (a->provider == provider && strcmp(a->info.ia_name, provider_info->ia_name) == 0)
+			break;
 	if (a == NULL) {
 		ret = BAD_ARG(2);
 	} else if (a->opens > 0) {
@@ -519,8 +518,8 @@ close_any(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	pthread_mutex_lock(&registry.load_lock);
 	pthread_mutex_lock(&registry.lock);
 	LIST_FOREACH(ia, &registry.ias, link)
-	if (ia->handle == ia_handle)
-		break;
+		if (ia->handle == ia_handle)
+			break;
 	pthread_mutex_unlock(&registry.lock);
 	if (ia == NULL || ia_handle == DAT_HANDLE_NULL) {
 		pthread_mutex_unlock(&registry.load_lock);

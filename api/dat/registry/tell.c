@@ -47,25 +47,19 @@ static const struct {
 	const char *text;
 } reasons[] = {
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_UNCONNECTED,
-	 "state = UNCONNECTED: this needs a connection; connect or accept, and wait for "
-	 "DAT_CONNECTION_EVENT_ESTABLISHED"},
+	 "state = UNCONNECTED: this needs a connection; connect or accept, and wait for DAT_CONNECTION_EVENT_ESTABLISHED"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_ACTCONNPENDING,
-	 "state = ACTIVE_CONNECTION_PENDING: the connect has not been "
-	 "answered; wait for its event on the connect EVD"},
+	 "state = ACTIVE_CONNECTION_PENDING: the connect has not been answered; wait for its event on the connect EVD"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_PASSCONNPENDING,
-	 "state = PASSIVE_CONNECTION_PENDING: a request waits for an "
-	 "answer; call dat_cr_accept or dat_cr_reject"},
+	 "state = PASSIVE_CONNECTION_PENDING: a request waits for an answer; call dat_cr_accept or dat_cr_reject"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_TENTCONNPENDING,
-	 "state = TENTATIVE_CONNECTION_PENDING: a request waits for an "
-	 "answer; call dat_cr_accept or dat_cr_reject"},
+	 "state = TENTATIVE_CONNECTION_PENDING: a request waits for an answer; call dat_cr_accept or dat_cr_reject"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_COMPLPENDING,
 	 "state = COMPLETION_PENDING: the accept is not complete; wait for DAT_CONNECTION_EVENT_ESTABLISHED"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_CONNECTED,
-	 "state = CONNECTED: the endpoint has a connection; "
-	 "dat_ep_disconnect and dat_ep_reset first, or use another"},
+	 "state = CONNECTED: the endpoint has a connection; dat_ep_disconnect and dat_ep_reset first, or use another"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_DISCONNECTED,
-	 "state = DISCONNECTED: the connection has ended; take what is in "
-	 "the EVDs, then dat_ep_reset or dat_ep_free"},
+	 "state = DISCONNECTED: the connection has ended; take what is in the EVDs, then dat_ep_reset or dat_ep_free"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_DISCPENDING,
 	 "state = DISCONNECT_PENDING: the connection is ending; wait for DAT_CONNECTION_EVENT_DISCONNECTED"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_RESERVED,
@@ -83,13 +77,9 @@ static const struct {
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_WAITER,
 	 "state = waited on: another thread is in dat_evd_wait; one thread may use an EVD at a time"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_NOTIFY,
-	 "state = unsignalled: its endpoints complete with notification "
-	 "suppressed, which takes threshold 1; wait for "
-	 "one event, or create them with other completion flags"},
+	 "state = unsignalled: its endpoints complete with notification suppressed, which takes threshold 1; wait for one event, or create them with other completion flags"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_SOLICITED,
-	 "state = solicited: its endpoints notify of solicited "
-	 "completions only, which takes threshold 1; wait for "
-	 "one event, or create them with other completion flags"},
+	 "state = solicited: its endpoints notify of solicited completions only, which takes threshold 1; wait for one event, or create them with other completion flags"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_IA_IN_USE,
 	 "state = in use: objects of the IA are left; free them, or close with DAT_CLOSE_ABRUPT_FLAG"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_LMR_IN_USE,
@@ -100,25 +90,20 @@ static const struct {
 	 "state = in use: endpoints take their receives from the SRQ; free those first"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY, "memory = 0: there is none left; free some"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_CREDITS,
-	 "queue = full: as many are outstanding as the endpoint may have; take completions before you post "
-	 "more, or "
-	 "ask for more in max_request_dtos or max_recv_dtos"},
+	 "queue = full: as many are outstanding as the endpoint may have; take completions before you post more, or ask for more in max_request_dtos or max_recv_dtos"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_TEVD,
-	 "queue length or EVDs = too many: the data plane allows no more; see max_evds and max_evd_qlen of "
-	 "dat_ia_query, and max_cq_entries in oneside.conf(5)"},
+	 "queue length or EVDs = too many: the data plane allows no more; see max_evds and max_evd_qlen of dat_ia_query, and max_cq_entries in oneside.conf(5)"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY_REGION,
-	 "memory = too much: the data plane allows no more; see max_mr_bytes and max_bytes_per_uid in "
-	 "oneside.conf(5)"},
+	 "memory = too much: the data plane allows no more; see max_mr_bytes and max_bytes_per_uid in oneside.conf(5)"},
 	{DAT_CONN_QUAL_IN_USE,
 	 "conn_qual = in use: somebody listens on it; choose another, or call dat_psp_create_any"},
 	{DAT_CONN_QUAL_UNAVAILABLE, "conn_qual = none left: all are listened on; free service points"},
 	{DAT_MODEL_NOT_SUPPORTED,
 	 "what is asked for = not there: udapl(7) says what this implementation leaves out"},
 	{DAT_INVALID_ADDRESS | DAT_INVALID_ADDRESS_UNREACHABLE,
-	 "remote_ia_address = unreachable: no route leads there from the port of this IA; see [route] in "
-	 "oneside.conf(5)"},
-	{DAT_PROTECTION_VIOLATION, "pz_handle = different: region, window and endpoint are of different "
-				   "protection zones; create them in one"},
+	 "remote_ia_address = unreachable: no route leads there from the port of this IA; see [route] in oneside.conf(5)"},
+	{DAT_PROTECTION_VIOLATION,
+	 "pz_handle = different: region, window and endpoint are of different protection zones; create them in one"},
 	{DAT_LENGTH_ERROR,
 	 "length = unfit: local and remote lengths do not fit, or exceed the endpoint's; see max_rdma_size"},
 	{DAT_QUEUE_FULL,
@@ -179,10 +164,10 @@ judge_handle(const struct kind *kind, const struct one_argument *argument, char 
 		snprintf(text, size, "%s: this was never a handle; give %s, as %s made it", value, kind->noun,
 			 kind->maker);
 	else if (found == 0)
-		snprintf(text, size,
-			 "%s: it was freed, or made before fork() by the parent; give one that is live, of "
-			 "this process",
-			 value);
+		snprintf(
+			text, size,
+			"%s: it was freed, or made before fork() by the parent; give one that is live, of this process",
+			value);
 	else if (found != (uint32_t)kind->type + 1)
 		snprintf(text, size, "%s: it is %s, not %s; give what %s made", value, noun_of(found - 1),
 			 kind->noun, kind->maker);

@@ -58,6 +58,7 @@ struct id {
 	bool ended; /* the end of its connection has been told */
 	bool disconnecting;
 	bool afonly;
+	bool reuseaddr; /* its port may be another id's as well until one of them listens */
 	struct one_conn_param options;
 	/* The queue pair that is connected, which the application may have destroyed meanwhile; 0: none. */
 	uint32_t qp;

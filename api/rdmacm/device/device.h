@@ -10,6 +10,8 @@ extern struct device *devices;
 /* ---- devices.c ---- */
 /* -errno: there is none; those that are open already stay */
 int devices_open(void);
+/* Why there is none, in the words of ONESIDE_DEBUG, after devices_open(); `error`. */
+int devices_refuse(int error);
 bool devices_complete(void); /* there is one for each port, as far as is known */
 /* Its data plane has gone: it is what its ids have, and no longer one of `devices`. */
 void devices_leave(struct device *device);

@@ -9,6 +9,7 @@
 struct device *devices;
 static struct device *gone; /* lost; applications may have objects of their contexts */
 static bool complete;       /* there is one for each port */
+static int attach_error;    /* -errno of the last attempt to attach; 0: it succeeded */
 
 static struct device *
 device_open(struct ibv_device *which)
@@ -55,9 +56,11 @@ devices_open(void)
 
 	if (complete)
 		return 0;
+	errno = 0;
 	list = ibv_get_device_list(NULL);
+	attach_error = list == NULL || list[0] == NULL ? -errno : 0;
 	if (list == NULL && devices == NULL)
-		return -errno;
+		return attach_error;
 	while (*last != NULL)
 		last = &(*last)->next;
 	all = list != NULL && list[0] != NULL;
@@ -72,6 +75,12 @@ devices_open(void)
 	complete = all;
 	ibv_free_device_list(list);
 	return devices != NULL ? 0 : -ENODEV;
+}
+
+int
+devices_refuse(int error)
+{
+	return verbs_cm_refuse_absent(error, attach_error);
 }
 
 bool

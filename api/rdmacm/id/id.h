@@ -37,7 +37,12 @@ void udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
 struct event *udp_requested(struct id *id, const struct one_sidr_shm *shm);
 
 /* ---- listening.c; with the lock held ---- */
-int listening_hold(struct id *id); /* one that is bound to port 0 gets one, which nobody else has; -errno */
+/* Its port is the id's at every device where it may listen, one that is free when it was 0; -errno. */
+int listening_hold(struct id *id);
+/* Devices where the id may no longer listen have its port for others. */
+void listening_narrow(struct id *id);
+/* The listener that holds the port at the id's device; 0: there is none. */
+uint32_t listening_at_device(struct id *id);
 void listening_end(struct id *id);
 /* Its device has gone. */
 void listening_leave(struct id *id, const struct device *device);

@@ -184,12 +184,9 @@ no_port(const struct sockaddr *addr)
 	char text[ADDR_TEXT_MAX];
 
 	if (devices == NULL)
-		return refused_because(-ENODEV,
-				       "addr = %s: there are no ports; start oneside-dataplane(8), or set "
-				       "ONESIDE_SOCKET",
-				       addr_text(addr, text));
+		return devices_refuse(-ENODEV);
 	return refused_because(
-		-ENODEV,
+		-EADDRNOTAVAIL,
 		"addr = %s: no port of the data plane has this address (the kernel's are not its); give "
 		"one that `onesidectl show ports` lists, or the unspecified address",
 		addr_text(addr, text));
@@ -239,7 +236,7 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 	pthread_mutex_lock(&cma_lock);
 	devices_open(); /* they may have come back */
 	error = bind_addr(id, addr_unmapped(addr, &room));
-	if (error == 0 && addr_port(&base->route.addr.src_addr) == 0) {
+	if (error == 0) {
 		error = listening_hold(id);
 		if (error != 0)
 			unbind(id);
@@ -269,19 +266,13 @@ no_device_towards(const struct sockaddr *dst)
 		addr_text(dst, text));
 }
 
+/* The id gets a device that leads to `dst`, and a port of its own at the device's address. */
 static int
-resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst)
+bind_towards(struct id *id, const struct sockaddr *dst)
 {
 	struct device *device;
 	uint32_t index = 0;
-	int error = 0;
 
-	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
-		return no_family(dst, "dst_addr");
-	if (src != NULL && !id->bound)
-		error = bind_addr(id, src);
-	if (error != 0)
-		return error;
 	if (id->device == NULL) {
 		device = device_towards(dst, &index);
 		if (device == NULL)
@@ -289,10 +280,27 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		bind_device(id, device, index, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
 	}
+	if (!addr_names_no_device(dst) && device_family(id->device, id->addr) != dst->sa_family)
+		return no_family(dst, "dst_addr");
+	listening_narrow(id);
+	return listening_hold(id);
+}
+
+static int
+resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	int error = 0;
+
+	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
+		return no_family(dst, "dst_addr");
+	if (src != NULL && !id->bound)
+		error = bind_addr(id, src);
+	if (error == 0)
+		error = bind_towards(id, dst);
+	if (error != 0)
+		return error;
 	if (addr_names_no_device(dst))
 		device_addr(id->device, id->addr, addr_port(dst), &id->base.route.addr.dst_storage);
-	else if (device_family(id->device, id->addr) != dst->sa_family)
-		return no_family(dst, "dst_addr");
 	else
 		memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
 	return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -303,12 +311,19 @@ int
 rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
 	struct sockaddr_storage src_room, dst_room;
+	struct id *id = TO_ID(base);
+	bool was_bound;
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
 	devices_open();
-	error = resolve_addr(TO_ID(base), src != NULL ? addr_unmapped(src, &src_room) : NULL,
+	was_bound = id->bound;
+	error = resolve_addr(id, src != NULL ? addr_unmapped(src, &src_room) : NULL,
 			     addr_unmapped(dst, &dst_room));
+	if (error != 0 && !was_bound) { /* as it was: another address may do */
+		listening_end(id);
+		unbind(id);
+	}
 	pthread_mutex_unlock(&cma_lock);
 	return channel_end(__func__, TO_ID(base), error, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
@@ -550,6 +565,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 	msg.qp_connect.service = ids_service(id, addr_port(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
 	msg.qp_connect.source = id->addr + 1;
+	msg.qp_connect.listener = listening_at_device(id);
 	if (param != NULL && param->private_data_len != 0) {
 		msg.qp_connect.private_len = param->private_data_len;
 		memcpy(msg.qp_connect.private_data, param->private_data, param->private_data_len);

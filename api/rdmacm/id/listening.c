@@ -11,6 +11,7 @@
 #include "rdmacm/device/device.h"
 #include "rdmacm/id/id.h"
 
+/* Linux's default range of ephemeral ports. */
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u
 #define HOLD_TRIES 100
@@ -79,8 +80,8 @@ ask(struct device *device, struct listening *l, struct one_msg *msg, struct one_
 	error = verbs_cm_call(device->verbs, msg, reply);
 	if (error == -EADDRINUSE)
 		refused_because(error,
-				"port = %u: somebody listens on it at this port of the data plane; choose "
-				"another, or 0 to be given one",
+				"port = %u: another id or program has it at this port of the data plane; "
+				"choose another, or 0 to be given one",
 				port);
 	if (error == 0)
 		l->later = (msg->listen.flags & ONE_LISTEN_LATER) != 0;
@@ -99,7 +100,7 @@ add(struct id *id, struct device *device, bool later)
 	if (l == NULL)
 		return -ENOMEM;
 	msg.listen.service = ids_service(id, port_of(id));
-	msg.listen.flags = later ? ONE_LISTEN_LATER : 0;
+	msg.listen.flags = later ? ONE_LISTEN_LATER | (id->reuseaddr ? ONE_LISTEN_SHARED : 0) : 0;
 	msg.listen.family = id->afonly ? id->base.route.addr.src_addr.sa_family : 0;
 	msg.listen.source = id->device != NULL ? (uint16_t)(id->addr + 1) : 0;
 	error = ask(device, l, &msg, &reply);
@@ -135,10 +136,11 @@ begin(struct id *id, struct device *device)
 	if (!l->later)
 		return 0;
 	msg.listen.listener = l->listener;
+	msg.listen.service = ids_service(id, port_of(id)); /* which a refusal names */
 	return ask(device, l, &msg, &reply);
 }
 
-/* ---- rdma_bind_addr ---- */
+/* ---- rdma_bind_addr, rdma_resolve_addr ---- */
 
 static int
 hold_all(struct id *id)
@@ -146,7 +148,7 @@ hold_all(struct id *id)
 	int error = 0;
 
 	for (struct device *d = devices; d != NULL && error == 0; d = d->next)
-		if (is_wanted(id, d))
+		if (is_wanted(id, d) && *find(id, d) == NULL)
 			error = add(id, d, true);
 	return error;
 }
@@ -166,8 +168,8 @@ suggestion(const struct id *id)
 	return number;
 }
 
-int
-listening_hold(struct id *id)
+static int
+hold_any(struct id *id)
 {
 	int error = -EADDRINUSE;
 
@@ -182,11 +184,28 @@ listening_hold(struct id *id)
 	return error == -EADDRINUSE ? -EADDRNOTAVAIL : error;
 }
 
+int
+listening_hold(struct id *id)
+{
+	int error = port_of(id) == 0 ? hold_any(id) : hold_all(id);
+
+	if (error != 0)
+		listening_end(id);
+	return error;
+}
+
+uint32_t
+listening_at_device(struct id *id)
+{
+	const struct listening *l = *find(id, id->device);
+
+	return l != NULL ? l->listener : 0;
+}
+
 /* ---- rdma_listen ---- */
 
-/* Held, but what the id was told since then excludes the device. */
-static void
-drop_unwanted(struct id *id)
+void
+listening_narrow(struct id *id)
 {
 	struct listening **link = &id->listening;
 
@@ -212,7 +231,7 @@ listen_at_all(struct id *id)
 {
 	int error = id->device == NULL && devices != NULL ? 0 : -ENODEV;
 
-	drop_unwanted(id);
+	listening_narrow(id);
 	for (struct device *d = devices; d != NULL; d = d->next) {
 		if (!is_wanted(id, d))
 			continue;
@@ -234,8 +253,10 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 	if (id->bound && !id->listens) {
 		error = listen_at_all(id);
 		id->listens = error == 0;
-		if (error != 0)
+		if (error != 0) { /* no device lets others in, and the port remains the id's */
 			listening_end(id);
+			listening_hold(id);
+		}
 	} else {
 		refused_because(error, "id = %p: it is %s", (const void *)base,
 				id->bound ? "listening; one rdma_listen is enough"

@@ -65,9 +65,12 @@ set_int(struct id *id, int name, const void *value, size_t len)
 	if (len != sizeof(number))
 		return EINVAL;
 	memcpy(&number, value, sizeof(number));
-	/* Ports are reusable at once: connections that have ended hold none. */
-	if (name == RDMA_OPTION_ID_REUSEADDR)
-		return id->bound ? EINVAL : 0;
+	if (name == RDMA_OPTION_ID_REUSEADDR) {
+		if (id->bound)
+			return EINVAL;
+		id->reuseaddr = number != 0;
+		return 0;
+	}
 	if (id->listens)
 		return EINVAL;
 	id->afonly = number != 0;

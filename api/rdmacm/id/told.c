@@ -335,11 +335,8 @@ rdma_create_event_channel(void)
 	if (error == 0)
 		return &channel->base;
 	rdma_destroy_event_channel(&channel->base);
-	if (error == -ENODEV)
-		refused_because(
-			error,
-			"ports = 0: no data plane answers, or it has none; start oneside-dataplane(8), or "
-			"set ONESIDE_SOCKET");
+	if (error == -ENODEV || devices == NULL)
+		devices_refuse(error);
 	cma_end(__func__, error, NULL);
 	return NULL;
 }

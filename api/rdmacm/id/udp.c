@@ -57,6 +57,7 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	ask->service = RDMA_IB_IP_PS_UDP | addr_port(&addr->dst_addr);
 	ask->family = addr->dst_addr.sa_family;
 	ask->source = id->addr + 1;
+	ask->listener = listening_at_device(id);
 	ask->traffic_class_given = (id->options.given & ONE_CONN_TRAFFIC_CLASS) != 0;
 	ask->traffic_class = id->options.traffic_class;
 	memcpy(ask->addr, addr_bytes(&addr->dst_addr), addr_length(ask->family));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that return a result: the one list of them inside the library.
+ * Calls that return a result: the library's only list of them.
  *
  * CALL(name, parameters...)
- *   name        rsm_NAME is exported (face/face.c), rsm_do_NAME does it.
- *   parameters  (TYPE) NAME, of client/parameters.h; named as in the header and the manual pages, since a
- *               refusal names them.
- * QUICK() has the same arguments: calls of nanoseconds, which are exported where they are done.
+ *   name        face/face.c exports rsm_NAME, which calls rsm_do_NAME.
+ *   parameters  (TYPE) NAME, for client/parameters.h. Names are those of the header and the manual pages,
+ *               since a refusal prints them.
+ *
+ * QUICK() takes the same arguments, for calls of nanoseconds: the file that implements rsm_NAME exports it.
  */
 #ifndef RSM_CALLS_H
 #define RSM_CALLS_H
@@ -81,8 +82,8 @@
 /* clang-format on */
 
 /*
- * tell.c: prints that the call returns `result`, when that is a refusal and ONESIDE_DEBUG is set
- * (client/tell.h); `result`.
+ * tell.c: if `result` is a refusal and ONESIDE_DEBUG is set, prints the call and the reason (client/tell.h).
+ * Returns `result`.
  */
 #define RSM_REFUSED_PROTOTYPE(name, ...) int rsm_refused_##name(int result, ONE_PARAMETERS(__VA_ARGS__));
 RSM_CALLS(RSM_REFUSED_PROTOTYPE, RSM_REFUSED_PROTOTYPE)

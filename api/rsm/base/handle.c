@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles.  Each kind of object has a table of slots in one reserved stretch of
- * address space that is never given back.  A handle is an address within its
- * slot: slot address + generation.  So it can be checked without trusting it:
- * the stretch is the kind, the generation shows a stale handle, and the lock
- * in the slot can be taken whatever became of the object.
+ * Handles. Each kind of object has a table of slots in one reserved range of addresses, which is never
+ * unmapped. A handle is an address within its slot: slot address + generation. The library can therefore
+ * check any value: the range identifies the kind, the generation detects a stale handle, and the slot's lock
+ * can be taken whatever became of the object.
  *
- * After fork, the child's copies may hold locks whose owners are gone, and belong
- * to the parent's attachment: they are foreign, and their locks are not touched.
+ * After fork, the child's copies belong to the parent's attachment, and may hold locks of threads that the
+ * child does not have. Such slots are foreign: the child never touches their locks.
  */
 #include "client/attach.h"
 #include "rsm/base/handle.h"
@@ -35,7 +34,7 @@ static pthread_mutex_t *const brief[] = {&rsm_controllers.lock, &rsm_exports.loc
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* These locks are held for moments only; a fork waits for them, so the child finds whole lists. */
+/* The locks in `brief` are held briefly. Fork takes them all, so that the child inherits consistent lists. */
 static void
 fork_prepare(void)
 {
@@ -54,14 +53,14 @@ static void
 fork_child(void)
 {
 	fork_parent();
-	pthread_mutex_init(&rsm_attach_lock, NULL); /* another thread of the parent may have it for long */
+	pthread_mutex_init(&rsm_attach_lock, NULL); /* a thread of the parent may hold it for long */
 	one_store_alone(&rsm_process, rsm_this_process() + 1);
 }
 
 static void
 register_fork(void)
 {
-	/* Without it there is no attachment either. */
+	/* Failure needs no handling: one_attach() then fails as well. */
 	one_at_fork(fork_prepare, fork_parent, fork_child);
 }
 
@@ -106,14 +105,14 @@ rsm_slot_new(struct rsm_table *table)
 		slot = slot_of(base, used);
 		pthread_mutex_init(&slot->lock, NULL);
 		one_store_alone(&slot->process, rsm_this_process());
-		/* Pairs with the acquire load in rsm_table_used: the lock is usable. */
+		/* Pairs with the acquire load in rsm_table_used(): the slot's lock is initialised. */
 		atomic_store_explicit(&table->used, used + 1, memory_order_release);
 	}
 	if (slot != NULL) {
 		one_store_alone(&slot->polled_by, NULL);
 		memset((uint8_t *)slot + sizeof(*slot), 0, RSM_SLOT_SIZE - sizeof(*slot));
 		if (rsm_slot_foreign(slot)) {
-			pthread_mutex_init(&slot->lock, NULL); /* its holder is in the parent */
+			pthread_mutex_init(&slot->lock, NULL); /* a thread of the parent may hold it */
 			one_store_alone(&slot->process, rsm_this_process());
 		}
 	}
@@ -138,7 +137,7 @@ rsm_slot_publish(void *object)
 	return rsm_slot_handle(object);
 }
 
-/* The slot a handle is in, and its generation; NULL when it is in none. */
+/* Returns the slot that contains the handle, and the handle's generation; NULL if no slot does. */
 static struct rsm_slot *
 find(struct rsm_table *table, const void *handle, uint16_t *generation)
 {
@@ -199,7 +198,10 @@ rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
 	struct rsm_slot *slot = slot_of(rsm_table_base(table), index);
 	void *handle = NULL;
 
-	/* Its lock may be held for long.  Compared only: the caller's `link` is what is used. */
+	/*
+	 * A lock-free check first: the slot's lock may be held for long. The load needs no order, because the
+	 * value is only compared, never dereferenced.
+	 */
 	if (one_load_alone(&slot->polled_by) != link)
 		return NULL;
 	slot = rsm_slot_at(table, index);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attachments.  A controller has one; every segment made with it holds a reference, so that an attachment
- * ends when the last of them is gone.  When the data plane goes away, the controller gets a new attachment,
- * and what was made with the old one finds out by rsm_link_lost().
+ * Attachments. The controller and every segment made with it hold a reference to one attachment, which ends
+ * with the last of them. When the data plane ends, the controller gets a new attachment. Segments of the old
+ * one detect the loss by rsm_link_lost().
  */
 #include "client/wait.h"
 #include "rsm/base/link.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define STAGE_SIZE (512u * 1024u)
-#define STAGE_SIZE_MIN (128u * 1024u) /* room for the chunks of transfer.c, at the ring's end too */
+#define STAGE_SIZE_MIN (128u * 1024u) /* chunks of transfer.c fit, also when the end is skipped */
 
 int
 rsm_error(int error)
@@ -37,7 +37,7 @@ rsm_error(int error)
 	case ECHILD:
 		return RSMERR_CTLR_NOT_PRESENT;
 	case EFAULT:
-	case EOPNOTSUPP: /* memory of an unsuitable kind */
+	case EOPNOTSUPP: /* memory that cannot be registered */
 		return RSMERR_BAD_ADDR;
 	case EACCES:
 	case EPERM:
@@ -70,7 +70,7 @@ rsm_copy_in(void *dst, const void *src, size_t len)
 		return 0;
 	if (n >= 0 || errno == EFAULT)
 		return -EFAULT;
-	memcpy(dst, src, len); /* a sandbox without that call: trust the pointer */
+	memcpy(dst, src, len); /* the sandbox forbids the call: the pointer cannot be checked */
 	return 0;
 }
 
@@ -80,12 +80,12 @@ rsm_page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* On the watcher's thread. */
+/* Runs on the watcher's thread. */
 static void
 lost(void *user)
 {
 	struct rsm_link *link = user;
-	/* Pairs with the release store in bind() of export.c, and that in pollfd.c. */
+	/* Pairs with the release store in bind_memory() of export.c. */
 	void (*hook)(const struct rsm_link *) = atomic_load_explicit(&link->lost, memory_order_acquire);
 
 	if (hook != NULL)
@@ -118,7 +118,7 @@ rsm_link_open(const char *port, bool loopback, struct rsm_link **out)
 	link->pz = reply.id.id;
 	link->process = rsm_this_process();
 	link->loopback = loopback;
-	atomic_init(&link->refs, 1); /* published with the link, under its controller's lock */
+	atomic_init(&link->refs, 1); /* the link is published under its controller's lock */
 	pthread_mutex_init(&link->lock, NULL);
 	*out = link;
 	return 0;
@@ -127,7 +127,7 @@ rsm_link_open(const char *port, bool loopback, struct rsm_link **out)
 struct rsm_link *
 rsm_link_get(struct rsm_link *link)
 {
-	/* The caller has a reference, so this one ends after it: nothing to order. */
+	/* Relaxed: the caller's own reference keeps the link alive. */
 	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
 	return link;
 }
@@ -138,8 +138,8 @@ rsm_link_put(struct rsm_link *link)
 	struct rsm_stage *stage;
 
 	if (link == NULL || link->process != rsm_this_process())
-		return; /* the parent's attachment: this process only has a copy of the books */
-	/* Pairs with itself: the last holder sees what the others did with the attachment. */
+		return; /* the attachment is the parent's, and this process has only a copy of the struct */
+	/* Pairs with itself: the last holder sees all accesses of the others to the attachment. */
 	if (atomic_fetch_sub_explicit(&link->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	one_detach(link->client);
@@ -158,7 +158,7 @@ rsm_link_lost(const struct rsm_link *link)
 	return one_client_dead(link->client);
 }
 
-/* The data plane gives staging memory for the life of the attachment, so rings go from import to import. */
+/* Staging memory lasts as long as the attachment, so imports reuse each other's rings. */
 struct rsm_stage *
 rsm_stage_get(struct rsm_link *link)
 {
@@ -186,7 +186,7 @@ rsm_stage_get(struct rsm_link *link)
 	}
 	if (error != 0)
 		return NULL;
-	/* What has no room for a chunk, or is not ours, is none. */
+	/* Distrust the reply: reject a span outside the arena, or too small for a chunk. */
 	memory = one_client_span(link->client, reply.staged.offset, reply.staged.size);
 	if (memory == NULL || reply.staged.size < STAGE_SIZE_MIN)
 		return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of error codes. */
+/* Names of result codes. */
 #include <rsmapi.h>
 
 #define NAME(symbol) [symbol] = #symbol

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With ONESIDE_DEBUG: what a refused call says (client/tell.h), where nothing nearer to the cause was noted.
+/*
+ * With ONESIDE_DEBUG: reasons that refused calls print (client/tell.h) if no code nearer to the cause noted
+ * one.
  */
 #include "rsm/base/calls.h"
 
@@ -10,8 +12,10 @@
 
 #define TEXT_MAX 512
 
-/* A result, the argument that it is about (its beginnings: those of several calls), the reason and the
- * remedy. */
+/*
+ * For each result: prefixes of the names of the argument at fault, in all calls that return the result; the
+ * reason and the remedy.
+ */
 static const struct {
 	int result;
 	const char *arguments[3];
@@ -22,8 +26,7 @@ static const struct {
 	 "no live controller; give what rsm_get_controller stored, not yet released"},
 	{RSMERR_BAD_SEG_HNDL,
 	 {"memseg", "im_memseg", "barrier"},
-	 "no live segment of this kind; give what rsm_memseg_export_create or rsm_memseg_import_connect "
-	 "stored"},
+	 "no live segment of this kind; give what rsm_memseg_export_create or rsm_memseg_import_connect stored"},
 	{RSMERR_BAD_LOCALMEM_HNDL,
 	 {"local_hndl_p", "handle"},
 	 "no live handle; give what rsm_create_localmemory_handle stored"},
@@ -41,8 +44,7 @@ static const struct {
 	 "nothing is published so on that node; publish first, or try again"},
 	{RSMERR_SEG_NOT_PUBLISHED_TO_NODE,
 	 {"node_id"},
-	 "the segment's access list has no entry for this node; the exporter adds one by publish or "
-	 "republish"},
+	 "the segment's access list has no entry for this node; the exporter adds one by publish or republish"},
 	{RSMERR_SEG_ALREADY_MAPPED, {"im_memseg"}, "it is mapped; rsm_memseg_import_unmap first"},
 	{RSMERR_SEG_STILL_MAPPED, {"im_memseg"}, "it is mapped; rsm_memseg_import_unmap first"},
 	{RSMERR_SEG_NOT_MAPPED, {"im_memseg"}, "it is not mapped; rsm_memseg_import_map first"},
@@ -61,16 +63,14 @@ static const struct {
 	 "0, or more than there is; stay inside the segment"},
 	{RSMERR_BAD_ACL,
 	 {"access_list"},
-	 "null with a length, more than 64 entries, or one with a node above 64 or a permission above 0666; "
-	 "mend it"},
+	 "null with a length, more than 64 entries, or one with a node above 64 or a permission above 0666; mend it"},
 	{RSMERR_RESERVED_SEGID, {"segment_id"}, "reserved; publish under 0x400000 to 0x7fffffff, or 0"},
 	{RSMERR_SEGID_IN_USE, {"segment_id"}, "another segment of this node has it; choose another, or 0"},
 	{RSMERR_BAD_MODE, {"mode"}, "give RSM_BARRIER_MODE_EXPLICIT or RSM_BARRIER_MODE_IMPLICIT"},
 	{RSMERR_BAD_PERMS, {"perm"}, "no rights, or more than the connection was granted; connect with more"},
 	{RSMERR_PERM_DENIED,
 	 {"perm", "im_memseg"},
-	 "the segment's access list, or the connect, does not grant this; connect with the right, have the "
-	 "exporter grant it"},
+	 "the segment's access list, or the connect, does not grant this; connect with the right, have the exporter grant it"},
 	{RSMERR_BARRIER_UNINITIALIZED,
 	 {"barrier", "im_memseg"},
 	 "in implicit mode transfers need a barrier; rsm_memseg_import_init_barrier first"},
@@ -86,15 +86,13 @@ static const struct {
 	 "no answer, or no such node; see [peer] in oneside.conf(5) of both nodes, and the network"},
 	{RSMERR_CTLR_NOT_PRESENT,
 	 {"name", "controller"},
-	 "no data plane answers, or it has no port of this name; start oneside-dataplane(8), or set "
-	 "ONESIDE_SOCKET"},
+	 "no data plane answers, or it has no port of this name; start oneside-dataplane(8), or set ONESIDE_SOCKET"},
 	{RSMERR_BAD_LIBRARY_VERSION,
 	 {"name"},
 	 "the data plane is of another version; install both of one release"},
 	{RSMERR_INSUFFICIENT_MEM,
 	 {NULL},
-	 "no memory, or the quota of it is used up; free some, or raise max_bytes_per_uid in "
-	 "oneside.conf(5)"},
+	 "no memory, or the quota of it is used up; free some, or raise max_bytes_per_uid in oneside.conf(5)"},
 	{RSMERR_INSUFFICIENT_RESOURCES,
 	 {NULL},
 	 "a limit of the data plane or of the process is reached; free segments, or raise it"},
@@ -127,7 +125,7 @@ find_argument(const struct one_argument *arguments, size_t count, const char *co
 	return &arguments[0];
 }
 
-/* Of char pointers only names are text: caddr_t is one, too. */
+/* Prints a char pointer as text only if the argument is a name: caddr_t is a char pointer, too. */
 static void
 argument_text(const struct one_argument *argument, char *text, size_t size)
 {

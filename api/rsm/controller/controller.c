@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Controllers: the ports of the data plane, and loopback, which is the first port kept to the own node. */
+/*
+ * Controllers: the data plane's ports, and loopback, which uses the first port but connects only to this
+ * node.
+ */
 #include "rsm/controller/controller.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-/* Length of the type in "type" or "type0"; *unit is the decimal at its end, 0 when there is none. */
+/*
+ * Returns the length of the type in "type" or "type0". *unit is the decimal number at the end, 0 if there is
+ * none.
+ */
 static size_t
 split_name(const char *name, unsigned long long *unit)
 {
@@ -17,7 +23,7 @@ split_name(const char *name, unsigned long long *unit)
 	*unit = 0;
 	for (size_t i = type; i < len; i++) {
 		if (*unit > UINT32_MAX)
-			break; /* stays too large for any unit */
+			break; /* larger than any unit already; prevents overflow */
 		*unit = *unit * 10 + (unsigned)(name[i] - '0');
 	}
 	return type;
@@ -41,7 +47,7 @@ name_is_loopback(const char *name)
 	       (split_name(name, &unit) == strlen("loopback") && strncasecmp(name, "loopback", 8) == 0);
 }
 
-/* The data plane's spelling of a port that the application named otherwise. */
+/* Finds a port whose name equals `name` by the rules of RSMAPI, and returns the data plane's spelling. */
 static int
 find_port(const char *name, char port[ONE_PORT_NAME])
 {
@@ -90,7 +96,7 @@ open_link(const char *name, bool loopback, struct rsm_link **link)
 	return error != 0 ? error : rsm_link_open(port, false, link);
 }
 
-/* Sizes of 2^n bytes that the data plane stores and loads in one piece: 1, 2, 4, 8. */
+/* Bit n: the data plane accesses 2^n aligned bytes with one load or store; sizes 1, 2, 4 and 8. */
 #define UNTORN 0xfu
 
 static void
@@ -99,9 +105,9 @@ fill_attr(struct rsm_controller *controller)
 	rsmapi_controller_attr_t *attr = &controller->attr;
 	const struct one_limits *limits = &one_client_info(controller->link->client)->limits;
 
-	attr->attr_page_size = rsm_page_size() >> 10; /* pages of 2^n KiB: bit n is the size in KiB itself */
+	attr->attr_page_size = rsm_page_size() >> 10; /* bit n: 2^n KiB, so the size in KiB */
 	if (controller->loopback) {
-		/* All it reaches is on this host, and can be mapped. */
+		/* All loopback segments are on this host and can be mapped. */
 		attr->attr_direct_access_sizes = attr->attr_atomic_sizes = UNTORN;
 		attr->attr_max_import_map_size = attr->attr_tot_import_map_size = limits->max_mr_bytes;
 		return;
@@ -113,7 +119,7 @@ fill_attr(struct rsm_controller *controller)
 	attr->attr_max_import_segments = limits->max_qp < limits->max_cq ? limits->max_qp : limits->max_cq;
 }
 
-/* One more reference to a controller that is open already. */
+/* Takes a reference to a controller that is already open. */
 static rsmapi_controller_handle_t
 find_open(const char *name, bool loopback)
 {
@@ -155,7 +161,7 @@ rsm_open_error(int error)
 }
 
 static int
-not_open(const char *name, bool loopback, int error)
+refuse_open(const char *name, bool loopback, int error)
 {
 	return ONE_BECAUSE(rsm_open_error(error),
 			   "name = \"%s\": no attachment to the data plane at %s: %s; %s",
@@ -171,7 +177,7 @@ open_controller(const char *name, bool loopback, rsmapi_controller_handle_t *out
 	int error = open_link(name, loopback, &link);
 
 	if (error != 0)
-		return not_open(name, loopback, error);
+		return refuse_open(name, loopback, error);
 	controller = rsm_slot_new(&rsm_controllers);
 	if (controller == NULL) {
 		rsm_link_put(link);
@@ -246,7 +252,7 @@ rsm_controller_valid(rsmapi_controller_handle_t handle)
 	return true;
 }
 
-/* A new attachment in place of one that was lost; rsm_attach_lock is held. */
+/* Replaces a lost attachment. The caller holds rsm_attach_lock. */
 static int
 reattach(rsmapi_controller_handle_t handle, const char *name, bool loopback, struct rsm_link **link)
 {
@@ -258,7 +264,7 @@ reattach(rsmapi_controller_handle_t handle, const char *name, bool loopback, str
 		return rsm_open_error(error);
 	if (rsm_slot_lock(&rsm_controllers, handle, (void **)&controller) != RSM_LIVE) {
 		rsm_link_put(fresh);
-		return RSMERR_BAD_CTLR_HNDL; /* released meanwhile */
+		return RSMERR_BAD_CTLR_HNDL; /* released by another thread */
 	}
 	old = controller->link;
 	controller->link = fresh;
@@ -268,7 +274,10 @@ reattach(rsmapi_controller_handle_t handle, const char *name, bool loopback, str
 	return RSM_SUCCESS;
 }
 
-/* The controller's attachment when it is good; a name to get another by when it is not. */
+/*
+ * Returns a reference to the controller's attachment, or NULL if it is lost; `name` and `loopback` serve to
+ * get a new one.
+ */
 static int
 current_link(rsmapi_controller_handle_t handle, struct rsm_link **link, char name[ONE_PORT_NAME],
 	     bool *loopback)
@@ -300,7 +309,7 @@ rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **link)
 	if (result != RSM_SUCCESS || *link != NULL)
 		return result;
 	pthread_mutex_lock(&rsm_attach_lock);
-	result = current_link(handle, link, name, &loopback); /* another thread may have been first */
+	result = current_link(handle, link, name, &loopback); /* another thread may have reattached already */
 	if (result == RSM_SUCCESS && *link == NULL)
 		result = reattach(handle, name, loopback, link);
 	pthread_mutex_unlock(&rsm_attach_lock);

@@ -35,7 +35,10 @@ parse_u32(const char *text, int base, uint32_t *out)
 	return true;
 }
 
-/* One line that is not a comment: RSM_SUCCESS, RSMERR_BAD_APPID when it is another's, or RSMERR_BAD_CONF. */
+/*
+ * Parses a line that is not a comment. RSM_SUCCESS; RSMERR_BAD_APPID: another application's entry;
+ * RSMERR_BAD_CONF: malformed.
+ */
 static int
 parse_entry(char *line, const char *appid, rsm_memseg_id_t *baseid, uint32_t *length)
 {
@@ -49,7 +52,7 @@ parse_entry(char *line, const char *appid, rsm_memseg_id_t *baseid, uint32_t *le
 	}
 	if (strcasecmp(field[1], appid) != 0)
 		return RSMERR_BAD_APPID;
-	/* The documents' text says "reserve", their example "reserved". */
+	/* The RSMAPI documents disagree: their text has "reserve", their example "reserved". */
 	if (strcasecmp(field[0], "reserved") != 0 && strcasecmp(field[0], "reserve") != 0)
 		return RSMERR_BAD_CONF;
 	if (!parse_u32(field[2], 16, &base) || !parse_u32(field[3], 10, &count) || count == 0 ||
@@ -61,7 +64,7 @@ parse_entry(char *line, const char *appid, rsm_memseg_id_t *baseid, uint32_t *le
 }
 
 static int
-search(FILE *file, const char *appid, rsm_memseg_id_t *baseid, uint32_t *length)
+file_search(FILE *file, const char *appid, rsm_memseg_id_t *baseid, uint32_t *length)
 {
 	char line[LINE_MAX_LEN + 2]; /* newline and NUL */
 
@@ -100,7 +103,7 @@ rsm_do_get_segmentid_range(const char *appid, rsm_memseg_id_t *baseid, uint32_t 
 	file = fopen(path != NULL ? path : FILE_DEFAULT, "re");
 	if (file == NULL)
 		return RSMERR_BAD_CONF;
-	result = search(file, appid, baseid, length);
+	result = file_search(file, appid, baseid, length);
 	fclose(file);
 	return result;
 }

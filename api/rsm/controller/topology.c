@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The interconnect topology: collected from the data plane port by port, peers by the handful. */
+/*
+ * The interconnect topology. The data plane answers one port per request, with at most ONE_RSM_PEERS peers.
+ */
 #include "rsm/controller/controller.h"
 
 #include <stdlib.h>
@@ -14,7 +16,7 @@ copy_name(char to[MAXNAMELEN], const char from[ONE_PORT_NAME])
 }
 
 static int
-ask(struct one_client *client, uint32_t port, uint32_t first, struct one_rsm_port *out)
+port_request(struct one_client *client, uint32_t port, uint32_t first, struct one_rsm_port *out)
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_TOPOLOGY};
 	struct one_reply reply;
@@ -46,7 +48,7 @@ read_port(struct one_client *client, uint32_t index, rsm_connections_t **out, ui
 	rsm_connections_t *connections;
 	struct one_rsm_port answer;
 	uint32_t num_peers;
-	int error = ask(client, index, 0, &answer);
+	int error = port_request(client, index, 0, &answer);
 
 	if (error != 0)
 		return error;
@@ -62,7 +64,7 @@ read_port(struct one_client *client, uint32_t index, rsm_connections_t **out, ui
 		uint32_t n = num_peers - i;
 
 		if (i > 0)
-			error = ask(client, index, i, &answer);
+			error = port_request(client, index, i, &answer);
 		if (error != 0)
 			return error;
 		fill_peers(&connections->remote_cntlr[0] + i, answer.peer,
@@ -72,7 +74,7 @@ read_port(struct one_client *client, uint32_t index, rsm_connections_t **out, ui
 }
 
 static int
-collect(struct one_client *client, rsm_topology_t **out)
+collect_ports(struct one_client *client, rsm_topology_t **out)
 {
 	rsm_topology_t *topology = calloc(1, sizeof(*topology) + RSM_PORTS_MAX * sizeof(rsm_connections_t *));
 	uint32_t num_ports = 1;
@@ -101,7 +103,7 @@ rsm_do_get_interconnect_topology(rsm_topology_t **topology_data)
 		return RSMERR_BAD_TOPOLOGY_PTR;
 	error = one_attach(&attach, &client);
 	if (error == 0) {
-		error = collect(client, topology_data);
+		error = collect_ports(client, topology_data);
 		one_detach(client);
 	}
 	if (error == 0)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals.  What has come to a segment is counted by the data plane in a completion ring that serves as a
- * counter (abi/ring.h); what was taken is counted here.  An import signals its exporter by a message behind
- * its transfers; an export's signals are sent by the data plane, to every importer.
+ * Signals. The data plane counts the signals to a segment in a completion ring that serves as a counter
+ * (abi/ring.h); the library counts those taken. An import signals its exporter by a message behind its
+ * transfers. For an export, the data plane sends the signal to every importer.
  *
- * Whoever waits sleeps on the attachment's channel, without the segment's lock, and
- * finds the segment again by its handle afterwards: it may be gone by then.
+ * A waiter sleeps on the attachment's channel without the segment's lock. Afterwards it looks the segment up
+ * by its handle again, because the segment may have ended.
  */
+#include "client/tell.h"
 #include "client/wait.h"
 #include "rsm/event/event.h"
 #include "rsm/transfer/transfer.h"
@@ -14,7 +15,10 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
+/*
+ * The kernel does not restart a wait with a timeout after a signal handler, even with SA_RESTART. So all
+ * waits have one.
+ */
 #define SLEEP_NS 3600000000000ull
 
 int
@@ -24,7 +28,7 @@ rsm_events_open(struct rsm_events *events, struct rsm_link *link)
 	return one_cq_create(link->client, 1, &events->counter);
 }
 
-/* What still refers to the ring is on its way out of the data plane. */
+/* -EBUSY: the data plane is still removing objects that refer to the ring. Retry for up to 1 s. */
 void
 rsm_events_close(struct rsm_events *events)
 {
@@ -37,7 +41,7 @@ uint32_t
 rsm_events_pending(const struct rsm_events *events)
 {
 	const struct one_cq *counter = &events->counter;
-	/* Pairs with the engine's release store: what was placed before the signal can be read. */
+	/* Pairs with the engine's release store: data placed before the signal is visible. */
 	uint32_t come = atomic_load_explicit(&counter->at.shm->tail, memory_order_acquire);
 	uint32_t pending = come - counter->at.head;
 
@@ -51,14 +55,27 @@ rsm_events_take(struct rsm_events *events)
 		return false;
 	events->counter.at.head++;
 	one_cq_publish(&events->counter.at);
-	/* Before any look at the data: a signal that does not accumulate is dropped while this one
-	 * counts as not taken.  Pairs with the engine's fence. */
+	/*
+	 * Orders the publication before the caller's reads of the data, because the engine drops a
+	 * non-accumulating signal while an earlier one is not taken. Pairs with the engine's fence.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	rsm_pollfd_sync(events, false);
 	return true;
 }
 
 /* ---- either kind of segment ---- */
+
+/* The exporter's own data plane: no importer and no unpublish has to do with it. */
+static int
+export_aborted(const void *handle)
+{
+	return ONE_BECAUSE(RSMERR_CONN_ABORTED,
+			   "memseg = %p: this host's data plane ended, or ended the attachment; see its log, "
+			   "and publish "
+			   "the segment again when it serves",
+			   handle);
+}
 
 int
 rsm_event_lock(const void *handle, struct rsm_event_segment *segment)
@@ -77,9 +94,9 @@ rsm_event_lock(const void *handle, struct rsm_event_segment *segment)
 	found = rsm_slot_lock(&rsm_exports, handle, (void **)&export);
 	if (found != RSM_LIVE)
 		return found == RSM_FOREIGN ? RSMERR_NOT_CREATOR : RSMERR_BAD_SEG_HNDL;
-	if (export->link == NULL) { /* lost, and no other could be had */
+	if (export->link == NULL) { /* the attachment was lost, and attaching again failed */
 		rsm_slot_unlock(export);
-		return RSMERR_CONN_ABORTED;
+		return export_aborted(handle);
 	}
 	*segment = (struct rsm_event_segment){.export = export,
 					      .slot = &export->slot,
@@ -89,7 +106,7 @@ rsm_event_lock(const void *handle, struct rsm_event_segment *segment)
 	return RSM_SUCCESS;
 }
 
-/* Nothing will come any more. */
+/* True if no event can come any more. */
 bool
 rsm_event_ended(const struct rsm_event_segment *segment)
 {
@@ -119,7 +136,7 @@ post_export(struct rsm_export *export, bool once)
 	int error;
 
 	if (!export->published || rsm_link_lost(export->link))
-		return RSM_SUCCESS; /* there are no importers */
+		return RSM_SUCCESS; /* no importers to signal */
 	msg.rsm_signal.segment = export->segment;
 	msg.rsm_signal.flags = once ? ONE_RSM_ONCE : 0;
 	error = one_call(export->link->client, &msg, NULL, 0, &reply);
@@ -143,7 +160,7 @@ rsm_do_intr_signal_post(void *memseg, uint_t flags)
 
 /* ---- waiting ---- */
 
-/* Sleeps until something may have changed.  The segment is unlocked. */
+/* Sleeps until the segment may have changed. Unlocks the segment. */
 static int
 sleep_on(struct rsm_event_segment *segment, uint32_t ticket, uint64_t deadline)
 {
@@ -170,7 +187,7 @@ rsm_do_intr_signal_wait(void *memseg, int timeout)
 		uint32_t ticket;
 
 		if (result != RSM_SUCCESS)
-			return first ? result : RSMERR_CONN_ABORTED; /* ended while we slept */
+			return first ? result : RSMERR_CONN_ABORTED; /* the segment ended during the sleep */
 		if (first)
 			withdrawn = segment.withdrawn;
 		first = false;
@@ -179,7 +196,9 @@ rsm_do_intr_signal_wait(void *memseg, int timeout)
 		if (rsm_events_take(segment.events))
 			result = RSM_SUCCESS;
 		else if (rsm_event_ended(&segment) || segment.withdrawn != withdrawn)
-			result = RSMERR_CONN_ABORTED;
+			result = segment.export != NULL && rsm_link_lost(segment.link)
+					 ? export_aborted(memseg)
+					 : RSMERR_CONN_ABORTED;
 		else if (deadline != UINT64_MAX && one_now_ns() >= deadline)
 			result = RSMERR_TIMEOUT;
 		else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Poll descriptors of segments: the reading end of a pipe, which holds a byte while events are pending (so
- * poll and epoll report POLLIN and POLLRDNORM, level triggered), and whose other end is closed when no
- * event can come any more (POLLHUP).  A pump thread of the attachment, there while descriptors are, keeps
- * the pipes up to date.
+ * Poll descriptors of segments. A descriptor is the read end of a pipe. The pipe contains a byte while events
+ * are pending, so that poll and epoll report POLLIN and POLLRDNORM, level triggered. The write end is closed
+ * when no event can come any more (POLLHUP). Each attachment with descriptors has a pump thread, which
+ * updates the pipes.
  */
 #include "client/wait.h"
 #include "rsm/event/event.h"
@@ -18,7 +18,9 @@
 
 #define PUMP_SLEEP_NS 1000000000ull
 
-/* By descriptor: which segment it belongs to, of this process or of one above. */
+/*
+ * Indexed by descriptor: the segment, and the process that opened the descriptor (this one or an ancestor).
+ */
 static struct polled {
 	void *handle;
 	uint32_t process;
@@ -57,7 +59,7 @@ polled_remove(int fd)
 	pthread_mutex_unlock(&rsm_polled_lock);
 }
 
-/* The segment behind a descriptor; NULL: it is the application's own, or the parent's. */
+/* Returns the segment of a descriptor; NULL if the descriptor is the application's own, or the parent's. */
 static void *
 polled_find(int fd)
 {
@@ -143,7 +145,7 @@ pump(void *arg)
 	return NULL;
 }
 
-/* Application signals are for the application's threads. */
+/* The thread blocks all signals: the application's threads handle them. */
 static int
 start_thread(struct rsm_link *link)
 {
@@ -165,7 +167,7 @@ start_thread(struct rsm_link *link)
 	return error;
 }
 
-/* One more segment of this attachment has a descriptor. */
+/* Counts a segment with a descriptor, and starts the pump if necessary. */
 static int
 pump_add(struct rsm_link *link)
 {
@@ -206,8 +208,10 @@ make(struct rsm_event_segment *segment, void *handle)
 	}
 	events->lit = false;
 	if (polled_add(events->pipe[0], handle) == 0) {
-		/* Pairs with the load in rsm_slot_polled, on the pump's thread, which pump_add starts or
-		 * wakes. */
+		/*
+		 * Pairs with the load in rsm_slot_polled() on the pump thread; pump_add() starts or wakes
+		 * that thread.
+		 */
 		one_store_alone(&segment->slot->polled_by, segment->link);
 		if (pump_add(segment->link) == 0)
 			return RSM_SUCCESS;
@@ -226,7 +230,7 @@ unmake(struct rsm_event_segment *segment)
 
 	polled_remove(events->pipe[0]);
 	rsm_pollfd_close(events);
-	/* Stored under the slot's lock only, which is held: no exchange is needed for the value. */
+	/* Every store is under the slot's lock, which is held, so no atomic exchange is needed. */
 	link = one_load_locked(&segment->slot->polled_by);
 	one_store_alone(&segment->slot->polled_by, NULL);
 	pump_drop(link);
@@ -268,7 +272,7 @@ rsm_do_memseg_release_pollfd(void *memseg)
 	return RSM_SUCCESS;
 }
 
-/* The pump may be behind: what is pending now shall count. */
+/* Updates the pipes first: the pump may not have seen all pending events. */
 static void
 refresh(const struct pollfd *fds, nfds_t nfds)
 {
@@ -284,7 +288,7 @@ refresh(const struct pollfd *fds, nfds_t nfds)
 	}
 }
 
-/* Takes the event of a segment that looked ready: what revents is to be. */
+/* Takes an event of a segment that poll() reported ready. Returns the value for revents. */
 static short
 consume(void *handle, short revents)
 {
@@ -322,7 +326,9 @@ rsm_do_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, in
 
 	if (numfdsp != NULL)
 		*numfdsp = 0;
-	/* The first look tells whether there are so many of them at all. */
+	/*
+	 * The first poll() checks the array: it fails if the array is not readable, or longer than allowed.
+	 */
 	ready = poll(fds, nfds, 0);
 	if (ready >= 0) {
 		refresh(fds, nfds);
@@ -339,7 +345,7 @@ rsm_do_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, in
 			num++;
 	}
 	if (num == 0)
-		return RSMERR_TIMEOUT; /* also when another thread was faster */
+		return RSMERR_TIMEOUT; /* also if other threads took the events */
 	if (numfdsp != NULL)
 		*numfdsp = num;
 	return RSM_SUCCESS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exported calls: each does it, and with ONESIDE_DEBUG says what is refused. */
+/* Exported calls: each calls rsm_do_NAME, and with ONESIDE_DEBUG prints a refusal. */
 #include "client/tell.h"
 #include "rsm/base/calls.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Export segments: memory of this process, registered with local rights; the
- * data plane makes a window with just the granted rights for every import.
+ * Export segments: memory of this process, registered with local rights. For every import the data plane
+ * makes a window with the granted rights only.
  */
 #include "client/wait.h"
 #include "rsm/controller/controller.h"
@@ -13,7 +13,10 @@
 
 #define NODE_MAX 64u
 
-/* The file-creation mask, read without changing it: other threads may be making files. */
+/*
+ * Returns 0777 & ~umask. umask() cannot read the mask without changing it, and other threads may be creating
+ * files.
+ */
 static uint32_t
 creation_mode(void)
 {
@@ -42,8 +45,8 @@ register_memory(struct rsm_export *export)
 }
 
 /*
- * Importers may have the file of a claimed export.  Its pages leave it first; while
- * they cannot, for want of memory or descriptors, the export stays what it is.
+ * Importers may hold the file of a claimed export, so its pages leave the file first. If that fails for lack
+ * of memory or descriptors, the export stays unchanged.
  */
 static int
 deregister_memory(struct rsm_export *export)
@@ -74,16 +77,19 @@ export_lost(const struct rsm_link *link)
 	}
 }
 
-/* Memory and counter, with an attachment whose reference is taken over when it succeeds. */
+/*
+ * Registers the memory and makes the counter. On success the export owns the caller's reference to the
+ * attachment.
+ */
 static int
-bind(struct rsm_export *export, struct rsm_link *link)
+bind_memory(struct rsm_export *export, struct rsm_link *link)
 {
 	int error = rsm_events_open(&export->events, link), result;
 
 	if (error != 0)
 		return rsm_error(error);
 	export->link = link;
-	/* Pairs with the load on the watcher's thread. */
+	/* Pairs with the acquire load in lost() of link.c, on the watcher's thread. */
 	atomic_store_explicit(&link->lost, export_lost, memory_order_release);
 	result = register_memory(export);
 	if (result != RSM_SUCCESS) {
@@ -94,7 +100,7 @@ bind(struct rsm_export *export, struct rsm_link *link)
 }
 
 static int
-unbind(struct rsm_export *export)
+unbind_memory(struct rsm_export *export)
 {
 	int result;
 
@@ -110,7 +116,7 @@ unbind(struct rsm_export *export)
 	return RSM_SUCCESS;
 }
 
-/* A publication ends with the attachment that it was made by. */
+/* A publication ends with its attachment. */
 static bool
 is_published(const struct rsm_export *export)
 {
@@ -139,15 +145,13 @@ rsm_do_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_ex
 	if ((uintptr_t)vaddr % page != 0 || size % page != 0)
 		return ONE_BECAUSE(
 			RSMERR_BAD_MEM_ALIGNMENT,
-			"vaddr = %p: with size %zu it is not whole pages of %zu; get it from mmap or "
-			"aligned_alloc, and round the size up",
+			"vaddr = %p: with size %zu it is not whole pages of %zu bytes; get it from mmap or aligned_alloc, and round the size up",
 			vaddr, size, page);
 	if (attr.attr_max_export_segment_size != 0 && size > attr.attr_max_export_segment_size)
-		return ONE_BECAUSE(RSMERR_BAD_LENGTH,
-				   "size = %zu: a segment has at most %zu bytes here; make several, or raise "
-				   "max_mr_bytes "
-				   "in oneside.conf(5)",
-				   size, (size_t)attr.attr_max_export_segment_size);
+		return ONE_BECAUSE(
+			RSMERR_BAD_LENGTH,
+			"size = %zu: a segment has at most %zu bytes; make several, or raise max_mr_bytes in oneside.conf(5)",
+			size, (size_t)attr.attr_max_export_segment_size);
 	export = rsm_slot_new(&rsm_exports);
 	if (export == NULL)
 		return RSMERR_INSUFFICIENT_RESOURCES;
@@ -155,12 +159,12 @@ rsm_do_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_ex
 	export->va = (uintptr_t)vaddr;
 	export->size = size;
 	export->mode = creation_mode();
-	export->rebind = (flags & RSM_ALLOW_REBIND) != 0; /* DONTWAIT: publish never waits for resources */
+	export->rebind = (flags & RSM_ALLOW_REBIND) != 0; /* DONTWAIT has no effect: publish never waits */
 	result = rsm_memory_check(export->va, size);
 	if (result == RSM_SUCCESS)
 		result = rsm_controller_link(controller, &link);
 	if (result == RSM_SUCCESS) {
-		result = bind(export, link);
+		result = bind_memory(export, link);
 		if (result != RSM_SUCCESS)
 			rsm_link_put(link);
 	}
@@ -172,7 +176,7 @@ rsm_do_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_ex
 	return RSM_SUCCESS;
 }
 
-/* The access list as the data plane wants it: 0, RSMERR_BAD_ACL, RSMERR_BAD_ADDR. */
+/* Copies the access list into the message. Returns 0, RSMERR_BAD_ACL or RSMERR_BAD_ADDR. */
 static int
 copy_list(const struct rsm_export *export, const rsmapi_access_entry_t *list, uint32_t count,
 	  struct one_rsm_publish *publish)
@@ -195,7 +199,7 @@ copy_list(const struct rsm_export *export, const rsmapi_access_entry_t *list, ui
 	publish->num_access = count;
 	publish->default_permission = export->mode;
 	if (count == 0 && export->link->loopback) {
-		/* No list means all nodes, but loopback reaches only one. */
+		/* No list admits all nodes, but loopback connects only to this one. */
 		publish->num_access = 1;
 		publish->access[0].node = one_client_info(export->link->client)->node_id;
 		publish->access[0].permission = export->mode & 0666;
@@ -209,9 +213,12 @@ is_reserved(rsm_memseg_id_t id)
 	return id != 0 && (id <= RSM_DLPI_ID_END || id >= RSM_USER_APP_ID_BASE);
 }
 
-/* The memory again, for the attachment that came after the one it was registered with. */
+/*
+ * Registers the memory with the controller's new attachment if the old one was lost; also completes a
+ * deregistration that had failed.
+ */
 static int
-renew(struct rsm_export *export)
+renew_memory(struct rsm_export *export)
 {
 	struct rsm_link *link;
 	int result;
@@ -221,19 +228,21 @@ renew(struct rsm_export *export)
 		return result != RSM_SUCCESS || export->registered ? result : register_memory(export);
 	}
 	if (export->events.polled > 0)
-		return RSMERR_POLLFD_IN_USE; /* the descriptor is of the attachment that was lost */
+		return RSMERR_POLLFD_IN_USE; /* the descriptor belongs to the lost attachment */
 	result = rsm_controller_link(export->controller, &link);
 	if (result != RSM_SUCCESS)
 		return RSMERR_CTLR_NOT_PRESENT;
-	result = unbind(export);
+	result = unbind_memory(export);
 	if (result == RSM_SUCCESS)
-		result = bind(export, link);
+		result = bind_memory(export, link);
 	if (result != RSM_SUCCESS)
 		rsm_link_put(link);
 	return result;
 }
 
-/* Any user of this host, where segments are mapped, may write. */
+/*
+ * True if the access list lets any user of this node write. Only this node's processes can map the segment.
+ */
 static bool
 is_writable_here(const struct rsm_export *export, const struct one_rsm_publish *publish)
 {
@@ -249,15 +258,15 @@ is_writable_here(const struct rsm_export *export, const struct one_rsm_publish *
 }
 
 /*
- * Importers may map the memory from now on; not where it cannot be moved away from
- * them, as when it is registered twice.
+ * Lets importers map the memory, unless its pages could not be moved away from them later, as when it is
+ * registered twice.
  */
 static int
 claim_memory(struct rsm_export *export, bool writable)
 {
 	int result = RSM_SUCCESS;
 
-	/* How it may be mapped was settled when it was claimed. */
+	/* The protection of mappings is fixed when the memory is claimed: to change it, register again. */
 	if (export->claimed && export->writable != writable) {
 		result = deregister_memory(export);
 		if (result == RSM_SUCCESS)
@@ -271,12 +280,12 @@ claim_memory(struct rsm_export *export, bool writable)
 }
 
 static int
-publish(struct rsm_export *export, rsm_memseg_id_t *segment_id, const rsmapi_access_entry_t *list,
-	uint32_t count)
+publish_segment(struct rsm_export *export, rsm_memseg_id_t *segment_id, const rsmapi_access_entry_t *list,
+		uint32_t count)
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_PUBLISH};
 	struct one_reply reply;
-	int result = renew(export);
+	int result = renew_memory(export);
 
 	if (result == RSM_SUCCESS)
 		result = copy_list(export, list, count, &msg.rsm_publish);
@@ -312,7 +321,10 @@ rsm_do_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t 
 	found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
-	/* An attachment that was lost must not end under the lock: its `lost` may be waiting for that. */
+	/*
+	 * Keeps a lost attachment until the lock is released: detaching waits for its `lost` callback, which
+	 * takes the lock.
+	 */
 	if (found == RSM_LIVE && export->link != NULL)
 		held = rsm_link_get(export->link);
 	if (access_list == NULL && access_list_length > 0)
@@ -322,20 +334,19 @@ rsm_do_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t 
 	else if (is_reserved(*segment_id))
 		result = ONE_BECAUSE(
 			RSMERR_RESERVED_SEGID,
-			"segment_id = %#x: it is reserved; publish under 0x400000 to 0x7fffffff, or 0 to be "
-			"given one",
+			"segment_id = %#x: it is reserved; publish under 0x400000 to 0x7fffffff, or give 0 to let the data plane choose",
 			*segment_id);
 	else if (found == RSM_FOREIGN)
 		result = RSMERR_NOT_CREATOR;
 	else
-		result = publish(export, segment_id, access_list, access_list_length);
+		result = publish_segment(export, segment_id, access_list, access_list_length);
 	rsm_slot_unlock(export);
 	rsm_link_put(held);
 	return result;
 }
 
 static int
-republish(struct rsm_export *export, const rsmapi_access_entry_t *list, uint32_t count)
+republish_segment(struct rsm_export *export, const rsmapi_access_entry_t *list, uint32_t count)
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_REPUBLISH};
 	struct one_reply reply;
@@ -365,18 +376,17 @@ rsm_do_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_
 	else if (found == RSM_FOREIGN)
 		result = RSMERR_NOT_CREATOR;
 	else
-		result = republish(export, access_list, access_list_length);
+		result = republish_segment(export, access_list, access_list_length);
 	rsm_slot_unlock(export);
 	return result;
 }
 
 /*
- * The data plane disconnects the importers before it answers.  What they have mapped is
- * theirs no more when this succeeds; otherwise the segment is withdrawn, and the pages
- * are owed: the call is made again for them.
+ * The data plane disconnects the importers before it answers. On success, no importer shares the memory. If
+ * moving the pages fails, the segment is withdrawn but `owed` is set, and the application repeats the call.
  */
 static int
-unpublish(struct rsm_export *export)
+unpublish_segment(struct rsm_export *export)
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_UNPUBLISH};
 	struct one_reply reply;
@@ -408,7 +418,7 @@ rsm_do_memseg_export_unpublish(rsm_memseg_export_handle_t memseg)
 		return RSMERR_BAD_SEG_HNDL;
 	if (found == RSM_FOREIGN)
 		return export->published ? RSMERR_NOT_CREATOR : RSMERR_SEG_NOT_PUBLISHED;
-	result = unpublish(export);
+	result = unpublish_segment(export);
 	rsm_slot_unlock(export);
 	return result;
 }
@@ -430,8 +440,8 @@ rsm_do_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
 		int result;
 
 		link = rsm_link_get(export->link);
-		unpublish(export);
-		result = unbind(export);
+		unpublish_segment(export);
+		result = unbind_memory(export);
 		if (result != RSM_SUCCESS) {
 			rsm_slot_unlock(export);
 			rsm_link_put(link);
@@ -448,7 +458,7 @@ rsm_do_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
 /* ---- rebind ---- */
 
 static int
-rebind(struct rsm_export *export, uint64_t va)
+rebind_memory(struct rsm_export *export, uint64_t va)
 {
 	int result = rsm_memory_check(va, export->size), error;
 
@@ -457,14 +467,15 @@ rebind(struct rsm_export *export, uint64_t va)
 	if (!is_published(export)) {
 		result = deregister_memory(export);
 		if (result == RSM_SUCCESS)
-			export->va = va; /* registered by publish */
+			export->va = va; /* publish registers it */
 		return result;
 	}
-	/* The data plane goes on to know the memory by its old address. */
+	/* The data plane still addresses the memory by its old address. */
 	rsm_range_remove(export->link, &export->mr);
 	error = one_mem_move(export->link->client, &export->mr, va);
 	if (error != 0) {
-		rsm_range_add(export->link, &export->mr); /* else it is copied: slower, but right */
+		rsm_range_add(export->link,
+			      &export->mr); /* on failure: transfers are copied, correct but slow */
 		return error == -EBUSY ? RSMERR_INSUFFICIENT_RESOURCES : rsm_error(error);
 	}
 	export->va = va;
@@ -478,7 +489,7 @@ rsm_do_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, offs
 	enum rsm_found found;
 	int result;
 
-	(void)off; /* has no meaning */
+	(void)off; /* unused: the whole memory is replaced */
 	found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
@@ -495,7 +506,7 @@ rsm_do_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, offs
 	else if ((uintptr_t)vaddr % rsm_page_size() != 0)
 		result = RSMERR_BAD_ADDR;
 	else
-		result = rebind(export, (uintptr_t)vaddr);
+		result = rebind_memory(export, (uintptr_t)vaddr);
 	rsm_slot_unlock(export);
 	return result;
 }

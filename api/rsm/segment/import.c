@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Import segments: a queue pair of its own for each, connected by the data
- * plane, whose exporter's side decides about the rights.
+ * Import segments. The data plane connects a queue pair for each; the exporter's data plane decides about the
+ * rights.
  */
 #include "client/wait.h"
 #include "rsm/controller/controller.h"
@@ -13,17 +13,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Completions beyond those of transfers: the outcome of the connect, the loss. */
+/* CQ entries for the outcome of the connect and the loss, beyond those of transfers. */
 #define EXTRA_CQES 8u
 #define NODES_MAX 64u
 
 static void
-disconnect(struct rsm_import *import)
+disconnect_qp(struct rsm_import *import)
 {
 	one_call_id(import->link->client, ONE_MSG_RSM_DISCONNECT, import->qp.id);
 }
 
-/* What connect_segment has made. */
+/* Frees what connect_segment() made. */
 static void
 free_parts(struct rsm_import *import)
 {
@@ -35,7 +35,7 @@ free_parts(struct rsm_import *import)
 }
 
 static int
-request(struct rsm_import *import, uint32_t node, uint32_t segment, uint32_t permission)
+request_connect(struct rsm_import *import, uint32_t node, uint32_t segment, uint32_t permission)
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_CONNECT};
 	struct one_reply reply;
@@ -49,7 +49,7 @@ request(struct rsm_import *import, uint32_t node, uint32_t segment, uint32_t per
 	msg.rsm_connect.flags = import->link->loopback ? ONE_RSM_LOOPBACK : 0;
 	msg.rsm_connect.pz = import->link->pz;
 	msg.rsm_connect.signal_cq = import->events.counter.id;
-	/* The kernel's word for the groups of this thread, of now. */
+	/* The socket attests the current groups of this thread: the data plane reads them from the kernel. */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return rsm_error(-errno);
 	error = one_call(import->link->client, &msg, pair, 1, &reply);
@@ -60,13 +60,13 @@ request(struct rsm_import *import, uint32_t node, uint32_t segment, uint32_t per
 	error = one_qp_attach(import->link->client, &reply.qp, import->depth, 0, &import->qp);
 	if (error != 0) {
 		import->qp.id = reply.qp.qp;
-		disconnect(import);
+		disconnect_qp(import);
 		return RSMERR_INTERNAL_ERROR;
 	}
 	error = rsm_wait_answer(import);
 	if (error == 0 && import->outcome == RSM_SUCCESS)
 		return RSM_SUCCESS;
-	disconnect(import);
+	disconnect_qp(import);
 	return error != 0 ? rsm_error(error) : import->outcome;
 }
 
@@ -90,12 +90,12 @@ connect_segment(struct rsm_import *import, uint32_t node, uint32_t segment, uint
 	if (error == RSM_SUCCESS)
 		error = rsm_error(rsm_events_open(&import->events, import->link));
 	if (error == RSM_SUCCESS)
-		error = request(import, node, segment, permission);
+		error = request_connect(import, node, segment, permission);
 	if (error != RSM_SUCCESS) {
 		free_parts(import);
 		return error;
 	}
-	/* Written by the data plane before the outcome that rsm_wait_answer took. */
+	/* The data plane writes these members before the outcome that rsm_wait_answer() takes. */
 	import->base = import->qp.shm->rsm_addr;
 	import->size = import->qp.shm->rsm_size;
 	import->key = import->qp.shm->rsm_key;
@@ -154,7 +154,7 @@ rsm_do_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
-	if (found == RSM_FOREIGN) { /* the attachment is the parent's */
+	if (found == RSM_FOREIGN) { /* the parent owns the attachment */
 		rsm_slot_retire(&rsm_imports, import);
 		return RSM_SUCCESS;
 	}
@@ -165,12 +165,12 @@ rsm_do_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 		return result;
 	}
 	link = import->link;
-	/* After the answer the engine touches neither staging nor registered memory for it. */
-	disconnect(import);
+	/* After the answer the engine no longer accesses staging or registered memory for this import. */
+	disconnect_qp(import);
 	free_parts(import);
 	rsm_stage_put(link, import->stage);
 	rsm_slot_retire(&rsm_imports, import);
-	one_channel_wake(link->client, link->channel); /* waiters for its signals */
+	one_channel_wake(link->client, link->channel); /* wakes threads that wait for its signals */
 	rsm_link_put(link);
 	return RSM_SUCCESS;
 }

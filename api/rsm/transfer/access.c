@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* put and get of elements and of blocks. */
+/* Put and get of elements and of blocks. */
 #include <inttypes.h>
 
 #include "rsm/transfer/access.h"
@@ -14,18 +14,17 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 	uint32_t right = direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ;
 
 	if ((import->permission & right) == 0)
-		return ONE_BECAUSE(RSMERR_PERM_DENIED,
-				   "im_memseg, rights = %#x: it was connected without %s; give that to "
-				   "rsm_memseg_import_connect",
-				   import->permission,
-				   direction == RSM_PUT ? "RSM_PERM_WRITE" : "RSM_PERM_READ");
+		return ONE_BECAUSE(
+			RSMERR_PERM_DENIED,
+			"im_memseg, rights = %#x: it was connected without %s; give that to rsm_memseg_import_connect",
+			import->permission, direction == RSM_PUT ? "RSM_PERM_WRITE" : "RSM_PERM_READ");
 	if (import->mapped ? !rsm_map_covers(import, offset, len)
 			   : offset > import->size || len > import->size - offset)
 		return ONE_BECAUSE(import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH,
 				   "offset = %" PRIu64 ": with length %" PRIu64 " it is beyond %s %" PRIu64
 				   " bytes; stay inside%s",
 				   offset, len,
-				   import->mapped ? "the part that is mapped, of" : "the segment's",
+				   import->mapped ? "the mapped part of the segment's" : "the segment's",
 				   import->size, import->mapped ? ", or map more" : "");
 	if (!import->explicit_mode && import->barrier == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
@@ -41,7 +40,7 @@ rsm_finish(struct rsm_import *import, enum rsm_direction direction)
 
 	if (import->explicit_mode && import->spans > 0)
 		return RSM_SUCCESS;
-	/* Data that was got must be there, since no close will wait for it. */
+	/* Data of a get must be in place on return: no close will wait for it. */
 	if (!import->explicit_mode || direction == RSM_GET) {
 		rsm_wait_done(import, target);
 		if (import->done >= target && !import->cut)
@@ -50,7 +49,7 @@ rsm_finish(struct rsm_import *import, enum rsm_direction direction)
 	return import->aborted ? rsm_report_abort(import) : RSM_SUCCESS;
 }
 
-/* In explicit mode a put may not read the memory after it has returned; a get may write until the close. */
+/* In explicit mode a put must not read the memory after it returns. A get may write until the close. */
 int
 rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len,
 	  uint32_t element)
@@ -66,8 +65,8 @@ rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 }
 
 static int
-transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len,
-	 uint32_t element)
+transfer_block(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+	       uint64_t len, uint32_t element)
 {
 	bool silent;
 	int result = rsm_check(import, direction, offset, len, &silent);
@@ -81,14 +80,13 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 		return rsm_map_result(import);
 	result = rsm_issue(import, direction, offset, local, len, import->swap && element > 1 ? element : 0);
 	if (result != RSM_SUCCESS) {
-		rsm_wait_done(import,
-			      import->posted); /* the chunks before: their data goes to the caller's memory */
+		rsm_wait_done(import, import->posted); /* earlier chunks still write to the caller's memory */
 		return result;
 	}
 	return rsm_finish(import, direction);
 }
 
-/* What overflows is longer than any segment. */
+/* UINT64_MAX on overflow: longer than any segment, so the range check fails. */
 static inline uint64_t
 length_of(uint64_t count, uint32_t element)
 {
@@ -103,7 +101,10 @@ is_aligned(uint64_t offset, const void *local, uint32_t element)
 	return element <= 1 || ((uintptr_t)local % element == 0 && offset % element == 0);
 }
 
-/* `element` 1, 2, 4, 8: aligned elements; 0: bytes.  A negative offset is beyond the end of any segment. */
+/*
+ * `element` 1, 2, 4, 8: size of aligned elements; 0: bytes. As uint64_t a negative offset is beyond the end
+ * of any segment.
+ */
 static __attribute__((noinline)) int
 access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
 	       uint64_t count, uint32_t element)
@@ -119,18 +120,20 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 		return ONE_BECAUSE(
 			RSMERR_BAD_MEM_ALIGNMENT,
 			"datap = %p, offset = %#" PRIx64
-			": elements of %u bytes begin at multiples of %u, at both ends; align them, or use "
-			"the call without a number, which moves bytes",
+			": elements of %u bytes begin at multiples of %u, locally and in the segment; align them, or use the call without a number in its name, which moves bytes",
 			local, offset, element, element);
 	result = rsm_import_lock(handle, &import);
 	if (result != RSM_SUCCESS)
 		return result;
-	result = transfer(import, direction, offset, local, length_of(count, element), element);
+	result = transfer_block(import, direction, offset, local, length_of(count, element), element);
 	rsm_slot_unlock(import);
 	return result;
 }
 
-/* Through a mapping nothing is kept for the case of a refusal, not even the arguments. */
+/*
+ * The fast path keeps no arguments for a refusal: slow_NAME() is out of line, so that a transfer through a
+ * mapping saves no registers.
+ */
 #define ACCESS(name, direction, type, number, element)                                                       \
 	static __attribute__((noinline)) int slow_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, \
 							 type *local, number count)                          \

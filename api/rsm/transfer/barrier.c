@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers: spans of time on an import segment, whose close returns whether
- * everything issued in it succeeded.
+ * Barriers: spans of time on an import segment. The close reports whether all transfers issued in the span
+ * succeeded.
  *
- * In the application's object, `seg` is the import's handle, NULL when not initialised, `gnum` says whether
- * the span is open, and `privdata` is the address of the object itself, which a copy has not.
+ * In the application's object, `seg` is the import's handle, or NULL if not initialised; `gnum` is OPEN while
+ * the span is open; `privdata` is the address of the object, which differs in a copy of the object.
  */
 #include "rsm/transfer/map.h"
 
@@ -19,9 +19,9 @@ leave_span(struct rsm_import *import, rsmapi_barrier_t *barrier)
 	barrier->gnum = CLOSED;
 }
 
-/* What is initialised again ends the span that it was open for, whichever import's that is. */
+/* Initialising a barrier again ends its open span, on whichever import. */
 static void
-abandon(rsmapi_barrier_t before, const rsmapi_barrier_t *barrier)
+abandon_span(rsmapi_barrier_t before, const rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 
@@ -40,7 +40,7 @@ rsm_do_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barr
 	rsmapi_barrier_t before;
 	int result;
 
-	(void)type; /* all of them mean the same: a span of time, this segment */
+	(void)type; /* all types mean a span of time on this segment */
 	if (im_memseg == NULL)
 		return RSMERR_BAD_SEG_HNDL;
 	if (barrier == NULL)
@@ -55,11 +55,11 @@ rsm_do_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barr
 	import->barrier = barrier;
 	rsm_map_refresh(import);
 	rsm_slot_unlock(import);
-	abandon(before, barrier);
+	abandon_span(before, barrier);
 	return RSM_SUCCESS;
 }
 
-/* The import of an initialised barrier, locked: 0, or what to return. */
+/* Locks the import of an initialised barrier. Returns 0, or the call's result. */
 static int
 lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
 {
@@ -78,7 +78,7 @@ open_span(rsmapi_barrier_t *barrier)
 
 	if (result != RSM_SUCCESS)
 		return result;
-	/* On a lost connection too: the close will tell. */
+	/* Succeeds on a lost connection, too: the close reports the loss. */
 	if (barrier->gnum != OPEN)
 		import->spans++;
 	barrier->gnum = OPEN;
@@ -86,14 +86,16 @@ open_span(rsmapi_barrier_t *barrier)
 	return RSM_SUCCESS;
 }
 
-/* Everything issued so far is complete, or has failed. */
+/* Waits until all transfers issued so far are complete or have failed. */
 static int
-settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
+complete_span(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 {
 	uint64_t target = import->posted;
 
-	/* Pairs with the fence or locked access of a process that looks at the segment after it has heard of
-	 * the barrier's success: the stores to the mapping come before that. */
+	/*
+	 * Orders the stores to the mapping before the barrier's success. Pairs with the fence or locked
+	 * access of a process that reads the segment after it was notified of the success.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	rsm_drain(import);
 	if (import->aborted)
@@ -105,8 +107,8 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 }
 
 /*
- * Writes of one queue pair are placed in order as long as no packet is lost; to wait for their
- * acknowledgement keeps the order whatever happens, and brings the errors.
+ * Order holds without a wait only as long as no packet is lost. Waiting for the acknowledgement guarantees
+ * it, and reports errors.
  */
 static int
 wait_span(rsmapi_barrier_t *barrier, bool ends)
@@ -116,7 +118,7 @@ wait_span(rsmapi_barrier_t *barrier, bool ends)
 
 	if (result != RSM_SUCCESS)
 		return result;
-	result = settle(import, barrier);
+	result = complete_span(import, barrier);
 	if (ends)
 		leave_span(import, barrier);
 	rsm_slot_unlock(import);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The caller's memory: put and get refuse what is not mapped, instead of faulting
- * halfway through a transfer.
+ * The caller's memory. Put and get refuse unmapped memory instead of faulting halfway through a transfer.
  *
- * The kernel is asked, a byte of each page.  That costs a system call, so each thread remembers some ranges
- * that were good: for a moment, or, for transfers that take less time than reading a clock does (in
- * explicit mode, and through a mapping), until others take their place.  What is unmapped after it was used
- * is therefore not always noticed, and faults as it would in any other copy.  Registered memory is not
- * asked about: it stays as long as it is registered.
+ * The check is a system call that accesses a byte of each page. To save calls, each thread remembers ranges
+ * that passed: for FRESH_NS, or, for transfers faster than reading a clock (in explicit mode, and through a
+ * mapping), until other ranges replace them. An access to memory unmapped since then may therefore fault,
+ * like any other copy. Registered memory is not checked: it stays mapped while it is registered.
  */
 #include "client/wait.h"
 #include "rsm/transfer/local.h"
@@ -17,9 +15,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define FRESH_NS 100000u  /* some dozens of transfers */
-#define BATCH 64u         /* pages in a question */
-#define POPULATE_PAGES 4u /* from here on one question is asked about all pages, where the kernel can */
+#define FRESH_NS 100000u  /* the time of some dozens of transfers */
+#define BATCH 64u         /* pages per system call */
+#define POPULATE_PAGES 4u /* from here on one madvise() checks all pages, if the kernel has it */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -27,14 +25,14 @@
 
 _Thread_local struct rsm_known rsm_known[2];
 
-/* A call that a sandbox forbids says nothing about the memory. */
+/* True if the call failed because of the memory. Any other error, as in a sandbox, proves nothing. */
 static bool
 is_refusal(ssize_t n, size_t asked)
 {
 	return n >= 0 ? (size_t)n < asked : errno == EFAULT;
 }
 
-/* Bytes of the caller's, `count` of them, can be read: they are copied away. */
+/* True if the bytes can be read. Copies them to a buffer. */
 static bool
 can_read(const struct iovec *byte, unsigned count)
 {
@@ -44,7 +42,7 @@ can_read(const struct iovec *byte, unsigned count)
 	return !is_refusal(process_vm_writev(getpid(), byte, count, &to, 1, 0), count);
 }
 
-/* Each can be written: it is stored where it is, so that no reader sees a change. */
+/* True if the bytes can be written. Stores each byte's own value, so that no reader sees a change. */
 static bool
 can_write(const struct iovec *byte, unsigned count)
 {
@@ -52,7 +50,7 @@ can_write(const struct iovec *byte, unsigned count)
 }
 
 static bool
-probe(uintptr_t from, uintptr_t to, enum rsm_direction direction)
+probe_pages(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 {
 	uintptr_t page = rsm_page_size();
 	struct iovec byte[BATCH];
@@ -69,25 +67,25 @@ probe(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 }
 
 /*
- * Where the kernel cannot store, the caller may be able to: what another thread is just
- * registering makes stores of a process wait, but those of the kernel fail, and device memory
- * cannot be stored to in this way at all.
+ * A failed store of the kernel does not prove that the caller cannot store: while another thread registers
+ * the memory, stores of the process wait but those of the kernel fail; and the kernel cannot store to device
+ * memory in this way.
  */
 static bool
 is_usable(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 {
-	return probe(from, to, direction) || (direction == RSM_GET && rsm_memory_writable(from, to));
+	return probe_pages(from, to, direction) || (direction == RSM_GET && rsm_memory_writable(from, to));
 }
 
-/* Whole pages; the kernel makes the destination's pages writable, as the copy would do. */
+/* Makes whole pages of a get's destination writable, as the copy would. */
 static bool
-populate(uintptr_t from, uintptr_t to, enum rsm_direction direction)
+populate_pages(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 {
 	return direction == RSM_GET && to - from >= POPULATE_PAGES * rsm_page_size() &&
 	       madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0;
 }
 
-/* Good, and asked about only a moment ago. */
+/* True if the range was checked less than FRESH_NS ago. */
 static bool
 is_fresh(const struct rsm_known *known, uintptr_t start, uint64_t len, uint64_t now)
 {
@@ -97,9 +95,9 @@ is_fresh(const struct rsm_known *known, uintptr_t start, uint64_t len, uint64_t 
 	return false;
 }
 
-/* A range that it continues grows, and is as old as it was. */
+/* A fresh range that the new one overlaps or adjoins grows, and keeps its time. */
 static void
-remember(struct rsm_known *known, uintptr_t from, uintptr_t to, uint64_t now)
+remember_range(struct rsm_known *known, uintptr_t from, uintptr_t to, uint64_t now)
 {
 	unsigned i = 0;
 
@@ -138,8 +136,8 @@ rsm_local_check(const struct rsm_import *import, const void *local, uint64_t len
 	from = start / page * page;
 	to = (end + page - 1) / page * page;
 	if ((len < RSM_DIRECT_MIN || rsm_range_find(import->link, start, len) == 0) &&
-	    !populate(from, to, direction) && !is_usable(start, end, direction))
+	    !populate_pages(from, to, direction) && !is_usable(start, end, direction))
 		return RSMERR_BAD_ADDR;
-	remember(known, from, to, now);
+	remember_range(known, from, to, now);
 	return RSM_SUCCESS;
 }

@@ -66,7 +66,7 @@ rsm_do_free_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_loca
 	rsm_slot_retire(&rsm_localmems, memory);
 	if (found == RSM_FOREIGN)
 		return RSM_SUCCESS;
-	/* The slot's lock is not held here: transfers take it inside their import's. */
+	/* Without the slot's lock: transfers take that lock while they hold their import's. */
 	rsm_range_remove(link, &mr);
 	one_mem_deregister(link->client, &mr);
 	rsm_link_put(link);

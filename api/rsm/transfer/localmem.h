@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Local memory handles. */
+/* Objects behind local memory handles. */
 #ifndef RSM_LOCALMEM_H
 #define RSM_LOCALMEM_H
 
@@ -15,8 +15,8 @@ struct rsm_localmem {
 _Static_assert(sizeof(struct rsm_localmem) <= RSM_SLOT_SIZE, "rsm_localmem");
 
 /*
- * Where [offset, offset+len) of a handle's memory is, and its key for transfers
- * on `link`, or 0.  0, RSMERR_BAD_SGIO, RSMERR_BAD_LENGTH.
+ * Finds the address of [offset, offset + len) of a handle's memory, and the key for transfers on `link` (0 if
+ * registered with another). Returns 0, RSMERR_BAD_SGIO or RSMERR_BAD_LENGTH.
  */
 int rsm_localmem_find(rsm_localmemory_handle_t handle, const struct rsm_link *link, uint64_t offset,
 		      uint64_t len, void **va, uint32_t *lkey);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mappings of import segments whose exporter is on the same data plane, and put and get
- * through them, which are ordinary copies in the caller.
+ * Mappings of import segments whose exporter is on the same data plane. Put and get through a mapping are
+ * ordinary copies in the caller.
  *
- * The exporter withdraws a segment by moving its pages away from the file: what is mapped stays mapped, as
- * a copy of the past.  So an access looks afterwards whether the segment is gone: what it did before the
- * exporter's unpublish is seen there, and what it did later is an access to the copy, and fails.
+ * The exporter withdraws a segment by moving its pages out of the file. The mapping stays, with a copy of the
+ * last contents. So every access checks afterwards whether the segment is gone. An access before the
+ * unpublish takes effect at the exporter; a later one accesses the copy, and fails.
  *
- * Quick accesses take no lock.  What they rely on is published in the import by
- * rsm_map_refresh() under its lock, and `quick_handle` last; an application that
- * unmaps a window while it is used faults, as with its own loads and stores.
+ * Quick accesses take no lock. rsm_map_refresh() publishes their state in the import, under the lock, and
+ * `quick_handle` last. An application that unmaps a window in use faults, as with its own loads and stores.
  */
 #include "rsm/transfer/local.h"
 #include "rsm/transfer/map.h"
@@ -28,15 +27,15 @@ rsm_map_refresh(struct rsm_import *import)
 	if (import->mapped && !import->aborted && !import->swap &&
 	    (import->explicit_mode || import->barrier != NULL))
 		rights = import->permission & import->window_rights;
-	/* Pairs with the acquire load in rsm_map_quick; publishes the rights and the window. */
+	/* Pairs with the acquire load in rsm_map_quick(). Publishes the rights and the window. */
 	one_store_alone(&import->quick, rights);
 	atomic_store_explicit(&import->quick_handle, rights != 0 ? rsm_slot_handle(import) : NULL,
 			      memory_order_release);
 }
 
 /*
- * One element is one store or load: its bytes are not seen apart (attr_atomic_sizes).  Releases and acquires
- * pair with each other in the processes that map the segment, and with an exporter's own loads and stores.
+ * An element is one store or load, so that it is never torn (attr_atomic_sizes). Releases and acquires pair
+ * with each other in the processes that map the segment, and with the exporter's own loads and stores.
  */
 static inline void
 place_word(uint8_t *to, const uint8_t *from, uint64_t len)
@@ -70,7 +69,7 @@ is_word(const uint8_t *at, uint64_t len)
 	return (len == 8 || len == 4 || len == 2 || len == 1) && ((uintptr_t)at & (len - 1)) == 0;
 }
 
-/* The last word is stored last: a reader that polls it finds the others. */
+/* Stores the last word last: a reader that polls it then sees the others. */
 static void
 place_long(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -85,7 +84,7 @@ place_long(uint8_t *to, const uint8_t *from, uint64_t len)
 }
 
 static inline void
-place(uint8_t *to, const uint8_t *from, uint64_t len)
+place_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
 {
 	if (is_word(to, len))
 		place_word(to, from, len);
@@ -94,7 +93,7 @@ place(uint8_t *to, const uint8_t *from, uint64_t len)
 }
 
 static inline void
-fetch(uint8_t *to, const uint8_t *from, uint64_t len)
+fetch_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
 {
 	uint64_t w8;
 	uint32_t w4;
@@ -122,8 +121,10 @@ fetch(uint8_t *to, const uint8_t *from, uint64_t len)
 static inline bool
 is_gone(const struct rsm_import *import)
 {
-	/* Pairs with the data plane's store when the segment is withdrawn.  No fence: a store is out of
-	 * its processor long before the messages that end in the exporter's copy are through. */
+	/*
+	 * Pairs with the data plane's store when the segment is withdrawn. No fence: a store leaves its
+	 * processor long before the messages that lead to the exporter's copy have passed.
+	 */
 	return (atomic_load_explicit(&import->qp.shm->rsm_flags, memory_order_acquire) & ONE_RSM_GONE) != 0 ||
 	       one_client_dead(import->link->client);
 }
@@ -140,8 +141,10 @@ rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset,
 	if (base == NULL || at / RSM_SLOT_SIZE >= used)
 		return false;
 	import = (struct rsm_import *)(void *)(base + at / RSM_SLOT_SIZE * RSM_SLOT_SIZE);
-	/* Pairs with the release store in rsm_map_refresh, which publishes what is loaded alone below.  A
-	 * mapping that is changed meanwhile is the application's race. */
+	/*
+	 * Pairs with the release store in rsm_map_refresh(), which publishes the values loaded relaxed below.
+	 * Changing the mapping meanwhile is the application's race.
+	 */
 	if (atomic_load_explicit(&import->quick_handle, memory_order_acquire) != handle ||
 	    (one_load_alone(&import->quick) & (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0 ||
 	    rsm_slot_foreign(&import->slot))
@@ -153,9 +156,9 @@ rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset,
 		return false;
 	memory = one_load_alone(&import->window) + (offset - window_offset);
 	if (direction == RSM_PUT)
-		place(memory, local, len);
+		place_bytes(memory, local, len);
 	else
-		fetch(local, memory, len);
+		fetch_bytes(local, memory, len);
 	return !is_gone(import);
 }
 
@@ -178,13 +181,13 @@ rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t o
 	    (import->window_rights & (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0)
 		return false;
 	memory = one_load_locked(&import->window) + (offset - one_load_locked(&import->window_offset));
-	/* Behind what was issued before it was mapped. */
+	/* Keeps order with transfers issued before the segment was mapped. */
 	rsm_wait_done(import, import->posted);
 	if (!import->aborted) {
 		if (direction == RSM_PUT)
-			place(memory, local, len);
+			place_bytes(memory, local, len);
 		else
-			fetch(local, memory, len);
+			fetch_bytes(local, memory, len);
 	}
 	rsm_drain(import);
 	return true;
@@ -208,8 +211,8 @@ rsm_map_check_gone(struct rsm_import *import)
 /* ---- map and unmap ---- */
 
 static int
-check(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm, uint64_t offset,
-      uint64_t length)
+check_map(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm, uint64_t offset,
+	  uint64_t length)
 {
 	size_t page = rsm_page_size();
 
@@ -227,9 +230,12 @@ check(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm
 	return RSM_SUCCESS;
 }
 
-/* After mmap has failed: a fixed address is at fault where another one would do. */
+/*
+ * Finds the reason of a failed mmap: RSMERR_BAD_ADDR if the fixed address is at fault, because another would
+ * do.
+ */
 static int
-why_not(bool fixed, uint64_t size, int prot, int fd, off_t at)
+map_error(bool fixed, uint64_t size, int prot, int fd, off_t at)
 {
 	void *elsewhere = fixed ? mmap(NULL, size, prot, MAP_SHARED, fd, at) : MAP_FAILED;
 
@@ -239,7 +245,7 @@ why_not(bool fixed, uint64_t size, int prot, int fd, off_t at)
 	return RSMERR_BAD_ADDR;
 }
 
-/* The file has all of the segment, and keeps it: else our own loads would fault. */
+/* True if the file contains all of the segment and cannot shrink: otherwise loads could fault. */
 static bool
 is_whole(const struct rsm_import *import, const struct one_rsm_mapped *mapped, int fd)
 {
@@ -252,7 +258,8 @@ is_whole(const struct rsm_import *import, const struct one_rsm_mapped *mapped, i
 }
 
 static int
-map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64_t offset, uint64_t length)
+map_segment(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64_t offset,
+	    uint64_t length)
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_MAP};
 	uint64_t page = rsm_page_size(), size = (length + page - 1) / page * page;
@@ -268,7 +275,7 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 		return error == -ECONNRESET ? RSMERR_CONN_ABORTED : rsm_error(error);
 	if (fd < 0)
 		return RSMERR_MAP_FAILED;
-	/* There are no pages that can be written and not read. */
+	/* Hardware has no write-only pages. */
 	prot = perm == RSM_PERM_READ ? PROT_READ : PROT_READ | PROT_WRITE;
 	at = (off_t)(reply.rsm_mapped.offset + offset);
 	error = RSMERR_MAP_FAILED;
@@ -276,7 +283,7 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 		memory = mmap(fixed ? *address : NULL, size, prot, MAP_SHARED | (fixed ? MAP_FIXED : 0), fd,
 			      at);
 		if (memory == MAP_FAILED)
-			error = why_not(fixed, size, prot, fd, at);
+			error = map_error(fixed, size, prot, fd, at);
 	}
 	close(fd);
 	if (memory == MAP_FAILED)
@@ -284,7 +291,7 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 	import->mapped = true;
 	import->window_size = size;
 	import->window_rights = perm == RSM_PERM_READ ? RSM_PERM_READ : RSM_PERM_RDWR;
-	/* Published by rsm_map_refresh. */
+	/* rsm_map_refresh() publishes the three stores. */
 	one_store_alone(&import->window, memory);
 	one_store_alone(&import->window_offset, offset);
 	one_store_alone(&import->window_len, length);
@@ -308,9 +315,9 @@ rsm_do_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, r
 	result = rsm_import_lock(im_memseg, &import);
 	if (result != RSM_SUCCESS)
 		return result;
-	result = check(import, address, fixed, perm, (uint64_t)offset, length);
+	result = check_map(import, address, fixed, perm, (uint64_t)offset, length);
 	if (result == RSM_SUCCESS)
-		result = map(import, address, fixed, perm, (uint64_t)offset, length);
+		result = map_segment(import, address, fixed, perm, (uint64_t)offset, length);
 	rsm_slot_unlock(import);
 	return result;
 }
@@ -323,7 +330,7 @@ rsm_do_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg)
 
 	if (rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import) == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
-	/* A child has its own copy of the mapping, and of this book. */
+	/* Also in a child of fork, which has its own copy of the mapping and of `mapped`. */
 	if (import->mapped) {
 		import->mapped = false;
 		rsm_map_refresh(import);

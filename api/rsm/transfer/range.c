@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory of this process: what kind it is, and which of it is registered, so
- * that transfers to and from there need no copy.
- */
+/* Memory of this process: its kind, and the registered ranges, which transfers use without a copy. */
 #include "rsm/transfer/range.h"
 #include "rsm/transfer/transfer.h"
 
@@ -23,7 +20,7 @@ has_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Is the file behind a shared mapping memory, rather than a file on a disk? */
+/* True if the file behind a shared mapping is in memory, not on a disk. */
 static bool
 is_memory_file(const char *path)
 {
@@ -37,14 +34,14 @@ is_memory_file(const char *path)
 	       ((unsigned long)fs.f_type == TMPFS || (unsigned long)fs.f_type == HUGETLBFS);
 }
 
-#define FIT 1u /* to be shared */
+#define FIT 1u /* can be shared with the data plane */
 #define READABLE 2u
 #define WRITABLE 4u
-#define UNKNOWN 8u /* there is no procfs */
+#define UNKNOWN 8u /* no procfs */
 
-/* What all of [va, end) is; 0: some of it is not mapped. */
+/* Returns the flags that hold for all of [va, end); 0 if a part is not mapped. */
 static uint32_t
-survey(uint64_t va, uint64_t end)
+survey_memory(uint64_t va, uint64_t end)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	uint32_t what = FIT | READABLE | WRITABLE;
@@ -81,10 +78,10 @@ survey(uint64_t va, uint64_t end)
 int
 rsm_memory_check(uint64_t va, uint64_t length)
 {
-	uint32_t what = va + length < va ? 0 : survey(va, va + length);
+	uint32_t what = va + length < va ? 0 : survey_memory(va, va + length);
 
 	if (what == UNKNOWN)
-		return RSM_SUCCESS; /* the registration will tell */
+		return RSM_SUCCESS; /* the registration will fail if necessary */
 	if ((what & FIT) == 0)
 		return RSMERR_BAD_ADDR;
 	return what == (FIT | READABLE | WRITABLE) ? RSM_SUCCESS : RSMERR_PERM_DENIED;
@@ -93,15 +90,15 @@ rsm_memory_check(uint64_t va, uint64_t length)
 bool
 rsm_memory_writable(uint64_t va, uint64_t end)
 {
-	return (survey(va, end) & WRITABLE) != 0;
+	return (survey_memory(va, end) & WRITABLE) != 0;
 }
 
 /* ---- registered memory ---- */
 
-/* Ranges may overlap; as many neighbours are looked at in a search. */
+/* Ranges may overlap. A search examines this many neighbours. */
 #define NEIGHBOURS 8u
 
-/* Index of the first range that begins after va. */
+/* Returns the index of the first range that begins after va. */
 static uint32_t
 upper_bound(const struct rsm_link *link, uint64_t va)
 {
@@ -150,7 +147,7 @@ rsm_range_register(struct rsm_link *link, uint64_t va, uint64_t length, bool alo
 	int error = alone ? one_mem_register_alone(link->client, link->pz, va, length, access, mr)
 			  : one_mem_register(link->client, link->pz, va, length, access, mr);
 
-	if (error != 0) /* a quota of memory is memory */
+	if (error != 0) /* the only quota here is of memory */
 		return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
 	if (rsm_range_add(link, mr) == 0)
 		return RSM_SUCCESS;
@@ -193,8 +190,11 @@ rsm_range_remove(struct rsm_link *link, const struct one_mr *mr)
 	}
 	pthread_mutex_unlock(&link->lock);
 
-	/* Transfers that found it before hold their import's lock, or are unfinished.  Counted after the lock
-	 * that they looked under, so an import that was new then is among them. */
+	/*
+	 * A transfer that found the range before its removal holds its import's lock, or is not finished. The
+	 * imports are counted after link->lock was released, so that they include any import that found the
+	 * range.
+	 */
 	used = rsm_table_used(&rsm_imports);
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_import *import = rsm_slot_at(&rsm_imports, i);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transfers of one import segment: put is an RDMA write, get an RDMA read.
+ * Transfers of an import segment: put is an RDMA write, get an RDMA read.
  *
- * They are numbered in order of issue and complete in that order, so one number
- * is the progress.  A completion carries its number and stands for all
- * before it; of many transfers in a row only some ask for one.
+ * Transfers are numbered in order of issue and complete in that order, so one number is the progress. A
+ * completion carries its transfer's number and completes all before it. Of many transfers in a row only some
+ * request a completion.
  *
- * Data goes inline when it is small, straight from or to memory that is registered, and else through a ring
- * of staging memory, in chunks, so that copying overlaps with the wire.  The space of a chunk is free again
- * when its transfer is done; data that was read is copied out then.
+ * Small data goes inline. Data in registered memory goes directly. Other data goes through a ring of staging
+ * memory, in chunks, so that copying overlaps with the wire. A chunk's space is free when its transfer is
+ * done; data of a READ is copied out then.
  *
- * A failed transfer breaks the queue pair.  What is outstanding then is flushed,
- * and nothing is posted any more.
+ * A failed transfer breaks the queue pair. Outstanding transfers are flushed, and nothing more is posted.
  */
 #include "client/post.h"
 #include "client/wait.h"
@@ -23,23 +22,28 @@
 
 #define CHUNK (32u * 1024u)
 #define DIRECT_MAX (1u << 30) /* bytes in one transfer without staging */
-#define TAIL (4 * CHUNK) /* of a put from memory that the caller wants back: meanwhile the wire is busy */
+#define TAIL (4 * CHUNK)      /* copied part of rsm_issue_put_back() */
 #define SIGNAL_EVERY 8u
 #define STAGE_ALIGN 64u
 
 /*
- * How a waiter passes the time: polling, then giving the core away between looks, then asleep.
- * Where another thread turns out to want the core (the data plane's, if it has none to itself), polling
- * ends: giving it away has taken longer than a system call.
+ * A waiter polls SPINS times, then yields the core between polls for YIELD_NS, then sleeps. If a yield takes
+ * longer than CROWDED_NS, more than a system call, another thread wants the core (such as a data plane thread
+ * without a core of its own): polling without yields stops.
  */
 #define SPINS 64u
 #define YIELD_NS 20000u
 #define CROWDED_NS 1000u
-/* Nor does a waiter look at a clock each time then: the first turns are given away unmeasured, but for one
- * transfer in so many, as it may have the core to itself by now. */
+/*
+ * On a crowded core the first TURNS yields are not timed. One transfer in MEASURED_EVERY is, since the waiter
+ * may have the core to itself again.
+ */
 #define TURNS 4u
 #define MEASURED_EVERY 16u
-/* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
+/*
+ * The kernel does not restart a wait with a timeout after a signal handler, even with SA_RESTART. So all
+ * waits have one.
+ */
 #define SLEEP_NS 3600000000000ull
 
 void
@@ -50,8 +54,10 @@ rsm_abort(struct rsm_import *import, int code)
 	import->aborted = true;
 	import->error = code;
 	rsm_map_refresh(import);
-	/* For threads that wait for its signals: the data plane wakes nobody for entries that leave the ring
-	 * before it looks for sleepers. */
+	/*
+	 * Wakes threads that wait for the import's signals: the data plane wakes nobody for entries that
+	 * leave the ring before it looks for sleepers.
+	 */
 	one_channel_wake(import->link->client, import->link->channel);
 }
 
@@ -65,7 +71,7 @@ rsm_report_abort(struct rsm_import *import)
 	return error;
 }
 
-/* A fault of this side's makes BARRIER_FAILURE; a peer that refuses or is silent is a lost connection. */
+/* A local fault is RSMERR_BARRIER_FAILURE. A peer that refuses or does not answer is a lost connection. */
 static int
 failure_code(uint8_t status)
 {
@@ -91,7 +97,7 @@ copy_swapped(uint8_t *dst, const uint8_t *src, uint64_t len, uint32_t element)
 			dst[i + b] = src[i + element - 1 - b];
 }
 
-/* Transfers up to `number` succeeded. */
+/* Finishes transfers up to `number`, which succeeded. */
 static void
 finish_ops(struct rsm_import *import, uint64_t number)
 {
@@ -105,7 +111,7 @@ finish_ops(struct rsm_import *import, uint64_t number)
 }
 
 static void
-take(struct rsm_import *import, const struct one_cqe *cqe)
+take_entry(struct rsm_import *import, const struct one_cqe *cqe)
 {
 	bool ok = cqe->status == ONE_STATUS_SUCCESS;
 
@@ -113,7 +119,7 @@ take(struct rsm_import *import, const struct one_cqe *cqe)
 	case ONE_CQE_SEND:
 		if (cqe->cookie <= import->done || cqe->cookie > import->posted)
 			break;
-		/* Failures are never suppressed, so what came before the first one succeeded. */
+		/* Failures always have an entry, so all transfers before the first failure succeeded. */
 		if (!import->aborted)
 			finish_ops(import, ok ? cqe->cookie : cqe->cookie - 1);
 		if (!ok)
@@ -141,7 +147,7 @@ rsm_drain(struct rsm_import *import)
 	struct one_cqe cqe;
 
 	while (one_cq_poll(&import->cq, &cqe) == 1)
-		take(import, &cqe);
+		take_entry(import, &cqe);
 	if (!import->aborted)
 		rsm_map_check_gone(import);
 }
@@ -154,8 +160,8 @@ struct pause {
 };
 
 /*
- * One step of waiting.  `may_sleep`: an entry of the ring will come.  0, -EINTR (a
- * signal came, while asleep), -ECONNRESET.
+ * Runs one step of a wait. `may_sleep`: an entry of the ring is certain to come. Returns 0, -EINTR
+ * (interrupted by a signal while asleep) or -ECONNRESET.
  */
 static int
 pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
@@ -211,13 +217,13 @@ rsm_wait_answer(struct rsm_import *import)
 
 /* ---- posting ---- */
 
-/* A request of one slot; made in registers, and stored by one_send_put. */
+/* A request of one slot, built in registers and stored by one_send_put(). */
 struct request {
 	enum one_op op;
 	uint8_t flags, num_sge, inline_len;
 	uint32_t length, imm;
 	uint64_t remote_addr;
-	uint64_t data[ONE_INLINE_MAX / 8]; /* the piece, or the inline payload */
+	uint64_t data[ONE_INLINE_MAX / 8]; /* the scatter-gather element, or the inline payload */
 };
 
 static inline bool
@@ -226,7 +232,7 @@ has_room(struct rsm_import *import)
 	return import->posted - import->done < import->depth && one_send_has_room(&import->qp);
 }
 
-/* Waits until there is room for one more transfer; false: the connection is lost. */
+/* Waits until the queue has room for one more transfer. False: the connection is lost. */
 static bool
 wait_for_room(struct rsm_import *import)
 {
@@ -236,7 +242,10 @@ wait_for_room(struct rsm_import *import)
 		rsm_drain(import);
 		if (import->aborted)
 			return false;
-		/* The engine publishes room a moment after the completion. */
+		/*
+		 * Sleep only while a completion is due: without one, the engine publishes room shortly, and
+		 * wakes nobody.
+		 */
 		if (pause_step(import, &pause, import->signaled > import->done) == -ECONNRESET) {
 			rsm_abort(import, RSMERR_CONN_ABORTED);
 			return false;
@@ -246,12 +255,12 @@ wait_for_room(struct rsm_import *import)
 }
 
 /*
- * Number the transfer and hand it to the engine; `op` tells what is to be done
- * after it.  It asks for a completion when it must, when the queue or the staging
- * ring could fill up without one, and when nothing is in flight.  False: the connection is lost.
+ * Numbers the transfer and posts it; `op` is the work to do on completion. Requests a completion if `must` is
+ * set, if the queue or the staging ring could fill up without one, and if nothing is in flight. False: the
+ * connection is lost.
  */
 static inline __attribute__((always_inline)) bool
-post(struct rsm_import *import, struct request r, struct rsm_op op, bool must)
+post_transfer(struct rsm_import *import, struct request r, struct rsm_op op, bool must)
 {
 	uint64_t number;
 	bool signal;
@@ -277,14 +286,14 @@ post(struct rsm_import *import, struct request r, struct rsm_op op, bool must)
 	return true;
 }
 
-/* A transfer of nothing, to have a completion for all that went before. */
+/* Posts an empty transfer, to get a completion for all before it. */
 static void
 post_marker(struct rsm_import *import)
 {
 	bool writes = (import->permission & RSM_PERM_WRITE) != 0;
 	struct request r = {.op = writes ? ONE_OP_WRITE : ONE_OP_READ, .remote_addr = import->base};
 
-	post(import, r, (struct rsm_op){0}, true);
+	post_transfer(import, r, (struct rsm_op){0}, true);
 }
 
 void
@@ -306,14 +315,14 @@ rsm_wait_done(struct rsm_import *import, uint64_t target)
 	}
 }
 
-/* A small SEND behind what has been put. */
+/* Posts a SEND without payload behind the puts. */
 int
 rsm_import_signal(struct rsm_import *import, bool once)
 {
 	struct request r = {.op = ONE_OP_SEND_IMM, .imm = htobe32(one_signal(1, once))};
 
 	rsm_drain(import);
-	if (!import->aborted && post(import, r, (struct rsm_op){0}, true)) {
+	if (!import->aborted && post_transfer(import, r, (struct rsm_op){0}, true)) {
 		uint64_t target = import->posted;
 
 		rsm_wait_done(import, target);
@@ -323,9 +332,12 @@ rsm_import_signal(struct rsm_import *import, bool once)
 	return rsm_report_abort(import);
 }
 
-/* `len` contiguous bytes of the staging ring: 0, or RSMERR_*; NULL in *out when the connection is lost. */
+/*
+ * Reserves `len` contiguous bytes of the staging ring. Returns 0, or RSMERR_*; *out is NULL if the connection
+ * is lost.
+ */
 static int
-stage(struct rsm_import *import, uint32_t len, uint8_t **out)
+stage_reserve(struct rsm_import *import, uint32_t len, uint8_t **out)
 {
 	struct pause pause = {0};
 	uint64_t size, at;
@@ -344,7 +356,7 @@ stage(struct rsm_import *import, uint32_t len, uint8_t **out)
 	len = (len + STAGE_ALIGN - 1) / STAGE_ALIGN * STAGE_ALIGN;
 	at = import->stage_head % size;
 	if (size - at < len)
-		import->stage_head += size - at; /* no room before the end */
+		import->stage_head += size - at; /* skip the end of the ring: too short */
 	while (import->stage_head + len - import->stage_tail > size) {
 		rsm_drain(import);
 		if (import->done == import->posted)
@@ -380,13 +392,15 @@ put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint3
 			    .length = len,
 			    .remote_addr = import->base + offset};
 
-	/* In one piece where it can be: what was stored in parts is loaded only when all stores before have
-	 * left the processor. */
+	/*
+	 * Store 8 bytes at once if possible: a load of 8 bytes from several smaller stores stalls until the
+	 * stores have left the processor (no store forwarding).
+	 */
 	if (len == sizeof(uint64_t) && element <= 1)
 		memcpy(&r.data[0], src, sizeof(uint64_t));
 	else
 		copy_swapped((uint8_t *)r.data, src, len, element);
-	import->cut |= !post(import, r, (struct rsm_op){0}, !import->explicit_mode);
+	import->cut |= !post_transfer(import, r, (struct rsm_op){0}, !import->explicit_mode);
 }
 
 int
@@ -407,7 +421,7 @@ rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64
 
 		if (lkey == 0) {
 			uint8_t *memory;
-			int result = stage(import, n, &memory);
+			int result = stage_reserve(import, n, &memory);
 
 			if (result != RSM_SUCCESS)
 				return result;
@@ -425,7 +439,7 @@ rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64
 				     .length = n,
 				     .remote_addr = import->base + offset,
 				     .data = {local, (uint64_t)key << 32 | n}};
-		if (!post(import, r, op, n == len && signaled))
+		if (!post_transfer(import, r, op, n == len && signaled))
 			break;
 		if (lkey != 0)
 			import->pinned = import->posted;
@@ -438,8 +452,8 @@ rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64
 }
 
 /*
- * All but the tail goes straight from the caller's memory; the tail is copied, and under way while
- * the rest is waited for, so that the next put follows without a gap.
+ * All but the tail goes directly from the caller's memory. The tail is copied, and is in flight while this
+ * call waits for the rest, so that the next put follows without a gap.
  */
 int
 rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Issuing, completing and waiting for the transfers of an import. */
+/* Issue, completion and waits of an import's transfers. */
 #ifndef RSM_TRANSFER_H
 #define RSM_TRANSFER_H
 
@@ -8,28 +8,31 @@
 enum rsm_direction { RSM_PUT = 0, RSM_GET = 1 };
 
 /*
- * All with the import locked.  Bounds and rights are checked already.
+ * All functions: the caller holds the import's lock, and has checked bounds and rights.
  *
- * issue: returns when the last piece is posted; waits only for room.  `lkey` 0:
- * copy through staging.  `element`: size of an element to swap, else 0.  `signaled`: the last piece asks
- * for a completion.  0, or RSMERR_INSUFFICIENT_RESOURCES; a broken connection is not an error here.
+ * rsm_issue_pieces() returns when the last piece is posted, and waits only for queue or staging space. `lkey`
+ * 0: copy through staging memory. `element`: size of the elements to swap, or 0. `signaled`: the last piece
+ * requests a completion. Returns 0, or RSMERR_INSUFFICIENT_RESOURCES. A broken connection is no error here.
  */
 int rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint8_t *at,
 		     uint64_t len, uint32_t lkey, uint32_t element, bool signaled);
-/* A put of RSM_BACK_MIN bytes or more from registered memory that the caller may change when it returns. */
+/* Puts at least RSM_BACK_MIN bytes from registered memory that the caller may change after the return. */
 #define RSM_BACK_MIN (256u * 1024u)
 int rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey);
-/* A message to the exporter, behind all transfers, and the wait for it: RSM_SUCCESS, or why not. */
+/*
+ * Sends a signal to the exporter, behind all transfers, and waits for its completion. RSM_SUCCESS, or the
+ * abort's code.
+ */
 int rsm_import_signal(struct rsm_import *import, bool once);
-/* Until transfer number `target` is done or the import is aborted. */
+/* Waits until transfer number `target` is done or the import is aborted. */
 void rsm_wait_done(struct rsm_import *import, uint64_t target);
-/* Until the outcome of the connect is there: 0, -EINTR, -ECONNRESET. */
+/* Waits for the outcome of the connect. Returns 0, -EINTR or -ECONNRESET. */
 int rsm_wait_answer(struct rsm_import *import);
-/* Take what completed. */
+/* Takes all entries of the completion ring. */
 void rsm_drain(struct rsm_import *import);
-/* The connection is of no use any more; the next call returns `code`. */
+/* Marks the connection broken. The next call returns `code`. */
 void rsm_abort(struct rsm_import *import, int code);
-/* The code to return for an aborted import. */
+/* Returns the code for an aborted import. RSMERR_BARRIER_FAILURE is returned only once. */
 int rsm_report_abort(struct rsm_import *import);
 
 #endif

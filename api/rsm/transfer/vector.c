@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * putv and getv.  The pieces are issued one after the other and complete in that
- * order, so waiting once, at the end, tells how many were done.
+ * putv and getv. Pieces are issued and complete in order, so one wait at the end determines how many are
+ * done.
  */
 #include "rsm/transfer/access.h"
 #include "rsm/transfer/local.h"
 #include "rsm/transfer/localmem.h"
 #include "rsm/transfer/map.h"
 
-/* Where a piece's local memory is, and the key of its handle, or 0. */
+/* Finds a piece's local memory, and the key of its handle, or 0. */
 static int
-locate(struct rsm_import *import, const rsm_iovec_t *piece, void **local, uint32_t *lkey)
+locate_piece(struct rsm_import *import, const rsm_iovec_t *piece, void **local, uint32_t *lkey)
 {
 	*lkey = 0;
 	switch (piece->io_type) {
@@ -34,7 +34,7 @@ issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_i
 	void *local;
 	uint32_t lkey;
 	bool silent;
-	int result = locate(import, piece, &local, &lkey);
+	int result = locate_piece(import, piece, &local, &lkey);
 
 	if (result == RSM_SUCCESS)
 		result = rsm_check(import, direction, offset, len, &silent);
@@ -52,21 +52,21 @@ issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_i
 }
 
 static int
-transfer(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_t *iovec, uint32_t count,
-	 uint32_t *completed)
+transfer_pieces(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_t *iovec,
+		uint32_t count, uint32_t *completed)
 {
 	uint64_t end[RSM_MAX_SGIOREQS];
 	uint32_t issued = 0;
 	int result = RSM_SUCCESS, wait;
 
 	while (issued < count && result == RSM_SUCCESS) {
-		rsm_iovec_t piece = iovec[issued]; /* once: another thread may change it */
+		rsm_iovec_t piece = iovec[issued]; /* copied once: another thread may change the vector */
 
 		result = issue_piece(import, direction, &piece);
 		if (result == RSM_SUCCESS)
 			end[issued++] = import->cut ? UINT64_MAX : import->posted;
 	}
-	/* Of a piece that stopped halfway, chunks may be under way: they are waited for as well. */
+	/* Also waits for chunks of a piece that stopped halfway. */
 	wait = rsm_finish(import, direction);
 	*completed = 0;
 	if (wait == RSM_SUCCESS) {
@@ -79,7 +79,7 @@ transfer(struct rsm_import *import, enum rsm_direction direction, const rsm_iove
 }
 
 static int
-vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
+transfer_vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 {
 	struct rsm_import *import;
 	uint32_t count, completed;
@@ -97,7 +97,7 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 	result = rsm_import_lock(sg_io->remote_handle, &import);
 	if (result != RSM_SUCCESS)
 		return result;
-	result = transfer(import, direction, sg_io->iovec, count, &completed);
+	result = transfer_pieces(import, direction, sg_io->iovec, count, &completed);
 	if (result == RSM_SUCCESS && (sg_io->flags & RSM_IMPLICIT_SIGPOST) != 0)
 		result = rsm_import_signal(import, (sg_io->flags & RSM_SIGPOST_NO_ACCUMULATE) != 0);
 	rsm_slot_unlock(import);
@@ -108,11 +108,11 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 int
 rsm_do_memseg_import_putv(rsm_scat_gath_t *sg_io)
 {
-	return vector(sg_io, RSM_PUT);
+	return transfer_vector(sg_io, RSM_PUT);
 }
 
 int
 rsm_do_memseg_import_getv(rsm_scat_gath_t *sg_io)
 {
-	return vector(sg_io, RSM_GET);
+	return transfer_vector(sg_io, RSM_GET);
 }

@@ -29,8 +29,8 @@ void cq_fork_child(struct cq *cq);
 int cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc);
 int cq_req_notify(struct ibv_cq *base, int solicited_only);
 void cq_calls(struct ibv_cq_ex *ex);
-/* One event by the channel for what has not been polled, or comes; with the lock held. */
-void cq_arm(struct cq *cq, uint16_t channel);
+/* One event by the CQ's channel for what has not been polled, or comes; ONE_ARM_FLAGS; with the lock held. */
+void cq_arm(struct cq *cq, uint16_t flags);
 /* Completions that have not been polled; with the lock held. */
 uint32_t cq_waiting(struct cq *cq);
 /* Forgets completions of a queue pair; with the lock held. */

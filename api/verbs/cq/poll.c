@@ -10,6 +10,14 @@
 #include "verbs/cq/cq.h"
 #include "verbs/event/event.h"
 
+/*
+ * IBTA's annex A17 has the completion of a datagram name the kind of its IP header, and struct ibv_wc has no
+ * field for it. Adapters put these codes into the service level, which RoCE does not use; UCX looks for the
+ * destination accordingly.
+ */
+#define SL_IPV6 1
+#define SL_IPV4 2
+
 uint32_t
 cq_waiting(struct cq *cq)
 {
@@ -73,6 +81,7 @@ fill_wc(const struct one_cqe *cqe, const struct qp_name *qp, struct ibv_wc *wc)
 		wc->wc_flags = IBV_WC_WITH_INV;
 	if ((cqe->flags & ONE_CQE_GRH) != 0) {
 		wc->wc_flags |= IBV_WC_GRH;
+		wc->sl = (cqe->flags & ONE_CQE_IPV4) != 0 ? SL_IPV4 : SL_IPV6;
 		wc->src_qp = cqe->src_qpn;
 	}
 }
@@ -143,9 +152,10 @@ tell_core_of_arm(struct cq *cq, uint32_t ring)
 }
 
 void
-cq_arm(struct cq *cq, uint16_t channel)
+cq_arm(struct cq *cq, uint16_t flags)
 {
-	one_wait_arm(&cq->ring, channel, 1);
+	/* On word 0 nobody sleeps: the event comes by the channel's descriptor. */
+	one_wait_arm(&cq->ring, flags, 1);
 	/* After the fence of one_wait_arm: what is not seen here is stored by a core that sees the arm. */
 	for (uint32_t i = 0; i < cq->ring.num_rings; i++)
 		tell_core_of_arm(cq, i);
@@ -155,17 +165,16 @@ int
 cq_req_notify(struct ibv_cq *base, int solicited_only)
 {
 	struct cq *cq = TO(cq, base);
-	uint16_t number;
 
 	if (base->channel == NULL)
 		return 0;
-	number = TO(comp_channel, base->channel)->number;
 	pthread_mutex_lock(&cq->lock);
+	cq->ring.descriptor = TO(comp_channel, base->channel)->id;
 	if (!solicited_only)
-		cq_arm(cq, number | ONE_ARM_NEXT);
+		cq_arm(cq, ONE_ARM_NEXT);
 	/* What is armed for any completion stays so until there has been one (IBTA vol. 1, 11.4.2.2). */
-	else if (!one_wait_armed(&cq->ring, number | ONE_ARM_NEXT))
-		cq_arm(cq, number | ONE_ARM_SOLICITED);
+	else if (!one_wait_armed(&cq->ring, ONE_ARM_NEXT))
+		cq_arm(cq, ONE_ARM_SOLICITED);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
 }

@@ -146,6 +146,7 @@ ibv_get_device_list(int *num_devices)
 				"set ONESIDE_SOCKET",
 				one_socket_path(NULL));
 		refused_tell("ibv_get_device_list", -error, "num_devices", num_devices);
+		errno = -error; /* rdma_cm's calls name the reason, too */
 	} else if (error != 0) {
 		refused_because(-error, "devices = 0: no attachment to the data plane at %s: %s; %s",
 				one_socket_path(NULL), one_attach_reason(error), one_attach_remedy(error));

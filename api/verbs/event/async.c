@@ -48,8 +48,10 @@ events_open(struct context *context)
 	struct ibv_context *base = &context->verbs.context;
 	struct epoll_event event = {.events = EPOLLIN};
 	uint32_t id;
-	int error = channel_open(context, &context->async_channel, &id, &context->async_socket);
+	int error = one_channel_alloc(context->client, &context->async_channel);
 
+	if (error == 0)
+		error = channel_open(context, &id, &context->async_socket);
 	if (error != 0)
 		return error;
 	context->async_last = &context->async_first;
@@ -59,6 +61,7 @@ events_open(struct context *context)
 	    epoll_ctl(base->async_fd, EPOLL_CTL_ADD, context->async_socket, &event) != 0)
 		return -errno;
 	one_cq_async(context->client, &context->async_cq);
+	context->async_cq.descriptor = id;
 	one_wait_arm(&context->async_cq, context->async_channel, 1);
 	return 0;
 }

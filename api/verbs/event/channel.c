@@ -11,31 +11,19 @@
 #include "verbs/event/event.h"
 
 int
-channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
+channel_open(struct context *context, uint32_t *id, int *fd)
 {
 	struct one_msg msg = {.type = ONE_MSG_CHANNEL_OPEN};
 	struct one_reply reply;
-	int error = one_channel_alloc(context->client, number);
+	int error = one_call_fd(context->client, &msg, &reply, fd);
 
-	if (error == -ENOSPC)
-		refused_because(ENOMEM,
-				"channels = %u: an attachment has no more; destroy some, or open the device "
-				"once more",
-				ONE_CHANNELS - 1);
-	if (error != 0)
-		return error;
-	msg.channel_open.channel = *number;
-	error = one_call_fd(context->client, &msg, &reply, fd);
 	if (error == -EMFILE) /* the data plane has it, this process not its descriptor */
 		one_call_id(context->client, ONE_MSG_CHANNEL_CLOSE, reply.id.id);
 	else if (error == 0 && *fd < 0)
 		error = -EPROTO;
-	if (error != 0) {
-		one_channel_free(context->client, *number);
-		return error;
-	}
-	*id = reply.id.id;
-	return 0;
+	if (error == 0)
+		*id = reply.id.id;
+	return error;
 }
 
 /* The id of a ring: 0, or -errno.  EINTR only after signal handlers without SA_RESTART, as the kernel's. */
@@ -55,14 +43,13 @@ struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *base)
 {
 	struct comp_channel *channel = calloc(1, sizeof(*channel));
-	int error = channel == NULL ? -ENOMEM
-				    : channel_open(context_of(base), &channel->number, &channel->id,
-						   &channel->base.fd);
+	int error =
+		channel == NULL ? -ENOMEM : channel_open(context_of(base), &channel->id, &channel->base.fd);
 
 	if (error != 0) {
 		free(channel);
-		return refused_null("ibv_create_comp_channel",
-				    error == -EDQUOT || error == -ENOSPC ? ENOMEM : -error, "context", base);
+		return refused_null("ibv_create_comp_channel", error == -EDQUOT ? ENOMEM : -error, "context",
+				    base);
 	}
 	channel->base.context = base;
 	return &channel->base;
@@ -83,7 +70,6 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	error = one_call_id(context->client, ONE_MSG_CHANNEL_CLOSE, channel->id);
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_destroy_comp_channel", -error, "channel", base);
-	one_channel_free(context->client, channel->number);
 	close(base->fd);
 	free(channel);
 	return 0;

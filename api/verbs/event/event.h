@@ -7,14 +7,13 @@
 
 struct comp_channel {
 	struct ibv_comp_channel base;
-	uint16_t number;
 	uint32_t id;
 	bool stale; /* there may be events of rings that have gone */
 };
 
 /* ---- channel.c ---- */
-/* A channel with a descriptor, which is the caller's. -errno. */
-int channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd);
+/* The id of a channel for one_cq.descriptor, and its descriptor, which is the caller's. -errno. */
+int channel_open(struct context *context, uint32_t *id, int *fd);
 /* A ring has gone, which is in no list any more: its events do not make the descriptor readable. */
 void channel_forget_ring(struct context *context, struct ibv_comp_channel *base);
 

@@ -6,17 +6,20 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "client/tell.h"
+#include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 #include "verbs/event/event.h"
 #include "verbs/qp/qp.h"
 
+#define NO_CHANNEL 0     /* whose word nobody sleeps on: wake-ups come by the descriptor alone */
 #define CM_ENTRIES 4096u /* events not yet got: connection requests beyond are refused */
 
 int
 verbs_cm_open(struct ibv_context *base, struct verbs_cm *cm)
 {
 	struct context *context = context_of(base);
-	uint32_t entries = context->info->limits.max_cq_entries, id;
+	uint32_t entries = context->info->limits.max_cq_entries;
 	int error;
 
 	if (entries > CM_ENTRIES)
@@ -24,12 +27,24 @@ verbs_cm_open(struct ibv_context *base, struct verbs_cm *cm)
 	error = one_cq_create(context->client, entries, &cm->ring);
 	if (error != 0)
 		return error;
-	error = channel_open(context, &cm->channel, &id, &cm->fd);
+	error = channel_open(context, &cm->ring.descriptor, &cm->fd);
 	if (error != 0)
 		one_cq_free(&cm->ring);
 	else
-		one_wait_arm(&cm->ring, cm->channel, 1);
+		one_wait_arm(&cm->ring, NO_CHANNEL, 1);
 	return error;
+}
+
+int
+verbs_cm_refuse_absent(int error, int attach_error)
+{
+	const char *path = one_socket_path(NULL);
+
+	if (attach_error == 0)
+		return refused_because(
+			error, "ports = 0: the data plane at %s has gone, or has none; see its log", path);
+	return refused_because(error, "ports = 0: no attachment to the data plane at %s: %s; %s", path,
+			       one_attach_reason(attach_error), one_attach_remedy(attach_error));
 }
 
 int
@@ -47,7 +62,7 @@ verbs_cm_next(struct verbs_cm *cm, struct one_cqe *cqe)
 		return 1;
 	while (recv(cm->fd, &ring, sizeof(ring), MSG_DONTWAIT) > 0)
 		;
-	one_wait_arm(&cm->ring, cm->channel, 1);
+	one_wait_arm(&cm->ring, NO_CHANNEL, 1);
 	return one_cq_poll(&cm->ring, cqe);
 }
 

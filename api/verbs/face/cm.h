@@ -14,10 +14,12 @@
  * -errno. */
 int verbs_cm_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+/* Notes why there is no device: `attach_error`, of the attempt to attach, or 0; `error`. */
+int verbs_cm_refuse_absent(int error, int attach_error);
+
 /* The ring that tells of connections, and the descriptor that is readable when there may be more. */
 struct verbs_cm {
 	struct one_cq ring;
-	uint16_t channel;
 	int fd;
 };
 

@@ -126,7 +126,6 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	attr->port_num = port;
 	attr->grh.sgid_index = (uint8_t)device_gid_index(context, &us);
 	attr->dlid = wc->slid;
-	attr->sl = wc->sl;
 	attr->src_path_bits = wc->dlid_path_bits;
 	return 0;
 }

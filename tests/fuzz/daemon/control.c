@@ -44,8 +44,9 @@ client_of(uint32_t which)
 	struct client *client;
 
 	TAILQ_FOREACH(client, &control.clients, link)
-	if (app[which].fd >= 0 && client->number == app[which].number && client->state <= CLIENT_ATTACHED)
-		return client;
+		if (app[which].fd >= 0 && client->number == app[which].number &&
+		    client->state <= CLIENT_ATTACHED)
+			return client;
 	return NULL;
 }
 
@@ -308,7 +309,12 @@ connect_request(struct bytes *record)
 			mad.private_data[at] = (uint8_t)record_number(record, 1);
 	}
 	if ((what & 0x20) != 0)
-		cm_announce_req_build(&mad, CM_CAPABILITY_SELECTIVE_REPEAT, mad.private_data, 56, 92);
+		cm_announce_req_build(
+			&mad,
+			&(struct cm_announce){CM_CAPABILITY_SELECTIVE_REPEAT | CM_CAPABILITY_STEERED,
+					      {(uint8_t)what, (uint16_t)(what << 8 | 0xc000)},
+					      56},
+			mad.private_data, 92);
 	cm_mad_build(&mad, bytes);
 	give_mad(bytes, from);
 }
@@ -323,8 +329,7 @@ mad(struct bytes *record)
 	uint32_t i = 0, id, tid[2];
 
 	record_fill(record, bytes, sizeof(bytes));
-	LIST_FOREACH(conn, &path_port[0].cm->conns, all)
-	{
+	LIST_FOREACH(conn, &path_port[0].cm->conns, all) {
 		if (i++ != (which & 7u) || (which & 8) == 0)
 			continue;
 		from = conn->path.dst.gid[15];

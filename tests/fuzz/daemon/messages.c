@@ -53,12 +53,14 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 	[ONE_MSG_QP_CONNECT] = {F(qp_connect.qp, OBJECT_QP), F(qp_connect.family, WHERE),
 				F(qp_connect.service, NUMBER), F(qp_connect.private_len, NUMBER),
 				F(qp_connect.timeout_us, WIDE), F(qp_connect.param, BYTES),
-				F(qp_connect.private_data, BYTES), F(qp_connect.source, NUMBER)},
+				F(qp_connect.private_data, BYTES), F(qp_connect.source, NUMBER),
+				F(qp_connect.listener, OBJECT_LISTENER)},
 	[ONE_MSG_QP_DISCONNECT] = {F(qp_disconnect.qp, OBJECT_QP), F(qp_disconnect.graceful, NUMBER)},
 	[ONE_MSG_QP_RESET] = ID(OBJECT_QP),
 	[ONE_MSG_QP_FREE] = ID(OBJECT_QP),
 	[ONE_MSG_LISTEN] = {F(listen.service, NUMBER), F(listen.cq, OBJECT_CQ), F(listen.flags, NUMBER),
-			    F(listen.source, NUMBER), F(listen.family, NUMBER)},
+			    F(listen.source, NUMBER), F(listen.family, NUMBER),
+			    F(listen.listener, OBJECT_LISTENER)},
 	[ONE_MSG_UNLISTEN] = ID(OBJECT_LISTENER),
 	[ONE_MSG_CR_ACCEPT] = {F(cr_accept.cr, OBJECT_CR), F(cr_accept.qp, OBJECT_QP),
 			       F(cr_accept.private_len, NUMBER), F(cr_accept.param, BYTES),
@@ -67,6 +69,11 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 			       F(cr_reject.unanswered, NUMBER), F(cr_reject.private_data, BYTES)},
 	[ONE_MSG_CR_HANDOFF] = {F(cr_handoff.cr, OBJECT_CR), F(cr_handoff.service, NUMBER)},
 	[ONE_MSG_REGION_ADD] = {F(region_add.size, SIZE), F(region_add.flags, NUMBER)},
+	[ONE_MSG_REGION_JOIN] = {F(region_join.region, OBJECT_REGION), F(region_join.num_files, NUMBER),
+				 F(region_join.size, SIZE), F(region_join.va, SIZE),
+				 F(region_join.page, SIZE), F(region_join.total, NUMBER),
+				 F(region_join.file[0].offset, SIZE), F(region_join.file[0].length, SIZE),
+				 F(region_join.file[1].offset, SIZE), F(region_join.file[1].length, SIZE)},
 	[ONE_MSG_REGION_REMOVE] = ID(OBJECT_REGION),
 	[ONE_MSG_MR_CREATE] = {F(mr_create.pz, OBJECT_PZ), F(mr_create.access, NUMBER), F(mr_create.va, SIZE),
 			       F(mr_create.length, SIZE), F(mr_create.shift, SIZE),
@@ -104,7 +111,6 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 			    F(qp_rts.rd_atomic_out, NUMBER)},
 	[ONE_MSG_QP_SET] = {F(qp_set.qp, OBJECT_QP), F(qp_set.to, BYTES)},
 	[ONE_MSG_QP_ERROR] = ID(OBJECT_QP),
-	[ONE_MSG_CHANNEL_OPEN] = {F(channel_open.channel, NUMBER)},
 	[ONE_MSG_CHANNEL_CLOSE] = ID(OBJECT_CHANNEL),
 	[ONE_MSG_PORT] = {F(port_query.port, NUMBER)},
 	[ONE_MSG_AH_CREATE] = {F(ah_create.pz, OBJECT_PZ), F(ah_create.family, WHERE),
@@ -115,7 +121,7 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 				 F(qp_datagram.qkey, WIDE), F(qp_datagram.send_psn, WIDE)},
 	[ONE_MSG_SIDR_ASK] = {F(sidr_ask.cq, OBJECT_CQ), F(sidr_ask.family, WHERE), F(sidr_ask.service, WIDE),
 			      F(sidr_ask.private_len, NUMBER), F(sidr_ask.private_data, BYTES),
-			      F(sidr_ask.source, NUMBER)},
+			      F(sidr_ask.source, NUMBER), F(sidr_ask.listener, OBJECT_LISTENER)},
 	[ONE_MSG_SOURCE] = {F(source_query.family, WHERE)},
 	[ONE_MSG_SIDR_ANSWER] = {F(sidr_answer.sidr, OBJECT_SIDR), F(sidr_answer.qp, OBJECT_QP),
 				 F(sidr_answer.private_len, NUMBER), F(sidr_answer.private_data, BYTES)},
@@ -160,8 +166,8 @@ message_segment(uint8_t which)
 	const struct segment *segment;
 
 	LIST_FOREACH(segment, &control.segments, link)
-	if (which-- == 0)
-		return segment->id;
+		if (which-- == 0)
+			return segment->id;
 	return which % 4 == 3 ? 0 : 0x400000u + which;
 }
 

@@ -68,8 +68,8 @@ is_busy(void)
 	const struct client *client;
 
 	TAILQ_FOREACH(client, &control.clients, link)
-	if (client->jobs != 0)
-		return true;
+		if (client->jobs != 0)
+			return true;
 	return false;
 }
 

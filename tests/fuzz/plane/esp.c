@@ -19,7 +19,9 @@
 #define TURNS_MAX 4096u
 #define GROWTH 80u /* at most */
 
-enum { SHAPE_VLAN = 1, SHAPE_CHAINED = 2 };
+/* SHAPE_FOREIGN changes a VLAN tag from a priority tag (VLAN 0), which is the port's own network, to VLAN 5.
+ */
+enum { SHAPE_VLAN = 1, SHAPE_CHAINED = 2, SHAPE_FOREIGN = 4 };
 
 static uint8_t frame[ROCE_ROOM];
 static struct sent sent[BURST];
@@ -132,12 +134,20 @@ shaped(const struct sent *one, uint8_t shape)
 
 		memmove(data, data + 4, 12);
 		store_be16(data + 12, 0x8100);
-		store_be16(data + 14, 5);
+		store_be16(data + 14, (shape & SHAPE_FOREIGN) != 0 ? 5 : 0xa000);
 	}
 	return m;
 }
 
-/* It is the frame that was protected. */
+static bool
+is_foreign(const struct rte_mbuf *m)
+{
+	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	return m->data_len >= SENDER_ETH + 4 && load_be16(data + 12) == 0x8100 && load_be16(data + 14) == 5;
+}
+
+/* The frame must be the one that was protected. */
 static void
 check_inside(const struct sent *one, struct rte_mbuf *m)
 {
@@ -172,6 +182,7 @@ struct burst {
 	uint16_t port;
 	uint64_t highest[SENDERS];
 	uint32_t len[BURST];
+	bool foreign[BURST]; /* tagged for another VLAN: ESP leaves the frame for the parser to drop */
 	struct rte_mbuf *frame[BURST];
 };
 
@@ -183,6 +194,12 @@ settle_one(const struct burst *burst, uint32_t i, bool left)
 	const struct sent *one = &sent[i];
 	bool taken = left && burst->frame[i]->pkt_len != burst->len[i];
 
+	if (burst->foreign[i]) {
+		if (!left || taken)
+			fuzz_fail("ESP takes a frame of another VLAN");
+		sender_note(one, false);
+		return;
+	}
 	if (left && !taken && one->headers_whole)
 		fuzz_fail("ESP is let through as it is");
 	if (taken && (burst->port != 0 || !sender_may(one)))
@@ -228,6 +245,7 @@ many(struct bytes *record)
 
 		sender_send(record, (uint32_t)record_number(record, 1), &sent[i]);
 		burst.frame[i] = shaped(&sent[i], shape);
+		burst.foreign[i] = is_foreign(burst.frame[i]);
 		burst.len[i] = burst.frame[i]->pkt_len;
 	}
 	pass(&burst);

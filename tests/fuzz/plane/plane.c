@@ -236,7 +236,7 @@ join_pair(uint32_t from, uint32_t to, enum rc_state state, bool local, bool sele
 		c.rc.path.dst = plane_addr(2);
 		c.rc.peer_qpn = 0x777777;
 	}
-	c.rc.selective = selective;
+	c.rc.selective = c.rc.packed = selective;
 	c.rc.send_psn = c.rc.recv_psn = 0xfffff0;
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_QP_CONNECT, .qp = plane.pair[from].qp, .connection = c}),

@@ -123,6 +123,7 @@ completions(struct bytes *record)
 	uint8_t what = (uint8_t)record_number(record, 1);
 	uint32_t value = (uint32_t)record_number(record, 4);
 
+	atomic_store(&ring->bundle->descriptor, value >> 3);
 	if (what % 2 == 0)
 		atomic_store(&ring->shm->head, what >= 0x80 ? value : ring->cq->tail - value % 8);
 	else

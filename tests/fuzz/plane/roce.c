@@ -77,6 +77,32 @@ roce_raw(struct bytes *record, uint8_t *frame)
 	return len;
 }
 
+/* A packed frame that holds `one`, and behind it what is left of the record. */
+static uint32_t
+packed_frame(struct bytes *record, const struct wire_template *template, const struct wire_build *one,
+	     uint16_t count, uint8_t *frame)
+{
+	bool response = one->opcode >= WIRE_READ_RESPONSE_FIRST && one->opcode <= WIRE_ATOMIC_ACKNOWLEDGE;
+	uint32_t len = wire_packed_len(one->opcode, one->payload_len), more, whole;
+	struct wire_build b = {.opcode = response ? WIRE_PACKED_RESPONSES : WIRE_PACKED_REQUESTS,
+			       .qpn = one->qpn,
+			       .psn = one->psn,
+			       .ack_request = one->ack_request,
+			       .count = count};
+	uint8_t *at;
+
+	more = record->left > one->payload_len ? (uint32_t)(record->left - one->payload_len) : 0;
+	b.payload_len = len + (more < 1024 ? more : 1024) / 4 * 4;
+	whole = wire_frame_len(template, b.opcode, b.payload_len);
+	if (whole > plane_frame_room())
+		return 0;
+	at = wire_build(template, &b, frame);
+	record_fill(record, wire_pack(one, at), one->payload_len);
+	record_fill(record, at + len, b.payload_len - len);
+	wire_seal(frame, whole);
+	return whole;
+}
+
 uint32_t
 roce_built(struct bytes *record, uint8_t *frame)
 {
@@ -108,6 +134,8 @@ roce_built(struct bytes *record, uint8_t *frame)
 	b.compare = b.atomic_ack = record_number(record, 8);
 	b.imm = (uint32_t)record_number(record, 4);
 	wire_template_init(&template, &path);
+	if ((flags & 4) != 0)
+		return packed_frame(record, &template, &b, flags >> 3, frame);
 	len = wire_frame_len(&template, b.opcode, b.payload_len);
 	if (len > plane_frame_room())
 		return 0;

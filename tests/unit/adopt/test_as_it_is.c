@@ -8,6 +8,16 @@
 
 #include "common.h"
 
+/* AddressSanitizer maps terabytes, all of which mlockall() would populate until the machine is out of memory.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define SHADOWED true
+#elif defined(__has_feature)
+#define SHADOWED __has_feature(address_sanitizer)
+#else
+#define SHADOWED false
+#endif
+
 /* ---- memory that is not adopted ---- */
 
 static void
@@ -327,29 +337,153 @@ test_out_of_descriptors(void **state)
 	assert_int_equal(adopted_mappings(), 0);
 }
 
-/* Huge pages of several files are copied: the data plane cannot map them one behind the other. */
+/* ---- many files ---- */
+
+/* Room for `n` files of `page` bytes at a multiple of it. */
+static uint8_t *
+place_for_files(uint32_t n, size_t page)
+{
+	uint8_t *all =
+		mmap(NULL, (n + 1) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before = -(uintptr_t)all & (page - 1);
+
+	assert_ptr_not_equal(all, MAP_FAILED);
+	munmap(all, before);
+	munmap(all + before + n * page, page - before);
+	return all + before;
+}
+
+static bool
+map_file_at(uint8_t *at, int fd, size_t page)
+{
+	return fd >= 0 && ftruncate(fd, (off_t)page) == 0 &&
+	       mmap(at, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == at;
+}
+
+/* All of it is one piece, with the alignment of its pages. */
+static void
+check_joined(uint8_t *p, uint32_t n, size_t page, bool huge)
+{
+	const size_t before = 3 * PAGE + 5, length = n * page - 2 * before;
+	struct one_mr mr = reg(p + before, length);
+
+	assert_int_equal(pieces(&mr), 1);
+	assert_int_equal(((uintptr_t)peer(&mr) - (uintptr_t)p - before) % (huge ? page : PAGE), 0);
+	for (uint32_t i = 1; !huge && i < n; i++) {
+		p[i * page] = (uint8_t)i;
+		assert_int_equal(peer(&mr)[i * page - before], (uint8_t)i);
+		peer(&mr)[i * page - 1 - before] = (uint8_t)(i + 1);
+		assert_int_equal(p[i * page - 1], (uint8_t)(i + 1));
+	}
+	dereg(&mr);
+	assert_int_equal(mock_regions(fixture.mock), 0);
+}
+
+/* Hugepages, one for each file.  Not one is needed: none is touched. */
 static void
 test_huge_files(void **state)
 {
+	enum { MOST = 40 };
 	const size_t huge = 2u << 20;
-	uint8_t *p = mmap(NULL, 4 * huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct one_mr mr;
+	uint8_t *p = place_for_files(MOST, huge);
+	int fd[MOST];
 
-	p += -(uintptr_t)p & (huge - 1);
-	for (int i = 0; i < 2; i++) {
-		int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
-
-		if (fd < 0 || ftruncate(fd, (off_t)huge) != 0)
-			skip();
-		/* No page is needed: none is touched. */
-		if (mmap(p + (size_t)i * huge, huge, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+	for (uint32_t i = 0; i < MOST; i++) {
+		fd[i] = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+		if (!map_file_at(p + i * huge, fd[i], huge))
 			skip();
 	}
-	mr = reg(p, 2 * huge);
+	for (uint32_t n = 2; n <= MOST; n += 19)
+		check_joined(p, n, huge, true);
+	munmap(p, MOST * huge);
+	for (uint32_t i = 0; i < MOST; i++)
+		close(fd[i]);
+}
+
+/* More files than pieces, some with descriptors and some with names, under a limit that allows less than all.
+ */
+static void
+test_many_files(void **state)
+{
+	enum { COUNT = 300, OPEN = 20 };
+	const size_t size = PAGE * 4;
+	uint8_t *p = place_for_files(COUNT, size);
+	struct rlimit old, few;
+	char name[64];
+	int fd[COUNT];
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof(name), "/oneside-%d-%u", (int)getpid(), i);
+		fd[i] = i < OPEN ? shared_memfd("open", size) : shm_open(name, O_CREAT | O_RDWR, 0600);
+		assert_true(map_file_at(p + i * size, fd[i], size));
+		if (i >= OPEN)
+			close(fd[i]);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = 100;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	check_joined(p, COUNT, size, false);
+	check_joined(p + 10 * size, 33, size, false);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	munmap(p, COUNT * size);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof(name), "/oneside-%d-%u", (int)getpid(), i);
+		if (i < OPEN)
+			close(fd[i]);
+		else
+			shm_unlink(name);
+	}
+}
+
+/* The third message is refused. */
+static bool
+refuse_third(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+	     struct one_reply *reply, void *user)
+{
+	uint32_t *messages = user;
+
+	if (++*messages != 3)
+		return false;
+	reply->error = -EDQUOT;
+	reply->subject = ONE_SUBJECT_QUOTA;
+	return true;
+}
+
+/* Refused half way, nothing is left of it, and the memory is copied; files between private memory are joined.
+ */
+static void
+test_joined_undone(void **state)
+{
+	enum { COUNT = 40 };
+	uint8_t *p = place_for_files(COUNT + 1, PAGE);
+	uint32_t messages = 0;
+	struct one_mr mr;
+	int fd[COUNT];
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		fd[i] = shared_memfd("file", PAGE);
+		assert_true(map_file_at(p + i * PAGE, fd[i], PAGE));
+	}
+	mprotect(p + COUNT * PAGE, PAGE, PROT_READ | PROT_WRITE);
+	mock_on(fixture.mock, ONE_MSG_REGION_JOIN, refuse_third, &messages);
+	mr = reg(p, COUNT * PAGE);
+	mock_on(fixture.mock, ONE_MSG_REGION_JOIN, NULL, NULL);
+	assert_int_equal(messages, 3);
 	assert_int_equal(pieces(&mr), 0);
+	assert_int_equal(mock_regions(fixture.mock), 0);
 	dereg(&mr);
-	munmap(p, 2 * huge);
+	p[COUNT * PAGE] = 1;
+	mr = reg(p, (COUNT + 1) * PAGE);
+	assert_int_equal(pieces(&mr), 1);
+	assert_int_equal(peer(&mr)[COUNT * PAGE], 1);
+	p[COUNT * PAGE] = 2;
+	assert_int_equal(peer(&mr)[COUNT * PAGE], 2);
+	dereg(&mr);
+	assert_int_equal(p[COUNT * PAGE], 2);
+	munmap(p, (COUNT + 1) * PAGE);
+	for (uint32_t i = 0; i < COUNT; i++)
+		close(fd[i]);
 }
 
 /* A segment has no descriptor that could be passed on. */
@@ -428,14 +562,15 @@ test_file_size_limit(void **state)
 	munmap(p, size);
 }
 
-/* All memory of the program is locked, and what it gets later, too. */
+/* The program's present and future memory is locked. */
 static void
 test_mlockall(void **state)
 {
 	uint8_t *p;
 	struct one_mr mr;
 
-	if (syscall(SYS_mlockall, MCL_CURRENT | MCL_FUTURE) != 0)
+	if (syscall(SYS_mlockall, MCL_CURRENT | MCL_FUTURE |
+					  (SHADOWED ? MCL_ONFAULT : 0) /* no terabytes of shadow */) != 0)
 		skip();
 	p = pages(20);
 	fill(p, 20 * PAGE, 1);
@@ -498,6 +633,8 @@ main(int argc, char **argv)
 		TEST(test_file_size_limit),
 		TEST(test_sysv_shm),
 		TEST(test_huge_files),
+		TEST(test_many_files),
+		TEST(test_joined_undone),
 		TEST(test_dontfork),
 		TEST(test_locked_stays_locked),
 		TEST(test_mlockall),

@@ -111,6 +111,56 @@ test_only_what_is_registered(void **state)
 	dereg(&readable);
 }
 
+struct churn {
+	uint8_t *p;
+	atomic_bool stop;
+	uint32_t rounds;
+};
+
+/* Pages are replaced there and back, all the time. */
+static void *
+replace_pages(void *argument)
+{
+	struct churn *churn = argument;
+
+	while (!atomic_load(&churn->stop)) {
+		struct one_mr mr = reg(churn->p, 8 * PAGE);
+
+		dereg(&mr);
+		churn->rounds++;
+	}
+	return NULL;
+}
+
+/* Memory that is copied in one registration and adopted in another one: no copy is refused meanwhile. */
+static void
+test_while_pages_move(void **state)
+{
+	uint8_t *all = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct churn churn = {.p = all};
+	uint32_t last = 200, n;
+	pthread_t thread;
+	struct one_mr mr;
+
+	/* The last page stays one that cannot be shared. */
+	assert_ptr_equal(
+		mmap(all, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		all);
+	mr = reg(all, 9 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	assert_int_equal(pthread_create(&thread, NULL, replace_pages, &churn), 0);
+	for (n = 0; n < last || churn.rounds < 50; n++) {
+		fill(mock_copies(fixture.mock)->slot[n % ONE_COPIES], 8 * PAGE, n);
+		ask(n, ONE_COPY_IN, all, 8 * PAGE);
+		assert_int_equal(await(n), 0);
+		assert_true(is_filled(all, 8 * PAGE, n));
+	}
+	atomic_store(&churn.stop, true);
+	pthread_join(thread, NULL);
+	dereg(&mr);
+	munmap(all, 9 * PAGE);
+}
+
 /* Only a core that sleeps is told by the eventfd. */
 static void
 test_wakes_the_core(void **state)
@@ -240,9 +290,10 @@ main(int argc, char **argv)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_serves),   T(test_only_what_is_registered), T(test_wakes_the_core),
-		T(test_refused),  T(test_detach_ends_it),          T(test_data_plane_dies),
-		T(test_children),
+		T(test_serves),           T(test_only_what_is_registered),
+		T(test_wakes_the_core),   T(test_refused),
+		T(test_detach_ends_it),   T(test_data_plane_dies),
+		T(test_while_pages_move), T(test_children),
 	};
 
 	renewing = false; /* none of the memory here can be, and the core is not to sleep */

@@ -5,85 +5,47 @@
  * what they store is what the program sees, and what it stores is what they see.
  */
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 
 #include "common.h"
+#include "tests/uring.h"
 
 #define BUFFER (16 * PAGE)
 
-/* ---- io_uring, without a library ---- */
-
-struct ring {
-	int fd;
-	uint8_t *map;
-	struct io_uring_sqe *sqes;
-	struct io_uring_params params;
-};
+/* ---- io_uring ---- */
 
 static void
-ring_open(struct ring *ring)
+ring_open(struct uring *ring)
 {
-	size_t size;
-
-	memset(ring, 0, sizeof(*ring));
-	ring->fd = (int)syscall(SYS_io_uring_setup, 4, &ring->params);
-	if (ring->fd < 0)
+	if (uring_open(ring) != 0)
 		skip();
-	assert_true((ring->params.features & IORING_FEAT_SINGLE_MMAP) != 0);
-	size = ring->params.cq_off.cqes + ring->params.cq_entries * sizeof(struct io_uring_cqe);
-	ring->map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, IORING_OFF_SQ_RING);
-	assert_ptr_not_equal(ring->map, MAP_FAILED);
-	ring->sqes = mmap(NULL, 4 * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
-			  IORING_OFF_SQES);
-	assert_ptr_not_equal(ring->sqes, MAP_FAILED);
 }
 
 static void
-ring_close(struct ring *ring)
+ring_close(struct uring *ring)
 {
-	munmap(ring->map, ring->params.cq_off.cqes + ring->params.cq_entries * sizeof(struct io_uring_cqe));
-	munmap(ring->sqes, 4 * sizeof(struct io_uring_sqe));
-	close(ring->fd);
+	uring_close(ring);
 }
 
 static void
-ring_pin(struct ring *ring, void *p, size_t len)
+ring_pin(const struct uring *ring, void *p, size_t len)
 {
-	struct iovec iov = {.iov_base = p, .iov_len = len};
-
-	assert_int_equal(syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_BUFFERS, &iov, 1), 0);
+	assert_int_equal(uring_pin(ring, p, len), 0);
 }
 
 static void
-ring_unpin(struct ring *ring)
+ring_unpin(const struct uring *ring)
 {
-	assert_int_equal(syscall(SYS_io_uring_register, ring->fd, IORING_UNREGISTER_BUFFERS, NULL, 0), 0);
+	assert_int_equal(uring_unpin(ring), 0);
 }
 
-/* One request on the fixed buffer, and its completion. */
 static void
-ring_io(struct ring *ring, uint8_t op, int fd, void *p, size_t len, uint64_t offset)
+ring_io(const struct uring *ring, uint8_t op, int fd, void *p, size_t len, uint64_t offset)
 {
-	const struct io_uring_params *params = &ring->params;
-	/* The kernel reads the tail and writes the completion inside io_uring_enter. */
-	uint32_t *tail = (uint32_t *)(void *)(ring->map + params->sq_off.tail);
-	uint32_t *head = (uint32_t *)(void *)(ring->map + params->cq_off.head);
-	uint32_t slot = *tail & (params->sq_entries - 1);
-	const struct io_uring_cqe *cqe;
-
-	ring->sqes[slot] = (struct io_uring_sqe){
-		.opcode = op, .fd = fd, .addr = (uintptr_t)p, .len = (uint32_t)len, .off = offset};
-	((uint32_t *)(void *)(ring->map + params->sq_off.array))[slot] = slot;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE); /* read by the kernel */
-	assert_int_equal(syscall(SYS_io_uring_enter, ring->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0), 1);
-	cqe = (const struct io_uring_cqe *)(const void *)(ring->map + params->cq_off.cqes) +
-	      (*head & (params->cq_entries - 1));
-	assert_int_equal(cqe->res, len);
-	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE); /* read by the kernel */
+	assert_int_equal(uring_io(ring, op, fd, p, len, offset), len);
 }
 
 static int
@@ -98,7 +60,7 @@ scratch_file(size_t size)
 
 /* The device stores to the buffer, and the program sees it; and the other way round. */
 static void
-check_device(struct ring *ring, void *p, size_t len, uint32_t seed)
+check_device(struct uring *ring, void *p, size_t len, uint32_t seed)
 {
 	int fd = scratch_file(len);
 	uint8_t *data = malloc(len);
@@ -119,7 +81,7 @@ static void
 test_fixed_before(void **state)
 {
 	uint8_t *p = pages(16);
-	struct ring ring;
+	struct uring ring;
 	struct one_mr mr;
 
 	ring_open(&ring);
@@ -154,7 +116,7 @@ test_fixed_large(void **state)
 {
 	size_t len = 40ull << 20;
 	uint8_t *p = pages(len / PAGE);
-	struct ring ring;
+	struct uring ring;
 	struct one_mr mr;
 
 	ring_open(&ring);
@@ -175,7 +137,7 @@ test_fixed_after(void **state)
 {
 	uint8_t *p = pages(16);
 	struct one_mr mr = reg(p, BUFFER);
-	struct ring ring;
+	struct uring ring;
 
 	assert_int_equal(pieces(&mr), 1);
 	ring_open(&ring);
@@ -195,7 +157,7 @@ test_fixed_after(void **state)
 
 /* A child has a copy, whatever the device stores to the parent's. */
 static void
-check_fork(struct ring *ring, uint8_t *p, size_t len, uint32_t seed)
+check_fork(struct uring *ring, uint8_t *p, size_t len, uint32_t seed)
 {
 	pid_t pid;
 	int status;
@@ -219,7 +181,7 @@ test_fork(void **state)
 {
 	uint8_t *p = pages(16);
 	struct one_mr mr = reg(p, BUFFER);
-	struct ring ring;
+	struct uring ring;
 
 	ring_open(&ring);
 	ring_pin(&ring, p, BUFFER);
@@ -237,7 +199,7 @@ test_evicted(void **state)
 	enum { COUNT = 100 };
 	uint8_t *p = pages(16), *other[COUNT];
 	struct one_mr mr = reg(p, BUFFER), mrs[COUNT];
-	struct ring ring;
+	struct uring ring;
 
 	ring_open(&ring);
 	ring_pin(&ring, p, BUFFER);
@@ -271,7 +233,7 @@ test_as_private(void **state)
 {
 	uint8_t *p = pages(16);
 	struct one_mr mr = reg(p, BUFFER);
-	struct ring ring;
+	struct uring ring;
 
 	if (!keeping)
 		skip(); /* no userfaultfd tells */
@@ -320,7 +282,7 @@ adopted_fds(void)
 static void
 test_no_debris(void **state)
 {
-	struct ring ring;
+	struct uring ring;
 	struct one_mr mr;
 	uint8_t *p;
 
@@ -352,7 +314,7 @@ struct model {
 	uint32_t seed;
 	bool pinned, registered;
 	struct one_mr mr;
-	struct ring ring;
+	struct uring ring;
 };
 
 static void

@@ -125,7 +125,6 @@ test_file(void **state)
 				   "path_mtu = 4096\n"
 				   "ack_timeout = 20\n"
 				   "rnr_retry = 3\n"
-				   "inline_esp = no\n"
 				   "[port p1]\n"
 				   "device = net_memif1\n"
 				   "address = 2001:db8::1/64\n"
@@ -158,7 +157,6 @@ test_file(void **state)
 	assert_int_equal(config.port[0].ack_timeout, 20);
 	assert_int_equal(config.port[1].ack_timeout, CONFIG_ACK_TIMEOUT);
 	assert_int_equal(config.port[0].rnr_retry, 3);
-	assert_true(config.port[0].no_inline_esp && !config.port[1].no_inline_esp);
 	assert_int_equal(config.port[1].addr[0].family, AF_INET6);
 	assert_int_equal(config.port[1].rnr_retry, CONFIG_RNR_RETRY_ENDLESS);
 	assert_int_equal(config.num_peers, 2);
@@ -191,7 +189,8 @@ test_bad_files(void **state)
 		{"[dataplan]\nnode = 1\n", "no such section"},
 		{"[dataplan]\n", "no such section"},
 		{"[port p0]\naddress = 192.0.2.1/24\n[port p0]\nmtu = 1500\n", "twice"},
-		{"[dataplane]\nnode = 1\nnode = 2\n", "given twice"},
+		{"[dataplane]\nnode = 1\nnode = 2\n",
+		 "line 3: dataplane: node is given twice, as 1 and as 2"},
 		{"[port p0]\n", "empty"},
 		{"[dataplane]\nnod = 1\n", "no such key in [dataplane]; write one of node, socket"},
 		{"node = 1\n", "line 1, \"node = 1\": it is in no section"},
@@ -351,7 +350,6 @@ test_bad_values(void **state)
 		{"port p0", "ack_timeout", "1s", "14 (67 ms) to 24 (69 s)"},
 		{"port p0", "rnr_retry", "8", "0 to 6, or 7 for no limit"},
 		{"port p0", "rnr_retry", "-1", "0 to 6, or 7 for no limit"},
-		{"port p0", "inline_esp", "on", "write yes or no"},
 		{"port p0", "adress", "192.0.2.1/24", "no such key for a port"},
 		{"port ", "mtu", "1500", "cannot be a name"},
 		{"port 12345678901234567890123456789012", "mtu", "1500", "cannot be a name"},
@@ -529,6 +527,10 @@ test_bad_options(void **state)
 		{"--config", "/nonexistent/x", "/nonexistent/x"},
 		{"--port=name=p0,mtu=1500,address=192.0.2.1/24", "--port=address=192.0.2.2/24,name=p0",
 		 "address is given twice"},
+		{"--node=1", "--node=2", "--node 1 and --node 2: it is given twice, as 1 and as 2; keep one"},
+		{"--log-level=info", "--log_level=debug", "given twice, as info and as debug"},
+		{"--limit=max_qp=5", "--limit=max-qp=6", "given twice, as 5 and as 6"},
+		{"--config=/nonexistent/a", "--config=/nonexistent/b", "given twice"},
 		{"--0123456789012345678901234567890123456789012345678901234567890123456789", NULL,
 		 "no such option"},
 	};

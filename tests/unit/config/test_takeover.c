@@ -132,8 +132,7 @@ test_ports(void **state)
 					       {"gateway", "192.0.2.254"},
 					       {"route", "198.51.100.0/24 via 192.0.2.253"},
 					       {"mtu", "1500"},
-					       {"path_mtu", "1024"},
-					       {"inline_esp", "no"}};
+					       {"path_mtu", "1024"}};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
 		setup(NULL);

@@ -40,6 +40,7 @@ int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *por
 
 int object_tests(void);
 int renewable_tests(void);
+int joined_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
 int step_tests(void);

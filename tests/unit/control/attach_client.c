@@ -142,12 +142,18 @@ app_call(struct app *app, enum one_msg_type type)
 }
 
 int
-app_call_fd(struct app *app, enum one_msg_type type, int fd)
+app_call_fds(struct app *app, enum one_msg_type type, const int *fds, uint32_t num_fds)
 {
 	app->msg.type = type;
 	app->msg.seq++;
-	assert_true(app_send(app, &app->msg, sizeof(app->msg), &fd, 1));
+	assert_true(app_send(app, &app->msg, sizeof(app->msg), fds, num_fds));
 	return answer(app, type);
+}
+
+int
+app_call_fd(struct app *app, enum one_msg_type type, int fd)
+{
+	return app_call_fds(app, type, &fd, 1);
 }
 
 int

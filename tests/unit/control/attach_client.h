@@ -30,6 +30,7 @@ bool app_send(struct app *app, const void *data, size_t len, const int *fds, uin
 int app_receive(struct app *app);
 /* One request; the reply's error.  Fails the test at end of file. */
 int app_call(struct app *app, enum one_msg_type type);
+int app_call_fds(struct app *app, enum one_msg_type type, const int *fds, uint32_t num_fds);
 int app_call_fd(struct app *app, enum one_msg_type type, int fd);
 int app_call_id(struct app *app, enum one_msg_type type, uint32_t id);
 /* Sends without waiting for the reply. */

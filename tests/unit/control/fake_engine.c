@@ -69,7 +69,7 @@ static struct mem_table *table;
 static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* the test's thread's, as a core */
 static struct engine_port_info port = {.name = "p0",
 				       .mac = {2, 0, 0, 0, 0, 1},
-				       .mtu = 4200,
+				       .mtu = 4300,
 				       .path_mtu = 4096,
 				       .num_addrs = 1,
 				       .addr = {{{[10] = 0xff, 0xff, 192, 0, 2, 1}}},
@@ -159,9 +159,9 @@ fake_objects(void)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(client, &clients, link)
-	n++;
+		n++;
 	LIST_FOREACH(qp, &qps, link)
-	n++;
+		n++;
 	n += num_cqs + num_srqs + num_ahs + num_guards;
 	pthread_mutex_unlock(&lock);
 	return n;
@@ -205,8 +205,8 @@ fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn)
-		tell(type, qp->config.owner, value);
+		if (qp->config.qpn == qpn)
+			tell(type, qp->config.owner, value);
 	pthread_mutex_unlock(&lock);
 	fake_wake();
 }
@@ -239,8 +239,8 @@ fake_bind(uint32_t qpn, const struct work *work)
 	pthread_mutex_lock(&lock);
 	bind_result = -1;
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn)
-		qp->work = *work;
+		if (qp->config.qpn == qpn)
+			qp->work = *work;
 	pthread_mutex_unlock(&lock);
 	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
 }
@@ -288,6 +288,14 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
+bool
+engine_client_channels(struct engine_client *client)
+{
+	if (!client->added)
+		MISTAKE("a channel of a client that no core has");
+	return true;
+}
+
 struct reach *
 engine_client_reach(struct engine_client *client, uint64_t offset)
 {
@@ -316,6 +324,12 @@ engine_client_free(struct engine_client *client)
 	fake_user_hold(client->config.user, false);
 	reach_free(client->reach);
 	free(client);
+}
+
+uint32_t
+engine_link_overhead(void)
+{
+	return 84;
 }
 
 uint32_t
@@ -420,11 +434,14 @@ engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct e
 	qp->config = *config;
 }
 
+uint32_t fake_cores = 1;
+
 struct engine_client *
 engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
 {
-	MISTAKE("there is one core");
-	return NULL;
+	if (core >= fake_cores)
+		MISTAKE("there is no such core");
+	return NULL; /* no memory: the queue pair stays on the first core */
 }
 
 struct engine_client *
@@ -504,6 +521,15 @@ engine_qp_core(const struct engine_qp *qp)
 	return 0;
 }
 
+uint16_t fake_steering_port;
+
+uint16_t
+engine_steering_port(uint32_t port_index, uint32_t core, const struct wire_addr *peer,
+		     const struct wire_addr *own, uint64_t (*draw)(void))
+{
+	return fake_steering_port != 0 ? fake_steering_port++ : 0;
+}
+
 const struct work *
 engine_qp_bind_work(const struct engine_qp *qp)
 {
@@ -518,8 +544,8 @@ engine_qp_owner(uint32_t qpn)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-	if (qp->config.qpn == qpn && qp->added && !qp->removed)
-		owner = qp->config.owner;
+		if (qp->config.qpn == qpn && qp->added && !qp->removed)
+			owner = qp->config.owner;
 	pthread_mutex_unlock(&lock);
 	return owner;
 }
@@ -756,7 +782,7 @@ engine_sleep_end(void)
 uint32_t
 engine_num_cores(void)
 {
-	return 1;
+	return fake_cores;
 }
 
 uint32_t

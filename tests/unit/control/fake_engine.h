@@ -34,7 +34,9 @@ void fake_quiescent(void);
 struct reach_list *fake_reaching(void);
 /* The next command of `type` is refused with `error`. */
 void fake_refuse(enum engine_command_type type, int error);
-uint32_t fake_waiting(void); /* commands held */
+extern uint32_t fake_cores;         /* polling cores; 1 */
+extern uint16_t fake_steering_port; /* drawn next, and then the one after it; 0: none */
+uint32_t fake_waiting(void);        /* commands held */
 uint32_t fake_done(enum engine_command_type type);
 uint32_t fake_sent(enum engine_command_type type);
 /* Called by the control thread, once, as it sends the next command of that type. */

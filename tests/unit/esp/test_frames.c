@@ -499,6 +499,31 @@ test_out(void **state)
 	}
 }
 
+/* Sequence numbers pass 2^32 inside a burst: the ICV of each packet covers its own upper half. */
+static void
+test_out_extended(void **state)
+{
+	struct esp_sa *sa = atomic_load(&esp_table)->peer[0].out;
+	uint64_t next = atomic_load(&sa->next), wrap = 1ull << 32;
+	uint8_t payload[64] = {12}, inside[128];
+	struct rte_mbuf *frames[8];
+
+	atomic_store(&sa->ceiling, 2 * wrap);
+	atomic_store(&sa->wake_at, UINT64_MAX);
+	atomic_store(&sa->next, wrap - 4);
+	for (uint32_t i = 0; i < 8; i++)
+		frames[i] = peer_plain(US, PEER, 17, payload, sizeof(payload));
+	assert_int_equal(esp_out(core0(), 0, 1500, frames, 8), 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		struct peer_packet packet;
+
+		assert_true(peer_open(frames[i], &key_out, i / 4, &packet, inside));
+		assert_true(packet.number == wrap - 4 + i);
+		rte_pktmbuf_free(frames[i]);
+	}
+	atomic_store(&sa->next, next);
+}
+
 static void
 test_out_policy(void **state)
 {
@@ -588,7 +613,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_in_shapes),   cmocka_unit_test(test_in_plain),
 		cmocka_unit_test(test_in_extended), cmocka_unit_test(test_out),
 		cmocka_unit_test(test_out_policy),  cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_owner),
+		cmocka_unit_test(test_owner),       cmocka_unit_test(test_out_extended),
 	};
 
 	device = argc > 1 ? argv[1] : NULL;

@@ -25,6 +25,7 @@ static ssize_t send_here(uint32_t cq);
 #define atomic_thread_fence(order) __atomic_thread_fence(order)
 
 #define CHANNEL 7u
+#define DESCRIPTOR 9u
 #define STEPS 2
 #define ENTRIES 2u
 
@@ -97,6 +98,7 @@ run(void (*const steps[STEPS])(void), uint32_t first, uint32_t second)
 	cq = (struct one_cq){
 		.bundle = ring.bundle,
 		.num_rings = 1,
+		.descriptor = DESCRIPTOR,
 		.at = {.log2 = ring.log2, .shm = ring.shm, .ring = ring.entries, .lump = 1u << ring.log2}};
 	events = stored = polled = visible_at_arm = polled_after_arm = taken = passed = 0;
 	armed = false;
@@ -166,8 +168,9 @@ group_arm(void **state)
 	if (group_start(state) != 0)
 		return -1;
 	app_start(&app);
-	for (uint32_t i = 0; i < ONE_CHANNELS; i++)
-		app.client->channel_fd[i] = 1; /* none is written to: send_here() */
+	if (!engine_client_channels(app.client))
+		return -1;
+	wake_by_socket(app.client, DESCRIPTOR, 0); /* which is not written to: send_here() */
 	return 0;
 }
 

@@ -163,17 +163,14 @@ wake(struct mock_client *client, uint16_t number)
 }
 
 void
-mock_channel_open(struct mock *mock, struct mock_client *client, uint32_t number, struct one_reply *reply)
+mock_channel_open(struct mock *mock, struct mock_client *client, struct one_reply *reply)
 {
 	struct mock_object *o = mock_object_new(mock, client, ONE_MSG_CHANNEL_OPEN);
 	int ends[2];
 
 	mock_check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "a pair of sockets");
-	o->channel.number = number;
 	o->channel.fd = ends[0];
 	o->channel.theirs = ends[1];
-	mock_check(number > 0 && number < ONE_CHANNELS, "channel");
-	client->channel_fd[number] = ends[0] + 1;
 	reply->id.id = o->id;
 }
 
@@ -196,10 +193,13 @@ mock_channel_end(struct mock *mock, const struct one_reply *reply)
 static void
 tell(struct mock_object *o, uint16_t channel)
 {
-	int fd = o->client->channel_fd[channel % ONE_CHANNELS] - 1;
+	uint32_t id = atomic_load(&o->cq.bundle->descriptor);
+	const struct mock_object *by =
+		id != 0 ? mock_object(o->client->mock, id, ONE_MSG_CHANNEL_OPEN) : NULL;
 
-	if (fd >= 0)
-		mock_check(send(fd, &o->id, sizeof(o->id), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(o->id),
+	if (by != NULL)
+		mock_check(send(by->channel.fd, &o->id, sizeof(o->id), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+				   sizeof(o->id),
 			   "channel");
 	wake(o->client, channel);
 }

@@ -16,6 +16,7 @@
 
 struct mock_client {
 	struct mock_client *next;
+	struct mock *mock;
 	int sock, arena_fd, wake_fd;
 	bool greeted;
 	uint64_t copies; /* offset of its struct one_copies; 0: none */
@@ -27,7 +28,6 @@ struct mock_client {
 	struct one_keys *keys;
 	uint32_t async_cq;
 	uint32_t next_doorbell;
-	int channel_fd[ONE_CHANNELS]; /* + 1; 0: woken by its word */
 };
 
 struct mock_ring {
@@ -81,14 +81,14 @@ struct mock_object {
 		struct mock_srq srq;
 		struct mock_mr mr;
 		struct {
-			int fd;
-			uint64_t size;
+			int fd; /* -1: it is joined */
+			uint64_t size, joined;
+			uint8_t *base; /* of a joined one */
 		} region;
 		struct {
 			uint32_t cq;
 		} listener;
 		struct {
-			uint32_t number;
 			int fd, theirs; /* theirs: until it is sent; -1 */
 		} channel;
 	};
@@ -150,12 +150,13 @@ void mock_qp_store(struct mock_qp *qp);
 
 void mock_handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add,
 			const int *fds, uint32_t num_fds, struct one_reply *reply);
+void mock_handle_join(struct mock *mock, struct mock_client *client, const struct one_region_join *join,
+		      const int *fds, uint32_t num_fds, struct one_reply *reply);
 void mock_handle_mr(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
 		    struct one_reply *reply);
 bool mock_region_used(const struct mock *mock, uint32_t region);
 void mock_serve_keys(struct mock *mock, const struct mock_client *client);
-void mock_channel_open(struct mock *mock, struct mock_client *client, uint32_t number,
-		       struct one_reply *reply);
+void mock_channel_open(struct mock *mock, struct mock_client *client, struct one_reply *reply);
 /* The application's end of the channel that the reply tells of, once; -1: none. */
 int mock_channel_end(struct mock *mock, const struct one_reply *reply);
 

@@ -41,6 +41,60 @@ mock_handle_region(struct mock *mock, struct mock_client *client, const struct o
 	reply->id.id = o->id;
 }
 
+static uint8_t *
+reserve_addresses(const struct one_region_join *join)
+{
+	uint8_t *all = mmap(NULL, join->size + join->page, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t before = (join->va - (uintptr_t)all) & (join->page - 1);
+
+	mock_check(all != MAP_FAILED, "mmap of a joined region");
+	if (before != 0)
+		munmap(all, before);
+	munmap(all + before + join->size, join->page - before);
+	return all + before;
+}
+
+/* Joined regions are mapped at once: each is that of one registration. */
+void
+mock_handle_join(struct mock *mock, struct mock_client *client, const struct one_region_join *join,
+		 const int *fds, uint32_t num_fds, struct one_reply *reply)
+{
+	struct mock_object *o = join->region == 0 ? mock_object_new(mock, client, ONE_MSG_REGION_ADD)
+						  : mock_object(mock, join->region, ONE_MSG_REGION_ADD);
+
+	mock_check(o != NULL && num_fds == join->num_files && num_fds > 0, "files of a joined region");
+	if (join->region == 0) {
+		o->region.fd = -1;
+		o->region.size = join->size;
+		o->region.base = reserve_addresses(join);
+	}
+	for (uint32_t i = 0; i < num_fds; i++) {
+		const struct one_region_file *file = &join->file[i];
+		uint8_t *at = o->region.base + o->region.joined;
+
+		mock_check(file->length <= o->region.size - o->region.joined, "files beyond the region");
+		mock_check(mmap(at, file->length, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fds[i], (off_t)file->offset) == at,
+			   "mmap of a joined file");
+		o->region.joined += file->length;
+	}
+	reply->id.id = o->id;
+}
+
+/* Nothing more is mapped, and mr->size stays 0: the region is the registration's own. */
+static int
+take_joined(struct mock *mock, const struct one_mr_create *args, struct mock_mr *mr)
+{
+	const struct mock_object *region = mock_object(mock, args->piece[0].region, ONE_MSG_REGION_ADD);
+
+	if (args->num_pieces != 1 || region == NULL || region->region.base == NULL)
+		return -ENOENT;
+	mock_check(region->region.joined == region->region.size, "a region that is not whole");
+	mr->base = region->region.base + args->piece[0].offset;
+	return 0;
+}
+
 static int
 map_pieces(struct mock *mock, const struct mock_client *client, const struct one_mr_create *args,
 	   struct mock_mr *mr)
@@ -84,7 +138,7 @@ mock_handle_mr(struct mock *mock, struct mock_client *client, const struct one_m
 
 	if (args->num_pieces > ONE_MR_PIECES || args->length == 0)
 		reply->error = -EINVAL;
-	else if (args->num_pieces > 0)
+	else if (args->num_pieces > 0 && take_joined(mock, args, &mr) != 0)
 		reply->error = map_pieces(mock, client, args, &mr);
 	if (reply->error != 0) {
 		reply->subject = ONE_SUBJECT_MR;

@@ -82,12 +82,12 @@ mock_object(struct mock *mock, uint32_t id, enum one_msg_type type)
 static void
 object_release(struct mock_object *o)
 {
-	if (o->type == ONE_MSG_REGION_ADD)
+	if (o->type == ONE_MSG_REGION_ADD && o->region.base != NULL)
+		munmap(o->region.base, o->region.size);
+	else if (o->type == ONE_MSG_REGION_ADD)
 		close(o->region.fd);
-	if (o->type == ONE_MSG_CHANNEL_OPEN) {
-		o->client->channel_fd[o->channel.number] = 0;
+	if (o->type == ONE_MSG_CHANNEL_OPEN)
 		close(o->channel.fd);
-	}
 	if (o->type == ONE_MSG_MR_CREATE && o->mr.base != NULL)
 		munmap(o->mr.base, o->mr.size);
 	free(o);
@@ -115,6 +115,7 @@ client_new(struct mock *mock, int sock)
 	struct one_arena *header;
 
 	mock_check(client != NULL, "memory");
+	client->mock = mock;
 	client->sock = sock;
 	client->arena_fd = memfd_create("mock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -355,6 +356,9 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 	case ONE_MSG_REGION_ADD:
 		mock_handle_region(mock, client, &msg->region_add, fds, num_fds, reply);
 		break;
+	case ONE_MSG_REGION_JOIN:
+		mock_handle_join(mock, client, &msg->region_join, fds, num_fds, reply);
+		break;
 	case ONE_MSG_REGION_REMOVE:
 		mock_check(!mock_region_used(mock, msg->id.id),
 			   "a region is removed under its registrations");
@@ -427,7 +431,7 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 								: ONE_QP_CONNECTING);
 		break;
 	case ONE_MSG_CHANNEL_OPEN:
-		mock_channel_open(mock, client, msg->channel_open.channel, reply);
+		mock_channel_open(mock, client, reply);
 		break;
 	case ONE_MSG_CHANNEL_CLOSE:
 		handle_free(mock, msg->id.id, ONE_MSG_CHANNEL_OPEN, ONE_SUBJECT_CHANNEL, reply);
@@ -541,6 +545,8 @@ serve(struct mock *mock, struct mock_client *client)
 		reply.error = mock->refusal[msg.type].error;
 		reply.subject = mock->refusal[msg.type].subject;
 		reply.value = mock->refusal[msg.type].value;
+		if (reply.subject == ONE_SUBJECT_QUOTA)
+			reply.limit = (struct one_limit){"max_mock"};
 		done = true;
 	}
 	handler = mock->handler[msg.type].call;
@@ -695,6 +701,7 @@ mock_start(void)
 		.max_srq = 256,
 		.max_srq_wr = 4096,
 		.max_ah = 1024,
+		.max_channels = 1024,
 		.vectors = 1,
 		.max_rd_atomic = 16,
 		.max_private_data = 64,

@@ -161,14 +161,18 @@ word(uint16_t channel)
 	return atomic_load(&app.channels[channel].word);
 }
 
-/* Channel 5 wakes by that descriptor; -1: by none any more. */
+#define DESCRIPTOR 0x00030007u
+
+/* Wake-ups of the ring go to that socket; -1: to none any more. */
 static void
 channel_by(int fd)
 {
+	assert_true(engine_client_channels(app.client));
 	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
 							 .client = app.client,
-							 .channel = {.number = 5, .fd = fd}}),
+							 .channel = {.id = DESCRIPTOR, .fd = fd}}),
 			 0);
+	atomic_store(&ring.bundle->descriptor, DESCRIPTOR);
 }
 
 /* A channel with a socket: the ring's id instead of the futex word. */
@@ -236,6 +240,7 @@ test_order_of_rings(void **state)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	channel_by(ends[0]);
+	atomic_store(&async.bundle->descriptor, DESCRIPTOR);
 	async.cq->id = ring.cq->id + 1;
 	for (uint16_t i = 0; i < 2; i++) {
 		uint32_t id[2];

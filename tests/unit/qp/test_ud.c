@@ -212,7 +212,7 @@ test_between_cores(void **unused)
 		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
 		assert_int_equal(cqe.cookie, 10 + i);
 		assert_int_equal(cqe.length, ONE_UD_GRH + lengths[i]);
-		assert_int_equal(cqe.flags, ONE_CQE_GRH | ONE_CQE_NOTIFY);
+		assert_int_equal(cqe.flags, ONE_CQE_GRH | ONE_CQE_IPV4 | ONE_CQE_NOTIFY);
 		assert_int_equal(cqe.src_qpn, w.pair[0].qpn);
 		assert_int_equal(cqe.object, w.pair[1].id);
 		assert_grh(w.memory[1].bytes, lengths[i], 1);
@@ -268,7 +268,8 @@ test_immediate_inline_solicited(void **unused)
 	cqe = received(1);
 	assert_int_equal(cqe.length, 45);
 	assert_int_equal(cqe.imm, 0x01020304);
-	assert_int_equal(cqe.flags, ONE_CQE_GRH | ONE_CQE_IMM | ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
+	assert_int_equal(cqe.flags,
+			 ONE_CQE_GRH | ONE_CQE_IPV4 | ONE_CQE_IMM | ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
 	assert_memory_equal(w.memory[1].bytes + ONE_UD_GRH, "hello", 5);
 }
 

@@ -165,7 +165,8 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	attr->min_rnr_timer = 12;
 	attr->timeout = o->timeout;
 	attr->oneside_peer = !o->other_peer;
-	attr->selective = o->selective;
+	attr->selective = o->selective || o->packed;
+	attr->packed = o->packed;
 	attr->path.src = v4(is_a ? 1 : 2);
 	attr->path.dst = v4(is_a ? 2 : 1);
 	attr->path.ttl = 64;

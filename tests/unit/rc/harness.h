@@ -72,6 +72,7 @@ struct pair_options {
 	uint32_t psn;
 	bool other_peer; /* not oneside */
 	bool selective;
+	bool packed;      /* and selective */
 	bool yields;      /* each end shares its processor, */
 	bool peer_yields; /* or has heard so of the other one */
 	enum rc_state b_state;

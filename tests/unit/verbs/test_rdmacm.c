@@ -143,7 +143,7 @@ show_transport(struct one_qp_shm *shm)
 	shm->send_psn = 0xabcde;
 	shm->recv_psn = 0x12345;
 	shm->flow_label = 0x54321;
-	shm->path_mtu = 512;
+	shm->path_mtu = 704; /* of two data planes: no code of verbs */
 	shm->traffic_class = 8;
 	shm->hop_limit = 63;
 	shm->timeout = 18;
@@ -418,10 +418,10 @@ test_listen(void **state)
 	struct rdma_cm_event *event;
 	struct one_msg msg;
 	struct ibv_cq *cq;
-	uint32_t listener, qp, cr;
+	uint32_t listener, qp, cr, unlistens;
 
 	assert_fails(rdma_listen(listen, 1), EINVAL);
-	assert_fails(rdma_bind_addr(listen, address("192.0.2.9", 5000)), ENODEV);
+	assert_fails(rdma_bind_addr(listen, address("192.0.2.9", 5000)), EADDRNOTAVAIL);
 	assert_int_equal(rdma_bind_addr(listen, address("0.0.0.0", 5000)), 0);
 	assert_fails(rdma_bind_addr(listen, address("0.0.0.0", 5000)), EINVAL);
 	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 5000, 1);
@@ -467,10 +467,11 @@ test_listen(void **state)
 	assert_int_equal(msg.cr_reject.unanswered, 0);
 	/* One that nobody has looked at when the listener goes. */
 	cr = mock_request(mock, listener, 5000, NULL, 0);
+	unlistens = mock_count(mock, ONE_MSG_UNLISTEN);
 	assert_int_equal(rdma_destroy_id(listen), 0);
 	assert_true(mock_last(mock, ONE_MSG_CR_REJECT, &msg));
 	assert_int_equal(msg.cr_reject.cr, cr);
-	assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN), 1);
+	assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN), unlistens + 1);
 	none();
 }
 

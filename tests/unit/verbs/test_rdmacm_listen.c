@@ -127,6 +127,130 @@ test_ports_taken(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
+/* An id has its port from rdma_bind_addr() on: the next one with that port is refused then, not when it
+ * listens.
+ */
+static void
+test_bound_port_is_held(void **state)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7471)};
+	struct rdma_cm_id *id = bound(RDMA_PS_TCP, "192.0.2.1", 7471), *second;
+	struct one_msg msg;
+
+	assert_int_equal(asked(ONE_LISTEN_LATER), 7471);
+	assert_true(mock_last(mock, ONE_MSG_LISTEN, &msg));
+	assert_int_equal(msg.listen.source, 1); /* at this address alone */
+	inet_pton(AF_INET, "192.0.2.1", &at.sin_addr);
+	assert_int_equal(rdma_create_id(channel, &second, NULL, RDMA_PS_TCP), 0);
+	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 7471, 1);
+	assert_fails(rdma_bind_addr(second, (struct sockaddr *)&at), EADDRINUSE);
+	at.sin_port = htons(7472);
+	assert_int_equal(rdma_bind_addr(second, (struct sockaddr *)&at), 0); /* it was not bound by that */
+	assert_int_equal(rdma_destroy_id(second), 0);
+	/* A refused rdma_listen leaves the port with the id. */
+	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 7471, 1);
+	assert_fails(rdma_listen(id, 1), EADDRINUSE);
+	assert_int_equal(asked(ONE_LISTEN_LATER), 7471);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	at.sin_addr.s_addr = htonl(0xcb007101);
+	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_fails(rdma_bind_addr(id, (struct sockaddr *)&at), EADDRNOTAVAIL); /* nobody's address */
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+/* With REUSEADDR ids may have one port until one of them listens. */
+static void
+test_reuse(void **state)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7473)};
+	struct rdma_cm_id *id;
+	int on = 1;
+
+	inet_pton(AF_INET, "192.0.2.1", &at.sin_addr);
+	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
+	assert_int_equal(asked(ONE_LISTEN_LATER | ONE_LISTEN_SHARED), 7473);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), EINVAL);
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+/* An id that resolves has a port of its own at its device alone, which is its source port. */
+static void
+test_source_port(void **state)
+{
+	static const struct {
+		enum rdma_port_space ps;
+		const char *bind, *src;
+		uint16_t port;
+	} cases[] = {
+		{RDMA_PS_TCP, NULL, NULL, 0},           {RDMA_PS_TCP, NULL, "192.0.2.1", 0},
+		{RDMA_PS_TCP, NULL, "0.0.0.0", 9999},   {RDMA_PS_TCP, "0.0.0.0", NULL, 9998},
+		{RDMA_PS_TCP, "192.0.2.1", NULL, 0},    {RDMA_PS_UDP, NULL, NULL, 0},
+		{RDMA_PS_UDP, NULL, "192.0.2.1", 9997},
+	};
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7000)}, from = to;
+	struct rdma_cm_event *event;
+
+	inet_pton(AF_INET, "192.0.2.2", &to.sin_addr);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t held = mock_count(mock, ONE_MSG_LISTEN), freed = mock_count(mock, ONE_MSG_UNLISTEN);
+		struct sockaddr *src = cases[i].src != NULL ? (struct sockaddr *)&from : NULL;
+		struct rdma_cm_id *id;
+		uint16_t port;
+
+		from.sin_port = htons(cases[i].port);
+		if (src != NULL)
+			inet_pton(AF_INET, cases[i].src, &from.sin_addr);
+		if (cases[i].bind != NULL)
+			id = bound(cases[i].ps, cases[i].bind, cases[i].port);
+		else
+			assert_int_equal(rdma_create_id(channel, &id, NULL, cases[i].ps), 0);
+		assert_int_equal(rdma_resolve_addr(id, src, (struct sockaddr *)&to, 1000), 0);
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+		rdma_ack_cm_event(event);
+		port = ntohs(rdma_get_src_port(id));
+		if (cases[i].port != 0)
+			assert_int_equal(port, cases[i].port);
+		assert_int_not_equal(port, 0);
+		assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
+		assert_int_equal(((struct sockaddr_in *)rdma_get_local_addr(id))->sin_port, htons(port));
+		/* One device remains of what it was held at. */
+		held = mock_count(mock, ONE_MSG_LISTEN) - held;
+		assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN) - freed, held - 1);
+		assert_int_equal(rdma_destroy_id(id), 0);
+		assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN) - freed, held);
+	}
+}
+
+/* The data plane is told whose port the source port is; a refused one leaves the id as it was. */
+static void
+test_source_port_is_told(void **state)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7000)}, from = to;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	struct one_msg msg;
+
+	inet_pton(AF_INET, "192.0.2.2", &to.sin_addr);
+	inet_pton(AF_INET, "192.0.2.1", &from.sin_addr);
+	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_UDP), 0);
+	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 7000, 1);
+	assert_fails(rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, 1), EADDRINUSE);
+	assert_null(id->verbs);
+	from.sin_addr.s_addr = htonl(0xcb007101);
+	assert_fails(rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, 1),
+		     EADDRNOTAVAIL);
+	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1), 0);
+	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+	rdma_ack_cm_event(event);
+	assert_int_equal(rdma_connect(id, NULL), 0);
+	assert_true(mock_last(mock, ONE_MSG_SIDR_ASK, &msg));
+	assert_int_equal(msg.sidr_ask.listener, mock_newest(mock, ONE_MSG_LISTEN));
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
 /* :: is any device's, unless it is for its family only; the mock's have IPv4.  It listens all the same, as at
  * devices that may come. */
 static void
@@ -150,7 +274,7 @@ test_families(void **state)
 		assert_int_equal(mock_count(mock, ONE_MSG_LISTEN) - listens, only != 0 ? 0 : 2);
 		assert_int_not_equal(rdma_get_src_port(id), 0);
 		assert_int_equal(rdma_destroy_id(id), 0);
-		assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN), before + (i == 1 ? 0 : 2));
+		assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN), before + 2);
 	}
 }
 
@@ -160,8 +284,8 @@ test_port_space_ib(void **state)
 {
 	struct rdma_cm_id *id = bound(RDMA_PS_IB, "192.0.2.1", 7000);
 
+	assert_int_equal(asked(ONE_LISTEN_LATER), 0x013f0000 + 7000);
 	assert_int_equal(rdma_listen(id, 1), 0);
-	assert_int_equal(asked(0), 0x013f0000 + 7000);
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
@@ -224,7 +348,7 @@ test_devices_go_and_come(void **state)
 
 	assert_int_equal(rdma_listen(listen, 0), 0);
 	second = mock_newest(mock, ONE_MSG_LISTEN);
-	first = second - 1; /* objects are numbered as they are made */
+	first = second - 1; /* objects are numbered as they are made, when they are bound */
 	expect_request(listen, first);
 	expect_request(listen, second);
 	/* One attachment ends: its device has to be opened anew. */
@@ -262,6 +386,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bind_any_port),
 		cmocka_unit_test(test_ports_taken),
+		cmocka_unit_test(test_bound_port_is_held),
+		cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_source_port),
+		cmocka_unit_test(test_source_port_is_told),
 		cmocka_unit_test(test_families),
 		cmocka_unit_test(test_port_space_ib),
 		cmocka_unit_test(test_devices_go_and_come),

@@ -4,6 +4,9 @@
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "fixture.h"
 
@@ -67,9 +70,9 @@ binding(void **state)
 
 	assert_refused(rdma_create_id(channel, &none, NULL, RDMA_PS_IPOIB), EOPNOTSUPP,
 		       "rdma_create_id: ps = 0x2: ", "RDMA_PS_UDP; give one of these (EOPNOTSUPP)");
-	assert_refused(rdma_bind_addr(id, address("192.0.2.9", 5000)), ENODEV,
+	assert_refused(rdma_bind_addr(id, address("192.0.2.9", 5000)), EADDRNOTAVAIL,
 		       "rdma_bind_addr: addr = 192.0.2.9: ", "no port of the data plane has this address",
-		       "; give one that ", "(ENODEV)");
+		       "; give one that ", "(EADDRNOTAVAIL)");
 	assert_refused(rdma_bind_addr(id, &other), EAFNOSUPPORT,
 		       "rdma_bind_addr: addr = one of family 1: ", "neither AF_INET nor AF_INET6; give one",
 		       "(EAFNOSUPPORT)");
@@ -95,8 +98,9 @@ listening(void **state)
 		       "it is bound to no address; rdma_bind_addr first (EINVAL)");
 	assert_int_equal(rdma_bind_addr(id, address("0.0.0.0", 5000)), 0);
 	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 5000, 1);
-	assert_refused(rdma_listen(id, 1), EADDRINUSE, "rdma_listen: port = 5000: somebody listens on it",
-		       "; choose another", "(EADDRINUSE)");
+	assert_refused(rdma_listen(id, 1), EADDRINUSE,
+		       "rdma_listen: port = 5000: another id or program has it", "; choose another",
+		       "(EADDRINUSE)");
 	mock_refuse(mock, ONE_MSG_LISTEN, -EDQUOT, ONE_SUBJECT_QUOTA, 31, 1);
 	assert_refused(rdma_listen(id, 1), ENOMEM, "rdma_listen: id = 0x",
 		       "the data plane's limit = 31: it is reached; ", "(ENOMEM)");
@@ -178,6 +182,42 @@ connecting(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
+static void
+assert_no_channel(const char *says)
+{
+	int file, before = said_begin(&file);
+	const char *lines;
+
+	assert_null(rdma_create_event_channel());
+	lines = said_end(before, file);
+	lines = strstr(lines, "\noneside: rdma_create_event_channel: ");
+	assert_non_null(lines); /* after what libibverbs says */
+	assert_non_null(strstr(lines, says));
+}
+
+/* Before there is a data plane: the sentence has the socket's own reason. */
+static void
+no_data_plane(void **state)
+{
+	struct sockaddr_un stream = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char directory[] = "/tmp/oneside-tell-XXXXXX";
+
+	setenv("ONESIDE_SOCKET", "/nonexistent/oneside.sock", 1);
+	assert_no_channel(
+		"\noneside: rdma_create_event_channel: ports = 0: no attachment to the data plane at "
+		"/nonexistent/oneside.sock: No such file or directory; start oneside-dataplane(8), ");
+	assert_non_null(mkdtemp(directory));
+	snprintf(stream.sun_path, sizeof(stream.sun_path), "%s/s", directory);
+	assert_int_equal(bind(fd, (struct sockaddr *)&stream, sizeof(stream)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	setenv("ONESIDE_SOCKET", stream.sun_path, 1);
+	assert_no_channel("/s: this is the control socket, of onesidectl; ");
+	close(fd);
+	unlink(stream.sun_path);
+	rmdir(directory);
+}
+
 /* Without the variable. */
 static void
 not_asked(void **state)
@@ -201,7 +241,9 @@ main(void)
 		cmocka_unit_test(connecting),
 	};
 	const struct CMUnitTest unasked[] = {cmocka_unit_test(not_asked)};
+	const struct CMUnitTest absent[] = {cmocka_unit_test(no_data_plane)};
 
-	return getenv("ONESIDE_DEBUG") != NULL ? cmocka_run_group_tests(asked, setup, NULL)
-					       : cmocka_run_group_tests(unasked, setup, NULL);
+	if (getenv("ONESIDE_DEBUG") == NULL)
+		return cmocka_run_group_tests(unasked, setup, NULL);
+	return cmocka_run_group_tests(absent, NULL, NULL) + cmocka_run_group_tests(asked, setup, NULL);
 }

@@ -14,11 +14,55 @@
 		assert_int_equal(errno, expected);              \
 	} while (0)
 
+/* What raises the limit of a refusal of PZ_CREATE. */
+static const char *limit_key;
+
+static bool
+refuse_pz(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+	  struct one_reply *reply, void *user)
+{
+	reply->error = -EDQUOT;
+	reply->subject = ONE_SUBJECT_QUOTA;
+	reply->value = limit_key == NULL ? 0 : 7;
+	memset(&reply->limit, 'x', sizeof(reply->limit)); /* no end, unless there is a key */
+	if (limit_key != NULL)
+		snprintf(reply->limit.key, sizeof(reply->limit.key), "%s", limit_key);
+	return true;
+}
+
+/* A limit of the configuration, of the data plane's process, a fixed one, and what is no name. */
+static void
+raised_by(struct fixture *f)
+{
+	static const struct {
+		const char *key, *says;
+	} cases[] = {
+		{"max_pz",
+		 "limit = 7: it is reached; free what is not needed, or raise max_pz in oneside.conf(5)"},
+		{"LimitNOFILE",
+		 "limit = 7: it is reached; free what is not needed, or raise the data plane's LimitNOFILE"},
+		{"", "limit = 7: it is reached, and no key of oneside.conf(5) raises it; free what is not "
+		     "needed"},
+		{"\x1b[2J", "limit = 7: it is reached, and no key of oneside.conf(5) raises it; free what is "
+			    "not needed"},
+		{NULL, "the data plane = draining: it begins nothing new"},
+	};
+
+	mock_on(f->mock, ONE_MSG_PZ_CREATE, refuse_pz, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		limit_key = cases[i].key;
+		assert_null_says(ibv_alloc_pd(f->context), ENOMEM, "ibv_alloc_pd: context = 0x",
+				 cases[i].says);
+	}
+	mock_on(f->mock, ONE_MSG_PZ_CREATE, NULL, NULL);
+}
+
 static void
 memory(void **state)
 {
 	struct fixture *f = *state;
-	char bytes[64], *nothing = (char *)(uintptr_t)0x1000;
+	/* A stack would be copied, which is a line, too. */
+	char *bytes = malloc(64), *nothing = (char *)(uintptr_t)0x1000;
 	struct ibv_mr *mr;
 
 	assert_null_says(ibv_reg_mr(f->pd, bytes, 64, IBV_ACCESS_REMOTE_WRITE), EINVAL,
@@ -34,8 +78,11 @@ memory(void **state)
 			 "ibv_reg_mr: length = 0: ", "; give the length");
 	/* the data plane's words */
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 17, 1);
-	assert_null_says(ibv_reg_mr(f->pd, bytes, 64, 0), ENOMEM, "ibv_reg_mr: pd = 0x",
-			 "the data plane's limit = 17: it is reached; ", "oneside.conf(5) (ENOMEM)");
+	assert_null_says(
+		ibv_reg_mr(f->pd, bytes, 64, 0), ENOMEM, "ibv_reg_mr: pd = 0x",
+		"the data plane's limit = 17: it is reached; free what is not needed, or raise max_mock "
+		"in oneside.conf(5) (ENOMEM)");
+	raised_by(f);
 	mr = ibv_reg_mr(f->pd, bytes, 64, 0);
 	assert_non_null(mr);
 	assert_says(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), (unsigned long)IBV_REREG_MR_ERR_INPUT,
@@ -46,6 +93,7 @@ memory(void **state)
 		    "a memory window is bound to it; ", "(EBUSY)");
 	assert_says(ibv_dealloc_pd(f->pd), EBUSY, "ibv_dealloc_pd: pd = 0x", "; destroy those first (EBUSY)");
 	assert_int_equal(ibv_dereg_mr(mr), 0);
+	free(bytes);
 }
 
 static void

@@ -358,11 +358,24 @@ test_new_send(void **state)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
+/* A receive of the datagram that `cqe` completes. */
+static struct ibv_wc
+receive_datagram(struct fixture *f, const struct one_cqe *cqe)
+{
+	struct ibv_recv_wr wr = {.wr_id = 9}, *bad;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+	assert_true(mock_cqe(f->mock, f->recv_id, cqe));
+	while (ibv_poll_cq(f->recv_cq, 1, &wc) == 0)
+		;
+	return wc;
+}
+
 static void
 test_receive(void **state)
 {
 	struct fixture *f = *state;
-	struct ibv_recv_wr wr = {.wr_id = 9}, *bad;
 	struct one_cqe cqe = {.cookie = 9,
 			      .object = qp_id,
 			      .length = 48,
@@ -374,10 +387,7 @@ test_receive(void **state)
 	struct ibv_wc wc;
 
 	go(IBV_QPS_INIT);
-	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
-	assert_true(mock_cqe(f->mock, f->recv_id, &cqe));
-	while (ibv_poll_cq(f->recv_cq, 1, &wc) == 0)
-		;
+	wc = receive_datagram(f, &cqe);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
 	assert_int_equal(wc.byte_len, 48);
@@ -385,6 +395,10 @@ test_receive(void **state)
 	assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 	assert_int_equal(wc.imm_data, htonl(7));
 	assert_int_equal(wc.slid, 0);
+	/* UCX learns from the service level where in the 40 bytes the destination is: 1 is IPv6, 2 IPv4. */
+	assert_int_equal(wc.sl, 1);
+	cqe.flags |= ONE_CQE_IPV4;
+	assert_int_equal(receive_datagram(f, &cqe).sl, 2);
 }
 
 #define U(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

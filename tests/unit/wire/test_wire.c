@@ -112,6 +112,7 @@ build_from_packet(const struct wire_packet *packet, struct wire_build *b)
 	b->qkey = packet->qkey;
 	b->src_qpn = packet->src_qpn;
 	b->payload_len = packet->payload_len;
+	b->count = packet->count;
 }
 
 /*
@@ -670,6 +671,7 @@ test_round_trip(void **state)
 			b.qkey = (uint32_t)next_random(&seed);
 			b.src_qpn = (uint32_t)next_random(&seed) & 0xffffff;
 			b.payload_len = payload_len;
+			b.count = (uint16_t)next_random(&seed);
 			for (uint32_t k = 0; k < payload_len; k++)
 				data[k] = (uint8_t)next_random(&seed);
 
@@ -701,7 +703,7 @@ test_round_trip(void **state)
 			free(frame);
 		}
 	}
-	assert_int_equal(opcodes, 26);
+	assert_int_equal(opcodes, 28);
 }
 
 static void

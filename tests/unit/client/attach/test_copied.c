@@ -92,7 +92,7 @@ longest(void)
 		uint32_t n = 0;
 
 		LIST_FOREACH(one, &set.bucket[i], link)
-		n++;
+			n++;
 		most = n > most ? n : most;
 	}
 	return most;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "control/loop/loop.h"
 #include "control/daemon/control.h"
 
 pthread_t control_thread;
@@ -78,6 +79,25 @@ test_hello_refusals(void **state)
 	fake_refuse(ENGINE_CLIENT_ADD, -ENOMEM);
 	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), -ENOMEM);
 	assert_clean();
+}
+
+/* What an attachment takes before it has any object counts in its user's memory, and is given back. */
+static void
+test_attachment_is_charged(void **state)
+{
+	const uint64_t bytes = control.quota.max_bytes_per_uid;
+
+	control.quota.max_bytes_per_uid = 100000; /* less than the populated pages of an arena */
+	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), -EDQUOT);
+	assert_clean();
+	control.quota.max_bytes_per_uid = 400000; /* room for two at once, not three */
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), 0);
+		fake_refuse(ENGINE_CLIENT_ADD, -ENOMEM);
+		assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), -ENOMEM);
+	}
+	assert_clean();
+	control.quota.max_bytes_per_uid = bytes;
 }
 
 static void
@@ -179,7 +199,8 @@ test_rubbish(void **state)
 
 	app_hello(&app, ONE_KIND_DAT);
 	for (uint32_t type = ONE_MSG_PZ_CREATE; type < ONE_MSG_MAX; type++) {
-		if (type == ONE_MSG_PZ_CREATE || type == ONE_MSG_RSM_TOPOLOGY || type == ONE_MSG_COPIES)
+		if (type == ONE_MSG_PZ_CREATE || type == ONE_MSG_RSM_TOPOLOGY || type == ONE_MSG_COPIES ||
+		    type == ONE_MSG_CHANNEL_OPEN)
 			continue;
 		memset(app.msg.bytes, type == ONE_MSG_CQ_CREATE ? 0 : 0xff, sizeof(app.msg.bytes));
 		assert_int_not_equal(app_call(&app, type), 0);
@@ -333,7 +354,7 @@ main(void)
 	const struct CMUnitTest messages[] = {
 		cmocka_unit_test(test_welcome),         cmocka_unit_test(test_hello_refusals),
 		cmocka_unit_test(test_protocol_faults), cmocka_unit_test(test_impatience),
-		cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_rubbish),         cmocka_unit_test(test_attachment_is_charged),
 	};
 	const struct CMUnitTest socket_tests[] = {
 		cmocka_unit_test(test_restart),
@@ -343,9 +364,9 @@ main(void)
 	if (setup() != 0)
 		return 1;
 	failed = cmocka_run_group_tests_name("control: messages", messages, NULL, NULL);
-	failed += user_tests() + object_tests() + renewable_tests() + mapping_tests() + connection_tests() +
-		  step_tests() + number_tests() + datagram_tests() + rsm_tests() + identity_tests() +
-		  end_tests() + metrics_tests() + ctl_tests();
+	failed += user_tests() + object_tests() + renewable_tests() + joined_tests() + mapping_tests() +
+		  connection_tests() + step_tests() + number_tests() + datagram_tests() + rsm_tests() +
+		  identity_tests() + end_tests() + metrics_tests() + ctl_tests();
 	failed += cmocka_run_group_tests_name("control: socket", socket_tests, NULL, NULL);
 	teardown();
 	return failed;

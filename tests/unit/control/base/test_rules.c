@@ -419,6 +419,32 @@ test_log_is_bounded(void **state)
 	assert_int_equal(written, 50);
 }
 
+/* The lines that a user brings about are at the user's charge: those of others are written all the same. */
+static void
+test_log_of_users(void **state)
+{
+	uint32_t written = 0;
+
+	control.now += 3600 * NS_PER_S;
+	while (log_allowed_to(1000))
+		;
+	for (uint32_t uid = 1001; uid < 1001 + 15; uid++)
+		assert_true(log_allowed_to(uid));
+	assert_false(log_allowed_to(1000));
+	assert_true(log_allowed());
+	/* Who has many uids does not have a budget for each: the 17th shares that of nobody. */
+	while (log_allowed_to(2000))
+		written++;
+	assert_int_equal(written, 49);
+	assert_false(log_allowed());
+	assert_false(log_allowed_to(2001));
+	assert_true(log_allowed_to(1001));
+	/* One that was silent for long enough makes room. */
+	control.now += 3600 * NS_PER_S;
+	assert_true(log_allowed_to(2001));
+	assert_true(log_allowed_to(1000));
+}
+
 int
 rules_tests(void)
 {
@@ -437,6 +463,7 @@ rules_tests(void)
 		cmocka_unit_test(test_rsm_proof),
 		cmocka_unit_test(test_rsm_rej),
 		cmocka_unit_test(test_log_is_bounded),
+		cmocka_unit_test(test_log_of_users),
 	};
 
 	return cmocka_run_group_tests_name("control: rules", tests, NULL, NULL);

@@ -76,6 +76,7 @@ net_local(struct host *host)
 		.retry_count = 6,
 		.ack_timeout = 14,
 		.path_mtu = 1024,
+		.link_mtu = 1408,
 	};
 }
 
@@ -155,7 +156,7 @@ net_new(void)
 			.event = env_event,
 			.random = env_random,
 			.guid = 0x0200000000000001ull + (uint64_t)i,
-			.capabilities = 0xcab0u + (uint32_t)i,
+			.capabilities = 0xb0u + (uint32_t)i,
 			.response_timeout = 20,
 			.max_retries = RETRIES,
 			.retry_interval = INTERVAL,

@@ -63,6 +63,7 @@ test_values(void **state)
 
 	params.local.srq = true;
 	params.local.path_mtu = 4096;
+	params.local.link_mtu = 8896;
 	params.private_len = 5;
 	memcpy(params.private_data, "HELLO", 5);
 	net->host[1].private_len = 3;
@@ -87,7 +88,8 @@ test_values(void **state)
 	assert_true(r->rdma_cm);
 	assert_int_equal(r->ip_port, 0x9abc);
 	assert_true(r->oneside);
-	assert_int_equal(r->capabilities, 0xcab0);
+	assert_int_equal(r->capabilities, 0xb0);
+	assert_int_equal(r->link_mtu, 8896);
 	assert_int_equal(r->private_len, 5);
 	assert_memory_equal(r->private_data, "HELLO", 5);
 	r = &active->remote;
@@ -97,7 +99,8 @@ test_values(void **state)
 	assert_int_equal(r->path_mtu, 4096);
 	assert_true(r->guid == net->host[1].env.guid);
 	assert_true(r->oneside);
-	assert_int_equal(r->capabilities, 0xcab1);
+	assert_int_equal(r->capabilities, 0xb1);
+	assert_int_equal(r->link_mtu, 1408);
 	assert_int_equal(r->private_len, 3);
 	assert_memory_equal(r->private_data, "YES", 3);
 	assert_memory_equal(&passive->conn->path, &passive->remote.path, sizeof(struct cm_path));

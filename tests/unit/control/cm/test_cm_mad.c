@@ -304,16 +304,22 @@ test_announcement(void **state)
 		data[i] = (uint8_t)(i + 1);
 	for (size_t r = 0; r < 2; r++) {
 		for (uint16_t len = 0; len <= (r == 0 ? 78 : 92); len++) {
+			const struct cm_steering steering = {(uint8_t)(3 * len),
+							     (uint16_t)(len % 2 ? 0xc000 + 177 * len : 0)};
+			const struct cm_announce in = {0xde, steering, 8896, len};
 			struct cm_mad mad = {.attribute = CM_REQ}, parsed;
 			struct cm_announce announce = {0};
 			uint8_t bytes[CM_MAD_LEN];
 
-			cm_announce_req_build(&mad, 0xdecade, data, len, rooms[r]);
+			cm_announce_req_build(&mad, &in, data, rooms[r]);
 			cm_mad_build(&mad, bytes);
 			assert_int_equal(cm_mad_parse(bytes, CM_MAD_LEN, &parsed), 0);
 			memset(got, 0xee, sizeof(got));
 			assert_true(cm_announce_req_parse(&parsed, &announce, rooms[r], got));
-			assert_int_equal(announce.capabilities, 0xdecade);
+			assert_int_equal(announce.capabilities, 0xde);
+			assert_int_equal(announce.steering.core, steering.core);
+			assert_int_equal(announce.steering.udp_port, steering.udp_port);
+			assert_int_equal(announce.link_mtu, 8896);
 			assert_int_equal(announce.private_len, len);
 			assert_memory_equal(got, data, len);
 			assert_int_equal(got[len], 0xee);
@@ -331,13 +337,19 @@ test_announcement(void **state)
 	}
 	for (uint16_t len = 0; len < 200; len++) {
 		struct cm_mad mad = {.attribute = CM_REP};
-		struct cm_announce in = {77, len}, out = {0};
+		const struct cm_steering steering = {64, 0xffff};
+		struct cm_announce in = {77, steering, 20000, len}, out = {0};
 
 		assert_false(cm_announce_rep_parse(&mad, &out));
 		cm_announce_rep_build(&mad, &in);
 		assert_int_equal(cm_announce_rep_parse(&mad, &out), len <= 180);
-		if (len <= 180)
+		if (len <= 180) {
 			assert_int_equal(out.private_len, len);
+			assert_int_equal(out.capabilities, 77);
+			assert_int_equal(out.steering.core, 64);
+			assert_int_equal(out.link_mtu, 255 * 64);
+			assert_int_equal(out.steering.udp_port, 0xffff);
+		}
 	}
 }
 

@@ -45,14 +45,15 @@ test_connect(void **state)
 	assert_int_equal(shm->recv_psn, peer->send_psn);
 	assert_int_equal(shm->send_psn, peer->recv_psn);
 	assert_int_equal(shm->flow_label, peer->flow_label);
-	assert_int_equal(shm->path_mtu, 4096);
+	assert_int_equal(shm->path_mtu, 4160); /* what an MTU of 4300 carries */
 	assert_int_equal(shm->hop_limit, 64);
 	assert_int_equal(shm->rnr_retry, 6);
 	assert_int_equal(shm->timeout, 18);
 	assert_int_equal(shm->retry_count, 7);
 	assert_int_equal(shm->min_rnr_timer, 12);
 	assert_true(fake_connection().local);
-	assert_int_equal(fake_connection().rc.path_mtu, 4096);
+	assert_int_equal(fake_connection().rc.path_mtu, 4160);
+	assert_true(fake_connection().rc.packed);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
 	assert_int_equal(fake_connection().rc.timeout, 18);
 	assert_int_equal(fake_connection().rc.retry_count, 7);
@@ -79,6 +80,65 @@ test_connect(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
 	assert_no_event();
 	ends_close(&ends);
+}
+
+/* What the cores of both ends were told, in the order in which that is: the passive end's comes first. */
+static struct engine_connection connected[2];
+static uint32_t connects;
+
+static void
+note_connection(void)
+{
+	/* The command under way is not there yet: this is the one before. */
+	if (connects++ == 1)
+		connected[0] = fake_connection();
+	fake_on(ENGINE_QP_CONNECT, note_connection);
+}
+
+static void
+connect_with(uint32_t cores, uint16_t steering_port, uint32_t capabilities)
+{
+	uint32_t before = path_port[0].env.capabilities;
+	struct ends ends;
+
+	fake_cores = cores;
+	fake_steering_port = steering_port;
+	path_port[0].env.capabilities &= capabilities;
+	connects = 0;
+	fake_on(ENGINE_QP_CONNECT, note_connection);
+	ends_open(&ends, 45248);
+	establish(&ends, 45248);
+	assert_int_equal(connects, 2);
+	connected[1] = fake_connection();
+	ends_close(&ends);
+	fake_on(ENGINE_QP_CONNECT, NULL);
+	path_port[0].env.capabilities = before;
+	fake_steering_port = 0;
+	fake_cores = 1;
+}
+
+/* Each end draws a port for the other to send from; and one of before takes no notice, so it is not used. */
+static void
+test_steering(void **state)
+{
+	const struct wire_path *passive = &connected[0].rc.path, *active = &connected[1].rc.path;
+
+	connect_with(2, 0xd001, UINT32_MAX);
+	assert_int_equal(passive->udp_src_port, 0xd001);
+	assert_int_equal(passive->udp_peer_port, 0xd002);
+	assert_int_equal(active->udp_src_port, 0xd002);
+	assert_int_equal(active->udp_peer_port, 0xd001);
+	connect_with(2, 0xd001, ~CM_CAPABILITY_STEERED);
+	assert_int_equal(passive->udp_peer_port, passive->udp_src_port);
+	assert_int_equal(active->udp_src_port, passive->udp_src_port);
+	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
+	/* With one core, or no hash that is known, ports are those of the flow label. */
+	connect_with(1, 0xd001, UINT32_MAX);
+	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
+	assert_int_equal(active->udp_src_port, passive->udp_peer_port);
+	connect_with(2, 0, UINT32_MAX);
+	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
+	assert_int_equal(active->udp_src_port, passive->udp_peer_port);
 }
 
 static void
@@ -311,6 +371,102 @@ test_share_of_ports(void **state)
 	assert_clean();
 }
 
+static int
+hold_port(struct app *app, uint32_t cq, uint16_t port, uint32_t flags)
+{
+	app->msg.listen = (struct one_listen){.service = port, .cq = cq, .flags = ONE_LISTEN_LATER | flags};
+	return app_call(app, ONE_MSG_LISTEN);
+}
+
+static int
+connect_from(struct ends *ends, uint32_t listener)
+{
+	ends->active.msg.qp_connect = (struct one_qp_connect){.qp = ends->a.qp,
+							      .family = AF_INET,
+							      .addr = {192, 0, 2, 1},
+							      .service = 5000,
+							      .timeout_us = UINT64_MAX,
+							      .listener = listener};
+	return app_call(&ends->active, ONE_MSG_QP_CONNECT);
+}
+
+/* The peer is told the port that the connecting side holds; without one an ephemeral port. */
+static void
+test_source_port(void **state)
+{
+	const struct one_cr_shm *request;
+	struct ends ends;
+	uint32_t held;
+
+	ends_open(&ends, 5000);
+	assert_int_equal(hold_port(&ends.active, ends.cq_a, 9999, 0), 0);
+	held = ends.active.reply.listening.listener;
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 9999, 0), -EADDRINUSE);
+	assert_int_equal(connect_from(&ends, held + 1), -EINVAL); /* the attachment has no such listener */
+	assert_int_equal(ends.active.reply.subject, ONE_SUBJECT_LISTENER);
+	assert_int_equal(connect_from(&ends, held), 0);
+	request = await_request(&ends);
+	assert_int_equal(request->remote_port, 9999);
+	assert_int_equal(accept_request(&ends, request->cr), 0);
+	await(ONE_CQE_CONNECT, ends.a.qp);
+	await(ONE_CQE_CONNECT, ends.p.qp);
+	ends.a = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_UNLISTEN, held), 0);
+	assert_int_equal(connect_from(&ends, held), -EINVAL);
+	assert_int_equal(connect_from(&ends, 0), 0);
+	assert_int_not_equal(await_request(&ends)->remote_port, 9999);
+	ends_close(&ends);
+}
+
+/* Ports that are held alone are no listeners by max_listen: each queue pair may have one. */
+static void
+test_held_ports_are_no_listeners(void **state)
+{
+	uint32_t max = config.limits.max_listen, cq;
+	struct app app;
+
+	config.limits.max_listen = 1;
+	app_hello(&app, ONE_KIND_VERBS);
+	cq = app_cq(&app, 10);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(hold_port(&app, cq, 0, 0), 0);
+		assert_in_range(app.reply.listening.service, 32768, 60999);
+	}
+	app.msg.listen = (struct one_listen){.listener = app.reply.listening.listener};
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
+	app.msg.listen = (struct one_listen){.service = 5000, .cq = cq};
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), -EDQUOT);
+	assert_int_equal(app.reply.value, 1);
+	app_close(&app);
+	assert_clean();
+	config.limits.max_listen = max;
+}
+
+/* Those that share a port have it together until one of them listens, which it must be alone for. */
+static void
+test_shared_port(void **state)
+{
+	struct ends ends;
+	uint32_t first, second;
+
+	ends_open(&ends, 5000);
+	ends.active.msg.listen =
+		(struct one_listen){.service = 6000, .cq = ends.cq_a, .flags = ONE_LISTEN_SHARED};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), -EINVAL);
+	assert_int_equal(hold_port(&ends.active, ends.cq_a, 5000, ONE_LISTEN_SHARED), -EADDRINUSE);
+	assert_int_equal(hold_port(&ends.active, ends.cq_a, 6000, ONE_LISTEN_SHARED), 0);
+	first = ends.active.reply.listening.listener;
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 6000, ONE_LISTEN_SHARED), 0);
+	second = ends.passive.reply.listening.listener;
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 6000, 0), -EADDRINUSE);
+	ends.active.msg.listen = (struct one_listen){.listener = first};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), -EADDRINUSE);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_UNLISTEN, second), 0);
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), 0);
+	assert_int_equal(hold_port(&ends.passive, ends.cq_p, 6000, ONE_LISTEN_SHARED), -EADDRINUSE);
+	ends_close(&ends);
+}
+
 /* A service is taken before anybody is let in. */
 static void
 test_listen_later(void **state)
@@ -321,7 +477,7 @@ test_listen_later(void **state)
 
 	ends_open(&ends, 5000);
 	args = &ends.passive.msg.listen;
-	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER << 1};
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_SHARED << 1};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL);
 	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
@@ -705,13 +861,24 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_private_data),   cmocka_unit_test(test_share_of_ports),
-		cmocka_unit_test(test_listen_later),   cmocka_unit_test(test_handoff_and_once),
-		cmocka_unit_test(test_backlog),        cmocka_unit_test(test_named_by_a_stranger),
-		cmocka_unit_test(test_broken),         cmocka_unit_test(test_reset_at_once),
-		cmocka_unit_test(test_death_of_peers), cmocka_unit_test(test_many_wait),
+		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_steering),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_private_data),
+		cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_listen_later),
+		cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_source_port),
+		cmocka_unit_test(test_held_ports_are_no_listeners),
+		cmocka_unit_test(test_shared_port),
+		cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_named_by_a_stranger),
+		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_reset_at_once),
+		cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_many_wait),
 		cmocka_unit_test(test_timewait),
 	};
 

@@ -201,15 +201,22 @@ test_no_connection(void **state)
 #define UDP(port) (0x1110000u + (port))
 
 static int
-sidr_ask(struct side *side, uint64_t service, uint8_t last_of_addr)
+sidr_ask_from(struct side *side, uint64_t service, uint8_t last_of_addr, uint32_t listener)
 {
 	side->app.msg.sidr_ask = (struct one_sidr_ask){.cq = side->cq,
 						       .family = AF_INET,
 						       .private_len = 5,
 						       .addr = {192, 0, 2, last_of_addr},
 						       .service = service,
-						       .private_data = "hello"};
+						       .private_data = "hello",
+						       .listener = listener};
 	return app_call(&side->app, ONE_MSG_SIDR_ASK);
+}
+
+static int
+sidr_ask(struct side *side, uint64_t service, uint8_t last_of_addr)
+{
+	return sidr_ask_from(side, service, last_of_addr, 0);
 }
 
 static const struct one_sidr_shm *
@@ -237,10 +244,13 @@ test_resolution(void **state)
 	side_open(&a, true);
 	side_open(&b, true);
 	listener = listen_at(&b, UDP(7174));
-	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
+	assert_int_equal(sidr_ask_from(&a, UDP(7174), 1, 0x77770077), -EINVAL);
+	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_LISTENER);
+	assert_int_equal(sidr_ask_from(&a, UDP(7174), 1, listen_at(&a, UDP(9999))), 0);
 	id = a.app.reply.id.id;
 	event = await(ONE_CQE_SIDR_REQUEST, listener);
 	shm = shm_of(&b, &event);
+	assert_int_equal(shm->remote_port, 9999);
 	question = shm->id;
 	assert_memory_equal(shm->private_data, "hello", 6);
 	assert_int_equal(shm->service, UDP(7174));

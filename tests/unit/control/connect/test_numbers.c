@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "control/loop/loop.h"
 #include "side.h"
 
 /* To 192.0.2.1, an address of this data plane. */
@@ -338,40 +339,39 @@ test_peer_names_us(void **state)
 
 /* ---- channels ---- */
 
-static int
-open_channel(struct app *app, uint32_t number)
-{
-	app->msg.channel_open.channel = number;
-	return app_call(app, ONE_MSG_CHANNEL_OPEN);
-}
-
+/* As many as max_channels says, however many numbers of words there are; each is closed with the application.
+ */
 static void
 test_channels(void **state)
 {
-	uint32_t first, last, fds = count_fds(), done = fake_done(ENGINE_CHANNEL_FD);
+	uint32_t first, n = 0, fds = count_fds(), done = fake_done(ENGINE_CHANNEL_FD);
+	uint32_t max = config.limits.max_channels, all = control.quota.max_common[QUOTA_CHANNELS];
 	struct app app;
-	int error;
 
+	config.limits.max_channels = ONE_CHANNELS + 100;
+	control.quota.max_common[QUOTA_CHANNELS] = 2 * ONE_CHANNELS;
 	app_hello(&app, ONE_KIND_VERBS);
-	assert_int_equal(open_channel(&app, 0), -EINVAL);
-	assert_int_equal(open_channel(&app, ONE_CHANNELS), -EINVAL);
-	assert_int_equal(open_channel(&app, 5), 0);
+	assert_int_equal(app_call(&app, ONE_MSG_CHANNEL_OPEN), 0);
 	first = app.reply.id.id;
 	assert_int_equal(fake_done(ENGINE_CHANNEL_FD), done + 1);
-	assert_int_equal(open_channel(&app, 5), -EBUSY);
-	assert_int_equal(app.reply.subject, ONE_SUBJECT_CHANNEL);
-	/* As many as there are numbers, or its user's share of the descriptors. */
-	last = 6;
-	while ((error = open_channel(&app, last)) == 0)
-		last++;
-	assert_int_equal(error, last == ONE_CHANNELS ? -EINVAL : -EDQUOT);
-	assert_true(last > 64);
+	while (++n < ONE_CHANNELS + 100)
+		assert_int_equal(app_call(&app, ONE_MSG_CHANNEL_OPEN), 0);
+	assert_int_equal(app_call(&app, ONE_MSG_CHANNEL_OPEN), -EDQUOT);
+	assert_int_equal(app.reply.value, n);
+	assert_string_equal(app.reply.limit.key, "max_channels");
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), 0);
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), -EINVAL);
-	assert_int_equal(open_channel(&app, 5), 0);
+	assert_int_equal(app_call(&app, ONE_MSG_CHANNEL_OPEN), 0);
+	/* A user's share of the data plane's descriptors is another limit, with another remedy. */
+	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, app.reply.id.id), 0);
+	control.quota.max_common[QUOTA_CHANNELS] = ONE_CHANNELS;
+	assert_int_equal(app_call(&app, ONE_MSG_CHANNEL_OPEN), -EDQUOT);
+	assert_int_equal(app.reply.value, ONE_CHANNELS / 4 * 3);
+	assert_string_equal(app.reply.limit.key, ONE_LIMIT_DESCRIPTORS);
 	app_close(&app);
 	assert_clean();
-	/* Those that the application leaves open are closed with it. */
+	config.limits.max_channels = max;
+	control.quota.max_common[QUOTA_CHANNELS] = all;
 	while (count_fds() > fds)
 		pause_ms(2);
 	assert_int_equal(count_fds(), fds);

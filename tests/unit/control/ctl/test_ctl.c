@@ -158,8 +158,7 @@ test_lists(void **state)
 		app_qp(&app, pz, cq);
 	app_qp(&other, app_pz(&other), app_cq(&other, 10));
 	assert_true(list(fd, "endpoints", "", all) >= 4);
-	json_array_foreach(all, i, one)
-	{
+	json_array_foreach(all, i, one) {
 		assert_int_equal(json_integer_value(json_object_get(one, "pid")), getpid());
 		json_object_set(qpns, json_string_value(json_object_get(one, "qpn")), one);
 	}

@@ -308,7 +308,7 @@ test_quota_leaving(void **state)
 {
 	struct quota quota = {.max_clients = 2, .max_clients_per_uid = 1};
 	struct quota_account *a = quota_connect(&quota, 10);
-	uint64_t limit = 0;
+	struct quota_limit limit = {0};
 
 	assert_int_equal(quota_attach(&quota, a, &limit), 0);
 	assert_false(quota_is_leaving(a));
@@ -337,10 +337,12 @@ test_quota_own(void **state)
 	struct quota quota = {
 		.max_clients = 1, .max_clients_per_uid = 1, .max_bytes_per_uid = 100, .max_own_per_uid = 60};
 	struct quota_account *a = quota_connect(&quota, 10);
-	uint64_t limit = 0, used = 0;
+	struct quota_limit limit = {0};
+	uint64_t used = 0;
 
 	assert_int_equal(quota_charge_own(&quota, a, 61, &limit), -EDQUOT);
-	assert_int_equal(limit, 60);
+	assert_int_equal(limit.value, 60);
+	assert_string_equal(limit.key, ONE_LIMIT_MEMORY);
 	assert_int_equal(quota_charge_own(&quota, a, 60, &limit), 0);
 	assert_int_equal(quota_charge_own(&quota, a, 1, &limit), -EDQUOT);
 	assert_int_equal(quota_charge(&quota, a, &used, UINT64_MAX, 40, &limit), 0);
@@ -348,7 +350,7 @@ test_quota_own(void **state)
 	assert_int_equal(quota_charge_own(&quota, a, 11, &limit), -EDQUOT);
 	assert_int_equal(quota_charge(&quota, a, &used, UINT64_MAX, 10, &limit), 0);
 	assert_int_equal(quota_charge_own(&quota, a, 1, &limit), -EDQUOT);
-	assert_int_equal(limit, 100);
+	assert_int_equal(limit.value, 100);
 	quota_release(a, &used, 50);
 	quota_release_own(a, 50);
 	assert_int_equal(a->bytes + a->own, 0);
@@ -360,7 +362,7 @@ test_quota_clients(void **state)
 {
 	struct quota quota = {.max_clients = 3, .max_clients_per_uid = 2, .max_bytes_per_uid = 100};
 	struct quota_account *a = quota_connect(&quota, 10), *b = quota_connect(&quota, 11);
-	uint64_t limit = 0;
+	struct quota_limit limit = {0};
 
 	assert_ptr_equal(quota_connect(&quota, 10), a);
 	assert_ptr_equal(quota_connect(&quota, 10), a);
@@ -368,10 +370,10 @@ test_quota_clients(void **state)
 	assert_int_equal(quota_attach(&quota, a, &limit), 0);
 	assert_int_equal(quota_attach(&quota, a, &limit), 0);
 	assert_int_equal(quota_attach(&quota, a, &limit), -EDQUOT);
-	assert_int_equal(limit, 2);
+	assert_int_equal(limit.value, 2);
 	assert_int_equal(quota_attach(&quota, b, &limit), 0);
 	assert_int_equal(quota_attach(&quota, b, &limit), -EDQUOT);
-	assert_int_equal(limit, 3);
+	assert_int_equal(limit.value, 3);
 	quota_detach(&quota, a);
 	assert_int_equal(quota_attach(&quota, b, &limit), 0);
 	quota_detach(&quota, a);
@@ -389,18 +391,19 @@ test_quota_common(void **state)
 {
 	struct quota quota = {.max_clients = 9, .max_clients_per_uid = 3};
 	struct quota_account *a = quota_connect(&quota, 10), *b = quota_connect(&quota, 11);
-	uint64_t limit = 0;
+	struct quota_limit limit = {0};
 
 	quota.max_common[QUOTA_KEYS] = 100;
 	quota.max_common[QUOTA_ZONES] = 1;
 	/* One user has three quarters at most, all together have all. */
 	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 74, &limit), 0);
 	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 2, &limit), -EDQUOT);
-	assert_int_equal(limit, 75);
+	assert_int_equal(limit.value, 75);
+	assert_string_equal(limit.key, "");
 	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 1, &limit), 0);
 	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 1, &limit), -EDQUOT);
 	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 26, &limit), -EDQUOT);
-	assert_int_equal(limit, 100);
+	assert_int_equal(limit.value, 100);
 	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, UINT32_MAX, &limit), -EDQUOT);
 	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 25, &limit), 0);
 	/* What one gives back, the other may have. */
@@ -410,7 +413,7 @@ test_quota_common(void **state)
 	/* That one table is full is nothing to the next. */
 	assert_int_equal(quota_take(&quota, b, QUOTA_ZONES, 1, &limit), 0);
 	assert_int_equal(quota_take(&quota, b, QUOTA_QPNS, 1, &limit), -EDQUOT);
-	assert_int_equal(limit, 0);
+	assert_int_equal(limit.value, 0);
 	quota_give(&quota, b, QUOTA_ZONES, 1);
 	quota_give(&quota, b, QUOTA_KEYS, 30);
 	quota_give(&quota, a, QUOTA_KEYS, 70);
@@ -430,10 +433,14 @@ test_port_space(void **state)
 	assert_true(port_space_take(&space, 5000));
 	assert_false(port_space_take(&space, 5000));
 	assert_true(port_space_take(&space, 0) && port_space_take(&space, UINT16_MAX));
-	/* Any: each once, those below 1024 never. */
-	assert_int_equal(port_space_take_any(&space), PORT_SPACE_ANY);
-	for (uint32_t last = PORT_SPACE_ANY, port; (port = port_space_take_any(&space)) != 0; last = port) {
-		assert_int_equal(port, last == 4999 ? 5001 : last + 1);
+	/* Any: each once, the ephemeral ones first, those below 1024 never. */
+	assert_int_equal(port_space_take_any(&space), PORT_SPACE_EPHEMERAL);
+	for (uint32_t last = PORT_SPACE_EPHEMERAL, port; (port = port_space_take_any(&space)) != 0;
+	     last = port) {
+		assert_int_equal(port, last == 60999                      ? PORT_SPACE_ANY
+				       : last == 4999                     ? 5001
+				       : last == PORT_SPACE_EPHEMERAL - 1 ? 61000
+									  : last + 1);
 		n++;
 	}
 	assert_int_equal(n, PORT_SPACE - PORT_SPACE_ANY - 3);
@@ -473,13 +480,14 @@ test_quota_bytes(void **state)
 {
 	struct quota quota = {.max_clients = 9, .max_clients_per_uid = 9, .max_bytes_per_uid = 100};
 	struct quota_account *a = quota_connect(&quota, 10);
-	uint64_t one = 0, two = 0, limit = 0;
+	struct quota_limit limit = {0};
+	uint64_t one = 0, two = 0;
 
 	assert_int_equal(quota_charge(&quota, a, &one, 70, 60, &limit), 0);
 	assert_int_equal(quota_charge(&quota, a, &one, 70, 11, &limit), -EDQUOT);
-	assert_int_equal(limit, 70);
+	assert_int_equal(limit.value, 70);
 	assert_int_equal(quota_charge(&quota, a, &two, 70, 41, &limit), -EDQUOT);
-	assert_int_equal(limit, 100);
+	assert_int_equal(limit.value, 100);
 	assert_int_equal(quota_charge(&quota, a, &two, 70, 40, &limit), 0);
 	assert_int_equal(quota_charge(&quota, a, &two, UINT64_MAX, UINT64_MAX - 10, &limit), -EDQUOT);
 	assert_int_equal(one, 60);
@@ -515,6 +523,10 @@ test_region_check(void **state)
 	assert_int_equal(region_check(sealed, PAGE + 1, true, &page), -EINVAL);
 	assert_int_equal(region_check(sealed, 0, true, &page), -EINVAL);
 	assert_int_equal(region_check(sealed, UINT64_MAX & ~(uint64_t)(PAGE - 1), true, &page), -EINVAL);
+	/* The last page may be the file's in part. */
+	assert_int_equal(ftruncate(open_fd, 3 * PAGE + 1), 0);
+	assert_int_equal(region_check(open_fd, 4 * PAGE, false, &page), 0);
+	assert_int_equal(region_check(open_fd, 5 * PAGE, false, &page), -EINVAL);
 	close(sealed);
 	close(open_fd);
 

@@ -33,6 +33,7 @@ test_limits(void **state)
 	assert_int_equal(app_call(&app[0], ONE_MSG_PZ_CREATE), -EDQUOT);
 	assert_int_equal(app[0].reply.subject, ONE_SUBJECT_QUOTA);
 	assert_int_equal(app[0].reply.value, config.limits.max_pz);
+	assert_string_equal(app[0].reply.limit.key, "max_pz");
 	assert_int_equal(app_call_id(&app[0], ONE_MSG_PZ_FREE, pz), 0);
 	assert_int_equal(app_call_id(&app[0], ONE_MSG_PZ_FREE, pz), -EINVAL);
 	assert_int_not_equal(app_pz(&app[0]), pz);

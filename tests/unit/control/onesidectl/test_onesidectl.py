@@ -106,6 +106,22 @@ check(["trace", "count=2"], 0, "tracing")
 check(["trace", "count=3"], 1, "has ended the connection")
 check(["trace"], 1, "has ended the connection")
 
+# The socket for applications, which ends a connection that is not theirs, is told from the other one beside it.
+for name, beside in (("oneside.sock", "ctl"), ("a.sock", "a.sock.ctl")):
+    with tempfile.TemporaryDirectory() as directory:
+        path, other = os.path.join(directory, name), os.path.join(directory, beside)
+        plane = DataPlane(path, lambda request: [None])
+        try:
+            for exists in (False, True):
+                if exists:
+                    open(other, "wb").close()
+                done = subprocess.run([ONESIDECTL, "--socket", path, "show"], stdin=subprocess.DEVNULL, capture_output=True)
+                says = f"this is the one for applications; give --socket {other}" if exists else "has ended the connection"
+                if done.returncode != 1 or f"socket {path}: " not in done.stderr.decode() or says not in done.stderr.decode():
+                    sys.exit(f"the socket for applications: status {done.returncode}, {done.stderr}; not {says!r}")
+        finally:
+            plane.end()
+
 # One of another version, of which less can be told.
 for words, status in ((["show"], 0), (["show", "ports"], 0), (["top", "count=1"], 0), (["capture"], 1), (["capture", "port=p0"], 1)):
     check(words, status, "")

@@ -26,7 +26,7 @@ struct user {
 	struct path_user path;
 	struct wire_addr dst;
 	uint8_t mac[6];
-	uint32_t moves;
+	uint32_t moves, renames;
 	bool hears;
 };
 static struct user near, far, datagrams;
@@ -70,6 +70,12 @@ on_moved(struct path_user *user, const uint8_t mac[6])
 	memcpy(one->mac, mac, 6);
 }
 
+static void
+on_renamed(struct path_user *user)
+{
+	((struct user *)(void *)user)->renames++;
+}
+
 static bool
 on_heard(const struct path_user *user, uint64_t ns)
 {
@@ -81,6 +87,7 @@ begin(struct user *user, uint8_t host, bool answers)
 {
 	*user = (struct user){.dst = {{[10] = 0xff, 0xff, 192, 0, 2, host}}};
 	user->path.moved = on_moved;
+	user->path.renamed = on_renamed;
 	user->path.heard = answers ? on_heard : NULL;
 	path_watch(&user->path, &port, &user->dst);
 }
@@ -135,6 +142,28 @@ test_heard_while_told(void **state)
 	assert_true(path_hop_heard(&port, &near.dst, 1));
 }
 
+/* When the port has another MAC everybody who sends by it is told, once, whether its next hop is known or
+ * not. */
+static void
+test_port_renamed(void **state)
+{
+	path_port_renamed(); /* it is the same */
+	while (path_moves_pending())
+		path_moves_poll();
+	assert_int_equal(near.renames + far.renames + datagrams.renames, 0);
+	port.mac[5]++;
+	known = false;
+	for (int i = 0; i < 2; i++) {
+		path_port_renamed();
+		while (path_moves_pending())
+			path_moves_poll();
+		assert_int_equal(near.renames, 1);
+		assert_int_equal(far.renames, 1);
+		assert_int_equal(datagrams.renames, 1);
+		assert_memory_equal(near.path.own_mac, port.mac, 6);
+	}
+}
+
 /* Whoever did not follow a move while it heard the old place does when that is silent. */
 static void
 test_suspect(void **state)
@@ -177,10 +206,8 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_heard),
-		TEST(test_heard_while_told),
-		TEST(test_suspect),
-		TEST(test_refresh),
+		TEST(test_heard),   TEST(test_heard_while_told), TEST(test_port_renamed),
+		TEST(test_suspect), TEST(test_refresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "config/address.h"
+#include "control/setup/instances.h"
 #include "machine.h"
 
 static struct setup_plan plan;
@@ -111,8 +112,14 @@ assert_good(void)
 	assert_int_equal(config.num_ports, plan.ports);
 	assert_int_equal(config.node, plan.node);
 	assert_int_equal(config.num_peers, plan.peers);
-	for (uint32_t i = 0; i < plan.ports; i++)
-		assert_true(config_addr_equal(&config.port[i].addr[0], &plan.port[i].addr));
+	for (uint32_t i = 0; i < plan.ports; i++) {
+		const struct config_addr *addr;
+
+		for (uint32_t j = 0; (addr = setup_port_addr(&plan.port[i], j)) != NULL; j++)
+			assert_true(config_addr_equal(&config.port[i].addr[j], addr));
+		for (uint32_t j = 0; j < CONFIG_GATEWAYS_MAX; j++)
+			assert_true(config_addr_equal(&config.port[i].gateway[j], &plan.port[i].gateway[j]));
+	}
 }
 
 static int
@@ -294,6 +301,47 @@ test_container(void **state)
 	assert_refused("0000:01:00.0 carries an interface of another network namespace");
 	take_away("0000:01:00.0");
 	assert_good();
+}
+
+static void
+parse(const char *text, struct config_addr *addr)
+{
+	bool has_prefix;
+
+	assert_int_equal(config_addr_parse(text, addr, &has_prefix), 0);
+}
+
+/* A port may have several addresses and a gateway of each family; each is checked as a single one is. */
+static void
+test_several_addresses(void **state)
+{
+	struct setup_port *port;
+	char by[SETUP_PATH], path[128];
+	struct config_addr addr;
+
+	add_port("memif", SETUP_MEMIF, "192.0.2.1/24");
+	port = &plan.port[0];
+	parse("2001:db8::1/64", &port->more[port->mores++]);
+	parse("198.51.100.1/24", &port->more[port->mores++]);
+	parse("192.0.2.254", &port->gateway[0]);
+	parse("2001:db8::fe", &port->gateway[1]);
+	assert_good();
+	made_file("etc/oneside/oneside.conf",
+		  "[port p0]\naddress = 192.0.2.1/24 2001:db8::1/64 198.51.100.1/24\n");
+	snprintf(path, sizeof(path), "%s/etc/oneside/x/oneside.conf", made_root);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(setup_instance_has_address(path, setup_port_addr(port, i), by));
+	parse("203.0.113.1/24", &addr);
+	assert_false(setup_instance_has_address(path, &addr, by));
+	parse("2001:db8::1/64", &port->gateway[1]);
+	assert_refused("its gateway cannot be another host on the link of address 2001:db8::1/64");
+	parse("2001:db8::fe", &port->gateway[1]);
+	parse("198.51.100.255/24", &port->more[1]);
+	assert_refused("address 198.51.100.255/24 is the network or its broadcast");
+	parse("192.0.2.1/24", &port->more[1]);
+	assert_refused("it is given an address twice");
+	port->mores = 0;
+	assert_refused("gateway 2001:db8::fe: the port has no address of its family");
 }
 
 /* Its address is the data plane's when the kernel has lost the interface. */
@@ -533,13 +581,13 @@ test_peers(void **state)
 	plan.peers = 1;
 	add_peer(3, "10.0.0.3");
 	assert_refused("no port reaches address 10.0.0.3");
-	config_addr_parse("192.0.2.254", &plan.port[0].gateway, &has_prefix);
+	config_addr_parse("192.0.2.254", &plan.port[0].gateway[0], &has_prefix);
 	assert_good();
-	config_addr_parse("169.254.0.1", &plan.port[0].gateway, &has_prefix);
+	config_addr_parse("169.254.0.1", &plan.port[0].gateway[0], &has_prefix);
 	assert_good();
-	config_addr_parse("192.0.2.255", &plan.port[0].gateway, &has_prefix);
+	config_addr_parse("192.0.2.255", &plan.port[0].gateway[0], &has_prefix);
 	assert_refused("gateway cannot be another host");
-	plan.port[0].gateway.family = 0;
+	plan.port[0].gateway[0].family = 0;
 	plan.peers = 0;
 	plan.port[0].addr.bytes[3] = 255;
 	assert_refused("the network or its broadcast");
@@ -634,10 +682,12 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, made_end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_mlx5),   TEST(test_mlx5_alone), TEST(test_vfio),     TEST(test_group),
-		TEST(test_ipv6),   TEST(test_address),    TEST(test_virtio),   TEST(test_nothing),
-		TEST(test_others), TEST(test_container),  TEST(test_sessions), TEST(test_rubbish),
-		TEST(test_many),   TEST(test_peers),      TEST(test_files),
+		TEST(test_mlx5),    TEST(test_mlx5_alone), TEST(test_vfio),
+		TEST(test_group),   TEST(test_ipv6),       TEST(test_several_addresses),
+		TEST(test_address), TEST(test_virtio),     TEST(test_nothing),
+		TEST(test_others),  TEST(test_container),  TEST(test_sessions),
+		TEST(test_rubbish), TEST(test_many),       TEST(test_peers),
+		TEST(test_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,25 @@ connecting(void **state)
 	setenv("ONESIDE_SOCKET", socket, 1);
 }
 
+/* Nobody has unpublished the segment. */
+static void
+exporter_lost(void **state)
+{
+	uint8_t *memory = aligned_alloc(PAGE, PAGE);
+	rsm_memseg_export_handle_t export;
+	rsm_memseg_id_t id = 0x500000;
+
+	assert_int_equal(rsm_memseg_export_create(controller, &export, memory, PAGE, 0), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_publish(export, &id, NULL, 0), RSM_SUCCESS);
+	peer_forget(peer);
+	mock_kill(peer->mock);
+	assert_says(rsm_intr_signal_wait(export, -1), RSMERR_CONN_ABORTED,
+		    "rsm_intr_signal_wait: memseg = 0x", "this host's data plane ended",
+		    "(RSMERR_CONN_ABORTED)");
+	rsm_memseg_export_destroy(export);
+	free(memory);
+}
+
 static void
 silence(void **state)
 {
@@ -109,7 +128,8 @@ silence(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(accesses), TEST(segments), TEST(connecting), TEST(silence)};
+	const struct CMUnitTest tests[] = {TEST(accesses), TEST(segments), TEST(connecting), TEST(silence),
+					   TEST(exporter_lost)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Names of the Solaris system headers that RSMAPI is written with and glibc has not. */
+/* Types of the Solaris system headers that RSMAPI uses and glibc lacks. */
 typedef unsigned char uchar_t;
 typedef unsigned int uint_t;
 typedef unsigned long ulong_t;
@@ -33,10 +33,10 @@ typedef char *caddr_t;
 /* ---- results: 0 or one of these, never an errno ---- */
 
 #define RSM_SUCCESS 0
-#define RSMERR_BAD_LIBRARY_VERSION 1 /* the data plane speaks another version */
+#define RSMERR_BAD_LIBRARY_VERSION 1 /* the data plane is of another version */
 #define RSMERR_BAD_TOPOLOGY_PTR 2
 #define RSMERR_BAD_CTLR_HNDL 3
-#define RSMERR_CTLR_NOT_PRESENT 4 /* no such controller, or its data plane has gone */
+#define RSMERR_CTLR_NOT_PRESENT 4 /* no such controller, or its data plane ended */
 #define RSMERR_BAD_SEG_HNDL 5
 #define RSMERR_SEG_ALREADY_PUBLISHED 6
 #define RSMERR_SEG_NOT_PUBLISHED 7
@@ -116,7 +116,7 @@ typedef char *caddr_t;
 #define RSMERR_QUEUE_FENCE_UP 133
 #define RSMERR_QUEUE_FULL 134
 
-/* Spelling of the local memory handle manual page. */
+/* The spelling in the manual page of local memory handles. */
 #define RSMERR_BAD_ADDRESS RSMERR_BAD_ADDR
 
 /* ---- segment ids; an application publishes 0x400000 to 0x7fffffff, or 0 for "choose one" ---- */
@@ -159,7 +159,7 @@ typedef enum {
 	RSM_BARRIER_NODE_THREAD = 0x12
 } rsm_barrier_type_t;
 
-/* The only type that the manual pages know: a span of time, one segment. */
+/* The only type in the manual pages: a span of time on one segment. */
 #define RSM_BAR_DEFAULT RSM_BARRIER_SEGMENT
 
 typedef enum { RSM_BARRIER_MODE_EXPLICIT, RSM_BARRIER_MODE_IMPLICIT } rsm_barrier_mode_t;

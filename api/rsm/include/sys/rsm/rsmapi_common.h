@@ -20,7 +20,7 @@ typedef struct __rsm_localmemory_handle *rsm_localmemory_handle_t;
 /* rsm_memseg_export_create flags; bits without a meaning are ignored */
 #define RSM_ALLOW_REBIND 0x01
 #define RSM_CREATE_SEG_DONTWAIT 0x02
-#define RSM_LOCK_OPS 0x04 /* named by a manual page; locks were never built, so nothing happens */
+#define RSM_LOCK_OPS 0x04 /* in a manual page; no effect, since locks were never implemented */
 
 /* rsm_scat_gath_t flags, and rsm_intr_signal_post flags */
 #define RSM_IMPLICIT_SIGPOST 0x01
@@ -37,11 +37,11 @@ typedef struct __rsm_localmemory_handle *rsm_localmemory_handle_t;
 #define RSM_CONNECTION_ACTIVE 3
 
 /*
- * What a controller can do.  The masks: bit n of the two access masks stands
- * for accesses of 2^n bytes, bit n of attr_page_size for pages of 2^n KiB.
+ * Capabilities of a controller. Bit n of the two access masks means accesses of 2^n bytes, bit n of
+ * attr_page_size pages of 2^n KiB.
  */
 typedef struct {
-	uint_t attr_direct_access_sizes; /* loads and stores that work on a mapping; 0: no mappings */
+	uint_t attr_direct_access_sizes; /* loads and stores that are possible on a mapping; 0: no mappings */
 	uint_t attr_atomic_sizes;        /* aligned accesses that are never torn */
 	size_t attr_page_size;
 	size_t attr_max_export_segment_size;
@@ -52,13 +52,13 @@ typedef struct {
 	ulong_t attr_max_import_segments;
 } rsmapi_controller_attr_t;
 
-/* One node's rights: three octal digits, owner, group, other; 4 reads, 2 writes. */
+/* Rights of one node: three octal digits for owner, group and others; 4 is read, 2 is write. */
 typedef struct {
 	rsm_node_id_t ae_node;
 	rsm_permission_t ae_permission;
 } rsmapi_access_entry_t;
 
-/* Contents are the library's.  Zero it before rsm_memseg_import_init_barrier. */
+/* The library owns the contents. Zero a barrier before rsm_memseg_import_init_barrier(). */
 typedef struct {
 	void *seg;
 	uint16_t gnum;
@@ -77,7 +77,7 @@ typedef struct {
 } rsm_iovec_t;
 
 typedef struct {
-	rsm_node_id_t local_nodeid; /* not looked at */
+	rsm_node_id_t local_nodeid; /* ignored */
 	ulong_t io_request_count;   /* 1 to RSM_MAX_SGIOREQS */
 	ulong_t io_residual_count;  /* out: entries that were not completed */
 	uint_t flags;               /* RSM_IMPLICIT_SIGPOST, RSM_SIGPOST_NO_ACCUMULATE */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs that the loader starts without oneside's libraries. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "run/run.h"
+
+/* The file that execvp would start; whether there is one. */
+static bool
+find_program(const char *program, char path[PATH_MAX])
+{
+	const char *list = getenv("PATH"), *folder = list != NULL ? list : "/usr/bin:/bin";
+
+	if (strchr(program, '/') != NULL) {
+		snprintf(path, PATH_MAX, "%s", program);
+		return access(path, X_OK) == 0;
+	}
+	while (*folder != '\0') {
+		size_t len = strcspn(folder, ":");
+
+		snprintf(path, PATH_MAX, "%.*s/%s", (int)len, folder, program);
+		if (access(path, X_OK) == 0)
+			return true;
+		folder += len + (folder[len] == ':');
+	}
+	return false;
+}
+
+/* An ELF file without an interpreter: no loader, so no library. */
+static bool
+is_static(int fd)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+
+	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(part))
+		return false;
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		off_t at = (off_t)(head.e_phoff + i * sizeof(part));
+
+		if (pread(fd, &part, sizeof(part), at) != sizeof(part) || part.p_type == PT_INTERP)
+			return false;
+	}
+	return true;
+}
+
+/* Programs that get rights by their file: the loader takes no libraries from the environment for them. */
+static bool
+has_rights_of_its_own(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return false;
+	return ((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid()) ||
+	       ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid()) ||
+	       (geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+}
+
+void
+run_look_at(const char *program, bool in_namespace)
+{
+	char path[PATH_MAX];
+	int fd = find_program(program, path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return;
+	if (is_static(fd) && !in_namespace)
+		run_say("%s is statically linked: oneside's libraries reach only the programs that it starts "
+			"(--namespace shows it "
+			"/dev/infiniband and /sys/class/infiniband); link it dynamically",
+			path);
+	else if (has_rights_of_its_own(fd))
+		run_say("%s has rights of its own (set-user-ID, set-group-ID or file capabilities), so the "
+			"loader ignores "
+			"oneside's libraries; run a copy without them",
+			path);
+	close(fd);
+}

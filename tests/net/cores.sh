@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Two data planes over memif, with several polling cores each: every core of each end receives by rings of its
+# own, and no frame changes cores.  Then one comes back with another number of cores, and they agree anew.
+set -u -o pipefail
+. "$(dirname "$0")/lib.sh"
+PERF=${PERF:-$BUILD/perf/oneside-perf}
+[ -x "$PERF" ] || skip "there is no oneside-perf (-Dperf=false)"
+
+# counters PLANE NAME: of each core.
+counters() {
+	"$BUILD/control/onesidectl" --json --socket "$(plane_socket "$1").ctl" show cores |
+		python3 -c 'import json, sys; print(*[core[sys.argv[1]] for core in json.load(sys.stdin)["cores"]])' "$2" ||
+		fail "no counters of data plane $1"
+}
+
+sum() {
+	local total=0 value
+	for value in "$@"; do total=$((total + value)); done
+	printf '%s' "$total"
+}
+
+# handed: frames that changed cores, of both planes.
+handed() {
+	# shellcheck disable=SC2046 # words are wanted
+	sum $(counters a handed_over) $(counters a tx_handed_over) $(counters b handed_over) $(counters b tx_handed_over)
+}
+
+# agreed PLANE OWN FAR COUNT: the number of times that it has agreed upon those.
+agreed() {
+	until [ "$(grep -c "event=rings .*own_cores=$2 far_cores=$3\$" "$(plane_log "$1")")" -ge "$4" ]; do
+		kill -0 "$(plane_pid "$1")" || fail "data plane $1 has gone"
+		sleep 0.05
+	done
+}
+
+# traffic APPLICATIONS TEST SIZE COUNT: so many at once, each with two endpoints, and servers of their own.
+traffic() {
+	local -a servers=() clients=()
+	local i
+	for ((i = 0; i < $1; i++)); do
+		: >"$WORK/server$i"
+		ONESIDE_SOCKET=$(plane_socket b) "$PERF" --once -p $((18600 + i)) 2>"$WORK/server$i" &
+		servers+=($!)
+		APPLICATIONS+=($!)
+		until grep -q 'serving on' "$WORK/server$i"; do
+			kill -0 "${servers[$i]}" 2>/dev/null || fail "a server: $(cat "$WORK/server$i")"
+			sleep 0.02
+		done
+	done
+	for ((i = 0; i < $1; i++)); do
+		ONESIDE_SOCKET=$(plane_socket a) "$PERF" -t "$2" -s "$3" -n "$4" -q 2 -p $((18600 + i)) 192.0.2.2 \
+			>"$WORK/client$i" 2>&1 &
+		clients+=($!)
+		APPLICATIONS+=($!)
+	done
+	for ((i = 0; i < $1; i++)); do
+		wait "${clients[$i]}" || fail "$2 of $3 bytes: $(cat "$WORK/client$i")"
+		wait "${servers[$i]}" || fail "its server: $(cat "$WORK/server$i")"
+	done
+	APPLICATIONS=()
+}
+
+# all_receive PLANE: each of its cores has received.
+all_receive() {
+	case " $(counters "$1" rx_packets) " in
+	*' 0 '*) fail "not every core of data plane $1 receives: $(counters "$1" rx_packets)" ;;
+	esac
+}
+
+# try OWN FAR: planes with so many cores, as many applications as the larger number.
+try() {
+	local most=$(($1 > $2 ? $1 : $2))
+	traffic "$most" write_bw 64 3000
+	traffic "$most" read_bw 65536 200
+	traffic "$most" send_bw 1000 2000
+	all_receive a
+	all_receive b
+	[ "$(handed)" = 0 ] || fail "$1 and $2 cores: $(handed) frames changed cores"
+	say "ok   $1 and $2 cores: no frame changed cores; received: $(counters a rx_packets), $(counters b rx_packets)"
+}
+
+net_init
+PLANE_CORES=2 start_memif_plane a
+PLANE_CORES=2 start_memif_plane b
+agreed a 2 2 1
+agreed b 2 2 1
+try 2 2
+# The client comes back with three cores, and then with one, which is killed; the server with three.
+stop_plane b
+PLANE_CORES=3 start_memif_plane b
+agreed a 2 3 1
+agreed b 3 2 1
+try 2 3
+kill_plane b
+PLANE_CORES=1 start_memif_plane b
+agreed a 2 1 1
+agreed b 1 2 1
+try 2 1
+stop_plane a
+PLANE_CORES=3 start_memif_plane a
+agreed a 3 1 1
+agreed b 1 3 1
+try 3 1
+stop_plane a
+stop_plane b

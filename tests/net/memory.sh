@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Each kind of memory that programs register, and memory that a device or the kernel uses:
+#
+#   memory.sh local kinds    by uDAPL and verbs, on one data plane; hugepages and a hugetlbfs if they may be had
+#   memory.sh memif kinds    on two, joined by memif
+#   memory.sh local pins N   N rounds of what pins, while memory is registered and deregistered
+
+. "$(dirname "$0")/verbs_lib.sh"
+PROGRAMS=$BUILD/tests/net
+NEEDED=64 # files, private, System V, with what each is copied to
+
+# A hugetlbfs of this test's alone, in a mount namespace.
+if [ "$2" = kinds ] && [ -z "${HUGE_DIR:-}" ]; then
+	if [ "$(id -u)" = 0 ] && grep -q hugetlbfs /proc/filesystems; then
+		exec unshare -m --propagation private env HUGE_DIR=/mnt bash "$0" "$@"
+	fi
+	say "left out: files of a hugetlbfs, which needs root"
+	HUGE_DIR=
+fi
+verbs_init "$1"
+if [ -n "${HUGE_DIR:-}" ]; then
+	export HUGE_DIR
+	mount -t hugetlbfs -o pagesize=2M none "$HUGE_DIR" || leave_out "a hugetlbfs cannot be mounted"
+	reserve_hugepages "$NEEDED" || leave_out "no $NEEDED hugepages of 2 MiB can be reserved"
+fi
+
+case $2 in
+kinds)
+	export ONESIDE_DEBUG=1
+	"$PROGRAMS/net-dat-memory" "${sockets[@]}" || fail "kinds of memory by uDAPL"
+	export SHOW_MEMORY="$BUILD/control/onesidectl --socket ${sockets[0]}.ctl show memory --json"
+	[ ! -e "$PROGRAMS/net-verbs-memory" ] || "$RUN" "$PROGRAMS/net-verbs-memory" "${sockets[@]}" kinds seccomp shown ||
+		fail "kinds of memory by verbs"
+	;;
+pins)
+	[ -e "$PROGRAMS/net-verbs-pins" ] || skip "libibverbs-dev is missing"
+	PIN_ROUNDS=$3 PIN_FILE=/var/tmp/${WORK##*/} "$RUN" "$PROGRAMS/net-verbs-pins" "${sockets[@]}" ||
+		fail "memory that is pinned"
+	;;
+esac
+stop_plane a
+[ "$1" = local ] || stop_plane b

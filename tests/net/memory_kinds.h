@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kinds of memory that programs register (the tables of doc/udapl.md and doc/verbs.md), and whether the
+ * library copies them.  The test runs with ONESIDE_DEBUG=1.
+ */
+#ifndef TESTS_NET_MEMORY_KINDS_H
+#define TESTS_NET_MEMORY_KINDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KIND_SIZE (8ul << 20)
+
+enum kind_way { KIND_IN_PLACE, KIND_COPIED };
+
+struct kind {
+	const char *name;
+	/* NULL and *reason: this machine cannot make it. */
+	uint8_t *(*make)(const char **reason);
+	enum kind_way way;
+};
+
+extern const struct kind memory_kinds[];
+extern const uint32_t num_memory_kinds;
+
+/* What is registered between the two calls is to be copied or not, as stderr says: the text, or NULL. */
+void kind_listen(void);
+const char *kind_copied(void);
+
+#endif
