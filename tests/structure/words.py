@@ -14,9 +14,9 @@ import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
 WRITTEN = ("api/client/life", "api/dat/mem", "api/rsm/base", "api/rsm/controller", "api/rsm/event", "api/rsm/face", "api/rsm/include",
-           "api/rsm/include/sys/rsm", "api/rsm/segment", "api/rsm/transfer", "api/verbs/srq", "control/rsm", "dataplane/state", "perf",
-           "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face",
-           "tests/unit/rsm/include")
+           "api/rsm/include/sys/rsm", "api/rsm/segment", "api/rsm/transfer", "api/verbs/srq", "control/cm", "control/connect",
+           "control/loop", "control/neigh", "control/path", "control/rsm", "dataplane/state", "perf", "tests/net/registry",
+           "tests/unit/dat/include", "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")
