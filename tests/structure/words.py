@@ -14,8 +14,8 @@ import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
 WRITTEN = ("api/dat/mem", "api/rdmacm/base", "api/rdmacm/channel", "api/rdmacm/device", "api/rdmacm/ep", "api/rdmacm/id", "api/rsm/face",
-           "api/rsm/include", "api/verbs/base", "api/verbs/cq", "api/verbs/device", "api/verbs/event", "api/verbs/face", "api/verbs/mem",
-           "api/verbs/qp", "api/verbs/srq", "dataplane/state", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
+           "api/rsm/include", "api/run", "api/run/preload", "api/verbs/base", "api/verbs/cq", "api/verbs/device", "api/verbs/event", "api/verbs/face",
+           "api/verbs/mem", "api/verbs/qp", "api/verbs/srq", "dataplane/state", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
            "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
