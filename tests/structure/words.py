@@ -13,8 +13,10 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/client/life", "api/dat/mem", "api/rsm/base", "api/rsm/controller", "api/rsm/event", "api/rsm/face", "api/rsm/include",
-           "api/rsm/include/sys/rsm", "api/rsm/segment", "api/rsm/transfer", "api/verbs/srq", "control/cm", "control/connect",
+WRITTEN = ("api/client/life", "api/dat/mem", "api/rdmacm/base", "api/rdmacm/channel", "api/rdmacm/device", "api/rdmacm/ep", "api/rdmacm/id",
+           "api/rsm/base", "api/rsm/controller", "api/rsm/event", "api/rsm/face", "api/rsm/include", "api/rsm/include/sys/rsm",
+           "api/rsm/segment", "api/rsm/transfer", "api/run", "api/run/preload", "api/verbs/base", "api/verbs/cq", "api/verbs/device",
+           "api/verbs/event", "api/verbs/face", "api/verbs/mem", "api/verbs/qp", "api/verbs/srq", "control/cm", "control/connect",
            "control/loop", "control/neigh", "control/path", "control/rsm", "dataplane/state", "perf", "tests/net/registry",
            "tests/unit/dat/include", "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
