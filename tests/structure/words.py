@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "dataplane/rc", "dataplane/state", "dataplane/wire",
+WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "dataplane/mem", "dataplane/rc", "dataplane/state", "dataplane/wire",
            "tests/net/registry", "tests/unit/dat/include",
            "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
