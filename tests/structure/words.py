@@ -13,8 +13,9 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/dat/base", "api/dat/ep", "api/dat/evd", "api/dat/ia", "api/dat/include/dat", "api/dat/mem", "api/dat/registry", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "dataplane/state", "tests/net/registry", "tests/unit/dat/include",
-           "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
+WRITTEN = ("api/dat/base", "api/dat/ep", "api/dat/evd", "api/dat/ia", "api/dat/include/dat", "api/dat/mem", "api/dat/registry",
+           "api/dat2", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "dataplane/state", "tests/net/registry",
+           "tests/unit/dat/include", "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")
