@@ -21,7 +21,8 @@ extern const struct offer_version {
 /* ia_open of the tables; returns codes of 1.2. */
 DAT_RETURN offer_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
 		      DAT_IA_HANDLE *ia_handle);
-/* Returns what the registry gave for the name of this table, and looks its entry up by. */
+/* Returns the registry's entry for the name of this table.  The registry identifies its entry by these
+ * values. */
 DAT_PROVIDER_INFO offer_info(const void *table);
 
 #endif
