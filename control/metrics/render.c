@@ -297,7 +297,7 @@ write_group(struct metrics_text *text, const struct cores *cores, enum counter_g
 					       counter->name);
 }
 
-/* One sum for all strays: single counters would reveal which queue pair numbers exist. */
+/* Write one sum for all strays: single counters would reveal which queue pair numbers exist. */
 static void
 write_strays(struct metrics_text *text, const struct cores *cores)
 {

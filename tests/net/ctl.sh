@@ -106,7 +106,7 @@ await_line() {
 
 # ---- nobody is there ----
 
-refuses 1 "no data plane is there" ctl show
+refuses 1 "no data plane listens" ctl show
 refuses 1 "too long" ctl --socket "/tmp/$(printf '%0200d' 0)" show
 for wrong in "" "dance" "show dances" "show clients user=1" "show clients pid=" "show clients pid=x" "show clients pid=1 pid=2" \
 	"show clients uid=nobody-of-that-name" "metrics xml" "metrics prometheus now" "metrics --json" "top interval=0" "top fast" "trace 0x" "trace 1 2" "capture p0" "check a b" \
@@ -376,7 +376,7 @@ if [ "$(id -u)" = 0 ]; then
 	configuration "$PEERS"
 	says "changed: ctl_group, ctl_admin_group" ctl reload
 	[ "$(stat -c %a "$(plane_socket a).ctl")" = 600 ] || fail "the control socket stays open to others"
-	refuses 1 "may not look" as 61000 61001 "$WORK/onesidectl" show
+	refuses 1 "may not access" as 61000 61001 "$WORK/onesidectl" show
 	stop_plane a
 	# As a service: a user of its own, without privileges, who is in neither group.
 	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "log_level = debug" "$PEERS"
@@ -387,8 +387,8 @@ if [ "$(id -u)" = 0 ]; then
 	rm -f "$WORK/cable"
 	DATAPLANE=$WORK/as-service start
 	[ "$(stat -c %u "$(plane_socket a).ctl")" = 61500 ] || fail "the data plane does not run as 61500"
-	refuses 1 "may not look" as 61000 "" "$WORK/onesidectl" show
-	refuses 1 "may not look" as 61000 61500 "$WORK/onesidectl" show
+	refuses 1 "may not access" as 61000 "" "$WORK/onesidectl" show
+	refuses 1 "may not access" as 61000 61500 "$WORK/onesidectl" show
 	says "node 1" as 61000 61001 "$WORK/onesidectl" show
 	refuses 1 "may only show" as 61000 61001 "$WORK/onesidectl" reload
 	says "nothing has changed" as 61000 61002 "$WORK/onesidectl" reload

@@ -52,10 +52,10 @@ refuses 1 "no terminal" --output "$WORK/none" --port veth0 --address 192.0.2.1/2
 refuses 1 "its address is missing" --yes --port veth0
 refuses 1 "no such NIC or interface" --yes --port veth7 --address 192.0.2.1/24
 refuses 1 "it is no PCI device" --yes --port veth0 --driver vfio --address 192.0.2.1/24
-refuses 1 "there is no such way" --yes --port veth0 --driver dpdk --address 192.0.2.1/24
+refuses 1 "no such driver mode" --yes --port veth0 --driver dpdk --address 192.0.2.1/24
 refuses 1 "prefix of the link is missing" --yes --port veth0 --address 192.0.2.1
-refuses 1 "no address that a host can have" --yes --port veth0 --address 224.0.0.1/24
-refuses 1 "no address that a host can have" --yes --port veth0 --address here
+refuses 1 "not a host's address" --yes --port veth0 --address 224.0.0.1/24
+refuses 1 "not a host's address" --yes --port veth0 --address here
 refuses 1 "it is given twice" --yes --port veth0 --address 192.0.2.1/24 --port veth0 --address 192.0.2.3/24
 refuses 1 "--cores 4096" --yes --cores=4096 --port veth0 --address 192.0.2.1/24
 refuses 1 "mtu 9000 is more than the interface's $CABLE_MTU" --yes --port veth0 --address 192.0.2.1/24 --mtu 9000
