@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "control/ctl", "control/daemon", "control/metrics", "control/onesidectl", "control/show", "dataplane/state", "tests/net/registry", "tests/unit/dat/include",
+WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "control/base", "control/ctl", "control/daemon", "control/metrics", "control/onesidectl", "control/setup", "control/show", "dataplane/state", "tests/net/registry", "tests/unit/dat/include",
            "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
