@@ -13,8 +13,9 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "control/base", "control/ctl", "control/daemon", "control/metrics", "control/onesidectl", "control/setup", "control/show", "dataplane/state", "tests/net/registry", "tests/unit/dat/include",
-           "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
+WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "control/base", "control/ctl", "control/daemon", "control/metrics",
+           "control/onesidectl", "control/setup", "control/show", "config", "dataplane/state", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
+           "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")
