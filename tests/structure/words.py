@@ -13,8 +13,8 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "dataplane/esp", "dataplane/mem", "dataplane/rc",
-           "dataplane/state", "dataplane/wire", "tests/net/registry", "tests/unit/dat/include",
+WRITTEN = ("api/dat/mem", "api/rsm/face", "api/rsm/include", "api/verbs/srq", "dataplane/esp", "dataplane/mem", "dataplane/port",
+           "dataplane/rc", "dataplane/state", "dataplane/wire", "tests/net/registry", "tests/unit/dat/include",
            "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
