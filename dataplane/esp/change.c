@@ -235,9 +235,7 @@ sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const 
 	return sa;
 }
 
-/*
- * *out: the SA in the table, new or running; NULL if the section has none.
- */
+/* *out: the SA in the table, new or running; NULL if the section has none. */
 static int
 add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct config_sa *config,
        bool outbound, uint32_t port, struct esp_sa **out)

@@ -325,8 +325,7 @@ static bool
 is_at_once(void)
 {
 	static const uint8_t key[16];
-	static uint8_t text[16], icv[ESP_ICV_LEN],
-		header[16]; /* static: an operation that never completes may still use them */
+	static uint8_t text[16], icv[ESP_ICV_LEN], header[16]; /* a late operation may still use them */
 	void *session = esp_crypto_session(true, key, sizeof(key));
 	struct rte_crypto_op *op = crypto.queue[0].op[0];
 	struct esp_batch batch = {.num = 0};

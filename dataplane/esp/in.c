@@ -39,8 +39,7 @@ esp_drop(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum eng
 {
 	core->stats.esp_drop[reason]++;
 	if (sa != NULL)
-		atomic_fetch_add_explicit(&sa->dropped[reason], 1,
-					  memory_order_relaxed); /* read by telemetry only */
+		atomic_fetch_add_explicit(&sa->dropped[reason], 1, memory_order_relaxed); /* for telemetry */
 	rte_pktmbuf_free(*place);
 	*place = NULL;
 }

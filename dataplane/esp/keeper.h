@@ -21,9 +21,8 @@ void esp_keeper_wake(void);
 /* Retire a table that is out of use: when no core has it any more, free it, with the security associations
  * that its successor does not have. */
 void esp_keeper_retire(struct esp_table *table);
-/*
- * Wait until the files of all retired tables have their final numbers: then the same keys may be used again.
- */
+/* Wait until the files of all retired tables have their final numbers: then the same keys may be used
+ * again. */
 void esp_keeper_settle(void);
 
 /* Write a file that is ahead by a block, and allow those numbers. Call before cores have the SA, or on the

@@ -20,9 +20,8 @@ report_limit(_Atomic uint8_t *told)
 {
 	uint8_t below = ESP_BELOW;
 
-	/*
-	 * Relaxed: pairs with is_news() in keeper.c and with set_limit() in change.c; the eventfd orders it.
-	 */
+	/* Relaxed: pairs with is_news() in keeper.c and with set_limit() in change.c; the eventfd orders
+	 * it. */
 	if (atomic_load_explicit(told, memory_order_relaxed) == ESP_BELOW &&
 	    atomic_compare_exchange_strong_explicit(told, &below, ESP_REACHED, memory_order_relaxed,
 						    memory_order_relaxed))

@@ -13,9 +13,7 @@
  * its subject. */
 int esp_state_open(const char *directory, char *why, size_t why_len);
 void esp_state_close(void);
-/*
- * *saved is all zero if there is no file.
- */
+/* *saved is all zero if there is no file. */
 int esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size_t why_len);
 /* Returns 0: all of it is on the disk; -errno: the file is unchanged. */
 int esp_state_save(const struct esp_sa *sa, const struct esp_saved *saved);

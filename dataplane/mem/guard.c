@@ -146,8 +146,7 @@ engine_guard_add(void *base, size_t len, void *owner)
 	atomic_store_explicit(&guards[i].faulted, false, memory_order_relaxed);
 	atomic_store_explicit(&guards[i].pieces, 0, memory_order_relaxed);
 	atomic_store_explicit(&guards[i].len, len, memory_order_relaxed);
-	atomic_store_explicit(&guards[i].base, (uintptr_t)base,
-			      memory_order_release); /* pairs with find_guard() */
+	atomic_store_explicit(&guards[i].base, (uintptr_t)base, memory_order_release); /* for find_guard() */
 	if (i >= atomic_load_explicit(&used, memory_order_relaxed))
 		atomic_store_explicit(&used, i + 1, memory_order_release); /* pairs with find_guard() */
 	hint = i + 1;

@@ -138,8 +138,7 @@ mem_expire(struct mem_table *table, struct mem_renewable *renewable)
 bool
 mem_settle(struct mem_table *table, struct mem_renewable *renewable, struct mem_region *copy)
 {
-	uint32_t key =
-		mem_key_of(&renewable->region); /* only its slot matters: the core may change the rest */
+	uint32_t key = mem_key_of(&renewable->region); /* only its slot is used */
 	struct mem_region *found;
 
 	atomic_store_explicit(&renewable->settled, true, memory_order_relaxed);

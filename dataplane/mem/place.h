@@ -25,9 +25,8 @@ int mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare,
 /* Place like mem_write(), for plain pointers: in order, last byte last. */
 void mem_place(void *dst, const void *src, size_t len);
 
-/*
- * Length of the largest aligned word that ends at `end`, at most 8 bytes and `len`: it carries the last byte.
- */
+/* Length of the largest aligned word that ends at `end`, at most 8 bytes and `len`: it carries the last
+ * byte. */
 static inline size_t
 mem_tail_len(const uint8_t *end, size_t len)
 {

@@ -560,9 +560,7 @@ reach_queue_count(const struct reach_party *party, enum reach_queue queue)
 	return count;
 }
 
-/*
- * ---- answers ----
- */
+/* ---- answers ---- */
 
 static bool
 is_answered(const struct reach *reach)
@@ -748,9 +746,7 @@ reach_detach(struct reach *reach, reach_wake *wake, void *context)
 	reach->listed = false;
 }
 
-/*
- * ---- control thread ----
- */
+/* ---- control thread ---- */
 
 struct reach *
 reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, void *owner)

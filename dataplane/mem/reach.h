@@ -69,9 +69,7 @@ struct reach_party {
 /* Applications that a core has to poll; one list for each core. */
 LIST_HEAD(reach_list, reach);
 
-/*
- * ---- the core that owns the parties ----
- */
+/* ---- the core that owns the parties ---- */
 
 /*
  * Copy from the sges to `buffer`. At least one sge is without mapping; all of those belong to one
@@ -144,9 +142,7 @@ bool reach_due(const struct reach_list *list);
 /* The application has gone: wake the parties that still wait for it; all later accesses fail. */
 void reach_detach(struct reach *reach, reach_wake *wake, void *context);
 
-/*
- * ---- control thread ----
- */
+/* ---- control thread ---- */
 
 /*
  * From now on accesses go through `shm`, which is zeroed. Parties belong to the core of `list`, which calls

@@ -129,9 +129,8 @@ rc_go_back(struct rc_qp *qp, uint64_t now)
 	rc_forget_reports(qp);
 	rq->snd = rq->una;
 	rq->cur = rq->head;
-	/*
-	 * We never go back past a READ or atomic that lacks its response: none before `snd` is outstanding.
-	 */
+	/* We never go back past a READ or atomic that lacks its response: none before `snd` is
+	 * outstanding. */
 	rq->rd_out = 0;
 	rq->rtt_pending = false;
 	rq->recovering = true;

@@ -602,9 +602,8 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 	const struct wire_packet *one;
 	struct wire_packet inside;
 
-	/*
-	 * Advance only over executed requests: the peer may discard held ones, or have no receive for them.
-	 */
+	/* Advance only over executed requests: the peer may discard held ones, or have no receive for
+	 * them. */
 	while (qp->state == RC_RTS && rq->scoreboard != NULL &&
 	       (int32_t)(rq->scoreboard->executed - rq->una) > 0 &&
 	       bit_is_set(rq->scoreboard->done, rq->una)) {

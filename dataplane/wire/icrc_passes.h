@@ -25,9 +25,8 @@ compute_crc(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 	return pass_over(ip, ip_len, len, NULL);
 }
 
-/*
- * Computing is bound by multiplications, copying by loads and stores: interleaved, the copy is nearly free.
- */
+/* Computing is bound by multiplications, copying by loads and stores: interleaved, the copy is nearly
+ * free. */
 static TARGET uint32_t
 compute_and_move(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,
 		 uint32_t move_len)
@@ -39,9 +38,8 @@ compute_and_move(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, 
 	return crc;
 }
 
-/*
- * The head is loaded last: its bytes were just stored piecewise, and a wide load would wait for those stores.
- */
+/* The head is loaded last: its bytes were just stored piecewise, and a wide load would wait for those
+ * stores. */
 static TARGET uint32_t
 compute_and_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
 {

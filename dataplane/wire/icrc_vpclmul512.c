@@ -40,8 +40,7 @@ reduce_lanes(__m512i lanes, __m512i last)
 {
 	__m256i half;
 
-	lanes = _mm512_mask_xor_epi64(lanes, 0xc0, lanes,
-				      last); /* the last lane of `last` is in place already */
+	lanes = _mm512_mask_xor_epi64(lanes, 0xc0, lanes, last); /* the last lane is in place */
 	lanes = to_last_lane(last, STREAMS - 1, lanes);
 	half = _mm512_castsi512_si256(lanes) ^ _mm512_extracti64x4_epi64(lanes, 1);
 	return reduce_word((v128)(_mm256_castsi256_si128(half) ^ _mm256_extracti64x2_epi64(half, 1)));
@@ -172,9 +171,8 @@ compute_crc(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 	return pass_over(ip, ip_len, len, NULL);
 }
 
-/*
- * Computing is bound by multiplications, copying by loads and stores: interleaved, the copy is nearly free.
- */
+/* Computing is bound by multiplications, copying by loads and stores: interleaved, the copy is nearly
+ * free. */
 static TARGET uint32_t
 compute_and_move(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,
 		 uint32_t move_len)
@@ -187,9 +185,8 @@ compute_and_move(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, 
 	return crc;
 }
 
-/*
- * The head is loaded last: its bytes were just stored piecewise, and a wide load would wait for those stores.
- */
+/* The head is loaded last: its bytes were just stored piecewise, and a wide load would wait for those
+ * stores. */
 static TARGET uint32_t
 compute_and_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
 {

@@ -177,8 +177,7 @@ build_fixed(const struct wire_template *t, const struct wire_build *b, uint32_t 
 	bth[0] = b->opcode;
 	bth[1] = (uint8_t)((b->solicited ? BTH_SE : 0u) | pad_len(b->payload_len) << 4);
 	if (TRANSPORT(b->opcode) == 0)
-		bth[1] |=
-			BTH_MIGREQ; /* state "migrated"; hardware is slow towards senders that clear MigReq */
+		bth[1] |= BTH_MIGREQ; /* "migrated"; hardware is slow towards senders that clear it */
 	if (b->opcode == WIRE_CNP)
 		bth[4] = BTH_BECN;
 	store_be24(bth + 5, b->qpn);
