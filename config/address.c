@@ -19,7 +19,7 @@ config_refuse(char *why, size_t why_len, int error, const char *format, ...)
 	return error;
 }
 
-/* Decimal digits only: no sign, no space, nothing behind. */
+/* Accepts decimal digits only: no sign, no space, nothing after. */
 int
 config_number(const char *text, uint64_t *value)
 {
@@ -36,7 +36,7 @@ config_number(const char *text, uint64_t *value)
 	return 0;
 }
 
-/* "192.0.2.1/24"; without a prefix it is a host's. */
+/* Parses "192.0.2.1/24"; without a prefix the address is a host's. */
 int
 config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers and addresses as people write them, and refusals of them; without DPDK, for programs that have
- * none. */
+/* Parses and prints numbers and addresses. Independent of DPDK, for programs without it. */
 #ifndef CONFIG_ADDRESS_H
 #define CONFIG_ADDRESS_H
 
@@ -14,7 +13,7 @@ struct config_addr {
 	uint8_t bytes[16]; /* network order; IPv4 in the first four */
 };
 
-/* Packets to `net`, whose host bits are 0, go by the router `via`.  Family 0: no route. */
+/* Packets to `net`, whose host bits are 0, go through the router `via`. Family 0: no route. */
 struct config_route {
 	struct config_addr net, via;
 };
@@ -23,21 +22,23 @@ struct config_route {
 int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 int config_number(const char *text, uint64_t *value);
-/* -EINVAL: no address; -ERANGE: prefix too long. */
+/* Returns -EINVAL: not an address; -ERANGE: prefix too long. */
 int config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix);
-/* An address that a host on a link can have, */
+/* Can a host on a link have this address? */
 bool config_addr_unicast(const struct config_addr *addr);
-/* and not the network or broadcast address (all zeros or ones) of its own prefix. */
+/* True unless the address is the network or broadcast address (all zeros or ones) of its own prefix. */
 bool config_addr_is_host(const struct config_addr *addr);
 bool config_addr_equal(const struct config_addr *a, const struct config_addr *b);
-/* True when both name the same network: the same prefix length, and no different bit in it. */
+/* True if both have the same prefix length and equal prefix bits. */
 bool config_same_net(const struct config_addr *a, const struct config_addr *b);
-/* True when `addr` is in the prefix of `net`. */
+/* True if `addr` is in the prefix of `net`. */
 bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
-/* A router on the link of `own` may have any address of the family that a host can have: fe80::1, or
- * 169.254.0.1 for an address with /32. */
+/*
+ * A router on the link of `own` may have any host address of the family: fe80::1, or 169.254.0.1 for an
+ * address with /32.
+ */
 bool config_may_be_gateway(const struct config_addr *own, const struct config_addr *gateway);
-/* Room for an address with its prefix in text. */
+/* Room for an address with prefix as text. */
 #define CONFIG_ADDR_TEXT 64u
 const char *config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT]);
 

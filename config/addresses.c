@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of keys that are addresses, or lists of addresses or routes with blanks between them. */
+/* Setters of addresses, and of lists of addresses or routes separated by blanks. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define BLANKS " \t"
 #define ROUTE_HELP "this is no route; write as in 198.51.100.0/24 via 192.0.2.254"
 
-/* `text` is a part of the value: of a port, with the prefix of its link; of another host, without. */
+/* `text` is part of the value. A port's address needs the prefix of its link; another host's has none. */
 static int
 take_address(const struct config_value *value, const struct config_key *key, const char *text,
 	     struct config_addr *field)
@@ -48,7 +48,7 @@ config_set_address(const struct config_value *value, const struct config_key *ke
 	return take_address(value, key, value->text, field);
 }
 
-/* Adds to a text of several, with a blank between them; what there is no room for is left out. */
+/* Appends an address; `between` separates it from earlier text. Truncates at `len`. */
 static void
 add_text(char *text, size_t len, const struct config_addr *addr, bool prefix, const char *between)
 {
@@ -83,7 +83,7 @@ config_routes_text(const struct config_route route[CONFIG_ROUTES_MAX], char *tex
 		snprintf(text, len, "none");
 }
 
-/* Splits off what stands before the next blank; NULL: nothing is left. */
+/* Splits off the word before the next blank; NULL: none left. */
 static char *
 next_word(char **rest)
 {
@@ -97,7 +97,7 @@ next_word(char **rest)
 	return word;
 }
 
-/* 0 and a copy to be split into words, or the refusal. */
+/* Copies the value for splitting into words. Returns 0, or refuses. */
 static int
 begin_list(const struct config_value *value, char copy[LIST_ROOM])
 {
@@ -110,7 +110,7 @@ begin_list(const struct config_value *value, char copy[LIST_ROOM])
 	return 0;
 }
 
-/* Addresses with blanks between them; the first free place of the field stays all zero. */
+/* Addresses separated by blanks; the first unused entry of the field stays all zero. */
 int
 config_set_addresses(const struct config_value *value, const struct config_key *key, void *field)
 {
@@ -156,7 +156,7 @@ take_network(const struct config_value *value, const char *text, struct config_a
 	return 0;
 }
 
-/* "NETWORK via ROUTER" */
+/* Parses "NETWORK via ROUTER". */
 static int
 take_route(const struct config_value *value, const struct config_key *key, char *word, char **rest,
 	   struct config_route *route)

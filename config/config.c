@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keys of a configuration, and what their values may be: every key of file and command line goes through
- * config_set(), which checks the value by itself; what spans several keys is checked in validate.c.
+ * Keys of a configuration, and their valid values. Every key of file and command line goes through
+ * config_set(), which checks a single value; validate.c checks what spans several keys.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -19,9 +19,9 @@
 #include "config/secret.h"
 
 #define SIZE_ANY UINT64_MAX
-#define SECRET_MIN 16u /* bytes of a peer's, which nobody shall find by trying */
+#define SECRET_MIN 16u /* bytes of a peer's secret; fewer could be guessed */
 #define SECRET_MAX 64u
-#define SPI_LEAST 256u /* those below are IANA's */
+#define SPI_LEAST 256u /* IANA reserves lower ones (RFC 4303) */
 #define DATABASE_ROOM 16384
 #define DSCP_HELP "this is no DSCP; write a number from 0 to 63, as 26 for AF31 or 46 for EF"
 #define FLOW_LABEL_HELP "this is no flow label; write a number from 0 to 1048575"
@@ -29,7 +29,7 @@
 void
 config_defaults(struct config *config)
 {
-	/* Registered memory stays where it is: leave a quarter for all else. */
+	/* Registered memory is not swapped: leave a quarter for all else. */
 	uint64_t bytes = config_memory("") / 4 * 3;
 
 	*config = (struct config){
@@ -83,7 +83,7 @@ is_name(const char *name, size_t room)
 	return len > 0 && len < room && name[len] == '\0';
 }
 
-/* `from` has been found to fit. */
+/* The caller has checked the length. */
 static int
 put_text(char *to, size_t room, const char *from)
 {
@@ -92,7 +92,7 @@ put_text(char *to, size_t room, const char *from)
 	return 0;
 }
 
-/* "512M" */
+/* Parses a size such as "512M". */
 static int
 parse_size(const char *text, uint64_t *value)
 {
@@ -203,7 +203,7 @@ set_mode(const struct config_value *value, const struct config_key *key, void *f
 	return 0;
 }
 
-/* The place of `text` in a list that NULL ends; -1: it is not there. */
+/* Index of `text` in a list that NULL ends, or -1. */
 static int
 place_of(const char *text, const char *const *list)
 {
@@ -275,7 +275,7 @@ set_port_name(const struct config_value *value, const struct config_key *key, vo
 	return put_text(field, key->size, value->text);
 }
 
-/* Asks the system's databases, which may take its time: never on the control thread. */
+/* Queries the system's databases, which may block: never call on the control thread. */
 static int
 set_group(const struct config_value *value, const struct config_key *key, void *field)
 {
@@ -328,7 +328,7 @@ set_secret(const struct config_value *value, const struct config_key *key, void 
 	return 0;
 }
 
-/* "SPI:FILE", the SPI in decimal or hexadecimal digits. */
+/* Parses "SPI:FILE", with a decimal or hexadecimal SPI. */
 static int
 set_sa(const struct config_value *value, const struct config_key *key, void *field)
 {
@@ -425,8 +425,7 @@ static const struct config_key limit_keys[] = {
 	{.name = NULL},
 };
 
-/* What devices and their users have been made with is fixed; timeouts and retries are of connections to come.
- */
+/* Keys used to create devices and their users are fixed; timeouts and retries apply to new connections. */
 #define MARKS_KEYS(type)                                                                       \
 	{KEY("dscp", type, marks.dscp, set_number), .max = 63, .help = DSCP_HELP},             \
 	{                                                                                      \
@@ -484,7 +483,7 @@ static const struct config_key user_keys[] = {
 	 .help = "this is no weight; write a number from 1 to 1000"},
 	{KEY("max_ops", config_user, max_ops, set_number), .min = 100, .max = 1ull << 50, .or_zero = true,
 	 .help = "this is no ceiling; write 100 to 1125899906842624 a second, or 0 for none"},
-	/* A burst is some tens of KiB: with less its acknowledgements would be late. */
+	/* A burst is some tens of KiB: a lower rate would delay its acknowledgements. */
 	{KEY("max_bytes", config_user, max_bytes, set_size), .min = 1u << 20, .max = 1ull << 50,
 	 .or_zero = true,
 	 .help = "this is no ceiling; write 1048576 to 1125899906842624 a second, as in 512M or 8G, or 0 for none"},
@@ -530,7 +529,7 @@ begin_peer(const struct config_value *value, const char *name, void *object)
 	return 0;
 }
 
-/* Asks the system's databases, as above. */
+/* Queries the system's databases, which may block: never call on the control thread. */
 static int
 begin_user(const struct config_value *value, const char *name, void *object)
 {
@@ -720,7 +719,7 @@ config_set(struct config *config, const char *section, const char *key, const ch
 		error = refuse_key(&at, of);
 	else
 		error = found->set(&at, found, object + found->offset);
-	/* A new one is behind the others, and is counted when it has been given something. */
+	/* A new object follows the others, and is counted once one of its keys is set. */
 	if (of->size == 0 || object != (char *)config + of->list + *config_num_of(config, of) * of->size)
 		return error;
 	if (error == 0)

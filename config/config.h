@@ -22,9 +22,9 @@
 #include "config/peer.h"
 
 #define CONFIG_PORTS_MAX 16u
-#define CONFIG_ADDRS_MAX ONE_PORT_ADDRS_MAX /* of a port */
-#define CONFIG_GATEWAYS_MAX 2u              /* of a port: one of each family */
-#define CONFIG_ROUTES_MAX 16u               /* of a port */
+#define CONFIG_ADDRS_MAX ONE_PORT_ADDRS_MAX /* per port */
+#define CONFIG_GATEWAYS_MAX 2u              /* per port: one of each family */
+#define CONFIG_ROUTES_MAX 16u               /* per port */
 #define CONFIG_USERS_MAX 64u
 #define CONFIG_WEIGHT_MAX 1000u
 #define CONFIG_PATH_MAX 108u /* sun_path */
@@ -35,34 +35,36 @@
 #define CONFIG_ACK_TIMEOUT_MAX 24u
 
 struct config_port {
-	char name[ONE_PORT_NAME]; /* how applications name it: the IA, the RSM controller */
-	char device[64];          /* DPDK device name, or "" for the ports in order */
-	/* Those in use come first; the others have family 0.  The first is the primary address. */
+	char name[ONE_PORT_NAME]; /* applications' name for the port: the IA, the RSM controller */
+	char device[64];          /* DPDK device name; "": ports in DPDK's order */
+	/* Used entries come first; the others have family 0. The first is the primary address. */
 	struct config_addr addr[CONFIG_ADDRS_MAX];
 	struct config_addr gateway[CONFIG_GATEWAYS_MAX];
 	struct config_route route[CONFIG_ROUTES_MAX];
 	struct config_marks marks;
-	uint16_t mtu;        /* Ethernet payload wanted; 0: what the device has */
-	uint16_t path_mtu;   /* 0: from the MTU */
-	uint8_t ack_timeout; /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
-	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
+	uint16_t mtu;      /* Ethernet payload; 0: the device's */
+	uint16_t path_mtu; /* 0: derived from the MTU */
+	/* code for 4.096 us x 2^n, CONFIG_ACK_TIMEOUT_*; eight timeouts break a connection */
+	uint8_t ack_timeout;
+	/* limit on a uDAPL peer's SENDs that find no receive; CONFIG_RNR_RETRY_ENDLESS */
+	uint8_t rnr_retry;
 };
 
-/* A user's share of the cores. */
+/* User's share of the cores. */
 struct config_user {
 	uid_t uid;
 	uint32_t weight;             /* 1..CONFIG_WEIGHT_MAX */
-	uint64_t max_ops, max_bytes; /* a second; 0: no ceiling */
+	uint64_t max_ops, max_bytes; /* per second; 0: no rate limit */
 	struct config_marks marks;
 };
 
-/* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
+/* Listening address: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
 struct config_listen {
-	uint16_t family; /* AF_UNIX, AF_INET or AF_INET6; 0: nowhere */
+	uint16_t family; /* AF_UNIX, AF_INET or AF_INET6; 0: off */
 	uint16_t port;
 	uint8_t addr[16]; /* network order; IPv4 in the first four */
 	char path[CONFIG_PATH_MAX];
-	char text[CONFIG_PATH_MAX + 8]; /* as it was written */
+	char text[CONFIG_PATH_MAX + 8]; /* as configured */
 };
 
 /* On which polling core a queue pair is: control/objects/place.c. */
@@ -76,10 +78,10 @@ struct config {
 	uint32_t node; /* RSM node id; 0: RSM between nodes is off */
 	char socket[CONFIG_PATH_MAX];
 	mode_t socket_mode;
-	char ctl[CONFIG_PATH_MAX]; /* the control socket; "": beside the other, config_ctl_path() */
-	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: nobody but root and the own user */
-	gid_t ctl_admin_group;     /* may change, too */
-	uint32_t log_level;        /* of oneside's own messages, as RTE_LOG_*; 0: as EAL's options have it */
+	char ctl[CONFIG_PATH_MAX]; /* control socket; "": next to `socket`, see config_ctl_path() */
+	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: only root and the data plane's user */
+	gid_t ctl_admin_group;     /* may look and change */
+	uint32_t log_level;        /* RTE_LOG_* level of oneside's own messages; 0: EAL's */
 	enum one_idle idle;
 	struct config_listen metrics;
 	struct config_port port[CONFIG_PORTS_MAX];
@@ -89,68 +91,70 @@ struct config {
 	struct config_ipsec ipsec[CONFIG_IPSEC_MAX];
 	uint32_t num_ipsec;
 	struct config_user
-		user[CONFIG_USERS_MAX]; /* others have weight 1 and no ceilings: config_user_of() */
+		user[CONFIG_USERS_MAX]; /* others have weight 1 and no rate limits: config_user_of() */
 	uint32_t num_users;
-	char state[CONFIG_PATH_MAX]; /* directory of what outlives the process: sequence numbers of keys */
-	struct one_limits limits;    /* of one attachment */
+	char state[CONFIG_PATH_MAX]; /* directory of persistent state: sequence numbers of keys */
+	struct one_limits limits;    /* per attachment */
 	uint32_t max_clients;
 	uint32_t max_clients_per_uid;
 	uint64_t max_bytes_per_uid; /* registered memory and arenas */
-	uint32_t keepalive_ms;      /* a silent peer of an RSM import is lost after this */
+	uint32_t keepalive_ms;      /* silence after which the peer of an RSM import is lost */
 	uint32_t work_pool;         /* work nodes per core */
 	uint32_t mbufs;             /* per core and port */
 	enum config_placement placement;
-	bool process_memory; /* memory that cannot be adopted is reached through its process */
+	/* access memory that cannot be adopted through the application's copy thread */
+	bool process_memory;
 };
 
 void config_defaults(struct config *config);
-/* The memory that this process can have; `root`: "", or where a test has its /proc and /sys. */
+/* Memory available to this process. `root`: "", or a test's copy of /proc and /sys. */
 uint64_t config_memory(const char *root);
-/* Copies share the secrets; config_release() lets go of those of one, which must have been set before. */
+/* Copies share the secrets. config_release() drops those of an initialised configuration. */
 void config_copy(struct config *to, const struct config *from);
 void config_release(struct config *config);
 
 /*
- * Each returns 0 or -errno and leaves one sentence in `why` that names object, value and remedy ("port p0:
- * address 10.0.0.1/40: prefix is above 32; write address = 10.0.0.1/24").
+ * Each returns 0, or -errno with one sentence in `why` that names object, value and remedy ("port p0: address
+ * 10.0.0.1/40: prefix is above 32; write address = 10.0.0.1/24").
  */
 int config_read(struct config *config, const char *path, char *why, size_t why_len);
 int config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
 	       size_t why_len);
 enum config_action { CONFIG_SERVE, CONFIG_CHECK, CONFIG_PRECHECK, CONFIG_HELP, CONFIG_VERSION };
 
-/* The options after `--`; *action is the last of --check, --precheck, --help and --version among them. */
+/* Parses the options after `--`; *action is the last of --check, --precheck, --help and --version. */
 int config_options(struct config *config, int argc, char **argv, enum config_action *action, char *why,
 		   size_t why_len);
 
-/* "--port", "--port=...": whether it is an option that stands after `--`. */
+/* Does "--port" or "--port=..." belong after `--`? */
 bool config_is_option(const char *arg);
-/* Where the control socket is: false when its name does not fit a Unix socket's. */
+/* Path of the control socket. False: too long for a Unix socket. */
 bool config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX]);
-/* Across sections: at least one port, unique names and addresses, peers reachable. */
+/* Checks across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
-/* "notice" and so on as RTE_LOG_*; 0: there is no such level. */
+/* Converts "notice" and so on to RTE_LOG_*; 0: no such level. */
 uint32_t config_log_level(const char *name);
-/* Bytes of hugepages of 2 MiB that cgroups allow this process; UINT64_MAX: any number.  `root` as of
- * config_memory. */
+/*
+ * Bytes of 2 MiB hugepages that cgroups allow this process; UINT64_MAX: no limit. `root` as for
+ * config_memory().
+ */
 uint64_t config_huge_memory(const char *root);
 #define CONFIG_LOG_LEVELS "emergency, alert, critical, error, warning, notice, info, debug"
 
 /*
- * What a running data plane can take over.  `config` becomes `next` in everything that may change while it
- * runs, if nothing else differs: 0, or -EBUSY and the name of what differs, and nothing is changed. `changed`
- * gets the names of what has.
+ * Applies `next` to a running data plane's `config`. If anything fixed differs, returns -EBUSY with its name
+ * in `why`, and changes nothing; else returns 0. `changed` receives the names of what changed.
  */
 int config_take_over(struct config *config, const struct config *next, char *changed, size_t changed_len,
 		     char *why, size_t why_len);
-/* Forgets the peer; -ENOENT and the remedy when there is none. */
+/* Removes the peer; -ENOENT and the remedy if there is none. */
 int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
 
-/* False: `limit` is as high as its key of [limits] goes, or nothing ("") raises it. */
+/* False: `limit` is at its key's maximum, or no key ("") raises it. */
 bool config_can_raise(const char *key, uint64_t limit);
 
-/* What a user has: of its section, or the default. */
+/* User's section, or the defaults. */
 struct config_user config_user_of(const struct config *config, uid_t uid);
 
 #endif

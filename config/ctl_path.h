@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the control socket is, as the data plane and onesidectl have it. */
+/* Default path of the control socket, shared by the data plane and onesidectl. */
 #ifndef CONFIG_CTL_PATH_H
 #define CONFIG_CTL_PATH_H
 
@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Beside the attachments' socket: .../oneside.sock has .../ctl, any other NAME has NAME.ctl.  False: too
- * long. */
+/*
+ * Path next to the attachments' socket: .../oneside.sock has .../ctl, any other NAME has NAME.ctl. False: too
+ * long.
+ */
 static inline bool
 ctl_path_beside(const char *socket, char *path, size_t room)
 {

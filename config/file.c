@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a file: [section] lines, "key = value" lines, and # comments.  What is none of these is refused: a
- * typing error shall not be silent. */
+/*
+ * Reads a file of [section] lines, "key = value" lines, and # comments. Refuses all other lines: a typing
+ * error must not be silent.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,10 +12,10 @@
 
 #include "config/internal.h"
 
-#define LINE_LEN 1023u /* without its end */
+#define LINE_LEN 1023u /* without the newline */
 #define NAME_LEN 63u   /* of a section */
 #define BLANKS " \t\r\v\f"
-/* The last of them may be one too many, which its first key finds. */
+/* Holds a section too many: setting its first key refuses it. */
 #define SECTIONS_MAX (3 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX + CONFIG_USERS_MAX)
 
 struct reading {
@@ -22,16 +24,16 @@ struct reading {
 	char *why;
 	size_t why_len;
 	unsigned int line;
-	char text[LINE_LEN + 2]; /* as far as a line may be long, its end, and one byte more that tells */
+	char text[LINE_LEN + 2]; /* longest line, its newline, and one byte to detect longer lines */
 	size_t len;
 	struct {
 		char name[NAME_LEN + 1];
 		const struct config_section *kind;
 		const char *object;
-	} section[SECTIONS_MAX]; /* the last is that of the lines to come */
+	} section[SECTIONS_MAX]; /* the last one is the current section */
 	uint32_t sections;
-	uint64_t given;     /* keys in it, by their places in its table */
-	char value[64][48]; /* of these, as far as there is room */
+	uint64_t given;     /* keys given in the current section, as bits by index in its table */
+	char value[64][48]; /* values given, truncated */
 };
 
 #define REFUSE(reading, error, format, ...)                                          \
@@ -53,7 +55,7 @@ read_line(FILE *file, struct reading *reading)
 	return reading->len > 0;
 }
 
-/* Without blanks at its ends. */
+/* Strips blanks at both ends. */
 static char *
 strip(char *text)
 {
@@ -65,7 +67,7 @@ strip(char *text)
 	return text;
 }
 
-/* To where a comment begins; \# is a # that begins none. */
+/* Cuts at the comment; \# is a literal #. */
 static void
 cut_comment(char *text)
 {
@@ -78,7 +80,7 @@ cut_comment(char *text)
 	*text = '\0';
 }
 
-/* An object cannot be without anything. */
+/* An object needs at least one key. */
 static int
 end_section(const struct reading *reading)
 {
@@ -90,7 +92,7 @@ end_section(const struct reading *reading)
 			   reading->section[last].name, reading->section[last].kind->needs);
 }
 
-/* Sections of one user or node are one, however it is written. */
+/* Two sections of one user or node are duplicates, even if written differently. */
 static int
 check_other(const struct reading *reading, uint32_t new, uint32_t i)
 {
@@ -127,7 +129,7 @@ begin_section(struct reading *reading, const char *name)
 	return error;
 }
 
-/* `start` is a [, and what follows it. */
+/* `start` points at a [. */
 static int
 take_heading(struct reading *reading, char *start)
 {
@@ -204,7 +206,7 @@ refuse_file(const struct reading *reading, int error, const char *fault)
 	return REFUSE(reading, -error, "%s; name a readable file with --config", fault);
 }
 
-/* Opening it must not wait for a writer. */
+/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
 int
 config_read(struct config *config, const char *path, char *why, size_t why_len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of config/ share among themselves. */
+/* Declarations shared by the files of config/. */
 #ifndef CONFIG_INTERNAL_H
 #define CONFIG_INTERNAL_H
 
@@ -10,54 +10,53 @@
 #include "config/address.h"
 #include "config/config.h"
 
-/* What is to be set, for sentences. */
+/* Value to be set, with its names for error texts. */
 struct config_value {
 	const char *section, *key, *text;
 	char *why;
 	size_t why_len;
 };
 
-/* A key of a section and where its value goes.  Values are compared as bytes: there are zeros behind a text.
- */
+/* Key of a section, and the location of its value. Values are compared bytewise, so texts are zero-padded. */
 struct config_key {
 	const char *name; /* NULL ends a table */
 	int (*set)(const struct config_value *value, const struct config_key *key, void *field);
 	size_t offset, size;      /* in the section's object */
-	uint64_t min, max;        /* of numbers and sizes */
-	bool or_zero;             /* which is below the least, and none */
-	bool of_port;             /* of addresses: a port's own, on its link */
-	bool fixed;               /* while a data plane runs */
-	const char *const *words; /* of those that are a word's place here; NULL ends them */
-	const char *help;         /* of words; of numbers and sizes, instead of the common sentences */
+	uint64_t min, max;        /* range of numbers and sizes */
+	bool or_zero;             /* 0 is valid below `min`, and means none */
+	bool of_port;             /* for addresses: a port's own, with prefix */
+	bool fixed;               /* cannot change while a data plane runs */
+	const char *const *words; /* for words: the value is the index here; NULL ends the list */
+	const char *help;         /* for words; for numbers and sizes, replaces the common error texts */
 };
 
-/* [NAME] of the configuration as a whole, or [NAME OBJECT] of one of its objects. */
+/* [NAME] of the whole configuration, or [NAME OBJECT] of one object. */
 struct config_section {
-	const char *name, *whose; /* are its keys: "for a port" */
+	const char *name, *whose; /* owner of the keys in error texts: "for a port" */
 	const struct config_key *keys;
-	/* Of those with objects, else 0. */
-	const char *needs;   /* what each has to be given */
-	size_t list, num;    /* in struct config: an array, and how many of it are in use */
-	size_t size, id_len; /* of an object, and of what tells it from others, which it begins with */
+	/* for sections with objects, else 0 */
+	const char *needs;   /* keys that each object needs */
+	size_t list, num;    /* offsets in struct config: an array, and its number of entries */
+	size_t size, id_len; /* of an object, and of the identifier at its start */
 	uint32_t max;
-	/* `object` is all zero: what tells it from others, and its defaults. */
+	/* Fills an all-zero `object` with its identifier and defaults. */
 	int (*begin)(const struct config_value *value, const char *name, void *object);
 };
 
-/* Writes the sentence of a refusal of the value, and returns `error`. */
+/* Writes the sentence that refuses the value, and returns `error`. */
 #define REFUSE_VALUE(value, error, format, ...)                                                        \
 	config_refuse((value)->why, (value)->why_len, error, "%s: %s = %s: " format, (value)->section, \
 		      (value)->key, (value)->text __VA_OPT__(, ) __VA_ARGS__)
 
-/* addresses.c: setters of an address, of several, and of routes. */
+/* addresses.c: setters of an address, of address lists, and of routes. */
 int config_set_address(const struct config_value *value, const struct config_key *key, void *field);
 int config_set_addresses(const struct config_value *value, const struct config_key *key, void *field);
 int config_set_routes(const struct config_value *value, const struct config_key *key, void *field);
-/* The values of such keys as a file has them, "none" for an empty one; cut off where `text` ends. */
+/* Print such values as a file has them, "none" if empty; truncated at `len`. */
 void config_addresses_text(const struct config_key *key, const void *field, char *text, size_t len);
 void config_routes_text(const struct config_route route[CONFIG_ROUTES_MAX], char *text, size_t len);
 
-/* How many objects a configuration has in its list. */
+/* Number of objects in the section's list. */
 static inline uint32_t *
 config_num_of(const struct config *config, const struct config_section *section)
 {
@@ -75,20 +74,20 @@ enum {
 };
 extern const struct config_section config_sections[CONFIG_SECTIONS];
 
-/* Of "port p0": the section, and where its object is, or is to be behind the others, as it begins.  0, or
- * -errno and a sentence. */
+/*
+ * Resolves "port p0" to its section and object. A new object is initialised after the last one. Returns 0, or
+ * -errno and a sentence.
+ */
 int config_object(struct config *config, const struct config_value *value,
 		  const struct config_section **section, char **object);
-/* "secret-file" is secret_file, as it is among the options; NULL: there is no such key. */
+/* Finds a key; "secret-file" equals secret_file, as for options. NULL: no such key. */
 const struct config_key *config_key_find(const struct config_section *section, const char *name);
-/* Whether two objects, or configurations, differ in a key. */
+/* Do two objects or configurations differ in the key? */
 bool config_key_differs(const struct config_key *key, const void *a, const void *b);
-/* The value of a key that is no secret, and no address of a peer or of ipsec, as a file has it. */
+/* Prints a key's value as a file has it; not for secrets, nor for addresses of peers or of ipsec. */
 void config_key_text(const struct config_key *key, const void *object, char *text, size_t len);
 
-/* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files
- * asked. */
-/* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
+/* Returns -EINVAL: not a place to listen; -ENAMETOOLONG: the path is too long. */
 int config_listen_parse(const char *text, struct config_listen *listen);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places to listen on. */
+/* Parses addresses to listen on. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ parse_unix(const char *path, struct config_listen *listen)
 	return 0;
 }
 
-/* An IPv6 address stands in brackets, since it has colons of its own. */
+/* IPv6 addresses are in brackets because they contain colons. */
 static int
 parse_inet(const char *text, struct config_listen *listen)
 {
@@ -31,7 +31,7 @@ parse_inet(const char *text, struct config_listen *listen)
 	bool has_prefix, bracket = text[0] == '[';
 	size_t len;
 
-	/* A port may have any number of zeros before it. */
+	/* Bounds the text: a port may have any number of leading zeros. */
 	if (strlen(text) >= sizeof(listen->text) || colon == NULL || config_number(colon + 1, &port) < 0 ||
 	    port == 0 || port > UINT16_MAX)
 		return -EINVAL;
@@ -68,6 +68,7 @@ config_listen_parse(const char *text, struct config_listen *listen)
 	else
 		error = parse_inet(text, listen);
 	if (error == 0)
-		memcpy(listen->text, text, strlen(text) + 1); /* no longer than its parts may be */
+		/* fits, since each part's length was checked */
+		memcpy(listen->text, text, strlen(text) + 1);
 	return error;
 }

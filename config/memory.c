@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much memory this process can have: the machine's, or what a cgroup of its own or
- * one above it allows, whichever is least.
+ * Memory available to this process: the least of the machine's and the limits of its cgroup and all parents.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 
 #include "config/internal.h"
 
-/* The number in a file; UINT64_MAX: there is none ("max"), or no file. */
+/* Number in a file; UINT64_MAX if the file is missing or holds "max". */
 static uint64_t
 limit_in(const char *directory, const char *group, const char *name)
 {
@@ -31,8 +30,8 @@ limit_in(const char *directory, const char *group, const char *name)
 }
 
 /*
- * Of `group` and all above it.  Where the group's directory is not to be seen, in a
- * container without a cgroup namespace, the mount itself is the container's group.
+ * Least limit of `group` and its parents. If the group's directory is invisible, as in a container without a
+ * cgroup namespace, the mount itself is the container's group.
  */
 static uint64_t
 limit_of(const char *directory, const char *group, const char *name)
@@ -53,7 +52,7 @@ limit_of(const char *directory, const char *group, const char *name)
 	}
 }
 
-/* "memory" is one of the controllers "cpu,memory". */
+/* Is "memory" among the controllers "cpu,memory"? */
 static bool
 has_controller(char *controllers, const char *name)
 {
@@ -65,7 +64,7 @@ has_controller(char *controllers, const char *name)
 	return false;
 }
 
-/* A limit of cgroups: its controller, and its files in versions 1 and 2. */
+/* Limit of cgroups: controller, and its files in versions 1 and 2. */
 struct group_limit {
 	const char *controller, *file1, *file2;
 };

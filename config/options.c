@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command line after `--`.  Each option is a key of the file and goes through config_set(); --config is
- * read first wherever it stands, so that an option always overrides the file.
+ * Command line after `--`. Each option is a key of the file and goes through config_set(). --config is read
+ * first wherever it appears, so that options override the file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define ARGUMENT_MAX 1024u
 
-/* "--name" or "--name=value": "name", and the value, or NULL, in *value. */
+/* Splits "--name" or "--name=value"; *value is NULL without a value. */
 static bool
 split_option(const char *arg, char name[64], const char **value)
 {
@@ -26,7 +26,7 @@ split_option(const char *arg, char name[64], const char **value)
 	return true;
 }
 
-/* Options that take no value and end the program. */
+/* Finds options that take no value and end the program. */
 static bool
 find_action(const char *name, enum config_action *action)
 {
@@ -44,7 +44,7 @@ find_action(const char *name, enum config_action *action)
 	return false;
 }
 
-/* Takes "--name value" or "--name=value"; *value NULL when there is none. */
+/* Takes "--name value" or "--name=value"; *value is NULL without a value. */
 static int
 next_option(int argc, char **argv, int *index, char name[64], const char **value, char *why, size_t why_len)
 {
@@ -60,7 +60,7 @@ next_option(int argc, char **argv, int *index, char name[64], const char **value
 				     "option %.70s...: there is no such option; see --help", arg);
 	(*index)++;
 	if (*value == NULL && !find_action(name, &action)) {
-		/* An option is never another's value: "--socket --check" lacks one. */
+		/* An option is never a value: "--socket --check" lacks one. */
 		if (*index >= argc || strncmp(argv[*index], "--", 2) == 0)
 			return config_refuse(why, why_len, -EINVAL,
 					     "option %s: its value is missing; write %s VALUE", arg, arg);
@@ -79,8 +79,8 @@ is_given(const char *key, char *const *pair, unsigned int pairs)
 }
 
 /*
- * "name=p0,device=net_memif0,...": the pair with `id` names the section, the
- * others are its keys, as in the file.
+ * Handles "name=p0,device=net_memif0,...": the pair with `id` names the section, the others are its keys, as
+ * in the file.
  */
 static int
 set_section(struct config *config, const char *option, const char *id, const char *example, const char *text,
@@ -140,7 +140,7 @@ set_limit(struct config *config, const char *text, char *why, size_t why_len)
 	return config_set(config, "limits", key, equals + 1, why, why_len);
 }
 
-/* Options that are a section of the file each. */
+/* Options that are sections of the file. */
 static const struct {
 	const char *name, *id, *example;
 } sections[] = {
@@ -164,7 +164,7 @@ set_option(struct config *config, const char *name, const char *value, char *why
 	return config_refuse(why, why_len, -EINVAL, "option --%s: there is no such option; see --help", name);
 }
 
-/* The value of `key` in "key=value,...", and its length; NULL: it has none. */
+/* Value of `key` in "key=value,...", with its length; NULL: missing. */
 static const char *
 find_value(const char *text, const char *key, size_t key_len, size_t *len)
 {
@@ -180,7 +180,7 @@ find_value(const char *text, const char *key, size_t key_len, size_t *len)
 	return NULL;
 }
 
-/* Do two values of a section's option name one object, and have they a key in common besides? */
+/* Do two values of a section's option name the same object and share another key? */
 static bool
 shares_key(const char *a, const char *b, const char *id, const char **key, size_t *key_len)
 {
@@ -201,8 +201,10 @@ shares_key(const char *a, const char *b, const char *id, const char **key, size_
 	return false;
 }
 
-/* The key of an option without an object, and the text of its value; NULL: it has an object, or is no such
- * option.  `config` stands for itself. */
+/*
+ * Key of an option without object, with the text of its value; NULL: the option has an object, or does not
+ * exist. `config` stands for --config.
+ */
 static const void *
 scalar_key(const char *option, const char *value, const char **text)
 {
@@ -222,7 +224,7 @@ scalar_key(const char *option, const char *value, const char **text)
 	return config_key_find(&config_sections[CONFIG_LIMITS], key);
 }
 
-/* Is the option without an object that was read before argv[index] given once more before `end`? */
+/* Refuses if the option before argv[index], which has no object, is repeated before `end`. */
 static int
 check_scalar(const char *option, const char *value, int index, int end, char **argv, char *why,
 	     size_t why_len)
@@ -233,7 +235,7 @@ check_scalar(const char *option, const char *value, int index, int end, char **a
 
 	while (key != NULL && index < end) {
 		if (next_option(end, argv, &index, other, &other_value, why, why_len) != 0)
-			return 0; /* which is refused when its turn comes */
+			return 0; /* refused when it is parsed itself */
 		if (other_value != NULL && scalar_key(other, other_value, &other_text) == key)
 			return config_refuse(
 				why, why_len, -EEXIST,
@@ -243,7 +245,7 @@ check_scalar(const char *option, const char *value, int index, int end, char **a
 	return 0;
 }
 
-/* Is a key of the object of a section, given at argv[index], given once more before `end`? */
+/* Refuses if a key of the section option before argv[index] is repeated for the same object before `end`. */
 static int
 check_repeated(const char *option, const char *text, int index, int end, char **argv, char *why,
 	       size_t why_len)
@@ -257,7 +259,7 @@ check_repeated(const char *option, const char *text, int index, int end, char **
 			id = sections[i].id;
 	while (id != NULL && index < end) {
 		if (next_option(end, argv, &index, name, &value, why, why_len) != 0)
-			return 0; /* which is refused when its turn comes */
+			return 0; /* refused when it is parsed itself */
 		if (strcmp(name, option) == 0 && shares_key(text, value, id, &key, &key_len))
 			return config_refuse(why, why_len, -EEXIST,
 					     "--%s %s and --%s %s: %.*s is given twice; keep one of them",
@@ -279,7 +281,7 @@ config_is_option(const char *arg)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(others[i], name) == 0)
 			return true;
-	/* EAL has a --log-level of its own. */
+	/* EAL also has --log-level. */
 	return config_key_find(&config_sections[CONFIG_DATAPLANE], name) != NULL &&
 	       strcmp(name, "log-level") != 0 && strcmp(name, "log_level") != 0;
 }

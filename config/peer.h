@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other hosts, as the configuration has them: RSM's nodes, and who is spoken to by ESP. */
+/* Other hosts in the configuration: RSM nodes, and IPsec ESP peers. */
 #ifndef CONFIG_PEER_H
 #define CONFIG_PEER_H
 
@@ -13,7 +13,7 @@
 #define CONFIG_PEER_SECRETS 2u
 #define CONFIG_IPSEC_MAX 64u
 
-/* What IP headers of connections say to the network, unless the application says otherwise. */
+/* Marks in the IP headers of connections, unless the application sets its own. */
 struct config_marks {
 	uint32_t flow_label; /* 20 bits, or CONFIG_NO_FLOW_LABEL */
 	uint8_t dscp;        /* 6 bits, or CONFIG_NO_DSCP */
@@ -29,22 +29,23 @@ struct config_peer {
 	char port[ONE_PORT_NAME];
 	struct config_addr addr;
 	struct config_marks marks;
-	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
+	/* the first is sent, both are accepted; NULL: none */
+	struct config_secret *secret[CONFIG_PEER_SECRETS];
 };
 
-/* A security association of ESP: its key is in a file. */
+/* ESP security association; a file holds its key. */
 struct config_sa {
-	uint32_t spi; /* 0: there is none */
+	uint32_t spi; /* 0: none */
 	char file[192];
 };
 
 struct config_ipsec {
 	char name[ONE_PORT_NAME];
-	struct config_addr addr;  /* the peer's */
-	char port[ONE_PORT_NAME]; /* "": which reaches it */
-	bool plain;               /* policy: what is plain goes and comes, too */
+	struct config_addr addr;  /* of the peer */
+	char port[ONE_PORT_NAME]; /* "": whichever port reaches the peer */
+	bool plain;               /* policy: also send and accept plain traffic */
 	struct config_sa out, in, in_next;
-	uint64_t soft_packets, soft_bytes, hard_packets, hard_bytes; /* of each key; 0: none */
+	uint64_t soft_packets, soft_bytes, hard_packets, hard_bytes; /* limits per key; 0: none */
 };
 
 #endif

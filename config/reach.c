@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ways to other hosts: the longest prefix of a port's addresses, routes and gateways; and marks of packets.
+/*
+ * Routing to other hosts by the longest prefix of a port's addresses, routes and gateways; marks of packets.
  */
 #include "config/reach.h"
 
@@ -15,7 +16,7 @@ is_router(const struct config_port *port, const struct config_addr *addr)
 	return false;
 }
 
-/* -1: the port has none. */
+/* Index of the port's first address of the family, or -1. */
 static int
 first_of_family(const struct config_port *port, uint16_t family)
 {
@@ -25,8 +26,10 @@ first_of_family(const struct config_port *port, uint16_t family)
 	return -1;
 }
 
-/* The longest prefix on the link that has `addr`; -1: none has.  A router outside of all prefixes is on the
- * link of the first address of its family, as a link-local one has to be (control/neigh). */
+/*
+ * Address with the longest prefix that contains `addr`, or -1. A router outside all prefixes is on the link
+ * of the first address of its family, as a link-local router must be (control/neigh).
+ */
 static int
 source_on_link(const struct config_port *port, const struct config_addr *addr)
 {
@@ -39,7 +42,7 @@ source_on_link(const struct config_port *port, const struct config_addr *addr)
 	return best < 0 && is_router(port, addr) ? first_of_family(port, addr->family) : best;
 }
 
-/* NULL: `addr` is on the link, or there is no way. */
+/* Router to `addr`; NULL: on link, or unreachable. */
 static const struct config_addr *
 router_to(const struct config_port *port, const struct config_addr *addr, int *bits)
 {

@@ -10,15 +10,16 @@
 #include "config/internal.h"
 #include "config/secret.h"
 
-/* Room for the text of the longest: two digits a byte, a line's end, and one byte that tells too long ones.
+/*
+ * Room for the longest secret as text: two digits per byte, a newline, and one byte to detect longer files.
  */
 #define TEXT_MAX (2 * CONFIG_SECRET_MAX + 2)
 
-/* Begins a mapping of its own: locks and dumps are of whole pages. */
+/* Starts its own mapping, since mlock() and MADV_DONTDUMP act on whole pages. */
 struct config_secret {
 	atomic_uint holders;
 	size_t len;
-	uint8_t bytes[TEXT_MAX]; /* the file is read to here, and nowhere else */
+	uint8_t bytes[TEXT_MAX]; /* the only buffer that holds the file's contents */
 };
 
 static struct config_secret *
@@ -33,7 +34,7 @@ secret_new(void)
 		munmap(secret, sizeof(*secret));
 		return NULL;
 	}
-	/* May fail: where the limit on locked memory is used up, the page can be swapped out. */
+	/* May fail: beyond RLIMIT_MEMLOCK the page can be swapped out. */
 	mlock(secret, sizeof(*secret));
 	atomic_init(&secret->holders, 1);
 	return secret;
@@ -49,7 +50,7 @@ secret_free(struct config_secret *secret)
 struct config_secret *
 config_secret_hold(struct config_secret *secret)
 {
-	/* Who holds it already keeps it from being freed meanwhile: no order is needed. */
+	/* The caller's reference keeps the secret alive: relaxed is enough. */
 	if (secret != NULL)
 		atomic_fetch_add_explicit(&secret->holders, 1, memory_order_relaxed);
 	return secret;
@@ -58,7 +59,7 @@ config_secret_hold(struct config_secret *secret)
 void
 config_secret_drop(struct config_secret *secret)
 {
-	/* Pairs with itself: what other holders have read comes before it is wiped by the last. */
+	/* Pairs with itself: all holders' reads precede the wipe by the last. */
 	if (secret != NULL && atomic_fetch_sub_explicit(&secret->holders, 1, memory_order_acq_rel) == 1)
 		secret_free(secret);
 }
@@ -115,7 +116,7 @@ refuse_open(const struct secret_file *file, int error)
 	}
 }
 
-/* Others must be able neither to read it nor to put in what they know. */
+/* Others must be able neither to read the file nor to plant a secret they know. */
 static int
 check_file(const struct secret_file *file, int fd)
 {
@@ -134,7 +135,7 @@ check_file(const struct secret_file *file, int fd)
 	return 0;
 }
 
-/* All of it, or one byte more than there is room for. */
+/* Reads the whole file, or up to one byte more than the longest secret. */
 static int
 read_text(const struct secret_file *file, int fd)
 {
@@ -156,7 +157,7 @@ read_text(const struct secret_file *file, int fd)
 static int
 open_and_read(const struct secret_file *file)
 {
-	/* Opening must not wait for the writer of a FIFO. */
+	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	int error;
 
@@ -172,7 +173,7 @@ open_and_read(const struct secret_file *file)
 /* ---- forms ---- */
 
 static int
-digit(uint8_t character)
+hex_digit(uint8_t character)
 {
 	if (character >= '0' && character <= '9')
 		return character - '0';
@@ -180,19 +181,19 @@ digit(uint8_t character)
 	return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
 }
 
-/* In place: a byte lies before its digits.  A line's end may follow. */
+/* Decodes in place: each byte is stored before its digits. A newline may follow. */
 static int
-decode(const struct secret_file *file)
+decode_hex(const struct secret_file *file)
 {
 	struct config_secret *secret = file->secret;
 	size_t digits = secret->len, i;
 
 	if (digits > 0 && secret->bytes[digits - 1] == '\n')
 		digits--;
-	for (i = 0; i < digits && digit(secret->bytes[i]) >= 0; i++)
+	for (i = 0; i < digits && hex_digit(secret->bytes[i]) >= 0; i++)
 		if (i % 2 != 0)
 			secret->bytes[i / 2] =
-				(uint8_t)(digit(secret->bytes[i - 1]) << 4 | digit(secret->bytes[i]));
+				(uint8_t)(hex_digit(secret->bytes[i - 1]) << 4 | hex_digit(secret->bytes[i]));
 	if (i < digits)
 		return REFUSE(file, -EINVAL,
 			      "byte %zu is no hexadecimal digit; write one line of digits 0 to 9 and a to f",
@@ -222,7 +223,7 @@ config_secret_read(const char *path, enum config_secret_form form, size_t min, s
 			"there is no memory that stays out of core dumps for it; free memory, or raise vm.max_map_count");
 	error = open_and_read(&file);
 	if (error == 0 && form == CONFIG_SECRET_HEX)
-		error = decode(&file);
+		error = decode_hex(&file);
 	len = file.secret->len;
 	if (error == 0 && (len < min || len > max))
 		error = REFUSE(&file, -EINVAL, "%s%zu bytes are too %s; a secret here has %zu to %zu bytes",

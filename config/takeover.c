@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a data plane that runs can take over from another configuration, and where its control socket is. */
+/* Takes over changes of a reloaded configuration; location of the control socket. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "config/internal.h"
 #include "config/secret.h"
 
-#define VALUE_ROOM 256u /* of a key, as text */
+#define VALUE_ROOM 256u /* a key's value as text */
 
 bool
 config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX])
@@ -59,7 +59,7 @@ refuse_fixed(const char *change, char *why, size_t why_len)
 		change);
 }
 
-/* `a` and `b`: the object, or the configuration, that is in force, and the next. */
+/* `a` and `b`: the object or configuration in force, and the next one. */
 static int
 refuse_key_change(const char *whose, const struct config_key *key, const void *a, const void *b, char *why,
 		  size_t why_len)
@@ -151,14 +151,14 @@ check_fixed(const struct config *config, const struct config *next, char *why, s
 }
 
 static void
-note(char *changed, size_t len, const char *name)
+note_change(char *changed, size_t len, const char *name)
 {
 	size_t used = strlen(changed);
 
 	snprintf(changed + used, len - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* Of two objects, or configurations. */
+/* Copies changed keys between two objects or configurations, and notes their names. */
 static void
 take_keys(void *object, const void *next, const struct config_key *keys, const char *whose, char *changed,
 	  size_t len)
@@ -170,7 +170,7 @@ take_keys(void *object, const void *next, const struct config_key *keys, const c
 			continue;
 		memcpy((char *)object + key->offset, (const char *)next + key->offset, key->size);
 		snprintf(name, sizeof(name), "%s%s", whose, key->name);
-		note(changed, len, name);
+		note_change(changed, len, name);
 	}
 }
 
@@ -192,7 +192,7 @@ take_list(struct config *config, const struct config *next, const struct config_
 {
 	if (!list_differs(config, next, section))
 		return;
-	note(changed, len, name);
+	note_change(changed, len, name);
 	if (section == &config_sections[CONFIG_PEER]) {
 		hold_secrets(next);
 		config_release(config);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What spans several keys of a configuration, and the questions that others ask. */
+/* Checks what spans several keys, and looks up users. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include "config/internal.h"
 #include "config/reach.h"
 
-/* IPv6, UDP, BTH, the largest extension headers, ICRC: what a full packet has around its payload. */
+/* Headers of a full packet: IPv6, UDP, BTH, largest extension headers, ICRC. */
 #define OVERHEAD 96u
 
 struct config_user
@@ -63,7 +63,7 @@ validate_routers(const struct config_port *port, char *why, size_t why_len)
 	return error;
 }
 
-/* Addresses of different ports, or an address of no host. */
+/* Refuses addresses shared by ports, and network or broadcast addresses. */
 static int
 validate_addresses(const struct config *config, uint32_t index, char *why, size_t why_len)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls whose arguments are the same in both versions, and those that 2.0 has but oneside does not. */
+/* Calls with equal arguments in both versions, and calls of 2.0 that oneside does not support. */
 #include "dat2.h"
 
-/* Flags of the extension: its completions come on any DTO EVD. */
+/* EVD flag of the InfiniBand extension.  Replaced by the DTO flag: any DTO EVD reports completions of the
+ * extension.
+ */
 #define EVD_EXTENSION 0x200u
 
 DAT_RETURN

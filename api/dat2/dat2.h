@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uDAPL 2.0 as its registry, libdat2, calls a provider: what differs from 1.2.
+ * uDAPL 2.0 as its registry, libdat2, calls a provider: the differences from 1.2.
  *
- * The headers of both versions use the same names, so the layouts of 2.0 have names of their own here; a
- * test compares them with the headers of a 2.0 installation.  What is not here (handles, cookies, EVD, CR,
- * PSP, RSP and PZ parameters, flags, states of endpoints, event numbers, completion statuses) is alike.
+ * The headers of both versions use the same names, so the layouts of 2.0 have other names here (DAT2_*).  A
+ * test compares them with the headers of a 2.0 installation.  Everything else (handles, cookies, EVD, CR,
+ * PSP, RSP and PZ parameters, flags, states of endpoints, event numbers, completion statuses) is equal in
+ * both versions.
  *
- * Functions called face_* are the members of the provider table.  Each converts
- * its arguments and calls the provider of 1.2, which is linked in.
+ * Functions called face_* are the members of the provider table.  Each converts its arguments and calls the
+ * provider of 1.2, which is linked in.
  */
 #ifndef DAT2_H
 #define DAT2_H
@@ -194,7 +195,7 @@ typedef struct {
 
 typedef enum { DAT2_SRQ_STATE_ERROR = 0, DAT2_SRQ_STATE_OPERATIONAL } DAT2_SRQ_STATE;
 
-typedef DAT_SRQ_PARAM DAT2_SRQ_PARAM; /* but for the values of its srq_state */
+typedef DAT_SRQ_PARAM DAT2_SRQ_PARAM; /* only the values of srq_state differ */
 
 /* ---- events ---- */
 
@@ -205,7 +206,7 @@ typedef enum {
 	DAT2_DTO_RECEIVE,
 	DAT2_DTO_RECEIVE_WITH_INVALIDATE,
 	DAT2_DTO_BIND_MW,
-	/* of the InfiniBand extension */
+	/* InfiniBand extension */
 	DAT2_IB_DTO_RDMA_WRITE_IMMED = 8,
 	DAT2_IB_DTO_RECV_IMMED,
 	DAT2_IB_DTO_FETCH_ADD,
@@ -223,7 +224,7 @@ typedef enum {
 	DAT2_IB_RECV_IMMED_DATA
 } DAT2_IB_EXT_TYPE;
 
-/* The beginning of the 64 bytes of extension data. */
+/* First fields of the 64 bytes of extension data. */
 typedef struct {
 	DAT2_IB_EXT_TYPE type;
 	uint32_t status; /* 0, or DAT_IB_OP_ERR */
@@ -249,7 +250,7 @@ typedef struct {
 	DAT_BOOLEAN truncate_flag;
 } DAT2_CR_ARRIVAL_EVENT_DATA;
 
-/* The other kinds of event have the layout of 1.2. */
+/* Event.  Event data other than the first two members have the layout of 1.2. */
 typedef struct {
 	uint32_t event_number;
 	DAT_EVD_HANDLE evd_handle;
@@ -279,7 +280,7 @@ typedef enum {
 #define DAT2_OF(type) DAT2_##type
 
 /* clang-format off */
-/* The parameters that are not those of 1.2; named as there. */
+/* Parameters of the calls that differ from 1.2 (DIFFERS), with the names that 1.2 uses. */
 #define FACE_PARAMETERS_cr_reject                                                                            \
 	(DAT_CR_HANDLE) cr_handle, (DAT_COUNT) private_data_size, (const DAT_PVOID) private_data
 #define FACE_PARAMETERS_lmr_create                                                                           \
@@ -292,7 +293,7 @@ typedef enum {
 	(DAT_MEM_PRIV_FLAGS) mem_privileges, (DAT2_VA_TYPE) va_type, (DAT_EP_HANDLE) ep_handle,              \
 	(DAT_RMR_COOKIE) user_cookie, (DAT_COMPLETION_FLAGS) completion_flags, (DAT_RMR_CONTEXT *) rmr_context
 
-/* The calls of 1.2 (dat/base/calls.h), and those that 2.0 adds. */
+/* The calls of 1.2 (dat/base/calls.h), followed by the calls that 2.0 adds, in the order of the table. */
 #define FACE_CALLS(CALL)                                                                                     \
 	DAT_CALLS(CALL, CALL, DAT2_OF)                                                                       \
 	CALL(csp_create, , UNSUPPORTED, (DAT_IA_HANDLE) ia, (DAT2_COMM *) comm,                              \
@@ -329,20 +330,20 @@ FACE_CALLS(FACE_PROTOTYPE)
 #define FACE_MEMBER(name, handle, version2, ...) \
 	DAT_RETURN (*name##_func)(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__)));
 typedef struct {
-	const char *device_name; /* the name of the IA */
+	const char *device_name; /* name of the IA */
 	DAT_PVOID extension;
 	FACE_CALLS(FACE_MEMBER)
 } DAT2_PROVIDER;
 _Static_assert(sizeof(DAT2_PROVIDER) == 81 * sizeof(void *), "the table is an ABI");
 
-/* With ONESIDE_DEBUG (client/tell.h): the table whose calls print what they refuse. */
+/* Table for ONESIDE_DEBUG (client/tell.h), whose calls print their refusals. */
 extern const DAT2_PROVIDER face_telling;
-/* What it prints: 1.2's code of the last refusal of this thread, kept if `one_telling`. */
+/* Code of 1.2 of this thread's last refusal, for printing.  Set only if `one_telling`. */
 extern __thread DAT_RETURN face_refused;
 
 /* ---- conversions ---- */
 
-/* Error codes: 2.0 put two subtypes in between, and moved NOT_IMPLEMENTED. */
+/* Converts an error code: 2.0 inserted two subtypes and moved NOT_IMPLEMENTED. */
 DAT_RETURN face_error(DAT_RETURN ret);
 
 static inline DAT_RETURN
@@ -351,11 +352,11 @@ face_return(DAT_RETURN ret)
 	return __builtin_expect(ret == DAT_SUCCESS, 1) ? DAT_SUCCESS : face_error(ret);
 }
 
-/* The INVALID_ARG of a call whose arguments stand elsewhere: `from[n]` is the place in 2.0 of 1.2's argument
- * n + 1. */
+/* Converts an error code of a call whose arguments have other positions in 2.0: `from[n]` is the position
+ * in 2.0 of argument n + 1 in 1.2. */
 DAT_RETURN face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count);
 
-/* The members from `first` to `last`, which are alike in both versions. */
+/* Copies the members from `first` to `last`, whose layout is equal in both versions. */
 #define FACE_COPY(type, to, from, first, last)                                                           \
 	do {                                                                                             \
 		_Static_assert(offsetof(DAT_##type, last) - offsetof(DAT_##type, first) ==               \

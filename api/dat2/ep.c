@@ -2,7 +2,7 @@
 /* Endpoints: attributes, states, parameters; connection requests. */
 #include "dat2.h"
 
-/* What has one name and one meaning in both versions. */
+/* Attributes with the same name and meaning in both versions. */
 #define ATTR_ALIKE(from)                                                                              \
 	.service_type = (from)->service_type, .qos = (from)->qos,                                     \
 	.recv_completion_flags = (from)->recv_completion_flags,                                       \
@@ -39,9 +39,9 @@ attr_to(const DAT_EP_ATTR *from)
 _Static_assert(ONE_MESSAGE_MAX <= UINT32_MAX, "attributes of endpoints fit");
 
 /*
- * Programs of 2.0 ask for some maximal size and transfer more, since the
- * reference implementation does not look: the sizes asked for are the least that
- * will do, and the endpoint gets what the adapter has.  A query says so.
+ * Raises the maximum sizes to the limit of the IA.  Programs of 2.0 request some maximum size and transfer
+ * more, because the reference implementation ignores the attribute.  So a requested size is a minimum here.
+ * A query returns the raised sizes.
  */
 static void
 grant_sizes(const struct ia *ia, DAT_EP_ATTR *attr)
@@ -54,7 +54,8 @@ grant_sizes(const struct ia *ia, DAT_EP_ATTR *attr)
 		attr->max_rdma_size = limit;
 }
 
-/* Unreliable datagrams, of the extension, are not to be had. */
+/* Converts attributes of dat_ep_create.  Refuses the extension's unreliable datagrams, which are unsupported.
+ */
 static DAT_RETURN
 take_attr(DAT_IA_HANDLE ia_handle, const DAT2_EP_ATTR *attr, DAT_EP_ATTR *out)
 {
@@ -109,7 +110,7 @@ face_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT2_EP_PARAM *param)
 	return face_return(ret);
 }
 
-/* The bit of `comm` stands in between: those after it have moved. */
+/* 2.0 inserts a bit for `comm`, so the bits after it are shifted by 1. */
 #define FIELDS_BEFORE_COMM 0x3u
 #define FIELD_COMM 0x4u
 #define FIELDS_AFTER_COMM 0xff8u
@@ -141,7 +142,8 @@ DAT_RETURN
 face_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
 		DAT_COUNT size, const DAT_PVOID data, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
 {
-	/* Multipath required is another bit here, and is not to be had either. */
+	/* 2.0 has one more bit, for required multipathing.  Neither bit is supported, so dapl_ep_connect
+	 * refuses. */
 	if (((uint32_t)flags & ~3u) == 0 && flags != DAT_CONNECT_DEFAULT_FLAG)
 		flags = DAT_CONNECT_MULTIPATH_FLAG;
 	return face_return(dapl_ep_connect(ep, address, qual, timeout, size, data, qos, flags));

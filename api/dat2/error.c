@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Error codes of 1.2 as 2.0 has them. */
+/* Conversion of error codes of 1.2 to those of 2.0. */
 #include "dat2.h"
 
 #define TYPE_NOT_IMPLEMENTED 0x3fff0000u
@@ -17,7 +17,7 @@ face_error(DAT_RETURN ret)
 		moved++;
 	if (type == DAT_NOT_IMPLEMENTED)
 		type = TYPE_NOT_IMPLEMENTED;
-	/* The two outcomes that are not errors: programs compare them as they are. */
+	/* Two outcomes are not errors, and programs compare them directly. */
 	if (type == DAT_QUEUE_EMPTY || type == DAT_TIMEOUT_EXPIRED)
 		return ret;
 	if (__builtin_expect(one_telling, 0))

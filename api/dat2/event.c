@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events.  Dequeue and wait are those of 1.2: they hand the consumer's event on
- * to event_fill, which is ours in this library and fills the layout of 2.0.
+ * Events.  Dequeue and wait of 1.2 pass the consumer's event to event_fill.  This library has its own
+ * event_fill, which fills in the layout of 2.0.
  */
 #include "dat2.h"
 
-/* As with adapters whose queue pairs report the last receive that they took: programs wait for it. */
+/* Like adapters whose queue pairs report the last receive that they took from an SRQ: programs wait for the
+ * event. */
 const bool event_srq_ep_ends = true;
 
 DAT_RETURN
@@ -21,7 +22,7 @@ face_evd_dequeue(DAT_EVD_HANDLE evd, DAT2_EVENT *event)
 	return face_return(dapl_evd_dequeue(evd, (DAT_EVENT *)(void *)event));
 }
 
-/* A software event has the same place in both layouts. */
+/* Needs no conversion: software events have the same offsets in both layouts. */
 DAT_RETURN
 face_evd_post_se(DAT_EVD_HANDLE evd, const DAT2_EVENT *event)
 {
@@ -90,7 +91,7 @@ fill_dto(struct evd *evd, const struct one_cqe *cqe, DAT2_EVENT *event)
 	return true;
 }
 
-/* A refusal brings private data, too. */
+/* Adds the private data of a refusal, which 1.2 does not report. */
 static bool
 fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {

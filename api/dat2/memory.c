@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory: registration, windows. */
+/* Memory registration and windows. */
 #include "dat2.h"
 
 _Static_assert(DAT2_MEM_PRIV_REMOTE_ATOMIC == ONE_ACCESS_REMOTE_ATOMIC, "rights");
@@ -10,7 +10,7 @@ face_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION desc
 		DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
 		DAT_VADDR *registered_address)
 {
-	/* va_type is the seventh argument. */
+	/* 2.0 inserts va_type as argument 7. */
 	static const uint8_t moved[] = {1, 2, 3, 4, 5, 6, 8, 9, 10};
 
 	if (handle_object(ia, DAT_HANDLE_TYPE_IA) != NULL && va_type != DAT2_VA_TYPE_VA)
@@ -28,7 +28,7 @@ face_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr_handle, const DAT2_LMR_TRIP
 	      DAT_MEM_PRIV_FLAGS privileges, DAT2_VA_TYPE va_type, DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie,
 	      DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT *context)
 {
-	/* lmr_handle is the second argument, va_type the fifth. */
+	/* 2.0 inserts lmr_handle as argument 2, va_type as argument 5. */
 	static const uint8_t moved[] = {1, 3, 4, 6, 7, 8, 9};
 	DAT_LMR_TRIPLET triplet1;
 
@@ -50,8 +50,8 @@ face_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr_handle, const DAT2_LMR_TRIP
 				 moved, sizeof(moved));
 }
 
-/* For reads and for writes, which 1.2's calls treat alike.  Converted one at a time: their number is the
- * consumer's affair. */
+/* Serves both calls, which 1.2 implements equally.  Converts segments one at a time, because their number is
+ * unlimited. */
 static DAT_RETURN
 sync_segments(DAT_IA_HANDLE ia, const DAT2_LMR_TRIPLET *segments, DAT_VLEN count)
 {

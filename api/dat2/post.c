@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting: segments are widened on the stack. */
+/* Posting.  Segments are converted on the stack to the wider layout of 1.2. */
 #include "dat2.h"
 
-/* More than any endpoint takes is refused before the list is looked at, as fewer are by the provider. */
+/* Converts at most ONE_MAX_SGE segments.  The provider refuses a larger count before it reads the list. */
 static DAT_LMR_TRIPLET *
 widen(DAT_COUNT count, const DAT2_LMR_TRIPLET *from, DAT_LMR_TRIPLET to[ONE_MAX_SGE])
 {
@@ -105,7 +105,7 @@ write_immediate(DAT_EP_HANDLE ep, va_list args)
 }
 
 static DAT_RETURN
-atomic(DAT_EP_HANDLE ep, uint8_t op, va_list args)
+post_atomic(DAT_EP_HANDLE ep, uint8_t op, va_list args)
 {
 	uint64_t compare = op == ONE_OP_CMP_SWAP ? va_arg(args, DAT_UINT64) : 0;
 	uint64_t add_or_swap = va_arg(args, DAT_UINT64);
@@ -127,9 +127,9 @@ face_handle_extendedop(DAT_HANDLE handle, int op, va_list args)
 		return face_return(DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
 	switch (op) {
 	case DAT2_IB_FETCH_AND_ADD_OP:
-		return face_return(atomic(handle, ONE_OP_FETCH_ADD, args));
+		return face_return(post_atomic(handle, ONE_OP_FETCH_ADD, args));
 	case DAT2_IB_CMP_AND_SWAP_OP:
-		return face_return(atomic(handle, ONE_OP_CMP_SWAP, args));
+		return face_return(post_atomic(handle, ONE_OP_CMP_SWAP, args));
 	case DAT2_IB_RDMA_WRITE_IMMED_OP:
 		return face_return(write_immediate(handle, args));
 	default:

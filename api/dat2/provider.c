@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the registry of 2.0 loads: the provider table, one per IA name. */
+/* The provider table that the registry of 2.0 loads, one per IA name. */
 #include "dat2.h"
 #include "dat/registry/offer.h"
 
@@ -7,12 +7,12 @@
 static const DAT2_PROVIDER face_table = {FACE_CALLS(FACE_ENTRY)};
 
 static void
-fill(void *table)
+fill_table(void *table)
 {
 	memcpy(table, one_telling ? &face_telling : &face_table, sizeof(face_table));
 }
 
-const struct offer_version offer_version = {2, UINT32_MAX, sizeof(face_table), fill};
+const struct offer_version offer_version = {2, UINT32_MAX, sizeof(face_table), fill_table};
 
 DAT_RETURN
 face_ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle)

@@ -4,15 +4,15 @@
 #include "dat/registry/offer.h"
 
 static DAT2_SEG_LENGTH
-clamp(DAT_VLEN length)
+clamp_length(DAT_VLEN length)
 {
 	return length > UINT32_MAX ? UINT32_MAX : (DAT2_SEG_LENGTH)length;
 }
 
-/* The extension as its header has it: version 2.0.9. */
+/* Version 2.0.9 of the extension, as in dat_ib_extensions.h. */
 #define EXTENSION_VERSION 209
 
-/* One list for each path MTU. */
+/* Attribute lists, one for each path MTU. */
 #define ATTRIBUTES 8
 #define PATH_MTU(mtu)                                                                        \
 	{                                                                                    \
@@ -42,11 +42,11 @@ static void
 convert_ia(const DAT_IA_ATTR *from, DAT2_IA_ATTR *to)
 {
 	*to = (DAT2_IA_ATTR){
-		.max_lmr_block_size = clamp(from->max_lmr_block_size),
+		.max_lmr_block_size = clamp_length(from->max_lmr_block_size),
 		.max_lmr_virtual_address = from->max_lmr_virtual_address,
 		.max_pzs = from->max_pzs,
-		.max_message_size = clamp(from->max_message_size),
-		.max_rdma_size = clamp(from->max_rdma_size),
+		.max_message_size = clamp_length(from->max_message_size),
+		.max_rdma_size = clamp_length(from->max_rdma_size),
 		.max_rmrs = from->max_rmrs,
 		.max_rmr_target_address = from->max_rmr_target_address,
 		.zb_supported = DAT_FALSE,
@@ -71,7 +71,7 @@ convert_provider(const struct ia *ia, const DAT_PROVIDER_ATTR *from, DAT2_PROVID
 		.provider_specific_attr = attributes_of(ia),
 	};
 	FACE_COPY(PROVIDER_ATTR, to, from, provider_name, rdma_write_for_rdma_read_req);
-	/* The registry looks its entry up by these: they are what it gave. */
+	/* Return what the registry gave, because the registry looks its entry up by these. */
 	to->dapl_version_major = info.dapl_version_major;
 	to->dapl_version_minor = info.dapl_version_minor;
 	to->is_thread_safe = info.is_thread_safe;
@@ -131,7 +131,7 @@ face_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT2_RMR_PARAM *para
 			.ia_handle = from.ia_handle,
 			.pz_handle = from.pz_handle,
 			.lmr_triplet = {.virtual_address = from.lmr_triplet.virtual_address,
-					.segment_length = clamp(from.lmr_triplet.segment_length),
+					.segment_length = clamp_length(from.lmr_triplet.segment_length),
 					.lmr_context = from.lmr_triplet.lmr_context},
 			.mem_priv = from.mem_priv,
 			.rmr_context = from.rmr_context,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * With ONESIDE_DEBUG (client/tell.h): a table whose calls print what they refuse, as libdat does for 1.2.
- * Codes are told as 1.2 has them, whose names 2.0 kept.
+ * Table for ONESIDE_DEBUG (client/tell.h), whose calls print their refusals, like those of libdat for 1.2.
+ * Prints the names of the codes of 1.2, which 2.0 kept.
  */
 #include "dat2.h"
 #include "dat/registry/registry.h"
 
-/* What can be shown of an argument list: not a va_list. */
+/* Printable arguments of a call: all but a va_list. */
 #define SHOWN_ALIKE(name, ...) __VA_ARGS__
 #define SHOWN_LAYOUTS(name, ...) __VA_ARGS__
 #define SHOWN_UNSUPPORTED(name, ...) __VA_ARGS__
 #define SHOWN_DIFFERS(name, ...) FACE_PARAMETERS_##name
 #define SHOWN_EXTENDED(name, handle, op, args) handle, op
 
-/* An outcome that is no error has the same code in both versions. */
+/* Returns the code of 1.2.  Outcomes that are not errors have the same code in both versions. */
 static DAT_RETURN
 code_of(DAT_RETURN ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ports of the data plane, asked for over its socket. */
+/* Queries the ports of the data plane over its socket. */
 #include <errno.h>
 
 #include "client/attach.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port is in /sys and /dev: the files that UCX, NCCL, libfabric and rdma-core's tools read beside
- * their calls of libibverbs, with the formats of Linux.
+ * Presents a port in /sys and /dev, with the formats of Linux.  UCX, NCCL, libfabric and rdma-core's tools
+ * read these files in addition to their calls of libibverbs.
  *
- * A device is in a folder with the name of a PCI function, since NCCL and libfabric parse such a name.  No
- * bus of Linux has this domain.
+ * The folder of a device has the name of a PCI function, because NCCL and libfabric parse such names.  No PCI
+ * bus of Linux has PCI_DOMAIN.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ write_file(const struct device_files *files, const char *name, const char *forma
 	run_file(files->tree, path, "%s\n", text);
 }
 
-/* EUI-64 of the MAC, as ibv_get_device_guid has it. */
+/* Writes the EUI-64 of the MAC, equal to the result of ibv_get_device_guid(). */
 static void
 write_guid(const struct device_files *files, const char *name, uint64_t hwaddr)
 {
@@ -70,7 +70,7 @@ write_gid(const struct device_files *files, uint32_t index, const struct one_por
 	write_file(files, name, "RoCE v2");
 }
 
-/* The nearest of IBTA's rates that is not more, as ibv_query_port has it. */
+/* Returns IBTA's fastest rate up to `mbps`, at least the slowest, equal to the result of ibv_query_port(). */
 static const char *
 rate_text(uint32_t mbps)
 {
@@ -125,7 +125,7 @@ write_adapter(const struct device_files *files, const struct one_port *port)
 	write_file(files, "hw_rev", "%u", ONE_ABI_VERSION);
 }
 
-/* UCX takes a device only if it may read and write the character device, which it does not open. */
+/* Links a character device as well: UCX never opens it, but skips a device without read and write access. */
 static void
 link_device(struct tree *tree, const char *pci, const char *name, uint32_t index)
 {

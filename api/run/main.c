@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oneside-run: starts a program of libibverbs and librdmacm on this host's data plane, with no other setting.
- */
+/* oneside-run: starts a program that uses libibverbs or librdmacm on this host's data plane. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -22,16 +21,15 @@ print_usage(FILE *to)
 	      "Starts PROGRAM, which uses libibverbs or librdmacm, on the data plane of this host.\n\n"
 	      "  --socket PATH   the data plane's socket (else ONESIDE_SOCKET, or "
 	      "/run/oneside/oneside.sock)\n"
-	      "  --only-verbs    MPI, UCX and NCCL send everything by verbs, nothing by shared memory or "
-	      "TCP\n"
-	      "  --namespace     mount /dev/infiniband and /sys/class/infiniband for programs that a library "
-	      "cannot reach\n"
+	      "  --only-verbs    MPI, UCX and NCCL use verbs only, neither shared memory nor TCP\n"
+	      "  --namespace     mount /dev/infiniband and /sys/class/infiniband for programs that ignore "
+	      "preloaded libraries\n"
 	      "  --show          print the variables that PROGRAM would get, and start nothing\n"
 	      "  --help, --version\n",
 	      to);
 }
 
-/* The program's place in argv; -1: the command line is wrong. */
+/* Returns the index of PROGRAM in argv; -1 for a wrong command line. */
 static int
 parse_options(int argc, char **argv, struct options *options)
 {
@@ -54,7 +52,7 @@ parse_options(int argc, char **argv, struct options *options)
 	return i < argc || options->show ? i : -1;
 }
 
-/* A program that changes its folder finds the socket all the same. */
+/* Makes the socket's path absolute, so that a program that changes its folder finds the socket. */
 static int
 name_socket(bool show)
 {
@@ -66,7 +64,7 @@ name_socket(bool show)
 	return error;
 }
 
-/* Puts `value` in front of a list of the environment, once. */
+/* Prepends `value` to a list in the environment, unless the list begins with it. */
 static int
 put_first(const char *name, const char *value, bool show)
 {
@@ -103,7 +101,7 @@ set_environment(const struct run_ports *ports, const char *libraries, const char
 }
 
 static int
-prepare(const struct options *options)
+prepare_run(const struct options *options)
 {
 	static struct run_ports ports;
 	char *libraries = run_library_path(), tree[PATH_MAX];
@@ -138,7 +136,7 @@ main(int argc, char **argv)
 		print_usage(stderr);
 		return 2;
 	}
-	if (prepare(&options) != 0)
+	if (prepare_run(&options) != 0)
 		return 1;
 	if (options.show)
 		return 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * --namespace: the presented files are mounted at their places, for programs that call the kernel without the
- * C library.
+ * --namespace: mounts the presented files at their paths in /dev and /sys/class, for programs that call the
+ * kernel without the C library.
  *
- * Neither /dev nor /sys/class can be written to, so each gets a file system of its own whose entries are
- * those of the original, mounted one by one.  Without root a user namespace gives the right to mount; the
- * user stays the same in it.
+ * Neither folder is writable, so each is replaced by a tmpfs in which the original entries are mounted one by
+ * one.  Without root a user namespace gives the right to mount, and maps the user to itself.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -49,7 +48,7 @@ enter_user_namespace(void)
 	return error != 0 ? error : write_map("/proc/self/gid_map", map);
 }
 
-/* An entry of `from` with the same name in `to`; links are copied, all else is mounted. */
+/* Shows an entry of `from` under the same name in `to`: copies a link, mounts everything else. */
 static int
 copy_entry(const char *from, const char *to, const char *name)
 {
@@ -95,7 +94,7 @@ copy_entries(const char *from, const char *to, const char *except)
 	return error;
 }
 
-/* Mounts at `place` a file system with its entries, in which "infiniband" leads to `shown`. */
+/* Mounts a file system at `place` with the entries of `place`, but "infiniband" as a link to `shown`. */
 static int
 mount_with_link(const char *place, const char *shown, const char *scratch)
 {
@@ -134,7 +133,7 @@ run_namespace(const char *tree)
 		error = mount_with_link("/dev", shown, scratch);
 	if (error != 0)
 		run_say("--namespace: %s: user or mount namespaces may not be made here; leave the option "
-			"out, or be root",
+			"out, or run as root",
 			strerror(-error));
 	return error;
 }

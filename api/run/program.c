@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs that the loader starts without oneside's libraries. */
+/* Warnings about programs that the loader starts without oneside's libraries. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "run/run.h"
 
-/* The file that execvp would start; whether there is one. */
+/* Finds the file that execvp() would start; false if none exists. */
 static bool
 find_program(const char *program, char path[PATH_MAX])
 {
@@ -34,7 +34,7 @@ find_program(const char *program, char path[PATH_MAX])
 	return false;
 }
 
-/* An ELF file without an interpreter: no loader, so no library. */
+/* True for an ELF file without an interpreter, hence without a loader that takes libraries. */
 static bool
 is_static(int fd)
 {
@@ -53,7 +53,7 @@ is_static(int fd)
 	return true;
 }
 
-/* Programs that get rights by their file: the loader takes no libraries from the environment for them. */
+/* True for a program that gets rights by its file: the loader then ignores libraries of the environment. */
 static bool
 has_rights_of_its_own(int fd)
 {
@@ -75,14 +75,13 @@ run_look_at(const char *program, bool in_namespace)
 	if (fd < 0)
 		return;
 	if (is_static(fd) && !in_namespace)
-		run_say("%s is statically linked: oneside's libraries reach only the programs that it starts "
-			"(--namespace shows it "
-			"/dev/infiniband and /sys/class/infiniband); link it dynamically",
+		run_say("%s is statically linked: only programs that it starts use oneside's libraries "
+			"(--namespace shows it /dev/infiniband and /sys/class/infiniband); link it "
+			"dynamically",
 			path);
 	else if (has_rights_of_its_own(fd))
-		run_say("%s has rights of its own (set-user-ID, set-group-ID or file capabilities), so the "
-			"loader ignores "
-			"oneside's libraries; run a copy without them",
+		run_say("%s has rights by its file (set-user-ID, set-group-ID or file capabilities), so the "
+			"loader ignores oneside's libraries; run a copy without these rights",
 			path);
 	close(fd);
 }

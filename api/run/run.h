@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oneside-run: what its parts share.
+ * Declarations of oneside-run.
  *
- * Errno: functions that return int return 0, or -errno after they have printed why (run_say), unless they say
- * otherwise.
+ * Errors: functions that return int return 0, or -errno after they have printed the reason (run_say), unless
+ * documented otherwise.
  */
 #ifndef RUN_H
 #define RUN_H
@@ -15,9 +15,9 @@
 #include "abi/message.h"
 
 #define RUN_PORTS_MAX 64u
-#define RUN_VARIABLE "ONESIDE_RUN" /* the environment's name for the folder that run_present makes */
-#define RUN_SCRATCH "mount"        /* an empty folder in it, to mount at */
-#define RUN_ADDRESSES "addresses"  /* a file in it: "INTERFACE ADDRESS" in each line, for getifaddrs */
+#define RUN_VARIABLE "ONESIDE_RUN" /* environment variable with the path of run_present()'s folder */
+#define RUN_SCRATCH "mount"        /* an empty folder in run_present()'s, used as a mount point */
+#define RUN_ADDRESSES "addresses"  /* a file there: lines "INTERFACE ADDRESS", for getifaddrs() */
 #define RUN_PRELOADED "liboneside-run.so"
 
 struct run_ports {
@@ -28,49 +28,58 @@ struct run_ports {
 /* Prints "oneside-run: ..." on standard error. */
 void run_say(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* ---- where.c: the installation that this program is part of ---- */
-extern const char run_libraries[]; /* folders, each relative to the program's, separated by ':' */
+/* ---- where.c: the installation of this program ---- */
+extern const char run_libraries[]; /* folders, each relative to the program's folder, separated by ':' */
 extern const char run_settings[];  /* the table of variables, relative to the program's folder */
-/* The absolute path of `relative`, which begins at the program's folder; the caller frees it; NULL: no
- * memory. */
+/*
+ * Returns the absolute path of `relative`, a path from the program's folder.  The caller frees the result.
+ * NULL if memory is exhausted.
+ */
 char *run_installed(const char *relative);
-/* The value of LD_LIBRARY_PATH without the user's part; the caller frees it; NULL: the libraries are not
- * there. */
+/*
+ * Returns the folders for LD_LIBRARY_PATH, without the user's.  The caller frees the result.  NULL, after a
+ * message, if a library is missing.
+ */
 char *run_library_path(void);
 
 /* ---- ask.c ---- */
-/* Asks the data plane at one_socket_path(NULL) for its ports. */
+/* Queries the ports of the data plane at one_socket_path(NULL). */
 int run_ask(struct run_ports *ports);
 
 /* ---- tree.c ---- */
-/* Makes the folder with the files that present the ports, or finds it as it should be; its path is written to
- * `path`. */
+/*
+ * Creates the folder with the files that present the ports, unless an equal one exists.  Writes its path to
+ * `path`.
+ */
 int run_present(const struct run_ports *ports, char *path, size_t size);
 
 /* ---- device.c ---- */
 struct tree;
 /* Writes the files of port number `index`. */
 void run_device(struct tree *tree, const struct one_port *port, uint32_t index);
-/* Makes a file or a link, with its folders; the first failure is noted in the tree, and the calls after it do
- * nothing. */
+/*
+ * Creates a file or a link, with its folders.  After a failure, stored in tree->error, further calls do
+ * nothing.
+ */
 void run_file(struct tree *tree, const char *path, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void run_link(struct tree *tree, const char *path, const char *target);
 
 /* ---- settings.c ---- */
-/* Sets each variable of the table that the user has not set; `verbs_only` takes its lines "only-verbs", too.
- */
+/* Sets each variable of the table that the user has not set; lines "only-verbs" apply if `verbs_only`. */
 int run_set_variables(const struct run_ports *ports, bool verbs_only, bool show);
 /* Sets NAME to `value`; with `show` prints it instead. */
 int run_set(const char *name, const char *value, bool show);
 
 /* ---- program.c ---- */
-/* Warns of a program that the libraries cannot reach: one without a loader, unless in a namespace, or with
- * rights of its own. */
+/*
+ * Warns if the loader cannot load the libraries: `program` is static, not in a namespace, or has rights by
+ * its file.
+ */
 void run_look_at(const char *program, bool in_namespace);
 
 /* ---- namespace.c ---- */
-/* Mounts the presented files at their places, in a mount namespace of this process. */
+/* Mounts the presented files in /dev and /sys/class, in a mount namespace of this process. */
 int run_namespace(const char *tree);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What oneside-run says on standard error. */
+/* Messages of oneside-run on standard error. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Variables that have a better value for oneside than the default of the program that reads them.  The table
- * says which; a variable that the user has set stays as it is.
+ * Variables for which oneside needs another value than the program's default.  The table programs.txt lists
+ * them.  A variable that the user has set is not changed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "run/run.h"
 
 #define LINE_MAX_BYTES 512
-#define DEVICES "@DEVICES@" /* stands for the list of devices and their ports: "p0:1,p1:1" */
+#define DEVICES "@DEVICES@" /* replaced by the list of devices and their ports: "p0:1,p1:1" */
 
 int
 run_set(const char *name, const char *value, bool show)
@@ -52,7 +52,7 @@ set_variable(const struct run_ports *ports, const char *name, const char *value,
 	return run_set(name, value, show);
 }
 
-/* A line of the table: PROGRAM VERSIONS WHEN VARIABLE VALUE; '#' begins a comment. */
+/* Applies a line PROGRAM VERSIONS WHEN VARIABLE VALUE of the table; '#' begins a comment. */
 static int
 apply_line(const struct run_ports *ports, char *line, bool verbs_only, bool show)
 {
@@ -86,8 +86,8 @@ run_set_variables(const struct run_ports *ports, bool verbs_only, bool show)
 		error = apply_line(ports, line, verbs_only, show);
 	}
 	if (error == -EINVAL)
-		run_say("%s: line %d is not PROGRAM VERSIONS always|only-verbs VARIABLE VALUE; mend it", path,
-			number);
+		run_say("%s: line %d is not PROGRAM VERSIONS always|only-verbs VARIABLE VALUE; correct it",
+			path, number);
 	else if (error != 0)
 		run_say("%s: %s; install oneside-verbs again", path == NULL ? run_settings : path,
 			strerror(-error));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The folder with the files that present a data plane: one for each socket, shared by all programs of a user,
- * in memory where there is a file system for that.  It is made under another name and takes its name by an
- * exchange, so that a program finds the whole of it.  A folder whose socket no longer exists is removed by
- * the next oneside-run of the user.
+ * The folder with the files that present a data plane.  Each user has one folder per socket, shared by all
+ * programs of the user, and in memory if a tmpfs exists.  A new folder is created under another name and then
+ * exchanged with the old one, so that programs never find an incomplete folder.  oneside-run removes folders
+ * of the user whose socket no longer exists.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -22,13 +22,11 @@
 
 #define ABOUT_MAX 65536u
 #define SOCKET_FILE "socket"
-#define ABOUT_FILE                                                                              \
-	"about" /* all that the other files are made of: two folders with the same are the same \
-		 */
+#define ABOUT_FILE "about" /* all inputs of the other files: folders with an equal file are equal */
 
 struct tree {
-	int root; /* descriptor of the folder */
-	int error;
+	int root;  /* descriptor of the folder */
+	int error; /* first failure, -errno */
 };
 
 /* ---- files ---- */
@@ -78,7 +76,7 @@ run_link(struct tree *tree, const char *path, const char *target)
 		tree->error = -errno;
 }
 
-/* A program that has real devices is to see those, too. */
+/* Links the host's real devices, so that programs see those as well. */
 static void
 link_real_entries(struct tree *tree, const char *folder)
 {
@@ -100,7 +98,7 @@ link_real_entries(struct tree *tree, const char *folder)
 		closedir(dir);
 }
 
-/* Removes a folder and all that is in it. */
+/* Removes a folder with its contents. */
 static void
 remove_folder(int parent, const char *name)
 {
@@ -119,9 +117,9 @@ remove_folder(int parent, const char *name)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* ---- the folder of a user's folders ---- */
+/* ---- the parent of a user's folders ---- */
 
-/* Nobody else may have made it, or write to it: programs take their devices from there. */
+/* Refuses a folder that another user owns or can write to, because programs take their devices from there. */
 static int
 check_owner(const char *path)
 {
@@ -131,7 +129,7 @@ check_owner(const char *path)
 		return -errno;
 	if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
 	    (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-		run_say("%s is not a folder that only its user may write to; remove it", path);
+		run_say("%s is not a folder that only this user can write to; remove it", path);
 		return -EPERM;
 	}
 	return 0;
@@ -155,14 +153,13 @@ open_home(char *path, size_t size)
 	}
 	if (fd < 0) {
 		error = -errno;
-		run_say("%s: %s; set XDG_RUNTIME_DIR to a folder where files can be made", path,
-			strerror(-error));
+		run_say("%s: %s; set XDG_RUNTIME_DIR to a writable folder", path, strerror(-error));
 		return error;
 	}
 	return fd;
 }
 
-/* Up to `size` - 1 bytes of a file; whether it could be read. */
+/* Reads up to `size` - 1 bytes of a file; false if the file cannot be read. */
 static bool
 read_text(int folder, const char *name, char *text, size_t size)
 {
@@ -175,7 +172,7 @@ read_text(int folder, const char *name, char *text, size_t size)
 	return len >= 0;
 }
 
-/* Removes what presents data planes whose sockets are gone. */
+/* Removes the folders of data planes whose sockets no longer exist. */
 static void
 remove_stale(int home)
 {
@@ -197,7 +194,7 @@ remove_stale(int home)
 /* ---- one data plane ---- */
 
 static void
-describe(const struct run_ports *ports, char *text)
+describe_ports(const struct run_ports *ports, char *text)
 {
 	size_t len = (size_t)snprintf(text, ABOUT_MAX, "oneside %s\n", ONESIDE_VERSION);
 
@@ -241,7 +238,7 @@ fill_tree(int root, const struct run_ports *ports, const char *about, const char
 
 	for (uint32_t i = 0; i < ports->num; i++)
 		run_device(&tree, &ports->port[i], i);
-	/* Programs look whether it is there; oneside's librdmacm does not open it. */
+	/* Programs check that this device exists; oneside's librdmacm does not open it. */
 	run_link(&tree, "dev/infiniband/rdma_cm", "/dev/null");
 	link_real_entries(&tree, "/sys/class/infiniband");
 	link_real_entries(&tree, "/dev/infiniband");
@@ -261,11 +258,11 @@ give_name(int home, const char *fresh, const char *name)
 		return 0;
 	if (errno == ENOENT && renameat(home, fresh, home, name) == 0)
 		return 0;
-	/* Another oneside-run for this data plane was first. */
+	/* Success: another oneside-run has just created the folder for this data plane. */
 	return errno == EEXIST || errno == ENOTEMPTY ? 0 : -errno;
 }
 
-/* A folder of another name takes the place of `name`, where there may be an older one. */
+/* Creates a folder under another name, and replaces the folder `name`, if one exists. */
 static int
 make_tree(int home, const char *name, const struct run_ports *ports, const char *about, const char *socket)
 {
@@ -286,7 +283,7 @@ make_tree(int home, const char *name, const struct run_ports *ports, const char 
 	return error;
 }
 
-/* FNV-1a: a name without slashes for the path of a socket. */
+/* Hashes a socket's path (FNV-1a), for a folder name without slashes. */
 static uint64_t
 hash_path(const char *path)
 {
@@ -307,7 +304,7 @@ run_present(const struct run_ports *ports, char *path, size_t size)
 
 	if (home >= 0 && socket != NULL) {
 		remove_stale(home);
-		describe(ports, about);
+		describe_ports(ports, about);
 		snprintf(name, sizeof(name), "%016llx", (unsigned long long)hash_path(socket));
 		snprintf(file, sizeof(file), "%s/" ABOUT_FILE, name);
 		if (!read_text(home, file, found, sizeof(found)) || strcmp(about, found) != 0)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The installation that this program is part of.  Each build of the program compiles this file with its own
- * places. */
+/* The installation of this program.  Each build of the program compiles this file with its own folders. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 const char run_libraries[] = RUN_LIBRARIES;
 const char run_settings[] = RUN_SETTINGS;
 
-/* The length of the program's folder, which is written to `path`; 0: /proc does not tell. */
+/* Writes the program's folder to `path` and returns its length; 0 if /proc cannot be read. */
 static size_t
 read_own_folder(char path[PATH_MAX])
 {
@@ -60,7 +59,7 @@ join_folders(char *list)
 	return result;
 }
 
-/* Without the libraries the program would run on those of the system. */
+/* True if a folder has the library.  Without it the program would silently use the system's libraries. */
 static bool
 has_library(const char *folders, const char *name)
 {
@@ -88,9 +87,7 @@ run_library_path(void)
 	for (size_t i = 0; path != NULL && i < sizeof(needed) / sizeof(needed[0]); i++) {
 		if (has_library(path, needed[i]))
 			continue;
-		run_say("there is no %s in %s; install oneside-verbs, or call the oneside-run of an "
-			"installation by "
-			"its path",
+		run_say("%s is not in %s; install oneside-verbs, or call an installed oneside-run by its path",
 			needed[i], path);
 		free(path);
 		path = NULL;

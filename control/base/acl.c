@@ -42,8 +42,10 @@ acl_check(const struct acl *acl, const struct acl_who *who, uint32_t permission)
 			return RSM_SEG_NOT_PUBLISHED_TO_NODE;
 		mode = acl->entry[i].permission;
 	}
-	/* As for files: one class only, even when another would grant more.  Where it is not known which
-	 * of two it is, only what both grant. */
+	/*
+	 * Only one class applies, as for files, even if another would grant more. If the class is unknown,
+	 * grant only what both possible classes grant.
+	 */
 	if (who->uid == acl->uid)
 		digit = mode >> 6;
 	else if (in_group(who, acl->gid))

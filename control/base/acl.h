@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The access list of an RSM segment: who may import it, with which rights.  Decided on the
- * exporter's node, at connect time only.
+ * Access list of an RSM segment: who may import the segment, and with which rights. Checked only when an
+ * import connects, by the exporter's node.
  */
 #ifndef CONTROL_ACL_H
 #define CONTROL_ACL_H
@@ -11,7 +11,7 @@
 
 #include "abi/message.h"
 
-/* The codes of rsmapi.h that the control thread gives. */
+/* Error codes of rsmapi.h that the control thread returns. */
 enum rsm_error {
 	RSM_OK = 0,
 	RSM_CTLR_NOT_PRESENT = 4,
@@ -35,34 +35,34 @@ enum rsm_error {
 	RSM_BAD_ARGS_ERRORS = 117
 };
 
-#define ACL_NODE_MAX 64u /* a node id above this makes a list malformed */
+#define ACL_NODE_MAX 64u /* a list with a higher node id is malformed */
 #define ACL_READ 0400u
 #define ACL_WRITE 0200u
-#define ACL_GROUPS 14u          /* as many as a request has room for */
-#define ACL_NO_GROUP UINT32_MAX /* which no group has */
+#define ACL_GROUPS 14u          /* room in a request */
+#define ACL_NO_GROUP UINT32_MAX /* not a valid gid */
 
 struct acl {
 	uint32_t uid, gid;           /* of the exporter */
-	uint32_t default_permission; /* when the list is empty */
+	uint32_t default_permission; /* applies if the list is empty */
 	uint32_t num;
 	struct one_rsm_access entry[ONE_RSM_ACL_MAX];
 };
 
-/* The importer. */
+/* Importer. */
 struct acl_who {
 	uint32_t node;
 	uint32_t uid, gid;
 	uint32_t num_groups;
 	uint32_t group[ACL_GROUPS];
-	bool partial;       /* there may be more, */
-	uint32_t not_group; /* but not this one */
+	bool partial;       /* `group` may be incomplete, */
+	uint32_t not_group; /* but the importer is certainly not in this group */
 };
 
-/* RSM_OK or RSM_BAD_ACL. */
+/* Returns RSM_OK or RSM_BAD_ACL. */
 enum rsm_error acl_valid(const struct one_rsm_access *entry, uint32_t num);
-/* May `who` have the rights `permission` (0400 read, 0200 write)? */
+/* May `who` have the rights in `permission` (0400 read, 0200 write)? */
 enum rsm_error acl_check(const struct acl *acl, const struct acl_who *who, uint32_t permission);
-/* Ids that a publisher may ask for. */
+/* May a publisher request this segment id? */
 enum rsm_error acl_segment_id(uint32_t segment);
 
 #endif

@@ -39,7 +39,7 @@ arena_populate(void *base, size_t len)
 	do
 		error = madvise(base, len, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 	while (error == EINTR || error == EAGAIN);
-	if (error == EINVAL) { /* kernels before 5.14: write without changing anything */
+	if (error == EINVAL) { /* kernels before 5.14: write without changing contents */
 		for (size_t i = 0; i < len; i += page_size())
 			__atomic_fetch_or((uint8_t *)base + i, 0, __ATOMIC_RELAXED);
 		return 0;
@@ -69,7 +69,7 @@ arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
 	arena->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (arena->base == MAP_FAILED)
 		goto fail;
-	/* A child (none is expected) must not keep the application's memory. */
+	/* A child process (none is expected) must not keep the application's memory. */
 	madvise(arena->base, size, MADV_DONTFORK);
 	madvise(arena->base, size, MADV_DONTDUMP);
 	error = arena_populate(arena->base, reserved);
@@ -101,7 +101,7 @@ arena_leave(struct arena *arena)
 	memset(arena, 0, sizeof(*arena));
 }
 
-/* The first free extent beyond `offset`. */
+/* Index of the first free extent beyond `offset`. */
 static uint32_t
 extent_after(const struct arena *arena, uint64_t offset)
 {
@@ -125,8 +125,10 @@ extent_delete(struct arena *arena, uint32_t i)
 	memmove(&arena->free[i], &arena->free[i + 1], (arena->num_free - i) * sizeof(*arena->free));
 }
 
-/* Room for extents is made when memory is handed out, so that giving it back cannot fail: n parts in
- * use leave at most n + 1 free extents. */
+/*
+ * Reserves room for extents at allocation, so that freeing cannot fail: n allocations leave at most n + 1
+ * free extents.
+ */
 static int
 extent_reserve(struct arena *arena)
 {

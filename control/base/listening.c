@@ -18,9 +18,9 @@
 #define DIRECTORY_MODE 0755
 #define PATH_ROOM (sizeof(((struct sockaddr_un *)0)->sun_path) + 2)
 
-/* Before the path, as the configuration has it. */
+/* Prefix of the path in the configuration. */
 static const char *
-scheme(const struct listening *listening)
+path_scheme(const struct listening *listening)
 {
 	return listening->type == SOCK_STREAM ? "unix:" : "";
 }
@@ -29,27 +29,28 @@ static int
 make_parent(const struct listening *listening, char *why, size_t why_len, char *parent, size_t parent_len)
 {
 	const char *path = listening->address.sun_path, *key = listening->key;
-	char copy[PATH_ROOM]; /* which dirname() writes to */
+	char copy[PATH_ROOM]; /* dirname() modifies it */
 	struct stat st;
 
 	snprintf(copy, sizeof(copy), "%s", path);
 	snprintf(parent, parent_len, "%s", dirname(copy));
 	if (mkdir(parent, DIRECTORY_MODE) == 0)
 		chmod(parent,
-		      DIRECTORY_MODE); /* whatever the umask: the socket's mode decides who may attach */
+		      /* independent of the umask: the socket's mode decides who may attach */
+		      DIRECTORY_MODE);
 	else if (errno != EEXIST)
 		return config_refuse(
 			why, why_len, -errno,
-			"%s %s: cannot make directory %s: %s; make it (mkdir -p %s) or choose %s = %sPATH",
-			key, path, parent, strerror(errno), parent, key, scheme(listening));
+			"%s %s: cannot create directory %s: %s; create it (mkdir -p %s) or choose %s = %sPATH",
+			key, path, parent, strerror(errno), parent, key, path_scheme(listening));
 	if (stat(parent, &st) != 0 || !S_ISDIR(st.st_mode))
 		return config_refuse(why, why_len, -ENOTDIR,
 				     "%s %s: %s is not a directory; choose %s = %sPATH", key, path, parent,
-				     key, scheme(listening));
+				     key, path_scheme(listening));
 	return 0;
 }
 
-/* What another data plane may have left; the directory is locked. */
+/* Removes a dead data plane's socket. The caller holds the directory's lock. */
 static int
 remove_stale(const struct listening *listening, char *why, size_t why_len)
 {
@@ -62,7 +63,7 @@ remove_stale(const struct listening *listening, char *why, size_t why_len)
 	if (!S_ISSOCK(st.st_mode))
 		return config_refuse(why, why_len, -EEXIST,
 				     "%s %s: exists and is not a socket; remove it or choose %s = %sPATH",
-				     key, path, key, scheme(listening));
+				     key, path, key, path_scheme(listening));
 	fd = socket(AF_UNIX, listening->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
@@ -71,9 +72,10 @@ remove_stale(const struct listening *listening, char *why, size_t why_len)
 			: errno;
 	close(fd);
 	if (error != ECONNREFUSED)
-		return config_refuse(why, why_len, -EADDRINUSE,
-				     "%s %s: another program serves it; end that one or choose %s = %sPATH",
-				     key, path, key, scheme(listening));
+		return config_refuse(
+			why, why_len, -EADDRINUSE,
+			"%s %s: another program listens there; end that program, or choose %s = %sPATH", key,
+			path, key, path_scheme(listening));
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
@@ -87,18 +89,20 @@ bind_locked(struct listening *listening, mode_t mode, char *why, size_t why_len)
 
 	if (error != 0)
 		return error;
-	/* Two that start at once must not remove each other's socket.  A process that holds the lock for long
-	 * is not a data plane, and is not waited for. */
+	/*
+	 * The lock keeps two processes that start at once from removing each other's socket. A process that
+	 * holds the lock longer than half a second is not a data plane; go on without.
+	 */
 	dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; dir >= 0 && i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) != 0; i++)
 		usleep(10000);
 	error = remove_stale(listening, why, why_len);
-	/* From the first moment not for more than it is to be, */
+	/* Before bind(): the socket never has a wider mode than configured, */
 	fchmod(listening->fd, mode);
 	if (error == 0 && bind(listening->fd, (const struct sockaddr *)&listening->address,
 			       sizeof(listening->address)) != 0)
 		error = -errno;
-	/* and whatever the umask not for less. */
+	/* and after it: the umask may have narrowed the mode. */
 	if (error == 0 && (chmod(path, mode) != 0 || listen(listening->fd, BACKLOG) != 0))
 		error = -errno;
 	if (error == 0 && lstat(path, &st) == 0)
@@ -107,7 +111,7 @@ bind_locked(struct listening *listening, mode_t mode, char *why, size_t why_len)
 		close(dir);
 	if (error != 0 && why[0] == '\0')
 		config_refuse(why, why_len, error, "%s %s: %s; choose %s = %sPATH where this user may write",
-			      listening->key, path, strerror(-error), listening->key, scheme(listening));
+			      listening->key, path, strerror(-error), listening->key, path_scheme(listening));
 	return error;
 }
 
@@ -122,7 +126,7 @@ listening_open_type(struct listening *listening, int type, const char *key, cons
 	if (strlen(path) >= sizeof(listening->address.sun_path))
 		return config_refuse(why, why_len, -ENAMETOOLONG,
 				     "%s %s: longer than %zu bytes; choose a shorter %s = %sPATH", key, path,
-				     sizeof(listening->address.sun_path) - 1, key, scheme(listening));
+				     sizeof(listening->address.sun_path) - 1, key, path_scheme(listening));
 	strcpy(listening->address.sun_path, path);
 	listening->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listening->fd < 0)
@@ -141,7 +145,7 @@ listening_close(struct listening *listening)
 	if (listening->fd >= 0)
 		close(listening->fd);
 	listening->fd = -1;
-	/* Not one that another process has put there since. */
+	/* Unlink only our own socket: another process may have replaced it. */
 	if (listening->inode != 0 && lstat(listening->address.sun_path, &st) == 0 &&
 	    st.st_ino == listening->inode)
 		unlink(listening->address.sun_path);

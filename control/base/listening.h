@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A Unix socket that is listened to, by its name in the file system. */
+/* Listening Unix socket with a name in the file system. */
 #ifndef CONTROL_BASE_LISTENING_H
 #define CONTROL_BASE_LISTENING_H
 
@@ -11,15 +11,18 @@
 struct listening {
 	int fd;          /* -1: none */
 	int type;        /* SOCK_SEQPACKET, or SOCK_STREAM, whose key takes unix:PATH */
-	const char *key; /* of the configuration that names it */
+	const char *key; /* configuration key of the path */
 	struct sockaddr_un address;
 	ino_t inode;
 };
 
-/* 0, or -errno and a sentence.  Its directory is made, and what a killed data plane has left is removed. */
+/*
+ * Creates the directory if missing, and removes a dead data plane's socket. Returns 0, or -errno and a
+ * sentence.
+ */
 int listening_open_type(struct listening *listening, int type, const char *key, const char *path, mode_t mode,
 			char *why, size_t why_len);
-void listening_close(struct listening *listening); /* and its name is removed */
+void listening_close(struct listening *listening); /* also unlinks the socket */
 
 static inline int
 listening_open(struct listening *listening, const char *key, const char *path, mode_t mode, char *why,

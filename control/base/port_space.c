@@ -2,7 +2,7 @@
 #include "port_space.h"
 
 static uint64_t
-bit(uint16_t port)
+port_bit(uint16_t port)
 {
 	return 1ull << (port % 64);
 }
@@ -10,19 +10,19 @@ bit(uint16_t port)
 bool
 port_space_take(struct port_space *space, uint16_t port)
 {
-	if ((space->used[port / 64u] & bit(port)) != 0)
+	if ((space->used[port / 64u] & port_bit(port)) != 0)
 		return false;
-	space->used[port / 64u] |= bit(port);
+	space->used[port / 64u] |= port_bit(port);
 	return true;
 }
 
 void
 port_space_give(struct port_space *space, uint16_t port)
 {
-	space->used[port / 64u] &= ~bit(port);
+	space->used[port / 64u] &= ~port_bit(port);
 }
 
-/* The first free port in from..end-1; PORT_SPACE: there is none. */
+/* First free port in [from, end), or PORT_SPACE. */
 static uint32_t
 first_free(const struct port_space *space, uint32_t from, uint32_t end)
 {

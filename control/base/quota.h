@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one user may hold, over all its attachments.  An account lives until the
- * last attachment of its uid has given everything back.
+ * Limits of one user over all its attachments. An account lives until the last attachment of its uid has
+ * released everything.
  *
- * Some things there are only so many of for all together.  The limits of an attachment do not keep a user
- * with many from taking the last of them, so of those a uid may have three quarters at most.
+ * Some resources are limited for all users together. Limits per attachment would not keep a user with many
+ * attachments from exhausting them, so a uid may have at most three quarters.
  */
 #ifndef CONTROL_QUOTA_H
 #define CONTROL_QUOTA_H
@@ -18,21 +18,21 @@
 #include "control/base/turns.h"
 
 enum quota_common {
-	QUOTA_KEYS,     /* of memory regions and windows */
+	QUOTA_KEYS,     /* keys of memory regions and windows */
 	QUOTA_ZONES,    /* protection zones */
 	QUOTA_QPNS,     /* queue pair numbers */
-	QUOTA_MAPPINGS, /* that the kernel allows a process */
-	QUOTA_CHANNELS, /* with a descriptor */
-	QUOTA_MAPPABLE, /* files that are kept open for importers to map */
+	QUOTA_MAPPINGS, /* mappings, which the kernel limits per process */
+	QUOTA_CHANNELS, /* channels, each with a descriptor */
+	QUOTA_MAPPABLE, /* files kept open for importers to map */
 	QUOTA_AHS,      /* address handles */
-	QUOTA_SERVICES, /* TCP ports to listen on, of each port of the data plane */
-	QUOTA_REQUESTS = QUOTA_SERVICES + CONFIG_PORTS_MAX, /* that wait for an answer, at each port */
+	QUOTA_SERVICES, /* TCP ports of listeners, per port of the data plane */
+	QUOTA_REQUESTS = QUOTA_SERVICES + CONFIG_PORTS_MAX, /* requests waiting for an answer, per port */
 	QUOTA_COMMON = QUOTA_REQUESTS + CONFIG_PORTS_MAX
 };
 
 struct engine_user;
 
-/* A limit that was met, and what raises it: struct one_limit (message.h). */
+/* Limit that was hit, and how to raise it: struct one_limit (message.h). */
 struct quota_limit {
 	uint64_t value;
 	const char *key;
@@ -41,15 +41,15 @@ struct quota_limit {
 struct quota_account {
 	LIST_ENTRY(quota_account) link;
 	uid_t uid;
-	struct turns_user turns;  /* its requests that wait */
-	struct engine_user *user; /* its share of the cores; NULL: it has not attached yet */
+	struct turns_user turns;  /* requests waiting in the DRR scheduler */
+	struct engine_user *user; /* share of the cores; NULL: not attached yet */
 	uint32_t clients;         /* attachments */
-	uint32_t connections;     /* of the socket, attached or not; not those that have ended */
-	uint32_t users;           /* what refers to the account: connections, and ends that are not over */
+	uint32_t connections;     /* open connections of the socket, attached or not */
+	uint32_t users;           /* references: connections, and their unfinished cleanup */
 	uint64_t bytes;
-	uint64_t own;     /* of those, what is the data plane's own memory */
-	uint32_t leaving; /* what is on its way out, and still counts */
-	uint32_t left;    /* and what has gone; free-running */
+	uint64_t own;     /* part of `bytes` that is the data plane's own memory */
+	uint32_t leaving; /* objects being released, which still count */
+	uint32_t left;    /* objects released; free-running */
 	uint32_t common[QUOTA_COMMON];
 };
 
@@ -61,39 +61,45 @@ struct quota {
 	uint32_t common[QUOTA_COMMON], max_common[QUOTA_COMMON];
 };
 
-/* More connections of the socket than attachments: they may be waiting for each other to end. */
+/* Connections allowed beyond the limit of attachments: some may wait for others to end. */
 #define QUOTA_SPARE_CONNECTIONS 16u
 
-/* A connection of the socket: the account, or NULL when there are too many (or no memory). */
+/* Adds a connection of the socket. NULL: too many connections, or out of memory. */
 struct quota_account *quota_connect(struct quota *quota, uid_t uid);
-void quota_disconnect(struct quota *quota, struct quota_account *account); /* it has ended; */
-/* And nothing is left of it; true: the account is no more. */
+void quota_disconnect(struct quota *quota, struct quota_account *account); /* the connection has ended */
+/* Drops a connection's reference after its cleanup; true: the account is freed. */
 bool quota_leave(struct quota *quota, struct quota_account *account);
 
-/* An attachment: 0, or -EDQUOT with the limit. */
+/* Adds an attachment. Returns 0, or -EDQUOT with the limit. */
 int quota_attach(struct quota *quota, struct quota_account *account, struct quota_limit *limit);
 void quota_detach(struct quota *quota, struct quota_account *account);
-/* Whether something of its attachments that have ended still counts; account->left changes when it goes. */
+/* Do ended attachments still hold resources? account->left changes when they release some. */
 static inline bool
 quota_is_leaving(const struct quota_account *account)
 {
 	return account->leaving != 0 || account->users != account->connections;
 }
 
-/* Bytes: 0, or -EDQUOT with the limit that was met: `max` for *used (the attachment's), or the uid's. */
+/*
+ * Charges bytes. Returns 0, or -EDQUOT with the limit that was hit: `max` for *used (the attachment's), or
+ * the uid's.
+ */
 int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
 		 uint64_t bytes, struct quota_limit *limit);
 void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes);
 
 /*
- * Bytes of the data plane's own memory, which counts in both limits of the uid.
- * The first lets an application register more memory, which is its own, than the data plane's cgroup has.
+ * Charges bytes of the data plane's own memory, which count in both limits of the uid. max_bytes_per_uid
+ * alone could exceed the memory of the data plane's cgroup, because registered memory is the application's.
  */
 int quota_charge_own(const struct quota *quota, struct quota_account *account, uint64_t bytes,
 		     struct quota_limit *limit);
 void quota_release_own(struct quota_account *account, uint64_t bytes);
 
-/* `n` of what there is for all: 0, or -EDQUOT with the limit that was met, the uid's or that of all. */
+/*
+ * Takes `n` of a common resource. Returns 0, or -EDQUOT with the limit that was hit, the uid's or the common
+ * one.
+ */
 int quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
 	       struct quota_limit *limit);
 void quota_give(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n);

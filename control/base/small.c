@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK 16384u /* taken from the arena at once */
+#define CHUNK 16384u /* bytes taken from the arena at a time */
 
-#define ODD_FROM 17u /* cache lines */
+#define ODD_FROM 17u /* in cache lines */
 
 static uint32_t
 lines_of(uint64_t size)
@@ -23,9 +23,9 @@ small_need(const struct small *small, uint64_t size)
 	return small->size[lines_of(size)].num_free > 0 ? 0 : arena_rounded(CHUNK);
 }
 
-/* Room to remember every part is made with the parts, so that giving one back cannot fail. */
+/* Reserves room to free every slot when the slab is allocated, so that freeing cannot fail. */
 static int
-more(struct small_size *size, struct arena *arena, uint32_t lines)
+slab_add(struct small_size *size, struct arena *arena, uint32_t lines)
 {
 	uint32_t count = CHUNK / ONE_CACHE_LINE / lines;
 	uint32_t *grown = realloc(size->free, (size_t)(size->total + count) * sizeof(*grown));
@@ -43,7 +43,7 @@ more(struct small_size *size, struct arena *arena, uint32_t lines)
 		arena_free(arena, offset, CHUNK);
 		return error;
 	}
-	for (uint32_t i = count; i > 0; i--) /* the lowest is handed out first */
+	for (uint32_t i = count; i > 0; i--) /* the lowest is allocated first */
 		size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE) + (i - 1) * lines;
 	size->total += count;
 	return 0;
@@ -54,12 +54,15 @@ small_alloc(struct small *small, struct arena *arena, uint64_t bytes, uint64_t *
 {
 	uint32_t lines = lines_of(bytes);
 	struct small_size *size = &small->size[lines];
-	int error = size->num_free > 0 ? 0 : more(size, arena, lines);
+	int error = size->num_free > 0 ? 0 : slab_add(size, arena, lines);
 
 	if (error != 0)
 		return error;
 	*offset = (uint64_t)size->free[--size->num_free] * ONE_CACHE_LINE;
-	/* The application can write to a free part, and take its page away: this brings one back. */
+	/*
+	 * The application may have written to the free slot, or removed its page: zeroing it also brings the
+	 * page back.
+	 */
 	memset(arena->base + *offset, 0, (size_t)lines * ONE_CACHE_LINE);
 	return 0;
 }

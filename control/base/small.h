@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small parts of an arena, many to a page: queue pairs with short rings, and connection requests.  To take
- * pages from the arena and give them back costs system calls, and stops every core for a moment, since all
- * of them map it.  So what comes back is kept for the next part of its size, until the arena goes.
+ * Slab allocator within an arena, with many slots to a page: queue pairs with short rings, and connection
+ * requests. Allocating and punching arena pages costs system calls, and stops every core for a moment,
+ * because all map the arena. So a freed slot is cached for the next allocation of its size, until the arena
+ * ends.
  */
 #ifndef CONTROL_SMALL_H
 #define CONTROL_SMALL_H
@@ -15,22 +16,24 @@
 #define SMALL_MAX 4096u
 
 struct small_size {
-	uint32_t *free; /* parts not in use: offsets in cache lines */
+	uint32_t *free; /* free slots: offsets in cache lines */
 	uint32_t num_free, total;
 };
 
-/* Sizes are whole cache lines; large ones an odd number of them, since parts whose beginnings are a power of
- * two apart would all want the same few places of a cache. */
+/*
+ * Sizes are whole cache lines. Large sizes are an odd number of lines: slots at power-of-two distances would
+ * compete for the same cache sets.
+ */
 struct small {
-	struct small_size size[SMALL_MAX / ONE_CACHE_LINE + 2]; /* by lines */
+	struct small_size size[SMALL_MAX / ONE_CACHE_LINE + 2]; /* indexed by cache lines */
 };
 
-/* size <= SMALL_MAX.  Bytes of the arena that small_alloc would take for it now. */
+/* Bytes that small_alloc() would now take from the arena. size <= SMALL_MAX. */
 uint64_t small_need(const struct small *small, uint64_t size);
-/* Aligned to a cache line, zeroed, with pages.  0, -ENOSPC, -ENOMEM. */
+/* Allocates cache-line-aligned, zeroed, populated memory. Returns 0, -ENOSPC or -ENOMEM. */
 int small_alloc(struct small *small, struct arena *arena, uint64_t size, uint64_t *offset);
-/* `size` as it was asked for. */
+/* `size` as passed to small_alloc(). */
 void small_free(struct small *small, uint64_t offset, uint64_t size);
-void small_fini(struct small *small); /* the arena's pages go with the arena */
+void small_fini(struct small *small); /* the pages end with the arena */
 
 #endif

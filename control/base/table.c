@@ -34,7 +34,7 @@ table_grow(struct table *table)
 	slot = realloc(table->slot, size * sizeof(*slot));
 	if (slot == NULL)
 		return -1;
-	/* Lowest slots first. */
+	/* Allocate the lowest slots first. */
 	for (uint32_t i = size; i-- > table->size;) {
 		slot[i] = (struct table_slot){.next_free = table->free, .generation = 1};
 		table->free = i;

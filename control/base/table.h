@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables of objects by id.  An id is generation(31:16) | slot(15:0): never 0,
- * and the same id comes back only after its slot was reused 65535 times.  Slots
- * are reused last-freed-first, so they stay dense; some are indices elsewhere.
+ * Tables of objects by id. An id is generation(31:16) | slot(15:0), is never 0, and repeats only after its
+ * slot was reused 65535 times. Slots are reused last-freed-first, so they stay dense; some are indices
+ * elsewhere.
  */
 #ifndef CONTROL_TABLE_H
 #define CONTROL_TABLE_H
@@ -19,17 +19,17 @@ struct table_slot {
 
 struct table {
 	struct table_slot *slot;
-	uint32_t size; /* slots there are */
-	uint32_t max;  /* slots there may be */
+	uint32_t size; /* slots allocated */
+	uint32_t max;  /* limit of `size` */
 	uint32_t used;
-	uint32_t free; /* first free slot; TABLE_NONE */
+	uint32_t free; /* first free slot, or TABLE_NONE */
 };
 
 #define TABLE_NONE UINT32_MAX
 
 void table_init(struct table *table, uint32_t max);
 void table_fini(struct table *table);
-/* The new id; 0: full, or no memory. */
+/* Returns the new id; 0: full, or out of memory. */
 uint32_t table_add(struct table *table, void *object);
 void *table_get(const struct table *table, uint32_t id);
 void *table_remove(struct table *table, uint32_t id);
@@ -40,7 +40,7 @@ table_index(uint32_t id)
 	return id & 0xffffu;
 }
 
-/* For walking: 0 <= index < table->size; NULL where nothing is. */
+/* Iterates: 0 <= index < table->size; NULL for a free slot. */
 static inline void *
 table_at(const struct table *table, uint32_t index)
 {

@@ -31,7 +31,7 @@ turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *tur
 	if (!TAILQ_EMPTY(&user->queue))
 		return;
 	TAILQ_REMOVE(&turns->users, user, link);
-	/* Nothing is saved for later; debts stay. */
+	/* Unused credit is not saved; debt stays. */
 	if (user->credit > 0)
 		user->credit = 0;
 }
@@ -44,7 +44,7 @@ turns_charge(struct turns_user *user, uint64_t us)
 	user->credit = (int32_t)(credit > -TURNS_DEBT_MAX ? credit : -TURNS_DEBT_MAX);
 }
 
-/* What is asked for meanwhile waits behind the others. */
+/* Serves one user's quantum. Requests queued meanwhile go to the end. */
 static uint32_t
 user_round(struct turns *turns, struct turns_user *user)
 {

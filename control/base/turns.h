@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom the control thread serves next: users take turns, by deficit round robin over what their requests
- * cost, however many attachments ask; what one user asks for is served in the order in which it came.
+ * DRR scheduler of the control thread. Users share it by deficit round robin over the cost of their requests,
+ * regardless of their number of attachments; one user's requests are served in order.
  */
 #ifndef CONTROL_BASE_TURNS_H
 #define CONTROL_BASE_TURNS_H
@@ -12,44 +12,43 @@
 #include <sys/queue.h>
 
 enum {
-	TURNS_QUANTUM =
-		16, /* what a user gets in one round; a request may cost more, and later ones wait for it */
+	TURNS_QUANTUM = 16, /* credit per round; a request may exceed it, and delays the user's later ones */
 	TURNS_COST_MAX = 16,
 	TURNS_DEBT_MAX = 1000000
 };
 
-/* Something to be done for a user; embedded in what it is about, which must not go while it waits. */
+/* Request of a user. Embedded in an object that must outlive the wait. */
 struct turns_item {
 	TAILQ_ENTRY(turns_item) link;
-	void (*serve)(struct turns_item *turn); /* it waits no more then, and may wait anew */
+	void (*serve)(struct turns_item *turn); /* called when dequeued; may call turns_wait() again */
 	uint32_t cost;                          /* 1..TURNS_COST_MAX */
 	bool waits;
 };
 
-/* All zero: nothing waits. */
+/* All zero: nothing is queued. */
 struct turns_user {
 	TAILQ_HEAD(, turns_item) queue;
-	TAILQ_ENTRY(turns_user) link; /* while something is in its queue */
-	int32_t credit;               /* below 0: what its last turn cost too much */
+	TAILQ_ENTRY(turns_user) link; /* while `queue` is not empty */
+	int32_t credit;               /* negative: debt of earlier rounds */
 };
 
 struct turns {
 	TAILQ_HEAD(, turns_user) users;
-	uint32_t asked; /* users that had a turn in the last round */
+	uint32_t asked; /* users served in the last round */
 };
 
 void turns_init(struct turns *turns);
-/* It waits, if it does not yet. */
+/* Queues the request, unless it is queued already. */
 void turns_wait(struct turns *turns, struct turns_user *user, struct turns_item *turn);
 void turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *turn);
-/* Something that was done for it out of its turn has cost `us`: its next turns are shorter. */
+/* Charges `us` for work done outside of the scheduler: the user's next quanta shrink. */
 void turns_charge(struct turns_user *user, uint64_t us);
-/* Each user that waits gets its turn; how many requests were served. */
+/* Serves each waiting user's quantum; returns the number of requests served. */
 uint32_t turns_round(struct turns *turns);
 
 /*
- * All that is asked for is one thing, and its user had nobody beside it in the last round: its turn may come
- * before it is heard whether others ask now.  They are in the next round, and from then on it waits for them.
+ * A single request is queued, and at most one user was served in the last round. Then it may be served before
+ * other requesters are polled; those join the next round, and later rounds poll first.
  */
 static inline bool
 turns_alone(const struct turns *turns)

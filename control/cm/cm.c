@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager's objects, what its user asks of it, and its timers.
- * What comes from the network is in cm_input.c.
+ * Connection manager: its objects, the requests of its user, and its timers.
+ * cm_input.c processes received MADs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ cm_free(struct cm *cm)
 }
 
 #define CONN_OF(node_, member) ((struct cm_conn *)((char *)(node_)-offsetof(struct cm_conn, member)))
-#define BACKOFF 2u /* the interval between REQs, or REPs, doubles so often */
+#define BACKOFF 2u /* doublings of the interval between REQs or REPs */
 
 static uint64_t
 hash_peer(const struct cm *cm, uint32_t number, uint64_t guid, const struct cm_path *path)
@@ -123,7 +123,7 @@ cm_scope_has(const struct cm_scope *scope, const struct wire_addr *addr)
 	return wire_addr_is_v4(addr) ? !scope->only_v6 : !scope->only_v4;
 }
 
-/* True when an address can be of both, and the two do not share. */
+/* True if some address is in both scopes, unless both scopes are shared. */
 static bool
 scopes_meet(const struct cm_scope *a, const struct cm_scope *b)
 {
@@ -144,7 +144,8 @@ cm_listener_at(const struct cm *cm, uint64_t service_id, const struct wire_addr 
 	return cm_find_listener(cm, service_id, &scope);
 }
 
-/* A listener other than `but` (NULL: any) at that service and an address of `scope`, or at any for NULL. */
+/* Returns a listener other than `but` (NULL: any listener) at that service and an address of `scope` (NULL:
+ * any address). */
 static struct cm_listener *
 find_other_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope *scope,
 		    const struct cm_listener *but)
@@ -173,7 +174,7 @@ cm_conn_new(struct cm *cm, const struct cm_path *path, enum cm_state state)
 {
 	struct cm_conn *conn;
 
-	/* Every connection has a timer; setting it must not fail later. */
+	/* Reserve the connection's timer now: setting the timer must not fail. */
 	if (cm_heap_reserve(&cm->timers, cm->count + 1) != 0)
 		return NULL;
 	conn = calloc(1, sizeof(*conn));
@@ -262,7 +263,7 @@ cm_conn_send_kept(struct cm_conn *conn)
 }
 
 static void
-resend(struct cm_conn *conn)
+conn_resend(struct cm_conn *conn)
 {
 	if (conn->retries > 0 && conn->cm->env->silent != NULL)
 		conn->cm->env->silent(conn->cm->env, &conn->path);
@@ -311,7 +312,8 @@ cm_conn_established(struct cm_conn *conn, const char *why)
 	cm_emit(conn, CM_ESTABLISHED);
 }
 
-/* From here on the peer's queue pair number may come back in a new connection. */
+/* In TIMEWAIT the peer may use its queue pair number for a new connection, so the connection leaves by_qpn.
+ */
 void
 cm_conn_timewait(struct cm_conn *conn, const char *why, uint64_t length, uint64_t now)
 {
@@ -322,7 +324,8 @@ cm_conn_timewait(struct cm_conn *conn, const char *why, uint64_t length, uint64_
 	cm_conn_timer(conn, now + length);
 }
 
-/* Ended by its user: the event that is due comes from the timer, not from within the call. */
+/* Ends a connection at its user's request.  The timer raises the event: no event comes from within the user's
+ * call. */
 static void
 end_by_user(struct cm_conn *conn, uint64_t length, bool notify, uint64_t now)
 {
@@ -349,9 +352,9 @@ send_dreq(struct cm_conn *conn, uint64_t now)
 }
 
 /*
- * A request refused leaves its REJ behind for a moment, in case the REQ comes
- * again because the REJ was lost.  Only while there is plenty of room: a flood
- * of unwanted requests must not pile up.
+ * A refused request keeps its REJ for a while, to repeat the REJ if the REQ is
+ * retransmitted.  With many half-open requests nothing is kept: a flood of unwanted
+ * requests must not accumulate.
  */
 static void
 refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t len, bool notify,
@@ -368,7 +371,7 @@ refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t
 	}
 }
 
-/* What the user asks */
+/* Requests of the user */
 
 struct cm_listener *
 cm_listen(struct cm *cm, uint64_t service_id, const struct cm_scope *scope, void *user)
@@ -611,7 +614,8 @@ cm_disconnect(struct cm_conn *conn, uint64_t now)
 		break;
 	case CM_STATE_REP_SENT:
 	case CM_STATE_MRA_REP_RCVD:
-		/* The REJ serves a peer that has not confirmed yet, the DREQ one whose RTU is on its way. */
+		/* The REJ is for a peer that has not sent its RTU, the DREQ for a peer whose RTU is in
+		 * flight. */
 		cm_conn_send_rej(conn, CM_ANSWERS_REP, CM_REJ_CONSUMER, NULL, 0);
 		send_dreq(conn, now);
 		break;
@@ -646,16 +650,16 @@ request_timer(struct cm_conn *conn, uint64_t now)
 	uint64_t next;
 
 	if (expired || conn->retries >= max_retries(cm)) {
-		/* So that the other side does not hold it for us. */
+		/* Let the peer release the connection. */
 		cm_conn_send_rej(conn, CM_ANSWERS_OTHER, CM_REJ_TIMEOUT, NULL, 0);
 		cm_conn_timewait(conn, "no REP", 0, now);
 		cm_emit(conn, expired ? CM_TIMED_OUT : CM_UNREACHABLE);
 		return;
 	}
 	cm_conn_state_set(conn, CM_STATE_REQ_SENT, "REQ again");
-	resend(conn);
-	/* Quick at first, in case of loss; then slow: Linux ignores a REQ whose REP it has sent, and
-	 * repeats a REP that was lost after more than 4 seconds. */
+	conn_resend(conn);
+	/* Retransmit quickly at first, for a lost REQ, then slowly: Linux ignores a REQ that it has answered,
+	 * and repeats a lost REP after more than 4 seconds. */
 	next = now + backed_off(conn);
 	cm_conn_timer(conn, next < conn->connect_deadline ? next : conn->connect_deadline);
 }
@@ -673,9 +677,9 @@ reply_timer(struct cm_conn *conn, uint64_t now)
 		return;
 	}
 	cm_conn_state_set(conn, CM_STATE_REP_SENT, "REP again");
-	resend(conn);
-	/* A peer of our kind answers at once, or is short of processors for seconds as it may be when it
-	 * connects.  Others may take as long as they said. */
+	conn_resend(conn);
+	/* A oneside peer answers at once, or lacks processor time for seconds, as may happen while it
+	 * connects.  Other peers may take the response timeout of their REQ. */
 	interval = backed_off(conn);
 	if (!conn->announced && cm->env->retry_interval < conn->interval_max) {
 		interval = cm->env->retry_interval << conn->retries;
@@ -699,7 +703,7 @@ conn_timeout(struct cm_conn *conn, uint64_t now)
 		break;
 	case CM_STATE_DREQ_SENT:
 		if (conn->retries < max_retries(conn->cm)) {
-			resend(conn);
+			conn_resend(conn);
 			cm_conn_timer(conn, now + conn->cm->env->retry_interval);
 			break;
 		}
@@ -718,7 +722,7 @@ conn_timeout(struct cm_conn *conn, uint64_t now)
 	case CM_STATE_REP_RCVD:
 	case CM_STATE_REQ_RCVD:
 	case CM_STATE_ESTABLISHED:
-		break; /* these wait for their user */
+		break; /* no timer runs while the user decides */
 	}
 }
 

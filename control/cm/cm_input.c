@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MADs that came in.  Any host can send them: every field is checked here, a
- * message of a connection counts only between its two addresses and with the ids
- * (for DREQ also the queue pair number) that its peer knows, and nothing gets
- * more than one message in answer.
+ * Received MADs.  Any host can send one, so every field is checked here.  A message
+ * is accepted for a connection only between the connection's two addresses and with
+ * the ids (for a DREQ also the queue pair number) that the peer knows.  No message
+ * causes more than one message in reply.
  */
 #include <string.h>
 
 #include "cm_internal.h"
 #include "dataplane/wire/bytes.h"
 
-/* Answer to what belongs to no connection here. */
+/* Replies to a message that belongs to no connection here. */
 static void
 send_stateless(struct cm *cm, const struct cm_path *path, const struct cm_mad *to, struct cm_mad *answer)
 {
@@ -27,7 +27,7 @@ reject_stateless(struct cm *cm, const struct cm_path *path, const struct cm_mad 
 
 	rej.rej.answers = to->attribute == CM_REP ? CM_ANSWERS_REP : CM_ANSWERS_REQ;
 	rej.rej.reason = reason;
-	if (reason == CM_REJ_INVALID_GID) { /* says which one would do */
+	if (reason == CM_REJ_INVALID_GID) { /* the GID that would be accepted */
 		rej.rej.info_len = 16;
 		memcpy(rej.rej.info, path->src.gid, 16);
 	}
@@ -50,7 +50,7 @@ qpn_is_valid(uint32_t qpn)
 	return qpn > 1 && qpn < 0xffffff;
 }
 
-/* The connection that a message with both ids means; NULL: none. */
+/* Returns the connection with both ids of the message, or NULL. */
 static struct cm_conn *
 find_pair(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad)
 {
@@ -65,10 +65,10 @@ static void
 duplicate_req(struct cm_conn *conn, const struct cm_path *path, const struct cm_mad *mad)
 {
 	switch (conn->state) {
-	case CM_STATE_REQ_RCVD: /* the application thinks it over */
+	case CM_STATE_REQ_RCVD: /* the application has not answered yet */
 		send_mra(conn, CM_ANSWERS_REQ);
 		break;
-	case CM_STATE_REP_SENT: /* the REP was lost, or has just crossed it */
+	case CM_STATE_REP_SENT: /* the REP was lost, or crossed the REQ */
 		cm_conn_send_kept(conn);
 		break;
 	case CM_STATE_TIMEWAIT:
@@ -82,7 +82,7 @@ duplicate_req(struct cm_conn *conn, const struct cm_path *path, const struct cm_
 	}
 }
 
-/* 0, or the reason for a REJ. */
+/* Returns 0, or the reason for a REJ. */
 static uint16_t
 check_req(const struct cm_path *path, const struct cm_req *req)
 {
@@ -92,15 +92,15 @@ check_req(const struct cm_path *path, const struct cm_req *req)
 		return CM_REJ_UNSUPPORTED;
 	if (cm_mtu_bytes(req->mtu) == 0)
 		return CM_REJ_INVALID_MTU;
-	/* Data will go to the GID in the REQ: it must not make us send to a third party. */
+	/* Data goes to the GID in the REQ: a REQ must not make us send to a third party. */
 	if (memcmp(req->local_gid, path->dst.gid, 16) != 0 || memcmp(req->remote_gid, path->src.gid, 16) != 0)
 		return CM_REJ_INVALID_GID;
 	return 0;
 }
 
 /*
- * The peer uses a queue pair again that a connection here still holds: it has
- * restarted, or given that connection up without our hearing of it.
+ * A REQ is stale if a connection here still has the peer's queue pair: the peer
+ * restarted, or gave that connection up without our knowledge.
  */
 static bool
 stale_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
@@ -109,7 +109,7 @@ stale_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 
 	if (old == NULL)
 		return false;
-	if (old->state == CM_STATE_REQ_RCVD) { /* nothing was answered yet: the newer request stands */
+	if (old->state == CM_STATE_REQ_RCVD) { /* not answered yet: the newer request replaces the older */
 		cm_conn_timewait(old, "a newer REQ", 0, now);
 		cm_emit(old, CM_ACCEPT_FAILED);
 		return false;
@@ -253,7 +253,7 @@ duplicate_rep(struct cm_conn *conn)
 		cm_conn_send_kept(conn);
 }
 
-/* The answer to our REQ is unusable: notify both sides. */
+/* Refuses an unusable REP: notifies the peer and the user. */
 static void
 refuse_rep(struct cm_conn *conn, uint16_t reason, uint64_t now)
 {
@@ -280,7 +280,7 @@ input_rep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 		return;
 	}
 	if (conn == NULL || (conn->state != CM_STATE_REQ_SENT && conn->state != CM_STATE_MRA_REQ_RCVD)) {
-		/* We have given up meanwhile, or chosen another REP: the sender need not wait for its RTU. */
+		/* We gave up, or accepted another REP: release the sender, which waits for an RTU. */
 		reject_stateless(cm, path, mad, CM_REJ_INVALID_COMM_ID);
 		return;
 	}
@@ -297,14 +297,14 @@ input_rep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 		refuse_rep(conn, CM_REJ_STALE, now);
 		return;
 	}
-	cm_heap_clear(&cm->timers, &conn->timer); /* from here on it waits for its user */
+	cm_heap_clear(&cm->timers, &conn->timer); /* no timer runs while the user decides */
 	cm_conn_state_set(conn, CM_STATE_REP_RCVD, "REP");
 	remote_from_rep(conn, mad, &remote);
 	conn->announced = remote.oneside;
 	cm->env->event(cm->env, &event);
 }
 
-/* The rest */
+/* Other messages */
 
 static void
 input_rtu(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
@@ -342,7 +342,8 @@ input_mra(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 	cm_conn_timer(conn, deadline < conn->connect_deadline ? deadline : conn->connect_deadline);
 }
 
-/* A requester that gave up names itself by GUID and id, since it may not know ours. */
+/* Returns the connection that a REJ means, or NULL.  A requester that timed out may not know our id: its REJ
+ * has its own GUID and id. */
 static struct cm_conn *
 find_rejected(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad)
 {
@@ -352,7 +353,8 @@ find_rejected(struct cm *cm, const struct cm_path *path, const struct cm_mad *ma
 		return cm_find_remote(cm, mad->local_id, load_be64(mad->rej.info), path);
 	if (mad->rej.answers != CM_ANSWERS_REQ)
 		return find_pair(cm, path, mad);
-	/* The rejecter may have no id to give; ours alone must then be of a request still open. */
+	/* A REJ of a REQ may lack the sender's id.  Our id alone is sufficient only while our request is
+	 * open. */
 	conn = cm_find_local(cm, mad->remote_id, path);
 	if (conn != NULL && (conn->state == CM_STATE_REQ_SENT || conn->state == CM_STATE_MRA_REQ_RCVD))
 		return conn;
@@ -407,7 +409,7 @@ input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 	struct cm_conn *conn = find_pair(cm, path, mad);
 	struct cm_event event = {.type = CM_DISCONNECTED, .conn = conn};
 
-	if (conn == NULL) { /* of a connection long gone: its end must not wait in vain */
+	if (conn == NULL) { /* the connection is gone here: answer, so that the peer need not time out */
 		send_drep(cm, path, mad);
 		return;
 	}
@@ -421,7 +423,7 @@ input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 	case CM_STATE_MRA_REP_RCVD:
 		if (mad->remote_qpn != conn->local_qpn)
 			return;
-		cm_conn_established(conn, "DREQ"); /* it must have been, on the other side */
+		cm_conn_established(conn, "DREQ"); /* the peer had established the connection */
 		break;
 	case CM_STATE_TIMEWAIT:
 		send_drep(cm, path, mad);
@@ -432,7 +434,7 @@ input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 	if (mad->remote_qpn != conn->local_qpn)
 		return;
 	send_drep(cm, path, mad);
-	/* The user may have answered CM_ESTABLISHED with a DREQ of his own: then these have crossed. */
+	/* The user may have called cm_disconnect() on CM_ESTABLISHED: then the two DREQs crossed. */
 	cm_conn_timewait(conn, "DREQ", conn->timewait, now);
 	event.refusal = conn->announced ? cm_announce_dreq_parse(mad) : 0;
 	cm->env->event(cm->env, &event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the two halves of the state machine: what its user asks (cm.c), what comes in (cm_input.c). */
+/* Interface between cm.c (requests of the user, timers) and cm_input.c (received MADs). */
 #ifndef CONTROL_CM_INTERNAL_H
 #define CONTROL_CM_INTERNAL_H
 
@@ -11,13 +11,13 @@
 #include "cm_table.h"
 #include "service.h"
 
-#define CM_RETRIES_MAX 15u       /* what the field holds */
-#define CM_EXTENSIONS_ACTIVE 15u /* MRAs honoured: our own request may wait for long, */
-#define CM_EXTENSIONS_PASSIVE 3u /* a stranger's must not hold its place for ever */
-#define CM_SERVICE_TIMEOUT 24u   /* code asked for by our MRA, and the longest granted to others */
-#define CM_TIMEWAIT_CODE_MIN 17u /* twice a packet's lifetime, as all assume it: 0.54 s; */
-#define CM_TIMEWAIT_CODE_MAX 20u /* a peer's ACK timeout does not hold us longer: 4.3 s */
-#define CM_RESPONSE_CODE_MAX 21u /* nor does its response timeout: 8.6 s */
+#define CM_RETRIES_MAX 15u       /* largest value of the REQ's field */
+#define CM_EXTENSIONS_ACTIVE 15u /* MRAs honoured for our own request, which may wait for long */
+#define CM_EXTENSIONS_PASSIVE 3u /* MRAs honoured for a peer's request, which must not stay half-open */
+#define CM_SERVICE_TIMEOUT 24u   /* code in our MRAs, and limit of the code in a peer's */
+#define CM_TIMEWAIT_CODE_MIN 17u /* 0.54 s: twice the packet lifetime that implementations assume */
+#define CM_TIMEWAIT_CODE_MAX 20u /* 4.3 s: limit of a peer's ACK timeout */
+#define CM_RESPONSE_CODE_MAX 21u /* 8.6 s: limit of a peer's response timeout */
 
 /*
  *  active                               passive
@@ -31,9 +31,10 @@
  *                            | DREP, DREQ, or given up
  *                        TIMEWAIT  --> freed
  *
- * A DREQ leads from any state with both ids known to TIMEWAIT directly.  The
- * user's refusals lead to TIMEWAIT too, whose length may be 0: nothing is freed,
- * and no event is due, but by the timer.  The table of all edges is in cm_state.c.
+ * A DREQ leads directly to TIMEWAIT from any state with both ids known.  So does a
+ * refusal by the user.  TIMEWAIT may have length 0: only the timer frees a connection
+ * and raises the events that a user's call causes.  cm_state.c has the table of all
+ * transitions.
  */
 enum cm_state {
 	CM_STATE_REQ_SENT,
@@ -56,23 +57,23 @@ struct cm_conn {
 	struct cm_timer timer;
 	void *user;
 	enum cm_state state;
-	bool announced; /* the peer is a oneside end, and so were we */
+	bool announced; /* both ends are oneside and announced that */
 	bool half_open; /* counted in cm->half_open */
 	bool active;
-	bool refused;     /* `mad` is the REJ that answered the peer: repeat it when he asks again */
-	bool owed;        /* CM_DISCONNECTED is still to be raised */
-	uint32_t refusal; /* our DREQ reports it */
+	bool refused;     /* `mad` is the REJ sent to the peer: repeated if the peer retransmits */
+	bool owed;        /* the timer has to raise CM_DISCONNECTED */
+	uint32_t refusal; /* reported in our DREQ */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint64_t remote_guid;
-	uint64_t tid; /* of the REQ; REP, RTU, MRA and REJ repeat it */
+	uint64_t tid; /* transaction id of the REQ, repeated in REP, RTU, MRA and REJ */
 	struct cm_path path;
 	uint16_t path_mtu;
 	uint32_t retries, extensions; /* retransmissions done, MRAs honoured */
 	uint64_t connect_deadline;
-	uint64_t interval_max;   /* between REPs to a peer that is no oneside end */
+	uint64_t interval_max;   /* limit of the interval between REPs to a peer other than oneside */
 	uint64_t timewait;       /* ns */
-	uint8_t mad[CM_MAD_LEN]; /* what the timer sends again */
+	uint8_t mad[CM_MAD_LEN]; /* retransmitted by the timer */
 };
 
 struct cm_listener {
@@ -91,7 +92,7 @@ struct cm {
 	LIST_HEAD(, cm_conn) conns;
 	LIST_HEAD(, cm_listener) all_listeners;
 	uint32_t count;     /* conns */
-	uint32_t half_open; /* of these, passive and not established */
+	uint32_t half_open; /* conns passive and not established, or refused and keeping their REJ */
 };
 
 static inline uint64_t
@@ -101,10 +102,10 @@ cm_code_ns(uint8_t code, uint8_t max)
 }
 
 /*
- * Volume 1 of IBTA, 12.9.7 and 12.10: TIMEWAIT is as long as packets of the connection, and copies of its
- * MADs, may still be on their way, which is what the queue pair's ACK timeout says.  A REQ with the same id
- * is stale until then.  What the peer says it is can make it longer, not shorter: a copy of a REQ must not
- * become a request of its own.
+ * IBTA vol. 1, 12.9.7 and 12.10: TIMEWAIT lasts as long as packets of the connection, or copies of its MADs,
+ * may be in flight, which the queue pair's ACK timeout gives.  Until then a REQ with the same id is stale.
+ * The peer's ACK timeout can lengthen the minimum but not shorten it: a copy of a REQ must not be taken for a
+ * new request.
  */
 static inline uint64_t
 cm_timewait_ns(uint8_t ack_timeout)
@@ -114,11 +115,11 @@ cm_timewait_ns(uint8_t ack_timeout)
 	return cm_code_ns(ack_timeout, CM_TIMEWAIT_CODE_MAX);
 }
 
-/* The only writer of a connection's state after cm_conn_new(); `why`: for the trace. */
+/* Only writer of a connection's state after cm_conn_new().  `why` is for the trace. */
 void cm_conn_state_set(struct cm_conn *conn, enum cm_state to, const char *why);
-/* In its first state: REQ_SENT or REQ_RCVD.  NULL: no memory. */
+/* `state`: REQ_SENT or REQ_RCVD.  Returns NULL without memory. */
 struct cm_conn *cm_conn_new(struct cm *cm, const struct cm_path *path, enum cm_state state);
-/* Make it findable by what the peer calls itself. */
+/* Stores the peer's ids and enters the conn into by_remote and by_qpn. */
 void cm_conn_set_remote(struct cm_conn *conn, uint32_t remote_id, uint32_t remote_qpn, uint64_t guid);
 struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id, const struct cm_path *path);
 struct cm_conn *cm_find_remote(const struct cm *cm, uint32_t remote_id, uint64_t guid,
@@ -130,7 +131,7 @@ void cm_emit(struct cm_conn *conn, enum cm_event_type type);
 void cm_send(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad);
 void cm_conn_send(struct cm_conn *conn, struct cm_mad *mad, bool keep);
 void cm_conn_send_kept(struct cm_conn *conn);
-/* REJ of a connection that exists; reason 4 names us by our GUID. */
+/* Sends a REJ for an existing connection.  With reason 4 (timeout) the REJ carries our GUID. */
 void cm_conn_send_rej(struct cm_conn *conn, enum cm_answered answers, uint16_t reason, const void *data,
 		      uint16_t len);
 void cm_conn_send_rtu(struct cm_conn *conn);

@@ -12,12 +12,12 @@
 #define MAD_METHOD_SEND 3u
 
 #define ANNOUNCE_MAGIC 0x4f4e4531u /* "ONE1" */
-#define ANNOUNCE_AT 4u             /* in the alternate path: its local GID */
+#define ANNOUNCE_AT 4u             /* offset in the alternate path: its local GID */
 #define ANNOUNCE_DATA_AT (ANNOUNCE_AT + 10u)
 #define ANNOUNCE_DATA_LEN 22u
-#define REQ_MTU_AT 36u /* the alternate path's flow label */
+#define REQ_MTU_AT 36u /* offset in the alternate path: its flow label */
 
-/* Where the private data of a message starts in the CM data, and how long it is. */
+/* Offset and length of a message's private data within the CM data. */
 struct layout {
 	uint8_t at, len;
 };
@@ -152,7 +152,7 @@ build_rep(const struct cm_rep *rep, uint8_t *p)
 	store_be64(p + 28, rep->guid);
 }
 
-/* What all of them begin with. */
+/* First bytes of every CM MAD. */
 static const uint8_t magic[4] = {MAD_BASE_VERSION, MAD_CLASS_CM, MAD_CLASS_VERSION, MAD_METHOD_SEND};
 
 bool
@@ -254,7 +254,8 @@ cm_mad_build(const struct cm_mad *mad, uint8_t bytes[CM_MAD_LEN])
 	memcpy(p + layout->at, mad->private_data, layout->len);
 }
 
-/* In the header an IPv4 address stands behind twelve zero bytes, not in its GID form. */
+/* Stores an address as in rdma_cm's header, where twelve zero bytes precede an IPv4 address, unlike in a GID.
+ */
 static void
 ip_store(uint8_t *p, const struct wire_addr *addr)
 {
@@ -319,7 +320,7 @@ cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_t *po
 	return true;
 }
 
-/* A oneside of before looks at the two lowest bits, and sends zeros in the others. */
+/* Earlier versions of oneside read only the two lowest bits, and send zeros in the others. */
 #define WORD_CAPABILITIES 0xffu
 #define WORD_CORE_AT 8
 #define WORD_PORT_AT 16
@@ -348,7 +349,7 @@ load_word(uint32_t word, struct cm_announce *announce)
 					      : 0;
 }
 
-/* A oneside of before ignores the byte, and sends 0. */
+/* Earlier versions of oneside ignore this byte, and send 0. */
 static uint8_t
 mtu_units(const struct cm_announce *announce)
 {
@@ -382,7 +383,7 @@ cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announce, ui
 	const uint8_t *area = mad->private_data + cm_private_len(CM_REQ) - room;
 	uint32_t fits;
 
-	/* A nonzero alternate LID means that these really are GIDs. */
+	/* With a nonzero alternate LID these fields are a real alternate path. */
 	if (load_be16(mad->req.alternate) != 0 || load_be32(p) != ANNOUNCE_MAGIC ||
 	    load_be16(p + 8) > room + ANNOUNCE_DATA_LEN)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The codec of connection management MADs: between 256 bytes on the wire and
- * fields.  No state and no policy: reserved bits are ignored, ranges are the
- * state machine's to check.
+ * Codec of connection management MADs: converts between 256 bytes on the wire and
+ * fields.  No state and no policy: reserved bits are ignored, and the state machine
+ * checks ranges.
  */
 #ifndef CONTROL_CM_MAD_H
 #define CONTROL_CM_MAD_H
@@ -14,7 +14,7 @@
 
 enum cm_attribute { CM_REQ = 0x10, CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP };
 
-/* Which message an MRA or REJ answers. */
+/* The message that an MRA or REJ answers. */
 enum cm_answered { CM_ANSWERS_REQ = 0, CM_ANSWERS_REP, CM_ANSWERS_OTHER };
 
 #define CM_ARI_LEN 72u
@@ -68,7 +68,7 @@ struct cm_mad {
 	uint16_t attribute; /* enum cm_attribute */
 	uint32_t modifier;
 	uint64_t tid;
-	uint32_t local_id, remote_id; /* of the sender of the message; REQ has no remote */
+	uint32_t local_id, remote_id; /* local is the sender's; a REQ has no remote */
 	union {
 		struct cm_req req;
 		struct cm_rep rep;
@@ -80,55 +80,56 @@ struct cm_mad {
 };
 
 #define CM_MAD_HEADER_LEN 24u
-/* By its class, version and method. */
+/* True for a CM MAD, by class, version and method. */
 bool cm_mad_is_ours(const uint8_t *bytes);
-/* All zero but for that, and what every message has. */
+/* Fills the fields that every message has; the rest is zero. */
 void cm_mad_begin(uint8_t bytes[CM_MAD_LEN], uint64_t tid, uint16_t attribute, uint32_t local_id);
-/* 0, or -EPROTO: not a message of connection management that we speak. */
+/* Returns 0, or -EPROTO if the MAD is malformed or no message of enum cm_attribute. */
 int cm_mad_parse(const uint8_t *bytes, uint32_t len, struct cm_mad *mad);
 void cm_mad_build(const struct cm_mad *mad, uint8_t bytes[CM_MAD_LEN]);
 
-/* rdma_cm's header in front of a REQ's private data. */
+/* Header of rdma_cm at the start of a REQ's private data. */
 #define CM_IP_HEADER_LEN 36u
 struct cm_ip_header {
 	uint16_t port; /* of the active side */
 	struct wire_addr src, dst;
 };
 void cm_ip_header_build(const struct cm_ip_header *header, uint8_t *bytes);
-/* 0, or -EPROTO: another version, or addresses that no host can have. */
+/* Returns 0, or -EPROTO for another version or addresses that no host can have. */
 int cm_ip_header_parse(const uint8_t *bytes, struct cm_ip_header *header);
-/* The port in it; false: it is none, or does not say what the packet says, whose way back is `path`. */
+/* Parses the header and stores the port.  False if the header is malformed, or has other addresses than the
+ * packet, to which `path` replies. */
 bool cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_t *port);
 
 /*
- * The announcement between oneside ends.  In REQ it lies in the alternate
- * path's GIDs and flow label, which nobody looks at when the alternate LID is 0, and takes
- * what private data did not fit; in REP and REJ it is the end of the private
- * data.  A REJ tells the length only.
+ * Announcement between oneside peers.  In a REQ the announcement uses the alternate
+ * path's GIDs and flow label, which receivers ignore when the alternate LID is 0, and
+ * has room for private data that did not fit.  In a REP, REJ and DREQ the announcement
+ * is at the end of the private data.  A REJ announces the length only.
  */
 #define CM_ANNOUNCE_REP_LEN 16u
 struct cm_announce {
-	uint32_t capabilities; /* 8 bits; the rest of their word is `steering` */
+	uint32_t capabilities; /* 8 bits; the rest of the word on the wire is `steering` */
 	struct cm_steering steering;
-	uint16_t link_mtu;    /* a multiple of CM_MTU_UNIT, at most 255 of them; 0: not announced */
+	uint16_t link_mtu;    /* a multiple of CM_MTU_UNIT, at most 255 units; 0: not announced */
 	uint16_t private_len; /* exact length of the user's private data */
 };
-/* `room` is what a REQ's private data area leaves to the user. */
+/* `room`: bytes of the REQ's private data that are the user's. */
 void cm_announce_req_build(struct cm_mad *mad, const struct cm_announce *announce, const void *data,
 			   uint32_t room);
 bool cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announce, uint32_t room,
 			   uint8_t *data);
 void cm_announce_rep_build(struct cm_mad *mad, const struct cm_announce *announce);
 bool cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce);
-/* `area` has CM_PRIVATE_REJ bytes, `len` leaves room for the announcement. */
+/* `area` has CM_PRIVATE_REJ bytes; `len` is at most CM_ANNOUNCED_REJ. */
 void cm_announce_rej_build(uint8_t *area, const void *data, uint16_t len);
-/* How many bytes of the area are the user's: all of them, unless the peer tells. */
+/* Returns the length of the user's data in `area`: all of it, unless the peer announced the length. */
 uint32_t cm_announce_rej_parse(const uint8_t *area);
-/* In a DREQ: which request was refused, and why (rc_refusal()); 0: none. */
+/* Refusal in a DREQ: the refused request and the reason (rc_refusal()); 0: none. */
 void cm_announce_dreq_build(struct cm_mad *mad, uint32_t refusal);
 uint32_t cm_announce_dreq_parse(const struct cm_mad *mad);
 
-/* Path MTU in bytes from and to its code; 0: no such. */
+/* Converts between a path MTU in bytes and its code; 0 if there is none. */
 uint16_t cm_mtu_bytes(uint8_t code);
 uint8_t cm_mtu_code(uint16_t bytes);
 

@@ -10,7 +10,7 @@ static const char *const names[] = {
 	[CM_STATE_TIMEWAIT] = "timewait",
 };
 
-/* A state that may follow itself is one whose message is sent again, or put off again by another MRA. */
+/* A state follows itself when its message is retransmitted, or postponed by another MRA. */
 static const uint16_t next[] = {
 	[CM_STATE_REQ_SENT] = STATE_TO(CM_STATE_REQ_SENT) | STATE_TO(CM_STATE_MRA_REQ_RCVD) |
 			      STATE_TO(CM_STATE_REP_RCVD) | STATE_TO(CM_STATE_TIMEWAIT),

@@ -31,7 +31,7 @@ bucket_of(const struct cm_table *table, uint64_t hash)
 	return &table->bucket[hash >> (64 - table->log2)];
 }
 
-/* Without memory the table stays as it is: chains grow longer, nothing is lost. */
+/* Doubles the number of buckets.  Without memory the table works as before, with longer chains. */
 static void
 table_grow(struct cm_table *table)
 {
@@ -108,7 +108,7 @@ cm_table_next(const struct cm_node *node)
 }
 
 static uint64_t
-fold(uint64_t a, uint64_t b)
+hash_fold(uint64_t a, uint64_t b)
 {
 	__uint128_t product = (__uint128_t)a * b;
 
@@ -118,11 +118,11 @@ fold(uint64_t a, uint64_t b)
 uint64_t
 cm_hash(const uint64_t secret[2], uint64_t a, uint64_t b)
 {
-	/* A factor of zero would swallow the other: the odd constant and two rounds keep it apart. */
-	uint64_t h = fold(a ^ secret[0], 0x9e3779b97f4a7c15u) + b;
+	/* Each input is multiplied by a nonzero constant: a zero factor would erase the other one. */
+	uint64_t h = hash_fold(a ^ secret[0], 0x9e3779b97f4a7c15u) + b;
 
-	h = fold(h ^ secret[1], 0xd6e8feb86659fd93u);
-	return fold(h ^ secret[0], 0xa0761d6478bd642fu);
+	h = hash_fold(h ^ secret[1], 0xd6e8feb86659fd93u);
+	return hash_fold(h ^ secret[0], 0xa0761d6478bd642fu);
 }
 
 void
@@ -152,18 +152,18 @@ cm_heap_reserve(struct cm_heap *heap, uint32_t timers)
 }
 
 static void
-put(struct cm_heap *heap, uint32_t place, struct cm_timer *timer)
+heap_put(struct cm_heap *heap, uint32_t place, struct cm_timer *timer)
 {
 	heap->timer[place - 1] = timer;
 	timer->place = place;
 }
 
-/* Find the place of `timer`, starting at the free place `at`: towards the root, then away from it. */
+/* Places `timer`, starting at the free place `at`: moves towards the root, then away from it. */
 static void
-sift(struct cm_heap *heap, uint32_t at, struct cm_timer *timer)
+heap_sift(struct cm_heap *heap, uint32_t at, struct cm_timer *timer)
 {
 	while (at > 1 && heap->timer[at / 2 - 1]->deadline > timer->deadline) {
-		put(heap, at, heap->timer[at / 2 - 1]);
+		heap_put(heap, at, heap->timer[at / 2 - 1]);
 		at /= 2;
 	}
 	for (;;) {
@@ -175,10 +175,10 @@ sift(struct cm_heap *heap, uint32_t at, struct cm_timer *timer)
 			child++;
 		if (heap->timer[child - 1]->deadline >= timer->deadline)
 			break;
-		put(heap, at, heap->timer[child - 1]);
+		heap_put(heap, at, heap->timer[child - 1]);
 		at = child;
 	}
-	put(heap, at, timer);
+	heap_put(heap, at, timer);
 }
 
 void
@@ -187,7 +187,7 @@ cm_heap_set(struct cm_heap *heap, struct cm_timer *timer, uint64_t deadline)
 	timer->deadline = deadline;
 	if (timer->place == 0)
 		timer->place = ++heap->count;
-	sift(heap, timer->place, timer);
+	heap_sift(heap, timer->place, timer);
 }
 
 void
@@ -201,7 +201,7 @@ cm_heap_clear(struct cm_heap *heap, struct cm_timer *timer)
 	timer->place = 0;
 	last = heap->timer[--heap->count];
 	if (last != timer)
-		sift(heap, place, last);
+		heap_sift(heap, place, last);
 }
 
 uint64_t

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the connection manager finds its connections with: an intrusive hash
- * table that grows, and a heap of timers.  Hashes are keyed with a secret, since
- * the other side chooses most of what is hashed.
+ * Indexes of the connection manager: an intrusive hash table that grows, and a heap of
+ * timers.  Hash values depend on a secret, since peers choose most of the hashed bytes.
  */
 #ifndef CONTROL_CM_TABLE_H
 #define CONTROL_CM_TABLE_H
@@ -25,18 +24,18 @@ struct cm_table {
 int cm_table_init(struct cm_table *table);
 void cm_table_fini(struct cm_table *table);
 void cm_table_insert(struct cm_table *table, struct cm_node *node, uint64_t hash);
-void cm_table_remove(struct cm_table *table, struct cm_node *node); /* no-op when it is in none */
+void cm_table_remove(struct cm_table *table, struct cm_node *node); /* no-op if not linked */
 struct cm_node *cm_table_first(const struct cm_table *table, uint64_t hash);
-struct cm_node *cm_table_next(const struct cm_node *node); /* with the same hash */
+struct cm_node *cm_table_next(const struct cm_node *node); /* next node with the same hash */
 
 uint64_t cm_hash(const uint64_t secret[2], uint64_t a, uint64_t b);
 
 struct cm_timer {
 	uint64_t deadline;
-	uint32_t place; /* in the heap, from 1; 0: not set */
+	uint32_t place; /* index in the heap, from 1; 0: not set */
 };
 
-#define CM_TIMEOUTS 64u /* of a heap at once; what is due beyond is due still, and others have their turn */
+#define CM_TIMEOUTS 64u /* limit of timers per call: the rest stay due, so that other work proceeds */
 
 struct cm_heap {
 	struct cm_timer **timer;
@@ -44,12 +43,12 @@ struct cm_heap {
 };
 
 void cm_heap_fini(struct cm_heap *heap);
-/* Room for this many timers; after that setting one cannot fail.  0 or -ENOMEM. */
+/* Reserves memory for this many timers: setting one then cannot fail.  Returns 0 or -ENOMEM. */
 int cm_heap_reserve(struct cm_heap *heap, uint32_t timers);
 void cm_heap_set(struct cm_heap *heap, struct cm_timer *timer, uint64_t deadline);
 void cm_heap_clear(struct cm_heap *heap, struct cm_timer *timer);
-uint64_t cm_heap_deadline(const struct cm_heap *heap); /* of the first; UINT64_MAX: none is set */
-/* Takes out the first that is due; NULL: none is. */
+uint64_t cm_heap_deadline(const struct cm_heap *heap); /* earliest deadline; UINT64_MAX: no timer is set */
+/* Removes and returns the first timer that is due, or NULL. */
 struct cm_timer *cm_heap_due(struct cm_heap *heap, uint64_t now);
 
 #endif

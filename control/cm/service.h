@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of services: uDAPL connection qualifiers and RSM segment ids as IB
- * service ids.
+ * IB service IDs of uDAPL connection qualifiers and RSM segments.
  */
 #ifndef CONTROL_SERVICE_H
 #define CONTROL_SERVICE_H
@@ -12,7 +11,7 @@
 
 #include "cm.h"
 
-/* In one of rdma_cm's IP port spaces: private data of its REQ starts with the IP header. */
+/* True in rdma_cm's IP port spaces, where a REQ's private data begins with the IP header. */
 static inline bool
 service_is_ip(uint64_t service)
 {
@@ -25,14 +24,14 @@ service_is_tcp(uint64_t service)
 	return service >> 16 == CM_SERVICE_TCP(0) >> 16;
 }
 
-/* In the port space of RSM segments, where only the data plane itself listens and connects. */
+/* True in the port space of RSM segments, where only the data plane itself listens and connects. */
 static inline bool
 service_is_rsm(uint64_t service)
 {
 	return service >> 32 == CM_SERVICE_RSM(0) >> 32;
 }
 
-/* The service id of a qualifier; -EACCES: reserved. */
+/* Converts a connection qualifier.  Returns 0, or -EACCES if the qualifier is reserved. */
 static inline int
 service_from_qual(uint64_t qual, uint64_t *service)
 {
@@ -46,7 +45,7 @@ service_to_qual(uint64_t service)
 	return service_is_tcp(service) ? (service & UINT16_MAX) : service;
 }
 
-/* The port number in it, as sockets have; 0 when there is none. */
+/* Returns the port number, as of a socket; 0 if the service has none. */
 static inline uint16_t
 service_port(uint64_t service)
 {

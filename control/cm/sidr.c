@@ -14,8 +14,8 @@
 #define ATTRIBUTE_REP 0x18u
 #define REQ_PRIVATE_AT (CM_MAD_HEADER_LEN + 16u)
 #define REP_PRIVATE_AT (CM_MAD_HEADER_LEN + 96u)
-#define PATIENCE 7u /* doublings: so long a request counts that nobody answers; who asked has given up */
-#define BACKOFF 3u  /* the interval between requests doubles so often */
+#define PATIENCE 7u /* doublings until an unanswered request no longer counts: the peer has given up */
+#define BACKOFF 3u  /* doublings of the interval between requests */
 
 struct sidr_query {
 	struct sidr *sidr;
@@ -26,7 +26,7 @@ struct sidr_query {
 	struct cm_path path;
 	bool ours;
 	bool counted;  /* in sidr->requests */
-	bool answered; /* `mad` is what was said, in case the request comes again */
+	bool answered; /* `mad` is the answer, repeated if the request is retransmitted */
 	uint32_t id;
 	uint32_t retries;
 	uint64_t tid, service_id;
@@ -40,7 +40,7 @@ struct sidr {
 	struct cm_heap timers;
 	LIST_HEAD(, sidr_query) all;
 	uint32_t count;
-	uint32_t requests; /* of these, others' that count */
+	uint32_t requests; /* queries with `counted` */
 };
 
 #define QUERY_OF(node_, member) ((struct sidr_query *)((char *)(node_)-offsetof(struct sidr_query, member)))
@@ -82,7 +82,7 @@ sidr_free(struct sidr *sidr)
 /* ---- queries ---- */
 
 static uint64_t
-hash(const struct sidr *sidr, bool ours, uint32_t id, const struct cm_path *path)
+query_hash(const struct sidr *sidr, bool ours, uint32_t id, const struct cm_path *path)
 {
 	uint64_t gid[2];
 
@@ -91,9 +91,9 @@ hash(const struct sidr *sidr, bool ours, uint32_t id, const struct cm_path *path
 }
 
 static struct sidr_query *
-find(const struct sidr *sidr, bool ours, uint32_t id, const struct cm_path *path)
+query_find(const struct sidr *sidr, bool ours, uint32_t id, const struct cm_path *path)
 {
-	struct cm_node *node = cm_table_first(&sidr->queries, hash(sidr, ours, id, path));
+	struct cm_node *node = cm_table_first(&sidr->queries, query_hash(sidr, ours, id, path));
 
 	for (; node != NULL; node = cm_table_next(node)) {
 		struct sidr_query *query = QUERY_OF(node, node);
@@ -109,7 +109,7 @@ query_new(struct sidr *sidr, const struct cm_path *path, bool ours, uint32_t id)
 {
 	struct sidr_query *query;
 
-	/* Setting its timer must not fail later. */
+	/* Reserve the query's timer now: setting the timer must not fail. */
 	if (cm_heap_reserve(&sidr->timers, sidr->count + 1) != 0)
 		return NULL;
 	query = calloc(1, sizeof(*query));
@@ -120,7 +120,7 @@ query_new(struct sidr *sidr, const struct cm_path *path, bool ours, uint32_t id)
 	query->ours = ours;
 	query->counted = !ours;
 	query->id = id;
-	cm_table_insert(&sidr->queries, &query->node, hash(sidr, ours, id, path));
+	cm_table_insert(&sidr->queries, &query->node, query_hash(sidr, ours, id, path));
 	LIST_INSERT_HEAD(&sidr->all, query, all);
 	sidr->count++;
 	sidr->requests += query->counted;
@@ -172,7 +172,7 @@ sidr_ask(struct sidr *sidr, const struct cm_path *path, uint64_t service_id, uin
 
 	do
 		id = (uint32_t)sidr->env->random(sidr->env);
-	while (id == 0 || find(sidr, true, id, path) != NULL);
+	while (id == 0 || query_find(sidr, true, id, path) != NULL);
 	query = query_new(sidr, path, true, id);
 	if (query == NULL)
 		return NULL;
@@ -209,7 +209,7 @@ sidr_answer(struct sidr_query *query, enum sidr_status status, uint32_t qpn, uin
 	query->user = NULL;
 	query->answered = true;
 	query_send(query);
-	/* For a request that comes again, since the answer was lost; not where requests pile up. */
+	/* Keep the answer for a retransmitted request, unless many requests are open. */
 	cm_heap_set(&sidr->timers, &query->timer,
 		    sidr->requests <= sidr->env->max_requests / 2
 			    ? now + (sidr->env->retry_interval << (BACKOFF + 1))
@@ -222,14 +222,14 @@ sidr_give_up(struct sidr_query *query)
 	query_free(query);
 }
 
-/* ---- what comes in ---- */
+/* ---- received messages ---- */
 
 static void
 input_req(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad, uint64_t now)
 {
 	struct sidr_remote remote = {.path = *path, .service_id = load_be64(mad + CM_MAD_HEADER_LEN + 8)};
 	uint32_t id = load_be32(mad + CM_MAD_HEADER_LEN);
-	struct sidr_query *query = find(sidr, false, id, path);
+	struct sidr_query *query = query_find(sidr, false, id, path);
 
 	if (query != NULL) {
 		if (query->answered)
@@ -259,7 +259,7 @@ static void
 input_rep(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad)
 {
 	const uint8_t *p = mad + CM_MAD_HEADER_LEN;
-	struct sidr_query *query = find(sidr, true, load_be32(p), path);
+	struct sidr_query *query = query_find(sidr, true, load_be32(p), path);
 	struct sidr_remote remote = {.path = *path};
 
 	if (query == NULL || load_be64(mad + 8) != query->tid)
@@ -268,7 +268,7 @@ input_rep(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad)
 	remote.status = p[4];
 	remote.qpn = load_be24(p + 8);
 	remote.qkey = load_be32(p + 20);
-	/* No queue pair that an application could have. */
+	/* Applications have the queue pairs 2 to 0xfffffe. */
 	if (remote.status == SIDR_SUCCESS && (remote.qpn <= 1 || remote.qpn == 0xffffff))
 		remote.status = SIDR_NO_QP;
 	memcpy(remote.private_data, mad + REP_PRIVATE_AT, SIDR_PRIVATE_REP);
@@ -305,7 +305,8 @@ query_timeout(struct sidr_query *query, uint64_t now)
 	uint32_t doubled = query->retries < BACKOFF ? query->retries + 1 : BACKOFF;
 
 	if (!query->ours && !query->answered) {
-		/* It stays until its user answers; others need not wait for that. */
+		/* Stop counting the query, so that further requests are accepted.  The query remains until
+		 * its user answers. */
 		query->sidr->requests -= query->counted;
 		query->counted = false;
 	} else if (!query->ours) {

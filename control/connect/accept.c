@@ -12,7 +12,7 @@
 #include "control/connect/connect.h"
 #include "control/cm/service.h"
 
-/* A TCP port of the device port that it is on: of those there are only so many. */
+/* Takes a TCP port of the client's device port.  A quota limits each user's share of the ports. */
 static int
 take_port(struct listener *listener, struct quota_limit *limit)
 {
@@ -76,7 +76,7 @@ release_service(const struct cm *cm, uint64_t service, const struct cm_scope *sc
 	}
 }
 
-/* At its service; at any when that is 0. */
+/* Listens at the listener's service, or, with service 0, at a free TCP port. */
 static int
 start_listening(struct listener *listener, struct quota_limit *limit)
 {
@@ -98,7 +98,7 @@ start_listening(struct listener *listener, struct quota_limit *limit)
 }
 
 static void
-tell(const struct listener *listener)
+reply_listening(const struct listener *listener)
 {
 	listener->object.client->reply.listening = (struct one_listening){
 		.listener = listener->object.id,
@@ -106,7 +106,8 @@ tell(const struct listener *listener)
 	};
 }
 
-/* Listeners that let others in are bounded by max_listen; ids of rdma_cm that hold a port are not. */
+/* max_listen limits the listeners that accept requests.  rdma_cm ids that only hold a port are not counted.
+ */
 static int
 count_listener(struct client *client)
 {
@@ -134,11 +135,11 @@ listen_now(struct client *client, uint32_t id)
 		return client_refuse(client, error, ONE_SUBJECT_ADDRESS, service_to_qual(listener->service));
 	}
 	listener->later = false;
-	tell(listener);
+	reply_listening(listener);
 	return 0;
 }
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
 take_scope(struct client *client, const struct one_listen *args, struct cm_scope *scope)
 {
@@ -171,7 +172,7 @@ listener_free(struct listener *listener)
 	object_free(listener);
 }
 
-/* A listener that has no service yet: 0, or the refusal. */
+/* Creates a listener without a service.  Returns 0, or the refusal. */
 static int
 listener_new(struct client *client, uint32_t flags, struct listener **out)
 {
@@ -227,7 +228,7 @@ listen_create(struct client *client, const struct one_msg *msg)
 	}
 	cq->object.users++;
 	listener->object.busy = false;
-	tell(listener);
+	reply_listening(listener);
 	return 0;
 }
 
@@ -257,7 +258,7 @@ listener_port(struct client *client, uint32_t id, const struct wire_addr *src, u
 /* ---- requests ---- */
 
 static void
-fill(struct one_cr_shm *shm, const struct cr *cr)
+request_fill(struct one_cr_shm *shm, const struct cr *cr)
 {
 	const struct conn *conn = cr->conn;
 	uint32_t len = conn->setup->remote.private_len;
@@ -271,7 +272,7 @@ fill(struct one_cr_shm *shm, const struct cr *cr)
 	shm->local = (uint16_t)path_addr_number(conn->port, &conn->path.src);
 	shm->remote_port = conn->setup->remote.ip_port;
 	shm->conn_qual = service_to_qual(conn->service);
-	/* What the peer may ask of us is what it said it would, and the other way round. */
+	/* Our responder resources are the peer's initiator depth, and vice versa. */
 	shm->rd_atomic_in = conn->setup->remote.rd_atomic_out;
 	shm->rd_atomic_out = conn->setup->remote.rd_atomic_in;
 	shm->remote_qpn = conn->setup->remote.qpn;
@@ -282,14 +283,14 @@ fill(struct one_cr_shm *shm, const struct cr *cr)
 }
 
 static bool
-deliver(struct listener *listener, struct conn *conn)
+request_deliver(struct listener *listener, struct conn *conn)
 {
 	struct client *client = listener->object.client;
 	struct one_cqe event = {
 		.type = ONE_CQE_REQUEST, .object = listener->object.id, .flags = ONE_CQE_NOTIFY};
 	struct cr *cr;
 
-	/* The ring is the backlog: what does not fit is refused. */
+	/* The completion ring is the backlog: without room in the ring the request is refused. */
 	if (!cq_has_room(listener->cq) || !conn_charge(conn, client->account))
 		return false;
 	cr = object_new(client, OBJECT_CR, sizeof(*cr));
@@ -302,7 +303,7 @@ deliver(struct listener *listener, struct conn *conn)
 	cr->conn = conn;
 	conn->cr = cr;
 	cr->object.busy = false;
-	fill((struct one_cr_shm *)(client->arena.base + cr->shm), cr);
+	request_fill((struct one_cr_shm *)(client->arena.base + cr->shm), cr);
 	event.cookie = cr->shm;
 	cq_post(listener->cq, NULL, &event);
 	if (listener->once)
@@ -317,7 +318,7 @@ cr_offer(struct listener *listener, struct conn *conn)
 		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
 	else if (sidr_service_is_udp(listener->service))
 		conn_reject(conn, CM_REJ_INVALID_TRANSPORT, NULL, 0);
-	else if (!deliver(listener, conn))
+	else if (!request_deliver(listener, conn))
 		conn_reject(conn, CM_REJ_NO_RESOURCES, NULL, 0);
 }
 
@@ -332,7 +333,7 @@ cr_take(struct cr *cr)
 	return conn;
 }
 
-/* Its application goes without an answer. */
+/* Ends a request whose application leaves without an answer. */
 void
 cr_destroy(struct cr *cr)
 {
@@ -362,14 +363,14 @@ cr_accept(struct client *client, const struct one_msg *msg)
 	qp->number = args->param.number;
 	conn->stepwise = (args->param.given & ONE_CONN_STEPWISE) != 0;
 	if (conn->state == CONN_OVER) {
-		/* The requester has gone: reported as the outcome, like any other failure. */
+		/* The requester is gone: report that as the outcome, like any other failure. */
 		conn_state_set(conn, CONN_OFFERED, "accepted after its requester has gone");
 		conn->qp = qp;
 		qp->conn = conn;
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 		return 0;
 	}
-	if (args->private_len > CM_ANNOUNCED_REP) { /* no room to say what we are: none of it then */
+	if (args->private_len > CM_ANNOUNCED_REP) { /* no room to announce: ignore the peer's, too */
 		cm_conn_plain(conn->cm);
 		conn->setup->remote.oneside = conn->peer_oneside = false;
 		conn->peer_steered = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles: where datagrams go.  The application names an address; what a frame to it looks like is
- * found out here, by the same rules as for a connection, and handed to the cores as a template that they
- * find by the handle's id.
+ * Address handles: destinations of datagrams.  The application names an address.  The control thread resolves
+ * the address by the same rules as for a connection, and gives the cores a frame template, indexed by the
+ * handle's id.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -23,12 +23,12 @@ struct ah {
 	struct neigh_waiter waiter;
 	struct path_user path_user;
 	struct parked_request request; /* AH_CREATE, while `engine` is NULL */
-	struct engine_ah *engine;      /* NULL: the next hop is being asked for */
+	struct engine_ah *engine;      /* NULL: the next hop is being resolved */
 };
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
-check(struct client *client, const struct one_ah_create *args, struct cm_path *ends)
+create_check(struct client *client, const struct one_ah_create *args, struct cm_path *ends)
 {
 	const struct conn_peer peer = {args->family, args->addr, args->source};
 
@@ -40,7 +40,7 @@ check(struct client *client, const struct one_ah_create *args, struct cm_path *e
 }
 
 static void
-fill(struct ah *ah, const struct one_ah_create *args, const struct cm_path *ends)
+ah_fill(struct ah *ah, const struct one_ah_create *args, const struct cm_path *ends)
 {
 	struct client *client = ah->object.client;
 
@@ -53,12 +53,12 @@ fill(struct ah *ah, const struct one_ah_create *args, const struct cm_path *ends
 	ah->path.tos = wire_without_ecn(args->traffic_class);
 	ah->path.ttl = args->hop_limit > 1 ? args->hop_limit : HOP_LIMIT;
 	ah->path.flow_label = args->flow_label;
-	/* Its own for each handle, so that switches and receive queues tell them apart. */
+	/* A source port per handle lets switches and receive queues distinguish the handles' flows. */
 	ah->path.udp_src_port =
 		wire_udp_source_port(args->flow_label, ah->object.id, (uint32_t)control_random());
 }
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
 ah_new(struct client *client, const struct one_ah_create *args, const struct cm_path *ends, struct ah **out)
 {
@@ -71,14 +71,14 @@ ah_new(struct client *client, const struct one_ah_create *args, const struct cm_
 		object_free(ah);
 		return client_refuse_limit(client, &limit);
 	}
-	fill(ah, args, ends);
+	ah_fill(ah, args, ends);
 	*out = ah;
 	return 0;
 }
 
-/* To the cores, instead of what they had before; false: no memory. */
+/* Gives the cores a template in place of the previous one.  False without memory. */
 static bool
-publish(struct ah *ah)
+ah_publish(struct ah *ah)
 {
 	const struct engine_ah_config config = {
 		.id = ah->object.id, .pz = ah->pz->number, .port = ah->port->index, .path = ah->path};
@@ -100,8 +100,9 @@ ah_of_user(struct path_user *user)
 static void
 publish_anew(struct ah *ah)
 {
-	if (!publish(ah))
-		log_error("event=path_lost text=\"no memory for the new path of an address handle\"\n");
+	if (!ah_publish(ah))
+		log_error("event=path_lost text=\"no memory to update an address handle: its "
+			  "datagrams keep the old MAC addresses\"\n");
 }
 
 static void
@@ -124,11 +125,11 @@ port_renamed(struct path_user *user)
 	publish_anew(ah);
 }
 
-/* The outcome of AH_CREATE in `reply`; the handle is gone unless that is 0. */
+/* Completes AH_CREATE and fills `reply`.  On an error the handle is freed. */
 static void
 finish_ah(struct ah *ah, int status, struct one_reply *reply)
 {
-	if (status == 0 && !publish(ah)) {
+	if (status == 0 && !ah_publish(ah)) {
 		status = -ENOMEM;
 		reply->subject = ONE_SUBJECT_MEMORY;
 	} else if (status != 0) {
@@ -165,7 +166,7 @@ ah_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_ah_create *args = &msg->ah_create;
 	struct cm_path ends;
-	int error = check(client, args, &ends);
+	int error = create_check(client, args, &ends);
 	struct ah *ah = NULL;
 
 	if (error == 0)

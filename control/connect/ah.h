@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles, and queue pairs for datagrams.
+ * Address handles and UD queue pairs.
  */
 #ifndef CONTROL_CONNECT_AH_H
 #define CONTROL_CONNECT_AH_H
@@ -13,8 +13,8 @@ struct ah;
 /* ---- ah.c ---- */
 int ah_create(struct client *client, const struct one_msg *msg);
 int ah_free(struct client *client, const struct one_msg *msg);
-void ah_unhook(struct ah *ah);  /* at the client's end */
-void ah_destroy(struct ah *ah); /* no core has its client any more */
+void ah_unhook(struct ah *ah);  /* cancels the resolution when the client ends */
+void ah_destroy(struct ah *ah); /* after all cores have released the client */
 
 /* ---- ud.c ---- */
 int qp_datagram(struct client *client, const struct one_msg *msg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a connection: its memory, its queue pair number in time-wait, its one end, and the lists
- * that time runs on.  conn_end() and conn_broken() are the only places that report an end.
+ * Life of a connection: its memory, its queue pair number in time-wait, its end, and its timer.  Only
+ * conn_end_or() and conn_broken() report an end.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ conn_let_go_qpn(struct conn *conn)
 		return;
 	conn->qpn = 0;
 	qpn_let_go(qpn);
-	/* Its queue pair may be waiting to connect anew. */
+	/* The number's queue pair may be waiting to connect again. */
 	qp = engine_qp_owner(qpn);
 	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING) {
 		qp->conn->retry_at = control.now;
@@ -42,7 +42,7 @@ conn_new(struct path_port *port, bool passive)
 {
 	struct conn *conn;
 
-	/* To wait must not fail later. */
+	/* Reserve the timer now: conn_wait() must not fail. */
 	if (cm_heap_reserve(&control.conn_timers, control.num_conns + 1) != 0)
 		return NULL;
 	conn = calloc(1, sizeof(*conn));
@@ -76,7 +76,7 @@ conn_charge(struct conn *conn, struct quota_account *account)
 {
 	struct quota_limit limit;
 
-	conn_uncharge(conn); /* handed off: by another */
+	conn_uncharge(conn); /* a handoff changes the account */
 	if (quota_take(&control.quota, account, QUOTA_REQUESTS + conn->port->index, 1, &limit) == 0)
 		conn->charged = account;
 	return conn->charged != NULL;
@@ -122,7 +122,7 @@ conn_put(struct conn *conn)
 	if (conn->over != NULL)
 		conn->over(conn);
 	conn_let_go_qpn(conn);
-	/* Freed at the end of the loop: callers up the stack may still look at it. */
+	/* The connection is freed at the end of the loop: callers up the stack may still use it. */
 	TAILQ_REMOVE(&control.conns, conn, link);
 	control.num_conns--;
 	TAILQ_INSERT_TAIL(&control.dead, conn, link);
@@ -171,8 +171,8 @@ qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken, u
 	command_send(command);
 }
 
-/* Reports the end to the owner of a queue pair, which is flushed unless the owner does so at that event.  A
- * request that the peer has refused fails at once. */
+/* Reports the end to the owner of the queue pair, and flushes the queue pair unless the owner does so at that
+ * event (stepwise).  A request that the peer has refused fails at once. */
 static void
 report_end(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm)
 {
@@ -193,7 +193,7 @@ conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if
 
 	if (conn->state == CONN_OVER)
 		return;
-	conn_over(conn, "its end");
+	conn_over(conn, "ended");
 	if (qp != NULL && qp->kind->ends_alone) {
 		conn->qp = NULL;
 		qp->conn = NULL;
@@ -212,7 +212,7 @@ conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool 
 	conn_end_or(conn, event, event, rsm, notify_peer);
 }
 
-/* The core has found it broken, and has flushed it. */
+/* Ends a connection that the core has found broken and has flushed. */
 static void
 conn_broken(struct conn *conn)
 {
@@ -249,7 +249,7 @@ conn_detach(struct qp *qp)
 	conn_timewait(conn);
 	qp->conn = NULL;
 	conn->qp = NULL;
-	conn_over(conn, "its queue pair goes");
+	conn_over(conn, "its queue pair is removed");
 	if (live)
 		conn_notify_peer(conn);
 	conn_put(conn);
@@ -264,9 +264,10 @@ conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t
 	conn_put(conn);
 }
 
-/* ---- what the application and the core say ---- */
+/* ---- requests of the application, events of the core ---- */
 
-/* The owner of a queue pair ends its connection, or has taken its end; false: it had ended before. */
+/* The owner ends the queue pair's connection, or has taken the event of the end.  False if the connection had
+ * ended before. */
 static bool
 end_by_owner(struct qp *qp)
 {
@@ -359,7 +360,7 @@ conns_fini(void)
 	struct conn_list *lists[] = {&control.conns, &control.dead};
 	struct conn *conn;
 
-	/* Without their queue pairs, only time-waits are left. */
+	/* Only connections in time-wait, without queue pairs, are left. */
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
 			TAILQ_REMOVE(lists[i], conn, link);
@@ -412,7 +413,7 @@ path_heard(const struct path_user *user, uint64_t ns)
 	return conn->qp != NULL && engine_qp_heard_there(conn->qp->engine, ns);
 }
 
-/* The connection's core has been given a path. */
+/* True if the core has a path of the connection. */
 static bool
 is_sending(const struct conn *conn)
 {
@@ -436,7 +437,7 @@ conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t u
 	return false;
 }
 
-/* To the core, if it has a path of the connection already. */
+/* Sends the new path to the core, unless the core has none yet. */
 static void
 send_path(const struct conn *conn)
 {
@@ -454,14 +455,15 @@ path_moved(struct path_user *user, const uint8_t mac[6])
 {
 	struct conn *conn = conn_of_user(user);
 
-	/* While the peer is heard where it was, it is there.  When it is not, path_suspect looks again. */
+	/* A peer that is heard from the known MAC has not moved.  Once it is silent, path_suspect() checks
+	 * again. */
 	if (conn->qp == NULL || memcmp(conn->mac, mac, sizeof(conn->mac)) == 0 || path_heard(user, NS_PER_S))
 		return;
 	memcpy(conn->mac, mac, sizeof(conn->mac));
 	send_path(conn);
 }
 
-/* conn_fill_path() has the port's MAC. */
+/* conn_fill_path() reads the port's new MAC. */
 static void
 port_renamed(struct path_user *user)
 {

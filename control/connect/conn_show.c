@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What applications find in their queue pair's part of the arena when its connection has an event. */
+/* Writes a connection's attributes to the queue pair's part of the arena, before the application gets the
+ * event. */
 #include <string.h>
 
 #include "control/cm/cm_mad.h"
@@ -21,7 +22,6 @@ show_transport(const struct conn *conn, const struct rc_attr *rc, struct one_qp_
 	shm->rnr_retry = rc->rnr_retry;
 }
 
-/* What the application may look at when it sees the event. */
 void
 conn_show(const struct conn *conn, const struct rc_attr *rc)
 {
@@ -50,7 +50,7 @@ conn_show(const struct conn *conn, const struct rc_attr *rc)
 	shm->private_len = len;
 }
 
-/* What the peer says with its refusal, for the application to look at when it sees the event. */
+/* Writes the private data of the peer's REJ, before the application gets the event. */
 void
 conn_show_refusal(const struct conn *conn, const uint8_t *data)
 {

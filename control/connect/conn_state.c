@@ -12,7 +12,7 @@ static const char *const names[] = {
 
 static const uint16_t next[] = {
 	[CONN_WAITING] = STATE_TO(CONN_WAITING) | STATE_TO(CONN_RESOLVING) | STATE_TO(CONN_OVER),
-	/* By exchanged numbers there is nothing to be agreed: UP. */
+	/* An out-of-band connection has nothing to negotiate, and is UP once resolved. */
 	[CONN_RESOLVING] =
 		STATE_TO(CONN_REQUESTED) | STATE_TO(CONN_PREPARING) | STATE_TO(CONN_UP) | STATE_TO(CONN_OVER),
 	[CONN_REQUESTED] = STATE_TO(CONN_STARTING) | STATE_TO(CONN_WAITING) | STATE_TO(CONN_OVER),
@@ -21,7 +21,7 @@ static const uint16_t next[] = {
 	[CONN_PREPARING] = STATE_TO(CONN_REPLIED) | STATE_TO(CONN_OVER),
 	[CONN_REPLIED] = STATE_TO(CONN_UP) | STATE_TO(CONN_OVER),
 	[CONN_UP] = STATE_TO(CONN_OVER),
-	/* Let go of again by its queue pair; accepted after its requester has gone. */
+	/* OVER: released by its queue pair.  OFFERED: accepted after its requester has gone. */
 	[CONN_OVER] = STATE_TO(CONN_OVER) | STATE_TO(CONN_OFFERED),
 };
 

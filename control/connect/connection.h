@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What two ends of a connection agree on.
+ * Parameters on which both ends of a connection agree.
  */
 #ifndef CONTROL_CONNECTION_H
 #define CONTROL_CONNECTION_H
@@ -10,8 +10,8 @@
 
 #include "control/cm/cm.h"
 
-/* READs and atomics at once: what we send is bounded by what the peer serves, and the other way round.
- * The same rule on both sides, so both come to the same numbers. */
+/* Limits outstanding READs and atomics: each end's initiator depth to the other's responder resources.  Both
+ * ends apply the same rule, and get the same values. */
 static inline void
 connection_negotiate(struct cm_local *local, const struct cm_remote *remote)
 {
@@ -21,14 +21,14 @@ connection_negotiate(struct cm_local *local, const struct cm_remote *remote)
 		local->rd_atomic_in = remote->rd_atomic_out;
 }
 
-#define CONNECTION_LIFETIME 16u /* code: of packets, as others assume it */
+#define CONNECTION_LIFETIME 16u /* code of the packet lifetime that other implementations assume */
 
 /*
- * The code of the transport's timeout: for how long a peer may be silent.  As
- * passive side what its REQ says; as active side packet lifetime and the ACK
- * delay of its REP, as Linux combines them, but a oneside end's REP says the
- * same as its REQ would.  Never less than `own`, which the port has.  It is an
- * upper bound: the transport measures.
+ * Returns the code of the transport's ACK timeout, during which a peer may be silent.
+ * Passive side: the code in the peer's REQ.  Active side: the packet lifetime and the
+ * ACK delay in the peer's REP, combined as Linux does; but a oneside peer's REP has the
+ * code that a REQ would have.  The result is at least `own`, the code of this end.  The
+ * timeout is an upper bound, since the transport measures.
  */
 static inline uint8_t
 connection_timeout(bool oneside, bool passive, uint8_t peer, uint8_t own)

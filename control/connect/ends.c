@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two addresses of what an application asks for, and what their packets say to the network. */
+/* The two addresses of an application's request, and the DSCP and flow label of its packets. */
 #include <errno.h>
 #include <sys/socket.h>
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a connection comes about: between the application's requests, the connection manager, the
+ * Establishes connections: mediates between the application's requests, the connection manager, the
  * neighbours and the core.
  *
  * Each attempt has exactly one outcome: conn_end(), or the ESTABLISHED of conn_establish().  Both sides
- * prepare the core first and answer the peer when the core has acknowledged, so nothing from the peer
- * finds a queue pair that is not ready.
+ * prepare the core first and answer the peer once the core has acknowledged, so each packet of the peer finds
+ * a queue pair that is ready.
  *
  *   active    WAITING -> RESOLVING -> REQUESTED -> STARTING -> UP -> OVER
  *   passive   OFFERED -> WAITING -> RESOLVING -> PREPARING -> REPLIED -> UP -> OVER
  *
- * conn_state.c has all edges.
+ * conn_state.c has all transitions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@
 #include "control/connect/peer.h"
 
 #define RETRIES_MAX 12u
-#define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */
-#define ACK_TIMEOUT_ASKED 17u            /* code, 537 ms: other makes send again after this, and not before */
+#define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled for each attempt */
+#define ACK_TIMEOUT_ASKED 17u /* code of 537 ms: other implementations retransmit after exactly this time */
 
 const struct qp_kind conn_kind = {
 	.name = "endpoint",
@@ -59,14 +59,14 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	path->flow_label = conn->path.flow_label;
 	path->udp_src_port =
 		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
-	/* Either end may have named the port that leads to its core. */
+	/* Either end may have announced the UDP port that leads to its core. */
 	if (conn->peer_steered && conn->local.steering.udp_port != 0)
 		path->udp_peer_port = conn->local.steering.udp_port;
 	else
 		path->udp_peer_port = path->udp_src_port;
 	if (conn->peer_steering.udp_port != 0)
 		path->udp_src_port = conn->peer_steering.udp_port;
-	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
+	/* A oneside peer reports congestion, and we respond to the reports: switches may mark (ECT(0)). */
 	path->tos = wire_without_ecn(conn->path.traffic_class) | (conn->peer_oneside ? 2 : 0);
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
 }
@@ -81,7 +81,7 @@ own_ack_timeout(const struct conn *conn)
 										      : own;
 }
 
-/* Between two oneside ends what both links carry, else what CM has a code for. */
+/* Returns what both links carry between two oneside peers, else the path MTU, which the CM has a code for. */
 static uint16_t
 agreed_mtu(const struct conn *conn)
 {
@@ -140,7 +140,7 @@ send_connect(struct conn *conn, command_done *done)
 	command->connection.local = conn_is_local(conn);
 	if (conn->peer_steering.core != 0)
 		command->connection.peer_core = (uint8_t)(conn->peer_steering.core - 1);
-	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
+	command->quiet = !conn->passive; /* no wakeup: ENGINE_QP_RTS follows */
 	conn->commands++;
 	command_send(command);
 }
@@ -152,7 +152,7 @@ conn_establish(struct conn *conn, command_done *done)
 	struct engine_command *command = qp_command(qp, ENGINE_QP_RTS, done, conn);
 
 	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
-	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
+	command->quiet = conn->passive; /* no wakeup: nothing waits for it, and a failure is an event */
 	qp_state_set(qp, ONE_QP_CONNECTED, "established");
 	conn_peer_prevail(conn);
 	conn_uncharge(conn);
@@ -173,7 +173,7 @@ conn_told(struct engine_command *command, void *object)
 	conn_put(conn);
 }
 
-/* Active side: ESTABLISHED is in the application's ring, and the peer may send from now on. */
+/* Active side: the core has posted ESTABLISHED to the application's ring, so the peer may send. */
 static void
 conn_started(struct engine_command *command, void *object)
 {
@@ -187,7 +187,7 @@ conn_started(struct engine_command *command, void *object)
 	conn_told(command, conn);
 }
 
-/* Passive side: the queue pair can receive. */
+/* Passive side: the queue pair can receive, so the REP may leave. */
 static void
 conn_prepared(struct engine_command *command, void *object)
 {
@@ -239,7 +239,7 @@ send_request(struct conn *conn)
 }
 
 static void
-resolved(struct conn *conn)
+attempt_resolved(struct conn *conn)
 {
 	conn_wait_no_more(conn);
 	if (conn->passive) {
@@ -253,7 +253,7 @@ resolved(struct conn *conn)
 }
 
 static void
-unreachable(struct conn *conn)
+attempt_unreachable(struct conn *conn)
 {
 	conn_end(conn, conn->passive ? ONE_CONN_ACCEPT_ERROR : ONE_CONN_UNREACHABLE, RSM_OK, conn->passive);
 }
@@ -266,11 +266,11 @@ on_resolved(void *user, int status, const uint8_t mac[6])
 	if (conn->state != CONN_RESOLVING)
 		return;
 	if (status != 0) {
-		unreachable(conn);
+		attempt_unreachable(conn);
 		return;
 	}
 	conn_resolved(conn, mac);
-	resolved(conn);
+	attempt_resolved(conn);
 }
 
 void
@@ -281,7 +281,8 @@ conn_try(struct conn *conn)
 
 	if (qpn_held(conn->local.qpn)) {
 		conn_state_set(conn, CONN_WAITING, "the last connection's time-wait");
-		/* Its end is noticed (conn_let_go_qpn) by the queue pair that has the number. */
+		/* conn_let_go_qpn() notifies only the queue pair that has the number; another one has to
+		 * poll. */
 		conn->retry_at =
 			conn->local.qpn == conn->qp->config.qpn ? NEVER : control.now + STALE_DELAY_NS;
 		conn_wait(conn);
@@ -296,10 +297,10 @@ conn_try(struct conn *conn)
 	else if (error == -EINPROGRESS)
 		conn_wait(conn);
 	else
-		unreachable(conn);
+		attempt_unreachable(conn);
 }
 
-/* The number that the peer is told; `known_as` has been checked. */
+/* Returns the queue pair number for the peer.  The caller has checked `known_as`. */
 static uint32_t
 number_of(const struct qp *qp, uint32_t known_as)
 {
@@ -308,7 +309,7 @@ number_of(const struct qp *qp, uint32_t known_as)
 	return known->config.qpn;
 }
 
-/* What the peer is to know of the core that owns the queue pair: nothing if there is only one. */
+/* Fills what is announced of the core that owns the queue pair: nothing with only one core. */
 static void
 fill_steering(struct conn *conn, struct qp *qp)
 {
@@ -418,14 +419,14 @@ conn_confirm(struct client *client, const struct one_msg *msg)
 	if (conn == NULL || !conn->unconfirmed || (conn->state != CONN_STARTING && conn->state != CONN_UP))
 		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, qp->state);
 	conn->unconfirmed = false;
-	if (conn->state == CONN_UP) /* else conn_started() does */
+	if (conn->state == CONN_UP) /* in STARTING, conn_started() does */
 		cm_confirm(conn->cm, control.now);
 	return 0;
 }
 
-/* ---- what the connection manager says ---- */
+/* ---- events of the connection manager ---- */
 
-/* Whether another attempt may not meet this, and when it is to be made. */
+/* True if another attempt may succeed; sets its time. */
 static bool
 may_try_again(struct conn *conn, const struct cm_event *event)
 {
@@ -450,14 +451,15 @@ may_try_again(struct conn *conn, const struct cm_event *event)
 	}
 }
 
-/* Refused for a reason that another attempt may not meet: true when there will be one. */
+/* After a REJ: schedules another attempt if that may succeed.  True if there will be one. */
 static bool
 try_again(struct conn *conn, const struct cm_event *event)
 {
 	if (!may_try_again(conn, event))
 		return false;
 	conn->attempts++;
-	/* That one lives on by itself; its number is ours to use again, since the peer has not taken it. */
+	/* The CM connection ends by itself.  Its queue pair number may be used again: the peer has not
+	 * accepted it. */
 	cm_set_user(conn->cm, NULL);
 	conn->cm = NULL;
 	conn_let_go_qpn(conn);
@@ -483,8 +485,8 @@ on_request(struct path_port *port, const struct cm_event *event)
 	conn_peer_enter(conn);
 	conn->service = event->remote->service_id;
 	if (event->remote->path_mtu > path_mtu_to(port, &conn->path.dst))
-		/* There is no field to ask for less; our own active side tries again with less after this
-		 * REJ. */
+		/* A REP has no field for a smaller MTU.  After this REJ a oneside peer tries again with a
+		 * smaller one. */
 		conn_reject(conn, CM_REJ_INVALID_MTU, NULL, 0);
 	else if (service_is_rsm(conn->service))
 		attach_calls->rsm_request(cm_listener_user(event->listener), conn);
@@ -540,12 +542,13 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 static void
 on_disconnected(struct conn *conn, uint32_t refusal)
 {
-	/* The NAK may be lost, or behind the DREQ: nothing orders the core's frames and the control thread's.
+	/* The NAK of the refusal may be lost, or arrive after the DREQ: frames of the core and of the control
+	 * thread are not ordered.
 	 */
 	conn->refusal = refusal;
 	if (conn->state == CONN_UP || conn->state == CONN_STARTING)
-		/* Why the peer disconnects may be what broke the connection at this end too; the event
-		 * of that is behind, if its core is not the peer's. */
+		/* The peer's reason may have broken the connection at this end too.  If the two ends are on
+		 * different cores, this end's event may not have arrived yet. */
 		conn_end_or(conn, ONE_CONN_DISCONNECTED, ONE_CONN_BROKEN, RSM_OK, false);
 	else
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections by exchanged numbers: the applications have told each other what the CM would have, and
- * each says it to its own data plane.  The peer is named by address and queue pair; what comes from
- * another address is dropped, and a queue pair of this data plane serves only one that names it in turn.
+ * Out-of-band connections: the applications have exchanged the parameters that the CM would exchange, and
+ * each passes them to its own data plane.  The peer is named by address and queue pair number.  Packets from
+ * another address are dropped.  A peer on this data plane must name this queue pair in turn.
  *
- *   RTR: RESOLVING -> UP, the queue pair responds        RTS: it requests as well
+ *   RTR: RESOLVING -> UP, the queue pair responds        RTS: requests as well
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ is_path_mtu(uint16_t mtu, uint16_t max)
 	return mtu >= 256 && mtu <= max && (mtu & (mtu - 1)) == 0;
 }
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
 check_rtr(struct client *client, const struct one_qp_rtr *args, struct cm_path *ends)
 {
@@ -76,7 +76,7 @@ conn_qp_answer(struct qp *qp, int error)
 	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
 }
 
-/* The outcome of RTR; the application may use the queue pair again. */
+/* Answers RTR; the application may use the queue pair again. */
 static void
 answer_rtr(struct qp *qp, const struct parked_request *rtr, int error, enum one_subject subject,
 	   uint32_t value)
@@ -87,7 +87,7 @@ answer_rtr(struct qp *qp, const struct parked_request *rtr, int error, enum one_
 	client_reply_parked(qp->object.client, rtr, &reply);
 }
 
-/* The peer is of this data plane, and is connected to this queue pair. */
+/* True if the peer is a queue pair of this data plane that is connected to this one. */
 static bool
 is_named_by_peer(const struct conn *conn)
 {
@@ -97,9 +97,9 @@ is_named_by_peer(const struct conn *conn)
 	       peer->conn->peer_qpn == conn->qp->config.qpn && path_own(&peer->conn->path.dst) != NULL;
 }
 
-/* The core has it, unless the queue pair has gone meanwhile. */
+/* The core has the connection, unless the queue pair was removed meanwhile. */
 static void
-served(struct engine_command *command, void *object)
+on_served(struct engine_command *command, void *object)
 {
 	struct conn *conn = object;
 	struct qp *qp = conn->qp;
@@ -111,23 +111,24 @@ served(struct engine_command *command, void *object)
 }
 
 static void
-serve(struct conn *conn)
+serve_peer(struct conn *conn)
 {
 	struct engine_connection *connection;
 	struct engine_command *command;
 
 	conn_place_ends(conn);
-	command = qp_command(conn->qp, ENGINE_QP_CONNECT, served, conn);
+	command = qp_command(conn->qp, ENGINE_QP_CONNECT, on_served, conn);
 	connection = &command->connection;
 	conn_state_set(conn, CONN_UP, "resolved");
-	qp_state_set(conn->qp, ONE_QP_CONNECTING, "RTR"); /* as the core will tell */
+	qp_state_set(conn->qp, ONE_QP_CONNECTING, "RTR"); /* as the core will report */
 	connection->rc = *conn->numbers;
 	connection->rc.qpn = conn->qp->config.qpn;
 	connection->rc.pz = conn->qp->config.pz;
 	conn_fill_path(conn, &connection->rc.path);
 	connection->state = RC_RTR;
 	connection->by_numbers = true;
-	/* Whether the peer is there its core knows: one that was made just now may be on its way to it. */
+	/* The core checks that the peer is there: a queue pair created just now may not have reached its core
+	 * yet. */
 	connection->local = conn->peer_qpn != conn->qp->config.qpn && path_own(&conn->path.dst) != NULL;
 	conn->commands++;
 	command_send(command);
@@ -143,7 +144,7 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 
 	if (conn->state != CONN_RESOLVING || qp == NULL)
 		return;
-	/* The CM may have connected another attachment to it meanwhile. */
+	/* The CM may have connected another attachment to the peer meanwhile. */
 	if (status == 0 && conn_peer_taken(&conn->path.dst, conn->peer_qpn, qp->object.client))
 		status = -EADDRINUSE;
 	if (status != 0) {
@@ -151,13 +152,13 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 		uint32_t peer_qpn = conn->peer_qpn;
 		bool taken = status == -EADDRINUSE;
 
-		conn_detach(qp); /* idle as before */
+		conn_detach(qp); /* the queue pair is idle as before */
 		answer_rtr(qp, &rtr, status, taken ? ONE_SUBJECT_QP : ONE_SUBJECT_ADDRESS,
 			   taken ? peer_qpn : 0);
 		return;
 	}
 	conn_resolved(conn, mac);
-	serve(conn);
+	serve_peer(conn);
 }
 
 static struct conn *
@@ -172,7 +173,7 @@ new_attempt(struct qp *qp, const struct one_qp_rtr *args, const struct cm_path *
 		conn_put(conn);
 		return NULL;
 	}
-	free(conn->setup); /* there is no CM to tell it */
+	free(conn->setup); /* for the CM only */
 	conn->setup = NULL;
 	*conn->numbers = (struct rc_attr){
 		.peer_qpn = args->peer_qpn,
@@ -212,7 +213,7 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 	qp->conn = conn;
 	if (is_named_by_peer(conn))
 		conn_peer_prevail(conn);
-	/* Two attachments that send to one queue pair would break each other's connection, or worse. */
+	/* Two attachments that send to one queue pair would at least break each other's connection. */
 	if (conn_peer_taken(&conn->path.dst, conn->peer_qpn, client)) {
 		conn_detach(qp);
 		return client_refuse(client, -EADDRINUSE, ONE_SUBJECT_QP, args->peer_qpn);
@@ -234,7 +235,7 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 }
 
 static void
-requests(struct engine_command *command, void *object)
+on_requesting(struct engine_command *command, void *object)
 {
 	struct qp *qp = object;
 
@@ -262,7 +263,7 @@ qp_rts(struct client *client, const struct one_msg *msg)
 	if (args->rd_atomic_out > depth)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, depth);
 	qp->object.busy = true;
-	command = qp_command(qp, ENGINE_QP_RTS, requests, qp);
+	command = qp_command(qp, ENGINE_QP_RTS, on_requesting, qp);
 	command->connection.rc = (struct rc_attr){
 		.send_psn = args->send_psn,
 		.timeout = args->timeout,
@@ -270,7 +271,7 @@ qp_rts(struct client *client, const struct one_msg *msg)
 		.rnr_retry = args->rnr_retry,
 		.rd_atomic_out = args->rd_atomic_out,
 	};
-	/* It is a lower bound (IBTA vol. 1, 9.7.6.1.3): the transport measures. */
+	/* The timeout is a lower bound (IBTA vol. 1, 9.7.6.1.3): the transport measures. */
 	if (args->timeout != 0 && args->timeout < client->port->config->ack_timeout)
 		command->connection.rc.timeout = client->port->config->ack_timeout;
 	command_send(command);
@@ -278,7 +279,7 @@ qp_rts(struct client *client, const struct one_msg *msg)
 }
 
 static void
-flushed(struct engine_command *command, void *object)
+on_flushed(struct engine_command *command, void *object)
 {
 	conn_qp_answer(object, 0);
 }
@@ -297,11 +298,11 @@ qp_error(struct client *client, const struct one_msg *msg)
 	}
 	qp->object.busy = true;
 	if (qp->state != ONE_QP_ERROR) {
-		qp_state_set(qp, ONE_QP_ERROR, "asked for");
-		command = qp_command(qp, ENGINE_QP_FLUSH, flushed, qp);
+		qp_state_set(qp, ONE_QP_ERROR, "requested");
+		command = qp_command(qp, ENGINE_QP_FLUSH, on_flushed, qp);
 	} else {
-		/* Behind the flush that is under way. */
-		command = qp_command(qp, ENGINE_QP_STATE, flushed, qp);
+		/* Follows the flush that is under way. */
+		command = qp_command(qp, ENGINE_QP_STATE, on_flushed, qp);
 		command->state = ONE_QP_ERROR;
 	}
 	command_send(command);

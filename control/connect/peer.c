@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which attachment's connection leads to a queue pair of a peer, by address and number.
+ * Index of connections by the peer's address and queue pair number, to find the attachment that a peer's
+ * queue pair is connected to.
  *
- * A peer tells two queue pairs of this data plane apart by sequence numbers alone: their frames have one
- * source address, and none names its sender.  So no attachment connects by exchanged numbers to a queue pair
- * that a connection of another one leads to.  Where the peer itself says whose it is, by the CM or as a queue
- * pair of this data plane, the connection that it says prevails over those made by numbers before.
+ * A peer distinguishes two queue pairs of this data plane by sequence numbers alone: their frames have one
+ * source address, and no frame names its sender.  So an attachment must not connect out of band to a queue
+ * pair that another attachment's connection leads to.  If the peer itself names its partner, by the CM or as
+ * a queue pair of this data plane, that connection prevails over earlier out-of-band ones.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define BUCKETS 16384u /* a power of two */
 
 static LIST_HEAD(bucket, conn) table[BUCKETS];
-static uint64_t secret; /* 0: not drawn yet; so that nobody chooses numbers of one bucket */
+static uint64_t secret; /* 0: not drawn yet; prevents numbers chosen for one bucket */
 
 static struct bucket *
 bucket_of(const struct wire_addr *addr, uint32_t qpn)
@@ -28,7 +29,7 @@ bucket_of(const struct wire_addr *addr, uint32_t qpn)
 	return &table[(half[0] ^ half[0] >> 32) * (secret | 1) >> 40 & (BUCKETS - 1)];
 }
 
-/* `conn` is of an attachment other than `client`, and leads to that queue pair. */
+/* True if `conn` is of an attachment other than `client`, and leads to that queue pair. */
 static bool
 is_of_another(const struct conn *conn, const struct wire_addr *addr, uint32_t qpn,
 	      const struct client *client)
@@ -72,7 +73,7 @@ conn_peer_prevail(const struct conn *conn)
 
 	while ((other = next) != NULL) {
 		next = LIST_NEXT(other, peer_link);
-		/* Those that are still being resolved are refused after that (numbers.c). */
+		/* An attempt that is still resolving is refused once resolved (numbers.c). */
 		if (other->by_numbers && other->state == CONN_UP &&
 		    is_of_another(other, &conn->path.dst, conn->peer_qpn, conn->qp->object.client))
 			conn_end(other, ONE_CONN_BROKEN, RSM_OK, false);

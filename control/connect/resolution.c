@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Service ID resolution for applications: what they ask, and what their listeners are asked.  An answer names
- * a queue pair of the attachment's own, with the Q_Key that it has.
+ * Service ID resolution for applications: their queries, and peers' queries to their listeners.  An answer
+ * names a queue pair of the attachment, with that queue pair's Q_Key.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 
 struct resolution {
 	struct object object;
-	struct sidr_query *query; /* NULL: ours, and over */
-	struct cq *cq;            /* ours: where the answer is told of; NULL: another's question */
-	bool counted;             /* as a request that waits, of its user's share */
-	uint8_t traffic_class;    /* ours */
+	struct sidr_query *query; /* NULL: our query, and over */
+	struct cq *cq;            /* our query: ring for the answer's event; NULL: a peer's query */
+	bool counted;             /* in the user's QUOTA_REQUESTS */
+	uint8_t traffic_class;    /* of our query */
 	uint64_t shm;             /* offset of struct one_sidr_shm */
 };
 
@@ -28,7 +28,7 @@ shm_of(const struct resolution *r)
 	return (struct one_sidr_shm *)(r->object.client->arena.base + r->shm);
 }
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
 resolution_new(struct client *client, struct resolution **out)
 {
@@ -70,7 +70,7 @@ resolution_end(struct resolution *r)
 	resolution_free(r);
 }
 
-/* ---- what the application asks ---- */
+/* ---- requests of the application ---- */
 
 static int
 check_ask(struct client *client, const struct one_sidr_ask *args, struct cm_path *path)
@@ -88,7 +88,8 @@ check_ask(struct client *client, const struct one_sidr_ask *args, struct cm_path
 	error = conn_ends(client, &peer, path);
 	if (error != 0)
 		return error;
-	/* Whether it answers is found out with the question; what cannot be asked is refused at once. */
+	/* Only a destination that cannot be queried is refused here; a host that does not answer ends the
+	 * query later. */
 	error = neigh_resolve(control.neigh, client->port->index, &path->dst, control.now, mac, client->uid,
 			      NULL);
 	return error == -EINVAL || error == -ENETUNREACH
@@ -163,10 +164,10 @@ resolution_forget(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-/* ---- what is asked, and answered ---- */
+/* ---- queries of peers, and answers ---- */
 
 static void
-fill(const struct resolution *r, const struct sidr_remote *remote, uint16_t private_len)
+resolution_fill(const struct resolution *r, const struct sidr_remote *remote, uint16_t private_len)
 {
 	struct one_sidr_shm *shm = shm_of(r);
 
@@ -183,7 +184,7 @@ fill(const struct resolution *r, const struct sidr_remote *remote, uint16_t priv
 }
 
 static bool
-requested(struct path_port *port, struct sidr_query *query, const struct sidr_remote *remote)
+on_query(struct path_port *port, struct sidr_query *query, const struct sidr_remote *remote)
 {
 	struct cm_listener *cm = cm_listener_at(port->cm, remote->service_id, &remote->path.src);
 	struct listener *listener = cm == NULL ? NULL : cm_listener_user(cm);
@@ -191,7 +192,7 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 	struct resolution *r = NULL;
 	struct quota_limit limit;
 
-	/* The ring is the backlog. */
+	/* The completion ring is the backlog: without room in the ring the query is refused. */
 	if (listener == NULL || listener->later || !client_alive(listener->object.client) ||
 	    !cq_has_room(listener->cq) || resolution_new(listener->object.client, &r) != 0)
 		return false;
@@ -203,7 +204,7 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 	}
 	r->query = query;
 	sidr_set_user(query, r);
-	fill(r, remote, SIDR_PRIVATE_REQ);
+	resolution_fill(r, remote, SIDR_PRIVATE_REQ);
 	event.object = listener->object.id;
 	event.cookie = r->shm;
 	cq_post(listener->cq, NULL, &event);
@@ -218,10 +219,10 @@ resolution_event(struct path_port *port, enum sidr_event_type type, struct sidr_
 	struct one_cqe event = {.type = ONE_CQE_SIDR, .flags = ONE_CQE_NOTIFY};
 
 	if (type == SIDR_REQUESTED)
-		return requested(port, query, remote);
+		return on_query(port, query, remote);
 	r->query = NULL;
 	if (type == SIDR_ANSWERED)
-		fill(r, remote, SIDR_PRIVATE_REP);
+		resolution_fill(r, remote, SIDR_PRIVATE_REP);
 	event.status = type == SIDR_ANSWERED ? remote->status : ONE_SIDR_SILENCE;
 	event.object = r->object.id;
 	event.cookie = r->shm;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an application changes of a queue pair that its peer uses already: the peer's rights, how long it is
- * told to wait for receives, and whether requests are begun.
+ * Changes of a queue pair in use: the peer's access rights, the RNR timer, and whether requests are started.
  */
 #include <errno.h>
 
@@ -10,9 +9,9 @@
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 #define GIVEN (ONE_QP_SET_ACCESS | ONE_QP_SET_MIN_RNR_TIMER | ONE_QP_SET_STOPPED)
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
-check(struct client *client, const struct qp *qp, const struct one_qp_set *args)
+settings_check(struct client *client, const struct qp *qp, const struct one_qp_set *args)
 {
 	const struct one_qp_settings *to = &args->to;
 
@@ -30,7 +29,7 @@ check(struct client *client, const struct qp *qp, const struct one_qp_set *args)
 }
 
 static void
-done(struct engine_command *command, void *object)
+settings_done(struct engine_command *command, void *object)
 {
 	conn_qp_answer(object, command->status);
 }
@@ -41,12 +40,12 @@ qp_set(struct client *client, const struct one_msg *msg)
 	const struct one_qp_set *args = &msg->qp_set;
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	struct engine_command *command;
-	int error = check(client, qp, args);
+	int error = settings_check(client, qp, args);
 
 	if (error != 0)
 		return error;
 	qp->object.busy = true;
-	command = qp_command(qp, ENGINE_QP_SET, done, qp);
+	command = qp_command(qp, ENGINE_QP_SET, settings_done, qp);
 	command->settings = args->to;
 	command_send(command);
 	return REQUEST_LATER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a connection's time wait, told to an application that wants to know (ONE_QP_TIMEWAIT), as
- * rdma_cm's users do.  The queue pair may have gone by then, and its ring, so both are known by their ids.
+ * Notifies an application that requests so (ONE_QP_TIMEWAIT, used by rdma_cm) of the end of a connection's
+ * time-wait.  The queue pair and its ring may be gone by then, so the connection stores their ids.
  */
 #include "control/connect/connect.h"
 
@@ -21,7 +21,7 @@ conn_timewait(struct conn *conn)
 }
 
 static struct client *
-forget(struct conn *conn)
+timewait_forget(struct conn *conn)
 {
 	struct client *client = conn->told;
 
@@ -34,7 +34,7 @@ forget(struct conn *conn)
 void
 conn_timewait_exit(struct conn *conn)
 {
-	struct client *client = forget(conn);
+	struct client *client = timewait_forget(conn);
 	struct cq *cq = client != NULL ? object_get(client, OBJECT_CQ, conn->told_cq) : NULL;
 
 	if (cq != NULL)
@@ -51,6 +51,6 @@ conns_leave(struct client *client)
 	struct conn *conn;
 
 	for (int i = 0; i < CLIENT_SLICE && (conn = LIST_FIRST(&client->timewaits)) != NULL; i++)
-		forget(conn);
+		timewait_forget(conn);
 	return LIST_EMPTY(&client->timewaits);
 }

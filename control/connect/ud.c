@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs for datagrams: their states, and the Q_Key that guards them.
+ * UD queue pairs: their states, and the Q_Key that protects them.
  *
- * A Q_Key with the highest bit is privileged (IBTA vol. 1, 10.2.5): it is that of management datagrams, which
- * the data plane sends itself.  No application has one.
+ * A Q_Key with the highest bit set is privileged (IBTA vol. 1, 10.2.5): management datagrams use one, which
+ * the data plane sends itself.  No application may use one.
  *
- *   RTR: it receives: ONE_QP_CONNECTING        RTS: it sends as well: ONE_QP_CONNECTED
+ *   RTR: receives, ONE_QP_CONNECTING        RTS: sends as well, ONE_QP_CONNECTED
  */
 #include <errno.h>
 
@@ -14,9 +14,9 @@
 
 #define PSN_MAX 0xffffffu
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
-check(struct client *client, const struct qp *qp, const struct one_qp_datagram *args)
+datagram_check(struct client *client, const struct qp *qp, const struct one_qp_datagram *args)
 {
 	if (qp == NULL || !qp->kind->created || !qp->config.ud)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
@@ -35,7 +35,7 @@ check(struct client *client, const struct qp *qp, const struct one_qp_datagram *
 }
 
 static void
-done(struct engine_command *command, void *object)
+datagram_done(struct engine_command *command, void *object)
 {
 	struct qp *qp = object;
 	enum one_qp_state to = command->datagram.state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING;
@@ -54,12 +54,12 @@ qp_datagram(struct client *client, const struct one_msg *msg)
 	const struct one_qp_datagram *args = &msg->qp_datagram;
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	struct engine_command *command;
-	int error = check(client, qp, args);
+	int error = datagram_check(client, qp, args);
 
 	if (error != 0)
 		return error;
 	qp->object.busy = true;
-	command = qp_command(qp, ENGINE_QP_DATAGRAM, done, qp);
+	command = qp_command(qp, ENGINE_QP_DATAGRAM, datagram_done, qp);
 	command->datagram = (struct engine_datagram){
 		.state = args->state == ONE_DATAGRAM_RTS ? RC_RTS : RC_RTR,
 		.qkey = args->qkey,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an administrator does to attachments, to the data plane, and to its log. */
+/* Administrator's changes of attachments, the data plane, and its log. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +24,8 @@ ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request)
 		killed++;
 	}
 	if (killed == 0)
-		ctl_refuse(
-			caller,
-			"%s %u: there is no such attachment; onesidectl show clients tells which there are",
-			by_pid ? "pid" : "client", by_pid ? request->pid : request->client);
+		ctl_refuse(caller, "%s %u: no such attachment; see onesidectl show clients",
+			   by_pid ? "pid" : "client", by_pid ? request->pid : request->client);
 	else
 		ctl_done(caller, "%u attachment%s ended", killed, killed == 1 ? " is" : "s are");
 }
@@ -40,7 +38,7 @@ ctl_drain(struct ctl_caller *caller, const struct ctl_request *request)
 	control.draining = true;
 	ctl_done(
 		caller,
-		"no attachment or connection begins any more; the data plane ends when the last connection has");
+		"draining: no new attachments or connections are accepted; the data plane ends after the last connection");
 }
 
 bool
@@ -60,7 +58,7 @@ ctl_drained(void)
 
 #define OURS "oneside.*"
 
-static uint32_t level_at_start, level_in_force; /* of what we log; RTE_LOG_* */
+static uint32_t level_at_start, level_in_force; /* RTE_LOG_* level of oneside's own messages */
 
 static void
 set_level_in_force(uint32_t level)
@@ -69,7 +67,7 @@ set_level_in_force(uint32_t level)
 	rte_log_set_level_pattern(OURS, level);
 }
 
-/* Where the configuration has said nothing new, what `log level` has set for some kinds stays. */
+/* Keeps what `log level` set for single message types, unless the configuration's level changed. */
 void
 ctl_log_take_over(void)
 {
@@ -89,7 +87,7 @@ ctl_log_open(void)
 		set_level_in_force(ctl_source.config->log_level);
 }
 
-/* How many of the kinds of messages that DPDK and we have registered have such a name. */
+/* Number of registered log types that match `pattern`. */
 static uint32_t
 count_types(const char *pattern)
 {
@@ -115,18 +113,17 @@ ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request)
 	uint32_t level = config_log_level(request->level), types = count_types(pattern);
 
 	if (level == 0) {
-		ctl_refuse(caller, "level %s: there is no such level; write one of " CONFIG_LOG_LEVELS,
+		ctl_refuse(caller, "level %s: no such level; write one of " CONFIG_LOG_LEVELS,
 			   request->level);
 		return;
 	}
 	if (types == 0 || rte_log_set_level_pattern(pattern, level) != 0) {
-		ctl_refuse(
-			caller,
-			"log %s: no kind of message has such a name; write as in oneside.control or 'lib.*'",
-			pattern);
+		ctl_refuse(caller,
+			   "log %s: no log type matches; write, for example, oneside.control or 'lib.*'",
+			   pattern);
 		return;
 	}
 	if (strcmp(pattern, OURS) == 0)
-		ctl_source.config->log_level = level_in_force = level; /* until it is read again */
+		ctl_source.config->log_level = level_in_force = level; /* until the next reload */
 	ctl_done(caller, "%s: %s and worse is logged", pattern, request->level);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket: what onesidectl asks, and what it changes.
+ * Control socket: onesidectl's queries and changes.
  *
- * A packet is one JSON object: a request of at most CTL_REQUEST_MAX bytes, and for each one answer of at most
- * CTL_ANSWER_MAX.  Lists come in pages, of bounded length and made by looking at a bounded number of objects.
- * Who may look and who may change is decided by what the kernel says of the caller when it connects.
+ * A packet is one JSON object: a request of at most CTL_REQUEST_MAX bytes; each request gets one answer of at
+ * most CTL_ANSWER_MAX bytes. Lists come in pages of bounded length, each made by examining a bounded number
+ * of objects. The kernel's credentials of the caller at connect time decide who may look and who may change.
  *
- * All of it together has a tenth of the control thread's time at most: after a request that took t, nothing
- * is served for nine times t.  A caller's next request is read when its last answer has gone.
+ * The control socket uses at most a tenth of the control thread's time: after a request that took t, nothing
+ * is served for 9 t. A caller's next request is read once its last answer has been sent.
  */
 #ifndef CONTROL_CTL_CTL_H
 #define CONTROL_CTL_CTL_H
@@ -18,31 +18,33 @@
 #include "config/config.h"
 #include "dataplane/state/state.h"
 
-/* How the configuration came about: to be read again by reload.  Both live as long as the process. */
+/* Source of the configuration, for a reload. `config` and `argv` live as long as the process. */
 struct ctl_source {
 	struct config *config;
-	int argc; /* of config_options() */
+	int argc; /* arguments of config_options() */
 	char **argv;
 	const char *version;
-	/* Says what is to be said of a configuration, on a thread that may wait; may be NULL. */
+	/* Reports warnings about a configuration, on a thread that may block; may be NULL. */
 	void (*examine)(const struct config *config);
-	uint64_t started; /* set by ctl_open */
+	uint64_t started; /* set by ctl_open() */
 };
 
-/* 0, or -errno and a sentence.  After the attachments' socket. */
+/* Call after opening the attachments' socket. Returns 0, or -errno and a sentence. */
 int ctl_open(const struct ctl_source *source, char *why, size_t why_len);
 void ctl_close(void);
 void ctl_poll(void);
 uint64_t ctl_deadline(void);
-/* Any thread, a signal handler: reload. */
+/* Requests a reload. Callable from any thread or a signal handler. */
 void ctl_hangup(void);
 struct ctl_request;
-/* Control thread: one page of the list `request->what`, as the control socket answers it; the filters are
- * pid, uid and where the page begins. The caller owns the answer; NULL means that memory is short. */
+/*
+ * Builds one page of list `request->what`, as the control socket answers; filters: pid, uid, from. Control
+ * thread only. The caller owns the answer; NULL: out of memory.
+ */
 struct json_t *ctl_list(const struct ctl_request *request);
-/* No connection is left, and none begins any more. */
+/* Draining is complete: no connection is left, and none can begin. */
 bool ctl_drained(void);
-/* As state_trace_fn, on any lcore. */
+/* A state_trace_fn; callable on any lcore. */
 void ctl_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
 	      bool allowed);
 

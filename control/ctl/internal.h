@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of control/ctl share. */
+/* Declarations shared by the files of control/ctl. */
 #ifndef CONTROL_CTL_INTERNAL_H
 #define CONTROL_CTL_INTERNAL_H
 
@@ -12,10 +12,10 @@
 #include "control/loop/loop.h"
 
 #define CTL_ANSWER_MAX 65536u
-/* Of the time that a request, or a look at edges, took: for all else, before the next. */
+/* After a request or poll of transitions that took t, the next waits for CTL_SHARE * t. */
 #define CTL_SHARE 9u
 
-/* What a caller that traces wants to see. */
+/* Filter of a tracing caller. */
 struct ctl_filter {
 	uint32_t given; /* CTL_M_QP, CTL_M_CLIENT, CTL_M_PID, or 0: all */
 	uint32_t number;
@@ -25,28 +25,28 @@ struct ctl_caller {
 	TAILQ_ENTRY(ctl_caller) link, turn;
 	struct watch watch;
 	int fd;
-	struct ucred cred; /* when it connected */
+	struct ucred cred; /* at connect time */
 	enum ctl_rights rights;
-	bool in_turn; /* it has something to read, or room for its answer */
-	bool gone;    /* to be freed by ctl_poll */
+	bool in_turn; /* queued: has a request to read, or room for its answer */
+	bool gone;    /* ctl_poll() frees it */
 	bool traces;
 	struct ctl_filter filter;
-	uint64_t lost;         /* edges that it did not take */
-	struct ctl_text *text; /* of which it has read a page, and not all; NULL */
-	char *answer;          /* not taken yet; NULL */
+	uint64_t lost;         /* transitions dropped for this caller */
+	struct ctl_text *text; /* text partly read; NULL: none */
+	char *answer;          /* not sent yet; NULL: none */
 	uint64_t deadline;     /* for the next request, or for taking the answer */
 };
 TAILQ_HEAD(ctl_callers, ctl_caller);
 extern struct ctl_callers ctl_callers;
 extern struct ctl_source ctl_source;
 
-/* ---- server.c: each request is answered once, by one of these ---- */
-void ctl_answer(struct ctl_caller *caller, json_t *answer); /* which is given away; NULL: no memory */
+/* ---- server.c: exactly one of these answers each request ---- */
+void ctl_answer(struct ctl_caller *caller, json_t *answer); /* takes ownership; NULL: out of memory */
 void ctl_refuse(struct ctl_caller *caller, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ctl_done(struct ctl_caller *caller, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* To one that traces: at once or never; false: it does not take it. */
+/* Sends to a tracing caller without blocking; false: dropped. */
 bool ctl_push(struct ctl_caller *caller, json_t *packet);
-/* The socket's permissions, and the callers' rights, after groups have changed. */
+/* Updates the socket's mode and the callers' rights after groups changed. */
 void ctl_permissions(void);
 
 /* ---- show.c ---- */
@@ -54,24 +54,24 @@ void ctl_show(struct ctl_caller *caller, const struct ctl_request *request);
 
 /* ---- metrics.c ---- */
 void ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request);
-void ctl_metrics_forget(struct ctl_caller *caller); /* it reads no further */
+void ctl_metrics_forget(struct ctl_caller *caller); /* drops the text being read */
 
 /* ---- change.c ---- */
 void ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_drain(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_log_open(void);
-void ctl_log_take_over(void); /* the configuration may have another level */
+void ctl_log_take_over(void); /* applies the configuration's level */
 
 /* ---- reload.c ---- */
 int ctl_reload_open(void);
 void ctl_reload_close(void);
-void ctl_reload(struct ctl_caller *caller, const struct ctl_request *request); /* and peers */
-void ctl_reload_forget(const struct ctl_caller *caller);                       /* it has gone */
+void ctl_reload(struct ctl_caller *caller, const struct ctl_request *request); /* peers, too */
+void ctl_reload_forget(const struct ctl_caller *caller);                       /* the caller disconnected */
 
 /* ---- trace.c ---- */
 void ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request);
-void ctl_trace_stop(void); /* one caller less traces */
+void ctl_trace_stop(void); /* one tracing caller less */
 void ctl_trace_poll(void);
 uint64_t ctl_trace_deadline(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Metrics in pages: the text is rendered for its first page, and the others are of the same.  Who asks within
- * a tenth of a second of another gets the other's text.  It goes with the last caller that reads it; a caller
- * has it until he has read it, asks for something else, or a minute has passed.
+ * Metrics in pages. The text is rendered for a caller's first page; later pages come from the same text. A
+ * caller within a tenth of a second of another shares the other's text. A text is freed with its last reader;
+ * a caller holds one until it has read all of it, sends another request, or a minute has passed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,18 +11,18 @@
 #include "control/metrics/metrics.h"
 #include "dataplane/compat/clock.h"
 
-#define PAGE 30000u /* of ASCII, of which JSON makes two bytes each at most */
+#define PAGE 30000u /* ASCII bytes; JSON escapes each to at most two */
 _Static_assert(2 * PAGE + 64 <= CTL_ANSWER_MAX, "a page fits an answer");
 #define KEEP_NS (60 * NS_PER_S)
 #define FRESH_NS (100 * NS_PER_MS)
 
 struct ctl_text {
 	uint32_t readers;
-	uint64_t at; /* when it was rendered */
+	uint64_t at; /* time of rendering */
 	struct metrics_text text;
 };
 
-static struct ctl_text *newest[2]; /* by whether in OpenMetrics; NULL, or it has readers */
+static struct ctl_text *newest[2]; /* indexed by `openmetrics`; NULL, or has readers */
 
 void
 ctl_metrics_forget(struct ctl_caller *caller)
@@ -39,7 +39,7 @@ ctl_metrics_forget(struct ctl_caller *caller)
 }
 
 static struct ctl_text *
-render(bool openmetrics)
+text_render(bool openmetrics)
 {
 	struct ctl_text *text = calloc(1, sizeof(*text));
 
@@ -55,12 +55,12 @@ render(bool openmetrics)
 }
 
 static bool
-begin(struct ctl_caller *caller, bool openmetrics)
+text_begin(struct ctl_caller *caller, bool openmetrics)
 {
 	struct ctl_text *text = newest[openmetrics];
 
 	if (text == NULL || control.now - text->at >= FRESH_NS)
-		text = render(openmetrics);
+		text = text_render(openmetrics);
 	if (text == NULL)
 		return false;
 	newest[openmetrics] = text;
@@ -91,13 +91,12 @@ ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request)
 
 	if (!openmetrics && strcmp(format, "prometheus") != 0) {
 		ctl_metrics_forget(caller);
-		ctl_refuse(caller, "format %s: there is no such format; write openmetrics or prometheus",
-			   format);
+		ctl_refuse(caller, "format %s: no such format; write openmetrics or prometheus", format);
 		return;
 	}
 	if (request->from == 0) {
 		ctl_metrics_forget(caller);
-		if (!begin(caller, openmetrics)) {
+		if (!text_begin(caller, openmetrics)) {
 			ctl_refuse(caller, "metrics: no memory for the text; try again");
 			return;
 		}
@@ -105,9 +104,8 @@ ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request)
 	if (caller->text == NULL || request->from >= caller->text->text.len ||
 	    control.now - caller->text->at > KEEP_NS) {
 		ctl_metrics_forget(caller);
-		ctl_refuse(
-			caller,
-			"metrics: the text is not kept any longer, or is not so long; ask from its beginning");
+		ctl_refuse(caller,
+			   "metrics: the text has expired, or from is past its end; ask from its beginning");
 		return;
 	}
 	answer_page(caller, request->from);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Another configuration for the data plane that runs: read again from where it came, or with a peer more or
- * less.  A file can take its time, and so can the names of groups: a thread makes the next configuration, and
- * the control thread takes it over, whole or not at all.  One at a time.
+ * Changes the running data plane's configuration: reads it again from its source, or adds or removes a peer.
+ * Reading a file or group names may block, so a thread prepares the next configuration; the control thread
+ * applies it whole or not at all. One change at a time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,18 +17,18 @@
 #include "control/ctl/internal.h"
 #include "control/rsm/rsm.h"
 
-#define END_S 2 /* for a thread that reads, at the end of the process */
+#define END_S 2 /* seconds to wait for a reading thread when the process ends */
 
 static struct {
-	bool running; /* the thread's are the following, until done_fd is written */
+	bool running; /* the thread owns the next fields until it writes done_fd */
 	struct ctl_request request;
 	struct config next;
-	struct esp_change *ipsec; /* its keys */
+	struct esp_change *ipsec; /* keys of `next` */
 	int error;
 	char why[1024];
-	/* The control thread's. */
-	struct ctl_caller *caller; /* NULL: it has gone, or was SIGHUP */
-	bool again;                /* SIGHUP came meanwhile */
+	/* Owned by the control thread: */
+	struct ctl_caller *caller; /* NULL: disconnected, or SIGHUP asked */
+	bool again;                /* SIGHUP arrived meanwhile */
 	pthread_t thread;
 	int done_fd;
 	struct watch done_watch;
@@ -88,11 +88,11 @@ make_next(void *unused)
 	}
 	if (job.error == 0)
 		job.error = config_validate(&job.next, job.why, sizeof(job.why));
-	/* Keys are read when all is read. */
+	/* Keys are read last, once the configuration is valid. */
 	if (job.error == 0 && job.request.command == CTL_RELOAD)
 		job.error = engine_ipsec_prepare(&job.next, job.request.check, &job.ipsec, job.why,
 						 sizeof(job.why));
-	eventfd_write(job.done_fd, 1); /* the counter cannot be full */
+	eventfd_write(job.done_fd, 1); /* the counter cannot overflow */
 	return NULL;
 }
 
@@ -112,7 +112,7 @@ put_in_force(void)
 	rsm_find_peers();
 }
 
-/* Files may have others under the names of before. */
+/* The key files may have changed while their names did not. */
 static void
 note_keys(char *changed, size_t len)
 {
@@ -122,14 +122,14 @@ note_keys(char *changed, size_t len)
 		snprintf(changed + used, len - used, "%skeys of ipsec", used > 0 ? ", " : "");
 }
 
-/* `changed` gets the names of what has changed, or would. */
+/* `changed` receives the names of what has changed, or would change. */
 static int
 take_over(char *changed, size_t len)
 {
 	struct config *config = ctl_source.config, trial;
 	int error;
 
-	/* It may have changed since the thread was given a copy. */
+	/* `log level` may have changed it since the thread received a copy. */
 	if (job.request.command != CTL_RELOAD)
 		job.next.log_level = config->log_level;
 	if (job.request.check) {
@@ -149,7 +149,7 @@ take_over(char *changed, size_t len)
 	return error;
 }
 
-/* It stands between quotes there, and what a caller or a file has is part of it. */
+/* The log puts the text between quotes, and a caller or a file may have written part of it. */
 static void
 log_refusal(const char *name)
 {
@@ -163,7 +163,7 @@ log_refusal(const char *name)
 }
 
 static void
-report(int error, const char *changed)
+report_result(int error, const char *changed)
 {
 	const char *name = ctl_commands[job.request.command].name;
 
@@ -184,9 +184,9 @@ report(int error, const char *changed)
 	job.caller = NULL;
 }
 
-/* False: there is no thread for it. */
+/* False if no thread can be started. */
 static bool
-start(const struct ctl_request *request, struct ctl_caller *caller)
+change_start(const struct ctl_request *request, struct ctl_caller *caller)
 {
 	job.request = *request;
 	job.why[0] = '\0';
@@ -202,7 +202,7 @@ static void
 start_hangup(void)
 {
 	job.again = false;
-	if (!start(&(const struct ctl_request){.command = CTL_RELOAD}, NULL))
+	if (!change_start(&(const struct ctl_request){.command = CTL_RELOAD}, NULL))
 		log_error("event=change_refused command=reload text=\"no thread can be started\"\n");
 }
 
@@ -215,13 +215,13 @@ done_ready(struct watch *watch, uint32_t events)
 
 	if (eventfd_read(job.done_fd, &value) != 0)
 		return;
-	pthread_join(job.thread, NULL); /* it has only to return */
+	pthread_join(job.thread, NULL); /* the thread only has to return */
 	job.running = false;
 	error = job.error != 0 ? job.error : take_over(changed, sizeof(changed));
 	engine_ipsec_abandon(job.ipsec);
 	job.ipsec = NULL;
 	config_release(&job.next);
-	report(error, changed);
+	report_result(error, changed);
 	if (job.again)
 		start_hangup();
 }
@@ -246,7 +246,7 @@ ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
 
 	if (job.running)
 		ctl_refuse(caller, "%s: another change is being made; try again", name);
-	else if (!start(request, caller))
+	else if (!change_start(request, caller))
 		ctl_refuse(caller, "%s: no thread can be started; try again", name);
 }
 
@@ -262,7 +262,6 @@ ctl_hangup(void)
 {
 	int saved = errno;
 
-	/* A failed write means one that has not been read yet, or that nothing runs. */
 	eventfd_write(hangup_fd, 1);
 	errno = saved;
 }
@@ -289,7 +288,7 @@ ctl_reload_close(void)
 
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += END_S;
-	/* One that hangs goes with the process. */
+	/* A stuck thread ends with the process. */
 	if (job.running && pthread_timedjoin_np(job.thread, NULL, &end) != 0)
 		return;
 	job.running = false;

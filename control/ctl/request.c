@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#define FROM_MAX ((1ull << 53) - 1) /* what every reader of JSON takes */
+#define FROM_MAX ((1ull << 53) - 1) /* every JSON reader represents it exactly */
 
 #define OF_CLIENTS (CTL_M_FROM | CTL_M_PID | CTL_M_UID | CTL_M_PORT)
 
@@ -73,7 +73,8 @@ ctl_printable(char *text)
 			*text = '?';
 }
 
-static int __attribute__((format(printf, 3, 4))) refuse(char *why, size_t why_len, const char *format, ...)
+static int __attribute__((format(printf, 3, 4)))
+write_refusal(char *why, size_t why_len, const char *format, ...)
 {
 	va_list args;
 
@@ -90,8 +91,8 @@ take_number(const struct member *member, const json_t *value, uint64_t max, uint
 {
 	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
 	    (uint64_t)json_integer_value(value) > max)
-		return refuse(why, why_len, "%s: this is not a number of its kind; write 0 to %" PRIu64,
-			      member->name, max);
+		return write_refusal(why, why_len, "%s: number out of range; write 0 to %" PRIu64,
+				     member->name, max);
 	*number = (uint64_t)json_integer_value(value);
 	return 0;
 }
@@ -101,8 +102,9 @@ take_word(const struct member *member, const json_t *value, char *word, char *wh
 {
 	if (!json_is_string(value) || json_string_length(value) == 0 ||
 	    json_string_length(value) >= CTL_WORD_MAX)
-		return refuse(why, why_len, "%s: this is not a word; write a string of 1 to %u bytes",
-			      member->name, CTL_WORD_MAX - 1);
+		return write_refusal(why, why_len,
+				     "%s: not a string, or too long; write a string of 1 to %u bytes",
+				     member->name, CTL_WORD_MAX - 1);
 	strcpy(word, json_string_value(value));
 	return 0;
 }
@@ -126,18 +128,18 @@ take_member(const struct member *member, const json_t *value, struct ctl_request
 		return take_number(member, value, FROM_MAX, (uint64_t *)(void *)field, why, why_len);
 	case SWITCH:
 		if (!json_is_boolean(value))
-			return refuse(why, why_len, "%s: this is not a switch; write true or false",
-				      member->name);
+			return write_refusal(why, why_len, "%s: not a boolean; write true or false",
+					     member->name);
 		*(bool *)field = json_is_true(value);
 		return 0;
 	}
 	return -EINVAL;
 }
 
-/* Which of `count` names `value` is, of what there is of that `kind`; or -EINVAL. */
+/* Index of `value` among the `count` names, or -EINVAL. */
 static int
-find(const json_t *value, const struct ctl_name *names, int count, const char *whose, const char *kind,
-     char *why, size_t why_len)
+find_name(const json_t *value, const struct ctl_name *names, int count, const char *whose, const char *kind,
+	  char *why, size_t why_len)
 {
 	const char *text = json_is_string(value) ? json_string_value(value) : "";
 	char known[256] = "";
@@ -147,7 +149,7 @@ find(const json_t *value, const struct ctl_name *names, int count, const char *w
 			return i;
 		strcat(strcat(known, i > 0 ? ", " : ""), names[i].name);
 	}
-	return refuse(why, why_len, "%s \"%.40s\": there is %s; write one of %s", whose, text, kind, known);
+	return write_refusal(why, why_len, "%s \"%.40s\": %s; write one of %s", whose, text, kind, known);
 }
 
 static const struct member *
@@ -173,10 +175,10 @@ take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *
 		    (request->command == CTL_SHOW && strcmp(name, "what") == 0))
 			continue;
 		if (member == NULL || (allowed & member->bit) == 0)
-			return refuse(
+			return write_refusal(
 				why, why_len,
-				"%.40s: %s %s takes no such word; leave it out, or see onesidectl --help",
-				name, ctl_commands[request->command].name,
+				"%.40s: unknown word for %s %s; leave it out, or see onesidectl --help", name,
+				ctl_commands[request->command].name,
 				request->command == CTL_SHOW ? ctl_whats[request->what].name : "");
 		error = take_member(member, value, request, why, why_len);
 		if (error != 0)
@@ -194,41 +196,43 @@ check_needed(const struct ctl_request *request, char *why, size_t why_len)
 
 	for (size_t i = 0; i < MEMBERS; i++)
 		if ((missing & members[i].bit) != 0)
-			return refuse(why, why_len, "%s: its %s is missing; see onesidectl --help",
-				      ctl_commands[request->command].name, members[i].name);
+			return write_refusal(why, why_len, "%s: %s is missing; see onesidectl --help",
+					     ctl_commands[request->command].name, members[i].name);
 	if (request->command == CTL_CLIENT_KILL && whose == 0)
-		return refuse(why, why_len, "client-kill: whose is missing; give a pid, or client=NUMBER");
+		return write_refusal(why, why_len,
+				     "client-kill: no attachment is named; give a pid, or client=NUMBER");
 	if (request->command == CTL_CLIENT_KILL && (whose & CTL_M_PID) != 0 && request->pid == 0)
-		return refuse(
+		return write_refusal(
 			why, why_len,
-			"pid 0: a process outside of the data plane's pid namespace has no pid there; give client=NUMBER");
+			"pid 0: processes outside the data plane's pid namespace show as 0; give client=NUMBER");
 	if (request->command != CTL_SHOW && (whose & (whose - 1)) != 0)
-		return refuse(why, why_len, "%s: one of pid, client and qp is enough; leave the others out",
-			      ctl_commands[request->command].name);
+		return write_refusal(why, why_len,
+				     "%s: one of pid, client and qp is enough; leave the others out",
+				     ctl_commands[request->command].name);
 	return 0;
 }
 
 static int
-take(json_t *root, struct ctl_request *request, char *why, size_t why_len)
+take_request(json_t *root, struct ctl_request *request, char *why, size_t why_len)
 {
 	const struct ctl_name *command;
 	uint32_t allowed;
 	int which, error;
 
 	if (!json_is_object(root))
-		return refuse(
+		return write_refusal(
 			why, why_len,
 			"a request is one JSON object, as in {\"command\": \"show\", \"what\": \"clients\"}");
-	which = find(json_object_get(root, "command"), ctl_commands, CTL_COMMANDS, "command",
-		     "no such command", why, why_len);
+	which = find_name(json_object_get(root, "command"), ctl_commands, CTL_COMMANDS, "command",
+			  "no such command", why, why_len);
 	if (which < 0)
 		return which;
 	request->command = (enum ctl_command)which;
 	command = &ctl_commands[which];
 	allowed = command->needed | command->allowed;
 	if (request->command == CTL_SHOW) {
-		which = find(json_object_get(root, "what"), ctl_whats, CTL_WHATS, "show",
-			     "nothing of that name to show", why, why_len);
+		which = find_name(json_object_get(root, "what"), ctl_whats, CTL_WHATS, "show", "no such list",
+				  why, why_len);
 		if (which < 0)
 			return which;
 		request->what = (enum ctl_what)which;
@@ -247,13 +251,13 @@ ctl_parse(const char *text, size_t len, struct ctl_request *request, char *why, 
 
 	memset(request, 0, sizeof(*request));
 	if (len > CTL_REQUEST_MAX)
-		return refuse(why, why_len, "a request of %zu bytes is too long; write at most %u", len,
-			      CTL_REQUEST_MAX);
+		return write_refusal(why, why_len, "a request of %zu bytes is too long; write at most %u",
+				     len, CTL_REQUEST_MAX);
 	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
 	if (root == NULL)
-		return refuse(why, why_len, "a request has to be JSON: %.100s at byte %d", at.text,
-			      at.position);
-	error = take(root, request, why, why_len);
+		return write_refusal(why, why_len, "a request has to be JSON: %.100s at byte %d", at.text,
+				     at.position);
+	error = take_request(root, request, why, why_len);
 	json_decref(root);
 	return error;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request of the control socket, checked: what a caller may have sent is hostile. */
+/* Validated request of the control socket. Callers' input is hostile. */
 #ifndef CONTROL_CTL_REQUEST_H
 #define CONTROL_CTL_REQUEST_H
 
@@ -46,7 +46,7 @@ enum ctl_what {
 	CTL_WHATS
 };
 
-/* Members of a request, as bits of ctl_request.given. */
+/* Members of a request: bits of ctl_request.given. */
 enum ctl_member {
 	CTL_M_FROM = 1 << 0,
 	CTL_M_PID = 1 << 1,
@@ -67,21 +67,21 @@ struct ctl_request {
 	enum ctl_command command;
 	uint32_t given;
 	enum ctl_what what;
-	uint64_t from; /* where a list or a text goes on */
+	uint64_t from; /* where a list or text continues */
 	uint32_t pid, uid, client, qp, node;
-	bool check; /* only whether it would be done */
+	bool check; /* dry run */
 	char port[CTL_WORD_MAX], peer[CTL_WORD_MAX], address[CTL_WORD_MAX], pattern[CTL_WORD_MAX],
 		level[CTL_WORD_MAX], format[CTL_WORD_MAX];
 };
 
-/* 0, or -EINVAL and a sentence that names the member, its value and the remedy. */
+/* Returns 0, or -EINVAL and a sentence that names member, value and remedy. */
 int ctl_parse(const char *text, size_t len, struct ctl_request *request, char *why, size_t why_len);
-/* What a caller has written comes back to it, perhaps to a terminal, and goes to the log: as ASCII. */
+/* Replaces all but printable ASCII: a caller's text returns to terminals and to the log. */
 void ctl_printable(char *text);
 
 extern const struct ctl_name {
 	const char *name;
-	uint32_t allowed, needed; /* members; of show, by what it shows */
+	uint32_t allowed, needed; /* members; for show, those of the list */
 	enum ctl_rights needs;
 } ctl_commands[CTL_COMMANDS], ctl_whats[CTL_WHATS];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The socket, its callers, and whose turn it is. */
+/* Control socket: connections of callers, and the order in which they are served. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,11 +18,11 @@
 
 enum {
 	CALLERS_MAX = 32,
-	CALLERS_OF_READERS = 24, /* the others are for who may change */
+	CALLERS_OF_READERS = 24, /* the remaining ones are reserved for administrators */
 	CALLERS_OF_UID = 8,
 };
-#define ASK_NS (60 * NS_PER_S)  /* for the next request */
-#define TAKE_NS (10 * NS_PER_S) /* for taking an answer */
+#define ASK_NS (60 * NS_PER_S)  /* idle limit until the next request */
+#define TAKE_NS (10 * NS_PER_S) /* limit for the caller to take an answer */
 #define LATER_NS (100 * NS_PER_MS)
 
 struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
@@ -31,9 +31,9 @@ struct ctl_source ctl_source;
 static struct ctl_callers turns = TAILQ_HEAD_INITIALIZER(turns);
 static struct listening listening = {.fd = -1};
 static struct watch listen_watch;
-static bool connecting;  /* somebody is to be accepted, */
-static bool accepted;    /* and was the last time: now a request's turn comes first */
-static uint64_t next_at; /* when the next is served */
+static bool connecting;  /* a connection waits for accept() */
+static bool accepted;    /* the last step accepted one, so a request is next */
+static uint64_t next_at; /* earliest time of the next step */
 
 #define CALLER(pointer) ((struct ctl_caller *)(void *)((char *)(pointer)-offsetof(struct ctl_caller, watch)))
 
@@ -48,7 +48,7 @@ watch_for(struct ctl_caller *caller, uint32_t what)
 		caller->gone = true;
 }
 
-/* The socket takes a packet whole or not at all. */
+/* SEQPACKET: the socket takes a packet whole or not at all. */
 static void
 send_answer(struct ctl_caller *caller)
 {
@@ -67,7 +67,7 @@ send_answer(struct ctl_caller *caller)
 }
 
 static char *
-print(json_t *packet)
+print_packet(json_t *packet)
 {
 	char *text = packet != NULL ? json_dumps(packet, JSON_COMPACT) : NULL;
 
@@ -81,7 +81,7 @@ print(json_t *packet)
 void
 ctl_answer(struct ctl_caller *caller, json_t *answer)
 {
-	caller->answer = print(answer);
+	caller->answer = print_packet(answer);
 	caller->deadline = control.now + TAKE_NS;
 	if (caller->answer == NULL)
 		caller->gone = true;
@@ -90,7 +90,7 @@ ctl_answer(struct ctl_caller *caller, json_t *answer)
 }
 
 static void
-say(struct ctl_caller *caller, const char *what, const char *format, va_list args)
+send_text(struct ctl_caller *caller, const char *what, const char *format, va_list args)
 {
 	char text[1024];
 
@@ -105,7 +105,7 @@ ctl_refuse(struct ctl_caller *caller, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(caller, "error", format, args);
+	send_text(caller, "error", format, args);
 	va_end(args);
 }
 
@@ -115,14 +115,14 @@ ctl_done(struct ctl_caller *caller, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(caller, "done", format, args);
+	send_text(caller, "done", format, args);
 	va_end(args);
 }
 
 bool
 ctl_push(struct ctl_caller *caller, json_t *packet)
 {
-	char *text = print(packet);
+	char *text = print_packet(packet);
 	bool taken =
 		text != NULL && caller->answer == NULL &&
 		send(caller->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)strlen(text);
@@ -155,7 +155,7 @@ carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 }
 
 static void
-request(struct ctl_caller *caller, const char *text, size_t len)
+handle_request(struct ctl_caller *caller, const char *text, size_t len)
 {
 	struct ctl_request request;
 	char why[512];
@@ -168,13 +168,13 @@ request(struct ctl_caller *caller, const char *text, size_t len)
 	else if (ctl_commands[request.command].needs > caller->rights)
 		ctl_refuse(
 			caller,
-			"%s: uid %u may look only; ask as root, or as a member of the group that ctl_admin_group names",
+			"%s: uid %u may only show and trace; ask as root, or as a member of ctl_admin_group",
 			ctl_commands[request.command].name, caller->cred.uid);
 	else
 		carry_out(caller, &request);
 }
 
-/* Descriptors are not asked for; closing one can take its time. */
+/* No request carries descriptors. A reaper closes them, since close() may block. */
 static void
 discard_fds(struct ctl_caller *caller, struct msghdr *header)
 {
@@ -211,10 +211,10 @@ read_request(struct ctl_caller *caller)
 		caller->gone = true;
 		return;
 	}
-	caller->deadline = NEVER; /* until it is answered */
+	caller->deadline = NEVER; /* until the request is answered */
 	discard_fds(caller, &header);
 	if (!caller->gone)
-		request(caller, text, (size_t)n);
+		handle_request(caller, text, (size_t)n);
 }
 
 static void
@@ -245,23 +245,23 @@ rights_of(const struct ctl_caller *caller)
 	return CTL_NOTHING;
 }
 
-/* Why one more of these is not served; NULL: it is. */
+/* Reason to refuse this caller, or NULL. */
 static const char *
-refusal(const struct ctl_caller *one)
+refusal_reason(const struct ctl_caller *one)
 {
 	uint32_t all = 0, of_uid = 0;
 	const struct ctl_caller *caller;
 
 	if (one->rights == CTL_NOTHING)
-		return "this user may not look at the data plane; ask as root, or as a member of the group that ctl_group names";
+		return "this user has no access to the data plane; ask as root, or as a member of ctl_group";
 	TAILQ_FOREACH(caller, &ctl_callers, link) {
 		all++;
 		of_uid += caller->cred.uid == one->cred.uid;
 	}
 	if (one->rights == CTL_LOOK && of_uid >= CALLERS_OF_UID)
-		return "this user has 8 connections already; end one";
+		return "this user has 8 connections, the most allowed; close one";
 	if (all >= (one->rights == CTL_LOOK ? CALLERS_OF_READERS : CALLERS_MAX))
-		return "others have all connections there may be; try again, or as root";
+		return "all connections of the control socket are in use; try again later, or as root";
 	return NULL;
 }
 
@@ -274,7 +274,7 @@ turn_away(struct ctl_caller *caller, const char *why)
 }
 
 static void
-welcome(int fd)
+add_caller(int fd)
 {
 	struct ctl_caller *caller = calloc(1, sizeof(*caller));
 	socklen_t len = sizeof(caller->cred);
@@ -289,9 +289,9 @@ welcome(int fd)
 	caller->rights = rights_of(caller);
 	caller->watch.ready = caller_ready;
 	caller->deadline = control.now + ASK_NS;
-	why = refusal(caller);
+	why = refusal_reason(caller);
 	if (why == NULL && control_watch(fd, &caller->watch, EPOLLIN | EPOLLONESHOT) != 0)
-		why = "epoll takes no more";
+		why = "epoll cannot watch the connection; try again later";
 	if (why != NULL)
 		turn_away(caller, why);
 	else
@@ -313,16 +313,16 @@ accept_one(void)
 	if (!reapers_late())
 		fd = accept4(listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		welcome(fd);
+		add_caller(fd);
 	else if (reapers_late() || (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)) {
-		next_at = control.now + LATER_NS; /* out of descriptors, say */
+		next_at = control.now + LATER_NS; /* out of descriptors, for example */
 		return;
 	}
 	connecting = epoll_ctl(control.epoll, EPOLL_CTL_MOD, listening.fd, &event) != 0;
 }
 
 static void
-forget(struct ctl_caller *caller)
+forget_caller(struct ctl_caller *caller)
 {
 	TAILQ_REMOVE(&ctl_callers, caller, link);
 	if (caller->in_turn)
@@ -358,7 +358,7 @@ serve_one(void)
 }
 
 static bool
-anybody(void)
+any_waiting(void)
 {
 	return connecting || !TAILQ_EMPTY(&turns);
 }
@@ -369,7 +369,7 @@ ctl_poll(void)
 	struct ctl_caller *caller, *next;
 
 	ctl_trace_poll();
-	if (anybody() && control.now >= next_at) {
+	if (any_waiting() && control.now >= next_at) {
 		uint64_t begin = clock_now(), end;
 
 		next_at = begin;
@@ -381,7 +381,7 @@ ctl_poll(void)
 	for (caller = TAILQ_FIRST(&ctl_callers); caller != NULL; caller = next) {
 		next = TAILQ_NEXT(caller, link);
 		if (caller->gone || (!caller->in_turn && control.now >= caller->deadline))
-			forget(caller);
+			forget_caller(caller);
 	}
 }
 
@@ -391,7 +391,7 @@ ctl_deadline(void)
 	uint64_t deadline = ctl_trace_deadline();
 	const struct ctl_caller *caller;
 
-	if (anybody() && next_at < deadline)
+	if (any_waiting() && next_at < deadline)
 		deadline = next_at;
 	TAILQ_FOREACH(caller, &ctl_callers, link)
 		if (caller->deadline < deadline && !caller->in_turn)
@@ -399,9 +399,12 @@ ctl_deadline(void)
 	return deadline;
 }
 
-/* Who connects is told why he may not; nobody does where nobody else may. */
+/*
+ * With a group configured, anyone may connect, and an answer explains the refusal; without one,
+ * only the owner may.
+ */
 static mode_t
-mode(void)
+socket_mode(void)
 {
 	const struct config *config = ctl_source.config;
 
@@ -414,12 +417,15 @@ ctl_permissions(void)
 {
 	struct ctl_caller *caller;
 
-	/* Who is connected has the rights that he would get now; ctl_poll() ends who has none. */
+	/*
+	 * Connected callers get the rights of the new configuration; ctl_poll() disconnects those without
+	 * any.
+	 */
 	TAILQ_FOREACH(caller, &ctl_callers, link) {
 		caller->rights = rights_of(caller);
 		caller->gone |= caller->rights == CTL_NOTHING;
 	}
-	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
+	if (listening.fd >= 0 && chmod(listening.address.sun_path, socket_mode()) != 0)
 		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
 			    strerror(errno));
 }
@@ -435,10 +441,10 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 	connecting = accepted = false;
 	ctl_source.started = control.now;
 	ctl_log_open();
-	json_object_seed(0); /* which reads /dev/urandom */
-	/* It fits, as config_validate() has found. */
+	json_object_seed(0); /* seed 0: reads /dev/urandom */
+	/* config_validate() checked the length. */
 	config_ctl_path(source->config, path);
-	error = listening_open(&listening, "ctl", path, mode(), why, why_len);
+	error = listening_open(&listening, "ctl", path, socket_mode(), why, why_len);
 	if (error != 0)
 		return error;
 	listen_watch.ready = listen_ready;
@@ -457,6 +463,6 @@ ctl_close(void)
 	listening_close(&listening);
 	connecting = false;
 	while (!TAILQ_EMPTY(&ctl_callers))
-		forget(TAILQ_FIRST(&ctl_callers));
+		forget_caller(TAILQ_FIRST(&ctl_callers));
 	ctl_reload_close();
 }

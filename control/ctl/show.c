@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists, a page at a time.  A page ends when it is full, or when so many objects have been looked at; its
- * `next` is where the following one begins.  What begins or ends meanwhile may be missed or told.
+ * Lists in pages. A page ends when it has PAGE entries, or after LOOKS objects were examined; `next` is where
+ * the following page begins. Objects that appear or vanish between pages may be missed or listed.
  */
 #include <string.h>
 #include <unistd.h>
@@ -15,16 +15,16 @@
 
 enum {
 	PAGE = 32,
-	LOOKS = 2048, /* objects of one page */
+	LOOKS = 2048, /* objects examined for one page */
 };
 
-/* A list under way. */
+/* List under construction. */
 struct list {
-	struct tell tell; /* of the last entry */
+	struct tell tell; /* writes into `entry` */
 	const struct ctl_request *request;
 	bool by_peer;
 	struct wire_addr peer;
-	json_t *entries, *entry; /* and the last of them; NULL: there is no memory for it */
+	json_t *entries, *entry; /* last entry; NULL: out of memory */
 	uint32_t looked;
 	bool more;
 	uint64_t next;
@@ -32,14 +32,14 @@ struct list {
 
 struct list_kind {
 	void (*fill)(struct list *list, const struct list_kind *kind);
-	/* Objects in tables of attachments; what is told of one, or nothing if it is none. */
+	/* Objects in tables of attachments. `wanted` returns the object to show, or NULL to skip the slot. */
 	enum object_kind table[2];
 	uint32_t tables;
 	const void *(*wanted)(const struct list *list, const void *object);
 	show_object *tell;
-	/* What is numbered. */
+	/* Numbered items. */
 	uint32_t (*num)(void);
-	bool (*is_wanted)(const struct list *list, uint32_t number); /* NULL: all are */
+	bool (*is_wanted)(const struct list *list, uint32_t number); /* NULL: all are wanted */
 	engine_tell_fn *tell_number;
 	bool of_cores;
 };
@@ -47,7 +47,7 @@ struct list_kind {
 static void
 add_number(struct tell *tell, const char *name, uint64_t number)
 {
-	/* A limit may be more than JSON's integers here; it is not to be less than nothing. */
+	/* json_int_t is signed: a larger limit must not turn negative. */
 	json_int_t most = number < INT64_MAX ? (json_int_t)number : INT64_MAX;
 
 	json_object_set_new(((struct list *)tell)->entry, name, json_integer(most));
@@ -67,7 +67,7 @@ entry_begin(struct list *list)
 		list->entry = NULL;
 }
 
-/* True: the page ends here, and the next begins with this. */
+/* True: the page ends, and the next one begins at `here`. */
 static bool
 page_ends(struct list *list, uint64_t here)
 {
@@ -104,12 +104,12 @@ is_wanted(const struct list *list, const struct client *client)
 
 /* ---- attachments and their objects ---- */
 
-/* A place in lists of objects: attachment, kind of object, slot. */
+/* Position in lists of objects: attachment, kind of object, slot. */
 #define SLOT_BITS 17u
 #define KIND_BITS 2u
 
 static uint64_t
-place(uint32_t client, uint32_t kind, uint32_t slot)
+list_position(uint32_t client, uint32_t kind, uint32_t slot)
 {
 	return ((uint64_t)client << KIND_BITS | kind) << SLOT_BITS | slot;
 }
@@ -139,12 +139,12 @@ list_clients(struct list *list, const struct list_kind *kind)
 	}
 }
 
-/* False: the page has ended. */
+/* False: the page is full. */
 static bool
 list_table(struct list *list, const struct list_kind *kind, const struct client *client, uint32_t number)
 {
 	const struct table *table = &client->table[kind->table[number]];
-	uint64_t begin = place(client->number, number, 0), from = list->request->from;
+	uint64_t begin = list_position(client->number, number, 0), from = list->request->from;
 	uint32_t i = from > begin ? (uint32_t)(from - begin < table->size ? from - begin : table->size) : 0;
 
 	for (; i < table->size; i++) {
@@ -176,13 +176,13 @@ list_objects(struct list *list, const struct list_kind *kind)
 }
 
 static const void *
-any(const struct list *list, const void *object)
+any_object(const struct list *list, const void *object)
 {
 	return object;
 }
 
 static const void *
-endpoint(const struct list *list, const void *object)
+endpoint_wanted(const struct list *list, const void *object)
 {
 	const struct qp *qp = object;
 
@@ -191,9 +191,9 @@ endpoint(const struct list *list, const void *object)
 	return qp;
 }
 
-/* A queue pair's, or that of a request which has no queue pair yet. */
+/* Connection of a queue pair, or of a request that has no queue pair yet. */
 static const void *
-connection(const struct list *list, const void *object)
+connection_wanted(const struct list *list, const void *object)
 {
 	const struct object *head = object;
 	const struct conn *conn;
@@ -206,12 +206,12 @@ connection(const struct list *list, const void *object)
 }
 
 static const void *
-published(const struct list *list, const void *object)
+published_segment(const struct list *list, const void *object)
 {
 	return ((const struct mr *)object)->segment;
 }
 
-/* ---- what is numbered ---- */
+/* ---- numbered items ---- */
 
 static void
 list_numbered(struct list *list, const struct list_kind *kind)
@@ -338,11 +338,11 @@ tell_version(struct list *list, const struct list_kind *kind)
 
 static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_CLIENTS] = {.fill = list_clients},
-	[CTL_ENDPOINTS] = OBJECTS(endpoint, show_qp, 1, OBJECT_QP),
-	[CTL_CONNECTIONS] = OBJECTS(connection, show_connection, 2, OBJECT_QP, OBJECT_CR),
-	[CTL_LISTENERS] = OBJECTS(any, show_listener, 1, OBJECT_LISTENER),
-	[CTL_SEGMENTS] = OBJECTS(published, show_segment, 1, OBJECT_MR),
-	[CTL_MEMORY] = OBJECTS(any, show_mr, 1, OBJECT_MR),
+	[CTL_ENDPOINTS] = OBJECTS(endpoint_wanted, show_qp, 1, OBJECT_QP),
+	[CTL_CONNECTIONS] = OBJECTS(connection_wanted, show_connection, 2, OBJECT_QP, OBJECT_CR),
+	[CTL_LISTENERS] = OBJECTS(any_object, show_listener, 1, OBJECT_LISTENER),
+	[CTL_SEGMENTS] = OBJECTS(published_segment, show_segment, 1, OBJECT_MR),
+	[CTL_MEMORY] = OBJECTS(any_object, show_mr, 1, OBJECT_MR),
 	[CTL_PORTS] = NUMBERED(engine_num_ports, is_port_wanted, show_port),
 	[CTL_PEERS] = NUMBERED(num_peers, NULL, show_peer),
 	[CTL_NEIGHBOURS] = NUMBERED(num_neighbours, is_neighbour_wanted, show_neighbour),
@@ -385,14 +385,11 @@ ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 	bool has_prefix;
 
 	if (list.by_peer && (config_addr_parse(request->peer, &peer, &has_prefix) != 0 || has_prefix)) {
-		ctl_refuse(caller, "peer %s: this is not an address; write an IPv4 or IPv6 one",
-			   request->peer);
+		ctl_refuse(caller, "peer %s: not an address; write an IPv4 or IPv6 address", request->peer);
 		return;
 	}
 	if ((request->given & CTL_M_PORT) != 0 && path_port_by_name(request->port) == NULL) {
-		ctl_refuse(caller,
-			   "port %s: there is no such port; onesidectl show ports tells which there are",
-			   request->port);
+		ctl_refuse(caller, "port %s: no such port; see onesidectl show ports", request->port);
 		return;
 	}
 	if (list.by_peer)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State-machine edges as they happen, for callers that trace.  Each lcore has a ring that it writes alone and
- * the control thread reads; nobody waits: an edge without room is counted as lost.  Without a caller that
- * traces, an edge costs one load.
+ * State transitions, reported to callers that trace. Each lcore writes its own ring, and the control thread
+ * reads all. Nobody waits: a transition without room is counted as lost. Without a tracing caller, a
+ * transition costs one load.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,15 +18,15 @@
 #include "control/objects/qp.h"
 #include "dataplane/compat/clock.h"
 
-#define EDGES 512u  /* of a ring */
-#define AT_ONCE 64u /* edges of one look, */
+#define EDGES 512u  /* per ring */
+#define AT_ONCE 64u /* transitions per poll */
 #define LOOK_NS (20 * NS_PER_MS)
-#define LOOK_MOST_NS NS_PER_MS /* of telling them, and others go on */
+#define LOOK_MOST_NS NS_PER_MS /* time limit of a poll, so that other work continues */
 #define KNOWN 1024u
 
-/* Whose an object is. */
+/* Attachment that owns an object. */
 struct owner {
-	uint32_t client; /* number of the attachment; NOBODY */
+	uint32_t client; /* number of the attachment, or NOBODY */
 	uint32_t pid;
 };
 #define NOBODY UINT32_MAX
@@ -35,23 +35,26 @@ struct edge {
 	uint64_t at;
 	const struct state_machine *machine;
 	uint32_t id, from, to;
-	struct owner owner; /* as far as the lcore knows it */
+	struct owner owner; /* as far as the lcore knows */
 	bool allowed;
 	char why[51];
 };
 
 struct edge_ring {
-	_Atomic uint32_t head; /* free-running; stored by the lcore with release, for take() */
-	_Atomic uint32_t tail; /* stored by the control thread with release, for ctl_edge() */
-	_Atomic uint64_t lost; /* counted by the lcore, taken by the control thread */
+	/* free-running; the lcore's release store pairs with the acquire in oldest_transition() */
+	_Atomic uint32_t head;
+	_Atomic uint32_t tail; /* the control thread's release add pairs with the acquire in ctl_edge() */
+	_Atomic uint64_t lost; /* incremented by the lcore, reset by the control thread */
 	struct edge edge[EDGES];
 };
 
-static struct edge_ring *rings[RTE_MAX_LCORE]; /* made with the first caller, before `tracing`; kept */
-static _Atomic uint32_t tracing;               /* callers; stored with release, for ctl_edge() */
+/* allocated for the first caller, before `tracing` is set; never freed */
+static struct edge_ring *rings[RTE_MAX_LCORE];
+/* number of callers; the release add pairs with the acquire in ctl_edge() */
+static _Atomic uint32_t tracing;
 static uint64_t look_at;
 
-/* Whose a queue pair is: it may be gone when its last edges are read.  A cache, by number. */
+/* Cache of owners by QPN: a queue pair may be gone when its last transitions are read. */
 static struct {
 	uint32_t qpn;
 	struct owner owner;
@@ -63,14 +66,14 @@ is_attachment(const struct state_machine *machine)
 	return strcmp(machine->object, "attachment") == 0;
 }
 
-/* Of queue pairs and their connections; the connection manager has numbers of its own. */
+/* True for queue pairs and their connections. CM connections have ids of their own. */
 static bool
 is_qp(const struct state_machine *machine)
 {
 	return strcmp(machine->object, "CM connection") != 0 && !is_attachment(machine);
 }
 
-/* On the control thread. */
+/* Control thread only. */
 static struct owner
 owner_of_qp(uint32_t qpn)
 {
@@ -108,9 +111,9 @@ ctl_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32
 	ring = rings[lcore];
 	if (ring == NULL)
 		return;
-	head = atomic_load_explicit(&ring->head, memory_order_relaxed); /* ours */
+	head = atomic_load_explicit(&ring->head, memory_order_relaxed); /* only this lcore writes it */
 	if (head - atomic_load_explicit(&ring->tail, memory_order_acquire) == EDGES) {
-		atomic_fetch_add_explicit(&ring->lost, 1, memory_order_relaxed); /* only counted */
+		atomic_fetch_add_explicit(&ring->lost, 1, memory_order_relaxed); /* statistics only */
 		return;
 	}
 	edge = &ring->edge[head % EDGES];
@@ -145,9 +148,9 @@ make_rings(void)
 	return true;
 }
 
-/* The oldest edge of all rings; NULL: there is none. */
+/* Oldest transition in all rings, or NULL. */
 static const struct edge *
-oldest(struct edge_ring **from)
+oldest_transition(struct edge_ring **from)
 {
 	const struct edge *first = NULL;
 
@@ -157,7 +160,8 @@ oldest(struct edge_ring **from)
 
 		if (ring == NULL)
 			continue;
-		tail = atomic_load_explicit(&ring->tail, memory_order_relaxed); /* ours */
+		/* only this thread writes it */
+		tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 		if (tail == atomic_load_explicit(&ring->head, memory_order_acquire))
 			continue;
 		if (first == NULL || ring->edge[tail % EDGES].at < first->at) {
@@ -168,7 +172,7 @@ oldest(struct edge_ring **from)
 	return first;
 }
 
-/* Whose the edge is, as far as it is known. */
+/* Owner of the transition's object, as far as known. */
 static struct owner
 owner_of(const struct edge *edge)
 {
@@ -187,7 +191,7 @@ owner_of(const struct edge *edge)
 }
 
 static bool
-matches(const struct ctl_filter *filter, const struct edge *edge, const struct owner *owner)
+filter_matches(const struct ctl_filter *filter, const struct edge *edge, const struct owner *owner)
 {
 	if (filter->given == 0)
 		return true;
@@ -198,7 +202,7 @@ matches(const struct ctl_filter *filter, const struct edge *edge, const struct o
 	return filter->number == (filter->given == CTL_M_CLIENT ? owner->client : owner->pid);
 }
 
-/* As of the wall's clock, which edges do not ask. */
+/* Converts to wall-clock time. ctl_edge() reads only the monotonic clock, to stay cheap. */
 static json_int_t
 wall_ns(uint64_t at)
 {
@@ -209,7 +213,7 @@ wall_ns(uint64_t at)
 }
 
 static json_t *
-describe(const struct edge *edge, const struct owner *owner)
+describe_transition(const struct edge *edge, const struct owner *owner)
 {
 	const struct state_machine *machine = edge->machine;
 	json_t *object =
@@ -225,14 +229,14 @@ describe(const struct edge *edge, const struct owner *owner)
 }
 
 static void
-tell(const struct edge *edge)
+report_transition(const struct edge *edge)
 {
 	struct owner owner = owner_of(edge);
 	struct ctl_caller *caller;
 
 	TAILQ_FOREACH(caller, &ctl_callers, link)
-		if (caller->traces && !caller->gone && matches(&caller->filter, edge, &owner) &&
-		    !ctl_push(caller, describe(edge, &owner)))
+		if (caller->traces && !caller->gone && filter_matches(&caller->filter, edge, &owner) &&
+		    !ctl_push(caller, describe_transition(edge, &owner)))
 			caller->lost++;
 }
 
@@ -247,9 +251,9 @@ lost_in_rings(void)
 	return lost;
 }
 
-/* What has been lost is told when there is room again. */
+/* Losses are reported once the caller's socket has room again. */
 static void
-tell_lost(void)
+report_lost(void)
 {
 	uint64_t more = lost_in_rings();
 	struct ctl_caller *caller;
@@ -275,13 +279,13 @@ ctl_trace_poll(void)
 		return;
 	begin = clock_now();
 	for (uint32_t i = 0; i < AT_ONCE && clock_now() - begin < LOOK_MOST_NS; i++) {
-		edge = oldest(&ring);
+		edge = oldest_transition(&ring);
 		if (edge == NULL)
 			break;
-		tell(edge);
+		report_transition(edge);
 		atomic_fetch_add_explicit(&ring->tail, 1, memory_order_release);
 	}
-	tell_lost();
+	report_lost();
 	taken = clock_now() - begin;
 	look_at = begin + (LOOK_NS > (1 + CTL_SHARE) * taken ? LOOK_NS : (1 + CTL_SHARE) * taken);
 }
@@ -292,10 +296,9 @@ ctl_trace_deadline(void)
 	return atomic_load_explicit(&tracing, memory_order_relaxed) != 0 ? look_at : NEVER;
 }
 
-/* Is there what a trace asks for?  A process may attach later, a queue pair or an attachment is gone for
- * good. */
+/* Does the trace's object exist? A process may attach later; a queue pair or an attachment never returns. */
 static bool
-is_there(const struct ctl_filter *filter)
+target_exists(const struct ctl_filter *filter)
 {
 	const struct client *client;
 
@@ -315,15 +318,15 @@ void
 ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	if (!make_rings()) {
-		ctl_refuse(caller, "trace: no memory");
+		ctl_refuse(caller, "trace: out of memory for the rings of transitions; try again");
 		return;
 	}
 	caller->filter.given = request->given;
 	caller->filter.number = (request->given & CTL_M_QP) != 0       ? request->qp
 				: (request->given & CTL_M_CLIENT) != 0 ? request->client
 								       : request->pid;
-	if (!is_there(&caller->filter)) {
-		ctl_refuse(caller, "trace: there is no such %s; onesidectl show %s has those there are",
+	if (!target_exists(&caller->filter)) {
+		ctl_refuse(caller, "trace: no such %s; see onesidectl show %s",
 			   caller->filter.given == CTL_M_QP    ? "queue pair"
 			   : caller->filter.given == CTL_M_PID ? "process"
 							       : "client",
@@ -337,7 +340,7 @@ ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request)
 	ctl_done(caller, "tracing");
 }
 
-/* The rings stay: a core may be about to write to its own. */
+/* Rings are not freed: a core may be about to write to its own. */
 void
 ctl_trace_stop(void)
 {

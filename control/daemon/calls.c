@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The handler of each request, and how an attachment lets go of each kind of object.
- */
+/* Tables of handlers: requests of attachments, the release of each object class, events of ports. */
 #include "control/daemon/calls.h"
 
 #include "control/attach/copies.h"
@@ -117,8 +115,10 @@ const struct attach_calls calls_of_attach =
 				[ONE_MSG_RSM_SIGNAL] = {"rsm_signal", rsm_signal},
 				[ONE_MSG_RSM_MAP] = {"rsm_map", rsm_map},
 			},
-		/* The bytes are what the object, its part at the core, and what comes and goes with it (a
-		 * queue pair's connection, a channel's sockets) need at most. */
+		/*
+		 * `bytes` bounds the object, its counterpart on the core, and its dependents (a queue pair's
+		 * connection, a channel's sockets).
+		 */
 		.class =
 			{
 				[OBJECT_LISTENER] = {.subject = ONE_SUBJECT_LISTENER,
@@ -195,7 +195,7 @@ const struct attach_calls calls_of_attach =
 		.rsm_request = rsm_request,
 };
 
-/* The event that verbs have for it; uDAPL and RSMAPI have none. */
+/* Posts the asynchronous event of verbs; uDAPL and RSMAPI define none. */
 static void
 path_link(const struct path_port *port)
 {

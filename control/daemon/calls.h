@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables by which lower rooms call upper ones: requests and classes of objects for attachments, events of
- * ports.
+ * Tables by which lower rooms call upper ones: requests and object classes of attachments, events of ports.
  */
 #ifndef CONTROL_DAEMON_CALLS_H
 #define CONTROL_DAEMON_CALLS_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `--check`.  First what can be seen without EAL, so that the advice is there
- * even if EAL would only say "cannot init"; then the real start of EAL and of
- * the engine's ports and memory, since nothing else proves that they work.
- * `--precheck` leaves that to the start that follows.
+ * `--check`. Checks first what needs no EAL, so that advice is printed even where EAL would only report
+ * "cannot init". Then starts EAL and the engine's ports and memory: nothing else proves that they work.
+ * `--precheck` omits the start, because the data plane starts next.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,46 +43,46 @@
 #endif
 
 #define MIB (1ull << 20)
-#define RUNTIME_ROOM \
-	(4 * MIB) /* more than EAL's files have; with --no-huge they have a word for each page: */
+#define RUNTIME_ROOM (4 * MIB) /* more than EAL's files; --no-huge adds a word per page: */
 #define RUNTIME_PER_MIB 16384
 
 struct report {
 	const struct config *config;
 	int argc;
-	char **argv; /* of EAL */
+	char **argv; /* EAL's arguments */
 	unsigned int missing;
 };
 
 static void
-say(const char *what, const char *format, va_list args)
+message_print(const char *what, const char *format, va_list args)
 {
 	printf("%s: ", what);
 	vprintf(format, args);
 	putchar('\n');
 }
 
-static void __attribute__((format(printf, 2, 3))) missing(struct report *report, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+report_missing(struct report *report, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	say("missing", format, args);
+	message_print("missing", format, args);
 	va_end(args);
 	report->missing++;
 }
 
-static void __attribute__((format(printf, 1, 2))) advice(const char *format, ...)
+static void __attribute__((format(printf, 1, 2))) print_advice(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	say("advice", format, args);
+	message_print("advice", format, args);
 	va_end(args);
 }
 
 static bool
-exists(const char *path)
+path_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
 }
@@ -102,7 +101,7 @@ eal_value(const struct report *report, int i, const char *name)
 	return arg[len] == '\0' && i + 1 < report->argc ? report->argv[i + 1] : NULL;
 }
 
-/* That of the last of them, which EAL takes. */
+/* EAL uses the last value of a repeated option. */
 static const char *
 eal_option(const struct report *report, const char *name)
 {
@@ -134,12 +133,15 @@ check_cpu(struct report *report)
 	cpu_set_t set;
 
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) != 1)
-		advice("processor: its time stamp counter may change speed or stop (no invariant TSC), so timers are inexact; on a virtual machine let the host pass its CPU through (-cpu host)");
+		print_advice(
+			"processor: its time stamp counter may change speed or stop (no invariant TSC), so timers are inexact; on a virtual machine let the host pass its CPU through (-cpu host)");
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) != 1)
-		advice("processor: no PCLMULQDQ, so checksums of packets are slow; on a virtual machine let the host pass its CPU through (-cpu host)");
+		print_advice(
+			"processor: no PCLMULQDQ, so checksums of packets are slow; on a virtual machine let the host pass its CPU through (-cpu host)");
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2)
-		missing(report,
-			"processors: this process may use %d, and a data plane needs 2 (control thread and polling core); run it with taskset -c 0,1, or share one by the EAL option --lcores '0@0,1@0' with --idle sleep",
+		report_missing(
+			report,
+			"processors: this process may use %d; a data plane needs 2 (control thread and polling core); run it with taskset -c 0,1, or share one by the EAL option --lcores '0@0,1@0' with --idle sleep",
 			CPU_COUNT(&set));
 }
 
@@ -155,7 +157,7 @@ count_numbers(const char *list, const char *end)
 		if (*after == '-')
 			last = strtoul(after + 1, &after, 10);
 		if (after == list || last < first || last - first >= RTE_MAX_LCORE)
-			return 0; /* EAL will refuse it */
+			return 0; /* EAL refuses the list itself */
 		count += last - first + 1;
 		list = after + strcspn(after, ",");
 		list += *list == ',';
@@ -163,7 +165,7 @@ count_numbers(const char *list, const char *end)
 	return count;
 }
 
-/* The lcores of "0-3", "0@1,(1-2)@(0,1)": what stands before each @. */
+/* Counts the lcores of "0-3", "0@1,(1-2)@(0,1)": the numbers before each @. */
 static uint64_t
 count_lcores(const char *list)
 {
@@ -182,7 +184,7 @@ count_lcores(const char *list)
 	return count;
 }
 
-/* The first of the processors "0-3,5" that this process may not use; -1: there is none. */
+/* First processor of "0-3,5" that this process may not use, or -1. */
 static long
 first_unusable(const char *list, const char *end, const cpu_set_t *set)
 {
@@ -192,7 +194,7 @@ first_unusable(const char *list, const char *end, const cpu_set_t *set)
 		if (*after == '-')
 			last = strtoul(after + 1, &after, 10);
 		if (after == list || last < first || last - first >= CPU_SETSIZE)
-			return -1; /* EAL will refuse it */
+			return -1; /* EAL refuses the list itself */
 		for (unsigned long cpu = first; cpu <= last; cpu++)
 			if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, set))
 				return (long)cpu;
@@ -202,7 +204,7 @@ first_unusable(const char *list, const char *end, const cpu_set_t *set)
 	return -1;
 }
 
-/* Of "0-3", "0@1,(1-2)@(0,1)": an lcore without @ is the processor of its number. */
+/* Takes "0-3", "0@1,(1-2)@(0,1)". An lcore without @ runs on the processor of its number. */
 static long
 first_unusable_of_lcores(const char *list, const cpu_set_t *set)
 {
@@ -222,7 +224,7 @@ first_unusable_of_lcores(const char *list, const cpu_set_t *set)
 	return cpu;
 }
 
-/* EAL says of one that is not there no more than how it is used. */
+/* EAL prints only its usage for a missing processor. */
 static void
 check_processors(struct report *report)
 {
@@ -236,13 +238,14 @@ check_processors(struct report *report)
 			list = eal_value(report, i, name = "--lcores");
 		long cpu = list != NULL ? first_unusable_of_lcores(list, &set) : -1;
 		if (cpu >= 0)
-			missing(report,
-				"processors: the EAL option %s %s names %ld, which is not there, or not for this process; name those that taskset -cp %d shows",
+			report_missing(
+				report,
+				"processors: the EAL option %s %s names %ld, which is missing or not available to this process; use those that taskset -cp %d shows",
 				name, list, cpu, (int)getpid());
 	}
 }
 
-/* As far as is known without EAL, which takes all processors without -l. */
+/* Estimate without EAL, which uses all processors when -l is missing. */
 static uint64_t
 polling_cores(const struct report *report)
 {
@@ -261,7 +264,7 @@ polling_cores(const struct report *report)
 	return lcores > 1 ? lcores - 1 : 1;
 }
 
-/* Of af_packet's rings, whose packet buffers are as large. */
+/* Slot size of af_packet's rings; its packet buffers have the same size. */
 static uint32_t
 slot_of(const struct report *report, const char *device)
 {
@@ -289,7 +292,7 @@ memory_needed(const struct report *report)
 	return bytes + cores * config->work_pool * 256;
 }
 
-/* What EAL lacks of hugepages: why and the remedy; false when there are enough. */
+/* False if EAL finds enough hugepages, else the reason and remedy in `why`. */
 static bool
 lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t why_len)
 {
@@ -331,13 +334,14 @@ check_hugepages(struct report *report)
 	char why[512];
 
 	if (eal_has(report, "--no-huge"))
-		advice("hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
-		       privilege_sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
+		print_advice(
+			"hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
+			privilege_sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
 	else if (lacks_hugepages(report, needed, why, sizeof(why)))
-		missing(report, "%s", why);
+		report_missing(report, "%s", why);
 }
 
-/* Applications need it, not we: without it their memory is reached by copying system calls. */
+/* Applications need userfaultfd: without it, system calls copy their memory. */
 static void
 check_userfaultfd(struct report *report)
 {
@@ -345,12 +349,14 @@ check_userfaultfd(struct report *report)
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
 
 	if (fd < 0) {
-		advice("userfaultfd: this kernel refuses it (%s), so applications' memory is copied by system calls, slowly; boot a kernel from 5.11 on with CONFIG_USERFAULTFD",
-		       strerror(errno));
+		print_advice(
+			"userfaultfd: this kernel refuses it (%s), so applications' memory is copied by system calls, slowly; boot a kernel from 5.11 on with CONFIG_USERFAULTFD",
+			strerror(errno));
 		return;
 	}
 	if (ioctl(fd, UFFDIO_API, &api) < 0)
-		advice("userfaultfd: this kernel cannot write-protect by it, so applications' memory is copied by system calls, slowly; boot a kernel from 5.11 on for x86-64");
+		print_advice(
+			"userfaultfd: this kernel cannot write-protect by it, so applications' memory is copied by system calls, slowly; boot a kernel from 5.11 on for x86-64");
 	close(fd);
 }
 
@@ -363,14 +369,15 @@ check_memlock(struct report *report, bool pci)
 	    privilege_has(CAP_IPC_LOCK))
 		return;
 	if (limit.rlim_cur < memory_needed(report))
-		missing(report,
+		report_missing(
+			report,
 			"locked memory: the limit of %llu KiB is too low for a PCI device; raise it with %sprlimit --pid $$ --memlock=unlimited, or LimitMEMLOCK=infinity in the unit",
 			(unsigned long long)limit.rlim_cur / 1024, privilege_sudo());
 }
 
 /* ---- files ---- */
 
-/* A directory in which we may make something. */
+/* True for a directory in which this process may create files. */
 static bool
 is_ours(const char *path)
 {
@@ -379,7 +386,7 @@ is_ours(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 
-/* Whether a file could be made at `path`: its directory is made, too. */
+/* Can a file be created at `path`? A missing parent directory is created, too. */
 static bool
 can_create(const char *path, char *directory, size_t len)
 {
@@ -387,7 +394,7 @@ can_create(const char *path, char *directory, size_t len)
 
 	snprintf(copy, sizeof(copy), "%s", path);
 	snprintf(directory, len, "%s", dirname(copy));
-	if (exists(directory))
+	if (path_exists(directory))
 		return is_ours(directory);
 	snprintf(copy, sizeof(copy), "%s", directory);
 	return is_ours(dirname(copy));
@@ -399,12 +406,13 @@ check_place(struct report *report, const char *key, const char *path)
 	char directory[512];
 
 	if (!can_create(path, directory, sizeof(directory)))
-		missing(report,
+		report_missing(
+			report,
 			"%s %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or choose another path by --%s",
 			key, path, directory, privilege_sudo(), geteuid(), directory, key);
 }
 
-/* Where EAL makes its files, as far as it is there. */
+/* Directory of EAL's files, or its nearest parent that exists. */
 static void
 find_runtime(const struct report *report, char path[512])
 {
@@ -417,9 +425,9 @@ find_runtime(const struct report *report, char path[512])
 	if (base == NULL)
 		base = "/tmp";
 	snprintf(path, 512, "%s/dpdk/%s", base, prefix != NULL ? prefix : "rte");
-	if (!exists(path))
+	if (!path_exists(path))
 		snprintf(path, 512, "%s/dpdk", base);
-	if (!exists(path))
+	if (!path_exists(path))
 		snprintf(path, 512, "%s", base);
 }
 
@@ -433,7 +441,7 @@ runtime_room(const struct report *report)
 	return RUNTIME_ROOM + (strtoull(memory, NULL, 10) & UINT32_MAX) * RUNTIME_PER_MIB;
 }
 
-/* EAL maps its files before there is room for them: of a full file system it dies without a word. */
+/* EAL maps its files before allocating them: on a full file system it dies of SIGBUS without a message. */
 static int
 check_runtime(const struct report *report, char *why, size_t why_len)
 {
@@ -459,7 +467,7 @@ check_runtime(const struct report *report, char *why, size_t why_len)
 	return -error;
 }
 
-/* `served`: by a data plane that runs, whose the addresses may be. */
+/* `served`: a data plane runs and may use the addresses. */
 static void
 check_listeners(struct report *report, bool served)
 {
@@ -468,14 +476,14 @@ check_listeners(struct report *report, bool served)
 	char why[512];
 
 	check_place(report, "socket", config->socket);
-	if (config->ctl[0] != '\0') /* else it is beside the other */
+	if (config->ctl[0] != '\0') /* default: the directory of `socket` */
 		check_place(report, "ctl", config->ctl);
 	if (config->metrics.family == AF_UNIX)
 		check_place(report, "metrics", config->metrics.path);
 	if (config->metrics.family == 0 || config->metrics.family == AF_UNIX || served)
 		return;
 	if (metrics_open(&config->metrics, &listening, why, sizeof(why)) != 0)
-		missing(report, "%s", why);
+		report_missing(report, "%s", why);
 	else
 		listening_close(&listening);
 }
@@ -489,7 +497,7 @@ check_socket_free(const struct config *config, char *why, size_t why_len)
 	if (fd < 0)
 		return 0;
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", config->socket);
-	/* EAGAIN: it listens, and is busy. */
+	/* EAGAIN: the listener's backlog is full. */
 	bool used = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN;
 	close(fd);
 	if (!used)
@@ -512,10 +520,10 @@ missing_device(void *context, const char *sentence)
 {
 	const struct device *device = context;
 
-	missing(device->report, "device %s: %s", device->name, sentence);
+	report_missing(device->report, "device %s: %s", device->name, sentence);
 }
 
-/* "net_memif0,role=server,...": the name is cut off, the arguments come back. */
+/* Cuts "net_memif0,role=server,..." at the name and returns the arguments. */
 static const char *
 split_device(const char *text, char name[64])
 {
@@ -530,10 +538,10 @@ advise_device(void *context, const char *sentence)
 {
 	const struct device *device = context;
 
-	advice("device %s: %s", device->name, sentence);
+	print_advice("device %s: %s", device->name, sentence);
 }
 
-/* For the MTU of the port that has the device, if it is named. */
+/* Uses the MTU of the port with that device, if one names it. */
 static void
 advise_on_device(struct device *device, const char *args)
 {
@@ -548,7 +556,7 @@ advise_on_device(struct device *device, const char *args)
 	device_core_advice(device->name, args, polling_cores(device->report), advise_device, device);
 }
 
-/* The port that has the device; NULL: none. */
+/* Port with that device, or NULL. */
 static const struct config_port *
 port_of(const struct device *device)
 {
@@ -561,7 +569,10 @@ port_of(const struct device *device)
 	return NULL;
 }
 
-/* What the kernel's interface is like now: the link may come later, a larger MTU does not by itself. */
+/*
+ * Checks the kernel's interface as it is now: the link may come up later, but the MTU does not grow by
+ * itself.
+ */
 static void
 check_interface(const struct device *device, const char *args)
 {
@@ -571,15 +582,17 @@ check_interface(const struct device *device, const char *args)
 
 	if (!device_argument(args, "iface", side.name, sizeof(side.name)) ||
 	    !kernel_side_look(&side, &state) || !state.there)
-		return; /* which device_faults() has found */
+		return; /* device_faults() reported that */
 	if (port != NULL && port->mtu > state.mtu)
-		missing(device->report,
+		report_missing(
+			device->report,
 			"device %s: port %s has mtu = %u, and interface %s only %u; write mtu = %u, or: ip link set %s mtu %u",
 			device->name, port->name, port->mtu, side.name, state.mtu, state.mtu, side.name,
 			port->mtu);
 	if (!state.running)
-		advice("device %s: interface %s is down, or has no carrier: nobody is reached by it; ip link set %s up, and look at its cable",
-		       device->name, side.name, side.name);
+		print_advice(
+			"device %s: interface %s is down, or has no carrier, so no peer is reachable; run ip link set %s up, and check its cable",
+			device->name, side.name, side.name);
 }
 
 static void
@@ -609,7 +622,8 @@ check_devices(struct report *report)
 		}
 	}
 	if (!pci && !vdev && eal_has(report, "--no-pci"))
-		missing(report,
+		report_missing(
+			report,
 			"devices: --no-pci and no --vdev leave no port; add one as in --vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no");
 	check_memlock(report, pci);
 }
@@ -621,7 +635,7 @@ check_eal_init(int argc, char **argv)
 	char why[1024];
 
 	if (check_runtime(&report, why, sizeof(why)) != 0)
-		return -1; /* which check_eal_failure() finds, too */
+		return -1; /* check_eal_failure() finds the reason again */
 	for (int i = 1; i < argc; i++) {
 		const char *text = eal_value(&report, i, "--vdev");
 		char name[64];
@@ -634,12 +648,12 @@ check_eal_init(int argc, char **argv)
 }
 
 static void
-advise(void *report, const char *text)
+print_advice_text(void *report, const char *text)
 {
-	advice("%s", text);
+	print_advice("%s", text);
 }
 
-/* ---- by doing it ---- */
+/* ---- by starting EAL ---- */
 
 int
 check_lcores(char *why, size_t why_len)
@@ -690,13 +704,13 @@ check_start(struct report *report)
 
 	if (check_eal_init(report->argc, report->argv) < 0) {
 		check_eal_failure(report->config, report->argc, report->argv, why, sizeof(why));
-		missing(report, "%s", why);
+		report_missing(report, "%s", why);
 		return;
 	}
 	if (check_lcores(why, sizeof(why)) < 0)
-		missing(report, "%s", why);
+		report_missing(report, "%s", why);
 	else if (engine_init(report->config, why, sizeof(why)) < 0)
-		missing(report, "%s", why);
+		report_missing(report, "%s", why);
 	else
 		engine_fini();
 	daemon_eal_end();
@@ -711,19 +725,19 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 
 	setlinebuf(stdout);
 	if (config_validate(config, why, sizeof(why)) < 0)
-		missing(&report, "%s", why);
+		report_missing(&report, "%s", why);
 	if (check_runtime(&report, why, sizeof(why)) != 0)
-		missing(&report, "%s", why);
+		report_missing(&report, "%s", why);
 	check_cpu(&report);
 	check_processors(&report);
 	check_hugepages(&report);
 	check_userfaultfd(&report);
 	check_listeners(&report, served);
 	check_devices(&report);
-	kernel_addr_look(config, advise, &report);
+	kernel_addr_look(config, print_advice_text, &report);
 	if (served)
-		advice("%s",
-		       served_why); /* its cores, memory and devices are in use: starting proves nothing */
+		print_advice("%s",
+			     served_why); /* cores, memory and devices are in use: a start proves nothing */
 	else if (start && report.missing == 0)
 		check_start(&report);
 	if (report.missing == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of the control thread. */
+/* Loop of the control thread. */
 #include "control.h"
 
 #include <errno.h>
@@ -24,24 +24,24 @@
 #include "dataplane/compat/clock.h"
 
 #define EVENTS 64
-#define ENGINE_ROUNDS 16 /* of engine_poll in one loop */
+#define ENGINE_ROUNDS 16 /* calls of engine_poll() per loop */
 #define ENGINE_TURNS 4
-#define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
+#define LOOK_NS 20000ull /* busy polling before sleeping: answers arrive soon */
 #define YIELD_LONG_NS 100000ull
 #define NO_LOOK_NS (20 * NS_PER_MS)
 #define DRAIN_NS (NS_PER_S / 10)
-#define FINI_NS (2 * NS_PER_S)  /* for the cores to let go at the end */
-#define MAPPINGS_DEFAULT 65530u /* the kernel's */
-#define MAPPINGS_OWN 8192u      /* not for registered memory: arenas, threads, devices, heap */
+#define FINI_NS (2 * NS_PER_S)  /* time for the cores to release attachments at the end */
+#define MAPPINGS_DEFAULT 65530u /* the kernel's default */
+#define MAPPINGS_OWN 8192u      /* reserved for arenas, threads, devices, heap */
 #define MAPPINGS_LEAST 1024u
 
 static bool stop_seen;
-static uint64_t look_until;    /* before sleeping, */
-static uint64_t no_look_until; /* unless that is too dear */
+static uint64_t look_until;    /* end of busy polling before a sleep */
+static uint64_t no_look_until; /* no busy polling before this time: a yield took too long */
 static unsigned int looks;
-static uint32_t engine_turns; /* loops that did not look at applications */
-static bool heard;            /* descriptors were looked at in this loop */
-static uint64_t drain_at;     /* when to look whether the last connection has ended */
+static uint32_t engine_turns; /* consecutive loops that polled cores only */
+static bool heard;            /* this loop polled descriptors */
+static uint64_t drain_at;     /* next check for the end of the last connection */
 static struct watch stop_watch, engine_watch;
 
 static void
@@ -53,7 +53,10 @@ stop_ready(struct watch *watch, uint32_t events)
 		stop_seen = true;
 }
 
-/* Only wakes: engine_poll is called in every loop.  For edges, so that it need not be read. */
+/*
+ * Only wakes the loop, which calls engine_poll() each time. Edge-triggered, so the descriptor need not be
+ * read.
+ */
 static void
 engine_ready(struct watch *watch, uint32_t events)
 {
@@ -70,8 +73,8 @@ on_event(const struct engine_event *event)
 }
 
 /*
- * How many mappings attachments may have together.  At the kernel's limit there is not another one, not even
- * the handler that puts a page under a fault; so some are left for ourselves.
+ * Limit on mappings of all attachments. At the kernel's limit every further mmap() fails, including that of
+ * the SIGBUS handler; so the data plane reserves some.
  */
 static uint32_t
 mappings_for_clients(void)
@@ -90,15 +93,15 @@ mappings_for_clients(void)
 	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
 	if (limit <= MAPPINGS_LEAST)
 		log_warning(
-			"event=mappings_short used=%lu text=\"applications can register little memory\" remedy=\"raise vm.max_map_count (sysctl)\"\n",
+			"event=mappings_short used=%lu text=\"few mappings left: applications can register little memory\" remedy=\"raise vm.max_map_count (sysctl)\"\n",
 			used);
-	/* Each has a guard, and so have the arenas. */
+	/* Each mapping has a guard, and so have the arenas. */
 	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
 }
 
 #define CHANNELS_LEAST 16u
 
-/* Three quarters of what is left of this process's memory, before any application has some. */
+/* Three quarters of the remaining memory of this process, measured before applications use any. */
 static uint64_t
 own_memory_for_clients(void)
 {
@@ -114,7 +117,7 @@ own_memory_for_clients(void)
 	return used < all ? (all - used) / 4 * 3 : 0;
 }
 
-/* A part of the descriptors there may be. */
+/* Share 1/`part` of this process's descriptor limit. */
 static uint32_t
 part_of_descriptors(uint32_t part)
 {
@@ -191,11 +194,11 @@ epoll_until(struct epoll_event *events, uint64_t deadline)
 }
 
 /*
- * Yields to the threads that share the processor.  When it does not come back soon, one of them keeps it as
- * long as the kernel allows: then it is better to sleep, since a thread that is woken comes first.
+ * Yields to threads on the same processor. After a long yield, sleeping is better for a while: another thread
+ * uses its full time slice, and the scheduler prefers a thread that wakes.
  */
 static void
-yield(void)
+yield_processor(void)
 {
 	uint64_t before = control.now;
 
@@ -206,8 +209,8 @@ yield(void)
 }
 
 /*
- * What a core or an application is asked is often answered within microseconds: to be woken for that
- * would cost both more than to look.
+ * Polls before sleeping: cores and applications often answer within microseconds, and a wake-up would cost
+ * both sides more.
  */
 static int
 wait_for_events(struct epoll_event *events, uint64_t deadline)
@@ -217,10 +220,9 @@ wait_for_events(struct epoll_event *events, uint64_t deadline)
 	if (deadline <= control.now)
 		return epoll_until(events, 0);
 	if (control.now < look_until && control.now >= no_look_until) {
-		/* Also where cores spin: this thread may share its processor with an application. */
-		yield();
-		/* Mostly it was a core that answered: then descriptors wait, a few times, for a system call
-		 * less. */
+		/* Yield even with --idle spin: this thread may share its processor with an application. */
+		yield_processor();
+		/* Most answers come from a core. Skipping epoll for a few rounds saves its system call. */
 		if (++looks % ENGINE_TURNS != 0 && poll_engine()) {
 			engine_turns++;
 			return 0;
@@ -254,7 +256,7 @@ loop_once(uint64_t deadline)
 
 	heard = false;
 	control.now = clock_now();
-	/* While the cores have much to say, applications and the clock are looked at now and then only. */
+	/* Under load from the cores, applications and timers are polled only every ENGINE_TURNS loops. */
 	if (engine_turns < ENGINE_TURNS && poll_engine()) {
 		engine_turns++;
 		n = 0;
@@ -263,7 +265,7 @@ loop_once(uint64_t deadline)
 		n = wait_for_events(events, deadline);
 		if (n < 0)
 			return n;
-		/* First what comes from the cores: an application may already answer an event of theirs. */
+		/* Poll the cores first: an application may already answer one of their events. */
 		if (engine_turns == 0) {
 			control.now = clock_now();
 			engine_turns += poll_engine();
@@ -271,14 +273,16 @@ loop_once(uint64_t deadline)
 	}
 	if (engine_turns > 0 || n > 0)
 		look_until = control.now + LOOK_NS;
-	/* Clients are freed by clients_poll() only, so no watch of this batch vanishes under us. */
+	/* Only clients_poll() frees clients, so every watch of this batch is valid. */
 	for (int i = 0; i < n; i++) {
 		struct watch *watch = events[i].data.ptr;
 
 		watch->ready(watch, events[i].events);
 	}
-	/* A round begins when all that ask have been heard; the system call for it would be a tenth of a
-	 * bind. */
+	/*
+	 * A DRR round begins once all requesters were polled. Polling only for that would add a system call,
+	 * a tenth of a bind.
+	 */
 	if (heard || turns_alone(&control.turns))
 		turns_round(&control.turns);
 	paths_poll();
@@ -420,7 +424,7 @@ metrics_begin(const struct ctl_source *source, char *why, size_t why_len)
 	return metrics_init(source->config, why, why_len);
 }
 
-/* A step that fails undoes what it did itself, and writes its reason. */
+/* A failed step undoes its own work and writes the reason. */
 static const struct step {
 	int (*begin)(const struct ctl_source *source, char *why, size_t why_len);
 	void (*end)(void);
@@ -447,7 +451,7 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	error = telemetry_init();
 	if (error != 0)
 		log_warning(
-			"event=telemetry_off error=\"%s\" text=\"nothing about attachments can be asked\"\n",
+			"event=telemetry_off error=\"%s\" text=\"DPDK telemetry has no /oneside lists\"\n",
 			strerror(-error));
 	return 0;
 }
@@ -468,7 +472,7 @@ daemon_stop(void)
 	const uint64_t one = 1;
 	int saved = errno;
 
-	/* A failed write means a stop that has not been read yet. */
+	/* A write fails only if an earlier stop is still unread. */
 	if (write(control.stop_fd, &one, sizeof(one)) < 0)
 		errno = saved;
 }
@@ -490,7 +494,7 @@ daemon_fini(void)
 		if (loop_once(min64(next_deadline(), clock_now() + NS_PER_MS)) != 0)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
-		log_warning("event=end_late text=\"the cores did not let go of all attachments in time\"\n");
+		log_warning("event=end_late text=\"cores did not release all attachments within 2 s\"\n");
 	conns_fini();
 	users_fini();
 	mappings_fini();

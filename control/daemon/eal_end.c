@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rte_eal_cleanup() takes devices and memory away while DPDK's interrupt thread follows the sockets of the
- * ones and looks through handles in the other.  Nothing ends that thread, so it stands still first: in a
- * callback that does not return.
+ * rte_eal_cleanup() removes devices and memory while DPDK's interrupt thread polls their sockets and handles.
+ * Nothing ends that thread, so a callback that never returns stops it first.
  */
 #include "eal_end.h"
 
@@ -14,18 +13,18 @@
 #include <rte_interrupts.h>
 
 static void
-stand_still(void *argument)
+block_forever(void *argument)
 {
 	sem_post(argument);
 	for (;;)
 		pause();
 }
 
-/* False: it goes on. */
+/* False: the thread still runs. */
 static bool
 stop_interrupts(void)
 {
-	static sem_t still; /* looked at by that thread, however late */
+	static sem_t still; /* static: the thread may access it at any later time */
 	struct rte_intr_handle *handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
 	bool stops;
 	int fd = eventfd(1, EFD_CLOEXEC); /* readable at once */
@@ -33,7 +32,7 @@ stop_interrupts(void)
 	sem_init(&still, 0, 0);
 	stops = handle != NULL && fd >= 0 && rte_intr_fd_set(handle, fd) == 0 &&
 		rte_intr_type_set(handle, RTE_INTR_HANDLE_EXT) == 0 &&
-		rte_intr_callback_register(handle, stand_still, &still) == 0;
+		rte_intr_callback_register(handle, block_forever, &still) == 0;
 	while (stops && sem_wait(&still) != 0)
 		;
 	rte_intr_instance_free(handle);
@@ -43,7 +42,7 @@ stop_interrupts(void)
 void
 daemon_eal_end(void)
 {
-	/* Else the end of the process gives all back. */
+	/* Otherwise the end of the process releases everything. */
 	if (stop_interrupts())
 		rte_eal_cleanup();
 }

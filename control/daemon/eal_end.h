@@ -2,7 +2,7 @@
 #ifndef CONTROL_EAL_END_H
 #define CONTROL_EAL_END_H
 
-/* The end of EAL in this process, which calls nothing of DPDK afterwards. */
+/* Ends EAL in this process; the caller must not call DPDK afterwards. */
 void daemon_eal_end(void);
 
 #endif

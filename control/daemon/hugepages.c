@@ -22,7 +22,7 @@ read_memory(void)
 	return &machine;
 }
 
-/* Who maps such a file has locked it. */
+/* A process that maps such a file holds a lock on it. */
 static uint64_t
 left_in_file(int folder, const char *name)
 {
@@ -38,7 +38,7 @@ left_in_file(int folder, const char *name)
 	return bytes;
 }
 
-/* EAL's files are called PREFIXmap_NUMBER. */
+/* EAL names its files PREFIXmap_NUMBER. */
 static uint64_t
 left_in(const char *path, const char *prefix)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hugepages that EAL will find. */
+/* Hugepages available to EAL. */
 #ifndef DATAPLANE_HUGEPAGES_H
 #define DATAPLANE_HUGEPAGES_H
 
@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /*
- * Bytes of free hugepages, and of those that a killed process has left under this file prefix, in the
- * mounts of hugetlbfs or in `folder` (may be NULL): EAL removes these first.
+ * Bytes of free hugepages, plus those that a killed process left under this file prefix, in the hugetlbfs
+ * mounts or in `folder` (may be NULL). EAL removes the latter first.
  */
 uint64_t hugepages_free(const char *prefix, const char *folder);
 
-/* A hugetlbfs is mounted. */
+/* Is a hugetlbfs mounted? */
 bool hugepages_mounted(void);
 
 #endif

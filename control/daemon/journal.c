@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK's log, written by us: it would go to standard output and to syslog, without time or level.
- *
- * Who reads standard error may stop doing so; a line that would have to wait is lost, and counted, since
- * threads that log are not to wait for a terminal or a pipe.
+ * Writes DPDK's log, which otherwise goes to standard output and syslog without time or level.
+ * Logging threads never wait for a terminal or pipe. A line that would block is dropped and counted.
  */
 #include "control/daemon/journal.h"
 
@@ -18,18 +16,18 @@
 
 #include <rte_log.h>
 
-#define LINE_LEN 2048u /* a pipe that is ready takes so much at once */
+#define LINE_LEN 2048u /* fits one atomic write to a pipe that polls writable (PIPE_BUF is 4096) */
 
 static bool to_journal;
 static uint32_t lost;
 
-/* The one being put together; stdio calls take() with the stream locked. */
+/* Line under assembly. stdio calls take_bytes() with the stream locked. */
 static struct {
 	char text[LINE_LEN];
 	size_t len;
 } line;
 
-/* systemd names device and inode of what standard error was when it started us. */
+/* JOURNAL_STREAM has device and inode of the standard error that systemd opened. */
 static bool
 is_journal(void)
 {
@@ -71,7 +69,7 @@ put_head(char *out, size_t room, uint32_t level)
 }
 
 static bool
-put(const char *text, size_t len)
+write_line(const char *text, size_t len)
 {
 	struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
 
@@ -80,7 +78,7 @@ put(const char *text, size_t len)
 }
 
 static void
-tell_lost(void)
+report_lost(void)
 {
 	char text[160];
 	size_t len;
@@ -90,8 +88,9 @@ tell_lost(void)
 	len = put_head(text, sizeof(text), RTE_LOG_WARNING);
 	len += (size_t)snprintf(
 		text + len, sizeof(text) - len,
-		"control: event=log_lost lines=%u text=\"who reads standard error was late\"\n", lost);
-	if (put(text, len))
+		"control: event=log_lost lines=%u text=\"lines dropped: the reader of standard error was too slow\"\n",
+		lost);
+	if (write_line(text, len))
 		lost = 0;
 }
 
@@ -99,14 +98,14 @@ static void
 put_line(void)
 {
 	line.text[line.len++] = '\n';
-	tell_lost();
-	lost += !put(line.text, line.len);
+	report_lost();
+	lost += !write_line(line.text, line.len);
 	line.len = 0;
 }
 
-/* Some of DPDK's lines come in parts. */
+/* DPDK writes some lines in pieces. */
 static ssize_t
-take(void *cookie, const char *bytes, size_t len)
+take_bytes(void *cookie, const char *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (line.len == 0)
@@ -123,13 +122,13 @@ take(void *cookie, const char *bytes, size_t len)
 void
 journal_open(void)
 {
-	static const cookie_io_functions_t functions = {.write = take};
+	static const cookie_io_functions_t functions = {.write = take_bytes};
 	FILE *stream = fopencookie(NULL, "w", functions);
 
 	to_journal = is_journal();
 	lost = 0;
 	line.len = 0;
-	/* Without memory for it the log goes where DPDK has it. */
+	/* Out of memory: the log stays where DPDK writes it. */
 	if (stream != NULL)
 		rte_openlog_stream(stream);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the log goes: standard error, a line an event; systemd's journal gets priorities, others the time. */
+/*
+ * Log output: one event per line to standard error; with a priority for systemd's journal, else with the
+ * time.
+ */
 #ifndef CONTROL_DAEMON_JOURNAL_H
 #define CONTROL_DAEMON_JOURNAL_H
 
 #include <stdint.h>
 
-/* All that DPDK and we log from now on, on standard error; before rte_eal_init(). */
+/* Redirects all log lines of DPDK and of the data plane to standard error. Call before rte_eal_init(). */
 void journal_open(void);
-/* What stands before a line of `level` (RTE_LOG_*) that goes to standard error by another way; "" or "<3>".
- */
+/* Prefix of a `level` (RTE_LOG_*) line that bypasses the log to standard error; "" or "<3>". */
 const char *journal_priority(uint32_t level);
 
 #endif

@@ -11,7 +11,7 @@ struct look {
 	void *user;
 };
 
-/* The bytes of an IP address and their number; NULL: it is something else. */
+/* Bytes of an IP address and their number; NULL for other families. */
 static const uint8_t *
 bytes_of(const struct sockaddr *addr, size_t *len)
 {
@@ -40,7 +40,7 @@ prefix_of(const struct sockaddr *mask)
 }
 
 static const struct ifaddrs *
-find(const struct ifaddrs *kernel, const struct config_addr *addr)
+kernel_find(const struct ifaddrs *kernel, const struct config_addr *addr)
 {
 	size_t len;
 
@@ -58,7 +58,7 @@ static void
 look_for(const struct look *look, const struct ifaddrs *kernel, const struct config_addr *addr,
 	 const char *whose)
 {
-	const struct ifaddrs *found = find(kernel, addr);
+	const struct ifaddrs *found = kernel_find(kernel, addr);
 	char ip[CONFIG_ADDR_TEXT], text[640];
 
 	if (found == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oneside-dataplane [EAL options] -- [options]: a DPDK primary process whose
- * main lcore is the control thread and whose other lcores poll.
+ * oneside-dataplane [EAL options] -- [options]: a DPDK primary process. The main lcore runs the control
+ * thread, the others poll.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -30,10 +30,10 @@
 #include "kernel_addr.h"
 #include "notify.h"
 
-static struct config config; /* too large for a stack, and as long-lived as the process */
+static struct config config; /* static: too large for a stack, lives as long as the process */
 
 static int
-refuse(const char *why)
+print_error(const char *why)
 {
 	fprintf(stderr, "%soneside-dataplane: %s\n", journal_priority(RTE_LOG_ERR), why);
 	return EXIT_FAILURE;
@@ -53,7 +53,7 @@ on_hangup(int number)
 	ctl_hangup();
 }
 
-/* A terminal that goes, an administrator who expects a reload or statistics: no reason to end. */
+/* SIGHUP, also from a closed terminal, reloads. The other signals must not end the process. */
 static void
 survive_signals(void)
 {
@@ -66,7 +66,7 @@ survive_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* Ctrl-C and SIGTERM are blocked until the control thread can take them. */
+/* Blocks SIGINT and SIGTERM until the control thread can handle them. */
 static void
 hold_signals(sigset_t *before)
 {
@@ -107,37 +107,37 @@ print_ports(void)
 }
 
 static void
-warn(void *user, const char *text)
+log_kernel_address(void *user, const char *text)
 {
 	log_warning("event=kernel_address text=\"%s\"\n", text);
 }
 
-/* Another one than that which it began with. */
+/* Checks a reloaded configuration. */
 static void
-examine(const struct config *other)
+examine_config(const struct config *other)
 {
-	kernel_addr_look(other, warn, NULL);
+	kernel_addr_look(other, log_kernel_address, NULL);
 }
 
-/* With the initialised EAL. */
+/* Requires an initialised EAL. */
 static int
-serve(const struct ctl_source *source)
+run_dataplane(const struct ctl_source *source)
 {
 	char why[512];
 	sigset_t before;
 	int ret;
 
 	if (check_lcores(why, sizeof(why)) < 0)
-		return refuse(why);
+		return print_error(why);
 	if (engine_init(&config, why, sizeof(why)) < 0)
-		return refuse(why);
+		return print_error(why);
 	hold_signals(&before);
 	if (daemon_init(source, why, sizeof(why)) < 0) {
 		engine_fini();
-		return refuse(why);
+		return print_error(why);
 	}
 	release_signals(&before);
-	kernel_addr_look(&config, warn, NULL);
+	kernel_addr_look(&config, log_kernel_address, NULL);
 	ret = engine_start();
 	if (ret == 0) {
 		print_ports();
@@ -165,12 +165,12 @@ trace_state(const struct state_machine *machine, uint32_t id, uint32_t from, uin
 			  machine->name[to], why);
 	else
 		log_error(
-			"event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" text=\"this is no edge of its table\"\n",
+			"event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" text=\"illegal state transition\"\n",
 			machine->object, id, machine->name[from], machine->name[to], why);
 	ctl_edge(machine, id, from, to, why, allowed);
 }
 
-/* Before the `--`: EAL would answer --help and --version for itself, and know none of our options. */
+/* Handles options before `--`: EAL would answer --help and --version itself, and refuse our options. */
 static int
 before_split(int split, char **argv, enum config_action *action, char *why, size_t why_len)
 {
@@ -198,20 +198,23 @@ main(int argc, char **argv)
 	enum config_action action;
 	int split = 0;
 
-	/* Fixed: each free() of more would raise it, and what is not mapped is hardly ever given back. */
+	/*
+	 * Fix the threshold: glibc raises it on each larger free(), and memory below it is hardly ever
+	 * returned to the kernel.
+	 */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	journal_open();
 	while (split < argc && strcmp(argv[split], "--") != 0)
 		split++;
 	if (before_split(split, argv, &action, why, sizeof(why)) < 0)
-		return refuse(why);
+		return print_error(why);
 
 	survive_signals();
-	/* argv[split], the "--", stands where the options expect a program's name. */
+	/* config_options() takes argv[split], the "--", for the program's name. */
 	config_defaults(&config);
 	if (action == CONFIG_SERVE && config_options(&config, split < argc ? argc - split : 0, argv + split,
 						     &action, why, sizeof(why)) < 0)
-		return refuse(why);
+		return print_error(why);
 	if (action == CONFIG_HELP)
 		config_usage(stdout);
 	if (action == CONFIG_VERSION)
@@ -222,15 +225,15 @@ main(int argc, char **argv)
 		return check_run(&config, action == CONFIG_CHECK, split, argv) == 0 ? EXIT_SUCCESS
 										    : EXIT_FAILURE;
 	if (config_validate(&config, why, sizeof(why)) < 0)
-		return refuse(why);
+		return print_error(why);
 	if (check_socket_free(&config, why, sizeof(why)) < 0)
-		return refuse(why);
+		return print_error(why);
 	if (check_eal_init(split, argv) < 0) {
 		check_eal_failure(&config, split, argv, why, sizeof(why));
-		return refuse(why);
+		return print_error(why);
 	}
 
-	/* dpdk-dumpcap shares the memory of hugepages, and asks us to copy what passes. */
+	/* dpdk-dumpcap shares hugepage memory, and asks the data plane to copy packets. */
 	if (rte_eal_has_hugepages() && rte_pdump_init() < 0)
 		log_warning("event=capture_off error=\"%s\"\n", rte_strerror(rte_errno));
 	state_trace = trace_state;
@@ -239,9 +242,9 @@ main(int argc, char **argv)
 		.argc = split < argc ? argc - split : 0,
 		.argv = argv + split,
 		.version = ONESIDE_VERSION,
-		.examine = examine,
+		.examine = examine_config,
 	};
-	int status = serve(&source);
+	int status = run_dataplane(&source);
 	if (rte_eal_has_hugepages())
 		rte_pdump_uninit();
 	daemon_eal_end();

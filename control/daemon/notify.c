@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telling the service manager, by a datagram to the socket that NOTIFY_SOCKET names. */
+/* Notifies the service manager by a datagram to the socket in NOTIFY_SOCKET. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ notify_service(const char *state, bool waits)
 		return;
 	memcpy(addr.sun_path, name, len);
 	if (name[0] == '@')
-		addr.sun_path[0] = '\0'; /* of the abstract namespace */
+		addr.sun_path[0] = '\0'; /* abstract namespace */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;

@@ -4,8 +4,10 @@
 
 #include <stdbool.h>
 
-/* Assignments as in sd_notify(3), "READY=1"; nothing where no service manager asked for them.  What will be
- * said again need not wait for a manager that does not keep up, and is lost then. */
+/*
+ * Sends assignments as sd_notify(3) does, such as "READY=1"; does nothing without a service manager. With
+ * `waits` false, the message is lost if the manager's socket is full; use that for what is repeated.
+ */
 void notify_service(const char *state, bool waits);
 
 #endif

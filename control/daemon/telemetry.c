@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lists of the control socket for DPDK's telemetry: /oneside/clients, qps, regions, segments, neighbours.
- *
- * DPDK calls on its own thread, and the lists belong to the control thread.  The thread of DPDK leaves its
- * question where the control thread finds it, waits, and turns the answer from JSON into dictionaries.
+ * DPDK calls on its own thread, but the control thread owns the lists. The DPDK thread posts a question to
+ * the control thread, waits, and converts the JSON answer to dictionaries.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -62,7 +61,7 @@ ask_control(struct question *question)
 	end.tv_sec += WAIT_S;
 	question->error = "the control thread does not answer";
 	pthread_mutex_lock(&lock);
-	/* DPDK has a thread for each caller: another one's question may be there. */
+	/* DPDK has a thread per caller: another thread's question may be pending. */
 	while (pending != NULL && pthread_cond_timedwait(&answered, &lock, &end) == 0)
 		;
 	if (pending == NULL && wake_fd >= 0 && eventfd_write(wake_fd, 1) == 0)
@@ -74,7 +73,8 @@ ask_control(struct question *question)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Reads a number that ends the text, or that a comma follows: *rest is what comes after the comma, or NULL.
+/*
+ * Parses a number that ends at a comma or at the end of the text. *rest: the text after the comma, or NULL.
  */
 static bool
 parse_number(const char *text, uint64_t most, uint64_t *number, const char **rest)
@@ -127,8 +127,7 @@ add_entry(struct rte_tel_data *d, const char *prefix, uint64_t number, json_t *f
 	telemetry_add(d, name, &entry);
 }
 
-/* An entry's number is above those of earlier pages, since each entry moves the list's place on by one or
- * more. */
+/* Each entry advances the list's position by at least one, so its number exceeds those of earlier pages. */
 static void
 add_answer(struct rte_tel_data *d, const struct command *command, const struct question *question)
 {
@@ -179,7 +178,7 @@ static void
 answer_question(struct question *question)
 {
 	if ((question->request.given & CTL_M_PID) != 0 && !has_process(question->request.pid)) {
-		question->error = "no attachment is of that process";
+		question->error = "that process has no attachment; see /oneside/clients";
 		return;
 	}
 	question->answer = ctl_list(&question->request);
@@ -209,7 +208,7 @@ register_commands(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&answered, &attr);
 	pthread_condattr_destroy(&attr);
-	/* A registration that fails leaves that one command out. */
+	/* A failed registration omits only that command. */
 	for (size_t i = 0; i < RTE_DIM(commands); i++)
 		rte_telemetry_register_cmd(commands[i].name, answer_list, commands[i].help);
 }

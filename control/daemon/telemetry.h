@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is attached, for people: /oneside/clients and its like. */
+/* DPDK telemetry of attachments: /oneside/clients and others. */
 #ifndef CONTROL_DAEMON_TELEMETRY_H
 #define CONTROL_DAEMON_TELEMETRY_H
 

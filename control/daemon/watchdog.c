@@ -12,17 +12,17 @@
 #include "control/loop/log.h"
 #include "dataplane/engine.h"
 
-#define LOOKS 4 /* in the manager's time: one that comes late, and one that is not heard, are no harm */
+#define POLLS 4 /* per watchdog interval: one late or lost notification does no harm */
 #define NS_PER_US 1000ull
 
 static struct {
-	uint64_t interval; /* 0: there is none */
+	uint64_t interval; /* ns; 0: no watchdog */
 	uint64_t next;
-	bool standing;                 /* said once */
-	uint64_t loops[RTE_MAX_LCORE]; /* of each core, when it had turned last */
+	bool standing;                 /* reported already */
+	uint64_t loops[RTE_MAX_LCORE]; /* each core's loop count when all had last made progress */
 } watchdog;
 
-/* The number in a variable of the environment; 0: none. */
+/* Number in an environment variable, or 0. */
 static uint64_t
 number_of(const char *name)
 {
@@ -45,9 +45,9 @@ watchdog_init(uint64_t now)
 	watchdog.interval = 0;
 	watchdog.standing = false;
 	if (getenv("WATCHDOG_PID") != NULL && pid != (uint64_t)getpid())
-		return; /* it is another process that the manager listens to */
-	if (us >= LOOKS && us < UINT64_MAX / NS_PER_US)
-		watchdog.interval = us * NS_PER_US / LOOKS;
+		return; /* the manager watches another process */
+	if (us >= POLLS && us < UINT64_MAX / NS_PER_US)
+		watchdog.interval = us * NS_PER_US / POLLS;
 	watchdog.next = now + watchdog.interval;
 	memset(watchdog.loops, 0, sizeof(watchdog.loops));
 }
@@ -58,11 +58,12 @@ watchdog_deadline(void)
 	return watchdog.interval == 0 ? UINT64_MAX : watchdog.next;
 }
 
-/* A core that has not turned since all had last; -1: there is none.  One that sleeps wakes ten times a
- * second.
+/*
+ * A core without progress since the last time that all made progress, or -1. A sleeping core wakes ten times
+ * a second.
  */
 static int
-standing_core(void)
+stuck_core(void)
 {
 	uint64_t loops[RTE_MAX_LCORE];
 	struct engine_stats stats;
@@ -87,14 +88,12 @@ watchdog_poll(uint64_t now)
 	if (watchdog.interval == 0 || now < watchdog.next)
 		return;
 	watchdog.next = now + watchdog.interval;
-	standing = standing_core();
+	standing = stuck_core();
 	if (standing < 0) {
 		watchdog.standing = false;
 		notify_service("WATCHDOG=1", false);
 	} else if (!watchdog.standing) {
 		watchdog.standing = true;
-		log_error(
-			"event=core_stands core=%d text=\"the service manager's watchdog is not told that all is well\"\n",
-			standing);
+		log_error("event=core_stuck core=%d text=\"no progress; WATCHDOG=1 withheld\"\n", standing);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines that applications and other hosts can bring about as often as they like.  Each user has a budget of
- * its own, so that the lines of one do not hide those of another; what no user can be named for shares one.
+ * Log lines that applications and other hosts can cause at any rate.  Each user has a budget, so that one
+ * user's lines do not displace another's.  Lines without a user share one budget.
  */
 #include "control/loop/log.h"
 
@@ -9,25 +9,25 @@
 
 #include "control/loop/loop.h"
 
-/* So many lines at once, and then one for each interval: 4 MB a day. */
+/* A budget allows LOG_LINES at once, then one line per LOG_INTERVAL: 4 MB a day. */
 #define LOG_LINES 50u
 #define LOG_INTERVAL (4 * NS_PER_S)
-#define LOG_LEFT_OUT (60 * NS_PER_S) /* interval of the line that says how many are missing */
-/* Users with a budget of their own at one time; further ones share that of nobody, which bounds the log of
- * who has many uids. */
+#define LOG_LEFT_OUT (60 * NS_PER_S) /* interval of the line that reports the number left out */
+/* Limit of users with a budget of their own at one time; further users share LOG_NOBODY's.  The limit bounds
+ * the lines of someone with many uids. */
 #define LOG_USERS 16u
 #define LOG_NOBODY UINT32_MAX
 
 struct log_budget {
 	uint32_t uid;
 	uint32_t left_out;
-	uint64_t used_until; /* each line uses an interval; not above control.now: all of it is left */
-	uint64_t report_at;  /* when lines that were left out are reported */
+	uint64_t used_until; /* each line adds an interval; at most control.now: the budget is full */
+	uint64_t report_at;  /* time of the report of lines left out */
 };
 
 uint64_t log_suppressed;
 
-/* The last one is that of nobody. */
+/* The last budget is LOG_NOBODY's. */
 static struct log_budget budgets[LOG_USERS + 1];
 
 static bool
@@ -45,8 +45,8 @@ report_left_out(struct log_budget *budget)
 		return;
 	if (budget->uid != LOG_NOBODY)
 		snprintf(whose, sizeof(whose), " uid=%" PRIu32, budget->uid);
-	log_notice("event=lines_left_out%s lines=%u text=\"they were like the last ones\"\n", whose,
-		   budget->left_out);
+	log_notice("event=lines_left_out%s lines=%u text=\"more lines like the last ones were left out\"\n",
+		   whose, budget->left_out);
 	budget->left_out = 0;
 }
 

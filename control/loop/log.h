@@ -16,8 +16,8 @@ extern int control_logtype;
 #define log_debug(...) rte_log(RTE_LOG_DEBUG, (uint32_t)control_logtype, "control: " __VA_ARGS__)
 
 /*
- * log.c.  What applications (log_of_user) and other hosts (log_of_others) can bring about as often as they
- * like is bounded: some lines at once, few after that, and each minute how many were left out.
+ * log.c: limits the lines that applications (log_of_user) and other hosts (log_of_others) can cause: some at
+ * once, few after that, and once a minute the number of lines left out.
  */
 bool log_allowed_to(uint32_t uid);
 bool log_allowed(void);

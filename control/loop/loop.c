@@ -17,7 +17,8 @@ control_random(void)
 	static unsigned int left;
 
 	if (left == 0) {
-		/* Up to 256 bytes are given whole, and never fail once the system has started. */
+		/* getrandom() returns up to 256 bytes at once, and does not fail once the kernel's pool is
+		 * initialized. */
 		while (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
 			;
 		left = sizeof(pool) / sizeof(pool[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every part of the control thread has at hand: the loop, its clock, its random numbers, and the lists
- * that more than one part walks.  Everything here belongs to that one thread.
+ * State shared by all parts of the control thread: the loop, its clock, its random numbers, and the lists
+ * that several parts walk.  Only the control thread uses this state.
  */
 #ifndef CONTROL_LOOP_LOOP_H
 #define CONTROL_LOOP_LOOP_H
@@ -38,19 +38,19 @@ struct control {
 	int epoll, stop_fd, listen_fd;
 	uint64_t now;
 	bool stopping;
-	bool draining; /* no attachment or connection begins any more */
+	bool draining; /* new attachments and connections are refused */
 	struct quota quota;
-	struct turns turns; /* of users whose requests wait */
+	struct turns turns; /* DRR scheduler of users whose requests wait */
 	struct client_list clients;
 	struct table pz_numbers; /* every protection zone of the data plane */
 	struct neigh *neigh;
 	struct conn_list conns, dead;
-	uint32_t num_conns;         /* of `conns` */
-	struct cm_heap conn_timers; /* has room for all of them */
+	uint32_t num_conns;         /* number of `conns` */
+	struct cm_heap conn_timers; /* has room for every conn */
 	LIST_HEAD(, segment) segments;
 	struct cm_table segment_ids;
 	uint64_t segment_secret[2];
-	uint64_t next_segment; /* id to be given next */
+	uint64_t next_segment; /* next id to assign */
 	uint64_t incarnation;  /* of this process: random */
 	uint64_t attached_ever;
 };

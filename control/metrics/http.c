@@ -8,7 +8,7 @@
 
 #define TOKEN "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+-.^_`|~"
 
-/* What the head is made up of, as far as it matters. */
+/* Header fields that matter for the answer. */
 struct fields {
 	unsigned int hosts;
 	bool body, openmetrics;
@@ -29,7 +29,7 @@ is_token(const char *text)
 	return *text != '\0' && text[strspn(text, TOKEN)] == '\0';
 }
 
-/* The next line, without its end; NULL: there is none. */
+/* Next line without its end, or NULL. */
 static char *
 take_line(char **rest)
 {
@@ -44,7 +44,9 @@ take_line(char **rest)
 	return line;
 }
 
-/* "/metrics", with a query or without; also as proxies write it, with scheme and authority before. */
+/*
+ * Accepts "/metrics" with or without a query, and the absolute form that proxies send (scheme and authority).
+ */
 static bool
 is_metrics(const char *target)
 {
@@ -54,7 +56,7 @@ is_metrics(const char *target)
 	       strncmp(target, "/metrics", strlen("/metrics")) == 0;
 }
 
-/* *old: HTTP/1.0, which knows no Host. */
+/* *old: HTTP/1.0, which has no Host field. */
 static unsigned int
 parse_request_line(char *version, struct metrics_request *out, bool *old)
 {
@@ -103,7 +105,7 @@ metrics_http_parse(const char *head, size_t len, struct metrics_request *out)
 	bool old = false;
 
 	memset(out, 0, sizeof(*out));
-	/* A byte 0 is as wrong as any other control character. */
+	/* Byte 0 counts as an invalid control character. */
 	for (size_t i = 0; i < len; i++)
 		copy[i] = head[i] != '\0' ? head[i] : '\x01';
 	copy[len] = '\0';
@@ -141,13 +143,14 @@ metrics_http_refuse(char out[METRICS_ANSWER_HEAD], unsigned int status)
 		unsigned int status;
 		const char *reason, *field, *body;
 	} refusals[] = {
-		{400, "Bad Request", "", "This is not an HTTP/1.1 request without a body.\n"},
-		{404, "Not Found", "", "There is nothing but /metrics.\n"},
-		{405, "Method Not Allowed", "Allow: GET, HEAD\r\n", "Ask by GET.\n"},
-		{408, "Request Timeout", "", "The request did not come in time.\n"},
-		{431, "Request Header Fields Too Large", "", "The head of a request may have 4096 bytes.\n"},
-		{505, "HTTP Version Not Supported", "", "Ask by HTTP/1.1.\n"},
-		{503, "Service Unavailable", "", "The metrics cannot be had now.\n"},
+		{400, "Bad Request", "", "Not an HTTP/1.1 request without a body.\n"},
+		{404, "Not Found", "", "Only /metrics exists here.\n"},
+		{405, "Method Not Allowed", "Allow: GET, HEAD\r\n", "Use GET.\n"},
+		{408, "Request Timeout", "", "The request was not complete in time.\n"},
+		{431, "Request Header Fields Too Large", "",
+		 "A request's head may have at most 4096 bytes.\n"},
+		{505, "HTTP Version Not Supported", "", "Use HTTP/1.1.\n"},
+		{503, "Service Unavailable", "", "Metrics are not available now; try again later.\n"},
 	};
 	size_t i = 0;
 

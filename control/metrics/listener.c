@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Metrics by HTTP.  A thread of its own accepts, reads, renders and writes, so that who asks slowly, wrongly
- * or too often costs neither the control thread nor a core anything: the control thread takes a snapshot for
- * it, ten times a second at most.
+ * Metrics over HTTP. A separate thread accepts, reads, renders and writes, so that slow, malformed or
+ * frequent requests cost cores nothing, and the control thread only a snapshot, at most ten times a second.
  *
- * Connections are few, each has one request, and all of a connection a time limit.  The thread takes so many
- * a second, and has less weight than others of its processor.
+ * Connections are few, carry one request each, and have a time limit. The thread accepts at most
+ * ACCEPTS_A_SECOND connections a second, at a lower priority than other threads.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,9 +26,10 @@
 #include "dataplane/compat/clock.h"
 
 #define CONNECTIONS 16u
-#define PHASE_NS (10 * NS_PER_S) /* for the request to come, for the snapshot, for the answer to be taken */
-#define CROWDED_NS NS_PER_S /* the far end's part of it while there is no room for others, and to close */
-#define FRESH_NS (NS_PER_S / 10) /* a text is given out so long */
+/* limit for each: reading the request, waiting for the snapshot, sending the answer */
+#define PHASE_NS (10 * NS_PER_S)
+#define CROWDED_NS NS_PER_S      /* limit for the peer while all connections are in use, and for lingering */
+#define FRESH_NS (NS_PER_S / 10) /* lifetime of a rendered text */
 #define ACCEPTS_A_SECOND 100u
 #define NICE 10
 
@@ -38,32 +38,34 @@ enum phase { FREE, READING, WAITING, WRITING, LINGERING };
 struct connection {
 	enum phase phase;
 	int fd;
-	uint64_t since; /* it is in this phase */
+	uint64_t since; /* start of this phase */
 	struct metrics_request request;
 	char head[METRICS_HEAD_MAX];
 	size_t got;
-	char *answer; /* from malloc */
+	char *answer; /* from malloc() */
 	size_t len, sent;
 };
 
-/* Whose the snapshot is. */
+/* Owner of the snapshot. */
 enum turn { TURN_THREAD, TURN_ASKED, TURN_ANSWERED };
 
 static struct {
 	pthread_t thread;
 	bool running;
 	struct listening listening;
-	/* between the two threads */
-	int ask_fd, wake_fd; /* eventfds: for the control thread, for ours */
+	/* shared by both threads */
+	int ask_fd, wake_fd; /* eventfds: wake the control thread, wake the listener thread */
 	_Atomic bool stop;
-	_Atomic int turn;                 /* enum turn: whoever passes it on has done with the snapshot */
-	struct metrics_snapshot snapshot; /* the control thread's while asked, else the other's */
+	_Atomic int turn; /* enum turn; storing it hands the snapshot over */
+	/* owned by the control thread while TURN_ASKED, else by the listener thread */
+	struct metrics_snapshot snapshot;
 	struct watch watch;
-	/* the thread's */
+	/* owned by the listener thread */
 	struct connection connection[CONNECTIONS];
-	struct metrics_text text[2]; /* of the snapshot, by whether in OpenMetrics; empty: not rendered yet */
+	/* rendered snapshots, indexed by `openmetrics`; empty: not rendered yet */
+	struct metrics_text text[2];
 	uint64_t asked_at;
-	uint64_t second; /* in which `accepts` were taken */
+	uint64_t second; /* second in which `accepts` connections were accepted */
 	uint32_t accepts;
 } listener = {.listening.fd = -1, .ask_fd = -1, .wake_fd = -1};
 
@@ -79,12 +81,12 @@ take_snapshot(struct metrics_snapshot *out)
 }
 
 static void
-asked(struct watch *watch, uint32_t events)
+snapshot_asked(struct watch *watch, uint32_t events)
 {
 	eventfd_t value;
 
 	eventfd_read(listener.ask_fd, &value);
-	/* Pairs with the store in ask(). */
+	/* Pairs with the store in serve_waiting(). */
 	if (atomic_load_explicit(&listener.turn, memory_order_acquire) != TURN_ASKED)
 		return;
 	take_snapshot(&listener.snapshot);
@@ -106,17 +108,17 @@ metrics_render(struct metrics_text *text)
 	return text->failed ? -ENOMEM : 0;
 }
 
-/* ---- the thread: a connection ---- */
+/* ---- listener thread: one connection ---- */
 
 static void
-enter(struct connection *c, enum phase phase, uint64_t now)
+enter_phase(struct connection *c, enum phase phase, uint64_t now)
 {
 	c->phase = phase;
 	c->since = now;
 }
 
 static void
-end(struct connection *c)
+end_connection(struct connection *c)
 {
 	close(c->fd);
 	free(c->answer);
@@ -124,12 +126,12 @@ end(struct connection *c)
 	c->phase = FREE;
 }
 
-/* Whatever it still sends is read, so that the answer is not lost by a reset. */
+/* Reads what the peer still sends: closing with unread data would send a reset, and lose the answer. */
 static void
-linger(struct connection *c, uint64_t now)
+linger_connection(struct connection *c, uint64_t now)
 {
 	shutdown(c->fd, SHUT_WR);
-	enter(c, LINGERING, now);
+	enter_phase(c, LINGERING, now);
 }
 
 static void
@@ -138,25 +140,25 @@ write_some(struct connection *c, uint64_t now)
 	ssize_t n = send(c->fd, c->answer + c->sent, c->len - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		end(c);
+		end_connection(c);
 	else if (n > 0 && (c->sent += (size_t)n) == c->len)
-		linger(c, now);
+		linger_connection(c, now);
 }
 
-/* Room for an answer; false: there is none, and the connection has ended. */
+/* Allocates an answer. False: out of memory, and the connection is closed. */
 static bool
 make_room(struct connection *c, size_t len, uint64_t now)
 {
 	c->answer = malloc(len);
 	c->len = len;
-	enter(c, WRITING, now);
+	enter_phase(c, WRITING, now);
 	if (c->answer == NULL)
-		end(c);
+		end_connection(c);
 	return c->answer != NULL;
 }
 
 static void
-refuse(struct connection *c, unsigned int status, uint64_t now)
+refuse_request(struct connection *c, unsigned int status, uint64_t now)
 {
 	if (!make_room(c, METRICS_ANSWER_HEAD, now))
 		return;
@@ -165,7 +167,7 @@ refuse(struct connection *c, unsigned int status, uint64_t now)
 }
 
 static void
-answer(struct connection *c, const struct metrics_text *text, uint64_t now)
+answer_request(struct connection *c, const struct metrics_text *text, uint64_t now)
 {
 	char head[METRICS_ANSWER_HEAD];
 	size_t len = metrics_http_head(head, &c->request, text->len);
@@ -177,21 +179,21 @@ answer(struct connection *c, const struct metrics_text *text, uint64_t now)
 	write_some(c, now);
 }
 
-/* What has come; 0: nothing, and at its end that of the connection. */
+/* Bytes received, or 0. Closes the connection at its end or on errors. */
 static size_t
-receive(struct connection *c, char *to, size_t room)
+receive_bytes(struct connection *c, char *to, size_t room)
 {
 	ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		end(c);
+		end_connection(c);
 	return n > 0 ? (size_t)n : 0;
 }
 
 static void
 read_some(struct connection *c, uint64_t now)
 {
-	size_t seen = c->got, n = receive(c, c->head + c->got, sizeof(c->head) - c->got);
+	size_t seen = c->got, n = receive_bytes(c, c->head + c->got, sizeof(c->head) - c->got);
 	unsigned int status;
 
 	if (n == 0)
@@ -199,18 +201,18 @@ read_some(struct connection *c, uint64_t now)
 	c->got += n;
 	if (!metrics_http_whole(c->head, c->got, seen)) {
 		if (c->got == sizeof(c->head))
-			refuse(c, 431, now);
+			refuse_request(c, 431, now);
 		return;
 	}
 	status = metrics_http_parse(c->head, c->got, &c->request);
 	if (status != 200)
-		refuse(c, status, now);
+		refuse_request(c, status, now);
 	else
-		enter(c, WAITING, now);
+		enter_phase(c, WAITING, now);
 }
 
 static void
-step(struct connection *c, uint64_t now)
+serve_connection(struct connection *c, uint64_t now)
 {
 	switch (c->phase) {
 	case READING:
@@ -220,14 +222,14 @@ step(struct connection *c, uint64_t now)
 		write_some(c, now);
 		break;
 	case LINGERING:
-		receive(c, c->head, sizeof(c->head)); /* which nobody looks at any more */
+		receive_bytes(c, c->head, sizeof(c->head)); /* discarded */
 		break;
-	default: /* the far end has gone */
-		end(c);
+	default: /* the peer has disconnected */
+		end_connection(c);
 	}
 }
 
-/* ---- the thread: all of them ---- */
+/* ---- listener thread: all connections ---- */
 
 static void
 accept_some(uint64_t now)
@@ -241,13 +243,16 @@ accept_some(uint64_t now)
 			return;
 		c->fd = accept4(listener.listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (c->fd < 0) {
-			/* Without descriptors it would be woken for ever: none until the next second. */
+			/*
+			 * Out of descriptors, poll() would return at once for ever: accept none until the
+			 * next second.
+			 */
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 				listener.accepts = ACCEPTS_A_SECOND;
 			return;
 		}
 		listener.accepts++;
-		enter(c, READING, now);
+		enter_phase(c, READING, now);
 		c->got = c->len = c->sent = 0;
 	}
 }
@@ -258,7 +263,7 @@ deadline_of(const struct connection *c, bool crowded)
 	switch (c->phase) {
 	case FREE:
 		return UINT64_MAX;
-	case WAITING: /* for us */
+	case WAITING: /* the delay is the data plane's */
 		return c->since + PHASE_NS;
 	case LINGERING:
 		return c->since + CROWDED_NS;
@@ -276,16 +281,16 @@ any_in(enum phase phase)
 	return false;
 }
 
-/* What can be said at once is said. */
+/* Answers with an error if the socket has room. */
 static void
-expire(struct connection *c, uint64_t now)
+expire_connection(struct connection *c, uint64_t now)
 {
 	if (c->phase == READING)
-		refuse(c, 408, now);
+		refuse_request(c, 408, now);
 	else if (c->phase == WAITING)
-		refuse(c, 503, now);
+		refuse_request(c, 503, now);
 	if (c->phase != FREE)
-		end(c);
+		end_connection(c);
 }
 
 static void
@@ -295,7 +300,7 @@ expire_all(uint64_t now)
 
 	for (uint32_t i = 0; i < CONNECTIONS; i++)
 		if (deadline_of(&listener.connection[i], crowded) <= now)
-			expire(&listener.connection[i], now);
+			expire_connection(&listener.connection[i], now);
 }
 
 static const struct metrics_text *
@@ -317,7 +322,7 @@ serve_waiting(uint64_t now)
 
 	if (!any_in(WAITING))
 		return;
-	/* Pairs with the store in asked(). */
+	/* Pairs with the store in snapshot_asked(). */
 	switch (atomic_load_explicit(&listener.turn, memory_order_acquire)) {
 	case TURN_ASKED:
 		return;
@@ -326,11 +331,12 @@ serve_waiting(uint64_t now)
 		metrics_text_free(&listener.text[0]);
 		metrics_text_free(&listener.text[1]);
 		atomic_store_explicit(&listener.turn, TURN_THREAD,
-				      memory_order_relaxed); /* read here alone */
+				      /* only this thread stores and reads TURN_THREAD */
+				      memory_order_relaxed);
 	}
 	if (!fresh) {
 		listener.asked_at = now;
-		/* Pairs with the load in asked(). */
+		/* Pairs with the load in snapshot_asked(). */
 		atomic_store_explicit(&listener.turn, TURN_ASKED, memory_order_release);
 		eventfd_write(listener.ask_fd, 1);
 		return;
@@ -343,15 +349,15 @@ serve_waiting(uint64_t now)
 			continue;
 		text = text_for(&c->request);
 		if (text->failed)
-			refuse(c, 503, now);
+			refuse_request(c, 503, now);
 		else
-			answer(c, text, now);
+			answer_request(c, text, now);
 	}
 }
 
-/* Fills in what is waited for, and returns the time limit in milliseconds; -1: none. */
+/* Fills the poll set; returns the timeout in milliseconds, or -1 for none. */
 static int
-prepare(struct pollfd fds[2 + CONNECTIONS], uint64_t now)
+prepare_poll(struct pollfd fds[2 + CONNECTIONS], uint64_t now)
 {
 	uint64_t deadline = UINT64_MAX;
 	bool crowded = !any_in(FREE), takes = !crowded;
@@ -388,11 +394,11 @@ listener_main(void *argument)
 	struct pollfd fds[2 + CONNECTIONS];
 	eventfd_t value;
 
-	setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone */
-	/* Pairs with the store in metrics_fini. */
+	setpriority(PRIO_PROCESS, 0, NICE); /* Linux: this thread only */
+	/* Pairs with the store in metrics_fini(). */
 	while (!atomic_load_explicit(&listener.stop, memory_order_acquire)) {
 		uint64_t now = clock_now();
-		int n = poll(fds, 2 + CONNECTIONS, prepare(fds, now));
+		int n = poll(fds, 2 + CONNECTIONS, prepare_poll(fds, now));
 
 		if (n < 0 && errno != EINTR)
 			break;
@@ -401,7 +407,7 @@ listener_main(void *argument)
 			eventfd_read(listener.wake_fd, &value);
 		for (uint32_t i = 0; i < CONNECTIONS && n > 0; i++)
 			if (fds[2 + i].fd >= 0 && fds[2 + i].revents != 0)
-				step(&listener.connection[i], now);
+				serve_connection(&listener.connection[i], now);
 		expire_all(now);
 		if (n > 0 && fds[1].revents != 0)
 			accept_some(now);
@@ -413,7 +419,7 @@ listener_main(void *argument)
 /* ---- start and end ---- */
 
 static int
-start(const struct config *config, char *why, size_t why_len)
+start_listener(const struct config *config, char *why, size_t why_len)
 {
 	int error;
 
@@ -423,7 +429,7 @@ start(const struct config *config, char *why, size_t why_len)
 	listener.ask_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	listener.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	error = listener.ask_fd < 0 || listener.wake_fd < 0 ? -errno : 0;
-	listener.watch.ready = asked;
+	listener.watch.ready = snapshot_asked;
 	if (error == 0)
 		error = control_watch(listener.ask_fd, &listener.watch, EPOLLIN);
 	if (error == 0)
@@ -448,12 +454,12 @@ metrics_init(const struct config *config, char *why, size_t why_len)
 	int error;
 
 	started = (uint64_t)time(NULL);
-	atomic_store_explicit(&listener.stop, false, memory_order_relaxed); /* no thread runs */
+	atomic_store_explicit(&listener.stop, false, memory_order_relaxed); /* no thread runs yet */
 	atomic_store_explicit(&listener.turn, TURN_THREAD, memory_order_relaxed);
 	listener.asked_at = 0;
 	if (config->metrics.family == 0)
 		return 0;
-	error = start(config, why, why_len);
+	error = start_listener(config, why, why_len);
 	if (error != 0)
 		metrics_fini();
 	return error;
@@ -463,7 +469,7 @@ void
 metrics_fini(void)
 {
 	if (listener.running) {
-		/* Pairs with the load in listener_main. */
+		/* Pairs with the load in listener_main(). */
 		atomic_store_explicit(&listener.stop, true, memory_order_release);
 		eventfd_write(listener.wake_fd, 1);
 		pthread_join(listener.thread, NULL);
@@ -471,7 +477,7 @@ metrics_fini(void)
 	}
 	for (uint32_t i = 0; i < CONNECTIONS; i++)
 		if (listener.connection[i].phase != FREE)
-			end(&listener.connection[i]);
+			end_connection(&listener.connection[i]);
 	metrics_text_free(&listener.text[0]);
 	metrics_text_free(&listener.text[1]);
 	listening_close(&listener.listening);

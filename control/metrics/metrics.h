@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Metrics for those who look from afar: in text, and by HTTP where `metrics` of the configuration says so. */
+/* Metrics for remote monitoring: as text, and over HTTP if the configuration has `metrics`. */
 #ifndef CONTROL_METRICS_METRICS_H
 #define CONTROL_METRICS_METRICS_H
 
@@ -7,14 +7,13 @@
 
 struct config;
 
-/* Opens the listener, if there is to be one, and starts its thread.  0, or -errno with a sentence in `why`.
- */
+/* Opens the listener, if configured, and starts its thread. Returns 0, or -errno with a sentence in `why`. */
 int metrics_init(const struct config *config, char *why, size_t why_len);
 void metrics_fini(void);
 
 /*
- * On the control thread: all metrics into `text`, from metrics_text_init(); the caller frees it by
- * metrics_text_free().  0, or -ENOMEM.
+ * Renders all metrics into `text`, which the caller prepares by metrics_text_init() and frees by
+ * metrics_text_free(). Control thread only. Returns 0 or -ENOMEM.
  */
 int metrics_render(struct metrics_text *text);
 

@@ -9,7 +9,7 @@
 #include "config/config.h"
 
 #define BACKLOG 16
-#define MODE 0660 /* owner and group */
+#define MODE 0660 /* owner and group may connect */
 
 static int
 bind_inet(int fd, const struct config_listen *where)
@@ -33,7 +33,8 @@ bind_inet(int fd, const struct config_listen *where)
 static const char *
 remedy(int error)
 {
-	return error == -EADDRINUSE ? "another program serves it; end that one or choose another"
+	return error == -EADDRINUSE
+		       ? "another program listens there; end that program, or choose another address"
 	       : error == -EADDRNOTAVAIL
 		       ? "this host's kernel does not have the address; choose one of \"ip address\""
 		       : "choose an address or a path that this user may listen on";

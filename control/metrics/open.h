@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening socket of metrics. */
+/* Listening socket for metrics. */
 #ifndef CONTROL_METRICS_OPEN_H
 #define CONTROL_METRICS_OPEN_H
 
@@ -7,7 +7,8 @@
 
 struct config_listen;
 
-/* A socket that listens and does not block, to be closed by listening_close(): 0, or -errno and a sentence.
+/*
+ * Opens a non-blocking listening socket; close it by listening_close(). Returns 0, or -errno and a sentence.
  */
 int metrics_open(const struct config_listen *where, struct listening *listening, char *why, size_t why_len);
 

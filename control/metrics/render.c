@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each metric there is, in the order in which they are told; doc/monitoring.md has the same in a table.
+ * All metrics, in output order; doc/monitoring.md lists them in a table.
  *
- * Labels come from what there is little of: cores, ports, kinds, reasons, and CLIENT_LABELS attachments.
+ * Labels have few values: cores, ports, kinds, reasons, and CLIENT_LABELS attachments.
  */
 #include "control/metrics/render.h"
 
@@ -22,17 +22,17 @@ write_process(struct metrics_text *text, const struct metrics_snapshot *snapshot
 	metrics_sample(text, 1, "version=\"%s\",dpdk=\"%s\"", ONESIDE_VERSION,
 		       rte_version() + strlen("DPDK "));
 	metrics_family(text, "oneside_start_time", METRICS_GAUGE, "seconds",
-		       "When it started, in Unix time.");
+		       "Start of the data plane, in Unix time.");
 	metrics_value(text, snapshot->started);
 	metrics_family(text, "oneside_log_suppressed", METRICS_COUNTER, "",
-		       "Lines of the log left out because others brought about too many.");
+		       "Log lines suppressed by rate limits.");
 	metrics_value(text, snapshot->suppressed);
 	metrics_family(text, "oneside_path_mtu_reports", METRICS_COUNTER, "",
-		       "Reports of routers that a packet of a connection was too big for the way.");
+		       "ICMP reports that a connection's packet exceeded the path MTU.");
 	metrics_value(text, snapshot->path_mtu_reports);
 }
 
-/* ---- attachments and what they have ---- */
+/* ---- attachments and their objects ---- */
 
 static void
 write_objects(struct metrics_text *text, const struct metrics_snapshot *snapshot)
@@ -87,20 +87,20 @@ static void
 write_quota(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 {
 	metrics_family(text, "oneside_resource_used", METRICS_GAUGE, "",
-		       "What is in use of that of which there is so much for all together.");
+		       "Use of resources that all users share.");
 	write_resources(text, snapshot, snapshot->quota.common, snapshot->quota.clients);
 	metrics_family(text, "oneside_resource_limit", METRICS_GAUGE, "",
-		       "What there is for all together; one user may have three quarters of it.");
+		       "Limit of resources that all users share; one user gets at most three quarters.");
 	write_resources(text, snapshot, snapshot->quota.max_common, snapshot->quota.max_clients);
 	metrics_family(text, "oneside_user_registered", METRICS_GAUGE, "bytes",
-		       "Memory registered and arenas of the user that has most.");
+		       "Registered memory and arenas of the user with the most.");
 	metrics_value(text, snapshot->user_bytes);
 	metrics_family(text, "oneside_user_limit", METRICS_GAUGE, "bytes",
-		       "What of it a user may have (max_bytes_per_uid).");
+		       "Limit of registered memory and arenas per user (max_bytes_per_uid).");
 	metrics_value(text, snapshot->quota.max_bytes_per_uid);
 }
 
-/* Users that the configuration does not name have weight 1 and no ceiling. */
+/* Users that the configuration does not name have weight 1 and no rate limit. */
 static void
 write_shares(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 {
@@ -108,9 +108,8 @@ write_shares(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 		       "Weight of a user that the configuration names; others have 1.");
 	for (uint32_t i = 0; i < snapshot->shares; i++)
 		metrics_sample(text, snapshot->user[i].weight, "uid=\"%u\"", snapshot->user[i].uid);
-	metrics_family(
-		text, "oneside_user_ceiling", METRICS_GAUGE, "",
-		"What a user that the configuration names may do in a second; 0: there is no ceiling.");
+	metrics_family(text, "oneside_user_ceiling", METRICS_GAUGE, "",
+		       "Rate limit per second of a user that the configuration names; 0: none.");
 	for (uint32_t i = 0; i < snapshot->shares; i++) {
 		metrics_sample(text, snapshot->user[i].max_ops, "uid=\"%u\",of=\"ops\"",
 			       snapshot->user[i].uid);
@@ -119,7 +118,7 @@ write_shares(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 	}
 }
 
-/* ---- attachments one by one ---- */
+/* ---- single attachments ---- */
 
 #define CLIENT_LABELS_MAX 256u
 
@@ -162,7 +161,7 @@ write_clients(struct metrics_text *text, const struct metrics_snapshot *snapshot
 	} values[] = {
 		{"oneside_client_requests", "", "Control requests of an attachment.", METRICS_COUNTER,
 		 offsetof(struct metrics_client, requests)},
-		{"oneside_client_copied", "bytes", "Payload of memory that its copy thread moved.",
+		{"oneside_client_copied", "bytes", "Payload moved by the attachment's copy thread.",
 		 METRICS_COUNTER, offsetof(struct metrics_client, copied)},
 		{"oneside_client_registered", "bytes", "Memory registered by an attachment.", METRICS_GAUGE,
 		 offsetof(struct metrics_client, mapped)},
@@ -185,7 +184,7 @@ write_requests(struct metrics_text *text, const struct metrics_snapshot *snapsho
 {
 	metrics_family(
 		text, "oneside_request", METRICS_HISTOGRAM, "seconds",
-		"From the arrival of a control request to its answer; types not yet asked for are left out.");
+		"Time from a control request's arrival to its answer; types never requested are omitted.");
 	for (uint32_t type = 0; type < ONE_MSG_MAX; type++) {
 		const struct latency *latency = &snapshot->latency[type];
 		uint64_t any = 0;
@@ -214,7 +213,7 @@ write_port_facts(struct metrics_text *text, const struct metrics_snapshot *snaps
 	for (uint32_t i = 0; i < snapshot->ports; i++)
 		metrics_sample(text, snapshot->port[i].mtu, "port=\"%s\"", snapshot->port[i].name);
 	metrics_family(text, "oneside_port_address_conflicts", METRICS_COUNTER, "",
-		       "Frames by which another host had an address of the port.");
+		       "Frames of other hosts that use an address of the port.");
 	for (uint32_t i = 0; i < snapshot->ports; i++)
 		metrics_sample(text, snapshot->conflicts[i], "port=\"%s\"", snapshot->port[i].name);
 }
@@ -232,12 +231,11 @@ write_ports(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 		VALUE("tx_packets", "", "Frames that the device sent.", tx_packets),
 		VALUE("rx", "bytes", "Bytes that the device received.", rx_bytes),
 		VALUE("tx", "bytes", "Bytes that the device sent.", tx_bytes),
-		VALUE("rx_missed", "", "Frames that the device dropped because no core took them in time.",
+		VALUE("rx_missed", "", "Frames that the device dropped because cores polled too late.",
 		      rx_missed),
 		VALUE("rx_errors", "", "Frames that the device found damaged.", rx_errors),
 		VALUE("tx_errors", "", "Frames that the device could not send.", tx_errors),
-		VALUE("rx_no_buffer", "", "Times that no packet buffer was left for the device.",
-		      rx_no_buffer),
+		VALUE("rx_no_buffer", "", "Times that the device found no free packet buffer.", rx_no_buffer),
 #undef VALUE
 	};
 	struct engine_port_stats stats[CONFIG_PORTS_MAX];
@@ -287,7 +285,7 @@ write_counter(struct metrics_text *text, const struct counter *counter, const st
 	}
 }
 
-/* A family for all counters of a group, which `label` tells apart. */
+/* A family for all counters of a group; `label` distinguishes them. */
 static void
 write_group(struct metrics_text *text, const struct cores *cores, enum counter_group group, const char *label)
 {
@@ -299,7 +297,7 @@ write_group(struct metrics_text *text, const struct cores *cores, enum counter_g
 					       counter->name);
 }
 
-/* One sum, since whoever reads it may not know which queue pair numbers there are. */
+/* Write one sum for all strays: single counters would reveal which queue pair numbers exist. */
 static void
 write_strays(struct metrics_text *text, const struct cores *cores)
 {
@@ -317,8 +315,8 @@ write_completions(struct metrics_text *text, const struct cores *cores)
 {
 	metrics_family(
 		text, "oneside_completion", METRICS_HISTOGRAM, "seconds",
-		"From taking a work request off its ring to its completion, of one of 61 of a core's requests.");
-	_Static_assert(ENGINE_SAMPLE == 61, "as the line above says");
+		"Time from fetching a work request to its completion; samples one of 61 requests of a core.");
+	_Static_assert(ENGINE_SAMPLE == 61, "the help text above names the interval");
 	for (uint32_t i = 0; i < cores->num; i++)
 		for (uint32_t op = 0; op < ENGINE_OPERATIONS; op++)
 			metrics_histogram(text, &cores->stats[i].latency[op], "core=\"%u\",operation=\"%s\"",

@@ -77,7 +77,8 @@ metrics_snapshot_take(struct metrics_snapshot *out)
 	out->ports = path_num_ports;
 	for (uint32_t i = 0; i < path_num_ports; i++) {
 		out->port[i] = *path_port[i].info;
-		out->port[i].link_up = path_port[i].link_up; /* as paths_poll() has seen it: no system call */
+		/* cached by paths_poll(): no system call here */
+		out->port[i].link_up = path_port[i].link_up;
 		out->conflicts[i] = neigh_conflicts(control.neigh, (uint16_t)i)->count;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the control thread knows that metrics tell: a copy, which any thread may then read. */
+/* Copy of the control thread's state for metrics, readable by any thread. */
 #ifndef CONTROL_METRICS_SNAPSHOT_H
 #define CONTROL_METRICS_SNAPSHOT_H
 
@@ -12,22 +12,22 @@ struct metrics_client {
 };
 
 struct metrics_snapshot {
-	uint64_t started; /* seconds of Unix time */
+	uint64_t started; /* Unix time in seconds */
 	uint64_t attached_ever, suppressed, path_mtu_reports;
-	struct quota quota; /* without its accounts, */
+	struct quota quota; /* without its accounts */
 	uint32_t users;
-	uint64_t user_bytes; /* of the one that has most */
+	uint64_t user_bytes; /* of the user with the most */
 	struct metrics_client client[CLIENT_LABELS], others, all;
-	uint32_t clients; /* with a label */
+	uint32_t clients; /* entries of `client` */
 	struct latency latency[ONE_MSG_MAX];
-	struct config_user user[CONFIG_USERS_MAX]; /* that the configuration names */
+	struct config_user user[CONFIG_USERS_MAX]; /* users named by the configuration */
 	uint32_t shares;
 	uint32_t ports;
 	struct engine_port_info port[CONFIG_PORTS_MAX];
-	uint64_t conflicts[CONFIG_PORTS_MAX]; /* of its address with other hosts */
+	uint64_t conflicts[CONFIG_PORTS_MAX]; /* other hosts that use the port's address */
 };
 
-/* Control thread.  Takes as long as a turn of clients_poll(), which looks at every attachment as well. */
+/* Control thread only. Visits every attachment, and so costs as much as one clients_poll(). */
 void metrics_snapshot_take(struct metrics_snapshot *out);
 
 #endif

@@ -25,9 +25,9 @@ metrics_text_free(struct metrics_text *text)
 	metrics_text_init(text, text->openmetrics);
 }
 
-/* Room for `more` bytes; false: there is none. */
+/* Makes room for `more` bytes; false: too long, or out of memory. */
 static bool
-grow(struct metrics_text *text, size_t more)
+grow_text(struct metrics_text *text, size_t more)
 {
 	size_t room = text->room == 0 ? FIRST_ROOM : text->room;
 	char *at;
@@ -42,7 +42,8 @@ grow(struct metrics_text *text, size_t more)
 	return true;
 }
 
-static void __attribute__((format(printf, 2, 3))) add(struct metrics_text *text, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+add_format(struct metrics_text *text, const char *format, ...)
 {
 	while (!text->failed) {
 		size_t room = text->room - text->len;
@@ -56,7 +57,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct metrics_text *text,
 			text->len += (size_t)len;
 			return;
 		}
-		text->failed = len < 0 || !grow(text, (size_t)len + 1);
+		text->failed = len < 0 || !grow_text(text, (size_t)len + 1);
 	}
 }
 
@@ -66,8 +67,8 @@ add_sample(struct metrics_text *text, const char *suffix, const char *labels, co
 {
 	bool any = *labels != '\0' || *more != '\0', both = *labels != '\0' && *more != '\0';
 
-	add(text, "%s%s%s%s%s%s%s %s\n", text->name, suffix, any ? "{" : "", labels, both ? "," : "", more,
-	    any ? "}" : "", value);
+	add_format(text, "%s%s%s%s%s%s%s %s\n", text->name, suffix, any ? "{" : "", labels, both ? "," : "",
+		   more, any ? "}" : "", value);
 }
 
 static void
@@ -98,8 +99,8 @@ suffix_of(const struct metrics_text *text)
 static void
 add_head(struct metrics_text *text, const char *what, const char *value)
 {
-	/* Before OpenMetrics a family was called as its samples. */
-	add(text, "# %s %s%s %s\n", what, text->name, text->openmetrics ? "" : suffix_of(text), value);
+	/* The older Prometheus format names a family like its samples. */
+	add_format(text, "# %s %s%s %s\n", what, text->name, text->openmetrics ? "" : suffix_of(text), value);
 }
 
 void
@@ -178,7 +179,7 @@ void
 metrics_end(struct metrics_text *text)
 {
 	if (text->openmetrics)
-		add(text, "# EOF\n");
+		add_format(text, "# EOF\n");
 }
 
 const char *

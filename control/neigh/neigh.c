@@ -341,7 +341,7 @@ notify_waiters(struct neigh *neigh, uint64_t now)
 	neigh->answer_deadline = TAILQ_EMPTY(&neigh->answering) ? NEIGH_NEVER : now;
 }
 
-/* ---- what came in ---- */
+/* ---- received answers and queries ---- */
 
 static void
 entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[6], uint64_t now)

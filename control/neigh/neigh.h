@@ -30,7 +30,7 @@ struct neigh_route {
 	uint8_t prefix; /* bits of the family of `net` */
 };
 
-/* One address of a port.  A port has one or more; each address has its own table of neighbours. */
+/* An address of a port.  A port has one or more; each address has its own table of neighbours. */
 struct neigh_port {
 	uint16_t port;
 	uint8_t mac[6];

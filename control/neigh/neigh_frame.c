@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ARP (RFC 826, 5227), neighbour discovery (RFC 4861) and echo replies (RFC 792,
- * 4443): frame formats.  Each length is checked against the frame before use;
- * malformed frames are dropped and counted.
+ * 4443): frame formats.  Each length is checked against the frame before use.  Malformed frames are dropped
+ * and counted.
  */
 #include "dataplane/wire/bytes.h"
 #include "neigh_internal.h"
@@ -47,7 +47,7 @@ sum16(const uint8_t *data, uint32_t len, uint32_t sum)
 }
 
 static uint16_t
-fold(uint32_t sum)
+fold_sum(uint32_t sum)
 {
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -58,7 +58,7 @@ fold(uint32_t sum)
 static uint16_t
 icmp6_checksum(const uint8_t *ip, const uint8_t *icmp, uint32_t len)
 {
-	return fold(sum16(icmp, len, sum16(ip + 8, 32, len + IPPROTO_ICMP6)));
+	return fold_sum(sum16(icmp, len, sum16(ip + 8, 32, len + IPPROTO_ICMP6)));
 }
 
 static bool
@@ -76,7 +76,7 @@ solicited_node(const struct wire_addr *addr)
 
 /* Sends neigh->frame, padded to Ethernet's minimum length. */
 static void
-transmit(struct neigh *neigh, uint16_t port, uint32_t len)
+frame_transmit(struct neigh *neigh, uint16_t port, uint32_t len)
 {
 	if (len < ETH_MIN) {
 		memset(neigh->frame + len, 0, ETH_MIN - len);
@@ -113,7 +113,7 @@ send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], 
 	memcpy(arp + 14, sender_ip, 4);
 	memcpy(arp + 18, op == ARP_REPLY ? dst : unknown, 6);
 	memcpy(arp + 24, target_ip, 4);
-	transmit(neigh, port, ETH + ARP_LEN);
+	frame_transmit(neigh, port, ETH + ARP_LEN);
 }
 
 static uint8_t *
@@ -149,7 +149,7 @@ send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const u
 	icmp[25] = 1;
 	memcpy(icmp + 26, neigh->port[port].config.mac, 6);
 	store_be16(icmp + 2, icmp6_checksum(ip, icmp, len));
-	transmit(neigh, port, ETH + IPV6_LEN + len);
+	frame_transmit(neigh, port, ETH + IPV6_LEN + len);
 }
 
 void
@@ -201,7 +201,7 @@ is_own_mac(const struct neigh_iface *iface, const uint8_t mac[6])
 	return memcmp(mac, iface->config.mac, 6) == 0;
 }
 
-/* Here and below: false if the frame is malformed. */
+/* A bool *_input() function returns false if the frame is malformed. */
 static bool
 arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, uint64_t now)
 {
@@ -223,7 +223,7 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 			neigh_conflict(neigh, port, mac, now);
 		return true;
 	}
-	/* Another host probes the address that we are probing. */
+	/* A second host probes the address that we are probing. */
 	if (op == ARP_REQUEST && probe && neigh_is_ours(iface, &target) && neigh_is_probing(iface) &&
 	    !is_own_mac(iface, mac))
 		neigh_conflict(neigh, port, mac, now);
@@ -253,8 +253,8 @@ send_echo_reply(struct neigh *neigh, uint16_t port, uint32_t ip_len, const uint8
 	memcpy(out, icmp, len);
 	out[0] = type;
 	store_be16(out + 2, 0);
-	store_be16(out + 2, ip_len == IPV6_LEN ? icmp6_checksum(ip, out, len) : fold(sum16(out, len, 0)));
-	transmit(neigh, port, ETH + ip_len + len);
+	store_be16(out + 2, ip_len == IPV6_LEN ? icmp6_checksum(ip, out, len) : fold_sum(sum16(out, len, 0)));
+	frame_transmit(neigh, port, ETH + ip_len + len);
 }
 
 /* `quoted`: the start of the packet that was too big; the report is ignored unless that packet is ours. */
@@ -284,7 +284,7 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	const uint8_t *ip = frame + ETH;
 
 	if (len < ETH + IPV4_LEN || ip[0] != 0x45 || load_be16(ip + 2) < IPV4_LEN ||
-	    load_be16(ip + 2) > len - ETH || fold(sum16(ip, IPV4_LEN, 0)) != 0)
+	    load_be16(ip + 2) > len - ETH || fold_sum(sum16(ip, IPV4_LEN, 0)) != 0)
 		return false;
 	uint32_t payload = load_be16(ip + 2) - IPV4_LEN;
 	const uint8_t *icmp = ip + IPV4_LEN;
@@ -295,7 +295,7 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	    memcmp(frame, iface->config.mac, 6) != 0 || (load_be16(ip + 6) & 0x3fff) != 0 || ip[12] == 0 ||
 	    ip[12] == 127 || ip[12] >= 224 || neigh_is_ours(iface, &src))
 		return true;
-	if (payload < ICMP_LEN || fold(sum16(icmp, payload, 0)) != 0)
+	if (payload < ICMP_LEN || fold_sum(sum16(icmp, payload, 0)) != 0)
 		return false;
 	if (icmp[0] == ICMP_UNREACHABLE && icmp[1] == ICMP_FRAGMENTATION_NEEDED)
 		too_big_input(neigh, port, icmp + ICMP_LEN, payload - ICMP_LEN, load_be16(icmp + 6), now);
@@ -314,7 +314,7 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	out[9] = IPPROTO_ICMP4;
 	memcpy(out + 12, ip + 16, 4);
 	memcpy(out + 16, ip + 12, 4);
-	store_be16(out + 10, fold(sum16(out, IPV4_LEN, 0)));
+	store_be16(out + 10, fold_sum(sum16(out, IPV4_LEN, 0)));
 	send_echo_reply(neigh, port, IPV4_LEN, icmp, payload, ICMP_ECHO_REPLY);
 	return true;
 }
@@ -358,7 +358,7 @@ solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, cons
 	    !neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 		return;
 	if (probe) {
-		/* Another host probes the address that we are probing. */
+		/* A second host probes the address that we are probing. */
 		if (neigh_is_probing(iface) && !is_own_mac(iface, eth_src))
 			neigh_conflict(neigh, port, eth_src, now);
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, &nd->target, &all_nodes, &nd->target);
@@ -437,7 +437,6 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	return true;
 }
 
-/* False if the frame is malformed. */
 static bool
 iface_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {

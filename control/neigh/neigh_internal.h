@@ -73,8 +73,8 @@ struct neigh {
 	uint32_t seed;
 	uint16_t num_ports;
 	struct neigh_iface port[NEIGH_ADDRS_MAX];
-	uint64_t deadline, rate_deadline; /* of `pending`; of all `first` and `again` lists */
-	uint64_t answer_deadline;         /* for `answering` */
+	uint64_t deadline, rate_deadline; /* deadlines of `pending`, and of all `first` and `again` lists */
+	uint64_t answer_deadline;         /* deadline of `answering` */
 	struct neigh_entries free, idle, pending, answering; /* `idle` is in LRU order */
 	uint32_t incomplete;                                 /* number of INCOMPLETE entries */
 	struct neigh_bucket bucket[NEIGH_BUCKETS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests and answers. */
+/* Requests to the control socket, and answers. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "control/onesidectl/onesidectl.h"
 
 #define ANSWER_ROOM 65537u
-#define WAIT_S 30 /* for an answer: the data plane is busy, or waits for a file */
+#define WAIT_S 30 /* limit for an answer: the data plane may be busy or read a file */
 
 static int connection = -1;
 
@@ -27,7 +27,7 @@ ask_connect(void)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		onesidectl_fail("socket %s: its name is too long; give --socket PATH", path);
+		onesidectl_fail("socket %s: the path is too long; give a shorter one by --socket PATH", path);
 	strcpy(address.sun_path, path);
 	if (fd < 0)
 		onesidectl_fail("socket: %s", strerror(errno));
@@ -36,11 +36,11 @@ ask_connect(void)
 		return fd;
 	if (errno == EACCES)
 		onesidectl_fail(
-			"socket %s: this user may not look at the data plane; ask as root, or let the data plane's ctl_group name a group of yours",
+			"socket %s: this user may not access the data plane; run as root, or set the data plane's ctl_group to a group of this user",
 			path);
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		onesidectl_fail(
-			"socket %s: no data plane is there (%s); start one (systemctl start oneside), or give --socket PATH",
+			"socket %s: no data plane listens (%s); start one (systemctl start oneside), or give --socket PATH",
 			path, strerror(errno));
 	onesidectl_fail("socket %s: %s; give --socket PATH", path, strerror(errno));
 }
@@ -52,15 +52,17 @@ ask_send(int fd, json_t *request)
 
 	json_decref(request);
 	if (text == NULL)
-		onesidectl_fail("no memory, or a word that is not UTF-8");
-	/* One that was turned away finds the reason, not a place to write. */
+		onesidectl_fail("out of memory, or a word is not UTF-8; write ASCII");
+	/* A refused caller gets EPIPE here; the reason is still to be received. */
 	if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
 		onesidectl_fail("socket %s: %s", onesidectl_options.socket, strerror(errno));
 	free(text);
 }
 
-/* Nothing in it that a terminal obeys: escape sequences begin with a control character, also with one of
- * U+0080 to U+009F. */
+/*
+ * False if a terminal would interpret the text: escape sequences begin with a control character, including
+ * U+0080 to U+009F.
+ */
 static bool
 is_text(const char *text)
 {
@@ -70,7 +72,7 @@ is_text(const char *text)
 	return true;
 }
 
-/* Whoever serves the socket: it is printed as it is. */
+/* Answers are untrusted: any program may serve the socket, and they are printed unchanged. */
 static bool
 is_printable(json_t *value)
 {
@@ -89,7 +91,7 @@ is_printable(json_t *value)
 	return !json_is_string(value) || is_text(json_string_value(value));
 }
 
-/* The socket for applications ends a connection that does not begin as theirs do. */
+/* The application socket closes a connection that does not begin with an attach request. */
 static _Noreturn void
 fail_ended(void)
 {
@@ -97,9 +99,8 @@ fail_ended(void)
 	char beside[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
 
 	if (ctl_path_beside(path, beside, sizeof(beside)) && access(beside, F_OK) == 0)
-		onesidectl_fail("socket %s: this is the one for applications; give --socket %s", path,
-				beside);
-	onesidectl_fail("socket %s: the data plane has ended the connection", path);
+		onesidectl_fail("socket %s: this socket is for applications; give --socket %s", path, beside);
+	onesidectl_fail("socket %s: the data plane closed the connection; see its log", path);
 }
 
 json_t *
@@ -113,7 +114,7 @@ ask_answer(int fd)
 		n = recv(fd, text, sizeof(text), 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		onesidectl_fail("socket %s: the data plane has not answered for %d seconds",
+		onesidectl_fail("socket %s: no answer within %d seconds; see the data plane's log",
 				onesidectl_options.socket, WAIT_S);
 	if (n < 0 && errno != ECONNRESET)
 		onesidectl_fail("socket %s: %s", onesidectl_options.socket, strerror(errno));
@@ -121,11 +122,13 @@ ask_answer(int fd)
 		fail_ended();
 	answer = json_loadb(text, (size_t)n, 0, NULL);
 	if (!json_is_object(answer))
-		onesidectl_fail("socket %s: the answer is not JSON; is it a data plane of another version?",
-				onesidectl_options.socket);
+		onesidectl_fail(
+			"socket %s: the answer is not JSON; check that a data plane of this version listens",
+			onesidectl_options.socket);
 	if (!is_printable(answer))
-		onesidectl_fail("socket %s: the answer has control characters; is it a data plane?",
-				onesidectl_options.socket);
+		onesidectl_fail(
+			"socket %s: the answer has control characters; check that a data plane listens",
+			onesidectl_options.socket);
 	error = json_object_get(answer, "error");
 	if (json_is_string(error))
 		onesidectl_fail("%s", json_string_value(error));
@@ -145,15 +148,16 @@ ask_one(json_t *request)
 	return ask_answer(connection);
 }
 
-/* Each page is behind the one before, or it would be asked for ever. */
+/* Requires progress from page to page: otherwise a bad answer would loop for ever. */
 json_t *
 ask_next(const json_t *page, const json_t *from)
 {
 	json_t *next = json_object_get(page, "next");
 
 	if (next != NULL && json_integer_value(next) <= json_integer_value(from))
-		onesidectl_fail("socket %s: the answer goes on where it was; is it a data plane?",
-				onesidectl_options.socket);
+		onesidectl_fail(
+			"socket %s: the answer's pages do not advance; check that a data plane listens",
+			onesidectl_options.socket);
 	return json_incref(next);
 }
 

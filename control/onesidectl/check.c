@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a machine lacks for a configuration: the data plane's --precheck, for the service as the service would
- * run it. */
+/*
+ * Checks what a machine lacks for a configuration, by the data plane's --precheck. A service's configuration
+ * is checked as the service's user.
+ */
 #include <errno.h>
 #include <grp.h>
 #include <libgen.h>
@@ -15,7 +17,7 @@
 
 #include "control/onesidectl/onesidectl.h"
 
-#define USER "oneside" /* of the service */
+#define USER "oneside" /* user of the service */
 
 bool
 onesidectl_service(const char *conf, char service[ONESIDECTL_SERVICE])
@@ -37,9 +39,9 @@ onesidectl_service(const char *conf, char service[ONESIDECTL_SERVICE])
 	return true;
 }
 
-/* Beside this program, as in a build directory; else where it is installed. */
+/* Path of the data plane: this program's folder, as in a build directory, else the installed one. */
 static const char *
-dataplane(void)
+dataplane_path(void)
 {
 	static char path[4200];
 	char own[4096];
@@ -54,8 +56,10 @@ dataplane(void)
 	return BINDIR "/oneside-dataplane";
 }
 
-/* The file of EAL options that belongs to a configuration: beside it, else, of none that a service reads, the
- * service's. */
+/*
+ * Opens the eal.conf next to a configuration. Falls back to the main service's for configurations that no
+ * service reads.
+ */
 static FILE *
 open_eal_conf(const char *config, bool serves)
 {
@@ -68,7 +72,7 @@ open_eal_conf(const char *config, bool serves)
 	return file != NULL || serves ? file : fopen(SYSCONFDIR "/oneside/eal.conf", "re");
 }
 
-/* Its EAL_OPTIONS, or what the service has without them. */
+/* Adds the file's EAL_OPTIONS, or the unit's defaults. */
 static void
 add_eal_options(struct onesidectl_command *command, FILE *file)
 {
@@ -87,7 +91,10 @@ add_eal_options(struct onesidectl_command *command, FILE *file)
 		onesidectl_command_add(command, "%s", word);
 }
 
-/* All that root may but read others' files: which of them the unit gives depends on its drop-ins. */
+/*
+ * Keeps root's capabilities except those that bypass file permissions: the unit's drop-ins decide which it
+ * grants.
+ */
 static int
 keep_capabilities(void)
 {
@@ -108,8 +115,10 @@ keep_capabilities(void)
 	return 0;
 }
 
-/* Files of keys that root can read may be closed to the service, and those that are its own look foreign to
- * root. */
+/*
+ * Key files that root can read may be unreadable to the service, and the service's own files look foreign to
+ * root.
+ */
 static void
 become_service(void)
 {
@@ -118,15 +127,14 @@ become_service(void)
 	if (user == NULL)
 		onesidectl_fail(
 			"user " USER
-			": there is none, and the service runs as this user; make it with systemd-sysusers");
+			": no such user, but the service runs as this user; create it with systemd-sysusers");
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || initgroups(USER, user->pw_gid) != 0 ||
 	    setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0 || keep_capabilities() != 0)
-		onesidectl_fail("user " USER
-				": this process cannot look as this user does: %s; be root of the host",
+		onesidectl_fail("user " USER ": cannot switch to this user: %s; run as root of the host",
 				strerror(errno));
 }
 
-/* As the unit has it, in whose folder EAL's files are. */
+/* Sets RUNTIME_DIRECTORY as the unit does; EAL's files are there. */
 static void
 set_runtime(const char *instance)
 {
@@ -134,7 +142,7 @@ set_runtime(const char *instance)
 
 	if (instance != NULL)
 		snprintf(path, sizeof(path), "/run/oneside/%s", instance);
-	/* Which the service manager makes, when it starts the instance for the first time. */
+	/* The service manager creates the instance's folder at its first start. */
 	setenv("RUNTIME_DIRECTORY", access(path, F_OK) == 0 ? path : "/run/oneside", 1);
 }
 
@@ -147,14 +155,14 @@ check_config_run(int count, char **words)
 	bool serves;
 
 	if (count > 1)
-		onesidectl_misused("check %s: one file is enough", words[1]);
+		onesidectl_misused("check %s: only one file can be checked; leave it out", words[1]);
 	real = realpath(path, NULL);
 	serves = onesidectl_service(real != NULL ? real : path, service);
 	if (serves && real != NULL)
-		path = real; /* its user may not be able to look at this folder */
+		path = real; /* the service's user may be unable to resolve a path in this folder */
 	instance = strchr(service, '@') != NULL ? strchr(service, '@') + 1 : NULL;
-	onesidectl_command_add(&command, "%s", dataplane());
-	/* As the unit of an instance has them. */
+	onesidectl_command_add(&command, "%s", dataplane_path());
+	/* Same options as in the instance's unit. */
 	if (instance != NULL)
 		onesidectl_command_add(&command, "--file-prefix=oneside-%s", instance);
 	add_eal_options(&command, open_eal_conf(path, serves));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists as tables for people. */
+/* Lists as tables. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #define CELL 64
 
 static const struct table_layout {
-	const char *what, *columns; /* NULL: facts, or counters, by their names */
+	const char *what, *columns; /* NULL: print facts or counters by name */
 } layouts[] = {
 	{"clients",
 	 "client:n pid:n uid:n program api port core:n state qps:n listeners:n mrs=REGIONS:n segments:n mapped_bytes=MAPPED:b arena_bytes=ARENA:b weight:n calls:n"},
@@ -37,7 +37,7 @@ static const struct table_layout {
 	{"version", NULL},
 };
 
-/* "key", "key=TITLE" and "key:FORM", with blanks between. */
+/* Parses "key", "key=TITLE" and "key:FORM", separated by blanks. */
 size_t
 columns_parse(const char *text, struct column column[COLUMNS_MAX])
 {
@@ -99,7 +99,7 @@ columns_bytes(double bytes, char text[32])
 }
 
 static void
-cell(const json_t *object, const struct column *column, char text[CELL])
+format_cell(const json_t *object, const struct column *column, char text[CELL])
 {
 	const json_t *value = json_object_get(object, column->key);
 	char bytes[32];
@@ -119,9 +119,9 @@ cell(const json_t *object, const struct column *column, char text[CELL])
 }
 
 static void
-put(const char *text, const struct column *column, size_t width, bool last)
+put_cell(const char *text, const struct column *column, size_t width, bool last)
 {
-	/* Text begins where its column does, and has no blanks at the end of a line. */
+	/* Text is left-aligned; the last column gets no trailing blanks. */
 	int room = column->form != 't' ? (int)width : last ? 0 : -(int)width;
 
 	printf("%*s%s", room, text, last ? "\n" : "  ");
@@ -138,22 +138,22 @@ print_rows(const char *layout, const json_t *list)
 	for (size_t c = 0; c < columns; c++) {
 		width[c] = strlen(column[c].title);
 		json_array_foreach(list, i, object) {
-			cell(object, &column[c], text);
+			format_cell(object, &column[c], text);
 			if (strlen(text) > width[c])
 				width[c] = strlen(text);
 		}
 	}
 	for (size_t c = 0; c < columns; c++)
-		put(column[c].title, &column[c], width[c], c + 1 == columns);
+		put_cell(column[c].title, &column[c], width[c], c + 1 == columns);
 	json_array_foreach(list, i, object) {
 		for (size_t c = 0; c < columns; c++) {
-			cell(object, &column[c], text);
-			put(text, &column[c], width[c], c + 1 == columns);
+			format_cell(object, &column[c], text);
+			put_cell(text, &column[c], width[c], c + 1 == columns);
 		}
 	}
 }
 
-/* Counters that are not 0, one a line, a column for each core. */
+/* Prints nonzero counters, one per line, with a column per core. */
 static void
 print_counters(const char *what, const json_t *list)
 {

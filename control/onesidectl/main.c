@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of onesidectl. */
+/* Command line of onesidectl. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ onesidectl_json(const json_t *value, size_t form)
 }
 
 static void
-usage(void)
+print_usage(void)
 {
 	fputs("Usage: onesidectl [--socket PATH] [--json] COMMAND\n"
 	      "\n"
@@ -105,9 +105,8 @@ word_number(const char *name, const char *text, json_int_t max)
 	value = strtoull(text, &end, hex ? 16 : 10);
 	if (*text < '0' || *text > '9' || *end != '\0' || (hex && end == text + 2) || strlen(text) > 18 ||
 	    value > (unsigned long long)max)
-		onesidectl_misused(
-			"%s %s: this is not a number of its kind; write 0 to %" JSON_INTEGER_FORMAT, name,
-			text, max);
+		onesidectl_misused("%s %s: not a number in range; write 0 to %" JSON_INTEGER_FORMAT, name,
+				   text, max);
 	return (json_int_t)value;
 }
 
@@ -120,19 +119,19 @@ user_number(const char *text)
 		return word_number("uid", text, UINT32_MAX);
 	user = getpwnam(text);
 	if (user == NULL)
-		onesidectl_misused("uid %s: there is no such user; write a name or a number", text);
+		onesidectl_misused("uid %s: no such user; write a name or a number", text);
 	return user->pw_uid;
 }
 
 static void
 word_text(json_t *request, const char *name, const char *text)
 {
-	/* jansson makes no string of other bytes, and one left out would ask for something else. */
+	/* jansson refuses bytes that are not UTF-8; omitting the member would change the request. */
 	if (json_object_set_new(request, name, json_string(text)) != 0)
-		onesidectl_misused("%s %s: this is not UTF-8; write ASCII", name, text);
+		onesidectl_misused("%s %s: not UTF-8; write ASCII", name, text);
 }
 
-/* Whether the first `len` bytes of `word` are one of `allowed`, words with spaces between. */
+/* Is word[0..len) one of the words in `allowed`, separated by blanks? */
 static bool
 is_among(const char *word, size_t len, const char *allowed)
 {
@@ -157,9 +156,9 @@ word_filter(json_t *request, const char *word, const char *allowed)
 		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - word), word);
 	if (*value == '\0')
-		onesidectl_misused("%s: its value is missing; write %s=VALUE", name, name);
+		onesidectl_misused("%s: the value is missing; write %s=VALUE", name, name);
 	if (json_object_get(request, name) != NULL)
-		onesidectl_misused("%s: it is given twice; keep one", name);
+		onesidectl_misused("%s: given twice; leave one out", name);
 	if (strcmp(name, "uid") == 0)
 		json_object_set_new(request, name, json_integer(user_number(value)));
 	else if (strcmp(name, "port") == 0 || strcmp(name, "peer") == 0 || strcmp(name, "file") == 0)
@@ -171,7 +170,7 @@ word_filter(json_t *request, const char *word, const char *allowed)
 
 /* ---- show ---- */
 
-/* Of all, what is worth a screen. */
+/* Shows the lists that fit on a screen. */
 static int
 show_all(void)
 {
@@ -199,11 +198,11 @@ show_run(int count, char **words)
 	if (count == 0)
 		return show_all();
 	if (!columns_known(what))
-		onesidectl_misused("show %s: there is nothing of that name to show", what);
+		onesidectl_misused("show %s: no such list", what);
 	for (int i = 1; i < count; i++)
 		if (!word_filter(filters, words[i], "pid uid port peer"))
-			onesidectl_misused("show %s %s: this is no filter; write pid=, uid=, port= or peer=",
-					   what, words[i]);
+			onesidectl_misused("show %s %s: not a filter; write pid=, uid=, port= or peer=", what,
+					   words[i]);
 	answer = ask_list(what, filters);
 	if (!onesidectl_json(answer, JSON_INDENT(2)))
 		columns_print(what, answer);
@@ -262,7 +261,7 @@ static int
 drain_run(int count, char **words)
 {
 	if (count != 0)
-		onesidectl_misused("drain %s: it takes no words", words[0]);
+		onesidectl_misused("drain %s: unexpected word; write only drain", words[0]);
 	ask_change(json_pack("{s:s}", "command", "drain"));
 	return EXIT_SUCCESS;
 }
@@ -302,7 +301,7 @@ static const struct {
 	{"setup", onesidectl_setup_run},
 };
 
-/* Takes the options before the command; the number of words taken. */
+/* Parses the options before the command; returns the command's index in argv. */
 static int
 take_options(int argc, char **argv)
 {
@@ -312,7 +311,7 @@ take_options(int argc, char **argv)
 		if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-j") == 0) {
 			onesidectl_options.json = true;
 		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			usage();
+			print_usage();
 			onesidectl_flush();
 			exit(EXIT_SUCCESS);
 		} else if (strcmp(argv[i], "--version") == 0) {
@@ -324,8 +323,7 @@ take_options(int argc, char **argv)
 		} else if ((strcmp(argv[i], "--socket") == 0 || strcmp(argv[i], "-s") == 0) && i + 1 < argc) {
 			onesidectl_options.socket = argv[++i];
 		} else {
-			onesidectl_misused("option %s: there is no such option, or its value is missing",
-					   argv[i]);
+			onesidectl_misused("option %s: unknown option, or its value is missing", argv[i]);
 		}
 	}
 	return i;
@@ -353,7 +351,7 @@ main(int argc, char **argv)
 	at = take_options(argc, argv);
 	if (at >= argc)
 		onesidectl_misused("a command is missing");
-	/* Also behind the command, where people write it. */
+	/* Accept --json after the command, too. */
 	if (argc > at + 1 && (strcmp(argv[argc - 1], "--json") == 0 || strcmp(argv[argc - 1], "-j") == 0)) {
 		onesidectl_options.json = true;
 		argc--;
@@ -367,5 +365,5 @@ main(int argc, char **argv)
 		onesidectl_flush();
 		return status;
 	}
-	onesidectl_misused("%s: there is no such command", argv[at]);
+	onesidectl_misused("%s: no such command", argv[at]);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data plane's metrics as text, whole or not at all. */
+/* Prints the data plane's metrics as text, whole or not at all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "control/onesidectl/onesidectl.h"
 
-/* The next page into `text`; NULL: it was the last, else where the one behind it begins. */
+/* Appends the page at `from` to `text`; returns where the next page begins, or NULL after the last. */
 static json_t *
 take_page(FILE *text, const char *format, json_t *from)
 {
@@ -34,11 +34,11 @@ onesidectl_metrics_run(int count, char **words)
 		onesidectl_misused("metrics %s: write metrics, metrics openmetrics, or metrics prometheus",
 				   words[count - 1]);
 	if (onesidectl_options.json)
-		onesidectl_misused("metrics: they are text; leave --json out");
+		onesidectl_misused("metrics: the output is text, not JSON; leave --json out");
 	while (text != NULL && from != NULL)
 		from = take_page(text, format, from);
 	if (text == NULL || fclose(text) != 0)
-		onesidectl_fail("no memory");
+		onesidectl_fail("out of memory");
 	fwrite(whole, 1, len, stdout);
 	free(whole);
 	return EXIT_SUCCESS;

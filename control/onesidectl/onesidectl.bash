@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Completion of onesidectl for bash.  What it asks the data plane for is asked with the options given so far.
+# Bash completion of onesidectl. Queries to the data plane use the options typed so far.
 
-# _onesidectl_ask WHAT KEY: the values of KEY in a list.
+# _onesidectl_ask WHAT KEY: prints the values of KEY in list WHAT.
 _onesidectl_ask() {
 	"${words[0]}" "${_onesidectl_options[@]}" --json show "$1" 2>/dev/null |
 		sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" | sort -u
 }
 
-# Words that may follow, of which those count that begin as the last one does.
+# Offers those of the given words that begin with the word being typed.
 _onesidectl_offer() {
 	local word
 	COMPREPLY=()
 	for word in "$@"; do
 		[[ $word == "$cur"* ]] && COMPREPLY+=("$word")
 	done
-	# What follows the = is written next.
+	# No blank after name=: the value follows.
 	[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 	return 0
 }
 
-# What may follow a word of setup.
+# Offers the words that may follow a word of setup.
 _onesidectl_setup() {
 	case $1 in
 	--port) _onesidectl_offer memif $(cd /sys/class/net && printf '%s\n' * | grep -vx lo) ;;
@@ -54,7 +54,7 @@ _onesidectl() {
 			;;
 		esac
 	done
-	# name=value comes as three words where = ends one.
+	# Bash splits name=value into three words when COMP_WORDBREAKS has =.
 	if [[ $cur == = ]]; then
 		key=${words[COMP_CWORD - 1]} cur=
 	elif [[ ${words[COMP_CWORD - 1]} == = ]]; then

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The terminal that `top` draws on: keys come one by one, and it is left as it was. */
+/* Terminal for `top`: single keys are read without Enter, and the settings are restored at the end. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static struct termios before;
 static bool open;
 
 static void
-restore(void)
+restore_terminal(void)
 {
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
@@ -24,7 +24,7 @@ restore(void)
 static void
 on_end(int number)
 {
-	restore();
+	restore_terminal();
 	signal(number, SIG_DFL);
 	raise(number);
 }
@@ -41,7 +41,7 @@ top_screen_open(void)
 	keys.c_lflag &= (tcflag_t) ~(ICANON | ECHO);
 	signal(SIGINT, on_end);
 	signal(SIGTERM, on_end);
-	atexit(restore);
+	atexit(restore_terminal);
 	open = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
 }
 

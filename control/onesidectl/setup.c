@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a machine to the files of its data plane. */
+/* Command `onesidectl setup`: from a machine to its data plane's files. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "control/onesidectl/setup.h"
 #include "control/setup/instances.h"
 
-/* A second data plane gets the end of the cable that the first one left. */
+/* Gives a second data plane the free end of the first one's cable. */
 static void
 choose_end(const struct onesidectl_setup *setup, struct setup_port *port)
 {
@@ -28,17 +28,17 @@ check_instances(const struct onesidectl_setup *setup, const struct setup_port *p
 	if (port->way == SETUP_MEMIF &&
 	    setup_instance_has_cable(setup->files.conf, port->cable, port->client, by))
 		onesidectl_fail(
-			"port %s: the data plane of %s is the %s of the cable %s; give --role %s, or another --cable",
+			"port %s: the data plane in %s is the %s of the cable %s; give --role %s, or another --cable",
 			setup_device_name(&port->device), by, port->client ? "client" : "server", port->cable,
 			port->client ? "server" : "client");
 	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
 		if (setup_instance_has_address(setup->files.conf, addr, by))
 			onesidectl_fail(
-				"port %s: the data plane of %s has address %s; give another by --address",
+				"port %s: the data plane in %s has address %s; give another by --address",
 				setup_device_name(&port->device), by, config_addr_text(addr, true, text));
 }
 
-/* Where neither command line nor dialogue has named a port or an address. */
+/* Fills in ports and addresses that neither command line nor dialogue named. */
 static void
 fill_in(struct onesidectl_setup *setup)
 {
@@ -98,15 +98,14 @@ show_steps(const struct onesidectl_setup *setup)
 }
 
 static void
-confirm(struct onesidectl_setup *setup)
+confirm_writing(struct onesidectl_setup *setup)
 {
 	const char *there = setup_files_there(&setup->files);
 	char question[SETUP_FILE_MAX + 128];
 
 	if (there != NULL && !setup->replace) {
-		snprintf(question, sizeof(question),
-			 "%s is there already.  Replace it, and keep it as %s.old?", basename(there),
-			 basename(there));
+		snprintf(question, sizeof(question), "%s exists.  Replace it, and save it as %s.old?",
+			 basename(there), basename(there));
 		setup->replace = onesidectl_setup_agrees(question, false);
 		if (!setup->replace)
 			onesidectl_fail("setup: nothing has been written");
@@ -123,14 +122,14 @@ onesidectl_setup_run(int count, char **words)
 	bool asks;
 
 	if (onesidectl_options.json)
-		onesidectl_misused("setup: it has no JSON; leave --json out");
+		onesidectl_misused("setup: no JSON output; leave --json out");
 	setup_machine_read(&machine, "");
 	setup.plan.machine = &machine;
 	onesidectl_setup_options(&setup, count, words);
 	asks = !setup.yes && !setup.dry_run;
 	if (asks && !isatty(STDIN_FILENO))
 		onesidectl_fail(
-			"setup: there is no terminal to ask on; say --yes, or --dry-run to see what would be written");
+			"setup: no terminal for questions; give --yes, or --dry-run to see what would be written");
 	if (!setup.yes)
 		onesidectl_setup_show(&machine, &setup.files);
 	if (setup.dry_run && setup.plan.ports == 0) {
@@ -144,7 +143,7 @@ onesidectl_setup_run(int count, char **words)
 		onesidectl_fail("%s", setup.why);
 	show_plan(&setup);
 	if (asks)
-		confirm(&setup);
+		confirm_writing(&setup);
 	if (!setup.dry_run && !setup_files_write(&setup.files, &setup.plan, setup.replace, setup.why))
 		onesidectl_fail("%s", setup.why);
 	show_steps(&setup);

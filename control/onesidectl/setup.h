@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of `onesidectl setup` share. */
+/* Declarations shared by the files of `onesidectl setup`. */
 #ifndef CONTROL_ONESIDECTL_SETUP_H
 #define CONTROL_ONESIDECTL_SETUP_H
 
@@ -8,26 +8,26 @@
 
 struct onesidectl_setup {
 	struct setup_plan plan;
-	struct setup_port *port; /* of which something is said; NULL: none is named yet */
+	struct setup_port *port; /* port that options apply to; NULL: none yet */
 	struct setup_files files;
 	bool yes, dry_run, replace;
 	char why[SETUP_WHY];
 };
 
-/* The words of the command line into the plan; what is wrong ends the program. */
+/* Parses the command line into the plan; errors end the program. */
 void onesidectl_setup_options(struct onesidectl_setup *setup, int count, char **words);
-/* Each sets one value of the port or of the plan; false: it is none, says setup->why. */
+/* Sets one value of the port or the plan. False: invalid, with a sentence in setup->why. */
 typedef bool onesidectl_setup_set(struct onesidectl_setup *setup, const char *text);
-/* The device of that name is a further port, by the way that is best for it. */
+/* Adds a port for the named device, with its best driver mode. */
 onesidectl_setup_set onesidectl_setup_port;
 onesidectl_setup_set onesidectl_setup_way, onesidectl_setup_address, onesidectl_setup_node,
 	onesidectl_setup_peer;
 
-/* What the machine has, and by which ways. */
+/* Prints the machine's inventory, with the driver modes of each device. */
 void onesidectl_setup_show(const struct setup_machine *machine, const struct setup_files *files);
-/* Asks for what the command line has left open, until it can be. */
+/* Asks for what the command line left open, until it is valid. */
 void onesidectl_setup_ask(struct onesidectl_setup *setup);
-/* `otherwise`: the answer of who only presses Enter. */
+/* `otherwise`: the answer if the user only presses Enter. */
 bool onesidectl_setup_agrees(const char *question, bool otherwise);
 
 #endif

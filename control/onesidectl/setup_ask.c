@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The questions of `onesidectl setup`: each is asked again until its answer can be. */
+/* Questions of `onesidectl setup`. Each is repeated until its answer is valid. */
 #include <string.h>
 
 #include "control/onesidectl/onesidectl.h"
@@ -7,9 +7,9 @@
 
 #define ANSWER 512
 
-/* A line without its ends' blanks; "" of who only presses Enter. */
+/* Reads a line, trimmed of blanks; "" if the user only presses Enter. */
 static void
-ask(const char *question, const char *otherwise, char answer[ANSWER])
+ask_line(const char *question, const char *otherwise, char answer[ANSWER])
 {
 	char line[ANSWER];
 	size_t len, skip;
@@ -18,8 +18,8 @@ ask(const char *question, const char *otherwise, char answer[ANSWER])
 	printf("%s [%s]: ", question, otherwise);
 	fflush(stdout);
 	if (fgets(line, sizeof(line), stdin) == NULL)
-		onesidectl_fail("setup: the answers have ended; nothing has been written");
-	/* The end of a line that is too long answers no other question. */
+		onesidectl_fail("setup: end of input; nothing has been written");
+	/* Discard the rest of a long line: it must not answer the next question. */
 	if (strchr(line, '\n') == NULL)
 		while ((c = getchar()) != '\n' && c != EOF)
 			;
@@ -36,7 +36,7 @@ onesidectl_setup_agrees(const char *question, bool otherwise)
 	char answer[ANSWER];
 
 	for (;;) {
-		ask(question, otherwise ? "yes" : "no", answer);
+		ask_line(question, otherwise ? "yes" : "no", answer);
 		if (answer[0] == '\0')
 			return otherwise;
 		if (strcmp(answer, "y") == 0 || strcmp(answer, "yes") == 0)
@@ -47,7 +47,7 @@ onesidectl_setup_agrees(const char *question, bool otherwise)
 	}
 }
 
-/* Until `set` takes it; who only presses Enter leaves what there is. */
+/* Repeats until `set` accepts the answer. Enter alone keeps the present value. */
 static void
 ask_for(struct onesidectl_setup *setup, const char *question, const char *otherwise,
 	onesidectl_setup_set *set)
@@ -55,7 +55,7 @@ ask_for(struct onesidectl_setup *setup, const char *question, const char *otherw
 	char answer[ANSWER];
 
 	for (;;) {
-		ask(question, otherwise, answer);
+		ask_line(question, otherwise, answer);
 		if (answer[0] == '\0' || set(setup, answer))
 			return;
 		puts(setup->why);
@@ -88,7 +88,7 @@ ask_address(struct onesidectl_setup *setup)
 		setup->port->addr = addr;
 }
 
-/* The name of one more; false: none. */
+/* Asks for a further port's name; false: none. */
 static bool
 ask_name(struct onesidectl_setup *setup)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of `onesidectl setup`: --port begins a port, and what follows is said of it. */
+/* Command line of `onesidectl setup`. --port begins a port, and the options after it describe that port. */
 #include <string.h>
 
 #include "config/address.h"
 #include "control/onesidectl/onesidectl.h"
 #include "control/onesidectl/setup.h"
 
-#define CABLE "/run/oneside/cable" /* where the service may make sockets */
+#define CABLE "/run/oneside/cable" /* the service may create sockets there */
 
 /* ---- values ---- */
 
@@ -17,7 +17,7 @@ onesidectl_setup_port(struct onesidectl_setup *setup, const char *name)
 	struct setup_port *port = &plan->port[plan->ports];
 
 	if (plan->ports == CONFIG_PORTS_MAX)
-		return setup_refuse(setup->why, "port %.40s: this is more than %u ports; leave one out", name,
+		return setup_refuse(setup->why, "port %.40s: more than %u ports; leave one out", name,
 				    CONFIG_PORTS_MAX);
 	memset(port, 0, sizeof(*port));
 	if (!setup_device_find(plan->machine, name, &port->device, setup->why))
@@ -35,7 +35,7 @@ onesidectl_setup_way(struct onesidectl_setup *setup, const char *text)
 	return setup_way_find(text, &setup->port->way) ||
 	       setup_refuse(
 		       setup->why,
-		       "--driver %.40s: there is no such way; write vfio, bifurcated, af_xdp, af_packet or memif",
+		       "--driver %.40s: no such driver mode; write vfio, bifurcated, af_xdp, af_packet or memif",
 		       text);
 }
 
@@ -46,14 +46,14 @@ parse_address(const char *option, const char *text, bool of_port, struct config_
 	bool has_prefix;
 
 	if (config_addr_parse(text, addr, &has_prefix) != 0 || !config_addr_unicast(addr))
-		return setup_refuse(why, "%s %.60s: this is no address that a host can have; write as in %s",
-				    option, text,
+		return setup_refuse(why, "%s %.60s: not a host's address; write, for example, %s", option,
+				    text,
 				    of_port ? "192.0.2.1/24 or 2001:db8::1/64" : "192.0.2.2 or 2001:db8::2");
 	if (has_prefix == of_port && (!of_port || addr->prefix > 0))
 		return true;
 	return setup_refuse(why, "%s %.60s: %s", option, text,
-			    of_port ? "the prefix of the link is missing; write as in 192.0.2.1/24"
-				    : "this is one host, not a network; write it without a prefix");
+			    of_port ? "the prefix of the link is missing; write, for example, 192.0.2.1/24"
+				    : "an address of one host has no prefix; leave it out");
 }
 
 static bool
@@ -64,7 +64,7 @@ add_address(struct setup_port *port, const char *text, char why[SETUP_WHY])
 	if (!parse_address("--address", text, true, &addr, why))
 		return false;
 	if (port->mores == CONFIG_ADDRS_MAX - 1)
-		return setup_refuse(why, "--address %.60s: this is more than %u of a port; leave one out",
+		return setup_refuse(why, "--address %.60s: more than %u addresses of a port; leave one out",
 				    text, CONFIG_ADDRS_MAX);
 	if (port->addr.family == 0)
 		port->addr = addr;
@@ -73,7 +73,7 @@ add_address(struct setup_port *port, const char *text, char why[SETUP_WHY])
 	return true;
 }
 
-/* All of the words, or none; behind those that the port has. */
+/* Appends all words as addresses of the port, or none. */
 bool
 onesidectl_setup_address(struct onesidectl_setup *setup, const char *text)
 {
@@ -81,7 +81,8 @@ onesidectl_setup_address(struct onesidectl_setup *setup, const char *text)
 	char words[512], *save = NULL;
 
 	if (strlen(text) >= sizeof(words))
-		return setup_refuse(setup->why, "--address %.60s...: this is too long; give fewer", text);
+		return setup_refuse(setup->why,
+				    "--address %.60s...: more than 511 bytes; give fewer addresses", text);
 	strcpy(words, text);
 	for (char *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
 		if (!add_address(&port, word, setup->why))
@@ -102,12 +103,13 @@ set_gateway(struct onesidectl_setup *setup, const char *text)
 		i++;
 	if (i == CONFIG_GATEWAYS_MAX || gateway[i].family != 0)
 		return setup_refuse(setup->why,
-				    "--gateway %.60s: the port has one of this family; leave one out", text);
+				    "--gateway %.60s: the port has a gateway of this family; leave one out",
+				    text);
 	gateway[i] = addr;
 	return true;
 }
 
-/* 1 to `max`; 0: it is none. */
+/* Number from 1 to `max`, or 0 if the text is none. */
 static uint32_t
 small_number(const char *text, uint32_t max)
 {
@@ -121,7 +123,7 @@ set_number(const char *option, const char *text, uint32_t max, uint32_t *value, 
 {
 	*value = small_number(text, max);
 	return *value != 0 ||
-	       setup_refuse(why, "%s %.20s: this is no such number; write 1 to %u", option, text, max);
+	       setup_refuse(why, "%s %.20s: not a number in range; write 1 to %u", option, text, max);
 }
 
 static bool
@@ -141,7 +143,7 @@ onesidectl_setup_node(struct onesidectl_setup *setup, const char *text)
 {
 	setup->plan.node = small_number(text, 63);
 	return setup->plan.node != 0 ||
-	       setup_refuse(setup->why, "--node %.20s: this is no node; write 1 to 63", text);
+	       setup_refuse(setup->why, "--node %.20s: not a node; write 1 to 63", text);
 }
 
 bool
@@ -153,7 +155,7 @@ onesidectl_setup_peer(struct onesidectl_setup *setup, const char *text)
 	char node[8];
 
 	if (plan->peers == CONFIG_PEERS_MAX)
-		return setup_refuse(setup->why, "--peer %.60s: this is more than %u; leave one out", text,
+		return setup_refuse(setup->why, "--peer %.60s: more than %u peers; leave one out", text,
 				    CONFIG_PEERS_MAX);
 	memset(peer, 0, sizeof(*peer));
 	if (equals != NULL && (size_t)(equals - text) < sizeof(node)) {
@@ -163,7 +165,7 @@ onesidectl_setup_peer(struct onesidectl_setup *setup, const char *text)
 	if (peer->node == 0)
 		return setup_refuse(
 			setup->why,
-			"--peer %.60s: write NODE=ADDRESS, with a node from 1 to 63, as in 2=192.0.2.2",
+			"--peer %.60s: write NODE=ADDRESS, with a node from 1 to 63, for example 2=192.0.2.2",
 			text);
 	if (!parse_address("--peer", equals + 1, false, &peer->addr, setup->why))
 		return false;
@@ -178,7 +180,7 @@ set_idle(struct onesidectl_setup *setup, const char *text)
 
 	setup->plan.idle = text;
 	return setup_is_among(text, idles) ||
-	       setup_refuse(setup->why, "--idle %.20s: no such way to idle; write spin, yield or sleep",
+	       setup_refuse(setup->why, "--idle %.20s: no such idle method; write spin, yield or sleep",
 			    text);
 }
 
@@ -189,8 +191,7 @@ set_given(struct onesidectl_setup *setup, const char *text)
 
 	if (plan->givens == CONFIG_PORTS_MAX || strlen(text) >= SETUP_NAME)
 		return setup_refuse(setup->why,
-				    "--take-away %.40s: this is no interface's name, or there are too many",
-				    text);
+				    "--take-away %.40s: not an interface's name, or too many of them", text);
 	strcpy(plan->given[plan->givens++], text);
 	return true;
 }
@@ -199,9 +200,8 @@ static bool
 set_cable(struct onesidectl_setup *setup, const char *text)
 {
 	if (strlen(text) >= sizeof(setup->port->cable))
-		return setup_refuse(
-			setup->why,
-			"--cable %.40s...: the path is longer than a Unix socket's may be; shorten it", text);
+		return setup_refuse(setup->why,
+				    "--cable %.40s...: too long for a Unix socket's path; shorten it", text);
 	strcpy(setup->port->cable, text);
 	return true;
 }
@@ -212,8 +212,7 @@ set_role(struct onesidectl_setup *setup, const char *text)
 	setup->port->role_given = true;
 	setup->port->client = strcmp(text, "client") == 0;
 	return setup->port->client || strcmp(text, "server") == 0 ||
-	       setup_refuse(setup->why,
-			    "--role %.20s: there is no such end of a cable; write server or client", text);
+	       setup_refuse(setup->why, "--role %.20s: no such role; write server or client", text);
 }
 
 static bool
@@ -226,7 +225,7 @@ set_output(struct onesidectl_setup *setup, const char *text)
 
 static const struct option {
 	const char *name;
-	bool of_port; /* said of the last --port */
+	bool of_port; /* applies to the latest --port */
 	onesidectl_setup_set *set;
 } options[] = {
 	{"--port", false, onesidectl_setup_port},
@@ -266,12 +265,11 @@ take_option(struct onesidectl_setup *setup, const char *name, const char *value)
 	while (option < end && strcmp(option->name, name) != 0)
 		option++;
 	if (option == end)
-		onesidectl_misused("setup %s: there is no such option", name);
+		onesidectl_misused("setup %s: no such option", name);
 	if (value == NULL || *value == '\0')
-		onesidectl_misused("setup %s: its value is missing; write %s VALUE", name, name);
+		onesidectl_misused("setup %s: the value is missing; write %s VALUE", name, name);
 	if (option->of_port && setup->port == NULL)
-		onesidectl_misused("setup %s: no port is named before it; write --port NAME %s VALUE", name,
-				   name);
+		onesidectl_misused("setup %s: no --port precedes it; write --port NAME %s VALUE", name, name);
 	if (!option->set(setup, value))
 		onesidectl_fail("%s", setup->why);
 }

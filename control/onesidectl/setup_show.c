@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a machine has, for who sets up a data plane on it. */
+/* Prints a machine's inventory for whoever sets up a data plane. */
 #include <string.h>
 
 #include "control/onesidectl/setup.h"
@@ -26,7 +26,7 @@ print_cpus(const cpu_set_t *set)
 	}
 }
 
-/* Where there are several. */
+/* Prints NUMA nodes if there are several. */
 static void
 print_nodes(const struct setup_machine *machine)
 {
@@ -57,7 +57,7 @@ print_machine(const struct setup_machine *machine)
 	printf("IOMMU          %s\n", machine->iommu ? "yes" : "no");
 }
 
-/* "vfio, af_packet": the best first. */
+/* Prints, for example, "vfio, af_packet", the best method first. */
 static void
 print_ways(const struct setup_machine *machine, const struct setup_device *device)
 {
@@ -117,7 +117,7 @@ onesidectl_setup_show(const struct setup_machine *machine, const struct setup_fi
 
 	print_machine(machine);
 	printf("Configuration  %s%s\n", there != NULL ? there : files->conf,
-	       there != NULL ? " is there already" : " is not there yet");
+	       there != NULL ? " exists" : " does not exist yet");
 	printf("\n%-15s  %-12s  %-15s  %s\n", "INTERFACE", "PCI", "DRIVER", "BY");
 	for (uint32_t i = 0; i < machine->nics; i++) {
 		const struct setup_device device = {&machine->nic[i],
@@ -135,6 +135,6 @@ onesidectl_setup_show(const struct setup_machine *machine, const struct setup_fi
 	}
 	print_device(machine, &(const struct setup_device){NULL, NULL});
 	if (machine->more)
-		puts("There is more, which is not looked at.");
+		puts("Further devices or addresses are not listed.");
 	putchar('\n');
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other programs, started with what they need; dpdk-dumpcap is one. */
+/* Runs other programs, such as dpdk-dumpcap, with the arguments they need. */
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -11,7 +11,7 @@
 
 #include "control/onesidectl/onesidectl.h"
 
-#define FRAME_MORE 200 /* than the MTU: what DPDK-dumpcap counts */
+#define FRAME_MORE 200 /* dpdk-dumpcap's snapshot length exceeds the MTU by this many bytes */
 
 void
 onesidectl_command_add(struct onesidectl_command *command, const char *format, ...)
@@ -22,7 +22,7 @@ onesidectl_command_add(struct onesidectl_command *command, const char *format, .
 		onesidectl_fail("%s: more than %d words", command->word[0], ONESIDECTL_WORDS);
 	va_start(args, format);
 	if (vasprintf(&command->word[command->words++], format, args) < 0)
-		onesidectl_fail("no memory");
+		onesidectl_fail("out of memory");
 	va_end(args);
 }
 
@@ -36,7 +36,7 @@ onesidectl_command_start(struct onesidectl_command *command, const char *remedy)
 
 /* ---- capture ---- */
 
-/* The object of the port wanted, or of the first. */
+/* Returns the named port's object, or the first. */
 static const json_t *
 find_port(const json_t *ports, const char *name)
 {
@@ -48,11 +48,11 @@ find_port(const json_t *ports, const char *name)
 			return port;
 	}
 	if (name == NULL)
-		onesidectl_fail("ports = 0: the data plane has none to capture from; see its log");
-	onesidectl_fail("port %s: there is no such port; onesidectl show ports tells which there are", name);
+		onesidectl_fail("capture: the data plane has no ports; see its log");
+	onesidectl_fail("port %s: no such port; see onesidectl show ports", name);
 }
 
-/* Whether DPDK can capture from this data plane, or the program ends with what is missing. */
+/* Ends the program with the reason if DPDK cannot capture from this data plane. */
 static void
 check_capture(const json_t *facts)
 {
@@ -61,16 +61,16 @@ check_capture(const json_t *facts)
 
 	if (strcmp(columns_text(facts, "hugepages"), "yes") != 0)
 		onesidectl_fail(
-			"capture: the data plane runs with --no-huge, and dpdk-dumpcap works in shared hugepages; start it with hugepages, or capture at the other end of the cable, or at the kernel's interface");
+			"capture: the data plane runs with --no-huge, but dpdk-dumpcap needs shared hugepages; start it with hugepages, or capture at the peer or at the kernel's interface");
 	if (geteuid() != 0 && (json_int_t)geteuid() != columns_number(facts, "uid"))
 		onesidectl_fail(
-			"capture: dpdk-dumpcap works in the memory of the data plane; be its user (uid %" JSON_INTEGER_FORMAT
+			"capture: dpdk-dumpcap accesses the data plane's memory; run as its user (uid %" JSON_INTEGER_FORMAT
 			") or root",
 			columns_number(facts, "uid"));
 	snprintf(path, sizeof(path), "%s/mp_socket", directory);
 	if (access(path, F_OK) != 0)
 		onesidectl_fail(
-			"capture: %s: %s: the data plane runs with --in-memory, or in a mount namespace of its own; start it with --file-prefix=NAME instead",
+			"capture: %s: %s: the data plane runs with --in-memory, or in another mount namespace; start it with --file-prefix=NAME instead",
 			path, strerror(errno));
 }
 
@@ -96,7 +96,7 @@ capture_run(int count, char **words)
 	snprintf(directory, sizeof(directory), "%s", columns_text(facts, "runtime_directory"));
 	onesidectl_command_add(&command, "dpdk-dumpcap");
 	onesidectl_command_add(&command, "--file-prefix=%s", basename(directory));
-	/* EAL's folders are directory/dpdk/prefix: a service has them elsewhere than whoever captures. */
+	/* EAL's folder is RUNTIME_DIRECTORY/dpdk/PREFIX; a service's differs from the caller's. */
 	setenv("RUNTIME_DIRECTORY", dirname(dirname(directory)), 1);
 	onesidectl_command_add(&command, "-i");
 	onesidectl_command_add(&command, "%s", columns_text(port, "device_name"));
@@ -108,6 +108,5 @@ capture_run(int count, char **words)
 	}
 	for (i++; i < count; i++)
 		onesidectl_command_add(&command, "%s", words[i]);
-	onesidectl_command_start(&command,
-				 "install it (Debian: dpdk-dev), of the same DPDK as the data plane's");
+	onesidectl_command_start(&command, "install it (Debian: dpdk-dev), of the data plane's DPDK version");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rates: what counters have grown by between two looks. */
+/* Rates: growth of counters between two samples. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -7,11 +7,11 @@
 
 #include "control/onesidectl/onesidectl.h"
 
-/* Lists, and the rates of each object in them. */
+/* Lists and the rates shown for each object. */
 static const struct {
-	const char *what, *name; /* a member that tells objects apart */
+	const char *what, *name; /* member that identifies objects */
 	const char *title, *rates;
-	size_t part; /* of the screen; 1: what is left */
+	size_t part; /* 1/`part` of the screen's rows; 1: the rest */
 } lists[] = {
 	{"cores", "core", "CORE",
 	 "work=REQUESTS/s completions=COMPLETIONS/s local_bytes=LOCAL-B/s:b rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b handed_over=HANDED-OVER/s tx_handed_over=TX-HANDED-OVER/s wakes=WAKES/s",
@@ -25,12 +25,12 @@ static const struct {
 enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
 
 struct sample {
-	double at; /* s */
+	double at; /* seconds */
 	json_t *list[LISTS];
 };
 
 static struct sample
-sample(void)
+take_sample(void)
 {
 	struct timespec now;
 	struct sample one;
@@ -47,15 +47,15 @@ sample(void)
 }
 
 static void
-forget(struct sample *one)
+free_sample(struct sample *one)
 {
 	for (int i = 0; i < LISTS; i++)
 		json_decref(one->list[i]);
 }
 
-/* The object of the earlier list that has the same name; NULL: it is new. */
+/* Object with the same name in the earlier list; NULL: new object. */
 static const json_t *
-same(const json_t *list, const json_t *object, const char *name)
+earlier_object(const json_t *list, const json_t *object, const char *name)
 {
 	json_t *other;
 	size_t i;
@@ -67,32 +67,32 @@ same(const json_t *list, const json_t *object, const char *name)
 	return NULL;
 }
 
-/* Since the other look; since its beginning, for an object that was not there then. */
+/* Growth per second since the earlier sample; a new object counts from 0. */
 static double
 rate_of(const json_t *now, const json_t *before, const char *key, double seconds)
 {
 	return ((double)columns_number(now, key) - (double)columns_number(before, key)) / seconds;
 }
 
-/* The busy part of the time between, in percent. */
+/* Busy share of the interval, in percent. */
 static double
-busy(const json_t *now, const json_t *before)
+busy_percent(const json_t *now, const json_t *before)
 {
 	double busy = rate_of(now, before, "busy_cycles", 1), idle = rate_of(now, before, "idle_cycles", 1);
 
 	return busy + idle > 0 ? 100 * busy / (busy + idle) : 0;
 }
 
-/* The objects of list `i`, with rates for counters. */
+/* Objects of list `i`, with rates instead of counters. */
 static json_t *
-rates(const struct sample *now, const struct sample *before, int i)
+list_rates(const struct sample *now, const struct sample *before, int i)
 {
 	struct column column[COLUMNS_MAX];
 	size_t columns = columns_parse(lists[i].rates, column), j;
 	json_t *list = json_array(), *object;
 
 	json_array_foreach(now->list[i], j, object) {
-		const json_t *earlier = same(before->list[i], object, lists[i].name);
+		const json_t *earlier = earlier_object(before->list[i], object, lists[i].name);
 		json_t *one = json_object();
 
 		json_object_update(one, object);
@@ -101,7 +101,7 @@ rates(const struct sample *now, const struct sample *before, int i)
 				one, column[c].key,
 				json_real(rate_of(object, earlier, column[c].key, now->at - before->at)));
 		if (json_object_get(object, "busy_cycles") != NULL)
-			json_object_set_new(one, "busy_percent", json_real(busy(object, earlier)));
+			json_object_set_new(one, "busy_percent", json_real(busy_percent(object, earlier)));
 		json_array_append_new(list, one);
 	}
 	return list;
@@ -125,7 +125,7 @@ print_head(const json_t *object)
 	printf("%-24.24s", head);
 }
 
-/* A heading and at most so many lines; how many lines there were. */
+/* Prints a heading and at most `most` lines; returns the number of lines printed. */
 static size_t
 print_rates(int list, const json_t *objects, size_t most)
 {
@@ -166,7 +166,7 @@ compare_work(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Those that ask for most come first. */
+/* Sorts by work requests, the most first. */
 static json_t *
 busiest_first(const json_t *list)
 {
@@ -174,7 +174,7 @@ busiest_first(const json_t *list)
 	json_t *sorted = json_array(), **object = calloc(n + 1, sizeof(json_t *));
 
 	if (object == NULL)
-		onesidectl_fail("no memory");
+		onesidectl_fail("out of memory");
 	for (size_t i = 0; i < n; i++)
 		object[i] = json_array_get(list, i);
 	qsort(object, n, sizeof(json_t *), compare_work);
@@ -187,7 +187,7 @@ busiest_first(const json_t *list)
 static void
 print_screen(json_t *const list[LISTS])
 {
-	size_t rows = top_screen_rows(), used = 2; /* the last heading, and a line for the cursor */
+	size_t rows = top_screen_rows(), used = 2; /* last heading, and a line for the cursor */
 
 	if (isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
@@ -209,7 +209,7 @@ print_difference(const struct sample *now, const struct sample *before)
 	json_t *all = json_pack("{s:f}", "seconds", now->at - before->at), *list[LISTS];
 
 	for (int i = 0; i < LISTS; i++) {
-		list[i] = rates(now, before, i);
+		list[i] = list_rates(now, before, i);
 		json_object_set_new(all, lists[i].what, list[i]);
 	}
 	if (!onesidectl_json(all, JSON_COMPACT))
@@ -236,14 +236,14 @@ top_run(int count, char **words)
 		onesidectl_misused("top interval=%" JSON_INTEGER_FORMAT ": out of range; write 1 to 30",
 				   interval);
 	json_decref(given);
-	before = sample();
+	before = take_sample();
 	top_screen_open();
 	for (json_int_t i = 0; (rounds == 0 || i < rounds) && top_screen_wait((unsigned int)interval); i++) {
-		now = sample();
+		now = take_sample();
 		print_difference(&now, &before);
-		forget(&before);
+		free_sample(&before);
 		before = now;
 	}
-	forget(&before);
+	free_sample(&before);
 	return EXIT_SUCCESS;
 }

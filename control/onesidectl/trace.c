@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of state as they happen. */
+/* Prints state transitions as they happen. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ print_edge(const json_t *edge)
 	printf("%s %#" PRIx64 ": %s -> %s (%s)%s\n", columns_text(edge, "object"),
 	       (uint64_t)columns_number(edge, "id"), columns_text(edge, "from"), columns_text(edge, "to"),
 	       columns_text(edge, "why"),
-	       json_is_false(json_object_get(edge, "allowed")) ? " NO EDGE OF ITS TABLE" : "");
+	       json_is_false(json_object_get(edge, "allowed")) ? " ILLEGAL TRANSITION" : "");
 }
 
 static void
@@ -40,7 +40,7 @@ print_packet(const json_t *packet)
 	else if (edge != NULL)
 		print_edge(edge);
 	else if (lost != NULL)
-		printf("(%" JSON_INTEGER_FORMAT " more were lost)\n", json_integer_value(lost));
+		printf("(%" JSON_INTEGER_FORMAT " transitions were lost)\n", json_integer_value(lost));
 	onesidectl_flush();
 }
 
@@ -55,7 +55,8 @@ trace_run(int count, char **words)
 		if (word_filter(request, words[i], "qp client pid count"))
 			continue;
 		if (json_object_get(request, "qp") != NULL)
-			onesidectl_misused("trace %s: one queue pair is enough", words[i]);
+			onesidectl_misused("trace %s: only one queue pair can be traced; leave it out",
+					   words[i]);
 		json_object_set_new(request, "qp", json_integer(word_number("qp", words[i], UINT32_MAX)));
 	}
 	most = columns_number(request, "count");

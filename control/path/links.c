@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links of the ports: reported when they go and come, and announced to when they come.  The kernel's notices
- * (rtnetlink) have them looked at at once, a timer without them, or when some were lost.
+ * Links of the ports: logs each change, and announces our addresses when a link comes up.  Notifications of
+ * the kernel (rtnetlink) cause a poll at once.  A timer polls as well: notifications may be unavailable or
+ * lost.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -13,16 +14,16 @@
 
 #include "control/path/path.h"
 
-#define LINK_UP_NS NS_PER_S          /* interval of looks at links that are up, */
-#define LINK_DOWN_NS (NS_PER_S / 10) /* and while one is down */
-#define NOTICES 64                   /* read in one loop; epoll reports the rest again */
+#define LINK_UP_NS NS_PER_S          /* poll interval while all links are up */
+#define LINK_DOWN_NS (NS_PER_S / 10) /* poll interval while a link is down */
+#define NOTICES 64                   /* limit of reads per loop; epoll reports the rest again */
 
-static uint64_t links_at; /* when links are looked at again */
+static uint64_t links_at; /* time of the next poll */
 static int notices_fd = -1;
 static struct watch notices_watch;
 static void (*link_changed)(const struct path_port *port);
 
-/* What a notice says is not needed: the interfaces of all ports are asked. */
+/* The notifications' content is not needed: the next poll reads the state of all ports. */
 static void
 notices_ready(struct watch *watch, uint32_t events)
 {
@@ -47,8 +48,7 @@ path_links_open(void (*changed)(const struct path_port *port))
 	if (notices_fd >= 0 && bind(notices_fd, (const struct sockaddr *)&links, sizeof(links)) == 0 &&
 	    control_watch(notices_fd, &notices_watch, EPOLLIN) == 0)
 		return;
-	log_warning("event=netlink_off error=\"%s\" text=\"changes of interfaces are noticed up to a second "
-		    "late\"\n",
+	log_warning("event=netlink_off error=\"%s\" text=\"link changes are noticed up to a second late\"\n",
 		    strerror(errno));
 	path_links_close();
 }
@@ -91,7 +91,7 @@ report_link(struct path_port *port, const struct engine_port_info *info)
 		neigh_set_mac(control.neigh, port->index, info->mac);
 		path_port_renamed();
 	}
-	/* Hosts on a link that comes up may remember another MAC of ours. */
+	/* Hosts on a link that comes up may have cached another MAC for our addresses. */
 	if (info->link_up && (moved || !port->link_up))
 		neigh_announce(control.neigh, (uint16_t)port->index, control.now);
 	if (info->link_up == port->link_up)

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is to be told when a next hop has another MAC, or the port: found by the hop, and told some at a time,
- * since behind a gateway there may be everybody.  What each is told is what the table of neighbours says
- * then, so that a change during another one needs no more than another look.
+ * Notifies the users of a next hop when the hop's MAC, or the port's own MAC, changes.  Users are indexed by
+ * hop, and notified a few per loop, since all peers may be behind one gateway.  A user gets the MAC that the
+ * table of neighbours has at that time, so a further change meanwhile only needs another pass.
  */
 #include <string.h>
 
 #include "control/path/path.h"
 
 #define BUCKETS 4096u
-#define MOVES 64u           /* told at once */
-#define HEARD_LOOKS 1024u   /* users of a hop that are asked whether they hear it */
-#define REFRESH_SECONDS 30u /* a round of path_refresh */
+#define MOVES 64u           /* users notified per loop */
+#define HEARD_LOOKS 1024u   /* limit of users asked whether their hop is heard */
+#define REFRESH_SECONDS 30u /* duration of one round of path_refresh() */
 
 struct bucket {
-	LIST_HEAD(, path_user) users, late; /* late: to be looked after */
-	bool again;                         /* and then all once more */
+	LIST_HEAD(, path_user) users, late; /* `late`: not notified yet */
+	bool again;                         /* another pass over all users is due */
 	bool queued;
 	STAILQ_ENTRY(bucket) link;
 };
 
 static struct bucket bucket[BUCKETS];
-static STAILQ_HEAD(, bucket) queue = STAILQ_HEAD_INITIALIZER(queue); /* with late ones */
+static STAILQ_HEAD(, bucket) queue = STAILQ_HEAD_INITIALIZER(queue); /* buckets with a pass to do */
 
 static struct bucket *
 bucket_of(const struct path_port *port, const struct wire_addr *hop)
@@ -54,7 +54,7 @@ path_unwatch(struct path_user *user)
 	user->port = NULL;
 }
 
-/* All at once: the other list is empty. */
+/* Moves all users to `late`, which is empty.  Constant time. */
 static void
 make_late(struct bucket *of)
 {
@@ -68,7 +68,7 @@ make_late(struct bucket *of)
 }
 
 static void
-enqueue(struct bucket *of)
+bucket_enqueue(struct bucket *of)
 {
 	of->again = true;
 	if (of->queued)
@@ -80,20 +80,20 @@ enqueue(struct bucket *of)
 void
 path_hop_moved(const struct path_port *port, const struct wire_addr *hop)
 {
-	enqueue(bucket_of(port, hop));
+	bucket_enqueue(bucket_of(port, hop));
 }
 
-/* look() tells those users whose port it is. */
+/* user_update() notifies only users whose port has a new MAC. */
 void
 path_port_renamed(void)
 {
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		if (!LIST_EMPTY(&bucket[i].users) || !LIST_EMPTY(&bucket[i].late))
-			enqueue(&bucket[i]);
+			bucket_enqueue(&bucket[i]);
 }
 
 static void
-look(struct path_user *user)
+user_update(struct path_user *user)
 {
 	uint8_t mac[6];
 
@@ -105,7 +105,7 @@ look(struct path_user *user)
 		user->moved(user, mac);
 }
 
-/* The next of them; false: the bucket has none. */
+/* Notifies the bucket's next user, or begins a pass.  False if no pass is due. */
 static bool
 tell_one(struct bucket *of)
 {
@@ -119,7 +119,7 @@ tell_one(struct bucket *of)
 	}
 	LIST_REMOVE(user, link);
 	LIST_INSERT_HEAD(&of->users, user, link);
-	look(user);
+	user_update(user);
 	return true;
 }
 
@@ -128,8 +128,9 @@ path_suspect(struct path_user *user)
 {
 	if (user->port == NULL)
 		return;
-	/* The neighbour may have moved while this user still heard it at the old MAC. */
-	look(user);
+	/* The neighbour may have moved while the user still received from the old MAC and ignored the change.
+	 */
+	user_update(user);
 	neigh_suspect(control.neigh, user->port->index, user->dst, control.now);
 }
 
@@ -154,7 +155,7 @@ path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64
 		     user = LIST_NEXT(user, link)) {
 			if (user->heard == NULL || !user->heard(user, ns) || !goes_by(user, port, hop))
 				continue;
-			/* The next call finds this user first. */
+			/* The next call asks this user first. */
 			LIST_REMOVE(user, link);
 			LIST_INSERT_HEAD(&of->users, user, link);
 			return true;
@@ -163,8 +164,8 @@ path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64
 }
 
 /*
- * Nothing shows that datagrams go astray.  So where they go is looked up as if one were to be sent, by which
- * a neighbour that was not heard of for long, or is forgotten, is asked.
+ * Datagrams get no answers, whose absence would show an outdated MAC.  So the next hop is resolved as for
+ * sending, which queries a neighbour that is stale or was evicted.
  */
 static void
 refresh_user(struct path_user *user)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports as the control thread sees them: addresses, the way to a neighbour, and management datagrams on
- * QP1.  Datagrams to an address of our own never touch a port: they wait in a queue for the next loop.
+ * Ports as the control thread sees them: addresses, paths to neighbours, and management datagrams on QP1.
+ * Datagrams to an address of our own never use a port: a queue holds them until the next loop.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "config/reach.h"
 #include "control/path/path.h"
 
-#define RESPONSE_TIMEOUT 20u /* code: 4.3 s */
+#define RESPONSE_TIMEOUT 20u /* code of 4.3 s */
 #define MAX_RETRIES 15u
-#define SIDR_RETRIES 8u /* 14 s */
+#define SIDR_RETRIES 8u /* 14 s in all */
 #define RETRY_NS (250 * NS_PER_MS)
 #define HOPS 64u
 #define DSCP_BITS 0xfcu
@@ -24,9 +24,9 @@
 
 struct held_mad {
 	TAILQ_ENTRY(held_mad) link;
-	struct neigh_waiter waiter; /* unresolved */
+	struct neigh_waiter waiter; /* while unresolved */
 	struct path_port *port;
-	struct cm_path path; /* looped: as the receiver answers it */
+	struct cm_path path; /* looped: reply path for the receiver */
 	uint8_t mad[CM_MAD_LEN];
 };
 
@@ -114,13 +114,13 @@ send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst
 		return;
 	memcpy(wire_build(&template, &build, frame), mad, CM_MAD_LEN);
 	wire_seal(frame, len);
-	/* What is lost is sent again by the end that waits for an answer. */
+	/* The end that waits for an answer retransmits a lost MAD. */
 	if (engine_send_frame(port->index, frame, len) != 0)
 		log_debug("port %s: a management datagram could not be sent\n", port->info->name);
 }
 
 static struct held_mad *
-hold(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+mad_hold(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
 	struct held_mad *held = malloc(sizeof(*held));
 
@@ -135,7 +135,7 @@ hold(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MA
 static void
 loop_mad(struct path_port *to, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
-	struct held_mad *held = num_looped < PATH_LOOPED_MAX ? hold(to, path, mad) : NULL;
+	struct held_mad *held = num_looped < PATH_LOOPED_MAX ? mad_hold(to, path, mad) : NULL;
 
 	if (held == NULL)
 		return;
@@ -176,13 +176,13 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	if (error == -ENETUNREACH)
 		log_of_others(
 			warning,
-			"event=no_route port=%s peer=%s text=\"it asks for a connection, or answers, and is "
-			"not on the link, and the port has no gateway\" remedy=\"give the port a gateway\"\n",
+			"event=no_route port=%s peer=%s text=\"cannot send a connection message: the "
+			"peer is not on the link, and the port has no gateway\" remedy=\"give the port a gateway\"\n",
 			port->info->name, addr_text(&path->dst));
-	/* Frames of unknown hosts must not keep others from being answered. */
+	/* Bounded: MADs to hosts that do not answer must not prevent those to others. */
 	if (error != -ENOENT || num_unresolved >= PATH_UNRESOLVED_MAX)
 		return;
-	held = hold(port, path, mad);
+	held = mad_hold(port, path, mad);
 	if (held == NULL)
 		return;
 	held->waiter = (struct neigh_waiter){.done = mad_resolved, .user = held};
@@ -218,7 +218,7 @@ input_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_
 	cm_input(port->cm, reply_path, mad, len, control.now);
 }
 
-/* An answer has DSCP and flow label of its question, whichever connection that may be of. */
+/* A reply has the DSCP and flow label of the received frame, whatever those of its connection are. */
 static void
 take_marks(const struct wire_packet *packet, struct cm_path *path)
 {
@@ -244,7 +244,8 @@ path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packe
 		neigh_input(control.neigh, index, frame, len, control.now);
 		return;
 	}
-	/* What claims to come from ourselves did not come by a port. */
+	/* Drop a frame whose source is an address of ours: MADs from ourselves are looped and never arrive at
+	 * a port. */
 	if (packet->qpn != 1 || packet->opcode != WIRE_UD_SEND_ONLY || packet->qkey != WIRE_QKEY_GSI ||
 	    path_addr_number(port, &packet->dst) == 0 || path_own(&packet->src) != NULL)
 		return;
@@ -261,7 +262,7 @@ paths_poll(void)
 		path_refresh();
 		refresh_at = control.now + NS_PER_S;
 	}
-	/* Those that are there now: their answers wait for the next loop. */
+	/* Process the MADs queued now: the answers wait for the next loop. */
 	for (uint32_t n = num_looped; n > 0; n--) {
 		struct held_mad *held = TAILQ_FIRST(&looped);
 
@@ -380,9 +381,8 @@ env_conflict(struct neigh_env *env, uint16_t port, const struct wire_addr *addr,
 	const struct engine_port_info *info = path_port[port].info;
 
 	log_warning("event=address_conflict port=%s address=%s mac=%02x:%02x:%02x:%02x:%02x:%02x "
-		    "text=\"another host has this address, too: frames for one of us reach the other; give "
-		    "one of "
-		    "the two another address\"\n",
+		    "text=\"another host uses this address: frames for one may reach the other; "
+		    "change the address of one of them\"\n",
 		    info->name, addr_text(addr), mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 }
 
@@ -405,7 +405,7 @@ path_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t u
 	return path_calls->sends(port, dst, udp_src_port);
 }
 
-/* Stable over restarts, since peers tell devices apart by it: the MAC as EUI-64. */
+/* Returns the MAC as EUI-64: stable over restarts, since peers identify a device by its GUID. */
 static uint64_t
 guid_of(const uint8_t mac[6])
 {
@@ -419,7 +419,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 {
 	port->index = index;
 	port->info = engine_port(index);
-	port->link_up = false; /* a change to it announces us */
+	port->link_up = false; /* so that the first poll announces our addresses */
 	memcpy(port->mac, port->info->mac, sizeof(port->mac));
 	port->mad_psn = (uint32_t)control_random() & 0xffffff;
 	port->config = &config->port[index];
@@ -451,7 +451,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	return port->cm == NULL || port->sidr == NULL ? -ENOMEM : 0;
 }
 
-/* The address from which a router of the port is asked for: it is on the link of this one. */
+/* Returns the port's address whose link has the router: queries for the router come from that address. */
 static struct neigh_port *
 addr_towards(const struct path_port *port, const struct config_addr *router, struct neigh_port *addrs)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ports as the control thread sees them: addresses, the way to a neighbour, management datagrams. */
+/* Ports as the control thread sees them: addresses, paths to neighbours, management datagrams. */
 #ifndef CONTROL_PATH_PATH_H
 #define CONTROL_PATH_PATH_H
 
@@ -17,9 +17,9 @@
 enum {
 	PATH_LOOPED_MAX =
 		65536, /* datagrams between queue pairs of this data plane, waiting for the next loop */
-	PATH_UNRESOLVED_MAX = 512, /* waiting for a MAC */
+	PATH_UNRESOLVED_MAX = 512, /* datagrams waiting for a MAC */
 	PATH_REQUESTS_MAX =
-		4096 /* of others, half-open: of connections, and as many for service IDs; a port's */
+		4096 /* per port: half-open connection requests of peers, and as many service ID queries */
 };
 
 struct path_port {
@@ -30,24 +30,24 @@ struct path_port {
 	struct cm_env env;
 	struct sidr *sidr;
 	struct sidr_env sidr_env;
-	struct port_space tcp; /* with a listener */
+	struct port_space tcp; /* ports with a listener */
 	uint32_t mad_psn;
-	bool link_up; /* as last seen */
+	bool link_up; /* at the last poll */
 	bool narrow;  /* the interface's MTU is less than the port's */
 	uint8_t mac[6];
 };
 extern struct path_port path_port[CONFIG_PORTS_MAX];
 extern uint32_t path_num_ports;
 
-/* What the rooms above want to hear of. */
+/* Callbacks into the rooms above. */
 struct path_calls {
 	void (*cm)(struct cm_env *env, const struct cm_event *event);
 	bool (*sidr)(struct path_port *port, enum sidr_event_type type, struct sidr_query *query,
 		     const struct sidr_remote *remote);
-	/* A datagram that is not the connection manager's: true when it was theirs. */
+	/* Called for each MAD before SIDR and the CM.  True if the MAD was consumed. */
 	bool (*mad)(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad);
-	void (*link)(const struct path_port *port); /* it is up, or down, now */
-	/* Does an open connection send to `dst` from that UDP port? */
+	void (*link)(const struct path_port *port); /* the link went up or down */
+	/* True if an open connection sends to `dst` from that UDP port. */
 	bool (*sends)(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 };
 int paths_init(const struct config *config, const struct path_calls *calls, char *why, size_t why_len);
@@ -58,7 +58,7 @@ bool paths_pending(void);
 void path_frame(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet);
 struct path_port *path_port_by_name(const char *name);
 void path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
-/* The same, at once: to the MAC `mac` while the next hop's is not known better. */
+/* Sends a MAD at once: to the next hop's MAC if known, else to `mac`. */
 void path_send_mad_known(struct path_port *port, const struct cm_path *path, const uint8_t mac[6],
 			 const uint8_t mad[CM_MAD_LEN]);
 void addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *out);
@@ -72,52 +72,53 @@ void path_links_poll(void);
 uint64_t path_links_deadline(void);
 
 /* ---- pmtu.c ---- */
-/* The path MTU that a connection to `dst` may have. */
+/* Returns the largest path MTU for a connection to `dst`. */
 uint16_t path_mtu_to(const struct path_port *port, const struct wire_addr *dst);
-/* The largest multiple of 64 that packets to a oneside end may carry; path_mtu_to() where the configuration
- * says what that is. */
+/* Returns the largest payload of packets to a oneside peer, a multiple of 64; path_mtu_to() if the
+ * configuration sets path_mtu. */
 uint16_t path_link_mtu_to(const struct path_port *port, const struct wire_addr *dst);
-/* A router reports that a packet was longer than `mtu` bytes. */
+/* Processes a router's report that a packet had more than `mtu` bytes. */
 void path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port, uint32_t mtu);
 void path_mtus_forget(void);
-extern uint64_t path_mtu_reports; /* so far */
-/* Within this room. */
+extern uint64_t path_mtu_reports; /* number of reports accepted */
+/* For this room only. */
 bool path_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 /* ---- source.c ---- */
 
-/* The port of this data plane that has the address; NULL: it is not ours. */
+/* Returns the port of this data plane that has the address, or NULL. */
 struct path_port *path_own(const struct wire_addr *addr);
-/* The place of an address among the port's own, counted from 1; 0: it is not the port's. */
+/* Returns the number of an address among the port's own, from 1; 0 if the address is not the port's. */
 uint32_t path_addr_number(const struct path_port *port, const struct wire_addr *addr);
-/* The port's own address from which packets to `dst` go: that of the number, or, with 0, the one that the way
- * to `dst` asks for.  0, -EINVAL: no such number, or -EAFNOSUPPORT. */
+/* Selects the port's source address for packets to `dst`: the address with this number, or, with 0, the one
+ * that the path to `dst` needs.  Returns 0, -EINVAL for an invalid number, or -EAFNOSUPPORT. */
 int path_source(const struct path_port *port, uint32_t number, const struct wire_addr *dst,
 		struct wire_addr *src);
 
 /* ---- moves.c ---- */
 
-/* Something with frames to an address, in the memory of whoever it is; all zero: not watched. */
+/* A sender of frames to an address, embedded in the sender's own structure.  All zero: not watched. */
 struct path_user {
 	LIST_ENTRY(path_user) link;
-	const struct path_port *port; /* NULL: it is not watched */
+	const struct path_port *port; /* NULL: not watched */
 	const struct wire_addr *dst;
-	void (*moved)(struct path_user *user, const uint8_t mac[6]); /* the next hop's; may be as before */
-	void (*renamed)(struct path_user *user); /* the port has another MAC than the user was told of */
-	uint8_t own_mac[6];                      /* path_watch() and `renamed` told the user of */
-	/* The next hop was heard in the last `ns` from the MAC that is used; NULL: no answers come, as for
-	 * datagrams, and the neighbour is asked now and then. */
+	void (*moved)(struct path_user *user, const uint8_t mac[6]); /* the next hop's; maybe unchanged */
+	void (*renamed)(struct path_user *user); /* the port's MAC changed: own_mac is the new one */
+	uint8_t own_mac[6];                      /* the port's MAC, as last reported to the user */
+	/* True if the next hop's MAC in use was heard in the last `ns`.  NULL for datagrams, which get no
+	 * answers: path_refresh() resolves their next hops regularly. */
 	bool (*heard)(const struct path_user *user, uint64_t ns);
 };
-/* `moved` is called, by paths_poll(), when the next hop on the way to `dst`, which stays where it is, has
- * another MAC than it had. */
+/* Makes paths_poll() call `moved` when the next hop to `dst` has a new MAC.  `dst` must stay valid while
+ * watched. */
 void path_watch(struct path_user *user, const struct path_port *port, const struct wire_addr *dst);
 void path_unwatch(struct path_user *user);
-/* Frames to the user's `dst` are not answered: its next hop is asked anew, and its MAC used if that differs.
+/* Call when frames to the user's `dst` get no answer: queries the next hop again, and uses a MAC that
+ * differs.
  */
 void path_suspect(struct path_user *user);
-/* Within this room. */
+/* For this room only. */
 void path_hop_moved(const struct path_port *port, const struct wire_addr *hop);
-void path_port_renamed(void); /* path_port.mac of a port has changed */
+void path_port_renamed(void); /* call after path_port.mac of a port has changed */
 bool path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64_t ns);
 void path_refresh(void); /* once a second */
 void path_moves_poll(void);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Path MTUs of destinations to which routers have reported that a frame of ours was too long (RFC 1191, RFC
- * 8201). A connection that is open keeps the path MTU that its ends agreed on; those to come get a smaller
- * one.
+ * 8201).  An open connection keeps the path MTU that its ends agreed on; new connections get a smaller one.
  *
- * A report counts only if it quotes a frame of an open connection, with its UDP source port, so a stranger
- * who knows the two addresses has to guess 14 bits; what he gains is smaller packets to one destination for
+ * A report counts only if it quotes a frame of an open connection, with its UDP source port.  So an attacker
+ * who knows the two addresses has to guess 14 bits, and gains only smaller packets to one destination for
  * PMTU_NS.
  */
 #include <errno.h>
@@ -14,18 +13,18 @@
 #include "control/path/path.h"
 
 #define PMTU_ENTRIES 256u
-#define PMTU_NS (600 * NS_PER_S) /* after that a larger one is tried (RFC 1191, 6.3) */
+#define PMTU_NS (600 * NS_PER_S) /* then a larger path MTU is tried (RFC 1191, 6.3) */
 #define PMTU_LEAST 256u
 
 struct pmtu {
 	struct wire_addr dst;
 	uint64_t until;
 	uint16_t port, mtu;
-	uint32_t passes; /* bytes of a packet */
+	uint32_t passes; /* largest packet in bytes, as reported */
 };
 
 static struct pmtu pmtu[PMTU_ENTRIES];
-static uint32_t pmtu_next; /* the place that the next new destination takes */
+static uint32_t pmtu_next; /* index for the next new destination */
 uint64_t path_mtu_reports;
 
 static struct pmtu *
@@ -38,7 +37,7 @@ pmtu_find(const struct path_port *port, const struct wire_addr *dst)
 	return NULL;
 }
 
-/* The largest path MTU whose packets have `mtu` bytes at most. */
+/* Returns the largest path MTU whose packets have at most `mtu` bytes. */
 static uint16_t
 largest_within(uint32_t mtu)
 {
@@ -56,7 +55,7 @@ path_mtu_to(const struct path_port *port, const struct wire_addr *dst)
 	const struct pmtu *known = pmtu_find(port, dst);
 	uint16_t mtu = info->path_mtu;
 
-	/* The kernel's interface may have been made narrower since the start. */
+	/* The MTU of the kernel's interface may have been reduced since the start. */
 	if (info->interface_mtu != 0 && info->interface_mtu < info->mtu &&
 	    largest_within(info->interface_mtu) < mtu)
 		mtu = largest_within(info->interface_mtu);
@@ -87,9 +86,9 @@ report_path(const struct path_port *port, const struct pmtu *known, uint32_t mtu
 {
 	log_of_others(
 		warning,
-		"event=path_mtu port=%s peer=%s mtu=%u text=\"a router on the way passes packets of so many "
-		"bytes at most: a connection that is open breaks, the next ones have a path MTU of %u\" "
-		"remedy=\"raise the MTU of the way to %u, or set path_mtu = %u for the port\"\n",
+		"event=path_mtu port=%s peer=%s mtu=%u text=\"a router on the path drops larger packets: "
+		"open connections break, new ones have a path MTU of %u\" "
+		"remedy=\"raise the MTU of the path to %u, or set path_mtu = %u for the port\"\n",
 		port->info->name, addr_text(&known->dst), mtu, known->mtu, port->info->mtu, known->mtu);
 }
 
@@ -108,7 +107,7 @@ path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port,
 	news = known == NULL || largest < known->mtu;
 	if (known == NULL)
 		known = &pmtu[pmtu_next++ % PMTU_ENTRIES];
-	/* A report that allows more than an earlier one is not believed while that counts. */
+	/* A report of a larger MTU does not raise an earlier value that is still valid. */
 	*known = (struct pmtu){.dst = *dst,
 			       .until = control.now + PMTU_NS,
 			       .port = index,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port's own addresses: which address is whose, and from which one packets to a peer go. */
+/* A port's own addresses: the port that has an address, and the source address for packets to a peer. */
 #include <errno.h>
 
 #include "control/path/path.h"
@@ -22,7 +22,7 @@ path_own(const struct wire_addr *addr)
 	return NULL;
 }
 
-/* 0, or -EAFNOSUPPORT. */
+/* Returns 0, or -EAFNOSUPPORT if the port has no address of the family. */
 static int
 first_of_family(const struct path_port *port, const struct wire_addr *dst, struct wire_addr *src)
 {
@@ -52,7 +52,7 @@ path_source(const struct path_port *port, uint32_t number, const struct wire_add
 	if (path_addr_number(port, dst) != 0)
 		*src = *dst;
 	else if (neigh_source(control.neigh, port->index, dst, src) < 0)
-		/* Whoever asks for the next hop is told that there is none. */
+		/* No error here: resolving the next hop fails with the reason. */
 		return first_of_family(port, dst, src);
 	return 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which processors: those that poll near the NIC, and where the kernel has nothing else to do (isolated), the
- * control thread, which sleeps, with everybody else.
+ * Chooses processors. Polling cores go near the NIC and onto isolated processors; the control thread, which
+ * sleeps, shares one with other programs.
  */
 #include <stdlib.h>
 
 #include "control/setup/plan.h"
 
-/* The first of `set` from there on, upwards or downwards; -1: none. */
+/* First processor of `set` from `cpu` on, in direction `step`; -1: none. */
 static int
 next_of(const cpu_set_t *set, int cpu, int step)
 {
@@ -30,7 +30,7 @@ find_near(const struct setup_plan *plan, cpu_set_t *near)
 		CPU_AND(near, &plan->machine->cpus, &plan->machine->node[nic->numa]);
 }
 
-/* The best one that is left. */
+/* Best processor left for polling. */
 static int
 take_polling(const struct setup_machine *machine, const cpu_set_t *near, const cpu_set_t *left)
 {
@@ -59,7 +59,7 @@ take_control(const struct setup_machine *machine, const cpu_set_t *left)
 }
 
 static int
-compare(const void *a, const void *b)
+compare_cpus(const void *a, const void *b)
 {
 	return (int)*(const unsigned int *)a - (int)*(const unsigned int *)b;
 }
@@ -73,12 +73,11 @@ setup_cores_choose(struct setup_plan *plan, char why[SETUP_WHY])
 	if (there < 2)
 		return setup_refuse(
 			why,
-			"processors: there are %u for this process, and a data plane needs 2 (control thread and polling core); give the machine more, or run this outside of taskset",
+			"processors: this process may use %u; a data plane needs 2 (control thread and polling core); add processors, or run without taskset",
 			there);
 	if (plan->cores < 1 || plan->cores >= there)
 		return setup_refuse(
-			why,
-			"--cores %u: there are %u processors, and one is the control thread's; write 1 to %u",
+			why, "--cores %u: %u processors, one of them for the control thread; write 1 to %u",
 			plan->cores, there, there - 1);
 	find_near(plan, &near);
 	plan->control = (unsigned int)take_control(plan->machine, &left);
@@ -87,7 +86,7 @@ setup_cores_choose(struct setup_plan *plan, char why[SETUP_WHY])
 		plan->polling[i] = (unsigned int)take_polling(plan->machine, &near, &left);
 		CPU_CLR(plan->polling[i], &left);
 	}
-	/* In rising order, which EAL's -l has. */
-	qsort(plan->polling, plan->cores, sizeof(plan->polling[0]), compare);
+	/* EAL's -l lists processors in ascending order. */
+	qsort(plan->polling, plan->cores, sizeof(plan->polling[0]), compare_cpus);
 	return true;
 }

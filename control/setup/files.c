@@ -23,7 +23,7 @@ setup_path(const struct setup_machine *machine, const char *format, ...)
 	len = vsnprintf(below, PATH, format, args);
 	va_end(args);
 	if (len >= PATH || snprintf(path, PATH, "%s/%s", machine->root, below) >= PATH)
-		path[0] = '\0'; /* too long: nothing is there */
+		path[0] = '\0'; /* too long: use a path that does not exist */
 	return path;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Other data planes of this machine, by their files: DIRECTORY/oneside.conf and eal.conf, and those of
- * instances in DIRECTORY/NAME.  Two of them cannot have one address, or one end of a memif.
+ * Finds other data planes of this machine by their files: DIRECTORY/oneside.conf and eal.conf, and those of
+ * instances in DIRECTORY/NAME. No two data planes may share an address or an end of a memif.
  */
 #include "control/setup/instances.h"
 
@@ -14,9 +14,9 @@
 #define MAIN "oneside.conf"
 
 struct search {
-	const char *own, *folder; /* the file that is made; where instances are */
+	const char *own, *folder; /* file being written; folder of instances */
 	const struct config_addr *addr;
-	const char *cable; /* with addr NULL */
+	const char *cable; /* used if addr is NULL */
 	bool client;
 	bool found;
 	char *by;
@@ -91,7 +91,7 @@ look_below(void *context, const char *name)
 		look_at_instance(search, folder);
 }
 
-/* The folder of oneside.conf, or the one above that of an instance. */
+/* Folder of oneside.conf; for an instance, its parent. */
 static bool
 find_folder(const char *conf, char folder[SETUP_PATH])
 {

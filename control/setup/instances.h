@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other data planes of this machine.  `own` is the oneside.conf that is being made; who has what is asked for
- * is in `by`, as the folder of its files. */
+/*
+ * Other data planes of this machine. `own` is the oneside.conf being written; `by` receives the folder of the
+ * data plane that has the address or cable.
+ */
 #ifndef CONTROL_SETUP_INSTANCES_H
 #define CONTROL_SETUP_INSTANCES_H
 
@@ -11,7 +13,7 @@
 #define SETUP_PATH 512
 
 bool setup_instance_has_address(const char *own, const struct config_addr *addr, char by[SETUP_PATH]);
-/* That end of a memif with this socket. */
+/* Has another data plane that end of the memif with this socket? */
 bool setup_instance_has_cable(const char *own, const char *cable, bool client, char by[SETUP_PATH]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interfaces of the kernel, and what stands on them. */
+/* Kernel interfaces and the interfaces stacked on them. */
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "control/setup/files.h"
 #include "control/setup/machine.h"
 
-/* Names go into lists of arguments and into a file for systemd: others than these are left alone. */
+/* Names go to command lines and to a file for systemd: interfaces with other names are ignored. */
 static bool
 is_name(const char *name)
 {
@@ -26,7 +26,7 @@ is_pci(const struct setup_machine *machine, const char *name)
 	       setup_line(setup_path(machine, "sys/bus/pci/devices/%s/class", name), text, sizeof(text));
 }
 
-/* The NIC: the interface's device, or for virtio the device that this is a function of. */
+/* Finds the NIC: the interface's device, or for virtio its parent device. */
 static void
 find_pci(const struct setup_machine *machine, struct setup_iface *iface)
 {
@@ -78,14 +78,14 @@ struct carrying {
 static void carry_down(void *context, const char *entry);
 
 static void
-carry(struct setup_machine *machine, const struct setup_iface *upper)
+mark_lower(struct setup_machine *machine, const struct setup_iface *upper)
 {
 	struct carrying carrying = {machine, upper};
 
 	setup_each(setup_path(machine, "sys/class/net/%s", upper->name), carry_down, &carrying);
 }
 
-/* An entry of an interface's folder: "lower_eth0" is a link to what it stands on. */
+/* Handles an entry of an interface's folder: "lower_eth0" links to an interface below. */
 static void
 carry_down(void *context, const char *entry)
 {
@@ -101,7 +101,7 @@ carry_down(void *context, const char *entry)
 		return;
 	lower->default_route |= upper->default_route;
 	lower->session |= upper->session;
-	carry(carrying->machine, lower);
+	mark_lower(carrying->machine, lower);
 }
 
 void
@@ -109,5 +109,5 @@ setup_interfaces_carry(struct setup_machine *machine)
 {
 	for (uint32_t i = 0; i < machine->ifaces; i++)
 		if (machine->iface[i].default_route || machine->iface[i].session)
-			carry(machine, &machine->iface[i]);
+			mark_lower(machine, &machine->iface[i]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hugepages: how many there are, how many are free, and where they are mounted. */
+/* Hugepages: reserved, free, and where mounted. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "control/setup/machine.h"
 
 #define POOLS "sys/kernel/mm/hugepages"
-#define USUAL "/dev/hugepages" /* where the service has a folder of its own */
+#define USUAL "/dev/hugepages" /* the service has its own folder there */
 
 static void
 add_pool(void *context, const char *pool)
@@ -24,7 +24,7 @@ add_pool(void *context, const char *pool)
 	machine->huge_free += free_pages * kib * 1024;
 }
 
-/* "hugetlbfs /dev/hugepages hugetlbfs rw 0 0"; the usual place, else the first. */
+/* Handles "hugetlbfs /dev/hugepages hugetlbfs rw 0 0". Prefers the usual mount point to the first one. */
 static void
 mount_line(void *context, char *line)
 {

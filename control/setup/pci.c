@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NICs: PCI devices of the class "network controller". */
+/* NICs: PCI devices of class "network controller". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define CLASS_NETWORK 0x02u
 #define CLASS_BRIDGE 0x06u
 
-/* The base class, 0 when it is not known. */
+/* Base class, or 0 if unknown. */
 static unsigned long
 class_of(const struct setup_machine *machine, const char *pci)
 {
@@ -20,7 +20,7 @@ class_of(const struct setup_machine *machine, const char *pci)
 	return strtoul(text, NULL, 16) >> 16;
 }
 
-/* To the last NIC. */
+/* Adds to the last NIC. */
 static void
 add_companion(void *context, const char *pci)
 {

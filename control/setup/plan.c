@@ -6,10 +6,10 @@
 
 #include "config/address.h"
 
-#define MTU_LEAST 576u /* as the configuration has it */
+#define MTU_LEAST 576u /* limits of the configuration */
 #define MTU_MOST 9216u
 
-/* An IPv4 address of the kernel on that interface; NULL: none. */
+/* IPv4 address of the kernel on the interface, or NULL. */
 static const struct config_addr *
 kernel_address(const struct setup_machine *machine, const struct setup_iface *iface)
 {
@@ -28,12 +28,12 @@ setup_plan_address(const struct setup_machine *machine, const struct setup_port 
 
 	memset(addr, 0, sizeof(*addr));
 	if (port->way == SETUP_VFIO && kernel != NULL)
-		*addr = *kernel; /* which loses it with the interface */
+		*addr = *kernel; /* the kernel loses the address with the interface */
 	else if (port->way == SETUP_MEMIF)
 		*addr = (struct config_addr){AF_INET, 24, {192, 0, 2, port->client ? 2 : 1}};
 }
 
-/* ---- what is taken away ---- */
+/* ---- interfaces taken from the kernel ---- */
 
 static bool
 is_given(const struct setup_plan *plan, const char *iface)
@@ -54,7 +54,7 @@ check_taking(const struct setup_plan *plan, const struct setup_port *port, char 
 		return true;
 	return setup_refuse(
 		why,
-		"port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver af_packet, or another port, or say --take-away %s",
+		"port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver af_packet or another port, or give --take-away %s",
 		setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
 }
 
@@ -94,7 +94,7 @@ check_mtu(const struct setup_port *port, char why[SETUP_WHY])
 	    port->mtu > port->device.iface->mtu)
 		return setup_refuse(
 			why,
-			"port %s: mtu %u is more than the interface's %u; write no more, or raise that first by ip link set %s mtu %u",
+			"port %s: mtu %u is more than the interface's %u; write a lower one, or raise the interface's by ip link set %s mtu %u",
 			name, port->mtu, port->device.iface->mtu, name, port->mtu);
 	return true;
 }
@@ -109,12 +109,12 @@ check_cable(const struct setup_port *port, char why[SETUP_WHY])
 	if (port->cable[0] != '/' || port->cable[strspn(port->cable, fit)] != '\0')
 		return setup_refuse(
 			why,
-			"--cable %s: this is no path for a socket; write an absolute one of letters, digits and _.+-/, as in /run/oneside/cable",
+			"--cable %s: not a socket's path; write an absolute path of letters, digits and _.+-/, for example /run/oneside/cable",
 			port->cable);
 	return true;
 }
 
-/* Whether the kernel still has the address when the data plane runs. */
+/* Does the kernel still have the address when the data plane runs? Returns it, or NULL. */
 static const struct setup_addr *
 kernel_keeps(const struct setup_plan *plan, const struct setup_port *port, const struct config_addr *addr)
 {
@@ -143,7 +143,7 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, cons
 	kernel = kernel_keeps(plan, port, addr);
 	if (kernel != NULL)
 		return setup_refuse(why,
-				    "port %s: the kernel has address %s, on %s; choose one that nobody has, "
+				    "port %s: the kernel has address %s, on %s; choose an unused one, "
 				    "or remove it there (ip addr del)",
 				    name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
 	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++)
@@ -151,7 +151,7 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, cons
 		    !config_may_be_gateway(addr, &port->gateway[i]))
 			return setup_refuse(
 				why,
-				"port %s: its gateway cannot be another host on the link of address %s; "
+				"port %s: the gateway cannot be another host on the link of address %s; "
 				"name a router of the same address family",
 				name, text);
 	return true;
@@ -177,8 +177,8 @@ check_addresses(const struct setup_plan *plan, const struct setup_port *port, ch
 
 	if (port->addr.family == 0)
 		return setup_refuse(why,
-				    "port %s: its address is missing; give --address ADDRESS/PREFIX, one "
-				    "that nobody has on the link%s%s",
+				    "port %s: the address is missing; give --address ADDRESS/PREFIX, one "
+				    "that is unused on the link%s%s",
 				    name, on_link != NULL ? " of " : "",
 				    on_link != NULL ? config_addr_text(on_link, true, text) : "");
 	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
@@ -188,12 +188,12 @@ check_addresses(const struct setup_plan *plan, const struct setup_port *port, ch
 		if (port->gateway[i].family != 0 && !has_family(port, port->gateway[i].family))
 			return setup_refuse(why,
 					    "port %s: gateway %s: the port has no address of its family; "
-					    "give it one by --address",
+					    "add one by --address",
 					    name, config_addr_text(&port->gateway[i], false, text));
 	return true;
 }
 
-/* The address of `port` that `other` has, too; NULL: none.  With itself: one that it has twice. */
+/* Address of `port` that `other` has, too, or NULL. For a port with itself: an address given twice. */
 static const struct config_addr *
 common_address(const struct setup_port *port, const struct setup_port *other)
 {
@@ -214,21 +214,21 @@ check_port(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 	if (port->way == SETUP_WAYS)
 		return setup_refuse(
 			why,
-			"port %s: nothing drives it that takes away nothing that is needed; choose another, or say by --driver and --take-away what may be",
+			"port %s: no driver mode fits without taking an interface in use; choose another port, or give --driver and --take-away",
 			setup_device_name(&port->device));
 	if (!setup_way_fits(plan->machine, &port->device, port->way, why))
 		return false;
 	for (uint32_t i = 0; i < index; i++) {
 		if (same_device(&plan->port[i], port))
-			return setup_refuse(why, "port %s: it is given twice; leave one out",
+			return setup_refuse(why, "port %s: given twice; leave one out",
 					    setup_device_name(&port->device));
 		if (common_address(port, &plan->port[i]) != NULL)
-			return setup_refuse(why, "port %s: port %s has its address; give each its own",
-					    setup_device_name(&port->device),
-					    setup_device_name(&plan->port[i].device));
+			return setup_refuse(
+				why, "port %s: port %s has the same address; give each port its own",
+				setup_device_name(&port->device), setup_device_name(&plan->port[i].device));
 	}
 	if (common_address(port, port) != NULL)
-		return setup_refuse(why, "port %s: it is given an address twice; leave one out",
+		return setup_refuse(why, "port %s: an address is given twice; leave one out",
 				    setup_device_name(&port->device));
 	return check_taking(plan, port, why) && check_mtu(port, why) && check_cable(port, why) &&
 	       check_addresses(plan, port, why);
@@ -278,10 +278,10 @@ check_peer(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 
 	config_addr_text(&peer->addr, false, text);
 	if (plan->node == 0)
-		return setup_refuse(why, "--peer %u: this node itself has no id; give --node N (1 to 63)",
+		return setup_refuse(why, "--peer %u: this host has no node; give --node N (1 to 63)",
 				    peer->node);
 	if (peer->node == plan->node)
-		return setup_refuse(why, "--peer %u: this is this node's own id; give one of them another",
+		return setup_refuse(why, "--peer %u: this node's own id; give one of them another",
 				    peer->node);
 	for (uint32_t i = 0; i < plan->ports; i++)
 		if (is_own(&plan->port[i], &peer->addr))
@@ -290,7 +290,7 @@ check_peer(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 	for (uint32_t i = 0; i < index; i++)
 		if (plan->peer[i].node == peer->node || config_addr_equal(&plan->peer[i].addr, &peer->addr))
 			return setup_refuse(
-				why, "--peer %u: it is given twice, or has another's address; leave one out",
+				why, "--peer %u: given twice, or with another peer's address; leave one out",
 				peer->node);
 	if (!is_reached(plan, &peer->addr))
 		return setup_refuse(

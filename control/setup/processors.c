@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processors: those that are there, those that the kernel leaves alone, and which are near which memory. */
+/* Processors: online, isolated from the kernel's scheduler, and near each memory node. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "control/setup/files.h"
 #include "control/setup/machine.h"
 
-/* "0-3,8": ranges, separated by commas. */
+/* Parses "0-3,8": ranges separated by commas. */
 static void
-parse(const char *list, cpu_set_t *set)
+parse_cpus(const char *list, cpu_set_t *set)
 {
 	CPU_ZERO(set);
 	while (*list >= '0' && *list <= '9') {
@@ -29,7 +29,7 @@ read_list(const char *path, cpu_set_t *set)
 	char text[512];
 
 	setup_line(path, text, sizeof(text));
-	parse(text, set);
+	parse_cpus(text, set);
 }
 
 static void
@@ -38,7 +38,7 @@ status_line(void *context, char *line)
 	static const char name[] = "Cpus_allowed_list:";
 
 	if (strncmp(line, name, sizeof(name) - 1) == 0)
-		parse(line + sizeof(name) - 1 + strspn(line + sizeof(name) - 1, " \t"), context);
+		parse_cpus(line + sizeof(name) - 1 + strspn(line + sizeof(name) - 1, " \t"), context);
 }
 
 void
@@ -51,7 +51,7 @@ setup_processors_read(struct setup_machine *machine)
 	CPU_ZERO(&allowed);
 	setup_lines(setup_path(machine, "proc/self/status"), status_line, &allowed);
 	CPU_AND(&machine->isolated, &online, &isolated);
-	/* Nobody is placed on isolated ones by himself, but everybody may go there. */
+	/* Affinity masks exclude isolated processors by default, but a process may move to them. */
 	CPU_AND(&machine->cpus, &online, &allowed);
 	CPU_OR(&machine->cpus, &machine->cpus, &machine->isolated);
 	for (unsigned int node = 0; node < SETUP_NODES; node++)

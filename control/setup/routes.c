@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which interface carries the default route, and which address is whose.  /proc tells of IPv4 addresses
- * without their interface (fib_trie), and of links with theirs (route): an address is on the link that has
- * it.
+ * Finds the interface of the default route, and the addresses of each interface. /proc lists IPv4 addresses
+ * without interface (fib_trie), and links with interface (route): an address belongs to the interface whose
+ * link contains it.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "control/setup/machine.h"
 
 #define ROUTES 512u
-#define REJECT 0x200u /* RTF_REJECT */
+#define REJECT 0x200u /* RTF_REJECT of linux/route.h */
 
 struct link4 {
 	char iface[SETUP_NAME];
@@ -25,7 +25,7 @@ struct route_reading {
 	struct setup_machine *machine;
 	struct link4 link[ROUTES];
 	uint32_t links;
-	char seen[INET_ADDRSTRLEN]; /* the address that the following lines of fib_trie are about */
+	char seen[INET_ADDRSTRLEN]; /* address to which the next lines of fib_trie belong */
 };
 
 static void
@@ -37,7 +37,7 @@ note_default(struct setup_machine *machine, const char *name)
 		iface->default_route = true;
 }
 
-/* "eth0 00000000 0102000A 0003 0 0 0 00000000 0 0 0", in the order of this machine's bytes. */
+/* Handles "eth0 00000000 0102000A 0003 0 0 0 00000000 0 0 0"; the words are in host byte order. */
 static void
 route4(void *context, char *line)
 {
@@ -92,7 +92,7 @@ add_local4(struct route_reading *reading)
 		return;
 	memcpy(addr.bytes, &bits, sizeof(bits));
 	if (setup_addr_find(reading->machine, &addr) != NULL)
-		return; /* each table of routes has it */
+		return; /* each routing table lists the address */
 	for (uint32_t i = 0; i < reading->links; i++) {
 		const struct link4 *link = &reading->link[i];
 
@@ -105,7 +105,7 @@ add_local4(struct route_reading *reading)
 	add_address(reading->machine, best != NULL ? best->iface : "", &addr);
 }
 
-/* "|-- 192.0.2.1" and behind it "/32 host LOCAL". */
+/* Handles "|-- 192.0.2.1", then "/32 host LOCAL". */
 static void
 trie_line(void *context, char *line)
 {
@@ -118,7 +118,7 @@ trie_line(void *context, char *line)
 		snprintf(reading->seen, sizeof(reading->seen), "%.15s", text);
 }
 
-/* "20010db8000000000000000000000001 02 40 00 80 eth0" */
+/* Handles "20010db8000000000000000000000001 02 40 00 80 eth0". */
 static void
 address6(void *context, char *line)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which interfaces carry an ssh session of this host: established connections of TCP to a port of sshd.  sudo
- * takes SSH_CONNECTION away, so the kernel's list and sshd's configuration are asked as well.
+ * Finds interfaces that carry an ssh session to this host: established TCP connections to a port of sshd.
+ * sudo removes SSH_CONNECTION, so the kernel's connections and sshd's configuration are read, too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 struct session_reading {
 	struct setup_machine *machine;
-	bool ssh[UINT16_MAX + 1]; /* by port */
+	bool ssh[UINT16_MAX + 1]; /* indexed by port */
 };
 
 static void
@@ -36,7 +36,7 @@ sshd_line(void *context, char *line)
 		add_port(context, strtoul(text + 5 + strspn(text + 5, " \t="), NULL, 10));
 }
 
-/* "CLIENT PORT SERVER PORT" */
+/* Handles "CLIENT PORT SERVER PORT". */
 static void
 add_port_of_this_session(struct session_reading *reading)
 {
@@ -58,7 +58,7 @@ note_session(struct setup_machine *machine, const struct config_addr *addr)
 	}
 }
 
-/* "0: 0100007F:0016 0200007F:C000 01 ...": words of addresses in the order of this machine's bytes. */
+/* Handles "0: 0100007F:0016 0200007F:C000 01 ..."; each word of an address is in host byte order. */
 static void
 tcp_line(void *context, char *line)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of a plan, and what is to be done besides. */
+/* Text of a plan's files, and of the remaining steps. */
 #include <ctype.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,17 +7,17 @@
 #include "control/setup/files.h"
 #include "control/setup/plan.h"
 
-#define LCORES_MAX 128u /* DPDK's numbers of lcores end there */
-#define FEW_CPUS 4      /* with fewer no core spins for nothing */
+#define LCORES_MAX 128u /* DPDK's limit of lcore numbers */
+#define FEW_CPUS 4      /* with fewer processors, cores sleep when idle */
 #define MIB (1ull << 20)
-#define MBUFS 8192ull /* the configuration's defaults, */
+#define MBUFS 8192ull /* defaults of the configuration */
 #define WORK_POOL 65536ull
 #define NODE_BYTES 256ull
-#define TABLES (192 * MIB) /* and what precheck counts for all else */
-#define MORE 700u          /* of a packet buffer than its frame */
+#define TABLES (192 * MIB) /* estimate of all else, as in --precheck */
+#define MORE 700u          /* size of a packet buffer beyond its frame */
 #define PLAIN_MTU 1500u
-#define CABLE_MTU 4200u /* a path MTU of 4096 and its headers */
-#define SLOT_MORE 80u   /* than the MTU, of af_packet's slots */
+#define CABLE_MTU 4200u /* path MTU 4096 plus headers */
+#define SLOT_MORE 80u   /* size of af_packet's slots beyond the MTU */
 #define PCI_MTU_MOST 9216u
 #define DROP_INS "etc/systemd/system/%s.service.d"
 
@@ -36,7 +36,7 @@ any_pci(const struct setup_plan *plan)
 	return false;
 }
 
-/* Of an af_packet ring, a power of two. */
+/* Slot size of an af_packet ring, a power of two. */
 static uint32_t
 slot_of(const struct setup_port *port)
 {
@@ -47,7 +47,7 @@ slot_of(const struct setup_port *port)
 	return slot;
 }
 
-/* The key of the configuration; 0: it is not needed. */
+/* Value of the configuration's key `mtu`; 0: omit the key. */
 static uint32_t
 mtu_of(const struct setup_port *port)
 {
@@ -55,7 +55,7 @@ mtu_of(const struct setup_port *port)
 
 	if (mtu == 0 && port->way == SETUP_MEMIF)
 		mtu = CABLE_MTU;
-	if (port->way == SETUP_AF_XDP && (mtu == 0 || mtu > PLAIN_MTU)) /* a frame has to fit its page */
+	if (port->way == SETUP_AF_XDP && (mtu == 0 || mtu > PLAIN_MTU)) /* a frame must fit its page */
 		mtu = port->device.iface->mtu < PLAIN_MTU ? port->device.iface->mtu : PLAIN_MTU;
 	if (mtu == 0 && port->way == SETUP_AF_PACKET && port->device.iface->mtu > PCI_MTU_MOST)
 		mtu = PCI_MTU_MOST;
@@ -78,7 +78,7 @@ memory_needed(const struct setup_plan *plan)
 
 /* ---- oneside.conf ---- */
 
-/* As DPDK and the configuration call it: a PCI address, or that of a virtual device of this port. */
+/* Name of the device for DPDK and the configuration: a PCI address, or this port's virtual device. */
 static const char *
 device_name(const struct setup_plan *plan, uint32_t index, char name[SETUP_NAME + 8])
 {
@@ -126,7 +126,7 @@ setup_text_conf(const struct setup_plan *plan, FILE *out)
 
 	if (idle == NULL)
 		idle = CPU_COUNT(&plan->machine->cpus) < FEW_CPUS ? "sleep" : "spin";
-	fprintf(out, "# Made by onesidectl setup.  What else there is: oneside.conf(5).\n[dataplane]\n");
+	fprintf(out, "# Made by onesidectl setup.  All keys: oneside.conf(5).\n[dataplane]\n");
 	if (plan->node != 0)
 		fprintf(out, "node = %u\n", plan->node);
 	fprintf(out, "idle = %s\n", idle);
@@ -142,7 +142,7 @@ setup_text_conf(const struct setup_plan *plan, FILE *out)
 static void
 write_cores(const struct setup_plan *plan, FILE *out)
 {
-	/* The lowest lcore is the control thread. */
+	/* The lowest lcore runs the control thread. */
 	bool plain = plan->control < plan->polling[0] && plan->polling[plan->cores - 1] < LCORES_MAX;
 
 	fprintf(out, plain ? "-l %u" : "--lcores=0@%u", plan->control);
@@ -208,7 +208,7 @@ setup_text_eal(const struct setup_plan *plan, FILE *out)
 	fputs("\"\n", out);
 }
 
-/* ---- what else ---- */
+/* ---- remaining steps ---- */
 
 static void
 write_hugepages(const struct setup_plan *plan, FILE *out)
@@ -236,7 +236,7 @@ write_drop_in(const char *name, const char *unit, FILE *out)
 		unit);
 }
 
-/* One of other ports that were here, which would take from these what they need. */
+/* Removes a drop-in of former ports that would deny these ports what they need. */
 static void
 write_removal(const struct setup_plan *plan, const char *name, const char *unit, FILE *out)
 {
@@ -244,7 +244,7 @@ write_removal(const struct setup_plan *plan, const char *name, const char *unit,
 		fprintf(out, "rm /" DROP_INS "/%s && systemctl daemon-reload\n", unit, name);
 }
 
-/* dpdk-devbind.py leaves alone what routes lead to. */
+/* dpdk-devbind.py refuses an interface that has routes. */
 static void
 write_bind(const struct setup_plan *plan, const char *pci, FILE *out)
 {
@@ -268,7 +268,7 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 			fputs("echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n", out);
 		write_bind(plan, nic->pci, out);
 	}
-	/* An IOMMU's group belongs to one. */
+	/* All devices of an IOMMU group must have one owner. */
 	for (const char *at = nic->companions; *at != '\0'; at = end + (*end == ' ')) {
 		char pci[SETUP_NAME];
 
@@ -278,7 +278,10 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 	}
 }
 
-/* systemd's name for the device of an interface: what is not a letter, digit, ':', '_' or '.' is escaped. */
+/*
+ * Writes systemd's name of an interface's device unit, which escapes all but letters, digits, ':', '_' and
+ * '.'.
+ */
 static void
 write_device_unit(const char *iface, FILE *out)
 {
@@ -301,8 +304,10 @@ has_kernel_address(const struct setup_machine *machine, const struct setup_iface
 	return false;
 }
 
-/* An interface that is used beside the kernel: up, with its MTU, also after a reboot; and the service waits
- * for it.  What somebody else configures, whose the addresses are, is left alone. */
+/*
+ * Interface shared with the kernel: up, with its MTU, also after a reboot; and the service waits for it. An
+ * interface with addresses is configured elsewhere, so it gets no network file.
+ */
 static void
 write_interface(const struct setup_plan *plan, const struct setup_iface *iface, const char *unit, FILE *out)
 {

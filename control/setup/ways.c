@@ -12,7 +12,7 @@ static const char *const names[SETUP_WAYS + 1] = {
 
 static const char *const bound[] = {"vfio-pci", "uio_pci_generic", "igb_uio", NULL};
 static const char *const bifurcated[] = {"mlx5_core", "mlx4_core", "mana", NULL};
-/* Kernel drivers of NICs that DPDK has a driver for, by vfio. */
+/* Kernel drivers of NICs that DPDK can drive by vfio. */
 static const char *const known[] = {"virtio-pci", "e1000", "e1000e",   "igb",   "igbvf", "igc",   "ixgbe",
 				    "ixgbevf",    "i40e",  "iavf",     "ice",   "fm10k", "bnx2x", "bnxt_en",
 				    "ena",        "enic",  "vmxnet3",  "cxgb4", "sfc",   "qede",  "hns3",
@@ -70,7 +70,7 @@ setup_device_find(const struct setup_machine *machine, const char *name, struct 
 		device->nic = setup_nic_find(machine, device->iface->pci);
 		return true;
 	}
-	/* "01:00.0" is of domain 0. */
+	/* "01:00.0" is in domain 0. */
 	snprintf(full, sizeof(full), "%s%.*s", strchr(name, ':') == strrchr(name, ':') ? "0000:" : "",
 		 (int)SETUP_NAME, name);
 	device->nic = setup_nic_find(machine, full);
@@ -102,17 +102,16 @@ nic_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_W
 	bool beside = nic != NULL && setup_is_among(nic->driver, bifurcated);
 
 	if (nic == NULL)
-		return setup_refuse(why, "port %s: it is no PCI device; choose af_packet or af_xdp",
+		return setup_refuse(why, "port %s: not a PCI device; choose af_packet or af_xdp",
 				    setup_device_name(device));
 	if (way == SETUP_BIFURCATED && !beside)
 		return setup_refuse(
 			why,
-			"port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose vfio, or af_packet",
+			"port %s: driver %s is not mlx5_core, mlx4_core or mana; choose vfio or af_packet",
 			setup_device_name(device), nic->driver[0] != '\0' ? nic->driver : "(none)");
 	if (way == SETUP_VFIO && beside)
 		return setup_refuse(
-			why,
-			"port %s: DPDK uses it beside its kernel driver %s, not instead; choose bifurcated",
+			why, "port %s: DPDK shares the NIC with its kernel driver %s; choose bifurcated",
 			setup_device_name(device), nic->driver);
 	if (way == SETUP_VFIO && nic->driver[0] != '\0' && !setup_is_among(nic->driver, bound) &&
 	    !setup_is_among(nic->driver, known))
@@ -126,10 +125,11 @@ static bool
 iface_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_WHY])
 {
 	if (device->iface == NULL)
-		return setup_refuse(why, "port %s: the kernel has no interface for it here; choose vfio",
+		return setup_refuse(why,
+				    "port %s: the kernel has no interface for this NIC here; choose vfio",
 				    setup_device_name(device));
 	if (!device->iface->ethernet)
-		return setup_refuse(why, "port %s: its frames are not Ethernet's; choose another",
+		return setup_refuse(why, "port %s: not an Ethernet interface; choose another port",
 				    device->iface->name);
 	return true;
 }
@@ -141,7 +141,7 @@ setup_way_fits(const struct setup_machine *machine, const struct setup_device *d
 	bool memif = device->nic == NULL && device->iface == NULL;
 
 	if (memif != (way == SETUP_MEMIF))
-		return setup_refuse(why, "port %s: it cannot be driven by %s; choose another way, or port",
+		return setup_refuse(why, "port %s: %s cannot drive it; choose another --driver or port",
 				    setup_device_name(device), names[way]);
 	if (memif)
 		return true;
@@ -151,12 +151,15 @@ setup_way_fits(const struct setup_machine *machine, const struct setup_device *d
 }
 
 static const char *
-carries(const struct setup_iface *iface)
+carried_traffic(const struct setup_iface *iface)
 {
 	return iface->session ? "an ssh session" : iface->default_route ? "the default route" : NULL;
 }
 
-/* Whether interface `iface` goes when the device goes: it is its own, or of the same NIC or IOMMU group. */
+/*
+ * Does interface `iface` go with the device? True for the device's own, and for one of the same NIC or IOMMU
+ * group.
+ */
 static bool
 goes_with(const struct setup_device *device, const struct setup_iface *iface)
 {
@@ -168,7 +171,7 @@ goes_with(const struct setup_device *device, const struct setup_iface *iface)
 	       (strcmp(iface->pci, nic->pci) == 0 || strstr(nic->companions, iface->pci) != NULL);
 }
 
-/* The kernel drives it, and has no interface for it here: another network namespace has. */
+/* The kernel drives the NIC, but another network namespace has the interface. */
 static bool
 is_elsewhere(const struct setup_device *device)
 {
@@ -185,10 +188,10 @@ setup_device_carries(const struct setup_machine *machine, const struct setup_dev
 	for (uint32_t i = 0; i < machine->ifaces; i++) {
 		const struct setup_iface *iface = &machine->iface[i];
 
-		if (carries(iface) == NULL || !goes_with(device, iface))
+		if (carried_traffic(iface) == NULL || !goes_with(device, iface))
 			continue;
 		strcpy(name, iface->name);
-		return carries(iface);
+		return carried_traffic(iface);
 	}
 	if (!is_elsewhere(device))
 		return NULL;
@@ -206,7 +209,7 @@ setup_way_best(const struct setup_machine *machine, const struct setup_device *d
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		if (!setup_way_fits(machine, device, order[i], why) || (missed && setup_way_takes(order[i])))
 			continue;
-		/* Without an IOMMU a NIC can write anywhere in memory: not where there is another way. */
+		/* Without an IOMMU a NIC can write anywhere in memory: prefer other driver modes. */
 		if (order[i] == SETUP_VFIO && !machine->iommu && device->iface != NULL &&
 		    device->iface->ethernet)
 			continue;
@@ -224,9 +227,9 @@ has_address(const struct setup_machine *machine, const struct setup_iface *iface
 	return false;
 }
 
-/* How good it is to propose: 0 not at all. */
+/* Rank as a proposal; 0: do not propose. */
 static unsigned int
-rank(const struct setup_machine *machine, const struct setup_device *device, enum setup_way *way)
+device_rank(const struct setup_machine *machine, const struct setup_device *device, enum setup_way *way)
 {
 	char why[SETUP_WHY];
 	bool used = has_address(machine, device->iface);
@@ -241,10 +244,10 @@ rank(const struct setup_machine *machine, const struct setup_device *device, enu
 	}
 	if (setup_way_takes(*way))
 		return 4;
-	/* Bridges, tunnels and cables of containers are somebody's. */
+	/* Bridges, tunnels and containers' interfaces are in use. */
 	if (device->nic == NULL)
 		return 0;
-	return carries(device->iface) != NULL ? 1 : used ? 2 : 3;
+	return carried_traffic(device->iface) != NULL ? 1 : used ? 2 : 3;
 }
 
 struct setup_device
@@ -258,7 +261,7 @@ setup_device_best(const struct setup_machine *machine, enum setup_way *way)
 		const struct setup_nic *nic = &machine->nic[i];
 		const struct setup_device device = {nic, setup_iface_of(machine, nic->pci)};
 		enum setup_way its;
-		unsigned int its_rank = rank(machine, &device, &its);
+		unsigned int its_rank = device_rank(machine, &device, &its);
 
 		if (its_rank <= best_rank)
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* By which driver DPDK would use what a machine has, and what the kernel loses by that. */
+/* Driver modes in which DPDK could use the machine's devices, and what the kernel loses by each. */
 #ifndef CONTROL_SETUP_WAYS_H
 #define CONTROL_SETUP_WAYS_H
 
@@ -8,47 +8,49 @@
 #include "control/setup/machine.h"
 
 enum setup_way {
-	SETUP_VFIO,       /* DPDK has the NIC by vfio-pci, and the kernel nothing: virtio as well */
-	SETUP_BIFURCATED, /* DPDK beside the kernel's driver, which keeps the interface */
-	SETUP_AF_XDP,     /* frames of a receive queue */
+	SETUP_VFIO,       /* DPDK owns the NIC through vfio-pci, and the kernel loses it; virtio, too */
+	SETUP_BIFURCATED, /* DPDK shares the NIC with the kernel's driver, which keeps the interface */
+	SETUP_AF_XDP,     /* frames of one receive queue */
 	SETUP_AF_PACKET,  /* copies of all frames */
-	SETUP_MEMIF,      /* a cable between processes */
+	SETUP_MEMIF,      /* cable between two processes */
 	SETUP_WAYS
 };
 
-/* A NIC, an interface, or one of the other; neither: a memif. */
+/* NIC, interface, or an interface and its NIC; both NULL: a memif. */
 struct setup_device {
 	const struct setup_nic *nic;
 	const struct setup_iface *iface;
 };
 
 #define SETUP_WHY 1024u /* room for a sentence that names object, value and remedy */
-/* Writes it, and is false. */
+/* Writes the sentence, and returns false. */
 bool setup_refuse(char why[SETUP_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Of a list that NULL ends. */
+/* `list` ends with NULL. */
 bool setup_is_among(const char *name, const char *const *list);
 const char *setup_way_name(enum setup_way way); /* SETUP_WAYS: "none" */
-/* False: there is none of that name. */
+/* False: no such driver mode. */
 bool setup_way_find(const char *name, enum setup_way *way);
-/* "eth1", "0000:01:00.0" or "memif"; false: there is none, says `why`. */
+/* Finds "eth1", "0000:01:00.0" or "memif"; false: no such device, with a sentence in `why`. */
 bool setup_device_find(const struct setup_machine *machine, const char *name, struct setup_device *device,
 		       char why[SETUP_WHY]);
-/* Its address on PCI or the interface's name. */
+/* Name of the interface, or PCI address. */
 const char *setup_device_name(const struct setup_device *device);
 
-/* False: it cannot be driven so, says `why`. */
+/* False: the device does not support the driver mode, with a sentence in `why`. */
 bool setup_way_fits(const struct setup_machine *machine, const struct setup_device *device,
 		    enum setup_way way, char why[SETUP_WHY]);
-/* The kernel no longer gets the interface's frames. */
+/* True if the kernel loses the interface's frames. */
 bool setup_way_takes(enum setup_way way);
-/* What is lost with the device, that people would miss: "the default route", with the interface's name in
- * `iface`, or the NIC's; NULL: nothing. */
+/*
+ * Returns what users would miss without the device, such as "the default route", with the interface's or
+ * NIC's name in `iface`; NULL: nothing.
+ */
 const char *setup_device_carries(const struct setup_machine *machine, const struct setup_device *device,
 				 char iface[SETUP_NAME]);
-/* That which is best and takes away nothing that people would miss; SETUP_WAYS: none. */
+/* Best driver mode that takes nothing users would miss; SETUP_WAYS: none. */
 enum setup_way setup_way_best(const struct setup_machine *machine, const struct setup_device *device);
-/* The device to propose where none is named: nothing that the kernel uses is taken from it. */
+/* Device to propose if none is named; never takes anything that the kernel uses. */
 struct setup_device setup_device_best(const struct setup_machine *machine, enum setup_way *way);
 
 #endif

@@ -12,18 +12,18 @@
 #define MODE 0644
 #define FOLDER_MODE 0755
 
-/* A file under way: it is made beside its place, and then put there. */
+/* File being replaced: written next to its final name, then renamed or linked. */
 struct new_file {
 	const char *path;
 	char temporary[SETUP_FILE_MAX + 16], old[SETUP_FILE_MAX + 16];
-	bool made, kept; /* the temporary one, the one that was there */
+	bool made, kept; /* `temporary` exists; `old` exists */
 };
 
-/* As errno says. */
+/* Reports errno. */
 static bool
-refuse(char why[SETUP_WHY], const char *path)
+write_refusal(char why[SETUP_WHY], const char *path)
 {
-	return setup_refuse(why, "file %s: %s; be root, or write to another place by --output FILE", path,
+	return setup_refuse(why, "file %s: %s; run as root, or give another path by --output FILE", path,
 			    strerror(errno));
 }
 
@@ -36,13 +36,13 @@ setup_files_name(struct setup_files *files, const char *conf, char why[SETUP_WHY
 	    strlen(conf) + sizeof("/eal.conf") > SETUP_FILE_MAX)
 		return setup_refuse(
 			why,
-			"--output %.80s: this is no name of a file; write as in /etc/oneside/oneside.conf",
+			"--output %.80s: not a file's name; write, for example, /etc/oneside/oneside.conf",
 			conf);
 	strcpy(files->conf, conf);
 	strcpy(copy, conf);
 	snprintf(files->eal, sizeof(files->eal), "%s/eal.conf", dirname(copy));
 	return strcmp(basename(strcpy(copy, conf)), "eal.conf") != 0 ||
-	       setup_refuse(why, "--output %.80s: EAL's options have this name; choose another", conf);
+	       setup_refuse(why, "--output %.80s: the name of EAL's options file; choose another", conf);
 }
 
 const char *
@@ -53,11 +53,11 @@ setup_files_there(const struct setup_files *files)
 	return lstat(files->conf, &st) == 0 ? files->conf : lstat(files->eal, &st) == 0 ? files->eal : NULL;
 }
 
-/* ---- one file; each step is done, or errno says why not ---- */
+/* ---- one file: steps return false with errno ---- */
 
 static bool
-make(struct new_file *file, const struct setup_plan *plan,
-     void (*text)(const struct setup_plan *plan, FILE *out))
+make_temporary(struct new_file *file, const struct setup_plan *plan,
+	       void (*text)(const struct setup_plan *plan, FILE *out))
 {
 	bool written;
 	FILE *out;
@@ -79,9 +79,9 @@ make(struct new_file *file, const struct setup_plan *plan,
 	return fclose(out) == 0 && written;
 }
 
-/* What is there stays there until another takes its place. */
+/* The old file stays in place until the new one replaces it. */
 static bool
-keep(struct new_file *file)
+save_old(struct new_file *file)
 {
 	struct stat st;
 
@@ -93,27 +93,28 @@ keep(struct new_file *file)
 	return file->kept;
 }
 
-/* Beside its place. */
+/* Writes the file next to its final name. */
 static bool
-prepare(struct new_file *file, const struct setup_plan *plan,
-	void (*text)(const struct setup_plan *plan, FILE *out), bool replace, char why[SETUP_WHY])
+prepare_file(struct new_file *file, const struct setup_plan *plan,
+	     void (*text)(const struct setup_plan *plan, FILE *out), bool replace, char why[SETUP_WHY])
 {
-	return (make(file, plan, text) && (!replace || keep(file))) || refuse(why, file->path);
+	return (make_temporary(file, plan, text) && (!replace || save_old(file))) ||
+	       write_refusal(why, file->path);
 }
 
-/* Without `replace` only where nothing is. */
+/* Without `replace`, fails if the file exists. */
 static bool
-place(struct new_file *file, bool replace, char why[SETUP_WHY])
+place_file(struct new_file *file, bool replace, char why[SETUP_WHY])
 {
 	if ((replace ? rename(file->temporary, file->path) : link(file->temporary, file->path)) != 0)
-		return refuse(why, file->path);
+		return write_refusal(why, file->path);
 	file->made = !replace;
 	return true;
 }
 
-/* As it was before place(). */
+/* Restores the state before place_file(). */
 static void
-undo(const struct new_file *file)
+restore_old(const struct new_file *file)
 {
 	if (file->kept)
 		rename(file->old, file->path);
@@ -122,31 +123,35 @@ undo(const struct new_file *file)
 }
 
 static void
-forget(const struct new_file *file)
+remove_temporary(const struct new_file *file)
 {
 	if (file->made)
 		unlink(file->temporary);
 }
 
-/* ---- both ---- */
+/* ---- both files ---- */
 
 static bool
 write_both(const struct setup_files *files, const struct setup_plan *plan, bool replace, char why[SETUP_WHY])
 {
 	struct new_file eal = {.path = files->eal}, conf = {.path = files->conf};
-	bool done = prepare(&eal, plan, setup_text_eal, replace, why) &&
-		    prepare(&conf, plan, setup_text_conf, replace, why) && place(&eal, replace, why);
+	bool done = prepare_file(&eal, plan, setup_text_eal, replace, why) &&
+		    prepare_file(&conf, plan, setup_text_conf, replace, why) &&
+		    place_file(&eal, replace, why);
 
-	if (done && !place(&conf, replace, why)) {
-		undo(&eal);
+	if (done && !place_file(&conf, replace, why)) {
+		restore_old(&eal);
 		done = false;
 	}
-	forget(&eal);
-	forget(&conf);
+	remove_temporary(&eal);
+	remove_temporary(&conf);
 	return done;
 }
 
-/* An instance has a folder of its own, which the service's user has to get into; its parent must be there. */
+/*
+ * An instance has its own folder, which the service's user must be able to enter. The folder's parent must
+ * exist.
+ */
 bool
 setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace,
 		  char why[SETUP_WHY])
@@ -158,13 +163,13 @@ setup_files_write(const struct setup_files *files, const struct setup_plan *plan
 	if (there != NULL && !replace)
 		return setup_refuse(
 			why,
-			"file %s: it is there already; say --replace, which keeps it as %s.old, or write to another place by --output FILE",
+			"file %s: exists; give --replace, which saves the old file as %s.old, or give another path by --output FILE",
 			there, there);
 	made = mkdir(folder, FOLDER_MODE) == 0;
-	if (made ? chmod(folder, FOLDER_MODE) == 0 : errno == EEXIST) /* whatever the umask */
+	if (made ? chmod(folder, FOLDER_MODE) == 0 : errno == EEXIST) /* independent of the umask */
 		done = write_both(files, plan, replace, why);
 	else
-		done = refuse(why, files->conf);
+		done = write_refusal(why, files->conf);
 	if (!done && made)
 		rmdir(folder);
 	return done;

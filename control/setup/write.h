@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both files of a plan, beside each other: both or none, and nothing that is there is lost. */
+/* Writes both files of a plan in one folder: both or none, without losing existing files. */
 #ifndef CONTROL_SETUP_WRITE_H
 #define CONTROL_SETUP_WRITE_H
 
@@ -8,15 +8,15 @@
 #define SETUP_FILE_MAX 3072u
 
 struct setup_files {
-	char conf[SETUP_FILE_MAX]; /* oneside.conf, or as somebody called it */
-	char eal[SETUP_FILE_MAX];  /* eal.conf of the same folder */
+	char conf[SETUP_FILE_MAX]; /* oneside.conf, or the name given by --output */
+	char eal[SETUP_FILE_MAX];  /* eal.conf in the same folder */
 };
 
-/* False: it cannot be, says `why`; so with what follows. */
+/* Functions return false with a sentence in `why`. */
 bool setup_files_name(struct setup_files *files, const char *conf, char why[SETUP_WHY]);
-/* That of the two which is there already; NULL: none. */
+/* The file of the two that exists, or NULL. */
 const char *setup_files_there(const struct setup_files *files);
-/* With `replace` what is there is kept beside it, as NAME.old. */
+/* With `replace`, existing files are saved as NAME.old. */
 bool setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace,
 		       char why[SETUP_WHY]);
 

@@ -47,7 +47,7 @@ api_name(uint32_t kind)
 	return kind == ONE_KIND_RSM ? "rsm" : kind == ONE_KIND_VERBS ? "verbs" : "dat";
 }
 
-/* Of its user, by the configuration; 0: no ceiling. */
+/* Shares of a user, from the configuration; 0: no rate limit. */
 static void
 add_share(struct tell *d, uid_t uid)
 {
@@ -165,7 +165,7 @@ show_listener(struct tell *d, const void *object)
 	add_text(d, "takes", listener->once ? "one" : "all");
 }
 
-/* A key that its application has revoked, and may renew, finds nothing. */
+/* A key that the application revoked, and may renew, is not in the key table. */
 static const char *
 way_of(const struct mr *mr)
 {

@@ -22,7 +22,7 @@
 #define KEY_MOST 32u
 
 struct esp_change {
-	struct esp_table table; /* first: it is the allocation */
+	struct esp_table table; /* first: free() of the table frees all */
 	struct esp_table *before;
 	const struct config *config;
 	bool trial;
@@ -31,10 +31,11 @@ struct esp_change {
 };
 
 uint64_t esp_protected;
-static uint32_t num_cores; /* the thread that makes keys comes after them */
+static uint32_t num_cores; /* also the index of the thread that makes keys, which follows the cores */
 
 static int __attribute__((format(printf, 4, 5)))
-refuse(const struct esp_change *change, const struct config_ipsec *ipsec, int error, const char *format, ...)
+refuse_section(const struct esp_change *change, const struct config_ipsec *ipsec, int error,
+	       const char *format, ...)
 {
 	int len = snprintf(change->why, change->why_len, "ipsec %s: ", ipsec->name);
 	va_list args;
@@ -47,7 +48,7 @@ refuse(const struct esp_change *change, const struct config_ipsec *ipsec, int er
 	return error;
 }
 
-/* A number that grows over restarts, whatever becomes of files: nanoseconds of the wall clock. */
+/* Nanoseconds of the wall clock: a number that grows over restarts, even if files are lost. */
 static uint64_t
 wall_clock(void)
 {
@@ -58,8 +59,8 @@ wall_clock(void)
 }
 
 /*
- * Tells keys apart without telling of them: the ICV of a constant under the IV 0, which no packet has, since
- * theirs begin at the time of day.
+ * Fingerprint of a key, which reveals nothing about it: the ICV of a constant under the IV 0. No packet has
+ * that IV, since IVs of packets begin at the time of day.
  */
 static int
 check_value(const uint8_t *key, uint32_t len, const uint8_t *salt, uint8_t check[ESP_CHECK_LEN])
@@ -77,7 +78,7 @@ check_value(const uint8_t *key, uint32_t len, const uint8_t *salt, uint8_t check
 	return batch.status[0] == 0 ? 0 : -EIO;
 }
 
-/* Key and salt as one string: RFC 4106 section 8.1. */
+/* Key and salt are one string: RFC 4106 section 8.1. */
 static int
 take_key(struct esp_sa *sa, const uint8_t *bytes, size_t len)
 {
@@ -104,17 +105,17 @@ read_key(const struct esp_change *change, const struct config_ipsec *ipsec, cons
 				       KEY_MOST + ESP_SALT_LEN, &secret, sentence, sizeof(sentence));
 
 	if (error != 0)
-		return refuse(change, ipsec, error, "%s", sentence);
+		return refuse_section(change, ipsec, error, "%s", sentence);
 	bytes = config_secret_bytes(secret, &len);
 	if (len != KEY_LEAST + ESP_SALT_LEN && len != KEY_MOST + ESP_SALT_LEN)
-		error = refuse(
+		error = refuse_section(
 			change, ipsec, -EINVAL,
 			"secret file %s: it has %zu bytes; write the 16 or 32 of an AES key and the 4 of a salt, in hexadecimal digits",
 			file, len);
 	else if (take_key(sa, bytes, len) != 0)
-		error = refuse(change, ipsec, -ENOMEM,
-			       "secret file %s: the crypto device %s does not take the key", file,
-			       esp_crypto_name());
+		error = refuse_section(change, ipsec, -ENOMEM,
+				       "secret file %s: the crypto device %s does not take the key", file,
+				       esp_crypto_name());
 	config_secret_drop(secret);
 	return error;
 }
@@ -141,7 +142,7 @@ find_running(const struct esp_change *change, const struct esp_sa *sa)
 	return NULL;
 }
 
-/* A key with two directions or SPIs has two sequences of IVs. */
+/* A key in two directions or SPIs would have two sequences of IVs. */
 static int
 check_alone(const struct esp_change *change, const struct config_ipsec *ipsec, const struct esp_sa *sa)
 {
@@ -149,30 +150,30 @@ check_alone(const struct esp_change *change, const struct config_ipsec *ipsec, c
 		const struct esp_sa *other = change->table.sa[i];
 
 		if (memcmp(other->check, sa->check, ESP_CHECK_LEN) == 0)
-			return refuse(change, ipsec, -EEXIST,
-				      "the key of SPI %#" PRIx32 " is that of SPI %#" PRIx32
-				      " in [ipsec %s], too; give each SPI and direction its own",
-				      sa->spi, other->spi, change->table.name[i]);
+			return refuse_section(change, ipsec, -EEXIST,
+					      "the key of SPI %#" PRIx32 " is that of SPI %#" PRIx32
+					      " in [ipsec %s], too; give each SPI and direction its own",
+					      sa->spi, other->spi, change->table.name[i]);
 	}
 	return 0;
 }
 
-/* What is in force uses the numbers that another one would begin with. */
+/* A running SA with this key already uses the sequence numbers at which another would begin. */
 static int
 check_idle(const struct esp_change *change, const struct config_ipsec *ipsec, const struct esp_sa *sa)
 {
 	for (uint32_t i = 0; change->before != NULL && i < change->before->num_sas; i++)
 		if (has_same_file(change->before->sa[i], sa))
-			return refuse(
+			return refuse_section(
 				change, ipsec, -EBUSY,
 				"SPI %#" PRIx32
-				" has the key that it has in force in [ipsec %s], for another address, port or direction; give it another key, or start the data plane anew",
+				" has a key that is in force in [ipsec %s] for another address, port or direction; give it another key, or restart the data plane",
 				sa->spi, change->before->name[i]);
 	return 0;
 }
 
 static int
-begin(const struct esp_change *change, const struct config_ipsec *ipsec, struct esp_sa *sa)
+begin_sa(const struct esp_change *change, const struct config_ipsec *ipsec, struct esp_sa *sa)
 {
 	char sentence[300];
 	struct esp_saved saved;
@@ -182,11 +183,11 @@ begin(const struct esp_change *change, const struct config_ipsec *ipsec, struct 
 		return error;
 	error = esp_state_load(sa, &saved, sentence, sizeof(sentence));
 	if (error != 0)
-		return refuse(change, ipsec, error, "SPI %#" PRIx32 ": %s", sa->spi, sentence);
+		return refuse_section(change, ipsec, error, "SPI %#" PRIx32 ": %s", sa->spi, sentence);
 	esp_sa_begin(sa, &saved, wall_clock());
 	error = change->trial ? 0 : esp_keeper_reserve(sa, ESP_BLOCK_FIRST);
 	if (error != 0)
-		return refuse(
+		return refuse_section(
 			change, ipsec, error,
 			"SPI %#" PRIx32
 			": its sequence numbers cannot be saved in %s: %s; make room there, or name another directory by state = DIRECTORY",
@@ -197,13 +198,13 @@ begin(const struct esp_change *change, const struct config_ipsec *ipsec, struct 
 static void
 set_limit(_Atomic uint64_t *limit, uint64_t value, _Atomic uint8_t *told)
 {
-	/* Compared with counters, by cores; what was told was of the limit of before: pairs with tell() of
-	 * sa.c and is_news() of keeper.c. */
+	/* Relaxed: cores compare limits with counters only. A report was for the previous limit: pairs with
+	 * report_limit() in sa.c and is_news() in keeper.c. */
 	if (atomic_exchange_explicit(limit, value, memory_order_relaxed) != value)
 		atomic_store_explicit(told, ESP_BELOW, memory_order_relaxed);
 }
 
-/* Those of running ones, too. */
+/* Also changes the limits of running SAs. */
 static void
 set_limits(struct esp_sa *sa, const struct config_ipsec *ipsec)
 {
@@ -234,7 +235,7 @@ sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const 
 	return sa;
 }
 
-/* *out: in the table, new or as it was; NULL when the section has none. */
+/* *out: the SA in the table, new or running; NULL if the section has none. */
 static int
 add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct config_sa *config,
        bool outbound, uint32_t port, struct esp_sa **out)
@@ -247,13 +248,13 @@ add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct
 		return 0;
 	sa = sa_new(change, ipsec, config, outbound, port);
 	if (sa == NULL)
-		return refuse(change, ipsec, -ENOMEM, "no memory for SPI %#" PRIx32, config->spi);
+		return refuse_section(change, ipsec, -ENOMEM, "no memory for SPI %#" PRIx32, config->spi);
 	error = read_key(change, ipsec, config->file, sa);
 	if (error == 0)
 		error = check_alone(change, ipsec, sa);
 	running = error == 0 ? find_running(change, sa) : NULL;
 	if (error == 0 && running == NULL)
-		error = begin(change, ipsec, sa);
+		error = begin_sa(change, ipsec, sa);
 	if (error != 0 || running != NULL) {
 		esp_sa_free(sa);
 		sa = running;
@@ -274,7 +275,7 @@ add_section(struct esp_change *change, const struct config_ipsec *ipsec)
 	int error;
 
 	if (port < 0)
-		return refuse(change, ipsec, -ENETUNREACH, "no port reaches its address");
+		return refuse_section(change, ipsec, -ENETUNREACH, "no port reaches its address");
 	error = add_sa(change, ipsec, &ipsec->out, true, (uint32_t)port, &out);
 	if (error == 0)
 		error = add_sa(change, ipsec, &ipsec->in, false, (uint32_t)port, &in);
@@ -300,8 +301,10 @@ open_all(struct esp_change *change)
 	if (error == 0)
 		error = esp_keeper_start();
 	else
-		return refuse(change, &change->config->ipsec[0], error, "%s", sentence);
-	return error == 0 ? 0 : refuse(change, &change->config->ipsec[0], error, "no thread can be started");
+		return refuse_section(change, &change->config->ipsec[0], error, "%s", sentence);
+	return error == 0
+		       ? 0
+		       : refuse_section(change, &change->config->ipsec[0], error, "no thread can be started");
 }
 
 int
@@ -321,7 +324,7 @@ esp_change_prepare(const struct config *config, bool trial, struct esp_change **
 	change->why = why;
 	change->why_len = why_len;
 	esp_keeper_settle();
-	/* Only whoever prepares and commits writes it. */
+	/* Relaxed: only the thread that prepares and commits writes it. */
 	change->before = atomic_load_explicit(&esp_table, memory_order_relaxed);
 	if (config->num_ipsec > 0)
 		error = open_all(change);
@@ -355,8 +358,8 @@ engine_ipsec_abandon(struct esp_change *change)
 {
 	if (change == NULL)
 		return;
-	/* What was taken for it is given back: its files are written by the keeper, as if it had been in
-	 * force. */
+	/* Give back the numbers reserved for the change: the keeper writes the files, as if the table had
+	 * been in force. */
 	if (!change->trial && change->table.num_sas > 0) {
 		change->table.successor = change->before;
 		esp_keeper_retire(&change->table);
@@ -381,7 +384,7 @@ esp_change_commit(struct esp_change *change)
 		free(change);
 		table = NULL;
 	}
-	/* Pairs with the loads in esp_in and esp_out. */
+	/* Pairs with the loads in esp_in() and esp_out(). */
 	before = atomic_exchange_explicit(&esp_table, table, memory_order_acq_rel);
 	if (before != NULL) {
 		before->successor = table;
@@ -389,8 +392,6 @@ esp_change_commit(struct esp_change *change)
 	}
 	return table != NULL;
 }
-
-/* ---- */
 
 int
 esp_init(uint32_t cores, char *why, size_t why_len)

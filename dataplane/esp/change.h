@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Another set of security associations, whole or not at all: prepared where files and keys may take their
- * time, put in force by the control thread.  One at a time.
+ * A new set of security associations takes effect whole or not at all: prepared on a thread that may wait for
+ * files and keys, put in force by the control thread. One change at a time.
  */
 #ifndef DATAPLANE_ESP_CHANGE_H
 #define DATAPLANE_ESP_CHANGE_H
@@ -11,15 +11,16 @@
 struct esp_change;
 
 /*
- * Reads the keys of `config` and makes what is new; what has the same key, SPI and peer goes on as it is.
- * `trial`: it will not be put in force, and no sequence numbers are taken.  0 or -errno and a sentence.
+ * Read the keys of `config` and make new security associations. Those with the same key, SPI and peer
+ * continue unchanged. `trial`: the change will not be put in force, and reserves no sequence numbers. Returns
+ * 0, or -errno with a sentence in `why`.
  */
 int esp_change_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
 		       size_t why_len);
-/* True: there are peers in force. */
+/* Returns true if the new table has peers. */
 bool esp_change_commit(struct esp_change *change);
 
-/* Before the first, and at the end when no core runs any more. */
+/* Call esp_init() before the first change, esp_fini() at the end, when no core runs any more. */
 int esp_init(uint32_t cores, char *why, size_t why_len);
 void esp_fini(void); /* before the devices are closed */
 

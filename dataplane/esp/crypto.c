@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames are in the cache of the core that has them, and nothing else is to be done with them meanwhile, so
- * the device has to compute on the calling core: by CPU crypto where it has that, else by operations that are
- * done when they have been enqueued.  Hardware beside the cores is not waited for.
+ * A core has its frames in the cache and nothing else to do with them meanwhile, so the device has to compute
+ * on the calling core: by CPU crypto if available, else by operations that are complete when enqueued. Cores
+ * never wait for accelerator hardware.
  */
-#define ALLOW_EXPERIMENTAL_API /* CPU crypto, and pools for sessions */
+#define ALLOW_EXPERIMENTAL_API /* for CPU crypto and session pools */
 #include "dataplane/esp/crypto.h"
 
 #include <errno.h>
@@ -31,13 +31,13 @@ RTE_LOG_REGISTER(esp_crypto_logtype, oneside.esp.crypto, NOTICE);
 #define AESNI_GCM "crypto_aesni_gcm"
 #define OPENSSL "crypto_openssl"
 #define OWN "_oneside"
-#define SESSIONS 1024u /* of all security associations, those that go and those that come in one change */
+#define SESSIONS 1024u /* all security associations, old and new ones during a change */
 #define DESCRIPTORS (4 * ESP_BATCH)
-#define LATE_LOOKS 1000 /* a millisecond apart, for an operation that was not done at once */
+#define LATE_LOOKS 1000 /* polls, one per millisecond, for an operation that was not complete at once */
 #define NONCE_LEN (ESP_SALT_LEN + ESP_IV_LEN)
 #define NONCE_OFFSET (sizeof(struct rte_crypto_op) + sizeof(struct rte_crypto_sym_op))
 
-/* A caller's, for what is enqueued. */
+/* Operations of one caller. */
 struct queue {
 	struct rte_crypto_op *op[ESP_BATCH];
 	struct rte_mbuf text[ESP_BATCH]; /* describes bytes that are elsewhere */
@@ -45,8 +45,8 @@ struct queue {
 
 static struct {
 	bool open, started;
-	bool own;    /* this file has made the device */
-	bool on_cpu; /* it has CPU crypto, and needs no queues */
+	bool own;    /* this file created the device */
+	bool on_cpu; /* the device has CPU crypto and needs no queues */
 	int dumpable;
 	uint8_t device;
 	uint32_t queues;
@@ -58,7 +58,7 @@ static struct {
 bool
 esp_crypto_hide(void *memory, size_t len)
 {
-	/* Of a part of a huge page the kernel refuses it. */
+	/* The kernel refuses MADV_DONTDUMP for a part of a huge page. */
 	const struct rte_memseg_list *list = rte_mem_virt2memseg_list(memory);
 	uintptr_t page = list != NULL ? (uintptr_t)list->page_sz : (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = RTE_ALIGN_FLOOR((uintptr_t)memory, page);
@@ -68,7 +68,7 @@ esp_crypto_hide(void *memory, size_t len)
 }
 
 static void
-hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, unsigned int index)
+hide_chunk(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, unsigned int index)
 {
 	(void)pool, (void)index;
 	if (!esp_crypto_hide(memory->addr, memory->len))
@@ -80,15 +80,15 @@ hide_pool(struct rte_mempool *pool)
 {
 	bool hidden = true;
 
-	rte_mempool_mem_iter(pool, hide, &hidden);
+	rte_mempool_mem_iter(pool, hide_chunk, &hidden);
 	return hidden;
 }
 
 /* ---- operations ---- */
 
-/* The operation and the buffer that stand for packet `i`. */
+/* Fill in the operation and the buffer of packet `i`. */
 static void
-describe(struct queue *queue, uint32_t i, void *session, const struct esp_batch *batch)
+describe_packet(struct queue *queue, uint32_t i, void *session, const struct esp_batch *batch)
 {
 	struct rte_crypto_op *op = queue->op[i];
 	struct rte_mbuf *text = &queue->text[i];
@@ -105,9 +105,9 @@ describe(struct queue *queue, uint32_t i, void *session, const struct esp_batch 
 	memcpy(rte_crypto_op_ctod_offset(op, uint8_t *, NONCE_OFFSET), batch->nonce[i], NONCE_LEN);
 }
 
-/* Until they have all come back: a buffer that the device still has must not be freed. */
+/* Wait until all have come back: a buffer that the device still has must not be freed. */
 static void
-await(uint16_t id, uint16_t count)
+await_operations(uint16_t id, uint16_t count)
 {
 	struct rte_crypto_op *done[ESP_BATCH];
 
@@ -121,13 +121,13 @@ run_by_queue(uint16_t id, void *session, struct esp_batch *batch)
 	struct queue *queue = &crypto.queue[id];
 
 	for (uint32_t i = 0; i < batch->num; i++)
-		describe(queue, i, session, batch);
-	/* One that the device does not take has failed; the others follow. */
+		describe_packet(queue, i, session, batch);
+	/* An operation that the device does not accept has failed; continue after it. */
 	for (uint32_t at = 0; at < batch->num; at++) {
 		uint16_t taken = rte_cryptodev_enqueue_burst(crypto.device, id, &queue->op[at],
 							     (uint16_t)(batch->num - at));
 
-		await(id, taken);
+		await_operations(id, taken);
 		at += taken;
 	}
 	for (uint32_t i = 0; i < batch->num; i++)
@@ -177,7 +177,7 @@ esp_crypto_session(bool encrypt, const uint8_t *key, uint32_t key_len)
 void
 esp_crypto_free(void *session)
 {
-	/* The driver clears what it has made of the key. */
+	/* The driver clears its copy of the key. */
 	if (session != NULL)
 		rte_cryptodev_sym_session_free(crypto.device, session);
 }
@@ -185,15 +185,15 @@ esp_crypto_free(void *session)
 /* ---- the device ---- */
 
 static int
-refuse(char *why, size_t why_len, int error, const char *what)
+refuse_device(char *why, size_t why_len, int error, const char *what)
 {
 	return config_refuse(why, why_len, error, "the crypto device %s %s",
 			     rte_cryptodev_name_get(crypto.device), what);
 }
 
 /*
- * Its drivers of earlier releases have one OpenSSL context for a key, and cores that use it at once spoil
- * each other's packets; since then there is one for each queue.
+ * The OpenSSL driver of earlier releases has one context per key: cores that use it concurrently corrupt each
+ * other's packets. Later releases have one per queue.
  */
 static bool
 shares_contexts(void)
@@ -219,25 +219,26 @@ has_gcm(void)
 	       rte_cryptodev_sym_capability_check_aead(has, 32, ESP_ICV_LEN, ESP_AAD_LEN, NONCE_LEN) == 0;
 }
 
-/* By what it says of itself. */
+/* Check the capabilities that the device reports. */
 static int
-judge(char *why, size_t why_len)
+check_device(char *why, size_t why_len)
 {
 	if (!has_gcm())
-		return refuse(why, why_len, -ENOTSUP,
-			      "has no AES-GCM with keys of 16 and 32 bytes; give EAL --vdev " AESNI_GCM
-			      " or --vdev " OPENSSL ", or no crypto device");
+		return refuse_device(why, why_len, -ENOTSUP,
+				     "has no AES-GCM with keys of 16 and 32 bytes; give EAL --vdev " AESNI_GCM
+				     " or --vdev " OPENSSL ", or no crypto device");
 	if (crypto.on_cpu)
 		return 0;
 	if ((crypto.info.feature_flags & RTE_CRYPTODEV_FF_HW_ACCELERATED) != 0)
-		return refuse(
+		return refuse_device(
 			why, why_len, -ENOTSUP,
-			"is hardware that cores would have to wait for; block it (EAL's -b), and give --vdev " AESNI_GCM
+			"is an accelerator, and cores do not wait for one; block it (EAL's -b), and give --vdev " AESNI_GCM
 			" or --vdev " OPENSSL);
 	if (shares_contexts())
-		return refuse(why, why_len, -ENOTSUP,
-			      "is of a DPDK whose " OPENSSL
-			      " is not safe on several cores; have DPDK 22.11.6, 23.11.2, 24.07 or later");
+		return refuse_device(
+			why, why_len, -ENOTSUP,
+			"belongs to a DPDK whose " OPENSSL
+			" is not safe on several cores; install DPDK 22.11.6, 23.11.2, 24.07 or later");
 	if (crypto.info.max_nb_queue_pairs != 0 && crypto.info.max_nb_queue_pairs < crypto.queues)
 		return config_refuse(
 			why, why_len, -ENOSPC,
@@ -247,7 +248,7 @@ judge(char *why, size_t why_len)
 	return 0;
 }
 
-/* How large a session is may depend on the number of queue pairs, which are configured. */
+/* Call after configuring queue pairs: the size of a session may depend on their number. */
 static int
 make_sessions(char *why, size_t why_len)
 {
@@ -265,9 +266,9 @@ make_sessions(char *why, size_t why_len)
 	return 0;
 }
 
-/* A driver wants one queue pair even for what does not pass it. */
+/* Even for CPU crypto, a driver requires one queue pair. */
 static int
-configure(char *why, size_t why_len)
+configure_device(char *why, size_t why_len)
 {
 	static const char silent[] = "does not start; its driver's reason is in the lines above";
 	uint16_t queues = crypto.on_cpu ? 1 : (uint16_t)crypto.queues;
@@ -276,16 +277,16 @@ configure(char *why, size_t why_len)
 	struct rte_cryptodev_qp_conf queue = {.nb_descriptors = DESCRIPTORS};
 
 	if (rte_cryptodev_configure(crypto.device, &config) != 0)
-		return refuse(why, why_len, -EIO, silent);
+		return refuse_device(why, why_len, -EIO, silent);
 	error = make_sessions(why, why_len);
 	if (error != 0)
 		return error;
 	queue.mp_session = crypto.sessions;
 	for (uint16_t i = 0; i < queues; i++)
 		if (rte_cryptodev_queue_pair_setup(crypto.device, i, &queue, socket) != 0)
-			return refuse(why, why_len, -EIO, silent);
+			return refuse_device(why, why_len, -EIO, silent);
 	crypto.started = rte_cryptodev_start(crypto.device) == 0;
-	return crypto.started ? 0 : refuse(why, why_len, -EIO, silent);
+	return crypto.started ? 0 : refuse_device(why, why_len, -EIO, silent);
 }
 
 static bool
@@ -307,7 +308,7 @@ make_queues(void)
 	return true;
 }
 
-/* How many looks it takes until the operation comes back; LATE_LOOKS: it does not. */
+/* Number of polls until the operation comes back; LATE_LOOKS: it did not. */
 static int
 looks_until_done(void)
 {
@@ -319,12 +320,12 @@ looks_until_done(void)
 	return looks;
 }
 
-/* One operation, which has to be done when it has been enqueued. */
+/* Test one operation, which has to be complete when it has been enqueued. */
 static bool
 is_at_once(void)
 {
 	static const uint8_t key[16];
-	static uint8_t text[16], icv[ESP_ICV_LEN], header[16]; /* where one that never comes may still be */
+	static uint8_t text[16], icv[ESP_ICV_LEN], header[16]; /* a late operation may still use them */
 	void *session = esp_crypto_session(true, key, sizeof(key));
 	struct rte_crypto_op *op = crypto.queue[0].op[0];
 	struct esp_batch batch = {.num = 0};
@@ -335,18 +336,17 @@ is_at_once(void)
 		return false;
 	esp_batch_add(&batch, text, sizeof(text), icv);
 	batch.aad[0].va = header;
-	describe(&crypto.queue[0], 0, session, &batch);
+	describe_packet(&crypto.queue[0], 0, session, &batch);
 	taken = rte_cryptodev_enqueue_burst(crypto.device, 0, &op, 1) == 1;
 	if (taken)
 		looks = looks_until_done();
-	/* What the device still uses goes with the device: stop(). */
+	/* stop_device() frees what the device still uses. */
 	if (!taken || looks < LATE_LOOKS)
 		esp_crypto_free(session);
 	return looks == 0 && op->status == RTE_CRYPTO_OP_STATUS_SUCCESS;
 }
 
-/* What is made of keys outside of the sessions, is where its driver likes it: there are no core dumps then.
- */
+/* A driver may copy keys to memory outside of the sessions: disable core dumps. */
 static int
 start_queues(char *why, size_t why_len)
 {
@@ -357,30 +357,30 @@ start_queues(char *why, size_t why_len)
 				     "no memory for the operations of %u queues; give EAL more (-m)",
 				     crypto.queues);
 	if (!is_at_once())
-		return refuse(why, why_len, -ENOTSUP,
-			      "does not do an operation at once; give EAL --vdev " AESNI_GCM
-			      " or --vdev " OPENSSL);
+		return refuse_device(why, why_len, -ENOTSUP,
+				     "does not complete an operation at once; give EAL --vdev " AESNI_GCM
+				     " or --vdev " OPENSSL);
 	return 0;
 }
 
 static int
-start(char *why, size_t why_len)
+start_device(char *why, size_t why_len)
 {
 	int error;
 
 	rte_cryptodev_info_get(crypto.device, &crypto.info);
 	crypto.on_cpu = (crypto.info.feature_flags & RTE_CRYPTODEV_FF_SYM_CPU_CRYPTO) != 0;
-	error = judge(why, why_len);
+	error = check_device(why, why_len);
 	if (error != 0)
 		return error;
-	error = configure(why, why_len);
+	error = configure_device(why, why_len);
 	if (error != 0)
 		return error;
 	return crypto.on_cpu ? 0 : start_queues(why, why_len);
 }
 
 static void
-stop(void)
+stop_device(void)
 {
 	char name[RTE_CRYPTODEV_NAME_MAX_LEN];
 
@@ -398,32 +398,32 @@ stop(void)
 }
 
 static int
-attempt(uint8_t device, bool own, uint32_t cores, char *why, size_t why_len)
+try_device(uint8_t device, bool own, uint32_t cores, char *why, size_t why_len)
 {
 	int error;
 
 	crypto.device = device;
 	crypto.own = own;
 	crypto.queues = cores + 1;
-	error = start(why, why_len);
+	error = start_device(why, why_len);
 	if (error != 0)
-		stop();
+		stop_device();
 	return error;
 }
 
-/* The first of EAL's that will do. */
+/* Choose the first of EAL's crypto devices that is suitable. */
 static int
-choose(uint32_t cores, char *why, size_t why_len)
+choose_device(uint32_t cores, char *why, size_t why_len)
 {
 	int error = -ENODEV;
 
 	for (uint32_t i = 0; i < RTE_CRYPTO_MAX_DEVS && error != 0; i++)
 		if (rte_cryptodev_is_valid_dev((uint8_t)i))
-			error = attempt((uint8_t)i, false, cores, why, why_len);
+			error = try_device((uint8_t)i, false, cores, why, why_len);
 	return error;
 }
 
-/* The other drivers are as good where it cannot, and slower where it can. */
+/* Without these instructions the other drivers are as fast; with them, slower. */
 static bool
 processor_has_aesni(void)
 {
@@ -436,14 +436,14 @@ processor_has_aesni(void)
 }
 
 static int
-make(const char *name, uint32_t cores, char *why, size_t why_len)
+make_device(const char *name, uint32_t cores, char *why, size_t why_len)
 {
 	char options[48];
 	int device;
 
 	snprintf(options, sizeof(options), "max_nb_queue_pairs=%u", cores + 1);
 	if (rte_eal_hotplug_add("vdev", name, options) == 0 && (device = rte_cryptodev_get_dev_id(name)) >= 0)
-		return attempt((uint8_t)device, true, cores, why, why_len);
+		return try_device((uint8_t)device, true, cores, why, why_len);
 	return config_refuse(why, why_len, -ENODEV,
 			     "DPDK has no driver for AES-GCM on this machine; install " AESNI_GCM
 			     " (Debian: librte-crypto-ipsec-mb23) or " OPENSSL
@@ -451,20 +451,20 @@ make(const char *name, uint32_t cores, char *why, size_t why_len)
 }
 
 static int
-find(uint32_t cores, char *why, size_t why_len)
+find_device(uint32_t cores, char *why, size_t why_len)
 {
 	bool aesni = processor_has_aesni();
 	int error;
 
 	if (rte_cryptodev_count() > 0)
-		return choose(cores, why, why_len);
-	if (aesni && make(AESNI_GCM OWN, cores, why, why_len) == 0)
+		return choose_device(cores, why, why_len);
+	if (aesni && make_device(AESNI_GCM OWN, cores, why, why_len) == 0)
 		return 0;
-	error = make(OPENSSL OWN, cores, why, why_len);
+	error = make_device(OPENSSL OWN, cores, why, why_len);
 	if (error == 0 && aesni)
 		log_warning(
-			"event=esp_slow text=\"this processor could do with " AESNI_GCM
-			", which is faster and not there\" remedy=\"install it (Debian: librte-crypto-ipsec-mb23), and start the data plane anew\"\n");
+			"event=esp_slow text=\"" AESNI_GCM
+			" would be faster on this processor, but is not installed\" remedy=\"install it (Debian: librte-crypto-ipsec-mb23), and restart the data plane\"\n");
 	return error;
 }
 
@@ -475,13 +475,12 @@ esp_crypto_open(uint32_t cores, char *why, size_t why_len)
 
 	if (crypto.open)
 		return 0;
-	error = find(cores, why, why_len);
+	error = find_device(cores, why, why_len);
 	if (error != 0)
 		return error;
 	crypto.open = true;
-	log_notice("event=esp_crypto device=%s text=\"ESP is encrypted and decrypted by it, %s\"\n",
-		   esp_crypto_name(),
-		   crypto.on_cpu ? "by CPU crypto" : "by operations in a queue of each core");
+	log_notice("event=esp_crypto device=%s text=\"ESP uses this device, %s\"\n", esp_crypto_name(),
+		   crypto.on_cpu ? "by CPU crypto" : "by operations in one queue per core");
 	return 0;
 }
 
@@ -489,7 +488,7 @@ void
 esp_crypto_close(void)
 {
 	if (crypto.open)
-		stop();
+		stop_device();
 }
 
 const char *

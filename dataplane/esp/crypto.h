@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AES-GCM by a crypto device of DPDK's, some packets at a time, done when the call returns. */
+/* AES-GCM by a DPDK crypto device: a batch of packets, complete when the call returns. */
 #ifndef DATAPLANE_ESP_CRYPTO_H
 #define DATAPLANE_ESP_CRYPTO_H
 
@@ -15,7 +15,7 @@
 #define ESP_AAD_LEN 12u /* SPI and the whole sequence number */
 #define ESP_BATCH 32u
 
-/* Packets of one security association, encrypted or decrypted where they are. */
+/* Packets of one security association, encrypted or decrypted in place. */
 struct esp_batch {
 	uint32_t num;
 	int32_t status[ESP_BATCH]; /* 0: done */
@@ -27,21 +27,21 @@ struct esp_batch {
 };
 
 /*
- * Once, for so many cores and one thread more; again has no effect.  May take long; not on cores.  0 or
- * -errno and a sentence without its object.
+ * Open a device for `cores` cores and one more thread; later calls have no effect. Slow: not on cores.
+ * Returns 0, or -errno with a sentence in `why` that lacks its subject.
  */
 int esp_crypto_open(uint32_t cores, char *why, size_t why_len);
-void esp_crypto_close(void); /* after all sessions */
+void esp_crypto_close(void); /* after all sessions are freed */
 const char *esp_crypto_name(void);
 
-/* Keeps memory that holds keys out of core dumps; false sets errno. */
+/* Keep memory that holds keys out of core dumps; false: errno is set. */
 bool esp_crypto_hide(void *memory, size_t len);
 
-/* A key scheduled for one direction; NULL: no memory. */
+/* Schedule a key for one direction; NULL: no memory. */
 void *esp_crypto_session(bool encrypt, const uint8_t *key, uint32_t key_len);
 void esp_crypto_free(void *session);
 
-/* The next packet of the batch; the ICV is there, or goes there. */
+/* Add a packet to the batch. The ICV is read from `icv` on decryption, written there on encryption. */
 static inline void
 esp_batch_add(struct esp_batch *batch, uint8_t *text, uint32_t len, uint8_t *icv)
 {
@@ -55,7 +55,8 @@ esp_batch_add(struct esp_batch *batch, uint8_t *text, uint32_t len, uint8_t *icv
 	batch->status[i] = -1;
 }
 
-/* Each status is set.  `core`: the calling core's index; the number of cores: the thread that is none. */
+/* Run the batch; sets each status. `core`: index of the calling core; the number of cores: the thread that is
+ * no core. */
 void esp_crypto_run(uint32_t core, void *session, struct esp_batch *batch);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where things are in a frame that has an IP header; lengths are checked. */
+/* Layout of a frame that has an IP header; lengths are checked. */
 #ifndef DATAPLANE_ESP_FRAME_H
 #define DATAPLANE_ESP_FRAME_H
 
@@ -20,14 +20,14 @@
 
 struct esp_frame {
 	uint8_t *ip;
-	uint32_t at;     /* of ip, in the frame */
+	uint32_t at;     /* offset of `ip` in the frame */
 	uint32_t ip_len; /* 20 or 40: without options and extension headers */
 	bool v4;
-	uint8_t proto; /* that follows it */
+	uint8_t proto; /* next header */
 	struct wire_addr src, dst;
 };
 
-/* False: the frame has no IP header, or not all of it, or the tag of another network. */
+/* Find the IP header. False: the frame has none, or an incomplete one, or the tag of another network. */
 static inline bool
 esp_frame_look(uint8_t *data, uint32_t len, struct esp_frame *frame)
 {
@@ -54,8 +54,7 @@ esp_frame_look(uint8_t *data, uint32_t len, struct esp_frame *frame)
 	return true;
 }
 
-/* Neighbour discovery (types 133 to 137): it finds the host that keys are for, and stays plain, as ARP does.
- */
+/* Neighbour discovery (types 133 to 137) finds the host that keys are for, and stays plain, like ARP. */
 static inline bool
 esp_frame_is_discovery(const struct esp_frame *frame, uint32_t len)
 {
@@ -65,7 +64,7 @@ esp_frame_is_discovery(const struct esp_frame *frame, uint32_t len)
 	       icmp[0] <= 137;
 }
 
-/* Another protocol, and so many bytes behind the header. */
+/* Change the IP header: protocol, and `len` bytes after the header. */
 static inline void
 esp_frame_become(uint8_t *ip, bool v4, uint8_t proto, uint32_t len)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames on their way in.  ESP is checked from the outside in (lengths, SPI, addresses, window, ICV, window
- * once more, padding) and becomes the frame that was protected.  Transport mode does not authenticate the IP
- * header, so the addresses have to be those of the security association.
+ * Received frames. ESP is checked from the outer header inwards (lengths, SPI, addresses, window, ICV, window
+ * again, padding) and replaced by the protected frame. Transport mode does not authenticate the IP header, so
+ * the addresses must be those of the security association.
  *
- * A window has one owner, the core that the first good packet came to: what a device spreads over queues by
- * other rules than the SPI is handed over whole.
+ * A window has one owner, the core that received the first good packet. Frames that a device spreads over
+ * queues by rules other than the SPI are handed over whole.
  */
 #include <rte_ring.h>
 
@@ -14,12 +14,12 @@
 #include "dataplane/esp/frame.h"
 #include "dataplane/esp/table.h"
 
-/* Least bytes behind the IP header. */
+/* Minimum of bytes after the IP header. */
 #define ESP_LEAST (ESP_HEADER + 4 + ESP_ICV_LEN)
 
 struct in_packet {
 	struct rte_mbuf **place;
-	uint32_t at, ip_len; /* of the IP header */
+	uint32_t at, ip_len; /* offset and length of the IP header */
 	uint32_t text_len;
 	uint64_t number;
 	bool v4;
@@ -28,8 +28,8 @@ struct in_packet {
 struct in_run {
 	struct core *core;
 	struct esp_sa *sa;
-	uint32_t text;                      /* bytes of the packets collected */
-	uint32_t bytes;                     /* of what was accepted */
+	uint32_t text;                      /* bytes of the collected packets */
+	uint32_t bytes;                     /* bytes of the accepted packets */
 	struct in_packet packet[ESP_BATCH]; /* packet i is text i of the batch */
 	struct esp_batch batch;
 };
@@ -39,18 +39,19 @@ esp_drop(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum eng
 {
 	core->stats.esp_drop[reason]++;
 	if (sa != NULL)
-		atomic_fetch_add_explicit(&sa->dropped[reason], 1, memory_order_relaxed); /* only told */
+		atomic_fetch_add_explicit(&sa->dropped[reason], 1, memory_order_relaxed); /* for telemetry */
 	rte_pktmbuf_free(*place);
 	*place = NULL;
 }
 
-/* The core whose window it is; the first good packet makes it ours. */
+/* True if this core owns the window; the first good packet makes its core the owner. */
 static bool
-own(struct core *core, struct esp_sa *sa)
+owns_window(struct core *core, struct esp_sa *sa)
 {
 	uint32_t owner = atomic_load_explicit(&sa->owner, memory_order_acquire);
 
-	/* Pairs with itself on other cores: one of them gets it, and none looks at the window before. */
+	/* Pairs with the same exchange on other cores: one core becomes owner, and no core accesses the
+	 * window before. */
 	if (unlikely(owner == ESP_NO_OWNER) &&
 	    atomic_compare_exchange_strong_explicit(&sa->owner, &owner, core->index, memory_order_acq_rel,
 						    memory_order_acquire))
@@ -58,9 +59,9 @@ own(struct core *core, struct esp_sa *sa)
 	return owner == core->index;
 }
 
-/* What was protected, where it was before: the headers move up to it. */
+/* Restore the protected frame: the payload stays in place, and the headers move up to it. */
 static void
-unframe(struct rte_mbuf *m, const struct in_packet *packet, uint32_t len, uint8_t proto)
+remove_esp(struct rte_mbuf *m, const struct in_packet *packet, uint32_t len, uint8_t proto)
 {
 	uint32_t headers = packet->at + packet->ip_len;
 	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
@@ -73,7 +74,7 @@ unframe(struct rte_mbuf *m, const struct in_packet *packet, uint32_t len, uint8_
 	esp_frame_become(data + ESP_HEADER + packet->at, packet->v4, proto, len);
 }
 
-/* After decryption. */
+/* Checks after decryption. */
 static enum engine_esp_drop
 accept_packet(struct in_run *run, const struct in_packet *packet)
 {
@@ -82,17 +83,17 @@ accept_packet(struct in_run *run, const struct in_packet *packet)
 	const uint8_t *text = rte_pktmbuf_mtod(m, uint8_t *) + packet->at + packet->ip_len + ESP_HEADER;
 	uint32_t pad = text[packet->text_len - 2];
 
-	if (!own(run->core, sa) || !esp_window_take(&sa->window, packet->number))
+	if (!owns_window(run->core, sa) || !esp_window_take(&sa->window, packet->number))
 		return ENGINE_ESP_REPLAY;
 	if (pad + 2 > packet->text_len)
 		return ENGINE_ESP_LENGTH;
 	run->bytes += packet->text_len - pad - 2;
-	unframe(m, packet, packet->text_len - pad - 2, text[packet->text_len - 1]);
+	remove_esp(m, packet, packet->text_len - pad - 2, text[packet->text_len - 1]);
 	return ENGINE_ESP_OK;
 }
 
 static void
-finish(struct in_run *run)
+finish_run(struct in_run *run)
 {
 	uint32_t accepted = 0;
 
@@ -114,23 +115,23 @@ finish(struct in_run *run)
 		esp_sa_count(run->sa, accepted, run->bytes);
 }
 
-/* The next packets are of `sa`. */
+/* The next packets belong to `sa`: finish those collected. */
 static void
-turn(struct in_run *run, struct esp_sa *sa)
+switch_sa(struct in_run *run, struct esp_sa *sa)
 {
 	if (run->batch.num > 0)
-		finish(run);
+		finish_run(run);
 	run->sa = sa;
 	run->text = run->batch.num = 0;
 }
 
 static void
-collect(struct in_run *run, struct esp_sa *sa, const struct in_packet *packet, uint8_t *esp)
+collect_packet(struct in_run *run, struct esp_sa *sa, const struct in_packet *packet, uint8_t *esp)
 {
 	uint32_t i;
 
 	if (sa != run->sa)
-		turn(run, sa);
+		switch_sa(run, sa);
 	i = run->batch.num;
 	run->text += packet->text_len;
 	run->packet[i] = *packet;
@@ -141,7 +142,7 @@ collect(struct in_run *run, struct esp_sa *sa, const struct in_packet *packet, u
 	esp_batch_add(&run->batch, esp + ESP_HEADER, packet->text_len, esp + ESP_HEADER + packet->text_len);
 }
 
-/* The bytes behind the IP header as that says; 0: no frame of ours. */
+/* Bytes after the IP header according to that header; 0: not a valid frame for us. */
 static uint32_t
 room_of(const struct esp_frame *frame, const struct rte_mbuf *m)
 {
@@ -150,7 +151,8 @@ room_of(const struct esp_frame *frame, const struct rte_mbuf *m)
 	if (!frame->v4) {
 		room = load_be16(frame->ip + 4);
 	} else {
-		/* No options, no fragments; where no device has checked the sum, that is right. */
+		/* Options and fragments are not accepted. The checksum is verified here unless the device
+		 * did. */
 		if (frame->ip[0] != 0x45 || (load_be16(frame->ip + 6) & 0x3fff) != 0 ||
 		    load_be16(frame->ip + 2) < ESP_IPV4_LEN)
 			return 0;
@@ -173,9 +175,9 @@ hand_over(struct core *core, uint32_t owner, uint16_t port, struct rte_mbuf **pl
 	*place = NULL;
 }
 
-/* False: a replay.  A window that nobody owns is as it began. */
+/* Extend the sequence number to 64 bits. False: a replay. Without an owner, the window is as initialized. */
 static bool
-number(const struct esp_sa *sa, uint32_t owner, uint32_t low, uint64_t *out)
+full_number(const struct esp_sa *sa, uint32_t owner, uint32_t low, uint64_t *out)
 {
 	if (owner == ESP_NO_OWNER) {
 		*out = esp_window_number(sa->begun, low);
@@ -185,9 +187,9 @@ number(const struct esp_sa *sa, uint32_t owner, uint32_t low, uint64_t *out)
 	return esp_window_allows(&sa->window, *out);
 }
 
-/* With what has been collected. */
+/* True if the limits admit the packet in addition to those collected. */
 static bool
-admitted(const struct in_run *run, struct esp_sa *sa, uint32_t len)
+is_admitted(const struct in_run *run, struct esp_sa *sa, uint32_t len)
 {
 	return sa == run->sa ? esp_sa_admits(sa, run->batch.num + 1, run->text + len)
 			     : esp_sa_admits(sa, 1, len);
@@ -221,22 +223,22 @@ take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struc
 		esp_drop(core, sa, place, ENGINE_ESP_ADDRESS);
 		return;
 	}
-	/* Pairs with own(). */
+	/* Pairs with the exchange in owns_window(). */
 	owner = atomic_load_explicit(&sa->owner, memory_order_acquire);
 	if (owner != ESP_NO_OWNER && owner != core->index) {
 		hand_over(core, owner, port, place);
 		return;
 	}
-	if (!number(sa, owner, load_be32(esp + 4), &packet.number))
+	if (!full_number(sa, owner, load_be32(esp + 4), &packet.number))
 		esp_drop(core, sa, place, ENGINE_ESP_REPLAY);
-	else if (!admitted(run, sa, packet.text_len))
+	else if (!is_admitted(run, sa, packet.text_len))
 		esp_drop(core, sa, place, ENGINE_ESP_LIMIT);
 	else
-		collect(run, sa, &packet, esp);
+		collect_packet(run, sa, &packet, esp);
 }
 
 static void
-take(struct in_run *run, const struct esp_table *table, uint16_t port, struct rte_mbuf **place)
+take_frame(struct in_run *run, const struct esp_table *table, uint16_t port, struct rte_mbuf **place)
 {
 	struct core *core = run->core;
 	const struct esp_peer *peer;
@@ -265,7 +267,7 @@ take(struct in_run *run, const struct esp_table *table, uint16_t port, struct rt
 uint16_t
 esp_in(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t count)
 {
-	/* Pairs with the store in esp_change_commit. */
+	/* Pairs with the exchange in esp_change_commit(). */
 	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_acquire);
 	struct in_run run;
 	uint16_t kept = 0;
@@ -274,10 +276,10 @@ esp_in(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t coun
 		return count;
 	run.core = core;
 	run.batch.num = 0;
-	turn(&run, NULL);
+	switch_sa(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)
-		take(&run, table, port, &frames[i]);
-	turn(&run, NULL);
+		take_frame(&run, table, port, &frames[i]);
+	switch_sa(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)
 		if (frames[i] != NULL)
 			frames[kept++] = frames[i];
@@ -287,7 +289,7 @@ esp_in(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t coun
 bool
 esp_encrypts(const struct wire_addr *addr)
 {
-	/* As above. */
+	/* Pairs with the exchange in esp_change_commit(). */
 	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_acquire);
 	const struct esp_peer *peer = table != NULL ? esp_table_peer(table, addr) : NULL;
 

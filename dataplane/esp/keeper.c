@@ -26,9 +26,9 @@ static struct {
 	pthread_t thread;
 	int fd;
 	_Atomic bool stop;
-	_Atomic(struct esp_table *) retired; /* pushed by whoever makes tables, taken by the thread */
-	_Atomic uint32_t leaving;            /* tables that were retired and are not freed */
-	struct esp_table *waiting;           /* the thread's: for their grace period */
+	_Atomic(struct esp_table *) retired; /* pushed by the thread that makes tables, taken by the keeper */
+	_Atomic uint32_t leaving;            /* tables retired and not yet freed */
+	struct esp_table *waiting;           /* keeper only: tables waiting for their grace period */
 	bool failed;                         /* a file could not be written */
 } keeper = {.fd = -1};
 
@@ -57,8 +57,8 @@ esp_keeper_reserve(struct esp_sa *sa, uint64_t block)
 	error = esp_state_save(sa, &saved);
 	if (error != 0)
 		return error;
-	/* Pairs with the exchange in watch() of sa.c.  Before they are allowed: who had used up all of them
-	 * by then would wake nobody. */
+	/* Pairs with the exchange in watch_limits() of sa.c. Store before allowing the numbers: a core that
+	 * had used them all by then would wake nobody. */
 	atomic_store_explicit(&sa->wake_at,
 			      (sa->outbound ? saved.number - block : saved.number + 1) + block / 2,
 			      memory_order_release);
@@ -67,93 +67,93 @@ esp_keeper_reserve(struct esp_sa *sa, uint64_t block)
 }
 
 static void
-tell_unsaved(const struct esp_sa *sa, const char *name, int error)
+report_unsaved(const struct esp_sa *sa, const char *name, int error)
 {
 	log_error(
 		"event=esp_state_failed ipsec=%s spi=%#" PRIx32
-		" text=\"its sequence numbers cannot be saved: %s\" remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
+		" text=\"its sequence numbers cannot be saved: %s\" remedy=\"make room in the directory of state = DIRECTORY, before the numbers saved so far are used up\"\n",
 		name, sa->spi, strerror(-error));
 }
 
 static void
-reserve(struct esp_sa *sa, const char *name)
+reserve_numbers(struct esp_sa *sa, const char *name)
 {
 	int error;
 
-	/* Pairs with watch() in sa.c. */
+	/* Pairs with watch_limits() in sa.c. */
 	if (atomic_load_explicit(&sa->wake_at, memory_order_acquire) != UINT64_MAX)
 		return;
 	error = esp_keeper_reserve(sa, sa->outbound ? ESP_BLOCK : ESP_BLOCK_FIRST);
 	if (error == 0)
 		return;
 	keeper.failed = true;
-	tell_unsaved(sa, name, error);
+	report_unsaved(sa, name, error);
 }
 
-/* True: it is to be told of now, for the first time since the limit is what it is. */
+/* True once after each change of the limit: the limit is reached and not reported. */
 static bool
 is_news(_Atomic uint8_t *told)
 {
 	uint8_t reached = ESP_REACHED;
 
-	/* Pairs with tell() in sa.c, and with set_limit() in change.c. */
+	/* Pairs with report_limit() in sa.c, and with set_limit() in change.c. */
 	return atomic_compare_exchange_strong_explicit(told, &reached, ESP_TOLD, memory_order_relaxed,
 						       memory_order_relaxed);
 }
 
 static void
-tell_limits(struct esp_sa *sa, const char *name)
+report_limits(struct esp_sa *sa, const char *name)
 {
 	if (is_news(&sa->soft))
 		log_warning(
 			"event=esp_soft_limit ipsec=%s spi=%#" PRIx32
-			" text=\"its key has served its time\" remedy=\"give both ends another, and reload\"\n",
+			" text=\"its key has reached the soft limit\" remedy=\"give both ends another key, and reload\"\n",
 			name, sa->spi);
 	if (is_news(&sa->hard))
 		log_error(
 			"event=esp_hard_limit ipsec=%s spi=%#" PRIx32
-			" text=\"its key is used up, and what it would protect is dropped\" remedy=\"give both ends another, and reload\"\n",
+			" text=\"its key has reached the hard limit: its packets are dropped\" remedy=\"give both ends another key, and reload\"\n",
 			name, sa->spi);
 }
 
 static void
-serve(const struct esp_table *table)
+serve_table(const struct esp_table *table)
 {
 	keeper.failed = false;
 	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++) {
-		reserve(table->sa[i], table->name[i]);
-		tell_limits(table->sa[i], table->name[i]);
+		reserve_numbers(table->sa[i], table->name[i]);
+		report_limits(table->sa[i], table->name[i]);
 	}
 }
 
-/* An end in order wastes no numbers, and forgets none that were received. */
+/* An orderly end wastes no numbers, and records all that were received. */
 static void
-leave(struct esp_sa *sa, const char *name)
+save_and_free(struct esp_sa *sa, const char *name)
 {
 	struct esp_saved saved = esp_sa_saved(sa, 0);
 	int error = esp_state_save(sa, &saved);
 
 	if (error != 0)
-		tell_unsaved(sa, name, error);
+		report_unsaved(sa, name, error);
 	esp_sa_free(sa);
 }
 
-/* Tables are retired in the order in which they were made: an SA that the next has not is in none after it.
- */
+/* Tables are retired in the order in which they were made: an SA absent from the next table is absent from
+ * all later ones. */
 static void
 free_table(struct esp_table *table)
 {
 	for (uint32_t i = 0; i < table->num_sas; i++)
 		if (!esp_table_has(table->successor, table->sa[i]))
-			leave(table->sa[i], table->name[i]);
+			save_and_free(table->sa[i], table->name[i]);
 	free(table);
 }
 
-/* Oldest first. */
+/* Append retired tables to `waiting`, oldest first. */
 static void
 take_retired(void)
 {
-	/* Pairs with the push in esp_keeper_retire. */
+	/* Pairs with the push in esp_keeper_retire(). */
 	struct esp_table *table = atomic_exchange_explicit(&keeper.retired, NULL, memory_order_acquire);
 	struct esp_table *turned = NULL, **end = &keeper.waiting;
 
@@ -171,35 +171,35 @@ take_retired(void)
 }
 
 static void
-reap(bool all)
+reap_tables(bool all)
 {
 	struct esp_table *table;
 
 	while ((table = keeper.waiting) != NULL && (all || engine_grace_over(table->grace))) {
 		keeper.waiting = table->next_retired;
 		free_table(table);
-		/* Pairs with the load in esp_keeper_settle: files are written before. */
+		/* Pairs with the load in esp_keeper_settle(): files are written before. */
 		atomic_fetch_sub_explicit(&keeper.leaving, 1, memory_order_release);
 	}
 }
 
 static void *
-keep(void *unused)
+keeper_loop(void *unused)
 {
 	struct pollfd ready = {.fd = keeper.fd, .events = POLLIN};
 	eventfd_t value;
 
 	(void)unused;
-	/* Pairs with the store in esp_keeper_stop. */
+	/* Pairs with the store in esp_keeper_stop(). */
 	while (!atomic_load_explicit(&keeper.stop, memory_order_acquire)) {
 		int timeout = keeper.waiting != NULL ? GRACE_MS : keeper.failed ? RETRY_MS : -1;
 
 		if (poll(&ready, 1, timeout) > 0)
 			eventfd_read(keeper.fd, &value);
-		/* Pairs with the store in esp_change_commit. */
-		serve(atomic_load_explicit(&esp_table, memory_order_acquire));
+		/* Pairs with the exchange in esp_change_commit(). */
+		serve_table(atomic_load_explicit(&esp_table, memory_order_acquire));
 		take_retired();
-		reap(false);
+		reap_tables(false);
 	}
 	return NULL;
 }
@@ -215,7 +215,7 @@ esp_keeper_start(void)
 	if (keeper.fd < 0)
 		return -errno;
 	atomic_init(&keeper.stop, false);
-	error = pthread_create(&keeper.thread, NULL, keep, NULL);
+	error = pthread_create(&keeper.thread, NULL, keeper_loop, NULL);
 	keeper.running = error == 0;
 	if (error != 0) {
 		close(keeper.fd);
@@ -227,11 +227,11 @@ esp_keeper_start(void)
 void
 esp_keeper_retire(struct esp_table *table)
 {
-	/* Read by the thread that prepares the next change, which the one that commits starts. */
+	/* Relaxed: read by the thread that prepares the next change, which the committing thread starts. */
 	atomic_fetch_add_explicit(&keeper.leaving, 1, memory_order_relaxed);
-	/* Only one thread makes tables, so nothing else is pushed meanwhile. */
+	/* Relaxed: only one thread makes tables, so no other push is concurrent. */
 	table->next_retired = atomic_load_explicit(&keeper.retired, memory_order_relaxed);
-	/* Pairs with the exchange in take_retired. */
+	/* Pairs with the exchange in take_retired(). */
 	while (!atomic_compare_exchange_weak_explicit(&keeper.retired, &table->next_retired, table,
 						      memory_order_release, memory_order_relaxed))
 		;
@@ -241,7 +241,7 @@ esp_keeper_retire(struct esp_table *table)
 void
 esp_keeper_settle(void)
 {
-	/* Pairs with the release in reap. */
+	/* Pairs with the release in reap_tables(). */
 	while (atomic_load_explicit(&keeper.leaving, memory_order_acquire) != 0)
 		usleep(SETTLE_US);
 }
@@ -251,7 +251,7 @@ esp_keeper_stop(void)
 {
 	if (!keeper.running)
 		return;
-	/* Pairs with the load in keep(). */
+	/* Pairs with the load in keeper_loop(). */
 	atomic_store_explicit(&keeper.stop, true, memory_order_release);
 	esp_keeper_wake();
 	pthread_join(keeper.thread, NULL);
@@ -266,7 +266,7 @@ esp_keeper_free(void)
 
 	if (keeper.fd < 0)
 		return;
-	reap(true);
+	reap_tables(true);
 	table = atomic_exchange_explicit(&esp_table, NULL, memory_order_acq_rel); /* no core runs */
 	if (table != NULL)
 		free_table(table);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread beside cores and control thread: it writes the files of sequence numbers before they are used,
- * tells of limits, and frees what no core looks at any more.
+ * The keeper, a thread next to cores and control thread: saves sequence numbers to files before they are
+ * used, reports limits, and frees tables that no core uses any more.
  */
 #ifndef DATAPLANE_ESP_KEEPER_H
 #define DATAPLANE_ESP_KEEPER_H
@@ -10,22 +10,23 @@
 
 struct esp_table;
 
-/* Once; again has no effect.  0 or -errno. */
+/* Start the thread; later calls have no effect. Returns 0 or -errno. */
 int esp_keeper_start(void);
-/* After the cores. */
+/* Call after the cores have stopped. */
 void esp_keeper_stop(void);
-/* After that: all numbers that were not used are given back. */
+/* Call after esp_keeper_stop(): gives back all unused numbers. */
 void esp_keeper_free(void);
-/* Any thread: something is to be done. */
+/* Any thread: wake the keeper. */
 void esp_keeper_wake(void);
-/* Out of use: freed, with the security associations that the table in use does not have, when no core has it.
- */
+/* Retire a table that is out of use: when no core has it any more, free it, with the security associations
+ * that its successor does not have. */
 void esp_keeper_retire(struct esp_table *table);
-/* Waits until the files of all that was retired say how far it came: then the same keys may come again. */
+/* Wait until the files of all retired tables have their final numbers: then the same keys may be used
+ * again. */
 void esp_keeper_settle(void);
 
-/* Writes a file that is ahead by a block, which may be used then; cores do not have it yet, or the thread
- * calls.  0 or -errno. */
+/* Write a file that is ahead by a block, and allow those numbers. Call before cores have the SA, or on the
+ * keeper. Returns 0 or -errno. */
 int esp_keeper_reserve(struct esp_sa *sa, uint64_t block);
 void esp_sa_free(struct esp_sa *sa);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames on their way out: ESP, in transport mode, between the IP header and what followed it.  A frame that
- * policy wants protected and that cannot be is dropped: none leaves plain.
+ * Frames to be sent: ESP in transport mode, inserted after the IP header. A frame that policy wants protected
+ * and that cannot be is dropped: none leaves plain.
  */
 #include "dataplane/core/stats.h"
 #include "dataplane/esp/esp.h"
@@ -10,7 +10,7 @@
 
 _Static_assert(CORE_BURST <= ESP_BATCH, "a burst is one batch at most");
 
-/* Frames of one security association, each in its place of the burst. */
+/* Frames of one security association, each in its place in the burst. */
 struct out_run {
 	struct core *core;
 	struct esp_sa *sa;
@@ -20,9 +20,9 @@ struct out_run {
 	struct esp_batch batch;
 };
 
-/* Padding 1, 2, 3, its length, and the protocol within; the ciphertext ends at a multiple of four. */
+/* Write padding 1, 2, 3, its length, and the inner protocol. The ciphertext ends at a multiple of four. */
 static uint8_t *
-trail(uint8_t *end, uint32_t len, uint8_t proto)
+write_trailer(uint8_t *end, uint32_t len, uint8_t proto)
 {
 	uint8_t pad = (uint8_t)(-(len + 2) & 3u);
 
@@ -33,8 +33,8 @@ trail(uint8_t *end, uint32_t len, uint8_t proto)
 	return end;
 }
 
-/* Makes room in the frame, writes all but the ciphertext and the ICV; where ESP begins.  *text: how long what
- * is to be encrypted is. */
+/* Make room in the frame and write all but the ciphertext and the ICV. Returns the ESP header; *text: bytes
+ * to encrypt. */
 static uint8_t *
 frame_up(struct out_run *run, uint32_t i, uint64_t number, uint32_t *text)
 {
@@ -43,7 +43,7 @@ frame_up(struct out_run *run, uint32_t i, uint64_t number, uint32_t *text)
 	uint32_t headers = frame->at + frame->ip_len, len = m->data_len - headers;
 	uint8_t *from = rte_pktmbuf_mtod(m, uint8_t *), *data, *esp, *end;
 
-	end = trail(from + m->data_len, len, frame->proto);
+	end = write_trailer(from + m->data_len, len, frame->proto);
 	m->data_off -= ESP_HEADER;
 	data = from - ESP_HEADER;
 	memmove(data, from, headers);
@@ -84,9 +84,9 @@ run_batch(struct out_run *run)
 	}
 }
 
-/* Numbers and encrypts the collected frames, or drops them when no number is left. */
+/* Number and encrypt the collected frames, or drop them if no number is left. */
 static void
-finish(struct out_run *run)
+finish_run(struct out_run *run)
 {
 	uint64_t number = esp_sa_take(run->sa, run->num, run->bytes);
 
@@ -100,39 +100,39 @@ finish(struct out_run *run)
 		run_batch(run);
 }
 
-/* The next frames are of `sa`. */
+/* The next frames belong to `sa`: finish those collected. */
 static void
-turn(struct out_run *run, struct esp_sa *sa)
+switch_sa(struct out_run *run, struct esp_sa *sa)
 {
 	if (run->num > 0)
-		finish(run);
+		finish_run(run);
 	run->sa = sa;
 	run->num = run->bytes = run->batch.num = 0;
 }
 
 static bool
-fits(const struct rte_mbuf *m, uint32_t mtu)
+frame_fits(const struct rte_mbuf *m, uint32_t mtu)
 {
 	return m->nb_segs == 1 && m->data_len + ESP_OVERHEAD <= mtu + ESP_ETH_LEN &&
 	       rte_pktmbuf_headroom(m) >= ESP_HEADER && rte_pktmbuf_tailroom(m) >= ESP_OVERHEAD - ESP_HEADER;
 }
 
 static void
-collect(struct out_run *run, const struct esp_peer *peer, struct rte_mbuf **place, uint32_t mtu,
-	const struct esp_frame *frame)
+collect_frame(struct out_run *run, const struct esp_peer *peer, struct rte_mbuf **place, uint32_t mtu,
+	      const struct esp_frame *frame)
 {
-	if (!fits(*place, mtu)) {
+	if (!frame_fits(*place, mtu)) {
 		esp_drop(run->core, peer->out, place, ENGINE_ESP_LENGTH);
 		return;
 	}
 	if (peer->out != run->sa)
-		turn(run, peer->out);
+		switch_sa(run, peer->out);
 	run->place[run->num] = place;
 	run->frame[run->num++] = *frame;
 	run->bytes += (*place)->data_len;
 }
 
-/* NULL: the frame leaves as it is. */
+/* NULL: the frame leaves plain. */
 static const struct esp_peer *
 peer_of(const struct esp_table *table, struct rte_mbuf *m, struct esp_frame *frame)
 {
@@ -146,8 +146,8 @@ peer_of(const struct esp_table *table, struct rte_mbuf *m, struct esp_frame *fra
 }
 
 static void
-apply(struct out_run *run, const struct esp_table *table, uint16_t port, uint32_t mtu,
-      struct rte_mbuf **place)
+apply_policy(struct out_run *run, const struct esp_table *table, uint16_t port, uint32_t mtu,
+	     struct rte_mbuf **place)
 {
 	struct esp_frame frame;
 	const struct esp_peer *peer = peer_of(table, *place, &frame);
@@ -157,24 +157,24 @@ apply(struct out_run *run, const struct esp_table *table, uint16_t port, uint32_
 	if (peer->out == NULL || peer->out->port != port)
 		esp_drop(run->core, NULL, place, ENGINE_ESP_NO_SA);
 	else
-		collect(run, peer, place, mtu, &frame);
+		collect_frame(run, peer, place, mtu, &frame);
 }
 
 uint16_t
 esp_out(struct core *core, uint16_t port, uint32_t mtu, struct rte_mbuf **frames, uint16_t count)
 {
-	/* Pairs with the store in esp_change_commit. */
+	/* Pairs with the exchange in esp_change_commit(). */
 	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_acquire);
 	struct out_run run;
 	uint16_t kept = 0;
 
 	run.core = core;
 	run.num = 0;
-	turn(&run, NULL);
+	switch_sa(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)
 		if ((frames[i]->ol_flags & esp_protected) == 0)
-			apply(&run, table, port, mtu, &frames[i]);
-	turn(&run, NULL);
+			apply_policy(&run, table, port, mtu, &frames[i]);
+	switch_sa(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)
 		if (frames[i] != NULL)
 			frames[kept++] = frames[i];

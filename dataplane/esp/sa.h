@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A security association: one direction, one SPI, one key.  Made and freed off the cores (change.c); an
- * outbound one is shared by all cores, the window of an inbound one is its owner's, the core that its packets
- * came to first.
+ * A security association: one direction, one SPI, one key. Created and freed outside of the cores (change.c).
+ * All cores share an outbound one; the window of an inbound one belongs to its owner, the core that received
+ * its first packet.
  */
 #ifndef DATAPLANE_ESP_SA_H
 #define DATAPLANE_ESP_SA_H
@@ -18,72 +18,71 @@
 #include "dataplane/esp/crypto.h"
 #include "dataplane/esp/window.h"
 
-/* Sequence numbers are used when the file says that those before a later one may have been. */
-#define ESP_BLOCK_FIRST (1ull << 20) /* that a start takes: an end without a farewell wastes them */
-#define ESP_BLOCK (1ull << 24)       /* later ones: fetched when half of the one before is left */
-#define ESP_BLOCK_LEAST (1ull << 15) /* of a key that has a hard limit: the blocks are a part of that */
-#define ESP_BLOCK_BYTES 8192u        /* for each number */
+/* Sequence numbers may be used once the file has a later number. */
+#define ESP_BLOCK_FIRST (1ull << 20) /* first block after a start: a crash wastes it */
+#define ESP_BLOCK (1ull << 24)       /* later blocks: fetched when half of the previous one is left */
+#define ESP_BLOCK_LEAST (1ull << 15) /* minimum where blocks are a fraction of a hard limit */
+#define ESP_BLOCK_BYTES 8192u        /* assumed bytes per number */
 #define ESP_CHECK_LEN 16u
 #define ESP_NO_OWNER UINT32_MAX
 
-/* What is kept over restarts, in a file. */
+/* State in a file that outlives restarts. */
 struct esp_saved {
-	uint64_t number;         /* outbound: the first that is free; inbound: the highest taken */
-	uint64_t iv;             /* outbound: the first that is free */
-	uint64_t packets, bytes; /* that the key has served at most */
+	uint64_t number;         /* outbound: first unused; inbound: highest received */
+	uint64_t iv;             /* outbound: first unused */
+	uint64_t packets, bytes; /* upper bounds of what the key has served */
 };
 
-/* A limit that is reached: cores set ESP_REACHED, the keeper tells of it once, and another limit begins anew.
- */
+/* State of a limit: cores set ESP_REACHED, the keeper reports it once and sets ESP_TOLD; a new limit resets
+ * it. */
 enum esp_told { ESP_BELOW, ESP_REACHED, ESP_TOLD };
 
 struct esp_sa {
-	/* What each frame needs, in one cache line. */
+	/* Fields that each frame needs, in one cache line. */
 	uint32_t spi;
 	bool outbound;
 	uint16_t port;
 	uint8_t salt[ESP_SALT_LEN];
 	void *session;
-	uint64_t iv_base; /* IV less the sequence number; wraps */
+	uint64_t iv_base; /* IV minus sequence number; wraps */
 	_Atomic uint64_t soft_packets, soft_bytes, hard_packets,
-		hard_bytes; /* 0: none; reload changes them */
+		hard_bytes; /* 0: no limit; reload changes them */
 
 	struct wire_addr local, peer;
-	uint64_t begun;               /* inbound: the window's highest at first */
-	uint8_t check[ESP_CHECK_LEN]; /* tells keys apart, and tells nothing of them */
+	uint64_t begun;               /* inbound: initial value of the window's highest */
+	uint8_t check[ESP_CHECK_LEN]; /* fingerprint of the key, which reveals nothing about it */
 
 	/* Written by cores, read by all. */
 	_Atomic uint64_t packets __rte_cache_aligned, bytes;
-	_Atomic uint64_t
-		next; /* outbound: the first number not used; inbound: one above the window's highest */
-	_Atomic uint64_t ceiling;   /* outbound: numbers below it may be used; written by the keeper */
-	_Atomic uint64_t wake_at;   /* the keeper is woken when `next` is here; UINT64_MAX: it has been */
+	_Atomic uint64_t next;    /* outbound: first unused number; inbound: one above the window's highest */
+	_Atomic uint64_t ceiling; /* outbound: numbers below may be used; written by the keeper */
+	_Atomic uint64_t wake_at; /* the keeper is woken when `next` reaches this; UINT64_MAX: was woken */
 	_Atomic uint8_t soft, hard; /* enum esp_told */
-	_Atomic uint32_t owner;     /* inbound: core */
+	_Atomic uint32_t owner;     /* inbound: index of the core */
 	struct esp_window window;
 
-	/* With a hard limit: no more is served than the file says; written by the keeper. */
+	/* With a hard limit: the file's values, beyond which nothing is served; written by the keeper. */
 	_Atomic uint64_t packets_saved, bytes_saved;
 	_Atomic uint64_t dropped[ENGINE_ESP_DROP_MAX];
 };
 _Static_assert(offsetof(struct esp_sa, local) <= RTE_CACHE_LINE_SIZE,
-	       "what each frame needs is one cache line");
+	       "fields that each frame reads: one cache line");
 _Static_assert(offsetof(struct esp_sa, window.seen) - offsetof(struct esp_sa, packets) <= RTE_CACHE_LINE_SIZE,
-	       "so is what each frame changes, but for the window's bits");
+	       "fields that each frame writes, without the window's bits: one cache line");
 
-/* Takes `count` sequence numbers; 0: none are left at the moment, or a limit is reached. */
+/* Take `count` sequence numbers and return the first; 0: none are left now, or a limit is reached. */
 uint64_t esp_sa_take(struct esp_sa *sa, uint32_t count, uint32_t bytes);
-/* So many more keep to the hard limits, and to what the file says of those. */
+/* True if `packets` and `bytes` more are within the hard limits, and within what the file has of those. */
 bool esp_sa_admits(struct esp_sa *sa, uint32_t packets, uint32_t bytes);
-/* Inbound packets that were authenticated and new. */
+/* Count inbound packets that were authenticated and new. */
 void esp_sa_count(struct esp_sa *sa, uint32_t packets, uint32_t bytes);
-/* What a file is to say, for so many numbers more; a restart begins there. */
+/* State to save for `block` more numbers; a restart begins there. */
 struct esp_saved esp_sa_saved(const struct esp_sa *sa, uint64_t block);
-/* Begin, or go on after a restart; `iv` is a number that only grows over restarts. */
+/* Initialize, or continue after a restart; `iv` is a number that grows over restarts. */
 void esp_sa_begin(struct esp_sa *sa, const struct esp_saved *saved, uint64_t iv);
-/* How many numbers a file is to be ahead, at most. */
+/* Returns the number of sequence numbers that a file should be ahead, at most `most`. */
 uint64_t esp_sa_block(const struct esp_sa *sa, uint64_t most);
-/* The file says so: numbers up to there may be used. */
+/* The file has `saved`: allow numbers up to there. */
 void esp_sa_allow(struct esp_sa *sa, const struct esp_saved *saved);
 
 #endif

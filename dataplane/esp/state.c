@@ -14,33 +14,34 @@
 #define TEXT_MAX 256
 #define FORMAT "number %" PRIu64 "\niv %" PRIu64 "\npackets %" PRIu64 "\nbytes %" PRIu64 "\n"
 #define PARSE "number %" SCNu64 "\niv %" SCNu64 "\npackets %" SCNu64 "\nbytes %" SCNu64
-#define NUMBER_MAX INT64_MAX /* nobody comes so far; beyond it numbers could come round */
+#define NUMBER_MAX INT64_MAX /* unreachable in practice; beyond it, numbers could wrap */
 
 static int directory_fd = -1;
 
 static int
-refuse(const char *directory, int error, const char *what, char *why, size_t why_len)
+refuse_directory(const char *directory, int error, const char *what, char *why, size_t why_len)
 {
 	return config_refuse(why, why_len, -error, "directory %s for the sequence numbers of its keys: %s",
 			     directory, what);
 }
 
-/* Who may write there could have numbers used again. */
+/* Refuse a directory that others may write to: they could have numbers used again. */
 static int
-examine(int fd, const char *directory, char *why, size_t why_len)
+check_directory(int fd, const char *directory, char *why, size_t why_len)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
-		return refuse(directory, errno, strerror(errno), why, why_len);
+		return refuse_directory(directory, errno, strerror(errno), why, why_len);
 	if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-		return refuse(directory, EPERM,
-			      "it is not the data plane's alone; chown it to its user, and chmod 700", why,
-			      why_len);
+		return refuse_directory(
+			directory, EPERM,
+			"it is not the data plane's alone; chown it to its user, and chmod 700", why,
+			why_len);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-		return refuse(directory, EBUSY,
-			      "another data plane uses it; give each its own by state = DIRECTORY", why,
-			      why_len);
+		return refuse_directory(directory, EBUSY,
+					"another data plane uses it; give each its own by state = DIRECTORY",
+					why, why_len);
 	return 0;
 }
 
@@ -59,9 +60,9 @@ esp_state_open(const char *directory, char *why, size_t why_len)
 		error = errno;
 		snprintf(text, sizeof(text), "%s; make it, or name another by state = DIRECTORY",
 			 strerror(error));
-		return refuse(directory, error, text, why, why_len);
+		return refuse_directory(directory, error, text, why, why_len);
 	}
-	error = examine(fd, directory, why, why_len);
+	error = check_directory(fd, directory, why, why_len);
 	if (error == 0)
 		directory_fd = fd;
 	else
@@ -87,21 +88,21 @@ name_of(const struct esp_sa *sa, char name[NAME_MAX_LEN])
 }
 
 static int
-format(const struct esp_saved *saved, char text[TEXT_MAX])
+format_state(const struct esp_saved *saved, char text[TEXT_MAX])
 {
 	return snprintf(text, TEXT_MAX, FORMAT, saved->number, saved->iv, saved->packets, saved->bytes);
 }
 
-/* As it was written, to the byte. */
+/* Accepts only the exact bytes that format_state() writes. */
 static bool
-parse(const char *text, ssize_t len, struct esp_saved *saved)
+parse_state(const char *text, ssize_t len, struct esp_saved *saved)
 {
 	char again[TEXT_MAX];
 
 	return len > 0 &&
 	       sscanf(text, PARSE, &saved->number, &saved->iv, &saved->packets, &saved->bytes) == 4 &&
 	       saved->number <= NUMBER_MAX && saved->iv <= NUMBER_MAX && saved->packets <= NUMBER_MAX &&
-	       saved->bytes <= NUMBER_MAX && format(saved, again) == len &&
+	       saved->bytes <= NUMBER_MAX && format_state(saved, again) == len &&
 	       memcmp(text, again, (size_t)len) == 0;
 }
 
@@ -121,7 +122,7 @@ esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size
 	if (fd >= 0)
 		close(fd);
 	text[len > 0 ? len : 0] = '\0';
-	if (parse(text, len, saved))
+	if (parse_state(text, len, saved))
 		return 0;
 	return config_refuse(
 		why, why_len, -EIO,
@@ -150,7 +151,7 @@ esp_state_save(const struct esp_sa *sa, const struct esp_saved *saved)
 
 	name_of(sa, name);
 	snprintf(next, sizeof(next), "%.*s.new", NAME_MAX_LEN - 5, name);
-	len = format(saved, text);
+	len = format_state(saved, text);
 	fd = openat(directory_fd, next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;

@@ -6,7 +6,7 @@
 
 _Atomic(struct esp_table *) esp_table;
 
-/* Slots are mostly free: what is looked for is in the first or not there. */
+/* Most slots are free, so a search mostly ends at the first one. */
 static uint32_t
 slot_of(uint32_t number, uint32_t slots)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is spoken to how: peers by address, inbound security associations by SPI.  Immutable; a change is
- * another table (change.c).
+ * Peers by address and inbound security associations by SPI. Immutable: a change makes a new table
+ * (change.c).
  */
 #ifndef DATAPLANE_ESP_TABLE_H
 #define DATAPLANE_ESP_TABLE_H
@@ -15,7 +15,7 @@
 struct esp_peer {
 	struct wire_addr addr;
 	bool encrypt;
-	struct esp_sa *out; /* NULL: there is none */
+	struct esp_sa *out; /* NULL: none */
 };
 
 struct esp_table {
@@ -24,27 +24,27 @@ struct esp_table {
 	struct esp_sa *sa[ESP_SAS_MAX];
 	char name[ESP_SAS_MAX][ONE_PORT_NAME];                     /* of their sections */
 	uint16_t peer_slot[ESP_PEER_SLOTS], sa_slot[ESP_SA_SLOTS]; /* index + 1; 0: free */
-	/* When it is out of use: what came after it, for whom the keeper frees it. */
+	/* Out of use: the next table, and the keeper's list of retired ones. */
 	struct esp_table *successor, *next_retired;
-	uint64_t grace; /* period, after which no core uses the table */
+	uint64_t grace; /* grace period after which no core uses the table */
 };
 
-/* Cores: of this moment, to be used until their next quiescent state.  NULL: everything is plain. */
+/* Cores: the current table, valid until the core's next quiescent state. NULL: all traffic is plain. */
 extern _Atomic(struct esp_table *) esp_table;
 
 struct esp_peer *esp_table_add_peer(struct esp_table *table, const struct wire_addr *addr);
 void esp_table_add_sa(struct esp_table *table, struct esp_sa *sa, const char *name);
-/* NULL: there is none.  Of inbound security associations. */
+/* Look up a peer, or an inbound security association; NULL: not found. */
 const struct esp_peer *esp_table_peer(const struct esp_table *table, const struct wire_addr *addr);
 struct esp_sa *esp_table_sa(const struct esp_table *table, uint32_t spi);
 /* `table` may be NULL. */
 bool esp_table_has(const struct esp_table *table, const struct esp_sa *sa);
 
 struct core;
-/* Counted, for `sa` too unless that is NULL, and freed, and its place is empty. */
+/* Count the drop, for `sa` too unless NULL; free the frame and clear its place. */
 void esp_drop(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum engine_esp_drop reason);
 
-/* A flag of mbufs, set before the first table: the frame is ESP already, or leaves as it is. */
+/* mbuf flag, registered before the first table: the frame has passed esp_out() and is encrypted. */
 extern uint64_t esp_protected;
 
 #endif

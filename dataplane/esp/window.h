@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The anti-replay window of an inbound security association (RFC 4303 section 3.4.3 and appendix A, RFC
- * 6479): 64-bit sequence numbers, of which a packet carries the lower half.
+ * Anti-replay window of an inbound security association (RFC 4303 section 3.4.3 and appendix A, RFC 6479):
+ * sequence numbers have 64 bits, of which a packet carries the lower half.
  */
 #ifndef DATAPLANE_ESP_WINDOW_H
 #define DATAPLANE_ESP_WINDOW_H
@@ -11,18 +11,18 @@
 #include <string.h>
 
 #define ESP_WINDOW_WORDS 128u
-/* The word with the highest number is partly of numbers to come. */
+/* A word less than the bitmap: the word of the highest number also has later numbers. */
 #define ESP_WINDOW ((ESP_WINDOW_WORDS - 1) * 64)
 
 /* Zeroed: nothing was received. */
 struct esp_window {
-	uint64_t highest; /* number that was taken */
+	uint64_t highest; /* highest number received */
 	uint64_t seen[ESP_WINDOW_WORDS];
 };
 
 /*
- * The number that a packet means by its lower half: the nearest in or above the window whose highest is this;
- * 0: there is none.
+ * Extend the lower half of a number to the nearest number in or above the window that ends at `highest`; 0:
+ * there is none.
  */
 static inline uint64_t
 esp_window_number(uint64_t highest, uint32_t low)
@@ -50,7 +50,7 @@ esp_window_allows(const struct esp_window *window, uint64_t number)
 	       (window->seen[number / 64 % ESP_WINDOW_WORDS] >> number % 64 & 1) == 0;
 }
 
-/* Of a packet that was authenticated; false: it is a replay. */
+/* Record the number of an authenticated packet; false: a replay. */
 static inline bool
 esp_window_take(struct esp_window *window, uint64_t number)
 {

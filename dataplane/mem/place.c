@@ -9,14 +9,14 @@
 #define CPUID_7_EBX_ERMS (1u << 9)
 #endif
 
-#define PLACE_CHUNK 4096u /* the bulk is placed in pieces of this size, each whole before the next */
-#define MOVE_CHUNK 2048u  /* and moved by memmove in pieces for which no C library takes `rep movsb` */
-#define ALIAS_PAGE 4096u  /* how far ahead of its source a destination is, counted modulo this: */
-#define ALIAS_NEAR 64u    /* less than that, but not 0, makes `rep movsb` slow */
+#define PLACE_CHUNK 4096u /* bytes placed in order: each chunk is complete before the next begins */
+#define MOVE_CHUNK 2048u  /* bytes per memmove(), few enough that no C library uses `rep movsb` */
+#define ALIAS_PAGE 4096u  /* bytes: distance from source to destination counts modulo this */
+#define ALIAS_NEAR 64u    /* bytes: a shorter distance, but not 0, makes `rep movsb` slow */
 
 /*
- * Release stores of one word.  They pair with whatever loads the application polls the buffer with: acquire
- * loads, or volatile ones where the CPU keeps loads in order.
+ * Store one word with release order. Pairs with the load by which the application polls its buffer: acquire,
+ * or volatile where the CPU keeps loads in order.
  */
 static inline bool
 place_word(void *dst, const void *src, size_t len)
@@ -27,7 +27,7 @@ place_word(void *dst, const void *src, size_t len)
 
 	if (((uintptr_t)dst & (len - 1)) != 0)
 		return false;
-	/* The release stores pair with the application's load, when it polls for the word. */
+	/* The release stores pair with the load of an application that polls the word. */
 	switch (len) {
 	case 1:
 		__atomic_store_n((uint8_t *)dst, *(const uint8_t *)src, __ATOMIC_RELEASE);
@@ -67,10 +67,10 @@ find_string_moves(void)
 }
 
 /*
- * One PLACE_CHUNK by `rep movsb`, which moves whole cache lines where the CPU says that it does (ERMS): as
- * fast as the longest memcpy, or faster.  Not so where the low 12 bits of the destination are a little ahead
- * of those of the source: Zen 4 moves 3.5 GB/s then, instead of 49, and that is what memmove itself is caught
- * by.  The stores within are in no order, as memmove's; those before and behind are not reordered with them.
+ * Move one PLACE_CHUNK by `rep movsb`, if the CPU has fast string moves (ERMS): as fast as the longest
+ * memcpy, or faster. Exception: if the low 12 bits of the destination are slightly above those of the source,
+ * Zen 4 moves 3.5 GB/s instead of 49; memmove() itself has that problem. The stores within are unordered,
+ * like those of memmove(); stores before and after are not reordered with them.
  */
 static inline bool
 move_string(void *dst, const void *src)
@@ -90,9 +90,9 @@ move_string(void *dst, const void *src)
 }
 #endif
 
-/* memmove, because a peer may well name overlapping ranges. */
+/* memmove(), since a peer may name overlapping ranges. */
 static inline void
-move(uint8_t *to, const uint8_t *from, size_t len)
+move_chunks(uint8_t *to, const uint8_t *from, size_t len)
 {
 	for (; len > MOVE_CHUNK; len -= MOVE_CHUNK) {
 		memmove(to, from, MOVE_CHUNK);
@@ -112,14 +112,13 @@ mem_place(void *dst, const void *src, size_t len)
 	if (len == 0 || (is_word(len) && place_word(dst, src, len)))
 		return;
 	/*
-	 * What moves a piece is free to store the end of a piece before its start, so order is
-	 * kept between pieces only, and within the last one by its own last store;
-	 * that one is long enough for a whole word at its end.
+	 * A move may store the end of a chunk before its start. So order holds only between chunks, and in
+	 * the last chunk by its own last store: that chunk is long enough for a whole word at its end.
 	 */
 	while (len > PLACE_CHUNK + sizeof(uint64_t)) {
 		if (!move_string(to, from))
-			move(to, from, PLACE_CHUNK);
-		/* As above, for an application that polls for the end of what is written. */
+			move_chunks(to, from, PLACE_CHUNK);
+		/* Pairs with the load of an application that polls the end of the written range. */
 		atomic_thread_fence(memory_order_release);
 		to += PLACE_CHUNK;
 		from += PLACE_CHUNK;
@@ -127,7 +126,7 @@ mem_place(void *dst, const void *src, size_t len)
 	}
 	tail = mem_tail_len(to + len, len);
 	if (len > tail)
-		move(to, from, len - tail);
+		move_chunks(to, from, len - tail);
 	place_word(to + len - tail, from + len - tail, tail);
 }
 
@@ -138,10 +137,10 @@ mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len)
 		return 0;
 	if (region->base == NULL)
 		return -EFAULT;
-	/* An aligned word is loaded whole: a peer that reads a counter sees no half of it.  The acquire loads
-	 * pair with the application's release store of it. */
+	/* Load an aligned word whole: a peer that reads a counter sees no half of it. The acquire loads pair
+	 * with the application's release store of the word. */
 	if (!(is_word(len) && ((uintptr_t)mem_at(region, va) & (len - 1)) == 0)) {
-		move(dst, mem_at(region, va), len);
+		move_chunks(dst, mem_at(region, va), len);
 		return 0;
 	}
 	switch (len) {
@@ -193,7 +192,8 @@ mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64
 		return -EFAULT;
 	if (((uintptr_t)mem_at(region, va) & 7) != 0)
 		return -EFAULT;
-	/* Both orders: pairs with what applications do to the same word, and with other cores' atomics. */
+	/* Acquire and release: pairs with the application's accesses to the word, and with other cores'
+	 * atomics. */
 	*found = __atomic_fetch_add((uint64_t *)mem_at(region, va), add, __ATOMIC_ACQ_REL);
 	return 0;
 }
@@ -205,8 +205,8 @@ mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uin
 		return -EFAULT;
 	if (((uintptr_t)mem_at(region, va) & 7) != 0)
 		return -EFAULT;
-	*found = compare; /* stays, or becomes what was there instead */
-	/* As in mem_fetch_add. */
+	*found = compare; /* unchanged on success, else the value found */
+	/* Pairs like the addition in mem_fetch_add(). */
 	__atomic_compare_exchange_n((uint64_t *)mem_at(region, va), found, swap, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	return 0;

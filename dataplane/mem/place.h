@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies of checked memory. */
+/* Copies to and from checked memory. */
 #ifndef DATAPLANE_MEM_PLACE_H
 #define DATAPLANE_MEM_PLACE_H
 
 #include "mem.h"
 
 /*
- * Copy out of and into checked memory.  Return 0, or -EFAULT when the region has
- * no mapping: that is reach.h's.
+ * Copy out of and into checked memory. Return 0, or -EFAULT if the region has no mapping: use reach.h for
+ * that.
  *
- * mem_write places in address order and stores the last byte last, with release semantics: applications
- * poll it.  Aligned 1, 2, 4 and 8 byte writes are single stores.
+ * mem_write() places in address order and stores the last byte last, with release semantics: applications
+ * poll it. Aligned writes of 1, 2, 4 and 8 bytes are single stores.
  */
 int mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len);
 int mem_write(const struct mem_region *region, uint64_t va, const void *src, size_t len);
@@ -22,10 +22,11 @@ int mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, ui
 int mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uint64_t swap,
 		 uint64_t *found);
 
-/* mem_write's placement for plain pointers: in order, last byte last. */
+/* Place like mem_write(), for plain pointers: in order, last byte last. */
 void mem_place(void *dst, const void *src, size_t len);
 
-/* The largest aligned word that ends at `end`, of at most 8 bytes and `len`: it carries the last byte. */
+/* Length of the largest aligned word that ends at `end`, at most 8 bytes and `len`: it carries the last
+ * byte. */
 static inline size_t
 mem_tail_len(const uint8_t *end, size_t len)
 {

@@ -9,35 +9,37 @@
 #include "place.h"
 #include "dataplane/compat/clock.h"
 
-#define STALE 256u /* polls after which an outcome that its party does not fetch is dropped for others */
+#define STALE \
+	256u /* polls after which a result that its party did not fetch may be dropped for another party */
 
-/* What a call moves, as the copy thread is asked for it. */
+/* Memory that a call accesses, as described to the copy thread. */
 struct access {
 	struct reach *reach; /* the application that owns the memory */
 	uint32_t tag;
-	uint32_t len; /* of all sges */
+	uint32_t len; /* sum of all sges */
 	uint8_t op;   /* enum one_copy_op */
 	uint8_t num_spans;
 	struct one_copy_span span[ONE_MAX_SGE]; /* the sges without mapping */
 };
 
 struct reach_job {
-	struct reach_job *next;    /* free ones; or a queue of the party, the newest one's is the oldest */
-	struct reach_party *party; /* NULL: its outcome is not wanted */
-	uint32_t slot;             /* REACH_SLOTS + enum reach_queue: in a queue */
+	struct reach_job
+		*next; /* free list; or a party's queue, a ring: the newest job's next is the oldest */
+	struct reach_party *party; /* NULL: the result is not wanted */
+	uint32_t slot;             /* slot; REACH_SLOTS + enum reach_queue: in a queue */
 	uint32_t sequence;
-	uint32_t done_at; /* reach.looks */
+	uint32_t done_at; /* value of reach.looks */
 	bool done;
 	bool open; /* not handed over yet: in reach.open */
 	TAILQ_ENTRY(reach_job) open_link;
 	int result;
 	uint64_t value;
-	struct access access; /* `reach` always */
+	struct access access; /* `reach` is always set */
 	_Alignas(8) uint8_t note[REACH_NOTE];
 };
 
 struct reach {
-	/* the core's */
+	/* core only */
 	struct one_copies *shm;
 	uint32_t core;
 	struct reach *first;          /* to which regions lead */
@@ -47,15 +49,15 @@ struct reach {
 	reach_fault *fault;
 	void *owner;
 	bool listed;
-	bool broken;   /* a wrong answer: no further one is looked at */
-	bool detached; /* nothing new */
+	bool broken;   /* a wrong answer arrived: later ones are ignored */
+	bool detached; /* no new accesses */
 	uint32_t looks;
 	struct reach_job *free;
 	struct reach_job *asked[ONE_COPIES]; /* by sequence */
 	TAILQ_HEAD(, reach_party) starved;
-	TAILQ_HEAD(, reach_job) open; /* jobs that are not handed over yet, oldest first */
-	/* the core's, read by the control thread */
-	_Atomic uint32_t tail, head; /* requests handed over, and answered */
+	TAILQ_HEAD(, reach_job) open; /* jobs not handed over yet, oldest first */
+	/* written by the core, read by the control thread */
+	_Atomic uint32_t tail, head; /* number of requests handed over; number answered */
 	_Atomic uint64_t since;
 	_Atomic uint64_t bytes;
 	struct reach_job job[ONE_COPIES];
@@ -63,7 +65,7 @@ struct reach {
 
 /* ---- jobs ---- */
 
-/* Pair with nothing: the core alone stores tail and head, and loads them here. */
+/* Relaxed loads pair with nothing: only the core stores tail and head, and loads them here. */
 static uint32_t
 tail_of(const struct reach *reach)
 {
@@ -76,11 +78,11 @@ head_of(const struct reach *reach)
 	return atomic_load_explicit(&reach->head, memory_order_relaxed);
 }
 
-/* When nothing is under way: 0. */
+/* Sets `since` to 0 if nothing is under way. */
 static void
 restart_clock(struct reach *reach)
 {
-	/* Read by reach_since, which needs nothing else. */
+	/* Relaxed: pairs with reach_since(), which needs no other data. */
 	atomic_store_explicit(&reach->since, head_of(reach) != tail_of(reach) ? clock_now() : 0,
 			      memory_order_relaxed);
 }
@@ -147,7 +149,7 @@ job_get(struct reach *reach, struct reach_party *party, uint32_t slot)
 	return job;
 }
 
-/* No party waits for the job any more. */
+/* No party waits for the job any more: free it, or cancel it at the copy thread. */
 static void
 job_drop(struct reach_job *job)
 {
@@ -157,13 +159,14 @@ job_drop(struct reach_job *job)
 	if (job->done || job->open)
 		job_put(job);
 	else
-		/* Pairs with the load of the copy thread before it begins.  It is answered as any other. */
+		/* Pairs with the load of the copy thread before it begins. A cancelled request is answered
+		 * like any other. */
 		atomic_store_explicit(&job->access.reach->shm->request[job->sequence % ONE_COPIES].cancelled,
 				      1, memory_order_release);
 }
 
 static void
-submit(struct reach_job *job, uint64_t compare, uint64_t operand)
+submit_job(struct reach_job *job, uint64_t compare, uint64_t operand)
 {
 	const struct access *access = &job->access;
 	struct reach *reach = access->reach;
@@ -182,11 +185,11 @@ submit(struct reach_job *job, uint64_t compare, uint64_t operand)
 	atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed); /* published by the phase */
 	/* Pairs with the acquire load of the copy thread. */
 	atomic_store_explicit(&request->phase, one_ring_phase(tail, ONE_COPY_LOG2), memory_order_release);
-	/* Pairs with the acquire load in reach_mark. */
+	/* Pairs with the acquire load in reach_mark(). */
 	atomic_store_explicit(&reach->tail, tail + 1, memory_order_release);
 	if (head_of(reach) == tail)
 		restart_clock(reach);
-	channel_signal(&reach->first->shm->wake, 1); /* the copy thread */
+	channel_signal(&reach->first->shm->wake, 1); /* wake the copy thread */
 }
 
 bool
@@ -240,7 +243,7 @@ next_part(const struct reach *reach)
 	return atomic_load_explicit(&reach->next, memory_order_acquire);
 }
 
-/* The application's part on the core of the party; NULL: there is none. */
+/* Returns the application's part on the core of the party; NULL: there is none. */
 static struct reach *
 part_of(const struct mem_region *region, const struct reach_party *party)
 {
@@ -252,12 +255,12 @@ part_of(const struct mem_region *region, const struct reach_party *party)
 }
 
 /*
- * False: the sges are too long, without memory that has no mapping, with such memory of several applications,
- * or of one that has gone.  `reach`: whose memory it may be; NULL: anybody's.
+ * False if the sges are too long, or none lacks a mapping, or those without mapping belong to several
+ * applications or to a detached one. `reach`: application that must own the memory; NULL: any.
  */
 static bool
-describe(struct access *access, const struct reach_party *party, enum one_copy_op op, uint32_t tag,
-	 const struct mem_sge *sges, uint32_t num, struct reach *reach)
+describe_access(struct access *access, const struct reach_party *party, enum one_copy_op op, uint32_t tag,
+		const struct mem_sge *sges, uint32_t num, struct reach *reach)
 {
 	*access = (struct access){.op = (uint8_t)op, .tag = tag, .reach = reach};
 	for (uint32_t i = 0; i < num; i++) {
@@ -285,7 +288,7 @@ is_same(const struct access *a, const struct access *b)
 	       memcmp(a->span, b->span, a->num_spans * sizeof(a->span[0])) == 0;
 }
 
-/* The part of the call that needs no application. */
+/* Copy between `buffer` and the mapped sges, which need no copy thread. */
 static void
 move_mapped(const struct mem_sge *sges, uint32_t num, uint8_t *buffer, bool out)
 {
@@ -300,9 +303,10 @@ move_mapped(const struct mem_sge *sges, uint32_t num, uint8_t *buffer, bool out)
 	}
 }
 
-/* The outcome of the same call: 0, -EFAULT, or -EAGAIN; -ENOENT: nothing is under way in the slot. */
+/* Result of the same call made before: 0, -EFAULT, or -EAGAIN; -ENOENT: no such call is under way in the
+ * slot. */
 static int
-outcome(struct reach_party *party, uint32_t slot, const struct access *access)
+result_of_call(struct reach_party *party, uint32_t slot, const struct access *access)
 {
 	struct reach_job *job = party->job[slot];
 
@@ -316,10 +320,10 @@ outcome(struct reach_party *party, uint32_t slot, const struct access *access)
 	return -ENOENT;
 }
 
-/* `in`: its payload, if it has some here.  NULL: there is no job for it at the moment. */
+/* `in`: payload to be moved; NULL: none. Returns NULL if no job is free now. */
 static struct reach_job *
-begin(struct reach_party *party, uint32_t slot, const struct access *access, const void *in, uint64_t compare,
-      uint64_t operand)
+begin_job(struct reach_party *party, uint32_t slot, const struct access *access, const void *in,
+	  uint64_t compare, uint64_t operand)
 {
 	struct reach_job *job = job_get(access->reach, party, slot);
 
@@ -328,7 +332,7 @@ begin(struct reach_party *party, uint32_t slot, const struct access *access, con
 	job->access = *access;
 	if (in != NULL)
 		memcpy(data_of(job), in, access->len);
-	submit(job, compare, operand);
+	submit_job(job, compare, operand);
 	return job;
 }
 
@@ -339,11 +343,11 @@ reach_move(struct reach_party *party, uint32_t slot, const struct mem_sge *sges,
 	struct access access;
 	int result;
 
-	if (!describe(&access, party, out != NULL ? ONE_COPY_OUT : ONE_COPY_IN, tag, sges, num, NULL))
+	if (!describe_access(&access, party, out != NULL ? ONE_COPY_OUT : ONE_COPY_IN, tag, sges, num, NULL))
 		return -EFAULT;
-	result = outcome(party, slot, &access);
+	result = result_of_call(party, slot, &access);
 	if (result == -ENOENT && (out != NULL || in != NULL)) {
-		begin(party, slot, &access, in, 0, 0);
+		begin_job(party, slot, &access, in, 0, 0);
 		return -EAGAIN;
 	}
 	if (result == 0 && out != NULL)
@@ -378,12 +382,12 @@ reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *
 	int result;
 
 	if (((va | region->shift) & 7) != 0 ||
-	    !describe(&access, party, compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD, tag, &sge, 1,
-		      NULL))
+	    !describe_access(&access, party, compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD, tag,
+			     &sge, 1, NULL))
 		return -EFAULT;
-	result = outcome(party, slot, &access);
+	result = result_of_call(party, slot, &access);
 	if (result == -ENOENT) {
-		begin(party, slot, &access, NULL, compare != NULL ? *compare : 0, operand);
+		begin_job(party, slot, &access, NULL, compare != NULL ? *compare : 0, operand);
 		return -EAGAIN;
 	}
 	if (result == 0)
@@ -406,10 +410,10 @@ hand_over(struct reach_job *job)
 {
 	TAILQ_REMOVE(&job->access.reach->open, job, open_link);
 	job->open = false;
-	submit(job, 0, 0);
+	submit_job(job, 0, 0);
 }
 
-/* A new job at the end of the queue; NULL with *error. */
+/* Append a new job to the queue; NULL: *error is set. */
 static struct reach_job *
 queue_append(struct reach_party *party, enum reach_queue queue, enum one_copy_op op,
 	     const struct mem_sge *sges, uint32_t num, int *error)
@@ -419,7 +423,7 @@ queue_append(struct reach_party *party, enum reach_queue queue, enum one_copy_op
 	struct reach_job *job;
 
 	*error = -EFAULT;
-	if (!describe(&access, party, op, 0, sges, num, reach))
+	if (!describe_access(&access, party, op, 0, sges, num, reach))
 		return NULL;
 	*error = -EAGAIN;
 	job = job_get(access.reach, party, REACH_SLOTS + queue);
@@ -440,7 +444,7 @@ reach_queue_scatter(struct reach_party *party, enum reach_queue queue, const str
 
 	if (len > REACH_NOTE)
 		return error;
-	reach_queue_submit(party, queue); /* the copy thread serves them in this order */
+	reach_queue_submit(party, queue); /* the copy thread serves jobs in the order handed over */
 	job = queue_append(party, queue, ONE_COPY_IN, sges, num, &error);
 	if (job == NULL)
 		return error;
@@ -448,7 +452,7 @@ reach_queue_scatter(struct reach_party *party, enum reach_queue queue, const str
 		memcpy(job->note, note, len);
 	if (job->access.len != 0)
 		memcpy(data_of(job), buffer, job->access.len);
-	/* The copy thread has nothing to do for it. */
+	/* Without unmapped sges the copy thread has nothing to do. */
 	job->done = job->access.num_spans == 0;
 	job->open = !job->done;
 	if (job->open)
@@ -473,7 +477,7 @@ reach_queue_gather(struct reach_party *party, enum reach_queue queue, const stru
 	move_mapped(sges, num, data_of(job), true);
 	job->done = job->access.num_spans == 0;
 	if (!job->done)
-		submit(job, 0, 0);
+		submit_job(job, 0, 0);
 	return 0;
 }
 
@@ -578,7 +582,7 @@ reach_queue_count(const struct reach_party *party, enum reach_queue queue)
 	return count;
 }
 
-/* ---- what has been answered ---- */
+/* ---- answers ---- */
 
 static bool
 is_answered(const struct reach *reach)
@@ -594,17 +598,18 @@ is_answered(const struct reach *reach)
 static void
 count_bytes(struct reach *reach, const struct reach_job *job)
 {
-	/* Read by reach_bytes, for telemetry. */
+	/* Relaxed: pairs with reach_bytes(), for telemetry. */
 	for (uint32_t i = 0; i < job->access.num_spans && job->result == 0; i++)
 		atomic_fetch_add_explicit(&reach->bytes, job->access.span[i].len, memory_order_relaxed);
 }
 
-/* The next answer; false: it is none to the oldest request. */
+/* Read the next answer; false if it does not answer the oldest request. */
 static bool
 take_answer(struct reach *reach, struct reach_job *job)
 {
 	const struct one_copy_answer *slot = &reach->shm->answer[job->sequence % ONE_COPIES];
-	/* Each once: the application may change them at any time.  Ordered by is_answered's acquire load. */
+	/* Read each field once: the application may change it at any time. Ordered by is_answered()'s acquire
+	 * load. */
 	uint32_t sequence = __atomic_load_n(&slot->sequence, __ATOMIC_RELAXED);
 	uint32_t error = __atomic_load_n(&slot->error, __ATOMIC_RELAXED);
 
@@ -614,7 +619,7 @@ take_answer(struct reach *reach, struct reach_job *job)
 }
 
 static uint32_t
-collect(struct reach *reach, reach_wake *wake, void *context)
+collect_answers(struct reach *reach, reach_wake *wake, void *context)
 {
 	uint32_t before = head_of(reach);
 
@@ -628,7 +633,7 @@ collect(struct reach *reach, reach_wake *wake, void *context)
 			break;
 		}
 		count_bytes(reach, job);
-		/* Pairs with the acquire load in reach_passed. */
+		/* Pairs with the acquire load in reach_passed(). */
 		atomic_store_explicit(&reach->head, head + 1, memory_order_release);
 		restart_clock(reach);
 		job->done = true;
@@ -641,7 +646,7 @@ collect(struct reach *reach, reach_wake *wake, void *context)
 	return head_of(reach) - before;
 }
 
-/* The party can do without the outcome, since it would read the memory again. */
+/* True if the party can do without the result, since it would read the memory again. */
 static bool
 is_dispensable(const struct reach_job *job)
 {
@@ -649,8 +654,8 @@ is_dispensable(const struct reach_job *job)
 }
 
 /*
- * A free job for a party that waits: what was read and is not fetched is dropped, unless its party could not
- * read it again.
+ * Find a free job for a waiting party: drop results that were read but not fetched, if their party can read
+ * again.
  */
 static bool
 job_for_starved(struct reach *reach)
@@ -669,7 +674,7 @@ job_for_starved(struct reach *reach)
 	return reach->free != NULL;
 }
 
-/* What the transports have lengthened in this turn. */
+/* Hand over jobs that the transports have extended in this loop. */
 static void
 hand_over_open(struct reach *reach)
 {
@@ -680,11 +685,11 @@ hand_over_open(struct reach *reach)
 }
 
 static void
-feed(struct reach *reach, reach_wake *wake, void *context)
+wake_starved(struct reach *reach, reach_wake *wake, void *context)
 {
 	struct reach_party *party;
 
-	/* One each time: the next finds another job, or waits again behind the others. */
+	/* Wake one party per poll: the next finds another free job, or waits again behind the others. */
 	if (!job_for_starved(reach))
 		return;
 	party = TAILQ_FIRST(&reach->starved);
@@ -700,13 +705,14 @@ reach_poll(struct reach_list *list, reach_wake *wake, void *context)
 	uint32_t done = 0;
 
 	for (reach = LIST_FIRST(list); reach != NULL; reach = next) {
-		next = LIST_NEXT(reach, link); /* a callback may add some, but only to the front */
+		next = LIST_NEXT(reach, link); /* a callback may add to the list, but only at the front */
 		reach->looks++;
 		hand_over_open(reach);
-		done += collect(reach, wake, context);
+		done += collect_answers(reach, wake, context);
 		if (!TAILQ_EMPTY(&reach->starved))
-			feed(reach, wake, context);
-		/* A key that is removed after this loop leads to no access that is handed over later. */
+			wake_starved(reach, wake, context);
+		/* Hand over now what callbacks have queued: after a key is removed, no access by it must
+		 * start in a later loop. */
 		hand_over_open(reach);
 		if (head_of(reach) == tail_of(reach) && TAILQ_EMPTY(&reach->starved) &&
 		    TAILQ_EMPTY(&reach->open)) {
@@ -762,7 +768,7 @@ reach_detach(struct reach *reach, reach_wake *wake, void *context)
 	reach->listed = false;
 }
 
-/* ---- the control thread ---- */
+/* ---- control thread ---- */
 
 struct reach *
 reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, void *owner, uint32_t core,
@@ -804,7 +810,8 @@ reach_bytes(const struct reach *first)
 	uint64_t bytes = 0;
 
 	for (; first != NULL; first = next_part(first))
-		bytes += atomic_load_explicit(&first->bytes, memory_order_relaxed); /* of count_bytes */
+		bytes += atomic_load_explicit(&first->bytes,
+					      memory_order_relaxed); /* pairs with count_bytes() */
 	return bytes;
 }
 
@@ -814,7 +821,7 @@ reach_since(const struct reach *first)
 	uint64_t oldest = 0;
 
 	for (; first != NULL; first = next_part(first)) {
-		/* Of restart_clock. */
+		/* Pairs with restart_clock(). */
 		uint64_t since = atomic_load_explicit(&first->since, memory_order_relaxed);
 
 		if (since != 0 && (oldest == 0 || since < oldest))
@@ -826,17 +833,17 @@ reach_since(const struct reach *first)
 uint32_t
 reach_mark(const struct reach *reach)
 {
-	return atomic_load_explicit(&reach->tail, memory_order_acquire); /* pairs with submit */
+	return atomic_load_explicit(&reach->tail, memory_order_acquire); /* pairs with submit_job() */
 }
 
 bool
 reach_passed(const struct reach *reach, uint32_t mark)
 {
-	/* Pairs with the release store in collect. */
+	/* Pairs with the release store in collect_answers(). */
 	return (int32_t)(atomic_load_explicit(&reach->head, memory_order_acquire) - mark) >= 0;
 }
 
-/* Parts that come later are in front of these, behind the first. */
+/* Later parts are inserted after the first one, before these. */
 void
 reach_mark_all(const struct reach *first, struct reach_marks *marks)
 {

@@ -13,14 +13,14 @@
 #else
 #define LINE 64u
 #endif
-#define CHUNK ((size_t)256 << 10) /* and its alignment, so that an object leads to its chunk */
+#define CHUNK ((size_t)256 << 10) /* size and alignment: the chunk of an object follows from its address */
 #define SIZES (SLAB_MAX / LINE)
 
 struct chunk {
 	LIST_ENTRY(chunk) link; /* while it has room */
-	uint32_t size, used;    /* of an object; objects in use */
-	uint32_t fresh;         /* offset behind the last place that was ever in use */
-	void *free;             /* places that were; each begins with the address of the next one */
+	uint32_t size, used;    /* bytes per object; objects in use */
+	uint32_t fresh;         /* offset after the last place that was ever in use */
+	void *free;             /* freed places; each begins with the address of the next one */
 };
 _Static_assert(sizeof(struct chunk) <= LINE, "the first place follows the chunk");
 
@@ -94,7 +94,7 @@ is_only_one(const struct chunk *chunk)
 #endif
 #endif
 #ifndef BY_MALLOC
-#define BY_MALLOC 0 /* AddressSanitizer knows malloc's objects, and finds uses of freed ones */
+#define BY_MALLOC 0 /* AddressSanitizer tracks malloc's objects, and so finds uses of freed ones */
 #endif
 
 void *

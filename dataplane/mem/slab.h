@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory for the objects of applications, which goes back to the kernel when they have gone.  malloc() keeps
- * whatever lies below its newest allocation, so one object could hold hundreds of MiB.
+ * Slab allocator for the objects of applications; memory returns to the kernel when they have gone. malloc()
+ * retains all below its newest allocation, so one object could hold hundreds of MiB.
  *
  * A chunk has objects of one size, rounded up to cache lines, and is unmapped with its last object; one chunk
- * with room stays for each size.  Control thread.
+ * with room stays for each size. Control thread only.
  */
 #ifndef DATAPLANE_MEM_SLAB_H
 #define DATAPLANE_MEM_SLAB_H
@@ -13,11 +13,11 @@
 
 #define SLAB_MAX ((size_t)64 << 10)
 
-/** @return  Zeroed memory, aligned to a cache line; NULL: there is none, or `size` is above SLAB_MAX. */
+/** @return Zeroed memory, aligned to a cache line; NULL: no memory, or `size` is above SLAB_MAX. */
 void *slab_alloc(size_t size);
-/** NULL: nothing. */
+/** NULL is allowed. */
 void slab_free(void *memory);
-/** @return  Bytes that are mapped for chunks. */
+/** @return Bytes mapped for chunks. */
 size_t slab_mapped(void);
 
 #endif

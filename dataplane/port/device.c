@@ -26,7 +26,7 @@ struct device_report {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-say(const struct device_report *report, const char *format, ...)
+report_fault(const struct device_report *report, const char *format, ...)
 {
 	char sentence[512];
 	va_list args;
@@ -38,13 +38,13 @@ say(const struct device_report *report, const char *format, ...)
 }
 
 static bool
-exists(const char *path)
+path_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
 }
 
 static bool
-starts(const char *text, const char *with)
+starts_with(const char *text, const char *with)
 {
 	return strncmp(text, with, strlen(with)) == 0;
 }
@@ -90,7 +90,7 @@ has_iommu(void)
 {
 	struct stat groups;
 
-	return stat("/sys/kernel/iommu_groups", &groups) == 0 && groups.st_nlink > 2; /* a folder for each */
+	return stat("/sys/kernel/iommu_groups", &groups) == 0 && groups.st_nlink > 2; /* one per group */
 }
 
 static void
@@ -104,9 +104,10 @@ pci_faults(const struct device_report *report, const char *name)
 	snprintf(device, sizeof(device), "%s%s", strchr(name, ':') == strrchr(name, ':') ? "0000:" : "",
 		 name);
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", device);
-	if (!exists(path)) {
-		say(report, "there is no PCI device %s; list them with dpdk-devbind.py --status-dev net",
-		    device);
+	if (!path_exists(path)) {
+		report_fault(report,
+			     "there is no PCI device %s; list them with dpdk-devbind.py --status-dev net",
+			     device);
 		return;
 	}
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver", device);
@@ -119,17 +120,19 @@ pci_faults(const struct device_report *report, const char *name)
 		if (strcmp(driver, drivers[i]) == 0)
 			return;
 	}
-	if (!exists("/sys/module/vfio_pci"))
-		say(report, "the module vfio-pci is not loaded; load it with %smodprobe vfio-pci",
-		    privilege_sudo());
-	say(report,
-	    "it has the driver %s, which DPDK cannot use; bind it with %sdpdk-devbind.py --bind=vfio-pci %s",
-	    driver, privilege_sudo(), device);
+	if (!path_exists("/sys/module/vfio_pci"))
+		report_fault(report, "the module vfio-pci is not loaded; load it with %smodprobe vfio-pci",
+			     privilege_sudo());
+	report_fault(
+		report,
+		"it has the driver %s, which DPDK cannot use; bind it with %sdpdk-devbind.py --bind=vfio-pci %s",
+		driver, privilege_sudo(), device);
 	if (!has_iommu())
-		say(report,
-		    "there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk with "
-		    "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
-		    privilege_sudo());
+		report_fault(
+			report,
+			"there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk with "
+			"echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+			privilege_sudo());
 }
 
 /* ---- memif ---- */
@@ -143,7 +146,8 @@ device_is_memif_server(const char *args)
 	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
 }
 
-/* The socket of a cable, which is a file when `named`; the length of its address, 0 when it is too long. */
+/* Find the socket of a memif, which is a file if `named`. Returns the length of its address; 0: the path is
+ * too long. */
 static socklen_t
 cable_address(const char *args, struct sockaddr_un *addr, bool *named)
 {
@@ -161,9 +165,9 @@ cable_address(const char *args, struct sockaddr_un *addr, bool *named)
 }
 
 /*
- * Whether a socket is bound there.  Its owner must not notice: EAL's thread dies of a memif connection that
- * comes and goes.  So a file is connected to by another type of socket, which the kernel refuses with
- * EPROTOTYPE if the file has an owner; and an abstract name is bound, if it can be, and let go.
+ * True if a socket is bound there. Its owner must not notice: EAL's thread dies of a memif connection that
+ * opens and closes. So a file is connected to by a socket of another type, which the kernel refuses with
+ * EPROTOTYPE if the file has an owner. An abstract name is bound, if possible, and released.
  */
 static bool
 is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
@@ -181,7 +185,7 @@ is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
 	return bound;
 }
 
-/* The socket of a killed data plane, which does not answer, can go. */
+/* Remove the socket of a killed data plane, which does not answer. */
 void
 device_remove_stale(const char *name, const char *args)
 {
@@ -190,7 +194,7 @@ device_remove_stale(const char *name, const char *args)
 	socklen_t len;
 	bool named;
 
-	if (!starts(name, "net_memif") || !device_is_memif_server(args))
+	if (!starts_with(name, "net_memif") || !device_is_memif_server(args))
 		return;
 	len = cable_address(args, &addr, &named);
 	if (len > 0 && named && lstat(addr.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
@@ -207,20 +211,21 @@ memif_faults(const struct device_report *report, const char *args)
 	char copy[sizeof(addr.sun_path)];
 
 	if (len == 0)
-		say(report, "its socket's path is too long; shorten it to %zu bytes by socket=",
-		    sizeof(addr.sun_path) - 2);
+		report_fault(report, "its socket's path is too long; shorten it to %zu bytes by socket=",
+			     sizeof(addr.sun_path) - 2);
 	if (len == 0 || !named)
 		return;
 	strcpy(copy, addr.sun_path);
 	const char *directory = dirname(copy);
 	if (access(directory, R_OK | W_OK | X_OK) < 0)
-		say(report,
-		    "the socket %s cannot be made in %s; make that directory yours with %sinstall -d -o %u "
-		    "%s, or choose another",
-		    addr.sun_path, directory, privilege_sudo(), geteuid(), directory);
+		report_fault(
+			report,
+			"the socket %s cannot be made in %s; make that directory yours with %sinstall -d -o %u "
+			"%s, or choose another",
+			addr.sun_path, directory, privilege_sudo(), geteuid(), directory);
 }
 
-/* Another device of this process has the socket, so no other process does. */
+/* True if another device of this process has the socket: then no other process has it. */
 static bool
 shares_cable(const struct device_report *report, const char *name, const char *args, const char *path)
 {
@@ -228,15 +233,14 @@ shares_cable(const struct device_report *report, const char *name, const char *a
 	char theirs[256];
 
 	RTE_EAL_DEVARGS_FOREACH("vdev", other) {
-		if (!starts(other->name, "net_memif") || strcmp(other->name, name) == 0 ||
+		if (!starts_with(other->name, "net_memif") || strcmp(other->name, name) == 0 ||
 		    !device_is_memif_server(other->args) ||
 		    !device_argument(other->args, "socket", theirs, sizeof(theirs)) ||
 		    strcmp(theirs, path) != 0)
 			continue;
 		if (device_number(other->args, "id", 0) == device_number(args, "id", 0))
-			say(report,
-			    "device %s has its socket %s and its id; give each another id=", other->name,
-			    path);
+			report_fault(report, "device %s has its socket %s and its id; give each another id=",
+				     other->name, path);
 		return true;
 	}
 	return false;
@@ -252,14 +256,16 @@ memif_conflicts(const struct device_report *report, const char *name, const char
 
 	if (len == 0 || !device_is_memif_server(args) || shares_cable(report, name, args, path))
 		return;
-	if (named && !exists(path))
+	if (named && !path_exists(path))
 		return;
 	if (is_bound(&addr, len, named))
-		say(report,
-		    "the socket %s is taken: a program listens there; end it, or choose another by socket=",
-		    path);
+		report_fault(
+			report,
+			"the socket %s is taken: a program listens there; end it, or choose another by socket=",
+			path);
 	else if (named)
-		say(report, "%s is there already; remove it, or choose another socket by socket=", path);
+		report_fault(report,
+			     "%s is there already; remove it, or choose another socket by socket=", path);
 }
 
 static void
@@ -272,18 +278,20 @@ memif_advice(const struct device_report *report, const char *args, uint32_t mtu)
 	bool named;
 
 	if (buffer < mtu + ETHERNET)
-		say(report,
-		    "frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or "
-		    "less; give bsize=%lu at both ends, or a lower mtu",
-		    mtu, buffer, wanted);
+		report_fault(
+			report,
+			"frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or "
+			"less; give bsize=%lu at both ends, or a lower mtu",
+			mtu, buffer, wanted);
 	if (cable_address(args, &addr, &named) > 0 && !named && device_is_memif_server(args))
-		say(report,
-		    "every process of this network namespace can connect to the abstract socket %s, and so "
-		    "make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",
-		    addr.sun_path + 1);
+		report_fault(
+			report,
+			"every process of this network namespace can connect to the abstract socket %s, and so "
+			"make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",
+			addr.sun_path + 1);
 }
 
-/* The far end is not known yet; the least that it has is one core. */
+/* The peer is not known yet: the advice assumes that it has as many cores. */
 void
 device_core_advice(const char *name, const char *args, uint64_t cores, device_fault *advise, void *context)
 {
@@ -291,26 +299,26 @@ device_core_advice(const char *name, const char *args, uint64_t cores, device_fa
 	uint16_t limit = device_is_memif_server(args) ? PORT_RINGS_MAX : rings_limit(args);
 	uint32_t pairs = 1;
 
-	if (!starts(name, "net_memif"))
+	if (!starts_with(name, "net_memif"))
 		return;
 	while ((pairs + 1) * (pairs + 1) <= limit)
 		pairs++;
 	if (cores > pairs)
-		say(&report,
-		    "it has %u rings at most, so that of two ends with %lu polling cores %u each have rings, "
-		    "and the "
-		    "others hand their frames over; use fewer cores, or a smaller bsize= or rsize=",
-		    limit, (unsigned long)cores, pairs);
+		report_fault(
+			&report,
+			"it has at most %u rings, so with %lu polling cores at both ends only %u at each have rings, "
+			"and the others hand their frames over; use fewer cores, or a smaller bsize= or rsize=",
+			limit, (unsigned long)cores, pairs);
 }
 
 /* ---- interfaces of the kernel ---- */
 
-/* af_packet's defaults. */
+/* Defaults of af_packet. */
 enum { SLOT = 2048, SLOTS = 512 };
 
 /*
- * DPDK's driver takes slot after slot without looking at the ends of blocks,
- * and the kernel wants blocks of whole pages, all of them full.
+ * DPDK's driver takes slot after slot regardless of the ends of blocks, and the kernel requires blocks of
+ * whole pages. So slots must fill blocks completely.
  */
 uint32_t
 device_slot(const char *args)
@@ -333,42 +341,45 @@ interface_faults(const struct device_report *report, const char *name, const cha
 	int fd;
 
 	if (!device_argument(args, "iface", iface, sizeof(iface))) {
-		say(report, "it names no interface; write as in --vdev=%.20s,iface=eth0", name);
+		report_fault(report, "it names no interface; write as in --vdev=%.20s,iface=eth0", name);
 		return;
 	}
 	snprintf(path, sizeof(path), "/sys/class/net/%s", iface);
-	if (!exists(path))
-		say(report,
-		    "there is no interface %s; make a pair with %sip link add %s type veth peer name "
-		    "%.10s-peer, or list those there are with ip link",
-		    iface, privilege_sudo(), iface, iface);
-	/* Protocol 0: it receives nothing. */
+	if (!path_exists(path))
+		report_fault(
+			report,
+			"there is no interface %s; make a pair with %sip link add %s type veth peer name "
+			"%.10s-peer, or list those there are with ip link",
+			iface, privilege_sudo(), iface, iface);
+	/* Protocol 0: the socket receives nothing. */
 	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0 && errno == EPERM)
-		say(report,
-		    "raw packets need CAP_NET_RAW; run as root, or %ssetcap cap_net_raw,cap_net_admin+ep on "
-		    "this program",
-		    privilege_sudo());
+		report_fault(
+			report,
+			"raw packets need CAP_NET_RAW; run as root, or %ssetcap cap_net_raw,cap_net_admin+ep on "
+			"this program",
+			privilege_sudo());
 	if (fd >= 0)
 		close(fd);
-	if (!starts(name, "net_af_xdp") && device_slot(args) == 0)
-		say(report,
-		    "framesz=%lu, blocksz=%lu and framecnt=%lu do not fit together; let blocksz be a "
-		    "multiple of framesz and of %ld, and framecnt one of blocksz/framesz, as in "
-		    "framesz=8192,blocksz=65536,framecnt=1024",
-		    device_number(args, "framesz", SLOT),
-		    device_number(args, "blocksz", (unsigned long)sysconf(_SC_PAGESIZE)),
-		    device_number(args, "framecnt", SLOTS), sysconf(_SC_PAGESIZE));
+	if (!starts_with(name, "net_af_xdp") && device_slot(args) == 0)
+		report_fault(
+			report,
+			"framesz=%lu, blocksz=%lu and framecnt=%lu do not fit together; let blocksz be a "
+			"multiple of framesz and of %ld, and framecnt one of blocksz/framesz, as in "
+			"framesz=8192,blocksz=65536,framecnt=1024",
+			device_number(args, "framesz", SLOT),
+			device_number(args, "blocksz", (unsigned long)sysconf(_SC_PAGESIZE)),
+			device_number(args, "framecnt", SLOTS), sysconf(_SC_PAGESIZE));
 }
 
 static bool
 is_af_packet(const char *name)
 {
-	return starts(name, "net_af_packet") || starts(name, "eth_af_packet");
+	return starts_with(name, "net_af_packet") || starts_with(name, "eth_af_packet");
 }
 
-/* The kernel gives one device all frames of an interface, or each frame to one of several devices (fan-out),
- * which does not know of addresses. */
+/* The kernel delivers all frames of an interface to each device, or each frame to one of several devices
+ * (fan-out), regardless of addresses. */
 static void
 interface_conflicts(const struct device_report *report, const char *name, const char *args)
 {
@@ -382,11 +393,12 @@ interface_conflicts(const struct device_report *report, const char *name, const 
 		    !device_argument(other->args, "iface", theirs, sizeof(theirs)) ||
 		    strcmp(theirs, iface) != 0)
 			continue;
-		say(report,
-		    "device %s has interface %s, too, and one would get frames of the other; give one port "
-		    "several "
-		    "addresses instead, as in address = 192.0.2.1/24 192.0.2.2/24",
-		    other->name, iface);
+		report_fault(
+			report,
+			"device %s has interface %s, too, and one would get frames of the other; give one port "
+			"several "
+			"addresses instead, as in address = 192.0.2.1/24 192.0.2.2/24",
+			other->name, iface);
 		return;
 	}
 }
@@ -394,12 +406,14 @@ interface_conflicts(const struct device_report *report, const char *name, const 
 static void
 tap_faults(const struct device_report *report)
 {
-	if (!exists("/dev/net/tun"))
-		say(report, "there is no /dev/net/tun; load it with %smodprobe tun", privilege_sudo());
+	if (!path_exists("/dev/net/tun"))
+		report_fault(report, "there is no /dev/net/tun; load it with %smodprobe tun",
+			     privilege_sudo());
 	if (!privilege_has(CAP_NET_ADMIN))
-		say(report,
-		    "it needs CAP_NET_ADMIN; run as root, or %ssetcap cap_net_admin+ep on this program",
-		    privilege_sudo());
+		report_fault(
+			report,
+			"it needs CAP_NET_ADMIN; run as root, or %ssetcap cap_net_admin+ep on this program",
+			privilege_sudo());
 }
 
 /* ---- bonds ---- */
@@ -410,9 +424,9 @@ bond_faults(const struct device_report *report, const char *args)
 	char value[64];
 
 	if (!device_argument(args, "mode", value, sizeof(value)))
-		say(report, "a bond needs a mode; write as in mode=1");
+		report_fault(report, "a bond needs a mode; write as in mode=1");
 	if (!device_argument(args, COMPAT_BOND_MEMBER, value, sizeof(value)))
-		say(report, "a bond needs members; name each by " COMPAT_BOND_MEMBER "=DEVICE");
+		report_fault(report, "a bond needs members; name each by " COMPAT_BOND_MEMBER "=DEVICE");
 }
 
 /* The bond gives a member its own MAC address, which not every driver can set. */
@@ -423,25 +437,28 @@ member_faults(const struct device_report *report, const char *member)
 	uint16_t port;
 
 	if (rte_eth_dev_get_port_by_name(member, &port) != 0)
-		say(report, "its member %s is no device of DPDK; give it to EAL as well", member);
+		report_fault(report, "its member %s is no device of DPDK; give it to EAL as well", member);
 	else if (rte_eth_macaddr_get(port, &mac) == 0 &&
 		 rte_eth_dev_default_mac_addr_set(port, &mac) == -ENOTSUP)
-		say(report,
-		    "its member %s cannot take the bond's MAC address; use devices that can, or %s without a "
-		    "bond",
-		    member, member);
+		report_fault(
+			report,
+			"its member %s cannot take the bond's MAC address; use devices that can, or %s without a "
+			"bond",
+			member, member);
 }
 
-/* DPDK's drivers of these report a link that is always up, or report it too late for a bond. */
+/* DPDK's drivers of these devices report a link that is always up, or report its state too late for a
+ * bond. */
 static void
 member_advice(const struct device_report *report, const char *member)
 {
-	if (starts(member, "net_af_packet") || starts(member, "eth_af_packet") ||
-	    starts(member, "net_af_xdp") || starts(member, "net_tap"))
-		say(report,
-		    "DPDK does not see when the link of its member %s fails, so the bond never changes over; "
-		    "make a bond of the kernel's (ip link add type bond), and give oneside that interface",
-		    member);
+	if (starts_with(member, "net_af_packet") || starts_with(member, "eth_af_packet") ||
+	    starts_with(member, "net_af_xdp") || starts_with(member, "net_tap"))
+		report_fault(
+			report,
+			"DPDK does not see when the link of its member %s fails, so the bond never changes over; "
+			"make a bond of the kernel's (ip link add type bond), and give oneside that interface",
+			member);
 }
 
 static void
@@ -452,7 +469,7 @@ each_member(const struct device_report *report, const char *args,
 
 	for (const char *at = args; at != NULL; at = strchr(at, ',')) {
 		at += *at == ',';
-		if (starts(at, COMPAT_BOND_MEMBER "=") &&
+		if (starts_with(at, COMPAT_BOND_MEMBER "=") &&
 		    device_argument(at, COMPAT_BOND_MEMBER, member, sizeof(member)))
 			look(report, member);
 	}
@@ -463,9 +480,9 @@ device_advice(const char *name, const char *args, uint32_t mtu, device_fault *ad
 {
 	const struct device_report report = {advise, context};
 
-	if (starts(name, "net_memif"))
+	if (starts_with(name, "net_memif"))
 		memif_advice(&report, args, mtu);
-	if (starts(name, "net_bonding"))
+	if (starts_with(name, "net_bonding"))
 		each_member(&report, args, member_advice);
 }
 
@@ -474,11 +491,11 @@ device_conflicts(const char *name, const char *args, device_fault *fault, void *
 {
 	const struct device_report report = {fault, context};
 
-	if (starts(name, "net_memif"))
+	if (starts_with(name, "net_memif"))
 		memif_conflicts(&report, name, args);
 	if (is_af_packet(name))
 		interface_conflicts(&report, name, args);
-	if (starts(name, "net_bonding"))
+	if (starts_with(name, "net_bonding"))
 		each_member(&report, args, member_faults);
 }
 
@@ -489,12 +506,12 @@ device_faults(const char *name, const char *args, device_fault *fault, void *con
 
 	if (device_is_pci(name))
 		pci_faults(&report, name);
-	else if (starts(name, "net_memif"))
+	else if (starts_with(name, "net_memif"))
 		memif_faults(&report, args);
-	else if (is_af_packet(name) || starts(name, "net_af_xdp"))
+	else if (is_af_packet(name) || starts_with(name, "net_af_xdp"))
 		interface_faults(&report, name, args);
-	else if (starts(name, "net_tap"))
+	else if (starts_with(name, "net_tap"))
 		tap_faults(&report);
-	else if (starts(name, "net_bonding"))
+	else if (starts_with(name, "net_bonding"))
 		bond_faults(&report, args);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules: which receive queue the frames of a connection come to.  What they are for, and why senders of
- * frames do not rule the device by them, is in qp/steer.c.  All of this runs on the control thread.
+ * Flow rules lead the frames of a connection to a receive queue. qp/steer.c explains their purpose, and why
+ * senders of frames do not make rules. Control thread only.
  */
 #include <rte_flow.h>
 
 #include "dataplane/port/port.h"
 
-#define SAMPLE_UDP_PORT 0xc000u /* of the rule that the port is asked for first */
+#define SAMPLE_UDP_PORT 0xc000u /* UDP port in the rule that tests whether the device accepts rules */
 
-/* Any frame of RoCE from that address and UDP port to ours.  A `handle` of NULL: only asks whether the port
- * would. */
+/* Create a rule for RoCE frames from `src` and that UDP port to `dst`. `handle` NULL: only ask whether the
+ * device would accept the rule. */
 static int
 give_rule(const struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
 	  uint16_t udp_src_port, uint16_t queue, struct rte_flow **handle)
@@ -55,7 +55,7 @@ give_rule(const struct port *port, const struct wire_addr *src, const struct wir
 static void
 set_open(struct flow_table *table, bool open)
 {
-	/* Pairs with the load in steer_ask. */
+	/* Relaxed: pairs with the load in steer_ask(). */
 	atomic_store_explicit(&table->open, open, memory_order_relaxed);
 }
 
@@ -101,7 +101,7 @@ make_rule(struct port *port, const struct wire_addr *src, const struct wire_addr
 		rule->udp_src_port = udp_src_port;
 		rule->queue = queue;
 		rule->users = 0;
-		/* Read by telemetry only. */
+		/* Relaxed: read by telemetry only. */
 		atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&table->made, 1, memory_order_relaxed);
 		return rule;
@@ -115,11 +115,12 @@ end_rule(struct port *port, struct flow_rule *rule)
 {
 	struct rte_flow_error error;
 
-	/* What the device keeps keeps its place here, for the next queue pair with the same tuple. */
+	/* A rule that the device does not delete remains in the table, for the next queue pair with the same
+	 * tuple. */
 	if (rte_flow_destroy(port->device, rule->handle, &error) != 0)
 		return;
 	rule->handle = NULL;
-	atomic_fetch_sub_explicit(&port->flows.count, 1, memory_order_relaxed); /* as above */
+	atomic_fetch_sub_explicit(&port->flows.count, 1, memory_order_relaxed); /* telemetry */
 	set_open(&port->flows, true);
 }
 
@@ -134,7 +135,7 @@ flow_rule_get(struct port *port, const struct wire_addr *src, const struct wire_
 	else if (rule->queue != queue)
 		rule = NULL; /* shared with a queue pair of another core, which came first */
 	if (rule == NULL) {
-		/* Read by telemetry only. */
+		/* Relaxed: read by telemetry only. */
 		atomic_fetch_add_explicit(&port->flows.refused, 1, memory_order_relaxed);
 		return NULL;
 	}

@@ -47,14 +47,14 @@ kernel_side_look(const struct kernel_side *side, struct kernel_state *state)
 	memcpy(request.ifr_name, side->name, sizeof(request.ifr_name));
 	state->there = ioctl(fd, SIOCGIFINDEX, &request) == 0;
 	state->same = state->there && (unsigned int)request.ifr_ifindex == side->index;
-	/* Between two questions it may go. */
+	/* The interface may disappear between two queries. */
 	state->there = state->there && ask_interface(fd, &request, state);
 	close(fd);
 	return true;
 }
 
-/* Is `fd` a socket by which a driver gets the frames of interface `index`?  One of AF_XDP does not say of
- * which. */
+/* Returns AF_PACKET or AF_XDP if `fd` is a socket by which a driver receives frames of interface `index`;
+ * else 0. An AF_XDP socket does not reveal its interface, so each of those counts. */
 static int
 receiving_domain(int fd, unsigned int index)
 {

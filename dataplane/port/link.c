@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links that do not come back by themselves.  DPDK's memif connects to its server once, when the port is
- * started: when the far end was not there yet, or died and was started anew, the port has to be started
- * again.  The control thread has that done about once a second while such a link is down.  Cores leave the
- * port alone meanwhile: it is paused, and a grace period later no core is inside a burst any more.  It is
- * done on DPDK's interrupt thread, since that is where memif follows its socket: a handshake that is slow
- * would otherwise have its state freed under it.
+ * Links that do not come back by themselves. DPDK's memif client connects only when the port is started. If
+ * the peer was not there yet, or was restarted, the port has to be started again. The control thread requests
+ * that about once a second while such a link is down. The port is paused first, so that cores leave it alone;
+ * after a grace period no core is inside a burst. The port is restarted on DPDK's interrupt thread, since
+ * memif handles its socket there: otherwise the restart would free the state of a slow handshake in progress.
  *
- * A memif that loses its far end marks itself as down and unmaps the rings and buffers it shared, on DPDK's
- * interrupt thread.  Bursts that begin after the mark leave the memory alone.  For those under way the thread
- * has to wait: it does where the driver gives notice in between (doc/dpdk).  Without notice, a core that is
- * off its processor inside a burst for the whole of that time ends the process.
+ * A memif that loses its peer marks itself as down and unmaps the shared rings and buffers, on DPDK's
+ * interrupt thread. Bursts that begin after the mark do not access the memory. For bursts under way the
+ * thread has to wait, which it does if the driver gives notice in between (doc/dpdk). Without notice, a core
+ * that is off its processor inside a burst for all of that time ends the process.
  *
- * For the same reason a memif is stopped on that thread, and its server is not closed here: it goes on
- * listening, and a client that has lost it comes back.  Who ends EAL closes it (control/daemon/eal_end.c).
+ * For the same reason a memif is stopped on that thread. A memif server is not closed here: it continues to
+ * listen, and a client that has lost it reconnects. The code that ends EAL closes it
+ * (control/daemon/eal_end.c).
  */
 #include <unistd.h>
 
@@ -31,13 +31,13 @@
 #define LINK_GRACE_NS 1000000ull
 #define QUIESCE_POLL_US 50
 
-/* Lcores are the control thread and the cores: they pass quiescent states themselves, and never wait here. */
+/* Lcores (the control thread and the cores) pass quiescent states themselves, and must never wait here. */
 void
 links_quiesce(void)
 {
 	uint64_t token;
 
-	/* Pairs with the stores in engine_start and engine_stop. */
+	/* Pairs with the stores in engine_start() and engine_stop(). */
 	if (rte_lcore_id() != LCORE_ID_ANY || !__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE))
 		return;
 	token = engine_grace_start();
@@ -45,7 +45,8 @@ links_quiesce(void)
 		usleep(QUIESCE_POLL_US);
 }
 
-/* On DPDK's interrupt thread: the link is marked as down, and what bursts use is freed after this. */
+/* Runs on DPDK's interrupt thread: the link is marked as down; the driver frees what bursts use after this
+ * returns. */
 static int
 on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, void *result)
 {
@@ -62,7 +63,7 @@ link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
 	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
 		log_notice(
-			"event=memif_unguarded port=%s text=\"its driver unmaps the far end's memory without notice, so that the far end's death can end this data plane\" remedy=\"build DPDK with memif-link-events.patch\"\n",
+			"event=memif_unguarded port=%s text=\"its driver unmaps the peer's memory without notice, so the death of the peer can end this data plane\" remedy=\"build DPDK with memif-link-events.patch\"\n",
 			port->info.name);
 }
 
@@ -74,7 +75,7 @@ is_down(const struct port *port)
 	return rte_eth_link_get_nowait(port->device, &link) != 0 || link.link_status != RTE_ETH_LINK_UP;
 }
 
-/* Has it to be started, or opened, again? */
+/* True if the port must be started, or opened, again when its link is lost. */
 static bool
 needs_restart(const struct port *port)
 {
@@ -95,27 +96,26 @@ engine_links_deadline(void)
 static void
 take_back(struct port *port)
 {
-	/* Pairs with the loads in engine_links_poll and link_stop: `started` is the control thread's again.
-	 */
+	/* Pairs with the loads in poll_port() and link_stop(): `started` is the control thread's again. */
 	atomic_store_explicit(&port->handed_over, false, memory_order_release);
 }
 
 static void
-restart(void *argument)
+restart_port(void *argument)
 {
 	struct port *port = argument;
 
 	if (port->started)
 		rte_eth_dev_stop(port->device);
 	port->started = rte_eth_dev_start(port->device) == 0;
-	/* A port that did not start stays paused: it is tried again. */
+	/* A port that did not start stays paused and is retried. */
 	if (port->started)
 		port_care(port, PORT_CARE_PAUSED, false);
 	take_back(port);
 }
 
 static void
-stop(void *argument)
+stop_port(void *argument)
 {
 	struct port *port = argument;
 
@@ -124,11 +124,11 @@ stop(void *argument)
 	take_back(port);
 }
 
-/* On DPDK's interrupt thread, between whatever else it does. */
+/* Run `change` on DPDK's interrupt thread, so that it cannot interrupt the driver's own work there. */
 static void
 hand_over(struct port *port, rte_eal_alarm_callback change)
 {
-	/* Loaded by this thread, until take_back() has stored false. */
+	/* Relaxed: only this thread loads true, until take_back() has stored false. */
 	atomic_store_explicit(&port->handed_over, true, memory_order_relaxed);
 	if (rte_eal_alarm_set(1, change, port) != 0)
 		change(port);
@@ -137,8 +137,8 @@ hand_over(struct port *port, rte_eal_alarm_callback change)
 void
 link_stop(struct port *port)
 {
-	hand_over(port, stop);
-	/* Pairs with the store in take_back. */
+	hand_over(port, stop_port);
+	/* Pairs with the store in take_back(). */
 	while (atomic_load_explicit(&port->handed_over, memory_order_acquire))
 		usleep(QUIESCE_POLL_US);
 }
@@ -146,12 +146,12 @@ link_stop(struct port *port)
 void
 links_fini(void)
 {
-	/* Waits for one that is under way. */
+	/* Waits for a restart in progress. */
 	for (uint32_t i = 0; i < ports_num; i++)
-		rte_eal_alarm_cancel(restart, &ports[i]);
+		rte_eal_alarm_cancel(restart_port, &ports[i]);
 }
 
-/* A port that does not open stays paused: it is tried again. */
+/* A port that did not open stays paused and is retried. */
 static void
 reopen_device(struct port *port)
 {
@@ -160,12 +160,13 @@ reopen_device(struct port *port)
 	if (port_reopen(port, why, sizeof(why)) == 0) {
 		port->replaced = port->refused = false;
 		port_care(port, PORT_CARE_PAUSED, false);
-		log_notice("event=interface_new port=%s interface=%s text=\"it was made anew; the device is "
-			   "open on it\"\n",
-			   port->info.name, port->kernel.name);
+		log_notice(
+			"event=interface_new port=%s interface=%s text=\"the interface was recreated; the device "
+			"is open on it\"\n",
+			port->info.name, port->kernel.name);
 	} else if (!port->refused) {
 		port->refused = true;
-		log_error("event=interface_refused port=%s text=\"%s; it is tried again every second\"\n",
+		log_error("event=interface_refused port=%s text=\"%s; retrying every second\"\n",
 			  port->info.name, why);
 	}
 }
@@ -175,7 +176,7 @@ restart_or_reopen(struct port *port)
 {
 	port->link_grace = 0;
 	if (port->reconnects)
-		hand_over(port, restart);
+		hand_over(port, restart_port);
 	else
 		reopen_device(port);
 }
@@ -183,13 +184,13 @@ restart_or_reopen(struct port *port)
 static void
 poll_port(struct port *port, uint64_t now)
 {
-	/* The handshake of a memif that has just been started is under way. */
+	/* Skip the first interval: the handshake of a memif that was just started is in progress. */
 	bool first = port->reconnects && port->link_at == 0 && port->started;
 
 	port->link_at = now + LINK_INTERVAL_NS;
 	if (first)
 		return;
-	/* Pairs with the store in take_back. */
+	/* Pairs with the store in take_back(). */
 	if (atomic_load_explicit(&port->handed_over, memory_order_acquire)) {
 		port->link_at = now + LINK_GRACE_NS;
 	} else if (port->link_grace != 0) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How both ends of a memif agree on their rings.  The driver fixes the number of rings while it connects, and
- * reports it to nobody, so this file reads the driver's messages as they pass, and completes them.  The
- * server's HELLO and the client's INIT carry an announcement behind the zero that ends the name of the
- * program.  A far end that announces nothing has one ring in each direction.
+ * Agreement of both ends of a memif on their rings. The driver fixes the number of rings during its handshake
+ * and does not report it. So this file reads the driver's messages in passing and completes them. The
+ * server's HELLO and the client's INIT carry an announcement after the zero that ends the program's name. A
+ * peer without announcement has one ring in each direction.
  *
- * Everything here but the arithmetic runs on DPDK's interrupt thread, which is the only one that handles
- * these messages: the table of handshakes needs no lock.  Cores read `rings` of a port.  While the link is
- * down the driver ignores all rings.  Before the next handshake connects, a port is back to one ring, after a
- * grace period, since the driver's state of a ring that was not agreed upon leads to the first ring.
+ * All but the arithmetic runs on DPDK's interrupt thread, the only one that handles these messages: the table
+ * of handshakes needs no lock. Cores read `rings` of a port. While the link is down the driver ignores all
+ * rings. Before the next handshake connects, a port is back to one ring, after a grace period, since a ring
+ * that was not agreed upon has the driver's state of the first ring.
  */
 #include <string.h>
 #include <sys/eventfd.h>
@@ -24,10 +24,10 @@
 #define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)port_logtype, "port: " __VA_ARGS__)
 
 #define REGION_MAX (1u << 30) /* bytes of a client's shared memory */
-#define DESCRIPTOR_LEN 16u    /* of a slot of a ring */
-#define HANDSHAKES 16u        /* under way at one time */
+#define DESCRIPTOR_LEN 16u    /* bytes of a descriptor in a ring */
+#define HANDSHAKES 16u        /* maximum under way at one time */
 
-/* Messages: their type, and where their fields are (memif 2.0). */
+/* Messages: types and offsets of fields (memif 2.0). */
 enum {
 	MESSAGE_HELLO = 2,
 	MESSAGE_INIT = 3,
@@ -37,18 +37,18 @@ enum {
 };
 enum {
 	HELLO_NAME = 2,
-	HELLO_MAX_S2C = 40, /* the largest index of a ring from server to client, */
-	HELLO_MAX_C2S = 42, /* and from client to server */
+	HELLO_MAX_S2C = 40, /* largest index of a ring from server to client */
+	HELLO_MAX_C2S = 42, /* largest index of a ring from client to server */
 	INIT_NAME = 33,
 	ADD_RING_FLAGS = 2,
 	ADD_RING_INDEX = 4,
-	CONNECT_NAME = 2, /* the sender's device; CONNECTED's, too */
+	CONNECT_NAME = 2, /* the sender's device; the same offset in CONNECTED */
 	NAME_LEN = 32
 };
-#define ADD_RING_C2S 1u /* a flag: from client to server */
+#define ADD_RING_C2S 1u /* flag: from client to server */
 
-/* The announcement: the end of a name.  HELLO has the server's cores in `cores` and 0 in `far`; INIT has the
- * cores with rings of the client, and of the server. */
+/* Announcement, at the end of a name field. HELLO has the server's cores in `cores` and 0 in `far`. INIT has
+ * the numbers of cores with rings: the client's in `cores`, the server's in `far`. */
 struct announcement {
 	char magic[4];
 	uint8_t version, cores, far, zero;
@@ -57,9 +57,9 @@ enum { ANNOUNCEMENT_AT = NAME_LEN - sizeof(struct announcement) };
 static const struct announcement blank = {.magic = "ONEM", .version = 1};
 
 struct handshake {
-	int fd; /* 0: the place is free */
+	int fd; /* 0: unused */
 	struct rings rings;
-	bool agreed;       /* the far end has announced itself, too */
+	bool agreed;       /* the peer has announced itself, too */
 	uint32_t c2s, s2c; /* rings added */
 	char device[NAME_LEN];
 };
@@ -90,9 +90,9 @@ rings_reduce(uint32_t own, uint32_t far, uint32_t limit)
 	return (struct rings){(uint8_t)own, (uint8_t)far};
 }
 
-/* ---- what cores see ---- */
+/* ---- state that cores read ---- */
 
-/* Cores that sleep look at their new rings. */
+/* Sleeping cores must poll their new rings. */
 static void
 wake_cores(void)
 {
@@ -105,8 +105,8 @@ publish_rings(struct port *port, struct rings rings)
 {
 	uint16_t value = (uint16_t)(rings.own | rings.far << 8);
 
-	/* Pairs with the load in port_rings: what the driver stored before, about these rings, is seen with
-	 * it. */
+	/* Pairs with the load in port_rings(): a core that reads the new rings sees what the driver stored
+	 * about them before. */
 	if (atomic_exchange_explicit(&port->rings, value, memory_order_acq_rel) == value)
 		return;
 	links_quiesce();
@@ -125,7 +125,7 @@ rings_forget(void)
 	}
 }
 
-/* The driver's names of devices in messages may be cut off. */
+/* The driver truncates names of devices in messages. */
 static struct port *
 port_of_device(const char *device)
 {
@@ -146,18 +146,18 @@ report_rings(const struct port *port, const struct handshake *handshake)
 		return;
 	}
 	log_warning(
-		"event=port_slow port=%s text=\"%u of %u cores have rings of this memif, and frames of the "
-		"others change cores: %s\"\n",
+		"event=port_slow port=%s text=\"%u of %u cores have rings of this memif, and the others hand "
+		"their frames over: %s\"\n",
 		port->info.name, rings.own, engine.num_cores,
-		handshake->agreed ? "a memif has 16 rings at most, as long as they fit into 1 GiB; use fewer "
+		handshake->agreed ? "a memif has at most 16 rings, which must fit into 1 GiB; use fewer "
 				    "cores, or a smaller bsize or rsize"
-				  : "the far end does not announce its cores; start a newer oneside there, "
+				  : "the peer does not announce its cores; start a newer oneside there, "
 				    "or one data plane with one core for each cable");
 }
 
 /* ---- handshakes ---- */
 
-/* A handshake that never ends loses its place, and then has one ring. */
+/* Start a handshake. The oldest one is discarded if there are too many; it then gets one ring. */
 static struct handshake *
 begin_handshake(int fd)
 {
@@ -197,7 +197,7 @@ store_field(uint8_t *message, uint32_t at, uint16_t value)
 	memcpy(message + at, &value, sizeof(value));
 }
 
-/* False: there is none in the name. */
+/* False: the name has no announcement. */
 static bool
 load_announcement(const uint8_t *name, struct announcement *announcement)
 {
@@ -206,7 +206,7 @@ load_announcement(const uint8_t *name, struct announcement *announcement)
 	       announcement->version == blank.version;
 }
 
-/* A name that is too long for it goes without. */
+/* False: the name is too long for an announcement. */
 static bool
 store_announcement(uint8_t *name, uint8_t cores, uint8_t far)
 {
@@ -220,7 +220,7 @@ store_announcement(uint8_t *name, uint8_t cores, uint8_t far)
 	return true;
 }
 
-/* The least that any client of this process has been configured for: a HELLO does not name the device. */
+/* Lowest limit of all clients of this process: a HELLO does not name its device. */
 static uint32_t
 clients_limit(void)
 {
@@ -232,7 +232,10 @@ clients_limit(void)
 	return limit;
 }
 
-/* The server's: its numbers are the largest index, and the driver takes the smaller of this and its own. */
+/*
+ * The server's HELLO has 0 as the largest index: one ring, for peers that do not know announcements. Others
+ * raise it in receive_hello(). The client's driver takes the smaller of that and its own limit.
+ */
 static void
 send_hello(int fd, uint8_t *message)
 {
@@ -249,7 +252,7 @@ receive_hello(int fd, uint8_t *message)
 	struct announcement announcement;
 	uint16_t largest;
 
-	/* Our INIT has to say so as well: its name is this version. */
+	/* Our INIT has to announce as well: its name, the version of DPDK, must leave room. */
 	if (load_announcement(message + HELLO_NAME, &announcement) && announcement.cores >= 1 &&
 	    announcement.cores <= CORE_MAX && strlen(rte_version()) < ANNOUNCEMENT_AT) {
 		handshake->agreed = true;
@@ -289,7 +292,7 @@ count_ring(struct handshake *handshake, const uint8_t *message)
 		handshake->s2c++;
 }
 
-/* The driver refuses an index that it was not configured for. */
+/* Replace an unexpected index by one that the driver refuses. */
 static void
 receive_ring(struct handshake *handshake, uint8_t *message)
 {
@@ -303,7 +306,7 @@ receive_ring(struct handshake *handshake, uint8_t *message)
 		count_ring(handshake, message);
 }
 
-/* The driver is connected, or is about to be: the last message of a handshake. */
+/* Last message of a handshake: the driver is connected, or will be at once. */
 static void
 end_handshake(struct handshake *handshake)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rings of a memif: one for each pair of a core of this end and a core of the far end, and direction.
- * Both ends agree on their number inside of the driver's handshake: doc/steering.md.
+ * Rings of a memif: in each direction one per pair of a core here and a core of the peer. Both ends agree on
+ * the number inside of the driver's handshake: doc/steering.md.
  */
 #ifndef DATAPLANE_PORT_MEMIF_RINGS_H
 #define DATAPLANE_PORT_MEMIF_RINGS_H
@@ -12,24 +12,23 @@
 
 struct port;
 
-#define RINGS_MESSAGE 128u /* bytes of each message of memif's socket */
+#define RINGS_MESSAGE 128u /* bytes of each message on memif's socket */
 
-/* Cores that have rings: `own` at this end, `far` at the other. */
+/* Cores that have rings: `own` here, `far` at the peer. */
 struct rings {
 	uint8_t own, far;
 };
 
-/* The most rings in each direction that the shared memory of a client with these arguments may have. */
+/* Maximum of rings in each direction for the shared memory of a client with these arguments. */
 uint16_t rings_limit(const char *args);
-/* The larger number of cores loses one until both have rings in pairs, `limit` at most. */
+/* Reduce the larger number of cores by one, repeatedly, until all pairs have rings, at most `limit`. */
 struct rings rings_reduce(uint32_t own, uint32_t far, uint32_t limit);
 
 /* ---- DPDK's interrupt thread ---- */
-/* A message of RINGS_MESSAGE bytes that the driver is about to send, or is about to be given.  Either may be
- * completed. */
+/* Read and complete a message of RINGS_MESSAGE bytes that the driver is about to send, or to receive. */
 void rings_sending(int fd, uint8_t *message);
 void rings_received(int fd, uint8_t *message);
-/* Each memif whose link is down has one ring. */
+/* Reset each memif whose link is down to one ring. */
 void rings_forget(void);
 
 #endif

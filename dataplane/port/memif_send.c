@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sendmsg() and recvmsg() for the driver of memif: memif_rings.c reads and completes the messages of its
- * handshakes.  In effect only where there is a memif, and on DPDK's interrupt thread.
+ * handshakes. Active only if there is a memif, and on DPDK's interrupt thread.
  *
- * A client that has gone before its server greeted it (its process was killed a moment after it connected)
- * makes the greeting fail, and the driver then closes the descriptor and frees what belongs to it while
- * DPDK's interrupt thread still has both in its list: that thread panics.  Here such a greeting is sent to
- * nobody. The driver reads the hang-up next, and handles that in order.
+ * If a client has gone before its server greets it (its process was killed just after connecting), the
+ * greeting fails. Then the driver closes the descriptor and frees its state, while DPDK's interrupt thread
+ * still has both in its list: that thread panics. So a failed send is reported as success here. The driver
+ * reads the hang-up next, and handles that correctly.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -22,14 +22,14 @@ static _Atomic bool passes;
 void
 memif_messages_pass(void)
 {
-	/* Pairs with the load in is_memif. */
+	/* Pairs with the load in is_memif(). */
 	atomic_store_explicit(&passes, true, memory_order_release);
 }
 
 static bool
 is_memif(void)
 {
-	/* Pairs with the store in memif_messages_pass. */
+	/* Pairs with the store in memif_messages_pass(). */
 	return atomic_load_explicit(&passes, memory_order_acquire) && rte_thread_is_intr();
 }
 
@@ -63,7 +63,7 @@ sendmsg(int fd, const struct msghdr *message, int flags)
 	return n;
 }
 
-/* By another function of libc's at which a thread can be cancelled: EAL's end cancels one that waits here. */
+/* Uses recvmmsg() of libc, which is a cancellation point, too: EAL's end cancels a thread that waits here. */
 ssize_t
 recvmsg(int fd, struct msghdr *message, int flags)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Multicast frames for a port with an IPv6 address.  Hosts ask for it by its solicited-node group (RFC 4861),
- * and an interface that is in no group delivers none of their questions: NICs and macvlan filter.
+ * Multicast frames for a port with an IPv6 address. Hosts query the address by its solicited-node group (RFC
+ * 4861). An interface that is in no group drops those queries: NICs and macvlan filter.
  *
- * Drivers that receive from a socket of the kernel's (af_packet, af_xdp) cannot set the filter of its
- * interface.  A packet socket of our own, which receives nothing, is a member of the groups instead.
+ * Drivers that receive from a kernel socket (af_packet, af_xdp) cannot set the filter of its interface. So a
+ * packet socket of our own, which receives nothing, joins the groups.
  */
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -27,7 +27,7 @@ add_member(int fd, unsigned int interface, const uint8_t mac[MAC_LEN])
 	return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)) == 0 ? 0 : -errno;
 }
 
-/* Adds the solicited-node group of every address that ends so. */
+/* Join the solicited-node group of all addresses that end with `end`. */
 static int
 add_solicited(int fd, unsigned int interface, const uint8_t end[3])
 {
@@ -36,7 +36,8 @@ add_solicited(int fd, unsigned int interface, const uint8_t end[3])
 	return add_member(fd, interface, group);
 }
 
-/* The groups of all nodes, of the port's addresses, and of its link-local one, which ends as its MAC does. */
+/* Join the groups of all nodes, of the port's addresses, and of its link-local address, which ends like its
+ * MAC. */
 static int
 add_groups(int fd, unsigned int interface, const struct engine_port_info *info)
 {
@@ -64,7 +65,7 @@ has_ipv6(const struct engine_port_info *info)
 static int
 join_by_kernel(struct port *port, unsigned int interface)
 {
-	/* Protocol 0: it receives nothing. */
+	/* Protocol 0: the socket receives nothing. */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), error;
 
 	if (fd < 0)
@@ -78,7 +79,7 @@ join_by_kernel(struct port *port, unsigned int interface)
 	return 0;
 }
 
-/* A driver that knows neither has no filter: memif, ring. */
+/* A driver that supports neither has no filter: memif, ring. */
 static int
 join_by_driver(const struct port *port)
 {

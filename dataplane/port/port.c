@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports: which device, how many queues, how large a frame.
+ * Ports: device, number of queues, largest frame.
  *
- * Every core gets a queue pair of its own where the device has enough; else core 0 receives for all and
- * hands over, and cores without a transmit queue hand over to core 0.
+ * Each core gets a receive and a transmit queue of its own if the device has enough. Otherwise core 0
+ * receives for all and hands frames over, and cores without a transmit queue hand frames to core 0.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,9 +24,9 @@ RTE_LOG_REGISTER(port_logtype, oneside.port, NOTICE);
 
 enum {
 	DESCRIPTORS = 1024,
-	SENTENCE = 400, /* of what is wrong with a device */
-	/* A VLAN tag, the checksum that some devices deliver, and the header before the frame that virtio's
-	 * driver wants room for. */
+	SENTENCE = 400, /* bytes of a fault's description */
+	/* Ethernet header, VLAN tag, the checksum that some devices deliver, and the header in front of the
+	 * frame that virtio's driver needs room for. */
 	FRAME_OVERHEAD = RTE_ETHER_HDR_LEN + 4 + 4 + 12
 };
 
@@ -51,7 +51,7 @@ device_taken(uint16_t device, uint32_t before)
 	return false;
 }
 
-/* The name that DPDK gives a device: PCI addresses may be written without the domain. */
+/* Expand to DPDK's name of a device: PCI addresses may be written without the domain. */
 static void
 full_name(const char *name, char full[RTE_DEV_NAME_MAX_LEN])
 {
@@ -60,9 +60,9 @@ full_name(const char *name, char full[RTE_DEV_NAME_MAX_LEN])
 	snprintf(full, RTE_DEV_NAME_MAX_LEN, "%s%s", brief ? "0000:" : "", name);
 }
 
-/* The arguments of a device that EAL was given; NULL when it was not. */
+/* Returns the arguments of a device that was given to EAL; NULL: it was not. */
 static const char *
-given(const char *name)
+given_arguments(const char *name)
 {
 	const struct rte_devargs *devargs;
 
@@ -73,9 +73,9 @@ given(const char *name)
 	return NULL;
 }
 
-/* A virtual network device that EAL was given and that did not open; NULL when there is none. */
+/* Returns a virtual network device that was given to EAL and did not open; NULL: none. */
 static const char *
-unopened(void)
+unopened_device(void)
 {
 	const struct rte_devargs *devargs;
 	uint16_t port;
@@ -95,11 +95,11 @@ take_first(void *first, const char *sentence)
 		snprintf(first, SENTENCE, "%s", sentence);
 }
 
-/* The device is given to EAL and of no use: why, as far as it can be found out. */
+/* The device was given to EAL but cannot be used: report the reason, as far as known. */
 static int
-fail(uint32_t index, const char *device, const char *what, int error, char *why, size_t why_len)
+fail_device(uint32_t index, const char *device, const char *what, int error, char *why, size_t why_len)
 {
-	const char *args = given(device), *name = engine.config->port[index].name;
+	const char *args = given_arguments(device), *name = engine.config->port[index].name;
 	char first[SENTENCE] = "";
 
 	if (args != NULL) {
@@ -115,14 +115,14 @@ fail(uint32_t index, const char *device, const char *what, int error, char *why,
 			     name, device, what, strerror(-error));
 }
 
-/* The same for a device that has opened. */
+/* Equivalent of fail_device() for a device that is open. */
 static int
 fail_open(uint32_t index, const char *what, int error, char *why, size_t why_len)
 {
 	char device[RTE_ETH_NAME_MAX_LEN] = "";
 
 	rte_eth_dev_get_name_by_port(ports[index].device, device);
-	return fail(index, device, what, error, why, why_len);
+	return fail_device(index, device, what, error, why, why_len);
 }
 
 static int
@@ -133,8 +133,8 @@ find_named(uint32_t index, char *why, size_t why_len)
 
 	full_name(config->device, name);
 	if (rte_eth_dev_get_port_by_name(name, &ports[index].device) != 0) {
-		if (given(name) != NULL)
-			return fail(index, name, "does not open", -ENODEV, why, why_len);
+		if (given_arguments(name) != NULL)
+			return fail_device(index, name, "does not open", -ENODEV, why, why_len);
 		return config_refuse(
 			why, why_len, -ENODEV,
 			"port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for "
@@ -161,8 +161,8 @@ find_device(uint32_t index, char *why, size_t why_len)
 			return 0;
 		}
 	}
-	if (unopened() != NULL)
-		return fail(index, unopened(), "does not open", -ENODEV, why, why_len);
+	if (unopened_device() != NULL)
+		return fail_device(index, unopened_device(), "does not open", -ENODEV, why, why_len);
 	return config_refuse(
 		why, why_len, -ENODEV,
 		"port %s: DPDK has only %u devices; give EAL one more (--vdev=... or -a for PCI)",
@@ -176,7 +176,7 @@ driven_by(const struct rte_eth_dev_info *info, const char *driver)
 }
 
 static const char *
-arguments(const struct rte_eth_dev_info *info)
+device_arguments(const struct rte_eth_dev_info *info)
 {
 	const struct rte_devargs *devargs = info->device != NULL ? rte_dev_devargs(info->device) : NULL;
 
@@ -184,8 +184,8 @@ arguments(const struct rte_eth_dev_info *info)
 }
 
 /*
- * Drivers that carry longer frames than they admit: what the buffers or the
- * kernel's interface behind them take is what counts.
+ * Drivers that carry longer frames than they report: the limit is that of the buffers, or of the kernel's
+ * interface.
  */
 static bool
 understates_frames(const struct rte_eth_dev_info *info)
@@ -210,7 +210,7 @@ kernel_mtu(unsigned int if_index, char name[IF_NAMESIZE])
 	return error == 0 ? (uint16_t)RTE_MIN(request.ifr_mtu, UINT16_MAX) : 0;
 }
 
-/* MTU of the port, and in *configure what to tell the device. */
+/* Choose the MTU of the port; *configure: the MTU for the device. */
 static int
 choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *configure, char *why,
 	   size_t why_len)
@@ -218,7 +218,7 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	const struct config_port *config = &engine.config->port[index];
 	struct engine_port_info *port = &ports[index].info;
 	char name[IF_NAMESIZE] = "";
-	/* Room for ESP where some peer has it: what a port does for one it does for all. */
+	/* Reserve room for ESP if any peer has it: the MTU is the same for all peers of a port. */
 	uint32_t overhead = ENGINE_PATH_OVERHEAD + (engine.config->num_ipsec > 0 ? ESP_OVERHEAD_ROCE : 0);
 	uint16_t kernel = 0, largest = 256;
 
@@ -258,7 +258,7 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	return 0;
 }
 
-/* The most rings that a far end may agree upon: until one does, a memif has one in each direction. */
+/* Maximum of rings that a peer may agree upon: until one does, a memif has one in each direction. */
 static void
 choose_rings(struct port *port, const char *args)
 {
@@ -269,12 +269,12 @@ choose_rings(struct port *port, const char *args)
 	atomic_init(&port->rings, 1 | 1 << 8);
 }
 
-/* One queue for each core, if the device has as many. */
+/* Choose one queue per core, if the device has enough. */
 static void
 choose_queues(struct port *port, const struct rte_eth_dev_info *info)
 {
 	if (driven_by(info, "net_memif")) {
-		choose_rings(port, arguments(info));
+		choose_rings(port, device_arguments(info));
 		return;
 	}
 	port->rx_queues = info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
@@ -308,7 +308,7 @@ choose_link(struct port *port, const struct rte_eth_dev_info *info)
 {
 	if (!driven_by(info, "net_memif"))
 		return;
-	port->listens = device_is_memif_server(arguments(info));
+	port->listens = device_is_memif_server(device_arguments(info));
 	/* The client connects when it is started, and never again by itself. */
 	port->reconnects = !port->listens;
 	link_guard(port, info);
@@ -319,7 +319,7 @@ has_zero_copy(const struct port *port, const struct rte_eth_dev_info *info)
 {
 	char text[16];
 
-	return port->reconnects && device_argument(arguments(info), "zero-copy", text, sizeof(text)) &&
+	return port->reconnects && device_argument(device_arguments(info), "zero-copy", text, sizeof(text)) &&
 	       strcmp(text, "yes") == 0;
 }
 
@@ -342,13 +342,13 @@ log_no_failover(void *context, const char *sentence)
 }
 
 /*
- * What a packet buffer must hold: a frame, and for af_packet, which asks for
- * that, whatever a slot of its ring can deliver.
+ * Bytes that a packet buffer must hold: a frame; for af_packet, which requires it, all that a slot of its
+ * ring can deliver.
  */
 static int
 choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size_t why_len)
 {
-	/* What the kernel puts before a frame in a slot, with the frame's own header. */
+	/* Bytes that the kernel puts in front of a frame in a slot, plus the frame's own header. */
 	static const uint32_t SLOT_OVERHEAD = 80;
 	static const uint32_t LARGEST_SLOT = UINT16_MAX - RTE_PKTMBUF_HEADROOM - RTE_CACHE_LINE_SIZE;
 	struct port *port = &ports[index];
@@ -359,11 +359,11 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 
 	port->room = port->info.mtu + FRAME_OVERHEAD;
 	rte_eth_dev_get_name_by_port(port->device, device);
-	device_advice(device, given(device), port->info.mtu,
+	device_advice(device, given_arguments(device), port->info.mtu,
 		      driven_by(info, "net_bonding") ? log_no_failover : log_advice, port);
 	if (!driven_by(info, "net_af_packet"))
 		return 0;
-	slot = device_slot(arguments(info));
+	slot = device_slot(device_arguments(info));
 	if (slot == 0)
 		return fail_open(index, "cannot be used", -EINVAL, why, why_len);
 	if (slot > LARGEST_SLOT)
@@ -383,8 +383,8 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 }
 
 /*
- * Before the device is configured: a bond that does not start leaves an alarm of DPDK's behind, which finds
- * it closed.
+ * Check before the device is configured: a bond that does not start leaves an alarm of DPDK's, which would
+ * run after the device is closed.
  */
 static int
 check_conflicts(uint32_t index, char *why, size_t why_len)
@@ -394,14 +394,14 @@ check_conflicts(uint32_t index, char *why, size_t why_len)
 	const char *args;
 
 	rte_eth_dev_get_name_by_port(ports[index].device, device);
-	args = given(device);
+	args = given_arguments(device);
 	if (args == NULL)
 		return 0;
 	device_conflicts(device, args, take_first, first);
 	return first[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
 }
 
-/* Without interrupts if need be. */
+/* Configure without interrupts if the device refuses them. */
 static int
 configure_queues(struct port *port, const struct rte_eth_conf *wanted)
 {
@@ -416,7 +416,7 @@ configure_queues(struct port *port, const struct rte_eth_conf *wanted)
 	return error;
 }
 
-/* A device that is opened anew has the same addresses as before. */
+/* Start from the first address again: a device may be configured a second time. */
 static void
 set_addresses(struct engine_port_info *info, const struct config_port *config)
 {
@@ -440,13 +440,16 @@ port_configure(uint32_t index, char *why, size_t why_len)
 
 	error = rte_eth_dev_info_get(port->device, &info);
 	if (error != 0)
-		return config_refuse(why, why_len, error, "port %s: the device says nothing of itself: %s",
+		return config_refuse(why, why_len, error, "port %s: the device reports no information: %s",
 				     name, strerror(-error));
 	port->multicast_fd = -1;
 	choose_link(port, &info);
 	kernel_side_open(&port->kernel, &info);
-	/* memif's client closes EAL's own descriptors when it connects, passes on what has their numbers by
-	 * then when it connects again, and never frees what is in its rings.  The server ignores it. */
+	/*
+	 * With zero-copy, memif's client closes EAL's own descriptors when it connects. On reconnecting it
+	 * sends whatever has those numbers by then, and never frees what is in its rings. The server ignores
+	 * the option.
+	 */
 	if (has_zero_copy(port, &info))
 		return config_refuse(
 			why, why_len, -ENOTSUP,
@@ -464,7 +467,7 @@ port_configure(uint32_t index, char *why, size_t why_len)
 		return error;
 	choose_queues(port, &info);
 	conf.rxmode.mtu = mtu;
-	/* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is
+	/* DPDK's tap driver computes checksums in software, those of payloads as well: our own check is
 	 * faster. */
 	port->checks_ipv4 =
 		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !driven_by(&info, "net_tap");
@@ -490,14 +493,14 @@ port_configure(uint32_t index, char *why, size_t why_len)
 	return 0;
 }
 
-/* For a device that has to be opened again. */
+/* Save name and arguments for opening the device again. */
 static void
 note_device(struct port *port)
 {
 	const char *arguments = NULL;
 
 	if (rte_eth_dev_get_name_by_port(port->device, port->device_name) == 0)
-		arguments = given(port->device_name);
+		arguments = given_arguments(port->device_name);
 	snprintf(port->arguments, sizeof(port->arguments), "%s", arguments != NULL ? arguments : "");
 }
 
@@ -537,7 +540,7 @@ int
 port_start_device(uint32_t index, char *why, size_t why_len)
 {
 	struct port *port = &ports[index];
-	/* Buffers wait in the rings of a device; most of them must stay free. */
+	/* Buffers are held in the rings of a device; most must stay free. */
 	uint16_t rx = (uint16_t)RTE_MIN((uint32_t)DESCRIPTORS, rte_align32prevpow2(engine.config->mbufs / 4));
 	uint16_t tx = rx;
 	int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->device, &rx, &tx);
@@ -557,14 +560,14 @@ port_start_device(uint32_t index, char *why, size_t why_len)
 }
 
 static int
-start(uint32_t index, char *why, size_t why_len)
+start_port(uint32_t index, char *why, size_t why_len)
 {
 	struct port *port = &ports[index];
 	int error = port_start_device(index, why, why_len);
 
 	if (error != 0)
 		return error;
-	/* The far end of the cable may come later: link.c tries again. */
+	/* The peer may appear later: link.c retries. */
 	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	add_rx_queues(index);
 	if (!port->started || port->far_rings > 0)
@@ -579,7 +582,7 @@ int
 ports_start(char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < ports_num; i++) {
-		int error = start(i, why, why_len);
+		int error = start_port(i, why, why_len);
 
 		if (error != 0)
 			return error;
@@ -595,7 +598,7 @@ ports_start(char *why, size_t why_len)
 }
 
 static void
-stop(struct port *port)
+stop_port(struct port *port)
 {
 	if (port->started && (port->listens || port->reconnects))
 		link_stop(port);
@@ -612,7 +615,7 @@ ports_stop(void)
 		struct port *port = &ports[i];
 
 		flows_fini(port);
-		stop(port);
+		stop_port(port);
 	}
 }
 

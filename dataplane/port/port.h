@@ -9,7 +9,7 @@
 #include "dataplane/port/rss.h"
 
 struct flow_rule {
-	struct rte_flow *handle; /* NULL: the place is free */
+	struct rte_flow *handle; /* NULL: unused */
 	struct wire_addr src, dst;
 	uint16_t udp_src_port;
 	uint16_t queue;
@@ -19,7 +19,7 @@ struct flow_rule {
 struct flow_table {
 	struct flow_rule rule[FLOW_RULES];
 	/* Read by cores and telemetry. */
-	_Atomic bool open; /* the port takes rules, and more of them */
+	_Atomic bool open; /* the device accepts rules, and the table has room */
 	_Atomic uint32_t count;
 	_Atomic uint64_t made, refused;
 };
@@ -30,46 +30,46 @@ struct port {
 	struct engine_port_info info;
 	uint16_t device; /* DPDK's number */
 	uint16_t rx_queues, tx_queues;
-	uint32_t room; /* of a packet buffer for its frames, without headroom */
+	uint32_t room; /* bytes of a packet buffer for the port's frames, without headroom */
 	bool interrupts;
-	bool checks_ipv4; /* checksums of headers received */
+	bool checks_ipv4; /* checks checksums of received IPv4 headers */
 	bool started;
-	/* link.c: memif's client, to be started again when its link is lost, and its server. */
+	/* link.c: `reconnects`: memif client, started again when its link is lost; `listens`: memif
+	 * server. */
 	bool reconnects, listens;
-	/* What cores have to mind of it before a burst: PORT_CARE_*; mostly 0. */
+	/* Flags that cores check before a burst, PORT_CARE_*; mostly 0. */
 	_Atomic uint8_t care;
-	_Atomic bool handed_over; /* to DPDK's interrupt thread, whose `started` is meanwhile */
+	_Atomic bool handed_over; /* to DPDK's interrupt thread, which owns `started` meanwhile */
 	uint64_t link_at, link_grace;
-	int multicast_fd; /* a packet socket that is a member of the groups of neighbour discovery; -1: none
-			   */
+	int multicast_fd; /* packet socket that is in the groups of neighbour discovery; -1: none */
 	struct kernel_side kernel;
-	char device_name[RTE_ETH_NAME_MAX_LEN], arguments[256]; /* as EAL was given them */
-	bool refused;  /* and the device could not be opened on it, which was reported */
-	bool replaced; /* the kernel's interface was deleted, and one of its name is there again */
-	struct engine_port_stats before; /* counted by the device before it was opened again */
-	/* Frames of the control thread, and of cores without a queue of their own, to the core
-	 * that has queue 0. */
+	char device_name[RTE_ETH_NAME_MAX_LEN], arguments[256]; /* as given to EAL */
+	bool refused;  /* opening the device on the new interface failed, and was reported */
+	bool replaced; /* the kernel's interface was deleted and recreated */
+	struct engine_port_stats before; /* counters of the device before it was opened again */
+	/* Frames of the control thread, and of cores without a queue of their own, to the core that has queue
+	 * 0. */
 	struct rte_ring *tx_ring;
-	struct flow_table flows; /* control thread */
-	/* memif_rings.c: cores that have rings, of this end and (in the upper byte) of the far end. */
+	struct flow_table flows; /* control thread only */
+	/* memif_rings.c: cores that have rings: own in the lower byte, the peer's in the upper byte. */
 	_Atomic uint16_t rings;
-	struct rss rss;    /* control thread; all zero with one queue */
-	uint8_t far_rings; /* cores that a far end may have rings for; 0: no memif */
+	struct rss rss;    /* control thread only; all zero with one queue */
+	uint8_t far_rings; /* maximum of the peer's cores with rings; 0: no memif */
 };
 extern struct port ports[CONFIG_PORTS_MAX];
 extern uint32_t ports_num;
 
 #define PORT_CARE_PAUSED 1u /* leave the device alone */
-#define PORT_CARE_ESP 2u    /* there are peers to whom policy matters */
+#define PORT_CARE_ESP 2u    /* some peers have an ESP policy */
 
-/* Pairs with port_care: what the device was started with is there when it is not paused. */
+/* Pairs with port_care(): a core that finds the port not paused sees the started device. */
 static inline uint8_t
 port_cares(const struct port *port)
 {
 	return atomic_load_explicit(&port->care, memory_order_acquire);
 }
 
-/* Pairs with the exchange in publish_rings. */
+/* Pairs with the exchange in publish_rings(). */
 static inline struct rings
 port_rings(const struct port *port)
 {
@@ -78,30 +78,30 @@ port_rings(const struct port *port)
 	return (struct rings){(uint8_t)value, (uint8_t)(value >> 8)};
 }
 
-/* Any thread: one of PORT_CARE_*. */
+/* Any thread: set or clear one flag of PORT_CARE_*. */
 static inline void
 port_care(struct port *port, uint8_t care, bool on)
 {
-	/* Pair with port_cares. */
+	/* Both pair with the load in port_cares(). */
 	if (on)
 		atomic_fetch_or_explicit(&port->care, care, memory_order_release);
 	else
 		atomic_fetch_and_explicit(&port->care, (uint8_t)~care, memory_order_release);
 }
 
-int ports_configure(char *why, size_t why_len); /* before the cores' buffers: says how large they are */
+int ports_configure(char *why, size_t why_len); /* before the cores' buffers: sets engine.data_room */
 int ports_start(char *why, size_t why_len);
-void ports_stop(void); /* no frame comes or goes any more */
-void ports_fini(void); /* servers of memif are left to the end of EAL: link.c */
-/* The port that has an address of ours; NULL: it is not ours. */
+void ports_stop(void); /* no frame arrives or leaves any more */
+void ports_fini(void); /* memif servers are closed at the end of EAL: link.c */
+/* Returns the port that has one of our addresses; NULL: the address is not ours. */
 const struct port *port_by_addr(const struct wire_addr *addr);
 
-/* reopen.c: what the device and the kernel say of the port, into its `info`. */
+/* reopen.c: update `info` with the state reported by device and kernel. */
 void port_look(struct port *port);
 bool port_stats(struct port *port, struct engine_port_stats *out); /* any thread */
-/* Opens the device anew on the interface that replaced the one it had; no core is inside a burst. */
+/* Open the device again on the interface that replaced its former one; no core is inside a burst. */
 int port_reopen(struct port *port, char *why, size_t why_len);
-/* port.c: configures an open device, and starts its queues. */
+/* port.c: configure an open device, and start its queues. */
 int port_configure(uint32_t index, char *why, size_t why_len);
 int port_start_device(uint32_t index, char *why, size_t why_len);
 /* True for an address of this port. */
@@ -115,46 +115,49 @@ port_has_addr(const struct port *port, const struct wire_addr *addr)
 	return i < port->info.num_addrs;
 }
 
-/* ---- flow.c; the control thread ---- */
-void flows_init(struct port *port); /* when it is started */
+/* ---- flow.c; control thread ---- */
+void flows_init(struct port *port); /* call when the port is started */
 void flows_fini(struct port *port);
-/* The rule for frames from `src` and that UDP port to `dst`, an address of the port's, whichever queue it
- * leads to; NULL: there is none. */
+/* Returns the rule for frames from `src` and that UDP port to `dst`, an address of the port, for any queue;
+ * NULL: none. */
 struct flow_rule *flow_rule_find(struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
 				 uint16_t udp_src_port);
-/* The same, to receive queue `queue`, and one more user of it; NULL: refused, or they go to another queue. */
+/* Returns the rule that leads those frames to receive queue `queue`, with one more user; NULL: refused, or
+ * another queue has them. */
 struct flow_rule *flow_rule_get(struct port *port, const struct wire_addr *src, const struct wire_addr *dst,
 				uint16_t udp_src_port, uint16_t queue);
-void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL: nothing */
+void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL is allowed */
 
 /* ---- link.c ---- */
-/* When a memif is configured: its driver frees what bursts use only when no core is inside one. */
+/* Call when a memif is configured: makes its driver wait until no core is inside a burst, before freeing what
+ * bursts use. */
 void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
-/* On a thread of DPDK's: returns when no core is inside a burst that began before; at once on others. */
+/* On a DPDK thread: returns when no core is inside a burst that began before. On an lcore: returns at
+ * once. */
 void links_quiesce(void);
-void links_fini(void);             /* before the ports stop */
-void link_stop(struct port *port); /* one that is memif's */
+void links_fini(void);             /* call before the ports stop */
+void link_stop(struct port *port); /* for a memif */
 
 /* ---- multicast.c ---- */
-/* Neighbour discovery asks a port with an IPv6 address by multicast: have the device deliver that. */
+/* Neighbour discovery reaches a port with an IPv6 address by multicast: make the device deliver that. */
 int port_multicast_join(struct port *port, char *why, size_t why_len);
 void port_multicast_leave(struct port *port);
 
 /* ---- memif_send.c ---- */
-void memif_messages_pass(void); /* through this file, on DPDK's interrupt thread, from now on */
+void memif_messages_pass(void); /* from now on handshakes on DPDK's interrupt thread pass through this file */
 
 /* ---- tx.c ---- */
-/* Where frames go: `to` is a port, and with a memif TX_TO(port, core of the far end). */
+/* Destination of frames, `to`: a port; for a memif TX_TO(port, core of the peer). */
 #define TX_TO(port, far) ((uint16_t)((port) | (uint32_t)(far) << 8))
 #define TX_PORT(to) ((uint16_t)((to)&0xff))
 #define TX_FAR(to) ((uint32_t)(to) >> 8)
 struct rte_mbuf *tx_alloc(struct core *core);
 int tx_init(struct core *core); /* after the ports' start; -ENOMEM */
 bool tx_has_room(struct core *core, uint32_t to);
-bool tx_at_once(const struct core *core, uint32_t to); /* the same without sending, and a buffer is there */
+bool tx_at_once(const struct core *core, uint32_t to); /* room without sending, and a spare buffer */
 void tx_append(struct core *core, uint32_t to, struct rte_mbuf *m);
 void tx_append_unsealed(struct core *core, uint32_t to, struct rte_mbuf *m); /* without its ICRC */
-uint32_t tx_flush(struct core *core);                                        /* frames moved */
+uint32_t tx_flush(struct core *core);                                        /* returns the frames moved */
 void tx_free(struct core *core);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this process may do, for sentences that name a remedy. */
+/* Privileges of this process, for messages that name a remedy. */
 #ifndef DATAPLANE_PRIVILEGE_H
 #define DATAPLANE_PRIVILEGE_H
 
@@ -7,7 +7,7 @@
 
 bool privilege_has(unsigned int capability);
 
-/* "sudo " where the command needs it. */
+/* "sudo " unless this process runs as root. */
 const char *privilege_sudo(void);
 
 #endif

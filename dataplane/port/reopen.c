@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is true of a port now, and its device opened anew.
+ * Current state of a port, and reopening its device.
  *
- * A packet socket that was bound to an interface that is deleted stays dead, and DPDK's af_packet opens its
- * sockets only when the device is probed.  So when an interface of that name is there again the device is
- * removed and probed once more, with the arguments that EAL was given.  link.c has paused the port by then,
- * and a grace period has passed.
+ * A packet socket stays dead after its interface is deleted, and DPDK's af_packet opens its sockets only when
+ * the device is probed. So when an interface of that name exists again, the device is removed and probed once
+ * more, with the arguments given to EAL. Before that, link.c has paused the port, and a grace period has
+ * passed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "dataplane/port/port.h"
 #include "dataplane/port/rx_wakeup.h"
 
-/* Held while a device is exchanged, against threads that ask for its counters. */
+/* Held while a device is replaced, against threads that read its counters. */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
@@ -95,7 +95,7 @@ port_stats(struct port *port, struct engine_port_stats *out)
 	return counts;
 }
 
-/* The sockets go with the device. */
+/* Remove and probe the device; removing closes the sockets. */
 static int
 probe_again(struct port *port)
 {
@@ -112,7 +112,7 @@ probe_again(struct port *port)
 		rte_eth_dev_stop(port->device);
 	port->started = false;
 	error = rte_eal_hotplug_remove("vdev", name);
-	/* It is not there when it could not be opened again the last time. */
+	/* The device is absent if it could not be opened the last time. */
 	if (error != 0 && error != -EINVAL && error != -ENOENT)
 		return error;
 	error = rte_eal_hotplug_add("vdev", name, port->arguments);
@@ -135,7 +135,8 @@ start_again(struct port *port, char *why, size_t why_len)
 		for (uint32_t j = 0; j < core->num_rx; j++) {
 			if (core->rx[j].port != index)
 				continue;
-			/* The core reads it when the port is not paused any more: port_care orders that. */
+			/* The core reads `device` when the port is no longer paused: port_care() orders
+			 * that. */
 			core->rx[j].device = port->device;
 			if (core->rx[j].watched)
 				rx_wakeup_watch(&core->rx[j], core->epoll);

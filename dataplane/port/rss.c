@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The RSS of a device, computed: Toeplitz over addresses and UDP ports with the key of the device, then its
- * table.  All of this runs on the control thread.
+ * Computes a device's RSS: Toeplitz hash over addresses and UDP ports with the device's key, then its table.
+ * Control thread only.
  */
 #include "dataplane/port/rss.h"
 
@@ -13,7 +13,7 @@
 #include "dataplane/compat/compat.h"
 
 #define FIRST_PORT 0xc000u
-#define DRAWS_PER_QUEUE 16u /* all miss once in e^16 times */
+#define DRAWS_PER_QUEUE 16u /* probability that all draws miss: e^-16 */
 
 static bool
 read_key(uint16_t device, struct rss *rss, uint64_t *hashes)

@@ -11,8 +11,8 @@ struct wakeup {
 	bool any;
 };
 
-/* Edges only: the driver reads the socket's ring, and epoll reports no level that it leaves behind.  A
- * needless wake-up by another port's AF_XDP socket does no harm. */
+/* Edge-triggered: the driver reads the socket's ring, so the socket stays readable for epoll. A needless
+ * wake-up by another port's AF_XDP socket is harmless. */
 static void
 watch_socket(void *context, int fd, int domain)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to the ports.  A core keeps what a port does not take and tries again every loop; nothing is
- * dropped here but what no ring can hold, and that is counted.  A core without a transmit queue of its own
- * hands its frames to the core that has queue 0.  By a memif frames wait in a queue for each core of the far
- * end (memif_rings.c), so that a ring that is full holds back what it leads to, and nothing else.
+ * Frames to the ports. A core retains frames that a port does not accept and retries in every loop. Only
+ * frames that no ring can hold are dropped, and counted. A core without a transmit queue of its own hands its
+ * frames to the core that has queue 0. For a memif there is a queue for each core of the peer
+ * (memif_rings.c), so that a full ring delays only frames to its own core.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ queue_to(struct core *core, uint32_t to)
 	return likely(TX_FAR(to) == 0) ? &core->tx[to] : &core->far_tx[TX_PORT(to)][TX_FAR(to) - 1];
 }
 
-/* The device's transmit queue that leads there; -1: the core has none. */
+/* Returns the device's transmit queue to that core; -1: this core has none. */
 static inline int
 device_queue(const struct core *core, const struct port *port, uint32_t far)
 {
@@ -60,23 +60,23 @@ tx_init(struct core *core)
 	return 0;
 }
 
-/* The ICRCs of many frames side by side, when their bytes have long been stored. */
+/* Compute the ICRCs of many frames together, long after their bytes were stored. */
 static __rte_noinline void
-seal(struct core *core)
+seal_frames(struct core *core)
 {
 	uint64_t start = unlikely(core->timed) ? rte_rdtsc() : 0;
 
 	for (uint32_t i = 0; i < core->tx_unsealed; i++)
 		wire_seal(rte_pktmbuf_mtod(core->tx_seal[i], uint8_t *), core->tx_seal[i]->data_len);
 	core->tx_unsealed = 0;
-	/* Of making frames, not of the driver. */
+	/* The time counts as making frames, not as the driver's. */
 	if (unlikely(core->timed))
 		stage_within(core, ENGINE_STAGE_OUTPUT, rte_rdtsc() - start);
 }
 
-/* Of so many frames at the front those that may leave, as they may. */
+/* Apply ESP policy to the first `burst` frames; returns how many of them may leave. */
 static uint16_t
-protect(struct core *core, uint32_t index, struct tx_queue *queue, uint16_t burst)
+protect_frames(struct core *core, uint32_t index, struct tx_queue *queue, uint16_t burst)
 {
 	struct rte_mbuf **frames = &queue->frame[queue->first];
 	uint16_t kept = esp_out(core, (uint16_t)index, ports[index].info.mtu, frames, burst);
@@ -87,7 +87,7 @@ protect(struct core *core, uint32_t index, struct tx_queue *queue, uint16_t burs
 	return kept;
 }
 
-/* To the core that has the queues. */
+/* Hand frames to the core that has the queues. */
 static uint16_t
 hand_to_first(struct core *core, struct port *port, uint32_t far, struct rte_mbuf **frames, uint16_t burst)
 {
@@ -99,7 +99,7 @@ hand_to_first(struct core *core, struct port *port, uint32_t far, struct rte_mbu
 	return burst;
 }
 
-/* Frames that have gone. */
+/* Returns the number of frames that have left. */
 static uint32_t
 flush_queue(struct core *core, uint32_t to)
 {
@@ -109,7 +109,7 @@ flush_queue(struct core *core, uint32_t to)
 	uint16_t sent, burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
 	int device;
 
-	seal(core);
+	seal_frames(core);
 	while (burst > 0) {
 		struct rte_mbuf **frames = &queue->frame[queue->first];
 		uint32_t len[CORE_BURST];
@@ -118,9 +118,9 @@ flush_queue(struct core *core, uint32_t to)
 		if (unlikely(care != 0)) {
 			if ((care & PORT_CARE_PAUSED) != 0)
 				break;
-			burst = protect(core, TX_PORT(to), queue, burst);
+			burst = protect_frames(core, TX_PORT(to), queue, burst);
 		}
-		/* Once sent, a frame is no longer ours to look at. */
+		/* A frame may not be accessed after it was sent. */
 		for (uint16_t i = 0; i < burst; i++)
 			len[i] = frames[i]->pkt_len;
 		device = device_queue(core, port, TX_FAR(to));
@@ -175,16 +175,16 @@ send_burst(struct core *core, uint32_t to)
 {
 	uint64_t start;
 
-	seal(core);
+	seal_frames(core);
 	start = unlikely(core->timed) ? rte_rdtsc() : 0;
 	flush_queue(core, to);
-	/* Not of the stage in which the frame was made. */
+	/* The time does not count for the stage in which the frame was made. */
 	if (unlikely(core->timed))
 		stage_within(core, ENGINE_STAGE_TX, rte_rdtsc() - start);
 }
 
 static inline void
-append(struct core *core, uint32_t to, struct tx_queue *queue, struct rte_mbuf *m)
+append_frame(struct core *core, uint32_t to, struct tx_queue *queue, struct rte_mbuf *m)
 {
 	queue->frame[queue->first + queue->count++] = m;
 	if (unlikely(TX_FAR(to) != 0))
@@ -192,25 +192,25 @@ append(struct core *core, uint32_t to, struct tx_queue *queue, struct rte_mbuf *
 	if (unlikely(queue->count % CORE_BURST == 0))
 		send_burst(core, to);
 	else if (unlikely(core->tx_unsealed == CORE_BURST))
-		seal(core);
+		seal_frames(core);
 }
 
-/* The queue ends where its buffer does. */
+/* The queue has reached the end of its buffer: move it to the front. */
 static __rte_noinline void
 append_moved(struct core *core, uint32_t to, struct tx_queue *queue, struct rte_mbuf *m)
 {
 	memmove(queue->frame, &queue->frame[queue->first], queue->count * sizeof(queue->frame[0]));
 	queue->first = 0;
-	/* Only the control thread's frames come without a question for room before. */
+	/* Only the control thread's frames arrive without a check for room. */
 	if (queue->count == TX_BUFFER) {
 		core->stats.drop_tx_ring++;
 		rte_pktmbuf_free(m);
 		return;
 	}
-	append(core, to, queue, m);
+	append_frame(core, to, queue, m);
 }
 
-/* What few frames need is called last, so that the others save no registers for it. */
+/* Rare cases are calls in tail position, so that the common case saves no registers for them. */
 void
 tx_append(struct core *core, uint32_t to, struct rte_mbuf *m)
 {
@@ -219,7 +219,7 @@ tx_append(struct core *core, uint32_t to, struct rte_mbuf *m)
 	if (unlikely(queue->first + queue->count == TX_BUFFER))
 		append_moved(core, to, queue, m);
 	else
-		append(core, to, queue, m);
+		append_frame(core, to, queue, m);
 }
 
 void
@@ -256,7 +256,7 @@ tx_flush(struct core *core)
 				tx_append(core, TX_TO(i, frame_info(frames[j])->far), frames[j]);
 			done += n;
 		}
-		/* What a port that is down does not take is no reason to stay awake. */
+		/* Frames that a port does not accept while down must not keep the core awake. */
 		if (core->tx[i].count > 0)
 			done += flush_queue(core, i);
 		if (unlikely(core->far_busy[i] != 0))

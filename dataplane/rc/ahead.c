@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Payload in memory without mapping (reach.h) is read ahead of the packets that carry it: a few chunks of at
- * most REACH_LEN bytes for each direction, or one for each of some short messages, so that the copy thread
- * works while frames go out.  A chunk begins with a packet and belongs to one message or READ.
+ * most REACH_LEN bytes for each direction, or one for each of several short messages, so that the copy thread
+ * works while frames go out. A chunk begins with a packet and belongs to one message or READ.
  *
- * What was read ahead counts for its PSNs only while they are sent in order.  When the queue pair goes back,
- * the chunks are dropped and read again; packets of a repair (selective.c) are read one by one.
+ * Chunks match their PSNs only while packets are sent in order. When the queue pair goes back, the chunks are
+ * dropped and read again. Packets of a repair (selective.c) are read one by one.
  */
 #include "sg_list.h"
 
 #include <errno.h>
 
 #define AHEAD_CHUNKS 4u    /* of long messages */
-#define AHEAD_MESSAGES 16u /* short ones */
-#define AHEAD_LOOKS 64u    /* work requests that are looked at to find some */
+#define AHEAD_MESSAGES 16u /* of short messages */
+#define AHEAD_LOOKS 64u    /* work requests examined to find some with payload */
 
 struct ahead_chunk {
 	uint32_t first, count; /* PSNs */
 };
 
 static struct ahead_chunk *
-newest(struct rc_qp *qp, enum reach_queue queue)
+newest_chunk(struct rc_qp *qp, enum reach_queue queue)
 {
 	return reach_queue_newest(&qp->party, queue);
 }
 
-/* Packet `psn` is in the oldest chunk: 0 and its payload, or what reach_queue_result says; -ENOENT: it is
- * not. */
+/* Find the payload of packet `psn` in the oldest chunk. Returns reach_queue_result(); -EAGAIN: not read yet;
+ * -ENOENT: not in that chunk. */
 static int
 find_chunk(struct rc_qp *qp, enum reach_queue queue, uint32_t psn, uint32_t *count, const uint8_t **data)
 {
@@ -69,7 +69,7 @@ chunk_packets(const struct rc_qp *qp, uint32_t left)
 
 /* ---- requests ---- */
 
-/* Its payload is read before its turn comes. */
+/* True if the payload of `work` may be read before the work is sent. */
 static bool
 is_eligible(const struct work *work)
 {
@@ -77,7 +77,7 @@ is_eligible(const struct work *work)
 	       work->op <= ONE_OP_WRITE_IMM && (work->flags & ONE_WQE_INLINE) == 0 && work->length != 0;
 }
 
-/* One more chunk, of `node` from `psn` on: its packets, or 0.  *full: there is no job for it now. */
+/* Read one more chunk of `node`, from `psn` on. Returns its packets, or 0. *full: no copy job is free now. */
 static uint32_t
 begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *full)
 {
@@ -89,7 +89,7 @@ begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *fu
 
 	if (len > work->length - offset)
 		len = work->length - offset;
-	/* What is wrong with it is said when its turn comes. */
+	/* Errors of the work request are reported when it is sent. */
 	if (rc_resolve(qp, work->sge, work->num_sge, offset, len, ONE_ACCESS_LOCAL_READ, &list) !=
 		    ONE_STATUS_SUCCESS ||
 	    !list.bounce)
@@ -99,7 +99,7 @@ begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *fu
 	return error == 0 ? chunk.count : 0;
 }
 
-/* Reads on after what has been read, or from `psn` of `node` on.  False: there is no job for more now. */
+/* Read on after the newest chunk, or from `psn` of `node` on. False: no copy job is free now. */
 static bool
 read_requests(struct rc_qp *qp, const struct rc_node *node, uint32_t psn)
 {
@@ -107,9 +107,9 @@ read_requests(struct rc_qp *qp, const struct rc_node *node, uint32_t psn)
 	bool full = false;
 
 	if (chunks != 0)
-		psn = newest(qp, REACH_AHEAD)->first + newest(qp, REACH_AHEAD)->count;
+		psn = newest_chunk(qp, REACH_AHEAD)->first + newest_chunk(qp, REACH_AHEAD)->count;
 	for (; node != NULL && looks++ < AHEAD_LOOKS; node = node->next) {
-		/* A request that waits for others may read what they write. */
+		/* A fenced request may read what earlier requests write. */
 		if ((node->work.flags & ONE_WQE_FENCE) != 0 && node != qp->req.cur)
 			break;
 		if (node->work.op == ONE_OP_BIND)
@@ -152,7 +152,7 @@ rc_ahead_request(struct rc_qp *qp, uint32_t *count, const uint8_t **data)
 
 /* ---- responses ---- */
 
-/* 0; -EAGAIN: there is no job for it now; -ENOENT: not this way. */
+/* Read one chunk of the READ. -EAGAIN: no copy job is free now; -ENOENT: the memory cannot be read ahead. */
 static int
 begin_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t next)
 {
@@ -171,7 +171,7 @@ begin_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t ne
 	return reach_queue_gather(&qp->party, REACH_AHEAD_READ, &sge, 1, &chunk, sizeof(chunk));
 }
 
-/* The first response of the READ that has not been read ahead. */
+/* First response of the READ that has not been read ahead. */
 static uint32_t
 first_unread(struct rc_qp *qp, const struct rc_resource *resource)
 {
@@ -179,7 +179,7 @@ first_unread(struct rc_qp *qp, const struct rc_resource *resource)
 	int32_t read;
 
 	if (reach_queued(&qp->party, REACH_AHEAD_READ)) {
-		const struct ahead_chunk *chunk = newest(qp, REACH_AHEAD_READ);
+		const struct ahead_chunk *chunk = newest_chunk(qp, REACH_AHEAD_READ);
 
 		read = rc_psn_diff(chunk->first + chunk->count, resource->first);
 		if (read > (int32_t)next)
@@ -188,7 +188,7 @@ first_unread(struct rc_qp *qp, const struct rc_resource *resource)
 	return next;
 }
 
-/* Chunks of the READ, as many as may be read ahead: 0, or why no further one can be. */
+/* Read as many chunks of the READ as may be read ahead. Returns 0, or the reason why no more can be read. */
 static int
 read_resource(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *chunks)
 {
@@ -206,7 +206,7 @@ read_resource(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *ch
 	return error;
 }
 
-/* Reads on, for this READ and those that are answered after it: 0, or why no further chunk could be begun. */
+/* Read on, for this READ and those answered after it. Returns 0, or the reason why no more can be read. */
 static int
 read_responses(struct rc_qp *qp, const struct rc_resource *resource)
 {
@@ -220,7 +220,7 @@ read_responses(struct rc_qp *qp, const struct rc_resource *resource)
 
 		i = (i + 1) & (rs->resources - 1);
 		other = &rs->resource[i];
-		/* What it reads may still be on its way to memory. */
+		/* The data that a later READ reads may still be in staging memory. */
 		if (error != 0 || i == rs->resource_next || other == resource || !(rs->pending & (1u << i)) ||
 		    other->opcode != WIRE_READ_REQUEST || rc_lands_before(qp, other->first))
 			return error;

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much to have in flight: a window, in packets.
+ * The congestion window: packets that may be in flight.
  *
- * Without congestion it doubles per round trip up to `threshold`, then grows by
- * an eighth, up to a maximum where all this costs nothing.  A round of go-back-N
- * halves it; an expiry leaves a few packets to probe with (the peer may just not
- * have been scheduled: its late acknowledgement covers everything, and nothing
- * but the probe was sent twice).  Selective repeat takes away what was lost, if
- * that is more than random.
+ * Without congestion it doubles per round trip up to `threshold`, then grows by an eighth, up to a maximum
+ * where it costs nothing. A round of go-back-N halves it. An expiry leaves a few packets to probe with: the
+ * peer may just not have been scheduled; then its late acknowledgement covers everything, and only the probe
+ * was sent twice. Selective repeat subtracts what was lost, if that is more than random.
  *
- * A CNP, or the mark on a READ response, makes it a window that DCQCN governs,
- * with round trips in place of its timers: cut by half of alpha, a moving
- * average of the round trips that had a CNP; then one round trip half of the
- * way back to where it was; then two kilobytes more each, then faster.  Reaching
- * the maximum ends that.
+ * After a CNP, or a mark on a READ response, DCQCN governs the window, with round trips in place of its
+ * timers. The window is cut by half of alpha, a moving average of the round trips that had a CNP. Then it
+ * recovers half of the way to its former size in one round trip, then grows by two kilobytes per round trip,
+ * then faster. Reaching the maximum ends that.
  */
 #include "rc_internal.h"
 
@@ -25,13 +22,13 @@
 
 /* The window in 1/256 packets. */
 static inline uint32_t
-fine(const struct rc_requester *rq)
+fine_window(const struct rc_requester *rq)
 {
 	return (uint32_t)rq->window << 8 | rq->window_fraction;
 }
 
 static void
-set_fine(struct rc_requester *rq, uint32_t window)
+set_fine_window(struct rc_requester *rq, uint32_t window)
 {
 	if (window < RC_WINDOW_LEAST << 8)
 		window = RC_WINDOW_LEAST << 8;
@@ -47,7 +44,7 @@ RC_COLD void
 rc_congestion(struct rc_qp *qp)
 {
 	struct rc_requester *rq = &qp->req;
-	uint32_t window = fine(rq), flight = (rq->max - rq->una) << 8;
+	uint32_t window = fine_window(rq), flight = (rq->max - rq->una) << 8;
 
 	if (qp->state != RC_RTS || rq->una == rq->max || rq->cut)
 		return;
@@ -56,23 +53,23 @@ rc_congestion(struct rc_qp *qp)
 	if (!rq->congested) {
 		rq->congested = true;
 		rq->alpha = ALPHA_ONE;
-		/* What was allowed and not used says nothing. */
+		/* An unused part of the window is no evidence about the path. */
 		if (flight < window)
 			window = flight;
 	} else {
 		rq->alpha += (ALPHA_ONE - rq->alpha) >> ALPHA_SHIFT;
 	}
 	rq->target = window;
-	set_fine(rq, window - (uint32_t)((uint64_t)window * rq->alpha / (2 * ALPHA_ONE)));
+	set_fine_window(rq, window - (uint32_t)((uint64_t)window * rq->alpha / (2 * ALPHA_ONE)));
 	rq->overdrawn = rq->max - rq->una >= rq->window;
 	rq->threshold = rq->window;
 	rq->stage = 0;
 	rq->acked = 0;
 }
 
-/* A round trip without congestion, after one with. */
+/* A round trip without congestion, after one with congestion. */
 static RC_COLD void
-recover(struct rc_qp *qp)
+recover_window(struct rc_qp *qp)
 {
 	struct rc_requester *rq = &qp->req;
 	uint32_t increase = (INCREASE << 8) / qp->mtu;
@@ -84,9 +81,9 @@ recover(struct rc_qp *qp)
 		rq->target += (rq->stage - HYPER) * 4 * increase;
 	else if (rq->stage > RECOVERY)
 		rq->target += increase;
-	if (rq->target < fine(rq))
-		rq->target = fine(rq);
-	set_fine(rq, (fine(rq) + rq->target + 1) / 2);
+	if (rq->target < fine_window(rq))
+		rq->target = fine_window(rq);
+	set_fine_window(rq, (fine_window(rq) + rq->target + 1) / 2);
 }
 
 void
@@ -104,7 +101,7 @@ rc_window_grow(struct rc_qp *qp, uint32_t acked)
 			if (rq->congested) {
 				rq->acked = 0;
 				if (!rq->cut)
-					recover(qp);
+					recover_window(qp);
 				return;
 			}
 			window += (window >> 3) + 1;
@@ -136,8 +133,8 @@ rc_window_timeout(struct rc_requester *rq)
 }
 
 /*
- * Loss at random, as cables have it, says nothing of the path.  What a queue
- * that overflows has dropped must not be offered to it again.
+ * Random loss, as on cables, is no evidence about the path. Packets dropped by an overflowing queue must not
+ * be offered to it again.
  */
 void
 rc_window_lost(struct rc_requester *rq, uint32_t lost)

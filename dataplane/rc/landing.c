@@ -2,27 +2,27 @@
 /*
  * Packets that arrive for memory without mapping (reach.h).
  *
- * A request is taken when its payload is in staging memory; it is executed, for its peer and its receiver,
- * when the application has copied it to its memory: only then is it acknowledged and its receive completed.
- * Requests behind it go the same way, wherever their memory is, so that none is seen before an earlier one.
- * While a request waits so, RC_CLOSED_BEHIND is set.  A request that cannot go this way (an atomic, one that
- * has to be refused, one for which there is no job) is dropped, and asked for again when nothing waits.
+ * A request is taken when its payload is in staging memory. It is executed, for its peer and its receiver,
+ * when the application has copied the payload to its memory: only then is it acknowledged and its receive
+ * completed. Later requests take the same path, wherever their memory is, so that none is seen before an
+ * earlier one. Meanwhile RC_CLOSED_BEHIND is set. A request that cannot take this path (an atomic, a refused
+ * one, one without a free copy job) is dropped, and asked for again when nothing waits.
  *
- * Responses go to staging memory likewise.  A READ completes when all of its payload is in place, and the
- * requests after it not before: rc_requester.landing has those that are over but for that.
+ * Responses go to staging memory likewise. A READ completes when all of its payload is in place, and requests
+ * after it not before: rc_requester.landing lists those that are otherwise finished.
  */
 #include "sg_list.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* The part of a message that is copied at once. */
+/* Part of a message that is copied at once. */
 struct landing {
 	uint32_t first, end; /* PSNs */
 	uint32_t access;
-	bool asked;   /* an acknowledgement is asked for, */
-	bool over;    /* the message ends here, */
-	bool deliver; /* and completes a receive */
+	bool asked;   /* an acknowledgement is requested */
+	bool over;    /* the message ends here */
+	bool deliver; /* the message completes a receive */
 	uint8_t num;
 	struct one_sge sge[ONE_MAX_SGE];
 	struct completion c;
@@ -30,7 +30,7 @@ struct landing {
 _Static_assert(sizeof(struct landing) <= REACH_NOTE, "kept as a note");
 
 static struct landing *
-oldest(const struct rc_qp *qp)
+oldest_landing(const struct rc_qp *qp)
 {
 	return reach_queue_oldest(&qp->party, REACH_ARRIVED);
 }
@@ -44,7 +44,7 @@ is_behind(const struct rc_qp *qp)
 bool
 rc_lands_before(const struct rc_qp *qp, uint32_t psn)
 {
-	return is_behind(qp) && rc_psn_diff(oldest(qp)->first, psn) < 0;
+	return is_behind(qp) && rc_psn_diff(oldest_landing(qp)->first, psn) < 0;
 }
 
 void
@@ -76,7 +76,7 @@ begin_landing(struct rc_qp *qp, const struct rc_sg_list *list, const uint8_t *pa
 	return error == 0;
 }
 
-/* The packet continues the message that the newest landing is for. */
+/* Append the packet's payload to the newest landing, if it continues that message. */
 static bool
 extend_landing(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind,
 	       const struct rc_sg_list *list)
@@ -92,7 +92,8 @@ extend_landing(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind,
 	return true;
 }
 
-/* An answer to a packet before this one would say more than has been executed, or less. */
+/* The pending reply becomes an ACK of all executed requests: the reply to an earlier packet might acknowledge
+ * more than that, or less. */
 static void
 settle_reply(struct rc_responder *rs)
 {
@@ -132,7 +133,7 @@ rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const 
 	reach_queue_submit(&qp->party, REACH_ARRIVED);
 }
 
-/* The mapped part of the oldest landing, by keys that are looked up again; false: they are gone. */
+/* Place the mapped part of the oldest landing, with keys looked up again; false: the keys are revoked. */
 static bool
 place_mapped(struct rc_qp *qp, const struct landing *landing)
 {
@@ -151,7 +152,7 @@ place_mapped(struct rc_qp *qp, const struct landing *landing)
 	return true;
 }
 
-/* The NAK acknowledges what is before the landing; READs of the peer that are behind it get no answer. */
+/* The NAK acknowledges all before the landing. READs of the peer after it get no response. */
 static void
 refuse_landing(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status status)
 {
@@ -163,8 +164,7 @@ refuse_landing(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status
 	rc_refuse_now(qp, syndrome, psn, status);
 }
 
-/* Makes the oldest landing what the peer and the receiver see; false: it is refused, and stays in the queue.
- */
+/* Make the oldest landing visible to peer and receiver; false: it is refused, and stays in the queue. */
 static bool
 execute_landing(struct rc_qp *qp, const struct landing *landing)
 {
@@ -190,7 +190,7 @@ execute_landing(struct rc_qp *qp, const struct landing *landing)
 static void
 retire_landing(struct rc_qp *qp)
 {
-	struct landing landing = *oldest(qp);
+	struct landing landing = *oldest_landing(qp);
 	struct rc_responder *rs = &qp->rsp;
 
 	reach_queue_pop(&qp->party, REACH_ARRIVED);
@@ -210,7 +210,7 @@ rc_land_done(struct rc_qp *qp)
 	struct rc_responder *rs = &qp->rsp;
 
 	while (reach_queue_done(&qp->party, REACH_ARRIVED) && !(rs->closed & RC_CLOSED_FATAL)) {
-		if (!execute_landing(qp, oldest(qp)))
+		if (!execute_landing(qp, oldest_landing(qp)))
 			return;
 		retire_landing(qp);
 	}
@@ -222,7 +222,7 @@ void
 rc_land_flush(struct rc_qp *qp, enum one_status *status)
 {
 	while (is_behind(qp)) {
-		struct landing landing = *oldest(qp);
+		struct landing landing = *oldest_landing(qp);
 
 		reach_queue_pop(&qp->party, REACH_ARRIVED);
 		if (!landing.deliver)
@@ -237,7 +237,7 @@ rc_land_flush(struct rc_qp *qp, enum one_status *status)
 
 /* ---- responses ---- */
 
-/* Left with each access: the READ or atomic ends with it. */
+/* Note of each access: the READ or atomic ends with it. */
 struct landed {
 	bool last;
 };
@@ -258,7 +258,7 @@ rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list
 		rc_fail(qp, node, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
 	if (error != 0)
 		return false;
-	/* The application may read it when the READ is over, and not before: no order has to be kept. */
+	/* No order is needed within a READ: the application may read its data only after completion. */
 	for (uint32_t i = 0; i < list->num; i++) {
 		if (list->sge[i].region->base != NULL)
 			mem_write(list->sge[i].region, list->sge[i].va, src, list->sge[i].len);
@@ -272,7 +272,7 @@ rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list
 	return true;
 }
 
-/* Requests that are over now: the oldest READ that waits for its payload if `whole`, and those around it that
+/* Retire finished requests: if `whole`, the oldest READ that waits for its payload, and those around it that
  * wait for nothing. */
 static void
 retire_landed(struct rc_qp *qp, bool whole)
@@ -289,7 +289,7 @@ retire_landed(struct rc_qp *qp, bool whole)
 	}
 }
 
-/* Half of what the copy thread may have under way, so that responses find room. */
+/* Limit READs to half of the copy thread's jobs, so that responses find room. */
 bool
 rc_landing_is_full(const struct rc_qp *qp)
 {

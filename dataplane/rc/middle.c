@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets from the middle of a message, one after the other.  They differ in PSN and payload; what they have
- * in common is looked up and made once for all that go out in one turn, or come in one burst.
+ * Runs of packets from the middle of a message. They differ in PSN and payload; all else is looked up and
+ * built once for all that leave in one rc_output(), or arrive in one burst.
  *
- * Coming in, a frame equal to the one before it up to the PSN (wire_parse_received), with a good ICRC and
- * just the next PSN, goes where that one ended: the key was checked for all that the message had to come.  A
- * run ends with the burst, before the core takes commands, so a key that has been withdrawn meanwhile counts
- * for nothing in the next burst, and its owner gets the answer only after that.  It ends with anything unlike
- * the one before, and with the last packet; there is none while packets are held behind a hole, through
- * memory without mapping, over lists of several sges, nor for frames that are marked for congestion.
+ * On input, a frame that equals the previous one up to the PSN (wire_parse_received), has a good ICRC and the
+ * next PSN, is placed where that one ended: the key was checked for the rest of the message. A run ends with
+ * the burst, before the core takes commands. So a revoked key is unusable in the next burst, and its owner
+ * gets the answer only after that. A run also ends with a packet unlike the previous one, and with the last
+ * packet. There are no runs while packets are held behind a hole, through memory without mapping, over lists
+ * of several sges, or for frames marked for congestion.
  */
 #include "sg_list.h"
 

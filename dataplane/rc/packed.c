@@ -2,10 +2,9 @@
 /*
  * Several requests, or several responses, in one frame: doc/packed.md.
  *
- * A packet inside a frame is a packet like any other: it is input with its own PSN by the functions that
- * input those, and nothing of the transport but this file and the places where packets are held knows of
- * frames. What is held is the frame, once for each packet that has to wait: rc_packet_of() takes that one
- * out.
+ * A packet inside a frame is a packet like any other: the usual functions input it, with its own PSN. Only
+ * this file and the code that holds packets handle frames. The frame is held once for each of its packets
+ * that has to wait; rc_packet_of() extracts that packet.
  */
 #include "sg_list.h"
 
@@ -13,7 +12,7 @@
 
 /* ---- input ---- */
 
-/* The fields that packets inside a frame share with it. */
+/* Copy the fields that packets inside a frame share with it. */
 static inline void
 inside_begin(struct wire_packet *inside, const struct wire_packet *frame)
 {
@@ -30,7 +29,7 @@ input_one(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		rc_response_input(qp, packet, now);
 }
 
-/* True: the frame holds the packets that it says, and no more. */
+/* True if the frame has exactly the packets that it announces. */
 static inline bool
 input_all(struct rc_qp *qp, const struct wire_packet *frame, uint64_t now)
 {
@@ -45,7 +44,7 @@ input_all(struct rc_qp *qp, const struct wire_packet *frame, uint64_t now)
 		if (unlikely(!wire_unpack(frame, &at, &inside)))
 			return false;
 		input_one(qp, &inside, now);
-		/* A response that is wrong ends the connection. */
+		/* A bad response ends the connection. */
 		if (unlikely(qp->state != RC_RTS && qp->state != RC_RTR))
 			return true;
 	}
@@ -75,7 +74,7 @@ rc_packet_of(const struct wire_packet *held, uint32_t psn, struct wire_packet *i
 		return held;
 	inside_begin(inside, held);
 	inside->psn = psn & RC_PSN_MASK;
-	/* The packet was found there when the frame was held. */
+	/* Unpacking succeeds: it did when the frame was held. */
 	for (uint32_t i = 0; i <= index; i++)
 		if (!wire_unpack(held, &at, inside))
 			return NULL;
@@ -86,10 +85,10 @@ rc_packet_of(const struct wire_packet *held, uint32_t psn, struct wire_packet *i
 
 /* Requests that leave together. */
 struct packed {
-	uint32_t count, len;                  /* and the bytes that they take */
-	uint32_t reads;                       /* of these, READs and atomics, */
-	uint64_t asked;                       /* and bytes that READs ask for */
-	struct mem_sge from[WIRE_PACKED_MAX]; /* payload; no region: in the request itself */
+	uint32_t count, len;                  /* number of packets and their bytes */
+	uint32_t reads;                       /* READs and atomics among them */
+	uint64_t asked;                       /* bytes that the READs ask for */
+	struct mem_sge from[WIRE_PACKED_MAX]; /* payload; no region: inside the request */
 };
 
 static uint8_t
@@ -105,7 +104,7 @@ opcode_of(uint8_t op)
 	return opcode[op];
 }
 
-/* The request names one range of memory at most, with that right, and that is mapped. */
+/* True if the request has at most one range of memory, with the right `access`, and mapped. */
 static inline bool
 resolve_one(const struct rc_qp *qp, const struct work *work, uint32_t len, uint32_t access,
 	    struct mem_sge *sge)
@@ -146,9 +145,9 @@ add_data(const struct rc_qp *qp, struct packed *packed, const struct work *work)
 	       resolve_one(qp, work, work->length, ONE_ACCESS_LOCAL_READ, from);
 }
 
-/* One more request; false: it leaves in another frame, after whatever is to be done about it. */
+/* Add one more request; false: it needs another frame, or other treatment. */
 static inline bool
-add(const struct rc_qp *qp, struct packed *packed, const struct rc_node *node)
+add_request(const struct rc_qp *qp, struct packed *packed, const struct rc_node *node)
 {
 	const struct work *work = &node->work;
 	bool reads = rc_is_rd(work->op);
@@ -174,7 +173,7 @@ copy_payload(uint8_t *to, const struct mem_sge *from, const struct work *work)
 	if (from->region == NULL) {
 		memcpy(to, work->inline_data, work->length);
 	} else if (likely(work->length - 32 <= 32)) {
-		/* Lengths that the compiler knows need no call. */
+		/* Constant lengths let the compiler inline the copies. */
 		src = mem_at(from->region, from->va);
 		memcpy(to, src, 32);
 		memcpy(to + work->length - 32, src + work->length - 32, 32);
@@ -183,7 +182,7 @@ copy_payload(uint8_t *to, const struct mem_sge *from, const struct work *work)
 	}
 }
 
-/* Returns where the next one goes. */
+/* Returns where the next packet goes. */
 static inline uint8_t *
 build_one(uint8_t *at, const struct work *work, const struct mem_sge *from)
 {
@@ -210,7 +209,7 @@ build_one(uint8_t *at, const struct work *work, const struct mem_sge *from)
 }
 
 static bool
-emit(struct rc_qp *qp, const struct packed *packed, uint64_t now)
+emit_requests(struct rc_qp *qp, const struct packed *packed, uint64_t now)
 {
 	const struct wire_build b = {.opcode = WIRE_PACKED_REQUESTS,
 				     .ack_request = true,
@@ -248,14 +247,14 @@ rc_send_packed(struct rc_qp *qp, uint32_t most, uint64_t now)
 	packed.asked = 0;
 	if (most > WIRE_PACKED_MAX)
 		most = WIRE_PACKED_MAX;
-	while (packed.count < most && node != NULL && add(qp, &packed, node))
+	while (packed.count < most && node != NULL && add_request(qp, &packed, node))
 		node = node->next;
-	return packed.count > 1 && emit(qp, &packed, now);
+	return packed.count > 1 && emit_requests(qp, &packed, now);
 }
 
 /* ---- responses ---- */
 
-/* One more response; false: it leaves in a frame of its own, or not at all. */
+/* Add one more response; false: it needs a frame of its own, or cannot be sent. */
 static bool
 add_response(const struct rc_qp *qp, struct packed *packed, const struct rc_resource *resource)
 {
@@ -281,7 +280,7 @@ add_response(const struct rc_qp *qp, struct packed *packed, const struct rc_reso
 	return true;
 }
 
-/* Returns where the next one goes. */
+/* Returns where the next packet goes. */
 static uint8_t *
 build_response(const struct rc_qp *qp, uint8_t *at, const struct rc_resource *resource,
 	       const struct mem_sge *from)

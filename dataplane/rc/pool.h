@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work requests on their way, from a pool of the core. */
+/* Pool of work requests under way, one per core. */
 #ifndef DATAPLANE_RC_POOL_H
 #define DATAPLANE_RC_POOL_H
 
 #include "params.h"
 #include "work.h"
 
-/* A work request on its way. */
+/* Work request under way. */
 struct rc_node {
 	struct rc_node *next;
-	uint32_t first, end; /* PSNs [first, end); none for BIND and malformed work */
+	uint32_t first, end; /* PSNs [first, end); empty for BIND and malformed work */
 	struct work work;
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct rc_node, work.sge[1]) == 64, "rc_node: the usual request is one cache line");
@@ -19,7 +19,7 @@ struct rc_pool {
 	uint32_t count, available;
 };
 
-/* There is one. */
+/* The pool must not be empty. */
 static inline struct rc_node *
 rc_node_get(struct rc_pool *pool)
 {
@@ -31,7 +31,7 @@ rc_node_get(struct rc_pool *pool)
 	return node;
 }
 
-/* A list of them. */
+/* Return a list of `count` nodes. */
 static inline void
 rc_nodes_put(struct rc_pool *pool, struct rc_node *first, struct rc_node *last, uint32_t count)
 {
@@ -47,8 +47,8 @@ rc_node_put(struct rc_pool *pool, struct rc_node *node)
 }
 
 /*
- * Queue pairs whose peers do not answer must not keep all: the second half of the
- * pool is for those that hold few, its last quarter for those that hold none.
+ * Queue pairs whose peers do not respond must not take all nodes: the second half of the pool is for those
+ * that hold few, the last quarter for those that hold none.
  */
 static inline bool
 rc_pool_denies(const struct rc_pool *pool, uint32_t held)

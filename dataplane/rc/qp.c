@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Life of a queue pair, the pool of work nodes, and the way of packets in and out. */
+/* Life of a queue pair, the pool of work nodes, and dispatch of packets in and out. */
 #include "dataplane/state/state.h"
 #include "sg_list.h"
 
@@ -59,7 +59,7 @@ rc_state(const struct rc_qp *qp)
 	return qp->state;
 }
 
-/* The only writer after rc_init(), which is also how RC_RESET is come to again. */
+/* Only this function changes the state, apart from rc_init(), by which rc_reset() returns to RC_RESET. */
 static void
 set_state(struct rc_qp *qp, enum rc_state to, const char *why)
 {
@@ -145,14 +145,14 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window_max;
 	rq->tlp_allowed = qp->selective;
-	/* A peer that connects by numbers announces nothing: it is taken to be like this end. */
+	/* A peer connected out of band announces nothing: assume that it is like this end. */
 	if (attr->peer_yields || qp->env->yields)
 		rq->min_rto = RC_MIN_RTO_MAX;
 
 	rs->epsn = attr->recv_psn & RC_PSN_MASK;
 	rs->rd_max = attr->rd_atomic_in < RC_RD_ATOMIC_MAX ? attr->rd_atomic_in : RC_RD_ATOMIC_MAX;
 	rs->resources = 1;
-	/* Some peers round what they were granted up to a power of two. */
+	/* Some peers round the granted depth up to a power of two. */
 	while (rs->resources < rs->rd_max)
 		rs->resources = (uint8_t)(rs->resources * 2);
 	set_state(qp, state, "connected");
@@ -224,7 +224,7 @@ rc_has_sent(const struct rc_qp *qp, uint32_t posted)
 	return (int32_t)(qp->req.max - posted) >= 0;
 }
 
-/* Each CNP counts, whatever becomes of it: so the count does not tell which queue pair numbers there are. */
+/* Count each CNP alike, dropped or not: so the counter does not reveal which queue pair numbers exist. */
 static RC_COLD void
 drop_packet(struct rc_qp *qp, const struct wire_packet *packet, enum rc_counter why)
 {
@@ -243,10 +243,10 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 }
 
 /*
- * The frame is between the two addresses of the connection.  Ends that repeat selectively derive their UDP
+ * True if the frame has the two addresses of the connection. Peers with selective repeat derive their UDP
  * source port from the flow label of the REQ, which is random, or have drawn it for the peer
- * (doc/steering.md): it is up to 14 bits more for a host to guess that does not see the frames, and so keeps
- * forged packets from being held.
+ * (doc/steering.md). A host that does not see the frames has to guess up to 14 bits more, so forged packets
+ * are not held.
  */
 static inline bool
 is_of_connection(const struct rc_qp *qp, const struct wire_packet *packet)
@@ -303,14 +303,14 @@ rc_wants_output(const struct rc_qp *qp)
 {
 	const struct rc_responder *rs = &qp->rsp;
 
-	if (unlikely(rs->stalled)) /* replies wait behind the one that is not there yet */
+	if (unlikely(rs->stalled)) /* replies wait behind the one whose payload is not there yet */
 		return (rs->cnp_due | qp->req.ready) != 0;
 	return (rs->pending | rs->reply | (uint32_t)rs->cnp_due | (uint32_t)qp->req.ready) != 0;
 }
 
-/* Nothing is wanted or waited for any more; the work stays in the list. */
+/* Cancel timers, replies and output; the work stays in the list. */
 static void
-stop(struct rc_qp *qp)
+stop_output(struct rc_qp *qp)
 {
 	struct rc_requester *rq = &qp->req;
 	struct rc_responder *rs = &qp->rsp;
@@ -327,15 +327,15 @@ stop(struct rc_qp *qp)
 	rc_scoreboards_drop(qp);
 }
 
-/* All work, in order: `node` with `status`, the rest as flushed. */
+/* Complete all work in order: `node` with `status`, the rest as FLUSHED. */
 static void
-flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
+flush_work(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
 {
 	struct rc_responder *rs = &qp->rsp;
 	enum one_status receive = rs->closed & RC_CLOSED_FATAL ? rs->recv_status : ONE_STATUS_FLUSHED;
 
 	set_state(qp, RC_ERROR, "flushed");
-	stop(qp);
+	stop_output(qp);
 	while (qp->req.landing != NULL)
 		rc_retire_landed(qp, qp->req.landing == node ? status : ONE_STATUS_FLUSHED);
 	while (qp->req.head != NULL)
@@ -358,14 +358,14 @@ flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
 RC_COLD void
 rc_fail(struct rc_qp *qp, struct rc_node *node, enum one_status status, enum rc_error error)
 {
-	flush(qp, node, status);
+	flush_work(qp, node, status);
 	qp->env->failed(qp->env, qp, error);
 }
 
 void
 rc_flush(struct rc_qp *qp)
 {
-	flush(qp, NULL, ONE_STATUS_FLUSHED);
+	flush_work(qp, NULL, ONE_STATUS_FLUSHED);
 }
 
 void

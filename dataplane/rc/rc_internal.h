@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the RC transport.
+ * Internals of the RC transport.
  *
  *   qp.c         life of a queue pair, the pool, dispatch of packets
  *   requester.c  work requests to request packets
  *   response.c   response packets to completions; go-back-N
  *   responder.c  request packets: checks, execution, duplicates
  *   reply.c      READ responses, acknowledgements and NAKs to packets
- *   selective.c  what is held behind a hole, and sending only the holes again
+ *   selective.c  packets held behind a hole, and sending only the holes again
  *   timer.c      retransmission time, retries
- *   congestion.c the window
+ *   congestion.c the congestion window
  *   middle.c     runs of packets from the middle of a message
  *   packed.c     several requests or responses in one frame
- *   sg_list.c     local scatter/gather lists
+ *   sg_list.c    local scatter/gather lists
  *   resume.c     after an access to memory without mapping (reach.h)
+ *   ahead.c      payload of such memory, read before its packets
+ *   landing.c    packets that arrive for such memory
  *
- * PSNs.  The responder keeps the 24 bits of the wire.  The requester counts in
- * 32 bits, of which the low 24 go on the wire, so that work which is posted but
- * not sent compares correctly however long its messages are; what a response
- * names is found by its distance from `una`, which is below 2^23 for all that
- * can be outstanding.
+ * PSNs: the responder keeps the 24 bits of the wire. The requester counts in 32 bits, of which the low 24 go
+ * on the wire, so that work which is posted but not sent compares correctly however long its messages are.
+ * The PSN of a response is converted by its distance from `una`, which is below 2^23 for all that can be
+ * outstanding.
  */
 #ifndef DATAPLANE_RC_INTERNAL_H
 #define DATAPLANE_RC_INTERNAL_H
@@ -38,17 +39,17 @@ struct rc_qp {
 	uint8_t state; /* enum rc_state */
 	uint16_t mtu;
 	bool selective, packed;
-	uint16_t udp_port; /* from which the peer's frames come, if `selective` */
+	uint16_t udp_port; /* UDP source port of the peer's frames; checked if `selective` */
 	struct wire_addr local, remote;
 	struct wire_template template;
-	struct wire_head head; /* of requests with data, and of responses from the middle of a READ */
+	struct wire_head head; /* cached headers of requests with data and of middle READ responses */
 	struct rc_requester req;
 	struct rc_responder rsp;
 	struct reach_party party;
 };
 _Static_assert(sizeof(struct rc_qp) <= 1536, "an idle queue pair stays small");
 
-/* To RC_ERROR: `node` completes with `status`, all other work as FLUSHED; then env->failed. */
+/* Enter RC_ERROR: `node` completes with `status`, all other work as FLUSHED; then call env->failed. */
 void rc_fail(struct rc_qp *qp, struct rc_node *node, enum one_status status, enum rc_error error);
 
 static inline void
@@ -57,28 +58,28 @@ rc_count(struct rc_qp *qp, enum rc_counter counter)
 	qp->env->counter[counter]++;
 }
 
-/* a - b of two wire PSNs as a signed distance. */
+/* Signed distance a - b of two wire PSNs. */
 static inline int32_t
 rc_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
-/* Packets of a message of `len` bytes. */
+/* Number of packets of a message of `len` bytes. */
 static inline uint32_t
 rc_packets(const struct rc_qp *qp, uint32_t len)
 {
 	return len <= qp->mtu ? 1 : (len - 1) / qp->mtu + 1;
 }
 
-/* READs and atomics: their request occupies a resource of the peer until its response has come. */
+/* True for READs and atomics: such a request occupies a resource of the peer until its response arrives. */
 static inline bool
 rc_is_rd(uint8_t op)
 {
 	return op == ONE_OP_READ || op == ONE_OP_FETCH_ADD || op == ONE_OP_CMP_SWAP;
 }
 
-/* Behind the packets that are asked for together with `psn`. */
+/* PSN after the last packet that is requested together with `psn`. */
 static inline uint32_t
 rc_chunk_end(const struct rc_node *node, uint32_t psn)
 {
@@ -90,8 +91,8 @@ rc_chunk_end(const struct rc_node *node, uint32_t psn)
 	return (int32_t)(end - node->end) < 0 ? end : node->end;
 }
 
-/* Whether a packet that does not end a message asks for an acknowledgement: also if few others follow it, or
- * it is to find out what was lost. */
+/* True if a packet that does not end a message requests an ACK: every RC_ACK_EVERY packets, when the window
+ * is used up, while requests are held back, and during recovery, to find out what was lost. */
 static inline bool
 rc_asks_ack(const struct rc_qp *qp, uint32_t psn)
 {
@@ -101,7 +102,7 @@ rc_asks_ack(const struct rc_qp *qp, uint32_t psn)
 	       unlikely(qp->env->held != RC_FLOWS || rq->scoreboard != NULL);
 }
 
-/* The packet(s) `snd`..`snd`+psns-1, of which the last is `node`'s, have been handed over. */
+/* Account for packets `snd`..`snd`+psns-1, just handed over; the last one is `node`'s. */
 static inline void
 rc_sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)
 {
@@ -128,7 +129,7 @@ rc_sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)
 		rq->cur = node->next;
 }
 
-/* One frame, its payload from memory that does not change; false: none is to be had. */
+/* Send one frame with its payload from memory that does not change; false if no frame is available. */
 static inline bool
 rc_emit(struct rc_qp *qp, const struct wire_build *b, const uint8_t *payload)
 {
@@ -145,7 +146,7 @@ rc_emit(struct rc_qp *qp, const struct wire_build *b, const uint8_t *payload)
 	return true;
 }
 
-/* The expected packet is executed. */
+/* Account for the execution of the expected packet. */
 static inline void
 rc_executed(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
@@ -160,7 +161,7 @@ rc_executed(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	rs->context = kind & RC_REQ_END ? 0 : kind & (RC_REQ_SEND | RC_REQ_WRITE);
 }
 
-/* The expected packet of a WRITE, and its payload is in place. */
+/* Account for the expected packet of a WRITE; its payload is in place. */
 static inline void
 rc_written(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint32_t len)
 {
@@ -174,15 +175,16 @@ rc_written(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uin
 
 /* ---- packed.c ---- */
 
-/* A frame with several requests or responses. */
+/* Input a frame with several requests or responses. */
 void rc_packed_input(struct rc_qp *qp, const struct wire_packet *frame, uint64_t now);
-/* New requests from `cur` on, at most so many, in one frame; false: there are not two for one, or no frame.
- */
+/* Send new requests from `cur` on, at most `most`, in one frame. False if fewer than two fit, or no frame is
+ * available. */
 bool rc_send_packed(struct rc_qp *qp, uint32_t most, uint64_t now);
-/* Responses from the resource `oldest` on, at most so many, in one frame; how many, 0: there are not two for
- * one, or no frame. */
+/* Send responses from the resource `oldest` on, at most `most`, in one frame. Returns their number; 0 if
+ * fewer than two fit, or no frame is available. */
 uint32_t rc_respond_packed(struct rc_qp *qp, uint32_t oldest, uint32_t most);
-/* The packet `psn` in what is held: that itself, or *inside, taken out of it; NULL: it is of another PSN. */
+/* Packet `psn` of a held packet or frame: `held` itself, or *inside, extracted from the frame; NULL if it has
+ * another PSN. */
 const struct wire_packet *rc_packet_of(const struct wire_packet *held, uint32_t psn,
 				       struct wire_packet *inside);
 
@@ -192,18 +194,18 @@ rc_is_packed(const struct wire_packet *packet)
 	return (packet->opcode & ~1u) == WIRE_PACKED_REQUESTS;
 }
 
-/* What is held is the packet `psn`, or holds it. */
+/* True if `held` is the packet `psn`, or a frame that contains it. */
 static inline bool
 rc_has_psn(const struct wire_packet *held, uint32_t psn)
 {
 	return ((psn - held->psn) & RC_PSN_MASK) < (rc_is_packed(held) ? held->count : 1u);
 }
 
-/* Of the packet that is being input, and is in place: so many may follow it, the first to `to`. */
+/* Start a run: up to `count` more packets may follow the current one; the first is placed at `to`. */
 static inline void
 rc_run_begin(struct rc_qp *qp, const struct wire_packet *packet, uint8_t *to, uint32_t count, bool responses)
 {
-	/* Each mark of congestion counts. */
+	/* Packets marked for congestion start no run: each mark counts. */
 	if (count > 0 && likely(!packet->congestion))
 		qp->env->run = (struct rc_run){qp, to, count, responses};
 }

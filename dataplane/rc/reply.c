@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the responder sends: the responses of READs and atomics in the order of
- * the requests, and after them at most one ACK or NAK, which stands for all that
- * came in since the last one.
+ * Output of the responder: responses of READs and atomics in the order of the requests, then at most one ACK
+ * or NAK, which covers all requests since the last one.
  */
 #include "sg_list.h"
 
@@ -11,7 +10,7 @@
 
 #define SYNDROME_RNR 0x20u
 
-/* Only the fields of an AETH packet. */
+/* Sets only the fields of an AETH packet. */
 static bool
 emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint64_t atomic_ack)
 {
@@ -29,7 +28,7 @@ emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint
 	return rc_emit(qp, &b, NULL);
 }
 
-/* From `flat`, or from the region. */
+/* Take the payload from `flat`, or from the region if that is NULL. */
 static bool
 emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const struct mem_region *region,
 		   uint64_t va, uint32_t len, const uint8_t *flat)
@@ -64,7 +63,7 @@ emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const s
 	return true;
 }
 
-/* Response `next` of a READ cannot be given: the end of the connection, or of a mere repetition. */
+/* Response `next` of a READ cannot be sent: end the connection, or only the repetition. */
 static RC_COLD void
 abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit, uint8_t syndrome)
 {
@@ -79,7 +78,7 @@ abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit,
 	}
 }
 
-/* Memory without mapping: read before a frame is begun, since that takes its time and may fail. */
+/* Memory without mapping: read before a frame is begun, since reading takes time and may fail. */
 static RC_COLD bool
 respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const struct mem_region *region,
 		uint64_t va, uint32_t len, uint32_t bit)
@@ -97,7 +96,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 		error = reach_gather(&qp->party, RC_REACH_RESPOND_AGAIN, &sge, 1, bounce, psn);
 	}
 	if (error == -EAGAIN) {
-		qp->rsp.stalled = true; /* until rc_resume */
+		qp->rsp.stalled = true; /* until rc_resume() */
 		return false;
 	}
 	if (error != 0) {
@@ -111,7 +110,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 	return true;
 }
 
-/* One response of a READ; false: no frame, its payload is not there yet, or it was abandoned. */
+/* Send one response of a READ. False: no frame, its payload is not there yet, or the READ was abandoned. */
 static bool
 respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 {
@@ -134,7 +133,7 @@ respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 	return emit_read_response(qp, resource, region, va, len, NULL);
 }
 
-/* Responses from the middle of a READ, at most so many; 0: one by one. */
+/* Send middle responses of a READ, at most `most`. Returns their number; 0: send one by one. */
 static uint32_t
 respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t most)
 {
@@ -161,7 +160,7 @@ respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t m
 	return n;
 }
 
-/* One response of a READ again; false: no frame, or its payload is not there yet. */
+/* Send one response of a READ again; false: no frame, or its payload is not there yet. */
 static RC_COLD bool
 respond_again(struct rc_qp *qp)
 {
@@ -173,7 +172,7 @@ respond_again(struct rc_qp *qp)
 	if (resource == NULL || resource->opcode != WIRE_READ_REQUEST) {
 		rc_count(qp, RC_COUNT_DROP_REPLAY);
 	} else {
-		/* Each stands by itself, whatever it was asked for together with. */
+		/* Each repeated response is sent as an own READ, whatever it was requested with. */
 		one = *resource;
 		one.start = one.next = (psn - one.first) & RC_PSN_MASK;
 		one.end = one.next + 1;
@@ -185,7 +184,7 @@ respond_again(struct rc_qp *qp)
 	return true;
 }
 
-/* The oldest resource that owes a response: the ring begins where the next one will go. */
+/* The oldest resource with a pending response: the ring's oldest entry is at resource_next. */
 static uint32_t
 oldest_pending(const struct rc_responder *rs)
 {
@@ -195,7 +194,7 @@ oldest_pending(const struct rc_responder *rs)
 }
 
 static uint32_t
-respond(struct rc_qp *qp, uint32_t budget)
+send_responses(struct rc_qp *qp, uint32_t budget)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint32_t n = 0;
@@ -214,7 +213,7 @@ respond(struct rc_qp *qp, uint32_t budget)
 		i = oldest_pending(rs);
 		resource = &rs->resource[i];
 		if (unlikely(rs->closed & RC_CLOSED_BEHIND) && rc_lands_before(qp, resource->first)) {
-			rs->stalled = true; /* until rc_resume */
+			rs->stalled = true; /* until rc_resume() */
 			return n;
 		}
 		bit = 1u << i;
@@ -245,7 +244,7 @@ respond(struct rc_qp *qp, uint32_t budget)
 	return n;
 }
 
-/* A sequence NAK that says what is held behind the hole; false: no frame. */
+/* Send a sequence NAK with the bitmap of packets held behind the hole; false: no frame. */
 static RC_COLD bool
 emit_report(struct rc_qp *qp)
 {
@@ -262,9 +261,9 @@ emit_report(struct rc_qp *qp)
 	return rc_emit(qp, &b, map);
 }
 
-/* The ACK or NAK; false: no frame. */
+/* Send the ACK or NAK; false: no frame. */
 static bool
-acknowledge(struct rc_qp *qp)
+send_acknowledgement(struct rc_qp *qp)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint8_t reply = rs->reply, syndrome = RC_SYNDROME_ACK;
@@ -310,9 +309,9 @@ emit_cnp(struct rc_qp *qp)
 	return 1;
 }
 
-/* What is to be answered next is a READ. */
+/* True if the next reply due is a READ response. */
 static bool
-owes_read(const struct rc_responder *rs)
+next_is_read(const struct rc_responder *rs)
 {
 	return (rs->pending & RC_PENDING_AGAIN) != 0 ||
 	       rs->resource[oldest_pending(rs)].opcode == WIRE_READ_REQUEST;
@@ -329,15 +328,15 @@ rc_answer(struct rc_qp *qp, uint32_t reads)
 	if (rs->cnp_due)
 		emit_cnp(qp);
 	while (rs->pending != 0 && !rs->stalled) {
-		bool read = owes_read(rs);
-		uint32_t most = read ? reads - n : 1, done = most != 0 ? respond(qp, most) : 0;
+		bool read = next_is_read(rs);
+		uint32_t most = read ? reads - n : 1, done = most != 0 ? send_responses(qp, most) : 0;
 
 		if (done == 0)
 			break;
 		n += read ? done : 0;
 	}
 	if (rs->pending == 0 && rs->reply != RC_REPLY_NONE)
-		acknowledge(qp);
+		send_acknowledgement(qp);
 	return n;
 }
 
@@ -353,9 +352,9 @@ rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 		/* A long READ leaves half of the frames to our own requests. */
 		uint32_t share = qp->req.ready ? (budget + 1) / 2 : budget;
 
-		n += respond(qp, share > n ? share - n : 0);
+		n += send_responses(qp, share > n ? share - n : 0);
 	}
-	if (rs->pending == 0 && rs->reply != RC_REPLY_NONE && n < budget && acknowledge(qp))
+	if (rs->pending == 0 && rs->reply != RC_REPLY_NONE && n < budget && send_acknowledgement(qp))
 		n++;
 	return n;
 }

@@ -2,11 +2,10 @@
 /*
  * Work requests to request packets.
  *
- * All work posted and not completed is one list, oldest first; `cur` and `snd`
- * say where in it the sending is.  Nothing else is remembered about a packet:
- * its place in the message follows from its PSN, so going back is setting the
- * two.  What cannot go on (window, fence, READ limit, RNR wait) clears `ready`;
- * whatever may change that sets it again.
+ * All work posted and not completed is one list, oldest first; `cur` and `snd` are the position of sending in
+ * it. No other state is kept per packet: its place in the message follows from its PSN, so going back only
+ * sets these two. Whatever stops sending (window, fence, READ limit, RNR wait) clears `ready`; whatever may
+ * end the stop sets `ready` again.
  */
 #include "sg_list.h"
 
@@ -23,9 +22,9 @@ static const uint8_t data_opcode[ONE_OP_MAX][4] = {
 	[ONE_OP_WRITE_IMM] = {WIRE_WRITE_ONLY_IMM, WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST_IMM},
 };
 
-/* What is wrong with the work request itself. */
+/* Check the form of the work request. */
 static enum one_status
-examine(const struct rc_qp *qp, const struct work *work)
+check_form(const struct rc_qp *qp, const struct work *work)
 {
 	if (work->status != ONE_STATUS_SUCCESS)
 		return work->status;
@@ -41,17 +40,17 @@ examine(const struct rc_qp *qp, const struct work *work)
 	return ONE_STATUS_SUCCESS;
 }
 
-/* Its PSNs, and in *status what is wrong with it. */
+/* Returns the number of PSNs; *status is the work request's error, if any. */
 static __attribute__((noinline)) uint32_t
-plan(const struct rc_qp *qp, const struct work *work, enum one_status *status)
+plan_psns(const struct rc_qp *qp, const struct work *work, enum one_status *status)
 {
-	*status = examine(qp, work);
+	*status = check_form(qp, work);
 	if (*status != ONE_STATUS_SUCCESS || work->op == ONE_OP_BIND)
 		return 0;
 	return work->op >= ONE_OP_FETCH_ADD ? 1 : rc_packets(qp, work->length);
 }
 
-/* Nothing is wrong with it, and it is one packet. */
+/* True if the work request is valid and takes one packet. */
 static inline bool
 is_short(const struct rc_qp *qp, const struct work *work)
 {
@@ -66,7 +65,7 @@ copy_work(struct work *to, const struct work *from)
 	memcpy(to, from, offsetof(struct work, sge));
 	if (from->flags & ONE_WQE_INLINE)
 		memcpy(to->inline_data, from->inline_data, sizeof(to->inline_data));
-	else if (likely(from->num_sge <= 1)) /* with an atomic's operands */
+	else if (likely(from->num_sge <= 1)) /* includes an atomic's operands */
 		memcpy(to->sge, from->sge, 2 * sizeof(to->sge[0]));
 	else
 		memcpy(to->sge, from->sge, sizeof(to->sge));
@@ -98,11 +97,11 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 
 	if (unlikely(qp->state != RC_RTS))
 		return -ENOTCONN;
-	/* What rc_next_work() gave may be posted. */
+	/* Work in the place that rc_next_work() returned has passed may_post(). */
 	if (!(likely(pool->free != NULL) && likely(work == &pool->free->work)) && !may_post(qp))
 		return -EAGAIN;
 	if (!likely(is_short(qp, work)))
-		psns = plan(qp, work, &status);
+		psns = plan_psns(qp, work, &status);
 	if (unlikely(rq->post - rq->una > RC_POSTED_PSNS - psns))
 		return -EAGAIN;
 	node = rc_node_get(pool);
@@ -128,7 +127,7 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 	return 0;
 }
 
-/* A work request whose turn it is fails here: after all before it have completed. */
+/* Fail a work request when all before it have completed. */
 static RC_COLD void
 fail_in_turn(struct rc_qp *qp, struct rc_node *node)
 {
@@ -146,7 +145,7 @@ local_error(struct rc_qp *qp, struct rc_node *node, enum one_status status)
 	return false;
 }
 
-/* True: carried out at once, go on. */
+/* True: carried out at once, continue. */
 static RC_COLD bool
 start_bind(struct rc_qp *qp, struct rc_node *node)
 {
@@ -180,7 +179,7 @@ rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now)
 		rq->ready = rq->cur != NULL;
 }
 
-/* A list of several sges in a message of several packets: nothing is sent unless all may be read. */
+/* Nothing of a message is sent unless all sges of its list may be read. */
 static RC_COLD enum one_status
 check_whole_list(const struct rc_qp *qp, const struct work *work)
 {
@@ -189,7 +188,7 @@ check_whole_list(const struct rc_qp *qp, const struct work *work)
 	return rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_READ, &list);
 }
 
-/* One sge of 32 to 64 bytes needs no call; words are mem_read's affair. */
+/* Copies one sge of 32 to 64 bytes inline; mem_read() copies shorter ones, as words. */
 static inline void
 gather_short(const struct rc_sg_list *list, uint8_t *dst)
 {
@@ -205,7 +204,7 @@ gather_short(const struct rc_sg_list *list, uint8_t *dst)
 	memcpy(dst + sge->len - 32, src + sge->len - 32, 32);
 }
 
-/* Packet `snd` with `len` bytes from `flat`, or from `list` when that is NULL; false: no frame. */
+/* Send packet `snd` with `len` bytes from `flat`, or from `list` if that is NULL; false: no frame. */
 static inline __attribute__((always_inline)) bool
 emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, const uint8_t *flat,
 	  const struct rc_sg_list *list, uint64_t now)
@@ -248,7 +247,7 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	return true;
 }
 
-/* From the request itself, or from where it was read before. */
+/* `flat` is in the work request itself, or was read ahead. */
 static __attribute__((noinline)) bool
 emit_flat(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, const uint8_t *flat,
 	  uint64_t now)
@@ -256,7 +255,7 @@ emit_flat(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	return emit_data(qp, node, place, len, flat, NULL, now);
 }
 
-/* Memory without mapping: read before a frame is begun, since that takes its time and may fail. */
+/* Memory without mapping: read before a frame is begun, since reading takes time and may fail. */
 static RC_COLD bool
 send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len,
 	     const struct rc_sg_list *list, uint64_t now)
@@ -274,7 +273,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 		error = reach_gather(&qp->party, RC_REACH_AGAIN, list->sge, list->num, bounce, psn);
 	}
 	if (error == -EAGAIN) {
-		qp->req.ready = false; /* until rc_resume */
+		qp->req.ready = false; /* until rc_resume() */
 		return false;
 	}
 	if (error != 0)
@@ -286,7 +285,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 	return true;
 }
 
-/* One packet of a SEND or WRITE; false: no frame to be had, or failed. */
+/* Send one packet of a SEND or WRITE; false: no frame is available, or the request failed. */
 static inline __attribute__((always_inline)) bool
 send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 {
@@ -315,7 +314,8 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	return emit_data(qp, node, place, len, NULL, &list, now);
 }
 
-/* New packets from the middle of a message in one range of memory, at most so many; 0: one by one. */
+/* Send new middle packets of a message in one range of memory, at most `most`. Returns their number; 0: send
+ * one by one. */
 static __attribute__((noinline)) uint32_t
 send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now)
 {
@@ -343,7 +343,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 	return n;
 }
 
-/* The request for the rest of one chunk of a READ, or for an atomic; `again`: for that many responses. */
+/* Request the rest of a READ's chunk, or an atomic; `again` != 0: that many responses. */
 static bool
 send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 {
@@ -423,8 +423,8 @@ is_fenced(const struct rc_requester *rq, const struct rc_node *node)
 }
 
 /*
- * While less may be in flight than when it was sent: something is whose answer lets the next go out.  Between
- * the packets that ask for one there may be more than are allowed now.
+ * While less may be in flight than before: true if an outstanding packet is known to elicit a response. More
+ * packets than are allowed now may be between two that request an ACK.
  */
 static RC_COLD bool
 awaits_answer(struct rc_requester *rq)
@@ -439,7 +439,7 @@ awaits_answer(struct rc_requester *rq)
 	return false;
 }
 
-/* Packets that may go out now: one, where a cut of the window left more in flight. */
+/* Packets that may leave now; 1 if a cut of the window left more in flight than allowed. */
 static inline uint32_t
 room_left(const struct rc_requester *rq, uint32_t room)
 {
@@ -448,7 +448,7 @@ room_left(const struct rc_requester *rq, uint32_t room)
 	return flight < room ? room - flight : 1;
 }
 
-/* Others wait behind the request, and nothing that has been sent may be missing. */
+/* True if other requests follow this one, and no sent packet is suspected missing. */
 static inline bool
 may_pack(const struct rc_qp *qp, const struct rc_node *node)
 {
@@ -477,8 +477,8 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 		struct rc_node *node = rq->cur;
 		uint32_t room = (uint32_t)rq->window + rq->sacked;
 
-		/* First, so that a queue pair that has sent all with the last of the budget does not ask for
-		 * more. */
+		/* Check this first: a queue pair that has sent all with the last of the budget must not stay
+		 * ready. */
 		if (node == NULL) {
 			rq->ready = false;
 			break;
@@ -494,7 +494,7 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 				break;
 			continue;
 		}
-		/* Not all: what its client has in flight may be to a peer that is silent. */
+		/* Skip only this queue pair: its client's packets in flight may be to a silent peer. */
 		if (unlikely(qp->env->held != RC_FLOWS) && awaits_answer(rq))
 			break;
 		if (unlikely(qp->env->ask_end != 0) && node->work.op == ONE_OP_READ &&

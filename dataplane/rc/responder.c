@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Request packets at the responder: the checks of the standard in its order,
- * then execution.  Nothing changes before the checks that a stranger could
- * fail: only a packet with the expected PSN can break the connection.
+ * Request packets at the responder: the standard's checks in the standard's order, then execution. Nothing
+ * changes before the checks that a forged packet could fail: only a packet with the expected PSN can break
+ * the connection.
  *
- * Keys are looked up again for every packet of a message, or for a run of them (middle.c).
+ * Keys are looked up again for every packet of a message, or for a run of packets (middle.c).
  */
 #include "sg_list.h"
 
@@ -52,21 +52,21 @@ rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv
 		rc_refuse_now(qp, syndrome, psn, recv_status);
 }
 
-/* The expected packet is wrong in form. */
+/* The expected packet is malformed. */
 static RC_COLD void
-invalid(struct rc_qp *qp)
+refuse_invalid(struct rc_qp *qp)
 {
 	rc_refuse(qp, RC_NAK_INVALID, qp->rsp.epsn, ONE_STATUS_LOCAL_QP);
 }
 
 static RC_COLD void
-denied(struct rc_qp *qp)
+refuse_access(struct rc_qp *qp)
 {
 	rc_refuse(qp, RC_NAK_ACCESS, qp->rsp.epsn, ONE_STATUS_FLUSHED);
 }
 
 static RC_COLD void
-not_ready(struct rc_qp *qp)
+refuse_not_ready(struct rc_qp *qp)
 {
 	struct rc_responder *rs = &qp->rsp;
 
@@ -76,11 +76,11 @@ not_ready(struct rc_qp *qp)
 	}
 	rs->reply = RC_REPLY_RNR;
 	rs->reply_psn = rs->epsn;
-	/* Packets behind an RNR NAK are not missing: no sequence NAK. */
+	/* Packets behind an RNR NAK are not missing: send no sequence NAK. */
 	rs->nak_sent = true;
 }
 
-/* A receive for the message that begins (SEND) or ends (WRITE with immediate); false: refused. */
+/* Take a receive for the message that begins (SEND) or ends (WRITE with immediate); false: refused. */
 static bool
 take_recv(struct rc_qp *qp)
 {
@@ -89,7 +89,7 @@ take_recv(struct rc_qp *qp)
 	if (unlikely(rs->recv_held)) /* by the same packet, before its payload was in place */
 		return true;
 	if (unlikely(!qp->env->take_recv(qp->env, qp, &rs->recv))) {
-		not_ready(qp);
+		refuse_not_ready(qp);
 		return false;
 	}
 	rs->recv_held = true;
@@ -132,7 +132,7 @@ rc_received(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t ki
 }
 
 static void
-deliver(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+deliver_receive(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
 	struct completion c = rc_received(qp, packet, kind);
 
@@ -149,7 +149,7 @@ length_fits(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t ki
 	return len <= qp->mtu && (len != 0 || (kind & RC_REQ_START)) && packet->pad == (-len & 3u);
 }
 
-/* To memory without mapping, or after a request that goes there; `region` NULL: there is no payload. */
+/* Write to memory without mapping, or after a request that does; `region` NULL: no payload. */
 static RC_COLD void
 land_write(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const struct mem_region *region)
 {
@@ -174,7 +174,7 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	if (unlikely(kind & RC_REQ_IMM) && !take_recv(qp))
 		return;
 	if (unlikely(!length_fits(qp, packet, kind))) {
-		invalid(qp);
+		refuse_invalid(qp);
 		return;
 	}
 	if (kind & RC_REQ_START) {
@@ -184,14 +184,14 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		rs->total = 0;
 	}
 	if (unlikely(kind & RC_REQ_END ? rs->left != len : rs->left <= len || rs->left > RC_MESSAGE_MAX)) {
-		invalid(qp);
+		refuse_invalid(qp);
 		return;
 	}
 	if (likely(len != 0)) {
 		region = mem_check(qp->env->mem, rs->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_WRITE, rs->va,
 				   rs->left);
 		if (unlikely(region == NULL)) {
-			denied(qp);
+			refuse_access(qp);
 			return;
 		}
 	}
@@ -209,7 +209,7 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	if (kind & RC_REQ_END) {
 		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
 		if (unlikely(kind & RC_REQ_IMM))
-			deliver(qp, packet, kind);
+			deliver_receive(qp, packet, kind);
 	}
 }
 
@@ -227,7 +227,7 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		rs->total = 0;
 	}
 	if (unlikely(!length_fits(qp, packet, kind))) {
-		invalid(qp);
+		refuse_invalid(qp);
 		return;
 	}
 	if (unlikely((uint64_t)rs->total + len > rs->recv.length)) {
@@ -247,18 +247,18 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	rc_scatter(&list, packet->payload);
 	rs->total += len;
 	if (unlikely(kind & RC_REQ_INV) && !qp->env->invalidate(qp->env, qp, packet->inv_key)) {
-		/* The standard has no code for this; better than letting the peer time out. */
+		/* The standard has no code for this; a NAK is better than a timeout of the peer. */
 		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_LOCAL_PROTECTION);
 		return;
 	}
 	rc_executed(qp, packet, kind);
 	if (kind & RC_REQ_END) {
 		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
-		deliver(qp, packet, kind);
+		deliver_receive(qp, packet, kind);
 	}
 }
 
-/* The next resource, its oldest user forgotten. */
+/* Take the next resource; its former user is overwritten. */
 static struct rc_resource *
 resource_new(struct rc_qp *qp, const struct wire_packet *packet, uint32_t count)
 {
@@ -276,7 +276,7 @@ resource_new(struct rc_qp *qp, const struct wire_packet *packet, uint32_t count)
 	resource->next = 0;
 	resource->end = count;
 	resource->rkey = packet->rkey;
-	/* Its response acknowledges all before it. */
+	/* The response acknowledges all before it. */
 	rs->reply = RC_REPLY_NONE;
 	rs->nak_sent = false;
 	rs->epsn = (rs->epsn + count) & RC_PSN_MASK;
@@ -284,7 +284,7 @@ resource_new(struct rc_qp *qp, const struct wire_packet *packet, uint32_t count)
 	return resource;
 }
 
-/* Room for one more that is not answered: the peer keeps no more than rd_max of them. */
+/* True if a resource is free: the peer may have at most rd_max unanswered requests. */
 static bool
 resource_free(const struct rc_responder *rs)
 {
@@ -298,13 +298,13 @@ read_input(struct rc_qp *qp, const struct wire_packet *packet)
 
 	if (unlikely(!resource_free(&qp->rsp) || packet->payload_len != 0 || packet->pad != 0 ||
 		     packet->dma_length > RC_MESSAGE_MAX)) {
-		invalid(qp);
+		refuse_invalid(qp);
 		return;
 	}
 	if (packet->dma_length != 0 &&
 	    unlikely(mem_check(qp->env->mem, packet->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ,
 			       packet->remote_addr, packet->dma_length) == NULL)) {
-		denied(qp);
+		refuse_access(qp);
 		return;
 	}
 	resource = resource_new(qp, packet, rc_packets(qp, packet->dma_length));
@@ -337,17 +337,17 @@ atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
 		return;
 	}
 	if (unlikely(!resource_free(&qp->rsp) || packet->payload_len != 0 || packet->pad != 0)) {
-		invalid(qp);
+		refuse_invalid(qp);
 		return;
 	}
 	region = mem_check(qp->env->mem, packet->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_ATOMIC,
 			   packet->remote_addr, 8);
 	if (unlikely(region == NULL)) {
-		denied(qp);
+		refuse_access(qp);
 		return;
 	}
 	if (unlikely((packet->remote_addr & 7) != 0)) {
-		invalid(qp);
+		refuse_invalid(qp);
 		return;
 	}
 	if (unlikely(region->base == NULL))
@@ -369,7 +369,7 @@ rc_resource_of(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	/* The newest first: where READs are rare the PSNs of one that is still remembered come again. */
+	/* Newest first: if READs are rare, PSNs wrap and meet those of an old resource. */
 	for (uint32_t i = rs->resource_next + rs->resources; i-- > rs->resource_next;) {
 		struct rc_resource *resource = &rs->resource[i & (rs->resources - 1)];
 
@@ -379,22 +379,22 @@ rc_resource_of(struct rc_qp *qp, uint32_t psn)
 	return NULL;
 }
 
-/* The part [index, end) of a READ, to a peer that holds the rest; false: go back. */
+/* Answer the part [index, end) of a READ for a peer that holds the rest; false: go back. */
 static bool
 replay_part(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit, uint32_t index, uint32_t end,
 	    uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	/* What has not been sent for the first time is still to come. */
+	/* Responses not sent for the first time will still be sent. */
 	if ((rs->pending & rs->fresh & bit) && end > resource->next)
 		end = resource->next;
 	return index >= end || rc_answer_again(qp, resource->first + index, end - index, now);
 }
 
-/* Answer a repeated READ or atomic again, from where it asks. */
+/* Answer a repeated READ or atomic again, from the PSN that it asks for. */
 static void
-replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_t now)
+replay_request(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 	struct rc_resource *resource = rc_resource_of(qp, packet->psn);
@@ -422,7 +422,7 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_
 		if (qp->selective) {
 			if (replay_part(qp, resource, bit, index, end, now))
 				return;
-			/* It is being answered: a request for a part is one for the rest, too. */
+			/* The READ is being answered: extend the repetition to cover the rest, too. */
 			if ((rs->pending & bit) && index > resource->next)
 				index = resource->next;
 			if ((rs->pending & bit) && end < resource->end)
@@ -439,8 +439,8 @@ drop:
 }
 
 /*
- * A repeated SEND or WRITE is acknowledged as far as executed, but not beyond
- * the next READ or atomic: the response of that may be what was lost.
+ * A repeated SEND or WRITE is acknowledged up to the last executed request, but not beyond the next READ or
+ * atomic: its response may be what was lost.
  */
 static void
 acknowledge_again(struct rc_qp *qp, const struct wire_packet *packet)
@@ -462,14 +462,15 @@ acknowledge_again(struct rc_qp *qp, const struct wire_packet *packet)
 }
 
 static RC_COLD void
-unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int32_t distance, uint64_t now)
+unexpected_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int32_t distance,
+		 uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 
 	if (distance < 0) {
 		rc_count(qp, RC_COUNT_DUPLICATE);
 		if (kind & (RC_REQ_READ | RC_REQ_ATOMIC))
-			replay(qp, packet, kind, now);
+			replay_request(qp, packet, kind, now);
 		else
 			acknowledge_again(qp, packet);
 		return;
@@ -478,23 +479,23 @@ unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int
 		rc_hold_request(qp, packet, (uint32_t)distance, now);
 	else
 		rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
-	/* While it waits for a receive, nothing is missing. */
+	/* While a request waits for a receive, nothing is missing. */
 	if (!rs->nak_sent && rs->reply <= RC_REPLY_NAK_SEQ) {
-		rs->nak_sent = !qp->selective; /* else each report says more */
+		rs->nak_sent = !qp->selective; /* selective: each report adds to the previous */
 		rs->reply = RC_REPLY_NAK_SEQ;
 		rs->reply_psn = rs->epsn;
 	}
 }
 
 static inline void
-execute(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+execute_request(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint32_t needed;
 
 	if (unlikely(rs->context == 0 ? !(kind & RC_REQ_START)
 				      : (kind & RC_REQ_START) != 0 || !(kind & rs->context))) {
-		invalid(qp);
+		refuse_invalid(qp);
 		return;
 	}
 	if (kind & RC_REQ_SEND) {
@@ -505,7 +506,7 @@ execute(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		 : kind & RC_REQ_READ ? ONE_ACCESS_REMOTE_READ
 				      : ONE_ACCESS_REMOTE_ATOMIC;
 	if (unlikely((qp->access & needed) == 0))
-		invalid(qp);
+		refuse_invalid(qp);
 	else if (kind & RC_REQ_WRITE)
 		write_input(qp, packet, kind);
 	else if (kind & RC_REQ_READ)
@@ -517,7 +518,7 @@ execute(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 void
 rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet)
 {
-	execute(qp, packet, rc_request_kind[packet->opcode]);
+	execute_request(qp, packet, rc_request_kind[packet->opcode]);
 }
 
 void
@@ -530,7 +531,7 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 	if (unlikely(rs->closed != 0) && rc_request_waits(qp, packet, distance, now))
 		return;
 	if (unlikely(distance != 0)) {
-		unexpected(qp, packet, kind, distance, now);
+		unexpected_input(qp, packet, kind, distance, now);
 		return;
 	}
 	if (unlikely(!rs->established)) {
@@ -538,10 +539,10 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 		if (qp->state == RC_RTR)
 			qp->env->established(qp->env, qp);
 	}
-	execute(qp, packet, kind);
+	execute_request(qp, packet, kind);
 	if (unlikely(rs->scoreboard != NULL)) {
 		rc_held_requests(qp, packet->psn);
-		rc_run_end(qp->env); /* what was held may be unlike what came */
+		rc_run_end(qp->env); /* a held packet may be unlike the one that arrived */
 	}
 }
 
@@ -550,7 +551,7 @@ rc_marked(struct rc_qp *qp, bool response, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	/* The requester bounds how many READ responses are under way. */
+	/* The requester limits the READ responses in flight, so it has to slow down. */
 	if (response)
 		rc_congestion(qp);
 	if (now >= rs->cnp_at) {

@@ -2,20 +2,19 @@
 /*
  * Response packets at the requester.
  *
- * A response is looked at only when its PSN is outstanding.  Whatever it is, it
- * first acknowledges all before its PSN, save READs and atomics, which only
- * their own responses complete; when one of those stands in the way, its
+ * A response is examined only if its PSN is outstanding. Any response first acknowledges all before its PSN,
+ * except READs and atomics, which only their own responses complete. If one of those has no response yet, its
  * response was lost, and we go back to it.
  *
- * A READ's responses are placed by PSN, not by opcode: some peers continue a
- * restarted READ with MIDDLE, others begin again with FIRST.
+ * READ responses are placed by PSN, not by opcode: some peers continue a restarted READ with MIDDLE, others
+ * begin again with FIRST.
  */
 #include "sg_list.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* 3.7: what an RNR NAK's code means, in ns. */
+/* Timer codes of RNR NAKs in ns (spec 3.7). */
 const uint32_t rc_rnr_ns[32] = {
 	655360000, 10000,    20000,    30000,     40000,     60000,     80000,     120000,
 	160000,    240000,   320000,   480000,    640000,    960000,    1280000,   1920000,
@@ -24,7 +23,7 @@ const uint32_t rc_rnr_ns[32] = {
 };
 
 static inline void
-report(struct rc_qp *qp, struct rc_node *node, enum one_status status)
+report_completion(struct rc_qp *qp, struct rc_node *node, enum one_status status)
 {
 	struct completion c;
 
@@ -74,7 +73,7 @@ rc_retire(struct rc_qp *qp, enum one_status status)
 	    status == ONE_STATUS_SUCCESS)
 		retire_later(rq, node);
 	else
-		report(qp, node, status);
+		report_completion(qp, node, status);
 }
 
 RC_COLD void
@@ -84,18 +83,18 @@ rc_retire_landed(struct rc_qp *qp, enum one_status status)
 	struct rc_node *node = rq->landing;
 
 	rq->landing = node->next;
-	report(qp, node, status);
+	report_completion(qp, node, status);
 }
 
-/* Executed before `psn`, it has nothing to tell. */
+/* True if the request was executed before `psn` and needs no completion. */
 static inline bool
-is_silent(const struct rc_node *node, uint32_t psn)
+needs_no_completion(const struct rc_node *node, uint32_t psn)
 {
 	return (node->work.flags & ONE_WQE_SUPPRESS) != 0 && node->work.op <= ONE_OP_WRITE_IMM &&
 	       node->first != node->end && (int32_t)(psn - node->end) >= 0;
 }
 
-/* Requests from the head on that have nothing to tell go back to the pool together. */
+/* Return leading requests that need no completion to the pool together. */
 static inline void
 retire_silent(struct rc_qp *qp, uint32_t psn)
 {
@@ -106,7 +105,7 @@ retire_silent(struct rc_qp *qp, uint32_t psn)
 
 	if (unlikely(rq->landing != NULL))
 		return;
-	for (; node != NULL && is_silent(node, psn); node = node->next) {
+	for (; node != NULL && needs_no_completion(node, psn); node = node->next) {
 		current |= rq->cur == node;
 		last = node;
 		count++;
@@ -130,8 +129,8 @@ rc_go_back(struct rc_qp *qp, uint64_t now)
 	rc_forget_reports(qp);
 	rq->snd = rq->una;
 	rq->cur = rq->head;
-	/* We never go back past a READ or atomic that lacks its response: none of those
-	 * before `snd` is outstanding. */
+	/* We never go back past a READ or atomic that lacks its response: none before `snd` is
+	 * outstanding. */
 	rq->rd_out = 0;
 	rq->rtt_pending = false;
 	rq->recovering = true;
@@ -142,11 +141,11 @@ rc_go_back(struct rc_qp *qp, uint64_t now)
 }
 
 /*
- * All requests before `psn` have been executed.  True when that acknowledges
- * everything before `psn`; false when a READ or atomic lacks its response.
+ * All requests before `psn` have been executed. Returns true if that acknowledges everything before `psn`,
+ * false if a READ or atomic lacks its response.
  */
 static inline bool
-advance(struct rc_qp *qp, uint32_t psn, uint64_t now)
+advance_una(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	uint32_t before = rq->una;
@@ -169,9 +168,9 @@ advance(struct rc_qp *qp, uint32_t psn, uint64_t now)
 	return rq->una == psn;
 }
 
-/* Repeat from `una`, unless what we see may still be the echo of the last time we did. */
+/* Repeat from `una`, unless the sign of loss may be an echo of the last time we did. */
 static RC_COLD void
-retransmit(struct rc_qp *qp, uint64_t now)
+retransmit_oldest(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	uint64_t echo = rq->srtt != 0 ? rq->srtt : RC_RTO_FLOOR;
@@ -191,7 +190,7 @@ implied_nak(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
 	rc_count(qp, RC_COUNT_NAK_IMPLIED);
 	if (!rc_missing(qp, psn, now))
-		retransmit(qp, now);
+		retransmit_oldest(qp, now);
 }
 
 static RC_COLD void
@@ -210,7 +209,7 @@ receiver_not_ready(struct rc_qp *qp, uint8_t code, uint64_t now)
 	if (rq->rnr_tries < 7)
 		rq->rnr_tries++;
 	rc_go_back(qp, now);
-	/* The peer is alive, and it is its turn to make us wait: no timer, no retry. */
+	/* The peer is alive and makes us wait: no timer runs, no retry is charged. */
 	rq->recovering = false;
 	rq->backoff = 0;
 	rq->expiries = 0;
@@ -223,7 +222,7 @@ receiver_not_ready(struct rc_qp *qp, uint8_t code, uint64_t now)
 
 /* The work request that owns `psn` has failed at the peer. */
 static RC_COLD void
-refused(struct rc_qp *qp, uint32_t psn, enum one_status status)
+request_refused(struct rc_qp *qp, uint32_t psn, enum one_status status)
 {
 	struct rc_node *node = qp->req.head;
 
@@ -234,7 +233,7 @@ refused(struct rc_qp *qp, uint32_t psn, enum one_status status)
 }
 
 static RC_COLD void
-nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
+nak_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
 	static const enum one_status fatal[] = {0, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_REMOTE_ACCESS,
 						ONE_STATUS_REMOTE_OPERATION};
@@ -244,35 +243,35 @@ nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t n
 		return;
 	if (code == 0)
 		rc_lost(&qp->req);
-	advance(qp, psn, now);
+	advance_una(qp, psn, now);
 	if (qp->state != RC_RTS)
 		return;
 	if (code != 0) {
-		refused(qp, psn, fatal[code]);
+		request_refused(qp, psn, fatal[code]);
 		return;
 	}
 	rc_count(qp, RC_COUNT_NAK_SEQ_RECEIVED);
 	if (!rc_report_input(qp, packet, psn, now))
-		retransmit(qp, now);
+		retransmit_oldest(qp, now);
 }
 
 /* The peer has executed all before `psn`. */
 static void
 executed_before(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
-	if (!advance(qp, psn, now) && qp->state == RC_RTS)
+	if (!advance_una(qp, psn, now) && qp->state == RC_RTS)
 		implied_nak(qp, psn, now);
 }
 
 static void
-acknowledge(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
+acknowledge_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
 	switch (packet->syndrome >> 5) {
 	case 0: /* ACK; credits are a hint that we do not need */
 		executed_before(qp, psn + 1, now);
 		break;
 	case 1:
-		if (!advance(qp, psn, now)) {
+		if (!advance_una(qp, psn, now)) {
 			if (qp->state == RC_RTS)
 				implied_nak(qp, psn, now);
 		} else if (qp->state == RC_RTS) {
@@ -280,20 +279,20 @@ acknowledge(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, ui
 		}
 		break;
 	case 3:
-		nak(qp, packet, psn, now);
+		nak_input(qp, packet, psn, now);
 		break;
 	default: /* reserved */
 		break;
 	}
 }
 
-/* The head, if `psn` is the next response that it lacks and it is of this kind. */
+/* The head, if `psn` is its next missing response and it is of this kind. */
 static struct rc_node *
-expected(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, bool read, uint64_t now)
+expected_head(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, bool read, uint64_t now)
 {
 	struct rc_node *node;
 
-	if (!advance(qp, psn, now)) {
+	if (!advance_una(qp, psn, now)) {
 		if (qp->state == RC_RTS && !rc_hold_response(qp, packet, psn, now))
 			implied_nak(qp, psn, now);
 		return NULL;
@@ -313,7 +312,7 @@ rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64
 	struct rc_requester *rq = &qp->req;
 	uint32_t before = rq->una++;
 
-	/* What we went back over and have not asked for again is not counted. */
+	/* A request that we went back over and have not repeated is not in rd_out. */
 	if (end_of_request && (int32_t)(rq->snd - rq->una) >= 0 && rq->rd_out > 0)
 		rq->rd_out--;
 	if (rq->una == node->end)
@@ -329,11 +328,11 @@ bad_response(struct rc_qp *qp, struct rc_node *node)
 	rc_fail(qp, node, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
 }
 
-/* `len` bytes of the response for `una`, and to `list` where they went; false: there was no room for them, or
- * the READ has failed. */
+/* Place `len` bytes of the response for `una`; `list` returns the destination. False: no copy job was free,
+ * or the READ has failed. */
 static inline bool
-land(struct rc_qp *qp, struct rc_node *node, uint32_t offset, const uint8_t *src, uint32_t len, bool last,
-     struct rc_sg_list *list)
+place_response(struct rc_qp *qp, struct rc_node *node, uint32_t offset, const uint8_t *src, uint32_t len,
+	       bool last, struct rc_sg_list *list)
 {
 	const struct mem_sge *sge = &list->sge[0];
 	enum one_status status =
@@ -352,7 +351,7 @@ land(struct rc_qp *qp, struct rc_node *node, uint32_t offset, const uint8_t *src
 	return true;
 }
 
-/* After response `index` of a READ, as far as it asked for in one request, and one range of memory. */
+/* Start a run after response `index` of a READ, limited to one request's chunk and one range of memory. */
 static inline void
 response_run(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_node *node, uint32_t index,
 	     const struct rc_sg_list *list)
@@ -370,7 +369,7 @@ response_run(struct rc_qp *qp, const struct wire_packet *packet, const struct rc
 static void
 read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
-	struct rc_node *node = expected(qp, packet, psn, true, now);
+	struct rc_node *node = expected_head(qp, packet, psn, true, now);
 	uint32_t index, offset, len;
 	struct rc_sg_list list;
 	bool last;
@@ -381,14 +380,14 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	offset = index * qp->mtu;
 	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
 	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
-	/* A peer that retransmits selectively also asks for parts of a chunk. */
+	/* A peer with selective repeat also asks for parts of a chunk. */
 	if (unlikely(packet->payload_len != len ||
 		     (!qp->selective && last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
 						 packet->opcode == WIRE_READ_RESPONSE_ONLY)))) {
 		bad_response(qp, node);
 		return;
 	}
-	if (!land(qp, node, offset, packet->payload, len, last, &list))
+	if (!place_response(qp, node, offset, packet->payload, len, last, &list))
 		return;
 	rc_responded(qp, node, last, now);
 	if (packet->opcode == WIRE_READ_RESPONSE_MIDDLE && !last && node->work.num_sge == 1)
@@ -398,7 +397,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 static void
 atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
-	struct rc_node *node = expected(qp, packet, psn, false, now);
+	struct rc_node *node = expected_head(qp, packet, psn, false, now);
 	struct rc_sg_list list;
 
 	if (node == NULL)
@@ -407,14 +406,14 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		bad_response(qp, node);
 		return;
 	}
-	if (land(qp, node, 0, (const uint8_t *)&packet->atomic_ack, 8, true, &list))
+	if (place_response(qp, node, 0, (const uint8_t *)&packet->atomic_ack, 8, true, &list))
 		rc_responded(qp, node, true, now);
 }
 
 /*
- * An answer names a PSN that has not been sent: the peer has taken a request that a stranger forged.  Where
- * that is only held, all that was sent is executed, and that counts.  Where it is executed, what is sent
- * under its PSN would pass for a duplicate, acknowledged and lost: the connection ends.
+ * A response names a PSN that has not been sent: the peer has taken a forged request. If the peer only holds
+ * that request, all that was sent is executed, and the response counts. If the peer has executed it, our
+ * packets with that PSN would pass for duplicates, acknowledged and lost: the connection ends.
  */
 static RC_COLD void
 answer_ahead(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
@@ -435,7 +434,7 @@ answer_ahead(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, u
 void
 rc_acknowledged(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
-	advance(qp, psn, now);
+	advance_una(qp, psn, now);
 }
 
 void
@@ -464,7 +463,7 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 	if (unlikely(distance >= rq->max - rq->una))
 		answer_ahead(qp, packet, psn, now);
 	else if (packet->opcode == WIRE_ACKNOWLEDGE)
-		acknowledge(qp, packet, psn, now);
+		acknowledge_input(qp, packet, psn, now);
 	else
 		rc_response_place(qp, packet, psn, now);
 	if (unlikely(rq->scoreboard != NULL)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * After an access to memory without mapping (reach.h).
+ * Continuation after an access to memory without mapping (reach.h).
  *
- * A request or READ response that is to be sent has changed nothing while its payload is not there: it is
- * tried again.  What arrives goes by landing.c.  An atomic is kept with the access that carries it out, and
- * goes through its checks a second time when that is done; the first time changed nothing.  Requests behind
- * it are dropped: their sender is told to repeat them when the queue pair goes on.
+ * A request or READ response to be sent changes no state before its payload is there: sending is tried again.
+ * Arriving payload goes through landing.c. An atomic is kept with the access that carries it out; afterwards
+ * it goes through its checks a second time, since the first time changed nothing. Requests after it are
+ * dropped, and asked for again when the queue pair continues.
  */
 #include "sg_list.h"
 
@@ -32,7 +32,7 @@ rc_request_lost(struct rc_qp *qp)
 	rc_count(qp, RC_COUNT_DROP_PARKED);
 }
 
-/* While payload of earlier requests is on its way to memory; true: the request is dropped, or held. */
+/* Handle a request while payload of earlier ones is not in place; true: the request is dropped, or held. */
 static bool
 waits_behind(struct rc_qp *qp, const struct wire_packet *packet, int32_t distance, uint64_t now)
 {
@@ -65,7 +65,7 @@ rc_request_waits(struct rc_qp *qp, const struct wire_packet *packet, int32_t dis
 	}
 	if (rs->closed & RC_CLOSED_BEHIND)
 		return waits_behind(qp, packet, distance, now);
-	if (qp->party.job[RC_REACH_ATOMIC] == NULL) { /* taken away for others: begin again */
+	if (qp->party.job[RC_REACH_ATOMIC] == NULL) { /* job taken for another access: start again */
 		rs->closed = 0;
 		return false;
 	}
@@ -94,12 +94,12 @@ resume_atomic(struct rc_qp *qp, uint64_t now)
 	packet.payload = NULL; /* an atomic has none */
 	qp->rsp.closed &= (uint8_t)~RC_CLOSED_PLACING;
 	rc_request_input(qp, &packet, now);
-	/* It may have been refused before it came to the outcome. */
+	/* The atomic may have been refused before its outcome was used. */
 	if (reach_done(&qp->party, RC_REACH_ATOMIC))
 		reach_cancel(&qp->party, RC_REACH_ATOMIC);
 }
 
-/* Requests that were dropped meanwhile are asked for. */
+/* Ask for requests that were dropped meanwhile. */
 static void
 ask_again(struct rc_qp *qp)
 {
@@ -111,11 +111,11 @@ ask_again(struct rc_qp *qp)
 	if (rs->reply != RC_REPLY_NONE && rs->reply != RC_REPLY_ACK)
 		return;
 	rs->nak_sent = true;
-	rs->reply = RC_REPLY_NAK_SEQ; /* acknowledges what is before it */
+	rs->reply = RC_REPLY_NAK_SEQ; /* acknowledges all before it */
 	rs->reply_psn = rs->epsn;
 }
 
-/* What was read ahead of packets that were sent and answered in another way meanwhile. */
+/* Discard chunks read ahead for packets that were meanwhile sent and answered in another way. */
 static void
 forget_ahead(struct rc_qp *qp)
 {

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Selective repeat, where both ends have announced it.
+ * Selective repeat, if both ends have announced it.
  *
- * The responder holds requests that come behind a hole and executes them in
- * order once it is filled, so nothing that the standard says of order changes.
- * Its sequence NAK carries a bitmap of what it holds; the requester sends only
- * the holes again.  The requester holds READ responses behind a hole likewise,
- * and asks for the missing ones alone.
+ * The responder holds requests that arrive behind a hole, and executes them in order once the hole is filled,
+ * so the standard's rules of order still hold. Its sequence NAK carries a bitmap of the held packets; the
+ * requester sends only the holes again. The requester holds READ responses behind a hole likewise, and asks
+ * only for the missing ones.
  *
- * What is held may be given up at any time: the bitmap is a hint.  The
- * requester forgets it, and goes back, whenever its timer expires.
+ * Held packets may be discarded at any time: the bitmap is a hint. The requester discards it, and goes back,
+ * whenever its timer expires.
  *
- * All this takes a scoreboard, of a bounded pool shared by the queue pairs of one
- * core; a queue pair that gets none goes back N as the standard has it.
+ * A scoreboard is needed, from a bounded pool shared by the queue pairs of one core. A queue pair that gets
+ * none goes back N, as in the standard.
  *
- * A hole is sent again once, and then not before something is reported that
- * was sent for the first time after that.
+ * A hole is sent again once, and then not before a packet is reported that was sent for the first time after
+ * that.
  */
 #include "sg_list.h"
 
@@ -25,7 +24,7 @@
 #define BIT(psn) (1ull << ((psn) % 64))
 
 static inline bool
-test(const uint64_t *map, uint32_t psn)
+bit_is_set(const uint64_t *map, uint32_t psn)
 {
 	return (map[WORD(psn)] & BIT(psn)) != 0;
 }
@@ -62,7 +61,7 @@ let_go(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_pac
 	scoreboard->holds--;
 }
 
-/* Nothing is held any more, nothing is known; the scoreboard stays where it is. */
+/* Release held packets and clear the bitmaps; the scoreboard stays with its queue pair. */
 static void
 scoreboard_empty(struct rc_qp *qp, struct rc_scoreboard *scoreboard)
 {
@@ -91,7 +90,7 @@ scoreboard_put(struct rc_qp *qp, struct rc_scoreboard **place)
 	scoreboards->free = scoreboard;
 }
 
-/* The scoreboard at `place`, a new one if need be; NULL: none to be had. */
+/* Returns the scoreboard at `place`, a new one if there is none; NULL: none is available. */
 static struct rc_scoreboard *
 scoreboard_get(struct rc_qp *qp, struct rc_scoreboard **place, uint64_t now)
 {
@@ -101,7 +100,7 @@ scoreboard_get(struct rc_qp *qp, struct rc_scoreboard **place, uint64_t now)
 	if (scoreboards == NULL)
 		return NULL;
 	if (scoreboard == NULL) {
-		/* Peers that never fill their holes do not keep all scoreboards. */
+		/* Peers that never fill their holes must not keep all scoreboards. */
 		oldest = TAILQ_FIRST(&scoreboards->used);
 		if (scoreboards->free == NULL && oldest != NULL && now - oldest->touched > RC_SCOREBOARD_IDLE)
 			scoreboard_put(oldest->qp, oldest->place);
@@ -135,11 +134,11 @@ rc_forget_reports(struct rc_qp *qp)
 }
 
 static bool
-hold(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packet *packet)
+hold_packet(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packet *packet)
 {
 	const struct wire_packet **place = &scoreboard->held[packet->psn & (RC_SCOREBOARD - 1)];
 
-	/* The later frame wins: an earlier one may have been forged before the peer had sent it. */
+	/* The later frame wins: an earlier one may have been forged before the peer sent its own. */
 	let_go(qp, scoreboard, place);
 	*place = qp->env->hold(qp->env, qp->env->frame != NULL ? qp->env->frame : packet);
 	if (*place == NULL)
@@ -151,7 +150,7 @@ hold(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packe
 
 /* ---- responder ---- */
 
-/* The peer may have sent the packet `distance` PSNs behind the expected one by now. */
+/* True if the peer may have sent the packet `distance` PSNs after the expected one by now. */
 static bool
 may_be_sent(const struct rc_responder *rs, uint32_t distance)
 {
@@ -168,12 +167,12 @@ rc_hold_request(struct rc_qp *qp, const struct wire_packet *packet, uint32_t dis
 
 	if (may_be_sent(rs, distance))
 		scoreboard = scoreboard_get(qp, &rs->scoreboard, now);
-	if (scoreboard != NULL && hold(qp, scoreboard, packet))
+	if (scoreboard != NULL && hold_packet(qp, scoreboard, packet))
 		return;
 	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
 }
 
-/* What is held inside of a READ that was executed, at `psn`: a request for a part of it that overtook it. */
+/* Release packets held inside of the READ executed at `psn`: requests for parts of it that overtook it. */
 static void
 release_parts(struct rc_qp *qp, uint32_t psn)
 {
@@ -195,7 +194,7 @@ rc_held_requests(struct rc_qp *qp, uint32_t psn)
 	bool held;
 
 	release_parts(qp, psn);
-	/* Executing may end the connection, and with it the scoreboard. */
+	/* Executing may end the connection, and so free the scoreboard. */
 	while (rs->scoreboard != NULL && rs->scoreboard->holds > 0) {
 		const struct wire_packet **place = &rs->scoreboard->held[rs->epsn & (RC_SCOREBOARD - 1)];
 		const struct wire_packet *packet = *place;
@@ -225,7 +224,7 @@ rc_held_requests(struct rc_qp *qp, uint32_t psn)
 		rc_land_ask(qp);
 		return;
 	}
-	/* Tell how far it is now, whatever the last packet asked for. */
+	/* Report progress, whatever the last packet asked for. */
 	if (rs->reply == RC_REPLY_NONE || rs->reply == RC_REPLY_ACK || rs->reply == RC_REPLY_NAK_SEQ) {
 		rs->reply = held ? RC_REPLY_NAK_SEQ : RC_REPLY_ACK;
 		rs->reply_psn = held ? rs->epsn : (rs->epsn - 1) & RC_PSN_MASK;
@@ -246,7 +245,7 @@ rc_answer_again(struct rc_qp *qp, uint32_t psn, uint32_t count, uint64_t now)
 	if (scoreboard->count == 0 || rc_psn_diff(psn, scoreboard->cursor) < 0)
 		scoreboard->cursor = psn;
 	for (uint32_t end = psn + count; psn != end; psn++) {
-		scoreboard->count += !test(scoreboard->again, psn);
+		scoreboard->count += !bit_is_set(scoreboard->again, psn);
 		scoreboard->again[WORD(psn)] |= BIT(psn);
 	}
 	rs->pending |= RC_PENDING_AGAIN;
@@ -258,7 +257,7 @@ rc_next_again(struct rc_qp *qp)
 {
 	struct rc_scoreboard *scoreboard = qp->rsp.scoreboard;
 
-	while (!test(scoreboard->again, scoreboard->cursor))
+	while (!bit_is_set(scoreboard->again, scoreboard->cursor))
 		scoreboard->cursor = scoreboard->again[WORD(scoreboard->cursor)] == 0
 					     ? (scoreboard->cursor | 63) + 1
 					     : scoreboard->cursor + 1;
@@ -318,7 +317,7 @@ mark_done(struct rc_requester *rq, uint32_t psn)
 {
 	struct rc_scoreboard *scoreboard = rq->scoreboard;
 
-	if (test(scoreboard->done, psn))
+	if (bit_is_set(scoreboard->done, psn))
 		return;
 	scoreboard->done[WORD(psn)] |= BIT(psn);
 	scoreboard->count++;
@@ -338,10 +337,10 @@ mark_again(struct rc_requester *rq, uint32_t psn, uint16_t order)
 static inline uint16_t
 order_of(const struct rc_scoreboard *scoreboard, uint32_t psn)
 {
-	return test(scoreboard->again, psn) ? scoreboard->order[psn & (RC_SCOREBOARD - 1)] : 0;
+	return bit_is_set(scoreboard->again, psn) ? scoreboard->order[psn & (RC_SCOREBOARD - 1)] : 0;
 }
 
-/* A repeat of `order` would have been answered before the newest one that was. */
+/* True if a repeat of `order` would have been answered before the newest answered one. */
 static inline bool
 is_overtaken(const struct rc_scoreboard *scoreboard, uint32_t psn, uint16_t order)
 {
@@ -351,8 +350,8 @@ is_overtaken(const struct rc_scoreboard *scoreboard, uint32_t psn, uint16_t orde
 }
 
 /*
- * The answer of a repeat.  They come in order of the retransmits: what READs ask for in
- * turn may be much behind, so it is these that show a loss.
+ * Record the answer to a repeat. Repeats are answered in the order they were sent, but responses to new READs
+ * may come much later. So only a gap in that order shows a loss.
  */
 static void
 note_answer(struct rc_requester *rq, uint32_t psn)
@@ -373,13 +372,13 @@ note_answer(struct rc_requester *rq, uint32_t psn)
 	scoreboard->retry = rq->max;
 }
 
-/* Sent again, and nothing that was sent later has been reported. */
+/* True if the PSN was sent again, and nothing sent later has been reported. */
 static inline bool
 is_under_way(struct rc_scoreboard *scoreboard, uint32_t psn)
 {
 	uint32_t sent_at = scoreboard->sent_at[psn & (RC_SCOREBOARD - 1)];
 
-	if (!test(scoreboard->again, psn) || (int32_t)(scoreboard->high - sent_at) > 0 ||
+	if (!bit_is_set(scoreboard->again, psn) || (int32_t)(scoreboard->high - sent_at) > 0 ||
 	    is_overtaken(scoreboard, psn, order_of(scoreboard, psn)))
 		return false;
 	if ((int32_t)(scoreboard->retry - sent_at) > 0)
@@ -387,9 +386,9 @@ is_under_way(struct rc_scoreboard *scoreboard, uint32_t psn)
 	return true;
 }
 
-/* A scoreboard, and in it the rounds of a loss that begins now. */
+/* Returns the scoreboard; a new one starts the rounds of a loss that begins now. NULL: none is available. */
 static struct rc_scoreboard *
-begin(struct rc_qp *qp, uint64_t now)
+begin_recovery(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	bool is_new = rq->scoreboard == NULL;
@@ -406,7 +405,7 @@ begin(struct rc_qp *qp, uint64_t now)
 	return scoreboard;
 }
 
-/* Where sending goes on: nothing below `high` is sent in turn any more, only where it lacks. */
+/* Sending continues at `psn`: PSNs below `high` are no longer sent in sequence, only to fill holes. */
 void
 rc_skip_to(struct rc_requester *rq, uint32_t psn)
 {
@@ -416,12 +415,12 @@ rc_skip_to(struct rc_requester *rq, uint32_t psn)
 		return;
 	rq->snd = psn;
 	rq->rd_out = 0;
-	/* Nothing is sent before a BIND has been carried out: it has no PSN, and is not behind us. */
+	/* A BIND has no PSN; nothing behind it is sent before it is carried out. */
 	for (; node != NULL && node->first != node->end && (int32_t)(psn - node->first) > 0;
 	     node = node->next) {
 		uint32_t at = (int32_t)(rq->una - node->first) > 0 ? rq->una : node->first;
 
-		/* The rest of a chunk that is cut here will be asked for, and counted then. */
+		/* The rest of a chunk that is cut here will be requested, and counted, later. */
 		for (; rc_is_rd(node->work.op) && at != node->end &&
 		       (int32_t)(psn - rc_chunk_end(node, at)) >= 0;
 		     at = rc_chunk_end(node, at))
@@ -433,8 +432,8 @@ rc_skip_to(struct rc_requester *rq, uint32_t psn)
 }
 
 /*
- * How long nothing may be heard while holes are open: some of what was sent again
- * was lost, too, and there is nothing new to send whose report would show it.
+ * Longest silence while holes are open. After it, repeats were lost, too, and there is nothing new to send
+ * whose report would show that.
  */
 uint64_t
 rc_rescue_time(const struct rc_requester *rq)
@@ -444,15 +443,15 @@ rc_rescue_time(const struct rc_requester *rq)
 	return rq->srtt != 0 && rq->scoreboard->rescues < RC_RESCUES && time < rto ? time : rto;
 }
 
-/* The last packets are lost with nothing after them to show it, or the peer is slow: send but the newest
- * again.
- */
+/* Tail loss probe (cf. RFC 8985): the last packets are lost with nothing after them to show it, or the peer
+ * is slow. Retransmit only the newest packet. */
 bool
 rc_tail_loss_probe(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 
-	if (!rq->tlp_allowed || rq->scoreboard != NULL || rq->rnr_until != RC_NEVER || begin(qp, now) == NULL)
+	if (!rq->tlp_allowed || rq->scoreboard != NULL || rq->rnr_until != RC_NEVER ||
+	    begin_recovery(qp, now) == NULL)
 		return false;
 	rq->tlp_allowed = false;
 	rq->rtt_pending = false; /* the answer may be for the repeat (Karn) */
@@ -484,9 +483,9 @@ rc_rescue(struct rc_qp *qp, uint64_t now)
 	return true;
 }
 
-/* What was reported up to `high` is in the scoreboard: on with the next round, if this one is over. */
+/* Evaluate the scoreboard after reports up to `high`; start the next round if this one is over. */
 static void
-account(struct rc_qp *qp, uint64_t now)
+evaluate_reports(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	struct rc_scoreboard *scoreboard = rq->scoreboard;
@@ -508,7 +507,7 @@ account(struct rc_qp *qp, uint64_t now)
 	rq->ready = rq->rnr_until == RC_NEVER;
 }
 
-/* The peer has executed all before `psn`; what is not acknowledged by that are lost responses. */
+/* The peer has executed all before `psn`: what that does not acknowledge are lost responses. */
 static void
 mark_executed(struct rc_requester *rq, uint32_t psn)
 {
@@ -535,10 +534,10 @@ bool
 rc_missing(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
 	if (!qp->selective || qp->req.rnr_until != RC_NEVER || psn - qp->req.una >= RC_SCOREBOARD ||
-	    begin(qp, now) == NULL)
+	    begin_recovery(qp, now) == NULL)
 		return false;
 	mark_executed(&qp->req, psn);
-	account(qp, now);
+	evaluate_reports(qp, now);
 	return true;
 }
 
@@ -549,7 +548,7 @@ rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 	struct rc_node *node = rq->head;
 
 	if (!qp->selective || packet->payload_len == 0 || packet->payload_len > RC_REPORT_MAX ||
-	    rq->rnr_until != RC_NEVER || psn - rq->una >= RC_SCOREBOARD || begin(qp, now) == NULL)
+	    rq->rnr_until != RC_NEVER || psn - rq->una >= RC_SCOREBOARD || begin_recovery(qp, now) == NULL)
 		return false;
 	mark_executed(rq, psn);
 	for (uint32_t i = 0; i < 8 * packet->payload_len; i++) {
@@ -565,14 +564,14 @@ rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 			mark_done(rq, at);
 			continue;
 		}
-		/* The request waits there for its turn: its responses are still to come. */
+		/* The peer holds the request of a READ: its responses are still to come. */
 		for (uint32_t end = rc_chunk_end(node, at); at != end; at++)
 			mark_again(rq, at, 0);
 		i = at - 1 - (psn + 1);
 		if ((int32_t)(at - rq->scoreboard->high) > 0)
 			rq->scoreboard->high = at;
 	}
-	account(qp, now);
+	evaluate_reports(qp, now);
 	return true;
 }
 
@@ -582,17 +581,17 @@ rc_hold_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t ps
 	struct rc_requester *rq = &qp->req;
 	const struct rc_node *node = rq->head;
 
-	if (!qp->selective || psn - rq->una >= RC_SCOREBOARD || begin(qp, now) == NULL)
+	if (!qp->selective || psn - rq->una >= RC_SCOREBOARD || begin_recovery(qp, now) == NULL)
 		return false;
 	while ((int32_t)(psn - node->end) >= 0)
 		node = node->next;
 	mark_executed(rq, rc_is_rd(node->work.op) ? psn + 1 : psn);
 	if (psn != rq->una)
 		note_answer(rq, psn);
-	/* Placed when its turn comes; what cannot be held is asked for again. */
-	if (rc_is_rd(node->work.op) && hold(qp, rq->scoreboard, packet))
+	/* The response is placed in order; one that cannot be held is asked for again. */
+	if (rc_is_rd(node->work.op) && hold_packet(qp, rq->scoreboard, packet))
 		mark_done(rq, psn);
-	account(qp, now);
+	evaluate_reports(qp, now);
 	return true;
 }
 
@@ -603,9 +602,11 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 	const struct wire_packet *one;
 	struct wire_packet inside;
 
-	/* Only over what is executed: the peer may give up what it holds, or have no receive for it. */
+	/* Advance only over executed requests: the peer may discard held ones, or have no receive for
+	 * them. */
 	while (qp->state == RC_RTS && rq->scoreboard != NULL &&
-	       (int32_t)(rq->scoreboard->executed - rq->una) > 0 && test(rq->scoreboard->done, rq->una)) {
+	       (int32_t)(rq->scoreboard->executed - rq->una) > 0 &&
+	       bit_is_set(rq->scoreboard->done, rq->una)) {
 		const struct wire_packet **place = &rq->scoreboard->held[rq->una & (RC_SCOREBOARD - 1)];
 		const struct wire_packet *packet = *place;
 		uint32_t una = rq->una, psn = una;
@@ -613,7 +614,7 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 		if (packet == NULL) {
 			do
 				psn++;
-			while (psn != rq->scoreboard->executed && test(rq->scoreboard->done, psn) &&
+			while (psn != rq->scoreboard->executed && bit_is_set(rq->scoreboard->done, psn) &&
 			       rq->scoreboard->held[psn & (RC_SCOREBOARD - 1)] == NULL);
 			rc_acknowledged(qp, psn, now);
 		} else {
@@ -626,8 +627,7 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 		}
 		if (rq->una != una)
 			continue;
-		/* The response does not fit, or there is no room for it now: what is remembered is of no use.
-		 */
+		/* The response does not fit, or there is no room for it now: the scoreboard is useless. */
 		rc_forget_reports(qp);
 	}
 	if (rq->scoreboard != NULL && (int32_t)(rq->una - rq->scoreboard->high) >= 0)
@@ -641,7 +641,7 @@ rc_scoreboard_pass(struct rc_requester *rq, uint32_t before)
 
 	for (uint32_t psn = before; psn != rq->una && psn - before < RC_SCOREBOARD; psn++) {
 		note_answer(rq, psn);
-		scoreboard->count -= test(scoreboard->done, psn);
+		scoreboard->count -= bit_is_set(scoreboard->done, psn);
 		scoreboard->done[WORD(psn)] &= ~BIT(psn);
 		scoreboard->again[WORD(psn)] &= ~BIT(psn);
 	}
@@ -668,14 +668,14 @@ rc_repair(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			scoreboard->cursor += 64;
 			continue;
 		}
-		if (test(scoreboard->done, psn) || is_under_way(scoreboard, psn)) {
+		if (bit_is_set(scoreboard->done, psn) || is_under_way(scoreboard, psn)) {
 			scoreboard->cursor++;
 			continue;
 		}
 		while ((int32_t)(psn - node->end) >= 0)
 			node = node->next;
 		end = psn + 1;
-		while ((int32_t)(rc_chunk_end(node, psn) - end) > 0 && !test(scoreboard->done, end))
+		while ((int32_t)(rc_chunk_end(node, psn) - end) > 0 && !bit_is_set(scoreboard->done, end))
 			end++;
 		if (!rc_send_again(qp, node, psn, end - psn, now))
 			return n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Local scatter/gather lists: keys are looked up for every packet, never kept. */
+/* Local scatter/gather lists: keys are looked up for every packet, never cached. */
 #include "sg_list.h"
 
 RC_COLD enum one_status

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When to send again.
+ * Retransmission times and retries.
  *
- * One packet at a time is timed; what is sent again is never timed.  The
- * retransmission time is SRTT + 4 RTTVAR, at least 2 ms, doubled for each
- * expiry in a row, at most the CM's timeout or half a second.
+ * One packet at a time is timed, never a repeat (Karn). The retransmission time is SRTT + 4 RTTVAR, at least
+ * 2 ms, doubled for each expiry in a row, at most the CM's timeout or half a second.
  *
- * A peer whose processor does something else for a while answers late.  An
- * expiry is in doubt until it is known whether something was lost.  When two
- * answers in a row are for more than was sent again before them, nothing was (one
- * may be for what was executed and held behind a hole, or told before and not
- * heard).  Then what was not sent again yet is not, and the timer's floor becomes
- * twice the time that the answer took; it halves with each expiry that was right.
- * The floor starts at RC_MIN_RTO_MAX where an end shares its processor: a
- * scheduler's turn there is longer than any round trip.
+ * A peer whose processor is busy answers late. An expiry is in doubt until it is known whether something was
+ * lost. Two answers in a row that cover more than was sent again before them prove that nothing was; a single
+ * one may cover requests that were held behind a hole, or repeat an answer that was lost. Then packets not
+ * yet sent again are not sent again, and the timer's floor becomes twice the time that the answer took. The
+ * floor halves with each expiry that was right. The floor starts at RC_MIN_RTO_MAX if an end shares its
+ * processor: a scheduler's time slice there is longer than any round trip.
  *
- * Expiries may come much faster than that timeout, so they are not what uses
- * up retries: a retry is charged when a round has to be repeated and the CM's
- * timeout has passed without progress since the last charge.  A peer is thus
- * given up after retry_count + 1 timeouts, as if we had waited each time.
+ * Expiries may come much faster than the CM's timeout, so they do not use up retries. A retry is charged when
+ * a round has to be repeated and the CM's timeout has passed without progress since the last charge. A peer
+ * is thus given up after retry_count + 1 timeouts, as if we had waited each time.
  */
 #include "sg_list.h"
 
@@ -39,7 +35,7 @@ rc_rto(const struct rc_requester *rq)
 }
 
 static void
-sample(struct rc_requester *rq, uint64_t rtt)
+sample_rtt(struct rc_requester *rq, uint64_t rtt)
 {
 	uint32_t r = rtt < RC_RTO_UNBOUNDED ? (uint32_t)rtt : (uint32_t)RC_RTO_UNBOUNDED;
 	uint32_t error;
@@ -68,8 +64,8 @@ rc_lost(struct rc_requester *rq)
 }
 
 /*
- * The answer may be for the repeat, and the original lost.  An answer that takes longer than a round trip
- * from the repeat proves nothing: the peer may have been late for both.
+ * The answer may be for the repeat, and the original lost. An answer that takes longer than a round trip from
+ * the repeat proves nothing: the peer may have been late for both.
  */
 static void
 answered_repeat(struct rc_requester *rq, uint64_t now)
@@ -79,7 +75,7 @@ answered_repeat(struct rc_requester *rq, uint64_t now)
 	rq->spurious = RC_SPURIOUS_NONE;
 }
 
-/* An answer, and no word of loss. */
+/* An answer arrived, and no report of loss. */
 static RC_COLD void
 detect_spurious(struct rc_qp *qp, uint64_t now)
 {
@@ -88,7 +84,7 @@ detect_spurious(struct rc_qp *qp, uint64_t now)
 	bool late;
 
 	if (rq->spurious == RC_SPURIOUS_TLP) {
-		/* The probe's own answer takes a round trip, and is for the newest packet, too. */
+		/* The probe's own answer takes a round trip, and covers the newest packet, too. */
 		late = rq->una != rq->max || now - rq->recover_at < rq->srtt / 2;
 		rc_forget_reports(qp);
 	} else {
@@ -131,19 +127,19 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	rq->progress_at = now;
 	if (rq->rtt_pending && (int32_t)(rq->una - rq->rtt_psn) > 0) {
 		rq->rtt_pending = false;
-		/* No sample from what had to be sent again, nor from what waited for that (Karn). */
+		/* Take no sample from a packet that was sent again, or that waited for one (Karn). */
 		if (likely(rq->scoreboard == NULL))
-			sample(rq, now - rq->rtt_time);
+			sample_rtt(rq, now - rq->rtt_time);
 	}
 	if (unlikely(rq->cut) && (int32_t)(rq->una - rq->cut_psn) >= 0)
 		rq->cut = false;
 	if (unlikely(rq->scoreboard != NULL))
 		rc_scoreboard_pass(rq, before);
-	/* While that is in doubt, what is acknowledged may not be what was sent again. */
+	/* While an expiry is in doubt, acknowledged packets may not be those sent again. */
 	if (rq->window < rq->window_max && likely(rq->spurious == RC_SPURIOUS_NONE))
 		rc_window_grow(qp, rq->una - before);
 	if (unlikely((int32_t)(rq->snd - rq->una) < 0)) {
-		/* What we had gone back to send again has arrived after all. */
+		/* Packets that we had gone back to send again have arrived after all. */
 		rq->snd = rq->una;
 		rq->cur = rq->head;
 	}
@@ -198,8 +194,8 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 	}
 	if (rq->timer > now)
 		return;
-	/* Nothing can be sent again, or what is answered is not taken: what is silent meanwhile is this end.
-	 */
+	/* Either nothing can be sent again, or this end does not take responses: the peer is not to blame for
+	 * the silence. */
 	if (unlikely(qp->env->held == RC_STOPPED || rc_is_copying(qp))) {
 		rq->progress_at = now;
 		rq->timer = now + rc_rto(rq);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A work request as the transports see it: copied once from the application's
- * ring, validated in form (op, flags, counts, sums), not yet in rights.
+ * A work request as the transports see it: copied once from the application's ring, validated in form (op,
+ * flags, counts, sums), not yet in rights.
  */
 #ifndef DATAPLANE_WORK_H
 #define DATAPLANE_WORK_H
@@ -31,7 +31,7 @@ struct work {
 	};
 };
 
-/* A receive: taken from a receive ring when a message arrives. */
+/* A receive, taken from a receive ring when a message arrives. */
 struct recv_work {
 	uint64_t cookie;
 	uint32_t length; /* sum of the sges */
@@ -41,7 +41,7 @@ struct recv_work {
 	struct one_sge sge[ONE_MAX_SGE];
 };
 
-/* What a transport reports; becomes a struct one_cqe. */
+/* Result that a transport reports; becomes a struct one_cqe. */
 struct completion {
 	uint64_t cookie;
 	uint32_t length;
@@ -49,13 +49,14 @@ struct completion {
 	uint8_t type;   /* ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND */
 	uint8_t status; /* enum one_status */
 	uint8_t op;
-	uint8_t wqe_flags; /* of the work request: SUPPRESS and UNSIGNALED are honoured by the receiver */
+	uint8_t wqe_flags; /* of the work request: the receiver of the completion honours SUPPRESS and
+			      UNSIGNALED */
 	uint8_t cqe_flags; /* ONE_CQE_IMM, ONE_CQE_INV, ONE_CQE_GRH */
 	uint8_t solicited; /* receives: the SE bit */
 	uint32_t src_qpn;  /* with ONE_CQE_GRH */
 };
 
-/* Of a BIND: the application knows the window by its key. */
+/* Fill in the completion of a BIND: the application knows the window by its key. */
 static inline void
 completion_of_bind(struct completion *c, const struct work *work)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Big-endian fields at any alignment, for the codecs. */
+/* Loads and stores of wire-order fields at any alignment. */
 #ifndef DATAPLANE_BYTES_H
 #define DATAPLANE_BYTES_H
 
@@ -66,7 +66,7 @@ store_be64(uint8_t *p, uint64_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-/* The ICRC alone is little-endian on the wire; what it covers is taken in the same order. */
+/* Little-endian: only the ICRC is sent so (IBTA 9.4), and its computation reads words in that order. */
 static inline uint32_t
 load_le32(const uint8_t *p)
 {

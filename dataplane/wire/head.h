@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Headers that are made once for many frames: what one queue pair sends to another differs mostly in PSN, A,
- * extension headers and payload.  Inline, since all of it is a few words for each frame.
+ * Headers built once for many frames: successive frames of one queue pair mostly differ only in PSN, A,
+ * extension headers and payload. Inline, since each frame needs only a few words of work here.
  */
 #ifndef DATAPLANE_HEAD_H
 #define DATAPLANE_HEAD_H
@@ -9,22 +9,21 @@
 #include "dataplane/wire/bytes.h"
 #include "dataplane/wire/wire.h"
 
-/* From the Ethernet header to the BTH, for frames with the same opcode, SE and length of payload.  All zero
- * at first. */
+/* Headers from Ethernet to BTH for frames with the same opcode, SE and payload length. Initialize to zero. */
 struct wire_head {
-	uint64_t shape;     /* which those are; 0: none */
+	uint64_t shape;     /* opcode, SE and payload length that `bytes` was built for; 0: none */
 	uint32_t frame_len; /* bytes of the whole frame */
-	uint32_t payload;   /* where that is */
-	uint8_t len, pad;   /* bytes of these headers, and behind the payload */
+	uint32_t payload;   /* offset of the payload */
+	uint8_t len, pad;   /* bytes of these headers; bytes of padding after the payload */
 	uint8_t bytes[14 + 40 + 8 + 12];
 };
 
-/* Makes those of `b`, but for PSN and A. */
+/* Build the headers of `b`, except PSN and A. */
 void wire_head_make(struct wire_head *head, const struct wire_template *t, const struct wire_build *b);
 void wire_build_extensions(uint8_t *p, const struct wire_build *b);
 
-/* The same unless they are made already: all frames have the queue pair of the first.  Bytes of the whole
- * frame. */
+/* Rebuild the headers if `b` has another shape than `head`. All frames must have the queue pair of the first.
+ * Returns the bytes of the whole frame. */
 static inline uint32_t
 wire_head_for(struct wire_head *head, const struct wire_template *t, const struct wire_build *b)
 {
@@ -37,14 +36,14 @@ wire_head_for(struct wire_head *head, const struct wire_template *t, const struc
 	return head->frame_len;
 }
 
-/* As wire_build(), after wire_head_for(). */
+/* Equivalent to wire_build(); call wire_head_for() first. Returns where the payload goes. */
 static inline uint8_t *
 wire_build_on(const struct wire_head *head, const struct wire_build *b, uint8_t *frame)
 {
 	static const uint32_t ipv4 = 14 + 20 + 8 + 12, ipv6 = 14 + 40 + 8 + 12;
 	uint8_t *end = frame + head->len;
 
-	/* Lengths that the compiler knows: no call. */
+	/* Constant lengths let the compiler inline the copies. */
 	if (__builtin_expect(head->len == ipv4, 1))
 		memcpy(frame, head->bytes, ipv4);
 	else
@@ -62,14 +61,14 @@ wire_build_on(const struct wire_head *head, const struct wire_build *b, uint8_t 
 	return frame + head->payload;
 }
 
-/* Bytes that a packet takes in a frame of packed ones. */
+/* Bytes that a packet occupies in a packed frame. */
 static inline uint32_t
 wire_packed_len(uint8_t opcode, uint32_t payload_len)
 {
 	return WIRE_PACKED_HEAD_LEN + (uint32_t)wire_extension_len(opcode) + (payload_len + 3) / 4 * 4;
 }
 
-/* Writes its headers and the zeros behind its payload, and returns where that goes. */
+/* Write the packet's headers and the zeros after its payload. Returns where the payload goes. */
 static inline uint8_t *
 wire_pack(const struct wire_build *b, uint8_t *at)
 {

@@ -1,53 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The passes over a message of an implementation that defines before it includes this: TARGET, the
- * instructions that it needs; STRIDE, a multiple of which its body is; and fold_body(), the words of the body
- * on the last one, while that is stored at `to` too, and while what is to be moved `beside` is, where those
- * are not NULL.
+ * Passes over a message, shared by implementations. Before including this file, define:
+ *
+ * - TARGET: the instruction sets needed
+ * - STRIDE: bytes of which the body is a multiple
+ * - fold_body(): folds the body onto its last word. If `to` is not NULL, it also stores the body there. If
+ *   `moving` is not NULL, it also copies those bytes.
  */
 
 static inline TARGET __attribute__((always_inline)) uint32_t
-pass(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct moving *moving)
+pass_over(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct moving *moving)
 {
-	struct fold_layout l = lay_out(ip_len, len, STRIDE);
+	struct fold_layout l = lay_out_fold(ip_len, len, STRIDE);
 	v128 head = fold_head(ip, ip_len, &l);
 
 	if (l.body == 0)
-		return reduce(head);
-	return finish(head, fold_body(ip + len - l.body, NULL, l.body, moving), l.body);
+		return reduce_word(head);
+	return finish_fold(head, fold_body(ip + len - l.body, NULL, l.body, moving), l.body);
 }
 
 static TARGET uint32_t
-compute(const uint8_t *ip, uint32_t ip_len, uint32_t len)
+compute_crc(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 {
-	return pass(ip, ip_len, len, NULL);
+	return pass_over(ip, ip_len, len, NULL);
 }
 
-/* The multiplications take all the time there is here, loads and stores hardly any; a copy is the other way
- * round. */
+/* Computing is bound by multiplications, copying by loads and stores: interleaved, the copy is nearly
+ * free. */
 static TARGET uint32_t
-beside(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from, uint32_t move_len)
+compute_and_move(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,
+		 uint32_t move_len)
 {
 	struct moving moving = {.to = to, .from = from, .left = move_len};
-	uint32_t crc = pass(ip, ip_len, len, &moving);
+	uint32_t crc = pass_over(ip, ip_len, len, &moving);
 
 	move_bytes(&moving, moving.left);
 	return crc;
 }
 
-/* The headers have just been stored, in parts: a wide load of them waits, so it comes last. */
+/* The head is loaded last: its bytes were just stored piecewise, and a wide load would wait for those
+ * stores. */
 static TARGET uint32_t
-copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
+compute_and_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
 {
-	struct fold_layout l = lay_out(ip_len, len, STRIDE);
+	struct fold_layout l = lay_out_fold(ip_len, len, STRIDE);
 	v128 body;
 
 	if (__builtin_expect(l.body == 0 || l.body > from_len, 0)) {
 		memcpy(ip + len - from_len, from, from_len);
-		return compute(ip, ip_len, len);
+		return compute_crc(ip, ip_len, len);
 	}
 	body = fold_body(from + from_len - l.body, ip + len - l.body, l.body, NULL);
 	if (from_len != l.body)
 		memcpy(ip + len - from_len, from, from_len - l.body);
-	return finish(fold_head(ip, ip_len, &l), body, l.body);
+	return finish_fold(fold_head(ip, ip_len, &l), body, l.body);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ICRC by shifts of general registers: for CPUs without carry-less multiplication.
+ * The ICRC by shifts of general registers, for CPUs without carry-less multiplication.
  *
- * A message is a polynomial over GF(2), its remainder by P the CRC.  P divides x^300 + x^155 + x^117 + x^89 +
- * 1, so a bit may be replaced by those 145, 183, 211 and 300 places behind it.  None of these is in the same
- * word or in the next, so 64 bits go at a time, and what they add to the five words behind stays in
- * registers. Leading zeros change nothing: words end where the message does, and the first one begins with
- * zeros.  The last five are left to a table.
+ * A message is a polynomial over GF(2); the CRC is its remainder by P. P divides x^300 + x^155 + x^117 + x^89
+ * + 1, so a bit may be replaced by the bits 145, 183, 211 and 300 places after it. None of those is in the
+ * same or the next word, so 64 bits are processed at a time, and the sums for the following five words stay
+ * in registers. Leading zeros change nothing: words end where the message ends, and the first one is filled
+ * up with zeros in front. A table reduces the last five words.
  *
- * The CRC's initial value is added to the first four bytes; those are the all-ones that stand for the LRH, so
- * four zeros remain, and are left out.
+ * The CRC's initial value is added to the first four bytes. Those are all ones (in place of the LRH), so the
+ * sum is four zeros, which are left out.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -18,23 +18,26 @@
 #include "icrc_impl.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define PREFIX 4u /* what is left of the eight all-ones bytes in front of the IP header */
+#define PREFIX 4u /* rest of the eight all-ones bytes in front of the IP header */
 #define WORD 8u
-#define REACH 5u /* words that the bits of one go to */
+#define REACH 5u /* following words that the bits of one word are added to */
 
-/* [k][byte]: the CRC's state after that byte and k zeros. */
+/* table[k][byte]: state of the CRC after that byte and k zero bytes. */
 static uint32_t table[WORD][256];
-/* Of the prefix, a header of IPv4 or IPv6 and what follows; zeros for the words that are taken with it. */
+/*
+ * Masks of the prefix and of the headers with IPv4 and IPv6; zeros for the other words that load_masked()
+ * reads.
+ */
 static uint8_t mask[2][(8 + REACH + 1) * WORD];
 
-/* Words on their way to another place. */
+/* Words still to be copied. */
 struct shift_move {
 	uint8_t *to;
 	const uint8_t *from;
 	uint32_t words;
 };
 
-/* What is still to be added to words: to the next one, and so on. */
+/* next[i]: sum to be added to the i-th following word. */
 struct sums {
 	uint64_t next[REACH];
 };
@@ -46,10 +49,10 @@ icrc_mask(uint8_t *m, uint32_t ip_len)
 	if (ip_len == 20) {
 		m[1] = m[8] = m[10] = m[11] = 0xff; /* type of service, time to live, checksum */
 	} else {
-		m[0] = 0x0f; /* traffic class and flow label, hop limit */
+		m[0] = 0x0f; /* traffic class and flow label; below: the rest, and the hop limit */
 		m[1] = m[2] = m[3] = m[7] = 0xff;
 	}
-	m[ip_len + 6] = m[ip_len + 7] = 0xff; /* UDP's checksum */
+	m[ip_len + 6] = m[ip_len + 7] = 0xff; /* UDP checksum */
 	m[ip_len + 8 + 4] = 0xff;             /* FECN, BECN and reserved bits of the BTH */
 }
 
@@ -72,30 +75,30 @@ icrc_shift_init(void)
 	}
 }
 
-/* Bits to the left in a word come later in the message. */
+/* Higher bits of a word come later in the message. */
 INLINE struct sums
-fold(struct sums x, uint64_t word)
+fold_word(struct sums x, uint64_t word)
 {
 	uint64_t w = word ^ x.next[0];
 
 	return (struct sums){{
 		x.next[1],
-		x.next[2] ^ w << 17 ^ w << 55,          /* 145 is 2 words and 17 bits, 183 2 and 55 */
-		x.next[3] ^ w >> 47 ^ w >> 9 ^ w << 19, /* 211 is 3 and 19 */
-		x.next[4] ^ w >> 45 ^ w << 44,          /* 300 is 4 and 44 */
+		x.next[2] ^ w << 17 ^ w << 55, /* 145 = 2 words and 17 bits; 183 = 2 words and 55 bits */
+		x.next[3] ^ w >> 47 ^ w >> 9 ^ w << 19, /* 211 = 3 words and 19 bits */
+		x.next[4] ^ w >> 45 ^ w << 44,          /* 300 = 4 words and 44 bits */
 		w >> 20,
 	}};
 }
 
 INLINE uint64_t
-masked(const uint8_t *p, const uint8_t *m)
+load_masked(const uint8_t *p, const uint8_t *m)
 {
 	return load_le64(p) | load_le64(m);
 }
 
-/* The word at *from, which is stored at *to too, unless that is NULL: what was loaded, once. */
+/* Load the word at *from exactly once; store the loaded value at *to, unless `to` is NULL. */
 INLINE uint64_t
-take(const uint8_t **from, uint8_t **to)
+load_and_store(const uint8_t **from, uint8_t **to)
 {
 	uint64_t word = load_le64(*from);
 
@@ -108,41 +111,39 @@ take(const uint8_t **from, uint8_t **to)
 	return word;
 }
 
-/* By words, as all here. */
 INLINE void
 move_words(struct shift_move *move, uint32_t words)
 {
 	for (uint32_t i = 0; i < words; i++)
-		take(&move->from, &move->to);
+		load_and_store(&move->from, &move->to);
 	move->words -= words;
-	/* Pairs with the application's acquire when it polls: words come in address order. */
+	/* Pairs with the acquire of an application that polls its memory: words appear in address order. */
 	atomic_thread_fence(memory_order_release);
 }
 
-/* Meanwhile what is to be moved `beside` is, unless that is NULL: the sums take all the time there is here.
- */
+/* Also copies `beside`, unless NULL: computing the sums is the bottleneck, so the copy is nearly free. */
 INLINE struct sums
 fold_words(struct sums x, uint32_t words, const uint8_t **from, uint8_t **to, struct shift_move *beside)
 {
 	for (; words >= REACH; words -= REACH) {
 		for (uint32_t i = 0; i < REACH; i++)
-			x = fold(x, take(from, to));
+			x = fold_word(x, load_and_store(from, to));
 		if (beside != NULL && beside->words >= REACH)
 			move_words(beside, REACH);
 	}
 	for (; words > 0; words--)
-		x = fold(x, take(from, to));
+		x = fold_word(x, load_and_store(from, to));
 	return x;
 }
 
-/* The remainder of the last words, when all others are in `x`. */
+/* Remainder of the last words; `x` has the sums of all words before. */
 INLINE uint32_t
-reduce(const struct sums *x, const uint8_t *p, const uint8_t *m)
+reduce_words(const struct sums *x, const uint8_t *p, const uint8_t *m)
 {
 	uint32_t r = 0;
 
 	for (uint32_t i = 0; i < REACH; i++) {
-		uint64_t w = masked(p + i * WORD, m + i * WORD) ^ x->next[i] ^ r;
+		uint64_t w = load_masked(p + i * WORD, m + i * WORD) ^ x->next[i] ^ r;
 
 		r = 0;
 		for (uint32_t k = 0; k < WORD; k++)
@@ -152,15 +153,15 @@ reduce(const struct sums *x, const uint8_t *p, const uint8_t *m)
 }
 
 /*
- * The words of a message behind the first, which may have fewer bytes: those that may have masked bits, or as
- * many of them as are not among the last, and others.  A frame of RoCE has so many.
+ * Words after the first, which may be partial: `head`, words that may have masked bits (fewer if the message
+ * is short), `body`, all others up to the last REACH. RoCE headers have at least REACH words.
  */
 struct shift_layout {
 	uint32_t first, head, body; /* bytes; words; words */
 };
 
 INLINE struct shift_layout
-lay_out(uint32_t ip_len, uint32_t len)
+lay_out_words(uint32_t ip_len, uint32_t len)
 {
 	struct shift_layout l = {.first = (len + PREFIX - 1) % WORD + 1};
 	uint32_t words = (len + PREFIX - l.first) / WORD - REACH;
@@ -175,48 +176,49 @@ lay_out(uint32_t ip_len, uint32_t len)
 INLINE struct sums
 fold_head(const struct shift_layout *l, const uint8_t *p, const uint8_t *m)
 {
-	struct sums x = fold((struct sums){{0}}, masked(p, m) << 8 * (WORD - l->first));
+	struct sums x = fold_word((struct sums){{0}}, load_masked(p, m) << 8 * (WORD - l->first));
 
 	p += l->first;
 	m += l->first;
 	for (uint32_t i = 0; i < l->head; i++)
-		x = fold(x, masked(p + i * WORD, m + i * WORD));
+		x = fold_word(x, load_masked(p + i * WORD, m + i * WORD));
 	return x;
 }
 
 INLINE uint32_t
-pass(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct shift_move *move)
+pass_over(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct shift_move *move)
 {
-	struct shift_layout l = lay_out(ip_len, len);
+	struct shift_layout l = lay_out_words(ip_len, len);
 	const uint8_t *m = mask[ip_len != 20], *p = ip - PREFIX + l.first + l.head * WORD;
 	struct sums x = fold_head(&l, ip - PREFIX, m);
 
 	x = fold_words(x, l.body, &p, NULL, move);
-	return reduce(&x, p, m + l.first + l.head * WORD);
+	return reduce_words(&x, p, m + l.first + l.head * WORD);
 }
 
 static uint32_t
-compute(const uint8_t *ip, uint32_t ip_len, uint32_t len)
+compute_crc(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 {
-	return pass(ip, ip_len, len, NULL);
+	return pass_over(ip, ip_len, len, NULL);
 }
 
 static uint32_t
-beside(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from, uint32_t move_len)
+compute_and_move(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,
+		 uint32_t move_len)
 {
 	struct shift_move move = {.to = to, .from = from, .words = move_len / WORD};
-	uint32_t crc = pass(ip, ip_len, len, &move);
+	uint32_t crc = pass_over(ip, ip_len, len, &move);
 
 	while (move.words > 0)
 		move_words(&move, move.words < REACH ? move.words : REACH);
 	return crc;
 }
 
-/* The headers are at least those up to the BTH, so no word that may have masked bits is of the payload. */
+/* Masked bits are in words of the headers only: there are at least the headers up to the BTH. */
 static uint32_t
-copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
+compute_and_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
 {
-	struct shift_layout l = lay_out(ip_len, len);
+	struct shift_layout l = lay_out_words(ip_len, len);
 	uint32_t rest = from_len % WORD, body = from_len / WORD - REACH;
 	const uint8_t *m = mask[ip_len != 20], *p = ip - PREFIX + l.first + l.head * WORD;
 	uint8_t *to = ip + len - from_len;
@@ -224,7 +226,7 @@ copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t f
 
 	if (from_len < REACH * WORD) {
 		memcpy(to, from, from_len);
-		return compute(ip, ip_len, len);
+		return compute_crc(ip, ip_len, len);
 	}
 	memcpy(to, from, rest);
 	from += rest;
@@ -233,14 +235,17 @@ copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t f
 	x = fold_words(x, l.body - body, &p, NULL, NULL);
 	x = fold_words(x, body, &from, &to, NULL);
 	memcpy(to, from, REACH * WORD);
-	return reduce(&x, to, m + l.first + l.head * WORD);
+	return reduce_words(&x, to, m + l.first + l.head * WORD);
 }
 
 static bool
-available(void)
+always_available(void)
 {
 	return true;
 }
 
-const struct icrc_impl icrc_shift = {
-	.name = "shift", .available = available, .compute = compute, .copy = copy, .beside = beside};
+const struct icrc_impl icrc_shift = {.name = "shift",
+				     .available = always_available,
+				     .compute = compute_crc,
+				     .copy = compute_and_copy,
+				     .beside = compute_and_move};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registers of 128 bits, two halves, and their carry-less multiplication, on x86 and on aarch64.  What the
- * compiler's operators do for vectors is the same on both.
+ * Registers of 128 bits in two halves and their carry-less multiplication, for x86 and aarch64. The
+ * compiler's vector operators are the same on both.
  */
 #ifndef DATAPLANE_ICRC_V128_H
 #define DATAPLANE_ICRC_V128_H
@@ -18,17 +18,17 @@
 
 typedef uint64_t v128 __attribute__((vector_size(16)));
 
-/* What is in the register now stays there: it is not loaded again. */
+/* Keep the value in the register: the compiler must not load it again, since the memory may change. */
 #define V128_LOADED(x) __asm__("" : "+x"(x))
 
-/* Byte i is byte at[i] of x, or zero where that is 0x80. */
+/* Byte i of the result is byte at[i] of x, or zero where at[i] is 0x80. */
 V128_INLINE v128
 v128_choose(v128 x, v128 at)
 {
 	return (v128)_mm_shuffle_epi8((__m128i)x, (__m128i)at);
 }
 
-/* The products of the low, of the high halves. */
+/* Products of the low halves and, below, of the high halves. */
 V128_INLINE v128
 v128_mul_low(v128 x, v128 y)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ICRC 256 bits at a time: for CPUs that have VPCLMULQDQ and AVX2, but not AVX-512. */
+/* The ICRC 256 bits at a time, for CPUs with VPCLMULQDQ and AVX2 but without AVX-512. */
 #if defined(__x86_64__)
 
 #include "icrc_fold.h"
@@ -10,7 +10,7 @@
 #define STRIDE (STREAMS * BLOCK)
 
 static inline TARGET __attribute__((always_inline)) __m256i
-take(const uint8_t *from, uint8_t *to, size_t at)
+load_and_store(const uint8_t *from, uint8_t *to, size_t at)
 {
 	__m256i x = _mm256_loadu_si256((const void *)(from + at));
 
@@ -27,14 +27,14 @@ fold_block(__m256i x, __m256i by, __m256i onto)
 	return _mm256_clmulepi64_epi128(x, by, 0x00) ^ _mm256_clmulepi64_epi128(x, by, 0x11) ^ onto;
 }
 
-/* The words of a stream on the last word: of the first stream six words on, then four, two. */
+/* Fold both words of a stream, `words` + 1 and `words` in front of the last word, onto it. */
 static inline TARGET __attribute__((always_inline)) v128
 to_last_word(__m256i x, uint32_t words, v128 sum)
 {
 	v128 second = (v128)_mm256_extracti128_si256(x, 1);
 
-	sum = fold((v128)_mm256_castsi256_si128(x), by_words(words + 1), sum);
-	return words == 0 ? second ^ sum : fold(second, by_words(words), sum);
+	sum = fold_onto((v128)_mm256_castsi256_si128(x), by_words(words + 1), sum);
+	return words == 0 ? second ^ sum : fold_onto(second, by_words(words), sum);
 }
 
 static inline TARGET __attribute__((always_inline)) v128
@@ -44,10 +44,10 @@ fold_body(const uint8_t *from, uint8_t *to, uint32_t len, struct moving *moving)
 	v128 sum = {0};
 
 	for (uint32_t i = 0; i < STREAMS; i++)
-		x[i] = take(from, to, i * BLOCK);
+		x[i] = load_and_store(from, to, i * BLOCK);
 	for (size_t at = STRIDE; at < len; at += STRIDE) {
 		for (uint32_t i = 0; i < STREAMS; i++)
-			x[i] = fold_block(x[i], by, take(from, to, at + i * BLOCK));
+			x[i] = fold_block(x[i], by, load_and_store(from, to, at + i * BLOCK));
 		if (moving != NULL && moving->left >= STRIDE)
 			move_bytes(moving, STRIDE);
 	}
@@ -59,7 +59,7 @@ fold_body(const uint8_t *from, uint8_t *to, uint32_t len, struct moving *moving)
 #include "icrc_passes.h"
 
 static bool
-available(void)
+cpu_supports_it(void)
 {
 	__builtin_cpu_init();
 	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
@@ -68,9 +68,9 @@ available(void)
 
 const struct icrc_impl icrc_vpclmul256 = {.name = "vpclmul256",
 					  .bits = 256,
-					  .available = available,
-					  .compute = compute,
-					  .copy = copy,
-					  .beside = beside};
+					  .available = cpu_supports_it,
+					  .compute = compute_crc,
+					  .copy = compute_and_copy,
+					  .beside = compute_and_move};
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ICRC 512 bits at a time: for CPUs that have VPCLMULQDQ and AVX-512.  Head as well as body are taken in
- * blocks of 64 bytes, of which the first has zeros, that are not loaded, in front of the message.
+ * The ICRC 512 bits at a time, for CPUs with VPCLMULQDQ and AVX-512. Head and body are split into blocks of
+ * 64 bytes. The first block has zeros in front of the message; those are not loaded.
  */
 #if defined(__x86_64__)
 
@@ -11,8 +11,8 @@
 #define INLINE static inline TARGET __attribute__((always_inline))
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define BLOCK 64u
-#define STREAMS 4u                    /* folded side by side in long messages */
-#define BLOCKS (WORDS * WORD / BLOCK) /* over which one fold goes */
+#define STREAMS 4u                    /* streams folded in parallel in long messages */
+#define BLOCKS (WORDS * WORD / BLOCK) /* the farthest that one fold moves a block */
 
 INLINE __m512i
 fold_block(__m512i x, __m512i by, __m512i onto)
@@ -27,28 +27,28 @@ by_blocks(uint32_t blocks)
 	return _mm512_broadcast_i64x2((__m128i)by_words(blocks * (BLOCK / WORD)));
 }
 
-/* What a stream ends with, to the last lane of the message; any lane may have part of the sum. */
+/* Fold the last block of a stream to the last lane of the message. Each lane may have a part of the sum. */
 INLINE __m512i
 to_last_lane(__m512i block, uint32_t stream, __m512i onto)
 {
 	return fold_block(block, _mm512_load_si512(icrc_fold.lanes[stream]), onto);
 }
 
-/* The remainder, when all streams but the last are in `lanes`. */
+/* Reduce to the CRC; `lanes` has all streams but the last. */
 INLINE uint32_t
 reduce_lanes(__m512i lanes, __m512i last)
 {
 	__m256i half;
 
-	lanes = _mm512_mask_xor_epi64(lanes, 0xc0, lanes, last); /* its last lane is where it belongs */
+	lanes = _mm512_mask_xor_epi64(lanes, 0xc0, lanes, last); /* the last lane is in place */
 	lanes = to_last_lane(last, STREAMS - 1, lanes);
 	half = _mm512_castsi512_si256(lanes) ^ _mm512_extracti64x4_epi64(lanes, 1);
-	return reduce((v128)(_mm256_castsi256_si128(half) ^ _mm256_extracti64x2_epi64(half, 1)));
+	return reduce_word((v128)(_mm256_castsi256_si128(half) ^ _mm256_extracti64x2_epi64(half, 1)));
 }
 
-/* The 64 bytes at from + at, and stored at to + at too, unless `to` is NULL: what was loaded, once. */
+/* Load the 64 bytes at from + at exactly once; store the loaded value at to + at, unless `to` is NULL. */
 INLINE __m512i
-take(const uint8_t *from, uint8_t *to, size_t at)
+load_and_store(const uint8_t *from, uint8_t *to, size_t at)
 {
 	__m512i block = _mm512_loadu_si512(from + at);
 
@@ -64,7 +64,8 @@ move_blocks(struct moving *moving, uint32_t blocks)
 {
 	for (uint32_t i = 0; i < blocks; i++) {
 		_mm512_storeu_si512(moving->to + i * BLOCK, _mm512_loadu_si512(moving->from + i * BLOCK));
-		/* Pairs with the application's acquire when it polls: bytes come in address order. */
+		/* Pairs with the acquire of an application that polls its memory: bytes appear in address
+		 * order. */
 		atomic_thread_fence(memory_order_release);
 	}
 	moving->to += blocks * BLOCK;
@@ -72,24 +73,24 @@ move_blocks(struct moving *moving, uint32_t blocks)
 	moving->left -= blocks * BLOCK;
 }
 
-/* The body of a message: blocks without masked fields, a multiple of STREAMS. */
+/* Body of a message: blocks without masked fields, a multiple of STREAMS. */
 struct body {
 	__m512i stream[STREAMS];
 };
 
-/* So many of them; meanwhile what is to be moved `beside`, unless that is NULL. */
+/* Fold `blocks` blocks. Also copies `beside`, unless NULL. */
 INLINE void
 fold_body(struct body *body, const uint8_t *from, uint8_t *to, uint32_t blocks, struct moving *beside)
 {
-	__m512i by = by_blocks(STREAMS), x = take(from, to, 0), y = take(from, to, BLOCK),
-		z = take(from, to, 2 * BLOCK), w = take(from, to, 3 * BLOCK);
+	__m512i by = by_blocks(STREAMS), x = load_and_store(from, to, 0), y = load_and_store(from, to, BLOCK),
+		z = load_and_store(from, to, 2 * BLOCK), w = load_and_store(from, to, 3 * BLOCK);
 	size_t end = (size_t)blocks * BLOCK;
 
 	for (size_t at = STREAMS * BLOCK; at < end; at += STREAMS * BLOCK) {
-		x = fold_block(x, by, take(from, to, at));
-		y = fold_block(y, by, take(from, to, at + BLOCK));
-		z = fold_block(z, by, take(from, to, at + 2 * BLOCK));
-		w = fold_block(w, by, take(from, to, at + 3 * BLOCK));
+		x = fold_block(x, by, load_and_store(from, to, at));
+		y = fold_block(y, by, load_and_store(from, to, at + BLOCK));
+		z = fold_block(z, by, load_and_store(from, to, at + 2 * BLOCK));
+		w = fold_block(w, by, load_and_store(from, to, at + 3 * BLOCK));
 		if (beside != NULL && beside->left >= STREAMS * BLOCK)
 			move_blocks(beside, STREAMS);
 	}
@@ -99,9 +100,9 @@ fold_body(struct body *body, const uint8_t *from, uint8_t *to, uint32_t blocks, 
 	body->stream[3] = w;
 }
 
-/* A message: the first block, to which zeros in front of it belong, more of the head, and the body. */
+/* Layout of a message: the first block (partial), the rest of the head, and the body. */
 struct block_layout {
-	uint32_t first, head, body; /* bytes; blocks, of which one at most has masked fields; blocks */
+	uint32_t first, head, body; /* bytes; blocks, of which at most the first has masked fields; blocks */
 };
 
 INLINE struct block_layout
@@ -126,7 +127,7 @@ fold_head_blocks(const uint8_t *ip, uint32_t ip_len, const struct block_layout *
 	__mmask64 last = ~0ull << (BLOCK - l->first);
 	__m512i x, by = by_blocks(1);
 
-	/* Bytes in front of the message are masked out, and so not touched. */
+	/* Masked-out bytes in front of the message are not accessed. */
 	x = _mm512_or_si512(_mm512_maskz_loadu_epi8(last, p - (BLOCK - l->first)),
 			    _mm512_loadu_si512(mask - (BLOCK - l->first)));
 	p += l->first;
@@ -152,7 +153,7 @@ finish_blocks(__m512i head, const struct body *body, uint32_t blocks)
 }
 
 INLINE uint32_t
-pass(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct moving *moving)
+pass_over(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct moving *moving)
 {
 	struct block_layout l = lay_out_blocks(ip_len, len);
 	__m512i head = fold_head_blocks(ip, ip_len, &l);
@@ -165,27 +166,29 @@ pass(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct moving *moving)
 }
 
 static TARGET uint32_t
-compute(const uint8_t *ip, uint32_t ip_len, uint32_t len)
+compute_crc(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 {
-	return pass(ip, ip_len, len, NULL);
+	return pass_over(ip, ip_len, len, NULL);
 }
 
-/* The multiplications take all the time there is here, loads and stores hardly any; a copy is the other way
- * round. */
+/* Computing is bound by multiplications, copying by loads and stores: interleaved, the copy is nearly
+ * free. */
 static TARGET uint32_t
-beside(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from, uint32_t move_len)
+compute_and_move(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,
+		 uint32_t move_len)
 {
 	struct moving moving = {.to = to, .from = from, .left = move_len};
-	uint32_t crc = pass(ip, ip_len, len, &moving);
+	uint32_t crc = pass_over(ip, ip_len, len, &moving);
 
 	while (moving.left > 0)
 		move_blocks(&moving, 1);
 	return crc;
 }
 
-/* The headers have just been stored, in parts: a wide load of them waits, so it comes last. */
+/* The head is loaded last: its bytes were just stored piecewise, and a wide load would wait for those
+ * stores. */
 static TARGET uint32_t
-copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
+compute_and_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
 {
 	struct block_layout l = lay_out_blocks(ip_len, len);
 	uint32_t body_len = l.body * BLOCK, rest;
@@ -193,7 +196,7 @@ copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t f
 
 	if (unlikely(l.body == 0 || body_len > from_len)) {
 		memcpy(ip + len - from_len, from, from_len);
-		return compute(ip, ip_len, len);
+		return compute_crc(ip, ip_len, len);
 	}
 	rest = from_len - body_len;
 	fold_body(&body, from + rest, ip + len - body_len, l.body, NULL);
@@ -203,7 +206,7 @@ copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t f
 }
 
 static bool
-available(void)
+cpu_supports_it(void)
 {
 	__builtin_cpu_init();
 	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -213,9 +216,9 @@ available(void)
 
 const struct icrc_impl icrc_vpclmul512 = {.name = "vpclmul512",
 					  .bits = 512,
-					  .available = available,
-					  .compute = compute,
-					  .copy = copy,
-					  .beside = beside};
+					  .available = cpu_supports_it,
+					  .compute = compute_crc,
+					  .copy = compute_and_copy,
+					  .beside = compute_and_move};
 
 #endif

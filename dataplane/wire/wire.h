@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 on the wire: Ethernet, IPv4/IPv6, UDP 4791, BTH and its extension
- * headers, ICRC.  Parsing checks what spec section 8 checks before a queue pair
- * is known; building writes whole frames.  No state but the choice of code for the ICRC.
+ * RoCEv2 on the wire: Ethernet, IPv4/IPv6, UDP 4791, BTH, extension headers, ICRC. Parsing does the checks of
+ * spec section 8 that need no queue pair. Building writes whole frames. The only state is the choice of ICRC
+ * implementation.
  */
 #ifndef DATAPLANE_WIRE_H
 #define DATAPLANE_WIRE_H
@@ -17,7 +17,7 @@
 #define WIRE_ETH_LEN 14u
 #define WIRE_BTH_LEN 12u
 #define WIRE_ICRC_LEN 4u
-#define WIRE_HEADERS_MAX (14u + 40u + 8u + 12u + 28u) /* before the payload */
+#define WIRE_HEADERS_MAX (14u + 40u + 8u + 12u + 28u) /* in front of the payload */
 
 enum wire_opcode {
 	WIRE_SEND_FIRST = 0x00,
@@ -46,18 +46,18 @@ enum wire_opcode {
 	WIRE_UD_SEND_ONLY = 0x64,
 	WIRE_UD_SEND_ONLY_IMM = 0x65,
 	WIRE_CNP = 0x81,
-	/* Manufacturer's: several of one kind in one frame, see wire_unpack(). */
+	/* Manufacturer-defined opcodes: several packets of one kind in one frame, see wire_unpack(). */
 	WIRE_PACKED_REQUESTS = 0xc0,
 	WIRE_PACKED_RESPONSES = 0xc1
 };
 
-/* An address as GIDs carry it: IPv6, or IPv4 as ::ffff:a.b.c.d. */
+/* Address in GID form: IPv6, or IPv4 as ::ffff:a.b.c.d. */
 struct wire_addr {
 	uint8_t gid[16];
 };
 bool wire_addr_is_v4(const struct wire_addr *addr);
 
-/* Of 4 or 16 bytes. */
+/* `bytes`: 4 of IPv4, or 16 of IPv6. */
 static inline struct wire_addr
 wire_addr_of(bool v4, const uint8_t *bytes)
 {
@@ -80,33 +80,33 @@ wire_addr_equal(const struct wire_addr *a, const struct wire_addr *b)
 	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
 }
 
-/* Everything of a connection's frames that does not change from frame to frame. */
+/* Header fields that are constant for a connection. */
 struct wire_path {
 	uint8_t src_mac[6], dst_mac[6];
 	struct wire_addr src, dst; /* same family */
 	uint16_t udp_src_port;
-	uint16_t udp_peer_port; /* the source port of the peer's frames; 0: the same */
+	uint16_t udp_peer_port; /* source port of the peer's frames; 0: the same as ours */
 	uint8_t tos;            /* DSCP and ECN */
 	uint8_t ttl;
 	uint32_t flow_label;
 };
 
-/* The TOS or traffic class that a program or a peer has asked for, without ECN, which is the transport's. */
+/* TOS or traffic class that a program or a peer requested, without ECN, which the transport sets. */
 static inline uint8_t
 wire_without_ecn(uint8_t tos)
 {
 	return tos & 0xfc;
 }
 
-/* Why a frame was dropped before it reached a queue pair; also indices of counters. */
+/* Reason for dropping a frame before its queue pair was known; also the index of a counter. */
 enum wire_drop {
 	WIRE_OK = 0,
-	WIRE_NOT_ROCE, /* not an error: ARP, ICMP, ... go to the control thread */
+	WIRE_NOT_ROCE, /* no error: ARP, ICMP and others go to the control thread */
 	WIRE_DROP_SHORT,
-	WIRE_DROP_VLAN, /* the tag of another network: a VLAN id other than 0, or a second tag */
+	WIRE_DROP_VLAN, /* tagged for another network: VLAN id not 0, or a second tag */
 	WIRE_DROP_IP,   /* options, fragments, checksum, lengths */
 	WIRE_DROP_UDP,
-	WIRE_DROP_ADDRESS, /* source multicast, broadcast or zero */
+	WIRE_DROP_ADDRESS, /* source is multicast, broadcast or zero */
 	WIRE_DROP_OPCODE,
 	WIRE_DROP_LENGTH, /* shorter than its headers */
 	WIRE_DROP_VERSION,
@@ -116,32 +116,32 @@ enum wire_drop {
 	WIRE_DROP_MAX
 };
 
-/* A parsed frame.  Pointers lead into the frame. */
+/* A parsed frame. Pointers point into the frame. */
 struct wire_packet {
 	struct wire_addr src, dst;
 	uint8_t src_mac[6];
 	uint8_t opcode;                          /* enum wire_opcode */
-	bool solicited, ack_request, congestion; /* SE, A, IP ECN == 11 */
+	bool solicited, ack_request, congestion; /* SE, A, IP ECN == 11 (CE) */
 	uint8_t pad;
 	uint16_t udp_src_port;
 	uint32_t qpn; /* destination */
 	uint32_t psn;
-	/* extension headers, valid by opcode */
+	/* Extension headers; the opcode decides which are valid. */
 	uint64_t remote_addr; /* RETH, AtomicETH */
 	uint32_t rkey;
 	uint32_t dma_length;
 	uint64_t swap_add, compare, atomic_ack;
-	uint32_t imm;     /* as on the wire, not swapped */
+	uint32_t imm;     /* in wire order, not swapped */
 	uint32_t inv_key; /* IETH */
 	uint8_t syndrome; /* AETH */
 	uint32_t msn;
 	uint32_t qkey, src_qpn; /* DETH */
-	uint16_t count;         /* WIRE_PACKED_*: packets that it says to hold */
+	uint16_t count;         /* WIRE_PACKED_*: number of packets that the frame claims to hold */
 	const uint8_t *payload; /* without pad */
 	uint32_t payload_len;
 };
 
-/* Payload of a frame that was found good, to be copied to its place; len, a multiple of 64, is 0: none. */
+/* Payload of an accepted frame, to be copied to its destination. len is a multiple of 64; 0: none. */
 struct wire_move {
 	uint8_t *to;
 	const uint8_t *from;
@@ -149,55 +149,56 @@ struct wire_move {
 };
 #define WIRE_MOVE_UNIT 64u
 
-void wire_move(struct wire_move *move); /* alone; in address order, as always */
+void wire_move(struct wire_move *move); /* in address order */
 
 /*
- * Parse and check a frame of `len` bytes from the Ethernet header (a priority tag, whose VLAN id is 0,
- * is skipped).  Destination address and queue pair are the caller's to check.
+ * Parse and check a frame of `len` bytes, starting at the Ethernet header. A priority tag (VLAN id 0) is
+ * skipped. The caller checks destination address and queue pair.
  */
 enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
 
 #define WIRE_VLAN_ID 0x0fffu /* bits of a tag that name the network */
 
-/* An untagged frame that is ARP or IPv6 neighbour discovery. */
+/* True for an untagged ARP or IPv6 neighbour discovery frame. */
 bool wire_is_discovery(const uint8_t *frame, uint32_t len);
 
 /*
- * The headers of the frame before, and what was found in them: frames that come together mostly belong to one
- * connection, and then nothing in front of the PSN differs.  All zero at first.
+ * Headers of the previous frame and their parsed values. Consecutive frames mostly belong to one connection;
+ * then nothing in front of the PSN differs. Initialize to zero.
  */
 struct wire_seen {
-	uint32_t len; /* of the frame; 0: there was none */
-	bool again;   /* the frame parsed last is as long as the one before it, and begins as that */
-	uint16_t ip, udp, fixed; /* where headers begin; bytes up to the PSN with its flag */
+	uint32_t len; /* of the frame; 0: no previous frame */
+	bool again;   /* the last frame equals the one before in length and in all bytes before the PSN */
+	uint16_t ip, udp, fixed; /* offsets of the IP and UDP headers; bytes before the PSN and its flag */
 	uint8_t head[14 + 4 + 40 + 8 + 8];
-	struct wire_packet packet; /* written by wire_parse_received alone */
+	struct wire_packet packet; /* written only by wire_parse_received() */
 };
 
 /*
- * The same, into seen->packet.  `sum_is_good`: the device has checked an IPv4 header's checksum.  `move` is
- * made on the way, whatever becomes of the frame.
+ * Like wire_parse(), into seen->packet. `sum_is_good`: the device has checked the IPv4 header checksum.
+ * `move` is always carried out, even if the frame is dropped.
  */
 enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_seen *seen,
 				   struct wire_move *move);
 
 /*
- * Packets in one frame (doc/packed.md): behind its BTH and a count, of each a short header, the extension
- * headers of its opcode, its payload, and zeros up to a multiple of 4 bytes.
+ * Several packets in one frame (doc/packed.md): after the BTH and a count, each packet is a short header, the
+ * extension headers of its opcode, its payload, and zeros up to a multiple of 4 bytes.
  */
 #define WIRE_PACKED_MAX 64u
 #define WIRE_PACKED_HEAD_LEN 4u
 
 /*
- * The packet at *at, which is moved behind it; `frame` is the one that it stands in, and ends the payload.
- * Only opcode, SE, pad, extension headers and payload of `packet` are written.  False: none may stand there.
+ * Parse the packet at *at and advance *at past it. `frame` is the packed frame; its payload's end is the
+ * limit. Writes only opcode, SE, pad, extension headers and payload of `packet`. Returns false if the packet
+ * is malformed or its opcode may not be packed.
  */
 bool wire_unpack(const struct wire_packet *frame, const uint8_t **at, struct wire_packet *packet);
 
-/* Bytes of headers after BTH for an opcode; -1: unknown. */
+/* Bytes of extension headers after the BTH for an opcode; -1: unknown opcode. */
 int wire_extension_len(uint8_t opcode);
 
-/* Fields of one frame to be built; which are used depends on the opcode. */
+/* Fields of a frame to be built; the opcode decides which are used. */
 struct wire_build {
 	uint8_t opcode;
 	bool solicited, ack_request;
@@ -213,37 +214,36 @@ struct wire_build {
 	uint16_t count; /* WIRE_PACKED_* */
 };
 
-/* The fixed headers of a path, made once per queue pair. */
+/* Fixed headers of a path, built once per queue pair. */
 struct wire_template {
 	uint8_t bytes[14 + 40 + 8 + 12];
-	uint8_t len;    /* Ethernet..BTH */
+	uint8_t len;    /* from Ethernet to BTH */
 	uint8_t ip_len; /* 20 or 40 */
 };
 void wire_template_init(struct wire_template *t, const struct wire_path *path);
 
-/* Bytes of the whole frame. */
+/* Returns the bytes of the whole frame. */
 uint32_t wire_frame_len(const struct wire_template *t, uint8_t opcode, uint32_t payload_len);
 
 /*
- * Write headers and pad, and return where the payload (payload_len bytes) goes.
- * When that is there and the frame (`len` bytes in all) changes no more, wire_seal()
- * adds the ICRC.  Better some time later: the CRC's wide loads would wait for
- * bytes that have just been stored.
+ * Write headers and padding. Returns where the payload (payload_len bytes) goes. When payload and headers
+ * (`len` bytes in all) are final, wire_seal() adds the ICRC. Seal some time later if possible: the CRC's wide
+ * loads would wait for bytes that were just stored.
  */
 uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
 void wire_seal(uint8_t *frame, uint32_t len);
 
 /*
- * Copy the payload from memory that others may be changing to where wire_build() said.  True: in the same
- * pass the frame was sealed, which is faster for long payloads; false: wire_seal() is still to come.
+ * Copy the payload, from memory that others may be changing, to where wire_build() returned. Returns true if
+ * the same pass sealed the frame, which is faster for long payloads; on false, call wire_seal().
  */
 bool wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const void *from,
 	       uint32_t len);
 
-/* The rule of Linux for the UDP source port (spec 1.5). */
+/* Linux's rule for the UDP source port (spec 1.5). */
 uint16_t wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
 
-/* Choose the fastest CRC of this CPU; call once before anything else. */
+/* Select the fastest ICRC of this CPU. Call once, before anything else here and before threads start. */
 void wire_init(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets to frames: the constant headers of a path are made once, the rest is patched in. */
+/* Packets to frames: a path's constant headers are built once, then the variable fields are patched in. */
 #include "wire.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 #define BTH_SE 0x80u
 #define BTH_MIGREQ 0x40u
 #define BTH_BECN 0x40u
-#define FUSED_MIN 512u /* bytes of payload from which on copy and ICRC in one pass are faster than apart */
+#define FUSED_MIN 512u /* bytes of payload from which copy and ICRC in one pass are faster than apart */
 #define TRANSPORT(opcode) ((opcode) >> 5)
 
 static uint32_t
@@ -39,12 +39,12 @@ wire_template_init(struct wire_template *t, const struct wire_path *path)
 		store_be16(t->bytes + 12, 0x0800);
 		ip[0] = 0x45;
 		ip[1] = path->tos;
-		ip[6] = 0x40; /* do not fragment; the identification may then stay 0 */
+		ip[6] = 0x40; /* do not fragment: the identification may then stay 0 (RFC 6864) */
 		ip[8] = path->ttl;
 		ip[9] = 17;
 		memcpy(ip + 12, path->src.gid + 12, 4);
 		memcpy(ip + 16, path->dst.gid + 12, 4);
-		/* The sum of all but the length waits in the checksum field, uncomplemented. */
+		/* The checksum field caches the uncomplemented sum of all words but the length. */
 		for (unsigned int i = 0; i < IPV4_LEN; i += 2)
 			sum += load_be16(ip + i);
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -154,7 +154,7 @@ store_psn(uint8_t *bth, uint32_t psn, bool ack_request)
 	store_be32(bth + 8, (ack_request ? 1u << 31 : 0u) | (psn & 0xffffff));
 }
 
-/* All up to the BTH but PSN and A. */
+/* Write the headers up to the BTH, except PSN and A. */
 static inline void
 build_fixed(const struct wire_template *t, const struct wire_build *b, uint32_t udp_len, uint8_t *frame)
 {
@@ -177,7 +177,7 @@ build_fixed(const struct wire_template *t, const struct wire_build *b, uint32_t 
 	bth[0] = b->opcode;
 	bth[1] = (uint8_t)((b->solicited ? BTH_SE : 0u) | pad_len(b->payload_len) << 4);
 	if (TRANSPORT(b->opcode) == 0)
-		bth[1] |= BTH_MIGREQ; /* the resting state; hardware is slow towards senders that clear it */
+		bth[1] |= BTH_MIGREQ; /* "migrated"; hardware is slow towards senders that clear it */
 	if (b->opcode == WIRE_CNP)
 		bth[4] = BTH_BECN;
 	store_be24(bth + 5, b->qpn);

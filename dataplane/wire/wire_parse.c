@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to packets.  The checks go from the outside in, each before the first
- * byte that depends on it is read; the ICRC, the only costly one, is last.
+ * Frames to packets. Checks go from the outer header inwards, each before the first byte that depends on it
+ * is read. The ICRC is last, since it alone is costly.
  */
 #include "wire.h"
 
@@ -25,10 +25,10 @@
 #define IPV4_LEN 20u
 #define IPV6_LEN 40u
 #define UDP_LEN 8u
-#define BTH_FIXED 8u /* up to the PSN */
+#define BTH_FIXED 8u /* bytes before the PSN */
 #define FIXED_IPV4 (WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + BTH_FIXED)
 
-/* One above the length, so that what is not named here is unknown. */
+/* Length plus one, so that 0, the default, means unknown opcode. */
 #define EXT(bytes) ((bytes) + 1)
 static const uint8_t extension_len[256] = {
 	[WIRE_SEND_FIRST] = EXT(0),
@@ -64,10 +64,11 @@ static const uint8_t extension_len[256] = {
 void
 wire_init(void)
 {
-	/* From 256 on, which is what EAL says unless it is told, any; without EAL it is 0. */
+	/* EAL reports 256 or more unless limited by option; then any width may be used. Without EAL it is 0:
+	 * any. */
 	uint32_t bits = rte_vect_get_max_simd_bitwidth();
 
-	/* In every process once, before threads: nothing else is written later. */
+	/* Called once per process, before threads start: nothing is written later. */
 	icrc_init(bits >= RTE_VECT_SIMD_256 ? 0 : bits);
 }
 
@@ -97,7 +98,7 @@ ipv4_checksum_good(const uint8_t *ip)
 	return sum == 0xffff;
 }
 
-/* On WIRE_OK, *room is what the IP header says follows it; all of it was received. */
+/* On WIRE_OK, *room is the number of bytes that follow the IP header; all of them were received. */
 static enum wire_drop
 parse_ipv4(const uint8_t *ip, uint32_t avail, bool sum_is_good, struct wire_packet *packet, uint32_t *room)
 {
@@ -140,7 +141,7 @@ parse_ipv6(const uint8_t *ip, uint32_t avail, struct wire_packet *packet, uint32
 		return WIRE_DROP_IP;
 	memcpy(packet->src.gid, ip + 8, 16);
 	memcpy(packet->dst.gid, ip + 24, 16);
-	/* An IPv4-mapped address here would pass for the IPv4 peer of that address. */
+	/* An IPv4-mapped address in an IPv6 header would pass for the IPv4 peer of that address. */
 	if (ip[8] == 0xff || memcmp(ip + 8, unspecified, 16) == 0 || wire_addr_is_v4(&packet->src) ||
 	    wire_addr_is_v4(&packet->dst))
 		return WIRE_DROP_ADDRESS;
@@ -225,7 +226,7 @@ parse_psn(const uint8_t *bth, struct wire_packet *packet)
 	packet->psn = load_be24(bth + 9);
 }
 
-/* `bth` and what follows, `len` bytes with the ICRC, a multiple of 4 and at least 16. */
+/* `len`: bytes of BTH, payload and ICRC; a multiple of 4 and at least 16. */
 static enum wire_drop
 parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 {
@@ -241,7 +242,7 @@ parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 		return WIRE_DROP_LENGTH;
 	if ((bth[1] & 0x0f) != 0)
 		return WIRE_DROP_VERSION;
-	/* We are a full member of the default partition: the other side need not be. */
+	/* We are a full member of the default partition, so limited members are accepted, too. */
 	if ((load_be16(bth + 2) & 0x7fff) != 0x7fff)
 		return WIRE_DROP_PKEY;
 	packet->qpn = load_be24(bth + 5);
@@ -255,7 +256,7 @@ parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 	return WIRE_OK;
 }
 
-/* The opcodes below 32 that may stand in a frame of packed requests, or of packed responses. */
+/* Bitmaps of the opcodes (below 32) that may be in a frame of packed requests or of packed responses. */
 #define OPCODE(name) (1u << WIRE_##name)
 static const uint32_t packed_opcodes[2] = {
 	OPCODE(SEND_ONLY) | OPCODE(SEND_ONLY_IMM) | OPCODE(SEND_ONLY_INV) | OPCODE(WRITE_ONLY) |
@@ -292,7 +293,7 @@ wire_move(struct wire_move *move)
 {
 	for (uint32_t at = 0; at < move->len; at += WIRE_MOVE_UNIT) {
 		memmove(move->to + at, move->from + at, WIRE_MOVE_UNIT);
-		/* Pairs with the load of an application that polls for the last byte (mem_place). */
+		/* Pairs with the load of an application that polls the last byte (mem_place()). */
 		atomic_thread_fence(memory_order_release);
 	}
 	move->len = 0;
@@ -312,7 +313,7 @@ icrc_good(uint8_t *ip, uint8_t *udp, uint32_t udp_len, struct wire_move *move)
 }
 
 /*
- * The type of what the frame carries, and in *at where that begins.  A priority tag leaves a frame on the
+ * Find the type of the frame's content and its offset, *at. A frame with a priority tag belongs to the
  * untagged network (IEEE 802.1Q, 6.9).
  */
 static inline enum wire_drop
@@ -348,7 +349,7 @@ wire_is_discovery(const uint8_t *frame, uint32_t len)
 	       (ip[IPV6_LEN] == ICMP6_SOLICITATION || ip[IPV6_LEN] == ICMP6_ADVERTISEMENT);
 }
 
-/* All headers; where those of IP and UDP are. */
+/* Parse all headers; return where those of IP and UDP begin. */
 static inline enum wire_drop
 parse_headers(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_packet *packet, uint8_t **ip_header,
 	      uint8_t **udp_header)
@@ -417,13 +418,13 @@ is_same(const uint8_t *a, const uint8_t *b, uint32_t len)
 	return differ == 0;
 }
 
-/* The frame begins as the one before. */
+/* True if the frame equals the previous one in length and in all bytes before the PSN. */
 static inline bool
 is_alike(const struct wire_seen *seen, const uint8_t *frame, uint32_t len)
 {
 	if (seen->len == 0 || len != seen->len)
 		return false;
-	/* The usual length in one go. */
+	/* A constant length for the common case lets the compiler unroll the comparison. */
 	return seen->fixed == FIXED_IPV4 ? is_same(frame, seen->head, FIXED_IPV4)
 					 : is_same(frame, seen->head, seen->fixed);
 }

@@ -38,7 +38,7 @@ FAULTS = [
           "READs and atomics do not count in the message sequence number",
           ("rc_transfer", "rc_hostile_short", "sim_short")),
     Fault("transport", "nak-for-each", "dataplane/rc/responder.c",
-          "\t\trs->nak_sent = !qp->selective; /* else each report says more */\n", "",
+          "\t\trs->nak_sent = !qp->selective; /* selective: each report adds to the previous */\n", "",
           "each packet behind a hole is answered with a sequence NAK of its own",
           ("rc_recovery", "rc_hostile_short")),
     Fault("transport", "fence-one-short", "dataplane/rc/requester.c",

@@ -106,7 +106,7 @@ await_line() {
 
 # ---- nobody is there ----
 
-refuses 1 "no data plane is there" ctl show
+refuses 1 "no data plane listens" ctl show
 refuses 1 "too long" ctl --socket "/tmp/$(printf '%0200d' 0)" show
 for wrong in "" "dance" "show dances" "show clients user=1" "show clients pid=" "show clients pid=x" "show clients pid=1 pid=2" \
 	"show clients uid=nobody-of-that-name" "metrics xml" "metrics prometheus now" "metrics --json" "top interval=0" "top fast" "trace 0x" "trace 1 2" "capture p0" "check a b" \
@@ -197,7 +197,7 @@ completes "$ONESIDECTL" show endpoints port=p -- port=p0
 completes "$ONESIDECTL" client kill "${one:0:3}" -- $(ctl show clients | awk -v p="^${one:0:3}" '$2 ~ p { print $2 }' | sort -u)
 refuses 1 "no such port" ctl show ports port=p9
 refuses 1 "not an address" ctl show endpoints peer=there
-refuses 1 "takes no such word" ctl show cores pid=1
+refuses 1 "unknown word" ctl show cores pid=1
 json "top count=1" "d['seconds'] > 0 and len(d['clients']) == 2 and 'work' in d['cores'][0]"
 # On a terminal of few lines: what fits, and q ends it.
 ONESIDECTL=$ONESIDECTL python3 - <<'PYTHON' || fail "top on a terminal"
@@ -261,7 +261,7 @@ json "show connections" "len([c for c in d['connections'] if c['state'] == 'up']
 configuration "$PEERS"
 says "debug and worse" ctl log level oneside.control debug
 refuses 1 "no such level" ctl log level loud
-refuses 1 "no kind of message" ctl log level oneside.nothing debug
+refuses 1 "no log type matches" ctl log level oneside.nothing debug
 says "notice and worse" ctl log level notice
 # debugs MORE|NO: whether an attachment that comes and goes leaves lines of the level debug.
 debugs() {
@@ -369,14 +369,14 @@ if [ "$(id -u)" = 0 ]; then
 	says "# EOF" as 61000 61001 "$WORK/onesidectl" metrics
 	for command in "reload" "reload check" "drain" "peer add 9 192.0.2.9" "peer remove 2" "client kill 1" "log level debug"; do
 		# shellcheck disable=SC2086
-		refuses 1 "may look only" as 61000 61001 "$WORK/onesidectl" $command
+		refuses 1 "may only show" as 61000 61001 "$WORK/onesidectl" $command
 	done
 	says "nothing has changed" as 61000 61002,61003 "$WORK/onesidectl" reload
 	# The same connection does not become another's: a new group is for new ones, and the mode follows.
 	configuration "$PEERS"
 	says "changed: ctl_group, ctl_admin_group" ctl reload
 	[ "$(stat -c %a "$(plane_socket a).ctl")" = 600 ] || fail "the control socket stays open to others"
-	refuses 1 "may not look" as 61000 61001 "$WORK/onesidectl" show
+	refuses 1 "may not access" as 61000 61001 "$WORK/onesidectl" show
 	stop_plane a
 	# As a service: a user of its own, without privileges, who is in neither group.
 	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "log_level = debug" "$PEERS"
@@ -387,10 +387,10 @@ if [ "$(id -u)" = 0 ]; then
 	rm -f "$WORK/cable"
 	DATAPLANE=$WORK/as-service start
 	[ "$(stat -c %u "$(plane_socket a).ctl")" = 61500 ] || fail "the data plane does not run as 61500"
-	refuses 1 "may not look" as 61000 "" "$WORK/onesidectl" show
-	refuses 1 "may not look" as 61000 61500 "$WORK/onesidectl" show
+	refuses 1 "may not access" as 61000 "" "$WORK/onesidectl" show
+	refuses 1 "may not access" as 61000 61500 "$WORK/onesidectl" show
 	says "node 1" as 61000 61001 "$WORK/onesidectl" show
-	refuses 1 "may look only" as 61000 61001 "$WORK/onesidectl" reload
+	refuses 1 "may only show" as 61000 61001 "$WORK/onesidectl" reload
 	says "nothing has changed" as 61000 61002 "$WORK/onesidectl" reload
 	says "nothing has changed" as 61500 "" "$WORK/onesidectl" reload
 	says "nothing has changed" ctl reload
@@ -409,7 +409,7 @@ fi
 # ---- drain ----
 
 connection
-says "no attachment or connection begins" ctl drain
+says "no new attachments or connections" ctl drain
 json "show version" "d['version'][0]['drains'] == 'yes'"
 echo more >&8
 await_line ""

@@ -92,7 +92,7 @@ query_client(struct pair *pair)
 	/* what doc/udapl.md promises of a data plane without settings of its own */
 	CHECK(pair,
 	      ia.max_eps == 16384 && ia.max_dto_per_ep == 4096 && ia.max_evds == 16384 &&
-		      ia.max_evd_qlen == 32768 && ia.max_lmrs == 32768 && ia.max_pzs == 1024 &&
+		      ia.max_evd_qlen == 32768 && ia.max_lmrs == 32768 && ia.max_pzs == 16384 &&
 		      ia.max_rmrs == 16384 && ia.max_iov_segments_per_dto == 8 &&
 		      ia.max_iov_segments_per_rdma_read == 8 && ia.max_iov_segments_per_rdma_write == 8 &&
 		      ia.max_rdma_read_per_ep_in == 16 && ia.max_rdma_read_per_ep_out == 16 &&

@@ -136,5 +136,5 @@ plane_socket() { printf '%s/not/there/%s.sock' "$WORK" "$1"; }
 "$DATAPLANE" $(plane_cores 0) $(eal_options d) --vdev=net_ring0 -- \
 	--socket "$(plane_socket d)" --port name=p0,device=net_ring0,address=192.0.2.9/24 >"$WORK/refused" 2>&1 &&
 	fail "a data plane starts without a directory for its socket"
-expect "cannot make directory $WORK/not/there" "$WORK/refused"
+expect "cannot create directory $WORK/not/there" "$WORK/refused"
 say "the socket's directory is made, and named where it cannot be"

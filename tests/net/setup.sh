@@ -49,21 +49,21 @@ say "what it has written passes check"
 
 host=oneside-$$-a
 refuses 1 "no terminal" --output "$WORK/none" --port veth0 --address 192.0.2.1/24
-refuses 1 "its address is missing" --yes --port veth0
+refuses 1 "the address is missing" --yes --port veth0
 refuses 1 "no such NIC or interface" --yes --port veth7 --address 192.0.2.1/24
-refuses 1 "it is no PCI device" --yes --port veth0 --driver vfio --address 192.0.2.1/24
-refuses 1 "there is no such way" --yes --port veth0 --driver dpdk --address 192.0.2.1/24
+refuses 1 "not a PCI device" --yes --port veth0 --driver vfio --address 192.0.2.1/24
+refuses 1 "no such driver mode" --yes --port veth0 --driver dpdk --address 192.0.2.1/24
 refuses 1 "prefix of the link is missing" --yes --port veth0 --address 192.0.2.1
-refuses 1 "no address that a host can have" --yes --port veth0 --address 224.0.0.1/24
-refuses 1 "no address that a host can have" --yes --port veth0 --address here
-refuses 1 "it is given twice" --yes --port veth0 --address 192.0.2.1/24 --port veth0 --address 192.0.2.3/24
+refuses 1 "not a host's address" --yes --port veth0 --address 224.0.0.1/24
+refuses 1 "not a host's address" --yes --port veth0 --address here
+refuses 1 "given twice" --yes --port veth0 --address 192.0.2.1/24 --port veth0 --address 192.0.2.3/24
 refuses 1 "--cores 4096" --yes --cores=4096 --port veth0 --address 192.0.2.1/24
 refuses 1 "mtu 9000 is more than the interface's $CABLE_MTU" --yes --port veth0 --address 192.0.2.1/24 --mtu 9000
 refuses 1 "write spin, yield or sleep" --yes --idle never --port veth0 --address 192.0.2.1/24
 refuses 2 "onesidectl --help" --address 192.0.2.1/24
 refuses 2 "onesidectl --help" --fast
 refuses 2 "onesidectl --help" --yes --port
-refuses 1 "it is there already" --yes --port veth0 --address 192.0.2.9/24 --output "$WORK/a/oneside.conf"
+refuses 1 "exists; give --replace" --yes --port veth0 --address 192.0.2.9/24 --output "$WORK/a/oneside.conf"
 grep -q '192.0.2.1/24' "$WORK/a/oneside.conf" || fail "a refusal has changed a file"
 refuses 1 "No such file or directory" --yes --port veth0 --address 192.0.2.1/24 --output "$WORK/nowhere/at/oneside.conf"
 # An address, and then a route, that the kernel has there.
@@ -97,7 +97,7 @@ say "a second data plane gets the other end of the cable, and nobody's address"
 python3 - ip netns exec "$host" "$ONESIDECTL" setup --output "$WORK/asked/oneside.conf" <<'PYTHON' || fail "the questions"
 import os, pty, sys
 said = [("Port [", "veth7"), ("no such NIC", None), ("Port [", "veth0"), ("Driven by [af_packet]", "vfio"),
-        ("it is no PCI device", None), ("Driven by [af_packet]", ""), ("Its own address", "192.0.2.1"),
+        ("not a PCI device", None), ("Driven by [af_packet]", ""), ("Its own address", "192.0.2.1"),
         ("prefix of the link", None), ("Its own address", "192.0.2.255/24"), ("its broadcast", None), ("Port [", "veth0"),
         ("Driven by", ""), ("Its own address", "192.0.2.1/24"), ("Another port [none]", ""), ("Node of RSM", "64"),
         ("write 1 to 63", None), ("Node of RSM", "1"), ("Peer in RSM", "2=198.51.100.2"), ("no port reaches", None),

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls of the provider table, in its order: the one list of them inside the libraries.
+ * The list of the provider table's calls, in the table's order.  All code that needs such a list expands
+ * DAT_CALLS.
  *
  * CALL(name, handle, version2, parameters...)
  *   name        dat_NAME is exported, dapl_NAME is the provider's function, NAME_func the table's member.
- *   handle      what the first argument is, for the subtype DAT_INVALID_HANDLE_*.
- *   version2    what 2.0 has: the same (ALIKE), the same in layouts of its own (LAYOUTS), others (DIFFERS).
- *   parameters  (TYPE) NAME, of client/parameters.h; named as in the headers and the manual pages, since a
- *               refusal names them (registry/tell.c).  OF(TYPE) is DAT_TYPE in the layout of either version.
- * REGISTRY() has the same arguments: the registry exports these calls itself, since they change its state.
+ *   handle      kind of the first argument, for the subtype DAT_INVALID_HANDLE_*.
+ *   version2    the call in uDAPL 2.0: ALIKE (no difference), LAYOUTS (its structures have layouts of 2.0),
+ *               DIFFERS (other parameters).
+ *   parameters  (TYPE) NAME, see client/parameters.h.  The names are those of the headers and the manual
+ *               pages, because a refusal prints them (registry/tell.c).  OF(TYPE) is DAT_TYPE in the layout
+ * of the version at hand. REGISTRY() has the arguments of CALL().  The registry exports these calls itself:
+ * they change its state.
  */
 #ifndef DAT_CALLS_INTERNAL_H
 #define DAT_CALLS_INTERNAL_H

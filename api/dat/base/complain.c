@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why an IA does not open: with DAT_DBG_TYPE on stderr at once, with ONESIDE_DEBUG as the call's refusal. */
+/* Reports why an IA does not open: as the refusal of the call with ONESIDE_DEBUG, else on stderr with
+ * DAT_DBG_TYPE. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Consumer contexts and the kind of a handle: they live in the slot itself. */
+/* Consumer contexts and handle types.  Both are stored in the handle's slot. */
 #include "dat/base/object.h"
 
 DAT_RETURN

@@ -9,19 +9,19 @@
 #include "dat/base/memory_object.h"
 
 struct srq {
-	struct object o;  /* by its id */
-	struct lock lock; /* posting, and what follows */
+	struct object o;  /* key: id of the SRQ */
+	struct lock lock; /* guards q, max_recv_dtos and low_watermark */
 	struct one_srq q;
 	DAT_COUNT max_recv_dtos, low_watermark;
 	DAT_COUNT max_recv_iov;
 	struct pz *pz;
 };
 
-/* What the library knows of an endpoint; the engine's word (one_qp_shm.state) counts in ACTIVE and ACCEPTED.
- */
+/* State of an endpoint as the library knows it.  In EP_ACTIVE and EP_ACCEPTED the data plane's
+ * one_qp_shm.state decides. */
 enum ep_phase {
 	EP_UNCONNECTED = 0,
-	EP_CHANGING, /* a call that ends in another phase is under way */
+	EP_CHANGING, /* a call is under way, and sets another phase at its end */
 	EP_RESERVED,
 	EP_PASSIVE,
 	EP_TENTATIVE,
@@ -29,52 +29,52 @@ enum ep_phase {
 	EP_ACCEPTED /* accept was issued */
 };
 
-/* A work request that is under way: what a flush by the library needs. */
+/* An outstanding work request: the fields that lost.c needs to flush it. */
 struct posted {
 	uint64_t cookie;
 	uint32_t key;  /* bind: the new key, else 0 */
-	uint32_t slot; /* where it begins in its ring */
+	uint32_t slot; /* receive: its first slot in the ring */
 };
 
-/* Rings of them, by qp.sq_posted and rq_posted. */
+/* Rings of outstanding requests, indexed by qp.sq_posted and qp.rq_posted. */
 struct ep_logs {
 	struct posted *send, *recv;
 	uint32_t send_mask, recv_mask;
 };
 
 struct ep {
-	struct object o; /* by the id of its queue pair */
+	struct object o; /* key: id of the queue pair */
 	_Atomic uint32_t phase;
 	_Atomic bool closing; /* disconnect was issued */
-	/* Of its connection, or the one it may have next; and the last one whose end was taken off conn_evd.
-	 * 16 bits. */
+	/* Connection numbers, 16 bits.  number: the present or the next connection.  ended: the last
+	 * connection whose end was dequeued from conn_evd. */
 	_Atomic uint32_t number, ended;
-	bool active; /* the connecting side of its connection */
+	bool active; /* this endpoint sent the connection request */
 	struct lock send_lock, recv_lock;
 	struct one_qp qp;
 	struct ep_logs logs;
 	uint32_t max_send_iov, max_recv_iov, max_read_iov, max_write_iov;
 	uint64_t max_message, max_rdma;
 	struct pz *pz;
-	_Atomic(const struct lmr *) last_lmr; /* of the last request: spares a lookup */
+	_Atomic(const struct lmr *) last_lmr; /* region of the last request; saves a lookup */
 	bool may_unsignal_send, may_unsignal_recv;
 	DAT_EP_ATTR attr;
 	struct evd *recv_evd, *send_evd, *conn_evd;
-	struct srq *srq;    /* where receives come from; NULL: the endpoint has its own */
-	DAT_COUNT srq_dtos; /* receives that may complete here before any is taken off the EVD */
-	/* ia.lock */
+	struct srq *srq;    /* source of receives; NULL: the endpoint has a receive queue of its own */
+	DAT_COUNT srq_dtos; /* receives from the SRQ that may complete before any is dequeued from the EVD */
+	/* guarded by ia.lock */
 	struct sockaddr_storage remote;
 	DAT_CONN_QUAL remote_qual;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 
-/* A service point, public or reserved. */
+/* Service point, public (PSP) or reserved (RSP). */
 struct sp {
-	struct object o; /* by the id of its listener */
+	struct object o; /* key: id of the listener */
 	DAT_CONN_QUAL qual;
 	struct evd *evd;
 	DAT_PSP_FLAGS flags; /* PSP */
-	struct ep *ep;       /* RSP, until its request comes; ia.lock */
+	struct ep *ep;       /* RSP: its endpoint until the request arrives; guarded by ia.lock */
 	DAT_EP_HANDLE ep_handle;
 };
 
@@ -82,7 +82,7 @@ struct cr {
 	struct object o;
 	uint32_t id;
 	struct ep *ep; /* supplied by the service point */
-	bool reserved; /* by an RSP: the endpoint is the consumer's */
+	bool reserved; /* ep comes from an RSP and belongs to the consumer */
 	DAT_CONN_QUAL qual;
 	struct sockaddr_storage remote;
 	uint16_t remote_port;
@@ -91,8 +91,8 @@ struct cr {
 };
 
 /*
- * The phase.  EP_CHANGING is left by the thread that entered it.  ep_phase pairs with ep_set_phase and
- * ep_move: what was stored to the endpoint before a phase is seen with it.
+ * Returns the phase.  Only the thread that entered EP_CHANGING leaves it.  Pairs with the stores in
+ * ep_set_phase and ep_move: whoever sees a phase sees everything stored to the endpoint before it.
  */
 static inline uint32_t
 ep_phase(const struct ep *ep)
@@ -106,7 +106,7 @@ ep_set_phase(struct ep *ep, uint32_t phase)
 	atomic_store(&ep->phase, phase);
 }
 
-/* False: the endpoint is not in that phase. */
+/* False: the endpoint is not in phase `from`. */
 static inline bool
 ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
 {
@@ -115,7 +115,8 @@ ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
 	return atomic_compare_exchange_strong(&ep->phase, &expected, to);
 }
 
-/* What the engine says of the connection.  Pairs with its release store, which precedes the event. */
+/* The connection's state, as the data plane published it.  Pairs with the data plane's release store, which
+ * precedes the event. */
 static inline uint32_t
 ep_qp_state(const struct ep *ep)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The range of handles: see handle.h. */
+/* Allocator of handles; see handle.h. */
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -14,12 +14,12 @@ struct handle_range handle_range;
 
 static struct {
 	pthread_mutex_t lock;
-	uint32_t used; /* slots ever given out */
+	uint32_t used; /* slots ever allocated */
 	uint32_t num_free;
-	struct handle_slot *first_free, *last_free; /* the oldest first */
+	struct handle_slot *first_free, *last_free; /* FIFO, oldest first */
 } slots = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* With the lock held: a slot never used before, or NULL. */
+/* Returns a slot never used before, or NULL.  slots.lock held. */
 static struct handle_slot *
 fresh_slot(void)
 {
@@ -35,13 +35,13 @@ fresh_slot(void)
 		if (range == MAP_FAILED)
 			return NULL;
 		base = (uintptr_t)range;
-		/* Published by the release store of the limit below. */
+		/* The release store of the limit below publishes the base. */
 		atomic_store_explicit(&handle_range.base, base, memory_order_relaxed);
 	}
 	if ((uintptr_t)slots.used * HANDLE_SLOT == limit) {
 		if (mprotect((uint8_t *)base + limit, GROW_BYTES, PROT_READ | PROT_WRITE) < 0)
 			return NULL;
-		/* Both release stores pair with the acquire load in handle_below. */
+		/* Pairs with the acquire load in handle_below, as does the store of `direct`. */
 		atomic_store_explicit(&handle_range.limit, limit + GROW_BYTES, memory_order_release);
 		if (!one_telling)
 			atomic_store_explicit(&handle_range.direct, limit + GROW_BYTES, memory_order_release);
@@ -69,8 +69,8 @@ handle_new(const DAT_PROVIDER *provider, DAT_HANDLE_TYPE type, void *object)
 	slot->generation++;
 	slot->next_free = NULL;
 	one_store_alone(&slot->context, 0);
-	/* Both published by the release, which pairs with the acquire loads in handle_object and handle_kind.
-	 */
+	/* The release store of the type publishes both.  Pairs with the acquire loads in handle_object and
+	 * handle_kind. */
 	atomic_store_explicit(&slot->object, object, memory_order_relaxed);
 	atomic_store_explicit(&slot->type, (uint32_t)type + 1, memory_order_release);
 	return slot;
@@ -81,8 +81,9 @@ handle_free(DAT_HANDLE handle)
 {
 	struct handle_slot *slot = handle;
 
-	/* The provider stays: a freed handle still finds our functions, which refuse it. */
-	/* A lookup that still sees the type finds the object, which lives as long as its IA, or NULL. */
+	/* The provider pointer remains, so that calls on a freed handle reach our functions, which refuse it.
+	 * A lookup that still sees the type finds NULL, or the object, whose memory lives as long as its IA.
+	 */
 	one_store_alone(&slot->type, 0);
 	one_store_alone(&slot->object, NULL);
 	pthread_mutex_lock(&slots.lock);
@@ -101,11 +102,11 @@ handle_forget(DAT_HANDLE handle)
 	struct handle_slot *slot = handle_slot(handle);
 	uint32_t inherited = HANDLE_INHERITED;
 
-	/* Atomic for two threads that close it at once; nothing is published. */
+	/* Atomic so that only one of two concurrent closes succeeds; publishes nothing. */
 	return slot != NULL && atomic_compare_exchange_strong(&slot->type, &inherited, 0);
 }
 
-/* Around fork: the allocator is whole in the child. */
+/* fork handlers: the lock is held across fork, so the child gets a consistent allocator. */
 static void
 fork_prepare(void)
 {
@@ -124,9 +125,9 @@ fork_child(void)
 	struct handle_slot *slot = (struct handle_slot *)one_load_locked(&handle_range.base);
 
 	for (uint32_t i = 0; i < slots.used; i++) {
-		uint32_t type = one_load_alone(&slot[i].type); /* the child has this thread only */
+		uint32_t type = one_load_alone(&slot[i].type); /* the child has only this thread */
 
-		/* Those that are free already are not written to: their pages stay shared. */
+		/* Free slots are not written to, so that their pages stay shared with the parent. */
 		if (type != 0)
 			one_store_alone(&slot[i].type, type == DAT_HANDLE_TYPE_IA + 1 ? HANDLE_INHERITED : 0);
 	}

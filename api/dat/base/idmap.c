@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open addressing with linear probing, at most half full. */
+/* Hash table with open addressing and linear probing, at most half full. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@ struct idmap_table {
 	_Atomic(struct idmap_node *) place[];
 };
 
-static struct idmap_node removed; /* where a node was taken out: probing goes on */
+static struct idmap_node
+	removed; /* tombstone: marks the place of a removed node; probing continues past it */
 
 static uint32_t
 place_of(const struct idmap_table *table, uint32_t key)
@@ -23,9 +24,9 @@ place_of(const struct idmap_table *table, uint32_t key)
 	return (key * 2654435769u) >> (32 - table->log2);
 }
 
-/* True when it took a place that nothing had had. */
+/* Returns true if the place was empty, false if it held a tombstone. */
 static bool
-put(struct idmap_table *table, struct idmap_node *node, uint32_t key)
+node_put(struct idmap_table *table, struct idmap_node *node, uint32_t key)
 {
 	uint32_t mask = (1u << table->log2) - 1;
 	uint32_t at = place_of(table, key);
@@ -35,13 +36,13 @@ put(struct idmap_table *table, struct idmap_node *node, uint32_t key)
 		at = (at + 1) & mask;
 		there = one_load_locked(&table->place[at]);
 	}
-	/* Release pairs with the acquire load in idmap_find: the node is complete. */
+	/* Pairs with the acquire load in idmap_find: the node is complete. */
 	atomic_store_explicit(&table->place[at], node, memory_order_release);
 	return there == NULL;
 }
 
 static bool
-grow(struct idmap *map)
+table_grow(struct idmap *map)
 {
 	struct idmap_table *old = one_load_locked(&map->table);
 	struct idmap_table *table;
@@ -58,10 +59,10 @@ grow(struct idmap *map)
 		struct idmap_node *node = one_load_locked(&old->place[i]);
 
 		if (node != NULL && node != &removed)
-			put(table, node, one_load_locked(&node->key));
+			node_put(table, node, one_load_locked(&node->key));
 	}
 	map->used = map->live;
-	/* Release pairs with the acquire load in idmap_find. */
+	/* Pairs with the acquire load in idmap_find: the table is complete. */
 	atomic_store_explicit(&map->table, table, memory_order_release);
 	return true;
 }
@@ -71,11 +72,11 @@ idmap_insert(struct idmap *map, struct idmap_node *node, uint32_t key)
 {
 	struct idmap_table *table = one_load_locked(&map->table);
 
-	if ((table == NULL || 2 * (map->used + 1) > 1u << table->log2) && !grow(map))
+	if ((table == NULL || 2 * (map->used + 1) > 1u << table->log2) && !table_grow(map))
 		return -ENOMEM;
 	table = one_load_locked(&map->table);
-	one_store_alone(&node->key, key); /* published by the release store in put */
-	if (put(table, node, key))
+	one_store_alone(&node->key, key); /* published by the release store in node_put */
+	if (node_put(table, node, key))
 		map->used++;
 	map->live++;
 	return 0;
@@ -94,11 +95,12 @@ idmap_remove(struct idmap *map, struct idmap_node *node)
 	at = place_of(table, key);
 	while (one_load_locked(&table->place[at]) != node)
 		at = (at + 1) & mask;
-	/* A lookup that finds the node still sees its key gone, or an object that lives as long as the IA. */
+	/* A concurrent lookup that still finds the node sees key 0, or an object whose memory lives as long
+	 * as the IA. */
 	one_store_alone(&table->place[at], &removed);
 	one_store_alone(&node->key, 0);
 	map->live--;
-	/* At the end of a run nothing has to be probed for beyond: such places become empty again. */
+	/* Tombstones at the end of a run become empty again: no probe needs to pass them. */
 	if (one_load_locked(&table->place[(at + 1) & mask]) != NULL)
 		return;
 	while (one_load_locked(&table->place[at]) == &removed) {
@@ -111,7 +113,7 @@ idmap_remove(struct idmap *map, struct idmap_node *node)
 struct idmap_node *
 idmap_find(const struct idmap *map, uint32_t key)
 {
-	/* Pairs with the release store in grow: the table is complete. */
+	/* Pairs with the release store in table_grow: the table is complete. */
 	const struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_acquire);
 	uint32_t mask, at;
 
@@ -120,7 +122,7 @@ idmap_find(const struct idmap *map, uint32_t key)
 	mask = (1u << table->log2) - 1;
 	at = place_of(table, key);
 	for (uint32_t looks = 0; looks <= mask; looks++) {
-		/* Pairs with the release store in put: the object and its key are complete. */
+		/* Pairs with the release store in node_put: the object and its key are complete. */
 		struct idmap_node *node = atomic_load_explicit(&table->place[at], memory_order_acquire);
 
 		if (node == NULL)
@@ -143,6 +145,6 @@ idmap_fini(struct idmap *map)
 		free(table);
 		table = older;
 	}
-	one_store_alone(&map->table, NULL); /* no lookup runs any more */
+	one_store_alone(&map->table, NULL); /* lookups have ended */
 	map->used = map->live = 0;
 }

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A biased lock.  Its usual thread takes it with two plain stores and without a locked instruction: those
- * wait until all earlier stores have left the store buffer, and a post stores to cache lines that a polling
- * core holds.
+ * A biased lock.  The thread that usually takes the lock needs two plain stores and no locked instruction.  A
+ * locked instruction waits until all earlier stores have left the store buffer, and a post stores to cache
+ * lines that a polling core holds.
  *
- * The first thread that takes a lock becomes its owner.  The owner takes it the short way: it sets its
- * `inside` flag, and checks that it is still the owner.  Any other thread takes the word, a futex lock, and
- * then revokes the ownership: it clears `owner`, executes a barrier on all threads of the process
- * (membarrier(2); where that is refused later, time), and waits until the `inside` flag is clear.  After the
- * barrier the owner either sees that it is none, or its flag is seen.  Where membarrier is refused from the
- * beginning no lock gets an owner.  A lock that had LOCK_OWNERS owners gets no more, and is a futex lock.
+ * The first thread that takes a lock becomes its owner.  The owner's fast path sets the owner's `inside` flag
+ * and checks that the thread is still the owner.  Any other thread takes the word, a futex lock, and then
+ * revokes the ownership: it clears `owner`, executes a barrier on all threads of the process (membarrier(2),
+ * or waits where membarrier is refused later), and waits until the `inside` flag is clear.  After the barrier
+ * either the owner sees that it lost the ownership, or the revoking thread sees the owner's flag.  Where
+ * membarrier is refused from the beginning, no lock gets an owner.  A lock that has had LOCK_OWNERS owners
+ * gets no more, and is a futex lock.
  *
- * Each owner of a lock has an `inside` flag of its own, never used by a later owner.  So one that was
- * preempted on its way in, and goes on when it is no owner any more, sets and clears a flag that no thread
- * waits for.
+ * Each owner of a lock has an `inside` flag of its own, which no later owner uses.  So an owner that was
+ * preempted while entering, and continues after its ownership was revoked, sets and clears a flag that no
+ * thread waits for.
  *
- * What it saves: 16 posts of 8 bytes at a time to a polling core (AMD EPYC, gcc 12, optimized), in turn with
- * the same library on pthread_mutex_t, medians of 20,000 in 12 turns:
+ * Benefit, measured with batches of 16 posts of 8 bytes to a polling core (AMD EPYC, gcc 12, optimized), in
+ * alternation with the same library on pthread_mutex_t; medians of 20,000 in 12 rounds:
  *
  *                                              this lock   pthread_mutex_t
  *   dat_ep_post_rdma_write, near core          92 cycles   104 cycles  (+13 %)
  *   dat_ep_post_rdma_write, distant core       335         350         (+4 %)
  *   dat_evd_dequeue of an empty queue          18          27          (+50 %)
  *
- * Near: the cores share a cache; distant: a line takes 0.1 us from one to the other.
+ * Near cores share a cache; between distant cores a line takes 0.1 us.
  */
 #ifndef DAT_LOCK_H
 #define DAT_LOCK_H
@@ -31,20 +32,20 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define LOCK_SETTLE_NS 20000000 /* instead of a barrier that is refused; two ticks of the slowest kernel */
-#define LOCK_OWNERS 4u /* a lock is made by one thread and used by another: more than that is sharing */
+#define LOCK_SETTLE_NS 20000000 /* wait that replaces a refused barrier: two ticks of the slowest kernel */
+#define LOCK_OWNERS 4u          /* creator and user may differ; with more threads the lock is shared */
 
 struct lock {
-	/* A thread plus the number of its flag; 0: none.  Stored by the holder of the word. */
+	/* lock_self() of the owner plus the index of its flag; 0: none.  Stored by the holder of the word. */
 	_Atomic uintptr_t owner;
-	_Atomic uint32_t word; /* 0 free, 1 taken, 2 taken and there may be sleepers */
-	/* The owner of that number holds the lock by the short way, or checks whether it may. */
+	_Atomic uint32_t word; /* 0 free, 1 taken, 2 taken and threads may sleep */
+	/* Set while the owner with this index holds the lock by the fast path, or checks whether it may. */
 	_Atomic uint8_t inside[LOCK_OWNERS];
-	uint8_t place;  /* the holder's flag + 1, 0: it holds the word */
-	uint8_t owners; /* so far; the holder's of the word */
+	uint8_t place;  /* index of the holder's flag + 1; 0: the holder has the word */
+	uint8_t owners; /* number of owners so far; guarded by the word */
 };
 
-/* Its address identifies the thread, and leaves room for the number of a flag. */
+/* Identifies the thread by its address, whose alignment leaves room for the index of a flag. */
 extern _Thread_local char lock_thread __attribute__((tls_model("initial-exec"), aligned(LOCK_OWNERS)));
 
 void lock_take_word(struct lock *lock);
@@ -59,14 +60,14 @@ lock_self(void)
 static inline void
 lock_take(struct lock *lock)
 {
-	/* Orders nothing: only this thread's own value counts, and it is checked again below. */
+	/* Relaxed: only this thread's own value matters, and it is checked again below. */
 	uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 	uintptr_t place = owner - lock_self();
 
 	if (__builtin_expect(place < LOCK_OWNERS, 1)) {
 		atomic_store_explicit(&lock->inside[place], 1, memory_order_relaxed);
-		/* Pairs with barrier() in revoke_owner: together a full fence between the store and the load.
-		 */
+		/* Pairs with fence_all_threads() in revoke_owner: together a full fence between the store of
+		 * `inside` and the load of `owner`. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) == owner, 1)) {
 			lock->place = (uint8_t)(place + 1);

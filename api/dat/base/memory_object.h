@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Local memory regions and windows. */
+/* Local memory regions (LMR) and memory windows (RMR). */
 #ifndef DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 #define DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 
@@ -7,14 +7,14 @@
 #include "dat/base/object.h"
 
 struct lmr {
-	struct object o; /* by lkey */
+	struct object o; /* key: lkey */
 	struct one_mr mr;
 	struct pz *pz;
 	DAT_MEM_TYPE mem_type;
 	DAT_MEM_PRIV_FLAGS priv;
 	DAT_REGION_DESCRIPTION desc;
 	char cookie[DAT_LMR_COOKIE_SIZE]; /* SHARED_VIRTUAL */
-	bool freeing;                     /* ia.lock */
+	bool freeing;                     /* guarded by ia.lock */
 };
 
 static inline bool
@@ -25,20 +25,20 @@ lmr_covers(const struct lmr *lmr, const DAT_LMR_TRIPLET *segment)
 }
 
 struct rmr {
-	struct object o; /* by its key with the variant all ones */
+	struct object o; /* key: rkey with all variant bits 1 */
 	uint32_t id;
-	DAT_RMR_CONTEXT key; /* of the last bind */
+	DAT_RMR_CONTEXT key; /* rkey of the last bind */
 	struct pz *pz;
-	/* ia.lock */
+	/* guarded by ia.lock */
 	struct lmr *lmr; /* NULL: not bound */
 	DAT_LMR_TRIPLET triplet;
 	DAT_MEM_PRIV_FLAGS priv;
 };
 
 /*
- * What is wrong with a local segment of some length, of the region `lmr`: that is unknown (NULL), or without
- * the right to write where data comes in (`write`; reading needs none), of another zone than `pz`
- * (NULL: of any), too short.  Segments are argument 3 of every post.
+ * Checks a local segment of nonzero length against region `lmr`.  Errors: the region is unknown (NULL), lacks
+ * the right to write where data arrives (`write`; reading needs no right), is of another zone than `pz`
+ * (NULL: any zone), or does not cover the segment.  Segments are argument 3 of every post.
  */
 static inline DAT_RETURN
 judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET *segment, bool write)

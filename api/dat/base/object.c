@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists and pools of objects; addresses and errors of the data plane's. */
+/* Lists and pools of objects; conversion of the data plane's addresses and errors. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ object_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 		return NULL;
 	ia = o->ia;
 	pthread_mutex_lock(&ia->lock);
-	/* Another thread may have freed it between the look and the lock. */
+	/* The object may have been freed before the lock was taken. */
 	if (handle_object(handle, type) == o)
 		return o;
 	pthread_mutex_unlock(&ia->lock);
@@ -46,7 +46,7 @@ object_new(struct ia *ia, DAT_HANDLE_TYPE type)
 		if (o == NULL)
 			return NULL;
 	} else {
-		/* Lookups without lock may still look at the key, which is 0. */
+		/* Keep the node: lookups without lock may still read the key, which is 0. */
 		memset((uint8_t *)o + sizeof(o->node), 0, object_size[type] - sizeof(o->node));
 	}
 	o->type = type;
@@ -182,9 +182,9 @@ dat_errno(int error, DAT_RETURN_SUBTYPE subtype)
 		return DAT_SUCCESS;
 	case -EDQUOT:
 	case -ENOSPC:
-	case -EMFILE: /* descriptors of this process, or of the machine, */
-	case -ENFILE:
-	case -EAGAIN: /* or threads */
+	case -EMFILE: /* no descriptors left in the process */
+	case -ENFILE: /* no descriptors left on the machine */
+	case -EAGAIN: /* no more threads */
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, subtype);
 	case -ENOMEM:
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);

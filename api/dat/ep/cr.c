@@ -3,9 +3,10 @@
 
 #include "dat/ep/ep.h"
 
-/* Not by the consumer: the peer gets the same refusal as from a port without a listener. */
+/* Refuses a request that the consumer has not seen.  The peer gets the refusal of a port without a listener.
+ */
 static void
-refuse(struct ia *ia, uint32_t id)
+refuse_request(struct ia *ia, uint32_t id)
 {
 	struct one_msg msg = {.type = ONE_MSG_CR_REJECT, .cr_reject = {.cr = id, .unanswered = 1}};
 
@@ -18,10 +19,10 @@ cr_refuse(struct ia *ia, uint64_t offset)
 	const struct one_cr_shm *shm = one_client_span(ia->client, offset, sizeof(*shm));
 
 	if (shm != NULL)
-		refuse(ia, shm->cr);
+		refuse_request(ia, shm->cr);
 }
 
-/* Copied once: the place is used anew when the request is answered. */
+/* Copies the request out of the arena, whose place is reused after the request is answered. */
 static void
 copy_request(struct cr *cr, const struct one_cr_shm *shm)
 {
@@ -40,7 +41,8 @@ find_sp(struct ia *ia, uint32_t listener)
 	struct sp *sp = object_find(ia, DAT_HANDLE_TYPE_PSP, listener);
 
 	if (sp == NULL) {
-		/* Its dat_psp_create may not have got the reply yet. */
+		/* dat_psp_create may not have received its reply yet: wait until it has published the
+		 * listener. */
 		pthread_mutex_lock(&ia->listen_lock);
 		pthread_mutex_unlock(&ia->listen_lock);
 		sp = object_find(ia, DAT_HANDLE_TYPE_PSP, listener);
@@ -48,7 +50,7 @@ find_sp(struct ia *ia, uint32_t listener)
 	return sp;
 }
 
-/* The endpoint that comes with the request, by the kind of service point.  False: there should be one. */
+/* Supplies the endpoint that this kind of service point adds to a request; false: no endpoint available. */
 static bool
 supply_ep(struct cr *cr, struct sp *sp)
 {
@@ -68,7 +70,7 @@ supply_ep(struct cr *cr, struct sp *sp)
 	return true;
 }
 
-/* What becomes of the endpoint that came with a request that is not accepted. */
+/* Request not accepted: makes a reserved endpoint unconnected, destroys one that the provider made. */
 static void
 return_ep(struct cr *cr)
 {
@@ -91,7 +93,7 @@ return_ep(struct cr *cr)
 void
 cr_destroy(struct object *o)
 {
-	refuse(o->ia, ((struct cr *)o)->id);
+	refuse_request(o->ia, ((struct cr *)o)->id);
 	object_drop(o);
 }
 
@@ -109,7 +111,7 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	if (sp != NULL)
 		cr = object_new(ia, DAT_HANDLE_TYPE_CR);
 	if (cr == NULL) {
-		refuse(ia, shm->cr);
+		refuse_request(ia, shm->cr);
 		return false;
 	}
 	copy_request(cr, shm);
@@ -146,9 +148,9 @@ dapl_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask, DAT_CR_P
 	return DAT_SUCCESS;
 }
 
-/* The request has been answered: takes it off the IA; false when another thread was faster. */
+/* Invalidates the handle of an answered request; false: another thread has done so. */
 static bool
-retire(struct cr *cr, DAT_CR_HANDLE handle)
+retire_request(struct cr *cr, DAT_CR_HANDLE handle)
 {
 	struct ia *ia = cr->o.ia;
 	bool mine;
@@ -184,7 +186,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 		if (ep_handle != DAT_HANDLE_NULL)
 			return BECAUSE(
 				BAD_HANDLE(EP),
-				"ep_handle = %p: the request brings its endpoint; give DAT_HANDLE_NULL",
+				"ep_handle = %p: the service point supplied the endpoint; give DAT_HANDLE_NULL",
 				ep_handle);
 		ep = cr->ep;
 		from = cr->reserved ? EP_PASSIVE : EP_TENTATIVE;
@@ -196,7 +198,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 	if (ep_phase(ep) != from)
 		return ep_state_error(ep_state(ep));
 	if (ep->pz == NULL || ep->conn_evd == NULL)
-		return BECAUSE(BAD_HANDLE(EP), "ep_handle = %p: it has no %s; give one to dat_ep_create",
+		return BECAUSE(BAD_HANDLE(EP), "ep_handle = %p: the EP has no %s; give one to dat_ep_create",
 			       ep_handle, ep->pz == NULL ? "PZ" : "connect EVD");
 	if (!ep_move(ep, from, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
@@ -206,7 +208,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 	msg.cr_accept.private_len = (uint32_t)private_data_size;
 	if (private_data_size > 0)
 		memcpy(msg.cr_accept.private_data, private_data, (size_t)private_data_size);
-	/* The event may be there before the reply: the phase goes first. */
+	/* Set the phase first: the event may precede the reply. */
 	ep_set_phase(ep, EP_ACCEPTED);
 	error = one_call(ia->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
@@ -216,7 +218,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 			return BAD_HANDLE(CR);
 		return dat_errno(error, DAT_RESOURCE_TEP);
 	}
-	if (retire(cr, cr_handle))
+	if (retire_request(cr, cr_handle))
 		object_drop(&cr->o);
 	return DAT_SUCCESS;
 }
@@ -233,7 +235,7 @@ cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *priv
 	ret = ep_check_private(cr->o.ia, private_data_size, private_data, BAD_ARG(2), BAD_ARG(3));
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (!retire(cr, cr_handle))
+	if (!retire_request(cr, cr_handle))
 		return BAD_HANDLE(CR);
 	return_ep(cr);
 	msg.cr_reject.cr = cr->id;
@@ -267,13 +269,13 @@ dapl_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	error = one_call(cr->o.ia->client, &msg, NULL, 0, NULL);
 	if (error == -ENOENT || error == -EACCES)
 		return BECAUSE(BAD_ARG(2),
-			       "handoff = %" PRIu64 ": nobody listens there; give the qualifier of a PSP",
+			       "handoff = %" PRIu64 ": no PSP listens on this qualifier; give that of a PSP",
 			       handoff);
 	if (error == -EINVAL)
 		return BAD_HANDLE(CR);
 	if (error != 0)
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
-	if (retire(cr, cr_handle)) {
+	if (retire_request(cr, cr_handle)) {
 		return_ep(cr);
 		object_drop(&cr->o);
 	}

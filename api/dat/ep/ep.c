@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints: making, looking at, freeing.  Posting is in ep_post.c, connecting in ep_conn.c. */
+/* Endpoints: create, query, free.  Posting is in ep_post.c, connecting in ep_conn.c. */
 #include <stdlib.h>
 
 #include "dat/ep/ep.h"
@@ -7,10 +7,10 @@
 #define DEFAULT_DTOS 128
 #define DEFAULT_IOV 4
 #define DEFAULT_READS 8
-#define CONNECT_EVENTS 4 /* that one endpoint may have on its connect EVD at a time */
+#define CONNECT_EVENTS 4 /* maximum of events that one endpoint has on its connect EVD */
 
 static DAT_COUNT
-least(uint32_t limit, DAT_COUNT value)
+capped_count(uint32_t limit, DAT_COUNT value)
 {
 	return (uint32_t)value < limit ? value : (DAT_COUNT)limit;
 }
@@ -35,25 +35,25 @@ default_attr(const struct ia *ia, DAT_EP_ATTR *attr)
 		.qos = DAT_QOS_BEST_EFFORT,
 		.recv_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
 		.request_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
-		.max_recv_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
-		.max_request_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
-		.max_recv_iov = least(max_iov(ia), DEFAULT_IOV),
-		.max_request_iov = least(max_iov(ia), DEFAULT_IOV),
-		.max_rdma_read_in = least(limits->max_rd_atomic, DEFAULT_READS),
-		.max_rdma_read_out = least(limits->max_rd_atomic, DEFAULT_READS),
+		.max_recv_dtos = capped_count(limits->max_qp_wr, DEFAULT_DTOS),
+		.max_request_dtos = capped_count(limits->max_qp_wr, DEFAULT_DTOS),
+		.max_recv_iov = capped_count(max_iov(ia), DEFAULT_IOV),
+		.max_request_iov = capped_count(max_iov(ia), DEFAULT_IOV),
+		.max_rdma_read_in = capped_count(limits->max_rd_atomic, DEFAULT_READS),
+		.max_rdma_read_out = capped_count(limits->max_rd_atomic, DEFAULT_READS),
 		.srq_soft_hw = DAT_HW_DEFAULT,
-		.max_rdma_read_iov = least(max_iov(ia), DEFAULT_IOV),
-		.max_rdma_write_iov = least(max_iov(ia), DEFAULT_IOV),
+		.max_rdma_read_iov = capped_count(max_iov(ia), DEFAULT_IOV),
+		.max_rdma_write_iov = capped_count(max_iov(ia), DEFAULT_IOV),
 	};
 }
 
 static bool
-within(DAT_COUNT value, uint32_t limit)
+in_range(DAT_COUNT value, uint32_t limit)
 {
 	return value >= 0 && (uint32_t)value <= limit;
 }
 
-/* Counts of the attributes that exceed what the port, or the data plane's configuration, allows. */
+/* True if a count exceeds the limit of the port or of the data plane's configuration. */
 static bool
 too_many(const DAT_EP_ATTR *attr, const struct one_limits *limits, uint32_t iov)
 {
@@ -73,7 +73,7 @@ too_many(const DAT_EP_ATTR *attr, const struct one_limits *limits, uint32_t iov)
 	};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		if (!within(counts[i].count, counts[i].max))
+		if (!in_range(counts[i].count, counts[i].max))
 			return (ONE_NOTE(DAT_INVALID_PARAMETER,
 					 "ep_attributes->%s = %d: it may be 0 to %u; ask for less",
 					 counts[i].name, counts[i].count, counts[i].max),
@@ -100,14 +100,14 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr, DAT_RETURN bad)
 	    attr->ep_transport_specific_count != 0 || attr->ep_provider_specific_count != 0)
 		return BECAUSE(
 			bad,
-			"ep_attributes = %p: service type, QoS, sizes or completion flags are not to be had, or a count of specific attributes is not 0; begin with zeros, and see dat_ep_attr(3DAT)",
+			"ep_attributes = %p: service type, QoS, sizes or completion flags are unsupported, or a count of specific attributes is not 0; begin with zeros, and see dat_ep_attr(3DAT)",
 			(const void *)attr);
 	return attr->qos != DAT_QOS_BEST_EFFORT ? DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)
 						: DAT_SUCCESS;
 }
 
-/* Given attributes must agree with the EVDs, as far as the queues are the endpoint's own; the defaults need
- * not. */
+/* Checks that attributes given by the consumer agree with the EVDs.  The receive queue is not checked if it
+ * is shared.  Default attributes need not agree. */
 static DAT_RETURN
 check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request, DAT_RETURN bad)
 {
@@ -184,7 +184,8 @@ ep_fill_create(const struct ep *ep, struct one_qp_create *args)
 		args->flags |= ONE_QP_NOTIFY_END;
 }
 
-/* A stream of so many events, which notifies only sometimes by these flags; sign -1: it ends. */
+/* Counts a stream of up to `events` outstanding events on its EVD: sign 1 adds the stream, -1 removes it.
+ * `flags` are its completion flags. */
 static void
 count_stream(struct evd *evd, int sign, uint32_t flags, DAT_COUNT events)
 {
@@ -199,7 +200,7 @@ count_stream(struct evd *evd, int sign, uint32_t flags, DAT_COUNT events)
 	evd_demand(evd, (int64_t)sign * events);
 }
 
-/* What the endpoint means for its EVDs. */
+/* Adds the endpoint's streams to its EVDs (sign 1) or removes them (-1). */
 void
 ep_count_streams(struct ep *ep, int sign)
 {
@@ -209,7 +210,7 @@ ep_count_streams(struct ep *ep, int sign)
 		     ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos);
 	count_stream(ep->send_evd, sign, request, ep->attr.max_request_dtos);
 	count_stream(ep->conn_evd, sign, 0, CONNECT_EVENTS);
-	/* The end of a connection may be an asynchronous error. */
+	/* The end of a connection may also be reported as an asynchronous error. */
 	if (ep->o.ia->async_mine)
 		evd_demand(ep->o.ia->async_evd, sign);
 }
@@ -248,7 +249,7 @@ ep_ref_evd(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd 
 	return handle == DAT_HANDLE_NULL || *evd != NULL;
 }
 
-/* ia.lock held: looks the handles up and takes references. */
+/* Looks the handles up and takes references.  ia.lock held. */
 static DAT_RETURN
 take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 	  DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq)
@@ -271,8 +272,8 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 		if (ep->srq == NULL)
 			return BAD_HANDLE(SRQ);
 		if (ep->srq->pz != ep->pz)
-			return BECAUSE(BAD_ARG(2), "pz_handle = %p: the SRQ is of another PZ; give that one",
-				       pz);
+			return BECAUSE(BAD_ARG(2),
+				       "pz_handle = %p: the SRQ belongs to another PZ; give that PZ", pz);
 		ep->srq_dtos = ep->srq->max_recv_dtos;
 	}
 	return DAT_SUCCESS;
@@ -288,9 +289,9 @@ ep_drop_refs(struct ep *ep)
 	object_unref(ep->srq);
 }
 
-/* Its logs, its queue pair, its handle: all, or none. */
+/* Gives the endpoint its logs, queue pair and handle; on failure it gets none of them. */
 static int
-start(struct ep *ep)
+start_ep(struct ep *ep)
 {
 	struct one_qp_create args;
 	int error = ep_new_logs(&ep->attr, &ep->logs);
@@ -313,7 +314,8 @@ struct ep *
 ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
 	DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
 {
-	DAT_RETURN bad = srq != DAT_HANDLE_NULL ? BAD_ARG(7) : BAD_ARG(6); /* of dat_ep_create* */
+	DAT_RETURN bad =
+		srq != DAT_HANDLE_NULL ? BAD_ARG(7) : BAD_ARG(6); /* ep_attributes of dat_ep_create* */
 	struct ep *ep;
 
 	*ret = attr != NULL ? ep_check_attr(ia, attr, bad) : DAT_SUCCESS;
@@ -336,7 +338,7 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 	if (*ret == DAT_SUCCESS && attr != NULL && phase == EP_UNCONNECTED)
 		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL, bad);
 	if (*ret == DAT_SUCCESS)
-		*ret = dat_errno(start(ep), DAT_RESOURCE_TEP);
+		*ret = dat_errno(start_ep(ep), DAT_RESOURCE_TEP);
 	if (*ret == DAT_SUCCESS) {
 		ep_count_streams(ep, 1);
 		return ep;
@@ -387,7 +389,7 @@ dapl_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EV
 	if (ep_handle == NULL)
 		return BAD_ARG(8);
 	attr = *ep_attributes;
-	attr.max_recv_iov = 0; /* not looked at */
+	attr.max_recv_iov = 0; /* ignored: the SRQ's value counts */
 	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle,
 		     &attr, EP_UNCONNECTED, &ret);
 	if (ep != NULL)
@@ -403,7 +405,7 @@ entry_of_qp(const struct one_cqe *cqe, void *arg)
 }
 
 static void
-purge(struct evd *evd, uint32_t id)
+purge_entries(struct evd *evd, uint32_t id)
 {
 	if (evd == NULL)
 		return;
@@ -423,9 +425,9 @@ ep_destroy(struct object *o)
 	pthread_mutex_lock(&ia->lock);
 	idmap_remove(object_map(ia, DAT_HANDLE_TYPE_EP), &ep->o.node);
 	pthread_mutex_unlock(&ia->lock);
-	purge(ep->recv_evd, id);
-	purge(ep->send_evd, id);
-	purge(ep->conn_evd, id);
+	purge_entries(ep->recv_evd, id);
+	purge_entries(ep->send_evd, id);
+	purge_entries(ep->conn_evd, id);
 	ep_count_streams(ep, -1);
 	ep_free_logs(&ep->logs);
 	pthread_mutex_lock(&ia->lock);
@@ -546,7 +548,7 @@ dapl_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, DAT_EP_P
 	return DAT_SUCCESS;
 }
 
-/* recv_lock held: receives that the endpoint has and that are not completed. */
+/* Returns the number of receives that the endpoint holds and has not completed.  recv_lock held. */
 static uint32_t
 ep_recvs(struct ep *ep)
 {
@@ -573,8 +575,8 @@ dapl_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated, DAT_COUN
 }
 
 /*
- * A connection has one message under way, for which it holds one buffer: no mark
- * above 0 could ever be exceeded.  So there are none but "infinite".
+ * A connection receives one message at a time, and holds one buffer for it.  So no watermark above 0 could be
+ * exceeded, and only "infinite" is supported.
  */
 DAT_RETURN
 dapl_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark, DAT_COUNT hard_high_watermark)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connecting, disconnecting, starting anew. */
+/* Connect, disconnect, reset. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -18,9 +18,10 @@ ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETU
 		 DAT_RETURN bad_data)
 {
 	if (size < 0 || (uint32_t)size > max_private(ia))
-		return BECAUSE(bad_size,
-			       "private_data_size = %d: it may be 0 to %u; send the rest when connected",
-			       size, max_private(ia));
+		return BECAUSE(
+			bad_size,
+			"private_data_size = %d: the limits are 0 and %u; send the rest when connected", size,
+			max_private(ia));
 	return size > 0 && data == NULL
 		       ? BECAUSE(bad_data,
 				 "private_data = 0: it may not be null with private_data_size %d; give the data, or size 0",
@@ -49,7 +50,7 @@ bad_family(int family)
 		family);
 }
 
-/* The remote address in the form of the message; DAT_SUCCESS, or what is wrong with it. */
+/* Checks the remote address and converts it for the message (`out`) and the endpoint (`copy`). */
 static DAT_RETURN
 take_address(DAT_IA_ADDRESS_PTR address, struct one_qp_connect *out, struct sockaddr_storage *copy)
 {
@@ -90,7 +91,7 @@ connect_errno(int error, int family)
 	case -EACCES:
 		return BECAUSE(
 			BAD_ARG(3),
-			"remote_conn_qual = not admitted: the data plane refuses it; ask for one above 0 and below 65536 that its configuration admits");
+			"remote_conn_qual = not admitted: the data plane's configuration excludes it; give one from 1 to 65535 that it admits");
 	case -EAFNOSUPPORT:
 		return bad_family(family);
 	case -EADDRNOTAVAIL:
@@ -113,16 +114,16 @@ ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL 
 	ep->active = active;
 	ep->remote = remote != NULL ? *remote : none;
 	ep->remote_qual = qual;
-	one_store_alone(&ep->closing, false); /* both are seen with the phase that is set next */
+	one_store_alone(&ep->closing, false); /* the caller's ep_set_phase publishes both stores */
 	one_store_alone(&ep->number, number);
 	pthread_mutex_unlock(&ep->o.ia->lock);
 	return number;
 }
 
-/* What connect and dup_connect have in common, from the state on. */
+/* Common part of connect and dup_connect after the checks of their arguments. */
 static DAT_RETURN
-start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout, DAT_COUNT size,
-      const void *data)
+start_connect(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
+	      DAT_COUNT size, const void *data)
 {
 	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
 	struct ia *ia = ep->o.ia;
@@ -135,7 +136,7 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 	if (qual == 0)
 		return BECAUSE(
 			BAD_ARG(3),
-			"remote_conn_qual = 0: nobody can listen on it; give the one of the server's PSP");
+			"remote_conn_qual = 0: no PSP can listen on 0; give the qualifier of the server's PSP");
 	if (!ep_move(ep, EP_UNCONNECTED, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
 	msg.qp_connect.param.number = ep_set_peer(ep, &remote, qual, true);
@@ -145,7 +146,7 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 	msg.qp_connect.private_len = (uint16_t)size;
 	if (size > 0)
 		memcpy(msg.qp_connect.private_data, data, (size_t)size);
-	/* The event may be there before the reply: the phase goes first. */
+	/* Set the phase first: the event may precede the reply. */
 	ep_set_phase(ep, EP_ACTIVE);
 	error = one_call(ia->client, &msg, NULL, 0, NULL);
 	if (error != 0) {
@@ -161,12 +162,12 @@ check_usable(const struct ep *ep, DAT_TIMEOUT timeout, DAT_RETURN bad_timeout)
 	if (ep->conn_evd == NULL)
 		return BECAUSE(
 			BAD_HANDLE(EVD_CONN),
-			"ep_handle = %p: it was created without a connect EVD, where the outcome would come; give dat_ep_create a connect_evd_handle",
+			"ep_handle = %p: the EP was created without a connect EVD, which receives the outcome; give dat_ep_create a connect_evd_handle",
 			ep->o.handle);
 	if (timeout == 0)
 		return BECAUSE(
 			bad_timeout,
-			"timeout = 0: no answer comes in no time; give microseconds, or DAT_TIMEOUT_INFINITE");
+			"timeout = 0: no reply can arrive in 0 us; give microseconds, or DAT_TIMEOUT_INFINITE");
 	if (ep->pz == NULL)
 		return BAD_STATE(EP_NOTREADY);
 	if (ep_phase(ep) != EP_UNCONNECTED)
@@ -188,22 +189,21 @@ dapl_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, D
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (((uint32_t)quality_of_service & ~0xfu) != 0)
-		return BECAUSE(BAD_ARG(7),
-			       "quality_of_service = %#x: bits of it mean nothing; give DAT_QOS_BEST_EFFORT",
+		return BECAUSE(BAD_ARG(7), "quality_of_service = %#x: unknown bits; give DAT_QOS_BEST_EFFORT",
 			       quality_of_service);
 	if (((uint32_t)connect_flags & ~(uint32_t)DAT_CONNECT_MULTIPATH_FLAG) != 0)
-		return BECAUSE(BAD_ARG(8),
-			       "connect_flags = %#x: bits of it mean nothing; give DAT_CONNECT_DEFAULT_FLAG",
+		return BECAUSE(BAD_ARG(8), "connect_flags = %#x: unknown bits; give DAT_CONNECT_DEFAULT_FLAG",
 			       connect_flags);
 	if (quality_of_service != DAT_QOS_BEST_EFFORT || connect_flags != DAT_CONNECT_DEFAULT_FLAG)
 		return BECAUSE(
 			DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
-			"quality_of_service = %#x, connect_flags = %#x: neither other qualities nor multipathing are there; give DAT_QOS_BEST_EFFORT and DAT_CONNECT_DEFAULT_FLAG",
+			"quality_of_service = %#x, connect_flags = %#x: other qualities and multipathing are unsupported; give DAT_QOS_BEST_EFFORT and DAT_CONNECT_DEFAULT_FLAG",
 			quality_of_service, connect_flags);
 	ret = ep_check_private(ep->o.ia, private_data_size, private_data, BAD_ARG(5), BAD_ARG(6));
 	if (ret != DAT_SUCCESS)
 		return ret;
-	return start(ep, remote_ia_address, remote_conn_qual, timeout, private_data_size, private_data);
+	return start_connect(ep, remote_ia_address, remote_conn_qual, timeout, private_data_size,
+			     private_data);
 }
 
 DAT_RETURN
@@ -234,13 +234,13 @@ dapl_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TI
 	remote = dup->remote;
 	qual = dup->active ? dup->remote_qual : 0;
 	pthread_mutex_unlock(&ep->o.ia->lock);
-	/* The accepting side went nowhere. */
+	/* Only the connecting side knows a qualifier to connect to. */
 	if (qual == 0)
 		return BECAUSE(
 			BAD_ARG(2),
-			"ep_dup_handle = %p: it accepted its connection, so it has no qualifier to connect to; give one that connected",
+			"ep_dup_handle = %p: the EP accepted its connection, so it has no qualifier to connect to; give an EP that called dat_ep_connect",
 			ep_dup_handle);
-	return start(ep, (DAT_IA_ADDRESS_PTR)&remote, qual, timeout, private_data_size, private_data);
+	return start_connect(ep, (DAT_IA_ADDRESS_PTR)&remote, qual, timeout, private_data_size, private_data);
 }
 
 DAT_RETURN
@@ -276,15 +276,15 @@ dapl_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS disconnect_flags)
 	default:
 		return ep_state_error(state);
 	}
-	/* No more requests from here on; a post that has passed the check is done before the message: the
-	 * lock. */
+	/* No requests are posted from here on.  The lock makes a post that has passed the check finish before
+	 * the message. */
 	lock_take(&ep->send_lock);
 	one_store_alone(&ep->closing, true);
 	lock_drop(&ep->send_lock);
 	msg.qp_disconnect.qp = ep->qp.id;
 	msg.qp_disconnect.graceful = graceful;
 	error = one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
-	/* It may have ended by itself at the same time; and without a data plane it has ended. */
+	/* Success: the connection ended at the same time, or with the data plane. */
 	if (error == -ENOTCONN || ia_lost(ep->o.ia))
 		error = 0;
 	return dat_errno(error, DAT_NO_SUBTYPE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dat_ep_modify.  What the data plane can change in a queue pair is changed there; other depths need
- * another queue pair, which takes the place of the old one with the receives that are posted.
+ * dat_ep_modify.  The data plane changes the parameters of a queue pair that it can change.  Other depths
+ * need a new queue pair, which replaces the old one and takes over the posted receives.
  */
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ merge_attr(DAT_EP_ATTR *attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from)
 #undef TAKE
 }
 
-/* ia.lock held: as ep_ref_evd if it is to change, else the present one is referenced. */
+/* References the EVD of `handle` if `change`, else the present EVD in *evd.  ia.lock held. */
 static bool
 choose_evd(struct ia *ia, bool change, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd)
 {
@@ -56,9 +56,10 @@ choose_evd(struct ia *ia, bool change, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag
 	return true;
 }
 
-/* Fills `to`, a copy of the endpoint, with the new references and attributes; takes references. */
+/* Changes `to`, a copy of the endpoint, to the new objects and attributes, and references all its objects
+ * except the SRQ. */
 static DAT_RETURN
-prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
+prepare_changes(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 {
 	struct ia *ia = to->o.ia;
 	DAT_RETURN ret;
@@ -76,12 +77,12 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 			ok = to->pz != NULL && to->pz->o.ia == ia;
 		}
 	}
-	/* The zone of an endpoint with an SRQ is that one's. */
+	/* An endpoint with an SRQ must be in the SRQ's zone. */
 	if (!ok || (to->srq != NULL && to->pz != to->srq->pz)) {
 		pthread_mutex_unlock(&ia->lock);
 		return BECAUSE(
 			BAD_ARG(3),
-			"ep_param->pz_handle = %p: no PZ of this IA, or not that of the endpoint's SRQ; give that one",
+			"ep_param->pz_handle = %p: no PZ of this IA, or not the PZ of the endpoint's SRQ; give that PZ",
 			param->pz_handle);
 	}
 	ok = choose_evd(ia, (mask & DAT_EP_FIELD_RECV_EVD_HANDLE) != 0, param->recv_evd_handle,
@@ -95,7 +96,7 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 	if (to->pz != NULL)
 		to->pz->o.refs++;
 	if (!ok) {
-		to->srq = NULL; /* the endpoint's own reference */
+		to->srq = NULL; /* the endpoint keeps its reference */
 		ep_drop_refs(to);
 	}
 	pthread_mutex_unlock(&ia->lock);
@@ -105,9 +106,9 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 			    (const void *)param);
 }
 
-/* Puts another queue pair in the place of the present one; that comes back in *qp, as do the logs. */
+/* Exchanges the endpoint's queue pair and logs with *qp and *logs, and moves the receives. */
 static int
-swap(struct ep *ep, struct one_qp *qp, struct ep_logs *logs)
+swap_qp(struct ep *ep, struct one_qp *qp, struct ep_logs *logs)
 {
 	const struct one_qp old = ep->qp;
 	const struct ep_logs old_logs = ep->logs;
@@ -125,7 +126,7 @@ swap(struct ep *ep, struct one_qp *qp, struct ep_logs *logs)
 	if (error == 0) {
 		idmap_remove(map, &ep->o.node);
 		error = idmap_insert(map, &ep->o.node, ep->qp.id);
-		if (error != 0) /* the place it had is free again */
+		if (error != 0) /* cannot fail: the old id's place in the map is free again */
 			idmap_insert(map, &ep->o.node, old.id);
 	}
 	if (error != 0) {
@@ -141,9 +142,9 @@ swap(struct ep *ep, struct one_qp *qp, struct ep_logs *logs)
 	return error;
 }
 
-/* A new queue pair with the receives of the old one. */
+/* Replaces the queue pair by a new one that takes over the receives. */
 static int
-replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr)
+replace_qp(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr)
 {
 	struct ep_logs logs;
 	struct one_qp qp;
@@ -160,7 +161,7 @@ replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr
 		return error;
 	error = one_qp_create(ep->o.ia->client, args, &qp);
 	if (error == 0) {
-		error = swap(ep, &qp, &logs);
+		error = swap_qp(ep, &qp, &logs);
 		one_qp_free(&qp);
 	}
 	ep_free_logs(&logs);
@@ -168,7 +169,7 @@ replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr
 }
 
 static int
-change(struct ep *ep, const struct ep *to)
+change_qp(struct ep *ep, const struct ep *to)
 {
 	struct one_msg msg = {.type = ONE_MSG_QP_MODIFY};
 	struct one_qp_create was;
@@ -179,12 +180,12 @@ change(struct ep *ep, const struct ep *to)
 	    was.max_recv_wr != msg.qp_modify.to.max_recv_wr ||
 	    was.max_send_sge < msg.qp_modify.to.max_send_sge ||
 	    was.max_recv_sge < msg.qp_modify.to.max_recv_sge)
-		return replace(ep, &msg.qp_modify.to, &to->attr);
+		return replace_qp(ep, &msg.qp_modify.to, &to->attr);
 	msg.qp_modify.qp = ep->qp.id;
 	return one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
 }
 
-/* The endpoint has what `to` has. */
+/* Gives the endpoint the objects and attributes of `to`. */
 static void
 take_over(struct ep *ep, const struct ep *to)
 {
@@ -200,7 +201,8 @@ take_over(struct ep *ep, const struct ep *to)
 	ep_count_streams(ep, 1);
 }
 
-/* What may change and what that depends on, without the words that other threads look at meanwhile. */
+/* Copies the parameters that may change and those they depend on.  Omits the fields that other threads use
+ * meanwhile. */
 static struct ep
 parameters_of(const struct ep *ep)
 {
@@ -213,7 +215,7 @@ parameters_of(const struct ep *ep)
 			   .srq = ep->srq};
 }
 
-/* Whether all that the mask names may change in this state. */
+/* True if all parameters of the mask may change in this state. */
 static bool
 state_allows(DAT_EP_STATE state, DAT_EP_PARAM_MASK mask)
 {
@@ -260,15 +262,15 @@ dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const D
 	if (phase == EP_CHANGING || !ep_move(ep, (enum ep_phase)phase, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
 	was = to = parameters_of(ep);
-	ret = prepare(&to, ep_param_mask, ep_param);
+	ret = prepare_changes(&to, ep_param_mask, ep_param);
 	if (ret == DAT_SUCCESS) {
 		ep_apply_attr(&to);
-		ret = dat_errno(change(ep, &to), DAT_RESOURCE_TEP);
+		ret = dat_errno(change_qp(ep, &to), DAT_RESOURCE_TEP);
 		if (ret == DAT_SUCCESS) {
 			take_over(ep, &to);
 			left = &was;
 		}
-		left->srq = NULL; /* the endpoint's own reference */
+		left->srq = NULL; /* the endpoint keeps its reference */
 		pthread_mutex_lock(&ep->o.ia->lock);
 		ep_drop_refs(left);
 		pthread_mutex_unlock(&ep->o.ia->lock);

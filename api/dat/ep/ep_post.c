@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting.  What can be judged here is returned: counts, flags, lengths, state, and whether local segments
- * are the consumer's to use.  The engine judges all of it again when it carries the request out, since a
- * region may be freed in between and the rings are the application's to write.
+ * Posting.  The library checks counts, flags, lengths, state, and the consumer's rights to local segments, so
+ * that the call can return errors.  The data plane checks everything again when it executes the request: a
+ * region may be freed in between, and the application can write to the rings.
  */
 #include "client/post.h"
 #include "dat/ep/ep.h"
@@ -11,23 +11,22 @@
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)
 #define FLAGS_SEND (FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
-/* So that a request of one segment is made in registers. */
+/* Inlined so that the compiler builds a request of one segment in registers. */
 #define ALWAYS __attribute__((always_inline))
 
 #define FULL DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS)
 
-/* ---- what is said of a refused post; never on the way of one that is not ---- */
+/* ---- explanations of refused posts; out of line, off the fast path ---- */
 
 static __attribute__((cold, noinline)) DAT_RETURN
 bad_flags(uint32_t flags, uint32_t known, DAT_RETURN ret)
 {
 	if ((flags & ~known) != 0)
-		return BECAUSE(ret,
-			       "completion_flags = %#x: bits %#x mean nothing to this call; leave them out",
+		return BECAUSE(ret, "completion_flags = %#x: this call has no flags %#x; leave them out",
 			       flags, flags & ~known);
 	return BECAUSE(
 		ret,
-		"completion_flags = %#x: DAT_COMPLETION_UNSIGNALLED_FLAG is for endpoints that were created with it in request_completion_flags or recv_completion_flags; create ep_handle so",
+		"completion_flags = %#x: DAT_COMPLETION_UNSIGNALLED_FLAG needs an endpoint created with it in request_completion_flags or recv_completion_flags; create ep_handle with it",
 		flags);
 }
 
@@ -58,7 +57,7 @@ no_reads_agreed(void)
 {
 	return BECAUSE(
 		BAD_ARG(1),
-		"ep_handle: the two ends have agreed on 0 RDMA reads and atomics at once; create this endpoint with a larger max_rdma_read_out, the peer's with a larger max_rdma_read_in");
+		"ep_handle: the connection was negotiated for 0 RDMA reads and atomics; create this endpoint with a larger max_rdma_read_out, the peer's with a larger max_rdma_read_in");
 }
 
 static __attribute__((cold, noinline)) DAT_RETURN
@@ -90,7 +89,7 @@ bad_segment(const struct ia *ia, DAT_LMR_TRIPLET segment, DAT_RETURN ret)
 	case DAT_PROTECTION_VIOLATION:
 		return BECAUSE(
 			ret,
-			"local_iov.lmr_context = %#x: the LMR is of another PZ than the endpoint; create both in one PZ",
+			"local_iov.lmr_context = %#x: the LMR and the endpoint belong to different PZs; create both in one PZ",
 			segment.lmr_context);
 	default:
 		return BECAUSE(ret,
@@ -100,7 +99,7 @@ bad_segment(const struct ia *ia, DAT_LMR_TRIPLET segment, DAT_RETURN ret)
 	}
 }
 
-/* The segments that have any length, and their sum. */
+/* Segments of nonzero length, and the sum of their lengths. */
 struct segments {
 	uint32_t count;
 	uint64_t total;
@@ -108,7 +107,7 @@ struct segments {
 };
 
 static DAT_RETURN
-gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct segments *out)
+gather_segments(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct segments *out)
 {
 	out->count = 0;
 	out->total = 0;
@@ -117,7 +116,7 @@ gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct 
 	for (DAT_COUNT i = 0; i < num_segments; i++) {
 		if (iov[i].segment_length == 0)
 			continue;
-		/* No sum of a few such lengths overflows. */
+		/* With this limit the sum of ONE_MAX_SGE lengths cannot overflow. */
 		if (iov[i].segment_length > UINT32_MAX)
 			return too_long(iov[i].segment_length, UINT32_MAX);
 		out->total += iov[i].segment_length;
@@ -126,15 +125,15 @@ gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct 
 	return DAT_SUCCESS;
 }
 
-/* The usual list: nothing to gather. */
+/* True for the usual list: exactly one segment, not empty. */
 static inline bool
 is_one_segment(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max)
 {
 	return num_segments == 1 && max != 0 && iov != NULL && iov->segment_length - 1 < UINT32_MAX;
 }
 
-/* Small payloads are taken when they are posted, but what is behind a fence may yet be brought by an earlier
- * READ. */
+/* Small payloads are copied at posting.  Behind a fence they must not be: an earlier READ may still write
+ * them. */
 static inline ALWAYS bool
 may_take_now(uint32_t flags)
 {
@@ -152,7 +151,8 @@ wqe_flags(uint32_t flags)
 			 ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ? ONE_WQE_SOLICITED : 0u));
 }
 
-/* An endpoint that has no zone yet takes receives of any: it will have one before data comes. */
+/* Checks the segments.  An endpoint without a zone accepts receives of any zone: it gets a zone before data
+ * arrives. */
 static inline ALWAYS DAT_RETURN
 check_local(const struct ep *ep, const struct segments *segments, bool write)
 {
@@ -175,7 +175,7 @@ fill_segments(struct ep *ep, struct one_wqe *wqe, const struct segments *segment
 			     segments->segment[i]->lmr_context);
 }
 
-/* Words with the bytes of at most ONE_INLINE_MAX in all. */
+/* Copies the segments' bytes, at most ONE_INLINE_MAX, into words. */
 static void
 fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 {
@@ -184,7 +184,7 @@ fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 	for (uint32_t i = 0; i < segments->count; i++) {
 		uint32_t len = (uint32_t)segments->segment[i]->segment_length;
 
-		/* The consumer's list may not grow under our eyes. */
+		/* Bounded here because the consumer may change its list after the check. */
 		if (len > ONE_INLINE_MAX - at)
 			len = ONE_INLINE_MAX - at;
 		memcpy((uint8_t *)data + at, (const void *)(uintptr_t)segments->segment[i]->virtual_address,
@@ -193,11 +193,11 @@ fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 	}
 }
 
-/* After the data plane has gone no core takes the request: it is flushed here. */
+/* Flushes a request that is posted after the data plane is lost: no core will take it. */
 static DAT_RETURN
 post_lost(struct ep *ep, struct evd *evd, uint8_t type, struct posted posted)
 {
-	/* Whoever binds holds ia.lock, and has looked before. */
+	/* dapl_rmr_bind holds ia.lock, and has swept before. */
 	if (type != ONE_CQE_BIND)
 		lost_sweep(ep->o.ia);
 	lost_flush_one(ep, evd, type, &posted);
@@ -220,8 +220,9 @@ ep_check_unusual(const struct ep *ep)
 }
 
 /*
- * Never in memory where a request is of one segment: a word that is stored in halves and loaded whole waits
- * until all stores before it are done, those to cache lines of the polling core among them.
+ * A work request.  For one segment the compiler must hold it in registers, not in memory: loading a whole
+ * word that was stored in halves waits for all earlier stores, including those to cache lines of the polling
+ * core.
  */
 struct request {
 	uint8_t op;
@@ -235,7 +236,7 @@ struct request {
 	uint64_t add_or_swap; /* atomics */
 };
 
-/* Data comes into the local segments. */
+/* True if the operation writes to the local segments. */
 static inline ALWAYS bool
 writes_here(uint8_t op)
 {
@@ -249,8 +250,8 @@ posted_by(struct request request)
 }
 
 static inline ALWAYS void
-put(struct ep *ep, struct request request, uint8_t flags, uint8_t num_sge, uint8_t inline_len,
-    const uint64_t data[ONE_INLINE_MAX / 8], uint32_t words)
+put_request(struct ep *ep, struct request request, uint8_t flags, uint8_t num_sge, uint8_t inline_len,
+	    const uint64_t data[ONE_INLINE_MAX / 8], uint32_t words)
 {
 	log_send(ep, posted_by(request));
 	one_send_put(&ep->qp, one_send_head(request.op, flags, num_sge, inline_len), request.length,
@@ -258,9 +259,9 @@ put(struct ep *ep, struct request request, uint8_t flags, uint8_t num_sge, uint8
 		     words);
 }
 
-/* ---- of one segment that is not empty: nearly all ---- */
+/* ---- requests of one nonempty segment: the usual case ---- */
 
-/* send_lock held, and there is room. */
+/* send_lock held; the queue has room. */
 static inline ALWAYS void
 put_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 {
@@ -271,17 +272,18 @@ put_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 		uint64_t word[ONE_INLINE_MAX / 8];
 
 		memcpy(word, bytes, sizeof(uint64_t));
-		put(ep, request, request.flags | ONE_WQE_INLINE, 0, sizeof(uint64_t), word, 1);
+		put_request(ep, request, request.flags | ONE_WQE_INLINE, 0, sizeof(uint64_t), word, 1);
 	} else if (request.may_inline && len <= ONE_INLINE_MAX) {
 		uint64_t data[ONE_INLINE_MAX / 8] = {0};
 
 		memcpy(data, bytes, len);
-		put(ep, request, request.flags | ONE_WQE_INLINE, 0, (uint8_t)len, data, ONE_INLINE_MAX / 8);
+		put_request(ep, request, request.flags | ONE_WQE_INLINE, 0, (uint8_t)len, data,
+			    ONE_INLINE_MAX / 8);
 	} else {
 		const uint64_t data[ONE_INLINE_MAX / 8] = {segment.virtual_address,
 							   (uint64_t)segment.lmr_context << 32 | len};
 
-		put(ep, request, request.flags, 1, 0, data, 2);
+		put_request(ep, request, request.flags, 1, 0, data, 2);
 	}
 }
 
@@ -290,7 +292,7 @@ check_one_segment(struct ep *ep, const DAT_LMR_TRIPLET *segment, bool write)
 {
 	const struct lmr *lmr = one_load_alone(&ep->last_lmr);
 
-	/* A region that has been freed is known by no context. */
+	/* A freed region has key 0, so it matches no context. */
 	if (__builtin_expect(lmr == NULL || segment->lmr_context == 0 ||
 				     idmap_key(&lmr->o.node) != segment->lmr_context,
 			     0)) {
@@ -324,11 +326,11 @@ post_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 	return room ? DAT_SUCCESS : FULL;
 }
 
-/* ---- of none, or of several ---- */
+/* ---- requests of no segment, or of several ---- */
 
-/* All of a reserved slot but its segments. */
+/* Fills a reserved slot except for its segments. */
 static inline ALWAYS void
-fill(struct one_wqe *wqe, struct request request)
+fill_wqe(struct one_wqe *wqe, struct request request)
 {
 	wqe->op = request.op;
 	wqe->flags = request.flags;
@@ -341,7 +343,7 @@ fill(struct one_wqe *wqe, struct request request)
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
 }
 
-/* send_lock held.  False: no room. */
+/* send_lock held; false: no room. */
 static bool
 put_segments(struct ep *ep, const struct request *request, const struct segments *segments)
 {
@@ -349,15 +351,15 @@ put_segments(struct ep *ep, const struct request *request, const struct segments
 
 	if (wqe == NULL)
 		return false;
-	fill(wqe, *request);
+	fill_wqe(wqe, *request);
 	fill_segments(ep, wqe, segments);
-	wqe->atomic.add_or_swap = request->add_or_swap; /* of no other's meaning */
+	wqe->atomic.add_or_swap = request->add_or_swap; /* ignored for other operations */
 	log_send(ep, posted_by(*request));
 	one_send_commit(&ep->qp, wqe);
 	return true;
 }
 
-/* The same with the payload in the slot. */
+/* Puts a request with its payload in the slot.  send_lock held; false: no room. */
 static bool
 put_inline(struct ep *ep, const struct request *request, const struct segments *segments)
 {
@@ -366,8 +368,8 @@ put_inline(struct ep *ep, const struct request *request, const struct segments *
 	if (!one_send_has_room(&ep->qp))
 		return false;
 	fill_inline(data, segments);
-	put(ep, *request, request->flags | ONE_WQE_INLINE, 0, (uint8_t)segments->total, data,
-	    ONE_INLINE_MAX / 8);
+	put_request(ep, *request, request->flags | ONE_WQE_INLINE, 0, (uint8_t)segments->total, data,
+		    ONE_INLINE_MAX / 8);
 	return true;
 }
 
@@ -433,7 +435,7 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 		request.length = (uint32_t)segment.segment_length;
 		return post_segment(ep, request, segment);
 	}
-	ret = gather(num_segments, local_iov, ep->max_send_iov, &segments);
+	ret = gather_segments(num_segments, local_iov, ep->max_send_iov, &segments);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (segments.total > ep->max_message)
@@ -457,7 +459,7 @@ ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLE
 			 context);
 }
 
-/* A write moves what is local, a read what is remote: *length; false: they do not fit. */
+/* Sets *length to the local length of a write, the remote length of a read; false: the lengths do not fit. */
 static inline ALWAYS bool
 rdma_length(const struct ep *ep, uint64_t local, uint64_t remote, uint8_t op, uint32_t *length)
 {
@@ -468,8 +470,8 @@ rdma_length(const struct ep *ep, uint64_t local, uint64_t remote, uint8_t op, ui
 	       moved <= ep->max_rdma;
 }
 
-/* The control thread has stored the depth before the event that tells of the connection.  Where it is 0 the
- * core would fail the request, and end the connection by that. */
+/* False if the negotiated READ depth is 0: the core would fail the request, and thereby break the connection.
+ * The control thread stores the depth before the event of the connection. */
 static inline ALWAYS bool
 may_read(const struct ep *ep)
 {
@@ -511,7 +513,7 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 			return lengths_differ(segment.segment_length, remote_iov->segment_length, ep, op);
 		return post_segment(ep, request, segment);
 	}
-	ret = gather(num_segments, local_iov, max, &segments);
+	ret = gather_segments(num_segments, local_iov, max, &segments);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (remote_iov == NULL)
@@ -556,10 +558,10 @@ put_recv(struct ep *ep, const struct segments *segments, uint64_t cookie, uint8_
 
 	if (wqe == NULL)
 		return false;
-	fill(wqe, (struct request){.op = ONE_OP_RECV,
-				   .flags = flags,
-				   .length = (uint32_t)segments->total,
-				   .cookie = cookie});
+	fill_wqe(wqe, (struct request){.op = ONE_OP_RECV,
+				       .flags = flags,
+				       .length = (uint32_t)segments->total,
+				       .cookie = cookie});
 	fill_segments(ep, wqe, segments);
 	ep->logs.recv[ep->qp.rq_posted & ep->logs.recv_mask] =
 		(struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
@@ -582,11 +584,11 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ||
 	    (flags != 0 && !ep->may_unsignal_recv))
 		return bad_flags(flags, DAT_COMPLETION_UNSIGNALLED_FLAG, BAD_ARG(5));
-	if (ep->srq != NULL) /* its receives are posted there */
+	if (ep->srq != NULL) /* receives are posted to the SRQ */
 		return BECAUSE(BAD_ARG(1),
-			       "ep_handle = %p: it takes its receives from an SRQ; call dat_srq_post_recv",
+			       "ep_handle = %p: the EP takes receives from an SRQ; call dat_srq_post_recv",
 			       ep_handle);
-	ret = gather(num_segments, local_iov, ep->max_recv_iov, &segments);
+	ret = gather_segments(num_segments, local_iov, ep->max_recv_iov, &segments);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (segments.total > ONE_MESSAGE_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Service points: public ones, and reserved ones, which take one request for one endpoint. */
+/* Service points: public (PSP), and reserved (RSP), which take one request for one endpoint. */
 #include <sched.h>
 
 #include "dat/ep/ep.h"
@@ -15,15 +15,15 @@ listen_errno(int error)
 	case -EACCES:
 		return BECAUSE(
 			BAD_ARG(2),
-			"conn_qual = not admitted: the data plane keeps it; choose another, or call dat_psp_create_any");
+			"conn_qual = not admitted: the data plane reserves it; choose another, or call dat_psp_create_any");
 	default:
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
 	}
 }
 
-/* A service point that has its EVD, not yet listening; NULL with *ret. */
+/* Returns a service point with its EVD that does not listen yet; NULL with *ret set. */
 static struct sp *
-make(struct ia *ia, DAT_HANDLE_TYPE type, DAT_EVD_HANDLE evd_handle, DAT_RETURN *ret)
+make_sp(struct ia *ia, DAT_HANDLE_TYPE type, DAT_EVD_HANDLE evd_handle, DAT_RETURN *ret)
 {
 	struct sp *sp = object_new(ia, type);
 
@@ -51,8 +51,8 @@ sp_take_ep(struct sp *sp, enum ep_phase to)
 	ep = sp->ep;
 	sp->ep = NULL;
 	pthread_mutex_unlock(&sp->o.ia->lock);
-	/* Another thread may be changing the endpoint's attributes, once or again and again: that takes a
-	 * moment only, and the lock. */
+	/* While a thread changes the endpoint's attributes the phase is EP_CHANGING: wait until it is over.
+	 * No lock is held, because the change needs ia.lock. */
 	while (ep != NULL && !ep_move(ep, EP_RESERVED, to)) {
 		enum ep_phase phase = ep_phase(ep);
 
@@ -64,9 +64,9 @@ sp_take_ep(struct sp *sp, enum ep_phase to)
 	return ep;
 }
 
-/* One that does not listen. */
+/* Frees a service point that does not listen. */
 static void
-discard(struct sp *sp)
+discard_sp(struct sp *sp)
 {
 	struct ia *ia = sp->o.ia;
 
@@ -78,11 +78,12 @@ discard(struct sp *sp)
 }
 
 /*
- * Listens and gives the service point its handle, else discards it.  A request may be in the EVD before the
- * reply: a thread that finds one of an unknown listener waits for listen_lock and looks again.
+ * Listens and gives the service point its handle; discards it on failure.  A request may reach the EVD before
+ * the reply arrives: a thread that finds a request of an unknown listener waits for listen_lock and searches
+ * again.
  */
 static DAT_RETURN
-start(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual, DAT_HANDLE *handle)
+start_listening(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual, DAT_HANDLE *handle)
 {
 	struct one_msg msg = {.type = ONE_MSG_LISTEN};
 	struct ia *ia = sp->o.ia;
@@ -96,7 +97,7 @@ start(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual, DAT_HANDLE *handle)
 	error = one_call(ia->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
 		pthread_mutex_unlock(&ia->listen_lock);
-		discard(sp);
+		discard_sp(sp);
 		return listen_errno(error);
 	}
 	sp->qual = reply.listening.service;
@@ -107,7 +108,7 @@ start(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual, DAT_HANDLE *handle)
 		return DAT_SUCCESS;
 	}
 	one_call_id(ia->client, ONE_MSG_UNLISTEN, reply.listening.listener);
-	discard(sp);
+	discard_sp(sp);
 	return dat_errno(error, DAT_RESOURCE_MEMORY);
 }
 
@@ -137,7 +138,7 @@ sp_destroy(struct object *o)
 	struct refused refused = {.listener = idmap_key(&o->node)};
 
 	one_call_id(ia->client, ONE_MSG_UNLISTEN, refused.listener);
-	/* Requests that the consumer has not seen are refused. */
+	/* Refuse the requests that the consumer has not seen. */
 	do {
 		refused.count = 0;
 		lock_take(&sp->evd->lock);
@@ -146,7 +147,7 @@ sp_destroy(struct object *o)
 		for (uint32_t i = 0; i < refused.count; i++)
 			cr_refuse(ia, refused.offset[i]);
 	} while (refused.count > 0);
-	discard(sp);
+	discard_sp(sp);
 }
 
 /* ---- public ---- */
@@ -163,18 +164,18 @@ create_public(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd_ha
 		return BAD_HANDLE(IA);
 	if (qual == 0 && found == NULL)
 		return BECAUSE(BAD_ARG(2),
-			       "conn_qual = 0: it is no qualifier; choose one, or call dat_psp_create_any");
+			       "conn_qual = 0: 0 is no qualifier; choose one, or call dat_psp_create_any");
 	if (psp_flags != DAT_PSP_CONSUMER_FLAG && psp_flags != DAT_PSP_PROVIDER_FLAG)
 		return BECAUSE(BAD_ARG(4),
 			       "psp_flags = %#x: give DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG",
 			       psp_flags);
 	if (psp_handle == NULL)
 		return BAD_ARG(5);
-	psp = make(ia, DAT_HANDLE_TYPE_PSP, evd_handle, &ret);
+	psp = make_sp(ia, DAT_HANDLE_TYPE_PSP, evd_handle, &ret);
 	if (psp == NULL)
 		return ret;
 	psp->flags = psp_flags;
-	ret = start(psp, 0, qual, psp_handle);
+	ret = start_listening(psp, 0, qual, psp_handle);
 	if (ret == DAT_SUCCESS && found != NULL)
 		*found = psp->qual;
 	return ret;
@@ -238,20 +239,20 @@ dapl_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE 
 	if (ep == NULL || ep->o.ia != ia)
 		return BAD_HANDLE(EP);
 	if (conn_qual == 0)
-		return BECAUSE(BAD_ARG(2), "conn_qual = 0: it is no qualifier; choose one");
+		return BECAUSE(BAD_ARG(2), "conn_qual = 0: 0 is no qualifier; choose one");
 	if (rsp_handle == NULL)
 		return BAD_ARG(5);
-	rsp = make(ia, DAT_HANDLE_TYPE_RSP, evd_handle, &ret);
+	rsp = make_sp(ia, DAT_HANDLE_TYPE_RSP, evd_handle, &ret);
 	if (rsp == NULL)
 		return ret;
-	/* Before listening: the request may come before the call returns. */
+	/* Reserve the endpoint before listening: the request may arrive before the call returns. */
 	if (!ep_move(ep, EP_UNCONNECTED, EP_RESERVED)) {
-		discard(rsp);
+		discard_sp(rsp);
 		return ep_state_error(ep_state(ep));
 	}
 	rsp->ep = ep;
 	rsp->ep_handle = ep_handle;
-	return start(rsp, ONE_LISTEN_ONCE, conn_qual, rsp_handle);
+	return start_listening(rsp, ONE_LISTEN_ONCE, conn_qual, rsp_handle);
 }
 
 DAT_RETURN

@@ -5,8 +5,8 @@
 #define ALL_FIELDS ((uint32_t)DAT_SRQ_FIELD_ALL)
 
 /*
- * The ring is made as long as any may be, where that is to be had: so there is
- * room for dat_srq_resize, and the queue stays where it is.
+ * Creates a ring of the maximum length if resources allow, else of the requested length.  A ring of maximum
+ * length leaves room for dat_srq_resize, which cannot replace the ring.
  */
 static int
 make_ring(struct srq *srq)
@@ -22,7 +22,7 @@ make_ring(struct srq *srq)
 }
 
 static void
-discard(struct srq *srq)
+discard_srq(struct srq *srq)
 {
 	struct ia *ia = srq->o.ia;
 
@@ -74,7 +74,7 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 			one_srq_free(&srq->q);
 	}
 	if (error != 0) {
-		discard(srq);
+		discard_srq(srq);
 		return dat_errno(error, DAT_RESOURCE_SRQ);
 	}
 	*srq_handle = srq->o.handle;
@@ -87,7 +87,7 @@ srq_destroy(struct object *o)
 	struct srq *srq = (struct srq *)o;
 
 	one_srq_free(&srq->q);
-	discard(srq);
+	discard_srq(srq);
 }
 
 DAT_RETURN
@@ -112,7 +112,7 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 	if (num_segments < 0 || num_segments > srq->max_recv_iov)
 		return BECAUSE(
 			BAD_ARG(2),
-			"num_segments = %d: the SRQ takes 0 to %d; give fewer, or create it with more in max_recv_iov",
+			"num_segments = %d: the SRQ takes 0 to %d; give fewer, or create it with a larger max_recv_iov",
 			num_segments, srq->max_recv_iov);
 	if (num_segments > 0 && local_iov == NULL)
 		return BAD_ARG(3);
@@ -122,7 +122,7 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 
 		if (segment->segment_length == 0)
 			continue;
-		/* No sum of a few such lengths overflows. */
+		/* With this limit the sum of ONE_MAX_SGE lengths cannot overflow. */
 		if (segment->segment_length > ONE_MESSAGE_MAX)
 			return BAD_ARG(3);
 		ret = check_segment(srq->o.ia, srq->pz, segment, true);
@@ -145,7 +145,7 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 	return dat_errno(error, DAT_RESOURCE_CREDITS);
 }
 
-/* ia.lock held: completions of this queue's receives that the consumer has not taken. */
+/* Counts completions of this queue's receives that the consumer has not dequeued.  ia.lock held. */
 static uint32_t
 not_taken(const struct srq *srq)
 {
@@ -174,9 +174,9 @@ not_taken(const struct srq *srq)
 	return n;
 }
 
-/* ia.lock held. */
+/* Returns the receives that are posted, or completed and not dequeued.  ia.lock held. */
 static DAT_COUNT
-outstanding(struct srq *srq)
+outstanding_receives(struct srq *srq)
 {
 	uint32_t n;
 
@@ -206,7 +206,7 @@ dapl_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param_mask, DAT
 		.pz_handle = srq->pz->o.handle,
 		.max_recv_iov = srq->max_recv_iov,
 	};
-	srq_param->outstanding_dto_count = outstanding(srq);
+	srq_param->outstanding_dto_count = outstanding_receives(srq);
 	lock_take(&srq->lock);
 	srq_param->max_recv_dtos = srq->max_recv_dtos;
 	srq_param->low_watermark = srq->low_watermark;
@@ -228,14 +228,16 @@ dapl_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 	ia = srq->o.ia;
 	if (srq_max_recv_dto <= 0 ||
 	    (uint32_t)srq_max_recv_dto > one_client_info(ia->client)->limits.max_srq_wr)
-		return BECAUSE(BAD_ARG(2), "srq_max_recv_dto = %d: it may be 1 to %u; ask for that",
+		return BECAUSE(BAD_ARG(2),
+			       "srq_max_recv_dto = %d: the limits are 1 and %u; give a value between",
 			       srq_max_recv_dto, one_client_info(ia->client)->limits.max_srq_wr);
 	if ((uint32_t)srq_max_recv_dto > srq->q.max_wr)
-		return BECAUSE(DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
-			       "srq_max_recv_dto = %d: the queue was made for %u; make another with more",
-			       srq_max_recv_dto, srq->q.max_wr);
+		return BECAUSE(
+			DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
+			"srq_max_recv_dto = %d: the queue was created for %u; create another SRQ with more",
+			srq_max_recv_dto, srq->q.max_wr);
 	pthread_mutex_lock(&ia->lock);
-	if (srq_max_recv_dto < outstanding(srq))
+	if (srq_max_recv_dto < outstanding_receives(srq))
 		ret = BAD_STATE(SRQ_IN_USE);
 	lock_take(&srq->lock);
 	if (srq_max_recv_dto < srq->low_watermark)
@@ -262,7 +264,7 @@ dapl_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	lock_drop(&srq->lock);
 	if (!fits)
 		return BECAUSE(BAD_ARG(2),
-			       "low_watermark = %d: it may be 0 to max_recv_dtos; give such a one",
+			       "low_watermark = %d: the limits are 0 and max_recv_dtos; give a value between",
 			       low_watermark);
 	return dat_errno(one_srq_limit(&srq->q, (uint32_t)low_watermark), DAT_RESOURCE_SRQ);
 }

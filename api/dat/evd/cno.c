@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Consumer notification objects.  An EVD triggers its CNO once for each notification that arrives while it
- * is enabled and no thread waits on it: consumers take one event for each trigger.  An EVD remembers up to
- * which arrival it has triggered; a wait looks for one that has more, so a trigger without a waiter is not
- * lost, and one whose event has been taken some other way is not left behind.
+ * Consumer notification objects.  An EVD triggers its CNO once for each notification that arrives while the
+ * EVD is enabled and no thread waits on the EVD: consumers take one event for each trigger.  An EVD records
+ * up to which arrival it has triggered, and a wait searches for an EVD with more arrivals.  So a trigger
+ * without a waiter is not lost, and no trigger remains for an event that was dequeued otherwise.
  *
- * Waiters sleep on the CNO's channel, having armed the rings of its
- * EVDs.  The agent, when one is set, is called by a thread of the CNO's own.
+ * Waiters arm the rings of the CNO's EVDs and sleep on the CNO's channel.  A thread of the CNO calls the
+ * agent, if one is set.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "client/wait.h"
 #include "dat/evd/evd.h"
 
-/* Each has a channel; the others are for threads that wait on EVDs. */
+/* Each CNO has a channel; the other half of the channels is for threads that wait on EVDs. */
 #define CNOS_MAX (ONE_CHANNELS / 2)
 
 void
@@ -30,10 +30,10 @@ seen_by(struct evd *evd, bool agent)
 	return agent ? &evd->agent_seen : &evd->cno_seen;
 }
 
-/* cno.lock held: the EVD that triggers now, or NULL; of several the one that has waited longest.  Arms the
- * rings.  *host is an EVD that other IAs report to, or NULL. */
+/* Arms the rings and returns the EVD that triggers now, or NULL; of several EVDs the one with the oldest
+ * trigger. Sets *host to an EVD that other IAs report to, or NULL.  cno.lock held. */
 static struct evd *
-scan(struct cno *cno, bool for_agent, struct evd **host)
+find_triggered(struct cno *cno, bool for_agent, struct evd **host)
 {
 	struct evd *first = NULL, *evd;
 	uint64_t since = 0;
@@ -65,7 +65,7 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 	return first;
 }
 
-/* Until cno_poke, with what scan left in `host`; no lock held.  As evd_sleep. */
+/* evd_sleep() on the CNO's channel, until cno_poke(); `host` is from find_triggered().  No lock held. */
 static int
 sleep_until_poked(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t deadline)
 {
@@ -78,7 +78,7 @@ sleep_until_poked(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t d
 	return evd_sleep(ia, cno->channel, ticket, host, deadline);
 }
 
-/* Takes the agent, which is called once; cno.lock held. */
+/* Removes and returns the agent, because an agent is called once.  cno.lock held. */
 static DAT_OS_WAIT_PROXY_AGENT
 take_agent(struct cno *cno)
 {
@@ -95,7 +95,7 @@ cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle)
 		agent.proxy_agent_func(agent.instance_data, evd_handle);
 }
 
-/* The CNO whose agent this thread is for. */
+/* The CNO whose agent thread this thread is, or NULL. */
 static _Thread_local struct cno *own_cno __attribute__((tls_model("initial-exec")));
 
 bool
@@ -104,11 +104,12 @@ cno_is_agent_of(const struct ia *ia)
 	return own_cno != NULL && own_cno->o.ia == ia;
 }
 
-/* Nothing comes any more but what the program itself does.  Asked before a scan: that finds all there is. */
+/* True if no more events arrive except software events.  Must be called before find_triggered(), which then
+ * finds all events. */
 static bool
 is_dead(const struct ia *ia)
 {
-	/* Acquire pairs with the release in lost_sweep: the events are in the queues. */
+	/* ia_swept() pairs with the release in lost_sweep: the events are in the queues. */
 	return ia_lost(ia) && ia_swept(ia);
 }
 
@@ -131,7 +132,7 @@ agent_main(void *arg)
 		}
 		ticket = one_wait_begin(ia->client, cno->channel);
 		dead = is_dead(ia);
-		evd = scan(cno, true, &host);
+		evd = find_triggered(cno, true, &host);
 		if (evd != NULL) {
 			DAT_OS_WAIT_PROXY_AGENT agent = take_agent(cno);
 			DAT_EVD_HANDLE evd_handle = evd->o.handle;
@@ -163,7 +164,7 @@ start_thread(struct cno *cno)
 	sigset_t all, old;
 	int error;
 
-	/* The program's signal handlers run on threads of its own. */
+	/* Block all signals: the program's signal handlers must not run on this thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&cno->thread, NULL, agent_main, cno);
@@ -172,7 +173,7 @@ start_thread(struct cno *cno)
 	return error == 0 ? 0 : -ENOMEM;
 }
 
-/* cno.lock held.  What is queued already does not count for a new agent. */
+/* Sets the agent.  Events that are queued already do not trigger a new agent.  cno.lock held. */
 static int
 set_agent(struct cno *cno, DAT_OS_WAIT_PROXY_AGENT agent)
 {
@@ -190,7 +191,7 @@ set_agent(struct cno *cno, DAT_OS_WAIT_PROXY_AGENT agent)
 	}
 	cno->agent = agent;
 	pthread_cond_signal(&cno->agent_news);
-	/* The thread may be asleep for the old agent: it looks again. */
+	/* Wake the thread: it may sleep on behalf of the old agent. */
 	cno_poke(cno);
 	return 0;
 }
@@ -301,7 +302,7 @@ cno_detach_evd(struct evd *evd, bool freed)
 	return agent;
 }
 
-/* cno.lock held and dropped while asleep; DAT_SUCCESS with *evd_handle, or why not. */
+/* Waits for a trigger and sets *evd_handle.  cno.lock held, and dropped while asleep. */
 static DAT_RETURN
 wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
 {
@@ -314,7 +315,7 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 	for (;;) {
 		uint32_t ticket = one_wait_begin(ia->client, cno->channel);
 		bool dead = is_dead(ia);
-		struct evd *host, *evd = scan(cno, false, &host);
+		struct evd *host, *evd = find_triggered(cno, false, &host);
 
 		if (evd != NULL) {
 			*evd_handle = evd->o.handle;
@@ -353,9 +354,9 @@ dapl_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *ev
 	return ret;
 }
 
-/* Waits until the threads inside have left. */
+/* Ends the waits and the agent's thread, and returns after they have left. */
 static void
-empty(struct cno *cno)
+expel_threads(struct cno *cno)
 {
 	const struct timespec moment = {.tv_nsec = 50000};
 	DAT_OS_WAIT_PROXY_AGENT agent;
@@ -382,7 +383,7 @@ cno_destroy(struct object *o)
 {
 	struct cno *cno = (struct cno *)o;
 
-	empty(cno);
+	expel_threads(cno);
 	one_channel_free(cno->o.ia->client, cno->channel);
 	pthread_cond_destroy(&cno->agent_news);
 	pthread_mutex_destroy(&cno->lock);
@@ -402,7 +403,7 @@ dapl_cno_free(DAT_CNO_HANDLE cno_handle)
 	pthread_mutex_lock(&cno->lock);
 	if (!LIST_EMPTY(&cno->evds) || cno->waiters > 0 || own_cno == cno)
 		ret = BAD_STATE(CNO_IN_USE);
-	/* Freed by the consumer: the agent is not called. */
+	/* The agent is not called when the consumer frees the CNO. */
 	if (ret == DAT_SUCCESS)
 		cno->agent = (DAT_OS_WAIT_PROXY_AGENT){0};
 	pthread_mutex_unlock(&cno->lock);

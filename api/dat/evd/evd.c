@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event dispatchers: making, freeing, switches.  Waiting is in evd_wait.c, the queue in evd_queue.c. */
+/* Event dispatchers: create, free, resize, query, enable.  Waiting is in evd_wait.c, the queue in
+ * evd_queue.c. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -11,8 +12,8 @@
 #define ENTRIES_MIN 128u
 
 /*
- * Entries of a ring that can hold `events` at any moment.  Twice as many: the engine learns of taken
- * entries in lumps, and clients post more receives than they asked room for.
+ * Returns the size of a ring that always has room for `events`: twice as many entries, because the core
+ * learns of consumed entries in batches, and applications post more receives than they requested.
  */
 static uint32_t
 entries_for(const struct ia *ia, uint64_t events)
@@ -31,7 +32,7 @@ ring_size(const struct one_cq *cq)
 	return 1u << (cq->at.next_ring != NULL ? cq->at.next_log2 : cq->at.log2);
 }
 
-/* Asynchronous errors have a ring of the attachment's own. */
+/* Creates the ring; the asynchronous EVD uses the attachment's ring for asynchronous errors. */
 static int
 make_ring(struct evd *evd, uint32_t entries)
 {
@@ -52,7 +53,7 @@ free_ring(struct evd *evd)
 		one_cq_forget(&evd->cq);
 }
 
-/* How many events fit, when there has to be room for `events`. */
+/* Returns the queue length to report: at least `events`, more if the ring is larger. */
 static uint32_t
 length_for(const struct evd *evd, uint32_t events)
 {
@@ -79,7 +80,7 @@ evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret)
 	if (error == 0) {
 		evd->qlen = length_for(evd, qlen);
 	} else {
-		one_cq_forget(&evd->cq); /* a resize that has failed leaves entries */
+		one_cq_forget(&evd->cq); /* frees the memory that a failed resize leaves */
 		object_drop(&evd->o);
 	}
 	*ret = dat_errno(error, DAT_RESOURCE_TEVD);
@@ -107,7 +108,7 @@ evd_abort(struct evd *evd)
 	lock_drop(&evd->lock);
 }
 
-/* Until the thread that an abort has woken is out of dat_evd_wait. */
+/* Waits until the thread that evd_abort() woke has left dat_evd_wait. */
 static void
 await_waiter(struct evd *evd)
 {
@@ -169,7 +170,7 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 	if (evd_flags == 0 || ((uint32_t)evd_flags & ~(uint32_t)CONSUMER_FLAGS) != 0)
 		return BECAUSE(
 			BAD_ARG(4),
-			"evd_flags = %#x: say what comes here, by one or more DAT_EVD_*_FLAG but ASYNC, which dat_ia_open makes",
+			"evd_flags = %#x: no or unknown event kinds; give one or more DAT_EVD_*_FLAG except ASYNC (dat_ia_open creates that EVD)",
 			evd_flags);
 	if (evd_handle == NULL)
 		return BAD_ARG(5);
@@ -184,7 +185,7 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 	pthread_mutex_lock(&ia->lock);
 	if (cno_handle != DAT_HANDLE_NULL && handle_object(cno_handle, DAT_HANDLE_TYPE_CNO) != cno)
 		ret = BAD_HANDLE(CNO); /* freed meanwhile */
-	/* Those without a ring count as well, that of the IA does not. */
+	/* The limit includes EVDs without a ring, but not the IA's asynchronous EVD. */
 	else if (ia->count[DAT_HANDLE_TYPE_EVD] - ia->async_mine >=
 		 one_client_info(ia->client)->limits.max_cq)
 		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
@@ -228,7 +229,7 @@ dapl_evd_free(DAT_EVD_HANDLE evd_handle)
 }
 
 static uint32_t
-config(const struct evd *evd)
+config_of(const struct evd *evd)
 {
 	if (evd->unsignalled > 0)
 		return DAT_EVD_STATE_CONFIG_NOTIFY;
@@ -238,7 +239,7 @@ config(const struct evd *evd)
 DAT_RETURN
 evd_config_error(const struct evd *evd)
 {
-	switch (config(evd)) {
+	switch (config_of(evd)) {
 	case DAT_EVD_STATE_CONFIG_NOTIFY:
 		return BAD_STATE(EVD_CONFIG_NOTIFY);
 	case DAT_EVD_STATE_CONFIG_SOLICITED:
@@ -263,21 +264,23 @@ dapl_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask, DAT
 	evd_param->evd_state =
 		(DAT_EVD_STATE)((evd->disabled ? DAT_EVD_STATE_DISABLED : DAT_EVD_STATE_ENABLED) |
 				(evd->unwaitable ? DAT_EVD_STATE_UNWAITABLE : DAT_EVD_STATE_WAITABLE) |
-				config(evd));
+				config_of(evd));
 	evd_param->cno_handle = evd->cno != NULL ? evd->cno->o.handle : DAT_HANDLE_NULL;
 	evd_param->evd_flags = evd->flags;
 	lock_drop(&evd->lock);
 	return DAT_SUCCESS;
 }
 
-/* evd.lock held: a ring that holds `events`, and all that the endpoints can have outstanding. */
+/* Resizes the ring so that it holds `events` and the events that the endpoints can have outstanding. evd.lock
+ * held.
+ */
 static int
 set_ring(struct evd *evd, uint64_t events)
 {
 	uint32_t entries = entries_for(evd->o.ia, events > evd->demand ? events : evd->demand);
 	uint32_t size = ring_size(&evd->cq);
 
-	/* A ring somewhat too large stays. */
+	/* Shrink only by a factor of 4 or more. */
 	return size < entries || size / 4 >= entries ? one_cq_resize(&evd->cq, entries) : 0;
 }
 
@@ -288,7 +291,7 @@ evd_demand(struct evd *evd, int64_t events)
 		return;
 	lock_take(&evd->lock);
 	evd->demand += (uint64_t)events;
-	/* Without room for all the ring may overflow, which is the consumer's affair: so no error. */
+	/* A failed resize is no error: the ring may then overflow, which the consumer must prevent. */
 	if (events > 0 && evd->has_cq && entries_for(evd->o.ia, evd->demand) > ring_size(&evd->cq) &&
 	    set_ring(evd, evd->qlen) == 0)
 		evd->qlen = length_for(evd, evd->qlen);
@@ -307,7 +310,7 @@ dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 	if (evd_min_qlen <= 0 || want > one_client_info(evd->o.ia->client)->limits.max_cq_entries)
 		return BECAUSE(
 			BAD_ARG(2),
-			"evd_min_qlen = %d: it may be 1 to %u; ask for that, or raise max_cq_entries in oneside.conf(5)",
+			"evd_min_qlen = %d: it may be 1 to %u; give a value between, or raise max_cq_entries in oneside.conf(5)",
 			evd_min_qlen, one_client_info(evd->o.ia->client)->limits.max_cq_entries);
 	lock_take(&evd->lock);
 	if (evd->end != EVD_LIVE)
@@ -358,13 +361,13 @@ set_disabled(DAT_EVD_HANDLE evd_handle, bool disabled)
 		return BAD_HANDLE(EVD_REQUEST);
 	lock_take(&evd->lock);
 	if (evd->disabled && !disabled) {
-		/* What came in meanwhile does not trigger: the consumer polls. */
+		/* Events that arrived while disabled do not trigger: the consumer polls for them. */
 		evd_collect(evd);
 		evd->cno_seen = evd->arrived;
 		evd->agent_seen = evd->arrived;
 	}
 	evd->disabled = disabled;
-	/* So that the waiters of the CNO arm this ring too. */
+	/* Wake the waiters of the CNO, so that they arm this ring, too. */
 	if (!disabled && evd->cno != NULL)
 		cno_poke(evd->cno);
 	lock_drop(&evd->lock);

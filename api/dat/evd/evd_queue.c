@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue of an EVD: entries in the shared ring, and before them those in the stash.  The stash holds
- * what the library made itself (software events, the end of the data plane) and what was taken off the ring
- * to be counted.  Since the ring is always emptied into the stash before something else is put there,
- * entries come out in the order in which they came in.
+ * The queue of an EVD: the stash, followed by the shared ring.  The stash holds entries made by the library
+ * (software events, loss of the data plane) and entries taken from the ring in order to count them.  The ring
+ * is always emptied into the stash before the library adds an entry, so the queue is FIFO.
  */
 #include <stdlib.h>
 
@@ -41,7 +40,7 @@ stash_fini(struct stash *stash)
 }
 
 static void
-put(struct evd *evd, const struct one_cqe *cqe)
+stash_put(struct evd *evd, const struct one_cqe *cqe)
 {
 	struct stash *stash = &evd->stash;
 	struct stash_entry *entry = stash_at(stash, stash->count++);
@@ -50,22 +49,22 @@ put(struct evd *evd, const struct one_cqe *cqe)
 	memcpy((void *)&entry->cqe, (const void *)cqe, sizeof(*cqe));
 	entry->came = 0;
 	if (notify && evd->cno != NULL)
-		/* Distinct numbers are all that counts: entries are compared under the locks of their EVDs.
-		 */
+		/* Relaxed: only distinct numbers are needed, and entries are compared under their EVDs'
+		 * locks. */
 		entry->came = atomic_fetch_add_explicit(&evd->o.ia->arrivals, 1, memory_order_relaxed);
 	stash->notify += notify;
 	evd->arrived += notify;
 }
 
 static bool
-room(struct stash *stash)
+stash_has_room(struct stash *stash)
 {
 	return stash->count < stash->size || stash_grow(stash);
 }
 
-/* Entries of an endpoint that has been freed are no events any more. */
+/* True for an entry of a freed endpoint: the consumer must not see it. */
 static bool
-stale(struct ia *ia, const struct one_cqe *cqe)
+is_stale(struct ia *ia, const struct one_cqe *cqe)
 {
 	switch (cqe->type) {
 	case ONE_CQE_SEND:
@@ -79,7 +78,7 @@ stale(struct ia *ia, const struct one_cqe *cqe)
 	}
 }
 
-/* Only completions may come without notification. */
+/* True for entries that always notify: all but completions. */
 static bool
 always_notifies(const struct one_cqe *cqe)
 {
@@ -87,8 +86,8 @@ always_notifies(const struct one_cqe *cqe)
 }
 
 /*
- * The next entry of the data plane's.  It may neither say what only this library says, nor name the IA that
- * an asynchronous error is of: that would be a pointer of the data plane's.
+ * Takes the data plane's next entry.  Skips types that only this library makes.  Sets the IA of an
+ * asynchronous error here, so that no pointer comes from the data plane.
  */
 static bool
 poll_ring(struct one_cq *cq, uintptr_t ia, struct one_cqe *cqe)
@@ -110,21 +109,21 @@ evd_collect(struct evd *evd)
 	const uint64_t arrived = evd->arrived;
 	struct one_cqe cqe;
 
-	while (evd->has_cq && room(&evd->stash) && poll_ring(&evd->cq, 0, &cqe)) {
-		if (stale(evd->o.ia, &cqe))
+	while (evd->has_cq && stash_has_room(&evd->stash) && poll_ring(&evd->cq, 0, &cqe)) {
+		if (is_stale(evd->o.ia, &cqe))
 			continue;
 		if (always_notifies(&cqe))
 			cqe.flags |= ONE_CQE_NOTIFY;
-		put(evd, &cqe);
+		stash_put(evd, &cqe);
 	}
 	for (struct ia *ia = evd->guests; ia != NULL; ia = ia->async_next) {
-		while (room(&evd->stash) && poll_ring(&ia->async_cq, (uintptr_t)ia, &cqe)) {
+		while (stash_has_room(&evd->stash) && poll_ring(&ia->async_cq, (uintptr_t)ia, &cqe)) {
 			cqe.flags |= ONE_CQE_NOTIFY;
-			put(evd, &cqe);
+			stash_put(evd, &cqe);
 		}
 	}
-	/* The engine wakes no sleeper for entries that leave the ring before it looks for sleepers: the
-	 * thread that takes them does. */
+	/* The core does not wake a sleeper for entries that leave the ring before it checks for sleepers: the
+	 * thread that takes the entries must. */
 	if (evd->arrived != arrived)
 		evd_kick(evd);
 }
@@ -133,13 +132,13 @@ bool
 evd_push(struct evd *evd, const struct one_cqe *cqe)
 {
 	evd_collect(evd);
-	if (!room(&evd->stash))
+	if (!stash_has_room(&evd->stash))
 		return false;
-	put(evd, cqe);
+	stash_put(evd, cqe);
 	return true;
 }
 
-/* Under the EVD's lock, as evd_ends_connection. */
+/* Records the end of a connection, for evd_ends_connection().  evd.lock held. */
 static void
 note_end(const struct evd *evd, const struct one_cqe *cqe)
 {
@@ -219,7 +218,7 @@ evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), v
 	stash->count = kept;
 }
 
-/* Events are taken oldest first: those that have triggered come before the others. */
+/* Events are dequeued oldest first, so notifications that have triggered precede the others. */
 const struct stash_entry *
 evd_next_trigger(const struct evd *evd, uint64_t *seen)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Taking events: dequeue, wait; and software events. */
+/* Dequeue, wait, and posting of software events. */
 #include "client/wait.h"
 #include "dat/evd/evd.h"
 
@@ -63,8 +63,8 @@ dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	return ret;
 }
 
-/* Other IAs have attachments of their own, which do not wake a sleeper of this one: the interval of looks at
- * them. */
+/* Poll interval for other IAs that report to an EVD: their attachments do not wake a sleeper of this
+ * attachment. */
 #define GUEST_LOOK_NS 20000000ull
 
 int
@@ -97,13 +97,13 @@ evd_wait_error(int error, DAT_RETURN expired)
 }
 
 static bool
-ready(const struct evd *evd, uint32_t threshold)
+is_ready(const struct evd *evd, uint32_t threshold)
 {
 	return evd->stash.count >= threshold && evd->stash.notify > 0;
 }
 
 static void
-arm(struct evd *evd, uint32_t threshold)
+arm_ring(struct evd *evd, uint32_t threshold)
 {
 	uint32_t have = evd->stash.count;
 	uint32_t need = threshold > have ? threshold - have : 1;
@@ -112,9 +112,9 @@ arm(struct evd *evd, uint32_t threshold)
 		one_wait_arm(&evd->cq, evd->channel, need);
 }
 
-/* Why a wait may not begin or go on; DAT_SUCCESS if it may. */
+/* Returns DAT_SUCCESS if a wait may begin or go on, else the error. */
 static DAT_RETURN
-objection(const struct evd *evd)
+check_waitable(const struct evd *evd)
 {
 	if (evd->end != EVD_LIVE)
 		return evd->end == EVD_ABORTED ? DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE)
@@ -122,21 +122,22 @@ objection(const struct evd *evd)
 	return evd->unwaitable ? BAD_STATE(EVD_UNWAITABLE) : DAT_SUCCESS;
 }
 
-/* The data plane has gone: what it left behind comes first.  evd.lock is held, and dropped meanwhile. */
+/* Ends a wait after the loss of the data plane: DAT_SUCCESS if its last events make the EVD ready, else
+ * DAT_ABORT. evd.lock held, and dropped meanwhile. */
 static DAT_RETURN
 wait_lost(struct evd *evd, uint32_t threshold)
 {
 	lock_drop(&evd->lock);
 	ia_sweep_if_lost(evd);
 	lock_take(&evd->lock);
-	/* Also what another thread has swept since we looked. */
+	/* Include the events of a concurrent sweep by another thread. */
 	evd_collect(evd);
-	return ready(evd, threshold) ? DAT_SUCCESS : DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE);
+	return is_ready(evd, threshold) ? DAT_SUCCESS : DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE);
 }
 
 /*
- * Sleeps on evd.channel until the EVD is ready: DAT_SUCCESS, or why not.  evd.lock
- * is held, and dropped while asleep.
+ * Sleeps on evd.channel until the EVD is ready or the wait must end.  evd.lock held, and dropped while
+ * asleep.
  */
 static DAT_RETURN
 sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
@@ -149,10 +150,10 @@ sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		struct evd *host;
 		DAT_RETURN ret;
 
-		arm(evd, threshold);
+		arm_ring(evd, threshold);
 		evd_collect(evd);
-		ret = objection(evd);
-		if (ret != DAT_SUCCESS || ready(evd, threshold))
+		ret = check_waitable(evd);
+		if (ret != DAT_SUCCESS || is_ready(evd, threshold))
 			return ret;
 		if (ia_lost(ia))
 			return wait_lost(evd, threshold);
@@ -165,7 +166,7 @@ sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
 	}
 }
 
-/* The same, with a channel to sleep on; there is no other waiter meanwhile. */
+/* sleep_on_channel() with a channel allocated for the wait; evd.waiter excludes other waiters meanwhile. */
 static DAT_RETURN
 sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 {
@@ -185,7 +186,7 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	}
 	evd->waiter = false;
-	/* Whoever waits on the CNO has not armed this ring while we waited. */
+	/* Threads that wait on the CNO have not armed this ring during this wait. */
 	if (evd->cno != NULL && !evd->disabled && evd->end == EVD_LIVE)
 		cno_poke(evd->cno);
 	return ret;
@@ -213,13 +214,13 @@ dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshol
 		deadline = one_now_ns() + (uint64_t)timeout * 1000;
 	for (;;) {
 		lock_take(&evd->lock);
-		ret = objection(evd);
+		ret = check_waitable(evd);
 		if (ret == DAT_SUCCESS && evd->waiter)
 			ret = BAD_STATE(EVD_WAITER);
 		if (ret == DAT_SUCCESS && (uint32_t)threshold > evd->qlen)
 			ret = BECAUSE(
 				BAD_ARG(3),
-				"threshold = %d: the EVD holds %u events, so there are never as many; wait for fewer, or dat_evd_resize",
+				"threshold = %d: the EVD holds only %u events; wait for fewer, or call dat_evd_resize",
 				threshold, evd->qlen);
 		if (ret == DAT_SUCCESS && threshold > 1)
 			ret = evd_config_error(evd);
@@ -228,7 +229,7 @@ dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshol
 			return ret;
 		}
 		evd_collect(evd);
-		if (!ready(evd, (uint32_t)threshold))
+		if (!is_ready(evd, (uint32_t)threshold))
 			ret = timeout == 0 ? DAT_TIMEOUT_EXPIRED
 					   : sleep_until_ready(evd, (uint32_t)threshold, deadline);
 		if (ret == DAT_SUCCESS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the entry of a ring to a DAT event, but for completions of transfers: event_dto.c. */
+/* Conversion of ring entries to DAT events, except for completions of transfers (event_dto.c). */
 #include <string.h>
 
 #include "dat/evd/evd.h"
@@ -28,8 +28,7 @@ event_status(uint8_t status)
 struct ep *
 event_ep(struct evd *evd, uint32_t id)
 {
-	/* A cache: objects live as long as the IA, and the key says whether it is the one; those that have
-	 * gone have key 0. */
+	/* A cache.  The memory of objects lives as long as the IA, and a freed endpoint has key 0. */
 	struct ep *ep = one_load_alone(&evd->last_ep);
 
 	if (ep != NULL && idmap_key(&ep->o.node) == id && id != 0)
@@ -49,7 +48,7 @@ fill_bind(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 
 	pthread_mutex_lock(&ia->lock);
 	rmr = object_find(ia, DAT_HANDLE_TYPE_RMR, cqe->imm | 0xff);
-	/* A window may be freed before its completion is looked at. */
+	/* A window may be freed before its completion is dequeued. */
 	data->rmr_handle = rmr != NULL ? rmr->o.handle : DAT_HANDLE_NULL;
 	if (rmr != NULL && cqe->status != ONE_STATUS_SUCCESS && rmr->key == cqe->imm && rmr->lmr != NULL) {
 		object_unref(rmr->lmr);
@@ -105,7 +104,7 @@ static bool
 fill_async(const struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {
 	DAT_ASYNCH_ERROR_EVENT_DATA *data = &event->event_data.asynch_error_event_data;
-	/* Entries of guests, and those that the library makes, tell whose they are. */
+	/* The cookie names the IA in entries of guests and of the library. */
 	struct ia *ia = cqe->cookie != 0 ? (struct ia *)(uintptr_t)cqe->cookie : evd->o.ia;
 	struct object *o = NULL;
 
@@ -127,7 +126,8 @@ fill_async(const struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 		data->reason = DAT_EP_TRANSFER_TO_ERROR;
 		break;
 	case ONE_ASYNC_SRQ_LIMIT:
-		/* There is no number of its own: the reason, and the handle's type, tell. */
+		/* uDAPL 1.2 has no event number for this; consumers recognize the reason and the handle's
+		 * type. */
 		o = object_find(ia, DAT_HANDLE_TYPE_SRQ, cqe->object);
 		event->event_number = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR;
 		data->reason = DAT_SRQ_LOW_WATERMARK_EVENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions of transfers as uDAPL 1.2 has them. */
+/* Completions of transfers in the layout of uDAPL 1.2. */
 #include "dat/evd/evd.h"
 
 const bool event_srq_ep_ends = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * After the data plane has gone.  Nobody completes work any more, so the library
- * does what the specification promises: all work under way is flushed, each
- * connection ends with BROKEN, and the asynchronous EVD says why.  This is done
- * by the first thread that looks at a queue of the IA, not by the watcher.
+ * Loss of the data plane.  No core completes work any more, so the library makes the events that the
+ * specification promises: it flushes all outstanding work, ends each connection with BROKEN, and reports the
+ * catastrophic error on the asynchronous EVD.  The first thread that polls a queue of the IA does this, not
+ * the watcher.
  */
 #include "dat/evd/evd.h"
 
@@ -15,7 +15,7 @@ lost_mark(void *ia)
 }
 
 static void
-report(struct evd *evd, const struct one_cqe *cqe)
+push_event(struct evd *evd, const struct one_cqe *cqe)
 {
 	if (evd == NULL)
 		return;
@@ -36,12 +36,13 @@ lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted
 		.flags = ONE_CQE_NOTIFY,
 	};
 
-	report(evd, &cqe);
+	push_event(evd, &cqe);
 }
 
-/* Only those that the engine has not counted as done: their completions are in the rings. */
+/* Flushes the requests that the core has not counted as done.  The completions of the others are in the
+ * rings. */
 static void
-flush(struct ep *ep)
+flush_requests(struct ep *ep)
 {
 	uint32_t n;
 
@@ -72,11 +73,11 @@ end_connection(struct ep *ep)
 
 	if (phase != EP_ACTIVE && phase != EP_ACCEPTED)
 		return;
-	flush(ep);
+	flush_requests(ep);
 	if (evd == NULL)
 		return;
-	/* Its state does not say whether that was told: a core has it in ERROR before the control thread
-	 * tells. */
+	/* Search the EVD: the state does not show whether the event was sent, because a core sets ERROR
+	 * before the control thread sends the event. */
 	lock_take(&evd->lock);
 	if (!evd_ends_connection(evd, ep))
 		evd_push(evd, &cqe);
@@ -96,7 +97,7 @@ lost_sweep(struct ia *ia)
 	}
 	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EP], entry)
 		end_connection((struct ep *)o);
-	report(ia->async_evd, &cqe);
+	push_event(ia->async_evd, &cqe);
 	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry) {
 		struct evd *evd = (struct evd *)o;
 
@@ -104,7 +105,7 @@ lost_sweep(struct ia *ia)
 		evd_kick(evd);
 		lock_drop(&evd->lock);
 	}
-	/* Pairs with ia_swept: the events are in the queues. */
+	/* Pairs with the acquire load in ia_swept: the events are in the queues. */
 	atomic_store_explicit(&ia->swept, true, memory_order_release);
 	pthread_mutex_unlock(&ia->lock);
 }
@@ -124,7 +125,7 @@ lost_sweep_reporters(struct evd *evd)
 	bool swept = sweep_one(evd->o.ia);
 	struct ia *guest = NULL;
 
-	/* IAs that report here: taken one at a time, since sweeping needs this EVD's lock. */
+	/* Sweep guests one at a time without the lock: sweeping takes this EVD's lock. */
 	do {
 		lock_take(&evd->lock);
 		for (guest = evd->guests; guest != NULL; guest = guest->async_next) {

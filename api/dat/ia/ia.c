@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing an IA: one attachment each. */
+/* Opens and closes IAs.  Each IA has one attachment. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "dat/ia/ia.h"
 
-/* "socket=/path port=name", in any order, each optional; a word by itself is the port too. */
+/* Parses "socket=/path port=name".  Both are optional and in any order; a word without "=" is a port. */
 DAT_RETURN
 ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len)
 {
@@ -32,12 +32,12 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 }
 
 static void
-complain(const char *name, const char *socket, const char *port, int error)
+report_attach_error(const char *name, const char *socket, const char *port, int error)
 {
 	if (error == -ENODEV)
 		base_complain(
 			"ia_name_ptr", name,
-			"the data plane at %s has no port \"%s\"; its configuration names them, or give the one of another socket",
+			"the data plane at %s has no port \"%s\"; give a port of its configuration, or another socket",
 			socket, port);
 	else
 		base_complain("ia_name_ptr", name, "no attachment to the data plane at %s: %s; %s", socket,
@@ -45,7 +45,7 @@ complain(const char *name, const char *socket, const char *port, int error)
 }
 
 static DAT_RETURN
-attach(struct ia *ia, const char *params)
+attach_ia(struct ia *ia, const char *params)
 {
 	char socket[108], port[ONE_PORT_NAME];
 	struct one_attach args = {
@@ -59,9 +59,10 @@ attach(struct ia *ia, const char *params)
 	int error;
 
 	if (ret != DAT_SUCCESS) {
-		base_complain("ia_name_ptr", ia->name,
-			      "its parameters \"%s\" are not [socket=PATH] [port=NAME]; mend dat.conf",
-			      params);
+		base_complain(
+			"ia_name_ptr", ia->name,
+			"parameters \"%s\" in dat.conf are not [socket=PATH] [port=NAME]; correct dat.conf",
+			params);
 		return ret;
 	}
 	args.socket = socket[0] != '\0' ? socket : NULL;
@@ -69,7 +70,7 @@ attach(struct ia *ia, const char *params)
 	error = one_attach(&args, &ia->client);
 	if (error == 0)
 		return DAT_SUCCESS;
-	complain(ia->name, one_socket_path(args.socket), port, error);
+	report_attach_error(ia->name, one_socket_path(args.socket), port, error);
 	switch (error) {
 	case -ENODEV:
 		return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
@@ -82,7 +83,7 @@ attach(struct ia *ia, const char *params)
 	}
 }
 
-/* The IA reports to the asynchronous EVD of another. */
+/* Makes the IA report to the asynchronous EVD of another IA. */
 static void
 be_guest(struct ia *ia, struct evd *evd)
 {
@@ -100,7 +101,7 @@ entry_of_ia(const struct one_cqe *cqe, void *arg)
 	return cqe->type != CQE_SOFTWARE && cqe->cookie == (uintptr_t)arg;
 }
 
-/* It reports to no EVD from now on. */
+/* Stops the IA from reporting to its asynchronous EVD, and removes its entries there. */
 static void
 leave_async(struct ia *ia)
 {
@@ -125,7 +126,7 @@ leave_async(struct ia *ia)
 	ia->async_evd = NULL;
 }
 
-/* The asynchronous EVD that dat_ia_open asks for. */
+/* Sets the asynchronous EVD that dat_ia_open requests: none, an existing EVD, or a new one. */
 static DAT_RETURN
 set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 {
@@ -172,7 +173,7 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 }
 
 static void
-discard(struct ia *ia)
+discard_ia(struct ia *ia)
 {
 	struct object *o;
 
@@ -204,7 +205,7 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 	if (*async_evd == DAT_HANDLE_NULL && qlen <= 0)
 		return BECAUSE(
 			BAD_ARG(2),
-			"async_evd_min_qlen = %d: a new asynchronous EVD has at least 1 entry; give 8, say",
+			"async_evd_min_qlen = %d: a new asynchronous EVD needs at least 1 entry; give 8, say",
 			qlen);
 	ia = calloc(1, sizeof(*ia));
 	if (ia == NULL)
@@ -215,9 +216,9 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 	memcpy(ia->name, name, strnlen(name, sizeof(ia->name) - 1));
 	pthread_mutex_init(&ia->lock, NULL);
 	pthread_mutex_init(&ia->listen_lock, NULL);
-	ret = attach(ia, params);
+	ret = attach_ia(ia, params);
 	if (ret != DAT_SUCCESS) {
-		discard(ia);
+		discard_ia(ia);
 		return ret;
 	}
 	info = one_client_info(ia->client);
@@ -230,7 +231,7 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 		if (ia->o.handle != DAT_HANDLE_NULL)
 			handle_free(ia->o.handle);
 		one_detach(ia->client);
-		discard(ia);
+		discard_ia(ia);
 		return ret;
 	}
 	*async_evd = wanted;
@@ -238,7 +239,7 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 	return DAT_SUCCESS;
 }
 
-/* ia.lock held: everything that the consumer made. */
+/* True if objects that the consumer created are left.  ia.lock held. */
 static bool
 in_use(const struct ia *ia)
 {
@@ -270,7 +271,7 @@ destroy_all(struct ia *ia, DAT_HANDLE_TYPE type, void (*destroy)(struct object *
 	}
 }
 
-/* Other IAs that report to our asynchronous EVD report to none from now on. */
+/* Stops other IAs from reporting to this IA's asynchronous EVD. */
 static void
 dismiss_guests(struct ia *ia)
 {
@@ -300,7 +301,7 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 		return BECAUSE(BAD_ARG(2),
 			       "ia_flags = %#x: give DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG",
 			       ia_flags);
-	/* An agent cannot end the thread it runs on. */
+	/* An agent cannot join its own thread. */
 	if (cno_is_agent_of(ia))
 		return BAD_STATE(IA_IN_USE);
 	pthread_mutex_lock(&ia->lock);
@@ -313,7 +314,7 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 		return BAD_STATE(IA_IN_USE);
 	}
 	handle_free(ia_handle);
-	/* Nobody waits from now on; waiters look at the objects that go next. */
+	/* End all waits first: waiters use the objects that are destroyed below. */
 	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
 		evd_abort((struct evd *)o);
 	pthread_mutex_unlock(&ia->lock);
@@ -331,6 +332,6 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	destroy_all(ia, DAT_HANDLE_TYPE_EVD, evd_destroy);
 	destroy_all(ia, DAT_HANDLE_TYPE_CNO, cno_destroy);
 	one_detach(ia->client);
-	discard(ia);
+	discard_ia(ia);
 	return DAT_SUCCESS;
 }

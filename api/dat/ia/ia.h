@@ -6,7 +6,8 @@
 #include "dat/ia/params.h"
 #include "dat/mem/mem.h"
 
-/* Opens by attachment; `params` is field 7 of dat.conf, `provider` the table for its handles. */
+/* Attaches to the data plane and opens an IA.  `params` is field 7 of dat.conf; the IA's handles point to the
+ * table `provider`. */
 DAT_RETURN ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen,
 		   DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle);
 

@@ -11,17 +11,18 @@
 	 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG | \
 	 DAT_COMPLETION_EVD_THRESHOLD_FLAG)
 
-/* Bits of srq_watermarks_supported, srq_info_supported and ep_recv_info_supported. */
+/* Bits of srq_watermarks_supported, srq_info_supported and ep_recv_info_supported, which udat.h does not
+ * name. */
 #define SRQ_LOW_WATERMARK 0x001
 #define SRQ_AVAILABLE 0x01
 #define SRQ_OUTSTANDING 0x10
 #define EP_BUFFERS 0x01
 #define EP_BUFFER_SPAN 0x10
 
-#define HIGHEST_ADDRESS 0x00007fffffffffffull /* of user space with 48-bit addresses */
+#define HIGHEST_ADDRESS 0x00007fffffffffffull /* highest user address with 48-bit virtual addresses */
 
 static DAT_COUNT
-count(uint64_t value)
+to_count(uint64_t value)
 {
 	return value > INT_MAX ? INT_MAX : (DAT_COUNT)value;
 }
@@ -30,7 +31,7 @@ static void
 fill_ia(const struct ia *ia, DAT_IA_ATTR *attr)
 {
 	const struct one_limits *limits = &one_client_info(ia->client)->limits;
-	DAT_COUNT iov = count(limits->max_sge < ONE_MAX_SGE ? limits->max_sge : ONE_MAX_SGE);
+	DAT_COUNT iov = to_count(limits->max_sge < ONE_MAX_SGE ? limits->max_sge : ONE_MAX_SGE);
 
 	memset(attr, 0, sizeof(*attr));
 	memcpy(attr->adapter_name, ia->name, sizeof(attr->adapter_name));
@@ -38,27 +39,27 @@ fill_ia(const struct ia *ia, DAT_IA_ATTR *attr)
 	attr->hardware_version_major = ONE_ABI_VERSION;
 	attr->firmware_version_major = ONE_ABI_VERSION;
 	attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)(uintptr_t)&ia->addr;
-	attr->max_eps = count(limits->max_qp);
-	attr->max_dto_per_ep = count(limits->max_qp_wr);
-	attr->max_rdma_read_per_ep_in = count(limits->max_rd_atomic);
-	attr->max_rdma_read_per_ep_out = count(limits->max_rd_atomic);
-	attr->max_evds = count(limits->max_cq);
-	attr->max_evd_qlen = count(limits->max_cq_entries);
+	attr->max_eps = to_count(limits->max_qp);
+	attr->max_dto_per_ep = to_count(limits->max_qp_wr);
+	attr->max_rdma_read_per_ep_in = to_count(limits->max_rd_atomic);
+	attr->max_rdma_read_per_ep_out = to_count(limits->max_rd_atomic);
+	attr->max_evds = to_count(limits->max_cq);
+	attr->max_evd_qlen = to_count(limits->max_cq_entries);
 	attr->max_iov_segments_per_dto = iov;
-	attr->max_lmrs = count(limits->max_mr);
+	attr->max_lmrs = to_count(limits->max_mr);
 	attr->max_lmr_block_size = limits->max_mr_bytes;
 	attr->max_lmr_virtual_address = HIGHEST_ADDRESS;
-	attr->max_pzs = count(limits->max_pz);
+	attr->max_pzs = to_count(limits->max_pz);
 	attr->max_message_size = limits->max_message;
 	attr->max_rdma_size = limits->max_message;
-	attr->max_rmrs = count(limits->max_mw);
+	attr->max_rmrs = to_count(limits->max_mw);
 	attr->max_rmr_target_address = HIGHEST_ADDRESS;
 	attr->max_iov_segments_per_rdma_read = iov;
 	attr->max_iov_segments_per_rdma_write = iov;
-	attr->max_srqs = count(limits->max_srq);
+	attr->max_srqs = to_count(limits->max_srq);
 	attr->max_ep_per_srq = limits->max_srq > 0 ? attr->max_eps : 0;
-	attr->max_recv_per_srq = count(limits->max_srq_wr);
-	attr->max_rdma_read_in = count((uint64_t)limits->max_qp * limits->max_rd_atomic);
+	attr->max_recv_per_srq = to_count(limits->max_srq_wr);
+	attr->max_rdma_read_in = to_count((uint64_t)limits->max_qp * limits->max_rd_atomic);
 	attr->max_rdma_read_out = attr->max_rdma_read_in;
 	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
 	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
@@ -67,7 +68,7 @@ fill_ia(const struct ia *ia, DAT_IA_ATTR *attr)
 static void
 fill_provider(const struct ia *ia, DAT_PROVIDER_ATTR *attr)
 {
-	/* Asynchronous errors have EVDs of their own; all else may be mixed. */
+	/* Streams of any kinds may share an EVD, except asynchronous errors. */
 	static const DAT_BOOLEAN merging[6][6] = {
 		{1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0},
 		{1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}, {0, 0, 0, 0, 0, 0},
@@ -86,8 +87,8 @@ fill_provider(const struct ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->completion_flags_supported = (DAT_COMPLETION_FLAGS)ALL_COMPLETION_FLAGS;
 	attr->is_thread_safe = DAT_TRUE;
 	attr->max_private_data_size =
-		count(limits->max_private_data < ONE_PRIVATE_DATA_MAX ? limits->max_private_data
-								      : ONE_PRIVATE_DATA_MAX);
+		to_count(limits->max_private_data < ONE_PRIVATE_DATA_MAX ? limits->max_private_data
+									 : ONE_PRIVATE_DATA_MAX);
 	attr->ep_creator = DAT_PSP_CREATES_EP_IFASKED;
 	attr->pz_support = DAT_PZ_UNIQUE;
 	attr->optimal_buffer_alignment = 64;

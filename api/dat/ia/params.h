@@ -6,7 +6,7 @@
 
 #include <dat/udat.h>
 
-/* Field 7 of our own entries: the socket and the port named there, else "". */
+/* Parses field 7 of our own entries in dat.conf into socket and port, "" where not given. */
 DAT_RETURN ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len);
 
 #endif

@@ -15,9 +15,8 @@ register_errno(int error)
 	case -EINVAL:
 		return BECAUSE(
 			BAD_ARG(3),
-			"region_description = not mapped: some of the range is not memory of this process with the rights asked for; give what is allocated, and its length");
-	case -EOPNOTSUPP: /* it cannot be shared, and the data plane does not, or may not, reach it otherwise
-			   */
+			"region_description = not mapped: part of the range is not memory of this process with the requested rights; give what is allocated, and its length");
+	case -EOPNOTSUPP: /* not shareable, and bounced accesses are impossible or forbidden */
 	case -EPERM:
 	case -EACCES:
 		return BECAUSE(
@@ -28,10 +27,10 @@ register_errno(int error)
 	}
 }
 
-/* The range that a description stands for.  With type LMR, the source is looked up under ia.lock. */
+/* Resolves a description to an address range and records it in `lmr`.  Takes ia.lock for type LMR. */
 static DAT_RETURN
-describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION *desc,
-	 DAT_VLEN length, uint64_t *va, uint64_t *len)
+resolve_range(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION *desc,
+	      DAT_VLEN length, uint64_t *va, uint64_t *len)
 {
 	const struct lmr *source;
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -70,7 +69,7 @@ describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DES
 	if (ret == DAT_SUCCESS && *va + *len < *va)
 		ret = BECAUSE(BAD_ARG(3),
 			      "region_description = %#" PRIx64 " + %" PRIu64
-			      ": it exceeds the address space; give the buffer's address and length",
+			      ": the range exceeds the address space; give the buffer's address and length",
 			      *va, *len);
 	if (ret == DAT_SUCCESS && *len > one_client_info(ia->client)->limits.max_mr_bytes)
 		ret = BECAUSE(DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION),
@@ -81,7 +80,7 @@ describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DES
 }
 
 static void
-discard(struct lmr *lmr)
+discard_lmr(struct lmr *lmr)
 {
 	struct ia *ia = lmr->o.ia;
 
@@ -111,8 +110,7 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 			       "mem_type = %#x: give DAT_MEM_TYPE_VIRTUAL, _SHARED_VIRTUAL or _LMR",
 			       mem_type);
 	if ((privileges & ~allowed) != 0)
-		return BECAUSE(BAD_ARG(6),
-			       "mem_privileges = %#x: bits %#x mean nothing; give DAT_MEM_PRIV_*_FLAG",
+		return BECAUSE(BAD_ARG(6), "mem_privileges = %#x: unknown bits %#x; give DAT_MEM_PRIV_*_FLAG",
 			       privileges, privileges & ~allowed);
 	if (lmr_handle == NULL)
 		return BAD_ARG(7);
@@ -121,7 +119,8 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	lmr->priv = (DAT_MEM_PRIV_FLAGS)privileges;
 	lmr->pz = object_ref_alone(ia, pz_handle, DAT_HANDLE_TYPE_PZ);
-	ret = lmr->pz == NULL ? BAD_HANDLE(PZ) : describe(ia, lmr, mem_type, description, length, &va, &len);
+	ret = lmr->pz == NULL ? BAD_HANDLE(PZ)
+			      : resolve_range(ia, lmr, mem_type, description, length, &va, &len);
 	if (ret == DAT_SUCCESS) {
 		error = one_mem_register(ia->client, lmr->pz->id, va, len, privileges | ONE_ACCESS_LOCAL_READ,
 					 &lmr->mr);
@@ -134,7 +133,7 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 		ret = register_errno(error);
 	}
 	if (ret != DAT_SUCCESS) {
-		discard(lmr);
+		discard_lmr(lmr);
 		return ret;
 	}
 	*lmr_handle = lmr->o.handle;
@@ -184,14 +183,14 @@ dapl_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask, DAT
 	return DAT_SUCCESS;
 }
 
-/* Retired already: deregisters, whatever the data plane says. */
+/* Deregisters and frees a retired region, and ignores errors of the data plane. */
 void
 lmr_destroy(struct object *o)
 {
 	struct lmr *lmr = (struct lmr *)o;
 
 	one_mem_deregister(o->ia->client, &lmr->mr);
-	discard(lmr);
+	discard_lmr(lmr);
 }
 
 DAT_RETURN
@@ -214,7 +213,8 @@ dapl_lmr_free(DAT_LMR_HANDLE lmr_handle)
 	}
 	lmr->freeing = true;
 	pthread_mutex_unlock(&ia->lock);
-	/* A window's next bind may be posted and not done: then the data plane still has it bound here. */
+	/* -EBUSY: the data plane still has a window bound here, whose next bind is posted and not yet done.
+	 */
 	error = one_mem_deregister(ia->client, &lmr->mr);
 	pthread_mutex_lock(&ia->lock);
 	if (error == -EBUSY)
@@ -224,11 +224,11 @@ dapl_lmr_free(DAT_LMR_HANDLE lmr_handle)
 	pthread_mutex_unlock(&ia->lock);
 	if (error == -EBUSY)
 		return BAD_STATE(LMR_IN_USE);
-	discard(lmr);
+	discard_lmr(lmr);
 	return DAT_SUCCESS;
 }
 
-/* Memory is coherent here: there is nothing to do but to look at the arguments. */
+/* Only checks the arguments: memory is always coherent. */
 static DAT_RETURN
 sync_segments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, DAT_VLEN num_segments)
 {

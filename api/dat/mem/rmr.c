@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote memory regions: windows.  A bind takes the next of the 256 variants of the window's key, tells the
- * consumer at once, and is carried out by the data plane in its turn on the endpoint.
+ * Remote memory regions: memory windows.  A bind takes the next of the 256 variants of the window's key and
+ * returns it to the consumer at once.  The data plane executes the bind in order with the endpoint's other
+ * requests.
  */
 #include "dat/mem/mem.h"
 
@@ -97,7 +98,7 @@ dapl_rmr_free(DAT_RMR_HANDLE rmr_handle)
 	return object_free(rmr_handle, DAT_HANDLE_TYPE_RMR, BAD_HANDLE(RMR), DAT_SUCCESS, rmr_destroy);
 }
 
-/* ia.lock held: the region to bind to; NULL with *ret when it may not be. */
+/* Returns the region to bind to, or NULL with *ret set.  ia.lock held. */
 static struct lmr *
 check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *triplet, uint32_t priv,
 	     DAT_RETURN *ret)
@@ -150,9 +151,9 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
 		return BAD_ARG(7);
 	if (ia_lost(ia))
 		lost_sweep(ia);
-	/* Windows are bound one at a time, so that keys follow each other as the binds do. */
+	/* ia.lock serializes binds, so that the order of keys is the order of the posted binds. */
 	pthread_mutex_lock(&ia->lock);
-	/* First, since an endpoint that is not connected may have no protection zone yet. */
+	/* Check the state first: an endpoint that is not connected may have no protection zone yet. */
 	ret = ep_check_request(ep);
 	if (ret != DAT_SUCCESS) {
 		pthread_mutex_unlock(&ia->lock);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exported calls.  Each finds the provider of its handle: our own handles by
- * their range, without a look at memory; others, when a provider library has
- * been loaded, by the table that their first word points to.
+ * The exported calls.  Each call finds the provider of its handle.  Our own handles are recognized by their
+ * range of addresses, without access to memory.  Other handles are accepted if a provider library is loaded,
+ * and belong to the table that their first word points to.
  */
 #include "dat/registry/registry.h"
 
-/* The arguments of a call begin with its handle. */
+/* First argument of a call: the handle. */
 #define FIRST_OF(first, ...) first
 #define FIRST(...) FIRST_OF(__VA_ARGS__, )
 #define DAT_INVALID_HANDLE_ANY DAT_INVALID_HANDLE1
 
-/* Ours is called directly, or by the function that looks for refusals; a foreign one through its table. */
+/* Calls our provider directly, or with ONESIDE_DEBUG through telling_NAME; another provider through its
+ * table. */
 #define DISPATCH(name, handle, version2, ...)                                                              \
 	static __attribute__((noinline)) DAT_RETURN elsewhere_##name(ONE_PARAMETERS(__VA_ARGS__))          \
 	{                                                                                                  \
@@ -37,8 +38,8 @@
 #define EXPORTED_BY_THE_REGISTRY(name, handle, version2, ...)
 DAT_CALLS(EXPORTED_BY_THE_REGISTRY, DISPATCH, DAT_OF)
 
-/* In no header: OFED's library exports it beside the calls.  There an IA's handle is a number that stands for
- * the provider's; here it is the provider's. */
+/* Not in any header, but exported by OFED's library.  There an IA's handle is a number that the registry maps
+ * to the provider's handle; here it is the provider's handle. */
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE *ia_handle);
 
 DAT_RETURN

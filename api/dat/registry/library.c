@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The provider as a library by itself, libdaplone.so.1: for whatever registry of
- * uDAPL 1.2 a program has (our own libdat has the provider inside).
+ * The provider as a separate library, libdaplone.so.1, for any registry of uDAPL 1.2.  (Our own libdat
+ * contains the provider.)
  *
- * The registry finds its entry again by the attributes of an open IA, so these say what the entry says,
- * thread safety included.
+ * A registry finds its entry again by the attributes of an open IA.  So these equal the entry, including
+ * thread safety.
  */
 #include "dat/registry/offer.h"
 #include "dat/registry/registry.h"
@@ -27,7 +27,7 @@ query_offered(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle, DAT_IA_
 }
 
 static void
-fill(void *table)
+fill_table(void *table)
 {
 	DAT_PROVIDER *provider = table;
 
@@ -36,4 +36,5 @@ fill(void *table)
 	provider->ia_query_func = query_offered;
 }
 
-const struct offer_version offer_version = {DAT_VERSION_MAJOR, DAT_VERSION_MINOR, sizeof(DAT_PROVIDER), fill};
+const struct offer_version offer_version = {DAT_VERSION_MAJOR, DAT_VERSION_MINOR, sizeof(DAT_PROVIDER),
+					    fill_table};

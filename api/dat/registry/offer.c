@@ -12,16 +12,16 @@ struct offer {
 	DAT_PROVIDER_INFO info;
 	char *params; /* field 7 of dat.conf */
 	struct offer *next;
-	const char *table[]; /* begins with the name */
+	const char *table[]; /* the provider table; its first member is the name */
 };
 
-/* Offers stay: a handle, even one that was freed, begins with the address of its table. */
+/* Offers are never freed: the slot of a handle, even of a freed one, points to its table. */
 static struct {
 	pthread_mutex_t lock;
 	struct offer *first;
 } offers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* So that a child can open one, whatever other threads of its parent were at. */
+/* fork handlers: hold the lock across fork, so that a child can open an offer. */
 static void
 fork_prepare(void)
 {
@@ -42,7 +42,7 @@ watch_forks(void)
 
 /* offers.lock held. */
 static struct offer *
-find(const char *name)
+find_offer(const char *name)
 {
 	struct offer *offer = offers.first;
 
@@ -61,7 +61,7 @@ offer_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd, D
 	if (name == NULL || strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
 		return BAD_ARG(1);
 	pthread_mutex_lock(&offers.lock);
-	offer = find(name);
+	offer = find_offer(name);
 	if (offer != NULL)
 		params = strdup(offer->params);
 	pthread_mutex_unlock(&offers.lock);
@@ -87,9 +87,9 @@ offer_info(const void *table)
 	return info;
 }
 
-/* offers.lock held.  NULL: no memory. */
+/* Returns NULL without memory.  offers.lock held. */
 static struct offer *
-make(const DAT_PROVIDER_INFO *info)
+make_offer(const DAT_PROVIDER_INFO *info)
 {
 	struct offer *offer = calloc(1, sizeof(*offer) + offer_version.table_size);
 
@@ -103,7 +103,7 @@ make(const DAT_PROVIDER_INFO *info)
 	return offer;
 }
 
-/* It fails by not registering: there is no other way. */
+/* Called by the registry.  Has no return value, so failure means not to register the provider. */
 EXPORTED void
 dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 {
@@ -117,9 +117,9 @@ dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 		return;
 	}
 	pthread_mutex_lock(&offers.lock);
-	offer = find(info->ia_name);
+	offer = find_offer(info->ia_name);
 	if (offer == NULL)
-		offer = make(info);
+		offer = make_offer(info);
 	if (offer != NULL) {
 		offer->info.dapl_version_minor = info->dapl_version_minor;
 		offer->info.is_thread_safe = info->is_thread_safe;
@@ -139,7 +139,7 @@ dat_provider_fini(const DAT_PROVIDER_INFO *info)
 	struct offer *offer;
 
 	pthread_mutex_lock(&offers.lock);
-	offer = find(info->ia_name);
+	offer = find_offer(info->ia_name);
 	pthread_mutex_unlock(&offers.lock);
 	if (offer != NULL)
 		dat_registry_remove_provider((const DAT_PROVIDER *)(const void *)offer->table, info);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The provider table: what other registries, and the redirection macros, call us by. */
+/* The provider table, through which other registries and the redirection macros call the provider. */
 #include "dat/registry/registry.h"
 
 #define ONE(name, handle, version2, ...) +1
@@ -19,7 +19,7 @@ oneside_table(void)
 	return one_telling ? &telling : &plain;
 }
 
-/* Another library may dispatch to us by the table. */
+/* For other libraries that open by the table; our registry calls ia_open(). */
 DAT_RETURN
 dapl_ia_open(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
 	     DAT_IA_HANDLE *ia_handle)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening by name.  The entries of dat.conf are tried in file order; the first whose library loads and
- * registers the name is used.  Our own provider needs no entry: "oneside" is the first port of the data
- * plane, "oneside-NAME" the port of that name, unless DAT_OVERRIDE names a file that says otherwise.
+ * Opens IAs by name.  The entries of dat.conf are tried in the file's order: the first entry whose library
+ * loads and registers the name is used.  Our own provider needs no entry: "oneside" is the first port of the
+ * data plane, "oneside-NAME" the port NAME.  With DAT_OVERRIDE only the entries of its file count.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 
 static const DAT_PROVIDER_INFO own = {OWN_NAME, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE};
 
-/* A provider that has announced itself. */
+/* A provider registered by dat_registry_add_provider. */
 struct announced {
 	LIST_ENTRY(announced) link;
 	DAT_PROVIDER_INFO info;
 	const DAT_PROVIDER *provider;
 	uint32_t opens;
-	uint32_t slot; /* of registry.tables */
+	uint32_t slot; /* index in registry.tables */
 };
 
 #define TABLES 1024u
@@ -39,14 +39,14 @@ static struct {
 	struct conf_entry *entries;
 	bool unreadable; /* DAT_OVERRIDE names a file that cannot be read */
 	bool override;
-	pthread_mutex_t load_lock; /* around loading, init, fini; taken before `lock` */
-	pthread_mutex_t lock;      /* the lists below */
+	pthread_mutex_t load_lock; /* held while loading and in init and fini; taken before `lock` */
+	pthread_mutex_t lock;      /* guards the lists below */
 	LIST_HEAD(, announced) announced;
 	LIST_HEAD(, foreign_ia) ias;
 	_Atomic uint32_t num_foreign; /* open IAs of provider libraries */
-	/* Tables of those announced: read by every call on a foreign handle, without a lock. */
+	/* Tables of announced providers.  Every call on a foreign handle reads them without a lock. */
 	_Atomic(const DAT_PROVIDER *) tables[TABLES];
-	_Atomic uint32_t num_tables; /* slots in use are below */
+	_Atomic uint32_t num_tables; /* all slots in use are below this index */
 } registry = {
 	.once = PTHREAD_ONCE_INIT, .load_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -60,7 +60,7 @@ read_file(const char *path)
 		return false;
 	skipped = conf_parse(file, &registry.entries, &first);
 	if (skipped > 0 && one_telling)
-		one_warn("%s: %d lines are no entries of dat.conf(5), and are left out; the first is line %d",
+		one_warn("%s: ignored %d lines that are not entries of dat.conf(5); the first is line %d",
 			 path, skipped, first);
 	else if (skipped > 0)
 		base_complain("dat.conf", path, "%d malformed lines skipped, the first is line %d", skipped,
@@ -85,7 +85,7 @@ static void
 fork_child(void)
 {
 	fork_parent();
-	/* Whoever was loading a library is not in the child. */
+	/* A thread that held load_lock does not exist in the child. */
 	pthread_mutex_init(&registry.load_lock, NULL);
 }
 
@@ -106,9 +106,9 @@ read_conf(void)
 	read_file("/etc/dat/dat.conf");
 }
 
-/* Whether the name is ours without an entry; the port's name comes back. */
+/* True if the name is ours without an entry; sets *port to the port's name. */
 static bool
-own_name(const char *name, const char **port)
+is_own_name(const char *name, const char **port)
 {
 	size_t len = strlen(OWN_NAME);
 
@@ -119,30 +119,30 @@ own_name(const char *name, const char **port)
 }
 
 static bool
-listed(const struct conf_entry *entry)
+is_listed(const struct conf_entry *entry)
 {
 	return entry->info.dapl_version_major == DAT_VERSION_MAJOR;
 }
 
-/* The own name is in the list unless an entry has taken it. */
+/* True if our own name is to be listed: not with DAT_OVERRIDE, nor if an entry has the name. */
 static bool
 own_listed(void)
 {
 	if (registry.override)
 		return false;
 	for (const struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
-		if (listed(e) && strcmp(e->info.ia_name, OWN_NAME) == 0)
+		if (is_listed(e) && strcmp(e->info.ia_name, OWN_NAME) == 0)
 			return false;
 	}
 	return true;
 }
 
 /*
- * Whether an offer is what is wanted; else *best is raised to the subtype that says what is missing, of which
- * a later one in the enumeration is a better match.
+ * True if an offer meets the wish.  Else raises *best to the subtype of the mismatch: subtypes later in the
+ * enumeration are better matches.
  */
 static bool
-meets(const DAT_PROVIDER_INFO *offer, const DAT_PROVIDER_INFO *wanted, DAT_RETURN_SUBTYPE *best)
+meets_wish(const DAT_PROVIDER_INFO *offer, const DAT_PROVIDER_INFO *wanted, DAT_RETURN_SUBTYPE *best)
 {
 	DAT_RETURN_SUBTYPE how = DAT_THREAD_SAFETY_NOT_FOUND;
 
@@ -177,14 +177,14 @@ registry_foreign(DAT_HANDLE handle)
 	uint32_t n;
 
 	/*
-	 * Nothing is dereferenced as long as no provider library is in use.  Pairs with the release add in
-	 * open_foreign and the release subtraction in dat_ia_close: its tables are there.
+	 * Do not dereference the handle unless a provider library is in use.  Pairs with the release add in
+	 * open_foreign and the release subtraction in close_any: the library's tables are registered.
 	 */
 	if (atomic_load_explicit(&registry.num_foreign, memory_order_acquire) == 0 ||
 	    (uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) != 0)
 		return NULL;
 	table = *(DAT_PROVIDER *const *)handle;
-	/* Acquire pairs with the release in take_slot. */
+	/* Pairs with the release store in take_slot. */
 	n = atomic_load_explicit(&registry.num_tables, memory_order_acquire);
 	for (uint32_t i = 0; i < n; i++) {
 		if (one_load_alone(&registry.tables[i]) == table && table != NULL)
@@ -205,8 +205,8 @@ take_slot(struct announced *a)
 	}
 	if (a->slot == TABLES)
 		return false;
-	one_store_alone(&registry.tables[a->slot], a->provider); /* compared, never dereferenced */
-	/* Release pairs with the acquire load in registry_foreign. */
+	one_store_alone(&registry.tables[a->slot], a->provider); /* relaxed: readers only compare it */
+	/* Pairs with the acquire load in registry_foreign. */
 	if (a->slot == n)
 		atomic_store_explicit(&registry.num_tables, n + 1, memory_order_release);
 	return true;
@@ -305,7 +305,7 @@ dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned
 		return DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	total = own_listed();
 	for (const struct conf_entry *e = registry.entries; e != NULL; e = e->next)
-		total += listed(e);
+		total += is_listed(e);
 	*entries_returned = total;
 	if (max_to_return <= 0)
 		return BAD_ARG(1);
@@ -317,7 +317,7 @@ dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned
 	}
 	for (const struct conf_entry *e = registry.entries; e != NULL && filled < max_to_return;
 	     e = e->next) {
-		if (listed(e))
+		if (is_listed(e))
 			*dat_provider_list[filled++] = e->info;
 	}
 	if (own_listed() && filled < max_to_return)
@@ -326,9 +326,9 @@ dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned
 	return DAT_SUCCESS;
 }
 
-/* load_lock held.  Calls fini and unloads. */
+/* Calls the library's fini function and unloads it.  load_lock held. */
 static void
-unload(struct conf_entry *entry)
+unload_library(struct conf_entry *entry)
 {
 	DAT_PROVIDER_FINI_FUNC fini;
 	void *symbol = dlsym(entry->dl, DAT_PROVIDER_FINI_FUNC_STR);
@@ -340,9 +340,9 @@ unload(struct conf_entry *entry)
 	entry->dl = NULL;
 }
 
-/* load_lock held.  The provider that the entry's library registers, or NULL. */
+/* Loads the entry's library and returns the provider that it registers, or NULL.  load_lock held. */
 static struct announced *
-load(struct conf_entry *entry)
+load_library(struct conf_entry *entry)
 {
 	struct announced *found;
 	DAT_PROVIDER_INIT_FUNC init;
@@ -369,9 +369,10 @@ load(struct conf_entry *entry)
 	found = find_announced(entry->info.ia_name);
 	pthread_mutex_unlock(&registry.lock);
 	if (found == NULL) {
-		base_complain("ia_name_ptr", entry->info.ia_name, "%s did not register it", entry->library);
+		base_complain("ia_name_ptr", entry->info.ia_name, "%s did not register this name",
+			      entry->library);
 		if (entry->opens == 0)
-			unload(entry);
+			unload_library(entry);
 	}
 	return found;
 }
@@ -389,7 +390,7 @@ open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR n
 	if (ret != DAT_SUCCESS) {
 		free(ia);
 		if (entry != NULL && entry->opens == 0)
-			unload(entry);
+			unload_library(entry);
 		return ret;
 	}
 	ia->handle = *ia_handle;
@@ -401,7 +402,7 @@ open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR n
 		entry->opens++;
 	LIST_INSERT_HEAD(&registry.ias, ia, link);
 	pthread_mutex_unlock(&registry.lock);
-	/* Release pairs with the acquire load in registry_foreign. */
+	/* Pairs with the acquire load in registry_foreign. */
 	atomic_fetch_add_explicit(&registry.num_foreign, 1, memory_order_release);
 	return DAT_SUCCESS;
 }
@@ -415,16 +416,16 @@ complain_not_found(const DAT_PROVIDER_INFO *wanted, DAT_RETURN_SUBTYPE how)
 	switch (how) {
 	case DAT_MAJOR_NOT_FOUND:
 	case DAT_MINOR_NOT_FOUND:
-		base_complain("ia_name_ptr", wanted->ia_name, "it is there, but not for uDAPL %u.%u (in %s)",
+		base_complain("ia_name_ptr", wanted->ia_name, "found, but not for uDAPL %u.%u (in %s)",
 			      wanted->dapl_version_major, wanted->dapl_version_minor, where);
 		break;
 	case DAT_THREAD_SAFETY_NOT_FOUND:
 		base_complain("ia_name_ptr", wanted->ia_name,
-			      "it is there, but not thread-safe, as the program asks (in %s)", where);
+			      "found, but not thread-safe, as the program requires (in %s)", where);
 		break;
 	default:
 		base_complain("ia_name_ptr", wanted->ia_name,
-			      "no interface adapter has this name; those there are stand in %s%s", where,
+			      "no interface adapter has this name; the names are in %s%s", where,
 			      registry.override ? "" : ", besides " OWN_NAME " and " OWN_NAME "-PORT");
 	}
 }
@@ -455,15 +456,15 @@ open_named(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd, D
 	memcpy(wanted.ia_name, name, strlen(name));
 	for (struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
 		info = e->info;
-		/* What we offer is thread-safe, whatever the administrator wrote. */
+		/* Our provider is thread-safe, whatever the entry says. */
 		if (conf_is_ours(e))
 			info.is_thread_safe = DAT_TRUE;
-		if (!meets(&info, &wanted, &best))
+		if (!meets_wish(&info, &wanted, &best))
 			continue;
 		if (conf_is_ours(e))
 			return ia_open(name, e->params, oneside_table(), qlen, async_evd, ia_handle);
 		pthread_mutex_lock(&registry.load_lock);
-		a = load(e);
+		a = load_library(e);
 		if (a != NULL)
 			ret = open_foreign(a, e, name, qlen, async_evd, ia_handle);
 		pthread_mutex_unlock(&registry.load_lock);
@@ -472,15 +473,15 @@ open_named(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd, D
 	}
 	info = own;
 	memcpy(info.ia_name, wanted.ia_name, sizeof(info.ia_name));
-	if (own_name(name, &port) && meets(&info, &wanted, &best)) {
+	if (is_own_name(name, &port) && meets_wish(&info, &wanted, &best)) {
 		snprintf(params, sizeof(params), "%s%s", port[0] != '\0' ? "port=" : "", port);
 		return ia_open(name, params, oneside_table(), qlen, async_evd, ia_handle);
 	}
-	/* A library that the program has loaded by itself. */
+	/* The program may have loaded a provider library itself. */
 	pthread_mutex_lock(&registry.load_lock);
 	pthread_mutex_lock(&registry.lock);
 	a = find_announced(name);
-	if (a != NULL && !meets(&a->info, &wanted, &best))
+	if (a != NULL && !meets_wish(&a->info, &wanted, &best))
 		a = NULL;
 	pthread_mutex_unlock(&registry.lock);
 	if (a != NULL) {
@@ -531,10 +532,10 @@ close_any(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 		LIST_REMOVE(ia, link);
 		ia->announced->opens--;
 		pthread_mutex_unlock(&registry.lock);
-		/* Pairs with the load in registry_foreign. */
+		/* Pairs with the acquire load in registry_foreign. */
 		atomic_fetch_sub_explicit(&registry.num_foreign, 1, memory_order_release);
 		if (ia->entry != NULL && --ia->entry->opens == 0)
-			unload(ia->entry);
+			unload_library(ia->entry);
 		free(ia);
 	}
 	pthread_mutex_unlock(&registry.load_lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The registry: dat.conf (static) and providers that announced themselves
- * (dynamic).  The oneside provider is part of this library; others come by dlopen.
+ * The registry: dat.conf (static registry) and providers that register themselves (dynamic registry).  The
+ * oneside provider is part of this library; other providers are loaded by dlopen().
  */
 #ifndef DAT_REGISTRY_INTERNAL_H
 #define DAT_REGISTRY_INTERNAL_H
@@ -11,16 +11,16 @@
 
 #include <dat/dat_registry.h>
 
-/* The table of a provider library's object, or NULL: no such library is in use. */
+/* Returns the provider table of a foreign handle, or NULL: no provider library in use has this handle. */
 const DAT_PROVIDER *registry_foreign(DAT_HANDLE handle);
 
-/* provider.c: the table of the oneside provider. */
+/* Returns the table of the oneside provider (provider.c). */
 const DAT_PROVIDER *oneside_table(void);
 
 /*
  * telling.c: for each call, with the call's parameters
- *   telling_NAME()      dapl_NAME, which prints what it refuses
- *   refused_NAME(ret,)  prints that the call returns `ret`, if that is a refusal and ONESIDE_DEBUG is set;
+ *   telling_NAME()      calls dapl_NAME and prints a refusal
+ *   refused_NAME(ret,)  prints `ret` and its reason, if `ret` is a refusal and ONESIDE_DEBUG is set; returns
  * `ret`
  */
 #define TELL_PROTOTYPES(name, handle, version2, ...)            \
@@ -28,7 +28,7 @@ const DAT_PROVIDER *oneside_table(void);
 	DAT_RETURN refused_##name(DAT_RETURN ret, ONE_PARAMETERS(__VA_ARGS__));
 DAT_CALLS(TELL_PROTOTYPES, TELL_PROTOTYPES, DAT_OF)
 
-/* tell.c: the same for calls that are not in the list. */
+/* tell.c: like refused_NAME, for calls that are not in DAT_CALLS. */
 DAT_RETURN tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments,
 			size_t count);
 #define TELL(function, ret, ...)                                                \

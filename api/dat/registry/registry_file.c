@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dat.conf: one entry a line, eight fields separated by white space.
+ * Parser of dat.conf: one entry per line, eight fields separated by white space.
  *
  *   name  u1.2  threadsafe|nonthreadsafe  default|nondefault  library  id.1.2  "parameters"  "platform"
  *
- * # begins a comment.  A field in double quotes may hold blanks or nothing; a
- * backslash in it takes the next character as it is.
+ * # begins a comment.  A field in double quotes may contain blanks or be empty; a backslash there escapes the
+ * next character.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define FIELDS 8
 
-/* Takes one field off *at into `out`: 1, 0 at the end of the line, -EINVAL for an open quote. */
+/* Copies the next field to `out` and advances *at.  Returns 1; 0: end of the line; -EINVAL: bad quotes. */
 static int
 take_field(const char **at, char *out)
 {
@@ -48,7 +48,7 @@ take_field(const char **at, char *out)
 	return 1;
 }
 
-/* A decimal number of at most 9 digits. */
+/* Parses a decimal number of at most 9 digits, which cannot overflow. */
 static bool
 take_number(const char **at, uint32_t *value)
 {
@@ -64,14 +64,14 @@ take_number(const char **at, uint32_t *value)
 	return true;
 }
 
-/* major.minor and nothing more. */
+/* Parses "major.minor" to the end of the text. */
 static bool
 take_version(const char *text, uint32_t *major, uint32_t *minor)
 {
 	return take_number(&text, major) && *text++ == '.' && take_number(&text, minor) && *text == '\0';
 }
 
-/* id.major.minor; the id may contain dots. */
+/* Checks the form id.major.minor; the id may contain dots. */
 static bool
 provider_version_ok(const char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of return codes. */
+/* dat_strerror: the names of return codes. */
 #include "dat/registry/registry.h"
 
 #define NAME(symbol)            \
@@ -158,7 +158,7 @@ dat_strerror(DAT_RETURN value, const char **major_message, const char **minor_me
 		if (subtypes[i].value == DAT_GET_SUBTYPE(value))
 			minor = subtypes[i].name;
 	}
-	/* Set in every case: callers print them without a look at what we return. */
+	/* Set both in every case: callers print them without checking the return value. */
 	if (minor_message != NULL)
 		*minor_message = minor != NULL ? minor : "unknown subtype";
 	if (major_message == NULL)

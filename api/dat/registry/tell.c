@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * With ONESIDE_DEBUG: what a refused call says (client/tell.h).  Handles are judged here, for all calls
- * alike; other reasons are noted where the call is refused, or follow from the code.
+ * Explanations of refused calls with ONESIDE_DEBUG (client/tell.h).  Handles are checked here for all calls.
+ * Other reasons are noted where the call is refused, or follow from the code.
  */
 #include "dat/registry/registry.h"
 
@@ -10,8 +10,8 @@
 
 #define TEXT_MAX 512
 
-/* What subtypes of DAT_INVALID_HANDLE are about: the type, how arguments of it are named, who makes it.  The
- * first of a type has a noun for all of it. */
+/* Subtypes of DAT_INVALID_HANDLE, with the handle's type, the argument's name, and the call that creates such
+ * handles.  The first entry of a type has the noun for all handles of the type. */
 static const struct kind {
 	DAT_UINT32 subtype;
 	DAT_HANDLE_TYPE type;
@@ -41,7 +41,8 @@ static const struct kind {
 	{DAT_INVALID_HANDLE_SRQ, DAT_HANDLE_TYPE_SRQ, "srq_handle", "an SRQ", "dat_srq_create"},
 };
 
-/* Of other refusals: of those with this type and subtype, else with this type. */
+/* Reasons of other refusals.  An entry of type and subtype takes precedence over an entry of the type alone.
+ */
 static const struct {
 	DAT_UINT32 code;
 	const char *text;
@@ -71,15 +72,15 @@ static const struct {
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_CNO_DEAD,
 	 "state = dead: the CNO, or its IA, ended during the wait; do not use it any more"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_UNWAITABLE,
-	 "state = unwaitable: somebody made it so; call dat_evd_clear_unwaitable"},
+	 "state = unwaitable: dat_evd_set_unwaitable was called; call dat_evd_clear_unwaitable"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE,
 	 "state = in use: endpoints or service points refer to the EVD; free those first"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_WAITER,
 	 "state = waited on: another thread is in dat_evd_wait; one thread may use an EVD at a time"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_NOTIFY,
-	 "state = unsignalled: its endpoints complete with notification suppressed, which takes threshold 1; wait for one event, or create them with other completion flags"},
+	 "state = unsignalled: endpoints of the EVD suppress notifications, which requires threshold 1; wait for one event, or create the endpoints with other completion flags"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_SOLICITED,
-	 "state = solicited: its endpoints notify of solicited completions only, which takes threshold 1; wait for one event, or create them with other completion flags"},
+	 "state = solicited: endpoints of the EVD notify of solicited completions only, which requires threshold 1; wait for one event, or create the endpoints with other completion flags"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_IA_IN_USE,
 	 "state = in use: objects of the IA are left; free them, or close with DAT_CLOSE_ABRUPT_FLAG"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_LMR_IN_USE,
@@ -88,30 +89,30 @@ static const struct {
 	 "state = in use: endpoints, LMRs, RMRs or SRQs refer to the PZ; free those first"},
 	{DAT_INVALID_STATE | DAT_INVALID_STATE_SRQ_IN_USE,
 	 "state = in use: endpoints take their receives from the SRQ; free those first"},
-	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY, "memory = 0: there is none left; free some"},
+	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY, "memory = 0: no memory left; free some"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_CREDITS,
-	 "queue = full: as many are outstanding as the endpoint may have; take completions before you post more, or ask for more in max_request_dtos or max_recv_dtos"},
+	 "queue = full: the limit of outstanding requests is reached; dequeue completions before posting more, or create the queue with larger max_request_dtos or max_recv_dtos"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_TEVD,
 	 "queue length or EVDs = too many: the data plane allows no more; see max_evds and max_evd_qlen of dat_ia_query, and max_cq_entries in oneside.conf(5)"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY_REGION,
 	 "memory = too much: the data plane allows no more; see max_mr_bytes and max_bytes_per_uid in oneside.conf(5)"},
 	{DAT_CONN_QUAL_IN_USE,
-	 "conn_qual = in use: somebody listens on it; choose another, or call dat_psp_create_any"},
-	{DAT_CONN_QUAL_UNAVAILABLE, "conn_qual = none left: all are listened on; free service points"},
+	 "conn_qual = in use: another service point listens on it; choose another, or call dat_psp_create_any"},
+	{DAT_CONN_QUAL_UNAVAILABLE,
+	 "conn_qual = none left: service points listen on all; free service points"},
 	{DAT_MODEL_NOT_SUPPORTED,
-	 "what is asked for = not there: udapl(7) says what this implementation leaves out"},
+	 "request = unsupported: this implementation does not have it; see udapl(7)"},
 	{DAT_INVALID_ADDRESS | DAT_INVALID_ADDRESS_UNREACHABLE,
 	 "remote_ia_address = unreachable: no route leads there from the port of this IA; see [route] in oneside.conf(5)"},
 	{DAT_PROTECTION_VIOLATION,
-	 "pz_handle = different: region, window and endpoint are of different protection zones; create them in one"},
+	 "pz_handle = different: region, window and endpoint belong to different protection zones; create them in one"},
 	{DAT_LENGTH_ERROR,
-	 "length = unfit: local and remote lengths do not fit, or exceed the endpoint's; see max_rdma_size"},
-	{DAT_QUEUE_FULL,
-	 "evd = full: the event finds no room; create the EVD longer, or take events from it"},
-	{DAT_PROVIDER_ALREADY_REGISTERED, "ia_name = registered: remove it first"},
+	 "length = unfit: local and remote lengths do not match, or exceed the endpoint's max_rdma_size; correct them"},
+	{DAT_QUEUE_FULL, "evd = full: no room for the event; create a longer EVD, or dequeue events"},
+	{DAT_PROVIDER_ALREADY_REGISTERED, "ia_name = registered: the name has a provider; remove that first"},
 	{DAT_PROVIDER_IN_USE, "ia_name = in use: IAs of this provider are open; close them first"},
 	{DAT_NOT_IMPLEMENTED,
-	 "function = absent: the provider of this handle does not have it; use another provider"},
+	 "function = unsupported: the provider of this handle lacks it; use another provider"},
 };
 
 static const char *
@@ -148,7 +149,7 @@ noun_of(uint32_t type)
 	return kinds[i].noun;
 }
 
-/* A handle that was passed and is not of this kind. */
+/* Explains why a handle that was passed is not of this kind. */
 static void
 judge_handle(const struct kind *kind, const struct one_argument *argument, char *text, size_t size)
 {
@@ -166,14 +167,14 @@ judge_handle(const struct kind *kind, const struct one_argument *argument, char 
 	else if (found == 0)
 		snprintf(
 			text, size,
-			"%s: it was freed, or made before fork() by the parent; give one that is live, of this process",
+			"%s: it was freed, or the parent created it before fork(); give a live handle of this process",
 			value);
 	else if (found != (uint32_t)kind->type + 1)
 		snprintf(text, size, "%s: it is %s, not %s; give what %s made", value, noun_of(found - 1),
 			 kind->noun, kind->maker);
 	else
 		snprintf(text, size,
-			 "%s: it is of another IA, or was not made for this use; give %s of the same IA",
+			 "%s: it belongs to another IA, or was not made for this use; give %s of the same IA",
 			 value, kind->noun);
 }
 
@@ -209,10 +210,11 @@ bad_argument(const char *function, DAT_RETURN ret, const struct one_argument *ar
 		snprintf(text, size, "%s: not a value that this call takes; see %s(3DAT)", value, function);
 }
 
-/* A reason that is about no argument stands behind the object that the call is about. */
+/* Explains a refusal that has no noted reason.  A reason that names no argument is preceded by the call's
+ * first argument. */
 static void
-explain(const char *function, DAT_RETURN ret, const struct one_argument *arguments, size_t count, char *text,
-	size_t size)
+explain_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments, size_t count,
+		char *text, size_t size)
 {
 	const char *reason = NULL, *cause = one_noted_cause();
 	char object[128];
@@ -261,7 +263,7 @@ tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *ar
 	if (one_noted(DAT_GET_TYPE(ret)) != NULL)
 		snprintf(text, sizeof(text), "%s", one_noted(DAT_GET_TYPE(ret)));
 	else
-		explain(function, ret, arguments, count, text, sizeof(text));
+		explain_refusal(function, ret, arguments, count, text, sizeof(text));
 	dat_strerror(ret, &major, &minor);
 	snprintf(code, sizeof(code), minor[0] != '\0' ? "%s, %s" : "%s", major, minor);
 	one_tell(function, text, code);

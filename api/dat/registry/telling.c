@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With ONESIDE_DEBUG: the calls of 1.2, which print what they refuse (tell.c). */
+/* The calls of 1.2 that print their refusals, for ONESIDE_DEBUG (tell.c). */
 #include "dat/registry/registry.h"
 
 #define DEFINE(name, handle, version2, ...)                                                         \

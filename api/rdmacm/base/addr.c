@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Socket addresses, and the lock of all that this library has. */
+/* Socket addresses, and the library's lock. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -17,14 +17,14 @@ cma_own(uint32_t process, const char *what, const void *object)
 	if (process == cma_process)
 		return 0;
 	return refused_because(-ECHILD,
-			       "%s = %p: it is of the process that this one was forked from; make one here",
-			       what, object);
+			       "%s = %p: it belongs to the parent process; create one in this process", what,
+			       object);
 }
 
 uint16_t
 addr_port(const struct sockaddr *addr)
 {
-	/* Where it is in an address of either family. */
+	/* sin_port and sin6_port have the same offset. */
 	return ntohs(((const struct sockaddr_in *)(const void *)addr)->sin_port);
 }
 
@@ -73,7 +73,7 @@ const char *
 addr_text(const struct sockaddr *addr, char *text)
 {
 	if (inet_ntop(addr->sa_family, addr_bytes(addr), text, ADDR_TEXT_MAX) == NULL)
-		snprintf(text, ADDR_TEXT_MAX, "one of family %u", addr->sa_family);
+		snprintf(text, ADDR_TEXT_MAX, "an address of family %u", addr->sa_family);
 	return text;
 }
 

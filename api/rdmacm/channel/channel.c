@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event channels: each has a queue of events, and a descriptor that is readable exactly while it has some. */
+/* Event channels.  The descriptor of a channel is readable exactly while its queue has events. */
 #include "rdmacm/channel/channel.h"
 
 #include <fcntl.h>
@@ -59,7 +59,7 @@ event_new(struct id *id, enum rdma_cm_event_type type, int status)
 void
 event_private(struct event *event, const uint8_t *data, uint32_t len, uint32_t most)
 {
-	/* Of param.ud as well, which begins alike. */
+	/* param.ud begins with the same fields. */
 	struct rdma_conn_param *param = &event->base.param.conn;
 
 	if (len > most)
@@ -77,12 +77,12 @@ channel_changed(struct channel *channel)
 	ssize_t n = 0;
 
 	if (channel->process != cma_process)
-		return; /* the descriptor tells of the parent's events */
+		return; /* the descriptor reports the parent's events */
 	if (any && !channel->readable)
 		n = write(channel->base.fd, &count, sizeof(count));
 	else if (!any && channel->readable)
 		n = read(channel->base.fd, &count, sizeof(count));
-	(void)n; /* it holds 0 or 1: neither has to wait */
+	(void)n; /* the count is 0 or 1, so neither call blocks */
 	channel->readable = any;
 }
 
@@ -92,7 +92,7 @@ event_append(struct channel *channel, struct event *event)
 	*channel->last = event;
 	channel->last = &event->next;
 	channel_changed(channel);
-	/* With the lock held: it is the partner of the load in rdma_get_cm_event(). */
+	/* Relaxed: pairs with the load in next_event(), and both are made with the lock held. */
 	atomic_fetch_add_explicit(&channel->put, 1, memory_order_relaxed);
 	syscall(SYS_futex, &channel->put, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
@@ -120,7 +120,7 @@ event_remove(struct channel *channel, const struct id *id)
 }
 
 static struct event *
-take(struct channel *channel)
+take_event(struct channel *channel)
 {
 	struct event *event = channel->first;
 
@@ -130,14 +130,15 @@ take(struct channel *channel)
 	if (channel->first == NULL)
 		channel->last = &channel->first;
 	channel_changed(channel);
-	/* A request is acknowledged to its listener. */
+	/* Acknowledging a request counts for its listener. */
 	TO_ID(event->base.listen_id != NULL ? event->base.listen_id : event->base.id)->got++;
 	return event;
 }
 
 /*
- * As the kernel's: after a signal handler it goes on if that was installed with SA_RESTART, and else fails
- * with EINTR, which poll(2) does after each.  A cancellation point if the caller's `state` lets it.
+ * Waits for an event after `put`.  As in the kernel's rdma_cm, and unlike poll(2), a signal handler that was
+ * installed with SA_RESTART does not end the wait; another one does, with EINTR.  A cancellation point if the
+ * caller's cancellation `state` enables it.
  */
 static int
 wait_for_more(struct channel *channel, uint32_t put, int state)
@@ -146,7 +147,7 @@ wait_for_more(struct channel *channel, uint32_t put, int state)
 	int type;
 
 	pthread_setcancelstate(state, NULL);
-	/* Nothing is held meanwhile. */
+	/* Asynchronous cancellation is safe: the thread holds no lock and no memory here. */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	ret = syscall(SYS_futex, &channel->put, FUTEX_WAIT_PRIVATE, put, NULL, NULL, 0);
 	pthread_setcanceltype(type, NULL);
@@ -154,7 +155,7 @@ wait_for_more(struct channel *channel, uint32_t put, int state)
 	return ret < 0 && errno != EAGAIN ? -1 : 0;
 }
 
-/* NULL, with errno. */
+/* Waits for the next event.  NULL with errno. */
 static struct event *
 next_event(struct channel *channel, int state)
 {
@@ -164,7 +165,7 @@ next_event(struct channel *channel, int state)
 		int flags;
 
 		pthread_mutex_lock(&cma_lock);
-		event = take(channel);
+		event = take_event(channel);
 		if (event != NULL)
 			event_taken(event);
 		put = atomic_load_explicit(&channel->put, memory_order_relaxed); /* see event_append() */
@@ -203,7 +204,7 @@ int
 rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	if (event == NULL) {
-		refused_because(EINVAL, "event = 0: it may not be null; give what rdma_get_cm_event stored");
+		refused_because(EINVAL, "event = 0: null is not allowed; give what rdma_get_cm_event stored");
 		return cma_end(__func__, EINVAL, NULL);
 	}
 	pthread_mutex_lock(&cma_lock);

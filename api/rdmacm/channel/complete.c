@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids without an event channel of the application's: they have one of their own, and calls wait. */
+/* Synchronous ids, which the application creates without an event channel: calls wait for their event. */
 #include "rdmacm/channel/channel.h"
 
 void
@@ -23,7 +23,7 @@ channel_outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expec
 }
 
 static int
-complete(struct id *id, enum rdma_cm_event_type expected)
+complete_call(struct id *id, enum rdma_cm_event_type expected)
 {
 	int error;
 
@@ -33,8 +33,7 @@ complete(struct id *id, enum rdma_cm_event_type expected)
 	error = channel_outcome(id->base.event, expected);
 	if (error == 0)
 		return 0;
-	refused_because(error,
-			"id->event = %s, status %d: the peer or the network did not let it; look there",
+	refused_because(error, "id->event = %s, status %d: the peer or the network refused; check the peer",
 			rdma_event_str(id->base.event->event), id->base.event->status);
 	return fail(error);
 }
@@ -44,5 +43,5 @@ channel_end(const char *function, struct id *id, int error, enum rdma_cm_event_t
 {
 	if (error != 0 || !id->sync)
 		return cma_end(function, error, &id->base);
-	return cma_told(function, complete(id, expected), &id->base);
+	return cma_told(function, complete_call(id, expected), &id->base);
 }

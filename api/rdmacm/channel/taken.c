@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What follows when an application takes an event, in the order of rdma-core: nothing of a connection is seen
- * on the queue pair's completion rings before ESTABLISHED has been taken, and receives are flushed when its
- * end has been taken, or by rdma_disconnect() before.  Queue pairs that the application has made itself it
- * moves itself.
+ * Transitions of queue pairs when the application gets an event, in the order of rdma-core.  The CQs show no
+ * completion of a connection before the application has got ESTABLISHED.  Receives are flushed when the
+ * application gets the end of the connection, or by an earlier rdma_disconnect().  The application itself
+ * moves queue pairs that it created without the id.
  */
 #include "rdmacm/channel/channel.h"
 
-/* The connection may have ended meanwhile: the next event says so. */
+/* Ignores errors: if the connection has ended, the next event reports its end. */
 static void
 confirm_connection(struct id *id)
 {

@@ -7,9 +7,9 @@
 #include "rdmacm/device/device.h"
 
 struct device *devices;
-static struct device *gone; /* lost; applications may have objects of their contexts */
-static bool complete;       /* there is one for each port */
-static int attach_error;    /* -errno of the last attempt to attach; 0: it succeeded */
+static struct device *gone; /* lost devices, not freed: applications may have objects of their contexts */
+static bool complete;       /* each port has an open device */
+static int attach_error;    /* -errno of the last attempt to attach; 0 if successful */
 
 static struct device *
 device_open(struct ibv_device *which)
@@ -170,7 +170,7 @@ device_has_family(const struct device *device, uint16_t family, uint32_t *index)
 	return false;
 }
 
-/* The length of the prefix by which the device leads to `dst`; -1: it does not. */
+/* Returns the length of the prefix of the device's route to `dst`; -1 without a route. */
 static int
 prefix_towards(const struct device *device, const struct sockaddr *dst, uint32_t *index)
 {
@@ -185,7 +185,7 @@ prefix_towards(const struct device *device, const struct sockaddr *dst, uint32_t
 	return (int)reply.source.bits;
 }
 
-/* Where no device leads there, whoever connects is told so: the first of the family. */
+/* Without a route chooses the first device with an address of the family: connecting reports the error. */
 struct device *
 device_towards(const struct sockaddr *dst, uint32_t *index)
 {
@@ -209,7 +209,7 @@ device_towards(const struct sockaddr *dst, uint32_t *index)
 	return best;
 }
 
-/* Those that there were are the parent's; what they hold stays allocated. */
+/* Drops the parent's devices, whose memory stays allocated. */
 void
 devices_fork_child(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One thread reads the rings of all devices, and hands each event to the channel of its id.
+ * The thread that reads the rings of all devices, and passes each event to the channel of its id.
  *
- * A channel's descriptor is readable exactly while there are events for it: programs poll it, and then call
- * rdma_get_cm_event(), which waits.  The ring's own descriptor says only that there may be something, for
- * any channel, or for none.
+ * Programs poll a channel's descriptor, and then call rdma_get_cm_event(), which waits.  So the descriptor
+ * must be readable exactly while its channel has events.  A ring's descriptor cannot serve: it is readable
+ * when the ring may have an event, for any channel or for none.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -17,12 +17,12 @@
 #define DEVICES_AT_ONCE 8
 #define AGAIN_MS 1000
 
-static int set = -1;    /* of the devices' descriptors and `change`; made with the thread */
-static int change = -1; /* an eventfd: devices have come or gone */
+static int set = -1;    /* epoll set of the devices' descriptors and `change`; created with the thread */
+static int change = -1; /* eventfd: devices were opened or lost */
 static bool (*drain)(void);
 
 static void *
-reader(void *arg)
+reader_loop(void *arg)
 {
 	struct epoll_event ready[DEVICES_AT_ONCE];
 	bool satisfied = true;
@@ -37,15 +37,15 @@ reader(void *arg)
 }
 
 static void
-say_change(void)
+signal_change(void)
 {
 	uint64_t one = 1;
 	ssize_t n = write(change, &one, sizeof(one));
 
-	(void)n; /* a full counter has been told of */
+	(void)n; /* a full counter has woken the thread */
 }
 
-/* Those that are open when the thread starts it watches from the beginning. */
+/* Does nothing before the thread starts, which adds the open devices itself. */
 int
 reader_watch(const struct device *device)
 {
@@ -53,12 +53,12 @@ reader_watch(const struct device *device)
 
 	if (set < 0)
 		return 0;
-	say_change();
+	signal_change();
 	return epoll_ctl(set, EPOLL_CTL_ADD, device->cm.fd, &event) != 0 ? -errno : 0;
 }
 
 static int
-watch(void)
+watch_devices(void)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	int error = epoll_ctl(set, EPOLL_CTL_ADD, change, &event) != 0 ? -errno : 0;
@@ -76,7 +76,7 @@ close_set(void)
 	set = change = -1;
 }
 
-/* For the life of the process: devices that are lost may come back. */
+/* The thread runs until the process ends, because lost devices may come back. */
 int
 reader_start(bool (*take)(void))
 {
@@ -97,12 +97,12 @@ reader_start(bool (*take)(void))
 	drain = take;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* The program's handlers run on its own threads. */
+	/* The thread blocks all signals, so that the program's handlers run on its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = watch();
+	error = watch_devices();
 	if (error == 0)
-		error = pthread_create(&thread, &attr, reader, NULL);
+		error = pthread_create(&thread, &attr, reader_loop, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	if (error != 0)
@@ -114,7 +114,7 @@ void
 reader_leave(const struct device *device)
 {
 	epoll_ctl(set, EPOLL_CTL_DEL, device->cm.fd, NULL);
-	say_change();
+	signal_change();
 }
 
 void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that this library does not have.  They say so; the table is in doc/verbs.md. */
+/* Unsupported calls: each is refused with EOPNOTSUPP.  doc/verbs.md has the table of supported ones. */
 #include <sys/types.h>
 
 #include "rdmacm/base/cma.h"
@@ -17,9 +17,9 @@ ABSENT(rdma_reject_ece, (struct rdma_cm_id * id, const void *data, uint8_t len))
 ABSENT(rdma_set_local_ece, (struct rdma_cm_id * id, struct ibv_ece *ece))
 ABSENT(rdma_get_remote_ece, (struct rdma_cm_id * id, struct ibv_ece *ece))
 
-/* ---- rsockets: refused where they begin, so nothing else is reached ---- */
+/* ---- rsockets: all calls are refused, so that no program gets a socket ---- */
 
-/* As wide as the widest result: -1, whatever the caller takes it for. */
+/* ssize_t is as wide as the widest result: the caller gets -1 for each of the result types. */
 #define REFUSED(name)                                       \
 	ssize_t name(void);                                 \
 	ssize_t name(void)                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdma_getaddrinfo: the C library's answer, as addresses of rdma_cm.  There are no routes to be looked up. */
+/* rdma_getaddrinfo: the C library's answer as addresses of rdma_cm, without a lookup of routes. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +23,10 @@ is_datagram(const struct rdma_addrinfo *hints)
 	return hints->ai_qp_type == IBV_QPT_UD || hints->ai_port_space == RDMA_PS_UDP;
 }
 
-/* The first answer only, as rdma-core's. */
+/* Returns, like rdma-core, the first answer only. */
 static int
-ask(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
+query_resolver(const char *node, const char *service, const struct rdma_addrinfo *hints,
+	       struct rdma_addrinfo *out)
 {
 	bool passive = (hints->ai_flags & RAI_PASSIVE) != 0;
 	struct addrinfo want = {
@@ -49,9 +50,9 @@ ask(const char *node, const char *service, const struct rdma_addrinfo *hints, st
 	return error;
 }
 
-/* Without a name: the addresses are the caller's. */
+/* Without a name, the addresses are those of the hints. */
 static int
-echo(const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
+copy_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
 {
 	out->ai_flags = hints->ai_flags;
 	out->ai_family = hints->ai_family;
@@ -69,7 +70,8 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	int error;
 
 	if (node == NULL && service == NULL && hints == NULL) {
-		refused_because(EINVAL, "node = 0: service and hints are null, too; give one of these");
+		refused_because(EINVAL,
+				"node = 0: service and hints are null as well; give one of the three");
 		return cma_end(__func__, EINVAL, NULL);
 	}
 	if (hints == NULL)
@@ -77,7 +79,8 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	out = calloc(1, sizeof(*out));
 	if (out == NULL)
 		return fail(ENOMEM);
-	error = node != NULL || service != NULL ? ask(node, service, hints, out) : echo(hints, out);
+	error = node != NULL || service != NULL ? query_resolver(node, service, hints, out)
+						: copy_hints(hints, out);
 	if (hints->ai_qp_type != 0)
 		out->ai_qp_type = hints->ai_qp_type;
 	if (hints->ai_port_space != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids that move to another event channel, requests that are waited for, endpoints. */
+/* Migration of ids to another event channel, waiting for requests, and endpoints. */
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,12 @@
 
 #define RESOLVE_MS 2000
 
-/* ---- another channel ---- */
+/* ---- rdma_migrate_id ---- */
 
-/* What has been told of the id and nobody has got: in order behind what is in the new channel.  Ids of
- * requests for it go along, with all that has been told of them. */
+/*
+ * Moves the queued events of the id, in order, to the end of the new channel.  Ids of requests for the id
+ * move along, with their events.
+ */
 static void
 move_events(const struct id *id, struct channel *from, struct channel *to)
 {
@@ -37,7 +39,7 @@ rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 	if (error != 0)
 		return cma_end(__func__, error, base);
 	if (id->sync && channel == NULL) {
-		refused_because(EINVAL, "channel = 0: the id has one of its own; give another");
+		refused_because(EINVAL, "channel = 0: the id has its own channel already; give another");
 		return cma_end(__func__, EINVAL, base);
 	}
 	if (channel == from)
@@ -72,7 +74,7 @@ take_request(struct id *listen, struct rdma_cm_event *event)
 
 	if (error != 0)
 		return fail(error);
-	/* It waits on a channel of its own; its request has been got from the listener's. */
+	/* The new id gets its own channel; its request was taken from the listener's. */
 	if (rdma_migrate_id(event->id, NULL) != 0)
 		return -1;
 	if (listen->qp_init == NULL)
@@ -91,8 +93,8 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 	if (!listen->sync || !listen->listens) {
 		refused_because(
 			EINVAL,
-			"listen = %p: it does not listen, or has an event channel of yours; rdma_listen, "
-			"or rdma_get_cm_event",
+			"listen = %p: the id does not listen, or has an event channel; call rdma_listen, or "
+			"rdma_get_cm_event",
 			(const void *)base);
 		return cma_end(__func__, EINVAL, base);
 	}
@@ -119,8 +121,8 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 /* ---- endpoints ---- */
 
 static int
-passive(struct id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
-	const struct ibv_qp_init_attr *init)
+open_passive(struct id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
+	     const struct ibv_qp_init_attr *init)
 {
 	if (rdma_bind_addr(&id->base, res->ai_src_addr) != 0)
 		return -1;
@@ -137,7 +139,7 @@ passive(struct id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
 }
 
 static int
-active(struct id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+open_active(struct id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	if (rdma_resolve_addr(&id->base, res->ai_src_addr, res->ai_dst_addr, RESOLVE_MS) != 0 ||
 	    rdma_resolve_route(&id->base, RESOLVE_MS) != 0)
@@ -159,22 +161,23 @@ create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
 	if (res->ai_qp_type != IBV_QPT_RC && res->ai_qp_type != IBV_QPT_UD)
 		return fail(refused_because(
 			EOPNOTSUPP,
-			"res->ai_qp_type = %d: there are IBV_QPT_RC and IBV_QPT_UD; give one of these",
+			"res->ai_qp_type = %d: supported are IBV_QPT_RC and IBV_QPT_UD; give one of these",
 			res->ai_qp_type));
 	if ((listens ? res->ai_src_addr : res->ai_dst_addr) == NULL)
 		return fail(refused_because(
-			EINVAL, "res->ai_%s_addr = 0: it has to be known; see rdma_getaddrinfo(3)",
+			EINVAL, "res->ai_%s_addr = 0: an address is needed; see rdma_getaddrinfo(3)",
 			listens ? "src" : "dst"));
 	if (rdma_create_id(NULL, &base, NULL, (enum rdma_port_space)res->ai_port_space) != 0)
 		return -1;
-	if ((listens ? passive(TO_ID(base), res, pd, init) : active(TO_ID(base), res, pd, init)) == 0) {
+	if ((listens ? open_passive(TO_ID(base), res, pd, init) : open_active(TO_ID(base), res, pd, init)) ==
+	    0) {
 		*out = base;
 		return 0;
 	}
 	error = errno;
 	rdma_destroy_ep(base);
-	return fail(refused_because(error, "res = %p: one of its steps was refused; see what is said above",
-				    (const void *)res));
+	return fail(
+		refused_because(error, "res = %p: a step failed; see the message above", (const void *)res));
 }
 
 int

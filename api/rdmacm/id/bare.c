@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs that the application makes and brings up itself: it tells their number when it connects or
- * accepts, and sets the attributes that rdma_init_qp_attr() says.
+ * Queue pairs that the application creates and moves to RTS itself.  The application passes the QPN to
+ * rdma_connect() or rdma_accept(), and sets the attributes of rdma_init_qp_attr().
  *
- * The data plane brings them up when the CM has connected them, as any other; RTR and RTS with these
- * attributes are noted and change nothing.  The PSN among them is what they are known by.
+ * The data plane makes the transitions when the CM connects, as for other queue pairs.  So libibverbs only
+ * records RTR and RTS with these attributes, which it recognizes by their PSN.
  *
- * A queue pair for datagrams lends its number to a connection that only carries messages of the CM, as UCX
- * makes it: what is connected is a carrier that the application does not see.
+ * UCX connects UD queue pairs only to exchange messages of the CM.  Such a connection carries the QPN of the
+ * UD queue pair, but connects a hidden RC queue pair, the carrier.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -26,7 +26,7 @@ bare_qp(const struct id *id, const struct rdma_conn_param *param)
 	return verbs_cm_find(id->base.verbs, param->qp_num);
 }
 
-/* A queue pair that nobody posts to, with a completion queue of its own. */
+/* Creates the carrier, an unused queue pair with its own CQ. */
 struct ibv_qp *
 bare_carrier(struct id *id)
 {
@@ -93,7 +93,7 @@ to_rts(const struct id *id, struct ibv_qp_attr *attr)
 	       IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
-/* The mask, or -errno. */
+/* Returns the mask or -errno. */
 static int
 init_qp_attr(struct id *id, struct ibv_qp_attr *attr)
 {
@@ -103,7 +103,7 @@ init_qp_attr(struct id *id, struct ibv_qp_attr *attr)
 		return -EOPNOTSUPP;
 	if (attr->qp_state == IBV_QPS_INIT)
 		return bare_to_init(attr);
-	/* What the peer has said; before that there is nothing to say. */
+	/* RTR and RTS need the peer's QPN. */
 	if (id->peer_qpn == 0)
 		return -EINVAL;
 	if (attr->qp_state == IBV_QPS_RTR)
@@ -125,9 +125,8 @@ rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 	if (result < 0) {
 		refused_because(
 			result,
-			"qp_attr->qp_state = %u: that is not known yet (RTR and RTS need what the peer "
-			"said), or "
-			"is of no connection; resolve or get the request first, and ask for INIT, RTR or RTS",
+			"qp_attr->qp_state = %u: no attributes for this state yet (RTR and RTS need the "
+			"peer's message), or ever; resolve or get the request first, and give INIT, RTR or RTS",
 			(unsigned int)state);
 		return cma_end(__func__, result, base);
 	}
@@ -152,7 +151,7 @@ rdma_establish(struct rdma_cm_id *base)
 		return 0;
 	refused_because(
 		EINVAL,
-		"id = %p: no response of a peer waits for it; get RDMA_CM_EVENT_CONNECT_RESPONSE first",
+		"id = %p: no response of the peer is pending; get RDMA_CM_EVENT_CONNECT_RESPONSE first",
 		(const void *)base);
 	return cma_end(__func__, EINVAL, base);
 }

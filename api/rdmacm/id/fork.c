@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * After fork the child has no part in the parent's event channels and ids: it may destroy them, which the
- * parent does not notice, and make its own.  A fork waits until no call of another thread is under way.
+ * Fork handlers.  A child cannot use the parent's event channels and ids.  It may destroy them, without
+ * effect on the parent, and create its own.  A fork waits for other threads' calls, because it takes the
+ * lock.
  */
 #include "rdmacm/device/device.h"
 #include "rdmacm/id/id.h"
@@ -9,19 +10,19 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void
-prepare(void)
+fork_prepare(void)
 {
 	pthread_mutex_lock(&cma_lock);
 }
 
 static void
-parent(void)
+fork_parent(void)
 {
 	pthread_mutex_unlock(&cma_lock);
 }
 
 static void
-child(void)
+fork_child(void)
 {
 	pthread_mutex_init(&cma_lock, NULL);
 	pthread_cond_init(&cma_acked, NULL);
@@ -30,13 +31,13 @@ child(void)
 }
 
 static void
-watch(void)
+watch_forks(void)
 {
-	verbs_cm_at_fork(prepare, parent, child);
+	verbs_cm_at_fork(fork_prepare, fork_parent, fork_child);
 }
 
 void
 ids_watch_forks(void)
 {
-	pthread_once(&once, watch);
+	pthread_once(&once, watch_forks);
 }

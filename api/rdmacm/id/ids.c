@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids: bound, resolved, listening, connected. */
+/* Ids: their life, addresses, queue pairs and connections. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *con
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
 		return fail(refused_because(
 			EOPNOTSUPP,
-			"ps = %#x: there are RDMA_PS_TCP, RDMA_PS_IB and RDMA_PS_UDP; give one "
+			"ps = %#x: supported are RDMA_PS_TCP, RDMA_PS_IB and RDMA_PS_UDP; give one "
 			"of these",
 			(unsigned int)ps));
 	if (channel != NULL) {
@@ -55,9 +55,11 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	return cma_told(__func__, create_id(channel, out, context, ps), channel);
 }
 
-/* By the consumer, whether it says so or goes without an answer: as the kernel's. */
+/*
+ * Rejects a request.  As in the kernel, the reason is the consumer, even if its id is destroyed unanswered.
+ */
 static int
-reject(struct id *id, const void *data, uint8_t len)
+reject_request(struct id *id, const void *data, uint8_t len)
 {
 	struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
 	int error;
@@ -83,8 +85,10 @@ id_unlink(const struct id *id)
 	*link = id->next;
 }
 
-/* Events that nobody has got, and with them requests that this listener's owner will never see, of which more
- * may have been told since. */
+/*
+ * Drops the queued events of the id.  Requests for the id, which the application will never get, are
+ * rejected; their ids are freed with their own queued events.
+ */
 static void
 forget_events(const struct id *id)
 {
@@ -95,7 +99,7 @@ forget_events(const struct id *id)
 		if (event->base.id != &id->base) {
 			struct id *requested = TO_ID(event->base.id);
 
-			reject(requested, "", 0);
+			reject_request(requested, "", 0);
 			id_unlink(requested);
 			forget_events(requested);
 			free(requested);
@@ -105,7 +109,9 @@ forget_events(const struct id *id)
 	channel_changed(channel);
 }
 
-/* With its id a connection ends, as the kernel's; a queue pair of the application's own may be gone already.
+/*
+ * Ends the connection of an id that is destroyed, as the kernel does.  Ignores errors: the application may
+ * have destroyed its own queue pair before.
  */
 static void
 end_connection(const struct id *id)
@@ -125,21 +131,21 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	if (base->event != NULL)
 		rdma_ack_cm_event(base->event);
 	pthread_mutex_lock(&cma_lock);
-	ids_drain(); /* requests that have come are refused, too */
+	ids_drain(); /* rejects requests that have arrived, too */
 	listening_end(id);
 	if (id->cr != 0)
-		reject(id, "", 0);
+		reject_request(id, "", 0);
 	end_connection(id);
 	bare_forget(id);
 	udp_forget(id);
 	id_unlink(id);
 	forget_events(id);
-	/* In a child nobody else has any of the parent's. */
+	/* A child does not wait: threads of the parent that had events do not exist there. */
 	while (id->acked != id->got && id->process == cma_process)
 		pthread_cond_wait(&cma_acked, &cma_lock);
 	pthread_mutex_unlock(&cma_lock);
 	if (base->qp == NULL)
-		rings_destroy(id); /* what could not be closed before */
+		rings_destroy(id); /* retries what rdma_destroy_qp() could not close */
 	if (id->sync)
 		rdma_destroy_event_channel(base->channel);
 	free(id->qp_init);
@@ -173,8 +179,8 @@ no_family(const struct sockaddr *addr, const char *argument)
 
 	return refused_because(
 		-EAFNOSUPPORT,
-		"%s = %s: the id's own address is not of this family, or it is neither AF_INET nor AF_INET6; "
-		"give one that is, or bind to another address",
+		"%s = %s: the id's own address has another family, or this one is neither AF_INET nor "
+		"AF_INET6; give one of the id's family, or bind to another address",
 		argument, addr_text(addr, text));
 }
 
@@ -187,7 +193,7 @@ no_port(const struct sockaddr *addr)
 		return devices_refuse(-ENODEV);
 	return refused_because(
 		-EADDRNOTAVAIL,
-		"addr = %s: no port of the data plane has this address (the kernel's are not its); give "
+		"addr = %s: no port of the data plane has this address (the kernel's do not count); give "
 		"one that `onesidectl show ports` lists, or the unspecified address",
 		addr_text(addr, text));
 }
@@ -196,7 +202,8 @@ static int
 bind_addr(struct id *id, const struct sockaddr *addr)
 {
 	if (id->bound)
-		return refused_because(-EINVAL, "id = %p: it is bound to an address; use another id",
+		return refused_because(-EINVAL,
+				       "id = %p: the id is bound to an address already; use another id",
 				       (const void *)&id->base);
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return no_family(addr, "addr");
@@ -215,7 +222,7 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 }
 
 static void
-unbind(struct id *id)
+unbind_id(struct id *id)
 {
 	id->bound = false;
 	id->device = NULL;
@@ -234,19 +241,19 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	devices_open(); /* they may have come back */
+	devices_open(); /* lost devices may have come back */
 	error = bind_addr(id, addr_unmapped(addr, &room));
 	if (error == 0) {
 		error = listening_hold(id);
 		if (error != 0)
-			unbind(id);
+			unbind_id(id);
 	}
 	pthread_mutex_unlock(&cma_lock);
 	return cma_end(__func__, error, base);
 }
 
 static int
-queue(struct id *id, enum rdma_cm_event_type type)
+queue_event(struct id *id, enum rdma_cm_event_type type)
 {
 	struct event *event = event_new(id, type, 0);
 
@@ -266,7 +273,7 @@ no_device_towards(const struct sockaddr *dst)
 		addr_text(dst, text));
 }
 
-/* The id gets a device that leads to `dst`, and a port of its own at the device's address. */
+/* Binds the id to a device with a route to `dst`, and to a port at the device's address. */
 static int
 bind_towards(struct id *id, const struct sockaddr *dst)
 {
@@ -303,10 +310,10 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		device_addr(id->device, id->addr, addr_port(dst), &id->base.route.addr.dst_storage);
 	else
 		memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
-	return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+	return queue_event(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
-/* Whether the address answers is found out by the data plane, when it connects. */
+/* Succeeds without asking the network: when the id connects, the data plane resolves the address. */
 int
 rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
@@ -320,9 +327,9 @@ rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr
 	was_bound = id->bound;
 	error = resolve_addr(id, src != NULL ? addr_unmapped(src, &src_room) : NULL,
 			     addr_unmapped(dst, &dst_room));
-	if (error != 0 && !was_bound) { /* as it was: another address may do */
+	if (error != 0 && !was_bound) { /* restored, so that the application can try another address */
 		listening_end(id);
-		unbind(id);
+		unbind_id(id);
 	}
 	pthread_mutex_unlock(&cma_lock);
 	return channel_end(__func__, TO_ID(base), error, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -332,7 +339,7 @@ static int
 not_resolved(const struct id *id)
 {
 	return refused_because(
-		-EINVAL, "id = %p: it has no peer's address; rdma_resolve_addr first, and get its event",
+		-EINVAL, "id = %p: no peer address is resolved; rdma_resolve_addr first, and get its event",
 		(const void *)&id->base);
 }
 
@@ -344,7 +351,7 @@ rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 
 	pthread_mutex_lock(&cma_lock);
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
-		error = queue(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+		error = queue_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	else
 		not_resolved(id);
 	pthread_mutex_unlock(&cma_lock);
@@ -365,7 +372,7 @@ rdma_get_dst_port(struct rdma_cm_id *id)
 
 /* ---- queue pairs ---- */
 
-/* What the application leaves out: the protection domain, completion queues, the shared receive queue. */
+/* Completes what the application leaves out: PD, CQs, SRQ. */
 static int
 fill_init(struct id *id, struct ibv_qp_init_attr_ex *init)
 {
@@ -377,14 +384,14 @@ fill_init(struct id *id, struct ibv_qp_init_attr_ex *init)
 	if (init->pd == NULL || init->pd->context != base->verbs)
 		return fail(refused_because(
 			EINVAL,
-			"pd = %p: it is not of the id's device; allocate it with id->verbs, or give NULL",
+			"pd = %p: the PD belongs to another device; allocate it with id->verbs, or give NULL",
 			(const void *)init->pd));
 	if ((base->send_cq != NULL && init->send_cq != NULL && base->send_cq != init->send_cq) ||
 	    (base->recv_cq != NULL && init->recv_cq != NULL && base->recv_cq != init->recv_cq))
 		return fail(refused_because(EINVAL,
 					    "qp_init_attr = %p: the id has other CQs; give these, or NULL",
 					    (const void *)init));
-	/* Of one entry at least: a queue pair has both. */
+	/* At least 1 entry each, because a queue pair needs both CQs. */
 	if (rings_make(id, init->send_cq != NULL ? 0 : init->cap.max_send_wr + !init->cap.max_send_wr,
 		       init->recv_cq != NULL ? 0 : init->cap.max_recv_wr + !init->cap.max_recv_wr) != 0)
 		return -1;
@@ -401,13 +408,13 @@ static int
 not_bound(void)
 {
 	return refused_because(
-		-EINVAL, "id->verbs = 0: it is bound to no device; rdma_resolve_addr, or rdma_bind_addr to a "
-			 "port's address, first");
+		-EINVAL, "id->verbs = 0: the id is bound to no device; rdma_resolve_addr, or rdma_bind_addr "
+			 "to a port's address, first");
 }
 
-/* A queue pair in RESET becomes one that the CM connects. */
+/* Moves a queue pair to INIT, from where the CM connects it. */
 static int
-take(struct ibv_qp *qp)
+move_to_init(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 
@@ -423,9 +430,9 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 	if (id->device == NULL)
 		return fail(not_bound());
 	if (id->base.qp != NULL)
-		return fail(refused_because(EINVAL,
-					    "id->qp = %p: it has one; rdma_destroy_qp first, or use it",
-					    (const void *)id->base.qp));
+		return fail(refused_because(
+			EINVAL, "id->qp = %p: the id has a queue pair; rdma_destroy_qp first, or use it",
+			(const void *)id->base.qp));
 	if (init->qp_type != id->base.qp_type)
 		return fail(refused_because(
 			EINVAL, "qp_init_attr->qp_type = %u: ids of this port space have type %u; give that",
@@ -433,13 +440,13 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 	if (fill_init(id, init) != 0)
 		return -1;
 	qp = ibv_create_qp_ex(id->base.verbs, init);
-	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : take(qp);
+	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : move_to_init(qp);
 	if (error != 0) {
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
 		rings_destroy(id);
 		return fail(refused_because(
-			error, "qp_init_attr = %p: libibverbs refused it; see what it says above",
+			error, "qp_init_attr = %p: libibverbs refused the queue pair; see its message above",
 			(const void *)init));
 	}
 	id->base.pd = init->pd;
@@ -470,7 +477,8 @@ rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_at
 	struct ibv_qp_init_attr_ex full = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
 	int result;
 
-	memcpy(&full, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
+	/* Both structures have the same layout up to comp_mask. */
+	memcpy(&full, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
 	result = create_qp_for(__func__, base, &full);
 	if (result == 0)
 		init->cap = full.cap;
@@ -478,9 +486,9 @@ rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_at
 }
 
 static int
-tell_end(struct id *id)
+report_end(struct id *id)
 {
-	int error = queue(id, RDMA_CM_EVENT_DISCONNECTED);
+	int error = queue_event(id, RDMA_CM_EVENT_DISCONNECTED);
 
 	id->ended = error == 0;
 	return error;
@@ -492,13 +500,13 @@ rdma_destroy_qp(struct rdma_cm_id *base)
 	struct id *id = TO_ID(base);
 	struct ibv_qp *qp = base->qp;
 
-	/* What is told of it afterwards is for nobody: a disconnect that has begun ends here. */
+	/* Later events of the queue pair find no id, so report the end of a disconnect under way now. */
 	pthread_mutex_lock(&cma_lock);
 	ids_drain();
 	base->qp = NULL;
 	id->qp = 0;
 	if (id->disconnecting && !id->ended)
-		tell_end(id);
+		report_end(id);
 	pthread_mutex_unlock(&cma_lock);
 	ibv_destroy_qp(qp);
 	rings_destroy(id);
@@ -507,7 +515,7 @@ rdma_destroy_qp(struct rdma_cm_id *base)
 /* ---- connections ---- */
 
 static int
-prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_param *asked)
+prepare_qp(struct id *id, const struct rdma_conn_param *param, struct one_conn_param *asked)
 {
 	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
 	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
@@ -520,8 +528,8 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 	if (qp == NULL)
 		return refused_because(
 			-EINVAL,
-			"id->qp = 0: there is no queue pair to connect; rdma_create_qp first, or give the "
-			"number of one in conn_param->qp_num");
+			"id->qp = 0: the id has no queue pair; rdma_create_qp first, or give a QPN in "
+			"conn_param->qp_num");
 	param_fill(id, param, asked);
 	if (qp->qp_type == IBV_QPT_UD) {
 		asked->known_as = verbs_cm_id(qp);
@@ -534,7 +542,7 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 		return error;
 	id->qp = verbs_cm_id(qp);
 	id->shm = shm;
-	if (id->base.qp == NULL && id->cr != 0) { /* brought up before it is told to accept */
+	if (id->base.qp == NULL && id->cr != 0) { /* the application made its RTR before it accepts */
 		asked->given |= ONE_CONN_ACCESS;
 		asked->access = (uint8_t)verbs_cm_access(qp);
 	}
@@ -545,8 +553,7 @@ static int
 too_long(const struct rdma_conn_param *param)
 {
 	return refused_because(
-		-EINVAL,
-		"conn_param->private_data_len = %u: messages of the CM have no room for so much; give less",
+		-EINVAL, "conn_param->private_data_len = %u: more than the CM's message holds; give less",
 		param->private_data_len);
 }
 
@@ -555,7 +562,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 {
 	const struct rdma_addr *addr = &id->base.route.addr;
 	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
-	int error = prepare(id, param, &msg.qp_connect.param);
+	int error = prepare_qp(id, param, &msg.qp_connect.param);
 
 	if (error != 0)
 		return error;
@@ -597,7 +604,7 @@ static int
 accept_id(struct id *id, const struct rdma_conn_param *param)
 {
 	struct one_msg msg = {.type = ONE_MSG_CR_ACCEPT};
-	int error = prepare(id, param, &msg.cr_accept.param);
+	int error = prepare_qp(id, param, &msg.cr_accept.param);
 
 	if (error != 0)
 		return error;
@@ -611,7 +618,7 @@ accept_id(struct id *id, const struct rdma_conn_param *param)
 	if (error != 0)
 		return error == -EMSGSIZE ? too_long(param) : error;
 	id->cr = 0;
-	/* What is posted from now on waits in its ring until the connection is there. */
+	/* Requests posted from now on wait in the ring until the connection is established. */
 	if (id->base.qp != NULL)
 		verbs_cm_connected(id->base.qp, 0);
 	return 0;
@@ -622,8 +629,7 @@ no_request(const struct id *id)
 {
 	return refused_because(
 		-EINVAL,
-		"id = %p: no request waits for an answer; answer the id of RDMA_CM_EVENT_CONNECT_REQUEST, "
-		"once",
+		"id = %p: no request is pending; answer the id of RDMA_CM_EVENT_CONNECT_REQUEST, once",
 		(const void *)&id->base);
 }
 
@@ -636,7 +642,7 @@ rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	pthread_mutex_lock(&cma_lock);
 	error = id->cr == 0 ? no_request(id) : is_udp(id) ? udp_accept(id, param) : accept_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
-	if (is_udp(id)) /* nothing follows an answer */
+	if (is_udp(id)) /* no event follows the answer */
 		return cma_end(__func__, error, base);
 	return channel_end(__func__, id, error, RDMA_CM_EVENT_ESTABLISHED);
 }
@@ -648,7 +654,7 @@ rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = id->cr != 0 ? reject(id, len != 0 ? data : "", len) : no_request(id);
+	error = id->cr != 0 ? reject_request(id, len != 0 ? data : "", len) : no_request(id);
 	pthread_mutex_unlock(&cma_lock);
 	return cma_end(__func__, error, base);
 }
@@ -656,35 +662,35 @@ rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
 static int
 no_connection(const struct id *id)
 {
-	return refused_because(
-		-EINVAL, "id = %p: it has no connection, or its end has been told; connect or accept first",
-		(const void *)&id->base);
+	return refused_because(-EINVAL,
+			       "id = %p: no connection, or its end was reported; connect or accept first",
+			       (const void *)&id->base);
 }
 
 static int
-disconnect(struct id *id)
+disconnect_id(struct id *id)
 {
 	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
 	int error;
 
 	if (is_udp(id))
 		return no_connection(id);
-	/* Without its queue pair the connection has ended, but nobody may have been told. */
+	/* A connection whose queue pair was destroyed has ended, perhaps without an event. */
 	if (id->qp == 0 && !id->established)
 		return no_connection(id);
 	if (id->qp == 0)
-		return id->ended ? 0 : tell_end(id);
+		return id->ended ? 0 : report_end(id);
 	msg.qp_disconnect.qp = id->qp;
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
-	if (error == -EINVAL && id->base.qp == NULL) { /* the application has destroyed its own */
+	if (error == -EINVAL && id->base.qp == NULL) { /* the application destroyed its own queue pair */
 		id->qp = 0;
-		return disconnect(id);
+		return disconnect_id(id);
 	}
 	id->disconnecting |= error == 0;
 	return error == -ENOTCONN ? no_connection(id) : error;
 }
 
-/* The peer was first, and its event has been got: no other one follows. */
+/* True if the peer disconnected and the application has got that event: no further event follows. */
 static bool
 end_is_known(const struct id *id)
 {
@@ -700,14 +706,14 @@ rdma_disconnect(struct rdma_cm_id *base)
 
 	pthread_mutex_lock(&cma_lock);
 	known = end_is_known(id);
-	error = disconnect(id);
+	error = disconnect_id(id);
 	pthread_mutex_unlock(&cma_lock);
 	if (known)
 		return cma_end(__func__, error, base);
 	return channel_end(__func__, id, error, RDMA_CM_EVENT_DISCONNECTED);
 }
 
-/* The data plane has seen the peer's first packet before the application can tell of it. */
+/* Only checks its arguments: the data plane has seen the peer's first packet before the application. */
 int
 rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 {
@@ -720,7 +726,7 @@ rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 		error = 0;
 	else
 		refused_because(error,
-				"event = %u: only IBV_EVENT_COMM_EST of a connection is taken; give that",
+				"event = %u: only IBV_EVENT_COMM_EST of a connection is accepted; give that",
 				(unsigned int)event);
 	pthread_mutex_unlock(&cma_lock);
 	return cma_end(__func__, error, base);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listening, at one device or at all: an id that is bound to no address of a device listens wherever there is
- * one, as with the kernel's rdma_cm: it goes on when a device goes, and begins at those that come.  All with
- * the lock held.
+ * Listening, at one device or at all.  As in the kernel's rdma_cm, an id that is bound to an unspecified or
+ * loopback address listens at all devices: it continues when a device is lost, and begins at new ones.  All
+ * functions but rdma_listen() are called with the lock held.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -25,11 +25,11 @@ port_of(const struct id *id)
 static void
 set_port(struct id *id, uint16_t port)
 {
-	/* Where it is in an address of either family. */
+	/* sin_port and sin6_port have the same offset. */
 	((struct sockaddr_in *)(void *)&id->base.route.addr.src_addr)->sin_port = htons(port);
 }
 
-/* An unspecified address is any device's; with AFONLY, of those of its family. */
+/* True if the id listens at the device.  AFONLY excludes devices without an address of the id's family. */
 static bool
 is_wanted(const struct id *id, const struct device *device)
 {
@@ -40,9 +40,9 @@ is_wanted(const struct id *id, const struct device *device)
 	return !id->afonly || device_has_family(device, id->base.route.addr.src_addr.sa_family, &index);
 }
 
-/* Where the one at a device is, or the end of the list. */
+/* Returns the link to the listener at a device, or the end of the list. */
 static struct listening **
-find(struct id *id, const struct device *device)
+find_listening(struct id *id, const struct device *device)
 {
 	struct listening **link = &id->listening;
 
@@ -70,7 +70,7 @@ listening_end(struct id *id)
 }
 
 static int
-ask(struct device *device, struct listening *l, struct one_msg *msg, struct one_reply *reply)
+send_listen(struct device *device, struct listening *l, struct one_msg *msg, struct one_reply *reply)
 {
 	uint16_t port = (uint16_t)msg->listen.service;
 	int error;
@@ -80,17 +80,17 @@ ask(struct device *device, struct listening *l, struct one_msg *msg, struct one_
 	error = verbs_cm_call(device->verbs, msg, reply);
 	if (error == -EADDRINUSE)
 		refused_because(error,
-				"port = %u: another id or program has it at this port of the data plane; "
-				"choose another, or 0 to be given one",
+				"port = %u: another id or program uses it at this port of the data plane; "
+				"choose another, or 0 for a free one",
 				port);
 	if (error == 0)
 		l->later = (msg->listen.flags & ONE_LISTEN_LATER) != 0;
 	return error == -EDQUOT ? -ENOMEM : error;
 }
 
-/* At one device more; `later`: the port is held, and nobody let in. */
+/* Adds a listener at a device; with `later` it holds the port, but accepts no requests yet. */
 static int
-add(struct id *id, struct device *device, bool later)
+add_listening(struct id *id, struct device *device, bool later)
 {
 	struct listening *l = calloc(1, sizeof(*l));
 	struct one_msg msg = {0};
@@ -103,12 +103,12 @@ add(struct id *id, struct device *device, bool later)
 	msg.listen.flags = later ? ONE_LISTEN_LATER | (id->reuseaddr ? ONE_LISTEN_SHARED : 0) : 0;
 	msg.listen.family = id->afonly ? id->base.route.addr.src_addr.sa_family : 0;
 	msg.listen.source = id->device != NULL ? (uint16_t)(id->addr + 1) : 0;
-	error = ask(device, l, &msg, &reply);
+	error = send_listen(device, l, &msg, &reply);
 	if (error != 0) {
 		free(l);
 		return error;
 	}
-	/* Chosen by the data plane when it was 0. */
+	/* If the port was 0, the data plane has chosen one. */
 	set_port(id, (uint16_t)reply.listening.service);
 	l->device = device;
 	l->afonly = id->afonly;
@@ -118,26 +118,26 @@ add(struct id *id, struct device *device, bool later)
 	return 0;
 }
 
-/* It listens at the device, where its port may be held already. */
+/* Begins to listen at the device, where the id may hold its port already. */
 static int
-begin(struct id *id, struct device *device)
+begin_listening(struct id *id, struct device *device)
 {
-	struct listening **link = find(id, device), *l = *link;
+	struct listening **link = find_listening(id, device), *l = *link;
 	struct one_msg msg = {0};
 	struct one_reply reply;
 
-	/* What it may be restricted to after its port was held, it is not held for. */
+	/* AFONLY changed after the port was held: hold the port with the new restriction. */
 	if (l != NULL && l->later && l->afonly != id->afonly) {
 		let_go(link);
 		l = NULL;
 	}
 	if (l == NULL)
-		return add(id, device, false);
+		return add_listening(id, device, false);
 	if (!l->later)
 		return 0;
 	msg.listen.listener = l->listener;
-	msg.listen.service = ids_service(id, port_of(id)); /* which a refusal names */
-	return ask(device, l, &msg, &reply);
+	msg.listen.service = ids_service(id, port_of(id)); /* for the message of a refusal */
+	return send_listen(device, l, &msg, &reply);
 }
 
 /* ---- rdma_bind_addr, rdma_resolve_addr ---- */
@@ -148,14 +148,17 @@ hold_all(struct id *id)
 	int error = 0;
 
 	for (struct device *d = devices; d != NULL && error == 0; d = d->next)
-		if (is_wanted(id, d) && *find(id, d) == NULL)
-			error = add(id, d, true);
+		if (is_wanted(id, d) && *find_listening(id, d) == NULL)
+			error = add_listening(id, d, true);
 	return error;
 }
 
-/* Of the port space TCP the first device chooses it, which knows those that are free, if there is one. */
+/*
+ * Suggests a random ephemeral port; in port space TCP, if a wanted device exists, 0, so that the first device
+ * chooses a free port.
+ */
 static uint16_t
-suggestion(const struct id *id)
+suggest_port(const struct id *id)
 {
 	const struct device *d = devices;
 	uint16_t number = 0;
@@ -174,7 +177,7 @@ hold_any(struct id *id)
 	int error = -EADDRINUSE;
 
 	for (int i = 0; i < HOLD_TRIES && error == -EADDRINUSE; i++) {
-		set_port(id, suggestion(id));
+		set_port(id, suggest_port(id));
 		error = hold_all(id);
 		if (error != 0)
 			listening_end(id);
@@ -197,7 +200,7 @@ listening_hold(struct id *id)
 uint32_t
 listening_at_device(struct id *id)
 {
-	const struct listening *l = *find(id, id->device);
+	const struct listening *l = *find_listening(id, id->device);
 
 	return l != NULL ? l->listener : 0;
 }
@@ -217,15 +220,17 @@ listening_narrow(struct id *id)
 }
 
 static int
-nowhere(void)
+no_device_left(void)
 {
 	return refused_because(-ENODEV,
-			       "ports = 0: the data plane is not there, or the port has gone that the id "
-			       "is bound to; see `onesidectl show ports`, oneside-dataplane(8), and "
-			       "ONESIDE_SOCKET");
+			       "ports = 0: no data plane, or the port that the id is bound to is lost; see "
+			       "`onesidectl show ports`, oneside-dataplane(8), and ONESIDE_SOCKET");
 }
 
-/* At an unspecified address it listens though no device is there yet that it wants. */
+/*
+ * Listens at all wanted devices.  Without one it fails, unless the id is bound to no device and any is
+ * open.
+ */
 static int
 listen_at_all(struct id *id)
 {
@@ -235,11 +240,11 @@ listen_at_all(struct id *id)
 	for (struct device *d = devices; d != NULL; d = d->next) {
 		if (!is_wanted(id, d))
 			continue;
-		error = begin(id, d);
+		error = begin_listening(id, d);
 		if (error != 0)
 			return error;
 	}
-	return error != 0 ? nowhere() : 0;
+	return error != 0 ? no_device_left() : 0;
 }
 
 int
@@ -253,25 +258,25 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 	if (id->bound && !id->listens) {
 		error = listen_at_all(id);
 		id->listens = error == 0;
-		if (error != 0) { /* no device lets others in, and the port remains the id's */
+		if (error != 0) { /* no device accepts requests, and the id still holds its port */
 			listening_end(id);
 			listening_hold(id);
 		}
 	} else {
-		refused_because(error, "id = %p: it is %s", (const void *)base,
-				id->bound ? "listening; one rdma_listen is enough"
+		refused_because(error, "id = %p: the id is %s", (const void *)base,
+				id->bound ? "listening already; one rdma_listen is enough"
 					  : "bound to no address; rdma_bind_addr first");
 	}
 	pthread_mutex_unlock(&cma_lock);
 	return cma_end(__func__, error, base);
 }
 
-/* ---- devices go and come ---- */
+/* ---- lost and new devices ---- */
 
 void
 listening_leave(struct id *id, const struct device *device)
 {
-	struct listening **link = find(id, device), *l = *link;
+	struct listening **link = find_listening(id, device), *l = *link;
 
 	if (l == NULL)
 		return;
@@ -285,7 +290,7 @@ listens_everywhere(struct id *id)
 	bool everywhere = devices_complete();
 
 	for (struct device *d = devices; d != NULL; d = d->next)
-		everywhere &= !is_wanted(id, d) || begin(id, d) == 0;
+		everywhere &= !is_wanted(id, d) || begin_listening(id, d) == 0;
 	return everywhere;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What connections are asked to have: by options of an id, and by the parameters of a call. */
+/* Attributes of connections, from an id's options and a call's parameters. */
 #include <string.h>
 
 #include "rdmacm/id/id.h"
@@ -105,10 +105,10 @@ rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t 
 	error = set_option(TO_ID(id), level, name, value, len);
 	pthread_mutex_unlock(&cma_lock);
 	if (error != 0)
-		refused_because(error,
-				"optname = %d of level %d, %zu bytes: there is no such option, or not with "
-				"this value "
-				"and length, or not in this state of the id; see rdma_set_option(3)",
-				name, level, len);
+		refused_because(
+			error,
+			"optname = %d of level %d, %zu bytes: unknown option, bad value or length, or "
+			"not allowed in this state of the id; see rdma_set_option(3)",
+			name, level, len);
 	return cma_end(__func__, error, id);
 }

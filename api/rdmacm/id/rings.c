@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues that an id makes for itself, each with a channel, and its shared receive queue. */
+/* CQs that an id creates for itself, each with a channel, and its SRQ. */
 #include <rdma/rdma_verbs.h>
 
 #include "rdmacm/id/id.h"
@@ -29,8 +29,7 @@ rings_make(struct id *id, uint32_t send_entries, uint32_t recv_entries)
 	error = errno;
 	rings_destroy(id);
 	return fail(refused_because(
-		error,
-		"id = %p: libibverbs refused a completion channel or queue for it; see what it says above",
+		error, "id = %p: libibverbs refused a completion channel or queue; see its message above",
 		(const void *)base));
 }
 
@@ -40,7 +39,7 @@ ring_destroy(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 	if (*cq != NULL)
 		ibv_destroy_cq(*cq);
 	*cq = NULL;
-	/* One that the data plane refuses to close serves the next CQ, or is closed with that. */
+	/* A channel that the data plane refuses to close serves the next CQ, or is closed with it. */
 	if (*channel != NULL && ibv_destroy_comp_channel(*channel) == 0)
 		*channel = NULL;
 }
@@ -60,8 +59,8 @@ create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *i
 	if (id->verbs == NULL || id->srq != NULL)
 		return fail(refused_because(
 			EINVAL,
-			"id = %p: it is bound to no device, or has an SRQ; resolve or bind it "
-			"first, once",
+			"id = %p: the id is bound to no device, or has an SRQ; resolve or bind it first, "
+			"and create one SRQ",
 			(const void *)id));
 	if (pd == NULL)
 		pd = id->pd;
@@ -88,7 +87,7 @@ rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *init)
 
 	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0) {
 		refused_because(EINVAL,
-				"attr_ex->comp_mask = %#x: it has to say a type; add IBV_SRQ_INIT_ATTR_TYPE",
+				"attr_ex->comp_mask = %#x: a type is needed; add IBV_SRQ_INIT_ATTR_TYPE",
 				init->comp_mask);
 		return cma_end(__func__, EINVAL, id);
 	}

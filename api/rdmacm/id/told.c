@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the rings of devices tell of connections, and of requests: to ids, as events. */
+/* Converts entries of the devices' rings, on connections and requests, to events of ids. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include "rdmacm/device/device.h"
 #include "rdmacm/id/id.h"
 
-/* IBTA vol. 1, 12.6.7.2: reasons of a REJ. */
+/* Reasons of a REJ (IBTA vol. 1, 12.6.7.2). */
 #define REJECT_NO_SERVICE 8
 #define REJECT_CONSUMER 28
 
@@ -27,15 +27,15 @@ backlog_full(const struct id *listen)
 	return waiting >= listen->backlog;
 }
 
-/* Who asks, and for what. */
+/* A connection or SIDR request. */
 struct request {
 	uint32_t cr;
 	uint16_t port, family, remote_port;
-	uint16_t local; /* the own address, from 1 */
+	uint16_t local; /* number of the requested local address, from 1 */
 	const uint8_t *remote_addr;
 };
 
-/* Who listens at the loopback address is for this end only. */
+/* A listener at a loopback address takes requests only from the device's own addresses. */
 static bool
 may_ask(const struct device *device, const struct id *listen, uint16_t family, const uint8_t *remote_addr)
 {
@@ -50,7 +50,7 @@ may_ask(const struct device *device, const struct id *listen, uint16_t family, c
 	return false;
 }
 
-/* An id of its own, with the listener's context and channel; NULL: not wanted, or no room. */
+/* Creates the id of a request, with the listener's context and channel; NULL to reject the request. */
 static struct id *
 request_new(struct device *device, const struct id *listen, const struct request *request)
 {
@@ -78,7 +78,7 @@ request_new(struct device *device, const struct id *listen, const struct request
 }
 
 static void
-offer(struct id *listen, struct id *id, struct event *event)
+offer_request(struct id *listen, struct id *id, struct event *event)
 {
 	id->next = ids;
 	ids = id;
@@ -86,9 +86,9 @@ offer(struct id *listen, struct id *id, struct event *event)
 	event_put(listen, event);
 }
 
-/* Of READs and atomics: what the peer says, as far as the device goes. */
+/* Limits the peer's depth of READs and atomics to the device's. */
 static uint8_t
-depth(const struct device *device, uint32_t said)
+limit_depth(const struct device *device, uint32_t said)
 {
 	uint32_t max = verbs_cm_info(device->verbs)->limits.max_rd_atomic;
 
@@ -111,8 +111,8 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 		return;
 	}
 	id->peer_qpn = shm->remote_qpn;
-	id->depth_in = depth(device, shm->rd_atomic_in);
-	id->depth_out = depth(device, shm->rd_atomic_out);
+	id->depth_in = limit_depth(device, shm->rd_atomic_in);
+	id->depth_out = limit_depth(device, shm->rd_atomic_out);
 	event_private(event, shm->private_data, shm->private_len, PRIVATE_MAX);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
@@ -120,10 +120,10 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	event->base.param.conn.rnr_retry_count = shm->rnr_retry;
 	event->base.param.conn.qp_num = shm->remote_qpn;
 	event->base.param.conn.flow_control = 1;
-	offer(listen, id, event);
+	offer_request(listen, id, event);
 }
 
-/* The same of a listener for datagrams. */
+/* Offers a SIDR request to a listener of the UDP port space. */
 static void
 on_question(struct device *device, struct id *listen, const struct one_sidr_shm *shm)
 {
@@ -139,7 +139,7 @@ on_question(struct device *device, struct id *listen, const struct one_sidr_shm 
 		free(id);
 		return;
 	}
-	offer(listen, id, event);
+	offer_request(listen, id, event);
 }
 
 static struct id *
@@ -152,7 +152,7 @@ id_of_listener(const struct device *device, uint32_t listener)
 	return NULL;
 }
 
-/* Of a connection, or of one that is in its time wait: without a queue pair there is neither. */
+/* Finds the id of a connection, or of a connection in time wait, by its queue pair; 0 finds none. */
 static struct id *
 id_of_qp(const struct device *device, uint32_t qp, bool timewait)
 {
@@ -169,7 +169,7 @@ on_established(struct id *id, struct event *event)
 	const struct one_qp_shm *shm = id->shm;
 
 	if (id->connecting && id->base.qp == NULL)
-		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE; /* rdma_establish() is to come */
+		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE; /* rdma_establish() has to follow */
 	else if (!id->connecting && id->base.qp != NULL)
 		verbs_cm_connected(id->base.qp, shm->remote_qpn);
 	id->established = true;
@@ -216,7 +216,7 @@ on_connection(struct id *id, enum one_conn_event what)
 	event_put(id, event);
 }
 
-/* Ids whose calls wait would take it for what these wait for. */
+/* A synchronous id gets no event: a waiting call would take it for its own. */
 static void
 on_timewait_exit(struct id *id)
 {
@@ -250,7 +250,7 @@ on_sidr(struct device *device, const struct one_cqe *cqe)
 }
 
 static void
-drain(struct device *device)
+drain_device(struct device *device)
 {
 	struct one_cqe cqe;
 	struct id *id;
@@ -276,9 +276,12 @@ drain(struct device *device)
 	}
 }
 
-/* The data plane has gone: every id on the device hears of it, once; who listens at all goes on without. */
+/*
+ * If the data plane of the device is lost, reports that once to each id on the device.  Ids that listen at
+ * all devices continue at the others.
+ */
 static void
-tell_loss(struct device *device)
+report_loss(struct device *device)
 {
 	char byte;
 
@@ -304,15 +307,15 @@ ids_drain(void)
 
 	for (struct device *d = devices; d != NULL; d = next) {
 		next = d->next;
-		drain(d);
-		tell_loss(d);
+		drain_device(d);
+		report_loss(d);
 	}
 }
 
-/* ---- who wants to hear ---- */
+/* ---- event channels and the list of devices ---- */
 
 static bool
-attend(void)
+serve_devices(void)
 {
 	ids_drain();
 	return listening_resume();
@@ -330,7 +333,7 @@ rdma_create_event_channel(void)
 	pthread_mutex_lock(&cma_lock);
 	error = devices_open();
 	if (error == 0)
-		error = reader_start(attend);
+		error = reader_start(serve_devices);
 	pthread_mutex_unlock(&cma_lock);
 	if (error == 0)
 		return &channel->base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The UDP port space: ids whose queue pairs send datagrams.  Nothing is connected: to "connect" is to ask
- * which queue pair of a host takes them (SIDR), and to "accept" is to say so.  All with the lock held.
+ * The UDP port space, whose ids have UD queue pairs.  Nothing is connected: rdma_connect() asks a host for
+ * the QPN that takes datagrams (SIDR), and rdma_accept() answers.  Called with the lock held.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +47,7 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	int error;
 
 	if (id->sidr != 0)
-		return refused_because(-EINVAL,
-				       "id = %p: its question has not been answered; wait for its event",
+		return refused_because(-EINVAL, "id = %p: a connect is under way; wait for its event",
 				       (const void *)&id->base);
 	if (param != NULL && param->private_data_len > ONE_SIDR_PRIVATE_REQ)
 		return -refused_range("conn_param->private_data_len", param->private_data_len, 0,
@@ -71,9 +70,9 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	return error;
 }
 
-/* With queue pair 0: a refusal. */
+/* Answers a SIDR request; queue pair 0 is a refusal. */
 static int
-answer(struct id *id, uint32_t qp, const void *data, uint8_t len)
+answer_request(struct id *id, uint32_t qp, const void *data, uint8_t len)
 {
 	struct one_msg msg = {.type = ONE_MSG_SIDR_ANSWER};
 	int error;
@@ -94,29 +93,28 @@ answer(struct id *id, uint32_t qp, const void *data, uint8_t len)
 int
 udp_reject(struct id *id, const void *data, uint8_t len)
 {
-	return answer(id, 0, data, len);
+	return answer_request(id, 0, data, len);
 }
 
 int
 udp_accept(struct id *id, const struct rdma_conn_param *param)
 {
 	if (id->base.qp == NULL)
-		return refused_because(
-			-EOPNOTSUPP, /* a queue pair of another id, by its number */
-			"id->qp = 0: datagrams are for a queue pair of the id; rdma_create_qp first");
-	return param != NULL
-		       ? answer(id, verbs_cm_id(id->base.qp), param->private_data, param->private_data_len)
-		       : answer(id, verbs_cm_id(id->base.qp), NULL, 0);
+		return refused_because(-EOPNOTSUPP, /* the QPN of a queue pair without an id is unsupported */
+				       "id->qp = 0: the id needs a UD queue pair; rdma_create_qp first");
+	return param != NULL ? answer_request(id, verbs_cm_id(id->base.qp), param->private_data,
+					      param->private_data_len)
+			     : answer_request(id, verbs_cm_id(id->base.qp), NULL, 0);
 }
 
 /* ---- events ---- */
 
-/* Private data are all of the area: how much of it is the peer's is not told. */
+/* Private data is the whole field of the message, because SIDR carries no length of the peer's data. */
 void
 udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
 {
 	enum rdma_cm_event_type type = status == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE;
-	/* As the kernel's: IBTA's status of a refusal. */
+	/* The status of a refusal is IBTA's, as in the kernel. */
 	struct event *event = event_new(id, type, status == ONE_SIDR_SILENCE ? -ETIMEDOUT : status);
 	struct rdma_ud_param *ud;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ports' addresses in the list of interfaces: libfabric looks for verbs devices there.
+ * Adds the ports' addresses to the list of interfaces, where libfabric searches for verbs devices.
  *
- * Their interfaces are up but not running, with a network of one address: no program is to open a TCP
- * connection there, since the kernel has no such interface.  The entries are one allocation behind those of
- * the C library, which freeifaddrs finds by the place of their names.
+ * The added interfaces are up but not running, with a network of one address, to keep programs from opening
+ * TCP connections there: the kernel has no such interface.  The entries are one allocation at the end of the
+ * C library's list; freeifaddrs() recognizes them by the address of their names.
  */
 #include "run/preload/redirect.h"
 
@@ -21,7 +21,7 @@
 
 #define ADDRESSES_MAX (RUN_PORTS_MAX * ONE_PORT_ADDRS_MAX)
 
-/* The names of our entries: an entry is ours if its ifa_name leads here. */
+/* The names of our entries: an entry is ours if its ifa_name points into this array. */
 static char names[RUN_PORTS_MAX][IFNAMSIZ];
 
 struct shown {
@@ -45,7 +45,7 @@ set_address(struct sockaddr_storage *to, int family, const void *addr)
 		memcpy(&((struct sockaddr_in6 *)to)->sin6_addr, addr, sizeof(struct in6_addr));
 }
 
-/* The list has this address: the kernel has an interface for it. */
+/* True if the list has this address, so that the kernel has an interface for it. */
 static bool
 has_address(const struct ifaddrs *list, const struct sockaddr_storage *addr)
 {
@@ -65,7 +65,7 @@ has_address(const struct ifaddrs *list, const struct sockaddr_storage *addr)
 	return false;
 }
 
-/* A line "onesideN ADDRESS"; false: it is none. */
+/* Parses a line "onesideN ADDRESS"; false for any other line. */
 static bool
 parse_line(const char *line, struct shown *shown)
 {
@@ -83,14 +83,14 @@ parse_line(const char *line, struct shown *shown)
 	memset(shown, 0, sizeof(*shown));
 	set_address(&shown->addr, family, addr);
 	set_address(&shown->mask, family, ones);
-	/* All threads write the same. */
+	/* Concurrent threads write the same text. */
 	snprintf(names[port], IFNAMSIZ, "oneside%u", port);
 	shown->entry.ifa_name = names[port];
 	shown->entry.ifa_flags = IFF_UP | IFF_NOARP;
 	return true;
 }
 
-/* The lines of the file whose addresses are not in `list`; their number. */
+/* Reads the entries whose addresses are not in `list`.  Returns their number. */
 static size_t
 read_addresses(FILE *file, const struct ifaddrs *list, struct shown *shown)
 {
@@ -161,13 +161,13 @@ freeifaddrs(struct ifaddrs *list)
 		link = &(*link)->ifa_next;
 	own = *link;
 	*link = NULL;
-	free(own); /* the first of an array of struct shown */
+	free(own); /* NULL, or the start of our array of struct shown */
 	REDIRECT_NEXT(freeifaddrs)(list);
 }
 
 /*
- * getaddrinfo of a numeric address with AI_ADDRCONFIG, which is the default, fails for IPv6 where the kernel
- * has no address of that family.  The ports may have one.
+ * Clears AI_ADDRCONFIG, which is the default, for numeric IPv6 addresses.  With the flag getaddrinfo() fails
+ * if the kernel has no IPv6 address, although a port may have one.
  */
 int
 getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result)

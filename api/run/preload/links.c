@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that follow links, and the one that makes a folder the current one. */
+/* Redirects calls that follow links, and chdir(). */
 #include "run/preload/redirect.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* glibc's checked variants. */
+/* glibc's checked variants (_FORTIFY_SOURCE). */
 ssize_t __readlink_chk(const char *path, char *text, size_t size, size_t room);
 ssize_t __readlinkat_chk(int folder, const char *path, char *text, size_t size, size_t room);
 char *__realpath_chk(const char *path, char *resolved, size_t room);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that open a file or a folder. */
+/* Redirects calls that open a file or a folder. */
 #include "run/preload/redirect.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* glibc's checked variants, which have no mode. */
+/* glibc's checked variants (_FORTIFY_SOURCE), without a mode. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int folder, const char *path, int flags);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths lead elsewhere. */
+/* Maps paths of presented files into the folder of oneside-run. */
 #include "run/preload/redirect.h"
 
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ redirect_path(const char *path, char buffer[PATH_MAX])
 	if (tree == NULL)
 		return path;
 	len = snprintf(buffer, PATH_MAX, "%s%s", tree, path);
-	/* A real device that came after the folder was made is only at its own place. */
+	/* A real device that appeared after the folder was created exists only at its own path. */
 	if (len >= PATH_MAX || syscall(SYS_faccessat, AT_FDCWD, buffer, F_OK) != 0)
 		buffer = NULL;
 	errno = before;
@@ -52,7 +52,7 @@ redirect_path(const char *path, char buffer[PATH_MAX])
 void *
 redirect_next(_Atomic(void *) *next, const char *name)
 {
-	/* No partner: whoever stores stores the same. */
+	/* Relaxed: all threads store the same value, and nothing else is published. */
 	void *found = atomic_load_explicit(next, memory_order_relaxed);
 
 	if (found == NULL) {

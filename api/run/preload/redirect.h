@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * liboneside-run.so, which oneside-run has the loader put in front of the C library: calls that name a file
- * of /dev/infiniband or /sys/class/infiniband get that of the folder $ONESIDE_RUN, if there is one.  All else
- * passes unchanged.
+ * liboneside-run.so, which oneside-run preloads before the C library.  Calls that name a file in
+ * /dev/infiniband or /sys/class/infiniband are redirected to the file in the folder $ONESIDE_RUN, if one
+ * exists there.  All other calls pass unchanged.
  *
  * Thread: every function may be called by any thread, and before the constructors of the program's libraries
  * have run.
@@ -10,18 +10,18 @@
 #ifndef REDIRECT_H
 #define REDIRECT_H
 
-/* The headers are to declare the calls under their own names. */
+/* Undefined, so that the headers declare the calls under their own names. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 #include <limits.h>
 
 /*
- * The path to give to the kernel for `path`: itself, or what is written to `buffer`.  errno stays.  Paths
- * with ".." are not looked at.
+ * Returns the path to use for `path`: `path` itself, or the redirected path in `buffer`.  Preserves errno.
+ * Paths with ".." are not redirected.
  */
 const char *redirect_path(const char *path, char buffer[PATH_MAX]);
 
-/* The next definition of a call behind this library's; found once. */
+/* The definition of a call that follows this library's in the search order; looked up once. */
 #define REDIRECT_NEXT(name)                                      \
 	({                                                       \
 		static _Atomic(void *) next;                     \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that ask about a file. */
+/* Redirects calls that query a file. */
 #include "run/preload/redirect.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What programs call that were built with a glibc before 2.33. */
+/* Calls of programs that were built with a glibc before 2.33. */
 int __xstat(int version, const char *path, struct stat *status);
 int __xstat64(int version, const char *path, struct stat64 *status);
 int __lxstat(int version, const char *path, struct stat *status);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libibverbs over the client core: what all of its rooms know.
+ * libibverbs over the client core: types that all of its rooms share.
  *
- * An ibv_context is an attachment to the port that its device stands for.  Calls return what rdma-core's
- * do: NULL with errno, -1 with errno, or a positive errno, as the manual page of each says.
+ * An ibv_context is an attachment to the port of its device.  Calls return errors as rdma-core does: NULL
+ * with errno, -1 with errno, or a positive errno, as documented in each manual page.
  */
 #ifndef VERBS_CONTEXT_H
 #define VERBS_CONTEXT_H
@@ -23,25 +23,24 @@ struct device {
 	struct device *next;
 };
 
-/* What an event is about, which rings name by its id; part of the object. */
+/* The object of an event, named in rings by its id; embedded in the object. */
 struct element {
 	void *object; /* its ibv_cq, ibv_qp or ibv_srq */
 	uint32_t id;
-	uint32_t comp_events, async_events; /* got by the application */
-	uint32_t limit;                     /* of an SRQ: armed, until its event */
+	uint32_t comp_events, async_events; /* events that the application got */
+	uint32_t limit;                     /* SRQ: the armed limit, 0 after its event */
 	struct element *next;
 };
 
-/* A queue pair as entries of completion rings name it. */
+/* A queue pair, found by the id in an entry of a completion ring. */
 struct qp_name {
 	struct element element;
 	struct one_qp *ring;
 	uint32_t qpn;
-	_Atomic uint32_t
-		peer_qpn; /* relaxed: a completion that it is wanted for comes after the peer is known */
+	_Atomic uint32_t peer_qpn; /* relaxed: set before the first completion that reports it */
 };
 
-/* A peer of a queue pair that the application brings up itself: see verbs_cm_expect() in face/cm.h. */
+/* The peer of a queue pair that the application moves to RTS itself: see verbs_cm_expect() in face/cm.h. */
 struct expected {
 	uint32_t qpn, psn;
 	struct expected *next;
@@ -52,18 +51,20 @@ struct context {
 	struct device *device;
 	struct one_client *client;
 	const struct one_welcome *info;
-	uint32_t num_addrs; /* of the port: the table of GIDs */
+	uint32_t num_addrs; /* addresses of the port, which are its GID table */
 	struct one_port_addr addr[ONE_PORT_ADDRS_MAX];
-	pthread_mutex_t lock; /* lists of elements, events, expected peers */
+	pthread_mutex_t lock; /* guards the lists of elements, events and expected peers */
 	struct element *cqs, *srqs;
-	/* By the low half of its id; stored under the locks of its rings, so who polls one of them finds
-	 * those whose completions are in there. */
+	/*
+	 * Indexed by id % ONE_QPS_MAX.  Stored with the locks of both CQs held: a thread that polls a CQ
+	 * finds each queue pair whose completions are in the ring.
+	 */
 	struct qp_name *_Atomic qps[ONE_QPS_MAX];
 	/* event/async.c */
 	int async_socket, async_event;
 	uint16_t async_channel;
 	struct one_cq async_cq;
-	struct async_entry *async_first, **async_last; /* taken from the ring, not yet got */
+	struct async_entry *async_first, **async_last; /* taken from the ring, but not by the application */
 	bool fatal_told;
 	struct expected *expected;
 	struct context *next; /* face/fork.c */

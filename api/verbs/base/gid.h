@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The GID of an address: for IPv4 the address mapped into IPv6 (RoCE v2, annex A17). */
+/* GIDs of addresses.  An IPv4 address has the IPv4-mapped IPv6 address as GID (RoCE v2, annex A17). */
 #ifndef VERBS_GID_H
 #define VERBS_GID_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* 4 bytes of AF_INET, or 16 of AF_INET6. */
+/* `addr` has 4 bytes for AF_INET, 16 for AF_INET6. */
 static inline void
 gid_of_address(uint16_t family, const uint8_t *addr, union ibv_gid *gid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a refused call says: see refused.h. */
+/* Messages about refused calls: see refused.h. */
 #include "verbs/base/refused.h"
 
 #include <errno.h>
@@ -33,33 +33,32 @@ refused_range(const char *argument, int64_t value, int64_t least, int64_t most)
 	if (value >= least && value <= most)
 		return 0;
 	if (least == most)
-		return refused_because(EINVAL,
-				       "%s = %" PRId64 ": there is no other than %" PRId64 "; give that",
+		return refused_because(EINVAL, "%s = %" PRId64 ": only %" PRId64 " is allowed; give that",
 				       argument, value, least);
 	return refused_because(EINVAL,
 			       "%s = %" PRId64 ": it may be %" PRId64 " to %" PRId64 "; give one of these",
 			       argument, value, least, most);
 }
 
-/* Where nothing was noted. */
+/* The reason if none was noted. */
 static const char *
 reason_of(int error)
 {
 	switch (error) {
 	case EBUSY:
-		return "objects that were made with it, or waiters, are left; destroy those first";
+		return "objects that were created with it, or waiters, are left; destroy those first";
 	case ENOMEM:
-		return "there is no memory left; free some";
+		return "out of memory; free some";
 	case EOPNOTSUPP:
 	case ENOSYS:
-		return "this implementation does not have it; see oneside-run(1) for what there is";
+		return "unsupported by this implementation; see oneside-run(1)";
 	default:
-		return "it cannot be done now; see the page of this call";
+		return "the call is not possible now; see its manual page";
 	}
 }
 
 static void
-print(const char *function, int error, const char *argument, const void *value)
+print_refusal(const char *function, int error, const char *argument, const void *value)
 {
 	const char *note = one_noted((uint32_t)error), *cause = one_noted_cause(),
 		   *name = strerrorname_np(error);
@@ -80,9 +79,9 @@ refused_tell(const char *function, int error, const char *argument, const void *
 {
 	if (__builtin_expect(!one_telling, 1))
 		return error;
-	/* What is not ready is no refusal. */
+	/* EAGAIN and EINTR are outcomes, not refusals. */
 	if (error != 0 && error != EAGAIN && error != EINTR)
-		print(function, error, argument, value);
+		print_refusal(function, error, argument, value);
 	else
 		one_tell_nothing();
 	return error;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ONESIDE_DEBUG=1 (client/tell.h): who refuses notes the reason, and the call that the application made
- * prints it.  All of it is on the way of a refusal only; posts that succeed do not come here.
+ * Messages of ONESIDE_DEBUG=1 (client/tell.h).  The function that refuses notes the reason; the call that the
+ * application made prints the note.  Only refusals run this code: successful posts do not.
  */
 #ifndef VERBS_REFUSED_H
 #define VERBS_REFUSED_H
 
 #include <stdint.h>
 
-/* `error`, an errno of either sign, which is noted: "ARGUMENT = VALUE: REASON; REMEDY". */
+/* Notes "ARGUMENT = VALUE: REASON; REMEDY" for `error`, an errno of either sign.  Returns `error`. */
 int refused_because(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
-/* 0, or EINVAL, which is noted. */
+/* Returns 0, or EINVAL with a note. */
 int refused_range(const char *argument, int64_t value, int64_t least, int64_t most);
 /*
- * At the end of a call, whose first argument is this one: prints `error`, an errno, and forgets what was
- * noted, with 0 as well; `error`.
+ * Called at the end of a call with its first argument: prints `error`, an errno, with the note.  Clears the
+ * note, even if `error` is 0.  Returns `error`.
  */
 int refused_tell(const char *function, int error, const char *argument, const void *value);
-/* The same of a call that returns NULL and errno then. */
+/* Like refused_tell(), for calls that return NULL: sets errno and returns NULL. */
 void *refused_null(const char *function, int error, const char *argument, const void *value);
 
 #endif

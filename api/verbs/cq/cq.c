@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: made, resized, destroyed. */
+/* Creates, resizes and destroys completion queues. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -63,9 +63,12 @@ ibv_create_cq(struct ibv_context *base, int cqe, void *cq_context, struct ibv_co
 	return cq != NULL ? &cq->base : NULL;
 }
 
-/* From start_poll to end_poll a thread has the lock, and may arm the CQ or destroy a queue pair meanwhile. */
+/*
+ * Makes the lock recursive: a thread that holds it between start_poll and end_poll may arm the CQ or destroy
+ * a queue pair.
+ */
 static void
-let_nest(pthread_mutex_t *lock)
+make_recursive(pthread_mutex_t *lock)
 {
 	pthread_mutexattr_t attr;
 
@@ -87,9 +90,9 @@ cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 	     (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)) {
 		refused_because(
 			EOPNOTSUPP,
-			"cq_attr = %p: its wc_flags = %#" PRIx64
-			", comp_mask or flags ask for what there is not; IBV_WC_STANDARD_FLAGS, "
-			"IBV_CQ_INIT_ATTR_MASK_FLAGS and IBV_CREATE_CQ_ATTR_SINGLE_THREADED are there",
+			"cq_attr = %p: wc_flags = %#" PRIx64
+			", comp_mask or flags have unsupported bits; give only IBV_WC_STANDARD_FLAGS, "
+			"IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED",
 			(const void *)attr, (uint64_t)attr->wc_flags);
 		return refused_null("ibv_create_cq_ex", EOPNOTSUPP, "context", base);
 	}
@@ -97,7 +100,7 @@ cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 		    (int)attr->comp_vector);
 	if (cq == NULL)
 		return NULL;
-	let_nest(&cq->lock);
+	make_recursive(&cq->lock);
 	cq_calls(&cq->ex);
 	return &cq->ex;
 }
@@ -127,12 +130,13 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 		return refused_tell("ibv_resize_cq", error, "cq", base);
 	pthread_mutex_lock(&cq->lock);
 	if (cq_waiting(cq) > (uint32_t)cqe)
-		error = refused_because(EINVAL,
-					"cqe = %d: %u completions wait in it; take them first, or give more",
-					cqe, cq_waiting(cq));
+		error = refused_because(
+			EINVAL, "cqe = %d: the CQ holds %u completions; poll them first, or give more", cqe,
+			cq_waiting(cq));
 	else
 		error = -one_cq_resize(&cq->ring, (uint32_t)cqe);
-	/* An arm that the old ring has not answered is the new one's: see struct one_cq_bundle. */
+	/* The bundle's arm moves to the new ring if the old ring has not served it: see struct one_cq_bundle.
+	 */
 	if (error == 0)
 		cq->base.cqe = cqe;
 	pthread_mutex_unlock(&cq->lock);

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs for RNICs poll without end: what they wait for needs no processor.  Here a core of the data plane
- * does it, and where that shares the processor with the program, each look that finds nothing keeps it from
- * being done.  So now and then a thread that finds nothing gives its processor away, and learns from how long
- * that took whether others want it: while they do, it gives it away each time.
+ * Yields the processor after empty polls.
+ *
+ * Programs for RNICs busy-poll, since an RNIC works without the processor.  Here a polling core of the data
+ * plane does the work.  If the core shares its processor with the program, each empty poll delays that work.
+ * So a thread calls sched_yield() after LOOKS_BETWEEN empty polls.  The duration of the call shows whether
+ * other threads want the processor; as long as they do, the thread yields after each empty poll.
  */
 #include <sched.h>
 
 #include "client/wait.h"
 #include "verbs/cq/cq.h"
 
-#define LOOKS_BETWEEN 512u /* some microseconds, where no other thread wants the processor */
+#define LOOKS_BETWEEN 512u /* empty polls; some microseconds, if no other thread wants the processor */
 /*
- * A sched_yield() that returns at once takes less.  Where another thread always wants the processor none ever
- * does, and what passes for it has to be less than a third of two changes of threads, 1.3 us each or more.
+ * Upper bound of the least duration.  A sched_yield() that returns at once takes less.  If another thread
+ * always wants the processor, no call returns at once, and the bound is used instead: it must be less than a
+ * third of two context switches, which take 1.3 us each or more.
  */
 #define LEAST_NS_MAX 400u
 
 static _Thread_local struct {
-	uint32_t looks; /* since it was given away */
+	uint32_t looks; /* empty polls since the last sched_yield() */
 	bool shared;
-	uint64_t least; /* of a sched_yield(), ns; 0: not known */
+	uint64_t least; /* shortest sched_yield() so far, ns; 0: not measured */
 } mine;
 
 void

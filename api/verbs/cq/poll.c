@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What completion queues hold, by ibv_poll_cq and by start_poll.
+ * Polls completion queues, by ibv_poll_cq and by start_poll.
  *
- * A ring names queue pairs by the ids of their attachment.  Entries of one that has been destroyed are
- * passed over; those of one that is reset are taken out of the ring (cq_purge).
+ * A ring names queue pairs by ids.  Polling skips entries of destroyed queue pairs; cq_purge() takes entries
+ * of a queue pair that is reset out of the ring.
  */
 #include <stdlib.h>
 
@@ -11,9 +11,9 @@
 #include "verbs/event/event.h"
 
 /*
- * IBTA's annex A17 has the completion of a datagram name the kind of its IP header, and struct ibv_wc has no
- * field for it. Adapters put these codes into the service level, which RoCE does not use; UCX looks for the
- * destination accordingly.
+ * Codes of the IP version in ibv_wc.sl.  IBTA's annex A17 wants the version in the completion of a datagram,
+ * but struct ibv_wc has no field for it.  Adapters put these codes into the service level, which RoCE does
+ * not use; UCX finds the destination address by them.
  */
 #define SL_IPV6 1
 #define SL_IPV4 2
@@ -133,9 +133,12 @@ cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc)
 	return n == 0 ? got : n;
 }
 
-/* A core looks at an arm when it stores an entry, or when a queue pair of the ring rings. */
+/*
+ * If an entry is pending in that ring of the bundle, rings its queue pair: a core checks for an arm only when
+ * it stores an entry or when a queue pair of the ring rings.
+ */
 static void
-tell_core_of_arm(struct cq *cq, uint32_t ring)
+ring_for_arm(struct cq *cq, uint32_t ring)
 {
 	struct context *context = context_of(cq->base.context);
 	uint32_t id;
@@ -154,11 +157,11 @@ tell_core_of_arm(struct cq *cq, uint32_t ring)
 void
 cq_arm(struct cq *cq, uint16_t flags)
 {
-	/* On word 0 nobody sleeps: the event comes by the channel's descriptor. */
+	/* The event comes through the channel's descriptor: no thread sleeps on the channel's word. */
 	one_wait_arm(&cq->ring, flags, 1);
-	/* After the fence of one_wait_arm: what is not seen here is stored by a core that sees the arm. */
+	/* After the fence of one_wait_arm(): a core that stores an entry not seen here sees the arm. */
 	for (uint32_t i = 0; i < cq->ring.num_rings; i++)
-		tell_core_of_arm(cq, i);
+		ring_for_arm(cq, i);
 }
 
 int
@@ -172,7 +175,7 @@ cq_req_notify(struct ibv_cq *base, int solicited_only)
 	cq->ring.descriptor = TO(comp_channel, base->channel)->id;
 	if (!solicited_only)
 		cq_arm(cq, ONE_ARM_NEXT);
-	/* What is armed for any completion stays so until there has been one (IBTA vol. 1, 11.4.2.2). */
+	/* An arm for any completion stays until there was one (IBTA vol. 1, 11.4.2.2). */
 	else if (!one_wait_armed(&cq->ring, ONE_ARM_NEXT))
 		cq_arm(cq, ONE_ARM_SOLICITED);
 	pthread_mutex_unlock(&cq->lock);
@@ -187,7 +190,7 @@ cq_purge(struct cq *cq, uint32_t qp_id)
 
 	if (held == NULL)
 		return ENOMEM;
-	/* What comes meanwhile stays in the ring. */
+	/* Entries that arrive meanwhile stay in the ring; the loop is bounded by the earlier count. */
 	for (uint32_t i = 0; i < room && next_entry(cq, &cqe) != 0; i++)
 		if (cqe.object != qp_id)
 			held[count++] = cqe;
@@ -229,7 +232,7 @@ next_poll(struct ibv_cq_ex *ex)
 	return 0;
 }
 
-/* The lock is held until end_poll, or until there is nothing. */
+/* Locks the CQ until end_poll(); an error unlocks it. */
 static int
 start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices: one for each port of the data plane.  They are kept for the life of the process. */
+/* Devices, one per port of the data plane.  A device exists until the process ends. */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ device_port(struct one_client *client, uint32_t index, struct one_port *out)
 	return error;
 }
 
-/* EUI-64 of the MAC. */
+/* Returns the EUI-64 of the MAC address. */
 __be64
 device_guid(uint64_t hwaddr)
 {
@@ -95,7 +95,7 @@ device_find(const struct one_port *port, uint32_t index)
 	return device;
 }
 
-/* All devices there are now, in the order of ports. */
+/* Lists the devices of the current ports, in the ports' order.  NULL with errno. */
 static struct ibv_device **
 list_devices(struct one_client *client, int *num)
 {
@@ -118,7 +118,7 @@ list_devices(struct one_client *client, int *num)
 			errno = -error;
 			return NULL;
 		}
-		/* The first answer says how many there are; at least the one that it is about. */
+		/* The first reply has the number of ports, at least 1. */
 		if (n == 0 && port.num_ports > 1)
 			count = port.num_ports;
 		list[n] = &device->base;
@@ -139,14 +139,14 @@ ibv_get_device_list(int *num_devices)
 		error = one_attach(&attach, &client);
 
 	if (error == -ENOENT || error == -ECONNREFUSED) {
-		/* There is no data plane, so there are no devices. */
+		/* Without a data plane the list is empty. */
 		list = calloc(1, sizeof(struct ibv_device *));
 		refused_because(-error,
 				"devices = 0: no data plane answers at %s; start oneside-dataplane(8), or "
 				"set ONESIDE_SOCKET",
 				one_socket_path(NULL));
 		refused_tell("ibv_get_device_list", -error, "num_devices", num_devices);
-		errno = -error; /* rdma_cm's calls name the reason, too */
+		errno = -error; /* librdmacm reports the reason as well */
 	} else if (error != 0) {
 		refused_because(-error, "devices = 0: no attachment to the data plane at %s: %s; %s",
 				one_socket_path(NULL), one_attach_reason(error), one_attach_remedy(error));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device and its port are like. */
+/* Attributes of a device and its port. */
 #include <netinet/in.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 #include "verbs/device/device.h"
 
 #define ATOMIC_QPS UINT16_MAX
-#define NO_VENDOR 0xffffffu /* as other devices without one: an OUI that nobody has */
+#define NO_VENDOR 0xffffffu /* an unassigned OUI, which other devices without a vendor have as well */
 #define PAGE_SIZES 0xfffff000ull
 #define CORE_CLOCK_KHZ 1000000u
 
@@ -61,7 +61,7 @@ ibv_query_device(struct ibv_context *base, struct ibv_device_attr *attr)
 	return 0;
 }
 
-/* The device is a program: its clock is that of its host, and counts nanoseconds. */
+/* The device's clock is the host's CLOCK_MONOTONIC_RAW, in ns. */
 int
 device_query_rt_values(struct ibv_context *base, struct ibv_values_ex *values)
 {
@@ -69,20 +69,21 @@ device_query_rt_values(struct ibv_context *base, struct ibv_values_ex *values)
 
 	if ((values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) != 0) {
 		refused_because(EINVAL,
-				"values->comp_mask = %#x: there is only IBV_VALUES_MASK_RAW_CLOCK; give that",
+				"values->comp_mask = %#x: only IBV_VALUES_MASK_RAW_CLOCK is supported; give "
+				"that",
 				values->comp_mask);
 		return refused_tell("ibv_query_rt_values_ex", EINVAL, "context", base);
 	}
 	if (values->comp_mask == 0)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-	/* As other devices: ticks, however many there are. */
+	/* Like other devices: all ticks in tv_nsec, which may exceed a second. */
 	values->raw_clock.tv_sec = 0;
 	values->raw_clock.tv_nsec = now.tv_sec * 1000000000l + now.tv_nsec;
 	return 0;
 }
 
-/* As far as the caller's structure goes. */
+/* Fills `size` bytes: the caller's structure may be shorter or longer. */
 static int
 query_all(struct context *context, struct ibv_device_attr_ex *attr, size_t size)
 {
@@ -122,7 +123,7 @@ device_mtu_code(uint16_t bytes)
 	return code;
 }
 
-/* The nearest of IBTA's widths and speeds that is not more. */
+/* Chooses IBTA's fastest width and speed up to `mbps`, at least the slowest. */
 static void
 fill_speed(uint32_t mbps, struct ibv_port_attr *attr)
 {
@@ -177,7 +178,7 @@ device_query_port(struct ibv_context *base, uint8_t number, struct ibv_port_attr
 int
 ibv_query_port(struct ibv_context *base, uint8_t number, struct _compat_ibv_port_attr *attr)
 {
-	/* Who was built with an older header has room for what it knew. */
+	/* A program that was built with an older header has no room for port_cap_flags2. */
 	return device_query_port(base, number, (struct ibv_port_attr *)(void *)attr,
 				 offsetof(struct ibv_port_attr, port_cap_flags2));
 }
@@ -246,7 +247,7 @@ ibv_query_gid(struct ibv_context *base, uint8_t port, int index, union ibv_gid *
 	return 0;
 }
 
-/* For ibv_devinfo, which asks by a name of its own: 1 is RoCE v2. */
+/* A private call of ibv_devinfo; type 1 is RoCE v2. */
 int ibv_query_gid_type(struct ibv_context *base, uint8_t port, unsigned int index, int *type);
 
 int

@@ -102,7 +102,7 @@ ibv_wc_status_str(enum ibv_wc_status status)
 
 static const struct rate {
 	enum ibv_rate rate;
-	int mult; /* of 2.5 Gb/s; 0: none */
+	int mult; /* multiple of 2.5 Gb/s; 0: none */
 	int mbps;
 } rates[] = {
 	{IBV_RATE_2_5_GBPS, 1, 2500},       {IBV_RATE_5_GBPS, 2, 5000},

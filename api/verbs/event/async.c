@@ -2,9 +2,9 @@
 /*
  * Asynchronous events.
  *
- * async_fd is an epoll set of the socket of a channel, and of an eventfd that is readable while there are
- * events that were taken from the ring and not yet got, or the data plane has gone.  Who waits in
- * ibv_get_async_event() sleeps on the word of the channel: poll(2) would end with every signal handler.
+ * async_fd is an epoll set of a channel's socket and of an eventfd.  The eventfd is readable while the list
+ * has events that the application has not got, or while the loss of the data plane is not reported.
+ * ibv_get_async_event() sleeps on the channel's word, because poll(2) would end with every signal handler.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,12 +23,12 @@ struct async_entry {
 };
 
 static void
-say(struct context *context)
+signal_eventfd(struct context *context)
 {
 	uint64_t one = 1;
 	ssize_t n = write(context->async_event, &one, sizeof(one));
 
-	(void)n; /* a full counter is readable all the same */
+	(void)n; /* the eventfd is readable even if its counter was full */
 }
 
 void
@@ -38,7 +38,7 @@ events_lost(void *user)
 
 	pthread_mutex_lock(&context->lock);
 	if (!context->fatal_told)
-		say(context);
+		signal_eventfd(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -81,7 +81,7 @@ events_close(struct context *context)
 	}
 }
 
-/* The queue pair of an id; NULL: it has gone. */
+/* Returns the queue pair with that id; NULL if it was destroyed. */
 static struct element *
 find_qp(struct context *context, uint32_t id)
 {
@@ -90,9 +90,9 @@ find_qp(struct context *context, uint32_t id)
 	return qp != NULL && qp->element.id == id ? &qp->element : NULL;
 }
 
-/* What an entry of the ring is to the application; false: its object has gone. */
+/* Converts an entry of the ring to an event; false if its object was destroyed. */
 static bool
-translate(struct context *context, const struct one_cqe *cqe, struct async_entry *entry)
+translate_entry(struct context *context, const struct one_cqe *cqe, struct async_entry *entry)
 {
 	struct ibv_async_event *event = &entry->event;
 
@@ -128,9 +128,9 @@ translate(struct context *context, const struct one_cqe *cqe, struct async_entry
 	return true;
 }
 
-/* From the ring to the list; with the lock held. */
+/* Moves events from the ring to the list, and arms the ring again; the lock is held. */
 static void
-collect(struct context *context)
+collect_events(struct context *context)
 {
 	struct one_cqe cqe;
 	uint32_t ring;
@@ -141,7 +141,7 @@ collect(struct context *context)
 	while (one_cq_poll(&context->async_cq, &cqe) != 0) {
 		struct async_entry found = {0}, *entry;
 
-		if (!translate(context, &cqe, &found))
+		if (!translate_entry(context, &cqe, &found))
 			continue;
 		entry = malloc(sizeof(*entry));
 		if (entry == NULL)
@@ -160,28 +160,31 @@ fatal_is_due(const struct context *context)
 	return one_client_dead(context->client) && !context->fatal_told;
 }
 
-/* With the lock held: the eventfd is readable, and nobody sleeps, while there is something to get. */
+/*
+ * Makes the eventfd readable and wakes sleepers if an event is left, else drains the eventfd; the lock is
+ * held.
+ */
 static void
-say_whether(struct context *context)
+update_eventfd(struct context *context)
 {
 	uint64_t count;
 	ssize_t n = read(context->async_event, &count, sizeof(count));
 
-	(void)n; /* whatever it said, we look */
+	(void)n; /* the list decides, not the count */
 	if (context->async_first == NULL && !fatal_is_due(context))
 		return;
-	say(context);
+	signal_eventfd(context);
 	one_channel_wake(context->client, context->async_channel);
 }
 
-/* The next event, with the lock held: 0; -EAGAIN: there is none; -EIO: and there will be none. */
+/* Takes the next event; the lock is held.  -EAGAIN: no event yet; -EIO: there will be none. */
 static int
 take_event(struct context *context, struct ibv_async_event *event)
 {
 	struct async_entry *entry;
 	int error = 0;
 
-	collect(context);
+	collect_events(context);
 	entry = context->async_first;
 	if (entry != NULL) {
 		*event = entry->event;
@@ -195,17 +198,19 @@ take_event(struct context *context, struct ibv_async_event *event)
 		context->fatal_told = true;
 		event->event_type = IBV_EVENT_DEVICE_FATAL;
 		event->element.port_num = 0;
-		/* Its end of file would be readable for ever. */
+		/* The closed socket would stay readable. */
 		epoll_ctl(context->verbs.context.async_fd, EPOLL_CTL_DEL, context->async_socket, NULL);
 	} else {
 		error = context->fatal_told ? -EIO : -EAGAIN;
 	}
-	say_whether(context);
+	update_eventfd(context);
 	return error;
 }
 
-/* As read(2): -EINTR only after signal handlers without SA_RESTART, and a cancellation point if the caller's
- * `state` lets it. */
+/*
+ * Waits like read(2): -EINTR only after signal handlers without SA_RESTART; a cancellation point if the
+ * caller's cancellation `state` enables it.
+ */
 static int
 wait_for_more(struct context *context, uint32_t ticket, int state)
 {
@@ -216,10 +221,10 @@ wait_for_more(struct context *context, uint32_t ticket, int state)
 	pthread_setcancelstate(state, NULL);
 	error = one_wait_sleep(context->client, context->async_channel, ticket, UINT64_MAX);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	return error == -ECONNRESET ? 0 : error; /* that is an event */
+	return error == -ECONNRESET ? 0 : error; /* take_event() reports the loss as an event */
 }
 
-/* 0 with an event, or -errno. */
+/* Waits for the next event.  Returns 0 or -errno. */
 static int
 next_event(struct context *context, struct ibv_async_event *event, int state)
 {
@@ -258,7 +263,7 @@ events_forget(struct context *context, const struct element *element)
 	struct async_entry **link = &context->async_first, *entry;
 
 	pthread_mutex_lock(&context->lock);
-	collect(context);
+	collect_events(context);
 	while ((entry = *link) != NULL) {
 		if (entry->element != element) {
 			link = &entry->next;
@@ -268,12 +273,12 @@ events_forget(struct context *context, const struct element *element)
 		free(entry);
 	}
 	context->async_last = link;
-	say_whether(context);
+	update_eventfd(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
 static void
-acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count)
+count_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count)
 {
 	pthread_mutex_lock(mutex);
 	++*count;
@@ -290,15 +295,15 @@ ibv_ack_async_event(struct ibv_async_event *event)
 
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
-		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		count_acknowledged(&cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_SQ_DRAINED:
-		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		count_acknowledged(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
+		count_acknowledged(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	default:
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Channels with a descriptor that poll(2) takes: it is the data plane's socket, on which comes a packet for
- * each ring that was armed.
+ * Channels whose descriptor works with poll(2).  The descriptor is a socket on which the data plane sends one
+ * packet, with the ring's id, for each arm that it serves.
  */
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ channel_open(struct context *context, uint32_t *id, int *fd)
 	struct one_reply reply;
 	int error = one_call_fd(context->client, &msg, &reply, fd);
 
-	if (error == -EMFILE) /* the data plane has it, this process not its descriptor */
+	if (error == -EMFILE) /* the data plane opened the channel, but its descriptor did not fit here */
 		one_call_id(context->client, ONE_MSG_CHANNEL_CLOSE, reply.id.id);
 	else if (error == 0 && *fd < 0)
 		error = -EPROTO;
@@ -26,7 +26,10 @@ channel_open(struct context *context, uint32_t *id, int *fd)
 	return error;
 }
 
-/* The id of a ring: 0, or -errno.  EINTR only after signal handlers without SA_RESTART, as the kernel's. */
+/*
+ * Reads the id of a ring.  Returns 0 or -errno; -EINTR, as with the kernel's verbs, only after signal
+ * handlers without SA_RESTART.
+ */
 static int
 read_ring(int fd, uint32_t *ring, int flags)
 {
@@ -34,7 +37,7 @@ read_ring(int fd, uint32_t *ring, int flags)
 
 	if (n == (ssize_t)sizeof(*ring))
 		return 0;
-	return n < 0 ? -errno : -EIO; /* EIO: the data plane has gone */
+	return n < 0 ? -errno : -EIO; /* EIO: the connection to the data plane is lost */
 }
 
 /* ---- completion channels ---- */
@@ -76,8 +79,9 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 }
 
 /*
- * The descriptor is readable exactly while there are events that can be got: the first packet is never one of
- * a ring that has gone.  Packets are taken with the context's lock held only, so this can be looked at.
+ * Invariant: the descriptor is readable exactly while the application can get an event, so the first packet
+ * never names a destroyed ring.  Only threads with the context's lock take packets: the peeked packet is
+ * still the first one when it is read.
  */
 static void
 drop_stale(struct context *context, struct comp_channel *channel)
@@ -103,9 +107,9 @@ channel_forget_ring(struct context *context, struct ibv_comp_channel *base)
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* The next event, if there is one: 0, or -errno. */
+/* Takes the next event without waiting.  Returns 0 or -errno; *found is NULL if its ring was destroyed. */
 static int
-take(struct context *context, struct comp_channel *channel, struct element **found)
+take_cq_event(struct context *context, struct comp_channel *channel, struct element **found)
 {
 	uint32_t ring;
 	int error;
@@ -120,7 +124,10 @@ take(struct context *context, struct comp_channel *channel, struct element **fou
 	return error;
 }
 
-/* Waits, unless the descriptor is not to, and takes nothing.  A cancellation point if `state` lets it. */
+/*
+ * Waits for a packet and leaves it there; with O_NONBLOCK returns at once.  A cancellation point if the
+ * caller's cancellation `state` enables it.
+ */
 static int
 wait_for_ring(int fd, int state)
 {
@@ -143,7 +150,7 @@ ibv_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void **cq_co
 	/* A thread that is cancelled must not hold the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while (found == NULL && error == 0) {
-		error = take(context, TO(comp_channel, base), &found);
+		error = take_cq_event(context, TO(comp_channel, base), &found);
 		if (error == -EAGAIN)
 			error = wait_for_ring(base->fd, state);
 	}

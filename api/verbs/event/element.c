@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What events are about, by the ids that rings name it by. */
+/* Lists of the objects of events, by the ids that rings name them by. */
 #include "verbs/event/event.h"
 
 void

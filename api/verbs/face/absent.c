@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Verbs that this library does not have.  They say so; the table is in doc/verbs.md.
+ * Unsupported verbs: each is refused with EOPNOTSUPP.  doc/verbs.md has the table of supported ones.
  */
 #include "verbs/base/context.h"
 #include "verbs/base/refused.h"
@@ -31,7 +31,7 @@ NOTHING(ibv_unimport_pd, (struct ibv_pd * pd))
 NOTHING(ibv_unimport_mr, (struct ibv_mr * mr))
 NOTHING(ibv_unimport_dm, (struct ibv_dm * dm))
 REFUSED(ibv_set_ece, (struct ibv_qp * qp, struct ibv_ece *ece), qp)
-/* Nobody needs to know: address handles and connections have the data plane find out. */
+/* No caller needs the MAC: the data plane resolves it for address handles and connections. */
 REFUSED(ibv_resolve_eth_l2_from_gid,
 	(struct ibv_context * context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid), context)
 
@@ -41,7 +41,7 @@ ibv_import_device(int cmd_fd)
 	return refused_null(__func__, EOPNOTSUPP, "cmd_fd", NULL);
 }
 
-/* No options: a CM has none to offer. */
+/* Clears *ece, so that a CM offers no enhanced connection options. */
 int
 ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For librdmacm: connections of queue pairs by the CM of the data plane. */
+/* Calls for librdmacm: connect queue pairs through the CM of the data plane. */
 #include "verbs/face/cm.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "verbs/event/event.h"
 #include "verbs/qp/qp.h"
 
-#define NO_CHANNEL 0     /* whose word nobody sleeps on: wake-ups come by the descriptor alone */
-#define CM_ENTRIES 4096u /* events not yet got: connection requests beyond are refused */
+#define NO_CHANNEL 0     /* no thread sleeps on word 0: wake-ups arrive through the descriptor only */
+#define CM_ENTRIES 4096u /* events not yet read; further connection requests are refused */
 
 int
 verbs_cm_open(struct ibv_context *base, struct verbs_cm *cm)
@@ -42,7 +42,9 @@ verbs_cm_refuse_absent(int error, int attach_error)
 
 	if (attach_error == 0)
 		return refused_because(
-			error, "ports = 0: the data plane at %s has gone, or has none; see its log", path);
+			error,
+			"ports = 0: the connection to the data plane at %s is lost, or it has no port; see its log",
+			path);
 	return refused_because(error, "ports = 0: no attachment to the data plane at %s: %s; %s", path,
 			       one_attach_reason(attach_error), one_attach_remedy(attach_error));
 }
@@ -116,7 +118,7 @@ verbs_cm_connected(struct ibv_qp *base, uint32_t peer_qpn)
 	struct qp *qp = TO(qp, base);
 
 	qp_set_peer(qp, peer_qpn);
-	/* Relaxed: what is shown is there when the state says so. */
+	/* Relaxed: is_shown() acquires the shared state, which orders the values that are shown. */
 	atomic_store_explicit(&qp->by_cm, true, memory_order_relaxed);
 	atomic_store_explicit(&qp->state, IBV_QPS_RTS, memory_order_relaxed);
 	base->state = IBV_QPS_RTS;
@@ -128,7 +130,7 @@ verbs_cm_id(const struct ibv_qp *qp)
 	return ((const struct qp *)(const void *)qp)->ring.id;
 }
 
-/* ---- queue pairs that the application brings up ---- */
+/* ---- queue pairs that the application moves to RTR and RTS ---- */
 
 int
 verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn)

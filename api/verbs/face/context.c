@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts: opened and closed, and the calls that programs find in one. */
+/* Opens and closes contexts, and fills their call tables. */
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
@@ -67,7 +67,7 @@ ibv_open_device(struct ibv_device *base)
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
 	pthread_mutex_init(&context->lock, NULL);
 	context->async_socket = -1;
-	/* Before the attachment: events_lost() writes to it, on the watcher's thread. */
+	/* Created before attaching: events_lost() writes to async_event from the watcher thread. */
 	context->async_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	attach.port = base->name;
 	attach.user = context;
@@ -91,7 +91,7 @@ ibv_open_device(struct ibv_device *base)
 				one_attach_remedy(error));
 		return refused_null("ibv_open_device", -error, "device", base);
 	}
-	/* Programs expect one; no command goes through it. */
+	/* Programs expect a valid cmd_fd; no command uses it. */
 	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
 	set_calls(context);
 	verbs_fork_add(context);

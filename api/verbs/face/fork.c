@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What fork does to contexts: see fork.h. */
+/* Fork handlers of contexts: see fork.h. */
 #include "verbs/face/fork.h"
 
 #include "verbs/base/refused.h"
@@ -17,12 +17,12 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int watch_error;
 
-/* ---- calls that would take locks ---- */
+/* ---- calls that would lock, replaced in a child ---- */
 
 static int
 not_ours(const char *function, const char *argument, const void *object)
 {
-	refused_because(ECHILD, "%s = %p: it is of the process that this one was forked from; make one here",
+	refused_because(ECHILD, "%s = %p: it belongs to the parent process; create one in this process",
 			argument, object);
 	return refused_tell(function, ECHILD, argument, object);
 }
@@ -69,9 +69,9 @@ foreign_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 
 /* ---- fork ---- */
 
-/* The lists that the child goes through are whole. */
+/* Locks the lists, so that the child finds them consistent. */
 static void
-prepare(void)
+fork_prepare(void)
 {
 	pthread_mutex_lock(&contexts.lock);
 	for (struct context *c = contexts.first; c != NULL; c = c->next)
@@ -79,7 +79,7 @@ prepare(void)
 }
 
 static void
-parent(void)
+fork_parent(void)
 {
 	for (struct context *c = contexts.first; c != NULL; c = c->next)
 		pthread_mutex_unlock(&c->lock);
@@ -87,7 +87,7 @@ parent(void)
 }
 
 static void
-disown(struct context *context)
+disown_context(struct context *context)
 {
 	struct ibv_context_ops *ops = &context->verbs.context.ops;
 
@@ -103,7 +103,7 @@ disown(struct context *context)
 	for (struct element *e = context->srqs; e != NULL; e = e->next)
 		srq_fork_child(e->object);
 	for (uint32_t i = 0; i < ONE_QPS_MAX; i++) {
-		/* Relaxed: there is no other thread. */
+		/* Relaxed: the child has a single thread. */
 		struct qp_name *qp = atomic_load_explicit(&context->qps[i], memory_order_relaxed);
 
 		if (qp != NULL)
@@ -112,25 +112,25 @@ disown(struct context *context)
 }
 
 static void
-child(void)
+fork_child(void)
 {
 	for (struct context *c = contexts.first; c != NULL; c = c->next)
-		disown(c);
+		disown_context(c);
 	pthread_mutex_init(&contexts.lock, NULL);
 }
 
 static void
-watch(void)
+watch_forks(void)
 {
 	watch_error = device_watch_forks();
 	if (watch_error == 0)
-		watch_error = one_at_fork(prepare, parent, child);
+		watch_error = one_at_fork(fork_prepare, fork_parent, fork_child);
 }
 
 int
 verbs_watch_forks(void)
 {
-	pthread_once(&once, watch);
+	pthread_once(&once, watch_forks);
 	return watch_error;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * After fork the child has no part in the parent's contexts: their objects refuse what is asked of them with
- * ECHILD, whichever locks other threads of the parent held.
+ * After fork, calls on the parent's contexts and their objects fail with ECHILD in the child.  No such call
+ * blocks, even if another thread of the parent held a lock when it forked.
  */
 #ifndef VERBS_FORK_H
 #define VERBS_FORK_H
 
 #include "verbs/base/context.h"
 
-int verbs_watch_forks(void); /* -errno; once is enough */
+int verbs_watch_forks(void); /* idempotent; returns 0 or -errno */
 void verbs_fork_add(struct context *context);
 void verbs_fork_remove(struct context *context);
 

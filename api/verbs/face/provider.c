@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is there for the loader's sake: the distribution's provider libraries (libmlx5, libefa) and its
- * librdmacm want these names, since programs are linked with them.  Here no provider has a device and
- * no kernel driver is spoken to, so what is called is refused, or does nothing.
+ * Symbols for the loader.  Programs are linked with the distribution's provider libraries (libmlx5, libefa)
+ * and librdmacm, which import these names.  This library has no providers and calls no kernel driver, so
+ * each function fails or does nothing.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ IGNORED(ibv_copy_qp_attr_from_kern)
 IGNORED(ibv_copy_path_rec_from_kern)
 IGNORED(ibv_copy_path_rec_to_kern)
 
-/* ---- sysfs: where a kernel driver would tell of its devices ---- */
+/* ---- sysfs, where kernel drivers describe their devices ---- */
 
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
@@ -114,7 +114,7 @@ ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* As rdma-core: the length without the newline at the end, or -1. */
+/* Returns, like rdma-core, the length without the trailing newline, or -1. */
 int
 ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {

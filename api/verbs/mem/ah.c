@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles.  The data plane finds the way when one is made; requests name it by its id.
+ * Address handles.  The data plane resolves the path when a handle is created; requests name it by its id.
  */
 #include <netinet/ip.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #include "verbs/device/device.h"
 #include "verbs/mem/mem.h"
 
-#define ECN 3u /* what the network says by the traffic class, not the sender */
+#define ECN 3u /* bits of the traffic class that the network sets, not the sender */
 
-/* 0, or a positive errno. */
+/* Returns 0 or a positive errno. */
 static int
-request(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr, uint32_t *id)
+request_ah(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr, uint32_t *id)
 {
 	struct one_msg msg = {.type = ONE_MSG_AH_CREATE};
 	struct one_ah_create *create = &msg.ah_create;
@@ -27,7 +27,7 @@ request(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr, ui
 	    create->family != context->addr[attr->grh.sgid_index].family)
 		return refused_because(
 			EINVAL,
-			"attr = %p: its is_global has to be 1, port_num 1, sgid_index below %u, and its dgid "
+			"attr = %p: is_global has to be 1, port_num 1, sgid_index below %u, and dgid "
 			"an address of the family of that GID; see ibv_query_gid(3)",
 			(const void *)attr, context->num_addrs);
 	create->source = attr->grh.sgid_index + 1u;
@@ -38,7 +38,7 @@ request(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr, ui
 	error = one_call(context->client, &msg, NULL, 0, &reply);
 	if (error == 0)
 		*id = reply.id.id;
-	/* The kernel's words for a neighbour that does not answer, and for too many. */
+	/* Like the kernel: ETIMEDOUT for a neighbour that does not answer, ENOMEM for too many handles. */
 	return error == -EHOSTUNREACH ? ETIMEDOUT : error == -EDQUOT ? ENOMEM : -error;
 }
 
@@ -47,7 +47,7 @@ ibv_create_ah(struct ibv_pd *base, struct ibv_ah_attr *attr)
 {
 	struct pd *pd = TO(pd, base);
 	struct ah *ah = calloc(1, sizeof(*ah));
-	int error = ah == NULL ? ENOMEM : request(context_of(base->context), pd->id, attr, &ah->id);
+	int error = ah == NULL ? ENOMEM : request_ah(context_of(base->context), pd->id, attr, &ah->id);
 
 	if (error != 0) {
 		free(ah);
@@ -76,9 +76,9 @@ ibv_destroy_ah(struct ibv_ah *base)
 	return 0;
 }
 
-/* ---- the way back to who has sent a datagram ---- */
+/* ---- the path back to the sender of a datagram ---- */
 
-/* The IP header of what was received; false: there is none. */
+/* Parses the IP header that was received with a datagram; false if there is none. */
 static bool
 parse_grh(const uint8_t bytes[ONE_UD_GRH], struct ibv_global_route *back, union ibv_gid *us)
 {
@@ -115,9 +115,9 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	if (port != VERBS_PORT || (wc->wc_flags & IBV_WC_GRH) == 0 || !parse_grh(bytes, &attr->grh, &us) ||
 	    device_gid_index(context, &us) == context->num_addrs) {
 		refused_because(EINVAL,
-				"wc->wc_flags = %#x: it has no IBV_WC_GRH, or port or the header's "
-				"destination is not "
-				"this port's; give what was received, and the first 40 bytes of its buffer",
+				"wc->wc_flags = %#x: IBV_WC_GRH is missing, or port or the header's "
+				"destination is not this port's; give the wc of a received datagram and the "
+				"first 40 bytes of its buffer",
 				wc->wc_flags);
 		errno = refused_tell("ibv_init_ah_from_wc", EINVAL, "context", base);
 		return -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Protection domains, and what programs hint with: thread domains, and parent domains, which are a protection
- * domain under another name.  Locks are taken all the same, and there is no memory for their allocators:
- * rings are the data plane's.
+ * Protection domains, thread domains and parent domains.  A parent domain is an alias of its protection
+ * domain.  Thread domains are hints only: calls still lock.  Custom allocators are never called, because the
+ * rings belong to the data plane.
  */
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ ibv_dealloc_pd(struct ibv_pd *base)
 		return 0;
 	}
 	error = one_pz_free(context_of(base->context)->client, pd->id);
-	/* Of a data plane that has gone nothing is left to free. */
+	/* After the loss of the data plane nothing is left to free. */
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_dealloc_pd", -error, "pd", base);
 	free(pd);
@@ -97,8 +97,8 @@ alloc_parent_domain(struct ibv_context *base, struct ibv_parent_domain_init_attr
 	if (attr->pd == NULL || attr->pd->context != base || (attr->comp_mask & ~known) != 0 ||
 	    (attr->td != NULL && attr->td->context != base)) {
 		refused_because(EINVAL,
-				"attr = %p: its pd or td is of another context, or comp_mask = %#x "
-				"has unknown bits; make them agree",
+				"attr = %p: pd or td belongs to another context, or comp_mask = %#x "
+				"has unknown bits; use objects of this context and known bits",
 				(const void *)attr, attr->comp_mask);
 		return refused_null("ibv_alloc_parent_domain", EINVAL, "context", base);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and what belongs to one: memory regions, memory windows, address handles. */
+/* Protection domains and their objects: memory regions, memory windows, address handles. */
 #ifndef VERBS_MEM_H
 #define VERBS_MEM_H
 
@@ -9,8 +9,8 @@ struct pd {
 	struct ibv_pd base;
 	uint32_t id;
 	_Atomic uint32_t users;
-	struct pd *parent; /* of a parent domain: what it stands for; else NULL */
-	struct td *td;     /* NULL: none */
+	struct pd *parent; /* the protection domain that a parent domain is an alias of; else NULL */
+	struct td *td;     /* or NULL */
 };
 
 struct ah {
@@ -28,7 +28,7 @@ struct mr {
 struct mw {
 	struct ibv_mw base;
 	uint32_t id;
-	pthread_mutex_t lock; /* type 1: the key, since each bind takes the next */
+	pthread_mutex_t lock; /* type 1: guards the key, which each bind increments */
 };
 
 /* ---- domain.c ---- */
@@ -38,7 +38,7 @@ void domain_calls(struct verbs_context *verbs);
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *base);
 
-/* ONE_ACCESS_REMOTE_* of enum ibv_access_flags. */
+/* Converts enum ibv_access_flags to ONE_ACCESS_REMOTE_*. */
 static inline uint32_t
 mem_remote_access(unsigned int flags)
 {
@@ -47,7 +47,7 @@ mem_remote_access(unsigned int flags)
 	       ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? ONE_ACCESS_REMOTE_ATOMIC : 0u);
 }
 
-/* Of a list that has been found to be no longer than it may be. */
+/* Sums the lengths of a list whose number of elements was checked. */
 static inline uint64_t
 mem_total(const struct ibv_sge *sge, int num)
 {

@@ -17,15 +17,16 @@ access_of(unsigned int flags, uint32_t *access)
 	if ((flags & IBV_ACCESS_ON_DEMAND) != 0)
 		return refused_because(
 			EOPNOTSUPP,
-			"access = %#x: there is no on-demand paging; leave IBV_ACCESS_ON_DEMAND out", flags);
+			"access = %#x: no support for on-demand paging; leave IBV_ACCESS_ON_DEMAND out",
+			flags);
 	if ((flags & ~(unsigned int)KNOWN_ACCESS) != 0)
-		return refused_because(EINVAL, "access = %#x: no such rights as %#x; leave those out", flags,
+		return refused_because(EINVAL, "access = %#x: unknown rights %#x; leave those out", flags,
 				       flags & ~(unsigned int)KNOWN_ACCESS);
 	if ((flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
 	    (flags & IBV_ACCESS_LOCAL_WRITE) == 0)
 		return refused_because(
 			EINVAL,
-			"access = %#x: remote writes and atomics take a local right to write; add "
+			"access = %#x: rights for remote writes and atomics require local write; add "
 			"IBV_ACCESS_LOCAL_WRITE",
 			flags);
 	*access = ONE_ACCESS_LOCAL_READ | mem_remote_access(flags);
@@ -34,29 +35,29 @@ access_of(unsigned int flags, uint32_t *access)
 	return 0;
 }
 
-/* Of a registration: the errno of this -errno. */
+/* Notes why a registration failed.  Returns the errno for the application, or 0. */
 static int
-because(int error, const void *addr, size_t length, uint64_t iova)
+explain_register(int error, const void *addr, size_t length, uint64_t iova)
 {
 	if (error == -EFAULT || error == -EACCES)
 		return refused_because(
 			-error,
-			"addr = %p: these %zu bytes are not all mapped with the rights that access "
-			"names; give what is allocated, writable for IBV_ACCESS_LOCAL_WRITE",
+			"addr = %p: these %zu bytes are not all mapped with the rights in access; give "
+			"memory that is allocated, and writable for IBV_ACCESS_LOCAL_WRITE",
 			addr, length);
 	if (error == -EINVAL && length == 0)
-		return refused_because(EINVAL, "length = 0: a region has a byte at least; give the length");
+		return refused_because(EINVAL, "length = 0: a region has at least 1 byte; give the length");
 	if (error == -EINVAL)
 		return refused_because(
 			EINVAL,
-			"addr = %p: %zu bytes from there, seen at %#" PRIx64
-			", are beyond the address space, or not as far into a page there as here; "
+			"addr = %p: %zu bytes at iova %#" PRIx64
+			" exceed the address space, or addr and iova differ in their offset into a page; "
 			"give another length or iova",
 			addr, length, iova);
 	return error == -EDQUOT ? ENOMEM : -error;
 }
 
-/* 0, or a positive errno. */
+/* Returns 0 or a positive errno. */
 static int
 register_memory(struct ibv_pd *pd, const void *addr, size_t length, uint64_t iova, unsigned int flags,
 		struct one_mr *mr)
@@ -68,7 +69,7 @@ register_memory(struct ibv_pd *pd, const void *addr, size_t length, uint64_t iov
 		return error;
 	error = one_mem_register_iova(context_of(pd->context)->client, TO(pd, pd)->id, (uintptr_t)addr,
 				      length, iova, access, mr);
-	return because(error, addr, length, iova);
+	return explain_register(error, addr, length, iova);
 }
 
 static struct ibv_mr *
@@ -93,7 +94,7 @@ reg_mr(const char *function, struct ibv_pd *base, void *addr, size_t length, uin
 	mr->base.length = length;
 	mr->base.handle = mr->mr.id;
 	mr->base.lkey = mr->mr.lkey;
-	mr->base.rkey = mr->mr.lkey; /* what it grants may change */
+	mr->base.rkey = mr->mr.lkey; /* set without remote rights as well: ibv_rereg_mr() may add them */
 	atomic_fetch_add_explicit(&TO(pd, base)->users, 1, memory_order_relaxed);
 	return &mr->base;
 }
@@ -118,9 +119,10 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	return reg_mr("ibv_reg_mr_iova2", pd, addr, length, iova, access);
 }
 
-/* The registration under new terms, which then gets the keys. */
+/* Registers anew with the changed attributes, and swaps, so that the new region has the old keys.  -errno. */
 static int
-rereg(struct mr *mr, struct ibv_pd *pd, const void *addr, size_t length, uint64_t iova, unsigned int flags)
+swap_registration(struct mr *mr, struct ibv_pd *pd, const void *addr, size_t length, uint64_t iova,
+		  unsigned int flags)
 {
 	struct one_client *client = context_of(mr->base.context)->client;
 	struct one_msg msg = {.type = ONE_MSG_MR_SWAP};
@@ -141,7 +143,7 @@ rereg(struct mr *mr, struct ibv_pd *pd, const void *addr, size_t length, uint64_
 					(const void *)&mr->base);
 		return error;
 	}
-	/* With an error the data plane has gone, and the memory is given back all the same. */
+	/* An error means that the data plane is lost; the memory is released in any case. */
 	one_mem_deregister(client, &mr->mr);
 	mr->mr = next;
 	return 0;
@@ -168,17 +170,17 @@ ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size
 	}
 	if ((flags & ~known) != 0 || flags == 0)
 		error = refused_because(-EINVAL,
-					"flags = %#x: nothing else changes than %#x; give some of these",
+					"flags = %#x: only the bits %#x can change; give some of these",
 					(unsigned int)flags, (unsigned int)known);
 	else if (pd == NULL || pd->context != base->context)
-		error = refused_because(-EINVAL,
-					"pd = %p: it is of another context; give one of the region's",
-					(const void *)pd);
+		error = refused_because(
+			-EINVAL, "pd = %p: the PD belongs to another context; give one of the region's",
+			(const void *)pd);
 	else
-		error = rereg(mr, pd, addr, length, iova, rights);
+		error = swap_registration(mr, pd, addr, length, iova, rights);
 	if (error != 0) {
 		errno = refused_tell("ibv_rereg_mr", error == -EDQUOT ? ENOMEM : -error, "mr", base);
-		return IBV_REREG_MR_ERR_INPUT; /* it is as it was */
+		return IBV_REREG_MR_ERR_INPUT; /* the region is unchanged */
 	}
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&TO(pd, pd)->users, 1, memory_order_relaxed);
@@ -207,7 +209,7 @@ ibv_dereg_mr(struct ibv_mr *base)
 	return 0;
 }
 
-/* The client core keeps registered memory out of children. */
+/* Nothing to do: the client core excludes registered memory from children. */
 int
 ibv_fork_init(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows.  The data plane has given a window its key but for the low 8 bits, which are new with each
- * bind (qp/bind.c).
+ * Memory windows.  The data plane chooses the high 24 bits of a window's key; each bind chooses new low 8
+ * bits (qp/bind.c).
  */
 #include <stdlib.h>
 

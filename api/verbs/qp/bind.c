@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binds of memory windows.  Of a window of type 1 each bind takes the next key here; those of type 2 are the
- * application's.  One of type 2 is for the queue pair that bound it (2B), and ends by LOCAL_INV or the peer's
- * SEND with invalidate before it is bound anew.
+ * Binds of memory windows.  Each bind of a window of type 1 takes the next key here; the application chooses
+ * the keys of type 2.  A window of type 2 belongs to the queue pair that bound it (2B).  LOCAL_INV or the
+ * peer's SEND with invalidate must end its bind before the next one.
  */
 #include "verbs/base/refused.h"
 #include "verbs/qp/qp.h"
 
-/* LOCAL_WRITE is the region's: who binds may name it. */
+/* LOCAL_WRITE is a right of the region: accepted in a bind, and ignored. */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
@@ -20,8 +20,8 @@ check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bi
 	if (zone != TO(pd, qp->base.pd)->id || (info->mw_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
 		return refused_because(
 			EINVAL,
-			"bind_info->mw_access_flags = %#x: window and queue pair are of different PDs, or "
-			"there are no such rights; mend either",
+			"bind_info->mw_access_flags = %#x: window and queue pair have different PDs, or a "
+			"right is unknown; use one PD, and known rights",
 			info->mw_access_flags);
 	if (info->length == 0)
 		return 0;
@@ -29,8 +29,8 @@ check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bi
 	    (TO(mr, info->mr)->access & IBV_ACCESS_MW_BIND) == 0)
 		return refused_because(
 			EINVAL,
-			"bind_info->mr = %p: it is no region of the window's PD that was registered with "
-			"IBV_ACCESS_MW_BIND; give one",
+			"bind_info->mr = %p: a region of the window's PD with IBV_ACCESS_MW_BIND is needed; "
+			"give one",
 			(const void *)info->mr);
 	return 0;
 }
@@ -41,16 +41,18 @@ bind_check(const struct qp *qp, const struct ibv_send_wr *wr)
 	const struct ibv_mw *mw = wr->bind_mw.mw;
 
 	if ((wr->send_flags & IBV_SEND_INLINE) != 0)
-		return refused_because(EINVAL,
-				       "wr->send_flags = %#x: this has no data; leave IBV_SEND_INLINE out",
-				       wr->send_flags);
+		return refused_because(
+			EINVAL,
+			"wr->send_flags = %#x: this request has no data; leave IBV_SEND_INLINE "
+			"out",
+			wr->send_flags);
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		return 0;
-	/* A window of type 1 is bound by ibv_bind_mw. */
+	/* ibv_bind_mw() binds windows of type 1. */
 	if (mw == NULL || mw->type != IBV_MW_TYPE_2)
 		return refused_because(
 			EINVAL,
-			"wr->bind_mw.mw = %p: it is no window of type 2; give one, or call ibv_bind_mw",
+			"wr->bind_mw.mw = %p: a window of type 2 is needed; give one, or call ibv_bind_mw",
 			(const void *)mw);
 	return check_range(qp, mw, &wr->bind_mw.bind_info);
 }
@@ -97,12 +99,12 @@ bind_mw(struct ibv_qp *base, struct ibv_mw *window, struct ibv_mw_bind *bind)
 	if (base->qp_type == IBV_QPT_RC)
 		error = check_range(qp, window, &bind->bind_info);
 	else
-		error = refused_because(EINVAL,
-					"qp->qp_type = IBV_QPT_UD: windows are for connections; give an RC "
-					"queue pair");
+		error = refused_because(
+			EINVAL, "qp->qp_type = IBV_QPT_UD: windows need a connection; give an RC queue "
+				"pair");
 	if (error != 0)
 		return refused_tell("ibv_bind_mw", error, "qp", base);
-	/* Keys follow each other as the binds do. */
+	/* Locked until the bind is posted, so that keys increase in the order of binds. */
 	pthread_mutex_lock(&mw->lock);
 	wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
 	error = post_checked(qp, &wr);

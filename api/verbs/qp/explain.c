@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is noted (base/refused.h) of states of queue pairs, by their names and those of attributes. */
+/* Notes (base/refused.h) on refused transitions, with the names of states and attributes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ state_name(enum ibv_qp_state state)
 	return (unsigned int)state < sizeof(names) / sizeof(names[0]) ? names[state] : "none";
 }
 
-/* "IBV_QP_AV, IBV_QP_PATH_MTU": the attributes of a mask. */
+/* Prints the attributes of a mask: "IBV_QP_AV, IBV_QP_PATH_MTU". */
 static const char *
 mask_names(int mask, char names[NAMES_MAX])
 {
@@ -76,14 +76,14 @@ qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const struct
 	if (t == NULL)
 		return refused_because(
 			EINVAL,
-			"attr->qp_state = %s: the queue pair is in %s, and no transition leads there; go "
-			"by RESET, INIT, RTR, RTS",
+			"attr->qp_state = %s: the queue pair is in %s, and this transition does not exist; "
+			"go by RESET, INIT, RTR, RTS",
 			state_name(to), state_name(from));
 	if (missing != 0)
-		return refused_because(EINVAL, "attr_mask = %#x: from %s to %s it lacks %s; set these, too",
+		return refused_because(EINVAL, "attr_mask = %#x: from %s to %s requires %s; set these, too",
 				       (unsigned int)mask, state_name(from), state_name(to),
 				       mask_names(missing, names));
-	return refused_because(EINVAL, "attr_mask = %#x: from %s to %s there may be no %s; leave these out",
+	return refused_because(EINVAL, "attr_mask = %#x: from %s to %s does not allow %s; leave these out",
 			       (unsigned int)mask, state_name(from), state_name(to),
 			       mask_names(mask & ~(t->required | t->optional), names));
 }
@@ -91,6 +91,6 @@ qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const struct
 int
 qp_explain_state(struct qp *qp, const char *needed)
 {
-	return refused_because(EINVAL, "qp->state = %s: nothing is posted there; ibv_modify_qp to %s first",
+	return refused_because(EINVAL, "qp->state = %s: posting is not allowed; ibv_modify_qp to %s first",
 			       state_name(qp_state(qp)), needed);
 }

@@ -2,8 +2,8 @@
 /*
  * Work requests.
  *
- * Inline data of up to ONE_INLINE_MAX bytes go into the request.  More are copied to registered memory of
- * the queue pair, where each request that may be unfinished has a place.
+ * Up to ONE_INLINE_MAX bytes of inline data go into the request.  Longer inline data is copied to registered
+ * memory of the queue pair, which has a slot for each request that may be outstanding.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "verbs/base/refused.h"
 #include "verbs/qp/qp.h"
 
-/* ---- room for inline data ---- */
+/* ---- memory for inline data ---- */
 
 int
 inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size)
@@ -96,7 +96,7 @@ put_sges(struct qp *qp, struct one_wqe *wqe, const struct ibv_sge *sge, int num)
 		one_post_sge(&qp->ring, wqe, (uint32_t)i, sge[i].addr, sge[i].length, sge[i].lkey);
 }
 
-/* The payload, which is in the sges or inline. */
+/* Stores the payload, as scatter/gather elements or inline. */
 static void
 put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, uint64_t length)
 {
@@ -114,8 +114,10 @@ put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, ui
 		gather(wqe->inline_data, wr->sg_list, wr->num_sge);
 		return;
 	}
-	/* As many places as there may be unfinished requests, in turn; requests are counted to 2^32, which is
-	 * no multiple of that. */
+	/*
+	 * There are max_send_wr slots, used in turn: this slot's last request has completed.  An index of its
+	 * own, because the request counter wraps at 2^32, which need not be a multiple of the slots.
+	 */
 	at = room->base + (size_t)room->next * room->size;
 	room->next = room->next + 1 < room->count ? room->next + 1 : 0;
 	gather(at, wr->sg_list, wr->num_sge);
@@ -146,25 +148,22 @@ static __attribute__((cold)) int
 explain_sges(int num, uint32_t most, const char *field)
 {
 	return refused_because(EINVAL,
-			       "wr->num_sge = %d: the queue pair takes %u, of %" PRIu64
-			       " bytes together; make them fewer, or ask for more in %s",
+			       "wr->num_sge = %d: the queue pair allows at most %u elements and %" PRIu64
+			       " bytes in total; give fewer, or ask for more in %s",
 			       num, most, (uint64_t)ONE_MESSAGE_MAX, field);
 }
 
 static __attribute__((cold)) int
-explain_full(const char *queue, uint32_t depth, const char *remedy)
+explain_full(const char *queue, const char *limit, uint32_t depth, const char *remedy)
 {
-	return refused_because(ENOMEM, "%s = full: as much is outstanding as %u requests may be; %s", queue,
-			       depth, remedy);
+	return refused_because(ENOMEM, "%s full (%s = %u): %s", queue, limit, depth, remedy);
 }
 
 static __attribute__((cold)) int
 send_full(const struct qp *qp)
 {
-	return explain_full(
-		"send queue", qp->init.cap.max_send_wr,
-		"poll the send CQ for completions (of unsignaled requests as well: signal some), or ask "
-		"for more in max_send_wr");
+	return explain_full("send queue", "max_send_wr", qp->init.cap.max_send_wr,
+			    "signal some requests and poll the send CQ, or create the QP with more");
 }
 
 static int
@@ -173,14 +172,14 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	bool is_inline = (wr->send_flags & IBV_SEND_INLINE) != 0;
 
 	if ((unsigned int)wr->opcode >= sizeof(op_of) || op_of[wr->opcode] == 0)
-		return refused_because(EOPNOTSUPP, "wr->opcode = %u: it is not there; give another",
+		return refused_because(EOPNOTSUPP, "wr->opcode = %u: unsupported; give another",
 				       (unsigned int)wr->opcode);
 	if (qp->base.qp_type == IBV_QPT_UD &&
 	    ((wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) || wr->wr.ud.ah == NULL))
 		return refused_because(
 			EINVAL,
-			"wr->opcode = %u: a UD queue pair sends to an address handle, and nothing else; "
-			"give IBV_WR_SEND or IBV_WR_SEND_WITH_IMM, and wr->wr.ud.ah",
+			"wr->opcode = %u: a UD queue pair only sends, to an address handle; give "
+			"IBV_WR_SEND or IBV_WR_SEND_WITH_IMM, and wr->wr.ud.ah",
 			(unsigned int)wr->opcode);
 	if (op_of[wr->opcode] == ONE_OP_BIND)
 		return bind_check(qp, wr);
@@ -190,14 +189,14 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 		return refused_because(
 			EINVAL,
 			"wr->sg_list = %d elements, %" PRIu64
-			" bytes: an atomic gives back 8 bytes; give one element of 8 bytes, not inline",
+			" bytes: an atomic returns 8 bytes; give one element of 8 bytes, not inline",
 			wr->num_sge, length);
 	if (is_inline && (length > qp->init.cap.max_inline_data || wr->opcode == IBV_WR_RDMA_READ))
 		return refused_because(
 			EINVAL,
-			"wr->send_flags = %#x: of %" PRIu64
-			" bytes; inline go %u, and no READ: leave IBV_SEND_INLINE out, or ask for more in "
-			"max_inline_data",
+			"wr->send_flags = %#x: %" PRIu64
+			" bytes; at most %u can be inline, and a READ cannot: leave IBV_SEND_INLINE out, or "
+			"ask for more in max_inline_data",
 			wr->send_flags, length, qp->init.cap.max_inline_data);
 	return 0;
 }
@@ -206,11 +205,11 @@ static uint32_t
 sges_of(const struct ibv_send_wr *wr, uint64_t length)
 {
 	if (op_of[wr->opcode] == ONE_OP_BIND)
-		return 1; /* the window's range */
+		return 1; /* the range of the window */
 	return (wr->send_flags & IBV_SEND_INLINE) != 0 ? length > ONE_INLINE_MAX : (uint32_t)wr->num_sge;
 }
 
-/* One that has been checked. */
+/* Writes a request that was checked into the ring. */
 static int
 write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
@@ -245,7 +244,7 @@ write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	return 0;
 }
 
-/* Neither a list that is too long is looked at, nor one of a request that has no data. */
+/* Returns 0, without reading the list, if the list is too long or the request has no data. */
 static uint64_t
 length_of(const struct ibv_send_wr *wr, uint32_t most)
 {
@@ -263,7 +262,7 @@ post_one(struct qp *qp, const struct ibv_send_wr *wr)
 	return error != 0 ? error : write_one(qp, wr, length);
 }
 
-/* In ERR, too, which the data plane may have found: requests are flushed then. */
+/* ERR, which the data plane may have set, allows sends as well: the requests are flushed. */
 static bool
 may_send(struct qp *qp)
 {
@@ -332,7 +331,7 @@ post_drafts(struct qp *qp)
 		slots += one_wqe_slots(sges_of(wr, length));
 	}
 	if (!has_room(qp, qp->num_drafts, slots)) {
-		one_send_outstanding(&qp->ring); /* looks how far the engine is */
+		one_send_outstanding(&qp->ring); /* updates sq_done_seen and sq_head_seen */
 		if (!has_room(qp, qp->num_drafts, slots))
 			return send_full(qp);
 	}
@@ -355,8 +354,8 @@ recv_one(struct qp *qp, const struct ibv_recv_wr *wr)
 		return explain_sges(wr->num_sge, most, "max_recv_sge");
 	wqe = one_recv_reserve(&qp->ring, (uint32_t)wr->num_sge);
 	if (wqe == NULL)
-		return explain_full("receive queue", qp->init.cap.max_recv_wr,
-				    "poll the receive CQ, or ask for more in max_recv_wr");
+		return explain_full("receive queue", "max_recv_wr", qp->init.cap.max_recv_wr,
+				    "poll the receive CQ, or create the QP with more");
 	wqe->op = ONE_OP_RECV;
 	wqe->flags = 0;
 	wqe->inline_len = 0;
@@ -380,7 +379,8 @@ post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	pthread_mutex_lock(&qp->recv_lock);
 	if (base->srq != NULL)
 		error = refused_because(EINVAL,
-					"qp->srq = %p: its receives are the SRQ's; ibv_post_srq_recv to it",
+					"qp->srq = %p: the queue pair takes receives from this SRQ; call "
+					"ibv_post_srq_recv",
 					(const void *)base->srq);
 	else if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET)
 		error = qp_explain_state(qp, "INIT");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs: made, asked, destroyed.  Their states are in state.c, their work in post.c and wr.c. */
+/* Creates, queries and destroys queue pairs.  state.c has the transitions, post.c and wr.c the requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +36,10 @@ qp_state(struct qp *qp)
 {
 	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
-	/* From INIT, too: a connection may be refused.  Acquire: what the engine completed before is in the
-	 * rings. */
+	/*
+	 * INIT can become ERR as well, when a connection is refused.  Acquire: completions from before the
+	 * error are visible in the rings.
+	 */
 	if (state != IBV_QPS_RESET &&
 	    atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_ERROR)
 		return IBV_QPS_ERR;
@@ -67,23 +69,21 @@ check_init(const struct context *context, const struct ibv_qp_init_attr_ex *init
 {
 	if ((init->comp_mask & ~(uint32_t)KNOWN_MASK) != 0)
 		return refused_because(EOPNOTSUPP,
-				       "init_attr->comp_mask = %#x: %#x is not there; leave it out",
+				       "init_attr->comp_mask = %#x: %#x is unsupported; leave it out",
 				       init->comp_mask, init->comp_mask & ~(uint32_t)KNOWN_MASK);
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
 		return refused_because(
 			EOPNOTSUPP,
-			"init_attr->qp_type = %u: there are IBV_QPT_RC and IBV_QPT_UD; give one of these",
+			"init_attr->qp_type = %u: supported are IBV_QPT_RC and IBV_QPT_UD; give one of these",
 			(unsigned int)init->qp_type);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0)
-		return refused_because(EOPNOTSUPP, "init_attr->create_flags = %#x: there are none; give 0",
+		return refused_because(EOPNOTSUPP, "init_attr->create_flags = %#x: unsupported; give 0",
 				       init->create_flags);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL)
-		return refused_because(EINVAL,
-				       "pd = 0: a queue pair needs one; give what ibv_alloc_pd returned");
+		return refused_because(EINVAL, "pd = 0: a queue pair needs a PD; give one from ibv_alloc_pd");
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return refused_because(
-			EINVAL,
-			"init_attr->%s = 0: a queue pair needs both; give what ibv_create_cq returned",
+			EINVAL, "init_attr->%s = 0: a queue pair needs both CQs; give one from ibv_create_cq",
 			init->send_cq == NULL ? "send_cq" : "recv_cq");
 	return check_cap(&context->info->limits, &init->cap, init->srq != NULL);
 }
@@ -104,7 +104,7 @@ make_ring(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_
 		.max_recv_sge = cap->max_recv_sge == 0 || init->srq != NULL ? 1 : cap->max_recv_sge,
 		.rd_atomic_in = depth,
 		.rd_atomic_out = depth,
-		/* Its end is IBV_EVENT_QP_LAST_WQE_REACHED. */
+		/* The data plane's event becomes IBV_EVENT_QP_LAST_WQE_REACHED. */
 		.flags = init->srq != NULL ? ONE_QP_NOTIFY_END : 0,
 	};
 
@@ -115,12 +115,13 @@ make_ring(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_
 }
 
 static void
-fill(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
+fill_qp(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 {
 	init->cap.max_send_sge += init->cap.max_send_sge == 0;
 	init->cap.max_recv_sge += init->cap.max_recv_sge == 0 && init->srq == NULL;
 	init->cap.max_inline_data = qp->room.base != NULL ? qp->room.size : ONE_INLINE_MAX;
-	memcpy(&qp->init, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
+	/* Both structures have the same layout up to comp_mask. */
+	memcpy(&qp->init, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
 	qp->attr.cap = init->cap;
 	qp->attr.qp_state = IBV_QPS_RESET;
 	qp->base.context = base;
@@ -176,7 +177,7 @@ qp_make(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_ex
 }
 
 static struct ibv_qp *
-create(const char *function, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
+create_qp(const char *function, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 {
 	struct context *context = context_of(base);
 	int error = check_init(context, init);
@@ -189,7 +190,7 @@ create(const char *function, struct ibv_context *base, struct ibv_qp_init_attr_e
 			qp_release(qp);
 		return refused_null(function, error, "context", base);
 	}
-	fill(qp, base, init);
+	fill_qp(qp, base, init);
 	count_users(qp, 1);
 	qp_lock_rings(qp);
 	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], &qp->name, memory_order_relaxed);
@@ -207,7 +208,7 @@ create(const char *function, struct ibv_context *base, struct ibv_qp_init_attr_e
 struct ibv_qp *
 qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 {
-	return create("ibv_create_qp_ex", base, init);
+	return create_qp("ibv_create_qp_ex", base, init);
 }
 
 struct ibv_qp *
@@ -216,9 +217,9 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	struct ibv_qp_init_attr_ex full = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
 	struct ibv_qp *qp;
 
-	memcpy(&full, init,
-	       offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* the two are alike up to there */
-	qp = create("ibv_create_qp", pd->context, &full);
+	/* Both structures have the same layout up to comp_mask. */
+	memcpy(&full, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
+	qp = create_qp("ibv_create_qp", pd->context, &full);
 	if (qp != NULL)
 		init->cap = full.cap;
 	return qp;
@@ -232,12 +233,12 @@ ibv_qp_to_qp_ex(struct ibv_qp *base)
 	return qp->drafts != NULL ? &qp->ex : NULL;
 }
 
-/* Whether the CM has connected it, and the data plane shows how. */
+/* True if the CM has connected the queue pair and the data plane shows the connection's values. */
 static bool
 is_shown(const struct qp *qp)
 {
 	const struct one_qp_shm *shm = qp->ring.shm;
-	/* Acquire: pairs with the engine's store, before which all else was. */
+	/* Acquire: pairs with the core's release store of the state, which follows all other values. */
 	uint32_t state = atomic_load_explicit(&shm->state, memory_order_acquire);
 
 	return atomic_load_explicit(&qp->by_cm, memory_order_relaxed) && state >= ONE_QP_CONNECTED &&
@@ -277,7 +278,7 @@ ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv
 		take_shown(qp->ring.shm, attr);
 	attr->qp_state = qp_state(qp);
 	attr->cur_qp_state = attr->qp_state;
-	/* Acquire: what was completed until then is in the rings. */
+	/* Acquire: once the queue is drained, its completions are visible in the rings. */
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
 			    atomic_load_explicit(&qp->ring.shm->sq_draining, memory_order_acquire) != 0;
 	*init = qp->init;
@@ -286,8 +287,10 @@ ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv
 	return 0;
 }
 
-/* Who polls its rings does not find it any more.  The place may be that of a newer queue pair by now, which
- * another thread has made since the data plane gave up this one. */
+/*
+ * Hides the queue pair from threads that poll its CQs.  Compares before it clears: after the data plane freed
+ * the id, another thread may have created a queue pair with the same index.
+ */
 static void
 forget_name(struct context *context, struct qp *qp)
 {
@@ -334,6 +337,6 @@ qp_fork_child(struct qp *qp)
 int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-	/* Placement is in address order, the last byte of a write last. */
+	/* The data plane places bytes in address order, the last byte of a write last. */
 	return flags == 0 && (op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_WRITE_WITH_IMM);
 }

@@ -6,26 +6,27 @@
 #include "verbs/cq/cq.h"
 #include "verbs/mem/mem.h"
 
-#define VERBS_INLINE_MAX 1024u /* beyond ONE_INLINE_MAX by way of memory of the queue pair */
+#define VERBS_INLINE_MAX 1024u /* bytes; beyond ONE_INLINE_MAX through memory of the queue pair */
 /*
- * Who asks for some has at least this: UCX asks for 64, and takes a datagram that does not go inline for sent
- * when its peer's connection request comes, before it has been read (openucx/ucx#10423).
+ * Least max_inline_data, in bytes, if the application asks for more than ONE_INLINE_MAX.  UCX asks for 64,
+ * and takes a datagram that is not inline for sent when its peer's connection request arrives, before the
+ * datagram has been read (openucx/ucx#10423).
  */
 #define VERBS_INLINE_ROOM 128u
 
-/* A request of ibv_qp_ex that is being made. */
+/* A request of ibv_qp_ex between wr_start and wr_complete. */
 struct wr_draft {
 	struct ibv_send_wr wr;
 	uint32_t first_sge; /* in qp->draft_sges */
 	uint32_t inline_at; /* in qp->draft_bytes */
 };
 
-/* Where inline data wait that do not fit into a request; base NULL: none. */
+/* Memory for inline data that does not fit into a request; base is NULL without such memory. */
 struct inline_room {
 	uint8_t *base;
 	size_t length;
-	uint32_t size;        /* of a place */
-	uint32_t count, next; /* places, and the one that is taken next */
+	uint32_t size;        /* bytes of a slot */
+	uint32_t count, next; /* number of slots, and the index of the next one */
 	struct one_mr mr;
 };
 
@@ -37,12 +38,12 @@ struct qp {
 	struct one_qp ring;
 	struct qp_name name;
 	pthread_mutex_t send_lock, recv_lock;
-	struct one_qp_create create; /* as it was asked for */
+	struct one_qp_create create; /* as requested */
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr; /* as set so far */
-	_Atomic uint32_t state;  /* enum ibv_qp_state, as asked for: the data plane may have found an error */
+	_Atomic uint32_t state;  /* enum ibv_qp_state as requested; qp_state() adds the data plane's errors */
 	struct inline_room room;
-	_Atomic bool by_cm; /* the CM has connected it, or RTR was asked for with what the CM says */
+	_Atomic bool by_cm; /* the CM has connected it, or its RTR named a peer that the CM expects */
 	/* wr.c */
 	struct wr_draft *drafts;
 	struct ibv_sge *draft_sges;
@@ -53,11 +54,11 @@ struct qp {
 
 /* ---- qp.c ---- */
 struct ibv_qp *qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *attr);
-/* What it is in, with what the data plane has found. */
+/* Returns the state, which is ERR if the data plane found an error. */
 enum ibv_qp_state qp_state(struct qp *qp);
-/* In a child after fork, whoever had its locks: it is the parent's. */
+/* Resets the locks in a child after fork, because a thread of the parent may have held them. */
 void qp_fork_child(struct qp *qp);
-/* Both rings of completions, which may be one. */
+/* Lock the send and receive CQ, which may be the same, in the order of their addresses. */
 void qp_lock_rings(struct qp *qp);
 void qp_unlock_rings(struct qp *qp);
 
@@ -65,29 +66,29 @@ void qp_unlock_rings(struct qp *qp);
 void qp_set_peer(struct qp *qp, uint32_t qpn);
 
 /* ---- explain.c ---- */
-/* A transition, with the attributes that it must and may have. */
+/* A transition, with its required and optional attributes. */
 struct transition {
 	enum ibv_qp_state from, to;
 	int required, optional;
 };
-/* EINVAL, whose reason is noted: there is no such transition (table entry NULL), or not with this mask. */
+/* Notes that the transition does not exist (`t` is NULL), or not with this mask.  Returns EINVAL. */
 int qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const struct transition *t, int mask);
-/* EINVAL likewise: nothing is posted before the state `needed`. */
+/* Notes that posting requires the state `needed`.  Returns EINVAL. */
 int qp_explain_state(struct qp *qp, const char *needed);
 
 /* ---- post.c ---- */
 int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/* All of the drafts, or none; with the lock held. */
+/* Posts all drafts or none; the send lock is held. */
 int post_drafts(struct qp *qp);
-/* One request without payload, which the caller has checked: 0, or an errno. */
+/* Posts one request without payload, which the caller has checked.  Returns 0 or a positive errno. */
 int post_checked(struct qp *qp, const struct ibv_send_wr *wr);
 int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-int inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size); /* -errno */
+int inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size); /* returns 0 or -errno */
 void inline_room_close(struct qp *qp);
 
 /* ---- bind.c ---- */
 int bind_mw(struct ibv_qp *base, struct ibv_mw *mw, struct ibv_mw_bind *bind);
-/* Of IBV_WR_BIND_MW and IBV_WR_LOCAL_INV: 0, or an errno. */
+/* Checks IBV_WR_BIND_MW or IBV_WR_LOCAL_INV.  Returns 0 or a positive errno. */
 int bind_check(const struct qp *qp, const struct ibv_send_wr *wr);
 void bind_put(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The states of a queue pair (IBTA vol. 1, 10.3.1): which transitions there are, and which attributes
- * each must and may have.
+ * Transitions of queue pairs (IBTA vol. 1, 10.3.1), with their required and optional attributes.
  */
 #include <string.h>
 
@@ -39,7 +38,7 @@ static const struct transition transitions[] = {
 		 IBV_QP_PATH_MIG_STATE},
 };
 
-/* For datagrams.  A request that fails takes the queue pair to ERR: there is no SQE. */
+/* UD.  A failed request moves the queue pair to ERR: the state SQE does not exist. */
 static const struct transition ud_transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
@@ -51,12 +50,12 @@ static const struct transition ud_transitions[] = {
 	{IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 };
 
-/* 0, or the errno of a transition that the standard does not have. */
+/* Returns 0, or EINVAL for a transition that the standard does not have. */
 static int
 check_transition(const struct transition *table, size_t count, enum ibv_qp_state from, enum ibv_qp_state to,
 		 int mask)
 {
-	/* These are there from every state. */
+	/* Every state has a transition to RESET and to ERR. */
 	const struct transition always = {from, to, 0, 0};
 	const struct transition *found = to == IBV_QPS_RESET || to == IBV_QPS_ERR ? &always : NULL;
 
@@ -75,7 +74,7 @@ check_access(unsigned int flags)
 {
 	if ((flags & ~(unsigned int)KNOWN_ACCESS) == 0)
 		return 0;
-	return refused_because(EINVAL, "attr->qp_access_flags = %#x: no such rights as %#x; leave those out",
+	return refused_because(EINVAL, "attr->qp_access_flags = %#x: unknown rights %#x; leave those out",
 			       flags, flags & ~(unsigned int)KNOWN_ACCESS);
 }
 
@@ -90,17 +89,17 @@ check_path(const struct context *context, const struct ibv_ah_attr *ah)
 				      context->num_addrs - 1);
 	if (error == 0 && ah->is_global == 0)
 		error = refused_because(
-			EINVAL, "attr->ah_attr.is_global = 0: peers are known by their GID; give 1, and grh");
+			EINVAL, "attr->ah_attr.is_global = 0: peers are addressed by GID; give 1, and grh");
 	if (error == 0 && device_address(&ah->grh.dgid, addr) != context->addr[ah->grh.sgid_index].family)
 		error = refused_because(
 			EINVAL,
-			"attr->ah_attr.grh.dgid = no address of IPv%d, as the GID of sgid_index %u is; give "
-			"the GID that ibv_query_gid says at the peer, or another sgid_index",
+			"attr->ah_attr.grh.dgid = no IPv%d address, unlike the GID of sgid_index %u; give a "
+			"GID from ibv_query_gid at the peer, or another sgid_index",
 			context->addr[ah->grh.sgid_index].family == AF_INET6 ? 6 : 4, ah->grh.sgid_index);
 	return error;
 }
 
-/* The values, whichever transition they come with. */
+/* Checks the values of all attributes; their limits are the same for every transition. */
 static int
 check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -118,7 +117,7 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (error == 0 && (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
 		error = refused_because(
 			EOPNOTSUPP,
-			"attr_mask = %#x: there is no path migration; leave IBV_QP_ALT_PATH and "
+			"attr_mask = %#x: path migration is unsupported; leave IBV_QP_ALT_PATH and "
 			"IBV_QP_PATH_MIG_STATE out",
 			(unsigned int)mask);
 	if (error == 0 && (mask & IBV_QP_AV) != 0)
@@ -126,7 +125,7 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (error == 0 && (mask & IBV_QP_QKEY) != 0 && (attr->qkey & QKEY_PRIVILEGED) != 0)
 		error = refused_because(
 			EPERM,
-			"attr->qkey = %#x: those with the highest bit are for management; give one below "
+			"attr->qkey = %#x: Q_Keys with the highest bit are for management; give one below "
 			"0x80000000",
 			attr->qkey);
 	RANGE(IBV_QP_PATH_MTU, path_mtu, IBV_MTU_256, device_mtu_code(info->mtu));
@@ -141,7 +140,7 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return error;
 }
 
-/* What SQD would let change, and the data plane does not. */
+/* Refuses changes that the standard allows in SQD, but the data plane does not. */
 static int
 check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -155,8 +154,8 @@ check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic != own->max_dest_rd_atomic))
 		return refused_because(
 			EOPNOTSUPP,
-			"attr_mask = %#x: what was set for the way to RTS is not changed in SQD; leave it "
-			"as it is",
+			"attr_mask = %#x: SQD cannot change path, timeout, retries and depths; give their "
+			"current values",
 			(unsigned int)mask);
 	return 0;
 }
@@ -165,7 +164,7 @@ void
 qp_set_peer(struct qp *qp, uint32_t qpn)
 {
 	qp->attr.dest_qp_num = qpn;
-	/* Pairs with the load of who polls a completion. */
+	/* Pairs with the load in fill_wc(). */
 	atomic_store_explicit(&qp->name.peer_qpn, qpn, memory_order_relaxed);
 }
 
@@ -197,9 +196,9 @@ take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 		qp_set_peer(qp, from->dest_qp_num);
 }
 
-/* Of a queue pair that serves its peer: 0, or a positive errno. */
+/* Changes settings of a queue pair that serves its peer.  Returns 0 or a positive errno. */
 static int
-set(struct qp *qp, const struct one_qp_settings *settings)
+send_settings(struct qp *qp, const struct one_qp_settings *settings)
 {
 	struct one_msg msg = {.type = ONE_MSG_QP_SET};
 	int error;
@@ -212,7 +211,7 @@ set(struct qp *qp, const struct one_qp_settings *settings)
 	return error == -ENOTCONN ? EINVAL : -error;
 }
 
-/* Between RTS and SQD, as `to` and `from` are. */
+/* Adds to `settings` the stop or start of the send queue, for transitions between RTS and SQD. */
 static void
 set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
 	    struct one_qp_settings *settings)
@@ -224,9 +223,10 @@ set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_at
 	settings->notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr->en_sqd_async_notify != 0;
 }
 
-/* What changes while the peer is served. */
+/* Applies the attributes that can change while the queue pair serves its peer. */
 static int
-change(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
+change_settings(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr,
+		int mask)
 {
 	struct one_qp_settings settings = {0};
 
@@ -239,7 +239,7 @@ change(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct
 		settings.min_rnr_timer = attr->min_rnr_timer;
 	}
 	set_stopped(from, to, attr, mask, &settings);
-	return set(qp, &settings);
+	return send_settings(qp, &settings);
 }
 
 static int
@@ -265,9 +265,8 @@ to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
 	error = one_call(context->client, &msg, NULL, 0, NULL);
 	if (error == -EHOSTUNREACH)
 		refused_because(ETIMEDOUT, "attr->ah_attr.grh.dgid = silent: no host answers for this "
-					   "address; see that the peer's "
-					   "port is up, and [route] in oneside.conf(5)");
-	/* The kernel's word for a neighbour that does not answer. */
+					   "address; check the peer's port, and [route] in oneside.conf(5)");
+	/* Like the kernel: ETIMEDOUT for a neighbour that does not answer. */
 	return error == -EHOSTUNREACH ? ETIMEDOUT : -error;
 }
 
@@ -294,7 +293,7 @@ to_error(struct qp *qp)
 	return -one_call_id(qp->ring.client, ONE_MSG_QP_ERROR, qp->ring.id);
 }
 
-/* All work is forgotten, and what was completed of it. */
+/* Drops all requests, and their completions that were not polled. */
 static int
 to_reset(struct qp *qp)
 {
@@ -325,20 +324,23 @@ is_expected(struct context *context, uint32_t peer_qpn, uint32_t psn)
 	return peer != NULL;
 }
 
-/* By the CM: it has connected already, with all rights, or will with those that are said by then. */
+/*
+ * RTR of a queue pair that the CM connects.  If the CM has connected it already, with all rights, restricts
+ * the rights now; otherwise the CM takes the rights of that time when it connects.
+ */
 static int
 rtr_by_cm(struct qp *qp, unsigned int access)
 {
 	struct one_qp_settings settings = {.access = mem_remote_access(access), .given = ONE_QP_SET_ACCESS};
 
-	/* Acquire: pairs with the store before the event that the application has got. */
+	/* Acquire: pairs with the core's store, which precedes the event that the application got. */
 	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
 		return 0;
-	return set(qp, &settings);
+	return send_settings(qp, &settings);
 }
 
 static int
-move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_attr *attr, int mask)
+rc_move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_attr *attr, int mask)
 {
 	bool by_cm = atomic_load_explicit(&qp->by_cm, memory_order_relaxed);
 	int error;
@@ -356,7 +358,7 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 		return 0;
 	error = from == IBV_QPS_SQD ? check_settled(qp, attr, mask) : 0;
 	if (error == 0)
-		error = change(qp, from, to, attr, mask);
+		error = change_settings(qp, from, to, attr, mask);
 	if (error == 0 && from == IBV_QPS_RTR && to == IBV_QPS_RTS && !by_cm)
 		error = to_rts(qp, attr);
 	return error;
@@ -388,11 +390,11 @@ ud_move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struc
 		return 0;
 	error = ud_request(qp, to, attr, mask);
 	set_stopped(from, to, attr, mask, &settings);
-	return error != 0 ? error : set(qp, &settings);
+	return error != 0 ? error : send_settings(qp, &settings);
 }
 
 static int
-modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
+modify_locked(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from = qp_state(qp), to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;
 	bool ud = qp->base.qp_type == IBV_QPT_UD;
@@ -411,7 +413,7 @@ modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 	else if (to == IBV_QPS_ERR)
 		error = to_error(qp);
 	else
-		error = ud ? ud_move(qp, from, to, attr, mask) : move(qp, from, to, attr, mask);
+		error = ud ? ud_move(qp, from, to, attr, mask) : rc_move(qp, from, to, attr, mask);
 	if (error != 0)
 		return error;
 	take_values(qp, attr, mask);
@@ -427,7 +429,7 @@ ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 
 	pthread_mutex_lock(&qp->send_lock);
 	pthread_mutex_lock(&qp->recv_lock);
-	error = modify(qp, attr, mask);
+	error = modify_locked(qp, attr, mask);
 	if (error == 0)
 		base->state = (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 	pthread_mutex_unlock(&qp->recv_lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests of ibv_qp_ex: drafts between wr_start and wr_complete, which posts them in one go, or none of
- * them.  The lock of the send queue is held in between.
+ * Requests of ibv_qp_ex.  Between wr_start and wr_complete requests are drafts, and the send lock is held.
+ * wr_complete posts all of the drafts or none.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
-/* The first failure is what wr_complete returns. */
+/* wr_complete returns the first failure. */
 #define FAIL(qp, ...)                                                     \
 	do {                                                              \
 		if ((qp)->draft_error == 0)                               \
@@ -26,16 +26,16 @@
 	} while (0)
 
 static struct ibv_send_wr *
-draft(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+new_draft(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct qp *qp = TO(qp, ex);
 	struct wr_draft *d;
 
-	/* What is beyond the ring is written over the last that fits, and refused by wr_complete. */
+	/* A draft beyond the ring overwrites the last one; wr_complete refuses them all. */
 	if (qp->num_drafts == qp->max_drafts) {
 		FAIL(qp, ENOMEM,
-		     "requests since ibv_wr_start = more than %u: the send queue has no room for "
-		     "them; complete earlier, or ask for more in max_send_wr",
+		     "requests since ibv_wr_start = more than %u: the send queue is too small; complete "
+		     "earlier, or ask for more in max_send_wr",
 		     qp->max_drafts);
 		qp->num_drafts--;
 		qp->num_sges = qp->drafts[qp->num_drafts].first_sge;
@@ -54,7 +54,7 @@ draft(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 static void
 wr_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr, __be32 imm)
 {
-	struct ibv_send_wr *wr = draft(ex, opcode);
+	struct ibv_send_wr *wr = new_draft(ex, opcode);
 
 	wr->imm_data = imm;
 	wr->wr.rdma.remote_addr = remote_addr;
@@ -83,7 +83,7 @@ static void
 wr_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr,
 	  uint64_t compare_add, uint64_t swap)
 {
-	struct ibv_send_wr *wr = draft(ex, opcode);
+	struct ibv_send_wr *wr = new_draft(ex, opcode);
 
 	wr->wr.atomic.remote_addr = remote_addr;
 	wr->wr.atomic.rkey = rkey;
@@ -106,31 +106,31 @@ wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, u
 static void
 wr_send(struct ibv_qp_ex *ex)
 {
-	draft(ex, IBV_WR_SEND);
+	new_draft(ex, IBV_WR_SEND);
 }
 
 static void
 wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	draft(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
+	new_draft(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
 }
 
 static void
 wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	draft(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+	new_draft(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
 }
 
 static void
 wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	draft(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+	new_draft(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
 }
 
 static void
 wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	struct ibv_send_wr *wr = draft(ex, IBV_WR_BIND_MW);
+	struct ibv_send_wr *wr = new_draft(ex, IBV_WR_BIND_MW);
 
 	wr->bind_mw.mw = mw;
 	wr->bind_mw.rkey = rkey;
@@ -142,8 +142,8 @@ last_draft(struct qp *qp)
 {
 	if (qp->num_drafts == 0) {
 		FAIL(qp, EINVAL,
-		     "requests since ibv_wr_start = 0: what is set belongs to one; call "
-		     "ibv_wr_send or another first");
+		     "requests since ibv_wr_start = 0: the setter needs a request; call ibv_wr_send or "
+		     "another first");
 		return NULL;
 	}
 	return &qp->drafts[qp->num_drafts - 1];
@@ -171,8 +171,8 @@ wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 		return;
 	if (num > qp->init.cap.max_send_sge) {
 		FAIL(qp, EINVAL,
-		     "num_sge = %zu: the queue pair takes %u; make them fewer, or ask for more in "
-		     "max_send_sge",
+		     "num_sge = %zu: the queue pair allows at most %u elements; give fewer, or ask for "
+		     "more in max_send_sge",
 		     num, qp->init.cap.max_send_sge);
 		return;
 	}
@@ -189,7 +189,7 @@ wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 	wr_set_sge_list(ex, 1, &sge);
 }
 
-/* Copied now, since it is the caller's again when this returns. */
+/* Copies the data now: the caller may reuse the memory when this returns. */
 static void
 wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_data_buf *list)
 {
@@ -203,7 +203,7 @@ wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_data_
 	for (size_t i = 0; i < num; i++) {
 		if (list[i].length > qp->init.cap.max_inline_data - (at - d->inline_at)) {
 			FAIL(qp, EINVAL,
-			     "inline data = %zu bytes more: the queue pair takes %u; give them by "
+			     "inline data = %zu bytes more: the queue pair allows %u in total; use "
 			     "ibv_wr_set_sge, or ask for more in max_inline_data",
 			     list[i].length, qp->init.cap.max_inline_data);
 			return;
@@ -289,7 +289,7 @@ wr_setup(struct qp *qp, uint64_t send_ops)
 		return refused_because(
 			EOPNOTSUPP,
 			"init_attr->send_ops_flags = %#" PRIx64
-			": a queue pair of this type does not have all of these; leave some out",
+			": a queue pair of this type does not support all of these; leave some out",
 			send_ops);
 	qp->max_drafts = (uint32_t)n;
 	qp->drafts = calloc(n, sizeof(*qp->drafts));
@@ -309,7 +309,7 @@ wr_free(struct qp *qp)
 	free(qp->draft_bytes);
 }
 
-/* ---- in a child after fork: the send lock may be another thread's of the parent ---- */
+/* ---- in a child after fork: a thread of the parent may have held the send lock ---- */
 
 static void
 foreign_start(struct ibv_qp_ex *ex)

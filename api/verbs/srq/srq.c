@@ -22,12 +22,11 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	if (error != 0) {
 		free(srq);
 		if (error == -EINVAL)
-			refused_because(EINVAL,
-					"srq_init_attr->attr = max_wr %u, max_sge %u: the data plane allows "
-					"%u and %u; "
-					"ask for 1 receive at least, and no more than that",
-					init->attr.max_wr, sges, context->info->limits.max_qp_wr,
-					ONE_MAX_SGE);
+			refused_because(
+				EINVAL,
+				"srq_init_attr->attr = max_wr %u, max_sge %u: the data plane allows "
+				"1 to %u receives of at most %u elements; give values in these limits",
+				init->attr.max_wr, sges, context->info->limits.max_qp_wr, ONE_MAX_SGE);
 		return refused_null("ibv_create_srq", error == -EDQUOT ? ENOMEM : -error, "pd", base);
 	}
 	srq->max_wr = init->attr.max_wr;
@@ -47,7 +46,10 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	return &srq->base;
 }
 
-/* Before the data plane knows, since its event ends the limit; a positive errno. */
+/*
+ * Stores the limit before the data plane has it, because the limit event clears it.  Returns a positive
+ * errno.
+ */
 static int
 set_limit(struct srq *srq, uint32_t limit)
 {
@@ -61,9 +63,9 @@ set_limit(struct srq *srq, uint32_t limit)
 	return error;
 }
 
-/* Not below the limit that is armed, unless that changes, too. */
+/* An armed limit is the least size, unless the same call changes the limit. */
 static int
-resize(struct srq *srq, uint32_t max_wr, bool limit_changes)
+resize_srq(struct srq *srq, uint32_t max_wr, bool limit_changes)
 {
 	uint32_t least = limit_changes || srq->element.limit == 0 ? 1 : srq->element.limit;
 	int error = refused_range("srq_attr->max_wr", max_wr, least,
@@ -78,8 +80,8 @@ resize(struct srq *srq, uint32_t max_wr, bool limit_changes)
 	pthread_mutex_unlock(&srq->lock);
 	if (error == EBUSY)
 		return refused_because(EINVAL,
-				       "srq_attr->max_wr = %u: more receives wait in it; let messages take "
-				       "some, or ask for more",
+				       "srq_attr->max_wr = %u: the SRQ holds more receives; let messages "
+				       "consume some, or give more",
 				       max_wr);
 	return error == EDQUOT ? ENOMEM : error;
 }
@@ -92,14 +94,14 @@ ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
 		error = refused_because(EINVAL,
-					"srq_attr_mask = %#x: there is nothing else to set; give "
-					"IBV_SRQ_MAX_WR, IBV_SRQ_LIMIT",
+					"srq_attr_mask = %#x: only IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT can be "
+					"set; give those",
 					(unsigned int)mask);
 	if (error == 0 && (mask & IBV_SRQ_LIMIT) != 0)
 		error = refused_range("srq_attr->srq_limit", attr->srq_limit, 0,
 				      (mask & IBV_SRQ_MAX_WR) != 0 ? attr->max_wr : srq->max_wr);
 	if (error == 0 && (mask & IBV_SRQ_MAX_WR) != 0)
-		error = resize(srq, attr->max_wr, (mask & IBV_SRQ_LIMIT) != 0);
+		error = resize_srq(srq, attr->max_wr, (mask & IBV_SRQ_LIMIT) != 0);
 	if (error == 0 && (mask & IBV_SRQ_LIMIT) != 0)
 		error = set_limit(srq, attr->srq_limit);
 	return refused_tell("ibv_modify_srq", error, "srq", base);
@@ -150,7 +152,7 @@ srq_fork_child(struct srq *srq)
 /* ---- receives ---- */
 
 static int
-srq_one(struct srq *srq, const struct ibv_recv_wr *wr)
+post_one_recv(struct srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct one_sge sge[ONE_MAX_SGE];
 	int error;
@@ -158,8 +160,8 @@ srq_one(struct srq *srq, const struct ibv_recv_wr *wr)
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge ||
 	    (wr->num_sge > 0 && mem_total(wr->sg_list, wr->num_sge) > ONE_MESSAGE_MAX))
 		return refused_because(EINVAL,
-				       "wr->num_sge = %d: the SRQ takes %u, of %" PRIu64
-				       " bytes together; make them fewer, or ask for more in max_sge",
+				       "wr->num_sge = %d: the SRQ allows at most %u elements and %" PRIu64
+				       " bytes in total; give fewer, or ask for more in max_sge",
 				       wr->num_sge, srq->max_sge, (uint64_t)ONE_MESSAGE_MAX);
 	for (int i = 0; i < wr->num_sge; i++)
 		sge[i] = (struct one_sge){
@@ -171,8 +173,8 @@ srq_one(struct srq *srq, const struct ibv_recv_wr *wr)
 	if (error == -ENOSPC)
 		return refused_because(
 			ENOMEM,
-			"srq = full: %u receives wait in it, as many as it has room for; let messages "
-			"take some, or ask for more in max_wr",
+			"SRQ full (max_wr = %u): let messages consume receives, or create the SRQ with "
+			"more",
 			srq->max_wr);
 	return -error;
 }
@@ -185,7 +187,7 @@ srq_post_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 
 	pthread_mutex_lock(&srq->lock);
 	while (error == 0 && wr != NULL) {
-		error = srq_one(srq, wr);
+		error = post_one_recv(srq, wr);
 		if (error == 0)
 			wr = wr->next;
 	}

@@ -14,7 +14,7 @@ struct srq {
 	struct element element;
 };
 
-/* In a child after fork, whoever had its locks: it is the parent's. */
+/* Resets the locks in a child after fork, because a thread of the parent may have held them. */
 void srq_fork_child(struct srq *srq);
 int srq_post_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 

@@ -279,7 +279,7 @@ test_late(void **state)
 	need(OPENSSL);
 	add("crypto_openssl0", "");
 	device_is_late = true;
-	assert_refused("crypto_openssl0 does not do an operation at once");
+	assert_refused("crypto_openssl0 does not complete an operation at once");
 	assert_int_equal(frees, 1);
 	assert_int_equal(early_frees, 0);
 	device_is_late = has_operation = false;

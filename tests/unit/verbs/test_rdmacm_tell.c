@@ -74,16 +74,16 @@ binding(void **state)
 		       "rdma_bind_addr: addr = 192.0.2.9: ", "no port of the data plane has this address",
 		       "; give one that ", "(EADDRNOTAVAIL)");
 	assert_refused(rdma_bind_addr(id, &other), EAFNOSUPPORT,
-		       "rdma_bind_addr: addr = one of family 1: ", "neither AF_INET nor AF_INET6; give one",
-		       "(EAFNOSUPPORT)");
+		       "rdma_bind_addr: addr = an address of family 1: ",
+		       "neither AF_INET nor AF_INET6; give one", "(EAFNOSUPPORT)");
 	assert_refused(rdma_resolve_addr(id, NULL, &other, 1000), EAFNOSUPPORT,
-		       "rdma_resolve_addr: dst_addr = one of family 1: ", "(EAFNOSUPPORT)");
+		       "rdma_resolve_addr: dst_addr = an address of family 1: ", "(EAFNOSUPPORT)");
 	assert_refused(rdma_resolve_addr(id, NULL, (struct sockaddr *)&v6, 1000), ENODEV,
 		       "rdma_resolve_addr: dst_addr = 2001:db8::9: no port has an address of this family; ",
 		       "(ENODEV)");
 	assert_silent(rdma_bind_addr(id, address("192.0.2.1", 0)), 0);
 	assert_refused(rdma_bind_addr(id, address("192.0.2.1", 0)), EINVAL, "rdma_bind_addr: id = 0x",
-		       "it is bound to an address; use another id (EINVAL)");
+		       "the id is bound to an address already; use another id (EINVAL)");
 	assert_refused(rdma_resolve_addr(id, NULL, (struct sockaddr *)&v6, 1000), EAFNOSUPPORT,
 		       "rdma_resolve_addr: dst_addr = 2001:db8::9: ", "(EAFNOSUPPORT)");
 	assert_int_equal(rdma_destroy_id(id), 0);
@@ -95,21 +95,21 @@ listening(void **state)
 	struct rdma_cm_id *id = new_id();
 
 	assert_refused(rdma_listen(id, 1), EINVAL, "rdma_listen: id = 0x",
-		       "it is bound to no address; rdma_bind_addr first (EINVAL)");
+		       "the id is bound to no address; rdma_bind_addr first (EINVAL)");
 	assert_int_equal(rdma_bind_addr(id, address("0.0.0.0", 5000)), 0);
 	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 5000, 1);
 	assert_refused(rdma_listen(id, 1), EADDRINUSE,
-		       "rdma_listen: port = 5000: another id or program has it", "; choose another",
+		       "rdma_listen: port = 5000: another id or program uses it", "; choose another",
 		       "(EADDRINUSE)");
 	mock_refuse(mock, ONE_MSG_LISTEN, -EDQUOT, ONE_SUBJECT_QUOTA, 31, 1);
 	assert_refused(rdma_listen(id, 1), ENOMEM, "rdma_listen: id = 0x",
 		       "the data plane's limit = 31: it is reached; ", "(ENOMEM)");
 	assert_silent(rdma_listen(id, 1), 0);
 	assert_refused(rdma_listen(id, 1), EINVAL, "rdma_listen: id = 0x",
-		       "it is listening; one rdma_listen");
+		       "the id is listening already; one rdma_listen");
 	assert_refused(rdma_accept(id, NULL), EINVAL, "rdma_accept: id = 0x",
-		       "no request waits for an answer; answer the id of RDMA_CM_EVENT_CONNECT_REQUEST");
-	assert_refused(rdma_reject(id, NULL, 0), EINVAL, "rdma_reject: id = 0x", "no request waits");
+		       "no request is pending; answer the id of RDMA_CM_EVENT_CONNECT_REQUEST");
+	assert_refused(rdma_reject(id, NULL, 0), EINVAL, "rdma_reject: id = 0x", "no request is pending");
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
@@ -145,9 +145,9 @@ connecting(void **state)
 	const char *lines;
 
 	assert_refused(rdma_connect(id, NULL), EINVAL, "rdma_connect: id = 0x",
-		       "it has no peer's address; rdma_resolve_addr first", "(EINVAL)");
+		       "no peer address is resolved; rdma_resolve_addr first", "(EINVAL)");
 	assert_refused(rdma_resolve_route(id, 1000), EINVAL, "rdma_resolve_route: id = 0x",
-		       "no peer's address; ");
+		       "no peer address is resolved; ");
 	assert_refused(rdma_create_qp(id, NULL, &init), EINVAL,
 		       "rdma_create_qp: id->verbs = 0: ", "; rdma_resolve_addr");
 	assert_silent(rdma_resolve_addr(id, NULL, address("192.0.2.2", 7000), 1000), 0);
@@ -157,8 +157,7 @@ connecting(void **state)
 	assert_refused(rdma_connect(id, NULL), EINVAL,
 		       "rdma_connect: id->qp = 0: ", "; rdma_create_qp first");
 	assert_refused(rdma_connect(id, &param), EINVAL, "rdma_connect: conn_param->initiator_depth = 200: ");
-	assert_refused(rdma_disconnect(id), EINVAL, "rdma_disconnect: id = 0x", "it has no connection",
-		       "; connect");
+	assert_refused(rdma_disconnect(id), EINVAL, "rdma_disconnect: id = 0x", "no connection", "; connect");
 	init.qp_type = IBV_QPT_RC;
 	assert_silent(rdma_create_qp(id, NULL, &init), 0);
 	mock_refuse(mock, ONE_MSG_QP_CONNECT, -EDQUOT, ONE_SUBJECT_QUOTA, 9, 1);
@@ -177,7 +176,8 @@ connecting(void **state)
 	assert_non_null(strstr(lines, "oneside: ibv_create_cq: cqe = 2147483647: it may be 1 to "));
 	assert_non_null(strstr(lines, "\noneside: rdma_create_qp: "));
 	assert_refused(rdma_join_multicast(id, NULL, NULL), EOPNOTSUPP,
-		       "rdma_join_multicast: id = ", "does not have it; see oneside-run(1)", "(EOPNOTSUPP)");
+		       "rdma_join_multicast: id = ", "unsupported by this implementation; see oneside-run(1)",
+		       "(EOPNOTSUPP)");
 	assert_refused(rdma_ack_cm_event(NULL), EINVAL, "rdma_ack_cm_event: event = 0: ", "; give what");
 	assert_int_equal(rdma_destroy_id(id), 0);
 }

@@ -72,7 +72,7 @@ memory(void **state)
 	assert_null_says(ibv_reg_mr(f->pd, bytes, 64, 0x80000), EINVAL,
 			 "ibv_reg_mr: access = 0x80000: ", "0x80000; leave those out (EINVAL)");
 	assert_null_says(ibv_reg_mr(f->pd, nothing, 64, 0), EFAULT,
-			 "ibv_reg_mr: addr = 0x1000: these 64 bytes ", "; give what is allocated",
+			 "ibv_reg_mr: addr = 0x1000: these 64 bytes ", "; give memory that is allocated",
 			 "(EFAULT)");
 	assert_null_says(ibv_reg_mr(f->pd, bytes, 0, 0), EINVAL,
 			 "ibv_reg_mr: length = 0: ", "; give the length");
@@ -108,7 +108,7 @@ queues(void **state)
 			 "(EINVAL)");
 	assert_null_says(ibv_create_cq(f->context, 0, NULL, NULL, 0), EINVAL, "ibv_create_cq: cqe = 0: ");
 	assert_null_says(ibv_create_cq(f->context, 1, NULL, NULL, 1), EINVAL,
-			 "ibv_create_cq: comp_vector = 1: there is no other than 0; give that (EINVAL)");
+			 "ibv_create_cq: comp_vector = 1: only 0 is allowed; give that (EINVAL)");
 	assert_says(ibv_resize_cq(f->send_cq, too_many), EINVAL, "ibv_resize_cq: ", text);
 	assert_says(ibv_destroy_cq(f->send_cq), EBUSY, "ibv_destroy_cq: cq = 0x", "(EBUSY)");
 	assert_says(ibv_destroy_comp_channel(f->channel), EBUSY, "ibv_destroy_comp_channel: channel = 0x");
@@ -133,11 +133,10 @@ queue_pairs(void **state)
 	refuse_qp(f, &init, EOPNOTSUPP, "init_attr->qp_type = 3: ", "IBV_QPT_RC and IBV_QPT_UD; ");
 	init = default_init(f);
 	init.send_cq = NULL;
-	refuse_qp(f, &init, EINVAL,
-		  "init_attr->send_cq = 0: ", "; give what ibv_create_cq returned (EINVAL)");
+	refuse_qp(f, &init, EINVAL, "init_attr->send_cq = 0: ", "; give one from ibv_create_cq (EINVAL)");
 	init = default_init(f);
 	init.recv_cq = NULL;
-	refuse_qp(f, &init, EINVAL, "init_attr->recv_cq = 0: ", "; give what ibv_create_cq");
+	refuse_qp(f, &init, EINVAL, "init_attr->recv_cq = 0: ", "; give one from ibv_create_cq");
 	init = default_init(f);
 	init.cap.max_send_wr = 0x7fffffff;
 	refuse_qp(f, &init, EINVAL, "init_attr->cap.max_send_wr = 2147483647: it may be 0 to ",
@@ -173,12 +172,12 @@ states(void **state)
 		      "; go by RESET, INIT");
 	mask = good_attr(IBV_QPS_INIT, &attr);
 	refuse_modify(mask & ~(IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), EINVAL,
-		      "attr_mask = 0x10: from RESET to INIT it lacks IBV_QP_ACCESS_FLAGS, IBV_QP_PORT; set "
+		      "attr_mask = 0x10: from RESET to INIT requires IBV_QP_ACCESS_FLAGS, IBV_QP_PORT; set "
 		      "these, too");
 	refuse_modify(mask | IBV_QP_TIMEOUT, EINVAL,
-		      "from RESET to INIT there may be no IBV_QP_TIMEOUT; leave");
+		      "from RESET to INIT does not allow IBV_QP_TIMEOUT; leave");
 	attr.port_num = 2;
-	refuse_modify(mask, EINVAL, "attr->port_num = 2: there is no other than 1; ");
+	refuse_modify(mask, EINVAL, "attr->port_num = 2: only 1 is allowed; ");
 	bring(f, IBV_QPS_INIT);
 	mask = good_attr(IBV_QPS_RTR, &attr);
 	attr.path_mtu = IBV_MTU_4096;
@@ -191,7 +190,7 @@ states(void **state)
 	refuse_modify(mask, EINVAL, "attr->ah_attr.grh.sgid_index = 3: ");
 	attr.ah_attr.grh.sgid_index = 0;
 	memset(attr.ah_attr.grh.dgid.raw, 0xfe, 16);
-	refuse_modify(mask, EINVAL, "attr->ah_attr.grh.dgid = no address of IPv4", "; give the GID");
+	refuse_modify(mask, EINVAL, "attr->ah_attr.grh.dgid = no IPv4 address", "; give a GID");
 	mask = good_attr(IBV_QPS_RTR, &attr);
 	mock_refuse(f->mock, ONE_MSG_QP_RTR, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS, 0, 1);
 	refuse_modify(mask, ETIMEDOUT, "attr->ah_attr.grh.dgid = silent: no host answers", "(ETIMEDOUT)");
@@ -218,18 +217,18 @@ sends(void **state)
 	refuse_send(EOPNOTSUPP, "wr->opcode = 99: ", "; give another");
 	wr.opcode = IBV_WR_SEND;
 	wr.num_sge = 5;
-	refuse_send(EINVAL, "wr->num_sge = 5: ", "takes 4, ", "; make them fewer", "max_send_sge");
+	refuse_send(EINVAL, "wr->num_sge = 5: ", "at most 4 elements", "; give fewer", "max_send_sge");
 	wr.num_sge = 1;
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	refuse_send(EINVAL, "wr->sg_list = 1 elements, 200 bytes: ", "; give one element of 8 bytes");
 	wr.opcode = IBV_WR_RDMA_READ;
 	wr.send_flags = IBV_SEND_INLINE;
-	refuse_send(EINVAL, "wr->send_flags = 0x8: ", "; inline go ", "max_inline_data");
+	refuse_send(EINVAL, "wr->send_flags = 0x8: ", "; at most ", "max_inline_data");
 	wr.opcode = IBV_WR_SEND;
 	wr.send_flags = 0;
 	for (int i = 0; i < 8; i++)
 		assert_silent(ibv_post_send(f->qp, &wr, &bad), 0);
-	refuse_send(ENOMEM, "send queue = full: ", "8 requests", "; poll the send CQ", "(ENOMEM)");
+	refuse_send(ENOMEM, "send queue full (max_send_wr = 8): ", "poll the send CQ", "(ENOMEM)");
 	assert_ptr_equal(bad, &wr);
 }
 
@@ -244,14 +243,13 @@ receives(void **state)
 		    "ibv_post_recv: qp->state = RESET: ", "; ibv_modify_qp to INIT first (EINVAL)");
 	bring(f, IBV_QPS_INIT);
 	wr.num_sge = 3;
-	assert_says(ibv_post_recv(f->qp, &wr, &bad), EINVAL, "ibv_post_recv: wr->num_sge = 3: ", "takes 2, ",
-		    "max_recv_sge");
+	assert_says(ibv_post_recv(f->qp, &wr, &bad), EINVAL,
+		    "ibv_post_recv: wr->num_sge = 3: ", "at most 2 elements", "max_recv_sge");
 	wr.num_sge = 0;
 	for (int i = 0; i < 8; i++)
 		assert_silent(ibv_post_recv(f->qp, &wr, &bad), 0);
 	assert_says(ibv_post_recv(f->qp, &wr, &bad), ENOMEM,
-		    "ibv_post_recv: receive queue = full: ", "8 requests", "; poll the receive CQ",
-		    "(ENOMEM)");
+		    "ibv_post_recv: receive queue full (max_recv_wr = 8): poll the receive CQ", "(ENOMEM)");
 	assert_ptr_equal(bad, &wr);
 }
 
@@ -272,11 +270,11 @@ others(void **state)
 	struct ibv_mw *mw;
 
 	assert_says(ibv_query_gid(f->context, 1, 3, &gid), (unsigned long)-1,
-		    "ibv_query_gid: index = 3: there is no other than 0; give that (EINVAL)");
+		    "ibv_query_gid: index = 3: only 0 is allowed; give that (EINVAL)");
 	assert_null_says(ibv_create_ah(f->pd, &way), EINVAL, "ibv_create_ah: attr = 0x",
 			 "is_global has to be 1");
 	assert_says(ibv_attach_mcast(f->qp, &gid, 0), EOPNOTSUPP, "ibv_attach_mcast: qp = 0x",
-		    "does not have it; see oneside-run(1)", "(EOPNOTSUPP)");
+		    "unsupported by this implementation; see oneside-run(1)", "(EOPNOTSUPP)");
 	srq = ibv_create_srq(f->pd, &srq_init);
 	assert_non_null(srq);
 	assert_says(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL,
@@ -284,12 +282,12 @@ others(void **state)
 	assert_says(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL,
 		    "ibv_modify_srq: srq_attr->max_wr = 0: it may be 1 to ");
 	assert_says(ibv_post_srq_recv(srq, &wr, &bad), EINVAL,
-		    "ibv_post_srq_recv: wr->num_sge = 2: ", "takes 1, ");
+		    "ibv_post_srq_recv: wr->num_sge = 2: ", "at most 1 elements");
 	wr.num_sge = 0;
 	for (int i = 0; i < 2; i++)
 		assert_silent(ibv_post_srq_recv(srq, &wr, &bad), 0);
-	assert_says(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM, "ibv_post_srq_recv: srq = full: 2 receives ",
-		    "; let messages take some, or ask for more in max_wr (ENOMEM)");
+	assert_says(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM, "ibv_post_srq_recv: SRQ full (max_wr = 2): ",
+		    "let messages consume receives, or create the SRQ with more (ENOMEM)");
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	mw = ibv_alloc_mw(f->pd, IBV_MW_TYPE_1);
 	assert_non_null(mw);
@@ -328,7 +326,7 @@ extended(void **state)
 	assert_says(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
 		    EPERM, "ibv_modify_qp: attr->qkey = 0x80000001: ", "; give one below 0x80000000 (EPERM)");
 	assert_says(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL,
-		    "from RESET to INIT it lacks IBV_QP_PKEY_INDEX, ",
+		    "from RESET to INIT requires IBV_QP_PKEY_INDEX, ",
 		    "IBV_QP_PORT, IBV_QP_QKEY; set these, too");
 	ibv_wr_start(ibv_qp_to_qp_ex(qp));
 	ibv_wr_send(ibv_qp_to_qp_ex(qp));
@@ -340,7 +338,7 @@ extended(void **state)
 	ibv_wr_set_sge_list(ibv_qp_to_qp_ex(qp), 9, NULL);
 	ibv_wr_set_inline_data(ibv_qp_to_qp_ex(qp), NULL, 5000);
 	assert_says(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL,
-		    "ibv_wr_complete: num_sge = 9: ", "takes 4; ");
+		    "ibv_wr_complete: num_sge = 9: ", "at most 4 elements; ");
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 

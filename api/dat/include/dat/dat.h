@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of the DAT API that user level shares with kernel level: types,
- * values, structures, events and most calls.  Consumers include <dat/udat.h>,
- * which includes this.  The calls are declared in dat_calls.h.
+ * The part of the DAT API that user level shares with kernel level: types, values, structures, events and
+ * most calls.  Consumers include <dat/udat.h>, which includes this file.  dat_calls.h declares the calls.
  */
 #ifndef _DAT_H_
 #define _DAT_H_
@@ -24,7 +23,7 @@ typedef char *DAT_NAME_PTR;
 typedef DAT_UINT32 DAT_TIMEOUT; /* microseconds */
 #define DAT_TIMEOUT_INFINITE ((DAT_TIMEOUT)~0)
 
-typedef DAT_UINT64 DAT_CONN_QUAL; /* what a service point listens on: a port number here */
+typedef DAT_UINT64 DAT_CONN_QUAL; /* a service point listens on it; 1..65535: a port, see dat_psp_create */
 typedef DAT_UINT64 DAT_PORT_QUAL;
 typedef DAT_UINT32 DAT_LMR_CONTEXT;
 typedef DAT_UINT32 DAT_RMR_CONTEXT;
@@ -108,7 +107,7 @@ typedef enum dat_qos {
 typedef enum dat_iov_ownership {
 	DAT_IOV_CONSUMER = 0x0,       /* the consumer may reuse the array when the post returns */
 	DAT_IOV_PROVIDER_NOMOD = 0x1, /* the provider reads it until completion */
-	DAT_IOV_PROVIDER_MOD = 0x2    /* the provider may write it too */
+	DAT_IOV_PROVIDER_MOD = 0x2    /* the provider may also write it */
 } DAT_IOV_OWNERSHIP;
 
 typedef enum dat_ep_creator_for_psp {
@@ -121,11 +120,11 @@ typedef enum dat_pz_support { DAT_PZ_UNIQUE, DAT_PZ_SHAREABLE } DAT_PZ_SUPPORT;
 
 typedef enum dat_srq_state { DAT_SRQ_STATE_OPERATIONAL, DAT_SRQ_STATE_ERROR } DAT_SRQ_STATE;
 
-/* Which flag is legal on which post is said at the posts in dat_calls.h. */
+/* The comment on posts in dat_calls.h gives the legal flags of each post. */
 typedef enum dat_completion_flags {
 	DAT_COMPLETION_DEFAULT_FLAG = 0x00,
-	DAT_COMPLETION_SUPPRESS_FLAG = 0x01,       /* no event if it succeeds */
-	DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* notify the receiver; attribute: only such notify */
+	DAT_COMPLETION_SUPPRESS_FLAG = 0x01,       /* no event on success */
+	DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* notify the receiver; attribute: notify of such only */
 	DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,    /* event without notification */
 	DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,  /* start after all earlier RDMA reads */
 	DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10   /* attribute: the waiter's threshold decides */
@@ -158,7 +157,7 @@ typedef enum dat_ep_state {
 } DAT_EP_STATE;
 #define DAT_EP_STATE_ERROR DAT_EP_STATE_DISCONNECTED
 
-/* Rights of a memory region or window. */
+/* Access rights to a memory region or window. */
 typedef enum dat_mem_priv_flags {
 	DAT_MEM_PRIV_NONE_FLAG = 0x00,
 	DAT_MEM_PRIV_LOCAL_READ_FLAG = 0x01,
@@ -210,7 +209,7 @@ typedef enum dat_event_number {
 	DAT_SOFTWARE_EVENT = 0x10001
 } DAT_EVENT_NUMBER;
 
-/* DAT_ASYNCH_ERROR_EVENT_DATA.reason, by the kind of handle. */
+/* Values of DAT_ASYNCH_ERROR_EVENT_DATA.reason, one enumeration for each kind of handle. */
 typedef enum ia_async_error_reason {
 	DAT_IA_CATASTROPHIC_ERROR,
 	DAT_IA_OTHER_ERROR
@@ -235,7 +234,7 @@ typedef enum pz_async_error_reason { DAT_PZ_OTHER_ERROR } DAT_PZ_ASYNC_ERROR_REA
 
 /* ---- memory descriptors ---- */
 
-/* A local segment.  With segment_length 0 the other fields are not looked at. */
+/* Local segment.  With segment_length 0 the other fields are ignored. */
 typedef struct dat_lmr_triplet {
 	DAT_LMR_CONTEXT lmr_context;
 	DAT_UINT32 pad; /* ignored */
@@ -243,7 +242,7 @@ typedef struct dat_lmr_triplet {
 	DAT_VLEN segment_length;
 } DAT_LMR_TRIPLET;
 
-/* A segment of the peer's memory, in the peer's addresses.  Host byte order. */
+/* Segment of the peer's memory, in the peer's addresses and host byte order. */
 typedef struct dat_rmr_triplet {
 	DAT_RMR_CONTEXT rmr_context;
 	DAT_UINT32 pad; /* ignored */
@@ -268,7 +267,7 @@ typedef union dat_region_description {
 #define max_rdma_read_per_ep max_rdma_read_per_ep_in
 
 typedef struct dat_ia_attr {
-	char adapter_name[DAT_NAME_MAX_LENGTH]; /* as opened */
+	char adapter_name[DAT_NAME_MAX_LENGTH]; /* the name given to dat_ia_open */
 	char vendor_name[DAT_NAME_MAX_LENGTH];
 	DAT_UINT32 hardware_version_major;
 	DAT_UINT32 hardware_version_minor;
@@ -549,7 +548,8 @@ typedef struct dat_cr_arrival_event_data {
 	DAT_CR_HANDLE cr_handle;
 } DAT_CR_ARRIVAL_EVENT_DATA;
 
-/* Private data comes with ESTABLISHED on the connecting side only; valid until the EP is freed or reset. */
+/* Private data comes only with ESTABLISHED on the connecting side, and is valid until the EP is freed or
+ * reset. */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;
 	DAT_COUNT private_data_size;
@@ -558,7 +558,7 @@ typedef struct dat_connection_event_data {
 
 typedef struct dat_asynch_error_event_data {
 	DAT_HANDLE dat_handle; /* the object: an IA, EP, EVD, ... */
-	DAT_COUNT reason;      /* by its kind: DAT_*_ASYNC_ERROR_REASON */
+	DAT_COUNT reason;      /* DAT_*_ASYNC_ERROR_REASON of the object's kind */
 } DAT_ASYNCH_ERROR_EVENT_DATA;
 
 typedef struct dat_software_event_data {
@@ -576,7 +576,7 @@ typedef union dat_event_data {
 
 typedef struct dat_event {
 	DAT_EVENT_NUMBER event_number;
-	DAT_EVD_HANDLE evd_handle; /* the one it was taken from */
+	DAT_EVD_HANDLE evd_handle; /* the EVD that the event was dequeued from */
 	DAT_EVENT_DATA event_data;
 } DAT_EVENT;
 

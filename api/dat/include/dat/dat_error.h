@@ -6,9 +6,9 @@
  *   29..16 type      DAT_RETURN_TYPE
  *   15..0  subtype   DAT_RETURN_SUBTYPE: which argument, handle, state or resource
  *
- * Errors carry DAT_CLASS_ERROR, so compare DAT_GET_TYPE(ret) with a type.  Two
- * outcomes that are not errors come without it and may be compared as they
- * are: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED.  dat_strerror() names a code.
+ * Errors contain DAT_CLASS_ERROR, so compare DAT_GET_TYPE(ret) with a type.  Two outcomes that are not errors
+ * are returned without DAT_CLASS_ERROR and may be compared directly: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED.
+ * dat_strerror() names a code.
  */
 #ifndef _DAT_ERROR_H_
 #define _DAT_ERROR_H_
@@ -26,19 +26,19 @@
 
 typedef enum dat_return_type {
 	DAT_SUCCESS = 0x00000000,                /* done, or successfully started for asynchronous calls */
-	DAT_ABORT = 0x00010000,                  /* a blocked call ended because its IA or EVD went away */
-	DAT_CONN_QUAL_IN_USE = 0x00020000,       /* the connection qualifier is already listened on */
+	DAT_ABORT = 0x00010000,                  /* a blocked call ended because its IA or EVD ended */
+	DAT_CONN_QUAL_IN_USE = 0x00020000,       /* a service point already listens on the qualifier */
 	DAT_INSUFFICIENT_RESOURCES = 0x00030000, /* out of memory, queue slots, device objects */
 	DAT_INTERNAL_ERROR = 0x00040000,         /* provider fault, allowed from every call */
 	DAT_INVALID_HANDLE = 0x00050000,         /* bad, freed or wrong kind of handle */
 	DAT_INVALID_PARAMETER = 0x00060000,      /* bad argument */
 	DAT_INVALID_STATE = 0x00070000,          /* object in the wrong state, or still in use */
-	DAT_LENGTH_ERROR = 0x00080000,           /* local and remote buffer sizes do not fit */
-	DAT_MODEL_NOT_SUPPORTED = 0x00090000,    /* optional capability absent */
+	DAT_LENGTH_ERROR = 0x00080000,           /* local and remote buffer sizes do not match */
+	DAT_MODEL_NOT_SUPPORTED = 0x00090000,    /* optional capability unsupported */
 	DAT_PROVIDER_NOT_FOUND = 0x000a0000,     /* IA name unknown to the registry */
 	DAT_PRIVILEGES_VIOLATION = 0x000b0000,   /* access right missing on an LMR or RMR */
 	DAT_PROTECTION_VIOLATION = 0x000c0000,   /* protection-zone mismatch */
-	DAT_QUEUE_EMPTY = 0x000d0000,            /* nothing to dequeue / CNO wait timed out */
+	DAT_QUEUE_EMPTY = 0x000d0000,            /* nothing to dequeue, or CNO wait timed out */
 	DAT_QUEUE_FULL = 0x000e0000,             /* software event could not be queued */
 	DAT_TIMEOUT_EXPIRED = 0x000f0000,        /* EVD wait timed out */
 	DAT_PROVIDER_ALREADY_REGISTERED = 0x00100000, /* duplicate registration */
@@ -49,7 +49,7 @@ typedef enum dat_return_type {
 	DAT_NOT_IMPLEMENTED = 0x0fff0000              /* the call exists but does nothing */
 } DAT_RETURN_TYPE;
 
-/* Older name. */
+/* Older name of DAT_PROVIDER_NOT_FOUND. */
 #define DAT_NAME_NOT_FOUND DAT_PROVIDER_NOT_FOUND
 
 typedef enum dat_return_subtype {

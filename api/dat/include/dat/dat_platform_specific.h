@@ -36,7 +36,8 @@ typedef void *DAT_PVOID;
 typedef int DAT_COUNT;
 typedef DAT_UINT64 DAT_PADDR;
 
-/* An address is a native socket address: sa_family tells which, and the caller sizes the storage. */
+/* Addresses are native socket addresses of the family in sa_family.  The caller provides storage of that
+ * size. */
 typedef struct sockaddr DAT_SOCK_ADDR;
 typedef struct sockaddr_in6 DAT_SOCK_ADDR6;
 #define DAT_AF_INET AF_INET

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls shared with kernel level through the provider table: for provider authors
- * and for callers that want to save the dispatch.  Each macro calls the table that
- * the first word of a handle points to; a handle must be valid.
+ * Macros for the calls shared with kernel level, for provider authors and for callers that want to save the
+ * dispatch.  Each macro calls through the provider table that the first word of a handle points to.  The
+ * handle must be valid.
  */
 #ifndef _DAT_REDIRECTION_H_
 #define _DAT_REDIRECTION_H_
@@ -144,7 +144,7 @@ typedef struct dat_provider DAT_PROVIDER;
 #define DAT_SRQ_SET_LW(srq_handle, low_watermark) \
 	((*DAT_HANDLE_TO_PROVIDER(srq_handle)->srq_set_lw_func)((srq_handle), (low_watermark)))
 
-/* Of the types of the calls: dat_calls.h, udat.h. */
+/* Types of the calls, which dat_calls.h and udat.h declare. */
 typedef __typeof__(dat_ia_query) *DAT_IA_QUERY_FUNC;
 typedef __typeof__(dat_ia_close) *DAT_IA_CLOSE_FUNC;
 typedef __typeof__(dat_set_consumer_context) *DAT_SET_CONSUMER_CONTEXT_FUNC;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For provider libraries.  A library exports dat_provider_init and
- * dat_provider_fini.  The registry calls init once before the first open of an
- * IA name (provider_info is the name and version, instance_data the IA
- * parameters of dat.conf); init registers that name with
- * dat_registry_add_provider.  fini is called after the last close and removes it.
+ * The registry's calls for provider libraries.  A library exports dat_provider_init and dat_provider_fini.
+ * The registry calls init once before the first open of an IA name, with the name and version in
+ * provider_info and the IA parameters of dat.conf in instance_data.  init registers the name with
+ * dat_registry_add_provider.  The registry calls fini after the last close; fini removes the name.
  */
 #ifndef _DAT_REGISTRY_H_
 #define _DAT_REGISTRY_H_
@@ -20,14 +19,14 @@ extern "C" {
 #endif
 
 /*
- * Offers an IA.  Errors: INVALID_PARAMETER (ARG1, ARG2); PROVIDER_ALREADY_REGISTERED;
+ * Registers a provider for an IA name.  Errors: INVALID_PARAMETER (ARG1, ARG2); PROVIDER_ALREADY_REGISTERED;
  * INSUFFICIENT_RESOURCES (MEMORY).
  */
 extern DAT_RETURN dat_registry_add_provider(IN const DAT_PROVIDER *provider,
 					    IN const DAT_PROVIDER_INFO *provider_info);
 /*
- * Ends the offer; open IAs live on.  Errors: INVALID_PARAMETER (ARG1, ARG2: unknown); PROVIDER_IN_USE
- * (an IA of it is open).
+ * Removes a registration.  Errors: INVALID_PARAMETER (ARG1, ARG2: unknown); PROVIDER_IN_USE (an IA of the
+ * provider is open).
  */
 extern DAT_RETURN dat_registry_remove_provider(IN const DAT_PROVIDER *provider,
 					       IN const DAT_PROVIDER_INFO *provider_info);

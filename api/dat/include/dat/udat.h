@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uDAPL 1.2 for applications.  Include this one header, link with -ldat.
+ * uDAPL 1.2 for applications.  Include only this header, and link with -ldat.
  *
- * Common to all calls:
- *   - A handle is never dereferenced before it has been checked: null, freed and
- *     wrong-kind handles give DAT_INVALID_HANDLE.
- *   - Calls are safe from several threads, on the same object too, except that
- *     freeing an object must not race with another use of it (a wait excepted).
+ * Rules common to all calls:
+ *   - Handles are checked before they are dereferenced: null, freed and wrong-kind handles give
+ * DAT_INVALID_HANDLE.
+ *   - Calls are safe from several threads, also on the same object.  Exception: freeing an object must not
+ * race with another use of the object, except with a wait.
  *   - A call that fails has changed nothing, and its OUT arguments are undefined.
- *   - DAT_INTERNAL_ERROR may come from any call: the data plane has gone (an
- *     IA_CATASTROPHIC event says so) or it broke its own rules.
- *   - Masks of queries: the whole structure is filled whatever the mask says.
- *   - After fork a child has no part in its parent's IAs: calls on them fail or do
- *     nothing, dat_ia_close forgets them, and it may open its own.
- *   - "Blocks" means: may sleep until the condition named.  Calls marked [message]
- *     exchange one message with the data plane; the rest make no system call.
+ *   - Any call may return DAT_INTERNAL_ERROR: the connection to the data plane is lost (an IA_CATASTROPHIC
+ * event reports this), or the data plane broke its own rules.
+ *   - Queries fill the whole structure, whatever the mask.
+ *   - A child after fork has no part in its parent's IAs: calls on them fail or do nothing, and dat_ia_close
+ * only invalidates the handle.  The child may open IAs of its own.
+ *   - "Blocks" means: may sleep until the named condition holds.  Calls marked [message] exchange one message
+ * with the data plane; other calls make no system call.
  */
 #ifndef _UDAT_H_
 #define _UDAT_H_
@@ -46,7 +46,7 @@ typedef enum dat_handle_type {
 	DAT_HANDLE_TYPE_SRQ
 } DAT_HANDLE_TYPE;
 
-/* One bit of each of three groups. */
+/* A state has one bit of each of three groups. */
 typedef enum dat_evd_state {
 	DAT_EVD_STATE_ENABLED = 0x01,
 	DAT_EVD_STATE_DISABLED = 0x02,
@@ -110,7 +110,7 @@ typedef DAT_HANDLE DAT_CNO_HANDLE;
 
 struct dat_evd_param {
 	DAT_IA_HANDLE ia_handle;
-	DAT_COUNT evd_qlen; /* what it can hold, at least what was asked for */
+	DAT_COUNT evd_qlen; /* events that the EVD can hold; at least the requested number */
 	DAT_EVD_STATE evd_state;
 	DAT_CNO_HANDLE cno_handle;
 	DAT_EVD_FLAGS evd_flags;
@@ -143,8 +143,7 @@ struct dat_lmr_param {
 	DAT_VADDR registered_address;
 };
 
-/* The order of the streams in evd_stream_merging_supported: software, CR, DTO, connection, RMR bind, async.
- */
+/* Order of the streams in evd_stream_merging_supported: software, CR, DTO, connection, RMR bind, async. */
 struct dat_provider_attr {
 	char provider_name[DAT_NAME_MAX_LENGTH];
 	DAT_UINT32 provider_version_major;
@@ -174,7 +173,8 @@ struct dat_provider_attr {
 	DAT_NAMED_ATTR *provider_specific_attr;
 };
 
-/* Called once, from a thread of the library, when a CNO is triggered; evd null: the CNO is going away. */
+/* Agent of a CNO: a thread of the library calls it once, when the CNO is triggered; null EVD: the CNO ends.
+ */
 typedef void (*DAT_AGENT_FUNC)(DAT_PVOID instance_data, DAT_EVD_HANDLE evd_handle);
 
 typedef struct dat_os_wait_proxy_agent {
@@ -202,11 +202,10 @@ typedef struct dat_cno_param {
 /* ---- interface adapter (uDAPL: IA) ---- */
 
 /*
- * Opens an IA by its name in the registry (dat.conf, or "oneside").
- * *async_evd_handle: DAT_HANDLE_NULL makes an EVD of at least async_evd_min_qlen
- * entries for asynchronous errors, freed by dat_ia_close; an existing
- * asynchronous EVD is used as it is; DAT_EVD_ASYNC_EXISTS asks for none, and
- * DAT_EVD_OUT_OF_SCOPE comes back.  Blocks while the attachment is made.
+ * Opens an IA by its name in the registry (dat.conf, or "oneside").  *async_evd_handle chooses the EVD for
+ * asynchronous errors: DAT_HANDLE_NULL creates an EVD of at least async_evd_min_qlen entries, which
+ * dat_ia_close frees; an existing asynchronous EVD is used unchanged; DAT_EVD_ASYNC_EXISTS requests none, and
+ * DAT_EVD_OUT_OF_SCOPE is returned.  Blocks while the attachment is made.
  * Errors: INVALID_PARAMETER (name: ARG1; length: ARG2; null EVD pointer: ARG3); INVALID_HANDLE (null
  * ia_handle: IA; EVD: EVD_ASYNC); PROVIDER_NOT_FOUND (NAME_NOT_REGISTERED, MAJOR_NOT_FOUND, MINOR_NOT_FOUND,
  * THREAD_SAFETY_NOT_FOUND); INSUFFICIENT_RESOURCES (DEVICE: no data plane answers; else a limit);
@@ -219,16 +218,15 @@ extern DAT_RETURN dat_ia_openv(IN const DAT_NAME_PTR ia_name_ptr, IN DAT_COUNT a
 #define dat_ia_open(name, qlen, async_evd, ia) \
 	dat_ia_openv((name), (qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)
 
-/* The kind of an object.  Errors: INVALID_HANDLE; INVALID_PARAMETER (null: ARG2). */
+/* Returns the kind of an object.  Errors: INVALID_HANDLE; INVALID_PARAMETER (null: ARG2). */
 extern DAT_RETURN dat_get_handle_type(IN DAT_HANDLE dat_handle, OUT DAT_HANDLE_TYPE *handle_type);
 
 /* ---- event dispatcher (uDAPL: EVD) ---- */
 
 /*
- * An EVD for at least evd_min_qlen events of the streams in evd_flags (not ASYNC),
- * enabled and waitable.  It is made generously long, and grows with the EPs that
- * feed it.  [message]
- * Errors: INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (length: ARG2; flags: ARG4; null result: ARG5);
+ * Creates an EVD for at least evd_min_qlen events of the streams in evd_flags (not ASYNC), enabled and
+ * waitable. The queue is longer than requested, and grows with the EPs that feed the EVD.  [message] Errors:
+ * INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (length: ARG2; flags: ARG4; null result: ARG5);
  * INSUFFICIENT_RESOURCES (TEVD: above max_evd_qlen, or too many).
  */
 extern DAT_RETURN dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
@@ -237,26 +235,26 @@ extern DAT_RETURN dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_mi
 /* Works on every EVD, also while a thread waits.  Errors: INVALID_HANDLE; INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_evd_query(IN DAT_EVD_HANDLE evd_handle, IN DAT_EVD_PARAM_MASK evd_param_mask,
 				OUT DAT_EVD_PARAM *evd_param);
-/* Another CNO, or none (null).  Events queued already do not trigger the new one: poll.
+/* Changes the CNO; null: none.  Events queued already do not trigger the new CNO: poll for them.
  * Errors: INVALID_HANDLE (EVD, CNO). */
 extern DAT_RETURN dat_evd_modify_cno(IN DAT_EVD_HANDLE evd_handle, IN DAT_CNO_HANDLE cno_handle);
-/* Whether events trigger the CNO; nothing else.  Errors: INVALID_HANDLE. */
+/* Only set whether events trigger the CNO.  Errors: INVALID_HANDLE. */
 extern DAT_RETURN dat_evd_enable(IN DAT_EVD_HANDLE evd_handle);
 extern DAT_RETURN dat_evd_disable(IN DAT_EVD_HANDLE evd_handle);
-/* Whether dat_evd_wait is allowed; a thread blocked in it returns INVALID_STATE.  Errors: INVALID_HANDLE. */
+/* Set whether dat_evd_wait is allowed; if not, a thread blocked there returns INVALID_STATE.
+ * Errors: INVALID_HANDLE. */
 extern DAT_RETURN dat_evd_set_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 extern DAT_RETURN dat_evd_clear_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 
 /*
- * Blocks until `threshold` events are queued, or `timeout` microseconds are over
- * (0: looks once; DAT_TIMEOUT_INFINITE: no limit); takes one event, and *nmore is
- * the number left.  Events without notification (UNSIGNALLED, not solicited) do
- * not end the wait; the next one with notification does.  Returns TIMEOUT_EXPIRED
- * (exactly that value) with nothing taken, *nmore is the number queued.
- * Errors: INVALID_HANDLE; INVALID_PARAMETER (threshold <= 0 or above the length: ARG3; null event: ARG4; null
- * nmore: ARG5); INVALID_STATE (another waiter: EVD_WAITER; EVD_UNWAITABLE; threshold above 1 with UNSIGNALLED
- * or SOLICITED_WAIT endpoints: EVD_CONFIG_NOTIFY, EVD_CONFIG_SOLICITED); ABORT (the IA was closed, or its
- * data plane has gone); INTERRUPTED_CALL (a signal handler without SA_RESTART ran; *nmore is set).
+ * Blocks until `threshold` events are queued, or `timeout` microseconds are over (0: polls once;
+ * DAT_TIMEOUT_INFINITE: no limit).  Dequeues one event; *nmore is the number left.  Events without
+ * notification (UNSIGNALLED, not solicited) do not end the wait; the next event with notification does.
+ * Returns TIMEOUT_EXPIRED (exactly this value) without dequeuing; *nmore is then the number queued. Errors:
+ * INVALID_HANDLE; INVALID_PARAMETER (threshold <= 0 or above the length: ARG3; null event: ARG4; null nmore:
+ * ARG5); INVALID_STATE (another waiter: EVD_WAITER; EVD_UNWAITABLE; threshold above 1 with UNSIGNALLED or
+ * SOLICITED_WAIT endpoints: EVD_CONFIG_NOTIFY, EVD_CONFIG_SOLICITED); ABORT (the IA was closed, or its data
+ * plane is lost); INTERRUPTED_CALL (a signal handler without SA_RESTART ran; *nmore is set).
  */
 extern DAT_RETURN dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT timeout, IN DAT_COUNT threshold,
 			       OUT DAT_EVENT *event, OUT DAT_COUNT *nmore);
@@ -264,10 +262,9 @@ extern DAT_RETURN dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT time
 /* ---- consumer notification object (uDAPL: CNO) ---- */
 
 /*
- * A place to wait for many EVDs.  The agent, if it has a function, is called once,
- * at the next trigger, by a thread of the library.
- * Errors: INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (instance data without a function: ARG2; null result:
- * ARG3); INSUFFICIENT_RESOURCES.
+ * Creates a CNO, which serves to wait for many EVDs.  An agent with a function is called once, at the next
+ * trigger, by a thread of the library. Errors: INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (instance data
+ * without a function: ARG2; null result: ARG3); INSUFFICIENT_RESOURCES.
  */
 extern DAT_RETURN dat_cno_create(IN DAT_IA_HANDLE ia_handle, IN DAT_OS_WAIT_PROXY_AGENT agent,
 				 OUT DAT_CNO_HANDLE *cno_handle);
@@ -278,12 +275,11 @@ extern DAT_RETURN dat_cno_query(IN DAT_CNO_HANDLE cno_handle, IN DAT_CNO_PARAM_M
 /* Errors: INVALID_HANDLE (CNO); INVALID_STATE (an EVD refers to it, or a thread waits: CNO_IN_USE). */
 extern DAT_RETURN dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
 /*
- * Blocks until an event arrives on an enabled EVD of this CNO on which no thread waits,
- * or has since the last call; *evd_handle is that EVD, a hint: look at all.  Null
- * with SUCCESS: the last EVD was freed, or the IA closed.  Timeout in microseconds;
- * then null and QUEUE_EMPTY (exactly that value).
- * Errors: INVALID_HANDLE (CNO); INVALID_PARAMETER (null: ARG3); INTERRUPTED_CALL; INVALID_STATE (the data
- * plane has gone: CNO_DEAD).
+ * Blocks until an event arrives, or has arrived since the last call, on an enabled EVD of this CNO on which
+ * no thread waits.  *evd_handle is that EVD, as a hint: poll all.  Null with SUCCESS: the last EVD was freed,
+ * or the IA closed.  After `timeout` microseconds: null and QUEUE_EMPTY (exactly this value). Errors:
+ * INVALID_HANDLE (CNO); INVALID_PARAMETER (null: ARG3); INTERRUPTED_CALL; INVALID_STATE (the data plane is
+ * lost: CNO_DEAD).
  */
 extern DAT_RETURN dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout,
 			       OUT DAT_EVD_HANDLE *evd_handle);
@@ -291,13 +287,12 @@ extern DAT_RETURN dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT time
 /* ---- local memory region (uDAPL: LMR) ---- */
 
 /*
- * Registers `length` bytes (1 to max_lmr_block_size) of the caller's memory; with
- * DAT_MEM_TYPE_LMR the range of another LMR, with other zone and rights.  Exactly
- * that range is registered.  Local read is always granted.  rmr_context is 0 without
- * remote rights.  lmr_handle must not be null, the other results may be.  Blocks
- * while the pages are made shared.  [message]
- * Errors: INVALID_HANDLE (IA, PZ, LMR); INVALID_PARAMETER (type: ARG2; region: ARG3; rights: ARG6; null:
- * ARG7); LENGTH_ERROR (0); INSUFFICIENT_RESOURCES (MEMORY_REGION, MEMORY).
+ * Registers `length` bytes (1 to max_lmr_block_size) of the caller's memory, or with DAT_MEM_TYPE_LMR the
+ * range of another LMR, with a zone and rights of its own.  Exactly this range is registered.  Local read is
+ * always granted. rmr_context is 0 without remote rights.  lmr_handle must not be null; other results may be
+ * null.  Blocks while the pages are made shared.  [message] Errors: INVALID_HANDLE (IA, PZ, LMR);
+ * INVALID_PARAMETER (type: ARG2; region: ARG3; rights: ARG6; null: ARG7); LENGTH_ERROR (0);
+ * INSUFFICIENT_RESOURCES (MEMORY_REGION, MEMORY).
  */
 extern DAT_RETURN dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
 				 IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length,
@@ -312,10 +307,10 @@ extern DAT_RETURN dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_M
 /* ---- registry ---- */
 
 /*
- * The IAs of API version 1 that can be opened; fills the structures that the list points to, at most
- * max_to_return.
- * Errors: INVALID_PARAMETER (max 0: ARG1, null count: ARG2, null list or element: ARG3; *entries_returned
- * is then the number there are); INTERNAL_ERROR (the file named by DAT_OVERRIDE cannot be read).
+ * Lists the IAs of API version 1 that can be opened: fills at most max_to_return of the structures that the
+ * list points to. Errors: INVALID_PARAMETER (max 0: ARG1, null count: ARG2, null list or element: ARG3; with
+ * ARG1 and ARG3 *entries_returned is the number of all IAs); INTERNAL_ERROR (the file named by DAT_OVERRIDE
+ * cannot be read).
  */
 extern DAT_RETURN dat_registry_list_providers(IN DAT_COUNT max_to_return, OUT DAT_COUNT *entries_returned,
 					      OUT DAT_PROVIDER_INFO *(dat_provider_list[]));

@@ -7,8 +7,8 @@
 #define DAT_VERSION_MINOR 2
 
 /*
- * What dat_ia_open asks of a provider.  Define it as DAT_TRUE before including
- * <dat/udat.h> to demand a thread-safe one; ours is, whatever is asked.
+ * Thread safety that dat_ia_open requires of a provider.  Define it as DAT_TRUE before including <dat/udat.h>
+ * to require a thread-safe provider.  The oneside provider is always thread-safe.
  */
 #ifndef DAT_THREADSAFE
 #define DAT_THREADSAFE DAT_FALSE

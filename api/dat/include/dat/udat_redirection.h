@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The provider table: what a provider library gives to the registry.  Every object
- * of a provider begins with a pointer to its table.
+ * The provider table, which a provider library registers.  Every object of a provider begins with a pointer
+ * to the table.
  */
 #ifndef _UDAT_REDIRECTION_H_
 #define _UDAT_REDIRECTION_H_
@@ -49,7 +49,7 @@ extern "C" {
 
 typedef DAT_RETURN (*DAT_IA_OPEN_FUNC)(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen,
 				       DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle);
-/* Of the types of the calls: dat_calls.h, udat.h. */
+/* Types of the calls, which dat_calls.h and udat.h declare. */
 typedef __typeof__(dat_ia_openv) *DAT_IA_OPENV_FUNC;
 typedef __typeof__(dat_get_handle_type) *DAT_GET_HANDLE_TYPE_FUNC;
 typedef __typeof__(dat_cno_create) *DAT_CNO_CREATE_FUNC;

@@ -482,14 +482,14 @@ test_group_taken_away(void **state)
 	reader = dial_as_member(READERS);
 	admin = dial_as_member(ADMINS);
 	json_decref(ask(reader, show));
-	assert_refused(reader, change, "may look only");
+	assert_refused(reader, change, "may only show");
 	assert_refused(admin, change, "no such level");
 	/* As a reload does, of which the next change of a peer is one. */
 	config.ctl_group = ADMINS;
 	config.ctl_admin_group = CONFIG_NO_GROUP;
 	json_decref(ask(root, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
 	assert_null(hear(reader));
-	assert_refused(admin, change, "may look only");
+	assert_refused(admin, change, "may only show");
 	json_decref(ask(admin, show));
 	json_decref(ask(root, "{\"command\": \"peer-remove\", \"node\": 9}"));
 	json_decref(ask(root, show));

@@ -128,9 +128,10 @@ test_nobody_reads(void **state)
 		lines--;
 	assert_true(lines > 0);
 	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "again\n");
-	snprintf(wanted, sizeof(wanted),
-		 "<4>control: event=log_lost lines=%d text=\"who reads standard error was late\"\n<3>again\n",
-		 lines);
+	snprintf(
+		wanted, sizeof(wanted),
+		"<4>control: event=log_lost lines=%d text=\"lines dropped: the reader of standard error was too slow\"\n<3>again\n",
+		lines);
 	assert_string_equal(written(), wanted);
 	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "and again\n");
 	assert_string_equal(written(), "<3>and again\n");

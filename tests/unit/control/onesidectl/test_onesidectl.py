@@ -90,7 +90,7 @@ def check(words, status, says, asks=None, **more):
 for words in ([b"log", b"level", b"\xff", b"debug"], [b"log", b"level", b"\xff"], [b"show", b"clients", b"port=\xff"],
               [b"show", b"clients", b"peer=192.0.2.\xff"], [b"peer", b"add", b"3", b"\xff"],
               [b"peer", b"add", b"3", b"192.0.2.3", b"port=\xff"], [b"capture", b"port=\xff"], [b"capture", b"file=\xff"]):
-    check(words, 2, "this is not UTF-8", asks=[])
+    check(words, 2, "not UTF-8", asks=[])
 check(["log", "level", "oneside.*", "debug"], 0, "", asks=[{"command": "log-level", "level": "debug", "pattern": "oneside.*"}])
 check(["peer", "add", "3", "192.0.2.3", "port=p0"], 0, "",
       asks=[{"command": "peer-add", "node": 3, "address": "192.0.2.3", "port": "p0"}])
@@ -103,8 +103,8 @@ for words in (["--help"], ["--version"], ["show"], ["show", "clients"], ["show",
 
 # A trace ends when there are as many edges as were asked for, and not before.
 check(["trace", "count=2"], 0, "tracing")
-check(["trace", "count=3"], 1, "has ended the connection")
-check(["trace"], 1, "has ended the connection")
+check(["trace", "count=3"], 1, "closed the connection")
+check(["trace"], 1, "closed the connection")
 
 # The socket for applications, which ends a connection that is not theirs, is told from the other one beside it.
 for name, beside in (("oneside.sock", "ctl"), ("a.sock", "a.sock.ctl")):
@@ -116,7 +116,7 @@ for name, beside in (("oneside.sock", "ctl"), ("a.sock", "a.sock.ctl")):
                 if exists:
                     open(other, "wb").close()
                 done = subprocess.run([ONESIDECTL, "--socket", path, "show"], stdin=subprocess.DEVNULL, capture_output=True)
-                says = f"this is the one for applications; give --socket {other}" if exists else "has ended the connection"
+                says = f"this socket is for applications; give --socket {other}" if exists else "closed the connection"
                 if done.returncode != 1 or f"socket {path}: " not in done.stderr.decode() or says not in done.stderr.decode():
                     sys.exit(f"the socket for applications: status {done.returncode}, {done.stderr}; not {says!r}")
         finally:
@@ -134,7 +134,7 @@ with tempfile.TemporaryDirectory() as directory:
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     os.write(control, b"x" * 511 + b"\n\x04")
     told = setup.communicate()[0].decode()
-if told.count("no such NIC") != 1 or "Its own address" in told or "Driven by" in told or "the answers have ended" not in told:
+if told.count("no such NIC") != 1 or "Its own address" in told or "Driven by" in told or "end of input" not in told:
     sys.exit(f"setup, told a line of 511 bytes: {told}")
 
 # Help, manual page and completion have the same commands and lists.

@@ -171,14 +171,14 @@ test_mlx5(void **state)
 	plan.cores = 7;
 	assert_good();
 	plan.cores = 8;
-	assert_refused("--cores 8: there are 8 processors");
+	assert_refused("--cores 8: 8 processors");
 	/* It cannot be bound, and the other one cannot stay. */
 	plan.cores = 1;
 	plan.port[0].way = SETUP_VFIO;
 	assert_refused("choose bifurcated");
 	plan.ports = 0;
 	add_port("0000:01:00.0", SETUP_BIFURCATED, "192.0.2.1/24");
-	assert_refused("its driver ixgbe is not mlx5_core");
+	assert_refused("driver ixgbe is not mlx5_core");
 }
 
 /* A bifurcated NIC that carries the default route: DPDK gets the frames of its address. */
@@ -234,7 +234,7 @@ test_vfio(void **state)
 	add_port("eth0", SETUP_VFIO, "192.0.2.1/24");
 	assert_refused("port eth0: eth0 carries the default route, and vfio would take");
 	take_away("eth1"); /* which is not it */
-	assert_refused("say --take-away eth0");
+	assert_refused("give --take-away eth0");
 	take_away("eth0");
 	assert_good();
 	plan.givens = 0;
@@ -296,7 +296,7 @@ test_container(void **state)
 	add_port("0000:01:00.0", SETUP_VFIO, "192.0.2.1/24");
 	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
 	assert_string_equal(setup_way_name(plan.port[0].way), "none");
-	assert_refused("port 0000:01:00.0: nothing drives it");
+	assert_refused("port 0000:01:00.0: no driver mode fits");
 	plan.port[0].way = SETUP_VFIO;
 	assert_refused("0000:01:00.0 carries an interface of another network namespace");
 	take_away("0000:01:00.0");
@@ -334,12 +334,12 @@ test_several_addresses(void **state)
 	parse("203.0.113.1/24", &addr);
 	assert_false(setup_instance_has_address(path, &addr, by));
 	parse("2001:db8::1/64", &port->gateway[1]);
-	assert_refused("its gateway cannot be another host on the link of address 2001:db8::1/64");
+	assert_refused("the gateway cannot be another host on the link of address 2001:db8::1/64");
 	parse("2001:db8::fe", &port->gateway[1]);
 	parse("198.51.100.255/24", &port->more[1]);
 	assert_refused("address 198.51.100.255/24 is the network or its broadcast");
 	parse("192.0.2.1/24", &port->more[1]);
-	assert_refused("it is given an address twice");
+	assert_refused("an address is given twice");
 	port->mores = 0;
 	assert_refused("gateway 2001:db8::fe: the port has no address of its family");
 }
@@ -366,7 +366,7 @@ test_address(void **state)
 	assert_int_equal(addr.family, 0);
 	assert_refused("the kernel has address 10.1.0.5/24, on eth1");
 	plan.port[0].addr = addr;
-	assert_refused("one that nobody has on the link of 10.1.0.5/24");
+	assert_refused("one that is unused on the link of 10.1.0.5/24");
 }
 
 /* A virtual machine: virtio, no IOMMU. */
@@ -468,7 +468,7 @@ test_others(void **state)
 	assert_refused("DPDK has no driver for NICs of r8169");
 	plan.ports = 3;
 	add_port("veth0", SETUP_AF_PACKET, "10.0.0.1/24");
-	assert_refused("port veth0: it is given twice");
+	assert_refused("port veth0: given twice");
 	assert_true(setup_device_find(&made, "tun0", &device, why));
 	assert_int_equal(setup_way_best(&made, &device), SETUP_WAYS);
 }
@@ -648,7 +648,7 @@ test_files(void **state)
 	assert_null(setup_files_there(&files));
 	/* Both, or none: there is something else at the other's place. */
 	made_file("eal.conf/file", "x");
-	assert_says(setup_files_write(&files, &plan, false, why), "eal.conf: it is there already");
+	assert_says(setup_files_write(&files, &plan, false, why), "eal.conf: exists");
 	assert_says(setup_files_write(&files, &plan, true, why), "eal.conf: File exists");
 	assert_int_equal(stat(path, &st), -1);
 	snprintf(old, sizeof(old), "%s/eal.conf/file", made_root);
@@ -672,9 +672,9 @@ test_files(void **state)
 	check_folder();
 	assert_true(setup_files_name(&files, "/nowhere/at/all.conf", why));
 	assert_says(setup_files_write(&files, &plan, false, why), "No such file");
-	assert_says(setup_files_name(&files, "", why), "this is no name of a file");
-	assert_says(setup_files_name(&files, "/tmp/", why), "this is no name of a file");
-	assert_says(setup_files_name(&files, "/tmp/eal.conf", why), "EAL's options have this name");
+	assert_says(setup_files_name(&files, "", why), "not a file's name");
+	assert_says(setup_files_name(&files, "/tmp/", why), "not a file's name");
+	assert_says(setup_files_name(&files, "/tmp/eal.conf", why), "name of EAL's options file");
 }
 
 int

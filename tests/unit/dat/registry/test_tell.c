@@ -221,7 +221,8 @@ opening(void **state)
 
 	assert_says(dat_ia_open(unknown, 8, &evd, &ia),
 		    ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
-		    "dat_ia_open: ia_name_ptr = \"ib0\": no interface adapter has this name; ", "stand in");
+		    "dat_ia_open: ia_name_ptr = \"ib0\": no interface adapter has this name; ",
+		    "the names are in");
 	mock_refuse(f->mock, ONE_MSG_HELLO, -ENODEV, ONE_SUBJECT_PORT, 0, 1);
 	assert_says(dat_ia_open(name, 8, &evd, &ia), ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
 		    "ia_name_ptr = \"oneside-p9\": ", "has no port \"p9\"; ");
