@@ -26,7 +26,7 @@ cp "$1" "$here/oneside-run"
 ln -s "$here/oneside-run" "$work/link"
 libraries=$(realpath -m "$here/$2")
 for call in "$here/oneside-run" "$work/link"; do
-	says 1 "libibverbs.so.1 in $here/$2; install oneside-verbs" "$call" true
+	says 1 "libibverbs.so.1 is not in $here/$2; install oneside-verbs" "$call" true
 done
 mkdir -p "$libraries"
 touch "$libraries"/{libibverbs.so.1,librdmacm.so.1,liboneside-run.so}
