@@ -298,8 +298,8 @@ struct engine_port_stats {
 /* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension headers,
  * ICRC): both ends come to the same path MTU. */
 #define ENGINE_PATH_OVERHEAD 96u
-/* The same between two oneside ends, which send no longer headers before a payload (IPv6, UDP, BTH, RETH,
- * ImmDt, ICRC); with ESP while that is in force for any peer. */
+/* Returns the longest headers in front of a payload between two oneside ends (IPv6, UDP, BTH, RETH, ImmDt,
+ * ICRC), with those of ESP while any peer is encrypted. */
 uint32_t engine_link_overhead(void);
 
 struct engine_port_info {

@@ -356,10 +356,9 @@ struct one_sidr_answer {
 };
 
 struct one_listen {
-	uint64_t
-		service; /* 0: any free port: an ephemeral one (32768..60999) if there is one, else >= 1024 */
-	uint32_t cq;     /* where ONE_CQE_REQUEST goes */
-	uint32_t flags;  /* ONE_LISTEN_* */
+	uint64_t service;  /* 0: a free port, ephemeral (32768..60999) if possible, else >= 1024 */
+	uint32_t cq;       /* where ONE_CQE_REQUEST goes */
+	uint32_t flags;    /* ONE_LISTEN_* */
 	uint32_t listener; /* not 0: no new one, but this, which has been for LATER, listens from now on */
 	uint16_t family;   /* AF_INET or AF_INET6: at addresses of that family alone; 0: at all */
 	uint16_t source;   /* at this address alone, as in one_qp_connect; 0: at all */

@@ -17,21 +17,13 @@
 static bool
 find_program(const char *program, char path[PATH_MAX])
 {
-	const char *list = getenv("PATH"), *folder = list != NULL ? list : "/usr/bin:/bin";
+	const char *list = getenv("PATH");
 
 	if (strchr(program, '/') != NULL) {
 		snprintf(path, PATH_MAX, "%s", program);
 		return access(path, X_OK) == 0;
 	}
-	while (*folder != '\0') {
-		size_t len = strcspn(folder, ":");
-
-		snprintf(path, PATH_MAX, "%.*s/%s", (int)len, folder, program);
-		if (access(path, X_OK) == 0)
-			return true;
-		folder += len + (folder[len] == ':');
-	}
-	return false;
+	return run_find(list != NULL ? list : "/usr/bin:/bin", program, X_OK, path);
 }
 
 /* True for an ELF file without an interpreter, hence without a loader that takes libraries. */

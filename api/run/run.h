@@ -8,6 +8,7 @@
 #ifndef RUN_H
 #define RUN_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,9 @@ extern const char run_settings[];  /* the table of variables, relative to the pr
  * NULL if memory is exhausted.
  */
 char *run_installed(const char *relative);
+/* Finds `name` in a list of folders separated by ':', with access(2)'s `mode`.  True: its path is in `path`.
+ */
+bool run_find(const char *folders, const char *name, int mode, char path[PATH_MAX]);
 /*
  * Returns the folders for LD_LIBRARY_PATH, without the user's.  The caller frees the result.  NULL, after a
  * message, if a library is missing.

@@ -59,20 +59,16 @@ join_folders(char *list)
 	return result;
 }
 
-/* True if a folder has the library.  Without it the program would silently use the system's libraries. */
-static bool
-has_library(const char *folders, const char *name)
+bool
+run_find(const char *folders, const char *name, int mode, char path[PATH_MAX])
 {
-	const char *folder = folders;
+	while (*folders != '\0') {
+		size_t len = strcspn(folders, ":");
 
-	while (*folder != '\0') {
-		size_t len = strcspn(folder, ":");
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "%.*s/%s", (int)len, folder, name);
-		if (access(path, R_OK) == 0)
+		snprintf(path, PATH_MAX, "%.*s/%s", (int)len, folders, name);
+		if (access(path, mode) == 0)
 			return true;
-		folder += len + (folder[len] == ':');
+		folders += len + (folders[len] == ':');
 	}
 	return false;
 }
@@ -81,11 +77,12 @@ char *
 run_library_path(void)
 {
 	static const char *const needed[] = {"libibverbs.so.1", "librdmacm.so.1", RUN_PRELOADED};
-	char *list = strdup(run_libraries), *path = list == NULL ? NULL : join_folders(list);
+	char *list = strdup(run_libraries), *path = list == NULL ? NULL : join_folders(list), found[PATH_MAX];
 
 	free(list);
+	/* Without one of them the program would silently use the system's libraries. */
 	for (size_t i = 0; path != NULL && i < sizeof(needed) / sizeof(needed[0]); i++) {
-		if (has_library(path, needed[i]))
+		if (run_find(path, needed[i], R_OK, found))
 			continue;
 		run_say("%s is not in %s; install oneside-verbs, or call an installed oneside-run by its path",
 			needed[i], path);

@@ -24,11 +24,11 @@ void mappings_fini(void);
  * REQUEST_AGAIN: what its user has left behind still counts. */
 int mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out);
 struct mapping *mapping_of_arena(struct client *client); /* nothing is charged; NULL: no memory */
-/* What the file lacks faults from now on; 0 or -errno. */
+/* Makes accesses to holes of the file fault. Returns 0 or -errno. */
 int mapping_refuse_holes(uint8_t *base, uint64_t len);
-/* A fault in it is the client's end from now on; 0 or -errno. */
+/* Makes a fault in the mapping end the client. Returns 0 or -errno. */
 int mapping_watch(struct mapping *mapping);
-/* Both, for all of it. */
+/* Calls mapping_refuse_holes and mapping_watch for the whole mapping. */
 int mapping_guard(struct mapping *mapping);
 /* Keeps the descriptor of its file; false: there are too many, and it is still the caller's. */
 bool mapping_keep(struct mapping *mapping, int fd);

@@ -253,7 +253,7 @@ refusal_reason(const struct ctl_caller *one)
 	const struct ctl_caller *caller;
 
 	if (one->rights == CTL_NOTHING)
-		return "this user has no access to the data plane; ask as root, or as a member of ctl_group";
+		return "this user may not access the data plane; ask as root, or as a member of ctl_group";
 	TAILQ_FOREACH(caller, &ctl_callers, link) {
 		all++;
 		of_uid += caller->cred.uid == one->cred.uid;

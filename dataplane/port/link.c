@@ -64,7 +64,7 @@ link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
 		log_notice(
 			"event=memif_unguarded port=%s text=\"its driver unmaps the peer's memory without notice, so the death of the peer can end this data plane\" remedy=\"build DPDK with memif-link-events.patch\"\n",
-			port->info.name);
+			engine.config->port[port - ports].name);
 }
 
 static bool

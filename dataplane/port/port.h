@@ -154,7 +154,7 @@ void memif_messages_pass(void); /* from now on handshakes on DPDK's interrupt th
 struct rte_mbuf *tx_alloc(struct core *core);
 int tx_init(struct core *core); /* after the ports' start; -ENOMEM */
 bool tx_has_room(struct core *core, uint32_t to);
-bool tx_at_once(const struct core *core, uint32_t to); /* room without sending, and a spare buffer */
+bool tx_at_once(struct core *core, uint32_t to); /* room without sending, and a spare buffer */
 void tx_append(struct core *core, uint32_t to, struct rte_mbuf *m);
 void tx_append_unsealed(struct core *core, uint32_t to, struct rte_mbuf *m); /* without its ICRC */
 uint32_t tx_flush(struct core *core);                                        /* returns the frames moved */

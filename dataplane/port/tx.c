@@ -148,12 +148,9 @@ flush_queue(struct core *core, uint32_t to)
 }
 
 bool
-tx_at_once(const struct core *core, uint32_t to)
+tx_at_once(struct core *core, uint32_t to)
 {
-	const struct tx_queue *queue =
-		likely(TX_FAR(to) == 0) ? &core->tx[to] : &core->far_tx[TX_PORT(to)][TX_FAR(to) - 1];
-
-	return core->tx_spares != 0 && queue->count < core->turns.tx_most;
+	return core->tx_spares != 0 && queue_to(core, to)->count < core->turns.tx_most;
 }
 
 bool

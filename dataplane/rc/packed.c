@@ -91,19 +91,6 @@ struct packed {
 	struct mem_sge from[WIRE_PACKED_MAX]; /* payload; no region: inside the request */
 };
 
-static uint8_t
-opcode_of(uint8_t op)
-{
-	static const uint8_t opcode[ONE_OP_MAX] = {
-		[ONE_OP_SEND] = WIRE_SEND_ONLY,           [ONE_OP_SEND_IMM] = WIRE_SEND_ONLY_IMM,
-		[ONE_OP_SEND_INV] = WIRE_SEND_ONLY_INV,   [ONE_OP_WRITE] = WIRE_WRITE_ONLY,
-		[ONE_OP_WRITE_IMM] = WIRE_WRITE_ONLY_IMM, [ONE_OP_READ] = WIRE_READ_REQUEST,
-		[ONE_OP_FETCH_ADD] = WIRE_FETCH_ADD,      [ONE_OP_CMP_SWAP] = WIRE_COMPARE_SWAP,
-	};
-
-	return opcode[op];
-}
-
 /* True if the request has at most one range of memory, with the right `access`, and mapped. */
 static inline bool
 resolve_one(const struct rc_qp *qp, const struct work *work, uint32_t len, uint32_t access,
@@ -156,7 +143,7 @@ add_request(const struct rc_qp *qp, struct packed *packed, const struct rc_node 
 	if (node->end - node->first != 1 || work->status != ONE_STATUS_SUCCESS ||
 	    (work->flags & ONE_WQE_FENCE) != 0)
 		return false;
-	len = wire_packed_len(opcode_of(work->op), reads ? 0 : work->length);
+	len = wire_packed_len(rc_opcode[work->op][RC_ONLY], reads ? 0 : work->length);
 	if (packed->len + len > qp->mtu + RC_PACKED_MORE - WIRE_PACKED_HEAD_LEN ||
 	    !(reads ? add_read(qp, packed, work) : add_data(qp, packed, work)))
 		return false;
@@ -190,7 +177,7 @@ build_one(uint8_t *at, const struct work *work, const struct mem_sge *from)
 	struct wire_build b;
 	uint8_t *payload;
 
-	b.opcode = opcode_of(work->op);
+	b.opcode = rc_opcode[work->op][RC_ONLY];
 	b.payload_len = reads ? 0 : work->length;
 	b.solicited = !reads && work->op != ONE_OP_WRITE && (work->flags & ONE_WQE_SOLICITED) != 0;
 	b.remote_addr = work->remote_addr;

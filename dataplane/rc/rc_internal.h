@@ -102,6 +102,11 @@ rc_asks_ack(const struct rc_qp *qp, uint32_t psn)
 	       unlikely(qp->env->held != RC_FLOWS || rq->scoreboard != NULL);
 }
 
+/* Opcode of a request by its operation and the packet's place in the message; READs and atomics have RC_ONLY.
+ */
+enum rc_place { RC_ONLY, RC_FIRST, RC_MIDDLE, RC_LAST, RC_PLACES };
+extern const uint8_t rc_opcode[ONE_OP_MAX][RC_PLACES];
+
 /* Account for packets `snd`..`snd`+psns-1, just handed over; the last one is `node`'s. */
 static inline void
 rc_sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)

@@ -12,14 +12,15 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PLACE_ONLY, PLACE_FIRST, PLACE_MIDDLE, PLACE_LAST };
-
-static const uint8_t data_opcode[ONE_OP_MAX][4] = {
+const uint8_t rc_opcode[ONE_OP_MAX][RC_PLACES] = {
 	[ONE_OP_SEND] = {WIRE_SEND_ONLY, WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST},
 	[ONE_OP_SEND_IMM] = {WIRE_SEND_ONLY_IMM, WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_IMM},
 	[ONE_OP_SEND_INV] = {WIRE_SEND_ONLY_INV, WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_INV},
 	[ONE_OP_WRITE] = {WIRE_WRITE_ONLY, WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST},
 	[ONE_OP_WRITE_IMM] = {WIRE_WRITE_ONLY_IMM, WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST_IMM},
+	[ONE_OP_READ] = {WIRE_READ_REQUEST},
+	[ONE_OP_FETCH_ADD] = {WIRE_FETCH_ADD},
+	[ONE_OP_CMP_SWAP] = {WIRE_COMPARE_SWAP},
 };
 
 /* Check the form of the work request. */
@@ -216,12 +217,12 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	uint8_t *frame, *payload;
 	bool sealed = false;
 
-	b.opcode = data_opcode[work->op][place];
+	b.opcode = rc_opcode[work->op][place];
 	b.payload_len = len;
 	b.qpn = qp->peer_qpn;
 	b.solicited = false;
 	b.ack_request = true;
-	if (place == PLACE_ONLY || place == PLACE_LAST)
+	if (place == RC_ONLY || place == RC_LAST)
 		b.solicited = work->op != ONE_OP_WRITE && (work->flags & ONE_WQE_SOLICITED) != 0;
 	else
 		b.ack_request = rc_asks_ack(qp, rq->snd);
@@ -291,20 +292,20 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 {
 	const struct work *work = &node->work;
 	uint32_t offset = (qp->req.snd - node->first) * qp->mtu, len = work->length - offset;
-	uint32_t place = PLACE_ONLY;
+	uint32_t place = RC_ONLY;
 	struct rc_sg_list list;
 	enum one_status status;
 
 	if (len > qp->mtu) {
-		place = offset == 0 ? PLACE_FIRST : PLACE_MIDDLE;
+		place = offset == 0 ? RC_FIRST : RC_MIDDLE;
 		len = qp->mtu;
 	} else if (offset != 0) {
-		place = PLACE_LAST;
+		place = RC_LAST;
 	}
 	if (work->flags & ONE_WQE_INLINE)
 		return emit_flat(qp, node, place, len, work->inline_data, now);
 	status = rc_resolve(qp, work->sge, work->num_sge, offset, len, ONE_ACCESS_LOCAL_READ, &list);
-	if (unlikely(place == PLACE_FIRST && work->num_sge > 1 && status == ONE_STATUS_SUCCESS))
+	if (unlikely(place == RC_FIRST && work->num_sge > 1 && status == ONE_STATUS_SUCCESS))
 		status = check_whole_list(qp, work);
 	if (unlikely(status != ONE_STATUS_SUCCESS)) /* LOCAL_LENGTH: `length` is not the sum of the list */
 		return local_error(qp, node,
@@ -335,7 +336,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 		from = mem_at(list.sge[0].region, list.sge[0].va);
 	else if (rq->scoreboard != NULL || rc_ahead_request(qp, &n, &from) != 0)
 		return 0;
-	n = rc_emit_middles(qp, data_opcode[work->op][PLACE_MIDDLE], rq->snd, n, from);
+	n = rc_emit_middles(qp, rc_opcode[work->op][RC_MIDDLE], rq->snd, n, from);
 	if (n > 0)
 		rc_sent(qp, node, n, now);
 	if (unlikely(list.bounce))
@@ -355,16 +356,15 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	struct rc_sg_list list;
 	struct wire_build b;
 
+	b.opcode = rc_opcode[work->op][RC_ONLY];
 	if (again == 0 && rq->rd_out >= rq->rd_max) {
 		rq->ready = false;
 		return false;
 	}
 	if (work->op == ONE_OP_READ) {
 		total = work->length;
-		b.opcode = WIRE_READ_REQUEST;
 		b.dma_length = end == node->end ? total - offset : (end - rq->snd) * qp->mtu;
 	} else {
-		b.opcode = work->op == ONE_OP_FETCH_ADD ? WIRE_FETCH_ADD : WIRE_COMPARE_SWAP;
 		b.swap_add = work->add_or_swap;
 		b.compare = work->op == ONE_OP_FETCH_ADD ? 0 : work->compare;
 	}

@@ -31,12 +31,14 @@ kinds)
 	export ONESIDE_DEBUG=1
 	"$PROGRAMS/net-dat-memory" "${sockets[@]}" || fail "kinds of memory by uDAPL"
 	export SHOW_MEMORY="$BUILD/control/onesidectl --socket ${sockets[0]}.ctl show memory --json"
-	[ ! -e "$PROGRAMS/net-verbs-memory" ] || "$RUN" "$PROGRAMS/net-verbs-memory" "${sockets[@]}" kinds seccomp shown ||
+	[ ! -e "$PROGRAMS/net-verbs-memory" ] ||
+		"$RUN" --socket "${sockets[0]}" "$PROGRAMS/net-verbs-memory" "${sockets[@]}" kinds seccomp shown ||
 		fail "kinds of memory by verbs"
 	;;
 pins)
 	[ -e "$PROGRAMS/net-verbs-pins" ] || skip "libibverbs-dev is missing"
-	PIN_ROUNDS=$3 PIN_FILE=/var/tmp/${WORK##*/} "$RUN" "$PROGRAMS/net-verbs-pins" "${sockets[@]}" ||
+	PIN_ROUNDS=$3 PIN_FILE=/var/tmp/${WORK##*/} "$RUN" --socket "${sockets[0]}" "$PROGRAMS/net-verbs-pins" \
+		"${sockets[@]}" ||
 		fail "memory that is pinned"
 	;;
 esac

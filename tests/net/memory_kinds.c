@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "memory_kinds.h"
+#include "tests/unit/said.h"
 
 #define HUGE (2ul << 20)
 #define HUGE_FILES (KIND_SIZE / HUGE)
@@ -18,28 +19,18 @@
 
 /* ---- what stderr says ---- */
 
-static int stderr_before = -1, said_fd = -1;
-static char said[4096];
+static int stderr_before = -1, said_file = -1;
 
 void
 kind_listen(void)
 {
-	said_fd = memfd_create("said", MFD_CLOEXEC);
-	stderr_before = dup(STDERR_FILENO);
-	dup2(said_fd, STDERR_FILENO);
+	stderr_before = said_begin(&said_file);
 }
 
 const char *
 kind_copied(void)
 {
-	ssize_t n;
-
-	dup2(stderr_before, STDERR_FILENO);
-	close(stderr_before);
-	n = pread(said_fd, said, sizeof(said) - 1, 0);
-	close(said_fd);
-	said[n > 0 ? n : 0] = '\0';
-	return strstr(said, "are copied by a thread of this program: ");
+	return strstr(said_end(stderr_before, said_file), "are copied by a thread of this program: ");
 }
 
 /* ---- kinds ---- */

@@ -24,7 +24,8 @@ struct kind {
 extern const struct kind memory_kinds[];
 extern const uint32_t num_memory_kinds;
 
-/* What is registered between the two calls is to be copied or not, as stderr says: the text, or NULL. */
+/* Standard error is captured between the two calls. kind_copied returns the reported reason why memory that
+ * was registered meanwhile is copied, or NULL. */
 void kind_listen(void);
 const char *kind_copied(void);
 

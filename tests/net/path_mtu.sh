@@ -65,7 +65,7 @@ until grep -q "$LINE" "$(plane_log a)"; do
 done
 kill -9 "$first"
 wait "$first" 2>/dev/null
-expect 'the next ones have a path MTU of 1024' "$(plane_log a)"
+expect 'new ones have a path MTU of 1024' "$(plane_log a)"
 say "a packet that is too big for the way is reported"
 
 perf >"$WORK/second" 2>&1 || fail "the next connection does not work: $(cat "$WORK/second")"

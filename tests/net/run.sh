@@ -134,13 +134,7 @@ fi
 
 # ---- MPI: ranks in turn on the two ends ----
 
-cat >"$WORK/rank" <<END
-#!/bin/sh
-rank=\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}
-[ \$((rank % 2)) = 0 ] && socket=${sockets[0]} || socket=${sockets[1]}
-exec "$RUN" --only-verbs --socket "\$socket" "\$@"
-END
-chmod +x "$WORK/rank"
+write_rank
 
 mpi() { # openmpi|mpich OPTIONS...
 	local name=$1

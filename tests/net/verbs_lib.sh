@@ -67,6 +67,17 @@ on() { # 0|1 PROGRAM ARGUMENTS...
 	"${run[@]}"
 }
 
+# Writes $WORK/rank PROGRAM..., which an MPI's mpirun starts: ranks use the two ends in turn.
+write_rank() {
+	cat >"$WORK/rank" <<END
+#!/bin/sh
+rank=\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}
+[ \$((rank % 2)) = 0 ] && socket=${sockets[0]} || socket=${sockets[1]}
+exec "$RUN" --only-verbs --socket "\$socket" "\$@"
+END
+	chmod +x "$WORK/rank"
+}
+
 listening() { # PORT
 	"${INSIDE[@]}" ss -Htln "sport = :$1" | grep -q .
 }

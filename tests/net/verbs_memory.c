@@ -67,7 +67,7 @@ try_memory(struct verbs_side *s, const char *name, uint8_t *at, bool copied, con
 	CHECK(s->pair, pair_pattern_check(at + ODD_AT, ODD, 7) == ODD, "%s: after deregistering", name);
 }
 
-/* How often the server answers: told before. */
+/* Sends the number of rounds that the server is to answer. */
 static void
 announce(struct pair *pair, uint32_t rounds)
 {

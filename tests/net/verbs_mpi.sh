@@ -38,13 +38,7 @@ pingpong fi_pingpong-rdm 'verbs;ofi_rxm' rdm
 
 # ---- MPI: ranks in turn on the two ends, and nothing but verbs: neither TCP nor shared memory ----
 
-cat >"$WORK/rank" <<END
-#!/bin/sh
-rank=\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}
-[ \$((rank % 2)) = 0 ] && socket=${sockets[0]} || socket=${sockets[1]}
-exec "$RUN" --only-verbs --socket "\$socket" "\$@"
-END
-chmod +x "$WORK/rank"
+write_rank
 
 mpi() { # NAME openmpi|mpich MPIRUN...: its ranks agree on all that has come
 	local name=$1 program=$WORK/$2

@@ -105,7 +105,7 @@ passive_server(struct pair *pair)
 	verbs_side_close(&s);
 }
 
-/* What is at `at` is what the data plane sends; and what it places is what is there then. */
+/* Checks that the data plane sends the bytes at `at`, and that the program finds there what it places. */
 static void
 check_peer(struct world *w, const struct ibv_mr *mr, uint8_t *at, size_t length, uint32_t seed)
 {
@@ -134,7 +134,7 @@ struct model {
 	int file;
 };
 
-/* What is in the memory goes to the file, and what is in the file to the memory. */
+/* Checks that the device writes the memory's bytes to the file, and the file's bytes into the memory. */
 static void
 check_device(struct model *m)
 {

@@ -92,3 +92,13 @@ watch_forks(void)
 {
 	pthread_atfork(await_sleep, NULL, NULL);
 }
+
+/* A cancelled thread leaves the poison of the frames that it has unwound, and AddressSanitizer then takes its
+ * own use of that stack, for an alternate signal stack, for an overflow. */
+const char *__asan_default_options(void);
+
+const char *
+__asan_default_options(void)
+{
+	return "use_sigaltstack=0";
+}

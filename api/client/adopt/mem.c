@@ -350,7 +350,7 @@ has_foreign(const struct acquired *acquired)
 	return foreign;
 }
 
-/* Those that the registration has not yet. */
+/* Gets the regions that the registration still lacks. */
 static int
 regions_get(struct one_client *client, struct mem_use *use, const struct acquired *acquired)
 {

@@ -372,7 +372,8 @@ is_scattered(const struct segment *segment, uint32_t count)
 	return count > PIECES_MAX;
 }
 
-/* What a joined region has of the segments is whole pages of theirs. */
+/* Files are mapped by whole pages, so both ends of a joined region are rounded to the pages of their files.
+ */
 static void
 round_ends(struct acquired *out, struct segment *segment, uint32_t count)
 {
@@ -386,7 +387,7 @@ round_ends(struct acquired *out, struct segment *segment, uint32_t count)
 		last->end = (last->end + last->page - 1) / last->page * last->page;
 }
 
-/* One piece, of a region that is still to be made of all segments. */
+/* Returns one piece. The caller makes its region of all segments. */
 static bool
 take_joined(struct acquired *out, struct segment *segment, uint32_t count, struct file **retired)
 {

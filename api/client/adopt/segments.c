@@ -88,7 +88,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 	return !s->file->claimed;
 }
 
-/* One segment goes on where another ends. */
+/* True if `b` continues `a` in memory, and in the file if there is one. */
 static bool
 joins(const struct segment *a, const struct segment *b)
 {
@@ -99,7 +99,7 @@ joins(const struct segment *a, const struct segment *b)
 	return a->dev == b->dev && a->ino == b->ino && a->offset + (a->end - a->start) == b->offset;
 }
 
-/* False: it cannot be shared, or there are too many. */
+/* False if the mapping cannot be shared, or the segments are too many. */
 static bool
 add_segment(const struct map_entry *e, uint32_t *count)
 {

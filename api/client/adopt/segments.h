@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What lies in an address range of this process, as far as the data plane can share it. */
+/* Segments: the parts of an address range of this process, by how the data plane can share them. */
 #ifndef CLIENT_SEGMENTS_H
 #define CLIENT_SEGMENTS_H
 

@@ -311,34 +311,55 @@ struct chunk {
 	bool parked;
 };
 
-/* The contents of one chunk, while nobody stores to it. */
+/* The contents of one chunk, while nobody stores to it.  What was moved aside is read there: what a device
+ * had pinned before, and stored to until then, is in it. */
 static long
 copy_chunk(const struct transplant *t, int uffd, const struct chunk *c)
 {
+	uint64_t from = c->aside.to != 0 ? c->aside.to : c->at;
 	long error = 0;
 
-	if (c->make && copy_fresh(uffd, c->fresh, c->at, c->len) == 0)
+	if (c->make && copy_fresh(uffd, c->fresh, from, c->len) == 0)
 		return 0;
 	if (c->make)
 		error = populate((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
 	if (error == 0 && t->from_fd >= 0)
 		error = read_all(t->from_fd, c->fresh, c->len, t->from_offset + (c->at - t->start));
 	else if (error == 0)
-		copy(c->fresh, c->at, c->len);
+		copy(c->fresh, from, c->len);
 	return error;
 }
 
-/* Steps 1 to 5 without the protection. */
+/*
+ * Pages that the program had dropped are holes where they were moved to.  Only while they move has that place
+ * to be registered: it reads as zeros afterwards, where nobody would answer a missing page.
+ */
+static long
+move_aside(int uffd, struct chunk *c)
+{
+	struct uffdio_register reg = {.range = {.start = c->aside.to, .len = c->len},
+				      .mode = UFFDIO_REGISTER_MODE_MISSING};
+	long error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_REGISTER, (long)&reg, 0, 0);
+
+	if (error != 0)
+		return error;
+	/* Whatever the kernel cannot move might be pinned. */
+	if (aside_move(uffd, &c->aside) != 0)
+		error = -EBUSY;
+	raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_UNREGISTER, (long)&reg.range, 0, 0);
+	return error;
+}
+
+/* Steps 2 to 5. */
 static long
 replace_protected(const struct transplant *t, int uffd, struct chunk *c)
 {
-	long error = copy_chunk(t, uffd, c), moved;
+	long error = c->aside.to != 0 ? move_aside(uffd, c) : 0, moved;
 
+	if (error == 0)
+		error = copy_chunk(t, uffd, c);
 	if (error == 0 && t->prot != (PROT_READ | PROT_WRITE))
 		error = raw_syscall(SYS_mprotect, (long)c->fresh, (long)c->len, t->prot, 0, 0);
-	/* Whatever the kernel cannot move might be pinned. */
-	if (error == 0 && c->aside.to != 0 && aside_move(uffd, &c->aside) != 0)
-		error = -EBUSY;
 	if (error == 0) {
 		c->parked = c->park != 0 && place_park(c->at, c->len, c->park) == 0;
 		moved = raw_syscall(SYS_mremap, (long)c->fresh, (long)c->len, (long)c->len,
@@ -385,11 +406,14 @@ static long
 replace_undisturbed(const struct transplant *t, int uffd, struct chunk *c)
 {
 	sigset_t all, old;
-	long error;
+	long error = -EBUSY;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = replace(t, uffd, c);
+	if (copiers_hold()) {
+		error = replace(t, uffd, c);
+		copiers_release();
+	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return error;
 }
@@ -413,21 +437,17 @@ replace_patiently(const struct transplant *t, int uffd, struct chunk *c)
 
 /* Where pages are moved aside: empty, and with the rights of the range. */
 static long
-aside_map(const struct transplant *t, int uffd, struct chunk *c)
+aside_map(const struct transplant *t, struct chunk *c)
 {
 	uint64_t to = place_reserve(c->at, c->len);
-	struct uffdio_register reg = {.range = {.start = to, .len = c->len},
-				      .mode = UFFDIO_REGISTER_MODE_MISSING};
-	long error;
 
 	if (to == 0)
 		return -ENOMEM;
 	c->aside = (struct aside){.from = c->at, .to = to, .length = c->len};
-	error = mmap((void *)(uintptr_t)to, c->len, t->prot,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
-			? -errno
-			: raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_REGISTER, (long)&reg, 0, 0);
-	return error;
+	return mmap((void *)(uintptr_t)to, c->len, t->prot,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
+		       ? -errno
+		       : 0;
 }
 
 /* The new pages are there before anybody has to wait, or are made as they are copied; the old ones are all
@@ -464,7 +484,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 	if (t->to_fd >= 0 && t->place != 0)
 		c.park = t->place + (at - t->start);
 	if (moves)
-		error = aside_map(t, uffd, &c);
+		error = aside_map(t, &c);
 	if (error == 0)
 		error = populate_chunk(t, &c);
 	if (error == 0)
@@ -625,22 +645,19 @@ run_alone(struct transplant *t, bool on_stack)
 {
 	uint32_t ours = (watcher_running() ? 1u : 0u) + copiers_count() + keep_threads() +
 			(one_load_alone(&standing.running) ? 1u : 0u);
-	int error;
 
-	if (on_stack || maps_threads() != 1u + ours || !copiers_hold())
+	if (on_stack || maps_threads() != 1u + ours)
 		return -EPERM;
 	/* Without a userfaultfd loads cannot wait while the old mapping is away. */
 	if (t->to_fd >= 0 && t->place != 0) {
 		place_drop(t->place, 0, t->length);
 		t->place = 0;
 	}
-	error = run(t, -1, false);
-	copiers_release();
-	return error;
+	return run(t, -1, false);
 }
 
-static int
-replace_pages(struct transplant *t)
+int
+transplant(struct transplant *t)
 {
 	bool on_stack = near(t, (uint64_t)(uintptr_t)__builtin_frame_address(0), STACK_NEAR);
 	/* glibc's pthread_self() is the address of the thread control block */
@@ -659,16 +676,5 @@ replace_pages(struct transplant *t)
 		error = on_stack || on_tcb ? run_elsewhere(t, uffd, moves) : run(t, uffd, moves);
 	if (uffd >= 0)
 		close(uffd);
-	return error;
-}
-
-int
-transplant(struct transplant *t)
-{
-	int error;
-
-	copiers_pages_move();
-	error = replace_pages(t);
-	copiers_pages_moved();
 	return error;
 }

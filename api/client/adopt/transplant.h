@@ -4,21 +4,23 @@
  * what lies beneath becomes another mapping, and no store of any thread is lost.
  *
  *   1. the old pages are write-protected with userfaultfd
- *   2. their contents are copied to the new mapping, made elsewhere
- *   3. private pages are moved aside: the transplant fails with EBUSY if one is pinned (aside.h)
+ *   2. private pages are moved aside: the transplant fails with EBUSY if one is pinned (aside.h)
+ *   3. their contents are copied to the new mapping, made elsewhere
  *   4. the old mapping, empty now, is parked (place.h)
  *   5. the new mapping is moved over the old addresses in one system call
  *   6. threads that have tried to store meanwhile, and sleep, are woken: their
  *      store is done again by the processor, and reaches the new pages
  *
- * No thread handles the faults: step 6 is all it takes.  From 3 to 5 loads wait as stores do.
+ * No thread handles the faults: step 6 is all it takes.  From 2 to 5 loads wait as stores do.
  *
- * Step 1 lets no new pin for writing begin.  A pin for reading that begins before 3 is found by 3.
+ * A page is copied only once it is known that no device can store to it any more: not after a look that comes
+ * later, when a pin that was there during the copy may be gone.  Copy threads of this process pin, too, and
+ * shared pages tell nobody of it, so none copies meanwhile (copiers_hold).
  *
  * Without UFFDIO_MOVE (before Linux 6.8), and for memory that is locked or not writable, pins cannot be
  * found: the transplant is done only if the caller knows that there are none.
  *
- * A system call of another thread that stores into the range between 1 and 5, or reads it between 3 and 5,
+ * A system call of another thread that stores into the range between 1 and 5, or reads it between 2 and 5,
  * waits as well where the process may use the full userfaultfd (root, or vm.unprivileged_userfaultfd, or
  * access to /dev/userfaultfd).  Elsewhere, with UFFD_USER_MODE_ONLY, it fails with EFAULT.
  *

@@ -18,6 +18,7 @@
 #include "client/internal.h"
 
 #define STOP_TIMEOUT_S 1
+#define HOLD_TIMEOUT_NS 100000000l
 /* Looks for another request before the thread sleeps, some 50 us: a core that finds it awake makes no system
  * call, and requests of a busy flow come sooner than a sleeper wakes up. */
 #define LOOKS 100u
@@ -47,8 +48,9 @@ struct copier {
 /* Atomics of all attachments of this process exclude each other. */
 static pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
 
-/* Copies share it; held for writing, there are none. */
-static pthread_rwlock_t copying = PTHREAD_RWLOCK_INITIALIZER;
+/* Copies share it; held for writing, there are none.  A writer goes first, or a busy copy thread would keep
+ * it out for ever. */
+static pthread_rwlock_t copying = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static _Atomic uint32_t count;
 
 /* ---- what may be copied ---- */
@@ -103,38 +105,6 @@ struct pieces {
 	struct iovec here[BATCH_PIECES], there[BATCH_PIECES];
 };
 
-/* Held for writing while pages of the process are replaced.  `moves` is odd meanwhile. */
-static pthread_rwlock_t moving = PTHREAD_RWLOCK_INITIALIZER;
-static _Atomic uint32_t moves;
-
-void
-copiers_pages_move(void)
-{
-	pthread_rwlock_wrlock(&moving);
-	/* Pairs with the loads of copy threads, as the addition below does. */
-	atomic_fetch_add_explicit(&moves, 1, memory_order_seq_cst);
-}
-
-void
-copiers_pages_moved(void)
-{
-	atomic_fetch_add_explicit(&moves, 1, memory_order_seq_cst);
-	pthread_rwlock_unlock(&moving);
-}
-
-/* Waits until no pages move; whether some have moved since `moves` was `begun`. */
-static bool
-pages_moved_since(uint32_t begun)
-{
-	uint32_t now;
-
-	pthread_rwlock_rdlock(&moving);
-	/* Pairs with the additions above. */
-	now = atomic_load_explicit(&moves, memory_order_seq_cst);
-	pthread_rwlock_unlock(&moving);
-	return now != begun;
-}
-
 /* One system call: how many bytes it has moved. */
 static size_t
 move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
@@ -151,15 +121,7 @@ move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
 static uint32_t
 move(const struct copier *copier, const struct pieces *pieces, bool in)
 {
-	uint32_t begun;
-
-	do {
-		/* Pairs with the additions around a move of pages. */
-		begun = atomic_load_explicit(&moves, memory_order_seq_cst);
-		if (move_pieces(copier, pieces, in) == pieces->bytes)
-			return 0;
-	} while (pages_moved_since(begun));
-	return EFAULT;
+	return move_pieces(copier, pieces, in) == pieces->bytes ? 0 : EFAULT;
 }
 
 static void
@@ -586,7 +548,6 @@ copier_forget(struct copier *copier)
 	 * is in them is the parent's. */
 	pthread_mutex_init(&atomics, NULL);
 	pthread_mutex_init(&allowing, NULL);
-	pthread_rwlock_init(&copying, NULL);
 	one_store_alone(&count, 0);
 	copier->arena = MAP_FAILED;
 	copier->num_lanes = 0;
@@ -596,8 +557,9 @@ copier_forget(struct copier *copier)
 void
 copiers_fork_child(void)
 {
-	pthread_rwlock_init(&moving, NULL);
-	one_store_alone(&moves, 0);
+	const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+	copying = fresh;
 }
 
 uint32_t
@@ -609,7 +571,13 @@ copiers_count(void)
 bool
 copiers_hold(void)
 {
-	return pthread_rwlock_trywrlock(&copying) == 0;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += HOLD_TIMEOUT_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return pthread_rwlock_timedwrlock(&copying, &until) == 0;
 }
 
 void

@@ -42,21 +42,16 @@ void copier_forbid(struct copied *memory);
 /* In a child after fork, where there is no thread. */
 void copier_forget(struct copier *copier);
 
-/* Where nothing else holds other threads back from memory: no more than so many of this process are copy
- * threads, */
+/* So many threads of this process are copy threads. */
 uint32_t copiers_count(void);
-/* and none of them copies until copiers_release; false: one does. */
+/*
+ * No copy of this process is under way until copiers_release: a copy pins pages first and stores to them
+ * later, so pages that were copied and replaced in between would lose what it stores.  Waits for copies that
+ * are under way; false: memory of one of them does not answer.
+ */
 bool copiers_hold(void);
 void copiers_release(void);
-
-/*
- * Pages of this process are replaced between the two, by one thread at a time.  With user-mode-only
- * userfaultfd the kernel refuses copies of such pages meanwhile; a copy thread then tries again when it is
- * over.
- */
-void copiers_pages_move(void);
-void copiers_pages_moved(void);
-/* In a child: a thread of the parent may have waited for that. */
+/* In a child: a thread of the parent may have held it. */
 void copiers_fork_child(void);
 
 #endif

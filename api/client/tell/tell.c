@@ -179,7 +179,7 @@ subject_name(uint32_t subject)
 	return subject < sizeof(name) / sizeof(name[0]) && name[subject] != NULL ? name[subject] : "request";
 }
 
-/* What the data plane calls it is printed only if it is a name. */
+/* A key is printed only if it is a name: the data plane's message is checked like any input. */
 static bool
 is_name(const char *key, size_t room)
 {

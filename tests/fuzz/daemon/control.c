@@ -309,12 +309,14 @@ connect_request(struct bytes *record)
 			mad.private_data[at] = (uint8_t)record_number(record, 1);
 	}
 	if ((what & 0x20) != 0)
-		cm_announce_req_build(
-			&mad,
-			&(struct cm_announce){CM_CAPABILITY_SELECTIVE_REPEAT | CM_CAPABILITY_STEERED,
-					      {(uint8_t)what, (uint16_t)(what << 8 | 0xc000)},
-					      56},
-			mad.private_data, 92);
+		cm_announce_req_build(&mad,
+				      &(struct cm_announce){CM_CAPABILITY_SELECTIVE_REPEAT |
+								    CM_CAPABILITY_STEERED |
+								    CM_CAPABILITY_PACKED,
+							    {(uint8_t)what, (uint16_t)(what << 8 | 0xc000)},
+							    (uint16_t)(what * CM_MTU_UNIT),
+							    56},
+				      mad.private_data, 92);
 	cm_mad_build(&mad, bytes);
 	give_mad(bytes, from);
 }

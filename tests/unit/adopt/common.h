@@ -69,6 +69,17 @@ teardown(void **state)
 }
 
 /* Whether what is registered no more may stay adopted. */
+/* AddressSanitizer watches: it maps terabytes, which mlockall() would populate until the machine is out of
+ * memory.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define SHADOWED true
+#elif defined(__has_feature)
+#define SHADOWED __has_feature(address_sanitizer)
+#else
+#define SHADOWED false
+#endif
+
 static bool keeping;
 
 /* Mappings of memfds of ours, anywhere in the process, but for what is kept. */

@@ -8,16 +8,6 @@
 
 #include "common.h"
 
-/* AddressSanitizer maps terabytes, all of which mlockall() would populate until the machine is out of memory.
- */
-#ifdef __SANITIZE_ADDRESS__
-#define SHADOWED true
-#elif defined(__has_feature)
-#define SHADOWED __has_feature(address_sanitizer)
-#else
-#define SHADOWED false
-#endif
-
 /* ---- memory that is not adopted ---- */
 
 static void

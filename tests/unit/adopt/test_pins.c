@@ -5,9 +5,12 @@
  * what they store is what the program sees, and what it stores is what they see.
  */
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "common.h"
@@ -574,6 +577,111 @@ test_from_outside(void **state)
 	munmap(p, 16 * PAGE);
 }
 
+#define LARGE (2048 * PAGE)
+
+/* In another process: a store to `p` that has pinned its page, and lasts until `missing` is filled. */
+struct slow_store {
+	pid_t parent;
+	uint8_t *p, *missing, *data;
+	int uffd, told, tells;
+};
+
+/* Fills the page somewhat later each time, once the store waits for it. */
+static void *
+fill_missing(void *argument)
+{
+	const struct slow_store *s = argument;
+
+	for (useconds_t n = 0;; n = (n + 1) % 64) {
+		struct uffdio_copy page = {
+			.dst = (uintptr_t)s->missing, .src = (uintptr_t)s->data, .len = PAGE};
+		struct uffd_msg msg;
+
+		if (read(s->uffd, &msg, sizeof(msg)) != sizeof(msg) || write(s->tells, "", 1) != 1)
+			return NULL;
+		usleep(n * 50);
+		ioctl(s->uffd, UFFDIO_COPY, &page);
+	}
+}
+
+static void
+store_slowly(struct slow_store *s)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register reg = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct iovec local, remote = {.iov_base = s->p, .iov_len = PAGE};
+	pthread_t thread;
+	char byte;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	s->missing = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	s->data = malloc(PAGE);
+	fill(s->data, PAGE, 1);
+	local = (struct iovec){.iov_base = s->missing, .iov_len = PAGE};
+	s->uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	reg.range.start = (uintptr_t)s->missing;
+	reg.range.len = PAGE;
+	if (s->uffd < 0 || ioctl(s->uffd, UFFDIO_API, &api) != 0 ||
+	    ioctl(s->uffd, UFFDIO_REGISTER, &reg) != 0 || pthread_create(&thread, NULL, fill_missing, s) != 0)
+		_exit(1);
+	while (read(s->told, &byte, 1) == 1) {
+		madvise(s->missing, PAGE, MADV_DONTNEED);
+		if (process_vm_writev(s->parent, &local, 1, &remote, 1, 0) != (ssize_t)PAGE ||
+		    write(s->tells, "", 1) != 1)
+			break;
+	}
+	_exit(1);
+}
+
+/*
+ * A page that is pinned when its registration begins, and no more when it ends: what was stored until then is
+ * there.
+ */
+static void
+test_pin_ends(void **state)
+{
+	struct slow_store store = {.parent = getpid(), .p = pages(2048)};
+	int there[2], back[2], status, wrong = 0, adopted = 0;
+	struct one_mr mr;
+	pid_t pid;
+	char byte;
+
+	/* Only a full userfaultfd holds back a system call. */
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe2(there, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(back, O_CLOEXEC), 0);
+	store.told = there[0];
+	store.tells = back[1];
+	pid = fork();
+	if (pid == 0)
+		store_slowly(&store);
+	for (int i = 0; i < 192; i++) {
+		assert_ptr_equal(mmap(store.p, LARGE, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				 store.p);
+		memset(store.p, 0, LARGE);
+		assert_int_equal(write(there[1], "", 1), 1);
+		/* pinned */
+		assert_int_equal(read(back[0], &byte, 1), 1);
+		mr = reg(store.p, LARGE);
+		/* stored */
+		assert_int_equal(read(back[0], &byte, 1), 1);
+		adopted += pieces(&mr) != 0;
+		wrong += !is_filled(store.p, PAGE, 1);
+		dereg(&mr);
+	}
+	assert_int_equal(wrong, 0);
+	assert_true(adopted > 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (int i = 0; i < 2; i++) {
+		close(there[i]);
+		close(back[i]);
+	}
+	munmap(store.p, LARGE);
+}
+
 /* Pages shared with a child are not pinned. */
 static void
 test_child_lives(void **state)
@@ -609,10 +717,10 @@ main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fixed_before), TEST(test_fixed_large),  TEST(test_fixed_after),
-		TEST(test_fork),         TEST(test_evicted),      TEST(test_as_private),
-		TEST(test_no_debris),    TEST(test_rounds),       TEST(test_direct),
-		TEST(test_vmsplice),     TEST(test_from_outside), TEST(test_child_lives),
+		TEST(test_fixed_before), TEST(test_fixed_large), TEST(test_fixed_after),  TEST(test_fork),
+		TEST(test_evicted),      TEST(test_as_private),  TEST(test_no_debris),    TEST(test_rounds),
+		TEST(test_direct),       TEST(test_vmsplice),    TEST(test_from_outside), TEST(test_pin_ends),
+		TEST(test_child_lives),
 	};
 
 	restrict_program(argc, argv);

@@ -604,6 +604,7 @@ run(void *arg)
 	pthread_mutex_lock(&mock->lock);
 	while (!mock->stop) {
 		uint32_t n = 0, last;
+		int timeout;
 
 		set[n++] = (struct pollfd){.fd = mock->wake_fd, .events = POLLIN};
 		set[n++] = (struct pollfd){.fd = mock->listener, .events = POLLIN};
@@ -613,9 +614,10 @@ run(void *arg)
 		for (struct mock_client *c = mock->clients;
 		     c != NULL && mock->renewable && n < 2 + 2 * MOCK_CLIENTS; c = c->next)
 			set[n++] = (struct pollfd){.fd = c->wake_fd, .events = POLLIN};
+		/* Only clients with renewable keys wake this thread, which stands for the core. */
+		timeout = mock->clients != NULL && !mock->renewable ? KEYS_LOOK_MS : -1;
 		pthread_mutex_unlock(&mock->lock);
-		/* A client that is told of no sleep does not wake the thread that stands for the core. */
-		poll(set, n, mock->clients != NULL && !mock->renewable ? KEYS_LOOK_MS : -1);
+		poll(set, n, timeout);
 		pthread_mutex_lock(&mock->lock);
 		if (set[0].revents != 0) {
 			uint64_t value;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,7 +121,7 @@ test_detach_after_descriptor_was_closed(void **state)
 		int id = before[fd] < 0 ? eventfd_of(fd) : -1;
 
 		if (id >= 0 && id != eventfd_of(client->wake_fd)) {
-			close(fd);
+			syscall(SYS_close, fd); /* behind the back of sanitizers, too */
 			closed++;
 		}
 	}
