@@ -31,6 +31,17 @@ hello_as(struct app *app, uid_t uid)
 	assert_int_equal(app_call(app, ONE_MSG_HELLO), 0);
 }
 
+/* Nobody owes for replies that took the kernel long, as they do on a busy machine.  The control thread stands
+ * still, or is the caller. */
+static void
+forget_debts(void)
+{
+	struct quota_account *account;
+
+	LIST_FOREACH(account, &control.quota.accounts, link)
+		account->turns.credit = 0;
+}
+
 /* With a hundred attachments that ask at once there is room for one of another user, that asks last. */
 static void
 test_flood(void **state)
@@ -48,6 +59,7 @@ test_flood(void **state)
 	while (fake_made(made, sizeof(made)) != 0)
 		;
 	fake_stop(true);
+	forget_debts();
 	for (uint32_t i = 0; i < FLOOD; i++) {
 		flood[i].msg.cq_create.entries = 16;
 		app_post(&flood[i], ONE_MSG_CQ_CREATE);
@@ -210,6 +222,7 @@ count_at_ring(void)
 static void
 ask_for_ring(void)
 {
+	forget_debts();
 	fake_on(ENGINE_CQ_ADD, count_at_ring);
 	asker.msg.cq_create.entries = 16;
 	app_post(&asker, ONE_MSG_CQ_CREATE);
