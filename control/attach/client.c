@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An attachment: its socket, its request under way, those that are parked, and its end.
+ * An attachment: its socket, its requests, and its end.
  *
- * The end is one sequence, whatever the reason and whatever was under way:
+ * The end is one sequence of states, whatever the reason and the work under way:
  *
- *   LEAVING    no request is read; listeners, segments and connections unhooked, so that peers are
- *              told and nothing new comes in; commands and jobs under way are waited for
- *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
- *   QUIESCING  the socket is closed, if it was not at once; memory keys are removed; a grace period
- *              is waited for
- *   GONE       all freed, but mappings and arena go on the thread of the user, and are waited
- *              for
+ *   LEAVING    no request is read; listeners, segments and connections are unhooked, so that peers are
+ *              notified and nothing new arrives; waits for commands and jobs under way
+ *   REMOVING   cores release queue pairs, rings and the client; waits for the cores
+ *   QUIESCING  the socket is closed, unless client_kill() closed it; memory keys are removed; waits for
+ *              a grace period
+ *   GONE       objects are freed; waits for the user's worker, which unmaps memory and arena
  *
- * In each of them all objects are walked through, so many in each turn of the user: others wait for one
- * turn, and not for an attachment with all that it may have.  Until it is unhooked an object is as it was,
- * but nothing begins with it.
+ * Each state visits all objects, in slices of at most CLIENT_SLICE objects: other users wait for one slice,
+ * not for all objects of an attachment.  An object is unchanged until its unhooking, but nothing new begins
+ * with it.
  *
- * Its connection counts against its user until LEAVING, its attachment and what it has until it is
- * freed.  A HELLO that finds too many attachments waits for those that end: a program that attaches
- * and detaches fast is slowed down, not turned away.
+ * The connection counts against its user until LEAVING.  The attachment and its resources count until they
+ * are freed.  A HELLO that finds too many attachments waits for those that are ending, so that a program that
+ * attaches and detaches fast is slowed down, not refused.
  *
- * Handlers and callbacks ask client_alive() before they begin something new.
+ * Handlers and callbacks check client_alive() before they begin something new.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +45,7 @@
 #include "dataplane/mem/reach.h"
 
 #define REPLY_FDS 2
-#define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
+#define ENDING_NS (NS_PER_MS / 10) /* poll interval while attachments end */
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -104,7 +103,7 @@ discard_fds(struct client *client)
 	client->num_fds = 0;
 }
 
-/* HELLO's reply brings the descriptor to be woken by, too. */
+/* The reply to HELLO also carries wake_fd. */
 static void
 add_fds(struct client *client, struct msghdr *header)
 {
@@ -128,8 +127,9 @@ drop_reply_fd(struct client *client)
 }
 
 /*
- * The kernel does here what the application has arranged for its end of the socket: a filter, epoll instances
- * that watch it, signals to a process group.  Its user pays for what takes longer than any request may cost.
+ * sendmsg() also runs what the application has set up for its end of the socket: a filter, epoll instances
+ * that watch it, signals to a process group.  A call that takes longer than the highest cost of a request is
+ * charged to the user.
  */
 static bool
 send_and_charge(struct client *client, const struct msghdr *header)
@@ -144,7 +144,7 @@ send_and_charge(struct client *client, const struct msghdr *header)
 	return sent;
 }
 
-/* Tells the kernel whether the socket's next request is of interest; its end always is. */
+/* Sets whether epoll reports the socket's next request.  The socket's end is always reported. */
 static void
 watch_requests(struct client *client, bool wanted)
 {
@@ -155,7 +155,7 @@ watch_requests(struct client *client, bool wanted)
 		client_kill(client, 0, strerror(errno));
 }
 
-/* The library bounds the replies that it has not taken (ONE_CALLS_MAX), so there is room for them. */
+/* The socket has room for the reply: the library has at most ONE_CALLS_MAX requests without a reply. */
 static void
 send_reply(struct client *client, struct one_reply *reply, bool with_fds)
 {
@@ -183,7 +183,7 @@ send_reply(struct client *client, struct one_reply *reply, bool with_fds)
 			    errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its replies");
 }
 
-/* The request under way holds the next one back no more. */
+/* Ends the request under way, so that the next one is read. */
 static void
 end_request(struct client *client)
 {
@@ -234,7 +234,7 @@ const struct attach_calls *attach_calls;
 struct client_totals client_totals;
 
 static int
-dispatch(struct client *client)
+dispatch_request(struct client *client)
 {
 	const struct one_msg *msg = &client->msg;
 	request_handler *handler = msg->type < ONE_MSG_MAX ? attach_calls->request[msg->type].handler : NULL;
@@ -253,7 +253,7 @@ serve_turn(struct turns_item *turn)
 
 	memset(&client->reply, 0, sizeof(client->reply));
 	client->starved = false;
-	error = dispatch(client);
+	error = dispatch_request(client);
 	if (error != REQUEST_LATER && client->starved)
 		error = REQUEST_AGAIN;
 	client->again = error == REQUEST_AGAIN;
@@ -262,7 +262,8 @@ serve_turn(struct turns_item *turn)
 		client_reply(client, error);
 }
 
-/* By what the control thread does for it, roughly in microseconds; what is not here takes one or two. */
+/* Returns the control thread's work for a request, in roughly microseconds.  A type without an entry takes
+ * one or two. */
 static uint32_t
 cost_of(uint32_t type)
 {
@@ -273,7 +274,7 @@ cost_of(uint32_t type)
 		[ONE_MSG_STAGING] = TURNS_COST_MAX,
 		[ONE_MSG_MR_CREATE] = 4,
 		[ONE_MSG_MR_SWAP] = 4,
-		[ONE_MSG_CQ_CREATE] = 4, /* a part of the arena */
+		[ONE_MSG_CQ_CREATE] = 4, /* arena memory */
 		[ONE_MSG_CQ_RESIZE] = 4,
 		[ONE_MSG_SRQ_CREATE] = 4,
 		[ONE_MSG_QP_CREATE] = 4,
@@ -315,7 +316,7 @@ client_slice(struct client *client, bool (*slice)(struct client *client))
 	wait_for_turn(client, TURNS_COST_MAX, serve_slice);
 }
 
-/* Takes the descriptors of a message into client->fds; false: more than are allowed. */
+/* Moves the descriptors of a message to client->fds.  False: there are more than ONE_MSG_FDS. */
 static bool
 take_fds(struct client *client, struct msghdr *header)
 {
@@ -341,9 +342,10 @@ take_fds(struct client *client, struct msghdr *header)
 	return allowed && (header->msg_flags & MSG_CTRUNC) == 0;
 }
 
-/* The end of its process is noticed meanwhile if that has a descriptor, else by release_held(). */
+/* Stops reading the socket.  The end of the process is noticed meanwhile by its pidfd; without a pidfd, after
+ * release_held(). */
 static void
-hold(struct client *client)
+hold_reading(struct client *client)
 {
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
 	client->held = true;
@@ -363,7 +365,7 @@ release_held(struct client *client)
 		client_kill(client, 0, strerror(-error));
 }
 
-/* Something has come while a request is under way. */
+/* The socket is readable, or has ended, while a request is under way. */
 static void
 await_answer(struct client *client, uint32_t events)
 {
@@ -397,12 +399,12 @@ client_ready(struct watch *watch, uint32_t events)
 		return;
 	}
 	if (reaper_full(client->uid)) {
-		hold(client);
+		hold_reading(client);
 		return;
 	}
 	n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0) {
-		/* Reset: it died with a reply unread. */
+		/* ECONNRESET: the process died with a reply unread. */
 		if (errno != EAGAIN && errno != EINTR)
 			client_kill(client, 0, errno == ECONNRESET ? NULL : strerror(errno));
 		return;
@@ -412,11 +414,11 @@ client_ready(struct watch *watch, uint32_t events)
 	} else if (n == 0) {
 		client_kill(client, 0, NULL);
 	} else if (!identity_take(&header, &sender)) {
-		client_kill(client, ONE_FAULT_PROTOCOL, "its messages do not tell who sends them");
+		client_kill(client, ONE_FAULT_PROTOCOL, "its message has no credentials of the sender");
 	} else if (n != (ssize_t)sizeof(struct one_msg) || (header.msg_flags & MSG_TRUNC) != 0) {
 		client_kill(client, ONE_FAULT_PROTOCOL, "it sent a message of the wrong size");
 	} else if ((client->msg.type == ONE_MSG_HELLO) != (client->state == CLIENT_CONNECTED)) {
-		client_kill(client, ONE_FAULT_PROTOCOL, "its messages begin otherwise than with one HELLO");
+		client_kill(client, ONE_FAULT_PROTOCOL, "its first message is not HELLO, or a later one is");
 	} else {
 		client->busy = true;
 		client->sender = sender;
@@ -428,7 +430,7 @@ client_ready(struct watch *watch, uint32_t events)
 
 /* ---- beginning ---- */
 
-/* The process that connected has ended, even if another one still holds the socket. */
+/* The process that connected has ended.  Another process may still hold the socket. */
 static void
 process_ready(struct watch *watch, uint32_t events)
 {
@@ -436,11 +438,11 @@ process_ready(struct watch *watch, uint32_t events)
 }
 
 /*
- * Opens a descriptor of the process that connected, so that its death is seen even while a child holds the
+ * Opens a pidfd of the process that connected, so that its death is noticed even while a child holds the
  * socket, and so that its pid names no other process.
  *
  * Kernels before 6.5 have no SO_PEERPIDFD.  There a process outside of the data plane's pid namespace has pid
- * 0, and no descriptor: its attachment ends with its socket.
+ * 0, and no pidfd: its attachment ends with its socket.
  */
 static int
 open_process(struct client *client)
@@ -459,7 +461,7 @@ open_process(struct client *client)
 	client->pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
 	if (client->pidfd < 0)
 		return -errno;
-	/* The pid might have been given to another process since it connected. */
+	/* The kernel may have reused the pid since the connect. */
 	snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
 	if (stat(path, &st) != 0 || (st.st_uid != client->uid && st.st_uid != 0))
 		return -ESRCH;
@@ -479,7 +481,7 @@ identify_peer(struct client *client)
 	return open_process(client);
 }
 
-/* Admits the connection to the quotas and the epoll set; on failure `*why` says what to do. */
+/* Admits the connection to the quotas and the epoll set.  On failure `*why` is the cause or the remedy. */
 static int
 admit_connection(struct client *client, const char **why)
 {
@@ -557,9 +559,9 @@ client_accept(int fd)
 
 /* ---- the end ---- */
 
-#define LOOKS 4096u /* at places of tables in one slice */
+#define LOOKS 4096u /* table places visited per slice */
 
-/* What the state that the end is in does with an object; false: nothing. */
+/* Performs the current state's step for an object.  False: its class has none. */
 static bool
 end_object(struct client *client, struct object *object)
 {
@@ -580,7 +582,7 @@ end_object(struct client *client, struct object *object)
 	return true;
 }
 
-/* Some of them, in the order of enum object_kind; true: they are through. */
+/* Processes a slice of the objects, in the order of enum object_kind.  True: all are done. */
 static bool
 end_objects(struct client *client)
 {
@@ -601,7 +603,7 @@ end_objects(struct client *client)
 }
 
 static void
-release(struct client *client)
+release_resources(struct client *client)
 {
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		table_fini(&client->table[kind]);
@@ -612,7 +614,7 @@ release(struct client *client)
 	if (client->engine != NULL)
 		engine_client_free(client->engine);
 	client->engine = NULL;
-	client->reach = NULL; /* it went with the engine's client */
+	client->reach = NULL; /* freed with the engine's client */
 	if (client->arena.base != NULL) {
 		client->arena_mapping->base = client->arena.base;
 		client->arena_mapping->len = client->arena.size;
@@ -621,7 +623,7 @@ release(struct client *client)
 		arena_leave(&client->arena);
 		parts_fini(&client->parts);
 		small_fini(&client->small);
-	} else if (client->arena_charged != 0) { /* HELLO came to no arena */
+	} else if (client->arena_charged != 0) { /* HELLO failed before the arena existed */
 		quota_release_own(client->account, client->arena_charged);
 	}
 	if (client->arena_mapping != NULL)
@@ -641,7 +643,8 @@ remove_lanes(struct client *client)
 	}
 }
 
-/* Behind the objects: commands are carried out in order, so one wait is enough for all. */
+/* Ends the pass over the objects.  Commands are carried out in order and a grace period covers all keys, so
+ * one wait is enough for all objects. */
 static void
 end_rest(struct client *client)
 {
@@ -650,7 +653,7 @@ end_rest(struct client *client)
 	else if (client->state == CLIENT_QUIESCING)
 		grace_defer(client, NULL, NULL);
 	else if (client->state == CLIENT_GONE)
-		release(client);
+		release_resources(client);
 }
 
 static bool
@@ -672,7 +675,7 @@ end_enter(struct client *client, enum client_state state, const char *why)
 	client_slice(client, end_slice);
 }
 
-/* The application's end of the socket reads its end. */
+/* Closes the socket: the application reads end of file. */
 static void
 hang_up(struct client *client)
 {
@@ -693,7 +696,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	else
 		log_info("event=attachment_ended pid=%d program=\"%s\" uid=%u\n", (int)client->pid,
 			 client->program, client->uid);
-	/* Pairs with the library's acquire load when it asks whether it is alive. */
+	/* Pairs with the library's acquire load, by which it checks that the attachment is alive. */
 	if (fault != 0 && client->arena.base != NULL)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
@@ -702,21 +705,21 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	end_enter(client, CLIENT_LEAVING, reason != NULL ? reason : "its process or its socket has gone");
 	lane_cancel(&client->lane);
 	discard_fds(client);
-	/* A copy of the socket in another process would keep it in the epoll set. */
+	/* close() would leave the socket in the epoll set if another process had a copy. */
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
 	if (client->pidfd >= 0) {
 		epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
 		close(client->pidfd);
 	}
 	client->pidfd = -1;
-	/* A living application that broke no rule of the socket is told when its core has let go of it: what
-	 * was carried out comes before. */
+	/* A live application that broke no rule of the socket sees the end when its cores have released it:
+	 * completions of work carried out come first. */
 	if (reason == NULL || fault == ONE_FAULT_PROTOCOL || !client->added)
 		hang_up(client);
 	drop_reply_fd(client);
 }
 
-/* The next state of the end; true when the client can be freed. */
+/* Enters the next state of the end, once the current one is done.  True: the client can be freed. */
 static bool
 client_step(struct client *client)
 {
@@ -736,14 +739,15 @@ client_step(struct client *client)
 	return false;
 }
 
-/* Something is asked that has no answer yet. */
+/* True if a request has no answer yet. */
 static bool
 has_requests(const struct client *client)
 {
 	return client->state == CLIENT_ATTACHED && (client->busy || client->held || client->parked != 0);
 }
 
-/* The library gives the data plane up when this stops (note_silence()). */
+/* Increments the counter by which the library sees progress: it gives up the data plane when the counter
+ * stops (note_silence()). */
 static void
 show_life(struct client *client)
 {
@@ -752,7 +756,7 @@ show_life(struct client *client)
 	if (!has_requests(client) || control.now < client->shown_at)
 		return;
 	client->shown_at = control.now + NS_PER_S;
-	/* Pairs with the load in note_silence(); the value alone counts. */
+	/* Relaxed: pairs with the load in note_silence(), which compares only values. */
 	atomic_fetch_add_explicit(&header->control_alive, 1, memory_order_relaxed);
 }
 
@@ -767,7 +771,7 @@ clients_poll(void)
 			release_held(client);
 		else if (client->state == CLIENT_CONNECTED && !client->busy &&
 			 control.now >= client->hello_deadline)
-			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
+			client_kill(client, ONE_FAULT_PROTOCOL, "it sent no HELLO in time");
 		if (client->again && client->left != client->account->left &&
 		    client->state <= CLIENT_ATTACHED)
 			wait_for_turn(client, cost_of(client->msg.type), serve_turn);
@@ -800,7 +804,7 @@ clients_deadline(void)
 			deadline = control.now;
 		if (has_requests(client) && client->shown_at < deadline)
 			deadline = client->shown_at;
-		/* Acknowledgements that do not wake this thread are polled for. */
+		/* Quiet acknowledgements do not wake this thread, so poll for them. */
 		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;
 		if (copies_deadline(client) < deadline)

@@ -2,9 +2,10 @@
 /*
  * An attachment and its objects.
  *
- * Handlers carry out the requests of clients, one after the other.  One that must wait returns REQUEST_LATER
- * and calls client_reply() later; one that waits for the network parks its request first (parked.h), and the
- * next one begins.  REQUEST_AGAIN: nothing was done; it is called again when the user has freed something.
+ * Handlers carry out the requests of an attachment, one at a time.  A handler that must wait returns
+ * REQUEST_LATER, and client_reply() follows later.  A handler that waits for the network first suspends its
+ * request (parked.h), so that the next request can begin.  A handler that returns REQUEST_AGAIN has done
+ * nothing, and is called again when the user has released something.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
 #define CONTROL_ATTACH_CLIENT_H
@@ -32,9 +33,9 @@
 #define REQUEST_AGAIN (INT_MAX - 1)
 
 enum {
-	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
-	CLIENT_HELLO_MS = 5000, /* for the first message */
-	CLIENT_SLICE = 32,      /* objects in one turn */
+	CLIENT_CRS_MAX = 4096,  /* unanswered connection requests of an attachment */
+	CLIENT_HELLO_MS = 5000, /* time limit for the first message */
+	CLIENT_SLICE = 32,      /* objects processed per slice (client_slice()) */
 	ASYNC_CQ_LOG2 = 8,
 };
 
@@ -42,12 +43,12 @@ struct mapping;
 struct path_port;
 
 enum client_state {
-	CLIENT_CONNECTED, /* HELLO has not come */
+	CLIENT_CONNECTED, /* no HELLO yet */
 	CLIENT_ATTACHED,
-	CLIENT_LEAVING,   /* gone: what is under way comes to an end; everything is unhooked from the world */
-	CLIENT_REMOVING,  /* the core lets go of queue pairs and rings */
+	CLIENT_LEAVING,   /* ended: objects are unhooked; work under way finishes */
+	CLIENT_REMOVING,  /* cores release queue pairs and rings */
 	CLIENT_QUIESCING, /* keys are removed; a grace period runs */
-	CLIENT_GONE       /* nothing refers to it */
+	CLIENT_GONE       /* objects are freed: no core refers to them */
 };
 
 struct client {
@@ -55,100 +56,101 @@ struct client {
 	int fd, pidfd;
 	struct watch fd_watch, pid_watch;
 	pid_t pid;
-	uint32_t uid; /* of the process when it connected; charged for all it has */
+	uint32_t uid; /* of the process when it connected; charged for all resources */
 	uint64_t hello_deadline;
-	uint32_t number; /* what telemetry calls it */
+	uint32_t number; /* names the attachment in telemetry and traces */
 	uint32_t kind;   /* enum one_kind */
 	char program[32];
 	struct path_port *port;
 	struct quota_account *account;
-	bool attached; /* counts as an attachment in the quota */
-	bool labelled; /* is told of by itself, see client_totals */
+	bool attached; /* counted as an attachment in the quota */
+	bool labelled; /* has metrics of its own, see client_totals */
 
-	bool held;     /* not read until descriptors of its user have been closed */
-	bool paused;   /* not read until the request under way has been answered */
-	bool starved;  /* a request lacks memory that is on its way out */
-	bool busy;     /* a request is under way, or waits for its turn: */
-	bool again;    /* which is tried again when this */
-	uint32_t left; /* of its account has changed */
+	bool held;     /* requests are not read until descriptors of the user are closed */
+	bool paused;   /* requests are not read until the one under way is answered */
+	bool starved;  /* the request failed for memory that is being released */
+	bool busy;     /* a request is under way, or waits in the DRR scheduler */
+	bool again;    /* retry the request when account->left differs from `left` */
+	uint32_t left; /* account->left after the last try */
 	struct one_msg msg;
-	struct turns_item turn;               /* of that, or: */
-	bool (*slice)(struct client *client); /* what takes several turns; NULL: nothing */
-	uint64_t asked_at;                    /* when it came */
+	struct turns_item turn;               /* schedules the request, or `slice` */
+	bool (*slice)(struct client *client); /* work done in several slices; NULL: none */
+	uint64_t asked_at;                    /* arrival of the request */
 	struct one_reply reply;
-	struct ucred sender; /* of the request, checked by the kernel: its rights count */
+	struct ucred sender; /* of the request, verified by the kernel; the sender's rights apply */
 	int fds[ONE_MSG_FDS];
 	uint32_t num_fds;
 
 	struct arena arena;
 	struct parts parts;
-	struct mapping *arena_mapping; /* how it goes at the end */
+	struct mapping *arena_mapping; /* unmaps the arena at the end */
 	struct small small;
-	uint32_t parked;   /* requests that client_park() has set aside */
-	uint64_t shown_at; /* when show_life() has to change one_arena.control_alive */
-	int reply_fd;      /* goes with the next reply; -1 */
+	uint32_t parked;   /* requests suspended by client_park() */
+	uint64_t shown_at; /* time of the next change of one_arena.control_alive */
+	int reply_fd;      /* sent with the next reply; -1: none */
 	int wake_fd;
 	struct engine_client *engine; /* the first lane */
-	uint32_t next_core;           /* of placement = next */
+	uint32_t next_core;           /* next core, for placement = next */
 	bool added;
 	struct table table[OBJECT_KINDS];
 	struct cq *async_cq;
-	struct reach *reach;    /* NULL: it has no copy thread */
-	uint64_t copies_offset; /* of its struct one_copies, */
-	uint64_t copies_last;   /* and of that of the lane that got one last */
+	struct reach *reach;    /* NULL: no copy thread */
+	uint64_t copies_offset; /* offset of the first lane's struct one_copies */
+	uint64_t copies_last;   /* offset of the struct one_copies that was added last */
 	uint64_t mapped, arena_charged, staged, requests;
 	LIST_HEAD(, segment) segment_list;
-	LIST_HEAD(, conn) timewaits; /* whose end it is told */
+	LIST_HEAD(, conn) timewaits; /* connections whose end of time-wait is reported here */
 	uint32_t segments;
-	uint32_t listening;                /* listeners that let others in */
-	uint32_t exports;                  /* queue pairs that others have made here by importing */
-	uint32_t kept_fds;                 /* of regions */
-	TAILQ_HEAD(, region) kept_regions; /* kept.c */
+	uint32_t listening;                /* listeners that accept requests */
+	uint32_t exports;                  /* queue pairs created here by importers */
+	uint32_t kept_fds;                 /* descriptors of regions kept for importers */
+	TAILQ_HEAD(, region) kept_regions; /* cached regions, see kept.c */
 	TAILQ_HEAD(mr_list, mr) renewable_mrs;
-	struct object *leaving;           /* freed by the request under way: copies begun before */
-	struct reach_marks leaving_marks; /* these marks are waited for */
-	uint64_t copies_at;               /* when its copies are looked at */
+	struct object *leaving;           /* object that the request under way frees; NULL: none */
+	struct reach_marks leaving_marks; /* accesses that must be done before `leaving` is freed */
+	uint64_t copies_at;               /* time of the next check for unanswered accesses */
 
-	uint32_t commands, jobs;      /* on their way to the core; graces and jobs under way */
-	uint32_t end_kind, end_place; /* the next object that this state of its end comes to */
+	uint32_t commands, jobs;      /* commands sent to cores; grace periods and jobs under way */
+	uint32_t end_kind, end_place; /* next object in the current state of the end */
 	struct lane lane;
 	TAILQ_ENTRY(client) link;
 };
 
-/* ---- client_state.c: the only writer of an attachment's state; `why`: for the trace ---- */
+/* ---- client_state.c: only writer of an attachment's state; `why` is for the trace ---- */
 void client_state_set(struct client *client, enum client_state to, const char *why);
 const char *client_state_name(const struct client *client);
 
 /* Metrics of attachments.  To bound label cardinality, at most CLIENT_LABELS live attachments are labelled;
- * the rest are summed, with those of them that have ended. */
+ * the others, and those of them that have ended, are summed. */
 #define CLIENT_LABELS 64u
 struct client_totals {
 	uint32_t labelled;
-	uint64_t requests, copied;           /* of attachments without a label that have ended */
-	struct latency latency[ONE_MSG_MAX]; /* of all requests answered, by enum one_msg_type */
+	uint64_t requests, copied;           /* of ended attachments without a label */
+	struct latency latency[ONE_MSG_MAX]; /* of all answered requests, by enum one_msg_type */
 };
 extern struct client_totals client_totals;
 
 /* ---- client.c ---- */
 void client_accept(int fd);
 void client_kill(struct client *client, uint32_t fault, const char *reason);
-/* The outcome of the request under way. */
+/* Answers the request under way. */
 void client_reply(struct client *client, int error);
-/* For what takes long by what a user has: `slice` in its turns until it is true, or the client ends. */
+/* Calls `slice` through the DRR scheduler until it returns true or the client ends: for work in proportion to
+ * the number of a user's objects. */
 void client_slice(struct client *client, bool (*slice)(struct client *client));
-/* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
+/* Stores the refusal in the reply, and returns `error`, so that a handler can return the call. */
 int client_refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
-/* -EDQUOT, and what raises the limit unless it is as high as its key goes. */
+/* Refuses with -EDQUOT and the limit's key; without the key if the limit has the key's highest value. */
 int client_refuse_limit(struct client *client, const struct quota_limit *limit);
 static inline bool
 client_alive(const struct client *client)
 {
 	return client->state == CLIENT_ATTACHED;
 }
-void clients_poll(void); /* deadlines, ends */
+void clients_poll(void); /* deadlines, retries, ends */
 uint64_t clients_deadline(void);
-/* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
+/* Returns descriptor `i` of the request under way, which the caller then owns; -1: none. */
 int client_take_fd(struct client *client, uint32_t i);
-int client_fd(const struct client *client, uint32_t i); /* the same, and it stays the request's */
+int client_fd(const struct client *client, uint32_t i); /* still the request's */
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that could not be shared, and is moved by the copy thread of its application
- * (dataplane/mem/reach.h): its staging memory, for how long a copy may go unanswered, and
- * what has to be answered before a registration or a window is freed.
+ * Bounced accesses (dataplane/mem/reach.h) on the control thread: their staging memory, the time limit for an
+ * answer of the copy thread, and the wait for accesses under way before a registration or a window is freed.
  */
 #include <errno.h>
 
@@ -10,12 +9,13 @@
 #include "control/attach/copies.h"
 #include "dataplane/mem/reach.h"
 
-/* A page from a slow disk has come by then, and peers have not given up yet (connection.h). */
+/* Time limit for an answer: longer than a page fault on a slow disk, shorter than the timeout of peers
+ * (connection.h). */
 #define PATIENCE_NS (3 * NS_PER_S)
 #define LOOK_NS (NS_PER_S / 2)
 #define SETTLE_NS (NS_PER_MS / 10)
 
-/* Memory for the copies of one lane. */
+/* Allocates the staging memory of one lane. */
 static int
 start_lane(struct client *client, struct engine_client *lane, uint64_t *offset)
 {
@@ -47,7 +47,7 @@ copies_add_lane(struct client *client, struct engine_client *lane)
 	if (error != 0)
 		return error;
 	last = (struct one_copies *)(client->arena.base + client->copies_last);
-	/* Pairs with the load of the copy thread. */
+	/* Pairs with the copy thread's load of `next`. */
 	atomic_store_explicit(&last->next, offset, memory_order_release);
 	client->copies_last = offset;
 	return 0;
@@ -87,7 +87,7 @@ void
 copies_settle(struct client *client, struct object *object)
 {
 	if (client->reach != NULL) {
-		/* A grace period has passed since the key was removed: no core begins another. */
+		/* A grace period has passed since the key was removed: no core begins another access. */
 		reach_mark_all(client->reach, &client->leaving_marks);
 		if (!reach_passed_all(client->reach, &client->leaving_marks)) {
 			client->leaving = object;

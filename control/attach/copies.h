@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that an attachment's copy thread reaches, as the control thread sees it. */
+/* Bounced accesses of an attachment, as the control thread sees them. */
 #ifndef CONTROL_ATTACH_COPIES_H
 #define CONTROL_ATTACH_COPIES_H
 
 #include "control/attach/client.h"
 
 int copies_start(struct client *client, const struct one_msg *msg);
-/* If there is a copy thread, it serves the lane from now on. */
+/* Makes the copy thread, if there is one, serve the lane.  Returns 0, or the refusal. */
 int copies_add_lane(struct client *client, struct engine_client *lane);
-/* The registration or window is freed, and the request answered, when no copy from before is under way. */
+/* Frees the registration or window, and answers the request under way, when no access begun before is under
+ * way. */
 void copies_settle(struct client *client, struct object *object);
 void copies_poll(struct client *client);
 uint64_t copies_deadline(const struct client *client);

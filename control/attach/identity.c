@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sender of a request, at the time of sending: RSM judges by that, not by the user that
- * attached, since programs give up rights later.
+ * The sender of a request, at the time of sending.  RSM checks the rights of the sender, not those of the
+ * user that attached, since programs drop privileges later.
  *
- * User and group come with each message (SCM_CREDENTIALS).  A sender names its effective ones; the kernel
- * lets it name its real or saved ones too, which it can make its effective ones whenever it likes, and no
- * others.  Supplementary groups come with no message, but with each socket that a process makes.  So a
- * sender to be judged by them sends one end of a new pair.  A socket of another process, or of this one
- * when it was another user, proves nothing, whatever it is.
+ * User and group come with each message (SCM_CREDENTIALS).  Normally a sender names its effective ids.  The
+ * kernel also accepts its real or saved ids, which the sender could make effective at any time, and no
+ * others.  Supplementary groups come with no message, but each socket records those of the process that made
+ * it.  So a sender whose groups matter sends one end of a new socket pair.  A socket of another process, or
+ * one that this process made under other ids, proves nothing.
  */
 #include <string.h>
 
@@ -26,8 +26,8 @@ identity_take(struct msghdr *header, struct ucred *sender)
 	return false;
 }
 
-/* Was this socket made by the sender, with the ids that it has now?  Processes of another pid namespace have
- * no pid here, and cannot be distinguished. */
+/* True if the sender made this socket, with its present ids.  A process of another pid namespace has no pid
+ * here, and proves nothing. */
 static bool
 is_proof(int fd, const struct ucred *sender)
 {
@@ -47,7 +47,7 @@ struct groups {
 	gid_t gid[NGROUPS_MAX];
 };
 
-/* NULL: not known. */
+/* Returns NULL if the groups are unknown.  The result is valid until the next call. */
 static const struct groups *
 read_groups(int fd)
 {
@@ -61,7 +61,7 @@ read_groups(int fd)
 }
 
 static bool
-contains(const struct groups *groups, uint32_t gid)
+groups_contain(const struct groups *groups, uint32_t gid)
 {
 	for (uint32_t i = 0; i < groups->num; i++)
 		if (groups->gid[i] == gid)
@@ -83,7 +83,7 @@ list_groups(struct acl_who *who, const struct groups *groups, const struct acl *
 	}
 	if (!who->partial || acl == NULL)
 		return;
-	if (contains(groups, acl->gid))
+	if (groups_contain(groups, acl->gid))
 		who->group[0] = acl->gid;
 	else
 		who->not_group = acl->gid;
@@ -107,5 +107,5 @@ identity_in_group(int fd, gid_t gid)
 {
 	const struct groups *groups = read_groups(fd);
 
-	return groups != NULL && contains(groups, gid);
+	return groups != NULL && groups_contain(groups, gid);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of applications, mapped here: what it is charged, which pages it may have, and how it goes.
+ * Memory of applications, mapped here: charges, holes, unmapping.
  *
- * The pages are the application's: it populates them, and its cgroup pays for them.  A mapping is
- * registered with a userfaultfd that answers for missing pages with SIGBUS, so an access to a hole of the
- * file gets a fault instead of a new page that this process would be charged for: the kernel allocates
- * nothing here on behalf of an application, also when a hole is punched later.  Populating then finds the
- * hole (-EFAULT); a core that meets one has the guard's handler (dataplane/mem/guard.c).
+ * The application populates the pages, and its cgroup is charged for them.  Each mapping is registered with a
+ * userfaultfd that answers missing pages with SIGBUS.  So an access to a hole of the file, even one punched
+ * later, faults instead of allocating a page, which would be charged to this process.  Populating reports a
+ * hole as -EFAULT; on a core the guard's handler takes the signal (dataplane/mem/guard.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +23,7 @@
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
-/* mmap() and munmap() elsewhere wait for one step at most. */
+/* Unit of populate and unmap work: bounds how long mmap_lock blocks other threads. */
 #define STEP (2ull << 20)
 
 static int uffd = -1;
@@ -43,7 +42,8 @@ uffd_open(void)
 	struct uffdio_api api = {.api = UFFD_API,
 				 .features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MISSING_SHMEM |
 					     UFFD_FEATURE_MISSING_HUGETLBFS};
-	/* Without privileges it answers for faults of user mode only: the others fail in any case. */
+	/* An unprivileged process may only handle faults of user mode.  Faults of the kernel fail in any
+	 * case. */
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), error;
 
 	if (fd < 0 && errno == EINVAL) /* kernels before 5.11 */
@@ -90,8 +90,8 @@ mapping_refuse_holes(uint8_t *base, uint64_t len)
 
 /* ---- making ---- */
 
-/* Page tables are this process's own: a page of them for each span of addresses, however little lies in it.
- */
+/* Returns the bytes of page tables for a mapping, which are this process's own: a page for each span of
+ * addresses, however little of the span is mapped. */
 static uint64_t
 tables_for(uint64_t len)
 {
@@ -112,7 +112,7 @@ mapping_of_arena(struct client *client)
 	return mapping;
 }
 
-/* What a user's attachments have left behind counts until it is free: it is that which is waited for. */
+/* Memory of the user that is being released still counts: wait for it, else refuse. */
 static int
 over(struct client *client, const struct quota_limit *limit)
 {
@@ -169,8 +169,8 @@ mapping_guard(struct mapping *mapping)
 	return error == 0 ? mapping_watch(mapping) : error;
 }
 
-/* An attachment may have an eighth of the descriptors that are kept for importers; memory beyond that works,
- * but cannot be mapped. */
+/* An attachment may have an eighth of the descriptors kept for importers.  Memory beyond that can be
+ * imported, but not mapped. */
 bool
 mapping_keep(struct mapping *mapping, int fd)
 {
@@ -198,15 +198,15 @@ mapping_populate_step(struct job *job)
 	if (len > populate->len - populate->done)
 		len = populate->len - populate->done;
 	/*
-	 * A read maps what the file has around a page, a write that page alone, and the files of regions have
-	 * no pages that are only mapped to be read (region_check): of tmpfs and hugetlbfs, which write
-	 * nothing back. Kernels before Linux 5.14 cannot, and what is missing here is found in
-	 * arena_populate.
+	 * Reading maps all pages of the file around a fault; writing maps one page.  The files of regions are
+	 * on tmpfs or hugetlbfs (region_check()), which write nothing back, so pages mapped by reading are
+	 * writable.  Kernels before 5.14 lack MADV_POPULATE_READ; there arena_populate() finds what is
+	 * missing.
 	 */
 	if (madvise(at, len, MADV_POPULATE_READ) != 0)
 		error = arena_populate(at, len);
 	if (error == -EFAULT && !populate->by_page) {
-		populate->by_page = true; /* which one is it? */
+		populate->by_page = true; /* find the page that is missing */
 		return 1;
 	}
 	if (error != 0)
@@ -222,14 +222,14 @@ unmap_step(struct job *job)
 {
 	struct mapping *mapping = (struct mapping *)job;
 	uintptr_t base = (uintptr_t)mapping->base, end = base + mapping->len, from = (end - 1) & ~(STEP - 1);
-	/* Steps end at multiples of STEP, so that they cut no huge page of that size. */
+	/* Step boundaries are multiples of STEP, so that no step splits a huge page of that size. */
 	uint64_t len = from > base ? end - from : mapping->len;
 
 	if (mapping->empty != 0)
 		len = mapping->empty;
 	mapping->empty = 0;
-	/* From its end, so that there is never one mapping more.  Of huge pages no part can go, and needs to.
-	 */
+	/* Unmap from the end, so that no step splits the mapping in two.  Hugetlbfs refuses to unmap part of
+	 * a page; such memory is unmapped at once, which is quick. */
 	if (mapping->len > 0 && munmap(mapping->base + mapping->len - len, len) == 0) {
 		mapping->len -= len;
 		if (mapping->len > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects of an attachment, by the ids that its application knows. */
+/* Objects of an attachment, by the ids that the application knows. */
 #include <errno.h>
 
 #include "control/attach/copies.h"
@@ -12,7 +12,8 @@ object_bytes(enum object_kind kind)
 	return attach_calls->class[kind].bytes;
 }
 
-/* Busy; NULL when the table is full, or the user's share of memory: see object_refuse_new(). */
+/* Returns a busy object; NULL: no memory, the table is full, or the user has used its share of memory
+ * (object_refuse_new()). */
 void *
 object_new(struct client *client, enum object_kind kind, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects of an attachment: their kinds, their ids, and what the rooms above do with them. */
+/* Objects of an attachment: kinds, ids, and the functions of higher rooms for them. */
 #ifndef CONTROL_ATTACH_OBJECT_H
 #define CONTROL_ATTACH_OBJECT_H
 
@@ -16,7 +16,7 @@ struct qp_kind;
 struct quota_account;
 struct segment;
 
-/* In the order in which an attachment lets go of them: none comes after what it refers to. */
+/* In the order in which an attachment releases them: no kind comes after one that it refers to. */
 enum object_kind {
 	OBJECT_LISTENER,
 	OBJECT_CR,
@@ -34,29 +34,30 @@ enum object_kind {
 };
 
 struct object {
-	uint32_t id;    /* the application's */
-	uint32_t users; /* objects that refer to this one */
+	uint32_t id;    /* by which the application knows the object */
+	uint32_t users; /* number of objects that refer to this one */
 	enum object_kind kind;
-	bool busy; /* being made or freed: unknown to the application */
+	bool busy; /* being created or freed: requests cannot find the object */
 	struct client *client;
 };
 
 typedef int request_handler(struct client *client,
-			    const struct one_msg *msg); /* 0, -errno or REQUEST_LATER */
+			    const struct one_msg *msg); /* 0, -errno, REQUEST_LATER or REQUEST_AGAIN */
 
-/* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
+/* A kind of objects, and the four steps of an attachment's end (client.c) for an object of the kind.  A step
+ * NULL: nothing to do. */
 struct object_class {
-	enum one_subject subject; /* what a refusal calls it */
-	uint32_t bytes;           /* of the data plane's own memory, which its user is charged */
-	const char *limit;        /* the key of [limits] that says how many there may be; "": it is fixed */
-	enum one_msg_type free;   /* the request for object_free_request(); 0: none */
-	void (*unhook)(void *object); /* it can no longer be found; peers are notified */
-	/* The core lets go of it, and `done` (NULL: nothing) is called with it. */
+	enum one_subject subject;     /* the kind in a refusal */
+	uint32_t bytes;               /* the data plane's own memory per object, charged to the user */
+	const char *limit;            /* key of [limits] for the maximum number; "": the number is fixed */
+	enum one_msg_type free;       /* type of the request that object_free_request() handles; 0: none */
+	void (*unhook)(void *object); /* makes the object impossible to find, and notifies peers */
+	/* Removes the object from its cores, and then calls `done` (NULL: nothing) with it. */
 	void (*remove)(void *object, void (*done)(struct engine_command *command, void *object));
-	void (*withdraw)(void *object); /* its keys */
-	void (*destroy)(void *object);  /* no core looks at it any more */
-	/* The same at the request under way, which it answers when it is free and no longer counts; NULL:
-	 * that is at once. */
+	void (*withdraw)(void *object); /* revokes the object's keys */
+	void (*destroy)(void *object);  /* frees the object, which no core can access any more */
+	/* Like `destroy`, but for the request under way, which is answered when the object is freed and no
+	 * longer charged.  NULL: `destroy` does both at once. */
 	void (*release)(void *object);
 };
 
@@ -64,32 +65,36 @@ struct attach_calls {
 	struct {
 		const char *name;
 		request_handler *handler;
-	} request[ONE_MSG_MAX]; /* by enum one_msg_type; NULL: there is none */
+	} request[ONE_MSG_MAX]; /* by enum one_msg_type; NULL: no such request */
 	struct object_class class[OBJECT_KINDS];
-	/* It ends: before its objects are unhooked, a slice (client_slice) at a time. */
+	/* Called at a client's end, before objects are unhooked, once for each slice (client_slice()), until
+	 * true. */
 	bool (*leave)(struct client *client);
-	/* Some of what is kept for the user's attachments goes; false: there is none. */
+	/* Releases some cached registrations of the user.  False: there are none. */
 	bool (*reclaim)(struct quota_account *account);
-	const struct qp_kind *endpoint; /* the kind of queue pairs that QP_CREATE makes */
-	void (*rsm_request)(struct segment *segment, struct conn *conn); /* a request for an RSM segment */
+	const struct qp_kind *endpoint; /* kind of the queue pairs that QP_CREATE creates */
+	void (*rsm_request)(struct segment *segment,
+			    struct conn *conn); /* connection request for a segment */
 };
-/* All that lower rooms call in higher ones but for ports (path_calls); set by daemon_init. */
+/* All calls from lower rooms to higher ones, except those about ports (path_calls).  daemon_init() sets this
+ * pointer. */
 extern const struct attach_calls *attach_calls;
 
 void *object_new(struct client *client, enum object_kind kind, size_t size);
-void object_free(void *object); /* forgets the id */
-/* NULL when there is no such object, or it is busy. */
+void object_free(void *object); /* the id becomes invalid */
+/* Returns NULL if there is no such object, or the object is busy. */
 void *object_get(struct client *client, enum object_kind kind, uint32_t id);
-/* Frees what its class says the request is for; refused while others refer to it. */
+/* Frees the object that the request names, of the class whose `free` is the request's type.  Refused while
+ * other objects refer to it. */
 int object_free_request(struct client *client, const struct one_msg *msg);
-/* Nothing uses it any more: it is freed, and the request under way answered. */
+/* Frees an object that nothing uses any more, and answers the request under way. */
 void object_release(struct object *object);
-/* The core's answer to its ADD: the request is answered, and when that failed it is destroyed. */
+/* Handles the core's answer to ADD: answers the request, and destroys the object if ADD failed. */
 void object_added(struct engine_command *command, void *object);
 int object_refuse_new(struct client *client,
-		      enum object_kind kind); /* what to say when object_new() is NULL */
-/* A request lacks room of its user's: whether something is on its way out, or memory that was kept goes now.
- * The request is to be tried again when account->left has changed. */
+		      enum object_kind kind); /* the refusal, if object_new() returned NULL */
+/* True if a request that exceeds a limit of its user is to be retried when account->left has changed:
+ * something is being released, or cached memory now is. */
 bool client_awaits_room(struct client *client);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that wait for the network while others of their attachment are carried out. */
+/* Requests that wait for the network while later requests of the attachment are carried out. */
 #ifndef CONTROL_ATTACH_PARKED_H
 #define CONTROL_ATTACH_PARKED_H
 
@@ -13,9 +13,10 @@ struct parked_request {
 	uint64_t asked_at;
 };
 
-/* The request under way waits; its handler returns REQUEST_LATER.  What it is about stays busy. */
+/* Suspends the request under way, whose handler then returns REQUEST_LATER.  The object of the request stays
+ * busy. */
 void client_park(struct client *client, struct parked_request *parked);
-/* `reply` has its error, subject and value, or its result. */
+/* Answers a suspended request.  `reply` has the error, subject and value, or the result. */
 void client_reply_parked(struct client *client, const struct parked_request *parked, struct one_reply *reply);
 
 #endif

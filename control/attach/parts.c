@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parts of an attachment's arena.
+ * Memory in an attachment's arena.
  *
- * The kernel gives pages of a file back under the lock that a write(2) to it holds, and an application can
- * write to its arena from memory that never comes.  So the thread of its user does that, one part after the
- * other; each is charged until its pages are gone, and a request that lacks them waits.
+ * To remove pages of a file, the kernel takes the lock that a write(2) to the file holds.  An application can
+ * write to its arena from memory whose page fault never ends.  So the user's worker removes the pages, one
+ * extent at a time.  Each extent is charged until its pages are gone, and a request that lacks the memory
+ * waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #include "control/attach/client.h"
 
-#define STEP (2ull << 20) /* at once; others of the user have their turn */
+#define STEP (2ull << 20) /* bytes per step; other attachments of the user have steps between */
 
 static void next(struct client *client);
 
@@ -58,9 +59,9 @@ next(struct client *client)
 	job_start(&parts->job);
 }
 
-/* For all parts that are handed out, so that giving them back cannot fail. */
+/* Makes room in `freed` for every allocated extent, so that freeing cannot fail. */
 static int
-reserve(struct client *client)
+reserve_freed(struct client *client)
 {
 	struct parts *parts = &client->parts;
 	struct arena_extent *grown;
@@ -78,13 +79,13 @@ reserve(struct client *client)
 static int
 part_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
-	int error = reserve(client);
+	int error = reserve_freed(client);
 
 	return error == 0 ? arena_alloc(&client->arena, size, offset) : error;
 }
 
 static int
-take(struct client *client, uint64_t size, uint64_t *offset, struct quota_limit *limit)
+charge_and_alloc(struct client *client, uint64_t size, uint64_t *offset, struct quota_limit *limit)
 {
 	bool small = size <= SMALL_MAX;
 	uint64_t need = small ? small_need(&client->small, size) : arena_rounded(size);
@@ -101,9 +102,9 @@ take(struct client *client, uint64_t size, uint64_t *offset, struct quota_limit 
 	return error;
 }
 
-/* With pages, and zeroed: the application can write to free parts, too. */
+/* Populates and zeroes an extent: the application can write to free extents, too. */
 static int
-clear(struct client *client, uint64_t offset, uint64_t size)
+populate_zeroed(struct client *client, uint64_t offset, uint64_t size)
 {
 	int error = arena_populate(client->arena.base + offset, arena_rounded(size));
 
@@ -117,14 +118,14 @@ clear(struct client *client, uint64_t offset, uint64_t size)
 int
 client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
-	struct quota_limit limit = {ONE_ARENA_SIZE, ""}; /* of -ENOSPC */
-	int error = take(client, size, offset, &limit);
+	struct quota_limit limit = {ONE_ARENA_SIZE, ""}; /* limit reported with -ENOSPC */
+	int error = charge_and_alloc(client, size, offset, &limit);
 
 	if (error != 0)
 		client->starved =
 			error == -EDQUOT ? client_awaits_room(client) : quota_is_leaving(client->account);
-	else if (size > SMALL_MAX) /* small ones are clear */
-		error = clear(client, *offset, size);
+	else if (size > SMALL_MAX) /* small_alloc() returns zeroed memory */
+		error = populate_zeroed(client, *offset, size);
 	if (error == -EDQUOT || error == -ENOSPC)
 		client_refuse_limit(client, &limit);
 	else if (error != 0)
@@ -137,10 +138,10 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 {
 	struct parts *parts = &client->parts;
 
-	if (client->state == CLIENT_GONE) /* with the whole arena */
+	if (client->state == CLIENT_GONE) /* freed with the whole arena */
 		return;
 	if (size <= SMALL_MAX) {
-		small_free(&client->small, offset, size); /* stays the client's */
+		small_free(&client->small, offset, size); /* cached for the client */
 		return;
 	}
 	client->account->leaving++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of an attachment's arena, charged to it until their pages are gone. */
+/* Memory in an attachment's arena, charged until its pages are gone. */
 #ifndef CONTROL_ATTACH_PARTS_H
 #define CONTROL_ATTACH_PARTS_H
 
@@ -11,20 +11,21 @@
 
 struct client;
 
-/* Of the arena: freed, and their pages are still to go.  There is room for all that are handed out. */
+/* Freed extents of the arena whose pages are not gone yet.  `freed` has room for every allocated extent. */
 struct parts {
-	struct job job;          /* of the one whose pages go now: */
-	struct arena_extent now; /* this one, */
-	uint64_t punched;        /* as far as this */
+	struct job job;          /* punches `now` */
+	struct arena_extent now; /* extent being punched */
+	uint64_t punched;        /* bytes of `now` punched so far */
 	bool busy;
 	struct arena_extent *freed;
 	uint32_t num, cap;
 };
 
-/* Zeroed, with pages: a core will not fault on it.  0, or the refusal: -EDQUOT, -ENOSPC, -ENOMEM; a request
- * that fails by it is tried again when memory of the user is on its way out. */
+/* Allocates zeroed, populated memory, on which a core does not fault.  Returns 0, or the refusal: -EDQUOT,
+ * -ENOSPC, -ENOMEM.  The request that fails for this reason is retried if memory of its user is being
+ * released. */
 int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
-void parts_fini(struct parts *parts); /* the arena goes as a whole */
+void parts_fini(struct parts *parts); /* the arena is unmapped as a whole */
 
 #endif

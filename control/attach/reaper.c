@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that applications send, their connections, and how both are closed.
+ * Closes descriptors that applications send, and their connections.
  *
  * close() may wait for the server behind a file (FUSE, NFS), for the peer of a connection that lingers, or
- * for those that lie unread in the queue of a Unix socket, and the sender of the descriptor may be what it
- * waits for.  And the last close() of plain memory frees its pages, seconds for some GiB.  So all of it is
- * closed by threads of their own, two for each user, so that no other user is delayed:
+ * for descriptors that lie unread in the queue of a Unix socket; and the sender of the descriptor may control
+ * what close() waits for.  The last close() of plain memory frees its pages, which takes seconds for some
+ * GiB.  So each user has two threads for closing, and no user delays another:
  *
- *   one for what it has sent.  Some files never close, and nothing ends that.  What
- *   waits there stays open, so messages of a user with many of those are not read
- *   until some are closed, and when none is closed for a second the user's
- *   connections end.
+ *   "sent" closes the descriptors that the user has sent.  Some files never close, and nothing ends the
+ *   wait.  Descriptors that wait for the thread stay open.  So messages of a user with many of them are
+ *   not read until some are closed, and if none is closed for a second, the user's connections end.
  *
- *   one for its connections.  What they still hold is first handed to the other
- *   thread, unless that has too much already: files that were never received are
- *   not waited for when they are closed, and a wait for a peer ends by a signal.
+ *   "connections" closes the user's connections.  Descriptors that are unread in them are first handed to
+ *   the other thread, unless too many wait there already: closing a file that was never received does
+ *   not wait, and a signal ends the wait for a peer.
  *
- * A process that keeps a copy of a connection can let it linger again at the last moment, so a
- * thread that closes nothing for a while is sent that signal, too.
+ * A process with a copy of a connection can enable lingering again at the last moment.  So a thread that
+ * closes nothing for a while is sent that signal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,28 +32,29 @@
 #include "control/attach/reaper.h"
 #include "control/loop/loop.h"
 
-#define WAITING_MAX 1024u /* of one user; or a part of all descriptors, */
-#define WAITING_PART 16u  /* whichever is less */
-#define UNREAD_MAX 1024   /* messages: more than sockets queue */
-#define LATE_PART 4u /* of all descriptors: when so many connections are to be closed, none is accepted */
+#define WAITING_MAX 1024u /* limit of a user's waiting descriptors, */
+#define WAITING_PART 16u  /* or this part of all descriptors, if that is less */
+#define UNREAD_MAX 1024   /* messages; sockets queue fewer */
+#define LATE_PART 4u      /* part of all descriptors: accept none while more connections wait */
 #define LOOK_NS (5 * NS_PER_MS)
-/* That find nothing closed; time alone would blame a thread that had no processor. */
+/* Polls without a close after which a thread counts as stuck.  Elapsed time alone would count a thread that
+ * had no processor. */
 #define LOOKS 200u
-#define WAKE_SIGNAL SIGURG /* used by nothing else, and ignored unless it is handled */
+#define WAKE_SIGNAL SIGURG /* not used otherwise, and ignored by default */
 
 struct reaper;
 
-/* A thread, and the pipe that it takes descriptors from. */
+/* A thread, and the pipe from which it reads descriptors. */
 struct reaper_lane {
 	struct reaper *reaper;
-	int in; /* of the pipe; -1: there is no thread */
+	int in; /* write end of the pipe; -1: no thread */
 	pthread_t thread;
 	_Atomic uint32_t given, closed; /* free-running */
-	uint32_t seen, looks;           /* of closed, and since then */
+	uint32_t seen, looks;           /* `closed` at the last poll; polls without a change since */
 	uint64_t looked_at;
 };
 
-struct reaper { /* of one user */
+struct reaper { /* the threads of one user */
 	LIST_ENTRY(reaper) link;
 	uint32_t uid, most;
 	uint32_t holders; /* connections of the user */
@@ -67,7 +67,7 @@ struct start {
 };
 
 static LIST_HEAD(, reaper) users = LIST_HEAD_INITIALIZER(users);
-static struct reaper *own; /* of this process's user: there when no descriptor is left for another */
+static struct reaper *own; /* of this process's user: always exists, even without descriptors */
 static uint32_t late_at;
 
 /* ---- the threads ---- */
@@ -75,19 +75,19 @@ static uint32_t late_at;
 static uint32_t
 num_waiting(const struct reaper_lane *lane)
 {
-	/* Pairs with the release store in lane_main, and comes first: a reader that finds nothing waiting
-	 * sees all that the thread has handed on. */
+	/* Pairs with the release in lane_main().  Loaded before `given`: a reader that finds nothing waiting
+	 * sees all descriptors that the thread has handed on. */
 	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_acquire);
 
 	return atomic_load_explicit(&lane->given, memory_order_relaxed) - closed;
 }
 
-/* False: it stays the caller's. */
+/* False: the caller still owns `fd`. */
 static bool
 lane_give(struct reaper_lane *lane, int fd)
 {
-	/* Before the thread can count it as closed.  A thread that gives comes to its own release store,
-	 * which num_waiting pairs with, only after this. */
+	/* Increment before the thread can count the descriptor as closed.  A reaper thread that hands on a
+	 * descriptor executes its own release, with which num_waiting() pairs, only afterwards. */
 	atomic_fetch_add_explicit(&lane->given, 1, memory_order_relaxed);
 	if (lane->in >= 0 && write(lane->in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
 		return true;
@@ -113,7 +113,8 @@ give_all(struct reaper_lane *lane, struct msghdr *header)
 	}
 }
 
-/* What lies unread in a Unix socket goes to the thread for what its user has sent, and nothing more comes. */
+/* Hands descriptors that lie unread in a Unix socket to the thread for sent ones.  No further messages arrive
+ * after the shutdown. */
 static void
 take_unread(struct reaper *reaper, int fd)
 {
@@ -124,7 +125,7 @@ take_unread(struct reaper *reaper, int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_UNIX)
 		return;
 	shutdown(fd, SHUT_RDWR);
-	/* Tells a message without bytes from the end: it has credentials. */
+	/* Distinguishes an empty message from the end: a message has credentials. */
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	for (int i = 0; i < UNREAD_MAX && num_waiting(&reaper->sent) < reaper->most; i++) {
 		union {
@@ -142,7 +143,7 @@ take_unread(struct reaper *reaper, int fd)
 			break;
 		give_all(&reaper->sent, &header);
 	}
-	/* One that listens has connections, which have queues. */
+	/* A listening socket has connections, which have queues. */
 	while (num_waiting(&reaper->sent) < reaper->most &&
 	       (other = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		if (!lane_give(&reaper->sent, other))
@@ -164,15 +165,15 @@ lane_main(void *arg)
 	sigaddset(&wake, WAKE_SIGNAL);
 	pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
 	while ((n = read(start.out, &fd, sizeof(fd))) != 0) {
-		if (n < 0) /* only interrupted */
+		if (n < 0) /* interrupted by WAKE_SIGNAL */
 			continue;
 		take_unread(lane->reaper, fd);
-		/* May block on the lock of the socket. */
+		/* setsockopt() may block on the lock of the socket. */
 		if (lane == &lane->reaper->sent)
 			setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 		close(fd);
-		/* Pairs with the acquire load in num_waiting: this may be the last that is seen of it here.
-		 */
+		/* Pairs with the acquire load in num_waiting().  The control thread may free `lane` from here
+		 * on. */
 		atomic_fetch_add_explicit(&lane->closed, 1, memory_order_release);
 	}
 	close(start.out);
@@ -212,7 +213,7 @@ lane_start(struct reaper_lane *lane, struct reaper *reaper)
 	return -error;
 }
 
-/* The thread ends, and closes its end of the pipe. */
+/* Ends the thread, which then closes its end of the pipe. */
 static void
 lane_stop(struct reaper_lane *lane)
 {
@@ -221,7 +222,7 @@ lane_stop(struct reaper_lane *lane)
 	lane->in = -1;
 }
 
-/* ---- a user's ---- */
+/* ---- users ---- */
 
 static struct reaper *
 reaper_new(uint32_t uid)
@@ -247,7 +248,7 @@ reaper_new(uint32_t uid)
 }
 
 static struct reaper *
-find(uint32_t uid)
+reaper_find(uint32_t uid)
 {
 	struct reaper *reaper;
 
@@ -260,12 +261,13 @@ find(uint32_t uid)
 static struct reaper *
 reaper_of(uint32_t uid)
 {
-	struct reaper *reaper = find(uid);
+	struct reaper *reaper = reaper_find(uid);
 
 	return reaper != NULL ? reaper : reaper_new(uid);
 }
 
-/* Idle: what a connection's thread hands on is there when it has nothing any more. */
+/* Loads `connections` first: its thread hands descriptors to `sent` before it counts a connection as closed.
+ */
 static bool
 is_idle(const struct reaper *reaper)
 {
@@ -289,7 +291,7 @@ no_action(int number)
 int
 reapers_start(void)
 {
-	const struct sigaction action = {.sa_handler = no_action}; /* and calls are not restarted */
+	const struct sigaction action = {.sa_handler = no_action}; /* no SA_RESTART: system calls return */
 	struct rlimit limit;
 
 	late_at = UINT32_MAX;
@@ -309,9 +311,9 @@ reapers_stop(void)
 }
 
 static void
-look(struct reaper_lane *lane)
+lane_poll(struct reaper_lane *lane)
 {
-	/* Pairs with nothing: a count. */
+	/* Relaxed: only a count. */
 	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_relaxed);
 
 	if (control.now - lane->looked_at < LOOK_NS)
@@ -319,7 +321,7 @@ look(struct reaper_lane *lane)
 	lane->looked_at = control.now;
 	lane->looks = closed == lane->seen && num_waiting(lane) > 0 ? lane->looks + 1 : 0;
 	lane->seen = closed;
-	/* Its thread is there, since it had something to close. */
+	/* The thread exists, since it has something to close. */
 	if (lane->looks > 0)
 		pthread_kill(lane->thread, WAKE_SIGNAL);
 }
@@ -338,10 +340,10 @@ reaper_hold(uint32_t uid)
 void
 reaper_release(uint32_t uid)
 {
-	find(uid)->holders--;
+	reaper_find(uid)->holders--;
 }
 
-/* The threads of users without connections and with nothing to close end. */
+/* Polls all threads, and ends those of users without connections and with nothing to close. */
 void
 reapers_poll(void)
 {
@@ -349,8 +351,8 @@ reapers_poll(void)
 
 	for (reaper = LIST_FIRST(&users); reaper != NULL; reaper = next) {
 		next = LIST_NEXT(reaper, link);
-		look(&reaper->sent);
-		look(&reaper->connections);
+		lane_poll(&reaper->sent);
+		lane_poll(&reaper->connections);
 		if (reaper != own && reaper->holders == 0 && is_idle(reaper))
 			reaper_end(reaper);
 	}
@@ -381,7 +383,7 @@ reapers_late(void)
 bool
 reaper_full(uint32_t uid)
 {
-	const struct reaper *reaper = find(uid);
+	const struct reaper *reaper = reaper_find(uid);
 
 	return reaper != NULL && num_waiting(&reaper->sent) >= reaper->most;
 }
@@ -389,12 +391,13 @@ reaper_full(uint32_t uid)
 bool
 reaper_stuck(uint32_t uid)
 {
-	const struct reaper *reaper = find(uid);
+	const struct reaper *reaper = reaper_find(uid);
 
 	return reaper_full(uid) && reaper->sent.looks >= LOOKS;
 }
 
-/* The user's own thread, or that of this process, which is always there. */
+/* Hands the descriptor to the user's thread, or else to the one of this process's user, which always exists.
+ */
 static bool
 give_to_any(struct reaper *reaper, bool sent, int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors that applications send, and how they are closed. */
+/* Threads that close what applications have sent and opened: descriptors, and connections. */
 #ifndef CONTROL_ATTACH_REAPER_H
 #define CONTROL_ATTACH_REAPER_H
 
@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 
 #define SCM_MAX 253u /* descriptors in a message: the kernel's limit */
-/* Room for all that a message can have: those without room the kernel would close, on this thread. */
+/* Room for the most ancillary data of a message.  Descriptors without room would be closed by the kernel, on
+ * this thread. */
 union ancillary {
 	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	struct cmsghdr align;
@@ -17,18 +18,18 @@ int reapers_start(void);
 void reapers_stop(void);
 void reapers_poll(void);
 uint64_t reapers_deadline(void);
-/* The user has a connection: its threads are there until the last one is released, whatever descriptors are
- * left by then; -EAGAIN: there are none for them. */
+/* Counts a connection of the user, whose threads then exist until the last connection is released, even if no
+ * descriptors are left meanwhile.  Returns 0, or -EAGAIN: the threads could not be started. */
 int reaper_hold(uint32_t uid);
 void reaper_release(uint32_t uid);
-/* Both close what is of `uid` without waiting for it. */
+/* Both functions let a thread of `uid` close the descriptor, and do not wait for it. */
 void reaper_discard(uint32_t uid, int fd);
-void reaper_close_socket(uint32_t uid, int fd); /* with what it has sent, unread */
-/* So many of its descriptors are still to be closed that no more should be taken; */
+void reaper_close_socket(uint32_t uid, int fd); /* also closes descriptors that lie unread in the socket */
+/* True if the limit of descriptors that wait to be closed is reached: receive no more from the user. */
 bool reaper_full(uint32_t uid);
-/* and they do not close, so that it is not to be served. */
+/* True if, besides, no descriptor has been closed for about a second: do not serve the user. */
 bool reaper_stuck(uint32_t uid);
-/* So many connections are still to be closed, of all users, that none should be accepted. */
+/* True if so much is left to close, over all users, that no connection should be accepted. */
 bool reapers_late(void);
 
 #endif

@@ -15,14 +15,14 @@
 #include "control/attach/server.h"
 #include "control/base/listening.h"
 
-#define ACCEPTS 16 /* in one loop */
+#define ACCEPTS 16 /* connections accepted per loop */
 
 static struct watch listen_watch;
 static struct listening listening = {.fd = -1};
-static int spare_fd = -1; /* given up for a moment when descriptors run out */
+static int spare_fd = -1; /* closed for a moment when descriptors run out, to accept and close a connection */
 static bool paused;
 
-/* Connections wait in the backlog meanwhile, and no other user's descriptors are used up. */
+/* Stops accepting: connections wait in the backlog, and use up no other user's descriptors. */
 static void
 pause_listening(void)
 {
@@ -53,7 +53,8 @@ listen_ready(struct watch *watch, uint32_t events)
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE) {
-			/* Refuse by closing, rather than be woken for ever. */
+			/* Refuse by closing: a connection in the backlog would wake this thread again and
+			 * again. */
 			close(spare_fd);
 			fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0)
@@ -88,7 +89,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 	if (error != 0)
 		goto fail;
 	control.listen_fd = listening.fd;
-	/* The kernel adds the credentials of the sender to every message. */
+	/* Accepted sockets inherit SO_PASSCRED: the kernel adds the sender's credentials to every message. */
 	listen_watch.ready = listen_ready;
 	error = setsockopt(listening.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0
 			? control_watch(listening.fd, &listen_watch, EPOLLIN)

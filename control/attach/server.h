@@ -9,6 +9,6 @@ struct config;
 
 int server_open(const struct config *config, char *why, size_t why_len);
 void server_close(void);
-void server_poll(void); /* whether to accept again */
+void server_poll(void); /* accepts connections again, once few are left to close */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user has of the cores. */
+/* Users' shares of the cores. */
 #include "control/attach/user.h"
 
 #include "control/loop/loop.h"
@@ -14,25 +14,25 @@ share_of(uid_t uid)
 		.weight = user.weight, .max_ops = user.max_ops, .max_bytes = user.max_bytes};
 }
 
-/* ---- those that owe ---- */
+/* ---- users in debt ---- */
 
 /*
- * What a user has done above its ceilings is not forgiven with its last attachment: it pays when it has
- * another, or by waiting.  When there are too many of them, who owes least is forgiven.
+ * A user that exceeded its rate limits keeps its debt when its last attachment ends.  The debt counts for the
+ * next attachment, and shrinks with time.  If too many users have debts, the smallest debt is dropped.
  */
 static struct {
 	uid_t uid;
-	struct engine_user *user; /* NULL: nobody */
+	struct engine_user *user; /* NULL: the place is free */
 } debtor[USERS_DEBTORS];
 
 static void
-forgive(uint32_t i)
+debtor_drop(uint32_t i)
 {
 	engine_user_free(debtor[i].user);
 	debtor[i].user = NULL;
 }
 
-/* A free place, or that of who owes least. */
+/* Returns a free place, else the one with the smallest debt. */
 static uint32_t
 debtor_place(void)
 {
@@ -43,7 +43,7 @@ debtor_place(void)
 		uint64_t debt = debtor[i].user == NULL ? 0 : engine_user_debt(debtor[i].user);
 
 		if (debt == 0)
-			forgive(i);
+			debtor_drop(i);
 		if (debt < least) {
 			least = debt;
 			place = i;
@@ -57,12 +57,12 @@ debtor_put(uid_t uid, struct engine_user *user)
 {
 	uint32_t place = debtor_place();
 
-	forgive(place);
+	debtor_drop(place);
 	debtor[place].uid = uid;
 	debtor[place].user = user;
 }
 
-/* NULL: it owes nothing. */
+/* Returns NULL if the user has no debt. */
 static struct engine_user *
 debtor_take(uid_t uid)
 {
@@ -81,10 +81,10 @@ void
 users_fini(void)
 {
 	for (uint32_t i = 0; i < USERS_DEBTORS; i++)
-		forgive(i);
+		debtor_drop(i);
 }
 
-/* ---- those with attachments ---- */
+/* ---- users with attachments ---- */
 
 struct engine_user *
 user_of(struct quota_account *account)

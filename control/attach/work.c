@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the control thread has under way: commands to the cores, and grace periods. */
+/* Commands to the cores, and grace periods. */
 #include <stdlib.h>
 
 #include "control/attach/work.h"
 
 struct tracked {
-	struct engine_command command; /* first: the engine hands it back */
+	struct engine_command command; /* must be first: the engine returns the command */
 	struct client *client;
 	command_done *done;
 	void *object;
@@ -19,11 +19,11 @@ struct grace {
 	void *object;
 };
 
-#define POLL_NS 50000ull /* how often to look whether a grace period is over */
-#define AT_ONCE 256u     /* periods that one loop ends: an attachment may have made tens of thousands */
+#define POLL_NS 50000ull /* poll interval of grace periods */
+#define AT_ONCE 256u     /* grace periods ended per loop: an attachment may have started tens of thousands */
 
 static TAILQ_HEAD(, grace) graces;
-static bool more; /* are over */
+static bool more; /* further grace periods are over */
 
 void
 work_init(void)
@@ -32,7 +32,7 @@ work_init(void)
 	more = false;
 }
 
-/* A few hundred bytes that releasing things depends on: without them nothing could be kept in order. */
+/* Allocates memory, or aborts: without these few hundred bytes resources could not be released in order. */
 static void *
 must_alloc(size_t size)
 {
@@ -81,7 +81,7 @@ command_send(struct engine_command *command)
 	tracked->client->commands++;
 	error = engine_command(command);
 	if (error != 0) {
-		/* The engine queues without limit, so this is a command without an object: our mistake. */
+		/* The engine queues without limit, so the command has no object: an internal error. */
 		log_error("event=command_refused command=%d error=%d\n", (int)command->type, error);
 		abort();
 	}
@@ -126,7 +126,7 @@ work_poll(void)
 	uint32_t done = 0;
 
 	more = false;
-	/* Tokens grow: those behind an unfinished one are not over either. */
+	/* Tokens increase: grace periods behind an unfinished one are not over either. */
 	while ((grace = TAILQ_FIRST(&graces)) != NULL && engine_grace_over(grace->token)) {
 		struct client *client = grace->client;
 

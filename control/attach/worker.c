@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs that take time in proportion to an application's memory, or that wait for the
- * kernel: populating, unmapping, the last close of a file.
+ * Jobs that take time in proportion to an application's memory, or that wait for the kernel: populating,
+ * unmapping, the last close of a file.
  *
- * Each user with attachments has a thread for them, so that no user waits for the populating
- * or freeing of another, and the control thread waits for none of it.  The thread takes one step of one job
- * at a time, of the user's attachments in turn.
+ * Each user with attachments has a thread for jobs, so that neither other users nor the control thread wait
+ * for them.  The thread does one step of one job at a time, and serves the user's attachments round robin.
  *
- * Jobs go to the thread, and come back, on two lists to which the one side adds by a
- * compare-and-swap and from which the other takes all at once; neither ever waits.
+ * Two lists carry jobs to the thread and back.  The sender adds a job by a compare-and-swap, and the receiver
+ * takes the whole list by an exchange.  Neither side ever waits.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,42 +20,42 @@
 #include "control/attach/worker.h"
 #include "control/attach/client.h"
 
-#define LEAVE (1ull << 32) /* written to `wake`: the thread's end */
+#define LEAVE (1ull << 32) /* written to `wake`: ends the thread */
 
 TAILQ_HEAD(lanes, lane);
 
 struct worker {
 	LIST_ENTRY(worker) link;
-	uint32_t uid, attachments; /* control thread */
+	uint32_t uid, attachments; /* used only by the control thread */
 	int wake;                  /* an eventfd */
 	_Atomic(struct job *) given;
-	struct lanes lanes; /* the thread's: attachments with jobs, the next first */
+	struct lanes lanes; /* used only by the thread: attachments with jobs, the next first */
 };
 
 static LIST_HEAD(, worker) workers = LIST_HEAD_INITIALIZER(workers);
 static _Atomic(struct job *) returned;
-static int returned_fd = -1; /* an eventfd; for good, since a thread may still write to it at the end */
+static int returned_fd = -1; /* an eventfd, never closed: a thread may still write to it while it ends */
 static struct watch returned_watch;
 
-/* Whether the list was empty. */
+/* Adds a job.  True if the list was empty. */
 static bool
-push(_Atomic(struct job *) *list, struct job *job)
+job_push(_Atomic(struct job *) *list, struct job *job)
 {
 	struct job *first = atomic_load_explicit(list, memory_order_relaxed);
 
 	do
 		job->next = first;
-	/* Pairs with the exchange in take_all: the job is seen whole there. */
+	/* Pairs with the exchange in take_all(), which makes the whole job visible there. */
 	while (!atomic_compare_exchange_weak_explicit(list, &first, job, memory_order_release,
 						      memory_order_relaxed));
 	return first == NULL;
 }
 
-/* All of them, the oldest first. */
+/* Takes all jobs, the oldest first. */
 static struct job *
 take_all(_Atomic(struct job *) *list)
 {
-	/* Pairs with the compare-and-swap in push. */
+	/* Pairs with the compare-and-swap in job_push(). */
 	struct job *job = atomic_exchange_explicit(list, NULL, memory_order_acquire), *oldest = NULL;
 
 	while (job != NULL) {
@@ -87,14 +86,14 @@ sort_in(struct worker *worker)
 	}
 }
 
-/* One step for the attachment whose turn it is. */
+/* Does one step of the oldest job of the next attachment. */
 static void
-step(struct worker *worker)
+lane_step(struct worker *worker)
 {
 	struct lane *lane = TAILQ_FIRST(&worker->lanes);
 	struct job *job = STAILQ_FIRST(&lane->jobs);
 
-	/* Pairs with the store in lane_cancel. */
+	/* Pairs with the store in lane_cancel(). */
 	if (job->cancelable && atomic_load_explicit(&lane->canceled, memory_order_relaxed))
 		job->result = -ECANCELED;
 	else
@@ -104,8 +103,8 @@ step(struct worker *worker)
 		STAILQ_REMOVE_HEAD(&lane->jobs, link);
 	if (!STAILQ_EMPTY(&lane->jobs))
 		TAILQ_INSERT_TAIL(&worker->lanes, lane, link);
-	/* From here on the attachment may be gone, and its lane with it. */
-	if (job->result <= 0 && push(&returned, job))
+	/* After the push the attachment may be freed, and its lane with it. */
+	if (job->result <= 0 && job_push(&returned, job))
 		eventfd_write(returned_fd, 1);
 }
 
@@ -118,7 +117,7 @@ worker_main(void *arg)
 	for (;;) {
 		sort_in(worker);
 		if (!TAILQ_EMPTY(&worker->lanes))
-			step(worker);
+			lane_step(worker);
 		else if (told >= LEAVE)
 			break;
 		else if (eventfd_read(worker->wake, &told) != 0 && errno != EINTR)
@@ -134,7 +133,8 @@ worker_main(void *arg)
 static void
 returned_ready(struct watch *watch, uint32_t events)
 {
-	/* It wakes: workers_poll() is called in every loop.  For edges, so it need not be read. */
+	/* The wakeup is enough: every loop calls workers_poll().  Edge-triggered, so the eventfd need not be
+	 * read. */
 }
 
 int
@@ -204,7 +204,7 @@ lane_open(struct lane *lane, uint32_t uid)
 void
 lane_cancel(struct lane *lane)
 {
-	/* Pairs with the load in step(), which may be late: the jobs go on a little longer. */
+	/* Pairs with the load in lane_step().  The load may be late: then jobs run a little longer. */
 	atomic_store_explicit(&lane->canceled, true, memory_order_relaxed);
 }
 
@@ -219,7 +219,7 @@ lane_close(struct lane *lane)
 	if (--worker->attachments != 0)
 		return;
 	LIST_REMOVE(worker, link);
-	eventfd_write(worker->wake, LEAVE); /* the thread ends, and frees it */
+	eventfd_write(worker->wake, LEAVE); /* the thread ends, and frees the worker */
 }
 
 void
@@ -227,7 +227,7 @@ job_start(struct job *job)
 {
 	job->lane = &job->client->lane;
 	job->client->jobs++;
-	if (push(&job->lane->worker->given, job))
+	if (job_push(&job->lane->worker->given, job))
 		eventfd_write(job->lane->worker->wake, 1);
 }
 
@@ -240,7 +240,7 @@ workers_poll(void)
 		struct client *client = job->client;
 
 		next = job->next;
-		job->done(job, job->result); /* may free it */
+		job->done(job, job->result); /* may free the job */
 		client->jobs--;
 	}
 }

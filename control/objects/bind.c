@@ -2,10 +2,9 @@
 /*
  * Memory windows.
  *
- * A window owns a slot of the key table from its creation: while it is not
- * bound, an entry that grants nothing is there.  Binding publishes an entry with
- * the key that the application chose, which replaces whatever the window granted
- * before in one store.
+ * A window owns a slot of the key table from its creation.  While the window is not bound, the slot's entry
+ * grants nothing.  Binding publishes an entry with the key that the application chose: one store replaces
+ * whatever the window granted before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,9 +27,10 @@ entry_new(struct mw *mw, uint32_t key)
 	return entry;
 }
 
-/* Whether copies may be under way that were allowed by what the window granted before. */
+/* Publishes another entry for the window.  True if bounced accesses that the previous entry granted may be
+ * under way. */
 static bool
-replace(struct mw *mw, struct mem_region *entry)
+entry_replace(struct mw *mw, struct mem_region *entry)
 {
 	struct mem_region *old = mw->entry;
 	bool copies = old->reach != NULL;
@@ -113,7 +113,7 @@ mw_unbind_lost(struct mr *mr)
 
 /* ---- the operation ---- */
 
-/* The region that a bind names, if the window may lie in it. */
+/* Returns the MR that a bind names, if the window may lie in the MR; else NULL. */
 static struct mr *
 find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range, uint64_t length,
 	   uint32_t access)
@@ -133,18 +133,19 @@ find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range
 	if ((access & (ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)) != 0 &&
 	    (mr->access & ONE_ACCESS_LOCAL_WRITE) == 0)
 		return NULL;
-	/* Its application may have renewed it under another key since it was looked up. */
+	/* The application may have renewed the MR under another key since the lookup. */
 	return mr_settle(mr) && mr->entry->key == range->lkey ? mr : NULL;
 }
 
-/* Whether it is bound, and still is: a peer may have invalidated it. */
+/* True if the window is bound and no peer has invalidated it. */
 static bool
 is_bound(const struct mw *mw)
 {
 	return mw->mr != NULL && mem_lookup(engine_mem_table(), mw->entry->key) == mw->entry;
 }
 
-/* What types of windows add: one of type 2 is invalidated before it is bound anew, by who may use it. */
+/* Checks the additional rules of window types: a window of type 2 must be invalidated before it is bound
+ * again, and only a queue pair that may use the window can invalidate it. */
 static bool
 is_in_turn(const struct qp *qp, const struct mw *mw, const struct work *work, uint64_t length)
 {
@@ -155,8 +156,8 @@ is_in_turn(const struct qp *qp, const struct mw *mw, const struct work *work, ui
 }
 
 static void
-grant(struct mem_region *entry, const struct qp *qp, const struct mr *mr, uint64_t addr, uint64_t length,
-      uint32_t flags)
+grant_range(struct mem_region *entry, const struct qp *qp, const struct mr *mr, uint64_t addr,
+	    uint64_t length, uint32_t flags)
 {
 	const struct mem_region *all = mr->entry;
 
@@ -196,17 +197,17 @@ carry_out(const struct qp *qp, const struct work *work, bool *copies)
 	let_go(mw);
 	if (mr != NULL) {
 		entry->access = access;
-		grant(entry, qp, mr, range->addr, length, work->length);
+		grant_range(entry, qp, mr, range->addr, length, work->length);
 		mw->mr = mr;
 		LIST_INSERT_HEAD(&mr->windows, mw, mr_link);
 	}
-	*copies = replace(mw, entry);
+	*copies = entry_replace(mw, entry);
 	return true;
 }
 
-/* A bind that was carried out, and whose queue pair's core will know it after a grace period. */
+/* A bind that has been carried out, and is reported to the queue pair's core after a grace period. */
 struct bind_wait {
-	struct qp *qp; /* NULL: it does not wait any more */
+	struct qp *qp; /* NULL: the queue pair no longer waits */
 	struct engine_command *command;
 	struct reach_marks marks;
 };
@@ -221,7 +222,8 @@ bind_settled(struct client *client, void *object)
 		free(wait);
 		return;
 	}
-	/* Copies that other lanes had begun before; its own lane's are waited for by the core. */
+	/* Wait for accesses that other lanes had begun before.  The queue pair's core waits for those of its
+	 * own lane. */
 	if (wait->command->settle && !reach_passed_all(client->reach, &wait->marks)) {
 		grace_defer(client, bind_settled, wait);
 		return;
@@ -256,8 +258,8 @@ wait_for_lanes(struct qp *qp, struct engine_command *command)
 	grace_defer(qp->object.client, copies_begun, wait);
 }
 
-/* With the bind's completion nobody uses what the window granted before: the core of the queue pair does not,
- * when it has the command, and other lanes' cores do not after a grace period. */
+/* When the bind completes, no core uses what the window granted before.  The queue pair's core has stopped
+ * when it gets the command, and the cores of other lanes have stopped after a grace period. */
 static void
 serve_bind(struct turns_item *turn)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Channels whose wake-ups come by a descriptor, so that the application can use poll(2).
+ * Channels that wake the application by a descriptor, which it can pass to poll(2).
  *
- * It is one end of a pair of sockets, and not an eventfd or a pipe: whatever an application does to its
- * end, a core that sends without waiting is never made to wait.
+ * The descriptor is one end of a socket pair, not an eventfd or a pipe: whatever the application does to its
+ * end, a non-blocking send on a core's end never waits.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -14,8 +14,8 @@
 
 struct channel {
 	struct object object;
-	int fd;                /* our end */
-	command_done *removed; /* called when no core sends to it any more */
+	int fd;                /* the data plane's end */
+	command_done *removed; /* called when no core sends to the channel any more */
 };
 
 static struct engine_command *
@@ -29,7 +29,7 @@ channel_command(struct channel *channel, int fd, command_done *done)
 	return command;
 }
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
 channel_new(struct client *client, struct channel **out)
 {
@@ -65,8 +65,8 @@ channel_open(struct client *client, const struct one_msg *msg)
 		channel_destroy(channel);
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	}
-	/* What the application would send has nowhere to go, and a filter on its end would run on the core.
-	 */
+	/* Refuse data from the application, which nobody would read, and a filter on its end, which would run
+	 * on the core. */
 	shutdown(ends[0], SHUT_RD);
 	setsockopt(ends[1], SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));
 	channel->fd = ends[0];
@@ -84,7 +84,8 @@ channel_quiet(struct client *client, void *object)
 	channel->removed(NULL, channel);
 }
 
-/* The first lane's core has let go of it; others may be sending in their current loops. */
+/* The first lane's core no longer has the socket.  Cores of other lanes may still be sending in their current
+ * loops. */
 static void
 channel_let_go(struct engine_command *command, void *object)
 {

@@ -7,7 +7,7 @@
 
 #include "control/objects/objects.h"
 
-#define OLD_RINGS 64u /* that the application has not read to the end: more are not made meanwhile */
+#define OLD_RINGS 64u /* limit of old rings that the application has not read to the end */
 
 static uint64_t
 ring_size(uint32_t log2)
@@ -15,7 +15,7 @@ ring_size(uint32_t log2)
 	return sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2);
 }
 
-/* So many that those asked for always fit: see engine_cq_config.log2. */
+/* Computes a ring size at which `entries` entries always fit: see engine_cq_config.log2. */
 static int
 ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 {
@@ -25,7 +25,7 @@ ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, entries);
 	if (entries > max)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QUOTA, max);
-	/* At most ONE_RING_LOG2_MAX: so the limit is checked when it is read. */
+	/* The result is at most ONE_RING_LOG2_MAX, because the configuration bounds max_cq_entries. */
 	for (*log2 = 2; (3u << (*log2 - 2)) - 1 < entries;)
 		++*log2;
 	return 0;
@@ -112,7 +112,7 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 		cq_destroy(cq);
 		return error;
 	}
-	/* Nobody knows of it yet. */
+	/* Relaxed: nobody knows of the CQ yet. */
 	atomic_store_explicit(&bundle_of(cq)->rings, 1, memory_order_relaxed);
 	*out = cq;
 	command_send(cq_command(cq, &cq->first, ENGINE_CQ_ADD, done, cq));
@@ -124,11 +124,11 @@ ring_publish(struct cq *cq, const struct cq_ring *ring)
 {
 	struct one_cq_bundle *bundle = bundle_of(cq);
 
-	/* Pairs with the load in take_up(), which the next one orders. */
+	/* Pairs with the load in take_up().  The next store orders this one. */
 	atomic_store_explicit(&bundle->place[cq->num_rings], one_cq_ring_place(ring->offset, ring->log2),
 			      memory_order_relaxed);
 	cq->num_rings++;
-	/* Pairs with the acquire loads of the library.  The core of the ring stores entries after a command
+	/* Pairs with the acquire loads of the library.  The ring's core stores entries only after a command
 	 * that is sent later. */
 	atomic_store_explicit(&bundle->rings, cq->num_rings, memory_order_release);
 }
@@ -188,7 +188,8 @@ cq_create(struct client *client, const struct one_msg *msg)
 	return REQUEST_LATER;
 }
 
-/* Old rings that the application says it has read to the end (lying harms only itself), or all. */
+/* Frees old rings that the application has read to the end, or all.  A false index harms only the
+ * application. */
 static void
 free_old_rings(struct cq *cq, bool all)
 {
@@ -198,7 +199,7 @@ free_old_rings(struct cq *cq, bool all)
 	while ((old = *link) != NULL) {
 		const struct one_cq_shm *shm = (const struct one_cq_shm *)(client->arena.base + old->offset);
 
-		/* Acquire pairs with the library's release store after it has read the last entry. */
+		/* Acquire: pairs with the library's release store after reading the last entry. */
 		if (!all && atomic_load_explicit(&shm->head, memory_order_acquire) !=
 				    atomic_load_explicit(&shm->tail, memory_order_relaxed)) {
 			link = &old->next;
@@ -214,7 +215,7 @@ free_old_rings(struct cq *cq, bool all)
 struct resize {
 	struct cq *cq;
 	uint32_t ring;
-	struct old_ring *old; /* what is to be replaced */
+	struct old_ring *old; /* records the ring that is replaced */
 	uint64_t offset;
 	uint32_t log2;
 };
@@ -338,18 +339,19 @@ cq_remove(struct cq *cq, command_done *done)
 	}
 }
 
-/* By what the application has stored; an honest one never takes more than there was. */
+/* True if the first ring has room for another entry.  Depends on the application's index: a false one harms
+ * only the application. */
 bool
 cq_has_room(const struct cq *cq)
 {
 	const struct cq_ring *ring = &cq->first;
 	const struct one_cq_shm *shm =
 		(const struct one_cq_shm *)(cq->object.client->arena.base + ring->offset);
-	/* Of the library's store of what it has taken, and the core's in cq_publish: only numbers are
-	 * compared. */
+	/* Relaxed: `head` pairs with the library's store, `tail` with the store in cq_publish().  Only the
+	 * numbers are compared. */
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
-	/* Entries are there before the tail covers them: the application may be ahead of it. */
+	/* The application may be ahead of `tail`: an entry can be read before `tail` covers it. */
 	int32_t waiting = (int32_t)(stored - taken);
 
 	return (waiting > 0 ? (uint32_t)waiting : 0) + cq->posts < (1u << ring->log2) - 1;
@@ -373,7 +375,7 @@ cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *event)
 
 	cq->posts++;
 	cq->object.users++;
-	command->quiet = true; /* the count is looked at after what the core has said */
+	command->quiet = true; /* no wakeup: `posts` is read only after acknowledgements were taken */
 	command->event = *event;
 	command_send(command);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HELLO: the first request of an attachment, and the arena for it.
+ * HELLO: the first request of an attachment, which creates its arena.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #define DOORBELLS_AT 4096u
 #define CHANNELS_AT (DOORBELLS_AT + ((sizeof(struct one_doorbells) + 4095u) & ~4095u))
 #define ARENA_RESERVED (CHANNELS_AT + ONE_CHANNELS * sizeof(struct one_channel))
-/* The data plane's own memory for an attachment without objects: pages of its arena, which are populated, and
- * what the control thread and the core have for it. */
+/* The data plane's own memory for an attachment without objects: populated pages of its arena, and the
+ * structures of control thread and core. */
 #define ATTACHMENT_BYTES (((ARENA_RESERVED + 4095u) & ~4095u) + 65536u)
 
 static void
@@ -40,9 +40,10 @@ init_tables(struct client *client)
 	const struct one_limits *limits = &control.config->limits;
 
 	table_init(&client->table[OBJECT_PZ], limits->max_pz);
-	table_init(&client->table[OBJECT_CQ], limits->max_cq + 1); /* and the asynchronous one */
+	table_init(&client->table[OBJECT_CQ], limits->max_cq + 1); /* plus the asynchronous CQ */
 	table_init(&client->table[OBJECT_QP], limits->max_qp < ONE_QPS_MAX ? limits->max_qp : ONE_QPS_MAX);
-	/* Beyond those that let others in (listen_create) a port for each queue pair that connects. */
+	/* Besides listeners that accept requests (listen_create()), each queue pair that connects may have a
+	 * port. */
 	table_init(&client->table[OBJECT_LISTENER], limits->max_listen + limits->max_qp);
 	table_init(&client->table[OBJECT_CR], CLIENT_CRS_MAX);
 	table_init(&client->table[OBJECT_SIDR], CLIENT_CRS_MAX);
@@ -55,7 +56,7 @@ init_tables(struct client *client)
 }
 
 static void
-welcome(struct client *client)
+fill_welcome(struct client *client)
 {
 	struct one_welcome *w = &client->reply.welcome;
 	const struct path_port *port = client->port;
@@ -82,7 +83,7 @@ refused_by_core(struct client *client, int error)
 	if (client->state != CLIENT_CONNECTED)
 		return;
 	client_reply(client, error);
-	client_kill(client, 0, "the core did not take it");
+	client_kill(client, 0, "its core refused the attachment");
 }
 
 static void
@@ -101,7 +102,7 @@ async_added(struct engine_command *command, void *object)
 		return;
 	client_state_set(client, CLIENT_ATTACHED, "HELLO");
 	control.attached_ever++;
-	welcome(client);
+	fill_welcome(client);
 	client_reply(client, 0);
 	log_info("event=attached pid=%d program=\"%s\" uid=%u port=%s\n", (int)client->pid, client->program,
 		 client->uid, client->port->info->name);
@@ -123,7 +124,7 @@ client_added(struct engine_command *command, void *object)
 }
 
 static int
-start(struct client *client)
+start_attachment(struct client *client)
 {
 	struct engine_client_config config = {.owner = client};
 	int error;
@@ -141,7 +142,7 @@ start(struct client *client)
 	if (error < 0)
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, ARENA_RESERVED);
 	client->reply_fd = error;
-	/* Sealed, but huge pages or a memory limit may still make it fault. */
+	/* An access to the sealed arena may still fault, because of huge pages or a memory limit. */
 	error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
 	if (error < 0)
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
@@ -219,7 +220,7 @@ hello_request(struct client *client, const struct one_msg *msg)
 	memcpy(client->program, hello->program, sizeof(client->program));
 	client->program[sizeof(client->program) - 1] = '\0';
 	for (char *c = client->program; *c != '\0'; c++)
-		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') /* it stands between quotes in the log */
+		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') /* the log prints the name in quotes */
 			*c = '?';
 	client->kind = hello->kind;
 	client->port = name[0] == '\0' ? &path_port[0] : path_port_by_name(name);
@@ -242,7 +243,7 @@ hello_request(struct client *client, const struct one_msg *msg)
 		client->attached = true;
 		client->labelled = client_totals.labelled < CLIENT_LABELS;
 		client_totals.labelled += client->labelled;
-		error = start(client);
+		error = start_attachment(client);
 	}
 	if (error == REQUEST_LATER || error == REQUEST_AGAIN)
 		return error;

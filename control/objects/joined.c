@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joined regions: several files, mapped one after the other as they come.  DPDK's memory is such: one file
+ * Joined regions: several files, mapped at consecutive addresses as they arrive.  DPDK's memory has one file
  * for each hugepage.
  *
  * Only the mappings hold the files: descriptors are closed with the message that brought them.  Mappings are
- * charged when the region is made.  A file that cannot be mapped leaves the region as it was; nothing is
- * registered of it before it is whole.
+ * charged when the region is created.  A file that cannot be mapped leaves the region unchanged.  Nothing can
+ * be registered in the region before it is complete.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 #include "control/objects/objects.h"
 
-/* `len` addresses, equal to `va` modulo `page`. */
+/* Reserves `len` addresses, the first of which equals `va` modulo `page`. */
 static uint8_t *
 reserve_addresses(uint64_t len, uint64_t va, uint64_t page)
 {
@@ -54,7 +54,7 @@ join_new(struct client *client, const struct one_region_join *args, struct regio
 	return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 }
 
-/* The next file of the region; 0, or the refusal. */
+/* Maps the next file of the region.  Returns 0, or the refusal. */
 static int
 map_file(struct client *client, struct region *region, const struct one_region_file *file, int fd)
 {
@@ -96,7 +96,7 @@ join_files(struct client *client, struct region *region, const struct one_region
 		error = mapping_watch(region->mapping);
 	if (error == 0)
 		return 0;
-	/* Without a guard nothing may be registered of it. */
+	/* Without a guard nothing may be registered in the region. */
 	region->joined = 0;
 	region->unjoined = 0;
 	return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/objects/kept.h"
 
-#define BATCH 32u      /* objects that one call gives up */
-#define LOOKS 1024u    /* registrations that it looks at */
-#define LOOKS_PER_US 8 /* what they cost the user's turns */
+#define BATCH 32u      /* objects released per call */
+#define LOOKS 1024u    /* registrations examined per call */
+#define LOOKS_PER_US 8 /* registrations examined per us charged to the user */
 
 void
 kept_put(struct region *region)
@@ -39,7 +39,7 @@ reclaim_region(struct region *region)
 {
 	struct one_arena *arena = (struct one_arena *)region->object.client->arena.base;
 
-	/* Pairs with the library's load in drop_reclaimed(): only a count. */
+	/* Relaxed: pairs with the library's load in drop_reclaimed(), which uses only the count. */
 	atomic_fetch_add_explicit(&arena->reclaimed, 1, memory_order_relaxed);
 	region_destroy(region);
 }
@@ -55,7 +55,8 @@ reclaim_regions(struct client *client, uint32_t most)
 	return done;
 }
 
-/* No core can use its key any more.  Its region has no other use, or is kept from here on. */
+/* Called when no core can use the registration's key any more.  Releases the region, too, unless it has other
+ * registrations. */
 static void
 registration_ended(struct client *client, void *object)
 {
@@ -69,7 +70,7 @@ registration_ended(struct client *client, void *object)
 	client->account->left++;
 }
 
-/* False: it is not revoked, or something stands on it. */
+/* Releases a registration.  False: its key is not revoked, or a window or segment depends on it. */
 static bool
 reclaim_registration(struct mr *mr)
 {
@@ -79,7 +80,7 @@ reclaim_registration(struct mr *mr)
 	    mr->entry->renewable == NULL || !mem_expire(engine_mem_table(), mr->entry->renewable))
 		return false;
 	mr->object.busy = true;
-	/* Its application may free the zone, and does not know that the registration has not gone yet. */
+	/* Release the zone now: the application may free it, unaware that the registration still exists. */
 	mr->pz->object.users--;
 	mr->pz = NULL;
 	client->account->leaving++;
@@ -88,7 +89,7 @@ reclaim_registration(struct mr *mr)
 	return true;
 }
 
-/* Those looked at go to the end, so that each has its turn. */
+/* Examined registrations move to the end of the list, so that later calls examine others. */
 static uint32_t
 reclaim_registrations(struct client *client, uint32_t most, uint32_t *looks)
 {

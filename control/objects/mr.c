@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory regions as applications know them: a range of addresses over pieces of
- * mapped files, or over memory that its application copies (copies.c).
+ * Memory regions (MRs): ranges of addresses over pieces of mapped files, or over memory that the
+ * application's copy thread accesses (copies.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ key_withdraw(struct client *client, struct mem_region **entry)
 	entry_retire(client, old);
 }
 
-/* No core can look at it any more. */
+/* Call when no core can access the MR any more. */
 void
 mr_destroy(struct mr *mr)
 {
@@ -93,7 +93,7 @@ mr_withdraw(struct mr *mr)
 
 /* ---- making ---- */
 
-/* 0, or the refusal. */
+/* Returns 0, or the refusal. */
 static int
 check_piece(struct client *client, const struct one_mr_piece *piece, const struct region *region, bool last)
 {
@@ -107,7 +107,8 @@ check_piece(struct client *client, const struct one_mr_piece *piece, const struc
 	return 0;
 }
 
-/* Holds the regions of its pieces, as long as they are right; 0, or the refusal. */
+/* Checks the pieces, and takes a reference to the region of each piece before a wrong one; mr_destroy() drops
+ * the references.  Returns 0, or the refusal. */
 static int
 take_pieces(struct mr *mr, const struct one_mr_create *args)
 {
@@ -126,7 +127,8 @@ take_pieces(struct mr *mr, const struct one_mr_create *args)
 		struct region *region = object_get(client, OBJECT_REGION, piece->region);
 		int error = check_piece(client, piece, region, i + 1 == args->num_pieces);
 
-		/* mremap() maps large pages nowhere else: such files are joined. */
+		/* mremap() cannot map large pages a second time.  Files of large pages are to be joined
+		 * instead. */
 		if (error == 0 && args->num_pieces > 1 && region->page > page_mask() + 1)
 			error = client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_REGION, piece->region);
 		if (error != 0)
@@ -136,15 +138,15 @@ take_pieces(struct mr *mr, const struct one_mr_create *args)
 		if ((args->flags & ONE_MR_FRESH) != 0)
 			region->populated = region->populated_end = 0;
 		mr->region[mr->num_regions++] = region;
-		covered += piece->length; /* at most 32 times a size that was mapped: no overflow */
+		covered += piece->length; /* no overflow: at most ONE_MR_PIECES times the size of a mapping */
 	}
-	/* No more than is needed either: each piece is mapped once more. */
+	/* Refuse more than is needed, too: each piece is mapped a second time. */
 	if (covered < mr->length + (mr->va & page_mask()) || covered > pages_of(mr))
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, covered);
 	return 0;
 }
 
-/* Several pieces, one behind the other: a second mapping of the same pages. */
+/* Maps several pieces at consecutive addresses: a second mapping of the same pages. */
 static int
 map_pieces(struct mr *mr, const struct one_mr_create *args)
 {
@@ -164,7 +166,7 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 	for (uint32_t i = 0; i < args->num_pieces; i++) {
 		uint64_t length = (args->piece[i].length + page_mask()) & ~page_mask();
 
-		/* Old length 0: of a shared mapping, one more. */
+		/* With old length 0, mremap() adds a mapping of the same shared pages. */
 		if (mremap(mr->region[i]->mapping->base + args->piece[i].offset, 0, length,
 			   MREMAP_MAYMOVE | MREMAP_FIXED, mapping->base + at) == MAP_FAILED)
 			return client_refuse(mr->object.client, -errno, ONE_SUBJECT_MEMORY, 0);
@@ -174,7 +176,7 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 	return error == 0 ? 0 : client_refuse(mr->object.client, error, ONE_SUBJECT_MEMORY, 0);
 }
 
-/* With room for what makes it renewable, if it is to be. */
+/* Allocates an entry; for a renewable MR, as part of a struct mem_renewable. */
 static struct mem_region *
 entry_new(const struct mr *mr)
 {
@@ -192,7 +194,7 @@ entry_new(const struct mr *mr)
 }
 
 static int
-publish(struct mr *mr, uint8_t *base, struct quota_limit *limit)
+mr_publish(struct mr *mr, uint8_t *base, struct quota_limit *limit)
 {
 	struct mem_region *entry = entry_new(mr);
 	uint32_t key;
@@ -222,11 +224,11 @@ publish(struct mr *mr, uint8_t *base, struct quota_limit *limit)
 }
 
 static int
-finish(struct mr *mr, uint8_t *base)
+mr_finish(struct mr *mr, uint8_t *base)
 {
 	struct client *client = mr->object.client;
 	struct quota_limit limit = {0};
-	int error = publish(mr, base, &limit);
+	int error = mr_publish(mr, base, &limit);
 
 	if (error != 0) {
 		mr_destroy(mr);
@@ -248,7 +250,7 @@ finish(struct mr *mr, uint8_t *base)
 	return 0;
 }
 
-/* What mr->va is mapped at. */
+/* Returns where mr->va is mapped. */
 static uint8_t *
 base_of(const struct mr *mr)
 {
@@ -259,8 +261,9 @@ base_of(const struct mr *mr)
 }
 
 /*
- * Memory that is registered again and again is not looked through each time: its region knows what
- * was there.  A page that its owner has taken away since meets the guard, as if it were taken now.
+ * True if the region's record shows that all pages were populated before: memory that is registered
+ * repeatedly is not walked each time.  If the owner has removed a page since, an access meets the guard, as
+ * it does for a page removed later.
  */
 static bool
 is_populated(const struct mr *mr)
@@ -279,7 +282,7 @@ note_populated(const struct mr *mr)
 
 	if (mr->mapping != NULL || !region->sealed)
 		return;
-	/* What does not adjoin is another part: the larger one is kept. */
+	/* The record is one range.  If this range does not adjoin, the larger of the two is recorded. */
 	if (mr->offset > region->populated_end || end < region->populated) {
 		if (end - mr->offset < region->populated_end - region->populated)
 			return;
@@ -300,7 +303,7 @@ populated(struct mr *mr, int error, uint64_t done)
 
 	if (error == 0) {
 		note_populated(mr);
-		return finish(mr, base_of(mr));
+		return mr_finish(mr, base_of(mr));
 	}
 	if (error == -EFAULT)
 		log_of_user(
@@ -326,7 +329,8 @@ populate_done(struct job *job, int error)
 	free(populate);
 }
 
-/* No core is to wait for its first look at a page; and what has none is refused. */
+/* Populates the MR, so that no core takes a page fault at its first access.  Memory with a hole is refused.
+ */
 static int
 mr_populate(struct mr *mr)
 {
@@ -335,7 +339,7 @@ mr_populate(struct mr *mr)
 	int result;
 
 	if (is_populated(mr))
-		return finish(mr, base_of(mr));
+		return mr_finish(mr, base_of(mr));
 	populate = calloc(1, sizeof(*populate));
 	if (populate == NULL)
 		return populated(mr, -ENOMEM, 0);
@@ -378,7 +382,8 @@ mr_new(struct client *client, struct pz *pz, uint64_t va, uint64_t length, uint3
 	return mr;
 }
 
-/* Places in a page stay, so aligned words do; or the addresses begin at 0. */
+/* True if offsets within a page are unchanged, so that aligned words stay aligned, or the addresses begin at
+ * 0. */
 static bool
 shift_is_right(const struct one_mr_create *args)
 {
@@ -419,7 +424,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 		return error;
 	}
 	if (args->num_pieces == 0)
-		return finish(mr, NULL);
+		return mr_finish(mr, NULL);
 	if (args->num_pieces == 1) {
 		mr->offset = args->piece[0].offset;
 		mr->renewable = (args->flags & ONE_MR_RENEWABLE) != 0;
@@ -429,7 +434,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 	return mr_populate(mr);
 }
 
-/* Addresses of staging memory are offsets in the arena.  It lives as long as the attachment. */
+/* Addresses of staging memory are offsets in the arena.  The MR lives as long as the attachment. */
 struct mr *
 mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 {
@@ -438,11 +443,11 @@ mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 
 	if (mr == NULL)
 		return NULL;
-	if (publish(mr, client->arena.base + offset, &limit) != 0) {
+	if (mr_publish(mr, client->arena.base + offset, &limit) != 0) {
 		mr_destroy(mr);
 		return NULL;
 	}
-	return mr; /* busy for ever: the application has no id of it */
+	return mr; /* stays busy: the application has no id for the MR */
 }
 
 bool
@@ -478,7 +483,7 @@ mr_release(struct mr *mr)
 		client_reply(client, 0);
 }
 
-/* One that nothing else stands on; NULL: refused with *error. */
+/* Returns an MR without windows and segments; NULL: refused with *error. */
 static struct mr *
 mr_alone(struct client *client, uint32_t id, int *error)
 {
@@ -510,7 +515,7 @@ publish_as(struct mr *mr, struct mem_region *entry, uint32_t key)
 	entry_retire(mr->object.client, old);
 }
 
-/* Who uses a key meanwhile finds one of the two under it, whole. */
+/* A core that uses one of the keys meanwhile finds one of the two MRs under the key, never a mixture. */
 int
 mr_swap(struct client *client, const struct one_msg *msg)
 {

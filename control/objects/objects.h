@@ -9,9 +9,9 @@
 #include "control/attach/mapping.h"
 #include "control/attach/work.h"
 
-#define STAGING_MAX (64ull << 20)      /* of one attachment */
-#define STAGING_ONCE (1ull << 20)      /* of one request: the control thread populates it itself */
-#define POPULATE_AT_ONCE (64ull << 10) /* bytes of a registration that need no job */
+#define STAGING_MAX (64ull << 20)      /* per attachment */
+#define STAGING_ONCE (1ull << 20)      /* per request: the control thread populates the memory itself */
+#define POPULATE_AT_ONCE (64ull << 10) /* largest registration, in bytes, that is populated without a job */
 
 struct qp;
 struct segment;
@@ -21,13 +21,13 @@ struct pz {
 	uint32_t number; /* unique in the data plane */
 };
 
-struct old_ring { /* of a CQ that was resized: the application may still read it */
+struct old_ring { /* ring of a resized CQ, which the application may still read */
 	struct old_ring *next;
 	uint64_t offset;
 	uint32_t log2;
 };
 
-struct cq_ring { /* of the bundle; the first is that of the attachment's first lane */
+struct cq_ring { /* ring of a bundle; the first is on the attachment's first lane */
 	struct engine_client *lane;
 	struct engine_cq *engine;
 	uint64_t offset;
@@ -38,13 +38,13 @@ struct cq {
 	struct object object;
 	uint64_t bundle; /* offset of its struct one_cq_bundle */
 	struct cq_ring first;
-	struct cq_ring *more; /* num_rings - 1 */
+	struct cq_ring *more; /* further rings: num_rings - 1 */
 	uint32_t num_rings;
-	uint32_t entries;      /* log2, of rings to be made */
-	uint32_t vector;       /* the core that is preferred for its queue pairs; 0: none */
-	uint32_t removing;     /* rings that cores have not let go of yet; */
-	command_done *removed; /* called when there is none */
-	uint32_t posts;        /* entries on their way from here */
+	uint32_t entries;      /* log2 of the size of rings that will be created */
+	uint32_t vector;       /* preferred core of its queue pairs; 0: none */
+	uint32_t removing;     /* rings that cores have not released yet */
+	command_done *removed; /* called when `removing` becomes 0 */
+	uint32_t posts;        /* posted by the control thread, not yet acknowledged */
 	struct old_ring *old;
 	uint32_t num_old;
 };
@@ -53,37 +53,37 @@ struct region {
 	struct object object;
 	struct mapping *mapping;
 	uint64_t size, page;
-	uint64_t joined;   /* bytes mapped so far: less than `size` while it is being joined */
-	uint32_t unjoined; /* files that it may still get */
+	uint64_t joined;   /* bytes mapped so far; less than `size` until all files have been joined */
+	uint32_t unjoined; /* files that may still be joined */
 	bool sealed;       /* a library's own file, whose pages stay */
-	uint64_t populated, populated_end; /* of those: offsets between which all have been populated */
-	bool registered;                   /* it has had a registration */
+	uint64_t populated, populated_end; /* offsets between which all pages have been populated */
+	bool registered;                   /* has had a registration */
 	bool kept;                         /* in client->kept_regions */
 	TAILQ_ENTRY(region) kept_link;
 };
 
 struct mr {
-	struct object object;    /* users: segments and windows */
-	struct segment *segment; /* NULL: it is not published */
+	struct object object;    /* users: segments */
+	struct segment *segment; /* NULL: not published by RSM */
 	struct pz *pz;
-	struct mem_region *entry; /* published; NULL: not */
+	struct mem_region *entry; /* in the key table; NULL: not there */
 	uint64_t va, length;
-	uint64_t shift; /* the entry's va - ours */
+	uint64_t shift; /* entry->va - va */
 	uint32_t access;
-	uint32_t uid, gid;       /* of the user that asked for it */
-	struct mapping *mapping; /* of several sges, made for this MR; else NULL */
+	uint32_t uid, gid;       /* of the sender of the request */
+	struct mapping *mapping; /* of several pieces, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
-	uint64_t offset;           /* in the file, when it is one sge */
-	bool renewable;            /* when it was made; see mr_settle() */
-	TAILQ_ENTRY(mr) kept_link; /* in client->renewable_mrs, if it is */
+	uint64_t offset;           /* in the file, with one piece */
+	bool renewable;            /* as created; see mr_settle() */
+	TAILQ_ENTRY(mr) kept_link; /* in client->renewable_mrs, if renewable */
 	LIST_HEAD(, mw) windows;
 };
 
 struct mw {
 	struct object object;
 	struct pz *pz;
-	struct mem_region *entry; /* what is published in the slot: the bound range, or nothing */
+	struct mem_region *entry; /* in the window's slot: grants the bound range, or nothing */
 	struct mr *mr;            /* NULL: unbound */
 	LIST_ENTRY(mw) mr_link;
 };
@@ -93,7 +93,7 @@ struct srq {
 	struct engine_srq *engine;
 	struct pz *pz;
 	uint32_t max_wr;
-	uint64_t shm, ring, ring_size; /* in the arena */
+	uint64_t shm, ring, ring_size; /* offsets in the arena, and bytes */
 };
 
 /* ---- hello.c ---- */
@@ -107,62 +107,67 @@ int cq_create(struct client *client, const struct one_msg *msg);
 int cq_resize_request(struct client *client, const struct one_msg *msg);
 int cq_free(struct client *client, const struct one_msg *msg);
 int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
-void cq_remove(struct cq *cq, command_done *done); /* at the client's end */
-void cq_destroy(struct cq *cq);                    /* the core has let go */
-/* Its ring on a lane; NULL: there is none, or no `cq`. */
+void cq_remove(struct cq *cq, command_done *done); /* from its cores; `done` may be NULL */
+void cq_destroy(struct cq *cq);                    /* call when no core has it */
+/* Returns the ring on a lane; NULL: no such ring, or `cq` is NULL. */
 struct engine_cq *cq_engine(const struct cq *cq, const struct engine_client *lane);
-/* Makes a ring for queue pairs on `lane`, if there is none.  -errno: no room, and nothing has changed. */
+/* Creates a ring for queue pairs on `lane`, unless there is one.  Returns 0, or -errno without effect: no
+ * room. */
 int cq_extend(struct cq *cq, struct engine_client *lane);
-/* By the ring of `lane`, behind what its core has stored there; NULL: by the first lane's. */
+/* Posts an entry to the ring of `lane` (NULL: to the first lane's), behind the entries that its core has
+ * stored. */
 void cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
-/* 0: too many of the client's user or of all: `limit`. */
+/* Returns 0 with the limit in `limit` if too many zones exist, of the client's user or of all. */
 uint32_t pz_number_new(struct client *client, void *owner, struct quota_limit *limit);
 void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);
 
 /* ---- region.c ---- */
 /*
- * May a client's descriptor be mapped for `size` bytes?  Asks no file system that
- * could let us wait.  -EBADF: not shared memory; -EPERM: not sealed against
- * shrinking; -EINVAL: size 0, no multiple of *page, or beyond the end.
+ * Checks that a client's descriptor can be mapped for `size` bytes.  Calls no file system that could block.
+ * Returns 0; -EBADF: not shared memory; -EPERM: not sealed against shrinking; -EINVAL: size 0, not a multiple
+ * of *page, or beyond the end.
  */
 int region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page);
 int region_add(struct client *client, const struct one_msg *msg);
-/* With nothing mapped yet; a refusal, or REQUEST_AGAIN. */
+/* Creates a region with nothing mapped.  Returns 0, a refusal, or REQUEST_AGAIN. */
 int region_new(struct client *client, uint64_t size, uint64_t page, uint32_t files, struct region **out);
 /* joined.c */
 int region_join(struct client *client, const struct one_msg *msg);
-/* MRs are gone, and a grace period has passed since. */
+/* Call when the region has no MRs, and a grace period has passed since. */
 void region_destroy(struct region *region);
 void region_release(struct region *region);
 /* mr.c */
 int mr_create(struct client *client, const struct one_msg *msg);
 int mr_swap(struct client *client, const struct one_msg *msg);
 int mr_free(struct client *client, const struct one_msg *msg);
-/* Nothing may stand on a region whose key its application revokes without us: false, it has done so. */
+/* Makes the key revocable by the control thread alone, as windows and segments require.  False: the
+ * application has revoked the key already, or no memory. */
 bool mr_settle(struct mr *mr);
-void mr_withdraw(struct mr *mr); /* the key, at the client's end */
+void mr_withdraw(struct mr *mr); /* revokes the key */
 void mr_destroy(struct mr *mr);
-/* As mr_destroy, at the client's request, which is answered when it is free and no longer counts. */
+/* Like mr_destroy(), but also answers the request under way when the MR is freed and no longer charged. */
 void mr_release(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
-/* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
+/* Returns a key for the client; publish it before the next call.  0: too many keys, of the client's user or
+ * of all. */
 uint32_t key_new(struct client *client, struct quota_limit *limit);
-void key_free(struct client *client); /* one that was not published */
-/* Out of the table, and freed when no core can look at it any more; *entry NULL: nothing. */
+void key_free(struct client *client); /* a key that was not published */
+/* Removes the entry from the key table, and frees it when no core can access it any more.  *entry NULL:
+ * nothing. */
 void key_withdraw(struct client *client, struct mem_region **entry);
 
 /* ---- bind.c ---- */
 int mw_create(struct client *client, const struct one_msg *msg);
 void mw_withdraw(struct mw *mw);
 void mw_destroy(struct mw *mw);
-void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated, up to one that stands */
-void bind_event(struct qp *qp);     /* its core asks for one */
-void bind_forget(struct qp *qp);    /* the core does not wait for it any more */
+void mw_unbind_lost(struct mr *mr); /* unbinds windows that peers have invalidated, up to a valid one */
+void bind_event(struct qp *qp);     /* the core requests a bind */
+void bind_forget(struct qp *qp);    /* the core no longer waits for a bind */
 
-/* The ring for `wrs` requests of `sges` sges; a refusal if it is over the limits. */
+/* Computes the ring size for `wrs` requests of `sges` sges.  Returns 0, or the refusal. */
 int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
 		 uint32_t *log2); /* qp.c */
 
@@ -170,13 +175,13 @@ int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t
 struct channel;
 int channel_open(struct client *client, const struct one_msg *msg);
 void channel_remove(struct channel *channel, command_done *done);
-void channel_destroy(struct channel *channel); /* the core has let go */
+void channel_destroy(struct channel *channel); /* call when no core has it */
 
 /* ---- srq.c ---- */
 int srq_create(struct client *client, const struct one_msg *msg);
 int srq_limit(struct client *client, const struct one_msg *msg);
 int srq_swap(struct client *client, const struct one_msg *msg);
-void srq_remove(struct srq *srq, command_done *done); /* at the client's end */
-void srq_destroy(struct srq *srq);                    /* the core has let go */
+void srq_remove(struct srq *srq, command_done *done); /* from its core; `done` may be NULL */
+void srq_destroy(struct srq *srq);                    /* call when no core has it */
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Placement of queue pairs.  A queue pair that an application has made is given to a core with the first
- * command for it, which mostly is its connection: then its peer is known.  Until then no core knows it, and
- * what is posted to its receive ring waits there.
+ * Placement of queue pairs.  A queue pair of QP_CREATE gets a core with its first command, which mostly is
+ * for its connection, when the peer is known.  Until then no core knows the queue pair, and posted receives
+ * wait in its ring.
  *
- * A lane needs memory: doorbells, and a ring in each completion queue of the queue pair.  A queue pair for
- * which there is none goes to the first core, where all rings are.
+ * A lane needs memory for doorbells, and for a ring in each completion queue of the queue pair.  Without that
+ * memory the queue pair gets the first core, which has all rings.
  */
 #include "control/attach/copies.h"
 #include "control/objects/place.h"
@@ -51,13 +51,13 @@ make_lane(struct client *client, uint32_t core)
 	return lane;
 }
 
-/* A lane on which the queue pair can be; NULL: there is no room for it. */
+/* Returns a lane with all rings that the queue pair needs; NULL: no memory. */
 static struct engine_client *
 lane_with_rings(struct qp *qp, uint32_t core)
 {
 	struct client *client = qp->object.client;
 	struct engine_client *lane = find_lane(client, core);
-	/* The asynchronous ring first: the others report to it. */
+	/* The asynchronous ring comes first, because the others report to it. */
 	struct cq *const cqs[] = {client->async_cq, qp->send_cq, qp->recv_cq, qp->conn_cq};
 
 	if (lane == NULL)
@@ -72,7 +72,8 @@ lane_with_rings(struct qp *qp, uint32_t core)
 
 /* ---- the choice ---- */
 
-/* Of the first `cores`. */
+/* Returns the core with the fewest queue pairs among the first `cores`; of equal ones the client's first
+ * core. */
 static uint32_t
 least_busy(const struct client *client, uint32_t cores)
 {
@@ -84,7 +85,7 @@ least_busy(const struct client *client, uint32_t cores)
 	return best;
 }
 
-/* The completion vector of its receives, else of its requests; 0: it has none, or any. */
+/* Returns the completion vector of the receives, else of the requests; 0: none, or any core. */
 static uint32_t
 vector_of(const struct qp *qp)
 {
@@ -109,7 +110,7 @@ choose_core(struct qp *qp, const struct qp *near)
 		return engine_lane_core(near->lane);
 	if (vector_of(qp) != 0)
 		return vector_of(qp);
-	/* Frames that come to another core have to be handed over. */
+	/* Prefer cores at which frames of the port arrive: frames for other cores have to be handed over. */
 	return least_busy(client, near != NULL ? engine_num_cores() : engine_port_cores(qp->config.port));
 }
 
@@ -143,7 +144,7 @@ place_qp(struct qp *qp, struct qp *near)
 	core = choose_core(qp, near);
 	if (core != home_core(client))
 		lane = lane_with_rings(qp, core);
-	/* A refusal of memory is not the answer of the request under way. */
+	/* Missing memory for a lane is no refusal of the request under way: restore the reply. */
 	client->reply = reply;
 	client->starved = starved;
 	note_place(qp, lane != NULL ? lane : client->engine);

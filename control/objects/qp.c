@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs: their rings, their numbers, their core.
+ * Queue pairs: rings, numbers, and commands to their cores.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ qp_tell_state(struct qp *qp, enum one_qp_state to, const char *why)
 
 	qp_state_set(qp, to, why);
 	if (!qp->placed && qp_shm(qp) != NULL) {
-		/* No core stores it yet.  Pairs with the library's acquire load. */
+		/* No core stores the state yet.  Pairs with the library's acquire load. */
 		atomic_store_explicit(&qp_shm(qp)->state, to, memory_order_release);
 		return;
 	}
@@ -77,11 +77,11 @@ qp_state_name(const struct qp *qp)
 	return state_names[qp->state];
 }
 
-/* ---- what it refers to ---- */
+/* ---- references ---- */
 
-/* `by`: 1, or -1 to let go. */
+/* Takes references to the objects that the queue pair uses.  `by`: 1, or -1 to drop them. */
 static void
-hold(struct qp *qp, int by)
+hold_references(struct qp *qp, int by)
 {
 	struct cq *const cqs[] = {qp->send_cq, qp->recv_cq, qp->conn_cq};
 
@@ -94,7 +94,8 @@ hold(struct qp *qp, int by)
 		qp->pz->object.users += by;
 }
 
-/* NULL for id 0; else, when there is none, *error is the refusal, unless it is one already. */
+/* Returns the object, or NULL for id 0.  If there is no such object, *error becomes the refusal, unless one
+ * is there. */
 static void *
 named(struct client *client, enum object_kind kind, uint32_t id, enum one_subject subject, int *error)
 {
@@ -105,9 +106,9 @@ named(struct client *client, enum object_kind kind, uint32_t id, enum one_subjec
 	return object;
 }
 
-/* What a request says of `to`, which holds nothing yet. */
+/* Fills `to` from the request, and takes no references. */
 static int
-resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
+resolve_request(struct client *client, const struct one_qp_create *args, struct qp *to)
 {
 	int error = 0;
 
@@ -118,7 +119,7 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 	to->srq = named(client, OBJECT_SRQ, args->srq, ONE_SUBJECT_SRQ, &error);
 	if (error != 0)
 		return error;
-	/* Its receives are checked against the queue pair's zone. */
+	/* Receives of the SRQ are checked against the queue pair's zone. */
 	if (to->srq != NULL && to->srq->pz != to->pz)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_NOTIFY_END | ONE_QP_UD | ONE_QP_TIMEWAIT)) != 0)
@@ -188,7 +189,7 @@ qp_make_rings(struct qp *qp)
 	return 0;
 }
 
-/* A bit for each number in use by a connection or in its time-wait. */
+/* Bitmap of the numbers that connections use, or that are in time-wait. */
 static uint64_t held[(1u << 24) / 64];
 
 void
@@ -209,7 +210,7 @@ qpn_held(uint32_t qpn)
 	return (held[qpn / 64] >> qpn % 64 & 1) != 0;
 }
 
-/* A number that neither a queue pair nor a connection in time-wait has. */
+/* Returns a number that neither a queue pair nor a connection in time-wait has; 0: none was found. */
 static uint32_t
 qpn_new(void)
 {
@@ -239,14 +240,14 @@ qp_new(struct client *client, const struct qp_kind *kind)
 	return qp;
 }
 
-/* Makes what a core will have; what it refers to is held from here on.  On failure it is destroyed. */
+/* Creates what a core will own, and takes references.  Destroys the queue pair on failure. */
 static int
 qp_begin(struct qp *qp)
 {
 	struct client *client = qp->object.client;
 	struct quota_limit limit;
 
-	hold(qp, 1);
+	hold_references(qp, 1);
 	fill_config(qp);
 	if (quota_take(&control.quota, client->account, QUOTA_QPNS, 1, &limit) != 0) {
 		qp_destroy(qp);
@@ -290,7 +291,7 @@ qp_describe(struct client *client, const struct qp *qp)
 	};
 }
 
-/* What the application asks of it comes to the core in order, so its maker has been answered already. */
+/* Commands reach the core in order, so QP_CREATE was answered without waiting for this acknowledgement. */
 static void
 qp_added(struct engine_command *command, void *object)
 {
@@ -310,8 +311,8 @@ qp_give_to_core(struct qp *qp)
 
 	fill_config(qp);
 	engine_qp_place(qp->engine, qp->lane, &qp->config);
-	/* Pairs with the load in one_qp_doorbells(); before the core stores a state in which requests are
-	 * posted. */
+	/* Relaxed: pairs with the load in one_qp_doorbells().  The core later stores a state in which
+	 * requests may be posted. */
 	if (qp->lane != qp->object.client->engine)
 		atomic_store_explicit(&qp_shm(qp)->doorbells, (uint32_t)doorbells, memory_order_relaxed);
 	command_send(qp_command(qp, ENGINE_QP_ADD, qp_added, qp));
@@ -330,7 +331,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 	qp->config.ud = (args->flags & ONE_QP_UD) != 0;
 	qp->config.max_send_wr = args->max_send_wr;
 	qp->config.max_recv_wr = args->max_recv_wr;
-	error = resolve(client, args, qp);
+	error = resolve_request(client, args, qp);
 	if (error == 0)
 		error = qp_ring_log2(client, most, args->max_send_wr, args->max_send_sge,
 				     &qp->config.sq_log2);
@@ -365,14 +366,14 @@ qp_answer(struct qp *qp, int error)
 
 struct modify {
 	struct qp *qp;
-	struct qp to; /* only what qp_modify changes */
+	struct qp to; /* only the fields that qp_modify() changes */
 };
 
-/* What `from` holds is held by `qp` now; its shared receive queue is the same. */
+/* Moves the references of `from` to `qp`.  Both have the same shared receive queue. */
 static void
 take_over(struct qp *qp, const struct qp *from)
 {
-	hold(qp, -1);
+	hold_references(qp, -1);
 	qp->config = from->config;
 	qp->pz = from->pz;
 	qp->send_cq = from->send_cq;
@@ -392,7 +393,7 @@ qp_modified(struct engine_command *command, void *object)
 	if (command->status == 0)
 		take_over(qp, &modify->to);
 	else
-		hold(&modify->to, -1);
+		hold_references(&modify->to, -1);
 	free(modify);
 	qp_answer(qp, command->status);
 }
@@ -421,14 +422,14 @@ qp_modify(struct client *client, const struct one_msg *msg)
 	modify->to.object.client = client;
 	modify->to.config = qp->config;
 	modify->to.config.pz = 0;
-	error = resolve(client, &args->to, &modify->to);
+	error = resolve_request(client, &args->to, &modify->to);
 	if (error == 0 && modify->to.srq != qp->srq)
 		error = client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->to.srq);
 	if (error != 0) {
 		free(modify);
 		return error;
 	}
-	hold(&modify->to, 1);
+	hold_references(&modify->to, 1);
 	modify->to.placed = qp->placed;
 	modify->to.lane = qp->lane;
 	fill_config(&modify->to);
@@ -455,14 +456,14 @@ qp_was_reset(struct engine_command *command, void *object)
 }
 
 static void
-reset(struct qp *qp)
+start_reset(struct qp *qp)
 {
 	qp->kind->detach(qp);
 	bind_forget(qp);
 	command_send(qp_command(qp, ENGINE_QP_RESET, qp_was_reset, qp));
 }
 
-/* What its core had to say before is known now. */
+/* Runs after the core's earlier events: the state is up to date here. */
 static void
 reset_if_broken(struct engine_command *command, void *object)
 {
@@ -470,7 +471,7 @@ reset_if_broken(struct engine_command *command, void *object)
 	struct client *client = qp->object.client;
 
 	if (client_alive(client) && qp->state == ONE_QP_ERROR) {
-		reset(qp);
+		start_reset(qp);
 		return;
 	}
 	qp->object.busy = false;
@@ -489,8 +490,8 @@ qp_reset_request(struct client *client, const struct one_msg *msg)
 		return 0;
 	qp->object.busy = true;
 	if (qp->state == ONE_QP_ERROR)
-		reset(qp);
-	else /* The application sees that its core has broken it before this thread hears of it. */
+		start_reset(qp);
+	else /* The application may see the error before this thread gets the event. */
 		command_send(qp_command(qp, ENGINE_QP_SET, reset_if_broken, qp));
 	return REQUEST_LATER;
 }
@@ -516,7 +517,7 @@ qp_destroy(struct qp *qp)
 		engine_qp_free(qp->engine);
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 	}
-	hold(qp, -1);
+	hold_references(qp, -1);
 	if (qp->kind->destroy != NULL)
 		qp->kind->destroy(qp);
 	if (qp->block_size != 0)
@@ -555,7 +556,7 @@ qp_private_max(const struct client *client, uint32_t room)
 {
 	uint32_t max = control.config->limits.max_private_data;
 
-	/* rdma_cm's limits are the messages'; uDAPL has one for all. */
+	/* rdma_cm's limits are those of the messages; uDAPL has one limit for all messages. */
 	return client->kind == ONE_KIND_VERBS ? room : max < CM_USER_PRIVATE_MAX ? max : CM_USER_PRIVATE_MAX;
 }
 

@@ -13,8 +13,8 @@
 #include "control/attach/reaper.h"
 #include "control/objects/kept.h"
 
-/* st_blksize is no measure: that of tmpfs is 2 MiB where it may have huge pages, and its files are still cut
- * and mapped by the smallest page. */
+/* Reads the page size of a file.  On tmpfs st_blksize is 2 MiB if huge pages are allowed, but the file is
+ * still truncated and mapped by the smallest page. */
 static int
 page_of(int fd, const struct stat *st, uint64_t *page)
 {
@@ -34,8 +34,8 @@ region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page)
 	struct stat st;
 	int error;
 
-	/* Nothing but tmpfs, memfds and hugetlbfs has seals; for other files even fstat() could wait for
-	 * a server that the client runs. */
+	/* Only tmpfs, memfds and hugetlbfs have seals.  For other files even fstat() could block on a server
+	 * that the client runs. */
 	if (seals < 0)
 		return -EBADF;
 	if (must_be_sealed && (seals & F_SEAL_SHRINK) == 0)
@@ -47,14 +47,14 @@ region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page)
 	error = page_of(fd, &st, page);
 	if (error != 0)
 		return error;
-	/* The last page may be the file's in part. */
+	/* The file may end within the last page. */
 	if (size == 0 || size % *page != 0 || size > ((uint64_t)st.st_size + *page - 1) / *page * *page)
 		return -EINVAL;
 	return 0;
 }
 
 static int
-map(struct region *region, int fd)
+map_region(struct region *region, int fd)
 {
 	struct client *client = region->object.client;
 	struct mapping *mapping = region->mapping;
@@ -66,7 +66,7 @@ map(struct region *region, int fd)
 		mapping->len = 0;
 		return client_refuse(client, -error, ONE_SUBJECT_REGION, 0);
 	}
-	/* Sealed files too: a page may be punched out of them later. */
+	/* Guard sealed files, too: a page may be punched out of them later. */
 	error = mapping_guard(mapping);
 	return error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 }
@@ -112,7 +112,7 @@ region_add(struct client *client, const struct one_msg *msg)
 		return error;
 	region->joined = args->size;
 	region->sealed = (args->flags & ONE_REGION_SEALED) != 0;
-	error = map(region, fd);
+	error = map_region(region, fd);
 	if (error != 0) {
 		region_destroy(region);
 		return error;

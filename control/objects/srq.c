@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues: a ring in the arena, that the core hears of before, and
- * forgets after, the queue pairs which use it.
+ * Shared receive queues.  Each has a ring in the arena, which the core gets before, and releases after, the
+ * queue pairs that use it.
  */
 #include <errno.h>
 
@@ -17,7 +17,7 @@ srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 }
 
 static int
-alloc(struct client *client, struct srq *srq, uint32_t log2)
+alloc_rings(struct client *client, struct srq *srq, uint32_t log2)
 {
 	int error = client_alloc(client, sizeof(struct one_srq_shm), &srq->shm);
 
@@ -51,7 +51,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 	srq = object_new(client, OBJECT_SRQ, sizeof(*srq));
 	if (srq == NULL)
 		return object_refuse_new(client, OBJECT_SRQ);
-	error = alloc(client, srq, log2);
+	error = alloc_rings(client, srq, log2);
 	if (error != 0) {
 		object_free(srq);
 		return error;
@@ -78,7 +78,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 }
 
 static void
-answer(struct engine_command *command, void *object)
+srq_acknowledged(struct engine_command *command, void *object)
 {
 	client_reply(object, 0);
 }
@@ -94,7 +94,7 @@ srq_limit(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
 	if (args->limit > srq->max_wr)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, srq->max_wr);
-	command = command_new(client, ENGINE_SRQ_LIMIT, answer, client);
+	command = command_new(client, ENGINE_SRQ_LIMIT, srq_acknowledged, client);
 	command->srq = srq->engine;
 	command->limit = args->limit;
 	command_send(command);
@@ -122,7 +122,7 @@ srq_swap(struct client *client, const struct one_msg *msg)
 	other->ring = was.ring;
 	other->ring_size = was.ring_size;
 	other->max_wr = was.max_wr;
-	command = command_new(client, ENGINE_SRQ_SWAP, answer, client);
+	command = command_new(client, ENGINE_SRQ_SWAP, srq_acknowledged, client);
 	command->srq = srq->engine;
 	command->other_srq = other->engine;
 	command_send(command);
