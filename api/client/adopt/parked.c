@@ -22,7 +22,7 @@ lose(uint32_t i)
 	all.num_gone++;
 }
 
-/* A free place, or that of the oldest. */
+/* Returns a free entry of the table, or that of the oldest registration, which is lost. */
 static uint32_t
 find_place(void)
 {

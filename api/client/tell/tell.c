@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a refused call says: see tell.h. */
+/* Reports the reasons of refused calls: see tell.h. */
 #include "client/tell.h"
 
 #include <errno.h>
@@ -179,7 +179,7 @@ subject_name(uint32_t subject)
 	return subject < sizeof(name) / sizeof(name[0]) && name[subject] != NULL ? name[subject] : "request";
 }
 
-/* A key is printed only if it is a name: the data plane's message is checked like any input. */
+/* True if a key can be printed: the data plane's message is checked like any input. */
 static bool
 is_name(const char *key, size_t room)
 {
@@ -252,13 +252,13 @@ one_tell(const char *function, const char *text, const char *code)
 	len = snprintf(line, sizeof(line) - 1, "oneside: %s: %s (%s)", function, text, code);
 	if (len >= (int)sizeof(line) - 1)
 		len = (int)sizeof(line) - 2;
-	/* An application's string may stand in it. */
+	/* The text may contain a string of the application's. */
 	for (int i = 0; i < len; i++) {
 		if (line[i] == '\n' || line[i] == '\r')
 			line[i] = ' ';
 	}
 	line[len++] = '\n';
-	/* At once, so that lines of several threads do not mix.  Nobody to tell when it fails. */
+	/* One write, so that lines of several threads do not mix. A failure cannot be reported. */
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		errno = before;
 	one_tell_nothing();
