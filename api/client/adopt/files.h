@@ -52,7 +52,7 @@ struct file *file_find(dev_t dev, uint64_t ino);
 struct file *file_add(dev_t dev, uint64_t ino, uint64_t size, int fd);
 /* Puts a removed file back into the table. */
 void file_link(struct file *file);
-/* Removes the file from the table. Another file may get the identity: inode numbers are reused after close. */
+/* Removes the file from the table. Once it is closed, another file may get its inode number. */
 void file_unlink(struct file *file);
 /* False if a file of `size` bytes exceeds RLIMIT_FSIZE: creating one would raise SIGXFSZ. */
 bool file_size_is_allowed(uint64_t size);

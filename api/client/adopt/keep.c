@@ -34,7 +34,7 @@ struct guard {
 	_Atomic int fd; /* a userfaultfd, never closed here; -1: the program has closed it */
 	_Atomic enum state state;
 	/* A mapping of the range changed while the range was registered. Stored by the keeper thread before
-	 * the thread that made the change continues; loaded by keep_put and keep_intact. */
+	 * the thread that made the change continues; loaded by keep_put, keep_intact and keep_was_touched. */
 	_Atomic bool touched;
 	struct range *range;
 	uint64_t used; /* keep.uses when the range was cached: the lowest is dropped first */
@@ -110,7 +110,7 @@ is_guard(const struct guard *guard)
 
 /* Reads all pending events, so that the waiting threads continue. */
 static void
-drain(const struct guard *guard)
+guard_drain(const struct guard *guard)
 {
 	struct uffd_msg msg;
 
@@ -139,22 +139,22 @@ keep_leave(struct range *range)
 		keep.bytes -= range->length;
 	range->guard = NULL;
 	guard->range = NULL;
-	/* Pairs with the loads in serve: from now on the keeper thread only drains events. */
+	/* Pairs with the loads in guard_serve: from now on the keeper thread only drains events. */
 	atomic_store_explicit(&guard->state, STATE_FREE, memory_order_release);
-	drain(guard);
+	guard_drain(guard);
 }
 
 /* ---- the keeper thread ---- */
 
 /* Handles the events of one guard. False: another thread holds ranges_lock, try again later. */
 static bool
-serve(struct guard *guard)
+guard_serve(struct guard *guard)
 {
 	/* Pairs with the stores in keep_put, keep_take, keep_leave. */
 	if (atomic_load_explicit(&guard->state, memory_order_acquire) != STATE_KEPT) {
-		/* Pairs with the load in keep_put. */
+		/* Pairs with the loads in keep_put, keep_intact, keep_was_touched. */
 		atomic_store_explicit(&guard->touched, true, memory_order_release);
-		drain(guard);
+		guard_drain(guard);
 		if (!is_guard(guard))
 			one_store_alone(&guard->fd, -1);
 		return true;
@@ -168,7 +168,7 @@ serve(struct guard *guard)
 			stay_serve_guard(guard->range, one_load_alone(&guard->fd));
 		ranges_give_up(guard->range);
 	}
-	drain(guard);
+	guard_drain(guard);
 	ranges_unlock();
 	return true;
 }
@@ -199,7 +199,7 @@ keeper(void *arg)
 		if (set[1].revents != 0)
 			stay_serve();
 		for (uint32_t i = 0; i < n; i++) {
-			if (set[2 + i].revents != 0 && !serve(&keep.guard[i]))
+			if (set[2 + i].revents != 0 && !guard_serve(&keep.guard[i]))
 				busy = true;
 		}
 		if (busy)
@@ -234,7 +234,7 @@ keeper_start(void)
 bool
 keep_was_touched(const struct range *range)
 {
-	/* Pairs with the store in serve. */
+	/* Pairs with the store in guard_serve. */
 	return range->guard != NULL && atomic_load_explicit(&range->guard->touched, memory_order_acquire);
 }
 
@@ -349,14 +349,14 @@ keep_put(struct range *range)
 	if (guard == NULL && !guard_set(range))
 		return false;
 	guard = range->guard;
-	/* Pairs with the store in serve, before which the thread that changed a mapping does not continue. */
+	/* Pairs with the store in guard_serve: a thread that changed a mapping continues only after it. */
 	if (atomic_load_explicit(&guard->touched, memory_order_acquire) || !is_guard(guard))
 		return false;
 	while (keep.bytes > keep.limit - range->length)
 		keep_drop_oldest();
 	keep.bytes += range->length;
 	guard->used = ++keep.uses;
-	/* Pairs with the load in serve. */
+	/* Pairs with the load in guard_serve. */
 	atomic_store_explicit(&guard->state, STATE_KEPT, memory_order_release);
 	return true;
 }
@@ -369,7 +369,7 @@ keep_take(struct range *range)
 	if (guard == NULL || one_load_locked(&guard->state) != STATE_KEPT)
 		return;
 	keep.bytes -= range->length;
-	/* Pairs with the load in serve. */
+	/* Pairs with the load in guard_serve. */
 	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_release);
 }
 
@@ -396,7 +396,7 @@ keep_intact(const struct range *range, bool write)
 	if (madvise(first, page_size(), MADV_POPULATE_READ) != 0 ||
 	    (write && madvise(first, page_size(), MADV_POPULATE_WRITE) != 0))
 		return false;
-	/* Pairs with the store in serve. Loaded after UFFDIO_CONTINUE has found no unread event. */
+	/* Pairs with the store in guard_serve. Loaded after UFFDIO_CONTINUE has found no unread event. */
 	return !atomic_load_explicit(&guard->touched, memory_order_acquire);
 }
 

@@ -107,7 +107,7 @@ hex(const char *at, uint64_t *value)
 
 /* Parses "start-end perms offset major:minor inode   name". False: a line of another kind. */
 static bool
-parse(const char *line, struct map_entry *entry)
+parse_line(const char *line, struct map_entry *entry)
 {
 	uint64_t major, minor;
 	const char *perms, *at;
@@ -140,7 +140,7 @@ parse(const char *line, struct map_entry *entry)
 
 /* Returns 1 and the next mapping; 0 if there is none; -1 if the kernel does not support QUERY. */
 static int
-query(uint64_t from, struct map_entry *entry)
+query_mapping(uint64_t from, struct map_entry *entry)
 {
 	struct procmap_query_v1 q = {.size = sizeof(q),
 				     .query_flags = QUERY_COVERING_OR_NEXT,
@@ -198,7 +198,7 @@ bool
 maps_next(struct map_entry *entry)
 {
 	if (reader.query) {
-		int found = query(reader.from, entry);
+		int found = query_mapping(reader.from, entry);
 
 		if (found >= 0) {
 			reader.from = found != 0 ? entry->end : UINT64_MAX;
@@ -209,7 +209,7 @@ maps_next(struct map_entry *entry)
 	for (;;) {
 		const char *line = reader_line();
 
-		if (line == NULL || !parse(line, entry))
+		if (line == NULL || !parse_line(line, entry))
 			return false;
 		if (entry->end > reader.from)
 			return true;
@@ -255,7 +255,7 @@ maps_locked(uint64_t start, uint64_t end)
 	while (!locked && (line = reader_line()) != NULL) {
 		if (strncmp(line, "VmFlags:", 8) == 0) {
 			locked = inside && strstr(line, " lo") != NULL;
-		} else if (parse(line, &entry)) {
+		} else if (parse_line(line, &entry)) {
 			inside = entry.start < end && entry.end > start;
 			if (entry.start >= end)
 				break;

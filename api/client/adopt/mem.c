@@ -2,11 +2,11 @@
 /*
  * Registrations, and the regions of each attachment.
  *
- * A registration (struct mem_use) holds ranges, which keep its pages adopted, and regions, which are the files
- * as the data plane knows them. Deregistering frees the data plane's side first: after its answer to MR_FREE
- * nothing is stored any more, and only then are pages given back. If the one range of a registration may be
- * cached (keep.h), the polling core alone revokes the key and later renews it, with another key each time; in
- * between the registration is cached (parked.h).
+ * A registration (struct mem_use) holds ranges, which keep its pages adopted, and regions, which are the
+ * files as the data plane knows them. Deregistering frees the data plane's side first: after its answer to
+ * MR_FREE nothing is stored any more, and only then are pages given back. If the one range of a registration
+ * may be cached (keep.h), the polling core alone revokes the key and later renews it, with another key each
+ * time; in between the registration is cached (parked.h).
  *
  * The data plane never allocates pages, which would be charged to it. Adopted pages are always present. Pages
  * of the application's own shared files that the data plane reports missing are populated here, under this
@@ -63,8 +63,7 @@ region_remove(struct file *file, struct region *region)
 	while (*at != region)
 		at = &(*at)->next;
 	*at = region->next;
-	one_call_id(region->client, ONE_MSG_REGION_REMOVE,
-		    region->id); /* fails if the attachment is gone */
+	one_call_id(region->client, ONE_MSG_REGION_REMOVE, region->id); /* fails if the attachment is gone */
 	free(region);
 }
 
@@ -138,7 +137,7 @@ static bool unpark_gone(uint32_t least);
 
 /* Removes files. Lost registrations are freed first: the data plane refuses to remove regions in use. */
 static void
-retire(struct file *retired)
+retire_files(struct file *retired)
 {
 	unpark_gone(retired != NULL ? 1 : GONE_MAX);
 	while (retired != NULL) {
@@ -194,7 +193,7 @@ use_drop(struct mem_use *use)
 			foreign[num_foreign++] = file;
 	}
 	ranges_release(use->range, use->num_ranges, foreign, num_foreign, &retired);
-	retire(retired);
+	retire_files(retired);
 	free(use);
 }
 
@@ -224,7 +223,7 @@ acquired_drop(const struct acquired *acquired)
 			foreign[n++] = acquired->piece[i].file;
 	}
 	ranges_release(acquired->range, acquired->num_ranges, foreign, n, &retired);
-	retire(retired);
+	retire_files(retired);
 }
 
 /* Lists the pieces for MR_CREATE; adjoining pieces of one region become one. */
@@ -335,7 +334,7 @@ renew_parked(struct one_client *client, const struct one_mr_create *create, bool
 		return (struct mem_use *)parked;
 	ranges_release(&parked->range, 1, NULL, 0, &retired);
 	use_forget(parked);
-	retire(retired);
+	retire_files(retired);
 	return NULL;
 }
 
@@ -389,7 +388,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	acquired.alone = alone;
 	error = ranges_acquire(start, end, write, &acquired, &retired);
 
-	retire(retired);
+	retire_files(retired);
 	if (error != 0)
 		return error;
 	*out = renew_acquired(client, create, &acquired);
@@ -542,7 +541,7 @@ give_up_kept(void)
 	any = ranges_give_up_all(&retired);
 	any = unpark_gone(1) || any;
 	trim_regions();
-	retire(retired);
+	retire_files(retired);
 	return any;
 }
 
@@ -734,7 +733,7 @@ use_revoke(struct one_client *client, const struct one_mr *mr)
 		return false;
 	use_unlink(use);
 	ranges_park(&use->parked, &retired);
-	retire(retired);
+	retire_files(retired);
 	return true;
 }
 

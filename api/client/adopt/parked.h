@@ -5,8 +5,8 @@
  * other registrations hold, or that is cached (keep.h).
  *
  * When the range goes, at any time and by any thread, the registration is lost: only MR_FREE is left to do. A
- * thread that registers or deregisters sends MR_FREE as soon as GONE_MAX are lost, or before a file is removed
- * at the data plane. Another range may use the file before that: a revoked key permits nothing.
+ * thread that registers or deregisters sends MR_FREE as soon as GONE_MAX are lost, or before a file is
+ * removed at the data plane. Another range may use the file before that: a revoked key permits nothing.
  *
  * At most PARKED_MAX registrations are cached; beyond that the oldest is lost.
  *
@@ -31,7 +31,7 @@ struct parked {
 	uint64_t offset; /* in the range's file, of the page with `va` */
 	uint64_t va, length, shift;
 	uint32_t pz, access;
-	uint64_t when; /* order of parked_put() */
+	uint64_t when;  /* order of parked_put() */
 	uint32_t place; /* index in the table */
 };
 

@@ -4,8 +4,8 @@
  *
  * A pin is a reference to a page that outlives the system call or mapping that made it: io_uring's fixed
  * buffers, direct I/O in flight, vfio, a GPU's driver, AF_XDP. Pinned pages must not be replaced: the device
- * would continue to use the old ones. UFFDIO_MOVE finds pins of private pages exactly (aside.h). Pins of shared
- * pages are reported nowhere; the only evidence is what the process has open:
+ * would continue to use the old ones. UFFDIO_MOVE finds pins of private pages exactly (aside.h). Pins of
+ * shared pages are reported nowhere; the only evidence is what the process has open:
  *
  *   VmPin in /proc/self/status     io_uring's fixed buffers, RDMA adapters
  *   io_uring, vfio                 also while nothing is registered: direct I/O through them

@@ -154,7 +154,7 @@ range_free(struct range *range, struct file **retired)
 	parked_lose(range);
 	stay_remove(range);
 	cell_free(range);
-	/* One empty slab stays, for programs that register and deregister repeatedly. */
+	/* An empty slab stays, for programs that register and deregister repeatedly. */
 	if (--file->users == 0 && (!file->slab || has_other_slab(file))) {
 		file_unlink(file);
 		file->next = *retired;
@@ -207,7 +207,7 @@ note_unadopted(int error)
 }
 
 static struct range *
-adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
+adopt_pages(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 {
 	struct range *range =
 		pins_hidden() ? NULL : range_new(start, end - start, (prot & PROT_EXEC) != 0, alone);
@@ -296,8 +296,9 @@ take_adopted(struct acquired *out, const struct segment *s)
 static struct range *
 take_private(struct acquired *out, const struct segment *s, struct file **retired)
 {
-	struct range *range =
-		out->num_ranges == RANGES_MAX ? NULL : adopt(s->start, s->end, s->prot, out->alone, retired);
+	struct range *range = out->num_ranges == RANGES_MAX
+				      ? NULL
+				      : adopt_pages(s->start, s->end, s->prot, out->alone, retired);
 
 	if (range == NULL)
 		return NULL;
@@ -326,7 +327,7 @@ take_foreign(struct piece *piece, const struct segment *s)
 }
 
 static bool
-take(struct acquired *out, const struct segment *s, struct file **retired)
+take_segment(struct acquired *out, const struct segment *s, struct file **retired)
 {
 	struct piece *piece = &out->piece[out->num_pieces];
 	struct range *range;
@@ -348,8 +349,8 @@ take(struct acquired *out, const struct segment *s, struct file **retired)
 }
 
 /*
- * True if the segments need a joined region: a registration has at most PIECES_MAX pieces. The data plane maps
- * several pieces next to each other by mremap, which cannot map large pages a second time.
+ * True if the segments need a joined region: a registration has at most PIECES_MAX pieces. The data plane
+ * maps several pieces next to each other by mremap, which cannot map large pages a second time.
  */
 static bool
 has_to_be_joined(const struct segment *segment, uint32_t count)
@@ -436,7 +437,7 @@ release_locked(struct range *const *range, uint32_t num_ranges, struct file *con
 	}
 }
 
-/* Undoes all that acquire() did. */
+/* Undoes all that acquire_locked() did. */
 static void
 give_back(struct acquired *out, struct file **retired)
 {
@@ -455,8 +456,8 @@ give_back(struct acquired *out, struct file **retired)
 
 /* Requires the lock. Unless `scattered` is NULL, takes nothing of scattered memory, and sets *scattered. */
 static int
-acquire(uint64_t start, uint64_t end, bool write, bool *scattered, struct acquired *out,
-	struct file **retired)
+acquire_locked(uint64_t start, uint64_t end, bool write, bool *scattered, struct acquired *out,
+	       struct file **retired)
 {
 	struct segment *segment;
 	uint32_t count;
@@ -476,7 +477,7 @@ acquire(uint64_t start, uint64_t end, bool write, bool *scattered, struct acquir
 	if (join)
 		ok = take_joined(out, segment, count, retired);
 	for (uint32_t i = 0; ok && !join && i < count; i++)
-		ok = take(out, &segment[i], retired);
+		ok = take_segment(out, &segment[i], retired);
 	if (!ok)
 		give_back(out, retired);
 	return 0;
@@ -529,10 +530,10 @@ ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, s
 	out->num_joined = 0;
 	out->fresh = false;
 	ranges_lock();
-	error = acquire(start, end, write, &scattered, out, retired);
+	error = acquire_locked(start, end, write, &scattered, out, retired);
 	/* Cached ranges are too fragmented, or were grown by mremap: drop them and try again. */
 	if (error == 0 && out->num_pieces == 0 && (keep_drop(start, end) || scattered))
-		error = acquire(start, end, write, NULL, out, retired);
+		error = acquire_locked(start, end, write, NULL, out, retired);
 	collect_given_up(SPARE_FILES, retired);
 	ranges_unlock();
 	return error;

@@ -11,8 +11,8 @@
  * application may have unmapped, moved or replaced adopted pages, and mapped new ones where old ones were. So
  * a range is found by its file and offset, never by the address where it was adopted.
  *
- * When there are many small ranges, they share files ("slabs"), so that they cost neither many descriptors nor
- * many regions. Ranges in slabs are not cached.
+ * When there are many small ranges, they share files ("slabs"), so that they cost neither many descriptors
+ * nor many regions. Ranges in slabs are not cached.
  */
 #ifndef CLIENT_RANGES_H
 #define CLIENT_RANGES_H
@@ -116,19 +116,19 @@ bool range_is_whole(const struct range *range);
 
 /* ---- restore.c, with the lock held ---- */
 
-/* range_restore(), but -EBUSY if pages may be pinned: a device would continue to use the old ones (pins.h). */
+/* range_restore(), but -EBUSY if a device that may have pinned pages would continue to use them (pins.h). */
 int range_give_back(struct range *range);
 /* Leaves a range that could not be given back to stay.h: the pages stay shared. */
 void range_stay(struct range *range);
 
-/* Makes all mappings of the range private anonymous memory, even if pages may be pinned. Returns 0; or -errno,
- * and the rest stays the range's. */
+/* Makes all mappings of the range private anonymous memory, even if pages may be pinned. Returns 0; or
+ * -errno, and the rest stays the range's. */
 int range_restore(struct range *range);
 
 /* ---- for lend.c, with the lock held ---- */
 
-/* Returns 0 and the protection if [start, end) is private anonymous memory of one kind, readable and writable;
- * else -errno. */
+/* Returns 0 and the protection if [start, end) is private anonymous memory of one kind, readable and
+ * writable; else -errno. */
 int ranges_private(uint64_t start, uint64_t end, int *prot);
 
 /* ---- for fork.c ---- */

@@ -90,7 +90,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 
 /* True if `b` continues `a` in memory, and in the file if there is one. */
 static bool
-joins(const struct segment *a, const struct segment *b)
+segment_joins(const struct segment *a, const struct segment *b)
 {
 	if (a->kind != b->kind || a->end != b->start)
 		return false;
@@ -107,7 +107,7 @@ add_segment(const struct map_entry *e, uint32_t *count)
 
 	if (!segment_of(e, &s))
 		return false;
-	if (last != NULL && joins(last, &s)) {
+	if (last != NULL && segment_joins(last, &s)) {
 		last->end = s.end;
 		return true;
 	}

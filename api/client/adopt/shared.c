@@ -142,7 +142,7 @@ shared_begin(void)
 }
 
 static int
-search(struct wanted *wanted)
+search_file(struct wanted *wanted)
 {
 	uint32_t before = index_of_fds.lookups++;
 	bool found;
@@ -173,7 +173,7 @@ int
 shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, uint64_t *page)
 {
 	struct wanted wanted = {.dev = dev, .ino = ino, .size = size, .page = page};
-	int fd = search(&wanted);
+	int fd = search_file(&wanted);
 
 	*opened = false;
 	if (fd >= 0 || path[0] != '/')

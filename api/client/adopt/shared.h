@@ -16,8 +16,8 @@
 int shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, uint64_t *page);
 /* Begins a series of lookups: the index of earlier ones is not used any more. */
 void shared_begin(void);
-/* Returns `fd` if it is not negative and still the file's; if negative, a new descriptor opened by `path` (NULL:
- * none), with *opened. Returns -ENOENT if there is none. */
+/* Returns `fd` if it is not negative and still the file's; if negative, a new descriptor opened by `path`
+ * (NULL: none), with *opened. Returns -ENOENT if there is none. */
 int shared_open(dev_t dev, uint64_t ino, int fd, const char *path, bool *opened);
 
 #endif

@@ -20,7 +20,7 @@
 struct stay {
 	struct stay *next;
 	struct range *range;
-	uint64_t start, length, offset; /* now: `start` follows mremap */
+	uint64_t start, length, offset; /* current: `start` follows mremap */
 	int fd;                         /* of the file */
 	bool punched;
 };
@@ -36,7 +36,7 @@ static _Atomic bool gone;
 
 /* Frees pages of the file at [start, end), as far as they are the range's. */
 static void
-punch(struct stay *s, uint64_t start, uint64_t end)
+punch_pages(struct stay *s, uint64_t start, uint64_t end)
 {
 	uint64_t from = start > s->start ? start : s->start;
 	uint64_t to = end < s->start + s->length ? end : s->start + s->length;
@@ -50,7 +50,7 @@ punch(struct stay *s, uint64_t start, uint64_t end)
 
 /* Cuts off what was unmapped at either end; the rest stays watched. */
 static void
-cut(struct stay *s, uint64_t start, uint64_t end)
+cut_ends(struct stay *s, uint64_t start, uint64_t end)
 {
 	uint64_t last = s->start + s->length;
 
@@ -72,11 +72,11 @@ handle_event(struct stay *s, const struct uffd_msg *msg)
 {
 	switch (msg->event) {
 	case UFFD_EVENT_REMOVE:
-		punch(s, msg->arg.remove.start, msg->arg.remove.end);
+		punch_pages(s, msg->arg.remove.start, msg->arg.remove.end);
 		break;
 	case UFFD_EVENT_UNMAP:
-		punch(s, msg->arg.remove.start, msg->arg.remove.end);
-		cut(s, msg->arg.remove.start, msg->arg.remove.end);
+		punch_pages(s, msg->arg.remove.start, msg->arg.remove.end);
+		cut_ends(s, msg->arg.remove.start, msg->arg.remove.end);
 		break;
 	case UFFD_EVENT_REMAP:
 		if (msg->arg.remap.from <= s->start &&
@@ -125,7 +125,7 @@ punch_for(int tasks, const char *tid, struct stay *first, bool only)
 	    (call[3] != MADV_DONTNEED && call[3] != MADV_REMOVE))
 		return;
 	for (struct stay *s = first; s != NULL; s = only ? NULL : s->next)
-		punch(s, call[1], call[1] + call[2]);
+		punch_pages(s, call[1], call[1] + call[2]);
 }
 
 /* Frees pages for all threads that wait in madvise, before their events are read: stay.h. */

@@ -30,13 +30,13 @@
 /* UFFD_FEATURE_WP_UNPOPULATED since Linux 6.4, for older headers. */
 #define FEATURE_WP_UNPOPULATED (1u << 13)
 
-/* Replaced at once: bounds how long writers and readers wait. */
+/* Bytes replaced at once: bounds how long writers and readers wait. */
 #define CHUNK (8ull << 20)
 /* A page that is pinned for one I/O request is free again after some milliseconds: wait 1, 2, 4 and 8 ms. */
 #define PIN_WAITS 4u
 #define HUGE (2ull << 20)
 
-/* Bytes: another thread does the work if the range is this near to the caller's stack or thread control block. */
+/* Bytes: a helper does the work if the caller's stack or thread control block is this near to the range. */
 #define STACK_NEAR (64u * 1024u)
 #define TCB_NEAR (16u * 1024u)
 #define HELPER_STACK (2048u * 1024u) /* populated on demand; sanitizers need much */
@@ -129,12 +129,12 @@ transplant_is_guard(int fd)
 
 /* Populates before Linux 5.14. Not instrumented: sanitizers would report the memory around a buffer. */
 __attribute__((no_sanitize("address", "thread"))) static void
-touch(uint64_t start, uint64_t len, bool write)
+touch_pages(uint64_t start, uint64_t len, bool write)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	for (uint64_t at = start; at < start + len; at += page) {
-		/* Pairs with nothing: only causes a fault. Atomic, so that no store of the application is lost. */
+		/* Pairs with nothing: causes a fault. Atomic: no store of the application is lost. */
 		_Atomic uint8_t *byte = (_Atomic uint8_t *)(uintptr_t)at;
 
 		if (write)
@@ -146,7 +146,7 @@ touch(uint64_t start, uint64_t len, bool write)
 
 /* Makes all pages present, so that each can be write-protected. */
 static int
-populate(uint64_t start, uint64_t len, int prot)
+populate_pages(uint64_t start, uint64_t len, int prot)
 {
 	bool write = (prot & PROT_WRITE) != 0;
 	long error;
@@ -158,7 +158,7 @@ populate(uint64_t start, uint64_t len, int prot)
 				    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, 0, 0);
 	} while (error == -EINTR || error == -EAGAIN);
 	if (error == -EINVAL) {
-		touch(start, len, write);
+		touch_pages(start, len, write);
 		error = 0;
 	}
 	return (int)error;
@@ -167,15 +167,14 @@ populate(uint64_t start, uint64_t len, int prot)
 int
 transplant_populate(uint64_t start, uint64_t length)
 {
-	return populate(start, length, PROT_READ);
+	return populate_pages(start, length, PROT_READ);
 }
 
 /* True if shared memory may get huge pages, which only a fault allocates (and zeroes). */
 static bool
 shmem_is_huge(void)
 {
-	static _Atomic int
-		known; /* 0: unknown, 1: no, 2: yes; threads that ask at once store the same */
+	static _Atomic int known; /* 0: unknown, 1: no, 2: yes; threads that ask at once store the same */
 	int huge = one_load_alone(&known);
 	char text[128];
 	long fd, n;
@@ -256,10 +255,10 @@ read_all(int fd, uint8_t *to, uint64_t len, uint64_t offset)
 	return 0;
 }
 
-/* Lets the kernel copy: whole pages include memory next to a buffer, of which memory checkers would report each
- * byte. Copies itself where the system call is denied (seccomp). */
+/* Lets the kernel copy: whole pages include memory next to a buffer, of which memory checkers would report
+ * each byte. Copies itself where the system call is denied (seccomp). */
 static void
-copy(uint8_t *to, uint64_t from, uint64_t len)
+copy_pages(uint8_t *to, uint64_t from, uint64_t len)
 {
 	struct iovec local = {.iov_base = to, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)from, .iov_len = len};
@@ -272,8 +271,8 @@ copy(uint8_t *to, uint64_t from, uint64_t len)
 }
 
 /*
- * Creates the new pages by copying, so that none is zeroed first. Fails if pages exist already (-EEXIST: a file
- * that held the range before), or if the old ones cannot be read: the caller copies by other means.
+ * Creates the new pages by copying, so that none is zeroed first. Fails if pages exist already (-EEXIST: a
+ * file that held the range before), or if the old ones cannot be read: the caller copies by other means.
  */
 static long
 copy_fresh(int uffd, uint8_t *fresh, uint64_t from, uint64_t len)
@@ -311,8 +310,8 @@ struct chunk {
 	bool parked;
 };
 
-/* Copies the contents of one chunk, while no thread stores to it. Pages moved aside are read at their new address,
- * and contain what a device that had pinned them stored before. */
+/* Copies the contents of one chunk, while no thread stores to it. Pages moved aside are read at their new
+ * address, and contain what a device that had pinned them stored before. */
 static long
 copy_chunk(const struct transplant *t, int uffd, const struct chunk *c)
 {
@@ -322,11 +321,11 @@ copy_chunk(const struct transplant *t, int uffd, const struct chunk *c)
 	if (c->make && copy_fresh(uffd, c->fresh, from, c->len) == 0)
 		return 0;
 	if (c->make)
-		error = populate((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
+		error = populate_pages((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
 	if (error == 0 && t->from_fd >= 0)
 		error = read_all(t->from_fd, c->fresh, c->len, t->from_offset + (c->at - t->start));
 	else if (error == 0)
-		copy(c->fresh, from, c->len);
+		copy_pages(c->fresh, from, c->len);
 	return error;
 }
 
@@ -374,7 +373,7 @@ replace_protected(const struct transplant *t, int uffd, struct chunk *c)
 
 /* Carries out steps 1 to 6 of transplant.h for one chunk. Nothing here may use the range: see raw.h. */
 static long
-replace(const struct transplant *t, int uffd, struct chunk *c)
+replace_pages(const struct transplant *t, int uffd, struct chunk *c)
 {
 	struct uffdio_range range = {.start = c->at, .len = c->len};
 	struct uffdio_register reg = {.range = range, .mode = UFFDIO_REGISTER_MODE_WP};
@@ -412,7 +411,7 @@ replace_undisturbed(const struct transplant *t, int uffd, struct chunk *c)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (copiers_hold()) {
-		error = replace(t, uffd, c);
+		error = replace_pages(t, uffd, c);
 		copiers_release();
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -425,7 +424,7 @@ replace_patiently(const struct transplant *t, int uffd, struct chunk *c)
 {
 	long error = replace_undisturbed(t, uffd, c);
 
-	if (error == -EBUSY && c->aside.to != 0 && populate(c->at, c->len, t->prot) == 0)
+	if (error == -EBUSY && c->aside.to != 0 && populate_pages(c->at, c->len, t->prot) == 0)
 		error = replace_undisturbed(t, uffd, c);
 	for (uint32_t i = 0; error == -EBUSY && c->aside.to != 0 && i < PIN_WAITS; i++) {
 		const struct timespec wait = {.tv_nsec = 1000000l << i};
@@ -451,20 +450,20 @@ aside_map(const struct transplant *t, struct chunk *c)
 		       : 0;
 }
 
-/* Populates before any thread must wait: the new pages, unless they are created by copying, and the old ones, of
- * which untouched ones become the page of zeros, which is protected like any other. */
+/* Populates before any thread must wait: the new pages, unless they are created by copying, and the old ones,
+ * of which untouched ones become the page of zeros, which is protected like any other. */
 static long
 populate_chunk(const struct transplant *t, const struct chunk *c)
 {
 	long error = 0;
 
 	if (!c->make)
-		error = populate((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
+		error = populate_pages((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
 	if (error == 0 && t->from_fd < 0)
-		error = populate(c->at, c->len, t->prot & PROT_READ);
+		error = populate_pages(c->at, c->len, t->prot & PROT_READ);
 	/* A mapping without any page of its own has no origin that mremap could preserve (place.h). */
 	if (error == 0 && c->park != 0)
-		error = populate(c->at, (uint64_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
+		error = populate_pages(c->at, (uint64_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
 	if (error == 0 && t->lock)
 		raw_syscall(SYS_mlock, (long)c->fresh, (long)c->len, 0, 0,
 			    0); /* fails, harmlessly, beyond RLIMIT_MEMLOCK */
@@ -501,7 +500,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 	return (int)error;
 }
 
-/* Cuts the length to one mapping: pages are moved aside, and mappings to their place, one mapping at a time. */
+/* Cuts the length to one mapping: pages move aside, and mappings to their place, one mapping at a time. */
 static uint64_t
 cut_to_mapping(uint64_t at, uint64_t len)
 {
@@ -516,7 +515,7 @@ cut_to_mapping(uint64_t at, uint64_t len)
 }
 
 static int
-run(struct transplant *t, int uffd, bool moves)
+run_chunks(struct transplant *t, int uffd, bool moves)
 {
 	int error = 0;
 
@@ -546,12 +545,12 @@ struct helper {
 };
 
 static void *
-help(void *arg)
+help_caller(void *arg)
 {
 	struct helper *helper = arg;
-	/* The caller's stack may be write-protected during run(): store results on it only afterwards. */
+	/* The caller's stack may be write-protected during run_chunks(): store to it only afterwards. */
 	struct transplant t = *helper->t;
-	int error = run(&t, helper->uffd, helper->moves);
+	int error = run_chunks(&t, helper->uffd, helper->moves);
 
 	*helper->t = t;
 	helper->error = error;
@@ -574,7 +573,7 @@ stand_by(void *unused)
 	for (;;) {
 		while (sem_wait(&standing.asked) != 0)
 			;
-		help(standing.helper);
+		help_caller(standing.helper);
 		sem_post(&standing.done);
 	}
 	return NULL;
@@ -624,7 +623,7 @@ run_elsewhere(struct transplant *t, int uffd, bool moves)
 		pthread_t thread;
 		void *stack;
 
-		error = client_thread_apart(&thread, HELPER_STACK, help, &helper, &stack);
+		error = client_thread_apart(&thread, HELPER_STACK, help_caller, &helper, &stack);
 		if (error == 0) {
 			pthread_join(thread, NULL);
 			munmap(stack, HELPER_STACK);
@@ -654,7 +653,7 @@ run_alone(struct transplant *t, bool on_stack)
 		place_drop(t->place, 0, t->length);
 		t->place = 0;
 	}
-	return run(t, -1, false);
+	return run_chunks(t, -1, false);
 }
 
 int
@@ -674,7 +673,7 @@ transplant(struct transplant *t)
 	else if (uffd < 0)
 		error = run_alone(t, on_stack);
 	else
-		error = on_stack || on_tcb ? run_elsewhere(t, uffd, moves) : run(t, uffd, moves);
+		error = on_stack || on_tcb ? run_elsewhere(t, uffd, moves) : run_chunks(t, uffd, moves);
 	if (uffd >= 0)
 		close(uffd);
 	return error;
