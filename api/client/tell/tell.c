@@ -220,14 +220,12 @@ one_note_cause(int error, uint32_t subject, uint64_t value, const struct one_lim
 		note_limit(value, limit);
 	else if (error == -EBADF)
 		snprintf(said.cause, sizeof(said.cause),
-			 "descriptor = closed: the program has closed one that this library opened; leave "
-			 "those of "
+			 "a descriptor of this library was closed by the program; leave descriptors of "
 			 "others open, then close and open again");
 	else if (error == -ECONNRESET)
 		snprintf(said.cause, sizeof(said.cause),
-			 "the data plane = gone: it ended, ended this attachment, or did not run for 30 s; "
-			 "see "
-			 "its log, then close and open again");
+			 "connection to the data plane lost: the data plane ended, ended this attachment, "
+			 "or did not run for 30 s; see its log, then close and open again");
 	else
 		snprintf(said.cause, sizeof(said.cause),
 			 "%s = %#" PRIx64 ": the data plane refused it, %s; see its log",
@@ -258,7 +256,7 @@ one_tell(const char *function, const char *text, const char *code)
 			line[i] = ' ';
 	}
 	line[len++] = '\n';
-	/* One write, so that lines of several threads do not mix. A failure cannot be reported. */
+	/* A single write keeps lines of several threads apart. A failure cannot be reported. */
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		errno = before;
 	one_tell_nothing();
