@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/client/life", "api/dat/base", "api/dat/ep", "api/dat/evd", "api/dat/ia", "api/dat/include/dat", "api/dat/mem", "api/dat/registry",
+WRITTEN = ("api/client/adopt", "api/client/life", "api/client/tell",
+           "api/dat/base", "api/dat/ep", "api/dat/evd", "api/dat/ia", "api/dat/include/dat", "api/dat/mem", "api/dat/registry",
            "api/dat2", "api/rdmacm/base", "api/rdmacm/channel", "api/rdmacm/device", "api/rdmacm/ep", "api/rdmacm/id", "api/rsm/base",
            "api/rsm/controller", "api/rsm/event", "api/rsm/face", "api/rsm/include", "api/rsm/include/sys/rsm", "api/rsm/segment",
            "api/rsm/transfer", "api/run", "api/run/preload", "api/verbs/base", "api/verbs/cq", "api/verbs/device", "api/verbs/event",

@@ -5,7 +5,7 @@
 #include "aside.h"
 #include "raw.h"
 
-/* Linux 6.8, <linux/userfaultfd.h>; unknown to older headers. */
+/* struct uffdio_move of <linux/userfaultfd.h> since Linux 6.8, for older headers. */
 struct move_v1 {
 	uint64_t dst, src, len, mode;
 	int64_t move; /* out: bytes moved, or -errno */
@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct move_v1) == 40, "struct uffdio_move");
 #define MOVE _IOWR(UFFDIO, 0x05, struct move_v1)
 #define MOVE_ALLOW_HOLES 1u
 
-/* Moves part of `len` bytes; *done grows.  0 also when there is more to do. */
+/* Moves bytes from *done on, and adds their number to *done. Returns 0 also if some remain to be moved. */
 static long
 move_some(int uffd, uint64_t to, uint64_t from, uint64_t len, uint64_t *done)
 {
@@ -26,7 +26,7 @@ move_some(int uffd, uint64_t to, uint64_t from, uint64_t len, uint64_t *done)
 		*done = len;
 	else if (part.move > 0)
 		*done += (uint64_t)part.move;
-	/* The kernel says EAGAIN after a part, too: the next call says why. */
+	/* The kernel returns EAGAIN also after moving a part: the next call returns the reason. */
 	return error == -EAGAIN || error == -EINTR ? 0 : error;
 }
 
@@ -45,7 +45,7 @@ aside_undo(int uffd, struct aside *aside)
 {
 	uint64_t done = 0;
 
-	/* Nobody pins pages at `to`, so the only refusal is want of memory for page tables, which passes. */
+	/* Pages at `to` cannot be pinned: only a lack of memory for page tables, which passes, can refuse. */
 	while (done < aside->moved)
 		move_some(uffd, aside->from, aside->to, aside->moved, &done);
 	aside->moved = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moving private pages aside by UFFDIO_MOVE (Linux 6.8), before other pages take their place.
+ * Moving private pages aside by UFFDIO_MOVE (Linux 6.8), before other pages replace them.
  *
- * The kernel moves a page table entry under its lock and only if the page is not pinned (EBUSY).  It looks
- * again after it has cleared the entry, so get_user_pages_fast either has its pin by then, and is found, or
- * finds the entry gone. From then on nobody can pin the page: its new address is known to the caller alone.
- * Whoever uses the old address takes a fault, which waits for the userfaultfd that the range is registered
- * with.
+ * The kernel moves a page table entry under the entry's lock, and only if the page is not pinned (EBUSY). The
+ * kernel checks for pins again after clearing the entry: get_user_pages_fast either has taken a pin by then,
+ * which is found, or finds the entry cleared. Afterwards the page cannot be pinned: only the caller knows the
+ * new address. A thread that accesses the old address faults, and waits, because the range is registered with
+ * a userfaultfd.
  *
- * A page that is shared with a child since a fork, or by KSM, is refused with EBUSY as well.  To populate it
+ * A page shared with a child since a fork, or by KSM, is refused with EBUSY as well. Populating such a page
  * for writing makes it the process's own.
  *
  * System calls are raw: see raw.h.
@@ -22,15 +22,16 @@
 #define FEATURE_MOVE (1u << 16)
 
 struct aside {
-	uint64_t from, to; /* aligned alike; `to` is private anonymous memory without pages */
+	uint64_t from, to; /* of equal alignment; `to` is private anonymous memory without pages */
 	uint64_t length;
-	uint64_t moved; /* bytes from the beginning */
+	uint64_t moved; /* bytes moved so far, from the beginning */
 };
 
-/* Both ends are registered for missing pages with `uffd`, `from` is one mapping, and both have the same
- * rights. 0; -EBUSY: there is a pinned or shared page at from + moved; or another -errno. */
+/* Requires that `from` and `to` are registered for missing pages with `uffd` and have the same rights, and
+ * that `from` is one mapping. Returns 0; -EBUSY if the page at from + moved is pinned or shared; or another
+ * -errno. */
 long aside_move(int uffd, struct aside *aside);
-/* All that was moved lies where it was. */
+/* Moves all moved pages back. */
 void aside_undo(int uffd, struct aside *aside);
 
 #endif

@@ -13,14 +13,15 @@
 
 #define BUCKETS 256u
 #define CELL 128u
-#define CELLS 64u /* made at once */
+#define CELLS 64u /* allocated at once */
 #define TABLE_LEAST (16u << 10)
 
 static struct file *bucket[BUCKETS];
 static uint32_t adopted_files;
 
 /* ---- memory for the structures ----
- * Not malloc: the lock is taken while a fork is prepared, when an allocator may be locked. */
+ * Cells do not come from malloc: ranges_lock is held while a fork is prepared, when the allocator may be
+ * locked. */
 
 union cell {
 	union cell *next;
@@ -142,7 +143,7 @@ file_unlink(struct file *file)
 		adopted_files--;
 }
 
-/* Half of the descriptors that the application may have are left to it. */
+/* At least half of the descriptors of RLIMIT_NOFILE remain for the application. */
 static bool
 too_many_files(void)
 {
@@ -173,8 +174,8 @@ memfd_new(uint64_t size, bool exec, bool alone)
 		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	/* Whoever is given a descriptor that cannot write must not be able to open another one.  A file that
-	 * may be lent is sealed for good when it is: lend.c. */
+	/* Mode 0444: the receiver of a read-only descriptor must not be able to open the file for writing.
+	 * lend.c adds the last seals to a file that may be lent. */
 	if (ftruncate(fd, (off_t)size) != 0 || fchmod(fd, 0444) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | (alone ? 0 : F_SEAL_SEAL)) != 0) {
 		int error = errno;
@@ -234,5 +235,5 @@ files_forget(void)
 	}
 	memset(bucket, 0, sizeof(bucket));
 	adopted_files = 0;
-	free_cells = NULL; /* what was in use is unreachable now, and a few pages at most */
+	free_cells = NULL; /* leaks the cells in use: a few pages at most */
 }

@@ -5,7 +5,7 @@
 
 #include "client/tell.h"
 
-/* The files of one message. */
+/* Descriptors sent with one message. */
 struct files_to_send {
 	uint32_t num;
 	int fd[ONE_MSG_FDS];

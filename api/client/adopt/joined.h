@@ -6,9 +6,9 @@
 #include "segments.h"
 
 /*
- * A region that is joined of ADOPTED and FOREIGN segments, whole pages of theirs, one after the other.  Of
- * files that are opened by their names, ONE_MSG_FDS are open at a time.  0 and *id, or -errno and there is
- * none.
+ * Creates a region joined of ADOPTED and FOREIGN segments in the given order, each of whole pages of its
+ * file. At most ONE_MSG_FDS files opened by name are open at a time. Returns 0 and *id; or -errno, and no
+ * region exists.
  */
 int joined_add(struct one_client *client, const struct segment *segment, uint32_t count, uint32_t *id);
 

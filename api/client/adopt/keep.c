@@ -22,37 +22,37 @@
 
 #define BYTES_DEFAULT (2ull << 30)
 #define STACK_SIZE (256u * 1024u)
-#define BUSY_NS 50000 /* until ranges_lock is tried again */
+#define BUSY_NS 50000 /* before ranges_lock is tried again */
 
 enum state {
-	STATE_FREE, /* of no range; events may still come of mappings it had */
-	STATE_HELD, /* its range is registered */
-	STATE_KEPT,
+	STATE_FREE, /* guards no range; events of earlier mappings may still arrive */
+	STATE_HELD, /* the range is registered */
+	STATE_KEPT, /* the range is cached */
 };
 
 struct guard {
-	_Atomic int fd; /* a userfaultfd, for good; -1: the program has closed it */
+	_Atomic int fd; /* a userfaultfd, never closed here; -1: the program has closed it */
 	_Atomic enum state state;
-	/* Something befell the range while it was registered.  Stored by the keeper before the thread that
-	 * did it goes on; looked at by keep_put. */
+	/* A mapping of the range changed while the range was registered. Stored by the keeper thread before
+	 * the thread that made the change continues; loaded by keep_put, keep_intact and keep_was_touched. */
 	_Atomic bool touched;
 	struct range *range;
-	uint64_t used; /* when it was kept: the least goes first */
+	uint64_t used; /* keep.uses when the range was cached: the lowest is dropped first */
 };
 
 static struct {
 	struct guard guard[KEEP_MAX];
-	_Atomic uint32_t count; /* of guards that have a descriptor; grows only */
+	_Atomic uint32_t count; /* guards that have had a descriptor; never decreases */
 	uint32_t most;
-	uint64_t limit, bytes, uses; /* `bytes` are kept now */
-	_Atomic int wake;            /* eventfd: there are more guards */
-	bool known;                  /* `limit` and `most` are */
+	uint64_t limit, bytes, uses; /* `bytes` are cached now */
+	_Atomic int wake;            /* eventfd, written when a guard is opened */
+	bool known;                  /* `limit` and `most` are set */
 	_Atomic bool running;
 } keep;
 
-/* ---- what is allowed ---- */
+/* ---- limits ---- */
 
-/* A number of bytes, perhaps with K, M or G behind it. */
+/* Parses a number of bytes with an optional suffix K, M or G. */
 static uint64_t
 limit_of(const char *text)
 {
@@ -86,10 +86,10 @@ keep_usable(void)
 		return keep.limit != 0 && keep.most != 0;
 	keep.known = true;
 	keep.limit = limit_of(secure_getenv("ONESIDE_REGISTRATION_CACHE"));
-	/* Each takes two descriptors, of which the application is to have most. */
+	/* Each cached range takes two descriptors, and most of the limit must remain for the application. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
 		keep.most = files.rlim_cur / 16 < KEEP_MAX ? (uint32_t)(files.rlim_cur / 16) : KEEP_MAX;
-	/* Files have room behind their range: see ranges.c. */
+	/* Files of cached ranges continue for BEHIND bytes (files.h): cache nothing under a limit. */
 	if (getrlimit(RLIMIT_FSIZE, &files) != 0 || files.rlim_cur != RLIM_INFINITY)
 		keep.most = 0;
 	fd = keep.limit != 0 && keep.most != 0 ? transplant_guard_open() : -1;
@@ -108,9 +108,9 @@ is_guard(const struct guard *guard)
 	return transplant_is_guard(one_load_alone(&guard->fd));
 }
 
-/* Whoever waits goes on. */
+/* Reads all pending events, so that the waiting threads continue. */
 static void
-drain(const struct guard *guard)
+guard_drain(const struct guard *guard)
 {
 	struct uffd_msg msg;
 
@@ -123,7 +123,7 @@ keep_unguard(const struct range *range, uint64_t start, uint64_t end)
 {
 	struct uffdio_range part = {.start = start, .len = end - start};
 
-	/* Fails where there is none. */
+	/* Fails, harmlessly, where no guard is set. */
 	if (range->guard != NULL)
 		ioctl(one_load_alone(&range->guard->fd), UFFDIO_UNREGISTER, &part);
 }
@@ -139,22 +139,22 @@ keep_leave(struct range *range)
 		keep.bytes -= range->length;
 	range->guard = NULL;
 	guard->range = NULL;
-	/* Pairs with the loads in serve: what is told from now on, the keeper only reads. */
+	/* Pairs with the loads in guard_serve: from now on the keeper thread only drains events. */
 	atomic_store_explicit(&guard->state, STATE_FREE, memory_order_release);
-	drain(guard);
+	guard_drain(guard);
 }
 
-/* ---- the keeper ---- */
+/* ---- the keeper thread ---- */
 
-/* False: not now, somebody has the lock. */
+/* Handles the events of one guard. False: another thread holds ranges_lock, try again later. */
 static bool
-serve(struct guard *guard)
+guard_serve(struct guard *guard)
 {
 	/* Pairs with the stores in keep_put, keep_take, keep_leave. */
 	if (atomic_load_explicit(&guard->state, memory_order_acquire) != STATE_KEPT) {
-		/* Pairs with the load in keep_put. */
+		/* Pairs with the loads in keep_put, keep_intact, keep_was_touched. */
 		atomic_store_explicit(&guard->touched, true, memory_order_release);
-		drain(guard);
+		guard_drain(guard);
 		if (!is_guard(guard))
 			one_store_alone(&guard->fd, -1);
 		return true;
@@ -163,12 +163,12 @@ serve(struct guard *guard)
 		return false;
 	if (one_load_locked(&guard->state) == STATE_KEPT) {
 		one_store_alone(&guard->touched, true);
-		/* The range will stay shared: what befell it has to be done to its pages. */
+		/* The range will stay shared, so the events are applied to the file's pages. */
 		if (is_guard(guard) && pins_possible())
 			stay_serve_guard(guard->range, one_load_alone(&guard->fd));
 		ranges_give_up(guard->range);
 	}
-	drain(guard);
+	guard_drain(guard);
 	ranges_unlock();
 	return true;
 }
@@ -180,7 +180,7 @@ keeper(void *arg)
 	struct pollfd set[2 + KEEP_MAX];
 
 	for (;;) {
-		/* Pairs with the store in guard_new. */
+		/* Pairs with the store in guard_open. */
 		uint32_t n = atomic_load_explicit(&keep.count, memory_order_acquire);
 		bool busy = false;
 		uint64_t value;
@@ -199,7 +199,7 @@ keeper(void *arg)
 		if (set[1].revents != 0)
 			stay_serve();
 		for (uint32_t i = 0; i < n; i++) {
-			if (set[2 + i].revents != 0 && !serve(&keep.guard[i]))
+			if (set[2 + i].revents != 0 && !guard_serve(&keep.guard[i]))
 				busy = true;
 		}
 		if (busy)
@@ -208,7 +208,7 @@ keeper(void *arg)
 	return NULL;
 }
 
-/* Once for the life of the process: a guard may tell of mappings at any time. */
+/* Started once for the life of the process: a guard may report events at any time. */
 static int
 keeper_start(void)
 {
@@ -234,7 +234,7 @@ keeper_start(void)
 bool
 keep_was_touched(const struct range *range)
 {
-	/* Pairs with the store in serve. */
+	/* Pairs with the store in guard_serve. */
 	return range->guard != NULL && atomic_load_explicit(&range->guard->touched, memory_order_acquire);
 }
 
@@ -244,9 +244,9 @@ keep_threads(void)
 	return one_load_alone(&keep.running) ? 1 : 0;
 }
 
-/* ---- keeping ---- */
+/* ---- cached ranges ---- */
 
-/* Opens a descriptor for that place in the table. */
+/* Opens the userfaultfd of entry `i` of the table. */
 static struct guard *
 guard_open(uint32_t i)
 {
@@ -254,7 +254,7 @@ guard_open(uint32_t i)
 	const uint64_t one = 1;
 	int fd;
 
-	/* No guard is there yet, so nobody waits for the keeper while threads are made. */
+	/* No guard exists yet, so no thread waits for the keeper thread while threads are created. */
 	if (keep_threads() == 0 && (transplant_stand_by() != 0 || keeper_start() != 0))
 		keep.most = 0;
 	if (i >= keep.most)
@@ -268,14 +268,14 @@ guard_open(uint32_t i)
 		atomic_store_explicit(&keep.count, i + 1, memory_order_release);
 	if (write(one_load_alone(&keep.wake), &one, sizeof(one)) == sizeof(one))
 		return guard;
-	/* Nothing would be heard of it. */
+	/* The keeper thread would not poll the new descriptor. */
 	keep.most = 0;
 	one_store_alone(&guard->fd, -1);
 	close(fd);
 	return NULL;
 }
 
-/* The one that was kept first of those that are; NULL: none is. */
+/* The guard whose range was cached first; NULL: no range is cached. */
 static struct guard *
 oldest(void)
 {
@@ -317,7 +317,7 @@ guard_get(void)
 	return guard_get();
 }
 
-/* From now on whatever befalls the range is told; and it is where it was. */
+/* Guards the range. False: no guard can be had, or not all of the range is mapped where it was adopted. */
 static bool
 guard_set(struct range *range)
 {
@@ -349,14 +349,14 @@ keep_put(struct range *range)
 	if (guard == NULL && !guard_set(range))
 		return false;
 	guard = range->guard;
-	/* Pairs with the store in serve: who has done something to it has not gone on before. */
+	/* Pairs with the store in guard_serve: a thread that changed a mapping continues only after it. */
 	if (atomic_load_explicit(&guard->touched, memory_order_acquire) || !is_guard(guard))
 		return false;
 	while (keep.bytes > keep.limit - range->length)
 		keep_drop_oldest();
 	keep.bytes += range->length;
 	guard->used = ++keep.uses;
-	/* Pairs with the load in serve. */
+	/* Pairs with the load in guard_serve. */
 	atomic_store_explicit(&guard->state, STATE_KEPT, memory_order_release);
 	return true;
 }
@@ -369,16 +369,20 @@ keep_take(struct range *range)
 	if (guard == NULL || one_load_locked(&guard->state) != STATE_KEPT)
 		return;
 	keep.bytes -= range->length;
-	/* Pairs with the load in serve. */
+	/* Pairs with the load in guard_serve. */
 	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_release);
 }
 
 /*
- * Since it has its guard the kernel tells whatever befalls the range, before it goes on: until the keeper has
- * read that, it refuses to install pages (EAGAIN).  What was read before has been noted, or has cost the
- * range.  As soon as it finds one mapping with a guard over all of the range (else ENOENT), and the first
- * page there, it says so (EEXIST), and has done nothing.  The rights of that mapping are those of its first
- * page.
+ * UFFDIO_CONTINUE serves as a question here and installs no page of an intact range:
+ *
+ *   EAGAIN   the keeper thread has not yet read all events of the guard; the kernel queues an event before
+ *            the thread that caused it continues
+ *   ENOENT   no single mapping with the guard covers the range
+ *   EEXIST   one does, and its first page is present
+ *
+ * Events read earlier are noted in `touched`, or have dropped the range. The first page shows the rights of
+ * the mapping.
  */
 bool
 keep_intact(const struct range *range, bool write)
@@ -392,7 +396,7 @@ keep_intact(const struct range *range, bool write)
 	if (madvise(first, page_size(), MADV_POPULATE_READ) != 0 ||
 	    (write && madvise(first, page_size(), MADV_POPULATE_WRITE) != 0))
 		return false;
-	/* Pairs with the store in serve: after the kernel was asked. */
+	/* Pairs with the store in guard_serve. Loaded after UFFDIO_CONTINUE has found no unread event. */
 	return !atomic_load_explicit(&guard->touched, memory_order_acquire);
 }
 

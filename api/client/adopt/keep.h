@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranges that stay adopted after their last deregistration: to register them again copies nothing.  The
- * least recently used go beyond KEEP_MAX of them or the bytes that ONESIDE_REGISTRATION_CACHE allows.
+ * The registration cache: ranges stay adopted after their last deregistration, so that registering them again
+ * copies nothing. Beyond KEEP_MAX ranges, or the bytes that ONESIDE_REGISTRATION_CACHE allows, the least
+ * recently used are dropped.
  *
- * Shared pages differ from the private ones they replaced in what madvise, munmap and mremap do to them.
- * So each such range has a userfaultfd, its guard.  The thread that made the call waits in the kernel until
- * the keeper, a thread of ours, has read the event.  UFFD_EVENT_REMOVE comes before the kernel acts, and it
- * looks the mapping up again afterwards: the keeper takes the guard off, makes the range private, then reads.
- * UNMAP and REMAP come after.  Registering reads the mappings and takes only those of the file and
- * offset, or asks whether the range is intact, so what lies at an old address now is never taken for it.
- * Where the kernel has no such events (before Linux 5.19), or RLIMIT_FSIZE is set, nothing is kept.
+ * madvise, munmap and mremap treat shared pages differently from the private ones that they replaced. So each
+ * cached range has a userfaultfd, its guard. A thread that makes such a call waits in the kernel until the
+ * keeper thread of this library has read the event:
  *
- * While something may have pinned pages (pins.h) no range is made private: what befell it is done to its
- * pages, and it goes over to stay.h.
+ *   UFFD_EVENT_REMOVE          comes before the kernel acts, and the kernel looks up the mapping again
+ *                              afterwards: the keeper thread takes off the guard, makes the range private,
+ *                              then reads the event
+ *   UFFD_EVENT_UNMAP, _REMAP   come after the kernel has acted
  *
- * The waiting thread may hold the allocator's lock (glibc trims a heap so).  So the keeper only tries
- * ranges_lock, and its holder calls no allocator; fork, whose handlers take the allocator's locks after ours,
- * has given up all that was kept before.  Allocators that trust in zeros after MADV_DONTNEED get them.
+ * Registering reads the mappings and takes only those of the file and offset, or asks whether the range is
+ * intact, so a new mapping at an old address is never mistaken for the range. Nothing is cached where the
+ * kernel lacks these events (before Linux 5.19), or RLIMIT_FSIZE is set.
  *
- * The keeper does not wait for the data plane: it punches the pages out of the file, which with its region
- * serves the next range of about that size (ONE_MR_FRESH).  Beyond 16 such files, and from 64 MiB on, the
- * next call that registers or deregisters removes them.
+ * While pages may be pinned (pins.h) no range is made private: the events are applied to the pages of the
+ * file, and the range moves to stay.h.
  *
- * All calls with ranges_lock held.
+ * The waiting thread may hold the allocator's lock (glibc does when trimming a heap). So the keeper thread
+ * only tries ranges_lock, and the holder of ranges_lock calls no allocator. fork, whose handlers take the
+ * allocator's locks after ours, drops all cached ranges first. Allocators that rely on zeros after
+ * MADV_DONTNEED get zeros.
+ *
+ * The keeper thread does not wait for the data plane: it punches the pages out of the file. File and region
+ * serve the next range of similar size (ONE_MR_FRESH). Beyond 16 such files, and for files larger than
+ * 64 MiB, the next call that registers or deregisters removes them.
+ *
+ * All calls require ranges_lock.
  */
 #ifndef CLIENT_KEEP_H
 #define CLIENT_KEEP_H
@@ -34,28 +41,28 @@ struct range;
 
 #define KEEP_MAX 64u
 
-/* Whether ranges may be kept at all. */
+/* True if ranges can be cached at all. */
 bool keep_usable(void);
-/* Nobody holds the range any more.  False: it is to be given back now. */
+/* Caches a range without registrations. False: the caller gives the range back now. */
 bool keep_put(struct range *range);
-/* It is registered again. */
+/* Takes a range that is registered again out of the cache. */
 void keep_take(struct range *range);
-/* Without a look at the mappings: all of the range lies where it was adopted, and may be read (and written
- * to). */
+/* True if all of the range is mapped where it was adopted, and may be read (and written to, if `write`).
+ * Faster than reading the mappings. */
 bool keep_intact(const struct range *range, bool write);
-/* A mapping of it is about to be replaced, here. */
+/* Takes the guard off [start, end), a mapping of the range that the caller is about to replace. */
 void keep_unguard(const struct range *range, uint64_t start, uint64_t end);
-/* It has no guard any more: whoever waits goes on. */
+/* Frees the range's guard, and lets the waiting threads continue. */
 void keep_leave(struct range *range);
-/* Gives back whatever is kept and overlaps [start, end); whether there was any. */
+/* Drops all cached ranges that overlap [start, end). True if there were any. */
 bool keep_drop(uint64_t start, uint64_t end);
-/* The one that was kept first; whether there was any. */
+/* Drops the range that was cached first. True if there was one. */
 bool keep_drop_oldest(void);
-/* Something has befallen the range that its guard has reported. */
+/* True if the guard has reported a change of the range's mappings. */
 bool keep_was_touched(const struct range *range);
-/* The keeper, if it runs: transplant.c counts threads. */
+/* Number of keeper threads, 0 or 1: transplant.c counts threads. */
 uint32_t keep_threads(void);
-/* In a child: forgets everything. */
+/* In a child after fork: closes the guards and empties the cache. */
 void keep_fork_child(void);
 
 #endif

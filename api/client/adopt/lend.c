@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranges whose file others may be given: RSM segments that importers map.
+ * Ranges whose file others may receive: RSM segments that importers map.
  *
- * Before the file is lent it is sealed for good.  When nobody is to write, new mappings for writing and
- * write(2) are ruled out as well: the mappings there are, the data plane's and the range's own, keep
- * working, and no descriptor of whatever kind, opened again by whomever, makes another one.  (A seal is the
- * file's, not a descriptor's: while some may map it for writing, those who may only read are held by their
+ * ranges_claim seals the file for good before it is lent. If no importer may write, a seal also rules out new
+ * writable mappings and write(2). Existing mappings, the data plane's and the range's own, keep working, and
+ * no descriptor, not even a reopened one, can make another. (A seal applies to the file, not to a descriptor:
+ * while some importers may map the file for writing, those that may only read are restricted by their
  * descriptor and the file's mode.)
  *
- * What was lent is taken back even if something may have pinned it: importers must not go on sharing the
- * memory. Nothing is lent that could not be taken back: other threads must be held off while the pages move,
- * which takes a userfaultfd that protects shared pages.
+ * Lent memory is taken back even if pages may be pinned, because importers must not continue to share it. So
+ * memory is lent only if it can be taken back: other threads must be held off while the pages move, which
+ * needs a userfaultfd that protects shared pages.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -56,7 +56,7 @@ ranges_recall(struct range *range)
 	return error;
 }
 
-/* Pages at `start` become the range's; those of a failed attempt private again. */
+/* Moves the pages at `start` into the range. After an error, pages moved so far become private again. */
 static int
 range_fill(struct range *range, uint64_t start, int prot, const uint8_t *twin, bool unpinned)
 {
@@ -77,7 +77,7 @@ range_fill(struct range *range, uint64_t start, int prot, const uint8_t *twin, b
 	return error;
 }
 
-/* Back in their old place, if what to replace them with is no good and that memory is still there. */
+/* Makes the range private, and moves the pages at `to` into it; if these cannot be adopted, the old ones. */
 static int
 range_refill(struct range *range, uint64_t start, uint64_t to, const uint8_t *twin)
 {
@@ -104,7 +104,7 @@ ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to)
 		int seals = fcntl(range->file->fd, F_GET_SEALS);
 
 		error = seals < 0 ? -errno : 0;
-		/* What cannot be mapped for writing any more is mapped so already: here. */
+		/* A sealed file allows no new writable mapping: duplicate the one at `start`. */
 		if (error == 0 && (seals & F_SEAL_FUTURE_WRITE) != 0) {
 			twin = mremap((void *)(uintptr_t)start, 0, length, MREMAP_MAYMOVE);
 			error = twin == MAP_FAILED ? -errno : 0;

@@ -11,7 +11,7 @@
 #include "maps.h"
 #include "raw.h"
 
-/* Linux 6.11, <linux/fs.h>; unknown to older headers. */
+/* struct procmap_query of <linux/fs.h> since Linux 6.11, for older headers. */
 struct procmap_query_v1 {
 	uint64_t size, query_flags, query_addr;
 	uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
@@ -27,13 +27,13 @@ _Static_assert(sizeof(struct procmap_query_v1) == 104, "procmap_query_v1");
 #define QUERY_EXECUTABLE 0x04u
 #define QUERY_SHARED 0x08u
 
-/* Longer lines (paths beyond all measure) are cut. */
+/* Lines longer than the buffer (very long paths) are cut. */
 static struct {
 	int fd;
 	size_t len, pos;
 	uint64_t from;
-	bool query; /* the kernel answers QUERY */
-	bool lent;  /* `fd` is somebody else's */
+	bool query; /* QUERY is supported, as far as known */
+	bool lent;  /* `fd` is the caller's: not closed here */
 	char buffer[16384];
 } reader;
 
@@ -66,7 +66,7 @@ reader_fill(void)
 	reader.len -= reader.pos;
 	reader.pos = 0;
 	if (reader.len == sizeof(reader.buffer) - 1)
-		reader.len = sizeof(reader.buffer) / 2; /* a monstrous line: forget its middle */
+		reader.len = sizeof(reader.buffer) / 2; /* an overlong line: drop its middle */
 	n = raw_syscall(SYS_read, reader.fd, (long)(reader.buffer + reader.len),
 			(long)(sizeof(reader.buffer) - 1 - reader.len), 0, 0);
 	if (n <= 0)
@@ -75,7 +75,7 @@ reader_fill(void)
 	return true;
 }
 
-/* The next line, without its end; NULL: no more. */
+/* Returns the next line without its newline; NULL: no more. */
 static char *
 reader_line(void)
 {
@@ -105,9 +105,9 @@ hex(const char *at, uint64_t *value)
 	}
 }
 
-/* "start-end perms offset major:minor inode   name"; false: not such a line. */
+/* Parses "start-end perms offset major:minor inode   name". False: a line of another kind. */
 static bool
-parse(const char *line, struct map_entry *entry)
+parse_line(const char *line, struct map_entry *entry)
 {
 	uint64_t major, minor;
 	const char *perms, *at;
@@ -138,9 +138,9 @@ parse(const char *line, struct map_entry *entry)
 	return true;
 }
 
-/* 1: found, 0: no more, -1: the kernel does not know the question. */
+/* Returns 1 and the next mapping; 0 if there is none; -1 if the kernel does not support QUERY. */
 static int
-query(uint64_t from, struct map_entry *entry)
+query_mapping(uint64_t from, struct map_entry *entry)
 {
 	struct procmap_query_v1 q = {.size = sizeof(q),
 				     .query_flags = QUERY_COVERING_OR_NEXT,
@@ -173,8 +173,8 @@ maps_open(uint64_t from)
 
 	if (error != 0 && one_telling)
 		one_note_reason(
-			"/proc/self/maps = unreadable: %s; mount /proc where the program is, also in a "
-			"chroot, and leave a descriptor free",
+			"/proc/self/maps cannot be read: %s; mount /proc, also in a chroot, and leave a "
+			"descriptor free",
 			strerror(-error));
 	reader.from = from;
 	reader.query = true;
@@ -198,7 +198,7 @@ bool
 maps_next(struct map_entry *entry)
 {
 	if (reader.query) {
-		int found = query(reader.from, entry);
+		int found = query_mapping(reader.from, entry);
 
 		if (found >= 0) {
 			reader.from = found != 0 ? entry->end : UINT64_MAX;
@@ -209,7 +209,7 @@ maps_next(struct map_entry *entry)
 	for (;;) {
 		const char *line = reader_line();
 
-		if (line == NULL || !parse(line, entry))
+		if (line == NULL || !parse_line(line, entry))
 			return false;
 		if (entry->end > reader.from)
 			return true;
@@ -222,7 +222,7 @@ maps_close(void)
 	reader_close();
 }
 
-/* The number after `field` in /proc/self/status. */
+/* Returns the number after `field` in /proc/self/status; 0 if there is none. */
 static uint64_t
 status_number(const char *field)
 {
@@ -249,13 +249,13 @@ maps_locked(uint64_t start, uint64_t end)
 	bool inside = false, locked = false;
 	const char *line;
 
-	/* smaps walks all pages of the process: only when something is locked at all */
+	/* Reading smaps walks all pages of the process: skip it if nothing is locked at all. */
 	if (status_number("VmLck:") == 0 || reader_open("/proc/self/smaps") != 0)
 		return false;
 	while (!locked && (line = reader_line()) != NULL) {
 		if (strncmp(line, "VmFlags:", 8) == 0) {
 			locked = inside && strstr(line, " lo") != NULL;
-		} else if (parse(line, &entry)) {
+		} else if (parse_line(line, &entry)) {
 			inside = entry.start < end && entry.end > start;
 			if (entry.start >= end)
 				break;

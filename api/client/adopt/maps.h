@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * This process's mappings, from /proc/self/maps.  No allocation; one reader at a time (ranges_lock).
- * Where the kernel can be asked for one address (PROCMAP_QUERY, Linux 6.11), that is done; else
- * the text is read from its beginning.
+ * The mappings of this process, from /proc/self/maps, read without allocation. One reader at a time
+ * (ranges_lock). Single addresses are looked up by PROCMAP_QUERY where the kernel has it (Linux 6.11);
+ * otherwise the text is read from its beginning.
  */
 #ifndef CLIENT_MAPS_H
 #define CLIENT_MAPS_H
@@ -18,18 +18,18 @@ struct map_entry {
 	dev_t dev;
 	int prot; /* PROT_* */
 	bool shared;
-	const char *name; /* until the next call; "" if none */
+	const char *name; /* valid until the next call; "": none */
 };
 
-/* 0, or -errno.  Mappings that end at or before `from` are left out. */
+/* Begins to read, without mappings that end at or before `from`. Returns 0 or -errno. */
 int maps_open(uint64_t from);
-/* The same from the beginning, of /proc/self/maps that is open already and stays so. */
+/* Begins to read all mappings from `fd`, /proc/self/maps, which the caller closes. Returns 0 or -errno. */
 int maps_open_lent(int fd);
-/* In order of addresses; false: no more. */
+/* Gets the next mapping in order of addresses. False: no more. */
 bool maps_next(struct map_entry *entry);
 void maps_close(void);
 
-/* Whether part of [start, end) is locked into memory (mlock). */
+/* True if part of [start, end) is locked into memory (mlock). */
 bool maps_locked(uint64_t start, uint64_t end);
 /* KiB of this process that the kernel counts as pinned (VmPin). */
 uint64_t maps_pinned(void);

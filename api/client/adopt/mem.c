@@ -2,15 +2,15 @@
 /*
  * Registrations, and the regions of each attachment.
  *
- * A registration (struct mem_use) holds ranges, which keep its pages adopted, and regions, which keep them
- * known to the data plane.  To undo one, the data plane lets go first: when it has answered MR_FREE nothing
- * is stored any more, and only then are pages given back.  A registration of one range that may be kept
- * (keep.h) is undone and done again by the polling core alone, under another key each time; in between it is
- * parked (parked.h).
+ * A registration (struct mem_use) holds ranges, which keep its pages adopted, and regions, which are the
+ * files as the data plane knows them. Deregistering frees the data plane's side first: after its answer to
+ * MR_FREE nothing is stored any more, and only then are pages given back. If the one range of a registration
+ * may be cached (keep.h), the polling core alone revokes the key and later renews it, with another key each
+ * time; in between the registration is cached (parked.h).
  *
- * The data plane takes no page that is not there: it would be charged for it.  Adopted
- * pages always are; of a shared file of the application's own those that the data plane
- * misses are populated here, under this process's limits.
+ * The data plane never allocates pages, which would be charged to it. Adopted pages are always present. Pages
+ * of the application's own shared files that the data plane reports missing are populated here, under this
+ * process's limits.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 #define WRITES (ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 
 struct region {
-	struct region *next; /* of the file; a joined region is that of one registration */
+	struct region *next; /* of the file; unused in a joined region, which has no file */
 	struct one_client *client;
 	uint32_t id;
 	uint32_t refs; /* pieces of registrations */
@@ -34,13 +34,13 @@ struct region {
 };
 
 struct mem_use {
-	struct parked parked;         /* first; what was asked for */
-	struct mem_use *next, **link; /* of the client */
-	uint32_t mr;                  /* 0: not yet with the data plane */
-	uint32_t lkey;                /* or the last one it had */
-	bool remote;                  /* the rkey is the same */
+	struct parked parked;         /* first, for casts; the arguments */
+	struct mem_use *next, **link; /* list of the client */
+	uint32_t mr;                  /* 0: not registered with the data plane yet */
+	uint32_t lkey;                /* if revoked: the last one */
+	bool remote;                  /* there is an rkey, equal to lkey */
 	bool renewable;
-	struct copied copied; /* what the copy thread may move */
+	struct copied copied; /* what the copy thread may access */
 	uint32_t num_pieces;
 	uint32_t num_ranges;
 	struct {
@@ -50,7 +50,7 @@ struct mem_use {
 	struct range *range[];
 };
 
-/* Over everything here, also over the calls: regions are counted across them. */
+/* Protects all state here, and is held during calls: references on regions are counted across calls. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- regions ---- */
@@ -63,12 +63,11 @@ region_remove(struct file *file, struct region *region)
 	while (*at != region)
 		at = &(*at)->next;
 	*at = region->next;
-	one_call_id(region->client, ONE_MSG_REGION_REMOVE,
-		    region->id); /* gone already if the attachment is */
+	one_call_id(region->client, ONE_MSG_REGION_REMOVE, region->id); /* fails if the attachment is gone */
 	free(region);
 }
 
-/* The file as `client` knows it, with a reference; at least `size` bytes of it. */
+/* Finds or creates the client's region with at least `size` bytes of the file, and takes a reference. */
 static int
 region_get(struct one_client *client, struct file *file, int fd, uint64_t size, struct region **out)
 {
@@ -103,7 +102,7 @@ region_get(struct one_client *client, struct file *file, int fd, uint64_t size, 
 	return 0;
 }
 
-/* The region that is joined of several files, for one registration. */
+/* Creates a region joined of several files, for one registration. */
 static int
 region_join(struct one_client *client, const struct acquired *acquired, struct region **out)
 {
@@ -129,16 +128,16 @@ region_put(struct file *file, struct region *region)
 		free(region);
 		return;
 	}
-	/* What may be registered again soon stays until the file goes. */
+	/* Regions of a lasting file stay until the file is removed. */
 	if (--region->refs == 0 && !file->lasting)
 		region_remove(file, region);
 }
 
 static bool unpark_gone(uint32_t least);
 
-/* Registrations first: the data plane would not let go of their regions. */
+/* Removes files. Lost registrations are freed first: the data plane refuses to remove regions in use. */
 static void
-retire(struct file *retired)
+retire_files(struct file *retired)
 {
 	unpark_gone(retired != NULL ? 1 : GONE_MAX);
 	while (retired != NULL) {
@@ -153,18 +152,18 @@ retire(struct file *retired)
 
 /* ---- registrations ---- */
 
-/* A parked one that will not be renewed. */
+/* Frees a cached registration that will not be renewed. */
 static void
 use_forget(struct parked *parked)
 {
 	struct mem_use *use = (struct mem_use *)parked;
 
-	one_call_id(parked->client, ONE_MSG_MR_FREE, use->mr); /* gone already if the attachment is */
+	one_call_id(parked->client, ONE_MSG_MR_FREE, use->mr); /* fails if the attachment is gone */
 	region_put(use->piece[0].file, use->piece[0].region);
 	free(use);
 }
 
-/* If there are so many; whether there were. */
+/* Frees all lost registrations (parked.h) if there are at least `least`. True if there were. */
 static bool
 unpark_gone(uint32_t least)
 {
@@ -194,7 +193,7 @@ use_drop(struct mem_use *use)
 			foreign[num_foreign++] = file;
 	}
 	ranges_release(use->range, use->num_ranges, foreign, num_foreign, &retired);
-	retire(retired);
+	retire_files(retired);
 	free(use);
 }
 
@@ -224,10 +223,10 @@ acquired_drop(const struct acquired *acquired)
 			foreign[n++] = acquired->piece[i].file;
 	}
 	ranges_release(acquired->range, acquired->num_ranges, foreign, n, &retired);
-	retire(retired);
+	retire_files(retired);
 }
 
-/* The pieces of a registration as MR_CREATE wants them; adjoining ones of a region become one. */
+/* Lists the pieces for MR_CREATE; adjoining pieces of one region become one. */
 static void
 fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struct acquired *acquired)
 {
@@ -246,11 +245,10 @@ fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struc
 	}
 }
 
-/* Random numbers that are left; a child draws its own. */
+/* Random numbers not used yet; 0 in a child after fork, which draws its own. */
 static uint32_t keys_drawn;
 
-/* 16 bits of a key that are not its slot's: nobody knows them beforehand, and they are not those of `last`.
- */
+/* Returns a key in the slot of `last` whose other 16 bits are random and differ; 0: no random numbers. */
 static uint32_t
 key_after(uint32_t last)
 {
@@ -296,7 +294,7 @@ as_parked(struct one_client *client, const struct one_mr_create *create, const s
 	return parked;
 }
 
-/* A parked registration counts again; false: it has to be made anew. */
+/* Renews the key of a cached registration. False: the memory must be registered anew. */
 static bool
 use_renew(struct mem_use *use)
 {
@@ -308,7 +306,7 @@ use_renew(struct mem_use *use)
 	return true;
 }
 
-/* Of just that memory, which is the caller's range already; NULL: none. */
+/* Renews a cached registration of exactly this memory, whose range the caller has acquired. NULL: none. */
 static struct mem_use *
 renew_acquired(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
 {
@@ -323,7 +321,7 @@ renew_acquired(struct one_client *client, const struct one_mr_create *create, co
 	return NULL;
 }
 
-/* Of just that memory, if nothing has befallen it since; NULL: none, or it is not known. */
+/* Renews a cached registration of exactly this memory if its mappings are intact. NULL: none, or unknown. */
 static struct mem_use *
 renew_parked(struct one_client *client, const struct one_mr_create *create, bool write)
 {
@@ -336,7 +334,7 @@ renew_parked(struct one_client *client, const struct one_mr_create *create, bool
 		return (struct mem_use *)parked;
 	ranges_release(&parked->range, 1, NULL, 0, &retired);
 	use_forget(parked);
-	retire(retired);
+	retire_files(retired);
 	return NULL;
 }
 
@@ -371,9 +369,9 @@ regions_get(struct one_client *client, struct mem_use *use, const struct acquire
 static bool give_up_kept(void);
 
 /*
- * Adopts and makes regions.  *out may hold nothing: then the memory is moved by the copy thread.  A region
- * of the application's own file that the data plane does not want is no error either.  It may also be
- * registered already, renewed: then it has an `mr`.
+ * Adopts memory and creates its regions. Without pieces, *out is memory for the copy thread. A region of a
+ * foreign file that the data plane refuses is no error either: the copy thread serves that memory, too. A
+ * renewed registration in *out has its `mr` already.
  */
 static int
 use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bool alone,
@@ -390,7 +388,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	acquired.alone = alone;
 	error = ranges_acquire(start, end, write, &acquired, &retired);
 
-	retire(retired);
+	retire_files(retired);
 	if (error != 0)
 		return error;
 	*out = renew_acquired(client, create, &acquired);
@@ -428,7 +426,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 
 /* ---- the copy thread ---- */
 
-/* Made with the first registration that needs it. */
+/* Starts the copy thread, with the first registration that needs one. */
 static int
 copies_make(struct one_client *client, struct copied *first)
 {
@@ -469,7 +467,7 @@ copies_end(struct one_client *client)
 
 /* ---- registrations with the data plane ---- */
 
-/* With ONESIDE_DEBUG: the reason is the last that was noted. */
+/* Reports, with ONESIDE_DEBUG, memory that is copied. The reason is the last one noted. */
 static void
 tell_copied(const struct one_mr_create *create)
 {
@@ -514,12 +512,12 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	(*out)->mr = reply->mr.mr;
 	(*out)->lkey = reply->mr.lkey;
 	(*out)->remote = reply->mr.rkey != 0;
-	/* Only what was asked for can be parked, whatever the answer says. */
+	/* Only a registration requested as renewable can be cached, whatever the reply says. */
 	(*out)->renewable = (msg->mr_create.flags & ONE_MR_RENEWABLE) != 0 && reply->mr.renewable != 0;
 	return 0;
 }
 
-/* The data plane forgets files of which nothing is registered, whatever may be registered again. */
+/* Removes all regions without registrations. */
 static void
 trim_regions(void)
 {
@@ -532,7 +530,7 @@ trim_regions(void)
 	}
 }
 
-/* What is kept of earlier registrations. */
+/* Empties the registration cache. True if it held anything. */
 static bool
 give_up_kept(void)
 {
@@ -543,11 +541,11 @@ give_up_kept(void)
 	any = ranges_give_up_all(&retired);
 	any = unpark_gone(1) || any;
 	trim_regions();
-	retire(retired);
+	retire_files(retired);
 	return any;
 }
 
-/* Regions that no registration uses; the ids of some may be unknown. */
+/* Removes the client's regions without registrations. The data plane may have removed some already. */
 static void
 drop_idle_regions(const struct one_client *client)
 {
@@ -560,11 +558,11 @@ drop_idle_regions(const struct one_client *client)
 	}
 }
 
-/* The data plane has given up regions of this client that were kept: none of them is used any more. */
+/* Drops everything cached, after the data plane has given up cached regions of this client. */
 static void
 drop_reclaimed(struct one_client *client)
 {
-	/* Pairs with the addition of the control thread: only a count. */
+	/* Pairs with the control thread's addition. Relaxed: only a count. */
 	client->reclaimed = atomic_load_explicit(&client->header->reclaimed, memory_order_relaxed);
 	give_up_kept();
 	drop_idle_regions(client);
@@ -577,16 +575,16 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	const _Atomic uint32_t *reclaimed = &client->header->reclaimed;
 	int error;
 
-	/* As in drop_reclaimed(). */
+	/* Pairs with the control thread's addition. Relaxed: only a count. */
 	if (atomic_load_explicit(reclaimed, memory_order_relaxed) != client->reclaimed)
 		drop_reclaimed(client);
 	error = try_register(client, msg, alone, reply, out);
-	/* Some have gone meanwhile; those that are new stay until they have been registered. */
+	/* Cached regions were given up meanwhile. New ones stay until registered: one more try suffices. */
 	if (error == -EINVAL && reply->subject == ONE_SUBJECT_REGION) {
 		drop_reclaimed(client);
 		error = try_register(client, msg, alone, reply, out);
 	}
-	/* The data plane counts that, too. */
+	/* Cached memory counts towards the data plane's limits: drop it, and try again. */
 	if ((error == -EDQUOT || error == -ENOMEM) && give_up_kept())
 		error = try_register(client, msg, alone, reply, out);
 	return error;
@@ -680,7 +678,7 @@ one_mem_recall(struct one_client *client, struct one_mr *mr)
 	const struct mem_use *use = mr->adopted;
 	int error;
 
-	/* After the data plane's death too. */
+	/* No client_check(): memory is taken back after the data plane's death, too. */
 	if (atomic_load_explicit(&client->foreign, memory_order_relaxed))
 		return -ECHILD;
 	pthread_mutex_lock(&lock);
@@ -722,20 +720,20 @@ use_remove(struct mem_use *use)
 	use_drop(use);
 }
 
-/* Without the control thread; false: it has to be asked. */
+/* Revokes the key without the control thread. False: the control thread must be asked. */
 static bool
 use_revoke(struct one_client *client, const struct one_mr *mr)
 {
 	struct file *retired = NULL;
 	struct mem_use *use = mr->adopted;
 
-	/* A region that was swapped has another key. */
+	/* After ONE_MSG_MR_SWAP the region has another key than its registration here. */
 	if (use == NULL || !use->renewable || use->lkey != mr->lkey ||
 	    call_key(client, ONE_KEY_REVOKE, use->lkey, 0) != 0)
 		return false;
 	use_unlink(use);
 	ranges_park(&use->parked, &retired);
-	retire(retired);
+	retire_files(retired);
 	return true;
 }
 
@@ -744,7 +742,7 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 {
 	int error;
 
-	/* Before the lock, as in one_call: but memory is given back after the data plane's death too. */
+	/* Before the lock, as in one_call. Memory is given back after the data plane's death, too. */
 	if (atomic_load_explicit(&client->foreign, memory_order_relaxed))
 		return -ECHILD;
 	pthread_mutex_lock(&lock);
@@ -753,10 +751,10 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 		pthread_mutex_unlock(&lock);
 		return 0;
 	}
-	/* No answer is no reason to keep what is to be freed. */
+	/* Begins the requests posted before. The result is ignored: the memory is freed in any case. */
 	call_key(client, ONE_KEY_NONE, 0, 0);
 	error = one_call_id(client, ONE_MSG_MR_FREE, mr->id);
-	/* What the data plane asked for before its end is not to be stored later. */
+	/* The copy thread must not carry out accesses that the data plane requested before its death. */
 	if (error == -ECONNRESET)
 		copies_end(client);
 	if ((error == 0 || error == -ECONNRESET) && mr->adopted != NULL) {
@@ -818,8 +816,8 @@ mem_release_all(struct one_client *client)
 	}
 	copies_end(client);
 	give_up_kept();
-	/* Only slabs and what others have registered are left; the data plane drops its regions with the
-	 * attachment. */
+	/* The remaining files are slabs, or registered by other attachments. The data plane frees its regions
+	 * with the attachment. */
 	for (struct file *file = files_next(NULL); file != NULL; file = files_next(file))
 		forget_regions(file, client);
 	pthread_mutex_unlock(&lock);

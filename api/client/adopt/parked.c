@@ -12,7 +12,7 @@ static struct {
 } all;
 
 static void
-lose(uint32_t i)
+lose_entry(uint32_t i)
 {
 	struct parked *parked = all.place[i];
 
@@ -22,7 +22,7 @@ lose(uint32_t i)
 	all.num_gone++;
 }
 
-/* A free place, or that of the oldest. */
+/* Returns a free entry of the table, or that of the oldest registration, which is lost. */
 static uint32_t
 find_place(void)
 {
@@ -34,7 +34,7 @@ find_place(void)
 		if (all.place[i]->when < all.place[oldest]->when)
 			oldest = i;
 	}
-	lose(oldest);
+	lose_entry(oldest);
 	return oldest;
 }
 
@@ -74,7 +74,7 @@ parked_lose(const struct range *range)
 {
 	for (uint32_t i = 0; i < PARKED_MAX; i++)
 		if (all.place[i] != NULL && all.place[i]->range == range)
-			lose(i);
+			lose_entry(i);
 }
 
 void
@@ -85,7 +85,7 @@ parked_drop(const struct one_client *client, uint32_t pz)
 
 		if (parked != NULL && (client == NULL || parked->client == client) &&
 		    (pz == 0 || parked->pz == pz))
-			lose(i);
+			lose_entry(i);
 	}
 }
 

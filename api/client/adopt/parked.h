@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registrations whose key has been revoked (struct one_keys), and that the data plane still has: registering
- * the same memory again is to renew the key.  Each belongs to a range, which is held by others or kept
- * (keep.h).  When the range goes, at any time and by any thread, the registration is only good for MR_FREE:
- * whoever registers or deregisters does that for GONE_MAX of them, or before a file is removed at the data
- * plane.  Another range may have the file before: nothing can be done with a key that is revoked.
+ * Cached registrations: the key has been revoked (struct one_keys), but the data plane still has the
+ * registration, so that registering the same memory again only renews the key. Each belongs to a range that
+ * other registrations hold, or that is cached (keep.h).
  *
- * There are PARKED_MAX at most; beyond them the one that was parked first goes.
+ * When the range goes, at any time and by any thread, the registration is lost: only MR_FREE is left to do. A
+ * thread that registers or deregisters sends MR_FREE as soon as GONE_MAX are lost, or before a file is
+ * removed at the data plane. Another range may use the file before that: a revoked key permits nothing.
  *
- * All calls with ranges_lock held; none allocates.
+ * At most PARKED_MAX registrations are cached; beyond that the oldest is lost.
+ *
+ * All calls require ranges_lock; none allocates.
  */
 #ifndef CLIENT_PARKED_H
 #define CLIENT_PARKED_H
@@ -23,28 +25,28 @@ struct range;
 #define GONE_MAX 16u
 
 struct parked {
-	struct parked *next; /* of those that are gone */
+	struct parked *next; /* list of lost registrations */
 	struct one_client *client;
 	struct range *range;
-	uint64_t offset; /* of the page of `va` in the range's file */
+	uint64_t offset; /* in the range's file, of the page with `va` */
 	uint64_t va, length, shift;
 	uint32_t pz, access;
-	uint64_t when;
-	uint32_t place; /* in the table */
+	uint64_t when;  /* order of parked_put() */
+	uint32_t place; /* index in the table */
 };
 
 void parked_put(struct parked *parked);
-/* One that is just like this, or, without a range, over any; NULL: there is none. */
+/* Finds a registration with the arguments of `like`, and its range unless NULL. NULL: there is none. */
 struct parked *parked_find(const struct parked *like);
-/* It is the caller's. */
+/* Hands the registration to the caller. */
 void parked_take(struct parked *parked);
-/* All over the range go. */
+/* All registrations of the range are lost. */
 void parked_lose(const struct range *range);
-/* All of the client (NULL: of any) in the zone (0: in any) go. */
+/* All registrations of the client (NULL: of any) in the zone (0: in any) are lost. */
 void parked_drop(const struct one_client *client, uint32_t pz);
-/* Those that are gone, if there are so many, linked by next: the caller's. */
+/* Hands all lost registrations, linked by next, to the caller. NULL: fewer than `least` are lost. */
 struct parked *parked_gone(uint32_t least);
-/* In a child: forgets everything. */
+/* In a child after fork: empties the table. */
 void parked_fork_child(void);
 
 #endif

@@ -23,8 +23,8 @@ static struct {
 
 static char entries[8192] __attribute__((aligned(8)));
 
-/* Character devices whose drivers keep no page of a program: memory (/dev/null), terminals, and of the
- * miscellaneous ones (major 10) tun, fuse, kvm and vhost-net. */
+/* True for character devices whose drivers keep no page of a program: memory devices (/dev/null), terminals,
+ * and of the miscellaneous devices (major 10) tun, fuse, kvm and vhost-net. */
 static bool
 device_is_harmless(dev_t dev)
 {
@@ -49,8 +49,8 @@ socket_pins(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_XDP;
 }
 
-/* The file systems here use the common direct I/O, which pins (iov_iter_extract_pages) since Linux 6.5.
- * Others may hold plain references, as NFS and Ceph do. */
+/* False for file systems with the kernel's common direct I/O, which pins pages (iov_iter_extract_pages) since
+ * Linux 6.5. Others may hold plain references, as NFS and Ceph do. */
 static bool
 direct_io_is_hidden(int fd)
 {
@@ -83,7 +83,7 @@ look_at_path(int fd)
 	pins.hidden = pins.hidden || direct_io_is_hidden(fd);
 }
 
-/* The link's text tells most descriptors apart with one system call: "socket:[123]", "pipe:[123]",
+/* The link's text distinguishes most descriptors with one system call: "socket:[123]", "pipe:[123]",
  * "anon_inode:[io_uring]", "/memfd:name (deleted)", or the path of a file. */
 static void
 look_at_fd(int dir, const char *name)

@@ -16,15 +16,15 @@
 #include "stay.h"
 #include "transplant.h"
 
-/* From this size on a file is laid out so that huge pages fit, at the cost of a hole before it. */
+/* From this size on, a range's offset in its file lets huge pages fit, at the cost of a hole before it. */
 #define HUGE_LAYOUT (16ull << 20)
 #define HUGE (2ull << 20)
 #define SPARE_FILES 16u
 #define SPARE_SIZE (64ull << 20)
-#define SMALL_FILES 64u /* so many small ranges have files of their own, and may be kept */
+#define SMALL_FILES 64u /* below this number of adopted files small ranges are not put into slabs */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct file *given_up; /* empty, the youngest first, linked by next: used again or retired */
+static struct file *given_up; /* emptied files, the newest first, linked by next: reused or retired */
 
 /* ---- ranges ---- */
 
@@ -70,7 +70,7 @@ slab_with_room(uint32_t pages, uint32_t *first)
 	return file;
 }
 
-/* One that was given up is as good as new, and the data plane knows it already. */
+/* Reuses an emptied file, which the data plane knows already. NULL: none of that size. */
 static struct file *
 file_again(uint64_t size)
 {
@@ -86,7 +86,7 @@ file_again(uint64_t size)
 	return NULL;
 }
 
-/* Room in a file for `length` bytes that are at `start`. */
+/* Allocates room in a file for the `length` bytes at `start`. NULL: no file or no memory. */
 static struct range *
 range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 {
@@ -138,7 +138,7 @@ has_other_slab(const struct file *file)
 	return false;
 }
 
-/* The range's place is free again. */
+/* Frees the range, and its room in the file. */
 static void
 range_free(struct range *range, struct file **retired)
 {
@@ -154,7 +154,7 @@ range_free(struct range *range, struct file **retired)
 	parked_lose(range);
 	stay_remove(range);
 	cell_free(range);
-	/* One empty slab stays, for programs that register and deregister all the time. */
+	/* An empty slab stays, for programs that register and deregister repeatedly. */
 	if (--file->users == 0 && (!file->slab || has_other_slab(file))) {
 		file_unlink(file);
 		file->next = *retired;
@@ -174,9 +174,9 @@ ranges_give_up(struct range *range)
 		return false;
 	}
 	keep_leave(range);
-	/* The data plane, too, has them mapped: it is told by the next who registers or deregisters. */
+	/* The data plane still maps the pages, until the next call that registers or deregisters. */
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end) != 0)
-		range->file->exec = true; /* not empty: not for another range */
+		range->file->exec = true; /* not empty: must not be reused */
 	range_free(range, &empty);
 	empty->next = given_up;
 	given_up = empty;
@@ -207,7 +207,7 @@ note_unadopted(int error)
 }
 
 static struct range *
-adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
+adopt_pages(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 {
 	struct range *range =
 		pins_hidden() ? NULL : range_new(start, end - start, (prot & PROT_EXEC) != 0, alone);
@@ -231,7 +231,7 @@ adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 		return range;
 	if (one_telling)
 		note_unadopted(error);
-	/* what was replaced before it failed */
+	/* Give back what was replaced before the failure. */
 	if (t.done != 0)
 		error = range_give_back(range);
 	else if (range->place != 0)
@@ -274,7 +274,7 @@ take_range(struct acquired *out, struct range *range)
 	return true;
 }
 
-/* References on all ranges of an adopted segment; they must cover it. */
+/* Takes references on all ranges of an adopted segment. False: too many, or they do not cover it. */
 static bool
 take_adopted(struct acquired *out, const struct segment *s)
 {
@@ -296,8 +296,9 @@ take_adopted(struct acquired *out, const struct segment *s)
 static struct range *
 take_private(struct acquired *out, const struct segment *s, struct file **retired)
 {
-	struct range *range =
-		out->num_ranges == RANGES_MAX ? NULL : adopt(s->start, s->end, s->prot, out->alone, retired);
+	struct range *range = out->num_ranges == RANGES_MAX
+				      ? NULL
+				      : adopt_pages(s->start, s->end, s->prot, out->alone, retired);
 
 	if (range == NULL)
 		return NULL;
@@ -309,14 +310,14 @@ take_private(struct acquired *out, const struct segment *s, struct file **retire
 static bool
 take_foreign(struct piece *piece, const struct segment *s)
 {
-	/* the file may have a segment before this one */
+	/* An earlier segment may have added the file. */
 	piece->file = file_find(s->dev, s->ino);
 	if (piece->file == NULL)
 		piece->file = file_add(s->dev, s->ino, s->size, -1);
 	if (piece->file == NULL)
 		return false;
 	piece->file->size = (s->size + page_size() - 1) / page_size() * page_size();
-	if (piece->offset + piece->length > piece->file->size) /* mapped beyond its end */
+	if (piece->offset + piece->length > piece->file->size) /* mapped beyond the file's end */
 		return false;
 	piece->fd = segment_open(s, &piece->opened);
 	if (piece->fd < 0)
@@ -326,7 +327,7 @@ take_foreign(struct piece *piece, const struct segment *s)
 }
 
 static bool
-take(struct acquired *out, const struct segment *s, struct file **retired)
+take_segment(struct acquired *out, const struct segment *s, struct file **retired)
 {
 	struct piece *piece = &out->piece[out->num_pieces];
 	struct range *range;
@@ -348,8 +349,8 @@ take(struct acquired *out, const struct segment *s, struct file **retired)
 }
 
 /*
- * The data plane maps several files of its own accord only from regions that it has, 32 of them, and none
- * with large pages, which cannot be mapped a second time: other files are joined.
+ * True if the segments need a joined region: a registration has at most PIECES_MAX pieces. The data plane
+ * maps several pieces next to each other by mremap, which cannot map large pages a second time.
  */
 static bool
 has_to_be_joined(const struct segment *segment, uint32_t count)
@@ -361,7 +362,7 @@ has_to_be_joined(const struct segment *segment, uint32_t count)
 	return count > PIECES_MAX;
 }
 
-/* All of it is adopted, or may be: one range is better than many. */
+/* True if the segments are too many pieces, and all adopted or adoptable: one range is better than many. */
 static bool
 is_scattered(const struct segment *segment, uint32_t count)
 {
@@ -372,8 +373,7 @@ is_scattered(const struct segment *segment, uint32_t count)
 	return count > PIECES_MAX;
 }
 
-/* Files are mapped by whole pages, so both ends of a joined region are rounded to the pages of their files.
- */
+/* Rounds both ends of a joined region to the pages of their files, which are mapped by whole pages. */
 static void
 round_ends(struct acquired *out, struct segment *segment, uint32_t count)
 {
@@ -387,7 +387,7 @@ round_ends(struct acquired *out, struct segment *segment, uint32_t count)
 		last->end = (last->end + last->page - 1) / last->page * last->page;
 }
 
-/* Returns one piece. The caller makes its region of all segments. */
+/* Takes all segments as one piece. The caller joins its region of them. */
 static bool
 take_joined(struct acquired *out, struct segment *segment, uint32_t count, struct file **retired)
 {
@@ -437,7 +437,7 @@ release_locked(struct range *const *range, uint32_t num_ranges, struct file *con
 	}
 }
 
-/* Everything back, as if nothing had been asked for. */
+/* Undoes all that acquire_locked() did. */
 static void
 give_back(struct acquired *out, struct file **retired)
 {
@@ -454,10 +454,10 @@ give_back(struct acquired *out, struct file **retired)
 	out->num_ranges = 0;
 }
 
-/* NULL, or *scattered: nothing was taken, since it is. */
+/* Requires the lock. Unless `scattered` is NULL, takes nothing of scattered memory, and sets *scattered. */
 static int
-acquire(uint64_t start, uint64_t end, bool write, bool *scattered, struct acquired *out,
-	struct file **retired)
+acquire_locked(uint64_t start, uint64_t end, bool write, bool *scattered, struct acquired *out,
+	       struct file **retired)
 {
 	struct segment *segment;
 	uint32_t count;
@@ -470,20 +470,20 @@ acquire(uint64_t start, uint64_t end, bool write, bool *scattered, struct acquir
 		*scattered = true;
 		return 0;
 	}
-	/* First what is there: to adopt the rest may drop what is kept, and would take its file. */
+	/* Adopted segments come first: adopting the rest may drop cached ranges, and reuse their files. */
 	for (uint32_t i = 0; ok && i < count; i++)
 		ok = segment[i].kind != SEGMENT_ADOPTED || take_adopted(out, &segment[i]);
 	join = ok && has_to_be_joined(segment, count);
 	if (join)
 		ok = take_joined(out, segment, count, retired);
 	for (uint32_t i = 0; ok && !join && i < count; i++)
-		ok = take(out, &segment[i], retired);
+		ok = take_segment(out, &segment[i], retired);
 	if (!ok)
 		give_back(out, retired);
 	return 0;
 }
 
-/* Ranges that stay shared for a reason that may have passed. */
+/* Tries again to give back ranges that stayed shared: the reason may have passed. */
 static void
 retry_stayed(struct file **retired)
 {
@@ -496,7 +496,7 @@ retry_stayed(struct file **retired)
 	}
 }
 
-/* A few of the files that were given up stay for other ranges. */
+/* Retires emptied files, but at most `stay` small ones, which other ranges can reuse. */
 static void
 collect_given_up(uint32_t stay, struct file **retired)
 {
@@ -530,10 +530,10 @@ ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, s
 	out->num_joined = 0;
 	out->fresh = false;
 	ranges_lock();
-	error = acquire(start, end, write, &scattered, out, retired);
-	/* What is kept lies about in too many parts, or was lengthened. */
+	error = acquire_locked(start, end, write, &scattered, out, retired);
+	/* Cached ranges are too fragmented, or were grown by mremap: drop them and try again. */
 	if (error == 0 && out->num_pieces == 0 && (keep_drop(start, end) || scattered))
-		error = acquire(start, end, write, NULL, out, retired);
+		error = acquire_locked(start, end, write, NULL, out, retired);
 	collect_given_up(SPARE_FILES, retired);
 	ranges_unlock();
 	return error;
@@ -581,7 +581,7 @@ ranges_park(struct parked *parked, struct file **retired)
 	ranges_unlock();
 }
 
-/* The address leads to the place in the file that it did. */
+/* True if `va` has the same offset in the file as when it was registered: mremap may have moved the range. */
 static bool
 is_in_place(const struct parked *parked)
 {
@@ -638,7 +638,7 @@ file_free(struct file *file)
 	ranges_unlock();
 }
 
-/* ---- fork ---- */
+/* ---- lock, fork ---- */
 
 void
 ranges_lock(void)
@@ -682,7 +682,7 @@ ranges_any(void)
 	return files_adopted() > 0;
 }
 
-/* A child has no ranges, but copies of their places. */
+/* A child has no ranges, but inherits their places. */
 static void
 drop_places(void)
 {

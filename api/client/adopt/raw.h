@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls and copies for code that runs while pages of this very process
- * are write-protected: no errno (thread-local memory), no allocation, no lock,
- * nothing stored but on the stack.  Return values are as the kernel gives them.
+ * System calls and copies for code that runs while pages of this process are write-protected: such code uses
+ * no errno (thread-local memory), allocates nothing, takes no lock, and stores only to the stack. Return
+ * values are the kernel's: -errno for an error.
  */
 #ifndef CLIENT_RAW_H
 #define CLIENT_RAW_H
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct raw_dirent { /* getdents64 */
+struct raw_dirent { /* of getdents64 */
 	uint64_t ino;
 	int64_t off;
 	unsigned short reclen;
@@ -71,7 +71,7 @@ raw_copy(void *dst, const void *src, size_t len)
 	volatile unsigned long *to = dst;
 	const volatile unsigned long *from = src;
 
-	for (size_t i = 0; i < len / sizeof(long); i++) /* whole pages */
+	for (size_t i = 0; i < len / sizeof(long); i++) /* `len` is a multiple of the page size */
 		to[i] = from[i];
 #endif
 }

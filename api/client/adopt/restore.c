@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Adopted ranges become private memory again, wherever their pages are mapped now. */
+/* Makes adopted ranges private memory again, wherever their pages are mapped now. */
 #include <sys/mman.h>
 
 #include "keep.h"
@@ -11,14 +11,14 @@
 #include "stay.h"
 #include "transplant.h"
 
-/* A file of its own holds the range and what mremap has put behind it. */
+/* True if the range has a file of its own, which also holds what mremap added behind the range. */
 static bool
 has_own_file(const struct range *range)
 {
 	return range->file->lasting && !range->file->slab;
 }
 
-/* The next mapping of the range that begins in [from, below), cut to the range; *got: there is one. */
+/* Finds the next mapping of the range that begins in [from, below), cut to the range. *got: there is one. */
 static int
 range_mapping(const struct range *range, uint64_t from, uint64_t below, struct map_entry *found, bool *got)
 {
@@ -36,7 +36,7 @@ range_mapping(const struct range *range, uint64_t from, uint64_t below, struct m
 			continue;
 		if (e.offset >= high || e.offset + (e.end - e.start) <= low)
 			continue;
-		/* An mremap may have added pages after the end of the file: they go with it. */
+		/* Not cut at the end of the file: pages that mremap added there belong to the range. */
 		if (e.offset + (e.end - e.start) > high && high < range->file->size)
 			e.end = e.start + (high - e.offset);
 		if (e.offset < low) {
@@ -52,7 +52,7 @@ range_mapping(const struct range *range, uint64_t from, uint64_t below, struct m
 	return 0;
 }
 
-/* Makes one mapping of the range private.  `place`: of its first byte, or 0. */
+/* Makes one mapping of the range private. `place`: for its first byte (place.h); 0: none. */
 static int
 mapping_restore(const struct range *range, const struct map_entry *e, uint64_t place, uint64_t *bytes)
 {
@@ -78,7 +78,7 @@ mapping_restore(const struct range *range, const struct map_entry *e, uint64_t p
 	return error;
 }
 
-/* Makes private what is mapped of the range in [from, below); *bytes: how much that was. */
+/* Makes all mappings of the range in [from, below) private. Adds their size to *bytes. */
 static int
 range_restore_part(const struct range *range, uint64_t from, uint64_t below, uint64_t *bytes)
 {
@@ -96,7 +96,7 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
 	return error;
 }
 
-/* Where the mappings end that lie at the range's address as they were adopted. */
+/* Returns the end of the mappings that are still at the range's address as they were adopted. */
 static uint64_t
 range_end_in_place(const struct range *range)
 {
@@ -116,7 +116,7 @@ range_is_whole(const struct range *range)
 	return range_end_in_place(range) >= range->start + range->length;
 }
 
-/* The same, and nothing was put behind it. */
+/* True if the range is whole, and mremap added nothing behind it. */
 static bool
 range_is_exact(const struct range *range)
 {
@@ -128,7 +128,7 @@ range_is_exact(const struct range *range)
 	       !more;
 }
 
-/* All of it lies where it was adopted: the mappings go home into its place. */
+/* Makes a range private that is mapped where it was adopted: its place is filled and moved home. */
 static int
 range_restore_home(const struct range *range, uint64_t *bytes)
 {
@@ -149,8 +149,8 @@ range_restore_home(const struct range *range, uint64_t *bytes)
 }
 
 /*
- * Fails where writers cannot be held off (no userfaultfd for shared pages, before Linux 5.19, and more than
- * one thread): then the pages stay what they are, and the range is there for the next registration.
+ * Fails where writers cannot be held off (more than one thread, and no userfaultfd for shared pages, before
+ * Linux 5.19): then the pages stay shared, and the range remains for the next registration.
  */
 int
 range_restore(struct range *range)
@@ -165,7 +165,7 @@ range_restore(struct range *range)
 	}
 	if (home)
 		error = range_restore_home(range, &bytes);
-	else if (has_own_file(range)) /* Pages that were put after it may be anywhere. */
+	else if (has_own_file(range)) /* Pages added behind the range may be anywhere. */
 		error = 0;
 	else
 		error = range_restore_part(range, range->start, range->start + range->length, &bytes);
@@ -173,13 +173,13 @@ range_restore(struct range *range)
 		place_drop(range->place, bytes, range->length);
 		range->place = 0;
 	}
-	/* Parts of it were unmapped or moved: moved where to? */
+	/* Parts were unmapped or moved: search all mappings. */
 	if (error == 0 && (bytes < range->length || keep_was_touched(range)))
 		error = range_restore_part(range, 0, UINT64_MAX, &bytes);
 	return error;
 }
 
-/* Some of it is mapped: where it was adopted, or anywhere. */
+/* True if part of the range is mapped, where it was adopted or elsewhere. */
 static bool
 range_is_mapped(const struct range *range)
 {
@@ -191,7 +191,7 @@ range_is_mapped(const struct range *range)
 	return more;
 }
 
-/* Not what something may have pinned: a device would go on using the old pages. */
+/* Pages that may be pinned are not replaced: a device would continue to use the old ones. */
 int
 range_give_back(struct range *range)
 {
@@ -200,7 +200,7 @@ range_give_back(struct range *range)
 	return range_restore(range);
 }
 
-/* It stays shared, and is watched. */
+/* Leaves the range shared, and watched by stay.h. */
 void
 range_stay(struct range *range)
 {

@@ -15,7 +15,7 @@ static struct segment *segments;
 static char *paths;
 static uint64_t segments_room, paths_room, paths_used; /* bytes */
 
-/* 0: no memory, or too many. */
+/* Returns the offset of the stored path plus 1; 0: no memory, or too many paths. */
 static uint32_t
 path_store(const char *path)
 {
@@ -30,7 +30,7 @@ path_store(const char *path)
 
 /* ---- segments ---- */
 
-/* False: a file that cannot be shared. */
+/* False: the file cannot be shared. */
 static bool
 foreign_find(const struct map_entry *e, struct segment *s)
 {
@@ -38,8 +38,8 @@ foreign_find(const struct map_entry *e, struct segment *s)
 
 	s->kind = SEGMENT_FOREIGN;
 	s->fd = -1;
-	/* Adopted by another copy of this code (libdat and librsm in one process): it may take the
-	 * pages back at any time. */
+	/* A memfd adopted by another copy of this code (libdat and librsm in one process) cannot be shared:
+	 * that copy may take the pages back at any time. */
 	if (e->ino != 0 && strncmp(e->name, MEMFD_MAPPED, strlen(MEMFD_MAPPED)) != 0)
 		s->fd = shared_find_fd(e->dev, e->ino, e->name, &opened, &s->size, &s->page);
 	if (s->fd < 0 && one_telling)
@@ -48,14 +48,14 @@ foreign_find(const struct map_entry *e, struct segment *s)
 				e->name[0] != '\0' ? e->name : "it");
 	if (s->fd < 0 || !opened)
 		return s->fd >= 0;
-	/* Files may be more than descriptors: each is opened again when it is needed. */
+	/* Files may outnumber descriptors: close each, and open it again when needed. */
 	close(s->fd);
 	s->fd = -1;
 	s->path = path_store(e->name);
 	return s->path != 0;
 }
 
-/* False: memory that cannot be shared. */
+/* False: the memory cannot be shared. */
 static bool
 segment_of(const struct map_entry *e, struct segment *s)
 {
@@ -70,7 +70,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 			      .fd = -1};
 	if (!e->shared) {
 		s->kind = SEGMENT_ANON;
-		/* no file, and none of the kernel's own mappings: [stack], [vdso] ... */
+		/* neither a file nor one of the kernel's own mappings: [stack], [vdso] ... */
 		plain = e->ino == 0 && (e->name[0] == '\0' || strcmp(e->name, "[heap]") == 0 ||
 					strncmp(e->name, "[anon:", 6) == 0);
 		if (!plain && one_telling)
@@ -90,7 +90,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 
 /* True if `b` continues `a` in memory, and in the file if there is one. */
 static bool
-joins(const struct segment *a, const struct segment *b)
+segment_joins(const struct segment *a, const struct segment *b)
 {
 	if (a->kind != b->kind || a->end != b->start)
 		return false;
@@ -107,7 +107,7 @@ add_segment(const struct map_entry *e, uint32_t *count)
 
 	if (!segment_of(e, &s))
 		return false;
-	if (last != NULL && joins(last, &s)) {
+	if (last != NULL && segment_joins(last, &s)) {
 		last->end = s.end;
 		return true;
 	}
@@ -147,7 +147,7 @@ segments_find(uint64_t start, uint64_t end, bool write, struct segment **out, ui
 		e.start = at;
 		e.end = e.end < end ? e.end : end;
 		at = e.end;
-		/* All of it must be there, also when it is not shared. */
+		/* Goes on if not shareable: an unmapped part is an error in any case. */
 		shareable = shareable && add_segment(&e, &n);
 	}
 	maps_close();

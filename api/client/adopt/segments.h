@@ -14,21 +14,21 @@ struct segment {
 	int prot;
 	uint64_t start, end;
 	uint64_t offset;   /* in the file */
-	struct file *file; /* ADOPTED; FOREIGN if known already */
-	dev_t dev;         /* these are FOREIGN's */
+	struct file *file; /* of ADOPTED; of FOREIGN: NULL unless in the table already */
+	dev_t dev;         /* with `ino`: identity of the file; the rest: FOREIGN only */
 	uint64_t ino, size;
-	uint64_t page; /* of hugetlbfs: the size of its pages; else 0 */
-	int fd;        /* the program's descriptor; -1: it has none */
-	uint32_t path; /* or where the name that the file still has is kept, from 1 on */
+	uint64_t page; /* page size of a hugetlbfs file; else 0 */
+	int fd;        /* the program's descriptor; -1: none */
+	uint32_t path; /* if no fd: offset of the file's stored name, plus 1 */
 };
 
 /*
- * The segments of [start, end); *count 0: that memory cannot be shared.  0, or -EFAULT: part of it is not
- * mapped, or lacks the right.  Under ranges_lock, and under mem.c's lock until the segments were used: they
- * stay until the next call.
+ * Finds the segments of [start, end); *count 0: the memory cannot be shared. Returns 0; or -errno, -EFAULT if
+ * part of the memory is not mapped or lacks the right. Requires ranges_lock. The segments are valid until the
+ * next call, which mem.c's lock prevents while they are in use.
  */
 int segments_find(uint64_t start, uint64_t end, bool write, struct segment **out, uint32_t *count);
-/* A descriptor of a FOREIGN segment's file; *opened: it is to be closed.  Below 0: there is none any more. */
+/* Returns a descriptor of a FOREIGN segment's file, which the caller closes if *opened. Negative: none. */
 int segment_open(const struct segment *segment, bool *opened);
 
 #endif

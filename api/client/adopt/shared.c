@@ -18,15 +18,14 @@
 static char entries[8192] __attribute__((aligned(8)));
 
 /*
- * The program's descriptors by the file that they are of.  One file is looked for by a walk over the
- * descriptors that ends where it is found; from the second on, since thousands of files may be mapped, all
- * descriptors are looked at once.
+ * Index of the program's descriptors by file. The first lookup walks over the descriptors until the file is
+ * found. The second one builds the index from all descriptors, since thousands of files may be mapped.
  */
 struct index_entry {
 	dev_t dev;
 	uint64_t ino;
 	int fd;
-	uint32_t next; /* 0: none; entries are counted from 1 */
+	uint32_t next; /* index plus 1; 0: none */
 };
 
 static struct {
@@ -36,7 +35,7 @@ static struct {
 	uint64_t room; /* bytes */
 } index_of_fds;
 
-/* The right file, in memory, and writable. */
+/* True if `fd` is the file, in memory, and open for reading and writing. */
 static bool
 usable(int fd, dev_t dev, uint64_t ino, uint64_t *size, uint64_t *page)
 {
@@ -54,7 +53,7 @@ usable(int fd, dev_t dev, uint64_t ino, uint64_t *size, uint64_t *page)
 	return fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC;
 }
 
-/* Calls `look` for each descriptor until it says true. */
+/* Calls `look` for each descriptor until `look` returns true. */
 static bool
 walk_fds(bool (*look)(int fd, void *user), void *user)
 {
@@ -68,7 +67,7 @@ walk_fds(bool (*look)(int fd, void *user), void *user)
 		for (long at = 0; at < n && !found;) {
 			const struct raw_dirent *entry = (const void *)(entries + at);
 
-			/* "." and ".." give 0, which is looked at anyway */
+			/* "." and ".." become 0, a descriptor that is looked at anyway. */
 			found = look(atoi(entry->name), user);
 			at += entry->reclen;
 		}
@@ -95,7 +94,7 @@ is_wanted(int fd, void *user)
 	return usable(fd, wanted->dev, wanted->ino, wanted->size, wanted->page);
 }
 
-/* ---- many ---- */
+/* ---- many files ---- */
 
 static bool
 add_to_index(int fd, void *user)
@@ -143,7 +142,7 @@ shared_begin(void)
 }
 
 static int
-search(struct wanted *wanted)
+search_file(struct wanted *wanted)
 {
 	uint32_t before = index_of_fds.lookups++;
 	bool found;
@@ -154,9 +153,9 @@ search(struct wanted *wanted)
 	return found ? wanted->fd : -ENOENT;
 }
 
-/* ---- */
+/* ---- files without a descriptor ---- */
 
-/* Opening something else by that name (a device, a FIFO) must have no effect. */
+/* The flags make opening harmless if the name belongs to something else by now (a device, a FIFO). */
 static int
 open_by_path(const char *path, dev_t dev, uint64_t ino, uint64_t *size, uint64_t *page)
 {
@@ -174,12 +173,12 @@ int
 shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, uint64_t *page)
 {
 	struct wanted wanted = {.dev = dev, .ino = ino, .size = size, .page = page};
-	int fd = search(&wanted);
+	int fd = search_file(&wanted);
 
 	*opened = false;
 	if (fd >= 0 || path[0] != '/')
 		return fd;
-	/* shm_open, mmap, close: the name is still there. */
+	/* After shm_open, mmap and close the name still exists. */
 	fd = open_by_path(path, dev, ino, size, page);
 	*opened = fd >= 0;
 	return fd;

@@ -15,12 +15,12 @@
 #include "stay.h"
 #include "transplant.h"
 
-#define DUE 32u /* ranges in the table before the first look */
+#define DUE 32u /* ranges in the table at which giving back is first tried again */
 
 struct stay {
 	struct stay *next;
 	struct range *range;
-	uint64_t start, length, offset; /* `start` follows mremap */
+	uint64_t start, length, offset; /* current: `start` follows mremap */
 	int fd;                         /* of the file */
 	bool punched;
 };
@@ -29,14 +29,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stay *all;
 static _Atomic int uffd = -1;
 static uint32_t count, due = DUE;
-/* Stored by the keeper after it has punched; loaded by stay_is_due. */
+/* A range was unmapped altogether. Stored by the keeper thread after punching; loaded by stay_is_due. */
 static _Atomic bool gone;
 
 /* ---- events ---- */
 
-/* The pages at [start, end) leave the file, as far as they are the range's. */
+/* Frees pages of the file at [start, end), as far as they are the range's. */
 static void
-punch(struct stay *s, uint64_t start, uint64_t end)
+punch_pages(struct stay *s, uint64_t start, uint64_t end)
 {
 	uint64_t from = start > s->start ? start : s->start;
 	uint64_t to = end < s->start + s->length ? end : s->start + s->length;
@@ -48,9 +48,9 @@ punch(struct stay *s, uint64_t start, uint64_t end)
 	s->punched = true;
 }
 
-/* Unmapped at either end, the rest goes on being watched. */
+/* Cuts off what was unmapped at either end; the rest stays watched. */
 static void
-cut(struct stay *s, uint64_t start, uint64_t end)
+cut_ends(struct stay *s, uint64_t start, uint64_t end)
 {
 	uint64_t last = s->start + s->length;
 
@@ -72,11 +72,11 @@ handle_event(struct stay *s, const struct uffd_msg *msg)
 {
 	switch (msg->event) {
 	case UFFD_EVENT_REMOVE:
-		punch(s, msg->arg.remove.start, msg->arg.remove.end);
+		punch_pages(s, msg->arg.remove.start, msg->arg.remove.end);
 		break;
 	case UFFD_EVENT_UNMAP:
-		punch(s, msg->arg.remove.start, msg->arg.remove.end);
-		cut(s, msg->arg.remove.start, msg->arg.remove.end);
+		punch_pages(s, msg->arg.remove.start, msg->arg.remove.end);
+		cut_ends(s, msg->arg.remove.start, msg->arg.remove.end);
 		break;
 	case UFFD_EVENT_REMAP:
 		if (msg->arg.remap.from <= s->start &&
@@ -90,7 +90,7 @@ handle_event(struct stay *s, const struct uffd_msg *msg)
 
 /* ---- threads that wait in madvise ---- */
 
-/* "number 0xARGUMENT 0xARGUMENT ..." of the system call that the thread is in; false: it is in none. */
+/* Parses "number 0xARGUMENT 0xARGUMENT ..." of the thread's system call. False: the thread is in none. */
 static bool
 thread_call(int tasks, const char *tid, uint64_t *call)
 {
@@ -125,10 +125,10 @@ punch_for(int tasks, const char *tid, struct stay *first, bool only)
 	    (call[3] != MADV_DONTNEED && call[3] != MADV_REMOVE))
 		return;
 	for (struct stay *s = first; s != NULL; s = only ? NULL : s->next)
-		punch(s, call[1], call[1] + call[2]);
+		punch_pages(s, call[1], call[1] + call[2]);
 }
 
-/* Threads in madvise go on when this has been done for them. */
+/* Frees pages for all threads that wait in madvise, before their events are read: stay.h. */
 static void
 punch_for_waiting(struct stay *first, bool only)
 {
@@ -150,7 +150,7 @@ punch_for_waiting(struct stay *first, bool only)
 		raw_syscall(SYS_close, tasks, 0, 0, 0, 0);
 }
 
-/* ---- the keeper ---- */
+/* ---- the keeper thread ---- */
 
 void
 stay_serve(void)
@@ -224,7 +224,7 @@ stay_add(struct range *range)
 	all = s;
 	count++;
 	pthread_mutex_unlock(&lock);
-	/* Fails where part of it is not mapped there: that part needs no watch. */
+	/* Fails where part of the range is not mapped there any more: that part needs no watching. */
 	ioctl(stay_fd(), UFFDIO_REGISTER, &reg);
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Adopted ranges that nobody has registered, and that stay shared memory because something may have pinned
- * their pages (pins.h).  To the program they must still be private memory: pages that it drops
- * (MADV_DONTNEED) must read as zeros, pages that it unmaps must be freed.  One userfaultfd for all of them
- * reports both, and the keeper's thread (keep.h) punches these pages out of the file.  A device that has
- * pinned them keeps them, as it does with private memory.
+ * Adopted ranges without registrations that stay shared memory, because their pages may be pinned (pins.h).
+ * The program must still see private memory: pages that it drops (MADV_DONTNEED) must read as zeros, and
+ * pages that it unmaps must be freed. One userfaultfd for all these ranges reports both, and the keeper
+ * thread (keep.h) punches such pages out of the file. A device that has pinned pages keeps them, as with
+ * private memory.
  *
- * MADV_DONTNEED waits until the keeper has read the event, and the event is not readable twice.  So the
- * keeper looks up first what the waiting threads have asked for (/proc/self/task/TID/syscall), and punches
- * before it reads.
+ * A thread in MADV_DONTNEED waits until the keeper thread has read the event, and an event can be read only
+ * once. So the keeper thread first looks up the system calls of waiting threads
+ * (/proc/self/task/TID/syscall), and punches their pages out before it reads.
  *
- * The table has a lock of its own: the keeper must not wait for ranges_lock, which a fork holds while it
- * waits for the allocator, whose lock the thread in madvise may hold.  All calls but stay_serve come with
- * ranges_lock held.
+ * The table has its own lock, because the keeper thread must not wait for ranges_lock: a fork holds
+ * ranges_lock while it waits for the allocator, whose lock the thread in madvise may hold. All calls but
+ * stay_serve and stay_fd require ranges_lock.
  */
 #ifndef CLIENT_STAY_H
 #define CLIENT_STAY_H
@@ -21,26 +21,25 @@
 
 struct range;
 
-/* The userfaultfd is there: 0 or -errno.  Before the keeper starts. */
+/* Opens the userfaultfd, before the keeper thread starts. Returns 0 or -errno. */
 int stay_open(void);
-/* For the keeper to poll; -1: there is none. */
+/* The userfaultfd, for the keeper thread to poll; -1: none. */
 int stay_fd(void);
-/* The keeper: handles all events that there are. */
+/* Handles all pending events, in the keeper thread. */
 void stay_serve(void);
-/* Handles events of the range's own guard `fd`. */
+/* Handles all pending events of the range's own guard `fd`, in the keeper thread. */
 void stay_serve_guard(struct range *range, int fd);
 
-/* The range is in the table from now on, and watched if the keeper runs; nothing happens if it is there
- * already. */
+/* Adds the range to the table, unless it is there already, and watches it if the keeper thread runs. */
 void stay_add(struct range *range);
-/* It is not in the table; nothing happens if it was not. */
+/* Removes the range from the table, if it is there. */
 void stay_remove(struct range *range);
-/* The ranges in the table, one after the other; NULL: the first, and no more. */
+/* Iterates over the ranges in the table: NULL gives the first, and ends the list. */
 struct range *stay_next(const struct range *range);
-/* The table should be looked through for ranges that can go: one has been unmapped altogether, or there are
- * twice as many as there were after the last look. */
+/* True once if giving back the table's ranges should be tried again: one has been unmapped altogether, or
+ * their number has more than doubled since the last time. */
 bool stay_is_due(void);
-/* In a child: forgets everything. */
+/* In a child after fork: closes the userfaultfd and empties the table. */
 void stay_fork_child(void);
 
 #endif

@@ -27,19 +27,19 @@
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
-/* Linux 6.4; unknown to older headers */
+/* UFFD_FEATURE_WP_UNPOPULATED since Linux 6.4, for older headers. */
 #define FEATURE_WP_UNPOPULATED (1u << 13)
 
-/* Writers wait for the copy of one chunk at most, readers for moving it aside. */
+/* Bytes replaced at once: bounds how long writers and readers wait. */
 #define CHUNK (8ull << 20)
-/* A page that is pinned for one I/O request is free again after some milliseconds: waits of 1, 2, 4 and 8. */
+/* A page that is pinned for one I/O request is free again after some milliseconds: wait 1, 2, 4 and 8 ms. */
 #define PIN_WAITS 4u
 #define HUGE (2ull << 20)
 
-/* How near to the range stack or thread control block must be for another thread to do the work. */
+/* Bytes: a helper does the work if the caller's stack or thread control block is this near to the range. */
 #define STACK_NEAR (64u * 1024u)
 #define TCB_NEAR (16u * 1024u)
-#define HELPER_STACK (2048u * 1024u) /* used by the page; sanitizers want much */
+#define HELPER_STACK (2048u * 1024u) /* populated on demand; sanitizers need much */
 
 /* ---- protection ---- */
 
@@ -61,14 +61,14 @@ uffd_new(int flags)
 	return (int)raw_syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY | flags, 0, 0, 0, 0);
 }
 
-/* A userfaultfd that can write-protect; `shmem`: shared pages too (Linux 5.19).  *moves: it has UFFDIO_MOVE.
- */
+/* Opens a userfaultfd that can write-protect; `shmem`: shared pages, too (Linux 5.19). *moves: it has
+ * UFFDIO_MOVE. Returns -errno if there is none. */
 static int
 uffd_open(bool shmem, bool *moves)
 {
 	const uint64_t base =
 		UFFD_FEATURE_PAGEFAULT_FLAG_WP | (shmem ? (uint64_t)UFFD_FEATURE_WP_HUGETLBFS_SHMEM : 0);
-	/* Pages that vanish after they were populated (MADV_DONTNEED) are protected only with
+	/* Pages that are dropped (MADV_DONTNEED) after they were populated are protected only with
 	 * WP_UNPOPULATED. */
 	const uint64_t wanted[] = {base | FEATURE_WP_UNPOPULATED | FEATURE_MOVE,
 				   base | FEATURE_WP_UNPOPULATED, base};
@@ -127,14 +127,14 @@ transplant_is_guard(int fd)
 
 /* ---- pages ---- */
 
-/* Kernels before Linux 5.14.  The sanitizers would take the pages around a buffer amiss. */
+/* Populates before Linux 5.14. Not instrumented: sanitizers would report the memory around a buffer. */
 __attribute__((no_sanitize("address", "thread"))) static void
-touch(uint64_t start, uint64_t len, bool write)
+touch_pages(uint64_t start, uint64_t len, bool write)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	for (uint64_t at = start; at < start + len; at += page) {
-		/* Pairs with nothing: for the fault alone, and no store of the application is lost. */
+		/* Pairs with nothing: causes a fault. Atomic: no store of the application is lost. */
 		_Atomic uint8_t *byte = (_Atomic uint8_t *)(uintptr_t)at;
 
 		if (write)
@@ -144,9 +144,9 @@ touch(uint64_t start, uint64_t len, bool write)
 	}
 }
 
-/* All pages present, so that protection meets a page everywhere. */
+/* Makes all pages present, so that each can be write-protected. */
 static int
-populate(uint64_t start, uint64_t len, int prot)
+populate_pages(uint64_t start, uint64_t len, int prot)
 {
 	bool write = (prot & PROT_WRITE) != 0;
 	long error;
@@ -158,7 +158,7 @@ populate(uint64_t start, uint64_t len, int prot)
 				    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, 0, 0);
 	} while (error == -EINTR || error == -EAGAIN);
 	if (error == -EINVAL) {
-		touch(start, len, write);
+		touch_pages(start, len, write);
 		error = 0;
 	}
 	return (int)error;
@@ -167,15 +167,14 @@ populate(uint64_t start, uint64_t len, int prot)
 int
 transplant_populate(uint64_t start, uint64_t length)
 {
-	return populate(start, length, PROT_READ);
+	return populate_pages(start, length, PROT_READ);
 }
 
-/* Whether shared memory may come in huge pages, which only a fault makes (and zeroes). */
+/* True if shared memory may get huge pages, which only a fault allocates (and zeroes). */
 static bool
 shmem_is_huge(void)
 {
-	static _Atomic int
-		known; /* 0: not asked yet; the kernel's answer is the same to all who ask at once */
+	static _Atomic int known; /* 0: unknown, 1: no, 2: yes; threads that ask at once store the same */
 	int huge = one_load_alone(&known);
 	char text[128];
 	long fd, n;
@@ -196,7 +195,7 @@ shmem_is_huge(void)
 	return huge == 2;
 }
 
-/* The new pages, at an address with the alignment of `at`, so that huge pages can be moved whole. */
+/* Maps the new pages elsewhere, with the alignment of `at`, so that huge pages can be moved whole. */
 static uint8_t *
 fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 {
@@ -207,7 +206,7 @@ fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 
 	if (reserve == NULL)
 		return NULL;
-	if (t->to_twin != NULL) /* old size 0: another mapping of the same pages */
+	if (t->to_twin != NULL) /* old size 0 duplicates the mapping */
 		fresh = mremap((void *)(uintptr_t)(t->to_twin + (at - t->start)), 0, len,
 			       MREMAP_MAYMOVE | MREMAP_FIXED, reserve);
 	else
@@ -219,13 +218,13 @@ fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 	if (t->to_fd >= 0) {
 		if (len >= HUGE)
 			madvise(fresh, len, MADV_HUGEPAGE);
-		/* A child gets a copy, never the shared pages: fork.c. */
+		/* A child gets a copy, never the shared pages: life/fork.c. */
 		madvise(fresh, len, MADV_DONTFORK);
 	}
 	return fresh;
 }
 
-/* The parked mapping, or a new one. */
+/* Returns the part of the place (place.h), or a new mapping. */
 static uint8_t *
 fresh_pages(const struct transplant *t, uint64_t at, uint64_t len)
 {
@@ -256,10 +255,10 @@ read_all(int fd, uint8_t *to, uint64_t len, uint64_t offset)
 	return 0;
 }
 
-/* By the kernel: whole pages are copied, with what lies beside a buffer, and memory checkers would report
- * each byte of that.  Where it is denied (seccomp), by hand. */
+/* Lets the kernel copy: whole pages include memory next to a buffer, of which memory checkers would report
+ * each byte. Copies itself where the system call is denied (seccomp). */
 static void
-copy(uint8_t *to, uint64_t from, uint64_t len)
+copy_pages(uint8_t *to, uint64_t from, uint64_t len)
 {
 	struct iovec local = {.iov_base = to, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)from, .iov_len = len};
@@ -272,8 +271,8 @@ copy(uint8_t *to, uint64_t from, uint64_t len)
 }
 
 /*
- * The new pages are made as they are copied: none is zeroed first.  Where pages are there already
- * (-EEXIST: a file that held the range before) or the old ones cannot be read, it has to be done otherwise.
+ * Creates the new pages by copying, so that none is zeroed first. Fails if pages exist already (-EEXIST: a
+ * file that held the range before), or if the old ones cannot be read: the caller copies by other means.
  */
 static long
 copy_fresh(int uffd, uint8_t *fresh, uint64_t from, uint64_t len)
@@ -296,23 +295,23 @@ copy_fresh(int uffd, uint8_t *fresh, uint64_t from, uint64_t len)
 			error = 0;
 		}
 	}
-	/* Fails only if this very mapping were gone. */
+	/* Could fail only if the mapping were gone. */
 	raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_UNREGISTER, (long)&reg.range, 0, 0);
 	return error;
 }
 
-/* Size of the piece that is replaced at once. */
+/* The part of the range that is replaced at once. */
 struct chunk {
 	uint64_t at, len;
 	uint8_t *fresh;
-	bool make;          /* the new pages are made as they are copied */
+	bool make;          /* new pages are created by copying: copy_fresh() */
 	struct aside aside; /* `to` 0: pages are not moved aside */
-	uint64_t park;      /* where the old mapping goes; 0: nowhere */
+	uint64_t park;      /* where the old mapping moves; 0: nowhere */
 	bool parked;
 };
 
-/* The contents of one chunk, while nobody stores to it.  What was moved aside is read there: what a device
- * had pinned before, and stored to until then, is in it. */
+/* Copies the contents of one chunk, while no thread stores to it. Pages moved aside are read at their new
+ * address, and contain what a device that had pinned them stored before. */
 static long
 copy_chunk(const struct transplant *t, int uffd, const struct chunk *c)
 {
@@ -322,17 +321,18 @@ copy_chunk(const struct transplant *t, int uffd, const struct chunk *c)
 	if (c->make && copy_fresh(uffd, c->fresh, from, c->len) == 0)
 		return 0;
 	if (c->make)
-		error = populate((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
+		error = populate_pages((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
 	if (error == 0 && t->from_fd >= 0)
 		error = read_all(t->from_fd, c->fresh, c->len, t->from_offset + (c->at - t->start));
 	else if (error == 0)
-		copy(c->fresh, from, c->len);
+		copy_pages(c->fresh, from, c->len);
 	return error;
 }
 
 /*
- * Pages that the program had dropped are holes where they were moved to.  Only while they move has that place
- * to be registered: it reads as zeros afterwards, where nobody would answer a missing page.
+ * Moves the chunk's pages aside. Pages that the program had dropped become holes there. The destination is
+ * registered only during the move: afterwards holes must read as zeros, because no thread handles missing
+ * pages.
  */
 static long
 move_aside(int uffd, struct chunk *c)
@@ -343,14 +343,14 @@ move_aside(int uffd, struct chunk *c)
 
 	if (error != 0)
 		return error;
-	/* Whatever the kernel cannot move might be pinned. */
+	/* Any page that the kernel cannot move might be pinned. */
 	if (aside_move(uffd, &c->aside) != 0)
 		error = -EBUSY;
 	raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_UNREGISTER, (long)&reg.range, 0, 0);
 	return error;
 }
 
-/* Steps 2 to 5. */
+/* Carries out steps 2 to 5 of transplant.h. */
 static long
 replace_protected(const struct transplant *t, int uffd, struct chunk *c)
 {
@@ -371,9 +371,9 @@ replace_protected(const struct transplant *t, int uffd, struct chunk *c)
 	return error;
 }
 
-/* Steps 1 to 6 for one chunk.  Nothing here may use the range: see raw.h. */
+/* Carries out steps 1 to 6 of transplant.h for one chunk. Nothing here may use the range: see raw.h. */
 static long
-replace(const struct transplant *t, int uffd, struct chunk *c)
+replace_pages(const struct transplant *t, int uffd, struct chunk *c)
 {
 	struct uffdio_range range = {.start = c->at, .len = c->len};
 	struct uffdio_register reg = {.range = range, .mode = UFFDIO_REGISTER_MODE_WP};
@@ -401,7 +401,7 @@ replace(const struct transplant *t, int uffd, struct chunk *c)
 	return error;
 }
 
-/* A signal handler on this thread that used the range would wait for ever. */
+/* Blocks signals: a handler on this thread that used the range would wait for ever. */
 static long
 replace_undisturbed(const struct transplant *t, int uffd, struct chunk *c)
 {
@@ -411,20 +411,20 @@ replace_undisturbed(const struct transplant *t, int uffd, struct chunk *c)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (copiers_hold()) {
-		error = replace(t, uffd, c);
+		error = replace_pages(t, uffd, c);
 		copiers_release();
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return error;
 }
 
-/* Pages that a child shares, or that are pinned for a moment, can be replaced later. */
+/* Tries again for pages that a child shares, which populating copies, or that are pinned for a moment. */
 static long
 replace_patiently(const struct transplant *t, int uffd, struct chunk *c)
 {
 	long error = replace_undisturbed(t, uffd, c);
 
-	if (error == -EBUSY && c->aside.to != 0 && populate(c->at, c->len, t->prot) == 0)
+	if (error == -EBUSY && c->aside.to != 0 && populate_pages(c->at, c->len, t->prot) == 0)
 		error = replace_undisturbed(t, uffd, c);
 	for (uint32_t i = 0; error == -EBUSY && c->aside.to != 0 && i < PIN_WAITS; i++) {
 		const struct timespec wait = {.tv_nsec = 1000000l << i};
@@ -435,7 +435,7 @@ replace_patiently(const struct transplant *t, int uffd, struct chunk *c)
 	return error;
 }
 
-/* Where pages are moved aside: empty, and with the rights of the range. */
+/* Maps where pages are moved aside to: without pages, and with the rights of the range. */
 static long
 aside_map(const struct transplant *t, struct chunk *c)
 {
@@ -450,23 +450,23 @@ aside_map(const struct transplant *t, struct chunk *c)
 		       : 0;
 }
 
-/* The new pages are there before anybody has to wait, or are made as they are copied; the old ones are all
- * mapped: those that nobody has touched are the page of zeros, which is protected like any other. */
+/* Populates before any thread must wait: the new pages, unless they are created by copying, and the old ones,
+ * of which untouched ones become the page of zeros, which is protected like any other. */
 static long
 populate_chunk(const struct transplant *t, const struct chunk *c)
 {
 	long error = 0;
 
 	if (!c->make)
-		error = populate((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
+		error = populate_pages((uint64_t)(uintptr_t)c->fresh, c->len, PROT_READ | PROT_WRITE);
 	if (error == 0 && t->from_fd < 0)
-		error = populate(c->at, c->len, t->prot & PROT_READ);
-	/* A mapping without any page of its own has no origin that mremap would preserve. */
+		error = populate_pages(c->at, c->len, t->prot & PROT_READ);
+	/* A mapping without any page of its own has no origin that mremap could preserve (place.h). */
 	if (error == 0 && c->park != 0)
-		error = populate(c->at, (uint64_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
+		error = populate_pages(c->at, (uint64_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
 	if (error == 0 && t->lock)
 		raw_syscall(SYS_mlock, (long)c->fresh, (long)c->len, 0, 0,
-			    0); /* beyond RLIMIT_MEMLOCK it stays unlocked, and works */
+			    0); /* fails, harmlessly, beyond RLIMIT_MEMLOCK */
 	return error;
 }
 
@@ -478,7 +478,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 
 	if (c.fresh == NULL)
 		return -ENOMEM;
-	/* Pages that are to be huge or locked, or are there already, are populated. */
+	/* Pages that must be huge or locked, or exist already, are populated instead. */
 	c.make = uffd >= 0 && !t->lock && t->to_twin == NULL &&
 		 !(t->to_fd >= 0 && len >= HUGE && shmem_is_huge());
 	if (t->to_fd >= 0 && t->place != 0)
@@ -500,7 +500,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 	return (int)error;
 }
 
-/* Pages are moved aside, and parked, one mapping at a time. */
+/* Cuts the length to one mapping: pages move aside, and mappings to their place, one mapping at a time. */
 static uint64_t
 cut_to_mapping(uint64_t at, uint64_t len)
 {
@@ -515,7 +515,7 @@ cut_to_mapping(uint64_t at, uint64_t len)
 }
 
 static int
-run(struct transplant *t, int uffd, bool moves)
+run_chunks(struct transplant *t, int uffd, bool moves)
 {
 	int error = 0;
 
@@ -535,7 +535,7 @@ run(struct transplant *t, int uffd, bool moves)
 	return error;
 }
 
-/* ---- when the range holds what this thread stands on ---- */
+/* ---- ranges with the caller's own stack or thread control block ---- */
 
 struct helper {
 	struct transplant *t;
@@ -545,12 +545,12 @@ struct helper {
 };
 
 static void *
-help(void *arg)
+help_caller(void *arg)
 {
 	struct helper *helper = arg;
-	/* The caller's stack may be protected until `run` is through: its results are stored after. */
+	/* The caller's stack may be write-protected during run_chunks(): store to it only afterwards. */
 	struct transplant t = *helper->t;
-	int error = run(&t, helper->uffd, helper->moves);
+	int error = run_chunks(&t, helper->uffd, helper->moves);
 
 	*helper->t = t;
 	helper->error = error;
@@ -558,12 +558,12 @@ help(void *arg)
 }
 
 /*
- * Once something is kept, the holder of ranges_lock calls no allocator (keep.h), as making a thread does: one
- * stands by.
+ * A helper thread that is created before any range is cached: from then on the holder of ranges_lock must not
+ * call the allocator (keep.h), as creating a thread does.
  */
 static struct {
 	sem_t asked, done;
-	struct helper *helper; /* of the holder of ranges_lock */
+	struct helper *helper; /* on the stack of the holder of ranges_lock */
 	_Atomic bool running;
 } standing;
 
@@ -573,7 +573,7 @@ stand_by(void *unused)
 	for (;;) {
 		while (sem_wait(&standing.asked) != 0)
 			;
-		help(standing.helper);
+		help_caller(standing.helper);
 		sem_post(&standing.done);
 	}
 	return NULL;
@@ -611,7 +611,7 @@ run_elsewhere(struct transplant *t, int uffd, bool moves)
 	sigset_t all, old;
 	int error = 0;
 
-	/* A signal would be delivered onto the protected stack. */
+	/* A signal would be delivered onto the write-protected stack. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (one_load_alone(&standing.running)) {
@@ -623,7 +623,7 @@ run_elsewhere(struct transplant *t, int uffd, bool moves)
 		pthread_t thread;
 		void *stack;
 
-		error = client_thread_apart(&thread, HELPER_STACK, help, &helper, &stack);
+		error = client_thread_apart(&thread, HELPER_STACK, help_caller, &helper, &stack);
 		if (error == 0) {
 			pthread_join(thread, NULL);
 			munmap(stack, HELPER_STACK);
@@ -639,7 +639,7 @@ near(const struct transplant *t, uint64_t address, uint64_t margin)
 	return address + margin >= t->start && address < t->start + t->length + margin;
 }
 
-/* Nothing holds back other threads, nor this one's own use of its stack. */
+/* Works without a userfaultfd, where neither other threads nor the caller's use of its stack are held off. */
 static int
 run_alone(struct transplant *t, bool on_stack)
 {
@@ -648,12 +648,12 @@ run_alone(struct transplant *t, bool on_stack)
 
 	if (on_stack || maps_threads() != 1u + ours)
 		return -EPERM;
-	/* Without a userfaultfd loads cannot wait while the old mapping is away. */
+	/* The old mapping is not moved away, because loads could not wait meanwhile. */
 	if (t->to_fd >= 0 && t->place != 0) {
 		place_drop(t->place, 0, t->length);
 		t->place = 0;
 	}
-	return run(t, -1, false);
+	return run_chunks(t, -1, false);
 }
 
 int
@@ -673,7 +673,7 @@ transplant(struct transplant *t)
 	else if (uffd < 0)
 		error = run_alone(t, on_stack);
 	else
-		error = on_stack || on_tcb ? run_elsewhere(t, uffd, moves) : run(t, uffd, moves);
+		error = on_stack || on_tcb ? run_elsewhere(t, uffd, moves) : run_chunks(t, uffd, moves);
 	if (uffd >= 0)
 		close(uffd);
 	return error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a refused call says: see tell.h. */
+/* Reports the reasons of refused calls: see tell.h. */
 #include "client/tell.h"
 
 #include <errno.h>
@@ -179,7 +179,7 @@ subject_name(uint32_t subject)
 	return subject < sizeof(name) / sizeof(name[0]) && name[subject] != NULL ? name[subject] : "request";
 }
 
-/* A key is printed only if it is a name: the data plane's message is checked like any input. */
+/* True if a key can be printed: the data plane's message is checked like any input. */
 static bool
 is_name(const char *key, size_t room)
 {
@@ -220,14 +220,12 @@ one_note_cause(int error, uint32_t subject, uint64_t value, const struct one_lim
 		note_limit(value, limit);
 	else if (error == -EBADF)
 		snprintf(said.cause, sizeof(said.cause),
-			 "descriptor = closed: the program has closed one that this library opened; leave "
-			 "those of "
+			 "a descriptor of this library was closed by the program; leave descriptors of "
 			 "others open, then close and open again");
 	else if (error == -ECONNRESET)
 		snprintf(said.cause, sizeof(said.cause),
-			 "the data plane = gone: it ended, ended this attachment, or did not run for 30 s; "
-			 "see "
-			 "its log, then close and open again");
+			 "connection to the data plane lost: the data plane ended, ended this attachment, "
+			 "or did not run for 30 s; see its log, then close and open again");
 	else
 		snprintf(said.cause, sizeof(said.cause),
 			 "%s = %#" PRIx64 ": the data plane refused it, %s; see its log",
@@ -252,13 +250,13 @@ one_tell(const char *function, const char *text, const char *code)
 	len = snprintf(line, sizeof(line) - 1, "oneside: %s: %s (%s)", function, text, code);
 	if (len >= (int)sizeof(line) - 1)
 		len = (int)sizeof(line) - 2;
-	/* An application's string may stand in it. */
+	/* The text may contain a string of the application's. */
 	for (int i = 0; i < len; i++) {
 		if (line[i] == '\n' || line[i] == '\r')
 			line[i] = ' ';
 	}
 	line[len++] = '\n';
-	/* At once, so that lines of several threads do not mix.  Nobody to tell when it fails. */
+	/* A single write keeps lines of several threads apart. A failure cannot be reported. */
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		errno = before;
 	one_tell_nothing();
