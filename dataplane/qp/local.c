@@ -27,7 +27,7 @@ enum { REACH_FROM, REACH_TO };
 
 enum step { STEP_DONE, STEP_MORE, STEP_WAIT, STEP_BROKEN };
 
-/* One side of a copy. */
+/* Memory, rights and progress of one side of a copy. */
 struct side {
 	const struct one_sge *sge;
 	uint32_t num_sge;

@@ -95,7 +95,7 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 
 /* ---- how long requests take ---- */
 
-/* The control thread carries out binds, and counts their time like that of its other requests. */
+/* Binds are not sampled: the control thread carries them out. */
 static void
 sample_begin(struct core *core, struct engine_qp *qp, uint8_t op)
 {
@@ -198,7 +198,7 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	return taken(core, qp, work->op, 1);
 }
 
-/* Take a receive from the shared queue. This queue pair will complete or flush the receive. */
+/* Take a receive from the shared queue. The queue pair will complete or flush the receive. */
 static bool
 take_shared(struct core *core, struct engine_qp *qp, struct recv_work *out)
 {

@@ -164,8 +164,7 @@ serve(struct core *core, struct share *share, uint64_t credit)
 	return done;
 }
 
-/* Give a client its turn among others. The turn ends at the cost `end` at the latest, with the user's turn.
- */
+/* Give a client its turn among others. The turn ends at cost `end` at the latest, when the user's does. */
 static uint32_t
 take_turn(struct core *core, struct share_group *group, struct engine_client *client, uint64_t end)
 {
@@ -300,8 +299,8 @@ group_turn(struct core *core, struct share_group *group)
 {
 	uint64_t start = share_cost(core), refused = core->stats.backpressure, credit = SHARE_UNBOUNDED;
 	uint64_t room[CEILINGS], due;
-	uint32_t weight = atomic_load_explicit(&group->user->weight,
-					       memory_order_relaxed); /* stored by engine_user_set() */
+	uint32_t weight =
+		atomic_load_explicit(&group->user->weight, memory_order_relaxed); /* from engine_user_set() */
 	uint32_t heaviest = RTE_MAX(core->turns.heaviest, weight), done = 0;
 	bool limited = user_is_limited(group->user), waits = false;
 
@@ -330,8 +329,7 @@ group_turn(struct core *core, struct share_group *group)
 	return done;
 }
 
-/* The heaviest user was at work in this round or the last one: one poll may come too early to find its work.
- */
+/* The heaviest user was at work in this round or the last: one poll may come too early to find work. */
 static uint32_t
 take_round(struct core *core)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DRR scheduler for users and their clients on a core (share.c), and the queue pairs polled in their turns.
- */
+/* DRR scheduler for users and their clients on a core (share.c), and the queue pairs polled in turns. */
 #ifndef DATAPLANE_QP_SHARE_H
 #define DATAPLANE_QP_SHARE_H
 

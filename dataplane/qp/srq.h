@@ -21,8 +21,7 @@ struct engine_srq {
 	struct reap reap; /* control thread only */
 };
 
-void srq_took(struct core *core, struct engine_srq *srq,
-	      uint32_t slots); /* took a receive of `slots` slots */
+void srq_took(struct core *core, struct engine_srq *srq, uint32_t slots); /* took `slots` slots */
 void srq_set_limit(struct core *core, struct engine_srq *srq, uint32_t limit);
 void srq_exchange_rings(struct engine_srq *one, struct engine_srq *other);
 void srq_publish(struct engine_srq *srq); /* stores `done` */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules: they lead a connection's frames to the receive queue of the core that owns its queue pair.
+ * Flow rules lead a connection's frames to the receive queue of the core that owns its queue pair.
  *
  * RSS chooses a queue without regard to queue pairs. So frames may arrive at a core that has to hand them
  * over (rcio.c), and then all frames of that connection do. After FLOW_STRAYS of them the owner notifies the
  * control thread. If the port accepts rules (rte_flow), a rule for the connection's addresses and UDP ports
  * leads its frames to the right queue. Without a rule frames are only slower. So a port is asked once whether
- * it accepts such rules. After it has refused one, it is not asked again before another rule was removed.
+ * it accepts such rules. A port that has refused a rule is not asked again before another rule was removed.
  *
  * Senders of frames must not control the device. A queue pair has at most one rule, none without a
  * connection, and only for its peer's address. A queue pair asks at intervals of FLOW_INTERVAL_NS. A port has

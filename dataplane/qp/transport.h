@@ -35,7 +35,7 @@ void local_leave(struct core *core, struct engine_qp *qp);
 void rcio_init(struct core *core);
 void rcio_after(struct core *core, struct engine_qp *qp); /* call after any call of the transport */
 void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* takes new work */
-/* Send what the peer waits for at once: the next turn of a user with a ceiling may be late. See
+/* Send at once what the peer waits for: the next turn of a user with a ceiling may be late. See
  * share_reads(). */
 void rcio_answer(struct core *core, struct engine_qp *qp);
 /* Call rcio_answer() for each queue pair that has frames to make. */
@@ -54,8 +54,7 @@ void rcio_frame_end(struct core *core, uint16_t to, bool loop, uint32_t from, ui
 /* `copies`: the window included memory that the copy thread moves. Returns -EALREADY if the bind is not
  * awaited. */
 int qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies);
-uint32_t
-qp_bind_poll(struct core *core); /* call while core->settling is not empty; returns the number completed */
+uint32_t qp_bind_poll(struct core *core); /* if core->settling is not empty; returns the number completed */
 void qp_bind_leave(struct core *core, struct engine_qp *qp); /* no bind is awaited any more */
 
 /* ---- ud.c ---- */

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams (IBTA vol. 1, unreliable datagram): one request is one packet, without state between two of
- * them.  A send is done when its frame is the port's, or the other core's.
+ * Datagrams (IBTA vol. 1, unreliable datagram): one request is one packet, without state between packets. A
+ * send is done when the port, or the other core, has its frame.
  *
- * Where a datagram goes an application says by the id of an address handle, which the control thread has
- * checked and resolved.  It says the queue pair and Q_Key there itself; the source is never its word.
+ * An application names the destination by the id of an address handle, which the control thread has checked
+ * and resolved, and by queue pair number and Q_Key. An application cannot choose the source.
  *
- * What is received lies behind ONE_UD_GRH bytes with the IP header.  Nobody is told of a datagram that
- * could not be taken: it is dropped and counted, and the receive that was too short for it waits for the next
- * (IBTA vol. 1, 9.9.3, responder class D).  What is wrong with a request or a receive itself ends the queue
- * pair.
+ * Received payload follows ONE_UD_GRH bytes that hold the IP header. A datagram that cannot be received is
+ * dropped and counted, and nobody is notified. A receive that was too short for a datagram remains for the
+ * next one (IBTA vol. 1, 9.9.3, responder class D). An invalid request or receive breaks the queue pair.
  *
- * A receive into memory without mapping is parked: it is over when the application's copy thread has moved
- * its bytes. Receives complete in the order in which they were taken, so what could not be parked behind such
- * ones is dropped and its receive kept, until they are over.
+ * A receive into memory without mapping is pending until the application's copy thread has moved its bytes.
+ * Receives complete in the order in which they were taken. So a datagram that cannot be pending behind such
+ * receives is dropped, and its receive stays until they have completed.
  */
 #include <errno.h>
 
@@ -23,31 +22,31 @@
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
-#define QPN_FIRST 2u       /* 0 and 1 are management's, */
-#define QPN_LAST 0xfffffeu /* and all ones is multicast */
+#define QPN_FIRST 2u       /* 0 and 1 are for management, */
+#define QPN_LAST 0xfffffeu /* all ones is multicast */
 #define DATAGRAM_MAX (ONE_UD_GRH + 4096u)
 
-/* No status: try again. */
+/* Not an enum one_status: try again. */
 #define LATER UINT8_MAX
 
-/* Left with the access of a receive that is parked. */
+/* Note of a bounced access: the receive that the access completes. */
 struct parked {
 	struct completion c;
 	struct one_sge sge[ONE_MAX_SGE];
 	uint8_t num_sge;
 };
 _Static_assert(sizeof(struct parked) <= REACH_NOTE, "a receive is kept as a note");
-/* Left with the access of a request whose payload is read from memory without mapping. */
+/* Note of a bounced access that reads the payload of a request: its struct work. */
 _Static_assert(sizeof(struct work) <= REACH_NOTE, "a request is kept as a note");
 
-/* The memory of a message. */
+/* Memory of a message. */
 struct span_list {
 	struct mem_sge sge[ONE_MAX_SGE];
 	uint32_t num;
-	bool mapped; /* all of it */
+	bool mapped; /* all of it has a mapping */
 };
 
-/* The first `len` bytes of the sges; false: a key does not grant them. */
+/* Look up the first `len` bytes of the sges. False: a key is refused, or the sges are shorter. */
 static bool
 resolve(const struct core *core, const struct engine_qp *qp, const struct one_sge *sge, uint32_t num,
 	uint32_t len, uint32_t access, struct span_list *out)
@@ -81,7 +80,7 @@ gather(const struct span_list *list, uint8_t *to)
 	}
 }
 
-/* `len` bytes to where `skip` others end. */
+/* Write `len` bytes behind the first `skip` bytes of the list. */
 static void
 scatter(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32_t len)
 {
@@ -106,7 +105,7 @@ scatter(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32
 static const struct engine_ah *
 ah_find(const struct engine_qp *qp, uint32_t id)
 {
-	/* Pair with the release stores in engine_ah_new and engine_ah_free. */
+	/* Pair with the release stores in engine_ah_new() and engine_ah_free(). */
 	struct ah_table *table = atomic_load_explicit(&qp->client->home->ahs, memory_order_acquire);
 	uint32_t place = id & 0xffff;
 	const struct engine_ah *ah;
@@ -117,7 +116,7 @@ ah_find(const struct engine_qp *qp, uint32_t id)
 	return ah != NULL && ah->id == id && ah->pz == qp->pz && ah->port == qp->port ? ah : NULL;
 }
 
-/* What is wrong with the request, whatever memory it names. */
+/* Check all of the request but its memory. Returns the status to fail with, or ONE_STATUS_SUCCESS. */
 static uint8_t
 check_send(const struct engine_qp *qp, const struct work *work, const struct engine_ah *ah)
 {
@@ -131,7 +130,7 @@ check_send(const struct engine_qp *qp, const struct work *work, const struct eng
 	return work->length > ports[qp->port].info.path_mtu ? ONE_STATUS_LOCAL_LENGTH : ONE_STATUS_SUCCESS;
 }
 
-/* Where the payload of the request is: 0, or why the request fails. */
+/* Look up the payload of the request. Returns the status to fail with, or ONE_STATUS_SUCCESS. */
 static uint8_t
 find_payload(const struct core *core, const struct engine_qp *qp, const struct work *work,
 	     struct span_list *list)
@@ -144,7 +143,8 @@ find_payload(const struct core *core, const struct engine_qp *qp, const struct w
 	return ONE_STATUS_SUCCESS;
 }
 
-/* `copied`: where the payload was copied to; NULL: it has a mapping.  The frame is sealed. */
+/* Fill in the payload. `copied`: the payload, read from memory without mapping; NULL: the memory has a
+ * mapping. Returns true if the frame is sealed. */
 static bool
 fill(const struct engine_ah *ah, const struct work *work, const struct span_list *list, const uint8_t *copied,
      uint8_t *frame, uint8_t *payload)
@@ -161,7 +161,7 @@ fill(const struct engine_ah *ah, const struct work *work, const struct span_list
 	return false;
 }
 
-/* False: there is no frame now. */
+/* Send one frame. Returns false if there is no buffer or room now. */
 static bool
 emit(struct core *core, struct engine_qp *qp, const struct work *work, const struct engine_ah *ah,
      const struct span_list *list, const uint8_t *copied)
@@ -200,7 +200,7 @@ complete_send(struct core *core, struct engine_qp *qp, const struct work *work, 
 		qp_break(core, qp, RC_ERROR_REQUESTER);
 }
 
-/* Everything is checked that was checked when the request came: an address handle or a key may have gone. */
+/* Repeat all checks that were made when the request was taken: an address handle or a key may have gone. */
 static uint8_t
 send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 {
@@ -218,7 +218,7 @@ send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 	return status;
 }
 
-/* Requests whose payload has been read, oldest first. */
+/* Send the requests whose payload has been read, oldest first. */
 static void
 send_all_copied(struct core *core, struct engine_qp *qp)
 {
@@ -233,8 +233,8 @@ send_all_copied(struct core *core, struct engine_qp *qp)
 	}
 }
 
-/* The request in qp->work: 0, LATER, or why it fails.  *reading: it is over when its payload has been read.
- */
+/* Send the request in qp->work. Returns 0, LATER, or the status to fail with. *reading: the request is done
+ * when its payload has been read and sent. */
 static uint8_t
 send_one(struct core *core, struct engine_qp *qp, bool *reading)
 {
@@ -271,7 +271,7 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 			return;
 		status = send_one(core, qp, &reading);
 		qp->pending = status == LATER;
-		/* Nothing is to be done until ud_resume. */
+		/* Polling is useless before ud_resume(). */
 		qp->waiting =
 			qp->pending && (reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL);
 		if (qp->pending)
@@ -289,14 +289,14 @@ drop(struct core *core, enum engine_ud_drop why)
 	core->stats.ud_drop[why]++;
 }
 
-/* False: it is none for this queue pair. */
+/* False: the packet is not for this queue pair, and was counted. */
 static bool
 check_packet(struct core *core, const struct engine_qp *qp, const struct wire_packet *packet)
 {
 	const struct port *port = &ports[qp->port];
 
 	if (packet->opcode == WIRE_CNP)
-		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as any other */
+		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as for any queue pair */
 	else if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
 		drop(core, ENGINE_UD_OPCODE);
 	else if (!port_has_addr(port, &packet->dst))
@@ -310,7 +310,7 @@ check_packet(struct core *core, const struct engine_qp *qp, const struct wire_pa
 	return false;
 }
 
-/* The IP header of the frame, at the end of the bytes that stand for a GRH. */
+/* Copy the frame's IP header to the end of the bytes that represent a GRH. */
 static void
 make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
 {
@@ -322,7 +322,7 @@ make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
 	memcpy(grh + ONE_UD_GRH - len, bth - sizeof(struct rte_udp_hdr) - len, len);
 }
 
-/* The oldest receive is over. */
+/* Complete the oldest receive. */
 static void
 complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
@@ -336,7 +336,7 @@ complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uin
 		qp_break(core, qp, RC_ERROR_RESPONDER);
 }
 
-/* The receive in qp->recv is over as `c`, unless some are parked before it. */
+/* Complete the receive in qp->recv as `c`. While earlier receives are pending, drop the datagram instead. */
 static void
 end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
@@ -348,7 +348,8 @@ end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t
 	complete_recv(core, qp, c, status);
 }
 
-/* Memory without mapping: completed by ud_resume; or dropped, since it is not kept until there is room. */
+/* Receive into memory without mapping: ud_resume() completes the receive. Without room for the access the
+ * datagram is dropped. */
 static void
 park(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
      const struct wire_packet *packet, struct completion *c)
@@ -410,7 +411,7 @@ take_recv(struct core *core, struct engine_qp *qp)
 {
 	if (!qp->recv_taken)
 		qp->recv_taken = qp_take_recv(core, qp, &qp->recv);
-	/* For `--idle yield`: who posts has to run now and then. */
+	/* For --idle yield: the thread that posts receives must run now and then. */
 	core->takes = qp->recv_taken ? core->takes + 1 : CORE_TAKES;
 	return qp->recv_taken;
 }
@@ -434,7 +435,7 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 	}
 }
 
-/* The oldest parked receive has been copied; keys may be gone. */
+/* Complete the oldest pending receive after its access. Keys are looked up again: they may have gone. */
 static void
 end_parked(struct core *core, struct engine_qp *qp)
 {

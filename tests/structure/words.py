@@ -19,7 +19,7 @@ WRITTEN = ("api/client/life", "api/dat/base", "api/dat/ep", "api/dat/evd", "api/
            "api/rsm/transfer", "api/run", "api/run/preload", "api/verbs/base", "api/verbs/cq", "api/verbs/device", "api/verbs/event",
            "api/verbs/face", "api/verbs/mem", "api/verbs/qp", "api/verbs/srq", "config", "control/base", "control/cm", "control/connect",
            "control/ctl", "control/daemon", "control/loop", "control/metrics", "control/neigh", "control/onesidectl", "control/path",
-           "control/rsm", "control/setup", "control/show", "dataplane/esp", "dataplane/mem", "dataplane/port", "dataplane/rc",
+           "control/rsm", "control/setup", "control/show", "dataplane/esp", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
            "dataplane/state", "dataplane/wire", "perf", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
            "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
