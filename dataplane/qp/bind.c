@@ -14,7 +14,7 @@
 #define AT_ONCE 16u /* binds of one client completed in one loop, at most */
 
 static void
-complete(struct core *core, struct engine_qp *qp, bool ok)
+bind_complete(struct core *core, struct engine_qp *qp, bool ok)
 {
 	qp_bind_leave(core, qp);
 	if (qp->local) {
@@ -28,7 +28,7 @@ complete(struct core *core, struct engine_qp *qp, bool ok)
 }
 
 static void
-settle(struct core *core, struct engine_qp *qp, uint32_t mark)
+settle_begin(struct core *core, struct engine_qp *qp, uint32_t mark)
 {
 	struct engine_client *client = qp->client;
 
@@ -63,9 +63,9 @@ qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies)
 		return -EALREADY; /* flushed meanwhile, or waiting for copies already */
 	mark = copies && ok ? reach_mark(reach) : 0;
 	if (copies && ok && !reach_passed(reach, mark))
-		settle(core, qp, mark);
+		settle_begin(core, qp, mark);
 	else
-		complete(core, qp, ok);
+		bind_complete(core, qp, ok);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ qp_bind_poll(struct core *core)
 
 			if (!reach_passed(client->reach, qp->settle_mark))
 				break;
-			complete(core, qp, true);
+			bind_complete(core, qp, true);
 			done++;
 		}
 	}

@@ -10,7 +10,7 @@
 
 /* Each byte is an atomic of its own; reading eight of them at once is only a hint. */
 static inline uint64_t
-peek(const _Atomic uint8_t *bytes)
+peek_word(const _Atomic uint8_t *bytes)
 {
 	return __atomic_load_n((const uint64_t *)(uintptr_t)bytes, __ATOMIC_RELAXED);
 }
@@ -21,7 +21,7 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 	uint32_t rung = 0;
 
 	for (uint32_t i = group * ONE_DOORBELL_GROUP; i < (group + 1) * ONE_DOORBELL_GROUP; i += WORD) {
-		if (peek(&client->doorbells->qp[i]) == 0)
+		if (peek_word(&client->doorbells->qp[i]) == 0)
 			continue;
 		for (uint32_t j = i; j < i + WORD; j++) {
 			struct engine_qp *qp = client->qps[j];
@@ -74,7 +74,7 @@ scan_client(struct core *core, struct engine_client *client, bool *whole)
 	for (uint32_t i = 0; i < words; i++) {
 		uint32_t word = client->scan_next < words ? client->scan_next : 0;
 
-		if (unlikely(peek(&client->doorbells->group[word * WORD]) != 0))
+		if (unlikely(peek_word(&client->doorbells->group[word * WORD]) != 0))
 			rung += scan_groups(core, client, word * WORD, &left);
 		if (left == 0) {
 			core->scan_at = 0; /* scan in the next loop */

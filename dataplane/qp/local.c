@@ -57,7 +57,7 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 
 /* End the wait: the queue pair polls again at once. */
 static void
-wake(struct core *core, struct engine_qp *qp)
+end_wait(struct core *core, struct engine_qp *qp)
 {
 	if (!qp->waiting || qp->bind_pending)
 		return;
@@ -72,7 +72,7 @@ local_kick(struct core *core, struct engine_qp *qp)
 	struct engine_qp *peer = find_peer(core, qp);
 
 	if (peer != NULL)
-		wake(core, peer);
+		end_wait(core, peer);
 }
 
 void
@@ -88,7 +88,7 @@ local_leave(struct core *core, struct engine_qp *qp)
 	reach_leave(&peer->reach);
 	if (peer->work.op < ONE_OP_FETCH_ADD)
 		peer->moved = 0;
-	wake(core, peer);
+	end_wait(core, peer);
 }
 
 static void
@@ -174,7 +174,7 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t stat
 
 /* Wait until qp_reached(). */
 static enum step
-park(struct engine_qp *qp)
+wait_for_memory(struct engine_qp *qp)
 {
 	qp->waiting = true;
 	qp->wait_until = RC_NEVER;
@@ -495,12 +495,12 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 	else
 		status = copy_sges(core, qp, to, from, home, len, &remote);
 	if (unlikely(status == LATER))
-		return park(qp);
+		return wait_for_memory(qp);
 	if (unlikely(status != 0))
 		return remote ? fail_remote(core, qp, peer, status, receive) : fail_request(core, qp, status);
 	if (qp->moved < qp->work.length)
 		return STEP_MORE;
-	return likely(!reach_queued(&qp->reach, REACH_ARRIVED)) ? STEP_DONE : park(qp);
+	return likely(!reach_queued(&qp->reach, REACH_ARRIVED)) ? STEP_DONE : wait_for_memory(qp);
 }
 
 /* Take a receive of the peer for the request. Returns STEP_DONE if it is in peer->recv. */
@@ -687,7 +687,7 @@ do_atomic(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	if (error == 0)
 		error = answer_word(qp, home);
 	if (error == -EAGAIN)
-		return park(qp);
+		return wait_for_memory(qp);
 	return error != 0 ? fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION) : STEP_DONE;
 }
 
@@ -715,7 +715,7 @@ local_bind_done(struct core *core, struct engine_qp *qp, bool ok)
 }
 
 static inline enum step
-execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+execute_work(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 {
 	if (unlikely(qp->work.status != ONE_STATUS_SUCCESS))
 		return fail_request(core, qp, qp->work.status);
@@ -759,7 +759,7 @@ local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 			qp->pending = true;
 			qp->moved = 0;
 		}
-		step = execute(core, qp, peer);
+		step = execute_work(core, qp, peer);
 		if (step != STEP_DONE)
 			return;
 		complete_request(core, qp, ONE_STATUS_SUCCESS);

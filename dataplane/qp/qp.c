@@ -151,7 +151,7 @@ sample_taken(struct core *core, struct engine_qp *qp, uint8_t op)
 }
 
 static inline int
-taken(struct core *core, struct engine_qp *qp, uint8_t op, uint32_t slots)
+count_taken(struct core *core, struct engine_qp *qp, uint8_t op, uint32_t slots)
 {
 	/* The library counts, too: it never posts more than max_send_wr beyond the sq_done that was
 	 * published. */
@@ -175,7 +175,7 @@ pull_any(struct core *core, struct engine_qp *qp, struct work *work)
 	if (slots == 0)
 		return 0;
 	wqe_to_work(&wqe, ext, work);
-	return taken(core, qp, work->op, slots);
+	return count_taken(core, qp, work->op, slots);
 }
 
 /* Rare cases are tail calls, so that the common case saves no registers for them. */
@@ -195,7 +195,7 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	/* Not a plain request, or modified while it was read: copy the slot again. */
 	if (!wqe_take_plain(slot, phase, work))
 		return pull_any(core, qp, work);
-	return taken(core, qp, work->op, 1);
+	return count_taken(core, qp, work->op, 1);
 }
 
 /* Take a receive from the shared queue. The queue pair will complete or flush the receive. */
@@ -270,8 +270,8 @@ qp_store_state(struct engine_qp *qp, enum one_qp_state state)
 }
 
 static inline void
-report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const struct completion *c, uint8_t op,
-       bool notify)
+stage_cqe(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const struct completion *c,
+	  uint8_t op, bool notify)
 {
 	struct one_cqe *entry = cq_stage(core, cq);
 
@@ -313,7 +313,7 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 	send_done(core, qp, 1, !error);
 	/* An error always completes, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
-		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
+		stage_cqe(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
 }
 
 static inline void
@@ -330,9 +330,9 @@ complete_recv(struct core *core, struct engine_qp *qp, const struct completion *
 	if (qp->srq != NULL)
 		qp->srq->done++;
 	if (qp->recv_cq != NULL)
-		report(core, qp, qp->recv_cq, c, ONE_OP_RECV,
-		       c->status != ONE_STATUS_SUCCESS ||
-			       (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)));
+		stage_cqe(core, qp, qp->recv_cq, c, ONE_OP_RECV,
+			  c->status != ONE_STATUS_SUCCESS ||
+				  (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)));
 }
 
 void

@@ -51,7 +51,7 @@ qpn_fini(void)
 }
 
 static uint32_t
-seconds(void)
+seconds_now(void)
 {
 	return (uint32_t)(clock_now() / 1000000000u) + REST_SECONDS;
 }
@@ -59,7 +59,7 @@ seconds(void)
 uint32_t
 engine_qpn_new(void)
 {
-	uint32_t random[RANDOMS], now = seconds();
+	uint32_t random[RANDOMS], now = seconds_now();
 
 	for (uint32_t i = 0; i < ATTEMPTS; i++) {
 		uint32_t qpn, since;
@@ -91,7 +91,7 @@ qpn_reserve(uint32_t qpn, void *owner)
 void
 qpn_release(uint32_t qpn)
 {
-	free_since[qpn % SLOTS] = seconds();
+	free_since[qpn % SLOTS] = seconds_now();
 	reserved[qpn % SLOTS] = (struct reservation){0, NULL};
 }
 

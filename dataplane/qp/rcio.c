@@ -452,8 +452,8 @@ follow_peer(const struct core *core, struct engine_qp *qp, uint16_t port, const 
 /* `is_expected`: the packet came from a port, like the peer's packets, or was sent by a peer in this data
  * plane. */
 static inline void
-deliver(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
-	bool is_expected)
+deliver_packet(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
+	       bool is_expected)
 {
 	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->phase == QP_BROKEN ||
 		     qp->client->faulty)) {
@@ -477,7 +477,7 @@ deliver(struct core *core, struct engine_qp *qp, uint16_t port, const struct wir
 
 /* End a burst: the last frame has been delivered. */
 static inline void
-delivered(struct core *core)
+end_input_burst(struct core *core)
 {
 	if (core->rx_qp != NULL)
 		after_input(core);
@@ -486,7 +486,7 @@ delivered(struct core *core)
 
 /* Route a frame to its queue pair. Returns true if the caller has to free the frame. */
 static bool
-route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_packet *packet)
+route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_packet *packet)
 {
 	struct engine_qp *qp;
 
@@ -512,7 +512,7 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 		return true;
 	}
 	if (likely(qp->core == core)) {
-		deliver(core, qp, port, packet, !qp->loop);
+		deliver_packet(core, qp, port, packet, !qp->loop);
 		return true;
 	}
 	frame_info(m)->packet = *packet;
@@ -525,7 +525,7 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 
 /* Process a frame from a port. Returns true if the caller has to free the frame. */
 static bool
-input(struct core *core, struct rte_mbuf *m, uint16_t port)
+input_frame(struct core *core, struct rte_mbuf *m, uint16_t port)
 {
 	enum wire_drop drop;
 	bool sum_is_good;
@@ -552,7 +552,7 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 		rc_run_end(&core->env);
 	if (likely(drop == WIRE_OK))
 		return rc_input_again(&core->env, &core->seen.packet, core->now) ||
-		       route(core, m, port, &core->seen.packet);
+		       route_frame(core, m, port, &core->seen.packet);
 	if (drop != WIRE_NOT_ROCE) {
 		core->stats.drop[drop]++;
 		return true;
@@ -575,17 +575,17 @@ take_burst(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t 
 	for (uint16_t j = 0; j < n; j++) {
 		if (j + 2 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));
-		if (input(core, frames[j], port))
+		if (input_frame(core, frames[j], port))
 			done[num_done++] = frames[j];
 	}
-	delivered(core);
+	end_input_burst(core);
 	core->env.move = NULL;
 	wire_move(&core->move);
 	rte_pktmbuf_free_bulk(done, num_done);
 }
 
 static inline uint32_t
-receive(struct core *core, const struct rx_queue *queue, uint16_t number, bool esp)
+receive_burst(struct core *core, const struct rx_queue *queue, uint16_t number, bool esp)
 {
 	struct rte_mbuf *frames[CORE_BURST];
 	uint16_t n = rte_eth_rx_burst(queue->device, number, frames, CORE_BURST);
@@ -601,7 +601,7 @@ receive(struct core *core, const struct rx_queue *queue, uint16_t number, bool e
 static __rte_noinline uint32_t
 receive_with_care(struct core *core, const struct rx_queue *queue, uint8_t care)
 {
-	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive(core, queue, queue->queue, true);
+	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive_burst(core, queue, queue->queue, true);
 }
 
 /* Receive from each core of a memif's peer. */
@@ -615,7 +615,7 @@ receive_rings(struct core *core, const struct rx_queue *queue, uint8_t care)
 		return 0;
 	for (uint32_t far = 0; far < rings.far; far++) {
 		core->rx_far = (uint8_t)far;
-		received += receive(core, queue, (uint16_t)(far * rings.own + core->index), care != 0);
+		received += receive_burst(core, queue, (uint16_t)(far * rings.own + core->index), care != 0);
 	}
 	core->rx_far = 0;
 	return received;
@@ -636,7 +636,7 @@ rcio_receive(struct core *core)
 		else if (unlikely(care != 0))
 			received += receive_with_care(core, queue, care);
 		else
-			received += receive(core, queue, queue->queue, false);
+			received += receive_burst(core, queue, queue->queue, false);
 	}
 	return received;
 }
@@ -683,7 +683,7 @@ rcio_inbound(struct core *core)
 		struct engine_qp *qp;
 
 		if (unlikely(!info->parsed && info->esp)) {
-			delivered(core);
+			end_input_burst(core);
 			take_esp(core, frames[i]);
 			continue;
 		}
@@ -697,13 +697,13 @@ rcio_inbound(struct core *core)
 			if (info->parsed)
 				steer_strayed(core, qp, info);
 			core->rx_far = info->far;
-			deliver(core, qp, info->port, &info->packet,
-				info->parsed ? !qp->loop : is_from_peer(qp, info->from));
+			deliver_packet(core, qp, info->port, &info->packet,
+				       info->parsed ? !qp->loop : is_from_peer(qp, info->from));
 		} else {
 			drop_stray(core, &info->packet);
 		}
 	}
-	delivered(core);
+	end_input_burst(core);
 	core->rx_far = 0;
 	rte_pktmbuf_free_bulk(done, num_done);
 	return n;

@@ -113,7 +113,7 @@ const struct timer_calls share_timer_calls = {.deadline = group_deadline, .expir
 /* ---- a client's turn ---- */
 
 static inline uint64_t
-progress(const struct core *core)
+progress_made(const struct core *core)
 {
 	return core->stats.work + core->stats.local_bytes + core->stats.completions;
 }
@@ -122,7 +122,7 @@ static bool
 poll_hot(struct core *core, struct share *share)
 {
 	uint32_t looks = RTE_MIN(share->hot_count, (uint32_t)CORE_HOT_LOOKS);
-	uint64_t before = progress(core);
+	uint64_t before = progress_made(core);
 
 	/* Round robin, even if there are more queue pairs than one loop polls. If a queue pair leaves the
 	 * list, the last one takes its place. */
@@ -132,7 +132,7 @@ poll_hot(struct core *core, struct share *share)
 		core->turns.cost += SHARE_LOOK;
 		qp_poll(core, share->hot[share->hot_next++]);
 	}
-	return progress(core) != before;
+	return progress_made(core) != before;
 }
 
 static inline bool
@@ -143,7 +143,7 @@ has_work(const struct share *share)
 
 /* Output gets half of the credit, even if the client posts without end. */
 static uint32_t
-serve(struct core *core, struct share *share, uint64_t credit)
+serve_lane(struct core *core, struct share *share, uint64_t credit)
 {
 	uint64_t start = share_cost(core);
 	uint32_t done = 0;
@@ -173,12 +173,12 @@ take_turn(struct core *core, struct share_group *group, struct engine_client *cl
 	uint32_t done = 0;
 
 	if (!core->turns.contended)
-		return serve(core, share, end - start);
+		return serve_lane(core, share, end - start);
 	if (share->credit <= 0)
 		share->credit += SHARE_QUANTUM;
 	if (share->credit > 0) {
 		core->env.held = share->flight >= core->turns.flight_most ? RC_HELD : RC_FLOWS;
-		done = serve(core, share, RTE_MIN((uint64_t)share->credit, end - start));
+		done = serve_lane(core, share, RTE_MIN((uint64_t)share->credit, end - start));
 		share->credit -= (int64_t)(share_cost(core) - start);
 	}
 	core->turns.cut_short |= share->credit <= 0;
@@ -376,7 +376,7 @@ share_run(struct core *core)
 	if (unlikely(core->turns.contended) || unlikely(user_is_limited(group->user)))
 		return take_round(core);
 	client = TAILQ_FIRST(&group->busy);
-	done = serve(core, &client->share, SHARE_UNBOUNDED);
+	done = serve_lane(core, &client->share, SHARE_UNBOUNDED);
 	if (!has_work(&client->share))
 		share_leave(core, client);
 	return done;

@@ -44,7 +44,7 @@ steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info
 /* ---- the control thread ---- */
 
 static void
-forget(struct engine_qp *qp)
+forget_rule(struct engine_qp *qp)
 {
 	struct flow_rule *rule = qp->flow;
 
@@ -64,8 +64,8 @@ steer_learn(struct engine_qp *qp, uint16_t udp_src_port)
 		return;
 	rule = flow_rule_find(port, &qp->flow_peer, &qp->flow_own, udp_src_port);
 	if (rule != NULL && rule == qp->flow)
-		return; /* the rule does not help: some devices do not parse frames in a VLAN */
-	forget(qp);     /* the peer's UDP port has changed */
+		return;  /* the rule does not help: some devices do not parse frames in a VLAN */
+	forget_rule(qp); /* the peer's UDP port has changed */
 	qp->flow =
 		flow_rule_get(port, &qp->flow_peer, &qp->flow_own, udp_src_port, (uint16_t)qp->core->index);
 }
@@ -86,7 +86,7 @@ steer_command(const struct engine_command *command)
 	case ENGINE_QP_RESET:
 	case ENGINE_QP_REMOVE:
 		memset(&qp->flow_peer, 0, sizeof(qp->flow_peer));
-		forget(qp);
+		forget_rule(qp);
 		break;
 	default:
 		break;

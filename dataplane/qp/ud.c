@@ -48,8 +48,8 @@ struct span_list {
 
 /* Look up the first `len` bytes of the sges. False: a key is refused, or the sges are shorter. */
 static bool
-resolve(const struct core *core, const struct engine_qp *qp, const struct one_sge *sge, uint32_t num,
-	uint32_t len, uint32_t access, struct span_list *out)
+resolve_sges(const struct core *core, const struct engine_qp *qp, const struct one_sge *sge, uint32_t num,
+	     uint32_t len, uint32_t access, struct span_list *out)
 {
 	out->num = 0;
 	out->mapped = true;
@@ -72,7 +72,7 @@ resolve(const struct core *core, const struct engine_qp *qp, const struct one_sg
 }
 
 static void
-gather(const struct span_list *list, uint8_t *to)
+gather_spans(const struct span_list *list, uint8_t *to)
 {
 	for (uint32_t i = 0; i < list->num; i++) {
 		mem_read(list->sge[i].region, list->sge[i].va, to, list->sge[i].len);
@@ -82,7 +82,7 @@ gather(const struct span_list *list, uint8_t *to)
 
 /* Write `len` bytes behind the first `skip` bytes of the list. */
 static void
-scatter(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32_t len)
+scatter_spans(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32_t len)
 {
 	for (uint32_t i = 0; i < list->num && len > 0; i++) {
 		const struct mem_sge *span = &list->sge[i];
@@ -138,7 +138,7 @@ find_payload(const struct core *core, const struct engine_qp *qp, const struct w
 	list->num = 0;
 	list->mapped = true;
 	if ((work->flags & ONE_WQE_INLINE) == 0 &&
-	    !resolve(core, qp, work->sge, work->num_sge, work->length, ONE_ACCESS_LOCAL_READ, list))
+	    !resolve_sges(core, qp, work->sge, work->num_sge, work->length, ONE_ACCESS_LOCAL_READ, list))
 		return ONE_STATUS_LOCAL_PROTECTION;
 	return ONE_STATUS_SUCCESS;
 }
@@ -146,8 +146,8 @@ find_payload(const struct core *core, const struct engine_qp *qp, const struct w
 /* Fill in the payload. `copied`: the payload, read from memory without mapping; NULL: the memory has a
  * mapping. Returns true if the frame is sealed. */
 static bool
-fill(const struct engine_ah *ah, const struct work *work, const struct span_list *list, const uint8_t *copied,
-     uint8_t *frame, uint8_t *payload)
+fill_payload(const struct engine_ah *ah, const struct work *work, const struct span_list *list,
+	     const uint8_t *copied, uint8_t *frame, uint8_t *payload)
 {
 	if ((work->flags & ONE_WQE_INLINE) != 0)
 		memcpy(payload, work->inline_data, work->length);
@@ -157,14 +157,14 @@ fill(const struct engine_ah *ah, const struct work *work, const struct span_list
 		return wire_fill(&ah->template, frame, payload, mem_at(list->sge[0].region, list->sge[0].va),
 				 work->length);
 	else
-		gather(list, payload);
+		gather_spans(list, payload);
 	return false;
 }
 
 /* Send one frame. Returns false if there is no buffer or room now. */
 static bool
-emit(struct core *core, struct engine_qp *qp, const struct work *work, const struct engine_ah *ah,
-     const struct span_list *list, const uint8_t *copied)
+emit_frame(struct core *core, struct engine_qp *qp, const struct work *work, const struct engine_ah *ah,
+	   const struct span_list *list, const uint8_t *copied)
 {
 	struct wire_build build = {
 		.opcode = work->op == ONE_OP_SEND_IMM ? WIRE_UD_SEND_ONLY_IMM : WIRE_UD_SEND_ONLY,
@@ -184,7 +184,7 @@ emit(struct core *core, struct engine_qp *qp, const struct work *work, const str
 		return false;
 	payload = wire_build(&ah->template, &build, frame);
 	rcio_frame_end(core, qp->port, ah->loop, qp->qpn, build.qpn,
-		       fill(ah, work, list, copied, frame, payload));
+		       fill_payload(ah, work, list, copied, frame, payload));
 	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
 	core->stats.ud_sent++;
 	return true;
@@ -213,7 +213,7 @@ send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 	if (status == ONE_STATUS_SUCCESS && reach_queue_result(&qp->reach, REACH_LEAVING) != 0)
 		status = ONE_STATUS_LOCAL_PROTECTION;
 	if (status == ONE_STATUS_SUCCESS &&
-	    !emit(core, qp, work, ah, &list, reach_queue_data(&qp->reach, REACH_LEAVING)))
+	    !emit_frame(core, qp, work, ah, &list, reach_queue_data(&qp->reach, REACH_LEAVING)))
 		status = LATER;
 	return status;
 }
@@ -253,7 +253,7 @@ send_one(struct core *core, struct engine_qp *qp, bool *reading)
 	if (status != ONE_STATUS_SUCCESS)
 		return status;
 	if (likely(list.mapped))
-		return emit(core, qp, work, ah, &list, NULL) ? ONE_STATUS_SUCCESS : LATER;
+		return emit_frame(core, qp, work, ah, &list, NULL) ? ONE_STATUS_SUCCESS : LATER;
 	error = reach_queue_gather(&qp->reach, REACH_LEAVING, list.sge, list.num, work, sizeof(*work));
 	*reading = error == 0;
 	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
@@ -284,7 +284,7 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 /* ---- receiving ---- */
 
 static void
-drop(struct core *core, enum engine_ud_drop why)
+count_drop(struct core *core, enum engine_ud_drop why)
 {
 	core->stats.ud_drop[why]++;
 }
@@ -298,13 +298,13 @@ check_packet(struct core *core, const struct engine_qp *qp, const struct wire_pa
 	if (packet->opcode == WIRE_CNP)
 		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as for any queue pair */
 	else if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
-		drop(core, ENGINE_UD_OPCODE);
+		count_drop(core, ENGINE_UD_OPCODE);
 	else if (!port_has_addr(port, &packet->dst))
-		drop(core, ENGINE_UD_ADDRESS);
+		count_drop(core, ENGINE_UD_ADDRESS);
 	else if (packet->qkey != qp->qkey)
-		drop(core, ENGINE_UD_QKEY);
+		count_drop(core, ENGINE_UD_QKEY);
 	else if (packet->payload_len > port->info.path_mtu)
-		drop(core, ENGINE_UD_LENGTH);
+		count_drop(core, ENGINE_UD_LENGTH);
 	else
 		return true;
 	return false;
@@ -341,7 +341,7 @@ static void
 end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
 	if (reach_queued(&qp->reach, REACH_ARRIVED)) {
-		drop(core, ENGINE_UD_BUSY);
+		count_drop(core, ENGINE_UD_BUSY);
 		return;
 	}
 	qp->recv_taken = false;
@@ -351,8 +351,8 @@ end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t
 /* Receive into memory without mapping: ud_resume() completes the receive. Without room for the access the
  * datagram is dropped. */
 static void
-park(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
-     const struct wire_packet *packet, struct completion *c)
+receive_bounced(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
+		const struct wire_packet *packet, struct completion *c)
 {
 	struct parked note = {.c = *c, .num_sge = qp->recv.num_sge};
 	uint8_t bounce[DATAGRAM_MAX];
@@ -367,13 +367,13 @@ park(struct core *core, struct engine_qp *qp, const struct span_list *list, cons
 	if (error == 0)
 		qp->recv_taken = false;
 	else if (error == -EAGAIN)
-		drop(core, ENGINE_UD_BUSY);
+		count_drop(core, ENGINE_UD_BUSY);
 	else
 		end_taken(core, qp, c, ONE_STATUS_LOCAL_PROTECTION);
 }
 
 static void
-place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+place_datagram(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
 {
 	struct completion c = {.cookie = qp->recv.cookie,
 			       .length = ONE_UD_GRH + packet->payload_len,
@@ -390,18 +390,19 @@ place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
 		c.cqe_flags |= ONE_CQE_IMM;
 	if (wire_addr_is_v4(&packet->src))
 		c.cqe_flags |= ONE_CQE_IPV4;
-	if (!resolve(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE, &list)) {
+	if (!resolve_sges(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE,
+			  &list)) {
 		end_taken(core, qp, &c, ONE_STATUS_LOCAL_PROTECTION);
 		return;
 	}
 	make_grh(packet, grh);
 	if (unlikely(!list.mapped)) {
-		park(core, qp, &list, grh, packet, &c);
+		receive_bounced(core, qp, &list, grh, packet, &c);
 		return;
 	}
 	if (likely(!reach_queued(&qp->reach, REACH_ARRIVED))) {
-		scatter(&list, 0, grh, ONE_UD_GRH);
-		scatter(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
+		scatter_spans(&list, 0, grh, ONE_UD_GRH);
+		scatter_spans(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
 	}
 	end_taken(core, qp, &c, ONE_STATUS_SUCCESS);
 }
@@ -424,14 +425,14 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 	if (!check_packet(core, qp, packet))
 		return;
 	if (!take_recv(core, qp)) {
-		drop(core, ENGINE_UD_NO_RECEIVE);
+		count_drop(core, ENGINE_UD_NO_RECEIVE);
 	} else if (unlikely(qp->recv.status != ONE_STATUS_SUCCESS)) {
 		c = (struct completion){.cookie = qp->recv.cookie, .type = ONE_CQE_RECV};
 		end_taken(core, qp, &c, qp->recv.status);
 	} else if (qp->recv.length < ONE_UD_GRH + packet->payload_len) {
-		drop(core, ENGINE_UD_LENGTH);
+		count_drop(core, ENGINE_UD_LENGTH);
 	} else {
-		place(core, qp, packet);
+		place_datagram(core, qp, packet);
 	}
 }
 
@@ -441,9 +442,9 @@ end_parked(struct core *core, struct engine_qp *qp)
 {
 	struct parked parked = *(const struct parked *)reach_queue_oldest(&qp->reach, REACH_ARRIVED);
 	struct span_list list;
-	bool placed =
-		reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
-		resolve(core, qp, parked.sge, parked.num_sge, parked.c.length, ONE_ACCESS_LOCAL_WRITE, &list);
+	bool placed = reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
+		      resolve_sges(core, qp, parked.sge, parked.num_sge, parked.c.length,
+				   ONE_ACCESS_LOCAL_WRITE, &list);
 
 	if (placed)
 		reach_queue_place(&qp->reach, REACH_ARRIVED, list.sge, list.num);
