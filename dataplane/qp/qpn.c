@@ -13,7 +13,7 @@
 #include "dataplane/qp/qp.h"
 
 #define SLOTS (1u << QPN_LOG2)
-_Static_assert(SLOTS == ENGINE_QPNS_MAX, "what the control thread shares out");
+_Static_assert(SLOTS == ENGINE_QPNS_MAX, "the table has a slot for each number of the quota");
 #define QPN_MASK 0xffffffu
 #define ATTEMPTS 64u
 #define RANDOMS 4u /* numbers drawn at once */
