@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binds that the control thread has carried out.  What the window granted before it grants no more; but where
- * that was memory that the application's own thread copies, copies that were allowed when they were begun may
- * still be under way, and with the bind's completion the memory is the application's alone.  So the bind
- * completes when all copies that were handed over before have ended.
+ * Completion of binds that the control thread has carried out. A bound window no longer grants its former
+ * range. If the copy thread of the application moves that memory (reach.h), copies begun under the old rights
+ * may still be under way. After the bind's completion only the application may access the memory, so the bind
+ * completes when all copies handed over before it have ended.
  */
 #include <errno.h>
 
@@ -11,10 +11,10 @@
 #include "dataplane/qp/client.h"
 #include "dataplane/qp/transport.h"
 
-#define AT_ONCE 16u /* binds of one client in one loop */
+#define AT_ONCE 16u /* binds of one client completed in one loop, at most */
 
 static void
-complete(struct core *core, struct engine_qp *qp, bool ok)
+bind_complete(struct core *core, struct engine_qp *qp, bool ok)
 {
 	qp_bind_leave(core, qp);
 	if (qp->local) {
@@ -28,7 +28,7 @@ complete(struct core *core, struct engine_qp *qp, bool ok)
 }
 
 static void
-settle(struct core *core, struct engine_qp *qp, uint32_t mark)
+settle_begin(struct core *core, struct engine_qp *qp, uint32_t mark)
 {
 	struct engine_client *client = qp->client;
 
@@ -60,12 +60,12 @@ qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies)
 	uint32_t mark;
 
 	if (!qp->bind_pending || qp->settling)
-		return -EALREADY; /* flushed meanwhile */
+		return -EALREADY; /* flushed meanwhile, or waiting for copies already */
 	mark = copies && ok ? reach_mark(reach) : 0;
 	if (copies && ok && !reach_passed(reach, mark))
-		settle(core, qp, mark);
+		settle_begin(core, qp, mark);
 	else
-		complete(core, qp, ok);
+		bind_complete(core, qp, ok);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ qp_bind_poll(struct core *core)
 
 			if (!reach_passed(client->reach, qp->settle_mark))
 				break;
-			complete(core, qp, true);
+			bind_complete(core, qp, true);
 			done++;
 		}
 	}

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing completion rings, and waking the threads that wait on them.
+ * Storing entries in completion rings, and waking the threads that wait for them.
  *
- * An entry is there for the application as soon as its phase is.  The tail, the
- * fence and the look at `arm` come once per loop and ring, however many entries
- * there were.
+ * An entry is visible to the application when its phase is stored. Tails are stored and arms checked once per
+ * loop for each ring with new entries, with one fence in between, however many entries there are.
  *
- * An application that polls takes the cache line away with every entry that is
- * stored alone.  So the completions of one turn of a queue pair are staged in
- * private memory and stored in one go; the stage holds those of one queue pair
- * and one ring, which keeps all entries in order.
+ * A polling application takes the cache line away with every entry that is stored alone. So the completions
+ * of one turn of a queue pair are staged in private memory and stored together. The stage holds entries of
+ * one queue pair and one ring, which keeps all entries in order.
  */
 
 #include "dataplane/qp/cq.h"
 #include "dataplane/qp/qp.h"
 #include "dataplane/qp/wake.h"
 
-/* On an empty ring. */
+/* Begin with an empty ring. */
 static void
 cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 {
@@ -33,7 +31,7 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->overflowed = false;
 }
 
-/* NULL: no ring of so many entries fits there. */
+/* Returns NULL if a ring of 2^log2 entries does not fit there. */
 static struct one_cq_shm *
 place_of(const struct engine_client *client, uint64_t offset, uint32_t log2)
 {
@@ -82,21 +80,21 @@ cq_store(struct engine_cq *cq, const struct one_cqe *entry)
 	cq->tail++;
 }
 
-/* Looks how far the application is; false: no room. */
+/* Load the application's progress. Returns false if the ring is still full, or the client faulty. */
 static bool
 cq_make_room(struct core *core, struct engine_cq *cq)
 {
 	/* Pairs with the application's release store after it has copied entries out. */
 	uint32_t head = atomic_load_explicit(&cq->shm->head, memory_order_acquire);
 
-	/* Only forward, and not past what was stored. */
+	/* The head may only advance, and not beyond the tail. */
 	if (cq->tail - head > cq->tail - cq->head_seen) {
 		client_fault(cq->client, ONE_FAULT_RING);
 		return false;
 	}
 	cq->head_seen = head;
 	if (cq->tail - head < cq->limit) {
-		/* The application has caught up: the next overflow is another one. */
+		/* At most half full: report the next overflow as a new one. */
 		if (cq->tail - head <= cq->limit / 2)
 			cq->overflowed = false;
 		return true;
@@ -134,9 +132,10 @@ cq_unstage(struct core *core)
 
 	if (stage->qp == NULL)
 		return;
-	/* Before the entries: a thread that has seen a completion finds room at once. */
+	/* Publish before storing entries: a thread that has seen a completion then finds room at once. */
 	qp_publish(stage->qp);
-	/* Empty before writing: that may find the client faulty, whose event comes here again. */
+	/* Empty the stage before writing: if cq_write() finds the client faulty, its event calls cq_unstage()
+	 * again. */
 	stage->qp = NULL;
 	stage->count = 0;
 	for (uint32_t i = 0; i < count; i++)
@@ -160,7 +159,7 @@ cq_tell(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, 
 		cq_push(core, cq, &entry);
 }
 
-/* An application that lies about what it has taken only loses signals of its own. */
+/* A wrong head from the application loses only signals of that application. */
 void
 cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 {
@@ -169,8 +168,8 @@ cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 	cq_unstage(core);
 	if (cq->client->faulty)
 		return;
-	/* Pairs with the taker's fence: if it has not seen the data that came before this signal, what it
-	 * took is seen here. */
+	/* Pairs with the taker's fence after it takes a signal: if the taker has not seen the data sent
+	 * before this signal, this load sees its new head. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pending = cq->tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed);
 	if (pending >= ONE_SIGNALS_MAX || (ONE_SIGNAL_ONCE(signal) && pending != 0))
@@ -182,8 +181,8 @@ cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 	cq_mark(core, cq);
 }
 
-/* What `arm` waits for is there.  An arm for the next entry counts entries that were there before it, too,
- * but not those that an event has told of: programs arm after an event and poll then. */
+/* True if the entry that `arm` waits for is stored. With ONE_ARM_FLAGS an arm also counts entries that were
+ * stored before it, except those that an event has reported: programs arm after an event, then poll. */
 static inline bool
 cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 {
@@ -199,17 +198,18 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 		return (int32_t)(cq->solicited_tail - index) > 0;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_NEXT) != 0)
 		return (int32_t)(cq->notify_tail - index) > 0;
-	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
-	 * application's word for what it has taken decides only whether it is woken itself. */
+	/* Unsignaled entries count, but at least one entry that notifies must not be taken yet. A wrong head
+	 * from the application affects only its own wake-up. */
 	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
 }
 
-/* The arm of this ring, or that of the bundle if this ring was never armed: it may be newer than the arm. */
+/* Returns the arm of this ring or, if the ring was never armed, that of the bundle: the ring may be newer
+ * than the arm. */
 static uint64_t
 cq_load_arm(const struct engine_cq *cq)
 {
-	/* Pairs with the stores in one_wait_arm: its fence and that in cq_publish order them against the
-	 * entries.  Acquire: the bundle has this arm, or a later one, or it was answered. */
+	/* Pairs with the stores in one_wait_arm(): the fences there and in cq_publish() order it against the
+	 * entries. Acquire: the bundle then has this arm or a later one, or 0 if the arm was answered. */
 	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_acquire);
 
 	if (ONE_ARM_SEQ(arm) == 0)
@@ -217,39 +217,38 @@ cq_load_arm(const struct engine_cq *cq)
 	return arm;
 }
 
-/* Takes the arm out of the bundle, so that no other core answers it.  False: it was answered, or armed anew.
- */
+/* Take the arm out of the bundle, so that no other core answers it. False: answered, or armed again. */
 static bool
 cq_claim_arm(struct engine_cq *cq, uint64_t arm, uint64_t *claimed)
 {
 	*claimed = atomic_load_explicit(&cq->bundle->arm, memory_order_relaxed);
-	/* Acquire: pairs with the store in one_wait_arm(), which stores the descriptor before.  Release:
-	 * pairs with the exchange of other cores, and with the load in one_wait_armed(), so that a thread
-	 * that has been woken finds the arm answered. */
+	/* Acquire: pairs with the store in one_wait_arm(), which stores the descriptor before. Release: pairs
+	 * with the exchange of other cores, and with the load in one_wait_armed(): a woken thread finds the
+	 * arm answered. */
 	return ONE_ARM_SEQ(*claimed) == ONE_ARM_SEQ(arm) &&
 	       atomic_compare_exchange_strong_explicit(&cq->bundle->arm, claimed, 0, memory_order_acq_rel,
 						       memory_order_relaxed);
 }
 
-/* False: the ring's id could not be sent. */
+/* Returns false if the ring's id could not be sent. */
 static bool
 wake_armed(struct core *core, struct engine_cq *cq, uint64_t arm)
 {
-	/* one_wait_arm() stores it before the arm that was loaded. */
+	/* one_wait_arm() stores the descriptor before the arm that was loaded. */
 	uint32_t descriptor = atomic_load_explicit(&cq->bundle->descriptor, memory_order_relaxed);
 
 	return wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, descriptor, cq->id);
 }
 
-/* False: the wake-up is due, but its user has to wait for it. */
+/* Returns false if a wake-up is due, but held because of the user's ceiling. */
 static bool
 cq_check_arm(struct core *core, struct engine_cq *cq)
 {
 	uint64_t arm = cq_load_arm(cq), claimed, none = 0;
 
-	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
-	 * limit leave them; but not with an index that was passed already, unless there is something to take.
-	 */
+	/* Compare all of the arm: its sequence number repeats after 65,535 arms that no entry answered, as
+	 * waits with a time limit leave them. An equal arm has an index that the tail has already passed,
+	 * which happens only while there are entries to take. */
 	if (arm == cq->arm_seen || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
 		return true;
 	if (wake_is_held(core, cq->client))
@@ -261,7 +260,7 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 		cq->told_tail = cq->tail;
 		return true;
 	}
-	/* What could not be sent goes with the next entry, unless the application has armed anew. */
+	/* Send the id with the next entry, unless the application has armed again. */
 	cq->arm_seen = 0;
 	atomic_compare_exchange_strong_explicit(&cq->bundle->arm, &none, claimed, memory_order_relaxed,
 						memory_order_relaxed);
@@ -278,19 +277,19 @@ cq_publish(struct core *core)
 	if (STAILQ_EMPTY(&core->dirty))
 		return;
 	STAILQ_FOREACH(cq, &core->dirty, dirty_link)
-		/* Pairs with the library's acquire load of the tail, when it counts entries. */
+		/* Pairs with the library's acquire load of the tail when it counts entries. */
 		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
-	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
-	 * entries: either it sees them, or `arm` is seen here. */
+	/* Pairs with a sleeper's fence between its store of `arm` and its last poll of the entries: either
+	 * the sleeper sees the entries, or this core sees `arm`. */
 	atomic_thread_fence(memory_order_seq_cst);
-	/* In order: rings of one channel are told of as their entries came. */
+	/* Rings of one channel are reported in the order of their first entries. */
 	while ((cq = STAILQ_FIRST(&core->dirty)) != NULL) {
 		STAILQ_REMOVE_HEAD(&core->dirty, dirty_link);
 		cq->dirty = !cq->client->faulty && !cq_check_arm(core, cq);
 		if (cq->dirty)
 			STAILQ_INSERT_TAIL(&held, cq, dirty_link);
 	}
-	/* The next loop asks again; is_behind() keeps the core from sleeping for long. */
+	/* The next loop tries again; is_behind() keeps the core from sleeping for long. */
 	STAILQ_CONCAT(&core->dirty, &held);
 }
 
@@ -305,18 +304,18 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	if (next == NULL)
 		return -EINVAL;
 	cq_unstage(core);
-	atomic_thread_fence(memory_order_seq_cst); /* as in cq_publish */
+	atomic_thread_fence(memory_order_seq_cst); /* see cq_publish() */
 	arm = cq_load_arm(cq);
 	flagged = (ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0;
-	/* An arm that waits for what comes next is answered only if something came before the switch: else it
-	 * is the new ring's, through the bundle. */
+	/* An arm with flags is answered only if entries were stored before the switch. Otherwise the bundle
+	 * passes it on to the new ring. */
 	if (flagged && !cq->client->faulty)
 		cq_check_arm(core, cq);
-	/* The place kept by `limit`. */
+	/* The slot that `limit` reserves. */
 	cq_store(cq, &last);
-	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
-	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
-	/* A thread that sleeps on the old ring goes on to the new one. */
+	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* see cq_publish() */
+	atomic_thread_fence(memory_order_seq_cst);                             /* see cq_publish() */
+	/* Wake a thread that sleeps on the old ring, so that it moves to the new one. */
 	if (!flagged && arm != cq->arm_seen && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		wake_armed(core, cq, arm);
 	cq_begin(cq, next, log2);
@@ -328,7 +327,7 @@ cq_forget(struct core *core, struct engine_cq *cq)
 {
 	cq_unstage(core);
 	if (cq->dirty) {
-		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
+		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* see cq_publish() */
 		STAILQ_REMOVE(&core->dirty, cq, engine_cq, dirty_link);
 		cq->dirty = false;
 	}

@@ -10,31 +10,31 @@
 struct engine_cq {
 	struct one_cqe *ring;
 	struct one_cq_shm *shm;
-	struct one_cq_bundle *bundle; /* of which this is one ring */
-	uint32_t tail, limit;         /* limit: entries that fit */
+	struct one_cq_bundle *bundle; /* the completion queue that this ring belongs to */
+	uint32_t tail, limit;         /* limit: entries that fit, one less than slots */
 	uint32_t head_seen;           /* the application's progress, checked */
 	uint32_t log2;
 	uint32_t notify_tail;    /* index after the newest entry with ONE_CQE_NOTIFY */
-	uint32_t solicited_tail; /* ... with ONE_CQE_SOLICITED */
-	uint32_t told_tail;      /* index after the newest entry when an event was sent last */
-	uint64_t arm_seen;       /* the last arm that was due: answered, by this core or another */
+	uint32_t solicited_tail; /* index after the newest entry with ONE_CQE_SOLICITED */
+	uint32_t told_tail;      /* tail when an event was sent last */
+	uint64_t arm_seen;       /* last arm that was due: this core or another has answered it */
 	bool dirty, overflowed;
 	STAILQ_ENTRY(engine_cq) dirty_link;
 	struct engine_client *client;
 	struct engine_cq *async_cq;
 	uint32_t id;
-	struct reap reap; /* control thread */
+	struct reap reap; /* control thread only */
 };
 
 int cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
-void cq_look(struct core *core, struct engine_cq *cq); /* at its arm, in this loop; NULL: nothing */
+void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
-/* An entry that notifies, of an event of `object`; `cq` NULL: nothing. */
+/* Push an entry that notifies, for an event of `object`; `cq` NULL: no effect. */
 void cq_tell(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status);
-void cq_unstage(struct core *core); /* store what is staged */
+void cq_unstage(struct core *core); /* store staged entries */
 
-/* `qp` completes something: its progress is published when the stage is stored. */
+/* Call before `qp` completes work: its progress is published with the stage. */
 static inline void
 cq_stage_qp(struct core *core, struct engine_qp *qp)
 {
@@ -44,7 +44,7 @@ cq_stage_qp(struct core *core, struct engine_qp *qp)
 	}
 }
 
-/* A place for an entry of the queue pair staged, to be filled at once. */
+/* Returns a staged entry for the queue pair of the stage; the caller fills it at once. */
 static inline struct one_cqe *
 cq_stage(struct core *core, struct engine_cq *cq)
 {
@@ -59,8 +59,8 @@ cq_stage(struct core *core, struct engine_cq *cq)
 	}
 	return &stage->entry[stage->count++];
 }
-void cq_count(struct core *core, struct engine_cq *cq, uint32_t signal); /* a ring as a counter */
-void cq_publish(struct core *core); /* tails, fence, arms: once per loop */
+void cq_count(struct core *core, struct engine_cq *cq, uint32_t signal); /* counts signals */
+void cq_publish(struct core *core); /* once per loop: tails, fence, arms */
 void cq_forget(struct core *core, struct engine_cq *cq);
 
 #endif

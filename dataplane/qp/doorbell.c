@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Doorbells: a byte per queue pair, a byte per group of 64.  A look at 10,000
- * silent queue pairs is a look at three cache lines.  The bytes are only read
- * until one is set; then it is exchanged for 0 before the ring is looked at, so
- * that a later post rings anew.
+ * Doorbells: one byte per queue pair, and one per group of 64. Polling 10,000 silent queue pairs reads three
+ * cache lines. Bytes are only read until one is set. The core then exchanges that byte for 0 before it polls
+ * the ring, so that a later post rings again.
  */
 #include "dataplane/qp/transport.h"
 
 #define WORD 8u
 
-/* The bytes are atomics of their own; reading eight of them at once is only a hint. */
+/* Each byte is an atomic of its own; reading eight of them at once is only a hint. */
 static inline uint64_t
-peek(const _Atomic uint8_t *bytes)
+peek_word(const _Atomic uint8_t *bytes)
 {
 	return __atomic_load_n((const uint64_t *)(uintptr_t)bytes, __ATOMIC_RELAXED);
 }
@@ -22,22 +21,22 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 	uint32_t rung = 0;
 
 	for (uint32_t i = group * ONE_DOORBELL_GROUP; i < (group + 1) * ONE_DOORBELL_GROUP; i += WORD) {
-		if (peek(&client->doorbells->qp[i]) == 0)
+		if (peek_word(&client->doorbells->qp[i]) == 0)
 			continue;
 		for (uint32_t j = i; j < i + WORD; j++) {
 			struct engine_qp *qp = client->qps[j];
 
 			if (atomic_load_explicit(&client->doorbells->qp[j], memory_order_relaxed) == 0)
 				continue;
-			/* Pairs with the store in one_doorbell_ring. */
+			/* Pairs with the store in one_doorbell_ring(). */
 			atomic_exchange_explicit(&client->doorbells->qp[j], 0, memory_order_acquire);
 			if (qp == NULL)
 				continue;
 			rung++;
-			/* A program that arms a ring for entries that were stored before rings, too. */
+			/* A program also rings after arming a ring that already had entries. */
 			cq_look(core, qp->send_cq);
 			cq_look(core, qp->recv_cq);
-			/* A ring may be about a receive that a local peer waits for. */
+			/* The application may have posted a receive that a local peer waits for. */
 			if (qp->local)
 				local_kick(core, qp);
 			if (qp->phase == QP_RTS || qp->phase == QP_BROKEN)
@@ -47,7 +46,7 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 	return rung;
 }
 
-/* Eight groups from the `first` on, `*left` of those that have been rung at most. */
+/* Scan eight groups from `first` on, at most `*left` of those that were rung. */
 static uint32_t
 scan_groups(struct core *core, struct engine_client *client, uint32_t first, uint32_t *left)
 {
@@ -55,7 +54,7 @@ scan_groups(struct core *core, struct engine_client *client, uint32_t first, uin
 	uint32_t rung = 0;
 
 	for (uint32_t i = 0; i < WORD && *left != 0; i++) {
-		/* A look; the exchange pairs with the store in one_doorbell_ring. */
+		/* Only a hint; the exchange pairs with the store in one_doorbell_ring(). */
 		if (atomic_load_explicit(&group[i], memory_order_relaxed) == 0)
 			continue;
 		atomic_exchange_explicit(&group[i], 0, memory_order_acquire);
@@ -65,8 +64,8 @@ scan_groups(struct core *core, struct engine_client *client, uint32_t first, uin
 	return rung;
 }
 
-/* A client that rings all doorbells is not scanned for longer than others: the next scan goes on where this
- * one ended.  *whole: all doorbells were scanned. */
+/* Scan at most CORE_SCAN_GROUPS groups that were rung, so that a client that rings all doorbells does not
+ * delay others. The next scan continues where this one ended. *whole: all doorbells were scanned. */
 static uint32_t
 scan_client(struct core *core, struct engine_client *client, bool *whole)
 {
@@ -75,10 +74,10 @@ scan_client(struct core *core, struct engine_client *client, bool *whole)
 	for (uint32_t i = 0; i < words; i++) {
 		uint32_t word = client->scan_next < words ? client->scan_next : 0;
 
-		if (unlikely(peek(&client->doorbells->group[word * WORD]) != 0))
+		if (unlikely(peek_word(&client->doorbells->group[word * WORD]) != 0))
 			rung += scan_groups(core, client, word * WORD, &left);
 		if (left == 0) {
-			core->scan_at = 0; /* in the next loop */
+			core->scan_at = 0; /* scan in the next loop */
 			break;
 		}
 		client->scan_next = word + 1;

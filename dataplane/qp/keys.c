@@ -2,24 +2,26 @@
 /*
  * Keys that an application revokes and renews through its core (struct one_keys).
  *
- * Requests that were posted before a key is revoked are carried out with it, as an adapter does that has
- * fetched them by then: the doorbells are scanned once more, and the core answers when each queue pair that
- * is hot has begun what its ring held.  A queue pair that waits for its peer (RNR, a receive, silence) is not
- * waited for, and none for longer than KEYS_WAIT_NS.  The first lane asks the others to do the same.  They
- * may use the key until their current loops end, so a grace period follows.
+ * Requests that were posted before a key is revoked are executed with the key, as by an adapter that has
+ * fetched them by then. So the doorbells are scanned once more, and the core answers when each hot queue pair
+ * has begun what its ring held. The core does not wait for a queue pair that waits for its peer (RNR, a
+ * receive, silence), and for none longer than KEYS_WAIT_NS. The first lane asks the other lanes to do the
+ * same, and waits twice as long at most. The other cores may use the key until their current loops end, so a
+ * grace period follows.
  *
- * The queue pairs are visited from the end of the hot list, since one that leaves it is replaced by the last:
- * so each that was hot at first is visited.  Those that have left it while they were sending are in a list of
+ * Queue pairs are visited from the end of the hot list: if one leaves the list, the last takes its place. So
+ * each one that was hot at first is visited. Queue pairs that left the list while sending are in a list of
  * their own until they are visited, break, or end.
  */
 #include "dataplane/qp/transport.h"
 
 enum {
 	KEYS_WAIT_NS = 10000000,
-	KEYS_VISITS = 64 /* queue pairs visited in one look */
+	KEYS_VISITS = 64 /* queue pairs visited in one poll */
 };
 
-/* One request of the ring at `place` and those before it, by the phases that ring_take acquires. */
+/* Returns the index after the newest posted request, by binary search of the phases that ring_take()
+ * acquires. */
 static uint32_t
 posted_until(const struct engine_qp *qp)
 {
@@ -39,7 +41,7 @@ has_taken(const struct engine_qp *qp, uint32_t until)
 	return !qp->pending && (int32_t)(qp->sq_head - until) >= 0;
 }
 
-/* True when the queue pair has begun what its ring held when it was visited first, or cannot begin it. */
+/* True if the queue pair has begun what its ring held when it was visited first, or cannot begin it now. */
 static bool
 has_begun(struct keys_wait *wait, struct engine_qp *qp)
 {
@@ -91,7 +93,7 @@ all_have_begun(struct engine_client *client)
 		if (visits-- == 0 || !has_begun(wait, share->hot[wait->left - 1]))
 			return false;
 	while ((qp = TAILQ_FIRST(&client->sending)) != NULL) {
-		/* One that is hot again was visited above. */
+		/* Hot queue pairs were visited above. */
 		if (visits-- == 0 || (!qp->hot && !has_begun(wait, qp)))
 			return false;
 		keys_forget(qp);
@@ -102,7 +104,7 @@ all_have_begun(struct engine_client *client)
 static struct engine_client *
 other_lanes(const struct engine_client *client)
 {
-	/* Pairs with the release store in engine_lane_new. */
+	/* Pairs with the release store in engine_lane_new(). */
 	return atomic_load_explicit(&client->home->next_lane, memory_order_acquire);
 }
 
@@ -114,15 +116,14 @@ answer_request(struct engine_client *client, bool ok)
 	client->keys_answered = client->keys_wait.asked;
 	client->keys_wait.stage = KEYS_IDLE;
 	atomic_store_explicit(&shm->refused, !ok, memory_order_relaxed);
-	/* Pairs with the load in call_key; all that any core has read or stored with the key is done before.
-	 */
+	/* Pairs with the load in await_key(): all reads and stores with the key, by any core, are done
+	 * before. */
 	atomic_store_explicit(&shm->answered, client->keys_answered, memory_order_release);
 }
 
 /*
- * No access of this core is under way between two queue pairs' turns, and only lanes of this client have
- * queue pairs of its zones.  So a key that is revoked here has no work in progress, or none but that of other
- * lanes in their current loops.
+ * Between the turns of two queue pairs this core has no access under way, and only lanes of this client have
+ * queue pairs of its zones. So a key revoked here can be in use only by other lanes, in their current loops.
  */
 static void
 carry_out(struct engine_client *client)
@@ -148,7 +149,7 @@ carry_out(struct engine_client *client)
 
 /* ---- several lanes ---- */
 
-/* The other lanes are to begin what was posted there before. */
+/* Ask the other lanes to begin what was posted there before. */
 static void
 ask_lanes(struct core *core, struct engine_client *client)
 {
@@ -156,7 +157,7 @@ ask_lanes(struct core *core, struct engine_client *client)
 
 	if (lane == NULL)
 		return;
-	/* Pairs with the load in notice_ask. */
+	/* Pairs with the load in notice_ask(). */
 	atomic_store_explicit(&client->keys_ask, client->keys_wait.asked, memory_order_release);
 	for (; lane != NULL; lane = atomic_load_explicit(&lane->next_lane, memory_order_acquire))
 		core->wake_mask |= 1ull << lane->core->index;
@@ -166,25 +167,26 @@ static bool
 lanes_have_begun(const struct engine_client *client)
 {
 	const struct engine_client *lane = other_lanes(client);
-	/* This core's own store. */
+	/* Relaxed: this core's own store. */
 	uint32_t asked = atomic_load_explicit(&client->keys_ask, memory_order_relaxed);
 
-	/* Pairs with the release store in go_on_beside. */
+	/* keys_begun: pairs with the release store in go_on_beside(). */
 	for (; lane != NULL; lane = atomic_load_explicit(&lane->next_lane, memory_order_acquire))
 		if (atomic_load_explicit(&lane->keys_begun, memory_order_acquire) != asked)
 			return false;
 	return true;
 }
 
-/* A lane that is not the first. */
+/* On other lanes: notice a request of the first lane. Returns true while one is in progress. */
 static bool
 notice_ask(struct core *core, struct engine_client *client)
 {
 	struct keys_wait *wait = &client->keys_wait;
-	/* Pairs with the store in ask_lanes: what was posted before is in the rings, and was rung for. */
+	/* Pairs with the store in ask_lanes(): work posted before is in the rings, and its doorbells were
+	 * rung. */
 	uint32_t asked = atomic_load_explicit(&client->home->keys_ask, memory_order_acquire);
 
-	/* keys_begun is this core's own. */
+	/* Relaxed: only this core stores keys_begun. */
 	if (wait->stage == KEYS_IDLE &&
 	    asked != atomic_load_explicit(&client->keys_begun, memory_order_relaxed))
 		*wait = (struct keys_wait){.stage = KEYS_SCAN, .asked = asked, .since = core->now};
@@ -194,23 +196,24 @@ notice_ask(struct core *core, struct engine_client *client)
 static void
 go_on_beside(struct engine_client *client)
 {
-	/* Pairs with the load in lanes_have_begun. */
+	/* Pairs with the load in lanes_have_begun(). */
 	atomic_store_explicit(&client->keys_begun, client->keys_wait.asked, memory_order_release);
 	client->keys_wait.stage = KEYS_IDLE;
 }
 
-/* A request that is not new was rung for twice, or is none. */
+/* Begin a request. The application may also have rung twice, or without a new request. */
 static void
 notice_request(struct core *core, struct engine_client *client)
 {
 	struct keys_wait *wait = &client->keys_wait;
-	/* Pairs with the store in call_key: what was posted before is in the rings, and was rung for. */
+	/* Pairs with the store in call_key(): work posted before is in the rings, and its doorbells were
+	 * rung. */
 	uint32_t asked = atomic_load_explicit(&client->keys->asked, memory_order_acquire);
 
 	if (asked == client->keys_answered)
 		return;
 	*wait = (struct keys_wait){.stage = KEYS_SCAN, .asked = asked, .since = core->now};
-	/* A key that has gone has no requests. */
+	/* No posted work can use a key that was revoked: renew at once. */
 	if (atomic_load_explicit(&client->keys->op, memory_order_relaxed) == ONE_KEY_RENEW)
 		carry_out(client);
 	else
@@ -222,7 +225,7 @@ keys_scan(struct core *core, struct engine_client *client)
 {
 	if (unlikely(client->home != client))
 		return notice_ask(core, client);
-	/* A look; the exchange pairs with the store in call_key. */
+	/* Only a hint; the exchange pairs with the store in ring_keys(). */
 	if (likely(atomic_load_explicit(&client->doorbells->keys, memory_order_relaxed) == 0) &&
 	    likely(client->keys_wait.stage == KEYS_IDLE))
 		return false;
@@ -232,7 +235,7 @@ keys_scan(struct core *core, struct engine_client *client)
 	return true;
 }
 
-/* The first lane: what this core's queue pairs had to begin they have begun. */
+/* On the first lane: continue when its own queue pairs have begun what was posted. */
 static void
 go_on_with_lanes(const struct core *core, struct engine_client *client)
 {

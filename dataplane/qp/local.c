@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The local transport: both queue pairs are on this core.  The initiator's turn
- * copies directly between the two applications' memory, and completes on both
- * sides.  Order, checks, errors and the end that breaks by them are those of RC
- * (rocev2.md 3.4 and 3.13): requests execute one at a time in posting order, so
+ * The local transport, for two queue pairs of one core. The initiator's turn copies directly between the
+ * memory of the two applications, and completes work on both sides. Order, checks and errors are those of RC
+ * (dataplane/rc), and an error breaks the same sides. Requests execute one at a time in posting order, so
  * fences cost nothing.
  *
- * A message is cut into chunks, one per loop, so that others are served; longer
- * ones while there are no others.  Keys are looked up again for every chunk: they
- * may be gone.
+ * A message is copied in chunks, one per loop, so that others are served; chunks are longer while there are
+ * no others. Keys are looked up again for every chunk, since they may have been revoked.
  *
- * Waiting.  For a receive that the peer has not posted, for a peer that is
- * gone or not ready: the queue pair leaves the hot list and looks again by a
- * timer, which backs off, or at once when the peer rings its doorbell.
+ * A queue pair may have to wait for a receive that the peer has not posted, or for a peer that is gone or not
+ * ready. The queue pair then leaves the hot list, and polls again when a timer with backoff expires, or at
+ * once when the peer rings its doorbell.
  */
 #include <errno.h>
 
@@ -22,28 +20,28 @@
 #define STEP_MIN_NS 8000ull
 #define STEP_MAX_NS 1000000ull
 
-/* Slots of the initiator's accesses to memory without mapping that are not of a chunk. */
+/* Slots of the initiator's bounced accesses that belong to no chunk. */
 enum { REACH_FROM, REACH_TO };
-/* No status: such an access is under way. */
+/* Not an enum one_status: a bounced access is under way. */
 #define LATER UINT8_MAX
 
 enum step { STEP_DONE, STEP_MORE, STEP_WAIT, STEP_BROKEN };
 
-/* One end of a copy. */
+/* Memory, rights and progress of one side of a copy. */
 struct side {
 	const struct one_sge *sge;
 	uint32_t num_sge;
 	uint32_t pz, qpn, access;
-	uint8_t refused; /* enum one_status of the request when a key does not grant it, */
-	uint8_t faulted; /* and when the process behind it has gone */
-	/* Progress: scatter/gather element and offset into it. */
+	uint8_t refused; /* enum one_status to fail with if a key is refused */
+	uint8_t faulted; /* enum one_status to fail with if the application has gone */
+	/* progress: scatter/gather element, and offset into it */
 	uint32_t index;
 	uint64_t offset;
 };
 
 /*
- * The other end, if it is there and serves.  Looked up by number for every burst
- * of work and not kept: it may go at any time.
+ * Returns the peer if it exists and responds, else NULL. The peer is looked up by QPN for every burst of work
+ * and never stored, since it may be freed at any time.
  */
 static struct engine_qp *
 find_peer(const struct core *core, const struct engine_qp *qp)
@@ -57,9 +55,9 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 	return peer;
 }
 
-/* It looks again at once at what it waits for. */
+/* End the wait: the queue pair polls again at once. */
 static void
-wake(struct core *core, struct engine_qp *qp)
+end_wait(struct core *core, struct engine_qp *qp)
 {
 	if (!qp->waiting || qp->bind_pending)
 		return;
@@ -74,7 +72,7 @@ local_kick(struct core *core, struct engine_qp *qp)
 	struct engine_qp *peer = find_peer(core, qp);
 
 	if (peer != NULL)
-		wake(core, peer);
+		end_wait(core, peer);
 }
 
 void
@@ -85,12 +83,12 @@ local_leave(struct core *core, struct engine_qp *qp)
 	reach_leave(&qp->reach);
 	if (peer == NULL || peer->core != core || !peer->local || peer->attr.peer_qpn != qp->qpn)
 		return;
-	/* What the peer moves for itself it begins again, but for an atomic that is done; nobody else wakes
-	 * it. */
+	/* The peer repeats bounced accesses of its own request, which are cancelled here, except for an
+	 * atomic that is done. Nothing else wakes the peer. */
 	reach_leave(&peer->reach);
 	if (peer->work.op < ONE_OP_FETCH_ADD)
 		peer->moved = 0;
-	wake(core, peer);
+	end_wait(core, peer);
 }
 
 static void
@@ -136,7 +134,7 @@ complete_receive(struct core *core, struct engine_qp *peer, const struct work *w
 	qp_complete(core, peer, &c);
 }
 
-/* The request fails at home; the peer learns of it by the end of the connection. */
+/* Fail the request on the initiator's side. The peer is notified by the end of the connection. */
 static enum step
 fail_request(struct core *core, struct engine_qp *qp, uint8_t status)
 {
@@ -145,7 +143,8 @@ fail_request(struct core *core, struct engine_qp *qp, uint8_t status)
 	return STEP_BROKEN;
 }
 
-/* The peer refuses, as by a NAK: both sides break.  `receive` is what its receive in use says. */
+/* The peer refuses the request, as by a NAK: both sides break. `receive` is the status of the peer's receive
+ * in use. */
 static enum step
 fail_remote(struct core *core, struct engine_qp *qp, struct engine_qp *peer, uint8_t status, uint8_t receive)
 {
@@ -155,7 +154,7 @@ fail_remote(struct core *core, struct engine_qp *qp, struct engine_qp *peer, uin
 	return fail_request(core, qp, status);
 }
 
-/* Nothing can be done now.  After `timeout` ns of it the request fails by `status`; 0: never. */
+/* Wait, and poll again with backoff. After `timeout` ns the request fails with `status`; 0: never. */
 static enum step
 wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t status)
 {
@@ -173,16 +172,17 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t stat
 	return STEP_WAIT;
 }
 
-/* Until qp_reached. */
+/* Wait until qp_reached(). */
 static enum step
-park(struct engine_qp *qp)
+wait_for_memory(struct engine_qp *qp)
 {
 	qp->waiting = true;
 	qp->wait_until = RC_NEVER;
 	return STEP_WAIT;
 }
 
-/* A peer that is not there: where the queue pairs were connected by their numbers it may still come. */
+/* Wait for a peer that is missing. Out-of-band connections wait at least as long as RC retries, since the
+ * peer may be connected later; timeout code 0: without limit. */
 static enum step
 wait_for_peer(struct core *core, struct engine_qp *qp)
 {
@@ -206,8 +206,8 @@ wait_for_receive(struct core *core, struct engine_qp *qp, const struct engine_qp
 }
 
 /*
- * The region of the scatter/gather element that `side` has come to, checked for the whole of the
- * scatter/gather element.  A source at home needs no right but to be of the same zone.
+ * Returns the region of the current scatter/gather element, checked for all of the element; NULL: refused.
+ * The initiator's source needs no right, only the same zone.
  */
 static inline struct mem_region *
 side_region(const struct core *core, const struct side *side)
@@ -244,7 +244,7 @@ struct local_chunk {
 };
 #define AHEAD_CHUNKS 4u
 
-/* Reads on after what has been read of the message, as far as its memory has no mapping. */
+/* Read ahead from the end of what has been read, while the message's memory is without mapping. */
 static int
 read_ahead(const struct core *core, struct engine_qp *qp, struct side from)
 {
@@ -274,7 +274,7 @@ read_ahead(const struct core *core, struct engine_qp *qp, struct side from)
 	return reach_queued(&qp->reach, REACH_AHEAD) ? 0 : error;
 }
 
-/* Bytes from qp->moved on, *len of them at most, which have no mapping here: 0, -EAGAIN or -EFAULT. */
+/* Get bytes without mapping from qp->moved on, at most *len. Returns 0, -EAGAIN or -EFAULT. */
 static int
 read_source(const struct core *core, struct engine_qp *qp, const struct side *from, uint64_t *len,
 	    const uint8_t **data)
@@ -294,7 +294,7 @@ read_source(const struct core *core, struct engine_qp *qp, const struct side *fr
 	return reach_queue_result(&qp->reach, REACH_AHEAD);
 }
 
-/* All before byte `at` of the message has been moved. */
+/* Drop the chunks before byte `at` of the message: they have been moved. */
 static void
 forget_read(struct engine_qp *qp, uint32_t at)
 {
@@ -308,8 +308,9 @@ forget_read(struct engine_qp *qp, uint32_t at)
 }
 
 /*
- * One of the two, or both, has no mapping.  0 when *len bytes, no more than asked, have been moved, or are on
- * their way (REACH_ARRIVED); -EAGAIN: later; -EFAULT with *source: the source's.
+ * Copy where source, destination or both are without mapping. Returns 0 if *len bytes, at most the number
+ * asked for, have been moved or are on their way (REACH_ARRIVED); -EAGAIN: later; -EFAULT: refused, by the
+ * source if *source is set.
  */
 static int
 copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge *to,
@@ -333,7 +334,7 @@ copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge 
 		error = reach_queue_scatter(&qp->reach, REACH_ARRIVED, &dst, 1, data, NULL, 0);
 		reach_queue_submit(&qp->reach, REACH_ARRIVED);
 	} else if (reach_queued(&qp->reach, REACH_ARRIVED)) {
-		error = -EAGAIN; /* the bytes before these are not in place */
+		error = -EAGAIN; /* earlier bytes are not in place yet */
 	} else {
 		error = mem_write(dst.region, dst.va, data, dst.len);
 	}
@@ -342,7 +343,7 @@ copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge 
 	return error;
 }
 
-/* What has arrived in the target's memory: 0, -EAGAIN while some has not, or -EFAULT. */
+/* Take completed accesses to the target's memory. Returns 0; -EAGAIN while some are under way; -EFAULT. */
 static int
 settle_arrived(struct engine_qp *qp)
 {
@@ -357,9 +358,8 @@ settle_arrived(struct engine_qp *qp)
 }
 
 /*
- * Copy up to `len` bytes from qp->moved on between the sides.  `home` is the side
- * of the initiator, whose keys are looked at first.  0, LATER, or the status to
- * fail by, with *remote: the target's fault.
+ * Copy up to `len` bytes from qp->moved on. `home` is the initiator's side, whose keys are checked first.
+ * Returns 0, LATER, or the status to fail with; *remote: the target is at fault.
  */
 static uint8_t
 copy_sges(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,
@@ -409,7 +409,7 @@ copy_sges(struct core *core, struct engine_qp *qp, struct side *to, struct side 
 	return 0;
 }
 
-/* An inline payload to the peer's scatter/gather elements. */
+/* Copy an inline payload to the peer's scatter/gather elements. */
 static uint8_t
 copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 {
@@ -439,8 +439,8 @@ copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 }
 
 /*
- * Bytes of one turn, in one message or several.  A loop costs as much as some KiB; a
- * queue pair whose application waits is hot.
+ * Returns the bytes to copy in one turn, in one or several messages. A loop costs as much as copying some
+ * KiB. A second hot queue pair may have an application waiting, hence the smallest limit.
  */
 static inline uint32_t
 turn_bytes(const struct core *core)
@@ -462,7 +462,7 @@ home_side(const struct engine_qp *qp, uint32_t access)
 			     .faulted = ONE_STATUS_LOCAL_PROTECTION};
 }
 
-/* The peer's memory that the request names: one scatter/gather element. */
+/* Side of the peer's memory that the request names: one scatter/gather element. */
 static inline struct side
 remote_side(const struct engine_qp *peer, const struct one_sge *sge, uint32_t access)
 {
@@ -495,15 +495,15 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 	else
 		status = copy_sges(core, qp, to, from, home, len, &remote);
 	if (unlikely(status == LATER))
-		return park(qp);
+		return wait_for_memory(qp);
 	if (unlikely(status != 0))
 		return remote ? fail_remote(core, qp, peer, status, receive) : fail_request(core, qp, status);
 	if (qp->moved < qp->work.length)
 		return STEP_MORE;
-	return likely(!reach_queued(&qp->reach, REACH_ARRIVED)) ? STEP_DONE : park(qp);
+	return likely(!reach_queued(&qp->reach, REACH_ARRIVED)) ? STEP_DONE : wait_for_memory(qp);
 }
 
-/* A receive of the peer for the request: STEP_DONE when it is in peer->recv. */
+/* Take a receive of the peer for the request. Returns STEP_DONE if it is in peer->recv. */
 static enum step
 take_receive(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 {
@@ -529,7 +529,7 @@ write_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 			  ONE_STATUS_FLUSHED);
 }
 
-/* The usual WRITE: short, from one scatter/gather element or the slot itself. */
+/* Fast path for the usual WRITE: short, from one scatter/gather element or the slot itself. */
 static inline enum step
 write_at_once(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 {
@@ -577,7 +577,7 @@ do_write(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	return step;
 }
 
-/* Keys are checked for the memory that the message reaches, however long its receive is. */
+/* Cut the receive to the length of the message, so that keys are checked only for memory that is written. */
 static void
 shorten_receive(struct recv_work *recv, uint32_t length)
 {
@@ -629,7 +629,8 @@ do_read(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	return move_chunk(core, qp, peer, &to, &from, &to, ONE_STATUS_FLUSHED);
 }
 
-/* Carried out and not written home yet: qp->moved is 8.  0, -EAGAIN or -EFAULT. */
+/* Execute the atomic. qp->moved is 8 from then on, so that it is not repeated while its result is written
+ * home. Returns 0, -EAGAIN or -EFAULT. */
 static int
 change_word(struct engine_qp *qp, const struct mem_region *there)
 {
@@ -686,7 +687,7 @@ do_atomic(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	if (error == 0)
 		error = answer_word(qp, home);
 	if (error == -EAGAIN)
-		return park(qp);
+		return wait_for_memory(qp);
 	return error != 0 ? fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION) : STEP_DONE;
 }
 
@@ -714,7 +715,7 @@ local_bind_done(struct core *core, struct engine_qp *qp, bool ok)
 }
 
 static inline enum step
-execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+execute_work(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 {
 	if (unlikely(qp->work.status != ONE_STATUS_SUCCESS))
 		return fail_request(core, qp, qp->work.status);
@@ -748,7 +749,7 @@ local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 	uint64_t enough = core->stats.local_bytes + turn_bytes(core);
 
 	if (qp->waiting)
-		return; /* rang again: what it waits for is another matter */
+		return; /* a doorbell does not end the wait */
 	for (uint32_t i = 0; i < budget && core->stats.local_bytes < enough; i++) {
 		enum step step;
 
@@ -758,7 +759,7 @@ local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 			qp->pending = true;
 			qp->moved = 0;
 		}
-		step = execute(core, qp, peer);
+		step = execute_work(core, qp, peer);
 		if (step != STEP_DONE)
 			return;
 		complete_request(core, qp, ONE_STATUS_SUCCESS);

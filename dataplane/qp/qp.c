@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs: work off the shared rings, completions, and the end of a
- * connection.  The transports (rcio.c, local.c) sit on this.
+ * Queue pairs: work from the shared rings, completions, and the end of a connection. The transports (rcio.c,
+ * local.c, ud.c) build on this file.
  */
 #include "dataplane/state/state.h"
 #include "dataplane/qp/transport.h"
 #include "dataplane/qp/wqe.h"
 
 /*
- * The only read of a slot, which may change at any time.  It is no atomic read, so a compiler might take it
- * that slot and copy stay equal, and read the slot again for what was checked in the copy: after the fence it
- * may not.
+ * Read a slot, which may change at any time, exactly once. The read is not atomic, so a compiler could assume
+ * that slot and copy stay equal, and read the slot again for checks of the copy. The fence forbids that.
  */
 static inline void
 copy_once(void *copy, const void *slot, size_t len)
@@ -20,10 +19,9 @@ copy_once(void *copy, const void *slot, size_t len)
 }
 
 /*
- * Copy the request at free-running index `head` out of a ring, extension slots
- * included.  0: none there.  Otherwise the slots it takes; `ext` is filled for
- * as many sges as the slot claims, if it claims no more than allowed and the
- * extension slots were stored before it, else the claim is made impossible.
+ * Copy the request at free-running index `head` out of a ring, with its extension slots. Returns the number
+ * of its slots; 0: no request. `ext` is filled for the number of sges that the slot claims. The claim becomes
+ * invalid if it exceeds the ring, or if an extension slot was not stored before the first slot.
  */
 static inline uint32_t
 ring_take(const struct one_wqe *ring, uint32_t head, uint32_t log2, struct one_wqe *wqe,
@@ -42,7 +40,8 @@ ring_take(const struct one_wqe *ring, uint32_t head, uint32_t log2, struct one_w
 	for (uint32_t i = 1; i < slots; i++) {
 		const struct one_wqe *more = &ring[one_ring_slot(head + i, log2)];
 
-		/* The first slot's phase was stored last: these are there, in an honest ring. */
+		/* An honest application stores the phase of the first slot last, so the other slots are
+		 * complete. */
 		if (slots > 1u << log2 || atomic_load_explicit(&more->phase, memory_order_relaxed) !=
 						  one_ring_phase(head + i, log2)) {
 			wqe->num_sge = UINT8_MAX;
@@ -61,7 +60,7 @@ signal_due(const struct engine_qp *qp)
 	return (qp->signals_owed != 0 || qp->signal_once) && qp->sq_taken == qp->sq_done;
 }
 
-/* One message at a time, that stands for all that are owed. */
+/* Take one message that stands for all signals due. At most one is under way. */
 static __rte_noinline int
 signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 {
@@ -74,7 +73,7 @@ signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	work->flags = ONE_WQE_SUPPRESS;
 	work->imm = rte_cpu_to_be_32(one_signal(once ? 1 : qp->signals_owed, once));
 	qp->signals_owed = 0;
-	qp->signal_once = false; /* others go before it: it would be dropped there */
+	qp->signal_once = false; /* dropped by the peer behind accumulated signals */
 	qp->sq_taken++;
 	core->stats.work++;
 	client_count(&qp->client->work);
@@ -96,7 +95,7 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 
 /* ---- how long requests take ---- */
 
-/* A bind is the control thread's, and is counted as such requests are. */
+/* Binds are not sampled: the control thread carries them out. */
 static void
 sample_begin(struct core *core, struct engine_qp *qp, uint8_t op)
 {
@@ -152,9 +151,10 @@ sample_taken(struct core *core, struct engine_qp *qp, uint8_t op)
 }
 
 static inline int
-taken(struct core *core, struct engine_qp *qp, uint8_t op, uint32_t slots)
+count_taken(struct core *core, struct engine_qp *qp, uint8_t op, uint32_t slots)
 {
-	/* The library counts too, and has read of no room. */
+	/* The library counts, too: it never posts more than max_send_wr beyond the sq_done that was
+	 * published. */
 	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr))
 		return too_many(qp);
 	qp->sq_head += slots;
@@ -175,10 +175,10 @@ pull_any(struct core *core, struct engine_qp *qp, struct work *work)
 	if (slots == 0)
 		return 0;
 	wqe_to_work(&wqe, ext, work);
-	return taken(core, qp, work->op, slots);
+	return count_taken(core, qp, work->op, slots);
 }
 
-/* What few requests need is called last, so that the others save no registers for it. */
+/* Rare cases are tail calls, so that the common case saves no registers for them. */
 int
 qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 {
@@ -192,13 +192,13 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	/* Pairs with the application's release store of the phase. */
 	if (atomic_load_explicit(&slot->phase, memory_order_acquire) != phase)
 		return 0;
-	/* Another, or one that the application has changed meanwhile, is read anew. */
+	/* Not a plain request, or modified while it was read: copy the slot again. */
 	if (!wqe_take_plain(slot, phase, work))
 		return pull_any(core, qp, work);
-	return taken(core, qp, work->op, 1);
+	return count_taken(core, qp, work->op, 1);
 }
 
-/* From the shared queue.  What is taken is this queue pair's, to complete or to flush. */
+/* Take a receive from the shared queue. The queue pair will complete or flush the receive. */
 static bool
 take_shared(struct core *core, struct engine_qp *qp, struct recv_work *out)
 {
@@ -213,9 +213,10 @@ take_shared(struct core *core, struct engine_qp *qp, struct recv_work *out)
 	if (slots == 0)
 		return false;
 	wqe_to_recv(&wqe, ext, out);
-	out->flags = 0; /* its queue pair is not known when it is posted: all completions notify */
+	out->flags = 0; /* posted without a queue pair: all completions notify */
 	qp->rq_head = ++qp->rq_taken;
-	/* Read by the library, which counts what may be posted: the slot itself was copied before. */
+	/* The library only counts receives with rq_head. Relaxed: the slot was copied before, and srq_took()
+	 * releases it. */
 	if (qp->shm != NULL)
 		atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_relaxed);
 	srq_took(core, srq, slots);
@@ -230,7 +231,7 @@ qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out)
 	uint32_t slots;
 
 	if (unlikely(qp->signals)) {
-		memset(out, 0, sizeof(*out)); /* of no length: so no message waits, and none can flood */
+		memset(out, 0, sizeof(*out)); /* length 0: nothing waits, payload is refused */
 		return !qp->client->faulty;
 	}
 	if (qp->srq != NULL)
@@ -269,8 +270,8 @@ qp_store_state(struct engine_qp *qp, enum one_qp_state state)
 }
 
 static inline void
-report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const struct completion *c, uint8_t op,
-       bool notify)
+stage_cqe(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const struct completion *c,
+	  uint8_t op, bool notify)
 {
 	struct one_cqe *entry = cq_stage(core, cq);
 
@@ -286,7 +287,7 @@ report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const stru
 	entry->op = op;
 }
 
-/* So many requests are. */
+/* Account for `count` finished requests. */
 static inline void
 send_done(struct core *core, struct engine_qp *qp, uint32_t count, bool success)
 {
@@ -312,7 +313,7 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 	send_done(core, qp, 1, !error);
 	/* An error always completes, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
-		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
+		stage_cqe(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
 }
 
 static inline void
@@ -329,9 +330,9 @@ complete_recv(struct core *core, struct engine_qp *qp, const struct completion *
 	if (qp->srq != NULL)
 		qp->srq->done++;
 	if (qp->recv_cq != NULL)
-		report(core, qp, qp->recv_cq, c, ONE_OP_RECV,
-		       c->status != ONE_STATUS_SUCCESS ||
-			       (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)));
+		stage_cqe(core, qp, qp->recv_cq, c, ONE_OP_RECV,
+			  c->status != ONE_STATUS_SUCCESS ||
+				  (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)));
 }
 
 void
@@ -360,7 +361,7 @@ flush_recv(struct core *core, struct engine_qp *qp, const struct recv_work *recv
 	complete_recv(core, qp, &c);
 }
 
-/* Bounded by the slots there are, whatever an application does meanwhile. */
+/* Bounded by the number of slots, even if the application posts meanwhile. */
 void
 qp_flush_rings(struct core *core, struct engine_qp *qp)
 {
@@ -422,7 +423,7 @@ qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool told)
 	qp_check_drained(core, qp);
 }
 
-/* The end of the connection: no more timers, nothing more goes out. */
+/* End the connection: no more timers, and no more output. */
 static void
 qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const char *why)
 {
@@ -451,7 +452,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 void
 qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value)
 {
-	cq_unstage(core); /* what was completed before is seen before */
+	cq_unstage(core); /* store earlier completions first */
 	event_raise(core, &qp->node, type, value);
 }
 
@@ -486,7 +487,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
 }
 
-/* A receive that a message had taken is forgotten. */
+/* Drop a receive that a message has taken. */
 static void
 forget_recv(struct engine_qp *qp)
 {
@@ -496,7 +497,7 @@ forget_recv(struct engine_qp *qp)
 	qp->rq_done = qp->rq_taken;
 }
 
-/* Sends are forgotten, and a receive that a message had taken; receives in the ring stay. */
+/* Drop sends, and a receive that a message has taken. Receives in the ring stay. */
 void
 qp_reset(struct core *core, struct engine_qp *qp)
 {
@@ -533,7 +534,7 @@ check_stopped(struct core *core, struct engine_qp *qp)
 	if (!qp->stopping || qp->sq_taken != qp->sq_done)
 		return;
 	qp->stopping = false;
-	cq_unstage(core); /* what was completed before is seen before */
+	cq_unstage(core); /* store earlier completions first */
 	store_draining(qp, false);
 	if (qp->stop_notify)
 		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
@@ -551,13 +552,12 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 }
 
 /*
- * How many requests a look may take; 0: look again later.
+ * Returns the number of requests that one poll may take; 0: poll later.
  *
- * A core that follows on a producer's heels takes each slot's cache line from it
- * while it is being written, and both wait for lines most of the time.  So when
- * the last look took many, this one takes only what is complete well ahead, and
- * gives the ring a moment to fill.  A single request, whose poster waits for it,
- * is found at once: its look comes after one that took few.
+ * A core that follows directly behind a producer takes each slot's cache line away while it is being written,
+ * and both wait for cache lines most of the time. So if the last poll took many requests, this one takes only
+ * a batch that is complete well ahead, and gives the ring time to fill. A single request, whose poster waits
+ * for it, is found at once: its poll follows one that took few.
  */
 static uint32_t
 qp_budget(const struct core *core, const struct engine_qp *qp)
@@ -611,7 +611,7 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	qp->stream_until = core->now + CORE_STREAM_NS;
 	if (qp->sq_taken != before) {
 		qp->empty_looks = 0;
-		cq_stage_qp(core, qp); /* it may be all suppressed, or not done yet */
+		cq_stage_qp(core, qp); /* publishes sq_head even if nothing has completed */
 		cq_unstage(core);
 	} else if (!qp->pending) {
 		qp->empty_looks++;
@@ -636,12 +636,11 @@ qp_deadline(const struct timer *timer)
 	return rc_deadline(qp->rc);
 }
 
-/* What it waited for has come: time, or memory. */
+/* Continue after a wait, for a time or for memory. */
 static void
 go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint64_t now))
 {
-	/* The local transport may be called late, for what it does not wait for any more: a bind it would
-	 * begin anew. */
+	/* A late call must not wake the local transport during a bind: the bind would begin again. */
 	if (qp->client->faulty || (qp->local && qp->bind_pending))
 		return;
 	if (qp->local || qp->rc == NULL) {
@@ -663,7 +662,7 @@ is_silent(const struct engine_qp *qp)
 	return !qp->local && !qp->loop && qp->rc != NULL && rc_is_silent(qp->rc);
 }
 
-/* The control thread asks the next hop anew.  While its ring is full, the next expiry reports. */
+/* The control thread then resolves the next hop again. If the ring to it is full, the next expiry reports. */
 static void
 report_silence(struct core *core, struct engine_qp *qp)
 {
@@ -699,7 +698,7 @@ qp_forget(struct core *core, struct engine_qp *qp)
 	qp_make_cold(core, qp);
 }
 
-/* Memory without mapping that it waited for has been read or written. */
+/* A bounced access that the queue pair waited for has ended. */
 void
 qp_reached(void *context, void *user)
 {

@@ -14,14 +14,14 @@
 struct flow_rule;
 
 enum qp_phase {
-	QP_OFF, /* not connected: the send ring is left alone */
-	QP_RTR, /* serves the peer; the send ring is left alone */
+	QP_OFF, /* not connected; the send ring is not polled */
+	QP_RTR, /* responds to the peer; the send ring is not polled */
 	QP_RTS,
-	QP_BROKEN /* whatever is posted is flushed */
+	QP_BROKEN /* posted work is flushed */
 };
 
 struct engine_qp {
-	/* looked at for every burst of work */
+	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
 	uint32_t sq_head;           /* next slot */
 	uint32_t sq_taken, sq_done; /* work requests; taken - done are unfinished */
@@ -29,28 +29,27 @@ struct engine_qp {
 	uint8_t sq_log2, rq_log2;
 	uint8_t phase; /* enum qp_phase */
 	bool local;
-	bool pending; /* `work` waits for its turn */
-	bool stopped; /* nothing more is taken from the ring */
-	bool waiting; /* local transport: for the peer; off the hot list until a timer or the peer's doorbell
-		       */
+	bool pending; /* `work` is taken, and waits for its turn */
+	bool stopped; /* no more work is taken from the send ring */
+	bool waiting; /* off the hot list until a timer, the peer's doorbell or qp_reached(); not for RC */
 	bool hot, running;
 	uint8_t empty_looks;
 	bool streaming;        /* see qp_budget */
-	uint64_t stream_until; /* its ring may be let alone until then */
+	uint64_t stream_until; /* until then the ring may be left to fill */
 	uint16_t port;
-	uint16_t to; /* TX_TO: the port, and the far end's core that owns its peer, as far as is known */
+	uint16_t to; /* TX_TO: port, and the core that owns the peer in its data plane, as far as known */
 	struct one_qp_shm *shm; /* NULL: none */
-	uint32_t hot_at;        /* place in share.hot of its client */
+	uint32_t hot_at;        /* index in share.hot of its client */
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
 	struct rc_qp *rc;    /* NULL: datagrams, see ud.c */
-	uint64_t sampled_at; /* cycles: when it was taken whose time is measured; 0: none */
-	uint32_t sample;     /* sq_done when that one is complete */
-	uint8_t sample_op;   /* enum one_op of it */
+	uint64_t sampled_at; /* cycles when the sampled request was taken; 0: none */
+	uint32_t sample;     /* sq_done when the sampled request is complete */
+	uint8_t sample_op;   /* enum one_op of the sampled request */
 
 	struct one_wqe *rq;     /* NULL: none, or `srq` */
-	struct engine_srq *srq; /* then rq_head is rq_taken */
+	struct engine_srq *srq; /* if not NULL, rq_head equals rq_taken */
 	uint32_t rq_head, rq_taken, rq_done;
 	uint32_t qpn, id, pz;
 	struct rc_attr attr;
@@ -60,23 +59,23 @@ struct engine_qp {
 	/* local transport: the message in `work` */
 	uint32_t moved;      /* bytes copied */
 	uint64_t wait_since; /* 0: not waiting */
-	uint8_t wait_status; /* what the work fails by if it waits too long: why it waits */
+	uint8_t wait_status; /* reason for the wait: the work's status if it waits too long */
 	uint64_t wait_step;
 	uint64_t wait_until;
-	struct recv_work recv; /* taken for the peer's message in progress, if recv_taken */
+	struct recv_work recv; /* of the peer's message in progress, if recv_taken */
 	bool recv_taken;
 	uint32_t qkey;  /* datagrams */
-	uint64_t found; /* of an atomic that has been carried out, `moved` is 8 then, and not answered */
+	uint64_t found; /* result of an executed atomic that is not written home yet; `moved` is 8 */
 	struct reach_party reach;
 
 	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
-	bool stopping, stop_notify; /* stopped, and not all that was taken is done; and that is to be told */
-	bool by_numbers;            /* goes to QP_RTS when it is told to, not with the peer's first packet */
-	bool signals;               /* what comes is counted in recv_cq */
-	bool signal_once;           /* to be sent: one that does not accumulate, */
-	uint32_t signals_owed;      /* and those that do */
+	bool stopping, stop_notify; /* stopped, and taken work is unfinished; report its end */
+	bool by_numbers;       /* out of band: a command moves it to QP_RTS, not the peer's first packet */
+	bool signals;          /* arriving signals are counted in recv_cq */
+	bool signal_once;      /* to be sent: a signal that does not accumulate */
+	uint32_t signals_owed; /* to be sent: accumulated signals */
 	struct work bind_work;
-	bool settling; /* the bind completes when the copies before this mark (reach_mark) have ended */
+	bool settling; /* the bind completes when the copies before settle_mark (reach_mark()) have ended */
 	uint32_t settle_mark;
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
@@ -84,40 +83,39 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;
 	_Atomic uint32_t heard;   /* rc_heard(), for the control thread */
-	_Atomic uint32_t refusal; /* rc_refusal(), for it, too */
-	/* For the control thread: when (engine_now) the peer was heard last from the MAC that frames go to.
-	 */
+	_Atomic uint32_t refusal; /* rc_refusal(), for the control thread */
+	/* For the control thread: engine_now when the peer was last heard from the MAC that frames go to. */
 	_Atomic uint64_t heard_there;
-	uint64_t silent_at; /* the control thread is not told again before that its peer is silent */
+	uint64_t silent_at; /* a silent peer is not reported again before */
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;
-	uint32_t flight;  /* its part of share.flight */
+	uint32_t flight;  /* this queue pair's part of share.flight */
 	uint32_t strays;  /* frames that other cores received for it */
-	uint64_t flow_at; /* no rule is asked for before */
-	/* control thread */
-	struct wire_addr flow_own;  /* the address of ours that the peer sends to */
-	struct wire_addr flow_peer; /* all zero: no connection that has frames on a port */
+	uint64_t flow_at; /* no flow rule is requested before */
+	/* control thread only */
+	struct wire_addr flow_own;  /* our address, to which the peer sends */
+	struct wire_addr flow_peer; /* all zero: no connection with frames on a port */
 	struct flow_rule *flow;
 	struct reap reap;
 } __rte_cache_aligned;
 
 /* ---- qp.c ---- */
-/* Take the next work request: 1, 0 (none), -1 (the client is faulty). */
+/* Take the next work request. Returns 1; 0: none; -1: the client is faulty. */
 int qp_pull(struct core *core, struct engine_qp *qp, struct work *work);
 bool qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out);
 int qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal);
 void qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c);
-/* Requests that have succeeded and have no completion. */
+/* Finish `count` requests that succeeded and have no completion. */
 void qp_retired(struct core *core, struct engine_qp *qp, uint32_t count);
 void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
-void qp_publish(struct engine_qp *qp); /* how far the rings have been taken */
-/* The only writer of the phase after engine_qp_new(); `why`: for the trace. */
+void qp_publish(struct engine_qp *qp); /* stores how far the rings have been taken */
+/* The only writer of the phase after engine_qp_new(); `why` is for the trace. */
 void qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why);
 void qp_flush_rings(struct core *core, struct engine_qp *qp);
-/* Breaks by itself: flushes what is not flushed yet and tells the control thread. */
+/* Break because of an error: flush all work, and notify the control thread. */
 void qp_break(struct core *core, struct engine_qp *qp, enum rc_error error);
-/* The control thread's flush: no event. */
+/* Flush for the control thread, without an event to it. */
 void qp_flush(struct core *core, struct engine_qp *qp);
 void qp_reset(struct core *core, struct engine_qp *qp);
 void qp_established(struct core *core, struct engine_qp *qp);
@@ -126,11 +124,11 @@ void qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool notify)
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
 void qp_reached(void *core, void *qp); /* a reach_wake */
-/* An event of the queue pair, after what it has completed. */
+/* Report an event of the queue pair, after its completions. */
 void qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value);
 extern const struct timer_calls qp_timer_calls;
 
-/* What may be changed until it is connected. */
+/* Set what may change until the queue pair is connected. */
 static inline void
 qp_configure(struct engine_qp *qp, const struct engine_qp_config *config)
 {
@@ -143,7 +141,7 @@ qp_configure(struct engine_qp *qp, const struct engine_qp_config *config)
 	qp->notify_end = config->notify_end;
 }
 
-/* Slot `ahead` of the next one holds a request: only a look at the phase that ring_take acquires. */
+/* True if the slot `ahead` of the next one holds a request. Only a hint: ring_take() acquires the phase. */
 static inline bool
 qp_sq_ready(const struct engine_qp *qp, uint32_t ahead)
 {
@@ -158,13 +156,12 @@ qp_sq_ready(const struct engine_qp *qp, uint32_t ahead)
 uint32_t doorbell_scan(struct core *core);
 
 /* ---- keys.c ---- */
-/* Whether a request is there, or waits. */
+/* True if a request is there, or in progress. */
 bool keys_scan(struct core *core, struct engine_client *client);
-/* The queue pair leaves the hot list: it may not have sent yet what was posted. */
+/* The queue pair leaves the hot list: remember it if posted work may be unsent. */
 void keys_note(struct engine_qp *qp);
 void keys_forget(struct engine_qp *qp);
-/* Carries out the request that waits, if it can be now; `scanned`: all doorbells have been since keys_scan.
- */
+/* Carry out the request in progress, if it can be now; `scanned`: all doorbells were since keys_scan(). */
 void keys_go_on(struct core *core, struct engine_client *client, bool scanned);
 
 /* ---- qpn.c ---- */

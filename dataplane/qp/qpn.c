@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pair numbers of the whole data plane.  The low 18 of a number's 24 bits
- * are its slot in the table, so a look-up is one load; all bits come from a
- * CSPRNG.  The core that owns a queue pair publishes and withdraws it; other
- * cores read the table to hand frames over, which is why a queue pair is freed
- * only after a grace period.  Reservation is the control thread's.
+ * Queue pair numbers of the whole data plane. The low 18 of a number's 24 bits are its slot in the table, so
+ * a look-up is one load. All bits come from a CSPRNG. The core that owns a queue pair publishes and withdraws
+ * it. Other cores read the table to hand frames over, so a queue pair is freed only after a grace period.
+ * Only the control thread reserves numbers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,18 +13,18 @@
 #include "dataplane/qp/qp.h"
 
 #define SLOTS (1u << QPN_LOG2)
-_Static_assert(SLOTS == ENGINE_QPNS_MAX, "what the control thread shares out");
+_Static_assert(SLOTS == ENGINE_QPNS_MAX, "the table has a slot for each number of the quota");
 #define QPN_MASK 0xffffffu
 #define ATTEMPTS 64u
-#define RANDOMS 4u /* drawn at once */
-/* A number rests, so that frames still under way do not meet a successor: longer than any connection is
- * in time-wait; and 10,000 new queue pairs a second leave more than half of the numbers free. */
+#define RANDOMS 4u /* numbers drawn at once */
+/* A released number rests for longer than any connection is in time-wait, so that frames still under way do
+ * not reach a successor. With 10,000 new queue pairs a second more than half of the numbers remain free. */
 #define REST_SECONDS 10
 #define RESERVED UINT32_MAX
 
 static _Atomic(struct engine_qp *) *table;
 static uint32_t *free_since; /* by slot, seconds; 0: never used; RESERVED: in use */
-/* By slot, of those in use: the number, and whose it is.  The control thread's. */
+/* By slot, for numbers in use: the number, and its owner. Control thread only. */
 static struct reservation {
 	uint32_t qpn;
 	void *owner;
@@ -52,7 +51,7 @@ qpn_fini(void)
 }
 
 static uint32_t
-seconds(void)
+seconds_now(void)
 {
 	return (uint32_t)(clock_now() / 1000000000u) + REST_SECONDS;
 }
@@ -60,7 +59,7 @@ seconds(void)
 uint32_t
 engine_qpn_new(void)
 {
-	uint32_t random[RANDOMS], now = seconds();
+	uint32_t random[RANDOMS], now = seconds_now();
 
 	for (uint32_t i = 0; i < ATTEMPTS; i++) {
 		uint32_t qpn, since;
@@ -70,7 +69,7 @@ engine_qpn_new(void)
 		qpn = random[i % RANDOMS] & QPN_MASK;
 		since = free_since[qpn % SLOTS];
 
-		/* 0 and 1 are management's, all ones is multicast. */
+		/* 0 and 1 are for management, all ones is multicast. */
 		if (qpn <= 1 || qpn == QPN_MASK || since == RESERVED)
 			continue;
 		if (since == 0 || now - since >= REST_SECONDS)
@@ -92,27 +91,27 @@ qpn_reserve(uint32_t qpn, void *owner)
 void
 qpn_release(uint32_t qpn)
 {
-	free_since[qpn % SLOTS] = seconds();
+	free_since[qpn % SLOTS] = seconds_now();
 	reserved[qpn % SLOTS] = (struct reservation){0, NULL};
 }
 
 void
 qpn_publish(struct engine_qp *qp)
 {
-	/* Pairs with the acquire load in engine_qp_find. */
+	/* Pairs with the acquire load in engine_qp_find(). */
 	atomic_store_explicit(&table[qp->qpn % SLOTS], qp, memory_order_release);
 }
 
 void
 qpn_withdraw(struct engine_qp *qp)
 {
-	atomic_store_explicit(&table[qp->qpn % SLOTS], NULL, memory_order_release); /* as above */
+	atomic_store_explicit(&table[qp->qpn % SLOTS], NULL, memory_order_release); /* see qpn_publish() */
 }
 
 struct engine_qp *
 engine_qp_find(uint32_t qpn)
 {
-	/* Pairs with the release stores in qpn_publish and qpn_withdraw. */
+	/* Pairs with the release stores in qpn_publish() and qpn_withdraw(). */
 	struct engine_qp *qp = atomic_load_explicit(&table[qpn % SLOTS], memory_order_acquire);
 
 	return qp != NULL && qp->qpn == qpn ? qp : NULL;

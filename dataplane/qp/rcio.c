@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The RC transport on a core: its struct rc_env over mbufs, and frames on their
- * way in.  A frame for a queue pair of another core, whether it came from a port
- * or from a queue pair of this data plane, goes to that core's inbound ring.
+ * The RC transport on a core: its struct rc_env over mbufs, and the input of frames. A frame for a queue pair
+ * of another core, from a port or from a queue pair of this data plane, goes to that core's inbound ring.
  */
 #include <stdlib.h>
 
@@ -14,7 +13,7 @@
 static inline struct core *
 core_of(struct rc_env *env)
 {
-	return (struct core *)(void *)env; /* its first member */
+	return (struct core *)(void *)env; /* the first member */
 }
 
 /* ---- what the transport asks for ---- */
@@ -55,7 +54,7 @@ begin_slowly(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t l
 	return take_frame(core, len);
 }
 
-/* What few frames need is called last, so that the others save no registers for it. */
+/* Rare cases are tail calls, so that the common case saves no registers for them. */
 uint8_t *
 rcio_frame_begin(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t len)
 {
@@ -146,7 +145,7 @@ env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
 {
 	struct engine_qp *qp = rc_user(rc);
 
-	/* The ring of events orders it before the load in engine_qp_refusal. */
+	/* Relaxed: the ring of events orders this store before the load in engine_qp_refusal(). */
 	atomic_store_explicit(&qp->refusal, rc_refusal(rc), memory_order_relaxed);
 	qp_break(core_of(env), qp, error);
 }
@@ -180,7 +179,7 @@ env_established(struct rc_env *env, struct rc_qp *rc)
 	qp_established(core_of(env), qp);
 }
 
-/* The frame being looked at gets a second owner; its private area keeps what was found in it. */
+/* Take another reference to the frame being input; its private area holds the parsed packet. */
 static const struct wire_packet *
 env_hold(struct rc_env *env, const struct wire_packet *packet)
 {
@@ -236,8 +235,8 @@ rcio_after(struct core *core, struct engine_qp *qp)
 		qp_make_hot(core, qp);
 	}
 	if (unlikely(qp->phase == QP_BROKEN)) {
-		/* The refusal that ended it may still have to go out; what was in flight is not any more
-		 * (qp_leave). */
+		/* The NAK that ended the connection may still have to go out. qp_leave() has reset the
+		 * packets in flight. */
 		deadline = RC_NEVER;
 	} else {
 		share_flight(qp, rc_flight(qp->rc));
@@ -254,7 +253,7 @@ rcio_after(struct core *core, struct engine_qp *qp)
 		qp_check_drained(core, qp);
 }
 
-/* Takes `budget` requests; false: there are no more, or no more can be taken now. */
+/* Take up to `budget` requests. False: none is left, or none can be taken now. */
 static bool
 take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
@@ -269,7 +268,7 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 			if (qp_pull(core, qp, work) <= 0)
 				return false;
 		}
-		/* Taken from here before the call, which may complete and break. */
+		/* Cleared before the call, which may complete work and break the queue pair. */
 		qp->pending = false;
 		if (rc_post(qp->rc, work, core->now) != 0) {
 			if (work != &qp->work)
@@ -284,13 +283,13 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 }
 
 /*
- * What was taken goes out at once, some requests at a time, while it is in the
- * nearest cache.  Queue pairs with more to send than that take turns in rcio_run.
+ * Requests are sent as soon as they are taken, a few at a time, while they are in the nearest cache. Queue
+ * pairs with more to send take turns in rcio_run().
  */
 void
 rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
-	uint32_t most = qp->attr.packed ? WIRE_PACKED_MAX : CORE_RUN_BUDGET; /* as many as fill a frame */
+	uint32_t most = qp->attr.packed ? WIRE_PACKED_MAX : CORE_RUN_BUDGET; /* packed: one frame */
 	bool more = true;
 
 	while (more && budget > 0) {
@@ -339,7 +338,7 @@ rcio_run(struct core *core, struct qp_list *run)
 
 			frames += n;
 			bytes += n * qp->attr.path_mtu;
-			rcio_after(core, qp); /* to the end of the list if there is more */
+			rcio_after(core, qp); /* back to the end of the list if more is to be sent */
 		}
 		if (qp != last)
 			continue;
@@ -365,7 +364,8 @@ to_control(struct core *core, struct rte_ring *ring, struct rte_mbuf *m)
 	return true;
 }
 
-/* A frame that is not RoCE.  A tag that is left here is a priority tag, which nobody above looks at. */
+/* Pass on a frame that is not RoCE. A VLAN tag that is left here is a priority tag, which the control thread
+ * does not use. */
 static void
 other_to_control(struct core *core, struct rte_mbuf *m, uint16_t port)
 {
@@ -375,7 +375,7 @@ other_to_control(struct core *core, struct rte_mbuf *m, uint16_t port)
 	if (!wire_is_discovery(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len))
 		to_control(core, engine.control_frames, m);
 	else if (!to_control(core, engine.neigh_frames, m))
-		/* Pairs with the load in engine_neigh_lost: only a count. */
+		/* Relaxed: pairs with the load in engine_neigh_lost(), only a count. */
 		atomic_fetch_add_explicit(&engine.neigh_lost, 1, memory_order_relaxed);
 }
 
@@ -391,7 +391,7 @@ rcio_answer(struct core *core, struct engine_qp *qp)
 	uint32_t most = core->turns.tx_most;
 	uint64_t before = core->turns.frame_bytes;
 
-	/* Others' requests may have filled what several clients share. */
+	/* Requests of other clients may have filled the part that several clients share. */
 	core->turns.tx_most = TX_HIGH;
 	if (rc_answer(qp->rc, share_reads(qp)) > 0)
 		share_answered(qp, core->turns.frame_bytes - before);
@@ -408,8 +408,8 @@ after_input(struct core *core)
 		rcio_answer(core, qp);
 	rcio_after(core, qp);
 	heard = rc_heard(qp->rc);
-	/* Only this core stores both.  Pairs with the loads in engine_qp_heard_there and engine_qp_heard: a
-	 * time and a mark. */
+	/* Only this core stores both. Relaxed: pairs with the loads in engine_qp_heard_there() and
+	 * engine_qp_heard(), a time and a mark that order nothing. */
 	if (core->rx_from_there && heard != atomic_load_explicit(&qp->heard, memory_order_relaxed))
 		atomic_store_explicit(&qp->heard_there, core->real_at, memory_order_relaxed);
 	atomic_store_explicit(&qp->heard, heard, memory_order_relaxed);
@@ -421,7 +421,7 @@ is_mac_equal(const uint8_t a[6], const uint8_t b[6])
 	return memcmp(a, b, 6) == 0;
 }
 
-/* For no queue pair.  CNPs count as those that are for one (rc_input). */
+/* Drop a packet for no queue pair. CNPs are counted like those for a queue pair (rc_input()). */
 static __rte_noinline void
 drop_stray(struct core *core, const struct wire_packet *packet)
 {
@@ -431,14 +431,16 @@ drop_stray(struct core *core, const struct wire_packet *packet)
 		core->stats.drop_no_qp++;
 }
 
-/* Queue pair `from` of this data plane may send to this one: it is its peer, or this one is for datagrams. */
+/* True if queue pair `from` of this data plane may send to `qp`: `from` is its peer, or `qp` is for
+ * datagrams. */
 static inline bool
 is_from_peer(const struct engine_qp *qp, uint32_t from)
 {
 	return qp->rc == NULL || (qp->loop && from == qp->attr.peer_qpn);
 }
 
-/* The peer's frames came from another core of its data plane than frames to it go to: it is there now. */
+/* The peer's frames came from another core of its data plane than the one that gets frames to it: the peer is
+ * on that core now. */
 static __rte_noinline void
 follow_peer(const struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet)
 {
@@ -447,11 +449,11 @@ follow_peer(const struct core *core, struct engine_qp *qp, uint16_t port, const 
 		qp->to = TX_TO(port, core->rx_far);
 }
 
-/* `is_expected`: it came by a port, as its peer's frames do, or its peer is of this data plane and has sent
- * it. */
+/* `is_expected`: the packet came from a port, like the peer's packets, or was sent by a peer in this data
+ * plane. */
 static inline void
-deliver(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
-	bool is_expected)
+deliver_packet(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
+	       bool is_expected)
 {
 	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->phase == QP_BROKEN ||
 		     qp->client->faulty)) {
@@ -473,18 +475,18 @@ deliver(struct core *core, struct engine_qp *qp, uint16_t port, const struct wir
 	core->rx_from_there = is_mac_equal(packet->src_mac, qp->attr.path.dst_mac);
 }
 
-/* The last frame of a burst has been delivered. */
+/* End a burst: the last frame has been delivered. */
 static inline void
-delivered(struct core *core)
+end_input_burst(struct core *core)
 {
 	if (core->rx_qp != NULL)
 		after_input(core);
 	core->rx_qp = NULL;
 }
 
-/* The frame is consumed, unless true is returned: then the caller frees it. */
+/* Route a frame to its queue pair. Returns true if the caller has to free the frame. */
 static bool
-route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_packet *packet)
+route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_packet *packet)
 {
 	struct engine_qp *qp;
 
@@ -504,13 +506,13 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 		drop_stray(core, packet);
 		return true;
 	}
-	/* What this data plane sends to itself does not come by a port. */
+	/* Datagrams of this data plane to itself never arrive by a port. */
 	if (unlikely(qp->rc == NULL && packet->opcode != WIRE_CNP && port_by_addr(&packet->src) != NULL)) {
 		core->stats.ud_drop[ENGINE_UD_ADDRESS]++;
 		return true;
 	}
 	if (likely(qp->core == core)) {
-		deliver(core, qp, port, packet, !qp->loop);
+		deliver_packet(core, qp, port, packet, !qp->loop);
 		return true;
 	}
 	frame_info(m)->packet = *packet;
@@ -521,9 +523,9 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 	return false;
 }
 
-/* As route(). */
+/* Process a frame from a port. Returns true if the caller has to free the frame. */
 static bool
-input(struct core *core, struct rte_mbuf *m, uint16_t port)
+input_frame(struct core *core, struct rte_mbuf *m, uint16_t port)
 {
 	enum wire_drop drop;
 	bool sum_is_good;
@@ -541,8 +543,8 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 		core->stats.drop[WIRE_DROP_VLAN]++;
 		return true;
 	}
-	/* What a device calls bad is looked at as what it says nothing of: some call so what they cannot
-	 * judge. */
+	/* A checksum reported as bad is verified like one that was not checked: some devices report as bad
+	 * what they cannot judge. */
 	sum_is_good = (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
 	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &core->seen,
 				   &core->move);
@@ -550,7 +552,7 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 		rc_run_end(&core->env);
 	if (likely(drop == WIRE_OK))
 		return rc_input_again(&core->env, &core->seen.packet, core->now) ||
-		       route(core, m, port, &core->seen.packet);
+		       route_frame(core, m, port, &core->seen.packet);
 	if (drop != WIRE_NOT_ROCE) {
 		core->stats.drop[drop]++;
 		return true;
@@ -559,7 +561,7 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 	return false;
 }
 
-/* Frames of one port, in the order in which they came. */
+/* Input frames of one port, in the order of their arrival. */
 static inline void
 take_burst(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t n)
 {
@@ -573,17 +575,17 @@ take_burst(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t 
 	for (uint16_t j = 0; j < n; j++) {
 		if (j + 2 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));
-		if (input(core, frames[j], port))
+		if (input_frame(core, frames[j], port))
 			done[num_done++] = frames[j];
 	}
-	delivered(core);
+	end_input_burst(core);
 	core->env.move = NULL;
 	wire_move(&core->move);
 	rte_pktmbuf_free_bulk(done, num_done);
 }
 
 static inline uint32_t
-receive(struct core *core, const struct rx_queue *queue, uint16_t number, bool esp)
+receive_burst(struct core *core, const struct rx_queue *queue, uint16_t number, bool esp)
 {
 	struct rte_mbuf *frames[CORE_BURST];
 	uint16_t n = rte_eth_rx_burst(queue->device, number, frames, CORE_BURST);
@@ -599,10 +601,10 @@ receive(struct core *core, const struct rx_queue *queue, uint16_t number, bool e
 static __rte_noinline uint32_t
 receive_with_care(struct core *core, const struct rx_queue *queue, uint8_t care)
 {
-	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive(core, queue, queue->queue, true);
+	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive_burst(core, queue, queue->queue, true);
 }
 
-/* From each core of a memif's far end. */
+/* Receive from each core of a memif's peer. */
 static uint32_t
 receive_rings(struct core *core, const struct rx_queue *queue, uint8_t care)
 {
@@ -613,7 +615,7 @@ receive_rings(struct core *core, const struct rx_queue *queue, uint8_t care)
 		return 0;
 	for (uint32_t far = 0; far < rings.far; far++) {
 		core->rx_far = (uint8_t)far;
-		received += receive(core, queue, (uint16_t)(far * rings.own + core->index), care != 0);
+		received += receive_burst(core, queue, (uint16_t)(far * rings.own + core->index), care != 0);
 	}
 	core->rx_far = 0;
 	return received;
@@ -634,12 +636,13 @@ rcio_receive(struct core *core)
 		else if (unlikely(care != 0))
 			received += receive_with_care(core, queue, care);
 		else
-			received += receive(core, queue, queue->queue, false);
+			received += receive_burst(core, queue, queue->queue, false);
 	}
 	return received;
 }
 
-/* From another core: from a queue pair of its, or a port; false: nothing is to be delivered. */
+/* Parse a frame from another core's queue pair, unless its port's core has. False: there is nothing to
+ * deliver. */
 static bool
 look_inbound(struct core *core, struct rte_mbuf *m)
 {
@@ -654,7 +657,7 @@ look_inbound(struct core *core, struct rte_mbuf *m)
 	return drop == WIRE_OK;
 }
 
-/* As if it had come by a queue of ours. */
+/* Process an ESP frame as if it had arrived in a queue of this core. */
 static void
 take_esp(struct core *core, struct rte_mbuf *m)
 {
@@ -680,7 +683,7 @@ rcio_inbound(struct core *core)
 		struct engine_qp *qp;
 
 		if (unlikely(!info->parsed && info->esp)) {
-			delivered(core);
+			end_input_burst(core);
 			take_esp(core, frames[i]);
 			continue;
 		}
@@ -689,18 +692,18 @@ rcio_inbound(struct core *core)
 		if (!look_inbound(core, frames[i]))
 			continue;
 		qp = engine_qp_find(info->packet.qpn);
-		/* It may have gone, or its number to another core, since it was handed over. */
+		/* The queue pair may have gone since the handover, or its number moved to another core. */
 		if (qp != NULL && qp->core == core) {
 			if (info->parsed)
 				steer_strayed(core, qp, info);
 			core->rx_far = info->far;
-			deliver(core, qp, info->port, &info->packet,
-				info->parsed ? !qp->loop : is_from_peer(qp, info->from));
+			deliver_packet(core, qp, info->port, &info->packet,
+				       info->parsed ? !qp->loop : is_from_peer(qp, info->from));
 		} else {
 			drop_stray(core, &info->packet);
 		}
 	}
-	delivered(core);
+	end_input_burst(core);
 	core->rx_far = 0;
 	rte_pktmbuf_free_bulk(done, num_done);
 	return n;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose turn it is: a core's time, and with it the room in its ports' rings, is shared between users by
- * weight, and what a user gets between its clients, by deficit round robin over what their work costs
- * (Shreedhar and Varghese, SIGCOMM 1995), not by how many clients or queue pairs they keep busy.
+ * DRR scheduler (deficit round robin: Shreedhar and Varghese, SIGCOMM 1995). A core's time, and with it the
+ * room in its ports' rings, is shared between users by weight, and a user's part equally between its clients.
+ * The measure is what their work costs, not how many clients or queue pairs are busy.
  *
- * In each loop each user that has something to do gets a turn, and its clients get theirs within it.  At its
- * beginning its credit grows by its quantum, and what it causes is taken off: a queue pair's look is not cut
- * short, so that a turn may cost more than the credit, and the next ones are shorter.  The quantum of the
- * heaviest of those that are at work is SHARE_QUANTUM, so that no weight makes turns longer; the others' are
- * less.  Whose turn ends since a port takes no more is the first of the next loop, with what it has left:
- * room goes round as time does.  A client alone has no limits.
+ * In each loop each user with work gets a turn, in which its clients get theirs. At the beginning of a turn
+ * the credit (DRR's deficit counter) grows by a quantum; the cost of the turn is subtracted. Polling a queue
+ * pair is not cut short: a turn may cost more than the credit, and then the next turns are shorter. The
+ * heaviest user at work has the quantum SHARE_QUANTUM, the others have less, so that no weight makes turns
+ * longer. If a turn ends because a port takes no more, the user or client remains first in the next loop,
+ * with its remaining credit, so that room is shared as time is. A client alone has no limits.
  *
- * A user above a ceiling (user.h) has no turns, and its core may sleep, until a timer says that it may again.
+ * A user above a ceiling (user.h) has no turns until a timer expires, and its core may sleep meanwhile.
  *
- * What its peers send to a client is not its turn's: it cannot be put off.  It takes requests and frames of
- * its own in its turn only, answers to what peers read among them.  A user that has a ceiling may be long
- * without a turn, and its peers would take it that their packets were lost: so it acknowledges at once, and
- * while it is held it answers READs with some bytes for those of its turns, which count by its ceiling.
+ * Input from a client's peers cannot be postponed, and belongs to no turn. A client takes requests and makes
+ * frames, including responses to READs of its peers, only in its turns. A user with a ceiling may have no
+ * turn for long, and its peers would assume that packets were lost. So the user acknowledges at once and,
+ * while held, answers READs with a part (SHARE_ANSWERS) of the bytes of its turns, which count towards its
+ * ceiling.
  */
 #include "dataplane/core/stats.h"
 #include "dataplane/qp/transport.h"
@@ -71,16 +72,16 @@ group_hold(struct core *core, struct share_group *group, const uint64_t room[CEI
 	group_unqueue(core, group);
 	core->turns.clients -= group->count;
 	group->held = true;
-	if (room[CEILING_BYTES] != 0) /* by requests alone */
+	if (room[CEILING_BYTES] != 0) /* not held because of bytes */
 		group->answer_room = (int64_t)RTE_MIN(room[CEILING_BYTES], (uint64_t)INT64_MAX / 2);
 	core->stats.held++;
 	timer_set(core, &group->timer, core->now + (due - core->real_at));
-	/* What was asked for before. */
+	/* Answer what peers requested before. */
 	TAILQ_FOREACH(client, &group->busy, share.link)
 		rcio_answer_run(core, &client->share.run);
 }
 
-/* As its ceilings are now: they may have been changed. */
+/* Computed from the present ceilings, which may have been changed. */
 static uint64_t
 group_deadline(const struct timer *timer)
 {
@@ -104,7 +105,7 @@ group_release(struct core *core, struct timer *timer)
 	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
 	core->turns.groups++;
 	core->turns.clients += group->count;
-	core->looked = 0; /* its turn is in the next loop: no reason to sleep */
+	core->looked = 0; /* do not sleep: its turn is in the next loop */
 }
 
 const struct timer_calls share_timer_calls = {.deadline = group_deadline, .expire = group_release};
@@ -112,7 +113,7 @@ const struct timer_calls share_timer_calls = {.deadline = group_deadline, .expir
 /* ---- a client's turn ---- */
 
 static inline uint64_t
-progress(const struct core *core)
+progress_made(const struct core *core)
 {
 	return core->stats.work + core->stats.local_bytes + core->stats.completions;
 }
@@ -121,17 +122,17 @@ static bool
 poll_hot(struct core *core, struct share *share)
 {
 	uint32_t looks = RTE_MIN(share->hot_count, (uint32_t)CORE_HOT_LOOKS);
-	uint64_t before = progress(core);
+	uint64_t before = progress_made(core);
 
-	/* Round robin, also when there are more than are looked at in one loop.  A queue pair that
-	 * leaves the list gives its place to the last one. */
+	/* Round robin, even if there are more queue pairs than one loop polls. If a queue pair leaves the
+	 * list, the last one takes its place. */
 	for (uint32_t i = 0; i < looks && share->hot_count > 0 && share_lasts(core); i++) {
 		if (share->hot_next >= share->hot_count)
 			share->hot_next = 0;
 		core->turns.cost += SHARE_LOOK;
 		qp_poll(core, share->hot[share->hot_next++]);
 	}
-	return progress(core) != before;
+	return progress_made(core) != before;
 }
 
 static inline bool
@@ -140,9 +141,9 @@ has_work(const struct share *share)
 	return share->hot_count > 0 || !TAILQ_EMPTY(&share->run);
 }
 
-/* What it has begun gets the other half of its credit, if it posts more and more. */
+/* Output gets half of the credit, even if the client posts without end. */
 static uint32_t
-serve(struct core *core, struct share *share, uint64_t credit)
+serve_lane(struct core *core, struct share *share, uint64_t credit)
 {
 	uint64_t start = share_cost(core);
 	uint32_t done = 0;
@@ -150,8 +151,8 @@ serve(struct core *core, struct share *share, uint64_t credit)
 	if (share->hot_count > 0) {
 		core->turns.cost_end = start + (TAILQ_EMPTY(&share->run) ? credit : credit / 2);
 		done += poll_hot(core, share);
-		/* Among others a turn is not over when each was looked at, or those with few would have less.
-		 */
+		/* Among others, one pass over the rings does not end the turn: clients with few queue pairs
+		 * would get less. */
 		while (core->turns.contended && share_lasts(core) && poll_hot(core, share))
 			done++;
 	}
@@ -163,7 +164,7 @@ serve(struct core *core, struct share *share, uint64_t credit)
 	return done;
 }
 
-/* Its turn among others, which ends with that of its user, at `end`, at the latest. */
+/* Give a client its turn among others. The turn ends at cost `end` at the latest, when the user's does. */
 static uint32_t
 take_turn(struct core *core, struct share_group *group, struct engine_client *client, uint64_t end)
 {
@@ -172,17 +173,17 @@ take_turn(struct core *core, struct share_group *group, struct engine_client *cl
 	uint32_t done = 0;
 
 	if (!core->turns.contended)
-		return serve(core, share, end - start);
+		return serve_lane(core, share, end - start);
 	if (share->credit <= 0)
 		share->credit += SHARE_QUANTUM;
 	if (share->credit > 0) {
 		core->env.held = share->flight >= core->turns.flight_most ? RC_HELD : RC_FLOWS;
-		done = serve(core, share, RTE_MIN((uint64_t)share->credit, end - start));
+		done = serve_lane(core, share, RTE_MIN((uint64_t)share->credit, end - start));
 		share->credit -= (int64_t)(share_cost(core) - start);
 	}
 	core->turns.cut_short |= share->credit <= 0;
 	if (share->credit > 0 && (core->stats.backpressure != refused || share_cost(core) >= end))
-		return done; /* it stays in front */
+		return done; /* stays first */
 	TAILQ_REMOVE(&group->busy, client, share.link);
 	TAILQ_INSERT_TAIL(&group->busy, client, share.link);
 	return done;
@@ -190,7 +191,8 @@ take_turn(struct core *core, struct share_group *group, struct engine_client *cl
 
 /* ---- a user's ---- */
 
-/* How many packets each of its clients may have in flight: those of one user as many as another one's. */
+/* Returns the packets that each of the group's clients may have in flight. Users have equal limits, scaled by
+ * weight, which each user's clients divide once they use them up. */
 static uint32_t
 flight_most(const struct core *core, const struct share_group *group, uint32_t weight, uint32_t heaviest)
 {
@@ -219,7 +221,7 @@ serve_each(struct core *core, struct share_group *group, uint64_t end)
 	return done;
 }
 
-/* Among other users until its credit is used up; else each client once. */
+/* Among other users, serve until the user's credit is used up; else serve each client once. */
 static uint32_t
 serve_clients(struct core *core, struct share_group *group, uint64_t credit)
 {
@@ -233,7 +235,7 @@ serve_clients(struct core *core, struct share_group *group, uint64_t credit)
 	return done;
 }
 
-/* What counts by ceilings, of all users on the core. */
+/* Amounts that ceilings limit, of all users on the core. */
 static void
 count_done(const struct core *core, uint64_t done[CEILINGS])
 {
@@ -242,7 +244,7 @@ count_done(const struct core *core, uint64_t done[CEILINGS])
 	done[CEILING_WAKES] = 0; /* wake_channel() charges them */
 }
 
-/* What was done since, and what it has answered out of turn. */
+/* Charge what was done since `since`, and what was answered outside turns. */
 static void
 group_charge(struct core *core, struct share_group *group, const uint64_t since[CEILINGS])
 {
@@ -259,7 +261,7 @@ group_charge(struct core *core, struct share_group *group, const uint64_t since[
 	user_charge(group->user, core->real_at, done);
 }
 
-/* Looks are no longer than there is room for, as far as they can be cut. */
+/* Limit a poll to the room below the ceilings, as far as it can be cut short. */
 static void
 set_budgets(struct core *core, const uint64_t room[CEILINGS])
 {
@@ -273,7 +275,7 @@ set_budgets(struct core *core, const uint64_t room[CEILINGS])
 	core->env.ask_end = bytes < SHARE_UNBOUNDED ? core->env.asked + bytes : 0;
 }
 
-/* So that its ceilings hold; what a look does beyond is paid by later turns. */
+/* Serve below the user's ceilings. If a poll does more, later turns are shorter. */
 static uint32_t
 serve_limited(struct core *core, struct share_group *group, uint64_t credit, const uint64_t room[CEILINGS])
 {
@@ -298,7 +300,7 @@ group_turn(struct core *core, struct share_group *group)
 	uint64_t start = share_cost(core), refused = core->stats.backpressure, credit = SHARE_UNBOUNDED;
 	uint64_t room[CEILINGS], due;
 	uint32_t weight =
-		atomic_load_explicit(&group->user->weight, memory_order_relaxed); /* of engine_user_set */
+		atomic_load_explicit(&group->user->weight, memory_order_relaxed); /* from engine_user_set() */
 	uint32_t heaviest = RTE_MAX(core->turns.heaviest, weight), done = 0;
 	bool limited = user_is_limited(group->user), waits = false;
 
@@ -321,13 +323,13 @@ group_turn(struct core *core, struct share_group *group)
 	if (done > 0 || waits || core->stats.backpressure != refused)
 		core->turns.heaviest_now = RTE_MAX(core->turns.heaviest_now, weight);
 	if (!group->queued || (group->credit > 0 && core->stats.backpressure != refused))
-		return done; /* it has left, or stays in front */
+		return done; /* has left, or stays first */
 	TAILQ_REMOVE(&core->turns.busy, group, link);
 	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
 	return done;
 }
 
-/* The heaviest is one that was at work in this round or the last one: a look may come too early. */
+/* The heaviest user was at work in this round or the last: one poll may come too early to find work. */
 static uint32_t
 take_round(struct core *core)
 {
@@ -351,7 +353,7 @@ share_look(struct core *core, struct engine_qp *qp)
 	uint64_t start = share_cost(core), before[CEILINGS], room[CEILINGS], due;
 	bool limited = user_is_limited(group->user);
 
-	/* Else ends of connections would be a way round the ceiling. */
+	/* Otherwise ends of connections would bypass the ceiling. */
 	if (limited && !user_admits(group->user, core->real_at, room, &due))
 		return;
 	count_done(core, before);
@@ -374,7 +376,7 @@ share_run(struct core *core)
 	if (unlikely(core->turns.contended) || unlikely(user_is_limited(group->user)))
 		return take_round(core);
 	client = TAILQ_FIRST(&group->busy);
-	done = serve(core, &client->share, SHARE_UNBOUNDED);
+	done = serve_lane(core, &client->share, SHARE_UNBOUNDED);
 	if (!has_work(&client->share))
 		share_leave(core, client);
 	return done;

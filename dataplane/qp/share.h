@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Turns of users and their clients on a core (share.c), and which queue pairs are looked at in them. */
+/* DRR scheduler for users and their clients on a core (share.c), and the queue pairs polled in turns. */
 #ifndef DATAPLANE_QP_SHARE_H
 #define DATAPLANE_QP_SHARE_H
 
 #include "dataplane/qp/qp.h"
 
-/* Costs, in bytes that are moved in the same time. */
+/* Costs, in bytes that are copied in the same time. */
 enum {
-	SHARE_LOOK = 64, /* at a queue pair's ring */
+	SHARE_LOOK = 64, /* poll of a queue pair's ring */
 	SHARE_REQUEST = 256,
 	SHARE_FRAME = 512,
 	SHARE_WAKE = 16384,  /* a system call */
 	SHARE_PACKET = 4096, /* payload of the longest frame */
-	SHARE_ANSWERS = 4,   /* part of its turns' bytes that a user may answer READs with out of turn */
+	SHARE_ANSWERS = 4,   /* divisor: part of its turns' bytes with which a held user may answer READs */
 	SHARE_QUANTUM = 32768,
-	SHARE_FLIGHT = 1024 /* packets: as many as one queue pair may have in flight */
+	SHARE_FLIGHT = 1024 /* packets: at most this many in flight of one queue pair */
 };
 #define SHARE_UNBOUNDED (UINT64_MAX / 2)
 
-/* All clients that are busy get their turns; 0: none of them had anything to do. */
+/* Give all busy clients their turns. Returns 0 if none had anything to do. */
 uint32_t share_run(struct core *core);
-/* The turn under way is not over. */
+/* True until the turn under way has used up its credit. */
 bool share_lasts(const struct core *core);
 void share_leave(struct core *core, struct engine_client *client);
-/* Looks at a queue pair out of turn, which a connection's end brings forward; counted as in a turn. */
+/* Poll a queue pair outside its turn, because its connection ends; charged like a poll in its turn. */
 void share_look(struct core *core, struct engine_qp *qp);
 extern const struct timer_calls share_timer_calls;
 
-/* What was done for the client out of its turn. */
+/* Charge what was done for the client outside its turn. */
 static inline void
 share_charge(const struct core *core, struct engine_client *client, uint64_t cost)
 {
@@ -44,7 +44,7 @@ share_flight(struct engine_qp *qp, uint32_t flight)
 	qp->core->turns.flight += flight - qp->flight;
 	qp->flight = flight;
 }
-/* Frames that may answer READs out of turn. */
+/* Returns the frames that may answer READs outside turns. */
 static inline uint32_t
 share_reads(const struct engine_qp *qp)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues.  A queue pair takes a receive when a message begins, as
- * from a ring of its own (take_shared in qp.c), so there is nothing to poll here.
- * Receives leave in the order of posting and complete in that of their messages.
+ * Shared receive queues. A queue pair takes a receive when a message begins, as from a ring of its own
+ * (take_shared() in qp.c), so there is nothing to poll here. Receives leave in the order of posting, and
+ * complete in the order of their messages.
  */
 #include "dataplane/qp/srq.h"
 #include "dataplane/qp/cq.h"
 
-/* The application's count of what it has posted decides only on its own event. */
+/* A wrong `posted` from the application affects only its own event. */
 static void
 check_limit(struct core *core, struct engine_srq *srq)
 {
@@ -15,8 +15,8 @@ check_limit(struct core *core, struct engine_srq *srq)
 
 	if (likely(srq->limit == 0))
 		return;
-	/* At least what was taken, in an honest application: it is stored before the phase, which was
-	 * loaded with acquire. */
+	/* An honest application stores `posted` before the phase, which was loaded with acquire: so `posted`
+	 * is at least `taken`. */
 	posted = atomic_load_explicit(&srq->shm->posted, memory_order_relaxed);
 	if ((int32_t)(posted - srq->taken) >= (int32_t)srq->limit)
 		return;

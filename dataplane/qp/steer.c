@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules: a connection's frames to the receive queue of the core that owns its queue pair.
+ * Flow rules lead a connection's frames to the receive queue of the core that owns its queue pair.
  *
- * RSS chooses a queue without knowing of queue pairs, so a frame may come to a core that has to hand
- * it over (rcio.c), and then all of that connection do.  When its owner has seen enough of that, it
- * notifies the control thread, and where the port takes rules (rte_flow) one for the connection's
- * addresses and UDP ports leads its frames to the right queue.  Without a rule nothing is wrong, only
- * slower: so a port is asked once whether it takes such rules, and when it then refuses one it
- * is not asked again before another has been taken back.
+ * RSS chooses a queue without regard to queue pairs. So frames may arrive at a core that has to hand them
+ * over (rcio.c), and then all frames of that connection do. After FLOW_STRAYS of them the owner notifies the
+ * control thread. If the port accepts rules (rte_flow), a rule for the connection's addresses and UDP ports
+ * leads its frames to the right queue. Without a rule frames are only slower. So a port is asked once whether
+ * it accepts such rules. A port that has refused a rule is not asked again before another rule was removed.
  *
- * Senders of frames must not rule the device.  There is at most one rule for a queue pair, none
- * without a connection, and only for the address of its peer; a queue pair asks at long intervals; a
- * port has FLOW_RULES at most.  A forged frame can at best move a rule to an unused UDP port.
+ * Senders of frames must not control the device. A queue pair has at most one rule, none without a
+ * connection, and only for its peer's address. A queue pair asks at intervals of FLOW_INTERVAL_NS. A port has
+ * at most FLOW_RULES rules. A forged frame can at best move a rule to an unused UDP port.
  *
- * What changes rules runs on the control thread.
+ * Rules change only on the control thread.
  */
 #include "dataplane/esp/esp.h"
 #include "dataplane/port/port.h"
@@ -28,13 +27,14 @@ steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info
 	const uint8_t *bth = packet->payload - wire_extension_len(packet->opcode) - WIRE_BTH_LEN;
 	const uint8_t *udp = bth - sizeof(struct rte_udp_hdr);
 
-	/* Pairs with the stores of the control thread; a late answer costs a question at most. */
+	/* Relaxed: pairs with the stores of the control thread; a stale value costs at most one needless
+	 * event. */
 	if (!atomic_load_explicit(&ports[qp->port].flows.open, memory_order_relaxed) ||
 	    core->now < qp->flow_at || info->port != qp->port || qp->local || qp->loop ||
 	    (qp->phase != QP_RTR && qp->phase != QP_RTS) ||
 	    memcmp(&packet->src, &qp->attr.path.dst, sizeof(packet->src)) != 0)
 		return;
-	/* Of what comes as ESP a device sees no UDP port. */
+	/* A device sees no UDP port in ESP frames. */
 	if (esp_encrypts(&packet->src))
 		return;
 	if (event_strays(core, qp, (uint16_t)(udp[0] << 8 | udp[1])))
@@ -44,7 +44,7 @@ steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info
 /* ---- the control thread ---- */
 
 static void
-forget(struct engine_qp *qp)
+forget_rule(struct engine_qp *qp)
 {
 	struct flow_rule *rule = qp->flow;
 
@@ -59,13 +59,13 @@ steer_learn(struct engine_qp *qp, uint16_t udp_src_port)
 	struct port *port = &ports[qp->port];
 	struct flow_rule *rule;
 
-	/* The connection may have ended since. */
+	/* The connection may have ended since the event. */
 	if (memcmp(&qp->flow_peer, &none, sizeof(none)) == 0)
 		return;
 	rule = flow_rule_find(port, &qp->flow_peer, &qp->flow_own, udp_src_port);
 	if (rule != NULL && rule == qp->flow)
-		return; /* it does not help: with frames in a VLAN some devices do not look so far */
-	forget(qp);     /* the peer has another UDP port now */
+		return;  /* the rule does not help: some devices do not parse frames in a VLAN */
+	forget_rule(qp); /* the peer's UDP port has changed */
 	qp->flow =
 		flow_rule_get(port, &qp->flow_peer, &qp->flow_own, udp_src_port, (uint16_t)qp->core->index);
 }
@@ -86,7 +86,7 @@ steer_command(const struct engine_command *command)
 	case ENGINE_QP_RESET:
 	case ENGINE_QP_REMOVE:
 		memset(&qp->flow_peer, 0, sizeof(qp->flow_peer));
-		forget(qp);
+		forget_rule(qp);
 		break;
 	default:
 		break;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transports of a queue pair: local copies and RC over a port for a connection, and datagrams.
+ * The transports of a queue pair: local copies or RC over a port for a connection, and datagrams.
  */
 #ifndef DATAPLANE_QP_TRANSPORT_H
 #define DATAPLANE_QP_TRANSPORT_H
 
 #include "dataplane/qp/share.h"
 
-/* Of a request that ends. */
+/* Returns the completion of a request. */
 static inline struct completion
 qp_completion(const struct work *work, uint8_t status)
 {
@@ -27,50 +27,50 @@ qp_completion(const struct work *work, uint8_t status)
 void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
 void local_kick(struct core *core,
-		struct engine_qp *qp); /* something that others wait for has changed in qp */
-/* Nothing is moved any more for it or by its peer to it. */
+		struct engine_qp *qp); /* a local peer may wait for what has changed in qp */
+/* Cancel bounced accesses of the queue pair, and those of its peer. */
 void local_leave(struct core *core, struct engine_qp *qp);
 
 /* ---- rcio.c ---- */
 void rcio_init(struct core *core);
-void rcio_after(struct core *core, struct engine_qp *qp); /* after any call of the transport */
-void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* new work */
-/* What the peer waits for, at once, since its user has a ceiling and its next turn may be far: see
+void rcio_after(struct core *core, struct engine_qp *qp); /* call after any call of the transport */
+void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* takes new work */
+/* Send at once what the peer waits for: the next turn of a user with a ceiling may be late. See
  * share_reads(). */
 void rcio_answer(struct core *core, struct engine_qp *qp);
-/* The same for those of these that are to make frames. */
+/* Call rcio_answer() for each queue pair that has frames to make. */
 void rcio_answer_run(struct core *core, struct qp_list *run);
-/* Frames of these, until the client's turn is over; returns how many. */
+/* Make frames for the queue pairs until the client's turn ends. Returns the number of frames. */
 uint32_t rcio_run(struct core *core, struct qp_list *run);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);
-/* A buffer for a frame of `len` bytes, the core's tx_frame, to TX_TO() or (`loop`) to queue pair `qpn` of
- * this data plane; NULL: none can be had now, or it could not go there. */
+/* Returns a buffer for a frame of `len` bytes, the core's tx_frame, to TX_TO() or (`loop`) to queue pair
+ * `qpn` of this data plane. NULL: no buffer, or no room at the destination. */
 uint8_t *rcio_frame_begin(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t len);
-/* Sends it there, as a frame of queue pair `from`. */
+/* Send the frame begun last, as one of queue pair `from`. */
 void rcio_frame_end(struct core *core, uint16_t to, bool loop, uint32_t from, uint32_t qpn, bool sealed);
 
 /* ---- bind.c ---- */
-/* `copies`: the window reached memory that the application's thread copies.  -EALREADY: none is waited for.
- */
+/* `copies`: the window included memory that the copy thread moves. Returns -EALREADY if the bind is not
+ * awaited. */
 int qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies);
-uint32_t qp_bind_poll(struct core *core); /* while core->settling is not empty; how many have completed */
-void qp_bind_leave(struct core *core, struct engine_qp *qp); /* none is waited for any more */
+uint32_t qp_bind_poll(struct core *core); /* if core->settling is not empty; returns the number completed */
+void qp_bind_leave(struct core *core, struct engine_qp *qp); /* no bind is awaited any more */
 
 /* ---- ud.c ---- */
 void ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *packet);
-void ud_resume(struct core *core, struct engine_qp *qp); /* memory without mapping has been read or written */
+void ud_resume(struct core *core, struct engine_qp *qp); /* bounced accesses have ended */
 void ud_leave(struct core *core, struct engine_qp *qp, bool flush);
 
 /* ---- steer.c: flow rules for queue pairs ---- */
-/* The control thread: before the core gets the command. */
+/* Control thread: call before the core gets the command. */
 void steer_command(const struct engine_command *command);
 void steer_learn(struct engine_qp *qp, uint16_t udp_src_port);
-/* The owner's core. */
+/* Owner's core: request a flow rule. */
 void steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info);
 
-/* Another core received a frame for the queue pair. */
+/* Count a frame for the queue pair that another core received. */
 static inline void
 steer_strayed(struct core *core, struct engine_qp *qp, const struct frame_info *info)
 {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams (IBTA vol. 1, unreliable datagram): one request is one packet, without state between two of
- * them.  A send is done when its frame is the port's, or the other core's.
+ * Datagrams (IBTA vol. 1, unreliable datagram): one request is one packet, without state between packets. A
+ * send is done when the port, or the other core, has its frame.
  *
- * Where a datagram goes an application says by the id of an address handle, which the control thread has
- * checked and resolved.  It says the queue pair and Q_Key there itself; the source is never its word.
+ * An application names the destination by the id of an address handle, which the control thread has checked
+ * and resolved, and by queue pair number and Q_Key. An application cannot choose the source.
  *
- * What is received lies behind ONE_UD_GRH bytes with the IP header.  Nobody is told of a datagram that
- * could not be taken: it is dropped and counted, and the receive that was too short for it waits for the next
- * (IBTA vol. 1, 9.9.3, responder class D).  What is wrong with a request or a receive itself ends the queue
- * pair.
+ * Received payload follows ONE_UD_GRH bytes that hold the IP header. A datagram that cannot be received is
+ * dropped and counted, and nobody is notified. A receive that was too short for a datagram remains for the
+ * next one (IBTA vol. 1, 9.9.3, responder class D). An invalid request or receive breaks the queue pair.
  *
- * A receive into memory without mapping is parked: it is over when the application's copy thread has moved
- * its bytes. Receives complete in the order in which they were taken, so what could not be parked behind such
- * ones is dropped and its receive kept, until they are over.
+ * A receive into memory without mapping is pending until the application's copy thread has moved its bytes.
+ * Receives complete in the order in which they were taken. So a datagram that cannot be pending behind such
+ * receives is dropped, and its receive stays until they have completed.
  */
 #include <errno.h>
 
@@ -23,34 +22,34 @@
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
-#define QPN_FIRST 2u       /* 0 and 1 are management's, */
-#define QPN_LAST 0xfffffeu /* and all ones is multicast */
+#define QPN_FIRST 2u       /* 0 and 1 are for management, */
+#define QPN_LAST 0xfffffeu /* all ones is multicast */
 #define DATAGRAM_MAX (ONE_UD_GRH + 4096u)
 
-/* No status: try again. */
+/* Not an enum one_status: try again. */
 #define LATER UINT8_MAX
 
-/* Left with the access of a receive that is parked. */
+/* Note of a bounced access: the receive that the access completes. */
 struct parked {
 	struct completion c;
 	struct one_sge sge[ONE_MAX_SGE];
 	uint8_t num_sge;
 };
 _Static_assert(sizeof(struct parked) <= REACH_NOTE, "a receive is kept as a note");
-/* Left with the access of a request whose payload is read from memory without mapping. */
+/* Note of a bounced access that reads the payload of a request: its struct work. */
 _Static_assert(sizeof(struct work) <= REACH_NOTE, "a request is kept as a note");
 
-/* The memory of a message. */
+/* Memory of a message. */
 struct span_list {
 	struct mem_sge sge[ONE_MAX_SGE];
 	uint32_t num;
-	bool mapped; /* all of it */
+	bool mapped; /* all of it has a mapping */
 };
 
-/* The first `len` bytes of the sges; false: a key does not grant them. */
+/* Look up the first `len` bytes of the sges. False: a key is refused, or the sges are shorter. */
 static bool
-resolve(const struct core *core, const struct engine_qp *qp, const struct one_sge *sge, uint32_t num,
-	uint32_t len, uint32_t access, struct span_list *out)
+resolve_sges(const struct core *core, const struct engine_qp *qp, const struct one_sge *sge, uint32_t num,
+	     uint32_t len, uint32_t access, struct span_list *out)
 {
 	out->num = 0;
 	out->mapped = true;
@@ -73,7 +72,7 @@ resolve(const struct core *core, const struct engine_qp *qp, const struct one_sg
 }
 
 static void
-gather(const struct span_list *list, uint8_t *to)
+gather_spans(const struct span_list *list, uint8_t *to)
 {
 	for (uint32_t i = 0; i < list->num; i++) {
 		mem_read(list->sge[i].region, list->sge[i].va, to, list->sge[i].len);
@@ -81,9 +80,9 @@ gather(const struct span_list *list, uint8_t *to)
 	}
 }
 
-/* `len` bytes to where `skip` others end. */
+/* Write `len` bytes behind the first `skip` bytes of the list. */
 static void
-scatter(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32_t len)
+scatter_spans(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32_t len)
 {
 	for (uint32_t i = 0; i < list->num && len > 0; i++) {
 		const struct mem_sge *span = &list->sge[i];
@@ -106,7 +105,7 @@ scatter(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32
 static const struct engine_ah *
 ah_find(const struct engine_qp *qp, uint32_t id)
 {
-	/* Pair with the release stores in engine_ah_new and engine_ah_free. */
+	/* Pair with the release stores in engine_ah_new() and engine_ah_free(). */
 	struct ah_table *table = atomic_load_explicit(&qp->client->home->ahs, memory_order_acquire);
 	uint32_t place = id & 0xffff;
 	const struct engine_ah *ah;
@@ -117,7 +116,7 @@ ah_find(const struct engine_qp *qp, uint32_t id)
 	return ah != NULL && ah->id == id && ah->pz == qp->pz && ah->port == qp->port ? ah : NULL;
 }
 
-/* What is wrong with the request, whatever memory it names. */
+/* Check all of the request but its memory. Returns the status to fail with, or ONE_STATUS_SUCCESS. */
 static uint8_t
 check_send(const struct engine_qp *qp, const struct work *work, const struct engine_ah *ah)
 {
@@ -131,7 +130,7 @@ check_send(const struct engine_qp *qp, const struct work *work, const struct eng
 	return work->length > ports[qp->port].info.path_mtu ? ONE_STATUS_LOCAL_LENGTH : ONE_STATUS_SUCCESS;
 }
 
-/* Where the payload of the request is: 0, or why the request fails. */
+/* Look up the payload of the request. Returns the status to fail with, or ONE_STATUS_SUCCESS. */
 static uint8_t
 find_payload(const struct core *core, const struct engine_qp *qp, const struct work *work,
 	     struct span_list *list)
@@ -139,15 +138,16 @@ find_payload(const struct core *core, const struct engine_qp *qp, const struct w
 	list->num = 0;
 	list->mapped = true;
 	if ((work->flags & ONE_WQE_INLINE) == 0 &&
-	    !resolve(core, qp, work->sge, work->num_sge, work->length, ONE_ACCESS_LOCAL_READ, list))
+	    !resolve_sges(core, qp, work->sge, work->num_sge, work->length, ONE_ACCESS_LOCAL_READ, list))
 		return ONE_STATUS_LOCAL_PROTECTION;
 	return ONE_STATUS_SUCCESS;
 }
 
-/* `copied`: where the payload was copied to; NULL: it has a mapping.  The frame is sealed. */
+/* Fill in the payload. `copied`: the payload, read from memory without mapping; NULL: the memory has a
+ * mapping. Returns true if the frame is sealed. */
 static bool
-fill(const struct engine_ah *ah, const struct work *work, const struct span_list *list, const uint8_t *copied,
-     uint8_t *frame, uint8_t *payload)
+fill_payload(const struct engine_ah *ah, const struct work *work, const struct span_list *list,
+	     const uint8_t *copied, uint8_t *frame, uint8_t *payload)
 {
 	if ((work->flags & ONE_WQE_INLINE) != 0)
 		memcpy(payload, work->inline_data, work->length);
@@ -157,14 +157,14 @@ fill(const struct engine_ah *ah, const struct work *work, const struct span_list
 		return wire_fill(&ah->template, frame, payload, mem_at(list->sge[0].region, list->sge[0].va),
 				 work->length);
 	else
-		gather(list, payload);
+		gather_spans(list, payload);
 	return false;
 }
 
-/* False: there is no frame now. */
+/* Send one frame. Returns false if there is no buffer or room now. */
 static bool
-emit(struct core *core, struct engine_qp *qp, const struct work *work, const struct engine_ah *ah,
-     const struct span_list *list, const uint8_t *copied)
+emit_frame(struct core *core, struct engine_qp *qp, const struct work *work, const struct engine_ah *ah,
+	   const struct span_list *list, const uint8_t *copied)
 {
 	struct wire_build build = {
 		.opcode = work->op == ONE_OP_SEND_IMM ? WIRE_UD_SEND_ONLY_IMM : WIRE_UD_SEND_ONLY,
@@ -184,7 +184,7 @@ emit(struct core *core, struct engine_qp *qp, const struct work *work, const str
 		return false;
 	payload = wire_build(&ah->template, &build, frame);
 	rcio_frame_end(core, qp->port, ah->loop, qp->qpn, build.qpn,
-		       fill(ah, work, list, copied, frame, payload));
+		       fill_payload(ah, work, list, copied, frame, payload));
 	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
 	core->stats.ud_sent++;
 	return true;
@@ -200,7 +200,7 @@ complete_send(struct core *core, struct engine_qp *qp, const struct work *work, 
 		qp_break(core, qp, RC_ERROR_REQUESTER);
 }
 
-/* Everything is checked that was checked when the request came: an address handle or a key may have gone. */
+/* Repeat all checks that were made when the request was taken: an address handle or a key may have gone. */
 static uint8_t
 send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 {
@@ -213,12 +213,12 @@ send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 	if (status == ONE_STATUS_SUCCESS && reach_queue_result(&qp->reach, REACH_LEAVING) != 0)
 		status = ONE_STATUS_LOCAL_PROTECTION;
 	if (status == ONE_STATUS_SUCCESS &&
-	    !emit(core, qp, work, ah, &list, reach_queue_data(&qp->reach, REACH_LEAVING)))
+	    !emit_frame(core, qp, work, ah, &list, reach_queue_data(&qp->reach, REACH_LEAVING)))
 		status = LATER;
 	return status;
 }
 
-/* Requests whose payload has been read, oldest first. */
+/* Send the requests whose payload has been read, oldest first. */
 static void
 send_all_copied(struct core *core, struct engine_qp *qp)
 {
@@ -233,8 +233,8 @@ send_all_copied(struct core *core, struct engine_qp *qp)
 	}
 }
 
-/* The request in qp->work: 0, LATER, or why it fails.  *reading: it is over when its payload has been read.
- */
+/* Send the request in qp->work. Returns 0, LATER, or the status to fail with. *reading: the request is done
+ * when its payload has been read and sent. */
 static uint8_t
 send_one(struct core *core, struct engine_qp *qp, bool *reading)
 {
@@ -253,7 +253,7 @@ send_one(struct core *core, struct engine_qp *qp, bool *reading)
 	if (status != ONE_STATUS_SUCCESS)
 		return status;
 	if (likely(list.mapped))
-		return emit(core, qp, work, ah, &list, NULL) ? ONE_STATUS_SUCCESS : LATER;
+		return emit_frame(core, qp, work, ah, &list, NULL) ? ONE_STATUS_SUCCESS : LATER;
 	error = reach_queue_gather(&qp->reach, REACH_LEAVING, list.sge, list.num, work, sizeof(*work));
 	*reading = error == 0;
 	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
@@ -271,7 +271,7 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 			return;
 		status = send_one(core, qp, &reading);
 		qp->pending = status == LATER;
-		/* Nothing is to be done until ud_resume. */
+		/* Polling is useless before ud_resume(). */
 		qp->waiting =
 			qp->pending && (reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL);
 		if (qp->pending)
@@ -284,33 +284,33 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 /* ---- receiving ---- */
 
 static void
-drop(struct core *core, enum engine_ud_drop why)
+count_drop(struct core *core, enum engine_ud_drop why)
 {
 	core->stats.ud_drop[why]++;
 }
 
-/* False: it is none for this queue pair. */
+/* False: the packet is not for this queue pair, and was counted. */
 static bool
 check_packet(struct core *core, const struct engine_qp *qp, const struct wire_packet *packet)
 {
 	const struct port *port = &ports[qp->port];
 
 	if (packet->opcode == WIRE_CNP)
-		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as any other */
+		core->env.counter[RC_COUNT_CNP_RECEIVED]++; /* as for any queue pair */
 	else if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
-		drop(core, ENGINE_UD_OPCODE);
+		count_drop(core, ENGINE_UD_OPCODE);
 	else if (!port_has_addr(port, &packet->dst))
-		drop(core, ENGINE_UD_ADDRESS);
+		count_drop(core, ENGINE_UD_ADDRESS);
 	else if (packet->qkey != qp->qkey)
-		drop(core, ENGINE_UD_QKEY);
+		count_drop(core, ENGINE_UD_QKEY);
 	else if (packet->payload_len > port->info.path_mtu)
-		drop(core, ENGINE_UD_LENGTH);
+		count_drop(core, ENGINE_UD_LENGTH);
 	else
 		return true;
 	return false;
 }
 
-/* The IP header of the frame, at the end of the bytes that stand for a GRH. */
+/* Copy the frame's IP header to the end of the bytes that represent a GRH. */
 static void
 make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
 {
@@ -322,7 +322,7 @@ make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
 	memcpy(grh + ONE_UD_GRH - len, bth - sizeof(struct rte_udp_hdr) - len, len);
 }
 
-/* The oldest receive is over. */
+/* Complete the oldest receive. */
 static void
 complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
@@ -336,22 +336,23 @@ complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uin
 		qp_break(core, qp, RC_ERROR_RESPONDER);
 }
 
-/* The receive in qp->recv is over as `c`, unless some are parked before it. */
+/* Complete the receive in qp->recv as `c`. While earlier receives are pending, drop the datagram instead. */
 static void
 end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
 	if (reach_queued(&qp->reach, REACH_ARRIVED)) {
-		drop(core, ENGINE_UD_BUSY);
+		count_drop(core, ENGINE_UD_BUSY);
 		return;
 	}
 	qp->recv_taken = false;
 	complete_recv(core, qp, c, status);
 }
 
-/* Memory without mapping: completed by ud_resume; or dropped, since it is not kept until there is room. */
+/* Receive into memory without mapping: ud_resume() completes the receive. Without room for the access the
+ * datagram is dropped. */
 static void
-park(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
-     const struct wire_packet *packet, struct completion *c)
+receive_bounced(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
+		const struct wire_packet *packet, struct completion *c)
 {
 	struct parked note = {.c = *c, .num_sge = qp->recv.num_sge};
 	uint8_t bounce[DATAGRAM_MAX];
@@ -366,13 +367,13 @@ park(struct core *core, struct engine_qp *qp, const struct span_list *list, cons
 	if (error == 0)
 		qp->recv_taken = false;
 	else if (error == -EAGAIN)
-		drop(core, ENGINE_UD_BUSY);
+		count_drop(core, ENGINE_UD_BUSY);
 	else
 		end_taken(core, qp, c, ONE_STATUS_LOCAL_PROTECTION);
 }
 
 static void
-place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+place_datagram(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
 {
 	struct completion c = {.cookie = qp->recv.cookie,
 			       .length = ONE_UD_GRH + packet->payload_len,
@@ -389,18 +390,19 @@ place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
 		c.cqe_flags |= ONE_CQE_IMM;
 	if (wire_addr_is_v4(&packet->src))
 		c.cqe_flags |= ONE_CQE_IPV4;
-	if (!resolve(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE, &list)) {
+	if (!resolve_sges(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE,
+			  &list)) {
 		end_taken(core, qp, &c, ONE_STATUS_LOCAL_PROTECTION);
 		return;
 	}
 	make_grh(packet, grh);
 	if (unlikely(!list.mapped)) {
-		park(core, qp, &list, grh, packet, &c);
+		receive_bounced(core, qp, &list, grh, packet, &c);
 		return;
 	}
 	if (likely(!reach_queued(&qp->reach, REACH_ARRIVED))) {
-		scatter(&list, 0, grh, ONE_UD_GRH);
-		scatter(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
+		scatter_spans(&list, 0, grh, ONE_UD_GRH);
+		scatter_spans(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
 	}
 	end_taken(core, qp, &c, ONE_STATUS_SUCCESS);
 }
@@ -410,7 +412,7 @@ take_recv(struct core *core, struct engine_qp *qp)
 {
 	if (!qp->recv_taken)
 		qp->recv_taken = qp_take_recv(core, qp, &qp->recv);
-	/* For `--idle yield`: who posts has to run now and then. */
+	/* For --idle yield: the thread that posts receives must run now and then. */
 	core->takes = qp->recv_taken ? core->takes + 1 : CORE_TAKES;
 	return qp->recv_taken;
 }
@@ -423,26 +425,26 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 	if (!check_packet(core, qp, packet))
 		return;
 	if (!take_recv(core, qp)) {
-		drop(core, ENGINE_UD_NO_RECEIVE);
+		count_drop(core, ENGINE_UD_NO_RECEIVE);
 	} else if (unlikely(qp->recv.status != ONE_STATUS_SUCCESS)) {
 		c = (struct completion){.cookie = qp->recv.cookie, .type = ONE_CQE_RECV};
 		end_taken(core, qp, &c, qp->recv.status);
 	} else if (qp->recv.length < ONE_UD_GRH + packet->payload_len) {
-		drop(core, ENGINE_UD_LENGTH);
+		count_drop(core, ENGINE_UD_LENGTH);
 	} else {
-		place(core, qp, packet);
+		place_datagram(core, qp, packet);
 	}
 }
 
-/* The oldest parked receive has been copied; keys may be gone. */
+/* Complete the oldest pending receive after its access. Keys are looked up again: they may have gone. */
 static void
 end_parked(struct core *core, struct engine_qp *qp)
 {
 	struct parked parked = *(const struct parked *)reach_queue_oldest(&qp->reach, REACH_ARRIVED);
 	struct span_list list;
-	bool placed =
-		reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
-		resolve(core, qp, parked.sge, parked.num_sge, parked.c.length, ONE_ACCESS_LOCAL_WRITE, &list);
+	bool placed = reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
+		      resolve_sges(core, qp, parked.sge, parked.num_sge, parked.c.length,
+				   ONE_ACCESS_LOCAL_WRITE, &list);
 
 	if (placed)
 		reach_queue_place(&qp->reach, REACH_ARRIVED, list.sge, list.num);

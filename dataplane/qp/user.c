@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ceilings of a user, which hold over all cores and attachments. */
+/* Ceilings of a user: rate limits over all cores and attachments. */
 #include "dataplane/qp/user.h"
 
-#define BURST_NS CORE_GAP_NS /* a core that was off its processor for so long makes up for it */
+#define BURST_NS CORE_GAP_NS /* a core that was off its processor for this long may catch up */
 #define SECOND 1000000000ull
 
-/* What is left at `now`; 0: nothing until *due. */
+/* Returns what is left below the ceiling at `now`; 0: nothing until *due. */
 static uint64_t
 room_below(const struct ceiling *ceiling, uint64_t now, uint64_t *due)
 {
@@ -14,7 +14,8 @@ room_below(const struct ceiling *ceiling, uint64_t now, uint64_t *due)
 
 	if (rate == 0)
 		return UINT64_MAX;
-	/* Pairs with user_charge of another core: what it has done at the same time is repaid later. */
+	/* Relaxed: pairs with user_charge() on other cores; what they do at the same time is paid by later
+	 * turns. */
 	arrival = atomic_load_explicit(&ceiling->arrival, memory_order_relaxed);
 	if (arrival > now + BURST_NS) {
 		*due = RTE_MAX(*due, arrival - BURST_NS);
@@ -51,13 +52,13 @@ user_charge(struct engine_user *user, uint64_t now, const uint64_t done[CEILINGS
 	for (int i = 0; i < CEILINGS; i++) {
 		struct ceiling *ceiling = &user->ceiling[i];
 		uint64_t rate =
-			atomic_load_explicit(&ceiling->rate, memory_order_relaxed); /* of engine_user_set */
+			atomic_load_explicit(&ceiling->rate, memory_order_relaxed); /* engine_user_set() */
 		uint64_t arrival, next;
 
 		if (rate == 0 || done[i] == 0)
 			continue;
-		/* Pairs with the same exchange of other cores, and with the store in engine_user_set: the
-		 * value stands for nothing but itself. */
+		/* Relaxed: pairs with this exchange on other cores, and with the store in engine_user_set();
+		 * the value orders nothing else. */
 		arrival = atomic_load_explicit(&ceiling->arrival, memory_order_relaxed);
 		do
 			next = RTE_MAX(arrival, now) + (uint64_t)((unsigned __int128)done[i] * SECOND / rate);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waking the threads of applications that sleep until a completion comes, and what that costs their user.
+ * Waking application threads that sleep until a completion arrives, and charging their user for that.
  *
- * The core's system call does what the application has arranged: epoll instances without a limit may watch
- * the socket of a channel, and it may send a signal to each process of a group.  So the time of slow wake-ups
- * is one of the user's ceilings (user.h): a user has WAKE_RATE of each second.  Above that the user has no
- * turns, and its wake-ups wait, since entries also come from its peers.
+ * The application decides what the core's system call does: any number of epoll instances may watch the
+ * socket of a channel, and the socket may send a signal to each process of a group. So the time of slow
+ * wake-ups is limited by a ceiling of the user (user.h), WAKE_RATE of each second. Above that the user has no
+ * turns. The user's wake-ups wait, too, since entries also come from peers.
  *
- * A wake-up takes long on a busy machine, too, when another thread gets the processor.  So the first slow
- * one only has all further ones of the user measured by the time of the processor, which costs two more
- * system calls each.
+ * A wake-up can also take long on a busy machine, if another thread gets the processor. So the first slow
+ * wake-up is not charged. From then on all wake-ups of the user are measured in processor time, which costs
+ * two more system calls each.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ send_id(int fd, uint32_t cq)
 static _Atomic int *
 socket_place(struct engine_client *client, uint32_t id)
 {
-	/* Pairs with the release store in engine_client_channels. */
+	/* Pairs with the release store in engine_client_channels(). */
 	struct channel_table *table =
 		atomic_load_explicit(&client->home->channel_table, memory_order_acquire);
 
@@ -42,8 +42,9 @@ socket_place(struct engine_client *client, uint32_t id)
 void
 wake_by_socket(struct engine_client *client, uint32_t id, int fd)
 {
-	/* Pairs with the load in wake_sleepers(), on cores of other lanes: the library arms with this id when
-	 * the control thread has answered, and the control thread closes a socket after a grace period. */
+	/* Relaxed: pairs with the load in wake_sleepers() on cores of other lanes. The library arms with this
+	 * id only after the control thread has answered, and the control thread closes a socket only after a
+	 * grace period. */
 	atomic_store_explicit(socket_place(client, id), fd + 1, memory_order_relaxed);
 }
 
@@ -70,8 +71,7 @@ charge_time(const struct core *core, struct engine_user *user, uint64_t ns, bool
 	if (measured)
 		user_charge(user, core->real_at, done);
 	else
-		/* Pairs with the loads in user_is_limited and user_wakes_slowly: the value stands for itself.
-		 */
+		/* Relaxed: pairs with the load in user_wakes_slowly(); the value orders nothing else. */
 		atomic_store_explicit(&user->slow_wakes, true, memory_order_relaxed);
 }
 

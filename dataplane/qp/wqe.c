@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The form of work requests.  What comes in was copied from a ring that an
- * application can write at any time; nothing in it is believed.  A malformed
- * request becomes a struct work that completes with ONE_STATUS_LOCAL_QP and
- * breaks its queue pair, as hardware does.
+ * Checks of the form of work requests. A request was copied from a ring that the application may write at any
+ * time, so all of it is untrusted. A malformed request becomes a struct work that completes with
+ * ONE_STATUS_LOCAL_QP and breaks its queue pair, as in hardware.
  */
 #include "dataplane/qp/wqe.h"
 
@@ -18,8 +17,8 @@
 
 enum shape {
 	SHAPE_NONE,
-	SHAPE_GATHER, /* sges or inline; they add up to the length */
-	SHAPE_READ,   /* sges hold at least the length */
+	SHAPE_GATHER, /* sges or inline data, whose sum is the length */
+	SHAPE_READ,   /* sges of at least the length */
 	SHAPE_ATOMIC, /* one sge of 8 bytes */
 	SHAPE_BIND    /* one sge: the window's range */
 };
@@ -42,7 +41,7 @@ bytes_are_zero(const uint8_t *bytes, size_t len)
 	return any == 0;
 }
 
-/* Copies the sges behind the first; returns the sum of all.  num <= ONE_MAX_SGE. */
+/* Copy all sges, at most ONE_MAX_SGE. Returns the sum of their lengths. */
 static uint64_t
 gather_sges(const struct one_sge *first, const struct one_wqe_ext *ext, uint32_t num, struct one_sge *out)
 {
@@ -120,7 +119,7 @@ wqe_take_plain(const struct one_wqe *slot, uint8_t phase, struct work *work)
 
 	memcpy(work, slot, offsetof(struct work, sge[1]));
 	memcpy(&tail, slot->reserved, sizeof(tail));
-	/* As in copy_once. */
+	/* The fence keeps the compiler from reading the slot again: see copy_once(). */
 	atomic_signal_fence(memory_order_seq_cst);
 	work->status = ONE_STATUS_SUCCESS;
 	return tail == (uint64_t)phase << 56 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The form of work requests. */
+/* Checks of the form of work requests. */
 #ifndef DATAPLANE_QP_WQE_H
 #define DATAPLANE_QP_WQE_H
 
@@ -9,12 +9,12 @@
 #include "abi/ring.h"
 #include "dataplane/rc/work.h"
 
-/* Check the form of a slot copied from a ring; `ext` are its extension slots. */
+/* Check a slot that was copied from a ring, with its extension slots `ext`, and convert it. */
 void wqe_to_work(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct work *work);
 /*
- * The same of the usual request, which has the form of a struct work in its slot, with that phase: one range
- * of memory to be sent or written from.  It is copied once, to its place.  False: it is another, and what was
- * copied counts for nothing.
+ * Fast path for the usual request: one range of memory to send or write from, with that phase. The slot of
+ * such a request has the layout of a struct work, and is copied once, directly to `work`. False: another form
+ * of request; the contents of `work` are undefined.
  */
 bool wqe_take_plain(const struct one_wqe *slot, uint8_t phase, struct work *work);
 void wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct recv_work *recv);
