@@ -48,11 +48,11 @@ one_srq_limit(struct one_srq *srq, uint32_t limit)
 	return one_call(srq->client, &msg, NULL, 0, NULL);
 }
 
-/* As refresh() in qp.c: only forward, and never past what was posted. */
+/* Reads the engine's progress counters as refresh() in qp.c: only forward, and never past what was posted. */
 static void
 refresh(struct one_srq *srq)
 {
-	/* Acquire pairs with the engine's release stores: it reads those slots no more. */
+	/* Acquire pairs with the engine's release stores: the engine no longer reads those slots. */
 	uint32_t done = atomic_load_explicit(&srq->shm->done, memory_order_acquire);
 	uint32_t head = atomic_load_explicit(&srq->shm->head, memory_order_acquire);
 
@@ -62,8 +62,8 @@ refresh(struct one_srq *srq)
 		srq->head_seen = head;
 }
 
-/* Slots of the old ring that the engine may still take, under their indices; behind them there is nothing
- * yet. */
+/* Copies the slots of the old ring that the engine may still take, under their indices; later slots get
+ * phases of unposted ones. */
 static void
 copy_slots(const struct one_srq *from, struct one_srq *to)
 {
@@ -78,7 +78,7 @@ copy_slots(const struct one_srq *from, struct one_srq *to)
 			       offsetof(struct one_wqe, phase));
 		else
 			phase ^= 1;
-		/* The engine looks there after the message that follows. */
+		/* Relaxed: the engine polls this ring only after the message that follows. */
 		one_store_alone(&slot->phase, phase);
 	}
 }
@@ -140,7 +140,7 @@ one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct on
 		if (!has_room(srq, max, slots))
 			return -ENOSPC;
 	}
-	/* The phase of the first slot is of the last lap still; all the rest is new. */
+	/* The first slot's phase still belongs to the last lap; all other bytes are new. */
 	memset((void *)wqe, 0, offsetof(struct one_wqe, phase));
 	for (uint32_t i = 0; i < num_sge; i++) {
 		struct one_wqe *slot =
@@ -183,7 +183,8 @@ one_srq_outstanding(struct one_srq *srq)
 uint32_t
 one_qp_held(const struct one_qp *qp)
 {
-	/* Pairs with the engine's release store: what was taken is loaded after what was completed of it. */
+	/* Pairs with the engine's release store: the number taken is loaded after the number of those
+	 * completed. */
 	uint32_t done = atomic_load_explicit(&qp->shm->rq_done, memory_order_acquire);
 	uint32_t n = one_load_alone(&qp->shm->rq_head) - done;
 
