@@ -51,7 +51,7 @@ covers(const struct copied *memory, uint64_t addr, uint64_t len)
 	return addr >= memory->start && len <= memory->length && addr - memory->start <= memory->length - len;
 }
 
-/* One of that size and right. */
+/* Returns true if a registration of this size and right covers the range. */
 static bool
 size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t size, bool write)
 {
@@ -70,7 +70,7 @@ size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t 
 bool
 copied_covers(const struct copied_set *set, uint64_t addr, uint64_t len, bool write)
 {
-	/* What may be written may be read. */
+	/* Memory that may be written may be read, too. */
 	for (uint32_t size = len == 0 ? 0 : size_of(len); size < COPIED_SIZES; size++)
 		for (int right = write; right <= 1; right++)
 			if (set->count[size][right] != 0 && size_covers(set, addr, len, size, right != 0))

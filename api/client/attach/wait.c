@@ -14,7 +14,7 @@
 
 #define SPIN_US_DEFAULT 20u
 #define SPIN_US_MAX 1000000u
-#define SPIN_LOOKS 32 /* between looks at the clock */
+#define SPIN_LOOKS 32 /* polls between two readings of the clock */
 
 uint64_t
 one_now_ns(void)
@@ -25,7 +25,7 @@ one_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Reading the environment twice at once gives the same value twice. */
+/* Not locked: two threads that read the environment at once get the same value. */
 static uint64_t
 spin_ns(void)
 {
@@ -47,7 +47,7 @@ spin_ns(void)
 	return value;
 }
 
-/* The words are shared with another process: not FUTEX_PRIVATE_FLAG. */
+/* Wakes without FUTEX_PRIVATE_FLAG: the words are shared with another process. */
 static long
 futex_wake(struct one_channel *channel)
 {
@@ -63,12 +63,12 @@ futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool
 	const struct futex_waitv word = {
 		.val = ticket, .uaddr = (uintptr_t)&channel->word, .flags = FUTEX_32};
 
-	/* futex(2) with a time limit ends with EINTR after every signal handler, this only after those
-	 * without SA_RESTART. */
+	/* futex(2) with a time limit returns EINTR after every signal handler, futex_waitv(2) only after
+	 * handlers without SA_RESTART. */
 	if (restarts) {
 		long ret = syscall(SYS_futex_waitv, &word, 1, 0, limit, CLOCK_MONOTONIC);
 
-		/* Not known before Linux 5.16, and in some sandboxes. */
+		/* Unknown before Linux 5.16, and refused by some sandboxes. */
 		if (ret >= 0 || (errno != ENOSYS && errno != EPERM))
 			return ret;
 	}
@@ -80,9 +80,9 @@ static void
 wake(struct one_channel *channel)
 {
 	/*
-	 * The addition pairs with the kernel's look at the word in futex_wait, the load with the addition to
-	 * sleepers in one_wait_sleep: either this load sees the sleeper, or its futex call sees the new word.
-	 * The engine does the same.
+	 * The addition pairs with the kernel's check of the word in futex_wait, the load with the addition to
+	 * sleepers in one_wait_sleep: either this load sees the sleeper, or the sleeper's futex call sees the
+	 * new word. The engine does the same.
 	 */
 	atomic_fetch_add_explicit(&channel->word, 1, memory_order_seq_cst);
 	if (atomic_load_explicit(&channel->sleepers, memory_order_seq_cst) != 0)
@@ -140,11 +140,11 @@ one_channel_wake(struct one_client *client, uint16_t channel)
 uint32_t
 one_wait_begin(struct one_client *client, uint16_t channel)
 {
-	/* Acquire pairs with the add in wake() and in the engine. */
+	/* Acquire pairs with the additions in wake() and in the engine. */
 	return atomic_load_explicit(&client->channels[channel % ONE_CHANNELS].word, memory_order_acquire);
 }
 
-/* 1: the word has changed; 0: not within the time. */
+/* Returns 1: the word has changed; 0: not within the time. */
 static int
 spin(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
 {
@@ -163,7 +163,7 @@ spin(const struct one_client *client, struct one_channel *channel, uint32_t tick
 		}
 		if (client_check(client) != 0)
 			return 1;
-		/* The engine may need this very core. */
+		/* The engine may need this very processor. */
 		sched_yield();
 	} while (one_now_ns() < until);
 	return 0;
@@ -174,14 +174,14 @@ leave_sleepers(void *memory)
 {
 	struct one_channel *channel = memory;
 
-	/* A core wakes ONE_CHANNEL_WAKES threads at most.  The first of them that comes here still counts
-	 * them all, and those that the core left asleep.  A wake-up that still counts this sleeper is one
-	 * system call too many. */
+	/* A core wakes at most ONE_CHANNEL_WAKES threads. The first of them that comes here still counts all,
+	 * and those that the core left asleep. A wake-up that still counts this sleeper costs one system call
+	 * too many. */
 	if (atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed) > ONE_CHANNEL_WAKES)
 		futex_wake(channel);
 }
 
-/* For verbs a cancellation point, as the read(2) of rdma-core is. */
+/* Sleeps; for verbs a cancellation point, like read(2) in rdma-core. */
 static int
 sleep_on(struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
 {
@@ -190,8 +190,8 @@ sleep_on(struct one_client *client, struct one_channel *channel, uint32_t ticket
 	/* Pairs with the load of sleepers in wake() and in the engine. */
 	atomic_fetch_add_explicit(&channel->sleepers, 1, memory_order_seq_cst);
 	pthread_cleanup_push(leave_sleepers, channel);
-	/* The client is marked dead before the words are added to: a sleeper that missed the addition
-	 * sees the mark. */
+	/* The client is marked dead before the words are added to: a sleeper that missed the addition sees
+	 * the mark. */
 	error = client_check(client);
 	if (error == 0) {
 		if (client->restarts)
