@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of cores and ports, for people and programs: /oneside/cores, stages, drops, transport, ports. */
+/* Counters of cores and ports, for humans and programs: /oneside/cores, stages, drops, transport, ports. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ add(struct tell *d, const char *name, uint64_t value)
 	d->number(d, name, value);
 }
 
-/* One in `d`, of what `fill` tells of number `number`. */
+/* Adds to `d` a dictionary filled by `fill` for number `number`. */
 static int
 add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, uint32_t number)
 {
@@ -29,7 +29,7 @@ add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, u
 	return 0;
 }
 
-/* A dictionary per core, by its lcore's number. */
+/* Adds a dictionary per core, named by the lcore's number. */
 static int
 for_each_core(struct rte_tel_data *d, engine_tell_fn *fill)
 {
@@ -125,7 +125,7 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 	return for_each_core(d, tell_stages);
 }
 
-/* Cores, drops, transport. */
+/* Handles cores, drops and transport. */
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
@@ -163,7 +163,7 @@ engine_tell_port(struct tell *d, uint32_t number)
 	}
 	add(d, "checks_ipv4", port->checks_ipv4);
 	d->text(d, "icrc", icrc->name);
-	/* Only told. */
+	/* Relaxed: only reported. */
 	add(d, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
 	add(d, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
 	add(d, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));

@@ -19,9 +19,10 @@ WRITTEN = ("api/abi", "api/client", "api/client/attach", "api/client/life", "api
            "api/rsm/include", "api/rsm/include/sys/rsm", "api/rsm/segment", "api/rsm/transfer", "api/run", "api/run/preload", "api/verbs/base",
            "api/verbs/cq", "api/verbs/device", "api/verbs/event", "api/verbs/face", "api/verbs/mem", "api/verbs/qp", "api/verbs/srq", "config",
            "control/base", "control/cm", "control/connect", "control/ctl", "control/daemon", "control/loop", "control/metrics", "control/neigh",
-           "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane/core", "dataplane/esp", "dataplane/loop",
-           "dataplane/mem", "dataplane/port", "dataplane/rc", "dataplane/state", "dataplane/wire", "perf", "tests/net/registry",
-           "tests/unit/dat/include", "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
+           "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/core", "dataplane/engine",
+           "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/rc", "dataplane/state", "dataplane/wire", "perf",
+           "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face",
+           "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")
