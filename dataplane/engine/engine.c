@@ -321,7 +321,7 @@ core_free(struct core *core)
 }
 
 static uint32_t
-reap(bool all)
+reap_objects(bool all)
 {
 	struct reap *one;
 	uint32_t n = 0;
@@ -356,7 +356,7 @@ engine_fini(void)
 		free(engine.core[i]);
 	}
 	rte_mempool_free(engine.control_pool);
-	reap(true);
+	reap_objects(true);
 	guard_fini();
 	qpn_fini();
 	mem_table_free(engine.mem);
@@ -581,7 +581,7 @@ engine_poll(const struct engine_handlers *handlers)
 	if (ring_used(engine.control_frames) > 0)
 		total += poll_frames(engine.control_frames, handlers);
 	if (engine.reap != NULL)
-		total += reap(false);
+		total += reap_objects(false);
 	return total;
 }
 

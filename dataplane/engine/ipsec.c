@@ -54,7 +54,7 @@ engine_ipsec_commit(struct esp_change *change)
 }
 
 static uint64_t
-load(const _Atomic uint64_t *counter)
+load_counter(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed); /* only reported */
 }
@@ -72,7 +72,7 @@ tell_drops(struct tell *tell, const struct esp_sa *sa)
 		       {ENGINE_ESP_LIMIT, "drop_limit"}};
 
 	for (uint32_t i = 0; i < RTE_DIM(reasons); i++)
-		tell->number(tell, reasons[i].name, load(&sa->dropped[reasons[i].reason]));
+		tell->number(tell, reasons[i].name, load_counter(&sa->dropped[reasons[i].reason]));
 }
 
 /* Returns the table in force. Relaxed: only the control thread replaces the table. */
@@ -116,8 +116,8 @@ engine_tell_ipsec(struct tell *tell, uint32_t index)
 	tell->text(tell, "direction", sa->outbound ? "out" : "in");
 	tell->text(tell, "policy", peer->encrypt ? "encrypt" : "plain");
 	tell->text(tell, "port", ports[sa->port].info.name);
-	tell->number(tell, "number", load(&sa->next) - 1);
-	tell->number(tell, "packets", load(&sa->packets));
-	tell->number(tell, "bytes", load(&sa->bytes));
+	tell->number(tell, "number", load_counter(&sa->next) - 1);
+	tell->number(tell, "packets", load_counter(&sa->packets));
+	tell->number(tell, "bytes", load_counter(&sa->bytes));
 	tell_drops(tell, sa);
 }

@@ -214,7 +214,7 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 }
 
 static int
-execute(struct core *core, const struct engine_command *command)
+execute_command(struct core *core, const struct engine_command *command)
 {
 	struct engine_qp *qp = command->qp;
 
@@ -318,7 +318,7 @@ loop_commands(struct core *core)
 
 		if (rte_ring_sc_dequeue(core->commands, (void **)&command) != 0)
 			break;
-		command->status = execute(core, command);
+		command->status = execute_command(core, command);
 		cq_unstage(core); /* publishes earlier completions before the acknowledgement */
 		event_acknowledge(core, command);
 		done++;

@@ -69,7 +69,7 @@ enum {
 };
 
 static bool
-sleeps(void)
+cores_may_sleep(void)
 {
 	return engine.config->idle == ONE_IDLE_SLEEP;
 }
@@ -77,7 +77,7 @@ sleeps(void)
 void
 idle_wake(struct core *core)
 {
-	if (!sleeps())
+	if (!cores_may_sleep())
 		return;
 	/* Pairs with the fence in fall_asleep. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -102,7 +102,7 @@ idle_wake_peers(struct core *core)
 /* Watches a descriptor, edge-triggered. The eventfd is never read: its other holder may empty it or make it
  * block. */
 static int
-watch(int epoll, int fd)
+watch_fd(int epoll, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 
@@ -112,14 +112,14 @@ watch(int epoll, int fd)
 void
 idle_watch(struct core *core, struct engine_client *client)
 {
-	if (sleeps() && client->wake_fd >= 0 && watch(core->epoll, client->wake_fd) != 0)
+	if (cores_may_sleep() && client->wake_fd >= 0 && watch_fd(core->epoll, client->wake_fd) != 0)
 		client->wake_fd = -1; /* its doorbells are noticed when a sleep ends */
 }
 
 void
 idle_forget(struct core *core, struct engine_client *client)
 {
-	if (sleeps() && client->wake_fd >= 0)
+	if (cores_may_sleep() && client->wake_fd >= 0)
 		epoll_ctl(core->epoll, EPOLL_CTL_DEL, client->wake_fd, NULL);
 }
 
@@ -151,18 +151,18 @@ idle_init(struct core *core)
 	core->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (core->epoll < 0 || core->rx_epoll < 0 || core->wake_fd < 0)
 		return -errno;
-	if (!sleeps())
+	if (!cores_may_sleep())
 		return 0;
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		core->rx[i].interrupt = add_interrupt(core, &core->rx[i]);
 		core->rx[i].watched = !core->rx[i].interrupt && rx_wakeup_watch(&core->rx[i], core->epoll);
 	}
-	return watch(core->epoll, core->wake_fd);
+	return watch_fd(core->epoll, core->wake_fd);
 }
 
 /* Returns how often another thread took this thread's processor. */
 static long
-switches(void)
+count_switches(void)
 {
 	struct rusage usage;
 
@@ -178,12 +178,12 @@ measure_least(struct core *core)
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < GIVEN_MEASURED; i++) {
-		long before = switches();
+		long before = count_switches();
 		uint64_t began = rte_rdtsc(), took;
 
 		sched_yield();
 		took = rte_rdtsc() - began;
-		if (switches() == before && took < least)
+		if (count_switches() == before && took < least)
 			least = took;
 	}
 	if (least != UINT64_MAX)
@@ -196,7 +196,7 @@ idle_begin(struct core *core)
 	engine_leave_rseq();
 	if (engine.config->idle != ONE_IDLE_SPIN)
 		measure_least(core);
-	if (sleeps())
+	if (cores_may_sleep())
 		prctl(PR_SET_TIMERSLACK, 1000);
 }
 
@@ -277,7 +277,7 @@ look_again(struct core *core)
 
 /* Returns the interval after which sources without a wake-up are polled again. */
 static uint64_t
-nap(const struct core *core)
+nap_limit(const struct core *core)
 {
 	if (core->naps < NAPS_SHORT)
 		return NAP_NS;
@@ -295,7 +295,7 @@ wait_for_something(struct core *core, bool interrupts)
 	struct epoll_event events[FDS_DRAINED];
 
 	if (!interrupts || is_behind(core))
-		limit = nap(core);
+		limit = nap_limit(core);
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
 	timeout = (struct timespec){.tv_nsec = (long)limit};
@@ -351,7 +351,7 @@ fall_asleep(struct core *core)
  * to no thread, which takes about as long as the shortest.
  */
 static void
-learn(struct core *core)
+learn_sharing(struct core *core)
 {
 	uint64_t took = core->loop_at - core->gave_at;
 
@@ -408,7 +408,7 @@ idle_wait(struct core *core, uint32_t done)
 	core->stats.idle_cycles += core->loop_at - core->idle_at;
 	core->idle_at = tsc;
 	if (core->gave)
-		learn(core);
+		learn_sharing(core);
 	if (done > 0) {
 		core->stats.busy_loops++;
 		adapt_look(core);

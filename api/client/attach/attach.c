@@ -84,7 +84,7 @@ connect_socket(const char *path)
 }
 
 static int
-greet(struct one_client *client, const struct one_attach *args)
+exchange_hello(struct one_client *client, const struct one_attach *args)
 {
 	struct one_msg msg = {.type = ONE_MSG_HELLO, .seq = 0};
 	struct one_reply reply;
@@ -160,7 +160,7 @@ map_arena(struct one_client *client)
 
 /* Unmaps and closes; does not free `client`. */
 static void
-release(struct one_client *client)
+release_resources(struct one_client *client)
 {
 	if (client->arena != NULL)
 		munmap(client->arena, client->info.arena_size);
@@ -173,9 +173,9 @@ release(struct one_client *client)
 }
 
 static void
-destroy(struct one_client *client)
+destroy_client(struct one_client *client)
 {
-	release(client);
+	release_resources(client);
 	/* After fork the condition variable of a child may count waiting threads of the parent: destroying it
 	 * would block. */
 	if (!client_foreign(client))
@@ -205,7 +205,7 @@ client_attach(const struct one_attach *args, struct one_client **out)
 	pthread_mutex_init(&client->channel_lock, NULL);
 
 	client->sock = connect_socket(args->socket);
-	error = client->sock < 0 ? client->sock : greet(client, args);
+	error = client->sock < 0 ? client->sock : exchange_hello(client, args);
 	if (error == 0)
 		error = map_arena(client);
 	if (error == 0) {
@@ -213,7 +213,7 @@ client_attach(const struct one_attach *args, struct one_client **out)
 		error = watcher_add(client);
 	}
 	if (error != 0)
-		destroy(client);
+		destroy_client(client);
 	return error;
 }
 
@@ -222,7 +222,7 @@ client_detach(struct one_client *client)
 {
 	if (!client_foreign(client))
 		watcher_remove(client);
-	destroy(client);
+	destroy_client(client);
 }
 
 void

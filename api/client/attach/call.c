@@ -351,8 +351,8 @@ call_locked(struct one_client *client, struct one_msg *msg, const int *fds, uint
 }
 
 static int
-call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
-     struct one_reply *reply, int *got, uint32_t *num_got)
+make_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
+	  struct one_reply *reply, int *got, uint32_t *num_got)
 {
 	struct one_reply scrap;
 	int error, cancel;
@@ -383,7 +383,7 @@ int
 one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
 	 struct one_reply *reply)
 {
-	return call(client, msg, fds, num_fds, reply, NULL, NULL);
+	return make_call(client, msg, fds, num_fds, reply, NULL, NULL);
 }
 
 int
@@ -401,7 +401,7 @@ one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *re
 	int error;
 
 	*fd = -1;
-	error = call(client, msg, NULL, 0, reply, fd, &num);
+	error = make_call(client, msg, NULL, 0, reply, fd, &num);
 	if (error != 0 && *fd >= 0) {
 		close(*fd);
 		*fd = -1;

@@ -46,7 +46,7 @@ copied_clear(struct copied_set *set)
 }
 
 static bool
-covers(const struct copied *memory, uint64_t addr, uint64_t len)
+memory_covers(const struct copied *memory, uint64_t addr, uint64_t len)
 {
 	return addr >= memory->start && len <= memory->length && addr - memory->start <= memory->length - len;
 }
@@ -61,7 +61,7 @@ size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t 
 		const struct copied *memory;
 
 		LIST_FOREACH(memory, &set->bucket[bucket_of(block - back, size, write)], link)
-			if (memory->write == write && covers(memory, addr, len))
+			if (memory->write == write && memory_covers(memory, addr, len))
 				return true;
 	}
 	return false;

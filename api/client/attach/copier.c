@@ -120,7 +120,7 @@ move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
 }
 
 static uint32_t
-move(const struct copier *copier, const struct pieces *pieces, bool in)
+move_all(const struct copier *copier, const struct pieces *pieces, bool in)
 {
 	return move_pieces(copier, pieces, in) == pieces->bytes ? 0 : EFAULT;
 }
@@ -139,7 +139,7 @@ move_word(const struct copier *copier, uint64_t addr, uint64_t *word, bool in)
 	struct pieces pieces = {.num = 0};
 
 	add_piece(&pieces, addr, word, sizeof(*word));
-	return move(copier, &pieces, in);
+	return move_all(copier, &pieces, in);
 }
 
 /* Returns the length of the largest aligned word that ends at `end`. The word carries the last byte. */
@@ -187,7 +187,7 @@ add_request(const struct copier *copier, const struct copies_lane *lane,
 }
 
 static uint32_t
-change(const struct copier *copier, const struct one_copy_request *request, uint64_t *found)
+change_word(const struct copier *copier, const struct one_copy_request *request, uint64_t *found)
 {
 	uint64_t addr = request->span[0].addr, next = request->operand;
 	uint32_t error = EFAULT;
@@ -215,7 +215,7 @@ is_move(const struct one_copy_request *request)
 /* ---- the thread ---- */
 
 static void
-answer(const struct copies_lane *lane, uint32_t sequence, uint32_t error, uint64_t value)
+answer_request(const struct copies_lane *lane, uint32_t sequence, uint32_t error, uint64_t value)
 {
 	struct one_copy_answer *slot = &lane->shm->answer[sequence % ONE_COPIES];
 
@@ -323,7 +323,8 @@ move_one_by_one(const struct copier *copier, const struct copies_lane *lane, str
 		batch->pieces.bytes = 0;
 		batch->error[i] = EFAULT;
 		if (add_request(copier, lane, &batch->request[i], &batch->pieces))
-			batch->error[i] = move(copier, &batch->pieces, batch->request[i].op == ONE_COPY_IN);
+			batch->error[i] =
+				move_all(copier, &batch->pieces, batch->request[i].op == ONE_COPY_IN);
 	}
 }
 
@@ -341,17 +342,17 @@ serve_lane(struct copier *copier, struct copies_lane *lane)
 	if (done != batch->pieces.bytes)
 		move_one_by_one(copier, lane, batch, done);
 	if (batch->num == 1 && !batch->refused[0] && !is_move(&batch->request[0]))
-		batch->error[0] = change(copier, &batch->request[0], &value);
+		batch->error[0] = change_word(copier, &batch->request[0], &value);
 	pthread_rwlock_unlock(&copying);
 	for (uint32_t i = 0; i < batch->num; i++)
-		answer(lane, lane->head++, batch->error[i], value);
+		answer_request(lane, lane->head++, batch->error[i], value);
 	if (batch->num > 0)
 		wake_core(copier, lane);
 	return batch->num > 0;
 }
 
 static bool
-serve(struct copier *copier)
+serve_lanes(struct copier *copier)
 {
 	bool served = false;
 
@@ -363,7 +364,7 @@ serve(struct copier *copier)
 
 /* Sleeps without FUTEX_PRIVATE_FLAG: the word is shared with another process. */
 static void
-rest(struct copier *copier, uint32_t ticket)
+await_request(struct copier *copier, uint32_t ticket)
 {
 	struct one_channel *wake = &copier->lane[0].shm->wake;
 
@@ -376,7 +377,7 @@ rest(struct copier *copier, uint32_t ticket)
 }
 
 static void
-destroy(struct copier *copier)
+copier_destroy(struct copier *copier)
 {
 	if (copier->arena != MAP_FAILED)
 		munmap(copier->arena, copier->page);
@@ -392,7 +393,7 @@ destroy(struct copier *copier)
 
 /* Maps for this process alone: a child has no copy thread. */
 static void *
-map(int fd, uint64_t offset, size_t size)
+map_shared(int fd, uint64_t offset, size_t size)
 {
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 
@@ -411,7 +412,7 @@ add_lane(struct copier *copier, uint64_t offset)
 	    fstat(copier->arena_fd, &arena) != 0 || (uint64_t)arena.st_size < sizeof(*shm) ||
 	    offset > (uint64_t)arena.st_size - sizeof(*shm))
 		return false;
-	shm = map(copier->arena_fd, offset, sizeof(*shm));
+	shm = map_shared(copier->arena_fd, offset, sizeof(*shm));
 	if (shm == MAP_FAILED)
 		return false;
 	copier->lane[copier->num_lanes++].shm = shm;
@@ -433,24 +434,24 @@ look_for_lanes(struct copier *copier)
 }
 
 static void *
-run(void *argument)
+copier_run(void *argument)
 {
 	struct copier *copier = argument;
 	uint32_t looks = 0;
 
 	/* Pairs with the store in copier_stop. */
 	while (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
-		/* Pairs with the core's addition: serve sees a request that was stored before it. */
+		/* Pairs with the core's addition: serve_lanes sees a request that was stored before it. */
 		uint32_t ticket = atomic_load_explicit(&copier->lane[0].shm->wake.word, memory_order_acquire);
 
 		look_for_lanes(copier);
-		if (serve(copier)) {
+		if (serve_lanes(copier)) {
 			looks = 0;
 		} else if (looks < LOOKS) {
 			looks++;
 			sched_yield();
 		} else if (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
-			rest(copier, ticket);
+			await_request(copier, ticket);
 			looks = 0;
 		}
 	}
@@ -458,7 +459,7 @@ run(void *argument)
 	atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
 	/* Pairs with the exchange in copier_stop. */
 	if (atomic_exchange_explicit(&copier->left, true, memory_order_acq_rel))
-		destroy(copier);
+		copier_destroy(copier);
 	return NULL;
 }
 
@@ -480,7 +481,7 @@ open_place(struct copier *copier, const struct copier_place *place, uint64_t off
 	copier->arena_fd = fcntl(place->arena_fd, F_DUPFD_CLOEXEC, 0);
 	if (copier->arena_fd < 0)
 		return -errno;
-	copier->arena = map(copier->arena_fd, 0, copier->page);
+	copier->arena = map_shared(copier->arena_fd, 0, copier->page);
 	if (copier->arena == MAP_FAILED)
 		return -errno;
 	if (!add_lane(copier, offset))
@@ -508,10 +509,10 @@ copier_start(const struct copier_place *place, uint64_t offset, struct copied *f
 	error = open_place(copier, place, offset);
 	copier_allow(copier, first);
 	if (error == 0)
-		error = client_thread(&copier->thread, run, copier);
+		error = client_thread(&copier->thread, copier_run, copier);
 	if (error != 0) {
 		copier_forbid(first);
-		destroy(copier);
+		copier_destroy(copier);
 		return error;
 	}
 	/* Pairs with copiers_count. Until a new thread is counted, it is taken for a thread of the
@@ -536,13 +537,13 @@ copier_stop(struct copier *copier)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += STOP_TIMEOUT_S;
 	if (pthread_timedjoin_np(thread, NULL, &until) == 0) {
-		destroy(copier);
+		copier_destroy(copier);
 		return;
 	}
 	pthread_detach(thread);
 	/* Pairs with the exchange of the thread: the second of both frees. */
 	if (atomic_exchange_explicit(&copier->left, true, memory_order_acq_rel))
-		destroy(copier);
+		copier_destroy(copier);
 }
 
 void
@@ -555,7 +556,7 @@ copier_forget(struct copier *copier)
 	one_store_alone(&count, 0);
 	copier->arena = MAP_FAILED;
 	copier->num_lanes = 0;
-	destroy(copier);
+	copier_destroy(copier);
 }
 
 void

@@ -39,7 +39,8 @@ spin_ns(void)
 
 		if (text != NULL && (end == text || *end != '\0' || text[0] == '-')) {
 			us = SPIN_US_DEFAULT;
-			one_warn("ONESIDE_SPIN_US = %.32s: this is not a number; it is %lu", text, us);
+			one_warn("ONESIDE_SPIN_US = %.32s: not a number of microseconds; using %lu", text,
+				 us);
 		}
 		value = (us < SPIN_US_MAX ? us : SPIN_US_MAX) * 1000u;
 		one_store_alone(&cached, value);
@@ -77,7 +78,7 @@ futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool
 }
 
 static void
-wake(struct one_channel *channel)
+wake_sleepers(struct one_channel *channel)
 {
 	/*
 	 * The addition pairs with the kernel's check of the word in futex_wait, the load with the addition to
@@ -93,7 +94,7 @@ void
 wait_wake_all(struct one_client *client)
 {
 	for (uint32_t i = 0; i < ONE_CHANNELS; i++)
-		wake(&client->channels[i]);
+		wake_sleepers(&client->channels[i]);
 }
 
 int
@@ -134,19 +135,19 @@ one_channel_free(struct one_client *client, uint16_t channel)
 void
 one_channel_wake(struct one_client *client, uint16_t channel)
 {
-	wake(&client->channels[channel % ONE_CHANNELS]);
+	wake_sleepers(&client->channels[channel % ONE_CHANNELS]);
 }
 
 uint32_t
 one_wait_begin(struct one_client *client, uint16_t channel)
 {
-	/* Acquire pairs with the additions in wake() and in the engine. */
+	/* Acquire pairs with the additions in wake_sleepers() and in the engine. */
 	return atomic_load_explicit(&client->channels[channel % ONE_CHANNELS].word, memory_order_acquire);
 }
 
 /* Returns 1: the word has changed; 0: not within the time. */
 static int
-spin(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
+spin_on(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
 {
 	uint64_t limit = spin_ns();
 	uint64_t now = one_now_ns();
@@ -156,7 +157,7 @@ spin(const struct one_client *client, struct one_channel *channel, uint32_t tick
 		return 0;
 	do {
 		for (int i = 0; i < SPIN_LOOKS; i++) {
-			/* Pairs with the additions in wake() and in the engine. */
+			/* Pairs with the additions in wake_sleepers() and in the engine. */
 			if (atomic_load_explicit(&channel->word, memory_order_acquire) != ticket)
 				return 1;
 			one_cpu_relax();
@@ -187,7 +188,7 @@ sleep_on(struct one_client *client, struct one_channel *channel, uint32_t ticket
 {
 	int error, type;
 
-	/* Pairs with the load of sleepers in wake() and in the engine. */
+	/* Pairs with the load of sleepers in wake_sleepers() and in the engine. */
 	atomic_fetch_add_explicit(&channel->sleepers, 1, memory_order_seq_cst);
 	pthread_cleanup_push(leave_sleepers, channel);
 	/* The client is marked dead before the words are added to: a sleeper that missed the addition sees
@@ -213,7 +214,7 @@ one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint
 
 	if (error != 0)
 		return error;
-	if (!spin(client, channel, ticket, deadline)) {
+	if (!spin_on(client, channel, ticket, deadline)) {
 		error = sleep_on(client, channel, ticket, deadline);
 		if (error != 0 && error != -ECONNRESET && error != -ECHILD)
 			return error;

@@ -68,7 +68,7 @@ is_wake(const struct run *run)
 }
 
 static void
-wake(void)
+wake_watcher(void)
 {
 	uint64_t one = 1;
 	ssize_t n = is_wake(watcher.run) ? write(watcher.run->wake_fd, &one, sizeof(one)) : 0;
@@ -78,7 +78,7 @@ wake(void)
 
 /* Called with the lock held, and returns with it held; `lost` runs without it. */
 static void
-bury(struct one_client *client)
+bury_client(struct one_client *client)
 {
 	client->watched = false;
 	/* Pairs with the acquire load in one_client_dead. */
@@ -109,7 +109,7 @@ find_by_sock(int sock)
  * pages: poll(2) stores into them, and must not store into a page of the heap while it is being adopted.
  */
 static struct pollfd *
-grow(struct pollfd *set, uint32_t *room, uint32_t need)
+grow_set(struct pollfd *set, uint32_t *room, uint32_t need)
 {
 	struct pollfd *more;
 
@@ -126,7 +126,7 @@ grow(struct pollfd *set, uint32_t *room, uint32_t need)
 }
 
 static void *
-watch(void *arg)
+watch_sockets(void *arg)
 {
 	struct run *run = arg;
 	struct pollfd *set = NULL;
@@ -136,7 +136,7 @@ watch(void *arg)
 	while (!run->stop) {
 		uint32_t n = 0;
 
-		set = grow(set, &room, watcher.count + 1);
+		set = grow_set(set, &room, watcher.count + 1);
 		if (room == 0) {
 			/* no memory at all: try again a little later */
 			pthread_mutex_unlock(&watcher.lock);
@@ -171,7 +171,7 @@ watch(void *arg)
 				continue;
 			client = find_by_sock(set[i].fd);
 			if (client != NULL)
-				bury(client);
+				bury_client(client);
 		}
 	}
 	pthread_mutex_unlock(&watcher.lock);
@@ -185,7 +185,7 @@ watch(void *arg)
 
 /* Creates a thread with all signals blocked: no signal handler of the application runs on it. */
 static int
-create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
+create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
 {
 	sigset_t all, old;
 	int error;
@@ -205,9 +205,9 @@ client_thread(pthread_t *thread, void *(*run)(void *), void *argument)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	error = create(thread, &attr, run, argument);
+	error = create_thread(thread, &attr, run, argument);
 	if (error == EINVAL) /* large static TLS needs a larger stack */
-		error = create(thread, NULL, run, argument);
+		error = create_thread(thread, NULL, run, argument);
 	pthread_attr_destroy(&attr);
 	return -error;
 }
@@ -224,7 +224,7 @@ client_thread_apart(pthread_t *thread, size_t size, void *(*run)(void *), void *
 	pthread_attr_init(&attr);
 	error = pthread_attr_setstack(&attr, *stack, size);
 	if (error == 0)
-		error = create(thread, &attr, run, argument);
+		error = create_thread(thread, &attr, run, argument);
 	pthread_attr_destroy(&attr);
 	if (error != 0)
 		munmap(*stack, size);
@@ -233,7 +233,7 @@ client_thread_apart(pthread_t *thread, size_t size, void *(*run)(void *), void *
 
 /* Called with the lock held. */
 static int
-start(void)
+start_watcher(void)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	int error;
@@ -245,7 +245,7 @@ start(void)
 		free(run);
 		return error;
 	}
-	error = client_thread(&watcher.thread, watch, run);
+	error = client_thread(&watcher.thread, watch_sockets, run);
 	if (error != 0) {
 		close(run->wake_fd);
 		free(run);
@@ -263,13 +263,13 @@ watcher_add(struct one_client *client)
 
 	pthread_mutex_lock(&watcher.lock);
 	if (watcher.run == NULL)
-		error = start();
+		error = start_watcher();
 	if (error == 0) {
 		client->watched = true;
 		client->next = watcher.clients;
 		watcher.clients = client;
 		watcher.count++;
-		wake();
+		wake_watcher();
 	}
 	pthread_mutex_unlock(&watcher.lock);
 	return error;
@@ -292,7 +292,7 @@ watcher_remove(struct one_client *client)
 	if (*at == client) {
 		*at = client->next;
 		watcher.count--;
-		wake();
+		wake_watcher();
 	}
 	client->watched = false;
 	if (watcher.run != NULL && watcher.count == 0) {

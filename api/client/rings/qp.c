@@ -10,8 +10,8 @@
  * what was posted.
  */
 static void
-refresh(uint32_t tail, uint32_t posted, _Atomic uint32_t *shm_head, _Atomic uint32_t *shm_done,
-	uint32_t *head_seen, uint32_t *done_seen)
+refresh_side(uint32_t tail, uint32_t posted, _Atomic uint32_t *shm_head, _Atomic uint32_t *shm_done,
+	     uint32_t *head_seen, uint32_t *done_seen)
 {
 	/* Acquire pairs with the engine's release stores: the engine no longer reads those slots. */
 	uint32_t done = atomic_load_explicit(shm_done, memory_order_acquire);
@@ -26,15 +26,15 @@ refresh(uint32_t tail, uint32_t posted, _Atomic uint32_t *shm_head, _Atomic uint
 static void
 refresh_send(struct one_qp *qp)
 {
-	refresh(qp->sq_tail, qp->sq_posted, &qp->shm->sq_head, &qp->shm->sq_done, &qp->sq_head_seen,
-		&qp->sq_done_seen);
+	refresh_side(qp->sq_tail, qp->sq_posted, &qp->shm->sq_head, &qp->shm->sq_done, &qp->sq_head_seen,
+		     &qp->sq_done_seen);
 }
 
 static void
 refresh_recv(struct one_qp *qp)
 {
-	refresh(qp->rq_tail, qp->rq_posted, &qp->shm->rq_head, &qp->shm->rq_done, &qp->rq_head_seen,
-		&qp->rq_done_seen);
+	refresh_side(qp->rq_tail, qp->rq_posted, &qp->shm->rq_head, &qp->shm->rq_done, &qp->rq_head_seen,
+		     &qp->rq_done_seen);
 }
 
 bool

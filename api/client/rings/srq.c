@@ -48,9 +48,10 @@ one_srq_limit(struct one_srq *srq, uint32_t limit)
 	return one_call(srq->client, &msg, NULL, 0, NULL);
 }
 
-/* Reads the engine's progress counters as refresh() in qp.c: only forward, and never past what was posted. */
+/* Reads the engine's progress counters as refresh_side() in qp.c: only forward, and never past what was
+ * posted. */
 static void
-refresh(struct one_srq *srq)
+refresh_srq(struct one_srq *srq)
 {
 	/* Acquire pairs with the engine's release stores: the engine no longer reads those slots. */
 	uint32_t done = atomic_load_explicit(&srq->shm->done, memory_order_acquire);
@@ -84,7 +85,7 @@ copy_slots(const struct one_srq *from, struct one_srq *to)
 }
 
 static int
-swap(struct one_srq *srq, struct one_srq *other)
+swap_rings(struct one_srq *srq, struct one_srq *other)
 {
 	struct one_msg msg = {.type = ONE_MSG_SRQ_SWAP};
 	const struct one_srq was = *srq;
@@ -110,12 +111,12 @@ one_srq_resize(struct one_srq *srq, uint32_t pz, uint32_t max_wr, uint32_t max_s
 
 	if (error != 0)
 		return error;
-	refresh(srq);
+	refresh_srq(srq);
 	if (srq->posted - srq->done_seen > max_wr || srq->tail - srq->head_seen > 1u << next.log2) {
 		error = -EBUSY;
 	} else {
 		copy_slots(srq, &next);
-		error = swap(srq, &next);
+		error = swap_rings(srq, &next);
 	}
 	one_srq_free(&next);
 	return error;
@@ -136,7 +137,7 @@ one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct on
 	if (num_sge > ONE_MAX_SGE)
 		return -EINVAL;
 	if (!has_room(srq, max, slots)) {
-		refresh(srq);
+		refresh_srq(srq);
 		if (!has_room(srq, max, slots))
 			return -ENOSPC;
 	}
@@ -176,7 +177,7 @@ one_srq_available(const struct one_srq *srq)
 uint32_t
 one_srq_outstanding(struct one_srq *srq)
 {
-	refresh(srq);
+	refresh_srq(srq);
 	return srq->posted - srq->done_seen;
 }
 
