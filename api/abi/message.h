@@ -359,8 +359,8 @@ struct one_listen {
 };
 #define ONE_LISTEN_ONCE 1u  /* closes itself at the first request (RSP) */
 #define ONE_LISTEN_LATER 2u /* reserves the service; requests are refused as if nobody listened */
-/* With LATER: shares the service with other listeners of this flag. When one of them listens, the others no
- * longer can. */
+/* With LATER: shares the service with other listeners of this flag. While others exist, none of them can
+ * begin to listen. */
 #define ONE_LISTEN_SHARED 4u
 struct one_listening {
 	uint32_t listener;
