@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of the control socket: a Unix SEQPACKET socket, one attachment a
- * connection, identity by SO_PEERCRED.  The rights that count in RSM come with each message
- * (SCM_CREDENTIALS).
+ * Messages of the control socket, a Unix SEQPACKET socket. A connection is one attachment. SO_PEERCRED gives
+ * the user's identity. RSM applies the rights that come with each message (SCM_CREDENTIALS).
  *
- * The application sends struct one_msg of exactly sizeof(struct one_msg) bytes
- * with at most ONE_MSG_FDS descriptors; the data plane answers each with one
- * struct one_reply that has its `seq`.  Requests are carried out one after the other,
- * but QP_RTR and AH_CREATE let others pass while they wait for a neighbour.  The first
- * message is HELLO; nothing precedes it.  An application that sends more requests than
- * ONE_CALLS_MAX before it takes replies may lose its attachment.
- * Whatever happens without being asked for comes as an entry of a completion
- * ring, never on the socket; end-of-file on the socket is the end of the
- * attachment, in either direction.
+ * The application sends struct one_msg of exactly sizeof(struct one_msg) bytes with at most ONE_MSG_FDS
+ * descriptors; the data plane answers each with one struct one_reply of the same `seq`. Requests are carried
+ * out one after the other, but QP_RTR and AH_CREATE let others pass while they wait for a neighbour. HELLO is
+ * the first message. An application that sends more than ONE_CALLS_MAX requests before it receives replies
+ * may lose its attachment. Unsolicited events are entries of a completion ring, never messages. End-of-file
+ * on the socket, in either direction, ends the attachment.
  *
  * Ids (of PZs, CQs, QPs, ...) are per attachment, never 0, and not reused soon.
  */
@@ -27,7 +23,7 @@
 #define ONE_MSG_MAGIC 0x31534e4fu
 #define ONE_MSG_FDS 8u
 #define ONE_CALLS_MAX 64u
-#define ONE_SLOW_CALLS_MAX 48u /* among them, QP_RTR and AH_CREATE: others find room */
+#define ONE_SLOW_CALLS_MAX 48u /* QP_RTR and AH_CREATE among these, so that others find room */
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
 #define ONE_SOCKET_ENV "ONESIDE_SOCKET"
 #define ONE_PORT_NAME 32u
@@ -64,7 +60,7 @@ enum one_msg_type {
 	ONE_MSG_RSM_REPUBLISH,
 	ONE_MSG_RSM_UNPUBLISH,
 	ONE_MSG_RSM_CONNECT,
-	ONE_MSG_RSM_DISCONNECT, /* id = the queue pair's; it is freed when the reply comes */
+	ONE_MSG_RSM_DISCONNECT, /* id = the queue pair's; the reply comes after it is freed */
 	ONE_MSG_RSM_TOPOLOGY,
 	ONE_MSG_RSM_SIGNAL,
 	ONE_MSG_RSM_MAP,
@@ -73,7 +69,7 @@ enum one_msg_type {
 	ONE_MSG_QP_RTR,
 	ONE_MSG_QP_RTS,
 	ONE_MSG_QP_SET,
-	ONE_MSG_QP_ERROR, /* from any state; when the reply comes, all that was posted is flushed */
+	ONE_MSG_QP_ERROR, /* from any state; the reply comes after all posted work is flushed */
 	ONE_MSG_CHANNEL_OPEN,
 	ONE_MSG_CHANNEL_CLOSE,
 	ONE_MSG_PORT,
@@ -83,15 +79,15 @@ enum one_msg_type {
 	ONE_MSG_SIDR_ASK,
 	ONE_MSG_SIDR_ANSWER, /* frees the id */
 	ONE_MSG_SIDR_FREE,
-	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
+	ONE_MSG_MR_SWAP, /* swaps the keys of two regions without windows */
 	ONE_MSG_SRQ_SWAP,
-	ONE_MSG_QP_CONFIRM, /* ONE_CONN_STEPWISE: ESTABLISHED has been taken; the peer may send */
+	ONE_MSG_QP_CONFIRM, /* ONE_CONN_STEPWISE: the application has taken ESTABLISHED; the peer may send */
 	ONE_MSG_SOURCE,
 	ONE_MSG_REGION_JOIN,
 	ONE_MSG_MAX
 };
 
-/* Why a request was refused: the object or argument that `error` is about. */
+/* Object or argument that caused one_reply.error. */
 enum one_subject {
 	ONE_SUBJECT_NONE = 0,
 	ONE_SUBJECT_VERSION,
@@ -112,13 +108,13 @@ enum one_subject {
 	ONE_SUBJECT_LENGTH,
 	ONE_SUBJECT_ACCESS,
 	ONE_SUBJECT_COUNT,
-	ONE_SUBJECT_QUOTA, /* -EDQUOT: `value` is the limit, one_reply.limit what raises it */
+	ONE_SUBJECT_QUOTA, /* -EDQUOT: `value` is the limit, one_reply.limit names what raises it */
 	ONE_SUBJECT_MEMORY,
 	ONE_SUBJECT_CHANNEL,
 	ONE_SUBJECT_AH
 };
 
-/* Rights of a memory region or window; the values of DAT_MEM_PRIV_*. */
+/* Rights of a memory region or window: the values of DAT_MEM_PRIV_*. */
 #define ONE_ACCESS_LOCAL_READ 0x01u
 #define ONE_ACCESS_REMOTE_READ 0x02u
 #define ONE_ACCESS_LOCAL_WRITE 0x10u
@@ -134,7 +130,7 @@ struct one_hello {
 	uint32_t version;
 	uint32_t kind;            /* enum one_kind */
 	char port[ONE_PORT_NAME]; /* name of the port in the configuration; "" = the first */
-	char program[32];         /* for people: shown by telemetry */
+	char program[32];         /* for humans: shown by telemetry */
 };
 
 struct one_limits {
@@ -144,14 +140,14 @@ struct one_limits {
 	uint32_t max_private_data;
 	uint32_t max_segments; /* RSM export segments */
 	uint32_t max_ah;       /* address handles */
-	uint32_t max_channels; /* with a descriptor */
-	uint32_t vectors;      /* completion vectors: polling cores of the data plane */
-	uint64_t max_mr_bytes; /* one registration */
-	uint64_t max_mr_total; /* all of an attachment */
+	uint32_t max_channels; /* channels with a descriptor */
+	uint32_t vectors;      /* completion vectors, that is, polling cores of the data plane */
+	uint64_t max_mr_bytes; /* of one registration */
+	uint64_t max_mr_total; /* of all registrations of an attachment */
 	uint64_t max_message;
 };
 
-/* With two descriptors: the arena, and the eventfd to write when the engine sleeps. */
+/* Comes with two descriptors: the arena, and the eventfd to write to when the engine sleeps. */
 struct one_welcome {
 	uint32_t version;
 	uint32_t idle;    /* enum one_idle */
@@ -160,8 +156,8 @@ struct one_welcome {
 	char port[ONE_PORT_NAME];
 	uint16_t family;
 	uint16_t mtu;      /* path MTU of the port: 256..4096 */
-	uint32_t async_cq; /* this attachment's asynchronous event ring, made by HELLO */
-	uint8_t addr[16];  /* the primary address, network order; IPv4 in the first four bytes */
+	uint32_t async_cq; /* ring of asynchronous events, created by HELLO */
+	uint8_t addr[16];  /* primary address, network order; IPv4 in the first four bytes */
 	uint64_t arena_size;
 	uint64_t async_cq_offset;
 	uint32_t async_cq_log2;
@@ -170,7 +166,7 @@ struct one_welcome {
 };
 
 struct one_cq_create {
-	uint32_t entries; /* at least; >= 1 */
+	uint32_t entries; /* minimum, at least 1 */
 	uint32_t vector;  /* below one_limits.vectors; 0: any */
 };
 struct one_cq_created {
@@ -182,22 +178,22 @@ struct one_cq_created {
 struct one_cq_resize {
 	uint32_t cq;
 	uint32_t entries;
-	uint32_t ring; /* of the bundle: each is resized by a request of its own */
+	uint32_t ring; /* number in the bundle: each ring is resized by its own request */
 };                     /* reply: one_cq_created; the old ring ends with ONE_CQE_SWITCHED */
 
 struct one_qp_create {
 	uint32_t pz;                        /* 0: none yet (QP_MODIFY before connecting) */
-	uint32_t send_cq, recv_cq, conn_cq; /* 0: that stream is not reported */
-	uint32_t srq; /* 0: none; else of the same pz, and for as long as the queue pair lives */
+	uint32_t send_cq, recv_cq, conn_cq; /* 0: events of that kind are not reported */
+	uint32_t srq; /* 0: none; else of the same pz, and fixed for the queue pair's lifetime */
 	uint32_t max_send_wr, max_recv_wr;
 	uint32_t max_send_sge, max_recv_sge;
 	uint32_t rd_atomic_in, rd_atomic_out;
 	uint32_t flags; /* ONE_QP_* */
 };
 #define ONE_QP_RECV_SOLICITED 1u /* only solicited receives count as notifications */
-#define ONE_QP_NOTIFY_END 2u     /* ONE_ASYNC_QP_ERROR whenever its connection ends */
-#define ONE_QP_UD 4u             /* for datagrams: it has no connection, and no conn_cq */
-#define ONE_QP_TIMEWAIT 8u       /* ONE_CONN_TIMEWAIT_EXIT, even if it has been freed by then */
+#define ONE_QP_NOTIFY_END 2u     /* ONE_ASYNC_QP_ERROR whenever the connection ends */
+#define ONE_QP_UD 4u             /* a datagram queue pair: no connection, no conn_cq */
+#define ONE_QP_TIMEWAIT 8u       /* ONE_CONN_TIMEWAIT_EXIT, even if the queue pair is freed by then */
 struct one_qp_created {
 	uint32_t qp;
 	uint32_t qpn;
@@ -209,19 +205,19 @@ struct one_qp_created {
 struct one_qp_modify {
 	uint32_t qp;
 	struct one_qp_create to;
-}; /* only in ONE_QP_IDLE; counts of entries may not change */
+}; /* only in ONE_QP_IDLE; the numbers of entries cannot change */
 
-/* What a connection is asked to have: those named in `given`; all else is the port's. */
+/* Requested parameters of a connection: `given` names those that are set; the port supplies the others. */
 struct one_conn_param {
 	uint8_t given;         /* ONE_CONN_* */
-	uint8_t rnr_retry;     /* 0..7, granted to the peer; never more than the port grants */
-	uint8_t retry_count;   /* 0..7, of both ends; the connecting side's */
-	uint8_t ack_timeout;   /* code, 0..31; never less than the port's */
-	uint8_t traffic_class; /* of what this end sends */
-	uint8_t access;        /* ONE_ACCESS_REMOTE_*: what the peer may do with memory whose key allows it */
-	uint16_t number;       /* the application's, of this connection: one_cqe.imm of its events */
-	uint32_t known_as; /* not 0: a queue pair for datagrams of the attachment, whose number the peer is
-			      told */
+	uint8_t rnr_retry;     /* 0..7, granted to the peer; at most what the port grants */
+	uint8_t retry_count;   /* 0..7, for both sides; the connecting side decides */
+	uint8_t ack_timeout;   /* code, 0..31; at least the port's */
+	uint8_t traffic_class; /* of packets that this side sends */
+	uint8_t access; /* ONE_ACCESS_REMOTE_*: limits what the peer may do with memory whose key allows it */
+	uint16_t number;   /* chosen by the application for this connection: one_cqe.imm of its events */
+	uint32_t known_as; /* not 0: report the QPN of this datagram queue pair of the attachment to the peer
+			      instead */
 };
 #define ONE_CONN_RNR_RETRY 1u
 #define ONE_CONN_RETRY_COUNT 2u
@@ -229,15 +225,14 @@ struct one_conn_param {
 #define ONE_CONN_TRAFFIC_CLASS 8u
 #define ONE_CONN_ACCESS 16u
 /*
- * The application takes events in steps, as with rdma_cm: the active side sends its RTU at QP_CONFIRM, and an
- * end that the application did not ask for leaves the queue pair as it is until QP_DISCONNECT.
+ * The application takes events in steps, as with rdma_cm: the active side sends its RTU at QP_CONFIRM, and a
+ * disconnection that the application did not request leaves the queue pair as it is until QP_DISCONNECT.
  */
 #define ONE_CONN_STEPWISE 32u
 
 /*
- * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.
- * `service` is the 16-bit port for conn_quals below 65536, in the TCP port
- * space of rdma_cm; larger ones are used as the IB service id itself.
+ * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq. Values of `service` below 65536 are
+ * ports in the TCP port space of rdma_cm; larger ones are IB service ids.
  */
 struct one_qp_connect {
 	uint32_t qp;
@@ -245,11 +240,10 @@ struct one_qp_connect {
 	uint16_t private_len;
 	uint8_t addr[16];
 	uint64_t service;
-	uint64_t timeout_us; /* UINT64_MAX: the transport's verdict */
+	uint64_t timeout_us; /* UINT64_MAX: until the transport gives up */
 	struct one_conn_param param;
-	uint32_t source;   /* from which address of ours: its number in struct one_port, from 1; 0: the data
-			    * plane chooses */
-	uint32_t listener; /* the peer is told the port that this listener holds; 0: the data plane chooses */
+	uint32_t source;   /* own address: its number in struct one_port, from 1; 0: the data plane chooses */
+	uint32_t listener; /* report this listener's port to the peer; 0: the data plane chooses */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_qp_disconnect {
@@ -258,23 +252,23 @@ struct one_qp_disconnect {
 };
 
 /*
- * Connection by exchanged numbers, without the CM.  RTR: an idle queue pair serves the peer that is named,
- * and nobody else; RTS: it sends as well.  Nothing is negotiated: what is asked for is checked against the
- * limits of the attachment and of the port.  The peer is found by ARP or ND before the reply comes:
- * -EHOSTUNREACH, -ENETUNREACH.
+ * Out-of-band connection, without the CM. RTR: an idle queue pair serves the named peer and no other; RTS:
+ * the queue pair also sends. Nothing is negotiated: the parameters are checked against the limits of the
+ * attachment and of the port. ARP or ND resolves the peer before the reply comes: -EHOSTUNREACH,
+ * -ENETUNREACH.
  */
 struct one_qp_rtr {
 	uint32_t qp;
 	uint32_t peer_qpn;
 	uint32_t recv_psn; /* of the peer's first request */
-	uint32_t access;   /* ONE_ACCESS_REMOTE_*: what the peer may ask for */
+	uint32_t access;   /* ONE_ACCESS_REMOTE_*: what the peer may request */
 	uint32_t flow_label;
 	uint16_t path_mtu; /* 256..4096 */
 	uint16_t family;
 	uint8_t addr[16];
 	uint8_t traffic_class;
 	uint8_t hop_limit;     /* 0: 64 */
-	uint8_t rd_atomic_in;  /* READs and atomics of the peer at once */
+	uint8_t rd_atomic_in;  /* concurrent READs and atomics of the peer */
 	uint8_t min_rnr_timer; /* code */
 	uint32_t source;       /* as in one_qp_connect */
 };
@@ -288,16 +282,16 @@ struct one_qp_rts {
 };
 
 /*
- * Of a queue pair that serves its peer, or takes datagrams (which have only ONE_QP_SET_STOPPED): what is in
- * `given` changes.  Stopped, as IBTA's SQD: requests that have been begun go on, others wait in the ring;
- * when the last of those has ended, one_qp_shm.sq_draining is 0, and with `notify` there is
- * ONE_ASYNC_SQ_DRAINED.
+ * Changes the settings named in `given` of a queue pair that serves its peer or receives datagrams (only
+ * ONE_QP_SET_STOPPED applies to the latter). Stopped is IBTA's SQD: requests that have begun go on, others
+ * wait in the ring. When the last begun request has ended, one_qp_shm.sq_draining becomes 0, and with
+ * `notify` ONE_ASYNC_SQ_DRAINED follows.
  */
 #define ONE_QP_SET_ACCESS 1u
 #define ONE_QP_SET_MIN_RNR_TIMER 2u
 #define ONE_QP_SET_STOPPED 4u
 struct one_qp_settings {
-	uint32_t access; /* ONE_ACCESS_REMOTE_*: what the peer may ask for from now on */
+	uint32_t access; /* ONE_ACCESS_REMOTE_*: what the peer may request from now on */
 	uint8_t given;   /* ONE_QP_SET_* */
 	uint8_t min_rnr_timer;
 	uint8_t stopped, notify;
@@ -308,13 +302,13 @@ struct one_qp_set {
 };
 
 /*
- * Datagrams.  An address handle names an address; the next hop is found by ARP or ND before the reply comes,
- * as for a connection.  The reply's id goes into requests (one_ud_to()).  QP_DATAGRAM makes an
- * idle queue pair receive (RTR), and then send (RTS); asked again it changes the Q_Key.  -EPERM: a Q_Key with
- * the highest bit, which only management datagrams have.
+ * Datagrams. An address handle names an address; ARP or ND resolves the next hop before the reply comes, as
+ * for a connection. The reply's id goes into requests (one_ud_to()). QP_DATAGRAM makes an idle queue pair
+ * receive (RTR), and then send (RTS); a repeated request changes the Q_Key. -EPERM: the Q_Key has the highest
+ * bit set, which only management datagrams may have.
  */
 struct one_ah_create {
-	uint32_t pz; /* of the queue pairs that use it */
+	uint32_t pz; /* of the queue pairs that use the handle */
 	uint32_t flow_label;
 	uint16_t family;
 	uint8_t traffic_class;
@@ -332,10 +326,10 @@ struct one_qp_datagram {
 };
 
 /*
- * Which queue pair takes datagrams for a service of rdma_cm's UDP port space (0x1110000 + port):
- * asynchronous, the outcome is one ONE_CQE_SIDR on `cq`; the id of the reply is freed by SIDR_FREE.  A
- * listener at such a service gets ONE_CQE_SIDR_REQUEST, to be answered with a queue pair for datagrams that
- * receives, or, qp = 0, refused.
+ * SIDR resolution: finds the queue pair that receives datagrams for a service of rdma_cm's UDP port space
+ * (0x1110000 + port). Asynchronous: the outcome is one ONE_CQE_SIDR on `cq`; SIDR_FREE frees the reply's id.
+ * A listener on such a service gets ONE_CQE_SIDR_REQUEST, and answers with a datagram queue pair that
+ * receives, or, qp = 0, with a refusal.
  */
 struct one_sidr_ask {
 	uint32_t cq;
@@ -345,7 +339,7 @@ struct one_sidr_ask {
 	uint64_t service;
 	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
 	uint16_t source;                            /* as in one_qp_connect */
-	uint8_t traffic_class_given, traffic_class; /* not given: as the configuration has it */
+	uint8_t traffic_class_given, traffic_class; /* not given: from the configuration */
 	uint32_t listener;                          /* as in one_qp_connect */
 };
 struct one_sidr_answer {
@@ -357,16 +351,16 @@ struct one_sidr_answer {
 
 struct one_listen {
 	uint64_t service;  /* 0: a free port, ephemeral (32768..60999) if possible, else >= 1024 */
-	uint32_t cq;       /* where ONE_CQE_REQUEST goes */
+	uint32_t cq;       /* destination of ONE_CQE_REQUEST */
 	uint32_t flags;    /* ONE_LISTEN_* */
-	uint32_t listener; /* not 0: no new one, but this, which has been for LATER, listens from now on */
-	uint16_t family;   /* AF_INET or AF_INET6: at addresses of that family alone; 0: at all */
-	uint16_t source;   /* at this address alone, as in one_qp_connect; 0: at all */
+	uint32_t listener; /* not 0: let this listener of LATER listen from now on, instead of creating one */
+	uint16_t family;   /* AF_INET or AF_INET6: only at addresses of that family; 0: at all addresses */
+	uint16_t source;   /* only at this address, as in one_qp_connect; 0: at all addresses */
 };
 #define ONE_LISTEN_ONCE 1u  /* closes itself at the first request (RSP) */
-#define ONE_LISTEN_LATER 2u /* has its service to itself; requests are refused as if nobody listened */
-/* With LATER: shares the service with others of this flag, until it listens, which the others then prevent.
- */
+#define ONE_LISTEN_LATER 2u /* reserves the service; requests are refused as if nobody listened */
+/* With LATER: shares the service with other listeners of this flag. While others exist, none of them can
+ * begin to listen. */
 #define ONE_LISTEN_SHARED 4u
 struct one_listening {
 	uint32_t listener;
@@ -381,11 +375,11 @@ struct one_cr_accept {
 	struct one_conn_param param;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
-/* The private data reaches the requester as one_qp_shm.private_data, at ONE_CONN_PEER_REJECTED. */
+/* The requester finds the private data in one_qp_shm.private_data, at ONE_CONN_PEER_REJECTED. */
 struct one_cr_reject {
 	uint32_t cr;
 	uint16_t private_len;
-	uint16_t unanswered; /* 1: refused by the library; the requester sees a port without a listener */
+	uint16_t unanswered; /* 1: the library refuses; the requester sees a port without a listener */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_cr_handoff {
@@ -395,9 +389,9 @@ struct one_cr_handoff {
 };
 
 /*
- * A region is shared memory that the data plane can map: one descriptor comes
- * along.  size is in bytes, a multiple of the page size, from offset 0 of the file.
- * ONE_REGION_SEALED: the file is a memfd with F_SEAL_SHRINK (checked).
+ * A region is shared memory that the data plane can map; one descriptor comes with the message. `size` is in
+ * bytes, a multiple of the page size, from offset 0 of the file. ONE_REGION_SEALED: the file is a memfd with
+ * F_SEAL_SHRINK (checked).
  */
 struct one_region_add {
 	uint64_t size;
@@ -405,24 +399,24 @@ struct one_region_add {
 	uint32_t reserved;
 };
 #define ONE_REGION_SEALED 1u
-#define ONE_REGION_MAPPABLE 2u /* RSM: a segment may be published of it that importers map */
+#define ONE_REGION_MAPPABLE 2u /* RSM: importers may map a segment that is published of this region */
 
 /*
- * A joined region: several files, mapped one after the other.  Each message brings the next files, with a
- * descriptor each; the reply is the region's id.  Nothing can be registered of it before `total` files with
- * `size` bytes have come.  Large pages need addresses with their alignment: the data plane maps the region at
- * `va` modulo `page`.
+ * A joined region is several files, mapped one after the other. Each message brings further files, with a
+ * descriptor each; the reply is the region's id. Memory can be registered when `total` files of `size` bytes
+ * together have come. Large pages need aligned addresses: the data plane maps the region at `va` modulo
+ * `page`.
  */
 struct one_region_file {
-	uint64_t offset; /* in the file; both are whole pages of the file */
+	uint64_t offset; /* in the file; offset and length are multiples of the file's page size */
 	uint64_t length;
 };
 struct one_region_join {
-	uint32_t region; /* 0: a new one, of `size`, `va`, `page` and `total`; else those count for nothing */
+	uint32_t region;    /* 0: a new region of `size`, `va`, `page`, `total`; else these are ignored */
 	uint32_t num_files; /* in this message: 1 to ONE_MSG_FDS */
 	uint64_t size;
 	uint64_t va;
-	uint64_t page; /* the largest of all files: a power of two, at most ONE_REGION_PAGE_MAX */
+	uint64_t page; /* largest page size of all files: a power of two, at most ONE_REGION_PAGE_MAX */
 	uint32_t total;
 	uint32_t reserved;
 	struct one_region_file file[ONE_MSG_FDS];
@@ -430,16 +424,15 @@ struct one_region_join {
 #define ONE_REGION_PAGE_MAX (1ull << 30)
 
 /*
- * A memory region (uDAPL LMR, RSM segment or local handle) over the address
- * range [va, va+length) of the application, which is, in order, the pieces of
- * regions given (page-aligned offsets; the first piece begins at the page of va).
- * num_pieces 0: not shared; the application's copy thread moves it (copy.h), after
- * ONE_MSG_COPIES.
+ * A memory region (uDAPL LMR, RSM segment or local handle) over the address range [va, va+length) of the
+ * application. The given pieces of regions make up the range, in order (page-aligned offsets; the first piece
+ * begins at the page of va). num_pieces 0: the memory is not shared; the application's copy thread moves it
+ * (copy.h), after ONE_MSG_COPIES.
  *
- * The pieces cover the pages of the range and nothing else.  Several pieces are of files with pages of the
- * smallest size; a joined region has others, and is one piece.  The files have all of
- * these pages: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: of the first that is missing) asks
- * the application to populate them, at its own expense.
+ * The pieces cover exactly the pages of the range. If there are several, their files have pages of the
+ * smallest size; a joined region may have larger pages, and is one piece. All pages must be allocated in the
+ * files: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: address of the first missing page) asks the application to
+ * populate them, so that the application is charged.
  */
 #define ONE_MR_PIECES 32u
 struct one_mr_piece {
@@ -448,10 +441,10 @@ struct one_mr_piece {
 	uint64_t offset;
 	uint64_t length;
 };
-/* Pages have been put into a sealed region since something of it was registered: what was populated before
- * may be gone. */
+/* Pages were put into a sealed region after memory of it was registered: previously populated pages may be
+ * gone. */
 #define ONE_MR_FRESH 1u
-/* Its key may be revoked and renewed (struct one_keys), if the reply says so, too. */
+/* The key may be revoked and renewed (struct one_keys), if one_mr_created.renewable agrees. */
 #define ONE_MR_RENEWABLE 2u
 struct one_mr_create {
 	uint32_t pz;
@@ -459,7 +452,7 @@ struct one_mr_create {
 	uint64_t va;
 	uint64_t length; /* >= 1 */
 	uint64_t shift; /* keys name the byte at `va` by va + shift, modulo 2^64: a multiple of the page size,
-			 * or what makes it 0 */
+			   or such that va + shift is 0 */
 	uint32_t num_pieces;
 	uint32_t flags; /* ONE_MR_* */
 	struct one_mr_piece piece[ONE_MR_PIECES];
@@ -476,8 +469,8 @@ struct one_mr_swap {
 };
 
 /*
- * A window.  `key` has a random upper part; the application chooses the low 8
- * bits anew for every ONE_OP_BIND.
+ * A window. The upper part of `key` is random; the application chooses the low 8 bits anew for every
+ * ONE_OP_BIND.
  */
 struct one_mw_create {
 	uint32_t pz;
@@ -488,13 +481,13 @@ struct one_mw_created {
 };
 
 /*
- * CHANNEL_OPEN: the reply has an id for one_cq_bundle.descriptor, and a descriptor from which packets of
- * four bytes are read: the id of each completion queue whose arm was answered.  The descriptor ends
- * (end-of-file) with the attachment.
+ * CHANNEL_OPEN: the reply has an id for one_cq_bundle.descriptor, and a descriptor to read packets of four
+ * bytes from: the id of each completion queue whose arm was answered. The descriptor reaches end-of-file when
+ * the attachment ends.
  */
 
-/* With ONE_SUBJECT_QUOTA: what raises the limit, a key of [limits] in oneside.conf(5) or one of ONE_LIMIT_*
- * of the data plane's process; "": the limit is fixed. */
+/* With ONE_SUBJECT_QUOTA: the setting that raises the limit, a key of [limits] in oneside.conf(5) or a
+ * resource of the data plane's process (ONE_LIMIT_*); "": the limit is fixed. */
 #define ONE_LIMIT_MEMORY "memory"
 #define ONE_LIMIT_MAPPINGS "vm.max_map_count"
 #define ONE_LIMIT_DESCRIPTORS "LimitNOFILE"
@@ -509,20 +502,21 @@ struct one_srq_created {
 	uint32_t srq, log2;
 	uint64_t shm, rq;
 }; /* offsets: struct one_srq_shm, struct one_wqe[] */
-/* ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
+/* Requests ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
 struct one_srq_limit {
 	uint32_t srq, limit;
 };
 
 /*
- * SRQ_SWAP: two of a zone exchange their rings, and go on in them where they are: what waits in that of `srq`
- * the application has put into the other before, under the same indices.  No queue pair uses `other`.
+ * SRQ_SWAP: two queues of a zone exchange their rings and keep their indices. Before, the application copies
+ * the receives that wait in the ring of `srq` to the other ring, under the same indices. No queue pair uses
+ * `other`.
  */
 struct one_srq_swap {
 	uint32_t srq, other;
 };
 
-/* Memory of the arena, up to 1 MiB, registered as an MR with local rights, for bounce copies. */
+/* Arena memory of up to 1 MiB, registered as an MR with local rights, for bounce copies. */
 struct one_staging {
 	uint64_t size;
 	uint32_t pz;
@@ -535,23 +529,23 @@ struct one_staged {
 	uint32_t reserved;
 }; /* sge.addr = offset */
 
-/* COPIES: the application has a copy thread from now on.  Asked again, the answer is the same. */
+/* COPIES: announces that the application has a copy thread. Repeated requests get the same answer. */
 struct one_copies_made {
 	uint64_t offset;
 }; /* of struct one_copies */
 
-/* PORT: the ports there are, one at a time; -ENODEV: no such port. */
+/* PORT: describes one port; -ENODEV: no such port. */
 struct one_port_query {
 	uint32_t port;
 };
 struct one_port_addr {
 	uint16_t family;
-	uint16_t prefix; /* bits */
+	uint16_t prefix; /* length in bits */
 	uint8_t addr[16];
 };
 struct one_port {
 	uint32_t num_ports;
-	uint32_t mbps; /* of the link; 0: it does not say */
+	uint32_t mbps; /* of the link; 0: unknown */
 	uint64_t hwaddr;
 	char name[ONE_PORT_NAME];
 	uint32_t link_up;
@@ -559,7 +553,7 @@ struct one_port {
 	struct one_port_addr addr[ONE_PORT_ADDRS_MAX];
 };
 
-/* SOURCE: the own address from which packets to `addr` go; -ENETUNREACH: there is no way. */
+/* SOURCE: finds the own address from which packets to `addr` leave; -ENETUNREACH: no route. */
 struct one_source_query {
 	uint16_t family;
 	uint16_t reserved;
@@ -567,7 +561,8 @@ struct one_source_query {
 };
 struct one_source {
 	uint32_t source; /* as in one_qp_connect */
-	uint32_t bits;   /* of the prefix that decided; ONE_SOURCE_OWN: the address is the port's */
+	uint32_t bits; /* length of the prefix that matched; ONE_SOURCE_OWN: `addr` is an address of the port
+			*/
 };
 #define ONE_SOURCE_OWN 129u
 
@@ -579,14 +574,14 @@ struct one_rsm_access {
 };
 struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list; UNPUBLISH: segment */
 	uint32_t mr;
-	uint32_t segment;            /* 0 in PUBLISH: choose one */
-	uint32_t default_permission; /* with an empty list: 0777 & ~umask of the creator */
+	uint32_t segment;            /* 0 in PUBLISH: the data plane chooses */
+	uint32_t default_permission; /* for an empty list: 0777 & ~umask of the creator */
 	uint32_t num_access;
 	struct one_rsm_access access[ONE_RSM_ACL_MAX];
-	uint32_t signal_cq; /* where importers' signals are counted (ring.h); 0: nowhere */
+	uint32_t signal_cq; /* counts importers' signals (ring.h); 0: none */
 	uint32_t flags;     /* ONE_RSM_MAPPABLE */
 };
-/* The segment's file holds nothing else, and it is taken away from the segment at unpublish. */
+/* The segment's file holds only the segment, and the segment leaves the file at unpublish. */
 #define ONE_RSM_MAPPABLE 1u
 struct one_rsm_published {
 	uint32_t segment;
@@ -594,11 +589,10 @@ struct one_rsm_published {
 }; /* given: UNPUBLISH: an importer got the file */
 
 /*
- * RSM_CONNECT, with one end of a new pair of sockets (AF_UNIX) that tells the groups of the
- * sender, without which none count: replies with a queue pair (one_qp_created) in ONE_QP_CONNECTING;
- * ONE_CQE_RSM on its conn_cq brings the outcome (status = RSMERR_*, 0 with
- * rsm_addr, rsm_size and rsm_key in one_qp_shm), and later the loss
- * (RSMERR_CONN_ABORTED).
+ * RSM_CONNECT carries one end of a new pair of sockets (AF_UNIX), which proves the sender's groups; without
+ * it no groups count. The reply is a queue pair (one_qp_created) in ONE_QP_CONNECTING. ONE_CQE_RSM on its
+ * conn_cq brings the outcome (status = RSMERR_*, 0 with rsm_addr, rsm_size and rsm_key in one_qp_shm), and
+ * later the loss (RSMERR_CONN_ABORTED).
  */
 struct one_rsm_connect {
 	uint32_t node;
@@ -608,26 +602,26 @@ struct one_rsm_connect {
 	uint32_t max_send_wr;
 	uint32_t flags;     /* ONE_RSM_LOOPBACK: only the own node */
 	uint32_t pz;        /* of the local keys used with this import */
-	uint32_t signal_cq; /* where the exporter's signals are counted; 0: nowhere */
+	uint32_t signal_cq; /* counts the exporter's signals; 0: none */
 };
 #define ONE_RSM_LOOPBACK 1u
 
-/* one_qp_shm.rsm_flags: the exporter's byte order is not the importer's. */
+/* one_qp_shm.rsm_flags: exporter and importer differ in byte order. */
 #define ONE_RSM_SWAP 1u
-/* ... the exporter is of the same data plane and has withdrawn the segment: whatever is mapped is a stale
+/* one_qp_shm.rsm_flags: the exporter, on the same data plane, has withdrawn the segment: a mapping is a stale
  * copy. */
 #define ONE_RSM_GONE 2u
 
-/* RSM_SIGNAL: to all importers of an own segment.  The exporter is signalled by ONE_OP_SEND_IMM on the
- * import. */
+/* RSM_SIGNAL: signals all importers of an own segment. An importer signals the exporter by ONE_OP_SEND_IMM on
+ * the import. */
 struct one_rsm_signal {
 	uint32_t segment;
 	uint32_t flags;
 }; /* ONE_RSM_ONCE */
 #define ONE_RSM_ONCE 1u
 
-/* RSM_MAP: a descriptor of the segment's file comes with the reply, opened with no more than the rights asked
- * for. RSMERR_MAP_FAILED: not on this host, or not mappable. */
+/* RSM_MAP: the reply carries a descriptor of the segment's file, opened with at most the requested rights.
+ * RSMERR_MAP_FAILED: not on this host, or not mappable. */
 struct one_rsm_map {
 	uint32_t qp;
 	uint32_t permission;
@@ -635,16 +629,15 @@ struct one_rsm_map {
 struct one_rsm_mapped {
 	uint64_t offset;
 	uint64_t length;
-}; /* where the segment is in the file */
+}; /* of the segment in the file */
 
 /*
- * RSM_TOPOLOGY: the local ports and, for each, the nodes reached through it.
- * One reply tells of one port and up to ONE_RSM_PEERS of its peers, from
- * `first` on; -ENODEV: no such port.
+ * RSM_TOPOLOGY: describes a local port and the nodes that are reached through it, up to ONE_RSM_PEERS per
+ * reply, from `first` on; -ENODEV: no such port.
  */
 #define ONE_RSM_PEERS 3u
 #define ONE_RSM_PATH_DOWN 1u
-#define ONE_RSM_PATH_UP 2u /* configured, not known to answer */
+#define ONE_RSM_PATH_UP 2u /* configured; not known whether the peer answers */
 #define ONE_RSM_PATH_ACTIVE 3u
 struct one_rsm_topology {
 	uint32_t port;
@@ -716,8 +709,8 @@ struct one_reply {
 	uint32_t type;
 	uint32_t seq;
 	int32_t error;    /* 0 or -errno; RSM_*: -errno, or a positive RSMERR_* */
-	uint32_t subject; /* enum one_subject, when error */
-	uint64_t value;   /* the offending or limiting value, when error */
+	uint32_t subject; /* enum one_subject, if error is not 0 */
+	uint64_t value;   /* offending or limiting value, if error is not 0 */
 	union {
 		struct one_welcome welcome;
 		struct one_id id;

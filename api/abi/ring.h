@@ -2,20 +2,17 @@
 /*
  * Shared rings between an application and the data plane.
  *
- * Both kinds of ring are arrays of fixed-size slots, a power of two of them,
- * with a *phase* byte as the last byte of each slot.  The producer fills a
- * slot and stores its phase last (release); the consumer loads the phase of
- * the slot it expects next (acquire).  The phase of the first lap is 1, of the
- * second 0, and so on, so fresh (zeroed) memory is an empty ring, and one cache
- * line carries both the news and the data.
+ * Each ring is an array of fixed-size slots, a power of two of them, with a *phase* byte as the last byte of
+ * each slot. The producer fills a slot and stores its phase last (release); the consumer loads the phase of
+ * the slot it expects next (acquire). The phase of the first lap is 1, of the second 0, and so on: fresh
+ * (zeroed) memory is an empty ring, and one cache line carries the phase and the data.
  *
  *   work ring        application -> engine   64-byte slots  (struct one_wqe)
  *   completion ring  engine -> application   32-byte slots  (struct one_cqe)
  *
- * Neither side ever trusts an index in shared memory to walk memory: each keeps
- * its own index and mask privately.  The only indices in shared memory are the
- * consumer's progress counters, which the producer checks for plausibility
- * before it uses them.
+ * Neither side uses an index in shared memory to walk memory: each keeps its own index and mask privately.
+ * The only indices in shared memory are the consumer's progress counters, which the producer checks for
+ * plausibility before it uses them.
  */
 #ifndef ONE_ABI_RING_H
 #define ONE_ABI_RING_H
@@ -54,30 +51,31 @@ enum one_op {
 	ONE_OP_READ,
 	ONE_OP_FETCH_ADD,
 	ONE_OP_CMP_SWAP,
-	ONE_OP_BIND, /* memory window bind or unbind: carried out by the control thread */
+	ONE_OP_BIND, /* memory window bind or unbind, carried out by the control thread */
 	ONE_OP_RECV, /* only in receive rings */
 	ONE_OP_MAX
 };
 
 #define ONE_WQE_SUPPRESS 0x01u   /* no completion when it succeeds */
-#define ONE_WQE_UNSIGNALED 0x02u /* completion, but without ONE_CQE_NOTIFY */
+#define ONE_WQE_UNSIGNALED 0x02u /* the completion lacks ONE_CQE_NOTIFY */
 #define ONE_WQE_SOLICITED 0x04u  /* SE bit of the last packet */
 #define ONE_WQE_FENCE 0x08u      /* start after all earlier READs and atomics are done */
 #define ONE_WQE_INLINE 0x10u     /* payload is in the slot, sge unused (SEND*, WRITE*) */
 #define ONE_WQE_FLAGS 0x1Fu
 
-/* Of a BIND, beside the rights.  Without a type: peers may invalidate it, all of the zone use it. */
-#define ONE_BIND_TYPE_1 0x100u     /* peers may not invalidate it */
-#define ONE_BIND_TYPE_2 0x200u     /* for this queue pair alone; refused while the window is bound */
-#define ONE_BIND_ZERO_BASED 0x400u /* addresses count from the start of the range */
-#define ONE_BIND_INVALIDATE 0x800u /* no range: the window's key, which is `rkey`, ends */
+/* Flags of a BIND, next to its rights. A bind without a type lets peers invalidate the window, and all queue
+ * pairs of the zone serve it. */
+#define ONE_BIND_TYPE_1 0x100u     /* peers may not invalidate the window */
+#define ONE_BIND_TYPE_2 0x200u     /* for this queue pair only; refused while the window is bound */
+#define ONE_BIND_ZERO_BASED 0x400u /* addresses are offsets from the start of the range */
+#define ONE_BIND_INVALIDATE 0x800u /* no range: invalidates the window's key, given in `rkey` */
 #define ONE_BIND_FLAGS 0xf00u
 
 #define ONE_MAX_SGE 8u
 #define ONE_INLINE_MAX 24u
-#define ONE_MESSAGE_MAX (1u << 31) /* bytes in one message, the limit of the RoCE wire */
+#define ONE_MESSAGE_MAX (1u << 31) /* bytes of one message, the limit of RoCE */
 
-/* A local scatter/gather element.  len 0: addr and lkey are not looked at. */
+/* A local scatter/gather element. len 0: addr and lkey are ignored. */
 struct one_sge {
 	uint64_t addr; /* in the application's address space */
 	uint32_t len;
@@ -86,16 +84,14 @@ struct one_sge {
 _Static_assert(sizeof(struct one_sge) == 16, "one_sge");
 
 /*
- * A work request: one slot, followed by extension slots (struct one_wqe_ext,
- * three sges each) when num_sge > 1.  The producer stores the phases of the
- * extension slots too, and the phase of the first slot last of all.
+ * A work request: one slot, followed by extension slots (struct one_wqe_ext, three sges each) when num_sge >
+ * 1. The producer stores the phases of the extension slots before the phase of the first slot.
  *
- * Atomics: `add_or_swap` and, for CMP_SWAP, the value to compare with, low
- * half in `length`, high half in `imm`; `result` receives the 8 bytes found.
+ * Atomics: `add_or_swap` and, for CMP_SWAP, the value to compare with, low half in `length`, high half in
+ * `imm`; `result` receives the 8 bytes found.
  *
- * A datagram queue pair (ONE_QP_UD) sends SEND and SEND_IMM of up to the path MTU:
- * `remote_addr` is one_ud_to(), `rkey` the Q_Key, of which the highest bit means
- * that of the queue pair itself.
+ * A datagram queue pair (ONE_QP_UD) sends SEND and SEND_IMM of up to the path MTU: `remote_addr` is
+ * one_ud_to(). `rkey` is the Q_Key; if its highest bit is set, the queue pair's own Q_Key is sent instead.
  */
 struct one_wqe {
 	uint8_t op;           /* enum one_op */
@@ -105,7 +101,7 @@ struct one_wqe {
 	uint32_t length;      /* bytes of the message: the sum of the sges, or inline_len;
 			       * READ: bytes to fetch, at most the sum of the sges;
 			       * BIND: ONE_ACCESS_REMOTE_* of the window, and ONE_BIND_* */
-	uint64_t cookie;      /* comes back in the completion */
+	uint64_t cookie;      /* returned in the completion */
 	uint64_t remote_addr; /* WRITE, READ, atomics */
 	uint32_t rkey;        /* WRITE, READ, atomics; BIND: the window's new key */
 	uint32_t imm;         /* immediate (opaque, as on the wire); SEND_INV: key to invalidate;
@@ -132,7 +128,7 @@ struct one_wqe_ext {
 } ONE_ALIGNED(64);
 _Static_assert(sizeof(struct one_wqe_ext) == 64, "one_wqe_ext");
 
-/* Where a datagram goes: the address handle by its id, and the queue pair. */
+/* Destination of a datagram: the address handle's id, and the QPN. */
 static inline uint64_t
 one_ud_to(uint32_t ah, uint32_t qpn)
 {
@@ -141,10 +137,9 @@ one_ud_to(uint32_t ah, uint32_t qpn)
 #define ONE_UD_AH(to) ((uint32_t)(to))
 #define ONE_UD_QPN(to) ((uint32_t)((to) >> 32))
 #define ONE_UD_OWN_QKEY 0x80000000u
-#define ONE_AHS_MAX 16384u /* address handles of one attachment */
+#define ONE_AHS_MAX 16384u /* per attachment */
 
-/* What a datagram has in front of its payload in a receive: the header of IPv6, or 20 zeros and that of IPv4.
- */
+/* Bytes in front of a received datagram's payload: the IPv6 header, or 20 zeros and the IPv4 header. */
 #define ONE_UD_GRH 40u
 
 /* Slots taken by a work request of num_sge sges. */
@@ -158,27 +153,29 @@ one_wqe_slots(uint32_t num_sge)
 /* ---- completions and other events --------------------------------------- */
 
 enum one_cqe_type {
-	ONE_CQE_SEND = 1,       /* SEND*, WRITE*, READ, atomics: `op` tells which */
-	ONE_CQE_RECV,           /* a receive; ONE_CQE_IMM, ONE_CQE_INV say what `imm` is */
+	ONE_CQE_SEND = 1,       /* SEND*, WRITE*, READ, atomics, according to `op` */
+	ONE_CQE_RECV,           /* a receive; ONE_CQE_IMM, ONE_CQE_INV give the meaning of `imm` */
 	ONE_CQE_RECV_WRITE_IMM, /* a receive consumed by WRITE with immediate */
 	ONE_CQE_BIND,           /* imm: the new key; ONE_CQE_INV: an invalidation */
 	ONE_CQE_CONNECT,        /* connection event: status = enum one_conn_event, object = QP,
 				   imm = one_conn_param.number */
 	ONE_CQE_REQUEST, /* connection request: object = listener, cookie = arena offset of one_cr_shm */
-	ONE_CQE_ASYNC,   /* asynchronous error: status = enum one_async, object as it says */
+	ONE_CQE_ASYNC,   /* asynchronous event: status = enum one_async, which defines object */
 	ONE_CQE_RSM,     /* outcome of ONE_MSG_RSM_CONNECT, or loss: status = RSMERR_*, object = import */
 	ONE_CQE_SIDR, /* outcome of ONE_MSG_SIDR_ASK: object = its id, cookie = arena offset of one_sidr_shm,
 		       * status = 0, IBTA's of a refusal, or ONE_SIDR_SILENCE */
-	ONE_CQE_SIDR_REQUEST, /* a listener is asked: object = listener, cookie = the same */
-	ONE_CQE_SWITCHED      /* last entry of a ring that was resized: go on in the new one */
+	ONE_CQE_SIDR_REQUEST, /* request to a listener: object = listener, cookie = arena offset of
+				 one_sidr_shm */
+	ONE_CQE_SWITCHED      /* last entry of a resized ring: continue in the new ring */
 };
 
 /* Status of ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND. */
 enum one_status {
 	ONE_STATUS_SUCCESS = 0,
 	ONE_STATUS_FLUSHED,
-	ONE_STATUS_LOCAL_LENGTH,     /* message longer than the receive buffer; READ shorter than said */
-	ONE_STATUS_LOCAL_QP,         /* malformed descriptor */
+	ONE_STATUS_LOCAL_LENGTH, /* message longer than the receive, or than its limit; READ longer than its
+				    list */
+	ONE_STATUS_LOCAL_QP,     /* malformed descriptor */
 	ONE_STATUS_LOCAL_PROTECTION, /* local key, range, protection domain or right */
 	ONE_STATUS_BAD_RESPONSE,
 	ONE_STATUS_REMOTE_ACCESS,    /* NAK Remote Access Error */
@@ -198,38 +195,39 @@ enum one_conn_event {
 	ONE_CONN_BROKEN,
 	ONE_CONN_TIMED_OUT,
 	ONE_CONN_UNREACHABLE,
-	ONE_CONN_TIMEWAIT_EXIT /* nothing of it is on the wire any more; with ONE_QP_TIMEWAIT */
+	ONE_CONN_TIMEWAIT_EXIT /* all packets of the connection have left the network; with ONE_QP_TIMEWAIT */
 };
 
 enum one_async {
 	ONE_ASYNC_CQ_OVERFLOW = 1, /* object = CQ */
-	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding;
-				    * with ONE_QP_NOTIFY_END: it takes no receives any more */
-	ONE_ASYNC_SQ_DRAINED,      /* object = QP: see ONE_MSG_QP_SET */
-	ONE_ASYNC_SRQ_LIMIT, /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
-	ONE_ASYNC_LINK_UP,   /* of the attachment's port, whose object is 0; to ONE_KIND_VERBS */
+	ONE_ASYNC_QP_ERROR, /* object = QP: failed by a bad access of its peer with nothing outstanding; with
+			       ONE_QP_NOTIFY_END: the connection ended */
+	ONE_ASYNC_SQ_DRAINED, /* object = QP: see ONE_MSG_QP_SET */
+	ONE_ASYNC_SRQ_LIMIT,  /* object = SRQ: fewer receives are left than the limit of ONE_MSG_SRQ_LIMIT;
+				 once */
+	ONE_ASYNC_LINK_UP,    /* link of the attachment's port; object = 0; only for ONE_KIND_VERBS */
 	ONE_ASYNC_LINK_DOWN
 };
 
 #define ONE_CQE_NOTIFY 0x01u /* counts as a notification: may wake a waiter */
 #define ONE_CQE_IMM 0x02u
 #define ONE_CQE_INV 0x04u
-#define ONE_CQE_GRH 0x10u /* a datagram: `length` counts ONE_UD_GRH bytes in front of its payload, too */
+#define ONE_CQE_GRH 0x10u /* a datagram: `length` includes the ONE_UD_GRH bytes in front of its payload */
 #define ONE_CQE_IPV4 \
 	0x20u /* with ONE_CQE_GRH: the datagram came with an IPv4 header; else with an IPv6 header */
 #define ONE_CQE_SOLICITED \
-	0x08u /* a receive that its sender solicits, or an error: wakes whoever armed for these */
+	0x08u /* a receive that its sender solicited, or an error: wakes a waiter armed for these only */
 
 struct one_cqe {
 	uint64_t cookie;
 	uint32_t length; /* bytes moved, when status is SUCCESS */
-	uint32_t object; /* the QP's id, or as the type says */
+	uint32_t object; /* the QP's id, or as the type defines */
 	uint32_t imm;
 	uint8_t type;     /* enum one_cqe_type */
-	uint8_t status;   /* by type */
+	uint8_t status;   /* defined by the type */
 	uint8_t flags;    /* ONE_CQE_* */
 	uint8_t op;       /* enum one_op of the work request */
-	uint32_t src_qpn; /* of a datagram: who has sent it */
+	uint32_t src_qpn; /* of a datagram: the sender's QPN */
 	uint8_t reserved[3];
 	_Atomic uint8_t phase;
 };
@@ -239,41 +237,40 @@ _Static_assert(sizeof(struct one_cqe) == 32, "one_cqe");
 
 /*
  * A completion queue is a bundle of completion rings (doc/cores.md): each has one producer, the polling core
- * of some of its queue pairs, and all have one consumer.  The first ring is there from the beginning.
+ * of some of its queue pairs, and all have one consumer. The first ring exists from the beginning.
  *
  * A ring is this header, then 2^log2 struct one_cqe.
  *
- * Waiting.  The application loads the futex word of the channel it will sleep
- * on, stores the bundle's `arm`, then that of each ring, executes a full fence, looks for
- * entries and for new rings again, and sleeps.
- * The engine stores entries, executes a full fence (once per loop, not per
- * entry), and loads the ring's `arm`; when it differs from the last one it looked at
- * and the ring's tail has passed arm.index, it exchanges the bundle's arm for 0.  The core that
- * finds the same arm there adds one to the channel's word and wakes it.  A ring that was never armed
- * is armed by the bundle, from its first entry on.
+ * Waiting. The application loads the futex word of the channel to sleep on, stores the bundle's `arm`, then
+ * that of each ring, executes a full fence, looks for entries and for new rings again, and sleeps. The engine
+ * stores entries, executes a full fence (once per loop, not per entry), and loads the ring's `arm`; if it
+ * differs from the last one seen and the ring's tail has passed arm.index, the engine exchanges the bundle's
+ * arm for 0. The core whose exchange returns the same arm adds 1 to the channel's word and wakes it. The
+ * bundle's arm also arms rings that were never armed themselves, from their first entry on.
  */
 struct one_cq_shm {
-	/* written by the engine */
-	_Atomic uint32_t tail; /* entries stored so far */
+	/* Written by the engine. */
+	_Atomic uint32_t tail; /* entries stored */
 	uint8_t pad0[60];
-	/* written by the application */
-	_Atomic uint32_t head; /* entries taken so far: the engine's room check */
+	/* Written by the application. */
+	_Atomic uint32_t head; /* entries taken; the engine's check for room reads this */
 	uint8_t pad1[60];
 	_Atomic uint64_t arm; /* one_arm() */
 	uint8_t pad2[56];
 };
 _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
 
-#define ONE_LANES_MAX 64u /* rings of a bundle: polling cores of a data plane */
+#define ONE_LANES_MAX 64u /* rings of a bundle, that is, polling cores of a data plane */
 
 struct one_cq_bundle {
-	/* Written by the control thread: how many rings there are.  A ring is complete before it is counted,
-	 * and counted before its core stores an entry. */
+	/* Written by the control thread: number of rings. A ring is complete before it is counted, and
+	 * counted before its core stores an entry. */
 	_Atomic uint32_t rings;
 	uint8_t pad0[60];
-	/* one_cq_ring_place() of each ring but the first, as it was made. */
+	/* one_cq_ring_place() of each ring but the first, when created. */
 	_Atomic uint64_t place[ONE_LANES_MAX];
-	/* Written by the application: one_arm() with index 0.  The core that answers exchanges it for 0. */
+	/* Written by the application: one_arm() with index 0. The core that answers the arm exchanges it for
+	 * 0. */
 	_Atomic uint64_t arm;
 	/* Written by the application before `arm`: an id of ONE_MSG_CHANNEL_OPEN; 0: none. */
 	_Atomic uint32_t descriptor;
@@ -281,7 +278,7 @@ struct one_cq_bundle {
 };
 _Static_assert(sizeof(struct one_cq_bundle) % ONE_CACHE_LINE == 0, "one_cq_bundle");
 
-/* Offset of a ring in the arena, a multiple of ONE_CACHE_LINE, and its length. */
+/* A ring's offset in the arena, a multiple of ONE_CACHE_LINE, combined with its log2. */
 static inline uint64_t
 one_cq_ring_place(uint64_t offset, uint32_t log2)
 {
@@ -290,14 +287,16 @@ one_cq_ring_place(uint64_t offset, uint32_t log2)
 #define ONE_CQ_RING_OFFSET(place) ((place) & ~(uint64_t)(ONE_CACHE_LINE - 1))
 #define ONE_CQ_RING_LOG2(place) ((uint32_t)((place) & (ONE_CACHE_LINE - 1)))
 
-/* "Wake `channel` when an entry with NOTIFY has been stored and tail is past `index`
- * (tail - index > 0 as a signed difference)."  seq 0 means: never armed.  With ONE_ARM_SOLICITED in
- * `channel` the entry must have SOLICITED, and be past `index` itself.  With ONE_ARM_NEXT it must be past
- * `index` itself, and wakes even if it has been taken meanwhile: one wake-up for each arm and entry.
- * With both, ONE_ARM_ANY, each entry past `index` wakes.
+/*
+ * An arm requests: "Wake `channel` when an entry with NOTIFY has been stored and tail is past `index` (tail -
+ * index > 0 as a signed difference)." seq 0: never armed. ONE_ARM_SOLICITED in `channel`: the entry must have
+ * SOLICITED, and be past `index` itself. ONE_ARM_NEXT: the entry must be past `index` itself, and wakes even
+ * if it has been taken meanwhile: one wake-up for each arm and entry. Both flags, ONE_ARM_ANY: each entry
+ * past `index` wakes.
  *
- * Where the bundle has a descriptor (one_cq_bundle.descriptor) the engine sends it the id of the completion
- * queue, as four bytes, before it wakes the futex word. */
+ * If the bundle has a descriptor (one_cq_bundle.descriptor), the engine sends the completion queue's id, as
+ * four bytes, to it before it wakes the futex word.
+ */
 #define ONE_ARM_SOLICITED 0x8000u
 #define ONE_ARM_NEXT 0x4000u
 #define ONE_ARM_FLAGS (ONE_ARM_SOLICITED | ONE_ARM_NEXT)
@@ -312,14 +311,13 @@ one_arm(uint16_t seq, uint16_t channel, uint32_t index)
 #define ONE_ARM_INDEX(a) ((uint32_t)(a))
 
 /*
- * Signals (RSM).  A ring may serve as a counter: nothing is stored in its slots,
- * `tail` counts the signals that have come and `head` those that were taken.  The
- * waiting is the same.  A signal is a SEND with immediate and no payload, whose
- * immediate is one_signal(), big-endian on the wire.  One that does not accumulate
- * is dropped when others wait to be taken; so after taking one a full fence is
- * executed before the data that the signal is about is read.
+ * Signals (RSM). A ring may serve as a counter: nothing is stored in its slots, `tail` counts the signals
+ * that arrived and `head` those taken. Waiting works as for entries. A signal is a SEND with immediate and no
+ * payload; the immediate is one_signal(), big-endian on the wire. A signal that does not accumulate is
+ * dropped while others wait to be taken. Therefore a taker executes a full fence before it reads the data
+ * that the signal announces.
  */
-#define ONE_SIGNALS_MAX (1u << 30) /* not yet taken; what comes beyond is dropped */
+#define ONE_SIGNALS_MAX (1u << 30) /* limit of signals not yet taken; further ones are dropped */
 
 static inline uint32_t
 one_signal(uint32_t count, bool once)
@@ -329,7 +327,7 @@ one_signal(uint32_t count, bool once)
 #define ONE_SIGNAL_COUNT(s) ((s) >> 1)
 #define ONE_SIGNAL_ONCE(s) (((s)&1u) != 0)
 
-/* Connection state of a queue pair as the application may see it. */
+/* Connection state of a queue pair, as reported to the application. */
 enum one_qp_state {
 	ONE_QP_IDLE = 0,   /* receives may be posted */
 	ONE_QP_CONNECTING, /* active or passive, outcome open */
@@ -340,21 +338,21 @@ enum one_qp_state {
 
 #define ONE_PRIVATE_DATA_MAX 256u
 
-/* A queue pair.  Its rings lie elsewhere in the arena (ONE_MSG_QP_CREATE's reply). */
+/* A queue pair. Its rings are elsewhere in the arena (ONE_MSG_QP_CREATE's reply). */
 struct one_qp_shm {
-	/* written by the engine */
-	_Atomic uint32_t state;       /* enum one_qp_state; stored before the event that tells of it */
-	_Atomic uint32_t sq_draining; /* stopped, and requests are still under way */
-	/* Written by the control thread, before the queue pair leaves ONE_QP_IDLE: offset of its lane's
-	 * struct one_doorbells in the arena; 0: one_arena.doorbells. */
+	/* Written by the engine. */
+	_Atomic uint32_t state;       /* enum one_qp_state; stored before the event that reports it */
+	_Atomic uint32_t sq_draining; /* the send queue is stopped, and requests are still in progress */
+	/* Written by the control thread, before the queue pair leaves ONE_QP_IDLE: arena offset of the lane's
+	 * struct one_doorbells; 0: one_arena.doorbells. */
 	_Atomic uint32_t doorbells;
-	uint8_t pad0[52];         /* read for every post; what follows changes with every few */
-	_Atomic uint32_t sq_head; /* slots of the send ring taken: their memory may be reused */
-	_Atomic uint32_t sq_done; /* send work requests finished: completed, suppressed or flushed */
+	uint8_t pad0[52];         /* separates fields that every post reads from counters that change often */
+	_Atomic uint32_t sq_head; /* slots of the send ring taken: the application may reuse them */
+	_Atomic uint32_t sq_done; /* send work requests completed, suppressed or flushed */
 	_Atomic uint32_t rq_head;
 	_Atomic uint32_t rq_done;
 	uint8_t pad1[48];
-	/* written by the control thread before the event that tells of it */
+	/* Written by the control thread before the event that reports it. */
 	uint16_t private_len; /* ESTABLISHED and PEER_REJECTED on the connecting side */
 	uint16_t remote_port;
 	uint16_t local_port;
@@ -362,74 +360,73 @@ struct one_qp_shm {
 	uint8_t remote_addr[16];
 	uint32_t rd_atomic_in; /* negotiated depth of READs and atomics */
 	uint32_t rd_atomic_out;
-	uint64_t rsm_addr; /* RSM import: base address of the segment at the exporter, */
-	uint64_t rsm_size; /* its size */
-	uint32_t rsm_key;  /* and its key */
+	uint64_t rsm_addr; /* RSM import: base address of the segment at the exporter */
+	uint64_t rsm_size; /* size of the segment */
+	uint32_t rsm_key;  /* key of the segment */
 	_Atomic uint32_t rsm_flags;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 	uint32_t remote_qpn;
-	uint32_t send_psn, recv_psn; /* of the first requests of either end */
+	uint32_t send_psn, recv_psn; /* of each side's first request */
 	uint32_t flow_label;
 	uint16_t path_mtu;
 	uint8_t traffic_class, hop_limit;
 	uint8_t timeout, min_rnr_timer; /* codes */
 	uint8_t retry_count, rnr_retry;
-	uint8_t local; /* the own address, by its number in struct one_port */
+	uint8_t local; /* own address, by its number in struct one_port */
 	uint8_t pad2[47];
 };
 _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
 
 /*
- * A shared receive queue: its ring lies elsewhere in the arena (ONE_MSG_SRQ_CREATE's reply).  A
- * queue pair that uses it has no receives of its own; in its one_qp_shm rq_head counts the receives
- * that it has taken and rq_done those of them that are completed.
+ * A shared receive queue. Its ring is elsewhere in the arena (ONE_MSG_SRQ_CREATE's reply). A queue pair that
+ * uses it has no receives of its own; rq_head in the queue pair's one_qp_shm counts the receives it has
+ * taken, rq_done those of them that are completed.
  */
 struct one_srq_shm {
-	/* written by the engine */
-	_Atomic uint32_t head;  /* slots of the ring taken: their memory may be reused */
+	/* Written by the engine. */
+	_Atomic uint32_t head;  /* slots of the ring taken: the application may reuse them */
 	_Atomic uint32_t taken; /* receives taken by queue pairs */
-	_Atomic uint32_t done;  /* of them, completed or flushed */
+	_Atomic uint32_t done;  /* receives taken, and completed or flushed */
 	uint8_t pad0[52];
-	/* written by the application */
-	_Atomic uint32_t posted; /* receives; stored before the phase of the newest */
+	/* Written by the application. */
+	_Atomic uint32_t posted; /* receives posted; stored before the phase of the newest */
 	uint8_t pad1[60];
 };
 _Static_assert(sizeof(struct one_srq_shm) == 128, "one_srq_shm");
 
-/* A connection request, filled by the control thread before ONE_CQE_REQUEST. */
+/* A connection request, filled in by the control thread before ONE_CQE_REQUEST. */
 struct one_cr_shm {
 	uint32_t cr; /* id for ONE_MSG_CR_* */
 	uint16_t family;
 	uint16_t remote_port;
 	uint8_t remote_addr[16];
 	uint64_t conn_qual;
-	uint32_t rd_atomic_in;  /* READs and atomics the requester may send us at once, */
-	uint32_t rd_atomic_out; /* and those it will serve */
+	uint32_t rd_atomic_in;  /* READs and atomics that the requester may have in flight to us */
+	uint32_t rd_atomic_out; /* READs and atomics that the requester serves at once */
 	uint16_t private_len;
-	uint16_t local; /* the own address, by its number in struct one_port */
+	uint16_t local; /* own address, by its number in struct one_port */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 	uint32_t remote_qpn;
-	uint8_t rnr_retry, retry_count; /* that the requester asks for */
+	uint8_t rnr_retry, retry_count; /* requested by the requester */
 	uint8_t pad[14];
 };
 _Static_assert(sizeof(struct one_cr_shm) == 320, "one_cr_shm");
 
-/* A question for the queue pair of a service, or the answer, filled by the control thread before its event.
- */
+/* A SIDR request or its answer, filled in by the control thread before its event. */
 #define ONE_SIDR_SILENCE 0xffu
 #define ONE_SIDR_PRIVATE_REQ 180u
 #define ONE_SIDR_PRIVATE_REP 136u
 struct one_sidr_shm {
 	uint32_t id; /* for ONE_MSG_SIDR_* */
 	uint16_t family;
-	uint16_t remote_port; /* a question: where it comes from */
+	uint16_t remote_port; /* of a request: where it comes from */
 	uint8_t remote_addr[16];
 	uint64_t service;
-	uint32_t qpn, qkey; /* an answer */
+	uint32_t qpn, qkey; /* of an answer */
 	uint16_t private_len;
-	uint16_t local; /* the own address, by its number in struct one_port */
+	uint16_t local; /* own address, by its number in struct one_port */
 	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
-	uint8_t traffic_class; /* an answer: of the question, and for what is sent from now on */
+	uint8_t traffic_class; /* of an answer: the request's, and that of packets sent from now on */
 	uint8_t pad[31];
 };
 _Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
@@ -437,23 +434,21 @@ _Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
 /* ---- doorbells ------------------------------------------------------------ */
 
 /*
- * Each lane, the polling core of some of an attachment's queue pairs, has doorbells of its own.
- * A byte for each queue pair and a byte for each group of 64.  After the phase
- * of the slot the application stores 1 to the QP's byte, then 1 to its group's
- * byte (both release).  The engine exchanges a nonzero group byte for 0
- * (acquire), then the nonzero bytes of that group, then looks at the rings.  A
- * post that comes later rings again, so none is lost, and neither side needs a
- * fence.
+ * Each lane, the polling core of some of an attachment's queue pairs, has its own doorbells: a byte for each
+ * queue pair and a byte for each group of 64. After the phase of the slot the application stores 1 to the
+ * QP's byte, then 1 to its group's byte (both release). The engine exchanges a nonzero group byte for 0
+ * (acquire), then the nonzero bytes of that group, then polls the rings. A later post rings again, so no post
+ * is lost, and neither side needs a fence.
  */
-#define ONE_QPS_MAX 16384u /* queue pairs of one attachment */
+#define ONE_QPS_MAX 16384u /* per attachment */
 #define ONE_DOORBELL_GROUP 64u
 
 struct one_doorbells {
-	_Atomic uint8_t keys; /* struct one_keys has a request; the same way */
+	_Atomic uint8_t keys; /* struct one_keys has a request; stored and exchanged like the other bytes */
 	uint8_t pad0[7];
 	_Atomic uint8_t group[ONE_QPS_MAX / ONE_DOORBELL_GROUP];
 	_Atomic uint8_t qp[ONE_QPS_MAX];
-	/* written by the engine, as one_arena.engine_asleep: this lane's core sleeps */
+	/* Written by the engine, as one_arena.engine_asleep: this lane's core sleeps. */
 	_Atomic uint32_t engine_asleep;
 	uint8_t pad1[52];
 };

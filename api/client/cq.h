@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion rings: the engine fills them, one owner empties them.  attach.h says what holds for all calls.
- *
+ * Completion rings: the engine fills them, one owner empties them. attach.h has the rules for all calls.
  * Lock: the owner's around every call on a struct one_cq.
  */
 #ifndef CLIENT_CQ_H
@@ -11,17 +10,17 @@
 
 #include "client/attach.h"
 
-/* One ring of the bundle that a completion queue is (abi/ring.h). */
+/* A ring of a completion queue's bundle (abi/ring.h). */
 struct one_cq_ring {
 	struct one_cq_shm *shm;
 	struct one_cqe *ring;
 	uint32_t log2;
 	uint32_t head;      /* next entry to take */
 	uint32_t published; /* value of shm->head */
-	uint32_t lump;      /* entries taken after which it is published */
+	uint32_t lump;      /* publish `head` after this number of entries */
 	/*
-	 * After a resize: the entries that were left in the old ring, as a ring in private memory that
-	 * `ring` and `shm` point into (it ends with ONE_CQE_SWITCHED), and the shared ring that follows.
+	 * After a resize: the entries left in the old ring, as a ring in private memory that `ring` and `shm`
+	 * point into (it ends with ONE_CQE_SWITCHED), and the shared ring that follows.
 	 */
 	void *backlog;
 	struct one_cqe *next_ring;
@@ -32,64 +31,64 @@ struct one_cq_ring {
 struct one_cq {
 	struct one_client *client;
 	struct one_cq_bundle *bundle;
-	struct one_cq_ring at; /* the ring whose turn it is */
+	struct one_cq_ring at; /* ring that is being polled */
 	uint32_t id;
-	uint32_t turn;             /* number of that ring; */
-	uint32_t num_rings;        /* of so many, */
-	struct one_cq_ring *rings; /* which are here, but for the one in `at`; NULL: there is only that one */
-	uint32_t descriptor;       /* an id of ONE_MSG_CHANNEL_OPEN, to which wake-ups go, too; 0: none */
+	uint32_t turn;             /* number of the ring in `at` */
+	uint32_t num_rings;        /* rings taken up */
+	struct one_cq_ring *rings; /* all rings, the one in `at` possibly stale; NULL: there is only one */
+	uint32_t descriptor;       /* id of ONE_MSG_CHANNEL_OPEN that also gets wake-ups; 0: none */
 	uint16_t arm_seq;
-	uint16_t arm_channel; /* where the last one_wait_arm sleeps */
+	uint16_t arm_channel; /* channel of the last one_wait_arm */
 };
 
 /*
- * A ring of at least `entries` entries.  [message]
+ * Creates a ring of at least `entries` entries. [message]
  * Lifetime: until one_cq_free or one_detach.
  */
 int one_cq_create(struct one_client *client, uint32_t entries, struct one_cq *cq);
 
-/* The same; queue pairs that complete there are preferably on the polling core `vector`.  0: on any. */
+/* one_cq_create; queue pairs that complete there are preferably on the polling core `vector`. 0: on any. */
 int one_cq_create_near(struct one_client *client, uint32_t entries, uint32_t vector, struct one_cq *cq);
 
 /*
- * The attachment's asynchronous ring.  One owner per attachment.
- * Lifetime: the ring that of the attachment; the owner ends with one_cq_forget, not one_cq_free.
+ * Opens the attachment's asynchronous ring. One owner per attachment.
+ * Lifetime: the ring lives as long as the attachment; the owner ends with one_cq_forget, not one_cq_free.
  */
 void one_cq_async(struct one_client *client, struct one_cq *cq);
 
-/* Frees the private memory of a ring that is not used any more, or is to be freed by one_detach. */
+/* Frees the private memory of a ring that is no longer used, or that one_detach will free. */
 void one_cq_forget(struct one_cq *cq);
 
 /*
- * Another length, in use: entries and their order are kept.  [message]  Wakes the thread that sleeps on this
- * ring, which arms anew.
- * Errno: after -EPROTO the ring holds what came before, and entries may be missing; else an error has
+ * Resizes a ring in use: entries and their order are kept. [message] Wakes the thread that sleeps on this
+ * ring, so that it arms again.
+ * Errno: after -EPROTO the ring holds the earlier entries, but some may be missing; any other error has
  * changed nothing.
  */
 int one_cq_resize(struct one_cq *cq, uint32_t entries);
 
-/* Frees the ring.  [message]  -EBUSY: a queue pair uses it; it stays as it is. */
+/* Frees the ring. [message] -EBUSY: a queue pair uses the ring, which stays as it is. */
 int one_cq_free(struct one_cq *cq);
 
 /* Takes one entry: 1, or 0 when there is none.  No system call. */
 static inline int one_cq_poll(struct one_cq *cq, struct one_cqe *out);
 
-/* Entries that can be taken now, counted up to `limit`.  No system call. */
+/* Counts entries that can be taken now, up to `limit`. No system call. */
 uint32_t one_cq_pending(struct one_cq *cq, uint32_t limit);
 
-/* The object of the entry `ahead` of the first one that the engine's ring number `ring` holds; 0: there is no
+/* Returns the object of an entry in the engine's ring number `ring`, `ahead` entries after the first; 0: no
  * such entry. */
 uint32_t one_cq_object(const struct one_cq *cq, uint32_t ring, uint32_t ahead);
 
-/* ---- what runs for every completion ---- */
+/* ---- on the path of every completion ---- */
 
-#define ONE_CQ_TURN 32u /* entries of one ring that are taken while other rings have some */
+#define ONE_CQ_TURN 32u /* entries taken from one ring before other rings are polled */
 
-/* Goes on in the ring that follows the backlog; false: there is none. */
+/* Continues in the ring that follows the backlog; false: there is none. */
 bool one_cq_switch(struct one_cq *cq);
-/* Goes on in another ring of the bundle that has an entry; false: there is none. */
+/* Continues in another ring of the bundle that has an entry; false: there is none. */
 bool one_cq_turn(struct one_cq *cq);
-/* Takes up rings that the control thread has made since. */
+/* Takes up rings that the control thread has created meanwhile. */
 void one_cq_grow(struct one_cq *cq);
 
 static inline struct one_cq_ring *
@@ -101,14 +100,14 @@ one_cq_ring(struct one_cq *cq, uint32_t number)
 static inline void
 one_cq_publish(struct one_cq_ring *ring)
 {
-	/* Pairs with the engine's acquire load of head in its check for room: the entries before it
-	 * have been copied. */
+	/* Pairs with the engine's acquire load of head in its check for room: the entries before `head` have
+	 * been copied. */
 	atomic_store_explicit(&ring->shm->head, ring->head, memory_order_release);
 	ring->published = ring->head;
 }
 
-/* Whether there is, or is to be taken up, more than one ring.  Acquire: pairs with the control thread's
- * release store after it has made a ring. */
+/* Returns true if there are several rings, taken up or not. Acquire: pairs with the control thread's release
+ * store after it has created a ring. */
 static inline bool
 one_cq_is_bundle(const struct one_cq *cq)
 {
@@ -116,9 +115,9 @@ one_cq_is_bundle(const struct one_cq *cq)
 }
 
 /*
- * The engine learns of taken entries in lumps, so that its cache line of `head` moves seldom: every
- * quarter of the ring, and when the ring is found empty.  So it sees at worst a quarter less room
- * than there is while entries are being taken, and all of it when they have been.
+ * `head` is published after every quarter of the ring, and when the ring is found empty, so that its cache
+ * line seldom moves to the engine. While entries are being taken the engine sees at most a quarter less room
+ * than there is, and afterwards all of it.
  */
 static inline int
 one_cq_poll(struct one_cq *cq, struct one_cqe *out)

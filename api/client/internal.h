@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the client core share among themselves. */
+/* Declarations shared by the files of the client core. */
 #ifndef CLIENT_INTERNAL_H
 #define CLIENT_INTERNAL_H
 
@@ -10,8 +10,8 @@
 #include "client/mem.h"
 #include "client/wait.h"
 
-/* A data plane whose control thread does not run for so long, while a request waits, is given up.  The
- * first is the time limit of the socket. */
+/* Silence of a control thread while a request waits: seconds after which the receiver looks for life (the
+ * socket's time limit), and seconds after which the data plane is given up. */
 #define ONE_SILENCE_S 5
 #define ONE_SILENCE_MAX_S 30
 
@@ -32,34 +32,34 @@ struct one_client {
 	_Atomic bool dead;    /* set once, before all sleepers are woken */
 	_Atomic bool foreign; /* in a child after fork: the attachment is the parent's */
 
-	/* Requests on the socket; call.c.  The lock guards what follows. */
+	/* Requests on the socket; call.c. The lock guards the fields up to channel_lock. */
 	pthread_mutex_t call_lock;
-	pthread_cond_t call_room; /* there are fewer calls, or the attachment is dead */
+	pthread_cond_t call_room; /* signalled when the number of calls drops or the attachment is dead */
 	LIST_HEAD(, pending_call) calls;
 	uint32_t num_calls, num_slow_calls, call_waiters;
 	uint32_t seq;
-	bool receiving;      /* a thread receives replies, for all calls */
-	uint32_t silences;   /* times that the receiver waited for ONE_SILENCE_S without a reply or life */
-	uint32_t alive_seen; /* the last value of one_arena.control_alive */
+	bool receiving;      /* one thread is receiving replies, for all calls */
+	uint32_t silences;   /* waits of ONE_SILENCE_S without a reply or a sign of life */
+	uint32_t alive_seen; /* last value seen of one_arena.control_alive */
 
 	pthread_mutex_t channel_lock;
 	uint64_t channel_used[ONE_CHANNELS / 64];
 
 	void (*lost)(void *user);
 	void *user;
-	bool restarts; /* of one_attach */
+	bool restarts; /* one_attach.restarts */
 
 	/* watcher.c */
 	struct one_client *next;
 	bool watched; /* still in the watcher's poll set */
 
-	/* mem.c; under its lock */
+	/* mem.c; guarded by its lock */
 	struct mem_use *uses;
-	uint32_t reclaimed;    /* one_arena.reclaimed, as it was seen last */
+	uint32_t reclaimed;    /* last value seen of one_arena.reclaimed */
 	struct copier *copier; /* NULL: there is no copy thread */
 };
 
-/* In a child after fork: set before the child has a second thread, so fork itself orders it. */
+/* `foreign` is set in a child after fork, before the child has a second thread, so fork itself orders it. */
 static inline bool
 client_foreign(const struct one_client *client)
 {
@@ -68,23 +68,24 @@ client_foreign(const struct one_client *client)
 
 /* ---- call.c ---- */
 
-/* One request and its reply on a socket that nobody else uses.  Takes up to *num_got descriptors that come
- * with the reply; others are closed.  0, or -errno when there is no (sane) reply. */
+/* Exchanges one request and its reply on a socket that no other thread uses. Stores up to *num_got
+ * descriptors of the reply; others are closed. Returns 0, or -errno when there is no (sane) reply. */
 int call_exchange(int sock, struct one_msg *msg, struct one_reply *reply, int *got, uint32_t *num_got);
-/* As struct one_keys says; one thread at a time.  0; -EAGAIN: refused; -ECONNRESET, -ECHILD. */
+/* Carries out one request of struct one_keys; one thread at a time. 0; -EAGAIN: refused; -ECONNRESET,
+ * -ECHILD. */
 int call_key(struct one_client *client, enum one_key_op op, uint32_t key, uint32_t next);
-/* Ends the attachment from this side: the watcher notices and does the rest. */
+/* Ends the attachment from this side; the watcher notices and cleans up. */
 void client_fail(struct one_client *client);
-/* 0, -ECHILD, -ECONNRESET. */
+/* Returns 0, -ECHILD or -ECONNRESET. */
 int client_check(const struct one_client *client);
 
 /* ---- attach.c ---- */
 
-/* one_attach() and one_detach() without what forks and registered memory want (life/attach.c). */
+/* one_attach() and one_detach() without the handling of forks and registered memory (life/attach.c). */
 int client_attach(const struct one_attach *args, struct one_client **out);
 void client_detach(struct one_client *client);
 
-/* The two parts of a completion ring. */
+/* Finds header and entries of a completion ring in the arena; false: not inside. */
 bool client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2, struct one_cq_shm **shm,
 		    struct one_cqe **ring);
 /* In a child after fork: gives up the parent's descriptors and rings. */
@@ -92,16 +93,16 @@ void client_disown(struct one_client *client);
 
 /* ---- watcher.c ---- */
 
-/* A small thread of the library's own, which runs no signal handlers of the application. */
+/* Creates a thread of the library with a small stack, which runs no signal handlers of the application. */
 int client_thread(pthread_t *thread, void *(*run)(void *), void *argument);
-/* The same on a stack of `size` bytes that was made for it: not one that the C library hands on from another
- * thread, and that may be adopted.  *stack: to be unmapped when the thread has been joined. */
+/* client_thread on a new stack of `size` bytes. The C library may reuse the stack of an ended thread, which
+ * may be adopted; this one is never reused. *stack: to be unmapped after the thread is joined. */
 int client_thread_apart(pthread_t *thread, size_t size, void *(*run)(void *), void *argument, void **stack);
 int watcher_add(struct one_client *client);
-/* Afterwards `lost` is not running and will not be called. */
+/* When this returns, `lost` is not running and will not be called. */
 void watcher_remove(struct one_client *client);
 bool watcher_running(void);
-/* Around fork; see fork.c. */
+/* Called around fork; see fork.c. */
 void watcher_fork_prepare(void);
 void watcher_fork_parent(void);
 void watcher_fork_child(void);
@@ -116,7 +117,7 @@ int fork_install(void);
 
 /* ---- mem.c ---- */
 
-/* Deregisters all that `client` has. */
+/* Deregisters all memory of `client`. */
 void mem_release_all(struct one_client *client);
 void mem_fork_child(void);
 

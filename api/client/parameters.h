@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parameters of a call, told once: a list of up to 12, each (TYPE) NAME, is those of a prototype, or what
- * another call is given.
+ * Lets a call's parameters be listed once: a list of up to 12, each written (TYPE) NAME, yields the
+ * parameters of a prototype or the arguments of another call.
  */
 #ifndef CLIENT_PARAMETERS_H
 #define CLIENT_PARAMETERS_H

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting to a queue pair: reserve, fill the slot (and one_post_sge), commit.  Runs for every request; no
- * system call unless the engine sleeps.
- *
+ * Posting to a queue pair: reserve, fill the slot (and one_post_sge), commit. On the path of every request;
+ * no system call unless the engine sleeps.
  * Lock: that of the queue pair's side, from the reservation to the commit.
- * Lifetime: a reserved slot is the caller's until the commit; one that is not committed is reserved again.
- * Errno: none.  What is posted to a lost attachment is never completed.
+ * Lifetime: a reserved slot is the caller's until the commit; a slot that is not committed is reserved again.
+ * Errno: none. Requests posted to a lost attachment are never completed.
  */
 #ifndef CLIENT_POST_H
 #define CLIENT_POST_H
@@ -19,14 +18,15 @@ _Static_assert(offsetof(struct one_wqe, length) == 4 && offsetof(struct one_wqe,
 		       offsetof(struct one_wqe, phase) == 63 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "one_send_put stores a slot by words");
 
-/* The seldom branches, out of line: takes over what the engine has published; false: still no room. */
+/* Slow path, out of line: reads the engine's published progress; false: still no room. */
 bool one_send_refresh(struct one_qp *qp, uint32_t slots);
 bool one_recv_refresh(struct one_qp *qp, uint32_t slots);
-/* Writes to the eventfd of the core of these doorbells if it sleeps. */
+/* Writes to the eventfd of the core that owns these doorbells if the core sleeps. */
 void one_qp_wake(struct one_qp *qp, const struct one_doorbells *doorbells);
 
-/* The doorbells of the queue pair's lane.  Relaxed: the data plane stores them before the state that allows
- * to send, and a receive that rings the first lane's is found when the queue pair has connected. */
+/* Returns the doorbells of the queue pair's lane. Relaxed: the data plane stores their offset before the
+ * state that allows sending. A receive that rings the first lane's doorbells is found when the queue pair has
+ * connected. */
 static inline struct one_doorbells *
 one_qp_doorbells(const struct one_qp *qp)
 {
@@ -48,8 +48,8 @@ one_qp_ring(struct one_qp *qp)
 }
 
 /*
- * The next slot, with num_sge set and else what an earlier request left in it.  NULL: max_send_wr requests
- * are unfinished, or the ring is full, or num_sge is over ONE_MAX_SGE.
+ * Returns the next slot, with num_sge set and the other fields left over from an earlier request. NULL:
+ * max_send_wr requests are unfinished, or the ring is full, or num_sge is over ONE_MAX_SGE.
  */
 static inline struct one_wqe *
 one_send_reserve(struct one_qp *qp, uint32_t num_sge)
@@ -68,7 +68,7 @@ one_send_reserve(struct one_qp *qp, uint32_t num_sge)
 	return wqe;
 }
 
-/* The same on the receive side. */
+/* one_send_reserve for the receive side. */
 static inline struct one_wqe *
 one_recv_reserve(struct one_qp *qp, uint32_t num_sge)
 {
@@ -86,7 +86,7 @@ one_recv_reserve(struct one_qp *qp, uint32_t num_sge)
 	return wqe;
 }
 
-/* Phases of the extension slots first, that of the request last: then the engine may take all. */
+/* The phases of the extension slots come first, the request's last: from then on the engine may take all. */
 static inline void
 one_ring_commit(struct one_wqe *ring, uint32_t log2, uint32_t tail, uint32_t slots)
 {
@@ -98,12 +98,12 @@ one_ring_commit(struct one_wqe *ring, uint32_t log2, uint32_t tail, uint32_t slo
 		/* Published by the release store below. */
 		atomic_store_explicit(&ext->phase, one_ring_phase(tail + i, log2), memory_order_relaxed);
 	}
-	/* Pairs with the engine's acquire load of the phase: all that was filled in is seen. */
+	/* Pairs with the engine's acquire load of the phase: the engine sees all fields. */
 	atomic_store_explicit(&ring[one_ring_slot(tail, log2)].phase, one_ring_phase(tail, log2),
 			      memory_order_release);
 }
 
-/* Gives the slot that one_send_reserve returned last to the engine. */
+/* Passes the slot that one_send_reserve returned last to the engine. */
 static inline void
 one_send_commit(struct one_qp *qp, struct one_wqe *wqe)
 {
@@ -115,7 +115,7 @@ one_send_commit(struct one_qp *qp, struct one_wqe *wqe)
 	one_qp_ring(qp);
 }
 
-/* There is room for a request of one slot. */
+/* Returns true if there is room for a request of one slot. */
 static inline bool
 one_send_has_room(struct one_qp *qp)
 {
@@ -125,9 +125,9 @@ one_send_has_room(struct one_qp *qp)
 }
 
 /*
- * A request of one slot, for which there is room, stored with as few stores as there are words in it: each
- * takes a place in the processor's store buffer, and behind a slot whose cache line is still with the
- * polling core all of them wait. `data` are the words of the sge, or of the inline payload.
+ * Posts a request of one slot, for which there is room, with one store per word. Each store takes an entry in
+ * the processor's store buffer, where all stores wait behind a slot whose cache line is still with the
+ * polling core. `data` holds the words of the sge, or of the inline payload.
  */
 static inline __attribute__((always_inline)) void
 one_send_put(struct one_qp *qp, uint32_t head, uint32_t length, uint64_t cookie, uint64_t remote_addr,
@@ -141,7 +141,7 @@ one_send_put(struct one_qp *qp, uint32_t head, uint32_t length, uint64_t cookie,
 	slot[3] = rkey_imm;
 	for (uint32_t i = 0; i < words; i++)
 		slot[4 + i] = data[i];
-	/* The reserved bytes and, the last of all, the phase.  Pairs with the engine's acquire load of it. */
+	/* Reserved bytes and phase, last of all. Pairs with the engine's acquire load of the phase. */
 	__atomic_store_n(&slot[7], (uint64_t)one_ring_phase(qp->sq_tail, qp->sq_log2) << 56,
 			 __ATOMIC_RELEASE);
 	qp->sq_tail++;
@@ -149,14 +149,14 @@ one_send_put(struct one_qp *qp, uint32_t head, uint32_t length, uint64_t cookie,
 	one_qp_ring(qp);
 }
 
-/* The first word of a slot: op, flags, sges and inline bytes. */
+/* Returns the first word of a slot: op, flags, sges and inline bytes. */
 static inline uint32_t
 one_send_head(uint8_t op, uint8_t flags, uint8_t num_sge, uint8_t inline_len)
 {
 	return (uint32_t)inline_len << 24 | (uint32_t)num_sge << 16 | (uint32_t)flags << 8 | op;
 }
 
-/* The same on the receive side. */
+/* one_send_commit for the receive side. */
 static inline void
 one_recv_commit(struct one_qp *qp, struct one_wqe *wqe)
 {
@@ -168,7 +168,7 @@ one_recv_commit(struct one_qp *qp, struct one_wqe *wqe)
 	one_qp_ring(qp);
 }
 
-/* Segment i of the request being filled, i < num_sge; finds the extension slot. */
+/* Sets segment i of the request being filled, i < num_sge; finds the extension slot. */
 static inline void
 one_post_sge(struct one_qp *qp, struct one_wqe *wqe, uint32_t i, uint64_t addr, uint32_t len, uint32_t lkey)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ONESIDE_DEBUG=1: each refused call says so on standard error, in one line:
+ * ONESIDE_DEBUG=1: each refused call prints one line on standard error:
  *
  *   oneside: FUNCTION: ARGUMENT = VALUE: REASON; REMEDY (CODE)
  *
- * Whoever refuses knows the reason, and notes it for his thread with ONE_BECAUSE; the face of the API, where
- * the call comes in, knows function, arguments and code, and prints.  A note is of use for its code only, so
- * one about something that was overcome is not mistaken for the reason of what came after.  Requests that
- * the data plane refused are noted here, with its words; they count where nobody noted anything nearer.
+ * The function that refuses knows the reason, and notes it for its thread with ONE_BECAUSE. The API's entry
+ * point knows function, arguments and code, and prints. A note applies only to its code, so that a note about
+ * an overcome error is not taken for the reason of a later one. Requests that the data plane refused are
+ * noted here, with the data plane's subject and value; they are printed if no function noted a more specific
+ * reason.
  *
- * Without the variable nothing is noted, and the faces look at nothing.
+ * Without the variable nothing is noted, and the entry points examine no arguments.
  */
 #ifndef CLIENT_TELL_H
 #define CLIENT_TELL_H
@@ -24,32 +25,34 @@
 /* Read from the environment when the library is loaded; constant from then on. */
 extern bool one_telling;
 
-/* `code` is the value; ONE_BECAUSE is that too, so it stands behind `return`. */
+/* ONE_BECAUSE returns `code`, so that it can follow `return`. */
 #define ONE_BECAUSE(code, ...) (ONE_NOTE(code, __VA_ARGS__), (code))
 #define ONE_NOTE(code, ...) \
 	(__builtin_expect(one_telling, 0) ? one_note((uint32_t)(code), __VA_ARGS__) : (void)0)
 
-/* "ARGUMENT = VALUE: REASON; REMEDY", as far as it fits. */
+/* Notes "ARGUMENT = VALUE: REASON; REMEDY", truncated to the room there is. */
 void one_note(uint32_t code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
-/* What was noted for this code by this thread since its last one_tell, or NULL. */
+/* Returns this thread's note for `code` since its last one_tell, or NULL. */
 const char *one_noted(uint32_t code);
-/* What the data plane said to the last request that it refused, likewise, or NULL. */
+/* Returns the reason of the last request of this thread that the data plane refused since its last one_tell,
+ * or NULL. */
 const char *one_noted_cause(void);
 /* `limit`: one_reply.limit, with ONE_SUBJECT_QUOTA. */
 void one_note_cause(int error, uint32_t subject, uint64_t value, const struct one_limit *limit);
-/* The same in other words, where the code does not matter. */
+/* one_note_cause with a formatted text, where the code does not matter. */
 void one_note_reason(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* Prints a line at once, whether or not refused calls say so: what the user has set and is of no use. */
+/* Prints a line at once, with or without ONESIDE_DEBUG: about a setting of the user that has no effect. */
 void one_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* Why there is no attachment, and what to do about it: of what one_attach returns. */
+/* Explain a result of one_attach: why there is no attachment, and what to do. */
 const char *one_attach_reason(int error) __attribute__((cold));
 const char *one_attach_remedy(int error) __attribute__((cold));
-/* Both in one sentence about the data plane whose socket is `path`: for programs to print. */
+/* Writes reason and remedy as one sentence about the data plane whose socket is `path`, for programs to
+ * print. */
 #define ONE_ATTACH_TEXT 512u
 void one_attach_text(int error, const char *path, char text[ONE_ATTACH_TEXT]) __attribute__((cold));
 
-/* Prints, and forgets all that was noted.  errno stays. */
+/* Prints, and forgets all notes. Leaves errno unchanged. */
 void one_tell(const char *function, const char *text, const char *code) __attribute__((cold));
 void one_tell_nothing(void);
 
@@ -79,9 +82,9 @@ struct one_argument {
 /* The initializer of an array of struct one_argument. */
 #define ONE_ARGUMENTS(...) ONE_EACH(ONE_ARGUMENT, __VA_ARGS__)
 
-/* The first bytes of its value. */
+/* Returns the first bytes of the argument's value. */
 uint64_t one_argument_bits(const struct one_argument *argument);
-/* "name = value". */
+/* Writes "name = value". */
 void one_argument_text(const struct one_argument *argument, char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping until the engine has something.  attach.h says what holds for all calls.
+ * Sleeping until the engine has something. attach.h has the rules for all calls.
  *
  * With the caller's lock around everything but one_wait_sleep:
  *
@@ -17,38 +17,39 @@
 struct one_cq;
 
 /*
- * A channel to sleep on.  Never 0.
+ * Allocates a channel to sleep on. Never 0.
  * Lifetime: until one_channel_free or one_detach.
  * Errno: -ENOSPC: all ONE_CHANNELS are in use.
  */
 int one_channel_alloc(struct one_client *client, uint16_t *channel);
 
-/* Nobody sleeps on it, and no ring is armed with it that is still to be waited for. */
+/* Frees a channel. No thread may sleep on the channel, and no ring armed with it may still be waited for. */
 void one_channel_free(struct one_client *client, uint16_t channel);
 
-/* Wakes all sleepers; one that has its ticket and does not sleep yet will not. */
+/* Wakes all sleepers; a thread that has its ticket but does not sleep yet will not sleep. */
 void one_channel_wake(struct one_client *client, uint16_t channel);
 
-/* The ticket: what the word of the channel is now.  An acquire, for what was stored before a wake-up. */
+/* Returns the ticket, the current value of the channel's word. An acquire: the caller sees what was stored
+ * before a wake-up. */
 uint32_t one_wait_begin(struct one_client *client, uint16_t channel);
 
 /*
- * The engine wakes `channel` when `need` entries (0 is 1) are in the ring, once.  A full fence: the
- * engine sees the arm, or the caller's next look sees the entries.
+ * Makes the engine wake `channel` once `need` entries (0 means 1) are in the ring. A full fence: the engine
+ * sees the arm, or the caller's next look sees the entries.
  * Lock: the ring's.
  */
 void one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need);
 
 /*
- * Whether the last arm of the ring was for this `channel`, and the engine has not answered it.
+ * Returns true if the ring's last arm was for `channel`, and the engine has not answered it.
  * Lock: the ring's.
  */
 bool one_wait_armed(const struct one_cq *cq, uint16_t channel);
 
 /*
- * Sleeps until the channel is woken after its ticket was taken.  Spins for $ONESIDE_SPIN_US microseconds
- * (20 if unset) first, while the engine wakes it without a system call.
- * Lock: none.  Several threads may sleep on one channel.
+ * Sleeps until the channel is woken after its ticket was taken. Spins for $ONESIDE_SPIN_US microseconds (20
+ * if unset) first: during that time the engine wakes without a system call.
+ * Lock: none. Several threads may sleep on one channel.
  * deadline: CLOCK_MONOTONIC ns, UINT64_MAX for none.
  * Errno: 0: woken, look again; -ETIMEDOUT; -EINTR: a signal handler ran (with one_attach.restarts: one
  * without SA_RESTART).

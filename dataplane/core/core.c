@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the cores share, and the grace periods after which no core looks at what was taken from it. */
+/* State that the cores share, and grace periods, after which no core uses what was withdrawn from it. */
 #include "core.h"
 
 struct engine engine;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a core to the control thread: acknowledgements and events, in one ring, in order.  Nothing is lost
- * when the ring is full: events then wait in their objects, and no command is taken until all of them are
- * through, so that the order holds and the acknowledgement of a removal is the last of its object.
+ * Acknowledgements and events, from a core to the control thread: in one ring, in order. Nothing is lost when
+ * the ring is full: events then wait in their objects, and no command is taken until all have been sent. So
+ * the order holds, and the acknowledgement of a removal is the last message about its object.
  */
 #include <sys/eventfd.h>
 
@@ -22,11 +22,12 @@ event_notify_control(struct core *core)
 	uint64_t sleep;
 
 	core->tell_control = false;
-	/* Pairs with the fence in engine_sleep_begin: what was queued is seen there, or the sleep here. */
+	/* Pairs with the fence in engine_sleep_begin: either that function sees the queued entries, or this
+	 * one sees the sleep. */
 	atomic_thread_fence(memory_order_seq_cst);
 	sleep = atomic_load_explicit(&engine.control_sleep, memory_order_relaxed);
-	/* Once for a sleep, but every core for itself: one that is off its processor before it comes to write
-	 * does not keep the control thread from what others have to say. */
+	/* Each core writes once per sleep, independently of the others: a core that loses its processor
+	 * before it writes must not delay the entries of other cores. */
 	if (sleep == 0 || sleep == core->sleep_ended)
 		return;
 	core->sleep_ended = sleep;
@@ -57,7 +58,7 @@ event_drain(struct core *core)
 
 	while ((node = STAILQ_FIRST(&core->backlog)) != NULL) {
 		while (node->pending != 0) {
-			/* What happens first in a connection's life has the lower place here. */
+			/* In the order in which events occur in a connection's life. */
 			static const uint8_t order[] = {ENGINE_EVENT_ESTABLISHED, ENGINE_EVENT_BIND,
 							ENGINE_EVENT_DRAINED, ENGINE_EVENT_FAILED,
 							ENGINE_EVENT_FAULT};
@@ -77,7 +78,7 @@ event_drain(struct core *core)
 	return true;
 }
 
-/* Advice may be lost, and does not overtake events that wait. */
+/* Advice may be lost, and does not overtake waiting events. */
 static bool
 push_advice(struct core *core, const struct up *advice)
 {
@@ -110,7 +111,7 @@ event_acknowledge(struct core *core, struct engine_command *command)
 
 	if (!command->quiet)
 		core->tell_control = true;
-	/* Room was made sure of; only this core enqueues. */
+	/* The caller has made sure of room; only this core enqueues. */
 	if (!up_push(core, &up))
 		rte_panic("no room for an acknowledgement\n");
 }

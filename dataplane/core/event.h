@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a core to the control thread: acknowledgements and events. */
+/* Acknowledgements and events, from a core to the control thread. */
 #ifndef DATAPLANE_CORE_EVENT_H
 #define DATAPLANE_CORE_EVENT_H
 
@@ -11,30 +11,30 @@
 
 struct core;
 
-/* Something that reports events to the control thread when the ring up was full. */
+/* Events of an object that found the ring to the control thread full. */
 struct event_node {
 	STAILQ_ENTRY(event_node) link;
 	bool queued;
-	uint8_t pending; /* bit per enum engine_event_type */
+	uint8_t pending; /* a bit per enum engine_event_type */
 	uint32_t value;  /* of FAILED and FAULT */
 	void *owner;
 };
 
 /* Element of the ring from a core to the control thread. */
 struct up {
-	void *pointer; /* the command acknowledged (type 0), or the event's owner */
+	void *pointer; /* the acknowledged command (type 0), or the event's owner */
 	uint32_t type; /* enum engine_event_type; 0: acknowledgement; UP_STRAYS: for flow.c */
 	uint32_t value;
 };
 #define UP_STRAYS UINT32_MAX
 
-/* Completions staged before are stored first: see qp_raise() and cq_unstage(). */
+/* Store completions staged earlier first: see qp_raise() and cq_unstage(). */
 void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
-bool event_drain(struct core *core);          /* true: nothing is left behind */
-void event_notify_control(struct core *core); /* once per loop: what was queued is there */
-/* Advice on a flow rule for `qp`, to the control thread; false: not now. */
+bool event_drain(struct core *core);          /* true: nothing is left */
+void event_notify_control(struct core *core); /* at most once per loop: announces queued entries */
+/* Advises the control thread to install a flow rule for `qp`; false: not now. */
 bool event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port);
-/* The peer of a connection is silent; `owner` is its queue pair's.  False: the ring is full. */
+/* Reports that the peer of a connection is silent; `owner` is the queue pair's. False: the ring is full. */
 bool event_silent(struct core *core, void *owner);
 void event_acknowledge(struct core *core, struct engine_command *command);
 

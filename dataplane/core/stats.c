@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters of the cores.  A core counts in memory of its own, without atomics,
- * and copies that to where others read it every millisecond.
+ * Counters of the cores. A core counts in its own memory, without atomics, and copies the counters every
+ * millisecond to where others read them.
  */
 #include "dataplane/core/stats.h"
 
@@ -26,7 +26,7 @@ stats_publish(struct core *core)
 void
 stats_will_sleep(struct core *core, uint64_t limit)
 {
-	/* Release pairs with the acquire load in engine_clock: the gaps before it are published, too. */
+	/* Release pairs with the acquire load in engine_clock: the gaps before are published, too. */
 	atomic_store_explicit(&core->counted_until, core->real_at + limit + CORE_GAP_NS,
 			      memory_order_release);
 }
@@ -49,7 +49,7 @@ engine_stats(uint32_t core, struct engine_stats *out)
 {
 	uint64_t words[WORDS] = {0};
 
-	/* Of the stores in stats_publish. */
+	/* Pairs with the stores in stats_publish. */
 	if (core < engine.num_cores)
 		for (size_t i = 0; i < WORDS; i++)
 			words[i] =
@@ -71,7 +71,8 @@ stages_begin(struct core *core, uint64_t tsc)
 {
 	bool continues = core->timed;
 
-	core->timed = atomic_load_explicit(&engine.time_stages, memory_order_relaxed); /* as above */
+	/* Pairs with the store in engine_time_stages. */
+	core->timed = atomic_load_explicit(&engine.time_stages, memory_order_relaxed);
 	memset(core->stage_cycles, 0, sizeof(core->stage_cycles));
 	if (continues)
 		core->stats.stage_cycles[core->timed_idle ? ENGINE_STAGE_IDLE : ENGINE_STAGE_OTHER] +=

@@ -6,12 +6,12 @@
 #include "dataplane/core/core.h"
 
 void stats_publish(struct core *core);
-void stats_will_sleep(struct core *core, uint64_t limit); /* so long, ns, which counts for engine_clock */
-void stages_begin(struct core *core, uint64_t tsc);       /* of a loop */
+void stats_will_sleep(struct core *core, uint64_t limit); /* for `limit` ns, which engine_clock counts */
+void stages_begin(struct core *core, uint64_t tsc);       /* of a loop, at `tsc` */
 void stages_end(struct core *core, bool busy);
 void stage_charge(struct core *core, enum engine_stage stage);
 
-/* What was done since the last call belongs to `stage`. */
+/* Charges the time since the last call to `stage`. */
 static inline void
 stage_end(struct core *core, enum engine_stage stage)
 {
@@ -19,7 +19,7 @@ stage_end(struct core *core, enum engine_stage stage)
 		stage_charge(core, stage);
 }
 
-/* So many cycles of the stage under way belong to another. */
+/* Moves `cycles` of the current stage to `stage`. */
 static inline void
 stage_within(struct core *core, enum engine_stage stage, uint64_t cycles)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Timers of a core: a wheel of lists, 4.1 us a slot, 16.8 ms around.
+ * Timers of a core: a wheel of lists, 4.1 us per slot, 16.8 ms around.
  *
- * Every acknowledgement moves a retransmission timer, so moving must cost nothing: a timer that moves to a
- * later time stays where it is, and is asked for its deadline again when its slot comes.  Deadlines beyond
- * the horizon wait in the farthest slot.  Timers fire late by up to two slots, never early.
+ * Every acknowledgement moves a retransmission timer, so moving must be free: a timer that moves to a later
+ * time stays in its slot, and is asked for its deadline again when the slot is due. Deadlines beyond the
+ * horizon wait in the farthest slot. Timers fire late by up to two slots, never early.
  */
 #include "core.h"
 
@@ -56,7 +56,7 @@ timer_run(struct core *core)
 		core->timer_tick = now_tick;
 		return;
 	}
-	/* After a long pause every slot has to be seen once, not more. */
+	/* After a long pause every slot is visited once. */
 	if (now_tick > core->timer_tick + TIMER_SLOTS)
 		core->timer_tick = now_tick - TIMER_SLOTS;
 	while (core->timer_tick < now_tick) {

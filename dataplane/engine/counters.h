@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of struct engine_stats by name, for all that tell of them. */
+/* The counters of struct engine_stats by name, for all that report them. */
 #ifndef DATAPLANE_ENGINE_COUNTERS_H
 #define DATAPLANE_ENGINE_COUNTERS_H
 
@@ -10,12 +10,13 @@ enum counter_unit { COUNTER_EVENTS, COUNTER_BYTES, COUNTER_CYCLES, COUNTER_NS };
 
 struct counter {
 	const char *name; /* NULL ends the table */
-	const char *help; /* one sentence; of COUNTER_CORE alone, the others are told by their names */
+	const char *help; /* one sentence, only for COUNTER_CORE: the other names explain themselves */
 	enum counter_group group;
 	enum counter_unit unit;
 	uint32_t offset; /* in struct engine_stats */
-	/* It counts frames that were not for a queue pair, or not from its peer.  Whoever may not know what
-	 * numbers there are is shown the sum of all such counters only: each alone would tell. */
+	/* Counts frames that were not for a queue pair, or not from its peer. Readers without the right to
+	 * see QPNs get only the sum of all such counters: a single counter would disclose which QPNs
+	 * exist. */
 	bool stray;
 };
 extern const struct counter counters[];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine as the control thread uses it: start and end, commands, what comes
- * up from the cores, grace periods.  Everything here runs on the control thread, unless its header says
- * otherwise.
+ * The engine for the control thread: start and end, commands, acknowledgements and events from the cores,
+ * grace periods. Everything here runs on the control thread, unless engine.h states otherwise.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +29,7 @@
 #define MEM_TABLE_LOG2 16
 #define UP_BURST 64u
 #define FRAME_BURST 32u
-#define REAPS 64u /* objects whose memory is freed in one round: a client may have had tens of thousands */
+#define REAPS 64u /* objects freed per round: a client may have tens of thousands */
 
 /* ---- start and end ---- */
 
@@ -119,7 +118,8 @@ cores_init(char *why, size_t why_len)
 	return 0;
 }
 
-/* The control thread's frames are short; theirs is a pool of its own, so that no load starves it. */
+/* Creates the packet pools. The control thread has its own pool for its short frames, so that no load starves
+ * it. */
 static int
 pools_init(char *why, size_t why_len)
 {
@@ -143,7 +143,7 @@ pools_init(char *why, size_t why_len)
 				engine.config->mbufs, count, room);
 	}
 	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv, room,
-						      SOCKET_ID_ANY); /* replies to jumbo echoes */
+						      SOCKET_ID_ANY); /* room for replies to jumbo echoes */
 	engine.control_frames =
 		rte_ring_create("oneside_control", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	engine.alive_frames =
@@ -172,7 +172,8 @@ tables_init(char *why, size_t why_len)
 	return guard_init(engine.event_fd);
 }
 
-/* By CPU and EAL, unless the environment names one for a test or a measurement. */
+/* Chooses the ICRC implementation by CPU and EAL, unless the environment names one for a test or a
+ * measurement. */
 static int
 icrc_choose(char *why, size_t why_len)
 {
@@ -270,10 +271,10 @@ engine_stop(void)
 	}
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		rte_eal_wait_lcore(engine.core[i]->lcore);
-		/* True unless it was never launched.  Pairs with the release store in loop_main. */
+		/* Always true after a launch. Pairs with the release store in loop_main. */
 		(void)atomic_load_explicit(&engine.core[i]->stopped, memory_order_acquire);
 	}
-	__atomic_store_n(&engine.running, false, __ATOMIC_RELEASE); /* as above */
+	__atomic_store_n(&engine.running, false, __ATOMIC_RELEASE); /* pairs with links_quiesce */
 }
 
 static void
@@ -289,7 +290,7 @@ free_frames(struct rte_ring *ring)
 static void
 command_drop(struct engine_command *command)
 {
-	/* With a done() the memory is its owner's to find. */
+	/* Memory of a command with done() belongs to its owner. */
 	if (command->done == NULL)
 		free(command);
 }
@@ -320,14 +321,14 @@ core_free(struct core *core)
 }
 
 static uint32_t
-reap(bool all)
+reap_objects(bool all)
 {
 	struct reap *one;
 	uint32_t n = 0;
 
-	/* Tokens grow: those behind an unfinished one are not over either. */
+	/* Tokens grow: if a grace period is not over, the following ones are not over either. */
 	for (; (one = engine.reap) != NULL && (all || (n < REAPS && engine_grace_over(one->token))); n++) {
-		engine.reap = one->next; /* before it is freed with its object, the last of these */
+		engine.reap = one->next; /* unlinked first: the element is freed with its object */
 		free(one->memory[3]);
 		free(one->memory[2]);
 		free(one->memory[1]);
@@ -355,7 +356,7 @@ engine_fini(void)
 		free(engine.core[i]);
 	}
 	rte_mempool_free(engine.control_pool);
-	reap(true);
+	reap_objects(true);
 	guard_fini();
 	qpn_fini();
 	mem_table_free(engine.mem);
@@ -366,7 +367,7 @@ engine_fini(void)
 	engine.event_fd = -1;
 }
 
-/* ---- what there is ---- */
+/* ---- state ---- */
 
 uint32_t
 engine_num_cores(void)
@@ -454,7 +455,7 @@ core_of_command(const struct engine_command *command)
 	}
 }
 
-/* As many of the commands waiting as the ring takes. */
+/* Moves commands from the list of unsent ones to the ring until it is full. */
 static void
 send_commands(struct core *core)
 {
@@ -480,7 +481,7 @@ engine_command(struct engine_command *command)
 		return -EINVAL;
 	command->status = 0;
 	steer_command(command);
-	/* `next` is written before the core can have it: afterwards the memory is the core's. */
+	/* Write `next` before the core can have the command: afterwards the core owns the memory. */
 	command->next = NULL;
 	*core->unsent_tail = command;
 	core->unsent_tail = &command->next;
@@ -488,7 +489,7 @@ engine_command(struct engine_command *command)
 	return 0;
 }
 
-/* ---- what comes up ---- */
+/* ---- acknowledgements, events and frames from the cores ---- */
 
 int
 engine_event_fd(void)
@@ -496,7 +497,7 @@ engine_event_fd(void)
 	return engine.event_fd;
 }
 
-/* A core that takes no more commands at the moment says nothing when it does again. */
+/* Unsent commands count as work: a core does not notify when its ring has room again. */
 static bool
 nothing_to_do(void)
 {
@@ -522,7 +523,7 @@ engine_sleep_begin(void)
 void
 engine_sleep_end(void)
 {
-	/* Read by event_notify_control, which at worst writes the eventfd once in vain. */
+	/* Relaxed: event_notify_control at worst writes the eventfd once in vain. */
 	atomic_store_explicit(&engine.control_sleep, 0, memory_order_relaxed);
 }
 
@@ -580,7 +581,7 @@ engine_poll(const struct engine_handlers *handlers)
 	if (ring_used(engine.control_frames) > 0)
 		total += poll_frames(engine.control_frames, handlers);
 	if (engine.reap != NULL)
-		total += reap(false);
+		total += reap_objects(false);
 	return total;
 }
 

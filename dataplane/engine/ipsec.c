@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Encryption as the control thread sees it: put in force, and told of. */
+/* Encryption for the control thread: putting changes in force, and reporting. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 
 #define LINK_OVERHEAD (40u + 8u + 12u + 16u + 4u + 4u)
 
-/* A full packet of each connection has to fit with ESP around it, and connections may be there already. */
+/* Checks that a full packet of each connection fits with ESP added; connections may exist already. */
 static int
 check_mtu(const struct config *config, char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < config->num_ipsec; i++) {
 		int port = config_port_to(config, &config->ipsec[i].addr, config->ipsec[i].port);
-		/* Other ports than there are will be refused as such. */
+		/* A port that does not exist is refused elsewhere. */
 		const struct engine_port_info *info =
 			port >= 0 && (uint32_t)port < ports_num ? &ports[port].info : NULL;
 
@@ -54,9 +54,9 @@ engine_ipsec_commit(struct esp_change *change)
 }
 
 static uint64_t
-load(const _Atomic uint64_t *counter)
+load_counter(const _Atomic uint64_t *counter)
 {
-	return atomic_load_explicit(counter, memory_order_relaxed); /* only told */
+	return atomic_load_explicit(counter, memory_order_relaxed); /* only reported */
 }
 
 static void
@@ -72,10 +72,10 @@ tell_drops(struct tell *tell, const struct esp_sa *sa)
 		       {ENGINE_ESP_LIMIT, "drop_limit"}};
 
 	for (uint32_t i = 0; i < RTE_DIM(reasons); i++)
-		tell->number(tell, reasons[i].name, load(&sa->dropped[reasons[i].reason]));
+		tell->number(tell, reasons[i].name, load_counter(&sa->dropped[reasons[i].reason]));
 }
 
-/* The table in force; the control thread alone replaces it. */
+/* Returns the table in force. Relaxed: only the control thread replaces the table. */
 static const struct esp_table *
 in_force(void)
 {
@@ -116,8 +116,8 @@ engine_tell_ipsec(struct tell *tell, uint32_t index)
 	tell->text(tell, "direction", sa->outbound ? "out" : "in");
 	tell->text(tell, "policy", peer->encrypt ? "encrypt" : "plain");
 	tell->text(tell, "port", ports[sa->port].info.name);
-	tell->number(tell, "number", load(&sa->next) - 1);
-	tell->number(tell, "packets", load(&sa->packets));
-	tell->number(tell, "bytes", load(&sa->bytes));
+	tell->number(tell, "number", load_counter(&sa->next) - 1);
+	tell->number(tell, "packets", load_counter(&sa->packets));
+	tell->number(tell, "bytes", load_counter(&sa->bytes));
 	tell_drops(tell, sa);
 }

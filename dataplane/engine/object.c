@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients, completion rings, receive queues and queue pairs: made and freed by the control thread, owned by
- * a core in between.  What is made here is complete before the core hears of it; freeing waits for a grace
- * period, since other cores find queue pairs by number.
+ * Clients, completion rings, receive queues and queue pairs: created and freed by the control thread, owned
+ * by a core in between. An object is complete before its core is notified. Freeing waits for a grace period,
+ * since other cores find queue pairs by number.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "dataplane/port/port.h"
 #include "dataplane/qp/share.h"
 
-/* `memory` is of slab_alloc(), `more` of malloc(). */
+/* Frees an object after a grace period: `memory` comes from slab_alloc(), `more` from malloc(). */
 static void
 object_free(struct reap *reap, void *memory, void *more)
 {
@@ -37,14 +37,14 @@ least_busy(void)
 	return best;
 }
 
-/* Stores of engine_user_set pair with the loads of turns: see user.h. */
+/* Stores of engine_user_set pair with the loads of the DRR scheduler: see user.h. */
 static void
 ceiling_set(struct ceiling *ceiling, uint64_t rate)
 {
 	if (atomic_load_explicit(&ceiling->rate, memory_order_relaxed) == rate)
 		return;
 	atomic_store_explicit(&ceiling->rate, rate, memory_order_relaxed);
-	/* What has been done by another rate is no debt by this one. */
+	/* Work done under another rate causes no debt under this one. */
 	atomic_store_explicit(&ceiling->arrival, 0, memory_order_relaxed);
 }
 
@@ -85,7 +85,7 @@ engine_user_debt(const struct engine_user *user)
 	uint64_t now = engine_now(rte_rdtsc()), debt = 0;
 
 	for (int i = 0; i < CEILINGS; i++) {
-		/* As in user_charge: no core has a client of it that could move it on. */
+		/* Relaxed as in user_charge: no core has a client of the user that could advance the time. */
 		uint64_t arrival = atomic_load_explicit(&user->ceiling[i].arrival, memory_order_relaxed);
 
 		if (arrival > now)
@@ -153,10 +153,10 @@ engine_client_channels(struct engine_client *client)
 {
 	struct channel_table *table;
 
-	/* This thread's own store. */
+	/* Relaxed: only this thread stores. */
 	if (atomic_load_explicit(&client->channel_table, memory_order_relaxed) != NULL)
 		return true;
-	table = calloc(1, sizeof(*table)); /* which has pages where there are channels */
+	table = calloc(1, sizeof(*table)); /* allocates pages only for channels in use */
 	/* Pairs with the acquire loads in wake.c. */
 	atomic_store_explicit(&client->channel_table, table, memory_order_release);
 	return table != NULL;
@@ -167,7 +167,7 @@ engine_client_channels(struct engine_client *client)
 static struct engine_client *
 lane_after(const struct engine_client *lane)
 {
-	/* Of this thread's stores. */
+	/* Relaxed: only this thread stores. */
 	return atomic_load_explicit(&lane->next_lane, memory_order_relaxed);
 }
 
@@ -213,7 +213,7 @@ engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
 	return lane;
 }
 
-/* On the core of the client. */
+/* Called on the core of the client. */
 static void
 reach_broken(void *owner)
 {
@@ -252,9 +252,9 @@ engine_client_free(struct engine_client *client)
 	client->core->clients_held--;
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
-	/* This thread's own store. */
+	/* Relaxed: only this thread stores. */
 	client->reap.memory[3] = atomic_load_explicit(&client->channel_table, memory_order_relaxed);
-	reach_free(client->reach); /* keys that led there have been gone for a grace period */
+	reach_free(client->reach); /* keys of that memory were revoked a grace period ago */
 	object_free(&client->reap, client, client->qps);
 }
 
@@ -438,7 +438,7 @@ uint16_t
 engine_steering_port(uint32_t port, uint32_t core, const struct wire_addr *peer, const struct wire_addr *own,
 		     uint64_t (*draw)(void))
 {
-	/* A device does not see the UDP ports inside of ESP. */
+	/* The device does not see UDP ports inside of ESP. */
 	if (port >= ports_num || core >= ports[port].rx_queues || esp_encrypts(peer))
 		return 0;
 	return rss_draw_port(&ports[port].rss, peer, own, (uint16_t)core, draw);
@@ -455,7 +455,7 @@ engine_qp_bind_work(const struct engine_qp *qp)
 static struct ah_table *
 ah_table_of(struct engine_client *client)
 {
-	/* This thread's own store. */
+	/* Relaxed: only this thread stores. */
 	struct ah_table *table = atomic_load_explicit(&client->ahs, memory_order_relaxed);
 
 	if (table == NULL) {
@@ -498,13 +498,13 @@ engine_ah_new(struct engine_client *client, const struct engine_ah_config *confi
 void
 engine_ah_free(struct engine_client *client, struct engine_ah *ah)
 {
-	struct ah_table *table = atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as above */
+	struct ah_table *table = atomic_load_explicit(&client->ahs, memory_order_relaxed); /* own store */
 	_Atomic(struct engine_ah *) *slot;
 
 	if (ah == NULL)
 		return;
 	slot = &table->slot[ah_place(ah->id)];
 	if (atomic_load_explicit(slot, memory_order_relaxed) == ah)
-		atomic_store_explicit(slot, NULL, memory_order_release); /* as in engine_ah_new */
+		atomic_store_explicit(slot, NULL, memory_order_release); /* pairs with ah_find */
 	object_free(&ah->reap, ah, NULL);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What placement asks about ports (control/objects/place.c). */
+/* Facts about ports for placement (control/objects/place.c). */
 #ifndef DATAPLANE_ENGINE_PLACE_H
 #define DATAPLANE_ENGINE_PLACE_H
 
 #include <stdint.h>
 
-/** @return  The number of cores, from the first on, at which frames of the port arrive: with a memif those
- * that have rings, which a new connection of the memif may change. */
+/** @return  The number of cores, from the first on, at which frames of the port arrive: for a memif the
+ *           cores that have rings, which a new connection of the memif may change. */
 uint32_t engine_port_cores(uint32_t port);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What answers to telemetry have in common.  A command that fails would be
- * answered with null: so one that is asked wrongly succeeds, and says why.
+ * Common parts of telemetry handlers. DPDK answers null for a command that fails, so a handler that was
+ * called with wrong parameters succeeds, and reports the reason.
  */
 #ifndef DATAPLANE_TEL_H
 #define DATAPLANE_TEL_H
@@ -14,7 +14,7 @@
 #include "dataplane/compat/compat.h"
 #include "dataplane/engine/tell.h"
 
-/* The whole answer: { "error": `why` }. */
+/* Answers { "error": `why` }. */
 static inline int
 tel_refuse(struct rte_tel_data *d, const char *why)
 {
@@ -22,7 +22,7 @@ tel_refuse(struct rte_tel_data *d, const char *why)
 	return rte_tel_data_add_dict_string(d, "error", why);
 }
 
-/* The command was given parameters. */
+/* Returns true if the command has parameters. */
 static inline bool
 tel_has(const char *params)
 {
@@ -59,7 +59,8 @@ telemetry_dictionary(void)
 	return dictionary;
 }
 
-/* Into `d`, by a name; 0, or it has been freed, since an answer has no more room. */
+/* Adds the dictionary to `d` by a name. Returns 0; on failure (the answer has no room) the dictionary is
+ * freed. */
 static inline int
 telemetry_add(struct rte_tel_data *d, const char *name, struct telemetry_dictionary *dictionary)
 {
@@ -70,6 +71,6 @@ telemetry_add(struct rte_tel_data *d, const char *name, struct telemetry_diction
 	return error;
 }
 
-void telemetry_register(void); /* cores and ports */
+void telemetry_register(void); /* commands for cores and ports */
 
 #endif

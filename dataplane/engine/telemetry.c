@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of cores and ports, for people and programs: /oneside/cores, stages, drops, transport, ports. */
+/* Counters of cores and ports, for humans and programs: /oneside/cores, stages, drops, transport, ports. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,12 +11,12 @@
 #include "dataplane/wire/icrc.h"
 
 static void
-add(struct tell *d, const char *name, uint64_t value)
+add_number(struct tell *d, const char *name, uint64_t value)
 {
 	d->number(d, name, value);
 }
 
-/* One in `d`, of what `fill` tells of number `number`. */
+/* Adds to `d` a dictionary filled by `fill` for number `number`. */
 static int
 add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, uint32_t number)
 {
@@ -29,7 +29,7 @@ add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, u
 	return 0;
 }
 
-/* A dictionary per core, by its lcore's number. */
+/* Adds a dictionary per core, named by the lcore's number. */
 static int
 for_each_core(struct rte_tel_data *d, engine_tell_fn *fill)
 {
@@ -54,7 +54,7 @@ fill_group(struct tell *d, const struct engine_stats *stats, enum counter_group 
 			continue;
 		snprintf(name, sizeof(name), "%s%s", counter->name,
 			 counter->unit == COUNTER_BYTES ? "_bytes" : "");
-		add(d, name, counter_value(counter, stats));
+		add_number(d, name, counter_value(counter, stats));
 	}
 }
 
@@ -66,11 +66,11 @@ engine_tell_core(struct tell *d, uint32_t core)
 
 	engine_stats(core, &stats);
 	cycles = stats.busy_cycles + stats.idle_cycles;
-	add(d, "busy_cycles", stats.busy_cycles);
-	add(d, "idle_cycles", stats.idle_cycles);
+	add_number(d, "busy_cycles", stats.busy_cycles);
+	add_number(d, "idle_cycles", stats.idle_cycles);
 	fill_group(d, &stats, COUNTER_CORE);
-	add(d, "busy_percent", cycles == 0 ? 0 : stats.busy_cycles / (cycles / 100 + 1));
-	add(d, "gaps_ms", stats.gaps_ns / 1000000);
+	add_number(d, "busy_percent", cycles == 0 ? 0 : stats.busy_cycles / (cycles / 100 + 1));
+	add_number(d, "gaps_ms", stats.gaps_ns / 1000000);
 }
 
 void
@@ -105,12 +105,13 @@ tell_stages(struct tell *d, uint32_t core)
 	};
 
 	engine_stats(core, &stats);
-	add(d, "on",
-	    atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* of engine_time_stages */
-	add(d, "hz", rte_get_tsc_hz());
-	add(d, "busy_loops", stats.stage_loops);
+	add_number(
+		d, "on",
+		atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* of engine_time_stages */
+	add_number(d, "hz", rte_get_tsc_hz());
+	add_number(d, "busy_loops", stats.stage_loops);
 	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
-		add(d, names[i], stats.stage_cycles[i]);
+		add_number(d, names[i], stats.stage_cycles[i]);
 }
 
 static int
@@ -125,7 +126,7 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 	return for_each_core(d, tell_stages);
 }
 
-/* Cores, drops, transport. */
+/* Handles cores, drops and transport. */
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
@@ -146,38 +147,38 @@ engine_tell_port(struct tell *d, uint32_t number)
 
 	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
 	d->text(d, "mac", mac);
-	add(d, "device", port->device);
+	add_number(d, "device", port->device);
 	if (rte_eth_dev_get_name_by_port(port->device, name) == 0)
 		d->text(d, "device_name", name);
-	add(d, "mtu", port->info.mtu);
-	add(d, "path_mtu", port->info.path_mtu);
+	add_number(d, "mtu", port->info.mtu);
+	add_number(d, "path_mtu", port->info.path_mtu);
 	if (port->info.interface[0] != '\0') {
 		d->text(d, "interface", port->info.interface);
-		add(d, "interface_mtu", port->info.interface_mtu);
+		add_number(d, "interface_mtu", port->info.interface_mtu);
 	}
-	add(d, "rx_queues", port->far_rings > 0 ? rings.own * rings.far : port->rx_queues);
-	add(d, "tx_queues", port->far_rings > 0 ? rings.own * rings.far : port->tx_queues);
+	add_number(d, "rx_queues", port->far_rings > 0 ? rings.own * rings.far : port->rx_queues);
+	add_number(d, "tx_queues", port->far_rings > 0 ? rings.own * rings.far : port->tx_queues);
 	if (port->far_rings > 0) {
-		add(d, "ring_cores", rings.own);
-		add(d, "ring_far_cores", rings.far);
+		add_number(d, "ring_cores", rings.own);
+		add_number(d, "ring_far_cores", rings.far);
 	}
-	add(d, "checks_ipv4", port->checks_ipv4);
+	add_number(d, "checks_ipv4", port->checks_ipv4);
 	d->text(d, "icrc", icrc->name);
-	/* Only told. */
-	add(d, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
-	add(d, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
-	add(d, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
-	add(d, "flow_rules_refused", atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
+	/* Relaxed: only reported. */
+	add_number(d, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
+	add_number(d, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
+	add_number(d, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
+	add_number(d, "flow_rules_refused", atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
 	if (!engine_port_stats(number, &stats))
 		return;
-	add(d, "rx_packets", stats.rx_packets);
-	add(d, "tx_packets", stats.tx_packets);
-	add(d, "rx_bytes", stats.rx_bytes);
-	add(d, "tx_bytes", stats.tx_bytes);
-	add(d, "rx_missed", stats.rx_missed);
-	add(d, "rx_errors", stats.rx_errors);
-	add(d, "tx_errors", stats.tx_errors);
-	add(d, "rx_no_buffer", stats.rx_no_buffer);
+	add_number(d, "rx_packets", stats.rx_packets);
+	add_number(d, "tx_packets", stats.tx_packets);
+	add_number(d, "rx_bytes", stats.rx_bytes);
+	add_number(d, "tx_bytes", stats.tx_bytes);
+	add_number(d, "rx_missed", stats.rx_missed);
+	add_number(d, "rx_errors", stats.rx_errors);
+	add_number(d, "tx_errors", stats.tx_errors);
+	add_number(d, "rx_no_buffer", stats.rx_no_buffer);
 }
 
 static int

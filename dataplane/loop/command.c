@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the control thread, carried out on the core of their object. */
+/* Commands of the control thread, executed on the core of their object. */
 #include <errno.h>
 
 #include "dataplane/loop/loop.h"
@@ -81,7 +81,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 		       connection->peer_core < ports[qp->port].far_rings ? connection->peer_core : 0);
 	qp->established = false;
 	qp->silent_at = 0;
-	/* Pairs with the load in engine_qp_heard_there: a peer before this one does not count. */
+	/* Pairs with the load in engine_qp_heard_there: packets of an earlier peer do not count. */
 	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
 	qp->by_numbers = connection->by_numbers;
 	qp_set_phase(qp, connection->state == RC_RTS ? QP_RTS : QP_RTR, "connected");
@@ -90,13 +90,13 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp_store_state(qp, connection->state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING);
 	if (qp->phase == QP_RTS)
 		qp_make_hot(core, qp);
-	/* A local peer that was faster waits. */
+	/* The local peer may have connected first and wait. */
 	if (qp->local && here)
 		local_kick(core, qp);
 	return 0;
 }
 
-/* What the requester needs to know, when the responder has been at work already. */
+/* Sets the requester's part of the connection after the responder has started. */
 static void
 take_requester(struct engine_qp *qp, const struct rc_attr *attr)
 {
@@ -176,7 +176,7 @@ qp_drain(struct core *core, struct engine_qp *qp)
 	qp_stop(core, qp, false, false);
 	qp->draining = true;
 	if (qp->phase == QP_RTS)
-		qp_make_hot(core, qp); /* looked at first: what is in the ring is still sent */
+		qp_make_hot(core, qp); /* polled before the check: posted requests are still sent */
 	else
 		qp_check_drained(core, qp);
 	return 0;
@@ -198,8 +198,8 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	struct one_cqe event = command->event;
 
 	/*
-	 * What was posted before is begun, as if the ring had been looked at a moment earlier: where threads
-	 * share a processor the command is mostly found together with it, and first.
+	 * Begins the requests posted earlier, as if the ring had been polled a moment before: where threads
+	 * share a processor the core mostly finds the command together with the posts, and the command first.
 	 */
 	if (qp->phase == QP_RTS)
 		share_look(core, qp);
@@ -214,7 +214,7 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 }
 
 static int
-execute(struct core *core, const struct engine_command *command)
+execute_command(struct core *core, const struct engine_command *command)
 {
 	struct engine_qp *qp = command->qp;
 
@@ -246,7 +246,7 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_SET:
 		return qp_set(core, qp, &command->settings);
 	case ENGINE_QP_STATE:
-		/* One that has broken meanwhile has nothing but its end before it. */
+		/* A queue pair that has broken meanwhile only awaits its end. */
 		if (qp->phase != QP_BROKEN)
 			qp_store_state(qp, command->state);
 		return 0;
@@ -270,7 +270,7 @@ execute(struct core *core, const struct engine_command *command)
 		return 0;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_REMOVE:
-		return 0; /* only its queue pairs lead to it */
+		return 0; /* reached only through its queue pairs */
 	case ENGINE_SRQ_LIMIT:
 		srq_set_limit(core, command->srq, command->limit);
 		return 0;
@@ -282,15 +282,15 @@ execute(struct core *core, const struct engine_command *command)
 }
 
 /*
- * Frames that another core handed over before a command was sent are taken before it: the NAK that ended a
- * connection before the flush that follows from it.
+ * Processes frames that another core handed over before a command was sent: a NAK that ended a connection
+ * precedes the flush that it causes.
  */
 static uint32_t
 inbound_before(struct core *core)
 {
 	uint32_t left, done = 0;
 
-	/* Pairs with the release that ends an enqueue to the ring of commands. */
+	/* Pairs with the release that ends an enqueue to the command ring. */
 	atomic_thread_fence(memory_order_acquire);
 	for (left = ring_used(core->inbound); done < left;) {
 		uint32_t n = rcio_inbound(core);
@@ -311,15 +311,15 @@ loop_commands(struct core *core)
 		return 0;
 	frames = inbound_before(core);
 	due = RTE_MIN(due, (uint32_t)CORE_COMMANDS);
-	/* First the backlog of events; then only while the event of a command, and what it raises, fits
-	 * the ring at once: so the order of event.c holds. */
+	/* The backlog of events goes first; then commands, while the acknowledgement of a command and the
+	 * events it raises fit the ring at once. So the order of event.c holds. */
 	while (done < due && event_drain(core) && ring_used(core->up) < CORE_UP_RING - CORE_UP_RESERVE) {
 		struct engine_command *command;
 
 		if (rte_ring_sc_dequeue(core->commands, (void **)&command) != 0)
 			break;
-		command->status = execute(core, command);
-		cq_unstage(core); /* what was completed before is seen before */
+		command->status = execute_command(core, command);
+		cq_unstage(core); /* publishes earlier completions before the acknowledgement */
 		event_acknowledge(core, command);
 		done++;
 	}

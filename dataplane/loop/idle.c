@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a core does when a loop has found nothing: spin, yield, or sleep.
+ * Idle policies of a core after a loop that found nothing: spin, yield, or sleep.
  *
- * A sleeper says so (`asleep` to other threads, `engine_asleep` to applications), executes a full fence,
- * looks once more, and waits for: a doorbell's eventfd, its own eventfd, receive interrupts, the next
- * timer.  A thread that queues something stores it, executes a full fence, and writes the eventfd if the
- * sleeper says so.  A port without interrupts wakes by its driver's socket (rx_wakeup.c), or is looked at
- * by naps: short ones, and after a third of a second of silence longer ones.
+ * A sleeper announces its sleep (`asleep` to other threads, `engine_asleep` to applications), executes a full
+ * fence, polls once more, and waits for: a doorbell's eventfd, its own eventfd, receive interrupts, the next
+ * timer. A thread that queues something stores it, executes a full fence, and writes the eventfd if the
+ * sleeper has announced its sleep. A port without interrupts wakes by its driver's socket (rx_wakeup.c), or
+ * is polled by naps: short ones, and after a third of a second of silence longer ones.
  *
- * A core falls asleep only where that pays.  After a loop that found something it goes on looking, yielding
- * to others, until it has spent look_for of processor time in vain, or LOOK_MAX_NS while packets are in
- * flight: their answers come within a round trip, and a nap is several.  look_for adapts as KVM's halt
- * polling does: it becomes twice the silence that a sleep was too early for, and LOOK_MIN_NS when a silence
- * outlasts LOOK_MAX_NS.  So a core looks in vain for at most LOOK_MAX_NS after each find that came soon.
+ * A core falls asleep only where that pays. After a loop that found something it keeps polling, yielding to
+ * others, until it has spent look_for of processor time in vain, or LOOK_MAX_NS while packets are in flight:
+ * their answers come within a round trip, and a nap is several. look_for adapts like KVM's halt polling: it
+ * becomes twice the silence that a sleep was too early for, and LOOK_MIN_NS when a silence outlasts
+ * LOOK_MAX_NS. So a core polls in vain for at most LOOK_MAX_NS after each find that came soon.
  *
- * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
+ * Each producer and sleeper are a store-buffering litmus test with fences, "SB+mbs" in herd7's names:
  *
  *     the producer          the sleeper
  *     W news                W sleep
  *     F                     F
  *     R sleep               R news        never: both read the old value
  *
- *   news is                 stored by               looked for again in
+ *   news is                 stored by               polled again in
  *     a doorbell              one_doorbell_ring       look_again: doorbell_scan
  *     a command, a frame      engine_command,         look_again: ring_used
  *       for a core or port      hand_over, ...
@@ -29,10 +29,10 @@
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        wake_channel            futex(2), after `sleepers`
  *
- * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too, and may be
- * off its processor before it writes.  An eventfd stays ready until it is collected, and it is collected
- * before everything is looked at.  tests/unit/loop/test_sleep.c takes the steps of both sides in every
- * order, tests/unit/client/rings/test_model.c shows what a machine with store buffers makes of them.
+ * Each producer writes the eventfd itself: no producer relies on another one that has seen the sleep, too,
+ * and may lose its processor before it writes. An eventfd stays ready until it is collected, and is collected
+ * before everything is polled. tests/unit/loop/test_sleep.c takes the steps of both sides in every order,
+ * tests/unit/client/rings/test_model.c shows the results on a machine with store buffers.
  */
 #include <errno.h>
 #include <poll.h>
@@ -53,23 +53,23 @@
 #include "dataplane/qp/transport.h"
 
 enum {
-	LOOK_MIN_NS = 25000,  /* processor time spent looking in vain before sleeping */
+	LOOK_MIN_NS = 25000,  /* processor time spent polling in vain before sleeping */
 	LOOK_MAX_NS = 500000, /* several round trips between cores that share processors with applications */
-	NAP_NS = 50000,       /* ports are looked at this often when they cannot wake us */
-	NAP_MAX_NS = 100000,  /* this often after a while, */
-	NAPS_SHORT = 1000,    /* naps until then, */
-	NAP_QUIET_NS = 5000000, /* and this often when nothing has come for long */
-	NAPS_MANY = 2000,       /* naps until then */
-	SLEEP_NS = 100000000,   /* nothing can be missed, but statistics should not grow old */
-	LITTLE = 4,             /* done in a loop: a frame or two, with their answers */
-	GIVE_NS = 8000,         /* how long a processor is kept that no other thread wants */
-	GIVEN_NS = 500,         /* of a sched_yield() that returns at once, until measured */
+	NAP_NS = 50000,       /* interval at which ports are polled that cannot wake the core */
+	NAP_MAX_NS = 100000,  /* interval after NAPS_SHORT naps */
+	NAPS_SHORT = 1000,    /* naps before NAP_MAX_NS applies */
+	NAP_QUIET_NS = 5000000, /* interval after NAPS_MANY naps */
+	NAPS_MANY = 2000,       /* naps before NAP_QUIET_NS applies */
+	SLEEP_NS = 100000000,   /* nothing can be missed, but published statistics should stay recent */
+	LITTLE = 4,             /* work of a short loop: a frame or two, with their answers */
+	GIVE_NS = 8000,         /* interval between yields while no other thread wants the processor */
+	GIVEN_NS = 500,         /* duration of a sched_yield() that returns at once, until measured */
 	GIVEN_MEASURED = 32,
 	FDS_DRAINED = 16
 };
 
 static bool
-sleeps(void)
+cores_may_sleep(void)
 {
 	return engine.config->idle == ONE_IDLE_SLEEP;
 }
@@ -77,7 +77,7 @@ sleeps(void)
 void
 idle_wake(struct core *core)
 {
-	if (!sleeps())
+	if (!cores_may_sleep())
 		return;
 	/* Pairs with the fence in fall_asleep. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -99,9 +99,10 @@ idle_wake_peers(struct core *core)
 	}
 }
 
-/* Edges only, and the eventfd is never read: its other holder may empty it or make it block. */
+/* Watches a descriptor, edge-triggered. The eventfd is never read: its other holder may empty it or make it
+ * block. */
 static int
-watch(int epoll, int fd)
+watch_fd(int epoll, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 
@@ -111,18 +112,19 @@ watch(int epoll, int fd)
 void
 idle_watch(struct core *core, struct engine_client *client)
 {
-	if (sleeps() && client->wake_fd >= 0 && watch(core->epoll, client->wake_fd) != 0)
+	if (cores_may_sleep() && client->wake_fd >= 0 && watch_fd(core->epoll, client->wake_fd) != 0)
 		client->wake_fd = -1; /* its doorbells are noticed when a sleep ends */
 }
 
 void
 idle_forget(struct core *core, struct engine_client *client)
 {
-	if (sleeps() && client->wake_fd >= 0)
+	if (cores_may_sleep() && client->wake_fd >= 0)
 		epoll_ctl(core->epoll, EPOLL_CTL_DEL, client->wake_fd, NULL);
 }
 
-/* Has the driver an interrupt for the queue?  DPDK answers no by a line in the log, as an error. */
+/* Returns true if the driver has an interrupt for the queue. If it has none, DPDK logs an error, which is
+ * suppressed here. */
 static bool
 add_interrupt(struct core *core, const struct rx_queue *queue)
 {
@@ -149,18 +151,18 @@ idle_init(struct core *core)
 	core->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (core->epoll < 0 || core->rx_epoll < 0 || core->wake_fd < 0)
 		return -errno;
-	if (!sleeps())
+	if (!cores_may_sleep())
 		return 0;
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		core->rx[i].interrupt = add_interrupt(core, &core->rx[i]);
 		core->rx[i].watched = !core->rx[i].interrupt && rx_wakeup_watch(&core->rx[i], core->epoll);
 	}
-	return watch(core->epoll, core->wake_fd);
+	return watch_fd(core->epoll, core->wake_fd);
 }
 
-/* How often this thread's processor went to another thread. */
+/* Returns how often another thread took this thread's processor. */
 static long
-switches(void)
+count_switches(void)
 {
 	struct rusage usage;
 
@@ -168,19 +170,20 @@ switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* What a sched_yield() without another thread takes differs several times between processors and kernels. */
+/* Measures a sched_yield() that switches to no other thread: its duration differs several times between
+ * processors and kernels. */
 static void
 measure_least(struct core *core)
 {
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < GIVEN_MEASURED; i++) {
-		long before = switches();
+		long before = count_switches();
 		uint64_t began = rte_rdtsc(), took;
 
 		sched_yield();
 		took = rte_rdtsc() - began;
-		if (switches() == before && took < least)
+		if (count_switches() == before && took < least)
 			least = took;
 	}
 	if (least != UINT64_MAX)
@@ -193,7 +196,7 @@ idle_begin(struct core *core)
 	engine_leave_rseq();
 	if (engine.config->idle != ONE_IDLE_SPIN)
 		measure_least(core);
-	if (sleeps())
+	if (cores_may_sleep())
 		prctl(PR_SET_TIMERSLACK, 1000);
 }
 
@@ -212,8 +215,8 @@ say_asleep(struct core *core, bool asleep)
 {
 	struct engine_client *client;
 
-	/* Both are ordered by the fence, which pairs with that in idle_wake, and with the application's
-	 * between its doorbell and its look at engine_asleep. */
+	/* The fence orders both. It pairs with the fence in idle_wake, and with the application's fence
+	 * between its doorbell and its load of engine_asleep. */
 	atomic_store_explicit(&core->asleep, asleep, memory_order_relaxed);
 	TAILQ_FOREACH(client, &core->clients, link)
 		atomic_store_explicit(client->asleep, asleep, memory_order_relaxed);
@@ -221,14 +224,14 @@ say_asleep(struct core *core, bool asleep)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Whether frames may come by the queue: a core beyond those with rings of a memif has nothing to look at. */
+/* Returns true if frames may arrive by the queue: cores beyond those with rings of a memif receive none. */
 static bool
 is_in_use(const struct core *core, const struct rx_queue *queue)
 {
 	return !queue->rings || core->index < port_rings(&ports[queue->port]).own;
 }
 
-/* Receive interrupts on or off; false: some queue has neither them nor a socket that is watched. */
+/* Switches receive interrupts on or off; false: some queue has neither an interrupt nor a watched socket. */
 static bool
 arm_interrupts(const struct core *core, bool on)
 {
@@ -247,8 +250,8 @@ arm_interrupts(const struct core *core, bool on)
 	return all;
 }
 
-/* What must be tried again, and no waking comes for that: frames held back by a port, queue pairs that wait
- * for room somewhere, events that found the control thread's ring full, wake-ups that are held. */
+/* Returns true if work must be retried for which no wake-up comes: frames held back by a port, queue pairs
+ * that wait for room, events that found the control thread's ring full, wake-ups that are held. */
 static bool
 is_behind(const struct core *core)
 {
@@ -258,11 +261,11 @@ is_behind(const struct core *core)
 	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog) || !STAILQ_EMPTY(&core->dirty);
 }
 
-/* After saying that we sleep: has something come meanwhile? */
+/* Polls everything once more after the sleep was announced; true: something has come meanwhile. */
 static bool
 look_again(struct core *core)
 {
-	/* `stop` of engine_stop, which writes the eventfd after it. */
+	/* Loads `stop` of engine_stop, which writes the eventfd after it. */
 	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
 	    atomic_load_explicit(&core->stop, memory_order_relaxed))
 		return true;
@@ -272,9 +275,9 @@ look_again(struct core *core)
 	return reach_due(&core->reaching) || doorbell_scan(core) > 0 || rcio_receive(core) > 0;
 }
 
-/* How long a look at what does not wake can wait. */
+/* Returns the interval after which sources without a wake-up are polled again. */
 static uint64_t
-nap(const struct core *core)
+nap_limit(const struct core *core)
 {
 	if (core->naps < NAPS_SHORT)
 		return NAP_NS;
@@ -292,7 +295,7 @@ wait_for_something(struct core *core, bool interrupts)
 	struct epoll_event events[FDS_DRAINED];
 
 	if (!interrupts || is_behind(core))
-		limit = nap(core);
+		limit = nap_limit(core);
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
 	timeout = (struct timespec){.tv_nsec = (long)limit};
@@ -309,7 +312,7 @@ wait_for_something(struct core *core, bool interrupts)
 	core->stats.sleeps++;
 }
 
-/* After a loop that found something.  `naps` tells whether the core slept since the find before. */
+/* Adapts look_for after a loop that found something. `naps` > 0: the core slept since the last find. */
 static void
 adapt_look(struct core *core)
 {
@@ -344,11 +347,11 @@ fall_asleep(struct core *core)
 }
 
 /*
- * Whether others had the processor since it was given away last: then that took longer than a system call
- * that switched to none, which takes about as long as the shortest.
+ * Detects whether other threads ran since the last yield: then the yield took longer than one that switches
+ * to no thread, which takes about as long as the shortest.
  */
 static void
-learn(struct core *core)
+learn_sharing(struct core *core)
 {
 	uint64_t took = core->loop_at - core->gave_at;
 
@@ -360,9 +363,9 @@ learn(struct core *core)
 }
 
 /*
- * After a loop that found something: where other threads want the processor, one of them probably waits for
- * what was done just now.  Threads that post receives do not wait for long either: frames may come in without
- * end, and a sender for which no receive is posted stops.
+ * Decides on a yield after a loop that found something. Where other threads want the processor, one of them
+ * probably waits for what was just done. A thread that posts receives must not wait long either: frames may
+ * arrive without end, and a sender without a posted receive stops.
  */
 static bool
 yields_busy(const struct core *core, uint32_t done)
@@ -370,7 +373,8 @@ yields_busy(const struct core *core, uint32_t done)
 	return core->takes >= CORE_TAKES || (core->shared && done <= LITTLE && !is_behind(core));
 }
 
-/* After one that found nothing: at once, or, where no other thread wants it, now and then. */
+/* Decides on a yield after a loop that found nothing: at once, or, if no other thread wants the processor, at
+ * intervals. */
 static bool
 yields_idle(const struct core *core, uint64_t tsc)
 {
@@ -386,7 +390,8 @@ give_away(struct core *core, uint64_t tsc)
 	sched_yield();
 }
 
-/* True while answers are due or news was frequent, and the search has not been in vain for too long. */
+/* Returns true while answers are due or finds were frequent, and polling has not been in vain for too
+ * long. */
 static bool
 looks_on(const struct core *core)
 {
@@ -403,7 +408,7 @@ idle_wait(struct core *core, uint32_t done)
 	core->stats.idle_cycles += core->loop_at - core->idle_at;
 	core->idle_at = tsc;
 	if (core->gave)
-		learn(core);
+		learn_sharing(core);
 	if (done > 0) {
 		core->stats.busy_loops++;
 		adapt_look(core);
@@ -412,7 +417,7 @@ idle_wait(struct core *core, uint32_t done)
 	}
 	if (how == ONE_IDLE_SPIN)
 		return;
-	/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not. */
+	/* Queue pairs that are blocked may stay so asleep: each post rings the doorbell, hot or not. */
 	if (how == ONE_IDLE_SLEEP && done == 0 && !looks_on(core))
 		fall_asleep(core);
 	else if (done > 0 ? yields_busy(core, done) : yields_idle(core, tsc))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop of a polling core.  Its cost depends on what is busy, not on what is attached: doorbells are a
- * few cache lines, and only queue pairs that rang, have something to emit, or have a timer due are touched.
+ * The loop of a polling core. Its cost depends on what is busy, not on what is attached: doorbells are a few
+ * cache lines, and only queue pairs that rang, have something to emit, or have a timer due are touched.
  */
 #include "dataplane/loop/loop.h"
 #include "dataplane/core/stats.h"
@@ -9,10 +9,10 @@
 #include "dataplane/qp/transport.h"
 
 /*
- * The transport's time.  While others have the core's processor (a scheduler's turns, a hypervisor's, a
- * stopped process) its peers' answers wait in queues that are not read, and what it has to send does not
- * go out: that is no silence of theirs.  So a gap between two loops counts up to a bound, and all deadlines
- * move by the rest.  Sleeping until a deadline is waiting, and counts.
+ * Advances the transport's clock. While other threads have the core's processor (the scheduler or a
+ * hypervisor switched, or the process is stopped), answers of peers wait in queues that are not read, and the
+ * core's own packets are not sent: that is no silence of the peers. So a gap between two loops counts up to
+ * CORE_GAP_NS, and all deadlines move by the rest. Sleeping until a deadline is waiting, and counts.
  */
 void
 loop_clock(struct core *core, uint64_t tsc)
@@ -29,7 +29,8 @@ loop_clock(struct core *core, uint64_t tsc)
 	core->slept = 0;
 }
 
-/* What waits in a queue may be what a timer misses; but a queue that never ends must not stop them. */
+/* Drain receive queues before timers: the awaited packet may be queued. Bounded, so that a busy queue cannot
+ * starve timers. */
 static inline bool
 timers_wait(struct core *core)
 {
@@ -48,7 +49,7 @@ loop_iterate(struct core *core, uint64_t tsc)
 
 	core->loop_at = tsc;
 	loop_clock(core, tsc);
-	/* Pairs with the store in engine_time_stages; a loop more or less is no matter. */
+	/* Pairs with the store in engine_time_stages; seeing it a loop later does no harm. */
 	if (unlikely(core->timed | atomic_load_explicit(&engine.time_stages, memory_order_relaxed)))
 		stages_begin(core, tsc);
 	done = loop_commands(core);
@@ -105,7 +106,8 @@ loop_main(void *argument)
 	stats_publish(core);
 	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
 	rte_rcu_qsbr_thread_unregister(engine.rcu, core->lcore);
-	/* Pairs with the acquire load in engine_stop: the core's memory is the control thread's now. */
+	/* Pairs with the acquire load in engine_stop: from now on the control thread owns the core's
+	 * memory. */
 	atomic_store_explicit(&core->stopped, true, memory_order_release);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of a polling core: commands, all that is polled, and what it does when there is nothing to do. */
+/* The loop of a polling core: commands, polling, and the idle policies. */
 #ifndef DATAPLANE_LOOP_LOOP_H
 #define DATAPLANE_LOOP_LOOP_H
 
@@ -9,7 +9,7 @@ struct engine_client;
 
 /* ---- loop.c ---- */
 void loop_clock(struct core *core, uint64_t tsc);
-uint32_t loop_iterate(struct core *core, uint64_t tsc); /* one loop, at `tsc`; how much was done */
+uint32_t loop_iterate(struct core *core, uint64_t tsc); /* one loop, at `tsc`; returns the work done */
 int loop_main(void *core);
 
 /* ---- command.c ---- */
@@ -17,8 +17,8 @@ uint32_t loop_commands(struct core *core);
 
 /* ---- idle.c ---- */
 void idle_wait(struct core *core, uint32_t done); /* after each loop */
-void idle_wake(struct core *core);       /* from another thread, after something was queued for the core */
-void idle_wake_peers(struct core *core); /* those of wake_mask */
+void idle_wake(struct core *core); /* called by another thread, after it queued something for the core */
+void idle_wake_peers(struct core *core); /* wakes the cores of wake_mask */
 int idle_init(struct core *core);
 void idle_begin(struct core *core); /* on the core's own thread */
 void idle_fini(struct core *core);

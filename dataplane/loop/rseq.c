@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * glibc registers each thread for restartable sequences, of which nothing here makes use, and the kernel
- * writes to the thread's area whenever it has been off its processor.  Where threads take turns on one
- * that is a tenth of what a turn costs.
+ * Restartable sequences are not used here, but glibc registers each thread for them, and the kernel writes to
+ * the thread's area whenever the thread has been off its processor. Where threads share a processor, that is
+ * a tenth of the cost of a switch.
  */
 #include <sys/rseq.h>
 #include <sys/syscall.h>
@@ -12,7 +12,8 @@
 
 enum { AREA_LEN = 32 }; /* as registered with the kernel: the length of the first version */
 
-/* Where it cannot be, as without a registration or with a longer area, all goes on as it was. */
+/* Unregisters the calling thread. A failure, for example without a registration or with a longer area,
+ * changes nothing. */
 void
 engine_leave_rseq(void)
 {

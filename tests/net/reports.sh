@@ -12,7 +12,7 @@ start_memif_plane a
 ONESIDE_SPIN_US=soon ONESIDE_REGISTRATION_CACHE=much \
 	"$BUILD/tests/net/net-dat-transfer" "$(plane_socket a)" "$(plane_socket a)" send >"$WORK/out" 2>&1 ||
 	fail "bad values of variables end a program: $(cat "$WORK/out")"
-expect 'ONESIDE_SPIN_US = soon: this is not a number; it is' "$WORK/out"
+expect 'ONESIDE_SPIN_US = soon: not a number of microseconds; using ' "$WORK/out"
 expect 'ONESIDE_REGISTRATION_CACHE = much: this is not a size; write bytes, as in 512M' "$WORK/out"
 say "bad values of variables are reported"
 

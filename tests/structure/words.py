@@ -13,16 +13,17 @@ import subprocess
 import sys
 
 # Folders whose comments are written by doc/style.md: no comment opens with a fragment or a pronoun.
-WRITTEN = ("api/client/adopt", "api/client/life", "api/client/tell", "api/dat/base", "api/dat/ep", "api/dat/evd", "api/dat/ia", "api/dat/include/dat",
-           "api/dat/mem", "api/dat/registry", "api/dat2", "api/rdmacm/base", "api/rdmacm/channel", "api/rdmacm/device", "api/rdmacm/ep",
-           "api/rdmacm/id", "api/rsm/base", "api/rsm/controller", "api/rsm/event", "api/rsm/face", "api/rsm/include",
-           "api/rsm/include/sys/rsm", "api/rsm/segment", "api/rsm/transfer", "api/run", "api/run/preload", "api/verbs/base", "api/verbs/cq",
-           "api/verbs/device", "api/verbs/event", "api/verbs/face", "api/verbs/mem", "api/verbs/qp", "api/verbs/srq", "config",
-           "control/attach", "control/base", "control/cm", "control/connect", "control/ctl", "control/daemon", "control/loop",
-           "control/metrics", "control/neigh", "control/objects", "control/onesidectl", "control/path", "control/rsm", "control/setup",
-           "control/show", "dataplane/esp", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc", "dataplane/state",
-           "dataplane/wire", "perf", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm", "tests/unit/rsm/controller",
-           "tests/unit/rsm/face", "tests/unit/rsm/include")
+WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "api/client/life", "api/client/rings", "api/client/tell", "api/dat/base",
+           "api/dat/ep", "api/dat/evd", "api/dat/ia", "api/dat/include/dat", "api/dat/mem", "api/dat/registry", "api/dat2",
+           "api/rdmacm/base", "api/rdmacm/channel", "api/rdmacm/device", "api/rdmacm/ep", "api/rdmacm/id", "api/rsm/base",
+           "api/rsm/controller", "api/rsm/event", "api/rsm/face", "api/rsm/include", "api/rsm/include/sys/rsm", "api/rsm/segment",
+           "api/rsm/transfer", "api/run", "api/run/preload", "api/verbs/base", "api/verbs/cq", "api/verbs/device", "api/verbs/event",
+           "api/verbs/face", "api/verbs/mem", "api/verbs/qp", "api/verbs/srq", "config", "control/attach", "control/base", "control/cm",
+           "control/connect", "control/ctl", "control/daemon", "control/loop", "control/metrics", "control/neigh", "control/objects",
+           "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/core",
+           "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
+           "dataplane/state", "dataplane/wire", "perf", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
+           "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attachment: the socket, the greeting, the arena. */
+/* Attaching: the socket, the greeting, the arena. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include "client/internal.h"
 #include "copier.h"
 
-/* A data plane that does not answer, or has no room for one more to wait, is given up after this time. */
+/* Limit for each wait for the data plane: for room in its listen queue, and for its answer. */
 #define HELLO_TIMEOUT_S 10
 
 void *
@@ -48,13 +48,13 @@ one_socket_path(const char *path)
 	return path == NULL || path[0] == '\0' ? ONE_SOCKET_DEFAULT : path;
 }
 
-/* The limit of each single wait for the socket. */
+/* Limits each single wait on the socket. */
 static void
 set_timeout(int sock, time_t seconds)
 {
 	const struct timeval timeout = {.tv_sec = seconds};
 
-	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)); /* of connect(2), too */
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)); /* limits connect(2), too */
 	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 }
 
@@ -84,7 +84,7 @@ connect_socket(const char *path)
 }
 
 static int
-greet(struct one_client *client, const struct one_attach *args)
+exchange_hello(struct one_client *client, const struct one_attach *args)
 {
 	struct one_msg msg = {.type = ONE_MSG_HELLO, .seq = 0};
 	struct one_reply reply;
@@ -134,7 +134,7 @@ map_arena(struct one_client *client)
 		return -EPROTO;
 	if (fstat(client->arena_fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < size)
 		return -EPROTO;
-	/* A file that can shrink would make our own loads fault. */
+	/* If the file could shrink, loads of this process could fault. */
 	seals = fcntl(client->arena_fd, F_GET_SEALS);
 	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
 		return -EPROTO;
@@ -158,9 +158,9 @@ map_arena(struct one_client *client)
 	return 0;
 }
 
-/* Unmaps and closes; `client` itself stays. */
+/* Unmaps and closes; does not free `client`. */
 static void
-release(struct one_client *client)
+release_resources(struct one_client *client)
 {
 	if (client->arena != NULL)
 		munmap(client->arena, client->info.arena_size);
@@ -173,10 +173,11 @@ release(struct one_client *client)
 }
 
 static void
-destroy(struct one_client *client)
+destroy_client(struct one_client *client)
 {
-	release(client);
-	/* In a child after fork, threads of the parent may seem to wait. */
+	release_resources(client);
+	/* After fork the condition variable of a child may count waiting threads of the parent: destroying it
+	 * would block. */
 	if (!client_foreign(client))
 		pthread_cond_destroy(&client->call_room);
 	pthread_mutex_destroy(&client->call_lock);
@@ -198,21 +199,21 @@ client_attach(const struct one_attach *args, struct one_client **out)
 	client->lost = args->lost;
 	client->user = args->user;
 	client->restarts = args->restarts;
-	client->channel_used[0] = 1; /* channel 0 is never given out */
+	client->channel_used[0] = 1; /* channel 0 is never allocated */
 	pthread_mutex_init(&client->call_lock, NULL);
 	pthread_cond_init(&client->call_room, NULL);
 	pthread_mutex_init(&client->channel_lock, NULL);
 
 	client->sock = connect_socket(args->socket);
-	error = client->sock < 0 ? client->sock : greet(client, args);
+	error = client->sock < 0 ? client->sock : exchange_hello(client, args);
 	if (error == 0)
 		error = map_arena(client);
 	if (error == 0) {
-		*out = client; /* `lost` may run before this returns */
+		*out = client; /* `lost` may run before this function returns */
 		error = watcher_add(client);
 	}
 	if (error != 0)
-		destroy(client);
+		destroy_client(client);
 	return error;
 }
 
@@ -221,14 +222,14 @@ client_detach(struct one_client *client)
 {
 	if (!client_foreign(client))
 		watcher_remove(client);
-	destroy(client);
+	destroy_client(client);
 }
 
 void
 client_disown(struct one_client *client)
 {
-	/* Stores of this child to the rings go to private pages from now on; descriptors are closed, so
-	 * that the data plane sees the parent's death even while children live. */
+	/* From now on stores of this child to the rings go to private pages. Descriptors are closed, so that
+	 * the data plane notices the parent's death even while children live. */
 	if (mmap(client->arena, client->info.arena_size, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, client->arena_fd, 0) == MAP_FAILED)
 		munmap(client->arena, client->info.arena_size);
@@ -254,7 +255,8 @@ one_client_info(const struct one_client *client)
 bool
 one_client_dead(const struct one_client *client)
 {
-	/* Acquire pairs with the watcher's release store: what went before is seen with it. */
+	/* Acquire pairs with the watcher's release store: the caller sees the watcher's earlier stores,
+	 * too. */
 	return atomic_load_explicit(&client->dead, memory_order_acquire) ||
 	       atomic_load_explicit(&client->header->fault, memory_order_relaxed) != 0;
 }

@@ -8,8 +8,8 @@
 #include "client/internal.h"
 #include "client/tell.h"
 
-#define KEY_LOOKS 64   /* at an answer, between two times that the processor is given away, */
-#define KEY_TURNS 1000 /* which is done so often before sleeping: */
+#define KEY_LOOKS 64   /* polls for an answer between two sched_yield() */
+#define KEY_TURNS 1000 /* sched_yield() before the thread sleeps between polls */
 #define KEY_SLEEP_MS 1
 
 #define SILENCES_MAX (ONE_SILENCE_MAX_S / ONE_SILENCE_S)
@@ -25,8 +25,8 @@ client_check(const struct one_client *client)
 void
 client_fail(struct one_client *client)
 {
-	/* Who has -ECONNRESET finds the attachment dead, though the watcher may be late.  Pairs with the
-	 * acquire load in one_client_dead. */
+	/* A thread that gets -ECONNRESET finds the attachment dead, even if the watcher is late. Pairs with
+	 * the acquire load in one_client_dead. */
 	atomic_store_explicit(&client->dead, true, memory_order_release);
 	shutdown(client->sock, SHUT_RDWR);
 }
@@ -38,7 +38,7 @@ send_request(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds)
 		char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	/* The kernel would add the real ids, but those that count are the effective ones. */
+	/* The kernel would send the real ids, but the effective ones count. */
 	const struct ucred self = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
 	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
 	struct msghdr hdr = {.msg_iov = &iov,
@@ -69,7 +69,7 @@ send_request(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds)
 	return n == (ssize_t)sizeof(*msg) ? 0 : -EPROTO;
 }
 
-/* Moves descriptors out of a message: the first `room` of them to `got`, the rest are closed. */
+/* Takes the descriptors out of a message: stores the first `room` in `got`, closes the others. */
 static uint32_t
 take_fds(struct msghdr *hdr, int *got, uint32_t room)
 {
@@ -94,8 +94,8 @@ take_fds(struct msghdr *hdr, int *got, uint32_t room)
 	return taken;
 }
 
-/* Receives one reply with up to ONE_MSG_FDS descriptors; -EAGAIN: none came within the socket's time limit.
- */
+/* Receives one reply with up to ONE_MSG_FDS descriptors; -EAGAIN: none came within the socket's time
+ * limit. */
 static int
 receive_reply(int sock, struct one_reply *reply, int *fds, uint32_t *num_fds)
 {
@@ -119,15 +119,15 @@ receive_reply(int sock, struct one_reply *reply, int *fds, uint32_t *num_fds)
 	*num_fds = take_fds(&hdr, fds, ONE_MSG_FDS);
 	if (n == 0)
 		return -ECONNRESET;
-	if (*(const char *)reply == '{') /* JSON, which the control socket speaks */
+	if (*(const char *)reply == '{') /* JSON: the socket is a control socket */
 		return -EPROTOTYPE;
 	if (n != (ssize_t)sizeof(*reply) || (hdr.msg_flags & MSG_TRUNC) != 0)
 		return -EPROTO;
-	/* This process had no room for the reply's descriptors. */
+	/* MSG_CTRUNC: this process had no room for the reply's descriptors. */
 	return (hdr.msg_flags & MSG_CTRUNC) != 0 ? -EMFILE : 0;
 }
 
-/* Moves the first `room` descriptors to `got`; closes the others. */
+/* Stores the first `room` descriptors in `got`; closes the others. */
 static uint32_t
 hand_over_fds(const int *fds, uint32_t num_fds, int *got, uint32_t room)
 {
@@ -158,23 +158,23 @@ call_exchange(int sock, struct one_msg *msg, struct one_reply *reply, int *got, 
 /* ---- calls of several threads ---- */
 
 /*
- * A request without its reply; on the stack of the thread that waits for it.  Guarded by call_lock.
+ * A request without its reply, on the stack of the thread that waits. Guarded by call_lock.
  *
- * Replies come in any order.  One of the waiting threads receives for all: it hands each reply to the call
- * that the number in the reply names, until its own has come.  Then it wakes another one to receive.
+ * Replies come in any order. One of the waiting threads receives for all: it delivers each reply to the call
+ * with the reply's number, until its own reply has come. Then it wakes another thread to receive.
  */
 struct pending_call {
 	LIST_ENTRY(pending_call) link;
 	uint32_t type, seq;
 	struct one_reply *reply;
 	int *fds;
-	uint32_t num_fds; /* room in `fds`; then, how many came */
+	uint32_t num_fds; /* room in `fds`; then the number received */
 	int error;        /* of the exchange */
 	bool done;
-	pthread_cond_t answered; /* `done`, or nobody receives */
+	pthread_cond_t answered; /* signalled when `done`, or when no thread receives */
 };
 
-/* The data plane lets other requests pass these while it waits for a neighbour. */
+/* Returns true for requests that wait for a neighbour: the data plane lets others pass meanwhile. */
 static bool
 is_slow(uint32_t type)
 {
@@ -197,7 +197,8 @@ finish_call(struct pending_call *call, int error)
 	pthread_cond_signal(&call->answered);
 }
 
-/* Takes the descriptors; `error` is that of the exchange.  -EPROTO: nobody has asked for this reply. */
+/* Passes a reply and its descriptors to its call; `error` is that of the exchange. -EPROTO: no call has this
+ * number. */
 static int
 deliver_reply(struct one_client *client, const struct one_reply *reply, const int *fds, uint32_t num_fds,
 	      int error)
@@ -216,11 +217,11 @@ deliver_reply(struct one_client *client, const struct one_reply *reply, const in
 	return 0;
 }
 
-/* No reply came for SILENCE_S: 0 while the control thread shows life. */
+/* Called after ONE_SILENCE_S without a reply: returns 0 while the control thread shows signs of life. */
 static int
 note_silence(struct one_client *client)
 {
-	/* Pairs with the store in show_life(); the value alone counts. */
+	/* Pairs with the store in show_life(); only the value counts. */
 	uint32_t alive = atomic_load_explicit(&client->header->control_alive, memory_order_relaxed);
 
 	if (alive != client->alive_seen)
@@ -229,7 +230,7 @@ note_silence(struct one_client *client)
 	return ++client->silences < SILENCES_MAX ? 0 : -ETIMEDOUT;
 }
 
-/* With the lock, which it releases meanwhile. */
+/* Called with the lock held; releases the lock while it receives. */
 static void
 receive_for_all(struct one_client *client)
 {
@@ -270,7 +271,7 @@ await_reply(struct one_client *client, struct pending_call *call)
 		pthread_cond_signal(&LIST_FIRST(&client->calls)->answered);
 }
 
-/* A full socket buffer empties, or the thread that receives finds the data plane dead. */
+/* Repeats a request until a full socket buffer empties, or the receiving thread finds the data plane dead. */
 static int
 send_all(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds)
 {
@@ -282,7 +283,7 @@ send_all(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds)
 	return error;
 }
 
-/* With the lock, which it releases meanwhile. */
+/* Called with the lock held; releases the lock while it sends and waits. */
 static int
 exchange_pending(struct one_client *client, struct pending_call *call, struct one_msg *msg, const int *fds,
 		 uint32_t num_fds)
@@ -299,14 +300,15 @@ exchange_pending(struct one_client *client, struct pending_call *call, struct on
 		return call->error;
 	}
 	LIST_REMOVE(call, link);
-	/* Requests that cannot even be sent (too many descriptors in flight, no memory) change nothing. */
+	/* Requests that could not be sent (too many descriptors in flight, no memory) have changed
+	 * nothing. */
 	if (error == -ETOOMANYREFS || error == -ENOBUFS || error == -ENOMEM || error == -EBADF)
 		return error;
 	client_fail(client);
 	return -ECONNRESET;
 }
 
-/* Waits for room, with the lock: 0, -ECONNRESET, -ECHILD.  release_call() follows in any case. */
+/* Waits for room, with the lock held: 0, -ECONNRESET, -ECHILD. Pair with release_call() in any case. */
 static int
 reserve_call(struct one_client *client, uint32_t type)
 {
@@ -349,8 +351,8 @@ call_locked(struct one_client *client, struct one_msg *msg, const int *fds, uint
 }
 
 static int
-call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
-     struct one_reply *reply, int *got, uint32_t *num_got)
+make_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
+	  struct one_reply *reply, int *got, uint32_t *num_got)
 {
 	struct one_reply scrap;
 	int error, cancel;
@@ -359,11 +361,12 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
 		return -EINVAL;
 	if (reply == NULL)
 		reply = &scrap;
-	/* Before the lock: in a forked child another thread of the parent may seem to hold it. */
+	/* Checked before locking: in a forked child the lock may appear to be held by a thread of the
+	 * parent. */
 	error = client_check(client);
 	if (error != 0)
 		return error;
-	/* A thread that is cancelled here would take the replies of others with it. */
+	/* A thread cancelled here would lose the replies of other threads. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&client->call_lock);
 	error = call_locked(client, msg, fds, num_fds, reply, got, num_got);
@@ -380,7 +383,7 @@ int
 one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
 	 struct one_reply *reply)
 {
-	return call(client, msg, fds, num_fds, reply, NULL, NULL);
+	return make_call(client, msg, fds, num_fds, reply, NULL, NULL);
 }
 
 int
@@ -398,7 +401,7 @@ one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *re
 	int error;
 
 	*fd = -1;
-	error = call(client, msg, NULL, 0, reply, fd, &num);
+	error = make_call(client, msg, NULL, 0, reply, fd, &num);
 	if (error != 0 && *fd >= 0) {
 		close(*fd);
 		*fd = -1;
@@ -406,7 +409,7 @@ one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *re
 	return error;
 }
 
-/* ---- keys, on the polling core ---- */
+/* ---- keys, renewed by the polling core ---- */
 
 static void
 ring_keys(struct one_client *client)
@@ -417,14 +420,15 @@ ring_keys(struct one_client *client)
 	atomic_store_explicit(&client->doorbells->keys, 1, memory_order_release);
 	if (client->info.idle != ONE_IDLE_SLEEP)
 		return;
-	/* As in one_qp_wake. */
+	/* Pairs with the engine's fence, as in one_qp_wake. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&client->header->engine_asleep, memory_order_relaxed) != 0 &&
 	    write(client->wake_fd, &one, sizeof(one)) < 0)
-		return; /* a full counter is readable all the same */
+		return; /* a full counter is readable, too */
 }
 
-/* The core may share this processor; and what it does before may take long. */
+/* Yields and then sleeps between polls: the core may share this processor, and its earlier work may take
+ * long. */
 static int
 await_key(struct one_client *client, uint32_t asked)
 {
@@ -432,7 +436,7 @@ await_key(struct one_client *client, uint32_t asked)
 
 	for (uint32_t turn = 0;; turn++) {
 		for (int i = 0; i < KEY_LOOKS; i++) {
-			/* Pairs with the store in serve_keys. */
+			/* Pairs with the store in answer_request() (qp/keys.c). */
 			if (atomic_load_explicit(&client->keys->answered, memory_order_acquire) == asked)
 				return 0;
 			one_cpu_relax();
@@ -440,7 +444,7 @@ await_key(struct one_client *client, uint32_t asked)
 		if (turn < KEY_TURNS)
 			sched_yield();
 		else if (poll(&end, 1, KEY_SLEEP_MS) > 0)
-			client_fail(client); /* hung up: nobody answers any more */
+			client_fail(client); /* hung up: no answer will come */
 		if (client_check(client) != 0)
 			return client_check(client);
 	}
@@ -458,7 +462,7 @@ call_key(struct one_client *client, enum one_key_op op, uint32_t key, uint32_t n
 	one_store_alone(&keys->op, op);
 	one_store_alone(&keys->key, key);
 	one_store_alone(&keys->next, next);
-	/* Pairs with the load in serve_keys. */
+	/* Pairs with the load in notice_request. */
 	atomic_store_explicit(&keys->asked, asked, memory_order_release);
 	ring_keys(client);
 	error = await_key(client, asked);

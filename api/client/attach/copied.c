@@ -46,12 +46,12 @@ copied_clear(struct copied_set *set)
 }
 
 static bool
-covers(const struct copied *memory, uint64_t addr, uint64_t len)
+memory_covers(const struct copied *memory, uint64_t addr, uint64_t len)
 {
 	return addr >= memory->start && len <= memory->length && addr - memory->start <= memory->length - len;
 }
 
-/* One of that size and right. */
+/* Returns true if a registration of this size and right covers the range. */
 static bool
 size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t size, bool write)
 {
@@ -61,7 +61,7 @@ size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t 
 		const struct copied *memory;
 
 		LIST_FOREACH(memory, &set->bucket[bucket_of(block - back, size, write)], link)
-			if (memory->write == write && covers(memory, addr, len))
+			if (memory->write == write && memory_covers(memory, addr, len))
 				return true;
 	}
 	return false;
@@ -70,7 +70,7 @@ size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t 
 bool
 copied_covers(const struct copied_set *set, uint64_t addr, uint64_t len, bool write)
 {
-	/* What may be written may be read. */
+	/* Memory that may be written may be read, too. */
 	for (uint32_t size = len == 0 ? 0 : size_of(len); size < COPIED_SIZES; size++)
 		for (int right = write; right <= 1; right++)
 			if (set->count[size][right] != 0 && size_covers(set, addr, len, size, right != 0))

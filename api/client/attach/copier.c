@@ -19,8 +19,8 @@
 
 #define STOP_TIMEOUT_S 1
 #define HOLD_TIMEOUT_NS 100000000l
-/* Looks for another request before the thread sleeps, some 50 us: a core that finds it awake makes no system
- * call, and requests of a busy flow come sooner than a sleeper wakes up. */
+/* Polls before the thread sleeps, some 50 us: waking a thread that polls takes no system call, and requests
+ * of a busy flow come sooner than a sleeper wakes up. */
 #define LOOKS 100u
 
 struct batch;
@@ -28,34 +28,35 @@ struct batch;
 /* Requests of one polling core. */
 struct copies_lane {
 	struct one_copies *shm;
-	uint32_t head; /* requests taken; the thread's */
+	uint32_t head; /* requests taken; used only by the thread */
 };
 
 struct copier {
-	struct one_arena *arena; /* its first page */
+	struct one_arena *arena; /* first page of the arena */
 	struct copies_lane lane[ONE_LANES_MAX];
 	uint32_t num_lanes; /* the first is there from the beginning; the thread adds others */
 	size_t page;
 	int arena_fd, wake_fd;
 	pid_t pid;
 	pthread_t thread;
-	struct copied_set allowed; /* with `allowing` held */
+	struct copied_set allowed; /* guarded by `allowing` */
 	_Atomic bool stop;
-	_Atomic bool left; /* by the thread, or by copier_stop without waiting: the second one frees */
+	_Atomic bool left; /* set by the thread at its end, or by copier_stop when it gives up waiting:
+			      the second of both frees */
 	struct batch *batch;
 };
 
-/* Atomics of all attachments of this process exclude each other. */
+/* Makes atomics of all attachments of this process exclude each other. */
 static pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
 
-/* Copies share it; held for writing, there are none.  A writer goes first, or a busy copy thread would keep
- * it out for ever. */
+/* Copies hold the lock shared; held for writing, it excludes them. Writers are preferred, or a busy copy
+ * thread would starve them. */
 static pthread_rwlock_t copying = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static _Atomic uint32_t count;
 
-/* ---- what may be copied ---- */
+/* ---- allowed memory ---- */
 
-/* Of all attachments: what is done with it held does not wait for memory. */
+/* Shared by all attachments. No holder waits for memory. */
 static pthread_mutex_t allowing = PTHREAD_MUTEX_INITIALIZER;
 
 void
@@ -95,17 +96,17 @@ may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write)
 
 /* ---- copies ---- */
 
-#define BATCH 16u                              /* requests of one system call */
-#define BATCH_PIECES (2 * ONE_MAX_SGE * BATCH) /* the end of a span is a piece of its own */
+#define BATCH 16u                              /* requests per system call */
+#define BATCH_PIECES (2 * ONE_MAX_SGE * BATCH) /* the end of a span is a separate piece */
 
-/* Pieces of memory of this process and of staging memory, in the order in which they are moved. */
+/* Pieces of memory of this process and of staging memory, in the order of copying. */
 struct pieces {
 	uint32_t num;
 	size_t bytes;
 	struct iovec here[BATCH_PIECES], there[BATCH_PIECES];
 };
 
-/* One system call: how many bytes it has moved. */
+/* Copies by one system call; returns the number of bytes copied. */
 static size_t
 move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
 {
@@ -119,7 +120,7 @@ move_pieces(const struct copier *copier, const struct pieces *pieces, bool in)
 }
 
 static uint32_t
-move(const struct copier *copier, const struct pieces *pieces, bool in)
+move_all(const struct copier *copier, const struct pieces *pieces, bool in)
 {
 	return move_pieces(copier, pieces, in) == pieces->bytes ? 0 : EFAULT;
 }
@@ -138,10 +139,10 @@ move_word(const struct copier *copier, uint64_t addr, uint64_t *word, bool in)
 	struct pieces pieces = {.num = 0};
 
 	add_piece(&pieces, addr, word, sizeof(*word));
-	return move(copier, &pieces, in);
+	return move_all(copier, &pieces, in);
 }
 
-/* The largest aligned word that ends at `end`: it carries the last byte. */
+/* Returns the length of the largest aligned word that ends at `end`. The word carries the last byte. */
 static size_t
 tail_of(uint64_t end, size_t len)
 {
@@ -152,7 +153,7 @@ tail_of(uint64_t end, size_t len)
 	return tail;
 }
 
-/* False: the request asks for what must not be copied. */
+/* Adds the pieces of a request; false: the request names memory that must not be copied. */
 static bool
 add_request(const struct copier *copier, const struct copies_lane *lane,
 	    const struct one_copy_request *request, struct pieces *pieces)
@@ -172,8 +173,8 @@ add_request(const struct copier *copier, const struct copies_lane *lane,
 			pieces->bytes = bytes;
 			return false;
 		}
-		/* The kernel moves the pieces in their order, and promises none within a piece: the last
-		 * bytes of what an application may poll for are a piece of their own. */
+		/* The kernel copies pieces in order, but guarantees no order within a piece. An application
+		 * may poll for the last bytes, so they are a separate piece. */
 		if (in)
 			tail = tail_of(span->addr + span->len, span->len);
 		if (span->len > tail)
@@ -186,7 +187,7 @@ add_request(const struct copier *copier, const struct copies_lane *lane,
 }
 
 static uint32_t
-change(const struct copier *copier, const struct one_copy_request *request, uint64_t *found)
+change_word(const struct copier *copier, const struct one_copy_request *request, uint64_t *found)
 {
 	uint64_t addr = request->span[0].addr, next = request->operand;
 	uint32_t error = EFAULT;
@@ -214,7 +215,7 @@ is_move(const struct one_copy_request *request)
 /* ---- the thread ---- */
 
 static void
-answer(const struct copies_lane *lane, uint32_t sequence, uint32_t error, uint64_t value)
+answer_request(const struct copies_lane *lane, uint32_t sequence, uint32_t error, uint64_t value)
 {
 	struct one_copy_answer *slot = &lane->shm->answer[sequence % ONE_COPIES];
 
@@ -225,20 +226,21 @@ answer(const struct copies_lane *lane, uint32_t sequence, uint32_t error, uint64
 	atomic_store_explicit(&slot->phase, one_ring_phase(sequence, ONE_COPY_LOG2), memory_order_release);
 }
 
-/* The core sleeps until it is told of answers.  Whether another one than the first does is not looked at. */
+/* Wakes the core if it sleeps until answers come. Only the first lane's sleep is checked: cores of other
+ * lanes are always woken. */
 static void
 wake_core(const struct copier *copier, const struct copies_lane *lane)
 {
 	if (copier->wake_fd < 0)
 		return;
-	/* Pairs with the fence of the core between saying that it sleeps and its last look. */
+	/* Pairs with the core's fence between announcing its sleep and its last poll. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (lane != copier->lane ||
 	    atomic_load_explicit(&copier->arena->engine_asleep, memory_order_relaxed) != 0)
 		eventfd_write(copier->wake_fd, 1);
 }
 
-/* Request `sequence`; false: there is none yet.  *cancelled: it is not to be begun, only answered. */
+/* Reads request `sequence`; false: there is none yet. *cancelled: do not begin the request, only answer. */
 static bool
 read_request(const struct copies_lane *lane, uint32_t sequence, struct one_copy_request *request,
 	     bool *cancelled)
@@ -249,7 +251,7 @@ read_request(const struct copies_lane *lane, uint32_t sequence, struct one_copy_
 	if (atomic_load_explicit(&shared->phase, memory_order_acquire) !=
 	    one_ring_phase(sequence, ONE_COPY_LOG2))
 		return false;
-	/* Read once: the core may be hostile to this process, and change it. */
+	/* Read once: a hostile core could change the request meanwhile. */
 	memcpy(request, (const void *)shared, offsetof(struct one_copy_request, cancelled));
 	/* Pairs with the store in reach_cancel. */
 	*cancelled = atomic_load_explicit(&shared->cancelled, memory_order_acquire) != 0;
@@ -266,11 +268,11 @@ request_len(const struct one_copy_request *request)
 	return len < ONE_COPY_LEN ? (uint32_t)len : ONE_COPY_LEN;
 }
 
-/* Requests that one system call carries out: of one direction, and together no longer than one may be. */
+/* Requests carried out by one system call: of one direction, and together at most ONE_COPY_LEN long. */
 struct batch {
 	uint32_t num;
 	struct one_copy_request request[BATCH];
-	bool refused[BATCH]; /* or cancelled with no error */
+	bool refused[BATCH]; /* refused, or cancelled, in which case there is no error */
 	uint32_t error[BATCH];
 	size_t bytes[BATCH];
 	struct pieces pieces;
@@ -304,7 +306,8 @@ collect_batch(const struct copier *copier, const struct copies_lane *lane, struc
 	}
 }
 
-/* The first `done` bytes have been moved, and are not moved again: the application may have them already. */
+/* Copies request by request after a failure. The first `done` bytes were copied and are not copied again: the
+ * application may have changed them since. */
 static void
 move_one_by_one(const struct copier *copier, const struct copies_lane *lane, struct batch *batch, size_t done)
 {
@@ -320,11 +323,12 @@ move_one_by_one(const struct copier *copier, const struct copies_lane *lane, str
 		batch->pieces.bytes = 0;
 		batch->error[i] = EFAULT;
 		if (add_request(copier, lane, &batch->request[i], &batch->pieces))
-			batch->error[i] = move(copier, &batch->pieces, batch->request[i].op == ONE_COPY_IN);
+			batch->error[i] =
+				move_all(copier, &batch->pieces, batch->request[i].op == ONE_COPY_IN);
 	}
 }
 
-/* The oldest requests; false: there are none. */
+/* Carries out the oldest requests; false: there are none. */
 static bool
 serve_lane(struct copier *copier, struct copies_lane *lane)
 {
@@ -338,17 +342,17 @@ serve_lane(struct copier *copier, struct copies_lane *lane)
 	if (done != batch->pieces.bytes)
 		move_one_by_one(copier, lane, batch, done);
 	if (batch->num == 1 && !batch->refused[0] && !is_move(&batch->request[0]))
-		batch->error[0] = change(copier, &batch->request[0], &value);
+		batch->error[0] = change_word(copier, &batch->request[0], &value);
 	pthread_rwlock_unlock(&copying);
 	for (uint32_t i = 0; i < batch->num; i++)
-		answer(lane, lane->head++, batch->error[i], value);
+		answer_request(lane, lane->head++, batch->error[i], value);
 	if (batch->num > 0)
 		wake_core(copier, lane);
 	return batch->num > 0;
 }
 
 static bool
-serve(struct copier *copier)
+serve_lanes(struct copier *copier)
 {
 	bool served = false;
 
@@ -358,9 +362,9 @@ serve(struct copier *copier)
 	return served;
 }
 
-/* Not FUTEX_PRIVATE_FLAG: the word is shared with another process. */
+/* Sleeps without FUTEX_PRIVATE_FLAG: the word is shared with another process. */
 static void
-rest(struct copier *copier, uint32_t ticket)
+await_request(struct copier *copier, uint32_t ticket)
 {
 	struct one_channel *wake = &copier->lane[0].shm->wake;
 
@@ -368,12 +372,12 @@ rest(struct copier *copier, uint32_t ticket)
 	 * either the core sees a sleeper, or futex(2) the new word. */
 	atomic_fetch_add_explicit(&wake->sleepers, 1, memory_order_seq_cst);
 	syscall(SYS_futex, &wake->word, FUTEX_WAIT, ticket, NULL, NULL, 0);
-	/* A wake-up that still counts this sleeper is one system call too many. */
+	/* Relaxed: a wake-up that still counts this sleeper costs one system call too many. */
 	atomic_fetch_sub_explicit(&wake->sleepers, 1, memory_order_relaxed);
 }
 
 static void
-destroy(struct copier *copier)
+copier_destroy(struct copier *copier)
 {
 	if (copier->arena != MAP_FAILED)
 		munmap(copier->arena, copier->page);
@@ -387,9 +391,9 @@ destroy(struct copier *copier)
 	free(copier);
 }
 
-/* Mapped for this process alone: a child has no copy thread. */
+/* Maps for this process alone: a child has no copy thread. */
 static void *
-map(int fd, uint64_t offset, size_t size)
+map_shared(int fd, uint64_t offset, size_t size)
 {
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 
@@ -408,15 +412,15 @@ add_lane(struct copier *copier, uint64_t offset)
 	    fstat(copier->arena_fd, &arena) != 0 || (uint64_t)arena.st_size < sizeof(*shm) ||
 	    offset > (uint64_t)arena.st_size - sizeof(*shm))
 		return false;
-	shm = map(copier->arena_fd, offset, sizeof(*shm));
+	shm = map_shared(copier->arena_fd, offset, sizeof(*shm));
 	if (shm == MAP_FAILED)
 		return false;
 	copier->lane[copier->num_lanes++].shm = shm;
 	return true;
 }
 
-/* Lanes that have been made since; for want of memory, or by a wrong offset, their copies are not answered.
- */
+/* Adds lanes created since. If memory is lacking, or an offset is wrong, copies of that lane get no
+ * answer. */
 static void
 look_for_lanes(struct copier *copier)
 {
@@ -430,38 +434,38 @@ look_for_lanes(struct copier *copier)
 }
 
 static void *
-run(void *argument)
+copier_run(void *argument)
 {
 	struct copier *copier = argument;
 	uint32_t looks = 0;
 
 	/* Pairs with the store in copier_stop. */
 	while (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
-		/* Pairs with the add of the core: a request stored before it is seen by serve. */
+		/* Pairs with the core's addition: serve_lanes sees a request that was stored before it. */
 		uint32_t ticket = atomic_load_explicit(&copier->lane[0].shm->wake.word, memory_order_acquire);
 
 		look_for_lanes(copier);
-		if (serve(copier)) {
+		if (serve_lanes(copier)) {
 			looks = 0;
 		} else if (looks < LOOKS) {
 			looks++;
 			sched_yield();
 		} else if (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
-			rest(copier, ticket);
+			await_request(copier, ticket);
 			looks = 0;
 		}
 	}
-	/* Before it ends: there are never fewer. */
+	/* Counted down before the thread ends: the count never exceeds the number of threads. */
 	atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
 	/* Pairs with the exchange in copier_stop. */
 	if (atomic_exchange_explicit(&copier->left, true, memory_order_acq_rel))
-		destroy(copier);
+		copier_destroy(copier);
 	return NULL;
 }
 
-/* ---- the attachment's ---- */
+/* ---- one attachment's copier ---- */
 
-/* Both system calls, on a word of our own: sandboxes refuse them. */
+/* Tries both system calls on own words: sandboxes may refuse them. */
 static bool
 is_allowed(const struct copier *copier)
 {
@@ -477,7 +481,7 @@ open_place(struct copier *copier, const struct copier_place *place, uint64_t off
 	copier->arena_fd = fcntl(place->arena_fd, F_DUPFD_CLOEXEC, 0);
 	if (copier->arena_fd < 0)
 		return -errno;
-	copier->arena = map(copier->arena_fd, 0, copier->page);
+	copier->arena = map_shared(copier->arena_fd, 0, copier->page);
 	if (copier->arena == MAP_FAILED)
 		return -errno;
 	if (!add_lane(copier, offset))
@@ -505,13 +509,14 @@ copier_start(const struct copier_place *place, uint64_t offset, struct copied *f
 	error = open_place(copier, place, offset);
 	copier_allow(copier, first);
 	if (error == 0)
-		error = client_thread(&copier->thread, run, copier);
+		error = client_thread(&copier->thread, copier_run, copier);
 	if (error != 0) {
 		copier_forbid(first);
-		destroy(copier);
+		copier_destroy(copier);
 		return error;
 	}
-	/* Pairs with copiers_count.  A thread that is counted late is taken for one of the application. */
+	/* Pairs with copiers_count. Until a new thread is counted, it is taken for a thread of the
+	 * application. */
 	atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 	*out = copier;
 	return 0;
@@ -532,26 +537,26 @@ copier_stop(struct copier *copier)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += STOP_TIMEOUT_S;
 	if (pthread_timedjoin_np(thread, NULL, &until) == 0) {
-		destroy(copier);
+		copier_destroy(copier);
 		return;
 	}
 	pthread_detach(thread);
-	/* Pairs with the exchange of the thread: one of both frees. */
+	/* Pairs with the exchange of the thread: the second of both frees. */
 	if (atomic_exchange_explicit(&copier->left, true, memory_order_acq_rel))
-		destroy(copier);
+		copier_destroy(copier);
 }
 
 void
 copier_forget(struct copier *copier)
 {
-	/* Threads of the parent may have had them, and have been at the lists: those are not walked, and what
-	 * is in them is the parent's. */
+	/* Threads of the parent may have held the locks and changed the lists. The lists are not walked, and
+	 * their elements belong to the parent. */
 	pthread_mutex_init(&atomics, NULL);
 	pthread_mutex_init(&allowing, NULL);
 	one_store_alone(&count, 0);
 	copier->arena = MAP_FAILED;
 	copier->num_lanes = 0;
-	destroy(copier);
+	copier_destroy(copier);
 }
 
 void

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The copy thread: moves registered memory that cannot be shared from and to staging
- * memory in the arena, at the request of the data plane (abi/copy.h).
+ * The copy thread copies registered memory that cannot be shared from and to staging memory in the arena, at
+ * the request of the data plane (abi/copy.h).
  *
- * It moves by process_vm_readv and process_vm_writev of its own process, so memory that is not there any
- * more, or may not be written, makes an error and not a signal.  Where memory waits for a page (a slow
- * disk, a userfaultfd) the thread waits, and with it all that is to be copied for this attachment.  It has
- * mappings of its own of what it uses and outlives the attachment by one copy at most.
+ * The thread copies by process_vm_readv and process_vm_writev of its own process, so memory that is unmapped,
+ * or may not be written, causes an error and not a signal. Where memory waits for a page (a slow disk, a
+ * userfaultfd) the thread waits, and with it all copies of this attachment. The thread has its own mappings
+ * of everything it uses, and outlives the attachment by one copy at most.
  *
- * The data plane says addresses.  Only those of memory that is registered count, or it would have the whole
- * process.
+ * The data plane supplies addresses. Only registered memory is accessed; otherwise the data plane could
+ * access the whole process.
  */
 #ifndef CLIENT_COPIER_H
 #define CLIENT_COPIER_H
@@ -21,37 +21,37 @@ struct copier;
 
 struct copier_place {
 	int arena_fd;
-	int wake_fd; /* eventfd to write when the core sleeps; -1: it never does */
+	int wake_fd; /* eventfd to write to when the core sleeps; -1: the core never sleeps */
 };
 
 /*
- * With a thread that serves the struct one_copies at `offset` (a multiple of the page size) of the arena:
- * `first`, and what copier_allow adds. -EPERM: this process may not copy its own memory that way (seccomp);
- * -EAGAIN, -ENOMEM.
+ * Starts a thread that serves the struct one_copies at `offset` (a multiple of the page size) of the arena.
+ * The thread may copy `first`, and what copier_allow adds. -EPERM: this process may not copy its own memory
+ * that way (seccomp); -EAGAIN, -ENOMEM.
  */
 int copier_start(const struct copier_place *place, uint64_t offset, struct copied *first,
 		 struct copier **out);
 /*
- * Nothing is begun any more, and what was begun has ended, unless it takes more than a second: then memory
- * does not answer, the copy may still be stored later, and the thread frees what it has by itself.
+ * Begins no further copies, and waits for the one in progress, at most a second. If memory does not respond
+ * for longer, the copy may still be stored later, and the thread frees its resources by itself.
  */
 void copier_stop(struct copier *copier);
-/* What may be copied from now on; and no more, where nothing is asked for any more. */
+/* Add memory that may be copied, and remove memory for which no requests come any more. */
 void copier_allow(struct copier *copier, struct copied *memory);
 void copier_forbid(struct copied *memory);
-/* In a child after fork, where there is no thread. */
+/* Frees a copier in a child after fork, where there is no thread. */
 void copier_forget(struct copier *copier);
 
-/* So many threads of this process are copy threads. */
+/* Returns the number of this process's threads that are copy threads. */
 uint32_t copiers_count(void);
 /*
- * No copy of this process is under way until copiers_release: a copy pins pages first and stores to them
- * later, so pages that were copied and replaced in between would lose what it stores.  Waits for copies that
- * are under way; false: memory of one of them does not answer.
+ * Excludes all copies of this process until copiers_release: a copy pins pages first and stores to them
+ * later, so pages that were copied and replaced in between would lose its stores. Waits for copies in
+ * progress; false: memory of one of them does not respond.
  */
 bool copiers_hold(void);
 void copiers_release(void);
-/* In a child: a thread of the parent may have held it. */
+/* Called in a child: a thread of the parent may have held the lock. */
 void copiers_fork_child(void);
 
 #endif

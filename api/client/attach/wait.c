@@ -14,7 +14,7 @@
 
 #define SPIN_US_DEFAULT 20u
 #define SPIN_US_MAX 1000000u
-#define SPIN_LOOKS 32 /* between looks at the clock */
+#define SPIN_LOOKS 32 /* polls between two readings of the clock */
 
 uint64_t
 one_now_ns(void)
@@ -25,7 +25,7 @@ one_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Reading the environment twice at once gives the same value twice. */
+/* Not locked: two threads that read the environment at once get the same value. */
 static uint64_t
 spin_ns(void)
 {
@@ -39,7 +39,8 @@ spin_ns(void)
 
 		if (text != NULL && (end == text || *end != '\0' || text[0] == '-')) {
 			us = SPIN_US_DEFAULT;
-			one_warn("ONESIDE_SPIN_US = %.32s: this is not a number; it is %lu", text, us);
+			one_warn("ONESIDE_SPIN_US = %.32s: not a number of microseconds; using %lu", text,
+				 us);
 		}
 		value = (us < SPIN_US_MAX ? us : SPIN_US_MAX) * 1000u;
 		one_store_alone(&cached, value);
@@ -47,7 +48,7 @@ spin_ns(void)
 	return value;
 }
 
-/* The words are shared with another process: not FUTEX_PRIVATE_FLAG. */
+/* Wakes without FUTEX_PRIVATE_FLAG: the words are shared with another process. */
 static long
 futex_wake(struct one_channel *channel)
 {
@@ -63,12 +64,12 @@ futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool
 	const struct futex_waitv word = {
 		.val = ticket, .uaddr = (uintptr_t)&channel->word, .flags = FUTEX_32};
 
-	/* futex(2) with a time limit ends with EINTR after every signal handler, this only after those
-	 * without SA_RESTART. */
+	/* futex(2) with a time limit returns EINTR after every signal handler, futex_waitv(2) only after
+	 * handlers without SA_RESTART. */
 	if (restarts) {
 		long ret = syscall(SYS_futex_waitv, &word, 1, 0, limit, CLOCK_MONOTONIC);
 
-		/* Not known before Linux 5.16, and in some sandboxes. */
+		/* Unknown before Linux 5.16, and refused by some sandboxes. */
 		if (ret >= 0 || (errno != ENOSYS && errno != EPERM))
 			return ret;
 	}
@@ -77,12 +78,12 @@ futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool
 }
 
 static void
-wake(struct one_channel *channel)
+wake_sleepers(struct one_channel *channel)
 {
 	/*
-	 * The addition pairs with the kernel's look at the word in futex_wait, the load with the addition to
-	 * sleepers in one_wait_sleep: either this load sees the sleeper, or its futex call sees the new word.
-	 * The engine does the same.
+	 * The addition pairs with the kernel's check of the word in futex_wait, the load with the addition to
+	 * sleepers in one_wait_sleep: either this load sees the sleeper, or the sleeper's futex call sees the
+	 * new word. The engine does the same.
 	 */
 	atomic_fetch_add_explicit(&channel->word, 1, memory_order_seq_cst);
 	if (atomic_load_explicit(&channel->sleepers, memory_order_seq_cst) != 0)
@@ -93,7 +94,7 @@ void
 wait_wake_all(struct one_client *client)
 {
 	for (uint32_t i = 0; i < ONE_CHANNELS; i++)
-		wake(&client->channels[i]);
+		wake_sleepers(&client->channels[i]);
 }
 
 int
@@ -134,19 +135,19 @@ one_channel_free(struct one_client *client, uint16_t channel)
 void
 one_channel_wake(struct one_client *client, uint16_t channel)
 {
-	wake(&client->channels[channel % ONE_CHANNELS]);
+	wake_sleepers(&client->channels[channel % ONE_CHANNELS]);
 }
 
 uint32_t
 one_wait_begin(struct one_client *client, uint16_t channel)
 {
-	/* Acquire pairs with the add in wake() and in the engine. */
+	/* Acquire pairs with the additions in wake_sleepers() and in the engine. */
 	return atomic_load_explicit(&client->channels[channel % ONE_CHANNELS].word, memory_order_acquire);
 }
 
-/* 1: the word has changed; 0: not within the time. */
+/* Returns 1: the word has changed; 0: not within the time. */
 static int
-spin(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
+spin_on(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
 {
 	uint64_t limit = spin_ns();
 	uint64_t now = one_now_ns();
@@ -156,14 +157,14 @@ spin(const struct one_client *client, struct one_channel *channel, uint32_t tick
 		return 0;
 	do {
 		for (int i = 0; i < SPIN_LOOKS; i++) {
-			/* Pairs with the additions in wake() and in the engine. */
+			/* Pairs with the additions in wake_sleepers() and in the engine. */
 			if (atomic_load_explicit(&channel->word, memory_order_acquire) != ticket)
 				return 1;
 			one_cpu_relax();
 		}
 		if (client_check(client) != 0)
 			return 1;
-		/* The engine may need this very core. */
+		/* The engine may need this very processor. */
 		sched_yield();
 	} while (one_now_ns() < until);
 	return 0;
@@ -174,24 +175,24 @@ leave_sleepers(void *memory)
 {
 	struct one_channel *channel = memory;
 
-	/* A core wakes ONE_CHANNEL_WAKES threads at most.  The first of them that comes here still counts
-	 * them all, and those that the core left asleep.  A wake-up that still counts this sleeper is one
-	 * system call too many. */
+	/* A core wakes at most ONE_CHANNEL_WAKES threads. The first of them that comes here still counts all,
+	 * and those that the core left asleep. A wake-up that still counts this sleeper costs one system call
+	 * too many. */
 	if (atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed) > ONE_CHANNEL_WAKES)
 		futex_wake(channel);
 }
 
-/* For verbs a cancellation point, as the read(2) of rdma-core is. */
+/* Sleeps; for verbs a cancellation point, like read(2) in rdma-core. */
 static int
 sleep_on(struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
 {
 	int error, type;
 
-	/* Pairs with the load of sleepers in wake() and in the engine. */
+	/* Pairs with the load of sleepers in wake_sleepers() and in the engine. */
 	atomic_fetch_add_explicit(&channel->sleepers, 1, memory_order_seq_cst);
 	pthread_cleanup_push(leave_sleepers, channel);
-	/* The client is marked dead before the words are added to: a sleeper that missed the addition
-	 * sees the mark. */
+	/* The client is marked dead before the words are added to: a sleeper that missed the addition sees
+	 * the mark. */
 	error = client_check(client);
 	if (error == 0) {
 		if (client->restarts)
@@ -213,7 +214,7 @@ one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint
 
 	if (error != 0)
 		return error;
-	if (!spin(client, channel, ticket, deadline)) {
+	if (!spin_on(client, channel, ticket, deadline)) {
 		error = sleep_on(client, channel, ticket, deadline);
 		if (error != 0 && error != -ECONNRESET && error != -ECHILD)
 			return error;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One thread a process that notices the end of attachments.
+ * The watcher: one thread per process, which notices the end of attachments.
  *
- * It polls the sockets of all attachments for hang-up only (events = 0), so it never takes a reply away
- * from one_call.  For each that has ended it marks the client dead, wakes every sleeper, and calls `lost`;
- * the order matters: a woken thread sees `dead`.  The thread lives while there are attachments.
+ * The thread polls the sockets of all attachments for hang-up only (events = 0), so it never takes a reply
+ * away from one_call. When an attachment has ended, the thread marks the client dead, wakes every sleeper,
+ * and calls `lost`. The order matters: a woken thread sees `dead`. The thread exists while there are
+ * attachments.
  */
 #include <limits.h>
 #include <poll.h>
@@ -19,25 +20,26 @@
 
 #define STACK_SIZE (256u * 1024u)
 #define SET_STEP 512u
-#define LOOK_MS 5000 /* at most until descriptors are looked at again, */
+#define LOOK_MS 5000 /* limit until descriptors are checked again, if the poll set is complete */
 #define LOOK_SHORT_MS 1000
 
-/* One life of the thread; it frees this when it leaves. */
+/* State of one run of the thread, which frees it at its end. */
 struct run {
 	int wake_fd; /* eventfd: the list has changed, or `stop` */
 	dev_t device;
-	ino_t inode; /* of it */
+	ino_t inode; /* device and inode identify wake_fd */
 	bool stop;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t idle; /* `calling` has changed */
+	pthread_cond_t idle; /* signalled when `calling` has changed */
 	struct one_client *clients;
-	struct one_client *calling; /* whose `lost` is running now */
+	struct one_client *calling; /* client whose `lost` is running */
 	uint32_t count;
 	struct run *run;      /* NULL: no thread */
-	_Atomic bool running; /* until it is told to stop, which is before it does: see transplant() */
+	_Atomic bool running; /* false as soon as the thread is to stop, which is earlier than its end: see
+				 transplant() */
 	pthread_t thread;
 } watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
@@ -55,7 +57,8 @@ open_wake(struct run *run)
 	return 0;
 }
 
-/* A program that closes whatever is open may have another file there. */
+/* Checks wake_fd, since a program that closes unknown descriptors may have opened another file under its
+ * number. */
 static bool
 is_wake(const struct run *run)
 {
@@ -65,17 +68,17 @@ is_wake(const struct run *run)
 }
 
 static void
-wake(void)
+wake_watcher(void)
 {
 	uint64_t one = 1;
 	ssize_t n = is_wake(watcher.run) ? write(watcher.run->wake_fd, &one, sizeof(one)) : 0;
 
-	(void)n; /* a full counter is as good: it is readable */
+	(void)n; /* a full counter is readable, too */
 }
 
-/* With the lock held; returns with it held. */
+/* Called with the lock held, and returns with it held; `lost` runs without it. */
 static void
-bury(struct one_client *client)
+bury_client(struct one_client *client)
 {
 	client->watched = false;
 	/* Pairs with the acquire load in one_client_dead. */
@@ -102,11 +105,11 @@ find_by_sock(int sock)
 }
 
 /*
- * Grows the poll set to hold all; with too little memory it stays as it is.  It is in pages of its own:
- * poll(2) stores into it, which must not happen in a page of the heap while that is being adopted.
+ * Grows the poll set to hold all sockets; on lack of memory the set stays as it is. The set has its own
+ * pages: poll(2) stores into them, and must not store into a page of the heap while it is being adopted.
  */
 static struct pollfd *
-grow(struct pollfd *set, uint32_t *room, uint32_t need)
+grow_set(struct pollfd *set, uint32_t *room, uint32_t need)
 {
 	struct pollfd *more;
 
@@ -123,7 +126,7 @@ grow(struct pollfd *set, uint32_t *room, uint32_t need)
 }
 
 static void *
-watch(void *arg)
+watch_sockets(void *arg)
 {
 	struct run *run = arg;
 	struct pollfd *set = NULL;
@@ -133,7 +136,7 @@ watch(void *arg)
 	while (!run->stop) {
 		uint32_t n = 0;
 
-		set = grow(set, &room, watcher.count + 1);
+		set = grow_set(set, &room, watcher.count + 1);
 		if (room == 0) {
 			/* no memory at all: try again a little later */
 			pthread_mutex_unlock(&watcher.lock);
@@ -147,8 +150,8 @@ watch(void *arg)
 				set[n++] = (struct pollfd){.fd = c->sock, .events = 0};
 		}
 		pthread_mutex_unlock(&watcher.lock);
-		/* A poll set cut short by lack of memory heals, and a program that closed the descriptors of
-		 * others is noticed. */
+		/* The limit lets a poll set cut short by lack of memory recover, and a program that closed
+		 * foreign descriptors be noticed. */
 		poll(set, n, n < room ? LOOK_MS : LOOK_SHORT_MS);
 		pthread_mutex_lock(&watcher.lock);
 		if (!is_wake(run) && open_wake(run) == 0)
@@ -158,7 +161,7 @@ watch(void *arg)
 			ssize_t got = read(run->wake_fd, &value, sizeof(value));
 
 			(void)got;
-			/* The list has changed, and descriptors may have been reused: poll anew. */
+			/* The list has changed, and descriptors may have been reused: poll again. */
 			continue;
 		}
 		for (uint32_t i = 1; i < n && !run->stop; i++) {
@@ -168,7 +171,7 @@ watch(void *arg)
 				continue;
 			client = find_by_sock(set[i].fd);
 			if (client != NULL)
-				bury(client);
+				bury_client(client);
 		}
 	}
 	pthread_mutex_unlock(&watcher.lock);
@@ -180,9 +183,9 @@ watch(void *arg)
 	return NULL;
 }
 
-/* The application's signal handlers never run on it. */
+/* Creates a thread with all signals blocked: no signal handler of the application runs on it. */
 static int
-create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
+create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
 {
 	sigset_t all, old;
 	int error;
@@ -202,9 +205,9 @@ client_thread(pthread_t *thread, void *(*run)(void *), void *argument)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	error = create(thread, &attr, run, argument);
+	error = create_thread(thread, &attr, run, argument);
 	if (error == EINVAL) /* large static TLS needs a larger stack */
-		error = create(thread, NULL, run, argument);
+		error = create_thread(thread, NULL, run, argument);
 	pthread_attr_destroy(&attr);
 	return -error;
 }
@@ -221,16 +224,16 @@ client_thread_apart(pthread_t *thread, size_t size, void *(*run)(void *), void *
 	pthread_attr_init(&attr);
 	error = pthread_attr_setstack(&attr, *stack, size);
 	if (error == 0)
-		error = create(thread, &attr, run, argument);
+		error = create_thread(thread, &attr, run, argument);
 	pthread_attr_destroy(&attr);
 	if (error != 0)
 		munmap(*stack, size);
 	return -error;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static int
-start(void)
+start_watcher(void)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	int error;
@@ -242,7 +245,7 @@ start(void)
 		free(run);
 		return error;
 	}
-	error = client_thread(&watcher.thread, watch, run);
+	error = client_thread(&watcher.thread, watch_sockets, run);
 	if (error != 0) {
 		close(run->wake_fd);
 		free(run);
@@ -260,13 +263,13 @@ watcher_add(struct one_client *client)
 
 	pthread_mutex_lock(&watcher.lock);
 	if (watcher.run == NULL)
-		error = start();
+		error = start_watcher();
 	if (error == 0) {
 		client->watched = true;
 		client->next = watcher.clients;
 		watcher.clients = client;
 		watcher.count++;
-		wake();
+		wake_watcher();
 	}
 	pthread_mutex_unlock(&watcher.lock);
 	return error;
@@ -289,7 +292,7 @@ watcher_remove(struct one_client *client)
 	if (*at == client) {
 		*at = client->next;
 		watcher.count--;
-		wake();
+		wake_watcher();
 	}
 	client->watched = false;
 	if (watcher.run != NULL && watcher.count == 0) {
@@ -297,7 +300,7 @@ watcher_remove(struct one_client *client)
 		watcher.run = NULL;
 		one_store_alone(&watcher.running, false);
 		join = !self;
-		if (self) /* `lost` detaches the last one: no other thread joins */
+		if (self) /* `lost` detaches the last client: no other thread joins */
 			pthread_detach(thread);
 	}
 	pthread_mutex_unlock(&watcher.lock);
@@ -326,7 +329,7 @@ watcher_fork_parent(void)
 void
 watcher_fork_child(void)
 {
-	/* The thread is not in the child, nor are waiters on the lock. */
+	/* Neither the thread nor waiters on the lock exist in the child. */
 	pthread_mutex_init(&watcher.lock, NULL);
 	pthread_cond_init(&watcher.idle, NULL);
 	for (struct one_client *c = watcher.clients; c != NULL; c = c->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion rings.  The call per entry, one_cq_poll, is in cq.h. */
+/* Completion rings. one_cq_poll, the call per entry, is in cq.h. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -7,7 +7,8 @@
 #include "client/internal.h"
 #include "client/wait.h"
 
-/* The engine ends the old ring before the reply to CQ_RESIZE is sent; a moment for memory to agree. */
+/* The engine ends the old ring before it sends the reply to CQ_RESIZE; the limit covers the time until memory
+ * is visible here. */
 #define SWITCH_TIMEOUT_NS 1000000000ull
 
 static void
@@ -65,7 +66,7 @@ one_cq_async(struct one_client *client, struct one_cq *cq)
 					    .offset = client->info.async_cq_offset,
 					    .bundle = client->info.async_cq_bundle};
 
-	take_over(client, &made, cq); /* checked at attach */
+	take_over(client, &made, cq); /* cannot fail: checked at attach */
 }
 
 static void
@@ -93,7 +94,7 @@ one_cq_free(struct one_cq *cq)
 {
 	int error = one_call_id(cq->client, ONE_MSG_CQ_FREE, cq->id);
 
-	/* Refused (still used by a queue pair): it goes on living. */
+	/* Refused (still used by a queue pair): the ring lives on. */
 	if (error == 0 || error == -ECONNRESET || error == -ECHILD)
 		one_cq_forget(cq);
 	return error;
@@ -115,7 +116,7 @@ one_cq_switch(struct one_cq *cq)
 
 /* ---- a bundle of several rings ---- */
 
-/* False: the place makes no sense. */
+/* Takes up the bundle's ring `number`; false: its place makes no sense. */
 static bool
 take_up(struct one_cq *cq, uint32_t number)
 {
@@ -130,7 +131,7 @@ take_up(struct one_cq *cq, uint32_t number)
 	return true;
 }
 
-/* While there is one ring only, an entry more or less that is taken from it makes others wait for nothing. */
+/* Limits the entries taken in a row. Unnecessary with a single ring: no other ring waits. */
 static void
 shorten_turns(struct one_cq *cq)
 {
@@ -155,7 +156,7 @@ one_cq_grow(struct one_cq *cq)
 	if (more == NULL) {
 		if (rings > ONE_LANES_MAX)
 			client_fail(cq->client);
-		return; /* for want of memory: at the next call */
+		return; /* no memory: tried again at the next call */
 	}
 	cq->rings = more;
 	while (cq->num_rings < rings) {
@@ -171,7 +172,7 @@ one_cq_grow(struct one_cq *cq)
 static bool
 has_entry(const struct one_cq_ring *ring)
 {
-	/* A look: one_cq_poll acquires. */
+	/* Relaxed: only a hint, one_cq_poll acquires. */
 	return atomic_load_explicit(&ring->ring[one_ring_slot(ring->head, ring->log2)].phase,
 				    memory_order_relaxed) == one_ring_phase(ring->head, ring->log2);
 }
@@ -193,9 +194,9 @@ one_cq_turn(struct one_cq *cq)
 	return false;
 }
 
-/* ---- looks at what is there ---- */
+/* ---- counting and peeking ---- */
 
-/* Entries of a ring of 2^log2 from `head` on, the switch entry not counted; at most `limit`. */
+/* Counts entries of a ring of 2^log2 from `head` on, without the switch entry; at most `limit`. */
 static uint32_t
 count_entries(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t limit)
 {
@@ -263,8 +264,8 @@ arm_ring(const struct one_cq_ring *ring, uint16_t seq, uint16_t channel, uint32_
 	uint32_t index = ring->head;
 
 	if (ring->next_ring != NULL) {
-		/* What is left in the backlog needs no wake-up: its tail counts the switch entry too.  The
-		 * backlog is private to the owner of the ring, whose lock is held. */
+		/* Entries left in the backlog need no wake-up; its tail counts the switch entry too. The
+		 * backlog is private to the ring's owner, whose lock is held. */
 		uint32_t left = one_load_locked(&shm->tail) - ring->head - 1;
 
 		shm = ring->next_shm;
@@ -289,8 +290,8 @@ one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
 	any = need > 1 && (channel & ONE_ARM_FLAGS) == 0 ? channel | ONE_ARM_ANY : channel;
 	atomic_store_explicit(&cq->bundle->descriptor, cq->descriptor, memory_order_relaxed);
 	/* Release: pairs with the exchange in the engine, which answers this arm once and finds its
-	 * descriptor. Among several rings no core knows how many entries there are: any wakes, and the caller
-	 * arms again. */
+	 * descriptor. With several rings no core knows the total number of entries, so any entry wakes, and
+	 * the caller arms again. */
 	atomic_store_explicit(&cq->bundle->arm, one_arm(cq->arm_seq, any, 0), memory_order_release);
 	if (cq->num_rings > 1 && any != channel) {
 		channel = any;
@@ -298,8 +299,8 @@ one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
 	}
 	for (uint32_t i = 0; i < cq->num_rings; i++)
 		arm_ring(one_cq_ring(cq, i), cq->arm_seq, channel, need);
-	/* Pairs with the engine's fence between storing entries and loading `arm`: the engine sees the
-	 * arm, or the caller's next look sees the entries, and the ring that they are in. */
+	/* Pairs with the engine's fence between storing entries and loading `arm`: the engine sees the arm,
+	 * or the caller's next poll sees the entries, and the ring that holds them. */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -312,15 +313,15 @@ one_wait_armed(const struct one_cq *cq, uint16_t channel)
 	return cq->arm_seq != 0 && cq->arm_channel == channel && ONE_ARM_SEQ(arm) == cq->arm_seq;
 }
 
-/* ---- another length ---- */
+/* ---- resizing ---- */
 
-/* Entries moved from the two rings that may be there to private memory. */
+/* Entries moved to private memory from the one or two rings in use. */
 struct backlog {
 	struct one_cq_shm shm;
 	struct one_cqe ring[];
 };
 
-/* Private memory of the ring's owner, whose lock is held: the atomics order nothing. */
+/* The backlog is private to the ring's owner, whose lock is held: the atomics order nothing. */
 static void
 backlog_put(struct backlog *log, uint32_t log2, const struct one_cqe *cqe)
 {
@@ -332,8 +333,8 @@ backlog_put(struct backlog *log, uint32_t log2, const struct one_cqe *cqe)
 	one_store_alone(&log->shm.tail, tail + 1);
 }
 
-/* Takes all entries up to the switch entry, fewer than the ring has places, and leaves the ring to the data
- * plane; false: it does not come. */
+/* Takes all entries up to the switch entry, fewer than the ring has slots, and returns the ring to the data
+ * plane; false: the switch entry does not come. */
 static bool
 drain_to_switch(const struct one_client *client, struct backlog *log, uint32_t log2, struct one_cq_shm *shm,
 		const struct one_cqe *ring, uint32_t ring_log2, uint32_t head)
@@ -352,8 +353,8 @@ drain_to_switch(const struct one_client *client, struct backlog *log, uint32_t l
 			continue;
 		}
 		if (slot->type == ONE_CQE_SWITCHED) {
-			/* Nothing is left.  Pairs with the control thread's acquire load, after which it
-			 * gives the memory to others. */
+			/* Nothing is left. Pairs with the control thread's acquire load, after which it
+			 * reuses the memory. */
 			atomic_store_explicit(&shm->head, head + 1, memory_order_release);
 			return true;
 		}
@@ -365,9 +366,9 @@ drain_to_switch(const struct one_client *client, struct backlog *log, uint32_t l
 }
 
 /*
- * The old ring is emptied into private memory here and now: so its shared memory is not looked at any more
- * when this returns, whatever number of resizes follow before the application takes its entries.
- * False: entries may be missing.
+ * Empties the old ring into private memory at once, so that its shared memory is no longer read when this
+ * returns, however many resizes follow before the application takes its entries. False: entries may be
+ * missing.
  */
 static bool
 follow_resize(const struct one_client *client, struct one_cq_ring *at, struct backlog *log, uint32_t log2,
@@ -391,7 +392,7 @@ follow_resize(const struct one_client *client, struct one_cq_ring *at, struct ba
 	return drained;
 }
 
-/* Room for what both rings may hold, and the end. */
+/* Allocates room for the entries of both rings and the switch entry. */
 static struct backlog *
 backlog_new(const struct one_cq_ring *at, uint32_t *log2)
 {
@@ -426,7 +427,7 @@ resize_ring(struct one_cq *cq, uint32_t number, uint32_t entries)
 		next.log2 = reply.cq.log2;
 		if (follow_resize(cq->client, at, log, log2, &next))
 			return 0;
-		error = -EPROTO; /* no honest data plane */
+		error = -EPROTO; /* no correct data plane does this */
 	} else {
 		free(log);
 	}
@@ -443,7 +444,7 @@ one_cq_resize(struct one_cq *cq, uint32_t entries)
 	one_cq_grow(cq);
 	for (uint32_t i = 0; i < cq->num_rings && error == 0; i++) {
 		error = resize_ring(cq, i, entries);
-		one_cq_grow(cq); /* one that was made before the first of them was resized */
+		one_cq_grow(cq); /* take up rings created before the bundle's first resize */
 	}
 	if (cq->num_rings > 1)
 		shorten_turns(cq);

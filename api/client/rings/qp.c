@@ -6,14 +6,14 @@
 #include "client/post.h"
 
 /*
- * Takes over the engine's progress counters as far as they make sense: they only
- * move forward, and never past what was posted.
+ * Reads the engine's progress counters as far as they are plausible: they only move forward, and never past
+ * what was posted.
  */
 static void
-refresh(uint32_t tail, uint32_t posted, _Atomic uint32_t *shm_head, _Atomic uint32_t *shm_done,
-	uint32_t *head_seen, uint32_t *done_seen)
+refresh_side(uint32_t tail, uint32_t posted, _Atomic uint32_t *shm_head, _Atomic uint32_t *shm_done,
+	     uint32_t *head_seen, uint32_t *done_seen)
 {
-	/* Acquire pairs with the engine's release stores: it reads those slots no more. */
+	/* Acquire pairs with the engine's release stores: the engine no longer reads those slots. */
 	uint32_t done = atomic_load_explicit(shm_done, memory_order_acquire);
 	uint32_t head = atomic_load_explicit(shm_head, memory_order_acquire);
 
@@ -26,15 +26,15 @@ refresh(uint32_t tail, uint32_t posted, _Atomic uint32_t *shm_head, _Atomic uint
 static void
 refresh_send(struct one_qp *qp)
 {
-	refresh(qp->sq_tail, qp->sq_posted, &qp->shm->sq_head, &qp->shm->sq_done, &qp->sq_head_seen,
-		&qp->sq_done_seen);
+	refresh_side(qp->sq_tail, qp->sq_posted, &qp->shm->sq_head, &qp->shm->sq_done, &qp->sq_head_seen,
+		     &qp->sq_done_seen);
 }
 
 static void
 refresh_recv(struct one_qp *qp)
 {
-	refresh(qp->rq_tail, qp->rq_posted, &qp->shm->rq_head, &qp->shm->rq_done, &qp->rq_head_seen,
-		&qp->rq_done_seen);
+	refresh_side(qp->rq_tail, qp->rq_posted, &qp->shm->rq_head, &qp->shm->rq_done, &qp->rq_head_seen,
+		     &qp->rq_done_seen);
 }
 
 bool
@@ -73,14 +73,14 @@ one_qp_wake(struct one_qp *qp, const struct one_doorbells *doorbells)
 	const _Atomic uint32_t *asleep =
 		doorbells == qp->doorbells ? &qp->arena->engine_asleep : &doorbells->engine_asleep;
 
-	/* Pairs with the engine's fence between storing engine_asleep and its last look at the
-	 * doorbells: either it sees the doorbell, or we see it asleep. */
+	/* Pairs with the engine's fence between storing engine_asleep and its last poll of the doorbells:
+	 * either the engine sees the doorbell, or this thread sees it asleep. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(asleep, memory_order_relaxed) != 0) {
 		uint64_t one = 1;
 		ssize_t n = write(qp->wake_fd, &one, sizeof(one));
 
-		(void)n; /* a full counter is readable all the same */
+		(void)n; /* a full counter is readable, too */
 	}
 }
 
@@ -137,9 +137,9 @@ one_qp_reset(struct one_qp *qp)
 
 	if (error != 0)
 		return error;
-	/* The engine has emptied the send ring: what it has taken and done is all there is.  Receives
-	 * that it kept are still between the counters of the receive ring.  The acquires pair with the
-	 * engine's release stores of its progress, which come before the reply. */
+	/* The engine has emptied the send ring: taken and completed requests are all there are. Receives that
+	 * it kept are still between the counters of the receive ring. The acquires pair with the engine's
+	 * release stores of its progress, which come before the reply. */
 	qp->sq_head_seen = qp->sq_tail = atomic_load_explicit(&qp->shm->sq_head, memory_order_acquire);
 	qp->sq_done_seen = qp->sq_posted = atomic_load_explicit(&qp->shm->sq_done, memory_order_acquire);
 	refresh_recv(qp);

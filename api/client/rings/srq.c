@@ -48,11 +48,12 @@ one_srq_limit(struct one_srq *srq, uint32_t limit)
 	return one_call(srq->client, &msg, NULL, 0, NULL);
 }
 
-/* As refresh() in qp.c: only forward, and never past what was posted. */
+/* Reads the engine's progress counters as refresh_side() in qp.c: only forward, and never past what was
+ * posted. */
 static void
-refresh(struct one_srq *srq)
+refresh_srq(struct one_srq *srq)
 {
-	/* Acquire pairs with the engine's release stores: it reads those slots no more. */
+	/* Acquire pairs with the engine's release stores: the engine no longer reads those slots. */
 	uint32_t done = atomic_load_explicit(&srq->shm->done, memory_order_acquire);
 	uint32_t head = atomic_load_explicit(&srq->shm->head, memory_order_acquire);
 
@@ -62,8 +63,8 @@ refresh(struct one_srq *srq)
 		srq->head_seen = head;
 }
 
-/* Slots of the old ring that the engine may still take, under their indices; behind them there is nothing
- * yet. */
+/* Copies the slots of the old ring that the engine may still take, under their indices; later slots get
+ * phases of unposted ones. */
 static void
 copy_slots(const struct one_srq *from, struct one_srq *to)
 {
@@ -78,13 +79,13 @@ copy_slots(const struct one_srq *from, struct one_srq *to)
 			       offsetof(struct one_wqe, phase));
 		else
 			phase ^= 1;
-		/* The engine looks there after the message that follows. */
+		/* Relaxed: the engine polls this ring only after the message that follows. */
 		one_store_alone(&slot->phase, phase);
 	}
 }
 
 static int
-swap(struct one_srq *srq, struct one_srq *other)
+swap_rings(struct one_srq *srq, struct one_srq *other)
 {
 	struct one_msg msg = {.type = ONE_MSG_SRQ_SWAP};
 	const struct one_srq was = *srq;
@@ -110,12 +111,12 @@ one_srq_resize(struct one_srq *srq, uint32_t pz, uint32_t max_wr, uint32_t max_s
 
 	if (error != 0)
 		return error;
-	refresh(srq);
+	refresh_srq(srq);
 	if (srq->posted - srq->done_seen > max_wr || srq->tail - srq->head_seen > 1u << next.log2) {
 		error = -EBUSY;
 	} else {
 		copy_slots(srq, &next);
-		error = swap(srq, &next);
+		error = swap_rings(srq, &next);
 	}
 	one_srq_free(&next);
 	return error;
@@ -136,11 +137,11 @@ one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct on
 	if (num_sge > ONE_MAX_SGE)
 		return -EINVAL;
 	if (!has_room(srq, max, slots)) {
-		refresh(srq);
+		refresh_srq(srq);
 		if (!has_room(srq, max, slots))
 			return -ENOSPC;
 	}
-	/* The phase of the first slot is of the last lap still; all the rest is new. */
+	/* The first slot's phase still belongs to the last lap; all other bytes are new. */
 	memset((void *)wqe, 0, offsetof(struct one_wqe, phase));
 	for (uint32_t i = 0; i < num_sge; i++) {
 		struct one_wqe *slot =
@@ -176,14 +177,15 @@ one_srq_available(const struct one_srq *srq)
 uint32_t
 one_srq_outstanding(struct one_srq *srq)
 {
-	refresh(srq);
+	refresh_srq(srq);
 	return srq->posted - srq->done_seen;
 }
 
 uint32_t
 one_qp_held(const struct one_qp *qp)
 {
-	/* Pairs with the engine's release store: what was taken is loaded after what was completed of it. */
+	/* Pairs with the engine's release store: the number taken is loaded after the number of those
+	 * completed. */
 	uint32_t done = atomic_load_explicit(&qp->shm->rq_done, memory_order_acquire);
 	uint32_t n = one_load_alone(&qp->shm->rq_head) - done;
 
