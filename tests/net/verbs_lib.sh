@@ -17,13 +17,10 @@ for library in verbs/libibverbs rdmacm/librdmacm; do
 	[ -e "$BUILD/api/$library.so.1" ] || fail "$library is not built: apt-get install libibverbs-dev librdmacm-dev"
 done
 INSIDE=() OPTIONS=()
-RUNTIME=
 
 verbs_init() {
 	net_init
 	export XDG_RUNTIME_DIR=$WORK # where oneside-run has its files
-	RUNTIME=/var/run # DPDK's
-	[ "$(id -u)" = 0 ] || RUNTIME=$WORK
 	if [ "$(id -u)" = 0 ] && ip netns add "oneside-$$-meet" 2>/dev/null; then
 		NAMESPACES+=("oneside-$$-meet")
 		ip -n "oneside-$$-meet" link set lo up
@@ -130,9 +127,10 @@ pair_once() {
 # ---- rdma_cm ----
 
 served() { # yes|no: whether an attachment of data plane $SERVED, by default a, listens
-	local listeners
+	local listeners runtime=/var/run # DPDK's
+	[ "$(id -u)" = 0 ] || runtime=$WORK
 	listeners=$(/usr/bin/python3 "$(dirname "$0")/../interop/telemetry.py" \
-		"$RUNTIME/dpdk/$(basename "$WORK")-${SERVED:-a}/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
+		"$runtime/dpdk/$(basename "$WORK")-${SERVED:-a}/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
 	case $listeners in
 	*' '[1-9]*) [ "$1" = yes ] ;;
 	*) [ "$1" = no ] ;;
