@@ -74,7 +74,6 @@ count_fds(void)
 	return n;
 }
 
-/* Everything that attachments had is gone, descriptors too. */
 void
 assert_clean(void)
 {
@@ -82,7 +81,7 @@ assert_clean(void)
 		pause_ms(1);
 	if (fake_mistake() != NULL)
 		fail_msg("%s", fake_mistake());
-	/* What nobody took is of objects that have gone; others get their ids. */
+	/* Unread entries belong to removed objects, whose ids will be reused. */
 	forget_events();
 }
 
@@ -95,7 +94,6 @@ collect(void)
 	num_seen += fake_events(&seen[num_seen], FAKE_EVENTS - num_seen);
 }
 
-/* Waits for an entry of the type (for any object when 0), and takes it. */
 struct fake_event
 await(uint8_t type, uint32_t object)
 {

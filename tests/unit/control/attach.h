@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of the whole control thread share.
+ * Helpers of the tests that run the whole control thread.
  */
 #ifndef TEST_CONTROL_ATTACH_H
 #define TEST_CONTROL_ATTACH_H
@@ -17,25 +17,25 @@
 
 extern struct config config;
 extern pthread_t control_thread;
-extern uint32_t base_fds; /* descriptors of this process when nobody is attached */
+extern uint32_t base_fds; /* descriptors of this process without attachments */
 
 void pause_ms(unsigned int ms);
 uint32_t count_fds(void);
-/* Everything that attachments had is gone, descriptors too. */
+/* Waits until all objects and descriptors of attachments are gone. */
 void assert_clean(void);
-/* Waits for an entry of the type (for any object when 0), and takes it. */
+/* Waits for a completion entry of this type and takes it; object 0: of any object. */
 struct fake_event await(uint8_t type, uint32_t object);
 void assert_no_event(void);
 void forget_events(void);
 void assert_ended(struct app *app);
-/* What attachments have traced since it was cleared: a line an edge.  Any machine's wrong edge aborts. */
+/* Transitions traced since the last clear, one a line. An illegal one, of any state machine, aborts. */
 const char *attach_edges(void);
 void attach_edges_clear(void);
 void attach_edges_trace(void); /* before the control thread starts */
 
-/* The control thread anew, by what `config` is now. */
+/* Restarts the control thread with the present `config`. */
 void attach_restart(void);
-/* Attaches and detaches; the reply's error. */
+/* Attaches and detaches; returns the reply's error. */
 int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);
 
 int object_tests(void);

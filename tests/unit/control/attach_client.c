@@ -64,7 +64,7 @@ app_send(struct app *app, const void *data, size_t len, const int *fds, uint32_t
 	return sendmsg(app->fd, &header, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-/* A filter would run on the core that sends. */
+/* Channels must refuse socket filters: a filter would run on the core that sends. */
 static void
 assert_takes_no_filter(int fd)
 {
@@ -99,7 +99,7 @@ app_receive(struct app *app)
 	if (cmsg != NULL) {
 		int fds[2];
 
-		if (cmsg->cmsg_len == CMSG_LEN(sizeof(int))) { /* a channel's */
+		if (cmsg->cmsg_len == CMSG_LEN(sizeof(int))) { /* a channel's descriptor */
 			memcpy(fds, CMSG_DATA(cmsg), sizeof(int));
 			if (app->reply.type == ONE_MSG_CHANNEL_OPEN)
 				assert_takes_no_filter(fds[0]);

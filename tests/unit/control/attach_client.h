@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An application below any library: messages as bytes.
+ * An application without a library: it writes messages as bytes.
  */
 #ifndef TEST_CONTROL_ATTACH_CLIENT_H
 #define TEST_CONTROL_ATTACH_CLIENT_H
@@ -15,9 +15,9 @@ struct app {
 	int fd;
 	struct one_welcome welcome;
 	uint8_t *arena;
-	struct one_msg msg;     /* to be filled before app_call */
+	struct one_msg msg;     /* filled in before app_call */
 	struct one_reply reply; /* of the last call */
-	struct ucred *as;       /* whom messages name as their sender; NULL: nobody */
+	struct ucred *as;       /* sender that messages name (SCM_CREDENTIALS); NULL: none */
 };
 
 extern char app_socket[108];
@@ -26,9 +26,9 @@ void app_connect(struct app *app);
 void app_hello(struct app *app, enum one_kind kind); /* connects and attaches */
 void app_close(struct app *app);
 bool app_send(struct app *app, const void *data, size_t len, const int *fds, uint32_t num_fds);
-/* 1: a reply, 0: end of file. */
+/* Returns 1: a reply, 0: end of file. */
 int app_receive(struct app *app);
-/* One request; the reply's error.  Fails the test at end of file. */
+/* Sends a request and returns the reply's error; fails the test at end of file. */
 int app_call(struct app *app, enum one_msg_type type);
 int app_call_fds(struct app *app, enum one_msg_type type, const int *fds, uint32_t num_fds);
 int app_call_fd(struct app *app, enum one_msg_type type, int fd);

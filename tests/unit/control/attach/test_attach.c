@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread behind its socket: honest applications, hostile ones, and
- * those that die at any moment.  The engine is a fake that watches the order.
+ * The control thread behind its socket: well-behaved applications, hostile ones, and those that die at
+ * any moment. The engine is a fake that checks the order of commands.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,16 +81,16 @@ test_hello_refusals(void **state)
 	assert_clean();
 }
 
-/* What an attachment takes before it has any object counts in its user's memory, and is given back. */
+/* The memory that an attachment takes before it has any object is charged to its user, and given back. */
 static void
 test_attachment_is_charged(void **state)
 {
 	const uint64_t bytes = control.quota.max_bytes_per_uid;
 
-	control.quota.max_bytes_per_uid = 100000; /* less than the populated pages of an arena */
+	control.quota.max_bytes_per_uid = 100000; /* less than the arena's populated pages */
 	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), -EDQUOT);
 	assert_clean();
-	control.quota.max_bytes_per_uid = 400000; /* room for two at once, not three */
+	control.quota.max_bytes_per_uid = 400000; /* room for two attachments at once, not three */
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), 0);
 		fake_refuse(ENGINE_CLIENT_ADD, -ENOMEM);
@@ -109,7 +109,7 @@ test_protocol_faults(void **state)
 	for (int i = 0; i < 32; i++)
 		fds[i] = memfd_create("x", MFD_CLOEXEC);
 	base_fds += 32;
-	/* wrong sizes, before and after HELLO */
+	/* messages of wrong sizes, before and after HELLO */
 	for (int attached = 0; attached < 2; attached++) {
 		const size_t sizes[] = {1, sizeof(struct one_msg) - 1, sizeof(struct one_msg) + 1};
 
@@ -130,20 +130,20 @@ test_protocol_faults(void **state)
 			}
 		}
 	}
-	/* something before HELLO, and a second HELLO */
+	/* a request before HELLO, and a second HELLO */
 	app_connect(&app);
 	app_post(&app, ONE_MSG_PZ_CREATE);
 	assert_ended(&app);
 	app_hello(&app, ONE_KIND_DAT);
 	app_post(&app, ONE_MSG_HELLO);
 	assert_ended(&app);
-	/* unknown types */
+	/* unknown message types */
 	for (uint32_t type = ONE_MSG_MAX; type != 0; type = type == ONE_MSG_MAX ? UINT32_MAX : 0) {
 		app_hello(&app, ONE_KIND_DAT);
 		app_post(&app, type);
 		assert_ended(&app);
 	}
-	/* descriptors: as many as allowed are closed if unwanted, more end the attachment */
+	/* unwanted descriptors up to the limit are closed; more end the attachment */
 	app_hello(&app, ONE_KIND_DAT);
 	app.msg.type = ONE_MSG_PZ_CREATE;
 	assert_true(app_send(&app, &app.msg, sizeof(app.msg), fds, ONE_MSG_FDS));
@@ -165,7 +165,7 @@ test_protocol_faults(void **state)
 	assert_clean();
 }
 
-/* Requests before the reply of the first, which a core holds up. */
+/* Requests may be sent before the first one, which a core delays, is answered. */
 static void
 test_impatience(void **state)
 {
@@ -181,7 +181,7 @@ test_impatience(void **state)
 	assert_int_equal(app.reply.type, ONE_MSG_CQ_CREATE);
 	assert_int_equal(app_receive(&app), 1);
 	assert_int_equal(app.reply.type, ONE_MSG_PZ_CREATE);
-	/* It goes meanwhile. */
+	/* The application detaches while both requests wait. */
 	fake_hold(true, false);
 	app_post(&app, ONE_MSG_CQ_CREATE);
 	app_post(&app, ONE_MSG_PZ_CREATE);
@@ -190,7 +190,7 @@ test_impatience(void **state)
 	assert_clean();
 }
 
-/* Every request with ids of nothing, and with whatever bytes. */
+/* Requests with ids of no object, then with random bytes, do no harm. */
 static void
 test_rubbish(void **state)
 {
@@ -211,7 +211,7 @@ test_rubbish(void **state)
 
 		for (size_t n = 0; n < sizeof(app.msg.bytes); n++)
 			app.msg.bytes[n] = (uint8_t)(rand_r(&seed) >> 8);
-		/* Often small numbers, which name things. */
+		/* Small numbers often are valid ids, and so lead further than random ones. */
 		for (uint32_t n = 0; n < 12; n++)
 			if (rand_r(&seed) % 3 != 0)
 				memcpy(&app.msg.bytes[4 * n],
@@ -265,14 +265,14 @@ test_restart(void **state)
 	char why[256] = "";
 	int fd;
 
-	/* An attachment is open while it ends: it is told, and nothing is left. */
+	/* Stopping ends a live attachment: its application is notified, and no object is left. */
 	app_hello(&app, ONE_KIND_DAT);
 	app_qp(&app, app_pz(&app), app_cq(&app, 10));
 	stop();
 	assert_ended(&app);
 	assert_int_equal(fake_objects(), 0);
 	assert_int_equal(stat(app_socket, &st), -1);
-	/* A dead one's socket is replaced, something else is not, nor is a live one's. */
+	/* The socket of a dead data plane is replaced; another file, or a live one's socket, is not. */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	{
 		struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -335,7 +335,7 @@ setup(void)
 	config.max_bytes_per_uid = 24 << 20;
 	attach_edges_trace();
 	start();
-	/* All that stays open is open: nothing is opened at an attachment and kept. */
+	/* Descriptors opened here stay open: no attachment may open one that is never closed. */
 	base_fds = count_fds();
 	return 0;
 }

@@ -30,7 +30,7 @@ send_step(struct app *app, enum one_msg_type type)
 	close(fd);
 }
 
-/* Makes one of everything; stops before the request with number `stop` is answered. */
+/* Makes one object of each kind; ends before request number `stop` is answered. */
 static void
 life(int stop)
 {
@@ -142,7 +142,7 @@ life(int stop)
 			return;
 		}
 		if (step == stop) {
-			/* Cores and graces hold everything up while it dies. */
+			/* The client dies while held commands and grace periods delay everything. */
 			fake_hold(true, true);
 			send_step(&app, type);
 			pause_ms(5);
@@ -182,7 +182,7 @@ test_death_at_each_step(void **state)
 	}
 }
 
-/* The core refuses what it is asked for. */
+/* A command that the core refuses undoes the request. */
 static void
 test_core_refuses(void **state)
 {
@@ -202,7 +202,8 @@ test_core_refuses(void **state)
 	assert_int_equal(app_call(&app, ONE_MSG_CQ_RESIZE), 0);
 	fake_refuse(ENGINE_QP_ADD, -EEXIST);
 	app.msg.qp_create = (struct one_qp_create){.pz = pz, .send_cq = cq};
-	/* Answered before the core is asked: an attachment whose queue pair is not there cannot go on. */
+	/* QP_CREATE is answered before the core has the queue pair. If the core then refuses it, the
+	 * attachment ends. */
 	assert_int_equal(app_call(&app, ONE_MSG_QP_CREATE), 0);
 	app.msg.id.id = app.reply.qp.qp;
 	app_post(&app, ONE_MSG_QP_FREE);
@@ -227,8 +228,8 @@ test_faults(void **state)
 	assert_clean();
 }
 
-/* A living application hears of the end when its core has let go: what that carries out before comes before.
- */
+/* A live application is notified of the end after its core let go of it, so all that the core still carries
+ * out precedes the notification. */
 static void
 test_told_last(void **state)
 {
@@ -237,7 +238,7 @@ test_told_last(void **state)
 	app_hello(&app, ONE_KIND_DAT);
 	fake_hold(true, false);
 	fake_fault_first_client();
-	while (fake_waiting() == 0) /* its removal */
+	while (fake_waiting() == 0) /* until its removal is sent */
 		pause_ms(1);
 	assert_int_equal(poll(&(struct pollfd){.fd = app.fd, .events = POLLIN}, 1, 50), 0);
 	fake_hold(false, false);
@@ -245,7 +246,7 @@ test_told_last(void **state)
 	assert_clean();
 }
 
-/* A child that holds the socket does not keep a dead parent's attachment alive. */
+/* A child that inherited the socket does not keep a dead parent's attachment alive. */
 static void
 test_death_with_heirs(void **state)
 {
@@ -288,7 +289,7 @@ test_death_with_heirs(void **state)
 	assert_clean();
 }
 
-/* Each edge of an attachment's life is traced, in order, with its reason, and is in the table. */
+/* Each transition of an attachment is traced, in order and with its reason, and is a legal one. */
 static void
 test_edges(void **state)
 {

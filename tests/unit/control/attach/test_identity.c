@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * By whose rights a segment is published and imported: those of who sends the
- * request, at the time when it does.  One thread becomes other users, which needs root.
+ * A segment is published and imported with the rights that the sender of the request has when it
+ * sends. A single thread becomes other users, which needs root.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ publish(struct pair_of_apps *apps, enum one_msg_type type, uint32_t mode)
 	assert_int_equal(app_call(&apps->exporter, type), 0);
 }
 
-/* This thread alone, and not for ever: the C library's calls would change the control thread too. */
+/* Changes this thread only, temporarily: the C library's calls would change the control thread, too. */
 static void
 become(uint32_t uid, uint32_t gid, uint32_t num_groups, const gid_t *group)
 {
@@ -58,7 +58,7 @@ become_root(void)
 	assert_int_equal(syscall(SYS_setgroups, 0, NULL), 0);
 }
 
-/* One end of a pair, made as who this thread is. */
+/* Returns one socket of a pair, which carries the credentials of this thread. */
 static int
 proof(void)
 {
@@ -69,7 +69,7 @@ proof(void)
 	return pair[0];
 }
 
-/* The outcome; `fd`: closed; -1: none. */
+/* Returns the outcome of an import. `fd` is the proof of groups, and is closed; -1: none. */
 static int
 import(struct pair_of_apps *apps, uint32_t permission, int fd)
 {
@@ -99,7 +99,7 @@ close_apps(struct pair_of_apps *apps)
 	assert_clean();
 }
 
-/* Nobody is believed to be who he cannot become. */
+/* The kernel refuses credentials (SCM_CREDENTIALS) that the sender could not assume. */
 static int claim_error;
 
 static void *
@@ -116,7 +116,7 @@ claim_root(void *arg)
 	return NULL;
 }
 
-/* Who gave up its rights after it attached. */
+/* An importer that gave up its rights after attaching has only those of its new user. */
 static void
 test_dropped(void **state)
 {
@@ -142,7 +142,7 @@ test_dropped(void **state)
 	close_apps(&apps);
 }
 
-/* The owner of a segment is who registered its memory. */
+/* The owner of a segment is the user that registered its memory. */
 static void
 test_exporter_dropped(void **state)
 {
@@ -163,7 +163,7 @@ test_exporter_dropped(void **state)
 	close_apps(&apps);
 }
 
-/* Every group counts, the last of many too, for better and for worse. */
+/* Every supplementary group counts, the last of many too, whether that grants or denies. */
 static void
 test_many_groups(void **state)
 {
@@ -173,7 +173,7 @@ test_many_groups(void **state)
 	if (geteuid() != 0)
 		skip();
 	for (uint32_t i = 0; i < MANY; i++)
-		group[i] = 1000 - i; /* the exporter's, 0, is the last one below */
+		group[i] = 1000 - i; /* group 0, the exporter's, is the last one below */
 	group[MANY - 1] = 0;
 	open_apps(&apps);
 	publish(&apps, ONE_MSG_RSM_PUBLISH, 0060);
@@ -189,7 +189,7 @@ test_many_groups(void **state)
 	close_apps(&apps);
 }
 
-/* What does not prove the sender's groups is as if they could not be told. */
+/* A proof that is not the sender's is ignored: the sender's groups are then unknown. */
 static void
 test_false_proof(void **state)
 {
@@ -204,14 +204,14 @@ test_false_proof(void **state)
 	app_connect(&stranger);
 	publish(&apps, ONE_MSG_RSM_PUBLISH, 0660);
 	become(OTHER, OTHER_GROUP + 1, 1, &member);
-	files[0] = proof(); /* when its group was another */
+	files[0] = proof(); /* made with another group */
 	become_root();
-	files[1] = proof(); /* when it was another user */
+	files[1] = proof(); /* made as another user */
 	become(OTHER, OTHER_GROUP, 0, NULL);
 	assert_int_equal(import(&apps, 0400, files[0]), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, files[1]), RSM_PERM_DENIED);
-	/* One whose other end the control thread has (not an attachment that is in use: what is sent is
-	 * closed with all it holds); no socket at all; nothing. */
+	/* A socket whose peer the control thread has (not one of an attachment in use: a descriptor that is
+	 * sent is closed with all that it holds); no socket at all; no descriptor. */
 	publish(&apps, ONE_MSG_RSM_REPUBLISH, 0606);
 	assert_int_equal(import(&apps, 0400, stranger.fd), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, dup(STDIN_FILENO)), RSM_PERM_DENIED);

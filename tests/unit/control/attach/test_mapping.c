@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of applications in the data plane: pages that nobody has touched, how much is
- * charged, and which thread populates and frees.
+ * Memory of applications in the data plane: untouched pages, what is charged, and which thread
+ * populates and frees.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 
 #define PAGE 4096ull
 #define LARGE (8ull << 20)
-#define AT_ONCE 65536u /* what the control thread may populate itself */
+#define AT_ONCE 65536u /* bytes that the control thread may populate itself */
 
 /* ---- which thread ---- */
 
@@ -34,7 +34,7 @@ int __real_madvise(void *base, size_t len, int advice);
 int __wrap_madvise(void *base, size_t len, int advice);
 
 static _Atomic size_t unmapped_elsewhere, unmapped_by_control, populated_by_control;
-static atomic_bool blocked; /* other threads do not get on with unmapping */
+static atomic_bool blocked; /* holds up the next munmap() of another thread */
 static sem_t waits, go_on;
 
 static bool
@@ -75,8 +75,7 @@ forget(void)
 	atomic_store(&populated_by_control, 0);
 }
 
-/* The control thread leaves to the user's what takes time in proportion to memory, and waits for none of it.
- */
+/* The control thread leaves work in proportion to memory to the user's worker, and does not wait for it. */
 static void
 test_large_memory(void **state)
 {
@@ -92,7 +91,7 @@ test_large_memory(void **state)
 	mr = app_mr(&app, pz, region, VA, LARGE);
 	assert_true(atomic_load(&populated_by_control) <= AT_ONCE);
 	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr.mr), 0);
-	/* Others are served while it is freed. */
+	/* Other attachments are served while the worker unmaps the region. */
 	atomic_store(&blocked, true);
 	memset(app.msg.bytes, 0, sizeof(app.msg.bytes));
 	app.msg.id.id = region;
@@ -103,7 +102,7 @@ test_large_memory(void **state)
 	assert_int_equal(app_receive(&app), 1);
 	assert_int_equal(app.reply.error, 0);
 	assert_int_equal(atomic_load(&unmapped_elsewhere), LARGE);
-	/* So it is at the end of an attachment, with the arena. */
+	/* When an attachment ends, the worker unmaps its regions and the arena, too. */
 	region = app_region(&app, LARGE);
 	app_mr(&app, pz, region, VA, LARGE);
 	forget();
@@ -120,8 +119,8 @@ test_large_memory(void **state)
 	assert_int_equal(atomic_load(&unmapped_by_control), 0);
 }
 
-/* What is registered is mapped to be written, whoever made the pages: a core has no faults there.  Written by
- * the kernel, so that no memory of a sanitizer's is. */
+/* Registered memory is mapped writable, whoever made its pages, so that a core has no page faults. The
+ * kernel writes here (read()), so that a sanitizer's shadow memory adds no faults. */
 static void
 test_mapped(void **state)
 {
@@ -147,7 +146,7 @@ test_mapped(void **state)
 	assert_clean();
 }
 
-/* Of its own memory too the control thread populates little at once. */
+/* The control thread populates its own memory in small steps, too. */
 static void
 test_staging(void **state)
 {
@@ -178,7 +177,7 @@ post_region(struct app *app, int fd)
 	assert_true(app_send(app, &app->msg, sizeof(app->msg), &fd, 1));
 }
 
-/* What is being freed is charged until it is free; what it leaves no room for waits. */
+/* Memory being freed stays charged until it is free. A request that lacks only that room waits for it. */
 static void
 test_charged_until_freed(void **state)
 {
@@ -204,11 +203,11 @@ test_charged_until_freed(void **state)
 	assert_int_equal(app_receive(&app), 1);
 	assert_int_equal(app_receive(&other), 1);
 	assert_int_equal(other.reply.error, 0);
-	/* Nothing is on its way out: there is nothing to wait for. */
+	/* Nothing is being freed now: the request fails at once. */
 	app.msg.region_add = (struct one_region_add){.size = config.limits.max_mr_total};
 	assert_int_equal(app_call_fd(&app, ONE_MSG_REGION_ADD, fd), -EDQUOT);
 	assert_int_equal(app.reply.value, config.max_bytes_per_uid);
-	/* One that ends while it waits, and what it waits for. */
+	/* An attachment ends while its request waits for memory that is being freed. */
 	atomic_store(&blocked, true);
 	memset(other.msg.bytes, 0, sizeof(other.msg.bytes));
 	other.msg.id.id = other.reply.id.id;
@@ -247,7 +246,7 @@ register_part(struct app *app, uint32_t pz, uint32_t region, uint64_t offset, ui
 	return app_call(app, ONE_MSG_MR_CREATE);
 }
 
-/* A sparse file costs the data plane no page: what is there can be registered, what is not is refused. */
+/* Holes of a sparse file stay holes: allocated pages can be registered, and holes are refused. */
 static void
 test_holes(void **state)
 {
@@ -264,7 +263,7 @@ test_holes(void **state)
 	region = app.reply.id.id;
 	assert_int_equal(register_part(&app, pz, region, 1 << 20, 1 << 20), 0);
 	assert_int_equal(register_part(&app, pz, region, 1 << 20, 100), 0);
-	/* The first page that is missing is named. */
+	/* The refusal names the first missing page. */
 	assert_int_equal(register_part(&app, pz, region, 1 << 20, (1 << 20) + 1), -EFAULT);
 	assert_int_equal(app.reply.subject, ONE_SUBJECT_ADDRESS);
 	assert_int_equal(app.reply.value, VA + (1 << 20));
@@ -273,7 +272,7 @@ test_holes(void **state)
 	assert_int_equal(register_part(&app, pz, region, 0, LARGE), -EFAULT);
 	assert_int_equal(app.reply.value, VA);
 	assert_int_equal(pages_of(fd), (1 << 20) / PAGE);
-	/* Populated by its owner, it is taken. */
+	/* The range can be registered once its owner has populated it. */
 	assert_int_equal(fallocate(fd, 0, 0, (off_t)LARGE), 0);
 	assert_int_equal(register_part(&app, pz, region, 0, LARGE), 0);
 	close(fd);
@@ -281,7 +280,7 @@ test_holes(void **state)
 	assert_clean();
 }
 
-/* What was registered before is not looked through again; what adjoins it is. */
+/* A range that was registered before is not populated again; pages next to it are. */
 static void
 test_again(void **state)
 {
@@ -308,7 +307,7 @@ test_again(void **state)
 	assert_int_equal(atomic_load(&populated_by_control), 2 * PAGE);
 	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 33 * PAGE), 0);
 	assert_int_equal(atomic_load(&populated_by_control), 2 * PAGE);
-	/* pages have gone, and others have come */
+	/* The pages are freed and allocated again: ONE_MR_FRESH forgets what was known of them. */
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 64 * PAGE, 64 * PAGE), 0);
 	app.msg.mr_create =
 		(struct one_mr_create){.flags = ONE_MR_FRESH,
@@ -322,10 +321,10 @@ test_again(void **state)
 	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, PAGE), -EFAULT);
 	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 64 * PAGE, 64 * PAGE), 0);
 	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 33 * PAGE), 0);
-	/* what was never there still is not */
+	/* a range with pages that were never allocated is still refused */
 	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 65 * PAGE), -EFAULT);
 	assert_int_equal(register_part(&app, pz, region, 63 * PAGE, 2 * PAGE), -EFAULT);
-	/* a part that does not adjoin */
+	/* a range that does not adjoin the known one */
 	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 512 * PAGE, 256 * PAGE), 0);
 	assert_int_equal(register_part(&app, pz, region, 512 * PAGE, 256 * PAGE), 0);
 	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 65 * PAGE), -EFAULT);
@@ -344,7 +343,7 @@ on_fault(int signal_number)
 	siglongjmp(faulted, 1);
 }
 
-/* A page that is punched out of registered memory later is none for a core either: the guard's case. */
+/* A page punched out of registered memory does not come back by a core's access: SIGBUS, for the guard. */
 static void
 test_punched(void **state)
 {
@@ -376,7 +375,7 @@ test_punched(void **state)
 	assert_clean();
 }
 
-/* Of what is punched out of two pieces later no page comes back either. */
+/* Pages punched out of a registration of two pieces do not come back either. */
 static void
 test_holes_in_pieces(void **state)
 {
@@ -418,7 +417,7 @@ register_pieces(struct app *app, uint32_t pz, uint32_t region, uint32_t n, uint6
 	return app_call(app, ONE_MSG_MR_CREATE);
 }
 
-/* Pieces beyond the range are refused; those of a range are charged as often as they are mapped. */
+/* Pieces beyond the range are refused. Pieces of one range are charged as often as they are mapped. */
 static void
 test_pieces_are_charged(void **state)
 {
@@ -440,14 +439,14 @@ test_pieces_are_charged(void **state)
 	assert_int_equal(app.reply.error, -EDQUOT);
 	assert_int_equal(app.reply.value, config.limits.max_mr_total);
 	assert_int_equal(n, (config.limits.max_mr_total - size) / (2 * size));
-	/* Answered means given back. */
+	/* After the reply the memory is no longer charged. */
 	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, last.mr), 0);
 	assert_int_equal(register_pieces(&app, pz, region, 2, size, 2 * size), 0);
 	app_close(&app);
 	assert_clean();
 }
 
-/* The data plane's own page tables count as well: much address space over few pages is not free. */
+/* The data plane's page tables are charged, too: much address space over few pages costs memory. */
 static void
 test_tables_are_charged(void **state)
 {
@@ -477,7 +476,7 @@ test_tables_are_charged(void **state)
 
 #define MAPPABLE 32u
 
-/* Of the files that importers may map a user has its share, however many attachments it opens. */
+/* A user has a share of the files that importers may map, however many attachments it opens. */
 static void
 test_mappable_files(void **state)
 {
@@ -508,9 +507,9 @@ test_mappable_files(void **state)
 }
 
 #define ROOM (1u << 20)
-#define QP_LEAST 2816u /* what a queue pair is known to take of the data plane's memory */
+#define QP_LEAST 2816u /* bytes of the data plane's memory that a queue pair takes at least */
 
-/* What objects take of the data plane's own memory counts for their user, until they have gone. */
+/* The data plane's own memory for objects is charged to their user until they are freed. */
 static void
 test_objects_are_charged(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that take long to close (control/reaper.c): who sent them waits, and
+ * Descriptors that take long to close (control/attach/reaper.c) delay the user that sent them, and
  * nobody else.
  */
 #include <setjmp.h>
@@ -25,7 +25,7 @@
 #include "control/attach/reaper.h"
 #include "control/loop/loop.h"
 
-#define STEP_NS (10 * NS_PER_MS) /* more than the reapers' look */
+#define STEP_NS (10 * NS_PER_MS) /* more than the interval of the reapers' polls */
 
 struct control control;
 int control_logtype;
@@ -46,13 +46,13 @@ log_allowed_to(uint32_t uid)
 int __real_close(int fd);
 int __wrap_close(int fd);
 
-/* One file's server does not answer, whatever signals come. */
+/* Closing `stuck` blocks until `answer`, whatever signals come, as for a file whose server is dead. */
 int
 __wrap_close(int fd)
 {
 	int file = fd;
 
-	/* Once: the number may be another's later. */
+	/* Block once: the descriptor's number may be reused. */
 	if (atomic_compare_exchange_strong(&stuck, &file, -1))
 		while (sem_wait(&answer) != 0)
 			;
@@ -71,7 +71,7 @@ count_fds(void)
 	return n;
 }
 
-/* False only when nothing is closed for long. */
+/* Waits until at most `n` descriptors are open; false if that takes too long. */
 static bool
 await_fds(uint32_t n, bool poll)
 {
@@ -86,7 +86,7 @@ await_fds(uint32_t n, bool poll)
 	return false;
 }
 
-/* A connection with data that nobody takes: closing it waits for an hour. */
+/* A connection with unread data and SO_LINGER: closing it blocks for up to an hour. */
 static int
 lingering(void)
 {
@@ -109,7 +109,7 @@ close_peers(void)
 		close(peers[--num_peers]);
 }
 
-/* A message of `len` bytes with a descriptor, which is ours no more. */
+/* Sends a message of `len` bytes with the descriptor, and closes ours. */
 static void
 send_fd(int to, int fd, size_t len)
 {
@@ -133,7 +133,7 @@ send_fd(int to, int fd, size_t len)
 	__real_close(fd);
 }
 
-/* A socket with a message in its queue that has `fd`. */
+/* Returns a socket with `fd` in a queued message. */
 static int
 holder(int type, int fd, size_t len)
 {
@@ -145,7 +145,7 @@ holder(int type, int fd, size_t len)
 	return ends[0];
 }
 
-/* A socket that listens, with a connection in its queue that holds `fd`. */
+/* Returns a listening socket with a queued connection that holds `fd`. */
 static int
 listening_holder(int fd)
 {
@@ -163,7 +163,7 @@ listening_holder(int fd)
 	return server;
 }
 
-/* Nobody sends signals here: no close() waits at all. */
+/* The reapers need no signals here: no close() blocks at all. */
 static void
 test_queues(void **state)
 {
@@ -172,14 +172,14 @@ test_queues(void **state)
 	reaper_discard(1, holder(SOCK_DGRAM, holder(SOCK_SEQPACKET, lingering(), 1), 1));
 	reaper_discard(1, listening_holder(lingering()));
 	reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 1));
-	reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 0)); /* with a message of no bytes */
-	/* What is left are the peers, and the ends of two pipes. */
+	reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 0)); /* the message has no bytes */
+	/* The peers remain, and both ends of the user's two pipes. */
 	assert_true(await_fds(base_fds + num_peers + 4, false));
 	close_peers();
 	assert_true(await_fds(base_fds, true));
 }
 
-/* A file that does not close keeps what its user sends behind it, and nothing else. */
+/* A file that does not close delays what its user sends later, and nothing else. */
 static void
 test_stuck(void **state)
 {
@@ -191,8 +191,9 @@ test_stuck(void **state)
 		reaper_discard(1, dup(STDIN_FILENO));
 	assert_false(reaper_stuck(1));
 	before = count_fds();
-	/* Another user's, and this one's own connections, also with what would linger unread: the reaper
-	 * takes no more, so that is for the kernel, and for a signal. */
+	/* Other users' descriptors, and this user's own connections, are still closed, even connections with
+	 * lingering descriptors in unread messages: the user's full reaper does not take those, so the
+	 * kernel closes them, and a signal interrupts it. */
 	for (int i = 0; i < 200; i++) {
 		reaper_close_socket(2, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 		reaper_close_socket(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -216,7 +217,8 @@ test_stuck(void **state)
 	assert_false(reaper_full(1));
 }
 
-/* Threads need descriptors: those of a connected user are there before, others' are closed by our own. */
+/* Without free descriptors no thread can be made. A connected user has its reapers already; the control
+ * thread itself closes descriptors of others. */
 static void
 test_no_descriptors(void **state)
 {
@@ -235,7 +237,7 @@ test_no_descriptors(void **state)
 	reaper_discard(2, stranger);
 	reaper_close_socket(2, socket_fd);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	/* The ends of two pipes, as long as the user has a connection. */
+	/* Both ends of two pipes remain while the user has a connection. */
 	assert_true(await_fds(base_fds + 4, true));
 	reaper_release(1);
 	reapers_poll();
@@ -244,7 +246,7 @@ test_no_descriptors(void **state)
 	assert_true(await_fds(base_fds, true));
 }
 
-/* So many connections that descriptors get short: no more are accepted until some are closed. */
+/* So many connections wait for close() that descriptors run short: none is accepted until some are closed. */
 static void
 test_late(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Users whose requests come at the same time: counted, not timed. */
+/* Concurrent requests of several users. The tests count and do not measure time. */
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 #define FLOOD 100
 #define OTHER 54321 /* a uid */
 
-/* Connects as another user: what the kernel says of a socket is of the thread that connected. */
+/* Connects as another user: the kernel reports the credentials of the thread that connected. */
 static void
 hello_as(struct app *app, uid_t uid)
 {
@@ -31,8 +31,8 @@ hello_as(struct app *app, uid_t uid)
 	assert_int_equal(app_call(app, ONE_MSG_HELLO), 0);
 }
 
-/* Nobody owes for replies that took the kernel long, as they do on a busy machine.  The control thread stands
- * still, or is the caller. */
+/* Forgives the debts of replies that took the kernel long, as on a busy machine. The control thread must be
+ * stopped, or be the caller. */
 static void
 forget_debts(void)
 {
@@ -42,7 +42,8 @@ forget_debts(void)
 		account->turns.credit = 0;
 }
 
-/* With a hundred attachments that ask at once there is room for one of another user, that asks last. */
+/* While a hundred attachments of one user send requests, another user's request is served soon, though it
+ * was sent last. */
 static void
 test_flood(void **state)
 {
@@ -75,8 +76,8 @@ test_flood(void **state)
 	while (before < n && made[before] == 0)
 		before++;
 	assert_int_not_equal(before, n);
-	/* A loop hears 64 of them: so a turn of that user before it is heard, and one in its round; and
-	 * whatever the thread was at when it was stopped. */
+	/* A loop receives 64 requests. So at most these precede the other user's: one turn before it is
+	 * received, one in its round, and whatever the thread was busy with when it was stopped. */
 	if (before > 3 * TURNS_QUANTUM / 4)
 		fail_msg("%u requests of the other user came first", before);
 	for (uint32_t i = 0; i < FLOOD; i++)
@@ -86,7 +87,7 @@ test_flood(void **state)
 	forget_events();
 }
 
-/* Who goes while its request waits is gone. */
+/* An attachment that ends while its request waits is released. */
 static void
 test_gone(void **state)
 {
@@ -113,7 +114,7 @@ test_gone(void **state)
 	forget_events();
 }
 
-#define PLACES 8u /* for requests that wait */
+#define PLACES 8u /* connection requests that may wait for an answer */
 
 static struct one_qp_created qps[PLACES + 3];
 
@@ -144,7 +145,7 @@ listens(struct app *app, uint64_t service)
 	return app->reply.listening.listener;
 }
 
-/* A server that does not answer, however many want to connect to it, keeps nobody from another user's. */
+/* A listener that answers no request, however many connect to it, does not block another user's listener. */
 static void
 test_unanswered(void **state)
 {
@@ -160,7 +161,7 @@ test_unanswered(void **state)
 	app_hello(&active, ONE_KIND_DAT);
 	app_hello(&silent, ONE_KIND_DAT);
 	hello_as(&other, OTHER);
-	/* Ids of two attachments must differ here: the fake tells events apart by them. */
+	/* Ids of the two attachments must differ, because the fake tells events apart by them. */
 	pz = app_pz(&active);
 	cq = app_cq(&active, 100);
 	for (uint32_t i = 0; i < PLACES + 3; i++)
@@ -176,8 +177,7 @@ test_unanswered(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, qps[share].qp).status, ONE_CONN_NON_PEER_REJECTED);
 	ask(&active, PLACES, 6000);
 	refuse(&other, await_cr(&other, answered), PLACES);
-	/* A place is there again when it has answered, when who asked has gone, and when they are connected.
-	 */
+	/* A place is free again after an answer, after the end of the requester, and after a connection. */
 	refuse(&silent, cr[0], 0);
 	ask(&active, PLACES + 1, 5000);
 	await_cr(&silent, unanswered);
@@ -204,10 +204,10 @@ test_unanswered(void **state)
 	control.quota.max_common[what] = path_port[0].env.max_half_open = PATH_REQUESTS_MAX;
 }
 
-/* ---- what one has, and what others wait for ---- */
+/* ---- one user's objects, another's requests ---- */
 
 #define OWNED 600u
-#define BEFORE 256u /* for four loops nobody is heard while cores have much to say */
+#define BEFORE 256u /* objects of four loops: so long may requests wait while cores have many events */
 
 static struct app asker;
 static uint32_t removed, services;
@@ -228,7 +228,7 @@ ask_for_ring(void)
 	app_post(&asker, ONE_MSG_CQ_CREATE);
 }
 
-/* A queue pair that a core has: one for datagrams, which receives. */
+/* Makes a queue pair that a core has: a datagram queue pair that receives. */
 static void
 give_to_core(struct app *app, uint32_t pz, uint32_t cq)
 {
@@ -243,7 +243,7 @@ give_to_core(struct app *app, uint32_t pz, uint32_t cq)
 	assert_int_equal(app_call(app, ONE_MSG_QP_DATAGRAM), 0);
 }
 
-/* A user that asks for something while the attachment of another ends is not behind all that this had. */
+/* A request of one user does not wait until all objects of another user's ending attachment are removed. */
 static void
 test_end_in_slices(void **state)
 {
@@ -261,7 +261,7 @@ test_end_in_slices(void **state)
 	removed = fake_sent(ENGINE_QP_REMOVE);
 	fake_on(ENGINE_QP_REMOVE, ask_for_ring);
 	app_close(&app);
-	/* By then the first of them is on its way. */
+	/* The first removal was sent before the request. */
 	assert_int_equal(app_receive(&asker), 1);
 	if (removed > BEFORE)
 		fail_msg("%u of %u queue pairs came first", removed, OWNED);
@@ -293,7 +293,7 @@ test_unhook_in_slices(void **state)
 	assert_int_equal(app_receive(&asker), 1);
 	if (services < OWNED - BEFORE)
 		fail_msg("%u of %u listeners were closed before", OWNED - services, OWNED);
-	/* Whoever wants the place of one that is still there has it. */
+	/* A service of a listener that is still being closed can be taken by another user. */
 	cq = asker.reply.cq.cq;
 	for (uint32_t i = OWNED; i-- > 0;) {
 		asker.msg.listen = (struct one_listen){.service = 7000 + i, .cq = cq};
@@ -308,7 +308,7 @@ test_unhook_in_slices(void **state)
 
 /* ---- debts ---- */
 
-/* Until nothing is left of any attachment, not even an account. */
+/* Waits until no attachment, and no account of a user, is left. */
 static void
 await_nobody(void)
 {
@@ -332,7 +332,7 @@ come_and_go(uid_t uid)
 	await_nobody();
 }
 
-/* What a user has done above its ceilings does not go with its last attachment. */
+/* The debt of a user above its ceilings outlives its last attachment. */
 static void
 test_debt(void **state)
 {
@@ -349,13 +349,13 @@ test_debt(void **state)
 	come_and_go(OTHER);
 	assert_int_equal(fake_users_made() - made, 2);
 	assert_int_equal(fake_users(), 2);
-	/* It is paid. */
+	/* The debt is paid. */
 	fake_debt(0);
 	come_and_go(OTHER);
 	assert_int_equal(fake_users_made() - made, 2);
 	come_and_go(OTHER);
 	assert_int_equal(fake_users_made() - made, 3);
-	/* There is a limit to how many are remembered. */
+	/* At most USERS_DEBTORS users are remembered. */
 	fake_debt(1);
 	for (uint32_t i = 0; i <= USERS_DEBTORS; i++)
 		come_and_go(OTHER + i);

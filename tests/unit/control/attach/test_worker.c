@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads of users: none waits for another's, and attachments take turns on theirs.
+ * Workers of users: none waits for another user's, and attachments of a user take turns on its worker.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct counted {
 	pthread_t thread;
 };
 
-static char order[64]; /* of steps, by the one thread that takes them */
+static char order[64]; /* names of steps, by the one thread that takes them */
 static size_t num_steps;
 
 static int
@@ -57,7 +57,7 @@ job_of(struct client *client, int total)
 				.total = total};
 }
 
-/* As the control thread waits: for the descriptor, which tells of each that comes back. */
+/* Waits as the control thread does: for the descriptor that reports finished jobs. */
 static void
 until_done(const struct counted *counted)
 {
@@ -101,7 +101,7 @@ test_users(void **state)
 		job_start(&hers[i].job);
 	}
 	sem_wait(&begun);
-	/* Hers wait for what does not come; his is none of theirs. */
+	/* Her jobs are blocked. His, another user's, must not wait for them. */
 	assert_int_equal(lane_open(&other.lane, 11), 0);
 	his = job_of(&other, 5);
 	job_start(&his.job);
@@ -123,7 +123,7 @@ test_users(void **state)
 	lane_close(&other.lane);
 }
 
-/* Of two attachments each has every second step, however many jobs the one has. */
+/* Two attachments take steps in turn, however many jobs one of them has. */
 static void
 test_attachments(void **state)
 {
