@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decisions that are pure functions: access to RSM segments, names of services,
- * what two ends agree on, and the private data that says it.
+ * Decisions that are pure functions: access to RSM segments, service ids, negotiated parameters, and
+ * RSM's private data.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,21 +20,21 @@ enum { OWNER = 1000, GROUP = 100, OTHER = 2000 };
 struct access_case {
 	uint32_t num, list_mode, node; /* the list has nodes 1 and 2, with list_mode */
 	uint32_t default_mode;
-	uint32_t uid, gid, extra; /* the importer's; extra: a supplementary group, 0: none */
+	uint32_t uid, gid, extra; /* the importer; extra: a supplementary group, 0: none */
 	uint32_t wanted;
 	enum rsm_error result;
 };
 
-/* An exporter with uid OWNER and gid GROUP; spec 5.2. */
+/* The exporter has uid OWNER and gid GROUP; spec 5.2. */
 static const struct access_case access_cases[] = {
-	/* no list: every node, by the default permission */
+	/* without a list every node has the default permission */
 	{0, 0, 9, 0644, OWNER, 1, 0, 0600, RSM_OK},
 	{0, 0, 9, 0644, OTHER, 1, 0, 0400, RSM_OK},
 	{0, 0, 9, 0644, OTHER, 1, 0, 0200, RSM_PERM_DENIED},
 	{0, 0, 9, 0644, OTHER, 1, 0, 0600, RSM_PERM_DENIED},
-	{0, 0, 9, 0000, OWNER, 1, 0, 0000, RSM_OK}, /* no rights asked for: signals only */
+	{0, 0, 9, 0000, OWNER, 1, 0, 0000, RSM_OK}, /* no rights are requested: signals only */
 	{0, 0, 9, 0777, OTHER, 1, 0, 0600, RSM_OK},
-	/* a list: the node must be in it */
+	/* with a list the importer's node must be in it */
 	{2, 0666, 3, 0777, OWNER, 1, 0, 0400, RSM_SEG_NOT_PUBLISHED_TO_NODE},
 	{2, 0666, 3, 0777, OWNER, 1, 0, 0000, RSM_SEG_NOT_PUBLISHED_TO_NODE},
 	{2, 0666, 1, 0000, OTHER, 1, 0, 0600, RSM_OK},
@@ -45,22 +45,22 @@ static const struct access_case access_cases[] = {
 	{2, 0660, 1, 0777, OTHER, GROUP, 0, 0600, RSM_OK},
 	{2, 0660, 1, 0777, OTHER, 1, GROUP, 0600, RSM_OK},
 	{2, 0660, 1, 0777, OTHER, 1, GROUP + 1, 0400, RSM_PERM_DENIED},
-	/* 0624: each digit by itself */
+	/* 0624: each class has its own digit */
 	{2, 0624, 1, 0, OWNER, GROUP, 0, 0600, RSM_OK},
 	{2, 0624, 1, 0, OTHER, GROUP, 0, 0200, RSM_OK},
 	{2, 0624, 1, 0, OTHER, GROUP, 0, 0400, RSM_PERM_DENIED},
 	{2, 0624, 1, 0, OTHER, 1, 0, 0400, RSM_OK},
 	{2, 0624, 1, 0, OTHER, 1, 0, 0200, RSM_PERM_DENIED},
-	/* only the first class that fits counts, even if another would grant more */
+	/* only the first class that matches counts, even if a later one would grant more */
 	{2, 0066, 1, 0, OWNER, GROUP, 0, 0400, RSM_PERM_DENIED},
 	{2, 0606, 1, 0, OTHER, GROUP, 0, 0400, RSM_PERM_DENIED},
 	{2, 0000, 1, 0777, OWNER, 1, 0, 0400, RSM_PERM_DENIED},
-	/* execute is neither asked for nor granted */
+	/* execute permission is neither requested nor granted */
 	{0, 0, 9, 0111, OWNER, 1, 0, 0400, RSM_PERM_DENIED},
 	{0, 0, 9, 0777, OWNER, 1, 0, 0700, RSM_PERM_DENIED},
 	{0, 0, 9, 0777, OWNER, 1, 0, 0640, RSM_PERM_DENIED},
 	{0, 0, 9, 0777, OWNER, 1, 0, 01000, RSM_PERM_DENIED},
-	/* uid 0 has no more rights than others */
+	/* uid 0 has no special rights */
 	{0, 0, 9, 0600, 0, 1, 0, 0400, RSM_PERM_DENIED},
 };
 
@@ -83,7 +83,7 @@ test_acl_check(void **state)
 	}
 }
 
-/* A list of groups that was cut: nothing that one of the two classes it may be has not. */
+/* With a partial list of groups the importer may be in one of two classes: it has only the rights of both. */
 static void
 test_acl_partial_groups(void **state)
 {
@@ -187,7 +187,7 @@ test_services(void **state)
 	assert_int_equal(service_port(service), 18515);
 	assert_int_equal(service_from_qual(UINT16_MAX, &service), 0);
 	assert_int_equal(service, 0x000000000106ffffull);
-	/* A larger qualifier is the service id itself, and comes back as it was. */
+	/* A larger qualifier is the service id itself, unchanged. */
 	assert_int_equal(service_from_qual(0x10000, &service), 0);
 	assert_int_equal(service, 0x10000);
 	assert_int_equal(service_to_qual(service), 0x10000);
@@ -195,13 +195,14 @@ test_services(void **state)
 	assert_int_equal(service_port(service), 0);
 	assert_int_equal(service_from_qual(0x1000000000000001ull, &service), 0);
 	assert_int_equal(service_to_qual(service), 0x1000000000000001ull);
-	/* UDP port space: has the IP header, but is not a port of ours. */
+	/* The UDP port space has the IP header, but is not one of our ports. */
 	assert_true(service_is_ip(0x0000000001114853ull));
 	assert_int_equal(service_to_qual(0x0000000001114853ull), 0x0000000001114853ull);
 	assert_false(service_is_ip(0x0000000101064853ull));
 }
 
-/* Nobody may listen as a segment, or connect to one with rights of its own making. */
+/* Applications may neither listen with a segment's service id nor connect to one with private data of their
+ * own. */
 static void
 test_rsm_services_are_reserved(void **state)
 {
@@ -216,7 +217,7 @@ test_rsm_services_are_reserved(void **state)
 	assert_false(service_is_rsm(CM_SERVICE_TCP(7)));
 }
 
-/* ---- agreement ---- */
+/* ---- negotiation ---- */
 
 static void
 test_negotiation(void **state)
@@ -244,16 +245,16 @@ test_negotiation(void **state)
 static void
 test_timeouts(void **state)
 {
-	/* another oneside end: what it announces, whichever side it is */
+	/* both sides are oneside: the announced timeout counts */
 	assert_int_equal(connection_timeout(true, true, 17, 14), 17);
 	assert_int_equal(connection_timeout(true, false, 17, 14), 17);
 	assert_int_equal(connection_timeout(true, true, 14, 14), 14);
 	assert_int_equal(connection_timeout(true, false, 14, 14), 14);
 	assert_int_equal(connection_timeout(true, false, 0, 14), 17);
-	/* passive: what the REQ says; 0 would mean never, which no application could end */
+	/* passive: the REQ's timeout; 0 would mean never, and no application could end such a connection */
 	assert_int_equal(connection_timeout(false, true, 19, 14), 19);
 	assert_int_equal(connection_timeout(false, true, 0, 14), 17);
-	/* active: lifetime 16 and the REP's ACK delay */
+	/* active: packet lifetime 16 and the REP's ACK delay */
 	assert_int_equal(connection_timeout(false, false, 0, 14), 17);
 	assert_int_equal(connection_timeout(false, false, 15, 14), 17);
 	assert_int_equal(connection_timeout(false, false, 16, 14), 18);
@@ -261,7 +262,7 @@ test_timeouts(void **state)
 	assert_int_equal(connection_timeout(false, false, 18, 14), 19);
 	assert_int_equal(connection_timeout(false, false, 19, 14), 19);
 	assert_int_equal(connection_timeout(false, false, 31, 14), 31);
-	/* no less than the port's own */
+	/* never less than the port's own timeout */
 	assert_int_equal(connection_timeout(true, false, 17, 20), 20);
 	assert_int_equal(connection_timeout(true, true, 20, 17), 20);
 	assert_int_equal(connection_timeout(false, true, 15, 17), 17);
@@ -366,10 +367,10 @@ test_rsm_rej(void **state)
 	data[8]++;
 	assert_false(rsm_rej_parse(data, sizeof(data), &back));
 	data[8]--;
-	data[4] = 1; /* no code of ours: must not be cut to 8 bits */
+	data[4] = 1; /* an error above 255: must not be cut to 8 bits */
 	assert_false(rsm_rej_parse(data, sizeof(data), &back));
 	data[4] = 0;
-	data[7] = 0; /* a refusal is never success */
+	data[7] = 0; /* a refusal never means success */
 	assert_false(rsm_rej_parse(data, sizeof(data), &back));
 	memset(data, 0, sizeof(data));
 	assert_false(rsm_rej_parse(data, sizeof(data), &back));
@@ -399,7 +400,7 @@ test_rsm_proof(void **state)
 
 /* ---- the log ---- */
 
-/* Somebody brings about lines without end: some are written at once, and a day has a bounded number. */
+/* Endless events do not flood the log: 50 lines at once, and at most 1000 an hour. */
 static void
 test_log_is_bounded(void **state)
 {
@@ -412,14 +413,14 @@ test_log_is_bounded(void **state)
 	for (; control.now < begin + 3600 * NS_PER_S; control.now += NS_PER_S / 10)
 		written += log_allowed();
 	assert_in_range(written, 50 + 800, 50 + 1000);
-	/* Who was silent for long enough has all of them again. */
+	/* After an hour of silence all 50 lines are available again. */
 	control.now += 3600 * NS_PER_S;
 	for (written = 0; log_allowed();)
 		written++;
 	assert_int_equal(written, 50);
 }
 
-/* The lines that a user brings about are at the user's charge: those of others are written all the same. */
+/* Lines that a user causes are charged to that user, and do not suppress lines of others. */
 static void
 test_log_of_users(void **state)
 {
@@ -432,14 +433,14 @@ test_log_of_users(void **state)
 		assert_true(log_allowed_to(uid));
 	assert_false(log_allowed_to(1000));
 	assert_true(log_allowed());
-	/* Who has many uids does not have a budget for each: the 17th shares that of nobody. */
+	/* Many uids do not multiply the budget: the 17th uid shares the budget of no user. */
 	while (log_allowed_to(2000))
 		written++;
 	assert_int_equal(written, 49);
 	assert_false(log_allowed());
 	assert_false(log_allowed_to(2001));
 	assert_true(log_allowed_to(1001));
-	/* One that was silent for long enough makes room. */
+	/* A uid that was silent for an hour makes room for another. */
 	control.now += 3600 * NS_PER_S;
 	assert_true(log_allowed_to(2001));
 	assert_true(log_allowed_to(1000));

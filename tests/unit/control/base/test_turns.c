@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whom the control thread serves next. */
+/* The DRR scheduler of the control thread: which request is served next. */
 #include <string.h>
 
 #include "control/base/turns.h"
@@ -18,7 +18,7 @@ serve_flood(struct turns_item *which)
 {
 	assert_false(which->waits);
 	served_flood++;
-	if (again) /* the next request of that attachment is there at once */
+	if (again) /* the attachment's next request is already there */
 		turns_wait(&turns, &flood, which);
 }
 
@@ -43,7 +43,8 @@ begin(uint32_t cost, uint32_t cost_of_one)
 	one = (struct turns_item){.serve = serve_one, .cost = cost_of_one};
 }
 
-/* One request at a time waits for one turn of the other user at most, whatever that asks for. */
+/* A user with one request at a time waits for at most one turn of the other user, whatever the requests
+ * cost. */
 static void
 test_flood(void **state)
 {
@@ -59,13 +60,13 @@ test_flood(void **state)
 				assert_int_equal(served_one, i + 1);
 				assert_in_range(served_flood - before, 0, most);
 			}
-			/* And both get as much, if both have so much to ask for. */
+			/* Both users get the same share if both always have requests. */
 			assert_in_range(served_flood * cost, 49 * TURNS_QUANTUM, 51 * TURNS_QUANTUM);
 		}
 	}
 }
 
-/* In the order in which they came, each once. */
+/* Requests are served in the order of arrival, each once. */
 static void
 test_order(void **state)
 {
@@ -73,7 +74,7 @@ test_order(void **state)
 
 	again = false;
 	begin(4, 1);
-	turns_wait(&turns, &flood, &turn[3]); /* it waits already */
+	turns_wait(&turns, &flood, &turn[3]); /* already queued */
 	while (turns_waiting(&turns)) {
 		turns_round(&turns);
 		rounds++;
@@ -85,7 +86,7 @@ test_order(void **state)
 	assert_int_equal(turns_round(&turns), 0);
 }
 
-/* What a round cost too much is paid, and nothing is saved up. */
+/* An overspent quantum is deducted from the next round; an unspent one is not saved. */
 static void
 test_credit(void **state)
 {
@@ -107,7 +108,7 @@ test_credit(void **state)
 	}
 }
 
-/* What cost more than its request may is paid by later turns, and the debt has a limit. */
+/* Costs charged later are paid by the user's next turns, and the debt is bounded. */
 static void
 test_charge(void **state)
 {
@@ -122,13 +123,13 @@ test_charge(void **state)
 	assert_int_equal(flood.credit, -TURNS_DEBT_MAX);
 }
 
-/* One thing is asked for, by who was alone: others wait for that at most. */
+/* A single request may be served before others are polled only if at most one user was served last. */
 static void
 test_alone(void **state)
 {
 	again = false;
 	begin(4, 1);
-	assert_false(turns_alone(&turns)); /* many things */
+	assert_false(turns_alone(&turns)); /* many requests */
 	for (uint32_t i = 1; i < MANY; i++)
 		turns_leave(&turns, &flood, &turn[i]);
 	assert_true(turns_alone(&turns));
@@ -137,12 +138,12 @@ test_alone(void **state)
 	turns_round(&turns);
 	assert_int_equal(served_flood + served_one, 2);
 	turns_wait(&turns, &quiet, &one);
-	assert_false(turns_alone(&turns)); /* the other one may ask again, and was not heard yet */
+	assert_false(turns_alone(&turns)); /* the other user was served, too, and may have another request */
 	turns_round(&turns);
 	turns_wait(&turns, &quiet, &one);
 	assert_true(turns_alone(&turns));
 	turns_round(&turns);
-	assert_false(turns_alone(&turns)); /* nobody asks */
+	assert_false(turns_alone(&turns)); /* no request */
 }
 
 static void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections between connection managers: everything that goes right, or wrong without malice. */
+/* Connections between connection managers: success, and failures without malice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define PORT CM_SERVICE_TCP(5000)
 
-/* From connect to the end, ended by `closer` (0 active, 1 passive, 2 both at once). */
+/* A connection from request to end; `closer` disconnects: 0 active, 1 passive, 2 both at once. */
 static void
 whole_life(struct net *net, int from, int to, int closer)
 {
@@ -154,7 +154,8 @@ test_private_lengths(void **state)
 	assert_int_equal(cm_confirm(passive->conn, net->now), -ENOTCONN);
 	net_run(net, net->now + SECOND);
 	assert_int_equal(active->remote.private_len, 180);
-	/* All of the area, and no announcement: neither end takes the other for oneside. */
+	/* The application fills the private data, so there is no announcement: each end takes the other for
+	 * foreign. */
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + 100 * MS);
 	passive = net->host[1].ends;
@@ -178,11 +179,12 @@ test_bad_parameters(void **state)
 	params = net_params(net, 0, 1, PORT);
 	params.rdma_cm = false;
 	assert_null(cm_connect(net->host[0].cm, &params, NULL, net->now));
-	assert_null(cm_listen(net->host[0].cm, PORT, NULL, NULL)); /* in use */
+	assert_null(cm_listen(net->host[0].cm, PORT, NULL, NULL)); /* the service is in use */
 	assert_true(net_is_clean(net));
 }
 
-/* The n-th message of a given kind is lost, or the n-th of all. */
+/* lose_nth() loses message number `fate_arg`; lose_kind() the next `fate_arg2` messages of kind
+ * `fate_arg`. */
 static enum fate
 lose_nth(struct net *net, const struct host *from, const struct cm_mad *mad, int number)
 {
@@ -285,12 +287,12 @@ test_retransmission_times(void **state)
 	assert_true(net_ends_clean(net));
 	assert_int_equal(net->host[0].sent[CM_REQ], 1 + RETRIES);
 	assert_true(end_told(active, CM_UNREACHABLE, CM_GONE, 0));
-	/* 1, 2 and then 4 intervals between REQs. */
+	/* The intervals between REQs are 1, 2, then 4. */
 	assert_true(active->when[0] == start + (1 + 2 + 4 * (RETRIES - 1)) * INTERVAL);
 	assert_int_equal(net->host[0].sent[CM_REJ], 1);
 }
 
-/* With a data plane's own times, a peer may be away for as long as two repetitions of a REP by Linux. */
+/* The data plane's own retry times outlast a peer that is away for two repetitions of a REP by Linux. */
 static void
 test_patient_request(void **state)
 {
@@ -310,7 +312,8 @@ test_patient_request(void **state)
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
 }
 
-/* So may who asked, once it has its answer: its control thread has no processor. */
+/* The retry times of a REP outlast a requester that is away as long, because its control thread does not
+ * run. */
 static void
 test_patient_reply(void **state)
 {
@@ -348,10 +351,10 @@ test_connect_timeout(void **state)
 	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_TIMED_OUT, CM_GONE, 0));
 	assert_true(active->when[0] == start + 1234 * MS);
-	/* The other side was told, and lets go of it too. */
+	/* The REJ reaches the passive side, which ends its connection, too. */
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
 
-	/* The same when that was lost: accepting then meets a REJ. */
+	/* If that REJ is lost, accepting later is answered by a REJ. */
 	net->fate = lose_kind;
 	net->fate_arg = CM_REJ;
 	net->fate_arg2 = 1;
@@ -404,7 +407,7 @@ test_application_rejects(void **state)
 		assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
 		assert_int_equal(active->reason, CM_REJ_CONSUMER);
 		assert_memory_equal(active->reject_data, net->host[1].private_data, CM_PRIVATE_REJ);
-		/* The repeated REQ did not come up as another request. */
+		/* The repeated REQ was not reported as another request. */
 		assert_null(net->host[1].ends->next);
 		assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_GONE, 0));
 		net_free(net);
@@ -428,7 +431,7 @@ test_reply_refused(void **state)
 	assert_int_equal(net->host[1].ends->reason, CM_REJ_INSUFFICIENT_RD_ATOMIC);
 	assert_memory_equal(net->host[1].ends->reject_data, "no", 3);
 
-	/* That REJ lost: the REP comes again and meets it again. */
+	/* If that REJ is lost, the repeated REP is answered by another one. */
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + 100 * MS);
 	net->fate = lose_kind;
@@ -446,7 +449,7 @@ test_slow_accept(void **state)
 	struct end *active, *passive;
 	struct cm_local local = net_local(&net->host[1]);
 
-	/* Far beyond all retries: the MRA keeps the requester waiting. */
+	/* The application answers long after all retries: an MRA keeps the requester waiting. */
 	net->host[1].answer = ANSWER_LATER;
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + 60 * SECOND);
@@ -459,7 +462,7 @@ test_slow_accept(void **state)
 	assert_true(end_told(active, CM_REPLY, 0));
 	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 
-	/* Longer than the service timeout: the next duplicate gets another MRA. */
+	/* The answer comes after the MRA's service timeout: the next duplicate REQ gets another MRA. */
 	active = net_connect(net, 2, 1, PORT);
 	net_run(net, net->now + 180 * SECOND);
 	assert_true(end_told(active, 0));
@@ -493,7 +496,7 @@ test_requester_vanishes(void **state)
 	struct net *net = *state;
 	uint64_t start;
 
-	/* After its REQ: our REP is never answered. */
+	/* The requester vanishes after its REQ, so our REP is never answered. */
 	net->host[1].answer = ANSWER_LATER;
 	net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + 10 * MS);
@@ -502,7 +505,7 @@ test_requester_vanishes(void **state)
 	cm_accept(net->host[1].ends->conn, &(struct cm_local){.qpn = 9, .path_mtu = 1024}, NULL, 0, net->now);
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
-	/* As long as for a REQ. */
+	/* A REP is repeated as long as a REQ. */
 	assert_true(net->host[1].ends->when[1] == start + (1 + 2 + 4 * (RETRIES - 1)) * INTERVAL);
 	assert_int_equal(net->host[1].sent[CM_REP], RETRIES + 1);
 }
@@ -518,7 +521,7 @@ test_peer_vanishes(void **state)
 	net->host[1].down = true;
 	start = net->now;
 	cm_disconnect(active->conn, net->now);
-	cm_disconnect(active->conn, net->now); /* once is enough */
+	cm_disconnect(active->conn, net->now); /* a second call has no effect */
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
 	assert_true(active->when[1] == start + (RETRIES + 1) * INTERVAL);
@@ -538,7 +541,7 @@ test_communication_established(void **state)
 	net_run(net, net->now + 100 * MS);
 	passive = net->host[1].ends;
 	assert_true(end_told(passive, CM_REQUEST, 0));
-	cm_communication_established(passive->conn, net->now); /* data came */
+	cm_communication_established(passive->conn, net->now); /* data arrived */
 	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 	cm_communication_established(passive->conn, net->now);
 	net_run(net, net->now + LONG_ENOUGH);
@@ -548,7 +551,7 @@ test_communication_established(void **state)
 	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
 
-/* RTUs are lost, and the active side is done already: that was a connection all the same. */
+/* A DREQ of the active side, though all RTUs were lost, establishes the connection before ending it. */
 static void
 test_dreq_before_rtu(void **state)
 {
@@ -566,7 +569,7 @@ test_dreq_before_rtu(void **state)
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
 
-/* cm_disconnect in every state, each message of what follows lost in turn. */
+/* Calls cm_disconnect in each state, and loses each of the messages that follow in turn. */
 static void
 ended_in_state(int stage, int lost)
 {
@@ -595,7 +598,7 @@ ended_in_state(int stage, int lost)
 	net_run(net, net->now + LONG_ENOUGH);
 	passive = net->host[1].ends;
 	if (passive != NULL && passive->conn != NULL && passive != mine) {
-		/* It was not told: its answer meets nobody. */
+		/* The passive end does not know of the disconnect: its REP is answered by a REJ. */
 		struct cm_local local = net_local(&net->host[1]);
 
 		assert_int_equal(cm_accept(passive->conn, &local, NULL, 0, net->now), 0);
@@ -620,7 +623,7 @@ test_ended_in_each_state(void **state)
 			ended_in_state(stage, lost);
 }
 
-/* ---- the table of edges ---- */
+/* ---- the table of transitions ---- */
 
 static uint32_t edges, wrong;
 static char last_edge[96];
@@ -635,7 +638,7 @@ take_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint3
 		 machine->name[from], machine->name[to], why);
 }
 
-/* Each edge is told, with its reason; one that the table does not have is told as such. */
+/* Each transition is traced with its reason; an illegal one is traced as not allowed. */
 static void
 test_edges(void **state)
 {
@@ -646,7 +649,7 @@ test_edges(void **state)
 	state_trace = take_edge;
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + SECOND);
-	/* REP received, established; REP sent, established. */
+	/* Active: REP received, established. Passive: REP sent, established. */
 	assert_int_equal(edges, 4);
 	cm_disconnect(active->conn, net->now);
 	assert_string_equal(last_edge, "CM connection 1: established -> DREQ sent: cm_disconnect");
@@ -704,7 +707,7 @@ test_stale(void **state)
 	struct cm_connect params = net_params(net, 0, 1, PORT);
 	struct end *old, *active;
 
-	/* The active side restarts and comes with the same queue pair number. */
+	/* The active side restarts and connects with the same queue pair number. */
 	net_connect_params(net, 0, &params);
 	net_run(net, net->now + SECOND);
 	old = net->host[1].ends;
@@ -718,7 +721,7 @@ test_stale(void **state)
 	net_run(net, net->now + SECOND);
 	assert_true(end_told(active, CM_REPLY, 0));
 
-	/* Another host, even one that claims the same GUID, is another matter. */
+	/* A REQ of another host ends no connection, even if it claims the same GUID. */
 	net->host[2].env.guid = net->host[0].env.guid;
 	params.path = net_path(net, 2, 1);
 	old = active;
@@ -734,7 +737,7 @@ test_stale_reply(void **state)
 	struct net *net = *state;
 	struct end *old = net_connect(net, 0, 1, PORT), *active;
 
-	/* The passive side restarts and gives out the same queue pair number again. */
+	/* The passive side restarts and uses the same queue pair number again. */
 	net_run(net, net->now + SECOND);
 	restart(net, 1);
 	net->host[1].next_qpn--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state machine against Linux's messages, and against messages that nobody honest sends. */
+/* The state machine with Linux's messages, and with messages that no correct peer sends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define PORT CM_SERVICE_TCP(5000)
 
-/* What was sent last, by whomever. */
+/* The last MAD sent, by any host. */
 static struct cm_mad last_sent;
 static struct cm_path last_path;
 static int sends;
@@ -32,7 +32,7 @@ total_sent(const struct net *net)
 	return net->sent;
 }
 
-/* A REQ of host `from` to host `to` that nothing is wrong with. */
+/* Returns a valid REQ of host `from` to host `to`. */
 static struct cm_mad
 good_req(struct net *net, int from, int to)
 {
@@ -133,7 +133,7 @@ linux_connects(struct net *net, const char *file)
 	assert_int_equal(end->remote.retry_count, 7);
 	assert_memory_equal(&end->remote.path.dst, &rping.a, 16);
 
-	/* Our REP: plain, to the right id, with the REQ's transaction. */
+	/* Our REP has no announcement, and names the REQ's id and transaction. */
 	assert_int_equal(sends, 1);
 	assert_int_equal(last_sent.attribute, CM_REP);
 	assert_int_equal(last_sent.remote_id, rping.req.local_id);
@@ -142,7 +142,7 @@ linux_connects(struct net *net, const char *file)
 		assert_int_equal(last_sent.private_data[i], 0);
 	assert_memory_equal(&last_path.dst, &rping.a, 16);
 
-	/* REPs come quickly at first, then at the pace that Linux asked for. */
+	/* REPs are repeated quickly at first, then at the interval that Linux requested. */
 	net_run(net, net->now + INTERVAL);
 	assert_int_equal(sends, 2);
 	start = net->now;
@@ -167,7 +167,7 @@ linux_connects(struct net *net, const char *file)
 	dreq.tid = 0xabc;
 	dreq.local_id = rping.req.local_id;
 	dreq.remote_id = local_id;
-	dreq.remote_qpn = host->next_qpn; /* not ours */
+	dreq.remote_qpn = host->next_qpn; /* not our queue pair */
 	net_inject(net, 0, 1, &dreq);
 	assert_int_equal(sends, 1);
 	assert_true(end_told(end, CM_REQUEST, CM_ESTABLISHED, 0));
@@ -179,7 +179,7 @@ linux_connects(struct net *net, const char *file)
 	assert_int_equal(last_sent.local_id, local_id);
 	assert_int_equal(last_sent.remote_id, rping.req.local_id);
 	assert_true(end_told(end, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, 0));
-	/* In TIMEWAIT: DREQ again is answered again, a REQ with that id is stale. */
+	/* In TIMEWAIT another DREQ is answered again, and a REQ with that id is stale. */
 	net_inject(net, 0, 1, &dreq);
 	assert_int_equal(sends, 3);
 	assert_int_equal(last_sent.attribute, CM_DREP);
@@ -189,7 +189,7 @@ linux_connects(struct net *net, const char *file)
 	assert_int_equal(last_sent.remote_id, rping.req.local_id);
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_true(net_is_clean(net));
-	/* And after it, DREQ of what is long forgotten gets its DREP. */
+	/* After TIMEWAIT a DREQ of a forgotten connection is still answered by a DREP. */
 	net_inject(net, 0, 1, &dreq);
 	assert_int_equal(last_sent.attribute, CM_DREP);
 	assert_int_equal(last_sent.remote_id, rping.req.local_id);
@@ -209,8 +209,8 @@ test_linux_connects_ipv6(void **state)
 }
 
 /*
- * A whole connection that asks for no ACK timeout to speak of, and its REQ again: stale, whoever
- * disconnected, until no copy of it can be on its way any more.
+ * After a connection its REQ is replayed. The REQ is stale, whatever ACK timeout it asked for and
+ * whichever side disconnected, until no copy can be in flight any more.
  */
 static void
 replay(struct net *net, bool we_disconnect, uint8_t ack_timeout)
@@ -241,11 +241,11 @@ replay(struct net *net, bool we_disconnect, uint8_t ack_timeout)
 	for (over = net->now + lifetime; net->now < over; net->now += lifetime / 64) {
 		cm_timeout(host->cm, net->now);
 		net_inject(net, 0, 1, &req);
-		assert_ptr_equal(host->ends, end); /* nothing new for the user */
+		assert_ptr_equal(host->ends, end); /* no event for the user */
 		assert_int_equal(last_sent.attribute, CM_REJ);
 		assert_int_equal(last_sent.rej.reason, CM_REJ_STALE);
 	}
-	/* It does not last for ever. */
+	/* The time-wait ends: then the REQ is a new request. */
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_true(net_is_clean(net));
 	net_inject(net, 0, 1, &req);
@@ -280,7 +280,7 @@ test_linux_answers(void **state)
 	host->env.send = catch_send;
 	end = net_connect(net, 0, 1, rping.req.req.service_id);
 	local_id = last_sent.local_id;
-	/* What we say where Linux says something too. */
+	/* Fields of our REQ that Linux fills, too, must be equal. */
 	assert_int_equal(last_sent.req.pkey, rping.req.req.pkey);
 	assert_int_equal(last_sent.req.mtu, rping.req.req.mtu);
 	assert_int_equal(last_sent.req.transport, rping.req.req.transport);
@@ -309,7 +309,7 @@ test_linux_answers(void **state)
 	net_inject(net, 1, 0, &rep);
 	assert_int_equal(sends, 1);
 	assert_int_equal(last_sent.attribute, CM_RTU);
-	/* Another REP for the same request: not this connection's, and its sender is told. */
+	/* A REP with another id for the same request is not this connection's: its sender gets a REJ. */
 	rep.local_id++;
 	net_inject(net, 1, 0, &rep);
 	assert_int_equal(last_sent.attribute, CM_REJ);
@@ -487,7 +487,7 @@ test_bad_requests(void **state)
 			assert_true(end_told(host->ends, CM_REQUEST, 0));
 			assert_int_equal(last_sent.attribute, CM_REP);
 			assert_false(host->ends->remote.oneside);
-			/* Whatever timeouts it named, it does not hold anything for long. */
+			/* A request is released soon, whatever timeouts its REQ names. */
 			net_run(net, net->now + 120 * SECOND);
 			assert_true(end_told(host->ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
 		} else {
@@ -536,7 +536,7 @@ test_bad_replies(void **state)
 	}
 }
 
-/* An established connection, and everything that must not move it. */
+/* Messages that must not change an established connection. */
 static void
 test_foreign_messages(void **state)
 {
@@ -546,7 +546,7 @@ test_foreign_messages(void **state)
 
 	net_run(net, net->now + SECOND);
 	passive = net->host[1].ends;
-	/* Right ids, from another address. */
+	/* the right ids, from another address */
 	for (uint16_t attribute = CM_MRA; attribute <= CM_DREP; attribute++) {
 		memset(&mad, 0, sizeof(mad));
 		mad.attribute = attribute;
@@ -563,7 +563,7 @@ test_foreign_messages(void **state)
 			mad.rej.info[7] = 2;
 		}
 		net_inject(net, 2, 0, &mad);
-		/* Right address, but one of the ids is wrong. */
+		/* the right address, but one wrong id */
 		mad.local_id ^= 1;
 		net_inject(net, 1, 0, &mad);
 		mad.local_id ^= 1;
@@ -575,19 +575,19 @@ test_foreign_messages(void **state)
 		assert_true(end_told(active, CM_REPLY, 0));
 		assert_int_equal(active->conn->state, CM_STATE_ESTABLISHED);
 	}
-	/* A REQ that repeats ours changes nothing either. */
+	/* A repetition of our REQ changes nothing. */
 	mad = good_req(net, 0, 1);
 	mad.local_id = active->conn->local_id;
 	mad.req.qpn = active->conn->local_qpn;
 	net_inject(net, 0, 1, &mad);
-	/* The same queue pair number claimed from elsewhere. */
+	/* A REQ of another host with our queue pair number and GUID changes nothing. */
 	mad = good_req(net, 2, 1);
 	mad.req.guid = net->host[0].env.guid;
 	mad.req.qpn = active->conn->local_qpn;
 	net_inject(net, 2, 1, &mad);
 	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 	assert_int_equal(passive->conn->state, CM_STATE_ESTABLISHED);
-	/* The right REJ does end it. */
+	/* The matching REJ ends the connection. */
 	memset(&mad, 0, sizeof(mad));
 	mad.attribute = CM_REJ;
 	mad.local_id = passive->conn->local_id;
@@ -598,7 +598,7 @@ test_foreign_messages(void **state)
 	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, 0));
 }
 
-/* MRA upon MRA does not hold a place for ever, nor past the caller's own timeout. */
+/* Repeated MRAs extend neither a half-open request without limit nor the caller's own timeout. */
 static void
 test_endless_mra(void **state)
 {
@@ -647,7 +647,7 @@ test_flood(void **state)
 {
 	struct net *net = *state;
 
-	/* Requests from a hundred thousand identities: bounded memory, nothing left. */
+	/* Requests from a hundred thousand identities use bounded memory, and nothing is left. */
 	net->host[1].answer = ANSWER_LATER;
 	for (uint32_t i = 0; i < 100000; i++) {
 		struct cm_mad mad = good_req(net, 0, 1);
@@ -665,9 +665,9 @@ test_flood(void **state)
 }
 
 /*
- * Random messages with just enough truth in them (ids, queue pair numbers and
- * GUIDs of live connections) to reach every branch.  Each gets at most two
- * answers, everything still ends, and a sanitizer watches.
+ * Random messages that contain ids, queue pair numbers and GUIDs of live connections, so that they
+ * reach every branch. Each gets at most two answers, everything ends, and a sanitizer checks the
+ * accesses.
  */
 static void
 test_fuzz(void **state)

@@ -46,7 +46,7 @@ captured_mad(const char *file, unsigned int number, const uint8_t *frame, uint32
 	assert_int_equal(packet.qkey, WIRE_QKEY_GSI);
 	assert_int_equal(packet.payload_len, CM_MAD_LEN);
 	if (cm_mad_parse(packet.payload, packet.payload_len, &mad) != 0) {
-		/* Only UD's service resolution and other classes are not ours. */
+		/* Only SIDR and other management classes may be unknown. */
 		assert_true(packet.payload[1] != 7 || load_be16(packet.payload + 16) == 0x17 ||
 			    load_be16(packet.payload + 16) == 0x18);
 		tally->other++;
@@ -163,7 +163,7 @@ test_vectors(void **state)
 	assert_memory_equal(mad.rej.info, "ARIDATA!", 8);
 }
 
-/* tshark does not decode MRA and no capture has one: the layout by hand. */
+/* tshark does not decode MRA and no capture has one, so its layout is written by hand here. */
 static void
 test_mra(void **state)
 {
@@ -211,7 +211,7 @@ test_refused(void **state)
 	assert_int_equal(cm_mad_parse(bytes, CM_MAD_LEN, &parsed), -EPROTO);
 }
 
-/* Random bytes in, and what was understood comes out again the same way. */
+/* Random bytes that parse are built again to a MAD that parses to equal fields. */
 static void
 test_random_bytes(void **state)
 {
@@ -323,8 +323,7 @@ test_announcement(void **state)
 			assert_int_equal(announce.private_len, len);
 			assert_memory_equal(got, data, len);
 			assert_int_equal(got[len], 0xee);
-			/* What is not ours: another magic, an alternate path in use, a length that cannot be.
-			 */
+			/* No announcement: another magic, an alternate path in use, an impossible length. */
 			parsed.req.alternate[7] ^= 1;
 			assert_false(cm_announce_req_parse(&parsed, &announce, rooms[r], got));
 			parsed.req.alternate[7] ^= 1;
@@ -368,7 +367,7 @@ test_table(void **state)
 	assert_int_equal(cm_table_init(&table), 0);
 	for (uint64_t i = 0; i < 5000; i++) {
 		items[i].key = i;
-		/* every fifth shares the hash of the one before */
+		/* each fifth item has the hash of the one before */
 		cm_table_insert(&table, &items[i].node, cm_hash(secret, i - (i % 5 == 4), 0));
 	}
 	assert_int_equal(table.count, 5000);
@@ -385,13 +384,13 @@ test_table(void **state)
 	}
 	assert_int_equal(table.count, 5000 - 1667);
 	cm_table_fini(&table);
-	/* Numbers one apart, as ids and GUIDs are, do not end up together. */
+	/* Consecutive numbers, such as ids and GUIDs, do not share a bucket. */
 	assert_true(cm_hash(secret, 1, 0) >> 58 != cm_hash(secret, 2, 0) >> 58 ||
 		    cm_hash(secret, 3, 0) >> 58 != cm_hash(secret, 2, 0) >> 58);
 	assert_true(cm_hash(secret, 1, 2) != cm_hash(secret, 2, 1));
 }
 
-/* A refusal tells how much of its private data is the user's; of one from elsewhere all may be. */
+/* Our REJ announces how much of its private data is the user's; in a foreign one it may be all. */
 static void
 test_refusal_length(void **state)
 {
@@ -403,7 +402,7 @@ test_refusal_length(void **state)
 	assert_int_equal(cm_announce_rej_parse(area), sizeof(data));
 	cm_announce_rej_build(area, NULL, 0);
 	assert_int_equal(cm_announce_rej_parse(area), 0);
-	area[CM_PRIVATE_REJ - CM_ANNOUNCE_REP_LEN + 8] = 0xff; /* a length that does not fit */
+	area[CM_PRIVATE_REJ - CM_ANNOUNCE_REP_LEN + 8] = 0xff; /* an impossible length */
 	assert_int_equal(cm_announce_rej_parse(area), CM_PRIVATE_REJ);
 	memset(area, 7, sizeof(area));
 	assert_int_equal(cm_announce_rej_parse(area), CM_PRIVATE_REJ);
@@ -428,7 +427,7 @@ test_heap(void **state)
 			cm_heap_clear(&heap, t);
 		else
 			cm_heap_set(&heap, t, next_random(&seed) % 1000);
-		if (round % 500 == 0) { /* the first one is the least of all */
+		if (round % 500 == 0) { /* the first timer has the earliest deadline */
 			uint64_t least = UINT64_MAX;
 
 			for (int i = 0; i < 2000; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Many listeners of a service, and many connections at once: limits, bad weather, speed. */
+/* Many listeners of a service, and many connections at once: limits, lossy networks, cost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #define PORT CM_SERVICE_TCP(5000)
 
-/* A service has a listener at each address at most. */
+/* A service has at most one listener at each address. */
 static void
 test_scopes(void **state)
 {
@@ -57,7 +57,7 @@ test_half_open_limit(void **state)
 		count++;
 	assert_int_equal(count, 64);
 	assert_int_equal(net->host[1].cm->half_open, 64);
-	/* Places come back: by refusal, by acceptance. */
+	/* Accepting makes places free, so that all 100 requests get through. */
 	for (end = net->host[1].ends; end != NULL; end = end->next) {
 		struct cm_local local = net_local(&net->host[1]);
 
@@ -71,7 +71,7 @@ test_half_open_limit(void **state)
 	assert_int_equal(count, 100);
 	assert_int_equal(net->host[1].cm->half_open, 0);
 
-	/* Refusals in a flood do not pile up. */
+	/* Refused requests in a flood do not accumulate. */
 	net->host[1].answer = ANSWER_REJECT;
 	for (int i = 0; i < 100; i++)
 		net_connect(net, 0, 1, PORT);
@@ -82,7 +82,8 @@ test_half_open_limit(void **state)
 	assert_int_equal(net->host[1].cm->count, 100);
 }
 
-/* A quarter of everything is lost, doubled or late; whatever happens, both ends come to the same end. */
+/* Loses, doubles or delays messages at random. The events of each end must still be legal and end with
+ * CM_GONE. */
 static enum fate
 storm(struct net *net, const struct host *from, const struct cm_mad *mad, int number)
 {
@@ -157,7 +158,7 @@ test_storm(void **state)
 				if (end->conn != NULL && net_random(net) % 2)
 					cm_disconnect(end->conn, net->now);
 		net_run(net, net->now + 60 * SECOND);
-		/* An end that never heard of it is told by its own disconnect, lost messages or not. */
+		/* An end that no message of the disconnect reached disconnects itself. */
 		for (int h = 0; h < HOSTS; h++)
 			for (struct end *end = net->host[h].ends; end != NULL; end = end->next)
 				if (end->conn != NULL)
@@ -176,7 +177,7 @@ test_storm(void **state)
 
 static uint64_t blocks;
 
-/* Called from each basic block of what is tested: see meson.build. */
+/* Called from each basic block of the code under test: see meson.build. */
 void __sanitizer_cov_trace_pc(void);
 
 void
@@ -185,7 +186,7 @@ __sanitizer_cov_trace_pc(void)
 	blocks++;
 }
 
-/* So many at once, from request to the end; the basic blocks that both ends have gone through. */
+/* Runs `count` connections at once, from request to end; returns the basic blocks executed. */
 static uint64_t
 connect_many(int count)
 {
@@ -213,8 +214,8 @@ connect_many(int count)
 	return took;
 }
 
-/* At once or a thousand at a time: the heap of timers is 14 high and not 10; anything quadratic would be ten
- * times as much. */
+/* Ten thousand connections at once cost little more than ten times a thousand: the timers' heap has 14
+ * levels instead of 10. Quadratic work would cost ten times as much. */
 static void
 test_ten_thousand(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Service ID resolution between two hosts in virtual time: loss, copies, refusals, floods, and what nobody
- * sends. */
+/* Service ID resolution between two hosts in virtual time: loss, duplicates, refusals, floods, and messages
+ * that no correct peer sends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,12 +22,12 @@ struct host {
 	struct sidr *sidr;
 	struct wire_addr addr;
 	bool listens;
-	/* what it was told */
+	/* events reported to it */
 	uint32_t requested, answered, silent;
 	struct sidr_query *query;
 	struct sidr_remote remote;
 	void *user;
-	/* what it has sent last */
+	/* last MAD sent */
 	uint32_t sent;
 	uint8_t mad[CM_MAD_LEN];
 };
@@ -114,7 +114,7 @@ ask(void)
 	return query;
 }
 
-/* What host `i` has sent last comes to the other. */
+/* Delivers the last MAD of host `i` to the other host. */
 static bool
 deliver(int i)
 {
@@ -147,17 +147,17 @@ test_answer(void **state)
 	assert_int_equal(host[0].remote.qpn, 0x24);
 	assert_int_equal(host[0].remote.qkey, 0x01234567);
 	assert_memory_equal(host[0].remote.private_data, "welcome", 7);
-	/* Once. */
+	/* A duplicate of the answer is not reported. */
 	assert_true(deliver(1));
 	assert_int_equal(host[0].answered, 1);
 	assert_int_equal(sidr_deadline(host[0].sidr), CM_NEVER);
-	/* The other end forgets in time. */
+	/* The answering side forgets the query after a time. */
 	now = sidr_deadline(host[1].sidr);
 	sidr_timeout(host[1].sidr, now);
 	assert_int_equal(sidr_deadline(host[1].sidr), CM_NEVER);
 }
 
-/* Byte for byte what Linux (rdma_cm over Soft-RoCE) sends. */
+/* The MADs are byte for byte those of Linux (rdma_cm over Soft-RoCE). */
 static void
 test_on_the_wire(void **state)
 {
@@ -179,8 +179,8 @@ test_on_the_wire(void **state)
 
 	ask();
 	memcpy(mad, host[0].mad, sizeof(mad));
-	memset(mad + 8, 0, 8);  /* transaction, */
-	memset(mad + 24, 0, 4); /* and request id */
+	memset(mad + 8, 0, 8);  /* transaction id, */
+	memset(mad + 24, 0, 4); /* and request id differ */
 	assert_memory_equal(mad, req, sizeof(req));
 	deliver(0);
 	answer(0x24);
@@ -197,12 +197,13 @@ test_loss(void **state)
 	uint32_t sent;
 
 	ask();
-	/* The first is lost, and the second comes. */
+	/* The first REQ is lost; the second arrives. */
 	now = sidr_deadline(host[0].sidr);
 	sidr_timeout(host[0].sidr, now);
 	assert_int_equal(host[0].sent, 2);
 	deliver(0);
-	/* Its copy is not asked twice, before the answer and after, which is then repeated. */
+	/* Duplicates are not reported. Before the answer they are ignored; afterwards the answer is
+	 * repeated. */
 	deliver(0);
 	answer(0x24);
 	sent = host[1].sent;
@@ -242,13 +243,13 @@ test_refusals(void **state)
 	deliver(1);
 	assert_int_equal(host[0].answered, 2);
 	assert_int_equal(host[0].remote.status, SIDR_REJECT);
-	/* An answer that names the queue pair of management. */
+	/* An answer that names QP1, the queue pair of management, is refused. */
 	ask();
 	deliver(0);
 	answer(1);
 	deliver(1);
 	assert_int_equal(host[0].remote.status, SIDR_NO_QP);
-	/* Given up: the answer is for nobody. */
+	/* The query is given up, so its answer is not reported. */
 	sidr_give_up(ask());
 	deliver(0);
 	answer(0x24);
@@ -256,7 +257,7 @@ test_refusals(void **state)
 	assert_int_equal(host[0].answered, 3);
 }
 
-/* From addresses that are not the packet's, of other versions and services. */
+/* Requests with addresses that are not the packet's, and with other versions and services. */
 static void
 test_wrong_requests(void **state)
 {
@@ -266,8 +267,8 @@ test_wrong_requests(void **state)
 		uint8_t status;
 	} wrong[] = {
 		{24 + 12, 2, SIDR_UNSUPPORTED},                            /* service */
-		{24 + 13, 6, SIDR_UNSUPPORTED},                            /* of TCP's port space */
-		{40, 1, SIDR_REJECT},                                      /* version of the header */
+		{24 + 13, 6, SIDR_UNSUPPORTED},                            /* TCP's port space */
+		{40, 1, SIDR_REJECT},                                      /* version of the IP header */
 		{41, 0x50, SIDR_REJECT},        {40 + 19, 9, SIDR_REJECT}, /* source */
 		{40 + 35, 9, SIDR_REJECT},                                 /* destination */
 	};
@@ -278,26 +279,26 @@ test_wrong_requests(void **state)
 	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		memcpy(host[0].mad, good, sizeof(good));
 		host[0].mad[wrong[i].at] = wrong[i].value;
-		host[0].mad[27] = (uint8_t)(good[27] + 1 + i); /* another id */
+		host[0].mad[27] = (uint8_t)(good[27] + 1 + i); /* another request id */
 		deliver(0);
 		assert_int_equal(host[1].mad[28], wrong[i].status);
 		assert_int_equal(host[1].requested, 0);
 	}
-	/* Not of the class, or its messages: somebody else's. */
+	/* Another management class, and another attribute, are left to others. */
 	memcpy(host[0].mad, good, sizeof(good));
 	host[0].mad[1] = 8;
 	assert_false(deliver(0));
 	memcpy(host[0].mad, good, sizeof(good));
 	host[0].mad[17] = 0x10;
 	assert_false(deliver(0));
-	/* Id 0. */
+	/* Request id 0 is ignored. */
 	memcpy(host[0].mad, good, sizeof(good));
 	memset(host[0].mad + 24, 0, 4);
 	deliver(0);
 	assert_int_equal(host[1].requested, 0);
 }
 
-/* Answers to another question, from another host, by somebody who has not seen the question. */
+/* Forged answers: to another query, from another host, from a sender that has not seen the query. */
 static void
 test_forged_answers(void **state)
 {
@@ -336,7 +337,7 @@ test_flood(void **state)
 		deliver(0);
 	}
 	assert_int_equal(host[1].requested, MAX_REQUESTS);
-	/* A listener that never answers keeps others waiting no longer than who asks has patience. */
+	/* Unanswered queries make room for others once their senders have given up. */
 	now += 128 * INTERVAL;
 	sidr_timeout(host[1].sidr, now);
 	ask();
@@ -347,7 +348,7 @@ test_flood(void **state)
 	assert_int_equal(host[0].answered, 1);
 	now += 128 * INTERVAL;
 	sidr_timeout(host[1].sidr, now);
-	/* Refused ones do not pile up either. */
+	/* Refused queries do not accumulate either. */
 	host[1].listens = false;
 	teardown(NULL);
 	setup(NULL);

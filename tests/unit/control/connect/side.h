@@ -11,7 +11,7 @@ struct side {
 	struct one_qp_created qp;
 };
 
-/* For datagrams, or a connection. */
+/* Attaches and makes a queue pair: a datagram queue pair, or one for connections. */
 static inline void
 side_open(struct side *side, bool datagrams)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections between two applications of one data plane: each attempt has one
- * outcome, each connection one end.
+ * Connections between two applications of one data plane: each attempt has one outcome, and each
+ * connection ends once.
  */
 #include <errno.h>
 #include <string.h>
@@ -38,14 +38,14 @@ test_connect(void **state)
 	assert_memory_equal(shm->private_data, "\x04\x05", 2);
 	assert_int_equal(shm->remote_port, 45248);
 	assert_int_equal(shm->rd_atomic_in, 4);
-	assert_int_equal(shm->rd_atomic_out, 4); /* 8 wanted, the passive side serves 4 */
-	/* What the transport has been told, either end: the PSNs of one are those of the other. */
+	assert_int_equal(shm->rd_atomic_out, 4); /* 8 requested; the passive side serves 4 */
+	/* Both transports have matching parameters: each end's receive PSN is the other's send PSN. */
 	peer = (const struct one_qp_shm *)(ends.passive.arena + ends.p.shm);
 	assert_int_equal(shm->send_psn, fake_connection().rc.send_psn);
 	assert_int_equal(shm->recv_psn, peer->send_psn);
 	assert_int_equal(shm->send_psn, peer->recv_psn);
 	assert_int_equal(shm->flow_label, peer->flow_label);
-	assert_int_equal(shm->path_mtu, 4160); /* what an MTU of 4300 carries */
+	assert_int_equal(shm->path_mtu, 4160); /* as much as an MTU of 4300 carries */
 	assert_int_equal(shm->hop_limit, 64);
 	assert_int_equal(shm->rnr_retry, 6);
 	assert_int_equal(shm->timeout, 18);
@@ -59,7 +59,7 @@ test_connect(void **state)
 	assert_int_equal(fake_connection().rc.retry_count, 7);
 	assert_true(fake_connection().rc.oneside_peer);
 	assert_memory_equal(fake_connection().rc.path.dst_mac, fake_connection().rc.path.src_mac, 6);
-	/* It is connected: no second attempt, no change. */
+	/* A connected queue pair can be neither connected again nor reset, and its ring is busy. */
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 45248, UINT64_MAX), -EISCONN);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), -EISCONN);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_CQ_FREE, ends.cq_a), -EBUSY);
@@ -67,14 +67,14 @@ test_connect(void **state)
 	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
-	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0); /* nothing more to say */
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0); /* already disconnected: no effect */
 	assert_int_equal(disconnect(&ends.passive, ends.p.qp, true), 0);
 	assert_no_event();
-	/* Once more, with the same queue pairs: after time-wait. */
+	/* The queue pairs can be connected again, after the time-wait. */
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
 	establish(&ends, 45248);
-	/* Gracefully: drained first. */
+	/* A graceful disconnect drains the send queue first. */
 	assert_int_equal(disconnect(&ends.passive, ends.p.qp, true), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
@@ -82,14 +82,14 @@ test_connect(void **state)
 	ends_close(&ends);
 }
 
-/* What the cores of both ends were told, in the order in which that is: the passive end's comes first. */
+/* Connections that the cores got: the passive end's, then the active end's. */
 static struct engine_connection connected[2];
 static uint32_t connects;
 
 static void
 note_connection(void)
 {
-	/* The command under way is not there yet: this is the one before. */
+	/* The fake takes over the present command after this call: fake_connection() is the previous one. */
 	if (connects++ == 1)
 		connected[0] = fake_connection();
 	fake_on(ENGINE_QP_CONNECT, note_connection);
@@ -117,7 +117,8 @@ connect_with(uint32_t cores, uint16_t steering_port, uint32_t capabilities)
 	fake_cores = 1;
 }
 
-/* Each end draws a port for the other to send from; and one of before takes no notice, so it is not used. */
+/* Each end draws a UDP source port for its peer. A peer of an older version ignores the port, so it is not
+ * used. */
 static void
 test_steering(void **state)
 {
@@ -132,7 +133,7 @@ test_steering(void **state)
 	assert_int_equal(passive->udp_peer_port, passive->udp_src_port);
 	assert_int_equal(active->udp_src_port, passive->udp_src_port);
 	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
-	/* With one core, or no hash that is known, ports are those of the flow label. */
+	/* With one core, or an unknown hash, the ports derive from the flow label. */
 	connect_with(1, 0xd001, UINT32_MAX);
 	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
 	assert_int_equal(active->udp_src_port, passive->udp_peer_port);
@@ -148,25 +149,25 @@ test_refusals(void **state)
 	uint32_t cr;
 
 	ends_open(&ends, 5000);
-	/* nobody there */
+	/* nothing listens there */
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5001, UINT64_MAX), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
-	/* the consumer says no */
+	/* the consumer rejects */
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
 	cr = await_request(&ends)->cr;
 	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_CR_REJECT, cr), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_PEER_REJECTED);
 	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_CR_REJECT, cr), -EINVAL);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
-	/* it goes without looking */
+	/* the consumer's library rejects unseen requests */
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
 	memset(ends.passive.msg.bytes, 0, sizeof(ends.passive.msg.bytes));
 	ends.passive.msg.cr_reject = (struct one_cr_reject){.cr = await_request(&ends)->cr, .unanswered = 1};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_REJECT), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
-	/* the requester gives up; who accepts then is told */
+	/* the requester gives up; accepting afterwards fails */
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, 50000), 0);
 	cr = await_request(&ends)->cr;
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_TIMED_OUT);
@@ -182,7 +183,7 @@ test_refusals(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_CR_REJECT, cr), 0);
-	/* accepting with what cannot be: the request stays */
+	/* accepting with an invalid queue pair fails, and the request remains */
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
 	cr = await_request(&ends)->cr;
 	ends.p.qp ^= 0x10000;
@@ -195,7 +196,7 @@ test_refusals(void **state)
 	ends_close(&ends);
 }
 
-/* uDAPL has one limit for all messages; rdma_cm's is what each of them has room for. */
+/* uDAPL has one limit of private data for all messages; rdma_cm may use all the room of each message. */
 static void
 test_private_data(void **state)
 {
@@ -237,12 +238,12 @@ test_private_data(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
 	assert_int_equal(shm->private_len, CM_PRIVATE_REP);
 	assert_memory_equal(shm->private_data, accept.private_data, CM_PRIVATE_REP);
-	assert_false(fake_connection().rc.oneside_peer); /* no room to say so */
+	assert_false(fake_connection().rc.oneside_peer); /* no room to announce it */
 	ends_close(&ends);
 }
 
-/* What applications ask for: within what the port has, which grants 6 RNR retries and waits with a code
- * of 18. */
+/* Requested parameters are limited by the port, which grants 6 RNR retries and an ACK timeout code of 18 at
+ * least. */
 static void
 test_parameters(void **state)
 {
@@ -251,7 +252,7 @@ test_parameters(void **state)
 	struct one_msg *msg = &ends.active.msg;
 
 	ends_open(&ends, 5000);
-	app_connect_qp(&ends.active, ends.a.qp ^ 0x10000, 5000, UINT64_MAX); /* fills it in */
+	app_connect_qp(&ends.active, ends.a.qp ^ 0x10000, 5000, UINT64_MAX); /* only fills in the message */
 	msg->qp_connect.qp = ends.a.qp;
 	msg->qp_connect.param.rnr_retry = 8;
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
@@ -276,12 +277,12 @@ test_parameters(void **state)
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_ACCEPT), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
-	assert_int_equal(fake_connection().rc.peer_qpn, ends.p.qpn); /* the active side's */
+	assert_int_equal(fake_connection().rc.peer_qpn, ends.p.qpn); /* the active side's connection */
 	assert_int_equal(fake_connection().rc.retry_count, 2);
 	assert_int_equal(fake_connection().rc.timeout, 20);
 	assert_int_equal(fake_connection().rc.access, ONE_ACCESS_REMOTE_READ);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
-	assert_int_equal(fake_connection().rc.path.tos, 0x28 | 2); /* ECT(0), whatever a program asks for */
+	assert_int_equal(fake_connection().rc.path.tos, 0x28 | 2); /* ECT(0), whatever a program requests */
 	assert_int_equal(((const struct one_qp_shm *)(ends.active.arena + ends.a.shm))->remote_qpn,
 			 ends.p.qpn);
 	assert_int_equal(((const struct one_qp_shm *)(ends.passive.arena + ends.p.shm))->remote_qpn,
@@ -316,7 +317,7 @@ test_arguments(void **state)
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_MODIFY), 0);
 	assert_int_equal(app_connect_qp(&ends.active, bare.qp, 5000, UINT64_MAX), -EINVAL);
 	assert_int_equal(ends.active.reply.subject, ONE_SUBJECT_CQ_CONN);
-	/* in use, reserved, any */
+	/* in use; reserved; any */
 	ends.active.msg.listen = (struct one_listen){.service = 5000, .cq = ends.cq_a};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), -EADDRINUSE);
 	ends.active.msg.listen.service = CM_SERVICE_RSM(0x400000);
@@ -333,7 +334,7 @@ test_arguments(void **state)
 	ends_close(&ends);
 }
 
-/* However many listeners a user may have, it leaves ports to others. */
+/* A user cannot take all ports, however many listeners it may have. */
 static void
 test_share_of_ports(void **state)
 {
@@ -353,7 +354,7 @@ test_share_of_ports(void **state)
 	assert_int_equal(app.reply.subject, ONE_SUBJECT_QUOTA);
 	assert_int_equal(app.reply.value, n);
 	assert_int_equal(n, PORT_SPACE / 4 * 3);
-	/* By number neither; what is not a port is something else. */
+	/* The limit counts for a given port, too. A service that is no port is not limited by it. */
 	app.msg.listen = (struct one_listen){.service = UINT16_MAX, .cq = cq};
 	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), -EDQUOT);
 	app.msg.listen.service = 1ull << 40;
@@ -363,7 +364,7 @@ test_share_of_ports(void **state)
 	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
 	app_close(&app);
 	assert_clean();
-	/* All are there again. */
+	/* All ports are free again. */
 	app_hello(&app, ONE_KIND_DAT);
 	app.msg.listen = (struct one_listen){.service = UINT16_MAX, .cq = app_cq(&app, 10)};
 	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
@@ -390,7 +391,7 @@ connect_from(struct ends *ends, uint32_t listener)
 	return app_call(&ends->active, ONE_MSG_QP_CONNECT);
 }
 
-/* The peer is told the port that the connecting side holds; without one an ephemeral port. */
+/* The peer sees the port that the connecting side holds, or else an ephemeral port. */
 static void
 test_source_port(void **state)
 {
@@ -418,7 +419,7 @@ test_source_port(void **state)
 	ends_close(&ends);
 }
 
-/* Ports that are held alone are no listeners by max_listen: each queue pair may have one. */
+/* Ports that are only held do not count in max_listen: each queue pair may hold one. */
 static void
 test_held_ports_are_no_listeners(void **state)
 {
@@ -442,7 +443,7 @@ test_held_ports_are_no_listeners(void **state)
 	config.limits.max_listen = max;
 }
 
-/* Those that share a port have it together until one of them listens, which it must be alone for. */
+/* A port may be shared until one of its holders listens; a listener must be its only holder. */
 static void
 test_shared_port(void **state)
 {
@@ -467,7 +468,7 @@ test_shared_port(void **state)
 	ends_close(&ends);
 }
 
-/* A service is taken before anybody is let in. */
+/* A service can be reserved before connections are admitted. */
 static void
 test_listen_later(void **state)
 {
@@ -488,7 +489,7 @@ test_listen_later(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
 	assert_no_event();
 	*args = (struct one_listen){.listener = ends.listener};
-	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL); /* it does */
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL); /* already listens */
 	assert_int_equal(ends.passive.reply.subject, ONE_SUBJECT_LISTENER);
 	*args = (struct one_listen){.listener = later};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
@@ -523,7 +524,7 @@ test_handoff_and_once(void **state)
 	assert_int_equal(accept_request(&ends, cr), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
-	/* It listened once; its id is still there. */
+	/* A listener for one request does not listen again, but its id remains valid. */
 	disconnect(&ends.active, ends.a.qp, false);
 	await(ONE_CQE_CONNECT, ends.a.qp);
 	await(ONE_CQE_CONNECT, ends.p.qp);
@@ -535,7 +536,7 @@ test_handoff_and_once(void **state)
 	ends_close(&ends);
 }
 
-/* The ring is the backlog: what does not fit is refused, and not by the consumer's word. */
+/* The ring is the backlog: requests that do not fit are refused, but not as by the consumer. */
 static void
 test_backlog(void **state)
 {
@@ -549,7 +550,7 @@ test_backlog(void **state)
 	ends.passive.msg.cq_create.entries = 3;
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_CQ_CREATE), 0);
 	ring = ends.passive.reply.cq;
-	assert_int_equal(ring.log2, 3); /* 3/4 of it, less one, are 5; of half as many, 2 */
+	assert_int_equal(ring.log2, 3); /* room for 5: 3/4 of 8, less one; a ring of 4 has room for 2 */
 	offset = ring.offset;
 	shm = (struct one_cq_shm *)(ends.passive.arena + offset);
 	ends.passive.msg.listen = (struct one_listen){.service = 6000, .cq = ring.cq};
@@ -559,24 +560,23 @@ test_backlog(void **state)
 	second = app_qp(&ends.active, ends.pz_a, ends.cq_a);
 	third = app_qp(&ends.active, ends.pz_a, ends.cq_a);
 	fourth = app_qp(&ends.active, ends.pz_a, ends.cq_a);
-	/* Six entries wait, as a core would have stored them: there is room for one more. */
+	/* Six entries wait, as if a core had stored them: there is room for one more. */
 	atomic_store(&shm->tail, 6);
 	assert_int_equal(app_connect_qp(&ends.active, first.qp, 6000, UINT64_MAX), 0);
 	await_request(&ends);
 	atomic_store(&shm->tail, 7);
 	assert_int_equal(app_connect_qp(&ends.active, second.qp, 6000, UINT64_MAX), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, second.qp).status, ONE_CONN_NON_PEER_REJECTED);
-	/* They are taken. */
+	/* The application has taken all entries. */
 	atomic_store(&shm->head, 7);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, second.qp), 0);
 	assert_int_equal(app_connect_qp(&ends.active, second.qp, 6000, UINT64_MAX), 0);
 	await_request(&ends);
-	/* Entries are there before the tail tells of them: who has taken them already has not made it full.
-	 */
+	/* An application may take entries before the tail counts them: then the ring is not full. */
 	atomic_store(&shm->head, 9);
 	assert_int_equal(app_connect_qp(&ends.active, third.qp, 6000, UINT64_MAX), 0);
 	await_request(&ends);
-	/* Six wait, and one is on its way to the core: that is all there is room for. */
+	/* Six entries wait, and one is on its way to the core: the ring is full. */
 	atomic_store(&shm->tail, 15);
 	fake_hold(true, false);
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 6000, UINT64_MAX), 0);
@@ -596,8 +596,8 @@ name_as_peer(struct app *app, uint32_t qp, uint32_t peer_qpn)
 	return app_call(app, ONE_MSG_QP_RTR);
 }
 
-/* Whoever names the queue pair of a connection as the peer of its own is refused; or ended, if it was first.
- */
+/* A queue pair may not name a connected queue pair as its peer. One that did so before the connection is
+ * broken by it. */
 static void
 test_named_by_a_stranger(void **state)
 {
@@ -609,7 +609,7 @@ test_named_by_a_stranger(void **state)
 	ends_open(&ends, 45248);
 	app_hello(&stranger, ONE_KIND_VERBS);
 	pz = app_pz(&stranger);
-	for (int i = 0; i < 5; i++) /* as in ends_open_as */
+	for (int i = 0; i < 5; i++) /* ids as in ends_open_as, so that `before` differs from both ends */
 		cq = app_cq(&stranger, 10);
 	for (int i = 0; i < 5; i++)
 		before = app_qp(&stranger, pz, cq);
@@ -633,20 +633,18 @@ test_broken(void **state)
 
 	ends_open(&ends, 5000);
 	establish(&ends, 5000);
-	/* Its core finds it broken after its end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
-	/* The DREQ says which request was refused, since the NAK may be lost. */
+	/* The DREQ names the refused request, since the NAK may be lost. */
 	assert_int_equal(fake_refusal, FAKE_REFUSAL);
-	/* What the cores say too late changes nothing. */
-	/* Its core finds it broken after its end. */
+	/* Late events of the cores change nothing. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_FAILED, RC_ERROR_RESPONDER);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_DRAINED, 0);
 	fake_tell(ends.p.qpn, ENGINE_EVENT_ESTABLISHED, 0);
 	assert_no_event();
-	/* Freed while connected: the peer is told. */
+	/* Freeing a connected queue pair disconnects its peer. */
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
 	establish(&ends, 5000);
@@ -658,8 +656,7 @@ test_broken(void **state)
 	ends_close(&ends);
 }
 
-/* An application sees that its queue pair is broken, and may reset it, before the control thread hears of
- * that. */
+/* An application sees that its queue pair is broken, and may reset it, before the control thread knows. */
 static void
 test_reset_at_once(void **state)
 {
@@ -672,7 +669,7 @@ test_reset_at_once(void **state)
 	app_post(&ends.active, ONE_MSG_QP_RESET);
 	for (int i = 0; i < 5000 && fake_waiting() == 0; i++)
 		pause_ms(1);
-	/* Its core finds it broken after its end. */
+	/* The core reports the failure while the reset waits. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_hold(false, false);
 	assert_int_equal(app_receive(&ends.active), 1);
@@ -692,7 +689,7 @@ test_death_of_peers(void **state)
 	struct ends ends;
 	uint32_t objects;
 
-	/* of the requester, before the answer */
+	/* the requester ends before the answer */
 	ends_open(&ends, 5000);
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
 	const struct one_cr_shm *cr = await_request(&ends);
@@ -704,7 +701,7 @@ test_death_of_peers(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ACCEPT_ERROR);
 	app_close(&ends.passive);
 	assert_clean();
-	/* of the acceptor, before its answer: not its consumer's word */
+	/* the acceptor ends before its answer: a refusal, but not by the consumer */
 	ends_open(&ends, 5000);
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
 	await_request(&ends);
@@ -712,7 +709,7 @@ test_death_of_peers(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
 	app_close(&ends.active);
 	assert_clean();
-	/* of either, connected */
+	/* either ends when connected */
 	for (int i = 0; i < 2; i++) {
 		ends_open(&ends, 5000);
 		establish(&ends, 5000);
@@ -727,9 +724,9 @@ test_death_of_peers(void **state)
 
 #define MANY 50000u
 #define REQUESTS 50
-#define LOOK_NS 3 /* at one of them in a loop: a walk over memory that is in no cache takes longer */
+#define LOOK_NS 3 /* for each waiting connection: a walk over uncached memory would take more */
 
-/* Processor time of the control thread for a request; the least of some rounds. */
+/* Returns the least processor time of the control thread for a request, of several rounds. */
 static uint64_t
 cost_of_request(struct app *app)
 {
@@ -753,7 +750,7 @@ cost_of_request(struct app *app)
 	return least;
 }
 
-/* However many connections wait to be tried, requests do not wait for them. */
+/* Connections that wait for their timers do not slow down requests, however many wait. */
 static void
 test_many_wait(void **state)
 {
@@ -812,7 +809,8 @@ now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Who asks is told when nothing of its connection is on the wire any more, though its queue pair has gone. */
+/* An application that asked for it is notified of the end of time-wait, even after its queue pair
+ * is freed. */
 static void
 test_timewait(void **state)
 {
@@ -828,12 +826,11 @@ test_timewait(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_FREE, ends.a.qp), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_TIMEWAIT_EXIT);
-	/* The least that there is, twice a packet's lifetime: 0.54 s. */
+	/* Time-wait takes at least twice a packet's lifetime: 0.54 s. */
 	assert_true(now_ms() - begun >= 500);
 	assert_no_event();
 	ends_close(&ends);
-	/* Where the ring has gone as well, or the attachment, nobody is told; the other end's time is over.
-	 */
+	/* Without its ring, or its attachment, there is no notification; the peer's time-wait still ends. */
 	for (int i = 0; i < 2; i++) {
 		ends_open(&ends, 5000);
 		ask_for_timewait(&ends.active, ends.a.qp, ends.pz_a, ends.cq_a);

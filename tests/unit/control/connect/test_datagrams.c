@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles, and the states of queue pairs for datagrams. */
+/* Address handles, and the states of datagram queue pairs. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@ ah_create(struct side *side, struct one_ah_create args)
 	return app_call(&side->app, ONE_MSG_AH_CREATE);
 }
 
-/* To 192.0.2.1, an address of this data plane. */
+/* Address handle to 192.0.2.1, an address of this data plane. */
 static struct one_ah_create
 here(const struct side *side)
 {
@@ -31,8 +31,8 @@ test_handles(void **state)
 
 	side_open(&a, true);
 	args = here(&a);
-	args.traffic_class = 0x2b; /* with ECN, which is not a program's */
-	args.hop_limit = 1;        /* of the link, as programs for InfiniBand have it */
+	args.traffic_class = 0x2b; /* ECN bits, which applications do not control */
+	args.hop_limit = 1;        /* link-local, as applications for InfiniBand set it */
 	assert_int_equal(ah_create(&a, args), 0);
 	id = a.app.reply.id.id;
 	made = fake_ah();
@@ -47,7 +47,7 @@ test_handles(void **state)
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_AH_FREE, id), 0);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_AH_FREE, id), -EINVAL);
 	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_AH);
-	/* What is left goes with the attachment. */
+	/* Handles that are left are freed with the attachment. */
 	assert_int_equal(ah_create(&a, here(&a)), 0);
 	assert_int_not_equal(a.app.reply.id.id, id);
 	side_close(&a);
@@ -72,11 +72,11 @@ test_refused_handles(void **state)
 	REFUSED(family, 0, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS);
 	REFUSED(addr[0], 224, -EINVAL, ONE_SUBJECT_ADDRESS); /* multicast */
 	REFUSED(addr[0], 10, -ENETUNREACH, ONE_SUBJECT_ADDRESS);
-	REFUSED(addr[3], 99, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS); /* nobody answers */
+	REFUSED(addr[3], 99, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS); /* no host answers */
 #undef REFUSED
 	assert_int_equal(ah_create(&a, here(&a)), 0);
 	side_close(&a);
-	/* Nobody waits for the answer to one that has gone. */
+	/* An attachment may end while its request waits for a neighbour. */
 	side_open(&a, true);
 	a.app.msg.ah_create = here(&a);
 	a.app.msg.ah_create.addr[3] = 98;
@@ -84,7 +84,7 @@ test_refused_handles(void **state)
 	side_close(&a);
 }
 
-/* While an address handle waits for its neighbour the next requests are carried out. */
+/* While an address handle waits for its neighbour, later requests are carried out. */
 static void
 test_others_go_on(void **state)
 {
@@ -98,7 +98,7 @@ test_others_go_on(void **state)
 	seq = a.app.msg.seq;
 	assert_int_equal(ah_create(&a, here(&a)), 0);
 	app_pz(&a.app);
-	/* Its protection zone stays. */
+	/* The waiting address handle holds its protection zone. */
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_PZ_FREE, a.pz), -EBUSY);
 	assert_int_equal(app_receive(&a.app), 1);
 	assert_int_equal(a.app.reply.type, ONE_MSG_AH_CREATE);
@@ -107,7 +107,7 @@ test_others_go_on(void **state)
 	side_close(&a);
 }
 
-/* One that is gone is counted neither for its process nor for its user. */
+/* A freed handle counts neither for its attachment nor for its user. */
 static void
 test_quota(void **state)
 {
@@ -150,7 +150,7 @@ test_states(void **state)
 	assert_int_equal(datagram(&a, 3, 5, 0), -EINVAL);
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 0x80000000, 0), -EPERM);
 	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_ACCESS);
-	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 0x80010000, 0), -EPERM); /* of management */
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 0x80010000, 0), -EPERM); /* management's Q_Key */
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 5, 0), 0);
 	assert_int_equal(fake_datagram().state, RC_RTR);
 	assert_int_equal(fake_datagram().qkey, 5);
@@ -163,7 +163,7 @@ test_states(void **state)
 	assert_int_equal(fake_datagram().qkey, 7);
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 0xffffffff, 0), -EPERM);
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 7, 0), -ENOTCONN);
-	/* The core finds it broken: its completions have told. */
+	/* The core finds the queue pair broken: the application learns that from its completions. */
 	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
@@ -173,7 +173,7 @@ test_states(void **state)
 	side_close(&a);
 }
 
-/* Neither kind is taken for the other. */
+/* A datagram queue pair is not connected, and a connected one takes no datagram states. */
 static void
 test_no_connection(void **state)
 {
@@ -255,7 +255,7 @@ test_resolution(void **state)
 	assert_memory_equal(shm->private_data, "hello", 6);
 	assert_int_equal(shm->service, UDP(7174));
 	assert_memory_equal(shm->remote_addr, ((uint8_t[]){192, 0, 2, 1}), 4);
-	/* Only with a queue pair of one's own that receives datagrams, which then says what it is. */
+	/* An answer needs an own queue pair that receives datagrams; its QPN and Q_Key are reported. */
 	b.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = question, .qp = b.qp.qp};
 	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), -ENOTCONN);
 	assert_int_equal(datagram(&b, ONE_DATAGRAM_RTR, 0x01234567, 0), 0);
@@ -266,14 +266,14 @@ test_resolution(void **state)
 	b.app.msg.sidr_answer = (struct one_sidr_answer){
 		.sidr = question, .qp = b.qp.qp, .private_len = 7, .private_data = "welcome"};
 	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), 0);
-	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), -EINVAL); /* it has been */
+	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), -EINVAL); /* already answered */
 	event = await(ONE_CQE_SIDR, id);
 	assert_int_equal(event.status, 0);
 	shm = shm_of(&a, &event);
 	assert_int_equal(shm->qpn, b.qp.qpn);
 	assert_int_equal(shm->qkey, 0x01234567);
 	assert_memory_equal(shm->private_data, "welcome", 7);
-	/* Another's answer is not one's own to give. */
+	/* An application cannot answer its own query. */
 	a.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = id};
 	assert_int_equal(app_call(&a.app, ONE_MSG_SIDR_ANSWER), -EINVAL);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_SIDR_FREE, id), 0);
@@ -291,16 +291,16 @@ test_refused_resolution(void **state)
 
 	side_open(&a, true);
 	side_open(&b, true);
-	assert_int_equal(sidr_ask(&a, 7174, 1), -EINVAL); /* of TCP's port space */
+	assert_int_equal(sidr_ask(&a, 7174, 1), -EINVAL); /* a service of TCP's port space */
 	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
-	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 1); /* nobody listens */
+	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 1); /* no listener */
 	listener = listen_at(&b, UDP(7174));
 	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
 	event = await(ONE_CQE_SIDR_REQUEST, listener);
 	b.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = shm_of(&b, &event)->id};
 	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), 0);
 	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 2);
-	/* Let go without an answer, by request and by its end. */
+	/* A query that is freed without an answer, by request or with its attachment, is refused. */
 	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
 	event = await(ONE_CQE_SIDR_REQUEST, listener);
 	assert_int_equal(app_call_id(&b.app, ONE_MSG_SIDR_FREE, shm_of(&b, &event)->id), 0);
@@ -309,7 +309,7 @@ test_refused_resolution(void **state)
 	await(ONE_CQE_SIDR_REQUEST, listener);
 	app_close(&b.app);
 	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 2);
-	/* Whoever asks goes first. */
+	/* The querying attachment ends first. */
 	assert_int_equal(sidr_ask(&a, UDP(7174), 99), 0);
 	side_close(&a);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs connected by exchanged numbers, and channels with a descriptor.
+ * Out-of-band connections (exchanged QPNs), and channels with a descriptor.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "control/loop/loop.h"
 #include "side.h"
 
-/* To 192.0.2.1, an address of this data plane. */
+/* RTR to a queue pair at 192.0.2.1, an address of this data plane. */
 static struct one_qp_rtr
 rtr_to(const struct side *side, uint32_t peer_qpn)
 {
@@ -68,11 +68,11 @@ test_connect(void **state)
 	assert_int_equal(connection.rc.rd_atomic_in, 3);
 	assert_int_equal(connection.rc.min_rnr_timer, 7);
 	assert_false(connection.rc.selective);
-	assert_int_equal(connection.rc.path.tos, 0x28); /* without ECN */
+	assert_int_equal(connection.rc.path.tos, 0x28); /* without ECN bits */
 	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), -EISCONN);
 	assert_int_equal(rts(&a, plain), 0);
-	assert_int_equal(rts(&a, plain), -ENOTCONN); /* it has been done */
-	/* Whether there is one of that number its core finds out (test_local_by_numbers of engine-qp). */
+	assert_int_equal(rts(&a, plain), -ENOTCONN); /* already in RTS */
+	/* The core finds out whether that queue pair exists (test_local_by_numbers of engine-qp). */
 	assert_int_equal(rtr(&b, rtr_to(&b, b.qp.qpn ^ 0x800000)), 0);
 	assert_true(fake_connection().local);
 	assert_true(fake_connection().by_numbers);
@@ -80,7 +80,7 @@ test_connect(void **state)
 	side_close(&b);
 }
 
-/* What is changed of a queue pair whose peer is served. */
+/* Settings of a connected queue pair can be changed. */
 static void
 test_settings(void **state)
 {
@@ -150,7 +150,7 @@ test_refusals(void **state)
 	REFUSED(addr[0], 224, -EINVAL, ONE_SUBJECT_ADDRESS); /* multicast */
 	REFUSED(addr[0], 10, -ENETUNREACH, ONE_SUBJECT_ADDRESS);
 #undef REFUSED
-	/* None of them has changed anything. */
+	/* The refused requests changed nothing. */
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
 #define REFUSED(field, value)  \
 	bad_rts = plain;       \
@@ -166,7 +166,7 @@ test_refusals(void **state)
 	side_close(&a);
 }
 
-/* The peer is of another host, and does not answer. */
+/* The peer is on another host, which does not answer. */
 static void
 test_silence(void **state)
 {
@@ -177,10 +177,10 @@ test_silence(void **state)
 	to = rtr_to(&a, 0x1234);
 	to.addr[3] = 99;
 	assert_int_equal(rtr(&a, to), -EHOSTUNREACH);
-	/* As if nothing had been asked for. */
+	/* The queue pair can be connected as if nothing had been requested. */
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
 	side_close(&a);
-	/* Nobody waits for the answer to one that has gone. */
+	/* An attachment may end while its request waits for a neighbour. */
 	side_open(&a, false);
 	to = rtr_to(&a, 0x1234);
 	to.addr[3] = 98;
@@ -189,7 +189,7 @@ test_silence(void **state)
 	side_close(&a);
 }
 
-/* While a request waits for a neighbour the next ones are carried out. */
+/* While a request waits for a neighbour, later requests are carried out. */
 static void
 test_others_go_on(void **state)
 {
@@ -207,7 +207,7 @@ test_others_go_on(void **state)
 	app_post(&a.app, ONE_MSG_QP_RTR);
 	seq = a.app.msg.seq;
 	app_pz(&a.app);
-	/* It belongs to the request. */
+	/* The waiting request holds its queue pair. */
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_FREE, a.qp.qp), -EINVAL);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), -EINVAL);
 	assert_int_equal(app_receive(&a.app), 1);
@@ -215,13 +215,13 @@ test_others_go_on(void **state)
 	assert_int_equal(a.app.reply.seq, seq);
 	assert_int_equal(a.app.reply.error, -EHOSTUNREACH);
 	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_ADDRESS);
-	/* The seconds that it took are told by a sign of life. */
+	/* During the seconds of waiting, control_alive showed that the control thread lives. */
 	assert_int_not_equal(atomic_load(&arena->control_alive), alive);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_FREE, a.qp.qp), 0);
 	side_close(&a);
 }
 
-/* What is sent before the reply is carried out after it. */
+/* Requests sent before the reply of the first are carried out in order. */
 static void
 test_queue(void **state)
 {
@@ -247,7 +247,7 @@ test_error(void **state)
 	struct side a;
 
 	side_open(&a, false);
-	/* From each state, and to the first again. */
+	/* Error state from each state, and back to reset. */
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), -EISCONN);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
@@ -259,7 +259,7 @@ test_error(void **state)
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
 	assert_int_equal(rts(&a, plain), 0);
-	/* The core finds it broken: its owner is told by completions. */
+	/* The core finds the queue pair broken. */
 	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, a.qp.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
@@ -268,7 +268,7 @@ test_error(void **state)
 	side_close(&a);
 }
 
-/* A queue pair of a peer is of the attachment that is connected to it, until that connection is over. */
+/* While a remote queue pair is the peer of one attachment, other attachments cannot name it. */
 static void
 test_peer_of_another(void **state)
 {
@@ -283,15 +283,15 @@ test_peer_of_another(void **state)
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), -EADDRINUSE);
 	assert_int_equal(b.app.reply.subject, ONE_SUBJECT_QP);
 	assert_int_equal(b.app.reply.value, 0x1234);
-	/* It may connect to another number, of that address, or to that one of another address. */
+	/* Other attachments may connect to another QPN at that address, or to that QPN at another address. */
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1235)), 0);
 	assert_int_equal(app_call_id(&b.app, ONE_MSG_QP_ERROR, b.qp.qp), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, b.qp.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(app_call_id(&b.app, ONE_MSG_QP_RESET, b.qp.qp), 0);
 	to = rtr_to(&b, 0x1234);
 	to.addr[3] = 99;
-	assert_int_equal(rtr(&b, to), -EHOSTUNREACH); /* nobody's: it was asked for */
-	/* The same attachment may. */
+	assert_int_equal(rtr(&b, to), -EHOSTUNREACH); /* not taken: the neighbour was asked */
+	/* The same attachment may name it twice. */
 	other = app_qp(&a.app, a.pz, a.cq);
 	to = rtr_to(&a, 0x1234);
 	to.qp = other.qp;
@@ -299,9 +299,9 @@ test_peer_of_another(void **state)
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, other.qp), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, other.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), -EADDRINUSE);
-	/* Over, by its program or since its core has found it broken. */
+	/* The connection is over once the application ended it, or the core found it broken. */
 	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
-	/* Each attachment counts its queue pairs by itself: the ends that were asked for may have this
+	/* Attachments number their queue pairs independently: disconnect events of `b` may have the same
 	 * number. */
 	do {
 		status = await(ONE_CQE_CONNECT, a.qp.qp).status;
@@ -317,7 +317,7 @@ test_peer_of_another(void **state)
 	side_close(&a);
 }
 
-/* Within the data plane the queue pair itself says whose peer it is, so nobody can keep its peer from it. */
+/* Within the data plane a queue pair names its own peer, so a stranger cannot keep that peer from it. */
 static void
 test_peer_names_us(void **state)
 {
@@ -339,8 +339,8 @@ test_peer_names_us(void **state)
 
 /* ---- channels ---- */
 
-/* As many as max_channels says, however many numbers of words there are; each is closed with the application.
- */
+/* Channels are limited by max_channels, not by the number of their words in the arena, and closed with the
+ * attachment. */
 static void
 test_channels(void **state)
 {
@@ -362,7 +362,7 @@ test_channels(void **state)
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), 0);
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), -EINVAL);
 	assert_int_equal(app_call(&app, ONE_MSG_CHANNEL_OPEN), 0);
-	/* A user's share of the data plane's descriptors is another limit, with another remedy. */
+	/* The user's share of the data plane's descriptors is another limit, reported with another key. */
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, app.reply.id.id), 0);
 	control.quota.max_common[QUOTA_CHANNELS] = ONE_CHANNELS;
 	assert_int_equal(app_call(&app, ONE_MSG_CHANNEL_OPEN), -EDQUOT);
@@ -377,7 +377,7 @@ test_channels(void **state)
 	assert_int_equal(count_fds(), fds);
 }
 
-/* What an application says of own addresses: the port has one, 192.0.2.1/24. */
+/* Source addresses that an application names: the port has one, 192.0.2.1/24. */
 static void
 test_sources(void **state)
 {
@@ -406,7 +406,8 @@ test_sources(void **state)
 	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), -EINVAL);
 	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .family = AF_UNIX};
 	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), -EAFNOSUPPORT);
-	/* One port number for each family, and not another one for an address of theirs. */
+	/* A port number is used once for each family; naming an address of that family gives no
+	 * second use. */
 	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .family = AF_INET6};
 	assert_int_equal(app_call(&a.app, ONE_MSG_LISTEN), 0);
 	a.app.msg.listen = (struct one_listen){.service = 5000, .cq = cq, .source = 1};

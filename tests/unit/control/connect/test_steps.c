@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections as rdma_cm makes them: in steps, and by the number of another queue pair. */
+/* Connections as rdma_cm makes them: in steps, and with the number of another queue pair. */
 #include <errno.h>
 
 #include "ends.h"
 
-/* By a verbs library; until the active side knows. */
+/* Connects as a verbs library does, until the active side is notified. */
 static void
 connect_in_steps(struct ends *ends)
 {
@@ -22,7 +22,7 @@ connect_in_steps(struct ends *ends)
 	assert_int_equal(app_call(&ends->passive, ONE_MSG_CR_ACCEPT), 0);
 }
 
-/* rdma_cm's order: the application says when the peer is told, and when the queue pair is flushed. */
+/* rdma_cm's order: the application decides when the RTU is sent, and when the queue pair is flushed. */
 static void
 test_steps(void **state)
 {
@@ -50,11 +50,11 @@ test_steps(void **state)
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	connect_in_steps(&ends);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
-	/* The peer goes before it is told. */
+	/* The peer disconnects before it was notified. */
 	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_ERROR, ends.p.qp), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
-	/* Its core finds it broken after its end. */
+	/* The core reports the failure after the end. */
 	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
@@ -62,7 +62,7 @@ test_steps(void **state)
 	ends_close(&ends);
 }
 
-/* A connection that is known by the number of a queue pair for datagrams: it carries the CM's messages. */
+/* The CM messages of a connection may name a datagram queue pair's QPN instead of its own. */
 static void
 test_known_as(void **state)
 {
@@ -82,9 +82,9 @@ test_known_as(void **state)
 						.flags = ONE_QP_UD};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CREATE), 0);
 	ud = ends.active.reply.qp;
-	app_connect_qp(&ends.active, ends.a.qp ^ 0x10000, 5000, UINT64_MAX); /* fills it in */
+	app_connect_qp(&ends.active, ends.a.qp ^ 0x10000, 5000, UINT64_MAX); /* only fills in the message */
 	msg->qp_connect.qp = ends.a.qp;
-	msg->qp_connect.param.known_as = ends.a.qp; /* not for datagrams */
+	msg->qp_connect.param.known_as = ends.a.qp; /* not a datagram queue pair */
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
 	assert_int_equal(ends.active.reply.subject, ONE_SUBJECT_QP);
 	msg->qp_connect.param.known_as = ud.qp ^ 0x10000;
@@ -99,7 +99,7 @@ test_known_as(void **state)
 	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
-	/* Again by that number, when its time wait is over. */
+	/* The QPN can be used again after its time-wait. */
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	app_connect_qp(&ends.active, ends.a.qp ^ 0x10000, 5000, UINT64_MAX);
 	msg->qp_connect.qp = ends.a.qp;
