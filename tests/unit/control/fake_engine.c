@@ -39,7 +39,7 @@ struct engine_qp {
 	struct engine_client *client;
 	struct engine_qp_config config;
 	bool added, removed, flushed;
-	bool refused; /* what follows for it is of no effect */
+	bool refused; /* ENGINE_QP_ADD was refused, so later commands have no effect */
 	struct work work;
 	LIST_ENTRY(engine_qp) link;
 };
@@ -66,7 +66,7 @@ static struct engine_datagram datagram;
 static struct one_qp_settings settings;
 static struct engine_ah_config ah_made;
 static struct mem_table *table;
-static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* the test's thread's, as a core */
+static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* of the test's thread, as a core */
 static struct engine_port_info port = {.name = "p0",
 				       .mac = {2, 0, 0, 0, 0, 1},
 				       .mtu = 4300,
@@ -90,7 +90,7 @@ fake_wake(void)
 		abort();
 }
 
-/* ---- what the tests ask ---- */
+/* ---- calls of tests ---- */
 
 void
 fake_hold(bool commands, bool graces)
@@ -105,7 +105,7 @@ fake_hold(bool commands, bool graces)
 void
 fake_quiescent(void)
 {
-	pthread_mutex_lock(&lock); /* with engine_grace_over */
+	pthread_mutex_lock(&lock); /* waits for an engine_grace_over() in progress */
 	pthread_mutex_unlock(&lock);
 }
 
@@ -256,7 +256,7 @@ fake_bind_result(void)
 	return result;
 }
 
-/* What a command said last. */
+/* Defines a getter of what the last command of a type brought. */
 #define LAST(type, name, from)               \
 	type name(void)                      \
 	{                                    \
@@ -441,7 +441,7 @@ engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
 {
 	if (core >= fake_cores)
 		MISTAKE("there is no such core");
-	return NULL; /* no memory: the queue pair stays on the first core */
+	return NULL; /* as without memory: the queue pair stays on the first core */
 }
 
 struct engine_client *
@@ -692,7 +692,7 @@ execute(struct engine_command *command)
 	case ENGINE_QP_DRAIN:
 		tell(ENGINE_EVENT_DRAINED, qp->config.owner, 0);
 		break;
-	default: /* nothing to watch */
+	default: /* no other command is checked */
 		break;
 	}
 }
@@ -718,12 +718,12 @@ engine_poll(const struct engine_handlers *handlers)
 	struct engine_event event = {0};
 	uint64_t value;
 
-	/* What is not taken here is taken in the next round; the descriptor only wakes. */
+	/* One event is handled at a time; the descriptor only wakes, and is written again below. */
 	if (read(engine_event_fd(), &value, sizeof(value)) < 0 && errno != EAGAIN)
 		abort();
 	fake_stopped();
 	pthread_mutex_lock(&lock);
-	/* What a core told comes before what it answers later. */
+	/* Events of a core precede its later acknowledgements. */
 	if (num_told != 0) {
 		event = told[0];
 		memmove(told, told + 1, --num_told * sizeof(told[0]));
@@ -808,7 +808,7 @@ engine_mem_table(void)
 int
 engine_send_frame(uint16_t index, const uint8_t *frame, uint32_t len)
 {
-	return 0; /* nobody is there */
+	return 0; /* no host receives */
 }
 
 uint64_t

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fake engine has counted. */
+/* Statistics of the fake engine. */
 #include <string.h>
 
 #include "dataplane/engine.h"
@@ -16,7 +16,7 @@ engine_hz(void)
 	return 1000000000;
 }
 
-/* Each counter has another value: its place. */
+/* Each counter has its own value, its index, so that a test sees which one is printed. */
 void
 engine_stats(uint32_t core, struct engine_stats *out)
 {

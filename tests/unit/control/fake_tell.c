@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the engine tells of cores and ports, and encryption: there is none. */
+/* Names and facts of cores and ports for the fake engine, which has no encryption. */
 #include <string.h>
 
 #include "dataplane/engine.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Users of the fake engine, and in which order they are served. */
+/* Users of the fake engine, and the order in which they are served. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -159,14 +159,14 @@ void
 engine_user_free(struct engine_user *user)
 {
 	if (user != NULL && user->clients != 0)
-		abort(); /* attachments of it are there */
+		abort(); /* attachments of this user remain */
 	pthread_mutex_lock(&lock);
 	users -= user != NULL;
 	pthread_mutex_unlock(&lock);
 	free(user);
 }
 
-/* ---- what is sent ---- */
+/* ---- commands sent ---- */
 
 void
 fake_sending(enum engine_command_type type)

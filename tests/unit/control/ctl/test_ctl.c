@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control socket of a whole control thread: what it tells, and callers that mean no good. */
+/* The control socket of a whole control thread: its answers, and hostile callers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ dial(void)
 	return fd;
 }
 
-/* NULL: the connection has ended. */
+/* Returns NULL if the connection has ended. */
 static json_t *
 hear(int fd)
 {
@@ -66,8 +66,8 @@ assert_refused(int fd, const char *request, const char *reason)
 	json_decref(answer);
 }
 
-/* As a user with no right but a group's.  Of this thread alone: the data plane, which is others, stays root.
- */
+/* Connects as a user that has only this group. Changes this thread only: the data plane's threads
+ * stay root. */
 static int
 dial_as_member(gid_t gid)
 {
@@ -81,7 +81,7 @@ dial_as_member(gid_t gid)
 	return fd;
 }
 
-/* It serves: one fact that nobody else can know. */
+/* Checks that a request is answered with facts of this data plane. */
 static void
 assert_serves(void)
 {
@@ -95,7 +95,7 @@ assert_serves(void)
 	close(fd);
 }
 
-/* All of a list, by pages; how many pages. */
+/* Appends all pages of a list to `all`; returns their number. */
 static uint32_t
 list(int fd, const char *what, const char *filters, json_t *all)
 {
@@ -176,7 +176,7 @@ test_lists(void **state)
 		char request[128];
 
 		count(fd, whats[i], "");
-		/* From the end of the world there is nothing. */
+		/* A list from an index beyond its end is empty. */
 		snprintf(request, sizeof(request),
 			 "{\"command\": \"show\", \"what\": \"%s\", \"from\": 9007199254740991}", whats[i]);
 		one = ask(fd, request);
@@ -197,7 +197,7 @@ test_lists(void **state)
 	forget_events();
 }
 
-/* Of a request that is refused for that reason: the words of the reason do not become words of the log. */
+/* Checks that quotes in a refused request cannot add fields to its line in the log. */
 static void
 assert_logs_one_text(int fd, const char *request, const char *reason)
 {
@@ -225,7 +225,7 @@ test_changes(void **state)
 	int fd = dial();
 	json_t *answer;
 
-	/* The arguments of this data plane name no port: it cannot be what they say. */
+	/* The arguments of this data plane name no port, so that a reload must fail. */
 	assert_refused(fd, "{\"command\": \"reload\"}", "there is no port");
 	assert_int_equal(config.num_ports, 1);
 	assert_refused(fd, "{\"command\": \"peer-remove\", \"node\": 40}", "no such peer");
@@ -233,7 +233,7 @@ test_changes(void **state)
 		       "remove it first");
 	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"10.9.9.9\"}",
 		       "no port reaches");
-	/* What a caller writes does not reach a terminal or the log as it is. */
+	/* Characters of a caller reach neither a terminal nor the log unescaped. */
 	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"\\u001b[2J\\u00e4\"}",
 		       "?[2J??");
 	assert_logs_one_text(fd,
@@ -278,7 +278,8 @@ open_gate(void)
 	assert_int_equal(write(gate[1], "", 1), 1);
 }
 
-/* While a change is being made others are refused and all else is served, though who wants it has gone. */
+/* While a change is in progress, other changes are refused and all else is served, even if the caller has
+ * gone. */
 static void
 test_one_change_at_a_time(void **state)
 {
@@ -291,7 +292,7 @@ test_one_change_at_a_time(void **state)
 	ctl_source.examine = wait_at_gate;
 	for (int gone = 0; gone < 2; gone++) {
 		assert_int_equal(send(first, reload, strlen(reload), MSG_NOSIGNAL), (ssize_t)strlen(reload));
-		/* The second's is read after the first's: that one's answer waits for the gate. */
+		/* The second request is read after the first, whose answer waits at the gate. */
 		assert_serves();
 		assert_refused(second, reload, busy);
 		assert_refused(second, "{\"command\": \"peer-remove\", \"node\": 2}", busy);
@@ -317,7 +318,7 @@ test_one_change_at_a_time(void **state)
 	assert_clean();
 }
 
-/* Another share reaches the cores while its user is attached. */
+/* A changed share reaches the cores while its user is attached. */
 static void
 test_share(void **state)
 {
@@ -330,7 +331,7 @@ test_share(void **state)
 	app_hello(&app, ONE_KIND_DAT);
 	assert_int_equal(fake_share().weight, 1);
 	assert_int_equal(fake_share().max_ops, 0);
-	/* Of a configuration that has been taken over, any change puts all in force. */
+	/* Each change puts the whole configuration in force. */
 	assert_int_equal(config_set(&config, "user 0", "weight", "7", why, sizeof(why)), 0);
 	assert_int_equal(config_set(&config, "user 0", "max_ops", "12345", why, sizeof(why)), 0);
 	config.user[0].uid = geteuid();
@@ -353,7 +354,7 @@ test_share(void **state)
 	forget_events();
 }
 
-/* ---- callers that mean no good ---- */
+/* ---- hostile callers ---- */
 
 static void
 test_rubbish(void **state)
@@ -366,7 +367,7 @@ test_rubbish(void **state)
 	json_decref(hear(fd));
 	assert_refused(fd, "\n", "has to be JSON");
 	assert_refused(fd, "{\"command\": \"stop\"}", "no such command");
-	/* It goes on all the same. */
+	/* The connection is still served. */
 	assert_int_equal(count(fd, "cores", ""), 1);
 	close(fd);
 	assert_serves();
@@ -402,7 +403,7 @@ test_descriptors(void **state)
 	assert_serves();
 }
 
-/* Who takes no answer is asked no more: his requests stay with him, and others are served. */
+/* From a caller that reads no answers, no more requests are read; others are served. */
 static void
 test_deaf(void **state)
 {
@@ -430,7 +431,7 @@ test_deaf(void **state)
 	assert_clean();
 }
 
-/* More connections than there may be are told so; when they have gone, others are served. */
+/* Connections over the limit are refused with a reason; once connections have ended, others are served. */
 static void
 test_crowd(void **state)
 {
@@ -441,7 +442,7 @@ test_crowd(void **state)
 		fd[i] = dial();
 		fcntl(fd[i], F_SETFL, O_NONBLOCK);
 	}
-	/* The last one has been answered: so have all before it. */
+	/* After the answer to the last connection all have been answered. */
 	fcntl(fd[999], F_SETFL, 0);
 	json_decref(hear(fd[999]));
 	for (int i = 0; i < 999; i++) {
@@ -461,7 +462,7 @@ test_crowd(void **state)
 	assert_serves();
 }
 
-/* Who is in the group no more may no more, though he is connected. */
+/* A caller that loses its group loses its rights, though it is connected. */
 static void
 test_group_taken_away(void **state)
 {
@@ -484,7 +485,7 @@ test_group_taken_away(void **state)
 	json_decref(ask(reader, show));
 	assert_refused(reader, change, "may only show");
 	assert_refused(admin, change, "no such level");
-	/* As a reload does, of which the next change of a peer is one. */
+	/* The groups change as by a reload; the next change of a peer puts them in force. */
 	config.ctl_group = ADMINS;
 	config.ctl_admin_group = CONFIG_NO_GROUP;
 	json_decref(ask(root, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
@@ -517,7 +518,7 @@ metrics_page(int fd, const char *format, json_int_t from)
 	return page;
 }
 
-/* What is left of the text behind `page`, which is given away, together with it; how many pages. */
+/* Appends the rest of the text after `page`, and frees `page`; returns the number of pages. */
 static uint32_t
 metrics_rest(int fd, const char *format, json_t *page, char *text, size_t room)
 {
@@ -548,7 +549,7 @@ ends_with(const char *text, const char *tail)
 	return strlen(text) >= strlen(tail) && strcmp(text + strlen(text) - strlen(tail), tail) == 0;
 }
 
-/* A text is whole and of one time, whoever else asks meanwhile, stops reading or goes. */
+/* A text is complete and of one moment, whoever else asks, stops reading or disconnects meanwhile. */
 static void
 test_metrics(void **state)
 {
@@ -572,7 +573,7 @@ test_metrics(void **state)
 		json_decref(metrics_page(holder[i], i % 2 == 0 ? "openmetrics" : "prometheus", 0));
 	}
 	page = metrics_page(fd, "openmetrics", 0);
-	pause_ms(150); /* what others get then is rendered anew */
+	pause_ms(150); /* later requests of others get a new text */
 	app_close(&app[0]);
 	while (count(second, "clients", "") != APPS - 1)
 		pause_ms(1);
@@ -586,12 +587,12 @@ test_metrics(void **state)
 	metrics_rest(fd, "prometheus", metrics_page(fd, "prometheus", 0), text, sizeof(text));
 	assert_null(strstr(text, "# EOF"));
 	assert_non_null(strstr(text, "# TYPE oneside_attached_total counter\n"));
-	/* It has been read to its end, and has gone. */
+	/* A text is freed once read to its end. */
 	assert_refused(fd, "{\"command\": \"metrics\", \"from\": 100}", "ask from its beginning");
 	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 9007199254740991}",
 		       "ask from its beginning");
 	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");
-	/* Who asks for something else has it no longer. */
+	/* Another request of the connection frees its text. */
 	json_decref(metrics_page(fd, "prometheus", 0));
 	count(fd, "cores", "");
 	assert_refused(fd, "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of the control socket: what is understood, and how all else is refused. */
+/* Requests of the control socket: which are understood, and how all others are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,7 +128,7 @@ test_refusals(void **state)
 		refused(wrong[i].text, wrong[i].reason);
 }
 
-/* What is said goes to a terminal. */
+/* Reasons are printed to terminals, so that they have printable characters only. */
 static void
 test_printable(void **state)
 {
@@ -156,7 +156,7 @@ test_long_and_deep(void **state)
 	assert_int_not_equal(ctl_parse(text, CTL_REQUEST_MAX, &request, why, sizeof(why)), 0);
 }
 
-/* Every request with bytes exchanged is understood or refused with a reason. */
+/* Each request with random bytes is understood, or refused with a reason. */
 static void
 test_mutations(void **state)
 {
@@ -171,7 +171,7 @@ test_mutations(void **state)
 	for (int round = 0; round < 30000; round++) {
 		const char *seed = seeds[round % 3];
 		size_t len = strlen(seed);
-		char *text = malloc(len); /* exactly: one byte behind it is seen by AddressSanitizer */
+		char *text = malloc(len); /* exact, so that AddressSanitizer sees reads beyond the end */
 
 		memcpy(text, seed, len);
 		for (int i = rand() % 4; i >= 0; i--)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tracing costs the control thread (control/ctl/trace.c), by a clock that stands still but while it
+/* The cost of tracing for the control thread (control/ctl/trace.c), by a clock that advances only while it
  * sends. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
 static uint64_t clock_ns = NS_PER_S, sending_ns, sent, told_lost, refusals;
 static struct ctl_caller callers[CALLERS];
 
-/* ---- what it needs of others ---- */
+/* ---- functions of other rooms ---- */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 unsigned int __wrap_rte_get_next_lcore(unsigned int i, int skip_main, int wrap);
@@ -83,7 +83,7 @@ ctl_done(struct ctl_caller *caller, const char *format, ...)
 
 /* ---- tests ---- */
 
-/* Edges without end, and as many who look as may: nine tenths of the time are left, at any time. */
+/* With endless transitions and the most tracing callers, tracing takes at most a tenth of the time. */
 static void
 test_share(void **state)
 {
@@ -106,13 +106,13 @@ test_share(void **state)
 		for (int i = 0; i < 64; i++, edges++)
 			ctl_edge(&machine, 7, 0, 1, "a test", true);
 		ctl_trace_poll();
-		/* Nobody waits for long. */
+		/* A single call is short, too. */
 		assert_in_range(sending_ns - before, 0, 3 * NS_PER_MS);
 		clock_ns += LOOP_NS;
 		control.now = clock_ns;
 	}
 	assert_in_range(sending_ns, (clock_ns - begin) / 20, (clock_ns - begin) * 11 / 100);
-	/* What there was no time for is lost, and told so. */
+	/* Transitions that there was no time to send are counted as lost. */
 	for (uint32_t i = 0; i < 1000000 && sent + told_lost < edges; i++) {
 		ctl_trace_poll();
 		clock_ns += LOOP_NS;
@@ -122,7 +122,7 @@ test_share(void **state)
 	assert_in_range(sent, 100, edges / 2);
 }
 
-/* A trace of what is gone, or never was, would wait for ever. */
+/* A trace of an object that does not exist is refused: it would never end. */
 static void
 test_nobody(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the log looks like on standard error, to people and to systemd's journal, and when nobody reads it. */
+/* The log on standard error: for people, for systemd's journal, and with a reader that is too slow. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 static int saved, reading;
 static char text[1 << 17];
 
-/* Standard error is a pipe, which was named as the journal's or not. */
+/* Makes standard error a pipe; JOURNAL_STREAM names it, or another file. */
 static void
 begin(bool journal)
 {
@@ -42,7 +42,7 @@ begin(bool journal)
 	journal_open();
 }
 
-/* What has been written so far. */
+/* Returns the output since the last call. */
 static const char *
 written(void)
 {
@@ -78,7 +78,7 @@ test_journal(void **state)
 	assert_string_equal(journal_priority(99), "<7>");
 }
 
-/* The time in UTC and the level. */
+/* For people a line begins with the time in UTC and the level. */
 static void
 test_people(void **state)
 {
@@ -94,7 +94,7 @@ test_people(void **state)
 	assert_string_equal(journal_priority(RTE_LOG_ERR), "");
 }
 
-/* A line in parts is one line; what is longer than a line may be is cut. */
+/* A line written in parts is one line; a line that is too long is cut. */
 static void
 test_lines(void **state)
 {
@@ -114,7 +114,7 @@ test_lines(void **state)
 	assert_string_equal(strchr(text, '\n'), "\n<3>next\n");
 }
 
-/* Nobody reads: nobody waits, and what was lost is told once somebody does. */
+/* With no reader, writing does not block. The lost lines are counted once there is a reader. */
 static void
 test_nobody_reads(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the service manager hears, in virtual time, of cores that turn and of one that stands. */
+/* Messages to the service manager in virtual time, while cores run and while one is stuck. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ teardown(void **state)
 	return close(manager);
 }
 
-/* How often it was told so since the last time; nothing else was said. */
+/* Returns the number of WATCHDOG=1 messages since the last call; there are no others. */
 static unsigned int
 told(void)
 {
@@ -90,7 +90,7 @@ told_while_all_turn(void **state)
 {
 	(void)state;
 	watchdog_init(100 * S);
-	assert_int_equal(watchdog_deadline(), 102 * S); /* a quarter of the manager's time */
+	assert_int_equal(watchdog_deadline(), 102 * S); /* a quarter of the manager's interval */
 	turn(CORES);
 	watchdog_poll(102 * S - 1);
 	assert_int_equal(told(), 0);
@@ -134,7 +134,7 @@ not_before_a_core_has_begun(void **state)
 	assert_int_equal(told(), 0);
 }
 
-/* The control thread was off its processor for long: one word, and the next after the usual time. */
+/* After a long pause of the control thread there is one message; the next comes after the usual interval. */
 static void
 told_once_after_a_gap(void **state)
 {
@@ -147,7 +147,7 @@ told_once_after_a_gap(void **state)
 	assert_int_equal(watchdog_deadline(), 1002 * S);
 }
 
-/* A manager that does not read stops nobody. */
+/* A manager that does not read does not block the control thread. */
 static void
 never_waits(void **state)
 {
@@ -179,7 +179,7 @@ nobody_asks(void **state)
 		turn(CORES);
 		watchdog_poll(100 * S);
 	}
-	/* Inherited from the process that the manager means. */
+	/* WATCHDOG_PID names another process: the variables were inherited. */
 	setenv("WATCHDOG_USEC", "8000000", 1);
 	snprintf(other, sizeof(other), "%d", getppid());
 	setenv("WATCHDOG_PID", other, 1);

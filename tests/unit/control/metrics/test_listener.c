@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Metrics by HTTP from a control thread on a fake engine, and those who ask for them wrongly. */
+/* Metrics by HTTP from a control thread on a fake engine, and faulty requests. */
 #include "attach.h"
 
 #include <errno.h>
@@ -32,12 +32,12 @@ dial(void)
 static void
 put(int fd, const char *bytes, size_t len)
 {
-	/* It may have been refused before. */
+	/* The listener may have refused the request already. */
 	if (send(fd, bytes, len, MSG_NOSIGNAL) < 0)
 		assert_true(errno == EPIPE || errno == ECONNRESET);
 }
 
-/* What is answered until the other end closes; "" is nothing.  From malloc. */
+/* Returns the answer until the peer closes, "" if none. To be freed. */
 static char *
 take(int fd)
 {
@@ -72,7 +72,7 @@ assert_answer(const char *request, const char *first_line)
 	free(text);
 }
 
-/* Of the line that begins so. */
+/* Returns the value in the line that begins with `sample`. */
 static uint64_t
 value_of(const char *text, const char *sample)
 {
@@ -86,7 +86,7 @@ value_of(const char *text, const char *sample)
 	return strtoull(at + strlen(line), NULL, 10);
 }
 
-/* What attachments have, and what the engine counts, is told with its labels. */
+/* Objects of attachments and counters of the engine have metrics with labels. */
 static void
 test_scrape(void **state)
 {
@@ -110,7 +110,7 @@ test_scrape(void **state)
 	assert_non_null(strstr(program, "api=\"verbs\",port=\"p0\"} 2\n"));
 	assert_int_equal(value_of(text, "oneside_port_tx_packets_total{port=\"p0\"} "), 12);
 	assert_int_equal(value_of(text, "oneside_core_loops_total{core=\"1\"} "), 0);
-	/* What would tell which queue pair numbers there are is one sum: the fake counts by place. */
+	/* Drops that would reveal which QPNs exist are summed. The fake's counters are their indices. */
 	assert_int_equal(value_of(text, "oneside_drops_total{core=\"1\",reason=\"no_queue_pair\"} "),
 			 (offsetof(struct engine_stats, drop_no_qp) +
 			  offsetof(struct engine_stats, ud_drop[ENGINE_UD_OPCODE]) +
@@ -130,7 +130,7 @@ test_scrape(void **state)
 	assert_clean();
 }
 
-/* A text that goes stale: what came since is in the next one. */
+/* A text is cached for a short time; a later one has the new values. */
 static void
 test_fresh(void **state)
 {
@@ -172,7 +172,7 @@ test_refusals(void **state)
 	large[(1 << 16) - 1] = '\0';
 	assert_answer(large, "HTTP/1.1 431 ");
 	free(large);
-	/* Byte by byte. */
+	/* The request arrives byte by byte. */
 	fd = dial();
 	for (const char *c = GET; *c != '\0'; c++)
 		put(fd, c, 1);
@@ -182,7 +182,7 @@ test_refusals(void **state)
 	assert_clean();
 }
 
-/* Those who connect and say nothing, ask and do not read, or leave at once, keep out nobody for long. */
+/* Callers that stay silent, do not read, or leave at once, do not block others for long. */
 static void
 test_crowd(void **state)
 {
@@ -209,7 +209,7 @@ test_crowd(void **state)
 
 #define OTHERS 2u
 
-/* Of more attachments than have labels the rest is summed, and stays in the sum when it has ended. */
+/* Attachments beyond the labelled ones are summed, and stay in the sum after their end. */
 static void
 test_others(void **state)
 {
@@ -228,7 +228,7 @@ test_others(void **state)
 		app_hello(&app[i], ONE_KIND_DAT);
 		app_pz(&app[i]);
 	}
-	pause_ms(200); /* the text from before is not given out any more */
+	pause_ms(200); /* longer than a text is cached */
 	text = ask(GET);
 	assert_int_equal(value_of(text, "oneside_client_requests_total{client=\"others\"} "),
 			 others + 2 * OTHERS);
@@ -251,7 +251,7 @@ test_others(void **state)
 	attach_restart();
 }
 
-/* Each request that there is a handler for has a name. */
+/* Each request with a handler has a name. */
 static void
 test_request_names(void **state)
 {

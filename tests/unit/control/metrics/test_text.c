@@ -60,7 +60,7 @@ test_openmetrics(void **state)
 		    "# TYPE one_d info\n# HELP one_d D.\none_d_info{v=\"2\"} 1\n# EOF\n");
 }
 
-/* Families have the names of their samples there, and neither units nor an end. */
+/* Before OpenMetrics, families are named like their samples, and there is neither a unit nor an end mark. */
 static void
 test_before_openmetrics(void **state)
 {
@@ -76,7 +76,7 @@ test_before_openmetrics(void **state)
 			   "# TYPE one_d_info gauge\n# HELP one_d_info D.\none_d_info{v=\"2\"} 1\n");
 }
 
-/* A label ends inside its room, never behind half an escape. */
+/* A label ends inside its buffer, and never in the middle of an escape. */
 static void
 test_label_room(void **state)
 {
@@ -90,7 +90,7 @@ test_label_room(void **state)
 	}
 }
 
-/* What would not end is not given out in part. */
+/* A text that is too long fails as a whole. */
 static void
 test_too_long(void **state)
 {
@@ -158,8 +158,8 @@ test_histogram(void **state)
 
 /* ---- counters ---- */
 
-/* Each counter of a core is told, and once: all but the cycles of stages and the latencies, which have
- * commands and families of their own. */
+/* Each counter of a core is in the table once, except cycles of stages and latencies, which have other
+ * commands and families. */
 static void
 test_all_counters(void **state)
 {
@@ -194,7 +194,7 @@ test_all_counters(void **state)
 static unsigned int
 parse(const char *head, struct metrics_request *request)
 {
-	/* On the heap, and without a NUL, so that AddressSanitizer sees a look behind it. */
+	/* The copy is on the heap and without a NUL, so that AddressSanitizer sees reads beyond the end. */
 	size_t len = strlen(head);
 	char *copy = malloc(len);
 	unsigned int status;
@@ -277,7 +277,7 @@ test_asked_for(void **state)
 	assert_true(request.head);
 }
 
-/* The end of a head is found wherever reads cut it, and not before. */
+/* The end of a head is found wherever reads cut the head, and not before. */
 static void
 test_whole(void **state)
 {
@@ -293,7 +293,7 @@ test_whole(void **state)
 		assert_false(metrics_http_whole(others[i], strlen(others[i]), 0));
 }
 
-/* Random bytes, and requests with some changed, never look outside of the head. */
+/* Random bytes, and requests with random changes, cause no reads outside the head. */
 static void
 test_rubbish(void **state)
 {

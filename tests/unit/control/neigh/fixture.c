@@ -246,7 +246,7 @@ known(struct fixture *f)
 	return count;
 }
 
-/* The peer asks for us: it is answered and known. */
+/* The peer sends an ARP request for our address, so that it is known. */
 void
 introduce(struct fixture *f, uint8_t host, const uint8_t mac[6], uint64_t now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of neighbours share: a fixture that collects what is sent, and frames built
- * independently of the code under test. */
+/* Fixture of the tests of neighbours: it records what is sent, and builds frames independently of the code
+ * under test. */
 #ifndef TESTS_UNIT_NEIGH_FIXTURE_H
 #define TESTS_UNIT_NEIGH_FIXTURE_H
 
@@ -32,10 +32,10 @@ struct fixture {
 	struct neigh_env env;
 	struct neigh *neigh;
 	struct out out[OUT_MAX];
-	uint32_t sent; /* all; the last OUT_MAX are kept, by their number */
+	uint32_t sent; /* count of all; the last OUT_MAX are recorded, at their number modulo OUT_MAX */
 	uint32_t changes, conflicts;
-	bool heard;    /* by the transport, at the place that is known */
-	uint32_t lost; /* frames that did not come */
+	bool heard;    /* the transport hears the neighbour at its known place */
+	uint32_t lost; /* frames that ports have lost */
 	uint8_t changed_mac[6];
 };
 
@@ -45,10 +45,10 @@ struct waiting {
 	struct neigh_waiter waiter;
 	int calls, status;
 	uint8_t mac[6];
-	struct waiting *cancel; /* another to cancel from within */
+	struct waiting *cancel; /* another waiter, to be canceled from within the call */
 };
 
-/* Set up, to be given to neigh_resolve. */
+/* Prepares a waiter for neigh_resolve(). */
 struct neigh_waiter *waits(struct waiting *w);
 struct wire_addr v4(uint8_t a, uint8_t b, uint8_t c, uint8_t d);
 struct wire_addr v6(uint8_t net, uint8_t last);

@@ -18,11 +18,11 @@ test_replies_are_limited(void **state)
 		neigh_input(f->neigh, 0, frame, len, SECOND);
 	assert_int_equal(f->sent, 1100);
 	assert_int_equal(neigh_stats(f->neigh)->rate_limited, 4900 + 4000);
-	introduce(f, 2, peer_mac, 2 * SECOND); /* and go on later */
+	introduce(f, 2, peer_mac, 2 * SECOND); /* later replies are sent again */
 	assert_int_equal(f->sent, 1101);
 }
 
-/* One port on 10.0.0.0/8, for tests with many hosts. */
+/* Replaces the ports by one on 10.0.0.0/8, for tests with many hosts. */
 static void
 use_wide_link(struct fixture *f)
 {
@@ -34,7 +34,7 @@ use_wide_link(struct fixture *f)
 	assert_non_null(f->neigh);
 }
 
-/* Asks for hosts of 10.NET/16 from the first on, until there is no place: how many there were. */
+/* Resolves hosts of 10.NET/16 from the first on until there is no room; returns their number. */
 static uint32_t
 ask_for_all(struct fixture *f, uint8_t net, uint32_t asker, uint64_t now)
 {
@@ -68,7 +68,7 @@ test_table_is_bounded(void **state)
 	uint64_t now = SECOND;
 
 	use_wide_link(f);
-	/* More strangers than places ask us, slowly enough to be answered: those in use stay. */
+	/* More strangers than entries send requests, slowly enough to be answered: entries in use remain. */
 	for (uint32_t i = 0; i < NEIGH_ENTRIES + 500; i++) {
 		struct wire_addr stranger = v4(10, 1, (uint8_t)(i >> 8), (uint8_t)i);
 		uint32_t len = arp_frame(frame, everyone, 1, peer_mac, stranger, (uint8_t[6]){0}, own);
@@ -77,17 +77,17 @@ test_table_is_bounded(void **state)
 	}
 	assert_int_equal(known(f), NEIGH_ENTRIES);
 	assert_int_equal(f->sent, NEIGH_ENTRIES + 500);
-	/* a resolution of ours takes the place of the one longest unused */
+	/* a resolution of ours replaces the entry unused for longest */
 	assert_int_equal(neigh_resolve(f->neigh, 0, &friend, now, mac, ME, NULL), -EINPROGRESS);
 	assert_int_equal(known(f), NEIGH_ENTRIES);
-	/* what waits in the table is bounded too */
+	/* resolutions in progress are bounded, too */
 	assert_int_equal(ask_for_all(f, 2, NEIGH_NOBODY, now), NEIGH_ENTRIES - 1);
 	assert_true(neigh_stats(f->neigh)->queries <= 101);
 	run_out(f);
 	assert_int_equal(known(f), 0);
 }
 
-/* Who asks for hosts that are not there leaves places to others, and a query of theirs goes out soon. */
+/* An asker of many absent hosts leaves entries to others, whose queries are sent soon. */
 static void
 test_askers_share(void **state)
 {
@@ -101,7 +101,7 @@ test_askers_share(void **state)
 
 	use_wide_link(f);
 	assert_int_equal(ask_for_all(f, 2, ME, now), share);
-	/* All have been asked for once, and are being asked for again. */
+	/* Each host has been queried once, and queries are being repeated. */
 	for (; neigh_stats(f->neigh)->queries < share + 1000; now = neigh_deadline(f->neigh)) {
 		assert_true(now < 5 * SECOND + share * (SECOND / 1000));
 		neigh_timeout(f->neigh, now);
@@ -113,13 +113,13 @@ test_askers_share(void **state)
 		assert_int_not_equal(now, NEIGH_NEVER);
 		neigh_timeout(f->neigh, now);
 	}
-	/* The next frame was for it. */
+	/* The next frame was the other asker's query. */
 	assert_int_equal(f->sent, before + 1);
 	assert_memory_equal(f->out[before % OUT_MAX].bytes + 38, friend.gid + 12, 4);
 	neigh_input(f->neigh, 0, frame, len, now);
 	assert_int_equal(other.calls, 1);
 	assert_int_equal(other.status, 0);
-	/* The other has its own share. */
+	/* The other asker has a share of its own. */
 	assert_int_equal(ask_for_all(f, 3, ME, now), 0);
 	assert_int_equal(ask_for_all(f, 3, ME + 1, now), NEIGH_ENTRIES - share);
 	run_out(f);
@@ -127,8 +127,7 @@ test_askers_share(void **state)
 	assert_int_equal(ask_for_all(f, 2, ME, now + 100 * SECOND), share);
 }
 
-/* A job that begins on a thousand hosts at once: all of them answer, so all are found, at the rate of
- * queries. */
+/* Resolving a thousand hosts that all answer succeeds for all, at the rate of queries. */
 static void
 test_a_thousand_hosts(void **state)
 {
@@ -149,7 +148,7 @@ test_a_thousand_hosts(void **state)
 	while ((next = neigh_deadline(f->neigh)) != NEIGH_NEVER) {
 		now = next;
 		neigh_timeout(f->neigh, now);
-		/* Whoever was asked for answers. */
+		/* Each queried host answers. */
 		for (; answered < f->sent; answered++) {
 			const uint8_t *target = f->out[answered % OUT_MAX].bytes + 38;
 			struct wire_addr host = v4(target[0], target[1], target[2], target[3]);
@@ -167,7 +166,7 @@ test_a_thousand_hosts(void **state)
 
 /* ---- hostile frames ---- */
 
-/* In memory of exactly their length, so that the sanitizer sees a byte too far. */
+/* Copies the frame to memory of its exact length, so that the sanitizer sees reads beyond the end. */
 static void
 input_exact(struct fixture *f, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {
@@ -230,7 +229,7 @@ test_every_byte(void **state)
 				if (i >= len)
 					continue;
 				frame[i] = (uint8_t)value;
-				/* with right checksums, so that what is behind them is reached */
+				/* correct checksums, so that the code after their check is reached */
 				if (kind == 1)
 					fix_ip(frame);
 				if (kind >= 2 && (i < 54 || i > 57)) {
@@ -246,7 +245,8 @@ test_every_byte(void **state)
 				now += SECOND;
 				uint32_t before = f->sent;
 				input_exact(f, kind / 2, frame, len, now);
-				/* An answer; and the neighbour is asked when it seems to be elsewhere. */
+				/* The frame is answered; a neighbour that seems to have moved is also
+				 * queried. */
 				assert_true(f->sent - before <= (kind == 0 || kind == 2 ? 2u : 1u));
 			}
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Neighbour discovery and echo: what is answered and with which bytes, what is learnt and what is not. */
+/* Neighbour discovery and echo: the bytes of answers, what is not answered, and what is learnt. */
 #include "fixture.h"
 
 /* ---- neighbour discovery ---- */
@@ -23,7 +23,7 @@ test_nd_solicitation_is_answered(void **state)
 	assert_int_equal(neigh_resolve(f->neigh, 1, &peer, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, peer_mac, 6);
 
-	/* Our link-local address is ours too. */
+	/* Our link-local address is answered for, too. */
 	struct wire_addr ll = {{0xfe, 0x80, [8] = 0, 0, 0, 0xff, 0xfe, 0, 0, 1}};
 	struct wire_addr peer_ll = {{0xfe, 0x80, [15] = 9}};
 	neigh_input(f->neigh, 1, frame, nd_frame(frame, our_mac, peer_ll, ll, 135, 0, ll, 1, peer_mac),
@@ -54,7 +54,7 @@ test_nd_what_is_not_answered(void **state)
 	icmp[1] = 1;
 	neigh_input(f->neigh, 1, frame, icmp6_frame(frame, mac, peer, group, 255, icmp, 32), SECOND);
 	icmp[1] = 0;
-	/* options: of length zero, beyond the end, with a multicast MAC */
+	/* options: of length zero; beyond the end */
 	icmp[25] = 0;
 	neigh_input(f->neigh, 1, frame, icmp6_frame(frame, mac, peer, group, 255, icmp, 32), SECOND);
 	icmp[25] = 2;
@@ -71,8 +71,8 @@ test_nd_what_is_not_answered(void **state)
 	assert_int_equal(known(f), 0);
 }
 
-/* A host may ask with an address of another network; frames to that go by the gateway, so it teaches nothing.
- */
+/* A host may ask with an address of another network. Frames to that address use the gateway, so nothing is
+ * learnt. */
 static void
 test_nd_from_another_network_is_answered(void **state)
 {
@@ -101,7 +101,7 @@ test_nd_duplicate_detection(void **state)
 	assert_int_equal(f->sent, 1);
 	assert_icmp6(&f->out[0]);
 	assert_memory_equal(f->out[0].bytes, ((uint8_t[]){0x33, 0x33, 0, 0, 0, 1}), 6);
-	assert_int_equal(f->out[0].bytes[58], 0x20); /* override, not solicited */
+	assert_int_equal(f->out[0].bytes[58], 0x20); /* flags: override, not solicited */
 	assert_int_equal(known(f), 0);
 }
 
@@ -120,7 +120,7 @@ test_nd_resolution(void **state)
 	memcpy(expected + 6, our_mac, 6);
 	assert_int_equal(f->out[0].len, len);
 	assert_memory_equal(f->out[0].bytes, expected, len);
-	/* unsolicited, for another target, for us: not the answer */
+	/* not the answer: unsolicited; for another target; sent to all nodes */
 	const struct wire_addr all = {{0xff, 2, [15] = 1}};
 	neigh_input(f->neigh, 1, frame, nd_frame(frame, our_mac, peer, us, 136, 0x20, peer, 2, peer_mac),
 		    SECOND);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP and resolution: what is answered and with which bytes, what is learnt and what is not, queries and
- * their end. */
+/* ARP and resolution: the bytes of answers, what is not answered, what is learnt, queries and their end. */
 #include "fixture.h"
 
 /* ---- ARP ---- */
@@ -16,7 +15,7 @@ test_arp_request_is_answered(void **state)
 	assert_int_equal(f->out[0].len, 60);
 	arp_frame(expected, peer_mac, 2, our_mac, v4(192, 0, 2, 1), peer_mac, v4(192, 0, 2, 2));
 	assert_memory_equal(f->out[0].bytes, expected, 60);
-	/* who asks us is known: no query is needed */
+	/* a host that asks for us is known: no query is needed */
 	struct wire_addr peer = v4(192, 0, 2, 2);
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, peer_mac, 6);
@@ -31,7 +30,7 @@ test_arp_for_others_teaches_nothing(void **state)
 	uint32_t len = arp_frame(frame, everyone, 1, peer_mac, v4(192, 0, 2, 2), zero, v4(192, 0, 2, 9));
 
 	neigh_input(f->neigh, 0, frame, len, SECOND);
-	/* a reply nobody asked for, and an announcement */
+	/* an unrequested reply, and an announcement */
 	len = arp_frame(frame, our_mac, 2, peer_mac, v4(192, 0, 2, 2), our_mac, v4(192, 0, 2, 1));
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	len = arp_frame(frame, everyone, 1, peer_mac, v4(192, 0, 2, 2), zero, v4(192, 0, 2, 2));
@@ -46,7 +45,7 @@ test_arp_for_others_teaches_nothing(void **state)
 	assert_int_equal(known(f), 0);
 }
 
-/* RFC 826: Linux asks with the address that it sends from, of whatever interface (arp_announce = 0). */
+/* Linux may send a request (RFC 826) with an address of any of its interfaces (arp_announce = 0). */
 static void
 test_arp_from_another_network_is_answered(void **state)
 {
@@ -90,7 +89,8 @@ test_conflict_is_counted(void **state)
 	assert_memory_equal(neigh_conflicts(f->neigh, 0)->mac, peer_mac, 6);
 	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 0);
 	assert_int_equal(f->conflicts, 1);
-	/* It was ours before: it is defended, once in ten seconds, and reported as often. */
+	/* The address was ours before: it is defended once in ten seconds, and the conflict is reported as
+	 * often. */
 	assert_int_equal(f->sent, 1);
 	assert_memory_equal(f->out[0].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
 	assert_memory_equal(f->out[0].bytes + 38, ((uint8_t[]){192, 0, 2, 1}), 4);
@@ -101,13 +101,13 @@ test_conflict_is_counted(void **state)
 	assert_int_equal(f->sent, 2);
 	assert_int_equal(f->conflicts, 2);
 	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 3);
-	/* our own announcement that comes back is none */
+	/* our own announcement, reflected, is no conflict */
 	memcpy(frame + 22, our_mac, 6);
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 3);
 }
 
-/* The kernel's end of a tap device has the MAC of ours, and is a neighbour all the same. */
+/* The kernel's end of a tap device has the MAC of our port, and still is a neighbour. */
 static void
 test_neighbour_with_our_mac(void **state)
 {
@@ -123,7 +123,7 @@ test_neighbour_with_our_mac(void **state)
 	neigh_input(f->neigh, 1, frame, len, SECOND);
 	assert_int_equal(f->sent, 2);
 	assert_int_equal(known(f), 2);
-	/* our own advertisement that comes back is no conflict; another's is one */
+	/* our own advertisement, reflected, is no conflict; another host's is one */
 	len = nd_frame(frame, (uint8_t[]){0x33, 0x33, 0, 0, 0, 1}, us, all, 136, 0x20, us, 2, our_mac);
 	neigh_input(f->neigh, 1, frame, len, SECOND);
 	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 0);
@@ -140,8 +140,7 @@ run_until(struct fixture *f, uint64_t until)
 		neigh_timeout(f->neigh, neigh_deadline(f->neigh));
 }
 
-/* RFC 5227: who has the address is asked without an answer's teaching anybody; then it is announced, twice.
- */
+/* RFC 5227: probes ask for the address without teaching other hosts; then it is announced twice. */
 static void
 test_announcement(void **state)
 {
@@ -184,7 +183,7 @@ test_announcement_of_ipv6(void **state)
 	assert_memory_equal(f->out[1].bytes, ((uint8_t[]){0x33, 0x33, 0, 0, 0, 1}), 6);
 }
 
-/* Another host has the address already: it keeps it, and the administrator hears of that. */
+/* An address that another host already has stays with that host; the conflict is reported. */
 static void
 test_taken_address(void **state)
 {
@@ -201,14 +200,14 @@ test_taken_address(void **state)
 	for (uint32_t i = 0; i < f->sent; i++)
 		assert_memory_equal(f->out[i].bytes + 28, ((uint8_t[4]){0}), 4);
 	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 2);
-	/* When the link comes up again, that host may have gone. */
+	/* When the link comes up again, that host may have gone, so the address is probed again. */
 	f->sent = 0;
 	neigh_announce(f->neigh, 0, 100 * SECOND);
 	run_until(f, 101 * SECOND);
 	assert_memory_equal(f->out[1].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
 }
 
-/* Two hosts take one address at one time. */
+/* Two hosts claim one address at the same time. */
 static void
 test_simultaneous_probes(void **state)
 {
@@ -228,7 +227,7 @@ test_simultaneous_probes(void **state)
 	len = nd_frame(frame, mac, (struct wire_addr){{0}}, group, 135, 0, us, 0, peer_mac);
 	neigh_input(f->neigh, 1, frame, len, SECOND);
 	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 1);
-	/* Ours, which a bridge sends back, is no conflict. */
+	/* Our own probe, reflected by a bridge, is no conflict. */
 	memcpy(frame + 6, our_mac, 6);
 	neigh_input(f->neigh, 1, frame, len, SECOND);
 	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 1);
@@ -251,7 +250,7 @@ test_resolution(void **state)
 	arp_frame(expected, everyone, 1, our_mac, v4(192, 0, 2, 1), (uint8_t[6]){0}, peer);
 	assert_memory_equal(f->out[0].bytes, expected, 60);
 
-	/* an answer on the wrong port, from another address, or not to us is none */
+	/* not the answer: on the wrong port; of another address; not for us */
 	uint32_t len = arp_frame(frame, our_mac, 2, peer_mac, peer, our_mac, v4(192, 0, 2, 1));
 	neigh_input(f->neigh, 1, frame, len, SECOND);
 	len = arp_frame(frame, our_mac, 2, peer_mac, v4(192, 0, 2, 3), our_mac, v4(192, 0, 2, 1));
@@ -294,7 +293,7 @@ test_resolution_fails_in_time(void **state)
 	assert_true(now - SECOND > 2 * SECOND && now - SECOND < 5 * SECOND);
 	assert_int_equal(neigh_deadline(f->neigh), NEIGH_NEVER);
 	assert_int_equal(known(f), 0);
-	/* and may be tried again */
+	/* the host can be resolved again */
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, waits(&a)), -EINPROGRESS);
 	assert_int_equal(f->sent, 6);
 }
@@ -325,7 +324,7 @@ test_cancel(void **state)
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&b)), -EINPROGRESS);
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&c)), -EINPROGRESS);
 	neigh_cancel(&b.waiter);
-	/* whichever of the two is called first cancels the other, from within the call */
+	/* the waiter that is called first cancels the other one */
 	a.cancel = &c;
 	c.cancel = &a;
 	introduce(f, 2, peer_mac, SECOND);
@@ -333,7 +332,7 @@ test_cancel(void **state)
 	assert_int_equal(a.calls + c.calls, 1);
 }
 
-/* Who only looks asks nobody. */
+/* neigh_lookup() sends no query. */
 static void
 test_lookup(void **state)
 {
@@ -364,7 +363,7 @@ told_of(const struct waiting *many, uint32_t n)
 	return told;
 }
 
-/* As many connections to one host as there may be queue pairs: one query, and all are told. */
+/* Any number of waiters for one host cause one query, and all are called. */
 static void
 test_any_number_waits(void **state)
 {
@@ -380,7 +379,7 @@ test_any_number_waits(void **state)
 				 -EINPROGRESS);
 	assert_int_equal(f->sent, 1);
 	introduce(f, 2, peer_mac, SECOND);
-	/* Some at a time: whoever calls has others to serve. */
+	/* At most 64 waiters are called at a time, so that the caller can serve others. */
 	for (uint32_t told = told_of(many, n), before = 0; told < n; before = told, told = told_of(many, n)) {
 		assert_in_range(told - before, 1, 64);
 		assert_true(neigh_deadline(f->neigh) <= SECOND);
@@ -411,7 +410,7 @@ test_next_hops(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(neigh_resolve(f->neigh, 0, &bad[i], SECOND, mac, ME, NULL), -EINVAL);
 	assert_int_equal(neigh_resolve(f->neigh, 7, &far, SECOND, mac, ME, NULL), -EINVAL);
-	/* ourselves, from either port */
+	/* our own addresses, from either port */
 	assert_int_equal(neigh_resolve(f->neigh, 1, &own, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, our_mac, 6);
 	assert_int_equal(neigh_resolve(f->neigh, 0, &own6, SECOND, mac, ME, NULL), 0);
@@ -420,7 +419,7 @@ test_next_hops(void **state)
 	assert_int_equal(neigh_resolve(f->neigh, 0, &far6, SECOND, mac, ME, NULL), -ENETUNREACH);
 	assert_int_equal(neigh_resolve(f->neigh, 1, &far, SECOND, mac, ME, NULL), -ENETUNREACH);
 	assert_int_equal(f->sent, 0);
-	/* through the gateway, which is asked for by its own address */
+	/* a host behind the gateway: the gateway's address is queried */
 	assert_int_equal(neigh_resolve(f->neigh, 0, &far, SECOND, mac, ME, NULL), -EINPROGRESS);
 	assert_memory_equal(f->out[0].bytes + 38, ((uint8_t[]){192, 0, 2, 254}), 4);
 	introduce(f, 254, other_mac, SECOND);
@@ -428,7 +427,7 @@ test_next_hops(void **state)
 	assert_memory_equal(mac, other_mac, 6);
 }
 
-/* A port with two addresses of one family and one of the other, routes, and a gateway behind the second. */
+/* A port with two IPv4 and two IPv6 addresses, routes, and a gateway behind the second address. */
 static struct neigh *
 with_addresses(struct fixture *f)
 {
@@ -480,19 +479,19 @@ test_several_addresses(void **state)
 		assert_int_equal(neigh_hop(neigh, 3, &ways[i].dst, &hop), 0);
 		assert_memory_equal(&hop, &ways[i].hop, sizeof(hop));
 	}
-	/* However long the prefix of the other IPv6 address is. */
+	/* The source for a link-local address does not depend on prefix lengths. */
 	assert_int_equal(neigh_source(neigh, 3, &link_local, &src), 64);
 	assert_memory_equal(&src, &first6, sizeof(src));
 	assert_int_equal(neigh_source(neigh, 3, &nowhere, &src), -ENETUNREACH);
 	assert_int_equal(neigh_source(neigh, 0, &own, &src), -EINVAL);
 	assert_int_equal(neigh_resolve(neigh, 3, &own, SECOND, mac, ME, NULL), 0);
 
-	/* Asked from the address on the neighbour's link, by the port. */
+	/* The query's source is the address on the neighbour's link. */
 	f->sent = 0;
 	assert_int_equal(neigh_resolve(neigh, 3, &ways[2].dst, SECOND, mac, ME, NULL), -EINPROGRESS);
 	assert_int_equal(f->out[0].port, 3);
 	assert_memory_equal(f->out[0].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
-	/* One answer to a question for each address, and none for others. */
+	/* Each own address is answered for once, and no other address is. */
 	for (uint8_t last = 1; last <= 2; last++) {
 		f->sent = 0;
 		arp_frame(frame, our_mac, 1, peer_mac, v4(10, 9, 9, 9), our_mac, v4(10, 0, 0, last));
@@ -504,7 +503,7 @@ test_several_addresses(void **state)
 	neigh_input(neigh, 3, frame, 60, SECOND);
 	assert_int_equal(f->sent, 1);
 	assert_memory_equal(f->out[0].bytes + 28, ((uint8_t[]){192, 0, 2, 1}), 4);
-	/* Nobody becomes a neighbour by an address of ours. */
+	/* A host that sends with one of our addresses is not learnt. */
 	arp_frame(frame, our_mac, 1, peer_mac, v4(10, 0, 0, 1), our_mac, own);
 	neigh_input(neigh, 3, frame, 60, SECOND);
 	assert_int_equal(neigh_resolve(neigh, 3, &ways[0].src, SECOND, mac, ME, NULL), 0);
@@ -512,7 +511,7 @@ test_several_addresses(void **state)
 	neigh_free(neigh);
 }
 
-/* Claims, conflicts and the MAC are of all addresses of a port, and of no other port's. */
+/* Announcements, conflicts and MAC changes cover all addresses of a port, and of no other port. */
 static void
 test_claims_of_several_addresses(void **state)
 {
@@ -532,7 +531,7 @@ test_claims_of_several_addresses(void **state)
 		assert_int_equal(f->out[i].port, 3);
 		assert_memory_equal(f->out[i].bytes, frame, 60);
 	}
-	/* Another host has the second address: the others are announced. */
+	/* Another host has the second address: only the others are announced. */
 	arp_frame(frame, our_mac, 2, peer_mac, v4(192, 0, 2, 1), our_mac, v4(0, 0, 0, 0));
 	neigh_input(neigh, 3, frame, 60, SECOND);
 	f->sent = 0;
@@ -558,7 +557,7 @@ test_claims_of_several_addresses(void **state)
 	neigh_free(neigh);
 }
 
-/* A neighbour of the second address is suspected, and routers may be outside of all prefixes. */
+/* A neighbour of the second address can be suspected. Routers may be outside all prefixes. */
 static void
 test_suspects_and_routers_of_several_addresses(void **state)
 {
@@ -608,21 +607,21 @@ test_stale_is_used_and_asked(void **state)
 	f->sent = 0;
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, NULL), 0);
 	assert_int_equal(f->sent, 1);
-	assert_memory_equal(f->out[0].bytes, peer_mac, 6); /* only it is asked */
+	assert_memory_equal(f->out[0].bytes, peer_mac, 6); /* sent to the neighbour only */
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, NULL), 0);
 	assert_int_equal(f->sent, 1);
-	/* another one answers, which was not asked */
+	/* an answer from another MAC, which was not queried */
 	uint32_t len = arp_frame(frame, our_mac, 2, other_mac, peer, our_mac, v4(192, 0, 2, 1));
 	neigh_input(f->neigh, 0, frame, len, now);
 	assert_int_equal(f->changes, 0);
-	/* then everyone is, and the change is told */
+	/* then a broadcast is sent, and the change is reported */
 	for (int i = 0; i < 2; i++)
 		neigh_timeout(f->neigh, now = neigh_deadline(f->neigh));
 	assert_memory_equal(f->out[2].bytes, everyone, 6);
 	neigh_input(f->neigh, 0, frame, len, now);
 	assert_int_equal(f->changes, 1);
 	assert_memory_equal(f->changed_mac, other_mac, 6);
-	/* nobody answers: it is forgotten, after everyone was asked */
+	/* without answers the neighbour is forgotten, after a broadcast */
 	now += 40 * SECOND;
 	f->sent = 0;
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, NULL), 0);
@@ -635,7 +634,8 @@ test_stale_is_used_and_asked(void **state)
 	assert_int_equal(known(f), 0);
 }
 
-/* Somebody asks for us in a neighbour's name: answered, and not believed while the neighbour is there. */
+/* A request in a neighbour's name from another MAC is answered, and changes nothing while the neighbour
+ * answers. */
 static void
 test_request_from_another_place(void **state)
 {
@@ -651,7 +651,7 @@ test_request_from_another_place(void **state)
 	neigh_input(f->neigh, 0, forged, len, SECOND);
 	assert_int_equal(f->sent, 2);
 	assert_memory_equal(f->out[0].bytes, other_mac, 6); /* the answer */
-	assert_memory_equal(f->out[1].bytes, peer_mac, 6);  /* the question */
+	assert_memory_equal(f->out[1].bytes, peer_mac, 6);  /* the query */
 	for (int i = 0; i < 10; i++) {
 		neigh_input(f->neigh, 0, forged, len, SECOND);
 		neigh_input(f->neigh, 0, lie, len, SECOND);
@@ -663,7 +663,7 @@ test_request_from_another_place(void **state)
 	neigh_timeout(f->neigh, 2 * SECOND);
 	assert_int_equal(neigh_deadline(f->neigh), NEIGH_NEVER);
 	assert_int_equal(f->changes, 0);
-	/* It has gone: whoever has its address now is believed, soon. */
+	/* The neighbour no longer answers: the host that has its address now replaces it soon. */
 	neigh_input(f->neigh, 0, forged, len, 3 * SECOND);
 	neigh_timeout(f->neigh, 3 * SECOND + SECOND / 5);
 	neigh_timeout(f->neigh, 3 * SECOND + SECOND * 7 / 10);
@@ -684,7 +684,7 @@ test_gratuitous_makes_us_ask(void **state)
 	uint32_t len = arp_frame(frame, everyone, 1, other_mac, peer, (uint8_t[6]){0}, peer);
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	neigh_input(f->neigh, 0, frame, len, SECOND);
-	assert_int_equal(f->sent, 1); /* one query, whatever the number of announcements */
+	assert_int_equal(f->sent, 1); /* one query for any number of announcements */
 	assert_int_equal(f->changes, 0);
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, peer_mac, 6);

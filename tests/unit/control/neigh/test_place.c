@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a known neighbour is asked anew, and when it may have moved: where gateways are, too. */
+/* When a known neighbour is queried again, when it is taken to have moved, and where gateways are. */
 #include "fixture.h"
 
 static const struct wire_addr peer = {{[10] = 0xff, 0xff, 192, 0, 2, 2}};
 static const struct wire_addr own = {{[10] = 0xff, 0xff, 192, 0, 2, 1}};
 
-/* "The peer is at that MAC": an answer to us. */
+/* A reply to us: the peer is at that MAC. */
 static void
 answer_from(struct fixture *f, const uint8_t mac[6], uint64_t now)
 {
@@ -14,7 +14,7 @@ answer_from(struct fixture *f, const uint8_t mac[6], uint64_t now)
 	neigh_input(f->neigh, 0, frame, arp_frame(frame, our_mac, 2, mac, peer, our_mac, own), now);
 }
 
-/* Somebody claims to be the peer; then two queries to its known MAC are not answered. */
+/* Another MAC claims to be the peer; then two queries to the known MAC are not answered. */
 static uint64_t
 claim_and_silence(struct fixture *f, uint64_t now)
 {
@@ -26,7 +26,7 @@ claim_and_silence(struct fixture *f, uint64_t now)
 	return now;
 }
 
-/* No query is open. */
+/* Checks that no query is in progress. */
 static void
 assert_quiet(struct fixture *f)
 {
@@ -47,7 +47,7 @@ assert_at(struct fixture *f, const uint8_t expected[6], uint64_t now)
 	assert_memory_equal(mac, expected, 6);
 }
 
-/* What claims that a neighbour moved counts only when it is silent. */
+/* A claim that a neighbour moved counts only if the neighbour is silent. */
 static void
 test_silent_neighbour_moves(void **state)
 {
@@ -61,7 +61,7 @@ test_silent_neighbour_moves(void **state)
 	assert_at(f, other_mac, now);
 }
 
-/* It answers no query, but the transport hears it: it is there, and the queries end. */
+/* The neighbour answers no query, but the transport hears it: it stays, and the queries end. */
 static void
 test_heard_neighbour_stays(void **state)
 {
@@ -76,7 +76,7 @@ test_heard_neighbour_stays(void **state)
 	assert_quiet(f);
 }
 
-/* It is heard after all when everybody has been asked. */
+/* The transport hears the neighbour only after the broadcast: it still stays. */
 static void
 test_heard_while_all_are_asked(void **state)
 {
@@ -91,7 +91,7 @@ test_heard_while_all_are_asked(void **state)
 	assert_at(f, peer_mac, now);
 }
 
-/* Its answers may have been lost in a flood: it is asked from the beginning, for as long as that lasts. */
+/* In a flood, answers may be lost: the queries begin anew as long as frames are lost. */
 static void
 test_flood_moves_nobody(void **state)
 {
@@ -109,13 +109,13 @@ test_flood_moves_nobody(void **state)
 		assert_at(f, peer_mac, now);
 	}
 	assert_int_equal(f->changes, 0);
-	/* The flood is over, and the neighbour is where it said. */
+	/* The flood ends, and the neighbour answers from its known MAC. */
 	answer_from(f, peer_mac, now);
 	assert_quiet(f);
 	assert_at(f, peer_mac, now);
 }
 
-/* One frame was lost while everybody was asked already. */
+/* A frame was lost after the broadcast. */
 static void
 test_loss_while_all_are_asked(void **state)
 {
@@ -130,7 +130,7 @@ test_loss_while_all_are_asked(void **state)
 	assert_at(f, peer_mac, now);
 }
 
-/* A switch was told that the peer is elsewhere: the peer's answer to a broadcast tells it better. */
+/* A switch may have learnt a wrong port for the peer. The peer's answer to a broadcast corrects it. */
 static void
 test_suspected_is_asked_by_broadcast(void **state)
 {
@@ -148,20 +148,20 @@ test_suspected_is_asked_by_broadcast(void **state)
 	neigh_timeout(f->neigh, now);
 	assert_int_equal(f->sent, 2);
 	assert_memory_equal(f->out[1].bytes, everyone, 6);
-	/* Who answers from elsewhere is not believed before the peer had time for both. */
+	/* An answer from another MAC does not count before the peer had time to answer both queries. */
 	answer_from(f, other_mac, now);
 	assert_int_equal(f->changes, 0);
 	answer_from(f, peer_mac, now);
 	assert_quiet(f);
 	assert_at(f, peer_mac, now);
-	/* Not again at once. */
+	/* Another suspicion at once sends no query; one a second later does. */
 	neigh_suspect(f->neigh, 0, &peer, now);
 	assert_int_equal(f->sent, 2);
 	neigh_suspect(f->neigh, 0, &peer, now + SECOND);
 	assert_int_equal(f->sent, 3);
 }
 
-/* A gateway's MAC changed without a word. */
+/* The MAC of a gateway changed without an announcement. */
 static void
 test_suspected_gateway_moves(void **state)
 {
@@ -183,7 +183,7 @@ test_suspected_gateway_moves(void **state)
 	assert_memory_equal(mac, other_mac, 6);
 }
 
-/* A forgotten neighbour is asked for. */
+/* A suspected host that is not known is queried by broadcast. */
 static void
 test_suspected_stranger_is_asked(void **state)
 {
@@ -207,7 +207,7 @@ use_gateway(struct fixture *f, struct wire_addr addr, uint8_t prefix, struct wir
 	assert_non_null(f->neigh);
 }
 
-/* A host with a /32 address: everybody else is behind a gateway of another network. */
+/* With a /32 address all other hosts are behind a gateway of another network. */
 static void
 test_gateway_of_another_network(void **state)
 {
@@ -224,7 +224,7 @@ test_gateway_of_another_network(void **state)
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.status, 0);
 	assert_memory_equal(a.mac, peer_mac, 6);
-	/* It asks for us, too, and is known by that. */
+	/* The gateway sends a request for us, too, and is learnt from it. */
 	len = arp_frame(frame, everyone, 1, peer_mac, gateway, (uint8_t[6]){0}, us);
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	assert_int_equal(f->sent, 2);
@@ -232,7 +232,7 @@ test_gateway_of_another_network(void **state)
 	assert_memory_equal(mac, peer_mac, 6);
 }
 
-/* The router that IPv6 hosts learn of has a link-local address. */
+/* Routers that IPv6 hosts learn have link-local addresses. */
 static void
 test_link_local_gateway(void **state)
 {
@@ -245,7 +245,7 @@ test_link_local_gateway(void **state)
 	assert_int_equal(neigh_resolve(f->neigh, 0, &far, SECOND, mac, ME, waits(&a)), -EINPROGRESS);
 	assert_icmp6(&f->out[0]);
 	assert_memory_equal(f->out[0].bytes + 62, gateway.gid, 16);
-	memcpy(ll.gid, f->out[0].bytes + 22, 16); /* where we asked from */
+	memcpy(ll.gid, f->out[0].bytes + 22, 16); /* source of the query */
 	neigh_input(f->neigh, 0, frame,
 		    nd_frame(frame, our_mac, gateway, ll, 136, 0x60, gateway, 2, peer_mac), SECOND);
 	assert_int_equal(a.calls, 1);

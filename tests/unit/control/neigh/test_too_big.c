@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports of routers that a packet was too big: believed only if they quote one of ours, and not too often.
- */
+/* Reports of routers that a packet was too big count only if they quote one of our packets, at a limited
+ * rate. */
 #include "fixture.h"
 
 #define UDP 17
@@ -24,7 +24,7 @@ on_too_big(struct neigh_env *env, uint16_t port, const struct wire_addr *dst, ui
 	seen.mtu = mtu;
 }
 
-/* The beginning of a packet from UDP port 0xc123. */
+/* Builds the beginning of a packet from UDP port 0xc123. */
 static uint32_t
 quote4(uint8_t *at, struct wire_addr src, struct wire_addr dst, uint8_t protocol, uint16_t udp_port)
 {
@@ -72,7 +72,7 @@ test_ipv4(void **state)
 	assert_int_equal(seen.udp_src_port, 0xc123);
 	assert_true(wire_addr_equal(&seen.dst, &far));
 
-	/* Cut off, of another host, another protocol, another service. */
+	/* Quotes that are truncated, of another host, of another protocol, or of another service. */
 	for (uint32_t cut = 0; cut < len; cut++)
 		report4(f, quoted, cut, 1500, SECOND);
 	report4(f, quoted, quote4(quoted, far, us, UDP, 4791), 1500, SECOND);
