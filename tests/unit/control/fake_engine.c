@@ -718,7 +718,7 @@ engine_poll(const struct engine_handlers *handlers)
 	struct engine_event event = {0};
 	uint64_t value;
 
-	/* One event is handled at a time; the descriptor only wakes, and is written again below. */
+	/* A call handles one event or command. The descriptor only wakes, and is written again below. */
 	if (read(engine_event_fd(), &value, sizeof(value)) < 0 && errno != EAGAIN)
 		abort();
 	fake_stopped();

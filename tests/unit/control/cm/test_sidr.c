@@ -284,7 +284,7 @@ test_wrong_requests(void **state)
 		assert_int_equal(host[1].mad[28], wrong[i].status);
 		assert_int_equal(host[1].requested, 0);
 	}
-	/* Another management class, and another attribute, are left to others. */
+	/* MADs of other management classes, and other attributes, are not handled. */
 	memcpy(host[0].mad, good, sizeof(good));
 	host[0].mad[1] = 8;
 	assert_false(deliver(0));

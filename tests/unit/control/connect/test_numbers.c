@@ -291,7 +291,7 @@ test_peer_of_another(void **state)
 	to = rtr_to(&b, 0x1234);
 	to.addr[3] = 99;
 	assert_int_equal(rtr(&b, to), -EHOSTUNREACH); /* not taken: the neighbour was asked */
-	/* The same attachment may name it twice. */
+	/* Two queue pairs of the same attachment may name it. */
 	other = app_qp(&a.app, a.pz, a.cq);
 	to = rtr_to(&a, 0x1234);
 	to.qp = other.qp;

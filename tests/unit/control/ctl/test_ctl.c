@@ -592,7 +592,7 @@ test_metrics(void **state)
 	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 9007199254740991}",
 		       "ask from its beginning");
 	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");
-	/* Another request of the connection frees its text. */
+	/* Any other request of the connection frees its text. */
 	json_decref(metrics_page(fd, "prometheus", 0));
 	count(fd, "cores", "");
 	assert_refused(fd, "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");

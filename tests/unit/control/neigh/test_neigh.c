@@ -531,7 +531,7 @@ test_claims_of_several_addresses(void **state)
 		assert_int_equal(f->out[i].port, 3);
 		assert_memory_equal(f->out[i].bytes, frame, 60);
 	}
-	/* Another host has the second address: only the others are announced. */
+	/* The second address is taken by another host: only the others are announced. */
 	arp_frame(frame, our_mac, 2, peer_mac, v4(192, 0, 2, 1), our_mac, v4(0, 0, 0, 0));
 	neigh_input(neigh, 3, frame, 60, SECOND);
 	f->sent = 0;

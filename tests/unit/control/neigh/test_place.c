@@ -14,7 +14,7 @@ answer_from(struct fixture *f, const uint8_t mac[6], uint64_t now)
 	neigh_input(f->neigh, 0, frame, arp_frame(frame, our_mac, 2, mac, peer, our_mac, own), now);
 }
 
-/* Another MAC claims to be the peer; then two queries to the known MAC are not answered. */
+/* Lets another MAC claim to be the peer, and two queries to the known MAC go unanswered. */
 static uint64_t
 claim_and_silence(struct fixture *f, uint64_t now)
 {
@@ -154,7 +154,7 @@ test_suspected_is_asked_by_broadcast(void **state)
 	answer_from(f, peer_mac, now);
 	assert_quiet(f);
 	assert_at(f, peer_mac, now);
-	/* Another suspicion at once sends no query; one a second later does. */
+	/* Suspecting again at once sends no query; a second later it does. */
 	neigh_suspect(f->neigh, 0, &peer, now);
 	assert_int_equal(f->sent, 2);
 	neigh_suspect(f->neigh, 0, &peer, now + SECOND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions that are joined of several files, as DPDK's hugepages are. */
+/* Regions joined from several files, such as DPDK's hugepages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ files_close(const int *fd, uint32_t n)
 		close(fd[i]);
 }
 
-/* `n` more files of the region, all of `length` bytes from `offset`. */
+/* Adds `n` files to the region, each with `length` bytes from `offset`. */
 static int
 join(struct app *app, uint32_t region, const int *fd, uint32_t n, uint64_t offset, uint64_t length)
 {
@@ -99,7 +99,7 @@ check_contents(const int *fd, uint32_t lkey)
 	}
 }
 
-/* Nothing is registered of it before it is whole; then it is one range. */
+/* A joined region cannot be registered before it is complete; then it is one range. */
 static void
 test_joined(void **state)
 {
@@ -121,10 +121,10 @@ test_joined(void **state)
 	assert_int_equal(join(&app, region, fd + 16, 4, 0, FILE_SIZE), 0);
 	assert_int_equal(register_all(&app, pz, region, ALL), 0);
 	check_contents(fd, app.reply.mr.lkey);
-	/* It is full. */
+	/* The region is complete: no file can be added. */
 	assert_int_equal(join(&app, region, fd, 1, 0, FILE_SIZE), -EINVAL);
 	assert_int_equal(app_call_id(&app, ONE_MSG_REGION_REMOVE, region), -EBUSY);
-	/* A hole is the application's to fill. */
+	/* A hole is refused: the application must fill it before registering. */
 	assert_int_equal(fallocate(fd[9], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PAGE, PAGE), 0);
 	assert_int_equal(register_all(&app, pz, region, ALL), -EFAULT);
 	assert_int_equal(app.reply.value, VA + 9 * FILE_SIZE + PAGE);
@@ -133,7 +133,7 @@ test_joined(void **state)
 	assert_clean();
 }
 
-/* What is refused leaves the region as it was. */
+/* A refused join leaves the region unchanged. */
 static void
 test_joined_refusals(void **state)
 {
@@ -178,7 +178,8 @@ test_joined_refusals(void **state)
 	assert_clean();
 }
 
-/* Large pages have their alignment, are not cut, and are no pieces of one registration.  None is touched. */
+/* Large pages must be aligned, cannot be cut, and cannot be pieces of one registration. The test touches no
+ * page. */
 static void
 test_joined_huge(void **state)
 {
@@ -193,12 +194,12 @@ test_joined_huge(void **state)
 	pz = app_pz(&app);
 	assert_int_equal(join_new(&app, 3 * HUGE, HUGE, 3, fd, 3, HUGE), 0);
 	region = app.reply.id.id;
-	/* Its pages are not there. */
+	/* The pages are not allocated. */
 	assert_int_equal(register_all(&app, pz, region, 3 * HUGE), -EFAULT);
 	assert_int_equal(app_call_id(&app, ONE_MSG_REGION_REMOVE, region), 0);
 	assert_int_equal(join_new(&app, 2 * HUGE, HUGE, 2, fd, 1, PAGE), -EINVAL);
 	assert_int_equal(join_new(&app, HUGE + PAGE, HUGE, 2, &small, 1, PAGE), 0);
-	/* It would lie a page beyond a multiple of its size. */
+	/* The file would begin a page behind a multiple of its page size. */
 	assert_int_equal(join(&app, app.reply.id.id, fd, 1, 0, HUGE), -EINVAL);
 	assert_int_equal(app.reply.subject, ONE_SUBJECT_ADDRESS);
 	app.msg.region_add = (struct one_region_add){.size = HUGE};

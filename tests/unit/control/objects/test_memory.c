@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Id tables, the arena's allocator, quotas, and which descriptors are mapped.
+ * Id tables, the arena's allocator, quotas, and which descriptors may be mapped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,7 @@ test_table_ids(void **state)
 	assert_null(table_get(&table, ia + 0x10000));
 	assert_null(table_get(&table, 0x00010000 | 7));
 	assert_null(table_get(&table, UINT32_MAX));
-	/* The slot comes back with another id, and the old id stays unknown. */
+	/* The slot is reused with another id, and the old id remains unknown. */
 	assert_ptr_equal(table_remove(&table, ia), &a);
 	assert_null(table_get(&table, ia));
 	assert_null(table_remove(&table, ia));
@@ -81,7 +81,7 @@ test_table_generations(void **state)
 		assert_int_not_equal(id, 0);
 		assert_int_not_equal(id, first);
 	}
-	/* Only after all generations were used. */
+	/* An id is reused only after all generations of its slot. */
 	table_remove(&table, id);
 	assert_int_equal(table_add(&table, &a), first);
 	table_fini(&table);
@@ -98,7 +98,7 @@ test_table_grows(void **state)
 	table_init(&table, 5000);
 	for (int i = 0; i < 5000; i++) {
 		ids[i] = table_add(&table, &objects[i]);
-		assert_int_equal(table_index(ids[i]), i); /* dense: some are indices elsewhere */
+		assert_int_equal(table_index(ids[i]), i); /* dense: some are array indices elsewhere */
 	}
 	for (int i = 0; i < 5000; i++)
 		assert_ptr_equal(table_get(&table, ids[i]), &objects[i]);
@@ -168,7 +168,7 @@ test_arena_alloc(void **state)
 	bytes = file_bytes(fd);
 	assert_true(bytes >= 10 * PAGE);
 	arena_punch(arena.base + c, 10 * PAGE);
-	assert_true(file_bytes(fd) <= bytes - 10 * PAGE); /* given back */
+	assert_true(file_bytes(fd) <= bytes - 10 * PAGE); /* freed in the file */
 	arena_free(&arena, c, 10 * PAGE);
 	assert_int_equal(arena_alloc(&arena, 10 * PAGE, &d), 0);
 	assert_int_equal(d, c);
@@ -178,7 +178,7 @@ test_arena_alloc(void **state)
 	close_arena(&arena);
 }
 
-/* Parts of every size, in an arena that ends; what comes back is handed out again, empty. */
+/* Parts of all sizes, until the arena is full. Freed parts are reused, zeroed. */
 static void
 test_small(void **state)
 {
@@ -207,7 +207,7 @@ test_small(void **state)
 	used = arena.used;
 	for (size_t i = 0; i < 8; i++) {
 		small_free(&small, last[i], bytes[i]);
-		/* The application still writes there, or takes the page away. */
+		/* A hostile application still writes there, or frees the page in the file. */
 		memset(arena.base + last[i], 0xa5, bytes[i]);
 		if (bytes[i] == 4096)
 			assert_int_equal(madvise(arena.base + last[i] / PAGE * PAGE, PAGE, MADV_REMOVE), 0);
@@ -226,7 +226,7 @@ test_small(void **state)
 	close_arena(&arena);
 }
 
-/* Random allocations against a map of who has which page; at the end all is one piece again. */
+/* Random allocations, checked against a map of used pages; finally all free space is one extent. */
 static void
 test_arena_random(void **state)
 {
@@ -271,7 +271,7 @@ test_arena_random(void **state)
 	close_arena(&arena);
 }
 
-/* Freeing in the worst order needs the most extents; there must be room for them. */
+/* Freeing every other part needs the most extents: there must be room for them. */
 static void
 test_arena_fragments(void **state)
 {
@@ -302,7 +302,8 @@ gone(struct quota *quota, struct quota_account *account)
 	quota_leave(quota, account);
 }
 
-/* What has ended makes room for connections at once, and for attachments when nothing is left of it. */
+/* A user that has disconnected makes room for connections at once, and for attachments once its last one is
+ * freed. */
 static void
 test_quota_leaving(void **state)
 {
@@ -321,7 +322,7 @@ test_quota_leaving(void **state)
 		assert_int_equal(quota_attach(&quota, a, &limit), -EDQUOT);
 		quota_detach(&quota, a);
 		quota_leave(&quota, a);
-		assert_int_not_equal(a->left, left); /* who waits looks again */
+		assert_int_not_equal(a->left, left); /* waiters for room check again */
 		assert_false(quota_is_leaving(a));
 		assert_int_equal(quota_attach(&quota, a, &limit), 0);
 	}
@@ -330,7 +331,7 @@ test_quota_leaving(void **state)
 	assert_true(LIST_EMPTY(&quota.accounts));
 }
 
-/* The data plane's own memory has a limit beside that of all that a user has. */
+/* The data plane's own memory for a user has a limit in addition to that of all memory. */
 static void
 test_quota_own(void **state)
 {
@@ -395,7 +396,7 @@ test_quota_common(void **state)
 
 	quota.max_common[QUOTA_KEYS] = 100;
 	quota.max_common[QUOTA_ZONES] = 1;
-	/* One user has three quarters at most, all together have all. */
+	/* A single user gets at most three quarters; all users together get all. */
 	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 74, &limit), 0);
 	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 2, &limit), -EDQUOT);
 	assert_int_equal(limit.value, 75);
@@ -406,11 +407,11 @@ test_quota_common(void **state)
 	assert_int_equal(limit.value, 100);
 	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, UINT32_MAX, &limit), -EDQUOT);
 	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 25, &limit), 0);
-	/* What one gives back, the other may have. */
+	/* Keys that a user gives back are available to others. */
 	quota_give(&quota, a, QUOTA_KEYS, 5);
 	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 6, &limit), -EDQUOT);
 	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 5, &limit), 0);
-	/* That one table is full is nothing to the next. */
+	/* Each resource has a limit of its own. */
 	assert_int_equal(quota_take(&quota, b, QUOTA_ZONES, 1, &limit), 0);
 	assert_int_equal(quota_take(&quota, b, QUOTA_QPNS, 1, &limit), -EDQUOT);
 	assert_int_equal(limit.value, 0);
@@ -433,7 +434,7 @@ test_port_space(void **state)
 	assert_true(port_space_take(&space, 5000));
 	assert_false(port_space_take(&space, 5000));
 	assert_true(port_space_take(&space, 0) && port_space_take(&space, UINT16_MAX));
-	/* Any: each once, the ephemeral ones first, those below 1024 never. */
+	/* Any port: each once, ephemeral ports first, ports below 1024 never. */
 	assert_int_equal(port_space_take_any(&space), PORT_SPACE_EPHEMERAL);
 	for (uint32_t last = PORT_SPACE_EPHEMERAL, port; (port = port_space_take_any(&space)) != 0;
 	     last = port) {
@@ -446,7 +447,7 @@ test_port_space(void **state)
 	assert_int_equal(n, PORT_SPACE - PORT_SPACE_ANY - 3);
 	assert_false(port_space_take(&space, 40000));
 	assert_true(port_space_take(&space, 80));
-	/* What is given back is found, wherever the search begins. */
+	/* A port that was given back is found, wherever the search begins. */
 	for (uint32_t port = UINT16_MAX; port >= PORT_SPACE_ANY; port -= 7) {
 		port_space_give(&space, (uint16_t)port);
 		assert_int_equal(port_space_take_any(&space), port);
@@ -462,7 +463,7 @@ test_quota_connections(void **state)
 	struct quota_account *a = NULL, *first;
 	uint32_t n = 0;
 
-	/* One user cannot take all. */
+	/* A single user cannot take all connections. */
 	for (struct quota_account *next; (next = quota_connect(&quota, 10)) != NULL; n++)
 		a = next;
 	assert_int_equal(n, 1 + QUOTA_SPARE_CONNECTIONS);
@@ -523,14 +524,14 @@ test_region_check(void **state)
 	assert_int_equal(region_check(sealed, PAGE + 1, true, &page), -EINVAL);
 	assert_int_equal(region_check(sealed, 0, true, &page), -EINVAL);
 	assert_int_equal(region_check(sealed, UINT64_MAX & ~(uint64_t)(PAGE - 1), true, &page), -EINVAL);
-	/* The last page may be the file's in part. */
+	/* The file may end within the last page. */
 	assert_int_equal(ftruncate(open_fd, 3 * PAGE + 1), 0);
 	assert_int_equal(region_check(open_fd, 4 * PAGE, false, &page), 0);
 	assert_int_equal(region_check(open_fd, 5 * PAGE, false, &page), -EINVAL);
 	close(sealed);
 	close(open_fd);
 
-	/* What is not plain memory is not even asked for its size. */
+	/* Descriptors other than plain memory are refused before their size is queried. */
 	assert_int_equal(pipe(pipe_fd), 0);
 	assert_int_equal(region_check(pipe_fd[0], PAGE, false, &page), -EBADF);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
@@ -538,7 +539,7 @@ test_region_check(void **state)
 	directory = open("/", O_RDONLY | O_DIRECTORY);
 	assert_int_equal(region_check(directory, PAGE, false, &page), -EBADF);
 	assert_int_equal(region_check(-1, PAGE, false, &page), -EBADF);
-	file = open("/proc/self/exe", O_RDONLY); /* of a disk, or whatever the build is on */
+	file = open("/proc/self/exe", O_RDONLY); /* on a disk, or wherever the build is */
 	assert_true(file >= 0);
 	if (fcntl(file, F_GET_SEALS) < 0)
 		assert_int_equal(region_check(file, PAGE, false, &page), -EBADF);
@@ -548,7 +549,7 @@ test_region_check(void **state)
 		close(sockets[i]);
 	}
 	close(directory);
-	/* A directory of tmpfs has no size to map either. */
+	/* A directory of tmpfs has no mappable size. */
 	if (mkdtemp(path) != NULL) {
 		directory = open(path, O_RDONLY | O_DIRECTORY);
 		assert_int_equal(region_check(directory, PAGE, false, &page), -EBADF);
@@ -570,7 +571,7 @@ test_populate(void **state)
 	assert_int_equal(arena_populate(base, 4 * PAGE), 0);
 	assert_int_equal(base[PAGE], 7);
 	assert_int_equal(file_bytes(fd), 4 * PAGE);
-	/* Beyond the end of the file: an error, not a signal. */
+	/* Beyond the end of the file the result is an error, not a signal. */
 	assert_int_equal(arena_populate(base, 8 * PAGE), -EFAULT);
 	munmap(base, 8 * PAGE);
 	close(fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits, memory regions, windows.
+ * Limits, memory regions, windows, completion rings, shared receive queues.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ test_limits(void **state)
 
 /* ---- completion rings ---- */
 
-/* The ring that this one becomes; where it lies. */
+/* Resizes a ring; returns the new offset in the arena. */
 static uint64_t
 resized(struct app *app, uint32_t cq, uint32_t entries)
 {
@@ -65,7 +65,7 @@ resized(struct app *app, uint32_t cq, uint32_t entries)
 	return app->reply.cq.offset;
 }
 
-/* Until it comes to lie there, when what is freed has come back. */
+/* Resizes the ring until it is at offset `place`, which was freed. */
 static void
 await_place(struct app *app, uint32_t cq, uint64_t place)
 {
@@ -73,7 +73,8 @@ await_place(struct app *app, uint32_t cq, uint64_t place)
 		pause_ms(1);
 }
 
-/* What was read to the end is used again; what was not stays, as long as the ring is there. */
+/* A replaced ring's memory is reused once all its entries are taken; else it stays until the ring
+ * is freed. */
 static void
 test_resized_rings(void **state)
 {
@@ -89,7 +90,7 @@ test_resized_rings(void **state)
 	assert_int_not_equal(second, first);
 	await_place(&app, cq, first);
 	await_place(&app, cq, second);
-	/* as a core stores entries; the last of the old ring's has not been taken */
+	/* as if a core had stored 5 entries, of which the application has taken 4 */
 	shm = (struct one_cq_shm *)(app.arena + second);
 	atomic_store(&shm->tail, 5);
 	atomic_store(&shm->head, 4);
@@ -100,7 +101,7 @@ test_resized_rings(void **state)
 	atomic_store(&shm->head, 5);
 	for (int i = 0; i < 3; i++)
 		resized(&app, cq, 100);
-	/* That of asynchronous errors is a ring as others are, but for its end. */
+	/* The ring of asynchronous events can be resized, but not freed. */
 	second = resized(&app, app.welcome.async_cq, 5000);
 	assert_int_not_equal(second, app.welcome.async_cq_offset);
 	assert_int_equal(app_call_id(&app, ONE_MSG_CQ_FREE, app.welcome.async_cq), -EINVAL);
@@ -152,7 +153,7 @@ test_receive_queues(void **state)
 	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq + 1};
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
 
-	/* Its ring is exchanged for that of another of the zone, with its length. */
+	/* Two queues of one zone exchange their rings, including the lengths. */
 	app.msg.srq_create = (struct one_srq_create){.pz = pz, .max_wr = 20, .max_sge = 4};
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), 0);
 	longer = app.reply.srq.srq;
@@ -175,7 +176,7 @@ test_receive_queues(void **state)
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
 	assert_int_equal(app_call_id(&app, ONE_MSG_SRQ_FREE, longer), 0);
 
-	/* Queue pairs of its zone only. */
+	/* Only queue pairs of the queue's zone may use it. */
 	app.msg.qp_create = (struct one_qp_create){.pz = other,
 						   .srq = made.srq,
 						   .send_cq = cq,
@@ -196,7 +197,7 @@ test_receive_queues(void **state)
 	{
 		struct one_qp_create to = app.msg.qp_create;
 
-		/* It keeps its queue, and with it the zone. */
+		/* A queue pair keeps its receive queue, and therefore its zone. */
 		to.srq = 0;
 		app.msg.qp_modify = (struct one_qp_modify){.qp = qp, .to = to};
 		assert_int_equal(app_call(&app, ONE_MSG_QP_MODIFY), -EINVAL);
@@ -219,7 +220,7 @@ test_receive_queues(void **state)
 	assert_int_equal(app_call_id(&app, ONE_MSG_SRQ_FREE, made.srq), -EINVAL);
 	assert_int_equal(app_call_id(&app, ONE_MSG_PZ_FREE, pz), 0);
 
-	/* All there may be, one with a queue pair, and the end of the client. */
+	/* The client ends with as many queues as allowed, one of them used by a queue pair. */
 	app.msg.srq_create = (struct one_srq_create){.pz = other, .max_wr = 1, .max_sge = 1};
 	for (uint32_t i = 0; i < config.limits.max_srq; i++)
 		assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), 0);
@@ -255,7 +256,7 @@ test_regions(void **state)
 	assert_int_equal(pipe(pipe_fd), 0);
 	app.msg.region_add = (struct one_region_add){.size = SIZE};
 	assert_int_equal(app_call_fd(&app, ONE_MSG_REGION_ADD, pipe_fd[0]), -EBADF);
-	assert_int_equal(app_call(&app, ONE_MSG_REGION_ADD), -EBADF); /* no descriptor at all */
+	assert_int_equal(app_call(&app, ONE_MSG_REGION_ADD), -EBADF); /* no descriptor */
 	close(pipe_fd[0]);
 	close(pipe_fd[1]);
 	fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -272,7 +273,7 @@ test_regions(void **state)
 	assert_true(mem_covers(entry, VA + 100, SIZE - 100));
 	assert_false(mem_covers(entry, VA + 99, 1));
 	assert_int_equal((uintptr_t)entry->base % 4096, 100);
-	/* Two pieces in the other order are one range. */
+	/* Two pieces in another order are one range. */
 	app.msg.mr_create = (struct one_mr_create){
 		.pz = pz,
 		.access = ONE_ACCESS_LOCAL_READ,
@@ -286,7 +287,7 @@ test_regions(void **state)
 	entry->base[0] = 0x77;
 	entry = mem_lookup(engine_mem_table(), two.lkey);
 	assert_int_equal(entry->base[SIZE + 100], 0x77);
-	/* What does not fit. */
+	/* Invalid ranges, pieces and rights. */
 	app.msg.mr_create.length++;
 	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL);
 	app.msg.mr_create.length = 0;
@@ -311,7 +312,7 @@ test_regions(void **state)
 	app.msg.mr_create.access = 0;
 	app.msg.mr_create.num_pieces = ONE_MR_PIECES + 1;
 	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL);
-	/* Freed in the wrong order, then in the right one. */
+	/* Freeing fails in the wrong order, then succeeds in the right one. */
 	assert_int_equal(app_call_id(&app, ONE_MSG_REGION_REMOVE, region), -EBUSY);
 	assert_int_equal(app_call_id(&app, ONE_MSG_PZ_FREE, pz), -EBUSY);
 	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr.mr), 0);
@@ -325,7 +326,7 @@ test_regions(void **state)
 	assert_clean();
 }
 
-/* The reply to MR_FREE means that no core touches the memory any more. */
+/* The reply to MR_FREE means that no core accesses the memory any more. */
 static void
 test_free_waits_for_grace(void **state)
 {
@@ -341,9 +342,9 @@ test_free_waits_for_grace(void **state)
 	memset(app.msg.bytes, 0, sizeof(app.msg.bytes));
 	app.msg.id.id = mr.mr;
 	app_post(&app, ONE_MSG_MR_FREE);
-	while (mem_lookup(engine_mem_table(), mr.lkey) != NULL) /* the key is useless at once, */
+	while (mem_lookup(engine_mem_table(), mr.lkey) != NULL) /* the key is revoked at once, */
 		pause_ms(1);
-	setsockopt(app.fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)); /* but nothing is answered */
+	setsockopt(app.fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)); /* but the reply waits */
 	assert_int_equal(recv(app.fd, &app.reply, sizeof(app.reply), MSG_PEEK), -1);
 	setsockopt(app.fd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
 	fake_hold(false, false);
@@ -420,7 +421,7 @@ test_windows(void **state)
 	assert_ptr_equal(mem_lookup(engine_mem_table(), key), entry);
 	assert_true(try_bind(qp.qpn, key ^ 2, mr.lkey, VA, SIZE, ONE_ACCESS_REMOTE_READ));
 	assert_null(mem_lookup(engine_mem_table(), key));
-	/* Length 0 unbinds; so does the peer's invalidation; so does freeing. */
+	/* A bind of length 0, the peer's invalidation, and freeing each unbind a window. */
 	assert_true(try_bind(qp.qpn, key ^ 4, 0, 0, 0, 0));
 	assert_null(mem_lookup(engine_mem_table(), key ^ 2));
 	assert_true(try_bind(qp.qpn, key, mr.lkey, VA, 10, ONE_ACCESS_REMOTE_READ));
@@ -457,7 +458,7 @@ test_swap(void **state)
 	assert_int_equal(mem_lookup(table, mr.lkey)->va, 2 * VA);
 	assert_int_equal(mem_lookup(table, other.lkey)->va, VA);
 	assert_true(mem_lookup(table, mr.lkey)->pz != mem_lookup(table, other.lkey)->pz);
-	/* A key goes with the region that has it now. */
+	/* Freeing a region revokes the key that it has now. */
 	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr.mr), 0);
 	assert_null(mem_lookup(table, other.lkey));
 	assert_int_equal(mem_lookup(table, mr.lkey)->va, 2 * VA);
@@ -466,7 +467,7 @@ test_swap(void **state)
 	assert_clean();
 }
 
-/* What verbs' types of windows add; the region's keys name its bytes by other addresses. */
+/* Windows of type 1 and 2 of verbs. The region's keys use shifted addresses. */
 static void
 test_window_types(void **state)
 {
@@ -490,9 +491,9 @@ test_window_types(void **state)
 						   .shift = shift + 1,
 						   .num_pieces = 1,
 						   .piece = {{.region = region, .length = SIZE}}};
-	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL); /* elsewhere in its page */
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL); /* not the same offset in the page */
 	app.msg.mr_create.shift = (uint64_t)0 - VA - 4096;
-	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL); /* it wraps */
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL); /* the address wraps around */
 	app.msg.mr_create.shift = shift;
 	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), 0);
 	mr = app.reply.mr;
@@ -513,7 +514,7 @@ test_window_types(void **state)
 	assert_int_equal(entry->qpn, 0);
 	assert_false(mem_invalidate(table, key, entry->pz, qp.qpn));
 	assert_false(try_bind(qp.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE));
-	/* Bound as it is, it is not one of type 2 to bind. */
+	/* Bound as type 1, the window cannot be bound as type 2. */
 	assert_false(try_bind(qp.qpn, key ^ 1, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
 	assert_true(try_bind(qp.qpn, key ^ 1, 0, 0, 0, ONE_BIND_TYPE_1));
 
@@ -524,15 +525,15 @@ test_window_types(void **state)
 	assert_int_equal(entry->va - entry->shift, VA + 16);
 	assert_int_equal(entry->qpn, qp.qpn);
 	assert_false(try_bind(qp.qpn, key ^ 1, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
-	assert_false(try_bind(qp.qpn, key ^ 1, 0, 0, 0, ONE_BIND_INVALIDATE));    /* not its key */
-	assert_false(try_bind(second.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE));    /* not its queue pair */
-	assert_false(try_bind(qp.qpn, key, mr.lkey, at, 1, ONE_BIND_INVALIDATE)); /* no range */
+	assert_false(try_bind(qp.qpn, key ^ 1, 0, 0, 0, ONE_BIND_INVALIDATE));    /* another key */
+	assert_false(try_bind(second.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE));    /* another queue pair */
+	assert_false(try_bind(qp.qpn, key, mr.lkey, at, 1, ONE_BIND_INVALIDATE)); /* a range is invalid */
 	assert_false(mem_invalidate(table, key, entry->pz, second.qpn));
 	assert_ptr_equal(mem_lookup(table, key), entry);
 	assert_true(try_bind(qp.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE));
 	assert_int_equal(mem_lookup(table, key)->access, 0);
-	assert_false(try_bind(qp.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE)); /* once */
-	/* By the peer: then it may be bound anew. */
+	assert_false(try_bind(qp.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE)); /* already invalid */
+	/* After the peer's invalidation the window can be bound again. */
 	assert_true(try_bind(qp.qpn, key, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
 	assert_true(mem_invalidate(table, key, mem_lookup(table, key)->pz, qp.qpn));
 	assert_true(try_bind(second.qpn, key ^ 1, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
@@ -540,7 +541,7 @@ test_window_types(void **state)
 	assert_clean();
 }
 
-/* Rights that the memory itself does not have cannot be given on. */
+/* A window cannot grant rights that the memory's registration lacks. */
 static void
 test_window_rights(void **state)
 {
@@ -584,7 +585,7 @@ test_window_rights(void **state)
 	assert_clean();
 }
 
-/* Windows beyond 32 bits of length, and those that only look so. */
+/* Windows longer than 32 bits, and lengths whose lower 32 bits are 0. */
 static void
 test_large_window(void **state)
 {
@@ -597,7 +598,7 @@ test_large_window(void **state)
 	app_hello(&app, ONE_KIND_DAT);
 	pz = app_pz(&app);
 	qp = app_qp(&app, pz, app_cq(&app, 10));
-	/* copied: no memory is needed to register it */
+	/* bounced memory, so that no memory is needed to register it */
 	assert_int_equal(app_call(&app, ONE_MSG_COPIES), 0);
 	app.msg.mr_create = (struct one_mr_create){.pz = pz,
 						   .access = ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_LOCAL_READ,
@@ -615,7 +616,7 @@ test_large_window(void **state)
 	entry = mem_lookup(engine_mem_table(), key);
 	assert_non_null(entry);
 	assert_true(entry->length == large);
-	/* the lower half alone is 0: no unbinding */
+	/* only the lower half is 0, so this does not unbind */
 	assert_true(try_bind(qp.qpn, key ^ 2, lkey, VA, 1ull << 32, ONE_ACCESS_REMOTE_READ));
 	entry = mem_lookup(engine_mem_table(), key ^ 2);
 	assert_non_null(entry);
@@ -629,14 +630,14 @@ no_wake(void *context, void *user)
 {
 }
 
-/* As a copy thread: the oldest request that has no answer yet is number `sequence`. */
+/* Acts as the copy thread: answers the oldest unanswered request, which has this number. */
 static void
 answer(struct app *app, uint64_t offset, uint32_t sequence)
 {
 	struct one_copies *copies = (struct one_copies *)(app->arena + offset);
 
 	copies->answer[sequence].sequence = sequence;
-	/* Pairs with the acquire load of the core's side. */
+	/* Pairs with the acquire load on the core's side. */
 	atomic_store_explicit(&copies->answer[sequence].phase, 1, memory_order_release);
 }
 
@@ -650,7 +651,7 @@ make_copied(struct app *app, uint32_t pz)
 	return app->reply.mr.lkey;
 }
 
-/* Freed when the copy that is under way, number `sequence`, has ended. */
+/* Frees an object, and checks that the reply waits for the copy under way, number `sequence`. */
 static void
 free_late(struct app *app, enum one_msg_type type, uint32_t id, uint64_t offset, uint32_t sequence)
 {
@@ -668,7 +669,8 @@ free_late(struct app *app, enum one_msg_type type, uint32_t id, uint64_t offset,
 	assert_int_equal(app->reply.error, 0);
 }
 
-/* A window over such memory is taken from peers, by another bind or for good, when copies have ended. */
+/* A window over bounced memory is unbound, by another bind or by freeing, only after its copies
+ * have ended. */
 static void
 test_copied_window(void **state)
 {
@@ -693,7 +695,7 @@ test_copied_window(void **state)
 	key = app.reply.mw.key;
 	mw = app.reply.mw.mw;
 	assert_true(try_bind(qp.qpn, key, lkey, VA, 64, ONE_ACCESS_REMOTE_READ));
-	assert_int_equal(fake_bind_result(), 1); /* there was nothing to be copied by it before */
+	assert_int_equal(fake_bind_result(), 1); /* no earlier binding, so no copy to wait for */
 	assert_true(try_bind(qp.qpn, key ^ 1, lkey, VA, 32, ONE_ACCESS_REMOTE_READ));
 	assert_int_equal(fake_bind_result(), 2);
 	assert_true(try_bind(qp.qpn, key, 0, 0, 0, 0));
@@ -711,7 +713,7 @@ test_copied_window(void **state)
 	assert_clean();
 }
 
-/* Memory that the application copies: not before it has a thread for it, and freed when copies have ended. */
+/* Bounced memory needs a copy thread, and is freed only after its copies have ended. */
 static void
 test_copies(void **state)
 {
@@ -746,12 +748,12 @@ test_copies(void **state)
 	free_late(&app, ONE_MSG_MR_FREE, mr, offset, 0);
 	reach_leave(&party);
 
-	/* Its end waits for no copy. */
+	/* The end of an attachment waits for no copy. */
 	entry = mem_lookup(engine_mem_table(), make_copied(&app, pz));
 	piece = (struct mem_sge){entry, VA, 64};
 	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
 	reach_leave(&party);
-	reach_detach(entry->reach, no_wake, NULL); /* as a core does that removes the client */
+	reach_detach(entry->reach, no_wake, NULL); /* as a core does when it removes the client */
 	fake_quiescent();
 	app_close(&app);
 	assert_clean();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions whose keys a core revokes and renews: the test is the core. */
+/* Regions whose keys a polling core revokes and renews; the test acts as the core. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ bind_window(const struct world *w, uint32_t qpn, uint32_t key)
 	return fake_bind_result() == 1;
 }
 
-/* Who does not ask for it does not get it. */
+/* A region is renewable only on request. */
 static void
 test_asked_for(void **state)
 {
@@ -84,7 +84,7 @@ test_asked_for(void **state)
 	end(&w);
 }
 
-/* A revoked region is freed as any other; before that, neither its zone nor the memory below it. */
+/* A revoked region can be freed. Before that, neither its zone nor the memory below it can be. */
 static void
 test_freed(void **state)
 {
@@ -102,7 +102,7 @@ test_freed(void **state)
 	end(&w);
 }
 
-/* Freed while it counts under another key than the one that it was made with. */
+/* A region can be freed while it has another key than at its creation. */
 static void
 test_freed_renewed(void **state)
 {
@@ -129,7 +129,7 @@ test_attachment_ends(void **state)
 	end(&w);
 }
 
-/* What a window stands on is revoked by the control thread alone. */
+/* Only the control thread revokes a region with a window. */
 static void
 test_window(void **state)
 {
@@ -143,7 +143,7 @@ test_window(void **state)
 	w.app.msg.mw_create.pz = w.pz;
 	assert_int_equal(app_call(&w.app, ONE_MSG_MW_CREATE), 0);
 	mw = w.app.reply.mw;
-	/* Renewed, it has no key but the new one. */
+	/* A renewed region has only its new key. */
 	assert_true(mem_revoke(table, us, w.mr.lkey));
 	assert_false(bind_window(&w, qp.qpn, mw.key ^ 1));
 	assert_true(mem_renew(table, us, w.mr.lkey, next));
@@ -160,7 +160,7 @@ test_window(void **state)
 	end(&w);
 }
 
-/* Keys that are exchanged stay with the control thread; what is revoked has none. */
+/* After a swap of keys only the control thread revokes them. A revoked region has no key to swap. */
 static void
 test_swap(void **state)
 {
@@ -224,8 +224,8 @@ use_other_region(struct world *w)
 	create(w, ONE_MR_RENEWABLE);
 }
 
-/* What is kept for a user is given up, in each of its attachments, when a request of any lacks room; nothing
- * else is. */
+/* Cached regions of a user are reclaimed, in all its attachments, when a request of any lacks room; regions
+ * in use are not. */
 static void
 test_reclaimed(void **state)
 {
@@ -247,7 +247,7 @@ test_reclaimed(void **state)
 	use_other_region(&w);
 	freed = w.mr;
 	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, freed.mr), 0);
-	/* As yet without a registration: its application is about to make one. */
+	/* A region without a registration stays: its application is about to register it. */
 	region = app_region(&w.app, SIZE);
 	assert_int_equal(reclaimed(&w.app), 0);
 

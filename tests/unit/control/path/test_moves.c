@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who sends by which next hop: which of them hear it, whose neighbour is asked anew, and what is asked now
- * and then. */
+/* Users of next hops: which of them hear a next hop, when a neighbour is suspected, and which are
+ * refreshed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,14 +12,14 @@
 
 #include "control/path/path.h"
 
-#define FAR 10u /* hosts whose address ends in that or more are behind the gateway */
+#define FAR 10u /* hosts whose addresses end in this or more are behind the gateway */
 
 struct control control = {.segment_secret = {1, 2}};
 
 static const struct wire_addr gateway = {{[10] = 0xff, 0xff, 192, 0, 2, 254}};
 static struct path_port port;
-static uint8_t place[6]; /* of every next hop */
-static bool known;       /* it is */
+static uint8_t place[6]; /* MAC of every next hop */
+static bool known;       /* next hops are resolved */
 static uint32_t asked, suspected;
 
 struct user {
@@ -114,7 +114,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* A next hop is heard by those that send by it, and by nobody else. */
+/* A next hop is heard by the users that send by it, and by no others. */
 static void
 test_heard(void **state)
 {
@@ -130,7 +130,7 @@ test_heard(void **state)
 	assert_false(path_hop_heard(&port, &gateway, 1));
 }
 
-/* While its users are told of a move they hear it all the same. */
+/* Users also hear a next hop while they are being notified of its move. */
 static void
 test_heard_while_told(void **state)
 {
@@ -142,12 +142,12 @@ test_heard_while_told(void **state)
 	assert_true(path_hop_heard(&port, &near.dst, 1));
 }
 
-/* When the port has another MAC everybody who sends by it is told, once, whether its next hop is known or
- * not. */
+/* When the port's MAC changes, all users of the port are notified once, whether or not their next hops are
+ * resolved. */
 static void
 test_port_renamed(void **state)
 {
-	path_port_renamed(); /* it is the same */
+	path_port_renamed(); /* the MAC is unchanged */
 	while (path_moves_pending())
 		path_moves_poll();
 	assert_int_equal(near.renames + far.renames + datagrams.renames, 0);
@@ -164,7 +164,7 @@ test_port_renamed(void **state)
 	}
 }
 
-/* Whoever did not follow a move while it heard the old place does when that is silent. */
+/* A user that ignored a move while it heard the old MAC follows it once that is silent. */
 static void
 test_suspect(void **state)
 {
@@ -181,7 +181,8 @@ test_suspect(void **state)
 	assert_int_equal(suspected, 2);
 }
 
-/* Datagrams are not answered: where they go is asked once in half a minute, and followed. */
+/* Datagrams are not acknowledged, so their next hops are queried about every half minute, and moves are
+ * followed. */
 static void
 test_refresh(void **state)
 {

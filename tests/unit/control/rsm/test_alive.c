@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep-alive between data planes (control/rsm/alive.c), with the test as the wire:
- * who does not know the question cannot answer it, whatever address it uses.
+ * Keep-alive between data planes (control/rsm/alive.c); the test is the wire. A sender that has not
+ * seen the query cannot answer it, whatever address it uses.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static struct conn *ended[8];
 static uint32_t num_ended;
 static uint64_t next_random = 1000, away;
 
-/* ---- what it needs of others ---- */
+/* ---- functions of other rooms ---- */
 
 uint64_t
 control_random(void)
@@ -105,7 +105,7 @@ put64(uint8_t *at, uint64_t value)
 		at[i] = (uint8_t)value;
 }
 
-/* Time goes by until the next question is out. */
+/* Advances time until the next query is sent. */
 static void
 until_asked(void)
 {
@@ -174,7 +174,7 @@ test_late(void **state)
 {
 	uint8_t first[CM_MAD_LEN];
 
-	/* Each answer comes when two more questions are out. */
+	/* Each answer arrives after two later queries. */
 	until_asked();
 	for (int i = 0; i < 50; i++) {
 		memcpy(first, sent, sizeof(first));
@@ -193,11 +193,11 @@ test_silent(void **state)
 	while (num_ended == 0)
 		until_asked();
 	assert_ptr_equal(ended[0], *state);
-	assert_true(num_suspected > 0); /* before that the way to it was asked for anew */
+	assert_true(num_suspected > 0); /* the neighbour was suspected first */
 	assert_in_range(control.now - began, NS_PER_S / 2, NS_PER_S);
 }
 
-/* Others have the core's processor most of the time: the time that it has itself is what counts. */
+/* Other processes use the core's processor most of the time: only the core's own time counts. */
 static void
 test_away(void **state)
 {
@@ -216,7 +216,7 @@ test_away(void **state)
 	assert_in_range(engine_clock() - began, NS_PER_S / 2, NS_PER_S + NS_PER_S / 50);
 }
 
-/* Nor does this thread take it, waiting for the core's clock, which stands still. */
+/* The control thread does not poll continuously while the core's clock stands still. */
 static void
 test_stopped(void **state)
 {
@@ -226,7 +226,7 @@ test_stopped(void **state)
 	assert_int_equal(num_sent, 1);
 }
 
-/* Answers do not come through, but packets of a connection do; when those end, too, it is lost. */
+/* Answers are lost, but packets of a connection arrive. When those end, too, the peer is lost. */
 static void
 test_heard(void **state)
 {
@@ -238,7 +238,7 @@ test_heard(void **state)
 	transport_heard = 5;
 	for (int i = 0; i < 100; i++) {
 		until_asked();
-		transport_heard += i % 2; /* a little now and then */
+		transport_heard += i % 2; /* packets arrive now and then */
 		assert_int_equal(num_ended, 0);
 	}
 	began = control.now;
@@ -248,7 +248,7 @@ test_heard(void **state)
 	conn->qp = NULL;
 }
 
-/* The table of neighbours may have been filled with others: the connections know the way. */
+/* The table of neighbours may have lost the peer: then the connections' MAC is used. */
 static void
 test_known_way(void **state)
 {
@@ -256,11 +256,11 @@ test_known_way(void **state)
 
 	until_asked();
 	assert_int_equal(num_sent, 1);
-	assert_int_equal(num_sent_known, 0); /* it is still being looked up */
+	assert_int_equal(num_sent_known, 0); /* the connection has no MAC yet */
 	memcpy(conn->mac, "\x02\0\0\0\0\x07", 6);
 	until_asked();
 	assert_int_equal(num_sent_known, 1);
-	sent[METHOD] = 0x01; /* the other's question */
+	sent[METHOD] = 0x01; /* a query of the peer */
 	assert_true(host_mad(&port, &from_peer, sent));
 	assert_int_equal(num_sent_known, 2);
 	assert_int_equal(num_sent, 3);
@@ -275,7 +275,7 @@ test_restarted(void **state)
 	assert_ptr_equal(ended[0], *state);
 }
 
-/* However often it comes. */
+/* The peer is lost although this answer arrives after each query. */
 static void
 not_kept_alive_by(const uint8_t *mad)
 {
@@ -286,7 +286,7 @@ not_kept_alive_by(const uint8_t *mad)
 	assert_int_equal(num_ended, 1);
 }
 
-/* An answer to no question of ours says nothing: neither that the peer was restarted nor that it lives. */
+/* An answer to no query of ours shows neither that the peer restarted nor that it lives. */
 static void
 test_forged(void **state)
 {
@@ -295,14 +295,14 @@ test_forged(void **state)
 	until_asked();
 	memcpy(mad, sent, sizeof(mad));
 	for (uint64_t guess = 0; guess < 4; guess++) {
-		memcpy(&mad[TRANSACTION], &guess, sizeof(guess)); /* none, and others */
+		memcpy(&mad[TRANSACTION], &guess, sizeof(guess)); /* ids of no query, or of others */
 		answer(mad, PEER_INCARNATION + 1);
 		assert_int_equal(num_ended, 0);
 	}
 	not_kept_alive_by(mad);
 }
 
-/* Nor does one that has been heard already. */
+/* An answer that was received already shows nothing, either. */
 static void
 test_repeated(void **state)
 {
@@ -330,7 +330,7 @@ test_asked(void **state)
 	assert_int_equal(num_sent, 1);
 	assert_int_equal(sent[METHOD], 0x81);
 	assert_memory_equal(&sent[TRANSACTION], &mad[TRANSACTION], 8);
-	mad[1] ^= 1; /* another class: the connection manager's */
+	mad[1] ^= 1; /* another management class: the connection manager's */
 	assert_false(host_mad(&port, &from_peer, mad));
 	assert_int_equal(num_sent, 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an importer proves to an exporter and back (control/rsm/proof.h), with the test as the wire between
- * them: whatever is altered, left out, cut off or sent once more, no segment is given.
+ * The proofs between importer and exporter (control/rsm/proof.h); the test is the wire. Whatever is
+ * altered, left out, truncated or replayed, no segment is granted.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static const struct wire_addr exporter_addr = {{[10] = 0xff, 0xff, 192, 0, 2, 2}
 static struct config_secret *secrets[3];
 static uint64_t next_random = 0x0123456789abcdef;
 
-/* The two data planes: `control` is whose turn it is. */
+/* The configurations of two data planes; `control` uses that of the one that acts. */
 static struct config importer_config = {.node = 1, .num_peers = 1},
 		     exporter_config = {.node = 2, .num_peers = 1};
 static struct conn importer, exporter;
@@ -38,13 +38,13 @@ static struct rsm_admitted admitted;
 static bool rejected;
 static uint8_t reject_data[CM_PRIVATE_REJ];
 
-/* ---- what it needs of others ---- */
+/* ---- functions of other rooms ---- */
 
 uint64_t
 control_random(void)
 {
 	next_random = next_random * 6364136223846793005u + 1442695040888963407u;
-	return next_random >> 32 | next_random << 32; /* the low bits have short periods */
+	return next_random >> 32 | next_random << 32; /* swapped, because the low bits have short periods */
 }
 
 bool
@@ -93,7 +93,7 @@ give_secrets(struct config *config, const struct config_secret *used, const stru
 	config->peer[0].secret[1] = (struct config_secret *)(uintptr_t)old;
 }
 
-/* An import begins; its first REQ is in its private data. */
+/* Begins an import: builds the first REQ. */
 static void
 begin(void)
 {
@@ -114,7 +114,7 @@ begin(void)
 	importer_setup.private_len = RSM_REQ_LEN;
 }
 
-/* The importer's REQ arrives as it is. */
+/* Delivers the importer's REQ unaltered. */
 static void
 carry(void)
 {
@@ -159,7 +159,7 @@ prove(void)
 	return import_prove(&importer, reject_data);
 }
 
-/* To where the second REQ is at the exporter. */
+/* Runs an import until the exporter has the second REQ, with the proof. */
 static void
 until_proof(void)
 {
@@ -171,7 +171,7 @@ until_proof(void)
 	carry();
 }
 
-/* The REP of an admitted request arrives as it is. */
+/* Delivers the REP of an admitted request unaltered. */
 static void
 reply(void)
 {
@@ -226,7 +226,7 @@ test_proven(void **state)
 	assert_int_equal(check_reply(), RSM_OK);
 }
 
-/* As before there were secrets, to the byte. */
+/* Without secrets the messages are those of versions without proofs, to the byte. */
 static void
 test_without(void **state)
 {
@@ -243,7 +243,7 @@ test_without(void **state)
 	assert_int_equal(check_reply(), RSM_OK);
 }
 
-/* An altered byte of the claims is one that is not proven, if it is not malformed already. */
+/* A claim with an altered byte is malformed, or its proof is wrong. */
 static void
 test_claims_altered(void **state)
 {
@@ -270,7 +270,7 @@ test_proof_altered(void **state)
 	for (uint32_t bit = 0; bit < RSM_PROOF_LEN * 8; bit++) {
 		until_proof();
 		exporter_setup.remote.private_data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		/* Bytes without a meaning, and the place of a code that is not there. */
+		/* Not covered: unused bytes, and the place of a second code that is not there. */
 		proven += admit();
 	}
 	assert_int_equal(proven, (2 + RSM_CODE_LEN) * 8);
@@ -293,7 +293,7 @@ test_numbers_altered(void **state)
 	assert_false(admit());
 	assert_int_equal(why(), RSM_WHY_WRONG);
 	until_proof();
-	exporter.path.dst.gid[15] ^= 4; /* nobody's */
+	exporter.path.dst.gid[15] ^= 4; /* no peer's address */
 	assert_false(admit());
 	assert_int_equal(why(), RSM_WHY_NO_SECRET);
 	until_proof();
@@ -335,13 +335,13 @@ test_again(void **state)
 	(void)state;
 	until_proof();
 	assert_true(admit());
-	/* The same frame, and one of its user's with other numbers. */
+	/* Replayed: the same frame, and one with another QPN. */
 	assert_false(admit());
 	assert_int_equal(why(), RSM_WHY_STALE);
 	exporter_setup.remote.qpn++;
 	assert_false(admit());
 	assert_int_equal(why(), RSM_WHY_STALE);
-	/* The importer is not put off by that, but begins anew. */
+	/* The importer does not give up, but begins again. */
 	assert_true(prove());
 	assert_memory_equal(importer_setup.private_data, importer_setup.claims, RSM_REQ_LEN);
 	assert_int_equal(importer_setup.private_len, RSM_REQ_LEN);
@@ -353,7 +353,7 @@ test_again(void **state)
 	assert_true(admit());
 }
 
-/* The same claims are challenged anew, at every place there is: an old proof is none of these. */
+/* Repeated claims are challenged anew, in every slot: an old proof matches none of the challenges. */
 static void
 test_much_later(void **state)
 {
@@ -373,7 +373,7 @@ test_much_later(void **state)
 	assert_int_equal(why(), RSM_WHY_STALE);
 }
 
-/* A proof that was wrong does not use up the challenge of the right one. */
+/* A wrong proof does not use up the challenge of the right one. */
 static void
 test_wrong_before_right(void **state)
 {
@@ -411,8 +411,8 @@ test_reply_altered(void **state)
 	assert_int_equal(check_reply(), RSM_OK);
 }
 
-/* The REP of another connection, of the same two, with the same numbers and the same challenge, for who sits
- * there. */
+/* Replays the REP of an earlier connection of the same importer and exporter, with the same PSN and
+ * challenge. */
 static void
 test_reply_again(void **state)
 {
@@ -436,7 +436,7 @@ test_reply_again(void **state)
 	assert_int_equal(check_reply(), RSM_REMOTE_NODE_UNREACHABLE);
 }
 
-/* What the importer says is no answer of the exporter, though the same two make both. */
+/* The importer's own code is no proof of the exporter, although both use one secret. */
 static void
 test_reflected(void **state)
 {
@@ -467,13 +467,13 @@ test_one_side(void **state)
 	assert_false(admit());
 	assert_int_equal(why(), RSM_WHY_NO_SECRET);
 	assert_false(prove());
-	/* An exporter that knows nothing of secrets grants what it is asked. */
+	/* An exporter without a secret would grant the claims without proof. */
 	importer_setup.claims[15] = importer_setup.private_data[15] = 0;
 	carry();
 	assert_true(admit());
 	reply();
 	assert_int_equal(check_reply(), RSM_REMOTE_NODE_UNREACHABLE);
-	/* The exporter's is taken away between the requests. */
+	/* The exporter's secret is removed between the two requests. */
 	setup(NULL);
 	until_proof();
 	give_secrets(&exporter_config, NULL, NULL);
@@ -481,7 +481,7 @@ test_one_side(void **state)
 	assert_int_equal(why(), RSM_WHY_NO_SECRET);
 }
 
-/* Each pair of what the two may have while a secret is changed. */
+/* All pairs of secrets that the two sides may have while a secret is rotated. */
 static void
 test_rotation(void **state)
 {
@@ -511,7 +511,8 @@ test_rotation(void **state)
 	}
 }
 
-/* Others ask in the importer's name: some of its challenges are forgotten, and some attempt meets its own. */
+/* Others send requests in the importer's name, so that some challenges are forgotten. Some attempt still
+ * succeeds. */
 static void
 test_flood(void **state)
 {
@@ -532,7 +533,7 @@ test_flood(void **state)
 		genuine_setup = importer_setup;
 		for (uint32_t i = 0; i < 1024; i++) {
 			begin();
-			importer_setup.private_data[19] ^= (uint8_t)i; /* the user */
+			importer_setup.private_data[19] ^= (uint8_t)i; /* claims another user */
 			carry();
 			assert_false(admit());
 		}
@@ -549,7 +550,7 @@ test_flood(void **state)
 	assert_int_equal(admitted.req.who.uid, 1000);
 }
 
-/* As Python's hmac has them of the same text. */
+/* The codes are those of Python's hmac for the same text. */
 static void
 test_code(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RSM segments and imports, both in one data plane.
+ * RSM segments and imports within one data plane.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ test_rsm(void **state)
 	assert_true(segment >= 0x80000000);
 	assert_int_equal(publish(&exporter, ONE_MSG_RSM_PUBLISH, mr.mr, 0x400000, 0600, 0),
 			 RSM_SEG_ALREADY_PUBLISHED);
-	/* Not the importer's to change. */
+	/* An importer cannot change a segment. */
 	assert_int_equal(publish(&importer, ONE_MSG_RSM_UNPUBLISH, 0, segment, 0, 0), RSM_SEG_NOT_PUBLISHED);
 	assert_int_equal(publish(&importer, ONE_MSG_RSM_REPUBLISH, 0, segment, 0666, 0),
 			 RSM_SEG_NOT_PUBLISHED);
@@ -86,17 +86,16 @@ test_rsm(void **state)
 	assert_int_equal(shm->rsm_flags, 0);
 	window = mem_lookup(engine_mem_table(), shm->rsm_key);
 	assert_non_null(window);
-	/* Just the right that was asked for, and for that queue pair alone; in a zone where nothing else is.
-	 */
+	/* The window has only the requested right, for that queue pair alone, in a zone of its own. */
 	assert_int_equal(window->access, ONE_ACCESS_REMOTE_READ);
 	assert_int_equal(window->length, SIZE);
 	assert_int_not_equal(window->qpn, 0);
 	assert_int_not_equal(window->pz, mem_lookup(engine_mem_table(), mr.lkey)->pz);
-	/* A queue pair of RSM is not one of uDAPL's. */
+	/* A queue pair of RSM takes no requests of uDAPL. */
 	importer.msg.qp_disconnect = (struct one_qp_disconnect){.qp = qp};
 	assert_int_equal(app_call(&importer, ONE_MSG_QP_DISCONNECT), -EINVAL);
 	assert_int_equal(app_call_id(&importer, ONE_MSG_QP_RESET, qp), -EINVAL);
-	/* New rules for new imports only. */
+	/* New access lists apply to new imports only. */
 	assert_int_equal(publish(&exporter, ONE_MSG_RSM_REPUBLISH, 0, segment, 0666, 50), 0);
 	assert_int_equal(import(&importer, 1, segment, 0400, cq, pz), 0);
 	assert_int_equal(await(ONE_CQE_RSM, importer.reply.qp.qp).status, RSM_SEG_NOT_PUBLISHED_TO_NODE);
@@ -105,7 +104,7 @@ test_rsm(void **state)
 	assert_int_equal(import(&importer, 1, segment, 0600, cq, pz), 0);
 	second = importer.reply.qp.qp;
 	assert_int_equal(await(ONE_CQE_RSM, second).status, 0);
-	/* One importer goes; then the segment does. */
+	/* The second importer disconnects; then the segment is unpublished. */
 	assert_int_equal(app_call_id(&importer, ONE_MSG_RSM_DISCONNECT, second), 0);
 	pause_ms(20);
 	assert_int_equal(publish(&exporter, ONE_MSG_RSM_UNPUBLISH, 0, segment, 0, 0), 0);
@@ -126,7 +125,7 @@ test_rsm(void **state)
 	assert_clean();
 }
 
-/* One of which importers may map segments. */
+/* Makes a region that importers may map. */
 static uint32_t
 mappable_region(struct app *app)
 {
@@ -148,7 +147,7 @@ map(struct app *app, uint32_t qp, uint32_t permission)
 	return app_call(app, ONE_MSG_RSM_MAP);
 }
 
-/* An importer of the same host maps with the rights that it was granted, and no others. */
+/* An importer on the same host can map a segment with the rights that it was granted, and no others. */
 static void
 test_map(void **state)
 {
@@ -182,7 +181,7 @@ test_map(void **state)
 	assert_clean();
 }
 
-/* As many as a process may have: each is found by its id among few, and one that is gone makes room. */
+/* The maximum of segments of a process: each is found in a short bucket, and unpublishing makes room. */
 static void
 test_many(void **state)
 {
@@ -205,7 +204,7 @@ test_many(void **state)
 	assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x400000, 0600, 0),
 			 RSM_INSUFFICIENT_RESOURCES);
 	assert_int_equal(app.reply.value, many);
-	/* The control thread has answered, and is asked nothing meanwhile. */
+	/* The table can be read here: the control thread is idle. */
 	assert_int_equal(table->count, many);
 	for (uint32_t i = 0; i < 1u << table->log2; i++) {
 		uint32_t length = 0;

@@ -15,7 +15,7 @@ char made_root[64];
 struct setup_machine made;
 static char routes[4096], trie[4096];
 
-/* The path below the root, whose folder is there. */
+/* Returns the path below made_root; makes its folders. */
 static const char *
 place(const char *path)
 {
@@ -84,7 +84,7 @@ made_nic(const char *pci, const char *driver, const char *iface, int group)
 	if (iface == NULL)
 		return;
 	made_iface(iface, 1500);
-	/* virtio's interfaces are of a device on the device. */
+	/* Interfaces of virtio belong to a device below the PCI device. */
 	snprintf(path, sizeof(path), "sys/class/net/%s/device", iface);
 	snprintf(target, sizeof(target), "../../../bus/pci/devices/%s%s", pci,
 		 driver != NULL && strcmp(driver, "virtio-pci") == 0 ? "/virtio0" : "");
@@ -93,7 +93,7 @@ made_nic(const char *pci, const char *driver, const char *iface, int group)
 	made_file(path, "x\n");
 }
 
-/* As the kernel prints it on a machine with the low byte first. */
+/* Returns an address as a little-endian kernel prints it. */
 static unsigned int
 word(unsigned int a, unsigned int b, unsigned int c, unsigned int d)
 {
@@ -125,7 +125,7 @@ void
 made_read(void)
 {
 	made_file("proc/net/route", "Iface\tDestination\tGateway\n%s", routes);
-	/* Main and Local tell the same. */
+	/* The kernel lists each address under Main and under Local. */
 	made_file("proc/net/fib_trie", "Main:\n%sLocal:\n%s", trie, trie);
 	setup_machine_read(&made, made_root);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is proposed for machines of many makes, what is refused, and that the files are what the data plane
- * reads. */
+/* Proposals for machines of many makes, refusals, and that the data plane can read the written files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +19,7 @@
 static struct setup_plan plan;
 static char why[SETUP_WHY];
 
-/* One port with this address; `way`: SETUP_WAYS for the best. */
+/* Adds a port with this address; `way` SETUP_WAYS: the best one. */
 static struct setup_port *
 add_port(const char *name, enum setup_way way, const char *address)
 {
@@ -91,7 +90,7 @@ assert_text(void (*write)(const struct setup_plan *of, FILE *out), const char *p
 #define assert_step(part) assert_text(steps, part, true)
 #define assert_no_step(part) assert_text(steps, part, false)
 
-/* It can be, and the data plane's own reader takes what is written, as it was meant. */
+/* The plan is valid, and the data plane's reader gets the plan's values from the written files. */
 static void
 assert_good(void)
 {
@@ -141,7 +140,7 @@ assert_best(const char *name, enum setup_way way)
 
 /* ---- machines ---- */
 
-/* Two sockets; a bifurcated NIC at the second, where two processors are isolated. */
+/* Two sockets. A bifurcated NIC is at the second one, where two processors are isolated. */
 static void
 test_mlx5(void **state)
 {
@@ -167,12 +166,12 @@ test_mlx5(void **state)
 	assert_good();
 	assert_eal("EAL_OPTIONS=\"-l 0,5,6 --huge-dir=/dev/hugepages/oneside -a 0000:81:00.0\"\n");
 	assert_text(setup_text_conf, "idle = spin\n", true);
-	assert_no_step("\n"); /* nothing is missing */
+	assert_no_step("\n"); /* no step is missing */
 	plan.cores = 7;
 	assert_good();
 	plan.cores = 8;
 	assert_refused("--cores 8: 8 processors");
-	/* It cannot be bound, and the other one cannot stay. */
+	/* mlx5 cannot be bound to vfio, and ixgbe cannot be bifurcated. */
 	plan.cores = 1;
 	plan.port[0].way = SETUP_VFIO;
 	assert_refused("choose bifurcated");
@@ -181,7 +180,7 @@ test_mlx5(void **state)
 	assert_refused("driver ixgbe is not mlx5_core");
 }
 
-/* A bifurcated NIC that carries the default route: DPDK gets the frames of its address. */
+/* The only NIC is bifurcated and carries the default route: DPDK would get the frames of its address. */
 static void
 test_mlx5_alone(void **state)
 {
@@ -194,12 +193,12 @@ test_mlx5_alone(void **state)
 	assert_refused("ens1 carries the default route, and bifurcated would take");
 	take_away("ens1");
 	assert_good();
-	/* The kernel keeps its address. */
+	/* The kernel's own address cannot be the port's. */
 	plan.port[0].addr.bytes[3] = 5;
 	assert_refused("the kernel has address 10.0.0.5/24, on ens1");
 }
 
-/* A server with an IOMMU: a NIC that nobody uses, and one below a bridge that carries everything. */
+/* A server with an IOMMU: one NIC is idle, another is below a bridge that carries all traffic. */
 static void
 test_vfio(void **state)
 {
@@ -221,19 +220,19 @@ test_vfio(void **state)
 	assert_good();
 	assert_eal("-l 0,7 --huge-dir=/dev/hugepages/oneside -a 0000:02:00.0\"\n");
 	assert_step("modprobe vfio-pci\n");
-	/* Which dpdk-devbind.py would not bind while routes lead to them. */
+	/* dpdk-devbind.py does not bind interfaces with routes, so they are set down first. */
 	assert_step("ip link set eth1 down\ndpdk-devbind.py --bind=vfio-pci 0000:02:00.0 ");
 	assert_step("ip link set eth2 down\n"
-		    "dpdk-devbind.py --bind=vfio-pci 0000:02:00.1 "); /* of the same group, */
-	assert_no_step("0000:02:00.2");                               /* which the bridge leaves as it is */
+		    "dpdk-devbind.py --bind=vfio-pci 0000:02:00.1 "); /* of the same group */
+	assert_no_step("0000:02:00.2");                               /* a bridge of the group stays */
 	assert_step("vm.nr_hugepages = 512");
 	assert_no_step("noiommu");
 	assert_step("no-capabilities.conf");
-	/* What stands on eth0 needs it. */
+	/* The bridge above eth0 needs it. */
 	plan.ports = 0;
 	add_port("eth0", SETUP_VFIO, "192.0.2.1/24");
 	assert_refused("port eth0: eth0 carries the default route, and vfio would take");
-	take_away("eth1"); /* which is not it */
+	take_away("eth1"); /* not the interface in question */
 	assert_refused("give --take-away eth0");
 	take_away("eth0");
 	assert_good();
@@ -245,7 +244,7 @@ test_vfio(void **state)
 	assert_good();
 }
 
-/* The default route of IPv6 counts as well; one that refuses does not. */
+/* An IPv6 default route counts, too; a route that rejects does not. */
 static void
 test_ipv6(void **state)
 {
@@ -272,7 +271,7 @@ test_ipv6(void **state)
 	assert_good();
 }
 
-/* The group of an idle NIC has another that is needed. */
+/* The IOMMU group of an idle NIC has another NIC that is needed. */
 static void
 test_group(void **state)
 {
@@ -285,14 +284,14 @@ test_group(void **state)
 	assert_best("eth1", SETUP_AF_PACKET);
 }
 
-/* In a container the host's NICs are seen, and their interfaces are not. */
+/* In a container the host's NICs are visible, but not their interfaces. */
 static void
 test_container(void **state)
 {
 	made_nic("0000:01:00.0", "i40e", NULL, 4);
 	made_nic("0000:02:00.0", NULL, NULL, 5);
 	made_read();
-	assert_best("0000:02:00.0", SETUP_VFIO); /* which nobody has */
+	assert_best("0000:02:00.0", SETUP_VFIO); /* not used by anyone */
 	add_port("0000:01:00.0", SETUP_VFIO, "192.0.2.1/24");
 	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
 	assert_string_equal(setup_way_name(plan.port[0].way), "none");
@@ -311,7 +310,7 @@ parse(const char *text, struct config_addr *addr)
 	assert_int_equal(config_addr_parse(text, addr, &has_prefix), 0);
 }
 
-/* A port may have several addresses and a gateway of each family; each is checked as a single one is. */
+/* A port may have several addresses, and a gateway of each family. Each is checked like a single one. */
 static void
 test_several_addresses(void **state)
 {
@@ -344,7 +343,7 @@ test_several_addresses(void **state)
 	assert_refused("gateway 2001:db8::fe: the port has no address of its family");
 }
 
-/* Its address is the data plane's when the kernel has lost the interface. */
+/* When vfio takes the interface, its address can be the port's. */
 static void
 test_address(void **state)
 {
@@ -353,8 +352,7 @@ test_address(void **state)
 	made_nic("0000:01:00.0", "ice", "eth1", 4);
 	made_address("eth1", 10, 1, 0, 5);
 	made_read();
-	assert_best("eth1",
-		    SETUP_AF_PACKET); /* unasked nothing is taken that somebody has given an address */
+	assert_best("eth1", SETUP_AF_PACKET); /* an interface with an address is not proposed to be taken */
 	add_port("eth1", SETUP_VFIO, "10.1.0.9/24");
 	setup_plan_address(&made, &plan.port[0], &addr);
 	assert_int_equal(addr.prefix, 24);
@@ -387,7 +385,7 @@ test_virtio(void **state)
 	assert_eal("\"-l 0,1 --no-huge -m 512 --no-pci --iova-mode=va "
 		   "--vdev=net_af_packet0,iface=eth1,framesz=2048\"\n");
 	assert_text(setup_text_conf, "idle = sleep\n", true);
-	/* It is up after a reboot, and the service waits for it. */
+	/* The interface is set up after a reboot, and the service waits for it. */
 	assert_step("'[Match]' 'Name=eth1' '[Link]' 'MTUBytes=1500' ");
 	assert_step(">/etc/systemd/network/70-oneside-eth1.network");
 	assert_step("'Wants=sys-subsystem-net-devices-eth1.device' "
@@ -397,25 +395,25 @@ test_virtio(void **state)
 	assert_good();
 	assert_step("enable_unsafe_noiommu_mode");
 	assert_step("physical-addresses.conf");
-	assert_step("no-capabilities.conf"); /* but those */
+	assert_step("no-capabilities.conf"); /* no other capabilities */
 	plan.port[0].way = SETUP_AF_XDP;
 	assert_good();
 	assert_step("af_xdp.conf");
 	assert_no_step("no-capabilities.conf");
-	/* Of the ports that were here before. */
+	/* A file for earlier ports is removed. */
 	made_file("etc/systemd/system/oneside.service.d/no-capabilities.conf", "[Service]\n");
 	assert_step("rm /etc/systemd/system/oneside.service.d/no-capabilities.conf && ");
 	assert_text(setup_text_conf, "mtu = 1500\n", true);
 	plan.port[0].mtu = 1501;
 	assert_refused("ip link set eth1 mtu 1501");
-	/* One processor is too few. */
+	/* A single processor is too few. */
 	plan.port[0].mtu = 0;
 	made_file("sys/devices/system/cpu/online", "0\n");
 	made_read();
 	assert_refused("a data plane needs 2");
 }
 
-/* Neither NIC nor interface. */
+/* A machine without NIC and interface. */
 static void
 test_nothing(void **state)
 {
@@ -439,7 +437,7 @@ test_nothing(void **state)
 		    "setup --dry-run");
 }
 
-/* A NIC that DPDK has already, one of an unknown make, a veth with long frames. */
+/* A NIC that DPDK has already, one of an unknown make, a veth with a large MTU. */
 static void
 test_others(void **state)
 {
@@ -487,12 +485,12 @@ test_sessions(void **state)
 	made_address("eth3", 10, 3, 0, 5);
 	made_file("proc/net/if_inet6", "20010db8000000000000000000000001 03 40 00 80     eth2\n");
 	made_file("etc/ssh/sshd_config", "# Port 5000\n  Port 2222\nPort 22\n");
-	/* One of port 22, one that only listens, one of another port, */
+	/* Port 22: a session, and a listening socket. Another port: a session. */
 	made_file("proc/net/tcp", "  sl  local_address rem_address   st\n"
 				  "   0: 0500000A:0016 0600000A:C000 01 0 0 0\n"
 				  "   1: 0500030A:0016 00000000:0000 0A 0 0 0\n"
 				  "   2: 0500030A:1388 0600000A:C000 01 0 0 0\n");
-	/* one of sshd's own port, IPv4 in IPv6, and one of IPv6. */
+	/* The other port of sshd_config, IPv4 in IPv6; and a session by IPv6. */
 	made_file(
 		"proc/net/tcp6",
 		"   0: 0000000000000000FFFF00000500010A:08AE 0000000000000000FFFF00000600010A:C000 01 0 0 0\n"
@@ -503,13 +501,13 @@ test_sessions(void **state)
 		assert_int_equal(made.iface[i].session, i != 3);
 	add_port("eth1", SETUP_VFIO, "192.0.2.1/24");
 	assert_refused("eth1 carries an ssh session");
-	/* This session's own port, where sudo leaves it. */
+	/* sudo leaves SSH_CONNECTION, which names this session's port. */
 	assert_int_equal(setenv("SSH_CONNECTION", "10.0.0.6 49152 10.3.0.5 5000", 1), 0);
 	made_read();
 	assert_true(made.iface[3].session);
 }
 
-/* ---- what is not as it should be ---- */
+/* ---- malformed input ---- */
 
 static void
 test_rubbish(void **state)
@@ -610,7 +608,7 @@ read_all(const char *path, char text[4096])
 	fclose(file);
 }
 
-/* That of an instance, which nobody has made yet; it goes again when nothing could be put there. */
+/* The folder of an instance is made when needed, and removed if no file could be written. */
 static void
 check_folder(void)
 {
@@ -646,7 +644,7 @@ test_files(void **state)
 	snprintf(path, sizeof(path), "%s/oneside.conf", made_root);
 	assert_true(setup_files_name(&files, path, why));
 	assert_null(setup_files_there(&files));
-	/* Both, or none: there is something else at the other's place. */
+	/* Both files are written, or none: a folder is in the place of one. */
 	made_file("eal.conf/file", "x");
 	assert_says(setup_files_write(&files, &plan, false, why), "eal.conf: exists");
 	assert_says(setup_files_write(&files, &plan, true, why), "eal.conf: File exists");
@@ -658,7 +656,7 @@ test_files(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0644);
 	assert_int_equal(st.st_nlink, 1);
-	/* What is there stays, or is kept. */
+	/* Existing files are not overwritten; replaced ones are kept as .old. */
 	made_file("oneside.conf", "mine\n");
 	assert_says(setup_files_write(&files, &plan, false, why), "--replace");
 	read_all(path, text);
