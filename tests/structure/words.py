@@ -23,7 +23,9 @@ WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "ap
            "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/core",
            "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
            "dataplane/state", "dataplane/wire", "perf", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
-           "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
+           "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include",
+           "tests/unit/adopt", "tests/unit/client/attach", "tests/unit/client/rings", "tests/unit/engine", "tests/unit/loop",
+           "tests/unit/mem", "tests/unit/qp", "tests/unit/rc")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")
