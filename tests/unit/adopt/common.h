@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the programs here share: an attachment to the mock, and looks at /proc/self/maps. */
+/* Shared by the programs here: an attachment to the mock, and queries of /proc/self/maps. */
 #ifndef TESTS_UNIT_ADOPT_COMMON_H
 #define TESTS_UNIT_ADOPT_COMMON_H
 
@@ -37,7 +37,7 @@ struct fixture {
 
 static struct fixture fixture;
 
-/* Whether keys may be renewed; the mock's core sleeps then. */
+/* Keys may be renewed; the mock's core sleeps then. */
 static bool renewing = true;
 
 static inline struct one_client *
@@ -68,10 +68,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Whether what is registered no more may stay adopted. */
-/* AddressSanitizer watches: it maps terabytes, which mlockall() would populate until the machine is out of
- * memory.
- */
+/* AddressSanitizer is active: it maps terabytes, which mlockall() would populate until memory runs out. */
 #ifdef __SANITIZE_ADDRESS__
 #define SHADOWED true
 #elif defined(__has_feature)
@@ -80,13 +77,13 @@ teardown(void **state)
 #define SHADOWED false
 #endif
 
-static bool keeping;
+static bool keeping; /* registrations may stay cached */
 
-/* Mappings of memfds of ours, anywhere in the process, but for what is kept. */
+/* Count the mappings of our memfds in the process, except cached ranges. */
 static inline unsigned int
 adopted_mappings(void)
 {
-	pid_t pid = keeping ? fork() : -1; /* gives up what is kept */
+	pid_t pid = keeping ? fork() : -1; /* a fork makes cached ranges private */
 	unsigned int n = 0;
 	char line[512];
 	FILE *maps;
@@ -122,7 +119,9 @@ is_shared(const void *p)
 	return shared;
 }
 
-/* Until the process has so many: the kernel counts one that has been joined until it is through with it. */
+/*
+ * Wait until the process has `n` threads: the kernel still counts a joined thread until its exit is complete.
+ */
 static inline void
 await_threads(uint32_t n)
 {
@@ -139,7 +138,7 @@ await_threads(uint32_t n)
 	} while (found != n + 2); /* "." and ".." */
 }
 
-/* Private memory; or kept. */
+/* Private memory again, or possibly cached. */
 static inline bool
 given_back(const void *p)
 {
@@ -170,7 +169,7 @@ pieces(const struct one_mr *mr)
 	return args.num_pieces;
 }
 
-/* The data plane's view of all of `mr`. */
+/* The data plane's mapping of all of `mr`. */
 static inline uint8_t *
 peer(const struct one_mr *mr)
 {
@@ -207,9 +206,9 @@ is_filled(const void *p, size_t len, uint32_t seed)
 	return true;
 }
 
-/* ---- running with less ---- */
+/* ---- restricted environments ---- */
 
-/* A system call, when bits of its argument number `arg` are as said, fails with `error`. */
+/* Let a system call fail with `error` if the bits `mask` of its argument number `arg` equal `value`. */
 struct denial {
 	uint32_t number, arg, mask, value, error;
 };
@@ -240,7 +239,7 @@ deny(const struct denial *denial, size_t count)
 		exit(1);
 }
 
-/* As if the kernel had not heard of what came after 5.13, behind a filter: other ways must do. */
+/* Simulate a kernel of 5.13 or older, by a filter: the library must use its fallbacks. */
 static inline void
 deny_news(void)
 {
@@ -254,21 +253,23 @@ deny_news(void)
 	deny(news, sizeof(news) / sizeof(news[0]));
 }
 
-/* As in a container whose filter knows no userfaultfd. */
+/* Simulate a container whose filter forbids userfaultfd. */
 static inline void
 deny_userfaultfd(void)
 {
 	const struct denial uffd[] = {{SYS_userfaultfd, 0, 0, 0, EPERM}};
 
 	deny(uffd, 1);
-	/* nor its device */
+	/* nor open its device */
 	if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
 		exit(1);
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-/* --nobody: what root runs is run without any privilege.  --old: on an older kernel.  --kept: with
- * memory that stays adopted, which a test of what happens when it is given back cannot use. */
+/*
+ * --nobody: a test started by root runs without privileges. --old: on an older kernel. --kept: with cached
+ * registrations, which tests of memory given back at once cannot use.
+ */
 static inline void
 restrict_program(int argc, char **argv)
 {
@@ -281,7 +282,7 @@ restrict_program(int argc, char **argv)
 		return;
 	if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
 		exit(1);
-	/* else /proc/self belongs to root */
+	/* else /proc/self would belong to root */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is adopted: what both sides see, and what is left afterwards. */
+/*
+ * Adopted memory: both sides access the same pages, and the application gets private memory back afterwards.
+ */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -7,7 +9,7 @@
 
 #include "common.h"
 
-/* Far from where the kernel puts mappings by itself, so that holes in it stay holes. */
+/* Map far from where the kernel places mappings by itself, so that holes stay holes. */
 static uint8_t *
 pages_apart(size_t n)
 {
@@ -58,7 +60,10 @@ mappings(void)
 	return n;
 }
 
-/* Pages that are given back merge with their neighbours, or the process runs out of mappings. */
+/*
+ * Pages that are given back merge with neighbouring mappings, else the process would exceed its limit of
+ * mappings.
+ */
 static void
 test_mappings_merge(void **state)
 {
@@ -68,7 +73,7 @@ test_mappings_merge(void **state)
 	struct one_mr mr;
 
 	for (int round = 0; round < 2; round++) {
-		/* The memory has been used, or nobody has touched it. */
+		/* The memory is untouched in the first round and in use in the second. */
 		if (round == 1)
 			fill(p, 2 * COUNT * PAGE, 1);
 		before = mappings();
@@ -96,7 +101,10 @@ test_private_again(void **state)
 	fill(p, len, 1);
 	mr = reg(p, len);
 	assert_true(is_shared(p));
-	/* a descriptor of the memfd that outlives the registration, like a data plane that does not let go */
+	/*
+	 * A descriptor of the memfd outlives the registration, like in a data plane that does not release the
+	 * memory.
+	 */
 	for (int i = 0; i < 256 && fd < 0; i++) {
 		char name[64] = "";
 
@@ -119,7 +127,7 @@ test_private_again(void **state)
 	assert_int_equal(seen, 1);
 	assert_int_equal(pwrite(fd, "\x03", 1, 100), 1);
 	assert_int_equal(p[100], 2);
-	/* anonymous: the kernel gives zeros again */
+	/* The pages are anonymous: after MADV_DONTNEED the kernel supplies zeros. */
 	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
 	assert_int_equal(p[100], 0);
 	close(fd);
@@ -185,9 +193,9 @@ test_overlapping_and_repeated(void **state)
 	a = reg(p + 2 * PAGE + 10, 6 * PAGE); /* pages 2..8 */
 	same = reg(p + 2 * PAGE + 10, 6 * PAGE);
 	b = reg(p + 5 * PAGE, 8 * PAGE); /* pages 5..12: 5..8 are adopted already */
-	c = reg(p, 16 * PAGE);           /* around all of it */
+	c = reg(p, 16 * PAGE);           /* encloses all of the above */
 	assert_memory_equal(peer(&c), p, 16 * PAGE);
-	peer(&a)[5 * PAGE] = 0x11; /* page 7, and 10 bytes */
+	peer(&a)[5 * PAGE] = 0x11; /* page 7, byte 10 */
 	assert_int_equal(peer(&b)[2 * PAGE + 10], 0x11);
 	assert_int_equal(peer(&c)[7 * PAGE + 10], 0x11);
 	assert_int_equal(peer(&same)[5 * PAGE], 0x11);
@@ -197,13 +205,13 @@ test_overlapping_and_repeated(void **state)
 	dereg(&c);
 	assert_false(is_shared(p));
 	assert_false(is_shared(p + 14 * PAGE));
-	assert_true(is_shared(p + 3 * PAGE)); /* `same` */
+	assert_true(is_shared(p + 3 * PAGE)); /* held by `same` */
 	assert_true(is_shared(p + 12 * PAGE));
 	peer(&b)[0] = 0x22;
 	assert_int_equal(p[5 * PAGE], 0x22);
 	assert_int_equal(peer(&same)[3 * PAGE - 10], 0x22);
 	dereg(&same);
-	assert_true(is_shared(p + 5 * PAGE)); /* `b` holds the whole range that it is in */
+	assert_true(is_shared(p + 5 * PAGE)); /* `b` holds the whole adopted range */
 	dereg(&b);
 	assert_int_equal(adopted_mappings(), 0);
 	assert_int_equal(p[5 * PAGE], 0x22);
@@ -217,7 +225,7 @@ test_adjacent(void **state)
 	uint8_t *p = pages(64);
 	struct one_mr mr[64], all;
 
-	/* page by page, backwards, then all of them as one */
+	/* Page by page, backwards, then all pages as one. */
 	fill(p, 64 * PAGE, 4);
 	for (int i = 63; i >= 0; i--)
 		mr[i] = reg(p + i * (int)PAGE, PAGE);
@@ -243,7 +251,7 @@ test_adjacent(void **state)
 static void
 test_several_pieces(void **state)
 {
-	/* neighbours of different files: two large ranges, and small ones between */
+	/* Neighbours of different files: two large ranges with a small one between. */
 	uint8_t *p = pages(100);
 	struct one_mr a, b, all;
 
@@ -279,7 +287,7 @@ test_many_small(void **state)
 	printf("%d registrations of 5000 bytes: %.0f us each\n", COUNT,
 	       (double)(one_now_ns() - start) / COUNT / 1000);
 	for (int i = 0; i < COUNT; i++) {
-		assert_non_null(peer(&mr[i])); /* none is copied */
+		assert_non_null(peer(&mr[i])); /* no bounced access */
 		assert_memory_equal(peer(&mr[i]), p[i], 5000);
 		assert_true(is_filled(p[i], 5000, (uint32_t)i));
 	}
@@ -304,7 +312,7 @@ test_two_attachments(void **state)
 	a = reg(p, 40 * PAGE);
 	assert_int_equal(one_mem_register(other, 0, (uintptr_t)p, 40 * PAGE, ALL, &b), 0);
 	a2 = reg(p + PAGE, PAGE);
-	assert_int_equal(mock_regions(fixture.mock), 2); /* one each */
+	assert_int_equal(mock_regions(fixture.mock), 2); /* one per attachment */
 	peer(&a)[0] = 7;
 	assert_int_equal(peer(&b)[0], 7);
 	dereg(&a);
@@ -313,7 +321,7 @@ test_two_attachments(void **state)
 	assert_int_equal(mock_regions(fixture.mock), 1);
 	peer(&b)[1] = 8;
 	assert_int_equal(p[1], 8);
-	/* the end of an attachment gives its memory back */
+	/* The end of an attachment gives its memory back. */
 	one_detach(other);
 	assert_int_equal(adopted_mappings(), 0);
 	assert_int_equal(p[0], 7);
@@ -328,13 +336,13 @@ test_freed_before_deregistered(void **state)
 	struct one_mr mr = reg(p, 64 * PAGE), again;
 
 	fill(p, 64 * PAGE, 1);
-	/* the middle is unmapped, and something else comes to lie there */
+	/* The middle is unmapped, and another mapping is placed there. */
 	assert_int_equal(munmap(p + 20 * PAGE, 10 * PAGE), 0);
 	q = mmap(p + 22 * PAGE, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		 0);
 	assert_ptr_equal(q, p + 22 * PAGE);
 	q[0] = 0x55;
-	/* the new pages can be registered, beside the old registration */
+	/* The new pages can be registered next to the old registration. */
 	again = reg(q, 4 * PAGE);
 	assert_int_equal(peer(&again)[0], 0x55);
 	dereg(&mr);
@@ -344,7 +352,7 @@ test_freed_before_deregistered(void **state)
 	assert_true(is_filled(p, 20 * PAGE, 1));
 	dereg(&again);
 	assert_int_equal(adopted_mappings(), 0);
-	/* all of it unmapped */
+	/* The whole range is unmapped. */
 	mr = reg(p, 20 * PAGE);
 	munmap(p, 64 * PAGE);
 	dereg(&mr);
@@ -357,7 +365,7 @@ test_realloc_moves(void **state)
 	uint8_t *p = malloc(len), *grown;
 	struct one_mr mr;
 
-	/* realloc of a large block is mremap: the adopted mapping moves with it */
+	/* realloc of a large block calls mremap: the adopted mapping moves with the block. */
 	fill(p, len, 9);
 	mr = reg(p, len);
 	grown = realloc(p, 64 << 20);
@@ -376,7 +384,7 @@ test_realloc_moves(void **state)
 static void
 test_malloc_around(void **state)
 {
-	/* small blocks on the pages of many others, which come and go meanwhile */
+	/* Small blocks share their pages with many others, which are allocated and freed meanwhile. */
 	enum { COUNT = 200 };
 	struct one_mr mr[COUNT];
 	uint8_t *p[COUNT], *noise[COUNT];
@@ -410,7 +418,7 @@ test_protections(void **state)
 
 	fill(p, 60 * PAGE, 2);
 	assert_int_equal(mprotect(p + 20 * PAGE, 20 * PAGE, PROT_READ), 0);
-	/* read-only pages in the middle: no right to write */
+	/* Read-only pages in the middle allow no right to write. */
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 60 * PAGE, ALL, &mr), -EFAULT);
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p + 25 * PAGE, 10,
 					  ONE_ACCESS_REMOTE_WRITE, &mr),
@@ -423,11 +431,11 @@ test_protections(void **state)
 	p[0] = 1;
 	assert_int_equal(peer(&mr)[0], 1);
 	dereg(&mr);
-	/* protections are what they were */
+	/* Protections are unchanged. */
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p + 20 * PAGE, 1, ALL, &mr), -EFAULT);
 	mr = reg(p, 20 * PAGE);
 	dereg(&mr);
-	/* changed while registered: kept by the pages that are given back */
+	/* A protection changed during the registration stays when the pages are given back. */
 	mr = reg(p, 20 * PAGE);
 	assert_int_equal(mprotect(p, 20 * PAGE, PROT_NONE), 0);
 	dereg(&mr);
@@ -442,7 +450,7 @@ test_protections(void **state)
 static void
 test_bad_ranges(void **state)
 {
-	/* far from where the kernel puts mappings by itself, so that the hole stays one */
+	/* Map far from where the kernel places mappings by itself, so that the hole stays a hole. */
 	uint8_t *p = mmap((void *)0x200000000000, 4 * PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	struct one_mr mr;
@@ -457,7 +465,7 @@ test_bad_ranges(void **state)
 	assert_int_equal(one_mem_register(fixture.client, 0, 0, 100, ALL, &mr), -EFAULT);
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, UINT64_MAX / 4, ALL, &mr),
 			 -EDQUOT);
-	/* nothing was adopted on the way */
+	/* A refused registration adopts nothing. */
 	assert_int_equal(adopted_mappings(), 0);
 	assert_int_equal(mock_count(fixture.mock, ONE_MSG_MR_CREATE), 0);
 	munmap(p, 4 * PAGE);
@@ -477,7 +485,7 @@ test_refusals_undo(void **state)
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 40 * PAGE, ALL, &mr), -EDQUOT);
 	assert_int_equal(adopted_mappings(), 0);
 	assert_int_equal(mock_regions(fixture.mock), 0);
-	/* still bound to a window, say: it stays registered */
+	/* The region stays registered, for example while bound to a window. */
 	mr = reg(p, 40 * PAGE);
 	mock_refuse(fixture.mock, ONE_MSG_MR_FREE, -EBUSY, ONE_SUBJECT_MR, 0, 1);
 	assert_int_equal(one_mem_deregister(fixture.client, &mr), -EBUSY);
@@ -499,7 +507,7 @@ test_data_plane_dies(void **state)
 	mock_kill(fixture.mock);
 	while (!one_client_dead(fixture.client))
 		usleep(1000);
-	/* the memory comes back all the same */
+	/* The application's memory becomes private nevertheless. */
 	assert_int_equal(one_mem_deregister(fixture.client, &mr), -ECONNRESET);
 	assert_int_equal(adopted_mappings(), 0);
 	assert_true(is_filled(p, 40 * PAGE, 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is not adopted: reached through the process, or shared mappings passed as they are. */
+/* Memory that is not adopted: subject to bounced access, or shared mappings passed as such. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
@@ -31,7 +31,7 @@ thread_on_its_stack(void *arg)
 	uint8_t buffer[10000];
 	struct one_mr mr;
 
-	/* A thread's stack is anonymous memory like any other, even while the thread stands on it. */
+	/* A thread's stack is anonymous memory, and can be adopted even while the thread runs on it. */
 	fill(buffer, sizeof(buffer), 1);
 	mr = reg(buffer, sizeof(buffer));
 	assert_non_null(peer(&mr));
@@ -61,7 +61,7 @@ test_thread_local(void **state)
 	static __thread uint8_t buffer[64];
 	struct one_mr mr = reg(buffer, sizeof(buffer));
 
-	/* beside this thread's control block */
+	/* The buffer is next to this thread's control block. */
 	buffer[5] = 3;
 	errno = ENOENT;
 	if (peer(&mr) != NULL)
@@ -97,7 +97,7 @@ test_partly_not(void **state)
 	struct one_mr mr;
 	FILE *file = tmpfile();
 
-	/* one page that cannot be shared: then nothing is adopted at all */
+	/* A single page that cannot be shared prevents adoption of the whole range. */
 	assert_int_equal(ftruncate(fileno(file), PAGE), 0);
 	assert_ptr_not_equal(
 		mmap(p + 29 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fileno(file), 0),
@@ -110,7 +110,7 @@ test_partly_not(void **state)
 	fclose(file);
 }
 
-/* ---- shared mappings of the application's own ---- */
+/* ---- the application's own shared mappings ---- */
 
 static void
 check_shared_file(int fd, size_t len)
@@ -130,7 +130,7 @@ check_shared_file(int fd, size_t len)
 	dereg(&mr);
 	dereg(&part);
 	assert_int_equal(mock_regions(fixture.mock), 0);
-	/* it stays what it was: shared, by the same file */
+	/* The mapping still shares the same file. */
 	assert_true(is_shared(p));
 	p[0] = 0x42;
 	uint8_t seen;
@@ -148,7 +148,7 @@ test_shared_memfd(void **state)
 	assert_int_equal(ftruncate(fd, 10 * PAGE), 0);
 	check_shared_file(fd, 10 * PAGE);
 	close(fd);
-	/* a size that is not whole pages */
+	/* The size is no multiple of pages. */
 	fd = memfd_create("application", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 9 * PAGE + 100), 0);
 	check_shared_file(fd, 9 * PAGE + 100);
@@ -164,8 +164,10 @@ pages_in(int fd)
 	return (uint64_t)st.st_blocks * 512 / PAGE;
 }
 
-/* Pages that the data plane does not find are populated here, those of the range only; and it is asked once
- * more. */
+/*
+ * Holes that the data plane finds are populated by the library, within the range only, and the call is
+ * repeated.
+ */
 static void
 test_shared_sparse(void **state)
 {
@@ -181,7 +183,7 @@ test_shared_sparse(void **state)
 	assert_int_equal(pages_in(fd), 21);
 	assert_int_equal(pieces(&mr), 1);
 	dereg(&mr);
-	/* It says so of what is there: that is the end of it. */
+	/* The data plane reports an existing page as a hole: the call fails. */
 	mock_refuse(fixture.mock, ONE_MSG_MR_CREATE, -EFAULT, ONE_SUBJECT_ADDRESS, (uintptr_t)p, 2);
 	assert_int_equal(one_mem_register(fixture.client, 1, (uintptr_t)p, PAGE, ALL, &mr), -EFAULT);
 	munmap(p, 100 * PAGE);
@@ -201,7 +203,7 @@ test_shared_shm(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 8 * PAGE), 0);
 	check_shared_file(fd, 8 * PAGE);
-	/* the descriptor is closed, the name is there */
+	/* The descriptor is closed, but the name exists. */
 	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 2 * PAGE);
 	close(fd);
 	mr = reg(p, 4 * PAGE);
@@ -209,13 +211,13 @@ test_shared_shm(void **state)
 	peer(&mr)[10] = 1;
 	assert_int_equal(p[10], 1);
 	dereg(&mr);
-	/* the name is gone, too: there is no way to hand it on */
+	/* Name and descriptor are gone: the file cannot be passed. */
 	shm_unlink(name);
 	mr = reg(p, 4 * PAGE);
 	assert_int_equal(pieces(&mr), 0);
 	dereg(&mr);
 	munmap(p, 4 * PAGE);
-	/* the name is gone, the descriptor is there */
+	/* The name is gone, but the descriptor exists. */
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	assert_int_equal(ftruncate(fd, 8 * PAGE), 0);
 	shm_unlink(name);
@@ -242,7 +244,7 @@ test_shared_not_usable(void **state)
 	struct one_mr mr;
 	uint8_t *p;
 
-	/* a file on a disk, shared with its page cache (unless /tmp is memory itself) */
+	/* A file on a disk shares its page cache (unless /tmp is a tmpfs). */
 	assert_int_equal(ftruncate(fileno(file), 4 * PAGE), 0);
 	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
 	mr = reg(p, 4 * PAGE);
@@ -253,14 +255,14 @@ test_shared_not_usable(void **state)
 	munmap(p, 4 * PAGE);
 	fclose(file);
 
-	/* anonymous shared memory: no descriptor */
+	/* Anonymous shared memory has no descriptor. */
 	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	mr = reg(p, 4 * PAGE);
 	assert_int_equal(pieces(&mr), 0);
 	dereg(&mr);
 	munmap(p, 4 * PAGE);
 
-	/* adopted by another copy of the library, which may take the pages back */
+	/* A range adopted by another copy of the library, which may make it private at any time. */
 	ro = shared_memfd("oneside", PAGE);
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ro, 0);
 	mr = reg(p, PAGE);
@@ -269,7 +271,7 @@ test_shared_not_usable(void **state)
 	munmap(p, PAGE);
 	close(ro);
 
-	/* only a descriptor for reading */
+	/* The only descriptor is for reading. */
 	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	ro = open(path, O_RDONLY | O_CLOEXEC);
@@ -283,7 +285,7 @@ test_shared_not_usable(void **state)
 	munmap(p, 4 * PAGE);
 	close(ro);
 
-	/* the data plane does not want the file */
+	/* The data plane refuses the file. */
 	fd = memfd_create("application", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
 	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -303,7 +305,7 @@ test_out_of_descriptors(void **state)
 	uint8_t *p[COUNT + 1];
 	struct one_mr mr[COUNT + 1];
 
-	/* ranges with files of their own take half of the descriptors at most */
+	/* Ranges with files of their own use at most half of the descriptors. */
 	for (int i = 0; i < COUNT; i++) {
 		p[i] = pages(20);
 		mr[i] = reg(p[i], 20 * PAGE);
@@ -329,7 +331,7 @@ test_out_of_descriptors(void **state)
 
 /* ---- many files ---- */
 
-/* Room for `n` files of `page` bytes at a multiple of it. */
+/* Reserve addresses for `n` files of `page` bytes, aligned to `page`. */
 static uint8_t *
 place_for_files(uint32_t n, size_t page)
 {
@@ -350,7 +352,7 @@ map_file_at(uint8_t *at, int fd, size_t page)
 	       mmap(at, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == at;
 }
 
-/* All of it is one piece, with the alignment of its pages. */
+/* The range is one piece, aligned to its page size. */
 static void
 check_joined(uint8_t *p, uint32_t n, size_t page, bool huge)
 {
@@ -369,7 +371,7 @@ check_joined(uint8_t *p, uint32_t n, size_t page, bool huge)
 	assert_int_equal(mock_regions(fixture.mock), 0);
 }
 
-/* Hugepages, one for each file.  Not one is needed: none is touched. */
+/* Hugepages, one per file. No hugepage needs to be free, since none is touched. */
 static void
 test_huge_files(void **state)
 {
@@ -390,7 +392,9 @@ test_huge_files(void **state)
 		close(fd[i]);
 }
 
-/* More files than pieces, some with descriptors and some with names, under a limit that allows less than all.
+/*
+ * More files than pieces, some with descriptors and some with names, under a limit of descriptors below their
+ * number.
  */
 static void
 test_many_files(void **state)
@@ -426,7 +430,7 @@ test_many_files(void **state)
 	}
 }
 
-/* The third message is refused. */
+/* Refuse the third message. */
 static bool
 refuse_third(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	     struct one_reply *reply, void *user)
@@ -440,7 +444,9 @@ refuse_third(struct mock *mock, const struct one_msg *msg, const int *fds, uint3
 	return true;
 }
 
-/* Refused half way, nothing is left of it, and the memory is copied; files between private memory are joined.
+/*
+ * A join refused half way is undone, and the memory is subject to bounced access. Files are joined with
+ * private memory.
  */
 static void
 test_joined_undone(void **state)
@@ -476,7 +482,7 @@ test_joined_undone(void **state)
 		close(fd[i]);
 }
 
-/* A segment has no descriptor that could be passed on. */
+/* A System V segment has no descriptor to pass. */
 static void
 test_sysv_shm(void **state)
 {
@@ -507,7 +513,7 @@ child_has(const void *p)
 	return WEXITSTATUS(status) == 1;
 }
 
-/* What madvise has set is so again afterwards, and only there. */
+/* MADV_DONTFORK is restored afterwards, and only where the application has set it. */
 static void
 test_dontfork(void **state)
 {
@@ -527,7 +533,7 @@ test_dontfork(void **state)
 	munmap(p, 12 * PAGE);
 }
 
-/* No file grows beyond the limit: that would kill the program (SIGXFSZ). */
+/* No file exceeds RLIMIT_FSIZE: that would kill the program (SIGXFSZ). */
 static void
 test_file_size_limit(void **state)
 {
@@ -552,7 +558,7 @@ test_file_size_limit(void **state)
 	munmap(p, size);
 }
 
-/* The program's present and future memory is locked. */
+/* All present and future memory of the program is locked. */
 static void
 test_mlockall(void **state)
 {
@@ -583,7 +589,7 @@ test_locked_stays_locked(void **state)
 	char line[256];
 	uint64_t before = 0, during = 0, after = 0, *into[] = {&before, &during, &after};
 
-	/* not mlock(): sanitizers make it do nothing */
+	/* A direct system call: sanitizers disable mlock(). */
 	if (syscall(SYS_mlock, p, 20 * PAGE) != 0)
 		skip();
 	for (int i = 0; i < 3; i++) {

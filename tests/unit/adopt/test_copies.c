@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The copy thread: made when it is needed, asked by the test in the data plane's place, and its ends. */
+/*
+ * The copy thread: its start when first needed, its answers to the test in place of a data plane, and its
+ * end.
+ */
 #include <sys/wait.h>
 
 #include "common.h"
@@ -7,7 +10,7 @@
 
 #define LEN 3000u
 
-/* Request number `n` of the newest attachment. */
+/* Make request number `n` of the newest attachment. */
 static void
 ask(uint32_t n, enum one_copy_op op, const void *at, uint32_t len)
 {
@@ -50,7 +53,7 @@ test_serves(void **state)
 	assert_int_equal(pieces(&mr), 0);
 	assert_int_equal(mock_count(fixture.mock, ONE_MSG_COPIES), 1);
 	memset(stack, 7, sizeof(stack));
-	/* More than the ring has places. */
+	/* More requests than the ring has slots. */
 	for (uint32_t n = 0; n < 3 * ONE_COPIES; n += 2) {
 		slot = mock_copies(fixture.mock)->slot[n % ONE_COPIES];
 		fill(slot, LEN, n);
@@ -77,7 +80,7 @@ assert_refused(uint32_t *n, enum one_copy_op op, const void *at, uint32_t len)
 	(*n)++;
 }
 
-/* A data plane that asks for other memory of the process gets and changes nothing. */
+/* A data plane that requests other memory of the process can neither read nor change it. */
 static void
 test_only_what_is_registered(void **state)
 {
@@ -117,7 +120,7 @@ struct churn {
 	uint32_t rounds;
 };
 
-/* Pages are replaced there and back, all the time. */
+/* Pages are replaced and restored continuously. */
 static void *
 replace_pages(void *argument)
 {
@@ -132,7 +135,10 @@ replace_pages(void *argument)
 	return NULL;
 }
 
-/* Memory that is copied in one registration and adopted in another one: no copy is refused meanwhile. */
+/*
+ * Memory is subject to bounced access by one registration and adopted by another: no access is refused
+ * meanwhile.
+ */
 static void
 test_while_pages_move(void **state)
 {
@@ -142,7 +148,7 @@ test_while_pages_move(void **state)
 	pthread_t thread;
 	struct one_mr mr;
 
-	/* The last page stays one that cannot be shared. */
+	/* The last page cannot be shared. */
 	assert_ptr_equal(
 		mmap(all, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 		all);
@@ -161,7 +167,7 @@ test_while_pages_move(void **state)
 	munmap(all, 9 * PAGE);
 }
 
-/* Only a core that sleeps is told by the eventfd. */
+/* The eventfd is signalled only if the core sleeps. */
 static void
 test_wakes_the_core(void **state)
 {
@@ -178,7 +184,7 @@ test_wakes_the_core(void **state)
 	mock_sleep(fixture.mock, true);
 	ask(1, ONE_COPY_OUT, stack, 8);
 	assert_int_equal(await(1), 0);
-	/* After the answer. */
+	/* The signal follows the answer. */
 	while (mock_woken(fixture.mock) == 0)
 		sched_yield();
 	dereg(&mr);
@@ -201,7 +207,7 @@ test_detach_ends_it(void **state)
 {
 	uint8_t stack[LEN];
 
-	await_threads(3); /* this one, the mock's, and the watcher of data planes */
+	await_threads(3); /* the main thread, the mock's, and the watcher of data planes */
 	reg(stack, LEN);
 	await_threads(4);
 	one_detach(fixture.client);
@@ -209,7 +215,7 @@ test_detach_ends_it(void **state)
 	fixture.client = attach();
 }
 
-/* What a data plane that has died asked for is not stored after the registration. */
+/* A request of a data plane that has died is not carried out after the end of the registration. */
 static void
 test_data_plane_dies(void **state)
 {
@@ -258,8 +264,10 @@ child(bool denied)
 	return 0;
 }
 
-/* A child has no copy thread of its parent's, may have one of its own, and does not disturb the parent's;
- * where a sandbox forbids such copies, registering fails. */
+/*
+ * A child does not inherit its parent's copy thread, may have one of its own, and does not disturb the
+ * parent's. If a sandbox forbids these copies, registering fails.
+ */
 static void
 test_children(void **state)
 {
@@ -275,7 +283,7 @@ test_children(void **state)
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
 	}
-	/* Once more the newest is ours. */
+	/* Wait until the newest attachment is the parent's again. */
 	while (mock_attached(fixture.mock) > 1)
 		sched_yield();
 	fill(stack, LEN, 5);
@@ -296,7 +304,7 @@ main(int argc, char **argv)
 		T(test_while_pages_move), T(test_children),
 	};
 
-	renewing = false; /* none of the memory here can be, and the core is not to sleep */
+	renewing = false; /* no memory here is renewable, and the core must not sleep */
 	restrict_program(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

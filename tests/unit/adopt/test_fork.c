@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Children have copies: they share nothing with their parent, and harm nothing of it. */
+/* A child has copies: it shares no memory with its parent, and does not affect the parent's attachment. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-/* What a child found wrong becomes its exit status. */
+/* A failed check becomes the child's exit status. */
 #define CHILD_CHECK(condition)                     \
 	do {                                       \
 		if (!(condition))                  \
@@ -58,7 +58,7 @@ test_child_has_copies(void **state)
 		fill(large, 100 * PAGE, 7);
 		memset(small, 7, 100);
 		CHILD_CHECK(read(go[0], &byte, 1) == 1);
-		/* the parent has written its own meanwhile */
+		/* The parent has written to its own pages meanwhile. */
 		CHILD_CHECK(is_filled(large, 100 * PAGE, 7));
 		free(malloc(100000));
 		_exit(0);
@@ -71,7 +71,7 @@ test_child_has_copies(void **state)
 	assert_true(is_filled(peer(&a), 100 * PAGE, 8));
 	assert_true(is_filled(small, 100, 2));
 	assert_true(is_filled(peer(&b), 100, 2));
-	/* and it goes on as before */
+	/* The parent's registrations still work. */
 	fill(peer(&a), 100 * PAGE, 9);
 	assert_true(is_filled(large, 100 * PAGE, 9));
 	dereg(&a);
@@ -107,7 +107,10 @@ test_attachment_is_the_parents(void **state)
 		CHILD_CHECK(one_mem_register(fixture.client, 0, (uintptr_t)p, 1, ALL, &other) == -ECHILD);
 		CHILD_CHECK(one_channel_alloc(fixture.client, &channel) == -ECHILD);
 		CHILD_CHECK(one_wait_sleep(fixture.client, channel, 0, UINT64_MAX) == -ECHILD);
-		/* an entry that the parent has not taken: taking it here takes nothing from it */
+		/*
+		 * The parent has not polled the entry. Polling it in the child does not consume it in the
+		 * parent.
+		 */
 		one_cq_poll(&cq, &cqe);
 		one_cq_free(&cq);
 		one_detach(fixture.client);
@@ -132,7 +135,7 @@ test_parents_death_is_seen(void **state)
 	pid_t pid, grandchild = 0;
 	char byte;
 
-	/* a parent of its own that attaches, forks, and dies, while its child lives */
+	/* A process attaches, forks and exits, while its child lives. */
 	assert_int_equal(pipe(ready), 0);
 	assert_int_equal(pipe(hold), 0);
 	pid = fork();
@@ -226,7 +229,7 @@ test_exec_and_spawn(void **state)
 	assert_non_null(fgets(line, sizeof(line), out));
 	assert_string_equal(line, "a child\n");
 	assert_non_null(fgets(line, sizeof(line), out));
-	assert_string_equal(line, "0\n"); /* no descriptor of ours got through exec */
+	assert_string_equal(line, "0\n"); /* no descriptor of ours is inherited across exec */
 	pclose(out);
 	assert_true(is_shared(p));
 	assert_true(is_filled(p, 50000, 1));
@@ -235,8 +238,10 @@ test_exec_and_spawn(void **state)
 	free(p);
 }
 
-/* A registered block on the first page of a thread's malloc arena, whose header lies there: the C
- * library writes to it in the child before any handler runs. */
+/*
+ * A registered block is on the first page of a thread's malloc arena, next to the arena's header: the C
+ * library writes to the header in the child before any handler runs.
+ */
 static void *
 block_beside_arena_header(void *arg)
 {
@@ -266,7 +271,7 @@ test_allocator_beside(void **state)
 	pthread_t thread, other;
 	uint8_t *block = NULL;
 	struct one_mr mr;
-	FILE *file = tmpfile(); /* its lock is in the heap, and reset in the child */
+	FILE *file = tmpfile(); /* its lock is on the heap, and reset in the child */
 
 	atomic_store(&stop, false);
 	pthread_create(&other, NULL, wait_for, &stop);
@@ -277,7 +282,7 @@ test_allocator_beside(void **state)
 		pid_t pid;
 
 		mr = reg(block, 64);
-		/* the arena's first page is adopted, its header included */
+		/* The arena's first page is adopted, with its header. */
 		assert_true(is_shared((void *)((uintptr_t)block & ~(uintptr_t)(PAGE - 1))));
 		pid = fork();
 		if (pid == 0) {
@@ -295,12 +300,12 @@ test_allocator_beside(void **state)
 		dereg(&file_mr);
 	}
 	atomic_store(&stop, true);
-	pthread_join(other, NULL); /* its arena's count of threads is as it was, or glibc aborts */
+	pthread_join(other, NULL); /* glibc aborts if its count of the arena's threads is wrong */
 	fclose(file);
 	free(block);
 }
 
-/* A thread that forks from a stack that is adopted. */
+/* A thread forks while it runs on an adopted stack. */
 static void *
 fork_on_adopted_stack(void *arg)
 {
@@ -349,7 +354,9 @@ on_segv(int signo, siginfo_t *info, void *context)
 	mprotect((void *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
 }
 
-/* Runs into protected pages all the time, with a handler that mends it, as garbage collectors do. */
+/*
+ * Fault on protected pages continuously, with a handler that lifts the protection, as garbage collectors do.
+ */
 static void *
 fault_often(void *arg)
 {
@@ -404,7 +411,7 @@ struct busy {
 	_Atomic uint32_t rounds;
 };
 
-/* The parent's other threads register, call and store on while it forks. */
+/* Other threads of the parent register, call and store while it forks. */
 static void *
 busy(void *arg)
 {
@@ -461,7 +468,7 @@ test_fork_while_others_register(void **state)
 	munmap(p, 10 * PAGE);
 }
 
-/* Takes all descriptors there are, and gives back how many. */
+/* Use up all descriptors; returns how many were opened. */
 static size_t
 take_descriptors(int *fd, size_t room)
 {
@@ -473,7 +480,7 @@ take_descriptors(int *fd, size_t room)
 	return n;
 }
 
-/* A process that has no descriptor left forks like any other, again and again. */
+/* A process without a free descriptor can fork, repeatedly. */
 static void
 test_no_descriptor_left(void **state)
 {
@@ -499,7 +506,7 @@ test_no_descriptor_left(void **state)
 		if (pid == 0) {
 			char byte;
 
-			/* the parent has waited until this was copied */
+			/* The parent has waited until these pages were copied. */
 			CHILD_CHECK(is_filled(large, 100 * PAGE, round));
 			CHILD_CHECK(is_filled(small, 100, 2));
 			fill(large, 100 * PAGE, 0xcc);
@@ -525,7 +532,10 @@ test_no_descriptor_left(void **state)
 	munmap(large, 100 * PAGE);
 }
 
-/* What the library holds in reserve is a program's, should it have closed all and opened others. */
+/*
+ * The program may close the library's spare descriptors and reuse their numbers: the library leaves those
+ * alone.
+ */
 static void
 test_reserve_closed_by_the_program(void **state)
 {
@@ -563,7 +573,7 @@ test_reserve_closed_by_the_program(void **state)
 
 static int waits_in_vain;
 
-/* In the C library's place; counts the waits of seconds at whose end there was nothing. */
+/* Replaces the C library's poll(), and counts waits of over a second that time out. */
 int
 poll(struct pollfd *fds, nfds_t count, int timeout)
 {
@@ -584,14 +594,14 @@ test_failed_fork_does_not_wait(void **state)
 	pid_t pid;
 
 	waits_in_vain = 0;
-	/* a child that dies before it can say that it is done */
+	/* A child dies before it can report the end of its copying. */
 	pid = fork();
 	if (pid == 0) {
 		raise(SIGKILL);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	if (getuid() != 0) { /* root is not limited */
+	if (getuid() != 0) { /* the limit does not apply to root */
 		assert_int_equal(getrlimit(RLIMIT_NPROC, &old), 0);
 		none = old;
 		none.rlim_cur = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No store is lost while memory is adopted and given back: threads count in
- * slots all over the range, and notice at once when a slot is not what they left.
+ * No store is lost while memory is adopted and given back: threads count in slots across the range, and check
+ * each slot against their own count.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -11,16 +11,16 @@
 #include "common.h"
 
 #define THREADS 3
-/* Also on a machine that is busy otherwise: */
+/* Minimum per case, also on a busy machine: */
 #define MIN_ROUNDS 10u
-#define MIN_STORES 1000u /* of each thread, meanwhile */
+#define MIN_STORES 1000u /* of each thread */
 
-static uint64_t run_ns = 300000000; /* of each case; HAMMER_MS: another time */
+static uint64_t run_ns = 300000000; /* per case; set by HAMMER_MS */
 
 struct hammer {
-	volatile uint64_t *slot; /* of this thread: one in every `stride` words */
+	volatile uint64_t *slot; /* the slots of this thread: one in every `stride` words */
 	size_t slots, stride;
-	uint64_t *count; /* what each slot must hold; in memory that is never registered */
+	uint64_t *count; /* expected contents of each slot, in memory that is never registered */
 	_Atomic bool *stop;
 	_Atomic uint64_t stores;
 	uint64_t lost;
@@ -49,10 +49,10 @@ hammer(void *arg)
 static uint64_t
 stores_of(struct hammer *h)
 {
-	return atomic_load_explicit(&h->stores, memory_order_relaxed); /* of the thread, which goes on */
+	return atomic_load_explicit(&h->stores, memory_order_relaxed); /* of a running thread */
 }
 
-/* Hammers [p, p+len) with threads while `work` runs, once at least. */
+/* Run `work` at least once while threads hammer [p, p+len). */
 static void
 with_hammers(void *p, size_t len, void (*work)(void *p, size_t len))
 {
@@ -188,13 +188,13 @@ test_large(void **state)
 	uint8_t *p = malloc(len), *quiet = malloc(len);
 
 	memset(quiet, 1, len);
-	once(quiet, len); /* beside: nobody writes, but the pages are there */
+	once(quiet, len); /* for comparison: without writers, but populated */
 	free(quiet);
 	with_hammers((void *)(((uintptr_t)p + 63) & ~63ul), len - 128, once);
 	free(p);
 }
 
-/* The data plane stores into a range that stays adopted, while registrations come and go around it. */
+/* The data plane stores into a range that stays adopted, while overlapping registrations come and go. */
 static void
 test_remote_writes_survive(void **state)
 {
@@ -224,11 +224,11 @@ test_remote_writes_survive(void **state)
 
 struct rounds {
 	_Atomic bool *stop;
-	uint32_t least; /* rounds */
+	uint32_t least; /* required rounds */
 	_Atomic uint32_t rounds;
 };
 
-/* What a thread returns that found a mistake: all end. */
+/* Return an error from a thread, and stop all threads. */
 static void *
 mistaken(struct rounds *r, const char *what)
 {
@@ -236,7 +236,7 @@ mistaken(struct rounds *r, const char *what)
 	return (void *)(uintptr_t)what;
 }
 
-/* malloc and free in other threads while blocks between theirs are adopted and given back. */
+/* Other threads call malloc and free while neighbouring blocks are adopted and given back. */
 static void *
 allocate(void *arg)
 {
@@ -277,7 +277,7 @@ register_blocks(void *arg)
 	uint8_t *block[COUNT];
 	struct one_mr mr[COUNT];
 
-	/* in this thread's malloc arena, which the allocating threads share */
+	/* The blocks are in this thread's malloc arena, which allocating threads share. */
 	while (!atomic_load_explicit(r->stop, memory_order_relaxed)) {
 		for (int i = 0; i < COUNT; i++) {
 			block[i] = malloc(100 + (size_t)i * 50);
@@ -301,7 +301,7 @@ static bool
 any_behind(struct rounds *r, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		/* Pairs with the adds of the threads, which go on. */
+		/* Pairs with the adds of the running threads. */
 		if (atomic_load_explicit(&r[i].rounds, memory_order_relaxed) < r[i].least)
 			return true;
 	return false;
@@ -330,7 +330,7 @@ test_malloc_meanwhile(void **state)
 	assert_int_equal(adopted_mappings(), 0);
 }
 
-/* System calls of another thread that store into the range. */
+/* System calls of another thread store into the range. */
 static void *
 read_into(void *arg)
 {
@@ -361,7 +361,10 @@ test_system_calls(void **state)
 	adopt_and_give_back(p, 100 * PAGE);
 	atomic_store(&stop, true);
 	pthread_join(h.thread, NULL);
-	/* With all rights they wait like any store.  Without, they may fail (EFAULT, short): said so. */
+	/*
+	 * With a full userfaultfd, system calls wait like any store. Without, they may fail (EFAULT, short
+	 * read): documented.
+	 */
 	if (getuid() == 0)
 		assert_int_equal(h.lost, 0);
 	printf("%" PRIu64 " reads into the range, %" PRIu64 " cut short\n", stores_of(&h), h.lost);
@@ -385,7 +388,7 @@ test_signal_handler_stores(void **state)
 	struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
 	uint8_t *p = pages(20);
 
-	/* on this very thread, which does the adopting */
+	/* The handler runs on the thread that adopts. */
 	signal_slot = (volatile uint64_t *)(void *)(p + 5 * PAGE);
 	signals = 0;
 	sigaction(SIGALRM, &action, &old);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that stays adopted after its last deregistration: the program must find it as
- * if it were private memory again, whatever it does to it.
+ * Cached registrations: memory that stays adopted after its last deregistration must behave like private
+ * memory, whatever the program does to it.
  */
 #include <malloc.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 
 #define LIMIT "8M"
 
-/* Registered, filled, and deregistered. */
+/* Returns memory that was registered, filled and deregistered. */
 static uint8_t *
 kept(size_t n, uint32_t seed)
 {
@@ -34,7 +34,7 @@ is_zero(const void *p, size_t len)
 	return len == 0 || (byte[0] == 0 && memcmp(byte, byte + 1, len - 1) == 0);
 }
 
-/* Another descriptor of the only file of ours that has so many bytes in memory. */
+/* Duplicate the descriptor of our only file with `bytes` bytes allocated. */
 static int
 file_with(size_t bytes)
 {
@@ -103,7 +103,7 @@ test_dontneed(void **state)
 	assert_memory_equal(peer(&mr), p, 64 * PAGE);
 	assert_true(is_filled(p, 10 * PAGE, 1));
 	assert_true(is_filled(p + 10 * PAGE, 5 * PAGE, 9));
-	/* while it is registered it is the data plane's as well, and nothing happens to it */
+	/* While registered, the pages belong to the data plane, too, and the advice has no effect. */
 	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
 	assert_true(is_filled(p, 10 * PAGE, 1));
 	dereg(&mr);
@@ -117,12 +117,12 @@ test_other_advice(void **state)
 {
 	uint8_t *p = kept(8, 1);
 
-	/* not for shared pages */
+	/* The kernel refuses MADV_FREE for shared pages. */
 	assert_int_equal(madvise(p, PAGE, MADV_FREE), 0);
 	assert_false(is_shared(p));
 	munmap(p, 8 * PAGE);
 	p = kept(8, 2);
-	madvise(p, 8 * PAGE, MADV_REMOVE); /* of a file that is its own no more */
+	madvise(p, 8 * PAGE, MADV_REMOVE); /* must not discard the contents */
 	assert_true(is_filled(p, 8 * PAGE, 2));
 	munmap(p, 8 * PAGE);
 }
@@ -143,7 +143,7 @@ test_another_at_its_address(void **state)
 		 0);
 	assert_ptr_equal(p, at);
 	assert_true(is_zero(p, 64 * PAGE));
-	/* its memory is free, though the data plane has not been told */
+	/* The file's memory is freed, although the data plane has not been notified. */
 	do {
 		sched_yield();
 		assert_int_equal(fstat(fd, &st), 0);
@@ -154,7 +154,7 @@ test_another_at_its_address(void **state)
 	assert_int_equal(peer(&mr)[5], 4);
 	assert_true(is_zero(peer(&mr) + PAGE, 63 * PAGE));
 	dereg(&mr);
-	/* in the middle, in one step */
+	/* The middle is replaced by a single mmap(). */
 	assert_ptr_equal(
 		mmap(p + PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 		p + PAGE);
@@ -205,7 +205,7 @@ grow(size_t n)
 	assert_memory_equal(peer(&mr), p, 2 * n * PAGE);
 	assert_true(is_filled(peer(&mr) + n * PAGE, n * PAGE, 2));
 	dereg(&mr);
-	/* what was stored behind it is private like the rest */
+	/* The part stored beyond the original range is private as well. */
 	munmap(p + 2 * n * PAGE, n * PAGE);
 	assert_ptr_equal(mremap(p, 2 * n * PAGE, 3 * n * PAGE, 0), p);
 	fill(p + 2 * n * PAGE, n * PAGE, 3);
@@ -227,7 +227,7 @@ test_lengthened(void **state)
 
 	grow(1);
 	grow(100);
-	/* what is behind it has another protection, or is moved away on its own */
+	/* The extension gets another protection, or is moved away separately. */
 	fill(p, 10 * PAGE, 1);
 	dereg(&mr);
 	munmap(p + 10 * PAGE, 20 * PAGE);
@@ -249,7 +249,10 @@ test_lengthened(void **state)
 	munmap(q, 10 * PAGE);
 }
 
-/* What is kept longest is half of a range whose other half is adopted only now, which takes a place. */
+/*
+ * The oldest cached range is half of a new range. The other half is adopted only now, and needs a place in
+ * the cache.
+ */
 static void
 test_oldest_of_a_range(void **state)
 {
@@ -257,7 +260,7 @@ test_oldest_of_a_range(void **state)
 	struct one_mr mr;
 
 	for (size_t i = 0; i < 100; i++)
-		other[i] = kept(1, 1); /* more than there are places */
+		other[i] = kept(1, 1); /* more than the cache holds */
 	fill(p, PAGE, 2);
 	fill(p + PAGE, PAGE, 3);
 	mr = reg(p + PAGE, PAGE);
@@ -284,7 +287,7 @@ test_oldest_of_a_range(void **state)
 	munmap(p, 2 * PAGE);
 }
 
-/* The file of what was given up serves another range. */
+/* The file of an evicted range is reused for another range. */
 static void
 test_file_again(void **state)
 {
@@ -371,7 +374,7 @@ test_protection(void **state)
 	assert_int_equal(mprotect(p + 4 * PAGE, PAGE, PROT_READ), 0);
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 20 * PAGE, ALL, &mr), -EFAULT);
 	assert_int_equal(mprotect(p + 5 * PAGE, PAGE, PROT_NONE), 0);
-	/* given back, each page with its protection */
+	/* Each page is given back with its protection. */
 	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
 	assert_false(is_shared(p + 4 * PAGE));
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 5 * PAGE, ALL, &mr), -EFAULT);
@@ -408,7 +411,7 @@ test_overlapping(void **state)
 		dereg(&c);
 		assert_true(is_filled(p, 100 * PAGE, 1));
 	}
-	/* in more parts than a registration may have */
+	/* Cached ranges in more pieces than a registration may have. */
 	for (int i = 0; i < 40; i++) {
 		a = reg(p + 2 * i * (int)PAGE, PAGE);
 		dereg(&a);
@@ -450,7 +453,7 @@ test_quota(void **state)
 	assert_false(is_shared(p));
 	assert_true(is_filled(p, 64 * PAGE, 1));
 	dereg(&mr);
-	/* with nothing left to give up it is an error */
+	/* With nothing cached to give up, the refusal is an error. */
 	assert_int_equal(madvise(q, PAGE, MADV_DONTNEED), 0);
 	mock_refuse(fixture.mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 1, 2);
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, PAGE, ALL, &mr), -EDQUOT);
@@ -473,10 +476,10 @@ test_limits(void **state)
 		still += is_shared(p[i]);
 	}
 	assert_in_range(still, 1, 64);
-	assert_false(is_shared(p[0])); /* the oldest goes first */
+	assert_false(is_shared(p[0])); /* the oldest is evicted first */
 	for (int i = 0; i < 3; i++)
 		large[i] = kept(LARGE / PAGE, (uint32_t)i);
-	assert_false(is_shared(large[0])); /* 9M are more than the limit */
+	assert_false(is_shared(large[0])); /* 9 MB exceed the limit */
 	assert_true(is_shared(large[1]));
 	assert_true(is_filled(large[0], LARGE, 0));
 	for (int i = 0; i < 3; i++)
@@ -496,7 +499,7 @@ test_locked(void **state)
 	uint8_t *p = pages(4);
 	struct one_mr mr;
 
-	assert_int_equal(syscall(SYS_mlock, p, 4 * PAGE), 0); /* which sanitizers leave out */
+	assert_int_equal(syscall(SYS_mlock, p, 4 * PAGE), 0); /* sanitizers disable mlock() */
 	mr = reg(p, 4 * PAGE);
 	dereg(&mr);
 	assert_false(is_shared(p));
@@ -519,7 +522,10 @@ test_detach(void **state)
 	munmap(p, 32 * PAGE);
 }
 
-/* A program that closes what it does not know, as of its attachments: nobody waits for what is not there. */
+/*
+ * A program closes descriptors that it does not know, among them the userfaultfds: nobody waits for missing
+ * events.
+ */
 static void
 test_guards_closed(void **state)
 {
@@ -539,7 +545,7 @@ test_guards_closed(void **state)
 	assert_true(is_filled(p, 32 * PAGE, 1));
 	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
 	munmap(p, 32 * PAGE);
-	/* others can be kept */
+	/* Other memory can be cached. */
 	p = kept(32, 2);
 	munmap(p, 32 * PAGE);
 }
@@ -560,7 +566,7 @@ __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run
 
 #define STACK_PAGES 64u
 
-/* What lies behind its own stack is registered, and kept, and registered again elsewhere. */
+/* Memory next to the thread's own stack is registered, cached, and registered again at another offset. */
 static void *
 register_beside(void *arg)
 {
@@ -574,8 +580,10 @@ register_beside(void *arg)
 	return NULL;
 }
 
-/* Another thread replaces what a thread stands on.  It is not made then: that would allocate, and who holds
- * the allocator's lock may wait for the keeper, and that for this thread. */
+/*
+ * A helper thread replaces the pages that a thread runs on. The helper exists beforehand: creating it would
+ * allocate, and the holder of the allocator's lock may wait for the keeper, which waits for this thread.
+ */
 static void
 test_beside_a_stack(void **state)
 {
@@ -601,7 +609,7 @@ next(uint32_t *random)
 	return *random >> 8;
 }
 
-/* Blocks come and go, some registered in between; what calloc gives is zero. */
+/* Blocks are allocated and freed, some registered in between. Memory from calloc is zero. */
 static void *
 allocate(void *arg)
 {
@@ -641,7 +649,7 @@ test_cleared(void **state)
 	pthread_t thread[3];
 	void *wrong;
 
-	/* the first arena, of brk, and others, of mmap */
+	/* The first arena uses brk, the others mmap. */
 	wrong = allocate((void *)1ul);
 	assert_string_equal(wrong != NULL ? wrong : "", "");
 	for (uintptr_t i = 0; i < 3; i++)
@@ -652,7 +660,7 @@ test_cleared(void **state)
 	}
 }
 
-/* As above while another thread forks: nobody waits for ever. */
+/* Allocate in threads while another one forks: no deadlock. */
 static void
 test_cleared_while_forking(void **state)
 {
@@ -678,7 +686,7 @@ test_cleared_while_forking(void **state)
 	}
 }
 
-/* ---- others meanwhile ---- */
+/* ---- concurrent stores ---- */
 
 struct storer {
 	_Atomic uint64_t *slot;

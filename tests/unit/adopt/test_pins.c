@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that the kernel or a device uses beside the processors: io_uring's fixed buffers, direct I/O,
- * vmsplice, process_vm_writev.  Whatever is registered, deregistered, evicted, forked or unmapped meanwhile,
- * what they store is what the program sees, and what it stores is what they see.
+ * Memory that the kernel or a device uses: io_uring's fixed buffers, direct I/O, vmsplice, process_vm_writev.
+ * Whatever is registered, deregistered, evicted, forked or unmapped meanwhile, the program sees their stores,
+ * and they see the program's.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -61,7 +61,7 @@ scratch_file(size_t size)
 	return fd;
 }
 
-/* The device stores to the buffer, and the program sees it; and the other way round. */
+/* The program sees what the device stores to the buffer, and the device what the program stores. */
 static void
 check_device(struct uring *ring, void *p, size_t len, uint32_t seed)
 {
@@ -91,14 +91,14 @@ test_fixed_before(void **state)
 	fill(p, BUFFER, 1);
 	ring_pin(&ring, p, BUFFER);
 	mr = reg(p, BUFFER);
-	/* moved by the copy thread */
+	/* The memory is subject to bounced access. */
 	assert_int_equal(pieces(&mr), 0);
 	assert_false(is_shared(p));
 	assert_true(is_filled(p, BUFFER, 1));
 	check_device(&ring, p, BUFFER, 2);
 	dereg(&mr);
 	check_device(&ring, p, BUFFER, 4);
-	/* One page is enough. */
+	/* A single pinned page is enough. */
 	ring_unpin(&ring);
 	ring_pin(&ring, p + 7 * PAGE, PAGE);
 	mr = reg(p, BUFFER);
@@ -158,7 +158,7 @@ test_fixed_after(void **state)
 	munmap(p, BUFFER);
 }
 
-/* A child has a copy, whatever the device stores to the parent's. */
+/* A child has a copy, unaffected by the device's stores to the parent's memory. */
 static void
 check_fork(struct uring *ring, uint8_t *p, size_t len, uint32_t seed)
 {
@@ -230,7 +230,7 @@ is_zero(const uint8_t *p, size_t len)
 	return true;
 }
 
-/* What stays shared is private memory to the program all the same. */
+/* Memory that stays shared because it is pinned behaves like private memory. */
 static void
 test_as_private(void **state)
 {
@@ -239,7 +239,7 @@ test_as_private(void **state)
 	struct uring ring;
 
 	if (!keeping)
-		skip(); /* no userfaultfd tells */
+		skip(); /* no userfaultfd reports the changes */
 	ring_open(&ring);
 	ring_pin(&ring, p, PAGE);
 	dereg(&mr);
@@ -253,7 +253,7 @@ test_as_private(void **state)
 	munmap(p + 8 * PAGE, 8 * PAGE);
 	check_device(&ring, p, PAGE, 8);
 	assert_true(is_filled(p + PAGE, 3 * PAGE, 7) || !is_zero(p + PAGE, 3 * PAGE));
-	/* The data plane gets the pages that have gone anew. */
+	/* The data plane gets pages that were discarded as new ones. */
 	assert_int_equal(madvise(p + 2 * PAGE, PAGE, MADV_DONTNEED), 0);
 	mr = reg(p, 8 * PAGE);
 	assert_int_equal(pieces(&mr), 1);
@@ -281,7 +281,7 @@ adopted_fds(void)
 	return n;
 }
 
-/* Memory that is unmapped leaves nothing behind, while something may pin pages; and so does its end. */
+/* While pages may be pinned, unmapped memory leaves no descriptor behind. */
 static void
 test_no_debris(void **state)
 {
@@ -302,7 +302,7 @@ test_no_debris(void **state)
 	ring_close(&ring);
 }
 
-/* ---- many rounds ---- */
+/* ---- random steps ---- */
 
 static uint32_t
 draw(uint32_t *seed, uint32_t below)
@@ -313,7 +313,7 @@ draw(uint32_t *seed, uint32_t below)
 
 struct model {
 	uint8_t *p;
-	size_t len; /* the rest is unmapped */
+	size_t len; /* bytes in use; the rest of the buffer is unmapped */
 	uint32_t seed;
 	bool pinned, registered;
 	struct one_mr mr;
@@ -336,7 +336,7 @@ model_check(struct model *m)
 		assert_memory_equal(mock_mr_ptr(fixture.mock, m->mr.id, m->mr.va, m->len), m->p, m->len);
 }
 
-/* Whole again, with pages of zeros where it was unmapped. */
+/* Restore the whole buffer, with zero pages where it was unmapped. */
 static void
 model_whole(struct model *m)
 {
@@ -399,7 +399,7 @@ model_step(struct model *m, uint32_t what)
 	case 7:
 		if (m->len == BUFFER) {
 			munmap(m->p + BUFFER / 2, BUFFER / 2);
-			/* so that nothing else comes to lie there */
+			/* No other mapping may be placed there. */
 			mmap(m->p + BUFFER / 2, BUFFER / 2, PROT_NONE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 			m->len = BUFFER / 2;
@@ -430,7 +430,7 @@ test_rounds(void **state)
 	munmap(m.p, BUFFER);
 }
 
-/* ---- pins of a moment ---- */
+/* ---- short-lived pins ---- */
 
 struct reader {
 	int fd;
@@ -448,7 +448,10 @@ read_directly(void *arg)
 		uint32_t n = atomic_load(&r->reads) % 8;
 		ssize_t got = pread(r->fd, r->p, 4 * PAGE, (off_t)(n * 4 * PAGE));
 
-		/* EFAULT: without privileges a system call meets the transplant (see udapl.md) */
+		/*
+		 * EFAULT: without privileges a system call may hit pages that are being replaced (see
+		 * udapl.md).
+		 */
 		if (got == -1 && errno == EFAULT)
 			continue;
 		if (got != 4 * PAGE || !is_filled(r->p, 4 * PAGE, n))
@@ -518,7 +521,7 @@ test_vmsplice(void **state)
 	munmap(p, 4 * PAGE);
 }
 
-/* Another process stores by process_vm_writev, and finds what it has stored. */
+/* A second process stores by process_vm_writev, and must read back what it has stored. */
 static void
 write_from_outside(pid_t parent, uint64_t *p, int ready)
 {
@@ -569,7 +572,7 @@ test_from_outside(void **state)
 		mr = reg(p, 16 * PAGE);
 		dereg(&mr);
 	}
-	assert_int_equal(read(ready[0], &byte, 1), 1); /* else it has ended */
+	assert_int_equal(read(ready[0], &byte, 1), 1); /* else the child has exited */
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
@@ -579,14 +582,14 @@ test_from_outside(void **state)
 
 #define LARGE (2048 * PAGE)
 
-/* In another process: a store to `p` that has pinned its page, and lasts until `missing` is filled. */
+/* A store of a second process to `p`, which has pinned its page, and lasts until page `missing` is filled. */
 struct slow_store {
 	pid_t parent;
 	uint8_t *p, *missing, *data;
 	int uffd, told, tells;
 };
 
-/* Fills the page somewhat later each time, once the store waits for it. */
+/* Fill the page once the store waits for it, each time after a different delay. */
 static void *
 fill_missing(void *argument)
 {
@@ -634,8 +637,7 @@ store_slowly(struct slow_store *s)
 }
 
 /*
- * A page that is pinned when its registration begins, and no more when it ends: what was stored until then is
- * there.
+ * A page is pinned when its registration begins, and no more when it ends: stores until then are preserved.
  */
 static void
 test_pin_ends(void **state)
@@ -646,7 +648,7 @@ test_pin_ends(void **state)
 	pid_t pid;
 	char byte;
 
-	/* Only a full userfaultfd holds back a system call. */
+	/* Only a full userfaultfd makes a system call wait. */
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(pipe2(there, O_CLOEXEC), 0);
@@ -662,10 +664,10 @@ test_pin_ends(void **state)
 				 store.p);
 		memset(store.p, 0, LARGE);
 		assert_int_equal(write(there[1], "", 1), 1);
-		/* pinned */
+		/* The page is pinned. */
 		assert_int_equal(read(back[0], &byte, 1), 1);
 		mr = reg(store.p, LARGE);
-		/* stored */
+		/* The store has finished. */
 		assert_int_equal(read(back[0], &byte, 1), 1);
 		adopted += pieces(&mr) != 0;
 		wrong += !is_filled(store.p, PAGE, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registrations, and whatever else a program does to its memory, in random order: each page holds
- * what was stored last, and what is registered is the memory of the program, at any time.
+ * Registrations and other operations on memory in random order: at any time each page holds what was stored
+ * last, and the data plane accesses the program's memory.
  *
- *   test_random --kept [SEED [STEPS]]     one more run, as long as that
+ *   test_random --kept [SEED [STEPS]]     one run of STEPS steps
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define LIVE 24u
 #define LONGEST 6u
 #define STEPS 4000u
-#define CACHE "1M" /* less than all pages, and more small ranges than have files of their own */
+#define CACHE "1M" /* less than all pages, and with more small ranges than may have files of their own */
 
 struct live {
 	struct one_mr mr;
@@ -23,7 +23,7 @@ struct live {
 struct model {
 	uint64_t x;
 	uint8_t *page;
-	uint8_t value[PAGES]; /* all bytes of the page */
+	uint8_t value[PAGES]; /* the value of all bytes of the page */
 	uint32_t users[PAGES];
 	struct live live[LIVE];
 };
@@ -73,7 +73,7 @@ set(struct model *m, size_t page, uint8_t *there)
 	memset(there, m->value[page], PAGE);
 }
 
-/* Registers some pages, or deregisters them; the data plane finds what is there, and stores to it. */
+/* Register or deregister some pages. The data plane finds their contents, and stores to them. */
 static void
 registration(struct model *m)
 {
@@ -111,7 +111,7 @@ vanish(struct model *m, size_t page, bool unmap)
 				 at(m, page));
 	} else {
 		assert_int_equal(madvise(at(m, page), PAGE, MADV_DONTNEED), 0);
-		/* A page that was adopted with one that is registered keeps its contents. */
+		/* A page adopted together with a registered page keeps its contents. */
 		if (at(m, page)[0] != 0)
 			return;
 	}
@@ -160,7 +160,7 @@ step(struct model *m)
 		set(m, a, at(m, a));
 	} else if (what == 99 && pick(m, 5) == 0) {
 		in_child(m);
-	} else if (m->users[a] == 0 && what < 94) { /* else it would be the data plane's no more */
+	} else if (m->users[a] == 0 && what < 94) { /* else the data plane would keep the former page */
 		vanish(m, a, what < 87);
 	} else if (m->users[a] == 0 && m->users[b] == 0 && a != b) {
 		swap(m, a, b);

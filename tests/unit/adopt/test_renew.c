@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is registered again as it was before gets a new key for the registration that it had, which the
- * polling core has revoked in between; all that ends what is kept ends that, too.
+ * Memory registered again with the same parameters gets a new key for its cached registration, whose old key
+ * the polling core has revoked. Whatever evicts the cached range also ends its cached registrations.
  */
 #include "client/adopt/keep.h"
 #include "client/adopt/ranges.h"
@@ -20,7 +20,7 @@ freed(void)
 	return mock_count(fixture.mock, ONE_MSG_MR_FREE);
 }
 
-/* Registered and deregistered. */
+/* Register and deregister. */
 static struct one_mr
 parked(void *p, size_t len)
 {
@@ -60,7 +60,10 @@ test_keys(void **state)
 	munmap(p, 30 * PAGE);
 }
 
-/* While others hold the range, too; and each of them is another registration. */
+/*
+ * The cached registration is renewed even while others hold the range. Each holder has a registration of its
+ * own.
+ */
 static void
 test_at_once(void **state)
 {
@@ -114,7 +117,7 @@ test_only_what_is_alike(void **state)
 		assert_int_not_equal(other.id, mr.id);
 		dereg(&other);
 	}
-	/* Without remote rights there is no remote key, the second time neither. */
+	/* Without remote rights there is no remote key, after a renewal neither. */
 	other = registered(1, p, 100, va, ONE_ACCESS_LOCAL_READ);
 	assert_int_equal(other.rkey, 0);
 	assert_int_not_equal(other.lkey, 0);
@@ -125,7 +128,7 @@ test_only_what_is_alike(void **state)
 	munmap(p, 30 * PAGE);
 }
 
-/* The range has ended; the registration is not found any more. */
+/* The range has ended: its registration is not found any more. */
 static void
 assert_gone(uint8_t *p, const struct one_mr *mr)
 {
@@ -172,7 +175,7 @@ test_ends_with_its_range(void **state)
 	assert_gone(p, &mr);
 }
 
-/* Whatever has become of them, the data plane is told in time. */
+/* The data plane is notified of ended registrations in time, whatever ended them. */
 static void
 test_few_are_left(void **state)
 {
@@ -206,7 +209,7 @@ test_rights_are_asked_for(void **state)
 	munmap(p, 20 * PAGE);
 }
 
-/* What another thread does to a range that is parked, while the keeper cannot hear of it. */
+/* A second thread changes a cached range while the keeper is blocked. */
 static struct {
 	uint8_t *p;
 	_Atomic bool unmaps;
@@ -261,7 +264,7 @@ test_disturbed(void **state)
 	disturbed(true);
 }
 
-/* Held by another registration, and touched: what the guard has told is not forgotten. */
+/* The range is changed while another registration holds it: the guard's report is not lost. */
 static void
 test_touched_while_held(void **state)
 {
@@ -309,7 +312,7 @@ test_zone(void **state)
 	munmap(p, 20 * PAGE);
 }
 
-/* The data plane gave up what was kept: the memory is registered anew, and no stale id is used twice. */
+/* The data plane has reclaimed cached memory: the memory is registered anew, and no stale id is reused. */
 static void
 test_reclaimed(void **state)
 {
@@ -328,7 +331,7 @@ test_reclaimed(void **state)
 	assert_int_equal(p[5], 77);
 	mock_refuse_keys(fixture.mock, false);
 	dereg(&again);
-	/* The count alone, before other memory is registered. */
+	/* The counter alone causes the eviction, before other memory is registered. */
 	atomic_fetch_add(&fixture.client->header->reclaimed, 1);
 	again = reg(q, 8 * PAGE);
 	assert_false(is_shared(p));
@@ -362,7 +365,7 @@ test_refused(void **state)
 	munmap(p, 20 * PAGE);
 }
 
-/* PARKED_MAX of them; those that were parked first are freed, 16 at a time. */
+/* At most PARKED_MAX registrations are cached. The ones cached first are freed, 16 at a time. */
 static void
 test_limit(void **state)
 {
@@ -385,7 +388,7 @@ test_limit(void **state)
 	munmap(p, 20 * PAGE);
 }
 
-/* What is parked counts for the data plane. */
+/* Cached registrations count toward the data plane's quota. */
 static void
 test_quota(void **state)
 {
@@ -427,7 +430,7 @@ deregister(void *arg)
 	return (void *)(intptr_t)one_mem_deregister(fixture.client, arg);
 }
 
-/* Nobody answers any more: whoever waits for the core goes on. */
+/* The data plane dies: a thread that waits for the core returns. */
 static void
 test_data_plane_ends(void **state)
 {
@@ -437,7 +440,7 @@ test_data_plane_ends(void **state)
 	void *error;
 
 	parked(q, 20 * PAGE);
-	mock_sleep(fixture.mock, false); /* so it is not woken */
+	mock_sleep(fixture.mock, false); /* hence the core is not woken */
 	assert_int_equal(pthread_create(&thread, NULL, deregister, &mr), 0);
 	usleep(20000);
 	mock_kill(fixture.mock);

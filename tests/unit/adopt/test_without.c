@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where there is no userfaultfd: adoption in processes of one thread, copies in others.  Also run by
- * valgrind, which knows none. */
+/*
+ * Without userfaultfd, processes of one thread adopt and others use bounced access. Also run under valgrind,
+ * which does not support userfaultfd.
+ */
 #include <sys/wait.h>
 
 #include "common.h"
@@ -21,7 +23,7 @@ idle(void *arg)
 	return NULL;
 }
 
-/* The mock is in the parent, and so are its threads. */
+/* The mock and its threads are in the parent. */
 static void
 run_child(int from_parent)
 {
@@ -36,7 +38,7 @@ run_child(int from_parent)
 	CHECK(read(from_parent, path, sizeof(path) - 1) > 0);
 	deny_userfaultfd();
 	CHECK(one_attach(&args, &client) == 0);
-	/* its page has more on it than that, which a memory checker must not see us read */
+	/* The block's page holds other data, which a memory checker must not see us read. */
 	fill(block, 100, 3);
 	CHECK(one_mem_register(client, 0, (uintptr_t)block, 100, ALL, &mr) == 0);
 	CHECK(is_shared(block));
@@ -52,13 +54,13 @@ run_child(int from_parent)
 	CHECK(!is_shared(p));
 	CHECK(is_filled(p, 40 * PAGE, 1));
 
-	/* with a second thread, what is private stays private */
+	/* With a second thread, private memory stays private. */
 	CHECK(one_mem_register(client, 0, (uintptr_t)p, 20 * PAGE, ALL, &mr) == 0);
 	CHECK(pthread_create(&thread, NULL, idle, &stop) == 0);
 	CHECK(one_mem_register(client, 0, (uintptr_t)p + 20 * PAGE, 20 * PAGE, ALL, &again) == 0);
 	CHECK(is_shared(p) && !is_shared(p + 20 * PAGE));
 	CHECK(one_mem_deregister(client, &again) == 0);
-	/* and what is adopted stays adopted, also beyond its registration, and is found again */
+	/* Adopted memory stays adopted, beyond its registration as well, and is found again. */
 	CHECK(one_mem_deregister(client, &mr) == 0);
 	CHECK(is_shared(p));
 	CHECK(one_mem_register(client, 0, (uintptr_t)p + 10, PAGE, ALL, &mr) == 0);
@@ -67,8 +69,10 @@ run_child(int from_parent)
 	atomic_store(&stop, true);
 	CHECK(pthread_join(thread, NULL) == 0);
 
-	/* alone again, but for the watcher of data planes and the copy thread: the next registration's end
-	 * gives it back */
+	/*
+	 * Only the watcher of data planes and the copy thread are left: the end of the next registration
+	 * makes the memory private.
+	 */
 	await_threads(3);
 	CHECK(one_mem_register(client, 0, (uintptr_t)p, PAGE, ALL, &mr) == 0);
 	CHECK(one_mem_deregister(client, &mr) == 0);

@@ -50,7 +50,7 @@ fixture_start(uint32_t cores, enum one_idle idle)
 	if (engine_init(&fixture_config, why, sizeof(why)) != 0)
 		fail_msg("%s", why);
 	assert_int_equal(engine_num_cores(), cores);
-	clock_tsc = rte_rdtsc(); /* later than what the cores have begun with */
+	clock_tsc = rte_rdtsc(); /* later than the cores' first reading */
 	frames_to_control = 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A data plane of one or two cores whose loops the test turns by hand, on a clock that goes on with the
- * turns and with nothing else, and fake applications: an arena and hand-written rings.
+ * A data plane of one or two cores whose loops the test runs by hand, on a clock that advances with these
+ * loops only, and fake applications: an arena and hand-written rings.
  */
 #ifndef TESTS_ENGINE_FIXTURE_H
 #define TESTS_ENGINE_FIXTURE_H
@@ -27,16 +27,16 @@ struct app {
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
 	struct one_channel *channels;
-	uint64_t next; /* of the arena not handed out */
+	uint64_t next; /* first free byte of the arena */
 	uint32_t next_doorbell;
 	struct engine_client *client;
-	struct engine_user *user; /* NULL: another one's, see app_start_of */
+	struct engine_user *user; /* to be freed by app_end(); NULL after app_start_of() */
 	uint32_t pz;
 	uint32_t faults;
 	uint32_t fault;
 };
 
-struct ring { /* a completion ring as its application sees it */
+struct ring { /* a completion ring, in its application's view */
 	struct engine_cq *cq;
 	struct one_cq_bundle *bundle;
 	struct one_cq_shm *shm;
@@ -44,14 +44,14 @@ struct ring { /* a completion ring as its application sees it */
 	uint32_t log2, head;
 };
 
-struct pair { /* a queue pair as its application sees it */
+struct pair { /* a queue pair, in its application's view */
 	struct app *app;
 	struct engine_qp *qp;
 	struct one_qp_shm *shm;
 	struct one_wqe *sq, *rq;
 	uint32_t sq_tail, rq_tail, doorbell, qpn, id;
 	struct ring *send, *recv, *conn;
-	/* events heard of it */
+	/* counts of the queue pair's events */
 	uint32_t failed, established, drained, binds, silences;
 	uint32_t error;
 };
@@ -61,24 +61,26 @@ struct memory {
 	uint8_t *bytes;
 };
 
-/* Engine with `cores` polling cores and one looped port at 192.0.2.1. */
+/* Start a data plane with `cores` polling cores and a looped port at 192.0.2.1. */
 void fixture_start(uint32_t cores, enum one_idle idle);
 void fixture_stop(void);
-/* For cmocka_run_group_tests: an engine of one polling core, or of two, that spins. */
+/* For cmocka_run_group_tests: a data plane of one or two polling cores that spin. */
 int group_start(void **state);
 int group_start_two(void **state);
 int group_stop(void **state);
 extern struct config fixture_config;
-extern void (*fixture_prepare)(struct config *config); /* before the engine is made of it; NULL: nothing */
-extern int fixture_wake_fd;                            /* of applications started from now on */
-/* `loops` turns of every core, and of the control thread; a microsecond each. */
+extern void (*fixture_prepare)(struct config *config); /* before the data plane is made from it; NULL: none */
+extern int fixture_wake_fd;                            /* of applications started afterwards */
+/* Run `loops` loops of every core and of the control thread, at a microsecond each. */
 void turn(uint32_t loops);
-/* One that takes so long. */
+/* Run a loop of each that takes `ns`. */
 void turn_for(uint64_t ns);
-/* What the clock of the cores says: later each time, as a turn is. */
+/* The cores' clock; each call advances it by a microsecond. */
 uint64_t fixture_tsc(void);
-/* Turns until the condition holds; fails the test after ten seconds by their clock.  A core on its own thread
- * has a clock of its own, and no limit but the test's: machines are busy. */
+/*
+ * Run loops until the condition holds; fails the test after ten seconds of the cores' clock. A core on its
+ * own thread has a clock of its own, and no limit but the test's timeout: machines may be busy.
+ */
 #define TURN_UNTIL(condition)                                      \
 	do {                                                       \
 		for (uint32_t n_ = 0; !(condition);) {             \
@@ -87,34 +89,33 @@ uint64_t fixture_tsc(void);
 			turn(1);                                   \
 		}                                                  \
 	} while (0)
-/* A filled-in command, carried out before this returns; its status. */
+/* Carry a command out; returns its status. */
 int command(struct engine_command fields);
 extern uint32_t frames_to_control;
 
-void app_start(struct app *app); /* of a user of its own, of weight 1 */
+void app_start(struct app *app); /* with a user of its own, of weight 1 */
 void app_start_of(struct app *app, struct engine_user *user);
-void app_end(struct app *app); /* everything of it has been removed */
+void app_end(struct app *app); /* after all its objects have been removed */
 uint64_t app_alloc(struct app *app, uint64_t size);
 void ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *async);
 void ring_end(struct ring *ring);
-/* A lane of `home` on another core, with objects of its own; its rings may join bundles of `home`. */
+/* Add a lane of `home` on another core, with objects of its own. Its rings may join bundles of `home`. */
 void lane_new(struct app *home, uint32_t core, struct app *lane);
-void lane_end(struct app *lane); /* everything of it has been removed; before app_end() */
+void lane_end(struct app *lane); /* after all its objects have been removed, before app_end() */
 void ring_join(struct app *lane, struct ring *first, struct ring *ring);
-/* Takes one entry and tells the engine. */
-void ring_arm(struct ring *ring, uint64_t arm); /* as one_wait_arm does, but for the fence */
+void ring_arm(struct ring *ring, uint64_t arm); /* like one_wait_arm(), but without its fence */
 bool ring_armed(const struct ring *ring);
-bool ring_poll(struct ring *ring, struct one_cqe *out);
+bool ring_poll(struct ring *ring, struct one_cqe *out); /* takes one entry, and publishes the head */
 void pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
 	      struct pair *pair);
-/* Its receives come from `srq`, if that is not NULL. */
+/* The receives come from `srq` unless that is NULL. */
 void pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ring *conn,
 		     struct ring *async, struct engine_srq *srq, struct pair *pair);
-/* For datagrams; `srq` as above. */
+/* A queue pair for datagrams; `srq` as in pair_new_shared(). */
 void pair_new_ud(struct app *app, struct ring *send, struct ring *recv, struct engine_srq *srq,
 		 struct pair *pair);
 void pair_end(struct pair *pair);
-/* Next slot, zeroed; commit stores the phase and rings. */
+/* The next slot, zeroed. Commit stores the phase and rings the doorbell. */
 struct one_wqe *pair_send(struct pair *pair);
 struct one_wqe *pair_recv(struct pair *pair);
 void pair_commit_send(struct pair *pair);
@@ -122,11 +123,11 @@ void pair_commit_recv(struct pair *pair);
 void pair_connect(struct pair *from, struct pair *to, enum rc_state state, bool local);
 struct engine_connection connection_to(struct pair *from, struct pair *to, enum rc_state state, bool local);
 
-/* A key for `len` fresh bytes. */
+/* Create a key for `len` zeroed bytes. */
 void memory_new(struct app *app, uint32_t access, size_t len, struct memory *memory);
 void memory_end(struct memory *memory);
 
-/* Usual requests. */
+/* Post a request of one sge. */
 void post_write(struct pair *pair, struct memory *from, struct memory *to, uint32_t len, uint64_t cookie);
 void post_send(struct pair *pair, struct memory *from, uint32_t len, uint64_t cookie);
 void post_recv(struct pair *pair, struct memory *to, uint32_t len, uint64_t cookie);

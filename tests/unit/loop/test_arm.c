@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that sleeps on a completion channel: each arm gives one event at most, and nobody sleeps through
- * a completion.  The code that stores completions is compiled here once more, with a stop at each point where
- * what another thread does makes a difference; at these the program takes its steps, all ways that the two
- * can fall.  tests/unit/client/rings/test_model.c has what processors do to the order of stores and loads.
+ * A program sleeps on a completion channel: each arm gives at most one event, and no completion is slept
+ * through. The code that stores completions is compiled here again, with a stop at each point where another
+ * thread's action makes a difference. At these stops the program takes its steps, in all possible
+ * interleavings. For the order of stores and loads on processors see tests/unit/client/rings/test_model.c.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ static uint32_t before[STEPS], taken, passed;
 
 static struct app app;
 static struct ring ring;
-static struct one_cq cq; /* as the library sees it */
+static struct one_cq cq; /* the library's view */
 static uint32_t events, stored, polled, visible_at_arm, polled_after_arm;
 static bool armed;
 
@@ -129,10 +129,10 @@ test_arm_then_look(void **state)
 		for (uint32_t second = first; second <= points; second++) {
 			run(steps, first, second);
 			assert_in_range(events, 0, 1);
-			/* What is left when it goes to sleep wakes it. */
+			/* An entry left when the program goes to sleep gives an event. */
 			if (polled < ENTRIES)
 				assert_int_equal(events, 1);
-			/* What came after the arm is told of, though it has been taken. */
+			/* An entry that arrives after the arm gives an event, even if it has been polled. */
 			if (visible_at_arm < ENTRIES)
 				assert_int_equal(events, 1);
 			told += events;
@@ -140,14 +140,14 @@ test_arm_then_look(void **state)
 		}
 	assert_true(told > 0);
 	assert_true(silent > 0);
-	/* All was there before. */
+	/* All entries were there before the arm. */
 	run(steps, points - 1, points);
 	assert_int_equal(visible_at_arm, ENTRIES);
 	assert_int_equal(events, 0);
 	assert_int_equal(polled_after_arm, ENTRIES);
 }
 
-/* Who looks first and arms then sleeps through a completion: this test would see it. */
+/* A program that polls first and arms then sleeps through a completion: this test detects that. */
 static void
 test_wrong_order(void **state)
 {
@@ -170,7 +170,7 @@ group_arm(void **state)
 	app_start(&app);
 	if (!engine_client_channels(app.client))
 		return -1;
-	wake_by_socket(app.client, DESCRIPTOR, 0); /* which is not written to: send_here() */
+	wake_by_socket(app.client, DESCRIPTOR, 0); /* nothing is written to the descriptor: see send_here() */
 	return 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that sleeps on a completion channel for a bundle of two rings, which two cores fill: each arm
- * gives one event at most, and nobody sleeps through a completion, whether the program knows the second ring
- * or not.  As in test_arm.c: the code of one core has a stop at each point where what others do makes a
- * difference; there the program and the other core take their steps, all ways that they can fall.
+ * A program sleeps on a completion channel for a bundle of two rings, which two cores fill: each arm gives at
+ * most one event, and no completion is slept through, whether or not the program knows the second ring. As in
+ * test_arm.c, the code of one core has a stop at each point where the action of others makes a difference. At
+ * these stops the program and the other core take their steps, in all possible interleavings.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ static ssize_t send_here(uint32_t cq);
 #define CHANNEL 7u
 #define DESCRIPTOR 9u
 #define STEPS 3
-#define ENTRIES 2u /* one of each core */
+#define ENTRIES 2u /* one per core */
 
 static void (*const *step)(void);
 static uint32_t before[STEPS], taken, passed;
@@ -39,7 +39,7 @@ static uint32_t before[STEPS], taken, passed;
 static struct app app, lane;
 static struct ring ring[2];
 static struct one_client client;
-static struct one_cq cq; /* as the library sees it */
+static struct one_cq cq; /* the library's view */
 static uint32_t events, stored, polled, visible_at_arm;
 static bool armed;
 
@@ -87,7 +87,7 @@ other_core(void)
 {
 	struct core *core = lane.client->core;
 
-	atomic_store(&ring[0].bundle->rings, 2); /* unless it is known before */
+	atomic_store(&ring[0].bundle->rings, 2); /* if not known before */
 	cq_push(core, ring[1].cq, &entry);
 	stored++;
 	cq_publish(core);
@@ -108,7 +108,7 @@ this_core(void)
 static void
 run(void (*const steps[STEPS])(void), const uint32_t at[STEPS], bool known)
 {
-	taken = STEPS; /* not while the rings are made */
+	taken = STEPS; /* no steps while the rings are created */
 	ring_new(&app, CQ_LOG2, &ring[0], NULL);
 	ring_join(&lane, &ring[0], &ring[1]);
 	client = (struct one_client){.arena = app.arena, .info.arena_size = ONE_ARENA_SIZE};
@@ -119,7 +119,7 @@ run(void (*const steps[STEPS])(void), const uint32_t at[STEPS], bool known)
 		.descriptor = DESCRIPTOR,
 		.at = {.log2 = ring[0].log2, .shm = ring[0].shm, .ring = ring[0].entries, .lump = 1}};
 	events = stored = polled = visible_at_arm = passed = 0;
-	/* A machine that is busy takes long to wake: that holds back no event here. */
+	/* On a busy machine wake-ups are slow: that must not hold events back here. */
 	atomic_store(&app.user->slow_wakes, false);
 	if (known)
 		one_cq_grow(&cq);
@@ -139,7 +139,7 @@ run(void (*const steps[STEPS])(void), const uint32_t at[STEPS], bool known)
 
 typedef void verdict(void);
 
-/* All ways in which the steps fall; returns how many there were. */
+/* Try all interleavings of the steps; returns their number. */
 static uint32_t
 try_all(void (*const steps[STEPS])(void), bool known, verdict *judge)
 {
@@ -164,10 +164,10 @@ judge_right(void)
 {
 	assert_int_equal(stored, ENTRIES);
 	assert_in_range(events, 0, 1);
-	/* What is left when it goes to sleep wakes it. */
+	/* An entry left when the program goes to sleep gives an event. */
 	if (polled < ENTRIES)
 		assert_int_equal(events, 1);
-	/* What came after the arm is told of, though it has been taken. */
+	/* An entry that arrives after the arm gives an event, even if it has been polled. */
 	if (visible_at_arm < ENTRIES)
 		assert_int_equal(events, 1);
 	told += events;
@@ -193,7 +193,7 @@ judge_wrong(void)
 	lost += polled < ENTRIES && events == 0;
 }
 
-/* Who looks first and arms then sleeps through a completion: this test would see it. */
+/* A program that polls first and arms then sleeps through a completion: this test detects that. */
 static void
 test_wrong_order(void **state)
 {
@@ -215,7 +215,7 @@ group_arm(void **state)
 	lane_new(&app, 1 - app.client->core->index, &lane);
 	if (!engine_client_channels(app.client))
 		return -1;
-	wake_by_socket(app.client, DESCRIPTOR, 0); /* which is not written to: send_here() */
+	wake_by_socket(app.client, DESCRIPTOR, 0); /* nothing is written to the descriptor: see send_here() */
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a core gives its processor away, and what it learns from that. */
+/* Yielding of the processor by a core, and what the core learns from it. */
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -11,11 +11,11 @@ enum { FEW = 2, MANY = 20 };
 
 static struct core *core;
 
-/* What is called in the kernel's place. */
+/* Replaces the kernel's calls. */
 static struct {
 	uint32_t calls,
-		every;  /* each of these has the processor go to somebody, and takes no time; 0: none */
-	uint64_t takes; /* cycles, otherwise */
+		every; /* every n-th call gives the processor to another thread, and takes no time; 0: none */
+	uint64_t takes; /* cycles of any other call */
 	long switches;
 } kernel;
 
@@ -47,7 +47,9 @@ begin(enum one_idle how)
 	core = engine.core[0];
 }
 
-/* After a loop that did `done`; nothing is learned from the time before. */
+/*
+ * Run idle_wait() after a loop that did `done`; returns whether it yielded. The time before teaches nothing.
+ */
 static bool
 gives(uint32_t done)
 {
@@ -57,13 +59,13 @@ gives(uint32_t done)
 	return core->gave;
 }
 
-/* It has just been given away for nothing, or comes back. */
+/* Set the state after a yield: nobody else wanted the processor, or somebody did. */
 static void
 set(bool shared)
 {
 	core->shared = shared;
 	core->gave_at = rte_rdtsc();
-	core->give_after = 1ull << 62; /* decades: however slow this machine is */
+	core->give_after = 1ull << 62; /* decades, however slow this machine is */
 	core->takes = 0;
 }
 
@@ -73,12 +75,12 @@ test_shared(void **state)
 	begin(ONE_IDLE_YIELD);
 	set(true);
 	assert_true(gives(0));
-	/* Somebody probably waits for the little that was done, */
+	/* After little work somebody probably waits for its effect: yield, */
 	assert_true(gives(1));
 	assert_true(gives(FEW));
-	/* but more will follow upon much, */
+	/* after much work more will follow: do not yield, */
 	assert_false(gives(MANY));
-	/* or upon what could not be finished. */
+	/* after unfinished work neither. */
 	core->turns.clients = 1;
 	assert_false(gives(FEW));
 	assert_true(gives(0));
@@ -114,7 +116,7 @@ test_receivers(void **state)
 		assert_false(gives(MANY));
 		core->takes = CORE_TAKES;
 		assert_true(gives(MANY));
-		/* They had their turn. */
+		/* The receivers have had their time slice. */
 		core->loop_at = rte_rdtsc();
 		idle_wait(core, MANY);
 		assert_false(gives(MANY));
@@ -133,7 +135,7 @@ test_others_give_nothing_away(void **state)
 	fixture_stop();
 }
 
-/* A call of `cycles`, and the loop after it. */
+/* Simulate a yield of `cycles`, and the loop after it. */
 static bool
 learns(uint64_t cycles)
 {
@@ -157,14 +159,16 @@ test_learns(void **state)
 	assert_true(learns(2 * least + 1));
 	assert_true(learns(100 * least));
 	assert_int_equal(core->least, least);
-	/* A system that gives nothing away sooner. */
+	/* A shorter yield lowers the minimum. */
 	assert_false(learns(least / 4));
 	assert_int_equal(core->least, least / 4);
 	assert_true(learns(least));
 	fixture_stop();
 }
 
-/* A core's loop takes no time here: what it was away is idle time, whatever it did before and after. */
+/*
+ * The core's loop takes no time here: the time away counts as idle, whatever the core did before and after.
+ */
 static void
 test_times(void **state)
 {
@@ -179,22 +183,24 @@ test_times(void **state)
 	fixture_stop();
 }
 
-/* Again and again, while somebody else comes and goes: counted are the calls, and how long each takes is
- * said. */
+/*
+ * Repeated yields while another thread comes and goes: the calls are counted, and the duration of each is
+ * given.
+ */
 static void
 test_finds_out(void **state)
 {
 	static const struct {
-		uint64_t leasts, give_after; /* of the call before */
+		uint64_t leasts, give_after; /* before this loop */
 		bool gives;
 	} loops[] = {
-		{1, 0, true},             /* nobody; it is time */
-		{1, UINT64_MAX, false},   /* nobody; it is not */
-		{1, 0, true},             /* somebody has come, */
-		{100, UINT64_MAX, true},  /* has it, */
-		{3, UINT64_MAX, true},    /* has it for a moment, */
-		{1, UINT64_MAX, false},   /* is gone */
-		{100, UINT64_MAX, false}, /* nothing is learned where nothing was given away */
+		{1, 0, true},             /* alone; a yield is due */
+		{1, UINT64_MAX, false},   /* alone; no yield is due */
+		{1, 0, true},             /* another thread has come, */
+		{100, UINT64_MAX, true},  /* holds the processor, */
+		{3, UINT64_MAX, true},    /* holds it for a moment, */
+		{1, UINT64_MAX, false},   /* has gone */
+		{100, UINT64_MAX, false}, /* without a yield nothing is learned */
 	};
 	uint64_t least;
 
@@ -211,7 +217,10 @@ test_finds_out(void **state)
 	fixture_stop();
 }
 
-/* On a processor where the call takes long; those that gave it to somebody tell nothing, however short. */
+/*
+ * The call is slow on this processor. A call that gave the processor away does not count as a measurement,
+ * however short.
+ */
 static void
 test_measures(void **state)
 {
@@ -220,7 +229,7 @@ test_measures(void **state)
 	kernel.every = 2;
 	idle_begin(core);
 	assert_true(core->least >= kernel.takes);
-	/* Nobody is ever without company: what was assumed stays. */
+	/* If every call gives the processor away, the initial assumption stays. */
 	core->least = 7;
 	kernel.every = 1;
 	idle_begin(core);
@@ -237,7 +246,7 @@ begin_to_sleep(void)
 	begin(ONE_IDLE_SLEEP);
 	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
 	rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
-	core->look_least = 1ull << 61; /* far from what the calls of this test take */
+	core->look_least = 1ull << 61; /* far longer than the calls of this test */
 	core->look_most = 1ull << 62;
 	core->look_for = core->look_least;
 	set(false);
@@ -251,7 +260,7 @@ end_of_sleep(void)
 	fixture_stop();
 }
 
-/* After a loop without work, when `looked` cycles have gone into such loops. */
+/* Run a loop without work after `looked` cycles of such loops; returns whether the core slept. */
 static bool
 sleeps_after(uint64_t looked)
 {
@@ -262,7 +271,7 @@ sleeps_after(uint64_t looked)
 	return core->stats.sleeps > before;
 }
 
-/* Work is found `silence` cycles after the last was. */
+/* Find work `silence` cycles after the last work. */
 static void
 finds_after(uint64_t silence)
 {
@@ -279,11 +288,11 @@ test_looks_on_for_a_while(void **state)
 	assert_false(sleeps_after(0));
 	assert_false(sleeps_after(core->look_least / 2));
 	assert_true(sleeps_after(core->look_least));
-	/* What others have of the processor is not spent looking. */
+	/* Time in which others have the processor does not count as polling. */
 	core->looked = 0;
 	learns(2 * core->look_least);
 	assert_false(sleeps_after(core->looked));
-	/* Where they want it, they get it in between. */
+	/* When others want the processor, they get it in between. */
 	set(true);
 	core->looked = 0;
 	assert_true(gives(0));
@@ -302,7 +311,7 @@ test_looks_on_for_answers(void **state)
 	end_of_sleep();
 }
 
-/* A sleep that was too early lengthens the search before the next one; one that paid shortens it. */
+/* A sleep that was too short lengthens the polling before the next one. A long one shortens it. */
 static void
 test_adapts(void **state)
 {
@@ -311,7 +320,7 @@ test_adapts(void **state)
 	begin_to_sleep();
 	most = core->look_most;
 	finds_after(most / 4);
-	assert_int_equal(core->look_for, core->look_least); /* it was awake */
+	assert_int_equal(core->look_for, core->look_least); /* the core did not sleep */
 	assert_true(sleeps_after(most));
 	finds_after(most / 3);
 	assert_int_equal(core->look_for, 2 * (most / 3));
@@ -332,7 +341,7 @@ leave(void *argument)
 	engine_leave_rseq();
 	assert_true((int32_t)area->cpu_id < 0);
 	assert_true(sched_getcpu() >= 0);
-	/* Once more does no harm. */
+	/* A second call does no harm. */
 	engine_leave_rseq();
 	assert_true((int32_t)area->cpu_id < 0);
 	return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine on its own thread, for each way to idle: work, commands and grace
- * periods get through, also when it sleeps; it stops.
+ * The data plane's core on its own thread, in each idle mode: work, commands and grace periods make progress,
+ * also while it sleeps, and it stops.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ end(void)
 static void
 wake_if_asleep(void)
 {
-	/* As the library does after a doorbell. */
+	/* Like the library after a doorbell. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&app.header->engine_asleep) != 0)
 		eventfd_write(fixture_wake_fd, 1);
@@ -67,8 +67,10 @@ work(uint32_t count, uint32_t pause_us)
 	}
 }
 
-/* Cores publish their figures about once a millisecond, when they run, one after the other: what is read may
- * be some of the last and some of those before. */
+/*
+ * Cores publish their counters about once a millisecond while running, one after the other: a reader may see
+ * some of the newest and some older ones.
+ */
 static struct engine_stats
 published(void)
 {
@@ -114,7 +116,7 @@ test_stages(void **state)
 	stats = published();
 	assert_true(stages(&stats) == 0 && stats.stage_loops == 0);
 
-	/* The loop that finds it switched on has begun after that. */
+	/* The loop that sees the option switched on begins after the switch. */
 	start = rte_rdtsc();
 	loops = published().loops;
 	TURN_UNTIL(published().loops != loops);
@@ -128,8 +130,10 @@ test_stages(void **state)
 	assert_true(stages(&stats) <= rte_rdtsc() - start);
 
 	engine_time_stages(false);
-	/* The next figures may be of a loop that has begun before; those after it have all of that; and while
-	 * they are read, others may come. */
+	/*
+	 * The next counters may be of a loop begun before the switch, and may change while they are read.
+	 * Later ones include all of that loop.
+	 */
 	for (int i = 0; i < 3; i++) {
 		loops = published().loops;
 		TURN_UNTIL(published().loops != loops);
@@ -157,7 +161,7 @@ test_sleep(void **state)
 	begin(ONE_IDLE_SLEEP);
 	work(50, 500);
 	TURN_UNTIL(published().sleeps > 10);
-	/* Commands get through while it sleeps. */
+	/* Commands are carried out while the core sleeps. */
 	for (int i = 0; i < 50; i++) {
 		usleep(1000);
 		assert_int_equal(command((struct engine_command){
@@ -192,14 +196,14 @@ quiesce_cores(void *unused)
 	return NULL;
 }
 
-/* The callback of a lost memif's link, on DPDK's interrupt thread, waits for a core that is inside a loop. */
+/* The callback for a lost memif link, on DPDK's interrupt thread, waits for a core that is inside a loop. */
 static void
 test_lost_link_outlasts_the_loop(void **state)
 {
 	pthread_t thread;
 
 	fixture_start(1, ONE_IDLE_SPIN);
-	/* A core in the middle of a loop: this thread stands for it. */
+	/* Register the test's thread as a core in the middle of a loop. */
 	rte_rcu_qsbr_thread_register(engine.rcu, 1);
 	rte_rcu_qsbr_thread_online(engine.rcu, 1);
 	engine.running = true;
@@ -209,7 +213,7 @@ test_lost_link_outlasts_the_loop(void **state)
 	rte_rcu_qsbr_quiescent(engine.rcu, 1);
 	TURN_UNTIL(atomic_load(&quiesced));
 	pthread_join(thread, NULL);
-	/* An lcore passes quiescent states itself, and would wait for itself. */
+	/* An lcore passes quiescent states itself, and so must not wait for itself. */
 	links_quiesce();
 	rte_rcu_qsbr_thread_offline(engine.rcu, 1);
 	rte_rcu_qsbr_thread_unregister(engine.rcu, 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nobody sleeps through news: who has some stores it and then looks whether somebody sleeps, who wants to
- * sleep says so and then looks for news.  The code that falls asleep is compiled here once more, with a stop
- * at each point between its steps; at each of them, and while it sleeps, a pretended other thread takes its
- * own steps, all ways that the two can fall.  tests/unit/client/rings/test_model.c has what processors do to
- * the order of stores and loads.
+ * No thread sleeps through news: a thread with news stores them and then checks for sleepers, and a thread
+ * that wants to sleep reports so and then checks for news. The code that falls asleep is compiled here again,
+ * with a stop between its steps. At each stop, and during the sleep, a simulated other thread takes its own
+ * steps, in all possible interleavings. For the order of stores and loads on processors see
+ * tests/unit/client/rings/test_model.c.
  */
 #include <errno.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ static int write_here(int fd);
 #define STEPS 2
 #define POINTS_MAX 64
 
-/* The other thread: what it does, and before which point each step comes. */
+/* The steps of the other thread, and the point before which each is taken. */
 static void (*const *step)(void);
 static uint32_t before[STEPS], taken, passed;
 static bool stepping, lost;
@@ -80,7 +80,7 @@ point(void)
 		take_steps(passed++);
 }
 
-/* Asleep, when nothing ends it at once; then the rest of the steps have to. */
+/* Sleeps unless a descriptor is ready. The remaining steps must end the sleep. */
 static int
 sleep_here(struct pollfd *fds)
 {
@@ -105,7 +105,7 @@ write_here(int fd)
 	return on_write != NULL ? on_write(fd) : eventfd_write(fd, 1);
 }
 
-/* ---- what may come ---- */
+/* ---- news ---- */
 
 static void
 free_command(struct engine_command *command)
@@ -159,7 +159,7 @@ ring_doorbell(void)
 	one_doorbell_ring(app.doorbells, pair.doorbell);
 }
 
-/* As one_qp_wake() does. */
+/* Like one_qp_wake(). */
 static void
 wake_by_arena(void)
 {
@@ -176,7 +176,7 @@ stop_core(void)
 
 /* ---- a core falls asleep ---- */
 
-/* Nothing is left of what was done before; a doorbell's eventfd is not ready any more. */
+/* Bring the core to rest: nothing is left of earlier work, and no doorbell's eventfd is ready. */
 static void
 settle(void)
 {
@@ -192,7 +192,10 @@ settle(void)
 	lost = false;
 }
 
-/* True: it slept through the steps, the first before point `first`, the second before point `second`. */
+/*
+ * Returns whether the core slept through the steps: the first before point `first`, the second before
+ * `second`.
+ */
 static bool
 sleeps_through(void (*const steps[STEPS])(void), uint32_t first, uint32_t second)
 {
@@ -207,7 +210,7 @@ sleeps_through(void (*const steps[STEPS])(void), uint32_t first, uint32_t second
 	return lost;
 }
 
-/* How often, of all ways in which the steps of the two can fall. */
+/* Count the interleavings in which the core sleeps through the steps. */
 static uint32_t
 count_lost(void (*const steps[STEPS])(void))
 {
@@ -219,7 +222,7 @@ count_lost(void (*const steps[STEPS])(void))
 	for (uint32_t first = 0; first <= points; first++)
 		for (uint32_t second = first; second <= points; second++)
 			count += sleeps_through(steps, first, second);
-	assert_true(times_slept > slept); /* some came to the end of it */
+	assert_true(times_slept > slept); /* some interleavings reached the sleep */
 	settle();
 	return count;
 }
@@ -231,7 +234,7 @@ group_sleep(void **state)
 	fixture_start(2, ONE_IDLE_SLEEP);
 	app_start(&app);
 	core = engine.core[app.client->core->index];
-	assert_int_equal(core->index, 0); /* which sends for the control thread */
+	assert_int_equal(core->index, 0); /* the core that sends for the control thread */
 	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
 	ring_new(&app, CQ_LOG2, &ring, NULL);
 	pair_new(&app, &ring, NULL, NULL, NULL, &pair);
@@ -267,7 +270,7 @@ test_core(void **state)
 	}
 }
 
-/* Who looks first and stores then is slept through: this test would see it. */
+/* A thread that checks for sleepers before it stores its news is slept through: this test detects that. */
 static void
 test_wrong_order(void **state)
 {
@@ -320,7 +323,7 @@ forget_news(void)
 	drain_event_fd();
 }
 
-/* Queueing, telling; saying that it sleeps: each way that they can fall. */
+/* Queueing, notifying, and reporting the sleep, in every order. */
 static void
 test_control(void **state)
 {
@@ -338,7 +341,7 @@ test_control(void **state)
 			sleeps_now = engine_sleep_begin();
 		assert_true(!sleeps_now || control_is_woken());
 	}
-	/* Each sleep is ended anew, and once. */
+	/* Each sleep is ended once. */
 	for (int i = 0; i < 3; i++) {
 		forget_news();
 		assert_true(engine_sleep_begin());
@@ -354,7 +357,7 @@ test_control(void **state)
 
 static bool other_told;
 
-/* The first core is off its processor here: it has not written yet, and may not for seconds. */
+/* The first core is off its processor before its write, possibly for seconds. */
 static int
 stay_away(int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parties that reach the memory of this process, and how often each was woken. */
+/* Parties that make bounced accesses to memory of this process, and how often each was woken. */
 #ifndef TESTS_REACHING_H
 #define TESTS_REACHING_H
 
@@ -58,7 +58,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Until the party has been woken `times` more times. */
+/* Wait until the party has been woken `times` more times. */
 static inline void
 await(struct fixture *f, uint32_t party, uint32_t times)
 {

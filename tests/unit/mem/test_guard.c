@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is taken away under a mapping: what the handler of the fault replaces. */
+/* Files truncated under a mapping: the memory that the fault handler replaces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,12 +16,12 @@
 
 #define MIB (1ul << 20)
 #define PIECE (2 * MIB)
-#define PIECES 1024u /* that the handler replaces one by one */
+#define PIECES 1024u /* limit of pieces that the handler replaces one by one */
 
 static int owner, event_fd, file, guard;
 static uint8_t *bytes;
 
-/* cmocka has put handlers of its own in place for the time of a test. */
+/* cmocka installs its own signal handlers for each test, so install ours again. */
 static void
 begin_test(void)
 {
@@ -37,7 +37,7 @@ end_test(void)
 	close(event_fd);
 }
 
-/* A mapping of `len` bytes, of which the file has the first `present`. */
+/* Map `len` bytes of a file that has only `present`. */
 static void
 map_short_file(size_t len, size_t present)
 {
@@ -60,7 +60,7 @@ unmap_file(size_t len)
 	return pieces;
 }
 
-/* How many mappings [bytes, bytes + len) consists of. */
+/* Count the mappings that [bytes, bytes + len) consists of. */
 static uint32_t
 num_mappings(size_t len)
 {
@@ -100,7 +100,7 @@ test_replaces_what_faulted(void **state)
 	end_test();
 }
 
-/* The first and the last piece end with the mapping. */
+/* The first and last piece do not exceed the mapping. */
 static void
 test_stays_in_mapping(void **state)
 {
@@ -131,7 +131,7 @@ touch_every_other_piece(uint32_t from, uint32_t to)
 		*(volatile uint8_t *)(bytes + 2 * i * PIECE) = 1;
 }
 
-/* An application does not use up the mappings that the kernel allows a process. */
+/* An application cannot use up the kernel's limit of mappings per process. */
 static void
 test_number_of_pieces_is_bounded(void **state)
 {
@@ -145,7 +145,7 @@ test_number_of_pieces_is_bounded(void **state)
 	assert_int_equal(num_mappings(len), 1);
 	assert_int_equal(unmap_file(len), PIECES);
 
-	/* Until what was replaced is unmapped there is room for no other. */
+	/* Until the replaced pieces are unmapped, no further ones are replaced singly. */
 	map_short_file(4 * PIECE, 0);
 	touch_every_other_piece(0, 1);
 	assert_int_equal(num_mappings(4 * PIECE), 1);

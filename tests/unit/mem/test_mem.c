@@ -33,7 +33,7 @@ test_lookup(void **state)
 	mem_publish(table, &a);
 	assert_ptr_equal(mem_lookup(table, a.key), &a);
 	for (int bit = 0; bit < 32; bit++)
-		assert_null(mem_lookup(table, a.key ^ 1u << bit)); /* slot, tag or variant */
+		assert_null(mem_lookup(table, a.key ^ 1u << bit)); /* in slot, tag or variant */
 	assert_null(mem_lookup(table, 0));
 
 	b.key = a.key ^ 1; /* the next variant of the slot replaces it */
@@ -115,12 +115,12 @@ test_check(void **state)
 	assert_null(mem_check(table, r.key, PZ, 5, rd, UINT64_MAX, 2));
 	assert_null(mem_check(table, r.key, PZ, 5, rd, UINT64_MAX - 4095, 4096));
 	assert_null(mem_check(table, r.key, PZ, 5, rd, 0, VA + 1));
-	r.va = UINT64_MAX - 4095; /* a region that ends at the top */
+	r.va = UINT64_MAX - 4095; /* a region that ends at the highest address */
 	assert_ptr_equal(mem_check(table, r.key, PZ, 5, rd, r.va, 4096), &r);
 	assert_null(mem_check(table, r.key, PZ, 5, rd, r.va + 1, 4096));
 	assert_null(mem_check(table, r.key, PZ, 5, rd, 0, 1));
 
-	r.qpn = 5; /* a window of one queue pair */
+	r.qpn = 5; /* a window for a single queue pair */
 	assert_ptr_equal(mem_check(table, r.key, PZ, 5, rd, r.va, 1), &r);
 	assert_null(mem_check(table, r.key, PZ, 6, rd, r.va, 1));
 	mem_table_free(table);
@@ -141,14 +141,14 @@ test_invalidate(void **state)
 	assert_false(mem_invalidate(table, window.key ^ 1, PZ, 5));
 	assert_false(mem_invalidate(table, window.key, PZ + 1, 5));
 	assert_false(mem_invalidate(table, window.key, PZ, 6));
-	assert_false(mem_invalidate(table, memory.key, PZ, 5)); /* no window */
+	assert_false(mem_invalidate(table, memory.key, PZ, 5)); /* not a window */
 	assert_ptr_equal(mem_check(table, window.key, PZ, 5, ONE_ACCESS_REMOTE_READ, VA, 8), &window);
 	assert_true(mem_invalidate(table, window.key, PZ, 5));
 	assert_null(mem_lookup(table, window.key));
 	assert_null(mem_check(table, 0, PZ, 5, 0, 0, 0));
-	assert_false(mem_invalidate(table, window.key, PZ, 5)); /* once */
+	assert_false(mem_invalidate(table, window.key, PZ, 5)); /* a second time */
 	assert_false(mem_invalidate(table, 0, PZ, 5));
-	/* The slot is still taken, until the control thread frees it. */
+	/* The slot stays in use until the control thread frees it. */
 	for (int i = 0; i < 200; i++) {
 		key = mem_key_new(table);
 		assert_int_not_equal(mem_key_slot(table, key), mem_key_slot(table, window.key));
@@ -160,7 +160,7 @@ test_invalidate(void **state)
 	mem_table_free(table);
 }
 
-/* Every length and alignment, into exact allocations: nothing missing, nothing beside it touched. */
+/* Every length and alignment, into exact allocations: all bytes are placed, and no neighbour is touched. */
 static void
 test_place_shapes(void **state)
 {
@@ -173,7 +173,7 @@ test_place_shapes(void **state)
 	for (size_t k = 0; k < count; k++) {
 		size_t len = k < 70 ? k : big[k - 70];
 
-		/* Also so far ahead of the source that string moves are taken. */
+		/* The larger offset makes mem_place() use string moves. */
 		for (size_t to = 0; to <= 120; to += to < 8 ? 1 : 112) {
 			for (size_t from = 0; from < 9; from += len < 100 ? 1 : 5) {
 				memset(dst, 0xee, len + 160);
@@ -198,12 +198,14 @@ struct poll_job {
 	_Atomic unsigned int wrong;
 };
 
-/* Of each length: so long, and so often at least; where the two threads take turns on one processor, each
- * round is a turn of everybody else's, too. */
+/*
+ * Minimum time and rounds per length. On a single processor, where the two threads alternate, each round
+ * takes a time slice of every other thread as well.
+ */
 #define LAST_BYTE_NS 50000000u
 #define LAST_BYTE_ROUNDS 10u
 
-/* An application: spins on the last byte, then everything before it has to be there. */
+/* Plays an application: once the last byte has arrived, everything before it must be there. */
 static void *
 poller(void *arg)
 {
@@ -257,14 +259,14 @@ test_last_byte_is_last(void **state)
 }
 
 /*
- * The same without chance: the pages of the destination are shut, and whenever
- * a store opens one, what belongs before it has to be complete.
+ * A deterministic check of the order: the destination's pages are read-only, and when a store faults on one,
+ * everything that precedes it must be complete.
  */
 static struct {
 	uint8_t *dst;
 	const uint8_t *src;
 	size_t len, page;
-	bool last; /* only the page of the last word is shut */
+	bool last; /* only the page of the last word is read-only */
 	size_t tail;
 	int faults, wrong;
 } shut;
@@ -277,7 +279,7 @@ on_shut_page(int signal_number, siginfo_t *info, void *context)
 
 	if (at < shut.dst || at >= shut.dst + shut.len)
 		_exit(99);
-	/* The bulk may be out of order within a piece of 4096 bytes and a word, the last word never. */
+	/* The bulk may be out of order within 4096 bytes and a word, the last word never. */
 	before = shut.last ? shut.len - shut.tail : offset < 8 ? 0 : (offset - 8) / 4096 * 4096;
 	for (size_t i = 0; i < before; i++)
 		shut.wrong += shut.dst[i] != shut.src[i];
@@ -303,7 +305,7 @@ test_order_of_pages(void **state)
 	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
 	for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
 		shut.len = lens[k];
-		/* The last word alone lies in the shut page. */
+		/* Only the last word is in the read-only page. */
 		shut.last = true;
 		for (shut.tail = 1; shut.tail <= 8; shut.tail *= 2) {
 			uint8_t *page = base + (pages - 1) * shut.page;
@@ -373,7 +375,7 @@ check_atomics(const struct mem_region *r, uint64_t *word)
 	*word = 40;
 	assert_int_equal(mem_fetch_add(r, r->va, 2, &found), 0);
 	assert_true(found == 40 && *word == 42);
-	assert_int_equal(mem_fetch_add(r, r->va, UINT64_MAX, &found), 0); /* wraps */
+	assert_int_equal(mem_fetch_add(r, r->va, UINT64_MAX, &found), 0); /* the sum wraps */
 	assert_true(found == 42 && *word == 41);
 	assert_int_equal(mem_cmp_swap(r, r->va, 41, 0x1122334455667788, &found), 0);
 	assert_true(found == 41 && *word == 0x1122334455667788);
@@ -430,7 +432,7 @@ test_atomics(void **state)
 	assert_int_equal(mem_cmp_swap(&skewed, VA, 0, 1, &found), -EFAULT);
 }
 
-/* No call of these may wait for a process: what has no mapping is none of theirs. */
+/* None of these calls may wait for a process, so all refuse memory without a mapping. */
 static void
 test_no_mapping(void **state)
 {

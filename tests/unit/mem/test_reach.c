@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory without mapping: the core's side, and the copy thread of the application, which may have to wait. */
+/* Bounced access: the core's side, and the application's copy thread, which may have to wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 /* ---- accesses ---- */
 
-/* Lists with mapped pieces among them, in both directions. */
+/* Lists that include mapped sges, in both directions. */
 static void
 test_pieces(void **state)
 {
@@ -105,7 +105,10 @@ scatter(struct fixture *f, const struct mem_sge *piece, const void *in)
 	return reach_scatter(&f->party[0], 0, piece, 1, in, 1);
 }
 
-/* Each length at each alignment, the most, and memory that is there in part: what a short move would hide. */
+/*
+ * Each length at each alignment, the maximum, and partly unmapped memory: no partial copy may count as
+ * success.
+ */
 static void
 test_lengths(void **state)
 {
@@ -158,7 +161,9 @@ forge(struct fixture *f, uint32_t place, uint32_t sequence, uint32_t error)
 	atomic_store(&answer->phase, one_ring_phase(place, ONE_COPY_LOG2));
 }
 
-/* Ends in one fault: no further answer is taken, those who wait go on when it is detached. */
+/*
+ * A faulty answer ends in one fault: no further answer is accepted, and waiting parties go on when detached.
+ */
 static void
 expect_fault(uint32_t place, uint32_t sequence, uint32_t error)
 {
@@ -193,13 +198,13 @@ expect_fault(uint32_t place, uint32_t sequence, uint32_t error)
 static void
 test_forged(void **state)
 {
-	expect_fault(0, 1, 0);          /* to a later request */
-	expect_fault(0, UINT32_MAX, 0); /* to an earlier one */
-	expect_fault(0, 0, EPERM);      /* with an error that there is not */
+	expect_fault(0, 1, 0);          /* for a later request */
+	expect_fault(0, UINT32_MAX, 0); /* for an earlier request */
+	expect_fault(0, 0, EPERM);      /* with an undefined error */
 	expect_fault(0, 0, UINT32_MAX);
 }
 
-/* One that nobody asked for is not looked at; nor is the next before its turn. */
+/* An answer without a request is ignored, as is a later answer before the next one. */
 static void
 test_unasked(void **state)
 {
@@ -221,13 +226,13 @@ test_unasked(void **state)
 	assert_true(reach_due(&f->c.list));
 	assert_int_equal(reach_poll(&f->c.list, wake, f), 1);
 	assert_int_equal(f->c.faults, 0);
-	/* What it says that was there is its own affair. */
+	/* The contents are the application's own responsibility. */
 	f->c.shm->slot[ONE_COPIES - 1][0] = 99;
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), 0);
 	assert_int_equal(out[0], 99);
 }
 
-/* What it makes of requests and staging memory changes nothing of what the core does. */
+/* Changes by the application to requests and staging memory do not affect the core. */
 static void
 test_scribbled(void **state)
 {
@@ -255,7 +260,7 @@ test_scribbled(void **state)
 	assert_int_equal(f->c.faults, 0);
 }
 
-/* The copy thread believes nothing either that would lead it out of its slot. */
+/* The copy thread checks requests, too: none makes it leave its slot. */
 static void
 test_bad_requests(void **state)
 {
@@ -284,7 +289,7 @@ test_bad_requests(void **state)
 	}
 }
 
-/* An outcome is that of its call only. */
+/* A result is only for the call that asked for it. */
 static void
 test_another_call(void **state)
 {
@@ -338,7 +343,7 @@ test_atomics(void **state)
 	assert_int_equal(reach_atomic(&f->party[0], 0, &region, region.va + 4, NULL, 1, &found, 1), -EFAULT);
 }
 
-/* Two attachments of one process, each with its thread. */
+/* Two attachments of one process, each with a copy thread. */
 static void
 test_atomics_of_two(void **state)
 {
@@ -387,7 +392,7 @@ await_since(const struct fixture *f, bool waits)
 		sched_yield();
 }
 
-/* Whoever waits for other memory is served meanwhile, and nothing here blocks. */
+/* Parties that wait for other memory are served meanwhile, and nothing here blocks. */
 static void
 test_stuck(void **state)
 {
@@ -434,7 +439,7 @@ test_stuck(void **state)
 	stuck_close(&stuck);
 }
 
-/* What was cancelled in the queue does not happen. */
+/* An access cancelled in the queue is not carried out. */
 static void
 test_cancel(void **state)
 {
@@ -455,13 +460,13 @@ test_cancel(void **state)
 	await_since(f, true);
 	reach_cancel(&f->party[1], 0);
 	reach_leave(&f->party[2]);
-	reach_leave(&f->party[0]); /* one that is under way */
+	reach_leave(&f->party[0]); /* an access under way */
 	stuck_answer(&stuck);
 	while (!LIST_EMPTY(&f->c.list))
 		reach_poll(&f->c.list, wake, f);
 	assert_int_equal(f->num_order, 0);
 	assert_int_equal(bytes[0], 0);
-	/* All jobs are back. */
+	/* All accesses are free again. */
 	for (uint32_t i = 0; i < ONE_COPIES; i++)
 		assert_int_equal(reach_scatter(&f->party[i], 1, &write, 1, ones, 2), -EAGAIN);
 	for (uint32_t i = 0; i < ONE_COPIES; i++)
@@ -470,7 +475,9 @@ test_cancel(void **state)
 	stuck_close(&stuck);
 }
 
-/* More parties than jobs: in turn, also when those that have one do not come for the outcome. */
+/*
+ * More parties than accesses: they are served in turn, even if holders of an access do not fetch its result.
+ */
 static void
 test_starved(void **state)
 {
@@ -488,7 +495,7 @@ test_starved(void **state)
 	await(f, ONE_COPIES - 1, 1);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), 0);
-	/* 8 to ONE_COPIES - 1 keep theirs.  The others do as transports: ask again when they are woken. */
+	/* Parties 8 to ONE_COPIES - 1 keep their accesses. The others retry when woken, as transports do. */
 	while (served < PARTIES - ONE_COPIES) {
 		reach_poll(&f->c.list, wake, f);
 		for (uint32_t i = ONE_COPIES; i < PARTIES; i++) {
@@ -500,7 +507,9 @@ test_starved(void **state)
 		sched_yield();
 	}
 	assert_int_equal(served, PARTIES - ONE_COPIES);
-	/* The rest was enough for that; when all are kept, they are taken away in time. */
+	/*
+	 * The remaining accesses sufficed so far. When all are kept, results not fetched are dropped in time.
+	 */
 	for (last = ONE_COPIES; last < PARTIES; last++) {
 		assert_int_equal(reach_gather(&f->party[last], 0, &piece, 1, out, 2), -EAGAIN);
 		if (f->party[last].job[0] == NULL)
@@ -513,7 +522,7 @@ test_starved(void **state)
 	assert_non_null(f->party[last].job[0]);
 }
 
-/* What has been changed is not forgotten for others, however long its party is without a turn. */
+/* The result of an access that changed memory is not dropped in favour of others, however long it is kept. */
 static void
 test_starved_by_changes(void **state)
 {
@@ -540,7 +549,7 @@ test_starved_by_changes(void **state)
 	assert_int_equal(reach_gather(&f->party[ONE_COPIES], 0, &piece, 1, out, 1), 0);
 }
 
-/* The end of a process that never answers: nobody waits for it any more. */
+/* After the end of a process that never answers, nobody waits for it. */
 static void
 test_detach(void **state)
 {
@@ -567,7 +576,7 @@ test_detach(void **state)
 		assert_null(f->party[i].starved);
 	}
 	assert_true(LIST_EMPTY(&f->c.list));
-	/* Nothing more is begun for it. */
+	/* No further access to its memory is begun. */
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 2), -EFAULT);
 	assert_true(LIST_EMPTY(&f->c.list));
 	stuck_answer(&stuck);

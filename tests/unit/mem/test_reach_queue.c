@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory without mapping: accesses in a queue of a party. */
+/* Bounced access: queues of accesses of one party. */
 #include "reaching.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* One byte, the value of which is its place and its note. */
+/* Queue a write of one byte, whose value and note are its offset. */
 static int
 enqueue(struct fixture *f, uint32_t party, const struct mem_region *there, uint32_t i)
 {
@@ -21,7 +21,7 @@ oldest(struct fixture *f, uint32_t party)
 	return *(const uint32_t *)reach_queue_oldest(&f->party[party], REACH_ARRIVED);
 }
 
-/* The oldest, which is done, leaves the queue with its outcome; its sges with a mapping are written. */
+/* Remove the oldest access, which is done, and return its result. Its mapped sges are written here. */
 static int
 dequeue_list(struct reach_party *party, const struct mem_sge *list, uint32_t num)
 {
@@ -42,7 +42,7 @@ dequeue(struct fixture *f, uint32_t party, const struct mem_region *there)
 	return dequeue_list(&f->party[party], &piece, 1);
 }
 
-/* All jobs in the queue of one party, which ends them in order; the other has its turn. */
+/* The queue of one party holds all accesses, which it completes in order. Then the other party is served. */
 static void
 test_queue(void **state)
 {
@@ -70,14 +70,14 @@ test_queue(void **state)
 	assert_int_equal(reach_gather(&f->party[1], 0, &piece, 1, out, 1), -EAGAIN);
 	await(f, 1, 1);
 	assert_int_equal(reach_gather(&f->party[1], 0, &piece, 1, out, 1), 0);
-	await(f, 0, ONE_COPIES + 1 - f->woken[0]); /* it had asked for one more */
+	await(f, 0, ONE_COPIES + 1 - f->woken[0]); /* the party had asked for one more */
 	assert_int_equal(enqueue(f, 0, &there, ONE_COPIES), 0);
 	await(f, 0, 1);
 	assert_int_equal(dequeue(f, 0, &there), 0);
 	assert_int_equal(bytes[ONE_COPIES], ONE_COPIES + 1);
 }
 
-/* Lists of nobody's memory, notes that are too long, and memory that is not there. */
+/* Refused: lists without bounced memory, notes that are too long, and unmapped memory. */
 static void
 test_queue_refused(void **state)
 {
@@ -94,7 +94,7 @@ test_queue_refused(void **state)
 	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, sizeof(note)),
 			 -EFAULT);
 	assert_false(reach_queued(party, REACH_ARRIVED));
-	/* Pieces with mapping are written at the end. */
+	/* Mapped sges are written at the end. */
 	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, list, 2, value, note, REACH_NOTE), 0);
 	await(f, 0, 1);
 	assert_int_equal(here[0], 0);
@@ -109,7 +109,7 @@ test_queue_refused(void **state)
 	assert_false(reach_queued(party, REACH_ARRIVED));
 }
 
-/* No outcome of a queue is dropped for those that wait, however long it is not fetched. */
+/* No result in a queue is dropped in favour of waiting parties, however long it is not fetched. */
 static void
 test_queue_kept(void **state)
 {
@@ -133,8 +133,10 @@ test_queue_kept(void **state)
 	}
 }
 
-/* Ended before they are carried out: they do not happen.  At the end of the application those that are left
- * fail. */
+/*
+ * Accesses ended before the copy thread handles them are not carried out. The rest fail when the application
+ * ends.
+ */
 static void
 test_queue_ended(void **state)
 {
@@ -145,7 +147,7 @@ test_queue_ended(void **state)
 	copying_stop(&f->c);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(enqueue(f, i / 4, &there, i), 0);
-	reach_poll(&f->c.list, wake, f); /* hands them over */
+	reach_poll(&f->c.list, wake, f); /* hands the accesses over */
 	reach_queue_pop(&f->party[0], REACH_ARRIVED);
 	reach_queue_pop(&f->party[0], REACH_ARRIVED);
 	assert_int_equal(oldest(f, 0), 2);
@@ -153,7 +155,7 @@ test_queue_ended(void **state)
 		assert_int_equal(f->c.shm->request[i].cancelled, i < 2);
 	reach_leave(&f->party[0]);
 	assert_false(reach_queued(&f->party[0], REACH_ARRIVED));
-	/* The newest of each party was handed over last. */
+	/* The newest access of each party was handed over last. */
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(f->c.shm->request[i].cancelled, i < 3 || i == 6);
 	reach_detach(f->c.reach, wake, f);
@@ -167,7 +169,7 @@ test_queue_ended(void **state)
 	assert_int_equal(enqueue(f, 1, &there, 0), -EFAULT);
 }
 
-/* A scatter is lengthened by the memory after it until it is handed over, and by no other. */
+/* A queued write is extended by adjacent memory until it is handed over, and by no other memory. */
 static void
 test_queue_extended(void **state)
 {
@@ -190,7 +192,7 @@ test_queue_extended(void **state)
 	assert_int_equal(bytes[8], 0); /* not handed over yet */
 	more = piece_of(&there, 40, REACH_LEN - 31);
 	assert_false(reach_queue_extend(party, REACH_ARRIVED, &more, value + 32));
-	/* When it is as long as it may be it is handed over at once. */
+	/* A write of the maximum length is handed over at once. */
 	assert_true(reach_queue_extend(party, REACH_ARRIVED, &most, value + 32));
 	more = piece_of(&there, 8 + REACH_LEN, 1);
 	assert_false(reach_queue_extend(party, REACH_ARRIVED, &more, value));
@@ -198,7 +200,7 @@ test_queue_extended(void **state)
 	assert_int_equal(dequeue_list(party, NULL, 0), 0);
 	assert_memory_equal(bytes + 8, value, REACH_LEN);
 	assert_int_equal(bytes[7] | bytes[8 + REACH_LEN], 0);
-	/* What is ended before it is handed over never happens. */
+	/* A write ended before it is handed over is never carried out. */
 	memset(bytes, 0, 64);
 	assert_int_equal(reach_queue_scatter(party, REACH_ARRIVED, &first, 1, value, NULL, 0), 0);
 	reach_queue_pop(party, REACH_ARRIVED);
@@ -209,7 +211,7 @@ test_queue_extended(void **state)
 	assert_int_equal(out[0], 0);
 }
 
-/* What is read ahead is given up for a party that waits, but not what leaves. */
+/* Reads ahead are dropped in favour of a waiting party, but not data that is about to be sent. */
 static void
 test_queue_ahead(void **state)
 {

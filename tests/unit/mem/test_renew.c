@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Renewable regions: what a core and the control thread do to one, in turn and at once. */
+/* Renewable regions: operations of a core and of the control thread, in turn and concurrently. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ test_in_turn(void **state)
 	key = r.region.key;
 	next = key ^ 0x12000034;
 	assert_ptr_equal(check(key), &r.region);
-	/* Not what counts, not another's, not under another name. */
+	/* Refused: a valid key, another holder, another key. */
 	assert_false(mem_renew(table, &me, key, next));
 	assert_false(mem_revoke(table, &other, key));
 	assert_false(mem_revoke(table, &me, key ^ 1));
@@ -75,7 +75,7 @@ test_in_turn(void **state)
 	assert_null(check(0));
 	assert_false(mem_revoke(table, &me, key));
 	assert_false(mem_revoke(table, &me, 0));
-	/* The slot is not free. */
+	/* The slot is still in use. */
 	assert_non_null(atomic_load(&table->slot[mem_key_slot(table, key)]));
 	assert_false(mem_renew(table, &other, key, next));
 	assert_false(mem_renew(table, &me, next, next));
@@ -86,7 +86,7 @@ test_in_turn(void **state)
 	assert_null(check(key));
 	assert_ptr_equal(check(next), &r.region);
 	assert_ptr_equal(check(second.region.key), &second.region);
-	/* Removed by the control thread, it does not come back. */
+	/* A region removed by the control thread cannot be renewed. */
 	assert_true(mem_revoke(table, &me, next));
 	mem_remove(table, next);
 	assert_false(mem_renew(table, &me, next, key));
@@ -120,7 +120,7 @@ test_settled(void **state)
 	mem_remove(table, key);
 }
 
-/* An ordinary entry and a window are not renewable. */
+/* Neither an ordinary region nor a window is renewable. */
 static void
 test_of_others(void **state)
 {
@@ -137,13 +137,13 @@ test_of_others(void **state)
 }
 
 #define ROUNDS 3000u
-#define TIMES 8u /* that a key is renewed in a round */
+#define TIMES 8u /* renewals of a key per round */
 
 static struct {
 	struct mem_renewable r;
-	_Atomic uint32_t round; /* that may begin; of the core: that has ended */
+	_Atomic uint32_t round; /* the round that may begin; `ended`: the round that the core has ended */
 	_Atomic uint32_t ended;
-	uint32_t key; /* the last that the core gave */
+	uint32_t key; /* the core's last key */
 	bool valid;
 } race;
 
@@ -168,8 +168,10 @@ core(void *arg)
 	return NULL;
 }
 
-/* Settled while its core revokes and renews it: either it counts for good with the key that was given last,
- * or none does. */
+/*
+ * A region is settled while its core revokes and renews it: either the core's last key stays valid for good,
+ * or none is.
+ */
 static void
 test_at_once(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of objects: aligned and clear, each its own, and given back to the kernel. */
+/* Memory of objects: aligned, zeroed, not shared with others, and returned to the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ check(uint32_t i)
 		assert_int_equal(object[i][k], i % 255 + 1);
 }
 
-/* Of each size one chunk stays, and those that have an object left. */
+/* Per size one free chunk stays mapped, and chunks with an object left. */
 static void
 test_gives_back(void **state)
 {
@@ -62,7 +62,7 @@ test_gives_back(void **state)
 	assert_true(slab_mapped() - before <= 6 * 256 * 1024);
 }
 
-/* Places that were freed are used before more is mapped. */
+/* Freed places are reused before more memory is mapped. */
 static void
 test_uses_again(void **state)
 {

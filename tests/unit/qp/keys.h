@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a library asks its core for by struct one_keys. */
+/* Requests of a client library to its core through struct one_keys. */
 #ifndef TESTS_UNIT_QP_KEYS_H
 #define TESTS_UNIT_QP_KEYS_H
 
@@ -29,7 +29,7 @@ is_answered(struct app *app)
 	return atomic_load(&keys_of(app)->answered) == atomic_load(&keys_of(app)->asked);
 }
 
-/* Whether the core does it. */
+/* Make a request; returns whether the core carried it out. */
 static inline bool
 done(struct app *app, uint32_t op, uint32_t key, uint32_t next)
 {

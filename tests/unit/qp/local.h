@@ -17,10 +17,10 @@ struct world {
 	struct ring send[2], recv[2], conn[2], async[2];
 	struct pair pair[2];
 	struct memory memory[2]; /* all rights */
-	struct reach *reach[2];  /* NULL: all of this application's memory is mapped */
+	struct reach *reach[2];  /* NULL: all memory of this application is mapped */
 	struct copier *copier[2];
 	struct copied all[2];
-	uint64_t offset; /* of the last struct one_copies in its arena */
+	uint64_t offset; /* of the struct one_copies created last, in its arena */
 };
 static struct world w;
 
@@ -71,7 +71,7 @@ assert_state(int side, enum one_qp_state expected)
 	assert_int_equal(atomic_load(&w.pair[side].shm->state), expected);
 }
 
-/* Both sides broke; nothing more completes on what is flushed. */
+/* Both queue pairs are in error, and each side was notified exactly once. */
 static inline void
 assert_both_broken(void)
 {

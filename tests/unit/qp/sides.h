@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that share a core: each posts to itself, and as much as its rings take. */
+/* Clients that share a core. Each posts to itself, as much as its rings accept. */
 #ifndef TESTS_QP_SIDES_H
 #define TESTS_QP_SIDES_H
 
@@ -14,7 +14,7 @@ struct side {
 	struct memory memory;
 	struct pair from[PAIRS], to[PAIRS];
 	uint32_t pairs, open[PAIRS], len;
-	uint64_t done; /* writes */
+	uint64_t done; /* completed writes */
 };
 
 static inline void
@@ -38,7 +38,7 @@ begin_of(struct side *s, struct engine_user *user, uint32_t pairs, uint32_t len,
 	}
 }
 
-/* Of a user of its own. */
+/* The side gets a user of its own. */
 static inline void
 begin(struct side *s, uint32_t pairs, uint32_t len, bool local)
 {

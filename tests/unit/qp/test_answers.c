@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What peers get of a user above its ceiling, and what READs and ends of connections count by it. */
+/* A user above its ceiling: service to its peers, and the charging of READs and of connections that end. */
 #include "sides.h"
 
 #define STEP_NS 20000ull
-#define STEPS (1000000000 / STEP_NS) /* a second */
+#define STEPS (1000000000 / STEP_NS) /* one second */
 #define FRAME (1024 + 58 + 16)
 #define RATE (16u << 20)
 
-static struct side side; /* the user's: it writes to itself, */
+static struct side side; /* the user under test, which writes to itself, */
 static struct engine_user *user;
-static struct side peer; /* and another one's, whose queue pairs are connected with the user's `to` */
+static struct side peer; /* and another user, whose queue pairs are connected to the first user's `to` */
 
 static void
 begin_both(const struct engine_share *share, uint32_t pairs)
@@ -53,7 +53,7 @@ post_read(struct pair *pair, struct memory *to, struct memory *from, uint32_t le
 	pair_commit_send(pair);
 }
 
-/* So many of the ring that have succeeded. */
+/* Count the successful completions in the ring. */
 static uint64_t
 taken(struct side *s)
 {
@@ -73,7 +73,7 @@ held(void)
 	return side.app.client->share.group->held;
 }
 
-/* One write at a time, whenever it comes, is acknowledged in the loops that the way there and back takes. */
+/* Single writes of a peer are acknowledged within a few loops, even while the user is above its ceiling. */
 static void
 test_acknowledged(void **state)
 {
@@ -99,7 +99,7 @@ test_acknowledged(void **state)
 	end_both();
 }
 
-/* What peers read of it counts, and neither they nor the user itself have all. */
+/* READs by peers are charged to the user. Neither the peers nor the user itself get everything. */
 static void
 test_read_by_peers(void **state)
 {
@@ -124,7 +124,7 @@ test_read_by_peers(void **state)
 	end_both();
 }
 
-/* Requests alone are held: what peers read goes on as they ask for it. */
+/* A ceiling of requests does not delay READs by peers: only the user's own requests are held. */
 static void
 test_read_beside_ops(void **state)
 {
@@ -145,7 +145,7 @@ test_read_beside_ops(void **state)
 	end_both();
 }
 
-/* A READ is asked for as the ceiling lets it, so that nothing is owed when it has come. */
+/* A READ is requested in pieces as the ceiling allows, so that no debt remains when its data has arrived. */
 static void
 test_read_in_pieces(void **state)
 {
@@ -160,7 +160,9 @@ test_read_in_pieces(void **state)
 		pause = held() ? pause + 1 : 0;
 		longest = RTE_MAX(longest, pause);
 	}
-	/* 1 MiB in pieces of 128 KiB, the first of which it had saved up for in part, the last not paid. */
+	/*
+	 * 1 MiB in pieces of 128 KiB. Saved credit covers part of the first piece; the last is not yet paid.
+	 */
 	assert_in_range(steps * STEP_NS / 1000, 50000, 75000);
 	assert_in_range(longest * STEP_NS / 1000, 3000, 10000);
 	post_write(&side.from[0], &side.memory, &side.memory, 8, 0);
@@ -190,7 +192,7 @@ test_read_rate(void **state)
 	end_both();
 }
 
-/* What is posted before a connection ends is begun, but not above the ceiling. */
+/* Requests posted before a connection ends are begun, but not above the ceiling. */
 static void
 test_ends(void **state)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ceilings of a user, in virtual time: over its attachments, on two cores. */
+/* Ceilings of a user, in virtual time, across the user's attachments on two cores. */
 #include "sides.h"
 
 #define STEP_NS 100000ull
-#define STEPS (1000000000 / STEP_NS) /* a second */
+#define STEPS (1000000000 / STEP_NS) /* one second */
 
 static struct side side[2];
 static struct engine_user *user;
 
-/* Attachments of one user, one on each core. */
+/* Start two attachments of one user, one on each core. */
 static void
 begin_both(const struct engine_share *share, uint32_t pairs, uint32_t len, bool local)
 {
@@ -19,7 +19,7 @@ begin_both(const struct engine_share *share, uint32_t pairs, uint32_t len, bool 
 	assert_ptr_not_equal(side[0].app.client->core, side[1].app.client->core);
 }
 
-/* In a second. */
+/* Count the writes that complete within one second. */
 static uint64_t
 done_in_a_second(uint32_t sides)
 {
@@ -33,7 +33,10 @@ done_in_a_second(uint32_t sides)
 	return side[0].done + side[1].done - before;
 }
 
-/* What is posted and not yet done, up to MAX_WR a queue pair, is not the same at both ends of the second. */
+/*
+ * Up to 2 % off: the outstanding work, up to MAX_WR per queue pair, differs between start and end of the
+ * second.
+ */
 static void
 assert_within(uint64_t done, uint64_t wanted)
 {
@@ -56,13 +59,13 @@ all_done(struct side *s)
 	return true;
 }
 
-/* What waits is not lost. */
+/* Work held by the ceiling is not lost: without a ceiling all of it completes. */
 static void
 end_both(void)
 {
 	engine_user_set(user, &(struct engine_share){.weight = 1});
 	for (uint32_t i = 0; i < STEPS; i++) {
-		bool first = all_done(&side[0]), second = all_done(&side[1]); /* each takes what is done */
+		bool first = all_done(&side[0]), second = all_done(&side[1]); /* both must poll */
 
 		if (first && second)
 			break;
@@ -82,7 +85,7 @@ test_ops(void **state)
 
 	for (size_t i = 0; i < RTE_DIM(rates); i++) {
 		begin_both(&(struct engine_share){.weight = 1, .max_ops = rates[i]}, 4, 8, true);
-		done_in_a_second(2); /* what it had saved up is over */
+		done_in_a_second(2); /* uses up the saved credit */
 		assert_within(done_in_a_second(2), rates[i]);
 		assert_within(done_in_a_second(1), rates[i]);
 		assert_true(engine.core[0]->stats.held > 0);
@@ -101,7 +104,7 @@ test_bytes(void **state)
 	end_both();
 }
 
-/* Headers count, acknowledgements do not: they answer a peer. */
+/* Headers are charged. Acknowledgements are not: they answer a peer. */
 static void
 test_bytes_of_frames(void **state)
 {
@@ -129,7 +132,7 @@ post_read(struct side *s, uint32_t pair, uint32_t len)
 	pair_commit_send(&s->from[pair]);
 }
 
-/* What has been read without a ceiling is no debt by a later one. */
+/* Data read while there was no ceiling is no debt under a later ceiling. */
 static void
 test_reads_before(void **state)
 {
@@ -151,14 +154,16 @@ test_reads_before(void **state)
 	end_both();
 }
 
-/* A user that is held for longer than eight timeouts of its connections, at both of their ends: none of them
- * breaks, since nothing could go out again. */
+/*
+ * A user is held for longer than eight ACK timeouts of its connections, at both ends. No connection breaks,
+ * since no packet could be retransmitted.
+ */
 static void
 test_long_pause(void **state)
 {
 	begin_both(&(struct engine_share){.weight = 1, .max_bytes = 1 << 20}, 2, 1024, false);
 	for (int i = 0; i < 2; i++)
-		side[i].pairs = 1; /* that write; the other reads */
+		side[i].pairs = 1; /* the first pair writes; the other reads */
 	for (uint32_t i = 0; i < 6; i++) {
 		for (int j = 0; j < 2; j++) {
 			post_read(&side[j], 1, LONG);
@@ -182,7 +187,7 @@ test_both_ceilings(void **state)
 	end_both();
 }
 
-/* Higher, lower, none, while work waits. */
+/* The ceiling rises, falls and disappears while work waits. */
 static void
 test_changes(void **state)
 {
@@ -200,7 +205,7 @@ test_changes(void **state)
 	end_both();
 }
 
-/* Nothing is polled, and nothing but the timer keeps the core from a long sleep, until its time has come. */
+/* While a user is held nothing is polled, and only the timer keeps the core from a long sleep. */
 static void
 test_sleep(void **state)
 {
@@ -245,7 +250,7 @@ test_end(void **state)
 	engine_user_free(user);
 }
 
-/* What its last attachment leaves behind. */
+/* The debt that the last attachment of a user leaves. */
 static void
 test_debt(void **state)
 {
@@ -256,7 +261,7 @@ test_debt(void **state)
 	assert_int_equal(engine_user_debt(user), 0);
 	user_charge(user, engine_now(rte_rdtsc()), done);
 	assert_in_range(engine_user_debt(user), 1, 1024 * 1000000000ull);
-	/* By another rate it is none. */
+	/* A changed rate cancels the debt. */
 	engine_user_set(user, &(struct engine_share){.weight = 1, .max_bytes = 1 << 21});
 	assert_int_equal(engine_user_debt(user), 0);
 	engine_user_free(user);

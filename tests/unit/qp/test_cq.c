@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing completion rings: phases, room, overflow, hostile indices, arms and waking, resizing. */
+/*
+ * Completion rings as the core writes them: phases, room, overflow, hostile indices, arms and waking,
+ * resizing.
+ */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
@@ -78,7 +81,7 @@ test_overflow(void **state)
 
 	for (uint64_t i = 0; i < 10; i++)
 		post(i, 0);
-	/* What fitted is intact, the rest is lost, and that was said once. */
+	/* Entries that fitted are intact, the rest is lost, and the overflow was reported once. */
 	for (uint64_t i = 0; i < 7; i++) {
 		assert_true(ring_poll(&ring, &cqe));
 		assert_int_equal(cqe.cookie, i);
@@ -93,7 +96,7 @@ test_overflow(void **state)
 	post(20, 0);
 	assert_true(ring_poll(&ring, &cqe));
 	assert_int_equal(cqe.cookie, 20);
-	/* When that has been put right, another one is said as well. */
+	/* After the application has made room again, the next overflow is reported, too. */
 	for (uint64_t i = 0; i < 10; i++)
 		post(30 + i, 0);
 	for (uint64_t i = 0; i < 7; i++) {
@@ -107,7 +110,7 @@ test_overflow(void **state)
 	assert_int_equal(app.faults, 0);
 }
 
-/* The engine looks at the application's index only when it needs room. */
+/* The core reads the application's index only when it needs room. */
 static void
 hostile_head(uint32_t head)
 {
@@ -119,7 +122,7 @@ hostile_head(uint32_t head)
 	assert_int_equal(app.faults, 1);
 	assert_int_equal(app.fault, ONE_FAULT_RING);
 	assert_int_equal(atomic_load(&app.header->fault), ONE_FAULT_RING);
-	post(8, 0); /* is not written, and no second event comes */
+	post(8, 0); /* is not written, and no second event is raised */
 	turn(2);
 	assert_int_equal(app.faults, 1);
 	assert_int_equal(atomic_load(&ring.shm->tail), 7);
@@ -147,7 +150,7 @@ test_head_behind_itself(void **state)
 	for (uint64_t i = 0; i < 4; i++)
 		assert_true(ring_poll(&ring, &cqe));
 	for (uint64_t i = 0; i < 4; i++)
-		post(i, 0); /* the last makes the engine see head 4 */
+		post(i, 0); /* the last makes the core read head 4 */
 	atomic_store(&ring.shm->head, 3);
 	for (uint64_t i = 0; i < 4; i++)
 		post(i, 0);
@@ -163,7 +166,7 @@ word(uint16_t channel)
 
 #define DESCRIPTOR 0x00030007u
 
-/* Wake-ups of the ring go to that socket; -1: to none any more. */
+/* Wake-ups of the ring go to socket `fd`, or to none any more if it is -1. */
 static void
 channel_by(int fd)
 {
@@ -175,7 +178,7 @@ channel_by(int fd)
 	atomic_store(&ring.bundle->descriptor, DESCRIPTOR);
 }
 
-/* A channel with a socket: the ring's id instead of the futex word. */
+/* A channel with a socket is sent the ring's id, in place of the futex word. */
 static void
 test_arm_by_descriptor(void **state)
 {
@@ -191,10 +194,13 @@ test_arm_by_descriptor(void **state)
 	turn(1);
 	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), sizeof(id));
 	assert_int_equal(id, ring.cq->id);
-	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), -1); /* one for an arm */
-	assert_int_equal(word(5), 1);                                       /* for who sleeps there */
+	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), -1); /* one message per arm */
+	assert_int_equal(word(5), 1); /* for threads that sleep on the futex */
 	assert_false(ring_armed(&ring));
-	/* Nobody reads: it is told when there is room again, and no core waits. */
+	/*
+	 * The socket is full: the arm stays, the core does not wait, and the wake-up follows once there is
+	 * room.
+	 */
 	for (uint16_t i = 0; send(ends[0], &i, sizeof(i), MSG_DONTWAIT) > 0; i++)
 		;
 	while (ring_poll(&ring, &cqe))
@@ -210,7 +216,7 @@ test_arm_by_descriptor(void **state)
 	turn(1);
 	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), sizeof(id));
 	assert_false(ring_armed(&ring));
-	/* Its reader has gone: no signal, no fault. */
+	/* A reader that has closed its socket causes no signal and no fault. */
 	close(ends[1]);
 	while (ring_poll(&ring, &cqe))
 		;
@@ -218,7 +224,7 @@ test_arm_by_descriptor(void **state)
 	post(4, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(app.faults, 0);
-	/* The word again. */
+	/* Without a socket the futex word is used again. */
 	channel_by(-1);
 	close(ends[0]);
 	while (ring_poll(&ring, &cqe))
@@ -229,7 +235,7 @@ test_arm_by_descriptor(void **state)
 	assert_int_equal(word(5), 4);
 }
 
-/* Who waits for several rings by one channel learns which had an entry first. */
+/* A thread that waits for several rings by one channel learns which of them had an entry first. */
 static void
 test_order_of_rings(void **state)
 {
@@ -262,7 +268,7 @@ test_order_of_rings(void **state)
 
 #define WATCHERS 3000u
 
-/* The kernel tells each epoll instance, on the processor of the sender. */
+/* Each send becomes slow: the kernel notifies each epoll instance on the sender's processor. */
 static void
 make_slow(int fd, int watchers[WATCHERS])
 {
@@ -299,7 +305,7 @@ arm_and_post(uint32_t i)
 	turn(1);
 }
 
-/* Wake-ups that take long are a part of the time at most; held ones go out later. */
+/* Slow wake-ups take a limited part of a core's time. Held ones are sent later. */
 static void
 test_slow_wakes(void **state)
 {
@@ -316,7 +322,7 @@ test_slow_wakes(void **state)
 			break;
 		assert_true(woken < 1000);
 	}
-	assert_true(woken >= 2); /* the first, which is not measured, and one that is charged */
+	assert_true(woken >= 2); /* the first, whose cost was not yet measured, and one that was charged */
 	assert_true(ring_armed(&ring));
 	for (; !was_woken(ends[1]); steps++) {
 		assert_true(steps < 1000);
@@ -326,7 +332,7 @@ test_slow_wakes(void **state)
 	assert_false(ring_armed(&ring));
 	turn(10);
 	assert_false(was_woken(ends[1]));
-	/* Nothing refers to a ring that ends while its wake-up is held. */
+	/* A ring may end while its wake-up is held: nothing refers to it afterwards. */
 	for (uint32_t i = woken + 1; !ring_armed(&ring); i++)
 		arm_and_post(i);
 	for (uint32_t i = 0; i < WATCHERS; i++)
@@ -348,18 +354,18 @@ test_arm_for_solicited(void **state)
 	post(1, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
 	turn(1);
 	assert_int_equal(word(5), 1);
-	/* One that was there before the arm is not one that comes after it. */
+	/* An entry from before the arm does not count as one after it. */
 	assert_true(ring_poll(&ring, &cqe));
 	ring_arm(&ring, one_arm(2, 5 | ONE_ARM_SOLICITED, ring.head + 1));
 	post(2, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 1);
-	/* Solicited or not. */
+	/* An arm without the flag is for solicited entries and others alike. */
 	ring_arm(&ring, one_arm(3, 5, ring.head + 2));
 	post(3, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 2);
-	/* Beyond the channels there are, with the bit as without. */
+	/* A channel beyond the limit is a fault, with the flag as without. */
 	ring_arm(&ring, one_arm(4, ONE_CHANNELS | ONE_ARM_SOLICITED, ring.head + 3));
 	post(4, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
 	turn(1);
@@ -377,10 +383,10 @@ test_arm(void **state)
 	post(0, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 1);
-	post(1, ONE_CQE_NOTIFY); /* served: not again for the same arm */
+	post(1, ONE_CQE_NOTIFY); /* no second event for the same arm */
 	turn(1);
 	assert_int_equal(word(5), 1);
-	/* With a threshold. */
+	/* An arm with a threshold. */
 	while (ring_poll(&ring, &cqe))
 		;
 	ring_arm(&ring, one_arm(2, 6, ring.head + 2));
@@ -392,14 +398,14 @@ test_arm(void **state)
 	turn(1);
 	assert_int_equal(word(6), 1);
 	assert_int_equal(word(5), 1);
-	/* The number alone does not make it one that was served. */
+	/* An arm with the sequence number of a served one, but for another channel, is a new arm. */
 	while (ring_poll(&ring, &cqe))
 		;
 	ring_arm(&ring, one_arm(2, 7, ring.head));
 	post(5, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(7), 1);
-	/* Without one it is none. */
+	/* An arm with sequence number 0 is none. */
 	while (ring_poll(&ring, &cqe))
 		;
 	ring_arm(&ring, one_arm(0, 7, ring.head));
@@ -408,7 +414,7 @@ test_arm(void **state)
 	assert_int_equal(word(7), 1);
 }
 
-/* The next entry that is added, taken by then or not; not one that was there. */
+/* The arm is for the next entry added, whether polled by then or not, and not for one from before. */
 static void
 test_arm_for_next(void **state)
 {
@@ -420,7 +426,9 @@ test_arm_for_next(void **state)
 	turn(5);
 	assert_int_equal(word(5), 0);
 	assert_true(ring_poll(&ring, &cqe));
-	/* As if it had been taken between its phase and the look at the arm. */
+	/*
+	 * Simulate that the entry was polled between the store of its phase and the core's check of the arm.
+	 */
 	atomic_store(&ring.shm->head, ring.head + 1);
 	post(1, ONE_CQE_NOTIFY);
 	turn(1);
@@ -437,7 +445,7 @@ test_arm_and_unsignaled(void **state)
 	post(0, 0);
 	turn(1);
 	assert_int_equal(word(5), 0);
-	/* One that notifies wakes; it need not be the last. */
+	/* A single notifying entry suffices for a wake-up, and need not be the last one. */
 	post(1, ONE_CQE_NOTIFY);
 	turn(1);
 	assert_int_equal(word(5), 1);
@@ -498,12 +506,12 @@ test_resize(void **state)
 	bigger.shm = (struct one_cq_shm *)(app.arena + config.offset);
 	bigger.entries = (struct one_cqe *)(bigger.shm + 1);
 	for (uint64_t i = 0; i < 7; i++)
-		post(i, 0); /* full */
+		post(i, 0); /* the ring is full */
 	ring_arm(&ring, one_arm(1, 4, 20));
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}),
 			 0);
-	assert_int_equal(word(4), 1); /* who sleeps must arm the new one */
+	assert_int_equal(word(4), 1); /* sleepers must arm the new ring */
 	for (uint64_t i = 10; i < 30; i++)
 		post(i, 0);
 	for (uint64_t i = 0; i < 7; i++) {
@@ -518,7 +526,7 @@ test_resize(void **state)
 		assert_int_equal(cqe.cookie, i);
 	}
 	assert_false(ring_poll(&async, &cqe));
-	/* A place outside of the arena is refused, and the ring stays as it is. */
+	/* An offset outside the arena is refused, and the ring stays as it is. */
 	config.offset = ONE_ARENA_SIZE - 64;
 	assert_true(command((struct engine_command){
 			    .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}) < 0);
@@ -527,7 +535,7 @@ test_resize(void **state)
 	assert_int_equal(cqe.cookie, 31);
 }
 
-/* The ring that an armed one is resized to. */
+/* An armed ring is resized. */
 static void
 resize_armed(uint16_t flag, uint8_t before, uint32_t wakes, bool answered)
 {
@@ -535,7 +543,7 @@ resize_armed(uint16_t flag, uint8_t before, uint32_t wakes, bool answered)
 
 	config.offset = app_alloc(&app, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << 5));
 	ring_arm(&ring, one_arm(1, 4 | flag, 0));
-	if (before != 0) /* in the same loop */
+	if (before != 0) /* pushed in the same loop */
 		cq_push(engine.core[0], ring.cq, &(struct one_cqe){.type = ONE_CQE_SEND, .flags = before});
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}),
@@ -544,7 +552,7 @@ resize_armed(uint16_t flag, uint8_t before, uint32_t wakes, bool answered)
 	assert_int_equal(ring_armed(&ring), !answered);
 }
 
-/* Nothing has come: the arm is the new ring's, and gives no event for the old one. */
+/* Without an entry the arm moves to the new ring, and the old ring gives no event. */
 static void
 test_resize_armed(void **state)
 {
@@ -557,14 +565,14 @@ test_resize_solicited(void **state)
 	resize_armed(ONE_ARM_SOLICITED, ONE_CQE_NOTIFY, 0, false);
 }
 
-/* What it waited for has come, and its event with it: nothing is left to arm. */
+/* The awaited entry is there, and its event has been given: no arm is left to move. */
 static void
 test_resize_answered(void **state)
 {
 	resize_armed(ONE_ARM_NEXT, ONE_CQE_NOTIFY, 1, true);
 }
 
-/* An arm for an entry that was stored before is answered when a queue pair of the ring rings. */
+/* An arm for an entry stored earlier is answered when a doorbell of one of the ring's queue pairs is rung. */
 static void
 test_arm_for_what_is_there(void **state)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys that an application revokes and renews through its core, in the middle of work too; and one that lies.
+/*
+ * Keys that an application revokes and renews through its core, also during transfers; and a hostile
+ * application.
  */
 #include "keys.h"
 #include "local.h"
@@ -56,7 +58,7 @@ test_renewed(void **state)
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 2);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 2);
 	assert_memory_equal(w.memory[1].bytes, w.memory[0].bytes, 64);
-	/* The key of before stays useless. */
+	/* The former key stays invalid. */
 	w.memory[1].region.key = old;
 	fill(&w.memory[0], 64, 3);
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 3);
@@ -83,7 +85,7 @@ test_local_key(void **state)
 	TURN_UNTIL(w.pair[0].failed == 1);
 }
 
-/* A message that is being copied: after the answer nothing more is stored. */
+/* A message is being copied when its remote key is revoked: after the answer nothing more is stored. */
 static void
 test_work_in_progress(void **state)
 {
@@ -99,7 +101,7 @@ test_work_in_progress(void **state)
 	memcpy(seen, w.memory[1].bytes, LONG);
 	while (moved < LONG && seen[moved] == 0xa5)
 		moved++;
-	assert_true(moved < LONG); /* else there is nothing to see */
+	assert_true(moved < LONG); /* else the copy ended too early to test this */
 	turn(50);
 	assert_memory_equal(seen, w.memory[1].bytes, LONG);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
@@ -107,7 +109,7 @@ test_work_in_progress(void **state)
 	assert_both_broken();
 }
 
-/* An application's own message ends before its key does. */
+/* An application's own message completes before its local key is revoked. */
 static void
 test_own_work_in_progress(void **state)
 {
@@ -120,9 +122,9 @@ test_own_work_in_progress(void **state)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 }
 
-/* ---- what was posted before ---- */
+/* ---- requests posted before the revocation ---- */
 
-/* A pair of each application that is connected by frames. */
+/* Create one pair per application, connected by frames. */
 static void
 connect_by_frames(struct pair pair[2])
 {
@@ -139,7 +141,7 @@ end_frames(struct pair pair[2])
 		pair_end(&pair[i]);
 }
 
-/* `count` writes, all posted before the core looks: none may miss the key. */
+/* Post `count` writes before the core polls: none may fail for lack of its key. */
 static void
 post_and_revoke(struct pair *pair, uint32_t count, uint32_t len)
 {
@@ -149,7 +151,7 @@ post_and_revoke(struct pair *pair, uint32_t count, uint32_t len)
 	assert_true(done(&w.app[0], ONE_KEY_REVOKE, key_of(0), 0));
 	for (uint32_t i = 0; i < count; i++)
 		expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, i);
-	/* What is posted after it does. */
+	/* A request posted after the revocation fails. */
 	post_write(pair, &w.memory[0], &w.memory[1], 8, 99);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 99);
 }
@@ -172,7 +174,7 @@ test_posted_before_by_frames(void **state)
 	end_frames(pair);
 }
 
-/* More than a window: the core answers when the last packet has been sent. */
+/* The message exceeds a congestion window: the core answers after its last packet has been sent. */
 static void
 test_long_message_by_frames(void **state)
 {
@@ -188,7 +190,7 @@ test_long_message_by_frames(void **state)
 	end_frames(pair);
 }
 
-/* A request that waits for a receive of its peer is not waited for, whoever carries it. */
+/* A revocation does not wait for a request that waits for a receive of its peer, by either transport. */
 static void
 test_waits_for_no_receive(void **state)
 {
@@ -204,7 +206,7 @@ test_waits_for_no_receive(void **state)
 	end_frames(pair);
 }
 
-/* Nor is one that goes nowhere waited for, beyond 10 ms. */
+/* A revocation waits at most 10 ms for a request that gets no acknowledgement. */
 static void
 test_waits_for_a_while(void **state)
 {
@@ -222,7 +224,7 @@ test_waits_for_a_while(void **state)
 	end_frames(pair);
 }
 
-/* What another one's key is, one cannot do, nor with keys of other kinds, nor with requests that are none. */
+/* Refused: the key of another application, a key of another kind, a malformed request. */
 static void
 test_refused(void **state)
 {
@@ -242,7 +244,7 @@ test_refused(void **state)
 		seed = seed * 1103515245 + 12345;
 		assert_false(done(&w.app[0], (seed >> 16) % 3, i % 2 != 0 ? key ^ seed >> 24 : seed, seed));
 	}
-	/* The same request rung for twice is one; numbers may be any. */
+	/* A second doorbell for one request has no effect. Sequence numbers may have any value. */
 	atomic_store(&w.app[1].doorbells->keys, 1);
 	turn(3);
 	assert_null(mem_lookup(engine.mem, key));
@@ -254,7 +256,7 @@ test_refused(void **state)
 	memory_end(&plain);
 }
 
-/* A faulty attachment is served no more. */
+/* Requests of a faulty attachment are not served. */
 static void
 test_faulty(void **state)
 {

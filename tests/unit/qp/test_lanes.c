@@ -5,8 +5,8 @@
 #define LENGTH 4096u
 
 static struct app home, lane;
-static struct ring async[2], ring[2]; /* one bundle, a ring for each lane */
-static struct pair pair[2];           /* of home and lane, connected to each other */
+static struct ring async[2], ring[2]; /* one bundle, with a ring for each lane */
+static struct pair pair[2];           /* one of home and one of lane, connected to each other */
 static struct memory memory[2];
 
 static int
@@ -62,7 +62,7 @@ test_transfers(void **state)
 	assert_int_equal(completions, 4);
 }
 
-/* A lane's doorbells are looked at by no other core. */
+/* No other core polls the doorbells of a lane. */
 static void
 test_doorbells(void **state)
 {
@@ -103,7 +103,7 @@ loops_of(struct app *app, uint32_t loops)
 		loop_iterate(app->client->core, fixture_tsc());
 }
 
-/* What was posted on another lane has begun when the answer comes, which waits for that lane's core. */
+/* Requests posted on another lane have begun when the answer comes: the answer waits for that lane's core. */
 static void
 test_posted_before(void **state)
 {
@@ -118,7 +118,7 @@ test_posted_before(void **state)
 	expect(&ring[1], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 }
 
-/* A core that does not come does not stop the keys of an application for good. */
+/* A stuck core blocks the keys of an application for a limited time only. */
 static void
 test_lane_that_stands(void **state)
 {
@@ -132,7 +132,7 @@ test_lane_that_stands(void **state)
 	assert_true(answered(asked));
 }
 
-/* A completion of any lane wakes who waits for the bundle, once. */
+/* A completion on any lane wakes the waiter of the bundle, once. */
 static void
 test_one_event(void **state)
 {
@@ -158,11 +158,11 @@ test_fault(void **state)
 	TURN_UNTIL(home.faults == 1);
 	assert_true(lane.client->faulty);
 	assert_false(home.client->faulty);
-	post_write(&pair[0], &memory[0], &memory[1], 0, 1); /* to that lane, which answers no more */
+	post_write(&pair[0], &memory[0], &memory[1], 0, 1); /* to the faulty lane, which answers no more */
 	expect(&ring[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
 }
 
-/* Two lanes and all their rings in no more memory than there is: what does not fit is refused. */
+/* A lane of an unknown core, or with its doorbells at an invalid offset, is refused. */
 static void
 test_refused(void **state)
 {

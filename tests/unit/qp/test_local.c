@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The local transport: every operation, between mapped memory and memory that its application copies. */
+/* The local transport: every operation, between mapped memory and memory of bounced access. */
 #include <unistd.h>
 
 #include "local.h"
@@ -19,7 +19,7 @@ copies_begin(int i)
 	w.memory[i].region.reach = w.reach[i];
 }
 
-/* Bits of *state: whose memory is copied by its application. */
+/* Bit i of *state is set if the memory of application i is for bounced access. */
 static int
 setup_reached(void **state)
 {
@@ -132,7 +132,7 @@ test_inline_and_flags(void **state)
 static void
 test_gather_to_scatter(void **state)
 {
-	/* Eight pieces of uneven length, one of them empty, into three. */
+	/* Eight pieces of unequal length, one of them empty, are sent into three. */
 	static const uint32_t out[8] = {1, 70000, 0, 33, 5, 4096, 17, 900}, in[3] = {70001, 10, 200000};
 	struct one_wqe *wqe = pair_recv(&w.pair[1]);
 	struct one_wqe_ext *ext = (struct one_wqe_ext *)&w.pair[1].rq[1];
@@ -157,7 +157,7 @@ test_gather_to_scatter(void **state)
 		struct one_sge sge = {.addr = from + sum, .len = out[i], .lkey = w.memory[0].region.key};
 
 		if (out[i] == 0)
-			sge.lkey = 0; /* not looked at */
+			sge.lkey = 0; /* the key of an empty piece is not checked */
 		ext = (struct one_wqe_ext *)&w.pair[0].sq[1 + (i + 2) / 3 - 1];
 		if (i == 0)
 			wqe->sge = sge;
@@ -191,7 +191,7 @@ test_read(void **state)
 		wqe->cookie = i;
 		wqe->remote_addr = w.memory[1].region.va;
 		wqe->rkey = w.memory[1].region.key;
-		/* The buffer may be longer than what is asked for. */
+		/* The buffer may be longer than the requested length. */
 		wqe->sge = (struct one_sge){
 			.addr = w.memory[0].region.va, .len = LONG, .lkey = w.memory[0].region.key};
 		pair_commit_send(&w.pair[0]);
@@ -244,7 +244,7 @@ test_atomics(void **state)
 
 		wqe->op = i == 0 ? ONE_OP_FETCH_ADD : ONE_OP_CMP_SWAP;
 		wqe->num_sge = 1;
-		wqe->length = 42; /* low half of what is compared with */
+		wqe->length = 42; /* low half of the compare operand */
 		wqe->cookie = (uint64_t)i;
 		wqe->remote_addr = w.memory[1].region.va + 16;
 		wqe->rkey = w.memory[1].region.key;
@@ -255,9 +255,9 @@ test_atomics(void **state)
 		pair_commit_send(&w.pair[0]);
 		expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, (uint64_t)i);
 	}
-	assert_int_equal(result[0], 40); /* added 2 */
-	assert_int_equal(result[1], 42); /* swapped */
-	assert_int_equal(result[2], 99); /* did not compare */
+	assert_int_equal(result[0], 40); /* before the addition of 2 */
+	assert_int_equal(result[1], 42); /* before the swap */
+	assert_int_equal(result[2], 99); /* comparison failed */
 	assert_int_equal(target[2], 99);
 }
 
@@ -274,7 +274,7 @@ test_send_waits_for_receive(void **state)
 	assert_memory_equal(w.memory[0].bytes, w.memory[1].bytes, 100);
 }
 
-/* A receive may name more memory than there is, if the message needs less. */
+/* A receive may name more memory than its region has, if the message needs less. */
 static void
 test_receive_longer_than_its_region(void **state)
 {
@@ -298,7 +298,7 @@ test_zero_length(void **state)
 {
 	struct one_wqe *wqe = pair_send(&w.pair[0]);
 
-	/* Nothing is written, so the key is not looked at; the receive is used all the same. */
+	/* An empty write checks no key, but consumes a receive. */
 	wqe->op = ONE_OP_WRITE_IMM;
 	wqe->imm = 7;
 	pair_commit_send(&w.pair[0]);
@@ -349,7 +349,7 @@ test_invalidate_what_is_no_window(void **state)
 {
 	post_recv(&w.pair[1], &w.memory[1], 8, 2);
 	post_send_inv(w.memory[1].region.key);
-	/* As by RC. */
+	/* The statuses are those of the RC transport. */
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 2);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 0);
 	assert_non_null(mem_lookup(engine.mem, w.memory[1].region.key));
@@ -379,7 +379,7 @@ test_bind(void **state)
 	post_bind(1);
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
 	TURN_UNTIL(w.pair[0].binds == 1);
-	expect_none(&w.send[0]); /* what comes after a bind waits for it */
+	expect_none(&w.send[0]); /* requests after a bind wait for it */
 	work = engine_qp_bind_work(w.pair[0].qp);
 	assert_int_equal(work->rkey, 0x1234);
 	assert_int_equal(work->sge[0].len, 64);
@@ -399,7 +399,7 @@ test_bind(void **state)
 	TURN_UNTIL(w.pair[0].failed == 1);
 }
 
-/* It has waited for a copy before, and that is told once more: what it waits for now is another matter. */
+/* A late report of a finished bounced access does not end the wait for the bind. */
 static void
 test_bind_and_a_late_copy(void **state)
 {
@@ -426,7 +426,10 @@ test_bind_flushed(void **state)
 	assert_true(command((struct engine_command){
 			    .type = ENGINE_QP_BIND_DONE, .qp = w.pair[0].qp, .ok = true}) < 0);
 	expect_none(&w.send[0]);
-	/* One that comes later is flushed from the ring, and tells its window all the same. */
+	/*
+	 * A bind posted to a flushed queue pair is flushed from the ring, and its completion names its
+	 * window.
+	 */
 	post_bind(2);
 	TURN_UNTIL(ring_poll(&w.send[0], &cqe));
 	assert_int_equal(cqe.type, ONE_CQE_BIND);
@@ -434,7 +437,7 @@ test_bind_flushed(void **state)
 	assert_int_equal(cqe.imm, 0x1234);
 }
 
-/* Posted before a disconnect and not yet seen when its command is: begun all the same. */
+/* A request posted before a disconnect begins even if the core has not seen it when the command arrives. */
 static void
 test_posted_before_the_end(void **state)
 {
@@ -454,7 +457,7 @@ test_peer_vanishes(void **state)
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1].qp}), 0);
 	gone = w.pair[1];
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
-	expect_none(&w.send[0]); /* control may still say that it was a disconnection */
+	expect_none(&w.send[0]); /* the control thread may still report a disconnect */
 	assert_int_equal(gone.failed, 0);
 	TURN_UNTIL(w.pair[0].failed == 1);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
@@ -479,7 +482,7 @@ test_established_by_first_message(void **state)
 	assert_int_equal(cqe.status, ONE_CONN_ESTABLISHED);
 	assert_state(1, ONE_QP_CONNECTED);
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
-	/* The control thread says the same a moment later: it is not told twice. */
+	/* The later report by the control thread raises no second event. */
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_QP_RTS,
 				 .qp = w.pair[1].qp,
@@ -488,7 +491,10 @@ test_established_by_first_message(void **state)
 	expect_none(&w.conn[1]);
 }
 
-/* It serves from RTR on, and requests when it is told to, whatever has come by then. */
+/*
+ * After an out-of-band connection, a queue pair responds from RTR on. It sends requests only from RTS on,
+ * whatever has arrived before.
+ */
 static void
 test_by_numbers(void **state)
 {
@@ -498,7 +504,7 @@ test_by_numbers(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(
 			command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[i].qp}), 0);
-	/* What only a requester needs comes later. */
+	/* The attributes that only a requester needs are set at RTS. */
 	rtr.by_numbers = true;
 	rtr.rc.send_psn = rtr.rc.rd_atomic_out = rtr.rc.timeout = rtr.rc.retry_count = rtr.rc.rnr_retry = 0;
 	assert_int_equal(command((struct engine_command){
@@ -527,7 +533,7 @@ test_by_numbers(void **state)
 static void
 test_drain(void **state)
 {
-	/* A message that cannot go on keeps the queue pair from being drained. */
+	/* The queue pair is not drained while a message cannot go on. */
 	post_send(&w.pair[0], &w.memory[0], 8, 1);
 	turn(10);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_DRAIN, .qp = w.pair[0].qp}), 0);
@@ -540,7 +546,7 @@ test_drain(void **state)
 	assert_int_equal(w.pair[0].drained, 1);
 }
 
-/* An answer to what was not asked ends the attachment; its peer's goes on. */
+/* A forged answer to a bounced access ends the attachment. The peer's attachment goes on. */
 static void
 test_forged_answer(void **state)
 {

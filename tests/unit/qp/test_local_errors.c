@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The local transport: every error, with what both sides see of it. */
+/* The local transport: every error, and its effect on both sides. */
 #include "local.h"
 
 static void
@@ -26,7 +26,7 @@ test_rnr_exceeded(void **state)
 static void
 test_local_key(void **state)
 {
-	/* A key of another zone: the request fails at home, the peer notices nothing by itself. */
+	/* A key of another protection zone fails the request locally. The peer notices nothing. */
 	post_recv(&w.pair[1], &w.memory[1], 64, 1);
 	post_write(&w.pair[0], &w.memory[1], &w.memory[1], 8, 2);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 2);
@@ -54,7 +54,7 @@ test_read_needs_local_write(void **state)
 	memory_end(&only_read);
 }
 
-/* Remote keys that must be refused. */
+/* Post a write whose remote key must be refused. */
 static void
 refused_write(struct memory *target, uint64_t offset, uint32_t len, uint32_t key)
 {
@@ -74,7 +74,7 @@ refused_write(struct memory *target, uint64_t offset, uint32_t len, uint32_t key
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 3);
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_FLUSHED, 4);
 	assert_both_broken();
-	assert_false(ring_poll(&w.async[1], &cqe)); /* the flushed receive tells */
+	assert_false(ring_poll(&w.async[1], &cqe)); /* the flushed receive reports the error */
 }
 
 static void
@@ -104,7 +104,7 @@ test_remote_range_wraps(void **state)
 static void
 test_remote_range_of_long_message(void **state)
 {
-	/* Only the last chunk is outside: nothing at all may be written. */
+	/* Only the last chunk is outside the region, but nothing at all may be written. */
 	fill(&w.memory[0], LONG, 1);
 	refused_write(&w.memory[1], 1, LONG, w.memory[1].region.key);
 	for (uint32_t i = 0; i < LONG; i++)
@@ -157,7 +157,7 @@ test_key_removed_on_the_way(void **state)
 static void
 test_async_error_when_nothing_outstanding(void **state)
 {
-	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong side */
+	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong application */
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
 	expect(&w.async[1], ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR, 0);
 	expect_none(&w.async[0]);
@@ -223,7 +223,7 @@ test_malformed_send(void **state)
 
 	wqe->op = 99;
 	wqe->cookie = 1;
-	wqe->flags = ONE_WQE_SUPPRESS; /* errors are told all the same */
+	wqe->flags = ONE_WQE_SUPPRESS; /* errors are reported nevertheless */
 	pair_commit_send(&w.pair[0]);
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_LOCAL_QP, 1);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The local transport in the middle of a message: what happens to either end meanwhile.  Copies are answered
- * by the test. */
+/*
+ * The local transport in the middle of a message: changes of either end while a bounced access is
+ * outstanding. The test answers the accesses itself.
+ */
 #include "local.h"
 
 static struct one_copies *copies[2];
 static uint32_t answered[2];
 
-/* Memory without mapping on both sides. */
+/* The memory of both sides is for bounced access. */
 static int
 setup_parked(void **state)
 {
@@ -27,7 +29,7 @@ setup_parked(void **state)
 	return 0;
 }
 
-/* The next access to the memory of one side is asked for. */
+/* Wait for the next access to the memory of one side. */
 static const struct one_copy_request *
 asked(int side)
 {
@@ -35,7 +37,7 @@ asked(int side)
 	return &copies[side]->request[answered[side] % ONE_COPIES];
 }
 
-/* It is carried out, as a copy thread does it. */
+/* Carry an access out as a copy thread does. */
 static void
 answer(int side)
 {
@@ -52,8 +54,10 @@ answer(int side)
 	atomic_store(&to->phase, one_ring_phase(answered[side]++, ONE_COPY_LOG2));
 }
 
-/* A key that names another place while what was read is on its way to the old one: that message is over
- * there, and the next one goes to the new place. */
+/*
+ * A key is republished for another place while data is on its way to the old place. The current message
+ * completes there, and the next one goes to the new place.
+ */
 static void
 test_key_names_another_place(void **state)
 {
@@ -81,11 +85,11 @@ test_key_names_another_place(void **state)
 		expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 2);
 		assert_memory_equal(bytes + 4096, w.memory[0].bytes, 64);
 		mem_publish(engine.mem, &w.memory[1].region);
-		turn(2); /* no core has the other one */
+		turn(2); /* until no core uses the other entry */
 	}
 }
 
-/* Nobody answers for a target that has gone: the initiator is not left alone with that. */
+/* When the target has gone, the initiator gets an error. */
 static void
 test_target_leaves(void **state)
 {
@@ -97,7 +101,7 @@ test_target_leaves(void **state)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
 }
 
-/* A target that is reset in the middle of a message, and connected again, gets all of it. */
+/* A target that is reset in the middle of a message and connected again receives the whole message. */
 static void
 test_target_begins_again(void **state)
 {
@@ -115,15 +119,14 @@ test_target_begins_again(void **state)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
 }
 
-/* Between queue pairs that were connected by their numbers it is their timeout for how long a peer may lack.
- */
+/* In out-of-band connections the ACK timeout limits how long the peer's queue pair may be missing. */
 static void
 test_peer_comes_late(void **state)
 {
 	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, true);
 
 	c.by_numbers = true;
-	c.rc.timeout = 18; /* 8.6 s, with eight of them */
+	c.rc.timeout = 18; /* 8.6 s: eight timeouts */
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(
 			command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[i].qp}), 0);
@@ -166,9 +169,11 @@ bound(bool ok, bool settle)
 		0);
 }
 
-/* Memory is the application's alone when the bind that takes it from its window has completed: not while its
- * thread still copies what the window allowed.  A bind that fails, or that took nothing so, waits for
- * nothing. */
+/*
+ * When a bind that takes memory from its window completes, the copy thread accesses the memory no more: the
+ * bind waits for outstanding copies. A bind that fails, or that takes no memory from its window, does not
+ * wait.
+ */
 static void
 test_bind_waits_for_copies(void **state)
 {
@@ -196,7 +201,7 @@ test_bind_waits_for_copies(void **state)
 	}
 }
 
-/* It does not complete twice, and who comes next waits for its own copies. */
+/* A bind that is flushed while it waits for copies completes only once. */
 static void
 test_bind_settling_flushed(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that share a port which takes few frames: who gets the room. */
+/* Fairness of clients that share a port with little room. */
 #include <rte_ether.h>
 #include <rte_ip.h>
 
@@ -7,13 +7,13 @@
 
 static struct side side[2];
 
-/* The driver's transmit function with less room: so many frames from one look at it to the next. */
+/* Wraps the driver's transmit function: at most `most` frames per loop. */
 static struct {
 	eth_tx_burst_t send;
 	uint32_t most, left;
 } port;
 
-/* What goes to the peer comes back as if it were from there. */
+/* Swap the addresses, so that a frame to the peer returns as if the peer had sent it. */
 static void
 turn_round(struct rte_mbuf *m)
 {
@@ -34,7 +34,7 @@ send_few(void *queue, struct rte_mbuf **frames, uint16_t n)
 	for (uint16_t i = 0; i < few; i++)
 		turn_round(frames[i]);
 	sent = port.send(queue, frames, few);
-	assert_int_equal(sent, few); /* the ring has more room */
+	assert_int_equal(sent, few); /* the ring itself always has room */
 	port.left -= sent;
 	return sent;
 }
@@ -53,7 +53,7 @@ narrow(uint32_t most)
 	port.most = most;
 }
 
-/* By the port, to 192.0.2.2. */
+/* Connect through the port, to 192.0.2.2. */
 static void
 begin_far(struct side *s, uint32_t pairs, uint32_t len)
 {
@@ -92,14 +92,14 @@ loops(uint32_t n, uint32_t sides)
 	}
 }
 
-/* Acknowledgements leave by the same port: half of what it takes, with short writes. */
+/* Bytes sent through the port, acknowledgements not counted: for short writes they are half of all. */
 static uint64_t
 bytes_of(const struct side *s)
 {
 	return s->done * (s->len + 74ull * ((s->len + 1023) / 1024));
 }
 
-/* With turns of as many frames as a port takes, and of more. */
+/* DRR quanta of as many frames as the port accepts per loop, and of more. */
 static void
 test_shares(void **state)
 {
@@ -133,7 +133,7 @@ test_shares(void **state)
 	}
 }
 
-/* A short write, and its acknowledgement, wait behind few frames of one that sends without end. */
+/* A short write and its acknowledgement wait for few frames only, next to a client that sends without end. */
 static void
 test_short_beside_long(void **state)
 {
@@ -147,12 +147,14 @@ test_short_beside_long(void **state)
 		post_write(&side[1].from[0], &side[1].memory, &side[1].memory, 8, 0);
 		for (took = 0; !ring_poll(&side[1].sends, &cqe); took++)
 			loops(1, 1);
-		if (i > 10 && took > longest) /* the first ones have begun alone */
+		if (i > 10 && took > longest) /* the first ones run before the other client is at full load */
 			longest = took;
 	}
 	narrow(0);
-	/* Each way: what stands before it, a burst of the other's, and the turns in which it is seen and
-	 * leaves. */
+	/*
+	 * In each direction: the frames queued before it, a burst of the other client, and the rounds in
+	 * which it is polled and sent.
+	 */
 	if (longest * 8 > 2 * (TX_SHARED + CORE_BURST + 2 * 8))
 		fail_msg("a short write took as long as %u frames", longest * 8);
 	for (int j = 0; j < 2; j++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs on shared rings: doorbells, the hot list, flushing, resetting, hostile rings, memory of keys.
- */
+/* Queue pairs on shared rings: doorbells, the hot list, flushing, resetting, hostile rings, memory use. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +55,10 @@ test_memory_of_an_idle_queue_pair(void **state)
 	assert_true(sizeof(struct engine_qp) + rc_qp_size() <= 4096);
 }
 
-/* By numbers: whoever asked for the connection may not know yet what is on the core. */
+/*
+ * In an out-of-band connection the requester may not know whether its peer is on the same core: the core
+ * finds out.
+ */
 static void
 test_local_by_numbers(void **state)
 {
@@ -87,7 +89,7 @@ test_unconnected_is_left_alone(void **state)
 
 	post_write(&pair, &memory, &memory, 8, 1);
 	expect_none(&sends);
-	/* The doorbell was spent; connecting looks by itself. */
+	/* The doorbell was consumed; connecting polls the ring by itself. */
 	connect_both();
 	TURN_UNTIL(ring_poll(&sends, &cqe));
 	assert_int_equal(cqe.cookie, 1);
@@ -108,7 +110,7 @@ test_goes_cold_and_comes_back(void **state)
 static void
 test_no_post_is_lost(void **state)
 {
-	/* Posts at every distance from the moment it goes cold. */
+	/* Posts at every number of loops around the moment when the queue pair leaves the hot list. */
 	connect_both();
 	for (uint32_t pause = 0; pause < 3 * CORE_EMPTY_LOOKS; pause++) {
 		post_write(&pair, &memory, &memory, 8, pause);
@@ -122,7 +124,7 @@ test_all_slots(void **state)
 {
 	uint64_t next = 0, seen = 0;
 
-	/* Several laps, the ring always as full as allowed. */
+	/* Several laps, with the ring always as full as allowed. */
 	connect_both();
 	while (seen < 1000) {
 		struct one_cqe cqe;
@@ -133,7 +135,7 @@ test_all_slots(void **state)
 		while (ring_poll(&sends, &cqe)) {
 			assert_int_equal(cqe.cookie, seen);
 			seen++;
-			/* Whoever has seen the completion may use its place. */
+			/* A slot may be reused once its completion has been polled. */
 			assert_true((int32_t)(atomic_load(&pair.shm->sq_done) - (uint32_t)seen) >= 0);
 			assert_true((int32_t)(atomic_load(&pair.shm->sq_head) - (uint32_t)seen) >= 0);
 		}
@@ -150,7 +152,7 @@ test_flush_order(void **state)
 	for (uint64_t i = 0; i < 5; i++)
 		post_recv(&pair, &memory, 8, 100 + i);
 	for (uint64_t i = 0; i < 3; i++)
-		post_send(&pair, &memory, 8, i); /* nobody has posted a receive */
+		post_send(&pair, &memory, 8, i); /* no receive is posted */
 	turn(20);
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_QP_FLUSH,
@@ -161,7 +163,7 @@ test_flush_order(void **state)
 		assert_true(ring_poll(&sends, &cqe));
 		assert_int_equal(cqe.cookie, i);
 		assert_int_equal(cqe.status, ONE_STATUS_FLUSHED);
-		assert_int_equal(cqe.flags, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED); /* as errors are */
+		assert_int_equal(cqe.flags, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED); /* as for errors */
 	}
 	for (uint64_t i = 0; i < 5; i++) {
 		assert_true(ring_poll(&recvs, &cqe));
@@ -174,14 +176,14 @@ test_flush_order(void **state)
 	assert_int_equal(atomic_load(&pair.shm->sq_done), 3);
 	assert_int_equal(atomic_load(&pair.shm->rq_done), 5);
 	assert_int_equal(pair.failed, 0);
-	/* Whatever comes later is flushed too, of both rings. */
+	/* Work posted after the flush is flushed, too, from both rings. */
 	post_recv(&pair, &memory, 8, 200);
 	expect(&recvs, ONE_CQE_RECV, ONE_STATUS_FLUSHED, 200);
 	post_write(&pair, &memory, &memory, 8, 201);
 	expect(&sends, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 201);
 }
 
-/* The control thread's word comes late: the queue pair had broken by itself. */
+/* The control thread's flush arrives after the queue pair broke by itself: the event is BROKEN. */
 static void
 test_flush_after_breaking(void **state)
 {
@@ -202,7 +204,7 @@ test_flush_after_breaking(void **state)
 	assert_int_equal(cqe.status, ONE_CONN_BROKEN);
 }
 
-/* A graceful disconnect begins when the queue pair has broken by itself, and nobody has heard of that yet. */
+/* A graceful disconnect begins after the queue pair broke by itself and before anyone was notified. */
 static void
 test_closing_after_breaking(void **state)
 {
@@ -238,7 +240,7 @@ test_reset(void **state)
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = pair.qp}), 0);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = other.qp}), 0);
 	assert_int_equal(atomic_load(&pair.shm->state), ONE_QP_IDLE);
-	/* A receive posted now stays, a send is forgotten. */
+	/* A receive posted now stays; a send is dropped. */
 	post_recv(&pair, &memory, 8, 2);
 	post_write(&pair, &memory, &memory, 8, 3);
 	expect_none(&recvs);
@@ -306,7 +308,7 @@ test_more_than_max_send_wr(void **state)
 {
 	connect_both();
 	for (uint64_t i = 0; i <= MAX_WR; i++)
-		post_send(&pair, &memory, 8, i); /* no receive: none finishes */
+		post_send(&pair, &memory, 8, i); /* no receive: none completes */
 	turn(100);
 	assert_int_equal(app.faults, 0); /* the surplus is still in the ring */
 	for (uint32_t i = 0; i < 2; i++)
@@ -315,7 +317,7 @@ test_more_than_max_send_wr(void **state)
 	assert_int_equal(app.faults, 0); /* and then there is room for it */
 }
 
-/* RC accepts many at once, so too many are seen. */
+/* RC accepts many requests at once, so the core sees too many. */
 static void
 test_fault_by_overrun(void **state)
 {
@@ -326,7 +328,7 @@ test_fault_by_overrun(void **state)
 	assert_int_equal(
 		command((struct engine_command){.type = ENGINE_QP_CONNECT, .qp = pair.qp, .connection = c}),
 		0);
-	/* The peer is not connected: nothing is answered. */
+	/* The peer is not connected, so nothing is acknowledged. */
 	post_write(&pair, &memory, &memory, 8, 0);
 	TURN_UNTIL(engine.core[0]->timers > 0);
 	for (uint64_t i = 1; i <= MAX_WR; i++)
@@ -336,7 +338,7 @@ test_fault_by_overrun(void **state)
 	turn(100);
 	assert_int_equal(app.faults, 1);
 	assert_int_equal(engine.core[0]->hot_count, 0);
-	/* What was sent is not sent again, nor looked at again for that. */
+	/* After the fault nothing is retransmitted, nor does a timer stay armed for retransmission. */
 	TURN_UNTIL(engine.core[0]->timers == 0);
 	expect_none(&sends);
 }
@@ -350,7 +352,7 @@ test_extension_slots_missing(void **state)
 	wqe->op = ONE_OP_SEND;
 	wqe->num_sge = 5;
 	wqe->cookie = 9;
-	/* Only the first slot's phase: no honest library does this. */
+	/* Only the first slot has its phase: a correct library never does this. */
 	atomic_store(&wqe->phase, one_ring_phase(0, RING_LOG2));
 	one_doorbell_ring(app.doorbells, pair.doorbell);
 	expect(&sends, ONE_CQE_SEND, ONE_STATUS_LOCAL_QP, 9);
@@ -398,7 +400,7 @@ test_numbers(void **state)
 	struct pair again;
 
 	assert_ptr_equal(engine_qp_find(pair.qpn), pair.qp);
-	assert_null(engine_qp_find(pair.qpn ^ (1u << 20))); /* same slot, another number */
+	assert_null(engine_qp_find(pair.qpn ^ (1u << 20))); /* same slot of the table, another QPN */
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint32_t qpn = engine_qpn_new();
 
@@ -447,7 +449,7 @@ test_truncated_mapping(void **state)
 	uint8_t *bytes;
 	void *owner = &app;
 
-	/* cmocka has put handlers of its own in place for the time of a test. */
+	/* cmocka installs its own signal handlers for each test, so install ours again. */
 	assert_int_equal(guard_init(engine_event_fd()), 0);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 65536), 0);
@@ -460,7 +462,7 @@ test_truncated_mapping(void **state)
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_null(engine_guard_fault());
 	post_write(&pair, target, target, 8, 1);
-	expect(&sends, ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1); /* into memory of nobody */
+	expect(&sends, ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1); /* to a zero page */
 	assert_ptr_equal(engine_guard_fault(), owner);
 	assert_null(engine_guard_fault());
 	engine_guard_unmapped(engine_guard_remove(guard));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is changed of a queue pair in use: its peer's rights, and whether requests are begun (SQD); against a
- * peer on the same core and one on another.
+ * Settings of a queue pair in use: its peer's rights, and whether requests are begun (SQD); with a peer on
+ * the same core and one on another.
  */
 #include "fixture.h"
 
@@ -9,7 +9,7 @@ enum { HERE = 1, THERE };
 
 static struct app app[2];
 static struct ring sends[3], recvs, conn, async;
-static struct pair pair[3]; /* that which is changed, and its peers */
+static struct pair pair[3]; /* the queue pair under test, and its peers */
 static struct memory memory[2];
 
 static int
@@ -80,10 +80,13 @@ expect_drained(void)
 	assert_int_equal(cqe.status, ONE_ASYNC_SQ_DRAINED);
 	assert_int_equal(cqe.object, pair[0].id);
 	assert_int_equal(atomic_load(&pair[0].shm->sq_draining), 0);
-	expect_none(&async); /* once */
+	expect_none(&async); /* only one event */
 }
 
-/* One request is under way when it is stopped, since its peer has no receive; the other is not begun. */
+/*
+ * The first request is under way when the queue pair is stopped, since its peer has no receive. The second is
+ * not begun.
+ */
 static void
 stopped_at_work(int peer)
 {
@@ -99,18 +102,18 @@ stopped_at_work(int peer)
 	expect(&sends[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 	expect_drained();
 	expect_none(&sends[0]);
-	assert_int_equal(stop(true, true), 0); /* it is: nothing more to tell */
+	assert_int_equal(stop(true, true), 0); /* already stopped: no event */
 	expect_none(&async);
 	assert_int_equal(stop(false, false), 0);
 	expect(&sends[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 2);
-	/* With nothing to wait for it is told at once, or not told, as asked. */
+	/* With nothing outstanding the event is raised at once, or not at all, as requested. */
 	assert_int_equal(stop(true, true), 0);
 	expect_drained();
 	assert_int_equal(stop(false, false), 0);
 	assert_int_equal(stop(true, false), 0);
 	assert_int_equal(atomic_load(&pair[0].shm->sq_draining), 0);
 	expect_none(&async);
-	/* What waits is flushed with the rest. */
+	/* Requests that wait are flushed with the rest. */
 	post_write(&pair[0], &memory[0], &memory[peer == THERE], 8, 4);
 	expect_none(&sends[0]);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = pair[0].qp}), 0);
@@ -130,7 +133,7 @@ test_stopped_there(void **state)
 	stopped_at_work(THERE);
 }
 
-/* A disconnect that waits for what has been posted goes on with it. */
+/* A drain for a disconnect resumes a stopped queue pair. */
 static void
 test_stopped_and_drained(void **state)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that share a core: by the cost of their work, however many queue pairs they keep busy. */
+/*
+ * Fairness of clients that share a core: by the cost of their work, however many queue pairs they keep busy.
+ */
 #include <stdlib.h>
 
 #include "sides.h"
@@ -16,7 +18,7 @@ run(uint32_t loops, uint32_t sides)
 	}
 }
 
-/* Of what both together cost, in thousandths. */
+/* The first client's share of the total cost, in thousandths. */
 static uint32_t
 cost_of_first(uint64_t frame)
 {
@@ -29,7 +31,7 @@ cost_of_first(uint64_t frame)
 
 struct one_case {
 	uint32_t pairs[2], len[2];
-	uint32_t within; /* of 500, in thousandths */
+	uint32_t within; /* tolerance around 500, in thousandths */
 };
 
 static void
@@ -50,7 +52,7 @@ test_cases(const struct one_case *cases, size_t n, bool local, uint64_t frame)
 	}
 }
 
-/* With as many requests as use up a turn. */
+/* Enough requests to use up a quantum. */
 static void
 test_local(void **state)
 {
@@ -62,8 +64,10 @@ test_local(void **state)
 	test_cases(cases, RTE_DIM(cases), true, 0);
 }
 
-/* By frames, whose receiver is slower: as much is in flight of each, if each has so much.  Many queue pairs
- * take more acknowledgements than one, and long messages are done late. */
+/*
+ * By frames, whose receiver is slower: shares are equal if both clients have as much in flight. Many queue
+ * pairs cost more acknowledgements than one, and long messages complete late.
+ */
 static void
 test_by_frames(void **state)
 {
@@ -76,7 +80,7 @@ test_by_frames(void **state)
 	test_cases(cases, RTE_DIM(cases), false, SHARE_FRAME + 60);
 }
 
-/* Packets to a peer that does not answer count until they time out: the client's other connections go on. */
+/* Packets to a silent peer count as in flight until they time out. The client's other connections go on. */
 static void
 test_silent_peer(void **state)
 {
@@ -90,7 +94,10 @@ test_silent_peer(void **state)
 		end(&side[j]);
 }
 
-/* What a connection had in flight when it broke will never be acknowledged, and is in flight no more. */
+/*
+ * Packets that were in flight when their connection broke are never acknowledged, and count as in flight no
+ * more.
+ */
 static void
 test_broken(void **state)
 {
@@ -107,7 +114,7 @@ test_broken(void **state)
 	end(&side[0]);
 }
 
-/* What others leave is for whoever wants it, and past turns give no claim. */
+/* A client may use what others leave, and use in past rounds gives no claim. */
 static void
 test_alone(void **state)
 {
@@ -124,7 +131,7 @@ test_alone(void **state)
 		end(&side[j]);
 }
 
-/* One that rings all its doorbells, whether there is work or none. */
+/* A client rings all its doorbells, whether there is work or not. */
 static void
 test_all_doorbells(void **state)
 {

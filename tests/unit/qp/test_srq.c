@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues: several queue pairs take from one ring, by both transports. */
+/* Shared receive queues: several queue pairs take receives from one ring, by both transports. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +78,7 @@ connect_all(bool local)
 	}
 }
 
-/* `len` bytes at the place of the cookie. */
+/* Post a receive of `len` bytes at the place that `cookie` selects. */
 static void
 post(uint64_t cookie, uint32_t len)
 {
@@ -96,7 +96,9 @@ post(uint64_t cookie, uint32_t len)
 	w.tail++;
 }
 
-/* As one_srq_resize() does it: what waits is copied under its indices, and behind it there is nothing. */
+/*
+ * Like one_srq_resize(): waiting receives are copied under their indices, and the slots after them are empty.
+ */
 static void
 fill_longer(const struct one_srq_shm *shm, struct one_wqe *ring)
 {
@@ -126,7 +128,7 @@ shared(bool local)
 	bool used[16] = {false};
 
 	connect_all(local);
-	/* Several laps; the ring is the engine's until it says otherwise. */
+	/* Several laps. A slot belongs to the core until its head has passed the slot. */
 	for (uint32_t round = 0; round < 30; round++) {
 		memset(used, 0, sizeof(used));
 		for (uint32_t i = 0; i < 12; i++)
@@ -206,14 +208,14 @@ test_limit(void **state)
 	expect_none(&w.async);
 	post_send(&w.from[0], &w.out, LEN, 0);
 	expect(&w.send, ONE_CQE_SEND, ONE_STATUS_SUCCESS, 0);
-	expect_none(&w.async); /* 3 are not fewer than 3 */
+	expect_none(&w.async); /* 3 are not below the limit of 3 */
 	post_send(&w.from[1], &w.out, LEN, 1);
 	expect(&w.async, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT, 0);
 	post_send(&w.from[2], &w.out, LEN, 2);
-	expect_none(&w.async); /* once */
+	expect_none(&w.async); /* only one event */
 	set_limit(1);
 	expect_none(&w.async);
-	set_limit(2); /* one is left: at once */
+	set_limit(2); /* one receive is left: the event is raised at once */
 	expect(&w.async, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT, 0);
 	set_limit(1);
 	set_limit(0);
@@ -247,7 +249,7 @@ test_what_is_left_stays(void **state)
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 0);
 }
 
-/* A message longer than one loop copies: its receive is in the queue pair's hands. */
+/* Begin a message longer than one loop copies, so that a queue pair holds its receive. */
 static void
 begin_long(void)
 {
@@ -291,7 +293,7 @@ test_too_short(void **state)
 	expect(&w.send, ONE_CQE_SEND, ONE_STATUS_REMOTE_INVALID, 7);
 	expect(&w.recv[0], ONE_CQE_RECV, ONE_STATUS_LOCAL_LENGTH, 0);
 	expect_none(&w.recv[0]);
-	/* The others go on. */
+	/* The other queue pairs go on. */
 	post_send(&w.from[2], &w.out, LEN, 8);
 	expect(&w.recv[2], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 1);
 }
@@ -330,7 +332,7 @@ test_tells_its_end(void **state)
 	ask_for_end(0, true);
 	ask_for_end(1, true);
 	ask_for_end(2, false);
-	/* Without a connection nothing ends. */
+	/* A queue pair without a connection reports no end. */
 	flush.qp = w.to[0].qp;
 	assert_int_equal(command(flush), 0);
 	expect_none(&w.async);
@@ -343,8 +345,8 @@ test_tells_its_end(void **state)
 	assert_int_equal(command(flush), 0);
 	expect_end(0);
 	assert_int_equal(command(flush), 0);
-	expect_none(&w.async); /* once */
-	/* It breaks: the completion is there first. */
+	expect_none(&w.async); /* only one event */
+	/* A queue pair breaks: its completion precedes the event. */
 	post(0, LEN - 1);
 	post_send(&w.from[1], &w.out, LEN, 7);
 	expect_end(1);
@@ -398,7 +400,10 @@ send_to_all(uint32_t first, uint32_t count)
 	}
 }
 
-/* Another ring takes the place of its own, where what waits is, and what is posted later goes. */
+/*
+ * A longer ring replaces the shared queue's ring: waiting receives are in it, and later ones are posted to
+ * it.
+ */
 static void
 test_longer_ring(void **state)
 {
@@ -425,7 +430,7 @@ test_longer_ring(void **state)
 	assert_int_equal(
 		command((struct engine_command){.type = ENGINE_SRQ_SWAP, .srq = w.srq, .other_srq = longer}),
 		0);
-	memset(w.rq, 0xff, sizeof(*w.rq) << RING_LOG2); /* nobody reads it */
+	memset(w.rq, 0xff, sizeof(*w.rq) << RING_LOG2); /* the old ring is read no more */
 	assert_int_equal(command((struct engine_command){.type = ENGINE_SRQ_REMOVE, .srq = longer}), 0);
 	engine_srq_free(longer);
 	send_to_all(before + 1, 5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams: between two cores and off a port, what a receive says of them, and what is dropped; requests
- * and receives that no library writes.
+ * Datagrams between two cores and from a port: completions of receives, reasons for drops, and requests and
+ * receives that no correct library writes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct world {
 	struct pair pair[2];
 	struct memory memory[2];
 	struct engine_ah *ah[2];
-	struct engine_srq *srq; /* of app[1]; NULL: it has none */
+	struct engine_srq *srq; /* of app[1]; NULL: none */
 	struct one_srq_shm *shm;
 	struct one_wqe *rq;
 };
@@ -148,7 +148,7 @@ both(void)
 	return sum;
 }
 
-/* A datagram of pair 0 to pair 1, to be changed before it is committed. */
+/* A datagram from pair 0 to pair 1. The caller may change it before committing it. */
 static struct one_wqe *
 datagram(uint32_t len, uint64_t cookie)
 {
@@ -181,7 +181,7 @@ received(int i)
 	return cqe;
 }
 
-/* The header of IPv4 in front of `len` bytes of payload. */
+/* Check the IPv4 header in front of `len` bytes of payload. */
 static void
 assert_grh(const uint8_t *grh, uint32_t len, uint8_t from)
 {
@@ -240,7 +240,7 @@ test_whole_mtu_in_pieces(void **unused)
 	recv->num_sge = 3;
 	recv->length = 30 + 20 + MTU;
 	recv->cookie = 2;
-	recv->sge = (struct one_sge){va, 30, key}; /* the header, too, in two pieces */
+	recv->sge = (struct one_sge){va, 30, key}; /* the header, too, is split */
 	rext->sge[0] = (struct one_sge){va + 30, 20, key};
 	rext->sge[1] = (struct one_sge){va + 50, MTU, key};
 	pair_commit_recv(&w.pair[1]);
@@ -273,7 +273,7 @@ test_immediate_inline_solicited(void **unused)
 	assert_memory_equal(w.memory[1].bytes + ONE_UD_GRH, "hello", 5);
 }
 
-/* One queue pair of many senders, on its own core as well. */
+/* A queue pair sends to itself: any number of senders, on its own core as well. */
 static void
 test_to_itself(void **unused)
 {
@@ -289,7 +289,7 @@ test_to_itself(void **unused)
 	assert_int_equal(received(0).src_qpn, w.pair[0].qpn);
 }
 
-/* Datagrams that were posted before something of theirs goes have gone before. */
+/* Datagrams posted before a key request have been sent when the core answers it. */
 static void
 test_posted_before(void **unused)
 {
@@ -306,7 +306,7 @@ test_posted_before(void **unused)
 	}
 }
 
-/* A receive may name more memory than there is, if the datagram needs less. */
+/* A receive may name more memory than its region has, if the datagram needs less. */
 static void
 test_receive_longer_than_its_region(void **unused)
 {
@@ -333,16 +333,16 @@ test_qkey(void **unused)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 	TURN_UNTIL(both().ud_drop[ENGINE_UD_QKEY] == dropped + 1);
 	expect_none(&w.recv[1]);
-	/* The highest bit: its own. */
+	/* A Q_Key with the highest bit set selects the queue pair's own Q_Key. */
 	datagram(8, 3)->rkey = 0xffffffff;
 	pair_commit_send(&w.pair[0]);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
 	assert_int_equal(received(1).cookie, 2);
-	/* It may be changed while datagrams come. */
+	/* The Q_Key may change while datagrams arrive. */
 	assert_int_equal(state(1, RC_RTS, 7), 0);
 	send_datagram(8, 4);
 	TURN_UNTIL(both().ud_drop[ENGINE_UD_QKEY] == dropped + 2);
-	/* All its bits count. */
+	/* All 32 bits of the Q_Key are compared. */
 	assert_int_equal(state(1, RC_RTS, QKEY ^ 0x80000000), 0);
 	send_datagram(8, 5);
 	TURN_UNTIL(both().ud_drop[ENGINE_UD_QKEY] == dropped + 3);
@@ -371,7 +371,7 @@ test_too_long_for_the_receive(void **unused)
 	TURN_UNTIL(both().ud_drop[ENGINE_UD_LENGTH] == dropped + 1);
 	expect_none(&w.recv[1]);
 	assert_int_equal(w.pair[1].failed, 0);
-	/* It waits for the next, and is flushed like the others. */
+	/* The receive waits for the next datagram, and is flushed like the others. */
 	send_datagram(8, 3);
 	assert_int_equal(received(1).cookie, 2);
 	post_recv(&w.pair[1], &w.memory[1], ONE_UD_GRH + 8, 4);
@@ -397,7 +397,7 @@ test_shared_receives(void **unused)
 		atomic_store_explicit(&w.shm->posted, i + 1, memory_order_relaxed);
 		atomic_store_explicit(&wqe->phase, one_ring_phase(i, RING_LOG2), memory_order_release);
 	}
-	send_datagram(61, 7); /* too long by one byte */
+	send_datagram(61, 7); /* one byte too long */
 	send_datagram(60, 8);
 	assert_int_equal(received(1).cookie, 0);
 	send_datagram(60, 9);
@@ -416,7 +416,7 @@ test_states(void **unused)
 	assert_int_equal(state(0, RC_RTR, QKEY), -ENOTCONN);
 	assert_int_equal(atomic_load(&w.pair[0].shm->state), ONE_QP_ERROR);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[0].qp}), 0);
-	/* Neither is heard before RTR, nor asked before RTS. */
+	/* A queue pair neither receives before RTR nor sends before RTS. */
 	datagram(8, 1);
 	pair_commit_send(&w.pair[0]);
 	expect_none(&w.send[0]);
@@ -428,7 +428,7 @@ test_states(void **unused)
 	assert_int_equal(atomic_load(&w.pair[0].shm->state), ONE_QP_CONNECTED);
 	TURN_UNTIL(ring_poll(&w.send[0], &cqe));
 	assert_int_equal(received(1).cookie, 2);
-	/* A connection is none of its affairs. */
+	/* Commands of connections are refused. */
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[0].qp}), 0);
 	assert_int_equal(command((struct engine_command){
@@ -442,7 +442,7 @@ test_states(void **unused)
 			 -ENOTCONN);
 }
 
-/* ---- requests that no library makes ---- */
+/* ---- requests that no library writes ---- */
 
 static void
 expect_broken(uint8_t status)
@@ -465,11 +465,11 @@ test_wrong_requests(void **unused)
 		{0x30007ull | 0x5ull << 32, ONE_OP_WRITE},
 		{0x30007ull | 0x5ull << 32, ONE_OP_SEND_INV},
 		{0x30007ull | 0x5ull << 32, ONE_OP_READ},
-		{0x30007ull, ONE_OP_SEND},                     /* queue pair 0, */
-		{0x30007ull | 0x1ull << 32, ONE_OP_SEND},      /* that of the connection manager, */
-		{0x30007ull | 0xffffffull << 32, ONE_OP_SEND}, /* of multicast, */
+		{0x30007ull, ONE_OP_SEND},                     /* QP0 */
+		{0x30007ull | 0x1ull << 32, ONE_OP_SEND},      /* QP1, of the connection manager */
+		{0x30007ull | 0xffffffull << 32, ONE_OP_SEND}, /* multicast */
 		{0x30007ull | 0x1000005ull << 32, ONE_OP_SEND},
-		{0x40007ull | 0x5ull << 32, ONE_OP_SEND}, /* a handle that was there before */
+		{0x40007ull | 0x5ull << 32, ONE_OP_SEND}, /* a former handle of the same slot */
 		{0x30008ull | 0x5ull << 32, ONE_OP_SEND},
 		{0x3ffffull | 0x5ull << 32, ONE_OP_SEND}, /* beyond the table */
 		{0x34000ull | 0x5ull << 32, ONE_OP_SEND},
@@ -493,7 +493,7 @@ test_wrong_requests(void **unused)
 	assert_int_equal(received(1).cookie, 2);
 }
 
-/* A handle of another protection zone, and one that has been destroyed. */
+/* Handles of another protection zone, and destroyed handles, are refused. */
 static void
 test_handles(void **unused)
 {
@@ -513,7 +513,7 @@ test_handles(void **unused)
 	expect_broken(ONE_STATUS_LOCAL_QP);
 }
 
-/* The path of a handle has changed: the new entry has its place, and the old one goes. */
+/* A handle is replaced when its path has changed: the new entry takes its slot, and the old one is freed. */
 static void
 test_handle_replaced(void **unused)
 {
@@ -547,7 +547,7 @@ test_wrong_receives(void **unused)
 {
 	struct one_wqe *wqe;
 
-	post_recv(&w.pair[1], &w.memory[0], LONG, 2); /* a key of the other */
+	post_recv(&w.pair[1], &w.memory[0], LONG, 2); /* a key of the other application */
 	send_datagram(8, 1);
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 2);
 	TURN_UNTIL(w.pair[1].failed == 1);
@@ -562,7 +562,7 @@ test_wrong_receives(void **unused)
 	TURN_UNTIL(w.pair[1].failed == 2);
 }
 
-/* Rings written wildly: whatever happens, nothing of the other's is touched and the core goes on. */
+/* Random slots: no memory of the other application is touched, and the core goes on. */
 static void
 test_wild_rings(void **unused)
 {
@@ -601,7 +601,7 @@ test_wild_rings(void **unused)
 	assert_int_equal(received(1).cookie, 2);
 }
 
-/* ---- off a port, which gives back whatever is sent ---- */
+/* ---- from a port, which loops all frames back ---- */
 
 static uint32_t
 frame_from(uint8_t last, uint8_t *frame, struct wire_build build)
@@ -670,13 +670,13 @@ test_wrong_frames(void **unused)
 	bad.qkey = 0;
 	inject(9, bad);
 	bad = good;
-	bad.opcode = WIRE_SEND_ONLY; /* of RC */
+	bad.opcode = WIRE_SEND_ONLY; /* an opcode of RC */
 	inject(9, bad);
 	bad = good;
 	bad.payload_len = MTU + 4;
 	inject(9, bad);
 	inject(1, good); /* from our own address */
-	/* Cut short: of its headers, and of what they say. */
+	/* Truncated: within the headers, and shorter than the headers announce. */
 	len = frame_from(9, frame, good);
 	for (uint32_t cut = 1; cut < len; cut++)
 		assert_int_equal(engine_send_frame(0, frame, len - cut), 0);
@@ -693,7 +693,7 @@ test_wrong_frames(void **unused)
 	assert_int_equal(received(1).cookie, 2);
 }
 
-/* A datagram to a queue pair that is connected. */
+/* A connected queue pair drops datagrams. */
 static void
 test_not_for_a_connection(void **unused)
 {
@@ -715,7 +715,7 @@ test_not_for_a_connection(void **unused)
 	ring_end(&conn);
 }
 
-/* ---- memory without mapping ---- */
+/* ---- memory of bounced access ---- */
 
 static void
 test_memory_without_mapping(void **unused)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams into memory without mapping: several receives wait for the application's copy thread at once, and
- * are over in the order of the receive queue, whatever ends them.  A queue pair sends to itself here, and its
- * copy thread is started when the test wants.
+ * Datagrams into memory of bounced access: several receives wait for the copy thread at once, and complete in
+ * the order of the receive queue, however they end. The queue pair sends to itself, and the test starts its
+ * copy thread when needed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define QKEY 0x11111111u
 #define AH_ID 0x30007u
-#define LEN 64u /* of a receive */
+#define LEN 64u /* of a receive, in bytes */
 #define RECEIVES (ONE_COPIES + 8u)
 
 struct world {
@@ -24,7 +24,7 @@ struct world {
 	struct memory memory[RECEIVES];
 	struct copier *copier;
 	struct copied all;
-	uint64_t copies; /* in the arena */
+	uint64_t copies; /* offset of struct one_copies in the arena */
 	uint64_t cookie;
 };
 static struct world w;
@@ -87,7 +87,7 @@ teardown(void **unused)
 	return 0;
 }
 
-/* From now on the memory is moved. */
+/* Start the copy thread. */
 static void
 copy(void)
 {
@@ -102,14 +102,14 @@ stats(void)
 	return &engine.core[0]->stats;
 }
 
-/* Its cookie: which memory it is for. */
+/* Post receive `i`; its cookie names its memory. */
 static void
 post(uint32_t i)
 {
 	post_recv(&w.pair, &w.memory[i], LEN, i);
 }
 
-/* A datagram of five bytes that begin with `first`; it has come when this returns. */
+/* Send a datagram of five bytes, the first of them `first`; it has arrived on return. */
 static void
 send_one(uint8_t first)
 {
@@ -128,7 +128,7 @@ send_one(uint8_t first)
 	turn(10);
 }
 
-/* The next completion is of receive `i`, which the datagram with `first` is in. */
+/* The next completion is of receive `i`, which holds the datagram that begins with `first`. */
 static void
 expect_received(uint32_t i, uint8_t first)
 {
@@ -143,7 +143,7 @@ parked(void)
 	return w.pair.qp->rq_taken - w.pair.qp->rq_done - w.pair.qp->recv_taken;
 }
 
-/* As many as there are jobs; then they are dropped. */
+/* Datagrams arrive until all accesses are in use; further ones are dropped. */
 static void
 test_burst(void **unused)
 {
@@ -161,12 +161,12 @@ test_burst(void **unused)
 		expect_received(i, (uint8_t)(100 + i));
 	expect_none(&w.recv);
 	assert_int_equal(stats()->ud_received, came + ONE_COPIES);
-	/* Those that were dropped have cost no receive. */
+	/* The dropped datagrams consumed no receive. */
 	send_one(1);
 	expect_received(ONE_COPIES, 1);
 }
 
-/* Its own send has its turn when its receives have all the jobs. */
+/* A send proceeds although receives of the same queue pair have all the accesses. */
 static void
 test_send_among_them(void **unused)
 {
@@ -195,7 +195,7 @@ test_send_among_them(void **unused)
 	expect_received(ONE_COPIES, 77);
 }
 
-/* What needs no copy thread does not overtake: memory with mapping, a receive too short, and a wrong one. */
+/* Receives without bounced access do not overtake: mapped memory, a receive too short, an invalid one. */
 static void
 test_no_overtaking(void **unused)
 {
@@ -242,7 +242,7 @@ test_wrong_behind(void **unused)
 	expect_none(&w.recv);
 }
 
-/* A key that goes meanwhile: its receive fails, and those behind it are flushed. */
+/* A key is removed meanwhile: its receive fails, and the ones after it are flushed. */
 static void
 test_key_removed(void **unused)
 {
@@ -260,10 +260,13 @@ test_key_removed(void **unused)
 	TURN_UNTIL(w.pair.failed == 1);
 	expect_none(&w.recv);
 	assert_int_equal(w.pair.qp->rq_taken, w.pair.qp->rq_done);
-	mem_publish(engine.mem, &w.memory[1].region); /* for the end */
+	mem_publish(engine.mem, &w.memory[1].region); /* for teardown */
 }
 
-/* Parked ones, one that was too short for its datagram, and one in the ring: each once, in order. */
+/*
+ * Receives that wait for a copy, one too short for its datagram, and one in the ring are each flushed once,
+ * in order.
+ */
 static void
 test_flush(void **unused)
 {
@@ -283,10 +286,10 @@ test_flush(void **unused)
 	expect_none(&w.recv);
 	assert_int_equal(w.pair.qp->rq_taken, w.pair.qp->rq_done);
 	for (uint32_t i = 0; i < 5; i++)
-		assert_int_equal(w.memory[i].bytes[20], 0); /* what is flushed is not begun */
+		assert_int_equal(w.memory[i].bytes[20], 0); /* a flushed receive's access is not begun */
 }
 
-/* Forgotten, and all jobs are there for those that come after. */
+/* A reset drops the waiting receives, and all accesses are free for later ones. */
 static void
 test_reset(void **unused)
 {
@@ -307,7 +310,7 @@ test_reset(void **unused)
 	expect_received(ONE_COPIES + 1, 10);
 }
 
-/* Removed while they are under way: teardown removes it, and the application after it. */
+/* Teardown removes the queue pair, and then the application, while accesses are outstanding. */
 static void
 test_removed(void **unused)
 {

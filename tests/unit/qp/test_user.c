@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Users that share a core: by their weights, however many attachments they have. */
+/* Fairness of users that share a core: by their weights, however many attachments they have. */
 #include "sides.h"
 
 #define MANY 16
@@ -16,7 +16,10 @@ users(uint32_t first, uint32_t second)
 	assert_non_null(user[1]);
 }
 
-/* The first has `sides - 1` attachments, the second one; returns what the first has got, in thousandths. */
+/*
+ * The first user has `sides - 1` attachments, the second one. Returns the first user's share of writes, in
+ * thousandths.
+ */
 static uint32_t
 share_of_first(uint32_t sides, uint32_t loops)
 {
@@ -64,7 +67,7 @@ test_weights(void **state)
 		for (uint32_t j = 0; j < 2; j++)
 			begin_of(&side[j], user[j], work[i].pairs, work[i].len, true);
 		assert_near(share_of_first(2, 4000), 250);
-		/* From one turn to the next. */
+		/* A new weight takes effect in the next round. */
 		engine_user_set(user[1], &(struct engine_share){.weight = 1});
 		assert_near(share_of_first(2, 4000), 500);
 		engine_user_set(user[0], &(struct engine_share){.weight = 1000});
@@ -73,7 +76,7 @@ test_weights(void **state)
 	}
 }
 
-/* What the first does in some loops, beside a second that posts one request now and then. */
+/* Count the first user's writes in 1000 loops, next to a second user that seldom posts a request. */
 static uint64_t
 beside_idle(uint32_t weight)
 {
@@ -89,7 +92,7 @@ beside_idle(uint32_t weight)
 	return side[0].done - before;
 }
 
-/* What a heavier one leaves is the lighter one's. */
+/* The lighter user gets what a heavier one leaves. */
 static void
 test_heavy_and_idle(void **state)
 {
@@ -118,7 +121,7 @@ test_many_attachments(void **state)
 			begin_of(&side[j], user[0], work[i].pairs, work[i].len, true);
 		begin_of(&side[MANY], user[1], work[i].pairs, work[i].len, true);
 		assert_near(share_of_first(MANY + 1, 4000), 500);
-		/* Among themselves, too. */
+		/* The attachments of one user are served equally, too. */
 		for (uint32_t j = 1; j < MANY; j++)
 			assert_in_range(side[j].done * 10, side[0].done * 8, side[0].done * 12);
 		end_all(MANY + 1);

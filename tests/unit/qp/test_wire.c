@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames: between two cores of one data plane (never on a port), off a port to
- * the control thread or to a queue pair, dropped with their reason counted.
+ * Frames between two cores of one data plane (never on a port), and frames from a port: to the control
+ * thread, to a queue pair, or dropped with a counted reason.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ connect_both(void)
 		pair_connect(&w.pair[i], &w.pair[!i], RC_RTS, false);
 }
 
-/* A receive may name more memory than there is, if the message needs less: of several packets, too. */
+/* A receive may name more memory than its region has, if the message needs less, also for several packets. */
 static void
 test_receive_longer_than_its_region(void **state)
 {
@@ -128,12 +128,15 @@ test_between_cores(void **state)
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
 	assert_memory_equal(w.memory[0].bytes, w.memory[1].bytes, 5000);
-	assert_int_equal(both().tx_packets, tx); /* nothing of it on a port */
+	assert_int_equal(both().tx_packets, tx); /* no frame of it on a port */
 	assert_true(both().handed_over > handed + LONG / 1024);
 	assert_int_equal(w.pair[0].failed + w.pair[1].failed, 0);
 }
 
-/* Posted before a disconnect and not yet seen when its command is: it goes out all the same, unanswered. */
+/*
+ * A request posted before a disconnect is sent even if the core has not seen it when the command arrives. Its
+ * acknowledgement is not awaited.
+ */
 static void
 test_posted_before_the_end(void **state)
 {
@@ -151,7 +154,7 @@ test_refused_between_cores(void **state)
 {
 	connect_both();
 	post_recv(&w.pair[1], &w.memory[1], 64, 2);
-	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong side */
+	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong application */
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_FLUSHED, 2);
 	TURN_UNTIL(w.pair[0].failed == 1 && w.pair[1].failed == 1);
@@ -161,7 +164,7 @@ test_refused_between_cores(void **state)
 	assert_int_equal(engine_qp_refusal(w.pair[0].qp), 0);
 }
 
-/* The control thread flushes both sides of a broken connection: what the peer said before comes first. */
+/* The control thread flushes both sides of a broken connection. The peer's earlier NAK is processed first. */
 static void
 test_refusal_comes_before_its_consequence(void **state)
 {
@@ -169,7 +172,7 @@ test_refusal_comes_before_its_consequence(void **state)
 	struct core *there = engine.core[w.app[1].client->core->index];
 
 	connect_both();
-	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong side */
+	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong application */
 	for (int i = 0; i < 1000 && ring_used(there->inbound) == 0; i++)
 		loop_iterate(here, fixture_tsc());
 	for (int i = 0; i < 1000 && ring_used(here->inbound) == 0; i++)
@@ -187,7 +190,7 @@ test_established_by_first_frame(void **state)
 	pair_connect(&w.pair[1], &w.pair[0], RC_RTR, false);
 	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false);
 	post_recv(&w.pair[1], &w.memory[1], 64, 2);
-	post_write(&w.pair[1], &w.memory[1], &w.memory[0], 8, 7); /* waits until RTS */
+	post_write(&w.pair[1], &w.memory[1], &w.memory[0], 8, 7); /* waits for RTS */
 	expect_none(&w.send[1]);
 	post_send(&w.pair[0], &w.memory[0], 8, 1);
 	TURN_UNTIL(w.pair[1].established == 1);
@@ -202,14 +205,17 @@ test_established_by_first_frame(void **state)
 	expect_none(&w.conn[1]);
 }
 
-/* It serves from RTR on, and requests when it is told to, whatever has come by then. */
+/*
+ * After an out-of-band connection, a queue pair responds from RTR on. It sends requests only from RTS on,
+ * whatever has arrived before.
+ */
 static void
 test_by_numbers(void **state)
 {
 	struct engine_connection rtr = connection_to(&w.pair[1], &w.pair[0], RC_RTR, false);
 	const struct rc_attr whole = rtr.rc;
 
-	/* What only a requester needs comes later. */
+	/* The attributes that only a requester needs are set at RTS. */
 	rtr.by_numbers = true;
 	rtr.rc.send_psn = rtr.rc.rd_atomic_out = rtr.rc.timeout = rtr.rc.retry_count = rtr.rc.rnr_retry = 0;
 	assert_int_equal(command((struct engine_command){
@@ -273,7 +279,7 @@ test_peer_silent(void **state)
 {
 	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, false);
 
-	/* The peer's queue pair is there, but not connected. */
+	/* The peer's queue pair exists, but is not connected. */
 	c.rc.timeout = 8;
 	c.rc.retry_count = 1;
 	assert_int_equal(command((struct engine_command){
@@ -285,7 +291,7 @@ test_peer_silent(void **state)
 	assert_true(both().drop_no_qp > 0);
 }
 
-/* The looped port gives back whatever is sent. */
+/* Build a request from host 9. The port of the tests loops all frames back. */
 static uint32_t
 request(uint8_t *frame, uint8_t last_of_dst, uint32_t qpn)
 {
@@ -326,7 +332,9 @@ test_frames_off_the_port(void **state)
 	assert_true(engine_send_frame(0, frame, 60000) < 0);
 }
 
-/* Frames with our own address as source are no host's: a connection within the data plane does not take them.
+/*
+ * Frames from a port with our own address as source come from no host: a connection within the data plane
+ * drops them.
  */
 static void
 test_own_address_off_the_port(void **state)
@@ -339,7 +347,7 @@ test_own_address_off_the_port(void **state)
 
 	connect_both();
 	post_recv(&w.pair[1], &w.memory[1], 64, 2);
-	b.psn = w.pair[0].qpn ^ 0x5a5a5a; /* the one that it expects */
+	b.psn = w.pair[0].qpn ^ 0x5a5a5a; /* the PSN that the queue pair expects */
 	path.src = path.dst = ports[0].info.addr[0];
 	wire_template_init(&t, &path);
 	memset(wire_build(&t, &b, frame), 0x11, 8);
@@ -355,8 +363,7 @@ test_own_address_off_the_port(void **state)
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
 }
 
-/* One CNP to each number, of a queue pair, of nobody, connected or not, counts alike: what is counted is no
- * oracle. */
+/* CNPs to any QPN are counted alike, whether or not it exists or is connected: counters are no oracle. */
 static void
 test_cnps_are_no_oracle(void **state)
 {
@@ -374,7 +381,7 @@ test_cnps_are_no_oracle(void **state)
 			uint8_t frame[256];
 
 			path.src = path.dst = ports[0].info.addr[0];
-			path.src.gid[15] = (uint8_t)(1 + 8 * (i % 2)); /* our own address, too */
+			path.src.gid[15] = (uint8_t)(1 + 8 * (i % 2)); /* from our own address, too */
 			wire_template_init(&t, &path);
 			wire_build(&t, &b, frame);
 			wire_seal(frame, wire_frame_len(&t, b.opcode, 0));
@@ -390,7 +397,7 @@ test_cnps_are_no_oracle(void **state)
 	assert_int_equal(after.drop_no_qp, before.drop_no_qp);
 }
 
-/* The NAK is lost, or still on its way when the peer's DREQ has come: that says the same. */
+/* The NAK is lost, or still on its way when the peer's DREQ arrives: the DREQ reports the same refusal. */
 static void
 test_refusal_by_the_control_thread(void **state)
 {
@@ -400,7 +407,7 @@ test_refusal_by_the_control_thread(void **state)
 		.type = ENGINE_QP_FLUSH, .event = event, .status_if_broken = ONE_CONN_BROKEN};
 	struct one_cqe cqe;
 
-	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false); /* nobody answers */
+	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false); /* the peer does not answer */
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 3);
@@ -413,7 +420,7 @@ test_refusal_by_the_control_thread(void **state)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_FLUSHED, 3);
 	assert_true(ring_poll(&w.conn[0], &cqe));
 	assert_int_equal(cqe.status, ONE_CONN_BROKEN);
-	/* Nonsense of a peer, or what is answered already, ends the connection as a disconnect does. */
+	/* An invalid report, or one about an acknowledged request, ends the connection like a disconnect. */
 	for (uint32_t i = 0; i < 3; i++) {
 		const uint32_t nonsense[] = {0x60u << 24 | psn, 0x64u << 24 | psn,
 					     0x62u << 24 | ((psn - 1) & 0xffffff)};
@@ -432,7 +439,7 @@ test_refusal_by_the_control_thread(void **state)
 	}
 }
 
-/* A queue pair names somebody else's, by the right sequence number: its frames are not taken. */
+/* A queue pair addresses another connection's peer with the right PSN: its frames are dropped. */
 static void
 test_stranger_between_cores(void **state)
 {
@@ -461,7 +468,9 @@ test_stranger_between_cores(void **state)
 	pair_end(&stranger);
 }
 
-/* A management datagram of class `class`, from another host; the control thread does not look meanwhile. */
+/*
+ * Send a management datagram of class `class` from another host, without polling the control thread's rings.
+ */
 static void
 send_mad(uint8_t class)
 {
@@ -501,7 +510,7 @@ see_mad(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *p
 		keep_alive_at = mads_seen;
 }
 
-/* More management datagrams than the control thread can have waiting: keep-alive comes through, first. */
+/* Management datagrams overflow the control thread's ring: a keep-alive still arrives, and first. */
 static void
 test_flood(void **state)
 {
@@ -519,7 +528,7 @@ test_flood(void **state)
 	assert_true(mads_seen >= CONTROL_FRAME_RING / 2);
 }
 
-/* By the port, while the control thread does not look. */
+/* Send a frame by the port, without polling the control thread's rings. */
 static void
 send_other(const uint8_t *frame, uint32_t len)
 {
@@ -558,7 +567,7 @@ poll_others(void)
 		;
 }
 
-/* Other frames do not keep ARP from the control thread, and what is lost of it is counted by itself. */
+/* Other frames do not keep ARP from the control thread. Lost ARP frames have a counter of their own. */
 static void
 test_lane_of_neighbours(void **state)
 {
@@ -582,7 +591,7 @@ test_lane_of_neighbours(void **state)
 	assert_int_equal(engine_neigh_lost() - lost, NEIGH_FRAME_RING + 10 - arps_seen);
 }
 
-/* `frame` with a tag behind its addresses. */
+/* Insert a VLAN tag after the addresses of `frame`. */
 static uint32_t
 tagged(uint8_t *out, const uint8_t *frame, uint32_t len, uint16_t tag)
 {
@@ -595,7 +604,7 @@ tagged(uint8_t *out, const uint8_t *frame, uint32_t len, uint16_t tag)
 	return len + 4;
 }
 
-/* A priority tag is no network's; any other one is dropped, whatever it is before. */
+/* A frame with a priority tag (VLAN 0) is accepted. Any other VLAN is dropped, whatever the frame holds. */
 static void
 test_vlans(void **state)
 {
@@ -619,7 +628,7 @@ test_vlans(void **state)
 	assert_int_equal(others_seen, 1);
 }
 
-/* What was sent to another host is not answered: the control thread hears of it, once a second. */
+/* The control thread is notified once a second while another host does not answer. */
 static void
 test_silence_is_told(void **state)
 {
@@ -649,7 +658,7 @@ test_port_that_takes_no_more(void **state)
 	uint64_t waits = core->stats.backpressure;
 	uint32_t sent = 0;
 
-	/* Nobody receives meanwhile: the looped ring fills up. */
+	/* Nothing is received meanwhile, so the looped ring fills up. */
 	while (tx_has_room(core, 0)) {
 		struct rte_mbuf *m = tx_alloc(core);
 
@@ -661,7 +670,7 @@ test_port_that_takes_no_more(void **state)
 	assert_true(core->stats.backpressure > waits);
 	assert_int_equal(tx_flush(core), 0);
 	assert_true(core->tx[0].count >= TX_HIGH);
-	/* Not one is lost. */
+	/* No frame is lost. */
 	waits = both().rx_packets;
 	TURN_UNTIL(both().rx_packets == waits + sent);
 	assert_int_equal(core->tx[0].count, 0);
@@ -671,7 +680,7 @@ test_port_that_takes_no_more(void **state)
 static void
 test_frame_for_the_other_core(void **state)
 {
-	/* Core 0 receives for all; whichever queue pair is on core 1 gets its frames handed over. */
+	/* Core 0 receives all frames, and hands those of a queue pair on core 1 over. */
 	struct engine_connection c;
 	uint8_t frame[256];
 	int i = w.app[0].client->core->index == 1 ? 0 : 1;
@@ -690,7 +699,7 @@ test_frame_for_the_other_core(void **state)
 	assert_int_equal(engine_send_frame(0, frame, request(frame, 1, w.pair[i].qpn)), 0);
 	expect(&w.recv[i], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
 	assert_int_not_equal(engine_qp_heard(w.pair[i].qp), heard);
-	/* Once more: it is none that is expected. */
+	/* A duplicate does not count as heard: its PSN is not the expected one. */
 	heard = engine_qp_heard(w.pair[i].qp);
 	received = both().rx_packets;
 	assert_int_equal(engine_send_frame(0, frame, request(frame, 1, w.pair[i].qpn)), 0);
@@ -698,7 +707,7 @@ test_frame_for_the_other_core(void **state)
 	turn(10);
 	assert_int_equal(engine_qp_heard(w.pair[i].qp), heard);
 	assert_int_equal(w.memory[i].bytes[31], 0x11);
-	/* None of these came from the MAC that is sent to; the next packet does. */
+	/* None of these frames came from the MAC that the queue pair sends to; the next one does. */
 	assert_false(engine_qp_heard_there(w.pair[i].qp, UINT64_MAX));
 	post_recv(&w.pair[i], &w.memory[i], 64, 3);
 	len = request(frame, 1, w.pair[i].qpn);
@@ -715,7 +724,7 @@ test_frame_for_the_other_core(void **state)
 static void
 test_frames_in_flight_when_removed(void **state)
 {
-	/* Nothing of a queue pair may be looked at once it has been freed. */
+	/* Nothing of a queue pair may be accessed after it has been freed. */
 	connect_both();
 	for (uint64_t i = 0; i < 20; i++)
 		post_write(&w.pair[0], &w.memory[0], &w.memory[1], LONG, i);
@@ -725,7 +734,7 @@ test_frames_in_flight_when_removed(void **state)
 	pair_new(&w.app[1], &w.send[1], &w.recv[1], &w.conn[1], NULL, &w.pair[1]);
 }
 
-/* Loops of one core until `ring` has something: only that one is turned. */
+/* Run loops of one core only, until `ring` has an entry. */
 static void
 turn_until_used(struct core *core, const struct rte_ring *ring)
 {
@@ -734,7 +743,7 @@ turn_until_used(struct core *core, const struct rte_ring *ring)
 	assert_true(ring_used(ring) > 0);
 }
 
-/* A connection that is given up after one timeout of 2^n x 4.096 us; a WRITE goes to the peer's core. */
+/* Connect with a single ACK timeout of 2^n x 4.096 us, and bring a WRITE to the peer's core. */
 static void
 begin_impatient(uint8_t timeout, struct core **here, struct core **there)
 {
@@ -752,7 +761,7 @@ begin_impatient(uint8_t timeout, struct core **here, struct core **there)
 	turn_until_used(*here, (*there)->inbound);
 }
 
-/* As if the core had been off its processor since its last loop. */
+/* Simulate that the core has been off its processor since its last loop. */
 static void
 be_away(struct core *core, uint64_t ns)
 {
@@ -761,7 +770,7 @@ be_away(struct core *core, uint64_t ns)
 
 #define SECOND 1000000000ull
 
-/* What a core misses while others have its processor is not its peers' silence. */
+/* Time during which a core is off its processor does not count as silence of its peers. */
 static void
 test_away(void **state)
 {
@@ -781,7 +790,7 @@ test_away(void **state)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 }
 
-/* But it is a silence to wait for a deadline asleep, as far as that was meant to take. */
+/* Time asleep until a planned deadline does count, up to that deadline. */
 static void
 test_asleep_counts(void **state)
 {
@@ -800,7 +809,7 @@ test_asleep_counts(void **state)
 	assert_true(core->now - before <= CORE_GAP_NS);
 }
 
-/* Where the clock that others see stops without another loop. */
+/* Wait until the clock that other threads see stops; it advances for a while without another loop. */
 static uint64_t
 stopped_clock(void)
 {
@@ -813,7 +822,7 @@ stopped_clock(void)
 	return at;
 }
 
-/* The control thread counts as the core does. */
+/* The control thread's clock advances as the core's does. */
 static void
 test_clock(void **state)
 {
@@ -833,7 +842,7 @@ test_clock(void **state)
 	assert_int_equal(stopped_clock() - before, SECOND / 50);
 }
 
-/* Frames for nobody. */
+/* Fill the inbound ring with frames of no queue pair. */
 static void
 fill_inbound(struct core *core, uint32_t frames)
 {
@@ -847,14 +856,14 @@ fill_inbound(struct core *core, uint32_t frames)
 	}
 }
 
-/* The acknowledgement waits behind more frames than one loop takes: it is seen before the timer is. */
+/* An acknowledgement waits behind more frames than one loop takes. It is processed before the timer. */
 static void
 test_late_acknowledgement(void **state)
 {
 	const uint32_t frames = 40 * CORE_BURST;
 	struct core *here, *there;
 
-	begin_impatient(8, &here, &there); /* 1 ms, which has passed at the next loop */
+	begin_impatient(8, &here, &there); /* 1 ms, which has passed by the next loop */
 	fill_inbound(here, frames);
 	for (int i = 0; i < 1000 && ring_used(here->inbound) == frames; i++)
 		loop_iterate(there, fixture_tsc());
@@ -866,7 +875,7 @@ test_late_acknowledgement(void **state)
 	assert_int_equal(w.pair[0].qp->phase, QP_RTS);
 }
 
-/* Who fills a queue for ever does not keep timers from what they are for. */
+/* A permanently filled queue does not starve timers. */
 static void
 test_flooded(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The form of work requests: a truth table of what passes and what does not. */
+/* Validation of work requests: a table of valid and invalid ones. */
 #include <string.h>
 
 #include "dataplane/qp/wqe.h"
@@ -8,9 +8,9 @@
 struct row {
 	const char *what;
 	struct one_wqe wqe;
-	uint32_t ext_len; /* of every piece in the extension slots */
+	uint32_t ext_len; /* of each piece in the extension slots */
 	bool right;
-	uint32_t length; /* of the work, when right */
+	uint32_t length; /* of the work if right */
 };
 
 #define SGE(l) .sge = {.addr = 0x1000, .len = (l), .lkey = 5}
@@ -85,7 +85,7 @@ test_work(void **state)
 	}
 }
 
-/* What is copied as it is comes to the same; and it is what is said to be the usual. */
+/* Plain requests, which are copied without a full check, give the same work. All usual requests are plain. */
 static void
 test_plain(void **state)
 {

@@ -286,7 +286,7 @@ deliver_one(struct pair *pair, struct end *from)
 	return delivered;
 }
 
-/* All that `from` has to send; false: nothing. */
+/* Deliver all that `from` has to send; returns false if nothing was sent. */
 static bool
 deliver_all(struct pair *pair, struct end *from)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two queue pairs back to back in memory; the test moves the frames and the time. */
+/* Two queue pairs connected back to back in memory. The test moves the frames and advances the time. */
 #ifndef TESTS_UNIT_RC_HARNESS_H
 #define TESTS_UNIT_RC_HARNESS_H
 
@@ -36,15 +36,15 @@ struct end {
 	struct rc_qp *qp;
 	struct rc_attr attr;
 	struct end *peer;
-	struct frame out[FRAMES]; /* sent and not yet moved */
+	struct frame out[FRAMES]; /* sent and not yet delivered */
 	uint32_t num_out;
 	uint32_t frames; /* begun so far */
-	bool starve;     /* tx_begin gives nothing */
+	bool starve;     /* tx_begin returns NULL */
 	uint8_t *input;  /* the frame delivered last, in a burst */
 	struct recv_work recv[64];
 	uint32_t recv_head, recv_tail;
 	struct completion done[RECORDS];
-	uint32_t silent[RECORDS]; /* `retired` when it came */
+	uint32_t silent[RECORDS]; /* `retired` at the time of each completion */
 	uint32_t num_done, retired;
 	struct work bound;
 	uint32_t binds;
@@ -53,7 +53,7 @@ struct end {
 	bool refuse_invalidate;
 	uint32_t failures, established;
 	enum rc_error error;
-	uint8_t *area; /* registered: local rights with lkey, all remote ones with rkey */
+	uint8_t *area; /* registered with local rights under lkey, and with all remote rights under rkey */
 	struct mem_region local, remote;
 };
 
@@ -70,29 +70,32 @@ struct pair_options {
 	uint16_t mtu;
 	uint8_t rd_atomic, retry_count, rnr_retry, timeout;
 	uint32_t psn;
-	bool other_peer; /* not oneside */
+	bool other_peer; /* not a oneside peer */
 	bool selective;
-	bool packed;      /* and selective */
+	bool packed;      /* implies `selective` */
 	bool yields;      /* each end shares its processor, */
-	bool peer_yields; /* or has heard so of the other one */
+	bool peer_yields; /* or was notified that its peer does */
 	enum rc_state b_state;
 };
 
 struct pair *pair_new(const struct pair_options *options); /* NULL: defaults */
 void pair_free(struct pair *pair);
 
-/* Let each end send what it wants, without delivering. */
+/* Let `end` send all that it wants to, without delivering. */
 void flush_output(struct pair *pair, struct end *end);
-/* Deliver the first frame that `from` has sent; false: none. */
+/* Deliver the first frame that `from` has sent; returns false if there is none. */
 bool deliver_one(struct pair *pair, struct end *from);
-/* The same as one of a burst: payload may be left to be moved until the next one, or the end. */
+/*
+ * Deliver a frame as part of a burst: the move of its payload may be deferred to the next frame or
+ * end_burst().
+ */
 bool deliver_in_burst(struct pair *pair, struct end *from);
 void end_burst(struct end *to);
-/* Forget the first frame. */
+/* Drop the first frame that `from` has sent. */
 void drop_one(struct end *from);
 /* Send and deliver until nothing moves. */
 void pump(struct pair *pair);
-/* To the next timer of either end, at most `limit` from now; false: there is none. */
+/* Advance the time to the next timer of either end, and run it; returns false if no timer is armed. */
 bool run_timer(struct pair *pair);
 
 struct work make_work(struct end *end, uint8_t op, uint64_t cookie, uint64_t offset, uint32_t len,
@@ -102,7 +105,7 @@ void post_simple(struct pair *pair, struct end *end, uint8_t op, uint64_t cookie
 		 uint32_t len, uint64_t remote_offset);
 struct recv_work *post_recv(struct end *end, uint64_t cookie, uint64_t offset, uint32_t len);
 
-/* A packet from `from`'s address, built, framed, parsed, and given to its peer. */
+/* Build a packet from `from`'s address, frame and parse it, and input it at the peer. */
 void inject(struct pair *pair, struct end *from, const struct wire_build *build, const void *payload);
 
 uint64_t load64(const uint8_t *p);

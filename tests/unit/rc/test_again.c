@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets from the middle of a message that are taken like the one before them: that they are, and that none
- * is which may not be.
+ * Runs of packets from the middle of a message, which are processed like the packet before them: all that
+ * qualify are, and no packet that must not be.
  */
 #include "harness.h"
 
@@ -9,7 +9,7 @@
 #define MTU 1024u
 #define BTH (WIRE_ETH_LEN + 20 + 8)
 
-/* A has sent a message of so many packets to the start of B's area. */
+/* A has sent a message of `packets` packets to the start of B's area. */
 static struct pair *
 written(const struct pair_options *options, uint32_t packets)
 {
@@ -22,7 +22,7 @@ written(const struct pair_options *options, uint32_t packets)
 	return p;
 }
 
-/* In one burst; how many of them were taken like the one before. */
+/* Deliver `frames` frames in one burst; returns how many were processed like the one before. */
 static uint32_t
 deliver(struct pair *p, struct end *from, uint32_t frames)
 {
@@ -51,7 +51,7 @@ expect_written(struct pair *p, uint32_t len)
 	pair_free(p);
 }
 
-/* All but the first of those in the middle; with and without what moves payloads later. */
+/* All middle packets but the first are in the run, whether payloads are moved at once or deferred. */
 static void
 test_write(void **state)
 {
@@ -65,7 +65,7 @@ test_write(void **state)
 	}
 }
 
-/* A burst is as far as what was found holds. */
+/* A run ends with its burst. */
 static void
 test_bursts(void **state)
 {
@@ -93,7 +93,7 @@ test_key_gone(void **state)
 	pair_free(p);
 }
 
-/* The peer asks for acknowledgements inside of messages. */
+/* A packet of a run may request an acknowledgement: it is acknowledged. */
 static void
 test_acknowledged(void **state)
 {
@@ -124,7 +124,7 @@ test_hole(void **state)
 	expect_written(p, 12 * MTU);
 }
 
-/* While packets behind a hole are held, each is looked at; so is what fills it. */
+/* There are no runs while packets behind a hole are held, nor with the packet that fills it. */
 static void
 test_held(void **state)
 {
@@ -138,7 +138,7 @@ test_held(void **state)
 	expect_written(p, 12 * MTU);
 }
 
-/* In the midst of a run; it is not placed again. */
+/* A duplicate in the middle of a run is not placed again. */
 static void
 test_duplicate(void **state)
 {
@@ -148,7 +148,7 @@ test_duplicate(void **state)
 	memmove(out + 5, out + 4, (p->a.num_out++ - 4) * sizeof(out[0]));
 	out[4].bytes = malloc(out[3].len);
 	memcpy(out[4].bytes, out[3].bytes, out[3].len);
-	out[4].bytes[out[4].len - 10] ^= 1; /* other payload */
+	out[4].bytes[out[4].len - 10] ^= 1; /* different payload */
 	wire_seal(out[4].bytes, out[4].len);
 	assert_int_equal(deliver(p, &p->a, 8), 4);
 	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DUPLICATE], 1);
@@ -156,7 +156,7 @@ test_duplicate(void **state)
 	expect_written(p, 12 * MTU);
 }
 
-/* A frame that looks like the one before, with the PSN of the message's last packet. */
+/* A frame equals the one before, but has the PSN of the message's last packet: refused as too long. */
 static void
 test_too_long(void **state)
 {
@@ -174,7 +174,7 @@ test_too_long(void **state)
 	pair_free(p);
 }
 
-/* One with another opcode, or length, in the midst. */
+/* A packet with another opcode or length in the middle of a run is refused. */
 static void
 test_misfits(void **state)
 {
@@ -206,7 +206,7 @@ test_misfits(void **state)
 	}
 }
 
-/* What is bad, or for nobody here, is not taken, and what comes behind is. */
+/* A frame with a bad ICRC is dropped, and the run continues with the next good frame. */
 static void
 test_bad_frame(void **state)
 {
@@ -225,7 +225,7 @@ test_bad_frame(void **state)
 	expect_written(p, 8 * MTU);
 }
 
-/* Marks of congestion are counted one by one. */
+/* Packets marked for congestion are not in a run, so that each mark is counted. */
 static void
 test_marked(void **state)
 {
@@ -234,7 +234,7 @@ test_marked(void **state)
 	for (uint32_t i = 0; i < 8; i++) {
 		uint8_t *ip = p->a.out[i].bytes + WIRE_ETH_LEN;
 
-		/* As much less in the checksum as is more there. */
+		/* The header's checksum decreases by what the field increases. */
 		assert_int_equal(ip[1], 0);
 		ip[1] = 3;
 		assert_true(ip[11] >= 3);
@@ -244,7 +244,7 @@ test_marked(void **state)
 	expect_written(p, 8 * MTU);
 }
 
-/* Responses, over the ends of what one request asks for. */
+/* Runs of READ responses, across the ends of single requests. */
 static void
 test_read(void **state)
 {
@@ -259,15 +259,17 @@ test_read(void **state)
 		pump(p);
 		expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, len);
 		expect_placed(p, len);
-		/* Chunks of 128, 128, and 45: neither the ends of each, nor the first between, nor, while
-		 * the window is small, the first of a burst. */
+		/*
+		 * Requests of 128, 128 and 45 packets. Not in a run: the first and last packet of each, the
+		 * first middle one, and, while the congestion window is small, the first of a burst.
+		 */
 		assert_in_range(p->a.env.alike, 250, 126 - 1 + 126 - 1 + 43 - 1);
 		assert_int_equal(p->a.env.rc.counter[RC_COUNT_BAD_RESPONSE], 0);
 		pair_free(p);
 	}
 }
 
-/* Each piece of a list has a key of its own. */
+/* Several sges form no run: each has a key of its own. */
 static void
 test_read_list(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a requester refuses, which NAKs and responses end it, and what becomes of work at the end. */
+/*
+ * Errors of a requester: work that it refuses, NAKs and responses that break it, and the completion of its
+ * work then.
+ */
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
@@ -23,7 +26,7 @@ test_local_keys(void **state)
 		post(p, &p->a, &bad);
 		post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 8, 0);
 		flush_output(p, &p->a);
-		/* Nothing is sent for it or what follows, and what is before completes first. */
+		/* The bad request and the ones after it are not sent. Earlier requests complete first. */
 		assert_int_equal(p->a.num_out, 1);
 		assert_int_equal(p->a.num_done, 0);
 		pump(p);
@@ -36,7 +39,7 @@ test_local_keys(void **state)
 	}
 }
 
-/* What an atomic has found goes to one piece. */
+/* An atomic has exactly one sge, for its result. */
 static void
 test_atomic_pieces(void **state)
 {
@@ -80,7 +83,7 @@ test_local_rights(void **state)
 	pair_free(p);
 }
 
-/* A bad piece at the end of a long list: not even the first packet goes. */
+/* With a bad sge at the end of a list not even the first packet is sent. */
 static void
 test_bad_last_piece(void **state)
 {
@@ -137,7 +140,7 @@ test_malformed_work(void **state)
 			work.status = status = ONE_STATUS_LOCAL_PROTECTION;
 			break;
 		case 8:
-			work.length = 101; /* more than the pieces */
+			work.length = 101; /* more than the sges have */
 			break;
 		default:
 			work.op = ONE_OP_READ;
@@ -192,8 +195,7 @@ test_nak_statuses(void **state)
 	}
 }
 
-/* The refused request completes with the reason; a READ before it, whose response was lost, did not happen.
- */
+/* The refused request completes with the reason. A READ before it, whose response was lost, is flushed. */
 static void
 test_nak_behind_a_lost_read(void **state)
 {
@@ -234,7 +236,7 @@ test_bad_responses(void **state)
 	}
 }
 
-/* What has not been sent is not acknowledged, be it the very next packet. */
+/* An ACK or a response of a PSN not yet sent is dropped, even of the very next one. */
 static void
 test_response_to_nothing(void **state)
 {
@@ -255,7 +257,7 @@ test_response_to_nothing(void **state)
 	}
 }
 
-/* ---- ends ---- */
+/* ---- flush and reset ---- */
 
 static void
 test_flush(void **state)
@@ -284,7 +286,10 @@ test_flush(void **state)
 	pair_free(p);
 }
 
-/* A queue pair lives again after an error, with new PSNs, and knows nothing of the old packets. */
+/*
+ * After an error and a reset a queue pair works again with new PSNs, and drops frames of the former
+ * connection.
+ */
 static void
 test_reset_and_reuse(void **state)
 {
@@ -300,7 +305,7 @@ test_reset_and_reuse(void **state)
 	rc_connect(p->a.qp, &p->a.attr, RC_RTS);
 	rc_connect(p->b.qp, &p->b.attr, RC_RTS);
 	fill(p->a.area, 5000, 3);
-	while (deliver_one(p, &p->a)) /* old ones */
+	while (deliver_one(p, &p->a)) /* frames of the former connection */
 		;
 	assert_int_equal(p->b.area[0], 0);
 	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 5000, 0);
@@ -310,7 +315,7 @@ test_reset_and_reuse(void **state)
 	pair_free(p);
 }
 
-/* Memory without mapping of an application that does not move it any more. */
+/* Memory of bounced access whose application has no copy thread any more. */
 static void
 test_gone_memory(void **state)
 {
@@ -336,7 +341,7 @@ test_gone_memory(void **state)
 			expect_done(&p->b, 0, 1, ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 0);
 		pair_free(p);
 	}
-	p = pair_new(NULL); /* the landing of a READ */
+	p = pair_new(NULL); /* the destination of a READ */
 	p->a.local.base = NULL;
 	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 8, 0);
 	pump(p);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that a stranger sends in A's name, ahead of their time: what B holds of them, and what comes of
- * it. */
+/*
+ * Requests that a stranger forges in A's name before A sends them: which of them B holds, and with what
+ * effect.
+ */
 #include "dataplane/rc/rc_internal.h"
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
-#define PSN 0x1000u /* the one that B expects first */
+#define PSN 0x1000u /* the first PSN that B expects */
 #define GOOD_PORT 0xc001
 #define OTHER_PORT 0xc002
 
@@ -32,7 +34,10 @@ forge_answer(struct pair *p, uint16_t udp_src_port, uint8_t syndrome)
 	p->b.attr.path.udp_src_port = GOOD_PORT;
 }
 
-/* A sweep over all PSNs, as a host makes it that sees nothing of the connection. */
+/*
+ * A sweep over all PSNs by a host that sees no frame of the connection, and so does not know the UDP source
+ * port.
+ */
 static void
 test_sweep_without_the_port(void **state)
 {
@@ -48,7 +53,7 @@ test_sweep_without_the_port(void **state)
 	pair_free(p);
 }
 
-/* An answer and a CNP are not taken from another port either, nor is the request that B expects. */
+/* From another source port B drops the expected request, and A drops ACKs, NAKs and CNPs. */
 static void
 test_other_frames_without_the_port(void **state)
 {
@@ -63,7 +68,7 @@ test_other_frames_without_the_port(void **state)
 	inject(p, &p->b, &cnp, NULL);
 	p->b.attr.path.udp_src_port = GOOD_PORT;
 	assert_int_equal(p->a.env.rc.counter[RC_COUNT_DROP_ADDRESS], 2);
-	assert_int_equal(p->a.env.rc.counter[RC_COUNT_CNP_RECEIVED], 1); /* as each that comes */
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_CNP_RECEIVED], 1); /* each CNP is counted */
 	assert_false(p->a.qp->req.congested);
 	assert_int_equal(p->a.num_done, 0);
 	post_recv(&p->b, 2, 0, 8);
@@ -74,7 +79,7 @@ test_other_frames_without_the_port(void **state)
 	pair_free(p);
 }
 
-/* Other make may change its port, and what it sends ahead of time is never held. */
+/* A peer of another make may change its source port. Packets that it sends ahead are never held. */
 static void
 test_port_of_other_make(void **state)
 {
@@ -90,7 +95,7 @@ test_port_of_other_make(void **state)
 	pair_free(p);
 }
 
-/* No peer has so many packets in flight. */
+/* B holds no packet farther ahead than a peer can have in flight. */
 static void
 test_what_cannot_be_sent_is_not_held(void **state)
 {
@@ -102,7 +107,7 @@ test_what_cannot_be_sent_is_not_held(void **state)
 	assert_int_equal(p->b.env.rc.counter[RC_COUNT_OUT_OF_SEQUENCE], 2);
 	forge_send(p, GOOD_PORT, PSN + RC_AHEAD_MAX - 1);
 	assert_int_equal(p->b.env.holds, 1);
-	/* A peer that knows of that one may send one more. */
+	/* A peer that was notified of the held one may send one more. */
 	forge_send(p, GOOD_PORT, PSN + RC_AHEAD_MAX + 1);
 	assert_int_equal(p->b.env.holds, 1);
 	forge_send(p, GOOD_PORT, PSN + RC_AHEAD_MAX);
@@ -110,7 +115,7 @@ test_what_cannot_be_sent_is_not_held(void **state)
 	pair_free(p);
 }
 
-/* The frame that A sends later takes the place of one that was forged before. */
+/* A later frame from A replaces a forged one with the same PSN. */
 static void
 test_later_frame_wins(void **state)
 {
@@ -138,8 +143,10 @@ test_later_frame_wins(void **state)
 	pair_free(p);
 }
 
-/* B says with each hole that is filled that it holds a packet behind.  It counts for A, who has not sent that
- * one. */
+/*
+ * With each filled hole B reports that it holds a later packet. A, which has not sent that one, takes the
+ * report as an acknowledgement of what it has sent.
+ */
 static void
 test_acknowledged_before_a_forged_one(void **state)
 {
@@ -161,7 +168,10 @@ test_acknowledged_before_a_forged_one(void **state)
 	pair_free(p);
 }
 
-/* B has executed what A did not send, so A's next request would be lost: the connection ends at once. */
+/*
+ * B has executed a request that A did not send, so A's next request would be dropped as a duplicate: the
+ * connection fails at once.
+ */
 static void
 test_forged_one_is_executed(void **state)
 {
@@ -177,7 +187,7 @@ test_forged_one_is_executed(void **state)
 	pair_free(p);
 }
 
-/* The response of a READ is lost, and B holds a forged packet behind it: the READ is asked for again. */
+/* The response of a READ is lost while B holds a later forged packet: A requests the READ again. */
 static void
 test_lost_response_before_a_forged_one(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A peer that answers late, and how long a requester waits for its answers. */
+/* A peer that answers late, and the retransmission timeout of its requester. */
 #include "harness.h"
 
 static bool
@@ -8,7 +8,7 @@ lose_all(struct pair *p, struct end *from, const struct frame *frame)
 	return true;
 }
 
-/* A timeout probes with a few packets; a late ACK for the rest saves sending it twice. */
+/* A timeout probes with a few packets. A late ACK for the rest avoids further retransmissions. */
 static void
 test_late_ack(void **state)
 {
@@ -36,7 +36,7 @@ warm_up(struct pair *p)
 	}
 }
 
-/* How long a request posted now would be waited for. */
+/* The retransmission timeout of a request posted now. */
 static uint64_t
 patience(struct pair *p)
 {
@@ -49,7 +49,7 @@ patience(struct pair *p)
 	return time;
 }
 
-/* Its repeat is answered after so long. */
+/* Lose a request; its retransmission is answered `takes` ns later. */
 static void
 lose_one_request(struct pair *p, uint64_t takes)
 {
@@ -66,14 +66,14 @@ lose_one_request(struct pair *p, uint64_t takes)
 	pump(p);
 }
 
-/* An expiry that was wrong, as two late ACKs show: little is sent twice, and next time it waits longer. */
+/* A spurious timeout, detected by two late ACKs: little is retransmitted, and the next timeout is longer. */
 static void
 test_late_peer(void **state)
 {
 	struct pair *p = pair_new(NULL);
 	uint32_t before;
 
-	for (int i = 0; i < 3; i++) { /* slow start has to come that far */
+	for (int i = 0; i < 3; i++) { /* so that slow start opens the window far enough */
 		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 120 * 1024, 0);
 		pump(p);
 	}
@@ -86,7 +86,7 @@ test_late_peer(void **state)
 	assert_in_range(p->a.frames - before, 200, 480);
 	assert_true(run_timer(p));
 	flush_output(p, &p->a);
-	while (deliver_one(p, &p->a)) { /* an ACK whenever one is asked for */
+	while (deliver_one(p, &p->a)) { /* B acknowledges at every request for an ACK */
 		flush_output(p, &p->b);
 		while (deliver_one(p, &p->b))
 			;
@@ -96,7 +96,7 @@ test_late_peer(void **state)
 	assert_in_range(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 1, 8);
 	assert_in_range(patience(p), 4 * MS, 4 * MS + 100 * US);
 
-	/* One that was right halves that: all was lost. */
+	/* A justified timeout, after a loss of everything, halves the timeout again. */
 	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
 	p->lose = lose_all;
 	pump(p);
@@ -108,7 +108,9 @@ test_late_peer(void **state)
 	pair_free(p);
 }
 
-/* Ends that share processors wait for longer than a scheduler's turn, until losses prove that to be needless.
+/*
+ * Ends that share processors wait longer than a scheduler's time slice, until losses show that to be
+ * unnecessary.
  */
 static void
 test_yielding_peer(void **state)
@@ -130,7 +132,7 @@ test_yielding_peer(void **state)
 	}
 }
 
-/* The answer to a repeat proves a loss only where it takes a round trip. */
+/* The answer to a retransmission proves a loss only if it takes no longer than a round trip. */
 static void
 test_late_for_both(void **state)
 {

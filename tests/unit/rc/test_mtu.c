@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Path MTUs that are no power of two: every length around the borders of packets, and what is lost of it. */
+/* Path MTUs that are no power of two: lengths around the boundaries of packets, and losses. */
 #include "dataplane/rc/rc_internal.h"
 #include "harness.h"
 
@@ -17,7 +17,7 @@ pair_of(uint16_t mtu)
 	return p;
 }
 
-/* How many packets, and that all but the last are full. */
+/* Check the number of packets, and that all but the last are full. */
 static void
 expect_packets(const struct end *end, uint32_t len, uint16_t mtu)
 {
@@ -80,7 +80,7 @@ lose_some(struct pair *p, struct end *from, const struct frame *frame)
 	return ++p->counter % 7 == 0;
 }
 
-/* Selective repeat asks for parts of a READ, and sends parts of a WRITE, by their offset. */
+/* Selective repeat requests parts of a READ, and retransmits parts of a WRITE, by their offset. */
 static void
 test_loss(void **state)
 {
@@ -103,7 +103,7 @@ test_loss(void **state)
 	}
 }
 
-/* Others' attributes are made into what the transport can send. */
+/* An invalid path MTU is replaced by one that the transport supports. */
 static void
 test_attributes(void **state)
 {

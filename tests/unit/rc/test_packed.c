@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several requests or responses in one frame: what is packed, what is executed, and frames that lie. */
+/*
+ * Several requests or responses packed into one frame: what is packed, what is executed, and malformed
+ * frames.
+ */
 #include "dataplane/rc/rc_internal.h"
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
-#define PSN 0x1000u /* the one that B expects first */
+#define PSN 0x1000u /* the first PSN that B expects */
 #define MTU 256u
 
 static const struct pair_options packed = {.packed = true, .rd_atomic = 8};
@@ -59,7 +62,7 @@ test_writes_leave_together(void **state)
 	pair_free(p);
 }
 
-/* The frames of one that packs, and has nothing to pack, are those of one that does not. */
+/* With nothing to pack, the frames of a peer that packs equal those of one that does not. */
 static void
 test_alone_leaves_as_ever(void **state)
 {
@@ -81,7 +84,10 @@ test_alone_leaves_as_ever(void **state)
 	pair_free(p[1]);
 }
 
-/* A peer that has not announced it gets each request in a frame of its own, and may send none. */
+/*
+ * Without the peer's announcement each request has a frame of its own, and packed frames of the peer are
+ * dropped.
+ */
 static void
 test_only_where_both_announced_it(void **state)
 {
@@ -102,7 +108,7 @@ test_only_where_both_announced_it(void **state)
 	pair_free(p);
 }
 
-/* Everything of one PSN, in one frame; the responses come back in one, too. */
+/* Requests of every kind that takes one PSN share a frame. Their responses return in one, too. */
 static void
 test_all_kinds(void **state)
 {
@@ -145,14 +151,14 @@ test_all_kinds(void **state)
 	pair_free(p);
 }
 
-/* No frame is longer than the first one of a long WRITE, or holds more than 64. */
+/* A packed frame is at most as long as the first frame of a long WRITE, and has at most 64 requests. */
 static void
 test_bounds(void **state)
 {
 	struct pair *p = filled(&(struct pair_options){.packed = true, .mtu = 4096});
 	uint32_t longest = 14 + 20 + 8 + 12 + 16 + 4096 + 4;
 
-	post_writes(p, 200, 8); /* the window grows */
+	post_writes(p, 200, 8); /* opens the congestion window */
 	pump(p);
 	post_writes(p, 200, 8);
 	for (uint32_t i = 0; i < 100; i++)
@@ -167,7 +173,10 @@ test_bounds(void **state)
 	pair_free(p);
 }
 
-/* A fence, a long message, a list of ranges, what fails here: each ends a frame, and leaves as ever. */
+/*
+ * A fenced request, a long message, a list of sges and a bad request end a packed frame, and are sent
+ * unpacked.
+ */
 static void
 test_what_is_not_packed(void **state)
 {
@@ -201,7 +210,7 @@ test_what_is_not_packed(void **state)
 	pair_free(p);
 }
 
-/* What is lost is sent again in frames of its own. */
+/* Lost packed requests are retransmitted unpacked. */
 static void
 test_lost(void **state)
 {
@@ -220,7 +229,7 @@ test_lost(void **state)
 	pair_free(p);
 }
 
-/* A frame behind a hole is held under each of its PSNs, and only the hole is sent again. */
+/* A packed frame behind a hole is held under each of its PSNs. Only the hole is retransmitted. */
 static void
 test_early_frame_is_held(void **state)
 {
@@ -244,7 +253,7 @@ test_early_frame_is_held(void **state)
 	pair_free(p);
 }
 
-/* Twice the same frame: the second one is of duplicates, atomics among them. */
+/* A duplicate of a packed frame is one of each request in it, atomics included. */
 static void
 test_duplicate_frame(void **state)
 {
@@ -274,7 +283,7 @@ test_duplicate_frame(void **state)
 	pair_free(p);
 }
 
-/* There is no receive for the second SEND of four: nothing overtakes it. */
+/* The second of four SENDs finds no receive: no later one overtakes it. */
 static void
 test_receiver_not_ready_in_the_midst(void **state)
 {
@@ -302,7 +311,7 @@ test_receiver_not_ready_in_the_midst(void **state)
 	pair_free(p);
 }
 
-/* The second WRITE of four has a key that is none: nothing behind it is executed. */
+/* The second of four WRITEs has an invalid key: no later one is executed. */
 static void
 test_refused_in_the_midst(void **state)
 {
@@ -325,7 +334,7 @@ test_refused_in_the_midst(void **state)
 	pair_free(p);
 }
 
-/* Packed responses are lost, or come early: each is asked for again, or held. */
+/* Lost packed responses are requested again. Early ones are held. */
 static void
 test_responses_lost(void **state)
 {
@@ -356,15 +365,15 @@ test_responses_lost(void **state)
 	pair_free(p);
 }
 
-/* ---- frames that lie ---- */
+/* ---- malformed frames ---- */
 
 #define SEND(len) WIRE_SEND_ONLY, 0, 0, len
 
 static const struct lie {
 	const char *what;
 	uint16_t count;
-	uint8_t len;       /* bytes of the body */
-	uint8_t delivered; /* SENDs before what is wrong */
+	uint8_t len;       /* of the body, in bytes */
+	uint8_t delivered; /* SENDs executed before the error */
 	uint8_t body[24];
 } lies[] = {
 	{"a count of none", 0, 4, 0, {SEND(0)}},
@@ -401,7 +410,7 @@ with_receives(void)
 	return p;
 }
 
-/* The body in a block of its own length, `gap` PSNs behind the expected one. */
+/* Input a packed frame in a buffer of its exact length, `gap` PSNs after the expected one. */
 static void
 inject_body(struct pair *p, uint8_t opcode, uint32_t gap, uint16_t count, const uint8_t *body, uint32_t len)
 {
@@ -426,7 +435,10 @@ test_lies(void **state)
 	}
 }
 
-/* The same behind a hole: what was held is executed when that is filled, and nothing else. */
+/*
+ * Malformed frames behind a hole: the requests held from them are executed when the hole is filled, and
+ * nothing else.
+ */
 static void
 test_lies_behind_a_hole(void **state)
 {
@@ -444,7 +456,7 @@ test_lies_behind_a_hole(void **state)
 	}
 }
 
-/* Each opcode that there is, inside of a frame of requests, and of responses. */
+/* Every opcode, inside a packed frame of requests and inside one of responses. */
 static void
 test_opcodes_inside(void **state)
 {
@@ -465,7 +477,7 @@ test_opcodes_inside(void **state)
 			const uint8_t *set = kind == 0 ? requests : responses;
 			bool may = memchr(set, (int)opcode, kind == 0 ? sizeof(requests) : sizeof(responses));
 			struct pair *p =
-				may ? pair_new(&packed) : lying; /* what may be there changes things */
+				may ? pair_new(&packed) : lying; /* if permitted, its state changes */
 
 			inject_body(p, WIRE_PACKED_REQUESTS + (uint8_t)kind, 0, 1, body, len);
 			dropped += !may;
@@ -479,7 +491,10 @@ test_opcodes_inside(void **state)
 	pair_free(lying);
 }
 
-/* Inside as outside: a READ with a payload, lengths that do not match, an address that no key has. */
+/*
+ * Packed requests pass the checks of others: a READ with a payload, a wrong length, an address outside any
+ * key.
+ */
 static void
 test_checks_inside(void **state)
 {
@@ -492,7 +507,7 @@ test_checks_inside(void **state)
 	assert_int_equal(p->b.failures, 1);
 	pair_free(p);
 	p = with_receives();
-	body[0] = WIRE_WRITE_ONLY; /* a DMA length of 0 */
+	body[0] = WIRE_WRITE_ONLY; /* with a DMA length of 0 */
 	inject_body(p, WIRE_PACKED_REQUESTS, 0, 1, body, 24);
 	flush_output(p, &p->b);
 	expect_reply(&p->b, 0x61, PSN);
@@ -505,7 +520,7 @@ test_checks_inside(void **state)
 	pair_free(p);
 }
 
-/* Responses that nobody asked for, in a frame, answer nothing. */
+/* Packed responses without a request are dropped. */
 static void
 test_responses_for_nothing(void **state)
 {

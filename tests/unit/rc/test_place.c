@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Payload that is moved to its place beside the next frame's ICRC: which may wait for that, and that all is
- * in place by the time somebody is told.
+ * Payloads that are moved together with the computation of the next frame's ICRC: which may be deferred so,
+ * and that all are in place before anyone is notified.
  */
 #include "harness.h"
 
@@ -23,7 +23,7 @@ is_zero(const uint8_t *at, uint32_t len)
 	return true;
 }
 
-/* A has sent a message of so many packets to the start of B's area. */
+/* A has sent a message of `packets` packets to the start of B's area. */
 static struct pair *
 written(const struct pair_options *options, uint8_t op, uint32_t packets)
 {
@@ -47,7 +47,7 @@ expect_written(struct pair *p, uint32_t packets)
 	pair_free(p);
 }
 
-/* The same frame comes twice. */
+/* Duplicate the first frame that `from` has sent. */
 static void
 duplicate_first(struct end *from)
 {
@@ -73,14 +73,14 @@ test_moved_by_the_next_frame(void **state)
 	assert_true(is_there(p, 0, 2));
 	deliver_in_burst(p, &p->a);
 	assert_true(is_zero(p->b.area + 2 * MTU, MTU));
-	/* Pollers wait for the last bytes. */
+	/* The last packet is placed at once, since applications poll for the last bytes. */
 	deliver_in_burst(p, &p->a);
 	assert_true(is_there(p, 0, 4));
 	end_burst(&p->b);
 	expect_written(p, 4);
 }
 
-/* Whoever is told of a message finds all of it. */
+/* When a message completes, all of it is in place. */
 static void
 test_in_place_when_told(void **state)
 {
@@ -97,7 +97,7 @@ test_in_place_when_told(void **state)
 	expect_written(p, 3);
 }
 
-/* What does not pay, or ends what is asked for, is placed at once. */
+/* Placed at once: payloads too short to gain from deferral, and the last packet of a message. */
 static void
 test_at_once(void **state)
 {
@@ -122,7 +122,7 @@ test_at_once(void **state)
 	}
 }
 
-/* Memory that has changed since is not written again. */
+/* A duplicate does not overwrite memory that the application has changed since. */
 static void
 test_duplicates(void **state)
 {
@@ -142,7 +142,7 @@ test_duplicates(void **state)
 		memcpy(p->b.area + i * MTU, p->a.area + i * MTU, MTU);
 	}
 	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DUPLICATE], 2);
-	/* In one burst, the first of them still on its way. */
+	/* The original and its duplicate are in one burst, while the move of the original is deferred. */
 	duplicate_first(&p->a);
 	deliver_in_burst(p, &p->a);
 	deliver_in_burst(p, &p->a);
@@ -150,7 +150,9 @@ test_duplicates(void **state)
 	expect_written(p, 3);
 }
 
-/* What comes behind a hole is not moved; what came before it is, by frames that are of no use themselves. */
+/*
+ * A payload behind a hole is not moved. A deferred one before the hole is moved with a frame that is dropped.
+ */
 static void
 test_hole(void **state)
 {
@@ -166,7 +168,7 @@ test_hole(void **state)
 	expect_written(p, 5);
 }
 
-/* Who fills a hole brings what was held to its place, too: that is not there any more at the next frame. */
+/* The frame that fills a hole also places the held ones, which are freed before the next frame. */
 static void
 test_filled_hole(void **state)
 {
@@ -189,11 +191,11 @@ test_filled_hole(void **state)
 	assert_true(is_there(p, 0, 5));
 	end_burst(&p->b);
 	pump(p);
-	assert_true(run_timer(p)); /* the last */
+	assert_true(run_timer(p)); /* for the last packet */
 	expect_written(p, 6);
 }
 
-/* Frames that are not good move what is on its way all the same. */
+/* A frame that is dropped still moves the deferred payload. */
 static void
 test_bad_frame(void **state)
 {
@@ -209,13 +211,13 @@ test_bad_frame(void **state)
 	bad->bytes[bad->len - 10] ^= 1;
 	deliver_in_burst(p, &p->a);
 	assert_true(is_zero(p->b.area + MTU, 2 * MTU));
-	/* One that is not even looked at so far. */
+	/* a frame so short that it is not parsed */
 	assert_int_equal(test_env_parse(&p->b.env, bad->bytes, WIRE_ETH_LEN - 1, &packet), WIRE_DROP_SHORT);
 	assert_true(is_there(p, 0, 2));
 	drop_one(&p->a);
 	end_burst(&p->b);
 	pump(p);
-	assert_true(run_timer(p)); /* the last */
+	assert_true(run_timer(p)); /* for the last packet */
 	expect_written(p, 3);
 }
 
@@ -235,7 +237,7 @@ test_read(void **state)
 	duplicate_first(&p->b);
 	deliver_in_burst(p, &p->b);
 	assert_true(is_there(p, 0, 1));
-	deliver_in_burst(p, &p->b); /* again */
+	deliver_in_burst(p, &p->b); /* a duplicate */
 	assert_true(is_there(p, 0, 2));
 	assert_int_equal(p->a.num_done, 0);
 	deliver_in_burst(p, &p->b);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory without mapping, moved by the copy thread of its application: queue pairs park, keep their order,
- * and go on. */
+/* Bounced access: queue pairs wait for the copy thread of the application, keep their order, and go on. */
 #include <sched.h>
 #include <time.h>
 
@@ -39,7 +38,7 @@ process_close(struct process *process)
 	copying_close(&process->c);
 }
 
-/* All memory of this end is moved by the process. */
+/* Make all memory of this end subject to bounced access by the process. */
 static void
 end_unmap(struct process *process, struct end *end)
 {
@@ -48,7 +47,7 @@ end_unmap(struct process *process, struct end *end)
 	end->local.reach = end->remote.reach = process->c.reach;
 }
 
-/* Until `a` and `b` have completed so much.  Time goes on only when nothing else does. */
+/* Run until `a` and `b` have this many completions. The time advances only when nothing else progresses. */
 static void
 run_until(struct process *process, uint32_t a, uint32_t b)
 {
@@ -73,7 +72,10 @@ lose_some(struct pair *pair, struct end *from, const struct frame *frame)
 	return pair->counter++ % 7 == 3;
 }
 
-/* Which ends' memory; `selective`: frames are lost, and only those are sent again. */
+/*
+ * `which`: bits for the ends whose memory is for bounced access. `selective`: lose frames, and retransmit
+ * only those.
+ */
 static void
 everything(int which, bool selective)
 {
@@ -146,7 +148,7 @@ test_everything(void **state)
 		everything(which, false);
 }
 
-/* Requests that were held are executed, and responses that were held are placed, slowly, too. */
+/* Held requests are executed, and held responses placed, by bounced access, too. */
 static void
 test_selective_repeat(void **state)
 {
@@ -154,7 +156,7 @@ test_selective_repeat(void **state)
 		everything(which, true);
 }
 
-/* A list with mapped and other pieces, as source and as landing. */
+/* A list of mapped sges and sges of bounced access, as the destination of a SEND. */
 static void
 test_lists(void **state)
 {
@@ -190,9 +192,8 @@ test_lists(void **state)
 }
 
 /*
- * Memory of B that never answers: A's packets are dropped or time out, nothing of B
- * completes, no call blocks, and when the memory answers at last all is as if it had
- * been slow.
+ * B's memory does not answer: A's packets are dropped or time out, nothing at B completes, and no call
+ * blocks. When the memory answers at last, all work completes as after a delay.
  */
 static void
 test_stuck(void **state)
@@ -223,7 +224,7 @@ test_stuck(void **state)
 			pump(p);
 			if (!LIST_EMPTY(&process.c.list))
 				reach_poll(&process.c.list, wake, &process);
-			assert_false(rc_wants_output(p->b.qp)); /* parked, not spinning */
+			assert_false(rc_wants_output(p->b.qp)); /* waits without polling */
 			if (p->now - before < 100 * MS)
 				run_timer(p);
 		}
@@ -240,14 +241,14 @@ test_stuck(void **state)
 	}
 }
 
-/* The end whose own memory is slow does not take that for its peer's silence. */
+/* An end does not count the delay of its own memory as silence of its peer. */
 static void
 test_own_memory_is_stuck(void **state)
 {
 	static const uint8_t ops[] = {ONE_OP_WRITE, ONE_OP_READ};
 
 	for (size_t o = 0; o < sizeof(ops); o++) {
-		const struct pair_options options = {.timeout = 10}; /* 34 ms, with eight of them */
+		const struct pair_options options = {.timeout = 10}; /* 34 ms: eight timeouts */
 		struct pair *p = pair_new(&options);
 		struct process process;
 		struct stuck stuck;
@@ -287,7 +288,7 @@ test_own_memory_is_stuck(void **state)
 	}
 }
 
-/* The key goes while its memory is being read or written, and the connection ends meanwhile. */
+/* During a bounced access its key is removed, or its connection ends. */
 static void
 test_ends(void **state)
 {
@@ -324,7 +325,7 @@ test_ends(void **state)
 	}
 }
 
-/* From now on the process copies again. */
+/* Start a copy thread of the process again. */
 static void
 copy_again(struct process *process)
 {
@@ -333,8 +334,10 @@ copy_again(struct process *process)
 	process->c.copier = copying_start(&place, COPYING_PAGE, &process->c.all);
 }
 
-/* While no memory of B's answers, B takes many messages, acknowledges none, completes no receive, and gives
- * no response to a READ of what was written. */
+/*
+ * While B's memory does not answer, B accepts many messages, acknowledges none, completes no receive, and
+ * sends no response to a READ of the written range.
+ */
 static void
 test_under_way(void **state)
 {
@@ -365,7 +368,7 @@ test_under_way(void **state)
 	process_close(&process);
 }
 
-/* A refusal that comes while earlier requests are on their way: those succeed. */
+/* A request is refused while earlier ones wait for their copies: the earlier ones succeed. */
 static void
 test_refused_behind(void **state)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was lost, repeated, late or refused for want of a receive. */
+/* Packets that are lost, duplicated, late, or refused for lack of a receive. */
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
 
-/* Bring all that `from` wants to send to its peer. */
+/* Deliver all that `from` wants to send. */
 static void
 carry(struct pair *p, struct end *from)
 {
@@ -25,7 +25,7 @@ test_one_nak_per_hole(void **state)
 	flush_output(p, &p->a);
 	assert_int_equal(p->a.num_out, 6);
 	deliver_one(p, &p->a);
-	drop_one(&p->a); /* the second */
+	drop_one(&p->a); /* the second packet */
 	for (int i = 0; i < 4; i++) {
 		deliver_one(p, &p->a);
 		flush_output(p, &p->b);
@@ -33,7 +33,7 @@ test_one_nak_per_hole(void **state)
 	assert_int_equal(p->b.num_out, 1);
 	expect_reply(&p->b, 0x60, 0x1001);
 	deliver_one(p, &p->b);
-	/* go-back-N: from the hole on, the same PSNs */
+	/* Go-back-N: retransmission from the hole on, with the same PSNs. */
 	flush_output(p, &p->a);
 	assert_int_equal(p->a.num_out, 5);
 	assert_int_equal(p->a.out[0].packet.psn, 0x1001);
@@ -43,7 +43,7 @@ test_one_nak_per_hole(void **state)
 	assert_memory_equal(p->b.area, p->a.area, 6000);
 	assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 5);
 	assert_int_equal(p->b.env.rc.counter[RC_COUNT_NAK_SEQ_SENT], 1);
-	/* and the next hole gets its own */
+	/* The next hole gets a NAK of its own. */
 	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
 	post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 8, 0);
 	flush_output(p, &p->a);
@@ -56,7 +56,7 @@ test_one_nak_per_hole(void **state)
 	pair_free(p);
 }
 
-/* The NAK is not repeated by its echoes: they come within a round trip of going back. */
+/* Duplicates of a NAK within a round trip after going back do not cause a further retransmission. */
 static void
 test_echoes_of_a_nak(void **state)
 {
@@ -73,7 +73,7 @@ test_echoes_of_a_nak(void **state)
 	inject(p, &p->b, &nak, NULL);
 	flush_output(p, &p->a);
 	assert_int_equal(p->a.frames, 4);
-	p->now += 3 * MS; /* later it tells of another loss */
+	p->now += 3 * MS; /* later the NAK reports another loss */
 	inject(p, &p->b, &nak, NULL);
 	flush_output(p, &p->a);
 	assert_int_equal(p->a.frames, 6);
@@ -109,7 +109,7 @@ test_duplicate_write(void **state)
 	pump(p);
 	inject(p, &p->a, &b, "dupe");
 	assert_memory_equal(p->b.area, "\0\0\0\0", 4);
-	/* acknowledged again, as far as all is executed, whatever the A bit */
+	/* A duplicate is acknowledged with the newest executed PSN, whether or not it requests an ACK. */
 	flush_output(p, &p->b);
 	expect_reply(&p->b, 0x1f, 0x1001);
 	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DUPLICATE], 1);
@@ -186,7 +186,7 @@ test_read_restarts_where_it_stopped(void **state)
 	deliver_one(p, &p->b);
 	deliver_one(p, &p->b);
 	drop_one(&p->b);
-	deliver_one(p, &p->b); /* a gap: as good as a NAK */
+	deliver_one(p, &p->b); /* a gap implies a NAK */
 	assert_int_equal(p->a.env.rc.counter[RC_COUNT_NAK_IMPLIED], 1);
 	deliver_one(p, &p->b);
 	flush_output(p, &p->a);
@@ -232,7 +232,10 @@ test_read_restart_with_middle(void **state)
 	pair_free(p);
 }
 
-/* An ACK beyond a READ without its response: back to the READ; it does not complete what follows. */
+/*
+ * An ACK beyond a READ without its response makes the requester repeat the READ, and completes nothing after
+ * it.
+ */
 static void
 test_ack_beyond_read(void **state)
 {
@@ -255,7 +258,9 @@ test_ack_beyond_read(void **state)
 	pair_free(p);
 }
 
-/* Responses go in the order of requests, the ACK of what follows a READ after its last one. */
+/*
+ * Responses follow the order of requests: the ACK of a request after a READ follows the READ's last response.
+ */
 static void
 test_ack_waits_for_responses(void **state)
 {
@@ -290,7 +295,7 @@ test_replay_is_checked(void **state)
 	flush_output(p, &p->b);
 	assert_int_equal(p->b.out[0].packet.opcode, WIRE_READ_RESPONSE_ONLY);
 	assert_int_equal(p->b.out[0].packet.psn, 0x1001);
-	b.dma_length = 977; /* beyond the original */
+	b.dma_length = 977; /* beyond the original range */
 	inject(p, &p->a, &b, NULL);
 	b.dma_length = 976;
 	b.remote_addr++;
@@ -299,7 +304,7 @@ test_replay_is_checked(void **state)
 	b.rkey = p->b.local.key;
 	inject(p, &p->a, &b, NULL);
 	b.rkey = p->b.remote.key;
-	b.psn = 0x900; /* nothing is known of it */
+	b.psn = 0x900; /* no READ with this PSN is known */
 	inject(p, &p->a, &b, NULL);
 	b.psn = 0x1001;
 	b.opcode = WIRE_FETCH_ADD;
@@ -324,14 +329,14 @@ test_receiver_not_ready(void **state)
 	post_simple(p, &p->a, ONE_OP_SEND, 2, 0, 3000, 0);
 	carry(p, &p->a);
 	flush_output(p, &p->b);
-	assert_int_equal(p->b.num_out, 1); /* and no NAK for what came behind */
+	assert_int_equal(p->b.num_out, 1); /* and no NAK for the packets after it */
 	expect_reply(&p->b, 0x20 | 12, 0x1001);
 	asked = p->now;
 	deliver_one(p, &p->b);
-	assert_int_equal(p->a.num_done, 1); /* it acknowledges what was before */
+	assert_int_equal(p->a.num_done, 1); /* the RNR NAK acknowledges the WRITE before it */
 	assert_false(rc_wants_output(p->a.qp));
 	assert_true(rc_deadline(p->a.qp) == asked + 640 * US);
-	/* a sequence NAK of the same PSN does not cut the wait short */
+	/* A sequence NAK of the same PSN does not shorten the wait. */
 	inject(p, &p->b, &(struct wire_build){.opcode = WIRE_ACKNOWLEDGE, .psn = 0x1001, .syndrome = 0x60},
 	       NULL);
 	post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 8, 0);
@@ -412,7 +417,7 @@ lose_all(struct pair *p, struct end *from, const struct frame *frame)
 	return true;
 }
 
-/* Early repetitions cost no retry: the peer has retry_count + 1 timeouts of the CM. */
+/* Early retransmissions use up no retry: the peer has retry_count + 1 timeouts of the CM's attributes. */
 static void
 test_retry_exceeded(void **state)
 {
@@ -426,7 +431,7 @@ test_retry_exceeded(void **state)
 		assert_true(i < 50);
 		pump(p);
 		assert_true(run_timer(p));
-		/* the time doubles up to the bound */
+		/* The interval doubles up to the timeout. */
 		assert_true(last == 0 || p->now - last + 10 * US >= gap);
 		assert_true(last == 0 || p->now - last <= timeout + 10 * US);
 		gap = p->now - (last ? last : p->now);
@@ -442,7 +447,10 @@ test_retry_exceeded(void **state)
 	pair_free(p);
 }
 
-/* Who may be silent for seconds is asked twice a second all the same, and may answer up to the end. */
+/*
+ * With a timeout of seconds the requester still retransmits twice a second, and accepts an answer up to the
+ * end.
+ */
 static void
 test_long_timeout(void **state)
 {
@@ -492,7 +500,7 @@ test_no_timeout_never_gives_up(void **state)
 	pair_free(p);
 }
 
-/* Measured times set the timer, but not below the floor: peers share processors. */
+/* Measured round trips set the timer, with a lower bound since peers share processors. */
 static void
 test_timer_follows_the_round_trip(void **state)
 {
@@ -500,7 +508,7 @@ test_timer_follows_the_round_trip(void **state)
 
 	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
 	flush_output(p, &p->a);
-	assert_true(rc_deadline(p->a.qp) == p->now + 10 * MS); /* nothing is known yet */
+	assert_true(rc_deadline(p->a.qp) == p->now + 10 * MS); /* no round trip has been measured yet */
 	pump(p);
 	for (int i = 0; i < 50; i++) {
 		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
@@ -510,7 +518,7 @@ test_timer_follows_the_round_trip(void **state)
 	flush_output(p, &p->a);
 	assert_true(rc_deadline(p->a.qp) == p->now + 2 * MS);
 	pump(p);
-	for (int i = 0; i < 50; i++) { /* now a slow path */
+	for (int i = 0; i < 50; i++) { /* the path becomes slow */
 		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
 		flush_output(p, &p->a);
 		p->now += 9 * MS;
@@ -530,7 +538,7 @@ test_stale_responses(void **state)
 
 	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
 	flush_output(p, &p->a);
-	b.psn = 0xfff; /* the ghost of the last ACK */
+	b.psn = 0xfff; /* a duplicate of the last ACK */
 	inject(p, &p->b, &b, NULL);
 	b.psn = 0x1001; /* not sent yet */
 	inject(p, &p->b, &b, NULL);
@@ -543,7 +551,7 @@ test_stale_responses(void **state)
 	inject(p, &p->b, &b, NULL);
 	b.syndrome = 0x65; /* reserved NAK code */
 	inject(p, &p->b, &b, NULL);
-	b.opcode = WIRE_READ_RESPONSE_ONLY; /* not a READ */
+	b.opcode = WIRE_READ_RESPONSE_ONLY; /* the request is no READ */
 	inject(p, &p->b, &b, NULL);
 	b.opcode = WIRE_ATOMIC_ACKNOWLEDGE;
 	inject(p, &p->b, &b, NULL);
@@ -555,7 +563,7 @@ test_stale_responses(void **state)
 	pair_free(p);
 }
 
-/* Losing a third of everything, in every way that a short cycle gives. */
+/* Lose a third of all frames, by a pseudo-random sequence. */
 static bool
 lose_some(struct pair *p, struct end *from, const struct frame *frame)
 {
@@ -601,11 +609,11 @@ test_congestion(void **state)
 		drop_one(&p->a);
 	}
 	flush_output(p, &p->b);
-	assert_int_equal(p->b.env.rc.counter[RC_COUNT_CNP_SENT], 1); /* one in 50 us */
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_CNP_SENT], 1); /* at most one in 50 us */
 	assert_int_equal(p->b.out[0].packet.opcode, WIRE_CNP);
 	deliver_one(p, &p->b);
 	assert_int_equal(p->a.env.rc.counter[RC_COUNT_CNP_RECEIVED], 1);
-	/* A marked CNP is not answered by one. */
+	/* A CNP is not answered with a CNP, even if marked. */
 	inject(p, &p->b, &(struct wire_build){.opcode = WIRE_CNP}, NULL);
 	assert_false(rc_wants_output(p->a.qp));
 	while (p->a.num_out > 0)
@@ -615,8 +623,7 @@ test_congestion(void **state)
 	pair_free(p);
 }
 
-/* What has no completion is counted before the completions of what was posted after it, and comes back to the
- * pool. */
+/* Suppressed work is counted as retired before later work completes, and its node returns to the pool. */
 static void
 test_suppressed_are_counted_in_order(void **state)
 {
@@ -657,7 +664,7 @@ test_suppressed_are_counted_in_order(void **state)
 		assert_int_equal(p->a.num_done, done);
 		assert_int_equal(p->a.retired, silent);
 		assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRY_EXCEEDED], 0);
-		for (uint32_t i = 0; i < 1024; i++) /* as many as there may be */
+		for (uint32_t i = 0; i < 1024; i++) /* the limit of outstanding work */
 			post_simple(p, &p->a, ONE_OP_WRITE, i, 0, 8, 0);
 		pair_free(p);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a responder refuses, with which NAK, and how work completes then. */
+/* Requests that a responder refuses: the NAK of each, and the completion of work then. */
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
@@ -7,14 +7,14 @@
 #define ACCESS 0x62
 #define OPERATION 0x63
 
-/* B gets a packet of A's making and must refuse it with `syndrome`, and fail. */
+/* B receives a packet forged by the test, must refuse it with `syndrome`, and fails. */
 static void
 expect_refused(struct pair *p, const struct wire_build *build, uint8_t syndrome)
 {
 	struct wire_build b = *build;
 
 	inject(p, &p->a, &b, NULL);
-	assert_int_equal(rc_state(p->b.qp), RC_RTS); /* until the NAK is out */
+	assert_int_equal(rc_state(p->b.qp), RC_RTS); /* until the NAK has been sent */
 	flush_output(p, &p->b);
 	expect_reply(&p->b, syndrome, b.psn);
 	assert_int_equal(rc_state(p->b.qp), RC_ERROR);
@@ -38,7 +38,7 @@ request(struct pair *p, uint8_t opcode, uint32_t payload_len)
 	return b;
 }
 
-/* Row 12: each state takes what it may. */
+/* Each state accepts only the packets legal in it. */
 static void
 test_states(void **state)
 {
@@ -61,7 +61,7 @@ test_states(void **state)
 	pair_free(p);
 }
 
-/* Row 10. */
+/* Packets from or to another address are dropped. */
 static void
 test_addresses(void **state)
 {
@@ -94,7 +94,7 @@ test_other_transports(void **state)
 	pair_free(p);
 }
 
-/* Row 15: what is too new is dropped, whatever is wrong with it besides. */
+/* A packet ahead of the expected one is dropped, even if invalid: it cannot break the connection. */
 static void
 test_only_the_expected_packet_can_break(void **state)
 {
@@ -116,7 +116,7 @@ test_only_the_expected_packet_can_break(void **state)
 	pair_free(p);
 }
 
-/* Row 16. */
+/* Opcodes that do not fit the message in progress are refused. */
 static void
 test_opcode_sequence(void **state)
 {
@@ -148,7 +148,7 @@ test_opcode_sequence(void **state)
 		expect_refused(p, &b, INVALID);
 		pair_free(p);
 	}
-	/* inside a SEND: the receive in progress fails too */
+	/* Inside a SEND the receive in progress fails, too. */
 	p = pair_new(NULL);
 	post_recv(&p->b, 7, 0, 5000);
 	b = request(p, WIRE_SEND_FIRST, 1024);
@@ -160,7 +160,7 @@ test_opcode_sequence(void **state)
 	pair_free(p);
 }
 
-/* Row 17. */
+/* Operations that the queue pair does not allow its peer are refused. */
 static void
 test_access_of_the_queue_pair(void **state)
 {
@@ -180,7 +180,7 @@ test_access_of_the_queue_pair(void **state)
 	}
 }
 
-/* Row 18: the peer may have only so many READs and atomics unanswered. */
+/* READs and atomics beyond the agreed depth are refused. */
 static void
 test_too_many_reads(void **state)
 {
@@ -193,7 +193,7 @@ test_too_many_reads(void **state)
 	}
 	inject(p, &p->a, &b, NULL);
 	flush_output(p, &p->b);
-	assert_int_equal(p->b.num_out, 5); /* what was asked before is answered before the NAK */
+	assert_int_equal(p->b.num_out, 5); /* earlier requests are answered before the NAK */
 	assert_int_equal(p->b.out[3].packet.opcode, WIRE_READ_RESPONSE_ONLY);
 	expect_reply(&p->b, INVALID, 0x1004);
 	assert_int_equal(rc_state(p->b.qp), RC_ERROR);
@@ -207,7 +207,7 @@ test_too_many_reads(void **state)
 	pair_free(p);
 }
 
-/* An answered READ that is answered once more does not count. */
+/* A READ that is answered again does not count toward the depth. */
 static void
 test_replays_are_not_counted(void **state)
 {
@@ -225,7 +225,7 @@ test_replays_are_not_counted(void **state)
 	pair_free(p);
 }
 
-/* Row 19. */
+/* Payload lengths that do not fit the opcode are refused. */
 static void
 test_payload_lengths(void **state)
 {
@@ -250,7 +250,7 @@ test_payload_lengths(void **state)
 		expect_refused(p, &b, INVALID);
 		pair_free(p);
 	}
-	/* the end of a message of several packets is never empty, its middle always full */
+	/* The last packet of several is never empty, and a middle one is always full. */
 	for (uint8_t last = 0; last < 2; last++) {
 		struct pair *p = pair_new(NULL);
 		struct wire_build b = request(p, WIRE_SEND_FIRST, 1024);
@@ -266,14 +266,14 @@ test_payload_lengths(void **state)
 	}
 }
 
-/* Rows 20 and 23: the length announced, the length carried. */
+/* A message whose packets do not add up to the announced length is refused. */
 static void
 test_announced_lengths(void **state)
 {
 	static const struct {
 		uint8_t first;
 		uint32_t first_len, announced;
-		uint8_t second; /* 0: none */
+		uint8_t second; /* 0: no second packet */
 		uint32_t second_len;
 	} wrong[] = {
 		{WIRE_WRITE_ONLY, 8, 9, 0, 0},
@@ -305,7 +305,7 @@ test_announced_lengths(void **state)
 	}
 }
 
-/* Row 21, for each operation and each way that a key can be wrong. */
+/* Each operation is refused with each kind of wrong key. */
 static void
 test_remote_keys(void **state)
 {
@@ -320,7 +320,7 @@ test_remote_keys(void **state)
 			b.dma_length = o == 1 ? 2048 : 16;
 			switch (how) {
 			case 0:
-				b.rkey ^= 1; /* all 32 bits count */
+				b.rkey ^= 1; /* all 32 bits are compared */
 				break;
 			case 1:
 				b.rkey = p->b.local.key;
@@ -351,7 +351,7 @@ test_remote_keys(void **state)
 	}
 }
 
-/* The whole length is checked with the first packet; nothing is placed. */
+/* The range of the whole message is checked with the first packet. Nothing is placed. */
 static void
 test_range_of_the_whole_message(void **state)
 {
@@ -377,7 +377,7 @@ test_key_of_this_queue_pair(void **state)
 	pair_free(p);
 }
 
-/* A key that goes while a message is on its way. */
+/* A key is removed in the middle of a message. */
 static void
 test_key_revoked_midway(void **state)
 {
@@ -396,7 +396,7 @@ test_key_revoked_midway(void **state)
 	assert_int_equal(p->b.error, RC_ERROR_RESPONDER);
 	pair_free(p);
 
-	/* a READ: the NAK takes the place of the response that could not be given */
+	/* For a READ a NAK replaces the response that cannot be given. */
 	p = pair_new(NULL);
 	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 5000, 0);
 	flush_output(p, &p->a);
@@ -412,7 +412,7 @@ test_key_revoked_midway(void **state)
 	pair_free(p);
 }
 
-/* Row 22, after the key. */
+/* Atomics must be aligned. The key is checked first. */
 static void
 test_atomic_alignment(void **state)
 {
@@ -424,7 +424,7 @@ test_atomic_alignment(void **state)
 	pair_free(p);
 }
 
-/* Row 23: SEND against the receive. */
+/* A SEND longer than its receive is refused. */
 static void
 test_send_longer_than_receive(void **state)
 {
@@ -437,7 +437,7 @@ test_send_longer_than_receive(void **state)
 		post_simple(p, &p->a, ONE_OP_SEND, 2, 0, 8, 0);
 		pump(p);
 		expect_done(&p->b, 0, 5, ONE_CQE_RECV, ONE_STATUS_LOCAL_LENGTH, 0);
-		assert_int_equal(p->b.num_done, 1); /* the other is still in its ring */
+		assert_int_equal(p->b.num_done, 1); /* the second receive is still in its ring */
 		expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_INVALID, 0);
 		expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
 		assert_int_equal(p->b.env.rc.counter[RC_COUNT_NAK_INVALID_SENT], 1);
@@ -457,7 +457,7 @@ test_receive_with_a_bad_key(void **state)
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 0);
 	pair_free(p);
 
-	/* The sge reaches beyond its region: that matters only for a message that does. */
+	/* An sge that exceeds its region fails only if the message needs the excess. */
 	for (uint32_t len = 50; len <= 51; len++) {
 		p = pair_new(NULL);
 		post_recv(&p->b, 5, AREA - 50, 100);
@@ -477,7 +477,7 @@ test_receive_with_a_bad_key(void **state)
 	pair_free(p);
 }
 
-/* No receive comes first, then length: as the standard orders it. */
+/* The lack of a receive is reported before errors of length and key, in the standard's order. */
 static void
 test_rnr_before_length_and_key(void **state)
 {
@@ -497,7 +497,7 @@ test_rnr_before_length_and_key(void **state)
 	pair_free(p);
 }
 
-/* Row 24. */
+/* A SEND with Invalidate is refused if its key cannot be invalidated. */
 static void
 test_invalidate_refused(void **state)
 {

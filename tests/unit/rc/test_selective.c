@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Selective repeat: what exactly is sent again, and when. */
+/* Selective repeat: what exactly is retransmitted, and when. */
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
@@ -7,7 +7,7 @@
 
 static const struct pair_options selective = {.selective = true, .mtu = MTU};
 
-/* Of what `from` has sent, all arrives but the frames whose places are bits of `lost`. */
+/* Deliver all frames of `from` but those whose positions are bits of `lost`. */
 static void
 carry_but(struct pair *p, struct end *from, uint32_t lost)
 {
@@ -22,7 +22,7 @@ carry_but(struct pair *p, struct end *from, uint32_t lost)
 	end_burst(from->peer);
 }
 
-/* B has an answer to A's READ of ten packets; those of `lost` do not arrive. */
+/* A READs ten packets from B, and the responses in `lost` do not arrive. */
 static struct pair *
 read_with_losses(uint32_t lost)
 {
@@ -82,7 +82,7 @@ test_hole_of_a_write(void **state)
 	pair_free(p);
 }
 
-/* Two parts of one READ, asked for before either is answered. */
+/* Two parts of one READ are requested again before either is answered. */
 static void
 test_parts_of_a_read(void **state)
 {
@@ -103,7 +103,7 @@ test_parts_of_a_read(void **state)
 	expect_read(p);
 }
 
-/* A part is asked for while the rest is still being sent for the first time. */
+/* A part is requested again while the rest is still being sent for the first time. */
 static void
 test_part_of_a_read_under_way(void **state)
 {
@@ -130,7 +130,9 @@ test_part_of_a_read_under_way(void **state)
 	expect_read(p);
 }
 
-/* A repeat, or its answer, is lost: the answer of a later one tells, and no timer. */
+/*
+ * A repeated request, or its response, is lost. The response of a later one reveals that, before any timeout.
+ */
 static void
 test_lost_repeat(void **state)
 {
@@ -150,7 +152,7 @@ test_lost_repeat(void **state)
 	}
 }
 
-/* The same in the middle of what one repeat asks for. */
+/* A response in the middle of one repeated request is lost. */
 static void
 test_lost_answer_of_many(void **state)
 {
@@ -167,7 +169,7 @@ test_lost_answer_of_many(void **state)
 	expect_read(p);
 }
 
-/* What is asked for again is checked again, when it is asked for and when it is sent. */
+/* A repeated READ is checked again, both when requested and when sent. */
 static void
 test_key_is_gone(void **state)
 {
@@ -206,9 +208,9 @@ test_without_a_scoreboard(void **state)
 }
 
 /*
- * A READ request is lost, and the probe asks for its last response alone: B holds that behind the hole, and
- * passes it with the READ that fills it.  Nothing is held any more, so a loss after that ends as the first
- * one.
+ * A READ request is lost, and the probe requests its last response alone. B holds the probe behind the hole,
+ * and passes over it with the READ that fills the hole. Nothing stays held, so a later loss is repaired as
+ * usual.
  */
 static void
 test_probe_of_a_read(void **state)

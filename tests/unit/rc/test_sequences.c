@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What seldom follows one another: PSNs that come round, and time that passes in between. */
+/* Rare sequences: PSNs that wrap, and delays in between. */
 #include <sys/mman.h>
 
 #include "harness.h"
 
-/* A READ of so many packets of B, which answers its last one alone: it is asked for that again at once. */
+/*
+ * Consume `count` PSNs by a READ of B. The test requests its last response again at once, so that only this
+ * one is sent.
+ */
 static void
 pass_psns(struct pair *p, uint32_t psn, uint32_t count, const struct mem_region *region)
 {
@@ -23,7 +26,10 @@ pass_psns(struct pair *p, uint32_t psn, uint32_t count, const struct mem_region 
 	drop_one(&p->b);
 }
 
-/* PSNs have come round to that of an atomic which is still remembered: its duplicate is not the old one's. */
+/*
+ * PSNs have wrapped to that of an atomic still remembered: a new atomic's duplicate gets the new result, not
+ * the old.
+ */
 static void
 test_duplicate_atomic_after_a_wrap(void **state)
 {
@@ -61,8 +67,8 @@ test_duplicate_atomic_after_a_wrap(void **state)
 }
 
 /*
- * Little is to be in flight, from the beginning or from the middle of a long message on: what is there, or
- * one more, asks for the acknowledgement that lets the rest follow.
+ * Little is allowed in flight, from the start or the middle of a long message on: an outstanding packet, or
+ * one more, requests the ACK that lets the rest follow.
  */
 static void
 test_held(void **state)
@@ -90,7 +96,10 @@ test_held(void **state)
 	}
 }
 
-/* The window is cut below what is in flight of a long message, none of which asked. */
+/*
+ * The congestion window shrinks below what is in flight of a long message, none of which has requested an
+ * ACK.
+ */
 static void
 test_cut(void **state)
 {
@@ -112,7 +121,7 @@ test_cut(void **state)
 	}
 }
 
-/* A probe for what may be lost asks for an answer, also where the packet did not when it was sent first. */
+/* A probe for a possible loss requests an ACK even if the packet did not when first sent. */
 static void
 test_probe_in_the_middle(void **state)
 {

@@ -223,7 +223,7 @@ test_inline(void **state)
 	pair_free(p);
 }
 
-/* Odd pieces on both sides, some of them empty, against one flat copy. */
+/* Sges of uneven lengths on both sides, some of them empty, compared with a flat copy. */
 static void
 test_scatter_gather(void **state)
 {
@@ -253,7 +253,7 @@ test_scatter_gather(void **state)
 		recv->length += lens[7 - i];
 	}
 	post(p, &p->a, &work);
-	/* and a READ back into pieces */
+	/* Then a READ back into several sges. */
 	work.op = ONE_OP_READ;
 	work.cookie = 3;
 	post(p, &p->a, &work);
@@ -294,7 +294,7 @@ test_acks_are_coalesced(void **state)
 	pair_free(p);
 }
 
-/* ACK requests: on the last packet, before a stall, and every so often; responses never ask. */
+/* ACKs are requested by the last packet, before a stall, and at intervals. */
 static void
 test_ack_request_bits(void **state)
 {
@@ -303,7 +303,7 @@ test_ack_request_bits(void **state)
 
 	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 256 * 400, 0);
 	flush_output(p, &p->a);
-	/* Soft-RoCE allows no more than this itself. */
+	/* Soft-RoCE itself allows at most this many. */
 	assert_int_equal(p->a.num_out, 128);
 	for (uint32_t i = 0; i < 128; i++)
 		asked += p->a.out[i].packet.ack_request;
@@ -387,7 +387,7 @@ test_bind_is_a_fence(void **state)
 	assert_int_equal(p->a.frames, 1);
 	assert_false(rc_idle(p->a.qp));
 	rc_bind_done(p->a.qp, true, p->now);
-	rc_bind_done(p->a.qp, true, p->now); /* of no effect */
+	rc_bind_done(p->a.qp, true, p->now); /* without effect */
 	pump(p);
 	assert_int_equal(p->a.num_done, 3);
 	expect_done(&p->a, 1, 2, ONE_CQE_BIND, OK, 0);
@@ -432,7 +432,7 @@ test_fence_waits_for_reads(void **state)
 	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
 	post(p, &p->a, &fenced);
 	flush_output(p, &p->a);
-	assert_int_equal(p->a.num_out, 2); /* the unfenced write goes ahead */
+	assert_int_equal(p->a.num_out, 2); /* the unfenced write is not held back */
 	pump(p);
 	assert_int_equal(p->a.num_done, 3);
 	assert_int_equal(p->a.frames, 3);
@@ -448,7 +448,7 @@ test_read_limit(void **state)
 		post_simple(p, &p->a, ONE_OP_READ, i, 100 * i, 100, 0);
 	post_simple(p, &p->a, ONE_OP_WRITE, 5, 0, 100, 0);
 	flush_output(p, &p->a);
-	assert_int_equal(p->a.num_out, 2); /* and nothing overtakes */
+	assert_int_equal(p->a.num_out, 2); /* and nothing overtakes the rest */
 	pump(p);
 	assert_int_equal(p->a.num_done, 6);
 	for (uint32_t i = 0; i < 6; i++)
@@ -475,7 +475,7 @@ test_established(void **state)
 	pair_free(p);
 }
 
-/* No frame to be had: nothing is lost, and it goes on later. */
+/* Without free frames nothing is lost, and output continues later. */
 static void
 test_starved_of_frames(void **state)
 {
@@ -508,7 +508,7 @@ test_output_budget(void **state)
 	assert_int_equal(p->a.num_out, 3);
 	assert_true(rc_wants_output(p->a.qp));
 	pump(p);
-	/* A long READ of the peer leaves half of the frames to our own work. */
+	/* A long READ by the peer leaves half of the frames to our own requests. */
 	post_simple(p, &p->a, ONE_OP_READ, 2, 0, 50000, 0);
 	flush_output(p, &p->a);
 	deliver_one(p, &p->a);
@@ -522,7 +522,7 @@ test_output_budget(void **state)
 	pair_free(p);
 }
 
-/* Who has sent all does not ask for a turn more, though the budget is used up. */
+/* A queue pair that has sent everything wants no further output, even when it has used up its budget. */
 static void
 test_output_budget_is_just_enough(void **state)
 {
@@ -554,7 +554,7 @@ test_limits_of_posting(void **state)
 	assert_int_equal(rc_post(p->a.qp, &work, p->now), -EAGAIN);
 	pump(p);
 	assert_int_equal(p->a.num_done, n);
-	/* Many messages of 2 GiB: their PSNs must stay comparable. */
+	/* Many messages of 2 GiB: posting stops while their PSNs are still comparable. */
 	work.length = ONE_MESSAGE_MAX;
 	work.sge[0].len = ONE_MESSAGE_MAX;
 	n = 0;
@@ -564,7 +564,7 @@ test_limits_of_posting(void **state)
 	pair_free(p);
 }
 
-/* The pool is shared; every node comes back, however the work ended. */
+/* The pool is shared. Every node returns to it, however the work ends. */
 static void
 test_pool(void **state)
 {
@@ -592,7 +592,7 @@ test_pool(void **state)
 	pair_free(p);
 }
 
-/* Queue pairs whose peers never answer do not keep the others from working. */
+/* Queue pairs of silent peers leave nodes of the pool to other queue pairs. */
 static void
 test_pool_is_never_one_sides(void **state)
 {

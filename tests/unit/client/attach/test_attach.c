@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attachment, calls, completion rings and waiting, against the mock data plane. */
+/* Attaching, calls, completion rings and waiting, against the mock data plane. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* What another thread does. */
+/* Wait for an effect of another thread. */
 #define EVENTUALLY(condition)         \
 	do {                          \
 		while (!(condition))  \
@@ -86,7 +86,7 @@ test_attach_detach(void **state)
 	assert_int_equal(lost_calls, 0);
 }
 
-/* The number of the eventfd behind a descriptor; -1: it is none. */
+/* The id of the eventfd behind a descriptor, or -1 if it is none. */
 static int
 eventfd_of(int fd)
 {
@@ -106,8 +106,10 @@ eventfd_of(int fd)
 
 #define DESCRIPTORS 256
 
-/* The thread that watches attachments cannot be woken when a program has closed what is not its own; the
- * detachment ends all the same. */
+/*
+ * After the program has closed the descriptor of the thread that watches attachments, that thread cannot be
+ * woken. Detaching ends nevertheless.
+ */
 static void
 test_detach_after_descriptor_was_closed(void **state)
 {
@@ -121,7 +123,7 @@ test_detach_after_descriptor_was_closed(void **state)
 		int id = before[fd] < 0 ? eventfd_of(fd) : -1;
 
 		if (id >= 0 && id != eventfd_of(client->wake_fd)) {
-			syscall(SYS_close, fd); /* behind the back of sanitizers, too */
+			syscall(SYS_close, fd); /* unseen by sanitizers */
 			closed++;
 		}
 	}
@@ -141,7 +143,7 @@ test_attach_many_times(void **state)
 		one_detach(b);
 	}
 	one_detach(a);
-	/* the watcher starts anew */
+	/* The watcher starts again. */
 	a = attach();
 	mock_kill(mock);
 	EVENTUALLY(one_client_dead(a));
@@ -172,7 +174,7 @@ test_attach_no_data_plane(void **state)
 	one_detach(client);
 }
 
-/* A WELCOME with one thing wrong each. */
+/* Replies with a WELCOME that has a single error. */
 static bool
 bad_welcome(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	    struct one_reply *reply, void *user)
@@ -190,7 +192,7 @@ test_welcome_is_checked(void **state)
 
 	one_detach(client);
 	mock_on(mock, ONE_MSG_HELLO, bad_welcome, &bad);
-	/* The handler makes no ring: but the place is in the arena, so it passes. */
+	/* The handler creates no ring. Its offset is within the arena, so the WELCOME is accepted. */
 	bad = good;
 	client = attach();
 	one_detach(client);
@@ -202,7 +204,7 @@ test_welcome_is_checked(void **state)
 	bad.arena_size += 4096;
 	assert_int_equal(try_attach(&client), -EPROTO);
 	bad = good;
-	bad.arena_size -= 4096; /* the arena says another size */
+	bad.arena_size -= 4096; /* differs from the size of the arena */
 	assert_int_equal(try_attach(&client), -EPROTO);
 	bad = good;
 	bad.arena_size = 0;
@@ -223,7 +225,7 @@ test_welcome_is_checked(void **state)
 	mock_withhold_fds(mock, true);
 	assert_int_equal(try_attach(&client), -EPROTO);
 	mock_withhold_fds(mock, false);
-	/* nothing of all this is left over */
+	/* No attachment is left by failed attempts. */
 	EVENTUALLY(mock_attached(mock) == 0);
 }
 
@@ -260,7 +262,7 @@ test_call(void **state)
 	mock_refuse(mock, ONE_MSG_PZ_CREATE, 29, ONE_SUBJECT_SEGMENT, 0, 1);
 	assert_int_equal(one_call(client, &msg, NULL, 0, NULL), 29);
 	assert_int_equal(one_call(client, &msg, fds, ONE_MSG_FDS + 1, &reply), -EINVAL);
-	/* a descriptor that is none: refused, and the attachment lives */
+	/* An invalid descriptor is refused, and the attachment stays. */
 	fds[0] = 9999;
 	assert_int_equal(one_call(client, &msg, fds, 1, &reply), -EBADF);
 	assert_int_equal(one_call(client, &msg, NULL, 0, &reply), 0);
@@ -314,7 +316,7 @@ static void
 test_call_threads_and_signals(void **state)
 {
 	struct one_client *client = attach();
-	struct sigaction action = {.sa_handler = on_signal}, old; /* no SA_RESTART */
+	struct sigaction action = {.sa_handler = on_signal}, old; /* without SA_RESTART */
 	pthread_t thread[4];
 	void *result;
 
@@ -367,7 +369,7 @@ test_cq_full_and_room_again(void **state)
 	assert_int_equal(one_cq_pending(&cq, 1000), n);
 	expect(&cq, 0, n);
 	assert_int_equal(one_cq_poll(&cq, &cqe), 0);
-	/* never a false "full": all the room is back */
+	/* The ring is never wrongly full: all its room is available again. */
 	for (uint64_t i = 0; i < n; i++)
 		push(cq.id, i);
 	expect(&cq, 0, n);
@@ -385,7 +387,7 @@ test_cq_resize_keeps_order(void **state)
 	uint64_t put = 0, got = 0;
 
 	assert_int_equal(one_cq_create(client, 16, &cq), 0);
-	/* up and down, drained and not, several resizes on top of each other */
+	/* Longer and shorter, empty and not, with several resizes outstanding. */
 	for (int round = 0; round < 200; round++) {
 		uint32_t left = (uint32_t)(put - got);
 
@@ -400,7 +402,7 @@ test_cq_resize_keeps_order(void **state)
 		}
 		old = cq.at.next_shm != NULL ? cq.at.next_shm : cq.at.shm;
 		assert_int_equal(one_cq_resize(&cq, 16 + (uint32_t)(round * 37) % 200), 0);
-		/* the data plane learns that the old ring is not looked at any more */
+		/* The data plane sees the old ring's head at its tail: the old ring is polled no more. */
 		assert_int_equal(atomic_load(&old->head), atomic_load(&old->tail));
 		assert_int_equal(one_cq_pending(&cq, 100000), put - got);
 		for (int i = 0; i < round % 13; i++)
@@ -471,7 +473,7 @@ start_sleeper(struct sleeper *s, pthread_t *thread, struct one_client *client, s
 	assert_int_not_equal(s->channel, 0);
 	pthread_create(thread, NULL, sleeper, s);
 	EVENTUALLY(s->sleeping);
-	usleep(20000); /* well past the spinning */
+	usleep(20000); /* long after the polling phase */
 }
 
 static void
@@ -508,7 +510,7 @@ test_wait_across_resize(void **state)
 	assert_int_equal(one_cq_create(client, 64, &cq), 0);
 	push(cq.id, 0);
 	start_sleeper(&s, &thread, client, &cq, 3);
-	/* the sleeper's lock is ours here: it sleeps */
+	/* The sleeper holds no lock while it sleeps. */
 	assert_int_equal(one_cq_resize(&cq, 200), 0);
 	push(cq.id, 1);
 	usleep(20000);
@@ -536,9 +538,9 @@ test_wait_timeout(void **state)
 				 -ETIMEDOUT);
 		assert_true(one_now_ns() - start >= ms[i] * 1000000);
 	}
-	/* a deadline long gone */
+	/* The deadline has passed long ago. */
 	assert_int_equal(one_wait_sleep(client, channel, one_wait_begin(client, channel), 1), -ETIMEDOUT);
-	/* woken between begin and sleep: does not sleep */
+	/* A wake-up between begin and sleep prevents the sleep. */
 	uint32_t ticket = one_wait_begin(client, channel);
 
 	one_channel_wake(client, channel);
@@ -626,7 +628,7 @@ test_detach_from_lost(void **state)
 	assert_int_equal(one_attach(&args, &client), 0);
 	mock_kill(mock);
 	EVENTUALLY(lost_calls == 1);
-	assert_false(watcher_running()); /* none is left to be counted where threads are */
+	assert_false(watcher_running()); /* no watcher is left for tests that count threads */
 	mock_revive(mock);
 	client = attach();
 	assert_true(watcher_running());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has bounds: the threads that a core wakes, the descriptors that this process may have. */
+/* Limits: threads that a core wakes at once, and descriptors of the process. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ attached(void)
 	return client;
 }
 
-/* A reply whose descriptors the kernel could not give us is no reason to end the attachment. */
+/* A reply without its descriptors, for which the process had no room, does not end the attachment. */
 static void
 test_no_room_for_descriptors(void **state)
 {
@@ -60,7 +60,7 @@ test_no_room_for_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(error, -EMFILE);
 	assert_int_equal(n, 0);
-	assert_int_equal(reply.id.id, 9); /* what was made can be freed */
+	assert_int_equal(reply.id.id, 9); /* the created object can be freed */
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -82,7 +82,7 @@ sleep_in_crowd(void *arg)
 	return (void *)result;
 }
 
-/* A core wakes some of the threads that sleep on a channel; all of them wake up. */
+/* A core wakes some of the threads that sleep on a channel; all of them wake up in the end. */
 static void
 test_wait_in_crowd(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of several threads, and of a data plane that is silent, against the mock data plane. */
+/* Calls by several threads, and a silent data plane, against the mock data plane. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* What another thread does. */
+/* Wait for an effect of another thread. */
 #define EVENTUALLY(condition)         \
 	do {                          \
 		while (!(condition))  \
@@ -76,7 +76,7 @@ make_zones(struct one_client *client, uint32_t n)
 	}
 }
 
-/* Requests that wait for the network hold nobody else back, however many there are. */
+/* Requests that wait for the network, however many, do not delay other calls. */
 static void
 test_slow_calls(void **state)
 {
@@ -100,7 +100,7 @@ test_slow_calls(void **state)
 	one_detach(client);
 }
 
-/* A reply that nobody has asked for, while others are waited for. */
+/* A reply with an unknown sequence number arrives while other calls wait. */
 static bool
 answer_another(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	       struct one_reply *reply, void *user)
@@ -127,13 +127,13 @@ test_reply_to_nobody(void **state)
 }
 
 static struct {
-	_Atomic int sock;   /* where nothing comes for the next so many waits */
-	_Atomic int silent; /* , while the control thread */
+	_Atomic int sock;   /* the socket on which nothing arrives */
+	_Atomic int silent; /* for this many waits; `alive`: its control thread is alive meanwhile */
 	bool alive;
 	struct one_arena *header;
 } silence = {.sock = -1};
 
-/* The time limit of a socket passes when the test says so. */
+/* The test decides when the time limit of a socket expires. */
 ssize_t
 recvmsg(int sock, struct msghdr *message, int flags)
 {
@@ -158,7 +158,7 @@ test_silence(void **state)
 	silence.silent = 100;
 	make_zones(client, 1);
 	assert_int_equal(silence.silent, 0);
-	/* Its control thread stands still. */
+	/* The control thread is stuck. */
 	silence.alive = false;
 	silence.silent = 5;
 	make_zones(client, 2);
@@ -187,7 +187,7 @@ make_handle_cancelled(void *client)
 	return NULL;
 }
 
-/* It ends when its call has; until then, and then, others go on. */
+/* A cancelled thread ends after its call. Other calls go on until then and afterwards. */
 static void
 test_cancelled(void **state)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the copy thread may touch: by the definition, found without looking at all there is, and forgotten in
- * a child. */
+/*
+ * Memory that the copy thread may access: compared with the definition, found without a search of all of it,
+ * and forgotten in a child.
+ */
 #include <linux/futex.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -19,7 +21,7 @@
 #include "client/attach/copier.h"
 
 #define MANY 20000u
-#define CHILD_S 20 /* one that walks a list for ever ends here */
+#define CHILD_S 20 /* limit for a child that loops over a list forever */
 
 static struct copied_set set;
 static struct copied memory[MANY];
@@ -41,7 +43,7 @@ put(struct copied *at, uint64_t start, uint64_t length, bool write)
 	copied_add(&set, at);
 }
 
-/* Ranges of all lengths that overlap, come and go: as the definition says. */
+/* Overlapping ranges of all lengths are added and removed; each query is compared with the definition. */
 static void
 test_random(void **state)
 {
@@ -75,7 +77,7 @@ test_edges(void **state)
 	put(&memory[1], 0, 1, false);
 	assert_true(copied_covers(&set, UINT64_MAX - 1, 1, true));
 	assert_false(copied_covers(&set, UINT64_MAX, 1, true));
-	assert_false(copied_covers(&set, UINT64_MAX - 1, 3, true)); /* it wraps */
+	assert_false(copied_covers(&set, UINT64_MAX - 1, 3, true)); /* the end wraps */
 	assert_true(copied_covers(&set, 0, 1, false));
 	assert_false(copied_covers(&set, 0, 1, true));
 	assert_false(copied_covers(&set, 0, UINT64_MAX, false));
@@ -98,7 +100,7 @@ longest(void)
 	return most;
 }
 
-/* Tens of thousands of buffers make no list of more than some dozens. */
+/* With tens of thousands of buffers no bucket has more than some dozens. */
 static void
 test_many(void **state)
 {
@@ -113,7 +115,7 @@ test_many(void **state)
 	copied_clear(&set);
 }
 
-/* A fork finds another thread between the steps of copied_add. */
+/* A fork while another thread is in the middle of copied_add(). */
 static void
 test_forked(void **state)
 {
@@ -152,7 +154,7 @@ ask(struct one_copies *copies, struct one_copies *first, uint32_t sequence, uint
 	request->op = ONE_COPY_OUT;
 	request->num_spans = 1;
 	atomic_store(&request->phase, one_ring_phase(sequence, ONE_COPY_LOG2));
-	/* As a core does: the thread sleeps on the first lane's word. */
+	/* Like a core: the thread sleeps on the first lane's word. */
 	atomic_fetch_add(&first->wake.word, 1);
 	syscall(SYS_futex, &first->wake.word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
@@ -168,8 +170,7 @@ await(const struct one_copies *copies, uint32_t sequence)
 	assert_int_equal(answer->error, 0);
 }
 
-/* A lane that is made later is served by the same thread; one that lies outside of the arena is not looked
- * at. */
+/* A lane that is created later is served by the same thread. A lane outside the arena is not accessed. */
 static void
 test_lanes(void **state)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What serves the socket does nothing, or is no data plane, or its answer cannot be received: each is told
- * apart. */
+/*
+ * A peer on the socket is stuck, or no data plane, or its reply cannot be received: each has an error of its
+ * own.
+ */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +20,7 @@
 
 #include "client/client.h"
 
-/* The library's times, which are in seconds, pass a hundred times faster. */
+/* Let the library's time limits, which are in seconds, expire a hundred times faster. */
 int
 setsockopt(int sock, int level, int name, const void *value, socklen_t len)
 {
@@ -83,7 +85,7 @@ test_no_answer(void **state)
 	assert_int_equal(attach(*state), -ETIMEDOUT);
 }
 
-/* Others wait to be accepted, as many as may. */
+/* The queue of connections to accept is full. */
 static void
 test_no_room_to_wait(void **state)
 {
@@ -101,7 +103,7 @@ test_no_room_to_wait(void **state)
 		close(others[i]);
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 static const char json[] = "{\"error\": \"a request has to be JSON\"}";
 
@@ -126,7 +128,7 @@ answer_by_json(void *silent)
 	return NULL;
 }
 
-/* With two descriptors, for which the process has no place by then. */
+/* Reply with two descriptors, for which the process has no room by then. */
 static void *
 answer_with_descriptors(void *silent)
 {

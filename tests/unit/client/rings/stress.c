@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Everything that application and engine share, used by threads at full speed:
- * several posting threads with a queue pair each, an engine, and a thread that
- * waits for completions.  Built also with ThreadSanitizer, for which the two sides
- * must be in one process.
- *
- * In rounds, as many as there is time for: where all have one processor, each fill of a ring is a turn of
- * everybody else's, too.
- *
- * Seen: every request arrives once, in order, whole; no completion is lost or
- * repeated; nobody sleeps for ever (the watchdog is the test's timeout).
+ * All memory shared by application and data plane is used by threads at full speed: several posting threads
+ * with a queue pair each, a core, and a thread that waits for completions. Also built with ThreadSanitizer,
+ * for which both sides must be in one process. The number of rounds depends on the time: on a single
+ * processor each fill of a ring takes a time slice of every other thread as well. Checked: every request
+ * arrives once, in order, complete; no completion is lost or repeated; no thread sleeps forever (the watchdog
+ * is the test's timeout).
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -46,14 +42,14 @@ static struct one_cq_shm cq_shm;
 static struct one_cq_bundle cq_bundle = {.rings = 1};
 static struct one_cqe cq_ring[1u << CQ_LOG2];
 static struct one_client client = {.header = &arena, .channels = channels};
-static uint64_t per_qp; /* in a round */
+static uint64_t per_qp; /* per round */
 static uint64_t waits;
 
 static struct queue {
 	struct one_qp qp;
 	struct one_qp_shm shm;
 	struct one_wqe sq[1u << SQ_LOG2], rq[1];
-	/* the engine's */
+	/* the core's */
 	uint32_t head, done;
 	uint64_t expected;
 } queues[QPS];
@@ -84,7 +80,7 @@ post(void *arg)
 	return NULL;
 }
 
-/* ---- the engine ---- */
+/* ---- the core ---- */
 
 static uint32_t tail, served;
 
@@ -144,7 +140,7 @@ engine_store(const struct one_cqe *cqe)
 	tail++;
 }
 
-/* Once a loop. */
+/* Called once per loop. */
 static void
 engine_publish(void)
 {
@@ -180,7 +176,7 @@ engine(void *arg)
 			}
 		}
 		for (uint32_t i = 0; i < QPS; i++) {
-			/* only rung ones are looked at: so a lost doorbell is a hang */
+			/* Only rung queue pairs are polled, so a lost doorbell shows as a hang. */
 			while (rung[i] && engine_room()) {
 				if (!engine_take(&queues[i], &cqe)) {
 					rung[i] = false;

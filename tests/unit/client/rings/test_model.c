@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wake-up protocols of api/abi, as small programs on a model of the machine,
- * in every possible order of execution.
- *
- * Two processors with store buffers (as x86 has them, the weakest machine that
- * the full fences are for): a store enters the processor's own buffer and reaches
- * memory later, in order; loads look into the own buffer first; fences, atomic
- * read-modify-writes and system calls wait until the buffer is empty.
- *
- * Each protocol is shown to lose nothing, and to lose something as soon as one of its
- * fences is taken out: so the model can tell the difference.
+ * The wake-up protocols of api/abi, as small programs on a model of the machine, in every possible order of
+ * execution. The model has two processors with store buffers, as x86 does, the weakest machine that the full
+ * fences are for: a store enters the processor's own buffer and reaches memory later, in order; loads check
+ * the own buffer first; fences, atomic read-modify-writes and system calls wait until the buffer is empty.
+ * Each protocol is shown to lose nothing, and to lose something without any one of its fences: so the model
+ * can tell the difference.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,8 +28,8 @@ enum op {
 	IF_EQ, /* reg == value: jump */
 	JUMP,
 	SLEEP,  /* futex: unless var != reg */
-	WAKE,   /* who sleeps on var */
-	NOTHING /* in place of an instruction that a variant leaves out */
+	WAKE,   /* the sleeper on var */
+	NOTHING /* replaces an instruction that a variant omits */
 };
 
 struct instruction {
@@ -61,7 +57,7 @@ struct machine {
 	struct cpu cpu[2];
 };
 
-/* Called where nothing can run any more; false: the protocol has failed. */
+/* Called in a final state; returns false if the protocol has failed. */
 typedef bool (*verdict)(const struct machine *m, const struct instruction *const *program);
 
 struct search {
@@ -118,7 +114,7 @@ jump(struct cpu *c, uint8_t target)
 	c->pc = target;
 }
 
-/* One instruction of processor n; false: it cannot run. */
+/* Run an instruction of processor n; returns false if it cannot run. */
 static bool
 step(struct machine *m, int n, const struct instruction *program)
 {
@@ -198,7 +194,7 @@ explore(struct search *s, const struct machine *m)
 	}
 }
 
-/* Number of final states in which the protocol has failed. */
+/* Count the final states in which the protocol has failed. */
 static size_t
 failures(const struct instruction *a, const struct instruction *b, verdict good)
 {
@@ -221,7 +217,7 @@ nobody_sleeps(const struct machine *m, const struct instruction *const *program)
 	return !m->cpu[0].asleep && !m->cpu[1].asleep;
 }
 
-/* ---- waiting for completions: wait.c against the engine ---- */
+/* ---- waiting for completions: wait.c against the core ---- */
 
 enum { WORD, ARM, ENTRY, SLEEPERS };
 
@@ -230,7 +226,7 @@ static const struct instruction waiter[] = {
 	{LOAD, WORD, 0, 0, 0},     /* 0: one_wait_begin */
 	{STORE, ARM, 0, 1, 0},     /* 1: one_wait_arm */
 	{FENCE, 0, 0, 0, 0},       /* 2 */
-	{LOAD, ENTRY, 1, 0, 0},    /* 3: look again */
+	{LOAD, ENTRY, 1, 0, 0},    /* 3: poll again */
 	{IF_EQ, 0, 1, 1, 9},       /* 4 */
 	{ADD, SLEEPERS, 0, 1, 0},  /* 5: one_wait_sleep */
 	{SLEEP, WORD, 0, 0, 0},    /* 6 */
@@ -280,32 +276,34 @@ test_wait(void **state)
 	assert_true(failures(waiter, early, nobody_sleeps) > 0);
 }
 
-/* ---- a bundle of completion rings: two cores, or the waiter and a core with a ring of its own ---- */
+/* ---- a bundle of completion rings: two cores, or the waiter and a core with its own ring ---- */
 
 enum { CLAIM, RING_ARM, BUNDLE_ENTRY, NEXT_ENTRY, EVENTS };
 
-/* one_wait_arm: the bundle, then the ring.  What counts is whether the waiter sees the last entry or has an
- * event. */
+/* one_wait_arm() arms the bundle, then the ring. The waiter must see the last entry or get an event. */
 enum { ARM_BUNDLE = 0, ARM_RING = 1, ARM_FENCE = 2 };
 static const struct instruction arms[] = {
 	{STORE, CLAIM, 0, 1, 0},     /* 0 */
 	{STORE, RING_ARM, 0, 1, 0},  /* 1 */
 	{FENCE, 0, 0, 0, 0},         /* 2 */
-	{LOAD, NEXT_ENTRY, 1, 0, 0}, /* 3: look again */
+	{LOAD, NEXT_ENTRY, 1, 0, 0}, /* 3: poll again */
 	{END, 0, 0, 0, 0},
 };
 
-/* Two entries, in two loops: an arm that was found taken in the first is not looked at in the second. */
+/*
+ * Two entries, in two loops: a core that found the arm claimed in the first loop does not check it in the
+ * second.
+ */
 enum { ANSWER_FENCE = 6 };
 static const struct instruction answers[] = {
 	{STORE, BUNDLE_ENTRY, 0, 1, 0}, /* 0 */
 	{LOAD, RING_ARM, 0, 0, 0},      /* 1 */
 	{IF_EQ, 0, 0, 0, 5},            /* 2: not armed */
 	{XCHG, CLAIM, 1, 0, 0},         /* 3 */
-	{IF_EQ, 0, 1, 1, 10},           /* 4: mine to answer */
+	{IF_EQ, 0, 1, 1, 10},           /* 4: this core answers */
 	{STORE, NEXT_ENTRY, 0, 1, 0},   /* 5: the next loop */
 	{FENCE, 0, 0, 0, 0},            /* 6 */
-	{IF_EQ, 0, 0, 1, 11},           /* 7: that arm was looked at */
+	{IF_EQ, 0, 0, 1, 11},           /* 7: that arm was checked */
 	{LOAD, RING_ARM, 0, 0, 0},      /* 8 */
 	{IF_EQ, 0, 0, 0, 11},           /* 9 */
 	{ADD, EVENTS, 0, 1, 0},         /* 10 */
@@ -320,9 +318,9 @@ entry_seen_or_event(const struct machine *m, const struct instruction *const *pr
 	return m->cpu[1 - core].reg[1] == 1 || m->var[EVENTS] == 1;
 }
 
-/* Both cores find the arm due: one of them answers. */
+/* Both cores find the arm due; exactly one of them answers. */
 static const struct instruction claims[] = {
-	{XCHG, CLAIM, 0, 2, 0}, /* 0: 0 is an arm that nobody has taken */
+	{XCHG, CLAIM, 0, 2, 0}, /* 0: 0 if no core has claimed the arm */
 	{IF_EQ, 0, 0, 2, 3},    /* 1: another core has */
 	{ADD, EVENTS, 0, 1, 0}, /* 2 */
 	{END, 0, 0, 0, 0},
@@ -343,7 +341,9 @@ test_bundle(void **state)
 	assert_true(without(arms, LENGTH(arms), ARM_FENCE, answers, entry_seen_or_event) > 0);
 	assert_true(without(answers, LENGTH(answers), ANSWER_FENCE, arms, entry_seen_or_event) > 0);
 	assert_int_equal(failures(claims, claims, one_event), 0);
-	/* The ring before the bundle: a core that sees the one finds the other taken, and does not come back.
+	/*
+	 * With the ring armed before the bundle, a core that sees the ring's arm finds the bundle claimed,
+	 * and does not retry.
 	 */
 	memcpy(wrong, arms, sizeof(arms));
 	wrong[ARM_BUNDLE] = arms[ARM_RING];
@@ -351,7 +351,7 @@ test_bundle(void **state)
 	assert_true(failures(wrong, answers, entry_seen_or_event) > 0);
 }
 
-/* ---- an engine that sleeps: one_qp_wake ---- */
+/* ---- a core that sleeps: one_qp_wake ---- */
 
 enum { PHASE, DOORBELL, ASLEEP, EVENTFD };
 
@@ -369,7 +369,7 @@ static const struct instruction poster[] = {
 static const struct instruction sleeper[] = {
 	{STORE, ASLEEP, 0, 1, 0},  /* 0 */
 	{FENCE, 0, 0, 0, 0},       /* 1 */
-	{LOAD, DOORBELL, 0, 0, 0}, /* 2: look again */
+	{LOAD, DOORBELL, 0, 0, 0}, /* 2: poll again */
 	{IF_EQ, 0, 0, 1, 5},       /* 3 */
 	{SLEEP, EVENTFD, 1, 0, 0}, /* 4: epoll on the eventfd, which is readable once written */
 	{END, 0, 0, 0, 0},
@@ -397,19 +397,19 @@ static const struct instruction scans[] = {
 	{IF_EQ, 0, 0, 0, 6},     /* 1: quiet group */
 	{XCHG, BELL, 1, 0, 0},   /* 2 */
 	{IF_EQ, 0, 1, 0, 6},     /* 3 */
-	{LOAD, FIRST, 2, 0, 0},  /* 4: look at the ring */
+	{LOAD, FIRST, 2, 0, 0},  /* 4: poll the ring */
 	{LOAD, SECOND, 3, 0, 0}, /* 5 */
-	{JUMP, 0, 0, 0, 0},      /* 6: next loop of the engine */
+	{JUMP, 0, 0, 0, 0},      /* 6: next loop of the core */
 	{END, 0, 0, 0, 0},
 };
 
-/* Wherever the engine stops: what it has not seen is rung for. */
+/* In any state in which the core stops, a doorbell is rung for each request not yet seen. */
 static bool
 rung_or_seen(const struct machine *m, const struct instruction *const *program)
 {
 	const struct cpu *scanner = &m->cpu[program[0] == scans ? 0 : 1];
 	bool rung = m->var[GROUP] == 1 && m->var[BELL] == 1;
-	/* between its exchanges and its loads it will still look */
+	/* Between the core's exchanges and loads, the poll of the ring is still to come. */
 	bool looking = scanner->pc > 0 && scanner->pc < 6;
 
 	return rung || looking || (scanner->reg[2] == 1 && scanner->reg[3] == 1);
@@ -421,12 +421,12 @@ test_doorbells(void **state)
 	struct instruction wrong[LENGTH(posts_twice)];
 
 	assert_int_equal(failures(posts_twice, scans, rung_or_seen), 0);
-	/* the group before the bell */
+	/* The group is rung before the doorbell. */
 	memcpy(wrong, posts_twice, sizeof(wrong));
 	wrong[4] = posts_twice[5];
 	wrong[5] = posts_twice[4];
 	assert_true(failures(wrong, scans, rung_or_seen) > 0);
-	/* the bell before the phase */
+	/* The doorbell is rung before the phase is stored. */
 	memcpy(wrong, posts_twice, sizeof(wrong));
 	wrong[3] = posts_twice[5];
 	wrong[5] = posts_twice[3];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings, without a data plane: the test is the engine. */
+/* Rings without a data plane: the test plays the core. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct cq_fixture {
 	struct one_cq_bundle bundle;
 	struct one_cq_shm shm;
 	struct one_cqe ring[SIZE];
-	uint32_t tail; /* the engine's */
+	uint32_t tail; /* the core's */
 };
 
 static void
@@ -118,13 +118,13 @@ test_cq_publishes_head(void **state)
 		cq_put(&f, ONE_CQE_SEND, i);
 	for (uint32_t i = 1; i <= SIZE - 1; i++) {
 		assert_int_equal(one_cq_poll(&f.cq, &out), 1);
-		/* never further behind than a quarter of the ring */
+		/* The published head lags by less than a quarter of the ring. */
 		assert_true(i - atomic_load(&f.shm.head) < SIZE / 4);
 		assert_true(atomic_load(&f.shm.head) <= i);
 	}
 	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
-	/* found empty: all of it */
+	/* When the ring is found empty, the whole head is published. */
 	assert_int_equal(atomic_load(&f.shm.head), SIZE);
 	cq_put(&f, ONE_CQE_SEND, 1);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
@@ -161,7 +161,10 @@ test_cq_switch_waits_for_resize(void **state)
 	cq_put(&f, ONE_CQE_SWITCHED, 0);
 	assert_int_equal(one_cq_pending(&f.cq, 10), 1);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
-	/* The engine has switched, one_cq_resize has not returned: nothing to take, no harm done. */
+	/*
+	 * The core has switched, but one_cq_resize() has not returned: no entry is available, and no harm is
+	 * done.
+	 */
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
 	assert_int_equal(f.cq.at.head, 1);
@@ -172,7 +175,7 @@ test_cq_switch_waits_for_resize(void **state)
 #define RINGS 3u
 #define MANY_LOG2 8u
 
-/* A bundle as the data plane lays it out, and an attachment whose arena has no more than that. */
+/* A bundle in the data plane's layout, and an attachment whose arena holds nothing else. */
 struct bundle_fixture {
 	struct one_client client;
 	struct one_cq cq;
@@ -212,7 +215,7 @@ bundle_add(struct bundle_fixture *f, uint32_t number)
 	f->arena.bundle.rings = number + 1;
 }
 
-/* The cookie says the ring, and the place there. */
+/* The cookie names the ring and the index in that ring. */
 static void
 bundle_put(struct bundle_fixture *f, uint32_t number, uint32_t count)
 {
@@ -227,7 +230,7 @@ bundle_put(struct bundle_fixture *f, uint32_t number, uint32_t count)
 	}
 }
 
-/* Takes one, and checks that it is the next of its ring. */
+/* Poll an entry, and check that it is the next of its ring. */
 static uint32_t
 bundle_take(struct bundle_fixture *f, uint32_t next[RINGS])
 {
@@ -260,7 +263,7 @@ test_bundle_grows(void **state)
 	for (uint32_t i = 0; i < 7; i++)
 		bundle_take(&f, next);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
-	/* The data plane learns of all that were taken. */
+	/* The data plane sees the heads of all rings. */
 	for (uint32_t i = 0; i < RINGS; i++)
 		assert_int_equal(f.arena.ring[i].shm.head, f.tail[i]);
 	assert_int_equal(one_cq_pending(&f.cq, 100), 0);
@@ -290,7 +293,7 @@ test_bundle_takes_turns(void **state)
 		run = number == last ? run + 1 : 1;
 		last = number;
 		seen |= 1u << number;
-		/* The first turn began when there was one ring. */
+		/* The first turn began when there was a single ring. */
 		assert_true(run <= ONE_CQ_TURN || i < 1u << (MANY_LOG2 - 2));
 	}
 	assert_int_equal(seen, (1u << RINGS) - 1);
@@ -308,15 +311,15 @@ test_bundle_arms_all(void **state)
 	bundle_put(&f, 1, 3);
 	for (int i = 0; i < 3; i++)
 		bundle_take(&f, next);
-	bundle_add(&f, 2); /* not known yet */
+	bundle_add(&f, 2); /* a ring not yet known to the library */
 	one_wait_arm(&f.cq, 7 | ONE_ARM_NEXT, 1);
 	assert_int_equal(f.arena.bundle.arm, one_arm(1, 7 | ONE_ARM_NEXT, 0));
 	for (uint32_t i = 0; i < RINGS; i++)
 		assert_int_equal(f.arena.ring[i].shm.arm, one_arm(1, 7 | ONE_ARM_NEXT, i == 1 ? 3 : 0));
 	assert_true(one_wait_armed(&f.cq, 7 | ONE_ARM_NEXT));
-	f.arena.bundle.arm = 0; /* as a core answers */
+	f.arena.bundle.arm = 0; /* like a core that answers */
 	assert_false(one_wait_armed(&f.cq, 7 | ONE_ARM_NEXT));
-	/* No core knows how many there are in all. */
+	/* No core knows the number of entries in all rings. */
 	one_wait_arm(&f.cq, 7, 5);
 	assert_int_equal(f.arena.ring[1].shm.arm, one_arm(2, 7 | ONE_ARM_ANY, 3));
 	assert_true(one_wait_armed(&f.cq, 7));
@@ -351,7 +354,7 @@ struct qp_fixture {
 	struct one_qp_shm shm;
 	struct one_arena arena;
 	struct one_wqe sq[SIZE], rq[SIZE];
-	uint32_t head, done; /* the engine's */
+	uint32_t head, done; /* the core's */
 };
 
 static struct one_doorbells doorbells;
@@ -371,7 +374,7 @@ qp_init(struct qp_fixture *f, uint32_t max_wr)
 	f->qp.doorbell = 130;
 }
 
-/* The engine's view: takes a request of the send ring if it is all there. */
+/* Take a request from the send ring as a core does, if it is complete. */
 static bool
 sq_take(struct qp_fixture *f, struct one_wqe *wqe, struct one_sge *sge)
 {
@@ -405,7 +408,7 @@ test_post_and_take(void **state)
 
 	qp_init(&f, SIZE);
 	assert_false(sq_take(&f, &got, sge));
-	/* Every number of pieces at every place of the ring, through many laps. */
+	/* Every number of sges at every slot of the ring, for many laps. */
 	for (uint32_t n = 0; n < 1000; n++) {
 		uint32_t pieces = n % (ONE_MAX_SGE + 1);
 
@@ -447,7 +450,7 @@ test_full_by_requests(void **state)
 	}
 	assert_null(one_send_reserve(&f.qp, 1));
 	assert_int_equal(one_send_outstanding(&f.qp), 3);
-	atomic_store(&f.shm.sq_head, 3); /* taken is not done */
+	atomic_store(&f.shm.sq_head, 3); /* taken, but not completed */
 	assert_null(one_send_reserve(&f.qp, 1));
 	atomic_store(&f.shm.sq_done, 1);
 	assert_non_null(one_send_reserve(&f.qp, 1));
@@ -468,11 +471,11 @@ test_full_by_slots(void **state)
 	}
 	assert_null(one_send_reserve(&f.qp, 0));
 	atomic_store(&f.shm.sq_done, 1);
-	assert_null(one_send_reserve(&f.qp, 0)); /* done, but the slots are not free */
+	assert_null(one_send_reserve(&f.qp, 0)); /* completed, but its slots are not free */
 	atomic_store(&f.shm.sq_head, 4);
 	assert_non_null(one_send_reserve(&f.qp, 0));
 	assert_non_null(one_send_reserve(&f.qp, ONE_MAX_SGE));
-	assert_null(one_send_reserve(&f.qp, ONE_MAX_SGE + 1)); /* not a request at all */
+	assert_null(one_send_reserve(&f.qp, ONE_MAX_SGE + 1)); /* more sges than a request may have */
 }
 
 static void
@@ -486,7 +489,7 @@ test_counters_beyond_reason(void **state)
 		wqe = one_send_reserve(&f.qp, 1);
 		one_send_commit(&f.qp, wqe);
 	}
-	/* more than was posted, and backwards: not believed */
+	/* Counters beyond the posted ones, and counters that go back, are ignored. */
 	atomic_store(&f.shm.sq_done, 5);
 	atomic_store(&f.shm.sq_head, 5);
 	assert_null(one_send_reserve(&f.qp, 1));
@@ -543,7 +546,7 @@ test_doorbell(void **state)
 	assert_int_equal(doorbells.group[2], 1);
 }
 
-/* What a post costs the application, alone on its core: printed, not judged. */
+/* The cost of a post to the application, alone on its core: printed, not checked. */
 static void
 test_post_cost(void **state)
 {
