@@ -347,7 +347,7 @@ test_devices_go_and_come(void **state)
 	first = second - 1; /* ids are consecutive, in order of creation */
 	expect_request(listen, first);
 	expect_request(listen, second);
-	/* One attachment ends: the library opens its device again. */
+	/* An attachment ends: the library opens its device again. */
 	devices = rdma_get_devices(&n);
 	assert_int_equal(n, 2);
 	before = mock_count(mock, ONE_MSG_LISTEN);
