@@ -22,8 +22,11 @@ WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "ap
            "control/connect", "control/ctl", "control/daemon", "control/loop", "control/metrics", "control/neigh", "control/objects",
            "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/core",
            "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
-           "dataplane/state", "dataplane/wire", "perf", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
-           "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
+           "dataplane/state", "dataplane/wire", "perf", "tests/fuzz/base", "tests/fuzz/control", "tests/fuzz/daemon", "tests/fuzz/library",
+           "tests/fuzz/plane", "tests/fuzz/text", "tests/net/registry", "tests/unit", "tests/unit/config", "tests/unit/dat",
+           "tests/unit/dat/include", "tests/unit/dat2", "tests/unit/esp", "tests/unit/mock", "tests/unit/perf", "tests/unit/port",
+           "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include", "tests/unit/run",
+           "tests/unit/verbs", "tests/unit/wire")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")
