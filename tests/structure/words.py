@@ -24,8 +24,10 @@ WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "ap
            "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
            "dataplane/state", "dataplane/wire", "perf", "tests/fuzz/base", "tests/fuzz/control", "tests/fuzz/daemon", "tests/fuzz/library",
            "tests/fuzz/plane", "tests/fuzz/text", "tests/net/registry", "tests/unit", "tests/unit/config", "tests/unit/dat",
-           "tests/unit/dat/include", "tests/unit/dat2", "tests/unit/esp", "tests/unit/mock", "tests/unit/perf", "tests/unit/port",
-           "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include", "tests/unit/run",
+           "tests/unit/dat/base", "tests/unit/dat/ep", "tests/unit/dat/evd", "tests/unit/dat/ia", "tests/unit/dat/include",
+           "tests/unit/dat/mem", "tests/unit/dat/registry", "tests/unit/dat2", "tests/unit/esp", "tests/unit/mock", "tests/unit/perf",
+           "tests/unit/port", "tests/unit/rsm", "tests/unit/rsm/base", "tests/unit/rsm/controller", "tests/unit/rsm/event",
+           "tests/unit/rsm/face", "tests/unit/rsm/include", "tests/unit/rsm/segment", "tests/unit/rsm/transfer", "tests/unit/run",
            "tests/unit/verbs", "tests/unit/wire")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
