@@ -22,12 +22,17 @@ WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "ap
            "control/connect", "control/ctl", "control/daemon", "control/loop", "control/metrics", "control/neigh", "control/objects",
            "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/core",
            "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
-           "dataplane/state", "dataplane/wire", "perf", "tests/net/registry", "tests/unit/adopt", "tests/unit/client/attach",
-           "tests/unit/client/rings", "tests/unit/control", "tests/unit/control/attach", "tests/unit/control/base", "tests/unit/control/cm",
-           "tests/unit/control/connect", "tests/unit/control/ctl", "tests/unit/control/daemon", "tests/unit/control/metrics",
-           "tests/unit/control/neigh", "tests/unit/control/objects", "tests/unit/control/path", "tests/unit/control/rsm",
-           "tests/unit/control/setup", "tests/unit/dat/include", "tests/unit/engine", "tests/unit/loop", "tests/unit/mem", "tests/unit/qp",
-           "tests/unit/rc", "tests/unit/rsm", "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
+           "dataplane/state", "dataplane/wire", "perf", "tests/fuzz/base", "tests/fuzz/control", "tests/fuzz/daemon", "tests/fuzz/library",
+           "tests/fuzz/plane", "tests/fuzz/text", "tests/net/registry", "tests/unit", "tests/unit/adopt", "tests/unit/client/attach",
+           "tests/unit/client/rings", "tests/unit/config", "tests/unit/control", "tests/unit/control/attach", "tests/unit/control/base",
+           "tests/unit/control/cm", "tests/unit/control/connect", "tests/unit/control/ctl", "tests/unit/control/daemon",
+           "tests/unit/control/metrics", "tests/unit/control/neigh", "tests/unit/control/objects", "tests/unit/control/path",
+           "tests/unit/control/rsm", "tests/unit/control/setup", "tests/unit/dat", "tests/unit/dat/base", "tests/unit/dat/ep",
+           "tests/unit/dat/evd", "tests/unit/dat/ia", "tests/unit/dat/include", "tests/unit/dat/mem", "tests/unit/dat/registry",
+           "tests/unit/dat2", "tests/unit/engine", "tests/unit/esp", "tests/unit/loop", "tests/unit/mem", "tests/unit/mock",
+           "tests/unit/perf", "tests/unit/port", "tests/unit/qp", "tests/unit/rc", "tests/unit/rsm", "tests/unit/rsm/base",
+           "tests/unit/rsm/controller", "tests/unit/rsm/event", "tests/unit/rsm/face", "tests/unit/rsm/include", "tests/unit/rsm/segment",
+           "tests/unit/rsm/transfer", "tests/unit/run", "tests/unit/verbs", "tests/unit/wire")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of each unit test that AddressSanitizer watches: its allocator has locks that (before GCC 15, LLVM 19)
- * fork() does not take, so a child of a process whose other thread is in malloc() hangs in its own.  A fork()
- * waits here until all other threads sleep: the one that holds such a lock runs.
+ * Linked into each unit test that AddressSanitizer watches. Before GCC 15 and LLVM 19, fork() does not take
+ * the locks of ASan's allocator: if another thread is in malloc(), the child hangs in its first malloc(). So
+ * fork() waits here until all other threads sleep, because a thread that holds such a lock runs.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Looks for a moment, and the processor time that others use meanwhile: then it forks all the same, since
- * there may be threads that never sleep. */
+/* Limits of the wait, in polls of 1 ms and in processor time of other threads: then fork() goes on anyway,
+ * because some threads may never sleep. */
 #define LOOKS 500
 #define BUSY_NS 20000000
 
-struct entry { /* getdents64(2) */
+struct entry { /* layout of getdents64(2) */
 	ino64_t ino;
 	off64_t off;
 	unsigned short len;
@@ -39,7 +39,7 @@ sleeps(const char *task)
 	snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return true; /* it has ended */
+		return true; /* the thread has ended */
 	len = read(fd, stat, sizeof(stat) - 1);
 	close(fd);
 	stat[len > 0 ? len : 0] = '\0';
@@ -47,7 +47,7 @@ sleeps(const char *task)
 	return state == NULL || strncmp(state, ") S", 3) == 0;
 }
 
-/* No malloc(), hence no readdir(): locks of the program are held. */
+/* Calls no malloc(), hence no readdir(): the program's locks are held here. */
 static bool
 others_sleep(int tasks)
 {
@@ -93,8 +93,8 @@ watch_forks(void)
 	pthread_atfork(await_sleep, NULL, NULL);
 }
 
-/* A cancelled thread leaves the poison of the frames that it has unwound, and AddressSanitizer then takes its
- * own use of that stack, for an alternate signal stack, for an overflow. */
+/* A cancelled thread leaves the poison of unwound frames on its stack. ASan, which uses that stack to manage
+ * an alternate signal stack, would report its own access as an overflow. */
 const char *__asan_default_options(void);
 
 const char *

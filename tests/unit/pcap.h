@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Classic pcap files of whole Ethernet frames, as tests/data/captures has them. */
+/* Reads classic pcap files of whole Ethernet frames, as in tests/data/captures. */
 #ifndef TESTS_UNIT_PCAP_H
 #define TESTS_UNIT_PCAP_H
 
@@ -12,7 +12,8 @@
 typedef void (*pcap_frame_fn)(const char *file, unsigned int number, const uint8_t *frame, uint32_t len,
 			      void *arg);
 
-/* Calls `fn` with every frame of a file; returns their number, -1 when it is not such a file. */
+/* Calls `fn` with every frame of a file; returns the number of frames, -1 if the file is not of this
+ * format. */
 static inline int
 pcap_each_frame(const char *path, pcap_frame_fn fn, void *arg)
 {
@@ -45,7 +46,8 @@ pcap_each_frame(const char *path, pcap_frame_fn fn, void *arg)
 	return (int)number;
 }
 
-/* Every *.pcap below `dir`, one level of folders deep; returns the number of files, -1 on any error. */
+/* Reads every *.pcap below `dir`, `depth` levels of folders deep; returns the number of files, -1 on any
+ * error. */
 static inline int
 pcap_each_file(const char *dir, int depth, pcap_frame_fn fn, void *arg)
 {

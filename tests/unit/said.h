@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call prints on standard error with ONESIDE_DEBUG=1. */
+/* Checks the lines that a call prints on standard error with ONESIDE_DEBUG=1. */
 #ifndef TESTS_UNIT_SAID_H
 #define TESTS_UNIT_SAID_H
 
@@ -27,7 +27,7 @@ said_drop_copied(char *text)
 	return text;
 }
 
-/* Standard error goes to a file until said_end, which returns what was written. */
+/* Redirects standard error to a file until said_end(), which returns the text written. */
 static inline int
 said_begin(int *file)
 {
@@ -53,7 +53,7 @@ said_end(int before, int file)
 	return said_text;
 }
 
-/* `line` is one line, with each of the `parts` in this order; a list that ends with NULL. */
+/* True if `line` is a single line that has all `parts` in this order; NULL ends the list. */
 static inline bool
 said_in_order(const char *line, const char *const *parts)
 {
@@ -69,7 +69,7 @@ said_in_order(const char *line, const char *const *parts)
 	return at != NULL;
 }
 
-/* `call` returns `code`, and says one line with these parts in this order: function, argument and value,
+/* `call` returns `code`, and prints one line with these parts in this order: function, argument and value,
  * reason, remedy, code. */
 #define assert_says(call, code, ...)                                                                     \
 	do {                                                                                             \
@@ -83,7 +83,7 @@ said_in_order(const char *line, const char *const *parts)
 				 line_, parts_[1]);                                                      \
 	} while (0)
 
-/* `call` returns `code` and says nothing. */
+/* `call` returns `code` and prints nothing. */
 #define assert_silent(call, code)                                                  \
 	do {                                                                       \
 		int file_, before_ = said_begin(&file_);                           \

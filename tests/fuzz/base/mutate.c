@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mutator of inputs that are records: for each target that links it. */
+/* Mutator of inputs that are records, for each target that links this file. */
 #include "records.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ split(const uint8_t *data, size_t size, struct records *out)
 		out->count++;
 }
 
-/* As many as there is room for. */
+/* Writes as many records as fit. */
 static size_t
 join(const struct records *records, uint8_t *out, size_t max)
 {
@@ -64,7 +64,7 @@ leave_out(struct records *records, uint32_t at)
 	memmove(&records->at[at], &records->at[at + 1], (records->count - at) * sizeof(records->at[0]));
 }
 
-/* Of one record, into `room`. */
+/* Mutates one record into `room`. */
 static void
 change(struct bytes *one, uint8_t *room, size_t max)
 {
@@ -101,7 +101,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
 		records.at[at] = records.at[to];
 		records.at[to] = one;
 		break;
-	case 3: /* one like another, a little different */
+	case 3: /* insert a slightly changed copy of a record */
 		change(&one, room, sizeof(room));
 		insert(&records, to, one);
 		break;
@@ -118,7 +118,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
 	return len;
 }
 
-/* The beginning of one, and the end of the other. */
+/* Joins the first records of one input and the last of another. */
 size_t
 LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2, size_t size2,
 			  uint8_t *out, size_t max_out, unsigned int seed)

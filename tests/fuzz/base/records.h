@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inputs of the targets that keep state: records, each behind its length (two bytes, little-endian).  Any
- * bytes are such a sequence, and a field that is not there is zero, so no input is refused.  The mutator
- * changes records one by one, or their order.
+ * Inputs of targets with state: records, each preceded by its length (two bytes, little-endian). Any bytes
+ * form such a sequence, and missing fields are zero, so that no input is refused. The mutator changes single
+ * records, or their order.
  */
 #ifndef TESTS_FUZZ_RECORDS_H
 #define TESTS_FUZZ_RECORDS_H
@@ -19,17 +19,17 @@ struct bytes {
 	size_t left;
 };
 
-/* The next one, off the front; false: there is none. */
+/* Takes the next record off the front; false: there is none. */
 bool record_next(struct bytes *input, struct bytes *record);
-/* A number of so many bytes, little-endian. */
+/* Takes a number of `bytes` bytes, little-endian. */
 uint64_t record_number(struct bytes *record, unsigned int bytes);
-/* Fills `to` with what there is, and then with zeros. */
+/* Fills `to` with bytes of the record, and then with zeros. */
 void record_fill(struct bytes *record, void *to, size_t len);
 
-/* Says what is wrong, and makes it a finding. */
+/* Prints what is wrong, and aborts, which makes the input a finding. */
 void fuzz_fail(const char *what) __attribute__((noreturn));
 
-/* What getrandom() gives from now on: the same for each input, where a target wraps it. */
+/* Restarts the random numbers of getrandom(): the same for each input, where a target wraps the call. */
 void fuzz_random_begin(void);
 
 #endif

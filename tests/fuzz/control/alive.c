@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Keep-alive: what anybody may send in the name of a host with connections.  They are lost to silence, or to
- * an answer to an open question that tells of another process; and to nothing else.
- */
+/* Keep-alive: whatever is sent in the name of a host with connections, the connections are lost only to
+ * silence, or to an answer to an open question that names another incarnation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +88,7 @@ is_open(const uint8_t *mad)
 	return false;
 }
 
-/* Any datagram; or the answer to the last question, with bytes changed. */
+/* Inputs any datagram, or the answer to the last question with bytes changed. */
 static void
 datagram(struct bytes *record, bool echo)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Connection management: hosts that connect and answer, and MADs in between that none of them has sent, with
- * ids of theirs or of nobody.  Each connection ends with its last event, and nothing is left then.
- */
+/* Connection management: hosts that connect and answer, and MADs in between that no host has sent, with ids
+ * of the hosts or invented ones. Each connection ends with its last event, and nothing is left then. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,7 +89,7 @@ fill_req(struct cm_mad *mad, int from, int to, struct bytes *record)
 	cm_ip_header_build(&header, mad->private_data);
 }
 
-/* A message that fits a connection of the host that gets it, as far as the record lets it. */
+/* Inputs a message that fits a connection of its receiver, as far as the record allows. */
 static void
 message(struct bytes *record)
 {
@@ -157,7 +155,7 @@ raw(struct bytes *record)
 	int from = (int)record_number(record, 1) % HOSTS, to = (int)record_number(record, 1) % HOSTS;
 	struct cm_path path = net_path(net, to, from);
 	uint32_t len = record_number(record, 1) % 8 == 7 ? (uint32_t)record_number(record, 1) : CM_MAD_LEN;
-	uint8_t *bytes = malloc(len > 0 ? len : 1); /* of its size, for the address sanitizer */
+	uint8_t *bytes = malloc(len > 0 ? len : 1); /* of exact size, for AddressSanitizer */
 
 	record_fill(record, bytes, len);
 	cm_input(net->host[to].cm, &path, bytes, len, net->now);
@@ -218,7 +216,7 @@ static void
 end_all(void)
 {
 	disconnect_all();
-	disconnect_all(); /* what was asked for by then, and nobody has answered */
+	disconnect_all(); /* also requests made meanwhile and not answered */
 	if (!net_is_clean(net))
 		fuzz_fail("a connection does not end");
 	for (int i = 0; i < HOSTS; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP, neighbour discovery and echoes, on a link of IPv4 and on one of IPv6, while we look for neighbours. */
+/* ARP, neighbour discovery and echoes, on a link of IPv4 and on one of IPv6, while addresses are being
+ * resolved. */
 #include "tests/fuzz/base/records.h"
 #include "tests/unit/control/neigh/fixture.h"
 
@@ -17,7 +18,7 @@ count(void *user, int status, const uint8_t mac[6])
 	told++;
 }
 
-/* What the transport and the ports have to say besides. */
+/* Reports of the transport and of the ports. */
 static void
 tell_more(uint8_t what, uint16_t port, const struct wire_addr *addr)
 {
@@ -46,7 +47,7 @@ look_for(struct bytes *record)
 		asked++;
 }
 
-/* With its checksums, and sent to us, as far as the record asks for it. */
+/* Corrects checksums, and addresses the frame to us, as far as the record requests. */
 static void
 put_right(uint8_t *frame, uint32_t len, uint8_t how)
 {
@@ -84,7 +85,7 @@ receive(struct bytes *record)
 {
 	uint8_t how = (uint8_t)record_number(record, 1);
 	uint32_t len = (uint32_t)record->left;
-	uint8_t *frame = malloc(len > 0 ? len : 1); /* of its size, for the address sanitizer */
+	uint8_t *frame = malloc(len > 0 ? len : 1); /* of exact size, for AddressSanitizer */
 
 	record_fill(record, frame, len);
 	put_right(frame, len, how);
@@ -92,7 +93,7 @@ receive(struct bytes *record)
 	free(frame);
 }
 
-/* A frame of fields: who says that who is where. */
+/* Inputs an ARP or ND frame made from fields: its sender, and the address announced or requested. */
 static void
 say(struct bytes *record)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RSM's private data: what is taken for a request, an answer or a refusal says the same when it is sent
+/* RSM's private data: an accepted request, answer or refusal has the same contents when built and parsed
  * again. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Service ID resolution: questions of ours, answers and questions of others, true and invented. */
+/* Service ID resolution: our questions, and answers and questions of others, genuine and invented. */
 #include <string.h>
 
 #include "control/cm/sidr.h"
@@ -13,7 +13,7 @@ static struct sidr *sidr;
 static uint64_t now, random_next;
 static struct sidr_query *kept[KEPT_MAX]; /* asked by others, to be answered */
 static uint32_t num_kept, num_open, num_asked;
-static uint8_t last[CM_MAD_LEN]; /* sent */
+static uint8_t last[CM_MAD_LEN]; /* the MAD sent last */
 static struct cm_path last_path;
 static bool listens;
 
@@ -77,7 +77,7 @@ answer(struct bytes *record)
 		sidr_answer(kept[--num_kept], (enum sidr_status)status, 0x1234, 0x11111111, data, len, now);
 }
 
-/* Any bytes; or those sent last with some of them changed, back from where they went. */
+/* Inputs any bytes, or the MAD sent last with some bytes changed, back from its destination. */
 static void
 input(struct bytes *record, bool echo)
 {
@@ -87,7 +87,7 @@ input(struct bytes *record, bool echo)
 	if (echo) {
 		memcpy(mad, last, sizeof(mad));
 		path = last_path;
-		mad[17] ^= 0x17 ^ 0x18; /* an answer to a question */
+		mad[17] ^= 0x17 ^ 0x18; /* swaps question and answer */
 		while (record->left >= 2) {
 			uint8_t at = (uint8_t)record_number(record, 1);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control thread between hostile applications and a hostile network: sequences of requests, with handles
- * of what there is or was; frames; what the cores tell; the clock.  In the end nothing is left of any of it,
- * and every object has been put on its core and taken off in the right order.
+ * of present and former objects; frames; reports of the cores; the clock. In the end nothing is left, and
+ * every object was put on its core and taken off in the right order.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,15 +28,15 @@
 #define FDS 4u
 #define TIME_LOG2_MAX 34u
 #define VA 0x10000000ull
-#define SECONDS 6 /* for all that is asked of neighbours */
+#define SECONDS 6 /* covers all retries of address resolution */
 
 static struct {
 	int fd; /* -1: not attached */
 	uint32_t requests;
 	uint32_t number;               /* of its struct client */
-	uint32_t asked[ONE_CALLS_MAX]; /* types of the last requests, by their numbers; 0: answered */
+	uint32_t asked[ONE_CALLS_MAX]; /* types of the last requests, by number; 0: answered */
 } app[APPS];
-static int files[FDS]; /* that applications send: memory, of different sizes and seals; sockets */
+static int files[FDS]; /* sent by applications: memory of different sizes and seals, sockets */
 
 static struct client *
 client_of(uint32_t which)
@@ -59,7 +59,7 @@ leave(uint32_t which)
 	stage_run();
 }
 
-/* Each request that is answered has been asked, and was not answered before. */
+/* Fails unless the reply belongs to a request that was not answered before. */
 static void
 check_reply(uint32_t which, const struct one_reply *reply)
 {
@@ -71,7 +71,7 @@ check_reply(uint32_t which, const struct one_reply *reply)
 	*asked = 0;
 }
 
-/* False: there is no reply; end of file is the end of the attachment. */
+/* Takes a reply; false: there is none. End of file ends the attachment. */
 static bool
 take_reply(uint32_t which)
 {
@@ -146,7 +146,7 @@ send_message(uint32_t which, struct one_msg *msg, size_t len, uint32_t num_fds, 
 			((int *)(void *)CMSG_DATA(cmsg))[i] = files[(first + i) % FDS];
 	}
 	msg->seq = ++app[which].requests;
-	if (app[which].asked[msg->seq % ONE_CALLS_MAX] != 0) { /* neighbours that do not answer */
+	if (app[which].asked[msg->seq % ONE_CALLS_MAX] != 0) { /* the reply waits for silent neighbours */
 		wait_for_replies(which);
 		if (client_of(which) == NULL && msg->type != ONE_MSG_HELLO)
 			return;
@@ -234,7 +234,7 @@ peer(uint8_t last)
 	return (struct wire_addr){{[10] = 0xff, 0xff, 192, 0, 2, last}};
 }
 
-/* In a frame of its own, as the core hands it up. */
+/* Hands up a MAD in a frame, as a core does. */
 static void
 give_mad(const uint8_t mad[CM_MAD_LEN], uint8_t from)
 {
@@ -259,7 +259,7 @@ give_mad(const uint8_t mad[CM_MAD_LEN], uint8_t from)
 	stage_run();
 }
 
-/* A request to connect to a listener or a segment that is there. */
+/* Inputs a request to connect to an existing listener or segment. */
 static void
 connect_request(struct bytes *record)
 {
@@ -321,7 +321,7 @@ connect_request(struct bytes *record)
 	give_mad(bytes, from);
 }
 
-/* Any MAD; with the ids of a connection, if it is to be one of its messages. */
+/* Inputs any MAD, with the ids of a connection if the MAD is to be a message of that connection. */
 static void
 mad(struct bytes *record)
 {
@@ -353,7 +353,7 @@ mad(struct bytes *record)
 		give_mad(bytes, from);
 }
 
-/* What is not RoCE, of its size. */
+/* Inputs a frame that is not RoCE, in a buffer of exact size. */
 static void
 frame(struct bytes *record)
 {
@@ -422,7 +422,7 @@ core(struct bytes *record)
 
 /* ---- the control socket ---- */
 
-/* What ends the data plane, or is about files of its own, is left to other tests. */
+/* True for commands that end the data plane, or concern its files or log; other tests cover them. */
 static bool
 is_left_out(const char *text, size_t len)
 {

@@ -9,17 +9,17 @@
 #define FORMER 16u
 
 enum {
-	NUMBER = OBJECT_KINDS, /* small ones, mostly */
-	WIDE,                  /* any */
-	SIZE,                  /* pages */
-	WHERE,                 /* an address; the family is in front of it */
+	NUMBER = OBJECT_KINDS, /* mostly small numbers */
+	WIDE,                  /* any number */
+	SIZE,                  /* in pages */
+	WHERE,                 /* an address, behind its family */
 	SEGMENT,
 	BYTES
 };
 
 struct field {
 	uint16_t offset, size;
-	uint8_t kind; /* enum object_kind, or one of those */
+	uint8_t kind; /* enum object_kind, or one of the above */
 };
 
 #define F(member, kind)                                                                       \
@@ -138,7 +138,8 @@ messages_begin(void)
 	memset(num_former, 0, sizeof(num_former));
 }
 
-/* 0 to 0xbf: one of this attachment's; to 0xdf: one that there has been; else none that was given. */
+/* Returns an id. 0 to 0xbf: of an object of this attachment; to 0xdf: of a former object; else never
+ * assigned. */
 static uint32_t
 object_id(struct client *client, enum object_kind kind, struct bytes *record)
 {
@@ -188,7 +189,7 @@ number(struct field field, struct bytes *record)
 	}
 }
 
-/* The family, and the address, which lies behind it at a distance that differs. */
+/* Fills in the family, and the address, whose distance from the family depends on the type. */
 static void
 where(struct one_msg *msg, struct field field, uint32_t type, struct bytes *record)
 {

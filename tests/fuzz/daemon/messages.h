@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fields of each request, so that records become messages whose handles are of something. */
+/* Fields of each request, so that records become messages with meaningful handles. */
 #ifndef TESTS_FUZZ_MESSAGES_H
 #define TESTS_FUZZ_MESSAGES_H
 
@@ -7,9 +7,9 @@
 
 /* Fills a message of this type for `client`. */
 void message_fill(struct one_msg *msg, struct client *client, uint32_t type, struct bytes *record);
-/* Ids and segments that have been there; forgotten. */
+/* Forgets former ids and segments. */
 void messages_begin(void);
-/* Of a live segment, or any number. */
+/* Returns the id of a live segment, or any number. */
 uint32_t message_segment(uint8_t which);
 
 #endif

@@ -18,7 +18,7 @@
 #include "control/ctl/ctl.h"
 #include "control/daemon/control.h"
 
-#define SHORT_NS (2 * NS_PER_MS) /* deadlines that near are waited for; others are the target's to reach */
+#define SHORT_NS (2 * NS_PER_MS) /* nearer deadlines are waited for; the target has to reach others */
 #define YIELD_NS 50000u
 #define CLEAR_ROUNDS 2000
 #define CLEAR_NS (100 * NS_PER_MS)
@@ -61,7 +61,7 @@ __wrap_sched_yield(void)
 	return 0;
 }
 
-/* Jobs of the worker's are under way. */
+/* True while jobs of the worker are under way. */
 static bool
 is_busy(void)
 {
@@ -124,7 +124,7 @@ stage_pass(uint64_t ns)
 
 /* ---- beginning and end ---- */
 
-/* That a peer proves it knows; or not. */
+/* Makes a peer's secret, which inputs may or may not prove to know. */
 static struct config_secret *
 secret(const char *directory)
 {
@@ -173,7 +173,8 @@ configure(void)
 		fuzz_fail("no path for the control socket");
 }
 
-/* libFuzzer ends the process without a word: what lies in /tmp goes at once, sockets go on without a name. */
+/* libFuzzer ends the process without notice: files in /tmp are removed at once, and sockets work on without a
+ * name. */
 static void
 forget_files(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread, with a fake engine below and a clock of its own, which goes on only as far as it is
- * told to: it runs until it would sleep, and then the target goes on.  Its workers and reapers are threads as
- * ever, and are waited for.
+ * The control thread, on a fake engine and with a clock that only the target advances. The thread runs until
+ * it would sleep; then the target continues. Workers and reapers are real threads, which the stage waits
+ * for.
  */
 #ifndef TESTS_FUZZ_STAGE_H
 #define TESTS_FUZZ_STAGE_H
@@ -15,15 +15,15 @@
 extern struct config stage_config;
 extern char stage_ctl[CONFIG_PATH_MAX]; /* the control socket */
 
-/* Starts it, once. */
+/* Starts the control thread, once. */
 void stage_start(void);
-/* Until it has nothing to do but to wait. */
+/* Runs the control thread until nothing but waiting is left. */
 void stage_run(void);
-/* The same, when so much time has passed. */
+/* Advances the clock by `ns`, and runs the control thread. */
 void stage_pass(uint64_t ns);
-/* Runs until nothing is left of attachments and connections, which it makes sure of. */
+/* Ends all attachments and connections, and runs the control thread until none is left. */
 void stage_clear(void);
-/* A connection to the socket `path`. */
+/* Connects to the socket `path`. */
 int stage_connect(const char *path);
 
 #endif

@@ -27,9 +27,9 @@
 #define PORTS 2u
 #define CHANNELS 8u
 #define PAGE 4096u
-#define SEGMENT_AT PAGE /* of the arena */
+#define SEGMENT_AT PAGE /* offset in the arena */
 
-/* In place of a byte of the reply. */
+/* Falsify the length or the descriptors, instead of a byte of the reply. */
 enum { AT_LENGTH = 0xff, AT_FDS = 0xfe };
 
 struct liar liar;
@@ -38,7 +38,7 @@ static struct {
 	int sock, far_end;
 } attachments[ATTACHMENTS];
 static uint32_t num_attachments;
-static int arena_fd = -1, wake_fd = -1, given_fd; /* given: with the next reply */
+static int arena_fd = -1, wake_fd = -1, given_fd; /* given_fd: sent with the next reply */
 static int channels[CHANNELS][2];                 /* the program's end, ours; -1: none */
 static uint32_t num_channels;
 static struct one_msg asked;
@@ -48,7 +48,7 @@ static struct {
 	uint8_t reply, at, value;
 } lies[LIES];
 static uint32_t num_lies;
-static pthread_t program; /* its thread; the library has others */
+static pthread_t program; /* the program's thread; the library has others */
 
 /* ---- the system calls of the library ---- */
 
@@ -65,7 +65,7 @@ int __wrap_sched_yield(void);
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 
-/* Who waits without a limit finds the data plane dead, at last. */
+/* Bounds waits without a limit: the attachment fails once `patience` is used up. */
 static void
 grow_tired(void)
 {
@@ -73,7 +73,7 @@ grow_tired(void)
 		atomic_store(&((struct one_arena *)(void *)liar.arena)->fault, 1);
 }
 
-/* It waits for something that never comes: not for long. */
+/* Advances the clock with each call, so that waits for something that never comes soon end. */
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
@@ -88,7 +88,7 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 	return 0;
 }
 
-/* It looks for an answer in the arena, or gives the processor to who is to do something. */
+/* Serves requests when the library polls the arena, or yields to another thread. */
 int
 __wrap_sched_yield(void)
 {
@@ -105,10 +105,8 @@ __wrap_sched_yield(void)
 	return 0;
 }
 
-/*
- * Nobody wakes it: a sleep ends at once, as if its time had come.  Of arguments that are not there, what is
- * in their place is passed on.
- */
+/* Ends waits on a futex at once, as if they had timed out, because nothing wakes the program. Arguments that
+ * the caller did not give are read and passed on, too. */
 __attribute__((no_sanitize("address"))) long
 __wrap_syscall(long number, ...)
 {
@@ -174,7 +172,7 @@ arena_new(uint64_t size)
 	uint64_t at = used;
 
 	if (size > LIAR_ARENA || used + size > LIAR_ARENA)
-		return LIAR_ARENA - 4096; /* a lie by itself */
+		return LIAR_ARENA - 4096; /* an invalid offset */
 	used += (size + 63) / 64 * 64;
 	return at;
 }
@@ -199,7 +197,7 @@ ring_lay_out(uint32_t entries, struct liar_ring *ring, struct one_cq_created *ou
 	((struct one_cq_bundle *)(void *)(liar.arena + out->bundle))->rings = 1;
 	ring->shm = (struct one_cq_shm *)(void *)(liar.arena + out->offset);
 	ring->tail = 0;
-	/* Behind the end of the arena the program has a lie, and we have a page. */
+	/* A ring beyond the end of the arena: the library gets the false size, and we use a single page. */
 	ring->log2 = out->offset + (sizeof(struct one_cqe) << out->log2) < LIAR_ARENA - 4096 ? out->log2 : 4;
 }
 
@@ -316,7 +314,7 @@ topology(struct one_rsm_port *out)
 		out->peer[i] = (struct one_rsm_peer){.node = 2 + i, .state = ONE_RSM_PATH_UP, .name = "p0"};
 }
 
-/* An import, whose connection is there already. */
+/* Creates an import that is already connected. */
 static void
 segment_new(struct one_qp_created *out)
 {
@@ -385,7 +383,7 @@ answer(struct one_reply *reply)
 		snprintf(reply->port.name, sizeof(reply->port.name), "p%u", asked.port_query.port % PORTS);
 		break;
 	case ONE_MSG_STAGING:
-		reply->staged.size = asked.staging.size / 4; /* as one that has little */
+		reply->staged.size = asked.staging.size / 4; /* as a data plane with little memory */
 		reply->staged.offset = arena_new(reply->staged.size);
 		reply->staged.lkey = ++last_id;
 		break;
@@ -410,7 +408,7 @@ answer(struct one_reply *reply)
 	}
 }
 
-/* One or two. */
+/* Attaches one or two descriptors. */
 static void
 give_fds(struct msghdr *header, uint32_t num)
 {
@@ -448,12 +446,12 @@ __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 	if (given_fd >= 0)
 		num_fds = asked.type == ONE_MSG_HELLO ? 2 : 1;
 	else
-		given_fd = arena_fd; /* of a lie */
+		given_fd = arena_fd; /* for a reply that falsely has one */
 	for (uint32_t i = 0; i < num_lies && !is_believed(asked.type); i++) {
 		if (lies[i].reply != ANY_REPLY && lies[i].reply != replies)
 			continue;
 		if (asked.type == ONE_MSG_COPIES)
-			liar.copies = NULL; /* nobody knows where it looks */
+			liar.copies = NULL; /* offset unknown, because the reply was falsified */
 		if (lies[i].at == AT_LENGTH)
 			len = lies[i].value;
 		else if (lies[i].at == AT_FDS)
@@ -529,7 +527,7 @@ liar_announce(struct bytes *record)
 
 	ring = ring < LIAR_RINGS ? liar.ring[ring].id : ring;
 	if (fd >= 0 && send(fd, &ring, len % 8 == 7 ? 3 : 4, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return; /* full */
+		return; /* the socket is full */
 }
 
 void
@@ -588,7 +586,7 @@ serve_queue_pair(uint32_t place)
 	}
 }
 
-/* As an honest one whose peer is quick: all that is in send rings is done. */
+/* Acts as a correct data plane with a fast peer: completes all requests in send rings. */
 void
 liar_serve(void)
 {

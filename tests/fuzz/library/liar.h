@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A hostile data plane, in place of the socket of the client library: it answers as an honest one would, but
- * for what it is told to say otherwise, and stores what it likes into the arena.
- */
+/* A hostile data plane in place of the client library's socket. Replies are correct, except where the input
+ * falsifies them, and anything can be stored into the arena. */
 #ifndef TESTS_FUZZ_LIAR_H
 #define TESTS_FUZZ_LIAR_H
 
@@ -13,7 +11,7 @@
 
 #define LIAR_ARENA (1u << 20)
 #define LIAR_RINGS 16u
-#define LIAR_PATIENCE 900u  /* fewer than the turns after which the library sleeps */
+#define LIAR_PATIENCE 900u  /* fewer than the polls after which the library sleeps */
 #define LIAR_SEGMENT 65536u /* bytes of an import */
 #define LIAR_QPS 8u
 
@@ -30,41 +28,40 @@ struct liar {
 	struct one_qp_shm *qp_shm[LIAR_QPS];
 	struct one_wqe *sq[LIAR_QPS];
 	struct one_copies *copies; /* of the newest attachment with a copy thread; NULL: none */
-	bool serves;               /* what is posted is done when the program waits */
-	bool frees;                /* what it is asked to free it does: no lies of that */
-	uint8_t outcome;           /* of imports that are connected from now on: RSMERR_* */
-	/* Instead of a sleep on a futex: whether there may be something now; NULL: never. */
+	bool serves;               /* posted requests complete while the program waits */
+	bool frees;                /* frees objects as requested, without false replies */
+	uint8_t outcome;           /* RSMERR_* of imports connected from now on */
+	/* Replaces a sleep on a futex: true if something may have arrived; NULL: never. */
 	bool (*waits)(void);
 };
 extern struct liar liar;
 
 void liar_begin(void);
 void liar_end(void);
-/* After LIAR_PATIENCE more looks of the program's at the clock the attachment is dead: nothing waits for
- * ever. */
+/* Ends the attachment after LIAR_PATIENCE more calls of the program that wait: no wait lasts for ever. */
 void liar_be_patient(void);
 typedef void liar_kind(struct bytes *record);
-/* What the data plane begins with, by the first record. */
+/* Sets up the data plane as the first record requests. */
 void liar_start(struct bytes *input);
-/* One of `kinds`, as the next record says; false: there is none. */
+/* Runs one of `kinds`, as the next record selects; false: there is none. */
 bool liar_step(struct bytes *input, liar_kind *const kinds[], size_t num);
 /* Carries out all requests in the send rings. */
 void liar_serve(void);
-/* Replies from now on: three bytes a lie, which reply, which byte of it, and what is there instead. */
+/* Falsifies replies from now on, by three bytes each: which reply, which byte of it, and the byte's value. */
 void liar_lie(struct bytes *record);
-/* The next entry of a ring. */
+/* Stores the next entry of a ring. */
 void liar_store(struct liar_ring *ring, struct one_cqe *cqe);
-/* A channel with a descriptor ends, as when the data plane dies. */
+/* Closes a channel with a descriptor, as when the data plane dies. */
 void liar_hang_up(uint32_t which);
-/* A completion, as its fields in the record have it. */
+/* Stores a completion made of the record's fields. */
 void liar_complete(struct bytes *record);
-/* Of a ring that counts signals: there are more. */
+/* Counts signals in a ring that counts them. */
 void liar_count_one(struct bytes *record);
-/* By a channel with a descriptor: this ring has something. */
+/* Announces, by a channel with a descriptor, that a ring has an entry. */
 void liar_announce(struct bytes *record);
-/* Anything, anywhere in the arena. */
+/* Writes anything anywhere in the arena. */
 void liar_poke(struct bytes *record);
-/* Of a queue pair: its state, and how far its rings are taken. */
+/* Changes a queue pair's state, and how far its rings are taken. */
 void liar_progress(struct bytes *record);
 
 #endif

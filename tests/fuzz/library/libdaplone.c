@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of uDAPL 2.0 on a hostile data plane, by the table that its registry is given.  What differs from
- * 1.2 is in the events, the queries and the extension; the rest is the target `library`'s.  The copy thread
- * is asked for anything here.
+ * A uDAPL 2.0 program on a hostile data plane, by the table that the registry receives. Events, queries and
+ * the extension differ from 1.2; the target `library` covers the rest. The copy thread receives arbitrary
+ * requests here.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 #define EVDS 4
 #define EPS 3
 #define MEMORY 4096u
-#define SLOW 16384u /* of it is registered: */
+#define SLOW 16384u /* bytes, of which this range is registered: */
 #define SLOW_AT 5000u
 #define SLOW_LEN 6001u
 #define CANARY 0xa5
-#define LOOKS 2000 /* for an answer of the copy thread */
+#define LOOKS 2000 /* polls for an answer of the copy thread */
 #define LOOK_US 50
 
-static const DAT2_PROVIDER *calls; /* of the face */
+static const DAT2_PROVIDER *calls; /* of the provider */
 static DAT_IA_HANDLE ia;
 static DAT_PZ_HANDLE pz;
 static DAT_EVD_HANDLE evd[EVDS]; /* asynchronous, DTO, CONNECTION, CR */
@@ -39,7 +39,7 @@ static DAT_LMR_CONTEXT lmr_context;
 static uint8_t *memory;
 static DAT_LMR_HANDLE slow_lmr;
 static uint8_t *slow;
-static uint32_t copies; /* that have been asked for */
+static uint32_t copies; /* requests to the copy thread so far */
 static volatile uint8_t looked_at;
 
 /* ---- the registry ---- */
@@ -80,7 +80,7 @@ load(void)
 
 /* ---- objects ---- */
 
-/* Pages that cannot be shared, with what is not registered around. */
+/* Maps pages that cannot be shared, with unregistered bytes around the registered range. */
 static void
 set_up_slow(void)
 {
@@ -161,7 +161,7 @@ register_slow(void)
 		slow_lmr = DAT_HANDLE_NULL;
 }
 
-/* What the copy thread is asked for, and that it has answered. */
+/* Sends a request to the copy thread, and checks that it was answered. */
 static void
 copy(struct bytes *record)
 {
@@ -189,7 +189,7 @@ copy(struct bytes *record)
 	request->sequence = n;
 	atomic_store(&request->phase, one_ring_phase(n, ONE_COPY_LOG2));
 	channel_signal(&liar.copies->wake, 1);
-	/* It does not come if the rings have been poked at. */
+	/* The answer never arrives if the rings were overwritten. */
 	for (uint32_t i = 0; atomic_load(&answer->phase) != one_ring_phase(n, ONE_COPY_LOG2); i++) {
 		if (i == LOOKS) {
 			liar.copies = NULL;
@@ -245,7 +245,7 @@ static void
 take(struct bytes *record)
 {
 	uint8_t which = (uint8_t)record_number(record, 1), what = (uint8_t)record_number(record, 1);
-	DAT2_EVENT *event = calloc(1, sizeof(*event)); /* of its size, for the address sanitizer */
+	DAT2_EVENT *event = calloc(1, sizeof(*event)); /* of exact size, for AddressSanitizer */
 	DAT_COUNT more;
 
 	if (event == NULL)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A program of verbs on a hostile data plane: replies that make no sense, completions and events of what is
- * not there, and anything in the arena.  What it is told may be nonsense, but its memory stays its own.
- */
+/* A verbs program on a hostile data plane: malformed replies, completions and events of missing objects, and
+ * anything in the arena. Results may be nonsense, but the program's memory stays intact. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +110,7 @@ set_up(void)
 		qp[i] = qp_new(i);
 }
 
-/* By a data plane that is honest again, so that nothing is refused. */
+/* Destroys all objects, with correct replies again, so that nothing is refused. */
 static void
 tear_down(void)
 {

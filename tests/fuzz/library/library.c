@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A program of uDAPL on a hostile data plane: replies that make no sense, completions of what was never
- * posted, and anything in the arena.  The program may be told nonsense, but its memory stays its own.
- */
+/* A uDAPL program on a hostile data plane: malformed replies, completions of requests never posted, and
+ * anything in the arena. Results may be nonsense, but the program's memory stays intact. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>

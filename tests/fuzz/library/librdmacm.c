@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of rdma_cm on a hostile data plane: connections, requests and questions that are told of in any
- * order, or of ids that have none; replies that make no sense, and anything in the arena; devices that go.
- * What the program is told may be nonsense, but its memory stays its own, and no id is left.
+ * An rdma_cm program on a hostile data plane: reports of connections, requests and questions, in any order or
+ * for ids without any; malformed replies, and anything in the arena; devices that go. Results may be
+ * nonsense, but the program's memory stays intact, and no id is left.
  *
- * The library's thread that reads the rings of devices is not there: the target takes its turns, so that
- * the same input does the same.
+ * The library's thread that reads the rings of devices is not started: the target runs its steps, so that
+ * equal inputs do the same.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ static struct rdma_event_channel *channel;
 static struct rdma_cm_id *id[IDS];
 static struct device *lost[LOST_MAX];
 static uint32_t num_lost;
-static bool looked; /* for events, by the call that waits */
+static bool looked; /* by a call that waits for events */
 
 /* ---- devices and their reader ---- */
 
@@ -62,7 +62,7 @@ read_rings(void)
 	pthread_mutex_unlock(&cma_lock);
 }
 
-/* A call that waits looks again, each other time. */
+/* Lets a waiting call look for events, every second time. */
 static bool
 on_wait(void)
 {
@@ -74,7 +74,7 @@ on_wait(void)
 	return looked;
 }
 
-/* The library keeps them for the life of the process. */
+/* Closes devices, which the library keeps for the life of the process. */
 static void
 devices_close(void)
 {
@@ -102,7 +102,7 @@ slot(struct bytes *record)
 	return &id[record_number(record, 1) % IDS];
 }
 
-/* The channel is not waited for. */
+/* Opens a channel that does not block. */
 static void
 open_channel(void)
 {
@@ -111,7 +111,7 @@ open_channel(void)
 		fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* Of requests for it, whose events have been got, so that nothing is waited for. */
+/* Acknowledges the read request events of a listener, so that destroying the listener does not block. */
 static void
 acknowledge_for(const struct rdma_cm_id *listen)
 {
@@ -192,7 +192,7 @@ create_qp(struct rdma_cm_id *of, uint8_t how)
 	rdma_create_qp(of, NULL, &attr);
 }
 
-/* What the application brings up itself. */
+/* Transitions that the application makes itself. */
 static void
 ask_attributes(struct rdma_cm_id *of, uint8_t state)
 {
@@ -229,7 +229,7 @@ get_request(struct rdma_cm_id *listen, struct rdma_cm_id **at)
 		*at = NULL;
 }
 
-/* Requests that a call on a listener has got which waited for something else. */
+/* Refuses requests that a call on a listener received while it waited for another event. */
 static void
 refuse_misplaced(void)
 {
@@ -318,7 +318,7 @@ look_at(const struct rdma_cm_event *event)
 	}
 }
 
-/* The next of the channel; the id of a request has a place here, or goes. */
+/* Reads the channel's next event; stores the id of a request, or destroys the id. */
 static void
 get_event(struct bytes *record)
 {
@@ -337,9 +337,9 @@ get_event(struct bytes *record)
 		rdma_destroy_id(requested);
 }
 
-/* ---- what the data plane tells ---- */
+/* ---- reports of the data plane ---- */
 
-/* In a place of the arena that nothing else has. */
+/* Stores `what` in an unused place of the arena. */
 static uint64_t
 told_at(const void *what, size_t size)
 {
@@ -349,7 +349,7 @@ told_at(const void *what, size_t size)
 	return at;
 }
 
-/* By the ring that the library reads of the id's device. */
+/* Stores an entry in the ring that the library reads for the id's device. */
 static void
 tell(const struct rdma_cm_id *of, struct one_cqe *cqe)
 {
@@ -394,7 +394,7 @@ listener_of(const struct rdma_cm_id *of)
 	return listening != NULL ? listening->listener : liar.listener;
 }
 
-/* Of a peer that asks to be connected. */
+/* Reports a peer's request to connect. */
 static void
 tell_request(struct bytes *record)
 {
@@ -418,7 +418,7 @@ tell_request(struct bytes *record)
 	tell(of, &cqe);
 }
 
-/* The same of datagrams; or the answer to a question of ours. */
+/* Reports a peer's SIDR question, or the answer to our own. */
 static void
 tell_sidr(struct bytes *record)
 {
@@ -446,7 +446,7 @@ tell_sidr(struct bytes *record)
 	tell(&of->base, &cqe);
 }
 
-/* ---- */
+/* ---- the target ---- */
 
 static void
 others(struct bytes *record)
@@ -501,7 +501,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	liar_begin();
 	liar.waits = on_wait;
-	/* A queue pair's end tells of no error (rdma_destroy_qp), and nobody can try again. */
+	/* rdma_destroy_qp() returns no error, so that a refusal could not be tried again. */
 	liar.frees = true;
 	looked = false;
 	liar_start(&input);

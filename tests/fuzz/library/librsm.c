@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of RSM on a hostile data plane: replies that make no sense, completions of transfers that it
- * never began, segments that change under it, and anything in the arena.  What it gets may be nonsense, but
- * its memory stays its own, and no call waits for ever.
+ * An RSM program on a hostile data plane: malformed replies, completions of transfers that never began,
+ * segments that change under it, and anything in the arena. Data may be nonsense, but the program's memory
+ * stays intact, and no call waits for ever.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define PAGE 4096u
 #define SLOW_GET 40000u /* more than a chunk of the staging ring */
 
-static rsmapi_controller_handle_t controller[2]; /* a port, and loopback */
+static rsmapi_controller_handle_t controller[2]; /* of a port, and of loopback */
 static rsm_memseg_import_handle_t import[IMPORTS];
 static rsm_memseg_export_handle_t export[EXPORTS];
 static rsmapi_barrier_t barrier[IMPORTS];
@@ -102,7 +102,7 @@ connect_import(struct bytes *record)
 		rsm_memseg_import_set_mode(import[i], RSM_BARRIER_MODE_EXPLICIT);
 }
 
-/* From and to memory that is exactly so long. */
+/* Transfers from and to memory of exactly this length. */
 static void
 transfer(struct bytes *record)
 {
@@ -136,7 +136,7 @@ transfer(struct bytes *record)
 		rsm_memseg_import_get8(with, offset, memory, len);
 		break;
 	}
-	/* In a span a get is done when that is closed. */
+	/* A get in a span is complete once the span is closed. */
 	for (uint32_t i = 0; i < IMPORTS; i++)
 		if (import[i] == with && barrier[i].seg != NULL)
 			rsm_memseg_import_order_barrier(&barrier[i]);

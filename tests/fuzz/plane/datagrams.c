@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams by the port, for queue pairs that have no connection; and what those send themselves. */
+/* Datagrams from the port to queue pairs without a connection, and datagrams that these queue pairs send. */
 #include <string.h>
 
 #include "dataplane/wire/bytes.h"

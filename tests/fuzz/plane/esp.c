@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Protected frames by the port, from a peer that has the keys and from one that has not: what is authentic
- * and new becomes what was protected, nothing else is taken, and what is inside meets the transport as plain
- * frames do.
- */
+/* Protected frames from the port, by a peer with the keys and by one without: authentic new frames yield what
+ * was protected, all others are refused, and the inner frame reaches the transport as a plain one would. */
 #include <string.h>
 
 #include "dataplane/esp/esp.h"
@@ -15,9 +12,9 @@
 #define BURST 8u
 #define PLAIN_MAX 1200u
 
-#define HOW_LEN 10u /* bytes that say how a frame is protected */
+#define HOW_LEN 10u /* bytes that select how a frame is protected */
 #define TURNS_MAX 4096u
-#define GROWTH 80u /* at most */
+#define GROWTH 80u /* bytes that ESP adds, at most */
 
 /* SHAPE_FOREIGN changes a VLAN tag from a priority tag (VLAN 0), which is the port's own network, to VLAN 5.
  */
@@ -32,9 +29,10 @@ core0(void)
 	return engine.core[0];
 }
 
-/* ---- by the port ---- */
+/* ---- from the port ---- */
 
-/* Behind what the queue pairs have sent, which comes back by the port: until all of it has been looked at. */
+/* Receives a frame behind those that the queue pairs have sent and that the port loops back; returns when all
+ * have been handled. */
 static void
 receive(const uint8_t *bytes, uint32_t len)
 {
@@ -85,7 +83,7 @@ protected_bytes(struct bytes *record)
 	by_port(&sent[0]);
 }
 
-/* A frame of the peer's that is not ESP. */
+/* Inputs a frame of the peer without ESP. */
 static void
 plain_roce(struct bytes *record)
 {
@@ -108,7 +106,7 @@ anything(struct bytes *record)
 		receive(frame, len);
 }
 
-/* ---- many at once, and what becomes of each ---- */
+/* ---- bursts, and the outcome of each frame ---- */
 
 static struct rte_mbuf *
 buffer(const uint8_t *from, uint32_t len)
@@ -164,7 +162,7 @@ check_inside(const struct sent *one, struct rte_mbuf *m)
 		fuzz_fail("its IP header does not say what is in it");
 }
 
-/* The window is where it was, or where one of these moved it. */
+/* The window is unchanged, or was moved by one of these frames. */
 static void
 check_highest(uint32_t num, const struct sender *of, uint64_t before)
 {
@@ -186,8 +184,8 @@ struct burst {
 	struct rte_mbuf *frame[BURST];
 };
 
-/* `left` came out of it, as ESP that was taken, or as it went in: spoilt so that it is a stranger's plain
- * frame. */
+/* `left`: the frame came out of the burst, either accepted as ESP or unchanged, because damage made it a
+ * plain frame of another host. */
 static void
 settle_one(const struct burst *burst, uint32_t i, bool left)
 {

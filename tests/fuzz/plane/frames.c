@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of RoCE by the port, between requests of the application itself. */
+/* RoCE frames from the port, between requests of the application. */
 #include "plane.h"
 #include "roce.h"
 

@@ -20,7 +20,7 @@
 
 struct plane plane;
 
-static uint32_t frames_free; /* of the core's pool, when nothing is under way */
+static uint32_t frames_free; /* in the core's pool, while no frame is under way */
 
 /* ---- time and frames ---- */
 
@@ -64,8 +64,8 @@ plane_receive(const uint8_t *frame, uint32_t len)
 	room = rte_pktmbuf_tailroom(m);
 	if (rte_eth_tx_burst(ports[0].device, 0, &m, 1) != 1)
 		fuzz_fail("the port takes no frame");
-	/* Behind the frame is another one's buffer, as far as the address sanitizer is concerned; as long as
-	 * that is so, it is no buffer of another frame. */
+	/* Poisons the bytes behind the frame, as if they were another buffer's, so that AddressSanitizer
+	 * finds accesses. The extra reference keeps the buffer from being reused meanwhile. */
 	rte_mbuf_refcnt_update(m, 1);
 	ASAN_POISON_MEMORY_REGION(behind, room);
 	plane_turn(1000);
@@ -151,7 +151,7 @@ plane_key(uint8_t which)
 
 uint32_t __wrap_engine_qpn_new(void);
 
-/* Its own would run out of numbers: each rests for seconds. */
+/* Replaces the engine's function, which would run out of numbers, because each rests for seconds. */
 uint32_t
 __wrap_engine_qpn_new(void)
 {
@@ -333,7 +333,7 @@ plane_begin(void)
 	plane_turn(1000);
 }
 
-/* Work nodes, frames and scoreboards are back. */
+/* All work nodes, frames and scoreboards were returned. */
 static void
 check_nothing_left(void)
 {
@@ -380,7 +380,7 @@ plane_end(void)
 	check_nothing_left();
 }
 
-/* ---- what any of them may do meanwhile ---- */
+/* ---- records of all targets ---- */
 
 static void
 post_work(struct bytes *record)
@@ -428,7 +428,7 @@ post_receive(struct bytes *record)
 	pair_commit_recv(&plane.pair[which]);
 }
 
-/* All that the copy thread has been asked for, with this outcome. */
+/* Answers all requests to the copy thread with this outcome. */
 static void
 copy_all(uint32_t error)
 {
@@ -476,7 +476,7 @@ resize(struct ring *ring, uint32_t log2)
 	ring->head = 0;
 }
 
-/* Each where the control thread may do it: a reset comes after the end of a connection. */
+/* Runs a command at a time when the control thread may: a reset follows the end of a connection. */
 static void
 control(struct bytes *record)
 {

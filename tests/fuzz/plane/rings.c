@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What an application writes into its arena: work requests that no library makes, rings' indices, doorbells,
- * the room for keys, answers of its copy thread, and any byte of it at any time.
- */
+/* Contents that an application writes into its arena: work requests that no library makes, indices of rings,
+ * doorbells, requests for keys, answers of its copy thread, and any byte at any time. */
 #include <string.h>
 
 #include "plane.h"
 
-/* So much of the arena is in use. */
+/* Number of bytes of the arena in use. */
 static uint64_t
 arena_used(void)
 {
 	return plane.app.next;
 }
 
-/* An address that a key goes with, if both numbers say so. */
+/* Returns an address that suits the key of the same `which`. */
 static uint64_t
 address(uint8_t which, uint64_t offset)
 {
@@ -34,7 +32,8 @@ fill_sge(struct one_sge *sge, struct bytes *record)
 	sge->len = (uint32_t)record_number(record, 2);
 }
 
-/* A slot of fields that mostly fit together; `length` is their sum, unless it is not to be. */
+/* Fills a slot with fields that mostly fit together; `length` is their sum, unless the record falsifies
+ * it. */
 static uint32_t
 fill_request(struct one_wqe *ring, uint32_t tail, bool ud, struct bytes *record)
 {
@@ -104,7 +103,7 @@ request(struct bytes *record)
 	one_doorbell_ring(plane.app.doorbells, pair->doorbell);
 }
 
-/* Bytes anywhere. */
+/* Writes bytes anywhere in the arena. */
 static void
 poke(struct bytes *record)
 {
@@ -144,7 +143,7 @@ keys(struct bytes *record)
 	atomic_store(&plane.app.doorbells->keys, 1);
 }
 
-/* Of the copy thread: honest unless it says otherwise. */
+/* Writes an answer of the copy thread, correct unless the record falsifies it. */
 static void
 answer(struct bytes *record)
 {

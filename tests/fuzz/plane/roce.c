@@ -26,7 +26,7 @@ pair_of(uint8_t which)
 	return &plane.pair[which % 8 < PLANE_UD ? which % 8 : PLANE_SIGNALS];
 }
 
-/* Near a number that the queue pair has in mind. */
+/* Returns a PSN near one that the queue pair tracks. */
 static uint32_t
 psn_near(const struct pair *pair, uint8_t which, int8_t by)
 {
@@ -77,7 +77,7 @@ roce_raw(struct bytes *record, uint8_t *frame)
 	return len;
 }
 
-/* A packed frame that holds `one`, and behind it what is left of the record. */
+/* Builds a packed frame of `one`, followed by the rest of the record. */
 static uint32_t
 packed_frame(struct bytes *record, const struct wire_template *template, const struct wire_build *one,
 	     uint16_t count, uint8_t *frame)

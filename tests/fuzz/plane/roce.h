@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Frames of RoCE from the peer, for the queue pairs of the plane.  `frame` has room for the longest; its
- * length, 0: there is none.
- */
+/* RoCE frames from the peer to the plane's queue pairs. `frame` has room for the longest; calls return the
+ * length, 0: there is no frame. */
 #ifndef TESTS_FUZZ_ROCE_H
 #define TESTS_FUZZ_ROCE_H
 
@@ -10,10 +8,9 @@
 
 #define ROCE_ROOM 65536u
 
-/* Of fields, so that it is the one that the queue pair waits for. */
+/* Builds a frame from fields, so that it is the one that the queue pair expects. */
 uint32_t roce_built(struct bytes *record, uint8_t *frame);
-/* As it stands in the record, with what it says of this connection put right as far as its flags ask for it.
- */
+/* Copies a frame from the record, and corrects its fields for this connection as far as its flags request. */
 uint32_t roce_raw(struct bytes *record, uint8_t *frame);
 
 #endif

@@ -9,9 +9,9 @@
 #include "dataplane/wire/bytes.h"
 #include "plane.h"
 
-#define SPI 0x1001u /* of the first; the others follow */
+#define SPI 0x1001u /* SPI of the first SA; the others follow */
 #define SPI_OUT 0x2001u
-#define NUMBER_MAX INT64_MAX /* what a file of sequence numbers may say */
+#define NUMBER_MAX INT64_MAX /* limit of a file of sequence numbers */
 #define CEILING (1ull << 40)
 #define PADDINGS 8u
 
@@ -120,10 +120,10 @@ senders_encrypt(void)
 	return table.peer[0].encrypt;
 }
 
-/* ---- what the peer sends ---- */
+/* ---- frames of the peer ---- */
 
-/* Where the window is, where it ends, where the lower half of a number does, or one once more; a little
- * beside it, and perhaps far. */
+/* Returns a number near the head of the window, its tail, the end of the lower half, or a number accepted
+ * before; a little off, and perhaps far. */
 static uint64_t
 number_near(const struct sender *from, struct bytes *record)
 {
@@ -186,7 +186,7 @@ fill_headers(const struct sender *from, uint32_t len, uint8_t *frame)
 	}
 }
 
-/* The padding as the RFC has it, longer, or with a lie about its length. */
+/* Adds padding: as the RFC requires, longer, or with a false length. */
 static uint32_t
 pad(struct sent *sent, uint8_t *text, uint8_t how)
 {
@@ -202,7 +202,7 @@ pad(struct sent *sent, uint8_t *text, uint8_t how)
 	return sent->text_len;
 }
 
-/* One byte, or the end cut off; what is authenticated begins behind the IP header. */
+/* Changes one byte, or cuts the end off; the bytes behind the IP header are authenticated. */
 static void
 spoil(struct sent *sent, struct bytes *record)
 {
@@ -262,7 +262,7 @@ sender_send(struct bytes *record, uint32_t len, struct sent *sent)
 void
 sender_wrap(struct bytes *record, const uint8_t *plain, uint32_t len, struct sent *sent)
 {
-	sent->from = &sender[record_number(record, 1) % 2]; /* of IPv4, as the frame is */
+	sent->from = &sender[record_number(record, 1) % 2]; /* a sender by IPv4, as the frame is */
 	sent->proto = plain[SENDER_ETH + 9];
 	sent->plain_len = len - SENDER_ETH - 20;
 	memcpy(sent->plain, plain + SENDER_ETH + 20, sent->plain_len);
@@ -289,8 +289,8 @@ sender_may(const struct sent *sent)
 	       !is_among(from, sent->number);
 }
 
-/* In the window as it is now, or ahead of what it was by less than half a number tells; its key is not used
- * up. */
+/* True for a number in the present window, or ahead of the former one by less than the lower half resolves,
+ * as long as the key is not used up. */
 bool
 sender_must(const struct sent *sent, uint64_t highest_before, uint32_t burst)
 {
@@ -304,7 +304,7 @@ sender_must(const struct sent *sent, uint64_t highest_before, uint32_t burst)
 	       (hard == 0 || atomic_load(&sa->packets) + burst <= hard);
 }
 
-/* Of an authentic one with senseless padding the number may be used up. */
+/* The number of an authentic frame with invalid padding may be used up. */
 void
 sender_note(const struct sent *sent, bool taken)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration of a data plane, read, checked, and taken over by one that runs; or refused with a
+/* The configuration of a data plane: read, checked, and taken over by a running one; or refused with a
  * reason. */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of the control socket: taken, or refused with a sentence that a terminal can show. */
+/* Requests of the control socket: accepted, or refused with a message that a terminal can show. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size > 0 ? size : 1); /* of its size, without an end */
+	char *text = malloc(size > 0 ? size : 1); /* of exact size, unterminated */
 	struct ctl_request request;
 	char why[256] = "";
 	int error;

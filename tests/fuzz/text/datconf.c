@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dat.conf as libdat reads it: a file of anybody whom DAT_OVERRIDE names. */
+/* dat.conf as libdat reads it: DAT_OVERRIDE can name any file. */
 #include <string.h>
 
 #include "api/dat/registry/conf.h"
@@ -13,7 +13,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int skipped, first;
 
 	if (file == NULL)
-		return 0; /* some C libraries refuse one without bytes */
+		return 0; /* some C libraries refuse an empty file */
 	skipped = conf_parse(file, &list, &first);
 	fclose(file);
 	if (skipped < 0)

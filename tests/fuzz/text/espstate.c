@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The file of a key's sequence numbers.  What is read of another one than was written could have numbers used
- * again, so nothing else is taken, nor numbers that could come round.
- */
+/* The file of a key's sequence numbers. Numbers read differently from those written could be used again, so
+ * all else is refused, and so are numbers that could wrap. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -17,7 +15,7 @@ int __wrap_openat64(int directory, const char *name, int flags, ...);
 int __wrap_renameat(int from, const char *name, int to, const char *next);
 int __wrap_fsync(int fd);
 
-/* There is the input to be read, and a file to be written. */
+/* Opens the input to read, and another file to write. */
 int
 __wrap_openat64(int directory, const char *name, int flags, ...)
 {

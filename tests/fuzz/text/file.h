@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An input as a file, for what reads one. */
+/* Presents an input as a file. */
 #ifndef TESTS_FUZZ_FILE_H
 #define TESTS_FUZZ_FILE_H
 
@@ -8,7 +8,7 @@
 
 #include "tests/fuzz/base/records.h"
 
-/* One file of the process, with these contents from now on. */
+/* Returns the process's single file, with these contents from now on. */
 static inline int
 file_with(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* onesidectl is compiled for its target with this in front: it ends by a jump, and what it has is counted. */
+/* Compiled in front of onesidectl for its target: exits become jumps, and allocations are tracked. */
 #ifndef TESTS_FUZZ_ONESIDECTL_H
 #define TESTS_FUZZ_ONESIDECTL_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests for metrics, in pieces as they may come. */
+/* Requests for metrics, in pieces as they may arrive. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "control/metrics/http.h"
 #include "tests/fuzz/base/records.h"
 
-/* As the listener does: it looks again at what has come each time that more comes. */
+/* Acts as the listener, which checks the text again whenever more has arrived. */
 static bool
 whole_in_pieces(const char *text, size_t len, size_t piece)
 {
@@ -26,7 +26,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char answer[METRICS_ANSWER_HEAD],
-		*text = malloc(size > 0 ? size : 1); /* of its size, without an end */
+		*text = malloc(size > 0 ? size : 1); /* of exact size, unterminated */
 	struct metrics_request request;
 	unsigned int status;
 	bool whole;

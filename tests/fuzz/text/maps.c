@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* /proc/self/maps as the client library reads it: what is in it, any program brings about by names of files.
- */
+/* /proc/self/maps as the client library reads it: names of files can give it any contents. */
 #include <string.h>
 
 #include "api/client/adopt/maps.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * onesidectl, which asks a hostile data plane: the first record says by which command, each further one is an
- * answer.  Nothing that a terminal obeys is printed, and the program ends, whatever is answered.
- */
+/* onesidectl, which asks a hostile data plane: the first record selects the command, each further one is a
+ * reply. Whatever the replies, the output has no control characters, and the program ends. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -19,7 +17,7 @@
 #include "tests/fuzz/base/records.h"
 
 #define ASKED_MAX 4096u /* questions of one command */
-#define LOOKS 3u        /* of top */
+#define LOOKS 3u        /* screens of top */
 #define WORDS 6
 
 static const char *const commands[][WORDS] = {
@@ -48,12 +46,12 @@ static const char *const commands[][WORDS] = {
 };
 
 static struct bytes answers, all;
-static bool again; /* the answers come round and round */
+static bool again; /* the replies repeat */
 static uint32_t asked, looks;
 static jmp_buf end;
 static bool runs;
 
-/* ---- what the program has allocated: it ends anywhere, and leaves it to the system ---- */
+/* ---- allocations: the program may end anywhere, and leaves freeing to the system ---- */
 
 struct block {
 	LIST_ENTRY(block) link;
@@ -111,7 +109,7 @@ program_memstream(char **text, size_t *len)
 	return stream = open_memstream(&stream_text, &stream_len);
 }
 
-/* What it was opened for is the program's from here on. */
+/* Closes a file. The text of open_memstream() belongs to the program afterwards. */
 int
 program_fclose(FILE *file)
 {
@@ -139,7 +137,7 @@ free_all(void)
 	stream = NULL;
 }
 
-/* ---- its system calls ---- */
+/* ---- the program's system calls ---- */
 
 int __real_connect(int fd, const struct sockaddr *address, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len);
@@ -160,7 +158,7 @@ program_exit(int status)
 int
 program_socket(void)
 {
-	return 1 << 20; /* none: nothing is done with it but what is below */
+	return 1 << 20; /* not a descriptor: only the calls below use the number */
 }
 
 int
@@ -182,7 +180,7 @@ __wrap_send(int fd, const void *data, size_t len, int flags)
 	return runs ? (ssize_t)len : __real_send(fd, data, len, flags);
 }
 
-/* A packet; none when the data plane has ended the connection. */
+/* Returns a packet, or 0 as if the data plane had closed the connection. */
 ssize_t
 __wrap_recv(int fd, void *data, size_t len, int flags)
 {
@@ -202,7 +200,7 @@ __wrap_recv(int fd, void *data, size_t len, int flags)
 	return (ssize_t)len;
 }
 
-/* A second goes by from look to look. */
+/* The clock advances a second with each question. */
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
@@ -219,9 +217,10 @@ __wrap_top_screen_wait(unsigned int seconds)
 	return looks++ < LOOKS;
 }
 
-/* ---- */
+/* ---- the target ---- */
 
-/* But for the ends of lines: escape sequences begin with one of these, also with one of U+0080 to U+009F. */
+/* Allows no control character but newlines. Escape sequences begin with one of them, or with one of U+0080 to
+ * U+009F. */
 static void
 check_text(const char *text, size_t len)
 {
@@ -277,7 +276,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	all = (struct bytes){data, size};
 	record_next(&all, &record);
 	which = (uint8_t)record_number(&record, 1);
-	/* A trace goes on as long as it likes. */
+	/* A trace would never end with repeated replies. */
 	again = record_number(&record, 1) % 2 != 0 && strcmp(command_of(which)[0], "trace") != 0;
 	answers = all;
 	asked = looks = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of secrets and keys: what is taken is what the file has, whole, and as long as it may be. */
+/* Files of secrets and keys: an accepted secret is the whole contents of the file, within the limits of
+ * length. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@ static int input = -1;
 
 int __wrap_open64(const char *path, int flags, ...);
 
-/* There is one file. */
+/* Opens the input, whatever the path. */
 int
 __wrap_open64(const char *path, int flags, ...)
 {

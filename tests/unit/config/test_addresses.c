@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses, gateways, routes and marks of a port: what is refused, and what leads where. */
+/* Addresses, gateways, routes and marks of a port: refusals, and the source address for each destination. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ test_several_addresses(void **state)
 	assert_int_equal(config_validate(&config, why, sizeof(why)), 0);
 	assert_int_equal(source_to("10.2.0.5"), 0);
 	assert_int_equal(source_to("10.1.0.5"), 3);         /* the longer prefix on the link */
-	assert_int_equal(source_to("10.1.2.5"), 1);         /* a route that is longer yet */
+	assert_int_equal(source_to("10.1.2.5"), 1);         /* a route with a longer prefix */
 	assert_int_equal(source_to("198.51.100.5"), 0);     /* a route before the gateway */
 	assert_int_equal(source_to("203.0.113.5"), 1);      /* the gateway */
 	assert_int_equal(source_to("2001:db8:5::5"), 2);    /* a route of the other family */
@@ -73,13 +73,13 @@ test_several_addresses(void **state)
 	assert_true(config_port_has(&config.port[0], &own));
 	own.bytes[3] = 2;
 	assert_false(config_port_has(&config.port[0], &own));
-	/* What is left out of a shorter list is gone. */
+	/* A shorter list removes the addresses that it lacks. */
 	assert_int_equal(set("port p0", "address", "192.0.2.1/24"), 0);
 	assert_int_equal(config.port[0].addr[1].family, 0);
 	assert_int_equal(source_to("10.1.0.5"), 0);
 }
 
-/* A router outside of all prefixes is asked for from the first address of its family. */
+/* Frames to a router outside of all prefixes leave from the first address of the router's family. */
 static void
 test_routers_elsewhere(void **state)
 {
@@ -135,7 +135,7 @@ test_lists_refused(void **state)
 	}
 }
 
-/* A peer's marks come before its user's, and these before the port's, each for itself. */
+/* Each mark of a peer overrides the user's, which overrides the port's. */
 static void
 test_marks(void **state)
 {
@@ -165,7 +165,7 @@ test_marks(void **state)
 	assert_int_equal(config_marks_of(&config, &config.port[0], 7, &peer).dscp, 46);
 }
 
-/* Each key is right by itself. */
+/* Keys that are valid alone, but not together. */
 static void
 test_keys_refused_together(void **state)
 {

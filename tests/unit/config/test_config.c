@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration: files, options, what overrides what, and the sentence of every refusal. */
+/* The configuration: files, options, what overrides what, and the message of each refusal. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ftw.h>
@@ -97,7 +97,7 @@ test_defaults(void **state)
 	assert_int_equal(config.limits.max_qp, 16384);
 	assert_int_equal(config.limits.max_private_data, 64);
 	assert_true(config.max_bytes_per_uid > 1 << 20);
-	/* A bare configuration lacks only its port. */
+	/* The defaults lack only a port. */
 	assert_int_equal(config_validate(&config, why, sizeof(why)), -EINVAL);
 	assert_says("[port NAME]");
 	assert_int_equal(set("port p0", "address", "192.0.2.1/24"), 0);
@@ -229,7 +229,7 @@ test_bad_files(void **state)
 	free(big);
 }
 
-/* What is no line of text, or would have to be waited for. */
+/* Lines that are not text or too long, and files that would block the reader. */
 static void
 test_bad_lines(void **state)
 {
@@ -268,7 +268,7 @@ test_metrics(void **state)
 	assert_int_equal(config.metrics.family, AF_INET);
 	assert_int_equal(config.metrics.port, 9464);
 	assert_memory_equal(config.metrics.addr, loopback4, 16);
-	/* What is refused changes nothing. */
+	/* A refused value changes nothing. */
 	assert_int_equal(set("dataplane", "metrics", "127.0.0.1:x"), -EINVAL);
 	assert_int_equal(config.metrics.port, 9464);
 	assert_int_equal(set("dataplane", "metrics", "[::1]:65535"), 0);
@@ -379,7 +379,8 @@ test_bad_values(void **state)
 		why[0] = '\0';
 		assert_true(set(bad[i].section, bad[i].key, bad[i].value) < 0);
 		assert_says(bad[i].says);
-		/* Refused means unchanged, except for the unused room of a port or peer that was tried. */
+		/* A refused value changes nothing, except for the unused entry of a port or peer that was
+		 * tried. */
 		assert_int_equal(config.num_ports, 0);
 		assert_int_equal(config.num_peers, 0);
 		memcpy(config.port, before.port, sizeof(before.port));
@@ -416,7 +417,7 @@ test_too_many(void **state)
 	}
 	assert_int_equal(set("port more", "address", "10.1.0.1/24"), -ENOSPC);
 	assert_says("more than 16 ports");
-	assert_int_equal(set("port p15", "mtu", "1500"), 0); /* those there are can still be changed */
+	assert_int_equal(set("port p15", "mtu", "1500"), 0); /* existing ports can still be changed */
 	assert_int_equal(set("dataplane", "node", "63"), 0);
 	for (unsigned int i = 1; i <= 62; i++) {
 		snprintf(section, sizeof(section), "peer %u", i);
@@ -483,7 +484,7 @@ test_options_override_the_file(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
-	/* Also when --config comes last. */
+	/* Options override the file also when --config comes last. */
 	assert_int_equal(options(&check, &help, "--node", "6", "--port", "name=p0,address=192.0.2.8/24",
 				 "--config", path, NULL),
 			 0);
@@ -665,7 +666,7 @@ test_peers_find_their_port(void **state)
 	assert_int_equal(set("peer 5", "address", "10.1.0.5"), 0);
 	assert_int_equal(set("peer 5", "port", "wide"), 0);
 	assert_int_equal(config_validate(&config, why, sizeof(why)), 0);
-	assert_int_equal(port_to(0), 1); /* the longest prefix */
+	assert_int_equal(port_to(0), 1); /* by the longest prefix */
 	assert_int_equal(port_to(1), 0);
 	assert_int_equal(port_to(2), 2);
 	assert_int_equal(port_to(3), 0);
@@ -701,7 +702,7 @@ test_usage_names_every_key(void **state)
 	free(text);
 }
 
-/* ---- how much memory there is ---- */
+/* ---- memory of the machine and of its cgroups ---- */
 
 static void
 put(const char *root, const char *path, const char *text)
@@ -734,7 +735,7 @@ test_memory(void **state)
 	assert_non_null(mkdtemp(root));
 	uint64_t machine = config_memory(root);
 	assert_int_equal(machine, (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
-	/* Version 2: no limit of its own, one above. */
+	/* cgroup v2: the group has no limit, its parent has one; the least limit counts. */
 	put(root, "/proc/self/cgroup", "0::/system.slice/one.service\n");
 	put(root, "/sys/fs/cgroup/system.slice/one.service/memory.max", "max\n");
 	assert_int_equal(config_memory(root), machine);
@@ -744,12 +745,13 @@ test_memory(void **state)
 	assert_int_equal(config_memory(root), 50u << 20);
 	put(root, "/sys/fs/cgroup/system.slice/one.service/memory.max", "209715200\n");
 	assert_int_equal(config_memory(root), 100u << 20);
-	/* In a container the path is the host's, and the mount its own group. */
+	/* In a container the path is the host's, but the mount shows the container's own group as the
+	 * root. */
 	put(root, "/proc/self/cgroup", "0::/docker/0123\n");
 	assert_int_equal(config_memory(root), machine);
 	put(root, "/sys/fs/cgroup/memory.max", "62914560\n");
 	assert_int_equal(config_memory(root), 60u << 20);
-	/* Version 1, also beside an empty version 2, and where controllers share a hierarchy. */
+	/* cgroup v1, also next to an empty v2, and with controllers that share a hierarchy. */
 	put(root, "/proc/self/cgroup", "5:cpuset:/a\n4:cpu,memory:/a/b:c\n0::/\n");
 	put(root, "/sys/fs/cgroup/memory.max", "max\n");
 	put(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
@@ -765,7 +767,7 @@ test_memory(void **state)
 	assert_int_equal(config_huge_memory(root), 0);
 	put(root, "/proc/self/cgroup", "4:memoryless:/a/b:c\nrubbish\n::\n");
 	assert_int_equal(config_memory(root), machine);
-	/* The defaults leave a quarter of it. */
+	/* By default users may have three quarters of the memory. */
 	config_defaults(&config);
 	assert_int_equal(config.max_bytes_per_uid, config_memory("") / 4 * 3);
 	assert_int_equal(config.limits.max_mr_total, config.max_bytes_per_uid);

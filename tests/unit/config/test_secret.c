@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Secret files: what is taken, what each refusal says, and that nothing is left behind. */
+/* Secret files: accepted contents, the message of each refusal, and zeroed memory afterwards. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static uint32_t unmapped;
 int __real_munmap(void *at, size_t len);
 int __wrap_munmap(void *at, size_t len);
 
-/* What secrets lay in is all zero when it is given back. */
+/* Memory of secrets must be zeroed before it is unmapped. */
 int
 __wrap_munmap(void *at, size_t len)
 {
@@ -114,7 +114,7 @@ test_hex(void **state)
 	check_bytes("\x01\x23\x45\x67\x89", 5);
 }
 
-/* Never a piece of what is in the file, not even of what cannot be a secret. */
+/* A message never quotes the file, not even contents that cannot be a secret. */
 static void
 test_wrong_text(void **state)
 {
@@ -187,7 +187,7 @@ test_owner(void **state)
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(chown(path, NOBODY, NOBODY), 0);
 	check_refused(CONFIG_SECRET_RAW, -EPERM, "it is user 65534's", "chown 0");
-	/* Its own, as a service that is not root has it. */
+	/* A service that is not root may own its file. */
 	assert_int_equal(seteuid(NOBODY), 0);
 	assert_int_equal(get(CONFIG_SECRET_RAW), 0);
 	assert_int_equal(seteuid(0), 0);
@@ -209,7 +209,7 @@ test_kinds(void **state)
 	check_refused(CONFIG_SECRET_RAW, -ELOOP, "symbolic link", "name the file");
 	unlink(path);
 	check_refused(CONFIG_SECRET_RAW, -ENOENT, "no such file", "openssl rand -hex 32");
-	/* Nobody writes: it must not be waited for. */
+	/* A FIFO without a writer: must not block the reader. */
 	assert_int_equal(mkfifo(path, 0600), 0);
 	check_refused(CONFIG_SECRET_RAW, -EINVAL, "not a regular file", "name one");
 	unlink(path);
@@ -221,7 +221,7 @@ test_kinds(void **state)
 	assert_non_null(strstr(why, "not an absolute path"));
 }
 
-/* The flags that the kernel has of the mapping where `at` is. */
+/* Copies the kernel's flags of the mapping that contains `at`. */
 static void
 flags_of(const void *at, char flags[256])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a data plane that runs takes over from another configuration: every key, as a whole or not at all. */
+/* Keys that a running data plane takes over from another configuration: all changes, or none. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,13 +40,13 @@ setup(void **state)
 	return 0;
 }
 
-/* It is refused by that name, and not a byte is another. */
+/* Refused by the key's name, and no byte of the configuration has changed. */
 static void
 assert_fixed(const char *name)
 {
 	struct config before = running;
 
-	/* Something that could change stays, too. */
+	/* A key that could change is not changed, either. */
 	next.keepalive_ms++;
 	why[0] = '\0';
 	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)),
@@ -67,7 +67,7 @@ assert_taken(const char *names)
 	assert_string_equal(changed, "");
 }
 
-/* Another value of a key than it has. */
+/* Sets a key to another value than its present one. */
 static void
 alter(const struct config_key *key, const char *section)
 {
@@ -167,7 +167,7 @@ test_peers(void **state)
 	assert_fixed("idle");
 }
 
-/* Shares change, come and go; what is left out has the default again. */
+/* Users can be changed, added and removed; omitted keys have their defaults again. */
 static void
 test_users(void **state)
 {
@@ -245,7 +245,8 @@ set_secret(const char *path, char digit)
 	set(&next, "peer 2", "secret-file", path);
 }
 
-/* What is in the files is what may change, not their names; and nothing is held twice, or no more. */
+/* Contents of secret files can change, their paths cannot; each secret is held once, and released after
+ * use. */
 static void
 test_secrets(void **state)
 {
@@ -261,12 +262,12 @@ test_secrets(void **state)
 	config_release(&next);
 	assert_int_equal(config_secret_bytes(running.peer[0].secret[0], &len)[0], 0x11);
 	assert_int_equal(len, 16);
-	/* Read again, as it was. */
+	/* Reading an unchanged secret again is no change. */
 	config_copy(&next, &running);
 	set_secret(path, '1');
 	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
 	assert_string_equal(changed, "");
-	/* Another one, and the last one beside it. */
+	/* A new secret, next to the previous one. */
 	set(&next, "peer 2", "old_secret_file", path);
 	set_secret(path, '2');
 	config_copy(&trial, &running);
@@ -278,13 +279,13 @@ test_secrets(void **state)
 	config_release(&next);
 	assert_int_equal(config_secret_bytes(running.peer[0].secret[0], &len)[0], 0x22);
 	assert_int_equal(config_secret_bytes(running.peer[0].secret[1], &len)[0], 0x11);
-	/* The peer goes, and comes back without. */
+	/* The peer is removed, and added again without a secret. */
 	config_copy(&next, &running);
 	assert_int_equal(config_peer_remove(&next, 2, why, sizeof(why)), 0);
 	set(&next, "peer 2", "address", "192.0.2.2");
 	assert_null(next.peer[1].secret[0]);
 	assert_taken("peers");
-	/* Not one of its own to use. */
+	/* A peer with an old secret must have a current one. */
 	write_secret(path, '3');
 	set(&next, "peer 2", "old-secret-file", path);
 	assert_int_equal(config_validate(&next, why, sizeof(why)), -EINVAL);
@@ -331,7 +332,7 @@ test_groups(void **state)
 	assert_int_not_equal(
 		config_set(&next, "dataplane", "ctl_group", "no-such-group-here", why, sizeof(why)), 0);
 	assert_non_null(strstr(why, "there is no such group"));
-	/* The number that stands for none is no group. */
+	/* The gid that stands for none is not a group. */
 	assert_int_not_equal(config_set(&next, "dataplane", "ctl_group", "4294967295", why, sizeof(why)), 0);
 	assert_int_equal(next.ctl_group, 0);
 }

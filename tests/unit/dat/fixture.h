@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the provider share: an IA on a mock data plane, and shorthands. */
+/* Fixture of the DAT provider's tests: an IA on a mock data plane, and shorthands. */
 #ifndef TESTS_UNIT_DAT_FIXTURE_H
 #define TESTS_UNIT_DAT_FIXTURE_H
 
@@ -34,11 +34,11 @@ struct fixture {
 	DAT_EVD_HANDLE dto, recv, conn, cr; /* DTO|RMR_BIND, DTO, CONNECTION, CR */
 };
 
-/* A mock and an open IA with zone and EVDs; state is a struct fixture *. */
+/* Starts a mock and opens an IA with a zone and EVDs; `state` is a struct fixture *. */
 int fixture_setup(void **state);
-int fixture_teardown(void **state); /* also checks that nothing is left attached */
+int fixture_teardown(void **state); /* also checks that no attachment is left */
 
-/* Any value that is no handle. */
+/* Values that are not handles. */
 extern const DAT_HANDLE not_handles[];
 extern const size_t num_not_handles;
 
@@ -48,13 +48,13 @@ DAT_EP_HANDLE make_ep(struct fixture *f, uint32_t *qp); /* NULL attributes, all 
 DAT_EP_HANDLE connected_ep(struct fixture *f, uint32_t *qp);
 void connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qual);
 DAT_EP_STATE state_of(DAT_EP_HANDLE ep);
-void expect_untouched(DAT_EP_HANDLE ep); /* unconnected, and there is no peer */
+void expect_untouched(DAT_EP_HANDLE ep); /* unconnected, and without a peer */
 DAT_EVENT take(DAT_EVD_HANDLE evd);
 void expect_empty(DAT_EVD_HANDLE evd);
-DAT_EVENT expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number); /* waits for it */
-/* A completion of a send on the request EVD of the endpoint made last; flags: ONE_WQE_UNSIGNALED. */
+DAT_EVENT expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number); /* waits for the event */
+/* Completes a send on the request EVD of the endpoint made last; `flags`: ONE_WQE_UNSIGNALED or 0. */
 void complete(struct fixture *f, uint32_t qp, uint64_t cookie, uint8_t flags);
-/* One that notifies, stored as by mock_cqe_early; returns its ring, for mock_publish. */
+/* Stores a completion that notifies, as mock_cqe_early() does; returns its ring, for mock_publish(). */
 uint32_t complete_early(struct fixture *f, uint32_t qp, uint64_t cookie);
 void post_software(DAT_EVD_HANDLE evd, uintptr_t value);
 uint64_t now_us(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uDAPL 2.0 as its own headers have it. */
+/* uDAPL 2.0 as the headers of a 2.0 installation define it. */
 #include <netinet/in.h>
 
 #include <dat2/udat.h>
@@ -8,7 +8,7 @@
 
 #include "layout.h"
 
-/* DAT_IB_EXTENSION is a number, the extension's data has a longer name. */
+/* In these headers DAT_IB_EXTENSION is a number, and the type of the extension's data has a longer name. */
 #undef DAT_IB_EXTENSION
 #define DAT_IB_EXTENSION DAT_IB_EXTENSION_EVENT_DATA
 

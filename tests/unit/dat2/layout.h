@@ -9,7 +9,7 @@ struct layout {
 	uint64_t value;
 };
 
-/* By an entry without name at the end. */
+/* Arrays end with an entry without a name. */
 extern const struct layout layout_ours[], layout_theirs[];
 
 #define SIZE(type) {#type, sizeof(NAME(type))},

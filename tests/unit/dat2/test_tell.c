@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ONESIDE_DEBUG=1: what refused calls of the provider of uDAPL 2.0 say.
+ * ONESIDE_DEBUG=1: messages of refused calls of the uDAPL 2.0 provider.
  *
  *   test_dat2_tell PROVIDER-LIBRARY
  */
@@ -25,7 +25,7 @@ static const DAT_PROVIDER *provider;
 static const char *library;
 static char ia_name[] = "oneside-test";
 
-/* Instead of the registry's, since the program comes first. */
+/* Replaces the registry's function, because the dynamic linker searches the program first. */
 DAT_RETURN
 dat_registry_add_provider(const DAT_PROVIDER *given, const DAT_PROVIDER_INFO *info)
 {
@@ -102,7 +102,7 @@ extended(DAT_HANDLE handle, int op, ...)
 	return ret;
 }
 
-/* Their arguments have other places or types than in 1.2. */
+/* Calls whose arguments have other positions or types than in uDAPL 1.2. */
 static void
 calls_that_differ(void **state)
 {
@@ -159,7 +159,7 @@ opening(void **state)
 		    "(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED)");
 }
 
-/* Without the variable. */
+/* Without ONESIDE_DEBUG refused calls print nothing. */
 static void
 not_asked(void **state)
 {

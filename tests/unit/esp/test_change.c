@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys come and go while frames pass; no number and no IV is used again over restarts, whatever is lost. */
+/* Keys change while frames pass. Over restarts no number and no IV is used again, whatever is lost. */
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -42,7 +42,7 @@ set_sa(struct config_sa *sa, uint32_t spi, uint32_t number)
 	snprintf(sa->file, sizeof(sa->file), "%s", peer_key_file(directory, name, &key[number]));
 }
 
-/* A data plane of two SAs to one peer. */
+/* Starts a data plane with two SAs to one peer. */
 static void
 begin(void)
 {
@@ -101,7 +101,7 @@ put_in_force(const struct config *next)
 	engine_ipsec_commit(change);
 }
 
-/* Nothing has changed, and the sentence has this. */
+/* The configuration is refused with this text in the message, and the table is unchanged. */
 static void
 assert_refused(const struct config *next, const char *sentence)
 {
@@ -116,7 +116,7 @@ assert_refused(const struct config *next, const char *sentence)
 	assert_ptr_equal(atomic_load(&esp_table), before);
 }
 
-/* A frame of ours, opened. */
+/* Sends a frame and decrypts it. */
 static struct peer_packet
 sent(const struct peer_key *with)
 {
@@ -158,7 +158,7 @@ assert_spi(const struct peer_key *with, uint32_t spi)
 	assert_int_equal(sent(with).spi, spi);
 }
 
-/* The path of the state file of an SPI. */
+/* Path of the state file of an SPI. */
 static const char *
 state_file(uint32_t spi)
 {
@@ -175,9 +175,9 @@ state_file(uint32_t spi)
 	return path;
 }
 
-/* ---- */
+/* ---- tests ---- */
 
-/* What stays goes on: no number twice; what is new begins; what is gone is not taken any more. */
+/* SAs that stay continue, and use no number twice; new SAs begin; removed SAs are no longer accepted. */
 static void
 test_rotation(void **state)
 {
@@ -204,7 +204,7 @@ test_rotation(void **state)
 	assert_true(received(&key[3], 0x2002, 2));
 	assert_false(received(&key[3], 0x2002, 1));
 	assert_false(received(&key[1], 0x1002, 7));
-	/* None. */
+	/* No SA at all. */
 	config.num_ipsec = 0;
 	put_in_force(&config);
 	assert_null(atomic_load(&esp_table));
@@ -234,7 +234,7 @@ test_refused(void **state)
 	assert_spi(&key[0], 0x1001);
 }
 
-/* Numbers that were taken for what is refused after that are given back. */
+/* A refusal after numbers were reserved gives the numbers back. */
 static void
 test_refused_late(void **state)
 {
@@ -264,7 +264,7 @@ renews(const struct config *next)
 	return any;
 }
 
-/* A file may have another key under the name of before. */
+/* A file may have another key under the same path. */
 static void
 test_renews(void **state)
 {
@@ -281,7 +281,7 @@ test_renews(void **state)
 	assert_false(renews(&none));
 }
 
-/* A section that has another name goes on; one that goes and comes again begins where it ended. */
+/* A renamed section continues its SAs; a section removed and added again continues where it ended. */
 static void
 test_return(void **state)
 {
@@ -299,7 +299,7 @@ test_return(void **state)
 	assert_string_equal(atomic_load(&esp_table)->name[0], "other");
 	assert_int_equal(sent(&key[0]).number, last + 1);
 	assert_false(received(&key[1], 0x1002, 40));
-	/* For another peer the numbers would begin behind those that are still in use. */
+	/* For another peer the sequence would continue above numbers that the old one still uses. */
 	moved = config;
 	moved.ipsec[0].addr.bytes[3] = 3;
 	assert_refused(&moved, "give it another key");
@@ -312,7 +312,8 @@ test_return(void **state)
 	assert_true(received(&key[1], 0x1002, 41));
 }
 
-/* Keys are in huge pages mostly, of which the kernel takes no parts: here of some that nobody touches. */
+/* Keys mostly lie in huge pages, of which madvise() takes whole pages only. No page is touched here: none
+ * need exist. */
 static void
 test_huge_pages(void **state)
 {
@@ -343,7 +344,7 @@ test_huge_pages(void **state)
 	munmap(memory, 2 * page);
 }
 
-/* With the same keys, after an end in order and after a crash: numbers and IVs go on above what was used. */
+/* With the same keys, after an orderly end and after a crash: numbers and IVs continue above those used. */
 static void
 test_restart(void **state)
 {
@@ -362,12 +363,12 @@ test_restart(void **state)
 	after = sent(&key[0]);
 	assert_int_equal(after.number, before.number + 1);
 	assert_true(after.iv > before.iv);
-	/* What the window had is not taken again. */
+	/* Numbers that the window covered are refused. */
 	assert_false(received(&key[1], 0x1002, 40));
 	assert_false(received(&key[1], 0x1002, 39));
 	assert_true(received(&key[1], 0x1002, 41));
 
-	/* A crash: the file has what was written before the numbers were used. */
+	/* After a crash the file has the state that was written before the numbers were used. */
 	sa = atomic_load(&esp_table)->peer[0].out;
 	crashed.spi = sa->spi;
 	memcpy(crashed.check, sa->check, sizeof(crashed.check));
@@ -394,7 +395,7 @@ copy_file(const char *from, const char *to)
 	assert_int_equal(system(line), 0);
 }
 
-/* What an end in order writes is lost, for the SPI of each direction. */
+/* Restarts without the state that an orderly end writes, for the SPI of each direction. */
 static void
 crash(uint32_t out, uint32_t in)
 {
@@ -414,7 +415,8 @@ crash(uint32_t out, uint32_t in)
 	config = in_force;
 }
 
-/* Outbound packets, some at a time, `most` or until the key is used up. */
+/* Takes numbers for outbound packets in batches, until `most` or until the key is used up; returns their
+ * count. */
 static uint64_t
 serve(uint64_t most)
 {
@@ -425,12 +427,13 @@ serve(uint64_t most)
 		if (esp_sa_take(sa, 32, 32 * 4096) != 0)
 			done += 32;
 		else
-			usleep(100); /* the keeper is at it */
+			usleep(100); /* the keeper is writing the state */
 	}
 	return done;
 }
 
-/* Over four crashes, with the limits in `config`; inbound one packet each time. */
+/* Serves over four crashes, with the limits in `config`, and receives one packet each time; returns packets
+ * served. */
 static uint64_t
 serve_with_crashes(uint32_t out, uint32_t in, const struct peer_key *with)
 {
@@ -451,7 +454,7 @@ serve_with_crashes(uint32_t out, uint32_t in, const struct peer_key *with)
 	return packets;
 }
 
-/* What a key has served counts over crashes, too; each wastes a part of it. */
+/* Limits of a key hold over crashes, too. Each crash wastes a part of the limit. */
 static void
 test_limits_over_crashes(void **state)
 {
@@ -488,14 +491,15 @@ serve_on(void *sa)
 {
 	cpu_set_t any;
 
-	memset(&any, 0xff, sizeof(any)); /* beside the core, if there are several */
+	memset(&any, 0xff, sizeof(any)); /* not only on the polling core's CPU */
 	pthread_setaffinity_np(pthread_self(), sizeof(any), &any);
 	while (atomic_load(&serving))
 		esp_sa_take(sa, 1, 64);
 	return NULL;
 }
 
-/* Each is told of once, also when it takes the place of one that was reached, and is reached at once. */
+/* Each soft limit is logged once, also if it replaces a limit already reached, and is itself reached at
+ * once. */
 static void
 test_soft_limits(void **state)
 {
@@ -527,7 +531,7 @@ test_soft_limits(void **state)
 	fclose(log);
 }
 
-/* A clock that was set back meets what the file says; a file that is lost meets the clock. */
+/* IVs grow: the file's counts if the clock was set back, the clock's if the file is lost. */
 static void
 test_iv(void **state)
 {
@@ -542,7 +546,7 @@ test_iv(void **state)
 	clock = (uint64_t)now.tv_sec * 1000000000u;
 	assert_true(packet.iv > clock - 3600 * 1000000000ull && packet.iv < clock + 3600 * 1000000000ull);
 	fixture_stop();
-	/* As if this were the past. */
+	/* Moves the file's IV ahead of the clock. */
 	file = fopen(state_file(0x1001), "w");
 	assert_non_null(file);
 	fprintf(file, "number 777\niv %llu\npackets 776\nbytes 1000\n",
@@ -572,8 +576,8 @@ write_state(const char *text)
 	fclose(file);
 }
 
-/* A file that says nothing, or what nobody has written, and a directory that others can write to, or that
- * another process has. */
+/* Refused: malformed and incomplete files, and a directory that others can write to, or that another process
+ * uses. */
 static void
 test_state(void **state)
 {
@@ -601,7 +605,8 @@ test_state(void **state)
 	assert_spi(&key[0], 0x1001);
 }
 
-/* Numbers end where the file says; the keeper writes on before they do, and wastes none. */
+/* Numbers end at the ceiling in the file. The keeper raises the ceiling before numbers run out, and wastes
+ * none. */
 static void
 test_block(void **state)
 {
@@ -614,7 +619,7 @@ test_block(void **state)
 	sa = atomic_load(&esp_table)->peer[0].out;
 	ceiling = atomic_load(&sa->ceiling);
 	assert_int_equal(ceiling, 1 + ESP_BLOCK_FIRST);
-	/* Up to the half nothing happens. */
+	/* Below half of a block the ceiling stays. */
 	first = esp_sa_take(sa, ESP_BLOCK_FIRST / 2 - 1, 0);
 	assert_int_equal(first, 1);
 	assert_int_equal(atomic_load(&sa->ceiling), ceiling);
@@ -624,7 +629,7 @@ test_block(void **state)
 	assert_int_equal(saved.number, atomic_load(&sa->ceiling));
 	ceiling = saved.number;
 	assert_int_equal(ceiling, ESP_BLOCK_FIRST / 2 + 1 + ESP_BLOCK);
-	/* More than there are: none. */
+	/* More than the block has left: none are taken. */
 	assert_int_equal(esp_sa_take(sa, ESP_BLOCK + 1, 0), 0);
 	assert_int_equal(esp_sa_take(sa, 1, 0), ESP_BLOCK_FIRST / 2 + 1);
 }

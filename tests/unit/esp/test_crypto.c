@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which crypto device is taken, and that each computes AES-GCM, packet by packet, before the call returns. */
+/* Choice of the crypto device; and each device computes AES-GCM, packet by packet, before the call
+ * returns. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,11 +16,11 @@
 #define CORES 3u
 
 static bool processor_is_old, device_is_late;
-static uint32_t looks, frees, early_frees; /* since the late device was started */
+static uint32_t looks, frees, early_frees; /* since the late device started */
 static bool has_operation;
 static dequeue_pkt_burst_t dequeue;
 
-/* In place of EAL's: a processor without instructions for AES, when the test wants that. */
+/* Replaces EAL's function: on request, a processor without AES instructions. */
 int
 rte_cpu_get_flag_enabled(enum rte_cpu_flag_t feature)
 {
@@ -39,7 +40,7 @@ dequeue_late(void *queue, struct rte_crypto_op **ops, uint16_t count)
 	return done;
 }
 
-/* In place of DPDK's: what a device still computes with is not to be freed. */
+/* Replaces DPDK's function: counts sessions freed while the device still has an operation. */
 int
 rte_cryptodev_sym_session_free(uint8_t device, void *session)
 {
@@ -52,7 +53,7 @@ rte_cryptodev_sym_session_free(uint8_t device, void *session)
 	return real(device, session);
 }
 
-/* In place of DPDK's: a device that gives operations back when it is asked again. */
+/* Replaces DPDK's function: a late device, which returns operations only when polled again. */
 int
 rte_cryptodev_start(uint8_t device)
 {
@@ -143,7 +144,7 @@ count_up(uint8_t *bytes, uint32_t len, uint32_t from)
 		bytes[i] = (uint8_t)(from + i);
 }
 
-/* The same packet in each place of a batch; bytes 0 to 39 as text, or what `from` has. */
+/* Fills a batch with one packet, repeated: bytes 0 to 39 as text, or a copy of `from`. */
 static void
 fill(struct esp_batch *batch, uint8_t (*packet)[56], const uint8_t *from)
 {
@@ -158,7 +159,7 @@ fill(struct esp_batch *batch, uint8_t (*packet)[56], const uint8_t *from)
 	}
 }
 
-/* Each core and the thread that is none; of a batch that is decrypted three packets are not authentic. */
+/* Tests each core and the thread without one. Three packets of the batch to decrypt are not authentic. */
 static void
 check_key(uint32_t which)
 {
@@ -203,7 +204,7 @@ check_gcm(void)
 	check_key(0);
 }
 
-/* ---- */
+/* ---- devices ---- */
 
 static void
 test_aesni(void **state)
@@ -217,7 +218,8 @@ test_aesni(void **state)
 	assert_int_equal(rte_cryptodev_count(), 0);
 }
 
-/* Nothing from EAL, and a processor without AES: OpenSSL, whose keys no core dump has. */
+/* No device from EAL, and a processor without AES: OpenSSL is used, and core dumps, which would have its
+ * keys, are disabled. */
 static void
 test_openssl(void **state)
 {
@@ -235,7 +237,7 @@ test_openssl(void **state)
 	processor_is_old = false;
 }
 
-/* What EAL has is taken, and stays EAL's. */
+/* A device of EAL is used, and stays EAL's after the end. */
 static void
 test_given(void **state)
 {
@@ -252,7 +254,7 @@ test_given(void **state)
 	take_away("crypto_openssl7");
 }
 
-/* The first that will do; and where none will, none is made instead. */
+/* The first suitable device is used. If EAL has only unsuitable ones, none is created instead. */
 static void
 test_unfit(void **state)
 {
@@ -291,7 +293,7 @@ test_late(void **state)
 
 static void *shared_session;
 
-/* One core's part; NULL when each packet is as it is to be. */
+/* Encrypts on one core; returns the number of wrong packets as a pointer. */
 static void *
 encrypt_many(void *core)
 {
@@ -308,7 +310,7 @@ encrypt_many(void *core)
 	return (void *)(uintptr_t)wrong;
 }
 
-/* Cores use one session at the same time, as for frames to one peer. */
+/* Cores use a session concurrently, as for frames to one peer. */
 static void
 check_together(void)
 {

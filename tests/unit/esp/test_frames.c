@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames through ESP, in and out: what is good passes, and nothing else does, wherever it is broken. */
+/* Frames through ESP, in and out: good ones pass, and no others, wherever they are damaged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -93,7 +93,7 @@ mark(void)
 	memcpy(before, core0()->stats.esp_drop, sizeof(before));
 }
 
-/* So many dropped for this reason since mark(), and none for another. */
+/* `count` frames were dropped for this reason since mark(), and none for another. */
 static void
 assert_dropped(enum engine_esp_drop reason, uint64_t count)
 {
@@ -174,7 +174,7 @@ test_in_good(void **state)
 	}
 }
 
-/* Many in one burst, of two keys, with strangers between them, and in their order. */
+/* A burst of frames with two keys and plain frames among them: order is kept. */
 static void
 test_in_burst(void **state)
 {
@@ -221,7 +221,7 @@ test_in_replay(void **state)
 	assert_non_null(m);
 	rte_pktmbuf_free(m);
 	assert_in_dropped(peer_frame(&packet), ENGINE_ESP_REPLAY);
-	/* Twice in one burst. */
+	/* A burst has the same packet twice. */
 	packet = packet_in(payload, sizeof(payload));
 	pair[0] = peer_frame(&packet);
 	pair[1] = peer_frame(&packet);
@@ -229,7 +229,8 @@ test_in_replay(void **state)
 	assert_int_equal(esp_in(core0(), 0, pair, 2), 1);
 	assert_dropped(ENGINE_ESP_REPLAY, 1);
 	rte_pktmbuf_free(pair[0]);
-	/* Far behind the window: half the number means one of the next 2^32, which the ICV does not. */
+	/* Far behind the window: the half number is taken for one of the next 2^32 numbers, which fails the
+	 * ICV. */
 	number_in += 3 * ESP_WINDOW;
 	packet = packet_in(payload, sizeof(payload));
 	rte_pktmbuf_free(pass_in(peer_frame(&packet)));
@@ -255,7 +256,7 @@ test_in_forged(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* The sender's numbers pass 2^32; the packet has the lower half alone. */
+/* The sender's numbers pass 2^32, while packets carry the lower half only. */
 static void
 test_in_extended(void **state)
 {
@@ -270,7 +271,7 @@ test_in_extended(void **state)
 		assert_non_null(m);
 		rte_pktmbuf_free(m);
 	}
-	/* The same lower half of another upper one. */
+	/* Equal lower halves with other upper halves. */
 	packet.number -= 1ull << 32;
 	assert_in_dropped(peer_frame(&packet), ENGINE_ESP_REPLAY);
 	packet.number += (1ull << 32) + 1;
@@ -278,7 +279,7 @@ test_in_extended(void **state)
 	assert_in_dropped(peer_frame(&packet), ENGINE_ESP_ICV);
 }
 
-/* Each bit from the SPI on. */
+/* Each bit from the SPI on is flipped. */
 static void
 test_in_altered(void **state)
 {
@@ -298,7 +299,8 @@ test_in_altered(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* Cut at each length, with an IP header that tells so, and with one that does not; nothing is read behind. */
+/* Cut at each length, with an IP header that agrees, and with one that does not: no byte behind the end is
+ * read. */
 static void
 test_in_cut(void **state)
 {
@@ -319,14 +321,14 @@ test_in_cut(void **state)
 			}
 			rte_pktmbuf_trim(m, (uint16_t)(len - cut));
 			m = pass_in(m);
-			/* Without an IP header it is nobody's. */
+			/* A frame without an IP header is left to the parser. */
 			assert_true((m != NULL) == (cut < PEER_ETH + PEER_IPV4));
 			rte_pktmbuf_free(m);
 		}
 	}
 }
 
-/* Of an authentic packet: padding longer than it. */
+/* An authentic packet whose padding is longer than the packet. */
 static void
 test_in_padding(void **state)
 {
@@ -342,7 +344,7 @@ test_in_padding(void **state)
 	assert_non_null(m);
 	assert_plain(m, payload, 6);
 	rte_pktmbuf_free(m);
-	/* All of it padding. */
+	/* All of the packet is padding. */
 	packet = packet_in(payload, 6);
 	packet.pad = 6;
 	m = pass_in(peer_frame(&packet));
@@ -371,7 +373,7 @@ test_in_headers(void **state)
 	other = packet;
 	other.spi = 0x7777;
 	assert_in_dropped(peer_frame(&other), ENGINE_ESP_SPI);
-	other.spi = SPI_OUT; /* what we send by is not what we receive by */
+	other.spi = SPI_OUT; /* the SPI of the outbound SA */
 	other.key = &key_out;
 	assert_in_dropped(peer_frame(&other), ENGINE_ESP_SPI);
 	/* The ICV does not cover the IP header. */
@@ -388,7 +390,7 @@ test_in_headers(void **state)
 	spoil(m, 0, 0x4668); /* options */
 	assert_in_dropped(m, ENGINE_ESP_LENGTH);
 	m = peer_frame(&packet);
-	rte_pktmbuf_mtod(m, uint8_t *)[PEER_ETH + 10] ^= 1; /* the header's sum */
+	rte_pktmbuf_mtod(m, uint8_t *)[PEER_ETH + 10] ^= 1; /* a bad header checksum */
 	assert_in_dropped(m, ENGINE_ESP_LENGTH);
 	m = pass_in(peer_frame(&packet));
 	assert_non_null(m);
@@ -404,7 +406,7 @@ assert_kept(struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-/* In several buffers, with a priority tag, and with the tag of another network. */
+/* Accepted in several buffers and with a priority tag, but not with the tag of another VLAN. */
 static void
 test_in_shapes(void **state)
 {
@@ -437,7 +439,7 @@ test_in_shapes(void **state)
 			    sizeof(payload));
 	rte_pktmbuf_free(m);
 
-	/* It is not decrypted, so that no window moves: whoever parses frames drops it. */
+	/* Not decrypted, so that no window moves: the parser drops the frame. */
 	m = peer_frame(&packet);
 	memmove(rte_pktmbuf_prepend(m, 4), rte_pktmbuf_mtod(m, uint8_t *) + 4, 12);
 	store_be16(rte_pktmbuf_mtod(m, uint8_t *) + 12, 0x8100);
@@ -484,7 +486,7 @@ test_out(void **state)
 		m = pass_out(peer_plain(US, PEER, 17, payload, len), 1500);
 		assert_non_null(m);
 		assert_true(m->data_len <= PEER_ETH + PEER_IPV4 + len + ESP_OVERHEAD);
-		/* Again, as for a frame that the port did not take. */
+		/* Passes again, as a frame that the port did not take. */
 		assert_ptr_equal(pass_out(m, 1500), m);
 		assert_true(peer_open(m, &key_out, 0, &packet, inside));
 		assert_int_equal(packet.spi, SPI_OUT);
@@ -533,7 +535,7 @@ test_out_policy(void **state)
 	assert_ptr_equal(pass_out(m, 1500), m);
 	assert_int_equal(m->data_len, PEER_ETH + PEER_IPV4 + 64);
 	rte_pktmbuf_free(m);
-	/* With ESP longer than the MTU: dropped, and what is behind it moves up. */
+	/* Longer than the MTU with ESP: dropped, and the next frames move up. */
 	frames[0] = peer_plain(US, PLAIN_PEER, 17, payload, 64);
 	frames[1] = peer_plain(US, PEER, 17, payload, sizeof(payload));
 	frames[2] = m = peer_plain(US, PEER, 17, payload, 64);
@@ -543,14 +545,14 @@ test_out_policy(void **state)
 	assert_ptr_equal(frames[1], m);
 	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[PEER_ETH + 9], 50);
 	rte_pktmbuf_free_bulk(frames, 2);
-	/* By another port than that of the section. */
+	/* By another port than the section's. */
 	m = peer_plain(US, PEER, 17, payload, 64);
 	mark();
 	assert_int_equal(esp_out(core0(), 1, 1500, &m, 1), 0);
 	assert_dropped(ENGINE_ESP_NO_SA, 1);
 }
 
-/* At the hard limit nothing leaves, neither plain nor encrypted; a new limit lets it go on. */
+/* At the hard limit nothing leaves, neither plain nor encrypted; a new limit resumes sending. */
 static void
 test_limit(void **state)
 {
@@ -579,7 +581,7 @@ test_limit(void **state)
 	rte_pktmbuf_free(m);
 }
 
-/* The core that the first good packet came to has the window; another hands over, whole. */
+/* The core that receives the first good packet owns the window. Other cores hand over frames unchanged. */
 static void
 test_owner(void **state)
 {
@@ -594,7 +596,7 @@ test_owner(void **state)
 	assert_ptr_equal(m, held);
 	assert_int_equal(m->data_len, len);
 	assert_true(frame_info(m)->esp && !frame_info(m)->parsed);
-	/* And the core takes it from there as if it had come by its queue. */
+	/* The owner handles the frame as one from its own queue. */
 	assert_int_equal(rte_ring_enqueue(core0()->inbound, m), 0);
 	mark();
 	packet.number = core0()->stats.esp_received;

@@ -13,7 +13,7 @@
 
 #define SPAN 65536u
 
-/* Numbers from `base` on, at random, some far ahead, some long past, many twice. */
+/* Draws numbers from `base` on: some far ahead, some long past, many twice. */
 static void
 against_model(uint64_t base)
 {
@@ -36,7 +36,7 @@ against_model(uint64_t base)
 		expected = number > highest || (number != 0 && highest - number < ESP_WINDOW &&
 						number > base && taken[at - back] == 0);
 		if (number <= base)
-			continue; /* what was before is not the model's */
+			continue; /* the model has no numbers before `base` */
 		assert_int_equal(esp_window_allows(&window, number), expected);
 		assert_int_equal(esp_window_take(&window, number), expected);
 		accepted += expected;
@@ -57,7 +57,8 @@ test_window(void **state)
 	against_model(5ull << 32);
 }
 
-/* Half a number tells the whole: as far as the window reaches back, and as far forward as there is. */
+/* The lower half determines a number as far back as the window reaches, and forward over the rest of the
+ * range. */
 static void
 test_number(void **state)
 {
@@ -75,12 +76,12 @@ test_number(void **state)
 				assert_true(esp_window_number(highest, (uint32_t)(highest + ahead)) ==
 					    highest + ahead);
 	}
-	/* Before the first: none. */
+	/* A number before the first: none. */
 	assert_true(esp_window_number(10, UINT32_MAX) == 0);
 	assert_false(esp_window_allows(&(struct esp_window){.highest = 10}, 0));
 }
 
-/* What was saved counts as seen, and what comes after it does not, in whichever order. */
+/* Numbers up to the saved one count as seen, later ones do not, in whichever order they arrive. */
 static void
 test_begun(void **state)
 {

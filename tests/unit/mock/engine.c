@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests do in the engine's place. */
+/* Calls by which tests play the engine. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -212,7 +212,7 @@ store(struct mock_cq *cq, const struct one_cqe *cqe)
 	uint32_t head = atomic_load_explicit(&cq->shm->head, memory_order_acquire);
 	uint32_t room = (1u << cq->log2) - (cq->tail - head);
 
-	/* the last one is for ONE_CQE_SWITCHED */
+	/* the last slot is reserved for ONE_CQE_SWITCHED */
 	if (room < (cqe->type == ONE_CQE_SWITCHED ? 1u : 2u))
 		return false;
 	memcpy((void *)slot, (const void *)cqe, offsetof(struct one_cqe, phase));
@@ -239,8 +239,8 @@ publish(struct mock_object *o)
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_acquire);
 	claimed = atomic_load(&cq->bundle->arm);
 	if (ONE_ARM_SEQ(arm) == 0)
-		arm = claimed; /* a ring that the library has not armed */
-	/* Who notifies must be among those not yet taken, as with the engine. */
+		arm = claimed; /* the library has not armed this ring */
+	/* An entry that notifies must be among those not yet taken, as with the engine. */
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0 &&
 	    (int32_t)(cq->solicited - ONE_ARM_INDEX(arm)) <= 0)
 		return;

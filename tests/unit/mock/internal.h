@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What mock.c and engine.c share. */
+/* Types and functions shared by the mock's sources. */
 #ifndef TESTS_UNIT_MOCK_INTERNAL_H
 #define TESTS_UNIT_MOCK_INTERNAL_H
 
-#define KEYS_LOOK_MS 1 /* how often the mock looks for requests of struct one_keys */
+#define KEYS_LOOK_MS 1 /* interval at which the mock polls struct one_keys */
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct mock_client {
 	struct mock *mock;
 	int sock, arena_fd, wake_fd;
 	bool greeted;
-	uint64_t copies; /* offset of its struct one_copies; 0: none */
+	uint64_t copies; /* offset of the client's struct one_copies; 0: none */
 	uint8_t *arena;
 	uint64_t used;
 	struct one_arena *header;
@@ -46,7 +46,7 @@ struct mock_cq {
 	uint32_t tail;
 	uint32_t notified; /* tail after the last entry with NOTIFY */
 	uint32_t solicited;
-	uint64_t served; /* arm answered */
+	uint64_t served; /* the arm that was notified last */
 };
 
 struct mock_qp {
@@ -54,7 +54,7 @@ struct mock_qp {
 	struct one_qp_shm *shm;
 	struct mock_ring sq, rq;
 	uint32_t doorbell;
-	uint16_t number; /* of its last connection */
+	uint16_t number; /* of the last connection */
 };
 
 struct mock_srq {
@@ -74,22 +74,22 @@ struct mock_object {
 	struct mock_object *next;
 	struct mock_client *client;
 	uint32_t id;
-	enum one_msg_type type; /* of the request that made it; imports: ONE_MSG_QP_CREATE */
+	enum one_msg_type type; /* the request that created the object; imports: ONE_MSG_QP_CREATE */
 	union {
 		struct mock_cq cq;
 		struct mock_qp qp;
 		struct mock_srq srq;
 		struct mock_mr mr;
 		struct {
-			int fd; /* -1: it is joined */
+			int fd; /* -1: a joined region */
 			uint64_t size, joined;
-			uint8_t *base; /* of a joined one */
+			uint8_t *base; /* of a joined region */
 		} region;
 		struct {
 			uint32_t cq;
 		} listener;
 		struct {
-			int fd, theirs; /* theirs: until it is sent; -1 */
+			int fd, theirs; /* `theirs`: until it has been sent; then -1 */
 		} channel;
 	};
 };
@@ -105,7 +105,7 @@ struct mock {
 	bool no_fds;
 	bool renewable, refuse_keys;
 	uint32_t revoked, renewed;
-	int given_fd[ONE_MSG_MAX]; /* + 1; 0: none */
+	int given_fd[ONE_MSG_MAX]; /* descriptor + 1; 0: none */
 	bool park[ONE_MSG_MAX];
 	struct {
 		int sock;
@@ -157,7 +157,7 @@ void mock_handle_mr(struct mock *mock, struct mock_client *client, const struct 
 bool mock_region_used(const struct mock *mock, uint32_t region);
 void mock_serve_keys(struct mock *mock, const struct mock_client *client);
 void mock_channel_open(struct mock *mock, struct mock_client *client, struct one_reply *reply);
-/* The application's end of the channel that the reply tells of, once; -1: none. */
+/* Returns the application's end of the channel in the reply, once; -1: none. */
 int mock_channel_end(struct mock *mock, const struct one_reply *reply);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions and registrations, and their keys as the polling core revokes and renews them. */
+/* Regions, registrations, and their keys, which a polling core revokes and renews. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,9 +9,9 @@
 #include "internal.h"
 
 /*
- * The real one maps regions, too.  Here, in the application's own process, only
- * MRs are mapped: a mapping of adopted memory that outlives its registration would
- * be taken for the application's, and be made private with it.
+ * The data plane maps regions, too. The mock shares the application's process and maps MRs only: the library
+ * would take a mapping of adopted memory that outlives its registration for one of the application's, and
+ * make it private, too.
  */
 void
 mock_handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add,
@@ -28,7 +28,7 @@ mock_handle_region(struct mock *mock, struct mock_client *client, const struct o
 		reply->subject = ONE_SUBJECT_REGION;
 		return;
 	}
-	/* out of the way of tests that lower the limit on descriptors */
+	/* a high number, out of the way of tests that lower the limit on descriptors */
 	copy = fcntl(fds[0], F_DUPFD_CLOEXEC, 500);
 	if (copy < 0) {
 		reply->error = -errno;
@@ -55,7 +55,7 @@ reserve_addresses(const struct one_region_join *join)
 	return all + before;
 }
 
-/* Joined regions are mapped at once: each is that of one registration. */
+/* Joined regions are mapped at once, because each belongs to a single registration. */
 void
 mock_handle_join(struct mock *mock, struct mock_client *client, const struct one_region_join *join,
 		 const int *fds, uint32_t num_fds, struct one_reply *reply)
@@ -82,7 +82,7 @@ mock_handle_join(struct mock *mock, struct mock_client *client, const struct one
 	reply->id.id = o->id;
 }
 
-/* Nothing more is mapped, and mr->size stays 0: the region is the registration's own. */
+/* Maps nothing, and mr->size stays 0: the mapping belongs to the region. */
 static int
 take_joined(struct mock *mock, const struct one_mr_create *args, struct mock_mr *mr)
 {
@@ -165,7 +165,7 @@ mock_region_used(const struct mock *mock, uint32_t region)
 	return false;
 }
 
-/* As mem_revoke and mem_renew. */
+/* Acts as mem_revoke() and mem_renew(). */
 static bool
 handle_key(struct mock *mock, const struct mock_client *client)
 {

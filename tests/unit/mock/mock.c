@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread, the attachments, and requests. */
+/* The mock's thread, its attachments, and their requests. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -24,7 +24,7 @@ put_new_cq(struct mock *mock, struct mock_client *client, uint32_t entries, stru
 {
 	uint32_t log2 = 0;
 
-	/* one more than asked for, so that there is room for ONE_CQE_SWITCHED */
+	/* one more than requested: room for ONE_CQE_SWITCHED */
 	while (1u << log2 < entries + 1)
 		log2++;
 	mock_check(log2 <= ONE_RING_LOG2_MAX, "CQ too large");
@@ -418,7 +418,7 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		reply->id.id = o->id;
 		break;
 	case ONE_MSG_SIDR_FREE:
-		if (mock_object(mock, msg->id.id, ONE_MSG_SIDR_ASK) != NULL) /* else a question of others */
+		if (mock_object(mock, msg->id.id, ONE_MSG_SIDR_ASK) != NULL) /* else a question of a peer */
 			handle_free(mock, msg->id.id, ONE_MSG_SIDR_ASK, ONE_SUBJECT_CR, reply);
 		break;
 	case ONE_MSG_SIDR_ANSWER:
@@ -449,7 +449,8 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 	case ONE_MSG_QP_RTR:
 	case ONE_MSG_QP_RTS:
 	case ONE_MSG_QP_ERROR:
-		o = mock_object(mock, msg->id.id, ONE_MSG_QP_CREATE); /* the queue pair comes first in all */
+		/* `qp` is the first member of all these messages. */
+		o = mock_object(mock, msg->id.id, ONE_MSG_QP_CREATE);
 		if (o != NULL)
 			atomic_store(&o->qp.shm->state, msg->type == ONE_MSG_QP_RTR   ? ONE_QP_CONNECTING
 							: msg->type == ONE_MSG_QP_RTS ? ONE_QP_CONNECTED
@@ -457,7 +458,7 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		break;
 	case ONE_MSG_QP_SET:
 		o = mock_object(mock, msg->id.id, ONE_MSG_QP_CREATE);
-		if (o != NULL) /* until a test says otherwise */
+		if (o != NULL) /* default, until a test changes it */
 			atomic_store(&o->qp.shm->sq_draining, msg->qp_set.to.stopped);
 		break;
 	case ONE_MSG_RSM_PUBLISH:
@@ -487,7 +488,7 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 	}
 }
 
-/* Whatever is answered: its events name it. */
+/* Stores the number also if the request is refused, because the connection's events carry it. */
 static void
 note_number(struct mock *mock, const struct one_msg *msg)
 {
@@ -501,7 +502,7 @@ note_number(struct mock *mock, const struct one_msg *msg)
 		o->qp.number = connects ? msg->qp_connect.param.number : msg->cr_accept.param.number;
 }
 
-/* One request; false: hang up. */
+/* Serves one request; false: hang up. */
 static bool
 serve(struct mock *mock, struct mock_client *client)
 {
@@ -614,7 +615,8 @@ run(void *arg)
 		for (struct mock_client *c = mock->clients;
 		     c != NULL && mock->renewable && n < 2 + 2 * MOCK_CLIENTS; c = c->next)
 			set[n++] = (struct pollfd){.fd = c->wake_fd, .events = POLLIN};
-		/* Only clients with renewable keys wake this thread, which stands for the core. */
+		/* Clients with renewable keys wake this thread, which acts as the core. For others it
+		 * polls. */
 		timeout = mock->clients != NULL && !mock->renewable ? KEYS_LOOK_MS : -1;
 		pthread_mutex_unlock(&mock->lock);
 		poll(set, n, timeout);
@@ -672,7 +674,8 @@ void
 mock_revive(struct mock *mock)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	/* What poll() has said may be of the listener before, whose number this one has. */
+	/* Nonblocking: this listener may get the previous one's descriptor number, and poll() may report the
+	 * previous one's event. */
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	memcpy(addr.sun_path, mock->path, sizeof(mock->path));

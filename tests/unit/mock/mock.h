@@ -39,26 +39,26 @@ struct mock *mock_start(void);
 /* Hangs up on all clients and frees everything. */
 void mock_stop(struct mock *mock);
 const char *mock_socket(const struct mock *mock);
-/* What HELLO is answered with; change it before attaching (idle, limits, addr, mtu, node_id ...). */
+/* The reply to HELLO; change it before attaching (idle, limits, addr, mtu, node_id ...). */
 struct one_welcome *mock_welcome(struct mock *mock);
-/* The address of the welcome as the only one of the port. */
+/* Gives `port` the address of the welcome as its only one. */
 void mock_addr(struct mock *mock, struct one_port *port);
-/* From now on WELCOME comes without its descriptors. */
+/* Sends WELCOME without descriptors from now on. */
 void mock_withhold_fds(struct mock *mock, bool withhold);
-/* Like kill -9 of the data plane: all connections end, nothing listens any more. */
+/* Acts as kill -9 of the data plane: all connections end, and nothing listens any more. */
 void mock_kill(struct mock *mock);
 /* Listens again after mock_kill. */
 void mock_revive(struct mock *mock);
-/* Attachments from now on may revoke and renew keys of memory (struct one_keys), which the mock's thread
- * does, and counts; it says that it sleeps, and is woken for it. */
+/* Attachments from now on may revoke and renew keys of memory (struct one_keys). The mock's thread does so
+ * and counts; the mock claims to sleep, so that the library wakes it. */
 void mock_renewable(struct mock *mock);
 uint32_t mock_revoked(struct mock *mock);
 uint32_t mock_renewed(struct mock *mock);
-/* Such requests are refused, as long as it is true. */
+/* Refuses to revoke and renew keys, while true. */
 void mock_refuse_keys(struct mock *mock, bool refuse);
 /* Declares all attachments faulty (enum one_fault) and hangs up, but goes on listening. */
 void mock_fault(struct mock *mock, uint32_t fault);
-/* Attachments that live now. */
+/* Number of live attachments. */
 uint32_t mock_attached(struct mock *mock);
 
 /* ---- requests ---- */
@@ -78,44 +78,46 @@ void mock_refuse(struct mock *mock, enum one_msg_type type, int error, enum one_
 /* Requests of `type` are carried out and not answered until mock_answer(). */
 void mock_park(struct mock *mock, enum one_msg_type type);
 void mock_answer(struct mock *mock, enum one_msg_type type);
-/* Answers to `type` that tell no error carry a copy of `fd`; -1: no more. */
+/* Replies to `type` without an error carry a copy of `fd`; -1: no longer. */
 void mock_give_fd(struct mock *mock, enum one_msg_type type, int fd);
-/* Requests of that type seen so far, and the last of them. */
+/* Number of requests of `type` so far, and the last of them. */
 uint32_t mock_count(struct mock *mock, enum one_msg_type type);
 bool mock_last(struct mock *mock, enum one_msg_type type, struct one_msg *out);
-/* Id of the newest object that such a request made (PZ, CQ, QP, LISTEN, REGION_ADD, MR, MW, SRQ,
+/* Id of the newest object created by a request of `type` (PZ, CQ, QP, LISTEN, REGION_ADD, MR, MW, SRQ,
  * RSM_PUBLISH: the segment, RSM_CONNECT: the queue pair); 0: none. */
 uint32_t mock_newest(struct mock *mock, enum one_msg_type type);
-/* The next object gets this id, which none has: the data plane uses places again. */
+/* Gives the next object this unused id, because the data plane reuses slots. */
 void mock_number(struct mock *mock, uint32_t id);
 
 /* ---- the engine's side of rings ---- */
 
-/* Stores an entry and wakes who is armed; false: the ring is full.  `phase` is filled in. */
+/* Stores an entry, whose `phase` is filled in, and wakes armed waiters; false: the ring is full. */
 bool mock_cqe(struct mock *mock, uint32_t cq, const struct one_cqe *cqe);
-/* The same in two steps, as the engine does it: an entry is there for those who look as soon as it is stored;
- * the look at who is armed comes later, and wakes nobody for what has left the ring by then. */
+/* Both steps of mock_cqe(), as the engine does them: a stored entry is visible to pollers at once;
+ * mock_publish() then checks the arm, and wakes nobody for entries that have left the ring by then. */
 bool mock_cqe_early(struct mock *mock, uint32_t cq, const struct one_cqe *cqe);
 void mock_publish(struct mock *mock, uint32_t cq);
-/* Until so many threads of the newest attachment sleep on its channels: they have looked for the last time.
- */
+/* Waits until N threads of the newest attachment sleep on its channels, after their last poll. */
 void mock_wait_asleep(struct mock *mock, uint32_t threads);
-/* The attachment's asynchronous ring (of the newest attachment). */
+/* Id of the newest attachment's ring of asynchronous events. */
 uint32_t mock_async_cq(struct mock *mock);
-/* Takes the next posted request: true with it (and its pieces, up to ONE_MAX_SGE); its slots are free. */
+/* Takes the next posted request, with up to ONE_MAX_SGE pieces, and frees its slots; false: there is none. */
 bool mock_take(struct mock *mock, uint32_t qp, bool recv, struct one_wqe *wqe, struct one_sge *sge);
 /* Counts a request as finished, without a completion. */
 void mock_done(struct mock *mock, uint32_t qp, bool recv);
-/* mock_done, and a completion with NOTIFY of its cookie, op and length on the right CQ, if there is one.
- * (For a receive: wqe->op ONE_OP_RECV.)  With success, ONE_WQE_SUPPRESS and UNSIGNALED are heeded. */
+/*
+ * Calls mock_done(), and stores a completion with NOTIFY, with the request's cookie, op and length, in the
+ * right CQ, if there is one. (For a receive: wqe->op ONE_OP_RECV.) With success, ONE_WQE_SUPPRESS and
+ * UNSIGNALED apply.
+ */
 void mock_complete(struct mock *mock, uint32_t qp, const struct one_wqe *wqe, enum one_status status);
-/* For `qp`, the next receive of a shared queue; then its completion. */
+/* Takes the next receive of a shared queue for `qp`; then completes it. */
 bool mock_srq_take(struct mock *mock, uint32_t srq, uint32_t qp, struct one_wqe *wqe, struct one_sge *sge);
 void mock_srq_complete(struct mock *mock, uint32_t srq, uint32_t qp, const struct one_wqe *wqe,
 		       enum one_status status);
-/* Whether the application has rung the doorbell of `qp` since the last call. */
+/* True if the application has rung the doorbell of `qp` since the last call. */
 bool mock_doorbell(struct mock *mock, uint32_t qp);
-/* Requests posted and not taken, seen by their phases. */
+/* Number of requests posted and not taken, according to their phases. */
 uint32_t mock_posted(struct mock *mock, uint32_t qp, bool recv);
 /* Sets arena.engine_asleep, for idle mode sleep, and reads (and clears) the eventfd. */
 void mock_sleep(struct mock *mock, bool asleep);
@@ -125,29 +127,29 @@ uint64_t mock_woken(struct mock *mock);
 
 struct one_qp_shm *mock_qp_shm(struct mock *mock, uint32_t qp);
 void mock_qp_state(struct mock *mock, uint32_t qp, enum one_qp_state state);
-/* State, private data, and ONE_CQE_CONNECT on the QP's conn_cq. */
+/* Sets state and private data, and stores ONE_CQE_CONNECT in the QP's conn_cq. */
 void mock_connected(struct mock *mock, uint32_t qp, const void *private_data, uint16_t len);
-/* ONE_CQE_CONNECT with another outcome; state becomes ERROR. */
+/* Stores ONE_CQE_CONNECT with another outcome; the state becomes ERROR. */
 void mock_conn_event(struct mock *mock, uint32_t qp, enum one_conn_event event);
-/* A connection request for `listener`; returns the CR's id. */
+/* Stores a connection request for `listener`; returns the CR's id. */
 uint32_t mock_request(struct mock *mock, uint32_t listener, uint64_t conn_qual, const void *private_data,
 		      uint16_t len);
-/* The outcome of a SIDR_ASK, or a question for a listener, which `object` then is. */
+/* Stores the outcome of the SIDR_ASK `object`, or a question for the listener `object`. */
 void mock_sidr(struct mock *mock, uint32_t object, uint8_t status, const struct one_sidr_shm *what);
 
 /* ---- memory ---- */
 
-/* The creating request of `mr`; false: no such MR (any more). */
+/* Copies the request that created `mr`; false: there is no such MR. */
 bool mock_mr(struct mock *mock, uint32_t mr, struct one_mr_create *out);
-/* Where the data plane has mapped [va, va+len) of `mr`; NULL when its application copies it. */
+/* Address where the data plane has mapped [va, va+len) of `mr`; NULL: the copy thread accesses it. */
 uint8_t *mock_mr_ptr(struct mock *mock, uint32_t mr, uint64_t va, uint64_t len);
-/* The MR of an lkey or rkey; 0: none. */
+/* Id of the MR with this lkey or rkey; 0: none. */
 uint32_t mock_mr_of_key(struct mock *mock, uint32_t key);
-/* Regions that are held now. */
+/* Number of regions held. */
 uint32_t mock_regions(struct mock *mock);
 /* Start of the newest attachment's arena, in the mock's own mapping. */
 uint8_t *mock_arena(struct mock *mock);
-/* Where the newest attachment is asked to copy; NULL: it has no copy thread. */
+/* Ring of copy requests to the newest attachment; NULL: without a copy thread. */
 struct one_copies *mock_copies(struct mock *mock);
 
 #endif

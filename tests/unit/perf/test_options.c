@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of oneside-perf: what is taken, what is refused and in which words. */
+/* Options of oneside-perf: accepted and refused values, and the messages of refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 static char said[4096];
 static struct perf_options o;
 
-/* Parses the words of `line`; what is printed is in `said`. */
+/* Parses the words of `line`; stores the output in `said`. */
 static int
 parse(const char *line)
 {
@@ -76,11 +76,11 @@ test_defaults(void **state)
 static void
 test_api_and_test(void **state)
 {
-	/* Without a test RSM has one of its own. */
+	/* RSM has a default test. */
 	assert_int_equal(parse("-A rsm"), 0);
 	assert_string_equal(o.test->name, "put_bw");
 	assert_string_equal(o.ia, "p0");
-	/* A test says which API it is of. */
+	/* The name of a test implies its API. */
 	assert_int_equal(parse("-t get_lat host"), 0);
 	assert_int_equal(o.api, PERF_API_RSM);
 	assert_int_equal(o.test->op, PERF_GET);
@@ -118,7 +118,7 @@ test_numbers(void **state)
 	assert_true(o.all_sizes && o.bidirectional && !o.peak && o.gbits && o.warm_up && o.json && o.once);
 	assert_string_equal(o.json_file, "f");
 	assert_int_equal(perf_largest(&o), PERF_SIZE_LAST);
-	/* perftest's -t */
+	/* -t also takes a depth, as in perftest. */
 	assert_int_equal(parse("-t 64 -t read_bw"), 0);
 	assert_int_equal(o.depth, 64);
 	assert_string_equal(o.test->name, "read_bw");

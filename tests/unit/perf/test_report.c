@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Histograms, perftest's columns, JSON, and no progress line where no terminal is. */
+/* Histograms, perftest's columns, JSON, and the progress line, which only a terminal gets. */
 #include <setjmp.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ test_extremes(void **state)
 	histogram_add(&h, UINT64_MAX);
 	assert_int_equal(histogram_percentile(&h, 50), 0);
 	assert_true(histogram_percentile(&h, 100) > UINT64_MAX / 2);
-	/* Each value of each power of two has a bucket that gives it back, nearly. */
+	/* Each value of each power of two has a bucket that represents the value closely. */
 	for (uint32_t log2 = 0; log2 < 63; log2++) {
 		uint64_t value = (1ull << log2) + ((1ull << log2) / 3);
 
@@ -92,7 +92,7 @@ test_extremes(void **state)
 	}
 }
 
-/* What `print` prints. */
+/* Returns the text that `print` writes. */
 static char *
 printed(void (*print)(FILE *))
 {
@@ -139,23 +139,23 @@ test_peak(void **state)
 	struct peak p;
 
 	r = (struct result){.iterations = 3300, .seconds = 3};
-	/* One after the other: the second of three milliseconds is the best. */
+	/* The second of three consecutive milliseconds has the highest rate. */
 	peak_begin(&p, 5 * MS);
 	peak_look(&p, 6 * MS, 1000, 1000);
-	peak_look(&p, 6 * MS + 1, 1400, 1400); /* too short to tell */
+	peak_look(&p, 6 * MS + 1, 1400, 1400); /* too short for a sample */
 	peak_look(&p, 7 * MS, 2400, 2400);
 	peak_look(&p, 8 * MS, 3300, 3300);
 	peak_end(&p, &r);
 	assert_true(r.peak == 1400000);
-	/* Completions that were late: most of what came was posted before. */
+	/* Late completions: most were of requests posted before the sample. */
 	r = (struct result){.iterations = 2000, .seconds = 0.002};
 	peak_begin(&p, 0);
 	peak_look(&p, MS, 1128, 1000);
 	peak_look(&p, 2 * MS, 2128, 2100);
-	peak_look(&p, 3 * MS, 9448, 9320); /* 64 times what was under way, and no more */
+	peak_look(&p, 3 * MS, 9448, 9320); /* a sample has at least 64 times the outstanding requests */
 	peak_end(&p, &r);
 	assert_true(r.peak > 4.095e6 && r.peak < 4.097e6);
-	/* A run that is shorter than that: all of it. */
+	/* A run shorter than a sample: the peak is the average. */
 	r = (struct result){.iterations = 64, .seconds = 0.0005};
 	peak_begin(&p, 0);
 	peak_look(&p, MS / 2, 64, 64);

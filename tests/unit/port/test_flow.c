@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a port does for us: flow rules that lead frames to the owner's queue, on a device that is only
- * these functions of DPDK's, replaced; checksums that it has looked at; and frames in several buffers.
- */
+/* A port's offloads: flow rules that lead frames to the owner's queue, on a device that consists of these
+ * replacements of DPDK's functions; checksums that the device has verified; and frames in several buffers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +41,7 @@ all_ones(const void *bytes, size_t len)
 	return true;
 }
 
-/* Checks the form, to the last bit, and takes the rest. */
+/* Checks the form of a rule to the last bit, and returns the rest of it. */
 static struct rte_flow
 understand(uint16_t device, const struct rte_flow_attr *attr, const struct rte_flow_item *item,
 	   const struct rte_flow_action *action)
@@ -219,7 +217,7 @@ frames(const struct pair *pair, struct wire_addr src, uint16_t port, uint32_t co
 	turn(3);
 }
 
-/* Time passes: it may ask again. */
+/* Ends the pause after which a rule may be requested again. */
 static void
 later(struct pair *pair)
 {
@@ -250,7 +248,7 @@ test_strays_lead_to_a_rule(void **state)
 	assert_int_equal(last_made->src_port, 50001);
 	assert_int_equal(last_made->queue, 1);
 	assert_int_equal(ports[0].flows.count, 1);
-	/* A device that does not heed it is not asked for it again. */
+	/* If frames still go astray, the device ignores the rule: no second request. */
 	later(pair);
 	frames(pair, peer(9), 50001, STRAYS);
 	assert_int_equal(creations, 1);
@@ -275,7 +273,7 @@ test_new_port_of_the_peer(void **state)
 	connect_to(pair, peer(9), false);
 	frames(pair, peer(9), 50001, STRAYS);
 	frames(pair, peer(9), 50002, STRAYS);
-	assert_int_equal(creations, 1); /* not so soon */
+	assert_int_equal(creations, 1); /* before the pause ends */
 	later(pair);
 	frames(pair, peer(9), 50002, STRAYS);
 	assert_int_equal(creations, 2);
@@ -291,7 +289,7 @@ test_strangers_get_none(void **state)
 
 	frames(pair, peer(9), 50001, 2 * STRAYS); /* not connected */
 	connect_to(pair, peer(9), false);
-	frames(pair, peer(8), 50001, 2 * STRAYS); /* not its peer */
+	frames(pair, peer(8), 50001, 2 * STRAYS); /* another sender */
 	assert_int_equal(creations, 0);
 }
 
@@ -324,7 +322,7 @@ test_peers_of_this_data_plane_get_none(void **state)
 	assert_int_equal(creations, 0);
 }
 
-/* What a core has said comes after the end of the connection. */
+/* A core's request for a rule may arrive after the end of the connection. */
 static void
 test_late_advice(void **state)
 {
@@ -354,10 +352,10 @@ test_shared_tuple(void **state)
 		frames(&w.pair[1][i], peer(9), 50001, STRAYS);
 	assert_int_equal(creations, 1);
 	assert_int_equal(ports[0].flows.refused, refused);
-	steer_learn(w.pair[0][0].qp, 50001); /* of the other core */
+	steer_learn(w.pair[0][0].qp, 50001); /* a connection of the other core */
 	assert_int_equal(creations, 1);
 	assert_int_equal(ports[0].flows.refused, refused + 1);
-	/* The last one ends it. */
+	/* The rule is destroyed with the last connection that uses it. */
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[1][0].qp}), 0);
 	assert_int_equal(destructions, 0);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[1][1].qp}), 0);
@@ -374,7 +372,7 @@ test_full_device(void **state)
 		connect_to(&w.pair[1][i], peer(9), false);
 		frames(&w.pair[1][i], peer(9), (uint16_t)(50000 + i), STRAYS);
 	}
-	/* The second one found out; the third did not have to. */
+	/* The second rule found the device full, so the third was not tried. */
 	assert_int_equal(creations, 2);
 	assert_int_equal(live, 1);
 	assert_int_equal(ports[0].flows.refused, refused + 1);
@@ -394,13 +392,13 @@ test_bound_of_ours(void **state)
 
 	connect_to(pair, peer(9), false);
 	connect_to(&w.pair[1][1], peer(9), false);
-	device_keeps = true; /* then every port leaves a rule behind */
+	device_keeps = true; /* each port then leaves a rule behind */
 	for (uint32_t i = 0; i < FLOW_RULES + 5; i++)
 		steer_learn(pair->qp, (uint16_t)(50000 + i));
 	assert_int_equal(live, FLOW_RULES);
 	assert_int_equal(creations, FLOW_RULES);
 	assert_false(ports[0].flows.open);
-	/* One that was left behind is there to be used. */
+	/* A rule that was left behind can be used again. */
 	steer_learn(w.pair[1][1].qp, 50000);
 	assert_int_equal(creations, FLOW_RULES);
 	assert_ptr_equal(w.pair[1][1].qp->flow->handle, &rules[0]);
@@ -422,7 +420,7 @@ test_port_without_rules(void **state)
 	connect_to(pair, peer(9), false);
 	frames(pair, peer(9), 50001, 4 * STRAYS);
 	assert_int_equal(creations, 0);
-	assert_int_equal(pair->qp->flow_at, 0); /* the control thread was not bothered */
+	assert_int_equal(pair->qp->flow_at, 0); /* the control thread was not asked */
 	device_room = UINT32_MAX;
 	flows_init(&ports[0]);
 }
@@ -442,7 +440,7 @@ test_ipv6(void **state)
 	ports[0].info.addr[0] = was;
 }
 
-/* The same peer and UDP port at two addresses of ours are two connections. */
+/* A peer and UDP port at two addresses of ours are two connections. */
 static void
 test_two_addresses(void **state)
 {
@@ -471,7 +469,7 @@ receive(uint8_t *frame, uint32_t len, uint64_t flags)
 
 	assert_non_null(m);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
-	m->ol_flags = flags; /* the looped port hands the buffer on as it is */
+	m->ol_flags = flags; /* the looped port passes the buffer on unchanged */
 	assert_int_equal(rte_eth_tx_burst(ports[0].device, 0, &m, 1), 1);
 	TURN_UNTIL(received() > before);
 }
@@ -485,16 +483,16 @@ test_checksum_of_the_device(void **state)
 	uint8_t frame[256];
 	uint32_t len = frame_for(frame, &nobody, peer(9), 50001);
 
-	/* A good one, which the device mistakes for a bad one. */
+	/* A good checksum that the device reports as bad. */
 	receive(frame, len, RTE_MBUF_F_RX_IP_CKSUM_BAD);
 	assert_int_equal(stats->drop_no_qp, ++passed);
-	frame[WIRE_ETH_LEN + 10] ^= 1; /* which no ICRC covers */
+	frame[WIRE_ETH_LEN + 10] ^= 1; /* the IP checksum, which no ICRC covers */
 	receive(frame, len, RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN);
 	receive(frame, len, RTE_MBUF_F_RX_IP_CKSUM_NONE);
 	receive(frame, len, RTE_MBUF_F_RX_IP_CKSUM_BAD);
 	assert_int_equal(stats->drop[WIRE_DROP_IP], bad + 3);
 	assert_int_equal(stats->drop_no_qp, passed);
-	/* What the device says is good is not looked at. */
+	/* A checksum that the device reports as good is not verified. */
 	receive(frame, len, RTE_MBUF_F_RX_IP_CKSUM_GOOD);
 	assert_int_equal(stats->drop[WIRE_DROP_IP], bad + 3);
 	assert_int_equal(stats->drop_no_qp, passed + 1);
@@ -536,7 +534,7 @@ test_chained_frames(void **state)
 	for (uint32_t segments = 2; segments <= 8; segments++)
 		receive_chained(frame, len, segments);
 	assert_int_equal(stats->rx_chained, chained + 7);
-	assert_int_equal(stats->drop_no_qp, passed + 7); /* whole, with their ICRC */
+	assert_int_equal(stats->drop_no_qp, passed + 7); /* complete, with their ICRC */
 	assert_int_equal(engine.data_room, RTE_MBUF_DEFAULT_DATAROOM);
 	receive_chained(longer, sizeof(longer), 2);
 	assert_int_equal(stats->drop_segments, too_long + 1);

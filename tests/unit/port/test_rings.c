@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * How the two ends of a memif agree on their rings: DPDK's driver at both ends; and a client that is only the
- * messages of this test, which says what no driver would.
- */
+/* Negotiation of memif's rings: with DPDK's driver at both ends, and with a client that consists of this
+ * test's messages and sends what no driver would. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +146,7 @@ receive_message(struct far_end *end)
 	assert_int_equal(recv(end->fd, end->message, RINGS_MESSAGE, 0), RINGS_MESSAGE);
 }
 
-/* The type of the answer. */
+/* Returns the type of the reply. */
 static uint16_t
 send_message(struct far_end *end, uint16_t type, int with)
 {
@@ -189,7 +187,8 @@ open_end(struct far_end *end)
 				 sizeof(cookie));
 }
 
-/* Returns when the server takes the next client. Its port goes back to one ring with the next handshake. */
+/* Returns when the server accepts the next client. The server's port returns to one ring at the next
+ * handshake. */
 static void
 close_end(struct far_end *end)
 {
@@ -206,7 +205,8 @@ close_end(struct far_end *end)
 	}
 }
 
-/* With an announcement of these cores with rings; 0: without. */
+/* Begins a handshake that announces rings between `cores` of the client and `far` of the server; `cores` = 0:
+ * announces nothing. */
 static void
 begin(struct far_end *end, uint8_t cores, uint8_t far)
 {
@@ -265,7 +265,8 @@ test_hello_offers_one_ring(void **state)
 	assert_int_equal(load16(end.message, 40), 0); /* the largest indices */
 	assert_int_equal(load16(end.message, 42), 0);
 	assert_memory_equal(end.message + 2 + 24, ((uint8_t[]){'O', 'N', 'E', 'M', 1, 2, 0, 0}), 8);
-	assert_true(memchr(end.message + 2, 0, 24) != NULL); /* what others show ends before it */
+	/* The name that other drivers print ends before the announcement. */
+	assert_true(memchr(end.message + 2, 0, 24) != NULL);
 	close_end(&end);
 }
 
@@ -293,11 +294,11 @@ test_announced_rings_are_used(void **state)
 
 	begin(&end, 3, 2);
 	add_rings(&end, 6);
-	assert_int_equal(rings_of(1).own, 1); /* not before the driver has them all */
+	assert_int_equal(rings_of(1).own, 1); /* not before the driver has all rings */
 	finish(&end);
 	await_rings(1, 2, 3);
 	close_end(&end);
-	/* It comes again, with fewer cores. */
+	/* The client connects again, with fewer cores. */
 	begin(&end, 1, 2);
 	add_rings(&end, 2);
 	finish(&end);
@@ -314,7 +315,7 @@ test_rings_beyond_what_was_announced(void **state)
 	add_rings(&end, 4);
 	assert_false(add_ring(&end, false, 4));
 	close_end(&end);
-	/* Out of order, and twice. */
+	/* Rings out of order, and one ring twice. */
 	begin(&end, 2, 2);
 	assert_true(add_ring(&end, true, 0));
 	assert_false(add_ring(&end, true, 2));
@@ -337,7 +338,7 @@ test_rings_that_are_missing(void **state)
 	close_end(&end);
 }
 
-/* More cores than the server has, more rings than there may be, none. */
+/* Ignored announcements: more cores than the server has, more rings than allowed, none. */
 static void
 test_nonsense_is_no_announcement(void **state)
 {
@@ -352,7 +353,7 @@ test_nonsense_is_no_announcement(void **state)
 	}
 }
 
-/* Handshakes that never end: none is in the way of the next, and none is taken for another. */
+/* Unfinished handshakes: none blocks the next, and none is taken for another. */
 static void
 test_many_handshakes(void **state)
 {
@@ -387,7 +388,7 @@ send_by(uint32_t core, uint16_t to)
 	tx_append(engine.core[core], to, m);
 }
 
-/* From each core of each end to each of the other: only that core receives it. */
+/* A frame from each core to each core of the peer: only the addressed core receives the frame. */
 static void
 test_each_core_reaches_each(void **state)
 {
@@ -408,7 +409,7 @@ test_each_core_reaches_each(void **state)
 			}
 }
 
-/* A core of the far end that has gone is another's. */
+/* A frame to a core that the peer no longer has goes to another core. */
 static void
 test_far_core_that_is_no_more(void **state)
 {
@@ -418,7 +419,7 @@ test_far_core_that_is_no_more(void **state)
 	received = engine.core[0]->stats.rx_packets;
 	send_by(0, TX_TO(1, 1));
 	TURN_UNTIL(engine.core[0]->stats.rx_packets > received);
-	/* One ring: the second core hands over to the first. */
+	/* With one ring, the second core hands over to the first. */
 	atomic_store(&ports[1].rings, 1 | 1 << 8);
 	received = engine.core[0]->stats.rx_packets;
 	send_by(1, TX_TO(1, 1));
@@ -466,7 +467,7 @@ main(int argc, char **argv)
 	int failed = mkdtemp(directory) == NULL;
 
 	failed += cmocka_run_group_tests(arithmetic, NULL, NULL);
-	/* A server listens until EAL's end: each group has a process of its own. */
+	/* A server listens until EAL ends, so each group has a process of its own. */
 	if (argc > 1)
 		failed += cmocka_run_group_tests(drivers, start_both, group_stop);
 	else

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The hash of RSS, against one written by its definition, and the ports that are drawn by it, on a device
- * that is only these functions of DPDK's, replaced.
- */
+/* The hash of RSS against an implementation of its definition, and source ports chosen by the hash, on a
+ * device that consists of these replacements of DPDK's functions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +57,8 @@ rte_eth_dev_rss_reta_query(uint16_t port_id, struct rte_eth_rss_reta_entry64 *gr
 	return 0;
 }
 
-/* Bit by bit: for each one of the input, the 32 bits of the key that begin there. */
+/* Follows the definition: for each bit set in the input, XORs the 32 bits of the key that begin at that bit's
+ * position. */
 static uint32_t
 toeplitz(const uint8_t *input, size_t len)
 {
@@ -142,7 +141,7 @@ test_ports_lead_to_queues(void **state)
 	}
 }
 
-/* Ports are as different as they can be: a host that knows the queue has all others to guess. */
+/* Ports vary as much as the queue allows, so that a host that knows the queue still has to guess the port. */
 static void
 test_ports_are_random(void **state)
 {
@@ -182,7 +181,7 @@ test_unknown_hashes_name_nothing(void **state)
 	struct rss rss;
 
 	device = good;
-	expect_nothing(false); /* IPv6 is hashed by addresses */
+	expect_nothing(false); /* IPv6 is hashed by addresses only */
 	device.key_len = 16;
 	expect_nothing(true);
 	device = good;
@@ -191,14 +190,14 @@ test_unknown_hashes_name_nothing(void **state)
 	device = good;
 	device.table = 0;
 	expect_nothing(true);
-	device.table = 1024; /* more than there is room for */
+	device.table = 1024; /* a larger table than struct rss holds */
 	expect_nothing(true);
 	device.table = 96;
 	expect_nothing(true);
 	device = good;
 	device.hashes = RTE_ETH_RSS_IPV4;
 	expect_nothing(true);
-	/* A queue that the table does not lead to ends the search. */
+	/* A queue that the table lacks ends the search. */
 	device = good;
 	rss_read(0, &rss);
 	assert_int_equal(rss_draw_port(&rss, &src, &dst, 2, draw), 0);

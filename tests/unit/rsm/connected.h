@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of transfers: a connected import and its barrier. */
+/* Fixture of tests of transfers: a connected import and its barrier. */
 #ifndef TESTS_UNIT_RSM_CONNECTED_H
 #define TESTS_UNIT_RSM_CONNECTED_H
 

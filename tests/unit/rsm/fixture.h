@@ -51,7 +51,8 @@ pages(size_t count)
 	return memory;
 }
 
-/* Far from where the system puts mappings by itself: a hole made in it stays one. */
+/* Maps pages far from where the kernel places mappings, so that no other mapping fills a hole made in
+ * them. */
 static inline uint8_t *
 lonely_pages(size_t count)
 {

@@ -146,7 +146,7 @@ run(void *arg)
 	return NULL;
 }
 
-/* Not while it serves: it may have looked at `hold` already, and would take what is posted after this. */
+/* Takes the lock, so that no pass that has already read `hold` takes work posted after this call. */
 void
 peer_hold(struct peer *peer)
 {
@@ -155,7 +155,7 @@ peer_hold(struct peer *peer)
 	pthread_mutex_unlock(&peer->lock);
 }
 
-/* The mock keeps the queue pair, so that this thread may still look at it. */
+/* The mock keeps the queue pair, because the peer's thread may still read the rings. */
 static bool
 on_disconnect(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	      struct one_reply *reply, void *user)

@@ -31,29 +31,29 @@ struct peer {
 	bool broken[PEER_QPS];
 	uint32_t last_import;
 	_Atomic bool stop;
-	/* set by the test */
-	_Atomic bool hold;          /* let posted work lie; set by peer_hold() */
+	/* Controls, set by the test: */
+	_Atomic bool hold;          /* leave posted work in the rings; set by peer_hold() */
 	_Atomic bool silent;        /* do not answer connects */
 	_Atomic int outcome;        /* RSMERR_* that connects end with */
 	_Atomic uint32_t flags;     /* rsm_flags */
-	_Atomic int64_t fail_after; /* so many transfers succeed; -1: all */
-	_Atomic int fail_status;    /* enum one_status of the one that does not */
+	_Atomic int64_t fail_after; /* N transfers succeed; -1: all */
+	_Atomic int fail_status;    /* enum one_status of the transfer that fails */
 	_Atomic uint32_t delay_us;  /* before an answer or a completion */
-	/* what came */
+	/* Counts of served work: */
 	_Atomic uint64_t ops, inlined, staged, direct, suppressed, bytes, signals;
-	_Atomic uint32_t signal; /* the last one */
-	_Atomic uint64_t
-		served; /* counted before the completion: orders what is done after it, for sanitizers */
+	_Atomic uint32_t signal; /* of the last signal */
+	/* Counted before the completion is stored: orders later accesses of the test, for sanitizers. */
+	_Atomic uint64_t served;
 };
 
 void peer_hold(struct peer *peer);
 struct peer *peer_start(size_t size);
 void peer_stop(struct peer *peer);
-/* Stops serving the queue pairs there are (before their attachment ends). */
+/* Stops serving the existing queue pairs, before their attachment ends. */
 void peer_forget(struct peer *peer);
-/* All imports lose their connection: work is flushed, and they are told `code`. */
+/* Breaks the connection of all imports: work is flushed, and `code` is reported to the imports. */
 void peer_abort(struct peer *peer, int code);
-/* The segment of the import that was connected last is withdrawn, as its mapping tells. */
+/* Withdraws the segment of the import connected last, and reports so in the import's mapping. */
 void peer_withdraw(struct peer *peer);
 void peer_reset_counts(struct peer *peer);
 

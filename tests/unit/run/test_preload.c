@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * liboneside-run.so, which the test runner preloads into this program: each call finds what the folder
- * $ONESIDE_RUN presents, and all other paths lead where they always do.
- */
+/* liboneside-run.so, which the test runner preloads into this program: each call finds the contents of the
+ * folder $ONESIDE_RUN, and all other paths work as without the library. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -173,7 +171,7 @@ test_links(void **state)
 	assert_int_equal(chdir("/"), 0);
 }
 
-/* Paths that only resemble those presented, and what is not presented. */
+/* Paths that only resemble presented paths, and missing files. */
 static void
 test_others(void **state)
 {
@@ -205,7 +203,7 @@ find_interface(const struct ifaddrs *list, const char *name, int family)
 	return list;
 }
 
-/* Programs that open TCP connections look for IFF_RUNNING. */
+/* Programs that open TCP connections require IFF_RUNNING. */
 static void
 test_addresses(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What oneside-run makes of a data plane's ports: files, and variables. */
+/* Files and variables that oneside-run derives from a data plane's ports. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +98,7 @@ test_files(void **state)
 	check_file(tree, "sys/class/infiniband/p0/ports/1/gids/1", "2001:0db8:0000:0000:0000:0000:0000:0001");
 	check_file(tree, "sys/class/infiniband/p0/ports/1/gid_attrs/types/1", "RoCE v2");
 	check_file(tree, "sys/class/infiniband/p1/device/numa_node", "-1");
-	/* NCCL replaces the last digits of the folder's name by zeros, to find functions of one adapter. */
+	/* NCCL replaces the last digits of the folder's name with zeros, to find functions of one adapter. */
 	snprintf(path, sizeof(path), "%s/sys/class/infiniband/p1/device", tree);
 	real = realpath(path, NULL);
 	assert_non_null(real);
@@ -119,7 +119,7 @@ inode(const char *path)
 	return status.st_ino;
 }
 
-/* The same ports find the same folder; other ports replace it; that of a data plane which has gone is
+/* Equal ports reuse the folder, other ports replace it, and the folder of a data plane that has gone is
  * removed. */
 static void
 test_replaced(void **state)
@@ -148,7 +148,7 @@ test_replaced(void **state)
 	assert_int_equal(access(first, F_OK), -1);
 }
 
-/* Somebody else could write to it. */
+/* A folder that others can write to is refused. */
 static void
 test_foreign_folder(void **state)
 {

@@ -22,18 +22,18 @@ struct fixture {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *send_cq, *recv_cq; /* on the channel */
 	struct ibv_qp *qp;
-	uint32_t send_id, recv_id, qp_id; /* of the mock */
+	uint32_t send_id, recv_id, qp_id; /* object ids in the mock */
 };
 
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 struct ibv_qp_init_attr default_init(struct fixture *f);
-/* All attributes that a transition to `state` must have, with good values; their mask. */
+/* Fills in all attributes that a transition to `state` requires, with valid values; returns their mask. */
 int good_attr(enum ibv_qp_state state, struct ibv_qp_attr *attr);
 enum ibv_qp_state state_of(struct ibv_qp *qp);
-/* Through the states up to this one. */
+/* Takes the queue pair through all states up to `state`. */
 void bring(struct fixture *f, enum ibv_qp_state state);
-/* A completion of a receive, in recv_cq. */
+/* Stores a completion of a receive in recv_cq. */
 void receive(struct fixture *f, uint64_t cookie, uint8_t flags);
 
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)

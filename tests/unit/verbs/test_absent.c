@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the headers offer and there is not: each call is refused with EOPNOTSUPP, whatever it is given. */
+/* Unsupported calls of the headers: each fails with EOPNOTSUPP, whatever its arguments are. */
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
 
 #include "fixture.h"
 
-#define HOSTILE ((void *)(uintptr_t)0xdeadbeef000ull) /* what is refused is not looked at */
+#define HOSTILE ((void *)(uintptr_t)0xdeadbeef000ull) /* never to be accessed */
 
 #define assert_absent(call) assert_int_equal(call, EOPNOTSUPP)
 #define assert_no_object(call) assert_errno(call, EOPNOTSUPP)
@@ -87,7 +87,7 @@ test_changes(void **state)
 		assert_int_equal(errno, EOPNOTSUPP); \
 	} while (0)
 
-/* Its device stays open for the life of the process, and so does the mock. */
+/* librdmacm keeps its device open for the life of the process, so the mock is never stopped. */
 static void
 test_rdmacm(void **state)
 {
@@ -104,7 +104,7 @@ test_rdmacm(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* Results of all widths: those of ssize_t and off_t, too. */
+/* Covers results of all widths, ssize_t and off_t included. */
 static void
 test_rsockets(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion events and asynchronous events: when they come, who waits for them, and the descriptors. */
+/* Completion and asynchronous events: when they arrive, waiting for them, and their descriptors. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ test_events(void **state)
 	assert_int_equal(fcntl(f->channel->fd, F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
-	receive(f, 1, 0); /* nobody asked */
+	receive(f, 1, 0); /* the CQ is not armed */
 	assert_false(readable(f->channel->fd));
 	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 1), 0);
 	receive(f, 2, 0);
@@ -38,12 +38,12 @@ test_events(void **state)
 	assert_ptr_equal(cq, f->recv_cq);
 	assert_null(context);
 	ibv_ack_cq_events(cq, 1);
-	/* For what has not been polled by now a doorbell asks the core, which this mock is not; what comes
-	 * next gives one event. */
+	/* Arming a CQ with unpolled completions rings the doorbell, so that the core checks them. The mock
+	 * has no core: the next completion gives one event. */
 	mock_doorbell(f->mock, f->qp_id);
 	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
 	assert_true(mock_doorbell(f->mock, f->qp_id));
-	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 1), 0); /* it is armed for more than that */
+	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 1), 0); /* already armed for any completion */
 	assert_false(mock_doorbell(f->mock, f->qp_id));
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -52,19 +52,19 @@ test_events(void **state)
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
 	ibv_ack_cq_events(cq, 1);
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
-	assert_int_equal(ibv_resize_cq(f->recv_cq, 4), EINVAL); /* not for what has come */
+	assert_int_equal(ibv_resize_cq(f->recv_cq, 4), EINVAL); /* fewer entries than unpolled completions */
 	for (uint64_t i = 1; i <= 5; i++) {
 		assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.opcode, IBV_WC_RECV);
 	}
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 0);
-	/* All has been polled: the core need not look. */
+	/* All completions were polled: arming rings no doorbell. */
 	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
 	assert_false(mock_doorbell(f->mock, f->qp_id));
 }
 
-/* What has come is seen, so that no arm is for it. */
+/* Polls all completions, so that the next arm finds none unpolled. */
 static void
 poll_all(struct fixture *f)
 {
@@ -74,7 +74,7 @@ poll_all(struct fixture *f)
 		;
 }
 
-/* What is armed for any completion is not made to wait for a solicited one; after its event it may be. */
+/* A CQ armed for any completion is not narrowed to solicited ones. After the event it can be. */
 static void
 test_arms_together(void **state)
 {
@@ -90,7 +90,7 @@ test_arms_together(void **state)
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
 	ibv_ack_cq_events(f->recv_cq, 1);
-	/* Its event has come, though nobody has got it. */
+	/* The arm has fired, although its event was not read yet. */
 	poll_all(f);
 	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
 	receive(f, 3, 0);
@@ -102,19 +102,19 @@ test_arms_together(void **state)
 	receive(f, 5, ONE_CQE_SOLICITED);
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
 	ibv_ack_cq_events(f->recv_cq, 2);
-	/* In a ring that was resized. */
+	/* An arm survives a resize. */
 	poll_all(f);
 	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
 	assert_int_equal(ibv_resize_cq(f->recv_cq, 20), 0);
 	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 1), 0);
-	while (ibv_get_cq_event(f->channel, &cq, &context) == 0) /* the resize may wake */
+	while (ibv_get_cq_event(f->channel, &cq, &context) == 0) /* a resize may cause an event */
 		ibv_ack_cq_events(cq, 1);
 	receive(f, 6, 0);
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* Events of a CQ that has gone make the descriptor readable no more: nobody would get them. */
+/* Destroying a CQ removes its unread events, so that the descriptor is not readable without an event. */
 static void
 test_events_of_gone(void **state)
 {
@@ -130,7 +130,7 @@ test_events_of_gone(void **state)
 		id[i] = mock_newest(f->mock, ONE_MSG_CQ_CREATE);
 		assert_int_equal(ibv_req_notify_cq(gone[i], 0), 0);
 	}
-	/* Before and behind one that stays. */
+	/* Destroyed CQs have events before and behind the event of a CQ that stays. */
 	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
 	assert_true(mock_cqe(f->mock, id[0], &cqe));
 	receive(f, 1, 0);
@@ -142,7 +142,7 @@ test_events_of_gone(void **state)
 	assert_ptr_equal(cq, f->recv_cq);
 	ibv_ack_cq_events(cq, 1);
 	assert_false(readable(f->channel->fd));
-	/* and one alone */
+	/* The only event is one of the destroyed CQ. */
 	cq = ibv_create_cq(f->context, 4, NULL, f->channel, 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	assert_true(mock_cqe(f->mock, mock_newest(f->mock, ONE_MSG_CQ_CREATE), &cqe));
@@ -166,7 +166,7 @@ struct waiter {
 	_Atomic bool ended;
 };
 
-/* Interrupts who waits for an event, until it has ended or there is one. */
+/* Interrupts the waiting thread until its wait has ended, or 50 times; then causes the event. */
 static void *
 interrupt(void *arg)
 {
@@ -224,12 +224,12 @@ wait_for_async(struct fixture *f)
 	return result;
 }
 
-/* Handlers with SA_RESTART are not noticed by who waits, others end it. */
+/* A wait for events goes on after handlers with SA_RESTART, and ends with EINTR after others. */
 static void
 test_events_and_signals(void **state)
 {
 #ifdef __SANITIZE_THREAD__
-	skip(); /* it puts handlers off while a thread is in a system call of its own */
+	skip(); /* TSan delays handlers during intercepted system calls */
 #endif
 	for (int i = 0; i < 4; i++) {
 		bool restarts = i % 2 != 0, async = i / 2 != 0;
@@ -258,7 +258,7 @@ wait_on_thread(void *f)
 	return (void *)(intptr_t)wait_for_async(f);
 }
 
-/* Who destroys an object takes events of others out of the ring, and wakes who waits for these. */
+/* A thread that destroys an object reads all events from the ring, and wakes threads that wait for them. */
 static void
 test_async_taken_by_others(void **state)
 {
@@ -305,7 +305,7 @@ test_async(void **state)
 	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
 	assert_ptr_equal(event.element.cq, f->send_cq);
-	assert_true(readable(f->context->async_fd)); /* there is another one */
+	assert_true(readable(f->context->async_fd)); /* one more event */
 	assert_int_equal(ibv_get_async_event(f->context, &second), 0);
 	assert_int_equal(second.event_type, IBV_EVENT_QP_ACCESS_ERR);
 	assert_ptr_equal(second.element.qp, f->qp);
@@ -329,8 +329,8 @@ test_async(void **state)
 	}
 	cqe.object = f->qp_id;
 	cqe.status = ONE_ASYNC_SQ_DRAINED;
-	/* One that was not got when its object goes is not waited for, nor does it make the descriptor
-	 * readable, as it does when only another object goes. */
+	/* Destroying an object removes its unread event without waiting for an acknowledgement, and clears
+	 * the descriptor. Destroying another object leaves both. */
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
 	assert_int_equal(ibv_destroy_cq(ibv_create_cq(f->context, 4, NULL, NULL, 0)), 0);
 	assert_true(readable(f->context->async_fd));
@@ -338,13 +338,13 @@ test_async(void **state)
 	f->qp = NULL;
 	assert_false(readable(f->context->async_fd));
 	assert_int_equal(ibv_get_async_event(f->context, &event), -1);
-	/* The data plane's end. */
+	/* The data plane ends. */
 	mock_kill(f->mock);
 	assert_int_equal(fcntl(f->context->async_fd, F_SETFL, 0), 0);
 	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_DEVICE_FATAL);
 	ibv_ack_async_event(&event);
-	assert_int_equal(ibv_get_async_event(f->context, &event), -1); /* instead of waiting for ever */
+	assert_int_equal(ibv_get_async_event(f->context, &event), -1); /* does not wait for ever */
 	assert_int_equal(errno, EIO);
 	assert_false(readable(f->context->async_fd));
 	assert_int_equal(ibv_poll_cq(f->send_cq, 1, &wc), -1);
@@ -372,7 +372,7 @@ stay_for_cq(void *user)
 	return NULL;
 }
 
-/* Threads that wait for events can be cancelled, as those of rdma-core, and hold nothing then. */
+/* Threads that wait for events can be cancelled, as with rdma-core, and hold no lock then. */
 static void
 test_cancelled(void **state)
 {

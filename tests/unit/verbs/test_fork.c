@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a child after fork has of libibverbs and librdmacm: nothing of the parent's, whichever locks other
- * threads held, and all that it makes itself.
- */
+/* libibverbs and librdmacm in a child after fork: the child cannot use the parent's objects, whatever locks
+ * other threads held, and can use all objects that it creates itself. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,7 +13,7 @@
 
 #include "fixture.h"
 
-#define CHILD_LIMIT_S 120 /* one that hangs is ended then */
+#define CHILD_LIMIT_S 120 /* a child that hangs is killed then */
 
 static struct mock *mock;
 static struct ibv_context *context;
@@ -27,7 +25,7 @@ static struct ibv_srq *srq;
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *id;
 static struct rdma_cm_event *unacknowledged;
-static uint32_t cq_id, qp_id; /* of the mock */
+static uint32_t cq_id, qp_id; /* object ids in the mock */
 
 static struct sockaddr *
 peer(void)
@@ -77,7 +75,7 @@ setup(void **state)
 	return 0;
 }
 
-/* ---- in the child: no assertions, whose output would be the parent's ---- */
+/* ---- in the child: no assertions, because their output would appear as the parent's ---- */
 
 #define CHECK(condition)                           \
 	do {                                       \
@@ -85,7 +83,7 @@ setup(void **state)
 			_exit(__LINE__ % 251 + 1); \
 	} while (0)
 
-/* Calls that take locks which another thread of the parent may have held. */
+/* Calls locking functions whose locks another thread of the parent may have held. */
 static void
 use_verbs_of_parent(void)
 {
@@ -110,7 +108,7 @@ use_verbs_of_parent(void)
 	ibv_ack_cq_events(ibv_cq_ex_to_cq(cq), 1);
 	ibv_ack_async_event(&event);
 	CHECK(ibv_destroy_qp(qp) == ECHILD);
-	CHECK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == EBUSY); /* of the queue pair */
+	CHECK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == EBUSY); /* used by the queue pair */
 	CHECK(ibv_destroy_srq(srq) == ECHILD);
 	CHECK(ibv_close_device(context) == 0);
 }
@@ -124,11 +122,11 @@ use_rdmacm_of_parent(void)
 	CHECK(rdma_get_cm_event(channel, &event) == -1 && errno == ECHILD);
 	CHECK(rdma_create_id(channel, &other, NULL, RDMA_PS_TCP) == -1 && errno == ECHILD);
 	CHECK(rdma_migrate_id(id, NULL) == -1 && errno == ECHILD);
-	CHECK(rdma_destroy_id(id) == 0); /* nobody acknowledges its event here */
+	CHECK(rdma_destroy_id(id) == 0); /* does not wait for an acknowledgement in the child */
 	rdma_destroy_event_channel(channel);
 }
 
-/* With a thread of its own, which ThreadSanitizer does not have after fork. */
+/* Uses a new channel and its thread. Not with ThreadSanitizer, which has no threads after fork. */
 static void
 use_own(void)
 {
@@ -164,7 +162,7 @@ run_child(void)
 
 static _Atomic bool asked, forking;
 
-/* Its caller has the lock of librdmacm, until a fork is under way. */
+/* Delays the reply, so that rdma_listen() holds the lock of librdmacm until a fork is under way. */
 static bool
 answer_late(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	    struct one_reply *reply, void *user)
@@ -183,7 +181,7 @@ listen_on_thread(void *arg)
 	return NULL;
 }
 
-/* Has the locks of a CQ, of a queue pair's send ring and of its other events. */
+/* Holds the locks of a CQ, of a queue pair's send ring and of the queue pair's events during the fork. */
 static void *
 hold_locks(void *arg)
 {
@@ -210,7 +208,7 @@ expect_good_child(pid_t pid)
 	int status;
 
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status)); /* not ended by its alarm */
+	assert_true(WIFEXITED(status)); /* not killed by its alarm */
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
@@ -233,7 +231,7 @@ test_locks_of_objects(void **state)
 	expect_good_child(pid);
 }
 
-/* The parent goes on as if nothing had been. */
+/* A fork while a thread holds the lock of librdmacm changes nothing in the parent. */
 static void
 test_lock_of_librdmacm(void **state)
 {
@@ -259,7 +257,7 @@ test_lock_of_librdmacm(void **state)
 	mock_on(mock, ONE_MSG_LISTEN, NULL, NULL);
 	expect_good_child(pid);
 	assert_int_equal(rdma_destroy_id(listen), 0);
-	assert_int_equal(poll(&look, 1, 0), 1); /* the child has not taken it away */
+	assert_int_equal(poll(&look, 1, 0), 1); /* the child has not read the event */
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_int_equal(event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	assert_int_equal(rdma_ack_cm_event(event), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows and addresses of regions: what is posted and asked for, and what is refused. */
+/* Memory windows and re-registered regions: requests posted, messages sent, and refusals. */
 #include <stdlib.h>
 
 #include "fixture.h"
@@ -53,7 +53,7 @@ test_bind_type_1(void **state)
 	assert_non_null(mw);
 	assert_int_equal(ibv_dealloc_pd(f->pd), EBUSY);
 	key = mw->rkey;
-	assert_int_equal(ibv_bind_mw(f->qp, mw, &bind), EINVAL); /* it cannot send */
+	assert_int_equal(ibv_bind_mw(f->qp, mw, &bind), EINVAL); /* a queue pair in RESET cannot send */
 	bring(f, IBV_QPS_RTS);
 	bind.bind_info.mr = plain;
 	assert_int_equal(ibv_bind_mw(f->qp, mw, &bind), EINVAL);
@@ -72,7 +72,7 @@ test_bind_type_1(void **state)
 	assert_int_equal(sge[0].addr, (uintptr_t)memory + 8);
 	assert_int_equal(sge[0].len, 100);
 	assert_int_equal(sge[0].lkey, mr->lkey);
-	/* As a request it would be one of type 2. */
+	/* IBV_WR_BIND_MW is for windows of type 2 only. */
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.bind_info = bind.bind_info;
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), EINVAL);
@@ -145,7 +145,7 @@ test_addresses(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* New terms, the same keys; refused, it is as it was. */
+/* ibv_rereg_mr() changes the attributes and keeps the keys; a refusal leaves the region unchanged. */
 static void
 test_rereg(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each object: made, refused with the right errno, busy while it is used, and posted and polled. */
+/* Each object: created, refused with the right errno, busy while used; requests posted and polled. */
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -70,7 +70,7 @@ test_no_device(void **state)
 	mock_revive(f->mock);
 }
 
-/* More ports with each answer. */
+/* Reports more ports in each reply. */
 static bool
 answer_port(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	    struct one_reply *reply, void *user)
@@ -80,7 +80,7 @@ answer_port(struct mock *mock, const struct one_msg *msg, const int *fds, uint32
 	return msg->port_query.port < 32;
 }
 
-/* A list has as many devices as it was made for. */
+/* A list of devices has room for as many as the first reply reported. */
 static void
 test_growing(void **state)
 {
@@ -122,7 +122,7 @@ test_memory(void **state)
 	assert_errno(ibv_reg_mr(f->pd, memory, 4096, 1 << 15), EINVAL);
 	assert_errno(ibv_reg_mr(f->pd, memory, 0, 0), EINVAL);
 	assert_errno(ibv_reg_mr(f->pd, NULL, 4096, 0), EFAULT);
-	/* However often the library tries, having given back what it kept. */
+	/* Refused in all tries of the library, also after it released cached registrations. */
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 8);
 	assert_errno(ibv_reg_mr(f->pd, memory, 4096, 0), ENOMEM);
 	free(memory);
@@ -170,7 +170,7 @@ test_limits(void **state)
 	assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
 	assert_int_equal(srq_attr.srq_limit, 2);
 	assert_int_equal(srq_attr.max_wr, 4);
-	/* What is refused changes nothing, and what is not in the mask is not looked at. */
+	/* A refused change leaves the SRQ unchanged, and values outside of the mask are ignored. */
 	mock_refuse(f->mock, ONE_MSG_SRQ_LIMIT, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
 	srq_attr.srq_limit = 3;
 	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), ENOMEM);
@@ -190,7 +190,7 @@ test_limits(void **state)
 	assert_errno(ibv_alloc_mw(f->pd, (enum ibv_mw_type)3), EINVAL);
 }
 
-/* `from`, `from` + 1 ...: receives of three segments, which have two slots in the ring. */
+/* Posts receives with ids `from`, `from` + 1 ...; the three segments take two slots in the ring. */
 static int
 post_srq(struct ibv_srq *srq, uint64_t from, uint32_t count)
 {
@@ -225,7 +225,8 @@ take_srq(struct fixture *f, uint32_t srq, uint64_t from, uint32_t count)
 	}
 }
 
-/* It grows and shrinks with receives in it, anywhere in its ring; not below what waits or the limit. */
+/* An SRQ grows and shrinks with receives anywhere in its ring, but not below the receives in it or its
+ * limit. */
 static void
 test_srq_resize(void **state)
 {
@@ -337,7 +338,7 @@ test_post_send(void **state)
 	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
 	assert_int_equal(wc[0].opcode, IBV_WC_RDMA_WRITE);
 	assert_int_equal(wc[0].qp_num, f->qp->qp_num);
-	/* What may not be: the first that is wrong is told, those before it are posted. */
+	/* ibv_post_send() reports the first wrong request, and posts those before it. */
 	first.num_sge = 0;
 	second.num_sge = 5;
 	assert_int_equal(ibv_post_send(f->qp, &first, &bad), EINVAL);
@@ -347,7 +348,7 @@ test_post_send(void **state)
 	first.opcode = IBV_WR_TSO;
 	assert_int_equal(ibv_post_send(f->qp, &first, &bad), EOPNOTSUPP);
 	first.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	assert_int_equal(ibv_post_send(f->qp, &first, &bad), EINVAL); /* no 8 bytes */
+	assert_int_equal(ibv_post_send(f->qp, &first, &bad), EINVAL); /* atomics need 8 bytes */
 	first.opcode = IBV_WR_SEND;
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(ibv_post_send(f->qp, &first, &bad), 0);
@@ -375,8 +376,8 @@ test_atomics_and_inline(void **state)
 	assert_int_equal(wqe.imm, 0x11223344);
 	assert_int_equal(wqe.atomic.add_or_swap, 0x99);
 	mock_done(f->mock, f->qp_id, false);
-	/* Inline: what fits is in the request, more is copied before the call returns, too much is refused.
-	 */
+	/* Inline data: a little is stored in the request, more is copied before the call returns, too much is
+	 * refused. */
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)i;
 	wr.opcode = IBV_WR_SEND;
@@ -385,7 +386,7 @@ test_atomics_and_inline(void **state)
 	sge.length = ONE_INLINE_MAX;
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
 	assert_int_equal(ibv_query_qp(f->qp, &attr, IBV_QP_CAP, &init), 0);
-	assert_int_equal(init.cap.max_inline_data, 128); /* for 100, which were asked for */
+	assert_int_equal(init.cap.max_inline_data, 128); /* 100 were requested */
 	sge.length = 128;
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
 	sge.length = 129;
@@ -401,7 +402,7 @@ test_atomics_and_inline(void **state)
 	assert_true(mock_mr_of_key(f->mock, pieces[0].lkey) != 0);
 }
 
-/* A list that is said to be longer than the queue takes is refused, not read; a bind has none. */
+/* A list longer than the queue allows is refused unread; a request without a list does not read one. */
 static void
 test_sges_unread(void **state)
 {
@@ -425,7 +426,7 @@ test_sges_unread(void **state)
 	munmap(pages, 8192);
 }
 
-/* Each unfinished request has a place for its inline data, also when their count begins anew. */
+/* Each outstanding request has its own space for inline data, also after the ring's count wraps. */
 static void
 test_inline_places(void **state)
 {
@@ -462,7 +463,7 @@ test_inline_places(void **state)
 
 /* ---- completions ---- */
 
-/* RESET forgets what was completed, of this queue pair. */
+/* RESET drops completions of the queue pair that is reset, and no others. */
 static void
 test_reset(void **state)
 {
@@ -480,18 +481,18 @@ test_reset(void **state)
 	receive(&of_other, 2, 0);
 	receive(f, 3, 0);
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), 0);
-	receive(f, 4, 0); /* of its next life */
+	receive(f, 4, 0); /* after the reset */
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 8, wc), 2);
 	assert_int_equal(wc[0].wr_id, 2);
 	assert_int_equal(wc[0].qp_num, other->qp_num);
 	assert_int_equal(wc[1].wr_id, 4);
-	/* and one that is gone is not told of */
+	/* A destroyed queue pair's completions are dropped. */
 	receive(&of_other, 5, 0);
 	assert_int_equal(ibv_destroy_qp(other), 0);
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 8, wc), 0);
 }
 
-/* What completions tell may be acted upon before the batch ends. */
+/* Between entries of a batch the application may arm the CQ, and reset or destroy its queue pairs. */
 static void
 test_within_batch(void **state)
 {
@@ -530,7 +531,7 @@ destroy(void *qp)
 	return NULL;
 }
 
-/* A queue pair that takes the place of one which is still being destroyed has its completions. */
+/* A queue pair that reuses the slot of one still being destroyed receives its own completions. */
 static void
 test_place_again(void **state)
 {
@@ -552,7 +553,7 @@ test_place_again(void **state)
 	assert_non_null(qp);
 	cqe.object = mock_newest(f->mock, ONE_MSG_QP_CREATE);
 	assert_true(mock_cqe(f->mock, cq_id, &cqe));
-	/* While its ring is being read it is not forgotten. */
+	/* Destroying waits while the CQ is being polled. */
 	assert_int_equal(ibv_start_poll(cq, &poll_attr), 0);
 	assert_int_equal(pthread_create(&thread, NULL, destroy, qp), 0);
 	while (mock_count(f->mock, ONE_MSG_QP_FREE) == freed)

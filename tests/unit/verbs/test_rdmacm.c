@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librdmacm: ids through their lives, what each call refuses, and every end of a connection. */
+/* librdmacm: ids through their lives, refusals of each call, and all endings of a connection. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 static struct mock *mock;
 static struct rdma_event_channel *channel, *other;
 
-/* Devices stay open for the life of the process, and so does the mock. */
+/* librdmacm keeps devices open for the life of the process, so the mock is never stopped. */
 static int
 setup(void **state)
 {
@@ -38,7 +38,7 @@ address(const char *text, uint16_t port)
 	return (struct sockaddr *)&in;
 }
 
-/* At once, or when it is (-1). */
+/* `timeout_ms` = -1: waits until the channel is readable. */
 static bool
 readable(const struct rdma_event_channel *which, int timeout_ms)
 {
@@ -63,7 +63,7 @@ next(enum rdma_cm_event_type type, struct rdma_cm_id *id)
 	struct rdma_cm_event *event;
 
 	assert_true(readable(channel, -1));
-	assert_false(readable(other, 0)); /* nothing is for it */
+	assert_false(readable(other, 0)); /* no event for the other channel */
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
 	if (id != NULL)
@@ -143,7 +143,7 @@ show_transport(struct one_qp_shm *shm)
 	shm->send_psn = 0xabcde;
 	shm->recv_psn = 0x12345;
 	shm->flow_label = 0x54321;
-	shm->path_mtu = 704; /* of two data planes: no code of verbs */
+	shm->path_mtu = 704; /* an MTU that the data planes agreed on, without an enum ibv_mtu */
 	shm->traffic_class = 8;
 	shm->hop_limit = 63;
 	shm->timeout = 18;
@@ -152,7 +152,7 @@ show_transport(struct one_qp_shm *shm)
 	shm->rnr_retry = 6;
 }
 
-/* What the CM has agreed on is what the queue pair is asked for. */
+/* ibv_query_qp() returns what the CMs agreed on. */
 static void
 check_query(struct ibv_qp *qp)
 {
@@ -202,10 +202,10 @@ test_connect(void **state)
 	uint32_t qp;
 
 	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), 0);
-	assert_fails(rdma_connect(id, &param), EINVAL); /* neither a queue pair nor the number of one */
+	assert_fails(rdma_connect(id, &param), EINVAL); /* neither a queue pair nor a QPN */
 	cq = make_qp(id, &qp);
 	assert_int_equal(rdma_connect(id, &param), 0);
-	/* What it is to have, until there is a connection. */
+	/* Before the connection is established, a query returns what was set. */
 	assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_TIMEOUT, &init), 0);
 	assert_int_equal(attr.timeout, timeout);
 	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
@@ -221,7 +221,7 @@ test_connect(void **state)
 	show_transport(mock_qp_shm(mock, qp));
 	mock_connected(mock, qp, "welcome", 7);
 	assert_true(readable(channel, -1));
-	/* Until the event is taken the peer is not told, and the queue pair is not connected. */
+	/* The peer gets its confirmation, and the queue pair connects, only when the event is read. */
 	assert_int_equal(mock_count(mock, ONE_MSG_QP_CONFIRM), 0);
 	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 	event = next(RDMA_CM_EVENT_ESTABLISHED, id);
@@ -235,7 +235,7 @@ test_connect(void **state)
 	assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), 1);
 	mock_conn_event(mock, qp, ONE_CONN_DISCONNECTED);
 	expect_event(RDMA_CM_EVENT_DISCONNECTED, id, 0);
-	/* The id is told of the end of the time wait, which outlasts its queue pair; once. */
+	/* The end of the time wait is reported once, to the id, even after its queue pair was destroyed. */
 	rdma_destroy_qp(id);
 	assert_true((msg.qp_modify.to.flags & ONE_QP_TIMEWAIT) != 0);
 	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
@@ -243,14 +243,14 @@ test_connect(void **state)
 	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
 	timewait_exit.object = 0;
 	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
-	assert_int_equal(rdma_migrate_id(id, other), 0); /* takes what is in the ring */
+	assert_int_equal(rdma_migrate_id(id, other), 0); /* reads all entries of the ring */
 	assert_false(readable(other, 0));
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	none();
 }
 
-/* As UCX connects: the number is of a queue pair for datagrams, and data take another way. */
+/* UCX connects so: the QPN belongs to a UD queue pair, and data does not use the connection. */
 static void
 test_number_of_datagrams(void **state)
 {
@@ -277,7 +277,7 @@ test_number_of_datagrams(void **state)
 	assert_int_equal(rdma_establish(id), 0);
 	assert_true(mock_last(mock, ONE_MSG_QP_CONFIRM, &msg));
 	assert_int_equal(msg.id.id, carrier);
-	/* The application's queue pair may go before its id. */
+	/* The application may destroy its queue pair before the id. */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_cq(init.send_cq), 0);
 	freed = mock_count(mock, ONE_MSG_QP_FREE);
@@ -294,7 +294,7 @@ wait_for_event(void *user)
 	return NULL;
 }
 
-/* A thread that waits can be cancelled, as one of rdma-core, and holds nothing then. */
+/* Threads that wait for events can be cancelled, as with rdma-core, and hold no lock then. */
 static void
 test_cancelled(void **state)
 {
@@ -317,7 +317,7 @@ test_cancelled(void **state)
 	rdma_destroy_event_channel(waited);
 }
 
-/* The peer ends it: receives are flushed when the event is taken. */
+/* When the peer ends a connection, receives are flushed once the event is read. */
 static void
 test_end_by_peer(void **state)
 {
@@ -350,8 +350,8 @@ test_end_by_peer(void **state)
 	}
 }
 
-/* Entries that no honest data plane stores: of no queue pair, of no question, and from outside of the arena.
- */
+/* Entries that a correct data plane never stores: for no queue pair, for no question, and with an offset
+ * outside of the arena. */
 static void
 test_entries_of_nobody(void **state)
 {
@@ -437,7 +437,7 @@ test_listen(void **state)
 	id = event->id;
 	assert_ptr_equal(id->context, &mock);
 	assert_int_equal(rdma_ack_cm_event(event), 0);
-	assert_fails(rdma_accept(id, NULL), EINVAL); /* neither a queue pair nor the number of one */
+	assert_fails(rdma_accept(id, NULL), EINVAL); /* neither a queue pair nor a QPN */
 	cq = make_qp(id, &qp);
 	assert_int_equal(rdma_accept(id, NULL), 0);
 	assert_true(mock_last(mock, ONE_MSG_CR_ACCEPT, &msg));
@@ -447,7 +447,7 @@ test_listen(void **state)
 	mock_connected(mock, qp, NULL, 0);
 	expect_event(RDMA_CM_EVENT_ESTABLISHED, id, 0);
 	drop(id, cq);
-	/* Refused by the application, and by nobody looking at it. */
+	/* A request is rejected by rdma_reject(), and by destroying its id unanswered. */
 	cr = mock_request(mock, listener, 5000, NULL, 0);
 	event = next(RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
 	id = event->id;
@@ -465,7 +465,7 @@ test_listen(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 	assert_true(mock_last(mock, ONE_MSG_CR_REJECT, &msg));
 	assert_int_equal(msg.cr_reject.unanswered, 0);
-	/* One that nobody has looked at when the listener goes. */
+	/* A request that was not read when its listener is destroyed is rejected. */
 	cr = mock_request(mock, listener, 5000, NULL, 0);
 	unlistens = mock_count(mock, ONE_MSG_UNLISTEN);
 	assert_int_equal(rdma_destroy_id(listen), 0);
@@ -487,7 +487,7 @@ test_refusals(void **state)
 	assert_fails(rdma_disconnect(id), EINVAL);
 	assert_fails(rdma_reject(id, NULL, 0), EINVAL);
 	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)), 0);
-	/* What was not got is not waited for. */
+	/* rdma_destroy_id() does not wait for an event that was not read. */
 	assert_int_equal(rdma_resolve_addr(id, NULL, address("192.0.2.2", 7000), 1000), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	assert_int_equal(rdma_getaddrinfo(NULL, "5001", &hints, &info), 0);
@@ -495,7 +495,7 @@ test_refusals(void **state)
 	rdma_freeaddrinfo(info);
 }
 
-/* The last test: the device does not come back. */
+/* Must be the last test: the device does not come back. */
 static void
 test_loss(void **state)
 {

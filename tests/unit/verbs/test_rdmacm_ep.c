@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librdmacm without an event channel, what an id makes for itself, and ids that change their channel. */
+/* librdmacm without an event channel, objects that an id creates itself, and ids that change channels. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -22,7 +22,7 @@ static struct mock *mock;
 		assert_int_equal(errno, expected); \
 	} while (0)
 
-/* What the data plane tells of the queue pair when it is asked to connect, accept, or disconnect. */
+/* The event that follows a request to connect, accept, or disconnect. */
 static enum one_conn_event outcome = ONE_CONN_ESTABLISHED;
 
 static bool
@@ -38,10 +38,10 @@ answer(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_f
 		mock_connected(m, qp, "welcome", 7);
 	else
 		mock_conn_event(m, qp, outcome);
-	return true; /* not CONNECTING */
+	return true; /* skip the mock's default, which sets CONNECTING */
 }
 
-/* Devices stay open for the life of the process, and so does the mock. */
+/* librdmacm keeps devices open for the life of the process, so the mock is never stopped. */
 static int
 setup(void **state)
 {
@@ -71,7 +71,7 @@ lookup(const char *node, int flags)
 	return info;
 }
 
-/* Resolved, with a queue pair whose CQs it makes itself. */
+/* Returns a resolved id with a queue pair, for which the library creates the CQs. */
 static struct rdma_cm_id *
 active(void)
 {
@@ -109,7 +109,7 @@ test_active(void **state)
 	assert_ptr_equal(id->qp->send_cq, id->send_cq);
 	assert_ptr_equal(id->qp->recv_cq, id->recv_cq);
 	assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
-	assert_fails(rdma_get_request(id, &again), EINVAL); /* it does not listen */
+	assert_fails(rdma_get_request(id, &again), EINVAL); /* not a listener */
 	assert_fails(rdma_notify(id, IBV_EVENT_COMM_EST), EINVAL);
 	assert_int_equal(rdma_connect(id, NULL), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
@@ -118,7 +118,7 @@ test_active(void **state)
 	assert_fails(rdma_notify(id, IBV_EVENT_PATH_MIG), EINVAL);
 	assert_int_equal(rdma_disconnect(id), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_DISCONNECTED);
-	assert_int_equal(rdma_disconnect(id), 0); /* the end is known: no event is waited for */
+	assert_int_equal(rdma_disconnect(id), 0); /* the connection has already ended: no wait for an event */
 	rdma_destroy_ep(id);
 }
 
@@ -144,7 +144,7 @@ test_failures(void **state)
 		outcome = ends[i].end;
 		assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 		assert_fails(rdma_connect(id, NULL), ends[i].error);
-		/* Its queue pair is in ERR, where requests are flushed. */
+		/* The id's queue pair is in ERR, where requests are flushed. */
 		assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_STATE, &init), 0);
 		assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 		assert_int_equal(ibv_post_send(id->qp, &wr, &bad), 0);
@@ -171,7 +171,7 @@ test_passive(void **state)
 	assert_int_equal(rdma_accept(id, NULL), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
 	rdma_destroy_ep(id);
-	/* No queue pair for it: the request is refused, and the listener goes on. */
+	/* A request for which no queue pair can be created is rejected, and the listener goes on. */
 	mock_refuse(mock, ONE_MSG_QP_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 1, 1);
 	mock_request(mock, number, 7000, NULL, 0);
 	assert_fails(rdma_get_request(listen, &id), ENOMEM);
@@ -195,7 +195,7 @@ test_backlog(void **state)
 	mock_request(mock, number, 7000, NULL, 0);
 	mock_request(mock, number, 7000, NULL, 0);
 	last = mock_request(mock, number, 7000, NULL, 0);
-	/* By the thread that reads the channel; once one is taken there is room for another. */
+	/* The thread that reads the channel rejects requests above the backlog; taking one makes room. */
 	while ((int)mock_count(mock, ONE_MSG_CR_REJECT) != before + 1)
 		sched_yield();
 	assert_int_equal(rdma_get_request(listen, &id), 0);
@@ -216,7 +216,7 @@ readable(const struct rdma_event_channel *channel)
 	return poll(&look, 1, 0) == 1;
 }
 
-/* Events that nobody has got go along. */
+/* Unread events move with their id. */
 static void
 test_migrate(void **state)
 {
@@ -242,7 +242,7 @@ test_migrate(void **state)
 	rdma_ack_cm_event(event);
 	fcntl(a->fd, F_SETFL, O_NONBLOCK);
 	assert_fails(rdma_get_cm_event(a, &event), EAGAIN);
-	/* Calls wait, and do not again. */
+	/* Without a channel, calls wait for their event. With a channel, they do not. */
 	assert_int_equal(rdma_migrate_id(id, NULL), 0);
 	assert_fails(rdma_migrate_id(id, NULL), EINVAL);
 	assert_int_equal(rdma_resolve_route(id, 1000), 0);
@@ -257,7 +257,7 @@ test_migrate(void **state)
 	rdma_destroy_event_channel(b);
 }
 
-/* Requests that nobody has got yet go along with their listener, whose old channel may end then. */
+/* Unread requests move with their listener, whose old channel can then be destroyed. */
 static void
 test_migrate_listener(void **state)
 {
@@ -270,7 +270,7 @@ test_migrate_listener(void **state)
 	listen = listener(0, NULL, &number);
 	assert_int_equal(rdma_migrate_id(listen, a), 0);
 	mock_request(mock, number, 7000, NULL, 0);
-	while (!readable(a)) /* the thread that reads the ring puts it there */
+	while (!readable(a)) /* the thread that reads the ring puts the request there */
 		sched_yield();
 	assert_int_equal(rdma_migrate_id(listen, b), 0);
 	rdma_destroy_event_channel(a);
@@ -303,7 +303,7 @@ struct waiter {
 	_Atomic bool ended;
 };
 
-/* Interrupts who waits for an event, until it has ended or there is one. */
+/* Interrupts the waiting thread until its wait has ended, or 50 times; then causes an event. */
 static void *
 interrupt(void *arg)
 {
@@ -319,12 +319,12 @@ interrupt(void *arg)
 	return NULL;
 }
 
-/* Handlers with SA_RESTART are not noticed by who waits, others are. */
+/* A wait for events goes on after handlers with SA_RESTART, and ends with EINTR after others. */
 static void
 test_signals(void **state)
 {
 #ifdef __SANITIZE_THREAD__
-	skip(); /* it puts handlers off while a thread is in a system call of its own */
+	skip(); /* TSan delays handlers during intercepted system calls */
 #endif
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_event *event;
@@ -368,13 +368,13 @@ test_srq(void **state)
 	assert_fails(rdma_create_qp(id, NULL, &qp), EINVAL);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	assert_int_equal(rdma_create_ep(&id, info, NULL, NULL), 0);
-	assert_fails(rdma_create_srq_ex(id, &ex), EINVAL); /* without a type */
+	assert_fails(rdma_create_srq_ex(id, &ex), EINVAL); /* no type given */
 	ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
 	ex.srq_type = IBV_SRQT_XRC;
 	assert_fails(rdma_create_srq_ex(id, &ex), EOPNOTSUPP);
 	ex.srq_type = IBV_SRQT_BASIC;
 	assert_int_equal(rdma_create_srq_ex(id, &ex), 0);
-	assert_fails(rdma_create_srq(id, NULL, &init), EINVAL); /* it has one */
+	assert_fails(rdma_create_srq(id, NULL, &init), EINVAL); /* the id has an SRQ already */
 	assert_int_equal(rdma_create_qp(id, NULL, &qp), 0);
 	assert_ptr_equal(id->qp->srq, id->srq);
 	assert_fails(rdma_create_qp(id, NULL, &qp), EINVAL);
@@ -386,7 +386,7 @@ test_srq(void **state)
 	rdma_freeaddrinfo(info);
 }
 
-/* The end of a connection is told whether or not its queue pair is still there. */
+/* The end of a connection is reported whether or not its queue pair still exists. */
 static void
 test_end_without_qp(void **state)
 {
@@ -436,7 +436,7 @@ test_addrinfo(void **state)
 	assert_int_equal(info->ai_dst_len, sizeof(struct sockaddr_in6));
 	rdma_freeaddrinfo(info);
 	assert_int_not_equal(rdma_getaddrinfo("192.0.2.2", NULL, &hints, &info), 0);
-	/* The source is the caller's; without a name, all is. */
+	/* The result has the caller's source address. Without a node, all of the result is the caller's. */
 	hints = (struct rdma_addrinfo){.ai_src_addr = (struct sockaddr *)&own, .ai_src_len = sizeof(own)};
 	assert_int_equal(rdma_getaddrinfo("192.0.2.2", "7000", &hints, &info), 0);
 	assert_int_equal(info->ai_src_len, sizeof(own));
@@ -451,7 +451,7 @@ test_addrinfo(void **state)
 	rdma_freeaddrinfo(info);
 }
 
-/* A queue pair of the application's own, in INIT with these rights. */
+/* Creates a queue pair outside of librdmacm, in INIT with these rights. */
 static struct ibv_qp *
 own_qp(const struct rdma_cm_id *id, struct ibv_cq *cq, unsigned int rights)
 {
@@ -479,7 +479,7 @@ step(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-/* It connects with the number of a queue pair, which RTR and RTS by what it says do not connect again. */
+/* rdma_connect() takes a QPN: transitions to RTR and RTS by rdma_init_qp_attr() then do not connect again. */
 static void
 test_own_qp_connects(void **state)
 {
@@ -496,9 +496,9 @@ test_own_qp_connects(void **state)
 	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
 	cq = ibv_create_cq(id->verbs, 10, NULL, NULL, 0);
 	assert_fails(rdma_connect(id, NULL), EINVAL);
-	param.qp_num = 0xffffff; /* nobody's */
+	param.qp_num = 0xffffff; /* no queue pair's */
 	assert_fails(rdma_connect(id, &param), EINVAL);
-	assert_fails(rdma_init_qp_attr(id, &attr, &mask), EINVAL); /* the peer has not answered */
+	assert_fails(rdma_init_qp_attr(id, &attr, &mask), EINVAL); /* the peer has not answered yet */
 	assert_fails(rdma_establish(id), EINVAL);
 	qp = own_qp(id, cq, 0);
 	param.qp_num = qp->qp_num;
@@ -516,7 +516,7 @@ test_own_qp_connects(void **state)
 	assert_fails(rdma_establish(id), EINVAL);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	rdma_destroy_ep(id);
-	/* Fewer rights than it has been connected with. */
+	/* Fewer rights than the connection was established with. */
 	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
 	fewer = own_qp(id, cq, IBV_ACCESS_REMOTE_READ);
 	param.qp_num = fewer->qp_num;
@@ -525,7 +525,7 @@ test_own_qp_connects(void **state)
 	assert_true(mock_last(mock, ONE_MSG_QP_SET, &msg));
 	assert_int_equal(msg.qp_set.to.given, ONE_QP_SET_ACCESS);
 	assert_int_equal(msg.qp_set.to.access, ONE_ACCESS_REMOTE_READ);
-	/* Its own end; the id's is told when it asks. */
+	/* Destroying the queue pair ends the connection; the id reports the end at rdma_disconnect(). */
 	assert_int_equal(ibv_destroy_qp(fewer), 0);
 	mock_refuse(mock, ONE_MSG_QP_DISCONNECT, -EINVAL, ONE_SUBJECT_QP, 0, 1);
 	assert_int_equal(rdma_disconnect(id), 0);
@@ -558,7 +558,7 @@ test_own_qp_accepts(void **state)
 	assert_true(mock_last(mock, ONE_MSG_CR_ACCEPT, &msg));
 	assert_true((msg.cr_accept.param.given & ONE_CONN_ACCESS) != 0);
 	assert_int_equal(msg.cr_accept.param.access, ONE_ACCESS_REMOTE_READ);
-	assert_fails(rdma_establish(id), EINVAL); /* for who connects */
+	assert_fails(rdma_establish(id), EINVAL); /* for the active side only */
 	rdma_destroy_ep(id);
 	rdma_destroy_ep(listen);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -575,10 +575,8 @@ destroy(void *arg)
 	return NULL;
 }
 
-/*
- * An id may be destroyed while its connection lives, by a queue pair of the application's own: the peer hears
- * of the end, and the id goes when what was got of it has been acknowledged.
- */
+/* An id can be destroyed while the connection of an application's own queue pair lives: the peer is notified
+ * of the end, and the id is freed when its events have been acknowledged. */
 static void
 test_own_qp_and_destroy(void **state)
 {
@@ -612,7 +610,8 @@ test_own_qp_and_destroy(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Options of the id and parameters of the call go along with it; what was not named is the port's. */
+/* Options of the id and parameters of a call reach the data plane; the port's values replace those not
+ * given. */
 static void
 test_parameters(void **state)
 {
@@ -673,7 +672,7 @@ test_mapped(void **state)
 	rdma_freeaddrinfo(own);
 }
 
-/* Loopback addresses are those of any device, and for this end only. */
+/* A loopback address stands for any device, and connects within this host only. */
 static void
 test_loopback(void **state)
 {
@@ -694,7 +693,7 @@ test_loopback(void **state)
 	assert_int_equal(rdma_listen(id, 0), 0);
 	number = mock_newest(mock, ONE_MSG_LISTEN);
 	assert_int_equal(rdma_migrate_id(id, channel), 0);
-	mock_welcome(mock)->addr[3] = 9; /* where requests come from */
+	mock_welcome(mock)->addr[3] = 9; /* address that requests come from */
 	mock_request(mock, number, 7000, NULL, 0);
 	while ((int)mock_count(mock, ONE_MSG_CR_REJECT) == before)
 		usleep(1000);
@@ -723,14 +722,14 @@ test_refusals(void **state)
 
 	info->ai_qp_type = IBV_QPT_XRC_SEND;
 	assert_fails(rdma_create_ep(&id, info, NULL, &init), EOPNOTSUPP);
-	assert_fails(rdma_create_ep(&id, here, NULL, &init), EADDRNOTAVAIL); /* not an address of ours */
+	assert_fails(rdma_create_ep(&id, here, NULL, &init), EADDRNOTAVAIL); /* not an address of a device */
 	rdma_freeaddrinfo(info);
 	rdma_freeaddrinfo(here);
 	assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_IPOIB), EOPNOTSUPP);
 }
 
-/* Who listens hears of the loss of a device; when its data plane has come back, new ids connect and are
- * connected to by the channel that was there. */
+/* Listeners are notified of the loss of a device. When its data plane is back, new ids connect and accept by
+ * the existing channel. */
 static void
 test_loss(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librdmacm: at which devices and ports an id listens, from when on, and when devices go and come. */
+/* librdmacm: at which devices and ports an id listens, since when, and while devices go and come. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@ static struct rdma_event_channel *channel;
 		assert_int_equal(errno, expected); \
 	} while (0)
 
-/* Two ports of one address. */
+/* Reports two ports with the same address. */
 static bool
 two_ports(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	  struct one_reply *reply, void *user)
@@ -42,7 +42,7 @@ any_port(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num
 	return false;
 }
 
-/* Devices stay open for the life of the process, and so does the mock. */
+/* librdmacm keeps devices open for the life of the process, so the mock is never stopped. */
 static int
 setup(void **state)
 {
@@ -78,7 +78,7 @@ asked(uint32_t flags)
 	return (uint32_t)msg.listen.service;
 }
 
-/* Port 0 is one that the id has from then on, in each port space, and at all devices. */
+/* Binding port 0 assigns a port at once, in each port space, and at all devices. */
 static void
 test_bind_any_port(void **state)
 {
@@ -107,7 +107,7 @@ test_bind_any_port(void **state)
 	}
 }
 
-/* One that another device has not free is given back, and another tried; one that nobody has ends it. */
+/* A port in use at one device is released at the others, and another is tried; an unknown address fails. */
 static void
 test_ports_taken(void **state)
 {
@@ -123,13 +123,11 @@ test_ports_taken(void **state)
 	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRNOTAVAIL, ONE_SUBJECT_ADDRESS, 0, 1);
 	assert_fails(rdma_bind_addr(id, (struct sockaddr *)&any), EADDRNOTAVAIL);
 	assert_int_equal(rdma_get_src_port(id), 0);
-	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&any), 0); /* it was not bound by that */
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&any), 0); /* the id is still unbound */
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* An id has its port from rdma_bind_addr() on: the next one with that port is refused then, not when it
- * listens.
- */
+/* rdma_bind_addr() reserves the port: another id with the port is refused there, not at rdma_listen(). */
 static void
 test_bound_port_is_held(void **state)
 {
@@ -139,13 +137,13 @@ test_bound_port_is_held(void **state)
 
 	assert_int_equal(asked(ONE_LISTEN_LATER), 7471);
 	assert_true(mock_last(mock, ONE_MSG_LISTEN, &msg));
-	assert_int_equal(msg.listen.source, 1); /* at this address alone */
+	assert_int_equal(msg.listen.source, 1); /* at this address only */
 	inet_pton(AF_INET, "192.0.2.1", &at.sin_addr);
 	assert_int_equal(rdma_create_id(channel, &second, NULL, RDMA_PS_TCP), 0);
 	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 7471, 1);
 	assert_fails(rdma_bind_addr(second, (struct sockaddr *)&at), EADDRINUSE);
 	at.sin_port = htons(7472);
-	assert_int_equal(rdma_bind_addr(second, (struct sockaddr *)&at), 0); /* it was not bound by that */
+	assert_int_equal(rdma_bind_addr(second, (struct sockaddr *)&at), 0); /* the id is still unbound */
 	assert_int_equal(rdma_destroy_id(second), 0);
 	/* A refused rdma_listen leaves the port with the id. */
 	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 7471, 1);
@@ -154,11 +152,11 @@ test_bound_port_is_held(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 	at.sin_addr.s_addr = htonl(0xcb007101);
 	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
-	assert_fails(rdma_bind_addr(id, (struct sockaddr *)&at), EADDRNOTAVAIL); /* nobody's address */
+	assert_fails(rdma_bind_addr(id, (struct sockaddr *)&at), EADDRNOTAVAIL); /* an address of no device */
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* With REUSEADDR ids may have one port until one of them listens. */
+/* Ids with REUSEADDR can share a port until one of them listens. */
 static void
 test_reuse(void **state)
 {
@@ -175,7 +173,7 @@ test_reuse(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* An id that resolves has a port of its own at its device alone, which is its source port. */
+/* Resolving an address gives the id a source port, reserved at its device only. */
 static void
 test_source_port(void **state)
 {
@@ -216,7 +214,7 @@ test_source_port(void **state)
 		assert_int_not_equal(port, 0);
 		assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
 		assert_int_equal(((struct sockaddr_in *)rdma_get_local_addr(id))->sin_port, htons(port));
-		/* One device remains of what it was held at. */
+		/* The port remains reserved at one device. */
 		held = mock_count(mock, ONE_MSG_LISTEN) - held;
 		assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN) - freed, held - 1);
 		assert_int_equal(rdma_destroy_id(id), 0);
@@ -224,7 +222,7 @@ test_source_port(void **state)
 	}
 }
 
-/* The data plane is told whose port the source port is; a refused one leaves the id as it was. */
+/* The data plane is notified which id owns a source port; a refusal leaves the id unchanged. */
 static void
 test_source_port_is_told(void **state)
 {
@@ -251,8 +249,8 @@ test_source_port_is_told(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* :: is any device's, unless it is for its family only; the mock's have IPv4.  It listens all the same, as at
- * devices that may come. */
+/* An id bound to :: listens at all devices, with AFONLY only at those with IPv6. The mock has IPv4 only:
+ * rdma_listen() succeeds nevertheless, because devices may come. */
 static void
 test_families(void **state)
 {
@@ -263,7 +261,7 @@ test_families(void **state)
 	for (int i = 0; i < 4; i++) {
 		int only = i % 2;
 
-		any.sin6_port = htons(i < 2 ? 7000 : 0); /* held before it is said */
+		any.sin6_port = htons(i < 2 ? 7000 : 0); /* reserved before AFONLY is set */
 		assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
 		assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&any), 0);
 		assert_int_equal(
@@ -278,7 +276,7 @@ test_families(void **state)
 	}
 }
 
-/* Services of the port space for anything, as rdma_cm numbers them. */
+/* RDMA_PS_IB has service IDs of its own, by rdma_cm's prefix. */
 static void
 test_port_space_ib(void **state)
 {
@@ -315,7 +313,7 @@ expect_request(struct rdma_cm_id *listen, uint32_t listener)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* By the thread of the library, and each with a moment's pause. */
+/* Waits for `more` listeners. The library's thread creates them, with a pause before each. */
 static uint32_t
 await_listener(uint32_t before, uint32_t more)
 {
@@ -333,10 +331,8 @@ nonsense(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num
 	return true;
 }
 
-/*
- * Who listens at all devices does not hear when one goes, or all: it listens at the others, and again when a
- * device is back; who is bound to a device hears.
- */
+/* A listener at all devices is not notified when devices go: it goes on at the others, and listens again at a
+ * device that is back. An id bound to one device is notified. */
 static void
 test_devices_go_and_come(void **state)
 {
@@ -348,10 +344,10 @@ test_devices_go_and_come(void **state)
 
 	assert_int_equal(rdma_listen(listen, 0), 0);
 	second = mock_newest(mock, ONE_MSG_LISTEN);
-	first = second - 1; /* objects are numbered as they are made, when they are bound */
+	first = second - 1; /* ids are consecutive, in order of creation */
 	expect_request(listen, first);
 	expect_request(listen, second);
-	/* One attachment ends: its device has to be opened anew. */
+	/* An attachment ends: the library opens its device again. */
 	devices = rdma_get_devices(&n);
 	assert_int_equal(n, 2);
 	before = mock_count(mock, ONE_MSG_LISTEN);
@@ -362,7 +358,7 @@ test_devices_go_and_come(void **state)
 	second = await_listener(before, 1);
 	expect_request(listen, first);
 	expect_request(listen, second);
-	/* All of them. */
+	/* All attachments end. */
 	one = bound(RDMA_PS_TCP, "192.0.2.1", 5001);
 	before = mock_count(mock, ONE_MSG_LISTEN);
 	mock_kill(mock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ONESIDE_DEBUG=1: what refused calls of librdmacm say. */
+/* ONESIDE_DEBUG=1: messages of refused calls of librdmacm. */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 static struct mock *mock;
 static struct rdma_event_channel *channel;
 
-/* Devices stay open for the life of the process, and so does the mock. */
+/* librdmacm keeps devices open for the life of the process, so the mock is never stopped. */
 static int
 setup(void **state)
 {
@@ -36,7 +36,7 @@ address(const char *text, uint16_t port)
 	return (struct sockaddr *)&in;
 }
 
-/* `call` returns -1 with this errno, and says so. */
+/* `call` returns -1 with this errno, and prints these texts. */
 #define assert_refused(call, expected, ...)                        \
 	do {                                                       \
 		assert_says(call, (unsigned long)-1, __VA_ARGS__); \
@@ -168,7 +168,7 @@ connecting(void **state)
 	assert_refused(rdma_connect(id, &param), EINVAL,
 		       "rdma_connect: conn_param->private_data_len = 4: ", "; give less (EINVAL)");
 	rdma_destroy_qp(id);
-	/* libibverbs explains what it refused, and the call that asked it says so. */
+	/* libibverbs explains its refusal, and the call of librdmacm adds a line. */
 	init.cap.max_send_wr = 0x7fffffff;
 	before = said_begin(&file);
 	assert_int_equal(rdma_create_qp(id, NULL, &init), -1);
@@ -191,11 +191,11 @@ assert_no_channel(const char *says)
 	assert_null(rdma_create_event_channel());
 	lines = said_end(before, file);
 	lines = strstr(lines, "\noneside: rdma_create_event_channel: ");
-	assert_non_null(lines); /* after what libibverbs says */
+	assert_non_null(lines); /* after the line of libibverbs */
 	assert_non_null(strstr(lines, says));
 }
 
-/* Before there is a data plane: the sentence has the socket's own reason. */
+/* Without a data plane, the message has the reason of the socket's error. */
 static void
 no_data_plane(void **state)
 {
@@ -218,7 +218,7 @@ no_data_plane(void **state)
 	rmdir(directory);
 }
 
-/* Without the variable. */
+/* Without ONESIDE_DEBUG refused calls print nothing. */
 static void
 not_asked(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librdmacm's UDP port space: what asks, what answers, and what the events say. */
+/* librdmacm's UDP port space: requests, answers, and the contents of events. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@ static struct mock *mock;
 static struct rdma_event_channel *channel;
 static struct sockaddr_in peer = {.sin_family = AF_INET};
 
-/* Devices stay open for the life of the process, and so does the mock. */
+/* librdmacm keeps devices open for the life of the process, so the mock is never stopped. */
 static int
 setup(void **state)
 {
@@ -64,7 +64,7 @@ make_qp(struct rdma_cm_id *id)
 					.qp_type = IBV_QPT_RC};
 
 	assert_non_null(cq);
-	assert_fails(rdma_create_qp(id, NULL, &init), EINVAL); /* not of this port space */
+	assert_fails(rdma_create_qp(id, NULL, &init), EINVAL); /* a type of other port spaces */
 	init.qp_type = IBV_QPT_UD;
 	assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
 	return cq;
@@ -100,7 +100,7 @@ test_asks(void **state)
 	struct one_msg msg;
 	uint32_t ask;
 
-	/* Its queue pair sends, with rdma_cm's Q_Key. */
+	/* The id's queue pair is in RTS, with rdma_cm's Q_Key. */
 	assert_true(mock_last(mock, ONE_MSG_QP_DATAGRAM, &msg));
 	assert_int_equal(msg.qp_datagram.state, ONE_DATAGRAM_RTS);
 	assert_int_equal(msg.qp_datagram.qkey, RDMA_UDP_QKEY);
@@ -115,7 +115,7 @@ test_asks(void **state)
 	assert_memory_equal(msg.sidr_ask.addr, "\xc0\x00\x02\x02", 4);
 	assert_int_equal(msg.sidr_ask.private_len, 5);
 	assert_memory_equal(msg.sidr_ask.private_data, "hello", 5);
-	assert_fails(rdma_connect(id, &param), EINVAL); /* one at a time */
+	assert_fails(rdma_connect(id, &param), EINVAL); /* one question at a time */
 	mock_sidr(mock, ask, 0, &found);
 	event = next(RDMA_CM_EVENT_ESTABLISHED, id);
 	assert_int_equal(event->status, 0);
@@ -129,7 +129,7 @@ test_asks(void **state)
 	assert_memory_equal(event->param.ud.private_data, "welcome", 8);
 	rdma_ack_cm_event(event);
 	assert_int_equal(mock_count(mock, ONE_MSG_SIDR_FREE), 1);
-	/* Nothing is connected, and one may ask again: refused, and unanswered. */
+	/* UD has no connection. Another question is allowed, also after a refusal and a timeout. */
 	assert_fails(rdma_disconnect(id), EINVAL);
 	assert_int_equal(rdma_connect(id, NULL), 0);
 	mock_sidr(mock, mock_newest(mock, ONE_MSG_SIDR_ASK), 2, &found);
@@ -141,7 +141,7 @@ test_asks(void **state)
 	event = next(RDMA_CM_EVENT_UNREACHABLE, id);
 	assert_int_equal(event->status, -ETIMEDOUT);
 	rdma_ack_cm_event(event);
-	/* Who goes does not wait for the answer. */
+	/* Destroying an id does not wait for the answer. */
 	assert_int_equal(rdma_connect(id, NULL), 0);
 	rdma_destroy_qp(id);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
@@ -185,7 +185,7 @@ test_answers(void **state)
 	assert_int_equal(event->param.ud.private_data_len, ONE_SIDR_PRIVATE_REQ);
 	assert_memory_equal(event->param.ud.private_data, "hello", 6);
 	rdma_ack_cm_event(event);
-	assert_fails(rdma_accept(id, &param), EOPNOTSUPP); /* a queue pair of its own is needed */
+	assert_fails(rdma_accept(id, &param), EOPNOTSUPP); /* the id needs a queue pair */
 	cq = make_qp(id);
 	param.private_data_len = ONE_SIDR_PRIVATE_REP + 1;
 	assert_fails(rdma_accept(id, &param), EINVAL);
@@ -195,11 +195,11 @@ test_answers(void **state)
 	assert_int_equal(msg.sidr_answer.sidr, 77);
 	assert_int_equal(msg.sidr_answer.qp, mock_newest(mock, ONE_MSG_QP_CREATE));
 	assert_int_equal(msg.sidr_answer.private_len, 7);
-	assert_fails(rdma_accept(id, &param), EINVAL); /* it has been */
+	assert_fails(rdma_accept(id, &param), EINVAL); /* already answered */
 	rdma_destroy_qp(id);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
-	/* Refused. */
+	/* The question is refused. */
 	question.id = 78;
 	mock_sidr(mock, listener, 0, &question);
 	event = next(RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
@@ -210,7 +210,7 @@ test_answers(void **state)
 	assert_int_equal(msg.sidr_answer.sidr, 78);
 	assert_int_equal(msg.sidr_answer.qp, 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
-	/* More than the backlog, and what nobody has looked at when the listener goes. */
+	/* Questions above the backlog, and those unread when the listener is destroyed. */
 	for (question.id = 80; question.id < 83; question.id++)
 		mock_sidr(mock, listener, 0, &question);
 	assert_int_equal(rdma_destroy_id(listen), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* modify_qp: every pair of states, every attribute that is missing or too much, and bad values. */
+/* modify_qp: each pair of states, each attribute missing or superfluous, and bad values. */
 #include "fixture.h"
 
 static void
@@ -18,8 +18,8 @@ static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_
 static void
 test_pairs(void **state)
 {
-	/* rows: from; columns: to RESET, INIT, RTR, RTS, SQD, ERR, each with the attributes of RESET's way
-	 * there, which are too many on the way back from SQD */
+	/* Rows: from; columns: to RESET, INIT, RTR, RTS, SQD, ERR. Each transition has the attributes needed
+	 * on the way from RESET, which are superfluous from SQD back to RTS. */
 	static const int expected[STATES][STATES] = {
 		{0, 0, EINVAL, EINVAL, EINVAL, 0}, {0, 0, 0, EINVAL, EINVAL, 0},
 		{0, EINVAL, EINVAL, 0, EINVAL, 0}, {0, EINVAL, EINVAL, EINVAL, 0, 0},
@@ -41,7 +41,7 @@ test_pairs(void **state)
 	}
 }
 
-/* Each required attribute left out, and each that does not belong there. */
+/* Leaves each required attribute out, and adds each that is not allowed. */
 static void
 test_masks(void **state)
 {
@@ -66,7 +66,7 @@ test_masks(void **state)
 		IBV_QP_MAX_DEST_RD_ATOMIC,
 		IBV_QP_RATE_LIMIT,
 	};
-	/* what may be there without being needed, by state: the values of good_attr() are as good */
+	/* Attributes allowed without being required, by state; good_attr() gives them valid values. */
 	static const int optional[] = {
 		[IBV_QPS_INIT] = 0,
 		[IBV_QPS_RTR] = IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
@@ -108,14 +108,14 @@ test_values(void **state)
 	REFUSED(IBV_QPS_RTR, ah_attr.is_global, 0, EINVAL);
 	REFUSED(IBV_QPS_RTR, ah_attr.port_num, 2, EINVAL);
 	REFUSED(IBV_QPS_RTR, ah_attr.grh.sgid_index, 1, EINVAL);
-	REFUSED(IBV_QPS_RTR, ah_attr.grh.dgid.raw[0], 0xfe, EINVAL); /* IPv6, where the port has IPv4 */
+	REFUSED(IBV_QPS_RTR, ah_attr.grh.dgid.raw[0], 0xfe, EINVAL); /* IPv6, but the port has IPv4 */
 	REFUSED(IBV_QPS_RTR, path_mtu, IBV_MTU_2048, EINVAL);        /* the port has 1024 */
 	REFUSED(IBV_QPS_RTR, path_mtu, 0, EINVAL);
 	REFUSED(IBV_QPS_RTR, dest_qp_num, 0x1000000, EINVAL);
 	REFUSED(IBV_QPS_RTR, max_dest_rd_atomic, 255, EINVAL);
 	REFUSED(IBV_QPS_RTR, min_rnr_timer, 32, EINVAL);
 	assert_int_equal(mock_count(f->mock, ONE_MSG_QP_RTR), 0);
-	/* What the data plane says. */
+	/* The data plane's refusal is reported. */
 	mask = good_attr(IBV_QPS_RTR, &attr);
 	mock_refuse(f->mock, ONE_MSG_QP_RTR, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS, 0, 1);
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), ETIMEDOUT);
@@ -131,13 +131,13 @@ test_values(void **state)
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask | IBV_QP_CUR_STATE), EINVAL);
 	attr.cur_qp_state = IBV_QPS_RTR;
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask | IBV_QP_CUR_STATE), 0);
-	/* Not there yet, and says so. */
+	/* Path migration is unsupported. */
 	attr.path_mig_state = IBV_MIG_REARM;
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_PATH_MIG_STATE), EOPNOTSUPP);
 	assert_int_equal(state_of(f->qp), IBV_QPS_RTS);
 }
 
-/* What changes while the peer is served. */
+/* Attributes that change in RTS. */
 static void
 test_settings(void **state)
 {
@@ -156,7 +156,7 @@ test_settings(void **state)
 	assert_int_equal(ibv_query_qp(f->qp, &attr, 0, &init), 0);
 	assert_int_equal(attr.qp_access_flags, IBV_ACCESS_REMOTE_ATOMIC);
 	assert_int_equal(attr.sq_draining, 0);
-	/* SQD, until the data plane says that nothing is under way. */
+	/* SQD drains until the data plane reports that no request is outstanding. */
 	attr.qp_state = IBV_QPS_SQD;
 	attr.en_sqd_async_notify = 1;
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
@@ -168,7 +168,7 @@ test_settings(void **state)
 	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
 	assert_int_equal(attr.sq_draining, 1);
 	assert_int_equal(f->qp->state, IBV_QPS_SQD);
-	/* The rest of what SQD lets change stays. */
+	/* Other attributes that SQD allows to change can only be set to their present values. */
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_AV), 0);
 	attr.timeout++;
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_TIMEOUT), EOPNOTSUPP);
@@ -187,7 +187,7 @@ test_settings(void **state)
 	assert_int_equal(state_of(f->qp), IBV_QPS_RTS);
 }
 
-/* What reaches the data plane is what was said. */
+/* The data plane receives the values of the call. */
 static void
 test_requests(void **state)
 {
@@ -222,20 +222,20 @@ test_requests(void **state)
 	assert_int_equal(msg.qp_rts.timeout, 14);
 	assert_int_equal(msg.qp_rts.retry_count, 7);
 	assert_int_equal(msg.qp_rts.rnr_retry, 6);
-	/* and is read back */
+	/* A query returns the same values. */
 	assert_int_equal(ibv_query_qp(f->qp, &attr, 0, &init), 0);
 	assert_int_equal(attr.dest_qp_num, 0x4321);
 	assert_int_equal(attr.path_mtu, IBV_MTU_512);
 	assert_int_equal(attr.sq_psn, 88);
 	assert_int_equal(attr.cap.max_send_wr, 8);
 	assert_ptr_equal(init.send_cq, f->send_cq);
-	/* An error that the data plane finds is the state there is. */
+	/* The state is ERR once the data plane finds an error. */
 	mock_qp_state(f->mock, f->qp_id, ONE_QP_ERROR);
 	assert_int_equal(state_of(f->qp), IBV_QPS_ERR);
 	reset(f);
 }
 
-/* The data plane breaks it: qp->state follows when a query asks for the state. */
+/* The data plane moves a queue pair to ERR: qp->state follows when a query requests the state. */
 static void
 test_query_of_broken(void **state)
 {

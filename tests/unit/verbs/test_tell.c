@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ONESIDE_DEBUG=1: what refused calls of libibverbs say. */
+/* ONESIDE_DEBUG=1: messages of refused calls of libibverbs. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -7,14 +7,14 @@
 
 #include "../said.h"
 
-/* `call` returns NULL with this errno, and says so. */
+/* `call` returns NULL with this errno, and prints these texts. */
 #define assert_null_says(call, expected, ...)                   \
 	do {                                                    \
 		assert_says((uintptr_t)(call), 0, __VA_ARGS__); \
 		assert_int_equal(errno, expected);              \
 	} while (0)
 
-/* What raises the limit of a refusal of PZ_CREATE. */
+/* Name of the limit in refusals of PZ_CREATE; NULL: none. */
 static const char *limit_key;
 
 static bool
@@ -24,13 +24,14 @@ refuse_pz(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t
 	reply->error = -EDQUOT;
 	reply->subject = ONE_SUBJECT_QUOTA;
 	reply->value = limit_key == NULL ? 0 : 7;
-	memset(&reply->limit, 'x', sizeof(reply->limit)); /* no end, unless there is a key */
+	memset(&reply->limit, 'x', sizeof(reply->limit)); /* unterminated, unless there is a key */
 	if (limit_key != NULL)
 		snprintf(reply->limit.key, sizeof(reply->limit.key), "%s", limit_key);
 	return true;
 }
 
-/* A limit of the configuration, of the data plane's process, a fixed one, and what is no name. */
+/* Limits: of the configuration, of the process, a fixed one, with a malformed name; and a data plane that
+ * drains. */
 static void
 raised_by(struct fixture *f)
 {
@@ -75,7 +76,7 @@ memory(void **state)
 			 "(EFAULT)");
 	assert_null_says(ibv_reg_mr(f->pd, bytes, 0, 0), EINVAL,
 			 "ibv_reg_mr: length = 0: ", "; give the length");
-	/* the data plane's words */
+	/* Refusals of the data plane. */
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 17, 1);
 	assert_null_says(
 		ibv_reg_mr(f->pd, bytes, 64, 0), ENOMEM, "ibv_reg_mr: pd = 0x",
@@ -251,7 +252,7 @@ receives(void **state)
 	assert_ptr_equal(bad, &wr);
 }
 
-/* Those that have a bad argument of another kind, or are not there at all. */
+/* Calls with a bad argument of another kind, and unsupported calls. */
 static void
 others(void **state)
 {
@@ -297,7 +298,7 @@ others(void **state)
 	assert_int_equal(ibv_dereg_mr(bind.bind_info.mr), 0);
 }
 
-/* Requests of ibv_qp_ex, and states of a queue pair for datagrams. */
+/* Requests of ibv_qp_ex, and states of a UD queue pair. */
 static void
 extended(void **state)
 {
@@ -330,7 +331,7 @@ extended(void **state)
 	ibv_wr_send(ibv_qp_to_qp_ex(qp));
 	assert_says(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL,
 		    "ibv_wr_complete: qp->state = RESET: ", "to RTS first");
-	/* the first of several */
+	/* The first of several errors is reported. */
 	ibv_wr_start(ibv_qp_to_qp_ex(qp));
 	ibv_wr_send(ibv_qp_to_qp_ex(qp));
 	ibv_wr_set_sge_list(ibv_qp_to_qp_ex(qp), 9, NULL);
@@ -361,7 +362,7 @@ no_data_plane(void **state)
 	setenv("ONESIDE_SOCKET", before, 1);
 }
 
-/* Without the variable. */
+/* Without ONESIDE_DEBUG refused calls print nothing. */
 static void
 not_asked(void **state)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams: the states of their queue pairs, address handles, what is posted and what completes. */
+/* Datagrams: states of UD queue pairs, address handles, requests and completions. */
 #include <arpa/inet.h>
 
 #include "fixture.h"
 
 #define QKEY 0x11111111u
 
-static struct ibv_qp *qp; /* in place of the fixture's, which is for connections */
+static struct ibv_qp *qp; /* replaces the fixture's, which is RC */
 static uint32_t qp_id;
 
 static int
@@ -92,7 +92,7 @@ test_pairs(void **state)
 	}
 }
 
-/* Each required attribute left out, and each that does not belong there. */
+/* Leaves each required attribute out, and adds each that is not allowed. */
 static void
 test_masks(void **state)
 {
@@ -137,7 +137,7 @@ test_values(void **state)
 	struct one_msg msg;
 	int mask = good(IBV_QPS_INIT, &attr);
 
-	attr.qkey = 0x80010000; /* of management */
+	attr.qkey = 0x80010000; /* a privileged Q_Key */
 	assert_int_equal(ibv_modify_qp(qp, &attr, mask), EPERM);
 	good(IBV_QPS_INIT, &attr);
 	attr.pkey_index = 1;
@@ -232,7 +232,7 @@ test_handles(void **state)
 	assert_int_equal(device.max_ah, (int)mock_welcome(f->mock)->limits.max_ah);
 }
 
-/* From what a receive says of the sender. */
+/* An address handle is made from a receive's completion and header. */
 static void
 test_way_back(void **state)
 {
@@ -260,7 +260,7 @@ test_way_back(void **state)
 	assert_true(mock_last(f->mock, ONE_MSG_AH_CREATE, &msg));
 	assert_memory_equal(msg.ah_create.addr, "\xc0\x00\x02\x09", 4);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
-	/* Not for us, without a header, of another port. */
+	/* Refused: a destination that is not ours, another port, no IP header, no GRH. */
 	in.bytes[39] = 5;
 	assert_int_equal(ibv_init_ah_from_wc(f->context, 1, &wc, &in.grh, &attr), -1);
 	in.bytes[39] = 1;
@@ -293,7 +293,7 @@ test_send(void **state)
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = 0x4321;
 	wr.wr.ud.remote_qkey = QKEY;
-	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL); /* in RESET */
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL); /* the state is RESET */
 	go(IBV_QPS_RTS);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 	assert_true(mock_take(f->mock, qp_id, false, &wqe, posted));
@@ -346,7 +346,7 @@ test_new_send(void **state)
 	assert_int_equal(wqe.remote_addr, one_ud_to(ah->handle, 0x4321));
 	assert_int_equal(wqe.rkey, QKEY);
 	assert_memory_equal(wqe.inline_data, "hello", 5);
-	/* Without an address: none of them. */
+	/* A request without an address: none of the batch is posted. */
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	ibv_wr_set_inline_data(ex, "hello", 5);
@@ -358,7 +358,7 @@ test_new_send(void **state)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-/* A receive of the datagram that `cqe` completes. */
+/* Posts a receive, completes it with `cqe`, and polls the completion. */
 static struct ibv_wc
 receive_datagram(struct fixture *f, const struct one_cqe *cqe)
 {
@@ -395,7 +395,7 @@ test_receive(void **state)
 	assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 	assert_int_equal(wc.imm_data, htonl(7));
 	assert_int_equal(wc.slid, 0);
-	/* UCX learns from the service level where in the 40 bytes the destination is: 1 is IPv6, 2 IPv4. */
+	/* UCX reads from the service level where in the 40 bytes the destination is: 1 is IPv6, 2 IPv4. */
 	assert_int_equal(wc.sl, 1);
 	cqe.flags |= ONE_CQE_IPV4;
 	assert_int_equal(receive_datagram(f, &cqe).sl, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the codec compare with, and the numbers that they draw. */
+/* A reference ICRC and random numbers for the tests of the codec. */
 #ifndef TESTS_UNIT_WIRE_REFERENCE_H
 #define TESTS_UNIT_WIRE_REFERENCE_H
 
@@ -8,7 +8,7 @@
 
 #define FRAME_MAX 5000u
 
-/* A second opinion: CRC-32 bit by bit over a masked copy. */
+/* Computes the ICRC independently: CRC-32 bit by bit over a masked copy. */
 static inline uint32_t
 slow_icrc(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 {
@@ -32,7 +32,7 @@ slow_icrc(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 	return ~crc;
 }
 
-/* xorshift64: the same numbers every run. */
+/* xorshift64: the same numbers in every run. */
 static inline uint64_t
 next_random(uint64_t *x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames that resemble the one before: built from its headers, and parsed by what was found in it. */
+/* Frames that resemble the previous one: built from its headers, and parsed by what was found in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #define FLOWS 3u
 
-/* Two by IPv4, which differ in a queue pair only, and one by IPv6. */
+/* Flows 0 and 1 use IPv4 and differ in a queue pair only; flow 2 uses IPv6. */
 static struct wire_template
 flow_template(uint32_t flow)
 {
@@ -30,7 +30,7 @@ flow_template(uint32_t flow)
 	return t;
 }
 
-/* Headers that are made once are those of each frame, whatever was built on them before. */
+/* Headers made once are right for each frame, whatever was built on them before. */
 static void
 test_build_on(void **state)
 {
@@ -46,14 +46,14 @@ test_build_on(void **state)
 		struct wire_template t = flow_template(flow);
 		uint8_t one[FRAME_MAX], other[FRAME_MAX];
 
-		/* Often one thing alone changes, or nothing that makes another head. */
+		/* Often only one field changes, or none that requires another head. */
 		if (next_random(&seed) % 4 == 0)
 			b.opcode = opcodes[next_random(&seed) % 7];
 		if (next_random(&seed) % 4 == 0)
 			b.payload_len = (uint32_t)next_random(&seed) % 4097;
 		if (next_random(&seed) % 4 == 0)
 			b.solicited = !b.solicited;
-		b.psn = (uint32_t)next_random(&seed); /* the upper bits are not part of it */
+		b.psn = (uint32_t)next_random(&seed); /* the upper 8 bits are ignored */
 		b.ack_request = next_random(&seed) & 1;
 		b.remote_addr = next_random(&seed);
 		b.rkey = b.dma_length = b.imm = b.inv_key = (uint32_t)next_random(&seed);
@@ -92,7 +92,7 @@ assert_same_packet(const struct wire_packet *a, const struct wire_packet *b)
 	}
 }
 
-/* What need not be looked at again. */
+/* Checks the fields that a parse by the previous frame does not read again. */
 static void
 assert_only_next(const struct wire_packet *before, const struct wire_packet *packet)
 {
@@ -106,7 +106,7 @@ assert_only_next(const struct wire_packet *before, const struct wire_packet *pac
 	assert_int_equal(before->payload_len, packet->payload_len);
 }
 
-/* A priority tag behind the addresses; the ICRC does not cover it. */
+/* Inserts a priority tag behind the addresses; the ICRC does not cover the tag. */
 static uint32_t
 tag(uint8_t *frame, uint32_t len)
 {
@@ -115,7 +115,7 @@ tag(uint8_t *frame, uint32_t len)
 	return len + 4;
 }
 
-/* Whatever came before, a frame means what it means alone. */
+/* A frame parses as it does alone, whatever was parsed before. */
 static void
 test_seen(void **state)
 {
@@ -135,7 +135,7 @@ test_seen(void **state)
 		enum wire_drop drop;
 		uint32_t len;
 
-		/* Mostly as before, in all but what changes from frame to frame. */
+		/* Mostly keep the previous frame's flow, kind, length and tag. */
 		if (next_random(&seed) % 4 == 0)
 			flow = (uint32_t)(next_random(&seed) % FLOWS);
 		if (next_random(&seed) % 4 == 0)

@@ -13,7 +13,7 @@
 #include "dataplane/wire/wire.h"
 #include "reference.h"
 
-/* The test, once with each implementation of the ICRC that this CPU has. */
+/* Runs the test with each implementation of the ICRC that this CPU has. */
 static void
 with_each(void (*test)(void))
 {
@@ -23,7 +23,8 @@ with_each(void (*test)(void))
 	wire_init();
 }
 
-/* wire_fill, and wire_seal where that says so, are the same frame as a copy and wire_seal. */
+/* wire_fill(), and wire_seal() where wire_fill() requires it, make the same frame as a copy and
+ * wire_seal(). */
 static void
 fill_frames(void)
 {
@@ -66,7 +67,7 @@ test_fill(void **state)
 	with_each(fill_frames);
 }
 
-/* Whatever comes of a frame, the move is made, all of it and no more. */
+/* The move is made exactly, whether or not the frame is accepted. */
 static void
 parse_beside(void)
 {
@@ -94,7 +95,7 @@ parse_beside(void)
 		for (uint32_t k = 0; k < b.payload_len; k++)
 			payload[k] = (uint8_t)next_random(&seed);
 		wire_seal(frame, frame_len);
-		if (!good) /* found before, or by the ICRC */
+		if (!good) /* damage found before the ICRC is compared, or by the ICRC */
 			frame[round & 1 ? 12 : frame_len - 1] ^= 0xff;
 		memset(to, 0xee, sizeof(to));
 		memset(expected, 0xee, sizeof(expected));
@@ -119,7 +120,7 @@ chosen_with(uint16_t bits)
 	return icrc->name;
 }
 
-/* By what EAL allows, as --force-max-simd-bitwidth has it; wherever EAL does not run, by the CPU. */
+/* The limit of EAL (--force-max-simd-bitwidth) selects the implementation; without EAL, the CPU does. */
 static void
 test_bitwidth(void **state)
 {
@@ -140,7 +141,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fill), cmocka_unit_test(test_beside),
-		cmocka_unit_test(test_bitwidth), /* the last: it changes what EAL allows */
+		cmocka_unit_test(test_bitwidth), /* must be last: changes EAL's limit */
 	};
 
 	wire_init();

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Each implementation of the ICRC that this CPU has, by definition: its bits one by one.  Without any
- * library, so that it runs under an emulator of another CPU as well.
- */
+/* Each implementation of the ICRC that this CPU has, against the definition, bit by bit. The test uses no
+ * library, so that it also runs under an emulator of another CPU. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "dataplane/wire/icrc.h"
 #include "reference.h"
 
-#define PAYLOAD_MAX 4500u /* more than the largest MTU, and than one fold goes over */
+#define PAYLOAD_MAX 4500u /* above the largest MTU and the bytes of one fold */
 #define GUARD 64u
 
 struct work {
@@ -18,7 +16,7 @@ struct work {
 	uint64_t seed;
 };
 
-/* One frame, and where it and its payload lie. */
+/* A frame, and the offsets of the frame and its payload. */
 struct shape {
 	const char *name;
 	uint32_t ip_len, headers, payload, at, source, move;
@@ -47,7 +45,8 @@ fill(struct work *w, uint8_t *bytes, size_t len)
 		bytes[i] = (uint8_t)next_random(&w->seed);
 }
 
-/* The headers and what is around, the payload not yet; w->expected is the frame when it is there. */
+/* Writes the headers and the bytes around the frame, but not the payload; w->expected is the complete
+ * frame. */
 static uint8_t *
 prepare(struct work *w, const struct shape *s)
 {
@@ -80,7 +79,7 @@ passes(struct work *w, const struct icrc_impl *impl, const struct shape *s)
 	check(memcmp(w->frame, w->expected, sizeof(w->frame)) == 0, s, "the frame is not written");
 }
 
-/* Every length, from and to anywhere, every extension header's length. */
+/* Payloads of every length, at random offsets, behind extension headers of random length. */
 static void
 each_length(struct work *w, const struct icrc_impl *impl)
 {

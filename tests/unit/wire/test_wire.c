@@ -30,7 +30,7 @@ ip_header_len(const uint8_t *frame)
 	return frame[ip_offset(frame)] >> 4 == 4 ? 20 : 40;
 }
 
-/* Offset of the byte after the ICRC, by the UDP length. */
+/* Offset of the byte after the ICRC, according to the UDP length. */
 static uint32_t
 frame_end(const uint8_t *frame)
 {
@@ -55,7 +55,7 @@ fix_checksum(uint8_t *frame)
 	store_be16(ip + 10, (uint16_t)~sum);
 }
 
-/* Make a changed frame's checksum and ICRC right again, so that only the change can be its fault. */
+/* Corrects checksum and ICRC of a changed frame, so that only the change can cause a refusal. */
 static void
 fix_frame(uint8_t *frame)
 {
@@ -65,7 +65,8 @@ fix_frame(uint8_t *frame)
 	store_le32(frame + end - 4, slow_icrc(frame + ip, ip_header_len(frame), end - 4 - ip));
 }
 
-/* Parse a copy of exactly this size, so that a sanitizer sees every byte too far; check it was restored. */
+/* Parses a copy of exactly this size, so that a sanitizer finds accesses behind it, and checks that the copy
+ * was restored. */
 static enum wire_drop
 parse_exact(const uint8_t *frame, uint32_t len, struct wire_packet *packet, uint8_t **copy)
 {
@@ -115,11 +116,8 @@ build_from_packet(const struct wire_packet *packet, struct wire_build *b)
 	b->count = packet->count;
 }
 
-/*
- * Build the frame again from what was parsed, and compare bit for bit.  What the
- * template has no knob for (IP identification, MigReq, UDP checksum, the
- * ignored flow label) is copied when `patch` is set.
- */
+/* Builds the frame again from the parsed packet, and compares bit for bit. If `patch` is set, copies the
+ * fields that a template cannot set (IP identification, MigReq, UDP checksum, the ignored flow label). */
 static void
 rebuild(const uint8_t *frame, const struct wire_packet *packet, bool patch)
 {
@@ -268,7 +266,7 @@ test_vectors(void **state)
 	}
 }
 
-/* Where the vectors hold what we send ourselves, no patching is needed. */
+/* Vectors of frames that we send ourselves need no patching. */
 static void
 test_vectors_verbatim(void **state)
 {
@@ -337,7 +335,7 @@ test_fields(void **state)
 	assert_int_equal(p.payload_len, 256);
 }
 
-/* Is this bit outside of what ICRC, IP checksum and ethertype protect? */
+/* True if ICRC, IP checksum and ethertype all leave this bit unprotected. */
 static bool
 bit_is_free(const uint8_t *frame, uint32_t byte, uint32_t bit)
 {
@@ -389,7 +387,7 @@ cut_frame(const char *file, unsigned int number, const uint8_t *frame, uint32_t 
 	end = frame_end(frame);
 	for (uint32_t cut = 0; cut < end; cut++)
 		assert_int_not_equal(parse_only(frame, cut), WIRE_OK);
-	/* The same with lengths that agree, and an ICRC that is right whenever there is room for one. */
+	/* Cut with lengths that agree, and with a right ICRC where there is room for one. */
 	for (uint32_t cut = udp + 8; cut < end; cut++) {
 		enum wire_drop drop;
 		struct wire_packet packet;
@@ -423,7 +421,7 @@ test_truncated(void **state)
 	assert_true(frames > 30);
 }
 
-/* One byte changed, everything else right: the reason given is the right one. */
+/* A frame with one byte changed and all else right is dropped for exactly this reason. */
 struct refusal {
 	int vector;
 	uint32_t at;
@@ -446,21 +444,21 @@ test_reasons(void **state)
 		{7, 26, 0xe0, WIRE_DROP_ADDRESS}, /* multicast source */
 		{7, 26, 0xef, WIRE_DROP_ADDRESS},
 		{7, 36, 0x13, WIRE_NOT_ROCE}, /* another UDP port */
-		{7, 39, 0x1c, WIRE_DROP_UDP}, /* UDP length is not IP length */
+		{7, 39, 0x1c, WIRE_DROP_UDP}, /* UDP length differs from IP length */
 		{7, 42, 0x15, WIRE_DROP_OPCODE},
 		{7, 42, 0x18, WIRE_DROP_OPCODE},
 		{7, 42, 0x1c, WIRE_DROP_OPCODE}, /* FLUSH */
 		{7, 42, 0x24, WIRE_DROP_OPCODE}, /* UC */
 		{7, 42, 0xff, WIRE_DROP_OPCODE},
 		{7, 42, 0x14, WIRE_DROP_LENGTH}, /* an atomic is longer */
-		{8, 43, 0x70, WIRE_DROP_LENGTH}, /* pad where nothing is */
+		{8, 43, 0x70, WIRE_DROP_LENGTH}, /* padding without payload */
 		{11, 43, 0x10, WIRE_DROP_LENGTH},
 		{7, 43, 0xb1, WIRE_DROP_VERSION},
 		{7, 44, 0x12, WIRE_DROP_PKEY},
 		{7, 45, 0xfe, WIRE_DROP_PKEY},
 		{7, 44, 0x7f, WIRE_OK}, /* a limited member */
 		{7, 46, 0x5a, WIRE_OK}, /* FECN, BECN, reserved */
-		{7, 50, 0xff, WIRE_OK}, /* reserved beside A */
+		{7, 50, 0xff, WIRE_OK}, /* reserved bits next to A */
 		{7, 49, 0x00, WIRE_DROP_QPN},
 		{17, 14, 0x46, WIRE_DROP_IP},
 		{17, 18, 0x01, WIRE_DROP_IP},
@@ -481,7 +479,7 @@ test_reasons(void **state)
 		if (ip_len == 20) {
 			frame[14] = r->at == 14 ? 0x45 : frame[14];
 			fix_checksum(frame);
-			if (r->at == 14) { /* the checksum of the changed version or IHL byte */
+			if (r->at == 14) { /* corrects the checksum of the changed version or IHL byte */
 				uint32_t sum =
 					(uint16_t)~load_be16(frame + 24) + (((uint32_t)r->value - 0x45) << 8);
 
@@ -504,7 +502,7 @@ test_more_refusals(void **state)
 	uint32_t len;
 
 	len = vector_frame(7, frame);
-	frame[24] ^= 1; /* IP checksum alone */
+	frame[24] ^= 1; /* a bad IP checksum only */
 	assert_int_equal(parse_only(frame, len), WIRE_DROP_IP);
 
 	len = vector_frame(7, frame);
@@ -525,7 +523,7 @@ test_more_refusals(void **state)
 	fix_frame(frame);
 	assert_int_equal(parse_only(frame, len), WIRE_DROP_ADDRESS);
 
-	/* IPv6 that would be taken for IPv4, from either end. */
+	/* IPv6 addresses that map IPv4 are refused, as source and as destination. */
 	for (uint32_t at = 22; at <= 38; at += 16) {
 		len = vector_frame(17, frame);
 		memcpy(frame + at, mapped, 12);
@@ -550,7 +548,7 @@ test_vlan_and_padding(void **state)
 	struct wire_packet packet;
 	uint32_t len = vector_frame(8, frame);
 
-	/* Ethernet pads this one to 60 bytes. */
+	/* Ethernet pads this frame to 60 bytes. */
 	frame[len] = 0xaa;
 	frame[len + 1] = 0x55;
 	assert_int_equal(parse_only(frame, len + 2), WIRE_OK);
@@ -570,7 +568,7 @@ test_vlan_and_padding(void **state)
 			assert_int_equal(parse_only(tagged, len + 4), WIRE_DROP_VLAN);
 		}
 		store_be16(tagged + 14, 0xa000);
-		/* A tag in a tag is not ours, nor is a provider's. */
+		/* Nested tags and provider tags are refused. */
 		store_be16(tagged + 16, 0x8100);
 		assert_int_equal(parse_only(tagged, len + 4), WIRE_DROP_VLAN);
 		store_be16(tagged + 12, 0x88a8);
@@ -578,7 +576,7 @@ test_vlan_and_padding(void **state)
 	}
 }
 
-/* What goes by the lane of neighbours: nothing that is longer on the way than its own headers say. */
+/* Discovery frames have at least the length that their headers require. */
 static void
 test_discovery(void **state)
 {
@@ -649,7 +647,7 @@ test_round_trip(void **state)
 			path.udp_src_port = (uint16_t)next_random(&seed);
 			path.tos = (uint8_t)next_random(&seed);
 			path.ttl = 64;
-			path.flow_label = (uint32_t)next_random(&seed); /* its high bits must not leak */
+			path.flow_label = (uint32_t)next_random(&seed); /* only 20 bits may be sent */
 			wire_template_init(&t, &path);
 
 			memset(&b, 0, sizeof(b));
@@ -657,7 +655,7 @@ test_round_trip(void **state)
 			b.solicited = next_random(&seed) & 1;
 			b.ack_request = next_random(&seed) & 1;
 			b.qpn = 2 + (uint32_t)(next_random(&seed) & 0xffff);
-			b.psn = (uint32_t)next_random(&seed); /* 24 bits go out */
+			b.psn = (uint32_t)next_random(&seed); /* only 24 bits are sent */
 			b.remote_addr = next_random(&seed);
 			b.rkey = (uint32_t)next_random(&seed);
 			b.dma_length = (uint32_t)next_random(&seed);
@@ -693,7 +691,8 @@ test_round_trip(void **state)
 			assert_memory_equal(&packet.dst, &path.dst, 16);
 			assert_int_equal(packet.psn, b.psn & 0xffffff);
 			assert_int_equal(packet.congestion, (path.tos & 3) == 3);
-			/* Every extension field that the opcode has came through: build from it again. */
+			/* The parser found all extension fields of the opcode: a frame built from them is the
+			 * same. */
 			build_from_packet(&packet, &again);
 			p = malloc(len);
 			memcpy(wire_build(&t, &again, p), data, payload_len);
@@ -717,10 +716,8 @@ test_source_port(void **state)
 	assert_int_equal(wire_udp_source_port(0xfff00000, 0x11, 0x12), 0xc132);
 }
 
-/*
- * Frames damaged in many places, with the ICRC made right where there is one, so
- * that nothing stands between the damage and the parser.
- */
+/* Frames damaged in many places, with a right ICRC where there is room for one, so that the damage reaches
+ * the parser. */
 static void
 test_fuzz(void **state)
 {

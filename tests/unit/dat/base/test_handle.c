@@ -20,7 +20,7 @@ any_value(void **state)
 	assert_null(handle_object((uint8_t *)handle + 1, DAT_HANDLE_TYPE_EP));
 	assert_null(handle_object((uint8_t *)handle + HANDLE_SLOT, DAT_HANDLE_TYPE_EP));
 	assert_null(handle_object((uint8_t *)handle - HANDLE_SLOT, DAT_HANDLE_TYPE_EP));
-	/* beyond what is mapped, within what is reserved */
+	/* beyond the mapped part, within the reserved one */
 	assert_null(handle_object((uint8_t *)handle + 1000 * 4096, DAT_HANDLE_TYPE_EP));
 	for (size_t i = 0; i < num_not_handles; i++) {
 		assert_null(handle_object(not_handles[i], DAT_HANDLE_TYPE_EP));
@@ -67,7 +67,7 @@ map(void **state)
 
 	assert_null(idmap_find(&ids, 7));
 	for (uint32_t i = 0; i < THINGS; i++) {
-		things[i].id = i * 2654435761u | 1; /* hostile to the hash as well as not */
+		things[i].id = i * 2654435761u | 1; /* adversarial to the hash, too */
 		if (i % 3 == 0)
 			things[i].id = (i + 1) << 16;
 		assert_int_equal(idmap_insert(&ids, &things[i].node, things[i].id), 0);
@@ -79,7 +79,7 @@ map(void **state)
 	for (uint32_t i = 0; i < THINGS; i++)
 		assert_ptr_equal(idmap_find(&ids, things[i].id), i % 2 == 0 ? NULL : &things[i].node);
 	assert_null(idmap_find(&ids, 0));
-	idmap_remove(&ids, &things[0].node); /* nothing happens */
+	idmap_remove(&ids, &things[0].node); /* has no effect */
 	for (uint32_t i = 1; i < THINGS; i += 2)
 		idmap_remove(&ids, &things[i].node);
 	assert_int_equal(ids.live, 0);
@@ -88,7 +88,7 @@ map(void **state)
 	free(things);
 }
 
-/* Coming and going for ever takes no more memory. */
+/* Endless inserting and removing takes no more memory. */
 static void
 map_churn(void **state)
 {

@@ -23,7 +23,7 @@
 
 struct shared {
 	struct lock lock;
-	uint64_t a, b; /* equal, outside of the lock */
+	uint64_t a, b; /* equal, whenever no thread holds the lock */
 	uint64_t torn;
 	uint32_t rounds, every;
 };
@@ -32,7 +32,7 @@ static void
 inside(struct shared *s)
 {
 	lock_take(&s->lock);
-	/* Not atomic, and apart: two threads at once lose counts, or see them differ. */
+	/* Not atomic, and apart: two threads inside at once lose counts, or see the counts differ. */
 	s->torn += s->a != s->b;
 	s->a++;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -59,7 +59,7 @@ run(uint32_t mine, uint32_t theirs)
 	struct shared s = {.rounds = theirs, .every = 16};
 	pthread_t thread[OTHERS];
 
-	inside(&s); /* this thread owns it first */
+	inside(&s); /* this thread is the first owner */
 	for (int i = 0; i < OTHERS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, other, &s), 0);
 	for (uint32_t i = 0; i < mine; i++)
@@ -71,7 +71,7 @@ run(uint32_t mine, uint32_t theirs)
 	assert_int_equal(s.b, s.a);
 }
 
-/* Many short fights: the ownership is taken away again and again, from locks that are new. */
+/* Many short contentions: the ownership of new locks is revoked again and again. */
 static void
 test_owner_changes(void **state)
 {
@@ -95,7 +95,7 @@ test_one_owner(void **state)
 	lock_drop(&lock);
 	owner = atomic_load(&lock.owner);
 	if (owner == 0)
-		skip(); /* no membarrier here, or ThreadSanitizer: never an owner */
+		skip(); /* no membarrier(), or ThreadSanitizer: no lock has an owner */
 	assert_int_equal(owner, lock_self());
 	lock_take(&lock);
 	assert_int_equal(atomic_load(&lock.inside[0]), 1);
@@ -114,7 +114,7 @@ takes_once(void *argument)
 	return NULL;
 }
 
-/* Who takes it from the owner waits until the owner is outside. */
+/* A thread that takes the lock from its owner waits until the owner has dropped the lock. */
 static void
 test_owner_is_waited_for(void **state)
 {
@@ -130,21 +130,19 @@ test_owner_is_waited_for(void **state)
 	assert_int_equal(pthread_tryjoin_np(thread, NULL), EBUSY);
 	lock_drop(&lock);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	/* And the other way round: it is somebody else's now, or nobody's. */
+	/* After that, this thread can take the lock again: it has another owner, or none. */
 	lock_take(&lock);
 	lock_drop(&lock);
 }
 
-/*
- * An owner that was stopped on its way in, after it had seen that it is the owner,
- * and goes on when the lock has another one who is inside: acted out by hand.
- */
+/* An owner that was stopped in lock_take() after it had seen itself as the owner, and that continues while
+ * the next owner holds the lock. The test plays the steps by hand. */
 static void *
 comes_late(void *argument)
 {
 	struct lock *lock = argument;
 
-	/* What lock_take does from there on for the first owner. */
+	/* The rest of lock_take() for the first owner. */
 	atomic_store(&lock->inside[0], 1);
 	if (atomic_load(&lock->owner) == lock_self())
 		return NULL;
@@ -161,7 +159,7 @@ test_late_owner(void **state)
 
 	assert_int_equal(pthread_create(&thread, NULL, takes_once, &lock), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	lock_take(&lock); /* the second owner */
+	lock_take(&lock); /* becomes the second owner */
 	lock_drop(&lock);
 	if (atomic_load(&lock.owner) == 0)
 		skip();
@@ -169,7 +167,7 @@ test_late_owner(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, comes_late, &lock), 0);
 	assert_int_equal(pthread_join(thread, &turned_away), 0);
 	assert_non_null(turned_away);
-	/* a third still waits for the second */
+	/* A third thread still waits for the second owner. */
 	assert_int_equal(pthread_create(&thread, NULL, takes_once, &lock), 0);
 	for (int i = 0; i < 100; i++)
 		sched_yield();
@@ -204,7 +202,7 @@ now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* In a process of its own, since the filter stays; its status. */
+/* Runs in a child, since a seccomp filter stays; returns the child's status. */
 static int
 in_child(void (*program)(void))
 {
@@ -227,7 +225,8 @@ takes_and_looks(void *argument)
 	uint64_t start = now_ns();
 
 	lock_take(&owned);
-	/* The owner may have been on its way in: nobody is here before what it has stored must be seen. */
+	/* The owner may have been in lock_take(): nobody may enter before the owner's stores must be
+	 * visible. */
 	if (now_ns() - start < LOCK_SETTLE_NS)
 		_exit(2);
 	lock_drop(&owned);
@@ -247,7 +246,7 @@ refused_later(void)
 	refuse_membarrier();
 	if (pthread_create(&thread, NULL, takes_and_looks, NULL) != 0 || pthread_join(thread, NULL) != 0)
 		_exit(3);
-	/* No owner any more, neither here nor of locks to come. */
+	/* The lock has no owner any more, and new locks get none. */
 	lock_take(&lock);
 	lock_drop(&lock);
 	if (atomic_load(&owned.owner) != 0 || atomic_load(&lock.owner) != 0)
@@ -268,7 +267,7 @@ refused_at_once(void)
 	run(20000, 20000);
 }
 
-/* First of all tests: the answer whether there are owners is one for the whole process. */
+/* Must be the first test: whether locks have owners is decided once for the process. */
 static void
 test_refused(void **state)
 {

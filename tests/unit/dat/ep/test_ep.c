@@ -14,7 +14,7 @@ query(DAT_EP_HANDLE ep)
 	return param;
 }
 
-/* What clients do first: everything null, and the defaults are read back. */
+/* Clients create an endpoint with null arguments first, and read the defaults back. */
 static void
 defaults(void **state)
 {
@@ -43,10 +43,10 @@ defaults(void **state)
 	assert_true(param.ep_attr.max_recv_iov >= 4 && param.ep_attr.max_request_iov >= 4);
 	assert_true(param.ep_attr.max_rdma_read_in >= 1 && param.ep_attr.max_rdma_read_out >= 1);
 	assert_int_equal(param.ep_attr.recv_completion_flags, DAT_COMPLETION_EVD_THRESHOLD_FLAG);
-	/* undefined bits in the mask do no harm */
+	/* undefined bits in the mask are ignored */
 	assert_ok(dat_ep_query(ep, 0xffff, &param));
 	assert_ret(dat_ep_query(ep, DAT_EP_FIELD_ALL, NULL), BAD_ARG(3));
-	/* attributes read back make an endpoint */
+	/* attributes that were read back can create an endpoint */
 	assert_ok(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, &param.ep_attr, &ep));
 	again = query(ep);
 	assert_memory_equal(&again.ep_attr, &param.ep_attr, sizeof(param.ep_attr));
@@ -94,7 +94,7 @@ create_attributes(void **state)
 	DAT_IA_ATTR ia;
 
 	assert_ok(dat_ia_query(f->ia, NULL, DAT_IA_ALL, &ia, 0, NULL));
-	default_attr(&good); /* with max_message_size 0, as dtest has it */
+	default_attr(&good); /* with max_message_size 0, as dtest passes it */
 	assert_ok(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, &good, &ep));
 #define REFUSED(field, value)                                                                              \
 	do {                                                                                               \
@@ -134,7 +134,7 @@ create_attributes(void **state)
 	attr = good;
 	attr.max_recv_dtos = 0;
 	assert_ok(dat_ep_create(f->ia, f->pz, none, f->dto, f->conn, &attr, &ep));
-	/* what MVAPICH2 and dtest ask for */
+	/* attributes that MVAPICH2 and dtest request */
 	attr = good;
 	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	attr.max_request_dtos = 300;
@@ -318,7 +318,7 @@ infinite_timeout(void **state)
 	assert_int_equal(msg.qp_connect.timeout_us, UINT64_MAX);
 }
 
-/* Every way a connection can fail or end, and that the endpoint works again after a reset. */
+/* A connection fails or ends in each possible way; the endpoint works again after a reset. */
 static void
 outcomes(void **state)
 {
@@ -385,7 +385,7 @@ disconnects(void **state)
 	mock_conn_event(f->mock, qp, ONE_CONN_DISCONNECTED);
 	assert_int_equal(state_of(ep), DAT_EP_STATE_DISCONNECTED); /* before the event is taken */
 	expect_event(f->conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-	/* it ended by itself at the same moment */
+	/* the connection ended by itself at the same moment */
 	ep = connected_ep(f, &qp);
 	mock_refuse(f->mock, ONE_MSG_QP_DISCONNECT, -ENOTCONN, ONE_SUBJECT_QP, 0, 1);
 	assert_ok(dat_ep_disconnect(ep, DAT_CLOSE_DEFAULT));
@@ -428,7 +428,7 @@ duplicates(void **state)
 	assert_memory_equal(msg.qp_connect.private_data, "abc", 3);
 }
 
-/* Completions of an endpoint that has been freed are no events any more. */
+/* Completions of a freed endpoint produce no events. */
 static void
 free_drops_events(void **state)
 {
@@ -439,7 +439,7 @@ free_drops_events(void **state)
 	DAT_EVENT event;
 
 	complete(f, gone, 1, 0);
-	/* in the stash, too */
+	/* also those in the stash */
 	assert_ret(dat_evd_wait(f->dto, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	complete(f, gone, 2, 0);
 	mock_conn_event(f->mock, gone, ONE_CONN_DISCONNECTED);
@@ -503,7 +503,7 @@ modify_errors(void **state)
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param), BAD_ARG(3));
 	param.ep_attr.max_recv_iov = 1000;
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, &param), BAD_ARG(3));
-	/* not once receives are posted */
+	/* not after receives were posted */
 	assert_ok(dat_ep_post_recv(ep, 0, NULL, cookie, 0));
 	param.ep_attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, &param),
@@ -546,7 +546,7 @@ modifies(void **state)
 
 	assert_ok(dat_ep_create(f->ia, none, none, none, none, NULL, &ep));
 	before = mock_count(f->mock, ONE_MSG_QP_CREATE);
-	/* zone and EVDs: the queue pair stays */
+	/* another zone and other EVDs: the queue pair stays */
 	param.pz_handle = f->pz;
 	param.recv_evd_handle = f->recv;
 	param.request_evd_handle = f->dto;
@@ -563,7 +563,7 @@ modifies(void **state)
 	assert_ptr_equal(query(ep).recv_evd_handle, f->recv);
 	assert_ret(dat_pz_free(f->pz), BAD_STATE(PZ_IN_USE));
 	assert_ret(dat_evd_free(f->dto), BAD_STATE(EVD_IN_USE));
-	/* depths: another queue pair, with the receives that are posted */
+	/* other depths: a new queue pair, which gets the posted receives */
 	assert_ok(dat_lmr_create(f->ia, DAT_MEM_TYPE_VIRTUAL, desc, sizeof(memory), f->pz,
 				 DAT_MEM_PRIV_ALL_FLAG, &lmr, &key, NULL, NULL, NULL));
 	for (uint64_t i = 1; i <= 3; i++) {
@@ -593,19 +593,19 @@ modifies(void **state)
 		}
 	}
 	assert_false(mock_take(f->mock, mock_newest(f->mock, ONE_MSG_QP_CREATE), true, &wqe, sge));
-	/* fewer than are posted: refused, and nothing has changed */
+	/* fewer than the posted receives: refused, and nothing has changed */
 	param.ep_attr.max_recv_dtos = 2;
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
 	assert_int_equal(query(ep).ep_attr.max_recv_dtos, 500);
 	assert_ok(dat_lmr_free(lmr));
-	/* another zone: the first is free */
+	/* another zone: the first can be freed */
 	assert_ok(dat_pz_create(f->ia, &other));
 	param.pz_handle = other;
 	assert_ok(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param));
 	assert_ok(dat_pz_free(f->pz));
 	f->pz = other;
-	/* and it connects */
+	/* the endpoint still connects */
 	connect_to(ep, 7);
 	mock_connected(f->mock, mock_newest(f->mock, ONE_MSG_QP_CREATE), NULL, 0);
 	expect_event(f->conn, DAT_CONNECTION_EVENT_ESTABLISHED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting: what goes into the rings, what is refused, what completions become. */
+/* Posting: contents of rings, refusals, and the events of completions. */
 #include <errno.h>
 #include <pthread.h>
 
@@ -66,7 +66,7 @@ sends(void **state)
 	iov[2] = piece(&b, 5000, 2);
 	iov[3] = piece(&b, 6000, 30);
 	assert_ok(dat_ep_post_send(b.ep, 4, iov, cookie, DAT_COMPLETION_SOLICITED_WAIT_FLAG));
-	memset(iov, 0xff, sizeof(iov)); /* the array is ours again */
+	memset(iov, 0xff, sizeof(iov)); /* the caller may reuse the array */
 	assert_true(mock_doorbell(b.f->mock, b.qp));
 	assert_true(mock_take(b.f->mock, b.qp, false, &wqe, sge));
 	assert_int_equal(wqe.op, ONE_OP_SEND);
@@ -77,7 +77,7 @@ sends(void **state)
 	assert_int_equal(sge[1].addr, (uintptr_t)b.memory + 5000);
 	assert_int_equal(sge[1].len, 2);
 	assert_int_equal(sge[1].lkey, b.key);
-	/* small: the bytes themselves */
+	/* small: the bytes are in the request */
 	iov[0] = piece(&b, 10, 10);
 	iov[1] = piece(&b, 100, 14);
 	assert_ok(dat_ep_post_send(b.ep, 2, iov, cookie, DAT_COMPLETION_SOLICITED_WAIT_FLAG));
@@ -88,13 +88,13 @@ sends(void **state)
 	assert_int_equal(wqe.length, 24);
 	assert_memory_equal(wqe.inline_data, &b.memory[10], 10);
 	assert_memory_equal(&wqe.inline_data[10], &b.memory[100], 14);
-	/* one byte more is not small */
+	/* one byte more is too large for that */
 	iov[1] = piece(&b, 100, 15);
 	assert_ok(dat_ep_post_send(b.ep, 2, iov, cookie, DAT_COMPLETION_DEFAULT_FLAG));
 	assert_true(mock_take(b.f->mock, b.qp, false, &wqe, sge));
 	assert_int_equal(wqe.flags, 0);
 	assert_int_equal(wqe.num_sge, 2);
-	/* nothing at all */
+	/* no bytes */
 	assert_ok(dat_ep_post_send(b.ep, 0, NULL, cookie, DAT_COMPLETION_SUPPRESS_FLAG));
 	assert_true(mock_take(b.f->mock, b.qp, false, &wqe, sge));
 	assert_int_equal(wqe.length, 0);
@@ -102,7 +102,7 @@ sends(void **state)
 	tear_down(&b);
 }
 
-/* Behind a fence an earlier READ may still bring the bytes: they are taken when the request starts. */
+/* An earlier READ may still write the bytes behind a fence, so the request reads them when it starts. */
 static void
 fenced(void **state)
 {
@@ -127,7 +127,7 @@ fenced(void **state)
 	tear_down(&b);
 }
 
-/* Local segments that are not the consumer's to use: every call says why, and posts nothing. */
+/* Local segments that the consumer may not use: every call returns the reason, and posts nothing. */
 static void
 local_segments(void **state)
 {
@@ -148,11 +148,11 @@ local_segments(void **state)
 		DAT_LMR_TRIPLET iov;
 		DAT_RETURN source, sink;
 	} cases[] = {
-		/* nobody's */
+		/* an unknown key */
 		{{key ^ 0x100, 0, (uintptr_t)b.memory, 8},
 		 ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ),
 		 ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE)},
-		/* another zone's */
+		/* a key of another zone */
 		{{key, 0, (uintptr_t)b.memory, 8},
 		 ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ),
 		 ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE)},
@@ -175,14 +175,14 @@ local_segments(void **state)
 		assert_ret(dat_ep_post_rdma_read(b.ep, 2, iov, cookie, &remote, 0), cases[i].sink);
 		assert_ret(dat_ep_post_recv(b.ep, 2, iov, cookie, 0), cases[i].sink);
 	}
-	assert_int_equal(mock_posted(b.f->mock, b.qp, false), 2); /* of the last case */
+	assert_int_equal(mock_posted(b.f->mock, b.qp, false), 2); /* by the last case */
 	assert_int_equal(mock_posted(b.f->mock, b.qp, true), 0);
-	/* a receive on an endpoint that has no zone yet: judged when data comes */
+	/* A receive on an endpoint without a zone is checked when data arrives. */
 	assert_ok(dat_ep_create(b.f->ia, DAT_HANDLE_NULL, b.f->recv, b.f->dto, b.f->conn, NULL, &zoneless));
 	assert_ok(
 		dat_ep_post_recv(zoneless, 1, &(DAT_LMR_TRIPLET){key, 0, (uintptr_t)b.memory, 8}, cookie, 0));
 	assert_ok(dat_ep_free(zoneless));
-	/* freed: no longer anybody's */
+	/* The key of a freed region is unknown. */
 	assert_ok(dat_lmr_free(reader));
 	assert_ret(dat_ep_post_send(b.ep, 1, &(DAT_LMR_TRIPLET){read_only, 0, (uintptr_t)b.memory, 8}, cookie,
 				    0),
@@ -216,7 +216,7 @@ receives(void **state)
 	assert_ret(dat_ep_post_recv(idle, 2, iov, cookie, 0),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 	assert_int_equal(mock_posted(b.f->mock, qp, true), 128);
-	assert_ok(dat_ep_free(idle)); /* with receives posted */
+	assert_ok(dat_ep_free(idle)); /* although receives are posted */
 	tear_down(&b);
 }
 
@@ -242,7 +242,7 @@ rdma(void **state)
 	assert_true(mock_take(b.f->mock, b.qp, false, &wqe, sge));
 	assert_int_equal(wqe.flags, ONE_WQE_INLINE);
 	assert_int_equal(wqe.length, 8);
-	/* a read fetches what the remote segment says, never inline */
+	/* A read fetches the length of the remote segment, and is never inline. */
 	remote.segment_length = 5;
 	assert_ok(dat_ep_post_rdma_read(b.ep, 1, iov, cookie, &remote, DAT_COMPLETION_SUPPRESS_FLAG));
 	assert_true(mock_take(b.f->mock, b.qp, false, &wqe, sge));
@@ -251,14 +251,14 @@ rdma(void **state)
 	assert_int_equal(wqe.length, 5);
 	assert_int_equal(wqe.num_sge, 1);
 	assert_int_equal(sge[0].len, 8);
-	/* nothing to nowhere */
+	/* No bytes, without segments. */
 	remote.segment_length = 0;
 	assert_ok(dat_ep_post_rdma_write(b.ep, 0, NULL, cookie, &remote, 0));
 	assert_ok(dat_ep_post_rdma_read(b.ep, 0, NULL, cookie, &remote, 0));
 	tear_down(&b);
 }
 
-/* Ends that have agreed on no RDMA read: the post is refused, and the connection stays. */
+/* The peers agreed on no RDMA reads: the post is refused, and the connection stays. */
 static void
 reads_agreed_on_none(void **state)
 {
@@ -293,7 +293,7 @@ lengths(void **state)
 	remote.segment_length = 0;
 	assert_ret(dat_ep_post_rdma_read(b.ep, 2, iov, cookie, &remote, 0), ERROR(DAT_LENGTH_ERROR, 0));
 	assert_ret(dat_ep_post_rdma_write(b.ep, 2, iov, cookie, &remote, 0), ERROR(DAT_LENGTH_ERROR, 0));
-	/* above any limit, and sums that would not fit */
+	/* lengths above any limit, and sums that would overflow */
 	iov[0].segment_length = (uint64_t)1 << 32;
 	remote.segment_length = (uint64_t)1 << 33;
 	assert_ret(dat_ep_post_send(b.ep, 1, iov, cookie, 0), BAD_ARG(3));
@@ -342,7 +342,7 @@ bad_arguments(void **state)
 	assert_ret(dat_ep_post_send(b.ep, 1, NULL, cookie, 0), BAD_ARG(3));
 	assert_ret(dat_ep_post_rdma_write(b.ep, 1, iov, cookie, NULL, 0), BAD_ARG(5));
 	assert_ret(dat_ep_post_rdma_read(b.ep, 1, iov, cookie, NULL, 0), BAD_ARG(5));
-	/* flags that do not belong there */
+	/* flags that are not allowed for the call */
 	assert_ret(dat_ep_post_send(b.ep, 1, iov, cookie, (DAT_COMPLETION_FLAGS)0x20), BAD_ARG(5));
 	assert_ret(dat_ep_post_send(b.ep, 1, iov, cookie, DAT_COMPLETION_EVD_THRESHOLD_FLAG), BAD_ARG(5));
 	assert_ret(dat_ep_post_send(b.ep, 1, iov, cookie, DAT_COMPLETION_UNSIGNALLED_FLAG), BAD_ARG(5));
@@ -352,7 +352,7 @@ bad_arguments(void **state)
 		   BAD_ARG(6));
 	assert_ret(dat_ep_post_rdma_read(b.ep, 1, iov, cookie, &remote, DAT_COMPLETION_UNSIGNALLED_FLAG),
 		   BAD_ARG(6));
-	/* with the attribute UNSIGNALLED is fine */
+	/* UNSIGNALLED is allowed if the endpoint has that attribute */
 	default_attr(&attr);
 	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
@@ -365,7 +365,7 @@ bad_arguments(void **state)
 	assert_ret(dat_ep_post_rdma_write(ep, 1, iov, cookie, &remote, 0), BAD_STATE(EP_ACTCONNPENDING));
 	mock_connected(b.f->mock, qp, NULL, 0);
 	assert_ok(dat_ep_post_send(ep, 1, iov, cookie, DAT_COMPLETION_UNSIGNALLED_FLAG));
-	/* after the end too: the engine flushes them */
+	/* also after the connection ended: the engine flushes the requests */
 	mock_conn_event(b.f->mock, qp, ONE_CONN_DISCONNECTED);
 	assert_ok(dat_ep_post_send(ep, 1, iov, cookie, 0));
 	remote.segment_length = 1;
@@ -374,7 +374,8 @@ bad_arguments(void **state)
 	tear_down(&b);
 }
 
-/* max_request_dtos bounds what is unfinished; suppressed requests need no help to be recycled. */
+/* max_request_dtos bounds unfinished requests; slots of suppressed requests are recycled without other
+ * completions. */
 static void
 credits(void **state)
 {

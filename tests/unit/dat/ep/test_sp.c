@@ -96,7 +96,7 @@ accepts(void **state)
 	assert_ok(dat_ep_query(ep, DAT_EP_FIELD_ALL, &ep_param));
 	assert_int_equal(ep_param.ep_state, DAT_EP_STATE_CONNECTED);
 	assert_int_equal(ep_param.remote_port_qual, 40000);
-	/* the listener goes, the connection stays */
+	/* freeing the listener leaves the connection */
 	assert_ok(dat_psp_free(psp));
 	assert_int_equal(mock_count(f->mock, ONE_MSG_UNLISTEN), 1);
 	assert_ret(dat_psp_free(psp), BAD_HANDLE(PSP));
@@ -127,7 +127,7 @@ accept_errors(void **state)
 	assert_ret(dat_cr_accept(cr.cr_handle, half, 0, NULL), BAD_HANDLE(EP));
 	assert_ok(dat_ep_create(f->ia, f->pz, none, none, none, NULL, &half));
 	assert_ret(dat_cr_accept(cr.cr_handle, half, 0, NULL), BAD_HANDLE(EP));
-	/* busy connecting the other way: refused, and both stay usable */
+	/* an endpoint that is connecting actively: refused, and both stay usable */
 	connect_to(busy, 7);
 	assert_ret(dat_cr_accept(cr.cr_handle, busy, 0, NULL), BAD_STATE(EP_ACTCONNPENDING));
 	assert_int_equal(state_of(busy), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
@@ -158,7 +158,7 @@ rejects(void **state)
 	assert_int_equal(msg.cr_reject.unanswered, 0);
 	assert_ret(dat_cr_reject(cr.cr_handle), BAD_HANDLE(CR));
 	assert_ret(dat_cr_reject(DAT_HANDLE_NULL), BAD_HANDLE(CR));
-	/* those that nobody has seen when the service point goes: refused, but not by the consumer */
+	/* requests unread when the service point is freed: refused, but not as if by the consumer */
 	for (int i = 0; i < 100; i++)
 		mock_request(f->mock, mock_newest(f->mock, ONE_MSG_LISTEN), 5000, NULL, 0);
 	assert_ok(dat_psp_free(psp));
@@ -206,7 +206,7 @@ any_qualifier(void **state)
 	assert_int_equal(param.conn_qual, qual);
 }
 
-/* The endpoint comes with the request; its zone and EVDs are set before accepting. */
+/* The request brings an endpoint, whose zone and EVDs are set before accepting. */
 static void
 provider_endpoint(void **state)
 {
@@ -231,7 +231,7 @@ provider_endpoint(void **state)
 	assert_null(got.pz_handle);
 	assert_ret(dat_ep_free(ep), BAD_STATE(EP_TENTCONNPENDING));
 	assert_ret(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG), BAD_STATE(EP_TENTCONNPENDING));
-	/* Its state says no, not the zone that it has not got yet. */
+	/* The error is the state, not the missing zone. */
 	assert_ok(dat_rmr_create(f->pz, &rmr));
 	assert_ret(dat_rmr_bind(rmr, &range, 0, ep, (DAT_RMR_COOKIE){.as_64 = 0}, 0, NULL),
 		   BAD_STATE(EP_TENTCONNPENDING));
@@ -246,12 +246,12 @@ provider_endpoint(void **state)
 	assert_ptr_equal(expect_event(f->conn, DAT_CONNECTION_EVENT_ESTABLISHED)
 				 .event_data.connect_event_data.ep_handle,
 			 ep);
-	/* rejected: it goes back to where it came from */
+	/* rejected: the provider frees its endpoint */
 	cr = request(f, 5000, "");
 	assert_ok(dat_cr_query(cr.cr_handle, DAT_CR_FIELD_ALL, &param));
 	assert_ok(dat_cr_reject(cr.cr_handle));
 	assert_ret(dat_ep_query(param.local_ep_handle, DAT_EP_FIELD_ALL, &got), BAD_HANDLE(EP));
-	/* none can be made: the request is refused */
+	/* no endpoint can be created: the request is refused */
 	mock_refuse(f->mock, ONE_MSG_QP_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 1);
 	mock_request(f->mock, mock_newest(f->mock, ONE_MSG_LISTEN), 5000, NULL, 0);
 	expect_empty(f->cr);
@@ -293,7 +293,7 @@ reserved(void **state)
 	assert_ptr_equal(rsp_param.ep_handle, ep);
 	assert_ret(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, NULL), BAD_ARG(3));
 	assert_ret(dat_rsp_query(ep, DAT_RSP_FIELD_ALL, &rsp_param), BAD_HANDLE(RSP));
-	/* rejected: the endpoint is the consumer's again */
+	/* rejected: the consumer owns the endpoint again */
 	cr = request(f, 5000, "");
 	assert_ptr_equal(cr.sp_handle.rsp_handle, rsp);
 	assert_int_equal(state_of(ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
@@ -304,7 +304,7 @@ reserved(void **state)
 	assert_int_equal(state_of(ep), DAT_EP_STATE_UNCONNECTED);
 	assert_ok(dat_rsp_free(rsp));
 	assert_ret(dat_rsp_free(rsp), BAD_HANDLE(RSP));
-	/* freed while it listens, and with a request that nobody has seen */
+	/* freed while listening, and with an unread request */
 	assert_ok(dat_rsp_create(f->ia, 5000, ep, f->cr, &rsp));
 	assert_ok(dat_rsp_free(rsp));
 	assert_int_equal(state_of(ep), DAT_EP_STATE_UNCONNECTED);
@@ -347,16 +347,16 @@ request_before_reply(struct mock *mock, const struct one_msg *msg, const int *fd
 {
 	struct one_cqe cqe = {.type = ONE_CQE_REQUEST, .object = 0x77777, .flags = ONE_CQE_NOTIFY};
 
-	/* the place where the mock has put an earlier request */
+	/* offset where the mock has stored an earlier request */
 	cqe.cookie = *(uint64_t *)user;
 	mock_cqe(mock, msg->listen.cq, &cqe);
-	usleep(50000); /* the waiter finds it meanwhile */
+	usleep(50000); /* the waiter finds the request meanwhile */
 	reply->listening.listener = 0x77777;
 	reply->listening.service = msg->listen.service;
 	return true;
 }
 
-/* A request may be there before the reply to LISTEN: it waits for its service point. */
+/* A request that arrives before the reply to LISTEN waits for its service point. */
 static void
 early_request(void **state)
 {
@@ -401,12 +401,12 @@ modify(void *arg)
 
 	while (!atomic_load(&m->stop)) {
 		dat_ep_modify(m->ep, DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, &param);
-		usleep(20); /* it can be reserved then */
+		usleep(20); /* lets the other thread reserve the endpoint */
 	}
 	return NULL;
 }
 
-/* The reservation ends while another thread is changing the endpoint. */
+/* A reservation ends while another thread modifies the endpoint. */
 static void
 freed_while_modified(void **state)
 {

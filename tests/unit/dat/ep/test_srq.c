@@ -93,7 +93,7 @@ assert_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding)
 
 	assert_int_equal(param.available_dto_count, available);
 	assert_int_equal(param.outstanding_dto_count, outstanding);
-	/* The mask says what has to be there, not what may be. */
+	/* The mask says which fields are required; others may be filled in, too. */
 	assert_ok(dat_srq_query(srq, 0, &param));
 	assert_int_equal(param.outstanding_dto_count, outstanding);
 }
@@ -156,7 +156,8 @@ creation(void **state)
 	assert_ok(dat_srq_free(srq));
 	assert_ret(dat_srq_free(srq), BAD_HANDLE(SRQ));
 	assert_ok(dat_pz_free(pz));
-	/* No memory for the longest: as long as was asked for; not even that. */
+	/* Without memory for the longest queue, the queue has the requested length; without memory for that,
+	 * creation fails. */
 	mock_refuse(f->mock, ONE_MSG_SRQ_CREATE, -ENOSPC, ONE_SUBJECT_QUOTA, 0, 1);
 	assert_ok(dat_srq_create(f->ia, f->pz, &attr, &srq));
 	assert_ret(dat_srq_resize(srq, 11), ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ));
@@ -165,7 +166,7 @@ creation(void **state)
 	mock_refuse(f->mock, ONE_MSG_SRQ_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 2);
 	assert_ret(dat_srq_create(f->ia, f->pz, &attr, &srq),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ));
-	/* Closing frees what is left. */
+	/* Closing frees remaining queues. */
 	assert_ok(dat_srq_create(f->ia, f->pz, &attr, &srq));
 }
 
@@ -246,7 +247,7 @@ posting(void **state)
 	assert_ret(dat_srq_post_recv(b.srq, 1, &iov, cookie), BAD_ARG(3));
 	assert_int_equal(query(b.srq).available_dto_count, 0);
 
-	/* Full, and room again when one is done; many laps. */
+	/* A full queue has room again when a receive completes; over many laps of the ring. */
 	for (uint64_t i = 0; i < 10; i++)
 		assert_ok(post(&b, 4, i));
 	for (uint64_t i = 0; i < 20000; i++) {
@@ -265,7 +266,7 @@ posting(void **state)
 	tear_down(&b);
 }
 
-/* The example of the specification, and an endpoint that goes with a completion unseen. */
+/* The example of the specification, and an endpoint freed with an unread completion. */
 static void
 counts(void **state)
 {
@@ -346,7 +347,7 @@ endpoints(void **state)
 	assert_ret(dat_ep_create_with_srq(f->ia, f->pz, f->recv, f->dto, f->conn, b.srq, &attr, &ep),
 		   BAD_ARG(7));
 	default_attr(&attr);
-	attr.max_recv_iov = 10000; /* not looked at */
+	attr.max_recv_iov = 10000; /* ignored */
 	attr.max_recv_dtos = 0;
 	assert_ok(dat_ep_create_with_srq(f->ia, f->pz, f->recv, f->dto, f->conn, b.srq, &attr, &ep));
 	assert_true(mock_last(f->mock, ONE_MSG_QP_CREATE, &msg));
@@ -354,7 +355,7 @@ endpoints(void **state)
 	assert_int_equal(msg.qp_create.max_recv_wr, 0);
 	assert_ok(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
 	assert_ptr_equal(param.srq_handle, b.srq);
-	/* Its receives are the queue's; it keeps queue and zone. */
+	/* Receives cannot be posted to the endpoint, which keeps its queue and zone. */
 	assert_ret(dat_ep_post_recv(ep, 0, NULL, cookie, 0), BAD_ARG(1));
 	param.pz_handle = pz;
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), BAD_ARG(3));
@@ -404,7 +405,7 @@ watermark(void **state)
 		assert_ok(post(&b, 1, i));
 	assert_ret(post(&b, 1, 0), ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 	tear_down(&b);
-	/* Of a queue that has gone. */
+	/* An event of a freed queue is dropped. */
 	assert_true(mock_cqe(((struct fixture *)*state)->mock,
 			     mock_async_cq(((struct fixture *)*state)->mock), &cqe));
 	expect_empty(((struct fixture *)*state)->async);

@@ -85,7 +85,7 @@ triggers(void **state)
 
 	expect_none(b.cno, 0);
 	expect_none(b.cno, 3000);
-	/* with nobody waiting it is remembered, once for each that has come */
+	/* Without a waiter, triggers are remembered, one for each event. */
 	post_software(b.a, 1);
 	post_software(b.a, 2);
 	expect_trigger(b.cno, 0, b.a);
@@ -93,12 +93,12 @@ triggers(void **state)
 	expect_none(b.cno, 0);
 	post_software(b.a, 3);
 	expect_trigger(b.cno, DAT_TIMEOUT_INFINITE, b.a);
-	/* drained some other way: no stale trigger */
+	/* Events dequeued without their triggers leave no stale trigger. */
 	post_software(b.a, 4);
 	for (int i = 0; i < 4; i++)
 		take(b.a);
 	expect_none(b.cno, 0);
-	/* the one whose event came first */
+	/* The EVD whose event arrived first triggers first. */
 	post_software(b.a, 1);
 	post_software(b.b, 1);
 	expect_trigger(b.cno, 0, b.a);
@@ -108,7 +108,7 @@ triggers(void **state)
 	expect_none(b.cno, 0);
 }
 
-/* Who takes one event for each trigger gets all of them, in the order of arrival. */
+/* A consumer that takes one event for each trigger gets all events, in order of arrival. */
 static void
 one_by_one(void **state)
 {
@@ -122,7 +122,7 @@ one_by_one(void **state)
 		take(order[i]);
 	}
 	expect_none(b.cno, 0);
-	/* one that was taken without its trigger has none any more; the others keep theirs */
+	/* An event dequeued without its trigger has none any more; the others keep theirs. */
 	post_software(b.a, 1);
 	post_software(b.a, 2);
 	post_software(b.a, 3);
@@ -132,7 +132,7 @@ one_by_one(void **state)
 	expect_none(b.cno, 0);
 	take(b.a);
 	take(b.a);
-	/* one that comes when all were taken under one trigger */
+	/* An event that arrives after all were dequeued under one trigger has a trigger. */
 	post_software(b.a, 1);
 	post_software(b.a, 2);
 	expect_trigger(b.cno, 0, b.a);
@@ -152,14 +152,14 @@ switches(void **state)
 	post_software(b.a, 1);
 	expect_none(b.cno, 0);
 	assert_ok(dat_evd_enable(b.a));
-	expect_none(b.cno, 0); /* what is queued is the consumer's to look at */
+	expect_none(b.cno, 0); /* no trigger for queued events */
 	post_software(b.a, 2);
 	expect_trigger(b.cno, 0, b.a);
-	/* unwaitable is another matter */
+	/* Unwaitable EVDs still trigger. */
 	assert_ok(dat_evd_set_unwaitable(b.a));
 	post_software(b.a, 3);
 	expect_trigger(b.cno, 0, b.a);
-	/* to no CNO, and back */
+	/* An EVD can leave its CNO, and come back. */
 	assert_ok(dat_evd_modify_cno(b.a, DAT_HANDLE_NULL));
 	post_software(b.a, 4);
 	expect_none(b.cno, 0);
@@ -215,7 +215,7 @@ wakes_a_waiter(void **state)
 	pthread_join(w.thread, NULL);
 	assert_ret(w.ret, DAT_SUCCESS);
 	assert_ptr_equal(w.evd, b.b);
-	/* by a completion, on an EVD that came to the CNO while the thread slept */
+	/* Woken by a completion, on an EVD that joined the CNO while the thread slept. */
 	start(&w, b.cno);
 	assert_ok(dat_evd_create(b.f->ia, 8, b.cno, DAT_EVD_DTO_FLAG, &evd));
 	assert_ok(dat_ep_create(b.f->ia, b.f->pz, b.f->recv, evd, b.f->conn, NULL, &ep));
@@ -250,7 +250,7 @@ direct_waiter_first(void **state)
 
 	start(&w, b.cno);
 	assert_int_equal(pthread_create(&direct, NULL, evd_wait_main, b.a), 0);
-	/* until it is in there: then a resize is refused */
+	/* A resize is refused once the thread is waiting. */
 	assert_ok(dat_evd_query(b.a, DAT_EVD_FIELD_ALL, &param));
 	while (dat_evd_resize(b.a, param.evd_qlen) != BAD_STATE(EVD_WAITER))
 		usleep(1000);
@@ -310,7 +310,7 @@ agent(DAT_PVOID data, DAT_EVD_HANDLE evd)
 	calls->handles_signals = sigismember(&blocked, SIGUSR1) == 0;
 	calls->evd = evd;
 	if (calls->cno != DAT_HANDLE_NULL)
-		calls->freed = dat_cno_free(calls->cno); /* from here: refused, not a deadlock */
+		calls->freed = dat_cno_free(calls->cno); /* refused in the agent, without a deadlock */
 	calls->count++;
 }
 
@@ -330,7 +330,7 @@ proxy_agent(void **state)
 	DAT_OS_WAIT_PROXY_AGENT set = {&calls, agent};
 	DAT_CNO_PARAM param;
 
-	post_software(b.b, 1); /* before it is set: does not count */
+	post_software(b.b, 1); /* before the agent is set: does not count */
 	assert_ok(dat_cno_modify_agent(b.cno, set));
 	assert_ok(dat_cno_query(b.cno, DAT_CNO_FIELD_ALL, &param));
 	assert_ptr_equal(param.agent.instance_data, &calls);
@@ -342,8 +342,8 @@ proxy_agent(void **state)
 	calls.cno = DAT_HANDLE_NULL;
 	assert_ptr_equal(calls.evd, b.a);
 	assert_ret(calls.freed, BAD_STATE(CNO_IN_USE));
-	assert_int_equal(calls.handles_signals, 0); /* those are for the program's own threads */
-	/* once, and in addition to waking a waiter, who hears of the first arrival first */
+	assert_int_equal(calls.handles_signals, 0); /* signals are for the program's own threads */
+	/* The agent is called once, and waiters are woken, too, for the first arrival first. */
 	expect_trigger(b.cno, 0, b.b);
 	expect_trigger(b.cno, 0, b.a);
 	assert_ok(dat_cno_query(b.cno, DAT_CNO_FIELD_ALL, &param));
@@ -351,18 +351,18 @@ proxy_agent(void **state)
 	post_software(b.a, 2);
 	usleep(20000);
 	assert_int_equal(calls.count, 1);
-	/* set again */
+	/* The agent is set again. */
 	assert_ok(dat_cno_modify_agent(b.cno, set));
 	post_software(b.b, 2);
 	await(&calls.count, 2);
 	assert_ptr_equal(calls.evd, b.b);
-	/* taken away */
+	/* The agent is removed. */
 	assert_ok(dat_cno_modify_agent(b.cno, set));
 	assert_ok(dat_cno_modify_agent(b.cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
 	post_software(b.b, 3);
 	usleep(20000);
 	assert_int_equal(calls.count, 2);
-	/* the last EVD goes: called with null */
+	/* The last EVD is freed: the agent is called with null. */
 	assert_ok(dat_cno_modify_agent(b.cno, set));
 	assert_ok(dat_evd_free(b.a));
 	assert_int_equal(calls.count, 2);
@@ -388,12 +388,12 @@ agent_at_gate(DAT_PVOID data, DAT_EVD_HANDLE evd)
 	sem_wait(&gate->open);
 }
 
-/* The agent's thread takes an entry off the ring before the engine has looked who sleeps. */
+/* The agent's thread takes an entry off the ring before the engine checks for sleepers. */
 static void
 agent_beside_a_waiter(void **state)
 {
 	struct bench b = set_up(state);
-	static struct gate gate; /* its thread ends later than this function */
+	static struct gate gate; /* static, because the agent's thread ends after this function */
 	DAT_OS_WAIT_PROXY_AGENT set = {&gate, agent_at_gate};
 	DAT_EVD_HANDLE evd;
 	DAT_EP_HANDLE ep;
@@ -404,7 +404,7 @@ agent_beside_a_waiter(void **state)
 	assert_ok(dat_evd_create(b.f->ia, 8, b.cno, DAT_EVD_DTO_FLAG, &evd));
 	assert_ok(dat_ep_create(b.f->ia, b.f->pz, b.f->recv, evd, b.f->conn, NULL, &ep));
 	qp = mock_newest(b.f->mock, ONE_MSG_QP_CREATE);
-	/* The agent's thread is busy, and will look again. */
+	/* The agent's thread is busy, and will poll again. */
 	assert_ok(dat_cno_modify_agent(b.cno, set));
 	post_software(b.a, 1);
 	await(&gate.calls, 1);
@@ -439,7 +439,7 @@ asynchronous_errors(void **state)
 	make_ep(b.f, &broken.object);
 	start(&w, b.cno);
 	assert_ok(dat_evd_modify_cno(async, b.cno));
-	usleep(20000); /* asleep again */
+	usleep(20000); /* the waiter sleeps again */
 	assert_true(mock_cqe(b.f->mock, mock_async_cq(b.f->mock), &broken));
 	pthread_join(w.thread, NULL);
 	assert_ret(w.ret, DAT_SUCCESS);
@@ -464,7 +464,7 @@ asynchronous_errors(void **state)
 	await(&calls.count, 2);
 	assert_ptr_equal(calls.evd, async);
 	assert_ptr_equal(take(async).event_data.asynch_error_event_data.dat_handle, ep);
-	/* it ends: that is told as well */
+	/* The end of the data plane triggers, too. */
 	start(&w, b.cno);
 	mock_kill(b.f->mock);
 	pthread_join(w.thread, NULL);

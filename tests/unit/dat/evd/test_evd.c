@@ -113,7 +113,7 @@ query_shows_all(void **state)
 	assert_int_equal(param.evd_state & 0xf, DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE);
 	assert_null(param.cno_handle);
 	assert_ret(dat_evd_query(evd, DAT_EVD_FIELD_ALL, NULL), BAD_ARG(3));
-	/* the asynchronous one, which dat_ia_open made */
+	/* The asynchronous EVD, which dat_ia_open() made. */
 	param = query(f->async);
 	assert_true(param.evd_qlen >= 8);
 	assert_int_equal(param.evd_flags, DAT_EVD_ASYNC_FLAG);
@@ -134,12 +134,12 @@ software_events(void **state)
 	assert_ret(dat_evd_post_se(evd, &event), BAD_ARG(2));
 	event.event_number = DAT_SOFTWARE_EVENT;
 	assert_ret(dat_evd_dequeue(evd, NULL), BAD_ARG(2));
-	/* the exact value matters to programs */
+	/* programs compare with the exact value */
 	assert_int_equal(dat_evd_dequeue(evd, &event), 0x000d0000);
 	for (DAT_COUNT i = 0; i < qlen; i++)
 		post_software(evd, (uintptr_t)i + 1);
 	assert_ret(dat_evd_post_se(evd, &event), ERROR(DAT_QUEUE_FULL, 0));
-	expect_empty(f->async); /* no overflow is raised */
+	expect_empty(f->async); /* no overflow is reported */
 	for (DAT_COUNT i = 0; i < qlen; i++) {
 		event = take(evd);
 		assert_int_equal(event.event_number, DAT_SOFTWARE_EVENT);
@@ -148,7 +148,7 @@ software_events(void **state)
 	expect_empty(evd);
 }
 
-/* What came in first goes out first, from whichever source. */
+/* Events of all sources are dequeued in order of arrival. */
 static void
 order(void **state)
 {
@@ -210,7 +210,7 @@ timeouts(void **state)
 	start = now_us();
 	assert_ret(dat_evd_wait(evd, 10000, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	assert_true(now_us() - start >= 10000);
-	/* a threshold not reached: nothing is taken, but counted */
+	/* Below the threshold, a wait takes no event, but counts them. */
 	post_software(evd, 1);
 	post_software(evd, 2);
 	assert_ret(dat_evd_wait(evd, 5000, 3, &event, &nmore), DAT_TIMEOUT_EXPIRED);
@@ -252,7 +252,7 @@ start_waiter(struct waiter *w, DAT_EVD_HANDLE evd, DAT_COUNT threshold, DAT_TIME
 	w->timeout = timeout;
 	w->threshold = threshold;
 	assert_int_equal(pthread_create(&w->thread, NULL, wait_main, w), 0);
-	/* until it is in there: then a resize is refused */
+	/* A resize is refused once the thread is waiting. */
 	while (dat_evd_resize(evd, qlen) != BAD_STATE(EVD_WAITER))
 		usleep(1000);
 	usleep(20000);
@@ -304,7 +304,7 @@ wake_by_software(void **state)
 	assert_int_equal(w.nmore, 1);
 }
 
-/* The engine wakes nobody for an entry that another thread has taken off the ring by then. */
+/* The engine wakes no thread for an entry that another thread has taken off the ring by then. */
 static void
 another_thread_collects(void **state)
 {
@@ -317,7 +317,7 @@ another_thread_collects(void **state)
 	start_waiter(&w, f->dto, 1, DAT_TIMEOUT_INFINITE);
 	mock_wait_asleep(f->mock, 1);
 	cq = complete_early(f, qp, 1);
-	assert_ok(dat_ep_free(ended)); /* looks for what is its own */
+	assert_ok(dat_ep_free(ended)); /* reads the ring for completions of the endpoint */
 	mock_publish(f->mock, cq);
 	assert_ret(join(&w), DAT_SUCCESS);
 	assert_int_equal(w.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
@@ -382,7 +382,7 @@ on_signal(int signal)
 {
 }
 
-/* A signal that would be ignored, with a handler of these flags, time and again. */
+/* Sends a signal whose default action is to ignore it, with a handler of these flags, repeatedly. */
 static void
 poke(struct waiter *w, int flags, uint32_t times)
 {
@@ -405,17 +405,17 @@ interrupted(void **state)
 	struct waiter w;
 
 	post_software(evd, 1);
-	/* not the one that comes, and so of no importance */
+	/* A handler of another signal has no effect. */
 	sigaction(SIGUSR2, &other, NULL);
 	for (size_t i = 0; i < 2; i++) {
-		/* a handler that wants system calls to go on: so does the wait */
+		/* With SA_RESTART the wait goes on. */
 		start_waiter(&w, evd, 2, timeouts[i]);
 		poke(&w, SA_RESTART, 5);
 		assert_int_equal(w.done, 0);
 		poke(&w, 0, UINT32_MAX);
 		assert_ret(join(&w), ERROR(DAT_INTERRUPTED_CALL, 0));
 		assert_int_equal(w.nmore, 1);
-		/* one that is not there any more when the wait ends */
+		/* The handler is reset before the wait ends. */
 		start_waiter(&w, evd, 2, timeouts[i]);
 		poke(&w, (int)SA_RESETHAND, UINT32_MAX);
 		assert_ret(join(&w), ERROR(DAT_INTERRUPTED_CALL, 0));
@@ -424,7 +424,7 @@ interrupted(void **state)
 	signal(SIGUSR2, SIG_DFL);
 }
 
-/* Completions without notification are there for dequeue, but do not end a wait. */
+/* Completions without notification can be dequeued, but do not end a wait. */
 static void
 silent_completions(void **state)
 {
@@ -451,16 +451,16 @@ silent_completions(void **state)
 	assert_int_equal(w.done, 0);
 	complete(f, qp, 3, 0);
 	assert_ret(join(&w), DAT_SUCCESS);
-	/* the silent ones queued before it come first */
+	/* Earlier ones without notification come first. */
 	assert_int_equal(w.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
 	assert_int_equal(w.nmore, 2);
 	complete(f, qp, 4, ONE_WQE_UNSIGNALED);
 	for (uint64_t i = 2; i <= 4; i++)
 		assert_int_equal(take(f->dto).event_data.dto_completion_event_data.user_cookie.as_64, i);
-	/* without such endpoints thresholds are free again */
+	/* Without such endpoints any threshold is allowed again. */
 	assert_ok(dat_ep_free(ep));
 	assert_ret(dat_evd_wait(f->dto, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
-	/* solicited receives alike */
+	/* Solicited receives restrict thresholds, too. */
 	attr.request_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
 	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	assert_ok(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, &attr, &ep));
@@ -484,8 +484,8 @@ resize(void **state)
 	assert_ret(dat_evd_resize(evd, 0), BAD_ARG(2));
 	assert_ret(dat_evd_resize(evd, -1), BAD_ARG(2));
 	assert_ret(dat_evd_resize(evd, attr.max_evd_qlen + 1), BAD_ARG(2));
-	assert_ok(dat_evd_resize(evd, query(evd).evd_qlen)); /* as it is */
-	/* in use: nothing is lost, and the order is kept */
+	assert_ok(dat_evd_resize(evd, query(evd).evd_qlen)); /* the present length */
+	/* An EVD in use loses nothing, and keeps the order. */
 	for (uint64_t i = 1; i <= 40; i++)
 		complete(f, qp, i, 0);
 	assert_ret(dat_evd_resize(evd, 39), BAD_STATE(EVD_IN_USE));
@@ -526,7 +526,7 @@ grows_with_endpoints(void **state)
 		assert_int_equal(take(evd).event_data.dto_completion_event_data.user_cookie.as_64, i);
 }
 
-/* As long as was asked for, or as all endpoints need. */
+/* The asynchronous EVD has the requested length, or more if all endpoints need it. */
 static void
 asynchronous_length(void **state)
 {
@@ -555,7 +555,7 @@ asynchronous_length(void **state)
 		assert_int_equal(take(async).event_number, DAT_ASYNC_ERROR_EP_BROKEN);
 	expect_empty(async);
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
-	/* each endpoint may end */
+	/* Each endpoint may report an error. */
 	for (int i = 0; i < 400; i++) {
 		DAT_EP_ATTR little = {.max_request_dtos = 1, .max_request_iov = 1};
 
@@ -601,13 +601,13 @@ overflow_is_told(void **state)
 	event = expect_event(f->async, DAT_ASYNC_ERROR_EVD_OVERFLOW);
 	assert_ptr_equal(event.event_data.asynch_error_event_data.dat_handle, evd);
 	assert_int_equal(event.event_data.asynch_error_event_data.reason, DAT_EVD_OVERFLOW_ERROR);
-	/* about something that is no more: no event */
+	/* Events about a freed object are dropped. */
 	assert_ok(dat_evd_free(evd));
 	mock_cqe(f->mock, mock_async_cq(f->mock), &cqe);
 	expect_empty(f->async);
 }
 
-/* Each event is delivered once, to whichever thread. */
+/* Checks that each event is delivered once, to any thread. */
 struct drain {
 	DAT_EVD_HANDLE evd;
 	_Atomic uint32_t *seen;

@@ -33,7 +33,7 @@ opens(void **state)
 	assert_ptr_equal(same, evd);
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	assert_ret(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), BAD_HANDLE(IA));
-	/* none at all */
+	/* Without an asynchronous EVD. */
 	evd = DAT_EVD_ASYNC_EXISTS;
 	assert_ok(dat_ia_open(name, 0, &evd, &ia));
 	assert_ptr_equal(evd, DAT_EVD_OUT_OF_SCOPE);
@@ -55,7 +55,7 @@ nobody_there(void **state)
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
-/* What DAT_DBG_TYPE makes a failing open say. */
+/* Compares the message that DAT_DBG_TYPE makes a failing open print. */
 static void
 says(const char *name, const char *text)
 {
@@ -98,7 +98,7 @@ reasons(void **state)
 	unsetenv("DAT_DBG_TYPE");
 }
 
-/* One asynchronous EVD for two IAs. */
+/* Two IAs share an asynchronous EVD. */
 static void
 shared_async(void **state)
 {
@@ -121,12 +121,13 @@ shared_async(void **state)
 	event = expect_event(f->async, DAT_ASYNC_ERROR_EP_BROKEN);
 	assert_ptr_equal(event.event_data.asynch_error_event_data.dat_handle, ep);
 	assert_ok(dat_ep_free(ep));
-	/* its owner cannot go gracefully, the guest can; what the guest reported goes with it */
+	/* The owner of the EVD cannot close gracefully, the guest can; the guest's events end with the
+	 * guest. */
 	assert_ret(dat_ia_close(f->ia, DAT_CLOSE_GRACEFUL_FLAG), BAD_STATE(IA_IN_USE));
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	expect_empty(f->async);
-	/* the owner goes first: the guest reports to nobody */
+	/* The owner is closed first: the guest has no EVD any more. */
 	assert_ok(dat_ia_open(name, 0, &evd, &ia));
 	assert_ok(dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG));
 	f->ia = DAT_HANDLE_NULL;
@@ -195,7 +196,7 @@ closing(void **state)
 	for (size_t i = 0; i < num_not_handles; i++)
 		assert_ret(dat_ia_close(not_handles[i], DAT_CLOSE_ABRUPT_FLAG), BAD_HANDLE(IA));
 	assert_ret(dat_ia_close(f->ia, DAT_CLOSE_GRACEFUL_FLAG), BAD_STATE(IA_IN_USE));
-	/* one of everything */
+	/* An object of each type. */
 	desc.for_va = memory;
 	assert_ok(dat_lmr_create(f->ia, 0, desc, sizeof(memory), f->pz, DAT_MEM_PRIV_ALL_FLAG, &mine[0], NULL,
 				 NULL, NULL, NULL));
@@ -365,13 +366,13 @@ lost(void **state)
 		assert_ok(dat_ep_post_send(ep, 0, NULL, cookie, DAT_COMPLETION_SUPPRESS_FLAG));
 	for (; cookie.as_64 <= 7; cookie.as_64++)
 		assert_ok(dat_ep_post_recv(ep, 0, NULL, cookie, 0));
-	/* one was done before, and one completed but not looked at */
+	/* A request finished before, and another has an unread completion. */
 	assert_true(mock_take(f->mock, qp, false, &wqe, NULL));
 	mock_done(f->mock, qp, false);
 	assert_true(mock_take(f->mock, qp, false, &wqe, NULL));
 	wqe.flags = 0;
 	mock_complete(f->mock, qp, &wqe, ONE_STATUS_SUCCESS);
-	assert_true(mock_take(f->mock, qp, false, &wqe, NULL)); /* under way */
+	assert_true(mock_take(f->mock, qp, false, &wqe, NULL)); /* outstanding */
 	assert_ok(dat_evd_create(f->ia, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &quiet));
 	assert_ok(dat_cno_create(f->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno.cno));
 	idle.evd = quiet;
@@ -397,13 +398,13 @@ lost(void **state)
 	assert_int_equal(state_of(ep), DAT_EP_STATE_DISCONNECTED);
 	assert_int_equal(state_of(pending), DAT_EP_STATE_DISCONNECTED);
 	assert_int_equal(state_of(unconnected), DAT_EP_STATE_UNCONNECTED);
-	event = take(f->conn); /* the other one */
+	event = take(f->conn); /* the other endpoint's */
 	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
 	assert_ptr_not_equal(event.event_data.connect_event_data.ep_handle,
 			     conn.event.event_data.connect_event_data.ep_handle);
 	expect_empty(f->conn);
 	expect_empty(f->async);
-	/* what was completed, then all that was not, in order */
+	/* The completed request first, then all others, flushed in order. */
 	event = take(f->dto);
 	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, 2);
 	assert_int_equal(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
@@ -439,14 +440,14 @@ lost(void **state)
 	assert_ok(dat_ep_free(ep));
 	assert_ok(dat_evd_free(quiet));
 	assert_ok(dat_cno_free(cno.cno));
-	/* a new one takes us again */
+	/* A new data plane accepts the program again. */
 	mock_revive(f->mock);
 	evd = DAT_HANDLE_NULL;
 	assert_ok(dat_ia_open(name, 8, &evd, &ia));
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
-/* A program that only polls must see its work end, too. */
+/* A program that only polls receives the end of its work, too. */
 static void
 lost_while_polling(void **state)
 {
@@ -469,7 +470,7 @@ lost_while_polling(void **state)
 	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 }
 
-/* The end of an earlier connection, taken when there is another, is not that one's. */
+/* An unread end of an earlier connection does not count for the next one. */
 static void
 lost_after_reset(void **state)
 {
@@ -495,7 +496,8 @@ lost_after_reset(void **state)
 	expect_empty(f->conn);
 }
 
-/* Each connection ends once: a core may have broken one of which nobody told before the end. */
+/* Each connection ends once, including one that a core broke without reporting it before the data plane
+ * ended. */
 static void
 lost_untold(void **state)
 {
@@ -524,7 +526,7 @@ lost_untold(void **state)
 	expect_empty(f->conn);
 }
 
-/* Waits that begin after the end hear of it first, too. */
+/* Waits that begin after the end report the end first, too. */
 static void
 lost_before_waiting(void **state)
 {
@@ -553,7 +555,7 @@ lost_before_waiting(void **state)
 	assert_ret(dat_evd_wait(f->conn, DAT_TIMEOUT_INFINITE, 1, &event, &nmore), ERROR(DAT_ABORT, 0));
 }
 
-/* A child has no part in its parent's IAs, but may make its own; no call of it hangs. */
+/* A child cannot use its parent's IAs, but can open new ones; no call of the child hangs. */
 static int
 child_calls(struct fixture *f, DAT_EP_HANDLE ep)
 {
@@ -583,7 +585,7 @@ child_calls(struct fixture *f, DAT_EP_HANDLE ep)
 		return 4;
 	if (dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS)
 		return 5;
-	/* forgotten, once */
+	/* The child can close the parent's IA once. */
 	if (dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS)
 		return 6;
 	return dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG) == BAD_HANDLE(IA) ? 0 : 7;
@@ -600,7 +602,7 @@ forks(void **state)
 	pid_t pid;
 
 #ifdef __SANITIZE_THREAD__
-	skip(); /* it gives up at the first thread that a forked child makes */
+	skip(); /* TSan aborts when a forked child creates a thread */
 #endif
 	pthread_create(&w.thread, NULL, wait_main, &w);
 	usleep(20000);
@@ -610,7 +612,7 @@ forks(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	/* the parent has noticed nothing */
+	/* The parent is not affected. */
 	assert_int_equal(mock_posted(f->mock, qp, false), 0);
 	mock_conn_event(f->mock, qp, ONE_CONN_DISCONNECTED);
 	pthread_join(w.thread, NULL);

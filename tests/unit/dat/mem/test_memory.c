@@ -41,7 +41,7 @@ zones(void **state)
 	assert_ret(dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param), BAD_HANDLE(PZ));
 	for (size_t i = 0; i < num_not_handles; i++)
 		assert_ret(dat_pz_free(not_handles[i]), BAD_HANDLE(PZ));
-	/* in use by a region, by a window */
+	/* A zone is in use by a region, or by a window. */
 	assert_ok(create(f, SIZE, DAT_MEM_PRIV_ALL_FLAG, &lmr, NULL, NULL));
 	assert_ret(dat_pz_free(f->pz), BAD_STATE(PZ_IN_USE));
 	assert_ok(dat_lmr_free(lmr));
@@ -89,7 +89,7 @@ regions(void **state)
 	assert_ret(dat_lmr_free(lmr), BAD_HANDLE(LMR));
 	assert_ret(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param), BAD_HANDLE(LMR));
 	assert_int_equal(mock_mr_of_key(f->mock, lkey), 0);
-	/* local rights only: no key for others, and local read all the same */
+	/* Local rights only: no remote key, and local read in any case. */
 	assert_ok(create(f, SIZE, DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &lmr, &lkey, &rkey));
 	assert_int_equal(rkey, 0);
 	assert_true(mock_mr(f->mock, mock_mr_of_key(f->mock, lkey), &mr));
@@ -126,11 +126,11 @@ region_errors(void **state)
 	assert_ret(CREATE(f->ia, DAT_MEM_TYPE_LMR, desc, 0, f->pz, 0x33, &lmr), BAD_HANDLE(LMR));
 	desc.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory};
 	assert_ret(CREATE(f->ia, DAT_MEM_TYPE_SHARED_VIRTUAL, desc, SIZE, f->pz, 0x33, &lmr), BAD_ARG(3));
-	/* Twice: where memory is kept it is given up, and the request made once more. */
+	/* Two refusals: the library releases cached registrations, and tries once more. */
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 7, 2);
 	assert_ret(create(f, SIZE, 0x33, &lmr, NULL, NULL),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
-	/* Descriptors that have run out are a resource, too. */
+	/* Exhausted descriptors count as a resource, too. */
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EMFILE, ONE_SUBJECT_NONE, 0, 1);
 	assert_ret(create(f, SIZE, 0x33, &lmr, NULL, NULL),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
@@ -159,7 +159,7 @@ other_types(void **state)
 	assert_int_equal(mr.va, (uintptr_t)memory);
 	assert_int_equal(mr.length, 4000); /* the length argument is ignored */
 	assert_int_not_equal(rkey, 0);
-	assert_ok(dat_lmr_free(lmr)); /* they are independent */
+	assert_ok(dat_lmr_free(lmr)); /* both regions are independent */
 	assert_ok(dat_lmr_query(copy, DAT_LMR_FIELD_ALL, &param));
 	assert_int_equal(param.mem_type, DAT_MEM_TYPE_LMR);
 	assert_ptr_equal(param.pz_handle, other);
@@ -234,7 +234,7 @@ bind_range(struct bench *b, uint32_t priv, uint32_t flags, DAT_RMR_CONTEXT *cont
 			    (DAT_COMPLETION_FLAGS)flags, context);
 }
 
-/* The mock's engine carries the next bind out. */
+/* Carries out the next bind, as the engine. */
 static struct one_wqe
 carry_out(struct bench *b, enum one_status status)
 {
@@ -265,7 +265,7 @@ windows(void **state)
 
 	assert_ret(dat_rmr_create(b.f->ia, &b.rmr), BAD_HANDLE(PZ));
 	assert_ret(dat_rmr_create(b.f->pz, NULL), BAD_ARG(2));
-	/* unbound: all but the triplet can be asked for */
+	/* An unbound window can be queried, except for the triplet. */
 	assert_ok(dat_rmr_query(b.rmr, (DAT_RMR_PARAM_MASK)(DAT_RMR_FIELD_ALL & ~DAT_RMR_FIELD_LMR_TRIPLET),
 				&param));
 	assert_ptr_equal(param.pz_handle, b.f->pz);
@@ -273,7 +273,7 @@ windows(void **state)
 	assert_ret(dat_rmr_query(b.rmr, DAT_RMR_FIELD_ALL, &param), BAD_ARG(2));
 	assert_ret(dat_rmr_query(b.rmr, DAT_RMR_FIELD_ALL, NULL), BAD_ARG(3));
 
-	/* the combined masks of old are fine */
+	/* Combined masks of older versions are allowed. */
 	assert_ok(bind_range(&b, DAT_MEM_PRIV_READ_FLAG | DAT_MEM_PRIV_WRITE_FLAG, 0, &first));
 	wqe = carry_out(&b, ONE_STATUS_SUCCESS);
 	assert_int_equal(wqe.rkey, first);
@@ -291,7 +291,7 @@ windows(void **state)
 	assert_int_equal(param.lmr_triplet.segment_length, SIZE);
 	assert_ret(dat_lmr_free(b.lmr), BAD_STATE(LMR_IN_USE));
 
-	/* each bind has a key of its own, of the same window */
+	/* Each bind gives the window a new key. */
 	assert_ok(bind_range(&b, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG, &second));
 	assert_int_not_equal(second, first);
 	assert_int_equal(second >> 8, first >> 8);
@@ -349,7 +349,7 @@ bind_errors(void **state)
 	b.range = good;
 	b.range.virtual_address--;
 	assert_ret(bind_range(&b, 0x33, 0, &key), BAD_ARG(2));
-	/* rights that the region does not have; zones that differ */
+	/* The region lacks the rights, or the zones differ. */
 	assert_ok(create(b.f, SIZE, DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &b.range.lmr_context, NULL));
 	b.range.virtual_address = good.virtual_address;
 	assert_ret(bind_range(&b, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, 0, &key),
@@ -361,14 +361,15 @@ bind_errors(void **state)
 				 &b.range.lmr_context, NULL, NULL, NULL));
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));
 	assert_ok(dat_rmr_create(pz, &b.rmr));
-	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0)); /* the endpoint's */
+	/* The endpoint has another zone. */
+	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));
 	b.range.segment_length = 0;
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));
 	posted = mock_posted(b.f->mock, b.qp, false);
 	assert_int_equal(posted, 0);
 }
 
-/* As many as other requests. */
+/* Binds have as many credits as other requests. */
 static void
 binds_until_full(void **state)
 {
@@ -382,7 +383,7 @@ binds_until_full(void **state)
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 }
 
-/* A bind that fails leaves the window unbound, a window that is freed lets go of its region. */
+/* A failed bind leaves the window unbound; freeing a window releases its region. */
 static void
 bind_fails(void **state)
 {
@@ -397,12 +398,12 @@ bind_fails(void **state)
 	assert_int_equal(event.event_data.rmr_completion_event_data.status, DAT_RMR_OPERATION_FAILED);
 	assert_ok(bind_range(&b, 0x33, 0, &key));
 	carry_out(&b, ONE_STATUS_SUCCESS);
-	/* freed before its completion is looked at */
+	/* The window is freed before its completion is read. */
 	assert_ok(dat_rmr_free(b.rmr));
 	event = take(b.f->dto);
 	assert_null(event.event_data.rmr_completion_event_data.rmr_handle);
 	assert_int_equal(event.event_data.rmr_completion_event_data.user_cookie.as_64, 0x1122334455667788u);
-	/* the data plane may know of a bind that is not done yet */
+	/* The data plane may count a bind that is not finished yet. */
 	mock_refuse(b.f->mock, ONE_MSG_MR_FREE, -EBUSY, ONE_SUBJECT_MW, 1, 1);
 	assert_ret(dat_lmr_free(b.lmr), BAD_STATE(LMR_IN_USE));
 	assert_ok(dat_lmr_free(b.lmr));

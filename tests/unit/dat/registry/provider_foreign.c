@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A provider library of somebody else's, for the registry to load: it opens and
- * closes IAs, answers one query, and counts what is called (the test looks the
- * counters up by dlsym).
- */
+/* A third-party provider library for the registry to load. The library opens and closes IAs, answers one
+ * query, and counts calls; the test finds the counters by dlsym(). */
 #include <stdlib.h>
 #include <string.h>
 

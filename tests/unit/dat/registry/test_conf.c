@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dat.conf parser, and the IA parameters of our own entries. */
+/* The parser of dat.conf, and the IA parameters of oneside's entries. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ malformed_lines(void **state)
 	parse(name, -EINVAL);
 }
 
-/* Bad lines do not end the file, and the order is kept. */
+/* A file is read on after malformed lines, and keeps its order. */
 static void
 whole_file(void **state)
 {

@@ -16,7 +16,7 @@
 
 #include "tests/asleep.h"
 
-#define CHILD_S 60 /* one that waits for a lock which nobody holds ends here */
+#define CHILD_S 60 /* limit for a child that waits for a lock which no thread holds */
 
 static DAT_PROVIDER_INFO info = {.ia_name = "oneside-test", .is_thread_safe = DAT_TRUE};
 static DAT_PROVIDER_INIT_FUNC init;
@@ -25,7 +25,7 @@ static _Atomic bool inside, forked;
 static _Atomic pid_t forking;
 static _Thread_local bool stays;
 
-/* Instead of the registry's, since the program comes first. */
+/* Replaces the registry's function, because the dynamic linker searches the program first. */
 DAT_RETURN
 dat_registry_add_provider(const DAT_PROVIDER *given, const DAT_PROVIDER_INFO *of)
 {
@@ -40,8 +40,8 @@ dat_registry_remove_provider(const DAT_PROVIDER *given, const DAT_PROVIDER_INFO 
 	return dat_registry_add_provider(given, of);
 }
 
-/* Instead of libc's: the library compares names with its lock held.  Whoever is to stay there does so until
- * the fork has happened, or waits. */
+/* Replaces libc's function, which the library calls with its lock held. A thread with `stays` remains in it
+ * until the fork has happened, or until the forking thread sleeps. */
 int
 strncmp(const char *a, const char *b, size_t n)
 {

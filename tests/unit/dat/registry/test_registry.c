@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The registry as programs see it.  It is read once a process, so each kind of
- * configuration is a run of its own: the argument says which.
- */
+/* The registry as programs use it. A process reads its configuration once, so the argument selects one
+ * configuration for each run. */
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -40,7 +38,7 @@ listing(void **state)
 	for (int i = 0; i < 8; i++)
 		list[i] = &info[i];
 	assert_ok(dat_registry_list_providers(8, &n, list));
-	/* u2.0 is not for us, malformed and nondefault lines neither */
+	/* Lines for u2.0, malformed lines and nondefault lines are skipped. */
 	assert_int_equal(n, 5);
 	assert_string_equal(info[0].ia_name, "foreign");
 	assert_int_equal(info[0].dapl_version_major, 1);
@@ -48,7 +46,7 @@ listing(void **state)
 	assert_int_equal(info[0].is_thread_safe, DAT_TRUE);
 	assert_string_equal(info[4].ia_name, "OpenIB-cma");
 	assert_int_equal(info[4].is_thread_safe, DAT_FALSE);
-	/* too short a list is filled as far as it goes */
+	/* A list that is too short is filled completely. */
 	assert_ok(dat_registry_list_providers(2, &n, list));
 	assert_int_equal(n, 2);
 	assert_ret(dat_registry_list_providers(0, &n, list), BAD_ARG(1));
@@ -74,7 +72,7 @@ not_found(void **state)
 	assert_ret(open_as("foreign", 2, 0, DAT_FALSE, 8, &ia), NOT_FOUND(MAJOR_NOT_FOUND));
 	assert_ret(open_as("foreign", 1, 3, DAT_FALSE, 8, &ia), NOT_FOUND(MINOR_NOT_FOUND));
 	assert_ret(open_as("unsafe", 1, 2, DAT_TRUE, 8, &ia), NOT_FOUND(THREAD_SAFETY_NOT_FOUND));
-	/* a library that is not there, and one that registers nothing */
+	/* A library that is missing, and one that registers nothing. */
 	assert_ret(open_name("missing", &ia), NOT_FOUND(NAME_NOT_REGISTERED));
 	assert_ret(open_name("refused", &ia), NOT_FOUND(NAME_NOT_REGISTERED));
 	assert_ret(open_name("next", &ia), NOT_FOUND(NAME_NOT_REGISTERED));
@@ -106,7 +104,7 @@ exported(void **state)
 	static const char *const names[] = {DAT_CALLS(NAME, NAME, DAT_OF)};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		/* That one is a macro of udat.h. */
+		/* udat.h defines dat_ia_open() as a macro. */
 		const char *name = strcmp(names[i], "dat_ia_open") == 0 ? "dat_ia_openv" : names[i];
 
 		if (dlvsym(RTLD_DEFAULT, name, "DAT_1.2") == NULL)
@@ -114,7 +112,7 @@ exported(void **state)
 	}
 }
 
-/* The one symbol of OFED's libdat.so.1 that no header has. */
+/* Checks the only symbol of OFED's libdat.so.1 that no header declares. */
 static void
 expect_ia_handle(DAT_IA_HANDLE ia, DAT_HANDLE other)
 {
@@ -131,11 +129,11 @@ expect_ia_handle(DAT_IA_HANDLE ia, DAT_HANDLE other)
 	assert_null(got);
 }
 
-/* Loaded at the first open, unloaded after the last close; calls go through the table. */
+/* A provider is loaded at the first open, and unloaded after the last close; calls go through its table. */
 static void
 foreign_provider(void **state)
 {
-	void *own = dlopen(foreign, RTLD_NOW); /* so that the counters outlive the unloading */
+	void *own = dlopen(foreign, RTLD_NOW); /* keeps the counters after the provider is unloaded */
 	DAT_IA_HANDLE a, b, c;
 	DAT_HANDLE_TYPE type;
 	DAT_EVENT event;
@@ -158,9 +156,9 @@ foreign_provider(void **state)
 	assert_ok(dat_get_handle_type(a, &type));
 	assert_int_equal(type, DAT_HANDLE_TYPE_IA);
 	expect_ia_handle(a, DAT_HANDLE_NULL);
-	/* not its handle, and not ours */
+	/* neither a handle of that provider nor one of oneside's */
 	assert_ret(dat_evd_dequeue(params - (uintptr_t)params % 8, &event), BAD_HANDLE(EVD_REQUEST));
-	/* a second name of the same library is a registration of its own */
+	/* A second name of a library is a separate registration. */
 	assert_ok(open_name("unsafe", &c));
 	assert_int_equal(*inits, 3);
 	assert_ret(dat_ia_close(a, DAT_CLOSE_GRACEFUL_FLAG), BAD_STATE(IA_IN_USE));
@@ -221,7 +219,7 @@ dynamic(void **state)
 	assert_ret(open_name("by hand", &ia), NOT_FOUND(NAME_NOT_REGISTERED));
 }
 
-/* Entries of ours: the fifth field names this library. */
+/* Entries of oneside: the fifth field names this library. */
 static void
 own_provider(void **state)
 {
@@ -241,7 +239,7 @@ own_provider(void **state)
 	assert_ok(dat_pz_create(ia, &pz));
 	expect_ia_handle(ia, pz);
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
-	/* nonthreadsafe in the file, but thread-safe in truth */
+	/* nonthreadsafe in the file, but thread-safe */
 	assert_ok(open_as("OpenIB-cma", 1, 2, DAT_TRUE, 8, &ia));
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	mock_stop(mock);
@@ -258,7 +256,7 @@ unreadable(void **state)
 	assert_ret(open_name("oneside", &ia), ERROR(DAT_INVALID_STATE, 0));
 }
 
-/* Without DAT_OVERRIDE our own name is always there, and those of ports. */
+/* Without DAT_OVERRIDE, oneside's name and those of ports always exist. */
 static void
 without_file(void **state)
 {

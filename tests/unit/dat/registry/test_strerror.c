@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dat_strerror: the names of symbols. */
+/* dat_strerror() returns the names of symbols. */
 #include "fixture.h"
 
 static void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ONESIDE_DEBUG=1: what refused calls say. */
+/* ONESIDE_DEBUG=1: messages of refused calls. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -180,7 +180,7 @@ arguments(void **state)
 	assert_says(dat_lmr_create(f->ia, DAT_MEM_TYPE_VIRTUAL, desc, 0, f->pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
 				   NULL, NULL, NULL, NULL),
 		    ERROR(DAT_LENGTH_ERROR, 0), "dat_lmr_create: length = 0: ", "; give the length");
-	/* and where nothing was noted, the argument by its place, its value, the page */
+	/* Without a specific reason, the message has the argument, its value, and the manual page. */
 	assert_says(dat_ia_close(f->ia, (DAT_CLOSE_FLAGS)7), BAD_ARG(2),
 		    "dat_ia_close: ia_flags = 0x7: give DAT_CLOSE_ABRUPT_FLAG or ");
 	assert_says(dat_ia_query(f->ia, NULL, UINT64_C(1) << 60, NULL, 0, NULL), BAD_ARG(3),
@@ -191,7 +191,7 @@ arguments(void **state)
 		    "dat_evd_resize: evd_min_qlen = 0: it may be 1 to ");
 }
 
-/* What the data plane refuses is told in its own words. */
+/* A refusal of the data plane is explained by the data plane's reason. */
 static void
 refused_below(void **state)
 {
@@ -204,7 +204,7 @@ refused_below(void **state)
 		    ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP), "dat_ep_create: ia_handle = 0x",
 		    "the data plane's limit = 17: it is reached; ", "oneside.conf(5)",
 		    "(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP)");
-	/* ... once: the next refusal has a reason of its own */
+	/* The reason applies once: the next refusal has another. */
 	assert_ok(dat_pz_create(f->ia, &pz));
 	assert_says(dat_pz_create(f->ia, NULL), BAD_ARG(2),
 		    "dat_pz_create: pz_handle = 0: it may not be null");
@@ -236,7 +236,7 @@ opening(void **state)
 	mock_revive(f->mock);
 }
 
-/* What is no refusal. */
+/* Results that are not refusals print nothing. */
 static void
 silence(void **state)
 {
@@ -250,7 +250,7 @@ silence(void **state)
 	tear_down(&b);
 }
 
-/* Without the variable. */
+/* Without ONESIDE_DEBUG refused calls print nothing. */
 static void
 not_asked(void **state)
 {
@@ -277,7 +277,7 @@ many(void *arg)
 	return NULL;
 }
 
-/* Each line is whole. */
+/* Lines of several threads are not mixed. */
 static void
 threads(void **state)
 {

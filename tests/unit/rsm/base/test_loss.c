@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ends connections: the exporter, a failed transfer, the data plane, a signal. */
+/* Ends of connections: by the exporter, a failed transfer, the data plane, a signal. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -64,14 +64,15 @@ expect_aborted(int code)
 	assert_int_equal(rsm_memseg_import_getv(&sg), code);
 	assert_int_equal(sg.io_residual_count, 1);
 	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
-	assert_int_equal(rsm_memseg_import_put64(import, 0, &word, 1), code); /* no close would tell */
+	/* The call reports the error, because without a span no close would. */
+	assert_int_equal(rsm_memseg_import_put64(import, 0, &word, 1), code);
 	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_put64(import, 0, &word, 1), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_get64(import, 0, &word, 1), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_order_barrier(&barrier), code);
 	assert_int_equal(rsm_memseg_import_close_barrier(&barrier), code);
-	/* arguments are still looked at first */
+	/* Arguments are still checked first. */
 	assert_int_equal(rsm_memseg_import_put64(import, SIZE, &word, 1), RSMERR_BAD_LENGTH);
 	assert_int_equal(rsm_memseg_import_destroy_barrier(&barrier), RSM_SUCCESS);
 }
@@ -90,7 +91,7 @@ test_node_gone(void **state)
 	expect_aborted(RSMERR_REMOTE_NODE_UNREACHABLE);
 }
 
-/* A refusal or silence of the other side is a lost connection from the start. */
+/* A refusal or a timeout of the peer counts as a lost connection at once. */
 static void
 test_remote_failures(void **state)
 {
@@ -115,7 +116,7 @@ test_remote_failures(void **state)
 	}
 }
 
-/* A fault of this side's is told once as such. */
+/* A local error is reported once as such; afterwards the connection is lost. */
 static void
 test_local_failure(void **state)
 {
@@ -129,7 +130,7 @@ test_local_failure(void **state)
 	expect_aborted(RSMERR_CONN_ABORTED);
 }
 
-/* Inside a span a failure is told at its end, and nowhere before. */
+/* In a span, only the close reports a failure. */
 static void
 test_explicit_failure(void **state)
 {
@@ -149,7 +150,7 @@ test_explicit_failure(void **state)
 	assert_int_equal(rsm_memseg_import_close_barrier(&barrier), RSMERR_CONN_ABORTED);
 }
 
-/* Data of a get that failed is not stored, data of those before it is. */
+/* A failed get stores no data; gets before it do. */
 static void
 test_get_before_failure(void **state)
 {
@@ -261,7 +262,7 @@ test_connect_interrupted(void **state)
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
 	atomic_store(&peer->silent, true);
 	start(&b, blocked_connect);
-	/* A signal that comes before the wait, or after it, interrupts nothing. */
+	/* A signal before or after the wait interrupts nothing. */
 	while (mock_count(peer->mock, ONE_MSG_RSM_DISCONNECT) == before) {
 		pthread_kill(b.thread, SIGUSR1);
 		usleep(10000);
@@ -270,7 +271,7 @@ test_connect_interrupted(void **state)
 	assert_int_equal(mock_count(peer->mock, ONE_MSG_RSM_DISCONNECT), before + 1);
 }
 
-/* A signal does not cut a put short. */
+/* A signal does not end a put early. */
 static void
 test_put_not_interrupted(void **state)
 {
@@ -309,7 +310,7 @@ test_data_plane_restarts(void **state)
 	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
 	peer_forget(peer);
 	mock_kill(peer->mock);
-	/* the loss is noticed by a thread of its own */
+	/* A thread of the library detects the loss. */
 	while (rsm_memseg_export_unpublish(seg) != RSMERR_SEG_NOT_PUBLISHED)
 		usleep(1000);
 
@@ -330,14 +331,14 @@ test_data_plane_restarts(void **state)
 		RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_init_barrier(again, RSM_BAR_DEFAULT, &b), RSM_SUCCESS);
 	expect_aborted(RSMERR_CONN_ABORTED); /* the old import stays lost */
-	/* the old handle's memory is moved by copying now */
+	/* Memory of the old handle is copied now. */
 	memset(memory + PAGE, 0x77, 2 * PAGE);
 	sg.remote_handle = again;
 	piece.local.handle = handle;
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSM_SUCCESS);
 	assert_int_equal(peer->direct, 0);
 	assert_memory_equal(peer->memory, memory + PAGE, 2 * PAGE);
-	/* the old export can be published again */
+	/* The old export can be published again. */
 	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
 	assert_int_equal(mock_attached(peer->mock), 1);
 	assert_int_equal(rsm_memseg_export_destroy(seg), RSM_SUCCESS);
@@ -354,7 +355,7 @@ test_fault(void **state)
 	expect_aborted(RSMERR_CONN_ABORTED);
 }
 
-/* A local handle is not taken away under a transfer that uses it. */
+/* Freeing a local handle waits for transfers that use the handle. */
 static void *
 blocked_free(void *arg)
 {

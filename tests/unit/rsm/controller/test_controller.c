@@ -35,7 +35,7 @@ test_controller_names(void **state)
 	assert_int_equal(rsm_release_controller(first), RSMERR_BAD_CTLR_HNDL);
 }
 
-/* Names are found by type and unit even when nothing is open yet. */
+/* Names match by type and unit even when nothing is open yet. */
 static bool
 on_topology(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	    struct one_reply *reply, void *user)
@@ -82,7 +82,7 @@ on_endless(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_
 	return true;
 }
 
-/* No data plane has so many ports. */
+/* A data plane never has as many ports. */
 static void
 test_controller_endless(void **state)
 {
@@ -111,7 +111,7 @@ test_controller_counting(void **state)
 	assert_int_equal(rsm_release_controller(again), RSMERR_BAD_CTLR_HNDL);
 	assert_int_equal(rsm_get_controller_attr(again, &attr), RSMERR_BAD_CTLR_HNDL);
 	assert_int_equal(rsm_get_controller(port, &controller), RSM_SUCCESS);
-	assert_ptr_not_equal(controller, again); /* the stale one stays recognisable */
+	assert_ptr_not_equal(controller, again); /* the stale handle stays recognisable */
 	assert_int_equal(rsm_release_controller(again), RSMERR_BAD_CTLR_HNDL);
 }
 
@@ -152,7 +152,7 @@ test_controller_attr(void **state)
 
 	assert_int_equal(rsm_get_controller(NULL, &loopback), RSM_SUCCESS);
 	assert_int_equal(rsm_get_controller_attr(loopback, &attr), RSM_SUCCESS);
-	/* All that loopback reaches can be mapped; it limits nothing else. */
+	/* Loopback can map all that it accesses, and has no other limits. */
 	zero.attr_page_size = 0x4;
 	zero.attr_direct_access_sizes = zero.attr_atomic_sizes = 0xf;
 	zero.attr_max_import_map_size = zero.attr_tot_import_map_size = limits->max_mr_bytes;
@@ -197,7 +197,7 @@ test_topology(void **state)
 	assert_int_equal(rsm_get_interconnect_topology(&topology), RSMERR_CTLR_NOT_PRESENT);
 }
 
-/* Without a descriptor for the attachment. */
+/* There is no descriptor for the attachment. */
 static void
 test_no_descriptors(void **state)
 {

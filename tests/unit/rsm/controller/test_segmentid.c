@@ -62,7 +62,7 @@ test_keyword_and_case(void **state)
 	expect("reserve MYAPP 0x600000 5\n", "MYAPP", 0x600000, 5);
 	expect("RESERVED MyApp 0x600000 5\n", "mYaPP", 0x600000, 5);
 	expect_error("keep MYAPP 0x600000 5\n", "MYAPP", RSMERR_BAD_CONF);
-	/* another application's keyword is nobody's business */
+	/* Keywords of other applications are ignored. */
 	expect("keep OTHER 0x600000 5\nreserved MYAPP 0x700000 6\n", "MYAPP", 0x700000, 6);
 }
 
@@ -94,7 +94,7 @@ test_malformed(void **state)
 	expect_error("reserved MYAPP 0x600000 0\n", "MYAPP", RSMERR_BAD_CONF);
 	expect_error("reserved MYAPP 0x1ffffffff 5\n", "MYAPP", RSMERR_BAD_CONF);
 	expect_error("reserved MYAPP 0xffffffff 2\n", "MYAPP", RSMERR_BAD_CONF);
-	/* after the match nothing is looked at */
+	/* Lines after the match are ignored. */
 	expect("reserved MYAPP 0x600000 5\n\n", "MYAPP", 0x600000, 5);
 
 	memset(line, 'x', sizeof(line) - 1);

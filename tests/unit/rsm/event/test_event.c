@@ -65,7 +65,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* The engine counts: a ring serves as the counter, so that an entry stands for a signal. */
+/* Acts as the engine, which counts signals: a ring serves as the counter, with an entry for each signal. */
 static void
 arrive(uint32_t counter)
 {
@@ -116,7 +116,7 @@ test_post_export(void **state)
 	assert_true(mock_last(peer->mock, ONE_MSG_RSM_SIGNAL, &msg));
 	assert_int_equal(msg.rsm_signal.flags, ONE_RSM_ONCE);
 	assert_int_equal(rsm_memseg_export_unpublish(export), RSM_SUCCESS);
-	assert_int_equal(rsm_intr_signal_post(export, 0), RSM_SUCCESS); /* to nobody */
+	assert_int_equal(rsm_intr_signal_post(export, 0), RSM_SUCCESS); /* without importers */
 	assert_int_equal(mock_count(peer->mock, ONE_MSG_RSM_SIGNAL), 2);
 }
 
@@ -134,7 +134,7 @@ test_vector(void **state)
 	assert_int_equal(peer->signal, one_signal(1, true));
 	assert_int_equal(sg.flags, RSM_IMPLICIT_SIGPOST | RSM_SIGPOST_NO_ACCUMULATE);
 	assert_int_equal(peer->memory[0], 0x55);
-	/* nothing after a failure */
+	/* After a failure nothing is signalled. */
 	iovec.remote_offset = SIZE;
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSMERR_BAD_LENGTH);
 	assert_int_equal(peer->signals, 1);
@@ -147,17 +147,17 @@ test_wait(void **state)
 	assert_int_equal(rsm_intr_signal_wait(import, 20), RSMERR_TIMEOUT);
 	assert_int_equal(rsm_intr_signal_wait(NULL, 0), RSMERR_BAD_SEG_HNDL);
 	arrive(import_counter);
-	assert_int_equal(rsm_intr_signal_wait(export, 0), RSMERR_TIMEOUT); /* another's */
+	assert_int_equal(rsm_intr_signal_wait(export, 0), RSMERR_TIMEOUT); /* a signal of the import only */
 	assert_int_equal(rsm_intr_signal_wait(import, -1), RSM_SUCCESS);
 	assert_int_equal(rsm_intr_signal_wait(import, 0), RSMERR_TIMEOUT);
 	arrive(export_counter);
 	assert_int_equal(rsm_intr_signal_wait(export, -1), RSM_SUCCESS);
-	/* what has come is there after the connection is not */
+	/* Signals received earlier can be read after the connection is lost. */
 	arrive(import_counter);
 	peer_abort(peer, RSMERR_CONN_ABORTED);
 	assert_int_equal(rsm_intr_signal_wait(import, -1), RSM_SUCCESS);
 	assert_int_equal(rsm_intr_signal_wait(import, -1), RSMERR_CONN_ABORTED);
-	/* kept over unpublish */
+	/* Signals survive unpublishing. */
 	arrive(export_counter);
 	assert_int_equal(rsm_memseg_export_unpublish(export), RSM_SUCCESS);
 	assert_int_equal(rsm_intr_signal_wait(export, 0), RSM_SUCCESS);
@@ -202,7 +202,8 @@ test_woken(void **state)
 	expect_woken(thread, RSMERR_CONN_ABORTED);
 }
 
-/* Another thread takes the news off the ring before the data plane looks for sleepers. */
+/* A waiter is woken even if another thread takes the entry off the ring before the data plane checks for
+ * sleepers. */
 static void
 test_woken_by_another(void **state)
 {
@@ -230,7 +231,7 @@ test_data_plane_dies(void **state)
 	assert_int_equal(rsm_memseg_get_pollfd(import, &fd), RSM_SUCCESS);
 	assert_int_equal(pthread_create(&importer, NULL, wait_for, import), 0);
 	assert_int_equal(pthread_create(&exporter, NULL, wait_for, export), 0);
-	mock_wait_asleep(peer->mock, 3); /* and the one that keeps the descriptor up to date */
+	mock_wait_asleep(peer->mock, 3); /* two waiters, and the thread that updates the descriptor */
 	peer_forget(peer);
 	mock_kill(peer->mock);
 	expect_woken(importer, RSMERR_CONN_ABORTED);
@@ -241,7 +242,7 @@ test_data_plane_dies(void **state)
 	mock_revive(peer->mock);
 }
 
-/* Without a descriptor to be had there is none, and no reference to one. */
+/* Without a free descriptor the call fails, and takes no reference. */
 static void
 test_no_pollfd(void **state)
 {
@@ -270,7 +271,7 @@ test_pollfd(void **state)
 	assert_int_equal(rsm_memseg_get_pollfd(import, NULL), RSMERR_BAD_ADDR);
 	assert_int_equal(rsm_memseg_release_pollfd(NULL), RSMERR_BAD_SEG_HNDL);
 	assert_int_equal(rsm_memseg_release_pollfd(import), RSM_SUCCESS);
-	arrive(import_counter); /* before there is a descriptor */
+	arrive(import_counter); /* before the descriptor exists */
 	assert_int_equal(rsm_memseg_get_pollfd(import, &fds[0]), RSM_SUCCESS);
 	assert_int_equal(fds[0].events, POLLRDNORM);
 	assert_int_equal(poll(fds, 1, 0), 1);
@@ -285,7 +286,7 @@ test_pollfd(void **state)
 	assert_int_equal(fds[1].revents, 0);
 	assert_int_equal(rsm_intr_signal_wait_pollfd(fds, 2, 10, &num), RSMERR_TIMEOUT);
 	assert_int_equal(num, 0);
-	/* the pump lights it */
+	/* The library's thread makes the descriptor readable. */
 	arrive(export_counter);
 	assert_int_equal(poll(&fds[1], 1, -1), 1);
 	assert_int_equal(rsm_intr_signal_wait(export, 0), RSM_SUCCESS);
@@ -298,7 +299,7 @@ test_pollfd(void **state)
 	assert_int_equal(rsm_memseg_release_pollfd(export), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 	assert_int_equal(rsm_intr_signal_wait_pollfd(NULL, 1, 0, &num), RSMERR_BAD_ADDR);
-#ifndef SANITIZED /* whose poll() reads what is not there */
+#ifndef SANITIZED /* the sanitizer's poll() accesses the bad address */
 	struct pollfd *volatile nowhere = (struct pollfd *)8;
 	struct rlimit limit;
 

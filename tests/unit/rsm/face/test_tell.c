@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ONESIDE_DEBUG=1: what refused calls say. */
+/* ONESIDE_DEBUG=1: messages of refused calls. */
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -95,7 +95,7 @@ connecting(void **state)
 	setenv("ONESIDE_SOCKET", socket, 1);
 }
 
-/* Nobody has unpublished the segment. */
+/* The data plane ended: the segment was not unpublished. */
 static void
 exporter_lost(void **state)
 {

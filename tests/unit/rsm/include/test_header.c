@@ -181,7 +181,7 @@ test_zeroed_mode_is_explicit(void **state)
 	assert_int_equal(mode, RSM_BARRIER_MODE_EXPLICIT);
 }
 
-/* Only the interface is visible: nothing of the library's inside can clash with an application's names. */
+/* Only the interface is exported, so that internal names cannot clash with an application's. */
 static void
 test_exports(void **state)
 {

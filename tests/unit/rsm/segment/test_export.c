@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Export segments: arguments, their order, messages. */
+/* Export segments: arguments, the order of checks, and messages. */
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@ test_create_arguments(void **state)
 	uint8_t *memory = pages(4);
 	uint64_t limit = 1ull << 40;
 
-	/* each wrong argument in the order of the checks, all later ones wrong as well */
+	/* Each wrong argument in the order of checks, with all later ones wrong, too. */
 	assert_int_equal(rsm_memseg_export_create(NULL, NULL, NULL, 0, 0), RSMERR_BAD_CTLR_HNDL);
 	assert_int_equal(rsm_memseg_export_create(GARBAGE(rsmapi_controller_handle_t), &seg, memory, PAGE, 0),
 			 RSMERR_BAD_CTLR_HNDL);
@@ -55,14 +55,14 @@ test_create_memory(void **state)
 	assert_int_equal(rsm_memseg_export_destroy(seg), RSM_SUCCESS);
 	munmap(memory, 3 * PAGE);
 
-	/* a file on a disk, shared: refused; shared memory: taken.  The build directory is on a disk,
-	 * or on tmpfs, where a file is memory. */
+	/* A shared mapping of a file on a disk is refused, shared memory is accepted. The build directory is
+	 * on a disk, or on tmpfs, where a file is memory. */
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, PAGE), 0);
 	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(map != MAP_FAILED);
-	unlink(path); /* now no filesystem can be asked about its name: taken for a file */
+	unlink(path); /* no filesystem can be asked by name now: treated as a file on a disk */
 	assert_int_equal(rsm_memseg_export_create(controller, &seg, map, PAGE, 0), RSMERR_BAD_ADDR);
 	munmap(map, PAGE);
 	close(fd);
@@ -188,7 +188,7 @@ test_publish_messages(void **state)
 	mode_t mask = umask(027);
 
 	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory, 2 * PAGE, 0), RSM_SUCCESS);
-	umask(mask); /* the mode is that of create */
+	umask(mask); /* the mode is the one at creation */
 	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
 	assert_true(mock_last(peer->mock, ONE_MSG_RSM_PUBLISH, &msg));
 	assert_int_equal(msg.rsm_publish.num_access, 0);
@@ -205,7 +205,7 @@ test_publish_messages(void **state)
 	assert_int_equal(msg.rsm_publish.access[0].node, 1);
 	assert_int_equal(msg.rsm_publish.access[0].permission, 0624);
 	assert_int_equal(msg.rsm_publish.access[1].node, 9);
-	/* destroy unpublishes */
+	/* Destroying unpublishes. */
 	assert_int_equal(rsm_memseg_export_destroy(seg), RSM_SUCCESS);
 	assert_true(mock_last(peer->mock, ONE_MSG_RSM_UNPUBLISH, &msg));
 	assert_int_equal(msg.rsm_publish.segment, PEER_SEGMENT);
@@ -231,7 +231,7 @@ is_shared(const void *address)
 	return shared;
 }
 
-/* The data plane has given the file to somebody. */
+/* Reports that the data plane has given the file to an importer. */
 static bool
 on_unpublish(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 	     struct one_reply *reply, void *user)
@@ -240,7 +240,7 @@ on_unpublish(struct mock *mock, const struct one_msg *msg, const int *fds, uint3
 	return true;
 }
 
-/* Without a descriptor to be had, pages cannot be moved. */
+/* Makes moving pages impossible by leaving no free descriptor. */
 static void
 starve(bool on)
 {
@@ -266,7 +266,7 @@ test_rebind(void **state)
 	void *shared = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_int_equal(rsm_memseg_export_create(controller, &fixed, memory, 2 * PAGE, 0), RSM_SUCCESS);
-	/* each wrong argument in the order of the checks, later ones wrong as well */
+	/* Each wrong argument in the order of checks, with later ones wrong, too. */
 	assert_int_equal(rsm_memseg_export_rebind(NULL, NULL, 0, 0), RSMERR_BAD_SEG_HNDL);
 	assert_int_equal(rsm_memseg_export_rebind(fixed, NULL, 0, 0), RSMERR_BAD_ADDR);
 	assert_int_equal(rsm_memseg_export_rebind(fixed, other + 8, 0, 0), RSMERR_REBIND_NOT_ALLOWED);
@@ -281,7 +281,7 @@ test_rebind(void **state)
 	assert_int_equal(rsm_memseg_export_rebind(seg, other, 0, 2 * PAGE), RSMERR_PERM_DENIED);
 	assert_int_equal(munmap(other, PAGE), 0);
 	assert_int_equal(rsm_memseg_export_rebind(seg, other, 0, 2 * PAGE), RSMERR_BAD_ADDR);
-	/* bound and published, with contents */
+	/* Bound and published, with contents. */
 	other += PAGE;
 	memset(memory, 1, 2 * PAGE);
 	memset(other, 2, 2 * PAGE);
@@ -292,7 +292,7 @@ test_rebind(void **state)
 	assert_false(is_shared(other));
 	assert_int_equal(memory[0], 1);
 	assert_int_equal(other[2 * PAGE - 1], 2);
-	/* not memory of another kind while it is published */
+	/* A published segment cannot be bound to memory of another kind. */
 	assert_ptr_not_equal(shared, MAP_FAILED);
 	assert_int_equal(rsm_memseg_export_rebind(seg, shared, 0, 2 * PAGE), RSMERR_BAD_ADDR);
 	munmap(shared, 2 * PAGE);
@@ -346,7 +346,7 @@ test_pages_leave(void **state)
 			 RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
 	assert_true(is_shared(memory));
-	/* nobody has it: it stays */
+	/* no importer has the file: the memory stays shared */
 	assert_int_equal(rsm_memseg_export_unpublish(seg), RSM_SUCCESS);
 	assert_true(is_shared(memory));
 	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
@@ -355,7 +355,7 @@ test_pages_leave(void **state)
 	assert_false(is_shared(memory));
 	assert_int_equal(memory[4 * PAGE - 1], 0x5c);
 
-	/* What cannot be done is not said to be done, and is done when asked again. */
+	/* An unpublish that cannot be completed fails, and succeeds when repeated. */
 	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
 	assert_true(is_shared(memory));
 	starve(true);
@@ -382,7 +382,7 @@ test_pages_leave(void **state)
 	munmap(memory, 4 * PAGE);
 }
 
-/* The answer is none: the attachment ends, and the caller knows it before the watcher does. */
+/* Sends an invalid reply: the attachment ends, and the caller knows before the watcher thread does. */
 static bool
 on_unpublish_nonsense(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 		      struct one_reply *reply, void *user)

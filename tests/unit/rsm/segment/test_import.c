@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connecting and disconnecting; what a child has of either kind of segment. */
+/* Connecting and disconnecting; and both kinds of segments in a forked child. */
 #include <sys/wait.h>
 
 #include "fixture.h"
@@ -42,7 +42,7 @@ test_connect_outcomes(void **state)
 		assert_null(import);
 		assert_int_equal(mock_count(peer->mock, ONE_MSG_RSM_DISCONNECT), i + 1);
 		assert_int_equal(mock_count(peer->mock, ONE_MSG_CQ_FREE),
-				 2 * (i + 1)); /* completions, signals */
+				 2 * (i + 1)); /* rings of completions and signals */
 	}
 	atomic_store(&peer->outcome, RSM_SUCCESS);
 	mock_refuse(peer->mock, ONE_MSG_RSM_CONNECT, -EDQUOT, ONE_SUBJECT_QUOTA, 1, 1);
@@ -97,7 +97,7 @@ in_child(rsm_memseg_export_handle_t published, rsm_memseg_export_handle_t bound,
 	if (rsm_memseg_export_destroy(published) != RSM_SUCCESS ||
 	    rsm_memseg_export_destroy(published) != RSMERR_BAD_SEG_HNDL)
 		return 5;
-	/* an attachment of its own */
+	/* The child has a new attachment. */
 	if (rsm_get_controller(port, &own) != RSM_SUCCESS || own == controller ||
 	    rsm_get_controller(port, &again) != RSM_SUCCESS || again != own)
 		return 6;
@@ -133,7 +133,7 @@ test_fork(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	/* the child's own segment was unpublished, the parent's was not */
+	/* The child's own segment was unpublished, the parent's was not. */
 	assert_int_equal(mock_count(peer->mock, ONE_MSG_RSM_UNPUBLISH), unpublished + 1);
 	assert_int_equal(rsm_memseg_export_unpublish(published), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* put and get of elements and blocks. */
+/* put and get of elements and of blocks. */
 #include <byteswap.h>
 
 #include "connected.h"
@@ -18,7 +18,7 @@ test_order_of_checks(void **state)
 	assert_int_equal(
 		rsm_memseg_import_put16(GARBAGE(rsm_memseg_import_handle_t), 0, (uint16_t *)words, 1),
 		RSMERR_BAD_SEG_HNDL);
-	/* no right, beyond the end, no barrier: in that order */
+	/* Missing right, beyond the end, no barrier: checked in that order. */
 	assert_int_equal(rsm_memseg_import_put16(reader, SIZE, (uint16_t *)words, 1), RSMERR_PERM_DENIED);
 	assert_int_equal(rsm_memseg_import_get16(reader, SIZE, (uint16_t *)words, 1), RSMERR_BAD_LENGTH);
 	assert_int_equal(rsm_memseg_import_get16(reader, 0, (uint16_t *)words, 1),
@@ -113,7 +113,7 @@ test_sizes(void **state)
 		}
 	}
 	assert_int_equal(peer->direct, 0);
-	/* one ring of staging memory served them all */
+	/* A single ring of staging memory served all transfers. */
 	assert_int_equal(mock_count(peer->mock, ONE_MSG_STAGING), 1);
 }
 
@@ -151,7 +151,7 @@ test_elements(void **state)
 	}
 }
 
-/* Elements are swapped towards a node of the other byte order, bytes never. */
+/* Elements are swapped for a node of the other byte order, bytes never. */
 static void
 test_byte_order(void **state)
 {
@@ -201,16 +201,16 @@ test_direct(void **state)
 	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory + 48 * PAGE, 16 * PAGE, 0),
 			 RSM_SUCCESS);
 	memset(memory, 0x5a, 64 * PAGE);
-	/* covered by the handle: not copied */
+	/* Covered by the handle: not copied. */
 	assert_int_equal(rsm_memseg_import_put(import, 100, memory + 10, 31 * PAGE), RSM_SUCCESS);
 	assert_int_equal(peer->direct, 1);
 	assert_int_equal(peer->staged, 0);
 	assert_memory_equal(peer->memory + 100, memory + 10, 31 * PAGE);
-	/* by an export segment of this process */
+	/* Covered by an export segment of this process. */
 	assert_int_equal(rsm_memseg_import_get(import, 12345, memory + 48 * PAGE, 16 * PAGE), RSM_SUCCESS);
 	assert_int_equal(peer->direct, 2);
 	assert_memory_equal(peer->memory + 12345, memory + 48 * PAGE, 16 * PAGE);
-	/* partly covered, or not any more: copied */
+	/* Covered partly, or no longer: copied. */
 	assert_int_equal(rsm_memseg_import_get(import, 0, memory + 28 * PAGE, 8 * PAGE), RSM_SUCCESS);
 	assert_int_equal(peer->direct, 2);
 	assert_int_equal(rsm_free_localmemory_handle(controller, handle), RSM_SUCCESS);
@@ -221,7 +221,8 @@ test_direct(void **state)
 	munmap(memory, 64 * PAGE);
 }
 
-/* In explicit mode too: the memory is the caller's again when put returns, so only the tail is copied. */
+/* Explicit mode transfers directly, too. The caller may reuse the memory when put returns, so only the tail
+ * is copied. */
 static void
 test_direct_explicit(void **state)
 {
@@ -236,10 +237,11 @@ test_direct_explicit(void **state)
 	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
 	for (size_t i = 0; i < 4; i++) {
 		memcpy(memory, expected, size);
-		/* the peer's thread loads this before it looks at the memory, */
+		/* Pairs with the peer's load of delay_us, before the peer's thread reads the memory. */
 		atomic_store(&peer->delay_us, 2000);
 		assert_int_equal(rsm_memseg_import_put(import, (off_t)(i * size), memory, size), RSM_SUCCESS);
-		/* and counts after it: the sanitizer does not see the rings */
+		/* Pairs with the peer's count, after the peer's thread has read the memory: the sanitizer
+		 * does not see the rings. */
 		assert_true(atomic_load(&peer->served) > i);
 		memset(memory, 0xEE, size);
 	}
@@ -248,7 +250,7 @@ test_direct_explicit(void **state)
 	assert_true(peer->staged >= 4);
 	for (size_t i = 0; i < 4; i++)
 		assert_memory_equal(peer->memory + i * size, expected, size);
-	/* a lost connection is no matter of put's */
+	/* A put in a span does not report a lost connection. */
 	atomic_store(&peer->fail_status, ONE_STATUS_RETRY_EXCEEDED);
 	atomic_store(&peer->fail_after, 0);
 	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
@@ -260,7 +262,7 @@ test_direct_explicit(void **state)
 	free(expected);
 }
 
-/* A transfer that takes long: waiters go to sleep and are woken. */
+/* Waiters of a long transfer sleep, and are woken. */
 static void
 test_sleep(void **state)
 {
@@ -285,13 +287,13 @@ test_no_staging(void **state)
 	uint64_t word = 1;
 
 	mock_refuse(peer->mock, ONE_MSG_STAGING, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 1);
-	assert_int_equal(rsm_memseg_import_put(import, 0, bytes, 100), RSM_SUCCESS); /* a smaller one */
+	assert_int_equal(rsm_memseg_import_put(import, 0, bytes, 100), RSM_SUCCESS); /* gets a smaller ring */
 	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 	import = connect_with(RSM_PERM_RDWR);
 	assert_int_equal(rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &barrier), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_put(import, 0, bytes, 100), RSM_SUCCESS);
 	assert_int_equal(mock_count(peer->mock, ONE_MSG_STAGING),
-			 2); /* the ring went from one to the other */
+			 2); /* the ring was passed from one import to the other */
 	{
 		rsm_memseg_import_handle_t second = connect_with(RSM_PERM_RDWR);
 		rsmapi_barrier_t b = {0};
@@ -305,7 +307,7 @@ test_no_staging(void **state)
 	}
 }
 
-/* ---- every call, every error ---- */
+/* ---- each call, with each error ---- */
 
 #define CALL(name, type)                                                                 \
 	static int call_##name(rsm_memseg_import_handle_t handle, off_t offset, void *p) \
@@ -340,7 +342,7 @@ call_vector(rsm_memseg_import_handle_t handle, off_t offset, void *p, int (*vect
 		.io_request_count = 1, .io_residual_count = 77, .remote_handle = handle, .iovec = &piece};
 	int error = vector(&sg);
 
-	/* with a handle that is good, it tells how many are not done */
+	/* With a valid handle, the call reports the number of unfinished pieces. */
 	if (sg.io_residual_count != 77)
 		assert_int_equal(sg.io_residual_count, error == RSM_SUCCESS ? 0 : 1);
 	return error;
@@ -413,11 +415,11 @@ test_each_call_refused(void **state)
 	free(bytes);
 }
 
-/* What a put cannot read, and a get not write, is refused, and nothing is transferred. */
+/* Memory that a put cannot read, or a get cannot write, is refused, and nothing is transferred. */
 static void
 test_each_call_bad_address(void **state)
 {
-	/* Where mmap() of other threads does not fill the hole. */
+	/* An address at which mmap() of other threads does not fill the hole. */
 	uint8_t *memory = mmap((void *)0x40000000, 4 * PAGE, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	uint8_t *absent = memory + PAGE, *closed = memory + 2 * PAGE, *constant = memory + 3 * PAGE;
@@ -434,7 +436,7 @@ test_each_call_bad_address(void **state)
 		{
 			uint64_t ops;
 
-			/* what was issued before has come */
+			/* All earlier requests have completed. */
 			assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
 			assert_int_equal(rsm_memseg_import_close_barrier(&barrier), RSM_SUCCESS);
 			ops = peer->ops;
@@ -442,7 +444,7 @@ test_each_call_bad_address(void **state)
 			assert_int_equal(c->call(import, 0, (void *)(UINTPTR_MAX - 63)), RSMERR_BAD_ADDR);
 			assert_int_equal(c->call(import, 0, absent), RSMERR_BAD_ADDR);
 			assert_int_equal(c->call(import, 0, closed + 64), RSMERR_BAD_ADDR);
-			if (c->align == 1 && c->size > 1) /* good at its beginning alone */
+			if (c->align == 1 && c->size > 1) /* only the first byte is accessible */
 				assert_int_equal(c->call(import, 0, absent - 1), RSMERR_BAD_ADDR);
 			if (!c->put)
 				assert_int_equal(c->call(import, 0, constant), RSMERR_BAD_ADDR);
@@ -455,7 +457,7 @@ test_each_call_bad_address(void **state)
 	assert_int_equal(munmap(memory, 4 * PAGE), 0);
 }
 
-/* What was good once is asked about again. */
+/* An address that was valid once is checked again. */
 static void
 test_bad_address_later(void **state)
 {
@@ -467,13 +469,13 @@ test_bad_address_later(void **state)
 		assert_int_equal(mprotect(memory, PAGE, PROT_READ | PROT_WRITE), 0);
 		assert_int_equal(c->call(import, 0, memory), RSM_SUCCESS);
 		assert_int_equal(mprotect(memory, PAGE, PROT_NONE), 0);
-		usleep(1000); /* ten times as long as it is remembered */
+		usleep(1000); /* ten times the lifetime of a cached check */
 		assert_int_equal(c->call(import, 0, memory), RSMERR_BAD_ADDR);
 	}
 	assert_int_equal(munmap(memory, PAGE), 0);
 }
 
-/* A hole in the middle, and no trace of the question in what is good. */
+/* A hole in the middle is found, and the check leaves valid memory unchanged. */
 static void
 test_bad_address_large(void **state)
 {
@@ -508,7 +510,7 @@ test_each_call_fails(void **state)
 	memset(bytes, 0, BLOCK_SIZE);
 	EACH_CALL(c)
 	{
-		/* by this side's fault: told once as such */
+		/* A local error is reported once as such. */
 		atomic_store(&peer->fail_status, ONE_STATUS_LOCAL_PROTECTION);
 		atomic_store(&peer->fail_after, 0);
 		assert_int_equal(c->call(import, 0, bytes), RSMERR_BARRIER_FAILURE);
@@ -524,7 +526,7 @@ test_each_call_fails(void **state)
 		peer_abort(peer, RSMERR_REMOTE_NODE_UNREACHABLE);
 		assert_int_equal(c->call(import, 0, bytes), RSMERR_REMOTE_NODE_UNREACHABLE);
 		connect_again();
-		/* inside a span nothing is told before its end */
+		/* In a span nothing is reported before its end. */
 		assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
 		assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
 		atomic_store(&peer->fail_status, ONE_STATUS_LOCAL_PROTECTION);
@@ -539,7 +541,7 @@ test_each_call_fails(void **state)
 	free(bytes);
 }
 
-/* Without staging memory; what is small enough to travel in the request needs none. */
+/* Without staging memory only puts that fit into the request succeed. */
 static void
 test_each_call_without_staging(void **state)
 {
@@ -553,7 +555,7 @@ test_each_call_without_staging(void **state)
 	free(bytes);
 }
 
-/* The answer is none, so the attachment ends. */
+/* Sends an invalid reply, so that the attachment ends. */
 static bool
 on_staging_nonsense(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 		    struct one_reply *reply, void *user)
@@ -563,7 +565,7 @@ on_staging_nonsense(struct mock *mock, const struct one_msg *msg, const int *fds
 	return true;
 }
 
-/* The data plane is lost before anything was issued: nothing succeeds that did not happen. */
+/* The data plane is lost before a request is posted: no call may succeed. */
 static void
 test_each_call_lost(void **state)
 {
@@ -575,7 +577,7 @@ test_each_call_lost(void **state)
 		if (c->put && c->size <= ONE_INLINE_MAX)
 			continue;
 		mock_on(peer->mock, ONE_MSG_STAGING, on_staging_nonsense, NULL);
-		peer_forget(peer); /* its queue pair ends with the attachment */
+		peer_forget(peer); /* the peer's queue pair ends with the attachment */
 		assert_int_equal(c->call(import, 0, bytes), RSMERR_CONN_ABORTED);
 		mock_on(peer->mock, ONE_MSG_STAGING, NULL, NULL);
 		connect_again();

@@ -31,10 +31,10 @@ test_barrier_states(void **state)
 	assert_int_equal(rsm_memseg_import_close_barrier(&b), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_close_barrier(&b), RSMERR_BARRIER_NOT_OPENED);
 	assert_int_equal(rsm_memseg_import_open_barrier(&b), RSM_SUCCESS);
-	assert_int_equal(rsm_memseg_import_open_barrier(&b), RSM_SUCCESS); /* a new span */
+	assert_int_equal(rsm_memseg_import_open_barrier(&b), RSM_SUCCESS); /* begins a new span */
 	assert_int_equal(rsm_memseg_import_close_barrier(&b), RSM_SUCCESS);
 
-	/* the barrier initialised last is the one of implicit mode */
+	/* Implicit mode uses the barrier initialised last. */
 	assert_int_equal(rsm_memseg_import_destroy_barrier(&barrier), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_put32(import, 0, &word, 1), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_destroy_barrier(&b), RSM_SUCCESS);
@@ -46,7 +46,7 @@ test_barrier_states(void **state)
 	assert_int_equal(mode, RSM_BARRIER_MODE_IMPLICIT);
 	assert_int_equal(rsm_memseg_import_set_mode(import, (rsm_barrier_mode_t)2), RSMERR_BAD_MODE);
 	assert_int_equal(rsm_memseg_import_set_mode(NULL, (rsm_barrier_mode_t)2), RSMERR_BAD_SEG_HNDL);
-	/* explicit mode needs no barrier */
+	/* Explicit mode needs no barrier. */
 	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_get_mode(import, &mode), RSM_SUCCESS);
 	assert_int_equal(mode, RSM_BARRIER_MODE_EXPLICIT);
@@ -54,13 +54,11 @@ test_barrier_states(void **state)
 	assert_int_equal(rsm_memseg_import_put32(import, 0, &word, 1), RSM_SUCCESS);
 	word = 0;
 	assert_int_equal(rsm_memseg_import_get32(import, 0, &word, 1), RSM_SUCCESS);
-	assert_int_equal(word, 77); /* with no span open there is nothing to wait for later */
+	assert_int_equal(word, 77); /* without an open span the get has completed */
 }
 
-/*
- * A barrier that is initialised again, for the same import or another, ends the span that it
- * was open for: with none open, a get waits for its data.
- */
+/* A barrier that is initialised again, for the same import or another, ends its open span. Without a span, a
+ * get waits for its data. */
 static void
 test_initialised_again(void **state)
 {
@@ -82,7 +80,7 @@ test_initialised_again(void **state)
 		atomic_store(&peer->delay_us, 0);
 		assert_memory_equal(back, data, 4096);
 	}
-	/* A copy of an open one is none. */
+	/* A copy of an open barrier is not open. */
 	assert_int_equal(rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &b), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_open_barrier(&b), RSM_SUCCESS);
 	copy = b;
@@ -107,7 +105,7 @@ test_barrier_after_disconnect(void **state)
 	assert_int_equal(rsm_memseg_import_destroy_barrier(&barrier), RSMERR_BARRIER_UNINITIALIZED);
 }
 
-/* In explicit mode nothing waits before order and close. */
+/* Explicit mode waits only at order and close. */
 static void
 test_explicit_pipelines(void **state)
 {
@@ -122,7 +120,7 @@ test_explicit_pipelines(void **state)
 
 		assert_int_equal(rsm_memseg_import_put(import, i * 512, data + i * 512, 512), RSM_SUCCESS);
 		assert_int_equal(rsm_memseg_import_put64(import, 100 * 512 + i * 8, &word, 1), RSM_SUCCESS);
-		/* the data has been taken */
+		/* the data has been copied */
 		memset(data + i * 512, (int)i, 512);
 	}
 	assert_int_equal(peer->ops, 0);
@@ -144,7 +142,7 @@ test_explicit_pipelines(void **state)
 	free(back);
 }
 
-/* More than the queue and the staging ring hold: issuing waits for room, and all arrives. */
+/* More than the queue and the staging ring hold: calls wait for room, and all data arrives. */
 static void
 test_explicit_volume(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Local memory handles: arguments, their order, messages. */
+/* Local memory handles: arguments, the order of checks, and messages. */
 #include "fixture.h"
 
 static void
@@ -23,7 +23,8 @@ test_localmem(void **state)
 			 RSMERR_BAD_ADDR);
 	mock_refuse(peer->mock, ONE_MSG_MR_CREATE, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0, 1);
 	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, memory, PAGE), RSMERR_BAD_ADDR);
-	/* Twice: what stays adopted of the memory above is given up for another attempt. */
+	/* Two refusals: the library releases cached registrations of the memory above, and tries once
+	 * more. */
 	mock_refuse(peer->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 2);
 	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, memory, PAGE),
 			 RSMERR_INSUFFICIENT_MEM);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mappings, and transfers through them, which take no lock and trouble no data plane. */
+/* Mappings, and transfers through them, which take no lock and send nothing to the data plane. */
 #include "connected.h"
 
-/* The next mapping is of the peer's memory, as the data plane would give it. */
+/* Maps the peer's memory next, as the data plane would. */
 static bool
 on_map(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
        struct one_reply *reply, void *user)
@@ -37,7 +37,7 @@ test_order_of_checks(void **state)
 	uint8_t *window;
 
 	serve_maps();
-	/* each wrong argument in the order of the checks, later ones wrong as well */
+	/* Each wrong argument in the order of checks, with later ones wrong, too. */
 	assert_int_equal(rsm_memseg_import_map(NULL, NULL, RSM_MAP_FIXED, 0700, 8, 0), RSMERR_BAD_SEG_HNDL);
 	assert_int_equal(rsm_memseg_import_map(reader, NULL, RSM_MAP_FIXED, 0700, 8, 0), RSMERR_BAD_ADDR);
 	assert_int_equal(
@@ -58,7 +58,7 @@ test_order_of_checks(void **state)
 	assert_int_equal(rsm_memseg_import_map(reader, &odd, RSM_MAP_FIXED, RSM_PERM_READ, 0, PAGE),
 			 RSMERR_BAD_MEM_ALIGNMENT);
 	assert_int_equal(mock_count(peer->mock, ONE_MSG_RSM_MAP), 0);
-	/* after refusals nothing is held: the next call works */
+	/* A refusal holds no resources: the next call works. */
 	assert_int_equal(map(reader, RSM_PERM_READ, 0, SIZE, &window), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_map(reader, &odd, RSM_MAP_FIXED, 0700, 8, 0),
 			 RSMERR_SEG_ALREADY_MAPPED);
@@ -71,7 +71,7 @@ test_order_of_checks(void **state)
 	assert_int_equal(map(reader, RSM_PERM_READ, 0, SIZE, &window), RSMERR_BAD_SEG_HNDL);
 }
 
-/* What the data plane may answer, and what can be wrong with it. */
+/* Refusals of the data plane, and invalid replies. */
 static void
 test_refused(void **state)
 {
@@ -97,7 +97,7 @@ test_refused(void **state)
 	serve_maps();
 	mappable = SIZE - PAGE; /* a file that is shorter than the segment */
 	assert_int_equal(map(import, RSM_PERM_RDWR, 0, PAGE, &window), RSMERR_MAP_FAILED);
-	mappable = 2 * SIZE; /* said to be longer than it is */
+	mappable = 2 * SIZE; /* claims to be longer than the file */
 	assert_int_equal(map(import, RSM_PERM_RDWR, 0, PAGE, &window), RSMERR_MAP_FAILED);
 	mappable = SIZE;
 	fd = memfd_create("shrinks", MFD_CLOEXEC);
@@ -134,7 +134,7 @@ test_in_the_caller(void **state)
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSM_SUCCESS);
 	assert_memory_equal(peer->memory + 5 * PAGE, data, 1000);
 	assert_int_equal(peer->ops, 0);
-	/* beside the window, though inside the segment */
+	/* Outside of the window, though inside the segment. */
 	assert_int_equal(rsm_memseg_import_put64(import, PAGE - 8, words, 1), RSMERR_BAD_OFFSET);
 	assert_int_equal(rsm_memseg_import_put64(import, 41 * PAGE + 96, words, 1), RSMERR_BAD_OFFSET);
 	assert_int_equal(rsm_memseg_import_get(import, -8, back, 8), RSMERR_BAD_OFFSET);
@@ -146,13 +146,13 @@ test_in_the_caller(void **state)
 	assert_int_equal(rsm_memseg_import_put64(import, PAGE, words, 1), RSMERR_BARRIER_UNINITIALIZED);
 	assert_int_equal(rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &barrier), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_unmap(import), RSM_SUCCESS);
-	/* the long way again */
+	/* Transfers go through the data plane again. */
 	assert_int_equal(rsm_memseg_import_put64(import, 0, words, 1), RSM_SUCCESS);
 	assert_int_equal(peer->ops, 1);
 	free(data);
 }
 
-/* The caller's memory and a fixed address that are no places for it. */
+/* Invalid local memory, and a fixed address where nothing can be mapped. */
 static void
 test_bad_addresses(void **state)
 {
@@ -176,7 +176,7 @@ test_bad_addresses(void **state)
 	munmap(pages, 2 * PAGE);
 }
 
-/* A window for reading: what may be written goes by the data plane. */
+/* A read-only window: puts go through the data plane. */
 static void
 test_reading_window(void **state)
 {
@@ -206,14 +206,14 @@ test_withdrawn(void **state)
 	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_put64(import, 0, &word, 1), RSM_SUCCESS);
 	peer_withdraw(peer);
-	/* the close tells, and nothing before */
+	/* Only the close reports the withdrawal. */
 	assert_int_equal(rsm_memseg_import_put64(import, 0, &word, 1), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_get64(import, 0, &word, 1), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_close_barrier(&barrier), RSMERR_CONN_ABORTED);
 	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_IMPLICIT), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_put64(import, 0, &word, 1), RSMERR_CONN_ABORTED);
 	assert_int_equal(rsm_memseg_import_get64(import, 0, &word, 1), RSMERR_CONN_ABORTED);
-	window[0] = 1; /* no fault */
+	window[0] = 1; /* does not fault */
 	assert_int_equal(rsm_memseg_import_unmap(import), RSM_SUCCESS);
 	assert_int_equal(map(import, RSM_PERM_RDWR, 0, SIZE, &window), RSMERR_CONN_ABORTED);
 }
@@ -225,7 +225,7 @@ static _Atomic bool done;
 
 #define TEARS 300000u
 
-/* Elements whose bytes are all alike, one value after the other. */
+/* Puts elements of equal bytes, one value after the other. */
 static void *
 put_elements(void *arg)
 {
@@ -251,7 +251,7 @@ is_whole(uint64_t word, uint32_t size)
 	return word == (0x0101010101010101ull >> (64 - 8 * size)) * (word & 0xff);
 }
 
-/* attr_atomic_sizes: an element is never seen half written, by the exporter nor by a get. */
+/* attr_atomic_sizes: neither the exporter nor a get sees an element half written. */
 static void
 test_elements_are_whole(void **state)
 {
@@ -290,7 +290,7 @@ test_elements_are_whole(void **state)
 	assert_int_equal(rsm_memseg_import_unmap(import), RSM_SUCCESS);
 }
 
-/* Each in a part of its own, until the segment is withdrawn. */
+/* Each thread accesses a part of its own, until the segment is withdrawn. */
 static void *
 hammer(void *arg)
 {
@@ -312,7 +312,7 @@ hammer(void *arg)
 	return error == RSMERR_CONN_ABORTED ? NULL : (void *)2;
 }
 
-/* What quick accesses rely on is published again and again under them. */
+/* Republishes again and again what fast accesses rely on. */
 static void *
 trouble(void *arg)
 {

@@ -39,7 +39,7 @@ test_vector_arguments(void **state)
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSMERR_BAD_LENGTH);
 	pieces[0].remote_offset = SIZE - 16;
 	assert_int_equal(peer->ops, 0);
-	sg.flags = RSM_SIGPOST_NO_ACCUMULATE; /* alone it posts nothing */
+	sg.flags = RSM_SIGPOST_NO_ACCUMULATE; /* this flag alone posts nothing */
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSM_SUCCESS);
 	assert_int_equal(sg.io_residual_count, 0);
 	assert_int_equal(peer->signals, 0);
@@ -115,13 +115,13 @@ test_vector_residual(void **state)
 					  .local.vaddr = (caddr_t)data + i * 64,
 					  .remote_offset = i * 64,
 					  .transfer_length = 64};
-	/* an argument in the middle: those before it are done */
+	/* A wrong argument in the middle: pieces before it are done. */
 	pieces[10].remote_offset = SIZE;
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSMERR_BAD_LENGTH);
 	assert_int_equal(sg.io_residual_count, 6);
 	assert_memory_equal(peer->memory, data, 640);
 	pieces[10].remote_offset = 640;
-	/* a transfer in the middle */
+	/* A failed transfer in the middle. */
 	atomic_store(&peer->fail_after, 5);
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSMERR_CONN_ABORTED);
 	assert_int_equal(sg.io_residual_count, 11);
