@@ -20,9 +20,11 @@ WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "ap
            "api/rsm/transfer", "api/run", "api/run/preload", "api/verbs/base", "api/verbs/cq", "api/verbs/device", "api/verbs/event",
            "api/verbs/face", "api/verbs/mem", "api/verbs/qp", "api/verbs/srq", "config", "control/attach", "control/base", "control/cm",
            "control/connect", "control/ctl", "control/daemon", "control/loop", "control/metrics", "control/neigh", "control/objects",
-           "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/core",
+           "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/compat",
+           "dataplane/core",
            "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
-           "dataplane/state", "dataplane/wire", "perf", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
+           "dataplane/state", "dataplane/wire", "doc/examples", "perf", "tests",
+           "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
            "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
