@@ -9,7 +9,7 @@
 #include "dat_pair.h"
 
 #define SIZE 16384u
-#define HOLE_PAGES 256u /* so large that the kernel places nothing into the hole by itself */
+#define HOLE_PAGES 256u /* so large that no mapping which the kernel places itself fills the hole */
 
 static DAT_EVENT event;
 
