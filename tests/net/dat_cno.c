@@ -142,7 +142,7 @@ trigger_server(struct pair *pair)
 	pair_barrier(pair); /* 4 */
 	dat_side_complete(&s, s.recv, 4, DAT_DTO_SUCCESS, 64);
 	expect_quiet(&s, cno);
-	/* Of two EVDs, the one with the earlier event triggers first. */
+	/* From two EVDs, the one with the earlier event triggers first. */
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 50, DAT_COMPLETION_DEFAULT_FLAG));
 	expect_trigger(&s, cno, s.request);
 	dat_side_complete(&s, s.request, 50, DAT_DTO_SUCCESS, 64);

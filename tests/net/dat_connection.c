@@ -98,8 +98,7 @@ private_client(struct pair *pair)
 		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
 		dat_side_nothing(&s, s.conn, 20);
-		DAT_CHECK(&s, dat_ep_disconnect(
-				      s.ep, DAT_CLOSE_ABRUPT_FLAG)); /* a second disconnect has no effect */
+		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG)); /* no effect twice */
 		DAT_CHECK(&s, dat_ep_free(s.ep));
 	}
 	dat_side_close(&s);

@@ -293,8 +293,8 @@ states_server(struct pair *pair)
 	ep = param.local_ep_handle;
 	CHECK(pair, ep != DAT_HANDLE_NULL, "no endpoint came with the request");
 	STATE(&s, ep, TENTATIVE_CONNECTION_PENDING, TENTCONNPENDING);
-	DAT_CHECK_CODE(&s, dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL),
-		       DAT_BAD_HANDLE(EP)); /* the endpoint has no zone yet */
+	/* The endpoint has no zone yet. */
+	DAT_CHECK_CODE(&s, dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_BAD_HANDLE(EP));
 	change = query(&s, ep);
 	change.pz_handle = s.pz;
 	change.recv_evd_handle = s.recv;
@@ -351,7 +351,7 @@ states_client(struct pair *pair)
 	STATE(&s, s.ep, DISCONNECTED, DISCONNECTED);
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
 	STATE(&s, s.ep, UNCONNECTED, UNCONNECTED);
-	/* The same endpoint connects to the other service point. */
+	/* After a reset, the endpoint connects to the other service point. */
 	dat_side_request(&s, s.ep, quals[0]);
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 2, DAT_COMPLETION_DEFAULT_FLAG));
@@ -406,9 +406,7 @@ draining_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ep_modify(s.ep, PART, &param), DAT_BAD_STATE(EP_DISCPENDING));
 	DAT_CHECK_CODE(&s, dat_ep_reset(s.ep), DAT_BAD_STATE(EP_DISCPENDING));
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 128, 64, 3));
-	DAT_CHECK(&s,
-		  dat_ep_disconnect(
-			  s.ep, DAT_CLOSE_GRACEFUL_FLAG)); /* a second graceful disconnect has no effect */
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG)); /* no effect twice */
 	dat_side_nothing(&s, s.conn, 50);
 	/* An abrupt disconnect ends the connection at once, with one event in all. */
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));

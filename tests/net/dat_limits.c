@@ -12,7 +12,7 @@
 
 #include "dat_pair.h"
 
-/* The same values as in limits.sh. */
+/* Values that limits.sh configures. */
 #define MAX_PZ 5u
 #define MAX_CQ 12u
 #define MAX_CQ_ENTRIES 16

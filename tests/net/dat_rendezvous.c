@@ -113,7 +113,7 @@ owner_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_buf
 	DAT_CHECK(s, dat_send(s->ep, b, 4096, 64, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	if (closer_of(round) == OWNER_ABRUPT || closer_of(round) == BOTH_ABRUPT) {
 		for (uint32_t i = 0; i < patience_of(round);
-		     i++) /* a short delay, which does not wait for the reader */
+		     i++) /* a short delay, whatever the reader does */
 			dat_side_state(s, s->ep);
 		if (patience_of(round) > READS / 2)
 			take(s, s->request, 20000, &request);

@@ -250,7 +250,7 @@ use_client(struct pair *pair)
 		DAT_CHECK(&s, dat_send(s.ep, &out, 0, 8, 400 + i, DAT_COMPLETION_SUPPRESS_FLAG));
 		dat_side_complete(&s, s.request, 300 + i, DAT_DTO_SUCCESS, note[i].window.length);
 	}
-	/* This message follows the unbinding. */
+	/* The message follows the unbinding. */
 	dat_side_complete(&s, s.recv, 16, DAT_DTO_SUCCESS, sizeof(*note));
 	DAT_CHECK(&s, dat_read(s.ep, &out, 0, 100, 500, &note[0].window, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 500, DAT_DTO_ERR_REMOTE_ACCESS, 0);

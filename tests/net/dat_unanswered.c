@@ -321,7 +321,7 @@ never_client(struct pair *pair)
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, LEN, 1, &remote, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_expect_end(&s);
 	dat_side_close(&s);
-	/* Another application of the same user can still attach to that data plane. */
+	/* Applications of the same user can still attach to that data plane. */
 	pair_recv(pair, socket, sizeof(socket));
 	setenv("ONESIDE_SOCKET", socket, 1);
 	honest_start(pair, &honest);

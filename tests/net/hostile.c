@@ -162,8 +162,7 @@ slow_to_close(void)
 		int fd = raw_connect();
 
 		if (i == 2)
-			raw_send(fd, &msg, 3, NULL,
-				 0); /* ends the attachment before the next message is read */
+			raw_send(fd, &msg, 3, NULL, 0); /* the next message stays unread */
 		send_lingering(fd, &msg, counts[i]);
 		answer_or_end(fd);
 		must(healthy(), "the data plane waits");
@@ -501,7 +500,7 @@ truncated_region(void)
 }
 
 /*
- * As many regions as the data plane accepts. A process has a limited number of mappings; a data plane
+ * Adds as many regions as the data plane accepts. A process has a limited number of mappings; a data plane
  * without any left could not register memory, attach anybody, or survive a fault.
  */
 static void

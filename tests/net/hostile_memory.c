@@ -118,8 +118,8 @@ holds_its_arena(void)
 	writer = fork();
 	if (writer == 0)
 		_exit(pwrite(arena, never, 4096, 0) == 4096 ? 0 : 1);
-	usleep(200000); /* Time for the child to enter its write. If it does not, the case proves less, but
-			   passes. */
+	/* Time for the child to enter its write. If it does not, the case proves less, but passes. */
+	usleep(200000);
 	memset(&destroy, 0, sizeof(destroy));
 	destroy.type = ONE_MSG_CQ_FREE;
 	destroy.id.id = reply.cq.cq;

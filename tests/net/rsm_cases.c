@@ -539,8 +539,8 @@ groups_client(struct pair *pair)
 {
 	bool root = geteuid() == 0;
 	/*
-	 * A request to another node does not hold all groups; that node grants only what the others cannot
-	 * change.
+	 * A request to another node cannot list all groups: the node grants the rights that do not depend on
+	 * the unlisted ones.
 	 */
 	int group = !root || pair->local ? RSM_SUCCESS : RSMERR_PERM_DENIED;
 	gid_t groups[MANY];

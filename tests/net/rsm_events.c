@@ -359,8 +359,7 @@ woken_client(struct pair *pair)
 	      waiter.result);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	pair_barrier(pair);
-	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, -1),
-		  RSMERR_CONN_ABORTED); /* the exporter unpublished the segment */
+	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, -1), RSMERR_CONN_ABORTED); /* by unpublish */
 	RSM_CHECK(pair, rsm_intr_signal_post(i.import, 0), RSMERR_CONN_ABORTED);
 	pair_barrier(pair);
 	importer_disconnect(&i, pair);
