@@ -7,8 +7,7 @@
 
 #include "client/client.h"
 
-#define SHARE 50 /* factor of time limits: a busy machine may give each process one fiftieth of a processor \
-		  */
+#define SHARE 50 /* a busy machine may give each process one fiftieth of a processor */
 
 struct victim {
 	struct one_client *client;

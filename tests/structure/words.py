@@ -23,8 +23,8 @@ WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "ap
            "control/onesidectl", "control/path", "control/rsm", "control/setup", "control/show", "dataplane", "dataplane/compat",
            "dataplane/core",
            "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
-           "dataplane/state", "dataplane/wire", "doc/examples", "perf", "tests",
-           "tests/net", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
+           "dataplane/state", "dataplane/wire", "doc/examples", "perf", "tests", "tests/chaos",
+           "tests/interop", "tests/net", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
            "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
