@@ -35,9 +35,7 @@ struct keys {
 	uint32_t srqn, gid_index;
 };
 
-#define SLOT                                                                                           \
-	64 /* size of each half of the control connection's buffer: for received and for sent messages \
-	    */
+#define SLOT 64 /* received messages land at 0, sent ones start at SLOT */
 
 struct run {
 	enum test test;

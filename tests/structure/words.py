@@ -24,7 +24,7 @@ WRITTEN = ("api/abi", "api/client", "api/client/adopt", "api/client/attach", "ap
            "dataplane/core",
            "dataplane/engine", "dataplane/esp", "dataplane/loop", "dataplane/mem", "dataplane/port", "dataplane/qp", "dataplane/rc",
            "dataplane/state", "dataplane/wire", "doc/examples", "perf", "tests", "tests/chaos",
-           "tests/interop", "tests/net", "tests/net/registry", "tests/unit/dat/include", "tests/unit/rsm",
+           "tests/interop", "tests/net", "tests/net/registry", "tests/sim", "tests/unit/dat/include", "tests/unit/rsm",
            "tests/unit/rsm/controller", "tests/unit/rsm/face", "tests/unit/rsm/include")
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
