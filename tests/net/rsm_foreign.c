@@ -5,7 +5,7 @@
 #include "rsm_pair.h"
 
 #define ELEMENTS 1000u
-#define MANY 20000u /* so many elements pass through the staging ring in several pieces */
+#define MANY 20000u /* more than one piece of the staging ring */
 #define AT16 0x10000
 #define AT32 0x20000
 #define AT64 0x30000

@@ -98,7 +98,7 @@ struct host {
 	struct reach_list reaching;
 	uint64_t copy_at; /* NEVER: no request is pending */
 	uint32_t copied;
-	/* Used by stops.c. */
+	/* stops.c */
 	uint64_t away_from, away_until; /* time without a processor */
 	uint64_t lost;                  /* part of that time that the host's clock has left out */
 	uint32_t long_stops, timer_waits;
