@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a thread of ours has come to its wait: a machine may leave it no processor for long. */
+/*
+ * Detects that a thread of the test sleeps in its wait. A fixed delay would not do: a busy machine may give
+ * the thread no processor for long.
+ */
 #ifndef TESTS_ASLEEP_H
 #define TESTS_ASLEEP_H
 
@@ -26,7 +29,7 @@ is_asleep(pid_t tid)
 	return state != NULL && strncmp(state, ") S", 3) == 0;
 }
 
-/* *tid is stored by the thread itself, before a call that sleeps once and nowhere else. */
+/* The thread itself stores *tid, before a call that sleeps once and nowhere else. */
 static inline void
 await_asleep(const _Atomic pid_t *tid)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of this process as that of an application: an arena with a copy thread, and its reach. */
+/*
+ * The process accesses its own memory as a data plane does an application's: an arena with a copy thread, and
+ * bounced access through it.
+ */
 #ifndef TESTS_COPYING_H
 #define TESTS_COPYING_H
 
@@ -30,7 +33,7 @@ copying_fault(void *owner)
 	((struct copying *)owner)->faults++;
 }
 
-/* Of a process all of whose memory is registered. */
+/* Starts a copy thread for a process all of whose memory is registered. */
 static inline struct copier *
 copying_start(const struct copier_place *place, uint64_t offset, struct copied *all)
 {

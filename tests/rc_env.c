@@ -77,7 +77,7 @@ test_env_parse(struct test_env *env, uint8_t *frame, uint32_t len, struct wire_p
 		     end = offsetof(struct wire_packet, payload);
 	enum wire_drop drop;
 
-	/* Those that this frame does not have are to be zero, not the ones of a frame before. */
+	/* Clear the extension headers that this frame lacks: they must not be those of a previous frame. */
 	memset((uint8_t *)&env->seen.packet + extensions, 0, end - extensions);
 	drop = wire_parse_received(frame, len, false, &env->seen, &env->move);
 	*packet = env->seen.packet;

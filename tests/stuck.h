@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory whose reading or writing waits for us: pages that are not there, in the
- * care of a userfaultfd that answers when the test wants.
+ * Memory whose accesses wait for the test: missing pages under a userfaultfd that answers when the test
+ * wants.
  */
 #ifndef TESTS_STUCK_H
 #define TESTS_STUCK_H
@@ -22,8 +22,10 @@ struct stuck {
 	size_t len;
 };
 
-/* Pages at `at`, in the place of what is there (NULL: anywhere).  False: this user may not have other
- * processes wait for it. */
+/*
+ * Maps such pages at `at`, replacing what is there (NULL: anywhere). Returns false if this user must not
+ * make other processes wait for a userfaultfd.
+ */
 static inline bool
 stuck_open(struct stuck *stuck, void *at, size_t pages)
 {
@@ -46,7 +48,7 @@ stuck_open(struct stuck *stuck, void *at, size_t pages)
 	return false;
 }
 
-/* The pages are there, of zeros. */
+/* Answers with pages of zeros. */
 static inline void
 stuck_answer(const struct stuck *stuck)
 {

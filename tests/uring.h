@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* io_uring with one fixed buffer, without a library.  0, or -errno. */
+/* io_uring with one fixed buffer, without a library. Functions return 0, or -errno. */
 #ifndef TESTS_URING_H
 #define TESTS_URING_H
 
@@ -58,7 +58,7 @@ uring_unpin(const struct uring *ring)
 	return syscall(SYS_io_uring_register, ring->fd, IORING_UNREGISTER_BUFFERS, NULL, 0) == 0 ? 0 : -errno;
 }
 
-/* One request on the fixed buffer, and what its completion says. */
+/* Submits one request on the fixed buffer; returns the result in its completion. */
 static inline int
 uring_io(const struct uring *ring, uint8_t op, int fd, void *p, size_t len, uint64_t offset)
 {

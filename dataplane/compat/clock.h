@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The clock of the control thread and of all that is compared with it.  Cores have their own, which counts
- * cycles and leaves out what others did on their processor (loop_clock).
+ * Clock of the control thread, and of all times compared with it. A polling core has its own clock
+ * (loop_clock), which counts cycles and leaves out the time that its processor spent on other threads.
  */
 #ifndef DATAPLANE_COMPAT_CLOCK_H
 #define DATAPLANE_COMPAT_CLOCK_H
@@ -19,7 +19,7 @@ clock_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The processor time of the calling thread, ns: a system call. */
+/* Processor time of the calling thread, ns. Costs a system call. */
 static inline uint64_t
 clock_thread(void)
 {

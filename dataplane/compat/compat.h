@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What releases of DPDK from 22.11 on name or declare differently. */
+/* Names and declarations that differ between releases of DPDK, from 22.11 on. */
 #ifndef DATAPLANE_COMPAT_H
 #define DATAPLANE_COMPAT_H
 
 #include <rte_version.h>
 
-/* The key of a bond's members among its arguments. */
+/* Key of a bond's members in the arguments of the bonding driver. */
 #if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
 #define COMPAT_BOND_MEMBER "slave"
 #else
 #define COMPAT_BOND_MEMBER "member"
 #endif
 
-/* The name from 23.03 on. */
+/* Name of the function from 23.03 on. */
 #if RTE_VERSION < RTE_VERSION_NUM(23, 3, 0, 0)
 #define rte_tel_data_add_dict_uint rte_tel_data_add_dict_u64
 #endif
 
-/* Whether a struct rte_eth_rss_conf names Toeplitz, the one hash before 23.11. */
+/* Does a struct rte_eth_rss_conf select Toeplitz? Before 23.11 the struct selects no hash function. */
 #if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
 #define COMPAT_IS_TOEPLITZ(conf) true
 #else

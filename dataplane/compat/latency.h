@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long things took, counted in buckets that double. */
+/* Histogram of durations; the bound of each bucket is twice that of the bucket before. */
 #ifndef DATAPLANE_COMPAT_LATENCY_H
 #define DATAPLANE_COMPAT_LATENCY_H
 
 #include <stdint.h>
 
-#define LATENCY_FIRST_NS 250u /* upper bound of the first bucket, */
-#define LATENCY_BOUNDS 26u    /* and of the last one with a bound 250 ns x 2^25, 8.4 s */
+#define LATENCY_FIRST_NS 250u /* upper bound of the first bucket */
+#define LATENCY_BOUNDS 26u    /* the last bound is 250 ns x 2^25, 8.4 s */
 #define LATENCY_BUCKETS (LATENCY_BOUNDS + 1)
 
 struct latency {
 	uint64_t sum_ns;
-	uint64_t bucket[LATENCY_BUCKETS]; /* above the bound of the one before, up to its own */
+	uint64_t bucket[LATENCY_BUCKETS]; /* durations above the previous bound, up to this bucket's own */
 };
 
 static inline void

@@ -2,16 +2,15 @@
 /*
  * A file server: a client asks by messages, the server writes the file's bytes into the client's memory.
  *
- *   dat_files serve DIRECTORY            serves the files of this directory, one client at a time, until it
- * is ended dat_files get ADDRESS NAME OUTFILE   fetches one
+ *   dat_files serve DIRECTORY             serves the files of DIRECTORY, one client at a time, until killed
+ *   dat_files get ADDRESS NAME OUTFILE    fetches one file
  *
  *   cc dat_files.c $(pkg-config --cflags --libs libdat) -o dat_files
  *
- * Each request says which piece of which file is wanted, and where in the client's memory it goes.  The
- * server puts it there by an RDMA write, then answers by a message.  Both go over one connection, and so
- * arrive in this order: when the answer is there, the bytes are.  What the client says is not trusted:
- * neither the name, nor the place, which the data plane checks against what the client has registered for
- * just this.
+ * Each request names a piece of a file and its place in the client's memory. The server writes the piece
+ * there by RDMA and then answers by a message. Both use one connection, which keeps their order: when the
+ * answer has arrived, so have the bytes. The server trusts neither the name nor the place that the client
+ * sends; the data plane checks the place against the memory that the client has registered for remote writes.
  */
 #include <dat/udat.h>
 #include <errno.h>
@@ -33,12 +32,12 @@ struct request {
 	char name[96];
 	uint64_t offset;  /* in the file */
 	uint64_t address; /* in the client's memory */
-	uint32_t context; /* what makes that reachable */
+	uint32_t context; /* RMR context that gives access to the address */
 	uint32_t length;
 };
 
 struct answer {
-	uint32_t length; /* what was written; 0: the file ends before */
+	uint32_t length; /* bytes written; 0: the file ends before the offset */
 	int32_t error;   /* errno, or 0 */
 };
 
@@ -78,7 +77,7 @@ wait_for(DAT_EVD_HANDLE evd, DAT_TIMEOUT us, const char *what)
 	return event;
 }
 
-/* Whether the transfer succeeded; one that did not has ended the connection. */
+/* True if the transfer succeeded. A failed transfer has ended the connection. */
 static bool
 complete(DAT_EVD_HANDLE evd, DAT_TIMEOUT us, const char *what)
 {
@@ -139,7 +138,7 @@ post_receive(struct end *end, void *at, uint64_t length)
 	     "dat_ep_post_recv");
 }
 
-/* False: the other end has gone, so the endpoint is not connected any more. */
+/* Returns false if the endpoint is not connected any more, because the peer has gone. */
 static bool
 send_message(struct end *end, void *at, uint64_t length)
 {
@@ -155,7 +154,7 @@ send_message(struct end *end, void *at, uint64_t length)
 
 /* ---- the server ---- */
 
-/* A file of the directory itself, or -1 with errno. */
+/* Opens a file of the directory itself, in no folder below. Returns -1 with errno on failure. */
 static int
 open_file(int directory, struct request *request)
 {
@@ -176,7 +175,7 @@ open_file(int directory, struct request *request)
 	return file;
 }
 
-/* False: the connection is over. */
+/* Returns false when the connection is over. */
 static bool
 answer_request(struct end *end, int directory)
 {
@@ -189,14 +188,14 @@ answer_request(struct end *end, int directory)
 	*answer = (struct answer){.length = got > 0 ? (uint32_t)got : 0, .error = got < 0 ? errno : 0};
 	if (file >= 0)
 		close(file);
-	/* The next request may come as soon as this one is answered. */
+	/* Post the receive first: the client may send its next request as soon as it has the answer. */
 	post_receive(end, &end->memory->request, sizeof(struct request));
 	if (got > 0) {
 		DAT_LMR_TRIPLET from = local(end, end->memory->piece, (uint64_t)got);
 		DAT_RMR_TRIPLET to = {.rmr_context = request.context,
 				      .target_address = request.address,
 				      .segment_length = (uint64_t)got};
-		/* Its success is known from the answer behind it; only a failure completes. */
+		/* No completion on success: the answer that follows implies it. Only a failure completes. */
 		DAT_RETURN ret = dat_ep_post_rdma_write(end->ep, 1, &from, (DAT_DTO_COOKIE){.as_64 = 2}, &to,
 							DAT_COMPLETION_SUPPRESS_FLAG);
 
@@ -226,7 +225,7 @@ serve(struct end *end, const char *path)
 	for (;;) {
 		event = wait_for(end->connections, DAT_TIMEOUT_INFINITE, "waiting for a client");
 		if (event.event_number != DAT_CONNECTION_REQUEST_EVENT)
-			continue; /* established, or the end of a connection before */
+			continue; /* ESTABLISHED, or the end of the previous connection */
 		make_endpoint(end);
 		post_receive(end, &end->memory->request, sizeof(struct request));
 		must(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, end->ep, 0, NULL),
@@ -236,7 +235,7 @@ serve(struct end *end, const char *path)
 		       answer_request(end, directory))
 			;
 		must(dat_ep_free(end->ep), "dat_ep_free");
-		/* What it left in the queues is of no connection. */
+		/* Drop the events of the previous connection. */
 		while (dat_evd_dequeue(end->received, &event) == DAT_SUCCESS ||
 		       dat_evd_dequeue(end->requests, &event) == DAT_SUCCESS)
 			;

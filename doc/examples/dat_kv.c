@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A key-value store that is read without its server: clients fetch entries from the server's memory by RDMA
- * reads.
+ * A key-value store that clients read without its server: they fetch entries from the server's memory by
+ * RDMA READs.
  *
  *   dat_kv serve                   stores the lines "KEY VALUE" of standard input; ends with it
- *   dat_kv get ADDRESS KEY...      prints "KEY VALUE" of each key; status 1 when one is not there
+ *   dat_kv get ADDRESS KEY...      prints "KEY VALUE" of each key; status 1 when a key is missing
  *
  *   cc dat_kv.c $(pkg-config --cflags --libs libdat) -pthread -o dat_kv
  *
- * The table is an array of entries with open addressing: a key stands at the place that its hash says, or at
- * one of the next.  A client that knows where the table is (the server says so as it accepts) reads these
- * places one by one.  Nothing tells the server; nothing stops it from changing an entry meanwhile.  So each
- * entry has a sum over itself: one that was read while it changed does not agree with its sum, and is read
- * again.
+ * The table is an array of entries with open addressing: a key is at the index that its hash gives, or at one
+ * of the next. A client learns the table's address when the server accepts, and reads these entries one by
+ * one. No READ notifies the server, which may change an entry meanwhile. Each entry therefore has a checksum:
+ * an entry that was read while it changed does not match its checksum, and is read again.
  */
 #include <dat/udat.h>
 #include <netdb.h>
@@ -26,16 +25,16 @@
 
 #define SERVICE 45302u
 #define ENTRIES 4096u
-#define TRIES 1000u /* of an entry that keeps changing */
+#define TRIES 1000u /* READs of an entry that keeps changing */
 #define PATIENCE_US 60000000u
 
 struct entry {
-	_Atomic uint64_t sum; /* of what follows; 0, as all of it: free */
+	_Atomic uint64_t sum; /* checksum of the fields below; 0 if the entry is free, when they are 0, too */
 	char key[40];
 	char value[80];
 };
 
-/* What the server tells as it accepts. */
+/* Private data with which the server accepts a connection. */
 struct offer {
 	uint64_t address;
 	uint32_t context;
@@ -61,7 +60,7 @@ give_up(const char *what, unsigned value)
 	exit(1);
 }
 
-/* FNV-1a. */
+/* FNV-1a hash. */
 static uint64_t
 hash(const void *data, size_t len)
 {
@@ -79,8 +78,7 @@ sum_of(const struct entry *entry)
 	return hash(entry->key, sizeof(entry->key) + sizeof(entry->value)) | 1;
 }
 
-/* Registered, so that others may do with it what `rights` says, through this zone, as long as they are
- * connected. */
+/* Registers memory for the accesses in `rights`, by peers connected through this protection zone. */
 static DAT_LMR_HANDLE
 offer_memory(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *memory, size_t size, int rights,
 	     DAT_LMR_CONTEXT *local, DAT_RMR_CONTEXT *remote)
@@ -101,7 +99,7 @@ struct store {
 	DAT_EVD_HANDLE events;
 };
 
-/* Only one thread writes; readers elsewhere see the sum change before and after the rest. */
+/* Only one thread writes. Remote readers see the checksum change before and after the rest. */
 static bool
 put(struct entry *table, const char *key, const char *value)
 {
@@ -122,7 +120,7 @@ put(struct entry *table, const char *key, const char *value)
 	return false;
 }
 
-/* Takes the input, and wakes the thread that serves when it has ended. */
+/* Stores the lines of standard input; wakes the serving thread at their end. */
 static void *
 fill(void *arg)
 {
@@ -158,7 +156,7 @@ serve(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz)
 
 	if (store.table == NULL)
 		give_up("no memory for the table", ENTRIES);
-	/* To be read from afar, never to be written. */
+	/* Peers may read the table, never write it. */
 	offer_memory(ia, pz, store.table, ENTRIES * sizeof(struct entry),
 		     DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG, &unused, &offer.context);
 	must(dat_evd_create(ia, 256, DAT_HANDLE_NULL, (DAT_EVD_FLAGS)flags, &store.events), "dat_evd_create");
@@ -172,13 +170,15 @@ serve(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz)
 		switch (event.event_number) {
 		case DAT_SOFTWARE_EVENT:
 			pthread_join(filler, NULL);
-			/* All that is left of the IA's goes with it, connections of clients too. */
+			/*
+			 * Closing abruptly also ends everything left of the IA, with the connections of
+			 * clients.
+			 */
 			must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), "dat_ia_close");
 			free(store.table);
 			return;
 		case DAT_CONNECTION_REQUEST_EVENT:
-			/* Neither sends nor receives: an endpoint without EVDs for them, for the clients'
-			 * reads. */
+			/* No send or receive EVD: the endpoint only serves the client's READs. */
 			must(dat_ep_create(ia, pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, store.events, NULL, &ep),
 			     "dat_ep_create");
 			must(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep,
@@ -187,7 +187,7 @@ serve(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz)
 			break;
 		case DAT_CONNECTION_EVENT_ESTABLISHED:
 			break;
-		default: /* the client left, or never came: the endpoint has no use */
+		default: /* the client left or never connected: its endpoint is useless */
 			must(dat_ep_free(event.event_data.connect_event_data.ep_handle), "dat_ep_free");
 		}
 	}
@@ -200,7 +200,7 @@ struct client {
 	DAT_EVD_HANDLE reads;
 	DAT_LMR_CONTEXT context;
 	struct offer offer;
-	struct entry entry; /* where reads go */
+	struct entry entry; /* READs place entries here */
 };
 
 static void
@@ -278,7 +278,7 @@ ask(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, const char *address, char **keys, int co
 		else
 			missing = fprintf(stderr, "dat_kv: %s is not there\n", keys[i]);
 	}
-	must(dat_ep_free(c.ep), "dat_ep_free"); /* this disconnects */
+	must(dat_ep_free(c.ep), "dat_ep_free"); /* disconnects first */
 	must(dat_lmr_free(lmr), "dat_lmr_free");
 	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), "dat_ia_close");
 	return missing != 0;

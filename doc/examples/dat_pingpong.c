@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uDAPL ping-pong: two programs send each other messages in turn, look at each byte, and one of them
- * measures.
+ * uDAPL ping-pong: two programs send each other messages in turn and check each byte; the client measures.
  *
- *   dat_pingpong server                                waits for one client, and answers until that is done
+ *   dat_pingpong server                                serves one client, then ends
  *   dat_pingpong client ADDRESS [MESSAGES [BYTES]]     ADDRESS: of the server's interface adapter
  *
  *   cc dat_pingpong.c $(pkg-config --cflags --libs libdat) -o dat_pingpong
  *
- * The order of things: everything that a message needs (endpoint, registered memory, posted receives) is
- * there before the connection is; each receive is posted before the message that causes the answer is sent.
- * A message that finds no receive would be repeated by the sender for a while, and end the connection.
+ * All that a message needs (endpoint, registered memory, posted receives) exists before the connection does,
+ * and each receive is posted before the message that elicits the answer. A sender repeats a message that
+ * finds no receive for a while, then ends the connection.
  */
 #include <dat/udat.h>
 #include <netdb.h>
@@ -32,10 +31,10 @@ struct end {
 	DAT_EP_HANDLE ep;
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT context;
-	uint8_t *memory; /* a message to send, and behind it one that comes in */
+	uint8_t *memory; /* the message to send, followed by the message received */
 };
 
-/* With ONESIDE_DEBUG=1 in the environment the library says why. */
+/* ONESIDE_DEBUG=1 in the environment makes the library print why a call failed. */
 static void
 must(DAT_RETURN ret, const char *call)
 {
@@ -48,7 +47,7 @@ must(DAT_RETURN ret, const char *call)
 	exit(1);
 }
 
-/* The next event, which has to be of this kind. */
+/* Waits for the next event, which must be of this kind. */
 static DAT_EVENT
 expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, const char *what)
 {
@@ -65,7 +64,7 @@ expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, const char *what)
 	return event;
 }
 
-/* A completion has a status of its own: the call that posted the work succeeded long ago. */
+/* A completion has its own status: the call that posted the work returned success long before. */
 static uint64_t
 complete(DAT_EVD_HANDLE evd, const char *what)
 {
@@ -93,7 +92,7 @@ set_up(struct end *end)
 	must(dat_evd_create(end->ia, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &end->sent), "dat_evd_create");
 	must(dat_evd_create(end->ia, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &end->received), "dat_evd_create");
 
-	/* Any memory will do; what the data plane may do with it is said here. */
+	/* Any memory can be registered. The flags below grant the data plane its accesses. */
 	end->memory = calloc(2, BYTES_MAX);
 	if (end->memory == NULL)
 		exit(1);
@@ -103,7 +102,7 @@ set_up(struct end *end)
 		     (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG),
 		     &end->lmr, &end->context, NULL, NULL, NULL),
 	     "dat_lmr_create");
-	/* NULL: the attributes that most programs want. */
+	/* NULL selects the default attributes, which suit most programs. */
 	must(dat_ep_create(end->ia, end->pz, end->received, end->sent, end->connections, NULL, &end->ep),
 	     "dat_ep_create");
 }
@@ -150,11 +149,11 @@ send_message(struct end *end, uint64_t number, uint64_t length)
 	for (uint64_t i = 0; i < length; i++)
 		end->memory[i] = pattern(number, i);
 	must(dat_ep_post_send(end->ep, 1, &from, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
-	/* Until it is complete the memory is not ours to change. */
+	/* The memory belongs to the send until it completes. */
 	complete(end->sent, "a send");
 }
 
-/* Its length; the receive for the next one is posted before anybody can send that. */
+/* Returns the message's length. Posts the next receive before the peer can send the next message. */
 static uint64_t
 receive_message(struct end *end, uint64_t number)
 {
@@ -186,7 +185,7 @@ serve(struct end *end)
 	must(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, end->ep, 0, NULL),
 	     "dat_cr_accept");
 	expect(end->connections, DAT_CONNECTION_EVENT_ESTABLISHED, "accepting the client");
-	/* An empty message is the last one. */
+	/* An empty message is the last. */
 	do {
 		length = receive_message(end, number);
 		send_message(end, number++, length);

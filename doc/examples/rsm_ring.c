@@ -3,15 +3,14 @@
  * A ring buffer between two hosts: the consumer exports it, the producer puts into it.
  *
  *   rsm_ring consume CONTROLLER SEGMENT COUNT          prints its node id, then takes COUNT records
- *   rsm_ring produce CONTROLLER NODE SEGMENT COUNT     puts them
+ *   rsm_ring produce CONTROLLER NODE SEGMENT COUNT     puts COUNT records
  *
  *   cc rsm_ring.c $(pkg-config --cflags --libs librsm) -o rsm_ring
  *
- * The segment holds two counters and the slots.  `tail` is written by the producer,
- * after the records it tells of; `head` by the consumer, and read by the producer
- * when it runs out of room.  Each side signals the other after it has moved its
- * counter, without accumulating: a signal means "look again", however often.  The
- * producer says when it needs the segment no more, and the consumer waits for that.
+ * The segment holds two counters and the slots. The producer writes `tail`, after the records that it counts.
+ * The consumer writes `head`; the producer reads it when the ring is full. Each side signals the other after
+ * it has moved its counter, without accumulation: a signal means "poll again", whatever its count. The
+ * producer reports when it no longer needs the segment, and the consumer waits for that.
  */
 #include <rsmapi.h>
 #include <stdatomic.h>
@@ -35,12 +34,12 @@ struct ring {
 	uint8_t pad0[56];
 	_Atomic uint64_t head; /* records taken */
 	uint8_t pad1[56];
-	_Atomic uint64_t ended; /* by the producer */
+	_Atomic uint64_t ended; /* set by the producer */
 	uint8_t pad2[56];
 	struct record slot[SLOTS];
 };
 
-/* With ONESIDE_DEBUG=1 in the environment the library says why. */
+/* ONESIDE_DEBUG=1 in the environment makes the library print why a call failed. */
 static void
 must(int error, const char *what)
 {
@@ -57,7 +56,7 @@ wait_for_records(rsm_memseg_export_handle_t segment, struct ring *ring, uint64_t
 {
 	uint64_t tail;
 
-	/* Acquire: the records were placed before the counter that tells of them. */
+	/* Acquire: the records were placed before the counter that includes them. */
 	while ((tail = atomic_load_explicit(&ring->tail, memory_order_acquire)) == head)
 		must(rsm_intr_signal_wait(segment, -1), "rsm_intr_signal_wait");
 	return tail;
@@ -113,10 +112,10 @@ consume(char *controller_name, rsm_memseg_id_t id, uint64_t count)
 struct producer {
 	rsm_memseg_import_handle_t segment;
 	rsmapi_barrier_t barrier;
-	uint64_t tail, head; /* what we know of it */
+	uint64_t tail, head; /* `head` is as last read from the consumer */
 };
 
-/* Until the consumer has taken record `head` - 1, at least. */
+/* Waits until the consumer has taken record `head` - 1, at least. */
 static void
 wait_for_head(struct producer *producer, uint64_t head)
 {
@@ -132,7 +131,7 @@ wait_for_head(struct producer *producer, uint64_t head)
 	}
 }
 
-/* A batch of records in one span: nothing waits but the order barrier, once. */
+/* Puts a batch of records in one span: only the order barrier waits, once per batch. */
 static void
 put_batch(struct producer *producer, uint64_t count)
 {
@@ -153,8 +152,10 @@ put_batch(struct producer *producer, uint64_t count)
 	must(rsm_intr_signal_post(producer->segment, RSM_SIGPOST_NO_ACCUMULATE), "rsm_intr_signal_post");
 }
 
-/* Once the consumer sees the last word it withdraws the segment, perhaps before we hear that the word
- * arrived. */
+/*
+ * The consumer withdraws the segment as soon as it sees the last word, perhaps before the put of that word
+ * is acknowledged.
+ */
 static void
 must_or_withdrawn(int error, const char *what)
 {
@@ -162,7 +163,7 @@ must_or_withdrawn(int error, const char *what)
 		must(error, what);
 }
 
-/* The consumer has taken all, and needs to know that nobody looks at its memory any more. */
+/* Waits until the consumer has taken all records; then reports the end of all accesses to the segment. */
 static void
 end(struct producer *producer)
 {
@@ -187,7 +188,7 @@ produce(char *controller_name, rsm_node_id_t node, rsm_memseg_id_t id, uint64_t 
 	int error;
 
 	must(rsm_get_controller(controller_name, &controller), "rsm_get_controller");
-	/* Until the consumer has published it. */
+	/* Retry until the consumer has published the segment. */
 	while ((error = rsm_memseg_import_connect(controller, node, id, RSM_PERM_RDWR, &producer.segment)) ==
 	       RSMERR_SEG_NOT_PUBLISHED)
 		usleep(10000);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A table that programs of one host share by mapping an RSM segment: loads, stores and atomic operations of
- * the processor, no calls.
+ * A table that programs of one host share by mapping an RSM segment: they use loads, stores and atomic
+ * operations of the processor, without calls.
  *
- *   rsm_table own CONTROLLER SEGMENT MEMBERS               makes it, waits for so many members, prints it
- *   rsm_table join CONTROLLER NODE SEGMENT NAME TIMES      takes a row, and counts in it
+ *   rsm_table own CONTROLLER SEGMENT MEMBERS               makes it, waits for MEMBERS members, prints it
+ *   rsm_table join CONTROLLER NODE SEGMENT NAME TIMES      takes a row, and counts TIMES times in it
  *
  *   cc rsm_table.c $(pkg-config --cflags --libs librsm) -o rsm_table
  *
- * What makes this different from shared memory of the kernel: the owner says by an access list who may map,
- * from which node and with which rights; and it can take the table back at any time.  Who has mapped it then
- * keeps a copy of the past, which nobody else sees.  Members on other nodes connect to the same segment and
- * use put and get.
+ * Unlike with shared memory of the kernel, the owner grants mapping by an access list: from which node, and
+ * with which rights. The owner can also withdraw the table at any time; programs that have mapped it then
+ * keep a private copy of its last contents. Members on other nodes connect to the same segment and use put
+ * and get.
  */
 #include <errno.h>
 #include <rsmapi.h>
@@ -25,7 +25,7 @@
 
 #define ROWS 63u
 
-/* A cache line each, so that members do not slow each other down. */
+/* A row fills a cache line, so that members do not slow each other down. */
 struct row {
 	_Atomic uint64_t member; /* process id; 0: free */
 	_Atomic uint64_t count;
@@ -34,12 +34,12 @@ struct row {
 };
 
 struct table {
-	_Atomic uint64_t total; /* of all rows: each counts here, too */
+	_Atomic uint64_t total; /* sum over all rows: each member counts here, too */
 	uint8_t pad[56];
 	struct row row[ROWS];
 };
 
-/* With ONESIDE_DEBUG=1 in the environment the library says why. */
+/* ONESIDE_DEBUG=1 in the environment makes the library print why a call failed. */
 static void
 must(int result, const char *call)
 {
@@ -122,13 +122,13 @@ own(char *controller_name, rsm_memseg_id_t id, uint64_t members)
 	must(rsm_get_controller(controller_name, &controller), "rsm_get_controller");
 	must(rsm_memseg_export_create(controller, &segment, table, table_size(), 0),
 	     "rsm_memseg_export_create");
-	/* This node only, our user and group: as the modes of a file, 0660. */
+	/* Only this node, our user and group, like file mode 0660. */
 	access.ae_node = own_node();
 	access.ae_permission = 0660;
 	must(rsm_memseg_export_publish(segment, &id, &access, 1), "rsm_memseg_export_publish");
 	printf("node %u segment %#x\n", access.ae_node, id);
 	fflush(stdout);
-	/* A member signals when it is done; one signal may stand for several. */
+	/* Each member signals when it is done; one signal may represent several members. */
 	while (members_done(table) < members)
 		must(rsm_intr_signal_wait(segment, -1), "rsm_intr_signal_wait");
 	must(rsm_memseg_export_unpublish(segment), "rsm_memseg_export_unpublish");
@@ -152,7 +152,7 @@ take_row(struct table *table, const char *name)
 		struct row *row = &table->row[i];
 		uint64_t nobody = 0;
 
-		/* Of several that want it, one gets it. */
+		/* Several members may compete for the row; one gets it. */
 		if (atomic_compare_exchange_strong(&row->member, &nobody, (uint64_t)getpid())) {
 			snprintf(row->name, sizeof(row->name), "%s", name);
 			return row;
@@ -162,7 +162,7 @@ take_row(struct table *table, const char *name)
 	exit(1);
 }
 
-/* Until the owner has published it. */
+/* Retries until the owner has published the segment. */
 static rsm_memseg_import_handle_t
 connect_table(rsmapi_controller_handle_t controller, rsm_node_id_t node, rsm_memseg_id_t id)
 {
@@ -199,10 +199,10 @@ join(char *controller_name, rsm_node_id_t node, rsm_memseg_id_t id, const char *
 		atomic_fetch_add(&row->count, 1);
 		atomic_fetch_add(&table->total, 1);
 	}
-	/* Behind all that was counted: the owner reads the rows after it has seen this. */
+	/* After all counting: the owner reads the rows once it has seen this flag. */
 	atomic_store(&row->done, 1);
 	result = rsm_intr_signal_post(segment, RSM_SIGPOST_NO_ACCUMULATE);
-	/* The owner may have seen it already, woken by another member, and have taken the table back. */
+	/* The owner, woken by another member, may already have seen the flag and withdrawn the table. */
 	if (result != RSMERR_CONN_ABORTED)
 		must(result, "rsm_intr_signal_post");
 	must(rsm_memseg_import_unmap(segment), "rsm_memseg_import_unmap");

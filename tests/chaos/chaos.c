@@ -20,7 +20,7 @@
 
 #define SECOND 1000000000ull
 #define TICK_NS 20000000ull
-#define ATTACH_NS (10 * SECOND) /* that the library waits for an answer */
+#define ATTACH_NS (10 * SECOND) /* how long the library waits for an answer */
 
 struct chaos_board *chaos_board;
 uint32_t chaos_self;
@@ -29,7 +29,7 @@ bool chaos_control;
 static uint64_t random_state;
 static uint32_t doom_phase, doom_count, doom_us;
 static _Atomic uint32_t
-	attached_life; /* of the own data plane; 0: not attached.  Partner: the watch thread */
+	attached_life; /* life of the own data plane; 0: not attached. Read by the watch thread, too. */
 static uint64_t attach_begun_ns;
 
 uint64_t
@@ -46,7 +46,7 @@ chaos_fail(const char *file, int line, const char *format, ...)
 {
 	va_list args;
 
-	/* One that is being killed may meet anything. */
+	/* An application that is being killed may fail in any way. */
 	if (atomic_load(&chaos_slot()->killed) & 1)
 		_exit(0);
 	fprintf(stderr, "FAILED: slot %u (%s), pid %d, %s:%d: ", chaos_self,
@@ -74,7 +74,7 @@ chaos_number(uint64_t below)
 	return random_state % below;
 }
 
-/* ---- an end in the middle of a call ---- */
+/* ---- an application's end in the middle of a call ---- */
 
 static void
 end_after(uint32_t microseconds)
@@ -93,7 +93,10 @@ chaos_enter(enum chaos_phase phase)
 {
 	if (doom_count == 0 || phase != (enum chaos_phase)doom_phase || --doom_count > 0)
 		return;
-	/* Before the timer: see chaos.h.  A slot that does not listen is as good as dead already. */
+	/*
+	 * Change the counters before arming the timer: see chaos.h. A slot that does not listen counts as
+	 * dead.
+	 */
 	chaos_listening(false);
 	atomic_store(&chaos_slot()->doomed, phase + 1u);
 	end_after(doom_us);
@@ -108,7 +111,7 @@ chaos_listening(bool listening)
 		atomic_store(&chaos_slot()->life, life + 1);
 }
 
-/* ---- who lives ---- */
+/* ---- which processes live ---- */
 
 uint32_t
 chaos_choose(void)
@@ -199,7 +202,7 @@ chaos_told(void)
 	uint64_t killed = atomic_load(&plane->killed_ns), gone = atomic_load(&plane->gone_ns);
 	uint32_t life = atomic_exchange(&attached_life, 0);
 
-	/* Killed once more meanwhile: then the times are of the last kill, and say nothing. */
+	/* The data plane was killed again meanwhile: the times belong to the last kill, and prove nothing. */
 	if (atomic_load(&plane->life) - life > 2)
 		return;
 	atomic_fetch_add(&chaos_slot()->told, 1);
@@ -207,7 +210,7 @@ chaos_told(void)
 	note_longest(&chaos_slot()->late_ms, gone);
 }
 
-/* How long threads of this process were ready and had no processor, ns, all together. */
+/* Sums the time that threads of this process were runnable without a processor, ns. */
 static uint64_t
 kept_waiting(void)
 {
@@ -249,8 +252,9 @@ is_owed(uint32_t life)
 }
 
 /*
- * A second from the moment at which the kernel was done with the process; on a machine that keeps this one
- * waiting, as much longer as its threads had no processor, and as its own ticks are late.
+ * Fails the process if it does not notice the death of its data plane within a second from the moment at
+ * which the kernel had released the dead process. A busy machine extends the limit by the time that this
+ * process's threads had no processor, and in proportion to the lateness of the watch thread's ticks.
  */
 static void *
 watch(void *main_thread)
@@ -317,7 +321,7 @@ seed_of(struct chaos_origin origin)
 	return (uint64_t)origin.stream << 32 ^ (uint64_t)origin.sequence << 5 ^ origin.slot;
 }
 
-/* Of the payload, as it lies there. */
+/* Checksum of the payload. */
 static uint64_t
 sum_of(const uint8_t *data, uint32_t len)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the applications of a chaos run share: the board, on which the driver and
- * they tell each other who is alive, and what every block of data says of itself.
+ * State that the applications of a chaos run share: the board, on which the driver and the applications
+ * report who is alive, and the header of each block of data.
  *
- * An application never guesses whether an error is somebody's death: each counter
- * below changes *before* what it stands for is done.  So an error is excused exactly
- * if a counter that it depends on has changed since the connection began.
+ * An application never guesses whether an error is due to a death: each counter below changes *before* the
+ * event that it counts. So an error is excused exactly if a counter that it depends on has changed since the
+ * connection began.
  */
 #ifndef TESTS_CHAOS_H
 #define TESTS_CHAOS_H
@@ -17,7 +17,7 @@
 
 #define CHAOS_SLOTS 16u
 #define CHAOS_PLANES 2u
-#define CHAOS_CONTROLS 4u /* slots of applications that nobody touches */
+#define CHAOS_CONTROLS 4u /* slots of control applications, which the driver neither kills nor stops */
 
 enum chaos_phase {
 	CHAOS_ATTACH,
@@ -31,56 +31,56 @@ enum chaos_phase {
 	CHAOS_PHASES
 };
 
-/* The driver writes, applications read. */
+/* State of a data plane. Written by the driver, read by applications. */
 struct chaos_plane {
-	_Atomic uint32_t life; /* odd: it is being killed, or not up again */
+	_Atomic uint32_t life; /* odd: being killed, or not up again */
 	uint32_t reserved;
-	_Atomic uint64_t killed_ns; /* when, by CLOCK_MONOTONIC */
-	_Atomic uint64_t gone_ns;   /* when the kernel was done with the process; 0: not yet */
+	_Atomic uint64_t killed_ns; /* time of the last kill, by CLOCK_MONOTONIC */
+	_Atomic uint64_t gone_ns;   /* time at which the kernel had released the process; 0: not yet */
 };
 
 struct chaos_slot {
-	_Atomic uint32_t killed;    /* the driver's.  Odd: it is being killed, or there is none */
-	_Atomic uint32_t life;      /* the application's.  Odd: it listens, or its segment is published */
-	_Atomic uint32_t paused;    /* the driver's: how often it was stopped */
-	_Atomic uint32_t ready;     /* the application's: connections or imports that are open */
-	_Atomic uint32_t imports;   /* the application's: ids of imports */
-	_Atomic uint32_t doomed;    /* the application's: it has armed its own end in the phase - 1 */
-	_Atomic uint32_t told_ms;   /* from the kill of its data plane; the longest */
-	_Atomic uint32_t late_ms;   /* the same from the moment at which the kernel was done with it */
-	_Atomic uint32_t told;      /* how often */
-	_Atomic uint32_t unended;   /* connections with work that never ended; see lose_plane */
+	_Atomic uint32_t killed;    /* by the driver. Odd: being killed, or no process */
+	_Atomic uint32_t life;      /* by the application. Odd: it listens, or its segment is published */
+	_Atomic uint32_t paused;    /* by the driver: number of stops */
+	_Atomic uint32_t ready;     /* by the application: open connections or imports */
+	_Atomic uint32_t imports;   /* by the application: ids of imports */
+	_Atomic uint32_t doomed;    /* by the application: it has armed its own end in phase `doomed` - 1 */
+	_Atomic uint32_t told_ms;   /* longest time from the kill of its data plane to its notice */
+	_Atomic uint32_t late_ms;   /* longest time from the end of that data plane's process to the notice */
+	_Atomic uint32_t told;      /* number of such notices */
+	_Atomic uint32_t unended;   /* connections with work that never completed; see lose_plane */
 	_Atomic uint64_t blocks;    /* sent or put, read back and compared */
-	_Atomic uint64_t received;  /* verified by who received them */
+	_Atomic uint64_t received;  /* received and verified */
 	_Atomic uint64_t connected; /* connections or imports made */
-	_Atomic uint64_t excused;   /* ends of connections that somebody's death explains */
+	_Atomic uint64_t excused;   /* ends of connections that a death explains */
 };
 
-/* What an importer tells an exporter: id << 32 | sequence. */
+/* Progress that an importer reports to an exporter: id << 32 | sequence. */
 struct chaos_stream {
 	_Atomic uint64_t begun, done;
-	_Atomic uint32_t publication; /* the exporter's life that it holds for */
+	_Atomic uint32_t publication; /* life of the exporter for which begun and done are valid */
 	uint32_t reserved;
 };
 
 struct chaos_board {
-	_Atomic uint32_t stop; /* 1: applications are to end; 2: those that nobody touches, too */
+	_Atomic uint32_t stop; /* 1: applications must end; 2: control applications, too */
 	_Atomic uint32_t failures;
-	_Atomic uint32_t slots; /* in use */
+	_Atomic uint32_t slots; /* slots in use */
 	uint32_t reserved;
 	struct chaos_plane plane[CHAOS_PLANES];
 	struct chaos_slot slot[CHAOS_SLOTS];
 	struct chaos_stream stream[CHAOS_SLOTS][CHAOS_SLOTS]; /* [importer][exporter] */
 };
 
-/* The counters that a connection with `slot` depends on, as they were when it began. */
+/* Values of the counters that a connection with `slot` depends on, from its beginning. */
 struct chaos_lives {
 	uint32_t slot, own, plane, life, killed;
 };
 
 extern struct chaos_board *chaos_board;
 extern uint32_t chaos_self;
-extern bool chaos_control; /* nobody touches this application */
+extern bool chaos_control; /* the driver neither kills nor stops this application */
 
 /* argv: BOARD SLOT SEED SOCKET UID DOOM-PHASE DOOM-COUNT DOOM-MICROSECONDS */
 void chaos_start(int argc, char **argv);
@@ -92,14 +92,14 @@ _Noreturn void chaos_fail(const char *file, int line, const char *format, ...)
 			chaos_fail(__FILE__, __LINE__, __VA_ARGS__); \
 	} while (0)
 
-/* Whether this application is to end. */
+/* Must this application end? */
 bool chaos_stops(void);
 uint64_t chaos_number(uint64_t below);
 uint64_t chaos_now_ns(void);
 
-/* Before each call of that kind; may be the last thing that this process does. */
+/* Called before each call of that kind; may arm the timer that kills this process. */
 void chaos_enter(enum chaos_phase phase);
-/* Whether peers may find this application. */
+/* Sets whether peers may find this application. */
 void chaos_listening(bool listening);
 
 static inline struct chaos_slot *
@@ -114,30 +114,34 @@ chaos_plane_of(uint32_t slot)
 	return &chaos_board->plane[slot % CHAOS_PLANES];
 }
 
-/* 0: uDAPL, 1: RSM. */
+/* Returns 0 for uDAPL, 1 for RSM. */
 static inline uint32_t
 chaos_face(uint32_t slot)
 {
 	return slot / 2 % 2;
 }
 
-/* Somebody of the same face to connect with. */
+/* Chooses an application of the same API to connect with. */
 uint32_t chaos_choose(void);
-/* False: one of them is not there. */
+/*
+ * Reads the counters. Returns false if the peer, its data plane or this application's data plane is not up.
+ */
 bool chaos_lives_begin(struct chaos_lives *lives, uint32_t slot);
-/* The same of a peer that has told its counters. */
+/* Stores the counters that a peer has sent. */
 void chaos_lives_take(struct chaos_lives *lives, const struct chaos_lives *told);
 bool chaos_excused(const struct chaos_lives *lives);
 
 /*
- * The own data plane: chaos_attached waits for one and gives its life; whoever finds
- * it gone calls chaos_told when everything has said so.  A thread fails this
- * process when that takes too long.
+ * The application's own data plane. chaos_attached() waits until it is up and returns its life. After the
+ * loss of the data plane, an application calls chaos_told() once every object has reported the loss. A
+ * thread fails the process if that takes too long.
  */
 uint32_t chaos_attached(void);
 void chaos_attach_done(uint32_t life);
-/* Whether an attempt to attach could fail: the data plane has gone since chaos_attached(), or the machine has
- * kept it from answering for as long as the library waits. */
+/*
+ * May an attempt to attach fail? True if the data plane has gone since chaos_attached(), or the machine was
+ * so slow that the library's wait has expired.
+ */
 bool chaos_attach_excused(void);
 bool chaos_plane_lives(void);
 void chaos_told(void);
@@ -145,14 +149,14 @@ void chaos_told(void);
 /* ---- blocks ---- */
 
 #define CHAOS_BLOCK_MIN 64u
-#define CHAOS_LENGTH_AT 28u /* of a block, where its length stands */
+#define CHAOS_LENGTH_AT 28u /* offset of the length in a block's header */
 
 struct chaos_origin {
 	uint32_t slot, stream, sequence;
 };
 
 void chaos_block_fill(void *block, uint32_t len, struct chaos_origin origin);
-/* NULL, or what is wrong with it. */
+/* Returns NULL, or a description of the error. */
 const char *chaos_block_wrong(const void *block, uint32_t len, struct chaos_origin origin);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An application of uDAPL in a chaos run: it listens, connects with others, registers
- * memory for each connection, and goes through rounds on it (see dat_link.c);
- * disconnects, frees, closes its interface adapter and opens it again.
+ * An application of uDAPL in a chaos run: it listens, connects with other applications, registers memory
+ * for each connection, and goes through rounds on each connection (see dat_link.c). It disconnects, frees
+ * objects, closes its interface adapter and opens it again.
  */
 #include <malloc.h>
 #include <netinet/in.h>
@@ -13,17 +13,17 @@
 
 #include "dat_link.h"
 
-#define LISTEN_AT 7100u /* and the slot */
+#define LISTEN_AT 7100u /* plus the slot */
 #define CONNECT_US 60000000u
 #define WAIT_US 2000u
 #define PACE_US 500u
 #define SCRATCH 2u
-#define SCRATCH_SIZES 24u /* up to 8 MiB */
+#define SCRATCH_SIZES 24u /* sizes up to 8 MiB */
 
 static struct chaos_ia ia;
 static struct link links[LINKS];
 
-/* ---- memory that is registered for its own sake ---- */
+/* ---- memory that is only registered and freed ---- */
 
 static struct {
 	void *memory;
@@ -103,7 +103,7 @@ connect_step(void)
 	link->state = chaos_dat_ok(ret, "dat_ep_connect") ? LINK_CONNECTING : LINK_ENDED;
 }
 
-/* The requester has gone, or will not wait. */
+/* The requester has gone, or has given up. */
 static bool
 is_withdrawn(DAT_RETURN ret, const struct link_offer *offer)
 {
@@ -157,7 +157,7 @@ link_of(DAT_EP_HANDLE ep)
 
 /* ---- events ---- */
 
-/* Taken, and put by until all completions that came before them have been. */
+/* Events that end connections, put aside until all earlier completions have been taken. */
 static struct {
 	struct link *link;
 	DAT_EVENT event;
@@ -190,7 +190,7 @@ completed(const DAT_EVENT *event)
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
 	struct link *link = &links[LINK_COOKIE_INDEX(dto->user_cookie.as_64)];
 
-	/* ESTABLISHED comes before the first receive, on another EVD. */
+	/* ESTABLISHED comes before the first receive, but on another EVD. */
 	while (dto->status == DAT_DTO_SUCCESS &&
 	       (link->state == LINK_CONNECTING || link->state == LINK_ACCEPTING))
 		CHAOS_CHECK(take_connection(), "a completion before the connection is established");
@@ -278,7 +278,7 @@ listen_step(void)
 
 	chaos_enter(CHAOS_LISTEN);
 	ret = dat_psp_create(ia.ia, LISTEN_AT + chaos_self, ia.cr, DAT_PSP_CONSUMER_FLAG, &ia.psp);
-	/* Who had the slot before is not wholly gone. */
+	/* The slot's previous process has not completely gone. */
 	if (DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE && !chaos_control)
 		return;
 	ia.listens = chaos_dat_ok(ret, "dat_psp_create");
@@ -316,8 +316,8 @@ are_ends_told(void)
 }
 
 /*
- * The data plane has gone: the end of each connection, and an asynchronous error.  Completions that a killed
- * core had not stored yet may be missing; connections with work that never ended are counted.
+ * After the loss of the data plane: expects the end of each connection, and an asynchronous error.
+ * Completions that a killed core had not stored yet may be missing; connections with such work are counted.
  */
 static void
 lose_plane(void)
@@ -338,7 +338,7 @@ lose_plane(void)
 	open_ia();
 }
 
-/* Orderly: everything is freed one by one, and nothing may fail. */
+/* Frees everything in order, one by one. No call may fail. */
 static void
 close_ia(void)
 {
@@ -395,8 +395,10 @@ int
 main(int argc, char **argv)
 {
 	chaos_start(argc, argv);
-	/* Memory of its own for each connection: what the data plane has for one that nobody touches is then
-	 * the same again after it has connected anew. */
+	/*
+	 * Each connection of a control application gets its own mapping, so that the data plane's resources
+	 * for the application return to the same amount after it has reconnected.
+	 */
 	if (chaos_control)
 		mallopt(M_MMAP_THRESHOLD, 4096);
 	for (uint32_t k = 0; k < LINKS; k++)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An application of RSM in a chaos run: it exports a segment, withdraws and publishes
- * it, imports those of others, puts blocks, gets and compares them, signals and maps.
+ * An application of RSM in a chaos run: it exports a segment, withdraws and publishes it, imports the
+ * segments of other applications, puts blocks, gets and compares them, signals and maps.
  *
- * Each importer has areas of its own in every segment, a new one for each import, and
- * puts its blocks into the two halves of it in turn.  What it has put it tells on
- * the board, so an exporter knows which half nobody is writing, and which block
- * must be there.
+ * Each importer has areas of its own in every segment, uses a new one for each import, and puts its blocks
+ * into the two halves of the area in turn. The importer reports its progress on the board, so that an
+ * exporter knows which half is not being written, and which block must be there.
  */
 #include <rsmapi.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "chaos.h"
 
 #define HALF 8192u
-#define AREAS 4u /* of an importer, taken in turn */
+#define AREAS 4u /* areas of an importer, used in turn */
 #define AREA_OF(slot, id) (((slot)*AREAS + (id) % AREAS) * 2u * HALF)
 #define SIZE (CHAOS_SLOTS * AREAS * 2u * HALF)
 #define SEGMENT 0x480000u
@@ -35,12 +34,15 @@ static struct {
 	bool published;
 } own;
 
-/* What `importer` has put into this publication lies there whole, unless it is being overwritten. */
+/*
+ * Checks that the last block that `importer` has put into this publication is complete, unless it is being
+ * overwritten.
+ */
 static void
 check_stream(uint32_t importer, uint32_t life)
 {
 	struct chaos_stream *stream = &chaos_board->stream[importer][chaos_self];
-	uint64_t done = atomic_load(&stream->done), begun; /* partner: move_block */
+	uint64_t done = atomic_load(&stream->done), begun; /* Pairs with the stores in move_block(). */
 	uint32_t id = (uint32_t)(done >> 32), sequence = (uint32_t)done, len;
 	const uint8_t *block = own.memory + AREA_OF(importer, id) + sequence % 2 * HALF;
 	static uint8_t copy[HALF];
@@ -56,7 +58,9 @@ check_stream(uint32_t importer, uint32_t life)
 	wrong = len < CHAOS_BLOCK_MIN || len > HALF
 			? "the length is wrong"
 			: chaos_block_wrong(copy, len, (struct chaos_origin){importer, id, sequence});
-	/* A block of a data plane that died may be in the copy of the past that its importer was left with.
+	/*
+	 * After the death of a data plane, the block may have gone into the private copy that its importer
+	 * kept.
 	 */
 	if (wrong != NULL && chaos_plane_lives())
 		chaos_fail(__FILE__, __LINE__, "block %u of import %u of slot %u: %s", sequence, id, importer,
@@ -100,7 +104,7 @@ publish(void)
 	chaos_enter(CHAOS_LISTEN);
 	error = rsm_memseg_export_publish(own.export, &id, NULL, 0);
 	if (error == RSMERR_SEGID_IN_USE && !chaos_control)
-		return; /* the process that was before this one is not wholly gone */
+		return; /* the slot's previous process has not completely gone */
 	if (error != RSM_SUCCESS && !chaos_plane_lives())
 		return;
 	CHAOS_CHECK(error == RSM_SUCCESS, "publish: %s", rsm_strerror(error));
@@ -108,7 +112,7 @@ publish(void)
 	chaos_listening(true);
 }
 
-/* Nobody changes what is withdrawn. */
+/* Withdraws the segment; checks that nobody changes its memory after that. */
 static void
 withdraw(void)
 {
@@ -150,10 +154,10 @@ export_step(void)
 	check_streams();
 }
 
-/* ---- the importers ---- */
+/* ---- importers ---- */
 
 struct import {
-	rsm_memseg_import_handle_t import; /* NULL: none */
+	rsm_memseg_import_handle_t import; /* NULL: not connected */
 	rsmapi_barrier_t barrier;
 	struct chaos_lives lives;
 	void *map;
@@ -188,7 +192,10 @@ import_end(struct import *i)
 	memset(i, 0, sizeof(*i));
 }
 
-/* True: it is over with this import, and somebody's death or withdrawal is why. */
+/*
+ * Returns true, and ends the import, if `error` reports its end, which a death or a withdrawal must
+ * explain.
+ */
 static bool
 is_over(struct import *i, int error, const char *what)
 {
@@ -258,7 +265,7 @@ import_begin(struct import *i)
 	memset(&i->barrier, 0, sizeof(i->barrier));
 	error = rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier);
 	CHAOS_CHECK(error == RSM_SUCCESS, "init_barrier: %s", rsm_strerror(error));
-	/* Maybe it was published anew meanwhile: then nothing could be said of errors. */
+	/* The exporter may have published anew meanwhile: its later errors could not be judged. */
 	if (chaos_excused(&i->lives)) {
 		import_end(i);
 		return;
@@ -300,7 +307,7 @@ move_block(struct import *i)
 	int error;
 
 	chaos_block_fill(block, len, origin);
-	/* Partner of both stores: check_stream of the exporter. */
+	/* Pairs with check_stream() of the exporter, as does the store of `done` below. */
 	atomic_store(&stream->begun, (uint64_t)i->id << 32 | i->sequence);
 	chaos_enter(CHAOS_TRANSFER);
 	error = chaos_number(3) ? rsm_memseg_import_put(i->import, at, block, len)
@@ -351,7 +358,9 @@ attach(void)
 	}
 }
 
-/* Every import says that it is over, the export that it is not published; then there may be a new data plane.
+/*
+ * After the loss of the data plane: every import must report its end, and the export that it is not
+ * published. Then waits for a new data plane.
  */
 static void
 lose_plane(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rounds on a connection, begun by either end: a block is written into the peer's
- * area, read back and compared, and told in a message behind both.  The peer looks
- * at the block and answers; until then the area stays as it is.  So no end ever has
- * more than one message and one answer to receive, and none waits for a receive.
+ * Rounds on a connection, begun by either end. A block is written into the peer's area, read back and
+ * compared, and announced by a message that follows both. The peer checks the block and answers; until then
+ * the area does not change. Hence no end ever has more than one message and one answer to receive, and no
+ * sender waits for a receive.
  */
 #include "dat_link.h"
 
@@ -25,7 +25,7 @@ struct message {
 	uint32_t kind, stream, sequence, at, len;
 };
 
-/* Where in a link's memory. */
+/* Offsets in a link's memory. */
 #define AREA(link) 0u
 #define MIRROR(link) ((link)->size)
 #define BACK(link) (2 * (link)->size)
@@ -62,7 +62,7 @@ cookie(const struct link *link, enum kind kind, uint32_t n)
 					 link->index << 8};
 }
 
-/* A post is refused when the connection is ending; then an event says so. */
+/* Counts a post. A refused post means that the connection is ending, which an event will report. */
 static void
 posted(struct link *link, DAT_RETURN ret, uint32_t completions, const char *what)
 {
@@ -165,7 +165,7 @@ link_forget(struct link *link)
 	link->state = LINK_FREE;
 }
 
-/* When the endpoint is gone nobody writes to the memory any more. */
+/* After its endpoint has been freed, nobody may write to the memory any more. */
 void
 link_free(struct link *link)
 {
@@ -295,7 +295,7 @@ received(struct link *link, uint32_t n, uint64_t len)
 	answer(link);
 }
 
-/* Flushed work is followed by the end of the connection, which is judged by itself. */
+/* The end of the connection follows flushed work, and is judged by itself. */
 static void
 failed(struct link *link, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
@@ -363,7 +363,7 @@ established(struct link *link, const DAT_CONNECTION_EVENT_DATA *data)
 	atomic_fetch_add(&chaos_slot()->connected, 1);
 }
 
-/* Whether the peer may end a connection when it likes, or be too busy to make one. */
+/* May the peer disconnect at any time, or be too busy to accept? */
 static bool
 is_free_to_end(const struct link *link)
 {
@@ -419,7 +419,7 @@ link_leave(struct link *link)
 	link->leaving = true;
 	chaos_enter(CHAOS_END);
 	ret = dat_ep_disconnect(link->ep, DAT_CLOSE_ABRUPT_FLAG);
-	/* It may be over, its event on the way. */
+	/* The connection may have ended already, with its event still to come. */
 	CHAOS_CHECK(ret == DAT_SUCCESS || DAT_GET_TYPE(ret) == DAT_INVALID_STATE || !chaos_plane_lives(),
 		    "dat_ep_disconnect: %#x", ret);
 }
@@ -435,7 +435,9 @@ link_step(struct link *link)
 	}
 	if (link->state == LINK_FREE || link->leaving || !chaos_plane_lives())
 		return;
-	/* A peer that is gone without a word is given up late: some wait for it, some do not. */
+	/*
+	 * A peer that vanished silently is detected late: some links wait for that, some disconnect before.
+	 */
 	if (chaos_control ? excused : chaos_number(excused ? 50 : 400) == 0) {
 		link_leave(link);
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One operation a connection, between a uDAPL program of ours and a verbs program
- * of ours that stands on unmodified libibverbs and librdmacm: what the packaged
- * programs never do.  Both sides know this table; the one that starts names the
- * operation in the private data of its request, the other answers with its memory.
+ * Each connection carries one operation, between our uDAPL program and our verbs program, which uses
+ * unmodified libibverbs and librdmacm. The packaged programs never do these operations. Both sides share this
+ * table: the starter names the operation in the private data of its request, and the responder answers with
+ * its memory.
  */
 #ifndef TESTS_INTEROP_OPERATIONS_H
 #define TESTS_INTEROP_OPERATIONS_H
@@ -16,12 +16,12 @@
 #define OPERATIONS_PORT 7471
 #define OPERATIONS_MEMORY (256 * 1024)
 #define OPERATIONS_IMMEDIATE 0xa1b2c3d4
-#define OPERATIONS_REQUEST 56      /* all that rdma_cm leaves of a request's private data */
-#define OPERATIONS_REPLY 64        /* what uDAPL may put into a reply */
-#define OPERATIONS_VERBS_REPLY 196 /* and verbs */
-#define OPERATIONS_REFUSAL 64      /* the private data of a refusal, from uDAPL 2.0 on */
+#define OPERATIONS_REQUEST 56      /* private data of a request that rdma_cm leaves to the user */
+#define OPERATIONS_REPLY 64        /* private data of a reply from uDAPL */
+#define OPERATIONS_VERBS_REPLY 196 /* private data of a reply from verbs */
+#define OPERATIONS_REFUSAL 64      /* private data of a refusal, from uDAPL 2.0 on */
 #define OPERATIONS_VERBS_REFUSAL 148
-#define OPERATIONS_OVER 0xff /* instead of an operation: the responder may end */
+#define OPERATIONS_OVER 0xff /* in place of an operation: the responder may end */
 #define OPERATIONS_ADD UINT64_C(0x0203050709fffefd)
 #define OPERATIONS_SWAP UINT64_C(0x1122334455667788)
 
@@ -33,15 +33,15 @@ enum starter { ANYONE, UDAPL, VERBS };
 struct operation {
 	const char *name;
 	enum kind kind;
-	uint32_t len, times; /* so many at once, one behind another */
-	uint64_t offset;     /* in the memory of both */
+	uint32_t len, times; /* number of operations outstanding at once */
+	uint64_t offset;     /* in the memory of both sides */
 	enum receives receives;
 	enum ending ending;
 	enum starter starter;
 	bool read_only, wrong_key;
 };
 
-/* The responder's memory, in network byte order: in the private data of the reply. */
+/* The responder's memory, in network byte order, in the private data of the reply. */
 struct offer {
 	uint64_t address;
 	uint32_t key, read_only_key;
@@ -64,9 +64,11 @@ static const struct operation operations[] = {
 	 .len = 5001,
 	 .times = 2,
 	 .receives = RECEIVE,
-	 .starter = VERBS}, /* uDAPL 2.0 has immediate data with WRITEs only */
-	/* The responder binds a window and tells its key by a message; the starter WRITEs through it,
-	 * invalidates it, and may WRITE no more. */
+	 .starter = VERBS}, /* uDAPL 2.0 supports immediate data with WRITEs only */
+	/*
+	 * The responder binds a window and sends its key in a message. The starter WRITEs through the
+	 * window, invalidates it, and must fail to WRITE again.
+	 */
 	{.name = "SEND with invalidate", .kind = SEND_INV, .len = 100, .times = 1, .receives = RECEIVE},
 	{.name = "WRITE", .kind = WRITE, .len = 100, .times = 1},
 	{.name = "WRITE of nothing", .kind = WRITE, .len = 0, .times = 1},
@@ -87,7 +89,7 @@ static const struct operation operations[] = {
 	{.name = "READ at an odd place", .kind = READ, .len = 4097, .times = 1, .offset = 3},
 	{.name = "READ, several outstanding", .kind = READ, .len = 3001, .times = 16, .offset = 5},
 	{.name = "SEND before the receive", .kind = SEND, .len = 3000, .times = 2, .receives = LATE_RECEIVE},
-	/* The responder says how often to try: oneside's port, without end unless it is configured. */
+	/* The responder sets the limit of retries. A port of oneside has none unless configured. */
 	{.name = "SEND without a receive", .kind = SEND, .len = 100, .times = 2, .ending = NOT_READY},
 	{.name = "FETCH-ADD", .kind = FETCH_ADD, .len = 8, .times = 1, .offset = 64},
 	{.name = "FETCH-ADD, several outstanding", .kind = FETCH_ADD, .len = 8, .times = 16, .offset = 4096},
@@ -99,7 +101,7 @@ static const struct operation operations[] = {
 	 .times = 1,
 	 .offset = 4,
 	 .ending = INVALID,
-	 .starter = UDAPL}, /* Soft-RoCE does not let a program post it */
+	 .starter = UDAPL}, /* Soft-RoCE does not let a program post this operation */
 	{.name = "FETCH-ADD without the right",
 	 .kind = FETCH_ADD,
 	 .len = 8,
@@ -160,7 +162,7 @@ static const struct operation operations[] = {
 
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
-/* The starter's memory and the responder's: never the same byte at the same place. */
+/* Contents of the starter's and of the responder's memory, which differ at every offset. */
 static inline uint8_t
 starter_byte(size_t i)
 {
@@ -179,14 +181,14 @@ request_byte(size_t i)
 	return (uint8_t)(i * 3 + 1);
 }
 
-/* What follows the offer in a reply's private data. */
+/* Contents of a reply's private data after the offer. */
 static inline uint8_t
 reply_byte(size_t i)
 {
 	return (uint8_t)~request_byte(i);
 }
 
-/* What follows in a refusal's private data: one byte, then these. */
+/* Contents of a refusal's private data after the first byte. */
 static inline uint8_t
 refusal_byte(size_t i)
 {
@@ -200,8 +202,8 @@ operation_is_atomic(const struct operation *op)
 }
 
 /*
- * Whether an operation is one of those to be done: uDAPL 1.2 has less than 2.0. Without a name the
- * one that needs a port with an end of RNR retries is left out.
+ * Is the operation part of the run? uDAPL 1.2 supports fewer operations than 2.0. Without a name, the
+ * operation that needs a port with a limit of RNR retries is left out.
  */
 static inline bool
 operation_wanted(const struct operation *op, enum starter starter, bool dat2, const char *name)
@@ -216,7 +218,7 @@ operation_wanted(const struct operation *op, enum starter starter, bool dat2, co
 	return op->ending != NOT_READY || starter == UDAPL;
 }
 
-/* The words of a name from `argv`, joined; NULL without any. */
+/* Joins the words of a name from `argv`; returns NULL if there is none. */
 static inline const char *
 operation_name(char **argv)
 {
@@ -230,14 +232,17 @@ operation_name(char **argv)
 	return name[0] ? name : NULL;
 }
 
-/* What an error of the starter does to the responder, too: it refuses in a way that ends the connection. */
+/*
+ * True if the starter's error breaks the connection at the responder, too, because of how the responder
+ * refuses.
+ */
 static inline bool
 operation_breaks_responder(const struct operation *op)
 {
 	return op->kind == SEND_INV || (op->ending != FINE && op->ending != NOT_READY);
 }
 
-/* The eight bytes that an atomic operation is about, before any. */
+/* The eight bytes of an atomic operation's target, before the first operation. */
 static inline uint64_t
 first_value(const struct operation *op)
 {
@@ -250,7 +255,7 @@ first_value(const struct operation *op)
 	return value;
 }
 
-/* What they are after `times` of them; each brings what was there before it. */
+/* The target's value after `times` operations; each operation returns the value before it. */
 static inline uint64_t
 value_after(const struct operation *op, uint32_t times)
 {
@@ -265,7 +270,7 @@ operation_writes(const struct operation *op)
 	return (op->kind == WRITE || op->kind == WRITE_IMM || op->kind == SEND_INV) && op->ending == FINE;
 }
 
-/* What the responder's memory must hold at `i` when the operation is over. */
+/* The responder's memory at `i` after the operation. */
 static inline uint8_t
 expected_byte(const struct operation *op, size_t i)
 {
@@ -279,7 +284,7 @@ expected_byte(const struct operation *op, size_t i)
 	return responder_byte(i);
 }
 
-/* And the starter's, where it takes what READs and atomic operations bring. */
+/* The starter's memory at `i` after the operation; READs and atomic operations place their results there. */
 static inline uint8_t
 expected_starter_byte(const struct operation *op, size_t i)
 {

@@ -160,7 +160,10 @@ side_connect_until(struct side *s, const char *address, unsigned port, void *pri
 		if (number != DAT_CONNECTION_EVENT_NON_PEER_REJECTED || time(NULL) > until)
 			side_die("connection event 0x%x instead of ESTABLISHED", number);
 		nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
-		/* What was posted may have come back, or not: the next try has an endpoint of its own. */
+		/*
+		 * Receives posted for a failed attempt may or may not have been flushed: the next attempt
+		 * uses a new endpoint.
+		 */
 		MUST(dat_ep_free(s->ep));
 		while (dat_evd_dequeue(s->recv, event) == DAT_SUCCESS)
 			continue;
@@ -333,7 +336,7 @@ side_post_send_inv(struct side *s, const struct buffer *b, size_t offset, size_t
 
 	DAT_DTO_COOKIE dto_cookie = {.as_64 = cookie};
 
-	/* libdat2 exports no function for it, but its headers have the call. */
+	/* libdat2 exports no function for this call, but its headers define it. */
 	MUST(DAT_EP_POST_SEND_WITH_INVALIDATE(s->ep, len ? 1 : 0, &iov, dto_cookie,
 					      DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE, key));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The uDAPL end of an interoperability run: one endpoint whose other side is a
- * verbs program. A program of a run ends with status 0 only when all that it
- * checked was right; what went wrong is one line on stderr.  The IA is "oneside".
+ * The uDAPL side of an interoperability run: one endpoint whose peer is a verbs program. A program of a run
+ * ends with status 0 only if all its checks passed; otherwise it prints one line on stderr. The IA is
+ * "oneside".
  */
 #ifndef TESTS_INTEROP_SIDE_H
 #define TESTS_INTEROP_SIDE_H
@@ -11,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One source for both generations: SIDE_DAT2 is Debian's uDAPL 2.0, whose registry loads our provider. */
+/* Two generations share one source: SIDE_DAT2 is Debian's uDAPL 2.0, whose registry loads our provider. */
 #ifdef SIDE_DAT2
 #define DAT_EXTENSIONS
-#include <netinet/in.h> /* which the next one needs */
+#include <netinet/in.h> /* needed by the header below */
 
 #include <dat2/udat.h>
 #include <dat2/dat_ib_extensions.h>
-#include <dat2/udat_redirection.h> /* what libdat2 has no function for */
+#include <dat2/udat_redirection.h> /* calls that libdat2 exports no function for */
 #define SIDE_ALL_RIGHTS ((DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG | DAT_IB_MEM_PRIV_REMOTE_ATOMIC))
 #else
 #include <dat/udat.h>
@@ -28,7 +28,7 @@
 /* Generous: the peer may be a guest under emulation on a busy machine. */
 #define SIDE_WAIT_US (60 * 1000 * 1000)
 
-#define SIDE_DEPTH 128 /* operations of an endpoint under way, each way */
+#define SIDE_DEPTH 128 /* limit of outstanding operations per endpoint and direction */
 
 struct side {
 	DAT_IA_HANDLE ia;
@@ -36,7 +36,7 @@ struct side {
 	DAT_EVD_HANDLE async, cr, conn, recv, request;
 	DAT_EP_HANDLE ep;
 	DAT_PSP_HANDLE psp;
-	DAT_CR_HANDLE request_handle; /* of side_request */
+	DAT_CR_HANDLE request_handle; /* set by side_request */
 	int reads_in, reads_out;
 };
 
@@ -55,34 +55,36 @@ struct target {
 };
 
 _Noreturn void side_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Dies unless `ret` is a success; `what` names the call. */
+/* Exits with an error unless `ret` is a success; `what` names the call. */
 void side_must(DAT_RETURN ret, const char *what);
 #define MUST(call) side_must((call), #call)
 
 void side_open(struct side *s, int reads_in, int reads_out);
-/* Another endpoint of the same adapter and zone, with dispatchers of its own. */
+/* Opens a further endpoint of the same adapter and zone, with its own EVDs. */
 void side_open_beside(struct side *s, const struct side *first, int reads_in, int reads_out);
 void side_close_beside(struct side *s);
 void side_close(struct side *s);
 
 void side_listen(struct side *s, unsigned port);
-/* Waits for a connection request; side_accept answers it. */
+/* Waits for a connection request, which side_accept answers. */
 void side_request(struct side *s);
 void side_accept(struct side *s, void *private_data, size_t len);
-/* uDAPL 1.2 has no private data for it. */
+/* Rejects the request. uDAPL 1.2 sends no private data with that. */
 void side_reject(struct side *s, void *private_data, size_t len);
 void side_established(struct side *s);
-/* Posts the request; the answer comes as an event. */
+/* Sends the request; an event reports the answer. */
 void side_connect(struct side *s, const char *address, unsigned port, void *private_data, size_t len);
-/* Connects, again and again while nobody listens there; `prepare` posts what each new endpoint needs.
- * `event` is ESTABLISHED. */
+/*
+ * Connects, and tries again while the peer does not listen yet. `prepare` posts the receives of each new
+ * endpoint. Returns the ESTABLISHED event.
+ */
 void side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
 			void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event);
-/* The next connection event within SIDE_WAIT_US. */
+/* Returns the next connection event, which must come within SIDE_WAIT_US. */
 DAT_EVENT_NUMBER side_connection_event(struct side *s, DAT_EVENT *event);
 void side_disconnect(struct side *s);
 void side_expect_state(struct side *s, DAT_EP_STATE wanted, const char *name);
-/* The end of a connection: this event comes, and the endpoint is in the state that goes with it. */
+/* Expects the event `wanted` at the end of a connection, and the endpoint in the corresponding state. */
 void side_expect_end(struct side *s, DAT_EVENT_NUMBER wanted, const char *name);
 
 void buffer_make(struct side *s, struct buffer *b, size_t size, DAT_MEM_PRIV_FLAGS rights);
@@ -94,7 +96,7 @@ void side_post_write(struct side *s, const struct buffer *b, size_t offset, size
 void side_post_read(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
 		    const struct target *t, uint64_t at);
 
-/* Binds `window` to all of `b`, for the peer's WRITEs; the key. */
+/* Binds `window` to all of `b` for the peer's WRITEs; returns the key. */
 DAT_RMR_CONTEXT side_bind(struct side *s, DAT_RMR_HANDLE window, const struct buffer *b);
 
 #ifdef SIDE_DAT2
@@ -102,21 +104,23 @@ void side_post_send_inv(struct side *s, const struct buffer *b, size_t offset, s
 			uint32_t key);
 void side_post_write_imm(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
 			 const struct target *t, uint64_t at, uint32_t immediate);
-/* The eight bytes at `at` come to `offset`. */
+/* Posts a FETCH-ADD at the target's `at`; the value found there is placed at `offset`. */
 void side_post_fetch_add(struct side *s, const struct buffer *b, size_t offset, uint64_t cookie,
 			 const struct target *t, uint64_t at, uint64_t add);
 void side_post_cmp_swap(struct side *s, const struct buffer *b, size_t offset, uint64_t cookie,
 			const struct target *t, uint64_t at, uint64_t compare, uint64_t swap);
 #endif
 
-/* The next completion of `evd`; dies when none comes. */
+/* Takes the next completion of `evd`; exits with an error if none comes. */
 void side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto);
-/* True when it brings immediate data, which only 2.0 tells. */
+/* Returns true if the completion has immediate data, which only uDAPL 2.0 reports. */
 bool side_completion_immediate(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto, uint32_t *immediate);
-/* The next completion of a request is a success with this cookie; what else comes is told, with the event
- * of a connection that broke. */
+/*
+ * Expects the next request's completion with success and this cookie. On failure prints the completion, and
+ * the event of a connection that broke.
+ */
 void side_complete(struct side *s, uint64_t cookie);
-/* A message of `len` bytes, or -1 when the peer has disconnected. */
+/* Returns the length of the next message, or -1 if the peer has disconnected. */
 int64_t side_message(struct side *s, uint64_t *cookie);
 
 #endif

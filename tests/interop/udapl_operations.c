@@ -70,7 +70,7 @@ take_messages(struct side *s, const struct operation *op)
 			side_die("%s: byte %zu of the messages is wrong", op->name, i);
 }
 
-/* A window for the peer's WRITEs, whose key goes to it in a message. */
+/* Binds a window for the peer's WRITEs, and sends its key in a message. */
 static DAT_RMR_HANDLE
 offer_window(struct side *s)
 {
@@ -173,7 +173,10 @@ fill_request(uint8_t *request, uint8_t number)
 		request[i] = request_byte(i);
 }
 
-/* The peer's whole refusal, with 2.0 and if it said something; and no event behind it. */
+/*
+ * Expects the refusal's event and no further one; with uDAPL 2.0 the event holds the whole private data
+ * that the peer sent.
+ */
 static void
 expect_refusal(struct side *s, const char *name, DAT_EVENT_NUMBER wanted, bool spoken)
 {
@@ -272,7 +275,7 @@ drive(struct side *s, const struct operation *op, const struct offer *offer)
 		memory.data[i] = starter_byte(i);
 	for (uint32_t i = 0; i < op->times; i++)
 		post(s, op, &target, i);
-	/* What stands behind the one that fails is flushed. */
+	/* Operations after the failing one are flushed. */
 	for (uint32_t i = 0; i < op->times; i++)
 		expect_status(s, op, i,
 			      i && op->ending != FINE ? DAT_DTO_ERR_FLUSHED : status_of(op->ending));
@@ -285,7 +288,7 @@ drive(struct side *s, const struct operation *op, const struct offer *offer)
 		side_expect_end(s, DAT_CONNECTION_EVENT_BROKEN, op->name);
 }
 
-/* Through a window, which the second operation invalidates. */
+/* WRITEs through a window, which the second operation invalidates. */
 static void
 drive_window(struct side *s, const struct operation *op, const struct offer *offer)
 {
@@ -378,8 +381,10 @@ main(int argc, char **argv)
 		for (uint8_t i = 0; i < OPERATIONS; i++) {
 			if (!operation_wanted(&operations[i], UDAPL, DAT2, name))
 				continue;
-			/* A refusal says nothing of a peer that does not listen yet: the first operation
-			 * waits. */
+			/*
+			 * A refusal does not say whether the peer does not listen yet: the first operation
+			 * must be another, which waits for the peer.
+			 */
 			if (!done && (operations[i].kind == REJECTED || operations[i].kind == NOBODY))
 				start(&s, argv[2], 0);
 			start(&s, argv[2], i);

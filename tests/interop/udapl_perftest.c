@@ -2,12 +2,12 @@
 /*
  * The application protocol of perftest with -R (version 6), by uDAPL:
  *
- *   udapl-perftest write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] [-n ITERATIONS] [-o
- * READS]
+ *   udapl-perftest write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] [-n ITERATIONS]
+ *                  [-o READS]
  *
- * Without -c it is the server.  perftest makes two connections to one port: over
- * the first, both sides say who they are by small SENDs, the client first; the
- * second does the work.  Size and iterations must be the other side's.
+ * Without -c the program is the server. perftest makes two connections to one port. Over the first, both
+ * sides introduce themselves by small SENDs, the client first; the second carries the test. Size and
+ * iterations must be the same on both sides.
  */
 #include <endian.h>
 #include <stdatomic.h>
@@ -21,12 +21,12 @@
 
 #define VERSION "6.06"
 #define PAGE 4096 /* perftest spreads small operations over this much memory */
-#define WINDOW 64 /* operations under way */
+#define WINDOW 64 /* limit of outstanding operations */
 #define BLANK 0xa5
 
 enum test { WRITE_BW, READ_BW, SEND_BW, WRITE_LAT };
 
-/* What perftest calls its destination, in network byte order. */
+/* perftest's "destination", in network byte order. */
 struct keys {
 	uint32_t lid, out_reads, qpn, psn;
 	uint32_t key, pad;
@@ -35,20 +35,20 @@ struct keys {
 	uint32_t srqn, gid_index;
 };
 
-#define SLOT 64 /* of the control connection's buffer: where messages land, and where they start */
+#define SLOT 64 /* received messages land at 0, sent ones start at SLOT */
 
 struct run {
 	enum test test;
-	const char *server; /* NULL: we serve */
+	const char *server; /* NULL: this side is the server */
 	unsigned port;
 	size_t size;
 	unsigned long iterations;
 	unsigned reads;
 	struct side control, work;
 	struct buffer slots;
-	struct buffer mine;    /* what our operations bring or take */
-	struct buffer offered; /* what the peer's operations reach */
-	struct target target;  /* what ours reach */
+	struct buffer mine;    /* source or destination of this side's operations */
+	struct buffer offered; /* target of the peer's operations */
+	struct target target;  /* target of this side's operations */
 };
 
 static void
@@ -92,7 +92,7 @@ exchange_keys(struct run *r)
 	r->target = (struct target){be64toh(theirs.address), be32toh(theirs.key)};
 }
 
-/* Who runs what version, and with which page, cache line and MTU. */
+/* Exchanges version, page size, cache line size and MTU. */
 static void
 introduce(struct run *r)
 {
@@ -149,7 +149,9 @@ connect_both(struct run *r)
 		side_accept(&r->work, NULL, 0);
 		side_established(&r->work);
 	}
-	/* Once after connecting, then the keys, and two more before the work begins; two tests have a fifth.
+	/*
+	 * perftest exchanges keys after connecting, once more, and twice before the work begins; two tests
+	 * do so a fifth time.
 	 */
 	for (int i = 0; i < (r->test == SEND_BW || r->test == WRITE_LAT ? 5 : 4); i++)
 		exchange_keys(r);
@@ -196,7 +198,7 @@ receive(struct run *r)
 	}
 }
 
-/* The last byte of each WRITE is its number; the server writes first. */
+/* The last byte of each WRITE is its number. The perftest server writes first. */
 static void
 ping_pong(struct run *r)
 {
@@ -210,7 +212,7 @@ ping_pong(struct run *r)
 			while (*arrived != (uint8_t)seen) {
 				if (time(NULL) > until)
 					side_die("WRITE %lu does not arrive", seen);
-				usleep(50); /* the processors are the guest's too */
+				usleep(50); /* the guest needs the processors, too */
 			}
 		}
 		if (sent < r->iterations) {
@@ -228,7 +230,7 @@ fill(struct buffer *b, bool blank)
 		b->data[i] = blank ? BLANK : (uint8_t)i;
 }
 
-/* perftest's buffers hold random bytes: where many blank ones stand in a row, nothing arrived. */
+/* perftest's buffers hold random bytes: a run of BLANK bytes means that no data arrived there. */
 static void
 check_arrived(const struct run *r, const uint8_t *data)
 {
@@ -258,7 +260,7 @@ run(struct run *r)
 		exchange_keys(r);
 		report(r);
 	} else {
-		exchange_keys(r); /* when the client is done */
+		exchange_keys(r); /* waits until the client is done */
 		report(r);
 	}
 	exchange_keys(r);
@@ -322,7 +324,7 @@ main(int argc, char **argv)
 	buffer_make(&r.control, &r.mine, r.size,
 		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	buffer_make(&r.control, &r.offered, offered, DAT_MEM_PRIV_ALL_FLAG);
-	/* What a READ brings comes from the offered one. */
+	/* The source of a READ is the peer's offered buffer. */
 	fill(&r.mine, r.test == READ_BW);
 	fill(&r.offered, r.test != READ_BW);
 	r.offered.data[r.size - 1] = 0;

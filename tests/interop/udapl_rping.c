@@ -4,10 +4,9 @@
  *
  *   udapl-rping -s | -c ADDRESS [-p PORT] [-S SIZE] [-C COUNT] [-V]
  *
- * Each round the client advertises a text by a 16-byte message, the server READs
- * it and says so; the client advertises a second buffer, the server WRITEs the
- * text there and says so; the client compares. -V at the server too checks that
- * the text is the one of that round.
+ * In each round the client advertises a text by a 16-byte message; the server READs it and confirms. The
+ * client advertises a second buffer; the server WRITEs the text there and confirms; the client compares. With
+ * -V the server, too, checks that the text is that of the round.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -31,14 +30,14 @@ struct advert {
 
 struct rping {
 	struct side side;
-	struct buffer messages; /* one advert to receive, one to send */
+	struct buffer messages; /* the advert received, then the advert to send */
 	struct buffer text, sink;
 	size_t size;
 	unsigned long rounds;
 	bool verify;
 };
 
-/* The text of a round: its number, then letters that begin one later each round. */
+/* Builds the text of a round: its number, then letters, starting one letter later each round. */
 static void
 fill(uint8_t *text, size_t size, unsigned long round)
 {
@@ -56,7 +55,7 @@ fill(uint8_t *text, size_t size, unsigned long round)
 	text[size - 1] = 0;
 }
 
-/* False when the peer has disconnected: it may before it acknowledges our last message. */
+/* Returns false if the peer has disconnected, which it may do before it acknowledges the last message. */
 static bool
 send_advert(struct rping *r, const struct buffer *b)
 {
@@ -72,7 +71,7 @@ send_advert(struct rping *r, const struct buffer *b)
 	return dto.status == DAT_DTO_SUCCESS;
 }
 
-/* False when the peer has disconnected. */
+/* Returns false if the peer has disconnected. */
 static bool
 take_advert(struct rping *r, struct advert *advert)
 {
@@ -108,7 +107,7 @@ serve(struct rping *r)
 			if (memcmp(expected, r->sink.data, advert.size))
 				side_die("round %lu: the READ brought another text", r->rounds);
 		}
-		/* "Go on"; what it says does not matter. */
+		/* The message means "go on"; its contents do not matter. */
 		if (!send_advert(r, &r->sink) || !take_advert(r, &advert))
 			side_die("disconnected in the midst of round %lu", r->rounds);
 		if (advert.size > r->size)

@@ -14,10 +14,10 @@
 
 #define DEPTH 32
 #define WAIT_MS 60000
-#define SOFT_ROCE_WITH_INV 4 /* the kernel's IB_WC_WITH_INVALIDATE, handed to programs as it is */
+#define SOFT_ROCE_WITH_INV 4 /* the kernel's IB_WC_WITH_INVALIDATE, which programs get unchanged */
 
 static struct rdma_event_channel *channel;
-static struct rdma_cm_event *early; /* a request that came before the end of the connection before it */
+static struct rdma_cm_event *early; /* a request that arrived before the end of the previous connection */
 static uint8_t __attribute__((aligned(64))) memory[OPERATIONS_MEMORY], read_only[OPERATIONS_MEMORY],
 	inbox[OPERATIONS_MEMORY];
 
@@ -125,7 +125,10 @@ completion(struct ibv_cq *cq, const char *name)
 	die("%s: no completion", name);
 }
 
-/* The one of an error comes soon after its completion; rdma_disconnect would bring it anyway. */
+/*
+ * The state changes shortly after an error's completion. Check it before rdma_disconnect(), which would
+ * change it anyway.
+ */
 static void
 expect_state(struct end *e, enum ibv_qp_state wanted, const char *name)
 {
@@ -165,7 +168,7 @@ take_messages(struct end *e, const struct operation *op)
 		struct ibv_wc wc = completion(e->receives, op->name);
 
 		if (op->receives == SHORT_RECEIVE) {
-			/* Linux 6.1; the specification has IBV_WC_LOC_LEN_ERR. */
+			/* Linux 6.1 returns this status; the specification has IBV_WC_LOC_LEN_ERR. */
 			if (wc.status != IBV_WC_LOC_QP_OP_ERR)
 				die("%s: the receive ends with %s", op->name, ibv_wc_status_str(wc.status));
 			return;
@@ -187,7 +190,7 @@ take_messages(struct end *e, const struct operation *op)
 			die("%s: byte %zu of the messages is wrong", op->name, i);
 }
 
-/* A window for the peer's WRITEs, whose key goes to it in a message. */
+/* Binds a window for the peer's WRITEs, and sends its key in a message. */
 static struct ibv_mw *
 offer_window(struct end *e, const char *name)
 {
@@ -343,7 +346,7 @@ post(struct end *e, struct ibv_send_wr *wr, uint32_t len, const char *name)
 	return completion(e->sends, name).status;
 }
 
-/* Through a window, which the second operation invalidates. */
+/* WRITEs through a window, which the second operation invalidates. */
 static void
 drive_window(struct end *e, const struct operation *op, const struct offer *offer)
 {
@@ -417,7 +420,7 @@ drive(struct end *e, const struct operation *op, const struct offer *offer)
 	}
 	for (uint32_t i = 0; i < op->times; i++) {
 		struct ibv_wc wc = completion(e->sends, op->name);
-		/* What stands behind the one that fails is flushed. */
+		/* Operations after the failing one are flushed. */
 		enum ibv_wc_status wanted =
 			i && op->ending != FINE ? IBV_WC_WR_FLUSH_ERR : status_of(op->ending);
 
@@ -431,7 +434,7 @@ drive(struct end *e, const struct operation *op, const struct offer *offer)
 			die("%s: byte %zu here is wrong", op->name, i);
 }
 
-/* Sends the request; the next event answers it. */
+/* Sends the request. The next event answers it. */
 static struct rdma_cm_id *
 ask(const char *address, unsigned port, uint8_t number, struct end *e)
 {
@@ -470,8 +473,11 @@ ask(const char *address, unsigned port, uint8_t number, struct end *e)
 	return id;
 }
 
-/* The reasons of the InfiniBand specification: 8, nobody has the service; 28, the consumer said no. The
- * whole field comes, with zeros behind `said` bytes. */
+/*
+ * Expects a refusal with one of the InfiniBand specification's reasons: 8, no listener has the service ID;
+ * 28, the consumer rejected. The event holds the whole field of private data, with zeros after `said`
+ * bytes.
+ */
 static void
 expect_refusal(struct end *e, const char *name, int reason, size_t said)
 {
@@ -489,7 +495,7 @@ expect_refusal(struct end *e, const char *name, int reason, size_t said)
 	close_end(e);
 }
 
-/* The whole field comes, with zeros behind what uDAPL said. */
+/* The event holds the whole field of private data, with zeros after the bytes that uDAPL sent. */
 static void
 check_reply(const struct operation *op, const uint8_t *reply, size_t len)
 {

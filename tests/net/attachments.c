@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process with two attachments, and queue pairs of each, for who asks about it:
+ * Holds two attachments with queue pairs of each, for tests that query the data plane about them:
  *
  *   net-attachments SOCKET FIRST SECOND
  *
- * FIRST and SECOND queue pairs, and one registered region of each attachment; says when they are
- * there, and ends with its standard input.
+ * The attachments get FIRST and SECOND queue pairs, and one registered region each. The program prints a line
+ * when they exist, and ends with its standard input.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ attachment(const char *socket, int num_qps)
 	for (int i = 0; i < num_qps; i++)
 		must(one_qp_create(client, &create, &qp), "one_qp_create");
 	must(fd < 0 || posix_fallocate(fd, 0, 4096) != 0 ? -1 : 0,
-	     "memfd"); /* who owns memory populates it */
+	     "memfd"); /* the region is of the application's own file: its owner populates it */
 	region = call(client, (struct one_msg){.type = ONE_MSG_REGION_ADD, .region_add = {.size = 4096}}, &fd,
 		      "REGION_ADD")
 			 .id.id;

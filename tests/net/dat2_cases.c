@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the programs of dapl2-utils do not look at, as a program of uDAPL 2.0:
- * private data with a refusal, and error codes where 2.0 has other arguments.
+ * Cases of uDAPL 2.0 that the programs of dapl2-utils do not cover: private data with a refusal, and error
+ * codes where 2.0 has other arguments.
  *
  *   net-dat2-cases SERVER-IA CLIENT-IA
  */
@@ -19,7 +19,7 @@
 #define SERVICE 45249
 #define WAIT_US 20000000u
 
-static const char refusal[] = "not today"; /* with its end */
+static const char refusal[] = "not today"; /* sent with its terminating zero */
 
 static void
 require(int ok, const char *what)
@@ -51,7 +51,7 @@ open_end(struct end *end, char *name)
 	REQUIRE(dat_evd_create(end->ia, 16, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &end->dto) == DAT_SUCCESS);
 }
 
-/* Tells its address, refuses twice: with private data, and without. */
+/* Writes the address to `out`, then refuses twice: with private data, and without. */
 static void
 serve(int out, char *name)
 {
@@ -103,7 +103,7 @@ be_refused(struct end *end, struct sockaddr *address, int expected)
 	REQUIRE(dat_ep_free(ep) == DAT_SUCCESS);
 }
 
-/* NULL: not listed. */
+/* Returns NULL if the provider does not list the attribute. */
 static const char *
 attribute(const DAT_PROVIDER_ATTR *provider, const char *name)
 {
@@ -142,7 +142,7 @@ check_arguments(struct end *end)
 		(DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED));
 	REQUIRE(dat_ia_query(end->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &provider) == DAT_SUCCESS);
 	REQUIRE(attribute(&provider, DAT_IB_ATTR_UD) == NULL);
-	/* what programs choose by: dtest its phases */
+	/* Programs choose by these attributes; dtest chooses its phases. */
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++) {
 		const char *value = attribute(&provider, listed[i].name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Consumer notification objects on real data planes: waits, agents, who triggers and who does not. */
+/* Consumer notification objects on real data planes: waits, agents, and which events trigger a CNO. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ arguments_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_cno_modify_agent(cno, odd), DAT_BAD_ARG(2));
 	DAT_CHECK_CODE(&s, dat_cno_wait(cno, 0, NULL), DAT_BAD_ARG(3));
 	expect_quiet(&s, cno);
-	/* an EVD refers to it */
+	/* An EVD refers to the CNO: it cannot be freed. */
 	DAT_CHECK(&s, dat_evd_create(s.ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
 	DAT_CHECK_CODE(&s, dat_cno_free(cno), DAT_BAD_STATE(CNO_IN_USE));
 	DAT_CHECK(&s, dat_evd_free(evd));
@@ -122,7 +122,7 @@ trigger_server(struct pair *pair)
 	DAT_CHECK(&s, dat_evd_modify_cno(s.recv, cno));
 	DAT_CHECK(&s, dat_evd_modify_cno(s.request, cno));
 	expect_quiet(&s, cno);
-	/* asleep when it comes */
+	/* A thread that sleeps in its wait is woken. */
 	start_waiter(&s, &w, cno);
 	pair_barrier(pair); /* 0 */
 	pthread_join(w.thread, NULL);
@@ -130,7 +130,7 @@ trigger_server(struct pair *pair)
 	CHECK(pair, w.evd == s.recv, "another EVD triggered");
 	dat_side_complete(&s, s.recv, 0, DAT_DTO_SUCCESS, 64);
 	expect_quiet(&s, cno);
-	/* with nobody waiting each is remembered: a trigger for every event that is taken */
+	/* Without a waiter, triggers are remembered: one for each event that is taken. */
 	pair_barrier(pair); /* 1, 2, 3 */
 	pair_barrier(pair);
 	for (uint64_t i = 1; i < 4; i++) {
@@ -138,18 +138,18 @@ trigger_server(struct pair *pair)
 		dat_side_complete(&s, s.recv, i, DAT_DTO_SUCCESS, 64);
 	}
 	expect_quiet(&s, cno);
-	/* drained some other way: nothing stale is left */
+	/* Draining the EVD without the CNO leaves no stale trigger. */
 	pair_barrier(pair); /* 4 */
 	dat_side_complete(&s, s.recv, 4, DAT_DTO_SUCCESS, 64);
 	expect_quiet(&s, cno);
-	/* two EVDs: the one whose event came first is told first */
+	/* From two EVDs, the one with the earlier event triggers first. */
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 50, DAT_COMPLETION_DEFAULT_FLAG));
 	expect_trigger(&s, cno, s.request);
 	dat_side_complete(&s, s.request, 50, DAT_DTO_SUCCESS, 64);
 	pair_barrier(pair); /* 5 */
 	expect_trigger(&s, cno, s.recv);
 	dat_side_complete(&s, s.recv, 5, DAT_DTO_SUCCESS, 64);
-	/* disabled it triggers nothing; enabled, only what comes then does */
+	/* A disabled EVD triggers nothing; an enabled one triggers only for later events. */
 	DAT_CHECK(&s, dat_evd_disable(s.recv));
 	pair_barrier(pair); /* 6 */
 	pair_barrier(pair);
@@ -160,26 +160,26 @@ trigger_server(struct pair *pair)
 	pair_barrier(pair); /* 7 */
 	expect_trigger(&s, cno, s.recv);
 	DAT_CHECK(&s, dat_evd_wait(s.recv, 0, 1, &event, &more));
-	/* an unwaitable one triggers as ever */
+	/* An unwaitable EVD still triggers its CNO. */
 	DAT_CHECK(&s, dat_evd_set_unwaitable(s.recv));
 	pair_barrier(pair); /* 8 */
 	expect_trigger(&s, cno, s.recv);
 	DAT_CHECK(&s, dat_evd_dequeue(s.recv, &event));
 	DAT_CHECK(&s, dat_evd_clear_unwaitable(s.recv));
-	/* moved to another CNO */
+	/* After a move to another CNO, only the new one is triggered. */
 	DAT_CHECK(&s, dat_cno_create(s.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &other));
 	DAT_CHECK(&s, dat_evd_modify_cno(s.recv, other));
 	pair_barrier(pair); /* 9 */
 	expect_trigger(&s, other, s.recv);
 	expect_quiet(&s, cno);
 	dat_side_complete(&s, s.recv, 9, DAT_DTO_SUCCESS, 64);
-	/* a thread that waits for the EVD itself is served, and not the CNO */
+	/* A thread that waits on the EVD itself gets the event; the CNO is not triggered. */
 	pair_barrier(pair); /* 10, in a while */
 	dat_side_complete(&s, s.recv, 10, DAT_DTO_SUCCESS, 64);
 	expect_quiet(&s, other);
 	DAT_CHECK(&s, dat_evd_modify_cno(s.recv, DAT_HANDLE_NULL));
 	DAT_CHECK(&s, dat_cno_free(other));
-	/* waited for, it cannot be freed; closing the IA lets the waiter go with a null EVD */
+	/* A CNO with a waiter cannot be freed. Closing the IA releases the waiter with a null EVD. */
 	start_waiter(&s, &w, cno);
 	DAT_CHECK_CODE(&s, dat_cno_free(cno), DAT_BAD_STATE(CNO_IN_USE));
 	pair_barrier(pair);
@@ -208,7 +208,7 @@ trigger_client(struct pair *pair)
 			DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, number, DAT_COMPLETION_DEFAULT_FLAG));
 			dat_side_complete(&s, s.request, number, DAT_DTO_SUCCESS, 64);
 		}
-		/* where the server has to know that it has come */
+		/* The server needs to know that these messages have arrived. */
 		if (i == 1 || i == 4)
 			pair_barrier(pair);
 	}
@@ -227,7 +227,7 @@ struct agent {
 	pthread_cond_t called;
 	uint32_t calls;
 	DAT_EVD_HANDLE evd;
-	DAT_CNO_HANDLE again; /* set anew from within */
+	DAT_CNO_HANDLE again; /* CNO whose agent the agent sets again during its call; null: none */
 };
 
 static void
@@ -283,14 +283,14 @@ agents_client(struct pair *pair)
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	expect_calls(&s, &a, 1, s.request);
 	dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 64);
-	/* called once: it has to be set anew */
+	/* An agent is called once: it must be set again. */
 	DAT_CHECK(&s, dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
 	CHECK(pair, param.agent.proxy_agent_func == NULL, "the agent is still set after its call");
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 2, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 2, DAT_DTO_SUCCESS, 64);
 	usleep(50000);
 	expect_calls(&s, &a, 1, s.request);
-	/* by itself, from its own call */
+	/* The agent may set itself again during its call. */
 	a.again = cno;
 	DAT_CHECK(&s, dat_cno_modify_agent(cno, agent));
 	for (uint32_t i = 0; i < 5; i++) {
@@ -298,26 +298,26 @@ agents_client(struct pair *pair)
 		expect_calls(&s, &a, 2 + i, s.request);
 		dat_side_complete(&s, s.request, 3 + i, DAT_DTO_SUCCESS, 64);
 	}
-	/* in addition to a waiter */
+	/* Both an agent and a waiter are triggered. */
 	DAT_CHECK(&s, dat_evd_create(s.ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
 	while (dat_cno_wait(cno, 0, &got) == DAT_SUCCESS) {
 	}
 	post_software(&s, evd);
 	expect_calls(&s, &a, 7, evd);
 	expect_trigger(&s, cno, evd);
-	/* taken away */
+	/* A removed agent is not called. */
 	a.again = DAT_HANDLE_NULL;
 	DAT_CHECK(&s, dat_cno_modify_agent(cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
 	post_software(&s, evd);
 	expect_trigger(&s, cno, evd);
 	expect_calls(&s, &a, 7, evd);
-	/* the last EVD goes: a call with a null EVD */
+	/* Freeing the last EVD calls the agent with a null EVD. */
 	DAT_CHECK(&s, dat_cno_modify_agent(cno, agent));
 	DAT_CHECK(&s, dat_evd_modify_cno(s.request, DAT_HANDLE_NULL));
 	expect_calls(&s, &a, 7, evd);
 	DAT_CHECK(&s, dat_evd_free(evd));
 	expect_calls(&s, &a, 8, DAT_HANDLE_NULL);
-	/* and when the IA is closed */
+	/* Closing the IA does so, too. */
 	DAT_CHECK(&s, dat_cno_modify_agent(cno, agent));
 	pair_barrier(pair);
 	dat_side_close(&s);
@@ -336,7 +336,9 @@ agents_server(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* The asynchronous EVD, given a CNO: a watermark that is passed at once is told there. */
+/*
+ * The asynchronous EVD triggers a CNO: the SRQ's low watermark, already passed when set, is reported there.
+ */
 static void
 asynchronous_client(struct pair *pair)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A uDAPL connection that stands until standard input ends, for who asks about it.
+ * Keeps a uDAPL connection until standard input ends, for tests that query the data plane about it.
  *
  *   net-dat-connected CLIENT_SOCKET SERVER_SOCKET
  *
- * Says "ready" when it does; at each line of standard input the client asks for one more connection, and
- * says what dat_ep_connect() returns.  At a line that begins with "w" it writes to the server's buffer
- * instead, and says "written" when that is complete.
+ * The program prints "ready" when connected. For each line of standard input the client requests one more
+ * connection and prints what dat_ep_connect() returns. For a line that begins with "w" it writes to the
+ * server's buffer instead, and prints "written" when the write is complete.
  */
 #include <stdio.h>
 

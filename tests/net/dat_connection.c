@@ -98,7 +98,7 @@ private_client(struct pair *pair)
 		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
 		dat_side_nothing(&s, s.conn, 20);
-		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG)); /* again: no effect */
+		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG)); /* no effect twice */
 		DAT_CHECK(&s, dat_ep_free(s.ep));
 	}
 	dat_side_close(&s);
@@ -112,11 +112,11 @@ refuse_server(struct pair *pair)
 	struct dat_side s;
 
 	dat_side_open(&s, pair, true);
-	/* rejected by the consumer, then accepted */
+	/* Reject the first request, accept the second. */
 	dat_side_expect(&s, s.cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
 	DAT_CHECK(&s, dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle));
 	dat_side_connect(&s, true);
-	/* the listener ends; the connection stays */
+	/* The connection outlives its listener. */
 	DAT_CHECK(&s, dat_psp_free(s.psp));
 	pair_barrier(pair);
 	pair_barrier(pair);
@@ -140,14 +140,14 @@ refuse_client(struct pair *pair)
 			DAT_INVALID_STATE);
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
 	dat_side_connect(&s, false);
-	pair_barrier(pair); /* nobody listens now */
+	pair_barrier(pair); /* the server has freed its listener */
 	other = dat_side_ep(&s);
 	DAT_CHECK(&s, connect_to(&s, other, &s.address, s.qual, 10000000 * PAIR_SHARE, NULL, 0));
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, 10000, &event);
 	CHECK(pair, event.event_data.connect_event_data.ep_handle == other, "another endpoint's event");
 	DAT_CHECK(&s, dat_ep_free(other));
 	pair_barrier(pair);
-	pair_barrier(pair); /* the server has looked */
+	pair_barrier(pair); /* the server has checked that its connection persists */
 	dat_side_close(&s);
 }
 
@@ -159,7 +159,7 @@ silent_server(struct pair *pair)
 	struct dat_side s;
 
 	dat_side_open(&s, pair, true);
-	/* The request comes and is left alone until its sender has given up; then it is too late. */
+	/* Leave the request alone until its sender has given up: accepting is too late then. */
 	dat_side_expect(&s, s.cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
 	pair_barrier(pair);
 	s.ep = dat_side_ep(&s);
@@ -186,7 +186,7 @@ silent_client(struct pair *pair)
 	      (unsigned long long)(pair_now_ms() - before));
 	pair_barrier(pair);
 	pair_barrier(pair);
-	/* An address of the same subnet that nobody has. */
+	/* No host has this address of the same subnet. */
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
 	nobody = s.address;
 	if (nobody.ss_family == AF_INET)
@@ -234,7 +234,7 @@ withdraw_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- disconnect with work outstanding; what is posted afterwards is flushed ---- */
+/* ---- disconnect with work outstanding; later posts are flushed ---- */
 
 static void
 flush_server(struct pair *pair)
@@ -257,7 +257,7 @@ flush_server(struct pair *pair)
 	dat_side_complete(&s, s.recv, 90, DAT_DTO_ERR_FLUSHED, 0);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 91, DAT_COMPLETION_SUPPRESS_FLAG));
 	dat_side_complete(&s, s.request, 91, DAT_DTO_ERR_FLUSHED, 0);
-	/* and the endpoint can be used again */
+	/* The endpoint can be used again after a reset. */
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
 	CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_UNCONNECTED, "not UNCONNECTED after reset");
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 92));
@@ -275,7 +275,7 @@ flush_client(struct pair *pair)
 
 	dat_side_start(&s, pair, false, &b, 65536);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 1, DAT_COMPLETION_DEFAULT_FLAG));
-	/* Graceful: what was posted is carried out first. */
+	/* A graceful disconnect carries out posted work first. */
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG));
 	dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 64);
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
@@ -337,7 +337,7 @@ many_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- the peer is killed in the middle of everything ---- */
+/* ---- the peer is killed while WRITEs are in progress ---- */
 
 static void
 killed_server(struct pair *pair)
@@ -391,13 +391,13 @@ killed_client(struct pair *pair)
 		      "work still open long after the kill");
 	}
 	dat_side_expect_end(&s);
-	/* This application is well: a new listener of its own works. */
+	/* The surviving application can use its endpoint again. */
 	CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_DISCONNECTED, "not DISCONNECTED");
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
 	dat_side_close(&s);
 }
 
-/* ---- a peer that is killed while nothing goes on ---- */
+/* ---- a peer that is killed while idle ---- */
 
 static void
 killed_idle_client(struct pair *pair)

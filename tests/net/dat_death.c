@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A uDAPL application whose data plane is killed: an asynchronous error and the
- * end of every connection within a second, blocked threads return, nothing hangs.
+ * A uDAPL application whose data plane is killed: within a second it gets an asynchronous error and the end
+ * of every connection, blocked threads return, and no call hangs.
  *
  *   net-dat-death CLIENT_SOCKET SERVER_SOCKET PID_OF_CLIENTS_DATA_PLANE
  */
@@ -34,7 +34,7 @@ blocked(void *user)
 	DAT_EVENT event;
 	DAT_COUNT more;
 
-	/* Nothing ever comes here. */
+	/* No receive ever completes: only the death of the data plane ends the wait. */
 	return (void *)(uintptr_t)dat_evd_wait(s->recv, DAT_TIMEOUT_INFINITE, 1, &event, &more);
 }
 
@@ -66,7 +66,7 @@ client(struct pair *pair)
 	      (unsigned long long)(pair_now_ms() - before));
 	pthread_join(thread, &ret);
 	CHECK(pair, (uintptr_t)ret != DAT_SUCCESS, "a wait on a dead interface adapter succeeded");
-	/* Nothing works any more, and nothing hangs. */
+	/* Calls fail, and none hangs. */
 	CHECK(pair,
 	      dat_write(s.ep, &b, 0, 64, 2, &r, 0, DAT_COMPLETION_DEFAULT_FLAG) != DAT_SUCCESS ||
 		      dat_evd_wait(s.request, 1000000 * PAIR_SHARE, 1, &event, &(DAT_COUNT){0}) ==
@@ -75,7 +75,7 @@ client(struct pair *pair)
 	dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG);
 	dat_ep_free(s.ep);
 	dat_lmr_free(b.lmr);
-	memset(b.data, 1, b.size); /* the memory is the application's still */
+	memset(b.data, 1, b.size); /* The memory still belongs to the application. */
 	dat_side_close(&s);
 	pair_barrier(pair);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uDAPL with the deepest queues that can be configured (limits.sh): as many requests and receives as asked
- * for. */
+/*
+ * uDAPL with the deepest queues that can be configured (limits.sh): an endpoint holds as many requests and
+ * receives as asked for.
+ */
 #include <string.h>
 
 #include "dat_pair.h"

@@ -34,7 +34,7 @@ create_client(struct pair *pair)
 	DAT_CHECK(&s, dat_ia_query(s.ia, NULL, DAT_IA_ALL, &ia, 0, NULL));
 	DAT_CHECK(&s, dat_pz_create(s.ia, &gone));
 	DAT_CHECK(&s, dat_pz_free(gone));
-	/* with nothing at all: defaults that are good for something */
+	/* Without a zone or any EVD, an endpoint gets usable defaults. */
 	DAT_CHECK(&s, dat_ep_create(s.ia, none, none, none, none, NULL, &ep));
 	param = query(&s, ep);
 	CHECK(pair,
@@ -52,7 +52,7 @@ create_client(struct pair *pair)
 	      "the default attributes are poor");
 	DAT_CHECK(&s, dat_ep_free(ep));
 	DAT_CHECK_CODE(&s, dat_ep_free(ep), DAT_BAD_HANDLE(EP));
-	/* the defaults are valid attributes */
+	/* The defaults are valid attributes. */
 	DAT_CHECK(&s, dat_ep_create(s.ia, s.pz, s.recv, s.request, s.conn, &good, &ep));
 	DAT_CHECK(&s, dat_ep_free(ep));
 
@@ -95,7 +95,7 @@ create_client(struct pair *pair)
 	attr = good;
 	attr.qos = DAT_QOS_PREMIUM;
 	DAT_CHECK_CODE(&s, dat_ep_create(s.ia, s.pz, s.recv, s.request, s.conn, &attr, &ep), DAT_UNSUPPORTED);
-	/* queues without EVDs */
+	/* A queue depth needs an EVD for that queue. */
 	attr = good;
 	DAT_CHECK_CODE(&s, dat_ep_create(s.ia, s.pz, none, s.request, s.conn, &attr, &ep), DAT_BAD_ARG(6));
 	DAT_CHECK_CODE(&s, dat_ep_create(s.ia, s.pz, s.recv, none, s.conn, &attr, &ep), DAT_BAD_ARG(6));
@@ -106,9 +106,9 @@ create_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ep_query(s.pz, DAT_EP_FIELD_ALL, &param), DAT_BAD_HANDLE(EP));
 	ep = dat_side_ep(&s);
 	DAT_CHECK_CODE(&s, dat_ep_query(ep, DAT_EP_FIELD_ALL, NULL), DAT_BAD_ARG(3));
-	DAT_CHECK(&s, dat_ep_query(ep, 0xFFFF, &param)); /* as MPI libraries ask */
+	DAT_CHECK(&s, dat_ep_query(ep, 0xFFFF, &param)); /* MPI libraries query with this mask */
 	DAT_CHECK_CODE(&s, dat_ep_get_status(s.ia, NULL, NULL, NULL), DAT_BAD_HANDLE(EP));
-	/* it counts for its EVDs and zone as long as it lives */
+	/* A living endpoint keeps its EVDs and its zone in use. */
 	DAT_CHECK_CODE(&s, dat_evd_free(s.recv), DAT_BAD_STATE(EVD_IN_USE));
 	DAT_CHECK_CODE(&s, dat_evd_free(s.conn), DAT_BAD_STATE(EVD_IN_USE));
 	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
@@ -165,7 +165,7 @@ connect_errors_client(struct pair *pair)
 	other.ss_family = AF_UNIX;
 	DAT_CHECK_CODE(&s, dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&other, s.qual, 1000000, 0, NULL, 0, 0),
 		       DAT_CODE(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED));
-	/* Some host's, of the family that the port does not have. */
+	/* A host address of the family that the port lacks. */
 	memset(&other, 0x20, sizeof(other));
 	other.ss_family = s.address.ss_family == AF_INET ? AF_INET6 : AF_INET;
 	DAT_CHECK_CODE(&s, dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&other, s.qual, 1000000, 0, NULL, 0, 0),
@@ -184,11 +184,14 @@ connect_errors_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- every state: what may be called in it ---- */
+/* ---- every state: the calls allowed in it ---- */
 
 #define PART (DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN)
 
-/* What row `state` of the specification's table says; `code` is the refusal of what is not allowed. */
+/*
+ * Checks the row `state` of the specification's table; `code` is the refusal of calls that the state does
+ * not allow.
+ */
 static void
 check_state(struct dat_side *s, DAT_EP_HANDLE ep, DAT_EP_STATE state, DAT_RETURN code)
 {
@@ -207,7 +210,7 @@ check_state(struct dat_side *s, DAT_EP_HANDLE ep, DAT_EP_STATE state, DAT_RETURN
 	      param.ep_state, state);
 	CHECK(s->pair, request_idle == DAT_TRUE, "requests in state %d", state);
 	if (tentative) {
-		/* It has no EVDs yet, which is looked at first. */
+		/* The missing EVDs are checked before the state. */
 		DAT_CHECK_CODE(s, request(s, ep, 1000000, 0, NULL, 0, 0), DAT_BAD_HANDLE(EVD_CONN));
 	} else if (!unconnected) {
 		DAT_CHECK_CODE(s, request(s, ep, 1000000, 0, NULL, 0, 0), code);
@@ -232,7 +235,7 @@ check_state(struct dat_side *s, DAT_EP_HANDLE ep, DAT_EP_STATE state, DAT_RETURN
 		DAT_CHECK_CODE(s, dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG), code);
 	if (early || tentative)
 		DAT_CHECK_CODE(s, dat_ep_free(ep), code);
-	/* read-only whatever the state */
+	/* Fields that are read-only in every state. */
 	DAT_CHECK_CODE(s, dat_ep_modify(ep, DAT_EP_FIELD_EP_STATE, &param), DAT_BAD_ARG(2));
 	DAT_CHECK_CODE(s, dat_ep_modify(ep, DAT_EP_FIELD_IA_HANDLE, &param), DAT_BAD_ARG(2));
 	DAT_CHECK_CODE(s, dat_ep_modify(ep, DAT_EP_FIELD_REMOTE_PORT_QUAL, &param), DAT_BAD_ARG(2));
@@ -290,7 +293,8 @@ states_server(struct pair *pair)
 	ep = param.local_ep_handle;
 	CHECK(pair, ep != DAT_HANDLE_NULL, "no endpoint came with the request");
 	STATE(&s, ep, TENTATIVE_CONNECTION_PENDING, TENTCONNPENDING);
-	DAT_CHECK_CODE(&s, dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_BAD_HANDLE(EP)); /* no zone yet */
+	/* The endpoint has no zone yet. */
+	DAT_CHECK_CODE(&s, dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_BAD_HANDLE(EP));
 	change = query(&s, ep);
 	change.pz_handle = s.pz;
 	change.recv_evd_handle = s.recv;
@@ -307,7 +311,10 @@ states_server(struct pair *pair)
 	CHECK(pair, event.event_data.connect_event_data.ep_handle == ep, "another endpoint was established");
 	dat_side_complete(&s, s.recv, 4, DAT_DTO_SUCCESS, 64);
 	dat_side_expect_end(&s);
-	/* COMPLETION_PENDING with nobody there any more: see silent and withdraw of net-dat-connection */
+	/*
+	 * Tests of net-dat-connection (silent, withdraw) cover COMPLETION_PENDING after the requester has
+	 * gone.
+	 */
 	pair_barrier(pair);
 	dat_side_close(&s);
 }
@@ -344,12 +351,12 @@ states_client(struct pair *pair)
 	STATE(&s, s.ep, DISCONNECTED, DISCONNECTED);
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
 	STATE(&s, s.ep, UNCONNECTED, UNCONNECTED);
-	/* the same endpoint to the other service point */
+	/* After a reset, the endpoint connects to the other service point. */
 	dat_side_request(&s, s.ep, quals[0]);
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 2, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 2, DAT_DTO_SUCCESS, 64);
-	/* freed while connected: the peer sees the end */
+	/* Freeing a connected endpoint disconnects it at the peer. */
 	DAT_CHECK(&s, dat_ep_free(s.ep));
 	pair_barrier(pair);
 	dat_side_close(&s);
@@ -365,7 +372,7 @@ draining_server(struct pair *pair)
 
 	dat_side_open(&s, pair, true);
 	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
-	/* the first time nobody ever posts the receive that is waited for, the second time it comes late */
+	/* In the first round the peer never posts the awaited receive; in the second it posts it late. */
 	dat_side_connect(&s, true);
 	dat_side_expect_end(&s);
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
@@ -399,9 +406,9 @@ draining_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ep_modify(s.ep, PART, &param), DAT_BAD_STATE(EP_DISCPENDING));
 	DAT_CHECK_CODE(&s, dat_ep_reset(s.ep), DAT_BAD_STATE(EP_DISCPENDING));
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 128, 64, 3));
-	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG)); /* no effect */
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG)); /* no effect twice */
 	dat_side_nothing(&s, s.conn, 50);
-	/* abruptly: at once, with one event in all */
+	/* An abrupt disconnect ends the connection at once, with one event in all. */
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dat_side_complete(&s, s.request, 1, DAT_DTO_ERR_FLUSHED, 0);
 	dat_side_complete(&s, s.recv, 2, DAT_DTO_ERR_FLUSHED, 0);
@@ -409,7 +416,7 @@ draining_client(struct pair *pair)
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
 	dat_side_nothing(&s, s.conn, 50);
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
-	/* once more, and this time it drains */
+	/* In the second round the queue drains. */
 	dat_side_connect(&s, false);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 4, DAT_COMPLETION_DEFAULT_FLAG));
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG));
@@ -421,7 +428,7 @@ draining_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- modify: what it changes is what connecting uses ---- */
+/* ---- modify: connecting uses the modified attributes ---- */
 
 static void
 modify_server(struct pair *pair)
@@ -475,7 +482,7 @@ modify_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ep_modify(s.ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param), DAT_BAD_ARG(3));
 	param.ep_attr.qos = DAT_QOS_ECONOMY;
 	DAT_CHECK_CODE(&s, dat_ep_modify(s.ep, DAT_EP_FIELD_EP_ATTR_QOS, &param), DAT_UNSUPPORTED);
-	/* a posted receive comes along to deeper queues */
+	/* A posted receive moves along to deeper queues. */
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 4096, 64, 77));
 	param.ep_attr = query(&s, s.ep).ep_attr;
 	param.ep_attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
@@ -498,7 +505,7 @@ modify_client(struct pair *pair)
 	      param.recv_evd_handle == recv && param.request_evd_handle == request_evd &&
 		      param.ep_attr.max_request_dtos >= 300 && param.ep_attr.max_request_iov >= 6,
 	      "dat_ep_modify changed nothing");
-	/* the old EVDs are nobody's any more */
+	/* No endpoint uses the old EVDs any more. */
 	DAT_CHECK(&s, dat_evd_free(s.recv));
 	DAT_CHECK(&s, dat_evd_free(s.request));
 	s.recv = recv;
@@ -530,7 +537,7 @@ dup_server(struct pair *pair)
 	dat_side_connect(&s, true);
 	first = s.ep;
 	s.ep = dat_side_ep(&s);
-	/* The accepting side went nowhere that could be gone to again. */
+	/* The accepting endpoint has no destination to connect to again. */
 	DAT_CHECK_CODE(&s, dat_ep_dup_connect(s.ep, first, 1000000, 0, NULL, 0), DAT_BAD_ARG(2));
 	cr = dat_side_cr(&s);
 	DAT_CHECK(&s, dat_cr_query(cr, DAT_CR_FIELD_ALL, &param));

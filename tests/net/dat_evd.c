@@ -56,7 +56,7 @@ arguments_client(struct pair *pair)
 	DAT_CHECK(&s, dat_evd_create(s.ia, ia.max_evd_qlen, none, DAT_EVD_DTO_FLAG, &evd));
 	CHECK(pair, query(&s, evd).evd_qlen >= ia.max_evd_qlen, "an EVD shorter than asked for");
 	DAT_CHECK(&s, dat_evd_free(evd));
-	/* what a dead, a foreign and a made-up handle get from each call */
+	/* Each call refuses a dead, a foreign and a made-up handle. */
 	bad[0] = evd;
 	bad[1] = s.pz;
 	bad[2] = s.ia;
@@ -89,12 +89,12 @@ arguments_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_evd_post_se(evd, &event), DAT_BAD_ARG(2));
 	event.event_number = DAT_SOFTWARE_EVENT;
 	DAT_CHECK_CODE(&s, dat_evd_post_se(s.recv, &event), DAT_BAD_ARG(1));
-	/* exactly these values */
+	/* Some codes have exactly these values. */
 	CHECK(pair, dat_evd_dequeue(evd, &event) == 0x000d0000, "not DAT_QUEUE_EMPTY without class");
 	CHECK(pair, dat_evd_wait(evd, 0, 1, &event, &more) == 0x000f0000 && more == 0,
 	      "not DAT_TIMEOUT_EXPIRED without class");
 	CHECK(pair, dat_evd_wait(evd, 10000, 1, &event, &more) == 0x000f0000, "not DAT_TIMEOUT_EXPIRED");
-	/* a full queue refuses software events, and no overflow is raised */
+	/* A full queue refuses software events without raising an overflow. */
 	for (DAT_COUNT i = 0; i < query(&s, evd).evd_qlen; i++)
 		post_software(&s, evd, (uintptr_t)i);
 	DAT_CHECK_CODE(&s, dat_evd_post_se(evd, &event), DAT_CODE(DAT_QUEUE_FULL, 0));
@@ -104,7 +104,7 @@ arguments_client(struct pair *pair)
 		CHECK(pair, event.event_data.software_event_data.pointer == (DAT_PVOID)(uintptr_t)i, "order");
 	}
 	dat_side_nothing(&s, s.async, 20);
-	/* switches and the CNO, as they show */
+	/* dat_evd_query() reflects the switches and the CNO. */
 	DAT_CHECK(&s, dat_cno_create(s.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
 	DAT_CHECK(&s, dat_evd_modify_cno(evd, cno));
 	DAT_CHECK_CODE(&s, dat_evd_modify_cno(evd, evd), DAT_BAD_HANDLE(CNO));
@@ -125,10 +125,10 @@ arguments_client(struct pair *pair)
 	CHECK(pair, (param.evd_state & 0xf) == (DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE), "switches");
 	DAT_CHECK(&s, dat_evd_modify_cno(evd, none));
 	DAT_CHECK(&s, dat_cno_free(cno));
-	/* what a queue had before it was resized is given back */
+	/* A resize frees the old queue's memory: repeated resizes must not exhaust it. */
 	for (int i = 0; i < 1500; i++)
 		DAT_CHECK(&s, dat_evd_resize(evd, i % 2 == 0 ? 20000 : 100));
-	/* the asynchronous one is the IA's */
+	/* The asynchronous EVD belongs to the IA. */
 	CHECK(pair, query(&s, s.async).evd_flags == DAT_EVD_ASYNC_FLAG, "the flags of the asynchronous EVD");
 	DAT_CHECK_CODE(&s, dat_evd_free(s.async), DAT_BAD_STATE(EVD_IN_USE));
 	pair_barrier(pair);
@@ -169,7 +169,7 @@ merged_server(struct pair *pair)
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 1));
 	take(&s, all, DAT_CONNECTION_REQUEST_EVENT);
 	DAT_CHECK(&s, dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, s.ep, 0, NULL));
-	/* the client sends as soon as it is connected: ESTABLISHED comes first all the same */
+	/* The client sends as soon as it is connected: ESTABLISHED must still come first. */
 	take(&s, all, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dat_side_complete(&s, all, 1, DAT_DTO_SUCCESS, 64);
 	post_software(&s, all, 2);
@@ -182,7 +182,7 @@ merged_server(struct pair *pair)
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 4));
 	pair_barrier(pair);
 	dat_side_complete(&s, all, 4, DAT_DTO_ERR_FLUSHED, 0);
-	take(&s, all, DAT_CONNECTION_EVENT_DISCONNECTED); /* behind all completions */
+	take(&s, all, DAT_CONNECTION_EVENT_DISCONNECTED); /* after all completions */
 	dat_side_nothing(&s, all, 20);
 	pair_barrier(pair);
 	dat_side_close(&s);
@@ -208,7 +208,7 @@ merged_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- waiting for several, in a thread ---- */
+/* ---- a thread waits for several events ---- */
 
 struct waiter {
 	pthread_t thread;
@@ -238,7 +238,7 @@ start_waiter(struct dat_side *s, struct waiter *w, DAT_EVD_HANDLE evd, DAT_COUNT
 	w->evd = evd;
 	w->threshold = threshold;
 	CHECK(s->pair, pthread_create(&w->thread, NULL, wait_main, w) == 0, "pthread_create");
-	/* until it waits: then a resize is refused */
+	/* A resize is refused once the thread waits. */
 	while (dat_evd_resize(evd, qlen) != DAT_BAD_STATE(EVD_WAITER))
 		usleep(1000);
 }
@@ -258,33 +258,36 @@ waiting_server(struct pair *pair)
 		DAT_CHECK(&s, dat_recv(s.ep, &b, i * 64, 64, i));
 	dat_side_connect(&s, true);
 	start_waiter(&s, &w, s.recv, 5);
-	/* others may look at it, not wait or take */
+	/* Other threads may query the EVD, but neither wait nor take events. */
 	DAT_CHECK_CODE(&s, dat_evd_wait(s.recv, 0, 1, &event, &more), DAT_BAD_STATE(EVD_WAITER));
 	DAT_CHECK_CODE(&s, dat_evd_dequeue(s.recv, &event), DAT_BAD_STATE(EVD_WAITER));
 	DAT_CHECK_CODE(&s, dat_evd_free(s.recv), DAT_BAD_STATE(EVD_IN_USE));
 	DAT_CHECK(&s, dat_evd_disable(s.recv));
 	DAT_CHECK(&s, dat_evd_enable(s.recv));
-	pair_barrier(pair); /* four come */
+	pair_barrier(pair); /* the client sends four messages */
 	pair_barrier(pair);
 	usleep(100000);
 	CHECK(pair, !w.done, "a wait for 5 ended with 4");
-	pair_barrier(pair); /* and a fifth */
+	pair_barrier(pair); /* the client sends the fifth */
 	pthread_join(w.thread, NULL);
 	DAT_CHECK_CODE(&s, w.ret, DAT_SUCCESS);
 	CHECK(pair, w.more == 4 && w.event.event_data.dto_completion_event_data.user_cookie.as_64 == 0,
 	      "after a wait for 5: %d more", w.more);
-	/* too few: nothing is taken, all are counted */
+	/* Too few events for the threshold: none is taken, all are counted. */
 	CHECK(pair, dat_evd_wait(s.recv, 50000, 6, &event, &more) == DAT_TIMEOUT_EXPIRED && more == 4,
 	      "a time-out with 4 there: %d more", more);
 	for (uint64_t i = 1; i < 5; i++)
 		dat_side_complete(&s, s.recv, i, DAT_DTO_SUCCESS, 64);
-	/* made unwaitable under a waiter */
+	/* Making an EVD unwaitable releases its waiter. */
 	start_waiter(&s, &w, s.recv, 1);
 	DAT_CHECK(&s, dat_evd_set_unwaitable(s.recv));
 	pthread_join(w.thread, NULL);
 	DAT_CHECK_CODE(&s, w.ret, DAT_BAD_STATE(EVD_UNWAITABLE));
 	DAT_CHECK(&s, dat_evd_clear_unwaitable(s.recv));
-	/* a disconnect releases waiters: here the connection's, there that of a flushed receive */
+	/*
+	 * A disconnect releases waiters: the server's on the connection EVD, the client's for a flushed
+	 * receive.
+	 */
 	start_waiter(&s, &w, s.conn, 1);
 	pair_barrier(pair);
 	pthread_join(w.thread, NULL);
@@ -293,7 +296,7 @@ waiting_server(struct pair *pair)
 	      w.event.event_number);
 	for (uint64_t i = 5; i < 20; i++)
 		dat_side_complete(&s, s.recv, i, DAT_DTO_ERR_FLUSHED, 0);
-	/* the IA is closed under a waiter */
+	/* Closing the IA releases a waiter. */
 	start_waiter(&s, &w, s.request, 1);
 	dat_side_close(&s);
 	pthread_join(w.thread, NULL);
@@ -334,7 +337,7 @@ waiting_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- resized again and again while events come ---- */
+/* ---- repeated resizing while events arrive ---- */
 
 #define STREAM 6000u
 #define WINDOW 200u
@@ -363,7 +366,7 @@ resize_server(struct pair *pair)
 			CHECK(pair, query(&s, s.recv).evd_qlen >= length, "shorter than resized to");
 			resized++;
 		}
-		/* by turns waiting and polling */
+		/* Alternate between waiting and polling. */
 		if (i % 2 == 0) {
 			dat_side_event(&s, s.recv, 20000, &event);
 		} else {
@@ -398,7 +401,7 @@ resize_client(struct pair *pair)
 		uint64_t start = pair_now_ms();
 		DAT_RETURN ret;
 
-		/* small enough to go along with the request: the buffer is free at once */
+		/* Small enough to be sent inline: the buffer is free at once. */
 		memcpy(b.data, &i, sizeof(i));
 		do {
 			ret = dat_send(s.ep, &b, 0, 8, i, DAT_COMPLETION_SUPPRESS_FLAG);

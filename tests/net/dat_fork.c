@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Children of a uDAPL application, while its peer writes to and reads from its
- * memory: they neither share nor disturb it, and what they execute runs.
+ * Children of a uDAPL application, while its peer writes to and reads from its memory: children neither
+ * share nor disturb that memory, and the programs that they execute run.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,10 @@
 
 extern char **environ;
 
-/* What the peer does until it is told to stop: a byte value over all, written and read back. */
+/*
+ * The peer's rounds, until the server stops it: write one byte value over all memory, read it back,
+ * compare.
+ */
 static void
 traffic_client(struct pair *pair)
 {
@@ -39,7 +42,7 @@ traffic_client(struct pair *pair)
 		DAT_CHECK(&s, dat_read(s.ep, &b, SIZE, SIZE, 2, &r, 0, DAT_COMPLETION_BARRIER_FENCE_FLAG));
 		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, SIZE);
 		dat_side_complete(&s, s.request, 2, DAT_DTO_SUCCESS, SIZE);
-		/* 0xCC is what children store in their copies */
+		/* Children store 0xCC in their copies: none of these may be read here. */
 		for (size_t i = 0; i < SIZE; i++)
 			CHECK(pair, b.data[SIZE + i] == value, "round %u, byte %zu: 0x%02x instead of 0x%02x",
 			      rounds, i, b.data[SIZE + i], value);
@@ -50,7 +53,7 @@ traffic_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* One round of the peer's has passed. */
+/* Answers one round of the peer; `stop` makes it the last. */
 static void
 round_trip(struct pair *pair, bool stop)
 {
@@ -95,7 +98,7 @@ finish(struct bench *x)
 	dat_side_nothing(&x->s, x->s.conn, 20);
 	dat_side_nothing(&x->s, x->s.async, 1);
 	pair_barrier(x->s.pair);
-	/* the memory is the application's own again, with what the peer wrote last */
+	/* The memory is the application's own again, with the peer's last write. */
 	DAT_CHECK(&x->s, dat_lmr_free(x->b.lmr));
 	for (size_t i = 1; i < SIZE; i++)
 		CHECK(x->s.pair, x->b.data[i] == x->b.data[0], "byte %zu after dat_lmr_free", i);
@@ -103,7 +106,7 @@ finish(struct bench *x)
 	dat_side_close(&x->s);
 }
 
-/* In a child: its copy stays as it is while the peer writes on, and its calls have no effect. */
+/* In a child: its copy does not change while the peer writes on, and its calls have no effect. */
 static int
 child_main(struct bench *x)
 {
@@ -117,7 +120,7 @@ child_main(struct bench *x)
 	if (memcmp(x->copy, x->b.data, SIZE) != 0)
 		return 1;
 	memset(x->b.data, 0xCC, SIZE);
-	/* handles of the parent's IA lead nowhere, but not astray */
+	/* Handles of the parent's IA have no effect in a child, and crash nothing. */
 	dat_send(x->s.ep, &x->b, 0, 64, 666, DAT_COMPLETION_DEFAULT_FLAG);
 	if (dat_evd_dequeue(x->s.request, &event) == DAT_SUCCESS)
 		return 2;
@@ -125,7 +128,7 @@ child_main(struct bench *x)
 		return 3;
 	if (dat_lmr_free(x->b.lmr) == DAT_SUCCESS && x->b.data[SIZE / 2] != 0xCC)
 		return 4;
-	/* an IA of its own works */
+	/* A child can open an IA of its own. */
 	if (dat_ia_open((char[]){"oneside"}, 8, &async, &ia) != DAT_SUCCESS)
 		return 5;
 	if (dat_pz_create(ia, &pz) != DAT_SUCCESS)
@@ -153,12 +156,12 @@ fork_server(struct pair *pair)
 	}
 	for (int i = 0; i < CHILDREN; i++)
 		expect_status(pair, pid[i], 0, "a child");
-	/* no post of a child has come through */
+	/* No post of a child was executed. */
 	dat_side_nothing(&x.s, x.s.request, 20);
 	finish(&x);
 }
 
-/* Programs that are executed: by fork and exec, posix_spawn, system, popen. */
+/* Children execute programs by fork and exec, posix_spawn, system and popen. */
 static void
 exec_server(struct pair *pair)
 {
@@ -200,7 +203,7 @@ exec_server(struct pair *pair)
 	finish(&x);
 }
 
-/* The parent dies: children that live on do not keep its connection. */
+/* When the parent dies, surviving children do not keep its connection open. */
 static void
 orphan_server(struct pair *pair)
 {
@@ -210,7 +213,7 @@ orphan_server(struct pair *pair)
 	begin(&x, pair);
 	pid = fork();
 	if (pid == 0) {
-		/* lives longer than the client waits, unless that has ended */
+		/* The child outlives the client's wait, unless the client has ended. */
 		char byte;
 
 		alarm(40 * PAIR_SHARE);

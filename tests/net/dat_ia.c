@@ -43,17 +43,17 @@ open_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ia_open(name, 8, &evd, &ia), DAT_BAD_HANDLE(EVD_ASYNC));
 	evd = s.pz;
 	DAT_CHECK_CODE(&s, dat_ia_open(name, 8, &evd, &ia), DAT_BAD_HANDLE(EVD_ASYNC));
-	/* thread-safe and lower minor versions are met as well */
+	/* Thread safety and lower minor versions can be requested. */
 	evd = none;
 	DAT_CHECK(&s, dat_ia_openv((char[]){"oneside-p0"}, 8, &evd, &ia, 1, 1, DAT_TRUE));
 	DAT_CHECK(&s, dat_ia_query(ia, &asked, 0, NULL, 0, NULL));
 	CHECK(pair, asked == evd && evd != s.async && ia != s.ia, "a second open is the first");
-	/* what belongs to one is nothing to the other */
+	/* An IA refuses objects of another IA. */
 	DAT_CHECK(&s, dat_pz_create(ia, &pz));
 	DAT_CHECK_CODE(&s, dat_ep_create(s.ia, pz, none, none, none, NULL, &ep), DAT_BAD_HANDLE(PZ));
 	DAT_CHECK_CODE(&s, dat_ep_create(ia, pz, s.recv, none, none, NULL, &ep), DAT_BAD_HANDLE(EVD_RECV));
 	DAT_CHECK(&s, dat_pz_free(pz));
-	/* a third reports to the asynchronous EVD of the second */
+	/* A third IA reports to the asynchronous EVD of the second. */
 	foreign = evd;
 	DAT_CHECK(&s, dat_ia_open(name, 0, &foreign, &guest));
 	CHECK(pair, foreign == evd, "another asynchronous EVD than the one given");
@@ -61,7 +61,7 @@ open_client(struct pair *pair)
 	DAT_CHECK(&s, dat_ia_close(guest, DAT_CLOSE_GRACEFUL_FLAG));
 	DAT_CHECK(&s, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	DAT_CHECK_CODE(&s, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_BAD_HANDLE(IA));
-	/* none at all */
+	/* An IA may have no asynchronous EVD. */
 	evd = DAT_EVD_ASYNC_EXISTS;
 	DAT_CHECK(&s, dat_ia_open(name, 0, &evd, &ia));
 	CHECK(pair, evd == DAT_EVD_OUT_OF_SCOPE, "an asynchronous EVD nobody asked for");
@@ -89,7 +89,7 @@ query_client(struct pair *pair)
 	CHECK(pair, async == s.async, "another asynchronous EVD");
 	CHECK(pair, strcmp(ia.adapter_name, name) == 0 && strcmp(ia.vendor_name, "oneside") == 0, "names");
 	CHECK(pair, ia.ia_address_ptr->sa_family == s.address.ss_family, "the family of the address");
-	/* what doc/udapl.md promises of a data plane without settings of its own */
+	/* doc/udapl.md documents these values, for a data plane with default settings. */
 	CHECK(pair,
 	      ia.max_eps == 16384 && ia.max_dto_per_ep == 4096 && ia.max_evds == 16384 &&
 		      ia.max_evd_qlen == 32768 && ia.max_lmrs == 32768 && ia.max_pzs == 16384 &&
@@ -127,7 +127,7 @@ query_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ia_query(s.ia, NULL, (DAT_IA_ATTR_MASK)1 << 40, &ia, 0, NULL), DAT_BAD_ARG(3));
 	DAT_CHECK_CODE(&s, dat_ia_query(s.recv, NULL, 0, NULL, 0, NULL), DAT_BAD_HANDLE(IA));
 	DAT_CHECK_CODE(&s, dat_ia_query(DAT_HANDLE_NULL, NULL, 0, NULL, 0, NULL), DAT_BAD_HANDLE(IA));
-	/* everything that is listed has a name, and ours is */
+	/* Every attribute listed has a name; the list includes oneside's own. */
 	for (int i = 0; i < 16; i++)
 		list[i] = &info[i];
 	DAT_CHECK(&s, dat_registry_list_providers(16, &n, list));
@@ -156,7 +156,7 @@ static const DAT_HANDLE_TYPE types[KINDS] = {
 	[PSP] = DAT_HANDLE_TYPE_PSP, [RESERVED_EP] = DAT_HANDLE_TYPE_EP, [RSP] = DAT_HANDLE_TYPE_RSP,
 	[CR] = DAT_HANDLE_TYPE_CR};
 
-/* The server's: a connected endpoint, a bound window, a request that nobody answers. */
+/* Makes the server's objects: a connected endpoint, a bound window, a request that is never answered. */
 static void
 make_all(struct dat_side *s, struct all *a)
 {
@@ -243,7 +243,7 @@ contexts_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- gracefully: each object in turn is what is in the way ---- */
+/* ---- gracefully: each kind of object in turn prevents the close ---- */
 
 static void
 graceful_server(struct pair *pair)
@@ -257,7 +257,7 @@ graceful_server(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ia_close(s.pz, DAT_CLOSE_ABRUPT_FLAG), DAT_BAD_HANDLE(IA));
 	DAT_CHECK_CODE(&s, dat_ia_close(DAT_HANDLE_NULL, DAT_CLOSE_ABRUPT_FLAG), DAT_BAD_HANDLE(IA));
 #define NOT_YET DAT_CHECK_CODE(&s, dat_ia_close(s.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_BAD_STATE(IA_IN_USE))
-	/* the wrong order is refused at each step, and changes nothing */
+	/* Freeing in the wrong order is refused at each step, and changes nothing. */
 	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
 	DAT_CHECK_CODE(&s, dat_cno_free(a.handle[CNO]), DAT_BAD_STATE(CNO_IN_USE));
 	DAT_CHECK_CODE(&s, dat_lmr_free(a.b.lmr), DAT_BAD_STATE(LMR_IN_USE));
@@ -269,7 +269,7 @@ graceful_server(struct pair *pair)
 	DAT_CHECK(&s, dat_psp_free(s.psp));
 	DAT_CHECK(&s, dat_ep_free(a.handle[RESERVED_EP]));
 	NOT_YET;
-	DAT_CHECK(&s, dat_ep_free(s.ep)); /* while it is connected */
+	DAT_CHECK(&s, dat_ep_free(s.ep)); /* still connected */
 	DAT_CHECK(&s, dat_rmr_free(a.handle[RMR]));
 	NOT_YET;
 	DAT_CHECK(&s, dat_lmr_free(a.b.lmr));
@@ -302,7 +302,7 @@ graceful_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- abruptly, with threads inside ---- */
+/* ---- abruptly, while threads wait ---- */
 
 struct waiter {
 	pthread_t thread;
@@ -354,7 +354,7 @@ abrupt_server(struct pair *pair)
 	for (int i = 0; i < KINDS; i++)
 		DAT_CHECK_CODE(&s, dat_get_handle_type(a.handle[i], &type),
 			       DAT_CODE(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
-	/* the memory is the program's, and an IA can be opened anew */
+	/* The memory belongs to the program again, and an IA can be opened anew. */
 	memset(a.b.data, 1, a.b.size);
 	free(a.b.data);
 	s.async = DAT_HANDLE_NULL;
@@ -374,7 +374,7 @@ abrupt_client(struct pair *pair)
 	dat_side_connect(&s, false);
 	second = dat_side_ep(&s);
 	dat_side_request(&s, second, s.qual);
-	/* the request that nobody answered is refused, the connection ends, in some order */
+	/* The unanswered request is refused and the connection ends, in either order. */
 	while (rejected + ended < 2) {
 		dat_side_event(&s, s.conn, 20000, &event);
 		if (event.event_data.connect_event_data.ep_handle == second) {

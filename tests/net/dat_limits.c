@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A data plane with small limits, which tests/net/limits.sh has started with
- * these options: each constructor is exhausted, says so in the specified way,
- * works again when one object is freed, and can be exhausted again when all are.
+ * A data plane with small limits, set by tests/net/limits.sh. Each constructor fails with the specified
+ * error at its limit, works again when one object is freed, and reaches the same limit when all are freed.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 #include "dat_pair.h"
 
-/* As in limits.sh. */
+/* Values that limits.sh configures. */
 #define MAX_PZ 5u
 #define MAX_CQ 12u
 #define MAX_CQ_ENTRIES 16
@@ -33,7 +32,7 @@
 static DAT_EVENT event;
 static uint8_t memory[2 * MAX_MR_BYTES];
 
-/* EVDs of a length that there is; no listener. */
+/* Opens an IA with EVDs within the limits, without a listener. */
 static void
 open_side(struct dat_side *s, struct pair *pair)
 {
@@ -47,7 +46,7 @@ open_side(struct dat_side *s, struct pair *pair)
 	DAT_CHECK(s, dat_evd_create(s->ia, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->request));
 }
 
-/* ---- what the attributes say, and who asks for more ---- */
+/* ---- the attributes report the limits; asking for more is refused ---- */
 
 static void
 bystander(struct pair *pair)
@@ -79,7 +78,7 @@ reported(struct pair *pair)
 		      ia.max_rdma_size == MAX_MESSAGE && ia.max_rdma_read_per_ep_in == 2 &&
 		      ia.max_rdma_read_per_ep_out == 2,
 	      "the attributes are not what was configured");
-	/* the defaults of endpoints keep to them */
+	/* The default attributes of an endpoint are within the limits. */
 	DAT_CHECK(&s, dat_ep_create(s.ia, s.pz, s.recv, s.request, s.conn, NULL, &ep));
 	DAT_CHECK(&s, dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
 	attr = param.ep_attr;
@@ -133,7 +132,7 @@ unshared(struct pair *pair)
 		       dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, size, s.pz, DAT_MEM_PRIV_ALL_FLAG,
 				      &lmr, NULL, NULL, NULL, NULL),
 		       DAT_CODE(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
-	/* what can be shared is not affected */
+	/* Memory that can be shared is not affected. */
 	region.for_va = memory;
 	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, size, s.pz, DAT_MEM_PRIV_ALL_FLAG,
 				     &lmr, NULL, NULL, NULL, NULL));
@@ -209,7 +208,7 @@ make_srq(struct dat_side *s, DAT_HANDLE *out)
 	return dat_srq_create(s->ia, s->pz, &attr, out);
 }
 
-/* Another attachment: its handle is that of its IA. */
+/* Opens another attachment, whose handle is its IA's. */
 static DAT_RETURN
 make_ia(struct dat_side *s, DAT_HANDLE *out)
 {
@@ -228,9 +227,9 @@ static const struct constructor {
 	const char *name;
 	DAT_RETURN (*make)(struct dat_side *s, DAT_HANDLE *out);
 	DAT_RETURN (*end)(DAT_HANDLE handle);
-	uint32_t limit; /* of them, beside those that open_side makes */
+	uint32_t limit; /* number of objects, in addition to those that open_side makes */
 	DAT_RETURN_SUBTYPE subtype;
-	bool slow; /* what is freed may be used again a moment later */
+	bool slow; /* freed places become usable with a delay */
 } constructors[] = {
 	{"PZ", make_pz, dat_pz_free, MAX_PZ - 1, DAT_RESOURCE_PROTECTION_DOMAIN, false},
 	{"CNO", make_cno, dat_cno_free, 512, DAT_RESOURCE_MEMORY, false},
@@ -270,10 +269,13 @@ exhausted(struct pair *pair)
 			}
 			CHECK(pair, n == c->limit && ret == DAT_CODE(DAT_INSUFFICIENT_RESOURCES, c->subtype),
 			      "%s: %u instead of %u, then 0x%x", c->name, n, c->limit, ret);
-			/* what there is goes on working */
+			/* Existing objects still work. */
 			CHECK(pair, dat_evd_wait(s.recv, 1000, 1, &event, &more) == DAT_TIMEOUT_EXPIRED,
 			      "%s: nobody can wait any more", c->name);
-			/* one that is freed makes room for one; an attachment takes a moment to go */
+			/*
+			 * Freeing one object makes room for one. A closed attachment frees its place with a
+			 * delay.
+			 */
 			DAT_CHECK(&s, c->end(made[n / 2]));
 			for (start = pair_now_ms(); c->make(&s, &made[n / 2]) != DAT_SUCCESS;)
 				CHECK(pair, c->slow && pair_now_ms() - start < 10000 * PAIR_SHARE,
@@ -288,7 +290,7 @@ exhausted(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* Reserved service points need endpoints; the limit is the same as of public ones. */
+/* Reserved service points, which need endpoints, have the same limit as public ones. */
 static void
 reserved(struct pair *pair)
 {
@@ -314,7 +316,7 @@ reserved(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- requests that do not fit into the EVD are refused; flushed receives that do not are told ---- */
+/* ---- a full EVD: excess connection requests are refused, lost flushed receives are reported ---- */
 
 #define REQUESTS (MAX_QP - 2)
 
@@ -334,7 +336,7 @@ full_server(struct pair *pair)
 	DAT_CHECK(&s, dat_psp_create_any(s.ia, &s.qual, s.cr, DAT_PSP_CONSUMER_FLAG, &s.psp));
 	pair_send(pair, &address, sizeof(address));
 	pair_send(pair, &s.qual, sizeof(s.qual));
-	pair_barrier(pair); /* all have been refused that do not fit */
+	pair_barrier(pair); /* all requests that do not fit have been refused */
 	first = dat_side_cr(&s);
 	s.ep = DAT_HANDLE_NULL;
 	DAT_CHECK(&s, make_ep(&s, &s.ep));
@@ -373,13 +375,16 @@ full_client(struct pair *pair)
 	for (uint32_t i = 0; i < REQUESTS; i++)
 		DAT_CHECK(&s, dat_ep_connect(ep[i], (DAT_IA_ADDRESS_PTR)&address, qual, 30000000, 0, NULL,
 					     DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
-	/* the ring is somewhat longer than asked for: those beyond it are refused */
+	/* The EVD is somewhat longer than asked for: requests beyond its length are refused. */
 	while (dat_evd_wait(s.conn, refused == 0 ? 20000000 : 1000000, 1, &event, &more) == DAT_SUCCESS) {
 		CHECK(pair, event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED, "event 0x%x",
 		      event.event_number);
 		refused++;
 	}
-	/* each refusal has flushed 64 receives into an EVD of 16: the rest was lost, and that is told once */
+	/*
+	 * Each refusal flushed 64 receives into an EVD of 16 events: the rest was lost, and one event
+	 * reports the loss.
+	 */
 	dat_side_expect(&s, s.async, DAT_ASYNC_ERROR_EVD_OVERFLOW, 10000, &event);
 	CHECK(pair, error->dat_handle == s.recv && error->reason == DAT_EVD_OVERFLOW_ERROR,
 	      "the overflow of another EVD");
@@ -400,17 +405,17 @@ full_client(struct pair *pair)
 		      refused == REQUESTS - admitted,
 	      "%u admitted: %u established, %u rejected, %u refused", admitted, established, rejected,
 	      refused);
-	/* the EVD is as good as before */
+	/* The EVD is usable as before. */
 	while (dat_evd_dequeue(s.recv, &event) == DAT_SUCCESS) {
 	}
-	DAT_CHECK(&s, dat_ep_reset(ep[REQUESTS - 1])); /* one of those that were refused */
+	DAT_CHECK(&s, dat_ep_reset(ep[REQUESTS - 1])); /* one of the refused endpoints */
 	DAT_CHECK(&s, dat_ep_free(ep[REQUESTS - 1]));
 	pair_barrier(pair);
 	dat_side_close(&s);
 	pair_barrier(pair);
 }
 
-/* ---- a message that finds no receive, at a port that does not wait for ever ---- */
+/* ---- a message that finds no receive, at a port with a limit of RNR retries ---- */
 
 static void
 receive_server(struct pair *pair)

@@ -9,7 +9,7 @@
 #include "dat_pair.h"
 
 #define SIZE 16384u
-#define HOLE_PAGES 256u /* too many for what the kernel puts into a hole by itself */
+#define HOLE_PAGES 256u /* so large that no mapping which the kernel places itself fills the hole */
 
 static DAT_EVENT event;
 
@@ -36,7 +36,7 @@ zones_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_pz_free(pz), DAT_BAD_HANDLE(PZ));
 	DAT_CHECK_CODE(&s, dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param), DAT_BAD_HANDLE(PZ));
 	DAT_CHECK_CODE(&s, dat_pz_free(DAT_HANDLE_NULL), DAT_BAD_HANDLE(PZ));
-	/* in use by an endpoint, a region, a window */
+	/* An endpoint, a region and a window each keep the zone in use. */
 	ep = dat_side_ep(&s);
 	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
 	DAT_CHECK(&s, dat_ep_free(ep));
@@ -51,7 +51,7 @@ zones_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- creating, looking at, freeing ---- */
+/* ---- creating, querying, freeing ---- */
 
 static DAT_RETURN
 create(struct dat_side *s, void *va, DAT_VLEN length, uint32_t privileges, struct dat_buffer *b)
@@ -102,7 +102,7 @@ regions_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, CREATE(s.ia, DAT_MEM_TYPE_LMR, SIZE, s.pz, 0x33, &lmr), DAT_BAD_HANDLE(LMR));
 	region.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory};
 	DAT_CHECK_CODE(&s, CREATE(s.ia, DAT_MEM_TYPE_SHARED_VIRTUAL, SIZE, s.pz, 0x33, &lmr), DAT_BAD_ARG(3));
-	/* memory that is not there, and memory that may not be written */
+	/* Unmapped memory, and memory without write permission, are refused. */
 	hole = mmap(NULL, HOLE_PAGES * (size_t)page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(pair, hole != MAP_FAILED, "mmap");
 	DAT_CHECK_CODE(&s, create(&s, hole, (DAT_VLEN)page, 0x33, &b), DAT_BAD_ARG(3));
@@ -122,7 +122,7 @@ regions_client(struct pair *pair)
 	      "dat_lmr_query is wrong");
 	DAT_CHECK_CODE(&s, dat_lmr_query(b.lmr, DAT_LMR_FIELD_ALL, NULL), DAT_BAD_ARG(3));
 	DAT_CHECK_CODE(&s, dat_lmr_query(s.ia, DAT_LMR_FIELD_ALL, &param), DAT_BAD_HANDLE(LMR));
-	/* no remote right, no context for others */
+	/* Without a remote right there is no remote context. */
 	DAT_CHECK(&s, create(&s, memory, SIZE, DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &local));
 	CHECK(pair, local.rmr_context == 0, "a remote context without a remote right");
 	DAT_CHECK(&s, dat_lmr_free(local.lmr));
@@ -164,12 +164,12 @@ copies_server(struct pair *pair)
 	DAT_CHECK(&s, dat_pz_create(s.ia, &other));
 	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_LMR, region, 0, other, DAT_MEM_PRIV_ALL_FLAG,
 				     &elsewhere, NULL, NULL, NULL, NULL));
-	/* each lives by itself */
+	/* Both regions are used and freed independently of each other. */
 	offer = (struct dat_remote){.address = (uintptr_t)b.data, .length = SIZE, .context = b.rmr_context};
 	offer.reserved = reader.rmr_context;
 	dat_side_connect(&s, true);
 	pair_send(pair, &offer, sizeof(offer));
-	pair_barrier(pair); /* written through the first */
+	pair_barrier(pair); /* the client has written through the first region */
 	CHECK(pair, pair_pattern_check(b.data, 5000, 1) == 5000, "wrong data");
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
 	DAT_CHECK(&s, dat_lmr_free(elsewhere));
@@ -195,7 +195,7 @@ copies_client(struct pair *pair)
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 5000, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 5000);
 	pair_barrier(pair);
-	pair_barrier(pair); /* the first has been freed; the second still reads */
+	pair_barrier(pair); /* the first region has been freed; the second can still be read */
 	r.context = r.reserved;
 	memset(b.data, 0, SIZE);
 	DAT_CHECK(&s, dat_read(s.ep, &b, 0, 5000, 2, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
@@ -208,7 +208,7 @@ copies_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- shared memory: both processes map it and register it under one name ---- */
+/* ---- shared memory: both processes map one object and register it under one name ---- */
 
 static void
 register_shared(struct dat_side *s, const char *path, struct dat_buffer *b)
@@ -276,7 +276,7 @@ shared_client(struct pair *pair)
 	dat_remote_take(&s, &r);
 	DAT_CHECK(&s, dat_write(s.ep, &out, 0, 9000, 1, &r, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 9000);
-	/* what went to the server's region is in ours: it is the same memory */
+	/* The write to the server's region shows up here: both regions are the same memory. */
 	CHECK(pair, pair_pattern_check(b.data + 1, 9000, 3) == 9000, "shared memory is not shared");
 	memset(out.data, 0, SIZE);
 	DAT_CHECK(&s, dat_read(s.ep, &b, 10000, 2000, 2, &r, 1, DAT_COMPLETION_DEFAULT_FLAG));
@@ -376,7 +376,10 @@ make_of(struct dat_side *s, struct dat_buffer *b, uint8_t *memory, size_t size)
 				    &b->lmr, &b->lmr_context, &b->rmr_context, &registered, &address));
 }
 
-/* Stacks at both ends: written, read, received into, and sent from; nothing around them is touched. */
+/*
+ * Stacks of both processes: written, read, received into and sent from, without touching the memory around
+ * them.
+ */
 static void
 stacks_server(struct pair *pair)
 {
@@ -392,7 +395,7 @@ stacks_server(struct pair *pair)
 	dat_side_connect(&s, true);
 	dat_buffer_offer(&s, &b);
 	dat_side_complete(&s, s.recv, 9, DAT_DTO_SUCCESS, 5000);
-	/* The write came before. */
+	/* The WRITE preceded the message. */
 	CHECK(pair, pair_pattern_check(middle, 5001, 3) == 5001, "wrong data were written");
 	CHECK(pair, pair_pattern_check(middle + 8192, 5000, 4) == 5000, "wrong data were received");
 	CHECK(pair, stack[0] == 0xee && stack[SIZE + 1] == 0xee && middle[5001] == 0xee,
@@ -430,7 +433,7 @@ stacks_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* Unmapped after it was registered: the peer is told, and its application lives. */
+/* Memory unmapped after its registration: the peer gets an error, the application survives. */
 static void
 unmapped_server(struct pair *pair)
 {

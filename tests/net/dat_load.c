@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uDAPL under load: a storm of connections, hundreds of endpoints at once, and a
- * soak of mixed operations over many endpoints in which every byte is checked.
+ * uDAPL under load: thousands of connections in succession, hundreds of endpoints at once, and a soak of
+ * mixed operations over many endpoints, in which every byte is checked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +25,12 @@ accept_ep(struct dat_side *s, DAT_EP_HANDLE ep)
 	DAT_CHECK(s, dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep, 0, NULL));
 }
 
-/* ---- connect and disconnect, over and over ---- */
+/* ---- connect and disconnect, repeatedly ---- */
 
 #define STORM 2000u
 #define STORM_AT_ONCE 8u
 
-/* No event is left, and nothing but what dat_side_open made. */
+/* No event is left, and no object but those of dat_side_open(). */
 static void
 storm_over(struct dat_side *s)
 {
@@ -113,7 +113,7 @@ storm_client(struct pair *pair)
 	storm_close(&s);
 }
 
-/* ---- many at once, each used, each ended by one event ---- */
+/* ---- many endpoints at once: each is used, and ended by one event ---- */
 
 #define MANY 500u
 
@@ -196,11 +196,10 @@ many_client(struct pair *pair)
 /* ---- soak ---- */
 
 /*
- * Rounds of WRITEs, a READ of all that has been written, and a SEND behind a
- * fence on each of 64 endpoints, until ONESIDE_SOAK_SECONDS (10 if unset) are
- * over.  The server checks each message and answers with another; now and then
- * it is asked for a new window first, and then writes through the old context
- * would break the connection.  The client checks what it reads and the answers.
+ * Each round does WRITEs, a READ of all that was written, and a fenced SEND on each of 64 endpoints, for
+ * ONESIDE_SOAK_SECONDS (10 if unset). The server checks each message and answers with another. Sometimes
+ * the client first requests a new window; WRITEs through the old context would then break the connection.
+ * The client checks the data of its READs and the answers.
  */
 #define SOAK_EPS 64u
 #define SOAK_REGION 65536u
@@ -214,8 +213,10 @@ struct soak_ep {
 	struct dat_remote window;
 };
 
-/* What a message begins with: `seed` fills the rest.  To the server: whether to bind anew, and whether
- * this is the endpoint's last; to the client: its window. */
+/*
+ * Head of a message; a pattern from `seed` fills the rest. To the server it says whether to bind a new
+ * window and whether the message is the endpoint's last; to the client it gives the window.
+ */
 struct soak_note {
 	uint32_t endpoint, seed, bind, last;
 	struct dat_remote window;
@@ -227,7 +228,7 @@ soak_seconds(void)
 	const char *wanted = getenv("ONESIDE_SOAK_SECONDS");
 	uint32_t seconds = wanted != NULL ? (uint32_t)strtoul(wanted, NULL, 10) : SOAK_SECONDS;
 
-	/* The case is over when the time is, and a while later it hangs. */
+	/* The test ends after `seconds`; if it hangs, the alarm kills it. */
 	alarm(seconds + 120);
 	return seconds;
 }
@@ -247,7 +248,7 @@ soak_bind(struct dat_side *s, struct soak_ep *e, const struct dat_buffer *b, uin
 	e->window.length = SOAK_REGION;
 }
 
-/* A message of random length in its place of `out`, sent behind all that was posted before. */
+/* Sends a message of random length from its place in `out`, after everything posted before. */
 static void
 soak_send(struct dat_side *s, struct soak_ep *e, const struct dat_buffer *out, const struct soak_note *note,
 	  uint32_t len, DAT_COMPLETION_FLAGS flags)
@@ -260,7 +261,7 @@ soak_send(struct dat_side *s, struct soak_ep *e, const struct dat_buffer *out, c
 			      200 + note->endpoint, flags));
 }
 
-/* The next message: checked, and its receive posted again. */
+/* Takes the next message, checks it, and posts its receive again. */
 static struct soak_note
 soak_receive(struct dat_side *s, struct soak_ep *e, const struct dat_buffer *in)
 {
@@ -327,7 +328,10 @@ soak_server(struct pair *pair)
 		open -= note.last;
 		note.seed = seed++;
 		note.window = from->window;
-		/* It does not start before the bind is done: the new window may be told at once. */
+		/*
+		 * The SEND starts only after the bind is done, so the message can announce the new window
+		 * at once.
+		 */
 		soak_send(&s, from, &out, &note, note.seed % (SOAK_MESSAGE - sizeof(note)),
 			  DAT_COMPLETION_SUPPRESS_FLAG);
 	}
@@ -365,7 +369,7 @@ soak_client(struct pair *pair)
 	bool last = false;
 
 	dat_side_open(&s, pair, false);
-	/* What the server's memory must be; where it is read back to; messages. */
+	/* The expected contents of the server's memory, the destination of READs, and messages. */
 	dat_buffer_make(&s, &mirror, SOAK_EPS * SOAK_REGION, DAT_MEM_PRIV_ALL_FLAG);
 	dat_buffer_make(&s, &back, SOAK_EPS * SOAK_REGION, DAT_MEM_PRIV_ALL_FLAG);
 	dat_buffer_make(&s, &in, SOAK_EPS * SOAK_MESSAGE, DAT_MEM_PRIV_ALL_FLAG);
@@ -382,7 +386,7 @@ soak_client(struct pair *pair)
 		for (uint32_t i = 0; i < SOAK_EPS; i++) {
 			struct soak_note note = {.endpoint = i, .seed = round * SOAK_EPS + i, .last = last};
 
-			/* The first message asks for the window alone. */
+			/* The first round's messages only request a window. */
 			for (uint32_t w = 0; w < SOAK_WRITES && round > 0; w++) {
 				uint32_t part = SOAK_REGION / SOAK_WRITES;
 				uint32_t at = w * part + soak_random(&random, part / 2);
@@ -397,8 +401,10 @@ soak_client(struct pair *pair)
 						       &e[i].window, 0, DAT_COMPLETION_DEFAULT_FLAG));
 			note.bind = soak_random(&random, 4) == 0;
 			binds += note.bind;
-			/* Behind the fence nothing of this window is under way any more: it may be bound
-			 * anew. */
+			/*
+			 * The fence completes all accesses through this window first, so the server may
+			 * bind it anew.
+			 */
 			soak_send(&s, &e[i], &out, &note, soak_random(&random, SOAK_MESSAGE - sizeof(note)),
 				  DAT_COMPLETION_BARRIER_FENCE_FLAG);
 		}

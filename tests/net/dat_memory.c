@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each kind of memory, registered by uDAPL: written from, read into, sent from, received into. */
+/* Each kind of memory, registered by uDAPL, as source and destination of WRITE, READ, SEND and receive. */
 #include <string.h>
 
 #include "dat_pair.h"
 #include "memory_kinds.h"
 
 #define PIECE (1ul << 20)
-#define ODD 12345u /* bytes across the end of a page of 2 MiB */
+#define ODD 12345u /* bytes that cross the end of a 2 MiB page */
 #define ODD_AT ((2ul << 20) - 777)
 
 static DAT_EVENT event;
@@ -44,7 +44,7 @@ whole_there_and_back(struct dat_side *s, struct dat_buffer *b, const struct dat_
 	CHECK(s->pair, pair_pattern_check(b->data, KIND_SIZE, 1) == KIND_SIZE, "%s: written and read", name);
 }
 
-/* The server sends back what it gets. */
+/* The server sends each message back. */
 static void
 message_there_and_back(struct dat_side *s, struct dat_buffer *b, const char *name)
 {
@@ -70,7 +70,7 @@ try_kind(struct dat_side *s, const struct kind *kind, const struct dat_remote *r
 		printf("  left out: %s: %s\n", kind->name, reason);
 		return;
 	}
-	/* Twice: what is registered again may be kept. */
+	/* Two rounds: the second may find the registration cached. */
 	for (int round = 0; round < 2; round++) {
 		pair_barrier(s->pair);
 		kind_register(s, kind, at, &b);

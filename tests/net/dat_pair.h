@@ -14,7 +14,7 @@ struct dat_side {
 	DAT_EVD_HANDLE async, cr, conn, recv, request;
 	DAT_EP_HANDLE ep;
 	DAT_PSP_HANDLE psp;
-	struct sockaddr_storage address; /* the server's, at both sides */
+	struct sockaddr_storage address; /* the server's, on both sides */
 	DAT_CONN_QUAL qual;
 };
 
@@ -26,7 +26,7 @@ struct dat_buffer {
 	DAT_RMR_CONTEXT rmr_context;
 };
 
-/* What the peer needs to reach a buffer. */
+/* Address, length and context that the peer needs to access a buffer. */
 struct dat_remote {
 	uint64_t address;
 	uint64_t length;
@@ -43,7 +43,7 @@ struct dat_remote {
 		CHECK((side)->pair, ret_ == DAT_SUCCESS, "%s: %s %s", #call, major_, minor_); \
 	} while (0)
 
-/* The type of `call`'s error is exactly `type`. */
+/* Checks that the type of `call`'s error is exactly `type`. */
 #define DAT_CHECK_ERROR(side, call, type)                                                              \
 	do {                                                                                           \
 		DAT_RETURN ret_ = (call);                                                              \
@@ -60,45 +60,48 @@ struct dat_remote {
 #define DAT_BAD_STATE(state) DAT_CODE(DAT_INVALID_STATE, DAT_INVALID_STATE_##state)
 #define DAT_UNSUPPORTED DAT_CODE(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)
 
-/* `call` returns exactly `code`, class, type and subtype. */
+/* Checks that `call` returns exactly `code`: class, type and subtype. */
 #define DAT_CHECK_CODE(side, call, code) dat_check_code(side, call, code, #call, __FILE__, __LINE__)
 void dat_check_code(struct dat_side *side, DAT_RETURN got, DAT_RETURN code, const char *call,
 		    const char *file, int line);
 
-/* IA, PZ, EVDs; the server listens and tells the client where. */
+/* Opens an IA, a PZ and EVDs. The server listens and sends its address to the client. */
 void dat_side_open(struct dat_side *side, struct pair *pair, bool server);
 void dat_side_close(struct dat_side *side);
-/* Opened and connected, with a buffer that all may be done with. */
+/* Opens and connects a side, with a buffer that has all rights. */
 void dat_side_start(struct dat_side *side, struct pair *pair, bool server, struct dat_buffer *buffer,
 		    size_t size);
-/* The server of a case that is about the client's calls alone: it listens until the client's barrier. */
+/* Server of a case that only tests the client's calls: listens until the client's barrier. */
 void dat_bystander(struct pair *pair);
 
 DAT_EP_STATE dat_side_state(struct dat_side *side, DAT_EP_HANDLE ep);
-/* dat_ep_connect to the server with ten seconds and no private data. */
+/* Calls dat_ep_connect() to the server, with a timeout of ten seconds and no private data. */
 void dat_side_request(struct dat_side *side, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual);
-/* The next request on side->cr, within ten seconds. */
+/* Returns the next request on side->cr; fails after ten seconds. */
 DAT_CR_HANDLE dat_side_cr(struct dat_side *side);
 
-/* Nobody listens on it.  Programs run side by side, so none chooses one by itself: the data plane gives them
- * out in turn, and gives a free one to nobody else for long. */
+/*
+ * Returns a connection qualifier on which nobody listens. Programs run in parallel, so none may choose a
+ * qualifier by itself: the data plane allocates them in turn, and allocates a freed one again only much
+ * later.
+ */
 DAT_CONN_QUAL dat_side_free_qual(struct dat_side *side);
 DAT_EP_HANDLE dat_side_ep(struct dat_side *side);
-/* An endpoint in another protection zone. */
+/* Makes an endpoint in the given protection zone. */
 DAT_EP_HANDLE dat_side_ep_in(struct dat_side *side, DAT_PZ_HANDLE pz);
-/* Connects side->ep (made if null) of both sides; each checks its ESTABLISHED. */
+/* Connects side->ep of both sides, made if null; each side checks its ESTABLISHED event. */
 void dat_side_connect(struct dat_side *side, bool server);
 void dat_side_event(struct dat_side *side, DAT_EVD_HANDLE evd, uint32_t ms, DAT_EVENT *event);
-/* The next event of `evd` within `ms` is `number`. */
+/* Checks that the next event of `evd`, within `ms`, is `number`. */
 void dat_side_expect(struct dat_side *side, DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, uint32_t ms,
 		     DAT_EVENT *event);
-/* The connection ended: one DISCONNECTED or BROKEN, and no second one. */
+/* Checks that the connection ends with exactly one DISCONNECTED or BROKEN event. */
 void dat_side_expect_end(struct dat_side *side);
-/* The next completion has this cookie, status and, on success, length. */
+/* Checks the cookie and status of the next completion and, on success, its length. */
 void dat_side_complete(struct dat_side *side, DAT_EVD_HANDLE evd, uint64_t cookie,
 		       DAT_DTO_COMPLETION_STATUS status, uint64_t length);
 void dat_side_nothing(struct dat_side *side, DAT_EVD_HANDLE evd, uint32_t ms);
-/* So many events come, and do not end a wait for as many as `threshold`: none of them notifies. */
+/* Checks that `events` events arrive without ending a wait for `threshold` events: none of them notifies. */
 void dat_side_quiet(struct dat_side *side, DAT_EVD_HANDLE evd, DAT_COUNT events, DAT_COUNT threshold);
 
 void dat_buffer_make(struct dat_side *side, struct dat_buffer *buffer, size_t size,
@@ -107,7 +110,7 @@ void dat_buffer_free(struct dat_side *side, struct dat_buffer *buffer);
 void dat_buffer_offer(struct dat_side *side, const struct dat_buffer *buffer);
 void dat_remote_take(struct dat_side *side, struct dat_remote *remote);
 
-/* Posts with one piece of a buffer; return what the call returned. */
+/* Post operations with one piece of a buffer; return the uDAPL call's result. */
 DAT_RETURN dat_send(DAT_EP_HANDLE ep, const struct dat_buffer *b, size_t offset, size_t len, uint64_t cookie,
 		    DAT_COMPLETION_FLAGS flags);
 DAT_RETURN dat_recv(DAT_EP_HANDLE ep, const struct dat_buffer *b, size_t offset, size_t len, uint64_t cookie);

@@ -33,7 +33,7 @@ until_told_server(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- what a post returns ---- */
+/* ---- return values of posts ---- */
 
 static void
 errors_client(struct pair *pair)
@@ -70,7 +70,7 @@ errors_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(DAT_HANDLE_NULL, 1, iov, cookie, &remote, 0),
 		       DAT_BAD_HANDLE(EP));
 	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.recv, 1, iov, cookie, &remote, 0), DAT_BAD_HANDLE(EP));
-	/* counts */
+	/* counts of segments */
 	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, -1, iov, cookie, 0), DAT_BAD_ARG(2));
 	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, 5, iov, cookie, 0), DAT_BAD_ARG(2));
 	DAT_CHECK_CODE(&s, dat_ep_post_recv(s.ep, 5, iov, cookie, 0), DAT_BAD_ARG(2));
@@ -97,7 +97,7 @@ errors_client(struct pair *pair)
 	BAD_FLAGS(READ, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 6);
 	BAD_FLAGS(WRITE, DAT_COMPLETION_UNSIGNALLED_FLAG, 6);
 	BAD_FLAGS(WRITE, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 6);
-	/* lengths: a write has room for 64 bytes, a read of 64 bytes needs room */
+	/* Lengths: a WRITE of more than the remote 64 bytes, and a READ of 64 bytes into less room. */
 	iov[0] = piece(&b, 0, 60);
 	iov[1] = piece(&b, 100, 5);
 	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 2, iov, cookie, &remote, 0),
@@ -110,7 +110,7 @@ errors_client(struct pair *pair)
 		       DAT_CODE(DAT_LENGTH_ERROR, 0));
 	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 2, iov, cookie, &remote, 0),
 		       DAT_CODE(DAT_LENGTH_ERROR, 0));
-	/* whose memory it is */
+	/* Local memory: outside the region, of another zone, without the right, freed. */
 	remote.segment_length = 64;
 	iov[0] = piece(&b, SIZE - 59, 60);
 	DAT_CHECK_CODE(&s, SEND(0), DAT_BAD_ARG(3));
@@ -130,10 +130,10 @@ errors_client(struct pair *pair)
 	DAT_CHECK(&s, dat_lmr_free(reader.lmr));
 	DAT_CHECK_CODE(&s, SEND(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
 	DAT_CHECK_CODE(&s, WRITE(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
-	/* states */
+	/* The endpoint's state: unconnected. */
 	DAT_CHECK_CODE(&s, dat_send(idle, &b, 0, 8, 1, 0), DAT_BAD_STATE(EP_UNCONNECTED));
 	DAT_CHECK(&s, dat_recv(idle, &b, 0, 8, 1));
-	/* none of these left anything behind: this one is the first to complete */
+	/* No refused post left anything queued: the next post completes first. */
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 0xfedcba9876543210u, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 0xfedcba9876543210u, DAT_DTO_SUCCESS, 64);
 	dat_side_nothing(&s, s.request, 20);
@@ -142,9 +142,9 @@ errors_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- credits: as many as the attributes say, free again when done ---- */
+/* ---- credits: as many posts as the attributes allow, available again after completion ---- */
 
-/* Whether a post has found room; `start` is when it was first tried. */
+/* Returns whether a post found room. `start` is the time of the first try. */
 static bool
 has_posted(struct pair *pair, DAT_RETURN ret, uint64_t start)
 {
@@ -167,7 +167,7 @@ credits_client(struct pair *pair)
 
 	dat_side_start(&s, pair, false, &b, SIZE);
 	dat_remote_take(&s, &r);
-	/* receives: nobody sends, so exactly as many as were asked for */
+	/* Receives: the peer sends nothing, so exactly the configured number fits. */
 	while (dat_recv(s.ep, &b, 0, 8, 1) == DAT_SUCCESS)
 		posted++;
 	CHECK(pair, posted == 256, "%u receives instead of 256", posted);
@@ -175,7 +175,7 @@ credits_client(struct pair *pair)
 		       DAT_CODE(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 	DAT_CHECK(&s, dat_ep_get_status(s.ep, &state, &recv_idle, &request_idle));
 	CHECK(pair, recv_idle == DAT_FALSE && request_idle == DAT_TRUE, "dat_ep_get_status: idle flags");
-	/* suppressed requests need no event to be recycled: many more than the queue holds */
+	/* Suppressed requests are recycled without events: post many more than the queue holds. */
 	for (uint32_t i = 0; i < 5000; i++) {
 		start = pair_now_ms();
 		while (!has_posted(pair, dat_write(s.ep, &b, 0, 64, i, &r, 0, DAT_COMPLETION_SUPPRESS_FLAG),
@@ -219,10 +219,10 @@ flags_server(struct pair *pair)
 	for (uint64_t i = 0; i < 6; i++)
 		DAT_CHECK(&s, dat_recv(s.ep, &b, i * 64, 64, i));
 	dat_side_connect(&s, true);
-	pair_barrier(pair); /* three have come, none solicited */
+	pair_barrier(pair); /* three unsolicited messages have arrived */
 	dat_side_quiet(&s, s.recv, 3, 1);
 	pair_barrier(pair);
-	/* the fourth is solicited, and the ones before it come first */
+	/* The fourth message is solicited; the earlier three come first. */
 	DAT_CHECK(&s, dat_evd_wait(s.recv, 10000000 * PAIR_SHARE, 1, &event, &more));
 	CHECK(pair, event.event_data.dto_completion_event_data.user_cookie.as_64 == 0 && more == 3,
 	      "a solicited receive: %d more", more);
@@ -254,7 +254,7 @@ flags_client(struct pair *pair)
 	CHECK(pair, (param.evd_state & 0x30) == DAT_EVD_STATE_CONFIG_NOTIFY, "not CONFIG_NOTIFY");
 	DAT_CHECK_CODE(&s, dat_evd_wait(s.request, 0, 2, &event, &more), DAT_BAD_STATE(EVD_CONFIG_NOTIFY));
 	dat_side_connect(&s, false);
-	/* three that wake nobody here nor there */
+	/* Three unsignalled SENDs wake no waiter on either side. */
 	for (uint64_t i = 0; i < 3; i++)
 		DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, i, DAT_COMPLETION_UNSIGNALLED_FLAG));
 	dat_side_quiet(&s, s.request, 3, 1);
@@ -270,7 +270,7 @@ flags_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- suppressed requests that fail do complete; all behind them are flushed, in order ---- */
+/* ---- suppressed requests that fail do complete; all later ones are flushed, in order ---- */
 
 static void
 broken_server(struct pair *pair)
@@ -312,7 +312,7 @@ broken_client(struct pair *pair)
 	dat_side_complete(&s, s.request, 2, DAT_DTO_ERR_REMOTE_ACCESS, 0);
 	for (uint64_t i = 3; i < 20; i++)
 		dat_side_complete(&s, s.request, i, DAT_DTO_ERR_FLUSHED, 0);
-	/* the event of the connection comes behind all of them */
+	/* The connection's event follows all of them. */
 	dat_side_event(&s, s.conn, 10000, &last);
 	CHECK(pair, last.event_number == DAT_CONNECTION_EVENT_BROKEN, "event 0x%x", last.event_number);
 	for (uint64_t i = 0; i < 5; i++) {
@@ -322,7 +322,7 @@ broken_client(struct pair *pair)
 			      event.event_data.dto_completion_event_data.status == DAT_DTO_ERR_FLUSHED,
 		      "receive %llu was not flushed before BROKEN", (unsigned long long)i);
 	}
-	/* each kind of post is flushed at once in DISCONNECTED */
+	/* In DISCONNECTED, each kind of post is flushed at once. */
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 21, DAT_COMPLETION_SUPPRESS_FLAG));
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 22, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	DAT_CHECK(&s, dat_read(s.ep, &b, 0, 64, 23, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
@@ -334,7 +334,7 @@ broken_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- threads that post on one endpoint and on others at once ---- */
+/* ---- threads that post on one endpoint and on others in parallel ---- */
 
 #define THREADS 4u
 #define EACH 500u

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uDAPL between two applications: what must be refused is refused, with the
- * right status at the initiator, a broken connection at both, and the target's
- * memory untouched.
+ * uDAPL between two applications: an access that must be refused fails with the right status at the
+ * initiator, breaks the connection on both sides, and leaves the target's memory untouched.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,10 @@
 
 static DAT_EVENT event;
 
-/* Server of the cases in which the client's access must fail: offers, sees the end, checks its memory. */
+/*
+ * Server of the cases in which the client's access must fail: offers a buffer, awaits the end, checks its
+ * memory.
+ */
 static void
 target(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges, bool accessed)
 {
@@ -26,7 +28,7 @@ target(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges, bool accessed)
 	dat_side_connect(&s, true);
 	dat_buffer_offer(&s, &b);
 	dat_side_expect_end(&s);
-	/* nothing was outstanding here whose completion would tell: the asynchronous EVD does */
+	/* Nothing is outstanding here whose completion could fail: the asynchronous EVD reports the error. */
 	if (accessed) {
 		dat_side_expect(&s, s.async, DAT_ASYNC_ERROR_EP_BROKEN, 10000, &event);
 		CHECK(pair, event.event_data.asynch_error_event_data.dat_handle == s.ep,
@@ -82,7 +84,7 @@ begin(struct start *x, struct pair *pair)
 	dat_remote_take(&x->s, &x->r);
 }
 
-/* One good access, then the one that must fail, then one that is flushed; BROKEN. */
+/* Expects that request 1 fails with `status`, request 2 is flushed, and the connection breaks. */
 static void
 finish(struct start *x, DAT_DTO_COMPLETION_STATUS status)
 {
@@ -123,7 +125,7 @@ no_write_right_client(struct pair *pair)
 	struct start x;
 
 	begin(&x, pair);
-	/* Reading is allowed. */
+	/* The peer may read. */
 	DAT_CHECK(&x.s, dat_read(x.s.ep, &x.b, 0, 64, 9, &x.r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&x.s, x.s.request, 9, DAT_DTO_SUCCESS, 64);
 	DAT_CHECK(&x.s, dat_write(x.s.ep, &x.b, 0, 64, 1, &x.r, 0, DAT_COMPLETION_DEFAULT_FLAG));
@@ -177,7 +179,7 @@ address_wraps_client(struct pair *pair)
 	finish(&x, DAT_DTO_ERR_REMOTE_ACCESS);
 }
 
-/* A local key that names nothing is refused at once; the connection stays. */
+/* A local key that names no region is refused at once, and the connection stays. */
 static void
 wrong_local_key_client(struct pair *pair)
 {
@@ -234,7 +236,7 @@ too_long_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- another protection zone at the target ---- */
+/* ---- a target in another protection zone ---- */
 
 static void
 zone_server(struct pair *pair)
@@ -268,7 +270,7 @@ freed_server(struct pair *pair)
 
 	dat_side_start(&s, pair, true, &b, SIZE);
 	dat_buffer_offer(&s, &b);
-	pair_barrier(pair); /* it was written once */
+	pair_barrier(pair); /* the client has written once */
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
 	memset(b.data, 0x5A, SIZE);
 	pair_barrier(pair);
@@ -331,7 +333,7 @@ window_server(struct pair *pair)
 	CHECK(pair, offer.context != b.rmr_context, "a window has the context of its LMR");
 	pair_send(pair, &offer, sizeof(offer));
 	DAT_CHECK_ERROR(&s, dat_lmr_free(b.lmr), DAT_INVALID_STATE);
-	pair_barrier(pair); /* written through it */
+	pair_barrier(pair); /* the client has written through the window */
 	CHECK(pair, pair_pattern_check(b.data + 1000, 500, 4) == 500, "a write through a window: wrong data");
 	/* A new binding ends the old context. */
 	offer.reserved = offer.context;
@@ -374,7 +376,7 @@ window_client(struct pair *pair)
 	finish(&x, DAT_DTO_ERR_REMOTE_ACCESS);
 }
 
-/* A window with write right only is read; another time it is left by one byte. */
+/* A client reads through a window with write right only, or accesses one byte beyond a window. */
 static void
 window_limits_server(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages by rendezvous that a disconnect cuts off: the owner of memory sends where it is, the peer reads it
- * and sends that it is done, as MPI libraries do; one of them, or both, disconnect at some moment of that.
- * Each end sees each of its requests and receives once, completed or flushed, nothing succeeds behind what
- * was flushed, and what the sender was told of as done has arrived.
+ * Rendezvous messages cut off by a disconnect. As in MPI libraries, the owner of memory sends its address,
+ * the peer reads it and sends that it is done; one of them, or both, disconnect at some moment. Each
+ * request and receive of each end completes once, executed or flushed; nothing succeeds after a flushed
+ * one; and data reported as transferred has arrived.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 enum closer { READER_ABRUPT, OWNER_ABRUPT, BOTH_ABRUPT, READER_GRACEFUL, CLOSERS };
 
-/* Which completions of a queue have come: they come in the order of posting. */
+/* Completions of a queue so far: they come in the order of posting. */
 struct seen {
 	uint64_t next;
 	uint32_t succeeded;
@@ -30,7 +30,7 @@ closer_of(uint32_t round)
 	return (enum closer)(round % CLOSERS);
 }
 
-/* So many of the reader's completions are awaited before the disconnect. */
+/* Number of the reader's completions before the disconnect. */
 static uint32_t
 patience_of(uint32_t round)
 {
@@ -43,7 +43,7 @@ pattern(uint32_t round, size_t at)
 	return (uint8_t)(round * 37 + at / 8 + 1);
 }
 
-/* The next completion of `evd`, which is there within `ms`; cookies count from 0. */
+/* Takes the next completion of `evd`, due within `ms`; cookies count from 0. */
 static void
 take(struct dat_side *s, DAT_EVD_HANDLE evd, uint32_t ms, struct seen *seen)
 {
@@ -62,7 +62,10 @@ take(struct dat_side *s, DAT_EVD_HANDLE evd, uint32_t ms, struct seen *seen)
 	seen->succeeded += dto->status == DAT_DTO_SUCCESS;
 }
 
-/* The end of the connection, and what remains of `requests` and all receives: not more. */
+/*
+ * Expects the end of the connection, and exactly the remaining completions of `requests` requests and of
+ * all receives.
+ */
 static void
 take_rest(struct dat_side *s, uint64_t requests, struct seen *request, struct seen *recv)
 {
@@ -80,7 +83,7 @@ take_rest(struct dat_side *s, uint64_t requests, struct seen *request, struct se
 	DAT_CHECK(s, dat_ep_free(s->ep));
 }
 
-/* An endpoint with receives, connected. */
+/* Connects an endpoint with posted receives. */
 static void
 begin(struct dat_side *s, const struct dat_buffer *b, uint32_t round, bool server)
 {
@@ -90,7 +93,10 @@ begin(struct dat_side *s, const struct dat_buffer *b, uint32_t round, bool serve
 	dat_side_connect(s, server);
 }
 
-/* What the reader was told of its last message, and what arrived. */
+/*
+ * The reader's successful READs, and whether its last message succeeded: the owner compares them with its
+ * own view.
+ */
 struct verdict {
 	uint32_t reads, done_sent;
 };
@@ -106,7 +112,8 @@ owner_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_buf
 	begin(s, b, round, true);
 	DAT_CHECK(s, dat_send(s->ep, b, 4096, 64, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	if (closer_of(round) == OWNER_ABRUPT || closer_of(round) == BOTH_ABRUPT) {
-		for (uint32_t i = 0; i < patience_of(round); i++) /* some time, and no wait for the reader */
+		for (uint32_t i = 0; i < patience_of(round);
+		     i++) /* a short delay, whatever the reader does */
 			dat_side_state(s, s->ep);
 		if (patience_of(round) > READS / 2)
 			take(s, s->request, 20000, &request);
@@ -137,7 +144,7 @@ server(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* The reads and the message; how many of the reads succeeded before what was flushed. */
+/* Posts the READs and the message, and sends the owner a verdict on those that succeeded. */
 static void
 reader_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_buffer *target,
 	     const struct dat_remote *remote, uint32_t round)
@@ -150,7 +157,10 @@ reader_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_bu
 	memset(target->data, 0, LENGTH);
 	begin(s, b, round, false);
 	take(s, s->recv, 20000, &recv);
-	/* Told where; if the owner has closed meanwhile this is flushed. */
+	/*
+	 * The owner's address has arrived. If the owner has disconnected since, the posts below are
+	 * flushed.
+	 */
 	for (; posted < READS; posted++)
 		DAT_CHECK(s, dat_read(s->ep, target, posted * PIECE, PIECE, posted, remote, posted * PIECE,
 				      DAT_COMPLETION_DEFAULT_FLAG));

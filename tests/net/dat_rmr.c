@@ -25,7 +25,7 @@ bind_range(struct dat_side *s, DAT_RMR_HANDLE rmr, const struct dat_buffer *b, s
 			    (DAT_COMPLETION_FLAGS)flags, context);
 }
 
-/* The completion of the bind at `offset`. */
+/* Expects the completion of the bind at `offset`. */
 static void
 expect_bound(struct dat_side *s, DAT_RMR_HANDLE rmr, size_t offset, DAT_DTO_COMPLETION_STATUS status)
 {
@@ -89,7 +89,7 @@ errors_client(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_rmr_free(s.ep), DAT_BAD_HANDLE(RMR));
 	DAT_CHECK_CODE(&s, dat_rmr_query(freed, DAT_RMR_FIELD_ALL, &param), DAT_BAD_HANDLE(RMR));
 	DAT_CHECK_CODE(&s, dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, NULL), DAT_BAD_ARG(3));
-	/* unbound, the triplet cannot be asked for, all else can */
+	/* Only a bound window has a triplet to query; other fields can always be queried. */
 	DAT_CHECK_CODE(&s, dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param), DAT_BAD_ARG(2));
 	DAT_CHECK(&s, dat_rmr_query(rmr, DAT_RMR_FIELD_IA_HANDLE | DAT_RMR_FIELD_PZ_HANDLE, &param));
 	CHECK(pair, param.ia_handle == s.ia && param.pz_handle == s.pz, "dat_rmr_query is wrong");
@@ -128,12 +128,12 @@ errors_client(struct pair *pair)
 	CHECK(pair, dat_side_state(&s, s.ep) == DAT_EP_STATE_CONNECTED,
 	      "a refused bind ended the connection");
 
-	/* DISCONNECTED accepts binds and flushes them */
+	/* DISCONNECTED accepts binds and flushes them. */
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
 	DAT_CHECK(&s, bind_range(&s, rmr, &b, 16, 8, 0x33, DAT_COMPLETION_SUPPRESS_FLAG, &context));
 	expect_bound(&s, rmr, 16, DAT_DTO_ERR_FLUSHED);
-	/* and what was not bound holds nothing */
+	/* A flushed bind does not keep the region in use. */
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
 	DAT_CHECK(&s, dat_rmr_free(rmr));
 	DAT_CHECK(&s, dat_rmr_free(elsewhere));
@@ -173,7 +173,10 @@ use_server(struct pair *pair)
 	dat_side_connect(&s, true);
 	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
 	note = (struct note *)(void *)out.data;
-	/* The send behind a bind does not start before it is done: no need to wait for the completion. */
+	/*
+	 * A SEND after a bind starts only when the bind is done: there is no need to wait for its
+	 * completion.
+	 */
 	for (uint32_t i = 0; i < 16; i++) {
 		size_t at = i * 512, len = 500 - i;
 
@@ -196,12 +199,12 @@ use_server(struct pair *pair)
 			      param.lmr_triplet.virtual_address == (uintptr_t)b.data + at &&
 			      param.mem_priv == DAT_MEM_PRIV_WRITE_FLAG,
 		      "dat_rmr_query of a bound window is wrong");
-		/* the peer has written through it */
+		/* The peer has written through the window. */
 		dat_side_complete(&s, s.recv, i, DAT_DTO_SUCCESS, 8);
 		CHECK(pair, pair_pattern_check(b.data + at, len, i) == len, "window %u: wrong data", i);
 		DAT_CHECK_CODE(&s, dat_lmr_free(b.lmr), DAT_BAD_STATE(LMR_IN_USE));
 	}
-	/* unsignalled: it is queued, but wakes nobody */
+	/* An unsignalled bind queues an event without waking a waiter. */
 	DAT_CHECK(&s, bind_range(&s, rmr, &b, 8192, 100, DAT_MEM_PRIV_REMOTE_READ_FLAG,
 				 DAT_COMPLETION_UNSIGNALLED_FLAG, &context));
 	dat_side_quiet(&s, s.request, 1, 1);
@@ -209,7 +212,7 @@ use_server(struct pair *pair)
 	      dat_evd_dequeue(s.request, &event) == DAT_SUCCESS &&
 		      event.event_number == DAT_RMR_BIND_COMPLETION_EVENT,
 	      "an unsignalled bind left no event");
-	/* unbinding ends the context and lets go of the region */
+	/* Unbinding ends the context and releases the region. */
 	note[0].window =
 		(struct dat_remote){.address = (uintptr_t)b.data + 8192, .length = 100, .context = context};
 	DAT_CHECK(&s, bind_range(&s, rmr, &b, 0, 0, 0, 0, NULL));
@@ -247,7 +250,7 @@ use_client(struct pair *pair)
 		DAT_CHECK(&s, dat_send(s.ep, &out, 0, 8, 400 + i, DAT_COMPLETION_SUPPRESS_FLAG));
 		dat_side_complete(&s, s.request, 300 + i, DAT_DTO_SUCCESS, note[i].window.length);
 	}
-	/* the window has been unbound */
+	/* The message follows the unbinding. */
 	dat_side_complete(&s, s.recv, 16, DAT_DTO_SUCCESS, sizeof(*note));
 	DAT_CHECK(&s, dat_read(s.ep, &out, 0, 100, 500, &note[0].window, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 500, DAT_DTO_ERR_REMOTE_ACCESS, 0);
@@ -256,7 +259,10 @@ use_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- a window is freed while it is bound; another endpoint of the zone may use it, none of another ---- */
+/*
+ * ---- a window is freed while bound; other endpoints of its zone may use it, those of another zone may not
+ * ----
+ */
 
 static void
 zone_server(struct pair *pair)
@@ -283,17 +289,17 @@ zone_server(struct pair *pair)
 	DAT_CHECK(&s, bind_range(&s, rmr, &b, 0, SIZE, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, 0, &offer.context));
 	expect_bound(&s, rmr, 0, DAT_DTO_SUCCESS);
 	pair_send(pair, &offer, sizeof(offer));
-	pair_barrier(pair); /* written by the second, refused to the third */
+	pair_barrier(pair); /* the second endpoint has written, the third was refused */
 	CHECK(pair, pair_pattern_check(b.data, 1000, 8) == 1000, "another endpoint of the zone: wrong data");
 	s.ep = other;
 	dat_side_expect_end(&s);
 	CHECK(pair, dat_side_state(&s, same) == DAT_EP_STATE_CONNECTED, "a fault spread to another endpoint");
-	/* freed in the order that is the wrong one */
+	/* A region cannot be freed before its window. */
 	DAT_CHECK_CODE(&s, dat_lmr_free(b.lmr), DAT_BAD_STATE(LMR_IN_USE));
 	DAT_CHECK(&s, dat_rmr_free(rmr));
 	memset(b.data, 0x5A, SIZE);
 	pair_barrier(pair);
-	dat_side_expect_end(&s); /* of the second: the window is no more */
+	dat_side_expect_end(&s); /* of the second endpoint, whose window has gone */
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
 	for (size_t i = 0; i < SIZE; i++)
 		CHECK(pair, b.data[i] == 0x5A, "byte %zu was written through a freed window", i);
@@ -333,7 +339,7 @@ zone_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- a window longer than 32 bits can say, on memory that is not there until it is touched ---- */
+/* ---- a window longer than 32 bits can express, on memory that is allocated only when touched ---- */
 
 #define LARGE (5ull << 30)
 #define FAR (4ull << 30)
@@ -350,7 +356,9 @@ large_server(struct pair *pair)
 
 	dat_side_open(&s, pair, true);
 	memset(&b, 0, sizeof(b));
-	/* A private mapping of a file cannot be adopted: it is reached by system calls, and stays sparse. */
+	/*
+	 * A private mapping of a file cannot be adopted: accesses are bounced, and the memory stays sparse.
+	 */
 	CHECK(pair, fd >= 0 && ftruncate(fd, (off_t)LARGE) == 0, "memfd_create");
 	b.data = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 	CHECK(pair, b.data != MAP_FAILED, "mmap of 5 GiB");
@@ -367,7 +375,7 @@ large_server(struct pair *pair)
 	pair_send(pair, &offer, sizeof(offer));
 	pair_barrier(pair);
 	CHECK(pair, pair_pattern_check(b.data + 100 + FAR, 3000, 5) == 3000, "data beyond 4 GiB is wrong");
-	dat_side_expect_end(&s); /* the client went one byte too far */
+	dat_side_expect_end(&s); /* the client accessed one byte beyond the window */
 	CHECK(pair, b.data[LARGE - 100] == 0, "a byte behind the window was written");
 	pair_barrier(pair);
 	dat_side_close(&s);

@@ -93,7 +93,7 @@ arguments_client(struct pair *pair)
 	      "dat_rsp_query is wrong");
 	DAT_CHECK_CODE(&s, dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, NULL), DAT_BAD_ARG(3));
 	DAT_CHECK_CODE(&s, dat_rsp_query(ep, DAT_RSP_FIELD_ALL, &rsp_param), DAT_BAD_HANDLE(RSP));
-	/* an endpoint that is still reserved is free again */
+	/* Freeing the service point releases its reserved endpoint. */
 	DAT_CHECK(&s, dat_rsp_free(rsp));
 	DAT_CHECK_CODE(&s, dat_rsp_free(rsp), DAT_BAD_HANDLE(RSP));
 	CHECK(pair, dat_side_state(&s, ep) == DAT_EP_STATE_UNCONNECTED, "dat_rsp_free: not UNCONNECTED");
@@ -107,7 +107,7 @@ arguments_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- what accepting refuses leaves the request as it was ---- */
+/* ---- an accept that is refused leaves the request unchanged ---- */
 
 static void
 accept_server(struct pair *pair)
@@ -142,9 +142,9 @@ accept_server(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_cr_accept(cr, s.ep, 1, NULL), DAT_BAD_ARG(4));
 	DAT_CHECK_CODE(&s, dat_cr_accept(cr, s.ep, 300, data), DAT_BAD_ARG(3));
 	DAT_CHECK_CODE(&s, dat_cr_accept(cr, s.ep, -1, data), DAT_BAD_ARG(3));
-	/* an endpoint that is connecting the other way: both are as they were */
+	/* Accepting with an endpoint that is itself connecting is refused; both requests stay. */
 	busy = dat_side_ep(&s);
-	pair_recv(pair, &s.qual, sizeof(s.qual)); /* of a PSP at the client */
+	pair_recv(pair, &s.qual, sizeof(s.qual)); /* qualifier of a PSP at the client */
 	pair_recv(pair, &s.address, sizeof(s.address));
 	dat_side_request(&s, busy, s.qual);
 	DAT_CHECK_CODE(&s, dat_cr_accept(cr, busy, 0, NULL), DAT_BAD_STATE(EP_ACTCONNPENDING));
@@ -156,7 +156,7 @@ accept_server(struct pair *pair)
 	expect_outcome(&s, busy, DAT_CONNECTION_EVENT_ESTABLISHED);
 	CHECK(pair, event.event_data.connect_event_data.private_data_size == 0,
 	      "private data at the accepting side");
-	/* the request is consumed */
+	/* The accepted request's handle is dead. */
 	DAT_CHECK_CODE(&s, dat_cr_accept(cr, s.ep, 0, NULL), DAT_BAD_HANDLE(CR));
 	DAT_CHECK_CODE(&s, dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_BAD_HANDLE(CR));
 	DAT_CHECK_CODE(&s, dat_cr_reject(cr), DAT_BAD_HANDLE(CR));
@@ -192,7 +192,7 @@ accept_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- a service point goes while requests wait ---- */
+/* ---- a service point is freed while requests wait ---- */
 
 static void
 going_server(struct pair *pair)
@@ -202,17 +202,17 @@ going_server(struct pair *pair)
 
 	dat_side_open(&s, pair, true);
 	taken = dat_side_cr(&s);
-	pair_barrier(pair); /* the second has been sent */
+	pair_barrier(pair); /* the second request has been sent */
 	for (uint64_t start = pair_now_ms(); pair_now_ms() - start < 300;) {
 	}
 	DAT_CHECK(&s, dat_psp_free(s.psp));
-	dat_side_nothing(&s, s.cr, 20); /* the one that nobody took is gone */
+	dat_side_nothing(&s, s.cr, 20); /* the request not yet taken has gone */
 	pair_barrier(pair);
-	/* the one that was taken lives on */
+	/* The request taken before can still be accepted. */
 	s.ep = dat_side_ep(&s);
 	DAT_CHECK(&s, dat_cr_accept(taken, s.ep, 0, NULL));
 	expect_outcome(&s, s.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	/* the qualifier is free again */
+	/* The qualifier can be used again. */
 	DAT_CHECK(&s, dat_psp_create(s.ia, s.qual, s.cr, DAT_PSP_CONSUMER_FLAG, &s.psp));
 	pair_barrier(pair);
 	DAT_CHECK(&s, dat_cr_reject(dat_side_cr(&s)));
@@ -232,7 +232,7 @@ going_client(struct pair *pair)
 	dat_side_request(&s, s.ep, s.qual);
 	dat_side_request(&s, second, s.qual);
 	pair_barrier(pair);
-	/* refused, but not by the consumer */
+	/* The provider refuses, not the consumer. */
 	expect_outcome(&s, second, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	pair_barrier(pair);
 	expect_outcome(&s, s.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -245,7 +245,7 @@ going_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- reserved service points: one request, and no more ---- */
+/* ---- reserved service points: one request only ---- */
 
 static void
 reserved_server(struct pair *pair)
@@ -266,15 +266,18 @@ reserved_server(struct pair *pair)
 	DAT_CHECK(&s, dat_cr_query(a.cr_handle, DAT_CR_FIELD_ALL, &param));
 	CHECK(pair, param.local_ep_handle == s.ep, "the request has not the reserved endpoint");
 	DAT_CHECK_CODE(&s, dat_cr_accept(a.cr_handle, s.ep, 0, NULL), DAT_BAD_HANDLE(EP));
-	pair_barrier(pair); /* a second one is refused meanwhile */
+	pair_barrier(pair); /* a second request is refused meanwhile */
 	pair_barrier(pair);
 	DAT_CHECK(&s, dat_cr_reject(a.cr_handle));
 	CHECK(pair, dat_side_state(&s, s.ep) == DAT_EP_STATE_UNCONNECTED,
 	      "not UNCONNECTED after the refusal");
-	pair_barrier(pair); /* nobody listens any more, although the first was refused */
+	pair_barrier(pair); /* refusing the first request does not reopen the service point */
 	pair_barrier(pair);
 	DAT_CHECK(&s, dat_rsp_free(rsp));
-	/* the same endpoint once more, accepted; freed after ESTABLISHED */
+	/*
+	 * The endpoint can be reserved again and accept; freeing the service point after ESTABLISHED keeps
+	 * the connection.
+	 */
 	DAT_CHECK(&s, dat_rsp_create(s.ia, qual, s.ep, s.cr, &rsp));
 	pair_barrier(pair);
 	a = arrival(&s);
@@ -319,7 +322,7 @@ reserved_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- endpoints that come with requests, refused and accepted ---- */
+/* ---- endpoints supplied with requests, refused and accepted ---- */
 
 static void
 supplied_server(struct pair *pair)
@@ -337,7 +340,7 @@ supplied_server(struct pair *pair)
 	cr = dat_side_cr(&s);
 	DAT_CHECK(&s, dat_cr_query(cr, DAT_CR_FIELD_ALL, &param));
 	DAT_CHECK(&s, dat_cr_reject(cr));
-	/* the provider has taken its endpoint back */
+	/* The provider has taken back its endpoint. */
 	DAT_CHECK_CODE(&s, dat_ep_query(param.local_ep_handle, DAT_EP_FIELD_ALL, &change),
 		       DAT_BAD_HANDLE(EP));
 	cr = dat_side_cr(&s);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues between two applications: many endpoints of the server take from one. */
+/*
+ * Shared receive queues between two applications: many endpoints of the server take receives from one
+ * queue.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +63,7 @@ client_open(struct srq_side *q, struct pair *pair, uint32_t eps)
 static void
 post(struct srq_side *q, uint32_t slot)
 {
-	/* In two pieces, so that the ring has extension slots. */
+	/* Two pieces need extension slots in the ring. */
 	DAT_LMR_TRIPLET iov[2] = {{.lmr_context = q->b.lmr_context,
 				   .virtual_address = (uintptr_t)q->b.data + slot * SLOT,
 				   .segment_length = 1000},
@@ -80,7 +83,7 @@ query(struct srq_side *q)
 	return param;
 }
 
-/* The counts come to be these: the engine tells them a moment after the events. */
+/* Waits for these counts: the engine updates them shortly after the events. */
 static void
 expect_counts(struct srq_side *q, DAT_COUNT available, DAT_COUNT outstanding)
 {
@@ -107,7 +110,7 @@ index_of(struct srq_side *q, DAT_EP_HANDLE ep)
 	return i;
 }
 
-/* The next completion, on whichever endpoint if `ep` is null. */
+/* Expects the next completion; a null `ep` allows any endpoint. */
 static void
 complete(struct srq_side *q, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64_t cookie,
 	 DAT_DTO_COMPLETION_STATUS status, uint64_t length)
@@ -125,7 +128,7 @@ complete(struct srq_side *q, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64_t cook
 	      (unsigned long long)dto->transfered_length);
 }
 
-/* ---- many endpoints: each message once, in the order of its connection, in its buffer ---- */
+/* ---- many endpoints: each message arrives once, in the order of its connection, in its buffer ---- */
 
 static void
 many_server(struct pair *pair)
@@ -160,7 +163,7 @@ many_server(struct pair *pair)
 	expect_counts(&q, SLOTS, SLOTS);
 	dat_side_nothing(&q.s, q.s.recv, 20);
 	pair_barrier(pair);
-	/* In use by endpoints; connected or not does not matter. */
+	/* Any endpoint keeps the queue in use, connected or not. */
 	CHECK(pair,
 	      dat_srq_free(q.srq) ==
 		      (DAT_RETURN)((DAT_UINT32)DAT_CLASS_ERROR | (DAT_UINT32)DAT_INVALID_STATE |
@@ -200,7 +203,7 @@ many_client(struct pair *pair)
 	dat_side_close(&q.s);
 }
 
-/* ---- an empty queue is a receiver that is not ready ---- */
+/* ---- an empty queue makes the sender wait, like a missing receive ---- */
 
 static void
 empty_server(struct pair *pair)
@@ -235,7 +238,10 @@ empty_client(struct pair *pair)
 	dat_side_close(&q.s);
 }
 
-/* ---- the end of a connection: what is on the queue stays, for the others and for the same again ---- */
+/*
+ * ---- the end of a connection leaves receives on the queue, for other endpoints and for the same one later
+ * ----
+ */
 
 static void
 stays_server(struct pair *pair)
@@ -246,14 +252,14 @@ stays_server(struct pair *pair)
 	server_open(&q, pair, 2);
 	for (uint32_t i = 0; i < 3; i++)
 		post(&q, i);
-	pair_barrier(pair); /* the first connection ends */
+	pair_barrier(pair); /* the client ends the first connection */
 	dat_side_expect(&q.s, q.s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
 	CHECK(pair, event.event_data.connect_event_data.ep_handle == q.ep[0], "another connection ended");
 	dat_side_nothing(&q.s, q.s.recv, 50);
 	expect_counts(&q, 3, 3);
-	pair_barrier(pair); /* the second sends */
+	pair_barrier(pair); /* the client sends on the second connection */
 	complete(&q, q.s.recv, q.ep[1], 0, DAT_DTO_SUCCESS, 60);
-	/* The attachment outlives a reset. */
+	/* A reset keeps the endpoint's association with the queue. */
 	DAT_CHECK(&q.s, dat_ep_reset(q.ep[0]));
 	q.s.ep = q.ep[0];
 	dat_side_connect(&q.s, true);
@@ -285,7 +291,7 @@ stays_client(struct pair *pair)
 	dat_side_close(&q.s);
 }
 
-/* ---- a message that does not fit breaks its connection, and takes one buffer with it ---- */
+/* ---- a message that does not fit breaks its connection and consumes one buffer ---- */
 
 static void
 breaks_server(struct pair *pair)
@@ -323,7 +329,9 @@ breaks_client(struct pair *pair)
 	dat_side_close(&q.s);
 }
 
-/* ---- the low watermark: once, when fewer are left; at once, when that is so already ---- */
+/*
+ * ---- the low watermark: one event when fewer receives are left, at once if that is so when it is set ----
+ */
 
 static void
 expect_watermark(struct srq_side *q)
@@ -375,7 +383,7 @@ watermark_client(struct pair *pair)
 	dat_side_close(&q.s);
 }
 
-/* ---- length: full, longer, as long as any may be ---- */
+/* ---- length: full, lengthened, at the maximum ---- */
 
 static void
 length_server(struct pair *pair)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads of a uDAPL application on one IA: each with endpoints of its own, all
- * at once; objects made and freed by others meanwhile; events taken by several.
+ * Threads of a uDAPL application on one IA: each uses endpoints of its own, all in parallel; threads make
+ * and free objects while others do; several threads take events from one EVD.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #define ROUNDS 60u
 #define SIZE 20000u
 
-/* A thread's objects; the connection qualifier of server thread i is in quals[i]. */
+/* Objects of a thread. Server and client thread of the same number use the same connection qualifier. */
 struct worker {
 	pthread_t thread;
-	struct dat_side s; /* pair, ia and address are shared; the rest is its own */
+	struct dat_side s; /* shares pair, ia and address with other threads; owns the rest */
 	DAT_CONN_QUAL qual;
 	uint32_t number;
 	bool server;
@@ -44,8 +44,9 @@ free_objects(struct dat_side *s)
 }
 
 /*
- * Until one connects.  A request that comes before the server's thread listens is refused; where processors
- * are busy it may be there twice, and the second one be accepted when the client has heard of the refusal.
+ * Retries until connected. A request that arrives before the server's thread listens is refused. On busy
+ * processors a repetition of the request may arrive, too, and be accepted after the client has seen the
+ * refusal.
  */
 static void
 establish(struct worker *w, const struct dat_buffer *b, DAT_EVENT *e)
@@ -70,7 +71,7 @@ establish(struct worker *w, const struct dat_buffer *b, DAT_EVENT *e)
 	}
 }
 
-/* Connects, sends to and fro, disconnects, frees everything; again and again. */
+/* Connects, exchanges messages, disconnects and frees everything, repeatedly. */
 static void *
 work_main(void *arg)
 {
@@ -88,7 +89,7 @@ work_main(void *arg)
 		make_objects(s);
 		dat_buffer_make(s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
 		s->ep = dat_side_ep(s);
-		/* the qualifier of the round before is free again when the call has returned */
+		/* The previous round's dat_psp_free() has returned, so the qualifier is free. */
 		if (w->server)
 			DAT_CHECK(s, dat_psp_create(s->ia, w->qual, s->cr, DAT_PSP_CONSUMER_FLAG, &psp));
 		establish(w, &b, &e);
@@ -141,7 +142,7 @@ work(struct pair *pair, bool server)
 	for (uint32_t i = 0; i < THREADS; i++)
 		pthread_join(w[i].thread, NULL);
 	pair_barrier(pair);
-	/* nothing of all that is left */
+	/* All objects of the threads have gone, or the graceful close would fail. */
 	if (server)
 		DAT_CHECK(&s, dat_psp_free(s.psp));
 	free_objects(&s);
@@ -160,7 +161,7 @@ work_client(struct pair *pair)
 	work(pair, false);
 }
 
-/* ---- several threads take from one EVD what a peer sends: each event once ---- */
+/* ---- several threads take a peer's messages from one EVD: each event is taken once ---- */
 
 #define MESSAGES 4000u
 #define CREDITS 200u
@@ -236,7 +237,7 @@ takers_client(struct pair *pair)
 		uint64_t start = pair_now_ms();
 		uint32_t number[2] = {i, 0};
 
-		/* small enough to go along with the request */
+		/* Small enough to be sent inline. */
 		memcpy(b.data, number, sizeof(number));
 		while (dat_send(s.ep, &b, 0, 8, i, DAT_COMPLETION_SUPPRESS_FLAG) != DAT_SUCCESS)
 			CHECK(pair, pair_now_ms() - start < 20000 * PAIR_SHARE, "message %u cannot be posted",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uDAPL between two applications: data of every size by every operation, byte for byte. */
+/* uDAPL between two applications: data of every size by every operation, compared byte by byte. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "dat_pair.h"
 
-/* Around the path MTUs that ports have, odd ends, and several packets. */
+/* Sizes around the path MTUs of ports, with odd ends, and of several packets. */
 static const size_t sizes[] = {0,    1,    2,     3,     4,     7,      8,       24,
 			       25,   64,   255,   1023,  1024,  1025,   2047,    4095,
 			       4096, 4097, 10001, 65536, 65537, 262143, 1048576, 1048579};
@@ -108,7 +108,7 @@ scatter_client(struct pair *pair)
 	dat_side_start(&s, pair, false, &b, 8192);
 	pair_pattern(all, 4000, 9);
 	for (size_t i = 0; i < 4; i++) {
-		/* The context of an empty piece is not looked at. */
+		/* The context of an empty piece is ignored. */
 		iov[i] = (DAT_LMR_TRIPLET){.lmr_context = pieces_out[i] == 0 ? 0xdead : b.lmr_context,
 					   .virtual_address = (uintptr_t)b.data + at,
 					   .segment_length = pieces_out[i]};
@@ -139,7 +139,7 @@ rdma_server(struct pair *pair)
 		size_t at = GUARD + i % 7;
 
 		memset(b.data, 0xEE, b.size);
-		pair_barrier(pair); /* written */
+		pair_barrier(pair); /* the client has written */
 		pair_barrier(pair);
 		CHECK(pair, pair_pattern_check(b.data + at, sizes[i], (uint32_t)i) == sizes[i],
 		      "RDMA write of %zu bytes: wrong data", sizes[i]);
@@ -150,7 +150,7 @@ rdma_server(struct pair *pair)
 			CHECK(pair, b.data[k] == 0xEE, "RDMA write of %zu bytes: touched byte %zu behind it",
 			      sizes[i], k - at - sizes[i]);
 		pair_pattern(b.data + at, sizes[i], (uint32_t)(1000 + i));
-		pair_barrier(pair); /* to be read */
+		pair_barrier(pair); /* the client may read */
 		pair_barrier(pair);
 	}
 	dat_side_close(&s);
@@ -190,7 +190,7 @@ rdma_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- many in flight, more READs than the target serves at once, a fence ---- */
+/* ---- many requests in flight, more READs than the target serves at once, a fence ---- */
 
 #define FLIGHT 200u
 #define BLOCK 3000u
@@ -232,9 +232,9 @@ flight_client(struct pair *pair)
 	for (uint32_t i = 0; i < 40; i++)
 		DAT_CHECK(&s, dat_read(s.ep, &in, i * BLOCK, BLOCK, 1000 + i, &r, i * BLOCK,
 				       DAT_COMPLETION_DEFAULT_FLAG));
-	/* Behind the fence the READs are done, so this may overwrite what they fetched from. */
+	/* The fence completes the READs first, so this WRITE may overwrite their source. */
 	DAT_CHECK(&s, dat_write(s.ep, &out, 0, 16, 2000, &r, 0, DAT_COMPLETION_BARRIER_FENCE_FLAG));
-	/* And this may pass on what they bring. */
+	/* The fence completes the READs first, so this WRITE may forward their data. */
 	DAT_CHECK(&s, dat_write(s.ep, &in, 39 * BLOCK, 8, 2001, &r, 39 * BLOCK,
 				DAT_COMPLETION_BARRIER_FENCE_FLAG));
 	for (uint32_t i = 0; i < 40; i++)
@@ -267,7 +267,9 @@ poll_server(struct pair *pair)
 		volatile _Atomic uint8_t *last = (volatile _Atomic uint8_t *)(b.data + POLL_LEN - 1);
 		uint64_t start = pair_now_ms();
 
-		/* Looks many times before it gives the processor away: to see a first byte that is too early.
+		/*
+		 * Poll many times before yielding the processor, to catch a last byte that arrives before
+		 * the rest.
 		 */
 		for (uint32_t looks = 1; atomic_load_explicit(last, memory_order_acquire) != want; looks++) {
 			if (looks % 4096 != 0)
@@ -302,7 +304,7 @@ poll_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-/* ---- a receive that comes late is waited for ---- */
+/* ---- a sender waits for a late receive ---- */
 
 static void
 late_server(struct pair *pair)
@@ -311,7 +313,7 @@ late_server(struct pair *pair)
 	struct dat_side s;
 
 	dat_side_start(&s, pair, true, &b, 4096);
-	pair_barrier(pair); /* the message is on its way */
+	pair_barrier(pair); /* the message has been sent */
 	dat_side_nothing(&s, s.recv, 200);
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 4096, 5));
 	dat_side_complete(&s, s.recv, 5, DAT_DTO_SUCCESS, 3333);

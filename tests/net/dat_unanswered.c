@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Applications whose registered memory does not answer: it could not be adopted, and
- * whoever reads or writes it waits for a page that does not come.  Whatever is done
- * with it, others on the same core are served as ever, and what waits is right when
- * the page comes after all; when it does not, its owner is detached.
+ * Applications whose registered memory does not answer: it could not be adopted, and an access to it waits
+ * for a page that does not come. Whatever operation uses the memory, other applications on the same core are
+ * served as usual. When the page comes after all, the operation completes correctly; when it does not, the
+ * memory's owner is detached.
  *
- * The server is the hostile one.  Beside it an honest application of its data plane goes on, and its last
- * request begins and ends while the memory does not answer.
+ * The server is the hostile application. An honest application of the same data plane runs next to it; its
+ * last request begins and ends while the memory does not answer.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,22 +24,22 @@
 #define SOCKET_MAX 128u
 #define PAGES 16u
 #define LEN 9000u     /* several packets */
-#define WAIT_MS 100u  /* without an answer, */
-#define MEANWHILE 50u /* and so many requests of the honest are served */
+#define WAIT_MS 100u  /* time in which no completion may come */
+#define MEANWHILE 50u /* requests of the honest application that must be served meanwhile */
 
 /* ---- the honest application ---- */
 
 struct honest {
 	pid_t pid;
 	int fd;
-	_Atomic uint32_t *served; /* shared with it; no ordering goes by it */
+	_Atomic uint32_t *served; /* shared with the child; orders no other access */
 };
 
 struct report {
 	uint32_t requests, slowest_ms;
 };
 
-/* Two endpoints of one process, connected to each other. */
+/* Connects two endpoints of one process to each other. */
 static void
 honest_connect(struct dat_side *s, DAT_EP_HANDLE ep[2])
 {
@@ -84,7 +84,10 @@ honest_run(struct pair *pair, int fd, _Atomic uint32_t *served)
 	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
 	remote = (struct dat_remote){
 		.address = (uintptr_t)b.data + 2048, .length = 2048, .context = b.rmr_context};
-	/* Ready; then until the other end is closed, and once more. */
+	/*
+	 * Report readiness; then write until the other end of the socket is closed, and once more after
+	 * that.
+	 */
 	CHECK(pair, write(fd, "r", 1) == 1, "nobody there");
 	for (bool last = false; !last;) {
 		uint64_t begin, took;
@@ -127,7 +130,7 @@ honest_start(struct pair *pair, struct honest *honest)
 	CHECK(pair, read(honest->fd, &ready, 1) == 1, "the honest application does not come up");
 }
 
-/* Whoever does not serve it hangs here. */
+/* Waits for MEANWHILE more requests. Hangs if the data plane does not serve the honest application. */
 static void
 honest_await(const struct honest *honest)
 {
@@ -152,9 +155,12 @@ honest_stop(struct pair *pair, const struct honest *honest)
 	close(honest->fd);
 }
 
-/* ---- the hostile one ---- */
+/* ---- the hostile application ---- */
 
-/* Registered while it is a private mapping of a good file, so that it can be looked at. */
+/*
+ * Registers a private mapping of an ordinary file, which can be read, and then replaces it by the file that
+ * does not answer.
+ */
 static void
 make_stuck(struct dat_side *s, struct dat_buffer *b, struct stuck_file *stuck)
 {
@@ -181,7 +187,7 @@ make_stuck(struct dat_side *s, struct dat_buffer *b, struct stuck_file *stuck)
 
 enum what { INTO, OUT_OF, RECEIVE, SOURCE, LANDING };
 
-/* The server's memory answers late. */
+/* A case in which the server's memory answers late. */
 static void
 late_server(struct pair *pair, enum what what)
 {
@@ -209,7 +215,7 @@ late_server(struct pair *pair, enum what what)
 	honest_await(&honest);
 	dat_side_nothing(&s, what == RECEIVE ? s.recv : s.request, 1);
 	pair_barrier(pair);
-	pair_barrier(pair); /* nothing at the other side either */
+	pair_barrier(pair); /* no completion at the client either */
 	honest_stop(pair, &honest);
 	stuck_file_answer(&stuck);
 	if (what == SOURCE || what == LANDING)
@@ -219,7 +225,7 @@ late_server(struct pair *pair, enum what what)
 	pair_barrier(pair);
 	if (what == INTO || what == RECEIVE || what == LANDING)
 		CHECK(pair, pair_pattern_check(b.data + 1, LEN, what) == LEN, "wrong data");
-	/* Freeing waits for nothing now. */
+	/* Accesses have ended, so freeing does not wait. */
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
 	pair_barrier(pair);
@@ -252,7 +258,7 @@ late_client(struct pair *pair, enum what what)
 	if (what == INTO || what == OUT_OF || what == RECEIVE)
 		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, LEN);
 	pair_barrier(pair);
-	/* Pages that came at last are of zeros. */
+	/* The late pages are of zeros. */
 	for (size_t i = 0; (what == OUT_OF || what == SOURCE) && i < LEN; i++)
 		CHECK(pair, b.data[i] == 0, "wrong data");
 	pair_barrier(pair);
@@ -275,8 +281,8 @@ LATE(source, SOURCE)
 LATE(landing, LANDING)
 
 /*
- * Its memory never answers: it is detached, and its peer learns of it.  What waits for
- * the memory is in nobody's way.  (The process itself cannot change its mappings now.)
+ * The server's memory never answers: the server is detached, and its peer sees the end of the connection.
+ * The pending access delays no other application. (The server itself cannot change its mappings meanwhile.)
  */
 static void
 never_server(struct pair *pair)
@@ -315,7 +321,7 @@ never_client(struct pair *pair)
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, LEN, 1, &remote, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_expect_end(&s);
 	dat_side_close(&s);
-	/* Others of the same user attach to that data plane as before. */
+	/* Applications of the same user can still attach to that data plane. */
 	pair_recv(pair, socket, sizeof(socket));
 	setenv("ONESIDE_SOCKET", socket, 1);
 	honest_start(pair, &honest);

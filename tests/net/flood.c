@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests for connections in the name of hosts that are not there:
+ * Sends connection requests in the name of hosts that do not exist:
  *
  *   net-flood INTERFACE MAC ADDRESS COUNT RATE
  *
- * COUNT of them, RATE a second at most, to the data plane with that MAC and IPv4 address.
+ * COUNT requests, at most RATE a second, go to the data plane with that MAC and IPv4 address.
  */
 #include <arpa/inet.h>
 #include <net/ethernet.h>
@@ -22,7 +22,7 @@
 #include "dataplane/wire/wire.h"
 
 #define FRAME_MAX 512u
-#define SENDERS 200u /* host numbers, from 10 on */
+#define SENDERS 200u /* host numbers of the alleged senders, from 10 on */
 
 static struct wire_path path = {
 	.udp_src_port = 49152, .ttl = 64, .src_mac = {2, 0x11, 0x22, 0x33, 0x44, 0x55}};
@@ -41,7 +41,7 @@ request(uint32_t number, uint8_t *frame)
 	uint32_t len;
 
 	path.src.gid[15] = (uint8_t)(10 + number % SENDERS);
-	mad.req.service_id = CM_SERVICE_TCP(7777); /* nobody's */
+	mad.req.service_id = CM_SERVICE_TCP(7777); /* no listener has this service ID */
 	mad.req.guid = number;
 	mad.req.qpn = 100 + number % 65536;
 	mad.req.pkey = 0xffff;

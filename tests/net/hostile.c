@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Applications that break every rule they can, against a running data plane:
- * malformed messages, descriptors by the dozen, rings and arena full of rubbish,
- * memory that is taken away.  After each, an honest application must be served.
+ * Applications that break every rule they can, against a running data plane: malformed messages, descriptors
+ * by the dozen, rings and arena full of random bytes, memory that is withdrawn. After each case an honest
+ * application must be served.
  *
  *   net-hostile SOCKET [SEED [CASE]]
  */
@@ -84,10 +84,10 @@ wrong_hello(void)
 			msg.hello.kind = 77;
 			break;
 		case 3:
-			memset(msg.hello.port, 'x', sizeof(msg.hello.port)); /* no end */
+			memset(msg.hello.port, 'x', sizeof(msg.hello.port)); /* not terminated */
 			break;
 		case 4:
-			msg.type = ONE_MSG_QP_CREATE; /* before HELLO */
+			msg.type = ONE_MSG_QP_CREATE; /* a request before HELLO */
 			break;
 		default:
 			msg.type = 0xffffffff;
@@ -99,7 +99,7 @@ wrong_hello(void)
 	}
 }
 
-/* Descriptors with messages that want none, and more than the cap. */
+/* Sends descriptors with messages that take none, and more than the data plane accepts. */
 static void
 descriptors(void)
 {
@@ -130,7 +130,10 @@ close_peers(void)
 		close(lingering_peer[--num_lingering]);
 }
 
-/* One message with `num` descriptors that take long to close.  What did not get there is ours to close. */
+/*
+ * Sends one message with `num` descriptors that are slow to close. Those not sent are closed here, without
+ * the delay.
+ */
 static void
 send_lingering(int fd, const struct one_msg *msg, uint32_t num)
 {
@@ -148,7 +151,7 @@ send_lingering(int fd, const struct one_msg *msg, uint32_t num)
 	}
 }
 
-/* Descriptors that take long to close: taken, too many to be taken, and never read. */
+/* Descriptors that are slow to close, in three states: accepted, refused as too many, and never read. */
 static void
 slow_to_close(void)
 {
@@ -159,7 +162,7 @@ slow_to_close(void)
 		int fd = raw_connect();
 
 		if (i == 2)
-			raw_send(fd, &msg, 3, NULL, 0); /* ends the attachment before the next is read */
+			raw_send(fd, &msg, 3, NULL, 0); /* the next message stays unread */
 		send_lingering(fd, &msg, counts[i]);
 		answer_or_end(fd);
 		must(healthy(), "the data plane waits");
@@ -177,7 +180,7 @@ served(void)
 	return answer_or_end(fd);
 }
 
-/* The same on connections that are turned away, since there are too many. */
+/* Slow descriptors on connections that are refused because there are too many. */
 static void
 turned_away(void)
 {
@@ -191,14 +194,17 @@ turned_away(void)
 	}
 	for (uint32_t i = 0; i < 200; i++)
 		close(fd[i]);
-	/* Its places are free when the data plane has seen the others go; until then it hangs up at once. */
+	/*
+	 * The data plane hangs up at once until it has noticed the closed connections and freed their
+	 * places.
+	 */
 	while (!served())
 		usleep(10000);
 	must(healthy(), "the data plane waits");
 	close_peers();
 }
 
-/* Descriptors that the data plane has. */
+/* Counts the descriptors that the data plane has open. */
 static uint32_t
 descriptors_of_plane(void)
 {
@@ -221,7 +227,7 @@ descriptors_of_plane(void)
 	return n;
 }
 
-/* It does not keep what others have closed. */
+/* Waits until the data plane has closed the descriptors of closed connections. */
 static void
 keeps_no_more_than(uint32_t most)
 {
@@ -229,14 +235,14 @@ keeps_no_more_than(uint32_t most)
 		usleep(10000);
 }
 
-/* Connections from now on are another user's, where that is allowed. */
+/* Makes later connections those of another user, if this process is root. */
 static void
 act_as(uid_t uid)
 {
 	must(getuid() != 0 || seteuid(uid) == 0, "seteuid");
 }
 
-/* Another user's sockets with connections in their queues that linger: that delays that user alone. */
+/* A user sends sockets whose queues hold descriptors that are slow to close: only that user is delayed. */
 static void
 lingers_in_a_queue(void)
 {
@@ -261,9 +267,7 @@ lingers_in_a_queue(void)
 	close_peers();
 }
 
-/*
- * A file whose close() never ends.  No children here: they could not end either.
- */
+/* A file whose close() never ends. The test forks no children here: they could not exit either. */
 static void
 never_closes(void)
 {
@@ -286,11 +290,11 @@ never_closes(void)
 	raw_send(fd, &msg, sizeof(msg), &file.fd, 1);
 	must(recv(fd, reply, sizeof(reply), 0) > 0, "it was not refused");
 	close(fd);
-	/* Others come and go, and leave nothing behind. */
+	/* Other applications attach and leave, without leaking descriptors. */
 	for (uint32_t i = 0; i < 200; i++)
 		must(served(), "others are not served");
 	keeps_no_more_than(before + 8);
-	/* Many of them: then their user is not served any more, however often it comes, */
+	/* Many such files: their user is no longer served, however often it connects. */
 	for (uint32_t i = 0; i < 253; i++)
 		fds[i] = file.fd;
 	for (; served() && rounds < 100; rounds++) {
@@ -307,13 +311,13 @@ never_closes(void)
 		close(fd);
 	}
 	keeps_no_more_than(before + 8);
-	/* until they are closed. */
+	/* Closing the files ends the refusal. */
 	stuck_file_close(&file);
 	while (!served())
 		usleep(10000);
 }
 
-/* Connections that never say anything, or leave in the middle. */
+/* Connections that never send anything, or close early. */
 static void
 silent(void)
 {
@@ -325,7 +329,7 @@ silent(void)
 		close(fd[i]);
 }
 
-/* After a good HELLO: every message type with random contents. */
+/* After a valid HELLO: messages of every type with random contents. */
 static void
 random_messages(void)
 {
@@ -343,7 +347,7 @@ random_messages(void)
 
 			for (size_t i = 0; i < sizeof(msg) / 8; i++) {
 				words[i] = random64();
-				/* Small numbers are ids and counts that may exist. */
+				/* Small numbers may be ids and counts that exist. */
 				if (random64() % 2 == 0)
 					words[i] &= 0x0000000700000007ull;
 			}
@@ -358,7 +362,7 @@ random_messages(void)
 	}
 }
 
-/* ---- through the library, then with its memory in hand ---- */
+/* ---- attached through the library, then writing to its memory directly ---- */
 
 void
 victim_open(struct victim *v)
@@ -383,7 +387,7 @@ victim_open(struct victim *v)
 	must(errno == 0, "one_qp_create");
 }
 
-/* Random bytes over the whole part of the arena that is in use, with all doorbells ringing. */
+/* Random bytes all over the used part of the arena, while all doorbells ring. */
 static void
 scribble(void)
 {
@@ -416,7 +420,7 @@ scribble(void)
 	}
 }
 
-/* The consumer's index of a completion ring, and counters, at values no library writes. */
+/* Values that no library writes, in a completion ring's consumer index and in counters. */
 static void
 indices(void)
 {
@@ -438,7 +442,7 @@ indices(void)
 	}
 }
 
-/* Holes punched into the arena while it is in use. */
+/* Holes are punched into the arena while it is in use. */
 static void
 holes(void)
 {
@@ -455,7 +459,7 @@ holes(void)
 	}
 }
 
-/* A region whose file is not sealed, made shorter once the data plane has it. */
+/* An unsealed file of a region is truncated after the data plane has mapped it. */
 static void
 truncated_region(void)
 {
@@ -477,7 +481,7 @@ truncated_region(void)
 	error = one_call(v.client, &msg, &fd, 1, &reply);
 	if (error == 0) {
 		must(ftruncate(fd, 0) == 0, "ftruncate");
-		/* Registering it makes the data plane touch it. */
+		/* Registering the region makes the data plane access its pages. */
 		struct one_msg mr;
 
 		memset(&mr, 0, sizeof(mr));
@@ -496,8 +500,8 @@ truncated_region(void)
 }
 
 /*
- * As many regions as are to be had.  A process has only so many mappings, and at its last one nobody could
- * register memory, attach, or survive a fault any more.
+ * Adds as many regions as the data plane accepts. A process has a limited number of mappings; a data plane
+ * without any left could not register memory, attach anybody, or survive a fault.
  */
 static void
 mappings(void)
@@ -519,21 +523,21 @@ mappings(void)
 	errno = -error;
 	must(error == -EDQUOT && reply.subject == ONE_SUBJECT_QUOTA && reply.value <= n, "no limit was met");
 	must(healthy(), "nobody else can attach");
-	/* What was given back can be had again. */
+	/* A removed region makes room for one. */
 	msg.type = ONE_MSG_REGION_REMOVE;
-	msg.id.id = 1u << 16; /* the first one */
+	msg.id.id = 1u << 16; /* id of the first region */
 	must(one_call(v.client, &msg, NULL, 0, &reply) == 0, "ONE_MSG_REGION_REMOVE");
 	msg.type = ONE_MSG_REGION_ADD;
 	msg.region_add.size = 4096;
 	msg.region_add.flags = 0;
 	must(one_call(v.client, &msg, &fd, 1, &reply) == 0, "one more");
-	/* All of them fault when they are looked at, and all go at once. */
+	/* All regions lose their pages, so each access faults; then all go at once with the attachment. */
 	must(ftruncate(fd, 0) == 0, "ftruncate");
 	close(fd);
 	one_detach(v.client);
 }
 
-/* Applications that come and are killed. */
+/* Applications that attach and are killed. */
 static void
 killed(void)
 {
@@ -565,7 +569,10 @@ healthy(void)
 		struct victim v;
 
 		alarm(20 * SHARE);
-		/* Rings and queue pairs are answered for by their core: both threads are alive. */
+		/*
+		 * Cores answer requests for rings and queue pairs: success shows that both the control
+		 * thread and a core are alive.
+		 */
 		victim_open(&v);
 		errno = -one_qp_free(&v.qp);
 		must(errno == 0, "one_qp_free");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Registrations that make the data plane pay for memory which the application does not have.
- */
+/* Registrations that would make the data plane allocate memory which the application does not have. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +25,7 @@ pz_create(struct victim *v)
 	return reply.id.id;
 }
 
-/* Much memory that nobody has touched: the data plane must not be the first to. */
+/* Large sparse memory: the data plane must not allocate its pages by touching them. */
 void
 sparse(void)
 {
@@ -62,7 +60,7 @@ sparse(void)
 	one_detach(v.client);
 }
 
-/* A range of one byte over many gigabytes of pieces. */
+/* A range of one byte with pieces of many gigabytes. */
 void
 pieces(void)
 {
@@ -91,8 +89,9 @@ pieces(void)
 }
 
 /*
- * A write to its arena from memory that does not come holds the file: nobody else waits
- * when the data plane wants to give pages of it back, and it goes on when the write ends.
+ * An application writes to its arena from memory that does not answer, and so holds a lock of the file.
+ * When the data plane frees pages of that arena, no other application waits, and freeing completes after
+ * the write.
  */
 void
 holds_its_arena(void)
@@ -119,7 +118,8 @@ holds_its_arena(void)
 	writer = fork();
 	if (writer == 0)
 		_exit(pwrite(arena, never, 4096, 0) == 4096 ? 0 : 1);
-	usleep(200000); /* it is in its write; were it not, this would prove less, and pass */
+	/* Time for the child to enter its write. If it does not, the case proves less, but passes. */
+	usleep(200000);
 	memset(&destroy, 0, sizeof(destroy));
 	destroy.type = ONE_MSG_CQ_FREE;
 	destroy.id.id = reply.cq.cq;
@@ -130,7 +130,7 @@ holds_its_arena(void)
 	kill(writer, SIGKILL);
 	stuck_file_close(&file);
 	waitpid(writer, NULL, 0);
-	for (int i = 0; i < 200; i++) { /* until what was freed has come back */
+	for (int i = 0; i < 200; i++) { /* repeat until the freed entries have been reused */
 		destroy.id.id = reply.cq.cq;
 		must(raw_call(fd, &destroy, &reply) == 0, "ONE_MSG_CQ_FREE afterwards");
 		must(raw_call(fd, &create, &reply) == 0, "ONE_MSG_CQ_CREATE afterwards");

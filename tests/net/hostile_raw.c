@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Attachments by hand, below the library.
- */
+/* Attachments without the library: messages built by hand. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,11 +43,11 @@ raw_send(int fd, const void *data, size_t len, const int *fds, uint32_t num_fds)
 		cmsg->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
 		memcpy(CMSG_DATA(cmsg), fds, num_fds * sizeof(int));
 	}
-	/* The other end may have hung up already: that is its right. */
+	/* The data plane is allowed to have hung up already. */
 	return sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0;
 }
 
-/* The attachment's arena; -1: HELLO was refused. */
+/* Returns the attachment's arena, or -1 if HELLO was refused. */
 int
 raw_attach(int fd)
 {
@@ -75,7 +73,7 @@ raw_attach(int fd)
 	return fds[0];
 }
 
-/* The data plane answers, with an error maybe, or hangs up; it must not stay silent.  Whether it answered. */
+/* Waits until the data plane replies or hangs up; closes `fd`; returns whether a reply came. */
 bool
 answer_or_end(int fd)
 {
@@ -104,7 +102,7 @@ hello(void)
 	return msg;
 }
 
-/* A request and its answer. */
+/* Sends a request; returns the error in the reply. */
 int
 raw_call(int fd, const struct one_msg *msg, struct one_reply *reply)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SENDs in the name of a peer, to one of its connections, by a host that sees nothing of it:
+ * Sends SENDs in the name of a peer to one of its connections, from a host that sees none of its packets:
  *
  *   net-inject INTERFACE MAC ADDRESS PEER-ADDRESS QPN
  *
- * To the queue pair of the data plane with that MAC and IPv4 address, over all PSNs at a stride that hits
- * what is held ahead of the expected one, from one UDP port after the other.
+ * The packets go to the queue pair of the data plane with that MAC and IPv4 address. They cover all PSNs at a
+ * stride that hits the range accepted ahead of the expected PSN, from changing UDP ports.
  */
 #include <arpa/inet.h>
 #include <net/ethernet.h>
@@ -47,7 +47,7 @@ forge_send(uint32_t qpn, uint32_t psn, uint8_t *frame)
 	return len;
 }
 
-/* False: no address. */
+/* Returns false if `text` is no address. */
 static bool
 read_address(const char *text, struct wire_addr *addr)
 {

@@ -17,7 +17,7 @@
 #define HUGE_FILES (KIND_SIZE / HUGE)
 #define SMALL_FILES 512u
 
-/* ---- what stderr says ---- */
+/* ---- captured standard error ---- */
 
 static int stderr_before = -1, said_file = -1;
 
@@ -99,7 +99,7 @@ make_huge_private(const char **reason)
 	return map_or_reason(MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, "private hugepages", reason);
 }
 
-/* Files of `size` bytes that lie one after the other. */
+/* Maps files of `size` bytes one after the other. */
 static uint8_t *
 map_files(int (*file)(uint32_t i), uint32_t n, size_t size, bool stay_open, const char **reason)
 {
@@ -134,7 +134,7 @@ small_memfd(uint32_t i)
 	return memfd_create("small", MFD_CLOEXEC);
 }
 
-/* As DPDK names them.  HUGE_DIR is a hugetlbfs of the test's. */
+/* Makes files named like DPDK's in HUGE_DIR, a hugetlbfs that the test has mounted. */
 static int
 huge_file(uint32_t i)
 {
@@ -266,7 +266,7 @@ make_file_private(const char **reason)
 	return fd < 0 ? NULL : map_or_reason(MAP_PRIVATE, fd, "mmap", reason);
 }
 
-/* A driver's pages: the ring of a packet socket that sends nothing. */
+/* Maps a driver's pages: the ring of a packet socket that sends nothing. */
 static uint8_t *
 make_device(const char **reason)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kinds of memory that programs register (the tables of doc/udapl.md and doc/verbs.md), and whether the
- * library copies them.  The test runs with ONESIDE_DEBUG=1.
+ * Kinds of memory that programs register (the tables of doc/udapl.md and doc/verbs.md), and whether the
+ * library copies them. The test runs with ONESIDE_DEBUG=1.
  */
 #ifndef TESTS_NET_MEMORY_KINDS_H
 #define TESTS_NET_MEMORY_KINDS_H
@@ -16,7 +16,7 @@ enum kind_way { KIND_IN_PLACE, KIND_COPIED };
 
 struct kind {
 	const char *name;
-	/* NULL and *reason: this machine cannot make it. */
+	/* Returns NULL and sets *reason if this machine cannot make the kind. */
 	uint8_t *(*make)(const char **reason);
 	enum kind_way way;
 };
@@ -24,8 +24,10 @@ struct kind {
 extern const struct kind memory_kinds[];
 extern const uint32_t num_memory_kinds;
 
-/* Standard error is captured between the two calls. kind_copied returns the reported reason why memory that
- * was registered meanwhile is copied, or NULL. */
+/*
+ * kind_listen() starts capturing standard error; kind_copied() ends it and returns the reported reason why
+ * memory that was registered meanwhile is copied, or NULL.
+ */
 void kind_listen(void);
 const char *kind_copied(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preloaded by pidns.sh: the kernel seems to be older than 6.5, which brought SO_PEERPIDFD. */
+/* Preloaded by pidns.sh to hide SO_PEERPIDFD, as on kernels before 6.5. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

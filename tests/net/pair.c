@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Less than the test has, so that it is the case that says that it hangs; more than its longest wait. */
+/* Less than the test's own limit, so that the hanging case is named; more than its longest wait. */
 #define CASE_SECONDS 1200
 #define FRAMES 64
 
@@ -94,7 +94,7 @@ pair_now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* The only word from a machine where nobody can look. */
+/* Prints a backtrace: the only information from a machine that nobody can inspect. */
 static void
 on_alarm(int signo)
 {
@@ -114,7 +114,7 @@ start(const struct pair_case *c, bool server, struct pair *pair, int other_fd)
 		return pid;
 	close(other_fd);
 	setenv("ONESIDE_SOCKET", pair->socket, 1);
-	/* A case that hangs is a failed case. */
+	/* A hanging case fails. */
 	signal(SIGALRM, on_alarm);
 	alarm(CASE_SECONDS);
 	(server ? c->server : c->client)(pair);
@@ -135,8 +135,10 @@ ends_soon(pid_t pid)
 	return false;
 }
 
-/* What waits for the process that has failed: it has a moment to find that by itself, and one to say where it
- * is, unless the case has a handler of its own. */
+/*
+ * Ends the process that waits for a failed one: it may notice the failure by itself, then gets SIGALRM to
+ * print a backtrace, unless the case handles that signal, then SIGKILL.
+ */
 static void
 end_other(pid_t pid)
 {
@@ -204,7 +206,7 @@ pair_main(int argc, char **argv, const struct pair_case *cases, uint32_t num_cas
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	backtrace((void *[1]){NULL}, 1); /* loads what it needs, which a signal handler may not */
+	backtrace((void *[1]){NULL}, 1); /* loads libraries now: a signal handler must not */
 	for (uint32_t i = 0; i < num_cases; i++) {
 		bool wanted = argc == 3, ok;
 		uint64_t before = pair_now_ms();

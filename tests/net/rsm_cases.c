@@ -29,14 +29,14 @@ data_server(struct pair *pair)
 	for (size_t k = 0; k < NUM_SIZES; k++) {
 		memset(e.base, 0xEE, SIZE);
 		pair_barrier(pair);
-		pair_barrier(pair); /* put */
+		pair_barrier(pair); /* the importer has put */
 		CHECK(pair, pair_pattern_check(e.base + 64 + k, sizes[k], (uint32_t)k) == sizes[k],
 		      "put of %zu bytes: wrong data", sizes[k]);
 		CHECK(pair, e.base[63 + k] == 0xEE && e.base[64 + k + sizes[k]] == 0xEE,
 		      "put of %zu bytes: went outside", sizes[k]);
 		pair_barrier(pair);
 	}
-	pair_barrier(pair); /* elements and vectors are put */
+	pair_barrier(pair); /* the importer has put elements and vectors */
 	for (uint32_t k = 0; k < 1000; k++) {
 		CHECK(pair, ((uint64_t *)(void *)e.base)[k] == 0x1122334455667788ull + k, "put64: element %u",
 		      k);
@@ -80,7 +80,7 @@ vectors(struct importer *i, struct pair *pair, uint8_t *buffer, rsm_localmemory_
 	for (uint32_t k = 0; k < 16; k++)
 		CHECK(pair, pair_pattern_check(buffer + k * 5000, 4999, 500 + k) == 4999, "getv: entry %u",
 		      k);
-	/* The first entry outside the segment stops the vector: three entries are not done. */
+	/* The first entry outside the segment ends the vector: three entries are not done. */
 	iovec[13].remote_offset = SIZE - 100;
 	CHECK(pair, rsm_memseg_import_putv(&sg) != RSM_SUCCESS, "putv beyond the segment succeeded");
 	CHECK(pair, sg.io_residual_count == 3, "putv beyond the segment: residual count %lu",
@@ -108,7 +108,7 @@ data_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_create_localmemory_handle(i.controller, &local, (caddr_t)buffer, SIZE),
 		  RSM_SUCCESS);
 	for (size_t k = 0; k < NUM_SIZES; k++) {
-		/* By turns from memory that has a handle and from memory that has none. */
+		/* Alternate between memory with a local memory handle and memory without. */
 		uint8_t *from = k % 2 == 0 ? buffer : odd + 1;
 
 		pair_barrier(pair);
@@ -130,7 +130,7 @@ data_client(struct pair *pair)
 		v8[k] = (uint8_t)k;
 	}
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v64, 1000), RSM_SUCCESS);
-	/* Explicit mode: issue, then close tells. */
+	/* In explicit mode, closing the barrier reports the result of all puts. */
 	RSM_CHECK(pair, rsm_memseg_import_set_mode(i.import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_open_barrier(&i.barrier), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_put32(i.import, 65536, v32, 1000), RSM_SUCCESS);
@@ -233,11 +233,11 @@ access_server(struct pair *pair)
 		pair_barrier(pair);
 		RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
 	}
-	/* A list without the importer's node. */
+	/* Publish to a list without the importer's node. */
 	publish(&e, pair, peer == 60 ? 61 : 60, 0666);
 	pair_barrier(pair);
 	pair_barrier(pair);
-	/* Rights are fixed at connect: a narrower list holds for later ones only. */
+	/* Rights are fixed at connect: a narrower list only affects later connections. */
 	RSM_CHECK(pair,
 		  rsm_memseg_export_republish(
 			  e.export, &(rsmapi_access_entry_t){.ae_node = peer, .ae_permission = 0666}, 1),
@@ -267,7 +267,7 @@ try(struct importer *i, struct pair *pair, rsm_permission_t permission, int expe
 static void
 access_client(struct pair *pair)
 {
-	/* for modes 0600, 0666, 0604, 0602, 0: what another user gets, reading and writing */
+	/* Results of another user's reading and writing, for modes 0600, 0666, 0604, 0602, 0. */
 	static const int reading[] = {RSMERR_PERM_DENIED, RSM_SUCCESS, RSM_SUCCESS, RSMERR_PERM_DENIED,
 				      RSMERR_PERM_DENIED};
 	static const int writing[] = {RSMERR_PERM_DENIED, RSM_SUCCESS, RSMERR_PERM_DENIED, RSM_SUCCESS,
@@ -275,8 +275,10 @@ access_client(struct pair *pair)
 	struct importer i;
 	uint64_t v = 7;
 
-	/* As root this process becomes somebody else before it attaches; otherwise it stays the exporter's
-	 * user, for whom the owner's digit counts. */
+	/*
+	 * A root process becomes another user before it attaches. Any other process remains the exporter's
+	 * user, for whom the owner's digit applies.
+	 */
 	bool other = geteuid() == 0;
 
 	if (other)
@@ -298,7 +300,7 @@ access_client(struct pair *pair)
 	try(&i, pair, RSM_PERM_READ, RSMERR_SEG_NOT_PUBLISHED_TO_NODE);
 	pair_barrier(pair);
 	pair_barrier(pair);
-	/* Only what was asked for at connect is allowed. */
+	/* A connection allows only the accesses requested at connect. */
 	importer_connect(&i, pair, RSM_PERM_READ);
 	RSM_CHECK(pair, rsm_memseg_import_get64(i.import, 0, &v, 1), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &v, 1), RSMERR_PERM_DENIED);
@@ -327,7 +329,7 @@ withdraw_server(struct pair *pair)
 	exporter_open(&e, pair, &peer);
 	publish(&e, pair, peer, 0666);
 	pair_barrier(pair);
-	pair_barrier(pair); /* in use */
+	pair_barrier(pair); /* the importer has used the segment */
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
 	memset(e.base, 0x5A, SIZE);
 	pair_barrier(pair);
@@ -419,7 +421,7 @@ static const struct {
 } group_modes[] = {
 	{0660, RSM_SUCCESS, RSM_SUCCESS},
 	{0640, RSM_SUCCESS, RSMERR_PERM_DENIED},
-	{0624, RSMERR_PERM_DENIED, RSM_SUCCESS}, /* one digit counts, though others may read */
+	{0624, RSMERR_PERM_DENIED, RSM_SUCCESS}, /* only the group's digit applies, though others may read */
 	{0606, RSMERR_PERM_DENIED, RSMERR_PERM_DENIED},
 	{0600, RSMERR_PERM_DENIED, RSMERR_PERM_DENIED},
 	{0666, RSM_SUCCESS, RSM_SUCCESS},
@@ -442,7 +444,7 @@ group_server(struct pair *pair)
 	exporter_close(&e, pair);
 }
 
-/* Another user, for whom the exporter's group is one of several.  (Only root can become that.) */
+/* Becomes another user, with the exporter's group among several, if this process is root. */
 static void
 group_client(struct pair *pair)
 {
@@ -470,10 +472,10 @@ group_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
 }
 
-/* ---- rights that were given up, and more groups than a request has room for ---- */
+/* ---- dropped rights, and more groups than fit into a request ---- */
 
 #define MANY 100u
-#define LAST_GROUP 5000u /* the kernel sorts them */
+#define LAST_GROUP 5000u /* the highest: the kernel sorts groups */
 
 static void
 group_list_server(struct pair *pair, const rsm_permission_t *mode, uint32_t num)
@@ -521,7 +523,7 @@ dropped_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
 }
 
-/* In the exporter's group by the last of 100. */
+/* The exporter's group is the last of the importer's 100. */
 static const rsm_permission_t groups_modes[] = {0660, 0606, 0666, 0644};
 
 static void
@@ -536,7 +538,10 @@ static void
 groups_client(struct pair *pair)
 {
 	bool root = geteuid() == 0;
-	/* Another node cannot be told of all of them, and grants what is sure. */
+	/*
+	 * A request to another node cannot list all groups: the node grants the rights that do not depend on
+	 * the unlisted ones.
+	 */
 	int group = !root || pair->local ? RSM_SUCCESS : RSMERR_PERM_DENIED;
 	gid_t groups[MANY];
 	struct importer i;
@@ -599,7 +604,7 @@ loopback_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_export_republish(export, list, 2), RSMERR_BAD_ACL);
 	pair_barrier(pair);
 	pair_barrier(pair);
-	/* Without a list too: of this node alone. */
+	/* Without a list, only this node may connect. */
 	RSM_CHECK(pair, rsm_memseg_export_republish(export, NULL, 0), RSM_SUCCESS);
 	pair_barrier(pair);
 	pair_barrier(pair);
@@ -630,7 +635,7 @@ loopback_client(struct pair *pair)
 		  RSMERR_CTLR_NOT_PRESENT);
 	RSM_CHECK(pair, rsm_memseg_import_connect(controller, node, SEGMENT + 9, 0600, &import),
 		  RSMERR_SEG_NOT_PUBLISHED);
-	/* Segments of another node are not reached through it. */
+	/* The loopback controller gives no access to segments of other nodes. */
 	RSM_CHECK(pair, rsm_memseg_import_connect(controller, peer, SEGMENT, 0600, &import),
 		  pair->local ? RSM_SUCCESS : RSMERR_CTLR_NOT_PRESENT);
 	if (pair->local) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RSMAPI between two applications: signals, poll descriptors, and who waits when the other end goes. */
+/* RSMAPI between two applications: signals, poll descriptors, and waiters when the peer goes. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ signals_server(struct pair *pair)
 
 	exporter_open(&e, pair, &peer);
 	RSM_CHECK(pair, rsm_intr_signal_wait(e.export, 0), RSMERR_TIMEOUT);
-	RSM_CHECK(pair, rsm_intr_signal_post(e.export, 0), RSM_SUCCESS); /* to nobody */
+	RSM_CHECK(pair, rsm_intr_signal_post(e.export, 0), RSM_SUCCESS); /* no importer exists */
 	RSM_CHECK(pair, rsm_intr_signal_post(NULL, 0), RSMERR_BAD_SEG_HNDL);
 	RSM_CHECK(pair, rsm_intr_signal_wait(NULL, 0), RSMERR_BAD_SEG_HNDL);
 	RSM_CHECK(pair, rsm_intr_signal_wait(e.controller, 0), RSMERR_BAD_SEG_HNDL);
@@ -42,20 +42,20 @@ signals_server(struct pair *pair)
 	CHECK(pair, pair_now_ms() - start >= 99, "a wait of 100 ms took %u",
 	      (unsigned)(pair_now_ms() - start));
 	publish(&e, pair, peer, 0666);
-	pair_barrier(pair); /* published */
+	pair_barrier(pair); /* the segment is published */
 	count_events(pair, e.export, 100);
-	pair_barrier(pair); /* those of the importer that does not accumulate */
+	pair_barrier(pair); /* signals of the importer that does not accumulate */
 	pair_barrier(pair);
 	count_events(pair, e.export, 1);
-	/* Towards the importers: both of the peer's import segments. */
+	/* Signals to importers reach both of the peer's import segments. */
 	for (int k = 0; k < 50; k++)
 		RSM_CHECK(pair, rsm_intr_signal_post(e.export, 0), RSM_SUCCESS);
 	pair_barrier(pair);
-	pair_barrier(pair); /* counted */
+	pair_barrier(pair); /* the importer has counted them */
 	for (int k = 0; k < 50; k++)
 		RSM_CHECK(pair, rsm_intr_signal_post(e.export, RSM_SIGPOST_NO_ACCUMULATE), RSM_SUCCESS);
 	pair_barrier(pair);
-	/* Each event that is waited for comes after the data that was put before it. */
+	/* A signal arrives after the data that was put before it. */
 	for (uint64_t k = 1; k <= 200; k++) {
 		RSM_CHECK(pair, rsm_intr_signal_wait(e.export, -1), RSM_SUCCESS);
 		CHECK(pair, *(volatile uint64_t *)(void *)(e.base + 8 * k) == k,
@@ -81,7 +81,7 @@ vector_signals(struct importer *i, struct pair *pair)
 		RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_getv(&sg), RSM_SUCCESS);
 	CHECK(pair, sg.flags == RSM_IMPLICIT_SIGPOST, "flags were changed");
-	/* A failed vector posts nothing. */
+	/* A vector that fails posts no signal. */
 	iovec.remote_offset = SIZE;
 	RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSMERR_BAD_LENGTH);
 }
@@ -95,13 +95,13 @@ signals_client(struct pair *pair)
 	importer_open(&i, pair);
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
-	/* Without any right to the data: for signals only. */
+	/* An import without any right to the data can still exchange signals. */
 	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, 0, &other), RSM_SUCCESS);
 	for (int k = 0; k < 50; k++) {
 		RSM_CHECK(pair, rsm_intr_signal_post(i.import, 0), RSM_SUCCESS);
 		RSM_CHECK(pair, rsm_intr_signal_post(other, 0), RSM_SUCCESS);
 	}
-	pair_barrier(pair); /* all taken */
+	pair_barrier(pair); /* the exporter has taken all signals */
 	for (int k = 0; k < 20; k++)
 		RSM_CHECK(pair, rsm_intr_signal_post(i.import, RSM_SIGPOST_NO_ACCUMULATE), RSM_SUCCESS);
 	pair_barrier(pair);
@@ -149,7 +149,10 @@ interrupted_server(struct pair *pair)
 static void
 interrupted_client(struct pair *pair)
 {
-	/* Again and again: the first may come before the sleep.  No SIGALRM: that is the case's own limit. */
+	/*
+	 * A repeating timer, since the first signal may come before the thread sleeps. Not SIGALRM, which
+	 * limits the case's time.
+	 */
 	const struct itimerspec often = {.it_value = {.tv_nsec = 100000000},
 					 .it_interval = {.tv_nsec = 100000000}};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
@@ -192,7 +195,7 @@ pollfd_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_get_pollfd(NULL, &fds[0]), RSMERR_BAD_SEG_HNDL);
 	RSM_CHECK(pair, rsm_memseg_release_pollfd(NULL), RSMERR_BAD_SEG_HNDL);
 	RSM_CHECK(pair, rsm_memseg_get_pollfd(e.export, NULL), RSMERR_BAD_ADDR);
-	RSM_CHECK(pair, rsm_memseg_release_pollfd(e.export), RSM_SUCCESS); /* at zero: harmless */
+	RSM_CHECK(pair, rsm_memseg_release_pollfd(e.export), RSM_SUCCESS); /* harmless without a reference */
 	RSM_CHECK(pair, rsm_memseg_get_pollfd(e.export, &fds[0]), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_get_pollfd(e.export, &again), RSM_SUCCESS);
 	CHECK(pair, fds[0].fd == again.fd && fds[0].events == POLLRDNORM, "descriptors %d, %d", fds[0].fd,
@@ -203,11 +206,11 @@ pollfd_server(struct pair *pair)
 	CHECK(pair, num == 0, "%d descriptors are ready", num);
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(NULL, 1, 0, &num), RSMERR_BAD_ADDR);
 	CHECK(pair, poll(fds, 1, 0) == 0, "ready before any event");
-	pair_barrier(pair); /* two events are posted */
+	pair_barrier(pair); /* the importer has posted two events */
 	CHECK(pair, poll(fds, 1, LONG_MS) == 1 && fds[0].revents == POLLRDNORM, "poll: revents %#x",
 	      fds[0].revents);
 	CHECK(pair, poll(fds, 1, 0) == 1, "poll took the event");
-	pair_barrier(pair); /* both have come */
+	pair_barrier(pair); /* both events have arrived */
 	CHECK(pair, write(pipes[1], "x", 1) == 1, "write");
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(fds, 3, LONG_MS, &num), RSM_SUCCESS);
 	CHECK(pair, num == 2 && fds[0].revents == POLLRDNORM && fds[1].revents == POLLIN, "%d: %#x, %#x", num,
@@ -221,7 +224,7 @@ pollfd_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_export_destroy(e.export), RSMERR_POLLFD_IN_USE);
 	RSM_CHECK(pair, rsm_memseg_release_pollfd(e.export), RSM_SUCCESS);
 	pair_barrier(pair);
-	pair_barrier(pair); /* the importer's turn */
+	pair_barrier(pair); /* from here on the importer polls */
 	for (int k = 0; k < 3; k++)
 		RSM_CHECK(pair, rsm_intr_signal_post(e.export, 0), RSM_SUCCESS);
 	pair_barrier(pair);
@@ -259,7 +262,7 @@ pollfd_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, 0), RSMERR_TIMEOUT);
 	CHECK(pair, epoll_wait(epoll, &got, 1, 0) == 0, "epoll: ready after the last event was taken");
 	pair_barrier(pair);
-	/* The exporter withdraws the segment: who polls is told. */
+	/* When the exporter withdraws the segment, the importer's poll descriptor reports a hang-up. */
 	start = pair_now_ms();
 	CHECK(pair, epoll_wait(epoll, &got, 1, LONG_MS) == 1 && (got.events & EPOLLHUP) != 0, "epoll: %#x",
 	      got.events);
@@ -275,7 +278,7 @@ pollfd_client(struct pair *pair)
 	pair_barrier(pair);
 }
 
-/* ---- who waits is woken ---- */
+/* ---- waiters are woken when the segment goes ---- */
 
 struct waiter {
 	pthread_t thread;
@@ -296,7 +299,7 @@ wait_for_ever(void *arg)
 	return NULL;
 }
 
-/* Returns when the waiter is asleep in its wait. */
+/* Starts a waiter; returns when it sleeps in its wait. */
 static void
 start_waiter(struct waiter *waiter, void *segment, struct pair *pair)
 {
@@ -335,7 +338,7 @@ woken_server(struct pair *pair)
 	publish(&e, pair, peer, 0666);
 	pair_barrier(pair);
 	for (;;)
-		pause(); /* killed */
+		pause(); /* until the importer kills this process */
 }
 
 static void
@@ -356,7 +359,7 @@ woken_client(struct pair *pair)
 	      waiter.result);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	pair_barrier(pair);
-	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, -1), RSMERR_CONN_ABORTED); /* unpublished */
+	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, -1), RSMERR_CONN_ABORTED); /* by unpublish */
 	RSM_CHECK(pair, rsm_intr_signal_post(i.import, 0), RSMERR_CONN_ABORTED);
 	pair_barrier(pair);
 	importer_disconnect(&i, pair);

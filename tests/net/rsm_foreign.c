@@ -5,7 +5,7 @@
 #include "rsm_pair.h"
 
 #define ELEMENTS 1000u
-#define MANY 20000u /* through the staging ring, in several pieces */
+#define MANY 20000u /* more than one piece of the staging ring */
 #define AT16 0x10000
 #define AT32 0x20000
 #define AT64 0x30000
@@ -28,7 +28,7 @@ foreign_server(struct pair *pair)
 	v64 = (const uint64_t *)(void *)(e.base + AT64);
 	publish(&e, pair, peer, 0666);
 	pair_barrier(pair);
-	pair_barrier(pair); /* put */
+	pair_barrier(pair); /* the importer has put */
 	CHECK(pair, *(uint16_t *)(void *)e.base == bswap_16(0x1234), "put16 of one: %#x",
 	      *(uint16_t *)(void *)e.base);
 	for (uint32_t k = 0; k < ELEMENTS; k++) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process without rights on a peer's host, which asks for a segment as that peer's superuser, by a socket:
+ * A process without privileges on a peer's host, which requests a segment as that peer's superuser, by a
+ * socket:
  *
  *   net-rsm-forge OWN-ADDRESS ADDRESS NODE SEGMENT open|guarded
  *
- * `open`: it gets the segment, as where no secret is shared; that is the test of the forgery.  `guarded`: it
- * gets nothing, whatever it says.  Prints what it has got.
+ * With `open` no secret is shared and the forged request succeeds, which shows that the forgery is good. With
+ * `guarded` no forged request succeeds. The program prints the results.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +24,7 @@
 
 #define ROCE_PORT 4791
 #define FRAME_MAX 512u
-#define HEADERS (14u + 20 + 8) /* the kernel makes its own */
+#define HEADERS (14u + 20 + 8) /* Ethernet, IPv4 and UDP, which the kernel builds itself */
 #define BTH_DETH 20u
 #define TRIES 100
 #define TRY_MS 200
@@ -33,7 +34,7 @@ static struct sockaddr_in destination;
 static uint32_t node, segment;
 static int fd;
 
-/* What may come back; a REP is a segment given. */
+/* Possible answers. A REP grants the segment. */
 struct answer {
 	bool given;
 	struct rsm_rej rej;
@@ -76,13 +77,16 @@ send_request(uint32_t id, const uint8_t *data, uint32_t len)
 	cm_mad_build(&mad, wire_build(&template, &build, frame));
 	frame_len = wire_frame_len(&template, build.opcode, build.payload_len);
 	wire_seal(frame, frame_len);
-	/* Not connected: the kernel counts the identifications of those that are. */
+	/*
+	 * The socket is not connected: the kernel numbers IP identifications of connected ones, and the
+	 * ICRC covers an identification of 0.
+	 */
 	if (sendto(fd, frame + HEADERS, frame_len - HEADERS, 0, (const struct sockaddr *)&destination,
 		   sizeof(destination)) != (ssize_t)(frame_len - HEADERS))
 		fail(strerror(errno));
 }
 
-/* False: nothing that answers this request has come. */
+/* Returns false unless an answer to this request has come. */
 static bool
 receive(uint32_t id, struct answer *answer)
 {
@@ -105,7 +109,10 @@ ask(const uint8_t *data, uint32_t len)
 	struct pollfd readable = {.fd = fd, .events = POLLIN};
 	struct answer answer = {0};
 	static uint32_t number;
-	/* Another one than those of a process before: a request with its id would be that one, sent again. */
+	/*
+	 * Differs from the ids of earlier processes: a request with an id in use would be taken as a
+	 * repetition.
+	 */
 	const uint32_t id = (uint32_t)getpid() << 8 | ++number;
 
 	for (int i = 0; i < TRIES; i++) {
@@ -121,7 +128,7 @@ ask(const uint8_t *data, uint32_t len)
 static struct answer
 claim(bool secret)
 {
-	/* As the superuser: the segment is everybody's, but for nobody else's word. */
+	/* The uid of 0 claims to be the peer's superuser, to whom any segment is granted. */
 	const struct rsm_req req = {.who = {.node = node},
 				    .segment = segment,
 				    .permission = 0600,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RSM at the limits that tests/net/limits.sh has set: what the attributes say, what each call says at its
- * limit, and that it works again when something is given back.
+ * RSM at the limits that tests/net/limits.sh has set: the attributes report them, each call fails with the
+ * specified error at its limit, and succeeds again when something is released.
  */
 #include <sys/mman.h>
 
 #include "rsm_pair.h"
 
-/* As in limits.sh. */
+/* Values that limits.sh configures. */
 #define MAX_SEGMENTS 2u
 #define MAX_MR 7u
 #define MAX_CQ 12u
@@ -27,7 +27,7 @@ open_port(struct pair *pair)
 	return controller;
 }
 
-/* Exports of `size` bytes, until `expected` is the answer; how many there were. */
+/* Makes exports of `size` bytes until the call fails with `expected`; returns their number. */
 static uint32_t
 fill(struct pair *pair, rsmapi_controller_handle_t controller, uint8_t *memory, size_t size, int expected,
      rsm_memseg_export_handle_t *exports)
@@ -63,7 +63,7 @@ exports_server(struct pair *pair)
 	      "the attributes are not what was configured");
 	RSM_CHECK(pair, rsm_memseg_export_create(controller, &exports[0], memory, MAX_MR_BYTES + PAGE, 0),
 		  RSMERR_BAD_LENGTH);
-	/* bytes */
+	/* The limit of bytes. */
 	n = fill(pair, controller, memory, MAX_MR_BYTES, RSMERR_INSUFFICIENT_MEM, exports);
 	CHECK(pair, n == MAX_MR_TOTAL / MAX_MR_BYTES, "%u exports of the largest size", n);
 	RSM_CHECK(pair, rsm_memseg_export_destroy(exports[--n]), RSM_SUCCESS);
@@ -74,14 +74,14 @@ exports_server(struct pair *pair)
 	n++;
 	while (n > 0)
 		RSM_CHECK(pair, rsm_memseg_export_destroy(exports[--n]), RSM_SUCCESS);
-	/* pieces of memory, again after all have been given back */
+	/* The limit of memory regions, reached again at the same number after all have been released. */
 	n = fill(pair, controller, memory, PAGE, RSMERR_INSUFFICIENT_MEM, exports);
 	CHECK(pair, n > MAX_SEGMENTS && n <= MAX_MR, "%u small exports", n);
 	for (uint32_t i = 0; i < n; i++)
 		RSM_CHECK(pair, rsm_memseg_export_destroy(exports[i]), RSM_SUCCESS);
 	again = fill(pair, controller, memory, PAGE, RSMERR_INSUFFICIENT_MEM, exports);
 	CHECK(pair, again == n, "%u small exports, and then %u", n, again);
-	/* publications */
+	/* The limit of published segments. */
 	for (uint32_t i = 0; i < MAX_SEGMENTS; i++)
 		RSM_CHECK(pair, rsm_memseg_export_publish(exports[i], &ids[i], NULL, 0), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_export_publish(exports[MAX_SEGMENTS], &ids[MAX_SEGMENTS], NULL, 0),
@@ -146,7 +146,7 @@ imports_client(struct pair *pair)
 			for (uint32_t i = 0; i < n; i++)
 				RSM_CHECK(pair, rsm_memseg_import_disconnect(imports[i]), RSM_SUCCESS);
 	}
-	/* Those that there are work, with rings that hold few transfers. */
+	/* Existing imports work, although their rings hold only a few transfers. */
 	RSM_CHECK(pair, rsm_memseg_import_init_barrier(imports[n - 1], RSM_BAR_DEFAULT, &barrier),
 		  RSM_SUCCESS);
 	pair_pattern(data, MAX_MR_BYTES, 5);

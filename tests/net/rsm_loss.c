@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The other end vanishes under importers that are idle, and comes back.
+ * The peer vanishes under importers that are idle, and comes back.
  *
- *   rsm_loss SOCKET EXPORTERS-SOCKET CUT HEAL     two shell commands
+ *   rsm_loss SOCKET EXPORTERS-SOCKET CUT HEAL     CUT and HEAL are shell commands
  *
- * The keep-alive time of both data planes is the default, 2 s.
+ * Both data planes have the default keep-alive time, 2 s.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,13 +25,13 @@
 
 #define SEGMENT 0x400300u
 #define SIZE 65536u
-#define SHARE 50u                   /* of a processor a machine may give each process one in so many */
-#define BOUND_MS (3500u * SHARE)    /* the keep-alive time, and what others' turns add */
-#define CONNECT_MS (13000u * SHARE) /* four keep-alive times after the loss was told */
+#define SHARE 50u                   /* a busy machine may give each process one fiftieth of a processor */
+#define BOUND_MS (3500u * SHARE)    /* the keep-alive time, and a delay for other threads on the processor */
+#define CONNECT_MS (13000u * SHARE) /* four keep-alive times after the loss was reported */
 #define BACK_MS (30000u * SHARE)
 
 static rsmapi_controller_handle_t controller;
-static rsm_node_id_t node; /* the exporter's */
+static rsm_node_id_t node; /* of the exporter */
 static pid_t exporter;
 static char port[] = "p0";
 
@@ -62,7 +62,7 @@ is_loss(int error)
 	return error == RSMERR_CONN_ABORTED || error == RSMERR_REMOTE_NODE_UNREACHABLE;
 }
 
-/* Publishes, and publishes again whenever its data plane has come back. */
+/* Publishes a segment, and again whenever its data plane has come back. */
 static void export(const char *socket, int tell)
 {
 	rsm_memseg_export_handle_t segment;
@@ -104,7 +104,7 @@ start_exporter(const char *socket)
 	close(fds[0]);
 }
 
-static _Atomic bool lost; /* who waits has been told */
+static _Atomic bool lost; /* the waiting threads have seen the loss */
 
 struct waiter {
 	pthread_t thread;
@@ -123,7 +123,7 @@ wait_for_ever(void *arg)
 	return NULL;
 }
 
-/* Puts without end, at the moment of the loss too. */
+/* Puts continuously, also at the moment of the loss. */
 static void *
 put_for_ever(void *arg)
 {
@@ -141,7 +141,7 @@ put_for_ever(void *arg)
 	return NULL;
 }
 
-/* In a span nothing is told of the loss until its end. */
+/* Puts and gets in a span, which reports a loss only at its end. */
 static void *
 put_in_span(void *arg)
 {
@@ -211,7 +211,7 @@ main(int argc, char **argv)
 	CHECK(rsm_memseg_import_put64(idle, 0, &value, 1) == RSM_SUCCESS, "put");
 	CHECK(rsm_memseg_get_pollfd(polled, &fd) == RSM_SUCCESS, "get_pollfd");
 	CHECK(pthread_create(&waiter.thread, NULL, wait_for_ever, &waiter) == 0, "pthread_create");
-	sleep(3); /* idle for longer than the keep-alive time: nothing happens */
+	sleep(3); /* idle for longer than the keep-alive time, without any effect */
 	CHECK(rsm_memseg_import_put64(idle, 0, &value, 1) == RSM_SUCCESS, "put after a time of idleness");
 	CHECK(poll(&fd, 1, 0) == 0, "revents %#x while all is well", fd.revents);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RSMAPI between two applications: mappings, their end, and rebinding. */
+/* RSMAPI between two applications: mappings, their revocation, and rebinding. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ map_server(struct pair *pair)
 	for (uint32_t k = 0; k < SIZE; k++)
 		e.base[k] = (uint8_t)(k * 7);
 	pair_barrier(pair);
-	pair_barrier(pair); /* the importer has stored */
+	pair_barrier(pair); /* the importer has stored through its mapping */
 	if (pair->local) {
 		CHECK(pair, e.base[0] == 0x5A && e.base[SIZE - 1] == 0xA5,
 		      "stores through the mapping are not seen");
@@ -59,7 +59,7 @@ map_server(struct pair *pair)
 		      "put64 through the mapping is not seen");
 		CHECK(pair, pair_pattern_check(e.base + 2 * PAGE + 3, 100001, 5) == 100001,
 		      "put through the mapping");
-		e.base[PAGE + 100] = 0x77; /* is seen there */
+		e.base[PAGE + 100] = 0x77; /* the importer checks this byte */
 	}
 	pair_barrier(pair);
 	pair_barrier(pair);
@@ -131,7 +131,7 @@ whole(struct importer *i, struct pair *pair)
 	memset(buffer, 0, 100001);
 	RSM_CHECK(pair, rsm_memseg_import_get(i->import, 2 * PAGE + 3, buffer, 100001), RSM_SUCCESS);
 	CHECK(pair, pair_pattern_check(buffer, 100001, 5) == 100001, "get through the mapping");
-	/* The same checks as without a mapping. */
+	/* Arguments are checked as without a mapping. */
 	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, SIZE - 4, &v, 1), RSMERR_BAD_MEM_ALIGNMENT);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, SIZE, &v, 1), RSMERR_BAD_OFFSET);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, &v, ~0ul / 8 + 2), RSMERR_BAD_OFFSET);
@@ -154,7 +154,7 @@ part(struct importer *i, struct pair *pair)
 	void *at = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *address;
 	uint8_t *before = at;
 
-	/* Pages 3 and 4, at an address of our own; the length is no multiple of the page. */
+	/* Pages 3 and 4, at a given address; the length is no multiple of the page size. */
 	memset(at, 0xEE, 8 * PAGE);
 	address = before + 2 * PAGE;
 	RSM_CHECK(pair,
@@ -196,13 +196,13 @@ read_only(struct importer *i, struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_import_put64(reader, 8, &v, 1), RSMERR_PERM_DENIED);
 	RSM_CHECK(pair, rsm_memseg_import_unmap(reader), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_disconnect(reader), RSM_SUCCESS);
-	/* Pages that can be written can be read: who may only write does not get them. */
+	/* A writable page is readable, too: a connection with the right to write only cannot map. */
 	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, RSM_PERM_WRITE, &reader),
 		  RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_WRITE, 0, PAGE),
 		  RSMERR_MAP_FAILED);
 	RSM_CHECK(pair, rsm_memseg_import_disconnect(reader), RSM_SUCCESS);
-	/* Fewer rights than the connection has. */
+	/* A mapping may have fewer rights than the connection. */
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
 		  RSM_SUCCESS);
 	CHECK(pair, store_faults(address), "a store to a mapping for reading did not fault");
@@ -234,7 +234,7 @@ map_client(struct pair *pair)
 	importer_disconnect(&i, pair);
 }
 
-/* ---- the end of a mapping ---- */
+/* ---- revocation of a mapping ---- */
 
 static void
 revoke_server(struct pair *pair)
@@ -247,13 +247,13 @@ revoke_server(struct pair *pair)
 		publish(&e, pair, peer, 0666);
 		memset(e.base, 0x10 + round, SIZE);
 		pair_barrier(pair);
-		pair_barrier(pair); /* mapped */
+		pair_barrier(pair); /* the importer has mapped the segment */
 		RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
 		CHECK(pair, e.base[0] == 0x10 + round && e.base[SIZE - 1] == 0x10 + round,
 		      "contents were lost");
 		memset(e.base, 0xEE, SIZE);
 		pair_barrier(pair);
-		pair_barrier(pair); /* the importer has looked and stored */
+		pair_barrier(pair); /* the importer has read and stored through its mapping */
 		for (uint32_t k = 0; k < SIZE; k++)
 			CHECK(pair, e.base[k] == 0xEE, "byte %u was changed after unpublish", k);
 	}
@@ -268,7 +268,10 @@ revoke_server(struct pair *pair)
 	pair_barrier(pair);
 }
 
-/* What an importer that breaks the rules still has: a copy of the past. */
+/*
+ * An importer that keeps using its mapping only sees, and changes, a private copy of the segment's last
+ * contents.
+ */
 static void
 look_and_store(struct importer *i, struct pair *pair, volatile uint8_t *map, int expected)
 {
@@ -299,7 +302,7 @@ revoke_client(struct pair *pair)
 							SIZE),
 				  RSM_SUCCESS);
 		pair_barrier(pair);
-		pair_barrier(pair); /* withdrawn */
+		pair_barrier(pair); /* the exporter has withdrawn the segment */
 		if (pair->local) {
 			look_and_store(&i, pair, address, round < 3 ? 0x10 + round : 0xEE);
 			RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
@@ -326,12 +329,12 @@ died_server(struct pair *pair)
 	exporter_open(&e, pair, &peer);
 	publish(&e, pair, peer, 0666);
 	memset(e.base, 0x42, SIZE);
-	/* A child outlives us until the client ends it: the segment is not its own. */
+	/* The segment is not the child's, which lives until the client ends it. */
 	child = fork();
 	if (child == 0) {
 		char byte;
 
-		recv(pair->fd, &byte, 1, 0); /* or until it has gone */
+		recv(pair->fd, &byte, 1, 0); /* returns when the client sends a byte, or has gone */
 		_exit(0);
 	}
 	CHECK(pair, child > 0, "fork");
@@ -405,16 +408,16 @@ rebind_server(struct pair *pair)
 	CHECK(pair, other[1] == 0x22 && other[SIZE - 1] == 0x22, "the new memory lost its contents");
 	memset(first, 0x33, SIZE);
 	pair_barrier(pair);
-	pair_barrier(pair); /* it has seen the second, and put */
+	pair_barrier(pair); /* the importer has seen the second memory, and put into it */
 	CHECK(pair, *(uint64_t *)(void *)(other + 8) == MAGIC, "a put after rebind is not in the new memory");
 	CHECK(pair, *(uint64_t *)(void *)(first + 8) == 0x3333333333333333ull,
 	      "a put went to the old memory");
-	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, first, 0, SIZE), RSM_SUCCESS); /* and back */
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, first, 0, SIZE), RSM_SUCCESS); /* back again */
 	pair_barrier(pair);
 	pair_barrier(pair);
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE),
-		  RSM_SUCCESS); /* while not published */
+		  RSM_SUCCESS); /* rebinding works while unpublished */
 	publish(&e, pair, peer, 0666);
 	other[77] = 0x55;
 	pair_barrier(pair);
@@ -499,20 +502,20 @@ twice_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_export_publish(second, &id, NULL, 0), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_export_rebind(second, other, 0, SIZE), RSMERR_INSUFFICIENT_RESOURCES);
 	pair_barrier(pair);
-	pair_barrier(pair); /* put by both */
+	pair_barrier(pair); /* importers of both segments have put */
 	CHECK(pair, *(uint64_t *)(void *)e.base == MAGIC && *(uint64_t *)(void *)(e.base + PAGE) == MAGIC,
 	      "puts");
-	/* The first is still there when the second has gone. */
+	/* The first segment outlives the second. */
 	RSM_CHECK(pair, rsm_memseg_export_destroy(second), RSM_SUCCESS);
 	pair_barrier(pair);
 	pair_barrier(pair);
 	CHECK(pair, *(uint64_t *)(void *)(e.base + 2 * PAGE) == MAGIC, "put after the other segment's end");
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
-	publish(&e, pair, peer, 0666); /* alone now: it can be mapped */
+	publish(&e, pair, peer, 0666); /* the memory has one segment now, and can be mapped */
 	RSM_CHECK(pair, rsm_create_localmemory_handle(e.controller, &local, (caddr_t)e.base, SIZE),
 		  RSM_SUCCESS);
 	pair_barrier(pair);
-	pair_barrier(pair); /* mapped */
+	pair_barrier(pair); /* the importer has mapped the segment */
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
 	memset(e.base, 0x77, SIZE);
 	pair_barrier(pair);
@@ -548,7 +551,7 @@ twice_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_import_put64(second, PAGE, &magic, 1), RSMERR_CONN_ABORTED);
 	RSM_CHECK(pair, rsm_memseg_import_disconnect(second), RSM_SUCCESS);
 	pair_barrier(pair);
-	pair_barrier(pair); /* published again */
+	pair_barrier(pair); /* the exporter has published the segment again */
 	importer_disconnect(&i, pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	if (pair->local)
@@ -569,7 +572,7 @@ twice_client(struct pair *pair)
 	pair_barrier(pair);
 }
 
-/* ---- a segment that nobody may write ---- */
+/* ---- a segment without write rights for anybody ---- */
 
 static void
 sealed_server(struct pair *pair)
@@ -585,7 +588,7 @@ sealed_server(struct pair *pair)
 	publish(&e, pair, peer, 0444);
 	memset(e.base, 0x21, SIZE);
 	pair_barrier(pair);
-	pair_barrier(pair); /* mapped, and tried */
+	pair_barrier(pair); /* the importer has mapped the segment and tried to write */
 	for (uint32_t k = 0; k < SIZE; k++)
 		CHECK(pair, e.base[k] == 0x21, "byte %u was written by who may only read", k);
 	memset(other, 0x43, SIZE);
@@ -593,7 +596,7 @@ sealed_server(struct pair *pair)
 	other[SIZE - 1] = 0x65;
 	pair_barrier(pair);
 	pair_barrier(pair);
-	/* Another list: now it may be mapped for writing, by who connects then. */
+	/* With another access list, later connections can map for writing. */
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
 	publish(&e, pair, peer, 0666);
 	pair_barrier(pair);
@@ -603,7 +606,7 @@ sealed_server(struct pair *pair)
 	free(other);
 }
 
-/* By the descriptor that the kernel keeps for a mapping, as whoever breaks the rules could. */
+/* A malicious importer could open the kernel's descriptor of its mapping: writing must fail there, too. */
 static void
 try_to_write(struct pair *pair, const void *address)
 {
@@ -615,7 +618,7 @@ try_to_write(struct pair *pair, const void *address)
 	chmod(path, 0666);
 	fd = open(path, O_RDWR);
 	if (fd < 0) {
-		/* only root may follow these links */
+		/* Only root may follow these links. */
 		CHECK(pair, geteuid() != 0, "%s cannot be opened: %s", path, strerror(errno));
 		return;
 	}
@@ -648,11 +651,11 @@ sealed_client(struct pair *pair)
 	}
 	expect_byte(&i, pair, address, 1, 0x21);
 	pair_barrier(pair);
-	pair_barrier(pair); /* other memory */
+	pair_barrier(pair); /* the exporter has rebound the segment to other memory */
 	expect_byte(&i, pair, address, 1, 0x43);
 	expect_byte(&i, pair, address, SIZE - 1, 0x65);
 	pair_barrier(pair);
-	pair_barrier(pair); /* another list */
+	pair_barrier(pair); /* the exporter has published with another access list */
 	if (address != NULL)
 		RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
 	importer_disconnect(&i, pair);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One segment, and importers on three nodes: one of them the exporter's own.
+ * A segment, and importers on three nodes, one of them the exporter's own.
  *
- *   net-rsm-nodes SOCKET SOCKET SOCKET       the exporter is at the first
+ *   net-rsm-nodes SOCKET SOCKET SOCKET       the exporter is on the first node
  */
 #include <pthread.h>
 #include <rsmapi.h>
@@ -50,7 +50,7 @@ static char port[] = "p0";
 		CHECK(error_ == (expected), "%s: %d instead of %d", #call, error_, expected); \
 	} while (0)
 
-/* All processes are here. */
+/* Waits until all processes have reached this step. */
 static void
 step(void)
 {
@@ -69,7 +69,7 @@ node_of(uint32_t k)
 	return atomic_load(&board->node[k]);
 }
 
-/* Each node lists the two others, and after a while as ones that can be used. */
+/* Each node must list the two others, and report them as active after a while. */
 static void
 check_topology(uint32_t own)
 {
@@ -134,36 +134,36 @@ export_segment(void)
 	umask(022);
 	memset(memory, 0, SIZE);
 	EXPECT(rsm_get_controller(port, &controller), RSM_SUCCESS);
-	step(); /* node ids are known */
-	/* All are the same user here: the first digit counts.  The third node may only read. */
+	step(); /* all node ids are known */
+	/* All processes have one user, for whom the owner's digit applies. The third node may only read. */
 	rsmapi_access_entry_t list[] = {{node_of(0), 0666}, {node_of(1), 0600}, {node_of(2), 0444}};
 	EXPECT(rsm_memseg_export_create(controller, &segment, memory, SIZE, 0), RSM_SUCCESS);
 	EXPECT(rsm_memseg_export_publish(segment, &id, list, NODES), RSM_SUCCESS);
-	step(); /* published */
-	step(); /* connected */
+	step(); /* the segment is published */
+	step(); /* the importers have connected */
 	for (uint32_t k = 0; k < EVENTS; k++)
 		EXPECT(rsm_intr_signal_post(segment, 0), RSM_SUCCESS);
-	step(); /* posted; they put, and post */
+	step(); /* the exporter has posted; importers put and post */
 	expect_events(segment, NODES);
 	for (uint32_t k = 0; k < 2 * AREA; k++)
 		CHECK(memory[k] == byte_of(k / AREA, k % AREA), "byte %u", k);
 	for (uint32_t k = 2 * AREA; k < SIZE; k++)
 		CHECK(memory[k] == 0, "byte %u was written by who may only read", k);
-	step(); /* checked */
+	step(); /* the exporter has checked the puts */
 	EXPECT(rsm_memseg_export_republish(segment, list, 2), RSM_SUCCESS);
-	step(); /* another list */
-	step(); /* tried */
+	step(); /* the access list has changed */
+	step(); /* the importers have tried it */
 	EXPECT(rsm_memseg_export_unpublish(segment), RSM_SUCCESS);
 	memset(memory, 0xEE, SIZE);
-	step(); /* withdrawn */
-	step(); /* tried */
+	step(); /* the segment is withdrawn */
+	step(); /* the importers have tried it */
 	for (uint32_t k = 0; k < SIZE; k++)
 		CHECK(memory[k] == 0xEE, "byte %u was changed after unpublish", k);
 	EXPECT(rsm_memseg_export_publish(segment, &id, NULL, 0), RSM_SUCCESS);
-	step(); /* for everybody */
-	step(); /* tried, and still connected */
+	step(); /* the segment is published for every node */
+	step(); /* the importers have used it, and are connected */
 	EXPECT(rsm_memseg_export_destroy(segment), RSM_SUCCESS);
-	step(); /* destroyed */
+	step(); /* the segment is destroyed */
 	EXPECT(rsm_release_controller(controller), RSM_SUCCESS);
 	free(memory);
 }
@@ -200,30 +200,30 @@ import_segment(uint32_t own)
 
 	EXPECT(rsm_get_controller(port, &controller), RSM_SUCCESS);
 	learn_node(own);
-	step(); /* node ids are known */
+	step(); /* all node ids are known */
 	check_topology(own);
-	step(); /* published */
+	step(); /* the segment is published */
 	EXPECT(connect_with(RSM_PERM_RDWR), own == 2 ? RSMERR_PERM_DENIED : RSM_SUCCESS);
 	if (own == 2)
 		EXPECT(connect_with(RSM_PERM_READ), RSM_SUCCESS);
 	EXPECT(rsm_memseg_import_init_barrier(import, RSM_BARRIER_SEGMENT, &barrier), RSM_SUCCESS);
 	EXPECT(rsm_memseg_import_map(import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, SIZE),
 	       own == 0 ? RSM_SUCCESS : RSMERR_MAP_FAILED);
-	step(); /* connected */
-	step(); /* posted */
+	step(); /* the importers have connected */
+	step(); /* the exporter has posted */
 	expect_events(import, EVENTS);
 	for (uint32_t k = 0; k < AREA; k++)
 		data[k] = byte_of(own, k);
 	EXPECT(rsm_memseg_import_put(import, (off_t)(own * AREA), data, AREA),
 	       own == 2 ? RSMERR_PERM_DENIED : RSM_SUCCESS);
 	EXPECT(rsm_intr_signal_post(import, 0), RSM_SUCCESS);
-	step(); /* checked */
+	step(); /* the exporter has checked the puts */
 	for (uint32_t other = 0; other < 2; other++) {
 		EXPECT(rsm_memseg_import_get(import, (off_t)(other * AREA), data, AREA), RSM_SUCCESS);
 		for (uint32_t k = 0; k < AREA; k++)
 			CHECK(data[k] == byte_of(other, k), "byte %u of importer %u", k, other);
 	}
-	step(); /* another list: who is connected keeps its rights */
+	step(); /* the access list has changed: existing connections keep their rights */
 	EXPECT(rsm_memseg_import_get64(import, 0, &word, 1), RSM_SUCCESS);
 	{
 		rsm_memseg_import_handle_t second;
@@ -233,20 +233,20 @@ import_segment(uint32_t own)
 		if (own != 2)
 			EXPECT(rsm_memseg_import_disconnect(second), RSM_SUCCESS);
 	}
-	step(); /* tried */
-	step(); /* withdrawn */
+	step(); /* the importers have tried it */
+	step(); /* the segment is withdrawn */
 	if (address != NULL)
 		CHECK(((volatile uint8_t *)address)[AREA - 1] == byte_of(0, AREA - 1), "not what it was");
 	expect_lost(own);
 	EXPECT(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 	EXPECT(connect_with(RSM_PERM_READ), RSMERR_SEG_NOT_PUBLISHED);
-	step(); /* tried */
-	step(); /* for everybody: by the mask 022, of which the owner's digit counts */
+	step(); /* the importers have tried it */
+	step(); /* the segment is published for every node, with rights by umask 022 */
 	EXPECT(connect_with(RSM_PERM_RDWR), RSM_SUCCESS);
 	EXPECT(rsm_memseg_import_init_barrier(import, RSM_BARRIER_SEGMENT, &barrier), RSM_SUCCESS);
 	EXPECT(rsm_memseg_import_put64(import, (off_t)(8 * own), &word, 1), RSM_SUCCESS);
-	step(); /* tried */
-	step(); /* destroyed */
+	step(); /* the importers have used it, and are connected */
+	step(); /* the segment is destroyed */
 	EXPECT(rsm_memseg_import_put64(import, 0, &word, 1), RSMERR_CONN_ABORTED);
 	EXPECT(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 	EXPECT(connect_with(RSM_PERM_READ), RSMERR_SEG_NOT_PUBLISHED);
@@ -273,8 +273,8 @@ main(int argc, char **argv)
 		if (pids[k] != 0)
 			continue;
 		who = names[k];
-		alarm(60 *
-		      50); /* as much as with a fiftieth of a processor; also when another one has failed */
+		/* A minute, times 50 for a busy machine. */
+		alarm(60 * 50);
 		setenv("ONESIDE_SOCKET", argv[1 + k % NODES], 1);
 		if (k == NODES)
 			export_segment();
@@ -288,7 +288,7 @@ main(int argc, char **argv)
 
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 			continue;
-		if (result == 0) /* the others wait for it */
+		if (result == 0) /* the others would wait for the failed process */
 			for (uint32_t i = 0; i < PROCESSES; i++)
 				if (pids[i] != pid)
 					kill(pids[i], SIGKILL);

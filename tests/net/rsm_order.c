@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Explicit mode: what is put before an order barrier is in memory before what is put
- * after it, whatever becomes of frames on the way.
+ * Explicit mode: data put before an order barrier is in memory before data put after the barrier, even when
+ * frames are lost, doubled or delayed.
  *
  *   net-rsm-order SOCKET EXPORTERS-SOCKET [swapped]
  *
- * In each round the importer puts a first number, a block whose every word is the
- * number, and a last number, with an order barrier between them, in spans of several
- * rounds.  The exporter looks all the time: the words of the block are never behind
- * a last number that was seen before, nor ahead of a first number seen after.
+ * In each round the importer puts a first number, a block whose every word is the number, and a last number,
+ * with an order barrier between them, in spans of several rounds. The exporter polls all the time: no word of
+ * the block may be less than a last number that was seen before, nor greater than a first number seen after.
  *
- * ORDER_SECONDS: for how long, but at least until the exporter has seen enough, and in so many rounds that of
- * their 5,000 frames some are lost, doubled and delayed on a cable that does so to one in 200.  "swapped"
- * puts the last number before the block, to see that the exporter would notice.
+ * ORDER_SECONDS is the least duration. The test also runs until the exporter has seen enough changes, and for
+ * enough rounds that a cable which loses, doubles and delays one of 200 frames does each to some of their
+ * 5,000 frames. "swapped" puts the last number before the block, to prove that the exporter would notice.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -20,12 +19,12 @@
 
 #include "rsm_pair.h"
 
-#define WORDS 8192u /* of the block: 64 KiB, 16 frames and more */
+#define WORDS 8192u /* length of the block: 64 KiB, 16 frames or more */
 #define FIRST 0u
 #define LAST 4096u
 #define BLOCK 8192u
 #define ROUNDS 250u
-#define SEEN 20u /* rounds, under way */
+#define SEEN 20u /* changes that the exporter must have seen */
 
 static bool swapped;
 
@@ -84,7 +83,7 @@ order_server(struct pair *pair)
 			pair_send(pair, "e", 1);
 			told = true;
 		}
-		sched_yield(); /* a polling core may want this processor */
+		sched_yield(); /* a polling core may need this processor */
 	}
 	for (uint32_t k = 0; k < WORDS; k++)
 		CHECK(pair, look(&e, BLOCK + 8 * k) == look(&e, FIRST), "word %u after the end", k);
@@ -97,7 +96,7 @@ order_server(struct pair *pair)
 	exporter_close(&e, pair);
 }
 
-/* In pieces of unequal size, so that frames of all sizes are among them. */
+/* Puts the block in pieces of unequal size, for frames of all sizes. */
 static void
 put_block(struct importer *i, struct pair *pair, uint64_t round, uint64_t *block)
 {

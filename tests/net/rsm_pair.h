@@ -30,7 +30,7 @@ struct importer {
 	rsmapi_controller_handle_t controller;
 	rsm_memseg_import_handle_t import;
 	rsmapi_barrier_t barrier;
-	rsm_node_id_t node; /* the exporter's */
+	rsm_node_id_t node; /* of the exporter */
 	rsm_node_id_t own;
 };
 
@@ -47,7 +47,7 @@ own_node(struct pair *pair)
 	return node;
 }
 
-/* A segment that is not published yet; the node ids are exchanged. */
+/* Makes a segment without publishing it; exchanges the node ids. */
 static inline void
 exporter_open(struct exporter *e, struct pair *pair, rsm_node_id_t *peer)
 {

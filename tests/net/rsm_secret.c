@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A segment of two words, and importers: one at a time of the first, one of the second.
+ * A segment of two words, and importers: `import` uses the first word, `hold` the second.
  *
- *   net-rsm-secret export SEGMENT            publishes it for its user, until it is ended
- *   net-rsm-secret import NODE SEGMENT       connects, puts, gets; prints the result's name
- *   net-rsm-secret hold NODE SEGMENT FILE    the same, again and again, until FILE is there; then disconnects
+ *   net-rsm-secret export SEGMENT            publishes it for its user, until killed
+ *   net-rsm-secret import NODE SEGMENT       connects, puts, gets; prints the name of an error
+ *   net-rsm-secret hold NODE SEGMENT FILE    repeats puts and gets until FILE exists; then disconnects
  */
 #include <rsmapi.h>
 #include <stdint.h>

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes that export, import, map, revoke, signal and die at random, and check
- * every block they move.
+ * Processes that export, import, map, revoke, signal and die at random, and check every block they move.
  *
  *   rsm_torture SECONDS SEED SOCKET...      processes are spread over the sockets
  *
- * A segment has an area for every process.  A word in it names its writer and its
- * place, so whatever mixture of old and new a death or a rebind leaves behind, what
- * was never stored there is noticed.  Who put a block gets it back and compares.  An
- * exporter that has withdrawn its segment fills the memory and looks whether
- * anybody still changes it.
+ * A segment has an area for every process. A word in an area names its writer and its place. A death or a
+ * rebind may leave any mixture of old and new words, but a word that was never stored there is noticed. After
+ * a put, an importer gets the block back and compares. An exporter that has withdrawn its segment fills the
+ * memory and checks that nobody changes it any more.
  */
 #include <errno.h>
 #include <rsmapi.h>
@@ -70,8 +68,8 @@ word_of(uint32_t writer, uint32_t sequence, uint32_t place)
 #define SEQUENCE_BYTES 0x00ffffffff000000ull
 
 /*
- * What a rebind or a death leaves of a word that was being stored: each byte is its,
- * or zero.  Bytes of `any` are not looked at.
+ * Can `word` be the rest of storing `of`, interrupted by a rebind or a death? Each byte must be that of
+ * `of`, or zero. Bytes set in `any` may have any value.
  */
 static bool
 is_remains(uint64_t word, uint64_t of, uint64_t any)
@@ -117,7 +115,7 @@ exporter_publish(struct exporter *e)
 	memset(e->memory, 0, SIZE);
 	error = rsm_memseg_export_publish(e->export, &id, NULL, 0);
 	if (error == RSMERR_SEGID_IN_USE)
-		return; /* of the process that was before this one: it is about to go */
+		return; /* still taken by this process's predecessor, which is about to go */
 	if (error != RSM_SUCCESS)
 		FAIL("publish: %d", error);
 	e->published = true;
@@ -148,7 +146,7 @@ exporter_withdraw(struct exporter *e)
 	atomic_fetch_add(&board->withdrawals, 1);
 }
 
-/* Importers may write meanwhile: then the new memory's contents are undefined, but of their words. */
+/* Importers may write during a rebind: the new memory may then hold any mixture of their words. */
 static void
 exporter_rebind(struct exporter *e)
 {
@@ -191,10 +189,10 @@ exporter_step(struct exporter *e)
 	}
 }
 
-/* ---- the importers ---- */
+/* ---- importers ---- */
 
 struct importer {
-	rsm_memseg_import_handle_t import; /* NULL: none */
+	rsm_memseg_import_handle_t import; /* NULL: not connected */
 	rsmapi_barrier_t barrier;
 	uint64_t *map;
 	uint32_t sequence;
@@ -212,7 +210,7 @@ importer_end(struct importer *i)
 	i->import = NULL;
 }
 
-/* True: it is over with this import, as it may be at any time. */
+/* Returns true, and ends the import, if `error` reports its end, which may come at any time. */
 static bool
 is_over(struct importer *i, int error, const char *what)
 {
@@ -222,7 +220,7 @@ is_over(struct importer *i, int error, const char *what)
 	    error != RSMERR_REMOTE_NODE_UNREACHABLE)
 		FAIL("%s: %d", what, error);
 	if (i->map != NULL) {
-		/* A copy of the past: no fault. */
+		/* The mapping has become a private copy: stores must not fault. */
 		volatile uint64_t *map = i->map;
 
 		for (uint32_t k = 0; k < SIZE / 8; k += 512)
@@ -271,7 +269,7 @@ importer_begin(struct importer *i, rsmapi_controller_handle_t controller)
 		is_over(i, error, "map");
 }
 
-/* Pieces of any size in a span, whose end alone tells. */
+/* Puts pieces of any size in a span, which reports errors only at its end. */
 static int
 put_span(struct importer *i, off_t at, uint64_t *block, uint32_t count)
 {
@@ -357,7 +355,7 @@ importer_move(struct importer *i)
 	for (uint32_t k = 0; k < count; k++) {
 		if (back[k] == block[k])
 			continue;
-		/* A rebind or a new publication in between has emptied it, or a part of it. */
+		/* A rebind or a new publication since the put has emptied the memory, or a part of it. */
 		if (!is_remains(back[k], block[k], 0))
 			FAIL("word %u of %u that was put came back as %#lx", k, count, back[k]);
 	}
@@ -481,7 +479,7 @@ main(int argc, char **argv)
 		int status;
 		pid_t dead = waitpid(-1, &status, WNOHANG);
 
-		/* Not before there was something to see: a machine may be slow. */
+		/* A slow machine gets more time, until something has been tested. */
 		if (stopped == 0 && ((now() >= end && board->puts != 0 && board->withdrawals != 0) ||
 				     atomic_load(&board->failed))) {
 			atomic_store(&board->stop, true);
@@ -501,7 +499,7 @@ main(int argc, char **argv)
 		for (uint32_t k = 0; k < PROCESSES; k++) {
 			if (pid[k] != dead)
 				continue;
-			pid[k] = 0x7fffffff; /* nobody */
+			pid[k] = 0x7fffffff; /* no process */
 			if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
 				atomic_fetch_add(&board->deaths, 1);
 			} else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {

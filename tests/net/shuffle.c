@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bad cable: passes frames between two interfaces, and loses, doubles and delays
- * some of them.  A delayed frame comes after up to HOLD later ones.
+ * A bad cable: passes frames between two interfaces, and loses, doubles and delays some of them. Up to HOLD
+ * later frames overtake a delayed one.
  *
- *   net-shuffle INTERFACE INTERFACE SEED LOST DOUBLED DELAYED [foreign]     (of 1000 RoCEv2 frames)
+ *   net-shuffle INTERFACE INTERFACE SEED LOST DOUBLED DELAYED [foreign]     (per 1000 RoCEv2 frames)
  *
- * foreign: what the ends tell each other of their byte order (RSM's private data in REQ and REP) is
- * turned round, as if the other one were a host of the other kind.
+ * With `foreign`, the byte order that each end announces (RSM's private data in REQ and REP) is swapped, so
+ * that each end takes the other for a host of the other byte order.
  *
- * Says what it did when it is told to end (SIGTERM).
+ * SIGTERM ends the program, which then prints its counts.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,20 +32,20 @@
 
 #define FRAME_MAX 16384u
 #define HOLD 32u
-#define HOLD_MS 2 /* at most, when nothing follows */
+#define HOLD_MS 2 /* limit of the delay when no frame follows */
 #define ROCE_PORT 4791u
-#define MAD_AT (ETHER_HDR_LEN + 20u + 8u + 12u + 8u) /* behind the headers of IPv4, UDP, BTH and DETH */
+#define MAD_AT (ETHER_HDR_LEN + 20u + 8u + 12u + 8u) /* after the headers of IPv4, UDP, BTH and DETH */
 #define MAD_LEN 256u
-#define REQ_DATA_AT 164u /* private data, in the datagram */
+#define REQ_DATA_AT 164u /* private data within the datagram */
 #define REP_DATA_AT 60u
 
 struct frame {
-	uint32_t len;   /* 0: none */
-	uint32_t after; /* so many frames to come before it */
+	uint32_t len;   /* 0: no frame */
+	uint32_t after; /* number of frames that still overtake this one */
 	uint8_t data[FRAME_MAX];
 };
 
-/* One direction. */
+/* A direction of the cable. */
 struct way {
 	int from, to;
 	struct frame held[HOLD];
@@ -109,7 +109,7 @@ deliver(const struct way *way, const uint8_t *data, uint32_t len)
 		lost++;
 }
 
-/* Those whose time has come. */
+/* Delivers the frames that have been overtaken often enough, or all. */
 static void
 release(struct way *way, bool all)
 {
@@ -142,7 +142,7 @@ hold(struct way *way, const uint8_t *data, uint32_t len)
 	return false;
 }
 
-/* An RSM importer's REQ, or an exporter's REP. */
+/* Swaps the announced byte order in an RSM importer's REQ or an exporter's REP. */
 static void
 turn_order(uint8_t *data, uint32_t len)
 {

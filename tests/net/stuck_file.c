@@ -44,7 +44,7 @@ reply(const struct server *server, uint64_t unique, int error, const void *data,
 		.len = (uint32_t)(sizeof(*out) + len), .error = -error, .unique = unique};
 	if (len > 0)
 		memcpy(buffer + sizeof(*out), data, len);
-	/* An interrupted request is gone already. */
+	/* The write fails if the request was interrupted. */
 	(void)!write(server->fuse, buffer, out->len);
 }
 
@@ -190,7 +190,7 @@ open_file(struct stuck_file *file, size_t size, bool closes)
 			stuck_file_close(file);
 	}
 	close(fuse);
-	/* The directory is nobody's any more; the file stays while it is open. */
+	/* The file remains while it is open. */
 	if (mounted)
 		umount2(directory, MNT_DETACH);
 	rmdir(directory);
@@ -220,7 +220,7 @@ stuck_file_close(const struct stuck_file *file)
 {
 	int status;
 
-	/* Not by the socket: a child of ours may hold the other end. */
+	/* Closing the socket would not do: a child of the test may hold its other end. */
 	kill(file->server, SIGKILL);
 	waitpid(file->server, &status, 0);
 	close(file->control);

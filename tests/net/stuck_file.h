@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file whose contents come when the test wants: a FUSE server of our own, in a
- * mount namespace of our own.  Who reads a mapping of it, from wherever, waits.
+ * A file whose contents come when the test wants, from the test's own FUSE server in its own mount
+ * namespace. An access to a mapping of the file, from whatever process, waits.
  */
 #ifndef TESTS_NET_STUCK_FILE_H
 #define TESTS_NET_STUCK_FILE_H
@@ -16,13 +16,13 @@ struct stuck_file {
 	int fd;      /* of the file */
 };
 
-/* A file of `size` zeros.  False: this user cannot mount. */
+/* Opens a file of `size` zeros. Returns false if this user cannot mount. */
 bool stuck_file_open(struct stuck_file *file, size_t size);
-/* Likewise, but it is the end of close() that nobody ever sees. */
+/* Opens a file whose close() never returns. Returns false if this user cannot mount. */
 bool stuck_file_open_for_good(struct stuck_file *file);
-/* What is waited for comes, and all that is read later. */
+/* Answers the reads that wait and all later ones. */
 void stuck_file_answer(const struct stuck_file *file);
-/* The server ends; who still waits gets an error. */
+/* Ends the server: reads that wait fail. */
 void stuck_file_close(const struct stuck_file *file);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each kind of memory, registered by verbs: written from, read into, sent from, received into. */
+/* Each kind of memory, registered by verbs, as source and destination of WRITE, READ, SEND and receive. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,7 +16,7 @@
 #include "verbs_side.h"
 
 #define PIECE (1ul << 20)
-#define ODD 12345u /* bytes across the end of a page of 2 MiB */
+#define ODD 12345u /* bytes that cross the end of a 2 MiB page */
 #define ODD_AT ((2ul << 20) - 777)
 
 static void
@@ -34,7 +34,7 @@ whole_there_and_back(struct verbs_side *s, const struct ibv_mr *mr, const struct
 	CHECK(s->pair, pair_pattern_check(at, mr->length, 1) == mr->length, "%s: written and read", name);
 }
 
-/* The server sends back what it gets. */
+/* The server sends each message back. */
 static void
 message_there_and_back(struct verbs_side *s, const struct ibv_mr *mr, const char *name)
 {
@@ -91,7 +91,7 @@ kinds_client(struct pair *pair)
 			printf("  left out: %s: %s\n", kind->name, reason);
 			continue;
 		}
-		announce(pair, 2); /* what is registered again may be kept */
+		announce(pair, 2); /* the second round may find the registration cached */
 		for (int round = 0; round < 2; round++)
 			try_memory(&s, kind->name, at, kind->way == KIND_COPIED, &r);
 	}
@@ -126,7 +126,7 @@ answering_server(struct pair *pair)
 
 /* ---- without userfaultfd ---- */
 
-/* As container runtimes do. */
+/* Forbids userfaultfd by seccomp, as container runtimes do. */
 static int
 forbid_userfaultfd(void)
 {
@@ -155,7 +155,10 @@ wait_for_ever(void *unused)
 	return unused;
 }
 
-/* In place while the program has one thread; copied when another one could not be held back. */
+/*
+ * Memory is adopted in place while the program has one thread, and copied when another thread could not be
+ * held back.
+ */
 static void
 seccomp_client(struct pair *pair)
 {
@@ -178,11 +181,11 @@ seccomp_client(struct pair *pair)
 	verbs_side_close(&s);
 }
 
-/* ---- what is copied is shown ---- */
+/* ---- the data plane shows that memory is copied ---- */
 
 #define SHOWN 65536u
 
-/* SHOW_MEMORY is the command that shows the memory of this data plane as JSON. */
+/* SHOW_MEMORY is a command that prints this data plane's memory as JSON. */
 static void
 shown_client(struct pair *pair)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of MPI that looks at what comes: a ring, all to all with several lengths, one-sided puts, gets
- * and sums. Built by verbs_mpi.sh with whichever MPI there is.
+ * An MPI program that checks what it receives: a ring, all-to-all with several lengths, one-sided puts,
+ * gets and sums. verbs_mpi.sh builds it with whichever MPI is installed.
  */
 #include <mpi.h>
 #include <stdio.h>

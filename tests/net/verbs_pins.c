@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that the kernel or a device uses while verbs register it, with a real data plane: whatever is
+ * Memory that the kernel or a device uses while verbs register it, with a real data plane. Whatever is
  * registered, deregistered, evicted, forked or unmapped meanwhile, device, program and peer see the same
  * bytes.
  *
- * PIN_ROUNDS rounds; PIN_FILE is the name of a file that may be made, on a file system with direct I/O.
+ * PIN_ROUNDS is the number of rounds. PIN_FILE names a file that may be created, on a file system with direct
+ * I/O.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 
 #define PAGE 4096ul
 #define BUFFER (16 * PAGE)
-#define EVICTED 70u /* more ranges than are kept */
+#define EVICTED 70u /* more ranges than the registration cache holds */
 
 static uint32_t
 rounds(void)
@@ -65,12 +66,12 @@ scratch_file(struct pair *pair, const char *suffix, int flags)
 	return fd;
 }
 
-/* ---- the peer: its memory is the other copy ---- */
+/* ---- the peer, whose memory is the other copy ---- */
 
 struct world {
 	struct verbs_side side;
 	struct verbs_remote remote;
-	struct ibv_mr *plain; /* of `copy` */
+	struct ibv_mr *plain; /* region of `copy` */
 	uint8_t *copy;
 };
 
@@ -105,7 +106,10 @@ passive_server(struct pair *pair)
 	verbs_side_close(&s);
 }
 
-/* Checks that the data plane sends the bytes at `at`, and that the program finds there what it places. */
+/*
+ * Checks that the data plane sends the bytes at `at`, and that the program finds there the bytes that the
+ * data plane places.
+ */
 static void
 check_peer(struct world *w, const struct ibv_mr *mr, uint8_t *at, size_t length, uint32_t seed)
 {
@@ -127,10 +131,10 @@ struct model {
 	struct world world;
 	struct uring ring;
 	uint8_t *p;
-	size_t length; /* the rest is unmapped */
+	size_t length; /* of the mapped part */
 	uint32_t seed, random, round, action;
 	bool pinned;
-	struct ibv_mr *mr; /* NULL: it is not registered */
+	struct ibv_mr *mr; /* NULL: not registered */
 	int file;
 };
 
@@ -188,7 +192,7 @@ change_pin(struct model *m)
 	m->pinned = !m->pinned;
 }
 
-/* A child has what was there, and changes nothing. */
+/* A child sees the memory's bytes, and its stores do not change them for the parent. */
 static void
 fork_child(struct model *m)
 {
@@ -218,7 +222,7 @@ evict(struct model *m)
 	munmap(at, EVICTED * 20 * PAGE);
 }
 
-/* Half of it goes; or all, and other memory takes its place. */
+/* Unmaps half of the memory; the next time unmaps the rest and maps new memory. */
 static void
 change_length(struct model *m)
 {
@@ -229,7 +233,7 @@ change_length(struct model *m)
 	if (m->length == BUFFER) {
 		munmap(m->p + half, half);
 		m->length = half;
-		if (m->pinned) /* of what has gone */
+		if (m->pinned) /* still pinned with the old length */
 			change_pin(m);
 		return;
 	}
@@ -293,7 +297,7 @@ fixed_client(struct pair *pair)
 
 /* ---- direct I/O in flight ---- */
 
-#define DIRECT (8 * PAGE) /* the first half; the data plane has the other one */
+#define DIRECT (8 * PAGE) /* the first half; the data plane uses the other */
 
 struct reader {
 	uint8_t *p;
@@ -356,7 +360,7 @@ direct_client(struct pair *pair)
 
 /* ---- vmsplice, and another process ---- */
 
-/* Stores to our memory and reads it again, until it is killed. */
+/* Stores to the test's memory and reads it back, until killed. */
 _Noreturn static void
 write_from_outside(pid_t to, uint64_t *word)
 {
@@ -372,7 +376,7 @@ write_from_outside(pid_t to, uint64_t *word)
 	}
 }
 
-/* Pages that were given to a pipe hold what was there. */
+/* A pipe holds the bytes that pages had when they were given to it. */
 static void
 check_vmsplice(struct world *w, uint8_t *p, uint32_t seed)
 {

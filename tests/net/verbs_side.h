@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A verbs application in a case of two processes: one RC queue pair, connected by exchanged numbers. */
+/* A verbs application in a case of two processes: one RC queue pair, connected out of band. */
 #ifndef TESTS_NET_VERBS_SIDE_H
 #define TESTS_NET_VERBS_SIDE_H
 
@@ -26,7 +26,7 @@ void verbs_side_close(struct verbs_side *side);
 struct ibv_mr *verbs_register(struct verbs_side *side, void *at, size_t length);
 void verbs_offer(struct verbs_side *side, const struct ibv_mr *mr);
 struct verbs_remote verbs_take(struct verbs_side *side);
-/* One request, and its completion.  For sends `remote` is not looked at. */
+/* Posts one request and awaits its completion. SENDs ignore `remote`. */
 void verbs_do(struct verbs_side *side, enum ibv_wr_opcode opcode, const struct ibv_mr *mr, void *at,
 	      size_t length, const struct verbs_remote *remote, uint64_t offset);
 void verbs_receive(struct verbs_side *side, const struct ibv_mr *mr, void *at, size_t length);

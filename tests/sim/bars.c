@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loss and congestion: what must be reached.  Virtual time is exact, so the
- * figures are the same on every machine and are asserted.
+ * Minimum goodput with loss and congestion. Virtual time is exact, so the figures are the same on every
+ * machine and can be asserted.
  */
 #include "sim.h"
 
@@ -44,7 +44,10 @@ at_least(const char *what, double value, double bar)
 	return false;
 }
 
-/* What a peer that has announced nothing leaves of the goodput: its window is RC_WINDOW_OTHER. */
+/*
+ * Checks the share of goodput that remains with a peer that has announced nothing, whose window is
+ * RC_WINDOW_OTHER.
+ */
 static bool
 unknown_peer(uint16_t mtu, double bar)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the transport costs: two queue pairs back to back in one thread, frames
- * in a warm ring, real time.  Each stage of a batch is timed on its own, since
- * on real machines the two ends run on two processors.
+ * Cost of the transport: two queue pairs back to back in one thread, frames in a warm ring, real time. Each
+ * stage of a batch is timed on its own, since on real machines the two ends run on two processors.
  */
 #include "sim.h"
 
@@ -115,7 +114,7 @@ end_new(struct bench_end *end, struct mem_table *mem, bool is_a, uint32_t mtu, b
 	rc_connect(end->qp, &attr, RC_RTS);
 }
 
-/* As a polling core does it. */
+/* Receives a batch like a polling core: runs of alike packets take the short path. */
 static void
 receive(struct bench_end *from, struct bench_end *to, uint64_t now)
 {
@@ -191,7 +190,7 @@ measure(struct mem_table *mem, const struct mem_region *region, uint8_t op, uint
 	       (double)t[4] / (double)n);
 }
 
-/* Long messages, some of them in flight; the figures are for one packet. */
+/* Long messages, several in flight. The figures are per packet. */
 static void
 measure_long(struct mem_table *mem, const struct mem_region *region, uint8_t op, uint32_t mtu)
 {

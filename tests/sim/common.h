@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chance for the simulator, the modelled link and the hostile peers. */
+/* Random numbers for the simulator, the modelled link and the hostile peers. */
 #ifndef TESTS_SIM_COMMON_H
 #define TESTS_SIM_COMMON_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory without mapping: a copy thread for each host, which answers in its order and takes its time. */
+/* Memory without mapping: each host has a copy thread, which answers in order, after a random delay. */
 #include "sim.h"
 
 static void
@@ -87,7 +87,7 @@ copies_run(struct sim *sim, struct host *host)
 	struct one_copy_answer *answer = &host->copies->answer[n % ONE_COPIES];
 
 	host->copy_at = NEVER;
-	/* One thread plays both: nothing to pair with. */
+	/* A single thread plays both roles, so this load pairs with nothing. */
 	if (atomic_load(&request->phase) != one_ring_phase(n, ONE_COPY_LOG2))
 		sim_fail(sim, NULL, "a copy thread is asked for nothing");
 	if (!atomic_load(&request->cancelled)) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hostile peers: random packets, and frames of a real peer mutated and sealed
- * with a good ICRC, into a queue pair with work, receives and READs in progress.
- * Nothing may crash, hang, write outside of what keys grant, lose a work node,
- * or complete work twice or out of order.
+ * Hostile peers. A queue pair with work, receives and READs in progress gets random packets, and frames of
+ * a real peer mutated and sealed with a valid ICRC. It must not crash, hang, write outside the memory that
+ * its keys grant, lose a work node, or complete work twice or out of order.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -25,20 +24,20 @@
 #define PAGE 4096u
 #define AREA (2 * PAGE)
 #define PACKETS 400u
-#define BOARDS 1u /* one for both directions */
+#define BOARDS 1u /* one scoreboard for both directions */
 
 struct end {
 	struct test_env env; /* first: callbacks get the end from it */
 	struct rc_attr attr;
 	struct rc_qp *qp;
 	struct end *peer;
-	uint8_t *last; /* frame sent, for mutation */
+	uint8_t *last; /* last frame sent, for mutation */
 	uint32_t last_len;
-	uint8_t *input; /* the block that the payload of the last packet was in */
+	uint8_t *input; /* block that holds the payload of the last packet */
 	uint64_t posted, done, received, taken;
 	bool failed;
-	uint8_t *block;                        /* what its keys grant, between pages that nobody may touch */
-	struct mem_region local, remote, gone; /* the last without mapping, of nobody */
+	uint8_t *block;                        /* memory that its keys grant, between inaccessible pages */
+	struct mem_region local, remote, gone; /* `gone` is not mapped and has no owner */
 };
 
 static uint64_t state, seed;
@@ -250,7 +249,10 @@ post_random(struct end *end, uint64_t now)
 		end->posted++;
 }
 
-/* Its payload lies in `block`, which is kept for as long as a polling core keeps a frame. */
+/*
+ * Inputs a packet whose payload lies in `block`. Frees the block after the next packet, as a polling core
+ * frees a frame.
+ */
 static void
 input(struct end *victim, const struct wire_packet *packet, uint8_t *block, uint64_t now)
 {
@@ -267,13 +269,13 @@ end_burst(struct end *victim)
 	victim->input = NULL;
 }
 
-/* Responses first. */
+/* The first two are responses. */
 static const uint8_t packed_opcodes[] = {
 	WIRE_READ_RESPONSE_ONLY, WIRE_ATOMIC_ACKNOWLEDGE, WIRE_SEND_ONLY,    WIRE_SEND_ONLY_IMM,
 	WIRE_WRITE_ONLY,         WIRE_WRITE_ONLY_IMM,     WIRE_READ_REQUEST, WIRE_COMPARE_SWAP,
 	WIRE_FETCH_ADD,          WIRE_SEND_ONLY_INV};
 
-/* Near to what the victim may expect, as an insider would. */
+/* Draws a PSN, often near to one that the victim expects, as an insider could. */
 static uint32_t
 random_psn(const struct end *victim)
 {
@@ -322,14 +324,14 @@ random_packet(struct end *victim, uint64_t now)
 		packet.dma_length = packet.payload_len;
 	if (below(3) == 0)
 		packet.pad = (uint8_t)(-packet.payload_len & 3u);
-	payload = malloc(packet.payload_len + 1); /* an own block, so that overreading is seen */
+	payload = malloc(packet.payload_len + 1); /* exact, so that overreading is detected */
 	memset(payload, below(2) ? 0x77 : (int)below(256), packet.payload_len + 1);
 	packet.payload = payload;
-	test_env_settle(&victim->env); /* as when its frame is parsed */
+	test_env_settle(&victim->env); /* as if the packet's frame had been parsed */
 	input(victim, &packet, payload, now);
 }
 
-/* Packets packed as a peer might, or not quite. */
+/* Packed packets such as a peer might send, with occasional errors. */
 static void
 packed_packet(struct end *victim, uint64_t now)
 {
@@ -362,13 +364,13 @@ packed_packet(struct end *victim, uint64_t now)
 		payload[below(packet.payload_len)] = (uint8_t)below(256);
 	if (below(8) == 0)
 		packet.payload_len = below(packet.payload_len);
-	/* A block of just that length, so that overreading is seen. */
+	/* A block of the exact size, so that overreading is detected. */
 	packet.payload = realloc(payload, packet.payload_len + 1);
 	test_env_settle(&victim->env);
 	input(victim, &packet, (uint8_t *)(uintptr_t)packet.payload, now);
 }
 
-/* The peer's last frame, mostly with a few bytes changed from BTH on, and a good ICRC again. */
+/* The peer's last frame, mostly with a few bytes changed after the UDP header, and a valid ICRC. */
 static void
 mutated_frame(struct end *victim, uint64_t now)
 {
@@ -393,8 +395,7 @@ mutated_frame(struct end *victim, uint64_t now)
 		free(frame);
 }
 
-/* A message of the peer's as it might be, of more or fewer packets than it says, and mostly one byte changed.
- */
+/* A plausible message of the peer, with more or fewer packets than announced, and mostly one byte changed. */
 static void
 stream(struct end *victim, uint16_t mtu, uint64_t now)
 {
@@ -443,7 +444,7 @@ check_pool(struct end *end)
 static void
 settle(struct end *end, uint64_t now)
 {
-	/* Bounded: no READ is longer than AREA, but BIND may wait and the peer is silent. */
+	/* Bounded: no READ is longer than AREA. BIND may wait, and the peer is silent. */
 	for (uint32_t loops = 0; rc_wants_output(end->qp); loops++) {
 		if (rc_output(end->qp, 8, now) > 8)
 			die("rc_output exceeded its budget");
@@ -489,7 +490,7 @@ attack(void)
 				mutated_frame(victim, now);
 		}
 		end_burst(victim);
-		/* So that there is progress to disturb. */
+		/* Make progress, so that there is something to disturb. */
 		if (!random && below(3) != 0 && rc_output(victim->qp, below(4), now) > 3)
 			die("rc_output exceeded its budget");
 		if (below(10) == 0)

@@ -2,13 +2,12 @@
 /*
  * Goodput in virtual time: senders, a switch, one receiver.
  *
- * Each host has a link of `rate` to the switch.  The switch's port towards the
- * receiver has a buffer of `buffer` bytes: what does not fit is dropped, and what
- * finds more than `mark` bytes before it is marked (ECN).  The way back is not
- * congested.  On top of that, every frame is lost with probability `loss`.
+ * Each host has a link of `rate` to the switch. The switch's port towards the receiver has a buffer of
+ * `buffer` bytes: frames that do not fit are dropped, and frames that find more than `mark` bytes queued are
+ * marked (ECN). The reverse path is not congested. In addition, every frame is lost with probability `loss`.
  *
- * Goodput counts what the receiver has got in order, in the second half of the
- * time: slow starts are over by then.  Nothing here depends on the machine.
+ * Goodput counts the bytes that the receiver has got in order in the second half of the time, after slow
+ * start. Results do not depend on the machine.
  */
 #include "sim.h"
 
@@ -19,10 +18,10 @@
 #define LINK_MESSAGE (1u << 20)
 #define LINK_DEPTH 8u
 #define LINK_SENDERS_MAX 64u
-#define LINK_POLL 1000u      /* ns between two looks of a host at its queues */
-#define LINK_NIC_AHEAD 5000u /* ns of frames that a host's port takes */
+#define LINK_POLL 1000u      /* ns between two polls of a host */
+#define LINK_NIC_AHEAD 5000u /* ns of frames that a host's port queues */
 #define LINK_BUDGET 16u
-#define LINK_OVERHEAD 24u /* preamble, gap and FCS of each frame */
+#define LINK_OVERHEAD 24u /* preamble, gap and FCS of each frame, bytes */
 #define LINK_NODES 4096u
 #define LINK_BOARDS 64u
 
@@ -57,7 +56,7 @@ struct network {
 	struct mem_table *mem;
 	struct mem_region region;
 	uint64_t now, random, order, egress_free, lost, dropped, marked;
-	struct node node[LINK_SENDERS_MAX + 1]; /* the receiver is the last */
+	struct node node[LINK_SENDERS_MAX + 1]; /* the last node is the receiver */
 	struct packet *heap;
 	size_t heap_len, heap_cap;
 };
@@ -263,7 +262,7 @@ poll_node(struct network *net, struct node *node, uint32_t senders)
 			poll_soon(node);
 }
 
-/* The port towards the receiver: false: dropped. */
+/* Queues a packet at the switch's port towards the receiver. Returns false if the packet is dropped. */
 static bool
 through_switch(struct network *net, struct packet *packet)
 {
@@ -278,7 +277,7 @@ through_switch(struct network *net, struct packet *packet)
 	if (queued > net->run->mark && (ip[1] & 3) != 0) {
 		uint32_t sum = load_be16(ip + 10);
 
-		/* RFC 1624, for a word that has become larger. */
+		/* Update the checksum (RFC 1624) of a word that has become larger. */
 		sum = (~sum & 0xffff) + (3u & ~(uint32_t)ip[1]);
 		ip[1] |= 3;
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -308,7 +307,7 @@ arrive(struct network *net, struct packet *packet)
 	poll_soon(packet->to);
 }
 
-/* Bytes that the receiver has got in order. */
+/* Counts the bytes that the receiver has got in order. */
 static void
 count(const struct link_run *run, struct flow *receiver)
 {
@@ -412,7 +411,7 @@ link_simulate(const struct link_run *run)
 	}
 	poll_soon(receiver);
 
-	/* PSNs must not come around between two looks. */
+	/* Count often enough that PSNs cannot wrap in between. */
 	for (uint32_t step = 0; step < 16; step++) {
 		run_until(net, run->time / 16 * (step + 1));
 		if (step == 7)

@@ -124,7 +124,7 @@ main(int argc, char **argv)
 	for (uint64_t i = 0; i < count; i++)
 		sim_run(seed + i, &options, &totals);
 	summarize(&totals);
-	/* Giving up on a living peer is allowed where much is lost, but must stay rare. */
+	/* With much loss, giving up on a living peer is allowed, but must be rare. */
 	if (totals.unprovoked * 20 > totals.runs + 20) {
 		fprintf(stderr, "sim: too many connections were given up\n");
 		return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim.h"
 
-/* Half of the runs have one kind of trouble only, so that a failure says which. */
+/* Half of the runs have one kind of trouble only, so that a failure shows its cause. */
 void
 weather_draw(struct sim *sim)
 {
@@ -16,7 +16,7 @@ weather_draw(struct sim *sim)
 	if (sim_below(sim, 4) == 0)
 		w->held = sim_below(sim, 2) ? 1 : unit;
 	if (kind == 0)
-		return; /* fair */
+		return; /* no trouble */
 	if (kind == 1 || kind >= 6)
 		w->loss = sim->options->loss * unit;
 	if (kind == 2 || kind >= 6)
@@ -85,7 +85,7 @@ frame_free(struct frame *frame)
 {
 	if (frame == NULL)
 		return;
-	/* Who comes too late to copy from it is seen. */
+	/* Overwrite the bytes, so that a late copy from the frame is detected. */
 	memset(frame->bytes, 0xdd, frame->len);
 	if (frame->original != NULL)
 		memset(frame->original, 0xdd, frame->original_len);
@@ -111,7 +111,7 @@ corrupt(struct sim *sim, struct frame *frame)
 	frame->corrupted = true;
 	frame->original = duplicate(frame->bytes, frame->len);
 	frame->original_len = frame->len;
-	if (sim_below(sim, 8) == 0) { /* cut short; the copy has the exact size, for the address sanitizer */
+	if (sim_below(sim, 8) == 0) { /* truncated to a copy of the exact size, for the address sanitizer */
 		uint8_t *cut;
 
 		frame->len = sim_below(sim, frame->len) + 1;
@@ -178,7 +178,7 @@ frame_parse(struct sim *sim, struct host *host, struct frame *frame, struct wire
 	}
 	if (!frame->corrupted)
 		return true;
-	/* Only what the ICRC does not cover may have changed. */
+	/* Corruption may only have changed bytes that the ICRC does not cover. */
 	memset(&original, 0, sizeof(original));
 	wire_parse(frame->original, frame->original_len, &original);
 	if (packet->payload_len != original.payload_len ||

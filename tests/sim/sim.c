@@ -8,7 +8,7 @@
 #define MAX_TIME (600ull * 1000 * MS)
 #define BURST 32u /* frames that a core takes in one loop */
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 uint64_t
 sim_random(struct sim *sim)
@@ -28,7 +28,7 @@ sim_chance(struct sim *sim, double p)
 	return p > 0 && (double)(sim_random(sim) >> 11) < p * 9007199254740992.0;
 }
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
 const char *const repeat_names[3] = {
 	[REPEAT_MIXED] = "mixed", [REPEAT_SELECTIVE] = "selective", [REPEAT_GO_BACK] = "go-back"};
@@ -145,7 +145,7 @@ complete(struct rc_env *env, struct rc_qp *qp, const struct completion *c)
 static void
 stop_later(struct sim *sim, struct side *side)
 {
-	/* Mostly the connection manager tells the peer; sometimes it finds out by itself. */
+	/* Mostly the connection manager informs the peer; sometimes the peer must detect the end itself. */
 	if (side->peer->stop_at == NEVER && sim_below(sim, 4) != 0)
 		side->peer->stop_at = sim->now + sim_below(sim, 20 * MS);
 }
@@ -256,7 +256,10 @@ side_areas(struct sim *sim, struct side *side, uint32_t len)
 	area_new(sim, &side->landing, len, pz, ONE_ACCESS_LOCAL_WRITE);
 	area_new(sim, &side->receive, len, pz, ONE_ACCESS_LOCAL_WRITE);
 	area_new(sim, &side->target, len, pz, side->attr.access);
-	/* How long peers wait for hosts that stop is bounded without such. */
+	/*
+	 * Not with hosts that stop: the bounds on their peers' wait (stops.c) do not include bounced
+	 * accesses.
+	 */
 	side->unmapped = sim_below(sim, 8) == 0 && sim->options->stops == STOPS_NONE;
 	for (struct area *area = &side->source; side->unmapped && area <= &side->target; area++)
 		copies_unmap(side->host, area);
@@ -289,7 +292,7 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 
 		attr->qpn = 0x100 + side->index;
 		attr->peer_qpn = 0x100 + side->peer->index;
-		/* Often next to where the 24 bits wrap. */
+		/* Often just before the wrap of the 24 bits. */
 		attr->send_psn = sim_below(sim, 2) ? sim_below(sim, 1 << 24) : 0xffffff - sim_below(sim, 100);
 		attr->path_mtu = mtu;
 		attr->rd_atomic_in = (uint8_t)rd[i];
@@ -314,7 +317,7 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 	a->attr.recv_psn = b->attr.send_psn;
 	b->attr.recv_psn = a->attr.send_psn;
 	rc_connect(a->qp, &a->attr, RC_RTS);
-	/* The passive side may still wait for the RTU. */
+	/* The passive side may have to wait for the RTU. */
 	rc_connect(b->qp, &b->attr, RC_RTR);
 	b->rtu_at = sim_below(sim, 2) ? 0 : sim_below(sim, 10 * MS);
 }
@@ -393,7 +396,7 @@ poll_soon(struct sim *sim, struct host *host)
 	poll_at(host, sim->now + 1 + sim_below(sim, (uint32_t)sim->weather.poll_jitter + 1));
 }
 
-/* Who is held looks again and again. */
+/* A held host cannot output: it polls again after a while. */
 static void
 poll_wanted(struct sim *sim, struct side *side)
 {
@@ -416,7 +419,7 @@ side_by_qpn(struct sim *sim, struct host *host, uint32_t qpn)
 	return side->host == host ? side : NULL;
 }
 
-/* One loop of a polling core: all that has come, then all that wants out. */
+/* Runs one loop of a polling core: all frames received, then all output wanted. */
 static void
 poll_host(struct sim *sim, struct host *host)
 {
@@ -563,7 +566,7 @@ next_time(struct sim *sim)
 	return time;
 }
 
-/* Nodes that the pool has left: all of them, unless one was lost. */
+/* Checks that all nodes have returned to the pool: none was lost. */
 static void
 check_pool(struct sim *sim, struct host *host)
 {
@@ -580,7 +583,7 @@ check_pool(struct sim *sim, struct host *host)
 			 POOL_NODES);
 }
 
-/* Where nothing goes wrong, nothing may be sent twice. */
+/* Checks that nothing was sent twice where nothing can go wrong. */
 static void
 check_fair(struct sim *sim)
 {
@@ -599,8 +602,10 @@ check_fair(struct sim *sim)
 			 (unsigned long long)again);
 }
 
-/* All is executed and answered: what a loss, a READ or a late peer has left behind would be found by later
- * work. */
+/*
+ * Checks that nothing is outstanding at the end. Rests of a loss, a READ or a late peer would disturb later
+ * work.
+ */
 static void
 check_rest(struct sim *sim)
 {

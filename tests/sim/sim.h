@@ -3,21 +3,20 @@
  * Deterministic simulator of dataplane/rc in virtual time.
  *
  *   sim.c       one run: hosts, time, the order of events
- *   stops.c     hosts that stop for a while, or for ever
+ *   stops.c     hosts that stop for a while, or forever
  *   network.c   frames in flight: loss, duplication, delay, corruption
  *   copies.c    memory without mapping
- *   workload.c  the work of each side, and the model of what must come of it
+ *   workload.c  the work of each side, and the model of its results
  *   link.c      goodput over a modelled switch
- *   bars.c      what that has to reach
+ *   bars.c      minimum goodput over that switch
  *   bench.c     the cost of small operations, in real time
  *   main.c      arguments, many seeds
  *
- * The model.  Each direction of a connection has a target area at the far side
- * that nothing else writes, so its contents after each work request are known
- * in advance, and so are the values that atomics find.  A READ may also see what
- * later unfenced work wrote.  Messages arrive in order at receives taken in
- * order.  When a connection fails, work done before it is exact, and what came
- * after may or may not have been executed.
+ * The model. Each direction of a connection has a target area at the peer that nothing else writes, so its
+ * contents after each work request are known in advance, and so are the values that atomics find. A READ may
+ * also see data of later unfenced work. Messages arrive in order, at receives taken in order. When a
+ * connection fails, work completed before has its exact effect, and later work may or may not have been
+ * executed.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -38,7 +37,7 @@
 #define MAX_SIDES (2u * MAX_CONNS)
 #define MAX_OPS 200u
 #define POOL_NODES 256u
-#define BOARDS 3u /* fewer than connections may want */
+#define BOARDS 3u /* scoreboards of a host: fewer than its connections may need */
 #define NEVER UINT64_MAX
 #define US 1000ull
 #define MS 1000000ull
@@ -64,7 +63,7 @@ enum poison {
 
 struct op {
 	struct work work;
-	uint32_t target; /* where in the far target area */
+	uint32_t target; /* offset in the peer's target area */
 	uint8_t *effect; /* bytes stored there: work.length, or 8 for atomics; NULL: none */
 	uint8_t *expect; /* READ, atomics: bytes found */
 	bool message;    /* consumes a receive at the peer */
@@ -76,13 +75,13 @@ struct piece {
 
 struct recv_plan {
 	struct recv_work recv;
-	const struct op *op; /* the message it is for */
+	const struct op *op; /* the message that the receive is for */
 };
 
-/* An area of memory with a frame of canaries around it. */
+/* An area of memory surrounded by canaries. */
 struct area {
 	uint8_t *block, *base;
-	uint8_t *model; /* what it must contain */
+	uint8_t *model; /* expected contents */
 	uint32_t len;
 	struct mem_region region;
 };
@@ -97,13 +96,13 @@ struct host {
 	struct one_copies *copies;
 	struct reach *reach;
 	struct reach_list reaching;
-	uint64_t copy_at; /* NEVER: nothing is asked for */
+	uint64_t copy_at; /* NEVER: no request is pending */
 	uint32_t copied;
 	/* stops.c */
-	uint64_t away_from, away_until; /* off its processor */
-	uint64_t lost;                  /* of that, what its clock has not counted */
+	uint64_t away_from, away_until; /* time without a processor */
+	uint64_t lost;                  /* part of that time that the host's clock has left out */
 	uint32_t long_stops, timer_waits;
-	bool in_turns, long_turns; /* others use the processor, too */
+	bool in_turns, long_turns; /* shares its processor; with long turns */
 };
 
 struct side {
@@ -115,42 +114,42 @@ struct side {
 	uint32_t index;
 	struct area source, landing, receive, target;
 	struct mem_region readable; /* the target, without the right to write */
-	uint8_t *target_start;      /* its contents before all work */
+	uint8_t *target_start;      /* the target's contents before all work */
 	struct op op[MAX_OPS];
 	uint32_t ops, posted, done, succeeded, depth;
 	struct recv_plan recv[MAX_OPS];
 	uint32_t recvs, recv_posted, recv_taken, recv_done, recv_slack;
 	uint32_t poison_op;
 	enum poison poison;
-	uint8_t failed_status; /* of the first work request that did not succeed */
+	uint8_t failed_status; /* of the first work request that failed */
 	uint8_t recv_status;
 	bool failed, stopped, revoked, unmapped;
 	uint64_t next_post, next_recv, bind_at, stop_at, revoke_at, rtu_at;
-	uint64_t busy_since; /* it posted, and nothing was unfinished before */
+	uint64_t busy_since; /* time since when work has been outstanding */
 };
 
 enum repeat { REPEAT_MIXED, REPEAT_SELECTIVE, REPEAT_GO_BACK };
 
 extern const char *const repeat_names[3], *const stops_names[3];
 
-/* Hosts on a network that loses nothing. */
+/* Hosts that stop, on a network without loss. */
 enum stops {
 	STOPS_NONE,
-	STOPS_PAUSE, /* each stops at times, for less than it takes to be given up */
-	STOPS_VANISH /* one is gone from some time on */
+	STOPS_PAUSE, /* each host stops at times, for less than its peers' patience */
+	STOPS_VANISH /* one host vanishes at some time */
 };
 
 struct options {
 	enum stops stops;
 	double loss;
-	enum repeat repeat; /* how connections between two oneside ends recover from loss */
+	enum repeat repeat; /* loss recovery of connections between two oneside ends */
 	bool verbose;
 };
 
-/* What one run's network does, drawn from the seed. */
+/* Behaviour of one run's network, drawn from the seed. */
 struct weather {
 	double loss, duplicate, corrupt, reorder, spike, starve;
-	double held; /* not the network's: how often a host may have little in flight */
+	double held; /* not the network's: how often a host is held (RC_HELD) */
 	uint64_t delay, jitter, spike_delay, poll_jitter, copy_delay;
 };
 
@@ -161,7 +160,7 @@ struct frame {
 	uint32_t len;
 	bool corrupted;
 	uint8_t *bytes;
-	uint8_t *original; /* of a corrupted frame */
+	uint8_t *original; /* the frame before its corruption */
 	uint32_t original_len;
 };
 
@@ -183,7 +182,7 @@ struct sim {
 	struct frame **heap;
 	uint32_t heap_len, heap_cap;
 	struct totals *totals;
-	uint64_t vanish_at; /* NEVER */
+	uint64_t vanish_at; /* NEVER: no host vanishes */
 };
 
 void sim_run(uint64_t seed, const struct options *options, struct totals *totals);
@@ -201,8 +200,8 @@ void bench_run(void);
 /* copies.c */
 void copies_open(struct host *host);
 void copies_close(struct host *host);
-void copies_unmap(struct host *host, struct area *area); /* before its key is copied or used */
-void copies_await(struct sim *sim, struct host *host);   /* what is asked for will be done at host->copy_at */
+void copies_unmap(struct host *host, struct area *area); /* call before the area's key is copied or used */
+void copies_await(struct sim *sim, struct host *host);   /* schedules pending requests for host->copy_at */
 void copies_run(struct sim *sim, struct host *host);
 
 /* link.c: goodput over a modelled switch, in virtual time. */
@@ -210,36 +209,36 @@ struct link_run {
 	uint32_t senders;
 	uint16_t mtu;
 	bool selective, read;
-	bool unknown;        /* neither end has announced oneside, as by exchanged numbers */
-	double loss;         /* of each frame */
-	double buffer, mark; /* bytes: of the switch's port; from where it marks */
+	bool unknown;        /* neither end has announced oneside, as with out-of-band connections */
+	double loss;         /* probability for each frame */
+	double buffer, mark; /* of the switch's port, bytes; `mark` is the ECN threshold */
 	uint64_t rtt, time;  /* ns */
 };
 
 struct link_result {
-	double goodput, least, jain; /* Gb/s: all, of the slowest; Jain's index of fairness */
+	double goodput, least, jain; /* Gb/s: of all senders, of the slowest; Jain's index of fairness */
 	uint64_t resent, timeouts, cnps, lost, dropped, marked;
-	uint64_t late; /* of those dropped, in the second half of the time */
+	uint64_t late; /* drops in the second half of the time */
 };
 struct link_result link_simulate(const struct link_run *run);
-/* bars.c: print what is reached; false: less than what is asked. */
+/* Functions of bars.c print the goodput reached, and return false if it is too low. */
 bool link_loss(void);
 bool link_incast(void);
 
 /* network.c */
 void weather_draw(struct sim *sim);
-void network_send(struct sim *sim, struct host *to, uint8_t *bytes, uint32_t len); /* takes the bytes */
+void network_send(struct sim *sim, struct host *to, uint8_t *bytes, uint32_t len); /* frees `bytes` */
 struct frame *network_next(const struct sim *sim);
 struct frame *network_take(struct sim *sim);
 void frame_free(struct frame *frame);
-/* Parse as a data plane would, after checking that corruption does not get through. */
+/* Parses like a data plane, after checking that the ICRC detects corruption. */
 bool frame_parse(struct sim *sim, struct host *host, struct frame *frame, struct wire_packet *packet);
 
 /* stops.c */
-void stops_draw(struct sim *sim); /* after the sides are there */
-void stops_end(struct sim *sim);  /* those which are over by now */
+void stops_draw(struct sim *sim); /* call after the sides exist */
+void stops_end(struct sim *sim);  /* ends the stops that are over by now */
 bool stops_hold_timers(struct host *host);
-/* Side `side` has given its peer up. */
+/* Checks how long `side` has waited before it gave up its peer. */
 void stops_check(const struct sim *sim, const struct side *side);
 
 static inline bool
@@ -248,14 +247,14 @@ host_is_away(const struct host *host)
 	return host->sim->now >= host->away_from && host->sim->now < host->away_until;
 }
 
-/* When a host comes to do what is due at `time`. */
+/* Time at which a host executes what is due at `time`. */
 static inline uint64_t
 host_due(const struct host *host, uint64_t time)
 {
 	return time != NEVER && time >= host->away_from && time < host->away_until ? host->away_until : time;
 }
 
-/* The clock of its transport. */
+/* The clock of the host's transport. */
 static inline uint64_t
 host_now(const struct host *host)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts that stop, as on a machine that has more to run than processors, or that
- * is moved.  Frames wait for them, nothing is lost; a host's clock is what a
- * polling core's is (loop_clock), and its timers wait for its inbox likewise.
+ * Hosts that stop, like a machine with too few processors, or a virtual machine that is migrated. Frames
+ * queue for them and are not lost. A host's clock is that of a polling core (loop_clock), and its timers
+ * wait for its inbox likewise.
  */
 #include "sim.h"
 
 #define GAP (4 * MS)
 #define TIMER_WAITS 128u
-#define STOPS_LONG 20u /* long ones of a host */
+#define STOPS_LONG 20u /* limit of long stops per host */
 
-/* How long a silent peer is waited for. */
+/* Time for which a side waits for a silent peer, ns. */
 static uint64_t
 patience(const struct side *side)
 {
@@ -18,8 +18,9 @@ patience(const struct side *side)
 }
 
 /*
- * Where others run in turns, mostly a few loops and then theirs; else seldom, and long.  Two hosts whose
- * turns are long hear of each other much less often than the one that runs waits for the one that does not.
+ * Draws the next stop. A host that shares its processor in turns mostly runs a few loops between stops;
+ * other stops are rare and long. Two hosts with long turns hear of each other seldom: the one that runs
+ * mostly waits for the one that does not.
  */
 static void
 stop_next(struct sim *sim, struct host *host)
@@ -31,7 +32,7 @@ stop_next(struct sim *sim, struct host *host)
 	if (!is_turn && ++host->long_stops > STOPS_LONG)
 		return;
 	host->away_from = sim->now + 1 + sim_below(sim, is_turn ? 50 * US : 20 * MS);
-	/* Less than the side's peers wait, by what a frame and its answer take. */
+	/* Less than the peers' patience, by the time of a frame and its answer. */
 	longest = (uint32_t)(patience(sim->side[0]) - 10 * MS);
 	if (is_turn)
 		longest = host->long_turns ? longest * 3 / 4 : 60 * MS;
@@ -47,7 +48,7 @@ stops_draw(struct sim *sim)
 
 	if (sim->options->stops == STOPS_NONE)
 		return;
-	/* Nor does anything overtake: who goes back drops what has. */
+	/* No reordering, either: a go-back-N receiver drops packets that overtake others. */
 	*w = (struct weather){.delay = w->delay, .poll_jitter = w->poll_jitter, .copy_delay = w->copy_delay};
 	if (sim->options->stops == STOPS_VANISH) {
 		sim->vanish_at = sim_below(sim, 5 * MS);
@@ -97,7 +98,10 @@ stops_check(const struct sim *sim, const struct side *side)
 
 	if (sim->options->stops != STOPS_VANISH)
 		return;
-	/* Round trips and waits for receives before; the last steps of the timer after. */
+	/*
+	 * The wait may have begun earlier, by round trips and waits for receives; it may end later, by the
+	 * timer's last steps.
+	 */
 	if (waited + 5 * MS < told || waited > told + 2 * (told / 8))
 		sim_fail(sim, side, "gave its peer up after %llu us, was to wait %llu",
 			 (unsigned long long)(waited / US), (unsigned long long)(told / US));

@@ -61,7 +61,7 @@ area_check(struct sim *sim, struct side *side, const struct area *area, const ch
 
 /* ---- the plan ---- */
 
-/* Cut [offset, offset+len) of an area into pieces; the list is in order. */
+/* Cuts [offset, offset+len) of an area into pieces, in order. */
 static uint8_t
 cut(struct sim *sim, const struct area *area, uint32_t offset, uint32_t len, struct one_sge *sge)
 {
@@ -106,7 +106,7 @@ draw_length(struct sim *sim, uint32_t mtu, uint32_t max)
 	return len < max ? len : max;
 }
 
-/* Copy what a list names. */
+/* Copies the bytes of a gather list. */
 static void
 gather(const struct area *area, const struct work *work, uint8_t *out)
 {
@@ -117,9 +117,8 @@ gather(const struct area *area, const struct work *work, uint8_t *out)
 }
 
 /*
- * Where the landing of work request i may be: half of the area in turn for odd
- * and even ones would not do, since many are in flight; so each has its own
- * stretch, and lengths are drawn to fit.
+ * Length of the part of an area that each work request uses alone: many requests are in flight at once.
+ * Transfer lengths are drawn to fit.
  */
 static uint32_t
 stretch(const struct area *area, uint32_t ops)
@@ -157,11 +156,11 @@ plan_op(struct sim *sim, struct side *side, uint32_t i)
 	if (work->op >= ONE_OP_FETCH_ADD) {
 		uint64_t found, *word;
 
-		/* A few hot words, so that they collide with writes and with each other. */
+		/* A few hot words, so that atomics collide with WRITEs and with each other. */
 		op->target = 8 * sim_below(sim, 16);
 		op->target += (uint32_t)(-target->region.va & 7);
 		work->length = 8;
-		/* What is found goes to one piece: rings can say no more. */
+		/* The value found goes to one piece, since rings can express only one. */
 		work->num_sge = 1;
 		work->result.addr = side->landing.region.va + i * max;
 		work->result.len = 8;
@@ -222,7 +221,7 @@ plan_recv(struct sim *sim, struct side *side, const struct op *op)
 	side->recvs++;
 }
 
-/* Spoil one work request; which ones it fits is found by trying. */
+/* Poisons one work request. Returns false if the poison does not fit that request. */
 static bool
 apply_poison(struct sim *sim, struct side *side, enum poison poison, uint32_t at)
 {
@@ -324,7 +323,7 @@ workload_free(struct side *side)
 	free(side->target_start);
 }
 
-/* ---- what came of it ---- */
+/* ---- checks of results ---- */
 
 static bool
 uses_target(const struct op *op)
@@ -338,8 +337,10 @@ writes_target(const struct op *op)
 	return op->effect != NULL && op->work.op >= ONE_OP_WRITE;
 }
 
-/* May byte `at` of the target have `value` because of work request `from` or a later one, posted,
- * with no fence after `from`? */
+/*
+ * May byte `at` of the target have `value` because of work request `from` or a later posted one? With
+ * `fences`, requests from the next fence on do not count.
+ */
 static bool
 later_wrote(const struct side *side, uint32_t from, bool fences, uint32_t at, uint8_t value)
 {
@@ -355,7 +356,7 @@ later_wrote(const struct side *side, uint32_t from, bool fences, uint32_t at, ui
 	return false;
 }
 
-/* Bytes that a work request brought back: copied into the model once they are found plausible. */
+/* Checks the bytes that a work request brought back, and copies them into the model. */
 static void
 check_landing(struct sim *sim, struct side *side, uint32_t index)
 {
@@ -378,7 +379,7 @@ check_landing(struct sim *sim, struct side *side, uint32_t index)
 	}
 }
 
-/* What the peer has acknowledged is in place there, as far as later work has not changed it. */
+/* Checks that acknowledged data is in place at the peer, unless later work has changed it. */
 static void
 check_written(struct sim *sim, struct side *side, uint32_t index)
 {
@@ -392,7 +393,7 @@ check_written(struct sim *sim, struct side *side, uint32_t index)
 				 index, op->work.op, i, target[i], op->effect[i]);
 }
 
-/* The statuses that the first failed work request may have. */
+/* May the first failed work request have this status? */
 static bool
 failure_allowed(const struct sim *sim, const struct side *side, uint32_t index, uint8_t status)
 {
@@ -416,14 +417,16 @@ failure_allowed(const struct sim *sim, const struct side *side, uint32_t index, 
 	case ONE_STATUS_REMOTE_ACCESS:
 		return side->peer->revoked && uses_target(&side->op[index]);
 	case ONE_STATUS_RETRY_EXCEEDED:
-		/* A repeated READ whose key has gone is dropped in silence. */
+		/* A repeated READ whose key has gone is dropped silently. */
 		return peer_gone || sim->weather.loss + sim->weather.corrupt > 0.05 ||
 		       (side->peer->revoked && side->op[index].work.op == ONE_OP_READ);
 	case ONE_STATUS_RNR_EXCEEDED:
 		return side->attr.rnr_retry < 7;
 	case ONE_STATUS_FLUSHED:
-		/* We broke the connection as responder, were stopped, or a READ stands before what the
-		 * peer refused. */
+		/*
+		 * The side broke the connection as responder or was stopped, or a READ precedes the request
+		 * that the peer refused.
+		 */
 		return true;
 	default:
 		return false;
@@ -530,7 +533,7 @@ workload_recv_done(struct sim *sim, struct side *side, const struct completion *
 		sim_fail(sim, side, "receive %u: what was written is not in place", index);
 }
 
-/* The target after a failure: all that succeeded, and perhaps later work. */
+/* Checks the target after a failure: all successful work, and possibly later work. */
 static void
 check_broken_target(struct sim *sim, struct side *side)
 {
@@ -565,8 +568,9 @@ workload_check_end(struct sim *sim, struct side *side)
 	if (side->peer->recv_done < messages)
 		sim_fail(sim, side, "%u messages were acknowledged, %u received", messages,
 			 side->peer->recv_done);
-	/* A message that the dead peer began may still hold a receive. */
-	/* One is in use; those of messages that are still being copied are not completed either. */
+	/*
+	 * A message that the dead peer began may hold one receive. Messages still being copied hold theirs.
+	 */
 	if (side->recv_taken - side->recv_done >
 	    (broken && rc_state(side->qp) != RC_ERROR ? ONE_COPIES + 1 : 0))
 		sim_fail(sim, side, "%u receives were taken, %u completed", side->recv_taken,

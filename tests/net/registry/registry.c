@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Somebody else's libdat.so.1, as small as can be: a registry of one provider
- * library (REGISTRY_LIBRARY in the environment) that offers every IA name.  It
- * dispatches by the table that handles begin with, gives programs small numbers
- * for IA handles, and finds an IA's entry again at its close by the attributes of
- * the provider, as the reference implementation does.
+ * A minimal foreign libdat.so.1: a registry of one provider library (REGISTRY_LIBRARY in the environment)
+ * that offers every IA name. Like the reference implementation, the registry dispatches by the table at the
+ * start of a handle, gives programs small numbers for IA handles, and finds an IA's entry at its close by
+ * the provider's attributes.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -26,7 +25,10 @@ static struct {
 } entry;
 static DAT_IA_HANDLE ias[IAS_MAX];
 
-/* The provider's handle of an IA; itself for what is none, so that the provider is asked. */
+/*
+ * Returns the provider's handle of an IA. Any other handle is returned as is, so that the provider judges
+ * it.
+ */
 static DAT_IA_HANDLE
 real(DAT_IA_HANDLE handle)
 {
@@ -52,7 +54,7 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 	return DAT_SUCCESS;
 }
 
-/* Calls the function of that name in the library. */
+/* Calls the function of the given name in the provider library. */
 static void
 tell(const char *function, const DAT_PROVIDER_INFO *info)
 {
