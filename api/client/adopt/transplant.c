@@ -134,13 +134,14 @@ touch_pages(uint64_t start, uint64_t len, bool write)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	for (uint64_t at = start; at < start + len; at += page) {
-		/* Pairs with nothing: causes a fault. Atomic: no store of the application is lost. */
+		/* Pairs with nothing: causes a fault. Atomic: no store of the application is lost.  Compilers
+		 * replace an OR with 0 by nothing, which would leave pages shared with a child. */
 		_Atomic uint8_t *byte = (_Atomic uint8_t *)(uintptr_t)at;
+		uint8_t value = atomic_load_explicit(byte, memory_order_relaxed);
 
 		if (write)
-			atomic_fetch_or_explicit(byte, 0, memory_order_relaxed);
-		else
-			atomic_load_explicit(byte, memory_order_relaxed);
+			atomic_compare_exchange_strong_explicit(byte, &value, value, memory_order_relaxed,
+								memory_order_relaxed);
 	}
 }
 
