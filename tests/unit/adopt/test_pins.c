@@ -658,7 +658,7 @@ test_pin_ends(void **state)
 	pid = fork();
 	if (pid == 0)
 		store_slowly(&store);
-	for (int i = 0; i < 192; i++) {
+	for (int i = 0; i < 64; i++) {
 		assert_ptr_equal(mmap(store.p, LARGE, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 				 store.p);
