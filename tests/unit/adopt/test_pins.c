@@ -658,6 +658,8 @@ test_pin_ends(void **state)
 	pid = fork();
 	if (pid == 0)
 		store_slowly(&store);
+	close(there[0]);
+	close(back[1]);
 	for (int i = 0; i < 64; i++) {
 		assert_ptr_equal(mmap(store.p, LARGE, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
@@ -677,10 +679,8 @@ test_pin_ends(void **state)
 	assert_true(adopted > 0);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	for (int i = 0; i < 2; i++) {
-		close(there[i]);
-		close(back[i]);
-	}
+	close(there[1]);
+	close(back[0]);
 	munmap(store.p, LARGE);
 }
 
