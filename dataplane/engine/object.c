@@ -164,17 +164,11 @@ engine_client_channels(struct engine_client *client)
 
 /* ---- lanes ---- */
 
-static struct engine_client *
-lane_after(const struct engine_client *lane)
-{
-	/* Relaxed: only this thread stores. */
-	return atomic_load_explicit(&lane->next_lane, memory_order_relaxed);
-}
-
 struct engine_client *
 engine_lane_next(const struct engine_client *lane)
 {
-	return lane_after(lane);
+	/* Relaxed: only this thread stores. */
+	return atomic_load_explicit(&lane->next_lane, memory_order_relaxed);
 }
 
 uint32_t
@@ -207,7 +201,7 @@ engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
 	lane->channels = home->channels;
 	lane->asleep = &lane->doorbells->engine_asleep;
 	lane->wake_fd = home->wake_fd;
-	atomic_store_explicit(&lane->next_lane, lane_after(home), memory_order_relaxed);
+	atomic_store_explicit(&lane->next_lane, engine_lane_next(home), memory_order_relaxed);
 	/* Pairs with the acquire load in other_lanes(), on the first lane's core. */
 	atomic_store_explicit(&home->next_lane, lane, memory_order_release);
 	return lane;
@@ -236,7 +230,7 @@ lanes_free(struct engine_client *lane)
 	struct engine_client *next;
 
 	for (; lane != NULL; lane = next) {
-		next = lane_after(lane);
+		next = engine_lane_next(lane);
 		lane->core->clients_held--;
 		reach_free(lane->reach);
 		object_free(&lane->reap, lane, lane->qps);
@@ -248,7 +242,7 @@ engine_client_free(struct engine_client *client)
 {
 	if (client == NULL)
 		return;
-	lanes_free(lane_after(client));
+	lanes_free(engine_lane_next(client));
 	client->core->clients_held--;
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
@@ -262,7 +256,7 @@ void
 engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions)
 {
 	*work = *completions = 0;
-	for (; client != NULL; client = lane_after(client)) {
+	for (; client != NULL; client = engine_lane_next(client)) {
 		*work += atomic_load_explicit(&client->work, memory_order_relaxed); /* of client_count() */
 		*completions += atomic_load_explicit(&client->completions, memory_order_relaxed);
 	}
