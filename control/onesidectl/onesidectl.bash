@@ -8,7 +8,7 @@ _onesidectl_ask() {
 		sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" | sort -u
 }
 
-# Offers those of the given words that begin with the word being typed.
+# Offers the given words that begin with the word being typed.
 _onesidectl_offer() {
 	local word
 	COMPREPLY=()
