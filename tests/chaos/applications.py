@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The applications of a chaos run and the board they share with the driver (chaos.h)."""
+"""The applications of a chaos run, and the board that they share with the driver (chaos.h)."""
 
 import ctypes
 import mmap
@@ -47,12 +47,12 @@ def Board(path, slots):
         board = BoardPage.from_buffer(mmap.mmap(file.fileno(), 0))
     board.slots = slots
     for line in board.slot:
-        line.killed = 1     # there is none
+        line.killed = 1     # odd: the slot has no process
     return board
 
 
 class Application:
-    """A slot: one process after the other."""
+    """A slot, which runs one process after the other."""
 
     def __init__(self, chaos, slot):
         self.chaos, self.slot, self.line = chaos, slot, chaos.board.slot[slot]
@@ -65,14 +65,14 @@ class Application:
             return
         rng = random.Random(f"{self.chaos.options.seed}/{self.slot}/{self.lives}")
         doom = (0, 0, 0)
-        # Half of them end in the middle of a call of a kind, the n-th, after some microseconds.
+        # Half of the processes die within the n-th call of some phase, some microseconds after it begins.
         if self.slot >= CONTROLS and rng.random() < 0.5:
             doom = (rng.randrange(len(PHASES)), int(2 ** rng.uniform(0, 3)), int(10 ** rng.uniform(0, 4)))
         user = rng.choice(USERS) if self.slot >= CONTROLS and os.getuid() == 0 else os.getuid()
         cache = rng.choice(("0", "1M", "2G")) if self.slot >= CONTROLS else "0"
         self.lives += 1
         self.line.doomed = self.line.ready = 0
-        self.line.killed += 1       # even: it lives
+        self.line.killed += 1       # even: the process lives
         self.process = subprocess.Popen(
             [os.path.join(self.chaos.build, f"tests/chaos/chaos-{self.face}"), os.path.join(self.chaos.work, "board"),
              str(self.slot), str(rng.randrange(1 << 62)), self.chaos.planes[self.plane].socket, str(user),
@@ -85,7 +85,7 @@ class Application:
         if self.process is None or self.killing:
             return
         self.killing = True
-        self.line.killed += 1       # before; see chaos.h
+        self.line.killed += 1       # before the kill, as chaos.h requires
         self.process.kill()
         self.chaos.kills["stopped application" if self.stopped else "application"] += 1
 
@@ -107,7 +107,7 @@ class Application:
         self.stopped = False
 
     def reap(self):
-        """Whether one has ended by itself, in order."""
+        """Reaps an ended process; true if it ended by itself with status 0."""
         if self.process is None or self.process.poll() is None:
             return False
         status, self.process = self.process.returncode, None
@@ -120,7 +120,7 @@ class Application:
         elif status != 0 and not (status == -signal.SIGKILL and self.killing):
             raise Failure(f"the application in slot {self.slot} ended with status {status}")
         if self.slot < CONTROLS and self.chaos.board.stop < 2:
-            raise Failure(f"the application in slot {self.slot}, which nobody touches, has ended")
+            raise Failure(f"the application in slot {self.slot}, which is never killed or stopped, has ended")
         self.chaos.after(0.01, self.start)
         return status == 0
 

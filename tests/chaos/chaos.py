@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random applications of uDAPL and RSM on a pair of data planes; applications and data planes are killed and stopped at
-random, frames are lost, doubled and delayed.
+"""Runs random uDAPL and RSM applications on a pair of data planes, kills and stops applications and data planes at
+random, and loses, duplicates and delays frames.
 
     chaos.py [--cable memif|lossy] [--seconds N] [--kills N] [--seed N] [--idle MODE] [--keep]
 
-BUILD names the build directory.  What is done follows from the seed, which is printed; what becomes of it also from the
-machine.  After each round, when nobody is left but four applications that are never touched, the data planes must
-have what they had at the beginning.
+BUILD names the build directory. The printed seed determines all actions; their effects also depend on the machine's
+timing. After each round only four applications are left, which are never killed or stopped; then the data planes must
+have the resources that they had at the beginning.
 """
 
 import argparse
@@ -26,11 +26,11 @@ from applications import Application, Board, CONTROLS, FACES, PHASES
 from planes import Cable, Failure, NAMES, Plane
 from state import Baseline, unexpected
 
-APPLICATIONS = 8        # of those that are killed
+APPLICATIONS = 8        # number of applications that are killed
 ROUND_KILLS = 48
 ROUND_SECONDS = (1.0, 3.0)
 STEP = 0.002
-SETTLE_STEPS = (0.02, 1.0)    # longer and longer: what asked last has to be forgotten by then
+SETTLE_STEPS = (0.02, 1.0)    # increasing: the last query's own resources must be released before the next
 
 
 class Chaos:
@@ -47,7 +47,7 @@ class Chaos:
         self.rounds = self.ended = 0
         self.baselines = []
 
-    # ---- what is to be done, and when
+    # ---- agenda of timed actions
 
     def after(self, seconds, what, *arguments):
         heapq.heappush(self.agenda, (time.monotonic() + seconds, next(self.number), what, arguments))
@@ -60,7 +60,7 @@ class Chaos:
     # ---- data planes
 
     def begin_end(self, index):
-        """What every application has to know before the data plane goes."""
+        """Announces the end of a data plane to all applications, before it ends."""
         told = self.board.plane[index]
         told.gone_ns = 0
         told.killed_ns = time.monotonic_ns()
@@ -119,7 +119,7 @@ class Chaos:
     # ---- a round
 
     def plan(self, rng, seconds):
-        """When what is done to whom."""
+        """Plans the random actions of a round."""
         for _ in range(ROUND_KILLS):
             application = self.applications[rng.randrange(CONTROLS, CONTROLS + APPLICATIONS)]
             at, kind, stop = rng.uniform(0, seconds), rng.random(), rng.uniform(0, 0.5)
@@ -166,7 +166,7 @@ class Chaos:
         settling = time.monotonic()
         for slot, before in enumerate(blocks):
             self.until(lambda: self.board.slot[slot].blocks > before, self.options.patience,
-                       lambda: f"application {slot}, which nobody touches, gets nothing done")
+                       lambda: f"application {slot}, which is never killed or stopped, makes no progress")
         self.settle()
         self.rounds += 1
         if self.options.verbose:
@@ -189,16 +189,16 @@ class Chaos:
 
     def settle(self):
         self.until(lambda: all(self.board.slot[slot].ready == 3 for slot in range(CONTROLS)), self.options.patience,
-                   lambda: "those that nobody touches are not connected: " +
+                   lambda: "applications that are never killed or stopped are not connected: " +
                    str([self.board.slot[slot].ready for slot in range(CONTROLS)]))
         for plane, baseline in zip(self.planes, self.baselines):
             self.until(lambda: baseline.is_reached(plane), self.options.patience,
                        lambda: f"data plane {NAMES[plane.index]}: {baseline.difference}", *SETTLE_STEPS)
             for line in plane.new_log_lines():
                 if unexpected(line):
-                    raise Failure(f"the log of data plane {NAMES[plane.index]} says: {line}")
+                    raise Failure(f"unexpected line in the log of data plane {NAMES[plane.index]}: {line}")
 
-    # ---- all of it
+    # ---- the whole run
 
     def begin(self):
         for plane in self.planes:
@@ -225,7 +225,7 @@ class Chaos:
     def end(self):
         self.board.stop = 2
         self.until(lambda: all(a.process is None for a in self.applications), self.options.patience,
-                   lambda: "those that nobody touches do not end")
+                   lambda: "applications that are never killed or stopped do not end")
         for plane in self.planes:
             plane.down = True
             plane.stop()
@@ -237,11 +237,11 @@ class Chaos:
         for face, name in enumerate(FACES):
             mine = [s for number, s in enumerate(slots) if number // 2 % 2 == face]
             lines.append(f"{name}: {sum(s.connected for s in mine)} connections, {sum(s.excused for s in mine)} ended by "
-                         f"others; {sum(s.blocks for s in mine)} blocks compared by who sent them, "
-                         f"{sum(s.received for s in mine)} by who received them; told of a dead data plane "
-                         f"{sum(s.told for s in mine)} times, {max(s.told_ms for s in mine)} ms after the kill at most, "
+                         f"others; {sum(s.blocks for s in mine)} blocks compared by their senders, "
+                         f"{sum(s.received for s in mine)} by their receivers; notified of a dead data plane "
+                         f"{sum(s.told for s in mine)} times, at most {max(s.told_ms for s in mine)} ms after the kill and "
                          f"{max(s.late_ms for s in mine)} ms after its end; {sum(s.unended for s in mine)} connections with "
-                         "work that never ended")
+                         "work that never completed")
         lines += [f"data plane {NAMES[p.index]}: {b}" for p, b in zip(self.planes, self.baselines)]
         return "\n".join(lines)
 
@@ -266,14 +266,15 @@ class Chaos:
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cable", choices=("memif", "lossy"), default="memif")
-    parser.add_argument("--lossy", default="10,5,50", metavar="LOST,DOUBLED,DELAYED", help="of 1000 RoCEv2 frames")
+    parser.add_argument("--lossy", default="10,5,50", metavar="LOST,DOUBLED,DELAYED",
+                        help="number of frames lost, duplicated and delayed out of 1000 RoCEv2 frames")
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--kills", type=int, default=0, help="until so many processes were killed, however long it takes")
+    parser.add_argument("--kills", type=int, default=0, help="run until N processes were killed, however long that takes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--idle", choices=("spin", "yield", "sleep"), default="sleep")
     parser.add_argument("--patience", type=float, default=300,
-                        help="seconds for what has to happen; a machine may give us 2 %% of a processor")
-    parser.add_argument("--keep", action="store_true", help="leave the logs there")
+                        help="seconds to wait for each expected event; long, because a busy machine may leave us 2 %% of a processor")
+    parser.add_argument("--keep", action="store_true", help="keep the logs after a failure")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args()
 
@@ -319,7 +320,7 @@ def main():
             print(chaos.figures())
             chaos.clean_up()
         if options.keep and status:
-            print(f"left there: {work}")
+            print(f"logs are kept in {work}")
         else:
             shutil.rmtree(work, ignore_errors=True)
     return status

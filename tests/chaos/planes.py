@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A pair of data planes, 192.0.2.1 and 192.0.2.2, and the cable between them: memif, or two veth pairs whose far ends
-net-shuffle joins, losing, doubling and delaying frames."""
+"""A pair of data planes, 192.0.2.1 and 192.0.2.2, and the cable between them: memif, or two veth pairs that net-shuffle
+joins, which loses, duplicates and delays frames."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def run(*words):
 
 
 class Cable:
-    """Nothing to do for memif, whose ends find each other."""
+    """The cable; memif needs no set-up, because its ends find each other."""
 
     def __init__(self, work, build, lossy, seed):
         self.work, self.shuffle, self.namespaces = work, None, []
@@ -49,7 +49,7 @@ class Cable:
                 "peer", "name", f"end-{name}", "netns", self.namespace("cable"), "mtu", str(MTU))
             for ns, link in ((name, "veth0"), ("cable", f"end-{name}")):
                 inside = ("ip", "netns", "exec", self.namespace(ns))
-                # Whole frames with whole checksums, as a cable has them; no kernel chatter.
+                # No offloads, so that frames are complete as on a cable; no IPv6 packets of the kernel's own.
                 subprocess.run([*inside, "ethtool", "-K", link, "tx", "off", "rx", "off", "gso", "off", "gro", "off"],
                                capture_output=True)
                 run(*inside, "sysctl", "-qw", f"net.ipv6.conf.{link}.disable_ipv6=1")
@@ -70,7 +70,7 @@ class Cable:
         return ["ip", "netns", "exec", self.namespace(NAMES[index])] if self.lossy else []
 
     def end(self):
-        """What it did; ends it."""
+        """Ends the cable; returns the last line that net-shuffle printed."""
         told = ""
         if self.shuffle:
             self.shuffle.terminate()
@@ -104,7 +104,7 @@ class Plane:
                    "--node", str(own), "--idle", self.idle, "--socket", self.socket, "--socket-mode", "0666",
                    "--port", f"name=p0,device={device},address=192.0.2.{own}/24,mtu={MTU}",
                    "--peer", f"node={peer},address=192.0.2.{peer}",
-                   # Nobody is silent for so long but the dead, on however busy a machine.
+                   # Even on a busy machine only a dead peer is silent for 20 s.
                    "--keepalive-ms", "20000"]
         with open(self.log, "ab") as log:
             self.began = log.tell()
@@ -134,7 +134,7 @@ class Plane:
             raise Failure(f"data plane {NAMES[self.index]} ended with status {status}")
 
     def show(self, what):
-        """A list as onesidectl(8) shows it, by its protocol: a process for each of them would be most of the work."""
+        """Returns a list as onesidectl(8) shows it, by its protocol: a process for each query would dominate the run time."""
         lines, place = [], 0
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asked:
             asked.connect(self.socket + ".ctl")
@@ -151,7 +151,7 @@ class Plane:
         return f"/proc/{self.process.pid}/{name}"
 
     def descriptors(self):
-        """What they are; one that is closed meanwhile is none."""
+        """Yields the targets of all descriptors, without those that are closed meanwhile."""
         for fd in os.listdir(self.proc("fd")):
             try:
                 yield re.sub(r"\d+", "N", os.readlink(self.proc(f"fd/{fd}")))
@@ -159,7 +159,7 @@ class Plane:
                 pass
 
     def memory(self):
-        """KiB: of its own, and shared with applications."""
+        """Resident memory in KiB: private, and shared with applications."""
         with open(self.proc("status"), encoding="utf-8") as status:
             found = dict(re.findall(r"^(RssAnon|RssShmem):\s+(\d+)", status.read(), re.M))
         return int(found["RssAnon"]), int(found["RssShmem"])

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a data plane has: objects, what users are charged, descriptors, mappings, memory."""
+"""Resources of a data plane: objects, quota charges of users, descriptors, mappings, memory."""
 
 import collections
 import os
 import re
 
-OWN_MEMORY = 64 << 10       # KiB that pools and the heap may come to touch
+OWN_MEMORY = 64 << 10       # KiB by which pools and the heap may grow
 SHARED_MEMORY = 24 << 10    # KiB: the cable's buffers
 THREADS = 32
-# DPDK says so of memif: where cores sleep, and when the other data plane is dead.
+# Messages of DPDK's memif driver: if cores sleep, and while the other data plane is dead.
 EXPECTED = ("Rx Intr handle unset", "memif_connect_client(): Failed to connect socket")
-# What a library keeps for the next import or connection of its application, up to a bound: librsm has four
-# staging rings for four imports.
+# Resources that a library caches for its application's next import or connection, with their bounds: librsm caches
+# four staging rings for four imports.
 KEPT = {"mrs": 4, "cqs": 4, "keys": 8, "arena_bytes": 4 << 20, "bytes": 8 << 20}
 
 
@@ -20,7 +20,7 @@ def counted(lines, *names):
 
 
 def mappings(plane):
-    """Those that are shared, by the names of their files."""
+    """Counts the shared mappings, by the names of their files."""
     with open(plane.proc("maps"), encoding="utf-8") as maps:
         shared = [line.split(None, 5) for line in maps]
     names = (re.sub(r"\d+", "N", words[5].strip()) for words in shared if words[1][3] == "s" and len(words) > 5)
@@ -28,7 +28,7 @@ def mappings(plane):
 
 
 def exact(plane):
-    """What has to be the same again; descriptors first, before this makes connections itself."""
+    """Resources that must be exactly the same again. Descriptors are read first, before the queries here open some."""
     descriptors = dict(collections.Counter(plane.descriptors()))
     charged = {line["uid"]: {name: value for name, value in line.items()
                              if not name.endswith("_max") and name != "uid" and name not in KEPT and value}
@@ -47,13 +47,13 @@ def exact(plane):
 
 
 def kept(plane):
-    """What may be more by a bound."""
+    """Resources that may grow up to a bound."""
     return {f"{name} of {line.get('pid', 'user')} {line['uid']}": (line[name], more)
             for line in plane.show("clients") + plane.show("quota") for name, more in KEPT.items() if name in line}
 
 
 class Baseline:
-    """What a data plane has when nobody is there but those that nobody touches."""
+    """The resources of a data plane when only the applications that are never killed or stopped are attached."""
 
     def __init__(self):
         self.exact = self.kept = self.pid = self.difference = None
@@ -65,7 +65,7 @@ class Baseline:
         return self.difference is None
 
     def differs(self, plane):
-        """None, or what is not as it was."""
+        """None, or a description of the difference from the baseline."""
         now, least = exact(plane), kept(plane)
         if self.exact is None:
             self.exact, self.kept = now, least
@@ -85,19 +85,19 @@ class Baseline:
         self.grown, self.threads = max(self.grown, own - self.own), max(self.threads, threads)
         self.grown_shared = max(self.grown_shared, shared - self.shared)
         if own - self.own > OWN_MEMORY:
-            return f"its own memory was {self.own} KiB, is {own}"
+            return f"private memory was {self.own} KiB, is {own}"
         if shared - self.shared > SHARED_MEMORY:
-            return f"the memory that it shares was {self.shared} KiB, is {shared}"
+            return f"shared memory was {self.shared} KiB, is {shared}"
         if threads > THREADS:
-            return f"it has {threads} threads"
+            return f"{threads} threads, at most {THREADS} are allowed"
         return None
 
     def __str__(self):
-        return f"at rest {self.grown} KiB more of its own at most, {self.grown_shared} KiB more shared, {self.threads} threads"
+        return f"at rest at most {self.grown} KiB more private and {self.grown_shared} KiB more shared memory, {self.threads} threads"
 
 
 def unexpected(line):
-    """A line of the log that a data plane has no reason for, whatever others do."""
+    """Whether a line of the log shows a fault of the data plane itself, rather than of its applications or its peer."""
     words = line.split(" ", 3)
     if any(text in line for text in EXPECTED):
         return False
