@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""confined.py UNIT COMMAND...: the command, with the system calls that SystemCallFilter= of the unit allows; others fail
-with EPERM, as SystemCallErrorNumber= of the unit has it."""
+"""confined.py UNIT COMMAND...: runs the command with only the system calls that SystemCallFilter= of the unit allows.
+Other calls fail with EPERM, as SystemCallErrorNumber= of the unit requires."""
 import ctypes
 import errno
 import os
@@ -12,7 +12,7 @@ ALLOW, ERRNO = 0x7fff0000, 0x00050000
 
 
 def groups():
-    """Those of systemd, by name: what they allow, other groups among it."""
+    """Groups of system calls that systemd defines: a dictionary of their members, which may be groups too."""
     found = {}
     text = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter"], capture_output=True, text=True,
                           check=True).stdout
@@ -42,7 +42,7 @@ def main():
     context = ctypes.c_void_p(lib.seccomp_init(ctypes.c_uint32(ERRNO | errno.EPERM)))
     for name in set(calls(settings["SystemCallFilter"].split(), groups())):
         number = lib.seccomp_syscall_resolve_name(name.encode())
-        if number >= 0:  # this machine's
+        if number >= 0:  # the architecture has this call
             assert lib.seccomp_rule_add(context, ctypes.c_uint32(ALLOW), number, 0) == 0, name
     assert lib.seccomp_load(context) == 0
     os.execvp(command[0], command)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The examples as a newcomer has them: compiled from what is installed, by the compiler and pkg-config alone, and run
-# on one data plane; what they say and fetch is what was put in.
+# Compile the examples as a newcomer does, from the installed tree with only the compiler and pkg-config, and run them
+# on one data plane. Their output and the data that they fetch are compared with their input.
 
 . "$(dirname "$0")/../net/lib.sh"
 . "$(dirname "$0")/tree.sh"
@@ -30,7 +30,7 @@ say "dat_pingpong: $(cat ping)"
 
 mkfifo lines
 exec 3<>lines
-started ./dat_kv serve 'serving' <lines 3>&- # its input ends with ours
+started ./dat_kv serve 'serving' <lines 3>&- # without descriptor 3, so that its input ends when the test closes it
 for i in $(seq 1 200); do
 	echo "key$i value of $i"
 done >&3
@@ -88,7 +88,7 @@ for line in 'member1 1000' 'member2 2000' 'member3 3000' 'total 6000'; do
 done
 say "rsm_table: $(tail -n 1 rsm_table.out)"
 
-# A refusal explains itself, and has the call's name.
+# An error message explains the refusal, and names the call.
 ONESIDE_DEBUG=1 ./dat_pingpong client 0.0.0.0 >out 2>err && fail "dat_pingpong to nobody: status 0"
 expect 'oneside: dat_ep_connect: ' err
 expect 'dat_pingpong: dat_ep_connect: DAT_INVALID_ADDRESS DAT_INVALID_ADDRESS_MALFORMED' err

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A build as packagers make it: another prefix and folder of libraries, no link-time optimization, neither C++ nor
-# Google Benchmark, no tests, warnings that are not errors.
+# Build as packagers do: another prefix and library folder, no link-time optimization, neither C++ nor Google
+# Benchmark, no tests, warnings that are not errors.
 #
-#   packager.sh options    what is configured
-#   packager.sh run        it is built and installed, and an installed application runs
+#   packager.sh options    only configures, and checks the effect of options
+#   packager.sh run        also builds, installs, and runs an installed application
 
 . "$(dirname "$0")/../net/lib.sh"
 how=$1
@@ -21,14 +21,14 @@ configures() {
 	}
 }
 
-commands_with() { # DIRECTORY FLAG: how many compilations have it
+commands_with() { # DIRECTORY FLAG: prints the number of compilations with the flag
 	grep '"command":' "$1/compile_commands.json" | grep -c -- " $2 "
 }
 
 CXX=/bin/false configures "$HERE" --prefix="$THERE" --libdir=far/lib -Dtests=false -Db_lto=false
 [ "$(commands_with "$HERE" -Werror)" = 0 ] || fail "warnings are errors though nobody asked"
 [ "$(commands_with "$HERE" -flto=auto)" = 0 ] || fail "-Db_lto=false is ignored"
-targets=$(meson introspect --targets "$HERE") # not a pipe: grep -q ends before the list does, and pipefail counts that
+targets=$(meson introspect --targets "$HERE") # no pipe: grep -q ends early, and with pipefail the pipe would fail
 grep -q '"name": "oneside-perf"' <<<"$targets" || fail "no oneside-perf without C++"
 ! grep -q '"name": "oneside-micro"' <<<"$targets" || fail "oneside-micro without C++"
 say "without link-time optimization, C++ and errors out of warnings"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Debian's packages: they are built, installed where nothing of ours is, used by a user, upgraded, removed and purged.
+# Build the Debian packages, install them in a root without oneside, use them as a user, upgrade, remove and purge them.
 #
-#   packages.sh quick    of what the build directory has compiled
-#   packages.sh full     by dpkg-buildpackage; lintian; into a root made by mmdebstrap, with what apt adds; autopkgtest
+#   packages.sh quick    packages the programs that the build directory has
+#   packages.sh full     builds by dpkg-buildpackage, runs lintian, installs into a root made by mmdebstrap with the
+#                        dependencies that apt adds, runs autopkgtest
 
 . "$(dirname "$0")/../net/lib.sh"
 . "$(dirname "$0")/packages_lib.sh"
@@ -12,7 +13,7 @@ packages_init "$@"
 make_packages "$how"
 if [ "$how" = full ]; then
 	if command -v lintian >/dev/null; then
-		# The maintainers have no public address yet; nothing is asked of Debian.
+		# The maintainers have no public mail address yet, and do not upload to Debian.
 		run "lintian" lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
 			"$WORK"/*.changes
 		say "lintian has nothing to say"
@@ -22,7 +23,7 @@ if [ "$how" = full ]; then
 fi
 make_root "$how"
 
-listing() { # all that a package may have made or taken away
+listing() { # prints all files that a package may have created or removed
 	(cd "$WORK/root" && find etc usr lib run var/lib/systemd -xdev ! -name '*.pyc' ! -path 'etc/ld.so.cache' ! -path 'usr/share/man/*' \
 		! -path 'etc/*-' ! -path run/adduser -printf '%p %l\n' | sort)
 }
@@ -41,7 +42,7 @@ tail -n 1 "$WORK/out"
 as_user /tmp/source/debian/tests/build
 say "programs build against it"
 
-# ---- upgrade: what an administrator has changed stays ----
+# ---- upgrade: an administrator's changes stay ----
 
 upgraded=9.9.9
 for package in "$WORK"/debs/*.deb; do
@@ -61,13 +62,13 @@ expect '# changed here' "$WORK/root/etc/oneside/oneside.conf"
 as_user /tmp/source/debian/tests/demo
 say "upgraded"
 
-# What an administrator makes beside what is in the packages.
+# An administrator creates files that the packages do not have.
 inside install -d /etc/oneside/b
 inside cp /etc/oneside/oneside.conf /etc/oneside/b/oneside.conf
 inside install -m 0600 -o oneside /dev/null /etc/oneside/b/peer2.secret
 inside cp /etc/oneside/oneside.conf /etc/oneside/oneside.conf.old
 inside systemctl enable oneside@b
-# What its state directories would keep of keys, an instance's, too.
+# State directories have the sequence numbers of keys, for instances too.
 inside install -d -o oneside -m 0700 /var/lib/oneside /var/lib/oneside-b
 inside dpkg --remove "${PACKAGES[@]}"
 [ -d "$WORK/root/var/lib/oneside" ] && [ -d "$WORK/root/var/lib/oneside-b" ] || fail "a removal forgets the sequence numbers of keys"

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# Debian's packages, from shell; on top of tests/net/lib.sh, as root and in a mount namespace of its own.
+# Functions to build and install Debian packages; need tests/net/lib.sh, root, and a mount namespace.
 #
-#   packages_init                 what is needed is there, or the test is skipped; the namespace; net_init
-#   make_packages quick|full      into $WORK/debs: of what the build directory has compiled, by the rest of debian/rules;
-#                                 or by dpkg-buildpackage
-#   make_root quick|full          $WORK/root, where nothing of ours is: this machine's file system with all changes kept
-#                                 apart, or one made by mmdebstrap; packages are in its /tmp, autopkgtests in /tmp/source
-#   close_root                    without /proc, /sys, /dev, /run and /tmp again
-#   inside COMMAND..., as_user COMMAND...   in there; output in $WORK/out; a failure ends the test
-#   run WHAT COMMAND...           the same out here
-#   autopkgtests                  debian/tests as Debian runs them, in a root made by mmdebstrap without packages of ours
+#   packages_init                 skips the test if a tool is missing; enters a mount namespace; calls net_init
+#   make_packages quick|full      makes packages in $WORK/debs: of the programs that the build directory has, by the
+#                                 rest of debian/rules; or by dpkg-buildpackage
+#   make_root quick|full          makes $WORK/root, a root without oneside: this machine's file system below an overlay,
+#                                 or one made by mmdebstrap; packages are in its /tmp, autopkgtests in /tmp/source
+#   close_root                    unmounts /proc, /sys, /dev, /run and /tmp of the root
+#   inside COMMAND..., as_user COMMAND...   runs COMMAND in the root; output in $WORK/out; a failure ends the test
+#   run WHAT COMMAND...           runs COMMAND outside of the root, otherwise like `inside`
+#   autopkgtests                  runs debian/tests as Debian does, in a root made by mmdebstrap without our packages
 SOURCE=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 PACKAGES=(libdaplone2 libdat1-oneside liboneside-dev librsm2 oneside oneside-doc oneside-perf oneside-verbs)
-TESTED_WITH=(gcc libc6-dev pkg-config procps rdmacm-utils) # what debian/tests/control names beside them
+TESTED_WITH=(gcc libc6-dev pkg-config procps rdmacm-utils) # other packages that debian/tests/control names
 shopt -s extglob
 
 packages_init() {
@@ -45,7 +45,7 @@ run() { # WHAT COMMAND...
 
 # ---- building ----
 
-# What the build directory has compiled, in the place where debian/rules would compile it.
+# Copies the programs of the build directory to where debian/rules would build them.
 take_compiled() {
 	local file
 	python3 - >"$WORK/outputs" <<'PYTHON'
@@ -58,7 +58,7 @@ for target in targets:
 PYTHON
 	while read -r file; do
 		[ -e "$BUILD/$file" ] || fail "$file is not built"
-		# With its links.
+		# Copy a library with its symbolic links.
 		cp -a "$BUILD/${file%%.so*}"$([ "$file" = "${file%%.so*}" ] || echo '.so*([.0-9])') "obj-$(gcc -print-multiarch)/$(dirname "$file")"
 	done <"$WORK/outputs"
 	printf "%s\n" "${PACKAGES[@]}" >debian/debhelper-build-stamp
@@ -66,7 +66,7 @@ PYTHON
 
 make_packages() {
 	local package
-	# Status 1: a folder has changed meanwhile; other tests let Python write there what it has compiled.
+	# tar has status 1 if a folder changed meanwhile: in other tests Python writes compiled files into it.
 	{ tar -C "$SOURCE" --exclude='./build*' --exclude=./.git --exclude=__pycache__ -cf - . || [ $? = 1 ]; } |
 		tar -C "$WORK/source" --no-same-owner -xf - ||
 		fail "no copy of the sources"
@@ -80,7 +80,7 @@ make_packages() {
 		export DEB_BUILD_OPTIONS=nocheck
 		run "dpkg-buildpackage" dpkg-buildpackage --build=full --no-sign
 	fi
-	# In full a source package and those with debug information, too.
+	# A full build also makes a source package and packages with debug information: take only ours.
 	for package in "${PACKAGES[@]}"; do
 		cp "$WORK/${package}"_*.deb "$WORK/debs" || fail "there is no package $package"
 	done
@@ -89,7 +89,7 @@ make_packages() {
 
 # ---- installing ----
 
-# Of others that our packages depend on, the first alternatives.
+# Prints the other packages that our packages depend on: the first alternative of each.
 dependencies() {
 	local deb
 	for deb in "$WORK"/debs/*.deb; do
@@ -102,7 +102,7 @@ make_root() {
 	if [ "$1" = quick ]; then
 		dpkg-query -W -f '${db:Status-Status}\n' librte-meta-net 2>/dev/null | grep -qx installed ||
 			skip "DPDK's drivers are not installed as Debian's packages"
-		# Of another file system than what it covers.
+		# The upper folder of an overlay must be outside of its lower one: use a tmpfs.
 		mount -t tmpfs layer "$WORK/layer" && mkdir "$WORK/layer"/{upper,work} &&
 			mount -t overlay -o "lowerdir=/,upperdir=$WORK/layer/upper,workdir=$WORK/layer/work" root "$WORK/root" 2>/dev/null ||
 			skip "this machine has no overlay file system"
@@ -137,21 +137,22 @@ as_user() {
 	inside setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
 }
 
-# All of them, those there are in /tmp of the root.
+# Installs all packages in /tmp of the root.
 install_packages() {
 	local -a files
 	mapfile -t files < <(cd "$WORK/root" && ls tmp/*.deb)
 	inside dpkg --install "${files[@]/#//}"
 }
 
-# What a test needs is what debian/tests/control says: autopkgtest installs it, of our packages no other ones.
+# Purges the packages that tests need: autopkgtest must install, for each test, only the packages that
+# debian/tests/control names.
 autopkgtests() {
 	local user=tester status=0
 	inside useradd --create-home "$user"
 	inside apt-get --yes purge --auto-remove "${TESTED_WITH[@]}"
 	autopkgtest --no-built-binaries --apt-upgrade --user "$user" --output-dir "$WORK/tested" "$WORK"/debs/*.deb \
 		"$WORK/root/tmp/source" -- chroot "$WORK/root" >"$WORK/out" 2>&1 || status=$?
-	# 2: some were skipped, as the one that needs a service manager.
+	# Status 2: a test was skipped, such as `service`, which needs a service manager.
 	[ "$status" = 0 ] || [ "$status" = 2 ] || {
 		tail -n 30 "$WORK/out" "$WORK"/tested/*-std* >&2
 		fail "autopkgtest: status $status"

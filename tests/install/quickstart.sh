@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# quickstart in a clean clone, in the order of the README: `demo` where what only the tests need is not
-# installed, then `test`, which installs it and has to find it.
+# Run quickstart in a clean clone, in the order of the README: `demo` without the packages that only the tests need,
+# then `test`, which installs these packages and must find them.
 #
-#   quickstart.sh configure    both until they have configured
-#   quickstart.sh run          the demo, and a build and some of the tests
+#   quickstart.sh configure    runs both until they have configured
+#   quickstart.sh run          runs the demo, then a build and some of the tests
 #
-# In a mount namespace, where some packages can be hidden; dpkg-query and apt-get go by what is hidden.
+# Some packages are hidden in a mount namespace; substitutes for dpkg-query and apt-get know which.
 
 . "$(dirname "$0")/../net/lib.sh"
 how=$1
 SOURCE=$(realpath "$(dirname "$0")/../..")
 LIB=/usr/lib/$(gcc -print-multiarch)
-# package: what it has, and hides when something empty is mounted over it
+# HIDES[package]: its files, over which something empty is mounted to hide the package.
 declare -A HIDES=([libdapl-dev]="/usr/include/dat2 $LIB/libdat2.so" [librdmacm-dev]="$LIB/pkgconfig/librdmacm.pc")
-# target: what is built only where a package is found
+# TARGETS: built only if a hidden package is found.
 TARGETS=(net-dat2-cases udapl2-operations verbs-operations)
 
 [ "$(id -u)" = 0 ] || skip "mount namespaces need root"
@@ -39,7 +39,7 @@ hide() { # PACKAGE
 	done
 }
 
-# The installed packages as they would be, and an apt-get that installs what was hidden.
+# Makes a dpkg-query that omits hidden packages, and an apt-get that unhides them.
 make_commands() {
 	mkdir "$WORK/bin"
 	cat >"$WORK/bin/dpkg-query" <<-END
@@ -62,12 +62,12 @@ make_commands() {
 			rm "$WORK/hidden/\$package"
 		done
 	END
-	printf '#!/bin/sh\n' >"$WORK/bin/promtool" # it would be fetched
+	printf '#!/bin/sh\n' >"$WORK/bin/promtool" # so that quickstart does not download one
 	chmod +x "$WORK"/bin/*
 	PATH=$WORK/bin:$PATH
 }
 
-# The tests and what is built, by their names.
+# Prints the names of all tests and targets.
 listed() { # BUILD-DIRECTORY
 	meson introspect --tests --targets "$1" | python3 -c 'import json, sys
 for kind, all in json.load(sys.stdin).items():
@@ -75,7 +75,7 @@ for kind, all in json.load(sys.stdin).items():
 		print(kind, each["name"])' | sort
 }
 
-# Functions of quickstart, in a shell of their own.
+# Runs a function of quickstart in a subshell.
 quickstart() {
 	(
 		unset -f say fail skip
@@ -91,7 +91,7 @@ CLONE=$WORK/clone
 mkdir "$CLONE" "$WORK/hidden" "$WORK/nothing"
 : >"$WORK/empty"
 : >"$WORK/apt"
-# Status 1: a folder has changed meanwhile; other tests let Python write there what it has compiled.
+# tar has status 1 if a folder changed meanwhile: in other tests Python writes compiled files into it.
 { tar -C "$SOURCE" --exclude='./build*' --exclude=./.git --exclude=__pycache__ -cf - . || [ $? = 1 ]; } |
 	tar -C "$CLONE" -xf - || fail "no clone"
 for package in "${!HIDES[@]}"; do

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What is installed, where it is installed: the units are such that systemd accepts them, with a sandbox worth the name;
-# their commands work, as their user with its capabilities and system calls only, and where only /run can be written; the
-# service manager is told, and its watchdog; installed applications find their libraries and are served at the default socket; what runs with privileges is
-# hardened.
+# Test the installed tree at its prefix: systemd accepts the units, whose sandbox is strict; their commands work as the
+# service's user with only its capabilities and system calls, and with only /run writable; the data plane notifies the
+# service manager and its watchdog; installed applications find their libraries and the default socket; programs and
+# libraries are hardened.
 #
-# In namespaces: of mounts, with the installed tree at the prefix and a /run of its own; of the network, with an interface.
+# The test runs in a mount namespace, with the installed tree at the prefix and a private /run, and in a network namespace
+# with an interface.
 
 . "$(dirname "$0")/../net/lib.sh"
 SOURCE=$(realpath "$(dirname "$0")/../..")
@@ -17,7 +18,7 @@ if [ -z "${ONESIDE_NAMESPACE:-}" ]; then
 	ONESIDE_NAMESPACE=1 exec unshare --mount --net --propagation private bash "$0" "$@"
 fi
 
-option() { # of the build
+option() { # NAME: prints an option of the build
 	meson introspect --buildoptions "$BUILD" | python3 -c 'import json, sys
 print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1"
 }
@@ -65,7 +66,7 @@ for unit in "$UNITS"/oneside{,@}.service; do
 	say "$(basename "$unit") is accepted: $(sed -n 's/^.*\(Overall.*[0-9]\.[0-9]\).*/\1/p' "$WORK/out")"
 done
 
-# The user and the folder that the service needs, as systemd makes them.
+# Create the service's user and folder by systemd's tools.
 mkdir -p "$WORK/sys/etc"
 cp /etc/passwd /etc/group "$WORK/sys/etc"
 systemd-sysusers --root="$WORK/sys" "$PREFIX/lib/sysusers.d/oneside.conf" >"$WORK/out" 2>&1 &&
@@ -74,16 +75,16 @@ systemd-sysusers --root="$WORK/sys" "$PREFIX/lib/sysusers.d/oneside.conf" >"$WOR
 systemd-tmpfiles --create "$PREFIX/lib/tmpfiles.d/oneside.conf" || fail "systemd-tmpfiles"
 [ "$(stat -c %U:%G:%a /run/oneside)" = oneside:oneside:755 ] || fail "/run/oneside: $(stat -c %U:%G:%a /run/oneside)"
 
-# of_unit KEY: its last value in $UNIT, for the instance $INSTANCE
+# of_unit KEY: prints the last value of KEY in $UNIT, for the instance $INSTANCE
 of_unit() {
 	sed -n "s/^$1=//p" "$UNIT" | sed "\$!d; s/%i/$INSTANCE/g"
 }
 
-# LimitMEMLOCK=infinity; where this root must not raise it, the capability that stands for that.
+# MEMLOCK stands for LimitMEMLOCK=infinity; if root may not raise the limit here, CAP_IPC_LOCK replaces it.
 MEMLOCK=(prlimit --memlock=unlimited)
 "${MEMLOCK[@]}" true 2>/dev/null || MEMLOCK=()
 
-# as_unit UNIT INSTANCE [DROP-IN]: CONFINED is what runs a command as the service manager does.
+# as_unit UNIT INSTANCE [DROP-IN]: sets CONFINED, a prefix that runs a command as the service manager does.
 as_unit() {
 	local capability sum
 	local -a sets=()
@@ -105,7 +106,7 @@ as_unit() {
 		setpriv --reuid "$(of_unit User)" --regid "$(of_unit Group)" --init-groups "${sets[@]}" --no-new-privs)
 }
 
-# As the service manager does: the variable is split into words, and nothing else is a shell's.
+# Like the service manager, split only $EAL_OPTIONS into words, and expand nothing else.
 command_line() { # KEY: in COMMAND
 	local word
 	COMMAND=()
@@ -117,7 +118,7 @@ command_line() { # KEY: in COMMAND
 	set +f
 }
 
-# What is sent to an address, a line each.
+# Stands for the service manager: prints each message that is sent to an address as a line.
 manager() { # ADDRESS
 	python3 -u -c 'import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -148,7 +149,7 @@ copies() {
 	cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
 }
 
-# As a user without any rights, at the default socket.
+# Runs oneside-run as a user without privileges, at the default socket.
 nobody() {
 	setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs \
 		"$PREFIX/bin/oneside-run" "$@"
@@ -169,7 +170,7 @@ rdma_programs() {
 	nobody rping -s -P -a 192.0.2.1 >"$WORK/rping" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")
-	# It says nothing when it listens: a client is refused until then.
+	# The server prints nothing when it listens; until then a client is refused.
 	until nobody rping -c -a 192.0.2.1 -C 3 -V >"$WORK/client" 2>&1; do
 		kill -0 "$server" 2>/dev/null || fail "rping: $(cat "$WORK/rping" "$WORK/client")"
 		sleep 0.1
@@ -177,20 +178,20 @@ rdma_programs() {
 	end_process "$server" 10
 }
 
-# What doc/install.md gives as EAL_OPTIONS for a driver, with the interface that there is.
+# Prints the EAL_OPTIONS of doc/install.md for a driver, with the interface of this test.
 documented() {
 	sed -n "s/^EAL_OPTIONS=\"-l 0,1 \(.*--vdev=net_$1.*\)\"\$/\1/p" "$SOURCE/doc/install.md" | sed 's/iface=eth1/iface=veth0/' | grep .
 }
 
-# serves UNIT INSTANCE ADDRESS DRIVER [DROP-IN]: the sample configuration with a device as documented, and the manager at
-# the address.
+# serves UNIT INSTANCE ADDRESS DRIVER [DROP-IN]: runs the unit with the sample configuration and a device as documented,
+# and the service manager's substitute at ADDRESS.
 serves() {
 	local address=$3 socket eal
 	as_unit "$1" "$2" ${5:+"$5"}
 	eal=$(documented "$4") || fail "doc/install.md has no EAL_OPTIONS for $4"
 	socket=/run/$(of_unit RuntimeDirectory)/oneside.sock
 	export ONESIDE_SOCKET=$socket
-	[ -n "$INSTANCE" ] || unset ONESIDE_SOCKET # the default
+	[ -n "$INSTANCE" ] || unset ONESIDE_SOCKET # test the default
 	mkdir -p "$(dirname "$ENVIRONMENT")"
 	[ -e "${ENVIRONMENT%/*}/oneside.conf" ] || cp "$PREFIX/etc/oneside/oneside.conf" "${ENVIRONMENT%/*}"
 	printf 'EAL_OPTIONS="%s"\n' "$(plane_cores 0) $eal" >"$ENVIRONMENT"
@@ -213,12 +214,12 @@ serves() {
 	wait "$(plane_pid service)" || fail "after SIGTERM: status $?"
 	unset "PLANE_PID[service]"
 	wait_for STOPPING=1 "$WORK/told"
-	# It lives while it ends, too.
-	[ "$(grep -v WATCHDOG=1 "$WORK/told" | tr '\n' ' ')" = "listening READY=1 STOPPING=1 " ] || fail "the manager was told: $(cat "$WORK/told")"
-	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on net_$4, and tells the manager at ${address//$$/PID}"
+	# WATCHDOG=1 may come even after STOPPING=1.
+	[ "$(grep -v WATCHDOG=1 "$WORK/told" | tr '\n' ' ')" = "listening READY=1 STOPPING=1 " ] || fail "the service manager was notified: $(cat "$WORK/told")"
+	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on net_$4, and notifies the service manager at ${address//$$/PID}"
 }
 
-# As ProtectSystem=strict does, but for what this test writes.
+# Make the file system read-only as ProtectSystem=strict does, except for the folders that this test writes.
 net_at_exit() {
 	mount -o remount,rw,bind / && umount -l "$PREFIX" "$PREFIX" /etc/passwd /etc/group "$WORK"
 }
@@ -231,7 +232,7 @@ as_unit oneside.service ''
 serves oneside.service '' "$WORK/notify" memif
 serves oneside@.service b "@oneside-$$" af_packet
 
-# onesidectl check looks as the service will, and as the instance: by its user, with its socket.
+# Test that `onesidectl check` checks with the user and the socket of the service, or of the instance.
 looks() { # STATUS TEXT [FILE]
 	local status=0
 	"$PREFIX/bin/onesidectl" check "${@:3}" >"$WORK/out" 2>&1 || status=$?
@@ -250,17 +251,17 @@ looks 0 'Nothing essential is missing.' "$etc/b/oneside.conf"
 chown root /run/oneside/b
 (cd "$etc/b" && looks 1 "missing: socket /run/oneside/b/oneside.sock: no file can be made in /run/oneside/b" oneside.conf) || exit 1
 chown oneside /run/oneside/b
-say "onesidectl check looks as the service will"
+say "onesidectl check checks with the user and the socket of the service"
 examples=$PREFIX/share/doc/oneside/examples
 if python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null; then
 	mkdir -p "$PREFIX/etc/oneside/x"
-	sed '/^address = 192.0.2.1/a mtu = 1500' "$PREFIX/etc/oneside/oneside.conf" >"$PREFIX/etc/oneside/x/oneside.conf" # as it says there
+	sed '/^address = 192.0.2.1/a mtu = 1500' "$PREFIX/etc/oneside/oneside.conf" >"$PREFIX/etc/oneside/x/oneside.conf" # as doc/install.md requires for af_xdp
 	serves oneside@.service x "@oneside-x-$$" af_xdp "$examples/af_xdp.conf"
 else
 	leave_out "this kernel has no AF_XDP sockets: the drop-in for af_xdp"
 fi
 
-# Of NICs that are not here nothing but their absence may be found wrong.
+# The documented EAL options for NICs, which this machine lacks, may fail only because the NICs are missing.
 as_unit oneside.service ''
 while read -r eal; do
 	# shellcheck disable=SC2086 # words are wanted

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each source file says its licence; other licences than the project's there are none.
+# Check that each source file names the project's licence, and no other.
 cd "$(dirname "$0")/../.." || exit 1
 mapfile -d '' -t files < <(find . -path './build*' -prune -o -path ./.git -prune -o -path ./tests/data -prune -o -type f \
 	\( -name '*.[ch]' -o -name '*.cc' -o -name '*.py' -o -name '*.sh' -o -name '*.map' -o -name meson.build \

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The service of the packages in a guest, under a real systemd: debian/tests/service, then an upgrade and a removal of what
-# runs.
+# Test the packaged service in a guest, under a real systemd: debian/tests/service, then an upgrade and a removal of a
+# running service.
 #
-# The guest's root is a folder where the packages are installed.
+# The guest's root is a folder in which the packages are installed.
 . "$(dirname "$0")/../interop/guest.sh"
 . "$(dirname "$0")/packages_lib.sh"
 packages_init "$@"
@@ -26,7 +26,7 @@ LIMIT=1500 GUEST_LIFE=3000 GUEST_BOOT=900
 start_systemd_guest "$WORK/root"
 guest env WATCHDOG=60 bash /packages/source/debian/tests/service || fail "the service"
 
-# What runs is restarted by an upgrade, and ended by a removal; an instance, too.
+# An upgrade restarts a running service and its instances; a removal ends them.
 guest systemctl start oneside@b || fail "the instance"
 before=$(guest systemctl show --value -p MainPID oneside@b)
 guest dpkg --install /packages/oneside_*.deb >"$WORK/out" || fail "dpkg --install: $(cat "$WORK/out")"

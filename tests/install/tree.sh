@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# An installed tree of this build, and programs made from it; beside lib.sh.
+# Functions to install this build into a tree and to compile programs against it; need lib.sh.
 #
-#   installed_tree            $TREE: the prefix, below $WORK
-#   compile SOURCE PROGRAM    with the flags of pkg-config for the interface that SOURCE includes
-#   started PROGRAM ARGUMENTS... TEXT   in the background, until it has said TEXT; its output is in PROGRAM.out
+#   installed_tree            installs; $TREE is the prefix, below $WORK
+#   compile SOURCE PROGRAM    compiles with the flags that pkg-config gives for the API that SOURCE includes
+#   started PROGRAM ARGUMENTS... TEXT   starts it in the background, and waits until it has printed TEXT; output: PROGRAM.out
 #   spoken FILE TEXT          waits until a line of FILE has TEXT
-#   ended PROGRAM             waits for the last one that was started, which has to succeed
+#   ended PROGRAM             waits for the program that was started last, which must succeed
 
 installed_tree() {
 	local libdir

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Follows a tutorial: writes its pieces of code to files, runs its commands, compares what they print.
+"""Follows a tutorial: writes its pieces of code to files, runs its commands, and compares their output.
 
-    tutorial.py DOCUMENT        in the current directory; exit 1 where the document and what happens differ
+    tutorial.py DOCUMENT        works in the current directory; exit 1 if the output differs from the document
 
-In the document, in its order:
+Blocks of the document, which are executed in order:
 
-    ```c FILE           appends to FILE
-    ```console          commands, and behind each what it prints, all of it; "..." stands for anything, on a line of
-                        its own for any lines
-        $ COMMAND       or client$ COMMAND: runs, with one shell for all; [N] as the last line: its status, else 0
-        NAME$ COMMAND   any other name: a terminal of its own; goes on when it has printed what stands here
-        (NAME)          what it prints beyond that, to its end, which has status 0
+    ```c FILE           appends the block to FILE
+    ```console          commands, each followed by its whole output; "..." matches anything, and any lines if it is a
+                        line by itself
+        $ COMMAND       runs COMMAND (also client$ COMMAND); exported variables stay for the next commands; a last line
+                        [N] is the expected status, else 0
+        NAME$ COMMAND   starts COMMAND in a terminal NAME, and waits until it has printed the output shown
+        (NAME)          waits for the end of NAME's program, with status 0, after printing the rest of the output shown
 """
 
 import os
@@ -32,7 +33,7 @@ def pattern(lines, more):
 
 
 class Terminal:
-    """A program that goes on while others run."""
+    """A program that runs in the background while other commands run."""
 
     def __init__(self, name, command, environment):
         self.path = f"{name}.out"
@@ -69,7 +70,7 @@ class Terminal:
 
 
 def steps(text):
-    """(kind, name, command or code, lines) of all that the document asks for."""
+    """Yields (kind, name, command or code, lines of output) of each step of the document."""
     for kind, name, body in BLOCK.findall(text):
         if kind != "console":
             if name:
@@ -86,7 +87,7 @@ def steps(text):
 
 
 def run(command, lines, environment):
-    """Environment included: what the command exports is there for the next ones."""
+    """Runs a command; variables that it exports are added to the environment of the next commands."""
     status = 0
     if lines and re.fullmatch(r"\[\d+\]", lines[-1]):
         status = int(lines[-1][1:-1])

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The tutorials, followed to the letter on an installed tree: each piece of code and each command that they show.
-# stdout and stderr of a command are compared, so both have to be as shown.
+# Follow the tutorials to the letter on an installed tree: each piece of code and each command that they show. The test
+# compares stdout and stderr of each command with the tutorial.
 
 . "$(dirname "$0")/../net/lib.sh"
 . "$(dirname "$0")/tree.sh"
