@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   build_guest.sh DIRECTORY     makes DIRECTORY/vmlinux and DIRECTORY/initramfs, unless they are there
+#   build_guest.sh DIRECTORY     makes DIRECTORY/vmlinux and DIRECTORY/initramfs, unless they are up to date
 #
-# A guest of Debian's kernel with Soft-RoCE, busybox, and the verbs programs of the host's own
-# packages, unmodified.  GUEST_PROGRAMS names more programs to put in, GUEST_LIBRARIES what those open by
-# name.  Ends with status 77 and one sentence when something that it needs is missing.
+# The guest has Debian's kernel with Soft-RoCE, busybox, and the unmodified verbs programs of the host's packages.
+# GUEST_PROGRAMS names more programs for the guest, GUEST_LIBRARIES the libraries that these open by name. If
+# something is missing, the script prints the reason and ends with status 77.
 set -u -o pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,7 @@ missing() {
 }
 
 exec 9>"$out/lock"
-flock -w 120 9 || missing "another build of the guest does not end"
+flock -w 120 9 || missing "another build of the guest holds $out/lock for more than 120 seconds"
 
 programs="rping ucmatose ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_atomic_bw ib_read_lat ib_send_lat ib_atomic_lat ibv_rc_pingpong ibv_ud_pingpong udaddy ip rdma tc"
 for program in qemu-system-x86_64 busybox cpio depmod modprobe python3 $programs; do
@@ -27,11 +27,11 @@ for program in qemu-system-x86_64 busybox cpio depmod modprobe python3 $programs
 done
 busybox=$(command -v busybox)
 ldd "$busybox" >/dev/null 2>&1 && missing "busybox is not the static one; install busybox-static"
-# provider_library DRIVER: verbs opens it by name, so that ldd does not show it.
+# ldd does not show the Soft-RoCE provider, because libibverbs opens it by name.
 provider=$(ls /usr/lib/*/libibverbs/librxe-*.so 2>/dev/null | head -n 1)
 [ -n "$provider" ] || missing "verbs have no Soft-RoCE provider; install ibverbs-providers"
 
-# ---- the kernel: the host's if it has the module, else Debian's package, not installed ----
+# ---- the kernel: the host's if it has the module, else Debian's package, unpacked and not installed ----
 
 installed_kernel() {
 	local version
@@ -67,7 +67,7 @@ downloaded_kernel() {
 	image=$modules/boot/vmlinuz-$kernel
 }
 
-# What the initramfs was made of, so that a second call has nothing to do.
+# Prints a hash of all inputs of the initramfs, so that a second call has nothing to do.
 fingerprint() {
 	{
 		cat "$here/guest_init" "$here/build_guest.sh"
@@ -82,7 +82,7 @@ fi
 rm -f "$out/made-of"
 installed_kernel || downloaded_kernel
 
-# The kernel's image unpacks itself when it starts, which takes emulation seconds: once here instead.
+# Unpack the kernel's image once here: by itself at each boot it takes seconds under emulation.
 python3 - "$image" "$out/vmlinux" <<'PYTHON' || cp "$image" "$out/vmlinux" || exit 1
 import lzma, sys
 image = open(sys.argv[1], "rb").read()
@@ -123,7 +123,7 @@ for library in "$provider" ${GUEST_LIBRARIES:-}; do
 done
 cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/" || exit 1
 put_file /lib64/ld-linux-x86-64.so.2
-# glibc opens it when a thread ends
+# glibc opens libgcc_s.so.1 by name when a thread ends.
 put_file "$(ldconfig -p | awk '/libgcc_s.so.1.*x86-64/ {print $NF; exit}')"
 printf 'root:x:0:0:root:/:/bin/sh\n' >"$root/etc/passwd"
 printf '127.0.0.1 localhost\n' >"$root/etc/hosts"

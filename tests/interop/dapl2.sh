@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# The programs of Debian's dapl2-utils at both ends, unmodified: on our provider here, on OFED's (libdaplofa,
-# on verbs and rdma_cm) in the guest.  A case of interop.sh.
+# A case of interop.sh: the unmodified programs of Debian's dapl2-utils on both sides, on oneside's provider on the
+# host, and on OFED's (libdaplofa, over verbs and rdma_cm) in the guest.
 #
-# dtest, dtestx and dtestcm meet over TCP first: those of this side run beside the bridge, which has an
-# address of the kernel for that.  The IA has the same name at both ends, since clients ask for the one that
-# the server tells.
+# dtest, dtestx and dtestcm first connect over TCP; the host's programs therefore run in the bridge's namespace, where
+# the bridge has a kernel address. The IA has the same name on both sides, since clients open the IA that the server
+# names.
 MEETING=192.0.2.3
 MEETING_PORT=15828
 MEETING_HEX=3DD4 # as in /proc/net/tcp
@@ -17,9 +17,10 @@ dapl2_init() {
 	printf '%s u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "eth0 0" ""\n' $IA >"$GUEST_RUN/dat.conf"
 }
 
-# here COMMAND..., there NAME COMMAND...: in the background; the process id is $HERE_PID, the guest's job NAME.
+# here COMMAND...: runs COMMAND on the host, in the background, as process $HERE_PID.
+# there NAME COMMAND...: runs COMMAND in the guest, in the background, as job NAME.
 here() {
-	: >"$WORK/ours.log" # what the last one has said is not this one's
+	: >"$WORK/ours.log" # discard the output of the previous program
 	DAT_OVERRIDE=$WORK/dat2.conf timeout -k 3 "$LIMIT" ip netns exec "$SWITCH" stdbuf -oL "$@" >"$WORK/ours.log" 2>&1 &
 	HERE_PID=$!
 	APPLICATIONS+=("$HERE_PID")
@@ -31,14 +32,14 @@ there() {
 	guest_begin "$name" "env DAT_OVERRIDE=/host/dat.conf $*"
 }
 
-# said here|there TEXT: by a program of the conversation.
+# said here|there TEXT: succeeds if the host's program, or the guest's job `talk`, has printed TEXT.
 said() {
 	local log=$WORK/ours.log
 	[ "$1" = here ] || log=$GUEST_RUN/jobs/talk.out
 	grep -q "$2" "$log" 2>/dev/null
 }
 
-# Until the server of a meeting listens, or has ended.
+# Waits until the server listens at MEETING_PORT, or has ended.
 await_meeting() { # serve|connect
 	if [ "$1" = serve ]; then
 		until ip netns exec "$SWITCH" ss -ltnH "sport = :$MEETING_PORT" | grep -q .; do
@@ -51,7 +52,8 @@ await_meeting() { # serve|connect
 	fi
 }
 
-# dapltest's, which says so here; the guest's writes into a file, and says it too late.
+# Waits until dapltest's server listens, or has ended. The host's prints a line; the guest's output goes to a file, which
+# is written too late.
 await_dapltest() { # serve|connect
 	if [ "$1" = serve ]; then
 		until said here 'Service Point Ready'; do
@@ -74,10 +76,10 @@ show_both() {
 	fail "$*"
 }
 
-# meet_once serve|connect PROGRAM OPTIONS...: status 0 when both ends ended, 1 when the server sent the client
-# off, as dtest's does that has told the client where it is before it listens there.
+# meet_once serve|connect PROGRAM OPTIONS...: status 0 if both sides ended, 1 if the server rejected the client: dtest's
+# server sends its address to the client before it listens there.
 meet_once() {
-	local role=$1 program=$2 early='CONNECTION_EVENT_NON_PEER_REJECTED\|0x4003' # dtestx tells its number
+	local role=$1 program=$2 early='CONNECTION_EVENT_NON_PEER_REJECTED\|0x4003' # dtestx prints the number of the event
 	shift 2
 	if [ "$role" = serve ]; then
 		here "$program" -P $IA -s "$@"
@@ -98,7 +100,7 @@ meet_once() {
 	fi
 }
 
-# meet TEXT PROGRAM OPTIONS...: in each of ROLES; both ends have to say TEXT.
+# meet TEXT PROGRAM OPTIONS...: runs PROGRAM in each of ROLES; both sides must print TEXT.
 meet() {
 	local text=$1 role tries
 	shift
@@ -110,7 +112,7 @@ meet() {
 	done
 }
 
-# transfer ARGUMENTS...: one client of the running dapltest server, at the other end of it.
+# transfer ARGUMENTS...: runs one client of the running dapltest server, on the other side.
 transfer() {
 	local client=$WORK/ours.log
 	if [ "$DAPLTEST" = serve ]; then
@@ -137,7 +139,7 @@ case_dapl2() {
 	fi
 	start_interop_plane 4 1500
 	dapl2_init
-	# By itself it takes 900 MB, which the guest has not.
+	# Without -b and -B dtest allocates 900 MB, more than the guest has.
 	meet 'DAPL Test Complete. PASSED' dtest -b 65536 -B 100
 	meet 'DAPL Test Complete. PASSED' dtest -w -b 65536 -B 100 -S 10
 	meet 'DAPL Test Complete. PASSED' dtest -c -b 1000 -B 50

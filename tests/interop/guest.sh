@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# A guest with Soft-RoCE and a data plane on one bridge, from shell; on top of tests/net/lib.sh.
+# Functions to run a guest with Soft-RoCE and a data plane on one bridge; need tests/net/lib.sh.
 #
-#   guest_init                    what is needed is there, or the test is skipped
-#   make_bridge [TAP-WORDS]       namespace switch: a bridge, tap0 for the guest; namespace a: veth0
-#   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
-#   start_pci_guest NIC CORES QUEUES  instead: a network device bound to vfio-pci behind an IOMMU
-#   start_tap_guest CORES         instead: a bridge br0 with the network device
-#   start_rdma_guest CPUS MEMORY  instead, with four NICs that QEMU joins, two and two
-#   start_systemd_guest ROOT      instead, without network: that folder is its root, under systemd
-#   stop_guest, kill_guest        power off; vanish
-#   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
-#                                 guest's is $THEIRS), its port with that key; the guest's MTU follows
-#                                 and the options of PLANE_MORE
-#   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
-#   guest_begin NAME COMMAND...   the same in the background; guest_end NAME waits: the status
-#   udapl COMMAND...              a program of ours on data plane a; $LIMIT seconds at most
-#   drop_frames EXPRESSION...     the bridge drops what matches (nft); await_frames EXPRESSION... only counts
-#   keep_frames RULES             ends that, when so many rules have matched
+#   interop_init                  skips the test if something is missing; builds the guest
+#   make_bridge [TAP-WORDS]       namespace switch: a bridge, and tap0 for the guest; namespace a: veth0
+#   start_guest                   boots at 192.0.2.10 and 2001:db8::10; returns when Soft-RoCE is ready
+#   start_pci_guest NIC CORES QUEUES  boots with a network device bound to vfio-pci behind an IOMMU instead
+#   start_tap_guest CORES         boots with a bridge br0 that has the network device instead
+#   start_rdma_guest CPUS MEMORY  boots with four NICs, which QEMU joins in pairs, instead
+#   start_systemd_guest ROOT      boots systemd from the folder ROOT, without network, instead
+#   stop_guest, kill_guest        power the guest off; kill it without notice
+#   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  starts data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
+#                                 guest's address is $THEIRS), with KEY=VALUE for its port and the options in
+#                                 PLANE_MORE; the guest gets the same MTU
+#   guest COMMAND...              runs COMMAND in the guest, for at most $LIMIT seconds; prints its output; its status
+#   guest_begin NAME COMMAND...   runs COMMAND in the background; guest_end NAME waits for it, and has its status
+#   udapl COMMAND...              runs a program of ours on data plane a, for at most $LIMIT seconds
+#   drop_frames EXPRESSION...     the bridge drops frames that match (nft); await_frames EXPRESSION... only counts them
+#   keep_frames RULES             waits until RULES rules have matched, and removes all rules
 #
-# LIMIT is generous (the guest is emulated, and tests share the machine); a test waits for events.
+# LIMIT is generous: the guest is emulated, and tests share the machine. A test waits for events.
 . "$(dirname "${BASH_SOURCE[0]}")/../net/lib.sh"
 
 LIMIT=90
 GUEST_BOOT=180 # seconds
-# A clock whose rate is known: that of the TSC would be measured while the guest boots, wrong by any factor
-# when it has to wait for a processor meanwhile, and its time-outs would be as wrong.
+# The guest uses the HPET, whose rate is known. It would measure the rate of the TSC at boot, and a guest that waits for a
+# processor then gets a wrong rate, and wrong time-outs.
 CLOCK='clocksource=hpet tsc=unstable'
 GUEST_LIFE=600
 GUEST_PID=
@@ -36,7 +36,7 @@ PROGRAMS=$BUILD/tests/interop
 JOB=0
 declare -ga PLANE_MORE=()
 
-# OFED's uDAPL 2.0, where this machine has it: programs, and the provider on verbs and rdma_cm.
+# OFED's uDAPL 2.0, if this machine has it: its programs, and its provider over verbs and rdma_cm.
 dapl2_programs() { command -v dtest dtestx dtestcm dapltest | tr '\n' ' '; }
 dapl2_provider() { ldconfig -p | awk '/libdaplofa\.so\.2 .*x86-64/ {print $NF; exit}'; }
 
@@ -92,13 +92,13 @@ await_frames() {
 	ip netns exec "$SWITCH" nft add rule bridge interop drops "$@" counter || fail "no rule: $*"
 }
 
-# How many rules matched something.
+# Prints the number of rules that have matched a frame.
 dropped() {
 	ip netns exec "$SWITCH" nft list chain bridge interop drops |
 		sed -n 's/.*counter packets \([0-9]*\).*/\1/p' | awk '$1 > 0 {n++} END {print n + 0}'
 }
 
-# A loss that never happened proves nothing; what is repeated after a loss may come when the programs have ended.
+# A test of loss is valid only if each rule has matched. Retransmissions may come after the programs have ended: wait.
 keep_frames() {
 	local rules looks=$((LIMIT * 50))
 	until [ "$(dropped)" -eq "$1" ] || [ "$looks" -eq 0 ]; do
@@ -121,7 +121,7 @@ boot() {
 	JOB=$((JOB + 1))
 	GUEST_RUN=$WORK/guest$JOB
 	mkdir -p "$GUEST_RUN/jobs"
-	# Emulated, since that works everywhere.
+	# Emulation (TCG) works on every machine.
 	timeout -k 5 "$GUEST_LIFE" ip netns exec "$SWITCH" qemu-system-x86_64 \
 		-nodefaults -no-user-config -display none -no-reboot -M q35,kernel-irqchip=split -accel tcg,thread=multi \
 		-smp "$cpus" -m "$memory" -kernel "$INTEROP/vmlinux" -initrd "$INTEROP/initramfs" \
@@ -147,18 +147,18 @@ boot() {
 	say "guest: Linux $(cat "$GUEST_RUN/ready")"
 }
 
-# No offloads: the bridge sees what a cable would carry.
+# No offloads: the bridge sees frames as on a cable.
 WIRE=host_mtu=$CABLE_MTU,csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off
 WIRE+=,host_tso4=off,host_tso6=off,host_ufo=off
 
 start_guest() {
-	# Without pclmulqdq, whose emulation is slower than a table.
+	# The guest has no pclmulqdq, because its emulation is slower than a table.
 	boot 1 512 "guest.mtu=1500 guest.ip=192.0.2.10/24 guest.ip6=2001:db8::10/64" -cpu Haswell-noTSX,-pclmulqdq \
 		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:65,$WIRE"
 }
 
-# start_pci_guest e1000e|vmxnet3|virtio-net-pci CORES QUEUES: $PCI is the device's address.
-# More than one queue, and RSS, with virtio only; the bridge's tap0 must be multi_queue then.
+# start_pci_guest e1000e|vmxnet3|virtio-net-pci CORES QUEUES: sets $PCI to the device's address.
+# Only virtio has several queues and RSS; the bridge's tap0 must be multi_queue then.
 start_pci_guest() {
 	local id device=$1 tap=tap,id=net,ifname=tap0,script=no,downscript=no
 	case $1 in
@@ -187,7 +187,7 @@ start_tap_guest() {
 		-device virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:67,csum=off,gso=off,guest_csum=off,guest_tso4=off
 }
 
-# Without pclmulqdq, as start_guest; without erms, since string moves are emulated byte by byte.
+# The guest has no pclmulqdq, like start_guest's, and no erms, because string moves are emulated byte by byte.
 start_rdma_guest() {
 	local -a nics=()
 	local i
@@ -214,7 +214,7 @@ stop_guest() {
 	kill_guest
 }
 
-# At once and without a word.  The process id is timeout's, which hands a signal on but not SIGKILL.
+# Kills QEMU itself: $GUEST_PID is the process of `timeout`, which cannot forward SIGKILL.
 kill_guest() {
 	local qemu
 	qemu=$(pgrep -P "$GUEST_PID")
@@ -269,7 +269,7 @@ start_interop_plane() {
 		;;
 	af_xdp) device=iface=veth0,start_queue=0,queue_count=1 ;;
 	esac
-	# A frame of AF_XDP has to fit a page, whichever side of the cable it comes from.
+	# A frame of AF_XDP must fit into a page: limit the MTU on both sides of the cable.
 	for end in "oneside-$$-a veth0" "$SWITCH port0"; do
 		ip -n "${end% *}" link set "${end#* }" mtu "$([ "$driver" = af_xdp ] && printf %s "$2" || printf %s "$CABLE_MTU")"
 	done
@@ -279,17 +279,17 @@ start_interop_plane() {
 		"--vdev=net_${driver}0,$device" -- --idle sleep --node 1 \
 		--port "name=p0,device=net_${driver}0,address=$OURS/$prefix,mtu=$2${3:+,$3}" "${PLANE_MORE[@]}"
 	say "$(grep '^port ' "$(plane_log a)")"
-	# For programs of uDAPL 2.0.
+	# Registry for programs of uDAPL 2.0.
 	printf 'oneside u2.0 nonthreadsafe default %s oneside.2.0 "socket=%s" ""\n' \
 		"$BUILD/api/dat2/libdaplone.so.2" "$(plane_socket a)" >"$WORK/dat2.conf"
 }
 
 plane_telemetry() { printf '/run/dpdk/%s-%s/dpdk_telemetry.v2' "$(basename "$WORK")" "$1"; }
 
-# ---- two programs that talk ----
+# ---- conversations of a host's and a guest's program ----
 
-# converse serve NAME OUR-COMMAND... -- GUEST-COMMAND...: ours listens, then the guest's connects.
-# converse connect ...: the guest's is started first; ours tries until it listens.
+# converse serve NAME OUR-COMMAND... -- GUEST-COMMAND...: our program listens, then the guest's connects.
+# converse connect ...: the guest's program is started first; ours tries until it listens.
 converse() {
 	local role=$1 name=$2 looks=1000 ours pid
 	local -a command=()
@@ -299,7 +299,7 @@ converse() {
 		shift
 	done
 	shift
-	: >"$WORK/ours.log" # nothing of the last conversation may be taken for this one's
+	: >"$WORK/ours.log" # discard the output of the previous conversation
 	if [ "$role" = connect ]; then
 		guest_begin talk "$@"
 	fi

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   interop.sh CASE...       uDAPL programs of ours against unmodified verbs programs in a guest
+#   interop.sh CASE...       tests our uDAPL programs against unmodified verbs programs in a guest
 #
-# CASES: those below, case_*.  Skipped where a guest cannot run.
+# CASE: one of the functions case_* without the prefix. The test is skipped if the machine cannot run a guest.
 HERE=$(dirname "$0")
 . "$HERE/guest.sh"
 . "$HERE/dapl2.sh"
@@ -13,13 +13,13 @@ interop_init
 make_bridge
 start_guest
 
-ENOUGH=${ENOUGH:-150} # seconds, after which no further case begins: slowness is no failure
+ENOUGH=${ENOUGH:-150} # seconds after which no further case begins: slowness is no failure
 PERFTEST='-F -R -d rxe0'
 ROLES='serve connect'
 
-# talk NAME PROGRAM OPTIONS...: a conversation in each of ROLES, with what listens in the guest or here.
-# PROGRAM: rping; write_bw, read_bw, send_bw or write_lat of perftest; 1.2 or 2.0, that is operations.h by
-# uDAPL of that version, whose options are the name of an operation (default: all).
+# talk NAME PROGRAM OPTIONS...: runs a conversation in each of ROLES: serve: the host's program listens; connect: the
+# guest's does. PROGRAM: rping; write_bw, read_bw, send_bw or write_lat of perftest; 1.2 or 2.0: the operations of
+# operations.h by that version of uDAPL, with the name of an operation as options (default: all).
 talk() {
 	local name=$1 program=$2 role test
 	local -a ours
@@ -27,7 +27,7 @@ talk() {
 	for role in $ROLES; do
 		case $program in
 		rping)
-			# Its client and server look at every byte.
+			# rping's client and server compare every byte.
 			if [ "$role" = serve ]; then
 				converse serve "$name $*" "$PROGRAMS/udapl-rping" -s -V "$@" -- rping -c -a "$OURS" -V "$@"
 			else
@@ -55,8 +55,8 @@ talk() {
 	done
 }
 
-# lose NAME PROGRAM OPTIONS... -- RULE...: the same while the bridge loses frames, in each role by every rule.
-# One that begins with + loses nothing: it has to match what comes after the loss.
+# lose NAME PROGRAM OPTIONS... -- RULE...: runs `talk` while the bridge drops frames by each RULE. Each rule must match in
+# each role. A rule that begins with + drops nothing: it must match a frame that follows the loss.
 lose() {
 	local role rule
 	local -a words=() rules=()
@@ -101,7 +101,7 @@ case_perftest() {
 	stop_plane a
 }
 
-# What the packaged programs never do, with the errors.
+# Operations that the packaged programs lack, and their errors.
 case_operations() {
 	start_interop_plane 4 1500
 	talk "operations of uDAPL" 1.2
@@ -109,7 +109,7 @@ case_operations() {
 	stop_plane a
 }
 
-# Path MTU 4096; over IPv6, too, of which perftest knows nothing.
+# Path MTU 4096, over IPv6 (which perftest does not support) and IPv4.
 case_wide() {
 	start_interop_plane 6 "$CABLE_MTU"
 	talk "IPv6: rping" rping -C 5 -S 64
@@ -129,7 +129,7 @@ case_wide() {
 	stop_plane a
 }
 
-# RNR retries that run out at the guest: a port says how many it grants.
+# RNR retries are exhausted at the guest; the port's rnr_retry grants their number.
 case_rnr() {
 	start_interop_plane 4 1500 rnr_retry=3
 	talk uDAPL 1.2 SEND without a receive
@@ -139,11 +139,11 @@ case_rnr() {
 	stop_plane a
 }
 
-OPCODE=@th,64,8            # of the base transport header, behind that of UDP
-MAD="$OPCODE 0x64 @th,352,16" # and the attribute of the management datagram behind it
+OPCODE=@th,64,8            # opcode of the base transport header, after the UDP header
+MAD="$OPCODE 0x64 @th,352,16" # SEND of a UD queue pair, and the attribute ID of its management datagram
 REQ=0x10 REJ=0x12 REP=0x13 RTU=0x14 DREQ=0x15 DREP=0x16
 SOME='numgen inc mod 7 == 3'
-RARE='numgen inc mod 251 == 3' # where more are under way: what is sent again must not be lost again and again
+RARE='numgen inc mod 251 == 3' # for many packets in flight: retransmissions must not be lost again and again
 FIRST='numgen inc mod 10000 == 0'
 
 case_loss() {
@@ -159,7 +159,8 @@ case_loss() {
 	stop_plane a
 }
 
-# rping's client ends before its DREQ could be repeated; ours and verbs-operations wait for the end.
+# Loss of DREQ and DREP needs our programs and verbs-operations, which wait for the disconnection; rping's client ends before its
+# DREQ could be repeated.
 case_cm() {
 	start_interop_plane 4 1500
 	lose "the first REQ, REP, RTU lost:" rping -C 3 -S 64 -- "$MAD $REQ $FIRST" "$MAD $REP $FIRST" "$MAD $RTU $FIRST"
@@ -169,8 +170,8 @@ case_cm() {
 	stop_plane a
 }
 
-# disorder NAME NETEM...: frames of the guest, then those to it, come twice or overtake each other; how
-# often they did is counted where they arrive.
+# disorder NAME NETEM...: frames from the guest, then frames to it, are duplicated or reordered; the receiver's counters
+# must have noticed.
 disorder() {
 	local name=$1 device
 	shift
@@ -183,7 +184,7 @@ disorder() {
 	done
 }
 
-disturbed() { # eth0|ifb0: how many frames came twice or too early, so far
+disturbed() { # eth0|ifb0: prints how many frames came twice or too early so far
 	if [ "$1" = eth0 ]; then
 		python3 "$HERE/telemetry.py" "$(plane_telemetry a)" /oneside/transport duplicates out_of_sequence drop_response
 	else
@@ -201,11 +202,11 @@ case_disorder() {
 	stop_plane a
 }
 
-# vanish NAME RULE COMMAND...: the guest vanishes when a frame has been lost by RULE, while COMMAND runs here.
+# vanish NAME RULE COMMAND...: kills the guest when RULE has dropped a frame, while COMMAND runs on the host.
 vanish() {
 	local name=$1 rule=$2 pid since
 	shift 2
-	: >"$WORK/ours.log" # what the last one has said is not this one's
+	: >"$WORK/ours.log" # discard the output of the previous program
 	udapl "$@" >"$WORK/ours.log" 2>&1 &
 	pid=$!
 	APPLICATIONS+=("$pid")
@@ -225,7 +226,7 @@ vanish() {
 	since=$SECONDS
 	kill_guest
 	wait "$pid" && fail "$name: the transfer to nobody succeeded"
-	# DAT_DTO_ERR_TRANSPORT, and DAT_CONNECTION_EVENT_BROKEN.
+	# Status 8 is DAT_DTO_ERR_TRANSPORT, event 0x4006 DAT_CONNECTION_EVENT_BROKEN.
 	expect "with status 8" "$WORK/ours.log"
 	expect "then connection event 0x4006" "$WORK/ours.log"
 	say "ok   $name: broken after $((SECONDS - since)) seconds"
@@ -246,7 +247,7 @@ case_vanish() {
 	stop_plane a
 }
 
-# On the kernel's AF_XDP sockets instead of packet sockets.
+# The data plane uses the kernel's AF_XDP sockets instead of packet sockets.
 case_xdp() {
 	python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null || {
 		leave_out "this kernel has no AF_XDP sockets: case xdp"
@@ -259,7 +260,7 @@ case_xdp() {
 	stop_plane a
 }
 
-# The guest's kernel as the other end of ESP: `ip xfrm` with the same keys.
+# Configures ESP in the guest's kernel, by `ip xfrm` with the same keys.
 xfrm() {
 	local from to spi key
 	{
@@ -277,7 +278,7 @@ xfrm() {
 	guest sh /host/xfrm.sh || fail "the guest takes no keys"
 }
 
-# start_esp_plane 4|6 MTU: with the guest behind ESP.
+# start_esp_plane 4|6 MTU: starts data plane a, whose traffic with the guest uses ESP.
 start_esp_plane() {
 	local theirs=192.0.2.10
 	[ "$1" = 4 ] || theirs=2001:db8::10
@@ -312,7 +313,7 @@ for name in "$@"; do
 	declare -F "case_$name" >/dev/null || fail "there is no case $name"
 	[ "$SECONDS" -le "$ENOUGH" ] || skip "this machine is slow: case $name is left out, and what follows it"
 	began=$SECONDS
-	start_capture "$name" "$SWITCH" port0 # the data plane's side of the cable does not show what it sends
+	start_capture "$name" "$SWITCH" port0 # at the data plane's end a capture would lack the frames that it sends
 	"case_$name"
 	stop_capture "$name"
 	# shellcheck disable=SC2086 # words are wanted

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Debian's QEMU moves a running guest from one data plane to another by "rdma:", on oneside's libibverbs and
-# librdmacm; the guest finds its memory whole, and goes on.
+# Debian's QEMU migrates a running guest from one data plane to another by "rdma:", on oneside's libibverbs and
+# librdmacm. The guest's memory must be intact, and the guest must continue.
 #
-#   migrate.sh pin|chunks     all of its memory is registered beforehand, or what is needed
+#   migrate.sh pin|chunks     registers all of the guest's memory beforehand, or chunks on demand
 
 . "$(dirname "$0")/guest.sh"
 . "$(dirname "$0")/../net/verbs_lib.sh"
@@ -18,7 +18,7 @@ grep -q librdmacm <<<"$(ldd "$(command -v qemu-system-x86_64)")" || skip "this Q
 verbs_init memif
 interop_init
 
-# What the guest does: counts, and looks whether a file in its memory is what it was; dirties other memory meanwhile.
+# The guest counts, verifies the checksum of a file in memory, and dirties other memory meanwhile.
 mkdir -p "$WORK/extra"
 cat >"$WORK/extra/migrant" <<'GUEST'
 #!/bin/sh
@@ -39,7 +39,7 @@ chmod +x "$WORK/extra/migrant"
 (cat "$INTEROP/initramfs" && cd "$WORK/extra" && echo migrant | cpio -o -H newc --quiet | gzip) >"$WORK/initramfs" ||
 	fail "no initramfs"
 
-# qemu END NAME ARGUMENTS...: in the background, at that end
+# qemu END NAME ARGUMENTS...: starts QEMU in the background, on data plane END (0 or 1)
 qemu() {
 	local end=$1 name=$2
 	shift 2
@@ -52,7 +52,7 @@ qemu() {
 	QEMU=$!
 }
 
-# qmp NAME COMMAND [ARGUMENTS-JSON]: its answer
+# qmp NAME COMMAND [ARGUMENTS-JSON]: prints the answer of QEMU NAME to a QMP command
 qmp() {
 	python3 -B - "$WORK/$1.qmp" "$2" "${3:-}" <<'PYTHON'
 import json, socket, sys
@@ -73,7 +73,7 @@ with socket.socket(socket.AF_UNIX) as s:
 PYTHON
 }
 
-# until_true SECONDS WHAT COMMAND...
+# until_true SECONDS WHAT COMMAND...: repeats COMMAND until it succeeds; WHAT: the message if it does not
 until_true() {
 	local tenths=$(($1 * 10)) what=$2
 	shift 2

@@ -3,15 +3,15 @@
 #
 #   pci.sh NIC [CORES [MTU]]
 #                    a data plane in a guest on an emulated PCI device, by vfio-pci and -a as on
-#                    hardware, and one outside: a short uDAPL and RSM exchange both ways
+#                    hardware, and one outside, exchange data by uDAPL and RSM both ways
 #
 # NIC: e1000e, vmxnet3 or virtio-net-pci; or tap, DPDK's driver of tap devices, whose flow rules the guest's
-# kernel carries out; CORES: polling cores, with one queue each where device and driver
-# have so many. Frames reach any core (by RSS with virtio-net-pci; always the first with e1000e, whose
-# driver has one queue, and vmxnet3, which QEMU gives no RSS), and cores hand on what is another's.
+# kernel implements. CORES: number of polling cores, with one queue each if device and driver have as many.
+# Frames arrive at any core with virtio-net-pci (RSS), and always at the first core with e1000e, whose driver has one
+# queue, and with vmxnet3, which has no RSS in QEMU. Cores hand frames over to the cores that own them.
 . "$(dirname "$0")/guest.sh"
 nic=$1 cores=${2:-1} mtu=${3:-1500} queues=1 words=() slots=framesz=2048,blocksz=65536,framecnt=4096
-size=4001 # of messages: several frames
+size=4001 # bytes of a message, which needs several frames
 [ "$mtu" -le 1500 ] || slots=framesz=8192,blocksz=65536,framecnt=1024 size=9001
 [ "$nic" != virtio-net-pci ] || queues=$cores
 net_init
@@ -27,19 +27,19 @@ else
 	device=(-a "$PCI")
 fi
 
-# ask COMMAND KEY...: of the data plane in the guest
+# ask COMMAND KEY...: queries the telemetry of the data plane in the guest
 ask() {
 	guest chroot /hostroot /usr/bin/python3 "$(realpath "$(dirname "$0")")/telemetry.py" \
 		/run/dpdk/rte/dpdk_telemetry.v2 "$@" || fail "no telemetry"
 }
-# inside PROGRAM...: in the background, as job $1.
+# inside JOB PROGRAM...: runs PROGRAM on the guest's data plane, in the background, as job JOB.
 inside() {
 	local job=$1
 	shift
 	guest_begin "$job" chroot /hostroot /usr/bin/env ONESIDE_SOCKET=/run/b.sock "$@"
 }
 
-# Emulated cores share processors: a peer that says nothing for seconds is not dead.
+# Emulated cores share processors: a peer that is silent for seconds is not dead (keepalive-ms).
 LIMIT=500 inside plane "$DATAPLANE" -l "0-$cores" "${device[@]}" --in-memory --log-level=lib.eal:warning -- --socket /run/b.sock \
 	--idle sleep --node 2 --port "name=p0,address=192.0.2.2/24,mtu=$mtu" --peer node=1,address=192.0.2.1 --keepalive-ms 30000
 tenths=1500
@@ -54,9 +54,11 @@ until guest_output plane | grep -q 'serving on'; do
 done
 guest_output plane | grep '^port '
 if [ "$nic" = tap ]; then
-	# With the address that DPDK gives it, which is its own, the bridge would take what is the data plane's for the kernel's.
+	# DPDK gives the interface the data plane's own MAC address; with that the bridge would deliver the data plane's frames
+	# to the kernel. Give it another one.
 	guest /usr/bin/ip link set dtap0 address 02:00:00:00:00:02 master br0 || fail "no bridge for the tap device"
-	# The kernel follows what the data plane sends, and chooses too well: the first queue gets all but what rules take.
+	# The kernel would choose the queue by the flows that the data plane sends, which is always right. Send all frames to the first
+	# queue, except for those that flow rules take.
 	guest /usr/bin/tc filter add dev dtap0 parent 1: prio 60000 protocol all matchall action skbedit queue_mapping 0 ||
 		fail "the kernel does not choose the first queue"
 fi
@@ -104,9 +106,9 @@ if [ -x "$BUILD/perf/oneside-rsmcopy" ]; then
 else
 	leave_out "there is no oneside-rsmcopy (-Dperf=false): RSM"
 fi
-# Every core with a queue receives.  Where RSS chooses the queue by the UDP source port, the peer sends from one that
-# leads to the core of the queue pair (doc/steering.md), and at most 1 % of the frames are handed on.  Else some are, by
-# chance but soon.
+# Succeeds if every core with a queue receives. If RSS chooses the queue by the UDP source port, the peer chooses a port
+# that leads to the core of the queue pair (doc/steering.md), and at most 1 % of the frames are handed over. Otherwise some
+# frames must have been handed over, which happens by chance, but soon.
 spread() {
 	local idle
 	ask /oneside/cores rx_packets handed_over >"$WORK/spread"
@@ -119,8 +121,8 @@ spread() {
 	}
 	grep -q '^handed_over.* [1-9]' "$WORK/spread"
 }
-# One application is on the second core. A rule is made for its connection when it strays, and then it strays no
-# more: else half of what came in would.
+# Succeeds if flow rules steer frames. One application is on the second core. When its frames arrive at the first core,
+# the data plane makes a rule, and then they arrive at the second. Without the rule half of all frames would be handed over.
 steered() {
 	local handed received
 	spread && ask /oneside/ports flow_rules_made flow_rules_refused >"$WORK/rules" &&
@@ -135,7 +137,7 @@ if [ "$cores" -gt 1 ]; then
 	tries=30
 	until $enough; do
 		[ "$tries" -gt 0 ] || fail "connections are not spread: $(cat "$WORK/spread")"
-		# As many applications at once as there are cores, each of which serves one.
+		# Run as many applications at once as there are cores: each core serves one.
 		pids=()
 		for ((i = 0; i < cores; i++)); do
 			inside "rping$i" "$PROGRAMS/udapl-rping" -s -V -p $((7174 + i)) -S "$size"
@@ -151,7 +153,7 @@ if [ "$cores" -gt 1 ]; then
 	say "ok   $cores polling cores, RSS to $queues: $(tr '\n' ' ' <"$WORK/spread")"
 	[ "$nic" != tap ] || say "     $(tr '\n' ' ' <"$WORK/rules")"
 fi
-# The driver of e1000e has buffers of powers of two: a frame of a path MTU of 4096 comes in two.
+# The driver of e1000e has buffers whose size is a power of two: with a path MTU of 4096 a frame takes two buffers.
 if [ "$nic" = e1000e ] && [ "$mtu" -gt 4096 ]; then
 	ask /oneside/cores rx_chained >"$WORK/chained"
 	grep -q ' [1-9]' "$WORK/chained" || fail "no frame came in several buffers"

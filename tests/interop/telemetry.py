@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""telemetry.py SOCKET COMMAND KEY...: each key on a line, with its values of the entries of one page."""
+"""telemetry.py SOCKET COMMAND KEY...: prints a line for each key, with its value in each entry of one page."""
 import json
 import socket
 import sys

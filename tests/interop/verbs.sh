@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# The verbs programs of Debian at both ends, unmodified: on our libibverbs and librdmacm here, on rdma-core's and
-# Soft-RoCE in the guest.  Cases of interop.sh.
+# Cases of interop.sh: Debian's unmodified verbs programs on both sides, on oneside's libibverbs and librdmacm on the host,
+# and on rdma-core's and Soft-RoCE in the guest.
 #
-# Those that meet over TCP run beside the bridge, as in dapl2.sh.
+# Programs that connect over TCP run in the bridge's namespace, as in dapl2.sh.
 VERBS_RUN=$BUILD/api/verbs/oneside-run
-GUEST_GID=1 # 0 is the link-local address
+GUEST_GID=1 # GID 0 is the link-local address
 
 verbs_init() {
 	local program
@@ -17,7 +17,7 @@ verbs_init() {
 	ip -n "$SWITCH" addr replace "$MEETING/24" dev br0 || fail "the bridge takes no address"
 }
 
-# With @ for the server's address, % for the index of a side's GID.
+# Prints WORDS with the server's address for @, and the index of the side's GID for %.
 verbs_words() { # ADDRESS INDEX WORDS
 	local words=${3//@/$1}
 	printf '%s' "${words//%/$2}"
@@ -46,9 +46,9 @@ await_listener() { # here|there cm|PORT
 
 # perftest's client connects a second time with -R, sometimes before its server listens again.
 TOO_EARLY='RDMA_CM_EVENT_REJECTED; error: 8'
-# When all is done it measures the clock of its processor, and fails where others had that meanwhile.
+# perftest measures the processor's clock at the end, and fails if other programs used the processor meanwhile.
 CLOCK_LOST='Correlation coefficient'
-# Of both ends, when the emulated guest takes more than the second for an ARP reply that its kernel gives itself.
+# Both sides fail if the emulated guest needs more than the second that its kernel allows for resolving a neighbour.
 NO_NEIGHBOUR='Failed to modify QP .* to RTR'
 fails_alone() {
 	local words
@@ -58,7 +58,7 @@ fails_alone() {
 	return 1
 }
 
-# verbs_once serve|connect cm|PORT SERVER CLIENT: both ends end well.
+# verbs_once serve|connect cm|PORT SERVER CLIENT: runs both programs; succeeds if both do.
 verbs_once() {
 	local role=$1 how=$2 server=$3 client=$4 address=$THEIRS status
 	: >"$WORK/ours.log"
@@ -85,7 +85,7 @@ verbs_once() {
 	fi
 }
 
-# verbs cm|PORT SERVER CLIENT: in each of ROLES.  PROOF: what the client has to say.
+# verbs cm|PORT SERVER CLIENT: runs both programs in each of ROLES. PROOF: a text that the client must print.
 verbs() {
 	local role tries client
 	for role in $ROLES; do
@@ -101,7 +101,7 @@ verbs() {
 	done
 }
 
-# Its client ends with status 0 whatever becomes of its pings.
+# rping's client has status 0 even if its pings fail: PROOF is the output of the last ping.
 rping() { # OPTIONS...
 	PROOF=rdma-ping-4: verbs cm "rping -s -a @ -V -C 5 $*" "rping -c -v -a @ -V -C 5 $*"
 }
@@ -114,7 +114,7 @@ perftest_cm() { # PROGRAM OPTIONS...
 	verbs cm "$1 -F -R ${*:2}" "$1 -F -R ${*:2} @"
 }
 
-# -o, since perftest asks for as many READs as the peer says it can take: Soft-RoCE's 128 are more than we have.
+# -o limits READs, because perftest otherwise requests as many as the peer offers: Soft-RoCE's 128 exceed our limit.
 case_verbs() {
 	local size
 	start_interop_plane 4 1500
@@ -138,7 +138,7 @@ case_verbs() {
 	stop_plane a
 }
 
-# What perftest has beside; in the suite slow.
+# More options of perftest, in the suite slow.
 case_options() {
 	start_interop_plane 4 1500
 	verbs_init
@@ -154,7 +154,7 @@ case_options() {
 	stop_plane a
 }
 
-# Datagrams; no more of them than there are receives: what comes when there is none is lost.
+# Datagrams, at most as many as there are receives: a datagram that finds no receive is lost.
 case_datagrams() {
 	start_interop_plane 4 1500
 	verbs_init
@@ -165,11 +165,11 @@ case_datagrams() {
 	stop_plane a
 }
 
-# Over IPv6, with a path MTU of 4096; perftest knows nothing of IPv6.
+# IPv6 with a path MTU of 4096; perftest does not support IPv6.
 case_verbs6() {
 	start_interop_plane 6 "$CABLE_MTU"
 	verbs_init
-	# getaddrinfo() takes IPv6 addresses where the machine has one.
+	# getaddrinfo() accepts IPv6 addresses only if the machine has one.
 	ip netns exec "$SWITCH" sysctl -qw net.ipv6.conf.lo.disable_ipv6=0
 	ip -n "$SWITCH" addr replace fd00::1/128 dev lo || fail "no IPv6 address beside the bridge"
 	GUEST_GID=2
