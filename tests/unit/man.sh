@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# man.sh SOURCE: the manual pages are well formed and of this version, and those of RSMAPI tell of every call and of every
-# structure that a program fills in or reads.
+# man.sh SOURCE: checks that the manual pages are well formed and of this version, and that those of RSMAPI describe every
+# call, and every structure that a program fills in or reads.
 
 set -u
 cd "$1" || exit 1
@@ -12,7 +12,7 @@ fail() {
 	failed=1
 }
 
-# Without comments, so that the text of a page counts and not its header.
+# The checks use the text of all pages of RSMAPI at once.
 pages=$(cat doc/man/*.3rsm) || exit 1
 calls=$(sed -n 's/^\t\(rsm_[a-z0-9_]*\);$/\1/p' api/rsm/librsm.map)
 [ "$(wc -w <<<"$calls")" -ge 43 ] || fail "api/rsm/librsm.map: only these calls are found: $calls"
@@ -34,5 +34,5 @@ if ! command -v mandoc >/dev/null; then
 	echo "SKIPPED: there is no mandoc"
 	exit 77
 fi
-mandoc -Tlint -W warning doc/man/*.[1-9] doc/man/*.3rsm doc/man/*.3dat || fail "mandoc has said why"
+mandoc -Tlint -W warning doc/man/*.[1-9] doc/man/*.3rsm doc/man/*.3dat || fail "mandoc has warnings, printed above"
 exit $failed

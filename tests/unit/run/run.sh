@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run.sh PROGRAM LIBRARIES: oneside-run finds the libraries of its own installation, wherever that is (LIBRARIES: their folder,
-# seen from the program's), and says in a sentence what is missing: them, or a data plane.
+# run.sh PROGRAM LIBRARIES: tests that oneside-run finds the libraries of its own installation, wherever that is (LIBRARIES:
+# their folder, relative to the program's), and explains in one sentence whether they or a data plane are missing.
 
 set -u
 work=$(mktemp -d) || exit 1

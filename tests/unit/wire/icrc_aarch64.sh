@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The ICRC's implementations for aarch64, under an emulator: icrc_aarch64.sh SOURCE_ROOT TEST.c SOURCE...
+# Test the ICRC's implementations for aarch64 under an emulator: icrc_aarch64.sh SOURCE_ROOT TEST.c SOURCE...
 set -eu
 cc=aarch64-linux-gnu-gcc
 for tool in $cc qemu-aarch64; do
 	if ! command -v $tool >/dev/null; then
-		echo "SKIPPED: $tool is not there (gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user)"
+		echo "SKIPPED: there is no $tool; install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 		exit 77
 	fi
 done
