@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Ports with several addresses, of both families at once:
+# Ports have several addresses, of both families:
 #
-#   addresses.sh memif    each is a GID, is listened at and connected from; uDAPL and RSM use those of either family
-#   addresses.sh veth     the kernel at the other end finds and pings each of them; DSCP and flow label in the frames
-#   addresses.sh routed   two data planes in different networks, with the kernel's router between them
+#   addresses.sh memif    each address is a GID, accepts connections and makes them; uDAPL and RSM use either family
+#   addresses.sh veth     the kernel at the peer's end resolves and pings each address; frames have DSCP and flow label
+#   addresses.sh routed   two data planes are in different networks, with the kernel as the router between them
 
 . "$(dirname "$0")/verbs_lib.sh"
 command -v rping >/dev/null || skip "rping is missing: apt-get install rdmacm-utils"
@@ -19,7 +19,7 @@ meet_inside() {
 	need_root
 	make_namespace meet
 	INSIDE=(ip netns exec "$NETNS")
-	# getaddrinfo() takes IPv6 addresses where the machine has one.
+	# getaddrinfo() accepts IPv6 addresses only if the machine has one.
 	ip -n "$NETNS" addr add fd00::1/128 dev lo || skip "this machine has no IPv6"
 }
 
@@ -37,7 +37,7 @@ start_two_memif() { # OPTIONS... for both
 	sockets=("$(plane_socket a)" "$(plane_socket b)")
 }
 
-# rping at `at`, over whichever address.
+# Runs rping to ADDRESS; the server may be bound to any address.
 rping_to() { # NAME ADDRESS PORT SERVER-OPTIONS...
 	cm_pair "$1" rping -s -C 5 -p "$3" "${@:4}" -- rping -c -v -V -C 5 -p "$3" -a "$2"
 	expect 'ping data: rdma-ping-4:' "$WORK/$1.client"
@@ -58,7 +58,7 @@ test_memif() {
 
 	test_two_listeners
 
-	# By GIDs.
+	# Programs choose an address by its GID.
 	on 0 ibv_devinfo -v >"$WORK/devinfo" || fail "ibv_devinfo"
 	expect '::ffff:192.0.2.11' "$WORK/devinfo"
 	expect '2001:db8::11' "$WORK/devinfo"
@@ -70,7 +70,7 @@ test_memif() {
 	done
 	cm_pair udaddy udaddy -b 2001:db8::11 -c 3 -C 5 -S 1000 -- udaddy -s 2001:db8::11 -c 3 -C 5 -S 1000
 
-	# uDAPL over either family from one IA, and RSM over IPv6, where the peer is.
+	# uDAPL uses either family from one IA; RSM uses IPv6, the family of the peer's address.
 	head -c 3000001 /dev/urandom >"$WORK/file"
 	local to
 	for to in 192.0.2.11 2001:db8::11 198.51.100.11; do
@@ -101,7 +101,7 @@ serve_at() { # ADDRESS
 	done
 }
 
-# One port number at two addresses, at once; each has its own.
+# Two servers listen at one port number, at an address each.
 test_two_listeners() {
 	local first server
 	serve_at 192.0.2.11
@@ -142,7 +142,7 @@ start_veth_plane() { # NAME NUMBER ADDRESSES OPTIONS-OF-PORT OPTIONS...
 		--port "name=p0,device=net_af_packet0,address=$3,mtu=$CABLE_MTU$4" "${@:5}"
 }
 
-# The kernel asks for each address, and pings it.
+# The kernel resolves each address, and pings it.
 test_veth() {
 	local host=oneside-$$-b address
 	meet_inside
@@ -163,7 +163,7 @@ test_veth() {
 	done
 	ip netns exec "$host" ping -n -c 1 -W 1 192.0.2.12 >/dev/null && fail "somebody answers for 192.0.2.12"
 
-	# A connection's MADs and packets: what is asked of a host that is not there.  The REQ has them, and its IP header.
+	# Connect to addresses of the kernel, which does not answer: the IP headers of the REQs have DSCP and flow label.
 	ip -n "$host" neigh flush all
 	if command -v dumpcap >/dev/null && command -v tshark >/dev/null; then
 		start_capture marks "$host" veth0
@@ -184,7 +184,8 @@ test_veth() {
 	stop_plane a
 }
 
-# a -- router -- b: a by routes, b by its gateways; each longer prefix wins over what would lead astray.
+# Topology: a -- router -- b. Data plane a has routes, b has gateways. The longest prefix must win: shorter ones lead to
+# hosts that do not exist.
 test_routed() {
 	local router=oneside-$$-router
 	meet_inside
@@ -206,7 +207,7 @@ test_routed() {
 	ip -n "$router" addr add 2001:db8:1::254/64 dev veth1
 	ip -n "$router" addr add 198.51.100.254/24 dev veth0
 	ip -n "$router" addr add 2001:db8:2::254/64 dev veth0
-	# 203.0.113.1 and 192.0.2.253 are nobody.
+	# No host has 203.0.113.1 or 192.0.2.253.
 	start_veth_plane a 1 "203.0.113.2/24 192.0.2.1/24 2001:db8:1::1/64" \
 		",gateway=203.0.113.1 2001:db8:1::fe,route=198.51.0.0/16 via 192.0.2.253 198.51.100.0/24 via 192.0.2.254 2001:db8:2::/48 via 2001:db8:1::254,dscp=10"
 	start_veth_plane b 2 "198.51.100.2/24 2001:db8:2::2/64" ",gateway=198.51.100.254 2001:db8:2::254"
@@ -219,7 +220,7 @@ test_routed() {
 		SERVED=b rping_to back-v4 198.51.100.2 7174
 		SERVED=b rping_to back-v6 2001:db8:2::2 7174
 	else
-		# The port's DSCP of who asks is that of both directions, unless the program has its own.
+		# The DSCP of the requesting side's port applies to both directions, unless the program sets its own.
 		start_capture port "$router" veth1
 		SERVED=b rping_to back-v4 198.51.100.2 7174
 		SERVED=b rping_to back-v6 2001:db8:2::2 7174
@@ -236,7 +237,7 @@ test_routed() {
 	stop_plane b
 }
 
-have_dscp() { # CAPTURE DSCP: every frame of RoCE, and there are frames of connection management and of connections
+have_dscp() { # CAPTURE DSCP: each RoCE frame has the DSCP, and there are MADs as well as packets of connections
 	tshark -r "$WORK/$1.pcap" -Y 'udp.dstport == 4791 && !icmp && !icmpv6' -T fields -e ip.dsfield.dscp \
 		-e ipv6.tclass.dscp -e infiniband.bth.opcode >"$WORK/$1.frames" 2>/dev/null
 	awk -v want="$2" '{ if ($1 != want) bad++; if ($2 == 100) mads++; else others++ }

@@ -1,23 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The two-process cases: uDAPL and RSM applications over
+# Run the two-process cases, uDAPL and RSM applications, over
 #
 #   applications.sh local    one data plane
-#   applications.sh memif    two, joined by memif
-#   applications.sh veth     two in namespaces, joined by veth (af_packet), with a capture that
-#                            tshark and an independent ICRC check look through
-#   applications.sh veth6    the same over IPv6
+#   applications.sh memif    two data planes joined by memif
+#   applications.sh veth     two data planes in namespaces joined by veth (af_packet); tshark and an independent ICRC
+#                            implementation check a capture
+#   applications.sh veth6    like veth, over IPv6
 #   applications.sh cores    local and memif with two polling cores in each data plane
-#   applications.sh lanes    the same, and each queue pair on the next core
+#   applications.sh lanes    like cores, with each queue pair on the next core
 #   applications.sh sleep    local and memif with polling cores that sleep when they are idle
-#   applications.sh spin     memif with polling cores that never let go of a processor
+#   applications.sh spin     memif with polling cores that never yield their processor
 
 . "$(dirname "$0")/lib.sh"
 net_init
 kind=$1
 PROGRAMS=$BUILD/tests/net
-# Programs that run side by side, since they wait most of their time; those in a row one after the other.
+# Rows run in parallel, because programs mostly wait; the programs of a row run one after the other.
 ROWS=(
 	'net-dat-connection'
 	'net-dat-transfer net-dat-protection net-dat-srq net-dat-fork net-dat-threads net-dat-ia net-dat-cno net-dat-lmr
@@ -25,7 +25,7 @@ ROWS=(
 	'net-dat-evd net-dat-rmr net-dat-ep net-dat-post net-rsm net-rsm-events net-rsm-map'
 )
 
-# The kernel's limits of an ordinary user's application: another uid is used by a case.
+# Mode 0666, because a case runs an application with another uid, under the kernel's limits for an ordinary user.
 OPTIONS=(--socket-mode 0666)
 
 run_row() { # CABLE PROGRAMS SOCKETS...
@@ -40,7 +40,7 @@ run_row() { # CABLE PROGRAMS SOCKETS...
 	done
 }
 
-# Called when net/lib.sh cleans up: what rows that have not ended yet have said.
+# Called by the cleanup of lib.sh: prints the output of rows that have not ended.
 UNSAID=()
 net_say_rest() {
 	[ ${#UNSAID[@]} = 0 ] || cat "${UNSAID[@]}"
@@ -63,7 +63,7 @@ run() { # CABLE
 		[ "$cable" = veth6 ] && export PLANE_NETWORK=2001:db8::
 		start_veth_pair "${OPTIONS[@]}"
 		sockets=("$(plane_socket a)" "$(plane_socket b)")
-		# A packet socket does not see what another one of its interface sends: so both ends.
+		# Capture at both ends: a packet socket does not see frames that another socket of its interface sends.
 		start_capture from-b "oneside-$$-a" veth0
 		start_capture from-a "oneside-$$-b" veth0
 		;;
@@ -86,7 +86,7 @@ run() { # CABLE
 	veth | veth6)
 		for end in from-a from-b; do
 			stop_capture "$end"
-			say "== what came $end"
+			say "== frames $end"
 			/usr/bin/python3 "$(dirname "$0")/check_capture.py" "$WORK/$end.pcap" || fail "the capture of $cable, $end"
 		done
 		;;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# --check: nothing missing on a good configuration, and for each thing missing one line that names
-# it and the command that mends it.
+# Test --check: a good configuration lacks nothing; each missing thing has one line that names it and the command that
+# provides it.
 . "$(dirname "$0")/lib.sh"
 net_init
 
@@ -41,7 +41,7 @@ checks 1 "missing: ctl /nonexistent/dir/c: no file can be made in /nonexistent/d
 checks 1 "missing: metrics /nonexistent/dir/m: no file can be made in /nonexistent/dir" $SMALL $CABLE -- $SOCKET --metrics unix:/nonexistent/dir/m $PORT
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET --metrics "unix:$WORK/made/m" $PORT
 checks 1 "missing: metrics = 192.0.2.77:9464: Cannot assign requested address" $SMALL $CABLE -- $SOCKET --metrics 192.0.2.77:9464 $PORT
-# A directory that the start would make.
+# The start of a data plane would create this directory.
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- --socket "$WORK/made/s" $PORT
 : >"$WORK/file"
 checks 1 "missing: socket $WORK/file/s: no file can be made in $WORK/file" $SMALL $CABLE -- --socket "$WORK/file/s" $PORT
@@ -68,8 +68,8 @@ checks 0 'advice: device net_memif0: frames of mtu 4200 take several buffers of 
 checks 0 'advice: device net_memif0: every process of this network namespace can connect to the abstract socket' $SMALL \
 	"--vdev=net_memif0,role=server,socket=$WORK/abstract,bsize=4352" -- $SOCKET $PORT
 
-# All ways to write three polling cores ask for the same memory, and one core for less.
-needs() { # EAL-OPTIONS: how many pages
+# All notations of three polling cores need the same memory, and one core less.
+needs() { # EAL-OPTIONS: prints the number of hugepages
 	# shellcheck disable=SC2086
 	"$DATAPLANE" $* --no-pci --file-prefix="$PREFIX" --no-huge -m 256 $CABLE -- $SOCKET $PORT --check 2>"$WORK/err" |
 		sed -n 's/^advice: hugepages:.* 2MB:\([0-9]*\),.*/\1/p'
@@ -80,9 +80,9 @@ for cores in '-l 0-3' '-l 0,1-3' '--lcores=0@0,(1-3)@(0,1)' '--lcores (0-3)@0' '
 	[ "$(needs "$cores")" = "$three" ] || fail "$cores is not counted as three polling cores"
 done
 
-# What can be seen, and nothing is started: by that alone it is known that there is no such device.
+# --precheck starts nothing: it reports only what it sees, and cannot know that DPDK has no device net_memif7.
 HOW=--precheck
-# DPDK 23.11 has another word for a member.
+# DPDK 23.11 renamed the option `slave` to `member`.
 checks 0 'advice: device net_bonding0: DPDK does not see when the link of its member net_tap0 fails' $SMALL --vdev=net_tap0 \
 	--vdev=net_bonding0,mode=1,slave=net_tap0,member=net_tap0 -- $SOCKET --port name=p0,device=net_bonding0,address=192.0.2.1/24
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT
@@ -93,7 +93,7 @@ checks 1 'no port reaches address 10.9.9.9' $SMALL $CABLE -- $SOCKET $PORT --nod
 checks 1 'there is no interface nothere' $SMALL --vdev=net_af_packet0,iface=nothere -- $SOCKET \
 	--port name=p0,address=192.0.2.1/24
 
-# Hugepages that a killed data plane has left are free: the next one, of the same prefix, has them.
+# Hugepages of a killed data plane count as free: the next data plane with the same file prefix reuses them.
 needed=$(needs -l 0,1)
 there=$(cat ${HUGEPAGES%/*}/free_hugepages 2>/dev/null)
 if [ "$(id -u)" = 0 ] && [ "${there:-$needed}" -lt "$needed" ] && reserve_hugepages $((needed + 2 - there)) && mkdir "$WORK/huge" &&
@@ -119,7 +119,7 @@ else
 fi
 HOW=--check
 
-# Only where no hugepage is free can their lack be seen.
+# Lack of hugepages can be tested only if none is free.
 if ! cat /sys/kernel/mm/hugepages/*/free_hugepages | grep -qv '^0$'; then
 	checks 1 'hugeadm --pool-pages-min 2MB:' $EAL $CABLE -- $SOCKET $PORT
 fi
@@ -132,7 +132,7 @@ DATAPLANE=$WORK/pinned
 checks 1 'missing: processors: this process may use 1' $SMALL $CABLE -- $SOCKET $PORT
 DATAPLANE=$DATAPLANE_REAL
 
-# Beside a data plane that runs.
+# Check next to a running data plane.
 start_memif_plane a
 # shellcheck disable=SC2086
 "$DATAPLANE" $SMALL $CABLE -- --socket "$(plane_socket a)" $PORT --check >"$WORK/out" 2>&1 ||
@@ -140,7 +140,7 @@ start_memif_plane a
 expect 'advice: socket' "$WORK/out"
 stop_plane a
 
-# Addresses of its own and of a peer that the kernel has as well.
+# Warn if the kernel has the data plane's or a peer's address too.
 if [ "$(id -u)" = 0 ] && make_namespace kernel; then
 	ip -n "$NETNS" addr add 192.0.2.1/32 dev lo
 	ip -n "$NETNS" addr add 2001:db8::7/64 dev lo nodad

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_capture.py FILE [LEAST]: looks through a capture, of at least so many frames, with eyes that are not ours.
+"""check_capture.py FILE [LEAST]: checks a capture of at least LEAST (100) RoCEv2 frames with software that is not ours.
 
-Every RoCEv2 frame must dissect in tshark without an error, and its ICRC must be
-right by zlib's CRC-32.  Some of each opcode and sender are looked at by scapy, too,
-which is slow, and knows the ICRC over IPv4 only.
+tshark must dissect every RoCEv2 frame without an error, and each ICRC must be right by zlib's CRC-32. scapy also checks
+a sample of each opcode and sender; scapy is slow, and supports the ICRC over IPv4 only.
 """
 import collections
 import os
@@ -16,12 +15,12 @@ import zlib
 
 
 def read_pcap(path):
-    """A capture file of whatever format as a pcap file of this machine's byte order."""
+    """Converts a capture file of any format to a pcap file of this machine's byte order."""
     return subprocess.run(["editcap", "-F", "pcap", path, "-"], capture_output=True, check=True).stdout
 
 
 def frames(data):
-    """Those of a pcap file."""
+    """Yields the frames of a pcap file."""
     at = 24
     while at + 16 <= len(data):
         have = struct.unpack("=IIII", data[at:at + 16])[2]
@@ -30,7 +29,7 @@ def frames(data):
 
 
 def icrc(frame):
-    """(computed, carried) of a RoCEv2 frame; None for another."""
+    """Returns (computed, carried) ICRC of a RoCEv2 frame, None for other frames."""
     kind = frame[12:14]
     if kind == b"\x08\x00" and frame[23] == 17:
         ip_len = 20
@@ -53,11 +52,11 @@ def icrc(frame):
     return zlib.crc32(b"\xff" * 8 + bytes(ip) + bytes(masked)), struct.unpack("<I", frame[end:end + 4])[0]
 
 
-SAMPLE = 5  # frames of each sender and opcode that scapy looks at
+SAMPLE = 5  # frames of each sender and opcode that scapy checks
 
 
 class Scapy:
-    """Its contrib/roce, on a sample of the frames; without it, it says so."""
+    """Checks a sample of the frames with scapy's contrib/roce; prints a line if scapy is not installed."""
 
     def __init__(self):
         self.looked, self.wrong = collections.Counter(), 0
@@ -83,17 +82,17 @@ class Scapy:
             print(f"frame {number}: ICRC {carried.hex()} instead of {computed.hex()} by scapy")
 
     def told(self):
-        return f"{sum(self.looked.values())} looked at by scapy, {self.wrong} wrong"
+        return f"{sum(self.looked.values())} checked by scapy, {self.wrong} wrong"
 
 
-# What tshark would take the payload of SENDs for.
+# Protocols as which tshark would dissect the payload of SENDs, and which are disabled.
 GUESSES = [word for name in ("rpcordma", "smc", "smb_direct", "nvme-rdma", "lnet", "iser", "infiniband_sdp", "fcoib", "drbd",
                                     "infiniband.eoib")
            for word in ("--disable-protocol", name)] + ["--disable-heuristic", "eth_over_ib"]
 
 
 def tshark_complaints(path):
-    """By number of the frame; but not of the UDP checksum of 0, which RoCEv2 has over IPv6, too."""
+    """Errors by frame number, without the UDP checksum of 0, which RoCEv2 has over IPv6 too."""
     lines = subprocess.run(["tshark", "-r", path, *GUESSES, "-Y", "infiniband && _ws.expert.severity == error",
                             "-T", "fields", "-E", "aggregator=;", "-e", "frame.number", "-e", "_ws.expert.message",
                             "-e", "frame.protocols", "-e", "infiniband.bth.opcode", "-e", "frame.len"],
@@ -104,13 +103,13 @@ def tshark_complaints(path):
 
 def wrong_icrc_noticed(frame):
     bad, udp = bytearray(frame), 34 if frame[12:14] == b"\x08\x00" else 54
-    bad[udp + 8 + 9] ^= 1  # of the PSN
+    bad[udp + 8 + 9] ^= 1  # the first byte of the PSN
     computed, carried = icrc(bytes(bad))
     return computed != carried
 
 
 def too_short(frame):
-    """One whose header ends too early."""
+    """Returns a frame whose header is truncated."""
     udp = 34 if frame[12:14] == b"\x08\x00" else 54
     short = bytearray(frame[:udp + 8 + 12 + 4])
     short[udp + 8] = 0x14  # fetch-and-add, without its header
@@ -134,7 +133,7 @@ def main():
             print(f"frame {number}: ICRC {pair[1]:08x} instead of {pair[0]:08x}")
         scapy.look(number, frame)
         last = frame
-    # Bad frames would have been noticed: one of each kind is.
+    # Prove that bad frames are noticed, with one of each kind.
     if last is None or not wrong_icrc_noticed(last):
         print("no RoCEv2 frames" if last is None else "a wrong ICRC is not noticed")
         return 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The commands of documents, one a line: what is fenced in Markdown, what is between .nf and .fi under
-# EXAMPLES of a man page, what the synopsis of --help ends with.  Comments go, lines that end in a
-# backslash are joined, && separates, & at the end goes.
+# Print the commands of documents, one per line: fenced blocks of Markdown, text between .nf and .fi in section EXAMPLES of
+# a man page, and the example at the end of --help's synopsis. Comments and a final & are removed, lines that end in a
+# backslash are joined, and && separates commands.
 #   commands.py FILE...
 import re
 import sys

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each command of README.md, of the man pages' examples and of --help does what it is there for.  In
-# namespaces of its own, where /run is empty and an interface is called veth0.  Those that cannot run
-# here are named below with the reason; one that is not named is a failure.
+# Run each command of README.md, of the man pages' examples and of --help, and check its effect. The test runs in
+# namespaces with an empty /run and an interface veth0. Commands that cannot run here are listed below with the reason; an
+# unknown command is a failure.
 . "$(dirname "$0")/lib.sh"
 SOURCE=$(cd "$(dirname "$0")/../.." && pwd)
 [ "$(id -u)" = 0 ] || skip "network and mount namespaces need root"
@@ -16,10 +16,11 @@ mount -t tmpfs tmpfs /run && mkdir /run/oneside || fail "no /run of its own" # R
 ip link set lo up
 ip link add veth0 type veth peer name veth1 && ip link set veth0 up && ip link set veth1 up || fail "no veth pair"
 ip addr add 192.0.2.100/24 dev veth1
-ethtool -K veth1 tx off gso off tso off >/dev/null || fail "README: ethtool" # as it says there
+ethtool -K veth1 tx off gso off tso off >/dev/null || fail "README: ethtool" # as README.md says
 cd "$WORK" || exit 1
 
-# as_here COMMAND: with files of this test, in turns on few processors, and patient when they are busy.
+# as_here COMMAND: prints the arguments with this test's files, with an idle method that suits few processors, and with a
+# keep-alive time that suits busy ones.
 as_here() {
 	local command=${1//\/tmp\//$WORK/}
 	command=${command//\/etc\/oneside\/oneside.conf/$SOURCE/config/oneside.conf}
@@ -29,7 +30,7 @@ as_here() {
 	printf '%s' "${command#* }"
 }
 
-# plane NAME COMMAND: serves
+# plane NAME COMMAND: starts a data plane by COMMAND, and waits until it serves
 plane() {
 	local -a words
 	[ -z "${PLANE_PID[$1]:-}" ] || stop_plane "$1"
@@ -40,7 +41,7 @@ plane() {
 	await_plane "$1"
 }
 
-# examines COMMAND: --check says nothing but what is missing here in any case
+# examines COMMAND: runs --check, which may report only what this machine lacks in any case
 examines() {
 	local -a words
 	read -ra words <<<"$(as_here "$1")"
@@ -60,7 +61,7 @@ answers() { # SIZE
 	}
 }
 
-# across COMMAND PLANE COMMAND PLANE: two applications, the first of which waits for the second
+# across COMMAND PLANE COMMAND PLANE: runs two applications, the first of which waits for the second
 across() {
 	local first=$1 first_on=$2 second=$3 second_on=$4 pid
 	local -a words
@@ -86,7 +87,7 @@ across() {
 	wait "$pid"
 }
 
-# verbs SERVER CLIENT: README.md's pair, where perftest and the libraries for verbs are there
+# verbs SERVER CLIENT: runs README.md's pair, if perftest and the libraries for verbs are present
 verbs() {
 	local -a first second
 	[ -e "$BUILD/api/rdmacm/librdmacm.so.1" ] && command -v ib_write_bw >/dev/null || {
@@ -96,7 +97,7 @@ verbs() {
 	read -ra first <<<"${1//\/tmp\//$WORK/}"
 	read -ra second <<<"${2//\/tmp\//$WORK/}"
 	say "$1; $2"
-	# A client that comes before its server listens would end.
+	# Wait until the server listens: a client that starts earlier would fail.
 	"$BUILD/${first[0]#build/}" "${first[@]:1}" >"$WORK/first" 2>&1 &
 	APPLICATIONS+=("$!")
 	until "$BUILD/control/onesidectl" --socket "$WORK/a.sock.ctl" show listeners 2>/dev/null | grep -qw ib_write_bw; do
@@ -137,7 +138,7 @@ for command in "${commands[@]}"; do
 		;;
 	*role=server*" --node 1 "*) plane a "$command" ;;
 	*role=client*) plane b "$command" ;;
-	*role=server*) help=$command ;; # it has the socket of the one before
+	*role=server*) help=$command ;; # runs later: it uses the socket of plane a
 	*oneside-run*) verbs_pair[${#verbs_pair[@]}]=$command && [ ${#verbs_pair[@]} -lt 2 ] || verbs "${verbs_pair[@]}" ;;
 	oneside-copy* | oneside-rsmcopy* | oneside-perf*) pair[${#pair[@]}]=$command ;;
 	*) fail "$command: this test does not know what to do with it" ;;
@@ -169,7 +170,7 @@ stop_plane a
 plane a "$help"
 stop_plane a
 
-# The examples of configuration.
+# Check the examples of configuration files.
 (umask 077 && head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >peer2.secret)
 sed -n '/^.SH EXAMPLES/,/^.SH SEE/p' "$SOURCE/doc/man/oneside.conf.5" |
 	sed "1,/^\.nf/d; /^\.fi/,\$d; s/\\\\&//; s/\\\\-/-/g; s|/etc/oneside/|$PWD/|" >oneside.conf

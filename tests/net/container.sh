@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Two containers of podman without capabilities, network and a writable /sys, under its default seccomp profile: programs of rdma_cm
-# connect by the data plane that a CDI description names; then the CI job of doc/containers.md.
+# In two podman containers, without capabilities, network or a writable /sys, and under podman's default seccomp profile,
+# programs of rdma_cm connect by the data plane that a CDI description names. Then the CI job of doc/containers.md runs.
 #
-# The containers have this machine's files, and none of the socket's folder but by the description.
+# The containers have this machine's files, and the socket's folder only by the CDI description.
 
 if [ "${1:-}" != inside ]; then
 	[ "$(id -u)" = 0 ] || {
@@ -26,10 +26,10 @@ sed -e "s,\"@SOCKETS@\",\"/run/oneside-test\",; s,\"hostPath\": \"/run/oneside-t
 	-e "s,@SOCKETS@,/run/oneside-test,; s,@BINDIR@/oneside-run,$BUILD/api/run/oneside-run,g; s,@LIBRARIES@,$BUILD/api/verbs,g" \
 	-e "s,@DATADIR@,$BUILD/api/rdmacm,g" "$(dirname "$0")/../../config/container/oneside.json.in" >"$WORK/cdi/oneside.json"
 mount --bind "$WORK/cdi" /etc/cdi || skip "nothing can be mounted here"
-# crun knows no machine with both versions of cgroups.
+# crun does not support machines with both versions of cgroups.
 grep cgroup2 /proc/mounts | cut -d' ' -f2 | xargs -r umount
 
-container() { # NAME PROGRAM...: as an ordinary user
+container() { # NAME PROGRAM...: runs the program in a container as an ordinary user
 	podman --root "$WORK/store" --runroot "$WORK/run" --storage-driver vfs --cgroup-manager=cgroupfs run --rm --name "oneside-$$-$1" \
 		--network none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --user 65534:65534 --cap-drop all \
 		--security-opt no-new-privileges --device oneside.dev/rdma=default --rootfs /:O "${@:2}"
@@ -43,7 +43,7 @@ expect 2 "$WORK/probe"
 container info "$RUN" ibv_devinfo >"$WORK/info" 2>&1 || fail "ibv_devinfo: $(cat "$WORK/info")"
 expect PORT_ACTIVE "$WORK/info"
 
-on() { # 0|1 PROGRAM ARGUMENTS..., as that of verbs_lib.sh
+on() { # 0|1 PROGRAM ARGUMENTS...: replaces the function of verbs_lib.sh
 	local name=server
 	[ "$1" = 0 ] || name=client
 	container $name "$RUN" "${@:2}"
@@ -52,7 +52,7 @@ cm_pair rping rping -s -C 5 -a "$SERVER" -- rping -c -v -V -C 5 -a "$SERVER"
 expect 'ping data: rdma-ping-4:' "$WORK/rping.client"
 cm_pair ib_write_bw ib_write_bw -R -F -n 200 -- ib_write_bw -R -F -n 200 "$SERVER"
 
-# The CI job, as it is in the document, but for its packages and the folder.
+# Run the CI job of the document, except for its packages and the folder of the socket.
 mkdir "$WORK/job"
 chown 65534:65534 "$WORK/job"
 sed -n '/^## A CI job/,/^## A container/p' "$(dirname "$0")/../../doc/containers.md" | sed -n '/^```/,/^```/p' |

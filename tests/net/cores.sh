@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Two data planes over memif, with several polling cores each: every core of each end receives by rings of its
-# own, and no frame changes cores.  Then one comes back with another number of cores, and they agree anew.
+# Two data planes over memif have several polling cores each: every core receives from its own rings, and no frame is
+# handed over between cores. Then one data plane restarts with another number of cores, and both agree on rings again.
 set -u -o pipefail
 . "$(dirname "$0")/lib.sh"
 PERF=${PERF:-$BUILD/perf/oneside-perf}
 [ -x "$PERF" ] || skip "there is no oneside-perf (-Dperf=false)"
 
-# counters PLANE NAME: of each core.
+# counters PLANE NAME: prints a counter of each core.
 counters() {
 	"$BUILD/control/onesidectl" --json --socket "$(plane_socket "$1").ctl" show cores |
 		python3 -c 'import json, sys; print(*[core[sys.argv[1]] for core in json.load(sys.stdin)["cores"]])' "$2" ||
@@ -21,13 +21,13 @@ sum() {
 	printf '%s' "$total"
 }
 
-# handed: frames that changed cores, of both planes.
+# handed: prints the number of frames handed over between cores, of both planes.
 handed() {
 	# shellcheck disable=SC2046 # words are wanted
 	sum $(counters a handed_over) $(counters a tx_handed_over) $(counters b handed_over) $(counters b tx_handed_over)
 }
 
-# agreed PLANE OWN FAR COUNT: the number of times that it has agreed upon those.
+# agreed PLANE OWN FAR COUNT: waits until PLANE has agreed COUNT times on rings for OWN and FAR (the peer's) cores.
 agreed() {
 	until [ "$(grep -c "event=rings .*own_cores=$2 far_cores=$3\$" "$(plane_log "$1")")" -ge "$4" ]; do
 		kill -0 "$(plane_pid "$1")" || fail "data plane $1 has gone"
@@ -35,7 +35,7 @@ agreed() {
 	done
 }
 
-# traffic APPLICATIONS TEST SIZE COUNT: so many at once, each with two endpoints, and servers of their own.
+# traffic APPLICATIONS TEST SIZE COUNT: runs APPLICATIONS clients at once, each with two endpoints and its own server.
 traffic() {
 	local -a servers=() clients=()
 	local i
@@ -62,14 +62,14 @@ traffic() {
 	APPLICATIONS=()
 }
 
-# all_receive PLANE: each of its cores has received.
+# all_receive PLANE: fails unless each core of PLANE has received frames.
 all_receive() {
 	case " $(counters "$1" rx_packets) " in
 	*' 0 '*) fail "not every core of data plane $1 receives: $(counters "$1" rx_packets)" ;;
 	esac
 }
 
-# try OWN FAR: planes with so many cores, as many applications as the larger number.
+# try OWN FAR: tests planes with OWN and FAR cores, by as many applications as the larger number.
 try() {
 	local most=$(($1 > $2 ? $1 : $2))
 	traffic "$most" write_bw 64 3000
@@ -87,7 +87,7 @@ PLANE_CORES=2 start_memif_plane b
 agreed a 2 2 1
 agreed b 2 2 1
 try 2 2
-# The client comes back with three cores, and then with one, which is killed; the server with three.
+# The memif client restarts with three cores, is killed, and restarts with one; then the server restarts with three.
 stop_plane b
 PLANE_CORES=3 start_memif_plane b
 agreed a 2 3 1

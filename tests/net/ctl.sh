@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# onesidectl against a data plane with a connection: each command, by what it prints and by what it has done;
-# wrong ones; who may look and who may change; reload and SIGHUP, all or nothing; drain.
+# Test onesidectl with a data plane that has a connection: the output and the effect of each command; wrong commands;
+# permissions to query and to change; reload and SIGHUP, all or nothing; drain.
 . "$(dirname "$0")/lib.sh"
 ONESIDECTL=${ONESIDECTL:-$BUILD/control/onesidectl}
 net_init
@@ -22,7 +22,7 @@ ctl() { "$ONESIDECTL" "$@"; }
 export ONESIDE_SOCKET
 ONESIDE_SOCKET=$(plane_socket a)
 
-# says TEXT COMMAND...: it succeeds, and a line of what it prints has TEXT.
+# says TEXT COMMAND...: COMMAND must succeed, and print a line that has TEXT.
 says() {
 	local text=$1
 	shift
@@ -30,7 +30,7 @@ says() {
 	expect "$text" "$WORK/out"
 	[ ! -s "$WORK/err" ] || fail "$*: $(cat "$WORK/err")"
 }
-# refuses STATUS TEXT COMMAND...: it fails so, with one line that has TEXT, and prints nothing else.
+# refuses STATUS TEXT COMMAND...: COMMAND must fail with STATUS, and print only one line, which has TEXT.
 refuses() {
 	local status=$1 text=$2
 	shift 2
@@ -39,7 +39,7 @@ refuses() {
 	expect "$text" "$WORK/err"
 	[ "$(wc -l <"$WORK/err")" = 1 ] && [ ! -s "$WORK/out" ] || fail "$*: $(cat "$WORK/out" "$WORK/err")"
 }
-# json COMMAND EXPRESSION...: of what it prints now, in python; `d` is the whole.  judge looks at all of them.
+# json COMMAND EXPRESSION...: keeps the output of COMMAND, and Python expressions on it (`d`), which judge evaluates.
 ASKED=0
 json() {
 	local command=$1
@@ -52,7 +52,7 @@ judge() {
 	python3 - "$WORK/asked-" "$ASKED" "$(dirname "$0")/../../doc/man/onesidectl.8" <<'PYTHON' || fail "what onesidectl prints as JSON"
 import json, re, sys
 
-# The manual page has each name, and of which kind it is.
+# The manual page lists each name, and its kind.
 page = open(sys.argv[3], encoding="utf-8").read()
 page = page[page.index(".SS Names\n"):page.index(".SH PROTOCOL\n")]
 told = {}
@@ -77,14 +77,14 @@ for number in range(1, int(sys.argv[2]) + 1):
 PYTHON
 	ASKED=0
 }
-# logged TEXT: the data plane says so, soon.
+# logged TEXT: waits until the data plane has logged TEXT.
 logged() {
 	until grep -qF -- "$1" "$(plane_log a)"; do
 		kill -0 "$(plane_pid a)" 2>/dev/null || fail "the data plane does not log \"$1\""
 		sleep 0.1
 	done
 }
-# connection: one stands until descriptor 8 is closed; its process is $connected.
+# connection: makes a connection, which stays until descriptor 8 is closed; its process is $connected.
 connection() {
 	rm -f "$WORK/hold" "$WORK/ready"
 	mkfifo "$WORK/hold" "$WORK/ready"
@@ -104,7 +104,7 @@ await_line() {
 	fail "no line \"$1\" comes from the application"
 }
 
-# ---- nobody is there ----
+# ---- without a data plane ----
 
 refuses 1 "no data plane listens" ctl show
 refuses 1 "too long" ctl --socket "/tmp/$(printf '%0200d' 0)" show
@@ -118,11 +118,11 @@ done
 says "Usage: onesidectl" ctl --help
 says "onesidectl " ctl --version
 
-# ---- beside a data plane ----
+# ---- commands that need no data plane ----
 
 configuration "keepalive_ms = often"
 refuses 1 "keepalive_ms = often" ctl check "$WORK/conf"
-# The EAL options beside the file are its own; nothing is started.
+# `check` takes the EAL options from eal.conf in the folder of the file, and starts nothing.
 configuration "socket = $WORK/checked.sock"
 eal_conf() { printf 'EAL_OPTIONS="--lcores=0,1@0 --no-huge -m 256 --no-pci %s"\n' "$1" >"$WORK/eal.conf"; }
 eal_conf "$(memif_device server)"
@@ -132,7 +132,7 @@ eal_conf "--vdev=net_af_packet0,iface=nothere"
 ctl check "$WORK/conf" >"$WORK/out" 2>&1 && fail "an interface that is not there is not missed"
 expect "there is no interface nothere" "$WORK/out"
 rm "$WORK/eal.conf"
-# completes WORDS... -- EXPECTED...: what bash offers for the last word.
+# completes WORDS... -- EXPECTED...: bash must offer EXPECTED for the last word.
 completes() {
 	local -a words=()
 	while [ "$1" != -- ]; do
@@ -157,7 +157,7 @@ completes "$ONESIDECTL" setup --port memif --driver af_p -- af_packet
 completes "$ONESIDECTL" setup --port mem -- memif
 completes "$ONESIDECTL" metrics pro -- prometheus
 
-# ---- what there is ----
+# ---- show ----
 
 configuration "$PEERS"
 start
@@ -199,7 +199,7 @@ refuses 1 "no such port" ctl show ports port=p9
 refuses 1 "not an address" ctl show endpoints peer=there
 refuses 1 "unknown word" ctl show cores pid=1
 json "top count=1" "d['seconds'] > 0 and len(d['clients']) == 2 and 'work' in d['cores'][0]"
-# On a terminal of few lines: what fits, and q ends it.
+# On a terminal with few lines `top` shows what fits, and q ends it.
 ONESIDECTL=$ONESIDECTL python3 - <<'PYTHON' || fail "top on a terminal"
 import fcntl, os, pty, struct, sys, termios
 control, terminal = pty.openpty()
@@ -220,7 +220,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 assert termios.tcgetattr(terminal) == before, "it leaves the terminal as another"
 PYTHON
 judge
-say "what there is is told"
+say "all objects are shown"
 
 # ---- changes ----
 
@@ -234,7 +234,7 @@ refuses 1 "1 to 63" ctl peer add 64 192.0.2.10
 says "changed: peers" ctl peer remove 2
 refuses 1 "no such peer" ctl peer remove 2
 json "show peers" "[p['node'] for p in d['peers']] == [9]"
-# The file has them as before.
+# The file has the peers as before: a reload restores them.
 says "would change: peers" ctl reload check
 json "show peers" "[p['node'] for p in d['peers']] == [9]"
 says "changed: peers" ctl reload
@@ -245,7 +245,7 @@ kill -HUP "$(plane_pid a)"
 logged "changed: keepalive_ms, max_clients, max_bytes_per_uid"
 json "show version" "d['version'][0]['clients_max'] == 77"
 json "show quota" "d['quota'][0]['bytes_max'] == 3 << 30"
-# All or nothing: what could change does not, either.
+# All or nothing: if one key cannot change, no other key changes.
 configuration "work_pool = 4096" "$PEERS"$'\n[limits]\nmax_clients = 78'
 refuses 1 "work_pool = 4096, which was 65536: it cannot change" ctl reload
 configuration "$PEERS"$'\n[limits]\nmax_clients = 78'
@@ -263,7 +263,7 @@ says "debug and worse" ctl log level oneside.control debug
 refuses 1 "no such level" ctl log level loud
 refuses 1 "no log type matches" ctl log level oneside.nothing debug
 says "notice and worse" ctl log level notice
-# debugs MORE|NO: whether an attachment that comes and goes leaves lines of the level debug.
+# debugs more|no: fails unless a short attachment logs lines, or no lines, of level debug.
 debugs() {
 	local before
 	before=$(grep -c ' debug ' "$(plane_log a)")
@@ -286,7 +286,7 @@ refuses 1 "log_level = loud" ctl reload
 configuration "log_level = notice" "work_pool = 4096" "$PEERS"
 refuses 1 "work_pool = 4096, which was 65536: it cannot change" ctl reload
 debugs more
-# What was set by hand is as the file has it again; without the key it is as at the start.
+# A reload undoes `log level`: the level is that of the file, or without the key that of the start.
 configuration "log_level = info" "$PEERS"
 says "changed: log_level" ctl reload
 debugs no
@@ -341,13 +341,13 @@ assert [(e["from"], e["to"]) for e in ended] == [("attached", "leaving"), ("leav
     ("removing", "quiescing"), ("quiescing", "gone")], ended
 assert ended[0]["why"] == "an administrator has ended it", ended[0]
 assert any(e["object"] == "connection" and e["from"] == "up" and e["to"] == "over" for e in edges), edges
-assert any(e["object"] == "queue pair on its core" for e in edges), "no edge of a core"
+assert any(e["object"] == "queue pair on its core" for e in edges), "no transition of a core"
 assert all(e["allowed"] for e in edges)
 PYTHON
 refuses 1 "hugepages" ctl capture
-say "edges are traced"
+say "transitions are traced"
 
-# ---- who may ----
+# ---- permissions ----
 
 stop_plane a
 [ ! -e "$(plane_socket a).ctl" ] || fail "the control socket is left behind"
@@ -360,7 +360,7 @@ if [ "$(id -u)" = 0 ]; then
 		shift 2
 		setpriv --reuid "$uid" --regid 61000 "$groups" "$@"
 	}
-	cp "$ONESIDECTL" "$WORK/onesidectl" # where anybody may read
+	cp "$ONESIDECTL" "$WORK/onesidectl" # readable for every user
 	for command in "show" "reload" "drain"; do
 		refuses 1 "ctl_group" as 61000 "" "$WORK/onesidectl" $command
 	done
@@ -372,13 +372,13 @@ if [ "$(id -u)" = 0 ]; then
 		refuses 1 "may only show" as 61000 61001 "$WORK/onesidectl" $command
 	done
 	says "nothing has changed" as 61000 61002,61003 "$WORK/onesidectl" reload
-	# The same connection does not become another's: a new group is for new ones, and the mode follows.
+	# A changed group applies to new connections to the socket, whose mode follows.
 	configuration "$PEERS"
 	says "changed: ctl_group, ctl_admin_group" ctl reload
 	[ "$(stat -c %a "$(plane_socket a).ctl")" = 600 ] || fail "the control socket stays open to others"
 	refuses 1 "may not access" as 61000 61001 "$WORK/onesidectl" show
 	stop_plane a
-	# As a service: a user of its own, without privileges, who is in neither group.
+	# Run the data plane like the service: as an unprivileged user, who is in neither group.
 	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "log_level = debug" "$PEERS"
 	chmod 1777 "$WORK"
 	printf '#!/bin/sh\nRUNTIME_DIRECTORY=%s exec setpriv --reuid 61500 --regid 61500 --clear-groups %s "$@"\n' "$WORK" "$DATAPLANE" \
@@ -425,4 +425,4 @@ unset "PLANE_PID[a]"
 grep -q "event=drained text=.the last connection has ended" "$(plane_log a)" || fail "it does not say why it has ended"
 [ ! -e "$(plane_socket a)" ] && [ ! -e "$(plane_socket a).ctl" ] || fail "a socket is left behind"
 judge
-say "drained, it ends"
+say "a drained data plane ends"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The programs of Debian's dapl2-utils, as they are, on the provider library for uDAPL 2.0:
+# Run the unmodified programs of Debian's dapl2-utils on the provider library for uDAPL 2.0:
 #
-#   dapl2.sh local    both ends on one data plane
-#   dapl2.sh memif    on two, joined by memif
+#   dapl2.sh local    both sides on one data plane
+#   dapl2.sh memif    on two data planes joined by memif
 #
-# dtest, dtestx and dtestcm meet over TCP on the loopback interface first, always at port 15828, and
-# then over the data planes.  As root they have loopback interfaces of their own; so rows of programs
-# run side by side, since some of them sleep for seconds.
+# dtest, dtestx and dtestcm first connect over TCP on the loopback interface, always at port 15828, then over the data
+# planes. If root runs the test, each row of programs has its own loopback interface, and rows run in parallel, because
+# some programs sleep for seconds.
 
 . "$(dirname "$0")/lib.sh"
 for program in dtest dtestx dtestcm dtestsrq dapltest; do
@@ -21,17 +21,17 @@ cable=$1
 SERVER=192.0.2.1
 MEETING_PORT=15828
 
-# Some of these programs poll for seconds: where they have to share processors with the data planes,
-# only a data plane that sleeps gets one at once when there is work.
+# Some of these programs poll for seconds. If they share processors with the data planes, only a data plane that sleeps
+# gets a processor at once when there is work.
 [ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
 
-# As many receives, and requests of an endpoint, as dtestsrq may ask for.
+# Limits of receives and of requests of an endpoint that suffice for dtestsrq.
 LIMITS=(--limit max_srq_wr=16384 --limit max_qp_wr=16384)
 
-INSIDE=() # in front of a command: in the namespace where its row meets
-LOGS=$WORK # of the row
+INSIDE=() # command prefix that enters the namespace of the row
+LOGS=$WORK # folder for logs of the row
 
-# own_loopback NAME: an empty INSIDE where there is none to be had.
+# own_loopback NAME: makes a namespace with a loopback interface; leaves INSIDE empty if that is impossible.
 own_loopback() {
 	local namespace=oneside-$$-$1
 	INSIDE=()
@@ -41,7 +41,7 @@ own_loopback() {
 	INSIDE=(ip netns exec "$namespace")
 }
 
-# rows FUNCTION...
+# rows FUNCTION...: runs the functions, in parallel if each has its own loopback interface
 rows() {
 	local row failed=0
 	local -A running=()
@@ -68,7 +68,7 @@ rows() {
 	for row in "$@"; do
 		cat "$WORK/$row/out"
 	done
-	[ "$failed" = 0 ] || exit 1 # they have said why
+	[ "$failed" = 0 ] || exit 1 # the row has printed the reason
 	INSIDE=()
 	LOGS=$WORK
 }
@@ -87,7 +87,7 @@ memif)
 	;;
 esac
 
-# The IA has the same name at both ends, as on two hosts: clients ask for the one the server tells.
+# The IA has the same name on both sides, as on two hosts, because clients open the IA that the server names.
 IA=oneside-v2
 for end in 0 1; do
 	printf '%s u2.0 nonthreadsafe default %s oneside.2.0 "socket=%s" ""\n' \
@@ -99,18 +99,18 @@ show() {
 	fail "$* over $cable"
 }
 
-# client ARGUMENTS...: a program that has to succeed; what it says is in client.out.
+# client ARGUMENTS...: runs a program, which must succeed; its output is in client.out.
 client() {
 	DAT_OVERRIDE=$WORK/dat.conf.1 "${INSIDE[@]}" "$@" >"$LOGS/client.out" 2>&1
 	local status=$?
 	[ "$status" = 0 ] || show "$* ends with status $status"
 }
 
-# start_server TEXT ARGUMENTS...: returns when it has said TEXT.
+# start_server TEXT ARGUMENTS...: returns when the server has printed TEXT.
 start_server() {
 	local text=$1
 	shift
-	: >"$LOGS/server.out" # what the last one has said is not this one's
+	: >"$LOGS/server.out" # discard the output of the previous server
 	DAT_OVERRIDE=$WORK/dat.conf.0 "${INSIDE[@]}" stdbuf -oL "$@" >"$LOGS/server.out" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")
@@ -128,7 +128,7 @@ listening() {
 	"${INSIDE[@]}" ss -ltnH "sport = :$MEETING_PORT" | grep -q .
 }
 
-# meet PROGRAM OPTIONS...: one run of both ends.
+# meet PROGRAM OPTIONS...: runs server and client once.
 meet() {
 	local program=$1
 	shift
@@ -140,12 +140,12 @@ meet() {
 	client "$program" -P $IA -h 127.0.0.1 "$@"
 }
 
-# pair TEXT PROGRAM OPTIONS...: both ends have to say TEXT.
+# pair TEXT PROGRAM OPTIONS...: runs server and client; both must print TEXT.
 pair() {
 	local text=$1 tries=5
 	shift
 	meet "$@"
-	# The server of dtest sends the client off before it listens on its qualifier.
+	# The server of dtest may let the client start before it listens on its connection qualifier: try again.
 	while grep -q 'CONNECTION_EVENT_NON_PEER_REJECTED' "$LOGS/client.out" && [ "$tries" -gt 0 ]; do
 		kill "$server"
 		wait "$server"
@@ -166,7 +166,7 @@ if [ -x "$BUILD/tests/net/net-dat2-cases" ]; then
 	say "passed: refusals with private data, arguments of 2.0"
 fi
 
-# What only 2.0 has, with the errors; against Soft-RoCE the same program is run by tests/interop.
+# Operations that only 2.0 has, with their errors; tests/interop runs the program against Soft-RoCE.
 if [ -x "$BUILD/tests/interop/udapl2-operations" ]; then
 	for end in 0 1; do
 		sed "s/^$IA/oneside/" "$WORK/dat.conf.$end" >"$WORK/dat.operations.$end"
@@ -188,7 +188,7 @@ if [ -x "$BUILD/tests/interop/udapl2-operations" ]; then
 	done
 fi
 
-# dtest and dtestcm have the same qualifier.
+# dtest and dtestcm use the same connection qualifier: run them one after the other.
 dtests() {
 	pair 'DAPL Test Complete. PASSED' dtest
 	pair 'DAPL Test Complete. PASSED' dtest -c
@@ -214,7 +214,7 @@ dtestxs() {
 	pair 'IB extension test - immed/atomic test PASSED' dtestx -p -b 4096
 }
 
-# transfer TEST ARGUMENTS...: one client of the running dapltest server.
+# transfer TEST ARGUMENTS...: runs one client of the running dapltest server.
 transfer() {
 	client dapltest -T "$1" -D $IA -s $SERVER "${@:2}"
 	grep -Eiq 'fail|error|mismatch|unexpected' "$LOGS/client.out" "$LOGS/server.out" && show "dapltest $*"
@@ -232,8 +232,8 @@ quit_dapltest() {
 	expect 'Exiting' "$LOGS/server.out"
 }
 
-# With -V dapltest itself goes wrong unless segments are multiples of 256 bytes.  With three threads (-t) or more it does so
-# when two of them have finished while another one, which looks each 10 ms, has not begun: their iterations have to take long.
+# dapltest has two faults. With -V segments must be multiples of 256 bytes. With three threads (-t) or more, two must not
+# finish before another one, which polls every 10 ms, has begun: iterations must take long.
 dapltests() {
 	serve_dapltest
 	transfer T -i 200 client SR 4096 2 server SR 4096 2
@@ -265,12 +265,12 @@ dapltests() {
 say "== dtest, dtestx, dtestcm, dapltest: transaction, performance, quit, over $cable"
 rows dtests dtestxs dapltests
 
-# srq OPTIONS...: many connections that share one receive queue at each end.
+# srq OPTIONS...: makes many connections that share one receive queue on each side.
 srq() {
 	start_server 'Accepting' dtestsrq -P $IA -s "$@"
 	client dtestsrq -P $IA -h $SERVER "$@"
 	wait_server dtestsrq
-	# It ends with 0 whatever happens.
+	# dtestsrq has status 0 even if it fails: check its output.
 	expect 'Test Complete' "$LOGS/client.out"
 	expect 'Test Complete' "$LOGS/server.out"
 	say "passed: dtestsrq $*"
@@ -283,7 +283,7 @@ srq -c 100 -B 100
 srq -c 20 -b 65536
 srq -S 0 -c 10 -B 10
 
-# limit TEST TEXT MAXIMUM: counts at least ten objects, and frees them.
+# limit TEST TEXT MAXIMUM: dapltest must create at least ten objects, and frees them.
 limit() {
 	local reached
 	client dapltest -T L -D $IA -m "$3" "limit_$1"
@@ -303,7 +303,7 @@ limit psp 'PSPs created' 1000
 limit lmr 'LMRs created' 1000
 limit rpost 'recv buffers posted per EP' 1000
 
-# The size of an LMR is probed up to 1 GiB, which exists twice for a moment.
+# dapltest probes sizes of an LMR up to 1 GiB; registration copies the memory, so 2 GiB exist for a moment.
 if [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((4 << 20)) ]; then
 	client dapltest -T L -D $IA limit_size_lmr
 	expect 'LMR of 0x40000000 bytes OK' "$LOGS/client.out"
@@ -312,8 +312,8 @@ else
 	say 'left out: dapltest limit_size_lmr: less than 4 GiB of memory are available'
 fi
 
-# feature NAME CASES...: functions, each with good and bad arguments.  UNSUPP marks a case that
-# dapltest itself does not have.
+# feature NAME CASES...: runs cases of dapltest's function tests, with good and bad arguments. UNSUPP marks a case that
+# dapltest itself does not implement.
 feature() {
 	local name=$1 number unsupported=
 	shift
@@ -333,7 +333,7 @@ feature endpoint {0..2}
 feature pz {0..2}
 feature mem {0..4}
 feature connmgt 0 1
-# Cases 13 and 15 pass handles that libdat2 reads from before it calls a provider: it crashes.
+# Leave out cases 13 and 15: they pass invalid handles, which libdat2 dereferences before it calls a provider, and crashes.
 feature hwconn {0..3}
 feature queryinfo {0..12} 14 16 17
 

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# dpdk-dumpcap takes what two data planes say to each other, at one of them, which has hugepages; the
-# file is RoCE to tshark.  Beside --no-huge and --in-memory it is refused, and harms nothing.
+# dpdk-dumpcap captures the traffic of two data planes at one that has hugepages; tshark must dissect it as RoCE. With
+# --no-huge or --in-memory a capture is refused, and does no harm.
 . "$(dirname "$0")/lib.sh"
 command -v dpdk-dumpcap >/dev/null || skip "there is no dpdk-dumpcap (Debian: dpdk-dev)"
 command -v tshark >/dev/null || skip "there is no tshark"
 [ "$(dpdk-dumpcap --version 2>&1 | grep -o 'DPDK [0-9.]*')" = "$("$DATAPLANE" --version | grep -o 'DPDK [0-9.]*')" ] ||
 	skip "dpdk-dumpcap is of another DPDK"
 [ -x "$BUILD/perf/oneside-copy" ] || skip "there is no oneside-copy (-Dperf=false)"
-# A filesystem of hugepages is mounted for this test alone.
+# This test mounts its own hugetlbfs, in a mount namespace.
 if [ -z "${DUMPCAP_INSIDE:-}" ]; then
 	[ "$(id -u)" = 0 ] || skip "hugepages and a mount namespace need root"
 	DUMPCAP_INSIDE=1 exec unshare -m bash "$0"
@@ -21,7 +21,7 @@ head -c 3000001 /dev/urandom >"$WORK/file"
 PREFIX=$(basename "$WORK")-a
 
 copies() {
-	: >"$WORK/receive" # what the last one has said is not this one's
+	: >"$WORK/receive" # discard the output of the previous receiver
 	ONESIDE_SOCKET=$(plane_socket b) "$BUILD/perf/oneside-copy" receive "$WORK/copy" >"$WORK/receive" 2>&1 &
 	local receiver=$!
 	APPLICATIONS+=("$receiver")
@@ -35,11 +35,11 @@ copies() {
 	cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
 }
 
-# As of a service, EAL's files are not where those of whoever captures would be.
+# EAL's files are in RUNTIME_DIRECTORY, as a service's are, and not in the capturing user's default folder.
 mkdir "$WORK/run"
 RUNTIME_DIRECTORY=$WORK/run PLANE_MEMORY="--huge-dir $WORK/huge" start_memif_plane a --mbufs 4096
 start_memif_plane b
-# Which becomes dpdk-dumpcap.
+# onesidectl executes dpdk-dumpcap in the same process.
 "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" capture file="$WORK/a.pcapng" >"$WORK/dumpcap" 2>&1 &
 capture=$!
 APPLICATIONS+=("$capture")
@@ -47,7 +47,7 @@ until grep -q '^Capturing on\|^File:' "$WORK/dumpcap" && [ -s "$WORK/a.pcapng" ]
 	kill -0 "$capture" 2>/dev/null || fail "dpdk-dumpcap: $(cat "$WORK/dumpcap")"
 	sleep 0.1
 done
-# It says nothing when it has begun, and takes packets from its ring in turns.
+# dpdk-dumpcap does not report when it begins, and writes packets in batches: copy until enough are in the file.
 tries=100
 until [ "$(stat -c %s "$WORK/a.pcapng")" -gt 1000000 ]; do
 	[ "$tries" -gt 0 ] || fail "dpdk-dumpcap: $(cat "$WORK/dumpcap")"
@@ -57,7 +57,7 @@ done
 kill -INT "$capture"
 wait "$capture" || fail "dpdk-dumpcap: $(cat "$WORK/dumpcap")"
 APPLICATIONS=()
-# A copy is 733 packets of 4096 bytes; what its ring could not take is not in the file.
+# A copy has 733 packets of 4096 bytes; packets that found dpdk-dumpcap's ring full are missing in the file.
 count() { tshark -r "$WORK/a.pcapng" -Y "$1" 2>/dev/null | wc -l; }
 packets=$(count infiniband) writes=$(count 'infiniband.bth.opcode >= 6 && infiniband.bth.opcode <= 11')
 acks=$(count 'infiniband.bth.opcode == 17') requests=$(count 'infiniband.mad.attributeid == 0x10')
@@ -66,7 +66,7 @@ say "captured: $packets packets of RoCE, $writes of RDMA writes, $acks acknowled
 	cat "$WORK/dumpcap" >&2
 	fail "that is not what passed"
 }
-# When nobody captures any more, all goes on.
+# Traffic continues after the capture.
 copies
 stop_plane b
 stop_plane a

@@ -1,23 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# esp.sh seen 4|6: what two data planes with keys exchange; on the cable is nothing but ESP, ARP and neighbour
-#                  discovery, and tshark, who has the keys, finds valid RoCE in it.
-# esp.sh keys      keys are changed under load and lose nothing; a restart uses no number again; wrong keys, plain
-#                  peers and files that others can read are refused, and counted; no key is told.
-# esp.sh openssl   a data plane whose EAL has crypto_openssl, and one that takes what it likes, understand each other.
+# Test two data planes whose traffic is encrypted by ESP.
+#
+#   esp.sh seen 4|6  The cable carries only ESP, ARP and neighbour discovery; tshark, with the keys, finds valid RoCE.
+#   esp.sh keys      A change of keys under load loses nothing; a restart reuses no sequence number; frames with wrong
+#                    keys or without ESP are dropped and counted; key files that others can read are refused; no key is
+#                    disclosed.
+#   esp.sh openssl   A data plane with crypto_openssl and one with its default driver understand each other.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/esp_lib.sh"
 net_init
 need_crypto ipsec_mb openssl
 
-# The pair over a veth, whose frames can be seen; addresses ${N}1 and ${N}2.
+# Starts a pair over a veth, whose frames are captured; addresses ${N}1 and ${N}2.
 start_seen_pair() {
 	need_root
 	make_namespace a
 	make_namespace b
 	make_veth "oneside-$$-a" "oneside-$$-b"
-	# Each sees what the other end sends.
+	# A capture at one end has the frames that the other end sends.
 	start_capture from-a "oneside-$$-b" veth0
 	start_capture from-b "oneside-$$-a" veth0
 	PLANE_NETWORK=$N start_af_packet_plane a --state "$WORK/state-a" \
@@ -26,7 +28,7 @@ start_seen_pair() {
 		"$(ipsec a "${N}1" "0x1002:$WORK/ba.key" "0x1001:$WORK/ab.key")"
 }
 
-# uat FROM TO SPI FILE: how tshark is given a key.
+# uat FROM TO SPI FILE: prints tshark's preference for a key.
 uat() {
 	printf 'uat:esp_sa:"%s","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' \
 		"$FAMILY" "$1" "$2" "$3" "$(cat "$4")"
@@ -72,7 +74,7 @@ seen() {
 	stop_plane b
 }
 
-# conf PLANE LINES...: its configuration, with an [ipsec] section that has these.
+# conf PLANE LINES...: writes the configuration of PLANE, whose [ipsec] section has LINES.
 conf() {
 	local name=$1 own=1 peer=2
 	shift
@@ -99,13 +101,13 @@ reload_refused() { # TEXT PLANE LINES...
 	ctl "$2" reload >"$WORK/reload" 2>&1 && fail "reload is not refused: $(cat "$WORK/reload")"
 	expect "$1" "$WORK/reload"
 }
-# sa PLANE SPI FACT: of a security association.
+# sa PLANE SPI FACT: prints a fact of a security association.
 sa() {
 	ctl "$1" show ipsec --json | python3 -c "
 import json, sys
 print([s['$3'] for s in json.load(sys.stdin)['ipsec'] if int(s['spi'], 0) == $2][0])"
 }
-# nothing_dropped: of ESP, at both ends.
+# nothing_dropped: fails if ESP processing has dropped a frame at either end.
 nothing_dropped() {
 	local plane reason
 	for plane in a b; do
@@ -114,7 +116,7 @@ nothing_dropped() {
 		done
 	done
 }
-# by PLANE SPI: packets have gone by it since before.
+# await_use PLANE SPI [COUNT]: waits until more than COUNT (0) packets have used the association.
 await_use() {
 	until [ "$(sa "$1" "$2" packets)" -gt "${3:-0}" ]; do
 		kill -0 "$(plane_pid "$1")" 2>/dev/null || fail "nothing goes by SPI $2"
@@ -122,7 +124,7 @@ await_use() {
 	done
 }
 
-# The files of keys in what a core dump of the plane would have, in its log, in what it tells.
+# Searches for keys in the plane's log, command line and output, and in the memory that a core dump would contain.
 no_key_told() { # PLANE
 	cat "$(plane_log "$1")" "/proc/$(plane_pid "$1")/cmdline" >"$WORK/told"
 	ctl "$1" show ipsec --json >>"$WORK/told"
@@ -184,7 +186,7 @@ restart() {
 	perf -t write_bw -s 4096 -n 50
 	[ "$(sa a 0x2001 number)" -gt "$used" ] || fail "after $used comes $(sa a 0x2001 number)"
 	nothing_dropped
-	# An end in order loses no number.
+	# An orderly end skips no sequence number.
 	used=$(sa a 0x2001 number)
 	stop_plane a
 	grep -qx "number $((used + 1))" "$WORK"/state-a/00002001-* || fail "$used numbers were used: $(cat "$WORK"/state-a/00002001-*)"
@@ -205,7 +207,7 @@ refusals() {
 	reload_refused 'it has no key to send' a "in = $ba2"
 	perf -t write_bw -s 4096 -n 20
 	nothing_dropped
-	# Another key than b's.
+	# Data plane a sends with another key than b's.
 	reload a "out = 0x2001:$WORK/ab.key" "in = $ba2"
 	reload a "out = 0x2001:$WORK/ab.key" "in = $ba2"
 	expect 'nothing has changed' "$WORK/reload"
@@ -213,7 +215,7 @@ refusals() {
 	reload a "out = 0x2001:$WORK/ab.key" "in = $ba2"
 	expect 'changed: keys of ipsec' "$WORK/reload"
 	perf_dropped b esp_icv -t write_bw -s 4096 -n 20
-	# None: a speaks plain.
+	# Without keys a sends without ESP.
 	reload a
 	perf_dropped b esp_plain -t write_bw -s 4096 -n 20
 	reload b
@@ -229,7 +231,7 @@ keys() {
 	start a
 	start b
 	change_under_load
-	# OpenSSL has keys anywhere, and the process no core dump.
+	# Not with OpenSSL, which has keys anywhere in memory; then the data plane disables its core dumps.
 	grep -q 'event=esp_crypto device=crypto_openssl' "$(plane_log a)" || no_key_told a
 	restart
 	refusals

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""esp_decrypt.py IN OUT SPI:KEYFILE...: the frames of capture IN with ESP opened, by a library that is not ours.
+"""esp_decrypt.py IN OUT SPI:KEYFILE...: decrypts the ESP packets of capture IN by a library that is not ours.
 
-Each packet of ESP must be authentic with extended sequence numbers, no IV may come twice with a key, padding must
-count from 1; what is left is written to OUT.
+Each ESP packet must be authentic with extended sequence numbers, no IV may occur twice with a key, and padding must
+count from 1. The decrypted frames are written to OUT.
 """
 import collections
 import os

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Pairs of data planes with keys: sourced by esp*.sh after lib.sh.
+# Functions for pairs of data planes with keys; esp.sh sources this file after lib.sh.
 ONESIDECTL=${ONESIDECTL:-$BUILD/control/onesidectl}
 PERF=${PERF:-$BUILD/perf/oneside-perf}
 # shellcheck disable=SC2034 # lib.sh's
-CABLE_MTU=4228 # a path MTU of 4096, its headers, and ESP
+CABLE_MTU=4228 # fits a path MTU of 4096 with headers and ESP
 
-# need_crypto DRIVER...: one of these is there.
+# need_crypto DRIVER...: skips the test unless one of the drivers is installed.
 need_crypto() {
 	local driver directory
 	directory=$(pkg-config --variable=libdir libdpdk)/dpdk
@@ -16,12 +16,12 @@ need_crypto() {
 	skip "there is no driver for AES-GCM: $* (Debian: librte-crypto-ipsec-mb23, librte-crypto-openssl23)"
 }
 
-# make_key NAME BYTES: $WORK/NAME.key, that many bytes of a key and its salt.
+# make_key NAME BYTES: writes $WORK/NAME.key, with BYTES bytes of key and salt.
 make_key() {
 	(umask 077 && openssl rand -hex "$2" >"$WORK/$1.key")
 }
 
-# ipsec NAME PEER OUT IN [MORE]: a section as an option; OUT and IN are SPI:FILE.
+# ipsec NAME PEER OUT IN [MORE]: prints an [ipsec] section as an option; OUT and IN are SPI:FILE.
 ipsec() {
 	printf -- '--ipsec=name=%s,address=%s,out=%s,in=%s%s' "$1" "$2" "$3" "$4" "${5:-}"
 }
@@ -30,13 +30,13 @@ ctl() { # PLANE COMMAND...
 	ONESIDE_SOCKET=$(plane_socket "$1") "$ONESIDECTL" "${@:2}"
 }
 
-# drops PLANE REASON: the counter, when it has been published.
+# drops PLANE REASON: prints the drop counter, after time for its publication.
 drops() {
 	sleep 0.01
 	ctl "$1" show drops --json | /usr/bin/python3 -c "import json,sys; print(sum(c['$2'] for c in json.load(sys.stdin)['drops']))"
 }
 
-# perf_begin OPTIONS...: an exchange between applications of a and of b, under way; perf_end: its end.
+# perf_begin OPTIONS...: starts an exchange between applications on a and b; perf_end waits for its end.
 perf_begin() {
 	: >"$WORK/server"
 	ONESIDE_SOCKET=$(plane_socket b) "$PERF" --once "$@" 2>"$WORK/server" &
@@ -57,7 +57,7 @@ perf_end() {
 	APPLICATIONS=()
 }
 
-# perf_break: it was still under way, and is not any more.
+# perf_break: ends the exchange, which must still be running.
 perf_break() {
 	kill "$PERF_CLIENT" "$PERF_SERVER" || fail "the exchange has ended: $(cat "$WORK/err" "$WORK/server")"
 	wait "$PERF_CLIENT" "$PERF_SERVER"
@@ -69,7 +69,7 @@ perf() {
 	perf_end
 }
 
-# perf_dropped PLANE REASON OPTIONS...: an exchange does not begin, for which its client may lose patience, and PLANE counts why.
+# perf_dropped PLANE REASON OPTIONS...: an exchange must not succeed, and PLANE must count REASON; the client may time out.
 perf_dropped() {
 	local plane=$1 reason=$2 before
 	shift 2

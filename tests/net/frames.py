@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames of one host on a segment, by a packet socket: frames.py INTERFACE COMMAND ARGUMENTS...
+"""Sends frames of one host on a segment, by a packet socket: frames.py INTERFACE COMMAND ARGUMENTS...
 
-steal MAC          two frames from that MAC, to nobody: a switch learns that it is here
-arp ADDRESS TARGET [TAG]   ask for TARGET as ADDRESS, with a tag if one is given; "answered" or "silent"
-mad ADDRESS TARGET MAC TAG   an empty datagram to UDP port 4791, with a tag
+steal MAC          sends two frames from MAC to an unused address, so that a switch learns MAC at this port
+arp ADDRESS TARGET [TAG]   sends an ARP request for TARGET from ADDRESS, optionally tagged; prints "answered" or "silent"
+mad ADDRESS TARGET MAC TAG   sends a tagged datagram of zeros to UDP port 4791
 """
 import socket
 import struct

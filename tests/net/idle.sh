@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Data planes that sleep: they use next to no processor time, and what comes still wakes them.
+# Sleeping data planes use next to no processor time, and arriving work wakes them.
 #
 #   idle.sh memif|veth
 
@@ -10,9 +10,9 @@ net_init
 RATES=$BUILD/perf/oneside-rates
 [ -x "$RATES" ] || skip "oneside-rates is not built (-Dperf=true)"
 
-# What is bounded is how often threads wake, which is the data plane's own; what a wake costs is the machine's
-# (perf/compare has it).  memif wakes nobody: it is looked at every 5 ms after a third of a second.  A thread that
-# spins wakes seldom, so the time is bounded, too, far from both.
+# The test bounds how often threads wake, which depends on the data plane; the cost of a wake-up depends on the machine
+# (perf/compare measures it). memif wakes no thread: after a third of a second without work it is polled every 5 ms. A
+# thread that spins rarely wakes, so the test also bounds the processor time, far from both cases.
 quiet() { # WHEN
 	local line wakes
 	"$RATES" -t idle_cpu -D 1 --pid "$(plane_pid a)" --pid "$(plane_pid b)" --json >"$WORK/cpu" ||
@@ -25,7 +25,7 @@ quiet() { # WHEN
 	done <"$WORK/cpu"
 }
 
-# Half of the writes well before a core that sleeps looks by itself (100 ms), however loaded the machine is.
+# Half of the writes must complete well before a sleeping core polls by itself (100 ms), even on a loaded machine.
 answers() { # WHEN
 	local p50
 	: >"$WORK/server"
@@ -54,18 +54,18 @@ veth)
 	;;
 *) fail "idle.sh: \"$1\" is neither memif nor veth" ;;
 esac
-sleep 7 # the cable is up, and the addresses are claimed: probes, and announcements until four seconds later
+sleep 7 # until the cable is up and the addresses are claimed: probes, then announcements for four seconds
 quiet "at first"
 answers "at first"
 sleep 1
 quiet "after use"
 if [ "$1" = memif ]; then
-	# The far end comes back with other rings.
+	# The peer restarts with new rings.
 	stop_plane b
 	start_memif_plane b
-	sleep 7 # as above
-	quiet "with a new far end"
-	answers "with a new far end"
+	sleep 7 # until the addresses are claimed again
+	quiet "with a new peer"
+	answers "with a new peer"
 fi
 stop_plane a
 stop_plane b

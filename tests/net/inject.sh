@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A host on the segment forges requests in a peer's name, to connections in use of which it sees nothing but the queue
-# pair numbers: no connection breaks, and every byte of the soak is right.
+# A host on the segment forges requests in a peer's name. It attacks connections in use of which it knows only the queue
+# pair numbers. No connection may break, and every byte of the soak must be right.
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -10,7 +10,7 @@ start_veth_pair
 export ONESIDE_SOAK_SECONDS=30
 mac=$(ip netns exec "oneside-$$-b" cat /sys/class/net/veth0/address)
 
-# The queue pairs of plane b that are connected to plane a: it serves the requests.
+# Prints the queue pairs of plane b that are connected to plane a; plane b responds to the requests.
 numbers() {
 	"$BUILD/control/onesidectl" --socket "$(plane_socket b).ctl" --json show connections 2>/dev/null | python3 -c '
 import json, sys
@@ -25,7 +25,7 @@ until [ -n "$(numbers)" ]; do
 	kill -0 "$soak" 2>/dev/null || { cat "$WORK/soak.log" >&2; fail "the soak has ended without a connection"; }
 	sleep 0.1
 done
-# Both of its processes stand still meanwhile, so that the connection comes to what is held for it afterwards.
+# Stop both processes of the soak meanwhile, so that the connection handles the packets held for it afterwards.
 mapfile -t both < <(echo "$soak" && pgrep -P "$soak")
 kill -STOP "${both[@]}"
 for qpn in $(numbers | cut -d ' ' -f 1-2); do

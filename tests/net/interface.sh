@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the kernel does to the interface of an af_packet port while it is used: down, up, a smaller MTU, frames dropped
-# since the receive ring is full, deleted, made anew.  Each is reported, and transfers go on after the last.
+# Change the kernel interface of an af_packet port in use: down, up, a smaller MTU, frames dropped because the receive
+# ring is full, deleted, created again. Each change is reported, and transfers continue after the last.
 . "$(dirname "$0")/lib.sh"
 net_init
 
@@ -42,7 +42,7 @@ make_namespace a
 make_namespace b
 make_veth "$A" "$B"
 
-# prechecks STATUS MTU TEXT: before the data plane is started.
+# prechecks STATUS MTU TEXT: runs --precheck, before the data plane is started.
 prechecks() {
 	ip netns exec "$A" "$DATAPLANE" --lcores=0,1@0 --no-huge -m 256 --no-pci \
 		--vdev=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 -- --socket "$WORK/s" \
@@ -55,7 +55,7 @@ ip -n "$A" link set veth0 down
 prechecks 0 4200 'advice: device net_af_packet0: interface veth0 is down, or has no carrier'
 say "--precheck reports a link that is down, and an MTU that is too small"
 
-# The announcement is made when the link comes, and repeated: nobody would hear an earlier one.
+# The port announces its address when the link comes up, and repeats the announcement; an earlier one would be lost.
 ip netns exec "$B" python3 - >"$WORK/announced" <<'PYTHON' &
 import socket
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x806)) as s:
@@ -82,7 +82,7 @@ transfer "at first"
 
 ip -n "$A" link set veth0 down
 await_fact a link down
-await_fact b link down # it has lost its carrier
+await_fact b link down # veth0 of b has lost its carrier
 await_line a 'event=link port=p0 interface=veth0 text="the link is down"' 1
 ip -n "$A" link set veth0 up
 await_fact a link up
@@ -99,7 +99,7 @@ await_line a "interface_mtu=$CABLE_MTU text=\"frames of the port's mtu pass\"" 1
 transfer "with the MTU as it was"
 say "a smaller MTU is reported, and that it has grown again"
 
-# A data plane that stands does not take frames from its ring; the kernel drops what the ring has no room for.
+# A stopped data plane does not drain its receive ring; the kernel drops frames that do not fit.
 [ "$(fact b rx_missed)" = 0 ] || fail "frames are missed before any was: $(ctl b show ports --json)"
 kill -STOP "$(plane_pid b)"
 ip netns exec "$A" python3 - <<'PYTHON' || fail "no raw frames"

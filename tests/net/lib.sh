@@ -1,40 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# Data planes from shell: starting them in pairs over a virtual cable, stopping
-# them by process id, and cleaning up on every way out.  Sourced by the scripts
-# of tests/net and by quickstart; BUILD names the build directory.
+# Functions to start data planes in pairs over a virtual cable, to stop them by process id, and to clean up at every exit.
+# The scripts of tests/net and quickstart source this file; BUILD names the build directory.
 #
-#   net_init                       a directory of ours ($WORK), and the clean-up
+#   net_init                       makes a private directory ($WORK), and arranges the cleanup
 #   start_plane NAME EAL... -- OPTIONS...
 #   start_memif_pair [OPTIONS...]  planes a (192.0.2.1, node 1) and b (192.0.2.2, node 2)
-#   start_veth_pair [OPTIONS...]   the same in two namespaces over af_packet; root only
+#   start_veth_pair [OPTIONS...]   planes a and b in two namespaces over af_packet; root only
 #   plane_socket NAME, plane_pid NAME, plane_log NAME
 #   stop_plane NAME                SIGTERM; fails unless it ends cleanly
 #   kill_plane NAME                SIGKILL
 #   start_capture NAME NAMESPACE INTERFACE; stop_capture NAME     $WORK/NAME.pcap
-#   reserve_hugepages N            so many of 2 MiB more until the end; false when they cannot be had
+#   reserve_hugepages N            reserves N more hugepages of 2 MiB until the end; fails if they are not available
 #   say, fail, skip, expect
 #
-# What is waited for has no limit but that of the test, which ends what hangs: machines are busy.
+# Functions wait without a limit, because machines are busy; the timeout of the test ends a hang.
 #
-# PLANE_WITHOUT_CAPABILITIES, when root sets it, starts planes without any.
+# PLANE_WITHOUT_CAPABILITIES: root starts planes without capabilities.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE, PLANE_CORES (polling cores of each plane;
-# default 1) and PLANE_PLACEMENT (of queue pairs on those) choose how planes run.
+# default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes run.
 
 set -u -o pipefail
-# Programs know where their libraries are; the test runner's list has another make of libdat first.
+# Programs find their libraries by rpath; the test runner's LD_LIBRARY_PATH begins with a foreign libdat.
 unset LD_LIBRARY_PATH
 : "${BUILD:?BUILD must name the build directory}"
 DATAPLANE=${DATAPLANE:-$BUILD/control/oneside-dataplane}
 PLANE_MEMORY=${PLANE_MEMORY:---no-huge -m 512}
-CABLE_MTU=4200 # a path MTU of 4096 and its headers
+CABLE_MTU=4200 # fits a path MTU of 4096 with headers
 CABLE_BUFFER=4352
 
 PATH=$PATH:/usr/sbin:/sbin
 
 declare -gA PLANE_PID=() CAPTURE_PID=()
-declare -ga NAMESPACES=() APPLICATIONS=() # APPLICATIONS: process ids that callers start, ended too
+declare -ga NAMESPACES=() APPLICATIONS=() # APPLICATIONS: processes that callers start, and the cleanup ends
 WORK=
 
 say() {
@@ -51,14 +50,14 @@ fail() {
 	exit 1
 }
 
-# NO_SKIP=1: a machine that cannot run a test fails it.
+# Ends the test as skipped; with NO_SKIP=1 a test that the machine cannot run fails.
 skip() {
 	[ -z "${NO_SKIP:-}" ] || fail "NO_SKIP is set: $*"
 	printf 'SKIPPED: %s\n' "$*"
 	exit 77
 }
 
-# A part of a test, for the same reasons.
+# Skips a part of a test; with NO_SKIP=1 the test fails.
 leave_out() {
 	[ -z "${NO_SKIP:-}" ] || fail "NO_SKIP is set: $*"
 	say "left out: $*"
@@ -75,7 +74,7 @@ expect() {
 net_init() {
 	WORK=$(mktemp -d /tmp/oneside.XXXXXX) || exit 1
 	chmod 755 "$WORK"
-	# A user's data planes have their runtime directory there, or else in one of /tmp that may be another user's.
+	# DPDK's runtime directory must be private; a default in /tmp may belong to another user.
 	[ "$(id -u)" = 0 ] || export XDG_RUNTIME_DIR=$WORK
 	trap net_cleanup EXIT
 	trap 'exit 130' INT
@@ -99,11 +98,11 @@ release_hugepages() {
 	HUGEPAGES_OURS=0
 }
 
-# Ends what we started, by process id, and removes what we made; keeps the exit status.
+# Ends the processes that the script has started, by process id, and removes what it has made; keeps the exit status.
 net_cleanup() {
 	local status=$? pid name
 	trap '' INT TERM HUP
-	# At once: who ends a test that hangs does not wait for what follows.
+	# First print pending output: a test runner that ends a hanging test does not wait for the rest of the cleanup.
 	declare -F net_say_rest >/dev/null && net_say_rest
 	for pid in "${CAPTURE_PID[@]}" "${APPLICATIONS[@]}"; do
 		kill "$pid" 2>/dev/null
@@ -121,7 +120,7 @@ net_cleanup() {
 	exit "$status"
 }
 
-# end_process PID SECONDS: SIGTERM, then SIGKILL; its exit status.
+# end_process PID SECONDS: sends SIGTERM, and SIGKILL if the process has not ended after SECONDS; returns its status.
 end_process() {
 	local pid=$1 looks=$(($2 * 50))
 	kill "$pid" 2>/dev/null
@@ -137,8 +136,8 @@ plane_socket() { printf '%s/%s.sock' "$WORK" "$1"; }
 plane_log() { printf '%s/%s.log' "$WORK" "$1"; }
 plane_pid() { printf '%s' "${PLANE_PID[$1]}"; }
 
-# The processor that the polling core of plane number $1 (0 or 1) has for itself: counted from the
-# last, so that applications find the first ones free.
+# Prints the processor of polling core number $1: counted from the last processor, so that the first ones are free for
+# applications.
 polling_cpu() {
 	local -a cpus
 	mapfile -t cpus < <(allowed_cpus)
@@ -152,8 +151,8 @@ allowed_cpus() {
 	done
 }
 
-# "-l 0,1" for a pair of planes on one host: lcore 0, the control thread, goes where there is room;
-# those from lcore 1 on poll on processors of their own, as far as there are enough.
+# Prints the equivalent of "-l 0,1" for planes on one host: lcore 0, the control thread, may use all processors; each
+# lcore from 1 on polls on its own processor, if there are enough.
 plane_cores() {
 	local all
 	all=$(allowed_cpus | tr '\n' ',')
@@ -164,7 +163,7 @@ plane_cores() {
 	done
 }
 
-# With spare processors polling cores spin; with fewer they let applications run.
+# Polling cores spin on machines with at least four processors, else they yield to applications.
 plane_idle() {
 	if [ -n "${PLANE_IDLE:-}" ]; then
 		printf '%s' "$PLANE_IDLE"
@@ -175,8 +174,8 @@ plane_idle() {
 	fi
 }
 
-# start_plane NAME EAL... -- OPTIONS...: in the background, in the network namespace PLANE_NETNS if
-# that is set; returns when it serves.
+# start_plane NAME EAL... -- OPTIONS...: starts a data plane in the background, in the network namespace PLANE_NETNS if
+# set; returns when it serves.
 start_plane() {
 	local name=$1 log
 	local -a prefix=()
@@ -201,7 +200,7 @@ await_plane() {
 	done
 }
 
-# The EAL options that planes on one host need beside cores and devices.
+# Prints the EAL options that planes on one host need in addition to cores and devices.
 eal_options() { # NAME
 	printf -- '%s --no-pci --iova-mode=va --file-prefix=%s-%s --log-level=lib.eal:warning' \
 		"$PLANE_MEMORY" "$(basename "$WORK")" "$1"
@@ -236,7 +235,7 @@ need_root() {
 	ip netns del "$probe"
 }
 
-# make_namespace NAME: the full name is in $NETNS.
+# make_namespace NAME: makes a network namespace; $NETNS is its full name.
 make_namespace() {
 	NETNS=oneside-$$-$1
 	ip netns add "$NETNS" || fail "no namespace $NETNS"
@@ -244,13 +243,13 @@ make_namespace() {
 	ip -n "$NETNS" link set lo up
 }
 
-# make_veth NS_A NS_B: veth0 in each, joined.
+# make_veth NS_A NS_B: joins the namespaces by a veth pair, with veth0 in each.
 make_veth() {
 	ip link add veth0 netns "$1" mtu "$CABLE_MTU" type veth peer name veth0 netns "$2" mtu "$CABLE_MTU" ||
 		fail "no veth pair"
 	local ns
 	for ns in "$1" "$2"; do
-		# Whole frames with whole checksums, as a cable has them; no kernel chatter.
+		# No offloads, so that frames are complete as on a cable; no IPv6 packets of the kernel's own.
 		ip netns exec "$ns" ethtool -K veth0 tx off rx off gso off gro off tso off >/dev/null 2>&1
 		ip netns exec "$ns" sysctl -qw net.ipv6.conf.veth0.disable_ipv6=1
 		ip -n "$ns" link set veth0 up
@@ -264,7 +263,7 @@ start_af_packet_plane() { # a|b OPTIONS...
 	start_kernel_plane "$name" "$own" af_packet "$CABLE_MTU" --node "$own" --peer "node=$peer,address=$network$peer" "$@"
 }
 
-# A plane in namespace $1 on a device that the kernel has the other side of.
+# Starts a plane in its namespace, on a device whose other side belongs to the kernel.
 start_kernel_plane() { # NAME HOST-NUMBER af_packet|af_xdp|tap MTU OPTIONS...
 	local name=$1 own=$2 driver=$3 mtu=$4 network=${PLANE_NETWORK:-192.0.2.} bits=24 device
 	shift 4

@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two data planes start over memif; end by SIGTERM and Ctrl-C, and by no other signal that people send; a
-# second one on the same socket is refused; what a killed one leaves behind does not stop the next; the
-# socket's directory is made.
+# Two data planes start over memif. SIGTERM and Ctrl-C end them, other common signals do not. A second data plane on the same
+# socket is refused; leftovers of a killed one do not block the next. The socket's directory is created.
 . "$(dirname "$0")/lib.sh"
 net_init
 
-# refused_on NAME: a data plane with that name's socket does not start.
+# refused_on NAME: fails unless a second data plane with the socket of NAME refuses to start.
 refused_on() {
 	# shellcheck disable=SC2046
 	"$DATAPLANE" $(plane_cores 0) $(eal_options other) --vdev=net_ring0 -- \
@@ -21,7 +20,7 @@ say "both data planes serve"
 [ -S "$(plane_socket a)" ] && [ -S "$(plane_socket b)" ] || fail "a socket is missing"
 expect 'port p0: 192.0.2.1/24, MTU 4200, path MTU 4096' "$(plane_log a)"
 
-# The client does not hang up in the middle of its first handshake.
+# The memif client must not disconnect during its first handshake.
 until grep -q 'the link is up' "$(plane_log a)" && grep -q 'the link is up' "$(plane_log b)"; do
 	kill -0 "$(plane_pid a)" "$(plane_pid b)" 2>/dev/null || fail "a data plane is gone"
 	sleep 0.1
@@ -29,7 +28,7 @@ done
 [ "$(grep -c 'Connection request accepted' "$(plane_log a)")" = 1 ] || fail "the cable was connected more than once"
 say "the cable is up at its first connection"
 
-# One that is gone before it is greeted: the server answers when it goes on.
+# A client disconnects before the stopped server greets it; the server must survive its answer.
 kill -STOP "$(plane_pid a)"
 python3 - "$WORK/cable" <<'PYTHON' || fail "the cable's socket takes no connection"
 import socket, sys
@@ -81,12 +80,12 @@ start_memif_plane a
 say "a stale socket is replaced, and so is the stale end of the cable"
 stop_plane a
 
-# DPDK's memif goes on listening until the process has ended: clients that come and go all the while.
+# DPDK's memif listens until the process has ended: clients connect and disconnect all the while.
 memif_device() { printf -- '--vdev=net_memif0,role=%s,id=0,socket=%s/abstract,bsize=%s' "$1" "$WORK" "$CABLE_BUFFER"; }
 start_memif_plane a
 python3 - "$WORK/abstract" >"$WORK/clients" 2>&1 <<'PYTHON' &
 import socket, struct, sys
-INIT = struct.pack("<HHIB24s32s", 2, 2 << 8, 0, 0, b"", b"client").ljust(128, b"\0")  # of version 2.0, for id 0
+INIT = struct.pack("<HHIB24s32s", 2, 2 << 8, 0, 0, b"", b"client").ljust(128, b"\0")  # memif version 2.0, interface id 0
 connected = False
 while True:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
@@ -113,7 +112,7 @@ stop_plane a
 wait "$clients" || fail "the client of the cable: $(cat "$WORK/clients")"
 say "clients that come and go while it ends do no harm"
 
-# Another file that is in the way is not ours to remove.
+# The data plane must not remove a file that is not a socket.
 echo precious >"$(plane_socket c)"
 # shellcheck disable=SC2046
 "$DATAPLANE" $(plane_cores 0) $(eal_options c) --vdev=net_ring0 -- \
@@ -123,7 +122,7 @@ echo precious >"$(plane_socket c)"
 expect "$(plane_socket c)" "$WORK/refused"
 say "a file in the socket's place is kept and named"
 
-# Only the socket's directory is made, for everybody whatever the umask, and locked while the socket is.
+# Only the socket's directory is created, not its parents, with mode 0755 regardless of the umask.
 plane_socket() { printf '%s/made/%s.sock' "$WORK" "$1"; }
 umask 077
 start_memif_plane a

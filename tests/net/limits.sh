@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Data planes with small limits, and without access to memory that is not shared: what applications are told of them, and what happens at each.
+# Data planes have small limits, and may not access private memory of applications (process_memory = no). Applications check
+# the limits that are reported to them, and the effect of reaching each.
 #
 #   limits.sh local|memif
-#   limits.sh deep          with the deepest queues there can be
+#   limits.sh deep          the deepest queues possible
 
 . "$(dirname "$0")/lib.sh"
 net_init
 PROGRAM=$BUILD/tests/net/net-dat-limits
 RSM=$BUILD/tests/net/net-rsm-limits
 
-# As in dat_limits.c and rsm_limits.c.
+# Keep these limits equal to those in dat_limits.c and rsm_limits.c.
 cat >"$WORK/limits.conf" <<-CONF
 	[dataplane]
 	process_memory = no

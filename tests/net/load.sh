@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Many connections, many endpoints, and a soak in which every byte is checked:
+# Test many connections, many endpoints, and a soak in which every byte is checked:
 #
 #   load.sh local SECONDS    on one data plane
-#   load.sh memif SECONDS    across two
-#   load.sh lossy SECONDS    across two joined by a bridge that drops one RoCEv2 frame in a hundred: the soak alone
+#   load.sh memif SECONDS    across two data planes
+#   load.sh lossy SECONDS    across two joined by a bridge that drops one RoCEv2 frame in a hundred; only the soak
 #
-# SECONDS: of the soak
+# SECONDS: duration of the soak
 
 . "$(dirname "$0")/lib.sh"
 net_init
 PROGRAM=$BUILD/tests/net/net-dat-load
 export ONESIDE_SOAK_SECONDS=$2
 
-# Namespaces a and b, and between them one with a bridge that loses frames.
+# Starts data planes in namespaces a and b; a bridge in a namespace between them drops frames.
 start_lossy_pair() {
 	local name ns
 	need_root

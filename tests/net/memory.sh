@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Each kind of memory that programs register, and memory that a device or the kernel uses:
+# Test each kind of memory that programs register, and memory that a device or the kernel uses:
 #
-#   memory.sh local kinds    by uDAPL and verbs, on one data plane; hugepages and a hugetlbfs if they may be had
-#   memory.sh memif kinds    on two, joined by memif
-#   memory.sh local pins N   N rounds of what pins, while memory is registered and deregistered
+#   memory.sh local kinds    uDAPL and verbs on one data plane; with hugepages and a hugetlbfs if they are available
+#   memory.sh memif kinds    on two data planes joined by memif
+#   memory.sh local pins N   N rounds in which memory is pinned while it is registered and deregistered
 
 . "$(dirname "$0")/verbs_lib.sh"
 PROGRAMS=$BUILD/tests/net
-NEEDED=64 # files, private, System V, with what each is copied to
+NEEDED=64 # hugepages for files, private and System V memory, and for the copies of each
 
-# A hugetlbfs of this test's alone, in a mount namespace.
+# The test mounts its own hugetlbfs, in a mount namespace.
 if [ "$2" = kinds ] && [ -z "${HUGE_DIR:-}" ]; then
 	if [ "$(id -u)" = 0 ] && grep -q hugetlbfs /proc/filesystems; then
 		exec unshare -m --propagation private env HUGE_DIR=/mnt bash "$0" "$@"

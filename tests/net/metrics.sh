@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Metrics by HTTP from a data plane with traffic: what is counted is told, each family as doc/monitoring.md has
-# it, in a text that others than us can read; and who asks wrongly keeps nobody from anything.
+# Test metrics by HTTP from a data plane with traffic: counters are exported; each family agrees with doc/monitoring.md;
+# foreign parsers read the text; malformed and slow requests do not block other clients.
 . "$(dirname "$0")/lib.sh"
 net_init
 socket=$WORK/metrics.sock
@@ -21,7 +21,7 @@ import re, socket, sys, time
 
 def dial():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    s.connect(sys.argv[1])  # waits while the queue of those that are not accepted is full
+    s.connect(sys.argv[1])  # waits while the listener's backlog is full
     s.settimeout(60)
     return s
 
@@ -37,7 +37,7 @@ def ask(text):
     return head.decode(), body.decode()
 
 def scrape(accept):
-    time.sleep(0.2)  # a text is given out for a tenth of a second
+    time.sleep(0.2)  # a rendered text is cached for a tenth of a second
     head, body = ask(b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: " + accept + b"\r\n\r\n")
     assert head.startswith("HTTP/1.1 200 "), head
     return body
@@ -47,7 +47,7 @@ def values(body):
     for line in body.splitlines():
         if not line.startswith("#"):
             name, _, value = line.rpartition(" ")
-            assert name not in found, f"{name} is told twice"
+            assert name not in found, f"{name} is exported twice"
             found[name] = float(value)
     return found
 
@@ -60,7 +60,7 @@ for name, text in (("classic", scrape(b"*/*")), ("openmetrics", new)):
     with open(f"{sys.argv[2]}/{name}", "w", encoding="utf-8") as file:
         file.write(text)
 second = values(new)
-# 20,000 writes, of which one of 61 was timed.
+# The client made 20,000 writes, of which one in 61 was timed.
 for found in (first, second):
     work = total(found, "oneside_core_work_total")
     assert work >= 20000, work
@@ -71,11 +71,11 @@ for found in (first, second):
     assert total(found, "oneside_request_seconds_count", 'request="qp_create"') >= 2
     assert total(found, "oneside_attached_total") == total(found, "oneside_request_seconds_count", 'request="hello"') >= 2
     assert total(found, "oneside_resource_limit", 'resource="attachments"') == 256
-    assert found['oneside_port_up{port="p0"}'] == 0  # nobody is at the other end of the cable
+    assert found['oneside_port_up{port="p0"}'] == 0  # the cable has no peer
 counters = {n: v for n, v in first.items() if re.search(r"_(total|count|bucket|sum)(\{|$)", n)}
 assert all(second[n] >= v for n, v in counters.items() if 'client="' not in n), "a counter has gone back"
 
-# Each family, with its type and what it is, has its line in the document, and no line is of none.
+# Each family has a line in the document, with its type and help; each line has a family.
 kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", new, re.M))
 helps = dict(re.findall(r"^# HELP (\S+) (.*)$", new, re.M))
 labels = {n: set() for n in kinds}
@@ -85,17 +85,17 @@ for sample in second:
     labels[family] |= set(re.findall(r'(\w+)="', sample)) - {"le"}
 with open(sys.argv[3], encoding="utf-8") as document:
     told = re.findall(r"^\| `(oneside_\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", document.read(), re.M)
-assert len(told) == len({row[0] for row in told}), "doc/monitoring.md: a metric is there twice"
-bad = [f"{n} is in doc/monitoring.md and is not told" for n, *_ in told if n not in kinds]
+assert len(told) == len({row[0] for row in told}), "doc/monitoring.md: a metric is listed twice"
+bad = [f"{n} is in doc/monitoring.md and is not exported" for n, *_ in told if n not in kinds]
 told = {row[0]: row[1:] for row in told}
 for name, kind in kinds.items():
     known = told.get(name, ("", "", ""))
-    # What others have brought about is not there each time: labels of clients.
+    # Labels of clients need not be present each time: compare subsets.
     if known[0] != kind or known[2] != helps[name] or not labels[name] <= set(known[1].split(", ")):
         bad.append(f"doc/monitoring.md: | `{name}` | {kind} | {', '.join(sorted(labels[name]))} | {helps[name]} |")
 assert not bad, "\n" + "\n".join(bad)
 
-# Who asks wrongly is told so; who asks slowly, or not at all, makes others wait a second at most.
+# A malformed request gets an error; a client that is slow or silent delays others by at most a second.
 for wrong, status in ((b"x\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 404), (b"y" * 100000, 431)):
     head, _ = ask(wrong)
     assert head.startswith(f"HTTP/1.1 {status} "), head
@@ -105,13 +105,13 @@ for s in crowd[::2]:
 assert total(values(scrape(b"*/*")), "oneside_core_loops_total") > total(second, "oneside_core_loops_total")
 PYTHON
 
-# By the control socket it is the same, with other values.
+# The control socket exports the same metrics, with other values.
 for format in openmetrics prometheus; do
 	ONESIDE_SOCKET=$(plane_socket a) "${ONESIDECTL:-$BUILD/control/onesidectl}" metrics $format >"$WORK/ctl-$format" || fail "onesidectl metrics $format"
 done
 names() { sed '/^#/! s/ [^ ]*$//' "$1"; }
-diff <(names "$WORK/openmetrics") <(names "$WORK/ctl-openmetrics") || fail "onesidectl metrics tells others than the listener"
-diff <(names "$WORK/classic") <(names "$WORK/ctl-prometheus") || fail "onesidectl metrics prometheus tells others than the listener"
+diff <(names "$WORK/openmetrics") <(names "$WORK/ctl-openmetrics") || fail "onesidectl metrics differs from the listener"
+diff <(names "$WORK/classic") <(names "$WORK/ctl-prometheus") || fail "onesidectl metrics prometheus differs from the listener"
 
 promtool=$(command -v promtool) || promtool=$BUILD/promtool # where quickstart puts it
 if [ -x "$promtool" ]; then

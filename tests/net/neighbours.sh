@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Neighbours on a segment that is shared with others:
-#   neighbours.sh moved       a switch is told that the peer is elsewhere: a connection that waits goes on
-#   neighbours.sh gateway 4|6 a gateway outside of the prefix changes its MAC and says nothing: a connection goes on
+# Test neighbours on a segment with other hosts:
+#   neighbours.sh moved       a switch learns a wrong port for the peer: an idle connection continues
+#   neighbours.sh gateway 4|6 a gateway outside of the prefix changes its MAC without notice: a connection continues
 #   neighbours.sh segment     VLANs, and ARP from other networks
 #   neighbours.sh multicast   IPv6 on an interface that filters multicast
 #   neighbours.sh duplicate   another host has the port's address
@@ -13,7 +13,7 @@ for name in a b switch other; do make_namespace "$name"; done
 in_ns() { ip netns exec "oneside-$$-$1" "${@:2}"; }
 frames() { in_ns "$1" python3 "$(dirname "$0")/frames.py" "${@:2}"; }
 
-# cable NAME INTERFACE NAME INTERFACE
+# cable NAME INTERFACE NAME INTERFACE: joins the interfaces of two namespaces
 cable() {
 	ip link add "$2" netns "oneside-$$-$1" type veth peer name "$4" netns "oneside-$$-$3" || fail "no veth pair"
 	while [ $# -gt 0 ]; do
@@ -23,7 +23,7 @@ cable() {
 	done
 }
 
-# plane NAME INTERFACE PORT-KEYS
+# plane NAME INTERFACE PORT-KEYS: starts a data plane on an interface of its namespace
 plane() {
 	# shellcheck disable=SC2046
 	PLANE_NETNS=oneside-$$-$1 start_plane "$1" $(plane_cores 1) $(eal_options "$1") \
@@ -34,7 +34,7 @@ ctl() { ONESIDE_SOCKET=$(plane_socket "$1") "$BUILD/control/onesidectl" "${@:2}"
 port_of() { ctl "$1" --json show ports | python3 -c "import json, sys; print(json.load(sys.stdin)['ports'][0]['$2'])"; }
 drops() { ctl "$1" --json show drops | python3 -c "import json, sys; print(sum(core.get('$2', 0) for core in json.load(sys.stdin)['drops']))"; }
 
-# A connection between a and b that has been used, and is idle.
+# Makes a connection between a and b, which is idle after one write.
 connect() {
 	mkfifo "$WORK/orders"
 	"$BUILD/tests/net/net-dat-connected" "$(plane_socket a)" "$(plane_socket b)" <"$WORK/orders" >"$WORK/said" 2>&1 &
@@ -55,7 +55,7 @@ write_once() {
 	writes=$((writes + 1))
 	await_said written "$writes"
 }
-# Their own probes and announcements tell a switch where they are: those end.
+# Waits until the data planes' probes and announcements, from which a switch learns their ports, have ended.
 await_quiet() {
 	sleep 5
 }
@@ -75,7 +75,7 @@ join_switch() { # NAME...
 }
 
 moved() {
-	# The kernel's frames have the MAC of the plane's interface, and would tell the switch.
+	# Without IPv6 the kernel sends no frames, from which the switch would learn the MAC of the plane's interface.
 	in_ns a sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 	in_ns b sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 	join_switch a b other

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A router between two data planes passes less than both ends agree on, and reports it: the report is counted and
-# logged, and connections to come have a smaller path MTU.
+# A router between two data planes has a smaller MTU than both ends, and reports it by ICMP. The report is counted and
+# logged, and new connections have a smaller path MTU.
 . "$(dirname "$0")/lib.sh"
 net_init
 need_root
 
-# a (10.1.0.1) - r (4200) - s (1500) - b (10.2.0.1)
+# Topology: a (10.1.0.1), MTU 4200, router r, MTU 1500, router s, MTU 4200, b (10.2.0.1).
 for name in a r s b; do make_namespace "$name"; done
 NS=oneside-$$-
 
-# join NS_A IF_A NS_B IF_B MTU
+# join NS_A IF_A NS_B IF_B MTU: joins two namespaces by a veth pair
 join() {
 	ip link add "$2" netns "$NS$1" mtu "$5" type veth peer name "$4" netns "$NS$3" mtu "$5" || fail "no veth pair"
 	local end
@@ -33,7 +33,7 @@ ip -n "${NS}s" route add 10.1.0.0/24 via 10.3.0.1
 ip netns exec "${NS}r" sysctl -qw net.ipv4.ip_forward=1
 ip netns exec "${NS}s" sysctl -qw net.ipv4.ip_forward=1
 
-# start_routed NAME NETWORK NODE
+# start_routed NAME NETWORK NODE: starts a data plane at NETWORK.1 with gateway NETWORK.254
 start_routed() {
 	# shellcheck disable=SC2046
 	PLANE_NETNS=$NS$1 start_plane "$1" $(plane_cores "$3") $(eal_options "$1") \
@@ -66,7 +66,7 @@ done
 kill -9 "$first"
 wait "$first" 2>/dev/null
 expect 'new ones have a path MTU of 1024' "$(plane_log a)"
-say "a packet that is too big for the way is reported"
+say "a packet that is too big for the path is reported"
 
 perf >"$WORK/second" 2>&1 || fail "the next connection does not work: $(cat "$WORK/second")"
 [ "$(grep -c "$LINE" "$(plane_log a)")" = 1 ] || fail "it is reported again: $(grep "$LINE" "$(plane_log a)")"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# perf.sh local|memif: each test of oneside-perf runs, briefly, and says what it should; no rate is asked for.
+# perf.sh local|memif: runs each test of oneside-perf briefly, and checks the form of its output; any rate will do.
 set -u -o pipefail
 . "$(dirname "$0")/lib.sh"
 PERF=${PERF:-$BUILD/perf/oneside-perf}
 
-# serve PLANE OPTIONS...: a server in the background, ready when this returns; its pid is in $SERVER.
+# serve PLANE OPTIONS...: starts a server in the background, which is ready on return; $SERVER is its pid.
 serve() {
 	local plane=$1
 	shift
@@ -23,7 +23,7 @@ serve() {
 	done
 }
 
-# measure OPTIONS...: with a server of the same options; the client's output is in $WORK/out.
+# measure OPTIONS...: runs a client and a server with the same options; the client's output is in $WORK/out.
 measure() {
 	say "oneside-perf $*"
 	serve "$SERVER_PLANE" "$@"
@@ -42,7 +42,7 @@ measure() {
 	}
 }
 
-# lines COUNT: so many lines of figures, each with as many as its heading has, all of them numbers.
+# lines COUNT: the output must have COUNT lines of figures, each with as many numbers as the heading has fields.
 lines() {
 	awk -v want="$1" '
 		/^ #bytes/ { for (i = 1; i <= NF; i++) if ($i ~ /^#|\[/) fields++ }
@@ -58,7 +58,7 @@ lines() {
 	}
 }
 
-# json EXPRESSION: true of each line, r.
+# json EXPRESSION: must be true of each line of JSON, r.
 json() {
 	python3 - "$WORK/out" "$1" <<'PYTHON' || fail "JSON: $(cat "$WORK/out")"
 import json, sys
@@ -67,8 +67,8 @@ sys.exit(not (results and all(eval(f"({sys.argv[2]})") for r in results)))
 PYTHON
 }
 
-# stages PARAMETERS EXPRESSION: true of /oneside/stages of plane a's core, c, as soon as the core has published
-# its counters: every millisecond, when it has a processor.
+# stages PARAMETERS EXPRESSION: must become true of /oneside/stages of plane a's core, c, which publishes its counters
+# every millisecond while it has a processor.
 stages() {
 	python3 -B - "$(dirname "$0")/../../perf" "$(basename "$WORK")-a" "/oneside/stages$1" "$2" <<'PYTHON' || fail "/oneside/stages$1"
 import sys, time
@@ -122,7 +122,7 @@ json 'r["seconds"] >= 0.2 and r["iterations"] > 0'
 measure -t write_lat -n 300 -H
 expect '99.99% percentile[usec]' "$WORK/out"
 
-# Where the cycles go: nothing is counted before it is asked for, nor afterwards.
+# Cycles are counted by stage only while that is switched on.
 counted='[c[k] for k in ("commands", "driver_rx", "input", "inbound", "doorbells", "work", "output", "timers",
 	"publish", "driver_tx", "other", "idle")]'
 stages '' "c['on'] == 0 and c['busy_loops'] == 0 and not any($counted)"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A data plane in a pid namespace of its own serves applications outside of it, also where the kernel has no
-# SO_PEERPIDFD (before Linux 6.5); their attachments end with their sockets.
+# A data plane in its own pid namespace serves applications outside of it, with and without SO_PEERPIDFD (missing before
+# Linux 6.5). Attachments end with their sockets.
 . "$(dirname "$0")/lib.sh"
 net_init
 unshare --pid --fork true 2>/dev/null || skip "pid namespaces cannot be made here"
@@ -9,10 +9,10 @@ unshare --pid --fork true 2>/dev/null || skip "pid namespaces cannot be made her
 ctl() { ONESIDE_SOCKET=$(plane_socket a) "$BUILD/control/onesidectl" "$@"; }
 clients() { ctl show clients --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["clients"]))'; }
 
-# start_inside PRELOAD
+# start_inside PRELOAD: starts the data plane in a pid namespace, with a preloaded library
 start_inside() {
 	local first
-	first=$(ldd "$PLAIN" | awk '/lib[at]san/ { print $3 }') # a sanitizer wants to be before all others
+	first=$(ldd "$PLAIN" | awk '/lib[at]san/ { print $3 }') # a sanitizer must be preloaded before other libraries
 	printf '#!/bin/sh\nLD_PRELOAD="%s" exec unshare --pid --fork --mount-proc --kill-child "%s" "$@"\n' \
 		"$first $1" "$PLAIN" >"$WORK/inside"
 	chmod 755 "$WORK/inside"
@@ -25,7 +25,7 @@ stop_inside() {
 	unset "PLANE_PID[a]"
 }
 
-# check_service WHAT
+# check_service WHAT: checks that applications are served, and that their ends are noticed
 check_service() {
 	"$BUILD/tests/net/net-dat-transfer" "$(plane_socket a)" "$(plane_socket a)" send >"$WORK/out" 2>&1 || {
 		cat "$WORK/out" >&2
@@ -39,12 +39,12 @@ check_service() {
 		sleep 0.1
 	done
 	[ "$(ctl show clients --json | grep -c '"pid": 0')" = 1 ] || fail "$1: $(ctl show clients --json)"
-	ctl client kill 0 >"$WORK/out" 2>&1 && fail "$1: client-kill 0 names somebody"
+	ctl client kill 0 >"$WORK/out" 2>&1 && fail "$1: client kill 0 is accepted"
 	expect 'give client=NUMBER' "$WORK/out"
 	kill -9 $!
 	wait $! 2>/dev/null
 	until [ "$(clients)" = 0 ]; do sleep 0.1; done
-	say "$1: applications are served, and their end is seen"
+	say "$1: applications are served, and their ends are noticed"
 }
 
 PLAIN=$DATAPLANE

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A data plane answers ARP, neighbour discovery and ping from the kernel: at the other end of a veth
-# pair (af_packet, af_xdp), or of a tap.
+# A data plane answers ARP, neighbour discovery and ping of the kernel, which is at the other end of a veth pair
+# (af_packet, af_xdp) or of a tap.
 #   ping.sh 4|6 af_packet|af_xdp|tap spin|yield|sleep
 . "$(dirname "$0")/lib.sh"
 family=$1 driver=$2
@@ -34,8 +34,8 @@ fi
 ip -n "$host" link set "$iface" up
 ip -n "$host" addr add "${PLANE_NETWORK}100/$bits" dev "$iface"
 
-# pings COUNT SIZE: all are answered.  Adaptive: the next goes out when the last is answered, so that a
-# busy machine delays but does not count as loss; -w goes on until COUNT are answered.
+# pings COUNT SIZE: all pings must be answered. ping -A sends the next when the last is answered, so that a busy machine
+# causes delay, not loss; with -w it continues until COUNT are answered.
 pings() {
 	local sent received
 	timeout 30 ip netns exec "$host" ping "-$family" -n -A -c "$1" -w 20 -M "do" -s "$2" "$target" >"$WORK/ping" ||
@@ -46,21 +46,21 @@ pings() {
 		fail "ping of $2 bytes: $(tail -n 2 "$WORK/ping")"
 	say "ping -$family -s $2: $(tail -n 2 "$WORK/ping" | head -n 1)"
 }
-# The first may be lost while the link comes up: until one is answered.
+# Ping until one is answered: the first may be lost while the link comes up.
 timeout 10 ip netns exec "$host" ping "-$family" -n -q -c 1 -i 0.2 -w 5 "$target" >/dev/null
 pings 3 56
-pings 2 0 # without a time stamp in it, ping waits a second in between
+pings 2 0 # too short for a time stamp: ping waits a second in between
 pings 50 16
 pings 20 1000
 pings 20 "$big"
 mac=$(ip -n "$host" neigh show "$target" | sed -n 's/.*lladdr \([0-9a-f:]*\).*/\1/p')
 grep -qi "${mac:?the kernel knows no MAC}" "$(plane_log a)" || fail "the kernel learnt $mac, not the port's MAC"
 
-# What is not ours stays unanswered.
+# An address that is not the data plane's must stay unanswered.
 timeout 10 ip netns exec "$host" ping "-$family" -n -c 1 -W 1 "${target%1}7" >/dev/null &&
 	fail "somebody answers for ${target%1}7"
 
-# The kernel forgets and finds us again; a flood does no harm.
+# The kernel forgets the data plane's MAC and resolves it again; a flood does no harm.
 ip -n "$host" neigh flush all
 timeout 30 ip netns exec "$host" ping "-$family" -n -q -f -c 2000 -W 1 "$target" >"$WORK/ping" 2>&1
 say "flood: $(grep transmitted "$WORK/ping")"

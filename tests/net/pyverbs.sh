@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# rdma-core's own tests, as Debian has them (python3-pyverbs), whole, on oneside's libibverbs and librdmacm:
-# none fails, none is skipped for a reason that is not below, and so many run.
+# Run all of rdma-core's own tests, unmodified from Debian (python3-pyverbs), on oneside's libibverbs and librdmacm. No
+# test may fail, or be skipped for a reason not listed below, and at least MUST_PASS tests must pass.
 
 . "$(dirname "$0")/lib.sh"
 TESTS=/usr/share/doc/rdma-core/tests
 PYTHON=/usr/bin/python3 # Debian's, which has the modules
-MUST_PASS=90            # of some, what they ask for is random, and may not be there
+MUST_PASS=90            # some tests request random features, and are skipped if these are missing
 "$PYTHON" -c 'import pyverbs.device' 2>/dev/null || skip "pyverbs is missing: apt-get install python3-pyverbs"
 [ -e "$TESTS/run_tests.py" ] || skip "$TESTS is missing: its package was installed without documentation"
 RUN=$BUILD/api/verbs/oneside-run
 [ -e "$BUILD/api/verbs/libibverbs.so.1" ] || fail "libibverbs is not built: apt-get install libibverbs-dev"
 net_init
 
-# Why a test may be left out; doc/verbs.md has the table.
+# Permitted reasons to skip a test, as regular expressions; doc/verbs.md has the table.
 cat >"$WORK/reasons" <<'END'
 There are no huge pages of size
 Can not run the test over non (MLX5|EFA) device
@@ -38,8 +38,8 @@ END
 
 cp -r "$TESTS" "$WORK/tests" && gunzip -f "$WORK"/tests/*.gz || fail "no copy of $TESTS"
 [ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
-start_memif_pair # the port's link is up then
-# Those of rdma_cm want an interface of the kernel behind the device, and its address.
+start_memif_pair # with a peer, so that the port's link is up
+# Tests of rdma_cm need a kernel interface behind the device, and its address.
 cat >"$WORK/inside" <<'END'
 mount -t tmpfs none /sys/class && mkdir -p /sys/class/infiniband/p0/device/net/oneside-p0 &&
 	ip link add oneside-p0 type veth && ip addr add 192.0.2.1/24 dev oneside-p0 && exec "$@"
@@ -49,8 +49,8 @@ run_tests() { # TEST...
 }
 
 if ! run_tests >"$WORK/out" 2>&1; then
-	# This one resizes when it has posted, and expects that the completions have come by then: not sure where
-	# processors are shared.
+	# test_resize_cq posts requests, and expects their completions before it resizes, which fails at times if processors
+	# are shared: repeat it.
 	late=tests.test_cq.CQTest.test_resize_cq tries=20
 	[ "$(grep -cE '^(ERROR|FAIL): ' "$WORK/out")" = 1 ] && grep -qF "FAIL: test_resize_cq ($late)" "$WORK/out" || tries=0
 	until [ "$tries" -gt 0 ] && run_tests "$late" >"$WORK/late" 2>&1; do
@@ -72,6 +72,6 @@ if sed -n "s/.*\.\.\. skipped ['\"]\(.*\)['\"]\$/\1/p" "$WORK/out" | grep -Ev -f
 fi
 say "$passed of rdma-core's tests ran, $(grep -c '\.\.\. skipped' "$WORK/out") were left out"
 
-# What they leave out.
+# Test SQD and changed access flags, which rdma-core's tests lack.
 "$RUN" --socket "$(plane_socket a)" "$PYTHON" "$(dirname "$0")/sqd.py" || fail "sqd.py"
-say "SQD, and rights that change"
+say "SQD, and changed access flags"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a data plane refuses at start: status 1, and one sentence with object, value and remedy.
+# A data plane refuses to start on errors, with status 1 and one sentence that has object, value and remedy.
 . "$(dirname "$0")/lib.sh"
 net_init
 
@@ -8,7 +8,7 @@ BASE="--lcores=0,1@0 --no-huge -m 256 --no-pci --iova-mode=va --file-prefix=$(ba
 PORT="--port name=p0,device=net_ring0,address=192.0.2.1/24"
 SOCKET="--socket $WORK/s"
 
-# refuses TEXT ARGUMENTS...: with words as they are
+# refuses TEXT ARGUMENTS...: starts a data plane, which must refuse with TEXT; ARGUMENTS are split into words
 refuses() {
 	local text=$1 status
 	shift
@@ -25,7 +25,7 @@ refuses() {
 	say "$(grep '^oneside-dataplane: ' "$WORK/out")"
 }
 
-# dpdk_before RELEASE
+# dpdk_before RELEASE: succeeds if DPDK is older than RELEASE
 dpdk_before() {
 	local release
 	release=$("$DATAPLANE" --version | grep -o '[0-9.]*$')
@@ -52,14 +52,14 @@ else # EAL ends the process
 	expect '--no-such-option' "$WORK/out"
 fi
 
-# An interface has one device.
+# Two devices on one interface.
 if [ "$(id -u)" = 0 ]; then
 	refuses 'device net_af_packet1 has interface lo, too' \
 		${BASE%--vdev=*} --vdev=net_af_packet0,iface=lo --vdev=net_af_packet1,iface=lo -- $SOCKET \
 		--port name=p0,device=net_af_packet0,address=192.0.2.1/24
 fi
 
-# A device that EAL was given and that did not open.
+# A device in EAL's options that does not open.
 DEVICE=${BASE%--vdev=*}
 ANY="--port name=p0,address=192.0.2.1/24"
 refuses 'port p0: device net_af_packet0 does not open: there is no interface nothere' \
@@ -87,7 +87,7 @@ refuses "port p0: device net_bonding0 cannot be used: its member net_memif0 cann
 for name in abstract file; do
 	[ $name = file ] && abstract=no || abstract=yes
 	cable=role=server,socket=$WORK/taken,socket-abstract=$abstract
-	# Those who look must not harm the one who has it: it ends in order, below.
+	# The refused data plane's check of the socket must not disturb its holder: stop_plane checks that the holder ends properly.
 	# shellcheck disable=SC2086
 	start_plane holder ${DEVICE/file-prefix=/file-prefix=holder-} --vdev=net_memif0,$cable -- $ANY
 	refuses "port p0: device net_memif0 does not open: the socket $WORK/taken is taken: a program listens there" \
@@ -104,7 +104,7 @@ if [ "$(id -u)" = 0 ]; then
 	DATAPLANE=$plain
 fi
 
-# Slots of af_packet's rings that do not serve.
+# Slots of af_packet's rings that do not suit.
 refuses 'framesz=3072, blocksz=8192 and framecnt=512 do not fit together' \
 	$DEVICE --vdev=net_af_packet0,iface=lo,framesz=3072,blocksz=8192 -- $SOCKET $ANY
 refuses 'port p0: mtu 1500: a slot of framesz=1024 cuts off all above 944; write mtu = 944 or framesz=' \
@@ -114,13 +114,13 @@ refuses 'port p0: mtu 1500: a slot of framesz=1024 cuts off all above 944; write
 refuses 'option --port: it stands among the EAL options; write it after a --' $DEVICE $ANY
 refuses 'option --idle=sleep: it stands among the EAL options' $DEVICE --idle=sleep -- $SOCKET $ANY
 
-# Two DPDK programs of one file prefix.
+# Two DPDK programs with one file prefix.
 # shellcheck disable=SC2086
 start_plane first $BASE -- $PORT
 refuses 'another DPDK program runs with the same file prefix; give this one its own' $BASE -- $SOCKET $PORT
 stop_plane first
 
-# memif asks for --single-file-segments then, which EAL combines with --no-huge only before DPDK 25.11.
+# memif's zero-copy=yes needs --single-file-segments, which EAL combines with --no-huge only before DPDK 25.11.
 if dpdk_before 25.11; then
 	refuses "zero-copy=yes: DPDK's memif cannot connect such a cable twice" --single-file-segments \
 		$DEVICE "--vdev=net_memif0,role=client,socket=$WORK/cable,socket-abstract=no,zero-copy=yes" \
@@ -129,7 +129,7 @@ else
 	leave_out "zero-copy=yes needs hugepages with this DPDK"
 fi
 
-# A file system for EAL's files that is full, or cannot be written.
+# A full or read-only file system for EAL's files.
 if [ "$(id -u)" = 0 ] && mkdir "$WORK/full" && mount -t tmpfs -o size=64k full "$WORK/full"; then
 	net_at_exit() { umount "$WORK/full"; }
 	RUNTIME_DIRECTORY=$WORK/full refuses "EAL: its files cannot be made in $WORK/full: No space left on device; make room" $BASE -- $SOCKET $PORT
@@ -142,7 +142,7 @@ else
 	leave_out "a full file system: none can be mounted"
 fi
 
-# Hugepages that are reserved, and nothing mounted to take them from.
+# Reserved hugepages without a mounted hugetlbfs.
 if [ "$(id -u)" = 0 ] && reserve_hugepages 1; then
 	plain=$DATAPLANE
 	printf '#!/bin/sh\nexec unshare -m sh -c '\''umount -a -t hugetlbfs; exec %s "$@"'\'' sh "$@"\n' "$plain" >"$WORK/unmounted"
@@ -155,14 +155,14 @@ else
 	leave_out "no hugepage can be reserved"
 fi
 
-# Frames that take several buffers are no mistake, but slow.
+# Frames that need several buffers are allowed, but slow: only a warning.
 # shellcheck disable=SC2086
 start_plane slow $DEVICE "--vdev=net_memif0,$SERVER" -- $ANY,mtu=4200
 expect 'frames of mtu 4200 take several buffers of bsize=2048 each' "$(plane_log slow)"
 stop_plane slow
 # shellcheck disable=SC2086
 start_plane fast $DEVICE "--vdev=net_memif0,$SERVER,bsize=4352" -- $ANY,mtu=4200
-! grep -q 'event=port_slow' "$(plane_log fast)" || fail 'what serves is warned of'
+! grep -q 'event=port_slow' "$(plane_log fast)" || fail 'a suitable bsize causes a warning'
 stop_plane fast
 
 for where in '--version' '-l 0,1 -- --version' '-l 0,1 --version --'; do

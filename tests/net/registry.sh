@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The provider library of uDAPL 1.2 in the hands of registries that load it:
+# Test the provider library of uDAPL 1.2 with the registries that load it:
 #
-#   registry.sh other    another libdat.so.1, in place of the one that programs were linked with
-#   registry.sh own      ours, by an entry of dat.conf
-#   registry.sh paths    ours, with the provider inside, and dat.conf at each place where it is looked for
+#   registry.sh other    a foreign libdat.so.1, in place of the one that programs were linked with
+#   registry.sh own      oneside's libdat, by an entry of dat.conf
+#   registry.sh paths    oneside's libdat with its built-in provider, and dat.conf in each place where it is searched
 #
-# Programs that know nothing of it exchange data over one data plane and over two.
+# Unchanged programs exchange data over one data plane and over two.
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -26,7 +26,7 @@ own)
 	settings=(DAT_OVERRIDE="$WORK/dat.conf" DAT_DBG_TYPE=1)
 	;;
 paths)
-	# Sockets come from the file alone: those of the command line do not exist.
+	# Programs must take the socket from dat.conf: the sockets on their command lines do not exist.
 	need_root
 	start_memif_plane a
 	for path in dat.conf dat/dat.conf; do

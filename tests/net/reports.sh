@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Bad values of the libraries' environment variables are reported, and the defaults hold.  A peer that is not on the
-# link, and asks a port without a gateway for a connection, is logged.
+# Invalid values of the libraries' environment variables are reported, and the defaults apply. A connection request of a
+# peer off the link, to a port without a gateway, is logged.
 . "$(dirname "$0")/lib.sh"
 net_init
 PERF=${PERF:-$BUILD/perf/oneside-perf}
@@ -34,7 +34,7 @@ until grep -q event=no_route "$(plane_log a)"; do
 done
 expect 'event=no_route port=p0 peer=198.51.100.2 ' "$(plane_log a)"
 expect 'remedy="give the port a gateway"' "$(plane_log a)"
-say "a peer that cannot be answered for want of a gateway is logged"
+say "a peer that cannot be answered without a gateway is logged"
 kill "${APPLICATIONS[@]}" 2>/dev/null
 wait "${APPLICATIONS[@]}" 2>/dev/null
 APPLICATIONS=()

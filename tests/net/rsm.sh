@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# RSM applications under stress:
+# Test RSM applications under stress:
 #
-#   rsm.sh torture SECONDS   processes that export, import, map and die at random, for so long each time; SEED chooses
-#   rsm.sh stopped   an exporter's data plane is stopped, and goes on
-#   rsm.sh killed    it is killed and comes back; then an importer's
+#   rsm.sh torture SECONDS   processes export, import, map and die at random, for SECONDS on one node, then on two;
+#                            SEED makes the choices
+#   rsm.sh stopped   an exporter's data plane is stopped, and continues
+#   rsm.sh killed    an exporter's data plane is killed and restarted; then an importer's
 #   rsm.sh cable     the cable between two namespaces is cut and mended
 #   rsm.sh nodes SECONDS     three nodes, of which two share a secret; then torture
-#   rsm.sh flood     a third host sends requests for connections in many names
-#   rsm.sh secret    peers with the same secret, another one, or one at one end; a secret is changed
-#   rsm.sh forged    a process without rights sends with the peer's address
-#   rsm.sh order SECONDS     order barriers on a cable that loses, doubles and delays frames
-#   rsm.sh foreign   two hosts that take each other for one of the other byte order
+#   rsm.sh flood     a third host sends connection requests from many addresses
+#   rsm.sh secret    peers have the same secret, different ones, or only one peer has one; a secret is changed
+#   rsm.sh forged    an unprivileged process sends with the peer's address
+#   rsm.sh order SECONDS     order barriers on a cable that loses, duplicates and delays frames
+#   rsm.sh foreign   two hosts take each other for hosts of the other byte order
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -20,7 +21,8 @@ PROGRAMS=$BUILD/tests/net
 OPTIONS=(--socket-mode 0666)
 SEED=${SEED:-0}
 
-# For the commands that a test program runs: start_plane in a shell of its own would end with that shell.
+# Restarts a data plane when $program has created COMMAND-FILE. The program cannot start the data plane itself:
+# start_plane in a subshell would end with that subshell.
 restart_plane() { # NAME COMMAND-FILE, of $program
 	while [ ! -e "$2" ]; do
 		kill -0 "$program" 2>/dev/null || fail "it has ended, and does not want data plane $1 again"
@@ -29,7 +31,7 @@ restart_plane() { # NAME COMMAND-FILE, of $program
 	start_memif_plane "$1" "${OPTIONS[@]}"
 }
 
-# Namespaces a and b, and one between them whose net-shuffle is the cable.
+# Starts data planes in namespaces a and b; net-shuffle in a namespace between them is the cable.
 start_bad_pair() { # LOST DOUBLED DELAYED, of 1000 [foreign]
 	local name
 	need_root
@@ -44,12 +46,12 @@ start_bad_pair() { # LOST DOUBLED DELAYED, of 1000 [foreign]
 	ip netns exec "oneside-$$-cable" "$PROGRAMS/net-shuffle" end-a end-b "$SEED" "$@" >"$WORK/cable" &
 	CABLE_PID=$!
 	APPLICATIONS+=("$CABLE_PID")
-	# A cable that is bad is not one that is cut, and a machine may be busy.
+	# Long keep-alive times: loss on the cable or a busy machine must not look like a dead peer.
 	start_af_packet_plane a "${OPTIONS[@]}" --keepalive-ms 20000
 	start_af_packet_plane b "${OPTIONS[@]}" --keepalive-ms 20000
 }
 
-# Namespaces a, b, ... with veth0, on a switch in one of their own.
+# Makes a namespace with veth0 for each name, and joins them by a switch in a further namespace.
 make_switch() { # NAME...
 	local name
 	need_root
@@ -65,12 +67,12 @@ make_switch() { # NAME...
 	done
 }
 
-# A file with the secret of 16 bytes that one digit makes.
+# Writes a file with a secret of 16 bytes: 32 times one hexadecimal digit.
 make_secret() { # FILE DIGIT
 	(umask 077 && printf '%032d\n' 0 | tr 0 "$2" >"$1")
 }
 
-# The segment of plane $1, in the background.
+# Exports a segment on a plane, in the background.
 export_segment() { # PLANE
 	: >"$WORK/export"
 	ONESIDE_SOCKET=$(plane_socket "$1") "$PROGRAMS/net-rsm-secret" export 0x400000 >"$WORK/export" &
@@ -82,12 +84,12 @@ export_segment() { # PLANE
 	done
 }
 
-import_segment() { # what it shall print
+import_segment() { # TEXT: that the importer must print
 	ONESIDE_SOCKET=$(plane_socket b) "$PROGRAMS/net-rsm-secret" import 1 0x400000 >"$WORK/import"
 	expect "$1" "$WORK/import"
 }
 
-# reload_with PLANE PEER-LINE...: the plane's [peer] section anew.
+# reload_with PLANE PEER-LINE...: rewrites the plane's [peer] section, and reloads the configuration if the plane runs.
 reload_with() {
 	local name=$1 peer=1
 	shift
@@ -126,21 +128,21 @@ stopped)
 	start_memif_pair "${OPTIONS[@]}"
 	pid=$(plane_pid b)
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -STOP $pid" "kill -CONT $pid" ||
-		fail "a data plane that stands still"
+		fail "a data plane that is stopped"
 	stop_plane a
 	stop_plane b
 	;;
 killed)
 	start_memif_pair "${OPTIONS[@]}"
 	pid=$(plane_pid b)
-	say "== data plane b is killed, and another one comes"
+	say "== data plane b is killed and restarted"
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -KILL $pid" "touch $WORK/restart" &
 	program=$!
 	APPLICATIONS+=("$program")
 	unset "PLANE_PID[b]"
 	restart_plane b "$WORK/restart"
 	wait "$program" || fail "a data plane that was killed"
-	say "== data plane a, the importer's own, is killed, and another one comes"
+	say "== data plane a, the importer's own, is killed and restarted"
 	pid=$(plane_pid a)
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -KILL $pid" "touch $WORK/again" &
 	program=$!
@@ -187,7 +189,7 @@ flood)
 	make_switch a b
 	start_af_packet_plane a "${OPTIONS[@]}" --keepalive-ms 4000
 	start_af_packet_plane b "${OPTIONS[@]}" --keepalive-ms 4000
-	# A connection that stays, and has nothing to say.
+	# Make a connection, which stays and is idle during the flood.
 	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/doc/examples/rsm_ring" consume p0 0x400000 2000000000 >"$WORK/consumer" &
 	consumer=$!
 	ONESIDE_SOCKET=$(plane_socket b) "$BUILD/doc/examples/rsm_ring" produce p0 1 0x400000 2000000000 >"$WORK/producer" &
@@ -204,7 +206,7 @@ flood)
 	done
 	kill -STOP "$consumer" "$producer"
 	mac=$(ip netns exec "oneside-$$-a" cat /sys/class/net/veth0/address)
-	ip netns exec "oneside-$$-switch" "$PROGRAMS/net-flood" bridge0 "$mac" 192.0.2.1 96000 12000 # for longer than the keep-alive time
+	ip netns exec "oneside-$$-switch" "$PROGRAMS/net-flood" bridge0 "$mac" 192.0.2.1 96000 12000 # lasts longer than the keep-alive time
 	flooded=$?
 	connected
 	kept=$?
@@ -224,7 +226,7 @@ secret)
 	one=secret-file=$WORK/one two=secret-file=$WORK/two three=secret-file=$WORK/three
 	reload_with a "$one"
 	reload_with b "$one"
-	# The first import is to last, however busy the machine is.
+	# Long keep-alive times: the first import must last even on a busy machine.
 	start_memif_plane a "${OPTIONS[@]}" --keepalive-ms 60000 --config "$WORK/a.conf"
 	start_memif_plane b "${OPTIONS[@]}" --keepalive-ms 60000 --config "$WORK/b.conf"
 	export_segment a
@@ -235,7 +237,7 @@ secret)
 	ONESIDE_SOCKET=$(plane_socket b) "$PROGRAMS/net-rsm-secret" hold 1 0x400000 "$WORK/end" >"$WORK/held" &
 	holder=$!
 	APPLICATIONS+=("$holder")
-	say "== it is changed, and nobody is refused"
+	say "== the secret is changed, and no import is refused"
 	reload_with a "$two" "old-$one"
 	import_segment connected
 	reload_with b "$two" "old-$one"
@@ -244,21 +246,21 @@ secret)
 	import_segment connected
 	reload_with a "$two"
 	import_segment connected
-	! grep event=peer_unproven "$(plane_log a)" "$(plane_log b)" || fail "somebody is not believed"
+	! grep event=peer_unproven "$(plane_log a)" "$(plane_log b)" || fail "a peer is refused during the change"
 	say "== another secret"
 	reload_with b "$three"
 	refused wrong wrong RSMERR_SEG_NOT_PUBLISHED_TO_NODE
-	say "== none at the importer"
+	say "== no secret at the importer"
 	reload_with b "address=192.0.2.1"
 	refused missing no_secret RSMERR_SEG_NOT_PUBLISHED_TO_NODE
-	say "== none at the exporter"
+	say "== no secret at the exporter"
 	reload_with b "$two"
 	reload_with a "address=192.0.2.2"
 	refused no_secret missing RSMERR_SEG_NOT_PUBLISHED_TO_NODE
-	say "== none at all"
+	say "== no secret at either peer"
 	reload_with b "address=192.0.2.1"
 	import_segment connected
-	say "== what was connected at first"
+	say "== the first import is still connected"
 	touch "$WORK/end"
 	wait "$holder" || fail "the first import: $(cat "$WORK/held")"
 	say "== a file that others may read is refused, and nothing changes"
@@ -270,14 +272,14 @@ secret)
 	wait "$EXPORTER" 2>/dev/null
 	stop_plane a
 	stop_plane b
-	! grep -hE '1{32}|2{32}|3{32}' "$WORK"/*.log "$WORK/peers" "$WORK/refused" || fail "a secret is told"
+	! grep -hE '1{32}|2{32}|3{32}' "$WORK"/*.log "$WORK/peers" "$WORK/refused" || fail "a secret is disclosed"
 	;;
 forged)
 	need_root
 	make_namespace a
 	make_namespace b
 	make_veth "oneside-$$-a" "oneside-$$-b"
-	# The kernel there has the peer's address, and no data plane.
+	# In namespace b the kernel has the peer's address, and there is no data plane.
 	ip -n "oneside-$$-b" address add 192.0.2.2/24 dev veth0
 	make_secret "$WORK/one" 1
 	reload_with a "address=192.0.2.2"
@@ -287,9 +289,9 @@ forged)
 		ip netns exec "oneside-$$-b" setpriv --reuid 65534 --regid 65534 --clear-groups \
 			"$PROGRAMS/net-rsm-forge" 192.0.2.2 192.0.2.1 2 0x400000 "$1"
 	}
-	say "== without a secret it gets the segment"
+	say "== without a secret a forged request is granted"
 	forge open || fail "a forged request is not granted: this tests nothing"
-	say "== with one it does not"
+	say "== with a secret it is refused"
 	reload_with a "secret-file=$WORK/one"
 	forge guarded || fail "a process without rights"
 	for reason in missing wrong stale; do
@@ -301,10 +303,10 @@ forged)
 	;;
 order)
 	start_bad_pair 10 5 100
-	say "== what is out of order is noticed"
+	say "== the test notices puts out of order"
 	ORDER_SECONDS=1 "$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" swapped ||
 		fail "the test of order itself"
-	say "== frames are lost, doubled and delayed (seed $SEED)"
+	say "== frames are lost, duplicated and delayed (seed $SEED)"
 	ORDER_SECONDS=$2 "$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" || fail "the order of puts"
 	stop_plane a
 	stop_plane b
@@ -321,7 +323,7 @@ foreign)
 	start_bad_pair 0 0 0 foreign
 	say "== elements are swapped, blocks are not"
 	"$PROGRAMS/net-rsm-foreign" "$(plane_socket a)" "$(plane_socket b)" || fail "hosts of unlike byte order"
-	say "== and the other way round"
+	say "== the same in the other direction"
 	"$PROGRAMS/net-rsm-foreign" "$(plane_socket b)" "$(plane_socket a)" || fail "hosts of unlike byte order"
 	stop_plane a
 	stop_plane b

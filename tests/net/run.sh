@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# oneside-run is enough: an ordinary user with an empty environment, in a network namespace that has only a loopback interface,
-# runs the distribution's programs by `oneside-run PROGRAM` alone.
+# An ordinary user runs the distribution's programs by `oneside-run PROGRAM`, and needs nothing else: the environment is
+# empty, and the network namespace has only a loopback interface.
 #
-#   run.sh local    both ends on one data plane
-#   run.sh memif    on two, joined by memif
+#   run.sh local    both sides on one data plane
+#   run.sh memif    on two data planes joined by memif
 
 if [ "$(id -u)" = 0 ]; then
 	# shellcheck disable=SC2016 # the inner shell's
@@ -20,20 +20,20 @@ fi
 verbs_init "$1"
 SERVER=${addresses[0]}
 
-on() { # 0|1 PROGRAM ARGUMENTS..., as that of verbs_lib.sh; OPTIONS: those of oneside-run
+on() { # 0|1 PROGRAM ARGUMENTS...: replaces the function of verbs_lib.sh; OPTIONS: options of oneside-run
 	local -a run=(timeout 6000 env -i PATH="$PATH" XDG_RUNTIME_DIR="$WORK" "$RUN" --socket "${sockets[$1]}" "${OPTIONS[@]}" "${@:2}")
 	[ "$BASHPID" = $$ ] || exec "${run[@]}"
 	"${run[@]}"
 }
 
-has() { # PROGRAM PACKAGE: or it is left out
+has() { # PROGRAM PACKAGE: succeeds if the program is installed, else reports that it is left out
 	command -v "$1" >/dev/null || {
 		leave_out "$1 is missing: apt-get install $2"
 		return 1
 	}
 }
 
-# listened NAME PORT SERVER... -- CLIENT...: they meet at a TCP port of the server.
+# listened NAME PORT SERVER... -- CLIENT...: runs both; the client connects to the server's TCP port.
 listened() {
 	local name=$1 port=$2 server
 	local -a serve=()
@@ -65,7 +65,7 @@ if has ibstat infiniband-diags; then
 	on 0 ibstat p0 >"$WORK/ibstat" || fail "ibstat"
 	expect 'State: Active' "$WORK/ibstat"
 fi
-# What a preloaded library does not reach.
+# --namespace serves programs that ignore a preloaded library.
 OPTIONS=(--namespace)
 if on 0 true >"$WORK/out" 2>&1; then
 	on 0 env -u LD_PRELOAD cat /sys/class/infiniband/p0/ports/1/state >"$WORK/state" || fail "--namespace"
@@ -132,7 +132,7 @@ if has fi_pingpong libfabric-bin; then
 		fi_pingpong -p 'verbs;ofi_rxm' -e rdm -c -I 20 127.0.0.1
 fi
 
-# ---- MPI: ranks in turn on the two ends ----
+# ---- MPI: ranks alternate between the two data planes ----
 
 write_rank
 

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# onesidectl setup: from two bare hosts (namespaces with one end of a veth pair each) to data planes that carry RDMA
-# between them; by options and by its questions; what it refuses, and that it loses no file.
+# Test `onesidectl setup`: it configures two fresh hosts (namespaces with one end of a veth pair each), by options and by
+# questions, for data planes that exchange RDMA. It refuses bad input, and loses no file.
 . "$(dirname "$0")/lib.sh"
 ONESIDECTL=${ONESIDECTL:-$BUILD/control/onesidectl}
 net_init
 need_root
 
 setup() { ip netns exec "$host" "$ONESIDECTL" setup "$@"; }
-# says TEXT OPTIONS..., refuses STATUS TEXT OPTIONS...: a setup that succeeds, or fails with one line.
+# says TEXT OPTIONS...: setup must succeed, and print TEXT.
+# refuses STATUS TEXT OPTIONS...: setup must fail with STATUS, and print one line with TEXT.
 says() {
 	setup "${@:2}" >"$WORK/out" 2>"$WORK/err" </dev/null || fail "setup ${*:2}: status $?: $(cat "$WORK/err")"
 	expect "$1" "$WORK/out"
@@ -43,9 +44,9 @@ for end in a b; do
 	ip netns exec "$host" "$ONESIDECTL" check "$WORK/$end/oneside.conf" >"$WORK/out" 2>&1 || fail "check: $(cat "$WORK/out")"
 	expect "Nothing essential is missing." "$WORK/out"
 done
-say "what it has written passes check"
+say "the written files pass check"
 
-# ---- wrong ones ----
+# ---- wrong options ----
 
 host=oneside-$$-a
 refuses 1 "no terminal" --output "$WORK/none" --port veth0 --address 192.0.2.1/24
@@ -66,7 +67,7 @@ refuses 2 "onesidectl --help" --yes --port
 refuses 1 "exists; give --replace" --yes --port veth0 --address 192.0.2.9/24 --output "$WORK/a/oneside.conf"
 grep -q '192.0.2.1/24' "$WORK/a/oneside.conf" || fail "a refusal has changed a file"
 refuses 1 "No such file or directory" --yes --port veth0 --address 192.0.2.1/24 --output "$WORK/nowhere/at/oneside.conf"
-# An address, and then a route, that the kernel has there.
+# The kernel has the address on the interface, then a route.
 ip -n "$host" addr add 192.0.2.77/24 dev veth0
 refuses 1 "the kernel has address 192.0.2.77/24, on veth0" --dry-run --port veth0 --address 192.0.2.77/24
 ip -n "$host" route add default via 192.0.2.78
@@ -76,9 +77,9 @@ says "af_xdp.conf" --dry-run --port veth0 --driver af_xdp --address 192.0.2.1/24
 says "Proposed:  onesidectl setup --port memif" --dry-run
 ip -n "$host" addr flush dev veth0
 [ "$(find "$WORK/a" "$WORK/b" -type f | wc -l)" = 4 ] && [ ! -e "$WORK/none" ] || fail "files are left: $(find "$WORK" -type f)"
-say "what cannot be is refused by name"
+say "bad input is refused by name"
 
-# ---- a second data plane of this machine ----
+# ---- a second data plane on this machine ----
 
 mkdir -p "$WORK/etc/oneside/second" "$WORK/etc/oneside/third"
 says "role=server" --yes --port memif --output "$WORK/etc/oneside/oneside.conf"
@@ -90,7 +91,7 @@ refuses 1 "has address 192.0.2.1/24; give another by --address" \
 	--yes --port memif --cable /run/oneside/other --output "$WORK/etc/oneside/third/oneside.conf"
 says "address = 192.0.2.3/24" --yes --port memif --cable /run/oneside/other --address 192.0.2.3/24 \
 	--output "$WORK/etc/oneside/third/oneside.conf"
-say "a second data plane gets the other end of the cable, and nobody's address"
+say "a second data plane gets the other end of the cable, and an unused address"
 
 # ---- by questions ----
 
@@ -126,12 +127,12 @@ except OSError:
     pass
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PYTHON
-cmp "$WORK/a/oneside.conf" "$WORK/asked/oneside.conf" && cmp "$WORK/a/eal.conf" "$WORK/asked/eal.conf" || fail "by questions it is another"
+cmp "$WORK/a/oneside.conf" "$WORK/asked/oneside.conf" && cmp "$WORK/a/eal.conf" "$WORK/asked/eal.conf" || fail "questions give another configuration than options"
 says "192.0.2.9/24" --yes --replace --port veth0 --address 192.0.2.9/24 --output "$WORK/asked/oneside.conf"
-cmp "$WORK/a/oneside.conf" "$WORK/asked/oneside.conf.old" || fail "what was replaced is not kept"
-say "by questions it is the same"
+cmp "$WORK/a/oneside.conf" "$WORK/asked/oneside.conf.old" || fail "the replaced file is not kept"
+say "questions give the same configuration as options"
 
-# ---- data planes with what has been written ----
+# ---- data planes with the written files ----
 
 for end in a b; do
 	# shellcheck disable=SC1090,SC1091 # as the service manager reads it
@@ -152,7 +153,7 @@ ONESIDE_SOCKET=$(plane_socket b) "$BUILD/perf/oneside-copy" send "$WORK/file" 19
 wait "$receiver" || fail "the receiver: $(cat "$WORK/receiver")"
 cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
 ONESIDE_SOCKET=$(plane_socket b) "$ONESIDECTL" metrics >"$WORK/out" || fail "metrics"
-awk '/^oneside_core_tx_bytes_total/ { sent += $2 } END { exit sent <= 1000001 }' "$WORK/out" || fail "it did not go by the wire"
+awk '/^oneside_core_tx_bytes_total/ { sent += $2 } END { exit sent <= 1000001 }' "$WORK/out" || fail "the data did not pass over the wire"
 stop_plane a
 stop_plane b
-say "and a megabyte passes by RDMA"
+say "a megabyte passes by RDMA"

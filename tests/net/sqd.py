@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two queue pairs of device p0, connected by numbers: one stops in SQD and goes on, and the other takes back rights."""
+"""Tests two queue pairs of device p0, connected out of band: one stops in SQD and resumes, the other revokes access flags."""
 
 import sys
 
@@ -13,7 +13,7 @@ from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SGE, SendWR
 
-LOOKS = 2000  # for what is not to come
+LOOKS = 2000  # number of polls for a completion that must not come
 REMOTE = e.IBV_ACCESS_REMOTE_WRITE
 
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# More programs than processors: Debian's dapltest over two data planes joined by memif, beside busy loops.
-# Nothing is lost on that cable, so no connection may break and nothing may fail, however late it is.
+# With more programs than processors, run Debian's dapltest over two data planes joined by memif, next to busy loops. memif
+# loses no frames, so no connection may break and no test may fail, however slow the machine is.
 #
-#   starved.sh yield|sleep SECONDS     at least so long
+#   starved.sh yield|sleep SECONDS     runs for at least SECONDS
 
 . "$(dirname "$0")/lib.sh"
 command -v dapltest >/dev/null || skip "dapltest is missing: apt-get install dapl2-utils"
@@ -17,7 +17,7 @@ IA=oneside-v2
 SERVER=192.0.2.1
 LOOPS=$(($(allowed_cpus | wc -l) * 4)) # eight on two processors
 
-# What tells of breaks and of turns of others; fails when there were breaks, or no turns.
+# Prints counters of each plane; fails if a connection broke, or if a core never lost its processor.
 counters() {
 	python3 -B - "$(dirname "$0")/../../perf" "$(basename "$WORK")" <<'PYTHON'
 import sys
@@ -35,7 +35,8 @@ for plane in "a", "b":
 PYTHON
 }
 
-# watch CPU, in the background: how late the latest turn of an ordinary program was on that processor so far, ms, in $WORK/late.CPU.
+# watch CPU: runs in the background; $WORK/late.CPU has the longest time in ms that an ordinary program had to wait for that
+# processor so far.
 watch() {
 	exec python3 -B - "$1" "$WORK/late.$1" <<'PYTHON'
 import os, sys, time
@@ -53,12 +54,12 @@ while True:
 PYTHON
 }
 
-# Busy loops take turns of milliseconds.  Who keeps a processor for seconds (real-time programs, a hypervisor) keeps
-# it from all: then what failed here says nothing.
+# Busy loops have time slices of milliseconds. If a real-time program or a hypervisor occupied a processor for seconds, a
+# failure proves nothing: skip the test.
 broken() {
 	local latest
 	latest=$(cat "$WORK"/late.* | sort -n | tail -n 1)
-	[ "${latest:-0}" -lt 2000 ] || skip "other programs kept a processor for $latest ms: $*"
+	[ "${latest:-0}" -lt 2000 ] || skip "other programs occupied a processor for $latest ms: $*"
 	fail "$*"
 }
 
@@ -84,7 +85,7 @@ for ((i = 0; i < LOOPS; i++)); do
 	APPLICATIONS+=($!)
 done
 
-# client ARGUMENTS...: how long it takes is no matter.
+# client ARGUMENTS...: runs a client of dapltest, for as long as it takes.
 client() {
 	DAT_OVERRIDE=$WORK/dat.conf.b dapltest "$@" >"$WORK/client.out" 2>&1 &&
 		! grep -Eiq 'fail|error|mismatch|unexpected' "$WORK/client.out" "$WORK/server.out" && return
@@ -93,7 +94,7 @@ client() {
 	broken "dapltest $* beside $LOOPS busy loops"
 }
 
-# So many iterations (-i) take longer than dapltest's threads wait for each other: dapl2.sh.
+# -i 20 iterations take long enough for dapltest's fault with threads, which dapl2.sh explains.
 runs=0
 while [ "$SECONDS" -lt "$seconds" ] || [ "$runs" = 0 ]; do
 	client -T T -D $IA -s $SERVER -i 20 -V -t 8 -w 8 client RW 4096 1 server RR 8192 2 client SR 1024 1 server SR 2048 1

@@ -1,40 +1,40 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What survives what: hostile applications, a killed data plane, and a new one on
-# its socket.
+# Hostile applications harm neither the data plane nor other applications; applications survive a killed data plane; a new
+# data plane serves on its socket.
 
 . "$(dirname "$0")/lib.sh"
 net_init
 PROGRAMS=$BUILD/tests/net
 
-# Nothing here needs a capability: not the memory of applications, whosever they are.
+# Data planes run without capabilities, which even access to memory of other users' applications does not need.
 [ "$(id -u)" = 0 ] && PLANE_WITHOUT_CAPABILITIES=1
 start_memif_pair
-say "== hostile applications on data plane a, honest ones beside them"
+say "== hostile applications on data plane a, next to well-behaved ones"
 "$PROGRAMS/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" last_byte_last >"$WORK/beside" 2>&1 &
 beside=$!
 APPLICATIONS+=("$beside")
 "$PROGRAMS/net-hostile" "$(plane_socket a)" || fail "hostile applications"
 wait "$beside" || {
 	cat "$WORK/beside" >&2
-	fail "an honest application suffered from hostile ones"
+	fail "a hostile application harmed a well-behaved one"
 }
 kill -0 "$(plane_pid a)" || fail "data plane a did not survive"
 
-say "== memory that does not answer, of an application on data plane b, and of one on a, whose peer is on the same core"
+say "== page faults that are not answered, of an application on data plane b, and of one on a whose peer is on the same core"
 "$PROGRAMS/net-dat-unanswered" "$(plane_socket a)" "$(plane_socket a)" >"$WORK/within" 2>&1 &
 within=$!
 APPLICATIONS+=("$within")
 "$PROGRAMS/net-dat-unanswered" "$(plane_socket a)" "$(plane_socket b)"
 case $? in
 0 | 77) ;;
-*) fail "memory that does not answer, by the wire" ;;
+*) fail "page faults that are not answered, over the wire" ;;
 esac
 wait "$within"
 case $? in
 0 | 77) cat "$WORK/within" ;;
-*) fail "memory that does not answer, within a data plane: $(cat "$WORK/within")" ;;
+*) fail "page faults that are not answered, within a data plane: $(cat "$WORK/within")" ;;
 esac
 
 say "== data plane a is killed under an application"
@@ -48,7 +48,7 @@ start_memif_plane a
 stop_plane a
 stop_plane b
 
-say "== the client's end of the cable comes before the server's"
+say "== the cable's client starts before its server"
 start_memif_plane b
 start_memif_plane a
 "$PROGRAMS/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" scatter || fail "with the cable's server late"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Telemetry: all attachments of a process are told, cores by their lcores, and who asks wrongly is told why.
+# Telemetry lists all attachments of a process and all cores by their lcores; a malformed query gets an error with the
+# reason.
 . "$(dirname "$0")/lib.sh"
 net_init
 PLANE_CORES=2

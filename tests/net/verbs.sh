@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Programs of Debian's ibverbs-utils, rdmacm-utils and perftest, as they are, on oneside's libibverbs and
-# librdmacm (those of rdma_cm: verbs_cm.sh):
+# Run the unmodified programs of Debian's ibverbs-utils, rdmacm-utils and perftest on oneside's libibverbs and librdmacm
+# (verbs_cm.sh has the programs of rdma_cm):
 #
-#   verbs.sh local    both ends on one data plane
-#   verbs.sh memif    on two, joined by memif
-#   verbs.sh lanes    on one with two polling cores, each queue pair on the next
+#   verbs.sh local    both sides on one data plane
+#   verbs.sh memif    on two data planes joined by memif
+#   verbs.sh lanes    on one data plane with two polling cores, each queue pair on the next core
 
 . "$(dirname "$0")/verbs_lib.sh"
 for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw rping ucmatose; do
@@ -23,7 +23,7 @@ for line in 'hca_id:	p0' 'Ethernet' PORT_ACTIVE 'active_mtu:		4096' "GID[  0]:		
 	expect "$line" "$WORK/devinfo"
 done
 
-# The libraries without a data plane: there is no device.
+# Without a data plane the libraries have no device.
 BARE="env ONESIDE_SOCKET=$WORK/nobody LD_LIBRARY_PATH=$BUILD/api/verbs:$BUILD/api/rdmacm"
 $BARE ibv_devices >"$WORK/nobody.out" || fail "ibv_devices without a data plane"
 $BARE ibv_devinfo >"$WORK/nobody.out" 2>&1 && fail "ibv_devinfo found a device without a data plane"
@@ -44,7 +44,7 @@ pair ud 18515 ibv_ud_pingpong -g 0 -c -n 200
 pair ud-events 18515 ibv_ud_pingpong -g 0 -c -e -n 200
 pair ud-mtu 18515 ibv_ud_pingpong -g 0 -c -s 4096 -n 100
 
-# ---- perftest; its own checks of the machine's clock are not wanted (-F) ----
+# ---- perftest; -F switches its checks of the machine's clock off ----
 
 pair write_bw 18516 ib_write_bw -F -n 1000
 pair write_bw-8 18516 ib_write_bw -F -n 1000 -s 8
@@ -58,12 +58,12 @@ pair send_bw-srq 18516 ib_send_bw -F -n 500 --use-srq -q 2
 pair send_lat 18516 ib_send_lat -F -n 300
 pair atomic_bw 18516 ib_atomic_bw -F -n 500
 pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
-# No more datagrams than there are receives: what comes when there is none is lost.
+# At most as many datagrams as there are receives: a datagram that finds no receive is lost.
 pair ud_send_bw 18516 ib_send_bw -c UD -x 0 -F -n 400 -r 512 -s 2048
 pair ud_send_lat 18516 ib_send_lat -c UD -x 0 -F -n 300 -r 512
 
-# Asleep for each completion: the latency test of SEND has two queues on one channel, and takes each event for
-# one completion.  perftest has no events for WRITE.
+# With -e perftest sleeps until each completion. Its latency test of SEND has two CQs on one channel, and takes each event
+# for one completion. perftest has no events for WRITE.
 pair send_lat-events 18516 ib_send_lat -F -e -n 2000
 pair send_lat-events-sizes 18516 ib_send_lat -F -e -a -n 100
 pair read_lat-events 18516 ib_read_lat -F -e -n 500
@@ -72,12 +72,12 @@ pair send_bw-events 18516 ib_send_bw -F -e -n 1000
 pair read_bw-events 18516 ib_read_bw -F -e -n 1000 -q 4
 pair atomic_bw-events 18516 ib_atomic_bw -F -e -n 500
 
-# ---- what is not there says so ----
+# ---- unsupported features ----
 
 on 0 ibv_uc_pingpong -g 0 >"$WORK/uc" 2>&1 && fail "a UC queue pair"
 expect "Couldn't create QP" "$WORK/uc"
 
-# ---- the link, and the data plane's end: nobody waits for ever ----
+# ---- events of the link, and of the data plane's end: no program waits for ever ----
 
 said() { # FILE WORDS
 	until grep -q "$2" "$WORK/$1"; do

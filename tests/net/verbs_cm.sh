@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Debian's programs of rdma_cm on oneside's librdmacm, and the same by exchanged numbers over IPv6:
+# Run Debian's programs of rdma_cm on oneside's librdmacm; over IPv6 also programs that connect out of band:
 #
 #   verbs_cm.sh local|memif|veth6
 
@@ -14,7 +14,7 @@ verbs_init "$1"
 to=${addresses[0]}
 nobody=192.0.2.77
 [ "$1" = veth6 ] && nobody=2001:db8::77
-# rping's client ends with status 0 whatever becomes of its pings: with -v it tells of each.
+# rping's client has status 0 even if its pings fail; with -v it prints each.
 rping_pair() { # NAME COUNT SERVER-OPTIONS -- CLIENT-OPTIONS
 	local name=$1 count=$2
 	local -a serve=()
@@ -46,8 +46,8 @@ cm_pair rdma_xclient rdma_xserver -p 7470 -c r -- rdma_xclient -s "$to" -p 7470 
 cm_pair udaddy udaddy -b "$to" -c 3 -C 5 -S 1000 -- udaddy -s "$to" -c 3 -C 5 -S 1000
 SERVER_STAYS=yes cm_pair cmtime cmtime -b "$to" -c 50 -- cmtime -s "$to" -c 50
 
-# fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.  It asks for no
-# retries where no receive is posted, so all are posted beforehand: 64 of 64 KiB.
+# fio's writer is the client for each verb. With SEND the receiver verifies the data. fio requests no RNR retries, so all
+# receives must be posted beforehand: 64 of 64 KiB.
 job() { # PORT VERB read|write [OPTIONS...]
 	printf '%s\n' fio --name=job --ioengine=rdma --verify_state_save=0 --hostname="$to" --port="$1" --verb="$2" --rw="$3" \
 		--bs=64k --size=4m "${@:4}"
@@ -63,7 +63,7 @@ fio_pair() { # NAME PORT VERB [OPTIONS...]
 }
 
 if [ "$1" = veth6 ]; then
-	: # fio's engine knows IPv4 alone
+	: # fio's engine supports IPv4 only
 elif command -v fio >/dev/null; then
 	fio_pair fio-write 7201 write
 	fio_pair fio-read 7202 read
@@ -73,20 +73,20 @@ else
 	leave_out "fio is missing: apt-get install fio"
 fi
 
-# Nobody listens, and nobody answers.
-on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
+# Connections to ports without a listener and to an unused address fail.
+on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping connected to a port without a listener"
 expect RDMA_CM_EVENT_REJECTED "$WORK/refused"
-on 1 udaddy -s "$to" -C 1 >"$WORK/unsupported" 2>&1 && fail "udaddy reached nobody"
+on 1 udaddy -s "$to" -C 1 >"$WORK/unsupported" 2>&1 && fail "udaddy connected to a port without a listener"
 expect RDMA_CM_EVENT_UNREACHABLE "$WORK/unsupported"
-on 1 rping -c -a "$nobody" -p 7999 -C 1 >"$WORK/silent" 2>&1 && fail "rping reached an address that nobody has"
+on 1 rping -c -a "$nobody" -p 7999 -C 1 >"$WORK/silent" 2>&1 && fail "rping connected to an unused address"
 expect RDMA_CM_EVENT_UNREACHABLE "$WORK/silent"
 
 
-# What is not there says so.
+# Unsupported features are refused.
 on 1 rdma_xclient -s "$to" -c x >"$WORK/xrc" 2>&1 && fail "XRC"
 expect 'rdma_create_ep: Operation not supported' "$WORK/xrc"
 
-if [ "$1" = veth6 ]; then # perftest knows nothing of IPv6 addresses, but of GIDs
+if [ "$1" = veth6 ]; then # perftest does not support IPv6 addresses, but GIDs
 	pair rc 18515 ibv_rc_pingpong -g 0 -c -n 200
 	pair write_bw 18516 ib_write_bw -F -x 0 -n 500
 	pair ud 18515 ibv_ud_pingpong -g 0 -c -n 200

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# Programs of Debian's ibverbs-utils, rdmacm-utils and perftest, as they are, on oneside's libibverbs and
-# librdmacm, in pairs; on top of lib.sh.
+# Functions to run unmodified programs of Debian's ibverbs-utils, rdmacm-utils and perftest in pairs on oneside's libibverbs
+# and librdmacm; sources lib.sh.
 #
-#   verbs_init local|lanes|memif|veth6   data planes: both ends on one; on one with two polling cores, each queue pair on
-#                                  the next; on two, joined by memif, or by Ethernet with IPv6
-#   on 0|1 PROGRAM...              at that end; ${addresses[]} are theirs; ${OPTIONS[]}: options of oneside-run
-#   pair NAME PORT PROGRAM...      a server and a client that meet over TCP
-#   cm_pair NAME SERVER... -- CLIENT...   by rdma_cm; SERVER_STAYS=yes: it is ended when the client has succeeded
+#   verbs_init local|lanes|memif|veth6   starts data planes: both sides on one; on one with two polling cores, each queue
+#                                  pair on the next core; on two joined by memif; on two joined by Ethernet with IPv6
+#   on 0|1 PROGRAM...              runs a program on side 0 or 1, whose addresses are ${addresses[]}; ${OPTIONS[]}: options
+#                                  of oneside-run
+#   pair NAME PORT PROGRAM...      runs a server and a client that connect over TCP first
+#   cm_pair NAME SERVER... -- CLIENT...   runs a pair that connects by rdma_cm; SERVER_STAYS=yes: the server is ended after
+#                                  the client has succeeded
 #
-# Those without rdma_cm meet over TCP on the loopback interface, as root one of their own.
+# Programs without rdma_cm connect over TCP on the loopback interface; if root runs the test, of a private namespace.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 RUN=$BUILD/api/verbs/oneside-run
 for library in verbs/libibverbs rdmacm/librdmacm; do
@@ -20,22 +22,22 @@ INSIDE=() OPTIONS=()
 
 verbs_init() {
 	net_init
-	export XDG_RUNTIME_DIR=$WORK # where oneside-run has its files
+	export XDG_RUNTIME_DIR=$WORK # oneside-run's files
 	if [ "$(id -u)" = 0 ] && ip netns add "oneside-$$-meet" 2>/dev/null; then
 		NAMESPACES+=("oneside-$$-meet")
 		ip -n "oneside-$$-meet" link set lo up
 		INSIDE=(ip netns exec "oneside-$$-meet")
 	fi
 
-	# These programs poll without end: where they have to share processors with the data planes, only a data
-	# plane that sleeps gets one at once when there is work.
+	# These programs poll without pause. If they share processors with the data planes, only a data plane that sleeps gets
+	# a processor at once when there is work.
 	[ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
 	if [ "$1" = lanes ]; then
 		PLANE_CORES=2
 		PLANE_PLACEMENT=next
 	fi
 	case $1 in
-	local | lanes | memif) start_memif_pair ;; # perftest wants a link that is up
+	local | lanes | memif) start_memif_pair ;; # a pair in any case: perftest needs a link that is up
 	veth6)
 		[ ${#INSIDE[@]} -gt 0 ] || skip "network namespaces need root"
 		PLANE_NETWORK=2001:db8:: start_veth_pair
@@ -64,7 +66,7 @@ on() { # 0|1 PROGRAM ARGUMENTS...
 	"${run[@]}"
 }
 
-# Writes $WORK/rank PROGRAM..., which an MPI's mpirun starts: ranks use the two ends in turn.
+# Writes the script $WORK/rank PROGRAM..., which mpirun starts: ranks alternate between the two sides.
 write_rank() {
 	cat >"$WORK/rank" <<END
 #!/bin/sh
@@ -89,9 +91,9 @@ await_listening() { # PORT PID NAME
 	done
 }
 
-# until_clear FUNCTION NAME ARGUMENTS...: both ends succeed.  perftest fails by itself, and is started once more, when others have
-# the processor: it measures the processor's clock when all is done; and with -R its client connects a second time,
-# sometimes before its server listens again.
+# until_clear FUNCTION NAME ARGUMENTS...: runs a pair, both of which must succeed. It is run again if perftest failed by a
+# fault of its own: it measures the processor's clock at the end, and fails if other programs use the processor; with -R
+# its client connects a second time, sometimes before its server listens again.
 PERFTEST_FAILS='Correlation coefficient|RDMA_CM_EVENT_REJECTED; error: 8'
 until_clear() {
 	local tries=20
@@ -105,7 +107,7 @@ until_clear() {
 	say "$2"
 }
 
-# pair NAME PORT PROGRAM ARGUMENTS...: a server and a client, both of which succeed.
+# pair NAME PORT PROGRAM ARGUMENTS...: runs a server and a client, both of which must succeed.
 pair() { until_clear pair_once "$@"; }
 
 pair_once() {
@@ -126,7 +128,7 @@ pair_once() {
 
 # ---- rdma_cm ----
 
-served() { # yes|no: whether an attachment of data plane $SERVED, by default a, listens
+served() { # yes|no: succeeds if an attachment of data plane $SERVED (default: a) listens, or none does
 	local listeners runtime=/var/run # DPDK's
 	[ "$(id -u)" = 0 ] || runtime=$WORK
 	listeners=$(/usr/bin/python3 "$(dirname "$0")/../interop/telemetry.py" \
@@ -158,7 +160,7 @@ cm_pair_once() {
 		shift
 	done
 	shift
-	until_served no "$name" # the one before has gone
+	until_served no "$name" # the previous server has ended
 	on 0 "${serve[@]}" >"$WORK/$name.server" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")

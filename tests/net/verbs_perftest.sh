@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Each program of Debian's perftest with the options that people use: by numbers and by rdma_cm (-R), of all sizes (-a),
-# with 16 queue pairs, with a shared receive queue, with datagrams.  verbs.sh and verbs_cm.sh have a few of each:
+# Run each program of Debian's perftest with common options: connected out of band and by rdma_cm (-R), all sizes (-a), 16
+# queue pairs, a shared receive queue, datagrams. verbs.sh and verbs_cm.sh have a selection:
 #
-#   verbs_perftest.sh local    both ends on one data plane
-#   verbs_perftest.sh memif    on two, joined by memif
+#   verbs_perftest.sh local    both sides on one data plane
+#   verbs_perftest.sh memif    on two data planes joined by memif
 
 . "$(dirname "$0")/verbs_lib.sh"
 command -v ib_write_bw >/dev/null || skip "ib_write_bw is missing: apt-get install perftest"
 verbs_init "$1"
 
-both() { # NAME PROGRAM OPTIONS...: by numbers and by rdma_cm
+both() { # NAME PROGRAM OPTIONS...: runs the pair out of band and by rdma_cm
 	local name=$1
 	shift
 	pair "$name" 18516 "$@"
@@ -21,7 +21,7 @@ both() { # NAME PROGRAM OPTIONS...: by numbers and by rdma_cm
 for program in ib_write ib_read ib_send ib_atomic; do
 	for what in bw lat; do
 		both "${program}_$what" "${program}_$what" -F -n 200
-		# Atomics have one size.
+		# All atomics have the same size: no -a.
 		[ "$program" = ib_atomic ] || both "${program}_$what-a" "${program}_$what" -F -a -n 5
 	done
 	both "${program}_bw-q" "${program}_bw" -F -n 50 -q 16
@@ -30,6 +30,6 @@ done
 both ib_send_bw-srq ib_send_bw -F -n 200 --use-srq
 both ib_send_bw-srq-q ib_send_bw -F -n 50 --use-srq -q 16
 both ib_send_lat-srq ib_send_lat -F -n 200 --use-srq
-# No more datagrams than there are receives: what comes when there is none is lost.
+# At most as many datagrams as there are receives: a datagram that finds no receive is lost.
 both ib_send_bw-ud ib_send_bw -F -c UD -x 0 -n 200 -r 512
 both ib_send_lat-ud ib_send_lat -F -c UD -x 0 -n 200 -r 512
