@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory that cannot be shared with the data plane and is copied by the library, in turn with memory that is shared."""
+"""Measures memory that cannot be shared with the data plane, which the library copies, alternately with shared memory."""
 from . import verbs
 from .machine import Hugepages
 from .process import Failed
@@ -9,20 +9,20 @@ GROUP = "Memory that is copied"
 TESTS = (("write_bw", "RDMA writes"), ("send_bw", "sends"))
 SIZES = ((1 << 20, "1 MiB", 16, 0.4), (4096, "4 KiB", 128, 0.25))
 
-# name: test of ucx_perftest, size, count; what one operation a second is in the unit
+# name: (test of ucx_perftest, size, count), title, factor from operations per second to the unit, unit
 UCX_WORKS = {"small": (("tag_bw", 64, 30000), "UCX tagged messages of 64 B", 1e-6, "M/s"),
              "large": (("tag_bw", 1 << 20, 200), "UCX tagged messages of 1 MiB", (1 << 20) / 1e9, "GB/s")}
 UCX_TESTS = {name: work[0] for name, work in UCX_WORKS.items()}
 UCX_BAR = 0.5
-UCX_HUGEPAGES = 128  # its buffers and pools, of both programs
+UCX_HUGEPAGES = 128  # for the buffers and pools of both programs
 
 
 def by_ucx(context, rows, bench, turns):
-    """With its own choice of memory, System V shared memory of hugepages, and with memory that is shared."""
+    """Measures UCX with its default memory, which is System V shared memory with hugepages, and with shared memory."""
     huge = Hugepages(True, UCX_HUGEPAGES)
     try:
         if not huge.available:
-            raise Failed(f"UCX with its own memory: {UCX_HUGEPAGES} hugepages of 2 MiB cannot be had")
+            raise Failed(f"UCX with its default memory: {UCX_HUGEPAGES} hugepages of 2 MiB are not available")
         slices = turns(rows, bench, GROUP, {
             "shared": lambda: verbs.ucx(context, bench, UCX_TESTS, verbs.UCX_ENVIRONMENT),
             "copied": lambda: verbs.ucx(context, bench, UCX_TESTS, verbs.UCX_BY_DEFAULT)}, {})
@@ -41,7 +41,7 @@ def by_ucx(context, rows, bench, turns):
 
 
 def copied(context, rows, bench, turns):
-    """turns: of work.py."""
+    """Measures all; turns: the function of work.py."""
     by_perf(context, rows, bench, turns)
     by_ucx(context, rows, bench, turns)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One pair of data planes with several polling cores each, beside as many pairs with one core each: the same
+"""Compares one pair of data planes with several polling cores each, and as many pairs with one core each: the same
 number of polling threads on the same processors, and the same programs."""
 import concurrent.futures
 import contextlib
@@ -18,13 +18,13 @@ WORK = {"64 B RDMA writes, two programs of 16 endpoints": (64, ["--tx-depth", "6
 
 
 class Programs:
-    """A server at the far end of each bench for each of its programs; the benches are paused between slices."""
+    """Programs on several benches: each has a server on the bench's far data plane. Benches are paused between slices."""
 
     def __init__(self, context, benches, each):
         self.context = context
         self.benches = benches
         self.servers = []
-        self.ends = []  # bench and port
+        self.ends = []  # (bench, port) of each server
         try:
             for bench in benches:
                 for i in range(each):
@@ -55,7 +55,7 @@ class Programs:
         return json.loads(out.splitlines()[-1])["ops"]
 
     def rate(self, size, options):
-        """Operations a second of all programs together."""
+        """Returns the operations per second of all programs together."""
         with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as pool:
             return sum(pool.map(lambda end: self._client(end, size, options), self.ends))
 
@@ -65,7 +65,7 @@ class Programs:
 
 
 def alone(others, function):
-    """That, while these benches stand still."""
+    """Returns a function that calls `function` while the other benches are paused."""
     def without():
         with contextlib.ExitStack() as stack:
             for bench in others:
@@ -77,7 +77,7 @@ def alone(others, function):
 def compare(rows, together, apart):
     for work, (size, options) in WORK.items():
         together_rate = alone(apart.benches, lambda s=size, o=options: together.rate(s, o))
-        rows.attempt("the first frames", together_rate)  # each end learns where the other's queue pairs are
+        rows.attempt("the first frames", together_rate)  # each side learns which cores own the peer's queue pairs
         slices = rows.in_turn(GROUP, {
             "together": together_rate,
             "apart": alone(together.benches, lambda s=size, o=options: apart.rate(s, o))})
@@ -89,7 +89,7 @@ def compare(rows, together, apart):
 
 
 def settled(rows, together, apart):
-    """The connections are made anew for each slice, so the first frames of a connection count, too."""
+    """Counts frames handed over; each slice makes new connections, so their first frames count too."""
     def handed():
         before = together.handed_over()
         together.rate(*next(iter(WORK.values())))

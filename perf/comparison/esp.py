@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two pairs of data planes over memif, one of them with ESP, and what the crypto device alone can do."""
+"""Compares two pairs of data planes over memif, one of them with ESP, and the crypto device alone."""
 import contextlib
 import os
 import re
@@ -12,14 +12,14 @@ from .rows import LOWER
 
 GROUP = "IPsec ESP (AES-256-GCM) over memif, path MTU 4096"
 LARGE, PAYLOAD = 1 << 20, 4096
-TEXT = 4124  # bytes encrypted of a frame that has 4096 of a write: UDP, BTH, ICRC, ESP's trailer
+TEXT = 4124  # bytes encrypted in a frame with 4096 bytes of a WRITE: also UDP, BTH, ICRC and ESP's trailer
 MTU = 4228
 PROGRAM = "dpdk-test-crypto-perf"
 TOLD = re.compile(r"event=esp_crypto device=(crypto_[a-z_]+?)(?:_oneside|\d*) ")
 
 
 def options(context, node):
-    """Of the data plane of that number: a key for each direction, which both have."""
+    """Options of the data plane with that node number; both data planes have the key of each direction."""
     keys = []
     for sender in (1, 2):
         path = os.path.join(context.directory, f"esp-from-{sender}.key")
@@ -34,12 +34,12 @@ def options(context, node):
 def device(plane):
     found = TOLD.search(plane.said())
     if not found:
-        raise Failed("the data plane does not say which crypto device it has")
+        raise Failed("the data plane has not logged which crypto device it uses")
     return found[1]
 
 
 def crypto_alone(context, driver, operation, core):
-    """Bytes of payload a second that the device can encrypt, or decrypt, on that processor."""
+    """Returns the bytes of payload per second that the device can encrypt, or decrypt, on that processor."""
     need(PROGRAM)
     out = run([PROGRAM, f"--lcores={context.layout.control()},1@{core}", "--no-huge", "-m", "512", "--no-pci", "--no-telemetry",
                f"--file-prefix=oneside-compare{os.getpid()}-crypto", "--vdev", driver, "--", "--ptest", "throughput",
@@ -47,19 +47,19 @@ def crypto_alone(context, driver, operation, core):
                "--aead-iv-sz", "12", "--aead-aad-sz", "12", "--digest-sz", "16", "--buffer-sz", str(TEXT), "--burst-sz", "32",
                "--total-ops", "100000", "--csv-friendly"], SECONDS)
     lines = [line.strip().split(",") for line in out.splitlines() if line.count(",") > 5]
-    return float(lines[-1][lines[0].index("Ops(Millions)")]) * 1e6 * PAYLOAD  # operations a second
+    return float(lines[-1][lines[0].index("Ops(Millions)")]) * 1e6 * PAYLOAD  # from operations per second
 
 
 @contextlib.contextmanager
 def pairs(context):
-    """The plain pair and that with keys; each stands still unless it is measured."""
+    """Yields the plain pair and the pair with keys; each is paused while the other is measured."""
     with Bench(context, "plain", True, mtu=MTU) as plain, \
          Bench(context, "esp", True, mtu=MTU, options=(options(context, 1), options(context, 2))) as encrypted:
         yield plain, encrypted
 
 
 def both(plain, encrypted, function):
-    """What is measured of each: function(bench)."""
+    """Returns the functions to measure on each pair: function(bench)."""
     return {"plain": encrypted.alone(lambda: function(plain)), "encrypted": plain.alone(lambda: function(encrypted))}
 
 
@@ -67,7 +67,7 @@ def bandwidth(context, rows, plain, encrypted):
     driver, core = device(encrypted.near), context.layout.core
     near = context.layout.application
     functions = both(plain, encrypted, lambda bench: bench.perf(["write_bw", "--tx-depth", 4], near, LARGE)["MBps"] / 1e3)
-    # The near core encrypts the writes, the far one decrypts them.
+    # The near data plane's core encrypts WRITEs, the far one's decrypts them.
     for operation, processor in (("encrypt", core[1]), ("decrypt", core[2])):
         functions[operation] = plain.alone(encrypted.alone(
             lambda o=operation, p=processor: crypto_alone(context, driver, o, p) / 1e9))
@@ -78,7 +78,7 @@ def bandwidth(context, rows, plain, encrypted):
                      *((f"{driver} alone, {o}", slices.values(o), "GB/s") for o in ("encrypt", "decrypt"))])
     rows.ratio(GROUP, "1 MiB RDMA writes, encrypted / plain", slices.ratios("encrypted", "plain"), "of plain", hops=hops)
     columns = [slices.values(name) for name in ("encrypted", "plain", "encrypt", "decrypt")]
-    # A core spends on each byte what it does when nothing is encrypted, and what the device does.
+    # Per byte a core needs the time of a plain transfer plus the time of the crypto device.
     ratios = None if None in columns else [e * (1 / p + 1 / min(c, d)) for e, p, c, d in zip(*columns)]
     rows.ratio(GROUP, f"1 MiB RDMA writes, encrypted / what plain and {driver} one after the other allow", ratios,
                "of that", 0.7, hops=hops)

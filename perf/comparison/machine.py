@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine: its processors and who gets which, hugepages, packages."""
+"""The machine: the assignment of its processors, hugepages, packages."""
 import os
 import platform
 import shutil
@@ -10,7 +10,7 @@ import time
 HUGE = "/sys/kernel/mm/hugepages/hugepages-2048kB"
 HUGE_WANTED = 800  # pages of 2 MiB, for two data planes or two testpmd
 
-# program looked for: package of Debian that has it
+# program: Debian package that has it
 RIVALS = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "iperf3": "iperf3", "sockperf": "sockperf",
           "dpdk-testpmd": "dpdk", "ib_write_bw": "perftest", "ib_write_lat": "perftest", "ib_send_lat": "perftest"}
 
@@ -24,7 +24,7 @@ def may_round_robin():
 
 
 class Layout:
-    """Who runs where.  doc/performance.md, "How to lay out cores", says why."""
+    """Assigns processors to programs; doc/performance.md, "How to lay out cores", explains why."""
 
     def __init__(self):
         cpus = sorted(os.sched_getaffinity(0))
@@ -32,18 +32,18 @@ class Layout:
             raise SystemExit("compare: two processors are needed")
         self.all = cpus
         self.spare = len(cpus) >= 4
-        # The polling core of each data plane; the application of bandwidth and of latency tests.
+        # Processors of each data plane's polling core, and of the application in bandwidth and latency tests.
         self.core = {1: cpus[-1], 2: cpus[-2]} if self.spare else {1: cpus[0], 2: cpus[1]}
         self.application = [cpus[0]]
         self.latency_application = [cpus[0]] if self.spare else [cpus[1]]
-        # Beside the far core, whoever waits gives the processor to that core at once.
+        # An application that shares the far core's processor must not spin while it waits.
         self.latency_options = [] if self.spare else ["--spin", 0]
         self.idle = "spin" if self.spare else "yield"
-        # Where it shares one, the scheduler decides how long that takes.
+        # On a shared processor the scheduler determines the latency.
         self.round_robin = not self.spare and may_round_robin()
         # One data plane alone: its core and the application have a processor each.
         self.alone_core = cpus[-1]
-        # Rivals: client and server.
+        # Client and server of rivals.
         self.client, self.server = [cpus[0]], [cpus[1]]
 
     def control(self):
@@ -61,7 +61,7 @@ class Layout:
 
 
 class Load:
-    """What others, and the hypervisor, take of the processors."""
+    """The processor time that other programs and the hypervisor use."""
 
     FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
@@ -74,7 +74,7 @@ class Load:
 
     @staticmethod
     def busy(seconds=1):
-        """The share that is used while we do nothing."""
+        """Returns the share of the processors that is used while this program sleeps."""
         before = Load()
         time.sleep(seconds)
         passed = before.passed()
@@ -84,13 +84,13 @@ class Load:
         return {k: v - self.begin[k] for k, v in self._look().items()}
 
     def stolen(self):
-        """The share since it was made."""
+        """Returns the share of stolen time since this object was made."""
         passed = self.passed()
         return passed["steal"] / (sum(passed.values()) or 1)
 
 
 class Hugepages:
-    """Reserves what is missing, as root; gives it back."""
+    """Reserves missing hugepages as root; restore() releases them."""
 
     def __init__(self, wanted, pages=HUGE_WANTED):
         self.before = None
@@ -122,7 +122,7 @@ class Hugepages:
 
 
 def install(packages):
-    """As ./quickstart does: apt-get, by sudo when we are not root.  False when that cannot be."""
+    """Installs packages by apt-get, with sudo if not root, like ./quickstart; False if that is impossible."""
     if shutil.which("apt-get") is None:
         return False
     sudo = [] if os.geteuid() == 0 else ["sudo"]
@@ -160,7 +160,7 @@ def processor():
 
 
 def versions():
-    """Of the rivals that are there."""
+    """Returns the versions of the installed rivals."""
     out = {}
     for program, package in RIVALS.items():
         if shutil.which(program) is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data planes, and the programs that measure over them."""
+"""Data planes, and programs that measure on them."""
 import contextlib
 import json
 import os
@@ -9,12 +9,12 @@ import time
 
 from .process import Background, Failed, run, tail
 
-LCORE = "rte-worker"  # as DPDK calls the threads of its lcores
-PERF_SECONDS = 60  # beyond the time that a test is to take
+LCORE = "rte-worker"  # DPDK's name of its lcores' threads
+PERF_SECONDS = 60  # time limit in addition to the duration of a test
 
 
 def telemetry(prefix, question):
-    """What DPDK's telemetry answers; {} when it does not."""
+    """Returns the answer of DPDK's telemetry, {} if there is none."""
     runtime = "/var/run" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
     path = os.path.join(runtime, "dpdk", prefix, "dpdk_telemetry.v2")
     try:
@@ -29,18 +29,18 @@ def telemetry(prefix, question):
 
 
 def cable_buffer(mtu):
-    """What memif's buffers should hold: much more than a frame costs speed, less costs more."""
+    """Returns the size of memif's buffers: buffers much larger than a frame are slower, smaller ones slower still."""
     return 2048 if mtu <= 1500 else 4352
 
 
 def cable_ring(frame):
-    """log2 of memif's buffers each way.  So many that the far processor's cache has let go of a small buffer
-    when its turn comes again; large ones are better few."""
+    """Returns log2 of the number of memif's buffers per direction: so many small buffers that a buffer has left the peer
+    processor's cache before it is reused; few large buffers."""
     return 12 if frame <= 256 else 10
 
 
 class DataPlane(Background):
-    """One oneside-dataplane process on an end of a memif cable, with a polling core on each of these processors."""
+    """A oneside-dataplane process at one end of a memif cable, with a polling core on each of the given processors."""
 
     def __init__(self, context, name, node, cores, role, mtu=4200, idle=None, control=None, frame=None,
                  options=()):
@@ -48,7 +48,7 @@ class DataPlane(Background):
         self.address = f"192.0.2.{node}"
         self.socket = os.path.join(context.directory, f"{name}.sock")
         self.prefix = f"oneside-compare{os.getpid()}-{name}"
-        # The control thread goes where there is room, unless it is to be somewhere.
+        # The control thread may use all processors, unless one is given.
         where = context.layout.control() if control is None else f"0@{control}"
         polling = ",".join(f"{i}@{core}" for i, core in enumerate(cores, 1))
         eal = [f"--lcores={where},{polling}", "--no-pci", "--iova-mode=va",
@@ -81,8 +81,8 @@ class DataPlane(Background):
 
     @contextlib.contextmanager
     def round_robin(self):
-        """Its polling core is scheduled so: only that thread, since nobody of the ordinary policy gets much of a
-        processor from it."""
+        """Schedules the polling core round-robin: only that thread, since threads of the ordinary policy would get little
+        of its processor."""
         polling = [tid for tid in map(int, os.listdir(f"/proc/{self.pid}/task")) if self._comm(tid).startswith(LCORE)]
         if not polling:
             raise Failed(f"no thread of process {self.pid} is called {LCORE}...")
@@ -100,7 +100,7 @@ class DataPlane(Background):
 
 
 class Bench:
-    """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
+    """One or two data planes, and the servers of oneside-perf and oneside-rates on them."""
 
     def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None,
                  options=((), ()), cores=None):
@@ -134,7 +134,7 @@ class Bench:
 
     @contextlib.contextmanager
     def paused(self):
-        """The data planes stand still, so that others have the processors: they poll all the time."""
+        """Stops the data planes, which poll all the time, so that other programs get the processors."""
         for plane in self.planes:
             plane.process.send_signal(signal.SIGSTOP)
         try:
@@ -144,14 +144,14 @@ class Bench:
                 plane.process.send_signal(signal.SIGCONT)
 
     def alone(self, function):
-        """That, while the data planes stand still."""
+        """Returns a function that calls `function` while the data planes are stopped."""
         def without():
             with self.paused():
                 return function()
         return without
 
     def settle(self, seconds=20):
-        """Until what earlier clients had is gone: the control threads have nothing to do with it any more."""
+        """Waits until the endpoints of earlier clients are gone, so that control threads no longer work on them."""
         deadline = time.time() + seconds
         while time.time() < deadline:
             left = sum(client["qps"] for plane in self.planes
@@ -159,13 +159,13 @@ class Bench:
             if left <= 4:
                 return
             time.sleep(0.05)
-        raise Failed(f"endpoints of earlier measurements are there after {seconds} s")
+        raise Failed(f"endpoints of earlier measurements still exist after {seconds} s")
 
     def _program(self, name):
         return os.path.join(self.context.build, "perf", name)
 
     def _server(self, kind, command, ready):
-        """A server, started when the first client of its kind comes, and again when it has ended."""
+        """Returns the server of a kind; starts it for the first client, and again if it has ended."""
         server = self.servers.get(kind)
         if server is None or server.process.poll() is not None:
             server = Background(command, os.path.join(self.context.directory, f"server-{self.name}-{kind}.log"),
@@ -175,8 +175,8 @@ class Bench:
         return server
 
     def perf(self, arguments, cpus, size=64, seconds=None, policy=()):
-        """The JSON of oneside-perf; arguments begin with the test's name.  --copied-server: the server's memory is
-        copied."""
+        """Runs oneside-perf, and returns its JSON; arguments begin with the test's name. --copied-server: the server's
+        memory is copied."""
         copied = "--copied-server" in arguments
         arguments = [a for a in arguments if a != "--copied-server"]
         test = arguments[0]
@@ -186,7 +186,7 @@ class Bench:
         server = self._server(api + "-copied" * copied, [self._program("oneside-perf"), "-A", api, *options],
                               "published on" if rsm else "serving on")
         seconds = self.context.seconds if seconds is None else seconds
-        # uDAPL's go by their number.
+        # Ping-pong tests of uDAPL take a number of messages, others a duration.
         long = ["-n", "3000"] if test.endswith("_pp") and not rsm else ["-D", str(seconds)]
         command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), *long, "--json",
                    *options[1:], "--node", str(self.far.node), self.far.address]
@@ -199,8 +199,8 @@ class Bench:
         return json.loads(out.splitlines()[-1])
 
     def rates(self, arguments, cpus, timeout=90, serve=True, server_cpus=None):
-        """The JSON lines of oneside-rates; arguments begin with the test's name."""
-        # A server of its own: what the data plane has grown by belongs to this client alone.
+        """Runs oneside-rates, and returns its JSON lines; arguments begin with the test's name."""
+        # Each client has its own server, so that growth of the data plane is due to this client alone.
         server = None
         if serve:
             extra = []
@@ -222,7 +222,7 @@ class Bench:
                 server.stop()
 
     def timeouts(self):
-        """How often a retransmission timer has expired: never, where no frame is lost."""
+        """Returns the number of expired retransmission timers, which is 0 if no frame is lost."""
         return sum(core["timeouts"] for plane in self.planes for core in plane.ask("/oneside/transport").values())
 
     # ---- where the time goes ----
@@ -232,7 +232,7 @@ class Bench:
                 for plane in self.planes]
 
     def explain(self, arguments, cpus, size):
-        """A second, shorter run of the same with the stages' cycles counted."""
+        """Repeats a measurement for a shorter time while cycles are counted by stage."""
         for plane in self.planes:
             plane.ask("/oneside/stages,on")
         try:
@@ -252,7 +252,7 @@ def difference(after, before):
 
 
 def explain_plane(plane, before, after, operations):
-    """Cycles of each stage for one operation, share of time busy, drops and stalls by reason, for each core."""
+    """Returns for each core: cycles of each stage per operation, busy share of the time, drops and stalls by reason."""
     changed = {key: difference(after[key], before[key]) for key in after}
     cores = []
     for core, stages in changed["stages"].items():

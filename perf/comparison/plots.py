@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: plots.py compare.json: bandwidth.png, latency.png and endpoints.png beside it (python3-matplotlib)."""
+"""usage: plots.py compare.json: writes bandwidth.png, latency.png and endpoints.png next to it (python3-matplotlib)."""
 import json
 import os
 import sys
@@ -16,7 +16,7 @@ PLOTS = {
     "endpoints": ("Rate of 64-byte writes by busy endpoints", "endpoints", "million a second"),
 }
 
-# A program has one colour in all plots: that of the first words that its label contains.
+# Colours of programs in all plots: the first entry whose words a label contains applies.
 COLOURS = {
     "oneside over memif": "tab:blue", "oneside through the rings": "tab:purple", "oneside, mapped": "tab:cyan",
     "UCX put, tcp": "tab:orange", "UCX put_lat, tcp": "tab:orange", "UCX put, posix": "tab:brown",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that are started, bounded in time, and ended by their process id."""
+"""Starts programs, limits their time, and ends them by process id."""
 import os
 import signal
 import subprocess
@@ -8,11 +8,11 @@ import time
 
 
 class Failed(Exception):
-    """A measurement that did not come about; says why in one sentence."""
+    """A measurement failed; the text is one sentence with the reason."""
 
 
 def placed(cpus, policy, command):
-    """The command on these processors, by that scheduling policy (the beginning of a command)."""
+    """Returns the command with prefixes for its processors and its scheduling policy (a command prefix)."""
     on = [] if cpus is None else ["taskset", "-c", ",".join(str(c) for c in cpus)]
     return [*policy, *on, *command]
 
@@ -22,7 +22,7 @@ def tail(text, lines=3):
 
 
 def run(command, timeout, env=None, cpus=None, policy=()):
-    """Standard output of a command that ends well."""
+    """Runs a command, which must succeed, and returns its standard output."""
     try:
         done = subprocess.run(placed(cpus, policy, command), capture_output=True, text=True, timeout=timeout,
                               env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL)
@@ -54,7 +54,7 @@ class Background:
             return out.read()
 
     def wait_for(self, words, seconds):
-        """Until its output has the words."""
+        """Waits until the output contains the words."""
         deadline = time.time() + seconds
         while words not in self.said():
             if self.process.poll() is not None:
@@ -64,7 +64,7 @@ class Background:
             time.sleep(0.02)
 
     def finish(self, seconds):
-        """Until it ends, or that time has passed."""
+        """Waits until the program ends, for at most that time."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class Background:
 
 
 def wait_for_port(port, program, seconds=10):
-    """Until somebody listens on that TCP port; its state in /proc is looked at, so nothing is accepted."""
+    """Waits until a program listens on that TCP port, by /proc: a trial connection might be accepted."""
     wanted = f":{port:04X}"
     deadline = time.time() + seconds
     while True:

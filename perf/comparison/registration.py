@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What registering memory costs, beside mlock and memcpy of as much."""
+"""Measures the cost of registering memory, and mlock and memcpy of the same amount."""
 from .rows import LOWER
 
 GROUP = "Registering memory"
@@ -7,7 +7,7 @@ SIZES = ((4096, "4 KiB"), (1 << 20, "1 MiB"), (16 << 20, "16 MiB"), (1 << 30, "1
 
 
 def measured(context, bench, size):
-    """One slice: oneside-rates takes the least of its own rounds, each on memory that is new."""
+    """Returns a function that measures one slice: oneside-rates takes the least of its rounds, each on new memory."""
     rounds = 1 if size >= 1 << 30 else 5
     return lambda: bench.rates(["reg_lat", "-s", size, "-n", rounds], context.layout.application, serve=False)[-1]
 
@@ -18,7 +18,7 @@ def once(context, bench, size):
 
 
 def registration(context, rows, bench, turns):
-    """turns: of work.py."""
+    """Measures all; turns: the function of work.py."""
     sizes = SIZES[:-1] if context.quick else SIZES
     slices = turns(rows, bench, GROUP, {name: measured(context, bench, size) for size, name in sizes}, {})
     for size, name in sizes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What one would use instead: each function measures one program of Debian's packages."""
+"""Rivals of oneside: each function measures one program of Debian's packages, or of oneside-micro."""
 import json
 import os
 import re
@@ -27,8 +27,8 @@ def free_port(context):
 # ---- UCX ----
 
 def ucx(context, transport, tests, more=None, server=(), client=()):
-    """tests: {name: (test, size, iterations)}; {name: (typical us, operations a second)}.  more: of the environment;
-    server, client: the beginnings of the commands."""
+    """Runs ucx_perftest. tests: {name: (test, size, iterations)}; returns {name: (typical us, operations per second)}.
+    more: additional environment; server, client: command prefixes."""
     need("ucx_perftest")
     env = {"UCX_TLS": transport, "UCX_LOG_LEVEL": "error", **(more or {})}
     if transport == "tcp":
@@ -51,11 +51,11 @@ def ucx(context, transport, tests, more=None, server=(), client=()):
         out = client.said()
     finally:
         server.stop()
-    # What it has said is worth something also when it did not come to its end.
+    # Use the results of an incomplete run too.
     results = {}
     for line in out.splitlines():
         field = line.split(",")
-        # name,iterations,typical,average,overall latency,bandwidths,rates
+        # Fields: name,iterations,typical,average,overall latency,bandwidths,rates
         if field[0] in tests and len(field) >= 9 and field[1].strip().isdigit():
             results[field[0]] = (float(field[2]), float(field[8]))
     if not results:
@@ -66,7 +66,7 @@ def ucx(context, transport, tests, more=None, server=(), client=()):
 # ---- libfabric ----
 
 def fabric(context, provider, sizes, count):
-    """fi_pingpong: {size: us, half of a round trip}."""
+    """Runs fi_pingpong; returns {size: half a round trip in us}."""
     need("fi_pingpong")
     results = {}
     for size in sizes:
@@ -92,7 +92,7 @@ def fabric(context, provider, sizes, count):
 # ---- kernel TCP ----
 
 def iperf(context, size):
-    """Bytes a second by writes of that size."""
+    """Runs iperf3; returns bytes per second with writes of that size."""
     need("iperf3")
     port = free_port(context)
     server = Background(["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", str(port)],
@@ -107,7 +107,7 @@ def iperf(context, size):
 
 
 def sockperf(context, mode, size):
-    """pp: {percentile: us} of half a round trip; tp: messages a second."""
+    """Runs sockperf; returns for mode pp {percentile: half a round trip in us}, for tp messages per second."""
     need("sockperf")
     port = free_port(context)
     common = ["--tcp", "-i", "127.0.0.1", "-p", str(port)]
@@ -122,18 +122,18 @@ def sockperf(context, mode, size):
     if mode == "tp":
         found = re.search(r"Message Rate is (\d+)", out)
         if found is None:
-            raise Failed("sockperf tells no rate")
+            raise Failed("sockperf prints no rate")
         return float(found.group(1))
     percentiles = {float(p): float(v) for p, v in re.findall(r"percentile\s+([\d.]+)\s*=\s*([\d.]+)", out)}
     if not percentiles:
-        raise Failed("sockperf tells no percentiles")
+        raise Failed("sockperf prints no percentiles")
     return percentiles
 
 
 # ---- raw DPDK ----
 
 class TestPmd:
-    """Frames of that many bytes over the same memif pair, one core at each end; stands still but for rate()."""
+    """testpmd with frames of that size over an equal memif pair, one core per end; stopped except during rate()."""
 
     def __init__(self, context, frame):
         need("dpdk-testpmd")
@@ -155,7 +155,7 @@ class TestPmd:
                 if mode == "txonly":
                     command.append(f"--txpkts={self.frame}")
                 self.ends.append(Background(command, os.path.join(self.context.directory, f"testpmd-{mode}.log")))
-                # A memif connects to its server once, when it is started: that has to be there.
+                # A memif client tries to connect once, at its start: wait until the server is ready.
                 self.ends[-1].wait_for("Rx-pps", 30)
             deadline = time.time() + 20
             while self._received() == 0:
@@ -186,10 +186,10 @@ class TestPmd:
         return counters["ipackets"]
 
     def rate(self, seconds):
-        """Frames a second."""
+        """Returns the frames per second."""
         self._signal(signal.SIGCONT)
         try:
-            time.sleep(0.1)  # the queues are as full as they will be
+            time.sleep(0.1)  # until the queues have filled
             before, start = self._received(), time.monotonic()
             time.sleep(seconds)
             moved, passed = self._received() - before, time.monotonic() - start
@@ -203,7 +203,7 @@ class TestPmd:
 # ---- the processor ----
 
 def micro(context, name, cpus=None, seconds=0.2, policy=(), env=None):
-    """One of oneside-micro: its JSON."""
+    """Runs one benchmark of oneside-micro, and returns its JSON."""
     out = run([os.path.join(context.build, "perf", "oneside-micro"), f"--benchmark_filter=^{name}$",
                "--benchmark_format=json", f"--benchmark_min_time={seconds}"], SECONDS, env, cpus, policy)
     found = json.loads(out)["benchmarks"]
@@ -213,41 +213,41 @@ def micro(context, name, cpus=None, seconds=0.2, policy=(), env=None):
 
 
 def memcpy(context, size):
-    """Bytes a second, where the polling core of one data plane alone would be."""
+    """Returns bytes per second of memcpy, on the processor of a single data plane's polling core."""
     return micro(context, f"memcpy/{size}", [context.layout.alone_core])["bytes_per_second"]
 
 
 def hop(context):
-    """ns of a cache line to the other processor and back: {"p50": ..., "p99.9": ...}."""
+    """Returns the ns of a cache line to the other processor and back: {"p50": ..., "p99.9": ...}."""
     found = micro(context, "hop", None, 0.05)
     return {key: found[key] for key in ("p50", "p99.9")}
 
 
 def relay(context, policy=()):
-    """{"p50": ns, "p99.9": ns} of three processes, where ours would be, that do nothing but pass a cache line on as
-    a write and its acknowledgement pass: nothing that needs all three can be faster, or steadier."""
+    """Returns {"p50": ns, "p99.9": ns} of three processes, placed like ours, that only pass a cache line on as a WRITE and
+    its acknowledgement pass: the lower bound of time and jitter for three processes."""
     found = micro(context, "relay", None, 0.3, policy)
     return {key: found[key] for key in ("p50", "p99.9")}
 
 
 def relay_frames(context, policy=()):
-    """The same where the cores pass frames, as long as ours, over a memif by DPDK alone."""
+    """Like relay(), but the cores pass frames, of the same length as ours, over a memif by DPDK alone."""
     options = {"ONESIDE_EAL": " ".join([*context.eal, "--log-level=lib.eal:error"])}
     found = micro(context, "relay_frames/iterations:100000", policy=policy, env=options)
     return {key: found[key] for key in ("p50", "p99.9")}
 
 
 def gaps(context, policy=()):
-    """How many times a second one of two processors does something else for 6 us or more while a bare loop on each
-    looks at the clock: rounds that need both are late as often at least."""
+    """Returns how often per second a bare loop that polls the clock, on each of two processors, is interrupted for 6 us or
+    more: operations that need both processors are late at least as often."""
     return micro(context, "gaps", None, 0.5, policy)["over_6us_per_second"]
 
 
 def handover(context):
-    """ns that it takes two threads to give one processor to each other, there and back."""
+    """Returns the ns in which two threads hand one processor over and back."""
     return micro(context, "handover", None, 0.1)["real_time"]
 
 
 def wake(context):
-    """ns from a write to an eventfd to the thread on the other processor that slept 20 ms on it."""
+    """Returns the ns from a write to an eventfd to the run of the thread on the other processor, after 20 ms of sleep."""
     return micro(context, "wake", None, 1)["p50"]

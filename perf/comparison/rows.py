@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rows of the table, and what is written of them."""
+"""The rows of the table, and the files written from them."""
 import json
 import os
 import shutil
@@ -13,7 +13,7 @@ HIGHER, LOWER = "higher", "lower"
 
 
 def number(value):
-    """Three significant figures, without an exponent."""
+    """Formats a number with three significant figures, without an exponent."""
     magnitude = abs(value)
     if magnitude >= 1000:
         return f"{value:,.0f}"
@@ -25,7 +25,7 @@ def number(value):
 
 
 def spread(values):
-    """From the least to the most, where there is more than one and they differ."""
+    """Formats the range of several values that differ."""
     if len(values) < 2 or number(min(values)) == number(max(values)):
         return ""
     return f" ({number(min(values))}–{number(max(values))})"
@@ -37,8 +37,8 @@ def middle(values):
 
 class Rows:
     def __init__(self, rounds, hop=None, patience=None):
-        """hop: measures the way of a cache line from one processor to the other and back, {"p50": ns, ...}.
-        patience: how long to measure again what the machine was unlike itself for, or None: not at all."""
+        """hop: measures the time of a cache line from one processor to the other and back, {"p50": ns, ...}.
+        patience: limits the time for measuring again slices of another placement; None: never."""
         self.hop = hop
         self.turns = Turns(rounds, self.attempt, patience)
         self.rows = []
@@ -46,7 +46,7 @@ class Rows:
         self.explained = []
 
     def attempt(self, what, function):
-        """What the function gives, or None: then the reason has been told."""
+        """Returns the function's result; if it fails, prints the reason and returns None."""
         try:
             return function()
         except (Failed, KeyError, IndexError, ValueError) as error:
@@ -56,12 +56,12 @@ class Rows:
             return None
 
     def in_turn(self, group, functions):
-        """Each of {name: function} once, and that as many times as there are rounds; the hop before and after."""
+        """Calls each of {name: function} once per round; measures the hop before and after each call."""
         return self.turns.in_turn(group, functions, self.hop)
 
     def add(self, group, work, values, unit, bar=None, better=HIGHER, rivals=(), bar_text=None, hops=None):
-        """values: one, or those of several slices: the middle one counts.  rivals: (name, value, unit); a value
-        of None is said to be missing."""
+        """Adds a row. values: one value, or those of several slices, whose median counts. rivals: (name, value, unit); a
+        value of None appears as not measured."""
         values = [] if values is None else values if isinstance(values, list) else [values]
         value, met = middle(values), None
         if value is not None and bar is not None:
@@ -73,12 +73,12 @@ class Rows:
                "reason": None if value is not None else getattr(self, "last_reason", "not measured")}
         self.rows.append(row)
         said = f"{number(value)} {unit}{spread(values)}" if value is not None else f"not measured ({row['reason']})"
-        print(f"  {work}: {said}" + ("" if met is None else "" if met else "  (below what was asked for)"
-                                      if better == HIGHER else "  (above what was asked for)"), file=sys.stderr)
+        print(f"  {work}: {said}" + ("" if met is None else "" if met else "  (below the requirement)"
+                                      if better == HIGHER else "  (above the requirement)"), file=sys.stderr)
         return value
 
     def ratio(self, group, work, ratios, what, bar=None, better=HIGHER, rivals=(), hops=None):
-        """ratios: of Slices.ratios, or None; `what` says of what."""
+        """Adds a row with a ratio. ratios: result of Slices.ratios, or None; `what` names the divisor."""
         if not ratios:
             self.last_reason = "one of the two was not measured"
         return self.add(group, work, ratios or None, what, bar, better, rivals, None, hops)
@@ -93,7 +93,7 @@ class Rows:
             self.explained.append({"work": title, "cores": cores})
 
     def rival(self, group, work, name, value, unit):
-        """Another program's figure for a row that is there already."""
+        """Adds another program's figure to an existing row."""
         for row in self.rows:
             if row["group"] == group and row["work"] == work:
                 values = value if isinstance(value, list) else [] if value is None else [value]
@@ -101,7 +101,7 @@ class Rows:
 
 
 def with_unit(text, row):
-    """The name of a ratio says what it is of."""
+    """Appends the unit, except for ratios, whose name has their divisor."""
     return text if row["unit"].startswith("of ") else f"{text} {row['unit']}"
 
 
@@ -119,12 +119,12 @@ def rival_cell(rival):
 
 
 def counted(values):
-    """How many slices, and of what hop."""
+    """Formats the number of slices and their hops."""
     return f"{len(values)} slice{'s' if len(values) > 1 else ''} (hop {number(middle(values))} ns{spread(values)})"
 
 
 def hop_lines(told):
-    """told: of Turns, for this group."""
+    """Formats the hops of a group; told: the group's entry in Turns.told."""
     if not told or not told["kept"]:
         return []
     typical, late = [h["p50"] for h in told["kept"]], [h["p99.9"] for h in told["kept"]]
@@ -223,7 +223,7 @@ BEGIN, END = "<!-- perf/compare writes from here -->", "<!-- to here -->"
 
 
 def into_document(text, plots, path):
-    """The table and the plots between the marks of a document; the plots are put beside it."""
+    """Writes the table and links to the plots between the marks of a document; copies the plots next to it."""
     with open(path, encoding="utf-8") as f:
         document = f.read()
     if document.count(BEGIN) != 1 or document.count(END) != 1:

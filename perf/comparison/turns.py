@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Short measurements of several things in turn, all while the processors are as near to each other as they ever were.
+"""Measures several functions alternately in short slices, all with the processors at their least distance.
 
-A hypervisor moves its processors about among those of the host, within seconds: what crosses from one to the
-other then takes several times as long, and a middle of such figures is one of two machines.  So the way of a
-cache line there and back (the hop) is measured before and after each slice, and a slice of another placement
-is measured again, for as long as the patience lasts.  Nothing of that is silent: what was left out is counted
-in the text, and listed with its figures in the JSON.
+A hypervisor may move virtual processors among the host's processors within seconds. Communication between two then
+takes several times as long, and a median would mix two machines. Therefore the time of a cache line to the other
+processor and back (the hop) is measured before and after each slice, and a slice of another placement is measured
+again, as long as the patience lasts. Slices left out are counted in the text, and listed with their figures in the
+JSON.
 """
 import time
 
-APART = 3  # times the least hop seen: that is another placement, and no noise
+APART = 3  # a hop of more than this many times the least hop is another placement, not noise
 
 
 class Slices:
-    """What became of the rounds: each has one of everything, moments apart."""
+    """The results of all rounds: each round has one slice of each function, moments apart."""
 
     def __init__(self):
-        self.rounds = []  # {name: value}; what failed is not there
-        self.near = []    # {name: ns}, the hop of each of these slices
+        self.rounds = []  # {name: value} without failed slices
+        self.near = []    # {name: ns}, the mean hop of each slice
 
     def values(self, name):
-        """None when it failed once: half a comparison is none."""
+        """Returns the values of all rounds; None if one failed, because half a comparison is none."""
         found = [r[name] for r in self.rounds if name in r]
         return found if found and len(found) == len(self.rounds) else None
 
@@ -29,7 +29,7 @@ class Slices:
         return None if values is None else [convert(v) for v in values]
 
     def of_pairs(self, name, base, convert):
-        """Round by round, so that a machine that is slower in some minutes is so for both."""
+        """Combines values round by round, so that a slow minute of the machine affects both."""
         one, other = self.values(name), self.values(base)
         if one is None or other is None or not all(other):
             return None
@@ -39,13 +39,13 @@ class Slices:
         return self.of_pairs(name, base, lambda a, b: scale * a / b)
 
     def hops(self, name):
-        """Of those slices of everything in which `name` was measured."""
+        """Returns the hops of the slices of `name`."""
         found = [r[name] for r in self.near if name in r]
         return found if found and len(found) == len(self.rounds) else None
 
 
 class Patience:
-    """Seconds that may go into waiting and into measuring again: for all, and for each part."""
+    """Seconds for waiting and for measuring again: in total, and for each part."""
 
     def __init__(self, total, part):
         self.total, self.part, self.here = total, part, 0
@@ -75,17 +75,17 @@ class Slice:
 
 
 class Turns:
-    """Of the whole run.  attempt(what, function) gives None for what failed, and has said why."""
+    """The slices of the whole run. attempt(what, function) returns None if the function failed, and prints the reason."""
 
-    LOOKS = 20  # at first, to know what the machine has to offer
+    LOOKS = 20  # hops measured first, to know the machine's least hop
 
     def __init__(self, repeats, attempt, patience=None):
-        """Without patience every placement is taken as it comes."""
+        """patience: None accepts every placement."""
         self.repeats, self.attempt, self.patience = repeats, attempt, patience
         self.least = None
-        self.last = None  # the hop that was measured last, if nothing else has been since
+        self.last = None  # the last hop, if nothing was measured since
         self.told = {}    # group: {"kept": hops, "left out": ns, "unlike": ns, "waited": seconds}
-        self.all = []     # for the JSON: every slice, with whether it counts
+        self.all = []     # every slice, and whether it counts, for the JSON
 
     def _look(self, hop):
         found = None if hop is None else self.attempt("the hop", hop)
@@ -98,7 +98,7 @@ class Turns:
         return self.least is None or ns <= APART * self.least
 
     def _wait(self, hop):
-        """Until the processors are near each other."""
+        """Waits until the processors are near each other, or patience ends."""
         since = time.monotonic()
         while self.last is not None and not self.is_like(self.last["p50"]) and self.patience.left():
             self._look(hop)
@@ -110,11 +110,11 @@ class Turns:
         return Slice(number, name, value, [before, self._look(hop)])
 
     def _unlike(self, one):
-        """What failed is not tried again."""
+        """Whether a slice is of another placement; a failed slice is not, so that it is not repeated."""
         return one.value is not None and not self.is_like(one.far())
 
     def _again(self, one, function, hop, done):
-        """While it is of another placement, and there is patience."""
+        """Measures a slice again while it is of another placement and patience lasts."""
         while self._unlike(one) and self.patience.left():
             self._wait(hop)
             since = time.monotonic()
@@ -124,7 +124,7 @@ class Turns:
         return one
 
     def in_turn(self, group, functions, hop):
-        """Each of {name: function} once, and that as many times as there are rounds."""
+        """Calls each of {name: function} once per round."""
         done, counted, patience = [], {}, self.patience
         self.last = None
         if patience is not None:
@@ -140,7 +140,7 @@ class Turns:
                 done.append(one)
                 counted[number, name] = one if patience is None else self._again(one, function, hop, done)
         if patience is not None:
-            # What was near when it was measured may not be so any more, since the processors have come nearer.
+            # The least hop may have become smaller since: slices that counted may be of another placement now.
             for key, one in counted.items():
                 counted[key] = self._again(one, functions[key[1]], hop, done)
             waited -= patience.here

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""perftest and UCX as they are, on oneside's libibverbs, in turn with oneside-perf on the same two data planes, and with
-UCX over TCP."""
+"""Measures unmodified perftest and UCX on oneside's libibverbs, alternately with oneside-perf on the same two data planes
+and with UCX over TCP."""
 import os
 
 from . import rivals
@@ -11,9 +11,9 @@ from .rows import LOWER
 GROUP = "Programs of verbs over memif"
 SIZES = ((8, "8 B"), (4096, "4 KiB"), (1 << 20, "1 MiB"))
 WORKS = {8: (1024, 64, 2e6, "M/s"), 4096: (256, 16, 5e5, "GB/s"), 1 << 20: (4, 1, 3e3, "GB/s")}
-BANDWIDTH_COLUMNS = 5  # bytes, iterations, MB/s at most, MB/s (decimal), millions a second
+BANDWIDTH_COLUMNS = 5  # bytes, iterations, peak MB/s, MB/s (decimal), million operations per second
 LATENCY_COLUMNS = 9    # bytes, iterations, us: least, most, typical, average, deviation, 99 %, 99.9 %
-# test of ucx_perftest, size, count; what is made of its line: column (us, operations a second), factor, unit
+# title: test of ucx_perftest, size, count; index in the result of rivals.ucx (us, operations per second), factor, unit
 UCX_WORKS = {"UCX put of 64 B": ("ucp_put_bw", 64, 30000, 1, 1e-6, "M/s"),
              "UCX put of 1 MiB": ("ucp_put_bw", 1 << 20, 200, 1, (1 << 20) / 1e9, "GB/s"),
              "UCX put of 8 B, half a round trip": ("ucp_put_lat", 8, 3000, 0, 1, "us"),
@@ -22,12 +22,12 @@ UCX_WORKS = {"UCX put of 64 B": ("ucp_put_bw", 64, 30000, 1, 1e-6, "M/s"),
              "UCX tagged message of 8 B, half a round trip": ("tag_lat", 8, 3000, 0, 1, "us")}
 UCX_TESTS = {f"test{i}": work[:3] for i, work in enumerate(UCX_WORKS.values())}
 
-# By default it has its buffers in System V shared memory where there are hugepages, and that is copied (doc/verbs.md, "UCX").
+# If there are hugepages, UCX by default has its buffers in System V shared memory, which is copied (doc/verbs.md, "UCX").
 UCX_BY_DEFAULT = {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
 UCX_ENVIRONMENT = {**UCX_BY_DEFAULT,
                    **dict.fromkeys(("UCX_RC_VERBS_ALLOC", "UCX_UD_VERBS_ALLOC", "UCX_ALLOC_PRIO"), "thp,mmap,heap")}
 
-# UCX takes no device without a character device of its name, which it does not open (doc/verbs.md, "UCX").
+# UCX ignores a device without a character device of its name, although it does not open that (doc/verbs.md, "UCX").
 DEV = """#!/bin/sh
 mount -t tmpfs dev "$0.dev" && cd "$0.dev" && mkdir shm infiniband || exit 1
 for node in null zero full random urandom; do
@@ -39,12 +39,12 @@ cd / && mount --rbind "$0.dev" /dev && exec "$@"
 
 
 def started(context, plane):
-    """The beginning of a command whose program has that data plane's libraries."""
+    """Returns a command prefix that runs a program on that data plane."""
     return [os.path.join(context.build, "api", "verbs", "oneside-run"), "--socket", plane.socket]
 
 
 def perftest(context, bench, program, size, options, columns):
-    """The line of numbers."""
+    """Runs a pair of perftest's programs, and returns the line of figures."""
     need(program)
     port = free_port(context)
     command = [program, "-F", "-s", str(size), "-p", str(port), *options]
@@ -64,19 +64,19 @@ def perftest(context, bench, program, size, options, columns):
 
 
 def ib_write_bw(context, bench, size):
-    """Writes a second."""
+    """Returns the WRITEs per second of ib_write_bw."""
     depth, every, rate, _ = WORKS[size]
     options = ["-t", str(depth), "-Q", str(every), "-n", str(max(depth, int(rate * context.seconds) // depth * depth))]
     return perftest(context, bench, "ib_write_bw", size, options, BANDWIDTH_COLUMNS)[4] * 1e6
 
 
 def half_a_round_trip(context, bench, program, size):
-    """us"""
+    """Returns the typical half of a round trip in us."""
     return perftest(context, bench, program, size, ["-n", "3000"], LATENCY_COLUMNS)[4]
 
 
 def ucx(context, bench, tests, environment):
-    """As rivals.ucx."""
+    """Runs rivals.ucx over verbs, with a private /dev."""
     if os.geteuid() != 0:
         raise Failed("UCX over verbs: a /dev with /dev/infiniband needs root")
     script = os.path.join(context.directory, "with_dev")
@@ -105,7 +105,7 @@ def bandwidths(context, rows, bench, turns):
 
 
 def latencies(context, rows, bench, turns):
-    # ib_write_lat looks at its memory without end, and lets nobody else run meanwhile: it wants a processor of its own.
+    # ib_write_lat polls its memory without yielding: it needs its own processor.
     program, ours = ("ib_write_lat", "write_pp") if context.layout.spare else ("ib_send_lat", "send_pp")
     for size, name in SIZES:
         slices = turns(rows, bench, GROUP, {
@@ -134,7 +134,7 @@ def by_ucx(context, rows, bench, turns):
 
 
 def programs(context, rows, bench, turns):
-    """turns: of work.py."""
+    """Measures all; turns: the function of work.py."""
     bandwidths(context, rows, bench, turns)
     latencies(context, rows, bench, turns)
     by_ucx(context, rows, bench, turns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The work that is compared, and what is asked of oneside at each."""
+"""The work that is compared, and oneside's requirements for each."""
 import contextlib
 import os
 import re
@@ -16,10 +16,10 @@ from .rows import LOWER, middle
 from .verbs import programs
 
 WINDOW = ["--tx-depth", 256, "-Q", 16]
-# One endpoint across two data planes: application and polling core take turns on a processor, and with
-# 256 the turn is over before the first acknowledgement is there.
+# With one endpoint across two data planes, application and polling core alternate on a processor. A depth of 256 is used
+# up before the first acknowledgement arrives.
 DEEP = ["--tx-depth", 1024, "-Q", 64]
-# A few of 1 MiB last until the next is posted; the buffers of more leave the caches.
+# Few operations of 1 MiB suffice until the next is posted; the buffers of more would leave the caches.
 FEW = ["--tx-depth", 4]
 LARGE = 1 << 20
 
@@ -32,13 +32,13 @@ SIMULATED = "The transport in the simulator: 100 Gb/s, round trip 50 us"
 
 
 def count_for(size, rate, bytes_a_second, seconds):
-    """Operations that take about that long."""
+    """Returns a number of operations that take about that long."""
     return max(100, int(seconds * min(rate, bytes_a_second / size)))
 
 
 # ---- two data planes ----
 
-SMALL_FRAME = 138  # bytes on the wire of a write of 64
+SMALL_FRAME = 138  # bytes on the wire for a WRITE of 64 bytes
 
 
 def small_writes(context, rows, bench):
@@ -68,7 +68,7 @@ def small_writes(context, rows, bench):
 
 @contextlib.contextmanager
 def raw(context, rows, bench, frame):
-    """A function that gives testpmd's rate, or fails by its reason; testpmd is there meanwhile."""
+    """Yields a function that returns testpmd's rate, or fails with the reason; testpmd runs meanwhile."""
     def missing():
         raise Failed(f"dpdk-testpmd: {reason}")
 
@@ -86,7 +86,7 @@ def raw(context, rows, bench, frame):
 
 
 def turns(rows, bench, group, ours, others):
-    """Slices of ours and of others, in turn; while the others have theirs the data planes stand still."""
+    """Measures slices of ours and of others alternately; the data planes are stopped during the others' slices."""
     alone = {name: bench.alone(function) for name, function in others.items()}
     hop, rows.hop = rows.hop, rows.hop and bench.alone(rows.hop)
     try:
@@ -96,7 +96,7 @@ def turns(rows, bench, group, ours, others):
 
 
 def large(context, rows, bench, mtu, bar, reads=False):
-    """1 MiB by frames of that path MTU, beside testpmd with frames as long."""
+    """Measures transfers of 1 MiB with that path MTU, and testpmd with frames of that length."""
     near, frame = context.layout.application, mtu + 58
     work = f"1 MiB RDMA writes, path MTU {mtu}"
 
@@ -136,7 +136,7 @@ ORDINARY = ", ordinary scheduling policy"
 
 
 def latencies(context, rows, bench):
-    """Beside what the machine does to three processes of no purpose, in the same rounds."""
+    """Measures latencies, and in the same rounds three bare processes, to separate the machine's share."""
     far = context.layout.latency_application
     works = {WRITE_LATENCY: ("write_lat", *context.layout.latency_options), PUT_LATENCY: ("put_lat",)}
 
@@ -144,7 +144,7 @@ def latencies(context, rows, bench):
         return bench.perf([*test], far, 8)["latency_ns"]
 
     def round_robin(test):
-        """Where application and far core share a processor, what passes it from one to the other is the scheduler."""
+        """With round-robin scheduling, for an application that shares a processor with the far core."""
         with bench.far.round_robin():
             return bench.perf([*test], far, 8, policy=machine.ROUND_ROBIN)["latency_ns"]
 
@@ -170,7 +170,7 @@ def signals(context, rows, bench):
 
 
 def latency(rows, group, work, slices, way, of_bare, ratio):
-    """The typical time, beside the bare processes', and the 99.9th percentile as a multiple of it."""
+    """Adds rows with the median, compared with the bare processes, and the 99.9th percentile as a multiple of it."""
     hops, bare, times, gaps = slices.hops(work), BARE + way, slices.values(work), slices.values(GAPS + way)
     late = times and gaps and [100 * g * t["p50"] / 1e9 for g, t in zip(gaps, times)]
     rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", hops=hops,
@@ -244,7 +244,8 @@ def across(context, rows):
     with Bench(context, "small", True, mtu=1500) as bench:
         time.sleep(0.5)
         large(context, rows, bench, 1024, 0.5)
-    # Control thread and application of each side beside its polling core: doc/performance.md, "How to lay out cores".
+    # Control thread and application of each side share their polling core's processor: doc/performance.md, "How to lay out
+    # cores".
     core = context.layout.core
     with Bench(context, "control", True, control=(core[1], core[2])) as bench:
         time.sleep(0.5)
@@ -385,7 +386,7 @@ def mapped(context, rows, bench):
         count = count_for(size, speed, 55e9, context.seconds)
         others = {"UCX posix": lambda t=theirs, s=size, n=count, f=scale: rivals.ucx(context, "posix", {
             "test": (t, s, n)})["test"][1] * f}
-        if size == LARGE:  # which no copy is ahead of for long
+        if size == LARGE:  # memcpy is a useful bound only for large copies
             others["memcpy"] = lambda: rivals.memcpy(context, LARGE) / 1e9
         slices = turns(rows, bench, MAPPED, {
             "ours": lambda t=test, s=size, f=scale: bench.perf([t, "--tx-depth", 1024 if s <= 4096 else 64], near,
@@ -436,7 +437,7 @@ def idle_endpoints(context, rows, bench):
 
 
 def alone(context, rows):
-    # The polling core has its processor for itself; application and control thread share the other.
+    # The polling core has one processor; application and control thread share the other.
     with Bench(context, "alone", False, idle=("spin",), control=context.layout.application) as bench:
         rings(context, rows, bench)
         mapped(context, rows, bench)
@@ -472,7 +473,7 @@ def sleeping(context, rows):
 
 
 def busy_sleepers(context, rows, awake, bench):
-    """What sleeping costs flows that are busy: the same by data planes that yield, in turn."""
+    """Measures the cost of sleeping for busy flows, alternately with data planes that yield."""
     near = context.layout.application
     flows = {"64 KiB RDMA writes": ("write_bw", 65536), "1 MiB RDMA writes": ("write_bw", LARGE, *FEW),
              "4 MiB RDMA writes": ("write_bw", 4 * LARGE, *FEW), "64 KiB sends": ("send_bw", 65536),
@@ -509,7 +510,7 @@ def wake(context, rows, bench, work):
 
 
 def link_runs(context, what):
-    """Runs over the modelled switch, each a line: (name, way of repeating, operation, MTU, loss %, Gb/s, Jain)."""
+    """Returns a line per run over the modelled switch: (name, way of repeating, operation, MTU, loss %, Gb/s, Jain)."""
     program = os.path.join(context.build, "tests", "sim", "sim")
     simulator = Background([program, "--link", what], os.path.join(context.directory, f"sim-{what}.log"))
     try:
@@ -529,7 +530,7 @@ def quotient(value, base):
 
 
 def simulator(context, rows):
-    """Virtual time: the same figures on every machine, loaded or not."""
+    """Measures in virtual time, which gives the same figures on every machine, loaded or not."""
     loss = rows.attempt("loss in the simulator", lambda: link_runs(context, "loss")) or []
     for how, name in (("selective", "selective repeat"), ("go-back", "go-back-N, as with others")):
         goodput = {run[4]: run[5] for run in loss if run[1:4] == (how, "WRITE", 4096)}
@@ -537,7 +538,7 @@ def simulator(context, rows):
                    quotient(goodput.get(1.0), goodput.get(0.0)), "of the goodput", 0.9 if how == "selective" else None)
     without = next((run[5] for run in loss if run[1:5] == ("selective", "WRITE", 4096, 0.0)), None)
     incast = rows.attempt("incast in the simulator", lambda: link_runs(context, "incast")) or []
-    # The one with the most senders comes last.
+    # The run with the most senders comes last.
     most = [run for run in incast if run[3] == 4096][-1:]
     rows.ratio(SIMULATED, "32 senders into one receiver / one sender",
                quotient(most[0][5] if most else None, without), "of the bottleneck", 0.9)

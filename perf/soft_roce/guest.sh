@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   guest.sh BUILD ROUNDS/SHARE veth|virtio MTU CANDIDATES TESTS    in the guest; one line for each measurement
+#   guest.sh BUILD ROUNDS/SHARE veth|virtio MTU CANDIDATES TESTS    runs in the guest; prints a line per measurement
 #
-# CANDIDATES: words of soft_roce; with veth: af_packet, af_xdp, which are oneside by that driver, with virtio: virtio,
-# which is oneside by DPDK's driver of the NIC.  Each has a cable of its own, made the same way: veth interfaces, or two
-# NICs that QEMU joins.  TESTS: words PROGRAM:SIZE:COUNT:COUNT, the counts of Soft-RoCE and of oneside, of which one
-# SHARE-th is done.  Who is not measured stands still.
+# CANDIDATES: soft_roce; with veth also af_packet and af_xdp, which are oneside by that driver; with virtio also virtio,
+# which is oneside by DPDK's driver of the NIC. Each has its own cable of the same kind: veth interfaces, or two NICs
+# that QEMU joins. TESTS: words PROGRAM:SIZE:COUNT:COUNT, with the counts for Soft-RoCE and for oneside; both are divided
+# by SHARE. Candidates that are not measured are stopped.
 export PATH=/usr/bin:/bin
 BUILD=$1 ROUNDS=${2%/*} SHARE=${2#*/} LINK=$3 MTU=$4 CANDIDATES=$5 TESTS=$6
 LIMIT=600
@@ -19,12 +19,12 @@ give_up() {
 	exit 1
 }
 
-# busybox would run its own.
+# Calls iproute2's program instead of busybox's applet.
 ip() {
 	/usr/bin/ip "$@"
 }
 
-# on CPU COMMAND...: of the host's files
+# on CPU COMMAND...: runs a command of the host's file system on a processor
 on() {
 	exec chroot /hostroot /usr/bin/taskset -c "$@"
 }
@@ -37,14 +37,14 @@ cable() { # NAME
 	done
 }
 
-# By its MAC address.
+# Prints the interface of a NIC, which is found by its MAC address.
 nic() { # NUMBER
 	for net in /sys/class/net/*; do
 		[ "$(cat "$net/address")" != "52:54:00:6f:6e:1$1" ] || echo "${net##*/}"
 	done
 }
 
-# To DPDK; prints the device's address.
+# Binds a NIC to uio_pci_generic for DPDK; prints the device's address.
 to_uio() { # NUMBER
 	device=$(readlink -f "/sys/class/net/$(nic "$1")/device/..")
 	device=${device##*/}
@@ -54,8 +54,8 @@ to_uio() { # NUMBER
 	[ -e "/sys/bus/pci/drivers/uio_pci_generic/$device" ] && echo "$device"
 }
 
-# Both ends are in one namespace, since this kernel's Soft-RoCE knows no other: what goes to the address of an end
-# has to take the cable all the same, so addresses are local only for what comes in.
+# Both ends are in one namespace, because this kernel's Soft-RoCE supports only the initial one. Packets to either address
+# must nevertheless take the cable: addresses are local only for incoming packets.
 soft_roce() {
 	if [ "$LINK" = veth ]; then
 		cable rxe
@@ -89,13 +89,13 @@ slots() {
 	[ "$MTU" -le 1500 ] && echo framesz=2048,blocksz=65536,framecnt=4096 || echo framesz=8192,blocksz=65536,framecnt=1024
 }
 
-# planes DRIVER OPTIONS: two, joined by a cable
+# planes DRIVER OPTIONS: starts two data planes joined by a cable
 planes() {
 	[ "$1" = virtio ] || cable "$1"
 	number=1
 	for end in "$1" "$1-far"; do
 		if [ "$1" = virtio ]; then
-			device=$(to_uio $((number + 2))) || give_up "NIC $((number + 2)) cannot be had by uio_pci_generic"
+			device=$(to_uio $((number + 2))) || give_up "NIC $((number + 2)) cannot be bound to uio_pci_generic"
 			eal="--in-memory -m 160 -a $device --iova-mode=pa"
 		else
 			device=net_${1}0
@@ -118,7 +118,7 @@ planes() {
 	PLANES=
 }
 
-# end CANDIDATE near|far PROGRAM...
+# end CANDIDATE near|far PROGRAM...: runs a program on that side of the candidate's cable
 end() {
 	candidate=$1 cpu=0 side=$1
 	[ "$2" = near ] || cpu=1 side=$1-far

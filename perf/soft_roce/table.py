@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of a run of perf/soft-roce.
+"""Prints the table of a run of perf/soft-roce.
 
-    table.py CABLE FILE     FILE: what guest.sh said
+    table.py CABLE FILE     FILE: the output of guest.sh
 """
 import statistics
 import sys
@@ -17,7 +17,7 @@ def kind(program, size):
 
 
 def value(program, fields):
-    """us; thousands a second; MB/s."""
+    """Returns the value in its kind's unit: us, thousands per second, or MB/s."""
     size = int(fields[0])
     if kind(program, size) == "latency":
         return float(fields[4])
@@ -29,7 +29,7 @@ UNIT = {"latency": "us", "rate": "thousand/s", "bandwidth": "MB/s"}
 
 
 def read(path):
-    """{(program, size): {candidate: [a value for each round]}}"""
+    """Returns {(program, size): {candidate: [a value for each round]}}."""
     works = {}
     with open(path, encoding="utf-8") as said:
         for line in said:
@@ -45,7 +45,7 @@ def cell(values):
 
 
 def ratios(ours, theirs, latency):
-    """Of each round: how many times as good as theirs."""
+    """Returns for each round how many times better than theirs ours is."""
     return [t / o if latency else o / t for o, t in zip(ours, theirs)]
 
 
