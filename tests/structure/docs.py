@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the documents name exists: files and folders, functions and constants of the project, headings linked to; of manual pages
-the documents that they name.
+"""Checks that the files, folders, functions, constants and headings that documents name exist, and the documents that
+manual pages name.
 
-    docs.py               checks; prints what is not there; exit 1
+    docs.py               checks; prints what is missing; exit 1
 """
 
 import os
@@ -21,7 +21,7 @@ FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
 def anchors(text):
-    """The anchors of a document's headings, as forges make them."""
+    """Yields the anchors of a document's headings, as forges generate them."""
     for heading in re.findall(r"^#+ +(.+)$", FENCE.sub("", text), re.M):
         plain = re.sub(r"\]\([^)]*\)", "", heading).lower()
         yield re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")

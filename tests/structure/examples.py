@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The EXAMPLES of manual pages compile, with what a reader takes to be declared around them.
+"""Checks that the EXAMPLES of manual pages compile, with the declarations that a reader would assume.
 
-    examples.py CC ROOT        checks doc/man of ROOT; prints what the compiler says; exit 1
+    examples.py CC ROOT        checks doc/man of ROOT; prints the compiler's errors; exit 1
 """
 
 import glob
@@ -24,7 +24,7 @@ int result; rsmapi_controller_handle_t controller; rsm_memseg_export_handle_t se
 char *text;
 """),
 }
-# Those that people open first.
+# Pages that readers open first, and that must have examples.
 EXPECTED = ("dat_ep_connect.3dat", "dat_ep_post_rdma_read.3dat", "dat_ep_post_rdma_write.3dat", "dat_ep_post_recv.3dat",
             "dat_ep_post_send.3dat", "dat_lmr_create.3dat", "dat_rmr_bind.3dat", "dat_rmr_create.3dat",
             "rsm_memseg_export_publish.3rsm", "rsm_memseg_import_connect.3rsm", "rsm_memseg_import_get.3rsm",
@@ -32,7 +32,7 @@ EXPECTED = ("dat_ep_connect.3dat", "dat_ep_post_rdma_read.3dat", "dat_ep_post_rd
 
 
 def example(page):
-    """The code of its section EXAMPLES, as a reader sees it."""
+    """Returns the code of the section EXAMPLES, as a reader sees it."""
     section = re.search(r"^\.SH EXAMPLES\n(.*?)(?=^\.SH )", page, re.M | re.S)
     code = "\n".join(LISTING.findall(section.group(1))) if section else ""
     return code.replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What doc/monitoring.md, the alerts and the dashboard say of each other agrees, and is what Prometheus reads.
+"""Checks that doc/monitoring.md, the alerts and the dashboard agree, and that Prometheus accepts them.
 
     monitoring.py [PROMTOOL]    checks; prints what does not agree; exit 1
 """
@@ -32,7 +32,7 @@ def expressions(dashboard):
 
 
 def metrics(document, used):
-    """Names that no line of the table has, with the suffix that its type gives samples."""
+    """Yields the used names that no line of the table has; a metric's type gives its samples a suffix."""
     known = {}
     for name, kind in re.findall(r"^\| `(oneside_\w+)` \| (\w+) \|", document, re.M):
         suffixes = {"counter": ["_total"], "info": ["_info"], "gauge": [""],
@@ -50,14 +50,15 @@ def alerts(document, rules, tests):
     told = re.findall(r"^\| `(Oneside\w+)` \|", document, re.M)
     tested = set(re.findall(r'alertname="(\w+)"', tests))
     if defined != told:
-        yield f"doc/monitoring.md tells of the alerts {told}, the rules have {defined}"
+        yield f"doc/monitoring.md lists the alerts {told}, the rules have {defined}"
     yield from (f"{name}: no test of oneside.test.yml makes it fire" for name in defined if name not in tested)
     if not rules.count("description:") == rules.count("summary:") == len(defined):
-        yield "oneside.rules.yml: an alert does not say what to do"
+        yield "oneside.rules.yml: an alert has no description, which should explain what to do"
 
 
 def events(root, document):
-    """Each line of the log begins with its event; those from notice on are in the table of doc/monitoring.md."""
+    """Checks that each line of the log begins with its event, and that events from level notice on are in the table of
+    doc/monitoring.md."""
     made = {}
     for path in sorted(p for p in rooms.sources(root) if p.startswith(("control/", "dataplane/"))):
         for macro, level, text in LINE.findall(read(root, path)):
@@ -97,7 +98,7 @@ def by_promtool(promtool, root, dashboard):
     yield from run(promtool, "check", "rules", os.path.join(root, "doc/prometheus/oneside.rules.yml"))
     yield from run(promtool, "test", "rules", os.path.join(root, "doc/prometheus/oneside.test.yml"))
     with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as rules:
-        # JSON is YAML.
+        # promtool reads YAML, of which JSON is a subset.
         json.dump({"groups": [{"name": "dashboard", "rules": [
             {"record": f"panel_{i}", "expr": expr.replace("$__rate_interval", "5m").replace("$instance", ".*")}
             for i, (_, expr) in enumerate(expressions(dashboard))]}]}, rules)

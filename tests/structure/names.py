@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Global names of the product, and the rooms that they say they are from.
+"""Checks the global names of the product against the prefixes of their rooms.
 
-A global function or variable begins with a prefix of its room, and a prefix is one room's within a side (a folder
-directly below PREFIXES); no two types of one program have the same name.
+A global function or variable begins with a prefix of its room. Within a side (a key of PREFIXES) a prefix belongs to one
+room. No two types of one program have the same name.
 
-    names.py BUILD            checks; prints each name that is off; exit 1
+    names.py BUILD            checks; prints each wrong name; exit 1
 """
 
 import collections
@@ -15,13 +15,13 @@ import sys
 
 import rooms
 
-ANYWHERE = {  # declared in one public header, defined in whichever room it is about
+ANYWHERE = {  # prefixes declared in one public header, and defined in the room of their subject
     "dataplane": "engine",     # engine.h
-    "control": "main",         # of each program
+    "control": "main",         # of several programs
     "api/client": "one",       # client.h
     "api/dat": "dat dapl",     # uDAPL's calls
-    "api/verbs": "ibv _ibv mult mbps",  # those of libibverbs
-    "api/rdmacm": "rdma",      # those of librdmacm
+    "api/verbs": "ibv _ibv mult mbps",  # libibverbs's calls
+    "api/rdmacm": "rdma",      # librdmacm's calls
     "api/run": "main",
 }
 PREFIXES = {
@@ -102,7 +102,7 @@ PREFIXES = {
     },
     "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }
-SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has
+SAME_PREFIX = {"api/rsm"}  # all its rooms share the prefix of its API
 PROGRAMS = (("dataplane", "control", "config"), ("api/client", "api/dat", "api/dat2"), ("api/client", "api/rsm"),
             ("api/client", "api/run"), ("api/client", "api/verbs"), ("api/client", "api/rdmacm"))
 TYPE = re.compile(r"^[ \t]*(?:typedef )?(?:struct|union|enum)\s+(\w+)\s*\{", re.M)
@@ -117,7 +117,7 @@ def prefixed(name, prefixes):
 
 
 def owner(name, side):
-    """The rooms that the longest prefix of this name belongs to."""
+    """Returns the rooms that own the longest prefix of this name."""
     best, found = 0, set()
     for room, prefixes in PREFIXES[side].items():
         for prefix in prefixes.split():

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rooms of the product and what they use of one another.
+"""Checks the dependencies between the rooms of the product.
 
-A room is a folder of sources.  Room A uses room B when a source of A includes a header of B, or when
-an object of A refers to a symbol that an object of B defines.  The graph must have no circle.
+A room is a folder of sources. Room A uses room B if a source of A includes a header of B, or if an object of A refers to a
+symbol that an object of B defines. The graph must have no circle.
 
-    rooms.py BUILD          checks; prints each circle with the files and names that tie it; exit 1
+    rooms.py BUILD          checks; prints each circle with the files and names that form it; exit 1
     rooms.py BUILD --draw   prints the rooms in layers: each uses only rooms below it
-    rooms.py BUILD --why A B  the includes and symbols by which room A uses room B
+    rooms.py BUILD --why A B  prints the includes and symbols by which room A uses room B
 """
 
 import collections
@@ -30,7 +30,7 @@ def sources(root):
     listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", *TOPS],
                             capture_output=True, text=True)
     files = listed.stdout.split()
-    if listed.returncode != 0 or not files:  # not a checkout: every file there is
+    if listed.returncode != 0 or not files:  # not a checkout: take all files
         files = [os.path.relpath(os.path.join(folder, name), root) for top in TOPS
                  for folder, _, names in os.walk(os.path.join(root, top)) for name in names]
     return {f for f in files if f.endswith((".c", ".h")) and os.path.exists(os.path.join(root, f))}
@@ -48,7 +48,7 @@ def includes(root, files):
 
 
 def objects(root, build):
-    """Source and object file of each compilation of the product; one object a source."""
+    """Yields the source and the object file of each compilation of the product."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as commands:
         for entry in json.load(commands):
             source = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
@@ -58,7 +58,7 @@ def objects(root, build):
 
 def symbols(root, build):
     defined, wanted, seen = collections.defaultdict(set), {}, set()
-    nm = "gcc-nm"  # reads the objects of link-time optimization, too
+    nm = "gcc-nm"  # also reads objects with link-time optimization
     for source, path in objects(root, build):
         if source in seen or not os.path.exists(path):
             continue
@@ -77,7 +77,7 @@ def symbols(root, build):
 
 
 def c_library():
-    """What the C library defines: who calls such a name means the C library, whoever else defines it too."""
+    """Returns the symbols of the C library: references to them mean the C library, even if a room defines the name too."""
     path = subprocess.run(["gcc", "-print-file-name=libc.so.6"], capture_output=True, text=True, check=True).stdout
     output = subprocess.run(["nm", "-D", "--defined-only", path.strip()], capture_output=True, text=True,
                             check=True).stdout
@@ -90,7 +90,7 @@ def links(root, build):
     for source, names in wanted.items():
         program = next(tops for tops in PROGRAMS if source.startswith(tops))
         for name in names - theirs:
-            # The same name in two libraries: that of the nearest folder.
+            # If two libraries define a name, the definition in the nearest folder counts.
             near = [d for d in defined.get(name, ()) if d.startswith(program) and d != source]
             near.sort(key=lambda d: -len(os.path.commonprefix([d, source])))
             if near:
@@ -108,7 +108,7 @@ def graph(root, build):
 
 
 def circles(uses):
-    """Strongly connected sets of more than one room (Tarjan)."""
+    """Returns the strongly connected components of more than one room (Tarjan's algorithm)."""
     order, low, stack, found, on = {}, {}, [], [], set()
 
     def visit(room):

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Habits that a machine can look after: layout of the code; and, as advice, the length of files and of headers that
-many sources include.
+"""Checks the layout of the code, and advises on long files and on long headers that many sources include.
 
-    sources.py            checks the product and its tests; exit 1 when the layout is wrong
+    sources.py            checks the product and its tests; exit 1 if the layout is wrong
 """
 
 import collections
@@ -13,10 +12,10 @@ import subprocess
 import sys
 
 FILE_LINES = 800
-HUB_LINES = 150   # of a header that
+HUB_LINES = 150   # at most, for a header that
 HUB_USERS = 12    # more sources than this include
 PRODUCT = ("dataplane/", "control/", "api/", "config/")
-# ABI and specifications: one page each by nature.
+# Exempt: ABI and specifications, which are one header each by nature.
 HUBS = ("api/abi/", "api/dat/include/", "api/rsm/include/")
 INCLUDE = '#include "'
 
@@ -27,7 +26,7 @@ def tracked(root):
 
 
 def included(path, name, files):
-    """The header that `path` means by #include "name": beside it, or from the root or api/."""
+    """Returns the header that `path` includes as "name": relative to its folder, the root or api/."""
     near = (os.path.normpath(os.path.join(base, name)) for base in (os.path.dirname(path), "", "api"))
     return next((header for header in near if header in files), name)
 
