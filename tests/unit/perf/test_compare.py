@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""perf/compare: rows and their judgement, what it writes, programs that fail or do not end."""
+"""Tests perf/compare: rows and their judgement, the files written, programs that fail or do not end."""
 import contextlib
 import io
 import json
@@ -15,7 +15,7 @@ sys.path.insert(0, sys.argv.pop(1))
 
 from comparison import machine, planes, process, rows, turns, work  # noqa: E402  the path is set first
 
-EVER = 10 ** 6  # seconds: what ends what hangs is the limit of the whole test
+EVER = 10 ** 6  # seconds: the timeout of the whole test ends a hang
 
 ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "rounds": 3,
          "busy_before": 0.01, "busy_after": 0.02, "stolen": 0.0,
@@ -78,7 +78,7 @@ class TestRows(unittest.TestCase):
         self.assertEqual(table.rows[0]["value"], 2.0)
 
     def test_ratios_are_of_what_was_measured_in_turn(self):
-        # The machine is four times slower in the second round and twice in the third: the ratio does not notice.
+        # The machine is four times slower in the second round and twice in the third: the ratio must not change.
         said, speed = [], iter([1, 1, 4, 4, 2, 2])
 
         def measure(name, value):
@@ -96,7 +96,7 @@ class TestRows(unittest.TestCase):
         self.assertIn("| reads | 4.50 GB/s (2.25–9.00) |  |", text)
 
     def test_the_hop_is_told_beside(self):
-        # One before, and one after each slice.
+        # Hops before the first slice and after each slice.
         hops = iter([{"p50": 130.0, "p99.9": 200.0}, {"p50": 430.0, "p99.9": 9000.0}, {"p50": 140.0, "p99.9": 300.0},
                      {"p50": 140.0, "p99.9": 300.0}])
         table = rows.Rows(3, lambda: next(hops))
@@ -147,7 +147,7 @@ class TestRows(unittest.TestCase):
         text = rows.markdown(table, ABOUT)
         self.assertIn("| work one | 1.00 M/s |  | UCX: 1,234 M/s |", text)
         self.assertNotIn("99", text)
-        # A group is together, in whatever order its rows came.
+        # Rows of a group are together, in any order of adding.
         self.assertEqual(text.count("### g"), 1)
         self.assertIn("| work two | 1.00 M/s |  | UCX: not measured |", text)
 
@@ -186,7 +186,7 @@ class TestRows(unittest.TestCase):
 
 
 class TestPlacement(unittest.TestCase):
-    """A machine whose processors are `apart` in some slices, and what is measured shows it."""
+    """Tests a machine whose processors are `apart` in some slices, which changes the measured values."""
 
     def setUp(self):
         self.apart = False
@@ -196,7 +196,7 @@ class TestPlacement(unittest.TestCase):
         return {"p50": 500.0 if self.apart else 120.0, "p99.9": 700.0}
 
     def work(self, moves):
-        """Measures 1 where the processors are near, 4 where not; `moves`: of which calls the processors move in."""
+        """Measures 1 if the processors are near, else 4; `moves`: numbers of the calls in which the processors move."""
         def measure():
             self.measured += 1
             if self.measured in moves:
@@ -205,7 +205,7 @@ class TestPlacement(unittest.TestCase):
         return measure
 
     def hop_for_a_while(self, looks):
-        """They come near each other again after so many looks."""
+        """Measures hops; the processors come near each other again after that many."""
         left = looks
 
         def hop():
@@ -396,10 +396,10 @@ class TestPrograms(unittest.TestCase):
             os.makedirs(os.path.join(directory, "tests", "sim"))
             program = os.path.join(directory, "tests", "sim", "sim")
             table = rows.Rows(1)
-            quietly(work.simulator, Context, table)  # it is missing
+            quietly(work.simulator, Context, table)  # the program is missing
             self.assertEqual([r["value"] for r in table.rows], [None] * 4)
             with open(program, "w", encoding="utf-8") as f:
-                # A bar that is missed is told by the status; the figures count all the same.
+                # Status 1 reports a missed limit; the figures count nevertheless.
                 f.write("#!/bin/sh\ncase $2 in\n" + "".join(
                     f"{what}) printf '%s\\n' " + " ".join(f"'{line.format(*run)}'" for run in lines) + ";;\n" for what, lines in runs.items()) + "esac\nexit 1\n")
             os.chmod(program, 0o755)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""onesidectl, beside a data plane that answers as it is told to: what it asks, says and returns.
+"""Tests onesidectl with a mock data plane: its requests, output and status.
 
 Usage: test_onesidectl.py ONESIDECTL"""
 import json
@@ -32,7 +32,7 @@ class DataPlane:
         while True:
             try:
                 connection, _ = self.listener.accept()
-            except OSError:  # the end
+            except OSError:  # end() has shut the listener down
                 return
             with connection:
                 try:
@@ -56,7 +56,7 @@ class DataPlane:
 
 
 def empty(request):
-    """As a data plane of which nothing can be told."""
+    """Answers like a data plane without objects."""
     if request["command"] == "trace":
         return [{"done": "tracing"}, EDGE, EDGE, None]
     if request["command"] == "metrics":
@@ -66,7 +66,7 @@ def empty(request):
 
 
 def run(words, output=subprocess.PIPE, answer=empty):
-    """Status, output and errors of the command, and what it has asked."""
+    """Runs the command; returns its status, output, errors and requests."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "ctl")
         plane = DataPlane(path, answer)
@@ -86,7 +86,7 @@ def check(words, status, says, asks=None, **more):
         sys.exit(f"{words}: it has asked {asked}, not {asks}")
 
 
-# A word that cannot be asked with is not left out: what remains would ask for something else.
+# A word that is not UTF-8 is an error: without that word the request would have another meaning.
 for words in ([b"log", b"level", b"\xff", b"debug"], [b"log", b"level", b"\xff"], [b"show", b"clients", b"port=\xff"],
               [b"show", b"clients", b"peer=192.0.2.\xff"], [b"peer", b"add", b"3", b"\xff"],
               [b"peer", b"add", b"3", b"192.0.2.3", b"port=\xff"], [b"capture", b"port=\xff"], [b"capture", b"file=\xff"]):
@@ -95,18 +95,18 @@ check(["log", "level", "oneside.*", "debug"], 0, "", asks=[{"command": "log-leve
 check(["peer", "add", "3", "192.0.2.3", "port=p0"], 0, "",
       asks=[{"command": "peer-add", "node": 3, "address": "192.0.2.3", "port": "p0"}])
 
-# What cannot be printed is no success.
+# A failure to write the output is an error.
 for words in (["--help"], ["--version"], ["show"], ["show", "clients"], ["show", "clients", "--json"], ["drain"],
               ["reload", "--json"], ["metrics"], ["trace"], ["top", "count=1"], ["setup", "--dry-run"]):
     with open("/dev/full", "wb") as full:
         check(words, 1, "standard output: ", output=full)
 
-# A trace ends when there are as many edges as were asked for, and not before.
+# A trace ends after the requested number of transitions, not before.
 check(["trace", "count=2"], 0, "tracing")
 check(["trace", "count=3"], 1, "closed the connection")
 check(["trace"], 1, "closed the connection")
 
-# The socket for applications, which ends a connection that is not theirs, is told from the other one beside it.
+# onesidectl recognizes the socket for applications, which closes its connection, if the control socket exists next to it.
 for name, beside in (("oneside.sock", "ctl"), ("a.sock", "a.sock.ctl")):
     with tempfile.TemporaryDirectory() as directory:
         path, other = os.path.join(directory, name), os.path.join(directory, beside)
@@ -122,11 +122,11 @@ for name, beside in (("oneside.sock", "ctl"), ("a.sock", "a.sock.ctl")):
         finally:
             plane.end()
 
-# One of another version, of which less can be told.
+# A data plane of another version reports less.
 for words, status in ((["show"], 0), (["show", "ports"], 0), (["top", "count=1"], 0), (["capture"], 1), (["capture", "port=p0"], 1)):
     check(words, status, "")
 
-# A node is not cut off to another, nor is a line: its end would take what is proposed to the next question.
+# A long node number or a long line is not truncated: the rest of a line would answer the next question.
 check(["setup", "--dry-run", "--port", "memif", "--node", "1", "--peer", "00000063=192.0.2.2"], 1, "write NODE=ADDRESS")
 control, terminal = pty.openpty()
 with tempfile.TemporaryDirectory() as directory:
@@ -137,7 +137,7 @@ with tempfile.TemporaryDirectory() as directory:
 if told.count("no such NIC") != 1 or "Its own address" in told or "Driven by" in told or "end of input" not in told:
     sys.exit(f"setup, told a line of 511 bytes: {told}")
 
-# Help, manual page and completion have the same commands and lists.
+# The help, the manual page and the completion must have the same commands and lists.
 ROOT = os.path.join(os.path.dirname(__file__), "../../../..")
 with open(os.path.join(ROOT, "control/onesidectl/onesidectl.bash"), encoding="utf-8") as file:
     completion = file.read()

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_pages.py CC INCLUDE PAGE...: the structures that manual pages show are those of the headers.
+"""check_pages.py CC INCLUDE PAGE...: compares the structures in manual pages with the headers.
 
-Every structure or union that a call takes from its caller is shown on some page, and every one that
-a page shows has the fields of the header's, in the same places and of the same sizes.
+Some page must show every structure or union that a call takes from its caller. Every structure shown must have the
+header's fields, at the same offsets and of the same sizes.
 """
 import re
 import subprocess
 import sys
 
-# Of whole tables of functions, for makers of providers, pages name the header.
+# Pages refer to the header for tables of functions, which only authors of providers need.
 NOT_SHOWN = {"DAT_PROVIDER"}
 
 DEFINITION = re.compile(r"typedef (struct|union) \w+ \{\n(.*?)\n\} (\w+);", re.S)
@@ -54,7 +54,7 @@ def main():
     wrong += [f"{name}: {shown[name]} instead of {structures[name]}"
               for name in sorted(shown) if shown[name] != structures.get(name)]
     if len(taken) < 10 or len(shown) < 10:
-        wrong.append(f"only {len(taken)} structures are taken and {len(shown)} shown: this is not looking")
+        wrong.append(f"only {len(taken)} structures are taken and {len(shown)} shown: this script does not find them")
     result = subprocess.run([compiler, "-I", include, "-fsyntax-only", "-x", "c", "-"],
                             input="\n".join(program) + "\n", text=True)
     for line in wrong:
