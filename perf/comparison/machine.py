@@ -41,7 +41,7 @@ class Layout:
         self.idle = "spin" if self.spare else "yield"
         # On a shared processor the scheduler determines the latency.
         self.round_robin = not self.spare and may_round_robin()
-        # One data plane alone: its core and the application have a processor each.
+        # A single data plane's core and the application have a processor each.
         self.alone_core = cpus[-1]
         # Client and server of rivals.
         self.client, self.server = [cpus[0]], [cpus[1]]

@@ -100,7 +100,7 @@ class DataPlane(Background):
 
 
 class Bench:
-    """One or two data planes, and the servers of oneside-perf and oneside-rates on them."""
+    """A data plane or a pair, and the servers of oneside-perf and oneside-rates on them."""
 
     def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None,
                  options=((), ()), cores=None):

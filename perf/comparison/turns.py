@@ -64,7 +64,7 @@ class Patience:
 
 
 class Slice:
-    """One measurement between two hops."""
+    """A measurement between two hops."""
 
     def __init__(self, number, name, value, hops):
         self.number, self.name, self.value = number, name, value

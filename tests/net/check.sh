@@ -123,7 +123,7 @@ HOW=--check
 if ! cat /sys/kernel/mm/hugepages/*/free_hugepages | grep -qv '^0$'; then
 	checks 1 'hugeadm --pool-pages-min 2MB:' $EAL $CABLE -- $SOCKET $PORT
 fi
-# One processor is too few.
+# A data plane needs at least two processors.
 first=$(allowed_cpus | head -n 1)
 DATAPLANE_REAL=$DATAPLANE
 printf '#!/bin/sh\nexec taskset -c %s %s "$@"\n' "$first" "$DATAPLANE_REAL" >"$WORK/pinned"

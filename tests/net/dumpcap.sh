@@ -8,7 +8,7 @@ command -v tshark >/dev/null || skip "there is no tshark"
 [ "$(dpdk-dumpcap --version 2>&1 | grep -o 'DPDK [0-9.]*')" = "$("$DATAPLANE" --version | grep -o 'DPDK [0-9.]*')" ] ||
 	skip "dpdk-dumpcap is of another DPDK"
 [ -x "$BUILD/perf/oneside-copy" ] || skip "there is no oneside-copy (-Dperf=false)"
-# This test mounts its own hugetlbfs, in a mount namespace.
+# The test mounts its own hugetlbfs, in a mount namespace.
 if [ -z "${DUMPCAP_INSIDE:-}" ]; then
 	[ "$(id -u)" = 0 ] || skip "hugepages and a mount namespace need root"
 	DUMPCAP_INSIDE=1 exec unshare -m bash "$0"

@@ -29,7 +29,7 @@ verbs_init() {
 		INSIDE=(ip netns exec "oneside-$$-meet")
 	fi
 
-	# These programs poll without pause. If they share processors with the data planes, only a data plane that sleeps gets
+	# Programs of perftest poll without pause. If they share processors with the data planes, only a data plane that sleeps gets
 	# a processor at once when there is work.
 	[ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
 	if [ "$1" = lanes ]; then

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a machine can check of doc/style.md: openings of comments, words and length of documents, subjects of commits.
+"""Checks the rules of doc/style.md that a machine can: openings of comments, words and length of documents, subjects of commits.
 
 Prints each place with the rule that it breaks; exit 1.
 """
 
+import ast
 import os
 import re
 import subprocess
 import sys
 
 COMMENT = re.compile(r"/\*(?!\*?/)(.*?)\*/", re.S)
+SCRIPT = re.compile(r"\.(?:sh|bash|py|conf|yml|in|rules|supp)$|(?:^|/)meson(?:\.build|_options\.txt)$")
+HASH = re.compile(r"(|.*?\s)#(?:\s+(.*))?$")  # code and comment of a line; neither a shebang nor a disabled key
+DIRECTIVE = re.compile(r"SPDX-|shellcheck |noqa")
 FRAGMENT = re.compile(r"(?:Of|What|Who|Whose|How|As|Another|One|That|Those|The same)\b")
 PRONOUN = re.compile(r"(?:It|Its|They|Their|Them|This|These|He|His)\b")
 
@@ -51,19 +55,50 @@ def read(root, path):
         return file.read()
 
 
-def openings(text):
-    """(line, rule) of each comment that opens as none should."""
+def c_comments(text):
     for match in COMMENT.finditer(text):
-        comment = re.sub(r"^[\s*]+", "", match[1])
-        rule = "a fragment" if FRAGMENT.match(comment) else "a pronoun" if PRONOUN.match(comment) else None
-        if rule:
-            yield text.count("\n", 0, match.start()) + 1, rule
+        yield text.count("\n", 0, match.start()) + 1, re.sub(r"^[\s*]+", "", match[1])
+
+
+def script_comments(text):
+    """Yields the first line of each block of lines with "#", and each comment after code."""
+    inside = False
+    for number, line in enumerate(text.split("\n"), 1):
+        match = HASH.match(line)
+        comment = match[2] or "" if match else ""
+        whole, directive = bool(match) and not match[1].strip(), DIRECTIVE.match(comment)
+        if comment and not directive and not (inside and whole):
+            yield number, comment
+        inside = whole and not directive and (inside or bool(comment))
+
+
+def docstrings(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            yield node.body[0].lineno, ast.get_docstring(node)
+
+
+def is_script(root, path):
+    """Whether the file has comments with "#", by its name or its shebang."""
+    if SCRIPT.search(path) or path.startswith("tests/data/"):
+        return not path.startswith("tests/data/")
+    with open(os.path.join(root, path), "rb") as file:
+        return file.read(2) == b"#!"
 
 
 def comments(root, files):
     for path in files:
+        found = []
         if path.endswith((".c", ".h")):
-            yield from (f"{path}:{line}: a comment opens with {rule}" for line, rule in openings(read(root, path)))
+            found = [*c_comments(read(root, path))]
+        elif is_script(root, path):
+            text = read(root, path)
+            python = path.endswith(".py") or "python" in text.split("\n", 1)[0]
+            found = [*script_comments(text), *(docstrings(text) if python else ())]
+        for line, comment in found:
+            rule = "a fragment" if FRAGMENT.match(comment) else "a pronoun" if PRONOUN.match(comment) else None
+            if rule:
+                yield f"{path}:{line}: a comment opens with {rule}"
 
 
 def words(text):
