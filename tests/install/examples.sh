@@ -40,7 +40,7 @@ printf 'key1 value of 1\nkey77 value of 77\nkey200 value of 200\n' | cmp - got |
 echo 'key77 another' >&3
 echo 'last one' >&3
 spoken dat_kv.out 'stored last'
-./dat_kv get 192.0.2.1 key77 nothing >got 2>err && fail "dat_kv get of what is not there: status 0"
+./dat_kv get 192.0.2.1 key77 nothing >got 2>err && fail "dat_kv get of a missing key: status 0"
 expect 'key77 another' got
 expect 'nothing is not there' err
 exec 3>&-
@@ -89,7 +89,7 @@ done
 say "rsm_table: $(tail -n 1 rsm_table.out)"
 
 # An error message explains the refusal, and names the call.
-ONESIDE_DEBUG=1 ./dat_pingpong client 0.0.0.0 >out 2>err && fail "dat_pingpong to nobody: status 0"
+ONESIDE_DEBUG=1 ./dat_pingpong client 0.0.0.0 >out 2>err && fail "dat_pingpong to an invalid address: status 0"
 expect 'oneside: dat_ep_connect: ' err
 expect 'dat_pingpong: dat_ep_connect: DAT_INVALID_ADDRESS DAT_INVALID_ADDRESS_MALFORMED' err
 stop_plane a

@@ -26,21 +26,21 @@ commands_with() { # DIRECTORY FLAG: prints the number of compilations with the f
 }
 
 CXX=/bin/false configures "$HERE" --prefix="$THERE" --libdir=far/lib -Dtests=false -Db_lto=false
-[ "$(commands_with "$HERE" -Werror)" = 0 ] || fail "warnings are errors though nobody asked"
+[ "$(commands_with "$HERE" -Werror)" = 0 ] || fail "warnings are errors by default"
 [ "$(commands_with "$HERE" -flto=auto)" = 0 ] || fail "-Db_lto=false is ignored"
 targets=$(meson introspect --targets "$HERE") # no pipe: grep -q ends early, and with pipefail the pipe would fail
 grep -q '"name": "oneside-perf"' <<<"$targets" || fail "no oneside-perf without C++"
 ! grep -q '"name": "oneside-micro"' <<<"$targets" || fail "oneside-micro without C++"
-say "without link-time optimization, C++ and errors out of warnings"
+say "options: no link-time optimization, no C++, warnings that are not errors"
 
 CFLAGS=-D_FORTIFY_SOURCE=3 configures "$WORK/other" -Dtests=false -Dwerror=true
 [ "$(commands_with "$WORK/other" -D_FORTIFY_SOURCE=3)" != 0 ] || fail "CFLAGS are lost"
 [ "$(commands_with "$WORK/other" -D_FORTIFY_SOURCE=2)" = 0 ] || fail "a packager's FORTIFY_SOURCE is overridden"
 [ "$(commands_with "$WORK/other" -Werror)" != 0 ] || fail "-Dwerror=true is ignored"
 if "${CC:-cc}" --version | grep -q 'Free Software Foundation'; then
-	[ "$(commands_with "$WORK/other" '-fno-lto .* -flto=auto')" != 0 ] || fail "nothing is optimized as a whole"
+	[ "$(commands_with "$WORK/other" '-fno-lto .* -flto=auto')" != 0 ] || fail "no source has link-time optimization"
 fi
-say "what is asked for is had"
+say "requested options are in effect"
 [ "$how" = run ] || exit 0
 
 ninja -C "$HERE" >"$WORK/out" 2>&1 || fail "the build: $(tail -n 30 "$WORK/out")"
@@ -64,4 +64,4 @@ done
 wait "$receiver" || fail "the receiver: $(cat "$WORK/receiver")"
 cmp "$DATAPLANE" "$WORK/copy" || fail "the copy differs"
 stop_plane a
-say "installed under a prefix of its own, it runs"
+say "an application runs from another prefix"

@@ -31,7 +31,7 @@ listing() { # prints all files that a package may have created or removed
 listing >"$WORK/before"
 install_packages
 grep -q '^oneside:' "$WORK/root/etc/passwd" || fail "there is no user oneside"
-[ "$(chroot "$WORK/root" stat -c %U:%a /run/oneside)" = oneside:755 ] || fail "there is no /run/oneside of its own"
+[ "$(chroot "$WORK/root" stat -c %U:%a /run/oneside)" = oneside:755 ] || fail "/run/oneside is not oneside's, with mode 755"
 inside dpkg --verify "${PACKAGES[@]}"
 [ ! -s "$WORK/out" ] || fail "not as in the packages: $(cat "$WORK/out")"
 [ ! -L "$WORK/root/etc/systemd/system/multi-user.target.wants/oneside.service" ] || fail "the service is enabled before it is configured"

@@ -179,7 +179,7 @@ disorder() {
 		guest "/usr/bin/tc qdisc replace dev $device root netem $*" || fail "the guest has no netem"
 		DISTURBED=$(disturbed $device)
 		talk "$name, $([ $device = eth0 ] && printf "the guest's" || printf ours):" rping -C 20 -S 3000
-		[ "$(disturbed $device)" -gt "$DISTURBED" ] || fail "$name: nothing came so"
+		[ "$(disturbed $device)" -gt "$DISTURBED" ] || fail "$name: the receiver noticed no disorder"
 		guest "/usr/bin/tc qdisc del dev $device root" || fail "netem stays"
 	done
 }
@@ -225,7 +225,7 @@ vanish() {
 	done
 	since=$SECONDS
 	kill_guest
-	wait "$pid" && fail "$name: the transfer to nobody succeeded"
+	wait "$pid" && fail "$name: the transfer to a vanished guest succeeded"
 	# Status 8 is DAT_DTO_ERR_TRANSPORT, event 0x4006 DAT_CONNECTION_EVENT_BROKEN.
 	expect "with status 8" "$WORK/ours.log"
 	expect "then connection event 0x4006" "$WORK/ours.log"

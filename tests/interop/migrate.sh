@@ -104,9 +104,9 @@ status=$(qmp source query-migrate)
 grep -q '"status": "completed"' <<<"$status" || fail "migration: $status: $(cat "$WORK/source.log" "$WORK/target.log")"
 kill "$source"
 until_true 60 "the guest goes on" has_wholes target 3
-grep broken "$WORK"/*.console && fail "the guest's memory is not what it was"
+grep broken "$WORK"/*.console && fail "the guest's memory is damaged"
 last=$(grep -o '^whole [0-9]*' "$WORK/source.console" | tail -n 1)
 first=$(grep -o '^whole [0-9]*' "$WORK/target.console" | head -n 1)
-[ "${first#whole }" -gt "${last#whole }" ] || fail "the guest began anew: ${first#whole } after ${last#whole }"
+[ "${first#whole }" -gt "${last#whole }" ] || fail "the guest restarted: count ${first#whole } after ${last#whole }"
 qmp target quit >/dev/null 2>&1
 say "moved: $(python3 -c 'import json, sys; s = json.load(sys.stdin); print(s["ram"]["transferred"] >> 20, "MiB in", s["total-time"], "ms, stopped for", s["downtime"], "ms")' <<<"$status")"

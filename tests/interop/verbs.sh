@@ -171,7 +171,7 @@ case_verbs6() {
 	verbs_init
 	# getaddrinfo() accepts IPv6 addresses only if the machine has one.
 	ip netns exec "$SWITCH" sysctl -qw net.ipv6.conf.lo.disable_ipv6=0
-	ip -n "$SWITCH" addr replace fd00::1/128 dev lo || fail "no IPv6 address beside the bridge"
+	ip -n "$SWITCH" addr replace fd00::1/128 dev lo || fail "no IPv6 address in the bridge's namespace"
 	GUEST_GID=2
 	rping -S 64
 	rping -S 16385

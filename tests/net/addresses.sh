@@ -161,7 +161,7 @@ test_veth() {
 	for address in 192.0.2.11 2001:db8::11 198.51.100.11; do
 		ip -n "$host" neigh show "$address" | grep -q lladdr || fail "the kernel knows no MAC of $address"
 	done
-	ip netns exec "$host" ping -n -c 1 -W 1 192.0.2.12 >/dev/null && fail "somebody answers for 192.0.2.12"
+	ip netns exec "$host" ping -n -c 1 -W 1 192.0.2.12 >/dev/null && fail "192.0.2.12, which no host has, is answered"
 
 	# Connect to addresses of the kernel, which does not answer: the IP headers of the REQs have DSCP and flow label.
 	ip -n "$host" neigh flush all

@@ -109,13 +109,13 @@ if [ "$(id -u)" = 0 ] && [ "${there:-$needed}" -lt "$needed" ] && reserve_hugepa
 		checks 0 'Nothing essential is missing.' $HUGE $CABLE -- $SOCKET $PORT
 		checks 1 'hugeadm --pool-pages-min 2MB:' $HUGE --file-prefix=other $CABLE -- $SOCKET $PORT
 	else
-		leave_out "hugepages that are left: others have taken or freed some"
+		leave_out "hugepages of a killed data plane: other programs have taken or freed some"
 	fi
 	rm -f "$WORK"/huge/*
 	umount "$WORK/huge" && release_hugepages
 	unset -f net_at_exit
 else
-	leave_out "hugepages that are left: they cannot be had, or there are many"
+	leave_out "hugepages of a killed data plane: none can be reserved, or many are free"
 fi
 HOW=--check
 
@@ -136,7 +136,7 @@ DATAPLANE=$DATAPLANE_REAL
 start_memif_plane a
 # shellcheck disable=SC2086
 "$DATAPLANE" $SMALL $CABLE -- --socket "$(plane_socket a)" $PORT --check >"$WORK/out" 2>&1 ||
-	fail "beside a running data plane: status $?"
+	fail "next to a running data plane: status $?"
 expect 'advice: socket' "$WORK/out"
 stop_plane a
 

@@ -12,7 +12,7 @@ if [ -z "${COMMANDS_INSIDE:-}" ]; then
 fi
 net_init
 [ "$(allowed_cpus | head -n 2 | tr '\n' ' ')" = "0 1 " ] || skip "-l 0,1 needs processors 0 and 1"
-mount -t tmpfs tmpfs /run && mkdir /run/oneside || fail "no /run of its own" # RuntimeDirectory= of the service
+mount -t tmpfs tmpfs /run && mkdir /run/oneside || fail "no private /run" # RuntimeDirectory= of the service
 ip link set lo up
 ip link add veth0 type veth peer name veth1 && ip link set veth0 up && ip link set veth1 up || fail "no veth pair"
 ip addr add 192.0.2.100/24 dev veth1
@@ -117,10 +117,10 @@ declare -a pair=() verbs_pair=()
 help=
 for command in "${commands[@]}"; do
 	case $command in
-	./quickstart*) say "not here: $command: it installs packages" ;;
-	meson*setup* | ninja* | "meson test"*) say "not here: $command: this is a test of such a build" ;;
-	hugeadm*) say "not here: $command: it takes a gigabyte from everybody" ;;
-	dpdk-devbind*) say "not here: $command: it takes a device from the kernel" ;;
+	./quickstart*) say "not run here: $command: it installs packages" ;;
+	meson*setup* | ninja* | "meson test"*) say "not run here: $command: this test belongs to such a build" ;;
+	hugeadm*) say "not run here: $command: it reserves a gigabyte of memory" ;;
+	dpdk-devbind*) say "not run here: $command: it takes a device from the kernel" ;;
 	"oneside-dataplane [EAL options] -- [options]") ;;
 	*" --check") examines "$command" ;;
 	*" -a 0000:01:00.0 "*)

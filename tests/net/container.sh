@@ -64,4 +64,4 @@ cd "$WORK/job" || exit 1
 	PATH="$(dirname "$DATAPLANE"):$BUILD/api/verbs:$PATH" bash -e "$WORK/job.sh" >"$WORK/job.out" 2>&1 ||
 	fail "the CI job: $(cat "$WORK/job.out")"
 expect 'MsgRate' "$WORK/job.out"
-say "the CI job"
+say "the CI job of doc/containers.md runs"

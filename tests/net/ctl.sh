@@ -129,7 +129,7 @@ eal_conf "$(memif_device server)"
 says "Nothing essential is missing. Only a start shows" ctl check "$WORK/conf"
 [ ! -e "$WORK/cable" ] || fail "check makes a device"
 eal_conf "--vdev=net_af_packet0,iface=nothere"
-ctl check "$WORK/conf" >"$WORK/out" 2>&1 && fail "an interface that is not there is not missed"
+ctl check "$WORK/conf" >"$WORK/out" 2>&1 && fail "a missing interface is not reported"
 expect "there is no interface nothere" "$WORK/out"
 rm "$WORK/eal.conf"
 # completes WORDS... -- EXPECTED...: bash must offer EXPECTED for the last word.
@@ -394,7 +394,7 @@ if [ "$(id -u)" = 0 ]; then
 	says "nothing has changed" as 61000 61002 "$WORK/onesidectl" reload
 	says "nothing has changed" as 61500 "" "$WORK/onesidectl" reload
 	says "nothing has changed" ctl reload
-	say "root, the data plane's user and the groups may, nobody else"
+	say "only root, the data plane's user and the groups have access"
 	debugs more
 	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "$PEERS"
 	says "changed: log_level" ctl reload

@@ -64,7 +64,7 @@ acks=$(count 'infiniband.bth.opcode == 17') requests=$(count 'infiniband.mad.att
 say "captured: $packets packets of RoCE, $writes of RDMA writes, $acks acknowledgements, $requests connection requests"
 [ "$writes" -gt 200 ] && [ "$acks" -gt 0 ] || {
 	cat "$WORK/dumpcap" >&2
-	fail "that is not what passed"
+	fail "the capture lacks WRITEs or acknowledgements"
 }
 # Traffic continues after the capture.
 copies

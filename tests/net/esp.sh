@@ -62,13 +62,13 @@ seen() {
 		-T fields -e esp.spi -e infiniband.bth.opcode >"$WORK/decrypted" 2>"$WORK/err"
 	awk -F '\t' '$1 != "" { if ($2 == "") bad++; else good[$1]++ }
 		END { for (spi in good) spis++; if (bad || spis != 2) { print bad " not decrypted, SPIs: " spis; exit 1 } }' \
-		"$WORK/decrypted" || fail "what tshark makes of it: $(head -n 20 "$WORK/decrypted" "$WORK/err")"
+		"$WORK/decrypted" || fail "tshark cannot decrypt it: $(head -n 20 "$WORK/decrypted" "$WORK/err")"
 	say "$(wc -l <"$WORK/decrypted") frames seen"
 	/usr/bin/python3 -B "$(dirname "$0")/esp_decrypt.py" "$WORK/cable.pcap" "$WORK/opened.pcap" "0x1001:$WORK/ab.key" "0x1002:$WORK/ba.key"
 	case $? in
-	0) /usr/bin/python3 -B "$(dirname "$0")/check_capture.py" "$WORK/opened.pcap" || fail "what was encrypted" ;;
+	0) /usr/bin/python3 -B "$(dirname "$0")/check_capture.py" "$WORK/opened.pcap" || fail "the decrypted frames are wrong" ;;
 	77) leave_out "ICVs and ICRCs: there is no python3-cryptography" ;;
-	*) fail "what is on the cable" ;;
+	*) fail "the ESP packets on the cable are wrong" ;;
 	esac
 	stop_plane a
 	stop_plane b

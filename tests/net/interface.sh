@@ -130,9 +130,9 @@ await_fact b link up
 mac=$(ip -n "$A" -br link show veth0 | awk '{ print $3 }')
 [ "$(fact a mac | tr A-F a-f)" = "$mac" ] || fail "MAC $(fact a mac), and the interface has $mac"
 [ "$(fact a address)" = "$addresses" ] || fail "addresses $(fact a address), which were $addresses"
-transfer "on interfaces made anew"
-[ "$(fact a tx_packets)" -gt "$sent" ] || fail "counters begin anew: $(ctl a show ports --json)"
+transfer "on interfaces created again"
+[ "$(fact a tx_packets)" -gt "$sent" ] || fail "counters restart at 0: $(ctl a show ports --json)"
 [ "$(fact b rx_missed)" -ge "$missed" ] || fail "the frames that were missed are forgotten"
-say "an interface that was deleted and made anew is used again"
+say "an interface that was deleted and created again is used"
 stop_plane a
 stop_plane b

@@ -153,7 +153,7 @@ multicast() {
 	ip -n "oneside-$$-other" -6 addr add 2001:db8::9/64 dev veth0 nodad
 	plane a filtered 'address=192.0.2.3/24 2001:db8::12:3456/64 2001:db8::12:789a/64'
 	for address in 2001:db8::12:3456 2001:db8::12:789a; do
-		in_ns other ping -6 -n -q -c 1 -w 20 "$address" >/dev/null || fail "nobody answers for $address"
+		in_ns other ping -6 -n -q -c 1 -w 20 "$address" >/dev/null || fail "$address does not answer"
 	done
 	for group in 33:33:ff:12:34:56 33:33:ff:12:78:9a; do
 		in_ns a ip maddr show dev filtered | grep -q "$group" || fail "it is not in its solicited-node group $group"

@@ -54,7 +54,7 @@ lines() {
 		}
 		END { if (seen != want) { print seen " lines instead of " want; bad = 1 } exit bad }' "$WORK/out" || {
 		cat "$WORK/out" >&2
-		fail "what it printed"
+		fail "the output of oneside-perf has the wrong form"
 	}
 }
 

@@ -58,7 +58,7 @@ grep -qi "${mac:?the kernel knows no MAC}" "$(plane_log a)" || fail "the kernel 
 
 # An address that is not the data plane's must stay unanswered.
 timeout 10 ip netns exec "$host" ping "-$family" -n -c 1 -W 1 "${target%1}7" >/dev/null &&
-	fail "somebody answers for ${target%1}7"
+	fail "${target%1}7, which no host has, is answered"
 
 # The kernel forgets the data plane's MAC and resolves it again; a flood does no harm.
 ip -n "$host" neigh flush all

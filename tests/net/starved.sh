@@ -91,7 +91,7 @@ client() {
 		! grep -Eiq 'fail|error|mismatch|unexpected' "$WORK/client.out" "$WORK/server.out" && return
 	tail -n 30 "$WORK/server.out" "$WORK/client.out" >&2
 	counters
-	broken "dapltest $* beside $LOOPS busy loops"
+	broken "dapltest $* next to $LOOPS busy loops"
 }
 
 # -i 20 iterations take long enough for dapltest's fault with threads, which dapl2.sh explains.
@@ -102,7 +102,7 @@ while [ "$SECONDS" -lt "$seconds" ] || [ "$runs" = 0 ]; do
 done
 client -T Q -D $IA -s $SERVER
 wait "$server" || broken "the server of dapltest ends with status $?"
-counters || broken "connections broke beside $LOOPS busy loops"
-say "$runs runs of dapltest in $SECONDS s beside $LOOPS busy loops"
+counters || broken "connections broke next to $LOOPS busy loops"
+say "$runs runs of dapltest in $SECONDS s next to $LOOPS busy loops"
 stop_plane b
 stop_plane a
