@@ -83,16 +83,21 @@ for sample in second:
     name = sample.split("{")[0]
     family = next(n for n in (name, re.sub(r"_(total|info|count|bucket|sum)$", "", name)) if n in kinds)
     labels[family] |= set(re.findall(r'(\w+)="', sample)) - {"le"}
+told, common = [], []  # `common`: the labels that the heading above names
 with open(sys.argv[3], encoding="utf-8") as document:
-    told = re.findall(r"^\| `(oneside_\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", document.read(), re.M)
+    for line in document:
+        if line.startswith("#"):
+            common = re.findall(r"`(\w+)`", line)
+        elif row := re.fullmatch(r"\* `(oneside_\w+)` (\w+)(?: \(([\w, ]+)\))?: (.*)\n", line):
+            told.append((row[1], row[2], {*common, *(row[3] or "").split(", ")}, row[4]))
 assert len(told) == len({row[0] for row in told}), "doc/monitoring.md: a metric is there twice"
 bad = [f"{n} is in doc/monitoring.md and is not told" for n, *_ in told if n not in kinds]
 told = {row[0]: row[1:] for row in told}
 for name, kind in kinds.items():
-    known = told.get(name, ("", "", ""))
-    # What others have brought about is not there each time: labels of clients.
-    if known[0] != kind or known[2] != helps[name] or not labels[name] <= set(known[1].split(", ")):
-        bad.append(f"doc/monitoring.md: | `{name}` | {kind} | {', '.join(sorted(labels[name]))} | {helps[name]} |")
+    known = told.get(name, ("", set(), ""))
+    # Each run need not have brought about all labels of a family.
+    if known[0] != kind or known[2] != helps[name] or not labels[name] <= known[1]:
+        bad.append(f"doc/monitoring.md: * `{name}` {kind} ({', '.join(sorted(labels[name]))}): {helps[name]}")
 assert not bad, "\n" + "\n".join(bad)
 
 # Who asks wrongly is told so; who asks slowly, or not at all, makes others wait a second at most.
