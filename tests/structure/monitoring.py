@@ -47,7 +47,7 @@ def metrics(document, used):
 
 def alerts(document, rules, tests):
     defined = re.findall(r"^ *- alert: (\w+)$", rules, re.M)
-    told = re.findall(r"^\* `(Oneside\w+)`: ", document, re.M)
+    told = re.findall(r"`(Oneside\w+)`", document)
     tested = set(re.findall(r'alertname="(\w+)"', tests))
     if defined != told:
         yield f"doc/monitoring.md tells of the alerts {told}, the rules have {defined}"
