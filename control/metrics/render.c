@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All metrics, in output order; doc/monitoring.md lists them in a table.
+ * All metrics, in output order; doc/monitoring.md lists them.
  *
  * Labels have few values: cores, ports, kinds, reasons, and CLIENT_LABELS attachments.
  */

@@ -59,15 +59,15 @@ class Rows:
         """Calls each of {name: function} once per round; measures the hop before and after each call."""
         return self.turns.in_turn(group, functions, self.hop)
 
-    def add(self, group, work, values, unit, bar=None, better=HIGHER, rivals=(), bar_text=None, hops=None):
-        """Adds a row. values: one value, or those of several slices, whose median counts. rivals: (name, value, unit); a
-        value of None appears as not measured."""
+    def add(self, group, work, values, unit, bar=None, better=HIGHER, rivals=(), hops=None):
+        """values: one, or those of several slices: the middle one counts.  rivals: (name, value, unit); a value
+        of None is said to be missing."""
         values = [] if values is None else values if isinstance(values, list) else [values]
         value, met = middle(values), None
         if value is not None and bar is not None:
             met = value >= bar if better == HIGHER else value <= bar
         row = {"group": group, "work": work, "value": value, "unit": unit, "slices": values, "bar": bar,
-               "better": better, "met": met, "bar_text": bar_text, "hops_ns": hops,
+               "better": better, "met": met, "hops_ns": hops,
                "rivals": [{"name": n, "value": middle(v) if isinstance(v, list) else v, "unit": u,
                            "slices": v if isinstance(v, list) else [] if v is None else [v]} for n, v, u in rivals],
                "reason": None if value is not None else getattr(self, "last_reason", "not measured")}
@@ -81,7 +81,7 @@ class Rows:
         """Adds a row with a ratio. ratios: result of Slices.ratios, or None; `what` names the divisor."""
         if not ratios:
             self.last_reason = "one of the two was not measured"
-        return self.add(group, work, ratios or None, what, bar, better, rivals, None, hops)
+        return self.add(group, work, ratios or None, what, bar, better, rivals, hops)
 
     def point(self, plot, name, x, y):
         if y is not None:
@@ -105,11 +105,18 @@ def with_unit(text, row):
     return text if row["unit"].startswith("of ") else f"{text} {row['unit']}"
 
 
-def bar_cell(row):
-    if row["bar"] is None:
-        return row["bar_text"] or ""
-    text = row["bar_text"] or f"{'at most ' if row['better'] == LOWER else ''}{with_unit(number(row['bar']), row)}"
-    return text + {True: "", False: " (missed)", None: ""}[row["met"]]
+def value_cell(row):
+    """The figure, its spread, and the aim if there is one."""
+    text = with_unit(number(row["value"]), row) + spread(row["slices"]) if row["value"] is not None else f"– ({row['reason']})"
+    if row["bar"] is not None:
+        text += f"; aim {'≤' if row['better'] == LOWER else '≥'}{with_unit(number(row['bar']), row)}"
+    return text + (", missed" if row["met"] is False else "")
+
+
+def short_name(work, above):
+    """The name, with an ellipsis for the last whole name above it."""
+    rest = work.removeprefix(above)
+    return f"…{rest}" if above and rest != work and rest[:1] in (" ", ",", ":") else work
 
 
 def rival_cell(rival):
@@ -150,7 +157,8 @@ def placement_line(about):
 TERMS = ("Others ran in the same run. Hop: a cache line to the other processor and back. Bare relay: three processes that pass a cache line on and do nothing "
          "else; bare frame relay: the same with frames of that length over a memif, by DPDK alone. Late rounds: those in which a "
          "bare loop on each processor is off it for 6 us or more. Bare request: one over a socket to another thread, and its "
-         "answer. Bare thread: one asleep as long, woken by an eventfd.")
+         "answer. Bare thread: one asleep as long, woken by an eventfd. A figure of others that belongs to several rows is in the first; "
+         "\"…\" is the last whole name above.")
 
 
 def head(about):
@@ -176,12 +184,13 @@ def markdown(rows, about):
     groups = list(dict.fromkeys(row["group"] for row in rows.rows))
     for row in sorted(rows.rows, key=lambda r: groups.index(r["group"])):
         if row["group"] != group:
-            group = row["group"]
-            out += ["", f"### {group}", "", *hop_lines(rows.turns.told.get(group)),
-                    "| work | oneside | asked for | others |", "|---|---|---|---|"]
-        value = (with_unit(number(row["value"]), row) + spread(row["slices"]) if row["value"] is not None
-                 else f"– ({row['reason']})")
-        out.append(f"| {row['work']} | {value} | {bar_cell(row)} | {'; '.join(map(rival_cell, row['rivals']))} |")
+            group, above, seen = row["group"], "", set()
+            out += ["", f"### {group}", "", *hop_lines(rows.turns.told.get(group)), "work | oneside | others", "---|---|---"]
+        name = short_name(row["work"], above)
+        above = row["work"] if name == row["work"] else above
+        others = [cell for cell in map(rival_cell, row["rivals"]) if cell not in seen]
+        seen.update(others)
+        out.append(f"{name} | {value_cell(row)} | {'; '.join(others)}".rstrip(" |"))
     return "\n".join(out) + "\n\n" + explained_markdown(rows)
 
 
@@ -189,22 +198,19 @@ def explained_markdown(rows):
     if not rows.explained:
         return ""
     out = ["### Where the time goes", "",
-           "Cycles for one operation, by stage of a core's loop (`/oneside/stages`), measured in a run of its own; stages below "
-           "one per cent are left out.", ""]
+           "Cycles for one operation, by stage of a core's loop (`/oneside/stages`), measured in a run of its own; operations in a "
+           "busy loop; stalls and drops. Stages below one per cent are left out.", ""]
     for work in rows.explained:
-        out += [f"{work['work']}:", "", "| core | busy | cycles for one operation | operations in a busy loop | "
-                "stalls and drops |", "|---|---|---|---|---|"]
         for core in work["cores"]:
             total = sum(core["cycles"].values()) or 1
             stages = ", ".join(f"{name} {number(cycles)}" for name, cycles in
                                sorted(core["cycles"].items(), key=lambda x: -x[1]) if cycles >= total / 100)
             lost = {**{k: v for k, v in core["stalls"].items() if v}, **core["drops"]}
             per_loop = core["operations_per_busy_loop"]
-            out.append(f"| node {core['node']} lcore {core['core']} | {core['busy'] * 100:.0f} % | "
-                       f"{number(total)}: {stages} | {number(per_loop) if per_loop else '–'} | "
-                       + (", ".join(f"{k} {v}" for k, v in lost.items()) or "none") + " |")
-        out.append("")
-    return "\n".join(out)
+            out.append(f"* {work['work']}, node {core['node']} lcore {core['core']}, {core['busy'] * 100:.0f} % busy: {number(total)} "
+                       f"({stages}); {number(per_loop) if per_loop else '–'}"
+                       + "".join(f"; {k} {v}" for k, v in lost.items()))
+    return "\n".join(out) + "\n"
 
 
 def write(rows, about, directory):

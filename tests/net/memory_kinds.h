@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kinds of memory that programs register (the tables of doc/udapl.md and doc/verbs.md), and whether the
- * library copies them. The test runs with ONESIDE_DEBUG=1.
+ * Kinds of memory that programs register (doc/udapl.md lists them), and whether the library
+ * copies them. The test runs with ONESIDE_DEBUG=1.
  */
 #ifndef TESTS_NET_MEMORY_KINDS_H
 #define TESTS_NET_MEMORY_KINDS_H

@@ -75,7 +75,7 @@ for found in (first, second):
 counters = {n: v for n, v in first.items() if re.search(r"_(total|count|bucket|sum)(\{|$)", n)}
 assert all(second[n] >= v for n, v in counters.items() if 'client="' not in n), "a counter has gone back"
 
-# Each family has a line in the document, with its type and help; each line has a family.
+# The document lists each family under its type, with its labels, and no other; each family has a HELP line.
 kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", new, re.M))
 helps = dict(re.findall(r"^# HELP (\S+) (.*)$", new, re.M))
 labels = {n: set() for n in kinds}
@@ -83,16 +83,21 @@ for sample in second:
     name = sample.split("{")[0]
     family = next(n for n in (name, re.sub(r"_(total|info|count|bucket|sum)$", "", name)) if n in kinds)
     labels[family] |= set(re.findall(r'(\w+)="', sample)) - {"le"}
+told = []
 with open(sys.argv[3], encoding="utf-8") as document:
-    told = re.findall(r"^\| `(oneside_\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", document.read(), re.M)
+    for heading, text in re.findall(r"^### (.*)\n((?:(?!#).*\n)*)", document.read(), re.M):
+        common = re.findall(r"`(\w+)`", heading)
+        for kind, names in re.findall(r"^\* (\w+): ((?:.|\n  )*)", text, re.M):
+            told += [(name, kind, {*common, *own.split(", ")})
+                     for name, own in re.findall(r"`(oneside_\w+)`(?:\s\(([\w, ]+)\))?", names)]
 assert len(told) == len({row[0] for row in told}), "doc/monitoring.md: a metric is listed twice"
 bad = [f"{n} is in doc/monitoring.md and is not exported" for n, *_ in told if n not in kinds]
 told = {row[0]: row[1:] for row in told}
 for name, kind in kinds.items():
-    known = told.get(name, ("", "", ""))
+    known = told.get(name, ("", set()))
     # Labels of clients need not be present each time: compare subsets.
-    if known[0] != kind or known[2] != helps[name] or not labels[name] <= set(known[1].split(", ")):
-        bad.append(f"doc/monitoring.md: | `{name}` | {kind} | {', '.join(sorted(labels[name]))} | {helps[name]} |")
+    if known[0] != kind or not helps.get(name) or not labels[name] <= known[1]:
+        bad.append(f"doc/monitoring.md: {kind}: `{name}` ({', '.join(sorted(labels[name]))}): {helps.get(name)}")
 assert not bad, "\n" + "\n".join(bad)
 
 # A malformed request gets an error; a client that is slow or silent delays others by at most a second.

@@ -14,7 +14,7 @@ RUN=$BUILD/api/verbs/oneside-run
 [ -e "$BUILD/api/verbs/libibverbs.so.1" ] || fail "libibverbs is not built: apt-get install libibverbs-dev"
 net_init
 
-# Permitted reasons to skip a test, as regular expressions; doc/verbs.md has the table.
+# Permitted reasons to skip a test, as regular expressions; doc/verbs.md has the numbers.
 cat >"$WORK/reasons" <<'END'
 There are no huge pages of size
 Can not run the test over non (MLX5|EFA) device

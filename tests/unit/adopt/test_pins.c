@@ -450,7 +450,7 @@ read_directly(void *arg)
 
 		/*
 		 * EFAULT: without privileges a system call may hit pages that are being replaced (see
-		 * udapl.md).
+		 * doc/registration.md).
 		 */
 		if (got == -1 && errno == EFAULT)
 			continue;
