@@ -101,7 +101,7 @@ def comments(root, files):
 
 
 def documents(root, files):
-    """What breaks a rule for documents; words are those of `wc -w`, in code and tables, too."""
+    """Yields documents that break a limit; words are counted as by `wc -w`, code and tables included."""
     paths = [p for p in files if p.endswith(".md") and not p.startswith("tests/data/")]
     count = {path: len(read(root, path).split()) for path in paths}
     yield from (f"{path}: {n} words; a document has at most {DOCUMENT_WORDS}" for path, n in count.items() if n > DOCUMENT_WORDS)
