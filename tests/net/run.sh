@@ -61,6 +61,17 @@ listened() {
 expect "no data plane serves at $WORK/nobody" "$WORK/out"
 [ "$(wc -l <"$WORK/out")" = 1 ] || fail "more than a sentence: $(cat "$WORK/out")"
 
+for wrong in --only-verb --socket; do
+	"$RUN" "$wrong" >"$WORK/out" 2>&1
+	[ $? = 2 ] || fail "oneside-run $wrong: its status is not 2"
+	expect "oneside-run: $wrong: " "$WORK/out"
+	[ "$(wc -l <"$WORK/out")" = 1 ] || fail "oneside-run $wrong: more than a sentence: $(cat "$WORK/out")"
+done
+"$RUN" "--socket=$WORK/nobody" --show >"$WORK/out" 2>&1
+expect "no data plane serves at $WORK/nobody" "$WORK/out"
+"$RUN" "--socket=${sockets[0]}" --show -- >"$WORK/out" || fail "oneside-run --show: $(cat "$WORK/out")"
+expect "ONESIDE_SOCKET=${sockets[0]}" "$WORK/out"
+
 if has ibstat infiniband-diags; then
 	on 0 ibstat p0 >"$WORK/ibstat" || fail "ibstat"
 	expect 'State: Active' "$WORK/ibstat"
