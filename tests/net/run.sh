@@ -147,18 +147,49 @@ fi
 
 write_rank
 
-mpi() { # openmpi|mpich OPTIONS...
-	local name=$1
-	"mpicc.$name" -O1 -Wall -o "$WORK/mpi-$name" "$(dirname "$0")/verbs_mpi.c" || fail "mpicc.$name"
-	timeout -k 3 400 env -i PATH="$PATH" XDG_RUNTIME_DIR="$WORK" "mpirun.$name" "${@:2}" "$WORK/rank" "$WORK/mpi-$name" \
-		>"$WORK/$name.out" 2>&1 || {
+# mpirun NAME openmpi|mpich SAYS OPTIONS... -- PROGRAM...
+mpirun() {
+	local name=$1 says=$3
+	local -a start=("mpirun.$2")
+	shift 3
+	while [ "$1" != -- ]; do
+		start+=("$1")
+		shift
+	done
+	timeout -k 3 400 env -i PATH="$PATH" XDG_RUNTIME_DIR="$WORK" "${start[@]}" "$WORK/rank" "${@:2}" >"$WORK/$name.out" 2>&1 || {
 		cat "$WORK/$name.out" >&2
 		fail "$name"
 	}
-	expect 'all 3 ranks agree' "$WORK/$name.out"
+	expect "$says" "$WORK/$name.out"
 	say "$name"
 }
-has mpicc.openmpi 'openmpi-bin libopenmpi-dev' && mpi openmpi -n 3 --oversubscribe
-has mpicc.mpich 'mpich libmpich-dev' && mpi mpich -n 3
+
+mpi() { # openmpi|mpich OPTIONS...
+	"mpicc.$1" -O1 -Wall -o "$WORK/mpi-$1" "$(dirname "$0")/verbs_mpi.c" || fail "mpicc.$1"
+	mpirun "$1" "$1" 'all 3 ranks agree' -n 3 "${@:2}" -- "$WORK/mpi-$1"
+}
+has mpicc.openmpi 'openmpi-bin libopenmpi-dev' && mpi openmpi --oversubscribe
+has mpicc.mpich 'mpich libmpich-dev' && mpi mpich
+has NPopenmpi netpipe-openmpi && mpirun NPopenmpi openmpi 'Integrity check passed' -n 2 --oversubscribe -- NPopenmpi -i -n 20 -u 20000 -o "$WORK/np.out"
+has NPmpich2 netpipe-mpich2 && mpirun NPmpich2 mpich 'Integrity check passed' -n 2 -- NPmpich2 -i -n 20 -u 20000 -o "$WORK/np.out"
+
+# ---- gloo ----
+
+gloo() { # NAME END-OF-RANK-0 END-OF-RANK-1 verbs|tcp
+	local first
+	mkdir "$WORK/$1"
+	on "$2" "$WORK/gloo" 0 2 "$WORK/$1" "$4" >"$WORK/$1.0" 2>&1 &
+	first=$!
+	APPLICATIONS+=("$first")
+	on "$3" "$WORK/gloo" 1 2 "$WORK/$1" "$4" >"$WORK/$1.1" 2>&1 && wait "$first" || fail "$1: $(cat "$WORK/$1".[01])"
+	say "$1: $(cat "$WORK/$1.0")"
+}
+if [ -e /usr/include/gloo/context.h ] && has g++ g++; then
+	g++ -O1 -Wall -o "$WORK/gloo" "$(dirname "$0")/verbs_gloo.cc" -lgloo || fail "verbs_gloo.cc"
+	gloo gloo-verbs 0 1 verbs
+	gloo gloo-tcp 0 1 tcp
+else
+	leave_out "gloo is missing: apt-get install libgloo-dev"
+fi
 
 exit 0
