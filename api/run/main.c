@@ -29,13 +29,21 @@ print_usage(FILE *to)
 	      to);
 }
 
+static int
+refuse_option(const char *option)
+{
+	run_say("%s: %s; `oneside-run --help` lists the options", option,
+		strcmp(option, "--socket") == 0 ? "a PATH has to follow" : "there is no such option");
+	return -1;
+}
+
 /* Returns the index of PROGRAM in argv; -1 for a wrong command line. */
 static int
 parse_options(int argc, char **argv, struct options *options)
 {
 	int i = 1;
 
-	for (; i < argc && argv[i][0] == '-'; i++) {
+	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
 		if (strcmp(argv[i], "--show") == 0)
 			options->show = true;
 		else if (strcmp(argv[i], "--only-verbs") == 0)
@@ -44,12 +52,17 @@ parse_options(int argc, char **argv, struct options *options)
 			options->namespace = true;
 		else if (strcmp(argv[i], "--socket") == 0 && i + 1 < argc)
 			setenv("ONESIDE_SOCKET", argv[++i], 1);
-		else if (strcmp(argv[i], "--") == 0)
-			return i + 1 < argc || options->show ? i + 1 : -1;
+		else if (strncmp(argv[i], "--socket=", 9) == 0)
+			setenv("ONESIDE_SOCKET", argv[i] + 9, 1);
 		else
-			return -1;
+			return refuse_option(argv[i]);
 	}
-	return i < argc || options->show ? i : -1;
+	if (i < argc && strcmp(argv[i], "--") == 0)
+		i++;
+	if (i < argc || options->show)
+		return i;
+	print_usage(stderr);
+	return -1;
 }
 
 /* Makes the socket's path absolute, so that a program that changes its folder finds the socket. */
@@ -132,10 +145,8 @@ main(int argc, char **argv)
 		return 0;
 	}
 	program = parse_options(argc, argv, &options);
-	if (program < 0) {
-		print_usage(stderr);
+	if (program < 0)
 		return 2;
-	}
 	if (prepare_run(&options) != 0)
 		return 1;
 	if (options.show)

@@ -4,7 +4,8 @@
 # In two podman containers, without capabilities, network or a writable /sys, and under podman's default seccomp profile,
 # programs of rdma_cm connect by the data plane that a CDI description names. Then the CI job of doc/containers.md runs.
 #
-# The containers have this machine's files, and the socket's folder only by the CDI description.
+# The containers have this machine's files, and the socket's folder only by the CDI description. Two rootless containers
+# of an ordinary user follow, then two nodes with the data planes of daemonset.yaml.
 
 if [ "${1:-}" != inside ]; then
 	[ "$(id -u)" = 0 ] || {
@@ -51,6 +52,72 @@ on() { # 0|1 PROGRAM ARGUMENTS...: replaces the function of verbs_lib.sh
 cm_pair rping rping -s -C 5 -a "$SERVER" -- rping -c -v -V -C 5 -a "$SERVER"
 expect 'ping data: rdma-ping-4:' "$WORK/rping.client"
 cm_pair ib_write_bw ib_write_bw -R -F -n 200 -- ib_write_bw -R -F -n 200 "$SERVER"
+
+# ---- without root ----
+
+ORDINARY=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
+make_folders() {
+	mkdir -p "$WORK"/rootless/{store,run,root/{usr,etc,run,proc,sys,dev,tmp}}
+	for name in bin sbin lib lib64; do
+		ln -s usr/$name "$WORK/rootless/root/$name"
+	done
+	chown -R 65534:65534 "$WORK/rootless"
+}
+
+rootless() { # NAME PROGRAM...
+	"${ORDINARY[@]}" env -i HOME="$WORK/rootless" XDG_RUNTIME_DIR="$WORK/rootless/run" PATH="$PATH" podman --root "$WORK/rootless/store" \
+		--runroot "$WORK/rootless/run" --storage-driver vfs --cgroup-manager=cgroupfs run --rm --name "oneside-$$-$1" --network none \
+		--cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --cap-drop all --security-opt no-new-privileges \
+		-v /usr:/usr:ro -v "$BUILD:$BUILD:ro" -v "$SOURCE/api/run:$SOURCE/api/run:ro" -v "$WORK/sockets:/run/oneside:ro" \
+		--rootfs "$WORK/rootless/root" "${@:2}"
+}
+SOURCE=$(realpath "$(dirname "$0")/../..")
+make_folders
+if rootless probe sh -c 'id -u; grep CapBnd /proc/self/status; cat /proc/self/uid_map' >"$WORK/probe" 2>&1; then
+	expect '0000000000000000' "$WORK/probe"
+	grep -qE '^ +0 +65534 +1$' "$WORK/probe" || fail "the container is not the ordinary user's: $(cat "$WORK/probe")"
+	on() {
+		local name=server
+		[ "$1" = 0 ] || name=client
+		rootless $name "$RUN" "${@:2}"
+	}
+	cm_pair rootless-rping rping -s -C 5 -a "$SERVER" -- rping -c -v -V -C 5 -a "$SERVER"
+	cm_pair rootless-ib_write_bw ib_write_bw -R -F -n 200 -- ib_write_bw -R -F -n 200 "$SERVER"
+else
+	leave_out "podman starts no container without root: $(tail -n 1 "$WORK/probe")"
+fi
+
+# ---- a DaemonSet's data planes ----
+
+start_node() { # NAME ADDRESS-OF-THE-NODE: as the container of the manifest, with its two capabilities
+	local command
+	command=$(python3 -c 'import sys, yaml
+container = yaml.safe_load(open(sys.argv[1]))["spec"]["template"]["spec"]["containers"][0]
+assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]}
+print(container["args"][0])' "$SOURCE/config/container/daemonset.yaml") || skip "PyYAML is missing: apt-get install python3-yaml"
+	command=${command//\/run\/oneside\/oneside.sock/$WORK/$1.sock}
+	: >"$(plane_log "$1")"
+	NODE=$2 ip netns exec "oneside-$$-$1" setpriv --inh-caps=-all,+net_admin,+net_raw --bounding-set=-all,+net_admin,+net_raw env \
+		PATH="$(dirname "$DATAPLANE"):$PATH" sh -c "${command/ -- / --file-prefix=$(basename "$WORK")-$1 -- }" >"$(plane_log "$1")" 2>&1 &
+	PLANE_PID[$1]=$!
+	await_plane "$1"
+}
+make_namespace n1
+make_namespace n2
+ip link add eth0 netns "oneside-$$-n1" type veth peer name eth0 netns "oneside-$$-n2" || fail "no veth pair"
+ip -n "oneside-$$-n1" link set eth0 up && ip -n "oneside-$$-n2" link set eth0 up || fail "no eth0"
+start_node n1 172.18.0.2
+start_node n2 172.18.0.3
+on() {
+	local -a run=("${INSIDE[@]}" "$RUN" --socket "$(plane_socket "n$(($1 + 1))")" "${@:2}")
+	[ "$BASHPID" = $$ ] || exec "${run[@]}"
+	"${run[@]}"
+}
+on 1 ibv_devinfo -v >"$WORK/info" || fail "ibv_devinfo of a node"
+expect '::ffff:198.18.0.3' "$WORK/info"
+pair nodes-ib_write_bw 18516 ib_write_bw -F -n 200
+stop_plane n1
+stop_plane n2
 
 # Run the CI job of the document, except for its packages and the folder of the socket.
 mkdir "$WORK/job"

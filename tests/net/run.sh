@@ -61,6 +61,17 @@ listened() {
 expect "no data plane serves at $WORK/nobody" "$WORK/out"
 [ "$(wc -l <"$WORK/out")" = 1 ] || fail "more than a sentence: $(cat "$WORK/out")"
 
+for wrong in --only-verb --socket; do
+	"$RUN" "$wrong" >"$WORK/out" 2>&1
+	[ $? = 2 ] || fail "oneside-run $wrong: its status is not 2"
+	expect "oneside-run: $wrong: " "$WORK/out"
+	[ "$(wc -l <"$WORK/out")" = 1 ] || fail "oneside-run $wrong: more than a sentence: $(cat "$WORK/out")"
+done
+"$RUN" "--socket=$WORK/nobody" --show >"$WORK/out" 2>&1
+expect "no data plane serves at $WORK/nobody" "$WORK/out"
+"$RUN" "--socket=${sockets[0]}" --show -- >"$WORK/out" || fail "oneside-run --show: $(cat "$WORK/out")"
+expect "ONESIDE_SOCKET=${sockets[0]}" "$WORK/out"
+
 if has ibstat infiniband-diags; then
 	on 0 ibstat p0 >"$WORK/ibstat" || fail "ibstat"
 	expect 'State: Active' "$WORK/ibstat"
@@ -136,18 +147,30 @@ fi
 
 write_rank
 
-mpi() { # openmpi|mpich OPTIONS...
-	local name=$1
-	"mpicc.$name" -O1 -Wall -o "$WORK/mpi-$name" "$(dirname "$0")/verbs_mpi.c" || fail "mpicc.$name"
-	timeout -k 3 400 env -i PATH="$PATH" XDG_RUNTIME_DIR="$WORK" "mpirun.$name" "${@:2}" "$WORK/rank" "$WORK/mpi-$name" \
-		>"$WORK/$name.out" 2>&1 || {
+# mpirun NAME openmpi|mpich SAYS OPTIONS... -- PROGRAM...
+mpirun() {
+	local name=$1 says=$3
+	local -a start=("mpirun.$2")
+	shift 3
+	while [ "$1" != -- ]; do
+		start+=("$1")
+		shift
+	done
+	timeout -k 3 400 env -i PATH="$PATH" XDG_RUNTIME_DIR="$WORK" "${start[@]}" "$WORK/rank" "${@:2}" >"$WORK/$name.out" 2>&1 || {
 		cat "$WORK/$name.out" >&2
 		fail "$name"
 	}
-	expect 'all 3 ranks agree' "$WORK/$name.out"
+	expect "$says" "$WORK/$name.out"
 	say "$name"
 }
-has mpicc.openmpi 'openmpi-bin libopenmpi-dev' && mpi openmpi -n 3 --oversubscribe
-has mpicc.mpich 'mpich libmpich-dev' && mpi mpich -n 3
+
+mpi() { # openmpi|mpich OPTIONS...
+	"mpicc.$1" -O1 -Wall -o "$WORK/mpi-$1" "$(dirname "$0")/verbs_mpi.c" || fail "mpicc.$1"
+	mpirun "$1" "$1" 'all 3 ranks agree' -n 3 "${@:2}" -- "$WORK/mpi-$1"
+}
+has mpicc.openmpi 'openmpi-bin libopenmpi-dev' && mpi openmpi --oversubscribe
+has mpicc.mpich 'mpich libmpich-dev' && mpi mpich
+has NPopenmpi netpipe-openmpi && mpirun NPopenmpi openmpi 'Integrity check passed' -n 2 --oversubscribe -- NPopenmpi -i -n 20 -u 20000 -o "$WORK/np.out"
+has NPmpich2 netpipe-mpich2 && mpirun NPmpich2 mpich 'Integrity check passed' -n 2 -- NPmpich2 -i -n 20 -u 20000 -o "$WORK/np.out"
 
 exit 0

@@ -60,7 +60,9 @@ one_attach_reason(int error)
 	case -EPROTO:
 		return "it is of another version";
 	case -EPROTOTYPE:
-		return "this is the control socket, of onesidectl";
+		return "this socket is not for applications";
+	case -ENAMETOOLONG:
+		return "the path is longer than a socket's may be";
 	case -EMFILE:
 	case -ENFILE:
 		return "no descriptor is left to this process, or to the system";
@@ -83,7 +85,9 @@ one_attach_remedy(int error)
 	case -ECONNREFUSED:
 		return "start oneside-dataplane(8), or set ONESIDE_SOCKET to where it listens";
 	case -EPROTOTYPE:
-		return "let ONESIDE_SOCKET name the one for applications, without .ctl";
+		return "let ONESIDE_SOCKET name the one for applications; the one in .ctl is onesidectl's";
+	case -ENAMETOOLONG:
+		return "give one of at most 107 bytes";
 	case -EACCES:
 	case -EPERM:
 		return "be of the group that may attach: socket_mode in oneside.conf(5), and the socket's "

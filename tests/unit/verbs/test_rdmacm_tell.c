@@ -201,7 +201,7 @@ no_data_plane(void **state)
 {
 	struct sockaddr_un stream = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char directory[] = "/tmp/oneside-tell-XXXXXX";
+	char directory[] = "/tmp/oneside-tell-XXXXXX", deep[sizeof(stream.sun_path) + 1] = "";
 
 	setenv("ONESIDE_SOCKET", "/nonexistent/oneside.sock", 1);
 	assert_no_channel(
@@ -212,10 +212,13 @@ no_data_plane(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&stream, sizeof(stream)), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	setenv("ONESIDE_SOCKET", stream.sun_path, 1);
-	assert_no_channel("/s: this is the control socket, of onesidectl; ");
+	assert_no_channel("/s: this socket is not for applications; ");
 	close(fd);
 	unlink(stream.sun_path);
 	rmdir(directory);
+	memset(deep, 'a', sizeof(deep) - 1);
+	setenv("ONESIDE_SOCKET", deep, 1);
+	assert_no_channel("a: the path is longer than a socket's may be; give one of at most 107 bytes");
 }
 
 /* Without ONESIDE_DEBUG refused calls print nothing. */
