@@ -56,7 +56,7 @@ qp_remove(struct core *core, struct engine_qp *qp)
 static int
 qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 {
-	if (qp->phase != QP_OFF)
+	if (qp->state != RC_RESET)
 		return -EISCONN;
 	qp_configure(qp, config);
 	return 0;
@@ -68,7 +68,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	struct engine_qp *peer = engine_qp_find(connection->rc.peer_qpn);
 	bool here = peer != NULL && peer->core == core;
 
-	if (qp->phase != QP_OFF)
+	if (qp->state != RC_RESET)
 		return -EISCONN;
 	if (qp->rc == NULL || (connection->state != RC_RTR && connection->state != RC_RTS))
 		return -EINVAL;
@@ -84,11 +84,11 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	/* Pairs with the load in engine_qp_heard_there: packets of an earlier peer do not count. */
 	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
 	qp->by_numbers = connection->by_numbers;
-	qp_set_phase(qp, connection->state == RC_RTS ? QP_RTS : QP_RTR, "connected");
+	qp_set_state(qp, connection->state == RC_RTS ? RC_RTS : RC_RTR, "connected");
 	if (!qp->local)
 		rc_connect(qp->rc, &qp->attr, connection->state);
 	qp_store_state(qp, connection->state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING);
-	if (qp->phase == QP_RTS)
+	if (qp->state == RC_RTS)
 		qp_make_hot(core, qp);
 	/* The local peer may have connected first and wait. */
 	if (qp->local && here)
@@ -113,12 +113,12 @@ static int
 qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *connection,
        const struct one_cqe *event)
 {
-	if (qp->rc == NULL || (qp->phase != QP_RTR && qp->phase != QP_RTS))
+	if (qp->rc == NULL || (qp->state != RC_RTR && qp->state != RC_RTS))
 		return -ENOTCONN;
-	if (qp->phase == QP_RTR) {
+	if (qp->state == RC_RTR) {
 		if (qp->by_numbers)
 			take_requester(qp, &connection->rc);
-		qp_set_phase(qp, QP_RTS, "established");
+		qp_set_state(qp, RC_RTS, "established");
 		if (!qp->local)
 			rc_set_rts(qp->rc);
 	}
@@ -139,16 +139,16 @@ qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagra
 {
 	if (qp->rc != NULL || (to->state != RC_RTR && to->state != RC_RTS))
 		return -EINVAL;
-	if (qp->phase == QP_BROKEN)
+	if (qp->state == RC_ERROR)
 		return -ENOTCONN;
 	qp->qkey = to->qkey;
-	if (to->state == RC_RTS && qp->phase != QP_RTS) {
+	if (to->state == RC_RTS && qp->state != RC_RTS) {
 		qp->attr.send_psn = to->send_psn;
-		qp_set_phase(qp, QP_RTS, "datagrams");
+		qp_set_state(qp, RC_RTS, "datagrams");
 		qp_store_state(qp, ONE_QP_CONNECTED);
 		qp_make_hot(core, qp);
-	} else if (qp->phase == QP_OFF) {
-		qp_set_phase(qp, QP_RTR, "datagrams");
+	} else if (qp->state == RC_RESET) {
+		qp_set_state(qp, RC_RTR, "datagrams");
 		qp_store_state(qp, ONE_QP_CONNECTING);
 	}
 	return 0;
@@ -157,7 +157,7 @@ qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagra
 static int
 qp_set(struct core *core, struct engine_qp *qp, const struct one_qp_settings *to)
 {
-	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
+	if (qp->state != RC_RTR && qp->state != RC_RTS)
 		return -ENOTCONN;
 	if ((to->given & ONE_QP_SET_ACCESS) != 0)
 		qp->attr.access = to->access;
@@ -175,7 +175,7 @@ qp_drain(struct core *core, struct engine_qp *qp)
 {
 	qp_stop(core, qp, false, false);
 	qp->draining = true;
-	if (qp->phase == QP_RTS)
+	if (qp->state == RC_RTS)
 		qp_make_hot(core, qp); /* polled before the check: posted requests are still sent */
 	else
 		qp_check_drained(core, qp);
@@ -185,7 +185,7 @@ qp_drain(struct core *core, struct engine_qp *qp)
 static int
 qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
 {
-	if (qp->rc == NULL || qp->phase == QP_OFF || qp->local)
+	if (qp->rc == NULL || qp->state == RC_RESET || qp->local)
 		return -ENOTCONN;
 	qp->attr.path = *path;
 	rc_set_path(qp->rc, path);
@@ -201,11 +201,11 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	 * Begins the requests posted earlier, as if the ring had been polled a moment before: where threads
 	 * share a processor the core mostly finds the command together with the posts, and the command first.
 	 */
-	if (qp->phase == QP_RTS)
+	if (qp->state == RC_RTS)
 		share_look(core, qp);
-	if (qp->phase == QP_RTS && qp->rc != NULL && !qp->local && command->refusal != 0)
+	if (qp->state == RC_RTS && qp->rc != NULL && !qp->local && command->refusal != 0)
 		rc_refused(qp->rc, command->refusal, core->now);
-	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
+	if (qp->state == RC_ERROR && command->status_if_broken != 0)
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);
 	if (event.type != 0 && qp->conn_cq != NULL)
@@ -247,7 +247,7 @@ execute_command(struct core *core, const struct engine_command *command)
 		return qp_set(core, qp, &command->settings);
 	case ENGINE_QP_STATE:
 		/* A queue pair that has broken meanwhile only awaits its end. */
-		if (qp->phase != QP_BROKEN)
+		if (qp->state != RC_ERROR)
 			qp_store_state(qp, command->state);
 		return 0;
 	case ENGINE_QP_DRAIN:

@@ -23,7 +23,7 @@ bind_complete(struct core *core, struct engine_qp *qp, bool ok)
 	}
 	rc_bind_done(qp->rc, ok, core->now);
 	rcio_after(core, qp);
-	if (qp->phase == QP_RTS)
+	if (qp->state == RC_RTS)
 		qp_make_hot(core, qp);
 }
 

@@ -39,7 +39,7 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 			/* The application may have posted a receive that a local peer waits for. */
 			if (qp->local)
 				local_kick(core, qp);
-			if (qp->phase == QP_RTS || qp->phase == QP_BROKEN)
+			if (qp->state == RC_RTS || qp->state == RC_ERROR)
 				qp_make_hot(core, qp);
 		}
 	}

@@ -47,7 +47,7 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 {
 	bool by_wire = qp->rc != NULL && !qp->local;
 
-	if (qp->phase != QP_RTS || qp->waiting || qp->stopped ||
+	if (qp->state != RC_RTS || qp->waiting || qp->stopped ||
 	    (by_wire && !rc_goes_on(qp->rc) && qp->pending))
 		return true;
 	if (wait->qp != qp) {
@@ -66,7 +66,7 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 void
 keys_note(struct engine_qp *qp)
 {
-	if (qp->sending || qp->rc == NULL || qp->local || qp->phase != QP_RTS || !rc_goes_on(qp->rc))
+	if (qp->sending || qp->rc == NULL || qp->local || qp->state != RC_RTS || !rc_goes_on(qp->rc))
 		return;
 	qp->sending = true;
 	TAILQ_INSERT_TAIL(&qp->client->sending, qp, sending_link);

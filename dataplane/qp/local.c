@@ -49,7 +49,7 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
 	if (peer == NULL || peer->core != core || peer == qp || !peer->local ||
-	    peer->attr.peer_qpn != qp->qpn || (peer->phase != QP_RTS && peer->phase != QP_RTR) ||
+	    peer->attr.peer_qpn != qp->qpn || (peer->state != RC_RTS && peer->state != RC_RTR) ||
 	    peer->client->faulty)
 		return NULL;
 	return peer;
@@ -723,8 +723,8 @@ execute_work(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return do_bind(core, qp);
 	if (unlikely(peer == NULL))
 		return wait_for_peer(core, qp);
-	if (unlikely(peer->phase == QP_RTR && !peer->by_numbers)) {
-		qp_set_phase(peer, QP_RTS, "a request of its peer");
+	if (unlikely(peer->state == RC_RTR && !peer->by_numbers)) {
+		qp_set_state(peer, RC_RTS, "a request of its peer");
 		qp_established(core, peer);
 		qp_make_hot(core, peer);
 	}

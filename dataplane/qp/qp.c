@@ -83,7 +83,7 @@ signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 int
 qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 {
-	if (qp->sq != NULL || qp->phase == QP_BROKEN)
+	if (qp->sq != NULL || qp->state == RC_ERROR)
 		return -ENOTCONN;
 	if (ONE_SIGNAL_ONCE(signal))
 		qp->signal_once = true;
@@ -382,24 +382,12 @@ qp_flush_rings(struct core *core, struct engine_qp *qp)
 }
 
 void
-qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why)
+qp_set_state(struct engine_qp *qp, enum rc_state to, const char *why)
 {
-	static const char *const names[] = {
-		[QP_OFF] = "off",
-		[QP_RTR] = "RTR",
-		[QP_RTS] = "RTS",
-		[QP_BROKEN] = "broken",
-	};
-	static const uint16_t next[] = {
-		[QP_OFF] = STATE_TO(QP_OFF) | STATE_TO(QP_RTR) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
-		[QP_RTR] = STATE_TO(QP_OFF) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
-		[QP_RTS] = STATE_TO(QP_OFF) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
-		[QP_BROKEN] = STATE_TO(QP_OFF),
-	};
-	static const struct state_machine machine = {"queue pair on its core", names, next};
+	static const struct state_machine machine = {"queue pair on its core", rc_state_name, rc_state_next};
 
-	state_edge(&machine, qp->qpn, qp->phase, to, why);
-	qp->phase = (uint8_t)to;
+	state_edge(&machine, qp->qpn, qp->state, to, why);
+	qp->state = (uint8_t)to;
 }
 
 static void
@@ -425,20 +413,20 @@ qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool told)
 
 /* End the connection: no more timers, and no more output. */
 static void
-qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const char *why)
+qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const char *why)
 {
 	timer_cancel(core, &qp->timer);
 	if (qp->local)
 		local_leave(core, qp);
 	if (qp->rc == NULL)
-		ud_leave(core, qp, phase == QP_BROKEN);
+		ud_leave(core, qp, state == RC_ERROR);
 	share_flight(qp, 0);
 	keys_forget(qp);
 	if (qp->running) {
 		qp->running = false;
 		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
 	}
-	qp_set_phase(qp, phase, why);
+	qp_set_state(qp, state, why);
 	qp->sampled_at = 0;
 	qp->waiting = false;
 	qp->wait_since = 0;
@@ -461,9 +449,9 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 {
 	uint32_t done = qp->sq_done + qp->rq_done;
 
-	if (qp->phase == QP_BROKEN)
+	if (qp->state == RC_ERROR)
 		return;
-	qp_leave(core, qp, QP_BROKEN, "broken");
+	qp_leave(core, qp, RC_ERROR, "broken");
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
 	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
@@ -474,12 +462,12 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 void
 qp_flush(struct core *core, struct engine_qp *qp)
 {
-	bool ends = qp->phase != QP_BROKEN && qp->phase != QP_OFF;
+	bool ends = qp->state != RC_ERROR && qp->state != RC_RESET;
 
-	if (qp->phase != QP_BROKEN) {
-		if (qp->rc != NULL && !qp->local && qp->phase != QP_OFF)
+	if (qp->state != RC_ERROR) {
+		if (qp->rc != NULL && !qp->local)
 			rc_flush(qp->rc);
-		qp_leave(core, qp, QP_BROKEN, "flushed");
+		qp_leave(core, qp, RC_ERROR, "flushed");
 		qp_store_state(qp, ONE_QP_ERROR);
 	}
 	qp_flush_rings(core, qp);
@@ -501,7 +489,7 @@ forget_recv(struct engine_qp *qp)
 void
 qp_reset(struct core *core, struct engine_qp *qp)
 {
-	qp_leave(core, qp, QP_OFF, "reset");
+	qp_leave(core, qp, RC_RESET, "reset");
 	if (qp->rc != NULL)
 		rc_reset(qp->rc);
 	qp->sq_done = qp->sq_taken;
@@ -545,7 +533,7 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 {
 	check_stopped(core, qp);
 	if (!qp->draining || qp->pending || (qp->sq != NULL && qp_sq_ready(qp, 0)) || qp->bind_pending ||
-	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
+	    (qp->rc != NULL && !qp->local && qp->state == RC_RTS && !rc_idle(qp->rc)))
 		return;
 	qp->draining = false;
 	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
@@ -581,8 +569,8 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_make_cold(core, qp);
 		return;
 	}
-	switch (qp->phase) {
-	case QP_RTS:
+	switch (qp->state) {
+	case RC_RTS:
 		budget = likely(!qp->stopped) ? qp_budget(core, qp) : qp->pending;
 		if (budget == 0) {
 			if (qp->stopped) {
@@ -598,7 +586,7 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		else
 			rcio_poll(core, qp, budget);
 		break;
-	case QP_BROKEN:
+	case RC_ERROR:
 		qp_flush_rings(core, qp);
 		break;
 	default:
@@ -627,7 +615,7 @@ qp_deadline(const struct timer *timer)
 {
 	const struct engine_qp *qp = container_of(timer, const struct engine_qp, timer);
 
-	if ((qp->phase != QP_RTR && qp->phase != QP_RTS) || qp->client->faulty)
+	if ((qp->state != RC_RTR && qp->state != RC_RTS) || qp->client->faulty)
 		return TIMER_NEVER;
 	if (qp->local)
 		return qp->waiting ? qp->wait_until : TIMER_NEVER;
@@ -679,7 +667,7 @@ qp_expire(struct core *core, struct timer *timer)
 		core->env.held = RC_STOPPED;
 	go_on(core, qp, rc_timeout);
 	core->env.held = RC_FLOWS;
-	if (unlikely(qp->phase == QP_RTS && is_silent(qp)))
+	if (unlikely(qp->state == RC_RTS && is_silent(qp)))
 		report_silence(core, qp);
 }
 
@@ -688,7 +676,7 @@ const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp
 void
 qp_forget(struct core *core, struct engine_qp *qp)
 {
-	qp_leave(core, qp, QP_OFF, "removed");
+	qp_leave(core, qp, RC_RESET, "removed");
 	if (qp->rc != NULL)
 		rc_reset(qp->rc);
 	if (qp->srq != NULL) {

@@ -13,13 +13,6 @@
 
 struct flow_rule;
 
-enum qp_phase {
-	QP_OFF, /* not connected; the send ring is not polled */
-	QP_RTR, /* responds to the peer; the send ring is not polled */
-	QP_RTS,
-	QP_BROKEN /* posted work is flushed */
-};
-
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -27,7 +20,7 @@ struct engine_qp {
 	uint32_t sq_taken, sq_done; /* work requests; taken - done are unfinished */
 	uint32_t max_send_wr;
 	uint8_t sq_log2, rq_log2;
-	uint8_t phase; /* enum qp_phase */
+	uint8_t state; /* enum rc_state; rc_state(rc) is the same between calls, or RC_RESET if `local` */
 	bool local;
 	bool pending; /* `work` is taken, and waits for its turn */
 	bool stopped; /* no more work is taken from the send ring */
@@ -70,7 +63,7 @@ struct engine_qp {
 
 	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
 	bool stopping, stop_notify; /* stopped, and taken work is unfinished; report its end */
-	bool by_numbers;       /* out of band: a command moves it to QP_RTS, not the peer's first packet */
+	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */
@@ -110,8 +103,8 @@ void qp_complete(struct core *core, struct engine_qp *qp, const struct completio
 void qp_retired(struct core *core, struct engine_qp *qp, uint32_t count);
 void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
 void qp_publish(struct engine_qp *qp); /* stores how far the rings have been taken */
-/* The only writer of the phase after engine_qp_new(); `why` is for the trace. */
-void qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why);
+/* The only writer of the state after engine_qp_new(); `why` is for the trace. */
+void qp_set_state(struct engine_qp *qp, enum rc_state to, const char *why);
 void qp_flush_rings(struct core *core, struct engine_qp *qp);
 /* Break because of an error: flush all work, and notify the control thread. */
 void qp_break(struct core *core, struct engine_qp *qp, enum rc_error error);

@@ -230,11 +230,12 @@ rcio_after(struct core *core, struct engine_qp *qp)
 
 	if (unlikely(qp->make_rts)) {
 		qp->make_rts = false;
-		qp_set_phase(qp, QP_RTS, "a packet of its peer");
+		if (qp->state == RC_RTR)
+			qp_set_state(qp, RC_RTS, "a packet of its peer");
 		rc_set_rts(qp->rc);
 		qp_make_hot(core, qp);
 	}
-	if (unlikely(qp->phase == QP_BROKEN)) {
+	if (unlikely(qp->state == RC_ERROR)) {
 		/* The NAK that ended the connection may still have to go out. qp_leave() has reset the
 		 * packets in flight. */
 		deadline = RC_NEVER;
@@ -257,7 +258,7 @@ rcio_after(struct core *core, struct engine_qp *qp)
 static bool
 take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
-	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+	for (uint32_t i = 0; i < budget && qp->state == RC_RTS; i++) {
 		struct work *work = &qp->work;
 
 		if (!qp->pending) {
@@ -274,12 +275,12 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 			if (work != &qp->work)
 				qp->work = *work;
 			qp->pending = true;
-			if (qp->phase != QP_RTS)
+			if (qp->state != RC_RTS)
 				qp_flush_rings(core, qp);
 			return false;
 		}
 	}
-	return qp->phase == QP_RTS;
+	return qp->state == RC_RTS;
 }
 
 /*
@@ -297,7 +298,7 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 
 		more = take_work(core, qp, part);
 		budget -= part;
-		if (qp->running || qp->phase != QP_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
+		if (qp->running || qp->state != RC_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
 			continue;
 		rc_output(qp->rc, core->turns.run_budget, core->now);
 		if (rc_wants_output(qp->rc))
@@ -455,7 +456,7 @@ static inline void
 deliver_packet(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
 	       bool is_expected)
 {
-	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->phase == QP_BROKEN ||
+	if (unlikely(!is_expected || qp->local || qp->state == RC_RESET || qp->state == RC_ERROR ||
 		     qp->client->faulty)) {
 		drop_stray(core, packet);
 		return;

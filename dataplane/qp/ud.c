@@ -222,7 +222,7 @@ send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 static void
 send_all_copied(struct core *core, struct engine_qp *qp)
 {
-	while (qp->phase == QP_RTS && reach_queue_done(&qp->reach, REACH_LEAVING)) {
+	while (qp->state == RC_RTS && reach_queue_done(&qp->reach, REACH_LEAVING)) {
 		struct work work = *(const struct work *)reach_queue_oldest(&qp->reach, REACH_LEAVING);
 		uint8_t status = send_copied(core, qp, &work);
 
@@ -263,7 +263,7 @@ void
 ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	send_all_copied(core, qp);
-	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+	for (uint32_t i = 0; i < budget && qp->state == RC_RTS; i++) {
 		uint8_t status;
 		bool reading;
 

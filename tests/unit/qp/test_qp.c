@@ -83,6 +83,35 @@ test_local_by_numbers(void **state)
 }
 
 static void
+expect_state(enum rc_state state)
+{
+	assert_int_equal(pair.qp->state, state);
+	assert_int_equal(rc_state(pair.qp->rc), state);
+}
+
+/* The core and the transport have the same state, also if the queue pair ends before it was connected. */
+static void
+test_one_state(void **state)
+{
+	const struct engine_command flush = {.type = ENGINE_QP_FLUSH, .qp = pair.qp};
+	const struct engine_command reset = {.type = ENGINE_QP_RESET, .qp = pair.qp};
+
+	expect_state(RC_RESET);
+	assert_int_equal(command(flush), 0);
+	expect_state(RC_ERROR);
+	assert_int_equal(command(reset), 0);
+	expect_state(RC_RESET);
+	pair_connect(&pair, &other, RC_RTR, false);
+	expect_state(RC_RTR);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RTS, .qp = pair.qp}), 0);
+	expect_state(RC_RTS);
+	assert_int_equal(command(flush), 0);
+	expect_state(RC_ERROR);
+	assert_int_equal(command(reset), 0);
+	expect_state(RC_RESET);
+}
+
+static void
 test_unconnected_is_left_alone(void **state)
 {
 	struct one_cqe cqe;
@@ -478,6 +507,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_memory_of_an_idle_queue_pair),
+		T(test_one_state),
 		T(test_local_by_numbers),
 		T(test_unconnected_is_left_alone),
 		T(test_goes_cold_and_comes_back),
