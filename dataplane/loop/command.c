@@ -62,6 +62,14 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 	return 0;
 }
 
+static enum qp_transport
+transport_to(const struct engine_connection *connection, bool here)
+{
+	if (connection->local && (here || !connection->by_numbers))
+		return QP_LOCAL;
+	return port_by_addr(&connection->rc.path.dst) != NULL ? QP_LOOP : QP_WIRE;
+}
+
 static int
 qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connection *connection)
 {
@@ -70,13 +78,12 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 
 	if (qp->state != RC_RESET)
 		return -EISCONN;
-	if (qp->rc == NULL || (connection->state != RC_RTR && connection->state != RC_RTS))
+	if (qp->transport == QP_UD || (connection->state != RC_RTR && connection->state != RC_RTS))
 		return -EINVAL;
 	qp->attr = connection->rc;
 	qp->attr.qpn = qp->qpn;
 	qp->pz = connection->rc.pz;
-	qp->local = connection->local && (here || !connection->by_numbers);
-	qp->loop = !qp->local && port_by_addr(&connection->rc.path.dst) != NULL;
+	qp->transport = (uint8_t)transport_to(connection, here);
 	qp->to = TX_TO(qp->port,
 		       connection->peer_core < ports[qp->port].far_rings ? connection->peer_core : 0);
 	qp->established = false;
@@ -85,13 +92,13 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
 	qp->by_numbers = connection->by_numbers;
 	qp_set_state(qp, connection->state == RC_RTS ? RC_RTS : RC_RTR, "connected");
-	if (!qp->local)
+	if (qp_has_rc(qp))
 		rc_connect(qp->rc, &qp->attr, connection->state);
 	qp_store_state(qp, connection->state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING);
 	if (qp->state == RC_RTS)
 		qp_make_hot(core, qp);
 	/* The local peer may have connected first and wait. */
-	if (qp->local && here)
+	if (qp->transport == QP_LOCAL && here)
 		local_kick(core, qp);
 	return 0;
 }
@@ -105,7 +112,7 @@ take_requester(struct engine_qp *qp, const struct rc_attr *attr)
 	qp->attr.retry_count = attr->retry_count;
 	qp->attr.rnr_retry = attr->rnr_retry;
 	qp->attr.timeout = attr->timeout;
-	if (!qp->local)
+	if (qp_has_rc(qp))
 		rc_set_requester(qp->rc, &qp->attr);
 }
 
@@ -113,13 +120,13 @@ static int
 qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *connection,
        const struct one_cqe *event)
 {
-	if (qp->rc == NULL || (qp->state != RC_RTR && qp->state != RC_RTS))
+	if (qp->transport == QP_UD || (qp->state != RC_RTR && qp->state != RC_RTS))
 		return -ENOTCONN;
 	if (qp->state == RC_RTR) {
 		if (qp->by_numbers)
 			take_requester(qp, &connection->rc);
 		qp_set_state(qp, RC_RTS, "established");
-		if (!qp->local)
+		if (qp_has_rc(qp))
 			rc_set_rts(qp->rc);
 	}
 	if (!qp->established) {
@@ -129,7 +136,7 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *
 			cq_push(core, qp->conn_cq, event);
 	}
 	qp_make_hot(core, qp);
-	if (!qp->local)
+	if (qp_has_rc(qp))
 		rcio_after(core, qp);
 	return 0;
 }
@@ -137,7 +144,7 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *
 static int
 qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagram *to)
 {
-	if (qp->rc != NULL || (to->state != RC_RTR && to->state != RC_RTS))
+	if (qp->transport != QP_UD || (to->state != RC_RTR && to->state != RC_RTS))
 		return -EINVAL;
 	if (qp->state == RC_ERROR)
 		return -ENOTCONN;
@@ -163,7 +170,7 @@ qp_set(struct core *core, struct engine_qp *qp, const struct one_qp_settings *to
 		qp->attr.access = to->access;
 	if ((to->given & ONE_QP_SET_MIN_RNR_TIMER) != 0)
 		qp->attr.min_rnr_timer = to->min_rnr_timer;
-	if (qp->rc != NULL && !qp->local)
+	if (qp_has_rc(qp))
 		rc_set_responder(qp->rc, &qp->attr);
 	if ((to->given & ONE_QP_SET_STOPPED) != 0)
 		qp_stop(core, qp, to->stopped != 0, to->notify != 0);
@@ -185,7 +192,7 @@ qp_drain(struct core *core, struct engine_qp *qp)
 static int
 qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
 {
-	if (qp->rc == NULL || qp->state == RC_RESET || qp->local)
+	if (!qp_has_rc(qp) || qp->state == RC_RESET)
 		return -ENOTCONN;
 	qp->attr.path = *path;
 	rc_set_path(qp->rc, path);
@@ -203,7 +210,7 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	 */
 	if (qp->state == RC_RTS)
 		share_look(core, qp);
-	if (qp->state == RC_RTS && qp->rc != NULL && !qp->local && command->refusal != 0)
+	if (qp->state == RC_RTS && qp_has_rc(qp) && command->refusal != 0)
 		rc_refused(qp->rc, command->refusal, core->now);
 	if (qp->state == RC_ERROR && command->status_if_broken != 0)
 		event.status = command->status_if_broken;

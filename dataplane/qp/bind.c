@@ -17,7 +17,7 @@ static void
 bind_complete(struct core *core, struct engine_qp *qp, bool ok)
 {
 	qp_bind_leave(core, qp);
-	if (qp->local) {
+	if (qp->transport == QP_LOCAL) {
 		local_bind_done(core, qp, ok);
 		return;
 	}

@@ -45,7 +45,7 @@ has_taken(const struct engine_qp *qp, uint32_t until)
 static bool
 has_begun(struct keys_wait *wait, struct engine_qp *qp)
 {
-	bool by_wire = qp->rc != NULL && !qp->local;
+	bool by_wire = qp_has_rc(qp);
 
 	if (qp->state != RC_RTS || qp->waiting || qp->stopped ||
 	    (by_wire && !rc_goes_on(qp->rc) && qp->pending))
@@ -66,7 +66,7 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 void
 keys_note(struct engine_qp *qp)
 {
-	if (qp->sending || qp->rc == NULL || qp->local || qp->state != RC_RTS || !rc_goes_on(qp->rc))
+	if (qp->sending || !qp_has_rc(qp) || qp->state != RC_RTS || !rc_goes_on(qp->rc))
 		return;
 	qp->sending = true;
 	TAILQ_INSERT_TAIL(&qp->client->sending, qp, sending_link);

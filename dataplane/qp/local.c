@@ -48,7 +48,7 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 {
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
-	if (peer == NULL || peer->core != core || peer == qp || !peer->local ||
+	if (peer == NULL || peer->core != core || peer == qp || peer->transport != QP_LOCAL ||
 	    peer->attr.peer_qpn != qp->qpn || (peer->state != RC_RTS && peer->state != RC_RTR) ||
 	    peer->client->faulty)
 		return NULL;
@@ -81,7 +81,8 @@ local_leave(struct core *core, struct engine_qp *qp)
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
 	reach_leave(&qp->reach);
-	if (peer == NULL || peer->core != core || !peer->local || peer->attr.peer_qpn != qp->qpn)
+	if (peer == NULL || peer->core != core || peer->transport != QP_LOCAL ||
+	    peer->attr.peer_qpn != qp->qpn)
 		return;
 	/* The peer repeats bounced accesses of its own request, which are cancelled here, except for an
 	 * atomic that is done. Nothing else wakes the peer. */

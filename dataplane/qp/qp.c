@@ -120,7 +120,7 @@ sample_operation(const struct engine_qp *qp, uint8_t op)
 	case ONE_OP_CMP_SWAP:
 		return ENGINE_OPERATION_ATOMIC;
 	default:
-		return qp->rc == NULL ? ENGINE_OPERATION_DATAGRAM : ENGINE_OPERATION_SEND;
+		return qp->transport == QP_UD ? ENGINE_OPERATION_DATAGRAM : ENGINE_OPERATION_SEND;
 	}
 }
 
@@ -416,9 +416,9 @@ static void
 qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const char *why)
 {
 	timer_cancel(core, &qp->timer);
-	if (qp->local)
+	if (qp->transport == QP_LOCAL)
 		local_leave(core, qp);
-	if (qp->rc == NULL)
+	if (qp->transport == QP_UD)
 		ud_leave(core, qp, state == RC_ERROR);
 	share_flight(qp, 0);
 	keys_forget(qp);
@@ -465,7 +465,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	bool ends = qp->state != RC_ERROR && qp->state != RC_RESET;
 
 	if (qp->state != RC_ERROR) {
-		if (qp->rc != NULL && !qp->local)
+		if (qp_has_rc(qp))
 			rc_flush(qp->rc);
 		qp_leave(core, qp, RC_ERROR, "flushed");
 		qp_store_state(qp, ONE_QP_ERROR);
@@ -490,16 +490,16 @@ void
 qp_reset(struct core *core, struct engine_qp *qp)
 {
 	qp_leave(core, qp, RC_RESET, "reset");
-	if (qp->rc != NULL)
+	if (qp->transport != QP_UD) {
 		rc_reset(qp->rc);
+		qp->transport = QP_WIRE;
+	}
 	qp->sq_done = qp->sq_taken;
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
 		qp->sq_done = qp->sq_taken;
 	qp->pending = false;
 	forget_recv(qp);
-	qp->local = false;
 	qp->established = false;
-	qp->loop = false;
 	qp_publish(qp);
 	qp_make_cold(core, qp);
 	qp_store_state(qp, ONE_QP_IDLE);
@@ -533,7 +533,7 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 {
 	check_stopped(core, qp);
 	if (!qp->draining || qp->pending || (qp->sq != NULL && qp_sq_ready(qp, 0)) || qp->bind_pending ||
-	    (qp->rc != NULL && !qp->local && qp->state == RC_RTS && !rc_idle(qp->rc)))
+	    (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc)))
 		return;
 	qp->draining = false;
 	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
@@ -579,9 +579,9 @@ qp_poll(struct core *core, struct engine_qp *qp)
 			}
 			return;
 		}
-		if (qp->local)
+		if (qp->transport == QP_LOCAL)
 			local_poll(core, qp, budget);
-		else if (qp->rc == NULL)
+		else if (qp->transport == QP_UD)
 			ud_poll(core, qp, budget);
 		else
 			rcio_poll(core, qp, budget);
@@ -617,11 +617,9 @@ qp_deadline(const struct timer *timer)
 
 	if ((qp->state != RC_RTR && qp->state != RC_RTS) || qp->client->faulty)
 		return TIMER_NEVER;
-	if (qp->local)
-		return qp->waiting ? qp->wait_until : TIMER_NEVER;
-	if (qp->rc == NULL)
-		return TIMER_NEVER;
-	return rc_deadline(qp->rc);
+	if (qp_has_rc(qp))
+		return rc_deadline(qp->rc);
+	return qp->transport == QP_LOCAL && qp->waiting ? qp->wait_until : TIMER_NEVER;
 }
 
 /* Continue after a wait, for a time or for memory. */
@@ -629,11 +627,11 @@ static void
 go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint64_t now))
 {
 	/* A late call must not wake the local transport during a bind: the bind would begin again. */
-	if (qp->client->faulty || (qp->local && qp->bind_pending))
+	if (qp->client->faulty || (qp->transport == QP_LOCAL && qp->bind_pending))
 		return;
-	if (qp->local || qp->rc == NULL) {
+	if (!qp_has_rc(qp)) {
 		qp->waiting = false;
-		if (qp->rc == NULL)
+		if (qp->transport == QP_UD)
 			ud_resume(core, qp);
 		qp_make_hot(core, qp);
 		return;
@@ -647,7 +645,7 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 static bool
 is_silent(const struct engine_qp *qp)
 {
-	return !qp->local && !qp->loop && qp->rc != NULL && rc_is_silent(qp->rc);
+	return qp->transport == QP_WIRE && rc_is_silent(qp->rc);
 }
 
 /* The control thread then resolves the next hop again. If the ring to it is full, the next expiry reports. */
@@ -677,7 +675,7 @@ void
 qp_forget(struct core *core, struct engine_qp *qp)
 {
 	qp_leave(core, qp, RC_RESET, "removed");
-	if (qp->rc != NULL)
+	if (qp->transport != QP_UD)
 		rc_reset(qp->rc);
 	if (qp->srq != NULL) {
 		forget_recv(qp);

@@ -13,6 +13,13 @@
 
 struct flow_rule;
 
+enum qp_transport {
+	QP_WIRE,  /* RC by a port */
+	QP_LOOP,  /* RC to a queue pair on another core of this data plane */
+	QP_LOCAL, /* RC to a queue pair on this core: memory is copied */
+	QP_UD
+};
+
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -20,10 +27,10 @@ struct engine_qp {
 	uint32_t sq_taken, sq_done; /* work requests; taken - done are unfinished */
 	uint32_t max_send_wr;
 	uint8_t sq_log2, rq_log2;
-	uint8_t state; /* enum rc_state; rc_state(rc) is the same between calls, or RC_RESET if `local` */
-	bool local;
-	bool pending; /* `work` is taken, and waits for its turn */
-	bool stopped; /* no more work is taken from the send ring */
+	uint8_t state; /* enum rc_state; rc_state(rc) is the same between calls, or RC_RESET if QP_LOCAL */
+	uint8_t transport; /* enum qp_transport; set before RC_RTR */
+	bool pending;      /* `work` is taken, and waits for its turn */
+	bool stopped;      /* no more work is taken from the send ring */
 	bool waiting; /* off the hot list until a timer, the peer's doorbell or qp_reached(); not for RC */
 	bool hot, running;
 	uint8_t empty_looks;
@@ -36,7 +43,7 @@ struct engine_qp {
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
-	struct rc_qp *rc;    /* NULL: datagrams, see ud.c */
+	struct rc_qp *rc;    /* NULL: QP_UD */
 	uint64_t sampled_at; /* cycles when the sampled request was taken; 0: none */
 	uint32_t sample;     /* sq_done when the sampled request is complete */
 	uint8_t sample_op;   /* enum one_op of the sampled request */
@@ -61,7 +68,7 @@ struct engine_qp {
 	uint64_t found; /* result of an executed atomic that is not written home yet; `moved` is 8 */
 	struct reach_party reach;
 
-	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
+	bool bind_pending, draining, established, recv_solicited, notify_end, make_rts;
 	bool stopping, stop_notify; /* stopped, and taken work is unfinished; report its end */
 	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
@@ -92,6 +99,13 @@ struct engine_qp {
 	struct flow_rule *flow;
 	struct reap reap;
 } __rte_cache_aligned;
+
+/* True if the RC transport makes and takes the queue pair's frames. */
+static inline bool
+qp_has_rc(const struct engine_qp *qp)
+{
+	return qp->transport <= QP_LOOP;
+}
 
 /* ---- qp.c ---- */
 /* Take the next work request. Returns 1; 0: none; -1: the client is faulty. */

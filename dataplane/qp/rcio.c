@@ -68,7 +68,7 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	return rcio_frame_begin(core_of(env), qp->to, qp->loop, qp->attr.peer_qpn, len);
+	return rcio_frame_begin(core_of(env), qp->to, qp->transport == QP_LOOP, qp->attr.peer_qpn, len);
 }
 
 static __rte_noinline void
@@ -115,7 +115,7 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	rcio_frame_end(core_of(env), qp->to, qp->loop, qp->qpn, qp->attr.peer_qpn, sealed);
+	rcio_frame_end(core_of(env), qp->to, qp->transport == QP_LOOP, qp->qpn, qp->attr.peer_qpn, sealed);
 }
 
 static bool
@@ -437,7 +437,7 @@ drop_stray(struct core *core, const struct wire_packet *packet)
 static inline bool
 is_from_peer(const struct engine_qp *qp, uint32_t from)
 {
-	return qp->rc == NULL || (qp->loop && from == qp->attr.peer_qpn);
+	return qp->transport == QP_UD || (qp->transport == QP_LOOP && from == qp->attr.peer_qpn);
 }
 
 /* The peer's frames came from another core of its data plane than the one that gets frames to it: the peer is
@@ -445,7 +445,7 @@ is_from_peer(const struct engine_qp *qp, uint32_t from)
 static __rte_noinline void
 follow_peer(const struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet)
 {
-	if (port == qp->port && !qp->loop && core->rx_far < ports[port].far_rings &&
+	if (port == qp->port && qp->transport != QP_LOOP && core->rx_far < ports[port].far_rings &&
 	    wire_addr_equal(&packet->src, &qp->attr.path.dst))
 		qp->to = TX_TO(port, core->rx_far);
 }
@@ -456,12 +456,12 @@ static inline void
 deliver_packet(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
 	       bool is_expected)
 {
-	if (unlikely(!is_expected || qp->local || qp->state == RC_RESET || qp->state == RC_ERROR ||
-		     qp->client->faulty)) {
+	if (unlikely(!is_expected || qp->transport == QP_LOCAL || qp->state == RC_RESET ||
+		     qp->state == RC_ERROR || qp->client->faulty)) {
 		drop_stray(core, packet);
 		return;
 	}
-	if (unlikely(qp->rc == NULL)) {
+	if (unlikely(qp->transport == QP_UD)) {
 		ud_input(core, qp, packet);
 		return;
 	}
@@ -508,12 +508,13 @@ route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct w
 		return true;
 	}
 	/* Datagrams of this data plane to itself never arrive by a port. */
-	if (unlikely(qp->rc == NULL && packet->opcode != WIRE_CNP && port_by_addr(&packet->src) != NULL)) {
+	if (unlikely(qp->transport == QP_UD && packet->opcode != WIRE_CNP &&
+		     port_by_addr(&packet->src) != NULL)) {
 		core->stats.ud_drop[ENGINE_UD_ADDRESS]++;
 		return true;
 	}
 	if (likely(qp->core == core)) {
-		deliver_packet(core, qp, port, packet, !qp->loop);
+		deliver_packet(core, qp, port, packet, qp->transport != QP_LOOP);
 		return true;
 	}
 	frame_info(m)->packet = *packet;
@@ -699,7 +700,8 @@ rcio_inbound(struct core *core)
 				steer_strayed(core, qp, info);
 			core->rx_far = info->far;
 			deliver_packet(core, qp, info->port, &info->packet,
-				       info->parsed ? !qp->loop : is_from_peer(qp, info->from));
+				       info->parsed ? qp->transport != QP_LOOP
+						    : is_from_peer(qp, info->from));
 		} else {
 			drop_stray(core, &info->packet);
 		}

@@ -70,16 +70,14 @@ test_local_by_numbers(void **state)
 		command((struct engine_command){
 			.type = ENGINE_QP_CONNECT, .client = app.client, .qp = pair.qp, .connection = c}),
 		0);
-	assert_false(pair.qp->local);
-	assert_true(pair.qp->loop);
+	assert_int_equal(pair.qp->transport, QP_LOOP);
 	c = connection_to(&other, &pair, RC_RTR, true);
 	c.by_numbers = true;
 	assert_int_equal(
 		command((struct engine_command){
 			.type = ENGINE_QP_CONNECT, .client = app.client, .qp = other.qp, .connection = c}),
 		0);
-	assert_true(other.qp->local);
-	assert_false(other.qp->loop);
+	assert_int_equal(other.qp->transport, QP_LOCAL);
 }
 
 static void
