@@ -38,7 +38,7 @@ posted_until(const struct engine_qp *qp)
 static bool
 has_taken(const struct engine_qp *qp, uint32_t until)
 {
-	return !qp->pending && (int32_t)(qp->sq_head - until) >= 0;
+	return qp->request == QP_REQUEST_NONE && (int32_t)(qp->sq_head - until) >= 0;
 }
 
 /* True if the queue pair has begun what its ring held when it was visited first, or cannot begin it now. */
@@ -47,8 +47,8 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 {
 	bool by_wire = qp_has_rc(qp);
 
-	if (qp->state != RC_RTS || qp->waiting || qp->stopped ||
-	    (by_wire && !rc_goes_on(qp->rc) && qp->pending))
+	if (qp->state != RC_RTS || qp->request == QP_REQUEST_WAITS || qp->stopped ||
+	    (by_wire && !rc_goes_on(qp->rc) && qp->request != QP_REQUEST_NONE))
 		return true;
 	if (wait->qp != qp) {
 		wait->qp = qp;

@@ -59,9 +59,9 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 static void
 end_wait(struct core *core, struct engine_qp *qp)
 {
-	if (!qp->waiting || qp->bind_pending)
+	if (qp->request != QP_REQUEST_WAITS || qp->bind_pending)
 		return;
-	qp->waiting = false;
+	qp->request = QP_REQUEST_TAKEN;
 	qp->wait_step = 0;
 	qp_make_hot(core, qp);
 }
@@ -97,7 +97,7 @@ complete_request(struct core *core, struct engine_qp *qp, uint8_t status)
 {
 	const struct completion c = qp_completion(&qp->work, status);
 
-	qp->pending = false;
+	qp->request = QP_REQUEST_NONE;
 	qp->moved = 0;
 	qp->wait_since = 0;
 	core->stats.local_ops++;
@@ -168,7 +168,7 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t stat
 		return fail_request(core, qp, status);
 	qp->wait_step = qp->wait_step == 0 ? STEP_MIN_NS : RTE_MIN(qp->wait_step * 2, STEP_MAX_NS);
 	qp->wait_until = core->now + qp->wait_step;
-	qp->waiting = true;
+	qp->request = QP_REQUEST_WAITS;
 	timer_set(core, &qp->timer, qp->wait_until);
 	return STEP_WAIT;
 }
@@ -177,7 +177,7 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t stat
 static enum step
 wait_for_memory(struct engine_qp *qp)
 {
-	qp->waiting = true;
+	qp->request = QP_REQUEST_WAITS;
 	qp->wait_until = RC_NEVER;
 	return STEP_WAIT;
 }
@@ -697,7 +697,7 @@ do_bind(struct core *core, struct engine_qp *qp)
 {
 	qp->bind_work = qp->work;
 	qp->bind_pending = true;
-	qp->waiting = true;
+	qp->request = QP_REQUEST_WAITS;
 	qp->wait_until = RC_NEVER;
 	qp_raise(core, qp, ENGINE_EVENT_BIND, 0);
 	return STEP_WAIT;
@@ -706,7 +706,7 @@ do_bind(struct core *core, struct engine_qp *qp)
 void
 local_bind_done(struct core *core, struct engine_qp *qp, bool ok)
 {
-	qp->waiting = false;
+	qp->request = QP_REQUEST_TAKEN;
 	if (!ok) {
 		fail_request(core, qp, ONE_STATUS_BIND_FAILED);
 		return;
@@ -749,15 +749,15 @@ local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 	struct engine_qp *peer = find_peer(core, qp);
 	uint64_t enough = core->stats.local_bytes + turn_bytes(core);
 
-	if (qp->waiting)
+	if (qp->request == QP_REQUEST_WAITS)
 		return; /* a doorbell does not end the wait */
 	for (uint32_t i = 0; i < budget && core->stats.local_bytes < enough; i++) {
 		enum step step;
 
-		if (!qp->pending) {
+		if (qp->request == QP_REQUEST_NONE) {
 			if (qp_pull(core, qp, &qp->work) <= 0)
 				return;
-			qp->pending = true;
+			qp->request = QP_REQUEST_TAKEN;
 			qp->moved = 0;
 		}
 		step = execute_work(core, qp, peer);

@@ -367,8 +367,8 @@ qp_flush_rings(struct core *core, struct engine_qp *qp)
 {
 	struct recv_work recv;
 
-	if (qp->pending) {
-		qp->pending = false;
+	if (qp->request != QP_REQUEST_NONE) {
+		qp->request = QP_REQUEST_NONE;
 		flush_send(core, qp);
 	}
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
@@ -428,7 +428,8 @@ qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const cha
 	}
 	qp_set_state(qp, state, why);
 	qp->sampled_at = 0;
-	qp->waiting = false;
+	if (qp->request == QP_REQUEST_WAITS)
+		qp->request = QP_REQUEST_TAKEN;
 	qp->wait_since = 0;
 	qp_bind_leave(core, qp);
 	qp->draining = false;
@@ -497,7 +498,7 @@ qp_reset(struct core *core, struct engine_qp *qp)
 	qp->sq_done = qp->sq_taken;
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
 		qp->sq_done = qp->sq_taken;
-	qp->pending = false;
+	qp->request = QP_REQUEST_NONE;
 	forget_recv(qp);
 	qp->established = false;
 	qp_publish(qp);
@@ -532,8 +533,8 @@ void
 qp_check_drained(struct core *core, struct engine_qp *qp)
 {
 	check_stopped(core, qp);
-	if (!qp->draining || qp->pending || (qp->sq != NULL && qp_sq_ready(qp, 0)) || qp->bind_pending ||
-	    (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc)))
+	if (!qp->draining || qp->request != QP_REQUEST_NONE || (qp->sq != NULL && qp_sq_ready(qp, 0)) ||
+	    qp->bind_pending || (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc)))
 		return;
 	qp->draining = false;
 	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
@@ -552,7 +553,7 @@ qp_budget(const struct core *core, const struct engine_qp *qp)
 {
 	uint32_t most = core->turns.look_budget;
 
-	if (!qp->streaming || qp->pending)
+	if (!qp->streaming || qp->request != QP_REQUEST_NONE)
 		return most;
 	for (uint32_t n = most; n >= CORE_STREAM; n /= 2)
 		if (qp_sq_ready(qp, n - 1))
@@ -571,7 +572,7 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	}
 	switch (qp->state) {
 	case RC_RTS:
-		budget = likely(!qp->stopped) ? qp_budget(core, qp) : qp->pending;
+		budget = likely(!qp->stopped) ? qp_budget(core, qp) : qp->request != QP_REQUEST_NONE;
 		if (budget == 0) {
 			if (qp->stopped) {
 				qp_check_drained(core, qp);
@@ -601,10 +602,10 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp->empty_looks = 0;
 		cq_stage_qp(core, qp); /* publishes sq_head even if nothing has completed */
 		cq_unstage(core);
-	} else if (!qp->pending) {
+	} else if (qp->request == QP_REQUEST_NONE) {
 		qp->empty_looks++;
 	}
-	if (qp->waiting || qp->empty_looks >= CORE_EMPTY_LOOKS) {
+	if (qp->request == QP_REQUEST_WAITS || qp->empty_looks >= CORE_EMPTY_LOOKS) {
 		keys_note(qp);
 		qp_make_cold(core, qp);
 	}
@@ -619,7 +620,7 @@ qp_deadline(const struct timer *timer)
 		return TIMER_NEVER;
 	if (qp_has_rc(qp))
 		return rc_deadline(qp->rc);
-	return qp->transport == QP_LOCAL && qp->waiting ? qp->wait_until : TIMER_NEVER;
+	return qp->transport == QP_LOCAL && qp->request == QP_REQUEST_WAITS ? qp->wait_until : TIMER_NEVER;
 }
 
 /* Continue after a wait, for a time or for memory. */
@@ -630,7 +631,8 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 	if (qp->client->faulty || (qp->transport == QP_LOCAL && qp->bind_pending))
 		return;
 	if (!qp_has_rc(qp)) {
-		qp->waiting = false;
+		if (qp->request == QP_REQUEST_WAITS)
+			qp->request = QP_REQUEST_TAKEN;
 		if (qp->transport == QP_UD)
 			ud_resume(core, qp);
 		qp_make_hot(core, qp);

@@ -20,6 +20,14 @@ enum qp_transport {
 	QP_UD
 };
 
+/* The request in engine_qp.work. Its transitions are not in the trace: each message causes some. */
+enum qp_request {
+	QP_REQUEST_NONE,
+	QP_REQUEST_TAKEN, /* waits for its turn */
+	QP_REQUEST_WAITS  /* off the hot list until a timer, the peer's doorbell, or qp_reached(); not with RC
+			   */
+};
+
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -29,9 +37,8 @@ struct engine_qp {
 	uint8_t sq_log2, rq_log2;
 	uint8_t state; /* enum rc_state; rc_state(rc) is the same between calls, or RC_RESET if QP_LOCAL */
 	uint8_t transport; /* enum qp_transport; set before RC_RTR */
-	bool pending;      /* `work` is taken, and waits for its turn */
+	uint8_t request;   /* enum qp_request */
 	bool stopped;      /* no more work is taken from the send ring */
-	bool waiting; /* off the hot list until a timer, the peer's doorbell or qp_reached(); not for RC */
 	bool hot, running;
 	uint8_t empty_looks;
 	bool streaming;        /* see qp_budget */

@@ -261,7 +261,7 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 	for (uint32_t i = 0; i < budget && qp->state == RC_RTS; i++) {
 		struct work *work = &qp->work;
 
-		if (!qp->pending) {
+		if (qp->request == QP_REQUEST_NONE) {
 			struct work *next = rc_next_work(qp->rc);
 
 			if (likely(next != NULL))
@@ -270,11 +270,11 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 				return false;
 		}
 		/* Cleared before the call, which may complete work and break the queue pair. */
-		qp->pending = false;
+		qp->request = QP_REQUEST_NONE;
 		if (rc_post(qp->rc, work, core->now) != 0) {
 			if (work != &qp->work)
 				qp->work = *work;
-			qp->pending = true;
+			qp->request = QP_REQUEST_TAKEN;
 			if (qp->state != RC_RTS)
 				qp_flush_rings(core, qp);
 			return false;

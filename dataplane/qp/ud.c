@@ -259,6 +259,14 @@ send_one(struct core *core, struct engine_qp *qp, bool *reading)
 	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
 }
 
+/* Polling a request that cannot be sent yet is useless before ud_resume() if accesses are under way. */
+static enum qp_request
+later_request(const struct engine_qp *qp)
+{
+	return reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL ? QP_REQUEST_WAITS
+										    : QP_REQUEST_TAKEN;
+}
+
 void
 ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
@@ -267,15 +275,14 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		uint8_t status;
 		bool reading;
 
-		if (!qp->pending && qp_pull(core, qp, &qp->work) <= 0)
+		if (qp->request == QP_REQUEST_NONE && qp_pull(core, qp, &qp->work) <= 0)
 			return;
 		status = send_one(core, qp, &reading);
-		qp->pending = status == LATER;
-		/* Polling is useless before ud_resume(). */
-		qp->waiting =
-			qp->pending && (reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL);
-		if (qp->pending)
+		if (status == LATER) {
+			qp->request = later_request(qp);
 			return;
+		}
+		qp->request = QP_REQUEST_NONE;
 		if (!reading)
 			complete_send(core, qp, &qp->work, status);
 	}
