@@ -164,7 +164,10 @@ qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagra
 static int
 qp_set(struct core *core, struct engine_qp *qp, const struct one_qp_settings *to)
 {
-	if (qp->state != RC_RTR && qp->state != RC_RTS)
+	bool stops = (to->given & ONE_QP_SET_STOPPED) != 0 && to->stopped != 0;
+
+	/* A disconnect that drains the queue is not stopped any more. */
+	if ((qp->state != RC_RTR && qp->state != RC_RTS) || (stops && qp->send == QP_SEND_DRAINING))
 		return -ENOTCONN;
 	if ((to->given & ONE_QP_SET_ACCESS) != 0)
 		qp->attr.access = to->access;
@@ -172,20 +175,10 @@ qp_set(struct core *core, struct engine_qp *qp, const struct one_qp_settings *to
 		qp->attr.min_rnr_timer = to->min_rnr_timer;
 	if (qp_has_rc(qp))
 		rc_set_responder(qp->rc, &qp->attr);
-	if ((to->given & ONE_QP_SET_STOPPED) != 0)
-		qp_stop(core, qp, to->stopped != 0, to->notify != 0);
-	return 0;
-}
-
-static int
-qp_drain(struct core *core, struct engine_qp *qp)
-{
-	qp_stop(core, qp, false, false);
-	qp->draining = true;
-	if (qp->state == RC_RTS)
-		qp_make_hot(core, qp); /* polled before the check: posted requests are still sent */
-	else
-		qp_check_drained(core, qp);
+	if (stops)
+		qp_stop(core, qp, to->notify != 0);
+	else if ((to->given & ONE_QP_SET_STOPPED) != 0)
+		qp_resume(core, qp, "by the application");
 	return 0;
 }
 
@@ -258,7 +251,8 @@ execute_command(struct core *core, const struct engine_command *command)
 			qp_store_state(qp, command->state);
 		return 0;
 	case ENGINE_QP_DRAIN:
-		return qp_drain(core, qp);
+		qp_drain(core, qp);
+		return 0;
 	case ENGINE_QP_FLUSH:
 		return qp_end(core, qp, command);
 	case ENGINE_QP_RESET:

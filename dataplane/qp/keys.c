@@ -47,7 +47,7 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 {
 	bool by_wire = qp_has_rc(qp);
 
-	if (qp->state != RC_RTS || qp->request == QP_REQUEST_WAITS || qp->stopped ||
+	if (qp->state != RC_RTS || qp->request == QP_REQUEST_WAITS || qp_is_stopped(qp) ||
 	    (by_wire && !rc_goes_on(qp->rc) && qp->request != QP_REQUEST_NONE))
 		return true;
 	if (wait->qp != qp) {

@@ -398,17 +398,58 @@ store_draining(struct engine_qp *qp, bool draining)
 		atomic_store_explicit(&qp->shm->sq_draining, draining, memory_order_release);
 }
 
-void
-qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool told)
+static void
+set_send(struct engine_qp *qp, enum qp_send to, const char *why)
 {
-	if (qp->stopped != stopped) {
-		qp->stopped = qp->stopping = stopped;
-		qp->stop_notify = told;
-		store_draining(qp, stopped);
-		if (!stopped)
-			qp_make_hot(core, qp);
+	static const char *const names[] = {
+		[QP_SEND_OPEN] = "open",         [QP_SEND_STOPPED] = "stopped",
+		[QP_SEND_STOPPING] = "stopping", [QP_SEND_STOPPING_NOTIFY] = "stopping with an event",
+		[QP_SEND_DRAINING] = "draining",
+	};
+	static const uint16_t next[] = {
+		[QP_SEND_OPEN] = STATE_TO(QP_SEND_STOPPING) | STATE_TO(QP_SEND_STOPPING_NOTIFY) |
+				 STATE_TO(QP_SEND_DRAINING),
+		[QP_SEND_STOPPED] = STATE_TO(QP_SEND_OPEN),
+		[QP_SEND_STOPPING] = STATE_TO(QP_SEND_OPEN) | STATE_TO(QP_SEND_STOPPED),
+		[QP_SEND_STOPPING_NOTIFY] = STATE_TO(QP_SEND_OPEN) | STATE_TO(QP_SEND_STOPPED),
+		[QP_SEND_DRAINING] = STATE_TO(QP_SEND_OPEN),
+	};
+	static const struct state_machine machine = {"send queue on its core", names, next};
+
+	state_edge(&machine, qp->qpn, qp->send, to, why);
+	qp->send = (uint8_t)to;
+}
+
+void
+qp_stop(struct core *core, struct engine_qp *qp, bool notify)
+{
+	if (qp->send == QP_SEND_OPEN) {
+		set_send(qp, notify ? QP_SEND_STOPPING_NOTIFY : QP_SEND_STOPPING, "by the application");
+		store_draining(qp, true);
 	}
 	qp_check_drained(core, qp);
+}
+
+void
+qp_resume(struct core *core, struct engine_qp *qp, const char *why)
+{
+	if (!qp_is_stopped(qp))
+		return;
+	set_send(qp, QP_SEND_OPEN, why);
+	store_draining(qp, false);
+	qp_make_hot(core, qp);
+}
+
+void
+qp_drain(struct core *core, struct engine_qp *qp)
+{
+	qp_resume(core, qp, "disconnect");
+	if (qp->send == QP_SEND_OPEN)
+		set_send(qp, QP_SEND_DRAINING, "disconnect");
+	if (qp->state == RC_RTS)
+		qp_make_hot(core, qp); /* polled before the check: posted requests are still sent */
+	else
+		qp_check_drained(core, qp);
 }
 
 /* End the connection: no more timers, and no more output. */
@@ -432,8 +473,9 @@ qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const cha
 		qp->request = QP_REQUEST_TAKEN;
 	qp->wait_since = 0;
 	qp_bind_leave(core, qp);
-	qp->draining = false;
-	qp_stop(core, qp, false, false);
+	qp_resume(core, qp, why);
+	if (qp->send != QP_SEND_OPEN)
+		set_send(qp, QP_SEND_OPEN, why);
 	qp->moved = 0;
 	qp->make_rts = false;
 }
@@ -520,24 +562,35 @@ qp_established(struct core *core, struct engine_qp *qp)
 static void
 check_stopped(struct core *core, struct engine_qp *qp)
 {
-	if (!qp->stopping || qp->sq_taken != qp->sq_done)
+	bool notify = qp->send == QP_SEND_STOPPING_NOTIFY;
+
+	if (qp->sq_taken != qp->sq_done)
 		return;
-	qp->stopping = false;
+	set_send(qp, QP_SEND_STOPPED, "nothing is under way");
 	cq_unstage(core); /* store earlier completions first */
 	store_draining(qp, false);
-	if (qp->stop_notify)
+	if (notify)
 		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
+}
+
+static bool
+has_requests(const struct engine_qp *qp)
+{
+	return qp->request != QP_REQUEST_NONE || (qp->sq != NULL && qp_sq_ready(qp, 0)) || qp->bind_pending ||
+	       (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc));
 }
 
 void
 qp_check_drained(struct core *core, struct engine_qp *qp)
 {
-	check_stopped(core, qp);
-	if (!qp->draining || qp->request != QP_REQUEST_NONE || (qp->sq != NULL && qp_sq_ready(qp, 0)) ||
-	    qp->bind_pending || (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc)))
+	if (qp->send < QP_SEND_STOPPING)
 		return;
-	qp->draining = false;
-	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
+	if (qp->send != QP_SEND_DRAINING) {
+		check_stopped(core, qp);
+	} else if (!has_requests(qp)) {
+		set_send(qp, QP_SEND_OPEN, "drained");
+		qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
+	}
 }
 
 /*
@@ -572,9 +625,9 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	}
 	switch (qp->state) {
 	case RC_RTS:
-		budget = likely(!qp->stopped) ? qp_budget(core, qp) : qp->request != QP_REQUEST_NONE;
+		budget = likely(!qp_is_stopped(qp)) ? qp_budget(core, qp) : qp->request != QP_REQUEST_NONE;
 		if (budget == 0) {
-			if (qp->stopped) {
+			if (qp_is_stopped(qp)) {
 				qp_check_drained(core, qp);
 				qp_make_cold(core, qp);
 			}
@@ -594,7 +647,7 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_make_cold(core, qp);
 		return;
 	}
-	if (qp->draining || qp->stopping)
+	if (qp->send >= QP_SEND_STOPPING)
 		qp_check_drained(core, qp);
 	qp->streaming = qp->sq != NULL && qp->sq_taken - before >= CORE_STREAM;
 	qp->stream_until = core->now + CORE_STREAM_NS;

@@ -28,6 +28,15 @@ enum qp_request {
 			   */
 };
 
+/* Whether requests are taken from the send ring. */
+enum qp_send {
+	QP_SEND_OPEN,
+	QP_SEND_STOPPED,         /* not taken, and those taken before have ended */
+	QP_SEND_STOPPING,        /* not taken, and those taken before are unfinished */
+	QP_SEND_STOPPING_NOTIFY, /* the same, and an event reports their end */
+	QP_SEND_DRAINING         /* taken, and an event to the control thread reports the end of all */
+};
+
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -38,7 +47,7 @@ struct engine_qp {
 	uint8_t state; /* enum rc_state; rc_state(rc) is the same between calls, or RC_RESET if QP_LOCAL */
 	uint8_t transport; /* enum qp_transport; set before RC_RTR */
 	uint8_t request;   /* enum qp_request */
-	bool stopped;      /* no more work is taken from the send ring */
+	uint8_t send;      /* enum qp_send */
 	bool hot, running;
 	uint8_t empty_looks;
 	bool streaming;        /* see qp_budget */
@@ -75,8 +84,7 @@ struct engine_qp {
 	uint64_t found; /* result of an executed atomic that is not written home yet; `moved` is 8 */
 	struct reach_party reach;
 
-	bool bind_pending, draining, established, recv_solicited, notify_end, make_rts;
-	bool stopping, stop_notify; /* stopped, and taken work is unfinished; report its end */
+	bool bind_pending, established, recv_solicited, notify_end, make_rts;
 	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
@@ -107,6 +115,12 @@ struct engine_qp {
 	struct reap reap;
 } __rte_cache_aligned;
 
+static inline bool
+qp_is_stopped(const struct engine_qp *qp)
+{
+	return qp->send >= QP_SEND_STOPPED && qp->send <= QP_SEND_STOPPING_NOTIFY;
+}
+
 /* True if the RC transport makes and takes the queue pair's frames. */
 static inline bool
 qp_has_rc(const struct engine_qp *qp)
@@ -134,7 +148,11 @@ void qp_flush(struct core *core, struct engine_qp *qp);
 void qp_reset(struct core *core, struct engine_qp *qp);
 void qp_established(struct core *core, struct engine_qp *qp);
 void qp_poll(struct core *core, struct engine_qp *qp);
-void qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool notify);
+/* Take no more requests; `notify`: report the end of those taken. */
+void qp_stop(struct core *core, struct engine_qp *qp, bool notify);
+void qp_resume(struct core *core, struct engine_qp *qp, const char *why);
+/* Report the end of all requests that are posted to the control thread. */
+void qp_drain(struct core *core, struct engine_qp *qp);
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
 void qp_reached(void *core, void *qp); /* a reach_wake */

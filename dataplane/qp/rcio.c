@@ -250,7 +250,7 @@ rcio_after(struct core *core, struct engine_qp *qp)
 	}
 	if (deadline < qp->timer.at)
 		timer_set(core, &qp->timer, deadline);
-	if (unlikely(qp->draining || qp->stopping))
+	if (unlikely(qp->send >= QP_SEND_STOPPING))
 		qp_check_drained(core, qp);
 }
 
