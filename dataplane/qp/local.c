@@ -59,7 +59,7 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 static void
 end_wait(struct core *core, struct engine_qp *qp)
 {
-	if (qp->request != QP_REQUEST_WAITS || qp->bind_pending)
+	if (qp->request != QP_REQUEST_WAITS || qp->bind != QP_BIND_NONE)
 		return;
 	qp->request = QP_REQUEST_TAKEN;
 	qp->wait_step = 0;
@@ -695,11 +695,9 @@ do_atomic(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 static enum step
 do_bind(struct core *core, struct engine_qp *qp)
 {
-	qp->bind_work = qp->work;
-	qp->bind_pending = true;
 	qp->request = QP_REQUEST_WAITS;
 	qp->wait_until = RC_NEVER;
-	qp_raise(core, qp, ENGINE_EVENT_BIND, 0);
+	qp_bind_ask(core, qp, &qp->work);
 	return STEP_WAIT;
 }
 

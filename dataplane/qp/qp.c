@@ -472,7 +472,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const cha
 	if (qp->request == QP_REQUEST_WAITS)
 		qp->request = QP_REQUEST_TAKEN;
 	qp->wait_since = 0;
-	qp_bind_leave(core, qp);
+	qp_bind_leave(core, qp, why);
 	qp_resume(core, qp, why);
 	if (qp->send != QP_SEND_OPEN)
 		set_send(qp, QP_SEND_OPEN, why);
@@ -576,8 +576,8 @@ check_stopped(struct core *core, struct engine_qp *qp)
 static bool
 has_requests(const struct engine_qp *qp)
 {
-	return qp->request != QP_REQUEST_NONE || (qp->sq != NULL && qp_sq_ready(qp, 0)) || qp->bind_pending ||
-	       (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc));
+	return qp->request != QP_REQUEST_NONE || (qp->sq != NULL && qp_sq_ready(qp, 0)) ||
+	       qp->bind != QP_BIND_NONE || (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc));
 }
 
 void
@@ -681,7 +681,7 @@ static void
 go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint64_t now))
 {
 	/* A late call must not wake the local transport during a bind: the bind would begin again. */
-	if (qp->client->faulty || (qp->transport == QP_LOCAL && qp->bind_pending))
+	if (qp->client->faulty || (qp->transport == QP_LOCAL && qp->bind != QP_BIND_NONE))
 		return;
 	if (!qp_has_rc(qp)) {
 		if (qp->request == QP_REQUEST_WAITS)

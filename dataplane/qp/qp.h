@@ -37,6 +37,13 @@ enum qp_send {
 	QP_SEND_DRAINING         /* taken, and an event to the control thread reports the end of all */
 };
 
+/* A bind that the control thread carries out (bind.c). */
+enum qp_bind {
+	QP_BIND_NONE,
+	QP_BIND_ASKED,
+	QP_BIND_SETTLING /* carried out; copies that began before settle_mark are under way */
+};
+
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -84,14 +91,14 @@ struct engine_qp {
 	uint64_t found; /* result of an executed atomic that is not written home yet; `moved` is 8 */
 	struct reach_party reach;
 
-	bool bind_pending, established, recv_solicited, notify_end, make_rts;
+	bool established, recv_solicited, notify_end, make_rts;
 	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */
 	struct work bind_work;
-	bool settling; /* the bind completes when the copies before settle_mark (reach_mark()) have ended */
-	uint32_t settle_mark;
+	uint8_t bind;         /* enum qp_bind */
+	uint32_t settle_mark; /* reach_mark() */
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
 	bool sending; /* in client->sending */

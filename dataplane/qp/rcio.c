@@ -153,11 +153,7 @@ env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
 static void
 env_bind(struct rc_env *env, struct rc_qp *rc, const struct work *work)
 {
-	struct engine_qp *qp = rc_user(rc);
-
-	qp->bind_work = *work;
-	qp->bind_pending = true;
-	qp_raise(core_of(env), qp, ENGINE_EVENT_BIND, 0);
+	qp_bind_ask(core_of(env), rc_user(rc), work);
 }
 
 static bool
