@@ -86,7 +86,6 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->transport = (uint8_t)transport_to(connection, here);
 	qp->to = TX_TO(qp->port,
 		       connection->peer_core < ports[qp->port].far_rings ? connection->peer_core : 0);
-	qp->established = false;
 	qp->silent_at = 0;
 	/* Pairs with the load in engine_qp_heard_there: packets of an earlier peer do not count. */
 	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
@@ -129,8 +128,8 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *
 		if (qp_has_rc(qp))
 			rc_set_rts(qp->rc);
 	}
-	if (!qp->established) {
-		qp->established = true;
+	if (qp->setup == QP_SETUP_AWAITED) {
+		qp_set_setup(qp, QP_SETUP_DONE, "a command");
 		qp_store_state(qp, ONE_QP_CONNECTED);
 		if (event->type != 0 && qp->conn_cq != NULL)
 			cq_push(core, qp->conn_cq, event);

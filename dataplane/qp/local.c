@@ -724,7 +724,7 @@ execute_work(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return wait_for_peer(core, qp);
 	if (unlikely(peer->state == RC_RTR && !peer->by_numbers)) {
 		qp_set_state(peer, RC_RTS, "a request of its peer");
-		qp_established(core, peer);
+		qp_established(core, peer, QP_SETUP_DONE, "a request of its peer");
 		qp_make_hot(core, peer);
 	}
 	switch (qp->work.op) {

@@ -477,7 +477,8 @@ qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const cha
 	if (qp->send != QP_SEND_OPEN)
 		set_send(qp, QP_SEND_OPEN, why);
 	qp->moved = 0;
-	qp->make_rts = false;
+	if (qp->setup == QP_SETUP_HEARD)
+		qp_set_setup(qp, QP_SETUP_DONE, why);
 }
 
 void
@@ -542,18 +543,38 @@ qp_reset(struct core *core, struct engine_qp *qp)
 		qp->sq_done = qp->sq_taken;
 	qp->request = QP_REQUEST_NONE;
 	forget_recv(qp);
-	qp->established = false;
+	if (qp->setup == QP_SETUP_DONE)
+		qp_set_setup(qp, QP_SETUP_AWAITED, "reset");
 	qp_publish(qp);
 	qp_make_cold(core, qp);
 	qp_store_state(qp, ONE_QP_IDLE);
 }
 
 void
-qp_established(struct core *core, struct engine_qp *qp)
+qp_set_setup(struct engine_qp *qp, enum qp_setup to, const char *why)
 {
-	if (qp->established)
+	static const char *const names[] = {
+		[QP_SETUP_AWAITED] = "awaited",
+		[QP_SETUP_HEARD] = "heard",
+		[QP_SETUP_DONE] = "done",
+	};
+	static const uint16_t next[] = {
+		[QP_SETUP_AWAITED] = STATE_TO(QP_SETUP_HEARD) | STATE_TO(QP_SETUP_DONE),
+		[QP_SETUP_HEARD] = STATE_TO(QP_SETUP_DONE),
+		[QP_SETUP_DONE] = STATE_TO(QP_SETUP_AWAITED),
+	};
+	static const struct state_machine machine = {"setup of a queue pair", names, next};
+
+	state_edge(&machine, qp->qpn, qp->setup, to, why);
+	qp->setup = (uint8_t)to;
+}
+
+void
+qp_established(struct core *core, struct engine_qp *qp, enum qp_setup to, const char *why)
+{
+	if (qp->setup != QP_SETUP_AWAITED)
 		return;
-	qp->established = true;
+	qp_set_setup(qp, to, why);
 	qp_store_state(qp, ONE_QP_CONNECTED);
 	cq_tell(core, qp->conn_cq, qp->id, ONE_CQE_CONNECT, ONE_CONN_ESTABLISHED);
 	qp_raise(core, qp, ENGINE_EVENT_ESTABLISHED, 0);

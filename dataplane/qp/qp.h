@@ -44,6 +44,13 @@ enum qp_bind {
 	QP_BIND_SETTLING /* carried out; copies that began before settle_mark are under way */
 };
 
+/* Whether the application knows of the connection. Out of band it awaits a command, not a packet. */
+enum qp_setup {
+	QP_SETUP_AWAITED,
+	QP_SETUP_HEARD, /* the peer's first packet has come: RC_RTS when the transport returns */
+	QP_SETUP_DONE
+};
+
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -91,7 +98,8 @@ struct engine_qp {
 	uint64_t found; /* result of an executed atomic that is not written home yet; `moved` is 8 */
 	struct reach_party reach;
 
-	bool established, recv_solicited, notify_end, make_rts;
+	bool recv_solicited, notify_end;
+	uint8_t setup;         /* enum qp_setup */
 	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
@@ -153,7 +161,10 @@ void qp_break(struct core *core, struct engine_qp *qp, enum rc_error error);
 /* Flush for the control thread, without an event to it. */
 void qp_flush(struct core *core, struct engine_qp *qp);
 void qp_reset(struct core *core, struct engine_qp *qp);
-void qp_established(struct core *core, struct engine_qp *qp);
+/* The only writer of the setup's state after engine_qp_new(). */
+void qp_set_setup(struct engine_qp *qp, enum qp_setup to, const char *why);
+/* Enter QP_SETUP_HEARD or QP_SETUP_DONE, and report the connection. */
+void qp_established(struct core *core, struct engine_qp *qp, enum qp_setup to, const char *why);
 void qp_poll(struct core *core, struct engine_qp *qp);
 /* Take no more requests; `notify`: report the end of those taken. */
 void qp_stop(struct core *core, struct engine_qp *qp, bool notify);

@@ -171,8 +171,7 @@ env_established(struct rc_env *env, struct rc_qp *rc)
 
 	if (qp->by_numbers)
 		return;
-	qp->make_rts = true;
-	qp_established(core_of(env), qp);
+	qp_established(core_of(env), qp, QP_SETUP_HEARD, "a packet of its peer");
 }
 
 /* Take another reference to the frame being input; its private area holds the parsed packet. */
@@ -224,8 +223,8 @@ rcio_after(struct core *core, struct engine_qp *qp)
 {
 	uint64_t deadline;
 
-	if (unlikely(qp->make_rts)) {
-		qp->make_rts = false;
+	if (unlikely(qp->setup == QP_SETUP_HEARD)) {
+		qp_set_setup(qp, QP_SETUP_DONE, "the transport has returned");
 		if (qp->state == RC_RTR)
 			qp_set_state(qp, RC_RTS, "a packet of its peer");
 		rc_set_rts(qp->rc);
