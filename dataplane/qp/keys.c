@@ -66,18 +66,18 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 void
 keys_note(struct engine_qp *qp)
 {
-	if (qp->sending || !qp_has_rc(qp) || qp->state != RC_RTS || !rc_goes_on(qp->rc))
+	if ((qp->lists & QP_IN_SENDING) || !qp_has_rc(qp) || qp->state != RC_RTS || !rc_goes_on(qp->rc))
 		return;
-	qp->sending = true;
+	qp->lists |= QP_IN_SENDING;
 	TAILQ_INSERT_TAIL(&qp->client->sending, qp, sending_link);
 }
 
 void
 keys_forget(struct engine_qp *qp)
 {
-	if (!qp->sending)
+	if (!(qp->lists & QP_IN_SENDING))
 		return;
-	qp->sending = false;
+	qp->lists &= (uint8_t)~QP_IN_SENDING;
 	TAILQ_REMOVE(&qp->client->sending, qp, sending_link);
 }
 
@@ -94,7 +94,7 @@ all_have_begun(struct engine_client *client)
 			return false;
 	while ((qp = TAILQ_FIRST(&client->sending)) != NULL) {
 		/* Hot queue pairs were visited above. */
-		if (visits-- == 0 || (!qp->hot && !has_begun(wait, qp)))
+		if (visits-- == 0 || (!(qp->lists & QP_IN_HOT) && !has_begun(wait, qp)))
 			return false;
 		keys_forget(qp);
 	}

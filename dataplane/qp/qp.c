@@ -463,8 +463,8 @@ qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const cha
 		ud_leave(core, qp, state == RC_ERROR);
 	share_flight(qp, 0);
 	keys_forget(qp);
-	if (qp->running) {
-		qp->running = false;
+	if (qp->lists & QP_IN_RUN) {
+		qp->lists &= (uint8_t)~QP_IN_RUN;
 		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
 	}
 	qp_set_state(qp, state, why);
@@ -627,7 +627,7 @@ qp_budget(const struct core *core, const struct engine_qp *qp)
 {
 	uint32_t most = core->turns.look_budget;
 
-	if (!qp->streaming || qp->request != QP_REQUEST_NONE)
+	if (qp->stream_until == 0 || qp->request != QP_REQUEST_NONE)
 		return most;
 	for (uint32_t n = most; n >= CORE_STREAM; n /= 2)
 		if (qp_sq_ready(qp, n - 1))
@@ -670,8 +670,8 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	}
 	if (qp->send >= QP_SEND_STOPPING)
 		qp_check_drained(core, qp);
-	qp->streaming = qp->sq != NULL && qp->sq_taken - before >= CORE_STREAM;
-	qp->stream_until = core->now + CORE_STREAM_NS;
+	/* A queue pair without rings takes at most one signal in a poll, so it never streams. */
+	qp->stream_until = qp->sq_taken - before >= CORE_STREAM ? core->now + CORE_STREAM_NS : 0;
 	if (qp->sq_taken != before) {
 		qp->empty_looks = 0;
 		cq_stage_qp(core, qp); /* publishes sq_head even if nothing has completed */

@@ -51,6 +51,13 @@ enum qp_setup {
 	QP_SETUP_DONE
 };
 
+/* Lists of its client that a queue pair is in. */
+enum {
+	QP_IN_HOT = 1,    /* share.hot: its rings are polled */
+	QP_IN_RUN = 2,    /* share.run: it has frames to make */
+	QP_IN_SENDING = 4 /* client.sending */
+};
+
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -58,18 +65,21 @@ struct engine_qp {
 	uint32_t sq_taken, sq_done; /* work requests; taken - done are unfinished */
 	uint32_t max_send_wr;
 	uint8_t sq_log2, rq_log2;
+	/* A record of the queue pair holds these, numbers and attributes. */
 	uint8_t state; /* enum rc_state; rc_state(rc) is the same between calls, or RC_RESET if QP_LOCAL */
 	uint8_t transport; /* enum qp_transport; set before RC_RTR */
 	uint8_t request;   /* enum qp_request */
 	uint8_t send;      /* enum qp_send */
-	bool hot, running;
+	uint8_t bind;      /* enum qp_bind */
+	uint8_t setup;     /* enum qp_setup */
+	/* The core derives these again. */
+	uint8_t lists; /* QP_IN_* */
 	uint8_t empty_looks;
-	bool streaming;        /* see qp_budget */
-	uint64_t stream_until; /* until then the ring may be left to fill */
 	uint16_t port;
 	uint16_t to; /* TX_TO: port, and the core that owns the peer in its data plane, as far as known */
+	uint64_t stream_until;  /* until then the ring may be left to fill; 0: see qp_budget() */
 	struct one_qp_shm *shm; /* NULL: none */
-	uint32_t hot_at;        /* index in share.hot of its client */
+	uint32_t hot_at;        /* index in share.hot of its client, if QP_IN_HOT */
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
@@ -99,17 +109,14 @@ struct engine_qp {
 	struct reach_party reach;
 
 	bool recv_solicited, notify_end;
-	uint8_t setup;         /* enum qp_setup */
 	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */
 	struct work bind_work;
-	uint8_t bind;         /* enum qp_bind */
 	uint32_t settle_mark; /* reach_mark() */
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
-	bool sending; /* in client->sending */
 	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;
 	_Atomic uint32_t heard;   /* rc_heard(), for the control thread */

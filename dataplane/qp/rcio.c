@@ -238,8 +238,8 @@ rcio_after(struct core *core, struct engine_qp *qp)
 		share_flight(qp, rc_flight(qp->rc));
 		deadline = rc_deadline(qp->rc);
 	}
-	if (!qp->running && rc_wants_output(qp->rc)) {
-		qp->running = true;
+	if (!(qp->lists & QP_IN_RUN) && rc_wants_output(qp->rc)) {
+		qp->lists |= QP_IN_RUN;
 		TAILQ_INSERT_TAIL(&qp->client->share.run, qp, run_link);
 		share_join(core, qp->client);
 	}
@@ -293,7 +293,8 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 
 		more = take_work(core, qp, part);
 		budget -= part;
-		if (qp->running || qp->state != RC_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
+		if ((qp->lists & QP_IN_RUN) || qp->state != RC_RTS || qp->client->faulty ||
+		    !rc_wants_output(qp->rc))
 			continue;
 		rc_output(qp->rc, core->turns.run_budget, core->now);
 		if (rc_wants_output(qp->rc))
@@ -309,7 +310,7 @@ rcio_answer_run(struct core *core, struct qp_list *run)
 
 	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(run)) != NULL; i++) {
 		TAILQ_REMOVE(run, qp, run_link);
-		qp->running = false;
+		qp->lists &= (uint8_t)~QP_IN_RUN;
 		if (!qp->client->faulty) {
 			rcio_answer(core, qp);
 			rcio_after(core, qp);
@@ -328,7 +329,7 @@ rcio_run(struct core *core, struct qp_list *run)
 	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(run)) != NULL && share_lasts(core);
 	     i++) {
 		TAILQ_REMOVE(run, qp, run_link);
-		qp->running = false;
+		qp->lists &= (uint8_t)~QP_IN_RUN;
 		if (!qp->client->faulty) {
 			uint32_t n = rc_output(qp->rc, core->turns.run_budget, core->now);
 
