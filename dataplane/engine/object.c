@@ -368,6 +368,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->timer.calls = &qp_timer_calls;
 	qp->reach.user = qp;
 	qp->reach.core = qp->core->index;
+	qp->transport = config->ud ? QP_UD : QP_WIRE;
 	if (!config->ud) {
 		qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
 		rc_init(qp->rc, &qp->core->env, qp);

@@ -56,10 +56,18 @@ qp_remove(struct core *core, struct engine_qp *qp)
 static int
 qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 {
-	if (qp->phase != QP_OFF)
+	if (qp->state != RC_RESET)
 		return -EISCONN;
 	qp_configure(qp, config);
 	return 0;
+}
+
+static enum qp_transport
+transport_to(const struct engine_connection *connection, bool here)
+{
+	if (connection->local && (here || !connection->by_numbers))
+		return QP_LOCAL;
+	return port_by_addr(&connection->rc.path.dst) != NULL ? QP_LOOP : QP_WIRE;
 }
 
 static int
@@ -68,30 +76,28 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	struct engine_qp *peer = engine_qp_find(connection->rc.peer_qpn);
 	bool here = peer != NULL && peer->core == core;
 
-	if (qp->phase != QP_OFF)
+	if (qp->state != RC_RESET)
 		return -EISCONN;
-	if (qp->rc == NULL || (connection->state != RC_RTR && connection->state != RC_RTS))
+	if (qp->transport == QP_UD || (connection->state != RC_RTR && connection->state != RC_RTS))
 		return -EINVAL;
 	qp->attr = connection->rc;
 	qp->attr.qpn = qp->qpn;
 	qp->pz = connection->rc.pz;
-	qp->local = connection->local && (here || !connection->by_numbers);
-	qp->loop = !qp->local && port_by_addr(&connection->rc.path.dst) != NULL;
+	qp->transport = (uint8_t)transport_to(connection, here);
 	qp->to = TX_TO(qp->port,
 		       connection->peer_core < ports[qp->port].far_rings ? connection->peer_core : 0);
-	qp->established = false;
 	qp->silent_at = 0;
 	/* Pairs with the load in engine_qp_heard_there: packets of an earlier peer do not count. */
 	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
 	qp->by_numbers = connection->by_numbers;
-	qp_set_phase(qp, connection->state == RC_RTS ? QP_RTS : QP_RTR, "connected");
-	if (!qp->local)
+	qp_set_state(qp, connection->state == RC_RTS ? RC_RTS : RC_RTR, "connected");
+	if (qp_has_rc(qp))
 		rc_connect(qp->rc, &qp->attr, connection->state);
 	qp_store_state(qp, connection->state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING);
-	if (qp->phase == QP_RTS)
+	if (qp->state == RC_RTS)
 		qp_make_hot(core, qp);
 	/* The local peer may have connected first and wait. */
-	if (qp->local && here)
+	if (qp->transport == QP_LOCAL && here)
 		local_kick(core, qp);
 	return 0;
 }
@@ -105,7 +111,7 @@ take_requester(struct engine_qp *qp, const struct rc_attr *attr)
 	qp->attr.retry_count = attr->retry_count;
 	qp->attr.rnr_retry = attr->rnr_retry;
 	qp->attr.timeout = attr->timeout;
-	if (!qp->local)
+	if (qp_has_rc(qp))
 		rc_set_requester(qp->rc, &qp->attr);
 }
 
@@ -113,23 +119,23 @@ static int
 qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *connection,
        const struct one_cqe *event)
 {
-	if (qp->rc == NULL || (qp->phase != QP_RTR && qp->phase != QP_RTS))
+	if (qp->transport == QP_UD || (qp->state != RC_RTR && qp->state != RC_RTS))
 		return -ENOTCONN;
-	if (qp->phase == QP_RTR) {
+	if (qp->state == RC_RTR) {
 		if (qp->by_numbers)
 			take_requester(qp, &connection->rc);
-		qp_set_phase(qp, QP_RTS, "established");
-		if (!qp->local)
+		qp_set_state(qp, RC_RTS, "established");
+		if (qp_has_rc(qp))
 			rc_set_rts(qp->rc);
 	}
-	if (!qp->established) {
-		qp->established = true;
+	if (qp->setup == QP_SETUP_AWAITED) {
+		qp_set_setup(qp, QP_SETUP_DONE, "a command");
 		qp_store_state(qp, ONE_QP_CONNECTED);
 		if (event->type != 0 && qp->conn_cq != NULL)
 			cq_push(core, qp->conn_cq, event);
 	}
 	qp_make_hot(core, qp);
-	if (!qp->local)
+	if (qp_has_rc(qp))
 		rcio_after(core, qp);
 	return 0;
 }
@@ -137,18 +143,18 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *
 static int
 qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagram *to)
 {
-	if (qp->rc != NULL || (to->state != RC_RTR && to->state != RC_RTS))
+	if (qp->transport != QP_UD || (to->state != RC_RTR && to->state != RC_RTS))
 		return -EINVAL;
-	if (qp->phase == QP_BROKEN)
+	if (qp->state == RC_ERROR)
 		return -ENOTCONN;
 	qp->qkey = to->qkey;
-	if (to->state == RC_RTS && qp->phase != QP_RTS) {
+	if (to->state == RC_RTS && qp->state != RC_RTS) {
 		qp->attr.send_psn = to->send_psn;
-		qp_set_phase(qp, QP_RTS, "datagrams");
+		qp_set_state(qp, RC_RTS, "datagrams");
 		qp_store_state(qp, ONE_QP_CONNECTED);
 		qp_make_hot(core, qp);
-	} else if (qp->phase == QP_OFF) {
-		qp_set_phase(qp, QP_RTR, "datagrams");
+	} else if (qp->state == RC_RESET) {
+		qp_set_state(qp, RC_RTR, "datagrams");
 		qp_store_state(qp, ONE_QP_CONNECTING);
 	}
 	return 0;
@@ -157,35 +163,28 @@ qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagra
 static int
 qp_set(struct core *core, struct engine_qp *qp, const struct one_qp_settings *to)
 {
-	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
+	bool stops = (to->given & ONE_QP_SET_STOPPED) != 0 && to->stopped != 0;
+
+	/* A disconnect that drains the queue is not stopped any more. */
+	if ((qp->state != RC_RTR && qp->state != RC_RTS) || (stops && qp->send == QP_SEND_DRAINING))
 		return -ENOTCONN;
 	if ((to->given & ONE_QP_SET_ACCESS) != 0)
 		qp->attr.access = to->access;
 	if ((to->given & ONE_QP_SET_MIN_RNR_TIMER) != 0)
 		qp->attr.min_rnr_timer = to->min_rnr_timer;
-	if (qp->rc != NULL && !qp->local)
+	if (qp_has_rc(qp))
 		rc_set_responder(qp->rc, &qp->attr);
-	if ((to->given & ONE_QP_SET_STOPPED) != 0)
-		qp_stop(core, qp, to->stopped != 0, to->notify != 0);
-	return 0;
-}
-
-static int
-qp_drain(struct core *core, struct engine_qp *qp)
-{
-	qp_stop(core, qp, false, false);
-	qp->draining = true;
-	if (qp->phase == QP_RTS)
-		qp_make_hot(core, qp); /* polled before the check: posted requests are still sent */
-	else
-		qp_check_drained(core, qp);
+	if (stops)
+		qp_stop(core, qp, to->notify != 0);
+	else if ((to->given & ONE_QP_SET_STOPPED) != 0)
+		qp_resume(core, qp, "by the application");
 	return 0;
 }
 
 static int
 qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
 {
-	if (qp->rc == NULL || qp->phase == QP_OFF || qp->local)
+	if (!qp_has_rc(qp) || qp->state == RC_RESET)
 		return -ENOTCONN;
 	qp->attr.path = *path;
 	rc_set_path(qp->rc, path);
@@ -201,11 +200,11 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	 * Begins the requests posted earlier, as if the ring had been polled a moment before: where threads
 	 * share a processor the core mostly finds the command together with the posts, and the command first.
 	 */
-	if (qp->phase == QP_RTS)
+	if (qp->state == RC_RTS)
 		share_look(core, qp);
-	if (qp->phase == QP_RTS && qp->rc != NULL && !qp->local && command->refusal != 0)
+	if (qp->state == RC_RTS && qp_has_rc(qp) && command->refusal != 0)
 		rc_refused(qp->rc, command->refusal, core->now);
-	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
+	if (qp->state == RC_ERROR && command->status_if_broken != 0)
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);
 	if (event.type != 0 && qp->conn_cq != NULL)
@@ -247,11 +246,12 @@ execute_command(struct core *core, const struct engine_command *command)
 		return qp_set(core, qp, &command->settings);
 	case ENGINE_QP_STATE:
 		/* A queue pair that has broken meanwhile only awaits its end. */
-		if (qp->phase != QP_BROKEN)
+		if (qp->state != RC_ERROR)
 			qp_store_state(qp, command->state);
 		return 0;
 	case ENGINE_QP_DRAIN:
-		return qp_drain(core, qp);
+		qp_drain(core, qp);
+		return 0;
 	case ENGINE_QP_FLUSH:
 		return qp_end(core, qp, command);
 	case ENGINE_QP_RESET:

@@ -10,20 +10,48 @@
 #include "dataplane/mem/reach.h"
 #include "dataplane/qp/client.h"
 #include "dataplane/qp/transport.h"
+#include "dataplane/state/state.h"
 
 #define AT_ONCE 16u /* binds of one client completed in one loop, at most */
 
 static void
+set_bind(struct engine_qp *qp, enum qp_bind to, const char *why)
+{
+	static const char *const names[] = {
+		[QP_BIND_NONE] = "none",
+		[QP_BIND_ASKED] = "asked",
+		[QP_BIND_SETTLING] = "settling",
+	};
+	static const uint16_t next[] = {
+		[QP_BIND_NONE] = STATE_TO(QP_BIND_ASKED),
+		[QP_BIND_ASKED] = STATE_TO(QP_BIND_NONE) | STATE_TO(QP_BIND_SETTLING),
+		[QP_BIND_SETTLING] = STATE_TO(QP_BIND_NONE),
+	};
+	static const struct state_machine machine = {"bind of a queue pair", names, next};
+
+	state_edge(&machine, qp->qpn, qp->bind, to, why);
+	qp->bind = (uint8_t)to;
+}
+
+void
+qp_bind_ask(struct core *core, struct engine_qp *qp, const struct work *work)
+{
+	qp->bind_work = *work;
+	set_bind(qp, QP_BIND_ASKED, "the next request");
+	qp_raise(core, qp, ENGINE_EVENT_BIND, 0);
+}
+
+static void
 bind_complete(struct core *core, struct engine_qp *qp, bool ok)
 {
-	qp_bind_leave(core, qp);
-	if (qp->local) {
+	qp_bind_leave(core, qp, ok ? "bound" : "refused");
+	if (qp->transport == QP_LOCAL) {
 		local_bind_done(core, qp, ok);
 		return;
 	}
 	rc_bind_done(qp->rc, ok, core->now);
 	rcio_after(core, qp);
-	if (qp->phase == QP_RTS)
+	if (qp->state == RC_RTS)
 		qp_make_hot(core, qp);
 }
 
@@ -32,7 +60,7 @@ settle_begin(struct core *core, struct engine_qp *qp, uint32_t mark)
 {
 	struct engine_client *client = qp->client;
 
-	qp->settling = true;
+	set_bind(qp, QP_BIND_SETTLING, "copies are under way");
 	qp->settle_mark = mark;
 	if (TAILQ_EMPTY(&client->settling))
 		TAILQ_INSERT_TAIL(&core->settling, client, settle_link);
@@ -40,14 +68,15 @@ settle_begin(struct core *core, struct engine_qp *qp, uint32_t mark)
 }
 
 void
-qp_bind_leave(struct core *core, struct engine_qp *qp)
+qp_bind_leave(struct core *core, struct engine_qp *qp, const char *why)
 {
 	struct engine_client *client = qp->client;
+	bool settling = qp->bind == QP_BIND_SETTLING;
 
-	qp->bind_pending = false;
-	if (!qp->settling)
+	if (qp->bind != QP_BIND_NONE)
+		set_bind(qp, QP_BIND_NONE, why);
+	if (!settling)
 		return;
-	qp->settling = false;
 	TAILQ_REMOVE(&client->settling, qp, settle_link);
 	if (TAILQ_EMPTY(&client->settling))
 		TAILQ_REMOVE(&core->settling, client, settle_link);
@@ -59,7 +88,7 @@ qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies)
 	const struct reach *reach = qp->client->reach;
 	uint32_t mark;
 
-	if (!qp->bind_pending || qp->settling)
+	if (qp->bind != QP_BIND_ASKED)
 		return -EALREADY; /* flushed meanwhile, or waiting for copies already */
 	mark = copies && ok ? reach_mark(reach) : 0;
 	if (copies && ok && !reach_passed(reach, mark))

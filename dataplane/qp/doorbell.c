@@ -37,9 +37,9 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 			cq_look(core, qp->send_cq);
 			cq_look(core, qp->recv_cq);
 			/* The application may have posted a receive that a local peer waits for. */
-			if (qp->local)
+			if (qp->transport == QP_LOCAL)
 				local_kick(core, qp);
-			if (qp->phase == QP_RTS || qp->phase == QP_BROKEN)
+			if (qp->state == RC_RTS || qp->state == RC_ERROR)
 				qp_make_hot(core, qp);
 		}
 	}

@@ -38,17 +38,17 @@ posted_until(const struct engine_qp *qp)
 static bool
 has_taken(const struct engine_qp *qp, uint32_t until)
 {
-	return !qp->pending && (int32_t)(qp->sq_head - until) >= 0;
+	return qp->request == QP_REQUEST_NONE && (int32_t)(qp->sq_head - until) >= 0;
 }
 
 /* True if the queue pair has begun what its ring held when it was visited first, or cannot begin it now. */
 static bool
 has_begun(struct keys_wait *wait, struct engine_qp *qp)
 {
-	bool by_wire = qp->rc != NULL && !qp->local;
+	bool by_wire = qp_has_rc(qp);
 
-	if (qp->phase != QP_RTS || qp->waiting || qp->stopped ||
-	    (by_wire && !rc_goes_on(qp->rc) && qp->pending))
+	if (qp->state != RC_RTS || qp->request == QP_REQUEST_WAITS || qp_is_stopped(qp) ||
+	    (by_wire && !rc_goes_on(qp->rc) && qp->request != QP_REQUEST_NONE))
 		return true;
 	if (wait->qp != qp) {
 		wait->qp = qp;
@@ -66,18 +66,18 @@ has_begun(struct keys_wait *wait, struct engine_qp *qp)
 void
 keys_note(struct engine_qp *qp)
 {
-	if (qp->sending || qp->rc == NULL || qp->local || qp->phase != QP_RTS || !rc_goes_on(qp->rc))
+	if ((qp->lists & QP_IN_SENDING) || !qp_has_rc(qp) || qp->state != RC_RTS || !rc_goes_on(qp->rc))
 		return;
-	qp->sending = true;
+	qp->lists |= QP_IN_SENDING;
 	TAILQ_INSERT_TAIL(&qp->client->sending, qp, sending_link);
 }
 
 void
 keys_forget(struct engine_qp *qp)
 {
-	if (!qp->sending)
+	if (!(qp->lists & QP_IN_SENDING))
 		return;
-	qp->sending = false;
+	qp->lists &= (uint8_t)~QP_IN_SENDING;
 	TAILQ_REMOVE(&qp->client->sending, qp, sending_link);
 }
 
@@ -94,7 +94,7 @@ all_have_begun(struct engine_client *client)
 			return false;
 	while ((qp = TAILQ_FIRST(&client->sending)) != NULL) {
 		/* Hot queue pairs were visited above. */
-		if (visits-- == 0 || (!qp->hot && !has_begun(wait, qp)))
+		if (visits-- == 0 || (!(qp->lists & QP_IN_HOT) && !has_begun(wait, qp)))
 			return false;
 		keys_forget(qp);
 	}

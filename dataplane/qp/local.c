@@ -48,8 +48,8 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 {
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
-	if (peer == NULL || peer->core != core || peer == qp || !peer->local ||
-	    peer->attr.peer_qpn != qp->qpn || (peer->phase != QP_RTS && peer->phase != QP_RTR) ||
+	if (peer == NULL || peer->core != core || peer == qp || peer->transport != QP_LOCAL ||
+	    peer->attr.peer_qpn != qp->qpn || (peer->state != RC_RTS && peer->state != RC_RTR) ||
 	    peer->client->faulty)
 		return NULL;
 	return peer;
@@ -59,9 +59,9 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 static void
 end_wait(struct core *core, struct engine_qp *qp)
 {
-	if (!qp->waiting || qp->bind_pending)
+	if (qp->request != QP_REQUEST_WAITS || qp->bind != QP_BIND_NONE)
 		return;
-	qp->waiting = false;
+	qp->request = QP_REQUEST_TAKEN;
 	qp->wait_step = 0;
 	qp_make_hot(core, qp);
 }
@@ -81,7 +81,8 @@ local_leave(struct core *core, struct engine_qp *qp)
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
 	reach_leave(&qp->reach);
-	if (peer == NULL || peer->core != core || !peer->local || peer->attr.peer_qpn != qp->qpn)
+	if (peer == NULL || peer->core != core || peer->transport != QP_LOCAL ||
+	    peer->attr.peer_qpn != qp->qpn)
 		return;
 	/* The peer repeats bounced accesses of its own request, which are cancelled here, except for an
 	 * atomic that is done. Nothing else wakes the peer. */
@@ -96,7 +97,7 @@ complete_request(struct core *core, struct engine_qp *qp, uint8_t status)
 {
 	const struct completion c = qp_completion(&qp->work, status);
 
-	qp->pending = false;
+	qp->request = QP_REQUEST_NONE;
 	qp->moved = 0;
 	qp->wait_since = 0;
 	core->stats.local_ops++;
@@ -167,7 +168,7 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t stat
 		return fail_request(core, qp, status);
 	qp->wait_step = qp->wait_step == 0 ? STEP_MIN_NS : RTE_MIN(qp->wait_step * 2, STEP_MAX_NS);
 	qp->wait_until = core->now + qp->wait_step;
-	qp->waiting = true;
+	qp->request = QP_REQUEST_WAITS;
 	timer_set(core, &qp->timer, qp->wait_until);
 	return STEP_WAIT;
 }
@@ -176,7 +177,7 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t stat
 static enum step
 wait_for_memory(struct engine_qp *qp)
 {
-	qp->waiting = true;
+	qp->request = QP_REQUEST_WAITS;
 	qp->wait_until = RC_NEVER;
 	return STEP_WAIT;
 }
@@ -694,18 +695,16 @@ do_atomic(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 static enum step
 do_bind(struct core *core, struct engine_qp *qp)
 {
-	qp->bind_work = qp->work;
-	qp->bind_pending = true;
-	qp->waiting = true;
+	qp->request = QP_REQUEST_WAITS;
 	qp->wait_until = RC_NEVER;
-	qp_raise(core, qp, ENGINE_EVENT_BIND, 0);
+	qp_bind_ask(core, qp, &qp->work);
 	return STEP_WAIT;
 }
 
 void
 local_bind_done(struct core *core, struct engine_qp *qp, bool ok)
 {
-	qp->waiting = false;
+	qp->request = QP_REQUEST_TAKEN;
 	if (!ok) {
 		fail_request(core, qp, ONE_STATUS_BIND_FAILED);
 		return;
@@ -723,9 +722,9 @@ execute_work(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return do_bind(core, qp);
 	if (unlikely(peer == NULL))
 		return wait_for_peer(core, qp);
-	if (unlikely(peer->phase == QP_RTR && !peer->by_numbers)) {
-		qp_set_phase(peer, QP_RTS, "a request of its peer");
-		qp_established(core, peer);
+	if (unlikely(peer->state == RC_RTR && !peer->by_numbers)) {
+		qp_set_state(peer, RC_RTS, "a request of its peer");
+		qp_established(core, peer, QP_SETUP_DONE, "a request of its peer");
 		qp_make_hot(core, peer);
 	}
 	switch (qp->work.op) {
@@ -748,15 +747,15 @@ local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 	struct engine_qp *peer = find_peer(core, qp);
 	uint64_t enough = core->stats.local_bytes + turn_bytes(core);
 
-	if (qp->waiting)
+	if (qp->request == QP_REQUEST_WAITS)
 		return; /* a doorbell does not end the wait */
 	for (uint32_t i = 0; i < budget && core->stats.local_bytes < enough; i++) {
 		enum step step;
 
-		if (!qp->pending) {
+		if (qp->request == QP_REQUEST_NONE) {
 			if (qp_pull(core, qp, &qp->work) <= 0)
 				return;
-			qp->pending = true;
+			qp->request = QP_REQUEST_TAKEN;
 			qp->moved = 0;
 		}
 		step = execute_work(core, qp, peer);

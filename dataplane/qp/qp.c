@@ -83,7 +83,7 @@ signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 int
 qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 {
-	if (qp->sq != NULL || qp->phase == QP_BROKEN)
+	if (qp->sq != NULL || qp->state == RC_ERROR)
 		return -ENOTCONN;
 	if (ONE_SIGNAL_ONCE(signal))
 		qp->signal_once = true;
@@ -120,7 +120,7 @@ sample_operation(const struct engine_qp *qp, uint8_t op)
 	case ONE_OP_CMP_SWAP:
 		return ENGINE_OPERATION_ATOMIC;
 	default:
-		return qp->rc == NULL ? ENGINE_OPERATION_DATAGRAM : ENGINE_OPERATION_SEND;
+		return qp->transport == QP_UD ? ENGINE_OPERATION_DATAGRAM : ENGINE_OPERATION_SEND;
 	}
 }
 
@@ -367,8 +367,8 @@ qp_flush_rings(struct core *core, struct engine_qp *qp)
 {
 	struct recv_work recv;
 
-	if (qp->pending) {
-		qp->pending = false;
+	if (qp->request != QP_REQUEST_NONE) {
+		qp->request = QP_REQUEST_NONE;
 		flush_send(core, qp);
 	}
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
@@ -382,24 +382,12 @@ qp_flush_rings(struct core *core, struct engine_qp *qp)
 }
 
 void
-qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why)
+qp_set_state(struct engine_qp *qp, enum rc_state to, const char *why)
 {
-	static const char *const names[] = {
-		[QP_OFF] = "off",
-		[QP_RTR] = "RTR",
-		[QP_RTS] = "RTS",
-		[QP_BROKEN] = "broken",
-	};
-	static const uint16_t next[] = {
-		[QP_OFF] = STATE_TO(QP_OFF) | STATE_TO(QP_RTR) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
-		[QP_RTR] = STATE_TO(QP_OFF) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
-		[QP_RTS] = STATE_TO(QP_OFF) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
-		[QP_BROKEN] = STATE_TO(QP_OFF),
-	};
-	static const struct state_machine machine = {"queue pair on its core", names, next};
+	static const struct state_machine machine = {"queue pair on its core", rc_state_name, rc_state_next};
 
-	state_edge(&machine, qp->qpn, qp->phase, to, why);
-	qp->phase = (uint8_t)to;
+	state_edge(&machine, qp->qpn, qp->state, to, why);
+	qp->state = (uint8_t)to;
 }
 
 static void
@@ -410,43 +398,87 @@ store_draining(struct engine_qp *qp, bool draining)
 		atomic_store_explicit(&qp->shm->sq_draining, draining, memory_order_release);
 }
 
-void
-qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool told)
+static void
+set_send(struct engine_qp *qp, enum qp_send to, const char *why)
 {
-	if (qp->stopped != stopped) {
-		qp->stopped = qp->stopping = stopped;
-		qp->stop_notify = told;
-		store_draining(qp, stopped);
-		if (!stopped)
-			qp_make_hot(core, qp);
+	static const char *const names[] = {
+		[QP_SEND_OPEN] = "open",         [QP_SEND_STOPPED] = "stopped",
+		[QP_SEND_STOPPING] = "stopping", [QP_SEND_STOPPING_NOTIFY] = "stopping with an event",
+		[QP_SEND_DRAINING] = "draining",
+	};
+	static const uint16_t next[] = {
+		[QP_SEND_OPEN] = STATE_TO(QP_SEND_STOPPING) | STATE_TO(QP_SEND_STOPPING_NOTIFY) |
+				 STATE_TO(QP_SEND_DRAINING),
+		[QP_SEND_STOPPED] = STATE_TO(QP_SEND_OPEN),
+		[QP_SEND_STOPPING] = STATE_TO(QP_SEND_OPEN) | STATE_TO(QP_SEND_STOPPED),
+		[QP_SEND_STOPPING_NOTIFY] = STATE_TO(QP_SEND_OPEN) | STATE_TO(QP_SEND_STOPPED),
+		[QP_SEND_DRAINING] = STATE_TO(QP_SEND_OPEN),
+	};
+	static const struct state_machine machine = {"send queue on its core", names, next};
+
+	state_edge(&machine, qp->qpn, qp->send, to, why);
+	qp->send = (uint8_t)to;
+}
+
+void
+qp_stop(struct core *core, struct engine_qp *qp, bool notify)
+{
+	if (qp->send == QP_SEND_OPEN) {
+		set_send(qp, notify ? QP_SEND_STOPPING_NOTIFY : QP_SEND_STOPPING, "by the application");
+		store_draining(qp, true);
 	}
 	qp_check_drained(core, qp);
 }
 
+void
+qp_resume(struct core *core, struct engine_qp *qp, const char *why)
+{
+	if (!qp_is_stopped(qp))
+		return;
+	set_send(qp, QP_SEND_OPEN, why);
+	store_draining(qp, false);
+	qp_make_hot(core, qp);
+}
+
+void
+qp_drain(struct core *core, struct engine_qp *qp)
+{
+	qp_resume(core, qp, "disconnect");
+	if (qp->send == QP_SEND_OPEN)
+		set_send(qp, QP_SEND_DRAINING, "disconnect");
+	if (qp->state == RC_RTS)
+		qp_make_hot(core, qp); /* polled before the check: posted requests are still sent */
+	else
+		qp_check_drained(core, qp);
+}
+
 /* End the connection: no more timers, and no more output. */
 static void
-qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const char *why)
+qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const char *why)
 {
 	timer_cancel(core, &qp->timer);
-	if (qp->local)
+	if (qp->transport == QP_LOCAL)
 		local_leave(core, qp);
-	if (qp->rc == NULL)
-		ud_leave(core, qp, phase == QP_BROKEN);
+	if (qp->transport == QP_UD)
+		ud_leave(core, qp, state == RC_ERROR);
 	share_flight(qp, 0);
 	keys_forget(qp);
-	if (qp->running) {
-		qp->running = false;
+	if (qp->lists & QP_IN_RUN) {
+		qp->lists &= (uint8_t)~QP_IN_RUN;
 		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
 	}
-	qp_set_phase(qp, phase, why);
+	qp_set_state(qp, state, why);
 	qp->sampled_at = 0;
-	qp->waiting = false;
+	if (qp->request == QP_REQUEST_WAITS)
+		qp->request = QP_REQUEST_TAKEN;
 	qp->wait_since = 0;
-	qp_bind_leave(core, qp);
-	qp->draining = false;
-	qp_stop(core, qp, false, false);
+	qp_bind_leave(core, qp, why);
+	qp_resume(core, qp, why);
+	if (qp->send != QP_SEND_OPEN)
+		set_send(qp, QP_SEND_OPEN, why);
 	qp->moved = 0;
-	qp->make_rts = false;
+	if (qp->setup == QP_SETUP_HEARD)
+		qp_set_setup(qp, QP_SETUP_DONE, why);
 }
 
 void
@@ -461,9 +493,9 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 {
 	uint32_t done = qp->sq_done + qp->rq_done;
 
-	if (qp->phase == QP_BROKEN)
+	if (qp->state == RC_ERROR)
 		return;
-	qp_leave(core, qp, QP_BROKEN, "broken");
+	qp_leave(core, qp, RC_ERROR, "broken");
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
 	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
@@ -474,12 +506,12 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 void
 qp_flush(struct core *core, struct engine_qp *qp)
 {
-	bool ends = qp->phase != QP_BROKEN && qp->phase != QP_OFF;
+	bool ends = qp->state != RC_ERROR && qp->state != RC_RESET;
 
-	if (qp->phase != QP_BROKEN) {
-		if (qp->rc != NULL && !qp->local && qp->phase != QP_OFF)
+	if (qp->state != RC_ERROR) {
+		if (qp_has_rc(qp))
 			rc_flush(qp->rc);
-		qp_leave(core, qp, QP_BROKEN, "flushed");
+		qp_leave(core, qp, RC_ERROR, "flushed");
 		qp_store_state(qp, ONE_QP_ERROR);
 	}
 	qp_flush_rings(core, qp);
@@ -501,28 +533,48 @@ forget_recv(struct engine_qp *qp)
 void
 qp_reset(struct core *core, struct engine_qp *qp)
 {
-	qp_leave(core, qp, QP_OFF, "reset");
-	if (qp->rc != NULL)
+	qp_leave(core, qp, RC_RESET, "reset");
+	if (qp->transport != QP_UD) {
 		rc_reset(qp->rc);
+		qp->transport = QP_WIRE;
+	}
 	qp->sq_done = qp->sq_taken;
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
 		qp->sq_done = qp->sq_taken;
-	qp->pending = false;
+	qp->request = QP_REQUEST_NONE;
 	forget_recv(qp);
-	qp->local = false;
-	qp->established = false;
-	qp->loop = false;
+	if (qp->setup == QP_SETUP_DONE)
+		qp_set_setup(qp, QP_SETUP_AWAITED, "reset");
 	qp_publish(qp);
 	qp_make_cold(core, qp);
 	qp_store_state(qp, ONE_QP_IDLE);
 }
 
 void
-qp_established(struct core *core, struct engine_qp *qp)
+qp_set_setup(struct engine_qp *qp, enum qp_setup to, const char *why)
 {
-	if (qp->established)
+	static const char *const names[] = {
+		[QP_SETUP_AWAITED] = "awaited",
+		[QP_SETUP_HEARD] = "heard",
+		[QP_SETUP_DONE] = "done",
+	};
+	static const uint16_t next[] = {
+		[QP_SETUP_AWAITED] = STATE_TO(QP_SETUP_HEARD) | STATE_TO(QP_SETUP_DONE),
+		[QP_SETUP_HEARD] = STATE_TO(QP_SETUP_DONE),
+		[QP_SETUP_DONE] = STATE_TO(QP_SETUP_AWAITED),
+	};
+	static const struct state_machine machine = {"setup of a queue pair", names, next};
+
+	state_edge(&machine, qp->qpn, qp->setup, to, why);
+	qp->setup = (uint8_t)to;
+}
+
+void
+qp_established(struct core *core, struct engine_qp *qp, enum qp_setup to, const char *why)
+{
+	if (qp->setup != QP_SETUP_AWAITED)
 		return;
-	qp->established = true;
+	qp_set_setup(qp, to, why);
 	qp_store_state(qp, ONE_QP_CONNECTED);
 	cq_tell(core, qp->conn_cq, qp->id, ONE_CQE_CONNECT, ONE_CONN_ESTABLISHED);
 	qp_raise(core, qp, ENGINE_EVENT_ESTABLISHED, 0);
@@ -531,24 +583,35 @@ qp_established(struct core *core, struct engine_qp *qp)
 static void
 check_stopped(struct core *core, struct engine_qp *qp)
 {
-	if (!qp->stopping || qp->sq_taken != qp->sq_done)
+	bool notify = qp->send == QP_SEND_STOPPING_NOTIFY;
+
+	if (qp->sq_taken != qp->sq_done)
 		return;
-	qp->stopping = false;
+	set_send(qp, QP_SEND_STOPPED, "nothing is under way");
 	cq_unstage(core); /* store earlier completions first */
 	store_draining(qp, false);
-	if (qp->stop_notify)
+	if (notify)
 		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
+}
+
+static bool
+has_requests(const struct engine_qp *qp)
+{
+	return qp->request != QP_REQUEST_NONE || (qp->sq != NULL && qp_sq_ready(qp, 0)) ||
+	       qp->bind != QP_BIND_NONE || (qp_has_rc(qp) && qp->state == RC_RTS && !rc_idle(qp->rc));
 }
 
 void
 qp_check_drained(struct core *core, struct engine_qp *qp)
 {
-	check_stopped(core, qp);
-	if (!qp->draining || qp->pending || (qp->sq != NULL && qp_sq_ready(qp, 0)) || qp->bind_pending ||
-	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
+	if (qp->send < QP_SEND_STOPPING)
 		return;
-	qp->draining = false;
-	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
+	if (qp->send != QP_SEND_DRAINING) {
+		check_stopped(core, qp);
+	} else if (!has_requests(qp)) {
+		set_send(qp, QP_SEND_OPEN, "drained");
+		qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
+	}
 }
 
 /*
@@ -564,7 +627,7 @@ qp_budget(const struct core *core, const struct engine_qp *qp)
 {
 	uint32_t most = core->turns.look_budget;
 
-	if (!qp->streaming || qp->pending)
+	if (qp->stream_until == 0 || qp->request != QP_REQUEST_NONE)
 		return most;
 	for (uint32_t n = most; n >= CORE_STREAM; n /= 2)
 		if (qp_sq_ready(qp, n - 1))
@@ -581,42 +644,42 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_make_cold(core, qp);
 		return;
 	}
-	switch (qp->phase) {
-	case QP_RTS:
-		budget = likely(!qp->stopped) ? qp_budget(core, qp) : qp->pending;
+	switch (qp->state) {
+	case RC_RTS:
+		budget = likely(!qp_is_stopped(qp)) ? qp_budget(core, qp) : qp->request != QP_REQUEST_NONE;
 		if (budget == 0) {
-			if (qp->stopped) {
+			if (qp_is_stopped(qp)) {
 				qp_check_drained(core, qp);
 				qp_make_cold(core, qp);
 			}
 			return;
 		}
-		if (qp->local)
+		if (qp->transport == QP_LOCAL)
 			local_poll(core, qp, budget);
-		else if (qp->rc == NULL)
+		else if (qp->transport == QP_UD)
 			ud_poll(core, qp, budget);
 		else
 			rcio_poll(core, qp, budget);
 		break;
-	case QP_BROKEN:
+	case RC_ERROR:
 		qp_flush_rings(core, qp);
 		break;
 	default:
 		qp_make_cold(core, qp);
 		return;
 	}
-	if (qp->draining || qp->stopping)
+	if (qp->send >= QP_SEND_STOPPING)
 		qp_check_drained(core, qp);
-	qp->streaming = qp->sq != NULL && qp->sq_taken - before >= CORE_STREAM;
-	qp->stream_until = core->now + CORE_STREAM_NS;
+	/* A queue pair without rings takes at most one signal in a poll, so it never streams. */
+	qp->stream_until = qp->sq_taken - before >= CORE_STREAM ? core->now + CORE_STREAM_NS : 0;
 	if (qp->sq_taken != before) {
 		qp->empty_looks = 0;
 		cq_stage_qp(core, qp); /* publishes sq_head even if nothing has completed */
 		cq_unstage(core);
-	} else if (!qp->pending) {
+	} else if (qp->request == QP_REQUEST_NONE) {
 		qp->empty_looks++;
 	}
-	if (qp->waiting || qp->empty_looks >= CORE_EMPTY_LOOKS) {
+	if (qp->request == QP_REQUEST_WAITS || qp->empty_looks >= CORE_EMPTY_LOOKS) {
 		keys_note(qp);
 		qp_make_cold(core, qp);
 	}
@@ -627,13 +690,11 @@ qp_deadline(const struct timer *timer)
 {
 	const struct engine_qp *qp = container_of(timer, const struct engine_qp, timer);
 
-	if ((qp->phase != QP_RTR && qp->phase != QP_RTS) || qp->client->faulty)
+	if ((qp->state != RC_RTR && qp->state != RC_RTS) || qp->client->faulty)
 		return TIMER_NEVER;
-	if (qp->local)
-		return qp->waiting ? qp->wait_until : TIMER_NEVER;
-	if (qp->rc == NULL)
-		return TIMER_NEVER;
-	return rc_deadline(qp->rc);
+	if (qp_has_rc(qp))
+		return rc_deadline(qp->rc);
+	return qp->transport == QP_LOCAL && qp->request == QP_REQUEST_WAITS ? qp->wait_until : TIMER_NEVER;
 }
 
 /* Continue after a wait, for a time or for memory. */
@@ -641,11 +702,12 @@ static void
 go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint64_t now))
 {
 	/* A late call must not wake the local transport during a bind: the bind would begin again. */
-	if (qp->client->faulty || (qp->local && qp->bind_pending))
+	if (qp->client->faulty || (qp->transport == QP_LOCAL && qp->bind != QP_BIND_NONE))
 		return;
-	if (qp->local || qp->rc == NULL) {
-		qp->waiting = false;
-		if (qp->rc == NULL)
+	if (!qp_has_rc(qp)) {
+		if (qp->request == QP_REQUEST_WAITS)
+			qp->request = QP_REQUEST_TAKEN;
+		if (qp->transport == QP_UD)
 			ud_resume(core, qp);
 		qp_make_hot(core, qp);
 		return;
@@ -659,7 +721,7 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 static bool
 is_silent(const struct engine_qp *qp)
 {
-	return !qp->local && !qp->loop && qp->rc != NULL && rc_is_silent(qp->rc);
+	return qp->transport == QP_WIRE && rc_is_silent(qp->rc);
 }
 
 /* The control thread then resolves the next hop again. If the ring to it is full, the next expiry reports. */
@@ -679,7 +741,7 @@ qp_expire(struct core *core, struct timer *timer)
 		core->env.held = RC_STOPPED;
 	go_on(core, qp, rc_timeout);
 	core->env.held = RC_FLOWS;
-	if (unlikely(qp->phase == QP_RTS && is_silent(qp)))
+	if (unlikely(qp->state == RC_RTS && is_silent(qp)))
 		report_silence(core, qp);
 }
 
@@ -688,8 +750,8 @@ const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp
 void
 qp_forget(struct core *core, struct engine_qp *qp)
 {
-	qp_leave(core, qp, QP_OFF, "removed");
-	if (qp->rc != NULL)
+	qp_leave(core, qp, RC_RESET, "removed");
+	if (qp->transport != QP_UD)
 		rc_reset(qp->rc);
 	if (qp->srq != NULL) {
 		forget_recv(qp);

@@ -13,11 +13,49 @@
 
 struct flow_rule;
 
-enum qp_phase {
-	QP_OFF, /* not connected; the send ring is not polled */
-	QP_RTR, /* responds to the peer; the send ring is not polled */
-	QP_RTS,
-	QP_BROKEN /* posted work is flushed */
+enum qp_transport {
+	QP_WIRE,  /* RC by a port */
+	QP_LOOP,  /* RC to a queue pair on another core of this data plane */
+	QP_LOCAL, /* RC to a queue pair on this core: memory is copied */
+	QP_UD
+};
+
+/* The request in engine_qp.work. Its transitions are not in the trace: each message causes some. */
+enum qp_request {
+	QP_REQUEST_NONE,
+	QP_REQUEST_TAKEN, /* waits for its turn */
+	QP_REQUEST_WAITS  /* off the hot list until a timer, the peer's doorbell, or qp_reached(); not with RC
+			   */
+};
+
+/* Whether requests are taken from the send ring. */
+enum qp_send {
+	QP_SEND_OPEN,
+	QP_SEND_STOPPED,         /* not taken, and those taken before have ended */
+	QP_SEND_STOPPING,        /* not taken, and those taken before are unfinished */
+	QP_SEND_STOPPING_NOTIFY, /* the same, and an event reports their end */
+	QP_SEND_DRAINING         /* taken, and an event to the control thread reports the end of all */
+};
+
+/* A bind that the control thread carries out (bind.c). */
+enum qp_bind {
+	QP_BIND_NONE,
+	QP_BIND_ASKED,
+	QP_BIND_SETTLING /* carried out; copies that began before settle_mark are under way */
+};
+
+/* Whether the application knows of the connection. Out of band it awaits a command, not a packet. */
+enum qp_setup {
+	QP_SETUP_AWAITED,
+	QP_SETUP_HEARD, /* the peer's first packet has come: RC_RTS when the transport returns */
+	QP_SETUP_DONE
+};
+
+/* Lists of its client that a queue pair is in. */
+enum {
+	QP_IN_HOT = 1,    /* share.hot: its rings are polled */
+	QP_IN_RUN = 2,    /* share.run: it has frames to make */
+	QP_IN_SENDING = 4 /* client.sending */
 };
 
 struct engine_qp {
@@ -27,23 +65,25 @@ struct engine_qp {
 	uint32_t sq_taken, sq_done; /* work requests; taken - done are unfinished */
 	uint32_t max_send_wr;
 	uint8_t sq_log2, rq_log2;
-	uint8_t phase; /* enum qp_phase */
-	bool local;
-	bool pending; /* `work` is taken, and waits for its turn */
-	bool stopped; /* no more work is taken from the send ring */
-	bool waiting; /* off the hot list until a timer, the peer's doorbell or qp_reached(); not for RC */
-	bool hot, running;
+	/* A record of the queue pair holds these, numbers and attributes. */
+	uint8_t state; /* enum rc_state; rc_state(rc) is the same between calls, or RC_RESET if QP_LOCAL */
+	uint8_t transport; /* enum qp_transport; set before RC_RTR */
+	uint8_t request;   /* enum qp_request */
+	uint8_t send;      /* enum qp_send */
+	uint8_t bind;      /* enum qp_bind */
+	uint8_t setup;     /* enum qp_setup */
+	/* The core derives these again. */
+	uint8_t lists; /* QP_IN_* */
 	uint8_t empty_looks;
-	bool streaming;        /* see qp_budget */
-	uint64_t stream_until; /* until then the ring may be left to fill */
 	uint16_t port;
 	uint16_t to; /* TX_TO: port, and the core that owns the peer in its data plane, as far as known */
+	uint64_t stream_until;  /* until then the ring may be left to fill; 0: see qp_budget() */
 	struct one_qp_shm *shm; /* NULL: none */
-	uint32_t hot_at;        /* index in share.hot of its client */
+	uint32_t hot_at;        /* index in share.hot of its client, if QP_IN_HOT */
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
-	struct rc_qp *rc;    /* NULL: datagrams, see ud.c */
+	struct rc_qp *rc;    /* NULL: QP_UD */
 	uint64_t sampled_at; /* cycles when the sampled request was taken; 0: none */
 	uint32_t sample;     /* sq_done when the sampled request is complete */
 	uint8_t sample_op;   /* enum one_op of the sampled request */
@@ -68,18 +108,15 @@ struct engine_qp {
 	uint64_t found; /* result of an executed atomic that is not written home yet; `moved` is 8 */
 	struct reach_party reach;
 
-	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
-	bool stopping, stop_notify; /* stopped, and taken work is unfinished; report its end */
-	bool by_numbers;       /* out of band: a command moves it to QP_RTS, not the peer's first packet */
+	bool recv_solicited, notify_end;
+	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */
 	struct work bind_work;
-	bool settling; /* the bind completes when the copies before settle_mark (reach_mark()) have ended */
-	uint32_t settle_mark;
+	uint32_t settle_mark; /* reach_mark() */
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
-	bool sending; /* in client->sending */
 	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;
 	_Atomic uint32_t heard;   /* rc_heard(), for the control thread */
@@ -100,6 +137,19 @@ struct engine_qp {
 	struct reap reap;
 } __rte_cache_aligned;
 
+static inline bool
+qp_is_stopped(const struct engine_qp *qp)
+{
+	return qp->send >= QP_SEND_STOPPED && qp->send <= QP_SEND_STOPPING_NOTIFY;
+}
+
+/* True if the RC transport makes and takes the queue pair's frames. */
+static inline bool
+qp_has_rc(const struct engine_qp *qp)
+{
+	return qp->transport <= QP_LOOP;
+}
+
 /* ---- qp.c ---- */
 /* Take the next work request. Returns 1; 0: none; -1: the client is faulty. */
 int qp_pull(struct core *core, struct engine_qp *qp, struct work *work);
@@ -110,17 +160,24 @@ void qp_complete(struct core *core, struct engine_qp *qp, const struct completio
 void qp_retired(struct core *core, struct engine_qp *qp, uint32_t count);
 void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
 void qp_publish(struct engine_qp *qp); /* stores how far the rings have been taken */
-/* The only writer of the phase after engine_qp_new(); `why` is for the trace. */
-void qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why);
+/* The only writer of the state after engine_qp_new(); `why` is for the trace. */
+void qp_set_state(struct engine_qp *qp, enum rc_state to, const char *why);
 void qp_flush_rings(struct core *core, struct engine_qp *qp);
 /* Break because of an error: flush all work, and notify the control thread. */
 void qp_break(struct core *core, struct engine_qp *qp, enum rc_error error);
 /* Flush for the control thread, without an event to it. */
 void qp_flush(struct core *core, struct engine_qp *qp);
 void qp_reset(struct core *core, struct engine_qp *qp);
-void qp_established(struct core *core, struct engine_qp *qp);
+/* The only writer of the setup's state after engine_qp_new(). */
+void qp_set_setup(struct engine_qp *qp, enum qp_setup to, const char *why);
+/* Enter QP_SETUP_HEARD or QP_SETUP_DONE, and report the connection. */
+void qp_established(struct core *core, struct engine_qp *qp, enum qp_setup to, const char *why);
 void qp_poll(struct core *core, struct engine_qp *qp);
-void qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool notify);
+/* Take no more requests; `notify`: report the end of those taken. */
+void qp_stop(struct core *core, struct engine_qp *qp, bool notify);
+void qp_resume(struct core *core, struct engine_qp *qp, const char *why);
+/* Report the end of all requests that are posted to the control thread. */
+void qp_drain(struct core *core, struct engine_qp *qp);
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
 void qp_reached(void *core, void *qp); /* a reach_wake */

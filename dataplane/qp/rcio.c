@@ -68,7 +68,7 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	return rcio_frame_begin(core_of(env), qp->to, qp->loop, qp->attr.peer_qpn, len);
+	return rcio_frame_begin(core_of(env), qp->to, qp->transport == QP_LOOP, qp->attr.peer_qpn, len);
 }
 
 static __rte_noinline void
@@ -115,7 +115,7 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 {
 	const struct engine_qp *qp = rc_user(rc);
 
-	rcio_frame_end(core_of(env), qp->to, qp->loop, qp->qpn, qp->attr.peer_qpn, sealed);
+	rcio_frame_end(core_of(env), qp->to, qp->transport == QP_LOOP, qp->qpn, qp->attr.peer_qpn, sealed);
 }
 
 static bool
@@ -153,11 +153,7 @@ env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
 static void
 env_bind(struct rc_env *env, struct rc_qp *rc, const struct work *work)
 {
-	struct engine_qp *qp = rc_user(rc);
-
-	qp->bind_work = *work;
-	qp->bind_pending = true;
-	qp_raise(core_of(env), qp, ENGINE_EVENT_BIND, 0);
+	qp_bind_ask(core_of(env), rc_user(rc), work);
 }
 
 static bool
@@ -175,8 +171,7 @@ env_established(struct rc_env *env, struct rc_qp *rc)
 
 	if (qp->by_numbers)
 		return;
-	qp->make_rts = true;
-	qp_established(core_of(env), qp);
+	qp_established(core_of(env), qp, QP_SETUP_HEARD, "a packet of its peer");
 }
 
 /* Take another reference to the frame being input; its private area holds the parsed packet. */
@@ -228,13 +223,14 @@ rcio_after(struct core *core, struct engine_qp *qp)
 {
 	uint64_t deadline;
 
-	if (unlikely(qp->make_rts)) {
-		qp->make_rts = false;
-		qp_set_phase(qp, QP_RTS, "a packet of its peer");
+	if (unlikely(qp->setup == QP_SETUP_HEARD)) {
+		qp_set_setup(qp, QP_SETUP_DONE, "the transport has returned");
+		if (qp->state == RC_RTR)
+			qp_set_state(qp, RC_RTS, "a packet of its peer");
 		rc_set_rts(qp->rc);
 		qp_make_hot(core, qp);
 	}
-	if (unlikely(qp->phase == QP_BROKEN)) {
+	if (unlikely(qp->state == RC_ERROR)) {
 		/* The NAK that ended the connection may still have to go out. qp_leave() has reset the
 		 * packets in flight. */
 		deadline = RC_NEVER;
@@ -242,14 +238,14 @@ rcio_after(struct core *core, struct engine_qp *qp)
 		share_flight(qp, rc_flight(qp->rc));
 		deadline = rc_deadline(qp->rc);
 	}
-	if (!qp->running && rc_wants_output(qp->rc)) {
-		qp->running = true;
+	if (!(qp->lists & QP_IN_RUN) && rc_wants_output(qp->rc)) {
+		qp->lists |= QP_IN_RUN;
 		TAILQ_INSERT_TAIL(&qp->client->share.run, qp, run_link);
 		share_join(core, qp->client);
 	}
 	if (deadline < qp->timer.at)
 		timer_set(core, &qp->timer, deadline);
-	if (unlikely(qp->draining || qp->stopping))
+	if (unlikely(qp->send >= QP_SEND_STOPPING))
 		qp_check_drained(core, qp);
 }
 
@@ -257,10 +253,10 @@ rcio_after(struct core *core, struct engine_qp *qp)
 static bool
 take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
-	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+	for (uint32_t i = 0; i < budget && qp->state == RC_RTS; i++) {
 		struct work *work = &qp->work;
 
-		if (!qp->pending) {
+		if (qp->request == QP_REQUEST_NONE) {
 			struct work *next = rc_next_work(qp->rc);
 
 			if (likely(next != NULL))
@@ -269,17 +265,17 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 				return false;
 		}
 		/* Cleared before the call, which may complete work and break the queue pair. */
-		qp->pending = false;
+		qp->request = QP_REQUEST_NONE;
 		if (rc_post(qp->rc, work, core->now) != 0) {
 			if (work != &qp->work)
 				qp->work = *work;
-			qp->pending = true;
-			if (qp->phase != QP_RTS)
+			qp->request = QP_REQUEST_TAKEN;
+			if (qp->state != RC_RTS)
 				qp_flush_rings(core, qp);
 			return false;
 		}
 	}
-	return qp->phase == QP_RTS;
+	return qp->state == RC_RTS;
 }
 
 /*
@@ -297,7 +293,8 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 
 		more = take_work(core, qp, part);
 		budget -= part;
-		if (qp->running || qp->phase != QP_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
+		if ((qp->lists & QP_IN_RUN) || qp->state != RC_RTS || qp->client->faulty ||
+		    !rc_wants_output(qp->rc))
 			continue;
 		rc_output(qp->rc, core->turns.run_budget, core->now);
 		if (rc_wants_output(qp->rc))
@@ -313,7 +310,7 @@ rcio_answer_run(struct core *core, struct qp_list *run)
 
 	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(run)) != NULL; i++) {
 		TAILQ_REMOVE(run, qp, run_link);
-		qp->running = false;
+		qp->lists &= (uint8_t)~QP_IN_RUN;
 		if (!qp->client->faulty) {
 			rcio_answer(core, qp);
 			rcio_after(core, qp);
@@ -332,7 +329,7 @@ rcio_run(struct core *core, struct qp_list *run)
 	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(run)) != NULL && share_lasts(core);
 	     i++) {
 		TAILQ_REMOVE(run, qp, run_link);
-		qp->running = false;
+		qp->lists &= (uint8_t)~QP_IN_RUN;
 		if (!qp->client->faulty) {
 			uint32_t n = rc_output(qp->rc, core->turns.run_budget, core->now);
 
@@ -436,7 +433,7 @@ drop_stray(struct core *core, const struct wire_packet *packet)
 static inline bool
 is_from_peer(const struct engine_qp *qp, uint32_t from)
 {
-	return qp->rc == NULL || (qp->loop && from == qp->attr.peer_qpn);
+	return qp->transport == QP_UD || (qp->transport == QP_LOOP && from == qp->attr.peer_qpn);
 }
 
 /* The peer's frames came from another core of its data plane than the one that gets frames to it: the peer is
@@ -444,7 +441,7 @@ is_from_peer(const struct engine_qp *qp, uint32_t from)
 static __rte_noinline void
 follow_peer(const struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet)
 {
-	if (port == qp->port && !qp->loop && core->rx_far < ports[port].far_rings &&
+	if (port == qp->port && qp->transport != QP_LOOP && core->rx_far < ports[port].far_rings &&
 	    wire_addr_equal(&packet->src, &qp->attr.path.dst))
 		qp->to = TX_TO(port, core->rx_far);
 }
@@ -455,12 +452,12 @@ static inline void
 deliver_packet(struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet,
 	       bool is_expected)
 {
-	if (unlikely(!is_expected || qp->local || qp->phase == QP_OFF || qp->phase == QP_BROKEN ||
-		     qp->client->faulty)) {
+	if (unlikely(!is_expected || qp->transport == QP_LOCAL || qp->state == RC_RESET ||
+		     qp->state == RC_ERROR || qp->client->faulty)) {
 		drop_stray(core, packet);
 		return;
 	}
-	if (unlikely(qp->rc == NULL)) {
+	if (unlikely(qp->transport == QP_UD)) {
 		ud_input(core, qp, packet);
 		return;
 	}
@@ -507,12 +504,13 @@ route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct w
 		return true;
 	}
 	/* Datagrams of this data plane to itself never arrive by a port. */
-	if (unlikely(qp->rc == NULL && packet->opcode != WIRE_CNP && port_by_addr(&packet->src) != NULL)) {
+	if (unlikely(qp->transport == QP_UD && packet->opcode != WIRE_CNP &&
+		     port_by_addr(&packet->src) != NULL)) {
 		core->stats.ud_drop[ENGINE_UD_ADDRESS]++;
 		return true;
 	}
 	if (likely(qp->core == core)) {
-		deliver_packet(core, qp, port, packet, !qp->loop);
+		deliver_packet(core, qp, port, packet, qp->transport != QP_LOOP);
 		return true;
 	}
 	frame_info(m)->packet = *packet;
@@ -698,7 +696,8 @@ rcio_inbound(struct core *core)
 				steer_strayed(core, qp, info);
 			core->rx_far = info->far;
 			deliver_packet(core, qp, info->port, &info->packet,
-				       info->parsed ? !qp->loop : is_from_peer(qp, info->from));
+				       info->parsed ? qp->transport != QP_LOOP
+						    : is_from_peer(qp, info->from));
 		} else {
 			drop_stray(core, &info->packet);
 		}

@@ -88,10 +88,10 @@ static inline void
 qp_make_hot(struct core *core, struct engine_qp *qp)
 {
 	qp->empty_looks = 0;
-	if (!qp->hot && !qp->client->faulty) {
+	if (!(qp->lists & QP_IN_HOT) && !qp->client->faulty) {
 		struct share *share = &qp->client->share;
 
-		qp->hot = true;
+		qp->lists |= QP_IN_HOT;
 		qp->hot_at = share->hot_count;
 		share->hot[share->hot_count++] = qp;
 		core->hot_count++;
@@ -102,10 +102,10 @@ qp_make_hot(struct core *core, struct engine_qp *qp)
 static inline void
 qp_make_cold(struct core *core, struct engine_qp *qp)
 {
-	if (qp->hot) {
+	if (qp->lists & QP_IN_HOT) {
 		struct share *share = &qp->client->share;
 
-		qp->hot = false;
+		qp->lists &= (uint8_t)~QP_IN_HOT;
 		share->hot[qp->hot_at] = share->hot[--share->hot_count];
 		share->hot[qp->hot_at]->hot_at = qp->hot_at;
 		core->hot_count--;

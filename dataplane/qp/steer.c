@@ -30,8 +30,8 @@ steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info
 	/* Relaxed: pairs with the stores of the control thread; a stale value costs at most one needless
 	 * event. */
 	if (!atomic_load_explicit(&ports[qp->port].flows.open, memory_order_relaxed) ||
-	    core->now < qp->flow_at || info->port != qp->port || qp->local || qp->loop ||
-	    (qp->phase != QP_RTR && qp->phase != QP_RTS) ||
+	    core->now < qp->flow_at || info->port != qp->port || qp->transport != QP_WIRE ||
+	    (qp->state != RC_RTR && qp->state != RC_RTS) ||
 	    memcmp(&packet->src, &qp->attr.path.dst, sizeof(packet->src)) != 0)
 		return;
 	/* A device sees no UDP port in ESP frames. */

@@ -51,11 +51,14 @@ uint8_t *rcio_frame_begin(struct core *core, uint16_t to, bool loop, uint32_t qp
 void rcio_frame_end(struct core *core, uint16_t to, bool loop, uint32_t from, uint32_t qpn, bool sealed);
 
 /* ---- bind.c ---- */
+/* Have the control thread carry out the bind `work`. */
+void qp_bind_ask(struct core *core, struct engine_qp *qp, const struct work *work);
 /* `copies`: the window included memory that the copy thread moves. Returns -EALREADY if the bind is not
  * awaited. */
 int qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies);
 uint32_t qp_bind_poll(struct core *core); /* if core->settling is not empty; returns the number completed */
-void qp_bind_leave(struct core *core, struct engine_qp *qp); /* no bind is awaited any more */
+/* No bind is awaited any more. */
+void qp_bind_leave(struct core *core, struct engine_qp *qp, const char *why);
 
 /* ---- ud.c ---- */
 void ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget);

@@ -222,7 +222,7 @@ send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 static void
 send_all_copied(struct core *core, struct engine_qp *qp)
 {
-	while (qp->phase == QP_RTS && reach_queue_done(&qp->reach, REACH_LEAVING)) {
+	while (qp->state == RC_RTS && reach_queue_done(&qp->reach, REACH_LEAVING)) {
 		struct work work = *(const struct work *)reach_queue_oldest(&qp->reach, REACH_LEAVING);
 		uint8_t status = send_copied(core, qp, &work);
 
@@ -259,23 +259,30 @@ send_one(struct core *core, struct engine_qp *qp, bool *reading)
 	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
 }
 
+/* Polling a request that cannot be sent yet is useless before ud_resume() if accesses are under way. */
+static enum qp_request
+later_request(const struct engine_qp *qp)
+{
+	return reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL ? QP_REQUEST_WAITS
+										    : QP_REQUEST_TAKEN;
+}
+
 void
 ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	send_all_copied(core, qp);
-	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+	for (uint32_t i = 0; i < budget && qp->state == RC_RTS; i++) {
 		uint8_t status;
 		bool reading;
 
-		if (!qp->pending && qp_pull(core, qp, &qp->work) <= 0)
+		if (qp->request == QP_REQUEST_NONE && qp_pull(core, qp, &qp->work) <= 0)
 			return;
 		status = send_one(core, qp, &reading);
-		qp->pending = status == LATER;
-		/* Polling is useless before ud_resume(). */
-		qp->waiting =
-			qp->pending && (reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL);
-		if (qp->pending)
+		if (status == LATER) {
+			qp->request = later_request(qp);
 			return;
+		}
+		qp->request = QP_REQUEST_NONE;
 		if (!reading)
 			complete_send(core, qp, &qp->work, status);
 	}

@@ -59,23 +59,25 @@ rc_state(const struct rc_qp *qp)
 	return qp->state;
 }
 
-/* Only this function changes the state, apart from rc_init(), by which rc_reset() returns to RC_RESET. */
+const char *const rc_state_name[] = {
+	[RC_RESET] = "RESET",
+	[RC_RTR] = "RTR",
+	[RC_RTS] = "RTS",
+	[RC_ERROR] = "ERROR",
+};
+
+const uint16_t rc_state_next[] = {
+	[RC_RESET] = STATE_TO(RC_RESET) | STATE_TO(RC_RTR) | STATE_TO(RC_RTS) | STATE_TO(RC_ERROR),
+	[RC_RTR] = STATE_TO(RC_RESET) | STATE_TO(RC_RTS) | STATE_TO(RC_ERROR),
+	[RC_RTS] = STATE_TO(RC_RESET) | STATE_TO(RC_ERROR),
+	[RC_ERROR] = STATE_TO(RC_RESET) | STATE_TO(RC_ERROR), /* flushed again */
+};
+
+/* The only writer of the state after rc_init(). */
 static void
 set_state(struct rc_qp *qp, enum rc_state to, const char *why)
 {
-	static const char *const names[] = {
-		[RC_RESET] = "RESET",
-		[RC_RTR] = "RTR",
-		[RC_RTS] = "RTS",
-		[RC_ERROR] = "ERROR",
-	};
-	static const uint16_t next[] = {
-		[RC_RESET] = STATE_TO(RC_RTR) | STATE_TO(RC_RTS) | STATE_TO(RC_ERROR),
-		[RC_RTR] = STATE_TO(RC_RTS) | STATE_TO(RC_ERROR),
-		[RC_RTS] = STATE_TO(RC_ERROR),
-		[RC_ERROR] = STATE_TO(RC_ERROR), /* flushed again */
-	};
-	static const struct state_machine machine = {"RC queue pair", names, next};
+	static const struct state_machine machine = {"RC queue pair", rc_state_name, rc_state_next};
 
 	state_edge(&machine, qp->qpn, qp->state, to, why);
 	qp->state = (uint8_t)to;
@@ -384,5 +386,7 @@ rc_reset(struct rc_qp *qp)
 		rc_node_put(qp->env->pool, node);
 	}
 	reach_leave(&qp->party);
+	if (qp->state != RC_RESET)
+		set_state(qp, RC_RESET, "reset");
 	rc_init(qp, qp->env, qp->user);
 }

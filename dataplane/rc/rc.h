@@ -34,12 +34,16 @@ struct rc_qp;
 
 #define RC_NEVER UINT64_MAX
 
+/* State of a queue pair, by whatever transport (dataplane/qp/qp.h). */
 enum rc_state {
-	RC_RESET,
-	RC_RTR, /* responds, does not request */
+	RC_RESET, /* not connected */
+	RC_RTR,   /* responds, does not request */
 	RC_RTS,
 	RC_ERROR /* drops all packets; flushes all work */
 };
+/* Names, and the table of legal transitions (dataplane/state/state.h). */
+extern const char *const rc_state_name[];
+extern const uint16_t rc_state_next[];
 
 /* Reason why a queue pair entered RC_ERROR by itself. */
 enum rc_error {

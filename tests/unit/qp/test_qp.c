@@ -70,16 +70,43 @@ test_local_by_numbers(void **state)
 		command((struct engine_command){
 			.type = ENGINE_QP_CONNECT, .client = app.client, .qp = pair.qp, .connection = c}),
 		0);
-	assert_false(pair.qp->local);
-	assert_true(pair.qp->loop);
+	assert_int_equal(pair.qp->transport, QP_LOOP);
 	c = connection_to(&other, &pair, RC_RTR, true);
 	c.by_numbers = true;
 	assert_int_equal(
 		command((struct engine_command){
 			.type = ENGINE_QP_CONNECT, .client = app.client, .qp = other.qp, .connection = c}),
 		0);
-	assert_true(other.qp->local);
-	assert_false(other.qp->loop);
+	assert_int_equal(other.qp->transport, QP_LOCAL);
+}
+
+static void
+expect_state(enum rc_state state)
+{
+	assert_int_equal(pair.qp->state, state);
+	assert_int_equal(rc_state(pair.qp->rc), state);
+}
+
+/* The core and the transport have the same state, also if the queue pair ends before it was connected. */
+static void
+test_one_state(void **state)
+{
+	const struct engine_command flush = {.type = ENGINE_QP_FLUSH, .qp = pair.qp};
+	const struct engine_command reset = {.type = ENGINE_QP_RESET, .qp = pair.qp};
+
+	expect_state(RC_RESET);
+	assert_int_equal(command(flush), 0);
+	expect_state(RC_ERROR);
+	assert_int_equal(command(reset), 0);
+	expect_state(RC_RESET);
+	pair_connect(&pair, &other, RC_RTR, false);
+	expect_state(RC_RTR);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RTS, .qp = pair.qp}), 0);
+	expect_state(RC_RTS);
+	assert_int_equal(command(flush), 0);
+	expect_state(RC_ERROR);
+	assert_int_equal(command(reset), 0);
+	expect_state(RC_RESET);
 }
 
 static void
@@ -478,6 +505,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_memory_of_an_idle_queue_pair),
+		T(test_one_state),
 		T(test_local_by_numbers),
 		T(test_unconnected_is_left_alone),
 		T(test_goes_cold_and_comes_back),

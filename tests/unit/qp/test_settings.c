@@ -133,15 +133,18 @@ test_stopped_there(void **state)
 	stopped_at_work(THERE);
 }
 
-/* A drain for a disconnect resumes a stopped queue pair. */
+/* A drain for a disconnect resumes a stopped queue pair, which cannot be stopped again before its end. */
 static void
 test_stopped_and_drained(void **state)
 {
 	connect_to(THERE);
 	assert_int_equal(stop(true, false), 0);
-	post_write(&pair[0], &memory[0], &memory[1], 8, 1);
+	post_send(&pair[0], &memory[0], 8, 1);
 	expect_none(&sends[0]);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_DRAIN, .qp = pair[0].qp}), 0);
+	assert_int_equal(stop(true, false), -ENOTCONN);
+	assert_int_equal(pair[0].drained, 0);
+	post_recv(&pair[THERE], &memory[1], 8, 2);
 	expect(&sends[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 	TURN_UNTIL(pair[0].drained == 1);
 }

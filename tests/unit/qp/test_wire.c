@@ -786,7 +786,7 @@ test_away(void **state)
 		assert_true(here->now - before <= CORE_GAP_NS);
 	}
 	assert_true(here->stats.gaps >= gaps + 10 && here->stats.gaps_ns > 199 * SECOND);
-	assert_int_equal(w.pair[0].qp->phase, QP_RTS);
+	assert_int_equal(w.pair[0].qp->state, RC_RTS);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 }
 
@@ -872,7 +872,7 @@ test_late_acknowledgement(void **state)
 	for (int i = 0; i < 41; i++)
 		loop_iterate(here, fixture_tsc());
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
-	assert_int_equal(w.pair[0].qp->phase, QP_RTS);
+	assert_int_equal(w.pair[0].qp->state, RC_RTS);
 }
 
 /* A permanently filled queue does not starve timers. */
@@ -884,7 +884,7 @@ test_flooded(void **state)
 
 	begin_impatient(8, &here, &there);
 	be_away(here, SECOND);
-	for (; w.pair[0].qp->phase == QP_RTS; loops++) {
+	for (; w.pair[0].qp->state == RC_RTS; loops++) {
 		assert_true(loops <= TIMER_DEFER_LOOPS);
 		fill_inbound(here, CORE_BURST);
 		loop_iterate(here, fixture_tsc());
