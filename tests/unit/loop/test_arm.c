@@ -36,7 +36,7 @@ static ssize_t send_here(uint32_t cq);
 #define ENTRIES 2u
 #define NEVER_AT 100u
 
-/* How the cores and the program stand to each other. */
+/* Number of cores, and whether the program knows the ring of the second one. */
 enum bundle { ONE_CORE, SECOND_UNKNOWN, SECOND_KNOWN };
 
 struct order {
