@@ -5,7 +5,7 @@
  * close() may wait for the server behind a file (FUSE, NFS), for the peer of a connection that lingers, or
  * for descriptors that lie unread in the queue of a Unix socket; and the sender of the descriptor may control
  * what close() waits for.  The last close() of plain memory frees its pages, which takes seconds for some
- * GiB.  So each user has two threads for closing, and no user delays another:
+ * GiB.  So each user has two workers for closing, and no user delays another:
  *
  *   "sent" closes the descriptors that the user has sent.  Some files never close, and nothing ends the
  *   wait.  Descriptors that wait for the thread stay open.  So messages of a user with many of them are
@@ -19,10 +19,6 @@
  * closes nothing for a while is sent that signal.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -30,6 +26,7 @@
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
+#include "control/attach/worker.h"
 #include "control/loop/loop.h"
 
 #define WAITING_MAX 1024u /* limit of a user's waiting descriptors, */
@@ -40,63 +37,52 @@
 /* Polls without a close after which a thread counts as stuck.  Elapsed time alone would count a thread that
  * had no processor. */
 #define LOOKS 200u
-#define WAKE_SIGNAL SIGURG /* not used otherwise, and ignored by default */
 
-struct reaper;
-
-/* A thread, and the pipe from which it reads descriptors. */
-struct reaper_lane {
-	struct reaper *reaper;
-	int in; /* write end of the pipe; -1: no thread */
-	pthread_t thread;
-	_Atomic uint32_t given, closed; /* free-running */
-	uint32_t seen, looks;           /* `closed` at the last poll; polls without a change since */
-	uint64_t looked_at;
+struct closing {
+	struct job job; /* first */
+	int fd;
+	bool is_connection;
+	struct worker *sent; /* closes what lies unread in `fd`; a connection holds it */
 };
 
-struct reaper { /* the threads of one user */
-	LIST_ENTRY(reaper) link;
-	uint32_t uid, most;
-	uint32_t holders; /* connections of the user */
-	struct reaper_lane sent, connections;
-};
-
-struct start {
-	struct reaper_lane *lane;
-	int out;
-};
-
-static LIST_HEAD(, reaper) users = LIST_HEAD_INITIALIZER(users);
-static struct reaper *own; /* of this process's user: always exists, even without descriptors */
-static uint32_t late_at;
-
-/* ---- the threads ---- */
+static uint32_t waiting_max, late_at;
+static bool started; /* holds the workers of this process's user, even without descriptors */
 
 static uint32_t
-num_waiting(const struct reaper_lane *lane)
+num_waiting(const struct worker *worker)
 {
-	/* Pairs with the release in lane_main().  Loaded before `given`: a reader that finds nothing waiting
-	 * sees all descriptors that the thread has handed on. */
-	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_acquire);
-
-	return atomic_load_explicit(&lane->given, memory_order_relaxed) - closed;
+	return atomic_load_explicit(&worker->waiting, memory_order_relaxed); /* a count, which may lag */
 }
 
-/* False: the caller still owns `fd`. */
 static bool
-lane_give(struct reaper_lane *lane, int fd)
+has_room(const struct worker *sent)
 {
-	/* Increment before the thread can count the descriptor as closed.  A reaper thread that hands on a
-	 * descriptor executes its own release, with which num_waiting() pairs, only afterwards. */
-	atomic_fetch_add_explicit(&lane->given, 1, memory_order_relaxed);
-	if (lane->in >= 0 && write(lane->in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
-		return true;
-	atomic_fetch_sub_explicit(&lane->given, 1, memory_order_relaxed);
-	return false;
+	return num_waiting(sent) < waiting_max;
 }
+
+static int close_step(struct job *job);
+static void close_done(struct job *job, int result);
+
+/* False: the caller still owns `fd`.  Runs on the control thread, and on workers for connections. */
+static bool
+give_closing(struct worker *worker, struct worker *sent, int fd)
+{
+	struct closing *closing = malloc(sizeof(*closing));
+
+	if (closing == NULL)
+		return false;
+	*closing = (struct closing){.job = {.step = close_step, .done = close_done},
+				    .fd = fd,
+				    .is_connection = worker != sent,
+				    .sent = sent};
+	lane_give(&worker->closings, &closing->job);
+	return true;
+}
+
+/* ---- the workers' threads ---- */
 
 static void
-give_all(struct reaper_lane *lane, struct msghdr *header)
+give_all(struct worker *sent, struct msghdr *header)
 {
 	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
 		size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -107,16 +93,16 @@ give_all(struct reaper_lane *lane, struct msghdr *header)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
-			if (!lane_give(lane, fd))
+			if (!give_closing(sent, sent, fd))
 				close(fd);
 		}
 	}
 }
 
-/* Hands descriptors that lie unread in a Unix socket to the thread for sent ones.  No further messages arrive
+/* Hands descriptors that lie unread in a Unix socket to the worker for sent ones.  No further messages arrive
  * after the shutdown. */
 static void
-take_unread(struct reaper *reaper, int fd)
+take_unread(struct worker *sent, int fd)
 {
 	const int on = 1;
 	socklen_t len = sizeof(int);
@@ -127,7 +113,7 @@ take_unread(struct reaper *reaper, int fd)
 	shutdown(fd, SHUT_RDWR);
 	/* Distinguishes an empty message from the end: a message has credentials. */
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	for (int i = 0; i < UNREAD_MAX && num_waiting(&reaper->sent) < reaper->most; i++) {
+	for (int i = 0; i < UNREAD_MAX && has_room(sent); i++) {
 		union {
 			char bytes[CMSG_SPACE(sizeof(struct ucred)) + sizeof(union ancillary)];
 			struct cmsghdr align;
@@ -141,146 +127,53 @@ take_unread(struct reaper *reaper, int fd)
 
 		if (recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0 || header.msg_controllen == 0)
 			break;
-		give_all(&reaper->sent, &header);
+		give_all(sent, &header);
 	}
 	/* A listening socket has connections, which have queues. */
-	while (num_waiting(&reaper->sent) < reaper->most &&
-	       (other = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		if (!lane_give(&reaper->sent, other))
+	while (has_room(sent) && (other = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		if (!give_closing(sent, sent, other))
 			close(other);
 }
 
-static void *
-lane_main(void *arg)
-{
-	struct start start = *(struct start *)arg;
-	struct reaper_lane *lane = start.lane;
-	const struct linger at_once = {0};
-	sigset_t wake;
-	ssize_t n;
-	int fd;
-
-	free(arg);
-	sigemptyset(&wake);
-	sigaddset(&wake, WAKE_SIGNAL);
-	pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
-	while ((n = read(start.out, &fd, sizeof(fd))) != 0) {
-		if (n < 0) /* interrupted by WAKE_SIGNAL */
-			continue;
-		take_unread(lane->reaper, fd);
-		/* setsockopt() may block on the lock of the socket. */
-		if (lane == &lane->reaper->sent)
-			setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-		close(fd);
-		/* Pairs with the acquire load in num_waiting().  The control thread may free `lane` from here
-		 * on. */
-		atomic_fetch_add_explicit(&lane->closed, 1, memory_order_release);
-	}
-	close(start.out);
-	return NULL;
-}
-
 static int
-lane_start(struct reaper_lane *lane, struct reaper *reaper)
+close_step(struct job *job)
 {
-	struct start *start = malloc(sizeof(*start));
-	pthread_attr_t attr;
-	int ends[2], error;
+	const struct closing *closing = (const struct closing *)job;
+	const struct linger at_once = {0};
 
-	lane->reaper = reaper;
-	lane->in = -1;
-	if (start == NULL)
-		return -ENOMEM;
-	if (pipe2(ends, O_CLOEXEC) != 0) {
-		error = errno;
-		free(start);
-		return -error;
-	}
-	*start = (struct start){lane, ends[0]};
-	lane->in = ends[1];
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	error = fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0
-			? errno
-			: pthread_create(&lane->thread, &attr, lane_main, start);
-	pthread_attr_destroy(&attr);
-	if (error != 0) {
-		close(ends[0]);
-		close(ends[1]);
-		lane->in = -1;
-		free(start);
-	}
-	return -error;
+	take_unread(closing->sent, closing->fd);
+	/* setsockopt() may block on the lock of the socket. */
+	if (!closing->is_connection)
+		setsockopt(closing->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	close(closing->fd);
+	return 0;
 }
 
-/* Ends the thread, which then closes its end of the pipe. */
+/* ---- the control thread ---- */
+
 static void
-lane_stop(struct reaper_lane *lane)
+close_done(struct job *job, int result)
 {
-	if (lane->in >= 0)
-		close(lane->in);
-	lane->in = -1;
+	struct closing *closing = (struct closing *)job;
+
+	if (closing->is_connection)
+		worker_release(closing->sent);
+	free(closing);
 }
 
-/* ---- users ---- */
-
-static struct reaper *
-reaper_new(uint32_t uid)
-{
-	struct reaper *reaper = calloc(1, sizeof(*reaper));
-	struct rlimit limit;
-
-	if (reaper == NULL)
-		return NULL;
-	reaper->uid = uid;
-	reaper->most = WAITING_MAX;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / WAITING_PART < reaper->most)
-		reaper->most = (uint32_t)(limit.rlim_cur / WAITING_PART);
-	if (lane_start(&reaper->sent, reaper) == 0) {
-		if (lane_start(&reaper->connections, reaper) == 0) {
-			LIST_INSERT_HEAD(&users, reaper, link);
-			return reaper;
-		}
-		lane_stop(&reaper->sent);
-	}
-	free(reaper);
-	return NULL;
-}
-
-static struct reaper *
-reaper_find(uint32_t uid)
-{
-	struct reaper *reaper;
-
-	LIST_FOREACH(reaper, &users, link)
-		if (reaper->uid == uid)
-			return reaper;
-	return NULL;
-}
-
-static struct reaper *
-reaper_of(uint32_t uid)
-{
-	struct reaper *reaper = reaper_find(uid);
-
-	return reaper != NULL ? reaper : reaper_new(uid);
-}
-
-/* Loads `connections` first: its thread hands descriptors to `sent` before it counts a connection as closed.
- */
+/* Hands the descriptor to the user's worker of the kind.  False: the caller still owns `fd`. */
 static bool
-is_idle(const struct reaper *reaper)
+start_closing(uint32_t uid, enum worker_kind kind, int fd)
 {
-	return num_waiting(&reaper->connections) == 0 && num_waiting(&reaper->sent) == 0;
-}
+	struct worker *sent = worker_hold(uid, WORKER_SENT), *worker = worker_hold(uid, kind);
+	bool given = sent != NULL && worker != NULL && give_closing(worker, sent, fd);
 
-static void
-reaper_end(struct reaper *reaper)
-{
-	LIST_REMOVE(reaper, link);
-	lane_stop(&reaper->connections);
-	lane_stop(&reaper->sent);
-	free(reaper);
+	if (worker != NULL)
+		worker_release(worker);
+	/* close_done() releases the other worker of a connection. */
+	if (sent != NULL && !(given && worker != sent))
+		worker_release(sent);
+	return given;
 }
 
 static void
@@ -288,83 +181,87 @@ no_action(int number)
 {
 }
 
+/* Returns one part of the limit of descriptors, at most `most`. */
+static uint32_t
+part_of_descriptors(uint32_t part, uint32_t most)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / part > most)
+		return most;
+	return (uint32_t)(limit.rlim_cur / part);
+}
+
 int
 reapers_start(void)
 {
 	const struct sigaction action = {.sa_handler = no_action}; /* no SA_RESTART: system calls return */
-	struct rlimit limit;
 
-	late_at = UINT32_MAX;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / LATE_PART < late_at)
-		late_at = (uint32_t)(limit.rlim_cur / LATE_PART);
-	if (sigaction(WAKE_SIGNAL, &action, NULL) != 0)
+	waiting_max = part_of_descriptors(WAITING_PART, WAITING_MAX);
+	late_at = part_of_descriptors(LATE_PART, UINT32_MAX);
+	if (sigaction(WORKER_SIGNAL, &action, NULL) != 0)
 		return -errno;
-	own = reaper_of(getuid());
-	return own == NULL ? -EAGAIN : 0;
+	started = reaper_hold(getuid()) == 0;
+	return started ? 0 : -EAGAIN;
 }
 
 void
 reapers_stop(void)
 {
-	own = NULL;
-	reapers_poll();
-}
-
-static void
-lane_poll(struct reaper_lane *lane)
-{
-	/* Relaxed: only a count. */
-	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_relaxed);
-
-	if (control.now - lane->looked_at < LOOK_NS)
-		return;
-	lane->looked_at = control.now;
-	lane->looks = closed == lane->seen && num_waiting(lane) > 0 ? lane->looks + 1 : 0;
-	lane->seen = closed;
-	/* The thread exists, since it has something to close. */
-	if (lane->looks > 0)
-		pthread_kill(lane->thread, WAKE_SIGNAL);
+	if (started)
+		reaper_release(getuid());
+	started = false;
 }
 
 int
 reaper_hold(uint32_t uid)
 {
-	struct reaper *reaper = reaper_of(uid);
+	struct worker *sent = worker_hold(uid, WORKER_SENT);
 
-	if (reaper == NULL)
-		return -EAGAIN;
-	reaper->holders++;
-	return 0;
+	if (sent != NULL && worker_hold(uid, WORKER_CONNECTIONS) != NULL)
+		return 0;
+	if (sent != NULL)
+		worker_release(sent);
+	return -EAGAIN;
 }
 
 void
 reaper_release(uint32_t uid)
 {
-	reaper_find(uid)->holders--;
+	worker_release(worker_find(uid, WORKER_CONNECTIONS));
+	worker_release(worker_find(uid, WORKER_SENT));
 }
 
-/* Polls all threads, and ends those of users without connections and with nothing to close. */
+static void
+poll_worker(struct worker *worker)
+{
+	if (control.now - worker->looked_at < LOOK_NS)
+		return;
+	worker->looked_at = control.now;
+	worker->looks = worker->finished == worker->seen && num_waiting(worker) > 0 ? worker->looks + 1 : 0;
+	worker->seen = worker->finished;
+	if (worker->looks > 0)
+		pthread_kill(worker->thread, WORKER_SIGNAL);
+}
+
+/* Interrupts workers that have closed nothing since the last poll. */
 void
 reapers_poll(void)
 {
-	struct reaper *reaper, *next;
+	struct worker *worker;
 
-	for (reaper = LIST_FIRST(&users); reaper != NULL; reaper = next) {
-		next = LIST_NEXT(reaper, link);
-		lane_poll(&reaper->sent);
-		lane_poll(&reaper->connections);
-		if (reaper != own && reaper->holders == 0 && is_idle(reaper))
-			reaper_end(reaper);
-	}
+	LIST_FOREACH(worker, &workers, link)
+		if (worker->kind != WORKER_MEMORY)
+			poll_worker(worker);
 }
 
 uint64_t
 reapers_deadline(void)
 {
-	struct reaper *reaper;
+	struct worker *worker;
 
-	LIST_FOREACH(reaper, &users, link)
-		if (!is_idle(reaper) || (reaper != own && reaper->holders == 0))
+	LIST_FOREACH(worker, &workers, link)
+		if (worker->kind != WORKER_MEMORY && num_waiting(worker) > 0)
 			return control.now + LOOK_NS;
 	return NEVER;
 }
@@ -372,56 +269,49 @@ reapers_deadline(void)
 bool
 reapers_late(void)
 {
-	struct reaper *reaper;
+	struct worker *worker;
 	uint32_t n = 0;
 
-	LIST_FOREACH(reaper, &users, link)
-		n += num_waiting(&reaper->connections);
+	LIST_FOREACH(worker, &workers, link)
+		if (worker->kind == WORKER_CONNECTIONS)
+			n += num_waiting(worker);
 	return n >= late_at;
 }
 
 bool
 reaper_full(uint32_t uid)
 {
-	const struct reaper *reaper = reaper_find(uid);
+	const struct worker *sent = worker_find(uid, WORKER_SENT);
 
-	return reaper != NULL && num_waiting(&reaper->sent) >= reaper->most;
+	return sent != NULL && !has_room(sent);
 }
 
 bool
 reaper_stuck(uint32_t uid)
 {
-	const struct reaper *reaper = reaper_find(uid);
-
-	return reaper_full(uid) && reaper->sent.looks >= LOOKS;
+	return reaper_full(uid) && worker_find(uid, WORKER_SENT)->looks >= LOOKS;
 }
 
-/* Hands the descriptor to the user's thread, or else to the one of this process's user, which always exists.
- */
-static bool
-give_to_any(struct reaper *reaper, bool sent, int fd)
+/* Lets a worker of this process's user close the descriptor where the user cannot have one. */
+static void
+close_later(uint32_t uid, enum worker_kind kind, const char *what, int fd)
 {
-	return (reaper != NULL && lane_give(sent ? &reaper->sent : &reaper->connections, fd)) ||
-	       (own != NULL && lane_give(sent ? &own->sent : &own->connections, fd));
+	if (!start_closing(uid, kind, fd) && !(started && start_closing(getuid(), kind, fd)))
+		log_of_user(uid, warning,
+			    "event=close_failed what=%s uid=%u text=\"there is no thread to close it\"\n",
+			    what, uid);
 }
 
 void
 reaper_discard(uint32_t uid, int fd)
 {
-	if (fd >= 0 && !give_to_any(reaper_of(uid), true, fd))
-		log_of_user(
-			uid, warning,
-			"event=close_failed what=descriptor uid=%u text=\"there is no thread to close it\"\n",
-			uid);
+	if (fd >= 0)
+		close_later(uid, WORKER_SENT, "descriptor", fd);
 }
 
 void
 reaper_close_socket(uint32_t uid, int fd)
 {
 	shutdown(fd, SHUT_RDWR); /* the peer sees the end at once */
-	if (!give_to_any(reaper_of(uid), false, fd))
-		log_of_user(
-			uid, warning,
-			"event=close_failed what=connection uid=%u text=\"there is no thread to close it\"\n",
-			uid);
+	close_later(uid, WORKER_CONNECTIONS, "connection", fd);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Jobs that take time in proportion to an application's memory, or that wait for the kernel: populating,
- * unmapping, the last close of a file.
+ * unmapping, closing.
  *
- * Each user with attachments has a thread for jobs, so that neither other users nor the control thread wait
- * for them.  The thread does one step of one job at a time, and serves the user's attachments round robin.
+ * Each user has threads for them, so that neither other users nor the control thread wait.  A thread does one
+ * step of one job at a time, and serves its lanes round robin.
  *
- * Two lists carry jobs to the thread and back.  The sender adds a job by a compare-and-swap, and the receiver
+ * Two lists carry jobs to a thread and back.  The sender adds a job by a compare-and-swap, and the receiver
  * takes the whole list by an exchange.  Neither side ever waits.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,17 +21,7 @@
 
 #define LEAVE (1ull << 32) /* written to `wake`: ends the thread */
 
-TAILQ_HEAD(lanes, lane);
-
-struct worker {
-	LIST_ENTRY(worker) link;
-	uint32_t uid, attachments; /* used only by the control thread */
-	int wake;                  /* an eventfd */
-	_Atomic(struct job *) given;
-	struct lanes lanes; /* used only by the thread: attachments with jobs, the next first */
-};
-
-static LIST_HEAD(, worker) workers = LIST_HEAD_INITIALIZER(workers);
+struct worker_list workers = LIST_HEAD_INITIALIZER(workers);
 static _Atomic(struct job *) returned;
 static int returned_fd = -1; /* an eventfd, never closed: a thread may still write to it while it ends */
 static struct watch returned_watch;
@@ -113,7 +102,11 @@ worker_main(void *arg)
 {
 	struct worker *worker = arg;
 	eventfd_t told = 0;
+	sigset_t wake;
 
+	sigemptyset(&wake);
+	sigaddset(&wake, WORKER_SIGNAL);
+	pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
 	for (;;) {
 		sort_in(worker);
 		if (!TAILQ_EMPTY(&worker->lanes))
@@ -152,7 +145,6 @@ static int
 worker_start(struct worker *worker)
 {
 	pthread_attr_t attr;
-	pthread_t thread;
 	int error;
 
 	worker->wake = eventfd(0, EFD_CLOEXEC);
@@ -160,7 +152,7 @@ worker_start(struct worker *worker)
 		return -errno;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	error = pthread_create(&thread, &attr, worker_main, worker);
+	error = pthread_create(&worker->thread, &attr, worker_main, worker);
 	pthread_attr_destroy(&attr);
 	if (error != 0)
 		close(worker->wake);
@@ -168,18 +160,17 @@ worker_start(struct worker *worker)
 }
 
 static struct worker *
-worker_of(uint32_t uid)
+worker_new(uint32_t uid, enum worker_kind kind)
 {
-	struct worker *worker;
+	struct worker *worker = calloc(1, sizeof(*worker));
 
-	LIST_FOREACH(worker, &workers, link)
-		if (worker->uid == uid)
-			return worker;
-	worker = calloc(1, sizeof(*worker));
 	if (worker == NULL)
 		return NULL;
 	worker->uid = uid;
+	worker->kind = kind;
 	TAILQ_INIT(&worker->lanes);
+	worker->closings.worker = worker;
+	STAILQ_INIT(&worker->closings.jobs);
 	if (worker_start(worker) != 0) {
 		free(worker);
 		return NULL;
@@ -188,17 +179,54 @@ worker_of(uint32_t uid)
 	return worker;
 }
 
+struct worker *
+worker_find(uint32_t uid, enum worker_kind kind)
+{
+	struct worker *worker;
+
+	LIST_FOREACH(worker, &workers, link)
+		if (worker->uid == uid && worker->kind == kind)
+			return worker;
+	return NULL;
+}
+
+struct worker *
+worker_hold(uint32_t uid, enum worker_kind kind)
+{
+	struct worker *worker = worker_find(uid, kind);
+
+	if (worker == NULL)
+		worker = worker_new(uid, kind);
+	if (worker != NULL)
+		worker->holders++;
+	return worker;
+}
+
+/* Lets the thread end, and free the worker, if nobody needs it. */
+static void
+end_unused(struct worker *worker)
+{
+	/* Relaxed: another thread that gives the worker a job holds the worker by a job of its own, whose
+	 * return to the control thread orders the two. */
+	if (worker->holders != 0 || atomic_load_explicit(&worker->waiting, memory_order_relaxed) != 0)
+		return;
+	LIST_REMOVE(worker, link);
+	eventfd_write(worker->wake, LEAVE);
+}
+
+void
+worker_release(struct worker *worker)
+{
+	worker->holders--;
+	end_unused(worker);
+}
+
 int
 lane_open(struct lane *lane, uint32_t uid)
 {
-	struct worker *worker = worker_of(uid);
-
-	if (worker == NULL)
-		return -EAGAIN;
-	worker->attachments++;
-	lane->worker = worker;
+	lane->worker = worker_hold(uid, WORKER_MEMORY);
 	STAILQ_INIT(&lane->jobs);
-	return 0;
+	return lane->worker == NULL ? -EAGAIN : 0;
 }
 
 void
@@ -211,24 +239,43 @@ lane_cancel(struct lane *lane)
 void
 lane_close(struct lane *lane)
 {
+	if (lane->worker != NULL)
+		worker_release(lane->worker);
+	lane->worker = NULL;
+}
+
+void
+lane_give(struct lane *lane, struct job *job)
+{
 	struct worker *worker = lane->worker;
 
-	if (worker == NULL)
-		return;
-	lane->worker = NULL;
-	if (--worker->attachments != 0)
-		return;
-	LIST_REMOVE(worker, link);
-	eventfd_write(worker->wake, LEAVE); /* the thread ends, and frees the worker */
+	job->lane = lane;
+	/* Relaxed: a count.  It is incremented before the job can return. */
+	atomic_fetch_add_explicit(&worker->waiting, 1, memory_order_relaxed);
+	if (job_push(&worker->given, job))
+		eventfd_write(worker->wake, 1);
 }
 
 void
 job_start(struct job *job)
 {
-	job->lane = &job->client->lane;
 	job->client->jobs++;
-	if (job_push(&job->lane->worker->given, job))
-		eventfd_write(job->lane->worker->wake, 1);
+	lane_give(&job->client->lane, job);
+}
+
+static void
+finish_job(struct job *job)
+{
+	struct worker *worker = job->lane->worker;
+	struct client *client = job->client;
+
+	job->done(job, job->result); /* may free the job */
+	if (client != NULL)
+		client->jobs--;
+	worker->finished++;
+	/* Relaxed: see end_unused(). */
+	atomic_fetch_sub_explicit(&worker->waiting, 1, memory_order_relaxed);
+	end_unused(worker);
 }
 
 void
@@ -237,10 +284,7 @@ workers_poll(void)
 	struct job *job = take_all(&returned), *next;
 
 	for (; job != NULL; job = next) {
-		struct client *client = job->client;
-
 		next = job->next;
-		job->done(job, job->result); /* may free the job */
-		client->jobs--;
+		finish_job(job);
 	}
 }

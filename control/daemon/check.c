@@ -33,6 +33,7 @@
 #include "hugepages.h"
 #include "kernel_addr.h"
 #include "control/metrics/open.h"
+#include "control/setup/machine.h"
 #include "dataplane/engine.h"
 #include "dataplane/port/device.h"
 #include "dataplane/port/kernel_side.h"
@@ -282,14 +283,15 @@ static uint64_t
 memory_needed(const struct report *report)
 {
 	const struct config *config = report->config;
-	uint64_t cores = polling_cores(report), bytes = 192 * MIB; /* rings, tables, queue pairs */
+	uint64_t cores = polling_cores(report);
+	uint64_t bytes = setup_memory_tables(cores, config->work_pool);
 
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		uint64_t mtu = config->port[i].mtu != 0 ? config->port[i].mtu : 1500;
-		uint64_t room = RTE_MAX(mtu, slot_of(report, config->port[i].device));
-		bytes += cores * config->mbufs * (room + 700);
+		uint64_t slot = slot_of(report, config->port[i].device);
+		bytes += setup_memory_port(cores, config->mbufs, RTE_MAX(mtu, slot));
 	}
-	return bytes + cores * config->work_pool * 256;
+	return bytes;
 }
 
 /* False if EAL finds enough hugepages, else the reason and remedy in `why`. */

@@ -76,5 +76,9 @@ void setup_sessions_read(struct setup_machine *machine);    /* after the routes 
 void setup_interfaces_carry(struct setup_machine *machine); /* after the sessions */
 void setup_processors_read(struct setup_machine *machine);
 void setup_memory_read(struct setup_machine *machine);
+/* Bytes that a data plane needs: without ports, and for the buffers of a port with frames or slots of `room`.
+ */
+uint64_t setup_memory_tables(uint64_t cores, uint64_t work_pool);
+uint64_t setup_memory_port(uint64_t cores, uint64_t mbufs, uint64_t room);
 
 #endif

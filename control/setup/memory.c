@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hugepages: reserved, free, and where mounted. */
+/* Hugepages: reserved, free, and where mounted; and how much memory a data plane needs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,10 @@
 #include "control/setup/machine.h"
 
 #define POOLS "sys/kernel/mm/hugepages"
-#define USUAL "/dev/hugepages" /* the service has its own folder there */
+#define TABLES ((uint64_t)192 << 20) /* estimate of rings, tables and queue pairs */
+#define NODE_BYTES 256u              /* size of an entry of the work pool */
+#define MORE 700u                    /* size of a packet buffer beyond its frame */
+#define USUAL "/dev/hugepages"       /* the service has its own folder there */
 
 static void
 add_pool(void *context, const char *pool)
@@ -40,4 +43,16 @@ setup_memory_read(struct setup_machine *machine)
 {
 	setup_each(setup_path(machine, POOLS), add_pool, machine);
 	setup_lines(setup_path(machine, "proc/mounts"), mount_line, machine->huge_mount);
+}
+
+uint64_t
+setup_memory_tables(uint64_t cores, uint64_t work_pool)
+{
+	return TABLES + cores * work_pool * NODE_BYTES;
+}
+
+uint64_t
+setup_memory_port(uint64_t cores, uint64_t mbufs, uint64_t room)
+{
+	return cores * mbufs * (room + MORE);
 }

@@ -12,9 +12,6 @@
 #define MIB (1ull << 20)
 #define MBUFS 8192ull /* defaults of the configuration */
 #define WORK_POOL 65536ull
-#define NODE_BYTES 256ull
-#define TABLES (192 * MIB) /* estimate of all else, as in --precheck */
-#define MORE 700u          /* size of a packet buffer beyond its frame */
 #define PLAIN_MTU 1500u
 #define CABLE_MTU 4200u /* path MTU 4096 plus headers */
 #define SLOT_MORE 80u   /* size of af_packet's slots beyond the MTU */
@@ -65,13 +62,13 @@ mtu_of(const struct setup_port *port)
 static uint64_t
 memory_needed(const struct setup_plan *plan)
 {
-	uint64_t bytes = TABLES + plan->cores * WORK_POOL * NODE_BYTES;
+	uint64_t bytes = setup_memory_tables(plan->cores, WORK_POOL);
 
 	for (uint32_t i = 0; i < plan->ports; i++) {
 		const struct setup_port *port = &plan->port[i];
 		uint32_t room = port->way == SETUP_AF_PACKET ? slot_of(port) : mtu_of(port);
 
-		bytes += plan->cores * MBUFS * ((room != 0 ? room : PLAIN_MTU) + MORE);
+		bytes += setup_memory_port(plan->cores, MBUFS, room != 0 ? room : PLAIN_MTU);
 	}
 	return bytes;
 }

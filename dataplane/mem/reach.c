@@ -204,12 +204,6 @@ reach_note(struct reach_party *party, uint32_t slot)
 	return party->job[slot]->note;
 }
 
-const uint8_t *
-reach_data(const struct reach_party *party, uint32_t slot)
-{
-	return data_of(party->job[slot]);
-}
-
 void
 reach_cancel(struct reach_party *party, uint32_t slot)
 {

@@ -88,9 +88,8 @@ int reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_regi
 		 const uint64_t *compare, uint64_t operand, uint64_t *found, uint32_t tag);
 /* True if the slot has an access that has been carried out. */
 bool reach_done(const struct reach_party *party, uint32_t slot);
-/* REACH_NOTE bytes stored with the access, and its data. */
+/* REACH_NOTE bytes stored with the access. */
 void *reach_note(struct reach_party *party, uint32_t slot);
-const uint8_t *reach_data(const struct reach_party *party, uint32_t slot);
 /* Cancel: the result is not wanted. The access will not happen, unless it is happening now. */
 void reach_cancel(struct reach_party *party, uint32_t slot);
 void reach_leave(struct reach_party *party); /* cancels all slots and queues; the party may be freed */

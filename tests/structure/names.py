@@ -39,7 +39,7 @@ PREFIXES = {
     },
     "control": {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
-                  "reaper reapers server user users work workers",
+                  "reaper reapers server user users work worker workers",
         "base": "acl arena listening port_space quota small table turns",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "

@@ -4,6 +4,10 @@
 
 #include "local.h"
 
+static const bool is_local = true;
+
+#include "either.h"
+
 static void
 copies_begin(int i)
 {
@@ -274,25 +278,6 @@ test_send_waits_for_receive(void **state)
 	assert_memory_equal(w.memory[0].bytes, w.memory[1].bytes, 100);
 }
 
-/* A receive may name more memory than its region has, if the message needs less. */
-static void
-test_receive_longer_than_its_region(void **state)
-{
-	struct memory little;
-
-	memory_new(&w.app[1], ONE_ACCESS_ALL, 100, &little);
-	post_recv(&w.pair[1], &little, 8192, 1);
-	post_recv(&w.pair[1], &little, 8192, 2);
-	post_send(&w.pair[0], &w.memory[0], 100, 3);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 1);
-	assert_memory_equal(little.bytes, w.memory[0].bytes, 100);
-	post_send(&w.pair[0], &w.memory[0], 101, 4);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 4);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 2);
-	memory_end(&little);
-}
-
 static void
 test_zero_length(void **state)
 {
@@ -354,49 +339,6 @@ test_invalidate_what_is_no_window(void **state)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 0);
 	assert_non_null(mem_lookup(engine.mem, w.memory[1].region.key));
 	assert_both_broken();
-}
-
-static void
-post_bind(uint64_t cookie)
-{
-	struct one_wqe *wqe = pair_send(&w.pair[0]);
-
-	wqe->op = ONE_OP_BIND;
-	wqe->num_sge = 1;
-	wqe->length = ONE_ACCESS_REMOTE_WRITE;
-	wqe->rkey = 0x1234;
-	wqe->cookie = cookie;
-	wqe->sge = (struct one_sge){.addr = w.memory[0].region.va, .len = 64, .lkey = w.memory[0].region.key};
-	pair_commit_send(&w.pair[0]);
-}
-
-static void
-test_bind(void **state)
-{
-	const struct work *work;
-	struct one_cqe cqe;
-
-	post_bind(1);
-	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
-	TURN_UNTIL(w.pair[0].binds == 1);
-	expect_none(&w.send[0]); /* requests after a bind wait for it */
-	work = engine_qp_bind_work(w.pair[0].qp);
-	assert_int_equal(work->rkey, 0x1234);
-	assert_int_equal(work->sge[0].len, 64);
-	assert_int_equal(
-		command((struct engine_command){.type = ENGINE_QP_BIND_DONE, .qp = w.pair[0].qp, .ok = true}),
-		0);
-	assert_true(ring_poll(&w.send[0], &cqe));
-	assert_int_equal(cqe.type, ONE_CQE_BIND);
-	assert_int_equal(cqe.imm, 0x1234);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 2);
-	post_bind(3);
-	TURN_UNTIL(w.pair[0].binds == 2);
-	assert_int_equal(command((struct engine_command){
-				 .type = ENGINE_QP_BIND_DONE, .qp = w.pair[0].qp, .ok = false}),
-			 0);
-	expect(&w.send[0], ONE_CQE_BIND, ONE_STATUS_BIND_FAILED, 3);
-	TURN_UNTIL(w.pair[0].failed == 1);
 }
 
 /* A late report of a finished bounced access does not end the wait for the bind. */
@@ -461,73 +403,6 @@ test_peer_vanishes(void **state)
 	assert_int_equal(gone.failed, 0);
 	TURN_UNTIL(w.pair[0].failed == 1);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
-}
-
-static void
-test_established_by_first_message(void **state)
-{
-	struct one_cqe cqe;
-
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(
-			command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[i].qp}), 0);
-	pair_connect(&w.pair[1], &w.pair[0], RC_RTR, true);
-	assert_state(1, ONE_QP_CONNECTING);
-	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, true);
-	post_recv(&w.pair[1], &w.memory[1], 8, 2);
-	post_send(&w.pair[0], &w.memory[0], 8, 1);
-	TURN_UNTIL(w.pair[1].established == 1);
-	assert_true(ring_poll(&w.conn[1], &cqe));
-	assert_int_equal(cqe.type, ONE_CQE_CONNECT);
-	assert_int_equal(cqe.status, ONE_CONN_ESTABLISHED);
-	assert_state(1, ONE_QP_CONNECTED);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
-	/* The later report by the control thread raises no second event. */
-	assert_int_equal(command((struct engine_command){
-				 .type = ENGINE_QP_RTS,
-				 .qp = w.pair[1].qp,
-				 .event = {.type = ONE_CQE_CONNECT, .status = ONE_CONN_ESTABLISHED}}),
-			 0);
-	expect_none(&w.conn[1]);
-}
-
-/*
- * After an out-of-band connection, a queue pair responds from RTR on. It sends requests only from RTS on,
- * whatever has arrived before.
- */
-static void
-test_by_numbers(void **state)
-{
-	struct engine_connection rtr = connection_to(&w.pair[1], &w.pair[0], RC_RTR, true);
-	const struct rc_attr whole = rtr.rc;
-
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(
-			command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[i].qp}), 0);
-	/* The attributes that only a requester needs are set at RTS. */
-	rtr.by_numbers = true;
-	rtr.rc.send_psn = rtr.rc.rd_atomic_out = rtr.rc.timeout = rtr.rc.retry_count = rtr.rc.rnr_retry = 0;
-	assert_int_equal(command((struct engine_command){
-				 .type = ENGINE_QP_CONNECT, .qp = w.pair[1].qp, .connection = rtr}),
-			 0);
-	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, true);
-	post_recv(&w.pair[1], &w.memory[1], 64, 2);
-	post_write(&w.pair[1], &w.memory[1], &w.memory[0], 8, 7);
-	post_send(&w.pair[0], &w.memory[0], 8, 1);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
-	turn(20);
-	expect_none(&w.send[1]);
-	expect_none(&w.conn[1]);
-	assert_int_equal(w.pair[1].established, 0);
-	assert_int_equal(atomic_load(&w.pair[1].shm->state), ONE_QP_CONNECTING);
-	rtr.rc = whole;
-	assert_int_equal(command((struct engine_command){
-				 .type = ENGINE_QP_RTS, .qp = w.pair[1].qp, .connection = rtr}),
-			 0);
-	assert_int_equal(atomic_load(&w.pair[1].shm->state), ONE_QP_CONNECTED);
-	expect(&w.send[1], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 7);
-	expect_none(&w.conn[1]);
 }
 
 static void

@@ -20,6 +20,9 @@ struct world {
 	struct memory memory[2];
 };
 static struct world w;
+static const bool is_local = false;
+
+#include "either.h"
 
 static int
 setup(void **state)
@@ -47,33 +50,6 @@ teardown(void **state)
 		app_end(&w.app[i]);
 	}
 	return 0;
-}
-
-static void
-connect_both(void)
-{
-	for (int i = 0; i < 2; i++)
-		pair_connect(&w.pair[i], &w.pair[!i], RC_RTS, false);
-}
-
-/* A receive may name more memory than its region has, if the message needs less, also for several packets. */
-static void
-test_receive_longer_than_its_region(void **state)
-{
-	struct memory little;
-
-	memory_new(&w.app[1], ONE_ACCESS_ALL, 10000, &little);
-	connect_both();
-	post_recv(&w.pair[1], &little, 20000, 1);
-	post_recv(&w.pair[1], &little, 20000, 2);
-	post_send(&w.pair[0], &w.memory[0], 10000, 3);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 1);
-	assert_memory_equal(little.bytes, w.memory[0].bytes, 10000);
-	post_send(&w.pair[0], &w.memory[0], 10001, 4);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 4);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 2);
-	memory_end(&little);
 }
 
 static struct engine_stats
@@ -180,86 +156,6 @@ test_refusal_comes_before_its_consequence(void **state)
 	assert_true(ring_used(here->inbound) > 0);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
-}
-
-static void
-test_established_by_first_frame(void **state)
-{
-	struct one_cqe cqe;
-
-	pair_connect(&w.pair[1], &w.pair[0], RC_RTR, false);
-	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false);
-	post_recv(&w.pair[1], &w.memory[1], 64, 2);
-	post_write(&w.pair[1], &w.memory[1], &w.memory[0], 8, 7); /* waits for RTS */
-	expect_none(&w.send[1]);
-	post_send(&w.pair[0], &w.memory[0], 8, 1);
-	TURN_UNTIL(w.pair[1].established == 1);
-	assert_true(ring_poll(&w.conn[1], &cqe));
-	assert_int_equal(cqe.status, ONE_CONN_ESTABLISHED);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
-	expect(&w.send[1], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 7);
-	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RTS,
-							 .qp = w.pair[1].qp,
-							 .event = {.type = ONE_CQE_CONNECT}}),
-			 0);
-	expect_none(&w.conn[1]);
-}
-
-/*
- * After an out-of-band connection, a queue pair responds from RTR on. It sends requests only from RTS on,
- * whatever has arrived before.
- */
-static void
-test_by_numbers(void **state)
-{
-	struct engine_connection rtr = connection_to(&w.pair[1], &w.pair[0], RC_RTR, false);
-	const struct rc_attr whole = rtr.rc;
-
-	/* The attributes that only a requester needs are set at RTS. */
-	rtr.by_numbers = true;
-	rtr.rc.send_psn = rtr.rc.rd_atomic_out = rtr.rc.timeout = rtr.rc.retry_count = rtr.rc.rnr_retry = 0;
-	assert_int_equal(command((struct engine_command){
-				 .type = ENGINE_QP_CONNECT, .qp = w.pair[1].qp, .connection = rtr}),
-			 0);
-	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false);
-	post_recv(&w.pair[1], &w.memory[1], 64, 2);
-	post_write(&w.pair[1], &w.memory[1], &w.memory[0], 8, 7);
-	post_send(&w.pair[0], &w.memory[0], 8, 1);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
-	turn(20);
-	expect_none(&w.send[1]);
-	expect_none(&w.conn[1]);
-	assert_int_equal(w.pair[1].established, 0);
-	assert_int_equal(atomic_load(&w.pair[1].shm->state), ONE_QP_CONNECTING);
-	rtr.rc = whole;
-	assert_int_equal(command((struct engine_command){
-				 .type = ENGINE_QP_RTS, .qp = w.pair[1].qp, .connection = rtr}),
-			 0);
-	assert_int_equal(atomic_load(&w.pair[1].shm->state), ONE_QP_CONNECTED);
-	expect(&w.send[1], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 7);
-	expect_none(&w.conn[1]);
-}
-
-static void
-test_bind(void **state)
-{
-	struct one_wqe *wqe = pair_send(&w.pair[0]);
-
-	connect_both();
-	wqe->op = ONE_OP_BIND;
-	wqe->num_sge = 1;
-	wqe->rkey = 0x77;
-	wqe->cookie = 1;
-	pair_commit_send(&w.pair[0]);
-	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
-	TURN_UNTIL(w.pair[0].binds == 1);
-	assert_int_equal(engine_qp_bind_work(w.pair[0].qp)->rkey, 0x77);
-	assert_int_equal(
-		command((struct engine_command){.type = ENGINE_QP_BIND_DONE, .qp = w.pair[0].qp, .ok = true}),
-		0);
-	expect(&w.send[0], ONE_CQE_BIND, ONE_STATUS_SUCCESS, 1);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 2);
 }
 
 static void
@@ -905,7 +801,7 @@ main(void)
 		T(test_posted_before_the_end),
 		T(test_refused_between_cores),
 		T(test_refusal_comes_before_its_consequence),
-		T(test_established_by_first_frame),
+		T(test_established_by_first_message),
 		T(test_by_numbers),
 		T(test_bind),
 		T(test_drain),

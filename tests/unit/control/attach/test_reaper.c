@@ -14,6 +14,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -23,12 +24,10 @@
 #include <cmocka.h>
 
 #include "control/attach/reaper.h"
+#include "control/attach/worker.h"
 #include "control/loop/loop.h"
 
 #define STEP_NS (10 * NS_PER_MS) /* more than the interval of the reapers' polls */
-
-struct control control;
-int control_logtype;
 
 static uint32_t base_fds;
 static _Atomic int stuck = -1;
@@ -71,12 +70,14 @@ count_fds(void)
 	return n;
 }
 
-/* Waits until at most `n` descriptors are open; false if that takes too long. */
+/* Waits until at most `n` descriptors are open; false if that takes too long.  Without `poll` no thread gets
+ * a signal. */
 static bool
 await_fds(uint32_t n, bool poll)
 {
 	for (int i = 0; i < 20000; i++) {
 		control.now += STEP_NS;
+		workers_poll();
 		if (poll)
 			reapers_poll();
 		if (count_fds() <= n)
@@ -173,8 +174,8 @@ test_queues(void **state)
 	reaper_discard(1, listening_holder(lingering()));
 	reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 1));
 	reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 0)); /* the message has no bytes */
-	/* The peers remain, and both ends of the user's two pipes. */
-	assert_true(await_fds(base_fds + num_peers + 4, false));
+	/* The peers remain, and an eventfd of each of the user's two workers. */
+	assert_true(await_fds(base_fds + num_peers + 2, false));
 	close_peers();
 	assert_true(await_fds(base_fds, true));
 }
@@ -199,8 +200,9 @@ test_stuck(void **state)
 		reaper_close_socket(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 		reaper_discard(2, dup(STDIN_FILENO));
 	}
+	assert_true(await_fds(before + 2, false));
 	reaper_close_socket(2, holder(SOCK_SEQPACKET, lingering(), 1));
-	assert_true(await_fds(before + num_peers + 4, false));
+	assert_true(await_fds(before + num_peers + 2, false));
 	for (int i = 0; i < 8; i++)
 		reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 1));
 	assert_true(await_fds(before + num_peers, true));
@@ -237,11 +239,11 @@ test_no_descriptors(void **state)
 	reaper_discard(2, stranger);
 	reaper_close_socket(2, socket_fd);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	/* Both ends of two pipes remain while the user has a connection. */
-	assert_true(await_fds(base_fds + 4, true));
+	/* Two eventfds remain while the user has a connection. */
+	assert_true(await_fds(base_fds + 2, true));
 	reaper_release(1);
-	reapers_poll();
-	assert_int_equal(count_fds(), base_fds + 4);
+	workers_poll();
+	assert_int_equal(count_fds(), base_fds + 2);
 	reaper_release(1);
 	assert_true(await_fds(base_fds, true));
 }
@@ -281,10 +283,12 @@ main(void)
 	limit.rlim_cur = limit.rlim_max < 1024 ? limit.rlim_max : 1024;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	sem_init(&answer, 0, 0);
+	control.epoll = epoll_create1(EPOLL_CLOEXEC);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(listener, 16) != 0 ||
-	    getsockname(listener, (struct sockaddr *)&address, &len) != 0 || reapers_start() != 0)
+	    getsockname(listener, (struct sockaddr *)&address, &len) != 0 || workers_init() != 0 ||
+	    reapers_start() != 0)
 		return 1;
 	base_fds = count_fds();
 	return cmocka_run_group_tests_name("control: reapers", tests, NULL, NULL);
