@@ -153,6 +153,19 @@ punch_for_waiting(struct stay *first, bool only)
 
 /* ---- the keeper thread ---- */
 
+/* True if an event waits, and the pages of all threads that wait are freed: read() may take any of their
+ * events. */
+static bool
+event_is_due(int fd, struct stay *first, bool only)
+{
+	struct pollfd set = {.fd = fd, .events = POLLIN};
+
+	if (poll(&set, 1, 0) <= 0)
+		return false;
+	punch_for_waiting(first, only);
+	return true;
+}
+
 void
 stay_serve(void)
 {
@@ -163,8 +176,7 @@ stay_serve(void)
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	punch_for_waiting(all, false);
-	while (read(stay_fd(), &msg, sizeof(msg)) == sizeof(msg)) {
+	while (event_is_due(stay_fd(), all, false) && read(stay_fd(), &msg, sizeof(msg)) == sizeof(msg)) {
 		for (struct stay *s = all; s != NULL; s = s->next)
 			handle_event(s, &msg);
 	}
@@ -208,13 +220,9 @@ watch_range(const struct stay *s, int guard)
 static void
 serve_guard(struct stay *s, int guard)
 {
-	struct pollfd set = {.fd = guard, .events = POLLIN};
 	struct uffd_msg msg;
 
-	while (poll(&set, 1, 0) > 0) {
-		punch_for_waiting(s, true);
-		if (read(guard, &msg, sizeof(msg)) != sizeof(msg))
-			break;
+	while (event_is_due(guard, s, true) && read(guard, &msg, sizeof(msg)) == sizeof(msg)) {
 		handle_event(s, &msg);
 		if (msg.event == UFFD_EVENT_REMAP)
 			watch_range(s, guard);
