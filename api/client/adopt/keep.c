@@ -15,7 +15,6 @@
 #include "client/order.h"
 #include "client/tell.h"
 #include "keep.h"
-#include "pins.h"
 #include "ranges.h"
 #include "stay.h"
 #include "transplant.h"
@@ -118,6 +117,12 @@ guard_drain(const struct guard *guard)
 		;
 }
 
+int
+keep_guard_fd(const struct range *range)
+{
+	return range->guard != NULL && is_guard(range->guard) ? one_load_alone(&range->guard->fd) : -1;
+}
+
 void
 keep_unguard(const struct range *range, uint64_t start, uint64_t end)
 {
@@ -163,9 +168,6 @@ guard_serve(struct guard *guard)
 		return false;
 	if (one_load_locked(&guard->state) == STATE_KEPT) {
 		one_store_alone(&guard->touched, true);
-		/* The range will stay shared, so the events are applied to the file's pages. */
-		if (is_guard(guard) && pins_possible())
-			stay_serve_guard(guard->range, one_load_alone(&guard->fd));
 		ranges_give_up(guard->range);
 	}
 	guard_drain(guard);

@@ -50,6 +50,8 @@ void keep_take(struct range *range);
 /* True if all of the range is mapped where it was adopted, and may be read (and written to, if `write`).
  * Faster than reading the mappings. */
 bool keep_intact(const struct range *range, bool write);
+/* The userfaultfd that guards the range; -1: none. */
+int keep_guard_fd(const struct range *range);
 /* Takes the guard off [start, end), a mapping of the range that the caller is about to replace. */
 void keep_unguard(const struct range *range, uint64_t start, uint64_t end);
 /* Frees the range's guard, and lets the waiting threads continue. */

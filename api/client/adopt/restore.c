@@ -204,8 +204,8 @@ range_give_back(struct range *range)
 void
 range_stay(struct range *range)
 {
-	keep_unguard(range, range->start, range->start + range->length);
+	if (!stay_add(range, keep_guard_fd(range)))
+		keep_unguard(range, range->start, range->start + range->length);
 	keep_leave(range);
 	parked_lose(range);
-	stay_add(range);
 }

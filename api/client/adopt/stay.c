@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -152,6 +153,19 @@ punch_for_waiting(struct stay *first, bool only)
 
 /* ---- the keeper thread ---- */
 
+/* True if an event waits, and the pages of all threads that wait are freed: read() may take any of their
+ * events. */
+static bool
+event_is_due(int fd, struct stay *first, bool only)
+{
+	struct pollfd set = {.fd = fd, .events = POLLIN};
+
+	if (poll(&set, 1, 0) <= 0)
+		return false;
+	punch_for_waiting(first, only);
+	return true;
+}
+
 void
 stay_serve(void)
 {
@@ -162,27 +176,11 @@ stay_serve(void)
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	punch_for_waiting(all, false);
-	while (read(stay_fd(), &msg, sizeof(msg)) == sizeof(msg)) {
+	while (event_is_due(stay_fd(), all, false) && read(stay_fd(), &msg, sizeof(msg)) == sizeof(msg)) {
 		for (struct stay *s = all; s != NULL; s = s->next)
 			handle_event(s, &msg);
 	}
 	pthread_mutex_unlock(&lock);
-}
-
-void
-stay_serve_guard(struct range *range, int fd)
-{
-	struct stay s = {.start = range->start, .length = range->length, .offset = range->offset};
-	struct uffd_msg msg;
-
-	s.fd = range->file->fd;
-	punch_for_waiting(&s, true);
-	while (read(fd, &msg, sizeof(msg)) == sizeof(msg))
-		handle_event(&s, &msg);
-	if (s.length == range->length)
-		range->start = s.start;
-	range->punched = range->punched || s.punched;
 }
 
 int
@@ -204,15 +202,40 @@ stay_fd(void)
 
 /* ---- the table ---- */
 
-void
-stay_add(struct range *range)
+/* Lets the table's userfaultfd watch the range instead of the guard, which may be -1. Parts that are not
+ * mapped there any more need no watching. */
+static void
+watch_range(const struct stay *s, int guard)
 {
-	struct uffdio_register reg = {.range = {.start = range->start, .len = range->length},
+	struct uffdio_register reg = {.range = {.start = s->start, .len = s->length},
 				      .mode = UFFDIO_REGISTER_MODE_WP};
+
+	if (guard >= 0)
+		ioctl(guard, UFFDIO_UNREGISTER, &reg.range);
+	ioctl(stay_fd(), UFFDIO_REGISTER, &reg);
+}
+
+/* Handles all pending events of the guard. A thread that waits for one continues when the event is read, and
+ * may change the range again at once: the table's userfaultfd watches the range by then. */
+static void
+serve_guard(struct stay *s, int guard)
+{
+	struct uffd_msg msg;
+
+	while (event_is_due(guard, s, true) && read(guard, &msg, sizeof(msg)) == sizeof(msg)) {
+		handle_event(s, &msg);
+		if (msg.event == UFFD_EVENT_REMAP)
+			watch_range(s, guard);
+	}
+}
+
+bool
+stay_add(struct range *range, int guard)
+{
 	struct stay *s = range->stay == NULL ? cell_new() : NULL;
 
 	if (s == NULL)
-		return;
+		return range->stay != NULL;
 	*s = (struct stay){.range = range,
 			   .start = range->start,
 			   .length = range->length,
@@ -223,9 +246,13 @@ stay_add(struct range *range)
 	s->next = all;
 	all = s;
 	count++;
+	watch_range(s, guard);
+	if (guard >= 0)
+		serve_guard(s, guard);
+	if (s->length == range->length)
+		range->start = s->start;
 	pthread_mutex_unlock(&lock);
-	/* Fails where part of the range is not mapped there any more: that part needs no watching. */
-	ioctl(stay_fd(), UFFDIO_REGISTER, &reg);
+	return true;
 }
 
 void

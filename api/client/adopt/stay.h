@@ -27,11 +27,11 @@ int stay_open(void);
 int stay_fd(void);
 /* Handles all pending events, in the keeper thread. */
 void stay_serve(void);
-/* Handles all pending events of the range's own guard `fd`, in the keeper thread. */
-void stay_serve_guard(struct range *range, int fd);
 
-/* Adds the range to the table, unless it is there already, and watches it if the keeper thread runs. */
-void stay_add(struct range *range);
+/* Adds the range to the table, unless it is there already, and watches it if the keeper thread runs. `guard`
+ * has watched the range (keep.h), -1 if nothing has: its pending events are handled. False: no memory, and
+ * the guard still watches. */
+bool stay_add(struct range *range, int guard);
 /* Removes the range from the table, if it is there. */
 void stay_remove(struct range *range);
 /* Iterates over the ranges in the table: NULL gives the first, and ends the list. */
