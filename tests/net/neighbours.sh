@@ -3,6 +3,7 @@
 # Test neighbours on a segment with other hosts:
 #   neighbours.sh moved       a switch learns a wrong port for the peer: an idle connection continues
 #   neighbours.sh gateway 4|6 a gateway outside of the prefix changes its MAC without notice: a connection continues
+#   neighbours.sh flood       a host claims the peer's address within a flood of its own: the peer's MAC stays
 #   neighbours.sh segment     VLANs, and ARP from other networks
 #   neighbours.sh multicast   IPv6 on an interface that filters multicast
 #   neighbours.sh duplicate   another host has the port's address
@@ -124,6 +125,39 @@ gateway() {
 	in_ns switch ip link set ra address 02:00:00:00:77:01
 	write_once
 	say "a write arrives although the gateway has another MAC"
+}
+
+# The MAC that a has for b.
+mac_of_b() {
+	ctl a --json show neighbours | python3 -c "import json, sys
+print(*(row['mac'].lower() for row in json.load(sys.stdin)['neighbours'] if row['address'] == '192.0.2.2'))"
+}
+
+flood() {
+	local mac rounds=0 attacker
+	in_ns a sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+	in_ns b sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+	join_switch a b other
+	plane a veth0 address=192.0.2.1/24
+	plane b veth0 address=192.0.2.2/24
+	connect
+	mac=$(port_of b mac | tr A-F a-f)
+	[ "$(mac_of_b)" = "$mac" ] || fail "a has b at \"$(mac_of_b)\" instead of $mac"
+	# While the connection is idle, and while it is used.
+	frames other veth0 poison 192.0.2.2 192.0.2.1 "$(port_of a mac)" 100
+	[ "$(mac_of_b)" = "$mac" ] || fail "a flood moved an idle peer to \"$(mac_of_b)\""
+	frames other veth0 poison 192.0.2.2 192.0.2.1 "$(port_of a mac)" 200 &
+	attacker=$!
+	APPLICATIONS+=("$attacker")
+	while kill -0 "$attacker" 2>/dev/null; do
+		write_once
+		rounds=$((rounds + 1))
+		[ "$(mac_of_b)" = "$mac" ] || fail "a flood moved the peer to \"$(mac_of_b)\""
+	done
+	write_once
+	say "$rounds writes arrived during a flood, and the peer stayed where it is"
+	"$BUILD/tests/net/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" send >"$WORK/out" 2>&1 ||
+		fail "no new connection after the flood: $(cat "$WORK/out")"
 }
 
 segment() {
