@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "config/internal.h"
-#include "config/reach.h"
+#include "config/route.h"
 
 /* Headers of a full packet: IPv6, UDP, BTH, largest extension headers, ICRC. */
 #define OVERHEAD 96u

@@ -20,7 +20,7 @@
 
 #include "abi/arena.h"
 #include "config/config.h"
-#include "dataplane/compat/latency.h"
+#include "dataplane/base/latency.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/mem.h"
 #include "dataplane/rc/rc.h"
@@ -257,7 +257,7 @@ enum engine_operation {
 /* Latency sampling interval, in work requests of a core. Prime, to avoid aliasing with periodic workloads. */
 #define ENGINE_SAMPLE 61u
 
-/* Statistics of one core. Bytes of memory without a mapping are counted per client (reach.h). */
+/* Statistics of one core. Bytes of memory without a mapping are counted per client (bounce.h). */
 struct engine_stats {
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, sleeps;
 	uint64_t gaps, gaps_ns; /* periods off the processor that the transport's clock excludes */
@@ -429,7 +429,7 @@ void engine_client_free(struct engine_client *client);
  * @return  The lane's struct reach, freed with the client; the existing one if there is one; NULL: no memory,
  *          or outside of the arena.
  */
-struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
+struct bounce *engine_client_bounce(struct engine_client *client, uint64_t offset);
 /**
  * Make room for the sockets of channels, before the first ENGINE_CHANNEL_FD.
  * @return  False: no memory.

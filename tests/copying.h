@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/attach/copier.h"
-#include "dataplane/mem/reach.h"
+#include "client/copier.h"
+#include "dataplane/mem/bounce.h"
 
 #define COPYING_PAGE ((size_t)sysconf(_SC_PAGESIZE))
 #define COPYING_SIZE (COPYING_PAGE + sizeof(struct one_copies))
@@ -21,8 +21,8 @@ struct copying {
 	struct one_copies *shm;
 	struct copier *copier; /* NULL: stopped */
 	struct copied all;
-	struct reach *reach;
-	struct reach_list list;
+	struct bounce *bounce;
+	struct bounce_list list;
 	int arena_fd;
 	uint32_t faults;
 };
@@ -55,8 +55,8 @@ copying_open(struct copying *c)
 	c->arena = mmap(NULL, COPYING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, place.arena_fd, 0);
 	assert(c->arena != MAP_FAILED);
 	c->shm = (struct one_copies *)(void *)((uint8_t *)c->arena + COPYING_PAGE);
-	c->reach = reach_new(c->shm, &c->list, copying_fault, c, 0, NULL);
-	assert(c->reach != NULL);
+	c->bounce = bounce_new(c->shm, &c->list, copying_fault, c, 0, NULL);
+	assert(c->bounce != NULL);
 	c->copier = copying_start(&place, COPYING_PAGE, &c->all);
 	c->arena_fd = place.arena_fd;
 }
@@ -73,7 +73,7 @@ static inline void
 copying_close(struct copying *c)
 {
 	copying_stop(c);
-	reach_free(c->reach);
+	bounce_free(c->bounce);
 	munmap(c->arena, COPYING_SIZE);
 	close(c->arena_fd);
 }

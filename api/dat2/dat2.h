@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "dat/ia/ia.h"
+#include "dat/ia.h"
 
 typedef uint32_t DAT2_SEG_LENGTH;
 
@@ -293,7 +293,7 @@ typedef enum {
 	(DAT_MEM_PRIV_FLAGS) mem_privileges, (DAT2_VA_TYPE) va_type, (DAT_EP_HANDLE) ep_handle,              \
 	(DAT_RMR_COOKIE) user_cookie, (DAT_COMPLETION_FLAGS) completion_flags, (DAT_RMR_CONTEXT *) rmr_context
 
-/* The calls of 1.2 (dat/base/calls.h), followed by the calls that 2.0 adds, in the order of the table. */
+/* The calls of 1.2 (dat/calls.h), followed by the calls that 2.0 adds, in the order of the table. */
 #define FACE_CALLS(CALL)                                                                                     \
 	DAT_CALLS(CALL, CALL, DAT2_OF)                                                                       \
 	CALL(csp_create, , UNSUPPORTED, (DAT_IA_HANDLE) ia, (DAT2_COMM *) comm,                              \
@@ -336,9 +336,9 @@ typedef struct {
 } DAT2_PROVIDER;
 _Static_assert(sizeof(DAT2_PROVIDER) == 81 * sizeof(void *), "the table is an ABI");
 
-/* Table for ONESIDE_DEBUG (client/tell.h), whose calls print their refusals. */
-extern const DAT2_PROVIDER face_telling;
-/* Code of 1.2 of this thread's last refusal, for printing.  Set only if `one_telling`. */
+/* Table for ONESIDE_DEBUG (client/explain.h), whose calls print their refusals. */
+extern const DAT2_PROVIDER face_explaining;
+/* Code of 1.2 of this thread's last refusal, for printing.  Set only if `one_explaining`. */
 extern __thread DAT_RETURN face_refused;
 
 /* ---- conversions ---- */

@@ -20,7 +20,7 @@ face_error(DAT_RETURN ret)
 	/* Two outcomes are not errors, and programs compare them directly. */
 	if (type == DAT_QUEUE_EMPTY || type == DAT_TIMEOUT_EXPIRED)
 		return ret;
-	if (__builtin_expect(one_telling, 0))
+	if (__builtin_expect(one_explaining, 0))
 		face_refused = ret;
 	return DAT_CLASS_ERROR | type | moved;
 }

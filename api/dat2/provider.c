@@ -9,7 +9,7 @@ static const DAT2_PROVIDER face_table = {FACE_CALLS(FACE_ENTRY)};
 static void
 fill_table(void *table)
 {
-	memcpy(table, one_telling ? &face_telling : &face_table, sizeof(face_table));
+	memcpy(table, one_explaining ? &face_explaining : &face_table, sizeof(face_table));
 }
 
 const struct offer_version offer_version = {2, UINT32_MAX, sizeof(face_table), fill_table};

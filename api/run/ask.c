@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "client/attach.h"
-#include "client/tell.h"
+#include "client/explain.h"
 #include "run/run.h"
 
 static int

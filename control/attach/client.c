@@ -38,11 +38,11 @@
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
-#include "control/attach/parked.h"
+#include "control/attach/suspended.h"
 #include "control/attach/user.h"
 #include "control/attach/work.h"
-#include "dataplane/compat/clock.h"
-#include "dataplane/mem/reach.h"
+#include "dataplane/base/clock.h"
+#include "dataplane/mem/bounce.h"
 
 #define REPLY_FDS 2
 #define ENDING_NS (NS_PER_MS / 10) /* poll interval while attachments end */
@@ -211,22 +211,23 @@ client_reply(struct client *client, int error)
 }
 
 void
-client_park(struct client *client, struct parked_request *parked)
+client_suspend(struct client *client, struct suspended_request *suspended)
 {
-	*parked = (struct parked_request){client->msg.type, client->msg.seq, client->asked_at};
-	client->parked++;
+	*suspended = (struct suspended_request){client->msg.type, client->msg.seq, client->asked_at};
+	client->suspended++;
 	end_request(client);
 }
 
 void
-client_reply_parked(struct client *client, const struct parked_request *parked, struct one_reply *reply)
+client_reply_suspended(struct client *client, const struct suspended_request *suspended,
+		       struct one_reply *reply)
 {
-	client->parked--;
-	latency_add(&client_totals.latency[parked->type], clock_now() - parked->asked_at);
+	client->suspended--;
+	latency_add(&client_totals.latency[suspended->type], clock_now() - suspended->asked_at);
 	if (client->state > CLIENT_ATTACHED)
 		return;
-	reply->type = parked->type;
-	reply->seq = parked->seq;
+	reply->type = suspended->type;
+	reply->seq = suspended->seq;
 	send_reply(client, reply, false);
 }
 
@@ -545,7 +546,7 @@ client_accept(int fd)
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
 	LIST_INIT(&client->segment_list);
 	LIST_INIT(&client->timewaits);
-	TAILQ_INIT(&client->kept_regions);
+	TAILQ_INIT(&client->cached_regions);
 	TAILQ_INIT(&client->renewable_mrs);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
@@ -609,12 +610,12 @@ release_resources(struct client *client)
 		table_fini(&client->table[kind]);
 	if (!client->labelled) {
 		client_totals.requests += client->requests;
-		client_totals.copied += client->reach != NULL ? reach_bytes(client->reach) : 0;
+		client_totals.copied += client->bounce != NULL ? bounce_bytes(client->bounce) : 0;
 	}
 	if (client->engine != NULL)
 		engine_client_free(client->engine);
 	client->engine = NULL;
-	client->reach = NULL; /* freed with the engine's client */
+	client->bounce = NULL; /* freed with the engine's client */
 	if (client->arena.base != NULL) {
 		client->arena_mapping->base = client->arena.base;
 		client->arena_mapping->len = client->arena.size;
@@ -743,7 +744,7 @@ client_step(struct client *client)
 static bool
 has_requests(const struct client *client)
 {
-	return client->state == CLIENT_ATTACHED && (client->busy || client->held || client->parked != 0);
+	return client->state == CLIENT_ATTACHED && (client->busy || client->held || client->suspended != 0);
 }
 
 /* Increments the counter by which the library sees progress: it gives up the data plane when the counter

@@ -4,7 +4,7 @@
  *
  * Handlers carry out the requests of an attachment, one at a time.  A handler that must wait returns
  * REQUEST_LATER, and client_reply() follows later.  A handler that waits for the network first suspends its
- * request (parked.h), so that the next request can begin.  A handler that returns REQUEST_AGAIN has done
+ * request (suspended.h), so that the next request can begin.  A handler that returns REQUEST_AGAIN has done
  * nothing, and is called again when the user has released something.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
@@ -25,9 +25,9 @@
 #include "control/base/acl.h"
 #include "control/base/arena.h"
 #include "control/base/small.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "dataplane/engine.h"
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 
 #define REQUEST_LATER INT_MAX
 #define REQUEST_AGAIN (INT_MAX - 1)
@@ -85,30 +85,30 @@ struct client {
 	struct parts parts;
 	struct mapping *arena_mapping; /* unmaps the arena at the end */
 	struct small small;
-	uint32_t parked;   /* requests suspended by client_park() */
-	uint64_t shown_at; /* time of the next change of one_arena.control_alive */
-	int reply_fd;      /* sent with the next reply; -1: none */
+	uint32_t suspended; /* requests suspended by client_suspend() */
+	uint64_t shown_at;  /* time of the next change of one_arena.control_alive */
+	int reply_fd;       /* sent with the next reply; -1: none */
 	int wake_fd;
 	struct engine_client *engine; /* the first lane */
 	uint32_t next_core;           /* next core, for placement = next */
 	bool added;
 	struct table table[OBJECT_KINDS];
 	struct cq *async_cq;
-	struct reach *reach;    /* NULL: no copy thread */
+	struct bounce *bounce;  /* NULL: no copy thread */
 	uint64_t copies_offset; /* offset of the first lane's struct one_copies */
 	uint64_t copies_last;   /* offset of the struct one_copies that was added last */
 	uint64_t mapped, arena_charged, staged, requests;
 	LIST_HEAD(, segment) segment_list;
 	LIST_HEAD(, conn) timewaits; /* connections whose end of time-wait is reported here */
 	uint32_t segments;
-	uint32_t listening;                /* listeners that accept requests */
-	uint32_t exports;                  /* queue pairs created here by importers */
-	uint32_t kept_fds;                 /* descriptors of regions kept for importers */
-	TAILQ_HEAD(, region) kept_regions; /* cached regions, see kept.c */
+	uint32_t listening;                  /* listeners that accept requests */
+	uint32_t exports;                    /* queue pairs created here by importers */
+	uint32_t kept_fds;                   /* descriptors of regions kept for importers */
+	TAILQ_HEAD(, region) cached_regions; /* cached regions, see mr_cache.c */
 	TAILQ_HEAD(mr_list, mr) renewable_mrs;
-	struct object *leaving;           /* object that the request under way frees; NULL: none */
-	struct reach_marks leaving_marks; /* accesses that must be done before `leaving` is freed */
-	uint64_t copies_at;               /* time of the next check for unanswered accesses */
+	struct object *leaving;            /* object that the request under way frees; NULL: none */
+	struct bounce_marks leaving_marks; /* accesses that must be done before `leaving` is freed */
+	uint64_t copies_at;                /* time of the next check for unanswered accesses */
 
 	uint32_t commands, jobs;      /* commands sent to cores; grace periods and jobs under way */
 	uint32_t end_kind, end_place; /* next object in the current state of the end */

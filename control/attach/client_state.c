@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/attach/client.h"
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 
 static const char *const names[] = {
 	[CLIENT_CONNECTED] = "connected", [CLIENT_ATTACHED] = "attached",   [CLIENT_LEAVING] = "leaving",

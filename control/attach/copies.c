@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bounced accesses (dataplane/mem/reach.h) on the control thread: their staging memory, the time limit for an
- * answer of the copy thread, and the wait for accesses under way before a registration or a window is freed.
+ * Bounced accesses (dataplane/mem/bounce.h) on the control thread: their staging memory, the time limit for
+ * an answer of the copy thread, and the wait for accesses under way before a registration or a window is
+ * freed.
  */
 #include <errno.h>
 
 #include "control/attach/client.h"
 #include "control/attach/copies.h"
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 
 /* Time limit for an answer: longer than a page fault on a slow disk, shorter than the timeout of peers
  * (connection.h). */
@@ -19,18 +20,18 @@
 static int
 start_lane(struct client *client, struct engine_client *lane, uint64_t *offset)
 {
-	struct reach *reach;
+	struct bounce *bounce;
 	int error = client_alloc(client, sizeof(struct one_copies), offset);
 
 	if (error != 0)
 		return error;
-	reach = engine_client_reach(lane, *offset);
-	if (reach == NULL) {
+	bounce = engine_client_bounce(lane, *offset);
+	if (bounce == NULL) {
 		client_free(client, *offset, sizeof(struct one_copies));
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
-	if (client->reach == NULL)
-		client->reach = reach;
+	if (client->bounce == NULL)
+		client->bounce = bounce;
 	return 0;
 }
 
@@ -41,7 +42,7 @@ copies_add_lane(struct client *client, struct engine_client *lane)
 	uint64_t offset;
 	int error;
 
-	if (client->reach == NULL || engine_client_reach(lane, 0) != NULL)
+	if (client->bounce == NULL || engine_client_bounce(lane, 0) != NULL)
 		return 0;
 	error = start_lane(client, lane, &offset);
 	if (error != 0)
@@ -71,7 +72,7 @@ copies_start(struct client *client, const struct one_msg *msg)
 
 	if (!control.config->process_memory)
 		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
-	if (client->reach == NULL) {
+	if (client->bounce == NULL) {
 		error = start_lane(client, client->engine, &client->copies_offset);
 		if (error != 0)
 			return error;
@@ -86,10 +87,10 @@ copies_start(struct client *client, const struct one_msg *msg)
 void
 copies_settle(struct client *client, struct object *object)
 {
-	if (client->reach != NULL) {
+	if (client->bounce != NULL) {
 		/* A grace period has passed since the key was removed: no core begins another access. */
-		reach_mark_all(client->reach, &client->leaving_marks);
-		if (!reach_passed_all(client->reach, &client->leaving_marks)) {
+		bounce_mark_all(client->bounce, &client->leaving_marks);
+		if (!bounce_passed_all(client->bounce, &client->leaving_marks)) {
 			client->leaving = object;
 			return;
 		}
@@ -103,16 +104,16 @@ copies_poll(struct client *client)
 	struct object *object = client->leaving;
 	uint64_t since;
 
-	if (client->reach == NULL || !client_alive(client))
+	if (client->bounce == NULL || !client_alive(client))
 		return;
-	if (object != NULL && reach_passed_all(client->reach, &client->leaving_marks)) {
+	if (object != NULL && bounce_passed_all(client->bounce, &client->leaving_marks)) {
 		client->leaving = NULL;
 		object_release(object);
 	}
 	if (control.now < client->copies_at)
 		return;
 	client->copies_at = control.now + LOOK_NS;
-	since = reach_since(client->reach);
+	since = bounce_since(client->bounce);
 	if (since != 0 && control.now > since && control.now - since > PATIENCE_NS)
 		client_kill(client, ONE_FAULT_MEMORY, "its copy thread does not answer");
 }
@@ -120,7 +121,7 @@ copies_poll(struct client *client)
 uint64_t
 copies_deadline(const struct client *client)
 {
-	if (client->reach == NULL || !client_alive(client))
+	if (client->bounce == NULL || !client_alive(client))
 		return NEVER;
 	return client->leaving != NULL ? control.now + SETTLE_NS : client->copies_at;
 }

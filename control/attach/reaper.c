@@ -27,7 +27,7 @@
 
 #include "control/attach/reaper.h"
 #include "control/attach/worker.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 
 #define WAITING_MAX 1024u /* limit of a user's waiting descriptors, */
 #define WAITING_PART 16u  /* or this part of all descriptors, if that is less */

@@ -2,7 +2,7 @@
 /* Users' shares of the cores. */
 #include "control/attach/user.h"
 
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "dataplane/engine.h"
 
 static struct engine_share

@@ -101,7 +101,7 @@ static void *
 worker_main(void *arg)
 {
 	struct worker *worker = arg;
-	eventfd_t told = 0;
+	eventfd_t reported = 0;
 	sigset_t wake;
 
 	sigemptyset(&wake);
@@ -111,9 +111,9 @@ worker_main(void *arg)
 		sort_in(worker);
 		if (!TAILQ_EMPTY(&worker->lanes))
 			lane_step(worker);
-		else if (told >= LEAVE)
+		else if (reported >= LEAVE)
 			break;
-		else if (eventfd_read(worker->wake, &told) != 0 && errno != EINTR)
+		else if (eventfd_read(worker->wake, &reported) != 0 && errno != EINTR)
 			abort();
 	}
 	close(worker->wake);

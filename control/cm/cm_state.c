@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cm_internal.h"
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 
 static const char *const names[] = {
 	[CM_STATE_REQ_SENT] = "REQ sent",       [CM_STATE_MRA_REQ_RCVD] = "MRA(REQ) rcvd",

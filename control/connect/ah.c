@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "control/attach/parked.h"
+#include "control/attach/suspended.h"
 #include "control/connect/ah.h"
 #include "control/connect/ends.h"
 
@@ -22,8 +22,8 @@ struct ah {
 	struct wire_path path;
 	struct neigh_waiter waiter;
 	struct path_user path_user;
-	struct parked_request request; /* AH_CREATE, while `engine` is NULL */
-	struct engine_ah *engine;      /* NULL: the next hop is being resolved */
+	struct suspended_request request; /* AH_CREATE, while `engine` is NULL */
+	struct engine_ah *engine;         /* NULL: the next hop is being resolved */
 };
 
 /* Returns 0, or the refusal. */
@@ -152,13 +152,13 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 {
 	struct ah *ah = user;
 	struct client *client = ah->object.client;
-	struct parked_request request = ah->request;
+	struct suspended_request request = ah->request;
 	struct one_reply reply = {0};
 
 	if (status == 0)
 		memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
 	finish_ah(ah, status, &reply);
-	client_reply_parked(client, &request, &reply);
+	client_reply_suspended(client, &request, &reply);
 }
 
 int
@@ -177,7 +177,7 @@ ah_create(struct client *client, const struct one_msg *msg)
 	error = neigh_resolve(control.neigh, ah->port->index, &ah->path.dst, control.now, ah->path.dst_mac,
 			      client->uid, &ah->waiter);
 	if (error == -EINPROGRESS) {
-		client_park(client, &ah->request);
+		client_suspend(client, &ah->request);
 		return REQUEST_LATER;
 	}
 	finish_ah(ah, error, &client->reply);

@@ -177,12 +177,12 @@ static void
 report_end(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm)
 {
 	struct qp *qp = conn->qp;
-	struct one_cqe told = qp->kind->outcome(qp, event, rsm);
+	struct one_cqe reported = qp->kind->outcome(qp, event, rsm);
 
 	if (conn->stepwise && conn->refusal == 0)
-		cq_post(qp->conn_cq, qp->lane, &told);
+		cq_post(qp->conn_cq, qp->lane, &reported);
 	else
-		qp_flush(qp, &told, qp->kind->outcome(qp, if_broken, rsm).status, conn->refusal);
+		qp_flush(qp, &reported, qp->kind->outcome(qp, if_broken, rsm).status, conn->refusal);
 }
 
 void
@@ -220,7 +220,7 @@ conn_broken(struct conn *conn)
 					    ? ONE_CONN_BROKEN
 					    : ONE_CONN_ACCEPT_ERROR;
 	struct qp *qp = conn->qp;
-	struct one_cqe told =
+	struct one_cqe reported =
 		qp->kind->outcome(qp, qp->state == ONE_QP_CLOSING ? ONE_CONN_DISCONNECTED : event, RSM_OK);
 
 	if (conn->cm != NULL)
@@ -232,7 +232,7 @@ conn_broken(struct conn *conn)
 	conn_over(conn, "broken");
 	qp_state_set(qp, ONE_QP_ERROR, "broken");
 	if (qp->conn_cq != NULL)
-		cq_post(qp->conn_cq, qp->lane, &told);
+		cq_post(qp->conn_cq, qp->lane, &reported);
 	conn_notify_peer(conn);
 	conn_put(conn);
 }
@@ -306,7 +306,7 @@ qp_disconnect(struct client *client, const struct one_msg *msg)
 		return 0;
 	case ONE_QP_CONNECTED:
 		if (args->graceful != 0) {
-			qp_tell_state(qp, ONE_QP_CLOSING, "graceful disconnect");
+			qp_report_state(qp, ONE_QP_CLOSING, "graceful disconnect");
 			command_send(qp_command(qp, ENGINE_QP_DRAIN, NULL, NULL));
 			return 0;
 		}

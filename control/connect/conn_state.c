@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 #include "control/connect/connect.h"
 
 static const char *const names[] = {

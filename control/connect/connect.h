@@ -5,7 +5,7 @@
 #ifndef CONTROL_CONNECT_CONNECT_H
 #define CONTROL_CONNECT_CONNECT_H
 
-#include "control/attach/parked.h"
+#include "control/attach/suspended.h"
 #include "control/cm/cm.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
@@ -63,7 +63,7 @@ struct conn {
 	bool by_numbers;          /* out of band, without the CM */
 	bool stepwise;            /* ONE_CONN_STEPWISE; false once the application has ended the connection */
 	bool unconfirmed;         /* active: the RTU waits for QP_CONFIRM */
-	struct parked_request rtr; /* by_numbers: until the queue pair serves its peer */
+	struct suspended_request rtr; /* by_numbers: until the queue pair serves its peer */
 	uint32_t peer_qpn;
 	bool has_peer; /* in the index of peer.c */
 	bool peer_oneside;
@@ -82,9 +82,10 @@ struct conn {
 	uint32_t attempts;
 	uint32_t qpn;                  /* in time-wait until CM_GONE */
 	struct quota_account *charged; /* half-open: account whose share includes the conn; NULL: none */
-	struct client *told; /* notified at CM_GONE, with these ids of queue pair and ring; NULL: nobody */
-	uint32_t told_qp, told_cq;
-	struct engine_client *told_lane;
+	struct client
+		*reported; /* notified at CM_GONE, with these ids of queue pair and ring; NULL: nobody */
+	uint32_t reported_qp, reported_cq;
+	struct engine_client *reported_lane;
 	struct host *host;               /* keep-alive of an RSM connection */
 	void (*over)(struct conn *conn); /* called at the end, once or more often; may be NULL */
 	uint64_t incarnation;
@@ -93,7 +94,7 @@ struct conn {
 	TAILQ_ENTRY(conn) link;
 	LIST_ENTRY(conn) peer_link;
 	LIST_ENTRY(conn) host_link;
-	LIST_ENTRY(conn) told_link; /* in told->timewaits */
+	LIST_ENTRY(conn) reported_link; /* in told->timewaits */
 };
 
 /* ---- conn_state.c: only writer of a connection's state after conn_new(); `why` is for the trace ---- */
@@ -155,7 +156,7 @@ void conn_place_ends(struct conn *conn);
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
 
-/* ---- numbers.c: out-of-band connections ---- */
+/* ---- oob.c: out-of-band connections ---- */
 /* Answers the request that waited for the core. */
 void conn_qp_answer(struct qp *qp, int error);
 int qp_rtr(struct client *client, const struct one_msg *msg);

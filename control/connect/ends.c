@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "config/reach.h"
+#include "config/route.h"
 #include "control/connect/ends.h"
 
 int

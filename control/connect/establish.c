@@ -163,7 +163,7 @@ conn_establish(struct conn *conn, command_done *done)
 }
 
 static void
-conn_told(struct engine_command *command, void *object)
+conn_reported(struct engine_command *command, void *object)
 {
 	struct conn *conn = object;
 
@@ -184,7 +184,7 @@ conn_started(struct engine_command *command, void *object)
 		if (!conn->unconfirmed)
 			cm_confirm(conn->cm, control.now);
 	}
-	conn_told(command, conn);
+	conn_reported(command, conn);
 }
 
 /* Passive side: the queue pair can receive, so the REP may leave. */
@@ -200,7 +200,7 @@ conn_prepared(struct engine_command *command, void *object)
 			      control.now) != 0)
 			conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, true);
 	}
-	conn_told(command, conn);
+	conn_reported(command, conn);
 }
 
 static void
@@ -336,7 +336,7 @@ conn_start(struct conn *conn, struct qp *qp)
 
 	conn->qp = qp;
 	qp->conn = conn;
-	qp_tell_state(qp, ONE_QP_CONNECTING, "a connection begins");
+	qp_report_state(qp, ONE_QP_CONNECTING, "a connection begins");
 	conn->local.qpn = number_of(qp, asked->known_as);
 	conn->local.rnr_retry =
 		qp->kind->endless_rnr ? CONFIG_RNR_RETRY_ENDLESS : conn->port->config->rnr_retry;
@@ -512,7 +512,7 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		return;
 	}
 	conn_state_set(conn, CONN_STARTING, "REP");
-	send_connect(conn, conn_told);
+	send_connect(conn, conn_reported);
 	conn_establish(conn, conn_started);
 }
 
@@ -575,7 +575,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 	case CM_ESTABLISHED:
 		if (conn->state == CONN_REPLIED) {
 			conn_state_set(conn, CONN_UP, "CM_ESTABLISHED");
-			conn_establish(conn, conn_told);
+			conn_establish(conn, conn_reported);
 		}
 		break;
 	case CM_REJECTED:

@@ -13,21 +13,21 @@ conn_timewait(struct conn *conn)
 	if (conn->state != CONN_UP || conn->cm == NULL || qp == NULL || !qp->timewait ||
 	    qp->conn_cq == NULL || qp->object.client->state != CLIENT_ATTACHED)
 		return;
-	conn->told = qp->object.client;
-	conn->told_qp = qp->object.id;
-	conn->told_cq = qp->conn_cq->object.id;
-	conn->told_lane = qp->lane;
-	LIST_INSERT_HEAD(&conn->told->timewaits, conn, told_link);
+	conn->reported = qp->object.client;
+	conn->reported_qp = qp->object.id;
+	conn->reported_cq = qp->conn_cq->object.id;
+	conn->reported_lane = qp->lane;
+	LIST_INSERT_HEAD(&conn->reported->timewaits, conn, reported_link);
 }
 
 static struct client *
 timewait_forget(struct conn *conn)
 {
-	struct client *client = conn->told;
+	struct client *client = conn->reported;
 
 	if (client != NULL)
-		LIST_REMOVE(conn, told_link);
-	conn->told = NULL;
+		LIST_REMOVE(conn, reported_link);
+	conn->reported = NULL;
 	return client;
 }
 
@@ -35,13 +35,13 @@ void
 conn_timewait_exit(struct conn *conn)
 {
 	struct client *client = timewait_forget(conn);
-	struct cq *cq = client != NULL ? object_get(client, OBJECT_CQ, conn->told_cq) : NULL;
+	struct cq *cq = client != NULL ? object_get(client, OBJECT_CQ, conn->reported_cq) : NULL;
 
 	if (cq != NULL)
-		cq_post(cq, conn->told_lane,
+		cq_post(cq, conn->reported_lane,
 			&(struct one_cqe){.type = ONE_CQE_CONNECT,
 					  .status = ONE_CONN_TIMEWAIT_EXIT,
-					  .object = conn->told_qp,
+					  .object = conn->reported_qp,
 					  .flags = ONE_CQE_NOTIFY});
 }
 

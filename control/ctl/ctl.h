@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 
 /* Source of the configuration, for a reload. `config` and `argv` live as long as the process. */
 struct ctl_source {

@@ -9,7 +9,7 @@
 
 #include "control/ctl/ctl.h"
 #include "control/ctl/request.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 
 #define CTL_ANSWER_MAX 65536u
 /* After a request or poll of transitions that took t, the next waits for CTL_SHARE * t. */

@@ -14,7 +14,7 @@
 #include "control/attach/reaper.h"
 #include "control/base/listening.h"
 #include "control/ctl/internal.h"
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 
 enum {
 	CALLERS_MAX = 32,

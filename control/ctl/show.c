@@ -11,7 +11,7 @@
 
 #include "control/ctl/internal.h"
 #include "control/rsm/rsm.h"
-#include "control/show/show.h"
+#include "control/ctl/list_entries.h"
 
 enum {
 	PAGE = 32,
@@ -20,7 +20,7 @@ enum {
 
 /* List under construction. */
 struct list {
-	struct tell tell; /* writes into `entry` */
+	struct fact_sink sink; /* writes into `entry` */
 	const struct ctl_request *request;
 	bool by_peer;
 	struct wire_addr peer;
@@ -36,27 +36,27 @@ struct list_kind {
 	enum object_kind table[2];
 	uint32_t tables;
 	const void *(*wanted)(const struct list *list, const void *object);
-	show_object *tell;
+	show_object *sink;
 	/* Numbered items. */
 	uint32_t (*num)(void);
 	bool (*is_wanted)(const struct list *list, uint32_t number); /* NULL: all are wanted */
-	engine_tell_fn *tell_number;
+	engine_report_fn *report_number;
 	bool of_cores;
 };
 
 static void
-add_number(struct tell *tell, const char *name, uint64_t number)
+add_number(struct fact_sink *sink, const char *name, uint64_t number)
 {
 	/* json_int_t is signed: a larger limit must not turn negative. */
 	json_int_t most = number < INT64_MAX ? (json_int_t)number : INT64_MAX;
 
-	json_object_set_new(((struct list *)tell)->entry, name, json_integer(most));
+	json_object_set_new(((struct list *)sink)->entry, name, json_integer(most));
 }
 
 static void
-add_text(struct tell *tell, const char *name, const char *text)
+add_text(struct fact_sink *sink, const char *name, const char *text)
 {
-	json_object_set_new(((struct list *)tell)->entry, name, json_string(text));
+	json_object_set_new(((struct list *)sink)->entry, name, json_string(text));
 }
 
 static void
@@ -115,12 +115,12 @@ list_position(uint32_t client, uint32_t kind, uint32_t slot)
 }
 
 static void
-tell_owner(struct tell *tell, const struct client *client)
+report_owner(struct fact_sink *sink, const struct client *client)
 {
-	add_number(tell, "client", client->number);
-	add_number(tell, "pid", (uint64_t)client->pid);
-	add_number(tell, "uid", client->uid);
-	add_text(tell, "program", client->program);
+	add_number(sink, "client", client->number);
+	add_number(sink, "pid", (uint64_t)client->pid);
+	add_number(sink, "uid", client->uid);
+	add_text(sink, "program", client->program);
 }
 
 static void
@@ -134,8 +134,8 @@ list_clients(struct list *list, const struct list_kind *kind)
 		if (page_ends(list, client->number))
 			return;
 		entry_begin(list);
-		add_number(&list->tell, "client", client->number);
-		show_client(&list->tell, client);
+		add_number(&list->sink, "client", client->number);
+		show_client(&list->sink, client);
 	}
 }
 
@@ -155,8 +155,8 @@ list_table(struct list *list, const struct list_kind *kind, const struct client 
 		if (object == NULL)
 			continue;
 		entry_begin(list);
-		kind->tell(&list->tell, object);
-		tell_owner(&list->tell, client);
+		kind->sink(&list->sink, object);
+		report_owner(&list->sink, client);
 	}
 	return true;
 }
@@ -225,8 +225,8 @@ list_numbered(struct list *list, const struct list_kind *kind)
 			continue;
 		entry_begin(list);
 		if (kind->of_cores)
-			add_number(&list->tell, "core", engine_core_lcore(i));
-		kind->tell_number(&list->tell, i);
+			add_number(&list->sink, "core", engine_core_lcore(i));
+		kind->report_number(&list->sink, i);
 	}
 }
 
@@ -267,13 +267,13 @@ is_ipsec_wanted(const struct list *list, uint32_t index)
 }
 
 static void
-tell_ipsec(struct tell *tell, uint32_t index)
+report_ipsec(struct fact_sink *sink, uint32_t index)
 {
 	struct wire_addr peer;
 
 	engine_ipsec_peer(index, &peer);
-	engine_tell_ipsec(tell, index);
-	add_text(tell, "peer", addr_text(&peer));
+	engine_report_ipsec(sink, index);
+	add_text(sink, "peer", addr_text(&peer));
 }
 
 /* ---- */
@@ -292,48 +292,48 @@ list_quota(struct list *list, const struct list_kind *kind)
 		if ((list->request->given & CTL_M_UID) != 0 && list->request->uid != account->uid)
 			continue;
 		entry_begin(list);
-		show_quota(&list->tell, account);
+		show_quota(&list->sink, account);
 	}
 }
 
 static void
-tell_version(struct list *list, const struct list_kind *kind)
+report_version(struct list *list, const struct list_kind *kind)
 {
 	const struct config *config = control.config;
-	struct tell *tell = &list->tell;
+	struct fact_sink *sink = &list->sink;
 
 	entry_begin(list);
-	add_text(tell, "version", ctl_source.version);
-	add_text(tell, "dpdk", rte_version());
-	add_number(tell, "abi", ONE_ABI_VERSION);
-	add_number(tell, "pid", (uint64_t)getpid());
-	add_number(tell, "uid", geteuid());
-	add_number(tell, "uptime_s", (control.now - ctl_source.started) / NS_PER_S);
-	add_number(tell, "node", config->node);
-	add_text(tell, "socket", config->socket);
-	add_text(tell, "runtime_directory", rte_eal_get_runtime_dir());
-	add_text(tell, "hugepages", rte_eal_has_hugepages() ? "yes" : "no");
-	add_text(tell, "drains", control.draining ? "yes" : "no");
-	add_number(tell, "cores", engine_num_cores());
-	add_number(tell, "ports", path_num_ports);
-	add_number(tell, "clients", control.quota.clients);
-	add_number(tell, "clients_max", control.quota.max_clients);
-	add_number(tell, "clients_ever", control.attached_ever);
+	add_text(sink, "version", ctl_source.version);
+	add_text(sink, "dpdk", rte_version());
+	add_number(sink, "abi", ONE_ABI_VERSION);
+	add_number(sink, "pid", (uint64_t)getpid());
+	add_number(sink, "uid", geteuid());
+	add_number(sink, "uptime_s", (control.now - ctl_source.started) / NS_PER_S);
+	add_number(sink, "node", config->node);
+	add_text(sink, "socket", config->socket);
+	add_text(sink, "runtime_directory", rte_eal_get_runtime_dir());
+	add_text(sink, "hugepages", rte_eal_has_hugepages() ? "yes" : "no");
+	add_text(sink, "drains", control.draining ? "yes" : "no");
+	add_number(sink, "cores", engine_num_cores());
+	add_number(sink, "ports", path_num_ports);
+	add_number(sink, "clients", control.quota.clients);
+	add_number(sink, "clients_max", control.quota.max_clients);
+	add_number(sink, "clients_ever", control.attached_ever);
 }
 
-#define OBJECTS(which, told, count, ...)                                                         \
-	{                                                                                        \
-		.fill = list_objects, .wanted = which, .tell = told, .tables = count, .table = { \
-			__VA_ARGS__                                                              \
-		}                                                                                \
+#define OBJECTS(which, reported, count, ...)                                                         \
+	{                                                                                            \
+		.fill = list_objects, .wanted = which, .sink = reported, .tables = count, .table = { \
+			__VA_ARGS__                                                                  \
+		}                                                                                    \
 	}
-#define NUMBERED(count, which, told)                                                         \
-	{                                                                                    \
-		.fill = list_numbered, .num = count, .is_wanted = which, .tell_number = told \
+#define NUMBERED(count, which, reported)                                                           \
+	{                                                                                          \
+		.fill = list_numbered, .num = count, .is_wanted = which, .report_number = reported \
 	}
-#define OF_CORES(told)                                                                                \
-	{                                                                                             \
-		.fill = list_numbered, .num = engine_num_cores, .tell_number = told, .of_cores = true \
+#define OF_CORES(reported)                                                                                  \
+	{                                                                                                   \
+		.fill = list_numbered, .num = engine_num_cores, .report_number = reported, .of_cores = true \
 	}
 
 static const struct list_kind kinds[CTL_WHATS] = {
@@ -347,11 +347,11 @@ static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_PEERS] = NUMBERED(num_peers, NULL, show_peer),
 	[CTL_NEIGHBOURS] = NUMBERED(num_neighbours, is_neighbour_wanted, show_neighbour),
 	[CTL_CORES] = OF_CORES(show_core),
-	[CTL_DROPS] = OF_CORES(engine_tell_drops),
-	[CTL_TRANSPORT] = OF_CORES(engine_tell_transport),
+	[CTL_DROPS] = OF_CORES(engine_report_drops),
+	[CTL_TRANSPORT] = OF_CORES(engine_report_transport),
 	[CTL_QUOTA] = {.fill = list_quota},
-	[CTL_IPSEC] = NUMBERED(engine_ipsec_count, is_ipsec_wanted, tell_ipsec),
-	[CTL_VERSION] = {.fill = tell_version},
+	[CTL_IPSEC] = NUMBERED(engine_ipsec_count, is_ipsec_wanted, report_ipsec),
+	[CTL_VERSION] = {.fill = report_version},
 };
 
 static json_t *
@@ -360,7 +360,7 @@ list_page(struct list *list)
 	enum ctl_what what = list->request->what;
 	json_t *answer;
 
-	list->tell = (struct tell){add_number, add_text};
+	list->sink = (struct fact_sink){add_number, add_text};
 	list->entries = json_array();
 	kinds[what].fill(list, &kinds[what]);
 	answer = json_pack("{s:o}", ctl_whats[what].name, list->entries);

@@ -16,7 +16,7 @@
 
 #include "control/ctl/internal.h"
 #include "control/objects/qp.h"
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 
 #define EDGES 512u  /* per ring */
 #define AT_ONCE 64u /* transitions per poll */

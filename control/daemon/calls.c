@@ -5,7 +5,7 @@
 #include "control/attach/copies.h"
 #include "control/connect/ah.h"
 #include "control/connect/resolution.h"
-#include "control/objects/kept.h"
+#include "control/objects/mr_cache.h"
 #include "control/rsm/rsm.h"
 
 #define STEP(name, type, function)         \
@@ -190,7 +190,7 @@ const struct attach_calls calls_of_attach =
 					       .destroy = pz_end},
 			},
 		.leave = leave,
-		.reclaim = kept_reclaim,
+		.reclaim = mr_cache_reclaim,
 		.endpoint = &conn_kind,
 		.rsm_request = rsm_request,
 };

@@ -21,7 +21,7 @@
 #include "control/daemon/watchdog.h"
 #include "control/metrics/metrics.h"
 #include "control/rsm/rsm.h"
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 
 #define EVENTS 64
 #define ENGINE_ROUNDS 16 /* calls of engine_poll() per loop */

@@ -22,7 +22,7 @@
 #include "control/ctl/ctl.h"
 #include "control/ctl/request.h"
 #include "control/daemon/telemetry.h"
-#include "dataplane/engine/tel.h"
+#include "dataplane/engine/telemetry_reply.h"
 
 #define WAIT_S 1
 
@@ -119,9 +119,9 @@ add_entry(struct rte_tel_data *d, const char *prefix, uint64_t number, json_t *f
 		return;
 	json_object_foreach(facts, fact, value) {
 		if (json_is_string(value))
-			telemetry_text(&entry.tell, fact, json_string_value(value));
+			telemetry_text(&entry.sink, fact, json_string_value(value));
 		else
-			telemetry_number(&entry.tell, fact, (uint64_t)json_integer_value(value));
+			telemetry_number(&entry.sink, fact, (uint64_t)json_integer_value(value));
 	}
 	snprintf(name, sizeof(name), "%s%" PRIu64, prefix, number);
 	telemetry_add(d, name, &entry);

@@ -9,7 +9,7 @@
 
 #include "control/daemon/notify.h"
 #include "control/daemon/watchdog.h"
-#include "control/loop/log.h"
+#include "control/base/log.h"
 #include "dataplane/engine.h"
 
 #define POLLS 4 /* per watchdog interval: one late or lost notification does no harm */

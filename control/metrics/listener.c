@@ -23,7 +23,7 @@
 #include "control/metrics/metrics.h"
 #include "control/metrics/open.h"
 #include "control/metrics/render.h"
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 
 #define CONNECTIONS 16u
 /* limit for each: reading the request, waiting for the snapshot, sending the answer */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "control/path/path.h"
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 
 static void
 name_client(const struct client *client, struct metrics_client *out)
@@ -22,7 +22,7 @@ static void
 add_client(const struct client *client, struct metrics_client *sum)
 {
 	sum->requests += client->requests;
-	sum->copied += client->reach != NULL ? reach_bytes(client->reach) : 0;
+	sum->copied += client->bounce != NULL ? bounce_bytes(client->bounce) : 0;
 	sum->mapped += client->mapped;
 	sum->arena += client->arena_charged;
 	for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dataplane/compat/latency.h"
+#include "dataplane/base/latency.h"
 
 #define METRICS_TEXT_MAX (8u << 20) /* limit of a text, in bytes */
 

@@ -325,7 +325,8 @@ notify_waiters(struct neigh *neigh, uint64_t now)
 {
 	struct neigh_entry *entry;
 
-	for (uint32_t told = 0; told < ANSWERS && (entry = TAILQ_FIRST(&neigh->answering)) != NULL; told++) {
+	for (uint32_t reported = 0; reported < ANSWERS && (entry = TAILQ_FIRST(&neigh->answering)) != NULL;
+	     reported++) {
 		struct neigh_waiter *waiter = LIST_FIRST(&entry->waiters);
 		uint8_t mac[6];
 

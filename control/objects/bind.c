@@ -33,7 +33,7 @@ static bool
 entry_replace(struct mw *mw, struct mem_region *entry)
 {
 	struct mem_region *old = mw->entry;
-	bool copies = old->reach != NULL;
+	bool copies = old->bounce != NULL;
 
 	mw->entry = entry;
 	mem_publish(engine_mem_table(), entry);
@@ -165,7 +165,7 @@ grant_range(struct mem_region *entry, const struct qp *qp, const struct mr *mr, 
 	entry->shift = entry->va - addr + all->shift;
 	entry->length = length;
 	entry->base = all->base == NULL ? NULL : all->base + (addr - all->va);
-	entry->reach = all->reach;
+	entry->bounce = all->bounce;
 	entry->window = (flags & ONE_BIND_TYPE_1) == 0;
 	entry->qpn = (flags & ONE_BIND_TYPE_2) != 0 ? qp->config.qpn : 0;
 }
@@ -209,7 +209,7 @@ carry_out(const struct qp *qp, const struct work *work, bool *copies)
 struct bind_wait {
 	struct qp *qp; /* NULL: the queue pair no longer waits */
 	struct engine_command *command;
-	struct reach_marks marks;
+	struct bounce_marks marks;
 };
 
 static void
@@ -224,7 +224,7 @@ bind_settled(struct client *client, void *object)
 	}
 	/* Wait for accesses that other lanes had begun before.  The queue pair's core waits for those of its
 	 * own lane. */
-	if (wait->command->settle && !reach_passed_all(client->reach, &wait->marks)) {
+	if (wait->command->settle && !bounce_passed_all(client->bounce, &wait->marks)) {
 		grace_defer(client, bind_settled, wait);
 		return;
 	}
@@ -239,7 +239,7 @@ copies_begun(struct client *client, void *object)
 	struct bind_wait *wait = object;
 
 	if (wait->command->settle)
-		reach_mark_all(client->reach, &wait->marks);
+		bounce_mark_all(client->bounce, &wait->marks);
 	bind_settled(client, wait);
 }
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "control/objects/kept.h"
+#include "control/objects/mr_cache.h"
 
 static uint64_t
 page_mask(void)
@@ -28,7 +28,7 @@ drop_regions(struct mr *mr)
 {
 	for (uint32_t i = 0; i < mr->num_regions; i++)
 		if (--mr->region[i]->object.users == 0 && mr->region[i]->registered)
-			kept_put(mr->region[i]);
+			mr_cache_put(mr->region[i]);
 	mr->num_regions = 0;
 	free(mr->region);
 	mr->region = NULL;
@@ -78,7 +78,7 @@ mr_destroy(struct mr *mr)
 	if (mr->mapping != NULL)
 		mapping_free(mr->mapping, false);
 	if (mr->renewable)
-		kept_forget(mr);
+		mr_cache_forget(mr);
 	drop_regions(mr);
 	if (mr->pz != NULL)
 		mr->pz->object.users--;
@@ -134,7 +134,7 @@ take_pieces(struct mr *mr, const struct one_mr_create *args)
 		if (error != 0)
 			return error;
 		region->object.users++;
-		kept_take(region);
+		mr_cache_take(region);
 		if ((args->flags & ONE_MR_FRESH) != 0)
 			region->populated = region->populated_end = 0;
 		mr->region[mr->num_regions++] = region;
@@ -214,7 +214,7 @@ mr_publish(struct mr *mr, uint8_t *base, struct quota_limit *limit)
 		.shift = mr->shift,
 		.length = mr->length,
 		.base = base,
-		.reach = base == NULL ? mr->object.client->reach : NULL,
+		.bounce = base == NULL ? mr->object.client->bounce : NULL,
 		.owner = mr,
 		.renewable = mr->renewable ? (struct mem_renewable *)entry : NULL,
 	};
@@ -410,7 +410,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 				     control.config->limits.max_mr_bytes);
 	if (!shift_is_right(args))
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->va + args->shift);
-	if (args->num_pieces == 0 && client->reach == NULL)
+	if (args->num_pieces == 0 && client->bounce == NULL)
 		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
@@ -429,7 +429,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 		mr->offset = args->piece[0].offset;
 		mr->renewable = (args->flags & ONE_MR_RENEWABLE) != 0;
 		if (mr->renewable)
-			kept_watch(mr);
+			mr_cache_watch(mr);
 	}
 	return mr_populate(mr);
 }

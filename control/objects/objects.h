@@ -58,8 +58,8 @@ struct region {
 	bool sealed;       /* a library's own file, whose pages stay */
 	uint64_t populated, populated_end; /* offsets between which all pages have been populated */
 	bool registered;                   /* has had a registration */
-	bool kept;                         /* in client->kept_regions */
-	TAILQ_ENTRY(region) kept_link;
+	bool kept;                         /* in client->cached_regions */
+	TAILQ_ENTRY(region) cache_link;
 };
 
 struct mr {
@@ -74,9 +74,9 @@ struct mr {
 	struct mapping *mapping; /* of several pieces, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
-	uint64_t offset;           /* in the file, with one piece */
-	bool renewable;            /* as created; see mr_settle() */
-	TAILQ_ENTRY(mr) kept_link; /* in client->renewable_mrs, if renewable */
+	uint64_t offset;            /* in the file, with one piece */
+	bool renewable;             /* as created; see mr_settle() */
+	TAILQ_ENTRY(mr) cache_link; /* in client->renewable_mrs, if renewable */
 	LIST_HEAD(, mw) windows;
 };
 

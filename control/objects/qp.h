@@ -93,7 +93,7 @@ bool qpn_held(uint32_t qpn);
 /* Only writer of a queue pair's state; `why` is for the trace. */
 void qp_state_set(struct qp *qp, enum one_qp_state to, const char *why);
 /* Like qp_state_set(), and has the core store the state for the application. */
-void qp_tell_state(struct qp *qp, enum one_qp_state to, const char *why);
+void qp_report_state(struct qp *qp, enum one_qp_state to, const char *why);
 const char *qp_state_name(const struct qp *qp);
 struct engine_command *qp_command(struct qp *qp, enum engine_command_type type, command_done *done,
 				  void *object);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
-#include "control/objects/kept.h"
+#include "control/objects/mr_cache.h"
 
 /* Reads the page size of a file.  On tmpfs st_blksize is 2 MiB if huge pages are allowed, but the file is
  * still truncated and mapped by the smallest page. */
@@ -129,7 +129,7 @@ region_add(struct client *client, const struct one_msg *msg)
 void
 region_release(struct region *region)
 {
-	kept_take(region);
+	mr_cache_take(region);
 	mapping_free(region->mapping, true);
 	object_free(region);
 }
@@ -137,7 +137,7 @@ region_release(struct region *region)
 void
 region_destroy(struct region *region)
 {
-	kept_take(region);
+	mr_cache_take(region);
 	mapping_free(region->mapping, false);
 	object_free(region);
 }

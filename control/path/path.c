@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/reach.h"
+#include "config/route.h"
 #include "control/path/path.h"
 
 #define RESPONSE_TIMEOUT 20u /* code of 4.3 s */

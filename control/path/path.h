@@ -9,7 +9,7 @@
 #include "control/base/port_space.h"
 #include "control/cm/cm.h"
 #include "control/cm/sidr.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "control/neigh/neigh.h"
 #include "dataplane/engine.h"
 #include "dataplane/wire/bytes.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "proof.h"
 
 #define PLACES 1024u

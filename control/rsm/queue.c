@@ -151,7 +151,7 @@ export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 		.va = mr->va,
 		.length = mr->length,
 		.base = mr->entry->base,
-		.reach = mr->entry->reach,
+		.bounce = mr->entry->bounce,
 		.owner = qp,
 	};
 	client->exports++;

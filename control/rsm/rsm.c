@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "admit.h"
-#include "config/reach.h"
+#include "config/route.h"
 #include "control/rsm/rsm.h"
 
 static uint64_t

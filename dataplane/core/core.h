@@ -18,7 +18,7 @@
 #include "dataplane/core/timer.h"
 #include "dataplane/core/turns.h"
 #include "dataplane/engine.h"
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 
 TAILQ_HEAD(qp_list, engine_qp);
 
@@ -69,7 +69,7 @@ struct core {
 	uint64_t scan_at; /* cycles: latest time of the next doorbell scan */
 	/* In the order of their first entries since cq_publish. */
 	STAILQ_HEAD(cq_list, engine_cq) dirty;
-	struct reach_list reaching;
+	struct bounce_list reaching;
 	TAILQ_HEAD(, engine_client) settling; /* clients with binds that wait for copies; see bind.c */
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;

@@ -16,10 +16,10 @@
 #include <rte_malloc.h>
 
 #include "dataplane/engine/place.h"
-#include "dataplane/engine/tel.h"
+#include "dataplane/engine/telemetry_reply.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/keeper.h"
-#include "dataplane/loop/loop.h"
+#include "dataplane/engine/loop.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/slab.h"
 #include "dataplane/port/port.h"

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "config/reach.h"
-#include "dataplane/engine/tell.h"
+#include "config/route.h"
+#include "dataplane/engine/fact_sink.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/esp.h"
 #include "dataplane/esp/table.h"
@@ -60,7 +60,7 @@ load_counter(const _Atomic uint64_t *counter)
 }
 
 static void
-tell_drops(struct tell *tell, const struct esp_sa *sa)
+report_drops(struct fact_sink *sink, const struct esp_sa *sa)
 {
 	static const struct {
 		enum engine_esp_drop reason;
@@ -72,7 +72,7 @@ tell_drops(struct tell *tell, const struct esp_sa *sa)
 		       {ENGINE_ESP_LIMIT, "drop_limit"}};
 
 	for (uint32_t i = 0; i < RTE_DIM(reasons); i++)
-		tell->number(tell, reasons[i].name, load_counter(&sa->dropped[reasons[i].reason]));
+		sink->number(sink, reasons[i].name, load_counter(&sa->dropped[reasons[i].reason]));
 }
 
 /* Returns the table in force. Relaxed: only the control thread replaces the table. */
@@ -103,7 +103,7 @@ engine_ipsec_peer(uint32_t index, struct wire_addr *peer)
 }
 
 void
-engine_tell_ipsec(struct tell *tell, uint32_t index)
+engine_report_ipsec(struct fact_sink *sink, uint32_t index)
 {
 	const struct esp_table *table = in_force();
 	const struct esp_sa *sa = table->sa[index];
@@ -111,13 +111,13 @@ engine_tell_ipsec(struct tell *tell, uint32_t index)
 	char spi[16];
 
 	snprintf(spi, sizeof(spi), "%#" PRIx32, sa->spi);
-	tell->text(tell, "ipsec", table->name[index]);
-	tell->text(tell, "spi", spi);
-	tell->text(tell, "direction", sa->outbound ? "out" : "in");
-	tell->text(tell, "policy", peer->encrypt ? "encrypt" : "plain");
-	tell->text(tell, "port", ports[sa->port].info.name);
-	tell->number(tell, "number", load_counter(&sa->next) - 1);
-	tell->number(tell, "packets", load_counter(&sa->packets));
-	tell->number(tell, "bytes", load_counter(&sa->bytes));
-	tell_drops(tell, sa);
+	sink->text(sink, "ipsec", table->name[index]);
+	sink->text(sink, "spi", spi);
+	sink->text(sink, "direction", sa->outbound ? "out" : "in");
+	sink->text(sink, "policy", peer->encrypt ? "encrypt" : "plain");
+	sink->text(sink, "port", ports[sa->port].info.name);
+	sink->number(sink, "number", load_counter(&sa->next) - 1);
+	sink->number(sink, "packets", load_counter(&sa->packets));
+	sink->number(sink, "bytes", load_counter(&sa->bytes));
+	report_drops(sink, sa);
 }

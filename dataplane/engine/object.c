@@ -209,19 +209,19 @@ engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
 
 /* Called on the core of the client. */
 static void
-reach_broken(void *owner)
+bounce_broken(void *owner)
 {
 	client_fault(owner, ONE_FAULT_RING);
 }
 
-struct reach *
-engine_client_reach(struct engine_client *client, uint64_t offset)
+struct bounce *
+engine_client_bounce(struct engine_client *client, uint64_t offset)
 {
-	if (client->reach == NULL && client_owns(offset, sizeof(struct one_copies)))
-		client->reach = reach_new((struct one_copies *)(client->arena + offset),
-					  &client->core->reaching, reach_broken, client, client->core->index,
-					  client->home == client ? NULL : client->home->reach);
-	return client->reach;
+	if (client->bounce == NULL && client_owns(offset, sizeof(struct one_copies)))
+		client->bounce = bounce_new(
+			(struct one_copies *)(client->arena + offset), &client->core->reaching, bounce_broken,
+			client, client->core->index, client->home == client ? NULL : client->home->bounce);
+	return client->bounce;
 }
 
 static void
@@ -232,7 +232,7 @@ lanes_free(struct engine_client *lane)
 	for (; lane != NULL; lane = next) {
 		next = engine_lane_next(lane);
 		lane->core->clients_held--;
-		reach_free(lane->reach);
+		bounce_free(lane->bounce);
 		object_free(&lane->reap, lane, lane->qps);
 	}
 }
@@ -248,7 +248,7 @@ engine_client_free(struct engine_client *client)
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
 	/* Relaxed: only this thread stores. */
 	client->reap.memory[3] = atomic_load_explicit(&client->channel_table, memory_order_relaxed);
-	reach_free(client->reach); /* keys of that memory were revoked a grace period ago */
+	bounce_free(client->bounce); /* keys of that memory were revoked a grace period ago */
 	object_free(&client->reap, client, client->qps);
 }
 
@@ -366,8 +366,8 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->to = TX_TO(config->port, 0);
 	qp->timer.at = TIMER_NEVER;
 	qp->timer.calls = &qp_timer_calls;
-	qp->reach.user = qp;
-	qp->reach.core = qp->core->index;
+	qp->bounce.user = qp;
+	qp->bounce.core = qp->core->index;
 	qp->transport = config->ud ? QP_UD : QP_WIRE;
 	if (!config->ud) {
 		qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
@@ -382,7 +382,7 @@ engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct e
 	qp->core->qps_held--;
 	qp->client = lane;
 	qp->core = lane->core;
-	qp->reach.core = lane->core->index;
+	qp->bounce.core = lane->core->index;
 	qp->core->qps_held++;
 	qp_configure(qp, config);
 	if (qp->rc != NULL)

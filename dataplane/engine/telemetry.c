@@ -6,32 +6,32 @@
 #include <rte_telemetry.h>
 
 #include "dataplane/engine/counters.h"
-#include "dataplane/engine/tel.h"
+#include "dataplane/engine/telemetry_reply.h"
 #include "dataplane/port/port.h"
 #include "dataplane/wire/icrc.h"
 
 static void
-add_number(struct tell *d, const char *name, uint64_t value)
+add_number(struct fact_sink *d, const char *name, uint64_t value)
 {
 	d->number(d, name, value);
 }
 
 /* Adds to `d` a dictionary filled by `fill` for number `number`. */
 static int
-add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, uint32_t number)
+add_dictionary(struct rte_tel_data *d, const char *name, engine_report_fn *fill, uint32_t number)
 {
 	struct telemetry_dictionary one = telemetry_dictionary();
 
 	if (one.data == NULL)
 		return -1;
-	fill(&one.tell, number);
+	fill(&one.sink, number);
 	telemetry_add(d, name, &one);
 	return 0;
 }
 
 /* Adds a dictionary per core, named by the lcore's number. */
 static int
-for_each_core(struct rte_tel_data *d, engine_tell_fn *fill)
+for_each_core(struct rte_tel_data *d, engine_report_fn *fill)
 {
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
@@ -45,7 +45,7 @@ for_each_core(struct rte_tel_data *d, engine_tell_fn *fill)
 }
 
 static void
-fill_group(struct tell *d, const struct engine_stats *stats, enum counter_group group)
+fill_group(struct fact_sink *d, const struct engine_stats *stats, enum counter_group group)
 {
 	for (const struct counter *counter = counters; counter->name != NULL; counter++) {
 		char name[RTE_TEL_MAX_STRING_LEN];
@@ -59,7 +59,7 @@ fill_group(struct tell *d, const struct engine_stats *stats, enum counter_group 
 }
 
 void
-engine_tell_core(struct tell *d, uint32_t core)
+engine_report_core(struct fact_sink *d, uint32_t core)
 {
 	struct engine_stats stats;
 	uint64_t cycles;
@@ -74,7 +74,7 @@ engine_tell_core(struct tell *d, uint32_t core)
 }
 
 void
-engine_tell_drops(struct tell *d, uint32_t core)
+engine_report_drops(struct fact_sink *d, uint32_t core)
 {
 	struct engine_stats stats;
 
@@ -83,7 +83,7 @@ engine_tell_drops(struct tell *d, uint32_t core)
 }
 
 void
-engine_tell_transport(struct tell *d, uint32_t core)
+engine_report_transport(struct fact_sink *d, uint32_t core)
 {
 	struct engine_stats stats;
 
@@ -92,7 +92,7 @@ engine_tell_transport(struct tell *d, uint32_t core)
 }
 
 static void
-tell_stages(struct tell *d, uint32_t core)
+report_stages(struct fact_sink *d, uint32_t core)
 {
 	struct engine_stats stats;
 	static const char *const names[ENGINE_STAGE_MAX] = {
@@ -123,22 +123,22 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 		engine_time_stages(false);
 	else if (tel_has(params))
 		return tel_refuse(d, "its parameter is on or off");
-	return for_each_core(d, tell_stages);
+	return for_each_core(d, report_stages);
 }
 
 /* Handles cores, drops and transport. */
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
-	engine_tell_fn *fill = strcmp(command, "/oneside/cores") == 0   ? engine_tell_core
-			       : strcmp(command, "/oneside/drops") == 0 ? engine_tell_drops
-									: engine_tell_transport;
+	engine_report_fn *fill = strcmp(command, "/oneside/cores") == 0   ? engine_report_core
+				 : strcmp(command, "/oneside/drops") == 0 ? engine_report_drops
+									  : engine_report_transport;
 
 	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill);
 }
 
 void
-engine_tell_port(struct tell *d, uint32_t number)
+engine_report_port(struct fact_sink *d, uint32_t number)
 {
 	const struct port *port = &ports[number];
 	struct rings rings = port_rings(port);
@@ -188,7 +188,7 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		return tel_refuse(d, TEL_NO_PARAMETERS);
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < ports_num; i++)
-		if (add_dictionary(d, ports[i].info.name, engine_tell_port, i) != 0)
+		if (add_dictionary(d, ports[i].info.name, engine_report_port, i) != 0)
 			return -1;
 	return 0;
 }

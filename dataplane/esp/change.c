@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/reach.h"
+#include "config/route.h"
 #include "dataplane/esp/change.h"
 
 #include <errno.h>
@@ -196,12 +196,12 @@ begin_sa(const struct esp_change *change, const struct config_ipsec *ipsec, stru
 }
 
 static void
-set_limit(_Atomic uint64_t *limit, uint64_t value, _Atomic uint8_t *told)
+set_limit(_Atomic uint64_t *limit, uint64_t value, _Atomic uint8_t *reported)
 {
 	/* Relaxed: cores compare limits with counters only. A report was for the previous limit: pairs with
 	 * report_limit() in sa.c and is_news() in keeper.c. */
 	if (atomic_exchange_explicit(limit, value, memory_order_relaxed) != value)
-		atomic_store_explicit(told, ESP_BELOW, memory_order_relaxed);
+		atomic_store_explicit(reported, ESP_BELOW, memory_order_relaxed);
 }
 
 /* Also changes the limits of running SAs. */

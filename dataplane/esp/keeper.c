@@ -92,12 +92,12 @@ reserve_numbers(struct esp_sa *sa, const char *name)
 
 /* True once after each change of the limit: the limit is reached and not reported. */
 static bool
-is_news(_Atomic uint8_t *told)
+is_news(_Atomic uint8_t *reported)
 {
 	uint8_t reached = ESP_REACHED;
 
 	/* Pairs with report_limit() in sa.c, and with set_limit() in change.c. */
-	return atomic_compare_exchange_strong_explicit(told, &reached, ESP_TOLD, memory_order_relaxed,
+	return atomic_compare_exchange_strong_explicit(reported, &reached, ESP_TOLD, memory_order_relaxed,
 						       memory_order_relaxed);
 }
 

@@ -16,14 +16,14 @@ load_counter(const _Atomic uint64_t *counter)
 
 /* Wake the keeper once per limit, to report it. */
 static void
-report_limit(_Atomic uint8_t *told)
+report_limit(_Atomic uint8_t *reported)
 {
 	uint8_t below = ESP_BELOW;
 
 	/* Relaxed: pairs with is_news() in keeper.c and with set_limit() in change.c; the eventfd orders
 	 * it. */
-	if (atomic_load_explicit(told, memory_order_relaxed) == ESP_BELOW &&
-	    atomic_compare_exchange_strong_explicit(told, &below, ESP_REACHED, memory_order_relaxed,
+	if (atomic_load_explicit(reported, memory_order_relaxed) == ESP_BELOW &&
+	    atomic_compare_exchange_strong_explicit(reported, &below, ESP_REACHED, memory_order_relaxed,
 						    memory_order_relaxed))
 		esp_keeper_wake();
 }

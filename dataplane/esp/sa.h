@@ -35,7 +35,7 @@ struct esp_saved {
 
 /* State of a limit: cores set ESP_REACHED, the keeper reports it once and sets ESP_TOLD; a new limit resets
  * it. */
-enum esp_told { ESP_BELOW, ESP_REACHED, ESP_TOLD };
+enum esp_reported { ESP_BELOW, ESP_REACHED, ESP_TOLD };
 
 struct esp_sa {
 	/* Fields that each frame needs, in one cache line. */

@@ -40,7 +40,7 @@ static _Atomic uint32_t num_faults; /* faults not yet fetched by engine_guard_fa
 static _Atomic uint32_t num_pieces; /* replaced pieces in mappings that are not unmapped yet */
 static uint32_t hint;               /* control thread only: guards below this index are in use */
 static struct sigaction previous;
-static int told; /* eventfd, written at a fault */
+static int reported; /* eventfd, written at a fault */
 
 static struct guard *
 find_guard(uintptr_t addr)
@@ -105,7 +105,7 @@ on_sigbus(int signal_number, siginfo_t *info, void *context)
 		/* Pairs with the exchange in take_fault(). */
 		if (!atomic_exchange_explicit(&guard->faulted, true, memory_order_release)) {
 			atomic_fetch_add_explicit(&num_faults, 1, memory_order_release);
-			eventfd_write(told, 1);
+			eventfd_write(reported, 1);
 		}
 		errno = saved;
 		return;
@@ -120,7 +120,7 @@ guard_init(int event_fd)
 {
 	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
 
-	told = event_fd;
+	reported = event_fd;
 	sigemptyset(&action.sa_mask);
 	return sigaction(SIGBUS, &action, &previous) == 0 ? 0 : -errno;
 }

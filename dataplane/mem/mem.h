@@ -27,7 +27,7 @@
 #include "abi/message.h" /* ONE_ACCESS_* */
 #include "abi/ring.h"    /* enum one_status, struct one_sge */
 
-struct reach; /* reach.h */
+struct bounce; /* bounce.h */
 struct mem_renewable;
 
 struct mem_region {
@@ -38,8 +38,8 @@ struct mem_region {
 	uint64_t va;     /* address in requests */
 	uint64_t shift;  /* address in the application: va - shift */
 	uint64_t length;
-	uint8_t *base;                   /* address here; NULL: the application moves the memory (reach.h) */
-	struct reach *reach;             /* NULL if base is set */
+	uint8_t *base;                   /* address here; NULL: the application moves the memory (bounce.h) */
+	struct bounce *bounce;           /* NULL if base is set */
 	void *owner;                     /* object of the control thread */
 	bool window;                     /* window that peers may invalidate (ONE_OP_SEND_INV) */
 	struct mem_renewable *renewable; /* container of a renewable region; NULL: not renewable */

@@ -6,7 +6,7 @@
 #include "mem.h"
 
 /*
- * Copy out of and into checked memory. Return 0, or -EFAULT if the region has no mapping: use reach.h for
+ * Copy out of and into checked memory. Return 0, or -EFAULT if the region has no mapping: use bounce.h for
  * that.
  *
  * mem_write() places in address order and stores the last byte last, with release semantics: applications

@@ -14,7 +14,7 @@
 
 #include <rte_ethdev.h>
 
-#include "dataplane/compat/compat.h"
+#include "dataplane/base/compat.h"
 #include "dataplane/core/limits.h"
 #include "device.h"
 #include "memif_rings.h"

@@ -10,7 +10,7 @@
 #include <rte_ethdev.h>
 #include <rte_thash.h>
 
-#include "dataplane/compat/compat.h"
+#include "dataplane/base/compat.h"
 
 #define FIRST_PORT 0xc000u
 #define DRAWS_PER_QUEUE 16u /* probability that all draws miss: e^-16 */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Completion of binds that the control thread has carried out. A bound window no longer grants its former
- * range. If the copy thread of the application moves that memory (reach.h), copies begun under the old rights
- * may still be under way. After the bind's completion only the application may access the memory, so the bind
- * completes when all copies handed over before it have ended.
+ * range. If the copy thread of the application moves that memory (bounce.h), copies begun under the old
+ * rights may still be under way. After the bind's completion only the application may access the memory, so
+ * the bind completes when all copies handed over before it have ended.
  */
 #include <errno.h>
 
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 #include "dataplane/qp/client.h"
 #include "dataplane/qp/transport.h"
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 
 #define AT_ONCE 16u /* binds of one client completed in one loop, at most */
 
@@ -85,13 +85,13 @@ qp_bind_leave(struct core *core, struct engine_qp *qp, const char *why)
 int
 qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies)
 {
-	const struct reach *reach = qp->client->reach;
+	const struct bounce *bounce = qp->client->bounce;
 	uint32_t mark;
 
 	if (qp->bind != QP_BIND_ASKED)
 		return -EALREADY; /* flushed meanwhile, or waiting for copies already */
-	mark = copies && ok ? reach_mark(reach) : 0;
-	if (copies && ok && !reach_passed(reach, mark))
+	mark = copies && ok ? bounce_mark(bounce) : 0;
+	if (copies && ok && !bounce_passed(bounce, mark))
 		settle_begin(core, qp, mark);
 	else
 		bind_complete(core, qp, ok);
@@ -109,7 +109,7 @@ qp_bind_poll(struct core *core)
 		for (uint32_t i = 0; i < AT_ONCE && !TAILQ_EMPTY(&client->settling); i++) {
 			struct engine_qp *qp = TAILQ_FIRST(&client->settling);
 
-			if (!reach_passed(client->reach, qp->settle_mark))
+			if (!bounce_passed(client->bounce, qp->settle_mark))
 				break;
 			bind_complete(core, qp, true);
 			done++;

@@ -93,7 +93,7 @@ struct engine_client {
 	TAILQ_HEAD(, engine_qp) settling; /* ordered by settle_mark */
 	TAILQ_ENTRY(engine_client) settle_link;
 	/* Stored by the control thread before it publishes a key of memory that the copy thread moves. */
-	struct reach *reach;
+	struct bounce *bounce;
 	/* First lane only; NULL: no channel has been opened. */
 	_Atomic(struct channel_table *) channel_table;
 	/* control thread only */

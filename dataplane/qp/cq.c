@@ -26,7 +26,7 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->head_seen = 0;
 	cq->notify_tail = 0;
 	cq->solicited_tail = 0;
-	cq->told_tail = 0;
+	cq->reported_tail = 0;
 	cq->arm_seen = 0;
 	cq->overflowed = false;
 }
@@ -102,7 +102,7 @@ cq_make_room(struct core *core, struct engine_cq *cq)
 	core->stats.cq_overflow++;
 	if (!cq->overflowed) {
 		cq->overflowed = true;
-		cq_tell(core, cq->async_cq, cq->id, ONE_CQE_ASYNC, ONE_ASYNC_CQ_OVERFLOW);
+		cq_notify(core, cq->async_cq, cq->id, ONE_CQE_ASYNC, ONE_ASYNC_CQ_OVERFLOW);
 	}
 	return false;
 }
@@ -150,7 +150,7 @@ cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 }
 
 void
-cq_tell(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status)
+cq_notify(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status)
 {
 	const struct one_cqe entry = {
 		.object = object, .type = type, .status = status, .flags = ONE_CQE_NOTIFY};
@@ -190,8 +190,8 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 
 	if ((int32_t)(cq->tail - index) <= 0)
 		return false;
-	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0 && (int32_t)(cq->told_tail - index) > 0)
-		index = cq->told_tail;
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) != 0 && (int32_t)(cq->reported_tail - index) > 0)
+		index = cq->reported_tail;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_FLAGS) == ONE_ARM_ANY)
 		return (int32_t)(cq->tail - index) > 0;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0)
@@ -257,7 +257,7 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	if (!cq_claim_arm(cq, arm, &claimed))
 		return true;
 	if (wake_armed(core, cq, arm)) {
-		cq->told_tail = cq->tail;
+		cq->reported_tail = cq->tail;
 		return true;
 	}
 	/* Send the id with the next entry, unless the application has armed again. */

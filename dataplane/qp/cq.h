@@ -16,7 +16,7 @@ struct engine_cq {
 	uint32_t log2;
 	uint32_t notify_tail;    /* index after the newest entry with ONE_CQE_NOTIFY */
 	uint32_t solicited_tail; /* index after the newest entry with ONE_CQE_SOLICITED */
-	uint32_t told_tail;      /* tail when an event was sent last */
+	uint32_t reported_tail;  /* tail when an event was sent last */
 	uint64_t arm_seen;       /* last arm that was due: this core or another has answered it */
 	bool dirty, overflowed;
 	STAILQ_ENTRY(engine_cq) dirty_link;
@@ -31,7 +31,7 @@ int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t
 void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
 /* Push an entry that notifies, for an event of `object`; `cq` NULL: no effect. */
-void cq_tell(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status);
+void cq_notify(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status);
 void cq_unstage(struct core *core); /* store staged entries */
 
 /* Call before `qp` completes work: its progress is published with the stage. */

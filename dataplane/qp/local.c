@@ -21,7 +21,7 @@
 #define STEP_MAX_NS 1000000ull
 
 /* Slots of the initiator's bounced accesses that belong to no chunk. */
-enum { REACH_FROM, REACH_TO };
+enum { BOUNCE_FROM, BOUNCE_TO };
 /* Not an enum one_status: a bounced access is under way. */
 #define LATER UINT8_MAX
 
@@ -80,13 +80,13 @@ local_leave(struct core *core, struct engine_qp *qp)
 {
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
-	reach_leave(&qp->reach);
+	bounce_leave(&qp->bounce);
 	if (peer == NULL || peer->core != core || peer->transport != QP_LOCAL ||
 	    peer->attr.peer_qpn != qp->qpn)
 		return;
 	/* The peer repeats bounced accesses of its own request, which are cancelled here, except for an
 	 * atomic that is done. Nothing else wakes the peer. */
-	reach_leave(&peer->reach);
+	bounce_leave(&peer->bounce);
 	if (peer->work.op < ONE_OP_FETCH_ADD)
 		peer->moved = 0;
 	end_wait(core, peer);
@@ -173,7 +173,7 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t stat
 	return STEP_WAIT;
 }
 
-/* Wait until qp_reached(). */
+/* Wait until qp_bounced(). */
 static enum step
 wait_for_memory(struct engine_qp *qp)
 {
@@ -187,12 +187,12 @@ wait_for_memory(struct engine_qp *qp)
 static enum step
 wait_for_peer(struct core *core, struct engine_qp *qp)
 {
-	uint64_t timeout = LOCAL_LOST_NS, told = 4096ull << (qp->attr.timeout & 31);
+	uint64_t timeout = LOCAL_LOST_NS, reported = 4096ull << (qp->attr.timeout & 31);
 
 	if (qp->by_numbers)
 		timeout = (qp->attr.timeout & 31) == 0
 				  ? 0
-				  : RTE_MAX(timeout, told * ((qp->attr.retry_count & 7) + 1u));
+				  : RTE_MAX(timeout, reported * ((qp->attr.retry_count & 7) + 1u));
 	return wait_for(core, qp, timeout, ONE_STATUS_RETRY_EXCEEDED);
 }
 
@@ -249,11 +249,11 @@ struct local_chunk {
 static int
 read_ahead(const struct core *core, struct engine_qp *qp, struct side from)
 {
-	uint32_t count = reach_queue_count(&qp->reach, REACH_AHEAD), at = qp->moved;
+	uint32_t count = bounce_queue_count(&qp->bounce, BOUNCE_AHEAD), at = qp->moved;
 	int error = 0;
 
 	if (count != 0) {
-		const struct local_chunk *newest = reach_queue_newest(&qp->reach, REACH_AHEAD);
+		const struct local_chunk *newest = bounce_queue_newest(&qp->bounce, BOUNCE_AHEAD);
 
 		at = newest->at + newest->len;
 	}
@@ -265,14 +265,14 @@ read_ahead(const struct core *core, struct engine_qp *qp, struct side from)
 
 		if (source.region == NULL || source.region->base != NULL)
 			break;
-		chunk.len = RTE_MIN(qp->work.length - at, REACH_LEN);
+		chunk.len = RTE_MIN(qp->work.length - at, BOUNCE_LEN);
 		chunk.len = (uint32_t)RTE_MIN(sge->len - from.offset, (uint64_t)chunk.len);
 		source.len = chunk.len;
-		error = reach_queue_gather(&qp->reach, REACH_AHEAD, &source, 1, &chunk, sizeof(chunk));
+		error = bounce_queue_gather(&qp->bounce, BOUNCE_AHEAD, &source, 1, &chunk, sizeof(chunk));
 		side_advance(&from, chunk.len);
 		at += chunk.len;
 	}
-	return reach_queued(&qp->reach, REACH_AHEAD) ? 0 : error;
+	return bounce_queued(&qp->bounce, BOUNCE_AHEAD) ? 0 : error;
 }
 
 /* Get bytes without mapping from qp->moved on, at most *len. Returns 0, -EAGAIN or -EFAULT. */
@@ -286,31 +286,31 @@ read_source(const struct core *core, struct engine_qp *qp, const struct side *fr
 
 	if (error != 0)
 		return error;
-	if (!reach_queue_done(&qp->reach, REACH_AHEAD))
+	if (!bounce_queue_done(&qp->bounce, BOUNCE_AHEAD))
 		return -EAGAIN;
-	chunk = reach_queue_oldest(&qp->reach, REACH_AHEAD);
+	chunk = bounce_queue_oldest(&qp->bounce, BOUNCE_AHEAD);
 	offset = qp->moved - chunk->at;
 	*len = RTE_MIN(*len, (uint64_t)(chunk->len - offset));
-	*data = reach_queue_data(&qp->reach, REACH_AHEAD) + offset;
-	return reach_queue_result(&qp->reach, REACH_AHEAD);
+	*data = bounce_queue_data(&qp->bounce, BOUNCE_AHEAD) + offset;
+	return bounce_queue_result(&qp->bounce, BOUNCE_AHEAD);
 }
 
 /* Drop the chunks before byte `at` of the message: they have been moved. */
 static void
 forget_read(struct engine_qp *qp, uint32_t at)
 {
-	while (reach_queued(&qp->reach, REACH_AHEAD)) {
-		const struct local_chunk *chunk = reach_queue_oldest(&qp->reach, REACH_AHEAD);
+	while (bounce_queued(&qp->bounce, BOUNCE_AHEAD)) {
+		const struct local_chunk *chunk = bounce_queue_oldest(&qp->bounce, BOUNCE_AHEAD);
 
 		if (at < chunk->at + chunk->len)
 			return;
-		reach_queue_pop(&qp->reach, REACH_AHEAD);
+		bounce_queue_pop(&qp->bounce, BOUNCE_AHEAD);
 	}
 }
 
 /*
  * Copy where source, destination or both are without mapping. Returns 0 if *len bytes, at most the number
- * asked for, have been moved or are on their way (REACH_ARRIVED); -EAGAIN: later; -EFAULT: refused, by the
+ * asked for, have been moved or are on their way (BOUNCE_ARRIVED); -EAGAIN: later; -EFAULT: refused, by the
  * source if *source is set.
  */
 static int
@@ -321,7 +321,7 @@ copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge 
 	const uint8_t *data;
 	int error = 0;
 
-	*len = RTE_MIN(*len, (uint64_t)REACH_LEN);
+	*len = RTE_MIN(*len, (uint64_t)BOUNCE_LEN);
 	*source = from->region->base == NULL;
 	if (*source)
 		error = read_source(core, qp, origin, len, &data);
@@ -332,9 +332,9 @@ copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge 
 	*source = false;
 	dst.len = (uint32_t)*len;
 	if (dst.region->base == NULL) {
-		error = reach_queue_scatter(&qp->reach, REACH_ARRIVED, &dst, 1, data, NULL, 0);
-		reach_queue_submit(&qp->reach, REACH_ARRIVED);
-	} else if (reach_queued(&qp->reach, REACH_ARRIVED)) {
+		error = bounce_queue_scatter(&qp->bounce, BOUNCE_ARRIVED, &dst, 1, data, NULL, 0);
+		bounce_queue_submit(&qp->bounce, BOUNCE_ARRIVED);
+	} else if (bounce_queued(&qp->bounce, BOUNCE_ARRIVED)) {
 		error = -EAGAIN; /* earlier bytes are not in place yet */
 	} else {
 		error = mem_write(dst.region, dst.va, data, dst.len);
@@ -348,14 +348,14 @@ copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge 
 static int
 settle_arrived(struct engine_qp *qp)
 {
-	while (reach_queue_done(&qp->reach, REACH_ARRIVED)) {
-		int error = reach_queue_result(&qp->reach, REACH_ARRIVED);
+	while (bounce_queue_done(&qp->bounce, BOUNCE_ARRIVED)) {
+		int error = bounce_queue_result(&qp->bounce, BOUNCE_ARRIVED);
 
-		reach_queue_pop(&qp->reach, REACH_ARRIVED);
+		bounce_queue_pop(&qp->bounce, BOUNCE_ARRIVED);
 		if (error != 0)
 			return error;
 	}
-	return reach_queued(&qp->reach, REACH_ARRIVED) ? -EAGAIN : 0;
+	return bounce_queued(&qp->bounce, BOUNCE_ARRIVED) ? -EAGAIN : 0;
 }
 
 /*
@@ -428,8 +428,8 @@ copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 		if (likely(sge.region->base != NULL))
 			mem_write(sge.region, sge.va, work->inline_data + qp->moved, sge.len);
 		else
-			error = reach_scatter(&qp->reach, REACH_TO, &sge, 1, work->inline_data + qp->moved,
-					      qp->moved);
+			error = bounce_scatter(&qp->bounce, BOUNCE_TO, &sge, 1, work->inline_data + qp->moved,
+					       qp->moved);
 		if (unlikely(error != 0))
 			return error == -EAGAIN ? LATER : to->faulted;
 		side_advance(to, sge.len);
@@ -501,7 +501,7 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 		return remote ? fail_remote(core, qp, peer, status, receive) : fail_request(core, qp, status);
 	if (qp->moved < qp->work.length)
 		return STEP_MORE;
-	return likely(!reach_queued(&qp->reach, REACH_ARRIVED)) ? STEP_DONE : wait_for_memory(qp);
+	return likely(!bounce_queued(&qp->bounce, BOUNCE_ARRIVED)) ? STEP_DONE : wait_for_memory(qp);
 }
 
 /* Take a receive of the peer for the request. Returns STEP_DONE if it is in peer->recv. */
@@ -640,8 +640,8 @@ change_word(struct engine_qp *qp, const struct mem_region *there)
 	int error;
 
 	if (unlikely(there->base == NULL))
-		error = reach_atomic(&qp->reach, REACH_TO, there, work->remote_addr,
-				     add ? NULL : &work->compare, work->add_or_swap, &qp->found, 0);
+		error = bounce_atomic(&qp->bounce, BOUNCE_TO, there, work->remote_addr,
+				      add ? NULL : &work->compare, work->add_or_swap, &qp->found, 0);
 	else if (add)
 		error = mem_fetch_add(there, work->remote_addr, work->add_or_swap, &qp->found);
 	else
@@ -658,7 +658,7 @@ answer_word(struct engine_qp *qp, const struct mem_region *home)
 
 	if (likely(home->base != NULL))
 		return mem_write(home, sge.va, &qp->found, sizeof(qp->found));
-	return reach_scatter(&qp->reach, REACH_FROM, &sge, 1, &qp->found, 0);
+	return bounce_scatter(&qp->bounce, BOUNCE_FROM, &sge, 1, &qp->found, 0);
 }
 
 static enum step

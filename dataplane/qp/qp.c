@@ -3,7 +3,7 @@
  * Queue pairs: work from the shared rings, completions, and the end of a connection. The transports (rcio.c,
  * local.c, ud.c) build on this file.
  */
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 #include "dataplane/qp/transport.h"
 #include "dataplane/qp/wqe.h"
 
@@ -499,7 +499,7 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
 	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
-		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
+		cq_notify(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
 	qp_raise(core, qp, ENGINE_EVENT_FAILED, error);
 }
 
@@ -516,7 +516,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	}
 	qp_flush_rings(core, qp);
 	if (ends && qp->notify_end)
-		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
+		cq_notify(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
 }
 
 /* Drop a receive that a message has taken. */
@@ -576,7 +576,7 @@ qp_established(struct core *core, struct engine_qp *qp, enum qp_setup to, const 
 		return;
 	qp_set_setup(qp, to, why);
 	qp_store_state(qp, ONE_QP_CONNECTED);
-	cq_tell(core, qp->conn_cq, qp->id, ONE_CQE_CONNECT, ONE_CONN_ESTABLISHED);
+	cq_notify(core, qp->conn_cq, qp->id, ONE_CQE_CONNECT, ONE_CONN_ESTABLISHED);
 	qp_raise(core, qp, ENGINE_EVENT_ESTABLISHED, 0);
 }
 
@@ -591,7 +591,7 @@ check_stopped(struct core *core, struct engine_qp *qp)
 	cq_unstage(core); /* store earlier completions first */
 	store_draining(qp, false);
 	if (notify)
-		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
+		cq_notify(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
 }
 
 static bool
@@ -762,7 +762,7 @@ qp_forget(struct core *core, struct engine_qp *qp)
 
 /* A bounced access that the queue pair waited for has ended. */
 void
-qp_reached(void *context, void *user)
+qp_bounced(void *context, void *user)
 {
 	go_on(context, user, rc_resume);
 }

@@ -24,7 +24,7 @@ enum qp_transport {
 enum qp_request {
 	QP_REQUEST_NONE,
 	QP_REQUEST_TAKEN, /* waits for its turn */
-	QP_REQUEST_WAITS  /* off the hot list until a timer, the peer's doorbell, or qp_reached(); not with RC
+	QP_REQUEST_WAITS  /* off the hot list until a timer, the peer's doorbell, or qp_bounced(); not with RC
 			   */
 };
 
@@ -106,7 +106,7 @@ struct engine_qp {
 	bool recv_taken;
 	uint32_t qkey;  /* datagrams */
 	uint64_t found; /* result of an executed atomic that is not written home yet; `moved` is 8 */
-	struct reach_party reach;
+	struct bounce_party bounce;
 
 	bool recv_solicited, notify_end;
 	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
@@ -114,7 +114,7 @@ struct engine_qp {
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */
 	struct work bind_work;
-	uint32_t settle_mark; /* reach_mark() */
+	uint32_t settle_mark; /* bounce_mark() */
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
 	TAILQ_ENTRY(engine_qp) sending_link;
@@ -180,7 +180,7 @@ void qp_resume(struct core *core, struct engine_qp *qp, const char *why);
 void qp_drain(struct core *core, struct engine_qp *qp);
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
-void qp_reached(void *core, void *qp); /* a reach_wake */
+void qp_bounced(void *core, void *qp); /* a bounce_wake */
 /* Report an event of the queue pair, after its completions. */
 void qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value);
 extern const struct timer_calls qp_timer_calls;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 #include "dataplane/qp/qp.h"
 
 #define SLOTS (1u << QPN_LOG2)

@@ -21,7 +21,7 @@ check_limit(struct core *core, struct engine_srq *srq)
 	if ((int32_t)(posted - srq->taken) >= (int32_t)srq->limit)
 		return;
 	srq->limit = 0;
-	cq_tell(core, srq->async_cq, srq->id, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT);
+	cq_notify(core, srq->async_cq, srq->id, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT);
 }
 
 void

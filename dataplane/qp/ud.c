@@ -30,14 +30,14 @@
 #define LATER UINT8_MAX
 
 /* Note of a bounced access: the receive that the access completes. */
-struct parked {
+struct bounced_recv {
 	struct completion c;
 	struct one_sge sge[ONE_MAX_SGE];
 	uint8_t num_sge;
 };
-_Static_assert(sizeof(struct parked) <= REACH_NOTE, "a receive is kept as a note");
+_Static_assert(sizeof(struct bounced_recv) <= BOUNCE_NOTE, "a receive is kept as a note");
 /* Note of a bounced access that reads the payload of a request: its struct work. */
-_Static_assert(sizeof(struct work) <= REACH_NOTE, "a request is kept as a note");
+_Static_assert(sizeof(struct work) <= BOUNCE_NOTE, "a request is kept as a note");
 
 /* Memory of a message. */
 struct span_list {
@@ -210,10 +210,10 @@ send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 
 	if (status == ONE_STATUS_SUCCESS)
 		status = find_payload(core, qp, work, &list);
-	if (status == ONE_STATUS_SUCCESS && reach_queue_result(&qp->reach, REACH_LEAVING) != 0)
+	if (status == ONE_STATUS_SUCCESS && bounce_queue_result(&qp->bounce, BOUNCE_LEAVING) != 0)
 		status = ONE_STATUS_LOCAL_PROTECTION;
 	if (status == ONE_STATUS_SUCCESS &&
-	    !emit_frame(core, qp, work, ah, &list, reach_queue_data(&qp->reach, REACH_LEAVING)))
+	    !emit_frame(core, qp, work, ah, &list, bounce_queue_data(&qp->bounce, BOUNCE_LEAVING)))
 		status = LATER;
 	return status;
 }
@@ -222,13 +222,13 @@ send_copied(struct core *core, struct engine_qp *qp, const struct work *work)
 static void
 send_all_copied(struct core *core, struct engine_qp *qp)
 {
-	while (qp->state == RC_RTS && reach_queue_done(&qp->reach, REACH_LEAVING)) {
-		struct work work = *(const struct work *)reach_queue_oldest(&qp->reach, REACH_LEAVING);
+	while (qp->state == RC_RTS && bounce_queue_done(&qp->bounce, BOUNCE_LEAVING)) {
+		struct work work = *(const struct work *)bounce_queue_oldest(&qp->bounce, BOUNCE_LEAVING);
 		uint8_t status = send_copied(core, qp, &work);
 
 		if (status == LATER)
 			return;
-		reach_queue_pop(&qp->reach, REACH_LEAVING);
+		bounce_queue_pop(&qp->bounce, BOUNCE_LEAVING);
 		complete_send(core, qp, &work, status);
 	}
 }
@@ -248,13 +248,13 @@ send_one(struct core *core, struct engine_qp *qp, bool *reading)
 	if (status == ONE_STATUS_SUCCESS)
 		status = find_payload(core, qp, work, &list);
 	/* Requests leave, and fail, in order. */
-	if ((status != ONE_STATUS_SUCCESS || list.mapped) && reach_queued(&qp->reach, REACH_LEAVING))
+	if ((status != ONE_STATUS_SUCCESS || list.mapped) && bounce_queued(&qp->bounce, BOUNCE_LEAVING))
 		return LATER;
 	if (status != ONE_STATUS_SUCCESS)
 		return status;
 	if (likely(list.mapped))
 		return emit_frame(core, qp, work, ah, &list, NULL) ? ONE_STATUS_SUCCESS : LATER;
-	error = reach_queue_gather(&qp->reach, REACH_LEAVING, list.sge, list.num, work, sizeof(*work));
+	error = bounce_queue_gather(&qp->bounce, BOUNCE_LEAVING, list.sge, list.num, work, sizeof(*work));
 	*reading = error == 0;
 	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
 }
@@ -263,8 +263,8 @@ send_one(struct core *core, struct engine_qp *qp, bool *reading)
 static enum qp_request
 later_request(const struct engine_qp *qp)
 {
-	return reach_queued(&qp->reach, REACH_LEAVING) || qp->reach.starved != NULL ? QP_REQUEST_WAITS
-										    : QP_REQUEST_TAKEN;
+	return bounce_queued(&qp->bounce, BOUNCE_LEAVING) || qp->bounce.starved != NULL ? QP_REQUEST_WAITS
+											: QP_REQUEST_TAKEN;
 }
 
 void
@@ -347,7 +347,7 @@ complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uin
 static void
 end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
-	if (reach_queued(&qp->reach, REACH_ARRIVED)) {
+	if (bounce_queued(&qp->bounce, BOUNCE_ARRIVED)) {
 		count_drop(core, ENGINE_UD_BUSY);
 		return;
 	}
@@ -361,16 +361,16 @@ static void
 receive_bounced(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
 		const struct wire_packet *packet, struct completion *c)
 {
-	struct parked note = {.c = *c, .num_sge = qp->recv.num_sge};
+	struct bounced_recv note = {.c = *c, .num_sge = qp->recv.num_sge};
 	uint8_t bounce[DATAGRAM_MAX];
 	int error;
 
 	memcpy(note.sge, qp->recv.sge, note.num_sge * sizeof(note.sge[0]));
 	memcpy(bounce, grh, ONE_UD_GRH);
 	memcpy(bounce + ONE_UD_GRH, packet->payload, packet->payload_len);
-	error = reach_queue_scatter(&qp->reach, REACH_ARRIVED, list->sge, list->num, bounce, &note,
-				    sizeof(note));
-	reach_queue_submit(&qp->reach, REACH_ARRIVED);
+	error = bounce_queue_scatter(&qp->bounce, BOUNCE_ARRIVED, list->sge, list->num, bounce, &note,
+				     sizeof(note));
+	bounce_queue_submit(&qp->bounce, BOUNCE_ARRIVED);
 	if (error == 0)
 		qp->recv_taken = false;
 	else if (error == -EAGAIN)
@@ -407,7 +407,7 @@ place_datagram(struct core *core, struct engine_qp *qp, const struct wire_packet
 		receive_bounced(core, qp, &list, grh, packet, &c);
 		return;
 	}
-	if (likely(!reach_queued(&qp->reach, REACH_ARRIVED))) {
+	if (likely(!bounce_queued(&qp->bounce, BOUNCE_ARRIVED))) {
 		scatter_spans(&list, 0, grh, ONE_UD_GRH);
 		scatter_spans(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
 	}
@@ -447,22 +447,23 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 static void
 end_parked(struct core *core, struct engine_qp *qp)
 {
-	struct parked parked = *(const struct parked *)reach_queue_oldest(&qp->reach, REACH_ARRIVED);
+	struct bounced_recv bounced =
+		*(const struct bounced_recv *)bounce_queue_oldest(&qp->bounce, BOUNCE_ARRIVED);
 	struct span_list list;
-	bool placed = reach_queue_result(&qp->reach, REACH_ARRIVED) == 0 &&
-		      resolve_sges(core, qp, parked.sge, parked.num_sge, parked.c.length,
+	bool placed = bounce_queue_result(&qp->bounce, BOUNCE_ARRIVED) == 0 &&
+		      resolve_sges(core, qp, bounced.sge, bounced.num_sge, bounced.c.length,
 				   ONE_ACCESS_LOCAL_WRITE, &list);
 
 	if (placed)
-		reach_queue_place(&qp->reach, REACH_ARRIVED, list.sge, list.num);
-	reach_queue_pop(&qp->reach, REACH_ARRIVED);
-	complete_recv(core, qp, &parked.c, placed ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
+		bounce_queue_place(&qp->bounce, BOUNCE_ARRIVED, list.sge, list.num);
+	bounce_queue_pop(&qp->bounce, BOUNCE_ARRIVED);
+	complete_recv(core, qp, &bounced.c, placed ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
 }
 
 void
 ud_resume(struct core *core, struct engine_qp *qp)
 {
-	while (reach_queue_done(&qp->reach, REACH_ARRIVED))
+	while (bounce_queue_done(&qp->bounce, BOUNCE_ARRIVED))
 		end_parked(core, qp);
 	send_all_copied(core, qp);
 }
@@ -470,20 +471,21 @@ ud_resume(struct core *core, struct engine_qp *qp)
 void
 ud_leave(struct core *core, struct engine_qp *qp, bool flush)
 {
-	while (flush && reach_queued(&qp->reach, REACH_ARRIVED)) {
-		const struct parked *parked = reach_queue_oldest(&qp->reach, REACH_ARRIVED);
+	while (flush && bounce_queued(&qp->bounce, BOUNCE_ARRIVED)) {
+		const struct bounced_recv *bounced = bounce_queue_oldest(&qp->bounce, BOUNCE_ARRIVED);
 		const struct completion c = {
-			.cookie = parked->c.cookie, .type = ONE_CQE_RECV, .status = ONE_STATUS_FLUSHED};
+			.cookie = bounced->c.cookie, .type = ONE_CQE_RECV, .status = ONE_STATUS_FLUSHED};
 
-		reach_queue_pop(&qp->reach, REACH_ARRIVED);
+		bounce_queue_pop(&qp->bounce, BOUNCE_ARRIVED);
 		qp_complete(core, qp, &c);
 	}
-	while (flush && reach_queued(&qp->reach, REACH_LEAVING)) {
-		const struct work work = *(const struct work *)reach_queue_oldest(&qp->reach, REACH_LEAVING);
+	while (flush && bounce_queued(&qp->bounce, BOUNCE_LEAVING)) {
+		const struct work work =
+			*(const struct work *)bounce_queue_oldest(&qp->bounce, BOUNCE_LEAVING);
 		const struct completion c = qp_completion(&work, ONE_STATUS_FLUSHED);
 
-		reach_queue_pop(&qp->reach, REACH_LEAVING);
+		bounce_queue_pop(&qp->bounce, BOUNCE_LEAVING);
 		qp_complete(core, qp, &c);
 	}
-	reach_leave(&qp->reach);
+	bounce_leave(&qp->bounce);
 }

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 #include "dataplane/core/stats.h"
 #include "dataplane/mem/channel.h"
 #include "dataplane/qp/share.h"

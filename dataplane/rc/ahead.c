@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Payload in memory without mapping (reach.h) is read ahead of the packets that carry it: a few chunks of at
- * most REACH_LEN bytes for each direction, or one for each of several short messages, so that the copy thread
- * works while frames go out. A chunk begins with a packet and belongs to one message or READ.
+ * Payload in memory without mapping (bounce.h) is read ahead of the packets that carry it: a few chunks of at
+ * most BOUNCE_LEN bytes for each direction, or one for each of several short messages, so that the copy
+ * thread works while frames go out. A chunk begins with a packet and belongs to one message or READ.
  *
  * Chunks match their PSNs only while packets are sent in order. When the queue pair goes back, the chunks are
  * dropped and read again. Packets of a repair (selective.c) are read one by one.
@@ -20,49 +20,49 @@ struct ahead_chunk {
 };
 
 static struct ahead_chunk *
-newest_chunk(struct rc_qp *qp, enum reach_queue queue)
+newest_chunk(struct rc_qp *qp, enum bounce_queue queue)
 {
-	return reach_queue_newest(&qp->party, queue);
+	return bounce_queue_newest(&qp->party, queue);
 }
 
-/* Find the payload of packet `psn` in the oldest chunk. Returns reach_queue_result(); -EAGAIN: not read yet;
+/* Find the payload of packet `psn` in the oldest chunk. Returns bounce_queue_result(); -EAGAIN: not read yet;
  * -ENOENT: not in that chunk. */
 static int
-find_chunk(struct rc_qp *qp, enum reach_queue queue, uint32_t psn, uint32_t *count, const uint8_t **data)
+find_chunk(struct rc_qp *qp, enum bounce_queue queue, uint32_t psn, uint32_t *count, const uint8_t **data)
 {
 	const struct ahead_chunk *chunk;
 	uint32_t index;
 
-	if (!reach_queued(&qp->party, queue))
+	if (!bounce_queued(&qp->party, queue))
 		return -ENOENT;
-	chunk = reach_queue_oldest(&qp->party, queue);
+	chunk = bounce_queue_oldest(&qp->party, queue);
 	index = (psn - chunk->first) & RC_PSN_MASK;
 	if (index >= chunk->count)
 		return -ENOENT;
-	if (!reach_queue_done(&qp->party, queue))
+	if (!bounce_queue_done(&qp->party, queue))
 		return -EAGAIN;
 	if (*count > chunk->count - index)
 		*count = chunk->count - index;
-	*data = reach_queue_data(&qp->party, queue) + ((uint64_t)index * qp->mtu);
-	return reach_queue_result(&qp->party, queue);
+	*data = bounce_queue_data(&qp->party, queue) + ((uint64_t)index * qp->mtu);
+	return bounce_queue_result(&qp->party, queue);
 }
 
 void
-rc_ahead_used(struct rc_qp *qp, enum reach_queue queue, uint32_t psn)
+rc_ahead_used(struct rc_qp *qp, enum bounce_queue queue, uint32_t psn)
 {
-	while (reach_queued(&qp->party, queue)) {
-		const struct ahead_chunk *chunk = reach_queue_oldest(&qp->party, queue);
+	while (bounce_queued(&qp->party, queue)) {
+		const struct ahead_chunk *chunk = bounce_queue_oldest(&qp->party, queue);
 
 		if (rc_psn_diff(psn, chunk->first + chunk->count) < 0)
 			return;
-		reach_queue_pop(&qp->party, queue);
+		bounce_queue_pop(&qp->party, queue);
 	}
 }
 
 static inline uint32_t
 chunk_packets(const struct rc_qp *qp, uint32_t left)
 {
-	uint32_t most = REACH_LEN / qp->mtu;
+	uint32_t most = BOUNCE_LEN / qp->mtu;
 
 	return left < most ? left : most;
 }
@@ -94,7 +94,7 @@ begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *fu
 		    ONE_STATUS_SUCCESS ||
 	    !list.bounce)
 		return 0;
-	error = reach_queue_gather(&qp->party, REACH_AHEAD, list.sge, list.num, &chunk, sizeof(chunk));
+	error = bounce_queue_gather(&qp->party, BOUNCE_AHEAD, list.sge, list.num, &chunk, sizeof(chunk));
 	*full = error == -EAGAIN;
 	return error == 0 ? chunk.count : 0;
 }
@@ -103,11 +103,11 @@ begin_chunk(struct rc_qp *qp, const struct rc_node *node, uint32_t psn, bool *fu
 static bool
 read_requests(struct rc_qp *qp, const struct rc_node *node, uint32_t psn)
 {
-	uint32_t chunks = reach_queue_count(&qp->party, REACH_AHEAD), looks = 0;
+	uint32_t chunks = bounce_queue_count(&qp->party, BOUNCE_AHEAD), looks = 0;
 	bool full = false;
 
 	if (chunks != 0)
-		psn = newest_chunk(qp, REACH_AHEAD)->first + newest_chunk(qp, REACH_AHEAD)->count;
+		psn = newest_chunk(qp, BOUNCE_AHEAD)->first + newest_chunk(qp, BOUNCE_AHEAD)->count;
 	for (; node != NULL && looks++ < AHEAD_LOOKS; node = node->next) {
 		/* A fenced request may read what earlier requests write. */
 		if ((node->work.flags & ONE_WQE_FENCE) != 0 && node != qp->req.cur)
@@ -119,7 +119,7 @@ read_requests(struct rc_qp *qp, const struct rc_node *node, uint32_t psn)
 		if ((int32_t)(psn - node->first) < 0)
 			psn = node->first;
 		while (psn != node->end) {
-			bool is_long = node->work.length > REACH_LEN / AHEAD_MESSAGES;
+			bool is_long = node->work.length > BOUNCE_LEN / AHEAD_MESSAGES;
 			uint32_t count;
 
 			if (chunks >= (is_long ? AHEAD_CHUNKS : AHEAD_MESSAGES))
@@ -140,14 +140,14 @@ int
 rc_ahead_request(struct rc_qp *qp, uint32_t *count, const uint8_t **data)
 {
 	const struct rc_requester *rq = &qp->req;
-	int error = find_chunk(qp, REACH_AHEAD, rq->snd, count, data);
+	int error = find_chunk(qp, BOUNCE_AHEAD, rq->snd, count, data);
 
 	bool full;
 
 	if (error == -ENOENT)
-		reach_queue_clear(&qp->party, REACH_AHEAD);
+		bounce_queue_clear(&qp->party, BOUNCE_AHEAD);
 	full = !read_requests(qp, rq->cur, rq->snd);
-	return error == -ENOENT && (full || reach_queued(&qp->party, REACH_AHEAD)) ? -EAGAIN : error;
+	return error == -ENOENT && (full || bounce_queued(&qp->party, BOUNCE_AHEAD)) ? -EAGAIN : error;
 }
 
 /* ---- responses ---- */
@@ -168,7 +168,7 @@ begin_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t ne
 			       resource->va + offset, len};
 	if (sge.region == NULL || sge.region->base != NULL)
 		return -ENOENT;
-	return reach_queue_gather(&qp->party, REACH_AHEAD_READ, &sge, 1, &chunk, sizeof(chunk));
+	return bounce_queue_gather(&qp->party, BOUNCE_AHEAD_READ, &sge, 1, &chunk, sizeof(chunk));
 }
 
 /* First response of the READ that has not been read ahead. */
@@ -178,8 +178,8 @@ first_unread(struct rc_qp *qp, const struct rc_resource *resource)
 	uint32_t next = resource->next;
 	int32_t read;
 
-	if (reach_queued(&qp->party, REACH_AHEAD_READ)) {
-		const struct ahead_chunk *chunk = newest_chunk(qp, REACH_AHEAD_READ);
+	if (bounce_queued(&qp->party, BOUNCE_AHEAD_READ)) {
+		const struct ahead_chunk *chunk = newest_chunk(qp, BOUNCE_AHEAD_READ);
 
 		read = rc_psn_diff(chunk->first + chunk->count, resource->first);
 		if (read > (int32_t)next)
@@ -192,7 +192,7 @@ first_unread(struct rc_qp *qp, const struct rc_resource *resource)
 static int
 read_resource(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *chunks)
 {
-	uint32_t most = resource->length > REACH_LEN / AHEAD_MESSAGES ? AHEAD_CHUNKS : AHEAD_MESSAGES;
+	uint32_t most = resource->length > BOUNCE_LEN / AHEAD_MESSAGES ? AHEAD_CHUNKS : AHEAD_MESSAGES;
 	int error = 0;
 
 	for (uint32_t next = first_unread(qp, resource);
@@ -211,7 +211,7 @@ static int
 read_responses(struct rc_qp *qp, const struct rc_resource *resource)
 {
 	const struct rc_responder *rs = &qp->rsp;
-	uint32_t chunks = reach_queue_count(&qp->party, REACH_AHEAD_READ),
+	uint32_t chunks = bounce_queue_count(&qp->party, BOUNCE_AHEAD_READ),
 		 i = (uint32_t)(resource - rs->resource);
 	int error = read_resource(qp, resource, &chunks);
 
@@ -232,11 +232,12 @@ int
 rc_ahead_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *count, const uint8_t **data)
 {
 	uint32_t psn = (resource->first + resource->next) & RC_PSN_MASK;
-	int error = find_chunk(qp, REACH_AHEAD_READ, psn, count, data), begun;
+	int error = find_chunk(qp, BOUNCE_AHEAD_READ, psn, count, data), begun;
 
 	if (error == -ENOENT)
-		reach_queue_clear(&qp->party, REACH_AHEAD_READ);
+		bounce_queue_clear(&qp->party, BOUNCE_AHEAD_READ);
 	begun = read_responses(qp, resource);
-	return error == -ENOENT && (begun == -EAGAIN || reach_queued(&qp->party, REACH_AHEAD_READ)) ? -EAGAIN
-												    : error;
+	return error == -ENOENT && (begun == -EAGAIN || bounce_queued(&qp->party, BOUNCE_AHEAD_READ))
+		       ? -EAGAIN
+		       : error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that arrive for memory without mapping (reach.h).
+ * Packets that arrive for memory without mapping (bounce.h).
  *
  * A request is taken when its payload is in staging memory. It is executed, for its peer and its receiver,
  * when the application has copied the payload to its memory: only then is it acknowledged and its receive
@@ -27,18 +27,18 @@ struct landing {
 	struct one_sge sge[ONE_MAX_SGE];
 	struct completion c;
 };
-_Static_assert(sizeof(struct landing) <= REACH_NOTE, "kept as a note");
+_Static_assert(sizeof(struct landing) <= BOUNCE_NOTE, "kept as a note");
 
 static struct landing *
 oldest_landing(const struct rc_qp *qp)
 {
-	return reach_queue_oldest(&qp->party, REACH_ARRIVED);
+	return bounce_queue_oldest(&qp->party, BOUNCE_ARRIVED);
 }
 
 static bool
 is_behind(const struct rc_qp *qp)
 {
-	return reach_queued(&qp->party, REACH_ARRIVED);
+	return bounce_queued(&qp->party, BOUNCE_ARRIVED);
 }
 
 bool
@@ -50,7 +50,7 @@ rc_lands_before(const struct rc_qp *qp, uint32_t psn)
 void
 rc_land_ask(struct rc_qp *qp)
 {
-	struct landing *landing = reach_queue_newest(&qp->party, REACH_ARRIVED);
+	struct landing *landing = bounce_queue_newest(&qp->party, BOUNCE_ARRIVED);
 
 	landing->asked = true;
 }
@@ -67,8 +67,8 @@ begin_landing(struct rc_qp *qp, const struct rc_sg_list *list, const uint8_t *pa
 		landing.sge[i] = (struct one_sge){.addr = list->sge[i].va,
 						  .len = list->sge[i].len,
 						  .lkey = mem_key_of(list->sge[i].region)};
-	error = reach_queue_scatter(&qp->party, REACH_ARRIVED, list->sge, list->num, payload, &landing,
-				    sizeof(landing));
+	error = bounce_queue_scatter(&qp->party, BOUNCE_ARRIVED, list->sge, list->num, payload, &landing,
+				     sizeof(landing));
 	if (error == -EFAULT)
 		rc_refuse(qp, RC_NAK_OPERATION, qp->rsp.epsn, ONE_STATUS_LOCAL_PROTECTION);
 	else if (error == -EAGAIN)
@@ -85,8 +85,8 @@ extend_landing(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind,
 
 	if (!is_behind(qp) || (kind & RC_REQ_START) != 0 || list->num != 1)
 		return false;
-	landing = reach_queue_newest(&qp->party, REACH_ARRIVED);
-	if (!reach_queue_extend(&qp->party, REACH_ARRIVED, &list->sge[0], packet->payload))
+	landing = bounce_queue_newest(&qp->party, BOUNCE_ARRIVED);
+	if (!bounce_queue_extend(&qp->party, BOUNCE_ARRIVED, &list->sge[0], packet->payload))
 		return false;
 	landing->sge[0].len += list->sge[0].len;
 	return true;
@@ -119,7 +119,7 @@ rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const 
 	rs->epsn = (rs->epsn + 1) & RC_PSN_MASK;
 	rs->nak_sent = false;
 	rs->context = kind & RC_REQ_END ? 0 : kind & (RC_REQ_SEND | RC_REQ_WRITE);
-	landing = reach_queue_newest(&qp->party, REACH_ARRIVED);
+	landing = bounce_queue_newest(&qp->party, BOUNCE_ARRIVED);
 	landing->end = rs->epsn;
 	landing->asked |= packet->ack_request;
 	if (!(kind & RC_REQ_END))
@@ -130,7 +130,7 @@ rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const 
 		landing->c = rc_received(qp, packet, kind);
 		rs->recv_held = false;
 	}
-	reach_queue_submit(&qp->party, REACH_ARRIVED);
+	bounce_queue_submit(&qp->party, BOUNCE_ARRIVED);
 }
 
 /* Place the mapped part of the oldest landing, with keys looked up again; false: the keys are revoked. */
@@ -148,7 +148,7 @@ place_mapped(struct rc_qp *qp, const struct landing *landing)
 		if (sges[i].region == NULL)
 			return false;
 	}
-	reach_queue_place(&qp->party, REACH_ARRIVED, sges, landing->num);
+	bounce_queue_place(&qp->party, BOUNCE_ARRIVED, sges, landing->num);
 	return true;
 }
 
@@ -171,7 +171,7 @@ execute_landing(struct rc_qp *qp, const struct landing *landing)
 	bool writes = landing->access == ONE_ACCESS_REMOTE_WRITE;
 	enum one_status status = writes ? ONE_STATUS_FLUSHED : ONE_STATUS_LOCAL_PROTECTION;
 
-	if (reach_queue_result(&qp->party, REACH_ARRIVED) != 0) {
+	if (bounce_queue_result(&qp->party, BOUNCE_ARRIVED) != 0) {
 		refuse_landing(qp, RC_NAK_OPERATION, landing->first, status);
 		return false;
 	}
@@ -193,7 +193,7 @@ retire_landing(struct rc_qp *qp)
 	struct landing landing = *oldest_landing(qp);
 	struct rc_responder *rs = &qp->rsp;
 
-	reach_queue_pop(&qp->party, REACH_ARRIVED);
+	bounce_queue_pop(&qp->party, BOUNCE_ARRIVED);
 	if (landing.over)
 		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
 	if (landing.asked) {
@@ -209,7 +209,7 @@ rc_land_done(struct rc_qp *qp)
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	while (reach_queue_done(&qp->party, REACH_ARRIVED) && !(rs->closed & RC_CLOSED_FATAL)) {
+	while (bounce_queue_done(&qp->party, BOUNCE_ARRIVED) && !(rs->closed & RC_CLOSED_FATAL)) {
 		if (!execute_landing(qp, oldest_landing(qp)))
 			return;
 		retire_landing(qp);
@@ -224,7 +224,7 @@ rc_land_flush(struct rc_qp *qp, enum one_status *status)
 	while (is_behind(qp)) {
 		struct landing landing = *oldest_landing(qp);
 
-		reach_queue_pop(&qp->party, REACH_ARRIVED);
+		bounce_queue_pop(&qp->party, BOUNCE_ARRIVED);
 		if (!landing.deliver)
 			continue;
 		landing.c.status = (uint8_t)*status;
@@ -250,9 +250,9 @@ rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list
 	struct landed *landed;
 	int error = 0;
 
-	if (list->num != 1 || !reach_queue_extend(&qp->party, REACH_LANDED, &list->sge[0], src))
-		error = reach_queue_scatter(&qp->party, REACH_LANDED, list->sge, list->num, src, &none,
-					    sizeof(none));
+	if (list->num != 1 || !bounce_queue_extend(&qp->party, BOUNCE_LANDED, &list->sge[0], src))
+		error = bounce_queue_scatter(&qp->party, BOUNCE_LANDED, list->sge, list->num, src, &none,
+					     sizeof(none));
 	qp->req.starved = error == -EAGAIN;
 	if (error == -EFAULT)
 		rc_fail(qp, node, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
@@ -265,9 +265,9 @@ rc_land_response(struct rc_qp *qp, struct rc_node *node, const struct rc_sg_list
 		src += list->sge[i].len;
 	}
 	if (last) {
-		landed = reach_queue_newest(&qp->party, REACH_LANDED);
+		landed = bounce_queue_newest(&qp->party, BOUNCE_LANDED);
 		landed->last = true;
-		reach_queue_submit(&qp->party, REACH_LANDED);
+		bounce_queue_submit(&qp->party, BOUNCE_LANDED);
 	}
 	return true;
 }
@@ -296,8 +296,8 @@ rc_landing_is_full(const struct rc_qp *qp)
 	const struct rc_requester *rq = &qp->req;
 	uint64_t asked = (uint64_t)(rq->snd - rq->una) * qp->mtu;
 
-	return asked + (uint64_t)reach_queue_count(&qp->party, REACH_LANDED) * REACH_LEN >=
-	       (uint64_t)ONE_COPIES * REACH_LEN / 2;
+	return asked + (uint64_t)bounce_queue_count(&qp->party, BOUNCE_LANDED) * BOUNCE_LEN >=
+	       (uint64_t)ONE_COPIES * BOUNCE_LEN / 2;
 }
 
 void
@@ -305,11 +305,11 @@ rc_land_response_done(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 
-	while (qp->state == RC_RTS && reach_queue_done(&qp->party, REACH_LANDED)) {
-		int error = reach_queue_result(&qp->party, REACH_LANDED);
-		bool last = ((struct landed *)reach_queue_oldest(&qp->party, REACH_LANDED))->last;
+	while (qp->state == RC_RTS && bounce_queue_done(&qp->party, BOUNCE_LANDED)) {
+		int error = bounce_queue_result(&qp->party, BOUNCE_LANDED);
+		bool last = ((struct landed *)bounce_queue_oldest(&qp->party, BOUNCE_LANDED))->last;
 
-		reach_queue_pop(&qp->party, REACH_LANDED);
+		bounce_queue_pop(&qp->party, BOUNCE_LANDED);
 		if (error != 0) {
 			rc_fail(qp, rq->landing != NULL ? rq->landing : rq->head, ONE_STATUS_LOCAL_PROTECTION,
 				RC_ERROR_REQUESTER);

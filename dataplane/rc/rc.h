@@ -13,7 +13,7 @@
  *   rc_output()   while rc_wants_output(): emits requests, READ responses, ACKs
  *   rc_answer()   instead, where requests have to wait
  *   rc_timeout()  when now >= rc_deadline()
- *   rc_resume()   when reach_poll() wakes rc_user()
+ *   rc_resume()   when bounce_poll() wakes rc_user()
  *
  * All calls for one rc_qp come from one thread. `now` is in nanoseconds and never decreases.
  *
@@ -41,7 +41,7 @@ enum rc_state {
 	RC_RTS,
 	RC_ERROR /* drops all packets; flushes all work */
 };
-/* Names, and the table of legal transitions (dataplane/state/state.h). */
+/* Names, and the table of legal transitions (dataplane/base/state.h). */
 extern const char *const rc_state_name[];
 extern const uint16_t rc_state_next[];
 
@@ -231,7 +231,7 @@ bool rc_goes_on(const struct rc_qp *qp);
 uint32_t rc_posted(const struct rc_qp *qp);
 bool rc_has_sent(const struct rc_qp *qp, uint32_t posted);
 uint32_t rc_flight(const struct rc_qp *qp); /* packets of unacknowledged requests */
-/* The party of the queue pair, rc_user(), was woken: see reach.h. */
+/* The party of the queue pair, rc_user(), was woken: see bounce.h. */
 void rc_resume(struct rc_qp *qp, uint64_t now);
 uint64_t rc_deadline(const struct rc_qp *qp); /* RC_NEVER: no timer */
 void rc_timeout(struct rc_qp *qp, uint64_t now);

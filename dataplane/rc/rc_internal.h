@@ -13,7 +13,7 @@
  *   middle.c     runs of packets from the middle of a message
  *   packed.c     several requests or responses in one frame
  *   sg_list.c    local scatter/gather lists
- *   resume.c     after an access to memory without mapping (reach.h)
+ *   resume.c     after an access to memory without mapping (bounce.h)
  *   ahead.c      payload of such memory, read before its packets
  *   landing.c    packets that arrive for such memory
  *
@@ -25,7 +25,7 @@
 #ifndef DATAPLANE_RC_INTERNAL_H
 #define DATAPLANE_RC_INTERNAL_H
 
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 #include "requester.h"
 #include "responder.h"
 #include "scoreboard.h"
@@ -45,7 +45,7 @@ struct rc_qp {
 	struct wire_head head; /* cached headers of requests with data and of middle READ responses */
 	struct rc_requester req;
 	struct rc_responder rsp;
-	struct reach_party party;
+	struct bounce_party party;
 };
 _Static_assert(sizeof(struct rc_qp) <= 1536, "an idle queue pair stays small");
 

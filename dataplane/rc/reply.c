@@ -93,7 +93,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 		error = rc_ahead_response(qp, resource, &count, &data);
 	if (error == -ENOENT) {
 		data = bounce;
-		error = reach_gather(&qp->party, RC_REACH_RESPOND_AGAIN, &sge, 1, bounce, psn);
+		error = bounce_gather(&qp->party, RC_REACH_RESPOND_AGAIN, &sge, 1, bounce, psn);
 	}
 	if (error == -EAGAIN) {
 		qp->rsp.stalled = true; /* until rc_resume() */
@@ -106,7 +106,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 	if (!emit_read_response(qp, resource, region, va, len, data))
 		return false;
 	if (bit != RC_PENDING_AGAIN)
-		rc_ahead_used(qp, REACH_AHEAD_READ, psn + 1);
+		rc_ahead_used(qp, BOUNCE_AHEAD_READ, psn + 1);
 	return true;
 }
 
@@ -156,7 +156,7 @@ respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t m
 	if (rc_ahead_response(qp, resource, &n, &from) != 0)
 		return 0;
 	n = rc_emit_middles(qp, WIRE_READ_RESPONSE_MIDDLE, psn, n, from);
-	rc_ahead_used(qp, REACH_AHEAD_READ, psn + n);
+	rc_ahead_used(qp, BOUNCE_AHEAD_READ, psn + n);
 	return n;
 }
 

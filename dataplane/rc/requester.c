@@ -271,7 +271,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 		error = rc_ahead_request(qp, &count, &data);
 	if (error == -ENOENT) {
 		data = bounce;
-		error = reach_gather(&qp->party, RC_REACH_AGAIN, list->sge, list->num, bounce, psn);
+		error = bounce_gather(&qp->party, RC_REACH_AGAIN, list->sge, list->num, bounce, psn);
 	}
 	if (error == -EAGAIN) {
 		qp->req.ready = false; /* until rc_resume() */
@@ -282,7 +282,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 	if (!emit_flat(qp, node, place, len, data, now))
 		return false;
 	if (in_order)
-		rc_ahead_used(qp, REACH_AHEAD, psn + 1);
+		rc_ahead_used(qp, BOUNCE_AHEAD, psn + 1);
 	return true;
 }
 
@@ -340,7 +340,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 	if (n > 0)
 		rc_sent(qp, node, n, now);
 	if (unlikely(list.bounce))
-		rc_ahead_used(qp, REACH_AHEAD, rq->snd);
+		rc_ahead_used(qp, BOUNCE_AHEAD, rq->snd);
 	return n;
 }
 

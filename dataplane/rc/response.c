@@ -69,7 +69,7 @@ rc_retire(struct rc_qp *qp, enum one_status status)
 	__builtin_prefetch(node->next);
 	if (rq->cur == node)
 		rq->cur = node->next;
-	if (unlikely(rq->landing != NULL || reach_queued(&qp->party, REACH_LANDED)) &&
+	if (unlikely(rq->landing != NULL || bounce_queued(&qp->party, BOUNCE_LANDED)) &&
 	    status == ONE_STATUS_SUCCESS)
 		retire_later(rq, node);
 	else
@@ -342,7 +342,7 @@ place_response(struct rc_qp *qp, struct rc_node *node, uint32_t offset, const ui
 		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
 		return false;
 	}
-	if (unlikely(list->bounce || reach_queued(&qp->party, REACH_LANDED)))
+	if (unlikely(list->bounce || bounce_queued(&qp->party, BOUNCE_LANDED)))
 		return rc_land_response(qp, node, list, src, qp->req.una + 1 == node->end);
 	if (likely(list->num == 1))
 		rc_place(qp, sge->region, sge->va, src, sge->len, last, qp->req.scoreboard);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Continuation after an access to memory without mapping (reach.h).
+ * Continuation after an access to memory without mapping (bounce.h).
  *
  * A request or READ response to be sent changes no state before its payload is there: sending is tried again.
  * Arriving payload goes through landing.c. An atomic is kept with the access that carries it out; afterwards
@@ -14,11 +14,11 @@
 bool
 rc_is_copying(const struct rc_qp *qp)
 {
-	const struct reach_party *party = &qp->party;
+	const struct bounce_party *party = &qp->party;
 
-	return party->starved != NULL || reach_queued(party, REACH_LANDED) ||
-	       (reach_queued(party, REACH_AHEAD) && !reach_queue_done(party, REACH_AHEAD)) ||
-	       (party->job[RC_REACH_AGAIN] != NULL && !reach_done(party, RC_REACH_AGAIN));
+	return party->starved != NULL || bounce_queued(party, BOUNCE_LANDED) ||
+	       (bounce_queued(party, BOUNCE_AHEAD) && !bounce_queue_done(party, BOUNCE_AHEAD)) ||
+	       (party->job[RC_REACH_AGAIN] != NULL && !bounce_done(party, RC_REACH_AGAIN));
 }
 
 RC_COLD void
@@ -81,7 +81,7 @@ rc_atomic_parked(struct rc_qp *qp, const struct wire_packet *packet)
 		rc_request_lost(qp);
 		return;
 	}
-	memcpy(reach_note(&qp->party, RC_REACH_ATOMIC), packet, sizeof(*packet));
+	memcpy(bounce_note(&qp->party, RC_REACH_ATOMIC), packet, sizeof(*packet));
 	qp->rsp.closed |= RC_CLOSED_PLACING;
 }
 
@@ -90,13 +90,13 @@ resume_atomic(struct rc_qp *qp, uint64_t now)
 {
 	struct wire_packet packet;
 
-	memcpy(&packet, reach_note(&qp->party, RC_REACH_ATOMIC), sizeof(packet));
+	memcpy(&packet, bounce_note(&qp->party, RC_REACH_ATOMIC), sizeof(packet));
 	packet.payload = NULL; /* an atomic has none */
 	qp->rsp.closed &= (uint8_t)~RC_CLOSED_PLACING;
 	rc_request_input(qp, &packet, now);
 	/* The atomic may have been refused before its outcome was used. */
-	if (reach_done(&qp->party, RC_REACH_ATOMIC))
-		reach_cancel(&qp->party, RC_REACH_ATOMIC);
+	if (bounce_done(&qp->party, RC_REACH_ATOMIC))
+		bounce_cancel(&qp->party, RC_REACH_ATOMIC);
 }
 
 /* Ask for requests that were dropped meanwhile. */
@@ -120,15 +120,15 @@ static void
 forget_ahead(struct rc_qp *qp)
 {
 	if (qp->req.cur == NULL) {
-		reach_queue_clear(&qp->party, REACH_AHEAD);
-		if (qp->req.scoreboard == NULL && reach_done(&qp->party, RC_REACH_AGAIN))
-			reach_cancel(&qp->party, RC_REACH_AGAIN);
+		bounce_queue_clear(&qp->party, BOUNCE_AHEAD);
+		if (qp->req.scoreboard == NULL && bounce_done(&qp->party, RC_REACH_AGAIN))
+			bounce_cancel(&qp->party, RC_REACH_AGAIN);
 	}
 	if (qp->rsp.pending != 0)
 		return;
-	reach_queue_clear(&qp->party, REACH_AHEAD_READ);
-	if (reach_done(&qp->party, RC_REACH_RESPOND_AGAIN))
-		reach_cancel(&qp->party, RC_REACH_RESPOND_AGAIN);
+	bounce_queue_clear(&qp->party, BOUNCE_AHEAD_READ);
+	if (bounce_done(&qp->party, RC_REACH_RESPOND_AGAIN))
+		bounce_cancel(&qp->party, RC_REACH_RESPOND_AGAIN);
 }
 
 void
@@ -139,7 +139,7 @@ rc_resume(struct rc_qp *qp, uint64_t now)
 		qp->req.ready =
 			(qp->req.cur != NULL || qp->req.scoreboard != NULL) && qp->req.rnr_until == RC_NEVER;
 	rc_land_done(qp);
-	if (reach_done(&qp->party, RC_REACH_ATOMIC))
+	if (bounce_done(&qp->party, RC_REACH_ATOMIC))
 		resume_atomic(qp, now);
 	ask_again(qp);
 	rc_land_response_done(qp, now);

@@ -8,7 +8,7 @@
 
 struct rc_sg_list {
 	uint32_t num;
-	bool bounce; /* an sge is in memory without mapping: see reach_scatter, reach_gather */
+	bool bounce; /* an sge is in memory without mapping: see bounce_scatter, bounce_gather */
 	struct mem_sge sge[ONE_MAX_SGE];
 };
 
@@ -76,8 +76,8 @@ void rc_scatter(const struct rc_sg_list *list, const uint8_t *src);
 
 /* Single accesses to memory without mapping: a request or response that is sent again, and an atomic. */
 enum { RC_REACH_AGAIN, RC_REACH_RESPOND_AGAIN, RC_REACH_ATOMIC };
-_Static_assert(RC_REACH_ATOMIC < REACH_SLOTS, "a slot for each");
-_Static_assert(sizeof(struct wire_packet) <= REACH_NOTE, "a packet is kept as a note");
+_Static_assert(RC_REACH_ATOMIC < BOUNCE_SLOTS, "a slot for each");
+_Static_assert(sizeof(struct wire_packet) <= BOUNCE_NOTE, "a packet is kept as a note");
 
 /* True if the queue pair waits until memory of this end is copied. */
 bool rc_is_copying(const struct rc_qp *qp);
@@ -129,6 +129,6 @@ int rc_ahead_request(struct rc_qp *qp, uint32_t *count, const uint8_t **data);
 int rc_ahead_response(struct rc_qp *qp, const struct rc_resource *resource, uint32_t *count,
 		      const uint8_t **data);
 /* The next packet of the queue has this PSN: release chunks read for packets before it. */
-void rc_ahead_used(struct rc_qp *qp, enum reach_queue queue, uint32_t psn);
+void rc_ahead_used(struct rc_qp *qp, enum bounce_queue queue, uint32_t psn);
 
 #endif

@@ -138,9 +138,9 @@ chaos_lives_begin(struct chaos_lives *lives, uint32_t slot)
 }
 
 void
-chaos_lives_take(struct chaos_lives *lives, const struct chaos_lives *told)
+chaos_lives_take(struct chaos_lives *lives, const struct chaos_lives *reported)
 {
-	*lives = *told;
+	*lives = *reported;
 	lives->own = atomic_load(&attached_life);
 }
 
@@ -196,7 +196,7 @@ note_longest(_Atomic uint32_t *longest_ms, uint64_t since_ns)
 }
 
 void
-chaos_told(void)
+chaos_reported(void)
 {
 	struct chaos_plane *plane = chaos_plane_of(chaos_self);
 	uint64_t killed = atomic_load(&plane->killed_ns), gone = atomic_load(&plane->gone_ns);
@@ -205,8 +205,8 @@ chaos_told(void)
 	/* The data plane was killed again meanwhile: the times belong to the last kill, and prove nothing. */
 	if (atomic_load(&plane->life) - life > 2)
 		return;
-	atomic_fetch_add(&chaos_slot()->told, 1);
-	note_longest(&chaos_slot()->told_ms, killed);
+	atomic_fetch_add(&chaos_slot()->reported, 1);
+	note_longest(&chaos_slot()->reported_ms, killed);
 	note_longest(&chaos_slot()->late_ms, gone);
 }
 

@@ -40,15 +40,15 @@ struct chaos_plane {
 };
 
 struct chaos_slot {
-	_Atomic uint32_t killed;    /* by the driver. Odd: being killed, or no process */
-	_Atomic uint32_t life;      /* by the application. Odd: it listens, or its segment is published */
-	_Atomic uint32_t paused;    /* by the driver: number of stops */
-	_Atomic uint32_t ready;     /* by the application: open connections or imports */
-	_Atomic uint32_t imports;   /* by the application: ids of imports */
-	_Atomic uint32_t doomed;    /* by the application: it has armed its own end in phase `doomed` - 1 */
-	_Atomic uint32_t told_ms;   /* longest time from the kill of its data plane to its notice */
+	_Atomic uint32_t killed;      /* by the driver. Odd: being killed, or no process */
+	_Atomic uint32_t life;        /* by the application. Odd: it listens, or its segment is published */
+	_Atomic uint32_t paused;      /* by the driver: number of stops */
+	_Atomic uint32_t ready;       /* by the application: open connections or imports */
+	_Atomic uint32_t imports;     /* by the application: ids of imports */
+	_Atomic uint32_t doomed;      /* by the application: it has armed its own end in phase `doomed` - 1 */
+	_Atomic uint32_t reported_ms; /* longest time from the kill of its data plane to its notice */
 	_Atomic uint32_t late_ms;   /* longest time from the end of that data plane's process to the notice */
-	_Atomic uint32_t told;      /* number of such notices */
+	_Atomic uint32_t reported;  /* number of such notices */
 	_Atomic uint32_t unended;   /* connections with work that never completed; see lose_plane */
 	_Atomic uint64_t blocks;    /* sent or put, read back and compared */
 	_Atomic uint64_t received;  /* received and verified */
@@ -128,7 +128,7 @@ uint32_t chaos_choose(void);
  */
 bool chaos_lives_begin(struct chaos_lives *lives, uint32_t slot);
 /* Stores the counters that a peer has sent. */
-void chaos_lives_take(struct chaos_lives *lives, const struct chaos_lives *told);
+void chaos_lives_take(struct chaos_lives *lives, const struct chaos_lives *reported);
 bool chaos_excused(const struct chaos_lives *lives);
 
 /*
@@ -144,7 +144,7 @@ void chaos_attach_done(uint32_t life);
  */
 bool chaos_attach_excused(void);
 bool chaos_plane_lives(void);
-void chaos_told(void);
+void chaos_reported(void);
 
 /* ---- blocks ---- */
 

@@ -307,7 +307,7 @@ free_memory(void)
 }
 
 static bool
-are_ends_told(void)
+are_ends_reported(void)
 {
 	for (uint32_t k = 0; k < LINKS; k++)
 		if (links[k].state != LINK_FREE && links[k].state != LINK_ENDED)
@@ -323,7 +323,7 @@ static void
 lose_plane(void)
 {
 	chaos_listening(false);
-	while (!ia.lost || !are_ends_told()) {
+	while (!ia.lost || !are_ends_reported()) {
 		drain();
 		wait_some();
 		usleep(200);
@@ -332,7 +332,7 @@ lose_plane(void)
 	for (uint32_t k = 0; k < LINKS; k++)
 		if (links[k].state != LINK_FREE && !link_is_over(&links[k]))
 			atomic_fetch_add(&chaos_slot()->unended, 1);
-	chaos_told();
+	chaos_reported();
 	dat_ia_close(ia.ia, DAT_CLOSE_ABRUPT_FLAG);
 	free_memory();
 	open_ia();

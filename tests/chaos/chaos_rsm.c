@@ -384,7 +384,7 @@ lose_plane(void)
 			    rsm_strerror(error));
 	}
 	own.published = false;
-	chaos_told();
+	chaos_reported();
 	chaos_attach_done(chaos_attached());
 }
 

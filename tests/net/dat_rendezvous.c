@@ -105,7 +105,7 @@ static void
 owner_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_buffer *source, uint32_t round)
 {
 	struct seen request = {0}, recv = {0};
-	struct verdict told;
+	struct verdict reported;
 
 	for (size_t i = 0; i < LENGTH; i++)
 		source->data[i] = pattern(round, i);
@@ -120,13 +120,13 @@ owner_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_buf
 		DAT_CHECK(s, dat_ep_disconnect(s->ep, DAT_CLOSE_ABRUPT_FLAG));
 	}
 	take_rest(s, 1, &request, &recv);
-	pair_recv(s->pair, &told, sizeof(told));
-	CHECK(s->pair, told.reads == 0 || request.succeeded == 1, "read of what was not told of");
-	CHECK(s->pair, recv.succeeded >= told.done_sent, "the reader was told that its message arrived");
+	pair_recv(s->pair, &reported, sizeof(reported));
+	CHECK(s->pair, reported.reads == 0 || request.succeeded == 1, "read of what was not told of");
+	CHECK(s->pair, recv.succeeded >= reported.done_sent, "the reader was told that its message arrived");
 	if (closer_of(round) == READER_GRACEFUL)
-		CHECK(s->pair, recv.succeeded == 1 && told.reads == READS,
-		      "a graceful disconnect carries out what was posted: %u reads, %u messages", told.reads,
-		      recv.succeeded);
+		CHECK(s->pair, recv.succeeded == 1 && reported.reads == READS,
+		      "a graceful disconnect carries out what was posted: %u reads, %u messages",
+		      reported.reads, recv.succeeded);
 }
 
 static void
@@ -152,7 +152,7 @@ reader_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_bu
 	struct seen request = {0}, recv = {0};
 	enum closer closer = closer_of(round);
 	uint64_t posted = 0;
-	struct verdict told;
+	struct verdict reported;
 
 	memset(target->data, 0, LENGTH);
 	begin(s, b, round, false);
@@ -171,12 +171,12 @@ reader_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_bu
 		DAT_CHECK(s, dat_ep_disconnect(s->ep, closer == READER_GRACEFUL ? DAT_CLOSE_GRACEFUL_FLAG
 										: DAT_CLOSE_ABRUPT_FLAG));
 	take_rest(s, posted, &request, &recv);
-	told.reads = request.succeeded < READS ? request.succeeded : READS;
-	told.done_sent = request.succeeded > READS;
-	for (size_t i = 0; i < told.reads * (size_t)PIECE; i++)
+	reported.reads = request.succeeded < READS ? request.succeeded : READS;
+	reported.done_sent = request.succeeded > READS;
+	for (size_t i = 0; i < reported.reads * (size_t)PIECE; i++)
 		CHECK(s->pair, target->data[i] == pattern(round, i), "round %u: byte %zu of what was read",
 		      round, i);
-	pair_send(s->pair, &told, sizeof(told));
+	pair_send(s->pair, &reported, sizeof(reported));
 }
 
 static void

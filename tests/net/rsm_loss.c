@@ -69,7 +69,7 @@ static void export(const char *socket, int tell)
 	rsm_topology_t *topology;
 	rsm_memseg_id_t id = SEGMENT;
 	void *memory = aligned_alloc(4096, SIZE);
-	bool told = false;
+	bool reported = false;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("ONESIDE_SOCKET", socket, 1);
@@ -81,8 +81,8 @@ static void export(const char *socket, int tell)
 	for (;;) {
 		int error = rsm_memseg_export_publish(segment, &id, NULL, 0);
 
-		if (error == RSM_SUCCESS && !told) {
-			told = true;
+		if (error == RSM_SUCCESS && !reported) {
+			reported = true;
 			if (write(tell, &topology->topology_hdr.local_nodeid, sizeof(node)) != sizeof(node))
 				_exit(1);
 		}
@@ -192,7 +192,7 @@ main(int argc, char **argv)
 	struct waiter waiter, putter, spanner = {0};
 	rsm_memseg_import_handle_t none;
 	struct pollfd fd;
-	uint64_t cut, told, value = 5;
+	uint64_t cut, reported, value = 5;
 	int error;
 
 	if (argc != 5)
@@ -239,12 +239,12 @@ main(int argc, char **argv)
 	CHECK(now_ms() - cut < CONNECT_MS, "connecting to what is not there takes %u ms",
 	      (unsigned)(now_ms() - cut));
 	printf("told after %d ms\n", (int)(waiter.at - cut));
-	told = now_ms();
+	reported = now_ms();
 	error = rsm_memseg_import_put64(idle, 0, &value, 1);
 	CHECK(is_loss(error), "put: %d", error);
 	error = rsm_intr_signal_post(idle, 0);
 	CHECK(is_loss(error), "post: %d", error);
-	CHECK(now_ms() - told < BOUND_MS, "blocked for %u ms", (unsigned)(now_ms() - told));
+	CHECK(now_ms() - reported < BOUND_MS, "blocked for %u ms", (unsigned)(now_ms() - reported));
 	CHECK(rsm_memseg_release_pollfd(polled) == RSM_SUCCESS &&
 		      rsm_memseg_import_disconnect(polled) == RSM_SUCCESS &&
 		      rsm_memseg_import_disconnect(idle) == RSM_SUCCESS &&

@@ -47,7 +47,7 @@ static void
 order_server(struct pair *pair)
 {
 	uint64_t looks = 0, wrong = 0, last = 0, before = 0, changes = 0;
-	bool told = false;
+	bool reported = false;
 	struct exporter e;
 	rsm_node_id_t peer;
 	char end;
@@ -79,9 +79,9 @@ order_server(struct pair *pair)
 		changes += last != before;
 		before = last;
 		looks++;
-		if (!told && changes > SEEN && (!swapped || wrong > 0)) {
+		if (!reported && changes > SEEN && (!swapped || wrong > 0)) {
 			pair_send(pair, "e", 1);
-			told = true;
+			reported = true;
 		}
 		sched_yield(); /* a polling core may need this processor */
 	}
@@ -91,7 +91,7 @@ order_server(struct pair *pair)
 	if (swapped)
 		printf(", %lu out of order", wrong);
 	printf("\n");
-	CHECK(pair, told, "too few rounds were seen under way, or what is out of order is not noticed");
+	CHECK(pair, reported, "too few rounds were seen under way, or what is out of order is not noticed");
 	pair_barrier(pair);
 	exporter_close(&e, pair);
 }

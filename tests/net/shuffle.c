@@ -146,16 +146,16 @@ hold(struct way *way, const uint8_t *data, uint32_t len)
 static void
 turn_order(uint8_t *data, uint32_t len)
 {
-	uint8_t *mad = data + MAD_AT, *told;
+	uint8_t *mad = data + MAD_AT, *reported;
 	uint32_t attribute;
 
 	if (len != MAD_AT + MAD_LEN + WIRE_ICRC_LEN)
 		return;
 	attribute = load_be16(mad + 16);
-	told = mad + (attribute == 0x10 ? REQ_DATA_AT : REP_DATA_AT);
-	if ((attribute != 0x10 && attribute != 0x13) || memcmp(told, "RSM1", 4) != 0)
+	reported = mad + (attribute == 0x10 ? REQ_DATA_AT : REP_DATA_AT);
+	if ((attribute != 0x10 && attribute != 0x13) || memcmp(reported, "RSM1", 4) != 0)
 		return;
-	told[5] = told[5] == RSM_LITTLE ? RSM_BIG : RSM_LITTLE;
+	reported[5] = reported[5] == RSM_LITTLE ? RSM_BIG : RSM_LITTLE;
 	store_le32(mad + MAD_LEN, icrc->compute(data + ETHER_HDR_LEN, 20, MAD_AT - ETHER_HDR_LEN + MAD_LEN));
 	foreign++;
 }

@@ -83,15 +83,15 @@ deliver_event(struct ibv_pd *pd, struct ibv_comp_channel *channel, int number)
 	struct loop loop = connect_to_self(pd, channel);
 	struct ibv_recv_wr receive = {.wr_id = 1}, *bad_receive;
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
-	struct ibv_cq *told;
+	struct ibv_cq *reported;
 	void *context;
 	struct ibv_wc wc;
 
 	check_step(ibv_req_notify_cq(loop.cq, 0) == 0, "arm", number);
 	check_step(ibv_post_recv(loop.qp, &receive, &bad_receive) == 0, "post a receive", number);
 	check_step(ibv_post_send(loop.qp, &send, &bad_send) == 0, "post a send", number);
-	check_step(ibv_get_cq_event(channel, &told, &context) == 0 && told == loop.cq, "await the event",
-		   number);
+	check_step(ibv_get_cq_event(channel, &reported, &context) == 0 && reported == loop.cq,
+		   "await the event", number);
 	check_step(ibv_poll_cq(loop.cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS, "poll", number);
 	ibv_ack_cq_events(loop.cq, 1);
 	check_step(ibv_destroy_qp(loop.qp) == 0, "destroy the queue pair", number);

@@ -24,15 +24,15 @@ copies_open(struct host *host)
 	host->copies = aligned_alloc(ONE_CACHE_LINE, sizeof(*host->copies));
 	memset(host->copies, 0, sizeof(*host->copies));
 	LIST_INIT(&host->reaching);
-	host->reach = reach_new(host->copies, &host->reaching, copies_fault, host, 0, NULL);
+	host->bounce = bounce_new(host->copies, &host->reaching, copies_fault, host, 0, NULL);
 	host->copy_at = NEVER;
 }
 
 void
 copies_close(struct host *host)
 {
-	reach_detach(host->reach, wake, host);
-	reach_free(host->reach);
+	bounce_detach(host->bounce, wake, host);
+	bounce_free(host->bounce);
 	free(host->copies);
 }
 
@@ -41,15 +41,15 @@ copies_unmap(struct host *host, struct area *area)
 {
 	area->region.shift = area->region.va - (uintptr_t)area->base;
 	area->region.base = NULL;
-	area->region.reach = host->reach;
+	area->region.bounce = host->bounce;
 }
 
 void
 copies_await(struct sim *sim, struct host *host)
 {
-	if (!LIST_EMPTY(&host->reaching) && reach_due(&host->reaching))
-		reach_poll(&host->reaching, wake, host);
-	if (host->copy_at == NEVER && reach_since(host->reach) != 0)
+	if (!LIST_EMPTY(&host->reaching) && bounce_due(&host->reaching))
+		bounce_poll(&host->reaching, wake, host);
+	if (host->copy_at == NEVER && bounce_since(host->bounce) != 0)
 		host->copy_at = sim->now + 1 + sim_below(sim, (uint32_t)sim->weather.copy_delay);
 }
 
@@ -102,6 +102,6 @@ copies_run(struct sim *sim, struct host *host)
 	answer->sequence = n;
 	answer->error = 0;
 	atomic_store(&answer->phase, one_ring_phase(n, ONE_COPY_LOG2));
-	while (!LIST_EMPTY(&host->reaching) && reach_due(&host->reaching))
-		reach_poll(&host->reaching, wake, host);
+	while (!LIST_EMPTY(&host->reaching) && bounce_due(&host->reaching))
+		bounce_poll(&host->reaching, wake, host);
 }

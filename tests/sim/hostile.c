@@ -15,7 +15,7 @@
 #include "dataplane/rc/rc_internal.h"
 #include "dataplane/wire/bytes.h"
 #include "dataplane/wire/icrc.h"
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 #include "tests/rc_env.h"
 
 #include "common.h"

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 #include "tests/rc_env.h"
 
 #include "common.h"
@@ -94,8 +94,8 @@ struct host {
 	uint64_t poll_at;
 	/* copies.c */
 	struct one_copies *copies;
-	struct reach *reach;
-	struct reach_list reaching;
+	struct bounce *bounce;
+	struct bounce_list reaching;
 	uint64_t copy_at; /* NEVER: no request is pending */
 	uint32_t copied;
 	/* stops.c */

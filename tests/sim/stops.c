@@ -94,7 +94,7 @@ void
 stops_check(const struct sim *sim, const struct side *side)
 {
 	uint64_t since = side->busy_since > sim->vanish_at ? side->busy_since : sim->vanish_at;
-	uint64_t waited = sim->now - since, told = patience(side);
+	uint64_t waited = sim->now - since, reported = patience(side);
 
 	if (sim->options->stops != STOPS_VANISH)
 		return;
@@ -102,7 +102,7 @@ stops_check(const struct sim *sim, const struct side *side)
 	 * The wait may have begun earlier, by round trips and waits for receives; it may end later, by the
 	 * timer's last steps.
 	 */
-	if (waited + 5 * MS < told || waited > told + 2 * (told / 8))
+	if (waited + 5 * MS < reported || waited > reported + 2 * (reported / 8))
 		sim_fail(sim, side, "gave its peer up after %llu us, was to wait %llu",
-			 (unsigned long long)(waited / US), (unsigned long long)(told / US));
+			 (unsigned long long)(waited / US), (unsigned long long)(reported / US));
 }

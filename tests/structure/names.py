@@ -26,69 +26,51 @@ ANYWHERE = {  # prefixes declared in one public header, and defined in the room 
 }
 PREFIXES = {
     "dataplane": {
+        "base": "state",
         "core": "core event stage stages stats timer",
-        "engine": "counters telemetry",
+        "engine": "counters idle loop telemetry",
         "esp": "esp",
-        "loop": "idle loop",
-        "mem": "guard mem reach slab",
+        "mem": "bounce guard mem slab",
         "port": "device flow flows kernel_side link links memif port ports privilege recvmsg rings rss rx_wakeup sendmsg tx",
         "qp": "client_fault cq doorbell keys local qp qpn rcio share srq steer ud user wake wqe",
         "rc": "rc",
-        "state": "state",
         "wire": "icrc wire",
     },
     "control": {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
                   "reaper reapers server user users work worker workers",
-        "base": "acl arena listening port_space quota small table turns",
+        "base": "acl arena control listening log port_space quota small table turns",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts qp_set resolution",
         "daemon": "calls check daemon hugepages journal kernel_addr notify telemetry watchdog",
-        "loop": "control log",
         "metrics": "metrics",
         "neigh": "neigh",
-        "objects": "bind channel cq hello kept key mr mw place pz qp qpn region srq staging",
+        "objects": "bind channel cq hello key mr mr_cache mw place pz qp qpn region srq staging",
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
-        "show": "show",
         "setup": "setup",
-        "ctl": "ctl",
+        "ctl": "ctl show",
         "onesidectl": "ask capture check_config columns onesidectl top trace word",
     },
     "config": {"": "config"},
     "api/client": {
-        "adopt": "aside cell file files joined keep maps mem page parked piece pins place range ranges segment segments shared stay transplant",
-        "attach": "call client copied copier copiers wait watcher",
-        "life": "fork",
-        "rings": "",
-        "tell": "",
+        "": "call client copied copier copiers wait watcher",
+        "adopt": "aside cell file files fork joined maps mem mr_cache page piece pins place range range_cache ranges segment "
+                 "segments shared stay transplant",
     },
     "api/dat": {
-        "base": "base handle idmap lock object pz",
-        "ep": "cr ep sp srq",
-        "evd": "cno event evd lost stash",
-        "ia": "ia",
-        "mem": "lmr rmr",
+        "": "base cno cr ep event evd handle ia idmap lmr lock lost object pz rmr sp srq stash",
         "registry": "conf dats offer oneside refused registry tell telling",
     },
     "api/dat2": {"": "dat event face offer"},
     "api/verbs": {
-        "base": "refused",
-        "cq": "cq give",
-        "device": "device",
-        "event": "channel element events",
-        "face": "execute_ioctl verbs _verbs __verbs __ioctl",
-        "mem": "domain mw",
-        "qp": "bind expected inline_room post qp ud wr",
-        "srq": "srq",
+        "": "bind channel cq device domain element events execute_ioctl expected give inline_room mw post qp refused srq ud verbs "
+            "wr _verbs __verbs __ioctl",
     },
     "api/rdmacm": {
-        "base": "addr cma",
-        "channel": "channel event",
-        "device": "device devices reader",
-        "id": "bare ids listening param rings udp",
-        "ep": "raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap riounmap riowrite "
+        "": "addr bare channel cma device devices event ids listening param reader rings udp "
+              "raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap riounmap riowrite "
               "rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg rsendto rsetsockopt "
               "rshutdown rsocket rwrite rwritev",
     },
@@ -100,9 +82,8 @@ PREFIXES = {
                    "lstat64 open open64 openat openat64 opendir readlink readlinkat realpath scandir scandir64 stat stat64 "
                    "statx",
     },
-    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
+    "api/rsm": {"": "rsm"},
 }
-SAME_PREFIX = {"api/rsm"}  # all its rooms share the prefix of its API
 PROGRAMS = (("dataplane", "control", "config"), ("api/client", "api/dat", "api/dat2"), ("api/client", "api/rsm"),
             ("api/client", "api/run"), ("api/client", "api/verbs"), ("api/client", "api/rdmacm"))
 TYPE = re.compile(r"^[ \t]*(?:typedef )?(?:struct|union|enum)\s+(\w+)\s*\{", re.M)
@@ -144,8 +125,7 @@ def names(root, build):
 def shared_prefixes():
     for side, table in PREFIXES.items():
         count = collections.Counter(prefix for prefixes in table.values() for prefix in prefixes.split())
-        if side not in SAME_PREFIX:
-            yield from (f"names.py: {side}: {prefix} is of {n} rooms" for prefix, n in count.items() if n > 1)
+        yield from (f"names.py: {side}: {prefix} is of {n} rooms" for prefix, n in count.items() if n > 1)
 
 
 def types(root):

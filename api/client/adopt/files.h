@@ -17,8 +17,8 @@ struct region; /* mem.c: a file that one attachment's data plane knows */
 #define MEMFD_MAPPED "/memfd:" MEMFD_NAME
 #define SLAB_PAGES 128u
 /*
- * Bytes that a file continues for behind its range, if the range may be cached (keep.h). The program may
- * lengthen its mapping by mremap, as with private memory, and must find zeros there.
+ * Bytes that a file continues for behind its range, if the range may be cached (range_cache.h). The program
+ * may lengthen its mapping by mremap, as with private memory, and must find zeros there.
  */
 #define BEHIND (1ull << 40)
 
@@ -63,7 +63,7 @@ struct file *file_adopted(uint64_t size, bool exec, bool alone, bool lasting);
 uint32_t files_adopted(void);
 /* Iterates over all files: NULL gives the first, and ends the list. mem.c's lock alone suffices once all
  * cached ranges were dropped: all files are added and removed with that lock held, except those of ranges
- * that keep.c gives up. */
+ * that range_cache.c gives up. */
 struct file *files_next(const struct file *file);
 /* In a child after fork: closes all files and empties the table. */
 void files_forget(void);

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "client/tell.h"
+#include "client/explain.h"
 
 /* Descriptors sent with one message. */
 struct files_to_send {
@@ -30,7 +30,7 @@ add_file(struct files_to_send *files, struct one_region_join *join, const struct
 	files->fd[i] = segment->kind == SEGMENT_ADOPTED ? segment->file->fd
 							: segment_open(segment, &files->opened[i]);
 	if (files->fd[i] < 0) {
-		if (one_telling)
+		if (one_explaining)
 			one_note_reason("a file of the memory was closed, or lost its name, while it was "
 					"registered; leave it open");
 		return -ENOENT;

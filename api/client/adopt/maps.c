@@ -7,7 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "client/tell.h"
+#include "client/explain.h"
 #include "maps.h"
 #include "raw.h"
 
@@ -171,7 +171,7 @@ maps_open(uint64_t from)
 {
 	int error = reader_open("/proc/self/maps");
 
-	if (error != 0 && one_telling)
+	if (error != 0 && one_explaining)
 		one_note_reason(
 			"/proc/self/maps cannot be read: %s; mount /proc, also in a chroot, and leave a "
 			"descriptor free",

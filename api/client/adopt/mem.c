@@ -5,8 +5,8 @@
  * A registration (struct mem_use) holds ranges, which keep its pages adopted, and regions, which are the
  * files as the data plane knows them. Deregistering frees the data plane's side first: after its answer to
  * MR_FREE nothing is stored any more, and only then are pages given back. If the one range of a registration
- * may be cached (keep.h), the polling core alone revokes the key and later renews it, with another key each
- * time; in between the registration is cached (parked.h).
+ * may be cached (range_cache.h), the polling core alone revokes the key and later renews it, with another key
+ * each time; in between the registration is cached (mr_cache.h).
  *
  * The data plane never allocates pages, which would be charged to it. Adopted pages are always present. Pages
  * of the application's own shared files that the data plane reports missing are populated here, under this
@@ -17,8 +17,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "client/attach/copier.h"
-#include "client/tell.h"
+#include "client/copier.h"
+#include "client/explain.h"
 #include "joined.h"
 #include "ranges.h"
 #include "transplant.h"
@@ -34,7 +34,7 @@ struct region {
 };
 
 struct mem_use {
-	struct parked parked;         /* first, for casts; the arguments */
+	struct cached_mr cached;      /* first, for casts; the arguments */
 	struct mem_use *next, **link; /* list of the client */
 	uint32_t mr;                  /* 0: not registered with the data plane yet */
 	uint32_t lkey;                /* if revoked: the last one */
@@ -154,25 +154,25 @@ retire_files(struct file *retired)
 
 /* Frees a cached registration that will not be renewed. */
 static void
-use_forget(struct parked *parked)
+use_forget(struct cached_mr *cached)
 {
-	struct mem_use *use = (struct mem_use *)parked;
+	struct mem_use *use = (struct mem_use *)cached;
 
-	one_call_id(parked->client, ONE_MSG_MR_FREE, use->mr); /* fails if the attachment is gone */
+	one_call_id(cached->client, ONE_MSG_MR_FREE, use->mr); /* fails if the attachment is gone */
 	region_put(use->piece[0].file, use->piece[0].region);
 	free(use);
 }
 
-/* Frees all lost registrations (parked.h) if there are at least `least`. True if there were. */
+/* Frees all lost registrations (mr_cache.h) if there are at least `least`. True if there were. */
 static bool
 unpark_gone(uint32_t least)
 {
-	struct parked *next, *parked = ranges_parked_gone(least);
-	bool any = parked != NULL;
+	struct cached_mr *next, *cached = ranges_cached_mrs_gone(least);
+	bool any = cached != NULL;
 
-	for (; parked != NULL; parked = next) {
-		next = parked->next;
-		use_forget(parked);
+	for (; cached != NULL; cached = next) {
+		next = cached->next;
+		use_forget(cached);
 	}
 	return any;
 }
@@ -273,25 +273,25 @@ may_park(const struct acquired *acquired)
 	       !acquired->piece[0].file->slab;
 }
 
-static struct parked
+static struct cached_mr
 what_of(struct one_client *client, const struct one_mr_create *create)
 {
-	return (struct parked){.client = client,
-			       .va = create->va,
-			       .length = create->length,
-			       .shift = create->shift,
-			       .pz = create->pz,
-			       .access = create->access};
+	return (struct cached_mr){.client = client,
+				  .va = create->va,
+				  .length = create->length,
+				  .shift = create->shift,
+				  .pz = create->pz,
+				  .access = create->access};
 }
 
-static struct parked
+static struct cached_mr
 as_parked(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
 {
-	struct parked parked = what_of(client, create);
+	struct cached_mr cached = what_of(client, create);
 
-	parked.range = acquired->range[0];
-	parked.offset = acquired->piece[0].offset;
-	return parked;
+	cached.range = acquired->range[0];
+	cached.offset = acquired->piece[0].offset;
+	return cached;
 }
 
 /* Renews the key of a cached registration. False: the memory must be registered anew. */
@@ -300,7 +300,7 @@ use_renew(struct mem_use *use)
 {
 	uint32_t key = key_after(use->lkey);
 
-	if (key == 0 || call_key(use->parked.client, ONE_KEY_RENEW, use->lkey, key) != 0)
+	if (key == 0 || call_key(use->cached.client, ONE_KEY_RENEW, use->lkey, key) != 0)
 		return false;
 	use->lkey = key;
 	return true;
@@ -310,14 +310,14 @@ use_renew(struct mem_use *use)
 static struct mem_use *
 renew_acquired(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
 {
-	struct parked like = as_parked(client, create, acquired), *parked;
+	struct cached_mr like = as_parked(client, create, acquired), *cached;
 
-	parked = may_park(acquired) ? ranges_unpark(&like, false) : NULL;
-	if (parked == NULL)
+	cached = may_park(acquired) ? ranges_unpark(&like, false) : NULL;
+	if (cached == NULL)
 		return NULL;
-	if (use_renew((struct mem_use *)parked))
-		return (struct mem_use *)parked;
-	use_forget(parked);
+	if (use_renew((struct mem_use *)cached))
+		return (struct mem_use *)cached;
+	use_forget(cached);
 	return NULL;
 }
 
@@ -325,15 +325,15 @@ renew_acquired(struct one_client *client, const struct one_mr_create *create, co
 static struct mem_use *
 renew_parked(struct one_client *client, const struct one_mr_create *create, bool write)
 {
-	struct parked like = what_of(client, create), *parked = ranges_unpark(&like, write);
+	struct cached_mr like = what_of(client, create), *cached = ranges_unpark(&like, write);
 	struct file *retired = NULL;
 
-	if (parked == NULL)
+	if (cached == NULL)
 		return NULL;
-	if (use_renew((struct mem_use *)parked))
-		return (struct mem_use *)parked;
-	ranges_release(&parked->range, 1, NULL, 0, &retired);
-	use_forget(parked);
+	if (use_renew((struct mem_use *)cached))
+		return (struct mem_use *)cached;
+	ranges_release(&cached->range, 1, NULL, 0, &retired);
+	use_forget(cached);
 	retire_files(retired);
 	return NULL;
 }
@@ -418,7 +418,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	create->flags = acquired.fresh ? ONE_MR_FRESH : 0;
 	if (may_park(&acquired)) {
 		create->flags |= ONE_MR_RENEWABLE;
-		use->parked = as_parked(client, create, &acquired);
+		use->cached = as_parked(client, create, &acquired);
 	}
 	*out = use;
 	return 0;
@@ -475,7 +475,7 @@ tell_copied(const struct one_mr_create *create)
 
 	one_warn("the %" PRIu64 " bytes at %#" PRIx64 " are copied by a thread of this program: %s",
 		 create->length, create->va, reason != NULL ? reason : "they cannot be shared");
-	one_tell_nothing();
+	one_explain_nothing();
 }
 
 static int
@@ -488,8 +488,8 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	int error;
 
 	msg->mr_create.num_pieces = 0;
-	if (one_telling)
-		one_tell_nothing();
+	if (one_explaining)
+		one_explain_nothing();
 	error = use_make(client, start, end, (msg->mr_create.access & WRITES) != 0, alone, out,
 			 &msg->mr_create);
 	if (error != 0 || (*out)->mr != 0)
@@ -507,7 +507,7 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 		use_drop(*out);
 		return error;
 	}
-	if (one_telling && msg->mr_create.num_pieces == 0)
+	if (one_explaining && msg->mr_create.num_pieces == 0)
 		tell_copied(&msg->mr_create);
 	(*out)->mr = reply->mr.mr;
 	(*out)->lkey = reply->mr.lkey;
@@ -537,7 +537,7 @@ give_up_kept(void)
 	struct file *retired = NULL;
 	bool any;
 
-	ranges_parked_drop(NULL, 0);
+	ranges_cached_mrs_drop(NULL, 0);
 	any = ranges_give_up_all(&retired);
 	any = unpark_gone(1) || any;
 	trim_regions();
@@ -732,7 +732,7 @@ use_revoke(struct one_client *client, const struct one_mr *mr)
 	    call_key(client, ONE_KEY_REVOKE, use->lkey, 0) != 0)
 		return false;
 	use_unlink(use);
-	ranges_park(&use->parked, &retired);
+	ranges_park(&use->cached, &retired);
 	retire_files(retired);
 	return true;
 }
@@ -783,7 +783,7 @@ one_pz_free(struct one_client *client, uint32_t pz)
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&lock);
-	ranges_parked_drop(client, pz);
+	ranges_cached_mrs_drop(client, pz);
 	unpark_gone(1);
 	pthread_mutex_unlock(&lock);
 	return one_call_id(client, ONE_MSG_PZ_FREE, pz);

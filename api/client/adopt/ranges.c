@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/tell.h"
-#include "keep.h"
+#include "client/explain.h"
+#include "range_cache.h"
 #include "maps.h"
-#include "parked.h"
+#include "mr_cache.h"
 #include "pins.h"
 #include "place.h"
 #include "ranges.h"
@@ -93,9 +93,9 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 	struct range *range = cell_new();
 	uint32_t pages = (uint32_t)(length / page_size()), first = 0;
 	bool small = length <= SLAB_RANGE_PAGES * page_size() && !exec && !alone;
-	bool kept = !alone && keep_usable() && file_size_is_allowed(length + HUGE + BEHIND) &&
+	bool kept = !alone && range_cache_usable() && file_size_is_allowed(length + HUGE + BEHIND) &&
 		    (!small || files_adopted() < SMALL_FILES ||
-		     (keep_drop_oldest() && files_adopted() < SMALL_FILES));
+		     (range_cache_drop_oldest() && files_adopted() < SMALL_FILES));
 	uint64_t skip = 0;
 	struct file *file;
 
@@ -151,7 +151,7 @@ range_free(struct range *range, struct file **retired)
 	if (file->slab)
 		slab_mark(file, (uint32_t)(range->offset / page_size()),
 			  (uint32_t)(range->length / page_size()), false);
-	parked_lose(range);
+	mr_cache_lose(range);
 	stay_remove(range);
 	cell_free(range);
 	/* An empty slab stays, for programs that register and deregister repeatedly. */
@@ -173,7 +173,7 @@ ranges_give_up(struct range *range)
 		range_stay(range);
 		return false;
 	}
-	keep_leave(range);
+	range_cache_leave(range);
 	/* The data plane still maps the pages, until the next call that registers or deregisters. */
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end) != 0)
 		range->file->exec = true; /* not empty: must not be reused */
@@ -214,7 +214,7 @@ adopt_pages(uint64_t start, uint64_t end, int prot, bool alone, struct file **re
 	struct transplant t = {.start = start, .length = end - start, .prot = prot, .from_fd = -1};
 	int error;
 
-	if (range == NULL && one_telling)
+	if (range == NULL && one_explaining)
 		note_unadopted(pins_hidden() ? -EBUSY : -EMFILE);
 	if (range == NULL)
 		return NULL;
@@ -229,7 +229,7 @@ adopt_pages(uint64_t start, uint64_t end, int prot, bool alone, struct file **re
 	range->place = t.place;
 	if (error == 0)
 		return range;
-	if (one_telling)
+	if (one_explaining)
 		note_unadopted(error);
 	/* Give back what was replaced before the failure. */
 	if (t.done != 0)
@@ -265,7 +265,7 @@ take_range(struct acquired *out, struct range *range)
 	if (out->num_ranges == RANGES_MAX)
 		return false;
 	if (range->refs++ == 0) {
-		keep_take(range);
+		range_cache_take(range);
 		stay_remove(range);
 	}
 	out->fresh = out->fresh || range->punched;
@@ -418,11 +418,11 @@ release_locked(struct range *const *range, uint32_t num_ranges, struct file *con
 	int error;
 
 	for (uint32_t i = 0; i < num_ranges; i++) {
-		if (--range[i]->refs != 0 || keep_put(range[i]))
+		if (--range[i]->refs != 0 || range_cache_put(range[i]))
 			continue;
 		error = range_give_back(range[i]);
 		if (error == 0) {
-			keep_leave(range[i]);
+			range_cache_leave(range[i]);
 			range_free(range[i], retired);
 		} else {
 			range_stay(range[i]);
@@ -532,7 +532,7 @@ ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, s
 	ranges_lock();
 	error = acquire_locked(start, end, write, &scattered, out, retired);
 	/* Cached ranges are too fragmented, or were grown by mremap: drop them and try again. */
-	if (error == 0 && out->num_pieces == 0 && (keep_drop(start, end) || scattered))
+	if (error == 0 && out->num_pieces == 0 && (range_cache_drop(start, end) || scattered))
 		error = acquire_locked(start, end, write, NULL, out, retired);
 	collect_given_up(SPARE_FILES, retired);
 	ranges_unlock();
@@ -545,7 +545,7 @@ ranges_give_up_all(struct file **retired)
 	bool any;
 
 	ranges_lock();
-	any = keep_drop(0, UINT64_MAX) || given_up != NULL;
+	any = range_cache_drop(0, UINT64_MAX) || given_up != NULL;
 	collect_given_up(0, retired);
 	ranges_unlock();
 	return any;
@@ -572,59 +572,59 @@ ranges_release(struct range *const *range, uint32_t num_ranges, struct file *con
 }
 
 void
-ranges_park(struct parked *parked, struct file **retired)
+ranges_park(struct cached_mr *cached, struct file **retired)
 {
 	ranges_lock();
-	parked_put(parked);
-	release_locked(&parked->range, 1, NULL, 0, retired);
+	mr_cache_put(cached);
+	release_locked(&cached->range, 1, NULL, 0, retired);
 	collect_given_up(SPARE_FILES, retired);
 	ranges_unlock();
 }
 
 /* True if `va` has the same offset in the file as when it was registered: mremap may have moved the range. */
 static bool
-is_in_place(const struct parked *parked)
+is_in_place(const struct cached_mr *cached)
 {
-	const struct range *range = parked->range;
+	const struct range *range = cached->range;
 
-	return (parked->va & ~(page_size() - 1)) - range->start == parked->offset - range->offset;
+	return (cached->va & ~(page_size() - 1)) - range->start == cached->offset - range->offset;
 }
 
-struct parked *
-ranges_unpark(const struct parked *like, bool write)
+struct cached_mr *
+ranges_unpark(const struct cached_mr *like, bool write)
 {
-	struct parked *parked;
+	struct cached_mr *cached;
 
 	ranges_lock();
-	parked = parked_find(like);
-	if (parked != NULL && like->range == NULL) {
-		if (!is_in_place(parked) || !keep_intact(parked->range, write))
-			parked = NULL;
-		else if (parked->range->refs++ == 0)
-			keep_take(parked->range);
+	cached = mr_cache_find(like);
+	if (cached != NULL && like->range == NULL) {
+		if (!is_in_place(cached) || !range_cache_intact(cached->range, write))
+			cached = NULL;
+		else if (cached->range->refs++ == 0)
+			range_cache_take(cached->range);
 	}
-	if (parked != NULL)
-		parked_take(parked);
+	if (cached != NULL)
+		mr_cache_take(cached);
 	ranges_unlock();
-	return parked;
+	return cached;
 }
 
-struct parked *
-ranges_parked_gone(uint32_t least)
+struct cached_mr *
+ranges_cached_mrs_gone(uint32_t least)
 {
-	struct parked *gone;
+	struct cached_mr *gone;
 
 	ranges_lock();
-	gone = parked_gone(least);
+	gone = mr_cache_gone(least);
 	ranges_unlock();
 	return gone;
 }
 
 void
-ranges_parked_drop(const struct one_client *client, uint32_t pz)
+ranges_cached_mrs_drop(const struct one_client *client, uint32_t pz)
 {
 	ranges_lock();
-	parked_drop(client, pz);
+	mr_cache_drop(client, pz);
 	ranges_unlock();
 }
 
@@ -671,8 +671,8 @@ void
 ranges_unguard(struct file *file, uint64_t start, uint64_t end)
 {
 	for (struct range *range = file->ranges; range != NULL; range = range->next) {
-		keep_unguard(range, start, end);
-		keep_leave(range);
+		range_cache_unguard(range, start, end);
+		range_cache_leave(range);
 	}
 }
 
@@ -702,9 +702,9 @@ ranges_fork_child(void)
 	for (struct file *file = given_up; file != NULL; file = file->next)
 		close(file->fd);
 	given_up = NULL;
-	parked_fork_child();
+	mr_cache_fork_child();
 	stay_fork_child();
-	keep_fork_child();
+	range_cache_fork_child();
 	transplant_fork_child();
 	pthread_mutex_init(&lock, NULL);
 }

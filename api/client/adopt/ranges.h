@@ -5,7 +5,7 @@
  *   file    a memfd of ours, or a foreign file (the application's own), known by device and inode; what the
  *           data plane knows as a region
  *   range   pages of the application adopted into a part of a file; may be cached after the last
- *           deregistration (keep.h)
+ *           deregistration (range_cache.h)
  *
  * Each registration and each release determines from /proc/self/maps what is mapped at an address: the
  * application may have unmapped, moved or replaced adopted pages, and mapped new ones where old ones were. So
@@ -19,7 +19,7 @@
 
 #include "client/internal.h"
 #include "files.h"
-#include "parked.h"
+#include "mr_cache.h"
 
 #define PIECES_MAX ONE_MR_PIECES
 #define RANGES_MAX 256u /* of one registration */
@@ -32,12 +32,12 @@ struct range {
 	struct range *next; /* list of the file */
 	struct file *file;
 	uint64_t offset, length;
-	uint64_t start;      /* where the range was adopted; updated for some mremaps */
-	uint32_t refs;       /* registrations; 0: cached (keep.h), or could not be given back (stay.h) */
-	bool locked;         /* the application had mlocked the memory */
-	bool punched;        /* pages were punched out of the file since the data plane last populated it */
-	uint64_t place;      /* the earlier mapping (place.h); 0: none */
-	struct guard *guard; /* keep.c; NULL: none */
+	uint64_t start; /* where the range was adopted; updated for some mremaps */
+	uint32_t refs;  /* registrations; 0: cached (range_cache.h), or could not be given back (stay.h) */
+	bool locked;    /* the application had mlocked the memory */
+	bool punched;   /* pages were punched out of the file since the data plane last populated it */
+	uint64_t place; /* the earlier mapping (place.h); 0: none */
+	struct guard *guard; /* range_cache.c; NULL: none */
 	struct stay *stay;   /* stay.c; NULL: none */
 };
 
@@ -90,22 +90,22 @@ int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t t
 void ranges_release(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
 		    uint32_t num_foreign, struct file **retired);
 void file_free(struct file *file);
-/* Caches a registration (parked.h), then gives up the reference of the registration on its one range. */
-void ranges_park(struct parked *parked, struct file **retired);
+/* Caches a registration (mr_cache.h), then gives up the reference of the registration on its one range. */
+void ranges_park(struct cached_mr *cached, struct file **retired);
 /*
  * Takes a registration with the arguments of `like` out of the cache. If `like->range` is NULL, the
  * registration may be of any range that is intact and has the rights; the caller gets a reference on that
  * range. Else the caller has a reference on `like->range` already. NULL: there is none.
  */
-struct parked *ranges_unpark(const struct parked *like, bool write);
-/* parked_gone and parked_drop under the lock. */
-struct parked *ranges_parked_gone(uint32_t least);
-void ranges_parked_drop(const struct one_client *client, uint32_t pz);
+struct cached_mr *ranges_unpark(const struct cached_mr *like, bool write);
+/* mr_cache_gone and mr_cache_drop under the lock. */
+struct cached_mr *ranges_cached_mrs_gone(uint32_t least);
+void ranges_cached_mrs_drop(const struct one_client *client, uint32_t pz);
 /* Drops all cached ranges and emptied files, and gives back ranges that stayed shared where possible. True if
  * anything was cached or emptied. */
 bool ranges_give_up_all(struct file **retired);
 
-/* ---- for keep.c, with the lock held ---- */
+/* ---- for range_cache.c, with the lock held ---- */
 
 bool ranges_trylock(void);
 /* Makes a range without references private memory again, and frees the pages of its file. False: the range

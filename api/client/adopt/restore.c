@@ -2,9 +2,9 @@
 /* Makes adopted ranges private memory again, wherever their pages are mapped now. */
 #include <sys/mman.h>
 
-#include "keep.h"
+#include "range_cache.h"
 #include "maps.h"
-#include "parked.h"
+#include "mr_cache.h"
 #include "pins.h"
 #include "place.h"
 #include "ranges.h"
@@ -68,7 +68,7 @@ mapping_restore(const struct range *range, const struct map_entry *e, uint64_t p
 			       .place = place};
 	int error;
 
-	keep_unguard(range, e->start, e->end);
+	range_cache_unguard(range, e->start, e->end);
 	error = transplant(&t);
 	*bytes += t.done;
 	if (error == 0 && e->start + t.length < e->end &&
@@ -174,7 +174,7 @@ range_restore(struct range *range)
 		range->place = 0;
 	}
 	/* Parts were unmapped or moved: search all mappings. */
-	if (error == 0 && (bytes < range->length || keep_was_touched(range)))
+	if (error == 0 && (bytes < range->length || range_cache_was_touched(range)))
 		error = range_restore_part(range, 0, UINT64_MAX, &bytes);
 	return error;
 }
@@ -204,8 +204,8 @@ range_give_back(struct range *range)
 void
 range_stay(struct range *range)
 {
-	if (!stay_add(range, keep_guard_fd(range)))
-		keep_unguard(range, range->start, range->start + range->length);
-	keep_leave(range);
-	parked_lose(range);
+	if (!stay_add(range, range_cache_guard_fd(range)))
+		range_cache_unguard(range, range->start, range->start + range->length);
+	range_cache_leave(range);
+	mr_cache_lose(range);
 }

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/tell.h"
+#include "client/explain.h"
 #include "maps.h"
 #include "segments.h"
 #include "shared.h"
@@ -42,7 +42,7 @@ foreign_find(const struct map_entry *e, struct segment *s)
 	 * that copy may take the pages back at any time. */
 	if (e->ino != 0 && strncmp(e->name, MEMFD_MAPPED, strlen(MEMFD_MAPPED)) != 0)
 		s->fd = shared_find_fd(e->dev, e->ino, e->name, &opened, &s->size, &s->page);
-	if (s->fd < 0 && one_telling)
+	if (s->fd < 0 && one_explaining)
 		one_note_reason("%.80s is a shared mapping, and no descriptor for reading and writing of a "
 				"file in memory (memfd, tmpfs, hugetlbfs) belongs to it; keep that open",
 				e->name[0] != '\0' ? e->name : "it");
@@ -73,7 +73,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 		/* neither a file nor one of the kernel's own mappings: [stack], [vdso] ... */
 		plain = e->ino == 0 && (e->name[0] == '\0' || strcmp(e->name, "[heap]") == 0 ||
 					strncmp(e->name, "[anon:", 6) == 0);
-		if (!plain && one_telling)
+		if (!plain && one_explaining)
 			one_note_reason("%.80s is a private mapping of a file, or the kernel's; use malloc() "
 					"or a memfd",
 					e->name);
@@ -83,7 +83,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 	if (s->file == NULL || s->file->fd < 0)
 		return foreign_find(e, s);
 	s->kind = SEGMENT_ADOPTED;
-	if (s->file->claimed && one_telling)
+	if (s->file->claimed && one_explaining)
 		one_note_reason("it belongs to a segment that importers map; register other memory");
 	return !s->file->claimed;
 }
@@ -112,7 +112,7 @@ add_segment(const struct map_entry *e, uint32_t *count)
 		return true;
 	}
 	if (*count == SEGMENTS_MAX) {
-		if (one_telling)
+		if (one_explaining)
 			one_note_reason("it has more than %u mappings; register it in parts, or use larger "
 					"pages",
 					SEGMENTS_MAX);

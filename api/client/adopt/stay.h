@@ -3,8 +3,8 @@
  * Adopted ranges without registrations that stay shared memory, because their pages may be pinned (pins.h).
  * The program must still see private memory: pages that it drops (MADV_DONTNEED) must read as zeros, and
  * pages that it unmaps must be freed. One userfaultfd for all these ranges reports both, and the keeper
- * thread (keep.h) punches such pages out of the file. A device that has pinned pages keeps them, as with
- * private memory.
+ * thread (range_cache.h) punches such pages out of the file. A device that has pinned pages keeps them, as
+ * with private memory.
  *
  * A thread in MADV_DONTNEED waits until the keeper thread has read the event, and an event can be read only
  * once. So the keeper thread first looks up the system calls of waiting threads
@@ -29,8 +29,8 @@ int stay_fd(void);
 void stay_serve(void);
 
 /* Adds the range to the table, unless it is there already, and watches it if the keeper thread runs. `guard`
- * has watched the range (keep.h), -1 if nothing has: its pending events are handled. False: no memory, and
- * the guard still watches. */
+ * has watched the range (range_cache.h), -1 if nothing has: its pending events are handled. False: no memory,
+ * and the guard still watches. */
 bool stay_add(struct range *range, int guard);
 /* Removes the range from the table, if it is there. */
 void stay_remove(struct range *range);

@@ -51,8 +51,8 @@ struct transplant {
 
 /* Requires ranges_lock (maps.h counts threads). Returns 0 or -errno; -EBUSY: old pages may be pinned. */
 int transplant(struct transplant *t);
-/* Starts the thread that replaces pages of a caller's own stack, before the first range is cached (keep.h).
- * Returns 0 or -errno. */
+/* Starts the thread that replaces pages of a caller's own stack, before the first range is cached
+ * (range_cache.h). Returns 0 or -errno. */
 int transplant_stand_by(void);
 void transplant_fork_child(void);
 /* Makes all pages of shared memory present, which charges them to this process. Returns 0 or -errno. */

@@ -16,7 +16,7 @@ static const DAT_PROVIDER telling = {.device_name = "oneside",
 const DAT_PROVIDER *
 oneside_table(void)
 {
-	return one_telling ? &telling : &plain;
+	return one_explaining ? &telling : &plain;
 }
 
 /* For other libraries that open by the table; our registry calls ia_open(). */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/tell.h"
+#include "client/explain.h"
 #include "dat/registry/registry.h"
 
 #define OWN_NAME "oneside"
@@ -59,7 +59,7 @@ read_file(const char *path)
 	if (file == NULL)
 		return false;
 	skipped = conf_parse(file, &registry.entries, &first);
-	if (skipped > 0 && one_telling)
+	if (skipped > 0 && one_explaining)
 		one_warn("%s: ignored %d lines that are not entries of dat.conf(5); the first is line %d",
 			 path, skipped, first);
 	else if (skipped > 0)

@@ -6,7 +6,7 @@
 #ifndef DAT_REGISTRY_INTERNAL_H
 #define DAT_REGISTRY_INTERNAL_H
 
-#include "dat/ia/ia.h"
+#include "dat/ia.h"
 #include "dat/registry/conf.h"
 
 #include <dat/dat_registry.h>
@@ -18,7 +18,7 @@ const DAT_PROVIDER *registry_foreign(DAT_HANDLE handle);
 const DAT_PROVIDER *oneside_table(void);
 
 /*
- * telling.c: for each call, with the call's parameters
+ * explained_calls.c: for each call, with the call's parameters
  *   telling_NAME()      calls dapl_NAME and prints a refusal
  *   refused_NAME(ret,)  prints `ret` and its reason, if `ret` is a refusal and ONESIDE_DEBUG is set; returns
  * `ret`
@@ -28,7 +28,7 @@ const DAT_PROVIDER *oneside_table(void);
 	DAT_RETURN refused_##name(DAT_RETURN ret, ONE_PARAMETERS(__VA_ARGS__));
 DAT_CALLS(TELL_PROTOTYPES, TELL_PROTOTYPES, DAT_OF)
 
-/* tell.c: like refused_NAME, for calls that are not in DAT_CALLS. */
+/* explain.c: like refused_NAME, for calls that are not in DAT_CALLS. */
 DAT_RETURN tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments,
 			size_t count);
 #define TELL(function, ret, ...)                                                \

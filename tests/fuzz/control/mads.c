@@ -221,7 +221,7 @@ end_all(void)
 		fuzz_fail("a connection does not end");
 	for (int i = 0; i < HOSTS; i++)
 		for (struct end *end = net->host[i].ends; end != NULL; end = end->next)
-			if (end->conn != NULL || end->told[end->count - 1] != CM_GONE)
+			if (end->conn != NULL || end->reported[end->count - 1] != CM_GONE)
 				fuzz_fail("the end of a connection is not told");
 }
 

@@ -10,12 +10,12 @@
 static struct fixture *f;
 static uint64_t now;
 static struct neigh_waiter waiters[ASKED_MAX];
-static uint32_t asked, told;
+static uint32_t asked, reported;
 
 static void
 count(void *user, int status, const uint8_t mac[6])
 {
-	told++;
+	reported++;
 }
 
 /* Reports of the transport and of the ports. */
@@ -141,12 +141,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	setup(&state);
 	f = state;
 	now = 77 * SECOND;
-	asked = told = 0;
+	asked = reported = 0;
 	while (record_next(&input, &record))
 		kinds[record_number(&record, 1) % 4](&record);
 	record = (struct bytes){(const uint8_t[]){TIME_LOG2_MAX - 1}, 1};
 	pass(&record);
-	if (told != asked)
+	if (reported != asked)
 		fuzz_fail("who looks for a neighbour is told once");
 	teardown(&state);
 	return 0;

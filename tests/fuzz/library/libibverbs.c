@@ -272,14 +272,14 @@ events(struct bytes *record)
 {
 	uint8_t what = (uint8_t)record_number(record, 1);
 	struct ibv_async_event event;
-	struct ibv_cq *told;
+	struct ibv_cq *reported;
 	void *with;
 
 	if (what % 3 == 0 && ibv_get_async_event(context, &event) == 0) {
 		ibv_event_type_str(event.event_type);
 		ibv_ack_async_event(&event);
-	} else if (what % 3 == 1 && channel != NULL && ibv_get_cq_event(channel, &told, &with) == 0) {
-		ibv_ack_cq_events(told, 1);
+	} else if (what % 3 == 1 && channel != NULL && ibv_get_cq_event(channel, &reported, &with) == 0) {
+		ibv_ack_cq_events(reported, 1);
 	} else if (what % 3 == 2 && cq[(what >> 2) % CQS] != NULL) {
 		ibv_req_notify_cq(cq[(what >> 2) % CQS], what >> 7);
 	}

@@ -18,9 +18,9 @@
 #include <rdma/rdma_verbs.h>
 
 #include "liar.h"
-#include "rdmacm/channel/channel.h"
-#include "rdmacm/device/device.h"
-#include "rdmacm/id/id.h"
+#include "rdmacm/channel.h"
+#include "rdmacm/device.h"
+#include "rdmacm/id.h"
 
 #define IDS 6u
 #define LOST_MAX 32u
@@ -341,7 +341,7 @@ get_event(struct bytes *record)
 
 /* Stores `what` in an unused place of the arena. */
 static uint64_t
-told_at(const void *what, size_t size)
+reported_at(const void *what, size_t size)
 {
 	uint64_t at = LIAR_ARENA / 2;
 
@@ -414,7 +414,7 @@ tell_request(struct bytes *record)
 	if (here >= 0xf0)
 		record_fill(record, (uint8_t *)&shm + record_number(record, 1) % 32, 32);
 	cqe.object = listener_of(of);
-	cqe.cookie = here == 0xef ? record_number(record, 8) : told_at(&shm, sizeof(shm));
+	cqe.cookie = here == 0xef ? record_number(record, 8) : reported_at(&shm, sizeof(shm));
 	tell(of, &cqe);
 }
 
@@ -442,7 +442,7 @@ tell_sidr(struct bytes *record)
 		cqe.object = of->sidr;
 		cqe.status = (uint8_t)record_number(record, 1);
 	}
-	cqe.cookie = told_at(&shm, sizeof(shm));
+	cqe.cookie = reported_at(&shm, sizeof(shm));
 	tell(&of->base, &cqe);
 }
 

@@ -199,11 +199,11 @@ memories_new(void)
 	memory_new(&plane.app, ONE_ACCESS_ALL, 4096, &plane.foreign);
 	plane.foreign.region.pz += 1000000;
 	memory_new(&plane.app, ONE_ACCESS_ALL, 40000, &plane.slow);
-	plane.reach = engine_client_reach(plane.app.client, offset);
-	assert_non_null(plane.reach);
+	plane.bounce = engine_client_bounce(plane.app.client, offset);
+	assert_non_null(plane.bounce);
 	plane.copies = (struct one_copies *)(plane.app.arena + offset);
 	plane.slow.region.base = NULL;
-	plane.slow.region.reach = plane.reach;
+	plane.slow.region.bounce = plane.bounce;
 }
 
 static void

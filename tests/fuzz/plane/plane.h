@@ -29,7 +29,7 @@ struct plane {
 	struct ring send, recv, conn, async, few, counter; /* few: a shared ring that is soon full */
 	struct pair pair[PLANE_PAIRS];
 	struct memory memory, read_only, window, foreign, slow; /* slow: accessed by the copy thread */
-	struct reach *reach;
+	struct bounce *bounce;
 	struct one_copies *copies;
 	struct one_keys *keys;
 	struct engine_srq *srq;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/reach.h"
+#include "config/route.h"
 #include "file.h"
 
 static void

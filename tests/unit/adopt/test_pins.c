@@ -645,7 +645,7 @@ test_from_outside(void **state)
 struct slow_store {
 	pid_t parent;
 	uint8_t *p, *missing, *data;
-	int uffd, told, tells;
+	int uffd, reported, tells;
 };
 
 /* Fill the page once the store waits for it, each time after a different delay. */
@@ -686,7 +686,7 @@ store_slowly(struct slow_store *s)
 	if (s->uffd < 0 || ioctl(s->uffd, UFFDIO_API, &api) != 0 ||
 	    ioctl(s->uffd, UFFDIO_REGISTER, &reg) != 0 || pthread_create(&thread, NULL, fill_missing, s) != 0)
 		_exit(1);
-	while (read(s->told, &byte, 1) == 1) {
+	while (read(s->reported, &byte, 1) == 1) {
 		madvise(s->missing, PAGE, MADV_DONTNEED);
 		if (process_vm_writev(s->parent, &local, 1, &remote, 1, 0) != (ssize_t)PAGE ||
 		    write(s->tells, "", 1) != 1)
@@ -712,7 +712,7 @@ test_pin_ends(void **state)
 		skip();
 	assert_int_equal(pipe2(there, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(back, O_CLOEXEC), 0);
-	store.told = there[0];
+	store.reported = there[0];
 	store.tells = back[1];
 	pid = fork();
 	if (pid == 0)

@@ -3,7 +3,7 @@
  * Memory registered again with the same parameters gets a new key for its cached registration, whose old key
  * the polling core has revoked. Whatever evicts the cached range also ends its cached registrations.
  */
-#include "client/adopt/keep.h"
+#include "client/adopt/range_cache.h"
 #include "client/adopt/ranges.h"
 #include "client/internal.h"
 #include "common.h"
@@ -22,7 +22,7 @@ freed(void)
 
 /* Register and deregister. */
 static struct one_mr
-parked(void *p, size_t len)
+cached(void *p, size_t len)
 {
 	struct one_mr mr = reg(p, len), copy = mr;
 
@@ -34,7 +34,7 @@ static void
 test_keys(void **state)
 {
 	uint8_t *p = pages(30);
-	struct one_mr mr = parked(p + 3, 100), again;
+	struct one_mr mr = cached(p + 3, 100), again;
 	uint32_t before = created(), last = mr.lkey;
 
 	for (uint32_t i = 0; i < 50; i++) {
@@ -68,7 +68,7 @@ static void
 test_at_once(void **state)
 {
 	uint8_t *p = pages(8);
-	struct one_mr a = parked(p, 8 * PAGE), b;
+	struct one_mr a = cached(p, 8 * PAGE), b;
 
 	a = reg(p, 8 * PAGE);
 	b = reg(p, 8 * PAGE);
@@ -146,14 +146,14 @@ static void
 test_ends_with_its_range(void **state)
 {
 	uint8_t *p = pages(20), *q;
-	struct one_mr mr = parked(p, 20 * PAGE);
+	struct one_mr mr = cached(p, 20 * PAGE);
 	pid_t pid;
 
 	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
 	assert_gone(p, &mr);
 
 	p = pages(20);
-	mr = parked(p, 20 * PAGE);
+	mr = cached(p, 20 * PAGE);
 	munmap(p, 20 * PAGE);
 	q = mmap(p, 20 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
 		 0);
@@ -161,13 +161,13 @@ test_ends_with_its_range(void **state)
 	assert_gone(p, &mr);
 
 	p = pages(20);
-	mr = parked(p, 20 * PAGE);
+	mr = cached(p, 20 * PAGE);
 	p = mremap(p, 20 * PAGE, 20 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, pages(20));
 	assert_true(p != MAP_FAILED);
 	assert_gone(p, &mr);
 
 	p = pages(20);
-	mr = parked(p, 20 * PAGE);
+	mr = cached(p, 20 * PAGE);
 	pid = fork();
 	if (pid == 0)
 		_exit(0);
@@ -182,8 +182,8 @@ test_few_are_left(void **state)
 	for (uint32_t i = 0; i < 200; i++) {
 		uint8_t *p = pages(20);
 
-		parked(p, 20 * PAGE);
-		parked(p + PAGE, PAGE);
+		cached(p, 20 * PAGE);
+		cached(p + PAGE, PAGE);
 		munmap(p, 20 * PAGE);
 		assert_true(created() - freed() <= 20);
 	}
@@ -193,7 +193,7 @@ static void
 test_rights_are_asked_for(void **state)
 {
 	uint8_t *p = pages(20);
-	struct one_mr mr = parked(p, 20 * PAGE);
+	struct one_mr mr = cached(p, 20 * PAGE);
 
 	assert_int_equal(mprotect(p + 19 * PAGE, PAGE, PROT_READ), 0);
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 20 * PAGE, ALL, &mr), -EFAULT);
@@ -231,27 +231,27 @@ static void
 disturbed(bool unmaps)
 {
 	uint8_t *p = pages(20);
-	struct one_mr mr = parked(p, 20 * PAGE);
-	const struct parked like = {
+	struct one_mr mr = cached(p, 20 * PAGE);
+	const struct cached_mr like = {
 		.client = fixture.client, .va = (uintptr_t)p, .length = 20 * PAGE, .access = ALL};
 	const struct range *range;
 	pthread_t thread;
 
 	ranges_lock();
-	range = parked_find(&like)->range;
-	assert_true(keep_intact(range, true));
+	range = mr_cache_find(&like)->range;
+	assert_true(range_cache_intact(range, true));
 	other_thread.p = p;
 	atomic_store(&other_thread.unmaps, unmaps);
 	atomic_store(&other_thread.over, false);
 	assert_int_equal(pthread_create(&thread, NULL, disturb, NULL), 0);
-	while (keep_intact(range, true))
+	while (range_cache_intact(range, true))
 		usleep(100);
 	assert_false(atomic_load(&other_thread.over));
 	if (unmaps)
 		assert_ptr_equal(mmap(p, 20 * PAGE, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
 				 p);
-	assert_false(keep_intact(range, true));
+	assert_false(range_cache_intact(range, true));
 	ranges_unlock();
 	pthread_join(thread, NULL);
 	assert_gone(p, &mr);
@@ -271,7 +271,7 @@ test_touched_while_held(void **state)
 	uint8_t *p = pages(20);
 	struct one_mr held, mr;
 
-	parked(p, 20 * PAGE);
+	cached(p, 20 * PAGE);
 	held = reg(p, 10 * PAGE);
 	mr = reg(p, 20 * PAGE);
 	assert_int_equal(created(), 2);
@@ -317,7 +317,7 @@ static void
 test_reclaimed(void **state)
 {
 	uint8_t *p = pages(8), *q = pages(8);
-	struct one_mr mr = parked(p, 8 * PAGE), again;
+	struct one_mr mr = cached(p, 8 * PAGE), again;
 	uint32_t regions = mock_count(fixture.mock, ONE_MSG_REGION_ADD);
 	uint32_t removed = mock_count(fixture.mock, ONE_MSG_REGION_REMOVE);
 
@@ -365,7 +365,7 @@ test_refused(void **state)
 	munmap(p, 20 * PAGE);
 }
 
-/* At most PARKED_MAX registrations are cached. The ones cached first are freed, 16 at a time. */
+/* At most MR_CACHE_MAX registrations are cached. The ones cached first are freed, 16 at a time. */
 static void
 test_limit(void **state)
 {
@@ -374,7 +374,7 @@ test_limit(void **state)
 	struct one_mr mr[MAX + MORE], again;
 
 	for (uint32_t i = 0; i < MAX + MORE; i++)
-		mr[i] = parked(p, 1 + i);
+		mr[i] = cached(p, 1 + i);
 	assert_int_equal(freed(), AT_ONCE);
 	for (uint32_t i = MORE; i < MAX + MORE; i++) {
 		again = reg(p, 1 + i);
@@ -395,7 +395,7 @@ test_quota(void **state)
 	uint8_t *p = pages(20), *q = pages(20);
 	struct one_mr held = reg(p, 20 * PAGE), other;
 
-	parked(p, PAGE);
+	cached(p, PAGE);
 	mock_refuse(fixture.mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 1, 1);
 	other = reg(q, 20 * PAGE);
 	assert_int_equal(freed(), 1);
@@ -410,7 +410,7 @@ test_attachments(void **state)
 {
 	struct one_client *other = attach();
 	uint8_t *p = pages(20);
-	struct one_mr mr = parked(p, 20 * PAGE), theirs;
+	struct one_mr mr = cached(p, 20 * PAGE), theirs;
 
 	assert_int_equal(one_mem_register(other, 0, (uintptr_t)p, 20 * PAGE, ALL, &theirs), 0);
 	assert_int_not_equal(theirs.id, mr.id);
@@ -439,7 +439,7 @@ test_data_plane_ends(void **state)
 	pthread_t thread;
 	void *error;
 
-	parked(q, 20 * PAGE);
+	cached(q, 20 * PAGE);
 	mock_sleep(fixture.mock, false); /* hence the core is not woken */
 	assert_int_equal(pthread_create(&thread, NULL, deregister, &mr), 0);
 	usleep(20000);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "config/reach.h"
+#include "config/route.h"
 
 static struct config config;
 static char why[1024];

@@ -17,7 +17,7 @@
 
 #include "config/config.h"
 #include "config/internal.h"
-#include "config/reach.h"
+#include "config/route.h"
 
 static struct config config;
 static char why[1024];

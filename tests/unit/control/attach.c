@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 
 struct config config;
 uint32_t base_fds;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 #include "dataplane/engine/place.h"
 #include "fake_engine.h"
 
@@ -18,7 +18,7 @@ struct engine_client {
 	struct engine_client_config config;
 	bool added, removed;
 	uint32_t cqs, qps; /* added and not removed */
-	struct reach *reach;
+	struct bounce *bounce;
 	LIST_ENTRY(engine_client) link;
 };
 
@@ -50,8 +50,8 @@ static LIST_HEAD(, engine_qp) qps = LIST_HEAD_INITIALIZER(qps);
 static struct engine_command *first, **last = &first;
 static uint32_t waiting, done[ENGINE_CHANNEL_FD + 1], num_cqs, num_srqs, num_ahs, num_guards, num_events;
 static struct fake_event events[FAKE_EVENTS];
-static struct engine_event told[64];
-static uint32_t num_told;
+static struct engine_event reported[64];
+static uint32_t num_reported;
 static bool hold_commands, hold_graces;
 static enum engine_command_type refused_type;
 static int refused_error, bind_result = -1, event_fd = -1;
@@ -66,7 +66,7 @@ static struct engine_datagram datagram;
 static struct one_qp_settings settings;
 static struct engine_ah_config ah_made;
 static struct mem_table *table;
-static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* of the test's thread, as a core */
+static struct bounce_list reaching = LIST_HEAD_INITIALIZER(reaching); /* of the test's thread, as a core */
 static struct engine_port_info port = {.name = "p0",
 				       .mac = {2, 0, 0, 0, 0, 1},
 				       .mtu = 4300,
@@ -192,10 +192,10 @@ fake_events(struct fake_event *out, uint32_t max)
 }
 
 static void
-tell(enum engine_event_type type, void *owner, uint32_t value)
+sink(enum engine_event_type type, void *owner, uint32_t value)
 {
-	if (num_told < sizeof(told) / sizeof(told[0]))
-		told[num_told++] = (struct engine_event){type, value, owner};
+	if (num_reported < sizeof(reported) / sizeof(reported[0]))
+		reported[num_reported++] = (struct engine_event){type, value, owner};
 }
 
 void
@@ -206,7 +206,7 @@ fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
 		if (qp->config.qpn == qpn)
-			tell(type, qp->config.owner, value);
+			sink(type, qp->config.owner, value);
 	pthread_mutex_unlock(&lock);
 	fake_wake();
 }
@@ -216,7 +216,7 @@ fake_fault_first_client(void)
 {
 	pthread_mutex_lock(&lock);
 	if (!LIST_EMPTY(&clients))
-		tell(ENGINE_EVENT_FAULT, LIST_FIRST(&clients)->config.owner, ONE_FAULT_RING);
+		sink(ENGINE_EVENT_FAULT, LIST_FIRST(&clients)->config.owner, ONE_FAULT_RING);
 	pthread_mutex_unlock(&lock);
 	fake_wake();
 }
@@ -296,19 +296,19 @@ engine_client_channels(struct engine_client *client)
 	return true;
 }
 
-struct reach *
-engine_client_reach(struct engine_client *client, uint64_t offset)
+struct bounce *
+engine_client_bounce(struct engine_client *client, uint64_t offset)
 {
 	if (!client->added)
 		MISTAKE("copies are begun for a client that no core has");
-	if (client->reach == NULL)
-		client->reach = reach_new((struct one_copies *)(client->config.arena + offset), &reaching,
-					  NULL, NULL, 0, NULL);
-	return client->reach;
+	if (client->bounce == NULL)
+		client->bounce = bounce_new((struct one_copies *)(client->config.arena + offset), &reaching,
+					    NULL, NULL, 0, NULL);
+	return client->bounce;
 }
 
-struct reach_list *
-fake_reaching(void)
+struct bounce_list *
+fake_bouncing(void)
 {
 	return &reaching;
 }
@@ -322,7 +322,7 @@ engine_client_free(struct engine_client *client)
 	LIST_REMOVE(client, link);
 	pthread_mutex_unlock(&lock);
 	fake_user_hold(client->config.user, false);
-	reach_free(client->reach);
+	bounce_free(client->bounce);
 	free(client);
 }
 
@@ -690,7 +690,7 @@ execute(struct engine_command *command)
 		post(cq, &command->event);
 		break;
 	case ENGINE_QP_DRAIN:
-		tell(ENGINE_EVENT_DRAINED, qp->config.owner, 0);
+		sink(ENGINE_EVENT_DRAINED, qp->config.owner, 0);
 		break;
 	default: /* no other command is checked */
 		break;
@@ -724,9 +724,9 @@ engine_poll(const struct engine_handlers *handlers)
 	fake_stopped();
 	pthread_mutex_lock(&lock);
 	/* Events of a core precede its later acknowledgements. */
-	if (num_told != 0) {
-		event = told[0];
-		memmove(told, told + 1, --num_told * sizeof(told[0]));
+	if (num_reported != 0) {
+		event = reported[0];
+		memmove(reported, reported + 1, --num_reported * sizeof(reported[0]));
 	} else if (!hold_commands && first != NULL) {
 		command = first;
 		first = command->next;

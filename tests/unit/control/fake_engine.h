@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "dataplane/engine.h"
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 
 #define FAKE_EVENTS 1024
 
@@ -31,7 +31,7 @@ void fake_stop(bool stop);
  */
 void fake_quiescent(void);
 /* Accesses that the test's thread handed over to copy threads. */
-struct reach_list *fake_reaching(void);
+struct bounce_list *fake_bouncing(void);
 /* The next command of `type` is refused with `error`. */
 void fake_refuse(enum engine_command_type type, int error);
 extern uint32_t fake_cores;         /* number of polling cores, initially 1 */

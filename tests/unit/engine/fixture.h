@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "dataplane/loop/loop.h"
+#include "dataplane/engine/loop.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dataplane/compat/clock.h"
+#include "dataplane/base/clock.h"
 #include "dataplane/mem/place.h"
 
 #define PZ 7u

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "options.h"
+#include "perf/perf/options.h"
 
 static char said[4096];
 static struct perf_options o;

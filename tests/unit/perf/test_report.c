@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tell.h"
+#include "perf/perf/print_result.h"
 
 static struct histogram h;
 

@@ -16,8 +16,8 @@ struct world {
 	struct app app[2];
 	struct ring send[2], recv[2], conn[2], async[2];
 	struct pair pair[2];
-	struct memory memory[2]; /* all rights */
-	struct reach *reach[2];  /* NULL: all memory of this application is mapped */
+	struct memory memory[2];  /* all rights */
+	struct bounce *bounce[2]; /* NULL: all memory of this application is mapped */
 	struct copier *copier[2];
 	struct copied all[2];
 	uint64_t offset; /* of the struct one_copies created last, in its arena */

@@ -16,11 +16,11 @@ copies_begin(int i)
 	uint64_t offset = app_alloc(&w.app[i], sizeof(struct one_copies) + page);
 
 	w.offset = offset = (offset + page - 1) / page * page;
-	w.reach[i] = engine_client_reach(w.app[i].client, offset);
-	assert_non_null(w.reach[i]);
+	w.bounce[i] = engine_client_bounce(w.app[i].client, offset);
+	assert_non_null(w.bounce[i]);
 	w.copier[i] = copying_start(&place, offset, &w.all[i]);
 	w.memory[i].region.base = NULL;
-	w.memory[i].region.reach = w.reach[i];
+	w.memory[i].region.bounce = w.bounce[i];
 }
 
 /* Bit i of *state is set if the memory of application i is for bounced access. */
@@ -29,7 +29,7 @@ setup_reached(void **state)
 {
 	setup(state);
 	for (int i = 0; i < 2; i++) {
-		w.reach[i] = NULL;
+		w.bounce[i] = NULL;
 		if (((uintptr_t)*state >> i & 1) != 0)
 			copies_begin(i);
 	}
@@ -42,9 +42,9 @@ teardown_reached(void **state)
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < 2; i++) {
-		if (w.reach[i] == NULL)
+		if (w.bounce[i] == NULL)
 			continue;
-		bytes += reach_bytes(w.reach[i]);
+		bytes += bounce_bytes(w.bounce[i]);
 		copier_stop(w.copier[i]);
 	}
 	assert_true(bytes > 0);
@@ -347,7 +347,7 @@ test_bind_and_a_late_copy(void **state)
 {
 	post_bind(1);
 	TURN_UNTIL(w.pair[0].binds == 1);
-	qp_reached(engine.core[0], w.pair[0].qp);
+	qp_bounced(engine.core[0], w.pair[0].qp);
 	turn(100);
 	assert_int_equal(w.pair[0].binds, 1);
 	assert_int_equal(
@@ -431,7 +431,7 @@ test_forged_answer(void **state)
 	copier_stop(w.copier[0]);
 	answer = ((struct one_copies *)(w.app[0].arena + w.offset))->answer;
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
-	TURN_UNTIL(reach_since(w.reach[0]) != 0);
+	TURN_UNTIL(bounce_since(w.bounce[0]) != 0);
 	answer[0].sequence = 1;
 	atomic_store(&answer[0].phase, 1);
 	TURN_UNTIL(w.app[0].faults == 1);

@@ -730,8 +730,8 @@ test_memory_without_mapping(void **unused)
 		uint64_t offset = app_alloc(&w.app[i], sizeof(struct one_copies) + page);
 
 		offset = (offset + page - 1) / page * page;
-		w.memory[i].region.reach = engine_client_reach(w.app[i].client, offset);
-		assert_non_null(w.memory[i].region.reach);
+		w.memory[i].region.bounce = engine_client_bounce(w.app[i].client, offset);
+		assert_non_null(w.memory[i].region.bounce);
 		copier[i] = copying_start(&place, offset, &all[i]);
 		w.memory[i].region.base = NULL;
 	}
@@ -745,7 +745,7 @@ test_memory_without_mapping(void **unused)
 		assert_grh(w.memory[1].bytes, i * 50, 1);
 		assert_memory_equal(w.memory[1].bytes + ONE_UD_GRH, w.memory[0].bytes, i * 50);
 	}
-	assert_true(reach_bytes(w.memory[0].region.reach) > 0);
+	assert_true(bounce_bytes(w.memory[0].region.bounce) > 0);
 	for (int i = 0; i < 2; i++)
 		copier_stop(copier[i]);
 }

@@ -526,7 +526,7 @@ test_vlans(void **state)
 
 /* The control thread is notified once a second while another host does not answer. */
 static void
-test_silence_is_told(void **state)
+test_silence_is_reported(void **state)
 {
 	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, false);
 	uint64_t begun;
@@ -814,7 +814,7 @@ main(void)
 		T(test_flood),
 		T(test_lane_of_neighbours),
 		T(test_vlans),
-		T(test_silence_is_told),
+		T(test_silence_is_reported),
 		T(test_port_that_takes_no_more),
 		T(test_frame_for_the_other_core),
 		T(test_frames_in_flight_when_removed),

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 #include "tests/rc_env.h"
 
 #define AREA (1u << 20)

@@ -82,7 +82,7 @@ test_moved_by_the_next_frame(void **state)
 
 /* When a message completes, all of it is in place. */
 static void
-test_in_place_when_told(void **state)
+test_in_place_when_reported(void **state)
 {
 	struct pair *p = pair_new(&(struct pair_options){.mtu = MTU});
 
@@ -253,7 +253,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moved_by_the_next_frame),
-		cmocka_unit_test(test_in_place_when_told),
+		cmocka_unit_test(test_in_place_when_reported),
 		cmocka_unit_test(test_at_once),
 		cmocka_unit_test(test_duplicates),
 		cmocka_unit_test(test_hole),

@@ -629,7 +629,7 @@ test_suppressed_are_counted_in_order(void **state)
 {
 	enum { WORKS = 400 };
 	static const uint8_t ops[] = {ONE_OP_WRITE, ONE_OP_WRITE, ONE_OP_WRITE, ONE_OP_READ};
-	bool told[WORKS];
+	bool reported[WORKS];
 
 	for (uint32_t round = 0; round < 20; round++) {
 		struct pair *p = pair_new(&(struct pair_options){.selective = round % 2 == 1});
@@ -644,7 +644,7 @@ test_suppressed_are_counted_in_order(void **state)
 			work = make_work(&p->a, ops[(seed >> 8) % 4], i, i * 2048, (seed >> 16) % 1500,
 					 i * 2048);
 			work.flags = (seed >> 12) % 4 == 0 ? 0 : ONE_WQE_SUPPRESS;
-			told[i] = work.flags == 0 || work.op == ONE_OP_READ;
+			reported[i] = work.flags == 0 || work.op == ONE_OP_READ;
 			post(p, &p->a, &work);
 		}
 		pump(p);
@@ -653,7 +653,7 @@ test_suppressed_are_counted_in_order(void **state)
 			pump(p);
 		}
 		for (uint32_t i = 0; i < WORKS; i++) {
-			if (!told[i]) {
+			if (!reported[i]) {
 				silent++;
 				continue;
 			}

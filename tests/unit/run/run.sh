@@ -36,7 +36,7 @@ for call in "$here/oneside-run" "$work/link"; do
 	says 1 "no data plane serves at $work/nobody" "$call" --show
 	says 0 "usage: oneside-run" "$call" --help
 	says 2 "usage: oneside-run" "$call"
-	says 2 "usage: oneside-run" "$call" --nothing true
-	says 2 "usage: oneside-run" "$call" --socket
+	says 2 "--nothing: there is no such option; " "$call" --nothing true
+	says 2 "--socket: a PATH has to follow; " "$call" --socket
 done
 exit "$failed"

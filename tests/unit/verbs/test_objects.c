@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "fixture.h"
-#include "verbs/qp/qp.h"
+#include "verbs/qp.h"
 
 static void
 test_device(void **state)

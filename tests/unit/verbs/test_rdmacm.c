@@ -387,7 +387,7 @@ test_ends(void **state)
 {
 	static const struct {
 		enum one_conn_event end;
-		enum rdma_cm_event_type told;
+		enum rdma_cm_event_type reported;
 		int status;
 	} ends[] = {
 		{ONE_CONN_PEER_REJECTED, RDMA_CM_EVENT_REJECTED, 28},
@@ -405,7 +405,7 @@ test_ends(void **state)
 
 		assert_int_equal(rdma_connect(id, NULL), 0);
 		mock_conn_event(mock, qp, ends[i].end);
-		expect_event(ends[i].told, id, ends[i].status);
+		expect_event(ends[i].reported, id, ends[i].status);
 		drop(id, cq);
 	}
 	none();

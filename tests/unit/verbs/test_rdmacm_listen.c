@@ -224,7 +224,7 @@ test_source_port(void **state)
 
 /* The data plane is notified which id owns a source port; a refusal leaves the id unchanged. */
 static void
-test_source_port_is_told(void **state)
+test_source_port_is_reported(void **state)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7000)}, from = to;
 	struct rdma_cm_event *event;
@@ -385,7 +385,7 @@ main(void)
 		cmocka_unit_test(test_bound_port_is_held),
 		cmocka_unit_test(test_reuse),
 		cmocka_unit_test(test_source_port),
-		cmocka_unit_test(test_source_port_is_told),
+		cmocka_unit_test(test_source_port_is_reported),
 		cmocka_unit_test(test_families),
 		cmocka_unit_test(test_port_space_ib),
 		cmocka_unit_test(test_devices_go_and_come),

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "control/daemon/control.h"
 
 pthread_t control_thread;

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "dataplane/mem/mem.h"
 
 #define PAGE 4096ull

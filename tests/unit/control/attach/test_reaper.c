@@ -25,7 +25,7 @@
 
 #include "control/attach/reaper.h"
 #include "control/attach/worker.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 
 #define STEP_NS (10 * NS_PER_MS) /* more than the interval of the reapers' polls */
 

@@ -10,7 +10,7 @@
 #include "control/connect/connection.h"
 #include "control/rsm/rsm_wire.h"
 #include "control/cm/service.h"
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "tests.h"
 
 /* ---- access lists ---- */

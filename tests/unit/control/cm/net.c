@@ -110,7 +110,7 @@ env_event(struct cm_env *env, const struct cm_event *event)
 	if (end == NULL || end->conn != event->conn || end->count == TOLD_MAX)
 		abort();
 	end->when[end->count] = now;
-	end->told[end->count++] = event->type;
+	end->reported[end->count++] = event->type;
 	if (event->remote != NULL)
 		end->remote = *event->remote;
 	switch (event->type) {
@@ -289,7 +289,7 @@ bool
 end_has(const struct end *end, enum cm_event_type type)
 {
 	for (int i = 0; i < end->count; i++)
-		if (end->told[i] == type)
+		if (end->reported[i] == type)
 			return true;
 	return false;
 }
@@ -303,12 +303,12 @@ end_show(const struct end *end)
 
 	fprintf(stderr, "%s end:", end->active ? "active" : "passive");
 	for (int i = 0; i < end->count; i++)
-		fprintf(stderr, " %s@%.3f", names[end->told[i]], (double)end->when[i] / 1e9);
+		fprintf(stderr, " %s@%.3f", names[end->reported[i]], (double)end->when[i] / 1e9);
 	fprintf(stderr, "\n");
 }
 
 bool
-end_told(const struct end *end, ...)
+end_reported(const struct end *end, ...)
 {
 	va_list list;
 	int i = 0, want;
@@ -316,7 +316,7 @@ end_told(const struct end *end, ...)
 
 	va_start(list, end);
 	while ((want = va_arg(list, int)) != 0) {
-		if (i >= end->count || (int)end->told[i] != want)
+		if (i >= end->count || (int)end->reported[i] != want)
 			same = false;
 		i++;
 	}

@@ -31,7 +31,7 @@ struct end {
 	struct host *host;
 	struct cm_conn *conn; /* NULL after CM_GONE */
 	bool active;
-	enum cm_event_type told[TOLD_MAX];
+	enum cm_event_type reported[TOLD_MAX];
 	uint64_t when[TOLD_MAX];
 	int count;
 	uint16_t reason;
@@ -90,7 +90,7 @@ struct cm_local net_local(struct host *host);
 /* Delivers a MAD at once, as if `from` had sent it to `to`. */
 void net_inject(struct net *net, int from, int to, const struct cm_mad *mad);
 /* True if the end had exactly these events, in this order; 0 ends the list. */
-bool end_told(const struct end *end, ...);
+bool end_reported(const struct end *end, ...);
 bool end_has(const struct end *end, enum cm_event_type type);
 void end_show(const struct end *end);
 /* True if no conn, half-open request or timer is left. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dataplane/state/state.h"
+#include "dataplane/base/state.h"
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)
@@ -23,15 +23,15 @@ whole_life(struct net *net, int from, int to, int closer)
 	net_run(net, net->now + 60 * SECOND);
 	passive = net->host[to].ends;
 	assert_ptr_not_equal(passive, active);
-	assert_true(end_told(active, CM_REPLY, 0));
-	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(active, CM_REPLY, 0));
+	assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 	if (closer != 1)
 		cm_disconnect(active->conn, net->now);
 	if (closer != 0)
 		cm_disconnect(passive->conn, net->now);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
-	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
 
 static void
@@ -286,7 +286,7 @@ test_retransmission_times(void **state)
 	assert_int_equal(net->host[0].sent[CM_REQ], 2);
 	assert_true(net_ends_clean(net));
 	assert_int_equal(net->host[0].sent[CM_REQ], 1 + RETRIES);
-	assert_true(end_told(active, CM_UNREACHABLE, CM_GONE, 0));
+	assert_true(end_reported(active, CM_UNREACHABLE, CM_GONE, 0));
 	/* The intervals between REQs are 1, 2, then 4. */
 	assert_true(active->when[0] == start + (1 + 2 + 4 * (RETRIES - 1)) * INTERVAL);
 	assert_int_equal(net->host[0].sent[CM_REJ], 1);
@@ -305,11 +305,11 @@ test_patient_request(void **state)
 	net->host[1].down = true;
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, start + 10 * SECOND);
-	assert_true(end_told(active, 0));
+	assert_true(end_reported(active, 0));
 	net->host[1].down = false;
 	net_run(net, start + 12 * SECOND);
-	assert_true(end_told(active, CM_REPLY, 0));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(active, CM_REPLY, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
 }
 
 /* The retry times of a REP outlast a requester that is away as long, because its control thread does not
@@ -330,11 +330,11 @@ test_patient_reply(void **state)
 	start = net->now;
 	cm_accept(net->host[1].ends->conn, &(struct cm_local){.qpn = 9, .path_mtu = 1024}, NULL, 0, net->now);
 	net_run(net, start + 10 * SECOND);
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, 0));
 	net->host[0].down = false;
 	net_run(net, start + 12 * SECOND);
-	assert_true(end_told(active, CM_REPLY, 0));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(active, CM_REPLY, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
 }
 
 static void
@@ -349,10 +349,10 @@ test_connect_timeout(void **state)
 	net->host[1].answer = ANSWER_LATER;
 	active = net_connect_params(net, 0, &params);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(active, CM_TIMED_OUT, CM_GONE, 0));
+	assert_true(end_reported(active, CM_TIMED_OUT, CM_GONE, 0));
 	assert_true(active->when[0] == start + 1234 * MS);
 	/* The REJ reaches the passive side, which ends its connection, too. */
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
 
 	/* If that REJ is lost, accepting later is answered by a REJ. */
 	net->fate = lose_kind;
@@ -362,12 +362,12 @@ test_connect_timeout(void **state)
 	params.timeout = 1234 * MS;
 	active = net_connect_params(net, 0, &params);
 	net_run(net, net->now + 3 * SECOND);
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, 0));
 	assert_int_equal(cm_accept(net->host[1].ends->conn, &params.local, NULL, 0, net->now), 0);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(net->host[1].ends->reason, CM_REJ_INVALID_COMM_ID);
-	assert_true(end_told(active, CM_TIMED_OUT, CM_GONE, 0));
+	assert_true(end_reported(active, CM_TIMED_OUT, CM_GONE, 0));
 }
 
 static void
@@ -377,7 +377,7 @@ test_no_listener(void **state)
 	struct end *active = net_connect(net, 0, 1, CM_SERVICE_TCP(6000));
 
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(active->reason, CM_REJ_INVALID_SERVICE_ID);
 	assert_null(net->host[1].ends);
 
@@ -404,12 +404,12 @@ test_application_rejects(void **state)
 		memset(net->host[1].private_data, 0x6b, CM_PRIVATE_REJ);
 		active = net_connect(net, 0, 1, PORT);
 		assert_true(net_ends_clean(net));
-		assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
+		assert_true(end_reported(active, CM_REJECTED, CM_GONE, 0));
 		assert_int_equal(active->reason, CM_REJ_CONSUMER);
 		assert_memory_equal(active->reject_data, net->host[1].private_data, CM_PRIVATE_REJ);
 		/* The repeated REQ was not reported as another request. */
 		assert_null(net->host[1].ends->next);
-		assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_GONE, 0));
+		assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_GONE, 0));
 		net_free(net);
 	}
 }
@@ -423,11 +423,11 @@ test_reply_refused(void **state)
 	net->host[0].confirm_later = true;
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + 100 * MS);
-	assert_true(end_told(active, CM_REPLY, 0));
+	assert_true(end_reported(active, CM_REPLY, 0));
 	assert_int_equal(cm_reject(active->conn, CM_REJ_INSUFFICIENT_RD_ATOMIC, "no", 2, net->now), 0);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(active, CM_REPLY, CM_GONE, 0));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REPLY, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(net->host[1].ends->reason, CM_REJ_INSUFFICIENT_RD_ATOMIC);
 	assert_memory_equal(net->host[1].ends->reject_data, "no", 3);
 
@@ -439,7 +439,7 @@ test_reply_refused(void **state)
 	net->fate_arg2 = 1;
 	assert_int_equal(cm_reject(active->conn, CM_REJ_CONSUMER, NULL, 0, net->now), 0);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
 }
 
 static void
@@ -456,20 +456,20 @@ test_slow_accept(void **state)
 	passive = net->host[1].ends;
 	assert_true(net->host[1].sent[CM_MRA] >= 1);
 	assert_true(net->host[0].sent[CM_REQ] <= 3);
-	assert_true(end_told(active, 0));
+	assert_true(end_reported(active, 0));
 	assert_int_equal(cm_accept(passive->conn, &local, NULL, 0, net->now), 0);
 	net_run(net, net->now + SECOND);
-	assert_true(end_told(active, CM_REPLY, 0));
-	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(active, CM_REPLY, 0));
+	assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 
 	/* The answer comes after the MRA's service timeout: the next duplicate REQ gets another MRA. */
 	active = net_connect(net, 2, 1, PORT);
 	net_run(net, net->now + 180 * SECOND);
-	assert_true(end_told(active, 0));
+	assert_true(end_reported(active, 0));
 	local = net_local(&net->host[1]);
 	assert_int_equal(cm_reject(net->host[1].ends->conn, CM_REJ_CONSUMER, NULL, 0, net->now), 0);
 	net_run(net, net->now + SECOND);
-	assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REJECTED, CM_GONE, 0));
 }
 
 static void
@@ -483,11 +483,11 @@ test_slow_confirm(void **state)
 	net_run(net, net->now + 30 * SECOND);
 	assert_true(net->host[0].sent[CM_MRA] >= 1);
 	assert_true(net->host[1].sent[CM_REP] <= 3);
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, 0));
 	assert_int_equal(cm_confirm(active->conn, net->now), 0);
 	assert_int_equal(cm_confirm(active->conn, net->now), -ENOTCONN);
 	net_run(net, net->now + SECOND);
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
 }
 
 static void
@@ -504,7 +504,7 @@ test_requester_vanishes(void **state)
 	start = net->now;
 	cm_accept(net->host[1].ends->conn, &(struct cm_local){.qpn = 9, .path_mtu = 1024}, NULL, 0, net->now);
 	net_run(net, net->now + LONG_ENOUGH);
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
 	/* A REP is repeated as long as a REQ. */
 	assert_true(net->host[1].ends->when[1] == start + (1 + 2 + 4 * (RETRIES - 1)) * INTERVAL);
 	assert_int_equal(net->host[1].sent[CM_REP], RETRIES + 1);
@@ -523,7 +523,7 @@ test_peer_vanishes(void **state)
 	cm_disconnect(active->conn, net->now);
 	cm_disconnect(active->conn, net->now); /* a second call has no effect */
 	net_run(net, net->now + LONG_ENOUGH);
-	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
 	assert_true(active->when[1] == start + (RETRIES + 1) * INTERVAL);
 	assert_int_equal(net->host[0].sent[CM_DREQ], RETRIES + 1);
 }
@@ -540,15 +540,15 @@ test_communication_established(void **state)
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + 100 * MS);
 	passive = net->host[1].ends;
-	assert_true(end_told(passive, CM_REQUEST, 0));
+	assert_true(end_reported(passive, CM_REQUEST, 0));
 	cm_communication_established(passive->conn, net->now); /* data arrived */
-	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 	cm_communication_established(passive->conn, net->now);
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_int_equal(net->host[1].sent[CM_REP], 1);
 	cm_disconnect(active->conn, net->now);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
 
 /* A DREQ of the active side, though all RTUs were lost, establishes the connection before ending it. */
@@ -565,8 +565,8 @@ test_dreq_before_rtu(void **state)
 	net_run(net, net->now + 100 * MS);
 	cm_disconnect(active->conn, net->now);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
 
 /* Calls cm_disconnect in each state, and loses each of the messages that follow in turn. */
@@ -605,10 +605,10 @@ ended_in_state(int stage, int lost)
 		assert_true(stage <= 1);
 	}
 	assert_true(net_ends_clean(net));
-	assert_true(mine->count >= 2 && mine->told[mine->count - 1] == CM_GONE &&
-		    mine->told[mine->count - 2] == CM_DISCONNECTED);
+	assert_true(mine->count >= 2 && mine->reported[mine->count - 1] == CM_GONE &&
+		    mine->reported[mine->count - 2] == CM_DISCONNECTED);
 	if (stage >= 1) {
-		assert_int_equal(other->told[other->count - 1], CM_GONE);
+		assert_int_equal(other->reported[other->count - 1], CM_GONE);
 		assert_true(end_has(other, CM_REJECTED) || end_has(other, CM_DISCONNECTED) ||
 			    end_has(other, CM_ACCEPT_FAILED) || end_has(other, CM_UNREACHABLE));
 	}
@@ -672,22 +672,22 @@ test_loopback(void **state)
 		net_run(net, net->now + SECOND);
 		passive = net->host[0].ends;
 		assert_ptr_equal(passive->next, active);
-		assert_true(end_told(active, CM_REPLY, 0));
-		assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
+		assert_true(end_reported(active, CM_REPLY, 0));
+		assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 		assert_int_equal(active->remote.qpn, passive->remote.qpn + 1);
 		if (closer != 1)
 			cm_disconnect(active->conn, net->now);
 		if (closer != 0)
 			cm_disconnect(passive->conn, net->now);
 		assert_true(net_ends_clean(net));
-		assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
-		assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
+		assert_true(end_reported(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
+		assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 	}
 	net->host[0].answer = ANSWER_REJECT;
 	net_connect(net, 0, 0, PORT);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(net->host[0].ends, CM_REQUEST, CM_GONE, 0));
-	assert_true(end_told(net->host[0].ends->next, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(net->host[0].ends, CM_REQUEST, CM_GONE, 0));
+	assert_true(end_reported(net->host[0].ends->next, CM_REJECTED, CM_GONE, 0));
 }
 
 static void
@@ -714,12 +714,12 @@ test_stale(void **state)
 	restart(net, 0);
 	active = net_connect_params(net, 0, &params);
 	net_run(net, net->now + 10 * SECOND);
-	assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(active->reason, CM_REJ_STALE);
-	assert_true(end_told(old, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(old, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 	active = net_connect_params(net, 0, &params);
 	net_run(net, net->now + SECOND);
-	assert_true(end_told(active, CM_REPLY, 0));
+	assert_true(end_reported(active, CM_REPLY, 0));
 
 	/* A REQ of another host ends no connection, even if it claims the same GUID. */
 	net->host[2].env.guid = net->host[0].env.guid;
@@ -727,8 +727,8 @@ test_stale(void **state)
 	old = active;
 	active = net_connect_params(net, 2, &params);
 	net_run(net, net->now + SECOND);
-	assert_true(end_told(active, CM_REPLY, 0));
-	assert_true(end_told(old, CM_REPLY, 0));
+	assert_true(end_reported(active, CM_REPLY, 0));
+	assert_true(end_reported(old, CM_REPLY, 0));
 }
 
 static void
@@ -743,10 +743,10 @@ test_stale_reply(void **state)
 	net->host[1].next_qpn--;
 	active = net_connect(net, 0, 1, PORT);
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(active, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(active->reason, CM_REJ_STALE);
-	assert_true(end_told(old, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
+	assert_true(end_reported(old, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
 }
 
 static void
@@ -763,8 +763,8 @@ test_new_request_of_same_qp(void **state)
 	restart(net, 0);
 	net_connect_params(net, 0, &params);
 	net_run(net, net->now + 10 * MS);
-	assert_true(end_told(first, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, 0));
+	assert_true(end_reported(first, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
+	assert_true(end_reported(net->host[1].ends, CM_REQUEST, 0));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, net_setup, net_teardown)

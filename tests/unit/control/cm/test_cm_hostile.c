@@ -123,7 +123,7 @@ linux_connects(struct net *net, const char *file)
 	sends = 0;
 	net_inject(net, 0, 1, &rping.req);
 	end = host->ends;
-	assert_true(end_told(end, CM_REQUEST, 0));
+	assert_true(end_reported(end, CM_REQUEST, 0));
 	assert_true(end->remote.rdma_cm);
 	assert_false(end->remote.oneside);
 	assert_int_equal(end->remote.private_len, 56);
@@ -149,7 +149,7 @@ linux_connects(struct net *net, const char *file)
 	net_run(net, start + 60 * SECOND);
 	assert_int_equal(sends, (int)RETRIES + 2);
 	assert_int_equal(last_sent.attribute, CM_REJ);
-	assert_true(end_told(end, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
+	assert_true(end_reported(end, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
 	assert_true(end->when[1] > start + 20 * SECOND);
 
 	sends = 0;
@@ -161,7 +161,7 @@ linux_connects(struct net *net, const char *file)
 	rtu.remote_id = local_id;
 	net_inject(net, 0, 1, &rtu);
 	net_inject(net, 0, 1, &rtu);
-	assert_true(end_told(end, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(end, CM_REQUEST, CM_ESTABLISHED, 0));
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_int_equal(sends, 1);
 	dreq.tid = 0xabc;
@@ -170,7 +170,7 @@ linux_connects(struct net *net, const char *file)
 	dreq.remote_qpn = host->next_qpn; /* not our queue pair */
 	net_inject(net, 0, 1, &dreq);
 	assert_int_equal(sends, 1);
-	assert_true(end_told(end, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(end, CM_REQUEST, CM_ESTABLISHED, 0));
 	dreq.remote_qpn = host->next_qpn - 1;
 	net_inject(net, 0, 1, &dreq);
 	assert_int_equal(sends, 2);
@@ -178,7 +178,7 @@ linux_connects(struct net *net, const char *file)
 	assert_true(last_sent.tid == 0xabc);
 	assert_int_equal(last_sent.local_id, local_id);
 	assert_int_equal(last_sent.remote_id, rping.req.local_id);
-	assert_true(end_told(end, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, 0));
+	assert_true(end_reported(end, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, 0));
 	/* In TIMEWAIT another DREQ is answered again, and a REQ with that id is stale. */
 	net_inject(net, 0, 1, &dreq);
 	assert_int_equal(sends, 3);
@@ -237,7 +237,7 @@ replay(struct net *net, bool we_disconnect, uint8_t ack_timeout)
 		bye.tid = last_sent.tid;
 	}
 	net_inject(net, 0, 1, &bye);
-	assert_true(end_told(end, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, 0));
+	assert_true(end_reported(end, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, 0));
 	for (over = net->now + lifetime; net->now < over; net->now += lifetime / 64) {
 		cm_timeout(host->cm, net->now);
 		net_inject(net, 0, 1, &req);
@@ -297,7 +297,7 @@ test_linux_answers(void **state)
 	rep = rping.rep;
 	rep.remote_id = local_id;
 	net_inject(net, 1, 0, &rep);
-	assert_true(end_told(end, CM_REPLY, 0));
+	assert_true(end_reported(end, CM_REPLY, 0));
 	assert_false(end->remote.oneside);
 	assert_int_equal(end->remote.private_len, CM_PRIVATE_REP);
 	assert_int_equal(end->remote.qpn, rping.rep.rep.qpn);
@@ -316,7 +316,7 @@ test_linux_answers(void **state)
 	assert_int_equal(last_sent.rej.reason, CM_REJ_INVALID_COMM_ID);
 	assert_int_equal(last_sent.rej.answers, CM_ANSWERS_REP);
 	assert_int_equal(last_sent.remote_id, rep.local_id);
-	assert_true(end_told(end, CM_REPLY, 0));
+	assert_true(end_reported(end, CM_REPLY, 0));
 
 	cm_disconnect(end->conn, net->now);
 	assert_int_equal(last_sent.attribute, CM_DREQ);
@@ -325,10 +325,10 @@ test_linux_answers(void **state)
 	drep.local_id = rping.rep.local_id;
 	drep.remote_id = local_id;
 	net_inject(net, 1, 0, &drep);
-	assert_true(end_told(end, CM_REPLY, CM_DISCONNECTED, 0));
+	assert_true(end_reported(end, CM_REPLY, CM_DISCONNECTED, 0));
 	net_inject(net, 1, 0, &drep);
 	net_run(net, net->now + LONG_ENOUGH);
-	assert_true(end_told(end, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
+	assert_true(end_reported(end, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
 	assert_true(net_is_clean(net));
 }
 
@@ -484,12 +484,12 @@ test_bad_requests(void **state)
 		bad[i].spoil(&mad);
 		net_inject(net, 0, 1, &mad);
 		if (bad[i].reason == 0) {
-			assert_true(end_told(host->ends, CM_REQUEST, 0));
+			assert_true(end_reported(host->ends, CM_REQUEST, 0));
 			assert_int_equal(last_sent.attribute, CM_REP);
 			assert_false(host->ends->remote.oneside);
 			/* A request is released soon, whatever timeouts its REQ names. */
 			net_run(net, net->now + 120 * SECOND);
-			assert_true(end_told(host->ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
+			assert_true(end_reported(host->ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
 		} else {
 			assert_null(host->ends);
 			assert_int_equal(sends, bad[i].reason > 0);
@@ -525,12 +525,12 @@ test_bad_replies(void **state)
 		rep.rep.qpn = qpns[i];
 		rep.local_id = 0;
 		net_inject(net, 1, 0, &rep);
-		assert_true(end_told(end, 0));
+		assert_true(end_reported(end, 0));
 		rep.local_id = 0x77;
 		net_inject(net, 1, 0, &rep);
 		assert_int_equal(last_sent.attribute, CM_REJ);
 		net_run(net, net->now + LONG_ENOUGH);
-		assert_true(end_told(end, CM_REJECTED, CM_GONE, 0));
+		assert_true(end_reported(end, CM_REJECTED, CM_GONE, 0));
 		assert_true(net_is_clean(net));
 		net_free(net);
 	}
@@ -572,7 +572,7 @@ test_foreign_messages(void **state)
 			net_inject(net, 1, 0, &mad);
 		mad.local_id = 0;
 		net_inject(net, 1, 0, &mad);
-		assert_true(end_told(active, CM_REPLY, 0));
+		assert_true(end_reported(active, CM_REPLY, 0));
 		assert_int_equal(active->conn->state, CM_STATE_ESTABLISHED);
 	}
 	/* A repetition of our REQ changes nothing. */
@@ -585,7 +585,7 @@ test_foreign_messages(void **state)
 	mad.req.guid = net->host[0].env.guid;
 	mad.req.qpn = active->conn->local_qpn;
 	net_inject(net, 2, 1, &mad);
-	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, 0));
+	assert_true(end_reported(passive, CM_REQUEST, CM_ESTABLISHED, 0));
 	assert_int_equal(passive->conn->state, CM_STATE_ESTABLISHED);
 	/* The matching REJ ends the connection. */
 	memset(&mad, 0, sizeof(mad));
@@ -595,7 +595,7 @@ test_foreign_messages(void **state)
 	mad.rej.answers = CM_ANSWERS_OTHER;
 	mad.rej.reason = CM_REJ_CONSUMER;
 	net_inject(net, 1, 0, &mad);
-	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, 0));
+	assert_true(end_reported(active, CM_REPLY, CM_DISCONNECTED, 0));
 }
 
 /* Repeated MRAs extend neither a half-open request without limit nor the caller's own timeout. */
@@ -627,7 +627,7 @@ test_endless_mra(void **state)
 		net_inject(net, 2, 1, &mra);
 		net_run(net, net->now + 100 * MS);
 	}
-	assert_true(end_told(end, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
+	assert_true(end_reported(end, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
 	assert_true(net->now < start + 400 * SECOND);
 
 	params.timeout = 20 * SECOND;
@@ -638,7 +638,7 @@ test_endless_mra(void **state)
 	mra.mra.answers = CM_ANSWERS_REQ;
 	net_inject(net, 1, 0, &mra);
 	net_run(net, start + 60 * SECOND);
-	assert_true(end_told(end, CM_TIMED_OUT, CM_GONE, 0));
+	assert_true(end_reported(end, CM_TIMED_OUT, CM_GONE, 0));
 	assert_true(end->when[0] == start + 20 * SECOND);
 }
 

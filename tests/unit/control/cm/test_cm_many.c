@@ -67,7 +67,7 @@ test_half_open_limit(void **state)
 	net_run(net, net->now + 10 * SECOND);
 	count = 0;
 	for (end = net->host[1].ends; end != NULL; end = end->next)
-		count += end_told(end, CM_REQUEST, CM_ESTABLISHED, 0);
+		count += end_reported(end, CM_REQUEST, CM_ESTABLISHED, 0);
 	assert_int_equal(count, 100);
 	assert_int_equal(net->host[1].cm->half_open, 0);
 
@@ -95,10 +95,10 @@ storm(struct net *net, const struct host *from, const struct cm_mad *mad, int nu
 static void
 check_grammar(const struct end *end)
 {
-	bool good = end->count >= 2 && end->told[end->count - 1] == CM_GONE;
+	bool good = end->count >= 2 && end->reported[end->count - 1] == CM_GONE;
 
 	for (int i = 0; good && i < end->count; i++) {
-		switch (end->told[i]) {
+		switch (end->reported[i]) {
 		case CM_REQUEST:
 			good = i == 0 && !end->active;
 			break;
@@ -106,13 +106,13 @@ check_grammar(const struct end *end)
 			good = i == 0 && end->active;
 			break;
 		case CM_ESTABLISHED:
-			good = i == 1 && end->told[0] == CM_REQUEST;
+			good = i == 1 && end->reported[0] == CM_REQUEST;
 			break;
 		case CM_DISCONNECTED:
-			good = i == end->count - 2 && (end->active || end->told[i - 1] == CM_ESTABLISHED);
+			good = i == end->count - 2 && (end->active || end->reported[i - 1] == CM_ESTABLISHED);
 			break;
 		case CM_REJECTED:
-			good = i == end->count - 2 && (end->active || end->told[i - 1] == CM_REQUEST);
+			good = i == end->count - 2 && (end->active || end->reported[i - 1] == CM_REQUEST);
 			break;
 		case CM_UNREACHABLE:
 		case CM_TIMED_OUT:
@@ -208,7 +208,7 @@ connect_many(int count)
 	assert_true(net_ends_clean(net));
 	took = blocks - start;
 	for (struct end *e = net->host[1].ends; e != NULL; e = e->next)
-		done += end_told(e, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0);
+		done += end_reported(e, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0);
 	assert_int_equal(done, count);
 	net_free(net);
 	return took;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "side.h"
 
 static int

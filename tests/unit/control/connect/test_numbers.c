@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/loop/loop.h"
+#include "control/base/loop.h"
 #include "side.h"
 
 /* RTR to a queue pair at 192.0.2.1, an address of this data plane. */

@@ -21,7 +21,7 @@
 struct control control;
 struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
 
-static uint64_t clock_ns = NS_PER_S, sending_ns, sent, told_lost, refusals;
+static uint64_t clock_ns = NS_PER_S, sending_ns, sent, reported_lost, refusals;
 static struct ctl_caller callers[CALLERS];
 
 /* ---- functions of other rooms ---- */
@@ -62,7 +62,7 @@ ctl_push(struct ctl_caller *caller, json_t *packet)
 	const json_t *lost = json_object_get(packet, "lost");
 
 	if (caller == &callers[0] && lost != NULL)
-		told_lost += (uint64_t)json_integer_value(lost);
+		reported_lost += (uint64_t)json_integer_value(lost);
 	sent += lost == NULL && caller == &callers[0];
 	json_decref(packet);
 	clock_ns += SEND_NS;
@@ -113,12 +113,12 @@ test_share(void **state)
 	}
 	assert_in_range(sending_ns, (clock_ns - begin) / 20, (clock_ns - begin) * 11 / 100);
 	/* Transitions that there was no time to send are counted as lost. */
-	for (uint32_t i = 0; i < 1000000 && sent + told_lost < edges; i++) {
+	for (uint32_t i = 0; i < 1000000 && sent + reported_lost < edges; i++) {
 		ctl_trace_poll();
 		clock_ns += LOOP_NS;
 		control.now = clock_ns;
 	}
-	assert_int_equal(sent + told_lost, edges);
+	assert_int_equal(sent + reported_lost, edges);
 	assert_in_range(sent, 100, edges / 2);
 }
 

@@ -73,7 +73,7 @@ teardown(void **state)
 
 /* Returns the number of WATCHDOG=1 messages since the last call; there are no others. */
 static unsigned int
-told(void)
+reported(void)
 {
 	char text[64];
 	unsigned int count = 0;
@@ -86,22 +86,22 @@ told(void)
 }
 
 static void
-told_while_all_turn(void **state)
+reported_while_all_turn(void **state)
 {
 	(void)state;
 	watchdog_init(100 * S);
 	assert_int_equal(watchdog_deadline(), 102 * S); /* a quarter of the manager's interval */
 	turn(CORES);
 	watchdog_poll(102 * S - 1);
-	assert_int_equal(told(), 0);
+	assert_int_equal(reported(), 0);
 	watchdog_poll(102 * S);
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 	assert_int_equal(watchdog_deadline(), 104 * S);
 	for (uint64_t now = 104; now < 120; now += 2) {
 		turn(CORES);
 		watchdog_poll(now * S);
 	}
-	assert_int_equal(told(), 8);
+	assert_int_equal(reported(), 8);
 }
 
 static void
@@ -112,15 +112,15 @@ not_told_while_one_stands(void **state)
 		watchdog_init(0);
 		turn(CORES);
 		watchdog_poll(2 * S);
-		assert_int_equal(told(), 1);
+		assert_int_equal(reported(), 1);
 		for (uint64_t now = 4; now < 20; now += 2) {
 			turn(core);
 			watchdog_poll(now * S);
 		}
-		assert_int_equal(told(), 0);
+		assert_int_equal(reported(), 0);
 		turn(CORES);
 		watchdog_poll(20 * S);
-		assert_int_equal(told(), 1);
+		assert_int_equal(reported(), 1);
 	}
 }
 
@@ -131,19 +131,19 @@ not_before_a_core_has_begun(void **state)
 	watchdog_init(0);
 	turn(1);
 	watchdog_poll(2 * S);
-	assert_int_equal(told(), 0);
+	assert_int_equal(reported(), 0);
 }
 
 /* After a long pause of the control thread there is one message; the next comes after the usual interval. */
 static void
-told_once_after_a_gap(void **state)
+reported_once_after_a_gap(void **state)
 {
 	(void)state;
 	watchdog_init(0);
 	turn(CORES);
 	watchdog_poll(1000 * S);
 	watchdog_poll(1000 * S + 1);
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 	assert_int_equal(watchdog_deadline(), 1002 * S);
 }
 
@@ -157,10 +157,10 @@ never_waits(void **state)
 		turn(CORES);
 		watchdog_poll(now * S);
 	}
-	assert_true(told() > 0);
+	assert_true(reported() > 0);
 	turn(CORES);
 	watchdog_poll(20000 * S);
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 }
 
 static void
@@ -185,7 +185,7 @@ nobody_asks(void **state)
 	setenv("WATCHDOG_PID", other, 1);
 	watchdog_init(0);
 	assert_int_equal(watchdog_deadline(), UINT64_MAX);
-	assert_int_equal(told(), 0);
+	assert_int_equal(reported(), 0);
 	snprintf(other, sizeof(other), "%d", getpid());
 	setenv("WATCHDOG_PID", other, 1);
 	watchdog_init(0);
@@ -196,10 +196,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(told_while_all_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(reported_while_all_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_told_while_one_stands, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_before_a_core_has_begun, setup, teardown),
-		cmocka_unit_test_setup_teardown(told_once_after_a_gap, setup, teardown),
+		cmocka_unit_test_setup_teardown(reported_once_after_a_gap, setup, teardown),
 		cmocka_unit_test_setup_teardown(never_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_asks, setup, teardown),
 	};

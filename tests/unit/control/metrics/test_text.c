@@ -163,17 +163,17 @@ test_histogram(void **state)
 static void
 test_all_counters(void **state)
 {
-	uint32_t told[offsetof(struct engine_stats, stage_loops) / sizeof(uint64_t)] = {0};
+	uint32_t reported[offsetof(struct engine_stats, stage_loops) / sizeof(uint64_t)] = {0};
 
 	for (const struct counter *counter = counters; counter->name != NULL; counter++) {
-		assert_true(counter->offset / sizeof(uint64_t) < sizeof(told) / sizeof(told[0]));
-		assert_int_equal(told[counter->offset / sizeof(uint64_t)]++, 0);
+		assert_true(counter->offset / sizeof(uint64_t) < sizeof(reported) / sizeof(reported[0]));
+		assert_int_equal(reported[counter->offset / sizeof(uint64_t)]++, 0);
 		assert_int_equal(counter->help != NULL, counter->group == COUNTER_CORE);
 		for (const struct counter *other = counters; other != counter; other++)
 			assert_false(other->group == counter->group && other->unit == counter->unit &&
 				     strcmp(other->name, counter->name) == 0);
 	}
-	for (uint32_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(reported) / sizeof(reported[0]); i++) {
 		uint32_t at = i * (uint32_t)sizeof(uint64_t);
 		uint32_t drops = (uint32_t)offsetof(struct engine_stats, drop);
 		uint32_t events = (uint32_t)offsetof(struct engine_stats, rc);
@@ -184,7 +184,7 @@ test_all_counters(void **state)
 			at == offsetof(struct engine_stats, esp_drop) + ENGINE_ESP_OK * sizeof(uint64_t);
 		bool no_event = at >= events + RC_COUNT_MAX * sizeof(uint64_t);
 
-		if (told[i] != 1 && !no_reason && !no_esp_reason && !no_event)
+		if (reported[i] != 1 && !no_reason && !no_esp_reason && !no_event)
 			fail_msg("the counter at %u of struct engine_stats is not told", at);
 	}
 }

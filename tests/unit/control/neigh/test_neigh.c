@@ -354,13 +354,13 @@ test_lookup(void **state)
 }
 
 static uint32_t
-told_of(const struct waiting *many, uint32_t n)
+reported_of(const struct waiting *many, uint32_t n)
 {
-	uint32_t told = 0;
+	uint32_t reported = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		told += many[i].calls;
-	return told;
+		reported += many[i].calls;
+	return reported;
 }
 
 /* Any number of waiters for one host cause one query, and all are called. */
@@ -380,8 +380,9 @@ test_any_number_waits(void **state)
 	assert_int_equal(f->sent, 1);
 	introduce(f, 2, peer_mac, SECOND);
 	/* At most 64 waiters are called at a time, so that the caller can serve others. */
-	for (uint32_t told = told_of(many, n), before = 0; told < n; before = told, told = told_of(many, n)) {
-		assert_in_range(told - before, 1, 64);
+	for (uint32_t reported = reported_of(many, n), before = 0; reported < n;
+	     before = reported, reported = reported_of(many, n)) {
+		assert_in_range(reported - before, 1, 64);
 		assert_true(neigh_deadline(f->neigh) <= SECOND);
 		neigh_timeout(f->neigh, SECOND);
 	}

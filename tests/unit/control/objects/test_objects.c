@@ -10,7 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "dataplane/mem/reach.h"
+#include "dataplane/mem/bounce.h"
 #include "attach.h"
 
 /* ---- limits ---- */
@@ -664,7 +664,7 @@ free_late(struct app *app, enum one_msg_type type, uint32_t id, uint64_t offset,
 	assert_int_equal(recv(app->fd, &app->reply, sizeof(app->reply), MSG_PEEK), -1);
 	setsockopt(app->fd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
 	answer(app, offset, sequence);
-	assert_int_equal(reach_poll(fake_reaching(), no_wake, NULL), 1);
+	assert_int_equal(bounce_poll(fake_bouncing(), no_wake, NULL), 1);
 	assert_int_equal(app_receive(app), 1);
 	assert_int_equal(app->reply.error, 0);
 }
@@ -675,7 +675,7 @@ static void
 test_copied_window(void **state)
 {
 	struct one_qp_created qp;
-	struct reach_party party = {0};
+	struct bounce_party party = {0};
 	struct mem_region *entry;
 	struct mem_sge piece;
 	struct app app;
@@ -704,10 +704,10 @@ test_copied_window(void **state)
 	assert_int_equal(fake_bind_result(), 1);
 	entry = mem_lookup(engine_mem_table(), key ^ 1);
 	piece = (struct mem_sge){entry, VA, 64};
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
+	assert_int_equal(bounce_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
 	fake_quiescent();
 	free_late(&app, ONE_MSG_MW_FREE, mw, offset, 0);
-	reach_leave(&party);
+	bounce_leave(&party);
 	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr), 0);
 	app_close(&app);
 	assert_clean();
@@ -717,7 +717,7 @@ test_copied_window(void **state)
 static void
 test_copies(void **state)
 {
-	struct reach_party party = {0};
+	struct bounce_party party = {0};
 	struct mem_region *entry;
 	struct mem_sge piece;
 	struct app app;
@@ -741,19 +741,19 @@ test_copies(void **state)
 	mr = app.reply.mr.mr;
 	assert_non_null(entry);
 	assert_null(entry->base);
-	assert_non_null(entry->reach);
+	assert_non_null(entry->bounce);
 	piece = (struct mem_sge){entry, VA, 64};
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
+	assert_int_equal(bounce_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
 	fake_quiescent();
 	free_late(&app, ONE_MSG_MR_FREE, mr, offset, 0);
-	reach_leave(&party);
+	bounce_leave(&party);
 
 	/* The end of an attachment waits for no copy. */
 	entry = mem_lookup(engine_mem_table(), make_copied(&app, pz));
 	piece = (struct mem_sge){entry, VA, 64};
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
-	reach_leave(&party);
-	reach_detach(entry->reach, no_wake, NULL); /* as a core does when it removes the client */
+	assert_int_equal(bounce_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
+	bounce_leave(&party);
+	bounce_detach(entry->bounce, no_wake, NULL); /* as a core does when it removes the client */
 	fake_quiescent();
 	app_close(&app);
 	assert_clean();

@@ -132,7 +132,7 @@ test_heard(void **state)
 
 /* Users also hear a next hop while they are being notified of its move. */
 static void
-test_heard_while_told(void **state)
+test_heard_while_reported(void **state)
 {
 	near.hears = true;
 	path_hop_moved(&port, &near.dst);
@@ -207,8 +207,9 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_heard),   TEST(test_heard_while_told), TEST(test_port_renamed),
-		TEST(test_suspect), TEST(test_refresh),
+		TEST(test_heard),        TEST(test_heard_while_reported),
+		TEST(test_port_renamed), TEST(test_suspect),
+		TEST(test_refresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

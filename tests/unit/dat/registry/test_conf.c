@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "dat/ia/params.h"
+#include "dat/params.h"
 #include "dat/registry/conf.h"
 
 static struct conf_entry *

@@ -9,7 +9,7 @@
 #include <dat/dat_registry.h>
 #include <dat/udat_redirection.h>
 
-#include "dat/base/calls.h"
+#include "dat/calls.h"
 
 static const char *foreign; /* path of the provider library */
 

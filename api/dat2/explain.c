@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Table for ONESIDE_DEBUG (client/explain.h), whose calls print their refusals, like those of libdat for 1.2.
+ * Prints the names of the codes of 1.2, which 2.0 kept.
+ */
+#include "dat2.h"
+#include "dat/registry/registry.h"
+
+/* Printable arguments of a call: all but a va_list. */
+#define SHOWN_ALIKE(name, ...) __VA_ARGS__
+#define SHOWN_LAYOUTS(name, ...) __VA_ARGS__
+#define SHOWN_UNSUPPORTED(name, ...) __VA_ARGS__
+#define SHOWN_DIFFERS(name, ...) FACE_PARAMETERS_##name
+#define SHOWN_EXTENDED(name, handle, op, args) handle, op
+
+/* Returns the code of 1.2.  Outcomes that are not errors have the same code in both versions. */
+static DAT_RETURN
+code_of(DAT_RETURN ret)
+{
+	return (ret & DAT_CLASS_ERROR) != 0 ? face_refused : ret;
+}
+
+#define DEFINE(name, handle, version2, ...)                                                   \
+	static DAT_RETURN telling2_##name(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__))) \
+	{                                                                                     \
+		DAT_RETURN ret = face_##name(ONE_NAMES(FACE_##version2(name, __VA_ARGS__)));  \
+                                                                                              \
+		TELL("dat_" #name, ret == DAT_SUCCESS ? DAT_SUCCESS : code_of(ret),           \
+		     ONE_ARGUMENTS(ONE_NAMES(SHOWN_##version2(name, __VA_ARGS__))));          \
+		return ret;                                                                   \
+	}
+FACE_CALLS(DEFINE)
+
+#define ENTRY(name, handle, version2, ...) .name##_func = telling2_##name,
+const DAT2_PROVIDER face_explaining = {FACE_CALLS(ENTRY)};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues. */
+#ifndef VERBS_CQ_H
+#define VERBS_CQ_H
+
+#include "verbs/context.h"
+
+struct cq {
+	union {
+		struct ibv_cq base;
+		struct ibv_cq_ex ex;
+	};
+	struct one_cq ring;
+	pthread_mutex_t lock;
+	struct one_cqe *held; /* entries that cq_purge() took from the ring: polled before the ring */
+	uint32_t held_at, held_count;
+	struct ibv_wc wc; /* the completion that start_poll or next_poll found */
+	_Atomic uint32_t users;
+	struct element element;
+};
+
+/* ---- cq.c ---- */
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr);
+
+/* Resets the locks in a child after fork, because a thread of the parent may have held them. */
+void cq_fork_child(struct cq *cq);
+
+/* ---- poll.c ---- */
+int cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc);
+int cq_req_notify(struct ibv_cq *base, int solicited_only);
+void cq_calls(struct ibv_cq_ex *ex);
+/*
+ * Arms one event on the CQ's channel, for a completion that was not polled yet or for the next one.  `flags`
+ * has ONE_ARM_*.  The lock is held.
+ */
+void cq_arm(struct cq *cq, uint16_t flags);
+/* Counts completions that have not been polled; the lock is held. */
+uint32_t cq_waiting(struct cq *cq);
+/* Drops completions of a queue pair; the lock is held.  Returns 0 or a positive errno. */
+int cq_purge(struct cq *cq, uint32_t qp_id);
+
+/* ---- give.c ---- */
+/* Called after an empty poll, without locks: may yield the processor. */
+void give_away(void);
+
+#endif
