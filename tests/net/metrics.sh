@@ -89,7 +89,7 @@ with open(sys.argv[3], encoding="utf-8") as document:
         common = re.findall(r"`(\w+)`", heading)
         for kind, names in re.findall(r"^\* (\w+): ((?:.|\n  )*)", text, re.M):
             told += [(name, kind, {*common, *own.split(", ")})
-                     for name, own in re.findall(r"`(oneside_\w+)`(?:\s\(([\w, ]+)\))?", names)]
+                     for name, own in re.findall(r"`(oneside_\w+)`(?: \(([\w, ]+)\))?", re.sub(r"\s+", " ", names))]
 assert len(told) == len({row[0] for row in told}), "doc/monitoring.md: a metric is listed twice"
 bad = [f"{n} is in doc/monitoring.md and is not exported" for n, *_ in told if n not in kinds]
 told = {row[0]: row[1:] for row in told}
