@@ -45,7 +45,9 @@ struct closing {
 	struct worker *sent; /* closes what lies unread in `fd`; a connection holds it */
 };
 
-static uint32_t waiting_max, late_at;
+/* Relaxed: set by reapers_start(), and read by workers that close, which may outlive reapers_stop(). */
+static _Atomic uint32_t waiting_max;
+static uint32_t late_at;
 static bool started; /* holds the workers of this process's user, even without descriptors */
 
 static uint32_t
@@ -57,7 +59,7 @@ num_waiting(const struct worker *worker)
 static bool
 has_room(const struct worker *sent)
 {
-	return num_waiting(sent) < waiting_max;
+	return num_waiting(sent) < atomic_load_explicit(&waiting_max, memory_order_relaxed);
 }
 
 static int close_step(struct job *job);
@@ -197,7 +199,8 @@ reapers_start(void)
 {
 	const struct sigaction action = {.sa_handler = no_action}; /* no SA_RESTART: system calls return */
 
-	waiting_max = part_of_descriptors(WAITING_PART, WAITING_MAX);
+	atomic_store_explicit(&waiting_max, part_of_descriptors(WAITING_PART, WAITING_MAX),
+			      memory_order_relaxed);
 	late_at = part_of_descriptors(LATE_PART, UINT32_MAX);
 	if (sigaction(WORKER_SIGNAL, &action, NULL) != 0)
 		return -errno;
