@@ -22,11 +22,13 @@ struct one_mr {
  * passed on as they are if the process has a descriptor of them (adopt/lend.c). Any other memory is copied by
  * a thread of this library when the data plane asks for it (attach/copier.h), which is slower. Takes time in
  * proportion to the length, except for cached memory that is registered again in the same way
- * (adopt/range_cache.h): then the polling core alone makes new keys. Lifetime: until one_mem_deregister or
- * one_detach; the memory stays mapped until then, else work on it fails. Errno: -EFAULT: not mapped, or not
- * readable (not writable with ONE_ACCESS_LOCAL_WRITE); -EDQUOT, -ENOMEM; -EINVAL: length 0, or va + length
- * wraps; -EOPNOTSUPP: the memory would have to be copied, which the configuration forbids; -EPERM: or which
- * this process may not do (seccomp); -EPROTO: the reply names no place for copies; the attachment lives on.
+ * (adopt/range_cache.h): then the polling core alone makes new keys.
+ * Lifetime: until one_mem_deregister or one_detach; the memory stays mapped until then, else work on it
+ * fails.
+ * Errno: -EFAULT: not mapped, or not readable (not writable with ONE_ACCESS_LOCAL_WRITE); -EDQUOT, -ENOMEM;
+ * -EINVAL: length 0, or va + length wraps; -EOPNOTSUPP: the memory would have to be copied, which the
+ * configuration forbids; -EPERM: or which this process may not do (seccomp); -EPROTO: the reply names no
+ * place for copies; the attachment lives on.
  */
 int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		     struct one_mr *mr);

@@ -48,7 +48,7 @@ one_srq_limit(struct one_srq *srq, uint32_t limit)
 	return one_call(srq->client, &msg, NULL, 0, NULL);
 }
 
-/* Reads the engine's progress counters as refresh_side() in qp.c: only forward, and never past what was
+/* Reads the engine's progress counters as refresh_side() in qp_rings.c: only forward, and never past what was
  * posted. */
 static void
 refresh_srq(struct one_srq *srq)

@@ -34,7 +34,7 @@ void ep_free_logs(struct ep_logs *logs);
 bool ep_ref_evd(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd);
 void ep_drop_refs(struct ep *ep); /* ia.lock held */
 
-/* ---- srq.c ---- */
+/* ---- dat_srq.c ---- */
 
 void srq_destroy(struct object *o); /* must be retired; no lock held */
 

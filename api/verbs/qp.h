@@ -52,7 +52,7 @@ struct qp {
 	int draft_error;
 };
 
-/* ---- qp.c ---- */
+/* ---- verbs_qp.c ---- */
 struct ibv_qp *qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *attr);
 /* Returns the state, which is ERR if the data plane found an error. */
 enum ibv_qp_state qp_state(struct qp *qp);
@@ -62,10 +62,10 @@ void qp_fork_child(struct qp *qp);
 void qp_lock_rings(struct qp *qp);
 void qp_unlock_rings(struct qp *qp);
 
-/* ---- state.c ---- */
+/* ---- qp_state.c ---- */
 void qp_set_peer(struct qp *qp, uint32_t qpn);
 
-/* ---- explain.c ---- */
+/* ---- explain_qp.c ---- */
 /* A transition, with its required and optional attributes. */
 struct transition {
 	enum ibv_qp_state from, to;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creates, queries and destroys queue pairs.  state.c has the transitions, post.c and wr.c the requests. */
+/* Creates, queries and destroys queue pairs.  qp_state.c has the transitions, post.c and wr.c the requests.
+ */
 #include <stdlib.h>
 #include <string.h>
 

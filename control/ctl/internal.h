@@ -52,7 +52,7 @@ void ctl_permissions(void);
 /* ---- show.c ---- */
 void ctl_show(struct ctl_caller *caller, const struct ctl_request *request);
 
-/* ---- metrics.c ---- */
+/* ---- metrics_pages.c ---- */
 void ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_metrics_forget(struct ctl_caller *caller); /* drops the text being read */
 

@@ -169,7 +169,7 @@ void bind_forget(struct qp *qp);    /* the core no longer waits for a bind */
 
 /* Computes the ring size for `wrs` requests of `sges` sges.  Returns 0, or the refusal. */
 int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
-		 uint32_t *log2); /* qp.c */
+		 uint32_t *log2); /* qp_object.c */
 
 /* ---- channel.c ---- */
 struct channel;
@@ -177,7 +177,7 @@ int channel_open(struct client *client, const struct one_msg *msg);
 void channel_remove(struct channel *channel, command_done *done);
 void channel_destroy(struct channel *channel); /* call when no core has it */
 
-/* ---- srq.c ---- */
+/* ---- srq_object.c ---- */
 int srq_create(struct client *client, const struct one_msg *msg);
 int srq_limit(struct client *client, const struct one_msg *msg);
 int srq_swap(struct client *client, const struct one_msg *msg);

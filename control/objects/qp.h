@@ -59,7 +59,7 @@ struct qp {
 	LIST_ENTRY(qp) segment_link;
 };
 
-/* ---- qp.c ---- */
+/* ---- qp_object.c ---- */
 int qp_create(struct client *client, const struct one_msg *msg);
 int qp_modify(struct client *client, const struct one_msg *msg);
 int qp_reset_request(struct client *client, const struct one_msg *msg);

@@ -2,7 +2,7 @@
 /*
  * Internals of the RC transport.
  *
- *   qp.c         life of a queue pair, the pool, dispatch of packets
+ *   rc_qp.c      life of a queue pair, the pool, dispatch of packets
  *   requester.c  work requests to request packets
  *   response.c   response packets to completions; go-back-N
  *   responder.c  request packets: checks, execution, duplicates

@@ -266,7 +266,7 @@ key_after(uint32_t last)
 }
 
 static bool
-may_park(const struct acquired *acquired)
+may_cache(const struct acquired *acquired)
 {
 	return !acquired->alone && acquired->num_joined == 0 && acquired->num_pieces == 1 &&
 	       acquired->num_ranges == 1 && acquired->piece[0].file->lasting &&
@@ -285,7 +285,7 @@ what_of(struct one_client *client, const struct one_mr_create *create)
 }
 
 static struct cached_mr
-as_parked(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
+as_cached(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
 {
 	struct cached_mr cached = what_of(client, create);
 
@@ -310,9 +310,9 @@ use_renew(struct mem_use *use)
 static struct mem_use *
 renew_acquired(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
 {
-	struct cached_mr like = as_parked(client, create, acquired), *cached;
+	struct cached_mr like = as_cached(client, create, acquired), *cached;
 
-	cached = may_park(acquired) ? ranges_unpark(&like, false) : NULL;
+	cached = may_cache(acquired) ? ranges_uncache_mr(&like, false) : NULL;
 	if (cached == NULL)
 		return NULL;
 	if (use_renew((struct mem_use *)cached))
@@ -325,7 +325,7 @@ renew_acquired(struct one_client *client, const struct one_mr_create *create, co
 static struct mem_use *
 renew_parked(struct one_client *client, const struct one_mr_create *create, bool write)
 {
-	struct cached_mr like = what_of(client, create), *cached = ranges_unpark(&like, write);
+	struct cached_mr like = what_of(client, create), *cached = ranges_uncache_mr(&like, write);
 	struct file *retired = NULL;
 
 	if (cached == NULL)
@@ -416,9 +416,9 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	}
 	fill_pieces(create, use, &acquired);
 	create->flags = acquired.fresh ? ONE_MR_FRESH : 0;
-	if (may_park(&acquired)) {
+	if (may_cache(&acquired)) {
 		create->flags |= ONE_MR_RENEWABLE;
-		use->cached = as_parked(client, create, &acquired);
+		use->cached = as_cached(client, create, &acquired);
 	}
 	*out = use;
 	return 0;
@@ -732,7 +732,7 @@ use_revoke(struct one_client *client, const struct one_mr *mr)
 	    call_key(client, ONE_KEY_REVOKE, use->lkey, 0) != 0)
 		return false;
 	use_unlink(use);
-	ranges_park(&use->cached, &retired);
+	ranges_cache_mr(&use->cached, &retired);
 	retire_files(retired);
 	return true;
 }

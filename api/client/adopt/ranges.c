@@ -572,7 +572,7 @@ ranges_release(struct range *const *range, uint32_t num_ranges, struct file *con
 }
 
 void
-ranges_park(struct cached_mr *cached, struct file **retired)
+ranges_cache_mr(struct cached_mr *cached, struct file **retired)
 {
 	ranges_lock();
 	mr_cache_put(cached);
@@ -591,7 +591,7 @@ is_in_place(const struct cached_mr *cached)
 }
 
 struct cached_mr *
-ranges_unpark(const struct cached_mr *like, bool write)
+ranges_uncache_mr(const struct cached_mr *like, bool write)
 {
 	struct cached_mr *cached;
 

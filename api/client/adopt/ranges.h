@@ -91,13 +91,13 @@ void ranges_release(struct range *const *range, uint32_t num_ranges, struct file
 		    uint32_t num_foreign, struct file **retired);
 void file_free(struct file *file);
 /* Caches a registration (mr_cache.h), then gives up the reference of the registration on its one range. */
-void ranges_park(struct cached_mr *cached, struct file **retired);
+void ranges_cache_mr(struct cached_mr *cached, struct file **retired);
 /*
  * Takes a registration with the arguments of `like` out of the cache. If `like->range` is NULL, the
  * registration may be of any range that is intact and has the rights; the caller gets a reference on that
  * range. Else the caller has a reference on `like->range` already. NULL: there is none.
  */
-struct cached_mr *ranges_unpark(const struct cached_mr *like, bool write);
+struct cached_mr *ranges_uncache_mr(const struct cached_mr *like, bool write);
 /* mr_cache_gone and mr_cache_drop under the lock. */
 struct cached_mr *ranges_cached_mrs_gone(uint32_t least);
 void ranges_cached_mrs_drop(const struct one_client *client, uint32_t pz);

@@ -229,13 +229,13 @@ fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 static uint8_t *
 fresh_pages(const struct transplant *t, uint64_t at, uint64_t len)
 {
-	uint64_t cached = t->place + (at - t->start);
+	uint64_t aside = t->place + (at - t->start);
 
 	if (t->to_fd >= 0 || t->place == 0)
 		return fresh_map(t, at, len);
-	if (place_open(cached, len) == 0)
-		return (uint8_t *)(uintptr_t)cached;
-	munmap((void *)(uintptr_t)cached, len);
+	if (place_open(aside, len) == 0)
+		return (uint8_t *)(uintptr_t)aside;
+	munmap((void *)(uintptr_t)aside, len);
 	return fresh_map(t, at, len);
 }
 
@@ -308,7 +308,7 @@ struct chunk {
 	bool make;          /* new pages are created by copying: copy_fresh() */
 	struct aside aside; /* `to` 0: pages are not moved aside */
 	uint64_t park;      /* where the old mapping moves; 0: nowhere */
-	bool cached;
+	bool parked;
 };
 
 /* Copies the contents of one chunk, while no thread stores to it. Pages moved aside are read at their new
@@ -362,7 +362,7 @@ replace_protected(const struct transplant *t, int uffd, struct chunk *c)
 	if (error == 0 && t->prot != (PROT_READ | PROT_WRITE))
 		error = raw_syscall(SYS_mprotect, (long)c->fresh, (long)c->len, t->prot, 0, 0);
 	if (error == 0) {
-		c->cached = c->park != 0 && place_park(c->at, c->len, c->park) == 0;
+		c->parked = c->park != 0 && place_park(c->at, c->len, c->park) == 0;
 		moved = raw_syscall(SYS_mremap, (long)c->fresh, (long)c->len, (long)c->len,
 				    MREMAP_MAYMOVE | MREMAP_FIXED, (long)c->at);
 		error = moved == (long)c->at ? 0 : moved;
@@ -494,7 +494,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 		munmap((void *)(uintptr_t)c.aside.to, len);
 	if (error != 0 && (t->to_fd >= 0 || t->place == 0))
 		munmap(c.fresh, len);
-	if (c.park != 0 && !c.cached) {
+	if (c.park != 0 && !c.parked) {
 		place_drop(t->place, 0, t->length);
 		t->place = 0;
 	}
