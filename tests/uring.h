@@ -4,7 +4,10 @@
 #define TESTS_URING_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/io_uring.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,6 +45,30 @@ uring_close(struct uring *ring)
 	munmap(ring->map, ring->size);
 	munmap(ring->sqes, 4 * sizeof(struct io_uring_sqe));
 	close(ring->fd);
+}
+
+/* True if the kernel counts no page of this process as pinned. */
+static inline bool
+uring_none_pinned(void)
+{
+	char status[4096] = "";
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, status, sizeof(status) - 1);
+	const char *line;
+
+	close(fd);
+	status[n > 0 ? n : 0] = '\0';
+	line = strstr(status, "VmPin:");
+	return line != NULL && line[strspn(line, "VmPin: \t")] == '0';
+}
+
+/* Waits until the kernel has unpinned the buffers of closed rings, which it does some time after close(). No
+ * other ring of this process may pin memory. */
+static inline void
+uring_await_unpinned(void)
+{
+	while (!uring_none_pinned())
+		sched_yield();
 }
 
 static inline int

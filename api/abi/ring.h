@@ -166,7 +166,10 @@ enum one_cqe_type {
 		       * status = 0, IBTA's of a refusal, or ONE_SIDR_SILENCE */
 	ONE_CQE_SIDR_REQUEST, /* request to a listener: object = listener, cookie = arena offset of
 				 one_sidr_shm */
-	ONE_CQE_SWITCHED      /* last entry of a resized ring: continue in the new ring */
+	ONE_CQE_SWITCHED,     /* last entry of a resized ring: continue in the new ring */
+	ONE_CQE_AFTER /* not for the application: entries of ring number `object` of the bundle come first,
+			 until `imm` of them have been taken, each counted since the ring was made, except
+			 ONE_CQE_SWITCHED. A queue pair has moved from that ring to this one */
 };
 
 /* Status of ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND. */

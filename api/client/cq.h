@@ -18,6 +18,7 @@ struct one_cq_ring {
 	uint32_t head;      /* next entry to take */
 	uint32_t published; /* value of shm->head */
 	uint32_t lump;      /* publish `head` after this number of entries */
+	uint32_t base;      /* entries taken before `head` was 0: see ONE_CQE_AFTER */
 	/*
 	 * After a resize: the entries left in the old ring, as a ring in private memory that `ring` and `shm`
 	 * point into (it ends with ONE_CQE_SWITCHED), and the shared ring that follows.
@@ -77,15 +78,16 @@ static inline int one_cq_poll(struct one_cq *cq, struct one_cqe *out);
 uint32_t one_cq_pending(struct one_cq *cq, uint32_t limit);
 
 /* Returns the object of an entry in the engine's ring number `ring`, `ahead` entries after the first; 0: no
- * such entry. */
+ * such entry; UINT32_MAX: it is not for the application. */
 uint32_t one_cq_object(const struct one_cq *cq, uint32_t ring, uint32_t ahead);
 
 /* ---- on the path of every completion ---- */
 
 #define ONE_CQ_TURN 32u /* entries taken from one ring before other rings are polled */
 
-/* Continues in the ring that follows the backlog; false: there is none. */
-bool one_cq_switch(struct one_cq *cq);
+/* The next entry is not for the application: ONE_CQE_SWITCHED or ONE_CQE_AFTER. Continues behind it, or with
+ * the entries that come first; false: there is no entry now. */
+bool one_cq_pass(struct one_cq *cq);
 /* Continues in another ring of the bundle that has an entry; false: there is none. */
 bool one_cq_turn(struct one_cq *cq);
 /* Takes up rings that the control thread has created meanwhile. */
@@ -95,6 +97,13 @@ static inline struct one_cq_ring *
 one_cq_ring(struct one_cq *cq, uint32_t number)
 {
 	return number == cq->turn ? &cq->at : &cq->rings[number];
+}
+
+/* True for an entry that is not for the application. */
+static inline bool
+one_cq_is_mark(const struct one_cqe *entry)
+{
+	return (uint8_t)(entry->type - ONE_CQE_SWITCHED) <= ONE_CQE_AFTER - ONE_CQE_SWITCHED;
 }
 
 static inline void
@@ -136,8 +145,8 @@ one_cq_poll(struct one_cq *cq, struct one_cqe *out)
 				return 0;
 			continue;
 		}
-		if (ONE_UNLIKELY(slot->type == ONE_CQE_SWITCHED)) {
-			if (!one_cq_switch(cq))
+		if (ONE_UNLIKELY(one_cq_is_mark(slot))) {
+			if (!one_cq_pass(cq))
 				return 0;
 			continue;
 		}

@@ -100,15 +100,18 @@ one_cq_free(struct one_cq *cq)
 	return error;
 }
 
-bool
-one_cq_switch(struct one_cq *cq)
+/* Continues in the ring that follows the backlog; false: there is none. */
+static bool
+switch_ring(struct one_cq *cq)
 {
 	struct one_cq_ring *at = &cq->at;
+	uint32_t base = at->base + at->head;
 
 	if (at->next_ring == NULL)
 		return false; /* one_cq_resize has not returned yet */
 	drop_backlog(at);
 	ring_init(at, at->next_shm, at->next_ring, at->next_log2);
+	at->base = base;
 	if (cq->num_rings > 1 && at->lump > ONE_CQ_TURN)
 		at->lump = ONE_CQ_TURN;
 	return true;
@@ -169,12 +172,51 @@ one_cq_grow(struct one_cq *cq)
 	shorten_turns(cq);
 }
 
-static bool
-has_entry(const struct one_cq_ring *ring)
+static const struct one_cq_ring *
+ring_of(const struct one_cq *cq, uint32_t number)
 {
-	/* Relaxed: only a hint, one_cq_poll acquires. */
-	return atomic_load_explicit(&ring->ring[one_ring_slot(ring->head, ring->log2)].phase,
-				    memory_order_relaxed) == one_ring_phase(ring->head, ring->log2);
+	return number == cq->turn ? &cq->at : &cq->rings[number];
+}
+
+/* True if the entries before which ONE_CQE_AFTER must not be passed have been taken. They were stored
+ * earlier, so some ring always has an entry to take. */
+static bool
+is_passable(const struct one_cq *cq, const struct one_cqe *after)
+{
+	const struct one_cq_ring *ring;
+
+	if (after->object >= cq->num_rings)
+		return true; /* no correct data plane does this */
+	ring = ring_of(cq, after->object);
+	return (int32_t)(ring->base + ring->head - after->imm) >= 0;
+}
+
+static bool
+has_entry(const struct one_cq *cq, const struct one_cq_ring *ring)
+{
+	const struct one_cqe *slot = &ring->ring[one_ring_slot(ring->head, ring->log2)];
+
+	/* Pairs with the engine's release store of the phase. */
+	return atomic_load_explicit(&slot->phase, memory_order_acquire) ==
+		       one_ring_phase(ring->head, ring->log2) &&
+	       (slot->type != ONE_CQE_AFTER || is_passable(cq, slot));
+}
+
+bool
+one_cq_pass(struct one_cq *cq)
+{
+	struct one_cq_ring *at = &cq->at;
+	const struct one_cqe *slot = &at->ring[one_ring_slot(at->head, at->log2)];
+
+	if (slot->type != ONE_CQE_AFTER)
+		return switch_ring(cq);
+	one_cq_grow(cq);
+	if (is_passable(cq, slot)) {
+		at->head++;
+		return true;
+	}
+	one_cq_publish(at);
+	return one_cq_turn(cq);
 }
 
 bool
@@ -184,7 +226,7 @@ one_cq_turn(struct one_cq *cq)
 	for (uint32_t i = 1; i < cq->num_rings; i++) {
 		uint32_t number = (cq->turn + i) % cq->num_rings;
 
-		if (!has_entry(&cq->rings[number]))
+		if (!has_entry(cq, &cq->rings[number]))
 			continue;
 		cq->rings[cq->turn] = cq->at;
 		cq->at = cq->rings[number];
@@ -196,31 +238,23 @@ one_cq_turn(struct one_cq *cq)
 
 /* ---- counting and peeking ---- */
 
-/* Counts entries of a ring of 2^log2 from `head` on, without the switch entry; at most `limit`. */
+/* Counts the application's entries of a ring of 2^log2 from `head` on, at most `limit`. */
 static uint32_t
 count_entries(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t limit)
 {
 	uint32_t n = 0;
 
-	if (limit > 1u << log2)
-		limit = 1u << log2;
-	while (n < limit) {
-		const struct one_cqe *slot = &ring[one_ring_slot(head + n, log2)];
+	for (uint32_t i = 0; n < limit && i < 1u << log2; i++) {
+		const struct one_cqe *slot = &ring[one_ring_slot(head + i, log2)];
 
 		/* Pairs with the engine's release store of the phase. */
 		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
-			    one_ring_phase(head + n, log2) ||
+			    one_ring_phase(head + i, log2) ||
 		    slot->type == ONE_CQE_SWITCHED)
 			break;
-		n++;
+		n += slot->type != ONE_CQE_AFTER;
 	}
 	return n;
-}
-
-static const struct one_cq_ring *
-ring_of(const struct one_cq *cq, uint32_t number)
-{
-	return number == cq->turn ? &cq->at : &cq->rings[number];
 }
 
 uint32_t
@@ -236,7 +270,7 @@ one_cq_object(const struct one_cq *cq, uint32_t number, uint32_t ahead)
 	if (ahead >= 1u << log2 ||
 	    atomic_load_explicit(&slot->phase, memory_order_acquire) != one_ring_phase(at, log2))
 		return 0;
-	return slot->object;
+	return slot->type == ONE_CQE_AFTER ? UINT32_MAX : slot->object;
 }
 
 uint32_t
@@ -375,6 +409,7 @@ follow_resize(const struct one_client *client, struct one_cq_ring *at, struct ba
 	      const struct one_cq_ring *next)
 {
 	struct one_cqe last = {.type = ONE_CQE_SWITCHED};
+	uint32_t base = at->base + at->head;
 	bool drained = drain_to_switch(client, log, log2, at->shm, at->ring, at->log2, at->head) &&
 		       (at->next_ring == NULL ||
 			drain_to_switch(client, log, log2, at->next_shm, at->next_ring, at->next_log2, 0));
@@ -385,6 +420,7 @@ follow_resize(const struct one_client *client, struct one_cq_ring *at, struct ba
 				   .ring = log->ring,
 				   .log2 = log2,
 				   .lump = (1u << log2) >> 2,
+				   .base = base,
 				   .backlog = log,
 				   .next_ring = next->ring,
 				   .next_shm = next->shm,

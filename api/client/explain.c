@@ -90,8 +90,7 @@ one_attach_remedy(int error)
 		return "give one of at most 107 bytes";
 	case -EACCES:
 	case -EPERM:
-		return "be of the group that may attach: socket_mode in oneside.conf(5), and the socket's "
-		       "group";
+		return "be of the group that may attach: socket_mode in oneside.conf(5), and the socket's group";
 	case -EPROTO:
 		return "install libraries and data plane of one release";
 	case -EMFILE:
@@ -223,13 +222,13 @@ one_note_cause(int error, uint32_t subject, uint64_t value, const struct one_lim
 	if (subject == ONE_SUBJECT_QUOTA)
 		note_limit(value, limit);
 	else if (error == -EBADF)
-		snprintf(said.cause, sizeof(said.cause),
-			 "a descriptor of this library was closed by the program; leave descriptors of "
-			 "others open, then close and open again");
+		snprintf(
+			said.cause, sizeof(said.cause),
+			"a descriptor of this library was closed by the program; leave descriptors of others open, then close and open again");
 	else if (error == -ECONNRESET)
-		snprintf(said.cause, sizeof(said.cause),
-			 "connection to the data plane lost: the data plane ended, ended this attachment, "
-			 "or did not run for 30 s; see its log, then close and open again");
+		snprintf(
+			said.cause, sizeof(said.cause),
+			"connection to the data plane lost: the data plane ended, ended this attachment, or did not run for 30 s; see its log, then close and open again");
 	else
 		snprintf(said.cause, sizeof(said.cause),
 			 "%s = %#" PRIx64 ": the data plane refused it, %s; see its log",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens and closes IAs.  Each IA has one attachment. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,17 +32,24 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 	}
 }
 
+/* A failure to attach is printed in any case: the code of the call does not tell a missing data plane from
+ * others. */
 static void
 report_attach_error(const char *name, const char *socket, const char *port, int error)
 {
+	char text[ONE_ATTACH_TEXT];
+
 	if (error == -ENODEV)
-		base_complain(
-			"ia_name_ptr", name,
+		snprintf(
+			text, sizeof(text),
 			"the data plane at %s has no port \"%s\"; give a port of its configuration, or another socket",
 			socket, port);
 	else
-		base_complain("ia_name_ptr", name, "no attachment to the data plane at %s: %s; %s", socket,
-			      one_attach_reason(error), one_attach_remedy(error));
+		one_attach_text(error, socket, text);
+	if (one_explaining)
+		one_note_reason("ia_name_ptr = \"%s\": %s", name, text);
+	else
+		one_warn("%s: %s", name, text);
 }
 
 static DAT_RETURN

@@ -23,10 +23,10 @@
 
 #include "client/cq.h"
 #include "client/explain.h"
+#include "client/lock.h"
 #include "dat/calls.h"
 #include "dat/handle.h"
 #include "dat/idmap.h"
-#include "dat/lock.h"
 
 #define DAT_ERROR(type, subtype) ((DAT_RETURN)(DAT_CLASS_ERROR | (DAT_UINT32)(type) | (DAT_UINT32)(subtype)))
 #define BAD_HANDLE(kind) DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_##kind)

@@ -93,8 +93,7 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 	if (!listen->sync || !listen->listens) {
 		refused_because(
 			EINVAL,
-			"listen = %p: the id does not listen, or has an event channel; call rdma_listen, or "
-			"rdma_get_cm_event",
+			"listen = %p: the id does not listen, or has an event channel; call rdma_listen, or rdma_get_cm_event",
 			(const void *)base);
 		return cma_end(__func__, EINVAL, base);
 	}

@@ -125,8 +125,7 @@ rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 	if (result < 0) {
 		refused_because(
 			result,
-			"qp_attr->qp_state = %u: no attributes for this state yet (RTR and RTS need the "
-			"peer's message), or ever; resolve or get the request first, and give INIT, RTR or RTS",
+			"qp_attr->qp_state = %u: no attributes for this state yet (RTR and RTS need the peer's message), or ever; resolve or get the request first, and give INIT, RTR or RTS",
 			(unsigned int)state);
 		return cma_end(__func__, result, base);
 	}

@@ -18,8 +18,7 @@ create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *con
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
 		return fail(refused_because(
 			EOPNOTSUPP,
-			"ps = %#x: supported are RDMA_PS_TCP, RDMA_PS_IB and RDMA_PS_UDP; give one "
-			"of these",
+			"ps = %#x: supported are RDMA_PS_TCP, RDMA_PS_IB and RDMA_PS_UDP; give one of these",
 			(unsigned int)ps));
 	if (channel != NULL) {
 		int error = cma_own(((struct channel *)(void *)channel)->process, "channel", channel);
@@ -179,8 +178,7 @@ no_family(const struct sockaddr *addr, const char *argument)
 
 	return refused_because(
 		-EAFNOSUPPORT,
-		"%s = %s: the id's own address has another family, or this one is neither AF_INET nor "
-		"AF_INET6; give one of the id's family, or bind to another address",
+		"%s = %s: the id's own address has another family, or this one is neither AF_INET nor AF_INET6; give one of the id's family, or bind to another address",
 		argument, addr_text(addr, text));
 }
 
@@ -193,8 +191,7 @@ no_port(const struct sockaddr *addr)
 		return devices_refuse(-ENODEV);
 	return refused_because(
 		-EADDRNOTAVAIL,
-		"addr = %s: no port of the data plane has this address (the kernel's do not count); give "
-		"one that `onesidectl show ports` lists, or the unspecified address",
+		"addr = %s: no port of the data plane has this address (the kernel's do not count); give one that `onesidectl show ports` lists, or the unspecified address",
 		addr_text(addr, text));
 }
 
@@ -408,8 +405,8 @@ static int
 not_bound(void)
 {
 	return refused_because(
-		-EINVAL, "id->verbs = 0: the id is bound to no device; rdma_resolve_addr, or rdma_bind_addr "
-			 "to a port's address, first");
+		-EINVAL,
+		"id->verbs = 0: the id is bound to no device; rdma_resolve_addr, or rdma_bind_addr to a port's address, first");
 }
 
 /* Moves a queue pair to INIT, from where the CM connects it. */
@@ -528,8 +525,7 @@ prepare_qp(struct id *id, const struct rdma_conn_param *param, struct one_conn_p
 	if (qp == NULL)
 		return refused_because(
 			-EINVAL,
-			"id->qp = 0: the id has no queue pair; rdma_create_qp first, or give a QPN in "
-			"conn_param->qp_num");
+			"id->qp = 0: the id has no queue pair; rdma_create_qp first, or give a QPN in conn_param->qp_num");
 	param_fill(id, param, asked);
 	if (qp->qp_type == IBV_QPT_UD) {
 		asked->known_as = verbs_cm_id(qp);

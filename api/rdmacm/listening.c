@@ -79,10 +79,10 @@ send_listen(struct device *device, struct listening *l, struct one_msg *msg, str
 	msg->listen.cq = device->cm.ring.id;
 	error = verbs_cm_call(device->verbs, msg, reply);
 	if (error == -EADDRINUSE)
-		refused_because(error,
-				"port = %u: another id or program uses it at this port of the data plane; "
-				"choose another, or 0 for a free one",
-				port);
+		refused_because(
+			error,
+			"port = %u: another id or program uses it at this port of the data plane; choose another, or 0 for a free one",
+			port);
 	if (error == 0)
 		l->later = (msg->listen.flags & ONE_LISTEN_LATER) != 0;
 	return error == -EDQUOT ? -ENOMEM : error;
@@ -222,9 +222,9 @@ listening_narrow(struct id *id)
 static int
 no_device_left(void)
 {
-	return refused_because(-ENODEV,
-			       "ports = 0: no data plane, or the port that the id is bound to is lost; see "
-			       "`onesidectl show ports`, oneside-dataplane(8), and ONESIDE_SOCKET");
+	return refused_because(
+		-ENODEV,
+		"ports = 0: no data plane, or the port that the id is bound to is lost; see `onesidectl show ports`, oneside-dataplane(8), and ONESIDE_SOCKET");
 }
 
 /*

@@ -107,8 +107,7 @@ rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t 
 	if (error != 0)
 		refused_because(
 			error,
-			"optname = %d of level %d, %zu bytes: unknown option, bad value or length, or "
-			"not allowed in this state of the id; see rdma_set_option(3)",
+			"optname = %d of level %d, %zu bytes: unknown option, bad value or length, or not allowed in this state of the id; see rdma_set_option(3)",
 			name, level, len);
 	return cma_end(__func__, error, id);
 }

@@ -59,8 +59,7 @@ create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *i
 	if (id->verbs == NULL || id->srq != NULL)
 		return fail(refused_because(
 			EINVAL,
-			"id = %p: the id is bound to no device, or has an SRQ; resolve or bind it first, "
-			"and create one SRQ",
+			"id = %p: the id is bound to no device, or has an SRQ; resolve or bind it first, and create one SRQ",
 			(const void *)id));
 	if (pd == NULL)
 		pd = id->pd;

@@ -2,7 +2,7 @@
 /* Put and get of elements and of blocks. */
 #include <inttypes.h>
 
-#include "rsm/access.h"
+#include "rsm/transfer.h"
 #include "rsm/local.h"
 #include "rsm/map.h"
 #include "rsm/range.h"

@@ -163,10 +163,13 @@ rsm_open_error(int error)
 static int
 refuse_open(const char *name, bool loopback, int error)
 {
-	return ONE_BECAUSE(rsm_open_error(error),
-			   "name = \"%s\": no attachment to the data plane at %s: %s; %s",
-			   loopback ? "loopback" : name, one_socket_path(NULL), one_attach_reason(error),
-			   one_attach_remedy(error));
+	const char *shown = loopback ? "loopback" : name;
+	char text[ONE_ATTACH_TEXT];
+
+	one_attach_text(error, one_socket_path(NULL), text);
+	if (!one_explaining)
+		one_warn("%s: %s", shown, text);
+	return ONE_BECAUSE(rsm_open_error(error), "name = \"%s\": %s", shown, text);
 }
 
 static int

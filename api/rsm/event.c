@@ -70,11 +70,10 @@ rsm_events_take(struct rsm_events *events)
 static int
 export_aborted(const void *handle)
 {
-	return ONE_BECAUSE(RSMERR_CONN_ABORTED,
-			   "memseg = %p: this host's data plane ended, or ended the attachment; see its log, "
-			   "and publish "
-			   "the segment again when it serves",
-			   handle);
+	return ONE_BECAUSE(
+		RSMERR_CONN_ABORTED,
+		"memseg = %p: this host's data plane ended, or ended the attachment; see its log, and publish the segment again when it serves",
+		handle);
 }
 
 int

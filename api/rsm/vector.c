@@ -3,7 +3,7 @@
  * putv and getv. Pieces are issued and complete in order, so one wait at the end determines how many are
  * done.
  */
-#include "rsm/access.h"
+#include "rsm/transfer.h"
 #include "rsm/local.h"
 #include "rsm/localmem.h"
 #include "rsm/map.h"

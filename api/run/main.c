@@ -19,11 +19,9 @@ print_usage(FILE *to)
 	fputs("usage: oneside-run [OPTION]... PROGRAM [ARGUMENT]...\n"
 	      "       oneside-run [OPTION]... --show\n"
 	      "Starts PROGRAM, which uses libibverbs or librdmacm, on the data plane of this host.\n\n"
-	      "  --socket PATH   the data plane's socket (else ONESIDE_SOCKET, or "
-	      "/run/oneside/oneside.sock)\n"
+	      "  --socket PATH   the data plane's socket (else ONESIDE_SOCKET, or /run/oneside/oneside.sock)\n"
 	      "  --only-verbs    MPI, UCX and NCCL use verbs only, neither shared memory nor TCP\n"
-	      "  --namespace     mount /dev/infiniband and /sys/class/infiniband for programs that ignore "
-	      "preloaded libraries\n"
+	      "  --namespace     mount /dev/infiniband and /sys/class/infiniband for programs that ignore preloaded libraries\n"
 	      "  --show          print the variables that PROGRAM would get, and start nothing\n"
 	      "  --help, --version\n",
 	      to);

@@ -132,8 +132,7 @@ run_namespace(const char *tree)
 	if (error == 0)
 		error = mount_with_link("/dev", shown, scratch);
 	if (error != 0)
-		run_say("--namespace: %s: user or mount namespaces may not be made here; leave the option "
-			"out, or run as root",
+		run_say("--namespace: %s: user or mount namespaces may not be made here; leave the option out, or run as root",
 			strerror(-error));
 	return error;
 }

@@ -67,13 +67,10 @@ run_look_at(const char *program, bool in_namespace)
 	if (fd < 0)
 		return;
 	if (is_static(fd) && !in_namespace)
-		run_say("%s is statically linked: only programs that it starts use oneside's libraries "
-			"(--namespace shows it /dev/infiniband and /sys/class/infiniband); link it "
-			"dynamically",
+		run_say("%s is statically linked: only programs that it starts use oneside's libraries (--namespace shows it /dev/infiniband and /sys/class/infiniband); link it dynamically",
 			path);
 	else if (has_rights_of_its_own(fd))
-		run_say("%s has rights by its file (set-user-ID, set-group-ID or file capabilities), so the "
-			"loader ignores oneside's libraries; run a copy without these rights",
+		run_say("%s has rights by its file (set-user-ID, set-group-ID or file capabilities), so the loader ignores oneside's libraries; run a copy without these rights",
 			path);
 	close(fd);
 }

@@ -27,8 +27,7 @@ request_ah(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr,
 	    create->family != context->addr[attr->grh.sgid_index].family)
 		return refused_because(
 			EINVAL,
-			"attr = %p: is_global has to be 1, port_num 1, sgid_index below %u, and dgid "
-			"an address of the family of that GID; see ibv_query_gid(3)",
+			"attr = %p: is_global has to be 1, port_num 1, sgid_index below %u, and dgid an address of the family of that GID; see ibv_query_gid(3)",
 			(const void *)attr, context->num_addrs);
 	create->source = attr->grh.sgid_index + 1u;
 	create->pz = pz;
@@ -114,11 +113,10 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	memcpy(bytes, grh, sizeof(bytes));
 	if (port != VERBS_PORT || (wc->wc_flags & IBV_WC_GRH) == 0 || !parse_grh(bytes, &attr->grh, &us) ||
 	    device_gid_index(context, &us) == context->num_addrs) {
-		refused_because(EINVAL,
-				"wc->wc_flags = %#x: IBV_WC_GRH is missing, or port or the header's "
-				"destination is not this port's; give the wc of a received datagram and the "
-				"first 40 bytes of its buffer",
-				wc->wc_flags);
+		refused_because(
+			EINVAL,
+			"wc->wc_flags = %#x: IBV_WC_GRH is missing, or port or the header's destination is not this port's; give the wc of a received datagram and the first 40 bytes of its buffer",
+			wc->wc_flags);
 		errno = refused_explain("ibv_init_ah_from_wc", EINVAL, "context", base);
 		return -1;
 	}

@@ -20,8 +20,7 @@ check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bi
 	if (zone != TO(pd, qp->base.pd)->id || (info->mw_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
 		return refused_because(
 			EINVAL,
-			"bind_info->mw_access_flags = %#x: window and queue pair have different PDs, or a "
-			"right is unknown; use one PD, and known rights",
+			"bind_info->mw_access_flags = %#x: window and queue pair have different PDs, or a right is unknown; use one PD, and known rights",
 			info->mw_access_flags);
 	if (info->length == 0)
 		return 0;
@@ -29,8 +28,7 @@ check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bi
 	    (TO(mr, info->mr)->access & IBV_ACCESS_MW_BIND) == 0)
 		return refused_because(
 			EINVAL,
-			"bind_info->mr = %p: a region of the window's PD with IBV_ACCESS_MW_BIND is needed; "
-			"give one",
+			"bind_info->mr = %p: a region of the window's PD with IBV_ACCESS_MW_BIND is needed; give one",
 			(const void *)info->mr);
 	return 0;
 }
@@ -42,9 +40,7 @@ bind_check(const struct qp *qp, const struct ibv_send_wr *wr)
 
 	if ((wr->send_flags & IBV_SEND_INLINE) != 0)
 		return refused_because(
-			EINVAL,
-			"wr->send_flags = %#x: this request has no data; leave IBV_SEND_INLINE "
-			"out",
+			EINVAL, "wr->send_flags = %#x: this request has no data; leave IBV_SEND_INLINE out",
 			wr->send_flags);
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		return 0;
@@ -100,16 +96,15 @@ bind_mw(struct ibv_qp *base, struct ibv_mw *window, struct ibv_mw_bind *bind)
 		error = check_range(qp, window, &bind->bind_info);
 	else
 		error = refused_because(
-			EINVAL, "qp->qp_type = IBV_QPT_UD: windows need a connection; give an RC queue "
-				"pair");
+			EINVAL, "qp->qp_type = IBV_QPT_UD: windows need a connection; give an RC queue pair");
 	if (error != 0)
 		return refused_explain("ibv_bind_mw", error, "qp", base);
 	/* Locked until the bind is posted, so that keys increase in the order of binds. */
-	pthread_mutex_lock(&mw->lock);
+	lock_take(&mw->lock);
 	wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
 	error = post_checked(qp, &wr);
 	if (error == 0)
 		window->rkey = wr.bind_mw.rkey;
-	pthread_mutex_unlock(&mw->lock);
+	lock_drop(&mw->lock);
 	return error != 0 ? refused_explain("ibv_bind_mw", error, "qp", base) : 0;
 }

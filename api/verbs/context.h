@@ -13,13 +13,13 @@
 #include <stdbool.h>
 
 #include "client/client.h"
+#include "client/lock.h"
 
 #define VERBS_PORT 1u
 
 struct device {
 	struct ibv_device base;
 	uint64_t hwaddr;
-	uint32_t index;
 	struct device *next;
 };
 

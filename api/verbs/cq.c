@@ -46,7 +46,6 @@ cq_new(const char *function, struct ibv_context *base, int cqe, void *cq_context
 	cq->base.cqe = cqe;
 	pthread_mutex_init(&cq->base.mutex, NULL);
 	pthread_cond_init(&cq->base.cond, NULL);
-	pthread_mutex_init(&cq->lock, NULL);
 	cq->element.object = &cq->base;
 	cq->element.id = cq->ring.id;
 	element_add(context, &context->cqs, &cq->element);
@@ -63,22 +62,6 @@ ibv_create_cq(struct ibv_context *base, int cqe, void *cq_context, struct ibv_co
 	return cq != NULL ? &cq->base : NULL;
 }
 
-/*
- * Makes the lock recursive: a thread that holds it between start_poll and end_poll may arm the CQ or destroy
- * a queue pair.
- */
-static void
-make_recursive(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutex_destroy(lock);
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
 struct ibv_cq_ex *
 cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 {
@@ -91,8 +74,7 @@ cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 		refused_because(
 			EOPNOTSUPP,
 			"cq_attr = %p: wc_flags = %#" PRIx64
-			", comp_mask or flags have unsupported bits; give only IBV_WC_STANDARD_FLAGS, "
-			"IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED",
+			", comp_mask or flags have unsupported bits; give only IBV_WC_STANDARD_FLAGS, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED",
 			(const void *)attr, (uint64_t)attr->wc_flags);
 		return refused_null("ibv_create_cq_ex", EOPNOTSUPP, "context", base);
 	}
@@ -100,7 +82,6 @@ cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 		    (int)attr->comp_vector);
 	if (cq == NULL)
 		return NULL;
-	make_recursive(&cq->lock);
 	cq_calls(&cq->ex);
 	return &cq->ex;
 }
@@ -114,7 +95,8 @@ foreign_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 void
 cq_fork_child(struct cq *cq)
 {
-	pthread_mutex_init(&cq->lock, NULL);
+	cq->lock = (struct lock){.word = 0};
+	cq->poller = 0;
 	pthread_mutex_init(&cq->base.mutex, NULL);
 	pthread_cond_init(&cq->base.cond, NULL);
 	cq->ex.start_poll = foreign_start_poll;
@@ -128,7 +110,7 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 
 	if (error != 0)
 		return refused_explain("ibv_resize_cq", error, "cq", base);
-	pthread_mutex_lock(&cq->lock);
+	cq_lock(cq);
 	if (cq_waiting(cq) > (uint32_t)cqe)
 		error = refused_because(
 			EINVAL, "cqe = %d: the CQ holds %u completions; poll them first, or give more", cqe,
@@ -139,7 +121,7 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 	 */
 	if (error == 0)
 		cq->base.cqe = cqe;
-	pthread_mutex_unlock(&cq->lock);
+	cq_unlock(cq);
 	return refused_explain("ibv_resize_cq", error, "cq", base);
 }
 
@@ -166,7 +148,6 @@ ibv_destroy_cq(struct ibv_cq *base)
 			     cq->element.async_events);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
-	pthread_mutex_destroy(&cq->lock);
 	free(cq->held);
 	free(cq);
 	return 0;

@@ -11,7 +11,9 @@ struct cq {
 		struct ibv_cq_ex ex;
 	};
 	struct one_cq ring;
-	pthread_mutex_t lock;
+	struct lock lock; /* taken by cq_lock() */
+	/* lock_self() of the thread between start_poll and end_poll; 0: none.  Stored under the lock. */
+	_Atomic uintptr_t poller;
 	struct one_cqe *held; /* entries that cq_purge() took from the ring: polled before the ring */
 	uint32_t held_at, held_count;
 	struct ibv_wc wc; /* the completion that start_poll or next_poll found */
@@ -21,6 +23,26 @@ struct cq {
 
 /* ---- cq.c ---- */
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr);
+
+/*
+ * Locks the CQ.  A thread that holds the lock between start_poll and end_poll may arm the CQ or destroy a
+ * queue pair.
+ */
+static inline void
+cq_lock(struct cq *cq)
+{
+	/* Relaxed: only the thread's own store can equal its id. */
+	if (ONE_LIKELY(atomic_load_explicit(&cq->poller, memory_order_relaxed) != lock_self()))
+		lock_take(&cq->lock);
+}
+
+static inline void
+cq_unlock(struct cq *cq)
+{
+	/* Relaxed: see cq_lock(). */
+	if (ONE_LIKELY(atomic_load_explicit(&cq->poller, memory_order_relaxed) != lock_self()))
+		lock_drop(&cq->lock);
+}
 
 /* Resets the locks in a child after fork, because a thread of the parent may have held them. */
 void cq_fork_child(struct cq *cq);

@@ -96,10 +96,10 @@ alloc_parent_domain(struct ibv_context *base, struct ibv_parent_domain_init_attr
 
 	if (attr->pd == NULL || attr->pd->context != base || (attr->comp_mask & ~known) != 0 ||
 	    (attr->td != NULL && attr->td->context != base)) {
-		refused_because(EINVAL,
-				"attr = %p: pd or td belongs to another context, or comp_mask = %#x "
-				"has unknown bits; use objects of this context and known bits",
-				(const void *)attr, attr->comp_mask);
+		refused_because(
+			EINVAL,
+			"attr = %p: pd or td belongs to another context, or comp_mask = %#x has unknown bits; use objects of this context and known bits",
+			(const void *)attr, attr->comp_mask);
 		return refused_null("ibv_alloc_parent_domain", EINVAL, "context", base);
 	}
 	pd = calloc(1, sizeof(*pd));

@@ -76,8 +76,7 @@ qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const struct
 	if (t == NULL)
 		return refused_because(
 			EINVAL,
-			"attr->qp_state = %s: the queue pair is in %s, and this transition does not exist; "
-			"go by RESET, INIT, RTR, RTS",
+			"attr->qp_state = %s: the queue pair is in %s, and this transition does not exist; go by RESET, INIT, RTR, RTS",
 			state_name(to), state_name(from));
 	if (missing != 0)
 		return refused_because(EINVAL, "attr_mask = %#x: from %s to %s requires %s; set these, too",

@@ -23,12 +23,15 @@ struct mr {
 	struct one_mr mr;
 	uint64_t iova;
 	unsigned int access; /* enum ibv_access_flags */
+	/* The library's own mapping of a dma-buf, in whole pages; NULL: the memory is the program's. */
+	void *mapping;
+	size_t mapped;
 };
 
 struct mw {
 	struct ibv_mw base;
 	uint32_t id;
-	pthread_mutex_t lock; /* type 1: guards the key, which each bind increments */
+	struct lock lock; /* type 1: guards the key, which each bind increments */
 };
 
 /* ---- domain.c ---- */

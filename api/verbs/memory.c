@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory regions. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "verbs/refused.h"
 #include "verbs/mem.h"
@@ -26,8 +30,7 @@ access_of(unsigned int flags, uint32_t *access)
 	    (flags & IBV_ACCESS_LOCAL_WRITE) == 0)
 		return refused_because(
 			EINVAL,
-			"access = %#x: rights for remote writes and atomics require local write; add "
-			"IBV_ACCESS_LOCAL_WRITE",
+			"access = %#x: rights for remote writes and atomics require local write; add IBV_ACCESS_LOCAL_WRITE",
 			flags);
 	*access = ONE_ACCESS_LOCAL_READ | mem_remote_access(flags);
 	if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0)
@@ -42,8 +45,7 @@ explain_register(int error, const void *addr, size_t length, uint64_t iova)
 	if (error == -EFAULT || error == -EACCES)
 		return refused_because(
 			-error,
-			"addr = %p: these %zu bytes are not all mapped with the rights in access; give "
-			"memory that is allocated, and writable for IBV_ACCESS_LOCAL_WRITE",
+			"addr = %p: these %zu bytes are not all mapped with the rights in access; give memory that is allocated, and writable for IBV_ACCESS_LOCAL_WRITE",
 			addr, length);
 	if (error == -EINVAL && length == 0)
 		return refused_because(EINVAL, "length = 0: a region has at least 1 byte; give the length");
@@ -51,8 +53,7 @@ explain_register(int error, const void *addr, size_t length, uint64_t iova)
 		return refused_because(
 			EINVAL,
 			"addr = %p: %zu bytes at iova %#" PRIx64
-			" exceed the address space, or addr and iova differ in their offset into a page; "
-			"give another length or iova",
+			" exceed the address space, or addr and iova differ in their offset into a page; give another length or iova",
 			addr, length, iova);
 	return error == -EDQUOT ? ENOMEM : -error;
 }
@@ -119,6 +120,71 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	return reg_mr("ibv_reg_mr_iova2", pd, addr, length, iova, access);
 }
 
+/* True if the copy thread can read these bytes: the memory of some drivers is for their processors only. */
+static bool
+can_be_read(uint8_t *at, size_t length)
+{
+	uint8_t edges[2];
+	struct iovec here = {edges, sizeof(edges)};
+	struct iovec there[2] = {{at, 1}, {at + length - 1, 1}};
+
+	return process_vm_readv(getpid(), &here, 1, there, 2, 0) == sizeof(edges);
+}
+
+/* Maps whole pages of the file.  Returns 0 or a positive errno. */
+static int
+map_file(int fd, uint64_t offset, size_t length, bool writable, uint8_t **out)
+{
+	uint8_t *at =
+		mmap(NULL, length, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, (off_t)offset);
+
+	if (at == MAP_FAILED && errno == ENOMEM)
+		return ENOMEM;
+	if (at != MAP_FAILED && can_be_read(at, length)) {
+		*out = at;
+		return 0;
+	}
+	if (at != MAP_FAILED)
+		munmap(at, length);
+	return refused_because(
+		EOPNOTSUPP,
+		"fd = %d: these %zu bytes from offset %" PRIu64
+		" cannot be mapped and read, and only processors access memory here; give a file that can be mapped",
+		fd, length, offset);
+}
+
+/*
+ * A file that can be mapped is memory like any other.  Programs ask by fd -1 whether the memory of a GPU can
+ * be registered: it cannot, so the errno is EOPNOTSUPP for it, too.
+ */
+struct ibv_mr *
+ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	uint64_t within = offset % (uint64_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at = NULL;
+	struct ibv_mr *mr;
+	int error;
+
+	if (fd >= 0 && (length == 0 || length > SIZE_MAX - within))
+		error = explain_register(-EINVAL, NULL, length, iova);
+	else
+		error = map_file(fd, offset - within, length + within, (access & IBV_ACCESS_LOCAL_WRITE) != 0,
+				 &at);
+	if (error != 0)
+		return refused_null("ibv_reg_dmabuf_mr", error, "pd", pd);
+	mr = reg_mr("ibv_reg_dmabuf_mr", pd, at + within, length, iova, (unsigned int)access);
+	if (mr == NULL) {
+		error = errno;
+		munmap(at, length + within);
+		errno = error;
+		return NULL;
+	}
+	mr->addr = (void *)(uintptr_t)offset; /* as rdma-core has it */
+	TO(mr, mr)->mapping = at;
+	TO(mr, mr)->mapped = length + within;
+	return mr;
+}
+
 /* Registers anew with the changed attributes, and swaps, so that the new region has the old keys.  -errno. */
 static int
 swap_registration(struct mr *mr, struct ibv_pd *pd, const void *addr, size_t length, uint64_t iova,
@@ -172,6 +238,11 @@ ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size
 		error = refused_because(-EINVAL,
 					"flags = %#x: only the bits %#x can change; give some of these",
 					(unsigned int)flags, (unsigned int)known);
+	else if (mr->mapping != NULL)
+		error = refused_because(
+			-EOPNOTSUPP,
+			"mr = %p: a dma-buf's region cannot change; deregister it, and register it anew",
+			(const void *)base);
 	else if (pd == NULL || pd->context != base->context)
 		error = refused_because(
 			-EINVAL, "pd = %p: the PD belongs to another context; give one of the region's",
@@ -205,6 +276,8 @@ ibv_dereg_mr(struct ibv_mr *base)
 	if (error != 0 && error != -ECONNRESET)
 		return refused_explain("ibv_dereg_mr", -error, "mr", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
+	if (mr->mapping != NULL)
+		munmap(mr->mapping, mr->mapped);
 	free(mr);
 	return 0;
 }

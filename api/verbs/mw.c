@@ -33,7 +33,6 @@ mw_alloc(struct ibv_pd *base, enum ibv_mw_type type)
 	mw->base.rkey = reply.mw.key;
 	mw->base.handle = mw->id;
 	mw->base.type = type;
-	pthread_mutex_init(&mw->lock, NULL);
 	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
 	return &mw->base;
 }
@@ -50,7 +49,6 @@ mw_dealloc(struct ibv_mw *base)
 	if (error != 0 && error != -ECONNRESET)
 		return refused_explain("ibv_dealloc_mw", -error, "mw", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
-	pthread_mutex_destroy(&mw->lock);
 	free(mw);
 	return 0;
 }

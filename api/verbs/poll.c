@@ -124,10 +124,10 @@ cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc)
 	struct cq *cq = TO(cq, base);
 	int n = 0, got = 0;
 
-	pthread_mutex_lock(&cq->lock);
+	cq_lock(cq);
 	while (n < num && (got = next_completion(cq, &wc[n])) > 0)
 		n++;
-	pthread_mutex_unlock(&cq->lock);
+	cq_unlock(cq);
 	if (n == 0 && got == 0)
 		give_away();
 	return n == 0 ? got : n;
@@ -171,14 +171,14 @@ cq_req_notify(struct ibv_cq *base, int solicited_only)
 
 	if (base->channel == NULL)
 		return 0;
-	pthread_mutex_lock(&cq->lock);
+	cq_lock(cq);
 	cq->ring.descriptor = TO(comp_channel, base->channel)->id;
 	if (!solicited_only)
 		cq_arm(cq, ONE_ARM_NEXT);
 	/* An arm for any completion stays until there was one (IBTA vol. 1, 11.4.2.2). */
 	else if (!one_wait_armed(&cq->ring, ONE_ARM_NEXT))
 		cq_arm(cq, ONE_ARM_SOLICITED);
-	pthread_mutex_unlock(&cq->lock);
+	cq_unlock(cq);
 	return 0;
 }
 
@@ -241,10 +241,12 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask != 0)
 		return EINVAL;
-	pthread_mutex_lock(&cq->lock);
+	lock_take(&cq->lock);
 	error = next_poll(ex);
 	if (error != 0)
-		pthread_mutex_unlock(&cq->lock);
+		lock_drop(&cq->lock);
+	else
+		atomic_store_explicit(&cq->poller, lock_self(), memory_order_relaxed); /* see cq_lock() */
 	if (error == ENOENT)
 		give_away();
 	return error;
@@ -253,7 +255,10 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 static void
 end_poll(struct ibv_cq_ex *ex)
 {
-	pthread_mutex_unlock(&TO(cq, ex)->lock);
+	struct cq *cq = TO(cq, ex);
+
+	atomic_store_explicit(&cq->poller, 0, memory_order_relaxed); /* see cq_lock() */
+	lock_drop(&cq->lock);
 }
 
 void

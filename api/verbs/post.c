@@ -178,8 +178,7 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	    ((wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) || wr->wr.ud.ah == NULL))
 		return refused_because(
 			EINVAL,
-			"wr->opcode = %u: a UD queue pair only sends, to an address handle; give "
-			"IBV_WR_SEND or IBV_WR_SEND_WITH_IMM, and wr->wr.ud.ah",
+			"wr->opcode = %u: a UD queue pair only sends, to an address handle; give IBV_WR_SEND or IBV_WR_SEND_WITH_IMM, and wr->wr.ud.ah",
 			(unsigned int)wr->opcode);
 	if (op_of[wr->opcode] == ONE_OP_BIND)
 		return bind_check(qp, wr);
@@ -195,8 +194,7 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 		return refused_because(
 			EINVAL,
 			"wr->send_flags = %#x: %" PRIu64
-			" bytes; at most %u can be inline, and a READ cannot: leave IBV_SEND_INLINE out, or "
-			"ask for more in max_inline_data",
+			" bytes; at most %u can be inline, and a READ cannot: leave IBV_SEND_INLINE out, or ask for more in max_inline_data",
 			wr->send_flags, length, qp->init.cap.max_inline_data);
 	return 0;
 }
@@ -275,12 +273,12 @@ post_checked(struct qp *qp, const struct ibv_send_wr *wr)
 {
 	int error;
 
-	pthread_mutex_lock(&qp->send_lock);
+	lock_take(&qp->send_lock);
 	if (may_send(qp))
 		error = write_one(qp, wr, 0);
 	else
 		error = qp_explain_state(qp, "RTS");
-	pthread_mutex_unlock(&qp->send_lock);
+	lock_drop(&qp->send_lock);
 	return error;
 }
 
@@ -290,7 +288,7 @@ post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 	struct qp *qp = TO(qp, base);
 	int error = 0;
 
-	pthread_mutex_lock(&qp->send_lock);
+	lock_take(&qp->send_lock);
 	if (!may_send(qp))
 		error = qp_explain_state(qp, "RTS");
 	while (error == 0 && wr != NULL) {
@@ -298,7 +296,7 @@ post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 		if (error == 0)
 			wr = wr->next;
 	}
-	pthread_mutex_unlock(&qp->send_lock);
+	lock_drop(&qp->send_lock);
 	if (error == 0)
 		return 0;
 	*bad = wr;
@@ -376,12 +374,12 @@ post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	struct qp *qp = TO(qp, base);
 	int error = 0;
 
-	pthread_mutex_lock(&qp->recv_lock);
+	lock_take(&qp->recv_lock);
 	if (base->srq != NULL)
-		error = refused_because(EINVAL,
-					"qp->srq = %p: the queue pair takes receives from this SRQ; call "
-					"ibv_post_srq_recv",
-					(const void *)base->srq);
+		error = refused_because(
+			EINVAL,
+			"qp->srq = %p: the queue pair takes receives from this SRQ; call ibv_post_srq_recv",
+			(const void *)base->srq);
 	else if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET)
 		error = qp_explain_state(qp, "INIT");
 	while (error == 0 && wr != NULL) {
@@ -389,7 +387,7 @@ post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 		if (error == 0)
 			wr = wr->next;
 	}
-	pthread_mutex_unlock(&qp->recv_lock);
+	lock_drop(&qp->recv_lock);
 	if (error == 0)
 		return 0;
 	*bad = wr;

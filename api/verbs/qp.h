@@ -37,7 +37,7 @@ struct qp {
 	};
 	struct one_qp ring;
 	struct qp_name name;
-	pthread_mutex_t send_lock, recv_lock;
+	struct lock send_lock, recv_lock;
 	struct one_qp_create create; /* as requested */
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr; /* as set so far */

@@ -93,8 +93,7 @@ check_path(const struct context *context, const struct ibv_ah_attr *ah)
 	if (error == 0 && device_address(&ah->grh.dgid, addr) != context->addr[ah->grh.sgid_index].family)
 		error = refused_because(
 			EINVAL,
-			"attr->ah_attr.grh.dgid = no IPv%d address, unlike the GID of sgid_index %u; give a "
-			"GID from ibv_query_gid at the peer, or another sgid_index",
+			"attr->ah_attr.grh.dgid = no IPv%d address, unlike the GID of sgid_index %u; give a GID from ibv_query_gid at the peer, or another sgid_index",
 			context->addr[ah->grh.sgid_index].family == AF_INET6 ? 6 : 4, ah->grh.sgid_index);
 	return error;
 }
@@ -117,16 +116,14 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (error == 0 && (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
 		error = refused_because(
 			EOPNOTSUPP,
-			"attr_mask = %#x: path migration is unsupported; leave IBV_QP_ALT_PATH and "
-			"IBV_QP_PATH_MIG_STATE out",
+			"attr_mask = %#x: path migration is unsupported; leave IBV_QP_ALT_PATH and IBV_QP_PATH_MIG_STATE out",
 			(unsigned int)mask);
 	if (error == 0 && (mask & IBV_QP_AV) != 0)
 		error = check_path(context_of(qp->base.context), &attr->ah_attr);
 	if (error == 0 && (mask & IBV_QP_QKEY) != 0 && (attr->qkey & QKEY_PRIVILEGED) != 0)
 		error = refused_because(
 			EPERM,
-			"attr->qkey = %#x: Q_Keys with the highest bit are for management; give one below "
-			"0x80000000",
+			"attr->qkey = %#x: Q_Keys with the highest bit are for management; give one below 0x80000000",
 			attr->qkey);
 	RANGE(IBV_QP_PATH_MTU, path_mtu, IBV_MTU_256, device_mtu_code(info->mtu));
 	RANGE(IBV_QP_DEST_QPN, dest_qp_num, 0, 0xffffff);
@@ -154,8 +151,7 @@ check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic != own->max_dest_rd_atomic))
 		return refused_because(
 			EOPNOTSUPP,
-			"attr_mask = %#x: SQD cannot change path, timeout, retries and depths; give their "
-			"current values",
+			"attr_mask = %#x: SQD cannot change path, timeout, retries and depths; give their current values",
 			(unsigned int)mask);
 	return 0;
 }
@@ -264,8 +260,9 @@ to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
 	rtr->min_rnr_timer = attr->min_rnr_timer;
 	error = one_call(context->client, &msg, NULL, 0, NULL);
 	if (error == -EHOSTUNREACH)
-		refused_because(ETIMEDOUT, "attr->ah_attr.grh.dgid = silent: no host answers for this "
-					   "address; check the peer's port, and [route] in oneside.conf(5)");
+		refused_because(
+			ETIMEDOUT,
+			"attr->ah_attr.grh.dgid = silent: no host answers for this address; check the peer's port, and [route] in oneside.conf(5)");
 	/* Like the kernel: ETIMEDOUT for a neighbour that does not answer. */
 	return error == -EHOSTUNREACH ? ETIMEDOUT : -error;
 }
@@ -427,12 +424,12 @@ ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 	struct qp *qp = TO(qp, base);
 	int error;
 
-	pthread_mutex_lock(&qp->send_lock);
-	pthread_mutex_lock(&qp->recv_lock);
+	lock_take(&qp->send_lock);
+	lock_take(&qp->recv_lock);
 	error = modify_locked(qp, attr, mask);
 	if (error == 0)
 		base->state = (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
-	pthread_mutex_unlock(&qp->recv_lock);
-	pthread_mutex_unlock(&qp->send_lock);
+	lock_drop(&qp->recv_lock);
+	lock_drop(&qp->send_lock);
 	return refused_explain("ibv_modify_qp", error == ECONNRESET ? EIO : error, "qp", base);
 }

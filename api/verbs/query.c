@@ -68,10 +68,10 @@ device_query_rt_values(struct ibv_context *base, struct ibv_values_ex *values)
 	struct timespec now;
 
 	if ((values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) != 0) {
-		refused_because(EINVAL,
-				"values->comp_mask = %#x: only IBV_VALUES_MASK_RAW_CLOCK is supported; give "
-				"that",
-				values->comp_mask);
+		refused_because(
+			EINVAL,
+			"values->comp_mask = %#x: only IBV_VALUES_MASK_RAW_CLOCK is supported; give that",
+			values->comp_mask);
 		return refused_explain("ibv_query_rt_values_ex", EINVAL, "context", base);
 	}
 	if (values->comp_mask == 0)

@@ -8,7 +8,7 @@
 struct srq {
 	struct ibv_srq base;
 	struct one_srq ring;
-	pthread_mutex_t lock;
+	struct lock lock;
 	uint32_t max_wr, max_sge;
 	_Atomic uint32_t users;
 	struct element element;

@@ -22,8 +22,6 @@
 
 REFUSED(ibv_attach_mcast, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid), qp)
 REFUSED(ibv_detach_mcast, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid), qp)
-NULL_REFUSED(struct ibv_mr, ibv_reg_dmabuf_mr,
-	     (struct ibv_pd * pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access), pd)
 NULL_REFUSED(struct ibv_pd, ibv_import_pd, (struct ibv_context * context, uint32_t handle), context)
 NULL_REFUSED(struct ibv_mr, ibv_import_mr, (struct ibv_pd * pd, uint32_t handle), pd)
 NULL_REFUSED(struct ibv_dm, ibv_import_dm, (struct ibv_context * context, uint32_t handle), context)

@@ -17,9 +17,9 @@ qp_lock_rings(struct qp *qp)
 {
 	struct cq *a = TO(cq, qp->base.send_cq), *b = TO(cq, qp->base.recv_cq);
 
-	pthread_mutex_lock(a < b ? &a->lock : &b->lock);
+	cq_lock(a < b ? a : b);
 	if (a != b)
-		pthread_mutex_lock(a < b ? &b->lock : &a->lock);
+		cq_lock(a < b ? b : a);
 }
 
 void
@@ -27,9 +27,9 @@ qp_unlock_rings(struct qp *qp)
 {
 	struct cq *a = TO(cq, qp->base.send_cq), *b = TO(cq, qp->base.recv_cq);
 
-	pthread_mutex_unlock(&a->lock);
+	cq_unlock(a);
 	if (a != b)
-		pthread_mutex_unlock(&b->lock);
+		cq_unlock(b);
 }
 
 enum ibv_qp_state
@@ -141,8 +141,6 @@ fill_qp(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *ini
 	qp->base.qp_type = init->qp_type;
 	pthread_mutex_init(&qp->base.mutex, NULL);
 	pthread_cond_init(&qp->base.cond, NULL);
-	pthread_mutex_init(&qp->send_lock, NULL);
-	pthread_mutex_init(&qp->recv_lock, NULL);
 }
 
 static void
@@ -319,8 +317,6 @@ ibv_destroy_qp(struct ibv_qp *base)
 	count_users(qp, (uint32_t)-1);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
-	pthread_mutex_destroy(&qp->send_lock);
-	pthread_mutex_destroy(&qp->recv_lock);
 	qp_release(qp);
 	return 0;
 }
@@ -328,8 +324,7 @@ ibv_destroy_qp(struct ibv_qp *base)
 void
 qp_fork_child(struct qp *qp)
 {
-	pthread_mutex_init(&qp->send_lock, NULL);
-	pthread_mutex_init(&qp->recv_lock, NULL);
+	qp->send_lock = qp->recv_lock = (struct lock){.word = 0};
 	pthread_mutex_init(&qp->base.mutex, NULL);
 	pthread_cond_init(&qp->base.cond, NULL);
 	wr_fork_child(qp);

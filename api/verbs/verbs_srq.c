@@ -24,8 +24,7 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 		if (error == -EINVAL)
 			refused_because(
 				EINVAL,
-				"srq_init_attr->attr = max_wr %u, max_sge %u: the data plane allows "
-				"1 to %u receives of at most %u elements; give values in these limits",
+				"srq_init_attr->attr = max_wr %u, max_sge %u: the data plane allows 1 to %u receives of at most %u elements; give values in these limits",
 				init->attr.max_wr, sges, context->info->limits.max_qp_wr, ONE_MAX_SGE);
 		return refused_null("ibv_create_srq", error == -EDQUOT ? ENOMEM : -error, "pd", base);
 	}
@@ -38,7 +37,6 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	srq->base.handle = srq->ring.id;
 	pthread_mutex_init(&srq->base.mutex, NULL);
 	pthread_cond_init(&srq->base.cond, NULL);
-	pthread_mutex_init(&srq->lock, NULL);
 	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
 	srq->element.object = &srq->base;
 	srq->element.id = srq->ring.id;
@@ -73,16 +71,16 @@ resize_srq(struct srq *srq, uint32_t max_wr, bool limit_changes)
 
 	if (error != 0)
 		return error;
-	pthread_mutex_lock(&srq->lock);
+	lock_take(&srq->lock);
 	error = -one_srq_resize(&srq->ring, TO(pd, srq->base.pd)->id, max_wr, srq->max_sge);
 	if (error == 0)
 		srq->max_wr = max_wr;
-	pthread_mutex_unlock(&srq->lock);
+	lock_drop(&srq->lock);
 	if (error == EBUSY)
-		return refused_because(EINVAL,
-				       "srq_attr->max_wr = %u: the SRQ holds more receives; let messages "
-				       "consume some, or give more",
-				       max_wr);
+		return refused_because(
+			EINVAL,
+			"srq_attr->max_wr = %u: the SRQ holds more receives; let messages consume some, or give more",
+			max_wr);
 	return error == EDQUOT ? ENOMEM : error;
 }
 
@@ -93,10 +91,10 @@ ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 	int error = 0;
 
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
-		error = refused_because(EINVAL,
-					"srq_attr_mask = %#x: only IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT can be "
-					"set; give those",
-					(unsigned int)mask);
+		error = refused_because(
+			EINVAL,
+			"srq_attr_mask = %#x: only IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT can be set; give those",
+			(unsigned int)mask);
 	if (error == 0 && (mask & IBV_SRQ_LIMIT) != 0)
 		error = refused_range("srq_attr->srq_limit", attr->srq_limit, 0,
 				      (mask & IBV_SRQ_MAX_WR) != 0 ? attr->max_wr : srq->max_wr);
@@ -136,7 +134,6 @@ ibv_destroy_srq(struct ibv_srq *base)
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
-	pthread_mutex_destroy(&srq->lock);
 	free(srq);
 	return 0;
 }
@@ -144,7 +141,7 @@ ibv_destroy_srq(struct ibv_srq *base)
 void
 srq_fork_child(struct srq *srq)
 {
-	pthread_mutex_init(&srq->lock, NULL);
+	srq->lock = (struct lock){.word = 0};
 	pthread_mutex_init(&srq->base.mutex, NULL);
 	pthread_cond_init(&srq->base.cond, NULL);
 }
@@ -173,8 +170,7 @@ post_one_recv(struct srq *srq, const struct ibv_recv_wr *wr)
 	if (error == -ENOSPC)
 		return refused_because(
 			ENOMEM,
-			"SRQ full (max_wr = %u): let messages consume receives, or create the SRQ with "
-			"more",
+			"SRQ full (max_wr = %u): let messages consume receives, or create the SRQ with more",
 			srq->max_wr);
 	return -error;
 }
@@ -185,13 +181,13 @@ srq_post_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	struct srq *srq = TO(srq, base);
 	int error = 0;
 
-	pthread_mutex_lock(&srq->lock);
+	lock_take(&srq->lock);
 	while (error == 0 && wr != NULL) {
 		error = post_one_recv(srq, wr);
 		if (error == 0)
 			wr = wr->next;
 	}
-	pthread_mutex_unlock(&srq->lock);
+	lock_drop(&srq->lock);
 	if (error == 0)
 		return 0;
 	*bad = wr;

@@ -34,8 +34,7 @@ new_draft(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	/* A draft beyond the ring overwrites the last one; wr_complete refuses them all. */
 	if (qp->num_drafts == qp->max_drafts) {
 		FAIL(qp, ENOMEM,
-		     "requests since ibv_wr_start = more than %u: the send queue is too small; complete "
-		     "earlier, or ask for more in max_send_wr",
+		     "requests since ibv_wr_start = more than %u: the send queue is too small; complete earlier, or ask for more in max_send_wr",
 		     qp->max_drafts);
 		qp->num_drafts--;
 		qp->num_sges = qp->drafts[qp->num_drafts].first_sge;
@@ -142,8 +141,7 @@ last_draft(struct qp *qp)
 {
 	if (qp->num_drafts == 0) {
 		FAIL(qp, EINVAL,
-		     "requests since ibv_wr_start = 0: the setter needs a request; call ibv_wr_send or "
-		     "another first");
+		     "requests since ibv_wr_start = 0: the setter needs a request; call ibv_wr_send or another first");
 		return NULL;
 	}
 	return &qp->drafts[qp->num_drafts - 1];
@@ -171,8 +169,7 @@ wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 		return;
 	if (num > qp->init.cap.max_send_sge) {
 		FAIL(qp, EINVAL,
-		     "num_sge = %zu: the queue pair allows at most %u elements; give fewer, or ask for "
-		     "more in max_send_sge",
+		     "num_sge = %zu: the queue pair allows at most %u elements; give fewer, or ask for more in max_send_sge",
 		     num, qp->init.cap.max_send_sge);
 		return;
 	}
@@ -203,8 +200,7 @@ wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_data_
 	for (size_t i = 0; i < num; i++) {
 		if (list[i].length > qp->init.cap.max_inline_data - (at - d->inline_at)) {
 			FAIL(qp, EINVAL,
-			     "inline data = %zu bytes more: the queue pair allows %u in total; use "
-			     "ibv_wr_set_sge, or ask for more in max_inline_data",
+			     "inline data = %zu bytes more: the queue pair allows %u in total; use ibv_wr_set_sge, or ask for more in max_inline_data",
 			     list[i].length, qp->init.cap.max_inline_data);
 			return;
 		}
@@ -232,7 +228,7 @@ wr_start(struct ibv_qp_ex *ex)
 {
 	struct qp *qp = TO(qp, ex);
 
-	pthread_mutex_lock(&qp->send_lock);
+	lock_take(&qp->send_lock);
 	qp->num_drafts = qp->num_sges = qp->num_bytes = 0;
 	qp->draft_error = 0;
 }
@@ -247,14 +243,14 @@ wr_complete(struct ibv_qp_ex *ex)
 		qp->drafts[i].wr.sg_list = &qp->draft_sges[qp->drafts[i].first_sge];
 	if (error == 0)
 		error = post_drafts(qp);
-	pthread_mutex_unlock(&qp->send_lock);
+	lock_drop(&qp->send_lock);
 	return error != 0 ? refused_explain("ibv_wr_complete", error, "qp", ex) : 0;
 }
 
 static void
 wr_abort(struct ibv_qp_ex *ex)
 {
-	pthread_mutex_unlock(&TO(qp, ex)->send_lock);
+	lock_drop(&TO(qp, ex)->send_lock);
 }
 
 static void

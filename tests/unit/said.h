@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_SAID_H
 #define TESTS_UNIT_SAID_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "joined.h"
+#include "segments.h"
 
 #include <unistd.h>
 
@@ -31,8 +31,8 @@ add_file(struct files_to_send *files, struct one_region_join *join, const struct
 							: segment_open(segment, &files->opened[i]);
 	if (files->fd[i] < 0) {
 		if (one_explaining)
-			one_note_reason("a file of the memory was closed, or lost its name, while it was "
-					"registered; leave it open");
+			one_note_reason(
+				"a file of the memory was closed, or lost its name, while it was registered; leave it open");
 		return -ENOENT;
 	}
 	files->num++;

@@ -173,8 +173,7 @@ maps_open(uint64_t from)
 
 	if (error != 0 && one_explaining)
 		one_note_reason(
-			"/proc/self/maps cannot be read: %s; mount /proc, also in a chroot, and leave a "
-			"descriptor free",
+			"/proc/self/maps cannot be read: %s; mount /proc, also in a chroot, and leave a descriptor free",
 			strerror(-error));
 	reader.from = from;
 	reader.query = true;

@@ -19,7 +19,7 @@
 
 #include "client/copier.h"
 #include "client/explain.h"
-#include "joined.h"
+#include "segments.h"
 #include "ranges.h"
 #include "transplant.h"
 
@@ -133,13 +133,13 @@ region_put(struct file *file, struct region *region)
 		region_remove(file, region);
 }
 
-static bool unpark_gone(uint32_t least);
+static bool uncache_gone(uint32_t least);
 
 /* Removes files. Lost registrations are freed first: the data plane refuses to remove regions in use. */
 static void
 retire_files(struct file *retired)
 {
-	unpark_gone(retired != NULL ? 1 : GONE_MAX);
+	uncache_gone(retired != NULL ? 1 : GONE_MAX);
 	while (retired != NULL) {
 		struct file *file = retired;
 
@@ -165,7 +165,7 @@ use_forget(struct cached_mr *cached)
 
 /* Frees all lost registrations (mr_cache.h) if there are at least `least`. True if there were. */
 static bool
-unpark_gone(uint32_t least)
+uncache_gone(uint32_t least)
 {
 	struct cached_mr *next, *cached = ranges_cached_mrs_gone(least);
 	bool any = cached != NULL;
@@ -323,7 +323,7 @@ renew_acquired(struct one_client *client, const struct one_mr_create *create, co
 
 /* Renews a cached registration of exactly this memory if its mappings are intact. NULL: none, or unknown. */
 static struct mem_use *
-renew_parked(struct one_client *client, const struct one_mr_create *create, bool write)
+renew_cached(struct one_client *client, const struct one_mr_create *create, bool write)
 {
 	struct cached_mr like = what_of(client, create), *cached = ranges_uncache_mr(&like, write);
 	struct file *retired = NULL;
@@ -382,7 +382,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	struct mem_use *use;
 	int error;
 
-	*out = alone ? NULL : renew_parked(client, create, write);
+	*out = alone ? NULL : renew_cached(client, create, write);
 	if (*out != NULL)
 		return 0;
 	acquired.alone = alone;
@@ -539,7 +539,7 @@ give_up_kept(void)
 
 	ranges_cached_mrs_drop(NULL, 0);
 	any = ranges_give_up_all(&retired);
-	any = unpark_gone(1) || any;
+	any = uncache_gone(1) || any;
 	trim_regions();
 	retire_files(retired);
 	return any;
@@ -784,7 +784,7 @@ one_pz_free(struct one_client *client, uint32_t pz)
 		return error;
 	pthread_mutex_lock(&lock);
 	ranges_cached_mrs_drop(client, pz);
-	unpark_gone(1);
+	uncache_gone(1);
 	pthread_mutex_unlock(&lock);
 	return one_call_id(client, ONE_MSG_PZ_FREE, pz);
 }

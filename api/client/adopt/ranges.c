@@ -188,21 +188,21 @@ note_unadopted(int error)
 {
 	switch (error) {
 	case -EBUSY:
-		one_note_reason("a device or the kernel has pinned its pages, or may have (io_uring, direct "
-				"I/O, vfio, a GPU's driver); register it before it is pinned");
+		one_note_reason(
+			"a device or the kernel has pinned its pages, or may have (io_uring, direct I/O, vfio, a GPU's driver); register it before it is pinned");
 		break;
 	case -EMFILE:
-		one_note_reason("no file can be made for it: half of the descriptors that the limit allows "
-				"(RLIMIT_NOFILE) are in use, or it is larger than RLIMIT_FSIZE; raise it");
+		one_note_reason(
+			"no file can be made for it: half of the descriptors that the limit allows (RLIMIT_NOFILE) are in use, or it is larger than RLIMIT_FSIZE; raise it");
 		break;
 	case -EPERM:
-		one_note_reason("userfaultfd is denied, and the program has several threads; allow the "
-				"system call, or register it earlier");
+		one_note_reason(
+			"userfaultfd is denied, and the program has several threads; allow the system call, or register it earlier");
 		break;
 	default:
-		one_note_reason("its pages cannot be replaced (%s), as those of private huge pages; use "
-				"shared ones",
-				strerror(-error));
+		one_note_reason(
+			"its pages cannot be replaced (%s), as those of private huge pages; use shared ones",
+			strerror(-error));
 	}
 }
 

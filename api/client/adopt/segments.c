@@ -7,7 +7,6 @@
 #include "client/explain.h"
 #include "maps.h"
 #include "segments.h"
-#include "shared.h"
 
 #define PATHS_SIZE (4ull << 20)
 
@@ -43,9 +42,9 @@ foreign_find(const struct map_entry *e, struct segment *s)
 	if (e->ino != 0 && strncmp(e->name, MEMFD_MAPPED, strlen(MEMFD_MAPPED)) != 0)
 		s->fd = shared_find_fd(e->dev, e->ino, e->name, &opened, &s->size, &s->page);
 	if (s->fd < 0 && one_explaining)
-		one_note_reason("%.80s is a shared mapping, and no descriptor for reading and writing of a "
-				"file in memory (memfd, tmpfs, hugetlbfs) belongs to it; keep that open",
-				e->name[0] != '\0' ? e->name : "it");
+		one_note_reason(
+			"%.80s is a shared mapping, and no descriptor for reading and writing of a file in memory (memfd, tmpfs, hugetlbfs) belongs to it; keep that open",
+			e->name[0] != '\0' ? e->name : "it");
 	if (s->fd < 0 || !opened)
 		return s->fd >= 0;
 	/* Files may outnumber descriptors: close each, and open it again when needed. */
@@ -74,9 +73,9 @@ segment_of(const struct map_entry *e, struct segment *s)
 		plain = e->ino == 0 && (e->name[0] == '\0' || strcmp(e->name, "[heap]") == 0 ||
 					strncmp(e->name, "[anon:", 6) == 0);
 		if (!plain && one_explaining)
-			one_note_reason("%.80s is a private mapping of a file, or the kernel's; use malloc() "
-					"or a memfd",
-					e->name);
+			one_note_reason(
+				"%.80s is a private mapping of a file, or the kernel's; use malloc() or a memfd",
+				e->name);
 		return plain;
 	}
 	s->file = file_find(e->dev, e->ino);
@@ -113,9 +112,9 @@ add_segment(const struct map_entry *e, uint32_t *count)
 	}
 	if (*count == SEGMENTS_MAX) {
 		if (one_explaining)
-			one_note_reason("it has more than %u mappings; register it in parts, or use larger "
-					"pages",
-					SEGMENTS_MAX);
+			one_note_reason(
+				"it has more than %u mappings; register it in parts, or use larger pages",
+				SEGMENTS_MAX);
 		return false;
 	}
 	if (!cell_table_grow((void **)&segments, &segments_room, (*count + 1) * sizeof(*segments)))

@@ -3,6 +3,7 @@
 #ifndef CLIENT_SEGMENTS_H
 #define CLIENT_SEGMENTS_H
 
+#include "client/internal.h"
 #include "files.h"
 
 #define SEGMENTS_MAX 32768u /* of one registration: files of 2 MiB for 64 GiB */
@@ -30,5 +31,27 @@ struct segment {
 int segments_find(uint64_t start, uint64_t end, bool write, struct segment **out, uint32_t *count);
 /* Returns a descriptor of a FOREIGN segment's file, which the caller closes if *opened. Negative: none. */
 int segment_open(const struct segment *segment, bool *opened);
+
+/* ---- joined.c ---- */
+/*
+ * Creates a region joined of ADOPTED and FOREIGN segments in the given order, each of whole pages of its
+ * file. At most ONE_MSG_FDS files opened by name are open at a time. Returns 0 and *id; or -errno, and no
+ * region exists.
+ */
+int joined_add(struct one_client *client, const struct segment *segment, uint32_t count, uint32_t *id);
+
+/* ---- shared.c: descriptors of the files of shared mappings that the application made ---- */
+/*
+ * Finds a descriptor, open for reading and writing, of a mapping's file in memory (memfd, tmpfs, hugetlbfs).
+ * The descriptor is the application's own (closing a duplicate would drop the application's record locks), or
+ * a new one opened by `path` if *opened. *page: the page size of a hugetlbfs file; else 0. Returns -ENOENT if
+ * there is none. Requires ranges_lock.
+ */
+int shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, uint64_t *page);
+/* Begins a series of lookups: the index of earlier ones is not used any more. */
+void shared_begin(void);
+/* Returns `fd` if it is not negative and still the file's; if negative, a new descriptor opened by `path`
+ * (NULL: none), with *opened. Returns -ENOENT if there is none. */
+int shared_open(dev_t dev, uint64_t ino, int fd, const char *path, bool *opened);
 
 #endif

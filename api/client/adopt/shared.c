@@ -10,7 +10,7 @@
 
 #include "files.h"
 #include "raw.h"
-#include "shared.h"
+#include "segments.h"
 
 #define INDEX_MAX 65536u
 #define BUCKETS 4096u

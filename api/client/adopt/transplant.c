@@ -31,7 +31,7 @@
 #define FEATURE_WP_UNPOPULATED (1u << 13)
 
 /* Bytes replaced at once: bounds how long writers and readers wait. */
-#define CHUNK (8ull << 20)
+#define CHUNK (2ull << 20)
 /* A page that is pinned for one I/O request is free again after some milliseconds: wait 1, 2, 4 and 8 ms. */
 #define PIN_WAITS 4u
 #define HUGE (2ull << 20)
@@ -43,22 +43,27 @@
 
 /* ---- protection ---- */
 
+/*
+ * Never blocks in read(): a program may close a guard, whose number the next userfaultfd gets, between the
+ * look of the thread that serves guards and its read.
+ */
 static int
-uffd_new(int flags)
+uffd_new(void)
 {
-	long fd = raw_syscall(SYS_userfaultfd, O_CLOEXEC | flags, 0, 0, 0, 0);
+	const long flags = O_CLOEXEC | O_NONBLOCK;
+	long fd = raw_syscall(SYS_userfaultfd, flags, 0, 0, 0, 0);
 	long dev;
 
 	if (fd != -EPERM)
 		return (int)fd;
 	dev = raw_syscall(SYS_openat, AT_FDCWD, (long)"/dev/userfaultfd", O_RDWR | O_CLOEXEC, 0, 0);
 	if (dev >= 0) {
-		fd = raw_syscall(SYS_ioctl, dev, USERFAULTFD_IOC_NEW, O_CLOEXEC | flags, 0, 0);
+		fd = raw_syscall(SYS_ioctl, dev, USERFAULTFD_IOC_NEW, flags, 0, 0);
 		close((int)dev);
 		if (fd >= 0)
 			return (int)fd;
 	}
-	return (int)raw_syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY | flags, 0, 0, 0, 0);
+	return (int)raw_syscall(SYS_userfaultfd, UFFD_USER_MODE_ONLY | flags, 0, 0, 0, 0);
 }
 
 /* Opens a userfaultfd that can write-protect; `shmem`: shared pages, too (Linux 5.19). *moves: it has
@@ -72,7 +77,7 @@ uffd_open(bool shmem, bool *moves)
 	 * WP_UNPOPULATED. */
 	const uint64_t wanted[] = {base | FEATURE_WP_UNPOPULATED | FEATURE_MOVE,
 				   base | FEATURE_WP_UNPOPULATED, base};
-	int fd = uffd_new(0);
+	int fd = uffd_new();
 	long error = fd;
 
 	for (int i = 0; fd >= 0 && i < 3; i++) {
@@ -106,7 +111,7 @@ transplant_guard_open(void)
 				 .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP |
 					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMOVE |
 					     UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP};
-	int fd = uffd_new(O_NONBLOCK);
+	int fd = uffd_new();
 
 	if (fd >= 0 && raw_syscall(SYS_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0) != 0) {
 		close(fd);
@@ -501,34 +506,37 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 	return (int)error;
 }
 
-/* Cuts the length to one mapping: pages move aside, and mappings to their place, one mapping at a time. */
+/* Returns where the mapping at `at` ends; `end` if that is unknown, or further. */
 static uint64_t
-cut_to_mapping(uint64_t at, uint64_t len)
+mapping_end(uint64_t at, uint64_t end)
 {
 	struct map_entry e;
 
 	if (maps_open(at) != 0)
-		return len;
-	if (maps_next(&e) && e.start <= at && e.end - at < len)
-		len = e.end - at;
+		return end;
+	if (maps_next(&e) && e.start <= at && e.end < end)
+		end = e.end;
 	maps_close();
-	return len;
+	return end;
 }
 
 static int
 run_chunks(struct transplant *t, int uffd, bool moves)
 {
+	/* Pages move aside, and mappings to their place, one mapping at a time. */
+	bool by_mapping = moves || (t->to_fd >= 0 && t->place != 0);
+	uint64_t end = t->start + t->length, mapped = by_mapping ? t->start : end;
 	int error = 0;
 
 	while (t->done < t->length && error == 0) {
-		uint64_t at = t->start + t->done;
-		uint64_t len = t->length - t->done;
+		uint64_t at = t->start + t->done, len;
 
-		/* chunks end at huge page boundaries */
+		if (at >= mapped)
+			mapped = mapping_end(at, end);
+		len = mapped - at;
+		/* Chunks end at the boundaries of huge pages. */
 		if (len > CHUNK)
 			len = CHUNK - (at & (HUGE - 1));
-		if (moves || (t->to_fd >= 0 && t->place != 0))
-			len = cut_to_mapping(at, len);
 		error = replace_chunk(t, uffd, moves, at, len);
 		if (error == 0)
 			t->done += len;

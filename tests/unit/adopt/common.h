@@ -4,6 +4,7 @@
 #define TESTS_UNIT_ADOPT_COMMON_H
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -266,20 +269,57 @@ deny_userfaultfd(void)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
+/* System calls wait for memory that is being adopted, instead of failing with EFAULT. */
+static bool calls_wait;
+
+/* True if this program may have the full userfaultfd by the system call. */
+static inline bool
+has_userfaultfd(void)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Lets everybody open /dev/userfaultfd, in a mount namespace of this program. */
+static inline void
+grant_device(void)
+{
+	const char *device = "/dev/userfaultfd", *copy = "/mnt/userfaultfd";
+	struct stat st;
+
+	if (getuid() != 0 || stat(device, &st) != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", "/mnt", "tmpfs", 0, NULL) != 0 || mknod(copy, S_IFCHR, st.st_rdev) != 0 ||
+	    chmod(copy, 0666) != 0 || mount(copy, device, NULL, MS_BIND, NULL) != 0) {
+		printf("no /dev/userfaultfd can be granted\n");
+		exit(77);
+	}
+}
+
 /*
- * --nobody: a test started by root runs without privileges. --old: on an older kernel. --kept: with cached
- * registrations, which tests of memory given back at once cannot use.
+ * --nobody: a test started by root runs without privileges. --device: without privileges, but with
+ * /dev/userfaultfd. --old: on an older kernel. --kept: with cached registrations, which tests of memory given
+ * back at once cannot use.
  */
 static inline void
 restrict_program(int argc, char **argv)
 {
+	bool device = argc >= 2 && strcmp(argv[1], "--device") == 0;
+
 	keeping = argc >= 2 && strcmp(argv[1], "--kept") == 0;
+	calls_wait = device || has_userfaultfd();
 	if (!keeping)
 		setenv("ONESIDE_REGISTRATION_CACHE", "0", 0);
 	if (argc >= 2 && strcmp(argv[1], "--old") == 0)
 		deny_news();
-	if (argc < 2 || strcmp(argv[1], "--nobody") != 0)
+	if (device)
+		grant_device();
+	else if (argc < 2 || strcmp(argv[1], "--nobody") != 0)
 		return;
+	calls_wait = device;
 	if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
 		exit(1);
 	/* else /proc/self would belong to root */

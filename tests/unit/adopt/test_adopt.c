@@ -3,6 +3,7 @@
  * Adopted memory: both sides access the same pages, and the application gets private memory back afterwards.
  */
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -86,6 +87,90 @@ test_mappings_merge(void **state)
 		assert_in_range(mappings(), 0, before + 20);
 	}
 	munmap(p, 2 * COUNT * PAGE);
+}
+
+/* True if the kernel finds a mapping by its address: since Linux 6.11. */
+static bool
+kernel_finds_mappings(void)
+{
+	uint8_t query[104] = {0};
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), error;
+
+	assert_true(fd >= 0);
+	error = ioctl(fd, _IOWR('f', 17, query), query) == 0 ? 0 : errno;
+	close(fd);
+	return error != ENOTTY;
+}
+
+/* Returns the number of bytes that this process has read so far, from /proc and elsewhere. */
+static uint64_t
+bytes_read(void)
+{
+	FILE *io = fopen("/proc/self/io", "r");
+	unsigned long long bytes;
+
+	assert_non_null(io);
+	assert_int_equal(fscanf(io, "rchar: %llu", &bytes), 1);
+	fclose(io);
+	return bytes;
+}
+
+/* A registration does not read the list of all mappings, of which a program may have thousands. */
+static void
+test_list_is_not_read(void **state)
+{
+	enum { COUNT = 4000, LEAST_LINE = 40 };
+	uint8_t *p = pages(COUNT + 2);
+	uint64_t before;
+	struct one_mr mr;
+
+	if (!kernel_finds_mappings())
+		skip();
+	for (int i = 0; i < COUNT; i += 2)
+		assert_int_equal(mprotect(p + i * PAGE, PAGE, PROT_READ), 0);
+	before = bytes_read();
+	mr = reg(p + (COUNT + 1) * PAGE, PAGE);
+	dereg(&mr);
+	assert_in_range(bytes_read() - before, 0, COUNT * LEAST_LINE / 2);
+	munmap(p, (COUNT + 2) * PAGE);
+}
+
+/* Registers memory in a child process that loses /proc before it deregisters. Returns the child's status. */
+static int
+end_without_proc(void)
+{
+	char empty[] = "/tmp/oneside-empty-XXXXXX";
+	int status = -1;
+	pid_t pid;
+
+	assert_non_null(mkdtemp(empty));
+	pid = fork();
+	if (pid == 0) {
+		const struct one_attach args = {.kind = ONE_KIND_DAT};
+		struct one_client *client;
+		struct one_mr mr;
+		bool fine = one_attach(&args, &client) == 0 &&
+			    one_mem_register(client, 0, (uintptr_t)pages(4), 4 * PAGE, ALL, &mr) == 0 &&
+			    chroot(empty) == 0;
+
+		if (fine) {
+			one_mem_deregister(client, &mr);
+			one_detach(client);
+		}
+		_exit(!fine);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	rmdir(empty);
+	return status;
+}
+
+/* An attachment ends although its mappings can no longer be found. */
+static void
+test_chroot(void **state)
+{
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(end_without_proc(), 0);
 }
 
 static void
@@ -522,6 +607,8 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(test_both_see_both),
 		TEST(test_mappings_merge),
+		TEST(test_list_is_not_read),
+		TEST(test_chroot),
 		TEST(test_private_again),
 		TEST(test_sealed_and_closed_on_exec),
 		TEST(test_unaligned),

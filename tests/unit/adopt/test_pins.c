@@ -10,28 +10,15 @@
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "client/adopt/aside.h"
 #include "common.h"
+#include "tests/kernel_moves.h"
 #include "tests/uring.h"
 
 #define BUFFER (16 * PAGE)
-
-/* True if the kernel has UFFDIO_MOVE, which finds pins: Linux 6.8. */
-static bool
-kernel_moves(void)
-{
-	struct uffdio_api api = {.api = UFFD_API, .features = FEATURE_MOVE};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	bool moves;
-
-	assert_true(fd >= 0);
-	moves = ioctl(fd, UFFDIO_API, &api) == 0;
-	close(fd);
-	return moves;
-}
 
 /* ---- io_uring ---- */
 
@@ -42,10 +29,12 @@ ring_open(struct uring *ring)
 		skip();
 }
 
+/* A later test requires that nothing is pinned when it registers. */
 static void
 ring_close(struct uring *ring)
 {
 	uring_close(ring);
+	uring_await_unpinned();
 }
 
 static void
@@ -345,16 +334,223 @@ test_ring_of_child(void **state)
 			_exit(1);
 		_exit(uring_io(&ring, IORING_OP_READ_FIXED, file, p, BUFFER, 0) == (int)BUFFER ? 0 : 2);
 	}
-	ring_close(&ring);
+	uring_close(&ring);
 	dereg(&mr);
 	assert_int_equal(write(go[1], "", 1), 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+	uring_await_unpinned();
 	assert_true(is_filled(p, BUFFER, 2));
 	free(data);
 	close(go[0]);
 	close(go[1]);
 	close(file);
+	munmap(p, BUFFER);
+}
+
+/* ---- evidence of pins ---- */
+
+static int
+open_ring(void)
+{
+	struct io_uring_params params = {.flags = 0};
+
+	return (int)syscall(SYS_io_uring_setup, 4, &params);
+}
+
+static int
+open_xdp(void)
+{
+	return socket(44 /* AF_XDP */, SOCK_RAW | SOCK_CLOEXEC, 0);
+}
+
+static int
+open_directly(void)
+{
+	char path[] = "/var/tmp/oneside-pins-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	if (fcntl(fd, F_SETFL, O_DIRECT) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int
+open_loop(void)
+{
+	return open("/dev/loop-control", O_RDONLY | O_CLOEXEC);
+}
+
+static int
+open_clock(void)
+{
+	return open("/dev/rtc0", O_RDONLY | O_CLOEXEC);
+}
+
+/* Opens a block device of this machine, if there is one that the caller may read. */
+static int
+open_disk(void)
+{
+	DIR *dir = opendir("/dev");
+	const struct dirent *entry;
+	int fd = -1;
+
+	while (fd < 0 && (entry = readdir(dir)) != NULL) {
+		if (entry->d_type == DT_BLK)
+			fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
+	}
+	closedir(dir);
+	return fd;
+}
+
+static int
+open_null(void)
+{
+	return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+static int
+open_terminal(void)
+{
+	return open("/dev/ptmx", O_RDWR | O_CLOEXEC | O_NOCTTY);
+}
+
+static int
+open_fuse(void)
+{
+	return open("/dev/fuse", O_RDWR | O_CLOEXEC);
+}
+
+static int
+open_pipe(void)
+{
+	int fd[2];
+
+	if (pipe2(fd, O_CLOEXEC) != 0)
+		return -1;
+	close(fd[1]);
+	return fd[0];
+}
+
+static const struct evidence {
+	const char *name;
+	int (*open)(void);
+	bool pins;
+} evidence[] = {
+	{"io_uring", open_ring, true},
+	{"an AF_XDP socket", open_xdp, true},
+	{"a file with O_DIRECT", open_directly, true},
+	{"a block device", open_disk, true},
+	{"/dev/loop-control", open_loop, true},
+	{"/dev/rtc0", open_clock, true},
+	{"/dev/null", open_null, false},
+	{"a terminal", open_terminal, false},
+	{"/dev/fuse", open_fuse, false},
+	{"a pipe", open_pipe, false},
+};
+
+/* With evidence of pins memory stays shared after its deregistration, or is not adopted without UFFDIO_MOVE.
+ */
+static void
+check_evidence(const struct evidence *e)
+{
+	uint8_t *p = pages(16);
+	int fd = e->open();
+	struct one_mr mr;
+
+	if (fd < 0) {
+		printf("left out: %s: %s\n", e->name, strerror(errno));
+	} else {
+		fill(p, BUFFER, 1);
+		mr = reg(p, BUFFER);
+		if (pieces(&mr) != (e->pins && !kernel_moves() ? 0 : 1))
+			fail_msg("%s: registered in %u pieces", e->name, pieces(&mr));
+		dereg(&mr);
+		if (is_shared(p) != (e->pins && kernel_moves()))
+			fail_msg("%s: deregistered, %s", e->name, is_shared(p) ? "shared" : "private");
+		assert_true(is_filled(p, BUFFER, 1));
+		close(fd);
+	}
+	munmap(p, BUFFER);
+}
+
+static void
+test_evidence(void **state)
+{
+	if (keeping)
+		skip(); /* memory stays shared in any case */
+	for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++)
+		check_evidence(&evidence[i]);
+}
+
+/* Mounts an overlay at /mnt/all for this process alone, and holds it until `go` ends. */
+_Noreturn static void
+hold_overlay(int done, int go)
+{
+	char byte;
+
+	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("none", "/mnt", "tmpfs", 0, NULL) == 0 && mkdir("/mnt/low", 0755) == 0 &&
+	    mkdir("/mnt/up", 0755) == 0 && mkdir("/mnt/work", 0755) == 0 && mkdir("/mnt/all", 0755) == 0 &&
+	    mount("none", "/mnt/all", "overlay", 0, "lowerdir=/mnt/low,upperdir=/mnt/up,workdir=/mnt/work") ==
+		    0)
+		byte = 1;
+	else
+		byte = 0;
+	if (write(done, &byte, 1) == 1 && read(go, &byte, 1) == 0)
+		_exit(0);
+	_exit(1);
+}
+
+/* Opens a file with O_DIRECT on a file system of which the library does not know that direct I/O pins pages.
+ */
+static int
+open_elsewhere(void)
+{
+	int done[2], go[2], fd = -1;
+	char path[64], byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		hold_overlay(done[1], go[0]);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/root/mnt/all/file", (int)pid);
+	assert_int_equal(read(done[0], &byte, 1), 1);
+	if (byte == 1)
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_DIRECT, 0600);
+	for (int i = 0; i < 2; i++) {
+		close(done[i]);
+		close(go[i]);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return fd;
+}
+
+/* UFFDIO_MOVE does not find direct I/O of such file systems, so all memory is copied. */
+static void
+test_direct_elsewhere(void **state)
+{
+	uint8_t *p = pages(16);
+	int fd = open_elsewhere();
+	struct one_mr mr;
+
+	if (fd < 0)
+		skip();
+	fill(p, BUFFER, 1);
+	mr = reg(p, BUFFER);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	close(fd);
+	mr = reg(p, BUFFER);
+	assert_int_equal(pieces(&mr), 1);
+	dereg(&mr);
 	munmap(p, BUFFER);
 }
 
@@ -504,11 +700,8 @@ read_directly(void *arg)
 		uint32_t n = atomic_load(&r->reads) % 8;
 		ssize_t got = pread(r->fd, r->p, 4 * PAGE, (off_t)(n * 4 * PAGE));
 
-		/*
-		 * EFAULT: without privileges a system call may hit pages that are being replaced (see
-		 * doc/registration.md).
-		 */
-		if (got == -1 && errno == EFAULT)
+		/* A system call without full userfaultfd may use pages that are being replaced. */
+		if (got == -1 && errno == EFAULT && !calls_wait)
 			continue;
 		if (got != 4 * PAGE || !is_filled(r->p, 4 * PAGE, n))
 			atomic_fetch_add(&r->wrong, 1);
@@ -551,6 +744,47 @@ test_direct(void **state)
 	unlink(path);
 	munmap(r.p, 16 * PAGE);
 	munmap(data, 4 * PAGE);
+}
+
+#define LARGE (2048 * PAGE)
+#define MEDIUM (512 * PAGE)
+
+static void *
+read_medium(void *arg)
+{
+	struct reader *r = arg;
+
+	while (!atomic_load(&r->stop)) {
+		memset(r->p, 0, MEDIUM);
+		if (pread(r->fd, r->p, MEDIUM, 0) != (ssize_t)MEDIUM || !is_filled(r->p, MEDIUM, 1))
+			atomic_fetch_add(&r->wrong, 1);
+		atomic_fetch_add(&r->reads, 1);
+	}
+	return NULL;
+}
+
+/* A system call that stores to memory while another thread registers it waits, with the full userfaultfd. */
+static void
+test_calls_wait(void **state)
+{
+	struct reader r = {.p = pages(512), .fd = scratch_file(MEDIUM)};
+	pthread_t thread;
+	struct one_mr mr;
+
+	if (!calls_wait)
+		skip();
+	fill(r.p, MEDIUM, 1);
+	assert_int_equal(pwrite(r.fd, r.p, MEDIUM, 0), MEDIUM);
+	assert_int_equal(pthread_create(&thread, NULL, read_medium, &r), 0);
+	for (uint32_t i = 0; i < 20 || atomic_load(&r.reads) < 20; i++) {
+		mr = reg(r.p, MEDIUM);
+		dereg(&mr);
+	}
+	atomic_store(&r.stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&r.wrong), 0);
+	close(r.fd);
+	munmap(r.p, MEDIUM);
 }
 
 static void
@@ -638,8 +872,6 @@ test_from_outside(void **state)
 	close(ready[0]);
 	munmap(p, 16 * PAGE);
 }
-
-#define LARGE (2048 * PAGE)
 
 /* A store of a second process to `p`, which has pinned its page, and lasts until page `missing` is filled. */
 struct slow_store {
@@ -778,11 +1010,15 @@ main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fixed_before), TEST(test_fixed_large),   TEST(test_fixed_after),
-		TEST(test_fork),         TEST(test_evicted),       TEST(test_as_private),
-		TEST(test_no_debris),    TEST(test_rounds),        TEST(test_direct),
-		TEST(test_vmsplice),     TEST(test_from_outside),  TEST(test_pin_ends),
+		TEST(test_fixed_before), TEST(test_fixed_large),
+		TEST(test_fixed_after),  TEST(test_fork),
+		TEST(test_evicted),      TEST(test_as_private),
+		TEST(test_no_debris),    TEST(test_rounds),
+		TEST(test_direct),       TEST(test_vmsplice),
+		TEST(test_from_outside), TEST(test_pin_ends),
 		TEST(test_child_lives),  TEST(test_ring_of_child),
+		TEST(test_evidence),     TEST(test_direct_elsewhere),
+		TEST(test_calls_wait),
 	};
 
 	restrict_program(argc, argv);

@@ -433,6 +433,55 @@ test_doorbells(void **state)
 	assert_true(failures(wrong, scans, rung_or_seen) > 0);
 }
 
+/* ---- moves of queue pairs, and requests for keys: dataplane/qp/move.c against keys.c ---- */
+
+enum { MOVING, KEYS_BUSY, BETWEEN };
+
+enum { MOVE_MARK = 0 };
+static const struct instruction moves[] = {
+	{ADD, MOVING, 0, 1, 0},     /* 0: begin_without_keys */
+	{LOAD, KEYS_BUSY, 0, 0, 0}, /* 1 */
+	{IF_EQ, 0, 0, 1, 5},        /* 2: gives way */
+	{ADD, BETWEEN, 0, 1, 0},    /* 3: in no lane's lists */
+	{ADD, BETWEEN, 0, -1, 0},   /* 4 */
+	{ADD, MOVING, 0, -1, 0},    /* 5: end_without_keys */
+	{END, 0, 0, 0, 0},
+};
+
+enum { KEYS_FENCE = 1 };
+static const struct instruction revokes[] = {
+	{STORE, KEYS_BUSY, 0, 1, 0}, /* 0: exclude_moves */
+	{FENCE, 0, 0, 0, 0},         /* 1 */
+	{LOAD, MOVING, 0, 0, 0},     /* 2 */
+	{IF_EQ, 0, 0, 0, 5},         /* 3 */
+	{JUMP, 0, 0, 0, 0},          /* 4: the next scan */
+	{LOAD, BETWEEN, 1, 0, 0},    /* 5: visits the lanes' lists */
+	{LOAD, BETWEEN, 2, 0, 0},    /* 6 */
+	{STORE, KEYS_BUSY, 0, 0, 0}, /* 7: answer_request */
+	{END, 0, 0, 0, 0},
+};
+
+static bool
+all_in_lists(const struct machine *m, const struct instruction *const *program)
+{
+	const struct cpu *home = &m->cpu[program[0][0].var == KEYS_BUSY ? 0 : 1];
+
+	return home->reg[1] == 0 && home->reg[2] == 0;
+}
+
+static void
+test_moves_and_keys(void **state)
+{
+	struct instruction wrong[LENGTH(moves)];
+
+	assert_int_equal(failures(moves, revokes, all_in_lists), 0);
+	assert_true(without(revokes, LENGTH(revokes), KEYS_FENCE, moves, all_in_lists) > 0);
+	/* The mark of a move is no atomic addition, but a plain store. */
+	memcpy(wrong, moves, sizeof(moves));
+	wrong[MOVE_MARK] = (struct instruction){STORE, MOVING, 0, 1, 0};
+	assert_true(failures(wrong, revokes, all_in_lists) > 0);
+}
+
 int
 main(void)
 {
@@ -441,6 +490,7 @@ main(void)
 		cmocka_unit_test(test_bundle),
 		cmocka_unit_test(test_sleeping_engine),
 		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_moves_and_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,6 +275,103 @@ test_bundle_grows(void **state)
 }
 
 static void
+bundle_put_after(struct bundle_fixture *f, uint32_t number, uint32_t other, uint32_t count)
+{
+	uint32_t index = f->tail[number]++;
+	struct one_cqe *slot = &f->arena.ring[number].entry[one_ring_slot(index, MANY_LOG2)];
+
+	*slot = (struct one_cqe){.type = ONE_CQE_AFTER, .object = other, .imm = count};
+	slot->phase = one_ring_phase(index, MANY_LOG2);
+}
+
+/* A queue pair moves from ring 0 to 1, to 2, and back to 0: its entries stay in order. */
+static void
+test_bundle_after(void **state)
+{
+	static const uint32_t rings[] = {0, 0, 1, 2, 2, 0}, indices[] = {0, 1, 1, 1, 2, 3};
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_init(&f);
+	for (uint32_t i = 1; i < RINGS; i++)
+		bundle_add(&f, i);
+	bundle_put(&f, 0, 2);
+	bundle_put_after(&f, 1, 0, 2);
+	bundle_put(&f, 1, 1);
+	bundle_put_after(&f, 2, 1, 2);
+	bundle_put(&f, 2, 2);
+	bundle_put_after(&f, 0, 2, 3);
+	bundle_put(&f, 0, 1);
+	for (uint32_t start = 0; start < RINGS; start++) {
+		struct bundle_fixture g = f;
+
+		g.cq.client = &g.client;
+		g.client.arena = (uint8_t *)&g.arena;
+		g.cq.bundle = &g.arena.bundle;
+		g.cq.at.shm = &g.arena.ring[0].shm;
+		g.cq.at.ring = g.arena.ring[0].entry;
+		assert_int_equal(one_cq_pending(&g.cq, 100), 6);
+		assert_int_equal(one_cq_object(&g.cq, 1, 0), UINT32_MAX);
+		assert_int_equal(one_cq_object(&g.cq, 1, 1), 1002);
+		if (start != 0) { /* begin at any ring */
+			g.cq.rings[0] = g.cq.at;
+			g.cq.at = g.cq.rings[start];
+			g.cq.turn = start;
+		}
+		for (uint32_t i = 0; i < 6; i++) {
+			assert_int_equal(one_cq_poll(&g.cq, &out), 1);
+			assert_int_equal(out.cookie, (uint64_t)rings[i] << 32 | indices[i]);
+		}
+		assert_int_equal(one_cq_poll(&g.cq, &out), 0);
+		one_cq_forget(&g.cq);
+	}
+}
+
+/* The count of ONE_CQE_AFTER goes on when a ring is resized, and leaves out ONE_CQE_SWITCHED. */
+static void
+test_bundle_after_resize(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_init(&f);
+	bundle_add(&f, 1);
+	f.cq.at.base = 40; /* entries taken before the resize */
+	bundle_put(&f, 0, 1);
+	bundle_put_after(&f, 1, 0, 41);
+	bundle_put(&f, 1, 1);
+	assert_int_equal(one_cq_pending(&f.cq, 100), 2);
+	f.cq.rings[0] = f.cq.at;
+	f.cq.at = f.cq.rings[1];
+	f.cq.turn = 1;
+	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
+	assert_int_equal(out.cookie, 0);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
+	assert_int_equal(out.cookie, 1ull << 32 | 1);
+	one_cq_forget(&f.cq);
+}
+
+/* Counts that no data plane stores end no loop, and lose no entry that can be taken. */
+static void
+test_bundle_after_hostile(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_init(&f);
+	bundle_add(&f, 1);
+	bundle_put_after(&f, 0, 1, 1000);
+	bundle_put_after(&f, 1, 0, 1000);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	one_cq_forget(&f.cq);
+	bundle_init(&f);
+	bundle_put_after(&f, 0, 77, 1);
+	bundle_put(&f, 0, 1);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
+	one_cq_forget(&f.cq);
+}
+
+static void
 test_bundle_takes_turns(void **state)
 {
 	uint32_t next[RINGS] = {0}, last = 0, run = 0, seen = 0;
@@ -589,6 +686,9 @@ main(void)
 		cmocka_unit_test(test_cq_tiny_ring_publishes_each),
 		cmocka_unit_test(test_cq_switch_waits_for_resize),
 		cmocka_unit_test(test_bundle_grows),
+		cmocka_unit_test(test_bundle_after),
+		cmocka_unit_test(test_bundle_after_resize),
+		cmocka_unit_test(test_bundle_after_hostile),
 		cmocka_unit_test(test_bundle_takes_turns),
 		cmocka_unit_test(test_bundle_arms_all),
 		cmocka_unit_test(test_bundle_of_a_liar),

@@ -122,6 +122,7 @@ create_attributes(void **state)
 	REFUSED(max_rdma_read_out, ia.max_rdma_read_per_ep_out + 1);
 	REFUSED(max_rdma_read_iov, ia.max_iov_segments_per_rdma_read + 1);
 	REFUSED(max_rdma_write_iov, -1);
+	REFUSED(max_rdma_write_iov, ia.max_iov_segments_per_rdma_write + 1);
 	REFUSED(ep_transport_specific_count, 1);
 	REFUSED(ep_provider_specific_count, 1);
 	attr = good;

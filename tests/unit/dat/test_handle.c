@@ -6,7 +6,7 @@
 
 #include "dat/handle.h"
 #include "dat/idmap.h"
-#include "dat/lock.h"
+#include "client/lock.h"
 
 static void
 any_value(void **state)

@@ -26,6 +26,7 @@ zones(void **state)
 	DAT_PZ_PARAM param;
 	DAT_LMR_HANDLE lmr;
 	DAT_RMR_HANDLE rmr;
+	DAT_EP_HANDLE ep;
 
 	assert_ret(dat_pz_create(f->dto, &pz), BAD_HANDLE(IA));
 	assert_ret(dat_pz_create(f->ia, NULL), BAD_ARG(2));
@@ -41,7 +42,10 @@ zones(void **state)
 	assert_ret(dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param), BAD_HANDLE(PZ));
 	for (size_t i = 0; i < num_not_handles; i++)
 		assert_ret(dat_pz_free(not_handles[i]), BAD_HANDLE(PZ));
-	/* A zone is in use by a region, or by a window. */
+	/* A zone is in use by an endpoint, by a region, or by a window. */
+	ep = make_ep(f, NULL);
+	assert_ret(dat_pz_free(f->pz), BAD_STATE(PZ_IN_USE));
+	assert_ok(dat_ep_free(ep));
 	assert_ok(create(f, SIZE, DAT_MEM_PRIV_ALL_FLAG, &lmr, NULL, NULL));
 	assert_ret(dat_pz_free(f->pz), BAD_STATE(PZ_IN_USE));
 	assert_ok(dat_lmr_free(lmr));
@@ -361,7 +365,9 @@ bind_errors(void **state)
 				 &b.range.lmr_context, NULL, NULL, NULL));
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));
 	assert_ok(dat_rmr_create(pz, &b.rmr));
-	/* The endpoint has another zone. */
+	/* The endpoint has another zone, and so has the first region. */
+	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));
+	b.range = good;
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));
 	b.range.segment_length = 0;
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));

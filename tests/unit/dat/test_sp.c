@@ -38,6 +38,9 @@ psp_errors(void **state)
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
 	assert_ret(dat_psp_create_any(f->dto, &qual, f->cr, 0, &psp), BAD_HANDLE(IA));
 	assert_ret(dat_psp_create_any(f->ia, NULL, f->cr, 0, &psp), BAD_ARG(2));
+	assert_ret(dat_psp_create_any(f->ia, &qual, f->dto, 0, &psp), BAD_HANDLE(EVD_CR));
+	assert_ret(dat_psp_create_any(f->ia, &qual, f->cr, (DAT_PSP_FLAGS)7, &psp), BAD_ARG(4));
+	assert_ret(dat_psp_create_any(f->ia, &qual, f->cr, 0, NULL), BAD_ARG(5));
 	mock_refuse(f->mock, ONE_MSG_LISTEN, -EADDRNOTAVAIL, ONE_SUBJECT_ADDRESS, 0, 1);
 	assert_ret(dat_psp_create_any(f->ia, &qual, f->cr, 0, &psp), ERROR(DAT_CONN_QUAL_UNAVAILABLE, 0));
 	for (size_t i = 0; i < num_not_handles; i++) {

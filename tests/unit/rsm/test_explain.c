@@ -89,7 +89,7 @@ connecting(void **state)
 		    RSMERR_REMOTE_NODE_UNREACHABLE, "node_id = 0x4d: ", "[peer] in oneside.conf(5)");
 	snprintf(socket, sizeof(socket), "%s", getenv("ONESIDE_SOCKET"));
 	setenv("ONESIDE_SOCKET", nowhere, 1);
-	snprintf(text, sizeof(text), "name = \"eth7\": no attachment to the data plane at %s: ", nowhere);
+	snprintf(text, sizeof(text), "name = \"eth7\": no data plane serves at %s: ", nowhere);
 	assert_says(rsm_get_controller(nobody, &other), RSMERR_CTLR_NOT_PRESENT, "rsm_get_controller: ", text,
 		    "; start oneside-dataplane(8), or set ONESIDE_SOCKET", "(RSMERR_CTLR_NOT_PRESENT)");
 	setenv("ONESIDE_SOCKET", socket, 1);

@@ -139,6 +139,9 @@ test_in_the_caller(void **state)
 	assert_int_equal(rsm_memseg_import_put64(import, 41 * PAGE + 96, words, 1), RSMERR_BAD_OFFSET);
 	assert_int_equal(rsm_memseg_import_get(import, -8, back, 8), RSMERR_BAD_OFFSET);
 	assert_int_equal(rsm_memseg_import_get(import, PAGE, back, SIZE_MAX), RSMERR_BAD_OFFSET);
+	assert_int_equal(rsm_memseg_import_put64(import, PAGE, words, ~0ul / 8 + 2), RSMERR_BAD_OFFSET);
+	assert_int_equal(rsm_memseg_import_put64(import, PAGE + 4, words, 1), RSMERR_BAD_MEM_ALIGNMENT);
+	assert_int_equal(rsm_memseg_import_put64(import, PAGE, NULL, 1), RSMERR_BAD_ADDR);
 	piece.remote_offset = 0;
 	assert_int_equal(rsm_memseg_import_getv(&sg), RSMERR_BAD_OFFSET);
 	assert_int_equal(sg.io_residual_count, 1);

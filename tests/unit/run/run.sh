@@ -18,6 +18,7 @@ says() { # STATUS TEXT ARGUMENTS...
 	status=$?
 	[ "$status" = "$1" ] || fail "${*:3}: status $status: $said"
 	[[ $said == *"$2"* ]] || fail "${*:3}: $said"
+	[ "$1" != 1 ] || [[ $said != *$'\n'* ]] || fail "${*:3} goes on after a refusal: $said"
 }
 
 here=$work/moved/usr/bin

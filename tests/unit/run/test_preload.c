@@ -55,8 +55,8 @@ setup(void **state)
 	make("sys/devices/1/infiniband/preload9/node_guid", "guid\n");
 	make("sys/class/infiniband/x", "");
 	make("dev/infiniband/x", "");
-	make("addresses", "oneside0 192.0.2.9\noneside0 2001:db8::9\noneside1 "
-			  "127.0.0.1\nnonsense\noneside999 192.0.2.8\n");
+	make("addresses",
+	     "oneside0 192.0.2.9\noneside0 2001:db8::9\noneside1 127.0.0.1\nnonsense\noneside999 192.0.2.8\n");
 	snprintf(link, sizeof(link), "%s" DEVICE, tree);
 	assert_int_equal(symlink("../../devices/1/infiniband/preload9", link), 0);
 	snprintf(link, sizeof(link), "%s" NODE, tree);

@@ -42,10 +42,10 @@ raised_by(struct fixture *f)
 		 "limit = 7: it is reached; free what is not needed, or raise max_pz in oneside.conf(5)"},
 		{"LimitNOFILE",
 		 "limit = 7: it is reached; free what is not needed, or raise the data plane's LimitNOFILE"},
-		{"", "limit = 7: it is reached, and no key of oneside.conf(5) raises it; free what is not "
-		     "needed"},
-		{"\x1b[2J", "limit = 7: it is reached, and no key of oneside.conf(5) raises it; free what is "
-			    "not needed"},
+		{"",
+		 "limit = 7: it is reached, and no key of oneside.conf(5) raises it; free what is not needed"},
+		{"\x1b[2J",
+		 "limit = 7: it is reached, and no key of oneside.conf(5) raises it; free what is not needed"},
 		{NULL, "the data plane = draining: it begins nothing new"},
 	};
 
@@ -80,8 +80,7 @@ memory(void **state)
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 17, 1);
 	assert_null_says(
 		ibv_reg_mr(f->pd, bytes, 64, 0), ENOMEM, "ibv_reg_mr: pd = 0x",
-		"the data plane's limit = 17: it is reached; free what is not needed, or raise max_mock "
-		"in oneside.conf(5) (ENOMEM)");
+		"the data plane's limit = 17: it is reached; free what is not needed, or raise max_mock in oneside.conf(5) (ENOMEM)");
 	raised_by(f);
 	mr = ibv_reg_mr(f->pd, bytes, 64, 0);
 	assert_non_null(mr);
@@ -170,9 +169,9 @@ states(void **state)
 	refuse_modify(mask, EINVAL, "attr->qp_state = RTS: the queue pair is in RESET, ",
 		      "; go by RESET, INIT");
 	mask = good_attr(IBV_QPS_INIT, &attr);
-	refuse_modify(mask & ~(IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), EINVAL,
-		      "attr_mask = 0x10: from RESET to INIT requires IBV_QP_ACCESS_FLAGS, IBV_QP_PORT; set "
-		      "these, too");
+	refuse_modify(
+		mask & ~(IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), EINVAL,
+		"attr_mask = 0x10: from RESET to INIT requires IBV_QP_ACCESS_FLAGS, IBV_QP_PORT; set these, too");
 	refuse_modify(mask | IBV_QP_TIMEOUT, EINVAL,
 		      "from RESET to INIT does not allow IBV_QP_TIMEOUT; leave");
 	attr.port_num = 2;
@@ -351,10 +350,10 @@ no_data_plane(void **state)
 
 	snprintf(before, sizeof(before), "%s", getenv("ONESIDE_SOCKET"));
 	setenv("ONESIDE_SOCKET", "/nonexistent/oneside.sock", 1);
-	assert_says((list = ibv_get_device_list(&num)) != NULL, 1,
-		    "ibv_get_device_list: devices = 0: no data plane answers at /nonexistent/oneside.sock; "
-		    "start ",
-		    "(ENOENT)");
+	assert_says(
+		(list = ibv_get_device_list(&num)) != NULL, 1,
+		"ibv_get_device_list: devices = 0: no data plane answers at /nonexistent/oneside.sock; start ",
+		"(ENOENT)");
 	ibv_free_device_list(list);
 	assert_null_says(ibv_open_device(f->context->device), ENOENT, "ibv_open_device: device = \"",
 			 "/nonexistent/oneside.sock: No such file or directory; start oneside-dataplane(8)",

@@ -5,8 +5,10 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "fixture.h"
+#include "verbs/mem.h"
 #include "verbs/qp.h"
 
 static void
@@ -22,6 +24,7 @@ test_device(void **state)
 	__be16 pkey;
 
 	assert_string_equal(ibv_get_device_name(f->context->device), mock_welcome(f->mock)->port);
+	assert_int_equal(ibv_get_device_index(f->context->device), -1); /* the kernel has no such device */
 	assert_memory_equal(&(__be64){ibv_get_device_guid(f->context->device)},
 			    "\x00\x03\x04\xff\xfe\x05\x06\x07", 8);
 	assert_int_equal(ibv_query_device(f->context, &attr), 0);
@@ -126,6 +129,55 @@ test_memory(void **state)
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 8);
 	assert_errno(ibv_reg_mr(f->pd, memory, 4096, 0), ENOMEM);
 	free(memory);
+}
+
+static bool
+is_mapped(uint8_t *at)
+{
+	unsigned char in_core;
+
+	return mincore(at, 4096, &in_core) == 0;
+}
+
+/* A file that can be mapped is registered as memory is; its region's addresses begin at `iova`. */
+static void
+test_memory_of_file(void **state)
+{
+	struct fixture *f = *state;
+	int fd = memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING), pipes[2];
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_mr *mr;
+	struct one_msg msg;
+	uint8_t *at;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 3 * 4096), 0);
+	mr = ibv_reg_dmabuf_mr(f->pd, 4096 + 8, 4096, 0x70008, fd, access);
+	assert_non_null(mr);
+	assert_true(mock_last(f->mock, ONE_MSG_MR_CREATE, &msg));
+	assert_int_equal(msg.mr_create.length, 4096);
+	assert_ptr_equal(mr->addr, (void *)(4096 + 8));
+	assert_int_equal(mr->length, 4096);
+	at = TO(mr, mr)->mapping;
+	assert_true(is_mapped(at));
+	at[8] = 77; /* the file's second page begins the mapping */
+	assert_int_equal(pread(fd, &pipes[0], 1, 4096 + 8), 1);
+	assert_int_equal(*(uint8_t *)&pipes[0], 77);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_false(is_mapped(at));
+	assert_errno(ibv_reg_dmabuf_mr(f->pd, 0, 0, 0, fd, access), EINVAL);
+	assert_errno(ibv_reg_dmabuf_mr(f->pd, 1, SIZE_MAX, 1, fd, access), EINVAL);
+	assert_errno(ibv_reg_dmabuf_mr(f->pd, 4 * 4096, 4096, 0, fd, access),
+		     EOPNOTSUPP); /* behind the end */
+	/* The question of NCCL and UCX: can the memory of a GPU be registered? */
+	assert_errno(ibv_reg_dmabuf_mr(f->pd, 0, 0, 0, -1, 0), EOPNOTSUPP);
+	assert_int_equal(pipe(pipes), 0);
+	assert_errno(ibv_reg_dmabuf_mr(f->pd, 0, 4096, 0, pipes[0], 0), EOPNOTSUPP);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(fd);
 }
 
 static void
@@ -577,11 +629,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_device),       T(test_no_device),     T(test_growing),
-		T(test_memory),       T(test_limits),        T(test_srq_resize),
-		T(test_post_states),  T(test_post_send),     T(test_atomics_and_inline),
-		T(test_sges_unread),  T(test_inline_places), T(test_reset),
-		T(test_within_batch), T(test_place_again),
+		T(test_device),         T(test_no_device),
+		T(test_growing),        T(test_memory),
+		T(test_memory_of_file), T(test_limits),
+		T(test_srq_resize),     T(test_post_states),
+		T(test_post_send),      T(test_atomics_and_inline),
+		T(test_sges_unread),    T(test_inline_places),
+		T(test_reset),          T(test_within_batch),
+		T(test_place_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,8 +205,7 @@ no_data_plane(void **state)
 
 	setenv("ONESIDE_SOCKET", "/nonexistent/oneside.sock", 1);
 	assert_no_channel(
-		"\noneside: rdma_create_event_channel: ports = 0: no attachment to the data plane at "
-		"/nonexistent/oneside.sock: No such file or directory; start oneside-dataplane(8), ");
+		"\noneside: rdma_create_event_channel: ports = 0: no attachment to the data plane at /nonexistent/oneside.sock: No such file or directory; start oneside-dataplane(8), ");
 	assert_non_null(mkdtemp(directory));
 	snprintf(stream.sun_path, sizeof(stream.sun_path), "%s/s", directory);
 	assert_int_equal(bind(fd, (struct sockaddr *)&stream, sizeof(stream)), 0);

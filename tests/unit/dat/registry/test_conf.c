@@ -33,9 +33,9 @@ good_lines(void **state)
 	assert_false(conf_is_ours(e));
 	conf_free(e);
 
-	e = parse("\t\"my ia\"  u2.0\tthreadsafe default /lib/libdat.so.1 a.b.c.10.20 "
-		  "\"a \\\"quoted\\\" \\\\ word\" \"driver_name=tavor\" # and a comment",
-		  1);
+	e = parse(
+		"\t\"my ia\"  u2.0\tthreadsafe default /lib/libdat.so.1 a.b.c.10.20 \"a \\\"quoted\\\" \\\\ word\" \"driver_name=tavor\" # and a comment",
+		1);
 	assert_string_equal(e->info.ia_name, "my ia");
 	assert_int_equal(e->info.dapl_version_major, 2);
 	assert_true(e->info.is_thread_safe);

@@ -228,7 +228,7 @@ opening(void **state)
 		    "ia_name_ptr = \"oneside-p9\": ", "has no port \"p9\"; ");
 	assert_says(dat_ia_open(own, 0, &evd, &ia), BAD_ARG(2), "async_evd_min_qlen = 0: ", "; give 8, say");
 	mock_kill(f->mock);
-	snprintf(text, sizeof(text), "no attachment to the data plane at %s: ", getenv("ONESIDE_SOCKET"));
+	snprintf(text, sizeof(text), "no data plane serves at %s: ", getenv("ONESIDE_SOCKET"));
 	assert_says(dat_ia_open(own, 8, &evd, &ia), ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE),
 		    "dat_ia_open: ia_name_ptr = \"oneside\": ", text,
 		    "; start oneside-dataplane(8), or set ONESIDE_SOCKET",

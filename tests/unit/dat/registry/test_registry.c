@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "../../said.h"
 #include "fixture.h"
 
 #include <dat/dat_registry.h>
@@ -33,12 +34,14 @@ static void
 listing(void **state)
 {
 	DAT_PROVIDER_INFO info[8], *list[8];
+	int file, before = said_begin(&file);
 	DAT_COUNT n = -1;
 
 	for (int i = 0; i < 8; i++)
 		list[i] = &info[i];
 	assert_ok(dat_registry_list_providers(8, &n, list));
-	/* Lines for u2.0, malformed lines and nondefault lines are skipped. */
+	/* Lines for u2.0, malformed lines and nondefault lines are skipped; malformed ones are reported. */
+	assert_non_null(strstr(said_end(before, file), ": 1 malformed lines skipped, the first is line 4\n"));
 	assert_int_equal(n, 5);
 	assert_string_equal(info[0].ia_name, "foreign");
 	assert_int_equal(info[0].dapl_version_major, 1);
@@ -328,6 +331,7 @@ main(int argc, char **argv)
 		foreign, foreign, foreign, foreign, foreign);
 	fclose(file);
 	setenv("DAT_OVERRIDE", path, 1);
+	setenv("DAT_DBG_TYPE", "1", 1);
 	failed = cmocka_run_group_tests(with_file, NULL, NULL);
 	unlink(path);
 	return failed;

@@ -26,8 +26,8 @@
  *
  * Near cores share a cache; between distant cores a line takes 0.1 us.
  */
-#ifndef DAT_LOCK_H
-#define DAT_LOCK_H
+#ifndef CLIENT_LOCK_H
+#define CLIENT_LOCK_H
 
 #include <stdatomic.h>
 #include <stdint.h>

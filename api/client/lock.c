@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/lock.h"
 #include "client/wait.h"
-#include "lock.h"
 
 #define SPINS 100
 #define INSIDE_NS 20000 /* poll interval for an owner that was preempted inside */

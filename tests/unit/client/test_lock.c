@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "dat/lock.h"
+#include "client/lock.h"
 
 #define OTHERS 3
 
