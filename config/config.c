@@ -365,6 +365,7 @@ static const char *const idles[] = {
 	[ONE_IDLE_SPIN] = "spin", [ONE_IDLE_YIELD] = "yield", [ONE_IDLE_SLEEP] = "sleep", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
 static const char *const placements[] = {[CONFIG_PLACEMENT_AUTO] = "auto",
+					 [CONFIG_PLACEMENT_FIXED] = "fixed",
 					 [CONFIG_PLACEMENT_ONE] = "one",
 					 [CONFIG_PLACEMENT_NEXT] = "next",
 					 NULL};
@@ -385,7 +386,7 @@ static const struct config_key dataplane_keys[] = {
 	{KEY("work_pool", config, work_pool, set_number), .min = 1024, .max = 1u << 24, .fixed = true},
 	{KEY("mbufs", config, mbufs, set_number), .min = 1024, .max = 1u << 22, .fixed = true},
 	{KEY("placement", config, placement, set_word), .words = placements,
-	 .help = "no such placement of queue pairs; write auto, one or next"},
+	 .help = "no such placement of queue pairs; write auto, fixed, one or next"},
 	{KEY("process_memory", config, process_memory, set_word), .words = switches, .help = SWITCH_HELP},
 	{KEY("state", config, state, set_path), .fixed = true},
 	{KEY("metrics", config, metrics, set_listen), .fixed = true},

@@ -70,8 +70,9 @@ struct config_listen {
 /* On which polling core a queue pair is: control/objects/place.c. */
 enum config_placement {
 	CONFIG_PLACEMENT_AUTO,
-	CONFIG_PLACEMENT_ONE, /* all queue pairs of an attachment on one core */
-	CONFIG_PLACEMENT_NEXT /* each queue pair on the next core */
+	CONFIG_PLACEMENT_FIXED, /* as AUTO, but nothing moves by itself */
+	CONFIG_PLACEMENT_ONE,   /* all queue pairs of an attachment on one core */
+	CONFIG_PLACEMENT_NEXT   /* each queue pair on the next core */
 };
 
 struct config {
@@ -109,6 +110,8 @@ struct config {
 void config_defaults(struct config *config);
 /* Memory available to this process. `root`: "", or a test's copy of /proc and /sys. */
 uint64_t config_memory(const char *root);
+/* Is this process in a cgroup whose limits cannot be read, since no file system shows them? */
+bool config_memory_hidden(const char *root);
 /* Copies share the secrets. config_release() drops those of an initialised configuration. */
 void config_copy(struct config *to, const struct config *from);
 void config_release(struct config *config);

@@ -69,10 +69,33 @@ struct group_limit {
 	const char *controller, *file1, *file2;
 };
 
-static uint64_t
-limit_of_groups(const char *root, const struct group_limit *which)
+/* Result of a search: the least limit, and whether a group that can have one was named but its hierarchy is
+ * not mounted. */
+struct group_search {
+	uint64_t least;
+	bool member, mounted;
+};
+
+static void
+search_hierarchy(const char *directory, const char *group, const char *name, struct group_search *search)
 {
-	uint64_t least = UINT64_MAX, limit;
+	char path[PATH_MAX];
+	uint64_t limit = limit_of(directory, group, name);
+
+	if (limit < search->least)
+		search->least = limit;
+	if (strcmp(group, "/") != 0)
+		search->member = true;
+	/* Each directory of a mounted hierarchy has this file. */
+	if (snprintf(path, sizeof(path), "%s/cgroup.procs", directory) < (int)sizeof(path) &&
+	    access(path, F_OK) == 0)
+		search->mounted = true;
+}
+
+static struct group_search
+search_groups(const char *root, const struct group_limit *which)
+{
+	struct group_search search = {.least = UINT64_MAX};
 	char path[PATH_MAX], *line = NULL;
 	size_t room = 0;
 	FILE *file;
@@ -90,29 +113,34 @@ limit_of_groups(const char *root, const struct group_limit *which)
 		snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s%s", root, *controllers == '\0' ? "" : "/",
 			 *controllers == '\0' ? "" : which->controller);
 		if (*controllers == '\0') /* version 2 */
-			limit = limit_of(path, group, which->file2);
+			search_hierarchy(path, group, which->file2, &search);
 		else if (has_controller(controllers, which->controller))
-			limit = limit_of(path, group, which->file1);
-		else
-			continue;
-		if (limit < least)
-			least = limit;
+			search_hierarchy(path, group, which->file1, &search);
 	}
 	free(line);
 	if (file != NULL)
 		fclose(file);
-	return least;
+	return search;
 }
+
+static const struct group_limit memory_limit = {"memory", "memory.limit_in_bytes", "memory.max"};
 
 uint64_t
 config_memory(const char *root)
 {
-	static const struct group_limit memory = {"memory", "memory.limit_in_bytes", "memory.max"};
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 	uint64_t machine = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 1ull << 30;
-	uint64_t groups = limit_of_groups(root, &memory);
+	uint64_t groups = search_groups(root, &memory_limit).least;
 
 	return groups < machine ? groups : machine;
+}
+
+bool
+config_memory_hidden(const char *root)
+{
+	struct group_search search = search_groups(root, &memory_limit);
+
+	return search.member && !search.mounted;
 }
 
 uint64_t
@@ -121,5 +149,5 @@ config_huge_memory(const char *root)
 	static const struct group_limit hugetlb = {"hugetlb", "hugetlb.2MB.limit_in_bytes",
 						   "hugetlb.2MB.max"};
 
-	return limit_of_groups(root, &hugetlb);
+	return search_groups(root, &hugetlb).least;
 }

@@ -354,7 +354,7 @@ config_usage(void *file)
 		"  --keepalive-ms N  silence after which an RSM peer is lost\n"
 		"  --work-pool N     requests in progress per core\n"
 		"  --mbufs N         packet buffers per core and port\n"
-		"  --placement auto|one|next\n"
+		"  --placement auto|fixed|one|next\n"
 		"  --process-memory yes|no\n"
 		"                    whether memory that cannot be shared may be registered (slower)\n"
 		"  --state DIRECTORY where IPsec sequence numbers are saved (default /var/lib/oneside)\n"
@@ -376,7 +376,6 @@ config_usage(void *file)
 		"  oneside-dataplane -l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --file-prefix=a \\\n"
 		"    --vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no \\\n"
 		"    -- --socket /tmp/a.sock --port name=p0,device=net_memif0,address=192.0.2.1/24\n"
-		"and the same with b, role=client, /tmp/b.sock, 192.0.2.2/24, and a polling core of its "
-		"own:\n"
+		"and the same with b, role=client, /tmp/b.sock, 192.0.2.2/24, and a polling core of its own:\n"
 		"--lcores=0@1,1@0 instead of -l 0,1 where there are two processors.\n");
 }

@@ -110,8 +110,7 @@ test_lists_refused(void **state)
 		{"address", "192.0.2.1/24,192.0.2.2/24", "not an IPv4 or IPv6 address"},
 		{"address", "192.0.2.1/24 192.0.2.2", "the prefix of the link is missing"},
 		{"address",
-		 "10.0.0.1/8 10.0.0.2/8 10.0.0.3/8 10.0.0.4/8 10.0.0.5/8 10.0.0.6/8 10.0.0.7/8 10.0.0.8/8 "
-		 "10.0.0.9/8",
+		 "10.0.0.1/8 10.0.0.2/8 10.0.0.3/8 10.0.0.4/8 10.0.0.5/8 10.0.0.6/8 10.0.0.7/8 10.0.0.8/8 10.0.0.9/8",
 		 "more than 8 addresses"},
 		{"address", " ", "there is nothing"},
 		{"gateway", "192.0.2.254 192.0.2.253 192.0.2.252", "more than 2 addresses"},

@@ -765,7 +765,16 @@ test_memory(void **state)
 	put(root, "/proc/self/cgroup", "0::/a\n");
 	put(root, "/sys/fs/cgroup/a/hugetlb.2MB.max", "0\n");
 	assert_int_equal(config_huge_memory(root), 0);
+	/* Limits are hidden if no file system shows the group's hierarchy. */
+	assert_true(config_memory_hidden(root));
+	put(root, "/sys/fs/cgroup/cgroup.procs", "");
+	assert_false(config_memory_hidden(root));
+	put(root, "/proc/self/cgroup", "4:memory:/a\n");
+	assert_true(config_memory_hidden(root));
+	put(root, "/sys/fs/cgroup/memory/cgroup.procs", "");
+	assert_false(config_memory_hidden(root));
 	put(root, "/proc/self/cgroup", "4:memoryless:/a/b:c\nrubbish\n::\n");
+	assert_false(config_memory_hidden(root));
 	assert_int_equal(config_memory(root), machine);
 	/* By default users may have three quarters of the memory. */
 	config_defaults(&config);
