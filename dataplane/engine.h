@@ -29,6 +29,7 @@ struct engine_ah;     /* an address handle: destination of datagrams */
 struct engine_client; /* an attachment: arena, doorbells */
 struct engine_user;   /* a user: its attachments share quotas and scheduling */
 struct engine_cq;
+struct engine_move; /* a queue pair on its way between two lanes */
 struct engine_qp;
 struct engine_srq;
 
@@ -51,6 +52,7 @@ struct engine_client_config {
 struct engine_cq_config {
 	uint32_t id;     /* the application's id: object of ONE_CQE_ASYNC */
 	uint64_t bundle; /* offset of a struct one_cq_bundle, initially zeroed */
+	uint32_t number; /* of the ring in the bundle */
 	uint64_t offset; /* offset of a struct one_cq_shm and its entries, zeroed */
 	uint32_t log2;   /* >= 1; an entry is reserved for ONE_CQE_SWITCHED, and the library publishes taken
 			  * entries by quarters of the ring: 3/4 of it less one always fit */
@@ -131,6 +133,9 @@ enum engine_command_type {
 	ENGINE_QP_RESET, /* back to ONE_QP_IDLE: empties the rings without completions; receives posted in
 			    IDLE stay */
 	ENGINE_QP_REMOVE,
+	ENGINE_QP_FREEZE,    /* `move`: see engine_move_new(). -EAGAIN: try again later */
+	ENGINE_QP_THAW,      /* `move`: on the other lane; -ENOBUFS: send it again, now to the old lane */
+	ENGINE_QP_MOVED,     /* `move`: after THAW; to the old lane */
 	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok; `settle`: the window covered memory that the
 				application's copy thread copies */
 	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
@@ -163,6 +168,7 @@ struct engine_command {
 		struct one_qp_settings settings;
 		struct wire_path path;
 		enum one_qp_state state;
+		struct engine_move *move;
 		struct {
 			bool ok, settle;
 		};
@@ -264,6 +270,7 @@ struct engine_stats {
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
 	uint64_t rx_chained; /* received in several buffers, and linearized */
 	uint64_t work, completions, wakes, local_ops, local_bytes, handed_over;
+	uint64_t moves;          /* queue pairs that came from another core */
 	uint64_t tx_handed_over; /* frames to a port whose queue another core owns */
 	/* frames dropped before they reached a queue pair, by reason */
 	uint64_t drop[WIRE_DROP_MAX];
@@ -453,6 +460,22 @@ void engine_qp_free(struct engine_qp *qp);
 void engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config);
 uint32_t engine_qp_core(const struct engine_qp *qp);
 /**
+ * Prepare the move of a connected queue pair to another lane of its attachment, with that lane's rings
+ * (`config`). Send ENGINE_QP_FREEZE; if that returns 0, ENGINE_QP_THAW, and once more if that fails, and
+ * ENGINE_QP_MOVED; then call engine_move_over(). Other commands for the queue pair wait from FREEZE until
+ * engine_move_over().
+ * @return  NULL: no memory.
+ */
+struct engine_move *engine_move_new(struct engine_qp *qp, struct engine_client *lane,
+				    const struct engine_qp_config *config);
+/**
+ * The move has ended, or has not begun: sends the commands that waited.
+ * @return  True: the queue pair is on the new lane.
+ */
+bool engine_move_over(struct engine_move *move);
+/** Free a move that is over. */
+void engine_move_free(struct engine_move *move);
+/**
  * Draw a UDP source port with which the device's RSS steers frames from `peer` to `own`, an address of the
  * port, to the receive queue of `core`.
  * @param draw  Returns random bits.
@@ -471,6 +494,8 @@ struct engine_ah *engine_ah_new(struct engine_client *client, const struct engin
 void engine_ah_free(struct engine_client *client, struct engine_ah *ah);
 /** @return  A mark that changes whenever a packet of the peer has been accepted. */
 uint32_t engine_qp_heard(const struct engine_qp *qp);
+/** @return  The UDP source port that the peer of an out-of-band connection has asked for; 0: none. */
+uint16_t engine_qp_source_port(const struct engine_qp *qp);
 /**
  * @return  True if a new packet of the peer has arrived in the last `ns`, from the MAC that frames to the
  *          peer have as destination.
@@ -481,6 +506,11 @@ bool engine_qp_heard_there(const struct engine_qp *qp, uint64_t ns);
  *          refused.
  */
 uint32_t engine_qp_refusal(const struct engine_qp *qp);
+/**
+ * @return  After ENGINE_EVENT_FAILED: payload bytes of the packet that was never acknowledged
+ *          (rc_unacknowledged()); 0: the queue pair failed for another reason.
+ */
+uint32_t engine_qp_unacknowledged(const struct engine_qp *qp);
 /** @return  The bind that ENGINE_EVENT_BIND reported; valid until ENGINE_QP_BIND_DONE is sent. */
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
 

@@ -187,7 +187,7 @@ send_reply(struct client *client, struct one_reply *reply, bool with_fds)
 static void
 end_request(struct client *client)
 {
-	client->busy = false;
+	client_request_set(client, CLIENT_REQUEST_NONE);
 	discard_fds(client);
 	if (client->paused && client->state <= CLIENT_ATTACHED)
 		watch_requests(client, true);
@@ -198,7 +198,7 @@ client_reply(struct client *client, int error)
 {
 	struct one_reply *reply = &client->reply;
 
-	if (client->busy)
+	if (client->request != CLIENT_REQUEST_NONE)
 		latency_add(&client_totals.latency[client->msg.type], clock_now() - client->asked_at);
 	if (client->state <= CLIENT_ATTACHED) {
 		reply->type = client->msg.type;
@@ -257,9 +257,10 @@ serve_turn(struct turns_item *turn)
 	error = dispatch_request(client);
 	if (error != REQUEST_LATER && client->starved)
 		error = REQUEST_AGAIN;
-	client->again = error == REQUEST_AGAIN;
 	client->left = client->account->left;
-	if (error != REQUEST_LATER && error != REQUEST_AGAIN)
+	if (error == REQUEST_AGAIN)
+		client_request_set(client, CLIENT_REQUEST_FAILED);
+	else if (error != REQUEST_LATER)
 		client_reply(client, error);
 }
 
@@ -349,7 +350,7 @@ static void
 hold_reading(struct client *client)
 {
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
-	client->held = true;
+	client_request_set(client, CLIENT_REQUEST_HELD);
 }
 
 static void
@@ -359,7 +360,7 @@ release_held(struct client *client)
 
 	if (reaper_full(client->uid) && !reaper_stuck(client->uid))
 		return;
-	client->held = false;
+	client_request_set(client, CLIENT_REQUEST_NONE);
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
 	error = control_watch(client->fd, &client->fd_watch, EPOLLIN);
 	if (error != 0)
@@ -391,7 +392,7 @@ client_ready(struct watch *watch, uint32_t events)
 
 	if (client->state > CLIENT_ATTACHED)
 		return;
-	if (client->busy) {
+	if (client->request != CLIENT_REQUEST_NONE) {
 		await_answer(client, events);
 		return;
 	}
@@ -421,7 +422,7 @@ client_ready(struct watch *watch, uint32_t events)
 	} else if ((client->msg.type == ONE_MSG_HELLO) != (client->state == CLIENT_CONNECTED)) {
 		client_kill(client, ONE_FAULT_PROTOCOL, "its first message is not HELLO, or a later one is");
 	} else {
-		client->busy = true;
+		client_request_set(client, CLIENT_REQUEST_TAKEN);
 		client->sender = sender;
 		client->requests++;
 		client->asked_at = clock_now();
@@ -649,7 +650,7 @@ remove_lanes(struct client *client)
 static void
 end_rest(struct client *client)
 {
-	if (client->state == CLIENT_REMOVING && client->added)
+	if (client->state == CLIENT_REMOVING)
 		remove_lanes(client);
 	else if (client->state == CLIENT_QUIESCING)
 		grace_defer(client, NULL, NULL);
@@ -688,6 +689,8 @@ hang_up(struct client *client)
 void
 client_kill(struct client *client, uint32_t fault, const char *reason)
 {
+	const bool attached = client_alive(client);
+
 	if (client->state > CLIENT_ATTACHED)
 		return;
 	if (reason != NULL)
@@ -715,7 +718,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	client->pidfd = -1;
 	/* A live application that broke no rule of the socket sees the end when its cores have released it:
 	 * completions of work carried out come first. */
-	if (reason == NULL || fault == ONE_FAULT_PROTOCOL || !client->added)
+	if (reason == NULL || fault == ONE_FAULT_PROTOCOL || !attached)
 		hang_up(client);
 	drop_reply_fd(client);
 }
@@ -744,7 +747,7 @@ client_step(struct client *client)
 static bool
 has_requests(const struct client *client)
 {
-	return client->state == CLIENT_ATTACHED && (client->busy || client->held || client->suspended != 0);
+	return client_alive(client) && (client->request != CLIENT_REQUEST_NONE || client->suspended != 0);
 }
 
 /* Increments the counter by which the library sees progress: it gives up the data plane when the counter
@@ -761,6 +764,19 @@ show_life(struct client *client)
 	atomic_fetch_add_explicit(&header->control_alive, 1, memory_order_relaxed);
 }
 
+static bool
+awaits_hello(const struct client *client)
+{
+	return client->state == CLIENT_CONNECTED && client->request == CLIENT_REQUEST_NONE;
+}
+
+static bool
+can_retry(const struct client *client)
+{
+	return client->request == CLIENT_REQUEST_FAILED && client->left != client->account->left &&
+	       client->state <= CLIENT_ATTACHED;
+}
+
 void
 clients_poll(void)
 {
@@ -768,20 +784,20 @@ clients_poll(void)
 
 	for (client = TAILQ_FIRST(&control.clients); client != NULL; client = next) {
 		next = TAILQ_NEXT(client, link);
-		if (client->held && client->state <= CLIENT_ATTACHED)
+		if (client->request == CLIENT_REQUEST_HELD && client->state <= CLIENT_ATTACHED)
 			release_held(client);
-		else if (client->state == CLIENT_CONNECTED && !client->busy &&
-			 control.now >= client->hello_deadline)
+		else if (awaits_hello(client) && control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it sent no HELLO in time");
-		if (client->again && client->left != client->account->left &&
-		    client->state <= CLIENT_ATTACHED)
+		if (can_retry(client)) {
+			client_request_set(client, CLIENT_REQUEST_TAKEN);
 			wait_for_turn(client, cost_of(client->msg.type), serve_turn);
+		}
 		show_life(client);
 		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
 			lane_close(&client->lane);
-			if (client->attached)
+			if (client->arena_charged != 0)
 				quota_detach(&control.quota, client->account);
 			client_totals.labelled -= client->labelled;
 			user_leave(client->account);
@@ -798,10 +814,9 @@ clients_deadline(void)
 	uint64_t deadline = NEVER;
 
 	TAILQ_FOREACH(client, &control.clients, link) {
-		if (client->state == CLIENT_CONNECTED && !client->busy && !client->held &&
-		    client->hello_deadline < deadline)
+		if (awaits_hello(client) && client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
-		if (client->again && client->left != client->account->left)
+		if (can_retry(client))
 			deadline = control.now;
 		if (has_requests(client) && client->shown_at < deadline)
 			deadline = client->shown_at;

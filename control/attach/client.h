@@ -51,8 +51,17 @@ enum client_state {
 	CLIENT_GONE       /* objects are freed: no core refers to them */
 };
 
+/* The request in client.msg, or why there is none. */
+enum client_request {
+	CLIENT_REQUEST_NONE,
+	CLIENT_REQUEST_HELD,  /* not read until descriptors of the user are closed */
+	CLIENT_REQUEST_TAKEN, /* under way, or waits in the DRR scheduler */
+	CLIENT_REQUEST_FAILED /* for something that is being released: retried when account->left changes */
+};
+
 struct client {
 	enum client_state state;
+	enum client_request request;
 	int fd, pidfd;
 	struct watch fd_watch, pid_watch;
 	pid_t pid;
@@ -63,14 +72,10 @@ struct client {
 	char program[32];
 	struct path_port *port;
 	struct quota_account *account;
-	bool attached; /* counted as an attachment in the quota */
 	bool labelled; /* has metrics of its own, see client_totals */
 
-	bool held;     /* requests are not read until descriptors of the user are closed */
-	bool paused;   /* requests are not read until the one under way is answered */
+	bool paused;   /* epoll does not report requests until the one under way is answered */
 	bool starved;  /* the request failed for memory that is being released */
-	bool busy;     /* a request is under way, or waits in the DRR scheduler */
-	bool again;    /* retry the request when account->left differs from `left` */
 	uint32_t left; /* account->left after the last try */
 	struct one_msg msg;
 	struct turns_item turn;               /* schedules the request, or `slice` */
@@ -89,15 +94,15 @@ struct client {
 	uint64_t shown_at;  /* time of the next change of one_arena.control_alive */
 	int reply_fd;       /* sent with the next reply; -1: none */
 	int wake_fd;
-	struct engine_client *engine; /* the first lane */
+	struct engine_client *engine; /* the first lane; NULL: no core has the attachment */
 	uint32_t next_core;           /* next core, for placement = next */
-	bool added;
 	struct table table[OBJECT_KINDS];
 	struct cq *async_cq;
 	struct bounce *bounce;  /* NULL: no copy thread */
 	uint64_t copies_offset; /* offset of the first lane's struct one_copies */
 	uint64_t copies_last;   /* offset of the struct one_copies that was added last */
-	uint64_t mapped, arena_charged, staged, requests;
+	uint64_t mapped, staged, requests;
+	uint64_t arena_charged; /* 0: not counted as an attachment in the quota */
 	LIST_HEAD(, segment) segment_list;
 	LIST_HEAD(, conn) timewaits; /* connections whose end of time-wait is reported here */
 	uint32_t segments;
@@ -116,8 +121,9 @@ struct client {
 	TAILQ_ENTRY(client) link;
 };
 
-/* ---- client_state.c: only writer of an attachment's state; `why` is for the trace ---- */
+/* ---- client_state.c: only writer of an attachment's states; `why` is for the trace ---- */
 void client_state_set(struct client *client, enum client_state to, const char *why);
+void client_request_set(struct client *client, enum client_request to);
 const char *client_state_name(const struct client *client);
 
 /* Metrics of attachments.  To bound label cardinality, at most CLIENT_LABELS live attachments are labelled;

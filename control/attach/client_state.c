@@ -25,6 +25,29 @@ client_state_set(struct client *client, enum client_state to, const char *why)
 	client->state = to;
 }
 
+/* Each message causes legal transitions, so only illegal ones are reported. */
+void
+client_request_set(struct client *client, enum client_request to)
+{
+	static const char *const request_names[] = {
+		[CLIENT_REQUEST_NONE] = "none",
+		[CLIENT_REQUEST_HELD] = "held",
+		[CLIENT_REQUEST_TAKEN] = "taken",
+		[CLIENT_REQUEST_FAILED] = "failed",
+	};
+	static const uint16_t follows[] = {
+		[CLIENT_REQUEST_NONE] = STATE_TO(CLIENT_REQUEST_HELD) | STATE_TO(CLIENT_REQUEST_TAKEN),
+		[CLIENT_REQUEST_HELD] = STATE_TO(CLIENT_REQUEST_NONE),
+		[CLIENT_REQUEST_TAKEN] = STATE_TO(CLIENT_REQUEST_NONE) | STATE_TO(CLIENT_REQUEST_FAILED),
+		[CLIENT_REQUEST_FAILED] = STATE_TO(CLIENT_REQUEST_TAKEN),
+	};
+	static const struct state_machine requests = {"attachment's request", request_names, follows};
+
+	if ((follows[client->request] & STATE_TO(to)) == 0)
+		state_edge(&requests, client->number, client->request, to, "a message");
+	client->request = to;
+}
+
 const char *
 client_state_name(const struct client *client)
 {

@@ -62,12 +62,9 @@ mappings_init(void)
 {
 	uffd = uffd_open();
 	if (uffd < 0)
-		log_warning("event=userfaultfd_missing error=\"%s\" text=\"an application can make this "
-			    "process allocate "
-			    "the pages that its files lack, as many as max_bytes_per_uid allows\" "
-			    "remedy=\"allow the system "
-			    "call\"\n",
-			    strerror(-uffd));
+		log_warning(
+			"event=userfaultfd_missing error=\"%s\" text=\"an application can make this process allocate the pages that its files lack, as many as max_bytes_per_uid allows\" remedy=\"allow the system call\"\n",
+			strerror(-uffd));
 }
 
 void

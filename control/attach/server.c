@@ -60,8 +60,9 @@ listen_ready(struct watch *watch, uint32_t events)
 			if (fd >= 0)
 				reaper_close_socket(getuid(), fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-			log_of_others(warning, "event=descriptors_out text=\"a connection was turned away\" "
-					       "remedy=\"raise LimitNOFILE\"\n");
+			log_of_others(
+				warning,
+				"event=descriptors_out text=\"a connection was turned away\" remedy=\"raise LimitNOFILE\"\n");
 		}
 		return;
 	}

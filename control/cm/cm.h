@@ -124,14 +124,10 @@ struct cm_event {
 	const uint8_t *reject_data;     /* CM_REJECTED: CM_PRIVATE_REJ bytes */
 	uint32_t refusal; /* CM_DISCONNECTED: the refusal of a request of ours, as the peer reports
 			     (rc_refusal()); 0: unknown */
+	bool answered;    /* CM_DISCONNECTED: the peer has answered our first DREQ */
 };
 
-/* Capabilities that oneside peers announce to each other. */
-#define CM_CAPABILITY_SELECTIVE_REPEAT 0x1u /* sequence NAKs with a bitmap: doc/selective-repeat.md */
-#define CM_CAPABILITY_YIELDS 0x2u  /* cores share processors and may answer late: doc/selective-repeat.md */
-#define CM_CAPABILITY_STEERED 0x4u /* sends from the UDP port that the peer announces: doc/steering.md */
-#define CM_MTU_UNIT 64u            /* bytes: link_mtu is a multiple of CM_MTU_UNIT */
-#define CM_CAPABILITY_PACKED 0x8u  /* frames with several requests: doc/packed.md */
+#define CM_MTU_UNIT 64u /* bytes: link_mtu is a multiple of CM_MTU_UNIT */
 
 /*
  * Only cm_input, cm_timeout and cm_communication_established raise events.  An event
@@ -145,7 +141,7 @@ struct cm_env {
 	void (*silent)(struct cm_env *env, const struct cm_path *path);
 	uint64_t (*random)(struct cm_env *env);
 	uint64_t guid;             /* identifies this data plane: stable, nonzero */
-	uint32_t capabilities;     /* CM_CAPABILITY_*, announced to oneside peers */
+	uint32_t capabilities;     /* WIRE_CAPABILITY_*, announced to oneside peers */
 	uint32_t response_timeout; /* code, 4.096 us x 2^n: time for a peer's answer */
 	uint32_t max_retries;      /* of our REQ, REP, DREQ */
 	uint64_t retry_interval;   /* ns between retransmissions towards oneside or unknown peers */

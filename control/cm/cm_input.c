@@ -444,11 +444,13 @@ static void
 input_drep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
 {
 	struct cm_conn *conn = find_pair(cm, path, mad);
+	struct cm_event event = {.type = CM_DISCONNECTED, .conn = conn};
 
 	if (conn == NULL || conn->state != CM_STATE_DREQ_SENT)
 		return;
+	event.answered = conn->retries == 0;
 	cm_conn_timewait(conn, "DREP", conn->timewait, now);
-	cm_emit(conn, CM_DISCONNECTED);
+	cm->env->event(cm->env, &event);
 }
 
 void

@@ -101,8 +101,8 @@ static void
 publish_anew(struct ah *ah)
 {
 	if (!ah_publish(ah))
-		log_error("event=path_lost text=\"no memory to update an address handle: its "
-			  "datagrams keep the old MAC addresses\"\n");
+		log_error(
+			"event=path_lost text=\"no memory to update an address handle: its datagrams keep the old MAC addresses\"\n");
 }
 
 static void

@@ -225,6 +225,7 @@ conn_broken(struct conn *conn)
 
 	if (conn->cm != NULL)
 		cm_conn_refused(conn->cm, engine_qp_refusal(qp->engine));
+	conn->unacknowledged = engine_qp_unacknowledged(qp->engine);
 	if (qp->kind->ends_alone) {
 		conn_end(conn, event, RSM_OK, true);
 		return;
@@ -420,18 +421,27 @@ is_sending(const struct conn *conn)
 	return conn->state >= CONN_STARTING && conn->state != CONN_OFFERED && conn->state != CONN_OVER;
 }
 
+/* Returns the UDP source port of our frames, which a recognized peer has chosen. */
+static uint16_t
+source_port(const struct conn *conn)
+{
+	uint16_t asked = engine_qp_source_port(conn->qp->engine);
+	struct wire_path path;
+
+	if (asked != 0)
+		return asked;
+	conn_fill_path(conn, &path);
+	return path.udp_src_port;
+}
+
 bool
 conn_sends(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port)
 {
 	const struct conn *conn;
-	struct wire_path path;
 
 	TAILQ_FOREACH(conn, &control.conns, link) {
-		if (conn->port != port || conn->qp == NULL || !is_sending(conn) ||
-		    !wire_addr_equal(&conn->path.dst, dst))
-			continue;
-		conn_fill_path(conn, &path);
-		if (path.udp_src_port == udp_src_port)
+		if (conn->port == port && conn->qp != NULL && is_sending(conn) &&
+		    wire_addr_equal(&conn->path.dst, dst) && source_port(conn) == udp_src_port)
 			return true;
 	}
 	return false;

@@ -7,6 +7,7 @@
 
 #include "control/attach/suspended.h"
 #include "control/cm/cm.h"
+#include "control/connect/balance.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
 
@@ -91,6 +92,8 @@ struct conn {
 	uint64_t incarnation;
 	uint32_t heard;   /* engine_qp_heard() at the last poll */
 	uint32_t refusal; /* the peer's refusal of a request of ours, as reported in the DREQ; 0: none */
+	uint32_t unacknowledged; /* broken: engine_qp_unacknowledged() */
+	struct balance_item balance;
 	TAILQ_ENTRY(conn) link;
 	LIST_ENTRY(conn) peer_link;
 	LIST_ENTRY(conn) host_link;
@@ -126,6 +129,8 @@ void conn_let_go_qpn(struct conn *conn);
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
 /* conn_show.c: call before the event.  `rc`: the attributes for the core. */
 void conn_show(const struct conn *conn, const struct rc_attr *rc);
+/* True for an out-of-band connection whose program leaves the UDP source port to the data plane. */
+bool conn_port_is_free(const struct conn *conn);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);
 /* Stores the next hop's MAC, and follows its changes from now on. */
 void conn_resolved(struct conn *conn, const uint8_t mac[6]);
@@ -152,6 +157,12 @@ void conn_event(struct cm_env *env, const struct cm_event *event);
 extern const struct qp_kind conn_kind; /* endpoints */
 /* Gives both ends one core, if they are of this data plane and one of them has no core yet. */
 void conn_place_ends(struct conn *conn);
+/* move.c: begins the move of a queue pair, and of its peer if that is local, to another core.  Returns NULL,
+ * or the reason for a refusal, as the end of a sentence. */
+const char *conn_move(struct qp *qp, uint32_t core);
+/* rebalance.c: moves connections away from busy polling cores. */
+void conns_balance_poll(void);
+uint64_t conns_balance_deadline(void);
 /* True if both ends are on one core, which then copies directly.  Both ends decide by the same rule. */
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);

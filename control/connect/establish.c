@@ -25,6 +25,7 @@
 
 #define RETRIES_MAX 12u
 #define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled for each attempt */
+#define FLOW_LABEL_ONES 0xfffffu
 #define ACK_TIMEOUT_ASKED 17u /* code of 537 ms: other implementations retransmit after exactly this time */
 
 const struct qp_kind conn_kind = {
@@ -49,6 +50,13 @@ conn_is_local(const struct conn *conn)
 	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
 }
 
+bool
+conn_port_is_free(const struct conn *conn)
+{
+	/* UCX passes all ones for the first path of a device. */
+	return conn->by_numbers && (conn->path.flow_label == 0 || conn->path.flow_label == FLOW_LABEL_ONES);
+}
+
 void
 conn_fill_path(const struct conn *conn, struct wire_path *path)
 {
@@ -57,8 +65,11 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	path->src = conn->path.src;
 	path->dst = conn->path.dst;
 	path->flow_label = conn->path.flow_label;
-	path->udp_src_port =
-		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
+	if (conn_port_is_free(conn))
+		path->udp_src_port = wire_udp_hello_port(conn->qp->config.qpn, conn->peer_qpn);
+	else
+		path->udp_src_port =
+			wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
 	/* Either end may have announced the UDP port that leads to its core. */
 	if (conn->peer_steered && conn->local.steering.udp_port != 0)
 		path->udp_peer_port = conn->local.steering.udp_port;
@@ -67,7 +78,7 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	if (conn->peer_steering.udp_port != 0)
 		path->udp_src_port = conn->peer_steering.udp_port;
 	/* A oneside peer reports congestion, and we respond to the reports: switches may mark (ECT(0)). */
-	path->tos = wire_without_ecn(conn->path.traffic_class) | (conn->peer_oneside ? 2 : 0);
+	path->tos = wire_without_ecn(conn->path.traffic_class) | (conn->peer_oneside ? WIRE_ECT : 0);
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
 }
 
@@ -130,10 +141,10 @@ send_connect(struct conn *conn, command_done *done)
 					 conn->setup->remote.ack_timeout, own_ack_timeout(conn));
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
-			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
-	rc->packed = rc->selective && (conn->setup->remote.capabilities & CM_CAPABILITY_PACKED) != 0;
-	rc->peer_yields =
-		conn->setup->remote.oneside && (conn->setup->remote.capabilities & CM_CAPABILITY_YIELDS) != 0;
+			(conn->setup->remote.capabilities & WIRE_CAPABILITY_SELECTIVE_REPEAT) != 0;
+	rc->packed = rc->selective && (conn->setup->remote.capabilities & WIRE_CAPABILITY_PACKED) != 0;
+	rc->peer_yields = conn->setup->remote.oneside &&
+			  (conn->setup->remote.capabilities & WIRE_CAPABILITY_YIELDS) != 0;
 	conn_fill_path(conn, &rc->path);
 	conn_show(conn, rc);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
@@ -209,7 +220,7 @@ take_remote(struct conn *conn, const struct cm_remote *remote)
 	conn->setup->remote = *remote;
 	conn->peer_qpn = remote->qpn;
 	conn->peer_oneside = remote->oneside;
-	conn->peer_steered = remote->oneside && (remote->capabilities & CM_CAPABILITY_STEERED) != 0;
+	conn->peer_steered = remote->oneside && (remote->capabilities & WIRE_CAPABILITY_STEERED) != 0;
 	conn->peer_steering = conn->peer_steered ? remote->steering : (struct cm_steering){0};
 }
 
@@ -591,6 +602,8 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 		break;
 	case CM_DISCONNECTED:
+		if (event->answered && conn->unacknowledged != 0)
+			path_loses(conn->port, &conn->path.dst, conn->unacknowledged);
 		on_disconnected(conn, event->refusal);
 		break;
 	case CM_GONE:

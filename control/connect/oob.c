@@ -110,6 +110,23 @@ on_served(struct engine_command *command, void *object)
 	conn_put(conn);
 }
 
+/*
+ * The UDP source port that a oneside peer is asked to use: it leads to the core, or is drawn, since who
+ * forges frames must not know it. 0: the program has chosen a flow label, so the ports are what it expects.
+ */
+static uint16_t
+hello_port(const struct conn *conn)
+{
+	uint16_t port = 0;
+
+	if (!conn_port_is_free(conn))
+		return 0;
+	if (engine_num_cores() > 1)
+		port = engine_steering_port(conn->port->index, engine_qp_core(conn->qp->engine),
+					    &conn->path.dst, &conn->path.src, control_random);
+	return port != 0 ? port : (uint16_t)(WIRE_UDP_SOURCE_MIN | control_random());
+}
+
 static void
 serve_peer(struct conn *conn)
 {
@@ -124,6 +141,7 @@ serve_peer(struct conn *conn)
 	connection->rc = *conn->numbers;
 	connection->rc.qpn = conn->qp->config.qpn;
 	connection->rc.pz = conn->qp->config.pz;
+	connection->rc.hello_port = hello_port(conn);
 	conn_fill_path(conn, &connection->rc.path);
 	connection->state = RC_RTR;
 	connection->by_numbers = true;

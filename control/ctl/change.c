@@ -30,6 +30,33 @@ ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request)
 		ctl_done(caller, "%u attachment%s ended", killed, killed == 1 ? " is" : "s are");
 }
 
+/* ---- moving queue pairs ---- */
+
+void
+ctl_move(struct ctl_caller *caller, const struct ctl_request *request)
+{
+	struct qp *qp = engine_qp_owner(request->qp);
+	uint32_t core = 0;
+	const char *why;
+
+	while (core < engine_num_cores() && engine_core_lcore(core) != request->core)
+		core++;
+	if (core == engine_num_cores()) {
+		ctl_refuse(caller, "core %u: no such polling core; see onesidectl show cores", request->core);
+		return;
+	}
+	if (qp == NULL) {
+		ctl_refuse(caller, "qp %#x: no such queue pair; see onesidectl show endpoints", request->qp);
+		return;
+	}
+	why = conn_move(qp, core);
+	if (why != NULL)
+		ctl_refuse(caller, "qp %#x: not moved: %s", request->qp, why);
+	else
+		ctl_done(caller, "queue pair %#x moves to core %u; show endpoints has the result",
+			 request->qp, request->core);
+}
+
 /* ---- drain ---- */
 
 void

@@ -58,6 +58,7 @@ void ctl_metrics_forget(struct ctl_caller *caller); /* drops the text being read
 
 /* ---- change.c ---- */
 void ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_move(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_drain(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_log_open(void);

@@ -22,6 +22,7 @@ const struct ctl_name ctl_commands[CTL_COMMANDS] = {
 	[CTL_CLIENT_KILL] = {"client-kill", CTL_M_CLIENT | CTL_M_PID, 0, CTL_CHANGE},
 	[CTL_DRAIN] = {"drain", 0, 0, CTL_CHANGE},
 	[CTL_LOG_LEVEL] = {"log-level", CTL_M_PATTERN, CTL_M_LEVEL, CTL_CHANGE},
+	[CTL_MOVE] = {"move", 0, CTL_M_QP | CTL_M_CORE, CTL_CHANGE},
 };
 
 const struct ctl_name ctl_whats[CTL_WHATS] = {
@@ -61,7 +62,7 @@ static const struct member {
 	MEMBER(port, WORD, CTL_M_PORT),       MEMBER(peer, WORD, CTL_M_PEER),
 	MEMBER(address, WORD, CTL_M_ADDRESS), MEMBER(pattern, WORD, CTL_M_PATTERN),
 	MEMBER(level, WORD, CTL_M_LEVEL),     MEMBER(check, SWITCH, CTL_M_CHECK),
-	MEMBER(format, WORD, CTL_M_FORMAT),
+	MEMBER(format, WORD, CTL_M_FORMAT),   MEMBER(core, NUMBER, CTL_M_CORE),
 };
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
 

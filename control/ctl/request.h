@@ -24,6 +24,7 @@ enum ctl_command {
 	CTL_CLIENT_KILL,
 	CTL_DRAIN,
 	CTL_LOG_LEVEL,
+	CTL_MOVE,
 	CTL_COMMANDS
 };
 
@@ -60,7 +61,8 @@ enum ctl_member {
 	CTL_M_PATTERN = 1 << 9,
 	CTL_M_LEVEL = 1 << 10,
 	CTL_M_CHECK = 1 << 11,
-	CTL_M_FORMAT = 1 << 12
+	CTL_M_FORMAT = 1 << 12,
+	CTL_M_CORE = 1 << 13
 };
 
 struct ctl_request {
@@ -68,7 +70,7 @@ struct ctl_request {
 	uint32_t given;
 	enum ctl_what what;
 	uint64_t from; /* where a list or text continues */
-	uint32_t pid, uid, client, qp, node;
+	uint32_t pid, uid, client, qp, node, core;
 	bool check; /* dry run */
 	char port[CTL_WORD_MAX], peer[CTL_WORD_MAX], address[CTL_WORD_MAX], pattern[CTL_WORD_MAX],
 		level[CTL_WORD_MAX], format[CTL_WORD_MAX];

@@ -143,6 +143,7 @@ static void (*const handlers[CTL_COMMANDS])(struct ctl_caller *caller, const str
 	[CTL_CLIENT_KILL] = ctl_client_kill,
 	[CTL_DRAIN] = ctl_drain,
 	[CTL_LOG_LEVEL] = ctl_log_level,
+	[CTL_MOVE] = ctl_move,
 };
 
 static void

@@ -20,6 +20,7 @@
 #include "control/daemon/telemetry.h"
 #include "control/daemon/watchdog.h"
 #include "control/metrics/metrics.h"
+#include "control/objects/move.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/base/clock.h"
 
@@ -113,6 +114,9 @@ own_memory_for_clients(void)
 		resident = 0;
 	if (statm != NULL)
 		fclose(statm);
+	if (config_memory_hidden(""))
+		log_notice(
+			"event=memory_limit_hidden text=\"this process is in a cgroup whose memory limit cannot be read, so users may be given more than it allows\" remedy=\"let /sys/fs/cgroup show it (nsenter --net does, ip netns exec does not), or lower max_bytes_per_uid\"\n");
 	used = (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 	return used < all ? (all - used) / 4 * 3 : 0;
 }
@@ -153,8 +157,9 @@ static uint64_t
 next_deadline(void)
 {
 	static uint64_t (*const deadlines[])(void) = {
-		paths_deadline, conns_deadline,        clients_deadline,  hosts_deadline, reapers_deadline,
-		ctl_deadline,   engine_links_deadline, watchdog_deadline, work_deadline};
+		paths_deadline,   conns_deadline,    clients_deadline,      hosts_deadline,
+		reapers_deadline, ctl_deadline,      engine_links_deadline, watchdog_deadline,
+		work_deadline,    qp_moves_deadline, conns_balance_deadline};
 	uint64_t deadline = NEVER;
 
 	if (paths_pending() || turns_waiting(&control.turns))
@@ -287,9 +292,11 @@ loop_once(uint64_t deadline)
 		turns_round(&control.turns);
 	paths_poll();
 	work_poll();
+	qp_moves_poll();
 	workers_poll();
 	hosts_poll();
 	conns_poll();
+	conns_balance_poll();
 	clients_poll();
 	reapers_poll();
 	server_poll();

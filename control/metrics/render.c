@@ -28,7 +28,7 @@ write_process(struct metrics_text *text, const struct metrics_snapshot *snapshot
 		       "Log lines suppressed by rate limits.");
 	metrics_value(text, snapshot->suppressed);
 	metrics_family(text, "oneside_path_mtu_reports", METRICS_COUNTER, "",
-		       "ICMP reports that a connection's packet exceeded the path MTU.");
+		       "Reports and other signs that packets of a connection exceed the path MTU.");
 	metrics_value(text, snapshot->path_mtu_reports);
 }
 

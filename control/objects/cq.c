@@ -74,11 +74,12 @@ bundle_of(const struct cq *cq)
 }
 
 static int
-ring_make(struct cq *cq, struct engine_client *lane, struct cq_ring *ring)
+ring_make(struct cq *cq, struct engine_client *lane, struct cq_ring *ring, uint32_t number)
 {
 	struct client *client = cq->object.client;
 	const struct engine_cq_config config = {.id = cq->object.id,
 						.bundle = cq->bundle,
+						.number = number,
 						.offset = ring->offset,
 						.log2 = cq->entries,
 						.async_cq = cq_engine(client->async_cq, lane)};
@@ -106,7 +107,7 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 	error = client_alloc(client, ring_size(log2), &cq->first.offset);
 	if (error == 0) {
 		cq->num_rings = 1;
-		error = ring_make(cq, client->engine, &cq->first);
+		error = ring_make(cq, client->engine, &cq->first, 0);
 	}
 	if (error != 0) {
 		cq_destroy(cq);
@@ -150,7 +151,7 @@ cq_extend(struct cq *cq, struct engine_client *lane)
 	error = client_alloc(client, ring_size(cq->entries), &ring->offset);
 	if (error != 0)
 		return error;
-	error = ring_make(cq, lane, ring);
+	error = ring_make(cq, lane, ring, cq->num_rings);
 	if (error != 0) {
 		client_free(client, ring->offset, ring_size(cq->entries));
 		return error;
@@ -347,8 +348,9 @@ cq_has_room(const struct cq *cq)
 	const struct cq_ring *ring = &cq->first;
 	const struct one_cq_shm *shm =
 		(const struct one_cq_shm *)(cq->object.client->arena.base + ring->offset);
-	/* Relaxed: `head` pairs with the library's store, `tail` with the store in cq_publish().  Only the
-	 * numbers are compared. */
+	/* Relaxed: `head` pairs with the library's store, `tail` with the stores in cq_publish() and
+	 * cq_push_counted(), which precede the answers that `posts` has counted down for.  Only the numbers
+	 * are compared. */
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
 	/* The application may be ahead of `tail`: an entry can be read before `tail` covers it. */

@@ -114,7 +114,10 @@ client_added(struct engine_command *command, void *object)
 	struct client *client = object;
 	int error = command->status;
 
-	client->added = error == 0;
+	if (error != 0) {
+		engine_client_free(client->engine);
+		client->engine = NULL;
+	}
 	if (client->state != CLIENT_CONNECTED)
 		return;
 	if (error == 0)
@@ -240,7 +243,6 @@ hello_request(struct client *client, const struct one_msg *msg)
 		error = client_awaits_room(client) ? REQUEST_AGAIN : client_refuse_limit(client, &limit);
 	} else {
 		client->arena_charged = ATTACHMENT_BYTES;
-		client->attached = true;
 		client->labelled = client_totals.labelled < CLIENT_LABELS;
 		client_totals.labelled += client->labelled;
 		error = start_attachment(client);

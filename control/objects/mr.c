@@ -308,10 +308,7 @@ populated(struct mr *mr, int error, uint64_t done)
 	if (error == -EFAULT)
 		log_of_user(
 			client->uid, info,
-			"event=registration_refused pid=%d program=\"%s\" uid=%u length=0x%llx "
-			"address=0x%llx "
-			"hole=0x%llx text=\"its file has no page there\" remedy=\"it has to populate them "
-			"(MADV_POPULATE_WRITE, fallocate)\"\n",
+			"event=registration_refused pid=%d program=\"%s\" uid=%u length=0x%llx address=0x%llx hole=0x%llx text=\"its file has no page there\" remedy=\"it has to populate them (MADV_POPULATE_WRITE, fallocate)\"\n",
 			(int)client->pid, client->program, client->uid, (unsigned long long)mr->length,
 			(unsigned long long)mr->va, (unsigned long long)hole);
 	mr_destroy(mr);

@@ -51,7 +51,6 @@ make_lane(struct client *client, uint32_t core)
 	return lane;
 }
 
-/* Returns a lane with all rings that the queue pair needs; NULL: no memory. */
 static struct engine_client *
 lane_with_rings(struct qp *qp, uint32_t core)
 {
@@ -70,6 +69,20 @@ lane_with_rings(struct qp *qp, uint32_t core)
 	return lane;
 }
 
+struct engine_client *
+place_lane(struct qp *qp, uint32_t core)
+{
+	struct client *client = qp->object.client;
+	const struct one_reply reply = client->reply;
+	bool starved = client->starved;
+	struct engine_client *lane = core == home_core(client) ? client->engine : lane_with_rings(qp, core);
+
+	/* Missing memory for a lane is no refusal of the request under way: restore the reply. */
+	client->reply = reply;
+	client->starved = starved;
+	return lane;
+}
+
 /* ---- the choice ---- */
 
 /* Returns the core with the fewest queue pairs among the first `cores`; of equal ones the client's first
@@ -85,9 +98,8 @@ least_busy(const struct client *client, uint32_t cores)
 	return best;
 }
 
-/* Returns the completion vector of the receives, else of the requests; 0: none, or any core. */
-static uint32_t
-vector_of(const struct qp *qp)
+uint32_t
+place_wish(const struct qp *qp)
 {
 	uint32_t vector = qp->recv_cq != NULL ? qp->recv_cq->vector : 0;
 
@@ -108,8 +120,8 @@ choose_core(struct qp *qp, const struct qp *near)
 		return client->next_core++ % engine_num_cores();
 	if (near != NULL && near->placed)
 		return engine_lane_core(near->lane);
-	if (vector_of(qp) != 0)
-		return vector_of(qp);
+	if (place_wish(qp) != 0)
+		return place_wish(qp);
 	/* Prefer cores at which frames of the port arrive: frames for other cores have to be handed over. */
 	return least_busy(client, near != NULL ? engine_num_cores() : engine_port_cores(qp->config.port));
 }
@@ -134,21 +146,22 @@ void
 place_qp(struct qp *qp, struct qp *near)
 {
 	struct client *client = qp->object.client;
-	struct engine_client *lane = client->engine;
-	const struct one_reply reply = client->reply;
-	bool starved = client->starved;
-	uint32_t core;
+	struct engine_client *lane;
 
 	if (qp->placed)
 		return;
-	core = choose_core(qp, near);
-	if (core != home_core(client))
-		lane = lane_with_rings(qp, core);
-	/* Missing memory for a lane is no refusal of the request under way: restore the reply. */
-	client->reply = reply;
-	client->starved = starved;
+	lane = place_lane(qp, choose_core(qp, near));
 	note_place(qp, lane != NULL ? lane : client->engine);
 	qp_give_to_core(qp);
+}
+
+void
+place_moved(struct qp *qp, struct engine_client *lane)
+{
+	place_forget(qp);
+	note_place(qp, lane);
+	qp->config = qp_config_on(qp, lane);
+	qp_store_doorbells(qp);
 }
 
 uint32_t

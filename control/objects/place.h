@@ -10,6 +10,13 @@
 void place_qp(struct qp *qp, struct qp *near);
 /* Places the queue pair on the attachment's first core for good. */
 void place_at_home(struct qp *qp);
+/* Returns the client's lane on `core`, with all rings that the queue pair needs; NULL: no memory. */
+struct engine_client *place_lane(struct qp *qp, uint32_t core);
+/* Takes note that the queue pair is on another lane now. */
+void place_moved(struct qp *qp, struct engine_client *lane);
+/* Returns the core that the application asked for: the completion vector of the receives, else of the
+ * requests; 0: any. */
+uint32_t place_wish(const struct qp *qp);
 /* Returns the number of queue pairs on a core. */
 uint32_t place_count(uint32_t core);
 /* Uncounts a queue pair that is freed. */

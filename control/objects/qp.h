@@ -9,6 +9,7 @@
 #include "control/objects/objects.h"
 
 struct conn;
+struct qp_move;
 struct segment;
 
 /* A kind of queue pairs: of applications, of RSM imports, or of RSM exports. */
@@ -38,6 +39,7 @@ struct qp {
 	bool placed; /* has a core, that of `lane` (place.h) */
 	struct engine_client *lane;
 	bool removing;
+	struct qp_move *move; /* to another core (move.h); NULL: none */
 	struct engine_qp *engine;
 	struct engine_qp_config config;
 	struct pz *pz; /* NULL: none yet; EXPORT: always NULL, and config.pz is its own */
@@ -77,6 +79,10 @@ struct qp *qp_new(struct client *client, const struct qp_kind *kind);
 int qp_make_rings(struct qp *qp);
 int qp_add(struct qp *qp, command_done *done);
 void qp_describe(struct client *client, const struct qp *qp); /* fills the reply under way */
+/* Returns the configuration with the rings of `lane`. */
+struct engine_qp_config qp_config_on(const struct qp *qp, const struct engine_client *lane);
+/* Stores the lane's doorbells for the application. */
+void qp_store_doorbells(struct qp *qp);
 /* Adds a queue pair of QP_CREATE to the core of its lane. */
 void qp_give_to_core(struct qp *qp);
 /* Ends the busy state, and answers the request for the queue pair with 0 or -errno. */

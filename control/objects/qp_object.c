@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "dataplane/base/state.h"
+#include "control/objects/move.h"
 #include "control/objects/place.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
@@ -136,18 +137,25 @@ resolve_request(struct client *client, const struct one_qp_create *args, struct 
 	return 0;
 }
 
+struct engine_qp_config
+qp_config_on(const struct qp *qp, const struct engine_client *lane)
+{
+	struct engine_qp_config config = qp->config;
+
+	config.send_cq = cq_engine(qp->send_cq, lane);
+	config.recv_cq = cq_engine(qp->recv_cq, lane);
+	config.conn_cq = cq_engine(qp->conn_cq, lane);
+	config.async_cq = cq_engine(qp->object.client->async_cq, lane);
+	config.srq = qp->srq == NULL ? NULL : qp->srq->engine;
+	if (qp->pz != NULL)
+		config.pz = qp->pz->number;
+	return config;
+}
+
 static void
 fill_config(struct qp *qp)
 {
-	const struct engine_client *lane = qp->placed ? qp->lane : qp->object.client->engine;
-
-	qp->config.send_cq = cq_engine(qp->send_cq, lane);
-	qp->config.recv_cq = cq_engine(qp->recv_cq, lane);
-	qp->config.conn_cq = cq_engine(qp->conn_cq, lane);
-	qp->config.async_cq = cq_engine(qp->object.client->async_cq, lane);
-	qp->config.srq = qp->srq == NULL ? NULL : qp->srq->engine;
-	if (qp->pz != NULL)
-		qp->config.pz = qp->pz->number;
+	qp->config = qp_config_on(qp, qp->placed ? qp->lane : qp->object.client->engine);
 }
 
 /* ---- making ---- */
@@ -305,16 +313,22 @@ qp_added(struct engine_command *command, void *object)
 }
 
 void
+qp_store_doorbells(struct qp *qp)
+{
+	bool is_home = qp->lane == qp->object.client->engine;
+
+	/* Relaxed: pairs with the load in one_qp_doorbells().  When the queue pair gets its first core, that
+	 * core later stores a state in which requests may be posted.  Later the old core forwards. */
+	atomic_store_explicit(&qp_shm(qp)->doorbells, is_home ? 0 : (uint32_t)engine_lane_doorbells(qp->lane),
+			      memory_order_relaxed);
+}
+
+void
 qp_give_to_core(struct qp *qp)
 {
-	uint64_t doorbells = engine_lane_doorbells(qp->lane);
-
 	fill_config(qp);
 	engine_qp_place(qp->engine, qp->lane, &qp->config);
-	/* Relaxed: pairs with the load in one_qp_doorbells().  The core later stores a state in which
-	 * requests may be posted. */
-	if (qp->lane != qp->object.client->engine)
-		atomic_store_explicit(&qp_shm(qp)->doorbells, (uint32_t)doorbells, memory_order_relaxed);
+	qp_store_doorbells(qp);
 	command_send(qp_command(qp, ENGINE_QP_ADD, qp_added, qp));
 }
 
@@ -513,6 +527,7 @@ qp_destroy(struct qp *qp)
 	struct client *client = qp->object.client;
 
 	place_forget(qp);
+	qp_move_forget(qp);
 	if (qp->engine != NULL) {
 		engine_qp_free(qp->engine);
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);

@@ -20,8 +20,8 @@ static const struct table_layout {
 	 "qpn=QP state side by local peer peer_qpn=PEER-QP service:n path_mtu:n kind pid:n program"},
 	{"listeners", "port address service:n state takes client:n pid:n program"},
 	{"segments", "segment port length:b imports:n access_entries=ACCESS:n client:n pid:n uid:n program"},
-	{"memory", "address:x length:b access way windows:n client_copied_bytes=CLIENT-COPIED:b client:n "
-		   "pid:n program"},
+	{"memory",
+	 "address:x length:b access way windows:n client_copied_bytes=CLIENT-COPIED:b client:n pid:n program"},
 	{"ports",
 	 "port address link mbps:n mac device_name=DEVICE mtu:n path_mtu:n rx_packets:n tx_packets:n rx_missed:n rx_errors:n conflicts:n"},
 	{"peers", "node:n address port secret"},

@@ -85,6 +85,7 @@ print_usage(void)
 	      "  peer add NODE ADDRESS [port=NAME]\n"
 	      "  peer remove NODE\n"
 	      "  client kill PID | client=N\n"
+	      "  move QP CORE                       move a connection's queue pair to another core\n"
 	      "  drain                              accept nothing new; end with the last connection\n"
 	      "  log level [NAME] LEVEL             emergency, alert, critical, error, warning, notice,\n"
 	      "                                     info or debug\n"
@@ -258,6 +259,17 @@ client_run(int count, char **words)
 }
 
 static int
+move_run(int count, char **words)
+{
+	if (count != 2)
+		onesidectl_misused("move: write move QP CORE, with numbers of show endpoints and show cores");
+	ask_change(json_pack("{s:s, s:I, s:I}", "command", "move", "qp",
+			     word_number("qp", words[0], UINT32_MAX), "core",
+			     word_number("core", words[1], UINT32_MAX)));
+	return EXIT_SUCCESS;
+}
+
+static int
 drain_run(int count, char **words)
 {
 	if (count != 0)
@@ -295,6 +307,7 @@ static const struct {
 	{"reload", reload_run},
 	{"peer", peer_run},
 	{"client", client_run},
+	{"move", move_run},
 	{"drain", drain_run},
 	{"log", log_run},
 	{"metrics", onesidectl_metrics_run},

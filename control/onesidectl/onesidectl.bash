@@ -81,7 +81,7 @@ _onesidectl() {
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			return
 		fi
-		_onesidectl_offer show top setup trace metrics capture check reload peer client drain log --socket --json --help --version
+		_onesidectl_offer show top setup trace metrics capture check reload peer client move drain log --socket --json --help --version
 		;;
 	1:show) _onesidectl_offer $whats ;;
 	*:show) _onesidectl_offer pid= uid= port= peer= --json ;;
@@ -97,6 +97,8 @@ _onesidectl() {
 	4:peer) _onesidectl_offer port= ;;
 	1:client) _onesidectl_offer kill ;;
 	2:client) _onesidectl_offer client= $(_onesidectl_ask clients pid) ;;
+	1:move) _onesidectl_offer $(_onesidectl_ask endpoints qpn) ;;
+	2:move) _onesidectl_offer $(_onesidectl_ask cores core) ;;
 	1:log) _onesidectl_offer level ;;
 	*:log) _onesidectl_offer emergency alert critical error warning notice info debug ;;
 	esac

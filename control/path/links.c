@@ -70,15 +70,14 @@ report_mtu(struct path_port *port, const struct engine_port_info *info)
 		return;
 	port->narrow = narrow;
 	if (narrow)
-		log_warning("event=mtu port=%s interface=%s mtu=%u interface_mtu=%u text=\"longer frames are "
-			    "lost\" remedy=\"ip link set %s mtu %u\"\n",
-			    info->name, info->interface, info->mtu, info->interface_mtu, info->interface,
-			    info->mtu);
+		log_warning(
+			"event=mtu port=%s interface=%s mtu=%u interface_mtu=%u text=\"longer frames are lost\" remedy=\"ip link set %s mtu %u\"\n",
+			info->name, info->interface, info->mtu, info->interface_mtu, info->interface,
+			info->mtu);
 	else
-		log_notice("event=mtu_restored port=%s interface=%s mtu=%u interface_mtu=%u text=\"frames of "
-			   "the port's "
-			   "mtu pass\"\n",
-			   info->name, info->interface, info->mtu, info->interface_mtu);
+		log_notice(
+			"event=mtu_restored port=%s interface=%s mtu=%u interface_mtu=%u text=\"frames of the port's mtu pass\"\n",
+			info->name, info->interface, info->mtu, info->interface_mtu);
 }
 
 static void

@@ -176,8 +176,7 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	if (error == -ENETUNREACH)
 		log_of_others(
 			warning,
-			"event=no_route port=%s peer=%s text=\"cannot send a connection message: the "
-			"peer is not on the link, and the port has no gateway\" remedy=\"give the port a gateway\"\n",
+			"event=no_route port=%s peer=%s text=\"cannot send a connection message: the peer is not on the link, and the port has no gateway\" remedy=\"give the port a gateway\"\n",
 			port->info->name, addr_text(&path->dst));
 	/* Bounded: MADs to hosts that do not answer must not prevent those to others. */
 	if (error != -ENOENT || num_unresolved >= PATH_UNRESOLVED_MAX)
@@ -380,10 +379,9 @@ env_conflict(struct neigh_env *env, uint16_t port, const struct wire_addr *addr,
 {
 	const struct engine_port_info *info = path_port[port].info;
 
-	log_warning("event=address_conflict port=%s address=%s mac=%02x:%02x:%02x:%02x:%02x:%02x "
-		    "text=\"another host uses this address: frames for one may reach the other; "
-		    "change the address of one of them\"\n",
-		    info->name, addr_text(addr), mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	log_warning(
+		"event=address_conflict port=%s address=%s mac=%02x:%02x:%02x:%02x:%02x:%02x text=\"another host uses this address: frames for one may reach the other; change the address of one of them\"\n",
+		info->name, addr_text(addr), mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 }
 
 static uint32_t
@@ -429,9 +427,9 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 		.silent = env_silent,
 		.random = env_random,
 		.guid = guid_of(port->info->mac),
-		.capabilities = CM_CAPABILITY_SELECTIVE_REPEAT | CM_CAPABILITY_STEERED |
-				CM_CAPABILITY_PACKED |
-				(config->idle != ONE_IDLE_SPIN ? CM_CAPABILITY_YIELDS : 0),
+		.capabilities = WIRE_CAPABILITY_SELECTIVE_REPEAT | WIRE_CAPABILITY_STEERED |
+				WIRE_CAPABILITY_PACKED |
+				(config->idle != ONE_IDLE_SPIN ? WIRE_CAPABILITY_YIELDS : 0),
 		.response_timeout = RESPONSE_TIMEOUT,
 		.max_retries = MAX_RETRIES,
 		.retry_interval = RETRY_NS,

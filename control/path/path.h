@@ -79,6 +79,8 @@ uint16_t path_mtu_to(const struct path_port *port, const struct wire_addr *dst);
 uint16_t path_link_mtu_to(const struct path_port *port, const struct wire_addr *dst);
 /* Processes a router's report that a packet had more than `mtu` bytes. */
 void path_too_big(uint16_t index, const struct wire_addr *dst, uint16_t udp_src_port, uint32_t mtu);
+/* Call when a packet with `payload` bytes was lost at each retry, and the peer answers short messages. */
+void path_loses(const struct path_port *port, const struct wire_addr *dst, uint32_t payload);
 void path_mtus_forget(void);
 extern uint64_t path_mtu_reports; /* number of reports accepted */
 /* For this room only. */

@@ -242,9 +242,9 @@ hosts_poll(void)
 		if (due && host->unanswered > 0 && transport_heard(host))
 			host->unanswered = 1;
 		if (due && !LIST_EMPTY(&host->conns) && host->unanswered >= ASKS) {
-			log_notice("event=peer_lost peer=%s silent_ms=%u text=\"it does not answer: its "
-				   "imports and exports are lost\"\n",
-				   addr_text(&host->addr), control.config->keepalive_ms);
+			log_notice(
+				"event=peer_lost peer=%s silent_ms=%u text=\"it does not answer: its imports and exports are lost\"\n",
+				addr_text(&host->addr), control.config->keepalive_ms);
 			lose_conns(host, 0);
 		}
 		if (LIST_EMPTY(&host->conns)) {

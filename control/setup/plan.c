@@ -142,17 +142,16 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, cons
 				    name, text);
 	kernel = kernel_keeps(plan, port, addr);
 	if (kernel != NULL)
-		return setup_refuse(why,
-				    "port %s: the kernel has address %s, on %s; choose an unused one, "
-				    "or remove it there (ip addr del)",
-				    name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
+		return setup_refuse(
+			why,
+			"port %s: the kernel has address %s, on %s; choose an unused one, or remove it there (ip addr del)",
+			name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
 	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++)
 		if (port->gateway[i].family == addr->family &&
 		    !config_may_be_gateway(addr, &port->gateway[i]))
 			return setup_refuse(
 				why,
-				"port %s: the gateway cannot be another host on the link of address %s; "
-				"name a router of the same address family",
+				"port %s: the gateway cannot be another host on the link of address %s; name a router of the same address family",
 				name, text);
 	return true;
 }
@@ -176,20 +175,20 @@ check_addresses(const struct setup_plan *plan, const struct setup_port *port, ch
 	char text[CONFIG_ADDR_TEXT];
 
 	if (port->addr.family == 0)
-		return setup_refuse(why,
-				    "port %s: the address is missing; give --address ADDRESS/PREFIX, one "
-				    "that is unused on the link%s%s",
-				    name, on_link != NULL ? " of " : "",
-				    on_link != NULL ? config_addr_text(on_link, true, text) : "");
+		return setup_refuse(
+			why,
+			"port %s: the address is missing; give --address ADDRESS/PREFIX, one that is unused on the link%s%s",
+			name, on_link != NULL ? " of " : "",
+			on_link != NULL ? config_addr_text(on_link, true, text) : "");
 	for (uint32_t i = 0; (addr = setup_port_addr(port, i)) != NULL; i++)
 		if (!check_address(plan, port, addr, why))
 			return false;
 	for (uint32_t i = 0; i < CONFIG_GATEWAYS_MAX; i++)
 		if (port->gateway[i].family != 0 && !has_family(port, port->gateway[i].family))
-			return setup_refuse(why,
-					    "port %s: gateway %s: the port has no address of its family; "
-					    "add one by --address",
-					    name, config_addr_text(&port->gateway[i], false, text));
+			return setup_refuse(
+				why,
+				"port %s: gateway %s: the port has no address of its family; add one by --address",
+				name, config_addr_text(&port->gateway[i], false, text));
 	return true;
 }
 

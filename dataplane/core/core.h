@@ -26,10 +26,11 @@ TAILQ_HEAD(qp_list, engine_qp);
 struct frame_info {
 	struct wire_packet packet;
 	uint16_t port;
-	bool parsed;   /* packet is valid */
-	bool esp;      /* not parsed: arrived as ESP, and its ESP layer is not removed yet */
-	uint32_t from; /* not parsed and no ESP: QPN of the sender on this data plane */
-	uint8_t far;   /* memif: the peer's core that sent the frame, or is to receive it */
+	bool parsed;           /* packet is valid */
+	bool esp;              /* not parsed: arrived as ESP, and its ESP layer is not removed yet */
+	uint32_t from;         /* not parsed and no ESP: QPN of the sender on this data plane */
+	uint8_t far;           /* memif: the peer's core that sent the frame, or is to receive it */
+	struct rte_mbuf *next; /* engine_qp.parked */
 };
 
 struct tx_queue {

@@ -41,9 +41,8 @@ enum {
 	LOCAL_CHUNK_ALONE = 524288, /* the same while there is also no other client */
 	TIMER_SLOTS = 4096,
 	TIMER_SHIFT = 12, /* a slot is 4.1 us */
-	/* Limit of loops by which receive queues defer timers: the longest queue is drained in that number of
-	 * loops. */
-	TIMER_DEFER_LOOPS = CORE_INBOUND_RING / CORE_BURST,
+	/* Bursts that drain the longest receive queue: they limit how long timers and commands wait. */
+	DRAIN_BURSTS = CORE_INBOUND_RING / CORE_BURST,
 	QPN_LOG2 = 18,
 	FLOW_RULES = 128, /* per port */
 	FLOW_STRAYS = 64  /* frames handed over by other cores before a flow rule is requested */

@@ -4,7 +4,8 @@
 
 #include "dataplane/engine/loop.h"
 #include "dataplane/port/port.h"
-#include "dataplane/qp/transport.h"
+#include "dataplane/qp/doorbell.h"
+#include "dataplane/qp/move.h"
 #include "dataplane/qp/wake.h"
 
 static int
@@ -34,7 +35,7 @@ qp_add(struct core *core, struct engine_qp *qp)
 	struct engine_client *client = qp->client;
 	uint32_t group = qp->doorbell / ONE_DOORBELL_GROUP;
 
-	if (client->qps[qp->doorbell] != NULL)
+	if (client->qps[qp->doorbell] != NULL && doorbell_lane(client->qps[qp->doorbell]) == NULL)
 		return -EEXIST;
 	client->qps[qp->doorbell] = qp;
 	if (client->groups <= group)
@@ -74,7 +75,7 @@ static int
 qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connection *connection)
 {
 	struct engine_qp *peer = engine_qp_find(connection->rc.peer_qpn);
-	bool here = peer != NULL && peer->core == core;
+	bool here = peer != NULL && qp_core(peer) == core;
 
 	if (qp->state != RC_RESET)
 		return -EISCONN;
@@ -89,6 +90,8 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->silent_at = 0;
 	/* Pairs with the load in engine_qp_heard_there: packets of an earlier peer do not count. */
 	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
+	/* Pairs with the load in engine_qp_source_port: the same holds for what an earlier peer asked for. */
+	atomic_store_explicit(&qp->source_port, 0, memory_order_relaxed);
 	qp->by_numbers = connection->by_numbers;
 	qp_set_state(qp, connection->state == RC_RTS ? RC_RTS : RC_RTR, "connected");
 	if (qp_has_rc(qp))
@@ -186,8 +189,7 @@ qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
 {
 	if (!qp_has_rc(qp) || qp->state == RC_RESET)
 		return -ENOTCONN;
-	qp->attr.path = *path;
-	rc_set_path(qp->rc, path);
+	rcio_set_path(qp, path);
 	return 0;
 }
 
@@ -230,7 +232,7 @@ execute_command(struct core *core, const struct engine_command *command)
 		cq_forget(core, command->cq);
 		return 0;
 	case ENGINE_CQ_POST:
-		cq_push(core, command->cq, &command->event);
+		cq_push_counted(core, command->cq, &command->event);
 		return 0;
 	case ENGINE_QP_ADD:
 		return qp_add(core, qp);
@@ -259,6 +261,12 @@ execute_command(struct core *core, const struct engine_command *command)
 		return 0;
 	case ENGINE_QP_REMOVE:
 		return qp_remove(core, qp);
+	case ENGINE_QP_FREEZE:
+		return qp_freeze(core, command->move);
+	case ENGINE_QP_THAW:
+		return qp_thaw(core, command->move);
+	case ENGINE_QP_MOVED:
+		return qp_moved(core, command->move);
 	case ENGINE_QP_BIND_DONE:
 		return qp_bind_done(core, qp, command->ok, command->settle);
 	case ENGINE_QP_PATH:
@@ -282,22 +290,27 @@ execute_command(struct core *core, const struct engine_command *command)
 }
 
 /*
- * Processes frames that another core handed over before a command was sent: a NAK that ended a connection
- * precedes the flush that it causes.
+ * Processes frames that had arrived, or that another core had handed over, before a command was sent: the
+ * NAK that ended a connection precedes the flush that it causes, and so does the last acknowledgement before
+ * a disconnect, which another core may have received.
  */
 static uint32_t
-inbound_before(struct core *core)
+frames_before(struct core *core)
 {
-	uint32_t left, done = 0;
+	uint32_t left, done = 0, bursts = 0;
 
+	do
+		done += rcio_receive(core);
+	while (core->rx_more && ++bursts < DRAIN_BURSTS);
 	/* Pairs with the release that ends an enqueue to the command ring. */
 	atomic_thread_fence(memory_order_acquire);
-	for (left = ring_used(core->inbound); done < left;) {
+	for (left = ring_used(core->inbound); left > 0;) {
 		uint32_t n = rcio_inbound(core);
 
 		if (n == 0)
 			break;
 		done += n;
+		left -= RTE_MIN(n, left);
 	}
 	return done;
 }
@@ -305,11 +318,12 @@ inbound_before(struct core *core)
 uint32_t
 loop_commands(struct core *core)
 {
-	uint32_t done = 0, due = ring_used(core->commands), frames;
+	uint32_t done = 0, due = ring_used(core->commands), frames = 0;
 
 	if (due == 0 && STAILQ_EMPTY(&core->backlog))
 		return 0;
-	frames = inbound_before(core);
+	if (due > 0)
+		frames = frames_before(core);
 	due = RTE_MIN(due, (uint32_t)CORE_COMMANDS);
 	/* The backlog of events goes first; then commands, while the acknowledgement of a command and the
 	 * events it raises fit the ring at once. So the order of event.c holds. */

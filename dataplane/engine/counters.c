@@ -47,6 +47,7 @@ const struct counter counters[] = {
 	CORE("tx", tx_bytes, COUNTER_BYTES, "Bytes of frames sent."),
 	CORE("handed_over", handed_over, COUNTER_EVENTS,
 	     "Frames given to the core that owns the queue pair."),
+	CORE("moves", moves, COUNTER_EVENTS, "Queue pairs that came from another core."),
 	CORE("tx_handed_over", tx_handed_over, COUNTER_EVENTS,
 	     "Frames given to the first core, which has the queue of the port."),
 	CORE("datagrams_sent", ud_sent, COUNTER_EVENTS, "Datagrams of UD queue pairs sent."),
@@ -115,6 +116,7 @@ const struct counter counters[] = {
 	RC("bad_response", RC_COUNT_BAD_RESPONSE),
 	RC("packed_sent", RC_COUNT_PACKED_SENT),
 	RC("drop_packed", RC_COUNT_DROP_PACKED),
+	RC("recognized", RC_COUNT_RECOGNIZED),
 	{NULL, NULL, COUNTER_CORE, COUNTER_EVENTS, 0, false},
 };
 

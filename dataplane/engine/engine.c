@@ -20,6 +20,7 @@
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/keeper.h"
 #include "dataplane/engine/loop.h"
+#include "dataplane/engine/move.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/slab.h"
 #include "dataplane/port/port.h"
@@ -106,15 +107,15 @@ cores_init(char *why, size_t why_len)
 		if (core != NULL)
 			engine.core[engine.num_cores++] = core;
 		if (core == NULL || !core_is_whole(core))
-			return config_refuse(why, why_len, -ENOMEM,
-					     "core %u: no memory for its rings and %u work nodes; give EAL "
-					     "more (-m), or write a lower work_pool",
-					     lcore, engine.config->work_pool);
+			return config_refuse(
+				why, why_len, -ENOMEM,
+				"core %u: no memory for its rings and %u work nodes; give EAL more (-m), or write a lower work_pool",
+				lcore, engine.config->work_pool);
 	}
 	if (engine.num_cores == 0)
-		return config_refuse(why, why_len, -EINVAL,
-				     "one lcore is not enough: the first is the control thread's, every "
-				     "further one polls; give EAL two or more (-l 0,1)");
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"one lcore is not enough: the first is the control thread's, every further one polls; give EAL two or more (-l 0,1)");
 	return 0;
 }
 
@@ -138,8 +139,7 @@ pools_init(char *why, size_t why_len)
 		if (core->pool == NULL)
 			return config_refuse(
 				why, why_len, -rte_errno,
-				"mbufs %u: no memory for %u packet buffers of %u bytes; give EAL "
-				"more (hugepages, or -m), or write a lower mbufs",
+				"mbufs %u: no memory for %u packet buffers of %u bytes; give EAL more (hugepages, or -m), or write a lower mbufs",
 				engine.config->mbufs, count, room);
 	}
 	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv, room,
@@ -184,8 +184,7 @@ icrc_choose(char *why, size_t why_len)
 		return 0;
 	return config_refuse(
 		why, why_len, -EINVAL,
-		"ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it "
-		"to have the best (%s)",
+		"ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it to have the best (%s)",
 		name, icrc->name);
 }
 
@@ -412,6 +411,17 @@ engine_port_cores(uint32_t port)
 	return at->far_rings > 0 ? port_rings(at).own : at->rx_queues;
 }
 
+bool
+engine_port_follows(uint32_t port, uint32_t core)
+{
+	/* A memif peer learns the ring from the frames that come from the new core. A peer behind another
+	 * port keeps its UDP source port, so only a flow rule helps. Relaxed: the rules may end at any time.
+	 */
+	return core < engine_port_cores(port) &&
+	       (port >= ports_num || ports[port].far_rings > 0 ||
+		atomic_load_explicit(&ports[port].flows.open, memory_order_relaxed));
+}
+
 uint32_t
 engine_core_lanes(uint32_t core)
 {
@@ -450,8 +460,10 @@ core_of_command(const struct engine_command *command)
 	case ENGINE_SRQ_SWAP:
 	case ENGINE_SRQ_REMOVE:
 		return command->srq != NULL ? command->srq->client->core : NULL;
+	case ENGINE_QP_MOVED:
+		return engine_move_old_core(command->move);
 	default:
-		return command->qp != NULL ? command->qp->core : NULL;
+		return command->qp != NULL ? qp_core(command->qp) : NULL;
 	}
 }
 
@@ -479,6 +491,8 @@ engine_command(struct engine_command *command)
 
 	if (core == NULL)
 		return -EINVAL;
+	if (engine_move_holds(command))
+		return 0;
 	command->status = 0;
 	steer_command(command);
 	/* Write `next` before the core can have the command: afterwards the core owns the memory. */

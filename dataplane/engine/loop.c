@@ -34,7 +34,7 @@ loop_clock(struct core *core, uint64_t tsc)
 static inline bool
 timers_wait(struct core *core)
 {
-	if (likely(!core->rx_more) || core->timer_waits >= TIMER_DEFER_LOOPS) {
+	if (likely(!core->rx_more) || core->timer_waits >= DRAIN_BURSTS) {
 		core->timer_waits = 0;
 		return false;
 	}

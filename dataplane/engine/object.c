@@ -277,6 +277,7 @@ engine_cq_new(struct engine_client *client, const struct engine_cq_config *confi
 		return NULL;
 	cq->client = client;
 	cq->id = config->id;
+	cq->number = config->number;
 	cq->async_cq = config->async_cq;
 	if (cq_attach(cq, config->bundle, config->offset, config->log2) != 0) {
 		slab_free(cq);
@@ -346,8 +347,9 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 		return NULL;
 	}
 	qp->client = client;
-	qp->core = client->core;
-	qp->core->qps_held++;
+	/* Relaxed: no core knows the queue pair yet. */
+	atomic_store_explicit(&qp->core, client->core, memory_order_relaxed);
+	client->core->qps_held++;
 	qp->node.owner = config->owner;
 	qp->id = config->id;
 	qp->qpn = config->qpn;
@@ -367,11 +369,11 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->timer.at = TIMER_NEVER;
 	qp->timer.calls = &qp_timer_calls;
 	qp->bounce.user = qp;
-	qp->bounce.core = qp->core->index;
+	qp->bounce.core = client->core->index;
 	qp->transport = config->ud ? QP_UD : QP_WIRE;
 	if (!config->ud) {
 		qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
-		rc_init(qp->rc, &qp->core->env, qp);
+		rc_init(qp->rc, &client->core->env, qp);
 	}
 	return qp;
 }
@@ -379,14 +381,15 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 void
 engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
 {
-	qp->core->qps_held--;
+	qp->client->core->qps_held--;
 	qp->client = lane;
-	qp->core = lane->core;
+	/* Relaxed: no core knows the queue pair yet. */
+	atomic_store_explicit(&qp->core, lane->core, memory_order_relaxed);
 	qp->bounce.core = lane->core->index;
-	qp->core->qps_held++;
+	lane->core->qps_held++;
 	qp_configure(qp, config);
 	if (qp->rc != NULL)
-		rc_init(qp->rc, &qp->core->env, qp);
+		rc_init(qp->rc, &lane->core->env, qp);
 }
 
 uint32_t
@@ -397,10 +400,24 @@ engine_qp_refusal(const struct engine_qp *qp)
 }
 
 uint32_t
+engine_qp_unacknowledged(const struct engine_qp *qp)
+{
+	/* Pairs with the store in env_failed. */
+	return atomic_load_explicit(&qp->unacknowledged, memory_order_relaxed);
+}
+
+uint32_t
 engine_qp_heard(const struct engine_qp *qp)
 {
 	/* Pairs with the store in rcio.c: only a mark. */
 	return atomic_load_explicit(&qp->heard, memory_order_relaxed);
+}
+
+uint16_t
+engine_qp_source_port(const struct engine_qp *qp)
+{
+	/* Pairs with the store in rcio.c: only a number. */
+	return atomic_load_explicit(&qp->source_port, memory_order_relaxed);
 }
 
 bool
@@ -419,14 +436,14 @@ engine_qp_free(struct engine_qp *qp)
 	if (qp == NULL)
 		return;
 	qpn_release(qp->qpn);
-	qp->core->qps_held--;
+	qp_core(qp)->qps_held--;
 	object_free(&qp->reap, qp, NULL);
 }
 
 uint32_t
 engine_qp_core(const struct engine_qp *qp)
 {
-	return qp->core->index;
+	return qp_core(qp)->index;
 }
 
 uint16_t

@@ -130,8 +130,7 @@ pci_faults(const struct device_report *report, const char *name)
 	if (!has_iommu())
 		report_fault(
 			report,
-			"there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk with "
-			"echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+			"there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk with echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
 			privilege_sudo());
 }
 
@@ -220,8 +219,7 @@ memif_faults(const struct device_report *report, const char *args)
 	if (access(directory, R_OK | W_OK | X_OK) < 0)
 		report_fault(
 			report,
-			"the socket %s cannot be made in %s; make that directory yours with %sinstall -d -o %u "
-			"%s, or choose another",
+			"the socket %s cannot be made in %s; make that directory yours with %sinstall -d -o %u %s, or choose another",
 			addr.sun_path, directory, privilege_sudo(), geteuid(), directory);
 }
 
@@ -280,14 +278,12 @@ memif_advice(const struct device_report *report, const char *args, uint32_t mtu)
 	if (buffer < mtu + ETHERNET)
 		report_fault(
 			report,
-			"frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or "
-			"less; give bsize=%lu at both ends, or a lower mtu",
+			"frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or less; give bsize=%lu at both ends, or a lower mtu",
 			mtu, buffer, wanted);
 	if (cable_address(args, &addr, &named) > 0 && !named && device_is_memif_server(args))
 		report_fault(
 			report,
-			"every process of this network namespace can connect to the abstract socket %s, and so "
-			"make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",
+			"every process of this network namespace can connect to the abstract socket %s, and so make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",
 			addr.sun_path + 1);
 }
 
@@ -306,8 +302,7 @@ device_core_advice(const char *name, const char *args, uint64_t cores, device_fa
 	if (cores > pairs)
 		report_fault(
 			&report,
-			"it has at most %u rings, so with %lu polling cores at both ends only %u at each have rings, "
-			"and the others hand their frames over; use fewer cores, or a smaller bsize= or rsize=",
+			"it has at most %u rings, so with %lu polling cores at both ends only %u at each have rings, and the others hand their frames over; use fewer cores, or a smaller bsize= or rsize=",
 			limit, (unsigned long)cores, pairs);
 }
 
@@ -348,25 +343,21 @@ interface_faults(const struct device_report *report, const char *name, const cha
 	if (!path_exists(path))
 		report_fault(
 			report,
-			"there is no interface %s; make a pair with %sip link add %s type veth peer name "
-			"%.10s-peer, or list those there are with ip link",
+			"there is no interface %s; make a pair with %sip link add %s type veth peer name %.10s-peer, or list those there are with ip link",
 			iface, privilege_sudo(), iface, iface);
 	/* Protocol 0: the socket receives nothing. */
 	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0 && errno == EPERM)
 		report_fault(
 			report,
-			"raw packets need CAP_NET_RAW; run as root, or %ssetcap cap_net_raw,cap_net_admin+ep on "
-			"this program",
+			"raw packets need CAP_NET_RAW; run as root, or %ssetcap cap_net_raw,cap_net_admin+ep on this program",
 			privilege_sudo());
 	if (fd >= 0)
 		close(fd);
 	if (!starts_with(name, "net_af_xdp") && device_slot(args) == 0)
 		report_fault(
 			report,
-			"framesz=%lu, blocksz=%lu and framecnt=%lu do not fit together; let blocksz be a "
-			"multiple of framesz and of %ld, and framecnt one of blocksz/framesz, as in "
-			"framesz=8192,blocksz=65536,framecnt=1024",
+			"framesz=%lu, blocksz=%lu and framecnt=%lu do not fit together; let blocksz be a multiple of framesz and of %ld, and framecnt one of blocksz/framesz, as in framesz=8192,blocksz=65536,framecnt=1024",
 			device_number(args, "framesz", SLOT),
 			device_number(args, "blocksz", (unsigned long)sysconf(_SC_PAGESIZE)),
 			device_number(args, "framecnt", SLOTS), sysconf(_SC_PAGESIZE));
@@ -395,9 +386,7 @@ interface_conflicts(const struct device_report *report, const char *name, const 
 			continue;
 		report_fault(
 			report,
-			"device %s has interface %s, too, and one would get frames of the other; give one port "
-			"several "
-			"addresses instead, as in address = 192.0.2.1/24 192.0.2.2/24",
+			"device %s has interface %s, too, and one would get frames of the other; give one port several addresses instead, as in address = 192.0.2.1/24 192.0.2.2/24",
 			other->name, iface);
 		return;
 	}
@@ -442,8 +431,7 @@ member_faults(const struct device_report *report, const char *member)
 		 rte_eth_dev_default_mac_addr_set(port, &mac) == -ENOTSUP)
 		report_fault(
 			report,
-			"its member %s cannot take the bond's MAC address; use devices that can, or %s without a "
-			"bond",
+			"its member %s cannot take the bond's MAC address; use devices that can, or %s without a bond",
 			member, member);
 }
 
@@ -456,8 +444,7 @@ member_advice(const struct device_report *report, const char *member)
 	    starts_with(member, "net_af_xdp") || starts_with(member, "net_tap"))
 		report_fault(
 			report,
-			"DPDK does not see when the link of its member %s fails, so the bond never changes over; "
-			"make a bond of the kernel's (ip link add type bond), and give oneside that interface",
+			"DPDK does not see when the link of its member %s fails, so the bond never changes over; make a bond of the kernel's (ip link add type bond), and give oneside that interface",
 			member);
 }
 

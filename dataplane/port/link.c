@@ -161,8 +161,7 @@ reopen_device(struct port *port)
 		port->replaced = port->refused = false;
 		port_care(port, PORT_CARE_PAUSED, false);
 		log_notice(
-			"event=interface_new port=%s interface=%s text=\"the interface was recreated; the device "
-			"is open on it\"\n",
+			"event=interface_new port=%s interface=%s text=\"the interface was recreated; the device is open on it\"\n",
 			port->info.name, port->kernel.name);
 	} else if (!port->refused) {
 		port->refused = true;

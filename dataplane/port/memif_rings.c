@@ -146,13 +146,11 @@ report_rings(const struct port *port, const struct handshake *handshake)
 		return;
 	}
 	log_warning(
-		"event=port_slow port=%s text=\"%u of %u cores have rings of this memif, and the others hand "
-		"their frames over: %s\"\n",
+		"event=port_slow port=%s text=\"%u of %u cores have rings of this memif, and the others hand their frames over: %s\"\n",
 		port->info.name, rings.own, engine.num_cores,
-		handshake->agreed ? "a memif has at most 16 rings, which must fit into 1 GiB; use fewer "
-				    "cores, or a smaller bsize or rsize"
-				  : "the peer does not announce its cores; start a newer oneside there, "
-				    "or one data plane with one core for each cable");
+		handshake->agreed
+			? "a memif has at most 16 rings, which must fit into 1 GiB; use fewer cores, or a smaller bsize or rsize"
+			: "the peer does not announce its cores; start a newer oneside there, or one data plane with one core for each cable");
 }
 
 /* ---- handshakes ---- */

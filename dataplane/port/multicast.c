@@ -115,8 +115,7 @@ port_multicast_join(struct port *port, char *why, size_t why_len)
 		return 0;
 	return config_refuse(
 		why, why_len, error,
-		"port %s: its device takes no multicast frames (%s), by which IPv6 hosts ask for its "
-		"addresses; give it IPv4 addresses alone, or choose another driver",
+		"port %s: its device takes no multicast frames (%s), by which IPv6 hosts ask for its addresses; give it IPv4 addresses alone, or choose another driver",
 		port->info.name, strerror(-error));
 }
 

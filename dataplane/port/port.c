@@ -109,10 +109,10 @@ fail_device(uint32_t index, const char *device, const char *what, int error, cha
 	if (first[0] != '\0')
 		return config_refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
 				     first);
-	return config_refuse(why, why_len, error,
-			     "port %s: device %s %s (%s; its driver's reason is in the lines above); correct "
-			     "its arguments",
-			     name, device, what, strerror(-error));
+	return config_refuse(
+		why, why_len, error,
+		"port %s: device %s %s (%s; its driver's reason is in the lines above); correct its arguments",
+		name, device, what, strerror(-error));
 }
 
 /* Equivalent of fail_device() for a device that is open. */
@@ -137,8 +137,7 @@ find_named(uint32_t index, char *why, size_t why_len)
 			return fail_device(index, name, "does not open", -ENODEV, why, why_len);
 		return config_refuse(
 			why, why_len, -ENODEV,
-			"port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for "
-			"PCI), or name one of those there are",
+			"port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for PCI), or name one of those there are",
 			config->name, config->device, config->device);
 	}
 	if (device_taken(ports[index].device, index))
@@ -234,10 +233,10 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	if (config->mtu == 0 && kernel != 0)
 		port->mtu = RTE_MIN(port->mtu, kernel);
 	if (kernel != 0 && port->mtu > kernel)
-		return config_refuse(why, why_len, -EMSGSIZE,
-				     "port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link "
-				     "set %s mtu %u",
-				     config->name, port->mtu, name, kernel, kernel, name, port->mtu);
+		return config_refuse(
+			why, why_len, -EMSGSIZE,
+			"port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link set %s mtu %u",
+			config->name, port->mtu, name, kernel, kernel, name, port->mtu);
 	if (!understates_frames(info) && port->mtu > info->max_mtu)
 		return config_refuse(why, why_len, -EMSGSIZE,
 				     "port %s: mtu %u: the device takes at most %u; write mtu = %u",
@@ -281,10 +280,7 @@ choose_queues(struct port *port, const struct rte_eth_dev_info *info)
 	port->tx_queues = info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
 	if (port->rx_queues < engine.num_cores)
 		log_warning(
-			"event=port_slow port=%s text=\"the device has %u receive queues for %u polling "
-			"cores: "
-			"the first core receives for all, and hands frames over; use one polling core, or a "
-			"device with more queues\"\n",
+			"event=port_slow port=%s text=\"the device has %u receive queues for %u polling cores: the first core receives for all, and hands frames over; use one polling core, or a device with more queues\"\n",
 			engine.config->port[port - ports].name, info->max_rx_queues, engine.num_cores);
 }
 
@@ -374,8 +370,7 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 	if (port->info.mtu + SLOT_OVERHEAD > slot)
 		return config_refuse(
 			why, why_len, -EMSGSIZE,
-			"port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = "
-			"%u or framesz=%u,blocksz=65536,framecnt=1024",
+			"port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = %u or framesz=%u,blocksz=65536,framecnt=1024",
 			name, port->info.mtu, slot, slot - SLOT_OVERHEAD, slot - SLOT_OVERHEAD,
 			rte_align32pow2(port->info.mtu + SLOT_OVERHEAD));
 	port->room = RTE_MAX(port->room, slot);
@@ -453,8 +448,7 @@ port_configure(uint32_t index, char *why, size_t why_len)
 	if (has_zero_copy(port, &info))
 		return config_refuse(
 			why, why_len, -ENOTSUP,
-			"port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
-			"leave it out",
+			"port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; leave it out",
 			name);
 	error = driven_by(&info, "net_bonding") || driven_by(&info, "net_af_packet")
 			? check_conflicts(index, why, why_len)
@@ -591,8 +585,7 @@ ports_start(char *why, size_t why_len)
 		if (tx_init(engine.core[i]) != 0)
 			return config_refuse(
 				why, why_len, -ENOMEM,
-				"no memory for the frames of core %u to a memif; it needs 4 KiB for "
-				"each ring",
+				"no memory for the frames of core %u to a memif; it needs 4 KiB for each ring",
 				engine.core[i]->lcore);
 	return 0;
 }

@@ -76,6 +76,10 @@ struct engine_client {
 	 * first lane's core. keys_begun: number of the last request for which a lane has done so. Stored by
 	 * that lane's core. */
 	_Atomic uint32_t keys_ask, keys_begun;
+	/* First lane only: queue pairs on their way between two lanes; and a request in progress. See move.c.
+	 */
+	_Atomic uint32_t moving;
+	_Atomic bool keys_busy;
 	struct keys_wait keys_wait;
 	struct qp_list sending; /* queue pairs that left share.hot before all posted work was sent */
 	uint32_t groups;        /* doorbell groups to scan, from the first on */
@@ -84,7 +88,7 @@ struct engine_client {
 	struct share share;
 	int wake_fd;
 	_Atomic uint32_t *asleep;       /* in the arena: announces to the library that the core sleeps */
-	struct engine_qp **qps;         /* indexed by doorbell */
+	struct engine_qp **qps;         /* indexed by doorbell; or a lane: see doorbell.h */
 	_Atomic(struct ah_table *) ahs; /* first lane only; NULL: no address handle has been made */
 	/* Stored by the core, loaded by engine_client_counts(): independent counters. */
 	_Atomic uint64_t work, completions;

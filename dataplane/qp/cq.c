@@ -22,6 +22,7 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->ring = (struct one_cqe *)(shm + 1);
 	cq->log2 = log2;
 	cq->limit = (1u << log2) - 1;
+	cq->base += cq->tail;
 	cq->tail = 0;
 	cq->head_seen = 0;
 	cq->notify_tail = 0;
@@ -70,6 +71,14 @@ cq_look(struct core *core, struct engine_cq *cq)
 }
 
 static inline void
+store_tail(struct engine_cq *cq)
+{
+	/* Pairs with the library's acquire load of the tail when it counts entries, and with the control
+	 * thread's load in cq_has_room(). */
+	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
+}
+
+static inline void
 cq_store(struct engine_cq *cq, const struct one_cqe *entry)
 {
 	struct one_cqe *slot = &cq->ring[one_ring_slot(cq->tail, cq->log2)];
@@ -80,9 +89,8 @@ cq_store(struct engine_cq *cq, const struct one_cqe *entry)
 	cq->tail++;
 }
 
-/* Load the application's progress. Returns false if the ring is still full, or the client faulty. */
-static bool
-cq_make_room(struct core *core, struct engine_cq *cq)
+bool
+cq_fits_one(struct engine_cq *cq)
 {
 	/* Pairs with the application's release store after it has copied entries out. */
 	uint32_t head = atomic_load_explicit(&cq->shm->head, memory_order_acquire);
@@ -93,12 +101,21 @@ cq_make_room(struct core *core, struct engine_cq *cq)
 		return false;
 	}
 	cq->head_seen = head;
-	if (cq->tail - head < cq->limit) {
+	return cq->tail - head < cq->limit;
+}
+
+/* Load the application's progress. Returns false if the ring is still full, or the client faulty. */
+static bool
+cq_make_room(struct core *core, struct engine_cq *cq)
+{
+	if (cq_fits_one(cq)) {
 		/* At most half full: report the next overflow as a new one. */
-		if (cq->tail - head <= cq->limit / 2)
+		if (cq->tail - cq->head_seen <= cq->limit / 2)
 			cq->overflowed = false;
 		return true;
 	}
+	if (cq->client->faulty)
+		return false;
 	core->stats.cq_overflow++;
 	if (!cq->overflowed) {
 		cq->overflowed = true;
@@ -147,6 +164,13 @@ cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 {
 	cq_unstage(core);
 	cq_write(core, cq, entry);
+}
+
+void
+cq_push_counted(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
+{
+	cq_push(core, cq, entry);
+	store_tail(cq);
 }
 
 void
@@ -277,8 +301,7 @@ cq_publish(struct core *core)
 	if (STAILQ_EMPTY(&core->dirty))
 		return;
 	STAILQ_FOREACH(cq, &core->dirty, dirty_link)
-		/* Pairs with the library's acquire load of the tail when it counts entries. */
-		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
+		store_tail(cq);
 	/* Pairs with a sleeper's fence between its store of `arm` and its last poll of the entries: either
 	 * the sleeper sees the entries, or this core sees `arm`. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -313,8 +336,9 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 		cq_check_arm(core, cq);
 	/* The slot that `limit` reserves. */
 	cq_store(cq, &last);
-	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* see cq_publish() */
-	atomic_thread_fence(memory_order_seq_cst);                             /* see cq_publish() */
+	cq->base--; /* not counted */
+	store_tail(cq);
+	atomic_thread_fence(memory_order_seq_cst); /* see cq_publish() */
 	/* Wake a thread that sleeps on the old ring, so that it moves to the new one. */
 	if (!flagged && arm != cq->arm_seen && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		wake_armed(core, cq, arm);
@@ -327,7 +351,7 @@ cq_forget(struct core *core, struct engine_cq *cq)
 {
 	cq_unstage(core);
 	if (cq->dirty) {
-		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* see cq_publish() */
+		store_tail(cq);
 		STAILQ_REMOVE(&core->dirty, cq, engine_cq, dirty_link);
 		cq->dirty = false;
 	}

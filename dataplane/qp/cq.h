@@ -14,6 +14,8 @@ struct engine_cq {
 	uint32_t tail, limit;         /* limit: entries that fit, one less than slots */
 	uint32_t head_seen;           /* the application's progress, checked */
 	uint32_t log2;
+	uint32_t number;         /* of the ring in its bundle */
+	uint32_t base;           /* entries stored before the last resize, without ONE_CQE_SWITCHED */
 	uint32_t notify_tail;    /* index after the newest entry with ONE_CQE_NOTIFY */
 	uint32_t solicited_tail; /* index after the newest entry with ONE_CQE_SOLICITED */
 	uint32_t reported_tail;  /* tail when an event was sent last */
@@ -23,13 +25,19 @@ struct engine_cq {
 	struct engine_client *client;
 	struct engine_cq *async_cq;
 	uint32_t id;
-	struct reap reap; /* control thread only */
+	/* ONE_CQE_AFTER: see move.c. */
+	uint32_t mark_begin, mark_end;  /* positions of the newest ones without another entry in between */
+	uint32_t mark_ring, mark_count; /* what the newest one names */
+	struct reap reap;               /* control thread only */
 };
 
 int cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
 void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
+bool cq_fits_one(struct engine_cq *cq);                /* for one entry */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+/* Push an entry of the control thread: the tail counts it when the command is answered, not a loop later. */
+void cq_push_counted(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
 /* Push an entry that notifies, for an event of `object`; `cq` NULL: no effect. */
 void cq_notify(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status);
 void cq_unstage(struct core *core); /* store staged entries */

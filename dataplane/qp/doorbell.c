@@ -4,6 +4,7 @@
  * cache lines. Bytes are only read until one is set. The core then exchanges that byte for 0 before it polls
  * the ring, so that a later post rings again.
  */
+#include "dataplane/qp/doorbell.h"
 #include "dataplane/qp/transport.h"
 
 #define WORD 8u
@@ -13,6 +14,14 @@ static inline uint64_t
 peek_word(const _Atomic uint8_t *bytes)
 {
 	return __atomic_load_n((const uint64_t *)(uintptr_t)bytes, __ATOMIC_RELAXED);
+}
+
+/* The application rang before it noticed that the queue pair has moved. */
+static __rte_noinline void
+forward_ring(struct core *core, struct engine_client *lane, uint32_t doorbell)
+{
+	one_doorbell_ring(lane->doorbells, doorbell);
+	core->wake_mask |= 1ull << lane->core->index;
 }
 
 static uint32_t
@@ -33,6 +42,10 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 			if (qp == NULL)
 				continue;
 			rung++;
+			if (unlikely(doorbell_lane(qp) != NULL)) {
+				forward_ring(core, doorbell_lane(qp), j);
+				continue;
+			}
 			/* A program also rings after arming a ring that already had entries. */
 			cq_look(core, qp->send_cq);
 			cq_look(core, qp->recv_cq);

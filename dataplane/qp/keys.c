@@ -115,6 +115,8 @@ answer_request(struct engine_client *client, bool ok)
 
 	client->keys_answered = client->keys_wait.asked;
 	client->keys_wait.stage = KEYS_IDLE;
+	/* Release: pairs with the load in begin_without_keys(). */
+	atomic_store_explicit(&client->keys_busy, false, memory_order_release);
 	atomic_store_explicit(&shm->refused, !ok, memory_order_relaxed);
 	/* Pairs with the load in await_key(): all reads and stores with the key, by any core, are done
 	 * before. */
@@ -201,6 +203,15 @@ go_on_beside(struct engine_client *client)
 	client->keys_wait.stage = KEYS_IDLE;
 }
 
+/* Lets no further queue pair leave its lane. False: one is on its way, and the request waits for it. */
+static bool
+exclude_moves(struct engine_client *client)
+{
+	/* Both sequentially consistent: pairs with begin_without_keys(). */
+	atomic_store_explicit(&client->keys_busy, true, memory_order_seq_cst);
+	return atomic_load_explicit(&client->moving, memory_order_seq_cst) == 0;
+}
+
 /* Begin a request. The application may also have rung twice, or without a new request. */
 static void
 notice_request(struct core *core, struct engine_client *client)
@@ -210,8 +221,16 @@ notice_request(struct core *core, struct engine_client *client)
 	 * rung. */
 	uint32_t asked = atomic_load_explicit(&client->keys->asked, memory_order_acquire);
 
-	if (asked == client->keys_answered)
+	if (asked == client->keys_answered) {
+		/* Relaxed: the application has withdrawn a request before it began. */
+		atomic_store_explicit(&client->keys_busy, false, memory_order_relaxed);
 		return;
+	}
+	if (!exclude_moves(client)) {
+		/* Relaxed: only this core polls the byte, in its next scan. */
+		atomic_store_explicit(&client->doorbells->keys, 1, memory_order_relaxed);
+		return;
+	}
 	*wait = (struct keys_wait){.stage = KEYS_SCAN, .asked = asked, .since = core->now};
 	/* No posted work can use a key that was revoked: renew at once. */
 	if (atomic_load_explicit(&client->keys->op, memory_order_relaxed) == ONE_KEY_RENEW)

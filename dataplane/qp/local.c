@@ -48,9 +48,9 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 {
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
-	if (peer == NULL || peer->core != core || peer == qp || peer->transport != QP_LOCAL ||
+	if (peer == NULL || qp_core(peer) != core || peer == qp || peer->transport != QP_LOCAL ||
 	    peer->attr.peer_qpn != qp->qpn || (peer->state != RC_RTS && peer->state != RC_RTR) ||
-	    peer->client->faulty)
+	    peer->client->faulty || peer->frozen)
 		return NULL;
 	return peer;
 }
@@ -81,7 +81,7 @@ local_leave(struct core *core, struct engine_qp *qp)
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
 	bounce_leave(&qp->bounce);
-	if (peer == NULL || peer->core != core || peer->transport != QP_LOCAL ||
+	if (peer == NULL || qp_core(peer) != core || peer->frozen || peer->transport != QP_LOCAL ||
 	    peer->attr.peer_qpn != qp->qpn)
 		return;
 	/* The peer repeats bounced accesses of its own request, which are cancelled here, except for an
@@ -90,6 +90,28 @@ local_leave(struct core *core, struct engine_qp *qp)
 	if (peer->work.op < ONE_OP_FETCH_ADD)
 		peer->moved = 0;
 	end_wait(core, peer);
+}
+
+/* True if bytes or an atomic are on their way to memory without mapping. */
+static bool
+is_storing(const struct engine_qp *qp)
+{
+	for (uint32_t i = 0; i < BOUNCE_SLOTS; i++)
+		if (qp->bounce.job[i] != NULL)
+			return true;
+	return bounce_queued(&qp->bounce, BOUNCE_ARRIVED);
+}
+
+int
+local_freeze(struct core *core, struct engine_qp *qp)
+{
+	const struct engine_qp *peer = find_peer(core, qp);
+
+	/* No store to the memory of either end is under way while the ends are on two cores. */
+	if (is_storing(qp) || (peer != NULL && is_storing(peer)))
+		return -EAGAIN;
+	bounce_leave(&qp->bounce); /* bytes after `moved` are read ahead again */
+	return 0;
 }
 
 static void
@@ -188,8 +210,12 @@ static enum step
 wait_for_peer(struct core *core, struct engine_qp *qp)
 {
 	uint64_t timeout = LOCAL_LOST_NS, reported = 4096ull << (qp->attr.timeout & 31);
+	const struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
-	if (qp->by_numbers)
+	/* The control thread moves both ends, one after the other. */
+	if (peer != NULL && (qp_core(peer) != core || peer->frozen))
+		timeout = 0;
+	else if (qp->by_numbers)
 		timeout = (qp->attr.timeout & 31) == 0
 				  ? 0
 				  : RTE_MAX(timeout, reported * ((qp->attr.retry_count & 7) + 1u));

@@ -452,6 +452,17 @@ qp_drain(struct core *core, struct engine_qp *qp)
 		qp_check_drained(core, qp);
 }
 
+void
+qp_end_output(struct engine_qp *qp)
+{
+	share_flight(qp, 0);
+	keys_forget(qp);
+	if (qp->lists & QP_IN_RUN) {
+		qp->lists &= (uint8_t)~QP_IN_RUN;
+		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
+	}
+}
+
 /* End the connection: no more timers, and no more output. */
 static void
 qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const char *why)
@@ -461,12 +472,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum rc_state state, const cha
 		local_leave(core, qp);
 	if (qp->transport == QP_UD)
 		ud_leave(core, qp, state == RC_ERROR);
-	share_flight(qp, 0);
-	keys_forget(qp);
-	if (qp->lists & QP_IN_RUN) {
-		qp->lists &= (uint8_t)~QP_IN_RUN;
-		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
-	}
+	qp_end_output(qp);
 	qp_set_state(qp, state, why);
 	qp->sampled_at = 0;
 	if (qp->request == QP_REQUEST_WAITS)

@@ -58,6 +58,15 @@ enum {
 	QP_IN_SENDING = 4 /* client.sending */
 };
 
+/* Entries that the application takes before later ones of the queue pair from other rings: see move.c. */
+struct move_origin {
+	bool known;           /* false: none */
+	uint8_t flags;        /* of those that no event has reported */
+	uint32_t ring, count; /* as in ONE_CQE_AFTER */
+	uint32_t seen;        /* newest_entry() of the present ring when the queue pair came */
+};
+#define MOVE_CQS 3u
+
 struct engine_qp {
 	/* used for every burst of work */
 	struct one_wqe *sq;         /* NULL: none */
@@ -75,13 +84,15 @@ struct engine_qp {
 	/* The core derives these again. */
 	uint8_t lists; /* QP_IN_* */
 	uint8_t empty_looks;
+	bool frozen; /* between qp_freeze() and qp_thaw() */
 	uint16_t port;
 	uint16_t to; /* TX_TO: port, and the core that owns the peer in its data plane, as far as known */
 	uint64_t stream_until;  /* until then the ring may be left to fill; 0: see qp_budget() */
 	struct one_qp_shm *shm; /* NULL: none */
 	uint32_t hot_at;        /* index in share.hot of its client, if QP_IN_HOT */
 	struct engine_client *client;
-	struct core *core;
+	/* The core that owns the queue pair: see qp_core(). */
+	_Atomic(struct core *) core;
 	struct engine_cq *send_cq, *recv_cq;
 	struct rc_qp *rc;    /* NULL: QP_UD */
 	uint64_t sampled_at; /* cycles when the sampled request was taken; 0: none */
@@ -119,18 +130,28 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) run_link;
 	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;
-	_Atomic uint32_t heard;   /* rc_heard(), for the control thread */
-	_Atomic uint32_t refusal; /* rc_refusal(), for the control thread */
+	_Atomic uint32_t heard;          /* rc_heard(), for the control thread */
+	_Atomic uint32_t refusal;        /* rc_refusal(), for the control thread */
+	_Atomic uint32_t unacknowledged; /* rc_unacknowledged(), for the control thread */
 	/* For the control thread: engine_now when the peer was last heard from the MAC that frames go to. */
 	_Atomic uint64_t heard_there;
+	/* For the control thread: UDP source port that a recognized peer asked for (rc_env.recognized); 0:
+	 * none.
+	 */
+	_Atomic uint16_t source_port;
 	uint64_t silent_at; /* a silent peer is not reported again before */
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;
-	uint32_t flight;  /* this queue pair's part of share.flight */
-	uint32_t strays;  /* frames that other cores received for it */
-	uint64_t flow_at; /* no flow rule is requested before */
+	uint32_t flight;         /* this queue pair's part of share.flight */
+	uint32_t strays;         /* frames that other cores received for it */
+	uint64_t flow_at;        /* no flow rule is requested before */
+	struct rte_mbuf *parked; /* frames while `frozen`, linked by frame_info.next, oldest first */
+	struct rte_mbuf **parked_end;
+	struct move_origin origin[MOVE_CQS];
 	/* control thread only */
+	bool moving; /* between ENGINE_QP_FREEZE and engine_move_over(): commands wait in `waiting` */
+	struct engine_command *waiting, **waiting_end;
 	struct wire_addr flow_own;  /* our address, to which the peer sends */
 	struct wire_addr flow_peer; /* all zero: no connection with frames on a port */
 	struct flow_rule *flow;
@@ -148,6 +169,13 @@ static inline bool
 qp_has_rc(const struct engine_qp *qp)
 {
 	return qp->transport <= QP_LOOP;
+}
+
+/* Acquire: pairs with the release store in give_to(), after which the queue pair is the other core's. */
+static inline struct core *
+qp_core(const struct engine_qp *qp)
+{
+	return atomic_load_explicit(&qp->core, memory_order_acquire);
 }
 
 /* ---- qp.c ---- */
@@ -178,6 +206,8 @@ void qp_stop(struct core *core, struct engine_qp *qp, bool notify);
 void qp_resume(struct core *core, struct engine_qp *qp, const char *why);
 /* Report the end of all requests that are posted to the control thread. */
 void qp_drain(struct core *core, struct engine_qp *qp);
+/* The core makes no more frames of the queue pair, and no user's share or key waits for them. */
+void qp_end_output(struct engine_qp *qp);
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
 void qp_bounced(void *core, void *qp); /* a bounce_wake */
@@ -208,6 +238,10 @@ qp_sq_ready(const struct engine_qp *qp, uint32_t ahead)
 	       atomic_load_explicit(&qp->sq[one_ring_slot(index, qp->sq_log2)].phase, memory_order_relaxed) ==
 		       one_ring_phase(index, qp->sq_log2);
 }
+
+/* ---- move.c ---- */
+/* A frame for a frozen queue pair of this core. False: there is no room, and the caller frees the frame. */
+bool qp_park(struct core *core, struct engine_qp *qp, struct rte_mbuf *m);
 
 /* ---- doorbell.c ---- */
 uint32_t doorbell_scan(struct core *core);

@@ -40,7 +40,7 @@ loop_has_room(struct core *core, uint32_t qpn)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
 
-	if (peer == NULL || ring_used(peer->core->inbound) <= INBOUND_HIGH)
+	if (peer == NULL || ring_used(qp_core(peer)->inbound) <= INBOUND_HIGH)
 		return true;
 	core->stats.backpressure++;
 	return false;
@@ -89,7 +89,7 @@ loop_frame(struct core *core, uint16_t to, uint32_t from, uint32_t qpn, bool sea
 	frame_info(m)->port = TX_PORT(to);
 	frame_info(m)->far = 0;
 	frame_info(m)->from = from;
-	core_hand_over(core, peer->core, m);
+	core_hand_over(core, qp_core(peer), m);
 }
 
 void
@@ -145,8 +145,10 @@ env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
 {
 	struct engine_qp *qp = rc_user(rc);
 
-	/* Relaxed: the ring of events orders this store before the load in engine_qp_refusal(). */
+	/* Relaxed: the ring of events orders these stores before the loads in engine_qp_refusal() and
+	 * engine_qp_unacknowledged(). */
 	atomic_store_explicit(&qp->refusal, rc_refusal(rc), memory_order_relaxed);
+	atomic_store_explicit(&qp->unacknowledged, rc_unacknowledged(rc), memory_order_relaxed);
 	qp_break(core_of(env), qp, error);
 }
 
@@ -172,6 +174,18 @@ env_established(struct rc_env *env, struct rc_qp *rc)
 	if (qp->by_numbers)
 		return;
 	qp_established(core_of(env), qp, QP_SETUP_HEARD, "a packet of its peer");
+}
+
+static void
+env_recognized(struct rc_env *env, struct rc_qp *rc, uint16_t udp_port)
+{
+	struct engine_qp *qp = rc_user(rc);
+	const struct wire_path path = qp->attr.path;
+
+	qp->attr.packed = rc_packs(rc);
+	/* Relaxed: pairs with the load in engine_qp_source_port(), a number that orders nothing. */
+	atomic_store_explicit(&qp->source_port, udp_port, memory_order_relaxed);
+	rcio_set_path(qp, &path);
 }
 
 /* Take another reference to the frame being input; its private area holds the parsed packet. */
@@ -214,9 +228,23 @@ rcio_init(struct core *core)
 	core->env.bind = env_bind;
 	core->env.invalidate = env_invalidate;
 	core->env.established = env_established;
+	core->env.recognized = env_recognized;
 }
 
 /* ---- calling it ---- */
+
+void
+rcio_set_path(struct engine_qp *qp, const struct wire_path *path)
+{
+	uint16_t port = atomic_load_explicit(&qp->source_port, memory_order_relaxed);
+
+	qp->attr.path = *path;
+	if (port != 0) {
+		qp->attr.path.udp_src_port = port;
+		qp->attr.path.tos |= WIRE_ECT;
+	}
+	rc_set_path(qp->rc, &qp->attr.path);
+}
 
 void
 rcio_after(struct core *core, struct engine_qp *qp)
@@ -486,6 +514,7 @@ static bool
 route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_packet *packet)
 {
 	struct engine_qp *qp;
+	struct core *owner;
 
 	if (unlikely(!port_has_addr(&ports[port], &packet->dst))) {
 		core->stats.drop[WIRE_DROP_ADDRESS]++;
@@ -509,7 +538,8 @@ route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct w
 		core->stats.ud_drop[ENGINE_UD_ADDRESS]++;
 		return true;
 	}
-	if (likely(qp->core == core)) {
+	owner = qp_core(qp);
+	if (likely(owner == core) && likely(!qp->frozen)) {
 		deliver_packet(core, qp, port, packet, qp->transport != QP_LOOP);
 		return true;
 	}
@@ -517,7 +547,9 @@ route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct w
 	frame_info(m)->port = port;
 	frame_info(m)->far = core->rx_far;
 	frame_info(m)->parsed = true;
-	core_hand_over(core, qp->core, m);
+	if (owner == core)
+		return !qp_park(core, qp, m);
+	core_hand_over(core, owner, m);
 	return false;
 }
 
@@ -666,6 +698,46 @@ take_esp(struct core *core, struct rte_mbuf *m)
 	take_burst(core, port, &m, left);
 }
 
+/* Input a frame from another core. Returns true if the caller has to free the frame. */
+static bool
+inbound_frame(struct core *core, struct rte_mbuf *m)
+{
+	struct frame_info *info = frame_info(m);
+	struct engine_qp *qp;
+
+	core->rx_frame = m;
+	if (!look_inbound(core, m))
+		return true;
+	qp = engine_qp_find(info->packet.qpn);
+	if (unlikely(qp == NULL)) { /* gone since the handover */
+		drop_stray(core, &info->packet);
+		return true;
+	}
+	if (unlikely(qp_core(qp) != core)) { /* moved since the handover */
+		core_hand_over(core, qp_core(qp), m);
+		return false;
+	}
+	if (unlikely(qp->frozen))
+		return !qp_park(core, qp, m);
+	if (info->parsed)
+		steer_strayed(core, qp, info);
+	core->rx_far = info->far;
+	deliver_packet(core, qp, info->port, &info->packet,
+		       info->parsed ? qp->transport != QP_LOOP : is_from_peer(qp, info->from));
+	return true;
+}
+
+void
+rcio_take(struct core *core, struct rte_mbuf *m)
+{
+	bool done = inbound_frame(core, m);
+
+	end_input_burst(core);
+	core->rx_far = 0;
+	if (done)
+		rte_pktmbuf_free(m);
+}
+
 uint32_t
 rcio_inbound(struct core *core)
 {
@@ -677,29 +749,13 @@ rcio_inbound(struct core *core)
 	n = rte_ring_sc_dequeue_burst(core->inbound, (void **)frames, CORE_BURST, NULL);
 	core->rx_more |= n == CORE_BURST;
 	for (uint32_t i = 0; i < n; i++) {
-		struct frame_info *info = frame_info(frames[i]);
-		struct engine_qp *qp;
+		const struct frame_info *info = frame_info(frames[i]);
 
 		if (unlikely(!info->parsed && info->esp)) {
 			end_input_burst(core);
 			take_esp(core, frames[i]);
-			continue;
-		}
-		done[num_done++] = frames[i];
-		core->rx_frame = frames[i];
-		if (!look_inbound(core, frames[i]))
-			continue;
-		qp = engine_qp_find(info->packet.qpn);
-		/* The queue pair may have gone since the handover, or its number moved to another core. */
-		if (qp != NULL && qp->core == core) {
-			if (info->parsed)
-				steer_strayed(core, qp, info);
-			core->rx_far = info->far;
-			deliver_packet(core, qp, info->port, &info->packet,
-				       info->parsed ? qp->transport != QP_LOOP
-						    : is_from_peer(qp, info->from));
-		} else {
-			drop_stray(core, &info->packet);
+		} else if (inbound_frame(core, frames[i])) {
+			done[num_done++] = frames[i];
 		}
 	}
 	end_input_burst(core);

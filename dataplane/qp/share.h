@@ -41,7 +41,7 @@ static inline void
 share_flight(struct engine_qp *qp, uint32_t flight)
 {
 	qp->client->share.flight += flight - qp->flight;
-	qp->core->turns.flight += flight - qp->flight;
+	qp->client->core->turns.flight += flight - qp->flight;
 	qp->flight = flight;
 }
 /* Returns the frames that may answer READs outside turns. */

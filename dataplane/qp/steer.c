@@ -66,8 +66,14 @@ steer_learn(struct engine_qp *qp, uint16_t udp_src_port)
 	if (rule != NULL && rule == qp->flow)
 		return;  /* the rule does not help: some devices do not parse frames in a VLAN */
 	forget_rule(qp); /* the peer's UDP port has changed */
-	qp->flow =
-		flow_rule_get(port, &qp->flow_peer, &qp->flow_own, udp_src_port, (uint16_t)qp->core->index);
+	qp->flow = flow_rule_get(port, &qp->flow_peer, &qp->flow_own, udp_src_port,
+				 (uint16_t)qp_core(qp)->index);
+}
+
+void
+steer_moved(struct engine_qp *qp)
+{
+	forget_rule(qp);
 }
 
 void

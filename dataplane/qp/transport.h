@@ -30,11 +30,15 @@ void local_kick(struct core *core,
 		struct engine_qp *qp); /* a local peer may wait for what has changed in qp */
 /* Cancel bounced accesses of the queue pair, and those of its peer. */
 void local_leave(struct core *core, struct engine_qp *qp);
+/* The queue pair leaves the core. -EAGAIN: memory without mapping is being written; nothing has changed. */
+int local_freeze(struct core *core, struct engine_qp *qp);
 
 /* ---- rcio.c ---- */
 void rcio_init(struct core *core);
 void rcio_after(struct core *core, struct engine_qp *qp); /* call after any call of the transport */
 void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* takes new work */
+/* Sets a connection's path. What a recognized peer asked for stays. */
+void rcio_set_path(struct engine_qp *qp, const struct wire_path *path);
 /* Send at once what the peer waits for: the next turn of a user with a ceiling may be late. See
  * share_reads(). */
 void rcio_answer(struct core *core, struct engine_qp *qp);
@@ -44,6 +48,7 @@ void rcio_answer_run(struct core *core, struct qp_list *run);
 uint32_t rcio_run(struct core *core, struct qp_list *run);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);
+void rcio_take(struct core *core, struct rte_mbuf *m); /* input a frame that was parked */
 /* Returns a buffer for a frame of `len` bytes, the core's tx_frame, to TX_TO() or (`loop`) to queue pair
  * `qpn` of this data plane. NULL: no buffer, or no room at the destination. */
 uint8_t *rcio_frame_begin(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t len);
@@ -70,6 +75,8 @@ void ud_leave(struct core *core, struct engine_qp *qp, bool flush);
 /* Control thread: call before the core gets the command. */
 void steer_command(const struct engine_command *command);
 void steer_learn(struct engine_qp *qp, uint16_t udp_src_port);
+/* Control thread: the rule leads to the core that the queue pair has left. */
+void steer_moved(struct engine_qp *qp);
 /* Owner's core: request a flow rule. */
 void steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info);
 

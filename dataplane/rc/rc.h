@@ -31,6 +31,7 @@
 #include "dataplane/rc/work.h"
 
 struct rc_qp;
+struct rc_node;
 
 #define RC_NEVER UINT64_MAX
 
@@ -84,6 +85,7 @@ enum rc_counter {
 	RC_COUNT_BAD_RESPONSE,  /* answers an outstanding request, but with the wrong length */
 	RC_COUNT_PACKED_SENT,   /* frames with several requests or responses */
 	RC_COUNT_DROP_PACKED,   /* such frames that are malformed, or not negotiated */
+	RC_COUNT_RECOGNIZED,    /* peers connected out of band that sent a hello */
 	RC_COUNT_MAX
 };
 
@@ -128,6 +130,11 @@ struct rc_env {
 	bool (*invalidate)(struct rc_env *env, struct rc_qp *qp, uint32_t key);
 	/* First valid packet in RC_RTR: the peer has our REP. */
 	void (*established)(struct rc_env *env, struct rc_qp *qp);
+	/*
+	 * The hello of a peer connected out of band has arrived: call rc_set_path() with `udp_port` as source
+	 * port and with the ECN codepoint ECT(0). Required if rc_attr.hello_port is set.
+	 */
+	void (*recognized)(struct rc_env *env, struct rc_qp *qp, uint16_t udp_port);
 	/* Selective repeat: hold the packet that is being input, and the payload it points to, until
 	 * `release`; NULL if no more can be held now. Required if `scoreboards` is set. */
 	const struct wire_packet *(*hold)(struct rc_env *env, const struct wire_packet *packet);
@@ -168,6 +175,8 @@ struct rc_attr {
 	uint8_t min_rnr_timer; /* code in our RNR NAKs: an index of rc_rnr_ns */
 	uint8_t timeout; /* 4.096 us x 2^n: upper limit of the retransmission time, and time without progress
 			    that costs one retry; 0: never give up */
+	uint16_t hello_port;   /* connected out of band: UDP source port that a oneside peer is asked to use;
+				  0: no hello is exchanged */
 	bool oneside_peer;     /* both ends announced oneside in the CM's private data */
 	bool selective;        /* both ends announced selective repeat */
 	bool packed;           /* both ends announced that they take packed frames */
@@ -187,8 +196,10 @@ void rc_set_rts(struct rc_qp *qp);                                              
 void rc_set_requester(struct rc_qp *qp, const struct rc_attr *attr);
 /* Set the peer's rights, and the timer code of our RNR NAKs, from now on. */
 void rc_set_responder(struct rc_qp *qp, const struct rc_attr *attr);
-void rc_set_path(struct rc_qp *qp, const struct wire_path *path); /* new MAC of the peer */
+/* Set MACs, addresses, ECN and our UDP source port from now on; the peer's port stays what it is. */
+void rc_set_path(struct rc_qp *qp, const struct wire_path *path);
 enum rc_state rc_state(const struct rc_qp *qp);
+bool rc_packs(const struct rc_qp *qp); /* several requests may leave in one frame */
 
 /*
  * -EAGAIN: the queue pair or the pool has its maximum of work under way; retry after a completion.
@@ -245,6 +256,9 @@ bool rc_is_silent(const struct rc_qp *qp);
 /* After RC_ERROR_RESPONDER: the NAK that ended the connection, syndrome in the high 8 bits, PSN in the
  * others. 0: no request was refused. */
 uint32_t rc_refusal(const struct rc_qp *qp);
+/* After RC_ERROR_REQUESTER: payload of the packet whose loss used up the retries, in bytes; for a READ the
+ * payload of the missing response. 0: the queue pair failed for another reason. */
+uint32_t rc_unacknowledged(const struct rc_qp *qp);
 /* Take over the peer's rc_refusal() as if the NAK had arrived: it may be lost or late. */
 void rc_refused(struct rc_qp *qp, uint32_t refusal, uint64_t now);
 /* Enter RC_ERROR and complete all work taken so far as FLUSHED (a receive in progress too). The caller
@@ -252,6 +266,30 @@ void rc_refused(struct rc_qp *qp, uint32_t refusal, uint64_t now);
 void rc_flush(struct rc_qp *qp);
 /* Return to RC_RESET without completions; nodes return to the pool. */
 void rc_reset(struct rc_qp *qp);
+
+/*
+ * Freezing and thawing (record.c). rc_freeze() writes the state of a queue pair, in RC_RTR or RC_RTS, to a
+ * record without pointers, and leaves the queue pair as after rc_init(): no completion is reported, and no
+ * packet is input or sent until rc_thaw(). Nodes of the work requests stay out of the pool, in `kept`, so
+ * that the same core can always thaw the record after rc_kept_free().
+ *
+ * 0; -EAGAIN: an access to memory without mapping, or a bind, is unfinished: nothing has changed; -ENOTCONN:
+ * another state; -ENOBUFS: `size` is too small.
+ */
+struct rc_kept {
+	struct rc_node *first, *last;
+	uint32_t count;
+};
+int rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, uint64_t now);
+void rc_kept_free(struct rc_env *env, struct rc_kept *kept);
+/*
+ * Continue where rc_freeze() has stopped, in a queue pair after rc_init(), perhaps of another env. `attr`:
+ * those of rc_connect(), with all changes since. -ENOBUFS: the pool has too few nodes, and nothing has
+ * changed.
+ */
+int rc_thaw(struct rc_qp *qp, const struct rc_attr *attr, const void *record, uint64_t now);
+/* Bytes of a record with `posted` work requests under way. */
+uint32_t rc_record_size(uint32_t posted);
 
 /*
  * Initialize a pool of `count` scoreboards for selective repeat in zeroed memory of the caller

@@ -12,10 +12,12 @@
  *   congestion.c the congestion window
  *   middle.c     runs of packets from the middle of a message
  *   packed.c     several requests or responses in one frame
+ *   hello.c      capabilities of peers connected out of band
  *   sg_list.c    local scatter/gather lists
  *   resume.c     after an access to memory without mapping (bounce.h)
  *   ahead.c      payload of such memory, read before its packets
  *   landing.c    packets that arrive for such memory
+ *   record.c     freezing and thawing
  *
  * PSNs: the responder keeps the 24 bits of the wire. The requester counts in 32 bits, of which the low 24 go
  * on the wire, so that work which is posted but not sent compares correctly however long its messages are.
@@ -38,8 +40,14 @@ struct rc_qp {
 	uint32_t pz, access;
 	uint8_t state; /* enum rc_state */
 	uint16_t mtu;
+	uint16_t unacknowledged; /* rc_unacknowledged() */
 	bool selective, packed;
-	uint16_t udp_port; /* UDP source port of the peer's frames; checked if `selective` */
+	bool peer_selects;   /* the peer has announced selective repeat, and may know that this end does */
+	bool recognized;     /* the peer's hello has arrived */
+	uint8_t hello_left;  /* hellos that may still be sent without being asked */
+	uint16_t hello_port; /* UDP source port that our hello asks for; 0: no hello, or the peer uses it */
+	uint16_t udp_port;   /* UDP source port of the peer's frames; checked if `selective` */
+	uint64_t hello_at;   /* no hello leaves before without being asked */
 	struct wire_addr local, remote;
 	struct wire_template template;
 	struct wire_head head; /* cached headers of requests with data and of middle READ responses */
@@ -177,6 +185,16 @@ rc_written(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uin
 	rs->total += len;
 	rc_executed(qp, packet, kind);
 }
+
+/* ---- hello.c ---- */
+
+void rc_hello_begin(struct rc_qp *qp, uint16_t udp_port);
+/* Input any packet of the connection while `hello_port` is not 0. */
+void rc_hello_look(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* Input a CNP; false: it is no hello. */
+bool rc_hello_input(struct rc_qp *qp, const struct wire_packet *packet);
+/* Send the hello that is due; false: no frame is available. */
+bool rc_hello_emit(struct rc_qp *qp);
 
 /* ---- packed.c ---- */
 

@@ -73,6 +73,12 @@ const uint16_t rc_state_next[] = {
 	[RC_ERROR] = STATE_TO(RC_RESET) | STATE_TO(RC_ERROR), /* flushed again */
 };
 
+bool
+rc_packs(const struct rc_qp *qp)
+{
+	return qp->packed;
+}
+
 /* The only writer of the state after rc_init(). */
 static void
 set_state(struct rc_qp *qp, enum rc_state to, const char *why)
@@ -96,7 +102,6 @@ rc_set_path(struct rc_qp *qp, const struct wire_path *path)
 {
 	qp->local = path->src;
 	qp->remote = path->dst;
-	qp->udp_port = path->udp_peer_port != 0 ? path->udp_peer_port : path->udp_src_port;
 	wire_template_init(&qp->template, path);
 	qp->head.shape = 0;
 }
@@ -137,8 +142,11 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	rc_set_responder(qp, attr);
 	qp->mtu = allowed_mtu(attr->path_mtu);
 	qp->selective = attr->selective && qp->env->scoreboards != NULL;
+	qp->peer_selects = qp->selective;
 	qp->packed = attr->packed && qp->selective;
 	rc_set_path(qp, &attr->path);
+	qp->udp_port = attr->path.udp_peer_port != 0 ? attr->path.udp_peer_port : attr->path.udp_src_port;
+	rc_hello_begin(qp, attr->hello_port);
 
 	rc_set_requester(qp, attr);
 	rq->window_max = attr->oneside_peer ? RC_WINDOW_MAX : RC_WINDOW_OTHER;
@@ -147,7 +155,7 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window_max;
 	rq->tlp_allowed = qp->selective;
-	/* A peer connected out of band announces nothing: assume that it is like this end. */
+	/* A peer connected out of band has announced nothing yet: assume that it is like this end. */
 	if (attr->peer_yields || qp->env->yields)
 		rq->min_rto = RC_MIN_RTO_MAX;
 
@@ -186,6 +194,12 @@ rc_refusal(const struct rc_qp *qp)
 
 	return rs->closed & RC_CLOSED_FATAL ? (uint32_t)rs->syndrome << 24 | (rs->reply_psn & RC_PSN_MASK)
 					    : 0;
+}
+
+uint32_t
+rc_unacknowledged(const struct rc_qp *qp)
+{
+	return qp->unacknowledged;
 }
 
 void
@@ -238,7 +252,8 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 {
 	if (packet->opcode == WIRE_CNP) {
 		rc_count(qp, RC_COUNT_CNP_RECEIVED);
-		rc_congestion(qp);
+		if (!rc_hello_input(qp, packet))
+			rc_congestion(qp);
 	} else {
 		rc_count(qp, RC_COUNT_DROP_OPCODE);
 	}
@@ -269,8 +284,10 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		drop_packet(qp, packet, RC_COUNT_DROP_ADDRESS);
 		return;
 	}
+	if (unlikely(qp->hello_port != 0))
+		rc_hello_look(qp, packet, now);
 	if (unlikely(packet->opcode >= 32)) {
-		if (qp->packed && rc_is_packed(packet))
+		if ((qp->packed || qp->hello_port != 0) && rc_is_packed(packet))
 			rc_packed_input(qp, packet, now);
 		else
 			other_input(qp, packet);
@@ -324,7 +341,7 @@ stop_output(struct rc_qp *qp)
 	rq->rnr_until = RC_NEVER;
 	rs->pending = 0;
 	rs->reply = RC_REPLY_NONE;
-	rs->cnp_due = false;
+	rs->cnp_due = 0;
 	rs->stalled = false;
 	rc_scoreboards_drop(qp);
 }

@@ -302,9 +302,11 @@ emit_cnp(struct rc_qp *qp)
 {
 	struct wire_build b = {.opcode = WIRE_CNP, .qpn = qp->peer_qpn};
 
+	if ((qp->rsp.cnp_due & RC_CNP_HELLO) != 0)
+		return rc_hello_emit(qp) ? 1 : 0;
 	if (!rc_emit(qp, &b, NULL))
 		return 0;
-	qp->rsp.cnp_due = false;
+	qp->rsp.cnp_due = 0;
 	rc_count(qp, RC_COUNT_CNP_SENT);
 	return 1;
 }

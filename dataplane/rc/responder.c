@@ -556,6 +556,6 @@ rc_marked(struct rc_qp *qp, bool response, uint64_t now)
 		rc_congestion(qp);
 	if (now >= rs->cnp_at) {
 		rs->cnp_at = now + RC_CNP_INTERVAL;
-		rs->cnp_due = true;
+		rs->cnp_due |= RC_CNP_MARK;
 	}
 }

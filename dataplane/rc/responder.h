@@ -38,7 +38,7 @@ struct rc_responder {
 	bool recv_held;      /* `recv` is taken and not completed */
 	uint8_t recv_status; /* completion status of the held receive when this queue pair fails */
 	bool established;
-	bool cnp_due;
+	uint8_t cnp_due;                  /* RC_CNP_* */
 	uint8_t resources, resource_next; /* a power of two; index of the next one */
 	uint8_t rd_max;
 	uint8_t min_rnr_timer;
@@ -55,6 +55,10 @@ struct rc_responder {
 
 /* rc_responder.pending: the scoreboard has READ responses to send again */
 #define RC_PENDING_AGAIN 0x10000u
+
+/* rc_responder.cnp_due */
+#define RC_CNP_MARK 1u  /* reports a congestion mark */
+#define RC_CNP_HELLO 2u /* carries our hello */
 
 /* rc_responder.closed */
 #define RC_CLOSED_FATAL 1u   /* enter RC_ERROR when the NAK is sent */

@@ -380,10 +380,11 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	offset = index * qp->mtu;
 	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
 	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
-	/* A peer with selective repeat also asks for parts of a chunk. */
+	/* With selective repeat parts of a chunk are repeated. A peer may begin with it before this end does.
+	 */
 	if (unlikely(packet->payload_len != len ||
-		     (!qp->selective && last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
-						 packet->opcode == WIRE_READ_RESPONSE_ONLY)))) {
+		     (!qp->peer_selects && last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
+						    packet->opcode == WIRE_READ_RESPONSE_ONLY)))) {
 		bad_response(qp, node);
 		return;
 	}

@@ -151,6 +151,18 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	}
 }
 
+static uint16_t
+oldest_payload(const struct rc_qp *qp)
+{
+	const struct rc_node *node = qp->req.head;
+	uint32_t left;
+
+	if (node == NULL)
+		return 0;
+	left = node->work.length - (qp->req.una - node->first) * qp->mtu;
+	return left < qp->mtu ? (uint16_t)left : qp->mtu;
+}
+
 bool
 rc_charge(struct rc_qp *qp, uint64_t now)
 {
@@ -160,6 +172,7 @@ rc_charge(struct rc_qp *qp, uint64_t now)
 		return true;
 	if (rq->retries >= rq->retry_count) {
 		rc_count(qp, RC_COUNT_RETRY_EXCEEDED);
+		qp->unacknowledged = oldest_payload(qp);
 		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
 		return false;
 	}

@@ -91,6 +91,8 @@ struct wire_path {
 	uint32_t flow_label;
 };
 
+#define WIRE_ECT 2u /* ECN codepoint ECT(0): switches may mark the packet instead of dropping it */
+
 /* TOS or traffic class that a program or a peer requested, without ECN, which the transport sets. */
 static inline uint8_t
 wire_without_ecn(uint8_t tos)
@@ -115,6 +117,17 @@ enum wire_drop {
 	WIRE_DROP_ICRC,
 	WIRE_DROP_MAX
 };
+
+/* Capabilities that oneside peers announce to each other, in the CM's private data or in a hello. */
+#define WIRE_CAPABILITY_SELECTIVE_REPEAT 0x1u /* sequence NAKs with a bitmap: doc/selective-repeat.md */
+#define WIRE_CAPABILITY_YIELDS                                                                              \
+	0x2u                         /* cores share processors and may answer late: doc/selective-repeat.md \
+				      */
+#define WIRE_CAPABILITY_STEERED 0x4u /* sends from the UDP port that the peer announces: doc/steering.md */
+#define WIRE_CAPABILITY_PACKED 0x8u  /* frames with several requests: doc/packed.md */
+
+#define WIRE_CNP_DATA_LEN \
+	16u /* bytes after the BTH of a CNP: reserved, so other implementations ignore them */
 
 /* A parsed frame. Pointers point into the frame. */
 struct wire_packet {
@@ -150,6 +163,13 @@ struct wire_move {
 #define WIRE_MOVE_UNIT 64u
 
 void wire_move(struct wire_move *move); /* in address order */
+
+/* The WIRE_CNP_DATA_LEN reserved bytes of a CNP. */
+static inline const uint8_t *
+wire_cnp_data(const struct wire_packet *packet)
+{
+	return packet->payload - WIRE_CNP_DATA_LEN;
+}
 
 /*
  * Parse and check a frame of `len` bytes, starting at the Ethernet header. A priority tag (VLAN id 0) is
@@ -242,6 +262,13 @@ bool wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, 
 
 /* Linux's rule for the UDP source port (spec 1.5). */
 uint16_t wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
+#define WIRE_UDP_SOURCE_MIN 0xc000u /* RoCEv2's range of source ports ends at 0xffff */
+
+/*
+ * UDP source port from which both ends of a connection made out of band send at first, unless its program
+ * chose a flow label. Another implementation sends from it only by chance.
+ */
+uint16_t wire_udp_hello_port(uint32_t one_qpn, uint32_t other_qpn);
 
 /* Select the fastest ICRC of this CPU. Call once, before anything else here and before threads start. */
 void wire_init(void);

@@ -136,7 +136,7 @@ wire_build_extensions(uint8_t *p, const struct wire_build *b)
 		store_be24(p + 5, b->src_qpn);
 		break;
 	case WIRE_CNP:
-		memset(p, 0, 16);
+		memset(p, 0, WIRE_CNP_DATA_LEN);
 		break;
 	case WIRE_PACKED_REQUESTS:
 	case WIRE_PACKED_RESPONSES:
@@ -239,5 +239,14 @@ wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qp
 		v ^= v >> 40;
 		flow_label = (uint32_t)(v & 0xfffff);
 	}
-	return (uint16_t)(0xc000u | ((flow_label & 0x3fff) ^ flow_label >> 14));
+	return (uint16_t)(WIRE_UDP_SOURCE_MIN | ((flow_label & 0x3fff) ^ flow_label >> 14));
+}
+
+uint16_t
+wire_udp_hello_port(uint32_t one_qpn, uint32_t other_qpn)
+{
+	/* The hash is symmetric, and differs from Linux's rule. */
+	uint32_t hash = (one_qpn ^ other_qpn) * 0x9e3779b1u ^ (one_qpn + other_qpn) * 0x85ebca6bu;
+
+	return (uint16_t)(WIRE_UDP_SOURCE_MIN | hash >> 18);
 }

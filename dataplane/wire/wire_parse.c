@@ -56,7 +56,7 @@ static const uint8_t extension_len[256] = {
 	[WIRE_SEND_ONLY_INV] = EXT(4),
 	[WIRE_UD_SEND_ONLY] = EXT(8),
 	[WIRE_UD_SEND_ONLY_IMM] = EXT(12),
-	[WIRE_CNP] = EXT(16),
+	[WIRE_CNP] = EXT(WIRE_CNP_DATA_LEN),
 	[WIRE_PACKED_REQUESTS] = EXT(4),
 	[WIRE_PACKED_RESPONSES] = EXT(4),
 };

@@ -285,12 +285,11 @@ watch(void *main_thread)
 			continue;
 		pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
 		usleep(500000);
-		chaos_fail(__FILE__, __LINE__,
-			   "its data plane is gone for %u ms, and it was not told (its threads had no "
-			   "processor for "
-			   "%u ms, its own clock is late by %u ms)",
-			   (unsigned)((now - gone) / 1000000),
-			   (unsigned)((kept_waiting() - waited) / 1000000), (unsigned)(latest / 1000000));
+		chaos_fail(
+			__FILE__, __LINE__,
+			"its data plane is gone for %u ms, and it was not told (its threads had no processor for %u ms, its own clock is late by %u ms)",
+			(unsigned)((now - gone) / 1000000), (unsigned)((kept_waiting() - waited) / 1000000),
+			(unsigned)(latest / 1000000));
 	}
 	return NULL;
 }

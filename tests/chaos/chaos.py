@@ -3,7 +3,7 @@
 """Runs random uDAPL and RSM applications on a pair of data planes, kills and stops applications and data planes at
 random, and loses, duplicates and delays frames.
 
-    chaos.py [--cable memif|lossy] [--seconds N] [--kills N] [--seed N] [--idle MODE] [--keep]
+    chaos.py [--cable memif|lossy] [--seconds N] [--kills N] [--seed N] [--idle MODE] [--moves] [--keep]
 
 BUILD names the build directory. The printed seed determines all actions; their effects also depend on the machine's
 timing. After each round only four applications are left, which are never killed or stopped; then the data planes must
@@ -39,7 +39,7 @@ class Chaos:
         self.build = os.environ["BUILD"]
         self.board = Board(os.path.join(work, "board"), CONTROLS + APPLICATIONS)
         self.cable = Cable(work, self.build, options.lossy if options.cable == "lossy" else None, options.seed)
-        self.planes = [Plane(work, self.build, self.cable, index, options.idle) for index in range(2)]
+        self.planes = [Plane(work, self.build, self.cable, index, options.idle, options.moves) for index in range(2)]
         self.applications = [Application(self, slot) for slot in range(CONTROLS + APPLICATIONS)]
         self.agenda, self.number = [], itertools.count()
         self.kills = dict.fromkeys(("application", *PHASES, "stopped application", "data plane", "stopped data plane"), 0)
@@ -99,6 +99,7 @@ class Chaos:
             self.after(STEP, self.await_plane_up, index)
             return
         self.planes[index].down = False
+        self.planes[index].start_moves()
         self.board.plane[index].life += 1
 
     def stop_plane(self, index, seconds):
@@ -205,6 +206,7 @@ class Chaos:
             plane.start()
         for plane in self.planes:
             plane.await_service()
+            plane.start_moves()
             self.board.plane[plane.index].life = 2
         self.board.stop = 1
         for application in self.applications[:CONTROLS]:
@@ -229,6 +231,8 @@ class Chaos:
         for plane in self.planes:
             plane.down = True
             plane.stop()
+            if self.options.moves:
+                print(f"data plane {NAMES[plane.index]}: {plane.made_moves()} moves between polling cores")
 
     def figures(self):
         slots = self.board.slot[:CONTROLS + APPLICATIONS]
@@ -272,6 +276,7 @@ def arguments():
     parser.add_argument("--kills", type=int, default=0, help="run until N processes were killed, however long that takes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--idle", choices=("spin", "yield", "sleep"), default="sleep")
+    parser.add_argument("--moves", action="store_true", help="all queue pairs move between two polling cores")
     parser.add_argument("--patience", type=float, default=300,
                         help="seconds to wait for each expected event; long, because a busy machine may leave us 2 %% of a processor")
     parser.add_argument("--keep", action="store_true", help="keep the logs after a failure")

@@ -85,12 +85,13 @@ class Cable:
 
 
 class Plane:
-    def __init__(self, work, build, cable, index, idle):
+    def __init__(self, work, build, cable, index, idle, moves):
         self.work, self.build, self.cable, self.index, self.idle = work, build, cable, index, idle
         self.socket = os.path.join(work, f"{NAMES[index]}.sock")
         self.log = os.path.join(work, f"{NAMES[index]}.log")
-        self.process, self.read = None, 0
+        self.process, self.read, self.moves = None, 0, moves
         self.down = self.stopped = False
+        self.movers = []
 
     def start(self):
         own, peer = self.index + 1, 2 - self.index
@@ -98,7 +99,7 @@ class Plane:
         device, arguments = self.cable.device(self.index)
         command = ["setpriv", "--pdeathsig", "KILL", *self.cable.prefix(self.index),
                    os.path.join(self.build, "control/oneside-dataplane"),
-                   f"--lcores=0@({cpus}),1@({cpus})", "--no-huge", "-m", "512", "--no-pci", "--iova-mode=va",
+                   f"--lcores=0@({cpus}),1@({cpus})" + (f",2@({cpus})" if self.moves else ""), "--no-huge", "-m", "512", "--no-pci", "--iova-mode=va",
                    f"--file-prefix={os.path.basename(self.work)}-{NAMES[self.index]}",
                    "--log-level=lib.eal:warning", f"--vdev={device}{arguments}", "--",
                    "--node", str(own), "--idle", self.idle, "--socket", self.socket, "--socket-mode", "0666",
@@ -116,6 +117,28 @@ class Plane:
         with open(self.log, "rb") as log:
             log.seek(self.began)
             return b"serving on" in log.read()
+
+    def start_moves(self):
+        """Moves all queue pairs between two polling cores from now on; the mover ends with the data plane."""
+        if self.moves:
+            mover = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../net/mover.py")
+            with open(self.log + ".moves", "ab") as log:
+                before = self.read_moves().count("moving")
+                self.movers.append(subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "/usr/bin/python3", mover,
+                                                     self.socket + ".ctl"], stdout=log, stderr=log))
+            # The mover's socket is one of the data plane's descriptors, which are compared.
+            while self.read_moves().count("moving") == before and self.movers[-1].poll() is None:
+                time.sleep(0.01)
+
+    def made_moves(self):
+        """Waits for the movers; returns the number of moves that they have seen made."""
+        if any(mover.wait() for mover in self.movers):
+            raise Failure(f"a mover of data plane {NAMES[self.index]} has failed")
+        return sum(map(int, re.findall(r"accepted, (\d+) made", self.read_moves())))
+
+    def read_moves(self):
+        with open(self.log + ".moves", encoding="utf-8") as log:
+            return log.read()
 
     def await_service(self):
         end = time.monotonic() + START_SECONDS

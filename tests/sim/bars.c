@@ -21,9 +21,7 @@ static const struct link_run plain = {
 static void
 tell(const char *name, const struct link_run *run, const struct link_result *r)
 {
-	printf("%-10s %-9s %-5s mtu %4u loss %5.3f%%: %6.2f Gb/s, Jain %.3f, least %5.2f; sent again %llu, "
-	       "timeouts "
-	       "%llu, lost %llu, dropped %llu (late %llu), marked %llu, CNPs %llu\n",
+	printf("%-10s %-9s %-5s mtu %4u loss %5.3f%%: %6.2f Gb/s, Jain %.3f, least %5.2f; sent again %llu, timeouts %llu, lost %llu, dropped %llu (late %llu), marked %llu, CNPs %llu\n",
 	       name,
 	       run->unknown     ? "unknown"
 	       : run->selective ? "selective"

@@ -181,9 +181,7 @@ measure(struct mem_table *mem, const struct mem_region *region, uint8_t op, uint
 			(unsigned long long)n);
 		exit(1);
 	}
-	printf("%-6s %5u%s%s  %6.1f ns each: post %5.1f, output %5.1f | input %5.1f, reply %5.1f | "
-	       "completion "
-	       "%5.1f\n",
+	printf("%-6s %5u%s%s  %6.1f ns each: post %5.1f, output %5.1f | input %5.1f, reply %5.1f | completion %5.1f\n",
 	       op == ONE_OP_READ ? "READ" : "WRITE", len, is_inline ? "i" : " ",
 	       packed ? " packed" : "       ", (double)start / (double)n, (double)t[0] / (double)n,
 	       (double)t[1] / (double)n, (double)t[2] / (double)n, (double)t[3] / (double)n,
@@ -225,8 +223,7 @@ measure_long(struct mem_table *mem, const struct mem_region *region, uint8_t op,
 		for (int i = 0; i < 4; i++)
 			t[i] += s[i + 1] - s[i];
 	}
-	printf("%-6s %4u KiB, MTU %u, for each packet: output %5.1f | input %5.1f, reply %5.1f | response "
-	       "%5.1f\n",
+	printf("%-6s %4u KiB, MTU %u, for each packet: output %5.1f | input %5.1f, reply %5.1f | response %5.1f\n",
 	       op == ONE_OP_READ ? "READ" : "WRITE", LONG >> 10, mtu, (double)t[0] / packets,
 	       (double)t[1] / packets, (double)t[2] / packets, (double)t[3] / packets);
 }

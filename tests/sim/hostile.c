@@ -134,6 +134,17 @@ invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
 	return below(10) != 0;
 }
 
+static void
+recognized(struct rc_env *env, struct rc_qp *qp, uint16_t udp_port)
+{
+	struct end *end = (struct end *)env;
+
+	if (udp_port < 0xc000)
+		die("a source port that is none");
+	end->attr.path.udp_src_port = udp_port;
+	rc_set_path(qp, &end->attr.path);
+}
+
 static const struct wire_packet *
 hold(struct rc_env *env, const struct wire_packet *packet)
 {
@@ -175,6 +186,7 @@ end_new(struct end *end, struct end *peer, struct mem_table *mem, uint32_t index
 	end->env.rc.bind = bind;
 	end->env.rc.invalidate = invalidate;
 	end->env.rc.hold = hold;
+	end->env.rc.recognized = recognized;
 	end->qp = malloc(rc_qp_size());
 	rc_init(end->qp, &end->env.rc, end);
 }
@@ -199,6 +211,9 @@ end_connect(struct end *end, uint32_t index, uint32_t psn_a, uint32_t psn_b, uin
 	attr->oneside_peer = below(2);
 	attr->selective = below(2);
 	attr->packed = below(2);
+	if (below(2))
+		attr->hello_port = (uint16_t)(0xc001 + below(4));
+	attr->path.udp_src_port = 0xc000;
 	attr->path.src.gid[10] = attr->path.src.gid[11] = 0xff;
 	attr->path.src.gid[12] = 10;
 	attr->path.dst = attr->path.src;
@@ -291,12 +306,25 @@ random_psn(const struct end *victim)
 	}
 }
 
+/* Turns the packet into a hello such as a peer might send, with random capabilities. */
+static void
+make_hello(const struct end *victim, struct wire_packet *packet, uint8_t data[WIRE_CNP_DATA_LEN])
+{
+	packet->opcode = WIRE_CNP;
+	packet->udp_src_port = below(2) ? victim->attr.path.udp_src_port : victim->attr.hello_port;
+	memcpy(data, "ONE1", 4);
+	data[4] = (uint8_t)below(4);
+	data[5] = (uint8_t)(below(2) ? 0xf : below(256));
+	if (below(2))
+		memset(data + 8, 0, 8);
+}
+
 static void
 random_packet(struct end *victim, uint64_t now)
 {
 	static const uint32_t lens[] = {0, 1, 255, 256, 257, 1024, 4096, 4097, 9000};
 	struct wire_packet packet;
-	uint8_t *payload;
+	uint8_t *block, *payload;
 
 	memset(&packet, 0, sizeof(packet));
 	packet.src = victim->attr.path.dst;
@@ -324,11 +352,15 @@ random_packet(struct end *victim, uint64_t now)
 		packet.dma_length = packet.payload_len;
 	if (below(3) == 0)
 		packet.pad = (uint8_t)(-packet.payload_len & 3u);
-	payload = malloc(packet.payload_len + 1); /* exact, so that overreading is detected */
-	memset(payload, below(2) ? 0x77 : (int)below(256), packet.payload_len + 1);
+	/* Exact, so that overreading is detected; before the payload is the data of a CNP. */
+	block = malloc(WIRE_CNP_DATA_LEN + packet.payload_len + 1);
+	payload = block + WIRE_CNP_DATA_LEN;
+	memset(block, below(2) ? 0x77 : (int)below(256), WIRE_CNP_DATA_LEN + packet.payload_len + 1);
 	packet.payload = payload;
+	if (below(10) == 0)
+		make_hello(victim, &packet, block);
 	test_env_settle(&victim->env); /* as if the packet's frame had been parsed */
-	input(victim, &packet, payload, now);
+	input(victim, &packet, block, now);
 }
 
 /* Packed packets such as a peer might send, with occasional errors. */

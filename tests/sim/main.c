@@ -6,16 +6,18 @@
 static _Noreturn void
 usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N] [--count N] [--loss P] [--repeat HOW] [--stops HOW] [-v] | "
-			"--link WHAT | --bench\n"
-			"  --seed N   first seed (1)\n"
-			"  --count N  how many seeds from there (100)\n"
-			"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
-			"  --repeat HOW  between oneside ends: mixed (as drawn), selective, go-back\n"
-			"  --stops HOW   hosts on a perfect network: none stops, pause, vanish\n"
-			"  -v         tell every frame and completion\n"
-			"  --link WHAT   goodput over a modelled switch: loss, incast\n"
-			"  --bench    ns per small operation instead\n");
+	fprintf(stderr,
+		"usage: sim [--seed N] [--count N] [--loss P] [--repeat HOW] [--stops HOW] [--moves] [-v] | "
+		"--link WHAT | --bench\n"
+		"  --seed N   first seed (1)\n"
+		"  --count N  how many seeds from there (100)\n"
+		"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
+		"  --repeat HOW  between oneside ends: mixed (as drawn), selective, go-back\n"
+		"  --stops HOW   hosts on a perfect network: none stops, pause, vanish\n"
+		"  --moves    queue pairs move between two cores of their host\n"
+		"  -v         tell every frame and completion\n"
+		"  --link WHAT   goodput over a modelled switch: loss, incast\n"
+		"  --bench    ns per small operation instead\n");
 	exit(2);
 }
 
@@ -32,19 +34,19 @@ summarize(const struct totals *t)
 		[RC_COUNT_HELD] = "held",
 		[RC_COUNT_PACKED_SENT] = "packed sent",
 		[RC_COUNT_DROP_PACKED] = "dropped, packed",
+		[RC_COUNT_RECOGNIZED] = "recognized",
 		[RC_COUNT_RETRY_EXCEEDED] = "retries exceeded",
 	};
 
-	printf("%llu runs, %llu work requests, %llu frames (%llu lost, %llu duplicated, %llu corrupted, %llu "
-	       "of "
-	       "them caught), %llu s of virtual time\n",
+	printf("%llu runs, %llu work requests, %llu frames (%llu lost, %llu duplicated, %llu corrupted, %llu of them caught), %llu s of virtual time\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->work, (unsigned long long)t->frames,
 	       (unsigned long long)t->lost, (unsigned long long)t->duplicated,
 	       (unsigned long long)t->corrupted, (unsigned long long)t->caught,
 	       (unsigned long long)t->virtual_ms / 1000);
-	printf("%llu runs with a broken connection, %llu gave up on a dead peer, %llu on a living one;",
+	printf("%llu runs with a broken connection, %llu gave up on a dead peer, %llu on a living one, "
+	       "%llu moves;",
 	       (unsigned long long)t->failures, (unsigned long long)(t->gave_up - t->unprovoked),
-	       (unsigned long long)t->unprovoked);
+	       (unsigned long long)t->unprovoked, (unsigned long long)t->moves);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i] != NULL)
 			printf(" %s %llu", names[i], (unsigned long long)t->counter[i]);
@@ -73,10 +75,15 @@ int
 main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"seed", required_argument, NULL, 's'},  {"count", required_argument, NULL, 'c'},
-		{"loss", required_argument, NULL, 'l'},  {"repeat", required_argument, NULL, 'r'},
-		{"stops", required_argument, NULL, 't'}, {"link", required_argument, NULL, 'k'},
-		{"bench", no_argument, NULL, 'b'},       {NULL, 0, NULL, 0},
+		{"seed", required_argument, NULL, 's'},
+		{"count", required_argument, NULL, 'c'},
+		{"loss", required_argument, NULL, 'l'},
+		{"repeat", required_argument, NULL, 'r'},
+		{"stops", required_argument, NULL, 't'},
+		{"link", required_argument, NULL, 'k'},
+		{"bench", no_argument, NULL, 'b'},
+		{"moves", no_argument, NULL, 'm'},
+		{NULL, 0, NULL, 0},
 	};
 	struct options options = {.loss = 0.3};
 	struct totals totals = {0};
@@ -111,6 +118,9 @@ main(int argc, char **argv)
 			wire_init();
 			bench_run();
 			return 0;
+		case 'm':
+			options.moves = true;
+			break;
 		case 'v':
 			options.verbose = true;
 			break;

@@ -49,9 +49,9 @@ sim_fail(const struct sim *sim, const struct side *side, const char *format, ...
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g --repeat %s --stops %s -v\n",
+	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g --repeat %s --stops %s%s -v\n",
 		(unsigned long long)sim->seed, sim->options->loss, repeat_names[sim->options->repeat],
-		stops_names[sim->options->stops]);
+		stops_names[sim->options->stops], sim->options->moves ? " --moves" : "");
 	exit(1);
 }
 
@@ -211,9 +211,22 @@ address(uint32_t host, bool v6)
 }
 
 static void
-host_new(struct sim *sim, struct host *host, uint32_t index)
+recognized(struct rc_env *env, struct rc_qp *qp, uint16_t udp_port)
+{
+	struct side *side = rc_user(qp);
+
+	side->attr.path.udp_src_port = udp_port;
+	side->attr.path.tos |= WIRE_ECT;
+	rc_set_path(qp, &side->attr.path);
+}
+
+/* `first`: the host's first core; NULL: this is the first. */
+static void
+host_new(struct sim *sim, struct host *host, uint32_t index, struct host *first)
 {
 	host->sim = sim;
+	if (first != NULL)
+		host->lost = -(uint64_t)sim_below(sim, 100 * MS);
 	host->v4 = address(index, false);
 	host->v6 = address(index, true);
 	host->inbox_end = &host->inbox;
@@ -227,7 +240,9 @@ host_new(struct sim *sim, struct host *host, uint32_t index)
 	host->env.rc.bind = bind;
 	host->env.rc.invalidate = invalidate;
 	host->env.rc.hold = hold;
-	copies_open(host);
+	host->env.rc.recognized = recognized;
+	host->env.rc.core = first != NULL;
+	copies_open(host, first);
 }
 
 static struct side *
@@ -239,6 +254,7 @@ side_new(struct sim *sim, struct host *host)
 	side->host = host;
 	side->index = sim->sides;
 	side->stop_at = side->revoke_at = side->bind_at = side->rtu_at = NEVER;
+	side->move_at = side->thaw_at = NEVER;
 	side->qp = calloc(1, rc_qp_size());
 	rc_init(side->qp, &host->env.rc, side);
 	sim->side[sim->sides++] = side;
@@ -276,7 +292,8 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 {
 	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096, 320, 1344, 1408, 3712, 8896};
 	uint16_t mtu = mtus[sim_below(sim, 10)];
-	bool v6 = sim_below(sim, 4) == 0, oneside = sim_below(sim, 2) == 0;
+	bool v6 = sim_below(sim, 4) == 0, out_of_band = sim_below(sim, 3) == 0;
+	bool oneside = !out_of_band && sim_below(sim, 2) == 0;
 	bool selective = oneside && (sim->options->repeat == REPEAT_SELECTIVE ||
 				     (sim->options->repeat == REPEAT_MIXED && sim_below(sim, 2) == 0));
 	bool packed = selective && sim_below(sim, 2) == 0;
@@ -310,6 +327,8 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 		attr->path.dst = v6 ? side->peer->host->v6 : side->peer->host->v4;
 		attr->path.ttl = 64;
 		attr->path.udp_src_port = 0xc000;
+		if (out_of_band && sim->options->repeat != REPEAT_GO_BACK)
+			attr->hello_port = (uint16_t)(0xc001 + side->index);
 		side->ops = 1 + sim_below(sim, sim_below(sim, 4) ? 40 : MAX_OPS);
 		side->depth = 1 + sim_below(sim, 64);
 		side->recv_slack = 1 + sim_below(sim, 16);
@@ -326,16 +345,19 @@ static void
 set_up(struct sim *sim)
 {
 	uint32_t conns = 1 + sim_below(sim, sim_below(sim, 3) ? 1 : MAX_CONNS);
-	uint32_t len = sim_below(sim, 12) ? 16384 : 400000;
+	uint32_t len = sim_below(sim, 12) ? 16384 : 400000, hosts;
 
 	sim->mem = mem_table_new(10);
 	sim->hosts = 2 + sim_below(sim, 2);
 	weather_draw(sim);
-	for (uint32_t i = 0; i < sim->hosts; i++)
-		host_new(sim, &sim->host[i], i);
+	hosts = sim->hosts;
+	for (uint32_t i = 0; i < hosts; i++)
+		host_new(sim, &sim->host[i], i, NULL);
+	for (uint32_t i = 0; sim->options->moves && i < hosts; i++)
+		host_new(sim, &sim->host[sim->hosts++], i, &sim->host[i]);
 	for (uint32_t i = 0; i < conns; i++) {
-		struct side *a = side_new(sim, &sim->host[sim_below(sim, sim->hosts)]);
-		struct side *b = side_new(sim, &sim->host[sim_below(sim, sim->hosts)]);
+		struct side *a = side_new(sim, &sim->host[sim_below(sim, hosts)]);
+		struct side *b = side_new(sim, &sim->host[sim_below(sim, hosts)]);
 
 		side_areas(sim, a, len);
 		side_areas(sim, b, len);
@@ -344,6 +366,8 @@ set_up(struct sim *sim)
 		workload_plan(sim, b);
 	}
 	stops_draw(sim);
+	if (sim->options->moves)
+		moves_draw(sim);
 	sim_log(sim, NULL,
 		"%u connections, %u hosts, loss %.3f dup %.3f corrupt %.3f reorder %.3f spike %.3f", conns,
 		sim->hosts, sim->weather.loss, sim->weather.duplicate, sim->weather.corrupt,
@@ -400,7 +424,7 @@ poll_soon(struct sim *sim, struct host *host)
 static void
 poll_wanted(struct sim *sim, struct side *side)
 {
-	if (!rc_wants_output(side->qp))
+	if (side->record != NULL || !rc_wants_output(side->qp))
 		return;
 	if (side->host->env.rc.held != RC_FLOWS)
 		poll_at(side->host, sim->now + 20 * US);
@@ -416,7 +440,7 @@ side_by_qpn(struct sim *sim, struct host *host, uint32_t qpn)
 	if (qpn - 0x100 >= sim->sides)
 		return NULL;
 	side = sim->side[qpn - 0x100];
-	return side->host == host ? side : NULL;
+	return wire_addr_equal(&side->host->v4, &host->v4) ? side : NULL;
 }
 
 /* Runs one loop of a polling core: all frames received, then all output wanted. */
@@ -438,6 +462,10 @@ poll_host(struct sim *sim, struct host *host)
 			side = side_by_qpn(sim, host, packet.qpn);
 			if (side == NULL)
 				sim_fail(sim, NULL, "a frame came to the wrong host");
+			if (moves_take(side, host, frame)) {
+				poll_soon(sim, side->host);
+				continue;
+			}
 			test_env_input(&host->env, side->qp, &packet, host_now(host));
 		}
 		frame_free(before);
@@ -452,7 +480,7 @@ poll_host(struct sim *sim, struct host *host)
 		struct side *side = sim->side[i];
 		uint32_t budget = 1 + sim_below(sim, 64);
 
-		if (side->host != host)
+		if (side->host != host || side->record != NULL)
 			continue;
 		if (rc_wants_output(side->qp) && rc_output(side->qp, budget, host_now(host)) > budget)
 			sim_fail(sim, side, "rc_output exceeded its budget");
@@ -481,6 +509,12 @@ post_some(struct sim *sim, struct side *side)
 		side->next_post = NEVER;
 }
 
+static bool
+is_broken(const struct side *side)
+{
+	return side->record == NULL && rc_state(side->qp) == RC_ERROR;
+}
+
 static void
 post_receives(struct sim *sim, struct side *side)
 {
@@ -491,14 +525,16 @@ post_receives(struct sim *sim, struct side *side)
 	if (goal > side->recv_posted)
 		side->recv_posted = goal;
 	side->next_recv = sim->now + 1 + sim_below(sim, 200 * US);
-	if (side->recv_posted == side->recvs || rc_state(side->qp) == RC_ERROR ||
-	    rc_state(side->peer->qp) == RC_ERROR)
+	if (side->recv_posted == side->recvs || is_broken(side) || is_broken(side->peer))
 		side->next_recv = NEVER;
 }
 
 static void
 side_timers(struct sim *sim, struct side *side)
 {
+	moves_run(sim, side);
+	if (side->record != NULL)
+		return;
 	if (side->next_post <= sim->now)
 		post_some(sim, side);
 	if (side->next_recv <= sim->now)
@@ -553,8 +589,13 @@ next_time(struct sim *sim)
 	}
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		struct side *side = sim->side[i];
-		uint64_t own = side->next_post;
+		uint64_t own = moves_next(side);
 
+		if (side->record != NULL) {
+			earlier(&time, own);
+			continue;
+		}
+		earlier(&own, side->next_post);
 		earlier(&own, side->next_recv);
 		earlier(&own, side->bind_at);
 		earlier(&own, side->rtu_at);
@@ -597,7 +638,7 @@ check_fair(struct sim *sim)
 	for (uint32_t i = 0; i < sim->sides; i++)
 		rnr += sim->side[i]->failed || sim->side[i]->stopped || sim->side[i]->unmapped;
 	if (w->loss + w->duplicate + w->corrupt + w->reorder + w->spike == 0 && w->jitter == 0 && rnr == 0 &&
-	    sim->options->stops == STOPS_NONE && again != 0)
+	    sim->options->stops == STOPS_NONE && !sim->options->moves && again != 0)
 		sim_fail(sim, NULL, "%llu packets sent again on a perfect network",
 			 (unsigned long long)again);
 }

@@ -4,6 +4,7 @@
  *
  *   sim.c       one run: hosts, time, the order of events
  *   stops.c     hosts that stop for a while, or forever
+ *   moves.c     queue pairs that move between the cores of their host
  *   network.c   frames in flight: loss, duplication, delay, corruption
  *   copies.c    memory without mapping
  *   workload.c  the work of each side, and the model of its results
@@ -21,6 +22,7 @@
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +34,7 @@
 
 #include "common.h"
 
-#define MAX_HOSTS 3u
+#define MAX_HOSTS 6u /* with --moves each host has two cores, like two hosts with the same addresses */
 #define MAX_CONNS 4u
 #define MAX_SIDES (2u * MAX_CONNS)
 #define MAX_OPS 200u
@@ -126,6 +128,13 @@ struct side {
 	bool failed, stopped, revoked, unmapped;
 	uint64_t next_post, next_recv, bind_at, stop_at, revoke_at, rtu_at;
 	uint64_t busy_since; /* time since when work has been outstanding */
+	/* moves.c */
+	uint32_t moves;            /* attempts left */
+	uint64_t move_at, thaw_at; /* NEVER: not */
+	void *record;              /* frozen; NULL: it runs */
+	struct rc_kept kept;
+	struct host *from;
+	struct frame *parked, **parked_end;
 };
 
 enum repeat { REPEAT_MIXED, REPEAT_SELECTIVE, REPEAT_GO_BACK };
@@ -141,6 +150,7 @@ enum stops {
 
 struct options {
 	enum stops stops;
+	bool moves; /* queue pairs move between two cores of their host */
 	double loss;
 	enum repeat repeat; /* loss recovery of connections between two oneside ends */
 	bool verbose;
@@ -166,7 +176,7 @@ struct frame {
 
 struct totals {
 	uint64_t runs, frames, lost, corrupted, caught, duplicated, work, failures, gave_up, unprovoked,
-		copied;
+		copied, moves;
 	uint64_t virtual_ms;
 	uint64_t counter[RC_COUNT_MAX];
 };
@@ -198,7 +208,8 @@ bool sim_chance(struct sim *sim, double p);
 void bench_run(void);
 
 /* copies.c */
-void copies_open(struct host *host);
+/* `first`: the first core of a host, NULL: this is the first. */
+void copies_open(struct host *host, struct host *first);
 void copies_close(struct host *host);
 void copies_unmap(struct host *host, struct area *area); /* call before the area's key is copied or used */
 void copies_await(struct sim *sim, struct host *host);   /* schedules pending requests for host->copy_at */
@@ -240,6 +251,13 @@ void stops_end(struct sim *sim);  /* ends the stops that are over by now */
 bool stops_hold_timers(struct host *host);
 /* Checks how long `side` has waited before it gave up its peer. */
 void stops_check(const struct sim *sim, const struct side *side);
+
+/* moves.c */
+void moves_draw(struct sim *sim); /* call after the sides exist */
+void moves_run(struct sim *sim, struct side *side);
+uint64_t moves_next(const struct side *side);
+/* True if the frame waits for `side`, or was handed over to its core, another one than `host`. */
+bool moves_take(struct side *side, const struct host *host, struct frame *frame);
 
 static inline bool
 host_is_away(const struct host *host)

@@ -189,7 +189,7 @@ request(struct bytes *record)
 
 	if (client == NULL)
 		return;
-	if (client->busy && (fds & 0x80) == 0)
+	if (client->request != CLIENT_REQUEST_NONE && (fds & 0x80) == 0)
 		wait_for_replies(which);
 	client = client_of(which);
 	if (client == NULL)
@@ -310,9 +310,9 @@ connect_request(struct bytes *record)
 	}
 	if ((what & 0x20) != 0)
 		cm_announce_req_build(&mad,
-				      &(struct cm_announce){CM_CAPABILITY_SELECTIVE_REPEAT |
-								    CM_CAPABILITY_STEERED |
-								    CM_CAPABILITY_PACKED,
+				      &(struct cm_announce){WIRE_CAPABILITY_SELECTIVE_REPEAT |
+								    WIRE_CAPABILITY_STEERED |
+								    WIRE_CAPABILITY_PACKED,
 							    {(uint8_t)what, (uint16_t)(what << 8 | 0xc000)},
 							    (uint16_t)(what * CM_MTU_UNIT),
 							    56},

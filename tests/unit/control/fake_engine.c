@@ -434,6 +434,25 @@ engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct e
 	qp->config = *config;
 }
 
+/* No queue pair moves, since there are no other lanes. */
+struct engine_move *
+engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
+{
+	MISTAKE("a queue pair moves to a lane that does not exist");
+	return NULL;
+}
+
+bool
+engine_move_over(struct engine_move *move)
+{
+	return false;
+}
+
+void
+engine_move_free(struct engine_move *move)
+{
+}
+
 uint32_t fake_cores = 1;
 
 struct engine_client *
@@ -460,6 +479,12 @@ uint32_t
 engine_port_cores(uint32_t number)
 {
 	return 1;
+}
+
+bool
+engine_port_follows(uint32_t number, uint32_t core)
+{
+	return core == 0;
 }
 
 uint32_t
@@ -497,6 +522,14 @@ engine_qp_refusal(const struct engine_qp *qp)
 	return FAKE_REFUSAL;
 }
 
+uint32_t fake_unacknowledged;
+
+uint32_t
+engine_qp_unacknowledged(const struct engine_qp *qp)
+{
+	return fake_unacknowledged;
+}
+
 uint32_t
 engine_qp_heard(const struct engine_qp *qp)
 {
@@ -507,6 +540,14 @@ bool
 engine_qp_heard_there(const struct engine_qp *qp, uint64_t ns)
 {
 	return false;
+}
+
+uint16_t fake_source_port;
+
+uint16_t
+engine_qp_source_port(const struct engine_qp *qp)
+{
+	return fake_source_port;
 }
 
 uint32_t

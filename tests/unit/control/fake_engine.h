@@ -35,6 +35,7 @@ struct bounce_list *fake_bouncing(void);
 /* The next command of `type` is refused with `error`. */
 void fake_refuse(enum engine_command_type type, int error);
 extern uint32_t fake_cores;         /* number of polling cores, initially 1 */
+extern uint16_t fake_source_port;   /* that every recognized peer has asked for; 0: none is recognized */
 extern uint16_t fake_steering_port; /* the next UDP port drawn, which then counts up; 0: none */
 uint32_t fake_waiting(void);        /* number of commands held */
 uint32_t fake_done(enum engine_command_type type);
@@ -57,6 +58,7 @@ int fake_bind_result(void); /* -1: none yet; 0: refused; 1: done; 2: done once c
 /* fake_connection() and the functions below it return what the last command of a type brought. */
 #define FAKE_REFUSAL 0x62001234u      /* refusal of each queue pair that fails */
 extern _Atomic uint32_t fake_refusal; /* refusal in the last ENGINE_QP_FLUSH */
+extern uint32_t fake_unacknowledged;  /* engine_qp_unacknowledged() of each queue pair, initially 0 */
 struct engine_connection fake_connection(void);
 struct one_qp_settings fake_settings(void); /* of the last ENGINE_QP_SET */
 struct engine_datagram fake_datagram(void); /* of the last ENGINE_QP_DATAGRAM */

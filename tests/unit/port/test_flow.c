@@ -8,6 +8,7 @@
 #include <rte_errno.h>
 #include <rte_flow.h>
 
+#include "dataplane/engine/place.h"
 #include "fixture.h"
 
 /* ---- the device's rules ---- */
@@ -303,11 +304,11 @@ test_frames_of_another_port_count_for_none(void **state)
 
 	connect_to(pair, peer(9), false);
 	assert_int_equal(wire_parse(frame, len, &info.packet), WIRE_OK);
-	steer_ask(pair->qp->core, pair->qp, &info);
+	steer_ask(qp_core(pair->qp), pair->qp, &info);
 	turn(2);
 	assert_int_equal(creations, 0);
 	info.port = 0;
-	steer_ask(pair->qp->core, pair->qp, &info);
+	steer_ask(qp_core(pair->qp), pair->qp, &info);
 	turn(2);
 	assert_int_equal(creations, 1);
 }
@@ -377,8 +378,10 @@ test_full_device(void **state)
 	assert_int_equal(live, 1);
 	assert_int_equal(ports[0].flows.refused, refused + 1);
 	assert_false(ports[0].flows.open);
+	assert_false(engine_port_follows(0, 0));
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1][0].qp}), 0);
 	assert_true(ports[0].flows.open);
+	assert_true(engine_port_follows(0, 0));
 	frames(&w.pair[1][2], peer(9), 50002, STRAYS);
 	assert_int_equal(creations, 3);
 	assert_int_equal(live, 1);

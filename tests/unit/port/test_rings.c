@@ -85,6 +85,8 @@ await_rings(uint32_t port, uint8_t own, uint8_t far)
 	while (rings_of(port).own != own || rings_of(port).far != far)
 		usleep(1000);
 	assert_int_equal(engine_port_cores(port), own);
+	assert_true(engine_port_follows(port, own - 1u));
+	assert_false(engine_port_follows(port, own));
 }
 
 /* ---- arithmetic ---- */

@@ -5,6 +5,7 @@
  */
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -12,7 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "dataplane/qp/wake.h"
 #include "fixture.h"
+#include "tests/asleep.h"
 
 static struct app app;
 static struct ring ring, async;
@@ -53,6 +56,12 @@ post(uint64_t cookie, uint8_t flags)
 }
 
 static void
+post_done(struct engine_command *post)
+{
+	free(post);
+}
+
+static void
 test_many_laps(void **state)
 {
 	for (uint64_t i = 0; i < 100; i++) {
@@ -72,6 +81,20 @@ test_many_laps(void **state)
 		turn(1);
 		assert_int_equal(atomic_load(&ring.shm->tail), i + 1);
 	}
+}
+
+/* The control thread asks for room as soon as its posts are answered: the tail counts them by then. */
+static void
+test_posts_are_counted(void **state)
+{
+	struct engine_command *post = calloc(1, sizeof(*post));
+
+	assert_non_null(post);
+	*post = (struct engine_command){.type = ENGINE_CQ_POST, .cq = ring.cq, .done = post_done};
+	assert_int_equal(engine_command(post), 0);
+	assert_int_equal(loop_commands(engine.core[0]), 1);
+	assert_int_equal(atomic_load(&ring.shm->tail), 1);
+	turn(1);
 }
 
 static void
@@ -495,6 +518,55 @@ test_wakes_a_sleeper(void **state)
 	assert_null(result);
 }
 
+struct member {
+	pthread_t thread;
+	_Atomic pid_t tid;
+};
+
+static void *
+sleep_in_crowd(void *argument)
+{
+	struct member *member = argument;
+
+	atomic_store(&member->tid, (pid_t)syscall(SYS_gettid));
+	syscall(SYS_futex, &app.channels[9].word, FUTEX_WAIT, 0, NULL, NULL, 0);
+	return NULL;
+}
+
+/* However many threads sleep on a channel, the core wakes a few of them, since each takes time. */
+static void
+test_wakes_few(void **state)
+{
+	struct member crowd[3 * ONE_CHANNEL_WAKES] = {0};
+
+	atomic_store(&app.channels[9].sleepers, RTE_DIM(crowd));
+	for (size_t i = 0; i < RTE_DIM(crowd); i++)
+		assert_int_equal(pthread_create(&crowd[i].thread, NULL, sleep_in_crowd, &crowd[i]), 0);
+	for (size_t i = 0; i < RTE_DIM(crowd); i++)
+		await_asleep(&crowd[i].tid);
+	ring_arm(&ring, one_arm(1, 9, 0));
+	post(0, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(syscall(SYS_futex, &app.channels[9].word, FUTEX_WAKE, RTE_DIM(crowd), NULL, NULL, 0),
+			 RTE_DIM(crowd) - ONE_CHANNEL_WAKES);
+	for (size_t i = 0; i < RTE_DIM(crowd); i++)
+		pthread_join(crowd[i].thread, NULL);
+}
+
+/* While clients compete for a core, each wake-up costs its client credit. */
+static void
+test_wakes_are_charged(void **state)
+{
+	struct core *core = engine.core[0];
+	int64_t own = app.client->share.credit, users = app.client->share.group->credit;
+
+	core->turns.contended = true;
+	assert_true(wake_channel(core, app.client, 5, 0, ring.cq->id));
+	core->turns.contended = false;
+	assert_int_equal(own - app.client->share.credit, SHARE_WAKE);
+	assert_int_equal(users - app.client->share.group->credit, SHARE_WAKE);
+}
+
 static void
 test_resize(void **state)
 {
@@ -619,16 +691,29 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_many_laps),          T(test_overflow),
-		T(test_head_beyond_tail),   T(test_head_far_away),
-		T(test_head_behind_itself), T(test_arm),
-		T(test_arm_and_unsignaled), T(test_arm_of_no_channel),
-		T(test_wakes_a_sleeper),    T(test_resize),
-		T(test_places_refused),     T(test_arm_by_descriptor),
-		T(test_arm_for_solicited),  T(test_arm_for_next),
-		T(test_order_of_rings),     T(test_slow_wakes),
-		T(test_resize_armed),       T(test_resize_solicited),
-		T(test_resize_answered),    T(test_arm_for_what_is_there),
+		T(test_many_laps),
+		T(test_posts_are_counted),
+		T(test_overflow),
+		T(test_head_beyond_tail),
+		T(test_head_far_away),
+		T(test_head_behind_itself),
+		T(test_arm),
+		T(test_arm_and_unsignaled),
+		T(test_arm_of_no_channel),
+		T(test_wakes_a_sleeper),
+		T(test_resize),
+		T(test_places_refused),
+		T(test_arm_by_descriptor),
+		T(test_arm_for_solicited),
+		T(test_arm_for_next),
+		T(test_order_of_rings),
+		T(test_slow_wakes),
+		T(test_resize_armed),
+		T(test_resize_solicited),
+		T(test_resize_answered),
+		T(test_arm_for_what_is_there),
+		T(test_wakes_few),
+		T(test_wakes_are_charged),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

@@ -3,6 +3,9 @@
  * The local transport in the middle of a message: changes of either end while a bounced access is
  * outstanding. The test answers the accesses itself.
  */
+#include <errno.h>
+
+#include "dataplane/qp/move.h"
 #include "local.h"
 
 static struct one_copies *copies[2];
@@ -44,11 +47,12 @@ answer(int side)
 	const struct one_copy_request *request = asked(side);
 	struct one_copy_answer *to = &copies[side]->answer[answered[side] % ONE_COPIES];
 	uint8_t *there = (uint8_t *)(uintptr_t)request->span[0].addr;
+	uint32_t len = request->span[0].len; /* 0: cancelled meanwhile */
 
-	if (request->op == ONE_COPY_OUT)
-		memcpy(copies[side]->slot[request->slot], there, request->span[0].len);
-	else
-		memcpy(there, copies[side]->slot[request->slot], request->span[0].len);
+	if (request->op == ONE_COPY_OUT && len != 0)
+		memcpy(copies[side]->slot[request->slot], there, len);
+	else if (len != 0)
+		memcpy(there, copies[side]->slot[request->slot], len);
 	to->sequence = answered[side];
 	to->error = 0;
 	atomic_store(&to->phase, one_ring_phase(answered[side]++, ONE_COPY_LOG2));
@@ -220,14 +224,53 @@ test_bind_settling_flushed(void **state)
 	expect_none(&w.send[1]);
 }
 
+/* Freezes one end, and thaws it at once. */
+static int
+try_move(int side)
+{
+	struct engine_qp *qp = w.pair[side].qp;
+	const struct engine_qp_config config = {.send_cq = qp->send_cq,
+						.recv_cq = qp->recv_cq,
+						.conn_cq = qp->conn_cq,
+						.async_cq = qp->async_cq};
+	struct engine_move *move = engine_move_new(qp, qp->client, &config);
+	int error = qp_freeze(engine.core[0], move);
+
+	if (error == 0)
+		assert_int_equal(qp_thaw(engine.core[0], move), 0);
+	engine_move_free(move);
+	return error;
+}
+
+/* No end moves while memory is written; bytes that were being read are read again. */
+static void
+test_moves_between_stores(void **state)
+{
+	fill(&w.memory[0], 64, 3);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
+	asked(0);
+	assert_int_equal(try_move(0), 0);
+	assert_int_equal(try_move(1), 0);
+	answer(0);
+	answer(0);
+	asked(1);
+	assert_int_equal(try_move(0), -EAGAIN);
+	assert_int_equal(try_move(1), -EAGAIN);
+	answer(1);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	assert_memory_equal(w.memory[1].bytes, w.memory[0].bytes, 64);
+	assert_int_equal(try_move(1), 0);
+}
+
 #define P(f) cmocka_unit_test_setup_teardown(f, setup_parked, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		P(test_key_names_another_place), P(test_target_leaves),       P(test_bind_waits_for_copies),
-		P(test_bind_settling_flushed),   T(test_target_begins_again), T(test_peer_comes_late),
+		P(test_key_names_another_place), P(test_target_leaves),        P(test_bind_waits_for_copies),
+		P(test_bind_settling_flushed),   P(test_moves_between_stores), T(test_target_begins_again),
+		T(test_peer_comes_late),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

@@ -107,7 +107,18 @@ static void
 established(struct rc_env *env, struct rc_qp *qp)
 {
 	end_of(env)->established++;
-	rc_set_rts(qp);
+	if (!end_of(env)->stays)
+		rc_set_rts(qp);
+}
+
+static void
+recognized(struct rc_env *env, struct rc_qp *qp, uint16_t udp_port)
+{
+	struct end *end = end_of(env);
+
+	end->attr.path.udp_src_port = udp_port;
+	end->attr.path.tos |= WIRE_ECT;
+	rc_set_path(qp, &end->attr.path);
 }
 
 static struct wire_addr
@@ -135,6 +146,7 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	end->env.rc.bind = bind;
 	end->env.rc.invalidate = invalidate;
 	end->env.rc.established = established;
+	end->env.rc.recognized = recognized;
 	end->area = calloc(1, AREA);
 	end->local = (struct mem_region){
 		.key = is_a ? KEY_A_LOCAL : KEY_B_LOCAL,
@@ -171,6 +183,8 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	attr->path.dst = v4(is_a ? 2 : 1);
 	attr->path.ttl = 64;
 	attr->path.udp_src_port = 0xc001;
+	if (o->hello)
+		attr->hello_port = is_a ? HELLO_PORT_A : HELLO_PORT_B;
 
 	end->qp = calloc(1, rc_qp_size());
 	rc_init(end->qp, &end->env.rc, end);

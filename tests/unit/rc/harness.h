@@ -21,6 +21,8 @@
 #define FRAMES 4096u
 #define RECORDS 4096u
 #define POOL 2400u
+#define HELLO_PORT_A 0xc00au /* that A asks B for */
+#define HELLO_PORT_B 0xc00bu
 
 #define MS 1000000ull
 #define US 1000ull
@@ -40,6 +42,7 @@ struct end {
 	uint32_t num_out;
 	uint32_t frames; /* begun so far */
 	bool starve;     /* tx_begin returns NULL */
+	bool stays;      /* in RTR when the first packet arrives */
 	uint8_t *input;  /* the frame delivered last, in a burst */
 	struct recv_work recv[64];
 	uint32_t recv_head, recv_tail;
@@ -73,6 +76,7 @@ struct pair_options {
 	bool other_peer; /* not a oneside peer */
 	bool selective;
 	bool packed;      /* implies `selective` */
+	bool hello;       /* connected out of band: nothing is announced before */
 	bool yields;      /* each end shares its processor, */
 	bool peer_yields; /* or was notified that its peer does */
 	enum rc_state b_state;

@@ -444,7 +444,38 @@ test_retry_exceeded(void **state)
 	assert_int_equal(p->a.failures, 1);
 	assert_int_equal(p->a.error, RC_ERROR_REQUESTER);
 	assert_int_equal(rc_deadline(p->a.qp), RC_NEVER);
+	assert_int_equal(rc_unacknowledged(p->a.qp), 8);
 	pair_free(p);
+}
+
+static bool
+lose_long(struct pair *p, struct end *from, const struct frame *frame)
+{
+	return frame->len > 1000;
+}
+
+/* A path carries short packets only: the payload of the packet that was lost is known. */
+static void
+test_unacknowledged(void **state)
+{
+	static const struct {
+		uint8_t op;
+		uint32_t length, lost;
+	} posted[] = {{ONE_OP_WRITE, 3000, 1024}, {ONE_OP_READ, 3000, 1024}, {ONE_OP_WRITE, 1010, 1010}};
+
+	for (size_t i = 0; i < sizeof(posted) / sizeof(posted[0]); i++) {
+		struct pair *p = pair_new(&(struct pair_options){.timeout = 12, .retry_count = 1});
+
+		p->lose = lose_long;
+		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+		post_simple(p, &p->a, posted[i].op, 2, 0, posted[i].length, 0);
+		do
+			pump(p);
+		while (p->a.num_done < 2 && run_timer(p));
+		expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 0);
+		assert_int_equal(rc_unacknowledged(p->a.qp), posted[i].lost);
+		pair_free(p);
+	}
 }
 
 /*
@@ -691,6 +722,7 @@ main(void)
 		cmocka_unit_test(test_rnr_exceeded),
 		cmocka_unit_test(test_rnr_without_limit),
 		cmocka_unit_test(test_retry_exceeded),
+		cmocka_unit_test(test_unacknowledged),
 		cmocka_unit_test(test_long_timeout),
 		cmocka_unit_test(test_no_timeout_never_gives_up),
 		cmocka_unit_test(test_timer_follows_the_round_trip),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Concurrent requests of several users. The tests count and do not measure time. */
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -365,6 +367,62 @@ test_debt(void **state)
 	assert_int_equal(fake_users(), 0);
 }
 
+/* ---- slow replies ---- */
+
+#define WATCHERS 3000u
+
+/* Each reply becomes slow: the kernel notifies each epoll instance on the sender's processor. */
+static void
+watch_socket(int fd, int watchers[WATCHERS])
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (uint32_t i = 0; i < WATCHERS; i++) {
+		watchers[i] = epoll_create1(0);
+		assert_true(watchers[i] >= 0);
+		assert_int_equal(epoll_ctl(watchers[i], EPOLL_CTL_ADD, fd, &event), 0);
+	}
+}
+
+/* True if the reply to a request left its user in debt, as requests alone never do. */
+static bool
+reply_is_charged(struct app *app)
+{
+	bool debt;
+
+	fake_stop(true);
+	forget_debts();
+	fake_stop(false);
+	app_pz(app);
+	fake_stop(true);
+	debt = LIST_FIRST(&control.quota.accounts)->turns.credit < 0;
+	fake_stop(false);
+	return debt;
+}
+
+/* The time that the kernel spends on a reply, as the application's socket demands, is charged to its user. */
+static void
+test_slow_replies(void **state)
+{
+	int watchers[WATCHERS];
+	uint32_t replies = 0;
+	struct app app;
+
+	await_nobody();
+	app_hello(&app, ONE_KIND_DAT);
+	watch_socket(app.fd, watchers);
+	while (!reply_is_charged(&app))
+		assert_true(++replies < 1000);
+	for (uint32_t i = 0; i < WATCHERS; i++)
+		close(watchers[i]);
+	app_close(&app);
+	await_nobody();
+}
+
 static uint32_t per_uid;
 
 static int
@@ -392,7 +450,8 @@ user_tests(void)
 					   cmocka_unit_test(test_unanswered),
 					   cmocka_unit_test(test_end_in_slices),
 					   cmocka_unit_test(test_unhook_in_slices),
-					   cmocka_unit_test(test_debt)};
+					   cmocka_unit_test(test_debt),
+					   cmocka_unit_test(test_slow_replies)};
 
 	return cmocka_run_group_tests_name("control: users", tests, setup, teardown);
 }

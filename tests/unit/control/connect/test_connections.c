@@ -129,7 +129,7 @@ test_steering(void **state)
 	assert_int_equal(passive->udp_peer_port, 0xd002);
 	assert_int_equal(active->udp_src_port, 0xd002);
 	assert_int_equal(active->udp_peer_port, 0xd001);
-	connect_with(2, 0xd001, ~CM_CAPABILITY_STEERED);
+	connect_with(2, 0xd001, ~WIRE_CAPABILITY_STEERED);
 	assert_int_equal(passive->udp_peer_port, passive->udp_src_port);
 	assert_int_equal(active->udp_src_port, passive->udp_src_port);
 	assert_int_equal(active->udp_peer_port, passive->udp_src_port);
@@ -656,6 +656,51 @@ test_broken(void **state)
 	ends_close(&ends);
 }
 
+/*
+ * A packet with `payload` bytes was lost at each retry, and the peer answers the DREQ. Returns the path MTU
+ * of the next connection.
+ */
+static uint32_t
+mtu_after_loss(struct ends *ends, uint32_t payload)
+{
+	fake_unacknowledged = payload;
+	establish(ends, 5000);
+	fake_tell(ends->a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->a.qp).status, ONE_CONN_BROKEN);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(app_call_id(&ends->active, ONE_MSG_QP_RESET, ends->a.qp), 0);
+	assert_int_equal(app_call_id(&ends->passive, ONE_MSG_QP_RESET, ends->p.qp), 0);
+	fake_unacknowledged = 0;
+	establish(ends, 5000);
+	assert_int_equal(disconnect(&ends->active, ends->a.qp, false), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(app_call_id(&ends->active, ONE_MSG_QP_RESET, ends->a.qp), 0);
+	assert_int_equal(app_call_id(&ends->passive, ONE_MSG_QP_RESET, ends->p.qp), 0);
+	return fake_connection().rc.path_mtu;
+}
+
+/* A switch on the path drops long packets, and reports none. */
+static void
+test_path_drops_long_packets(void **state)
+{
+	uint64_t before = path_mtu_reports;
+	struct ends ends;
+	uint32_t mtu;
+
+	ends_open(&ends, 5000);
+	mtu = mtu_after_loss(&ends, 0);
+	assert_true(mtu >= 4096);
+	assert_int_equal(mtu_after_loss(&ends, 1024), mtu); /* each path carries that */
+	assert_int_equal(path_mtu_reports, before);
+	assert_int_equal(mtu_after_loss(&ends, mtu), 1408);
+	assert_int_equal(path_mtu_reports, before + 1);
+	assert_in_range(mtu_after_loss(&ends, 1408), 1024, 1216);
+	assert_int_equal(path_mtu_reports, before + 2);
+	path_mtus_forget();
+	ends_close(&ends);
+}
+
 /* An application sees that its queue pair is broken, and may reset it, before the control thread knows. */
 static void
 test_reset_at_once(void **state)
@@ -901,6 +946,7 @@ connection_tests(void)
 		cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_named_by_a_stranger),
 		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_path_drops_long_packets),
 		cmocka_unit_test(test_reset_at_once),
 		cmocka_unit_test(test_death_of_peers),
 		cmocka_unit_test(test_many_wait),

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "control/base/loop.h"
+#include "control/connect/connect.h"
 #include "side.h"
 
 /* RTR to a queue pair at 192.0.2.1, an address of this data plane. */
@@ -45,6 +46,65 @@ rts(struct side *side, struct one_qp_rts args)
 
 static const struct one_qp_rts plain = {
 	.send_psn = 0xabcdef, .timeout = 14, .retry_count = 5, .rnr_retry = 6, .rd_atomic_out = 2};
+
+/* Peers recognize each other by a port that both compute; a flow label is the program's choice of port. */
+static void
+test_hello_ports(void **state)
+{
+	struct engine_connection connection;
+	struct one_qp_rtr args;
+	struct side a, b;
+
+	side_open(&a, false);
+	side_open(&b, false);
+	args = rtr_to(&a, b.qp.qpn);
+	assert_int_equal(rtr(&a, args), 0);
+	connection = fake_connection();
+	assert_int_equal(connection.rc.path.udp_src_port, wire_udp_hello_port(b.qp.qpn, a.qp.qpn));
+	assert_int_equal(connection.rc.path.udp_peer_port, connection.rc.path.udp_src_port);
+	assert_true(connection.rc.hello_port >= WIRE_UDP_SOURCE_MIN);
+	args = rtr_to(&b, a.qp.qpn);
+	args.flow_label = 0x12345;
+	assert_int_equal(rtr(&b, args), 0);
+	connection = fake_connection();
+	assert_int_equal(connection.rc.path.udp_src_port, wire_udp_source_port(0x12345, a.qp.qpn, b.qp.qpn));
+	assert_int_equal(connection.rc.hello_port, 0);
+	app_close(&b.app);
+	side_open(&b, false);
+	args = rtr_to(&b, a.qp.qpn);
+	args.flow_label = 0xfffff; /* UCX: no particular path */
+	assert_int_equal(rtr(&b, args), 0);
+	assert_true(fake_connection().rc.hello_port >= WIRE_UDP_SOURCE_MIN);
+	app_close(&a.app);
+	side_close(&b);
+}
+
+/* Routers' reports count for the port that frames leave from alone: also after a peer has asked for one. */
+static void
+test_source_port_of_reports(void **state)
+{
+	struct wire_addr peer;
+	uint16_t computed;
+	struct one_qp_rtr args;
+	struct side a, b;
+
+	side_open(&a, false);
+	side_open(&b, false);
+	args = rtr_to(&a, b.qp.qpn);
+	addr_to_wire(args.family, args.addr, &peer);
+	computed = wire_udp_hello_port(a.qp.qpn, b.qp.qpn);
+	assert_false(conn_sends(&path_port[0], &peer, computed));
+	assert_int_equal(rtr(&a, args), 0);
+	assert_true(conn_sends(&path_port[0], &peer, computed));
+	assert_false(conn_sends(&path_port[0], &peer, computed ^ 1));
+	assert_false(conn_sends(&path_port[0], &peer, 0));
+	fake_source_port = computed ^ 1;
+	assert_true(conn_sends(&path_port[0], &peer, computed ^ 1));
+	assert_false(conn_sends(&path_port[0], &peer, computed));
+	fake_source_port = 0;
+	app_close(&a.app);
+	side_close(&b);
+}
 
 static void
 test_connect(void **state)
@@ -456,6 +516,7 @@ int
 number_tests(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hello_ports),     cmocka_unit_test(test_source_port_of_reports),
 		cmocka_unit_test(test_connect),         cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_silence),         cmocka_unit_test(test_error),
 		cmocka_unit_test(test_channels),        cmocka_unit_test(test_ports),

@@ -236,10 +236,10 @@ test_changes(void **state)
 	/* Characters of a caller reach neither a terminal nor the log unescaped. */
 	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"\\u001b[2J\\u00e4\"}",
 		       "?[2J??");
-	assert_logs_one_text(fd,
-			     "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"x\\\" event=command "
-			     "pid=1 text=\\\"\"}",
-			     "x\" event=command");
+	assert_logs_one_text(
+		fd,
+		"{\"command\": \"peer-add\", \"node\": 9, \"address\": \"x\\\" event=command pid=1 text=\\\"\"}",
+		"x\" event=command");
 	assert_int_equal(config.num_peers, 1);
 	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
 	assert_int_equal(count(fd, "peers", ""), 2);
@@ -249,6 +249,10 @@ test_changes(void **state)
 	assert_int_equal(count(fd, "peers", ""), 1);
 	assert_refused(fd, "{\"command\": \"log-level\", \"level\": \"loud\"}", "no such level");
 	assert_refused(fd, "{\"command\": \"client-kill\", \"pid\": 1}", "no such attachment");
+	assert_refused(fd, "{\"command\": \"move\", \"qp\": 77, \"core\": 4711}", "no such polling core");
+	snprintf(request, sizeof(request), "{\"command\": \"move\", \"qp\": 77, \"core\": %u}",
+		 engine_core_lcore(0));
+	assert_refused(fd, request, "no such queue pair");
 	app_hello(&app, ONE_KIND_DAT);
 	snprintf(request, sizeof(request), "{\"command\": \"client-kill\", \"pid\": %d}", (int)getpid());
 	answer = ask(fd, request);

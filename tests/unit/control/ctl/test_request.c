@@ -35,8 +35,7 @@ static void
 test_show(void **state)
 {
 	assert_int_equal(
-		parse("{\"command\": \"show\", \"what\": \"endpoints\", \"pid\": 4294967295, \"uid\": 0, "
-		      "\"port\": \"p0\", \"peer\": \"2001:db8::1\", \"from\": 9007199254740991}"),
+		parse("{\"command\": \"show\", \"what\": \"endpoints\", \"pid\": 4294967295, \"uid\": 0, \"port\": \"p0\", \"peer\": \"2001:db8::1\", \"from\": 9007199254740991}"),
 		0);
 	assert_int_equal(request.command, CTL_SHOW);
 	assert_int_equal(request.what, CTL_ENDPOINTS);
@@ -70,6 +69,9 @@ test_changes(void **state)
 	assert_int_equal(parse("{\"command\": \"reload\"}"), 0);
 	assert_false(request.check);
 	assert_int_equal(parse("{\"command\": \"log-level\", \"level\": \"debug\"}"), 0);
+	assert_int_equal(parse("{\"command\": \"move\", \"qp\": 77, \"core\": 3}"), 0);
+	assert_int_equal(request.qp, 77);
+	assert_int_equal(request.core, 3);
 	assert_int_equal(parse("{\"command\": \"trace\"}"), 0);
 	assert_int_equal(ctl_commands[CTL_SHOW].needs, CTL_LOOK);
 	assert_int_equal(ctl_commands[CTL_TRACE].needs, CTL_LOOK);
@@ -109,8 +111,7 @@ test_refusals(void **state)
 		 "has to be JSON"},
 		{"{\"command\": \"show\", \"what\": \"clients\", \"from\": 9007199254740992}", "from: "},
 		{"{\"command\": \"show\", \"what\": \"clients\", \"port\": \"\"}", "port: "},
-		{"{\"command\": \"show\", \"what\": \"clients\", \"port\": "
-		 "\"0123456789012345678901234567890123456789012345678901234567890123\"}",
+		{"{\"command\": \"show\", \"what\": \"clients\", \"port\": \"0123456789012345678901234567890123456789012345678901234567890123\"}",
 		 "1 to 63 bytes"},
 		{"{\"command\": \"reload\", \"check\": 1}", "true or false"},
 		{"{\"command\": \"peer-add\", \"node\": 7}", "address is missing"},
@@ -122,6 +123,7 @@ test_refusals(void **state)
 		{"{\"command\": \"trace\", \"qp\": 1, \"client\": 1}", "one of pid, client and qp"},
 		{"{\"command\": \"drain\", \"uid\": 0}", "uid: "},
 		{"{\"command\": \"log-level\"}", "level is missing"},
+		{"{\"command\": \"move\", \"qp\": 77}", "core is missing"},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)

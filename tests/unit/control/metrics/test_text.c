@@ -264,10 +264,10 @@ test_asked_for(void **state)
 {
 	struct metrics_request request;
 
-	assert_int_equal(parse("GET /metrics HTTP/1.1\nHost: a\nAccept: "
-			       "Application/OpenMetrics-Text;version=1.0.0,text/plain;q=0.5\n\n",
-			       &request),
-			 200);
+	assert_int_equal(
+		parse("GET /metrics HTTP/1.1\nHost: a\nAccept: Application/OpenMetrics-Text;version=1.0.0,text/plain;q=0.5\n\n",
+		      &request),
+		200);
 	assert_true(request.openmetrics);
 	assert_false(request.head);
 	assert_int_equal(parse("HEAD /metrics HTTP/1.1\nHost: a\nX-Accept: application/openmetrics-text\n\n",

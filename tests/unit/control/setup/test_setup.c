@@ -153,9 +153,9 @@ test_mlx5(void **state)
 	made_file("proc/self/status", "Cpus_allowed_list:\t0-4,7\n");
 	made_file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "1024\n");
 	made_file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "1024\n");
-	made_file("proc/mounts",
-		  "proc /proc proc rw 0 0\nhugetlbfs /mnt/huge hugetlbfs rw 0 0\nhugetlbfs /dev/hugepages "
-		  "hugetlbfs rw 0 0\n");
+	made_file(
+		"proc/mounts",
+		"proc /proc proc rw 0 0\nhugetlbfs /mnt/huge hugetlbfs rw 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw 0 0\n");
 	made_address("eth0", 10, 0, 0, 5);
 	made_default("eth0");
 	made_read();
@@ -382,15 +382,14 @@ test_virtio(void **state)
 	assert_best("eth1", SETUP_AF_PACKET);
 	add_port("eth1", SETUP_WAYS, "192.0.2.1/24");
 	assert_good();
-	assert_eal("\"-l 0,1 --no-huge -m 512 --no-pci --iova-mode=va "
-		   "--vdev=net_af_packet0,iface=eth1,framesz=2048\"\n");
+	assert_eal(
+		"\"-l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --vdev=net_af_packet0,iface=eth1,framesz=2048\"\n");
 	assert_text(setup_text_conf, "idle = sleep\n", true);
 	/* The interface is set up after a reboot, and the service waits for it. */
 	assert_step("'[Match]' 'Name=eth1' '[Link]' 'MTUBytes=1500' ");
 	assert_step(">/etc/systemd/network/70-oneside-eth1.network");
-	assert_step("'Wants=sys-subsystem-net-devices-eth1.device' "
-		    "'After=sys-subsystem-net-devices-eth1.device' "
-		    ">/etc/systemd/system/oneside.service.d/interface-eth1.conf");
+	assert_step(
+		"'Wants=sys-subsystem-net-devices-eth1.device' 'After=sys-subsystem-net-devices-eth1.device' >/etc/systemd/system/oneside.service.d/interface-eth1.conf");
 	plan.port[0].way = SETUP_VFIO;
 	assert_good();
 	assert_step("enable_unsafe_noiommu_mode");
@@ -456,10 +455,8 @@ test_others(void **state)
 	add_port("wide", SETUP_WAYS, "2001:db8::1/64");
 	add_port("eth5", SETUP_WAYS, "203.0.113.1/24");
 	assert_good();
-	assert_eal(" --huge-dir=/dev/hugepages/oneside -a 0000:06:00.0 "
-		   "--vdev=net_af_packet1,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 "
-		   "--vdev=net_af_packet2,iface=wide,framesz=16384,blocksz=65536,framecnt=1024 "
-		   "--vdev=net_af_packet3,iface=eth5,framesz=2048\"\n");
+	assert_eal(
+		" --huge-dir=/dev/hugepages/oneside -a 0000:06:00.0 --vdev=net_af_packet1,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 --vdev=net_af_packet2,iface=wide,framesz=16384,blocksz=65536,framecnt=1024 --vdev=net_af_packet3,iface=eth5,framesz=2048\"\n");
 	assert_text(setup_text_conf, "mtu = 9216\n", true);
 	assert_no_step("modprobe");
 	plan.port[3].way = SETUP_VFIO;
@@ -494,8 +491,7 @@ test_sessions(void **state)
 	made_file(
 		"proc/net/tcp6",
 		"   0: 0000000000000000FFFF00000500010A:08AE 0000000000000000FFFF00000600010A:C000 01 0 0 0\n"
-		"   1: B80D0120000000000000000001000000:0016 B80D0120000000000000000002000000:C000 01 0 0 "
-		"0\n");
+		"   1: B80D0120000000000000000001000000:0016 B80D0120000000000000000002000000:C000 01 0 0 0\n");
 	made_read();
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(made.iface[i].session, i != 3);

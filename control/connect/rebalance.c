@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Moves connections away from busy polling cores, as balance.h chooses them. */
+#include "control/connect/connect.h"
+#include "control/objects/move.h"
+#include "control/objects/place.h"
+#include "dataplane/engine/place.h"
+
+static struct balance balance;
+static uint64_t local_ops; /* of core `from`, at the sample */
+
+uint64_t
+conns_balance_deadline(void)
+{
+	if (engine_num_cores() < 2 || control.config->placement != CONFIG_PLACEMENT_AUTO ||
+	    TAILQ_EMPTY(&control.conns))
+		return NEVER;
+	return balance.looked_at + BALANCE_LOOK_NS;
+}
+
+static bool
+is_on_busy_core(const struct conn *conn)
+{
+	return conn->qp != NULL && conn->qp->placed && engine_lane_core(conn->qp->lane) == balance.from;
+}
+
+static uint64_t
+count_local_ops(void)
+{
+	struct engine_stats stats;
+
+	engine_stats(balance.from, &stats);
+	return stats.local_ops;
+}
+
+static void
+sample_conns(void)
+{
+	struct conn *conn;
+
+	local_ops = count_local_ops();
+	TAILQ_FOREACH(conn, &control.conns, link)
+		if (is_on_busy_core(conn))
+			balance_sample(&balance, &conn->balance, engine_qp_heard(conn->qp->engine));
+}
+
+static uint64_t
+work_of_conn(const struct conn *conn)
+{
+	return is_on_busy_core(conn)
+		       ? balance_work(&balance, &conn->balance, engine_qp_heard(conn->qp->engine))
+		       : 0;
+}
+
+/* The application asked for no core, and the port can lead the frames to the new core. */
+static bool
+may_move(const struct conn *conn)
+{
+	const struct qp *qp = conn->qp;
+
+	return !balance_rests(&conn->balance, control.now) && place_wish(qp) == 0 &&
+	       qp_move_refusal(qp) == NULL && engine_port_follows(qp->config.port, balance.to);
+}
+
+static void
+choose_conns(void)
+{
+	uint64_t work = count_local_ops() - local_ops;
+	struct conn *conn;
+
+	TAILQ_FOREACH(conn, &control.conns, link)
+		work += work_of_conn(conn);
+	balance_choose_begin(&balance, work);
+	TAILQ_FOREACH(conn, &control.conns, link) {
+		uint64_t part = work_of_conn(conn);
+
+		if (part > 0 && may_move(conn))
+			balance_offer(&balance, conn, part);
+	}
+}
+
+static void
+move_chosen_conns(void)
+{
+	uint32_t picks = balance_choose_end(&balance), moves = 0;
+
+	for (uint32_t i = 0; i < picks; i++) {
+		struct conn *conn = balance.pick[i].item;
+
+		moves += conn_move(conn->qp, balance.to) == NULL;
+		balance_moved(&conn->balance, control.now);
+	}
+	if (moves > 0)
+		log_info("event=cores_balanced from=%u to=%u moves=%u busy_permille=%u gap_permille=%u\n",
+			 engine_core_lcore(balance.from), engine_core_lcore(balance.to), moves, balance.load,
+			 balance.gap);
+}
+
+void
+conns_balance_poll(void)
+{
+	uint64_t busy[ONE_LANES_MAX];
+	struct engine_stats stats;
+
+	if (control.now < conns_balance_deadline())
+		return;
+	for (uint32_t i = 0; i < engine_num_cores(); i++) {
+		engine_stats(i, &stats);
+		busy[i] = (uint64_t)((unsigned __int128)stats.busy_cycles * NS_PER_S / engine_hz());
+	}
+	switch (balance_look(&balance, control.now, busy, engine_num_cores())) {
+	case BALANCE_NOTHING:
+		break;
+	case BALANCE_SAMPLE:
+		sample_conns();
+		break;
+	case BALANCE_CHOOSE:
+		choose_conns();
+		move_chosen_conns();
+		break;
+	}
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Moves of queue pairs between lanes, on the control thread: see dataplane/qp/move.c. */
+#include <stdlib.h>
+
+#include "dataplane/engine/move.h"
+#include "dataplane/qp/move.h"
+#include "dataplane/rc/params.h"
+
+struct engine_move *
+engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
+{
+	uint32_t size = qp->rc == NULL ? 0 : rc_record_size(RTE_MIN(qp->max_send_wr, RC_POSTED_MAX));
+	struct engine_move *move = calloc(1, sizeof(*move) + size);
+
+	if (move == NULL)
+		return NULL;
+	move->qp = qp;
+	move->size = size;
+	/* No core changes these while no move is under way. */
+	move->from.lane = qp->client;
+	move->from.config = *config;
+	move->from.config.send_cq = qp->send_cq;
+	move->from.config.recv_cq = qp->recv_cq;
+	move->from.config.conn_cq = qp->conn_cq;
+	move->from.config.async_cq = qp->async_cq;
+	move->to.lane = lane;
+	move->to.config = *config;
+	return move;
+}
+
+struct core *
+engine_move_old_core(const struct engine_move *move)
+{
+	return move->from.lane->core;
+}
+
+bool
+engine_move_holds(struct engine_command *command)
+{
+	struct engine_qp *qp = command->qp;
+
+	if (command->type == ENGINE_QP_FREEZE) {
+		qp->moving = true;
+		qp->waiting = NULL;
+		qp->waiting_end = &qp->waiting;
+	}
+	if (qp == NULL || !qp->moving || command->type == ENGINE_QP_FREEZE ||
+	    command->type == ENGINE_QP_THAW || command->type == ENGINE_QP_MOVED)
+		return false;
+	command->next = NULL;
+	*qp->waiting_end = command;
+	qp->waiting_end = &command->next;
+	return true;
+}
+
+bool
+engine_move_over(struct engine_move *move)
+{
+	struct engine_qp *qp = move->qp;
+	struct engine_command *command;
+	bool moved = qp_core(qp) == move->to.lane->core;
+
+	qp->moving = false;
+	if (moved) {
+		move->from.lane->core->qps_held--;
+		move->to.lane->core->qps_held++;
+		steer_moved(qp);
+	}
+	while ((command = qp->waiting) != NULL) {
+		qp->waiting = command->next;
+		engine_command(command);
+	}
+	return moved;
+}
+
+void
+engine_move_free(struct engine_move *move)
+{
+	free(move);
+}

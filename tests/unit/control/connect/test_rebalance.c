@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which connections may move by themselves (control/connect/rebalance.c).  The test has the cores' counters
+ * and the clock; test_balance.c tests the choice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control/connect/connect.h"
+#include "control/objects/move.h"
+#include "control/objects/place.h"
+#include "dataplane/engine/place.h"
+
+#define CONNS 4u
+#define HZ 2000000000ull
+#define LOOKS 10u
+
+struct control control;
+int control_logtype;
+
+struct engine_client {
+	uint32_t core;
+};
+
+static struct engine_client lane[2] = {{0}, {1}};
+static struct config config;
+static struct conn conns[CONNS];
+static struct qp qps[CONNS];
+static uint32_t packets[CONNS], wish[CONNS];
+static const char *refusal[CONNS];
+static bool follows;
+static uint32_t cores, moved;
+static uint64_t busy, local; /* counters of core 0 */
+
+/* ---- functions of other rooms ---- */
+
+uint32_t
+engine_num_cores(void)
+{
+	return cores;
+}
+
+uint64_t
+engine_hz(void)
+{
+	return HZ;
+}
+
+void
+engine_stats(uint32_t core, struct engine_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->busy_cycles = core == 0 ? busy : 0;
+	out->local_ops = core == 0 ? local : 0;
+}
+
+uint32_t
+engine_lane_core(const struct engine_client *at)
+{
+	return at->core;
+}
+
+uint32_t
+engine_core_lcore(uint32_t core)
+{
+	return core + 1;
+}
+
+uint32_t
+engine_qp_heard(const struct engine_qp *qp)
+{
+	return packets[(uintptr_t)qp - 1];
+}
+
+uint32_t
+place_wish(const struct qp *qp)
+{
+	return wish[qp - qps];
+}
+
+const char *
+qp_move_refusal(const struct qp *qp)
+{
+	return refusal[qp - qps];
+}
+
+bool
+engine_port_follows(uint32_t port, uint32_t core)
+{
+	assert_int_equal(core, 1);
+	return follows;
+}
+
+const char *
+conn_move(struct qp *qp, uint32_t core)
+{
+	assert_int_equal(core, 1);
+	qp->lane = &lane[core];
+	moved++;
+	return NULL;
+}
+
+/* ---- the world ---- */
+
+static int
+begin_world(void **state)
+{
+	static uint64_t start =
+		NS_PER_S; /* later in each test, as rebalance.c keeps the time of its last look */
+
+	control.config = &config;
+	control.now = start += 100 * NS_PER_S;
+	config.placement = CONFIG_PLACEMENT_AUTO;
+	TAILQ_INIT(&control.conns);
+	cores = 2;
+	follows = true;
+	moved = 0;
+	for (uint32_t i = 0; i < CONNS; i++) {
+		qps[i] = (struct qp){.placed = true, .lane = &lane[0], .engine = (void *)(uintptr_t)(i + 1)};
+		conns[i] = (struct conn){.qp = &qps[i]};
+		wish[i] = 0;
+		refusal[i] = NULL;
+		TAILQ_INSERT_TAIL(&control.conns, &conns[i], link);
+	}
+	return 0;
+}
+
+/* The first core has work for 80 % of the time, the second one none, unless a connection has moved. */
+static void
+run_looks(uint64_t local_ops)
+{
+	for (uint32_t look = 0; look < LOOKS && moved == 0; look++) {
+		conns_balance_poll();
+		control.now += NS_PER_S;
+		busy += HZ / 10 * 8;
+		local += local_ops;
+		for (uint32_t i = 0; i < CONNS; i++)
+			packets[i] += 1000;
+	}
+}
+
+static void
+test_half_moves(void **state)
+{
+	run_looks(0);
+	assert_int_equal(moved, CONNS / 2);
+	assert_true(control.now >= conns_balance_deadline());
+}
+
+static void
+test_turned_off(void **state)
+{
+	config.placement = CONFIG_PLACEMENT_FIXED;
+	assert_true(conns_balance_deadline() == NEVER);
+	run_looks(0);
+	config.placement = CONFIG_PLACEMENT_AUTO;
+	cores = 1;
+	assert_true(conns_balance_deadline() == NEVER);
+	run_looks(0);
+	cores = 2;
+	TAILQ_INIT(&control.conns);
+	assert_true(conns_balance_deadline() == NEVER);
+	run_looks(0);
+	assert_int_equal(moved, 0);
+}
+
+static void
+test_who_stays(void **state)
+{
+	wish[0] = 1;
+	refusal[1] = "it is moving already";
+	conns[2].qp = NULL;
+	run_looks(0);
+	assert_int_equal(moved, 1);
+	assert_ptr_equal(qps[3].lane, &lane[1]);
+}
+
+static void
+test_frames_do_not_follow(void **state)
+{
+	follows = false;
+	run_looks(0);
+	assert_int_equal(moved, 0);
+}
+
+static void
+test_local_work_counts(void **state)
+{
+	/* Half of the work is local, so the other half is what should move. */
+	run_looks(4000);
+	assert_int_equal(moved, CONNS);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_half_moves, begin_world),
+		cmocka_unit_test_setup(test_turned_off, begin_world),
+		cmocka_unit_test_setup(test_who_stays, begin_world),
+		cmocka_unit_test_setup(test_frames_do_not_follow, begin_world),
+		cmocka_unit_test_setup(test_local_work_counts, begin_world),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
