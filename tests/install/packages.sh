@@ -35,6 +35,9 @@ grep -q '^oneside:' "$WORK/root/etc/passwd" || fail "there is no user oneside"
 inside dpkg --verify "${PACKAGES[@]}"
 [ ! -s "$WORK/out" ] || fail "not as in the packages: $(cat "$WORK/out")"
 [ ! -L "$WORK/root/etc/systemd/system/multi-user.target.wants/oneside.service" ] || fail "the service is enabled before it is configured"
+for library in libibverbs librdmacm; do
+	ls "$WORK"/root/usr/lib/*/oneside/verbs/$library.so >"$WORK/out" 2>&1 || fail "no package has $library.so"
+done
 say "installed"
 
 as_user /tmp/source/debian/tests/demo

@@ -128,7 +128,7 @@ put_file "$(ldconfig -p | awk '/libgcc_s.so.1.*x86-64/ {print $NF; exit}')"
 printf 'root:x:0:0:root:/:/bin/sh\n' >"$root/etc/passwd"
 printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
 
-for module in virtio_pci virtio_net veth 9p 9pnet_virtio rdma_rxe ib_uverbs rdma_ucm crc32_generic sch_netem sch_ingress cls_matchall act_mirred ifb vfio-pci vfio_iommu_type1 uio_pci_generic tun bridge sch_multiq cls_flower act_skbedit overlay esp4 esp6 xfrm_user gcm ctr ghash_generic seqiv sha512_generic drbg; do
+for module in virtio_pci virtio_net virtio_blk ext4 veth 9p 9pnet_virtio rdma_rxe ib_uverbs rdma_ucm crc32_generic sch_netem sch_ingress cls_matchall act_mirred ifb vfio-pci vfio_iommu_type1 uio_pci_generic tun bridge sch_multiq cls_flower act_skbedit overlay esp4 esp6 xfrm_user gcm ctr ghash_generic seqiv sha512_generic drbg; do
 	modprobe -d "$modules" -S "$kernel" --show-depends "$module" | awk '$1 == "insmod" {print $2}'
 done | sort -u | while read -r file; do
 	part=lib/modules/$kernel/${file#*/lib/modules/"$kernel"/}

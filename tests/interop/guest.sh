@@ -9,6 +9,7 @@
 #   start_pci_guest NIC CORES QUEUES  boots with a network device bound to vfio-pci behind an IOMMU instead
 #   start_tap_guest CORES         boots with a bridge br0 that has the network device instead
 #   start_rdma_guest CPUS MEMORY  boots with four NICs, which QEMU joins in pairs, instead
+#   start_disk_guest CPUS MEMORY  boots with the host's files and an ext4 disk at /var/tmp, without network, instead
 #   start_systemd_guest ROOT      boots systemd from the folder ROOT, without network, instead
 #   stop_guest, kill_guest        power the guest off; kill it without notice
 #   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  starts data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
@@ -197,6 +198,18 @@ start_rdma_guest() {
 	boot "$1" "$2" "guest.rdma" -cpu Haswell-noTSX,-pclmulqdq,-erms "${nics[@]}" \
 		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot
+}
+
+start_disk_guest() {
+	make_disk "$WORK/disk" 64
+	boot "$1" "$2" "guest.disk" -cpu Haswell-noTSX -drive "file=$WORK/disk,if=virtio,format=raw" \
+		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot
+}
+
+make_disk() { # FILE MIB
+	command -v mke2fs >/dev/null || skip "there is no mke2fs; install e2fsprogs"
+	truncate -s "$2M" "$1" && mke2fs -q -t ext4 "$1" || fail "no disk $1"
 }
 
 start_systemd_guest() {

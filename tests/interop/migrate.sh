@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Debian's QEMU migrates a running guest from one data plane to another by "rdma:", on oneside's libibverbs and
-# librdmacm. The guest's memory must be intact, and the guest must continue.
+# librdmacm. The guest reads and writes a disk all the time, without the host's page cache: the kernel moves data to and from
+# the guest's memory while that is registered. Memory and disk must be intact, and the guest must continue.
 #
 #   migrate.sh pin|chunks     registers all of the guest's memory beforehand, or chunks on demand
 
@@ -18,7 +19,14 @@ grep -q librdmacm <<<"$(ldd "$(command -v qemu-system-x86_64)")" || skip "this Q
 verbs_init memif
 interop_init
 
-# The guest counts, verifies the checksum of a file in memory, and dirties other memory meanwhile.
+DISK=/var/tmp/${WORK##*/}.disk
+net_at_exit() { rm -f "$DISK"; }
+truncate -s 16M "$DISK" || fail "there is no space for $DISK"
+dd if="$DISK" of=/dev/null bs=1M count=1 iflag=direct status=none || skip "/var/tmp has no direct I/O"
+
+# The guest counts, verifies the checksum of a file in memory, and dirties other memory meanwhile. A second process reads a
+# copy of its beginning from the disk through the guest's page cache, which is emptied each time. A third writes blocks
+# directly, and verifies the block that it wrote eight blocks before.
 mkdir -p "$WORK/extra"
 cat >"$WORK/extra/migrant" <<'GUEST'
 #!/bin/sh
@@ -26,8 +34,37 @@ mount -t proc proc /proc
 mount -t devtmpfs dev /dev
 mount -t tmpfs -o size=80% tmp /tmp
 exec >/dev/ttyS0 2>&1
+modprobe -a virtio_pci virtio_blk
+until [ -b /dev/vda ]; do sleep 0.1; done
 head -c 33554432 /dev/urandom >/tmp/data
+head -c 4194304 /tmp/data >/tmp/beginning
+dd if=/tmp/beginning of=/dev/vda bs=1M conv=fsync status=none
 sum=$(md5sum </tmp/data)
+
+read_disk() {
+	while :; do
+		echo 1 >/proc/sys/vm/drop_caches
+		if dd if=/dev/vda bs=1M count=4 status=none | cmp -s - /tmp/beginning; then echo "read"; else echo "broken disk"; fi
+	done
+}
+
+# Blocks are at 4 to 11 MiB.
+write_disk() {
+	local m=0 at sum
+	while :; do
+		m=$((m + 1))
+		at=$((4 + m % 8))
+		head -c 1048576 /dev/urandom >/tmp/block
+		eval "sum=\$sum$at"
+		[ "$m" -le 8 ] || [ "$(dd if=/dev/vda bs=1M count=1 skip=$at iflag=direct status=none | md5sum)" = "$sum" ] ||
+			echo "broken block $m"
+		eval "sum$at='$(md5sum </tmp/block)'"
+		dd if=/tmp/block of=/dev/vda bs=1M seek=$at oflag=direct status=none && echo "wrote $m"
+	done
+}
+
+read_disk &
+write_disk &
 n=0
 while :; do
 	n=$((n + 1))
@@ -46,6 +83,7 @@ qemu() {
 	"$RUN" --socket "${sockets[$end]}" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
 		-M q35 -accel tcg -cpu Haswell-noTSX -m 256 -kernel "$INTEROP/vmlinux" -initrd "$WORK/initramfs" \
 		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off $CLOCK no_timer_check rdinit=/migrant" \
+		-drive "file=$DISK,if=none,id=disk,format=raw,cache=none,aio=native" -device virtio-blk-pci,drive=disk \
 		-serial "file:$WORK/$name.console" -qmp "unix:$WORK/$name.qmp,server=on,wait=off" \
 		"$@" </dev/null >"$WORK/$name.log" 2>&1 &
 	APPLICATIONS+=($!)
@@ -84,8 +122,11 @@ until_true() {
 	done
 }
 
-wholes() { grep -c '^whole' "$WORK/$1.console" 2>/dev/null; }
-has_wholes() { [ "$(wholes "$1")" -ge "$2" ]; }
+# has NAME N: the guest of QEMU NAME has verified its memory and read the disk N times, and has written three blocks for each
+has() {
+	[ "$(lines "$1" whole)" -ge "$2" ] && [ "$(lines "$1" read)" -ge "$2" ] && [ "$(lines "$1" wrote)" -ge $(($2 * 3)) ]
+}
+lines() { grep -c "^$2" "$WORK/$1.console" 2>/dev/null; }
 is_over() { grep -Eq '"status": "(completed|failed)"' <<<"$(qmp source query-migrate)"; }
 
 capabilities='{"capabilities": [{"capability": "rdma-pin-all", "state": '$([ $PIN = on ] && echo true || echo false)'}]}'
@@ -96,15 +137,15 @@ until_true 60 "QEMU starts" test -S "$WORK/source.qmp" -a -S "$WORK/target.qmp"
 qmp source migrate-set-capabilities "$capabilities" >/dev/null || fail "the source"
 qmp target migrate-set-capabilities "$capabilities" >/dev/null || fail "the target"
 qmp target migrate-incoming "{\"uri\": \"rdma:${addresses[1]}:4444\"}" >/dev/null || fail "no listener"
-until_true "$GUEST_BOOT" "the guest boots" has_wholes source 3
+until_true "$GUEST_BOOT" "the guest boots" has source 3
 qmp source migrate-set-parameters '{"max-bandwidth": 10000000000, "downtime-limit": 2000}' >/dev/null || fail "parameters"
 qmp source migrate "{\"uri\": \"rdma:${addresses[1]}:4444\"}" >/dev/null || fail "no migration"
 until_true 120 "the migration ends" is_over
 status=$(qmp source query-migrate)
 grep -q '"status": "completed"' <<<"$status" || fail "migration: $status: $(cat "$WORK/source.log" "$WORK/target.log")"
 kill "$source"
-until_true 60 "the guest goes on" has_wholes target 3
-grep broken "$WORK"/*.console && fail "the guest's memory is damaged"
+until_true "$GUEST_BOOT" "the guest goes on" has target 3 # nine blocks: all that the source wrote are verified
+grep broken "$WORK"/*.console && fail "the guest's memory or disk is damaged"
 last=$(grep -o '^whole [0-9]*' "$WORK/source.console" | tail -n 1)
 first=$(grep -o '^whole [0-9]*' "$WORK/target.console" | head -n 1)
 [ "${first#whole }" -gt "${last#whole }" ] || fail "the guest restarted: count ${first#whole } after ${last#whole }"

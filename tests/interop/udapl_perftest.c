@@ -301,8 +301,7 @@ parse(struct run *r, int argc, char **argv)
 		test++;
 	if (optind != argc - 1 || test == 4 || !r->size || !r->iterations || !r->reads) {
 		fprintf(stderr,
-			"usage: %s write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] "
-			"[-n ITERATIONS] [-o READS]\n",
+			"usage: %s write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] [-n ITERATIONS] [-o READS]\n",
 			argv[0]);
 		exit(2);
 	}

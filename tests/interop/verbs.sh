@@ -135,6 +135,8 @@ case_verbs() {
 	perftest_cm ib_write_bw -s 65536 -n 20
 	perftest_cm ib_read_bw -s 10001 -n 20
 	perftest_cm ib_send_bw -s 4096 -n 200
+	[ "$(python3 "$HERE/telemetry.py" "$(plane_telemetry a)" /oneside/transport recognized)" = "recognized 0" ] ||
+		fail "Soft-RoCE was taken for a oneside"
 	stop_plane a
 }
 

@@ -10,6 +10,7 @@
 #   applications.sh veth6    like veth, over IPv6
 #   applications.sh cores    local and memif with two polling cores in each data plane
 #   applications.sh lanes    like cores, with each queue pair on the next core
+#   applications.sh moves    like cores, and all queue pairs move between the cores again and again
 #   applications.sh sleep    local and memif with polling cores that sleep when they are idle
 #   applications.sh spin     memif with polling cores that never yield their processor
 
@@ -95,22 +96,27 @@ run() { # CABLE
 	[ "$cable" = local ] || stop_plane b
 }
 
+run_on_two_cores() {
+	PLANE_CORES=2
+	[ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep} # four cores leave small machines no processor
+	run local
+	run memif
+}
+
 case $kind in
 local | memif | veth | veth6)
 	run "$kind"
 	;;
 cores)
-	PLANE_CORES=2
-	[ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep} # four cores leave small machines no processor
-	run local
-	run memif
+	run_on_two_cores
 	;;
 lanes)
-	PLANE_CORES=2
 	PLANE_PLACEMENT=next
-	[ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
-	run local
-	run memif
+	run_on_two_cores
+	;;
+moves)
+	PLANE_MOVES=yes
+	run_on_two_cores
 	;;
 sleep)
 	PLANE_IDLE=sleep

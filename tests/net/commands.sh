@@ -179,7 +179,7 @@ examines "oneside-dataplane -l 0,1 -- --config oneside.conf --check"
 sed -n '/^.SH EXAMPLES/,/^.SH SEE/p' "$SOURCE/doc/man/dat.conf.5" |
 	sed '1,/^\.nf/d; /^\.fi/,$d; s/\\&//; s/\\-/-/g' >dat.conf
 if [ -x "$BUILD/perf/oneside-copy" ]; then
-	DAT_OVERRIDE=$WORK/dat.conf DAT_DBG_TYPE=1 "$BUILD/perf/oneside-copy" -d lab send image.iso 192.0.2.2 >"$WORK/out" 2>&1
-	expect 'lab: no attachment to the data plane at /run/lab.sock' "$WORK/out"
+	DAT_OVERRIDE=$WORK/dat.conf "$BUILD/perf/oneside-copy" -d lab send image.iso 192.0.2.2 >"$WORK/out" 2>&1
+	expect 'lab: no data plane serves at /run/lab.sock' "$WORK/out"
 	! grep 'malformed' "$WORK/out" || fail "the example in dat.conf(5)"
 fi

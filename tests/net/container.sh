@@ -6,6 +6,8 @@
 #
 # The containers have this machine's files, and the socket's folder only by the CDI description. Two rootless containers
 # of an ordinary user follow, then two nodes with the data planes of daemonset.yaml.
+#
+# PROGRAMS: a folder with Valkey's sources, built with its module for RDMA and its test; without it Valkey is left out.
 
 if [ "${1:-}" != inside ]; then
 	[ "$(id -u)" = 0 ] || {
@@ -30,10 +32,13 @@ mount --bind "$WORK/cdi" /etc/cdi || skip "nothing can be mounted here"
 # crun does not support machines with both versions of cgroups.
 grep cgroup2 /proc/mounts | cut -d' ' -f2 | xargs -r umount
 
+# A container's first process has no default action for signals, so that podman could not end a server whose client failed.
+FIRST=(sh -c 'trap "kill \$!" TERM; "$@" & wait $!' sh)
+
 container() { # NAME PROGRAM...: runs the program in a container as an ordinary user
-	podman --root "$WORK/store" --runroot "$WORK/run" --storage-driver vfs --cgroup-manager=cgroupfs run --rm --name "oneside-$$-$1" \
-		--network none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --user 65534:65534 --cap-drop all \
-		--security-opt no-new-privileges --device oneside.dev/rdma=default --rootfs /:O "${@:2}"
+	run_or_become podman --root "$WORK/store" --runroot "$WORK/run" --storage-driver vfs --cgroup-manager=cgroupfs run --rm \
+		--name "oneside-$$-$1" --network none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --user 65534:65534 --cap-drop all \
+		--security-opt no-new-privileges --device oneside.dev/rdma=default --rootfs /:O "${FIRST[@]}" "${@:2}"
 }
 
 container probe true >"$WORK/probe" 2>&1 || skip "podman starts no container here: $(tail -n 1 "$WORK/probe")"
@@ -65,14 +70,18 @@ make_folders() {
 }
 
 rootless() { # NAME PROGRAM...
-	"${ORDINARY[@]}" env -i HOME="$WORK/rootless" XDG_RUNTIME_DIR="$WORK/rootless/run" PATH="$PATH" podman --root "$WORK/rootless/store" \
-		--runroot "$WORK/rootless/run" --storage-driver vfs --cgroup-manager=cgroupfs run --rm --name "oneside-$$-$1" --network none \
+	run_or_become "${ORDINARY[@]}" env -i HOME="$WORK/rootless" XDG_RUNTIME_DIR="$WORK/rootless/run" PATH="$PATH" podman \
+		--root "$WORK/rootless/store" --runroot "$WORK/rootless/run" --storage-driver vfs --cgroup-manager=cgroupfs run --rm --name "oneside-$$-$1" --network none \
 		--cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --cap-drop all --security-opt no-new-privileges \
-		-v /usr:/usr:ro -v "$BUILD:$BUILD:ro" -v "$SOURCE/api/run:$SOURCE/api/run:ro" -v "$WORK/sockets:/run/oneside:ro" \
-		--rootfs "$WORK/rootless/root" "${@:2}"
+		"${VOLUMES[@]}" -v /usr:/usr:ro -v "$BUILD:$BUILD:ro" -v "$SOURCE/api/run:$SOURCE/api/run:ro" -v "$WORK/sockets:/run/oneside:ro" \
+		--rootfs "$WORK/rootless/root" "${FIRST[@]}" "${@:2}"
 }
 SOURCE=$(realpath "$(dirname "$0")/../..")
+VOLUMES=()
 make_folders
+net_at_exit() { # podman leaves a process that keeps its user namespace
+	xargs -r kill <"$WORK/rootless/run/libpod/tmp/pause.pid"
+}
 if rootless probe sh -c 'id -u; grep CapBnd /proc/self/status; cat /proc/self/uid_map' >"$WORK/probe" 2>&1; then
 	expect '0000000000000000' "$WORK/probe"
 	grep -qE '^ +0 +65534 +1$' "$WORK/probe" || fail "the container is not the ordinary user's: $(cat "$WORK/probe")"
@@ -83,6 +92,16 @@ if rootless probe sh -c 'id -u; grep CapBnd /proc/self/status; cat /proc/self/ui
 	}
 	cm_pair rootless-rping rping -s -C 5 -a "$SERVER" -- rping -c -v -V -C 5 -a "$SERVER"
 	cm_pair rootless-ib_write_bw ib_write_bw -R -F -n 200 -- ib_write_bw -R -F -n 200 "$SERVER"
+	valkey=$(find -L "${PROGRAMS:-/dev/null}" -path '*valkey*/tests/rdma/rdma-test' -print -quit)
+	if [ -n "$valkey" ]; then
+		folder=$(realpath "${valkey%/tests/rdma/rdma-test}")
+		VOLUMES=(-v "$folder:$folder:ro")
+		SERVER_STAYS=yes cm_pair rootless-valkey "$folder/src/valkey-server" --save '' --port 0 --loadmodule "$folder/src/valkey-rdma.so" \
+			--rdma-bind "$SERVER" --rdma-port 6379 -- "$folder/tests/rdma/rdma-test" -h "$SERVER" -p 6379 --thread 2 --minkeys 128 --maxkeys 256
+		grep -q 'GET .* KVs \[OK\]' "$WORK/rootless-valkey.client" || fail "rdma-test: $(cat "$WORK/rootless-valkey.client")"
+	else
+		say "left out: PROGRAMS names no folder with Valkey's rdma-test"
+	fi
 else
 	leave_out "podman starts no container without root: $(tail -n 1 "$WORK/probe")"
 fi
@@ -109,8 +128,7 @@ start_node n1 172.18.0.2
 start_node n2 172.18.0.3
 on() {
 	local -a run=("${INSIDE[@]}" "$RUN" --socket "$(plane_socket "n$(($1 + 1))")" "${@:2}")
-	[ "$BASHPID" = $$ ] || exec "${run[@]}"
-	"${run[@]}"
+	run_or_become "${run[@]}"
 }
 on 1 ibv_devinfo -v >"$WORK/info" || fail "ibv_devinfo of a node"
 expect '::ffff:198.18.0.3' "$WORK/info"

@@ -111,7 +111,7 @@ refuses 1 "too long" ctl --socket "/tmp/$(printf '%0200d' 0)" show
 for wrong in "" "dance" "show dances" "show clients user=1" "show clients pid=" "show clients pid=x" "show clients pid=1 pid=2" \
 	"show clients uid=nobody-of-that-name" "metrics xml" "metrics prometheus now" "metrics --json" "top interval=0" "top fast" "trace 0x" "trace 1 2" "capture p0" "check a b" \
 	"reload now" "peer" "peer add 1" "peer add x 192.0.2.1" "peer add 1 192.0.2.1 2" "peer remove" "client kill" \
-	"client kill me" "drain now" "log level" "log debug" "--loud show" "--socket"; do
+	"client kill me" "move" "move 1" "move 1 x" "drain now" "log level" "log debug" "--loud show" "--socket"; do
 	# shellcheck disable=SC2086
 	refuses 2 "onesidectl --help" ctl $wrong
 done
@@ -191,6 +191,7 @@ json "show clients pid=$one" "len(d['clients']) == 1"
 json "show clients uid=12345" "d == {'clients': []}"
 says "active   cm  192.0.2.1  192.0.2.1" ctl show connections
 says "PROGRAM" ctl show clients
+says "BUSY%-SINCE-START" ctl show cores
 says "node 1, up" ctl show
 completes "$ONESIDECTL" show clients port = "" -- p0
 completes "$ONESIDECTL" show endpoints port=p -- port=p0
@@ -301,6 +302,8 @@ debugs no
 says "nothing has changed" ctl reload
 refuses 1 "no such attachment" ctl client kill 1
 refuses 1 "no such attachment" ctl client kill client=999999
+refuses 1 "no such queue pair" ctl move 0x123456 1
+refuses 1 "no such polling core" ctl move 0x123456 999
 judge
 say "changes are made as a whole, or refused by name"
 
@@ -367,7 +370,7 @@ if [ "$(id -u)" = 0 ]; then
 	says "CLIENT" as 61000 61001 "$WORK/onesidectl" show clients
 	says "node 1" as 61000 61001 "$WORK/onesidectl" show
 	says "# EOF" as 61000 61001 "$WORK/onesidectl" metrics
-	for command in "reload" "reload check" "drain" "peer add 9 192.0.2.9" "peer remove 2" "client kill 1" "log level debug"; do
+	for command in "reload" "reload check" "drain" "peer add 9 192.0.2.9" "peer remove 2" "client kill 1" "move 1 1" "log level debug"; do
 		# shellcheck disable=SC2086
 		refuses 1 "may only show" as 61000 61001 "$WORK/onesidectl" $command
 	done

@@ -37,46 +37,6 @@ expect_quiet(struct dat_side *s, DAT_CNO_HANDLE cno)
 	      "a CNO was triggered by nothing");
 }
 
-static void
-arguments_client(struct pair *pair)
-{
-	const DAT_OS_WAIT_PROXY_AGENT odd = {.instance_data = &event};
-	DAT_CNO_HANDLE cno, bad[3];
-	DAT_CNO_PARAM param;
-	DAT_EVD_HANDLE evd;
-	struct dat_side s;
-
-	dat_side_open(&s, pair, false);
-	DAT_CHECK_CODE(&s, dat_cno_create(s.pz, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno), DAT_BAD_HANDLE(IA));
-	DAT_CHECK_CODE(&s, dat_cno_create(s.ia, odd, &cno), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_cno_create(s.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, NULL), DAT_BAD_ARG(3));
-	DAT_CHECK(&s, dat_cno_create(s.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
-	DAT_CHECK(&s, dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
-	CHECK(pair, param.ia_handle == s.ia && param.agent.proxy_agent_func == NULL,
-	      "dat_cno_query is wrong");
-	DAT_CHECK_CODE(&s, dat_cno_query(cno, DAT_CNO_FIELD_ALL, NULL), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, dat_cno_modify_agent(cno, odd), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_cno_wait(cno, 0, NULL), DAT_BAD_ARG(3));
-	expect_quiet(&s, cno);
-	/* An EVD refers to the CNO: it cannot be freed. */
-	DAT_CHECK(&s, dat_evd_create(s.ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
-	DAT_CHECK_CODE(&s, dat_cno_free(cno), DAT_BAD_STATE(CNO_IN_USE));
-	DAT_CHECK(&s, dat_evd_free(evd));
-	DAT_CHECK(&s, dat_cno_free(cno));
-	bad[0] = cno;
-	bad[1] = s.ia;
-	bad[2] = DAT_HANDLE_NULL;
-	for (int i = 0; i < 3; i++) {
-		DAT_CHECK_CODE(&s, dat_cno_free(bad[i]), DAT_BAD_HANDLE(CNO));
-		DAT_CHECK_CODE(&s, dat_cno_query(bad[i], DAT_CNO_FIELD_ALL, &param), DAT_BAD_HANDLE(CNO));
-		DAT_CHECK_CODE(&s, dat_cno_modify_agent(bad[i], DAT_OS_WAIT_PROXY_AGENT_NULL),
-			       DAT_BAD_HANDLE(CNO));
-		DAT_CHECK_CODE(&s, dat_cno_wait(bad[i], 0, &evd), DAT_BAD_HANDLE(CNO));
-	}
-	pair_barrier(pair);
-	dat_side_close(&s);
-}
-
 /* ---- one CNO over EVDs that a peer feeds ---- */
 
 struct waiter {
@@ -367,7 +327,6 @@ asynchronous_client(struct pair *pair)
 
 static const struct pair_case cases[] = {
 	{"cno_asynchronous", dat_bystander, asynchronous_client, false},
-	{"cno_arguments", dat_bystander, arguments_client, false},
 	{"cno_trigger", trigger_server, trigger_client, false},
 	{"cno_agents", agents_server, agents_client, false},
 };

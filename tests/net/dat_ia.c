@@ -20,31 +20,17 @@ open_client(struct pair *pair)
 {
 	DAT_EVD_HANDLE none = DAT_HANDLE_NULL, evd, asked, foreign;
 	DAT_IA_HANDLE ia, guest;
-	char too_long[300];
 	struct dat_side s;
 	DAT_PZ_HANDLE pz;
 	DAT_EP_HANDLE ep;
 
 	dat_side_open(&s, pair, false);
-	memset(too_long, 'x', sizeof(too_long));
-	too_long[256] = '\0';
 	evd = none;
-	DAT_CHECK_CODE(&s, dat_ia_open(NULL, 8, &evd, &ia), DAT_BAD_ARG(1));
-	DAT_CHECK_CODE(&s, dat_ia_open(too_long, 8, &evd, &ia), DAT_BAD_ARG(1));
-	DAT_CHECK_CODE(&s, dat_ia_open(name, 0, &evd, &ia), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_ia_open(name, 8, NULL, &ia), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, dat_ia_open(name, 8, &evd, NULL), DAT_BAD_HANDLE(IA));
-	DAT_CHECK_CODE(&s, dat_ia_open((char[]){"nobody"}, 8, &evd, &ia), NOT_FOUND(NAME_NOT_REGISTERED));
 	DAT_CHECK_CODE(&s, dat_ia_open((char[]){"oneside-none"}, 8, &evd, &ia),
 		       NOT_FOUND(NAME_NOT_REGISTERED));
 	DAT_CHECK_CODE(&s, dat_ia_openv(name, 8, &evd, &ia, 2, 0, DAT_FALSE), NOT_FOUND(MAJOR_NOT_FOUND));
 	DAT_CHECK_CODE(&s, dat_ia_openv(name, 8, &evd, &ia, 1, 3, DAT_FALSE), NOT_FOUND(MINOR_NOT_FOUND));
-	evd = s.recv;
-	DAT_CHECK_CODE(&s, dat_ia_open(name, 8, &evd, &ia), DAT_BAD_HANDLE(EVD_ASYNC));
-	evd = s.pz;
-	DAT_CHECK_CODE(&s, dat_ia_open(name, 8, &evd, &ia), DAT_BAD_HANDLE(EVD_ASYNC));
 	/* Thread safety and lower minor versions can be requested. */
-	evd = none;
 	DAT_CHECK(&s, dat_ia_openv((char[]){"oneside-p0"}, 8, &evd, &ia, 1, 1, DAT_TRUE));
 	DAT_CHECK(&s, dat_ia_query(ia, &asked, 0, NULL, 0, NULL));
 	CHECK(pair, asked == evd && evd != s.async && ia != s.ia, "a second open is the first");
@@ -121,12 +107,6 @@ query_client(struct pair *pair)
 		for (int j = 0; j < 6; j++)
 			CHECK(pair, provider.evd_stream_merging_supported[i][j] == (i < 5 && j < 5),
 			      "merging");
-	DAT_CHECK(&s, dat_ia_query(s.ia, NULL, 0, NULL, 0, NULL));
-	DAT_CHECK_CODE(&s, dat_ia_query(s.ia, NULL, DAT_IA_ALL, NULL, 0, NULL), DAT_BAD_ARG(4));
-	DAT_CHECK_CODE(&s, dat_ia_query(s.ia, NULL, 0, NULL, 1, NULL), DAT_BAD_ARG(6));
-	DAT_CHECK_CODE(&s, dat_ia_query(s.ia, NULL, (DAT_IA_ATTR_MASK)1 << 40, &ia, 0, NULL), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, dat_ia_query(s.recv, NULL, 0, NULL, 0, NULL), DAT_BAD_HANDLE(IA));
-	DAT_CHECK_CODE(&s, dat_ia_query(DAT_HANDLE_NULL, NULL, 0, NULL, 0, NULL), DAT_BAD_HANDLE(IA));
 	/* Every attribute listed has a name; the list includes oneside's own. */
 	for (int i = 0; i < 16; i++)
 		list[i] = &info[i];
@@ -265,6 +245,7 @@ graceful_server(struct pair *pair)
 	DAT_CHECK_CODE(&s, dat_ep_free(a.handle[RESERVED_EP]), DAT_BAD_STATE(EP_RESERVED));
 	DAT_CHECK(&s, dat_cr_reject(a.handle[CR]));
 	NOT_YET;
+	pair_barrier(pair);
 	DAT_CHECK(&s, dat_rsp_free(a.handle[RSP]));
 	DAT_CHECK(&s, dat_psp_free(s.psp));
 	DAT_CHECK(&s, dat_ep_free(a.handle[RESERVED_EP]));
@@ -297,6 +278,8 @@ graceful_client(struct pair *pair)
 	second = dat_side_ep(&s);
 	dat_side_request(&s, second, s.qual);
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_PEER_REJECTED, 20000, &event);
+	/* Events of two endpoints on two polling cores have no order (doc/cores.md). */
+	pair_barrier(pair);
 	dat_side_expect_end(&s); /* the peer has freed its endpoint */
 	pair_barrier(pair);
 	dat_side_close(&s);

@@ -399,6 +399,8 @@ full_client(struct pair *pair)
 		established += event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED;
 		rejected += event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED;
 		refused += event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+		CHECK(pair, event.event_number != DAT_CONNECTION_EVENT_TIMED_OUT,
+		      "a request was neither delivered nor refused");
 	}
 	CHECK(pair,
 	      admitted >= MAX_CQ_ENTRIES && established == 1 && rejected == admitted - 1 &&

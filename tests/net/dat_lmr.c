@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection zones and local regions on real data planes: every call, every documented return value. */
+/* Local regions on real data planes. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,44 +12,6 @@
 #define HOLE_PAGES 256u /* so large that no mapping which the kernel places itself fills the hole */
 
 static DAT_EVENT event;
-
-static void
-zones_client(struct pair *pair)
-{
-	struct dat_buffer b;
-	struct dat_side s;
-	DAT_PZ_HANDLE pz;
-	DAT_PZ_PARAM param;
-	DAT_RMR_HANDLE rmr;
-	DAT_EP_HANDLE ep;
-
-	dat_side_open(&s, pair, false);
-	DAT_CHECK_CODE(&s, dat_pz_create(DAT_HANDLE_NULL, &pz), DAT_BAD_HANDLE(IA));
-	DAT_CHECK_CODE(&s, dat_pz_create(s.pz, &pz), DAT_BAD_HANDLE(IA));
-	DAT_CHECK_CODE(&s, dat_pz_create(s.ia, NULL), DAT_BAD_ARG(2));
-	DAT_CHECK(&s, dat_pz_create(s.ia, &pz));
-	DAT_CHECK(&s, dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param));
-	CHECK(pair, param.ia_handle == s.ia, "a zone of another IA");
-	DAT_CHECK_CODE(&s, dat_pz_query(pz, DAT_PZ_FIELD_ALL, NULL), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, dat_pz_query(s.recv, DAT_PZ_FIELD_ALL, &param), DAT_BAD_HANDLE(PZ));
-	DAT_CHECK(&s, dat_pz_free(pz));
-	DAT_CHECK_CODE(&s, dat_pz_free(pz), DAT_BAD_HANDLE(PZ));
-	DAT_CHECK_CODE(&s, dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param), DAT_BAD_HANDLE(PZ));
-	DAT_CHECK_CODE(&s, dat_pz_free(DAT_HANDLE_NULL), DAT_BAD_HANDLE(PZ));
-	/* An endpoint, a region and a window each keep the zone in use. */
-	ep = dat_side_ep(&s);
-	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
-	DAT_CHECK(&s, dat_ep_free(ep));
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
-	dat_buffer_free(&s, &b);
-	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
-	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
-	DAT_CHECK(&s, dat_rmr_free(rmr));
-	DAT_CHECK(&s, dat_pz_free(s.pz));
-	pair_barrier(pair);
-	dat_side_close(&s);
-}
 
 /* ---- creating, querying, freeing ---- */
 
@@ -72,36 +34,12 @@ regions_client(struct pair *pair)
 {
 	const long page = sysconf(_SC_PAGESIZE);
 	uint8_t *hole, *memory = malloc(SIZE);
-	DAT_REGION_DESCRIPTION region;
 	struct dat_buffer b, local;
 	DAT_LMR_PARAM param;
 	struct dat_side s;
-	DAT_LMR_HANDLE lmr;
-	DAT_PZ_HANDLE gone;
-	DAT_IA_ATTR attr;
 
 	dat_side_open(&s, pair, false);
-	memset(&region, 0, sizeof(region));
 	memset(memory, 7, SIZE);
-	region.for_va = memory;
-	DAT_CHECK(&s, dat_ia_query(s.ia, NULL, DAT_IA_ALL, &attr, 0, NULL));
-	DAT_CHECK(&s, dat_pz_create(s.ia, &gone));
-	DAT_CHECK(&s, dat_pz_free(gone));
-#define CREATE(ia, type, length, pz, privileges, out)                                                       \
-	dat_lmr_create(ia, (DAT_MEM_TYPE)(type), region, length, pz, (DAT_MEM_PRIV_FLAGS)(privileges), out, \
-		       NULL, NULL, NULL, NULL)
-	DAT_CHECK_CODE(&s, CREATE(s.pz, 0, SIZE, s.pz, 0x33, &lmr), DAT_BAD_HANDLE(IA));
-	DAT_CHECK_CODE(&s, CREATE(s.ia, 3, SIZE, s.pz, 0x33, &lmr), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, SIZE, gone, 0x33, &lmr), DAT_BAD_HANDLE(PZ));
-	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, SIZE, s.pz, 0x100, &lmr), DAT_BAD_ARG(6));
-	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, SIZE, s.pz, 0x33, NULL), DAT_BAD_ARG(7));
-	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, 0, s.pz, 0x33, &lmr), DAT_CODE(DAT_LENGTH_ERROR, 0));
-	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, attr.max_lmr_block_size + 1, s.pz, 0x33, &lmr),
-		       DAT_CODE(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
-	region.for_lmr_handle = s.pz;
-	DAT_CHECK_CODE(&s, CREATE(s.ia, DAT_MEM_TYPE_LMR, SIZE, s.pz, 0x33, &lmr), DAT_BAD_HANDLE(LMR));
-	region.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory};
-	DAT_CHECK_CODE(&s, CREATE(s.ia, DAT_MEM_TYPE_SHARED_VIRTUAL, SIZE, s.pz, 0x33, &lmr), DAT_BAD_ARG(3));
 	/* Unmapped memory, and memory without write permission, are refused. */
 	hole = mmap(NULL, HOLE_PAGES * (size_t)page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(pair, hole != MAP_FAILED, "mmap");
@@ -120,8 +58,6 @@ regions_client(struct pair *pair)
 		      param.lmr_context == b.lmr_context && param.rmr_context == b.rmr_context &&
 		      param.registered_size >= 4001 && param.registered_address <= (uintptr_t)memory + 3,
 	      "dat_lmr_query is wrong");
-	DAT_CHECK_CODE(&s, dat_lmr_query(b.lmr, DAT_LMR_FIELD_ALL, NULL), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, dat_lmr_query(s.ia, DAT_LMR_FIELD_ALL, &param), DAT_BAD_HANDLE(LMR));
 	/* Without a remote right there is no remote context. */
 	DAT_CHECK(&s, create(&s, memory, SIZE, DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &local));
 	CHECK(pair, local.rmr_context == 0, "a remote context without a remote right");
@@ -129,8 +65,6 @@ regions_client(struct pair *pair)
 	DAT_CHECK(&s, create(&s, memory, SIZE, DAT_MEM_PRIV_NONE_FLAG, &local));
 	DAT_CHECK(&s, dat_lmr_free(local.lmr));
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
-	DAT_CHECK_CODE(&s, dat_lmr_free(b.lmr), DAT_BAD_HANDLE(LMR));
-	DAT_CHECK_CODE(&s, dat_lmr_free(s.pz), DAT_BAD_HANDLE(LMR));
 	for (size_t i = 0; i < SIZE; i++)
 		CHECK(pair, memory[i] == 7, "registering changed byte %zu", i);
 	pair_barrier(pair);
@@ -329,37 +263,6 @@ freed_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
-static void
-sync_client(struct pair *pair)
-{
-	DAT_RETURN(*const calls[])
-	(DAT_IA_HANDLE, const DAT_LMR_TRIPLET *, DAT_VLEN) = {dat_lmr_sync_rdma_read,
-							      dat_lmr_sync_rdma_write};
-	DAT_LMR_TRIPLET iov[2];
-	struct dat_buffer b;
-	struct dat_side s;
-
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	for (int i = 0; i < 2; i++) {
-		iov[0] = (DAT_LMR_TRIPLET){b.lmr_context, 0, (uintptr_t)b.data, SIZE};
-		iov[1] = (DAT_LMR_TRIPLET){b.lmr_context ^ 0x100, 0, 1, 0};
-		DAT_CHECK(&s, calls[i](s.ia, iov, 2));
-		DAT_CHECK(&s, calls[i](s.ia, NULL, 0));
-		DAT_CHECK_CODE(&s, calls[i](s.pz, iov, 1), DAT_BAD_HANDLE(IA));
-		DAT_CHECK_CODE(&s, calls[i](s.ia, NULL, 1), DAT_BAD_ARG(2));
-		iov[1].segment_length = 1;
-		DAT_CHECK_CODE(&s, calls[i](s.ia, iov, 2), DAT_BAD_ARG(2));
-		iov[0].segment_length = SIZE + 1;
-		DAT_CHECK_CODE(&s, calls[i](s.ia, iov, 1), DAT_BAD_ARG(2));
-		iov[0].virtual_address--;
-		iov[0].segment_length = 1;
-		DAT_CHECK_CODE(&s, calls[i](s.ia, iov, 1), DAT_BAD_ARG(2));
-	}
-	pair_barrier(pair);
-	dat_side_close(&s);
-}
-
 /* ---- memory that cannot be shared ---- */
 
 static void
@@ -474,12 +377,10 @@ unmapped_client(struct pair *pair)
 }
 
 static const struct pair_case cases[] = {
-	{"zones", dat_bystander, zones_client, false},
 	{"regions", dat_bystander, regions_client, false},
 	{"copies", copies_server, copies_client, false},
 	{"shared_memory", shared_server, shared_client, false},
 	{"freed_under_receive", freed_server, freed_client, false},
-	{"sync", dat_bystander, sync_client, false},
 	{"stacks", stacks_server, stacks_client, false},
 	{"unmapped", unmapped_server, unmapped_client, false},
 };

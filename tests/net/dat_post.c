@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting on real data planes: every refusal, every completion flag, order, credits. */
+/* Posting on real data planes: every completion flag, order, credits. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,6 @@
 #define SIZE 65536u
 
 static DAT_EVENT event;
-
-static DAT_LMR_TRIPLET
-piece(const struct dat_buffer *b, size_t offset, uint64_t len)
-{
-	return (DAT_LMR_TRIPLET){.lmr_context = b->lmr_context,
-				 .pad = 0xdeadbeef,
-				 .virtual_address = (uintptr_t)b->data + offset,
-				 .segment_length = len};
-}
 
 static void
 until_told_server(struct pair *pair)
@@ -29,115 +20,6 @@ until_told_server(struct pair *pair)
 	dat_buffer_offer(&s, &b);
 	pair_barrier(pair);
 	CHECK(pair, dat_side_state(&s, s.ep) == DAT_EP_STATE_CONNECTED, "the connection has ended");
-	pair_barrier(pair);
-	dat_side_close(&s);
-}
-
-/* ---- return values of posts ---- */
-
-static void
-errors_client(struct pair *pair)
-{
-	const DAT_DTO_COOKIE cookie = {.as_64 = 1};
-	struct dat_buffer b, foreign, reader;
-	DAT_REGION_DESCRIPTION region;
-	DAT_LMR_TRIPLET iov[9];
-	DAT_RMR_TRIPLET remote;
-	struct dat_remote r;
-	struct dat_side s;
-	DAT_EP_HANDLE idle;
-	DAT_PZ_HANDLE pz;
-
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_buffer_make(&s, &reader, SIZE, DAT_MEM_PRIV_LOCAL_READ_FLAG);
-	DAT_CHECK(&s, dat_pz_create(s.ia, &pz));
-	foreign = b;
-	memset(&region, 0, sizeof(region));
-	region.for_va = b.data;
-	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, SIZE, pz, DAT_MEM_PRIV_ALL_FLAG,
-				     &foreign.lmr, &foreign.lmr_context, NULL, NULL, NULL));
-	dat_side_connect(&s, false);
-	dat_remote_take(&s, &r);
-	idle = dat_side_ep(&s);
-	remote = (DAT_RMR_TRIPLET){
-		.rmr_context = r.context, .target_address = r.address, .segment_length = 64};
-	for (int i = 0; i < 9; i++)
-		iov[i] = piece(&b, 0, 1);
-
-	DAT_CHECK_CODE(&s, dat_ep_post_send(s.pz, 1, iov, cookie, 0), DAT_BAD_HANDLE(EP));
-	DAT_CHECK_CODE(&s, dat_ep_post_recv(s.ia, 1, iov, cookie, 0), DAT_BAD_HANDLE(EP));
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(DAT_HANDLE_NULL, 1, iov, cookie, &remote, 0),
-		       DAT_BAD_HANDLE(EP));
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.recv, 1, iov, cookie, &remote, 0), DAT_BAD_HANDLE(EP));
-	/* counts of segments */
-	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, -1, iov, cookie, 0), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, 5, iov, cookie, 0), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_ep_post_recv(s.ep, 5, iov, cookie, 0), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 5, iov, cookie, &remote, 0), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 5, iov, cookie, &remote, 0), DAT_BAD_ARG(2));
-	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, 1, NULL, cookie, 0), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, dat_ep_post_recv(s.ep, 1, NULL, cookie, 0), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 1, iov, cookie, NULL, 0), DAT_BAD_ARG(5));
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 1, iov, cookie, NULL, 0), DAT_BAD_ARG(5));
-	/* flags */
-#define BAD_FLAGS(call, flags, arg) DAT_CHECK_CODE(&s, call((DAT_COMPLETION_FLAGS)(flags)), DAT_BAD_ARG(arg))
-#define SEND(flags) dat_ep_post_send(s.ep, 1, iov, cookie, flags)
-#define RECV(flags) dat_ep_post_recv(s.ep, 1, iov, cookie, flags)
-#define READ(flags) dat_ep_post_rdma_read(s.ep, 1, iov, cookie, &remote, flags)
-#define WRITE(flags) dat_ep_post_rdma_write(s.ep, 1, iov, cookie, &remote, flags)
-	BAD_FLAGS(SEND, DAT_COMPLETION_UNSIGNALLED_FLAG, 5);
-	BAD_FLAGS(SEND, DAT_COMPLETION_EVD_THRESHOLD_FLAG, 5);
-	BAD_FLAGS(SEND, 0x20, 5);
-	BAD_FLAGS(RECV, DAT_COMPLETION_UNSIGNALLED_FLAG, 5);
-	BAD_FLAGS(RECV, DAT_COMPLETION_SUPPRESS_FLAG, 5);
-	BAD_FLAGS(RECV, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 5);
-	BAD_FLAGS(RECV, DAT_COMPLETION_BARRIER_FENCE_FLAG, 5);
-	BAD_FLAGS(READ, DAT_COMPLETION_UNSIGNALLED_FLAG, 6);
-	BAD_FLAGS(READ, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 6);
-	BAD_FLAGS(WRITE, DAT_COMPLETION_UNSIGNALLED_FLAG, 6);
-	BAD_FLAGS(WRITE, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 6);
-	/* Lengths: a WRITE of more than the remote 64 bytes, and a READ of 64 bytes into less room. */
-	iov[0] = piece(&b, 0, 60);
-	iov[1] = piece(&b, 100, 5);
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 2, iov, cookie, &remote, 0),
-		       DAT_CODE(DAT_LENGTH_ERROR, 0));
-	iov[1].segment_length = 3;
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 2, iov, cookie, &remote, 0),
-		       DAT_CODE(DAT_LENGTH_ERROR, 0));
-	remote.segment_length = 0;
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 2, iov, cookie, &remote, 0),
-		       DAT_CODE(DAT_LENGTH_ERROR, 0));
-	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 2, iov, cookie, &remote, 0),
-		       DAT_CODE(DAT_LENGTH_ERROR, 0));
-	/* Local memory: outside the region, of another zone, without the right, freed. */
-	remote.segment_length = 64;
-	iov[0] = piece(&b, SIZE - 59, 60);
-	DAT_CHECK_CODE(&s, SEND(0), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, RECV(0), DAT_BAD_ARG(3));
-	DAT_CHECK_CODE(&s, WRITE(0), DAT_BAD_ARG(3));
-	iov[0] = piece(&b, 0, 64);
-	iov[0].virtual_address--;
-	DAT_CHECK_CODE(&s, READ(0), DAT_BAD_ARG(3));
-	iov[0] = piece(&foreign, 0, 64);
-	DAT_CHECK_CODE(&s, SEND(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ));
-	DAT_CHECK_CODE(&s, WRITE(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ));
-	DAT_CHECK_CODE(&s, READ(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE));
-	DAT_CHECK_CODE(&s, RECV(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE));
-	iov[0] = piece(&reader, 0, 64);
-	DAT_CHECK_CODE(&s, READ(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
-	DAT_CHECK_CODE(&s, RECV(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
-	DAT_CHECK(&s, dat_lmr_free(reader.lmr));
-	DAT_CHECK_CODE(&s, SEND(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
-	DAT_CHECK_CODE(&s, WRITE(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
-	/* The endpoint's state: unconnected. */
-	DAT_CHECK_CODE(&s, dat_send(idle, &b, 0, 8, 1, 0), DAT_BAD_STATE(EP_UNCONNECTED));
-	DAT_CHECK(&s, dat_recv(idle, &b, 0, 8, 1));
-	/* No refused post left anything queued: the next post completes first. */
-	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 0xfedcba9876543210u, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
-	dat_side_complete(&s, s.request, 0xfedcba9876543210u, DAT_DTO_SUCCESS, 64);
-	dat_side_nothing(&s, s.request, 20);
-	pair_barrier(pair);
 	pair_barrier(pair);
 	dat_side_close(&s);
 }
@@ -422,7 +304,6 @@ threads_client(struct pair *pair)
 }
 
 static const struct pair_case cases[] = {
-	{"post_errors", until_told_server, errors_client, false},
 	{"post_credits", until_told_server, credits_client, false},
 	{"post_flags", flags_server, flags_client, false},
 	{"post_broken", broken_server, broken_client, false},

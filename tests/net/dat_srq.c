@@ -408,6 +408,7 @@ length_server(struct pair *pair)
 	pair_barrier(pair);
 	complete(&q, q.s.recv, q.ep[0], 0, DAT_DTO_SUCCESS, 10);
 	DAT_CHECK(&q.s, dat_srq_post_recv(q.srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 1}));
+	pair_barrier(pair); /* a close can overtake the acknowledgement */
 	dat_side_close(&q.s);
 }
 
@@ -420,6 +421,7 @@ length_client(struct pair *pair)
 	pair_barrier(pair);
 	DAT_CHECK(&q.s, dat_send(q.ep[0], &q.b, 0, 10, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	complete(&q, q.s.request, q.ep[0], 1, DAT_DTO_SUCCESS, 10);
+	pair_barrier(pair);
 	dat_side_close(&q.s);
 }
 

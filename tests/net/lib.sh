@@ -19,7 +19,8 @@
 #
 # PLANE_WITHOUT_CAPABILITIES: root starts planes without capabilities.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE, PLANE_CORES (polling cores of each plane;
-# default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes run.
+# default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes run. PLANE_MOVES: all queue pairs of each plane
+# move to the next core again and again.
 
 set -u -o pipefail
 # Programs find their libraries by rpath; the test runner's LD_LIBRARY_PATH begins with a foreign libdat.
@@ -32,7 +33,7 @@ CABLE_BUFFER=4352
 
 PATH=$PATH:/usr/sbin:/sbin
 
-declare -gA PLANE_PID=() CAPTURE_PID=()
+declare -gA PLANE_PID=() CAPTURE_PID=() MOVER_PID=()
 declare -ga NAMESPACES=() APPLICATIONS=() # APPLICATIONS: processes that callers start, and the cleanup ends
 WORK=
 
@@ -104,7 +105,7 @@ net_cleanup() {
 	trap '' INT TERM HUP
 	# First print pending output: a test runner that ends a hanging test does not wait for the rest of the cleanup.
 	declare -F net_say_rest >/dev/null && net_say_rest
-	for pid in "${CAPTURE_PID[@]}" "${APPLICATIONS[@]}"; do
+	for pid in "${CAPTURE_PID[@]}" "${MOVER_PID[@]}" "${APPLICATIONS[@]}"; do
 		kill "$pid" 2>/dev/null
 	done
 	for name in "${!PLANE_PID[@]}"; do
@@ -120,7 +121,8 @@ net_cleanup() {
 	exit "$status"
 }
 
-# end_process PID SECONDS: sends SIGTERM, and SIGKILL if the process has not ended after SECONDS; returns its status.
+# end_process PID SECONDS: sends SIGTERM, and SIGKILL if the process has not ended after SECONDS, to its children, too, since
+# the process may be timeout(1) and its program one that ignores SIGTERM; returns its status.
 end_process() {
 	local pid=$1 looks=$(($2 * 50))
 	kill "$pid" 2>/dev/null
@@ -128,6 +130,7 @@ end_process() {
 		sleep 0.02
 		looks=$((looks - 1))
 	done
+	pkill -KILL -P "$pid"
 	kill -9 "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 }
@@ -189,6 +192,23 @@ start_plane() {
 		--placement "${PLANE_PLACEMENT:-auto}" >"$log" 2>&1 </dev/null &
 	PLANE_PID[$name]=$!
 	await_plane "$name"
+	[ -z "${PLANE_MOVES:-}" ] || start_mover "$name"
+}
+
+start_mover() {
+	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/mover.py" "$(plane_socket "$1").ctl" >"$WORK/$1.moves" 2>"$WORK/$1.mover" &
+	MOVER_PID[$1]=$!
+}
+
+# Ends the moves of a plane, and prints their number; fails if many were asked for and none was made.
+stop_mover() {
+	local pid=${MOVER_PID[$1]:-}
+	[ -n "$pid" ] || return 0
+	unset "MOVER_PID[$1]"
+	kill "$pid" 2>/dev/null
+	wait "$pid" || fail "the mover of data plane $1: $(cat "$WORK/$1.mover")"
+	say "data plane $1: $(tail -n 1 "$WORK/$1.moves"), $(grep -c event=queue_pair_stays "$(plane_log "$1")") given up"
+	! grep -qE '^[0-9]{3,} accepted, 0 made' "$WORK/$1.moves" || fail "no queue pair of data plane $1 has moved"
 }
 
 await_plane() {
@@ -290,6 +310,7 @@ start_veth_pair() {
 
 stop_plane() {
 	local pid=${PLANE_PID[$1]} status
+	stop_mover "$1"
 	kill "$pid"
 	wait "$pid"
 	status=$?
@@ -301,6 +322,7 @@ stop_plane() {
 
 kill_plane() {
 	local pid=${PLANE_PID[$1]}
+	stop_mover "$1"
 	kill -9 "$pid"
 	wait "$pid" 2>/dev/null
 	unset "PLANE_PID[$1]"

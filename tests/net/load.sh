@@ -6,6 +6,8 @@
 #   load.sh local SECONDS    on one data plane
 #   load.sh memif SECONDS    across two data planes
 #   load.sh lossy SECONDS    across two joined by a bridge that drops one RoCEv2 frame in a hundred; only the soak
+#   load.sh moved-local SECONDS, moved-memif, moved-lossy
+#                            only the soak, while every queue pair moves between two polling cores all the time
 #
 # SECONDS: duration of the soak
 
@@ -45,7 +47,44 @@ start_lossy_pair() {
 	start_af_packet_plane b
 }
 
+# soak PLANE PLANE: runs the soak on two data planes, or on one.
+soak() {
+	"$PROGRAM" "$(plane_socket "$1")" "$(plane_socket "$2")" soak || fail "the soak"
+}
+
+# moved PLANE: fails unless queue pairs have moved many times.
+moved() {
+	local moves
+	stop_mover "$1"
+	moves=$(sed -n 's/.* accepted, \([0-9]*\) made/\1/p' "$WORK/$1.moves")
+	[ "$moves" -gt "$ONESIDE_SOAK_SECONDS" ] || fail "$moves moves of data plane $1: too few for a test"
+}
+
+case $1 in moved-*)
+	PLANE_CORES=2
+	PLANE_MOVES=yes
+	;;
+esac
 case $1 in
+moved-local)
+	start_memif_plane a
+	soak a a
+	moved a
+	;;
+moved-memif)
+	start_memif_pair
+	soak a b
+	moved a
+	moved b
+	stop_plane b
+	;;
+moved-lossy)
+	start_lossy_pair
+	soak a b
+	moved a
+	moved b
+	stop_plane b
+	;;
 local)
 	start_memif_plane a
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket a)" || fail "load on one data plane"
@@ -57,7 +96,7 @@ memif)
 	;;
 lossy)
 	start_lossy_pair
-	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" soak || fail "the soak under loss"
+	soak a b
 	dropped=$(ip netns exec "$NETNS" nft list table bridge lossy | sed -n 's/.*packets \([0-9]*\) .*/\1/p')
 	say "$dropped frames were dropped"
 	[ "${dropped:-0}" -gt $((ONESIDE_SOAK_SECONDS * 10)) ] || fail "too few frames were dropped for a test of loss"

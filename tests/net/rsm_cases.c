@@ -85,10 +85,6 @@ vectors(struct importer *i, struct pair *pair, uint8_t *buffer, rsm_localmemory_
 	CHECK(pair, rsm_memseg_import_putv(&sg) != RSM_SUCCESS, "putv beyond the segment succeeded");
 	CHECK(pair, sg.io_residual_count == 3, "putv beyond the segment: residual count %lu",
 	      sg.io_residual_count);
-	sg.io_request_count = 17;
-	RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSMERR_BAD_SGIO);
-	sg.io_request_count = 0;
-	RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSMERR_BAD_SGIO);
 }
 
 static void
@@ -154,7 +150,7 @@ data_client(struct pair *pair)
 	pair_barrier(pair);
 }
 
-/* ---- wrong arguments ---- */
+/* ---- nothing to connect to; ids ---- */
 
 static void
 wrong_server(struct pair *pair)
@@ -164,15 +160,9 @@ wrong_server(struct pair *pair)
 
 	exporter_open(&e, pair, &peer);
 	publish(&e, pair, peer, 0666);
-	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSMERR_SEG_ALREADY_PUBLISHED);
 	pair_barrier(pair);
 	pair_barrier(pair);
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSMERR_SEG_NOT_PUBLISHED);
-	e.id = 0x3fffff;
-	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSMERR_RESERVED_SEGID);
-	e.id = 0x80000000;
-	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSMERR_RESERVED_SEGID);
 	e.id = 0;
 	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSM_SUCCESS);
 	CHECK(pair, e.id >= 0x80000000u, "an automatic segment id of 0x%x", e.id);
@@ -183,7 +173,6 @@ static void
 wrong_client(struct pair *pair)
 {
 	rsm_memseg_import_handle_t import;
-	uint64_t v[4] = {0};
 	struct importer i;
 
 	importer_open(&i, pair);
@@ -192,27 +181,6 @@ wrong_client(struct pair *pair)
 		  RSMERR_SEG_NOT_PUBLISHED);
 	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, 55, SEGMENT, RSM_PERM_RDWR, &import),
 		  RSMERR_REMOTE_NODE_UNREACHABLE);
-	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, 0700, &import),
-		  RSMERR_PERM_DENIED);
-	RSM_CHECK(pair, rsm_memseg_import_connect(NULL, i.node, SEGMENT, RSM_PERM_RDWR, &import),
-		  RSMERR_BAD_CTLR_HNDL);
-	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &i.import),
-		  RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v, 1), RSMERR_BARRIER_UNINITIALIZED);
-	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i.import, RSM_BARRIER_SEGMENT, &i.barrier),
-		  RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 4, v, 1), RSMERR_BAD_MEM_ALIGNMENT);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, (uint64_t *)(void *)((uint8_t *)v + 4), 1),
-		  RSMERR_BAD_MEM_ALIGNMENT);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, NULL, 1), RSMERR_BAD_ADDR);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE - 8, v, 1), RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE - 8, v, 2), RSMERR_BAD_LENGTH);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE, v, 1), RSMERR_BAD_LENGTH);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v, ~0ul / 8), RSMERR_BAD_LENGTH);
-	RSM_CHECK(pair, rsm_memseg_import_put(i.import, 0, v, ~(size_t)0), RSMERR_BAD_LENGTH);
-	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v, 0), RSM_SUCCESS);
-	importer_disconnect(&i, pair);
-	RSM_CHECK(pair, rsm_memseg_import_disconnect(i.import), RSMERR_BAD_SEG_HNDL);
 	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
 	pair_barrier(pair);
 }

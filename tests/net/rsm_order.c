@@ -71,8 +71,7 @@ order_server(struct pair *pair)
 		first = look(&e, FIRST);
 		if (low < last || high > first) {
 			CHECK(pair, swapped,
-			      "a word of %lu after the last number was %lu; one of %lu before the first was "
-			      "%lu",
+			      "a word of %lu after the last number was %lu; one of %lu before the first was %lu",
 			      low, last, high, first);
 			wrong++;
 		}

@@ -512,9 +512,7 @@ main(int argc, char **argv)
 			}
 		}
 	}
-	printf("%lu puts, %lu compared, %lu maps, %lu signals, %lu events, %lu aborted, %lu withdrawals, %lu "
-	       "rebinds, "
-	       "%lu deaths\n",
+	printf("%lu puts, %lu compared, %lu maps, %lu signals, %lu events, %lu aborted, %lu withdrawals, %lu rebinds, %lu deaths\n",
 	       board->puts, board->gets, board->maps, board->signals, board->events, board->aborts,
 	       board->withdrawals, board->rebinds, board->deaths);
 	if (board->failed || board->puts == 0 || board->withdrawals == 0)

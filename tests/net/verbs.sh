@@ -7,6 +7,7 @@
 #   verbs.sh local    both sides on one data plane
 #   verbs.sh memif    on two data planes joined by memif
 #   verbs.sh lanes    on one data plane with two polling cores, each queue pair on the next core
+#   verbs.sh moves    on two data planes with two polling cores each, between which all queue pairs move
 
 . "$(dirname "$0")/verbs_lib.sh"
 for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw rping ucmatose; do

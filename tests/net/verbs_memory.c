@@ -20,11 +20,9 @@
 #define ODD_AT ((2ul << 20) - 777)
 
 static void
-whole_there_and_back(struct verbs_side *s, const struct ibv_mr *mr, const struct verbs_remote *r,
+whole_there_and_back(struct verbs_side *s, const struct ibv_mr *mr, uint8_t *at, const struct verbs_remote *r,
 		     const char *name)
 {
-	uint8_t *at = mr->addr;
-
 	pair_pattern(at, mr->length, 1);
 	for (size_t i = 0; i < mr->length; i += PIECE)
 		verbs_do(s, IBV_WR_RDMA_WRITE, mr, at + i, PIECE, r, i);
@@ -36,9 +34,9 @@ whole_there_and_back(struct verbs_side *s, const struct ibv_mr *mr, const struct
 
 /* The server sends each message back. */
 static void
-message_there_and_back(struct verbs_side *s, const struct ibv_mr *mr, const char *name)
+message_there_and_back(struct verbs_side *s, const struct ibv_mr *mr, uint8_t *at, const char *name)
 {
-	uint8_t *at = mr->addr, *back = at + 4 * PIECE - 99;
+	uint8_t *back = at + 4 * PIECE - 99;
 
 	pair_pattern(at + ODD_AT, ODD, 7);
 	verbs_receive(s, mr, back, ODD);
@@ -61,10 +59,31 @@ try_memory(struct verbs_side *s, const char *name, uint8_t *at, bool copied, con
 	said = kind_copied();
 	CHECK(s->pair, mr != NULL, "%s: ibv_reg_mr: %s", name, strerror(errno));
 	CHECK(s->pair, (said != NULL) == copied, "%s: %s", name, said != NULL ? said : "in place");
-	whole_there_and_back(s, mr, r, name);
-	message_there_and_back(s, mr, name);
+	whole_there_and_back(s, mr, at, r, name);
+	message_there_and_back(s, mr, at, name);
 	CHECK(s->pair, ibv_dereg_mr(mr) == 0, "%s: ibv_dereg_mr", name);
 	CHECK(s->pair, pair_pattern_check(at + ODD_AT, ODD, 7) == ODD, "%s: after deregistering", name);
+}
+
+/* A file registered by its descriptor; the program's own mapping shows what arrives. */
+static void
+try_file(struct verbs_side *s, const struct verbs_remote *r)
+{
+	int fd = memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct ibv_mr *mr;
+	uint8_t *at;
+
+	CHECK(s->pair, ftruncate(fd, KIND_SIZE) == 0, "a memfd: %s", strerror(errno));
+	at = mmap(NULL, KIND_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	pair_barrier(s->pair);
+	mr = ibv_reg_dmabuf_mr(s->pd, 0, KIND_SIZE, (uintptr_t)at, fd,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	CHECK(s->pair, mr != NULL, "ibv_reg_dmabuf_mr: %s", strerror(errno));
+	whole_there_and_back(s, mr, at, r, "a file by its descriptor");
+	message_there_and_back(s, mr, at, "a file by its descriptor");
+	CHECK(s->pair, ibv_dereg_mr(mr) == 0, "a file by its descriptor: ibv_dereg_mr");
+	munmap(at, KIND_SIZE);
+	close(fd);
 }
 
 /* Sends the number of rounds that the server is to answer. */
@@ -95,6 +114,8 @@ kinds_client(struct pair *pair)
 		for (int round = 0; round < 2; round++)
 			try_memory(&s, kind->name, at, kind->way == KIND_COPIED, &r);
 	}
+	announce(pair, 1);
+	try_file(&s, &r);
 	announce(pair, 0);
 	verbs_side_close(&s);
 }

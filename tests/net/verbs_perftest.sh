@@ -33,3 +33,9 @@ both ib_send_lat-srq ib_send_lat -F -n 200 --use-srq
 # At most as many datagrams as there are receives: a datagram that finds no receive is lost.
 both ib_send_bw-ud ib_send_bw -F -c UD -x 0 -n 200 -r 512
 both ib_send_lat-ud ib_send_lat -F -c UD -x 0 -n 200 -r 512
+
+# The ends of connections without rdma_cm recognize each other by what their cores exchange.
+for plane in a b; do
+	recognized=$("$BUILD/control/onesidectl" --socket "$(plane_socket $plane).ctl" show transport | awk '$1 == "recognized" {print $2}')
+	[ "$1" = local ] || [ "$recognized" -gt 0 ] || fail "data plane $plane has recognized no peer"
+done

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "tests/kernel_moves.h"
 #include "tests/uring.h"
 #include "verbs_side.h"
 
@@ -208,15 +209,16 @@ fork_child(struct model *m)
 	CHECK(m->world.side.pair, waitpid(pid, &status, 0) == pid && status == 0, "a child has other bytes");
 }
 
+/* Registers and deregisters more memory than stays cached: all that was cached before is given back. */
 static void
-evict(struct model *m)
+evict(struct verbs_side *side)
 {
-	struct pair *pair = m->world.side.pair;
+	struct pair *pair = side->pair;
 	uint8_t *at = pages(pair, EVICTED * 20 * PAGE);
 	struct ibv_mr *mr[EVICTED];
 
 	for (uint32_t i = 0; i < EVICTED; i++)
-		mr[i] = verbs_register(&m->world.side, at + i * 20 * PAGE, 19 * PAGE);
+		mr[i] = verbs_register(side, at + i * 20 * PAGE, 19 * PAGE);
 	for (uint32_t i = 0; i < EVICTED; i++)
 		CHECK(pair, ibv_dereg_mr(mr[i]) == 0, "ibv_dereg_mr");
 	munmap(at, EVICTED * 20 * PAGE);
@@ -267,7 +269,7 @@ one_round(struct model *m)
 		fork_child(m);
 		break;
 	case 9:
-		evict(m);
+		evict(&m->world.side);
 		break;
 	default:
 		change_length(m);
@@ -349,6 +351,8 @@ direct_client(struct pair *pair)
 			mr = verbs_register(&w.side, r.p, BUFFER);
 			check_peer(&w, mr, r.p + DIRECT, BUFFER - DIRECT, i);
 			CHECK(pair, ibv_dereg_mr(mr) == 0, "ibv_dereg_mr");
+			if (i % 8 == 7)
+				evict(&w.side);
 			CHECK(pair, atomic_load(&r.wrong) == 0, "a direct read went elsewhere, round %u", i);
 		}
 		atomic_store(&r.stop, true);
@@ -402,19 +406,24 @@ static void
 others_client(struct pair *pair)
 {
 	uint8_t *p = pages(pair, BUFFER);
-	pid_t child = fork();
+	bool found = kernel_moves();
+	pid_t child = found ? fork() : -1;
 	struct world w;
 	int status;
 
 	if (child == 0)
 		write_from_outside(getppid(), (uint64_t *)(void *)(p + BUFFER - PAGE));
-	CHECK(pair, child > 0, "fork");
+	CHECK(pair, child > 0 || !found, "fork");
+	if (!found)
+		printf("  left out: stores of another process, which are not found before Linux 6.8\n");
 	world_start(&w, pair);
 	for (uint32_t i = 0; i < rounds(); i++)
 		check_vmsplice(&w, p, 2 * i);
-	CHECK(pair, waitpid(child, &status, WNOHANG) == 0, "what another process has stored was lost");
-	kill(child, SIGKILL);
-	waitpid(child, &status, 0);
+	CHECK(pair, !found || waitpid(child, &status, WNOHANG) == 0, "a store of another process was lost");
+	if (found)
+		kill(child, SIGKILL);
+	while (found && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
 	world_end(&w);
 }
 

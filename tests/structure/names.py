@@ -41,7 +41,7 @@ PREFIXES = {
                   "reaper reapers server user users work worker workers",
         "base": "acl arena control listening log port_space quota small table turns",
         "cm": "cm sidr",
-        "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
+        "connect": "ah ahs balance conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts qp_set resolution",
         "daemon": "calls check daemon hugepages journal kernel_addr notify telemetry watchdog",
         "metrics": "metrics",
@@ -55,12 +55,12 @@ PREFIXES = {
     },
     "config": {"": "config"},
     "api/client": {
-        "": "call client copied copier copiers wait watcher",
+        "": "call client copied copier copiers lock wait watcher",
         "adopt": "aside cell file files fork joined maps mem mr_cache page piece pins place range range_cache ranges segment "
                  "segments shared stay transplant",
     },
     "api/dat": {
-        "": "base cno cr ep event evd handle ia idmap lmr lock lost object pz rmr sp srq stash",
+        "": "base cno cr ep event evd handle ia idmap lmr lost object pz rmr sp srq stash",
         "registry": "conf dats offer oneside refused registry tell telling",
     },
     "api/dat2": {"": "dat event face offer"},

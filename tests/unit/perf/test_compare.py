@@ -77,6 +77,13 @@ class TestRows(unittest.TestCase):
         quietly(measure, table, "g", "work", lambda: next(values), "M/s")
         self.assertEqual(table.rows[0]["value"], 2.0)
 
+    def test_plots_have_the_medians_of_rows(self):
+        table = rows.Rows(3)
+        table.points("bandwidth", "ours", {64: [3.0, 1.0, 2.0], 128: None})
+        table.point("bandwidth", "ours", 64, 9.0)
+        table.point("bandwidth", "ours", 256, 4.0)
+        self.assertEqual(table.series["bandwidth"]["ours"], {64: 2.0, 256: 4.0})
+
     def test_ratios_are_of_what_was_measured_in_turn(self):
         # The machine is four times slower in the second round and twice in the third: the ratio must not change.
         said, speed = [], iter([1, 1, 4, 4, 2, 2])

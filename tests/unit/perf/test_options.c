@@ -102,8 +102,7 @@ static void
 test_numbers(void **state)
 {
 	assert_int_equal(
-		parse("-s 4096 -n 7 -D 2.5 -q 16 -Q 8 --iodepth 32 -r 9 -p 5 --spin 0 --idle-qp 16000 "
-		      "-a -b -N --report_gbits --perform_warm_up --json --once --out_json_file f h"),
+		parse("-s 4096 -n 7 -D 2.5 -q 16 -Q 8 --iodepth 32 -r 9 -p 5 --spin 0 --idle-qp 16000 -a -b -N --report_gbits --perform_warm_up --json --once --out_json_file f h"),
 		0);
 	assert_int_equal(o.size, 4096);
 	assert_int_equal(o.iterations, 7);

@@ -197,10 +197,9 @@ test_latency_columns(void **state)
 			    .latency_test = true,
 			    .latency = &h};
 	text = printed(head_and_line);
-	assert_non_null(strstr(text,
-			       " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    "
-			       "t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] "
-			       "\n"));
+	assert_non_null(strstr(
+		text,
+		" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"));
 	assert_non_null(strstr(text, "\n 8       1000           1.00           3.00         1.00   "));
 	assert_non_null(strstr(text, "2.00        \t1.00   \t\t3.00    \t\t3.00   \n"));
 }
