@@ -84,8 +84,15 @@ class Rows:
         return self.add(group, work, ratios or None, what, bar, better, rivals, hops)
 
     def point(self, plot, name, x, y):
+        """Adds a point of a plot; the first one stays.  A row's median is added before the single figure of a sweep, so that plot
+        and table have the same figure."""
         if y is not None:
-            self.series[plot].setdefault(name, {})[x] = y
+            self.series[plot].setdefault(name, {}).setdefault(x, y)
+
+    def points(self, plot, name, values):
+        """Adds a point for each {x: slices}, with their median."""
+        for x, slices in values.items():
+            self.point(plot, name, x, middle(slices))
 
     def explain(self, title, function):
         cores = self.attempt(f"where the time goes: {title}", function)
@@ -151,7 +158,7 @@ def placement_line(about):
     if about["patience"] is None:
         return ["Slices count wherever the hypervisor had put the processors (`--any-placement`)."]
     return [f"A slice beside which a hop takes more than {APART} times the least of this run ({number(about['least_hop'])} ns) "
-            f"is left out and measured again, for at most {about['patience']} s in all; plots are measured once."]
+            f"is left out and measured again, for at most {about['patience']} s in all; plots have these medians, else single figures."]
 
 
 TERMS = ("Others ran in the same run. Hop: a cache line to the other processor and back. Bare relay: three processes that pass a cache line on and do nothing "

@@ -22,20 +22,11 @@ UCX_WORKS = {"UCX put of 64 B": ("ucp_put_bw", 64, 30000, 1, 1e-6, "M/s"),
              "UCX tagged message of 8 B, half a round trip": ("tag_lat", 8, 3000, 0, 1, "us")}
 UCX_TESTS = {f"test{i}": work[:3] for i, work in enumerate(UCX_WORKS.values())}
 
-# If there are hugepages, UCX by default has its buffers in System V shared memory, which is copied (doc/verbs.md, "UCX").
-UCX_BY_DEFAULT = {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
-UCX_ENVIRONMENT = {**UCX_BY_DEFAULT,
-                   **dict.fromkeys(("UCX_RC_VERBS_ALLOC", "UCX_UD_VERBS_ALLOC", "UCX_ALLOC_PRIO"), "thp,mmap,heap")}
-
-# UCX ignores a device without a character device of its name, although it does not open that (doc/verbs.md, "UCX").
-DEV = """#!/bin/sh
-mount -t tmpfs dev "$0.dev" && cd "$0.dev" && mkdir shm infiniband || exit 1
-for node in null zero full random urandom; do
-	touch $node && mount --bind /dev/$node $node || exit 1
-done
-ln -s ../null infiniband/oneside0
-cd / && mount --rbind "$0.dev" /dev && exec "$@"
-"""
+# oneside-run makes UCX allocate memory that a data plane can map.  UCX's own choice is System V shared memory if there are
+# hugepages, which is copied (doc/verbs.md, "UCX").
+UCX_ENVIRONMENT = {"UCX_NET_DEVICES": "p0:1"}
+UCX_BY_DEFAULT = {**UCX_ENVIRONMENT, "UCX_ALLOC_PRIO": "md:sysv,md:posix,huge,thp,md:*,mmap,heap",
+                  **dict.fromkeys(("UCX_RC_VERBS_ALLOC", "UCX_UD_VERBS_ALLOC"), "huge,thp,md,mmap,heap")}
 
 
 def started(context, plane):
@@ -76,17 +67,9 @@ def half_a_round_trip(context, bench, program, size):
 
 
 def ucx(context, bench, tests, environment):
-    """Runs rivals.ucx over verbs, with a private /dev."""
-    if os.geteuid() != 0:
-        raise Failed("UCX over verbs: a /dev with /dev/infiniband needs root")
-    script = os.path.join(context.directory, "with_dev")
-    os.makedirs(script + ".dev", exist_ok=True)
-    with open(script, "w", encoding="ascii") as f:
-        f.write(DEV)
-    os.chmod(script, 0o755)
-    enter = ["unshare", "-m", "--propagation", "private", script]
+    """Runs rivals.ucx over verbs."""
     return rivals.ucx(context, "rc_verbs,ud_verbs,self", tests, environment,
-                      [*enter, *started(context, bench.far)], [*enter, *started(context, bench.near)])
+                      started(context, bench.far), started(context, bench.near))
 
 
 def bandwidths(context, rows, bench, turns):

@@ -28,6 +28,8 @@ MAPPED = "One host, a mapped RSM segment"
 CONTROL = "Binds, connections, many endpoints"
 ACROSS = "Two data planes over memif"
 SLEEPING = "An idle data plane, --idle sleep"
+MEMIF, RINGS, MAPPED_PUT = "oneside over memif", "oneside through the rings", "oneside, mapped RSM put"  # lines of plots
+COMPLETED = ", write to completion"
 SIMULATED = "The transport in the simulator: 100 Gb/s, round trip 50 us"
 
 
@@ -63,6 +65,9 @@ def small_writes(context, rows, bench):
                        "of testpmd", 0.4, hops=slices.hops(work))
     if moved:
         rows.point("bandwidth", "testpmd, payload in frames over memif", 64, middle(moved) * 64 / 1e3)
+    one, sixteen = (slices.of(f"64 B RDMA writes, {n}", float) for n in ("one endpoint", "16 endpoints"))
+    rows.points("bandwidth", MEMIF, {64: one and [x * 64 / 1e3 for x in one]})
+    rows.points("endpoints", MEMIF, {1: one, 16: sixteen})
     rows.explain("64 B RDMA writes over memif", lambda: bench.explain(["write_bw", *DEEP], near, 64))
 
 
@@ -124,6 +129,9 @@ def large(context, rows, bench, mtu, bar, reads=False):
         rows.add(ACROSS, "RSM puts of 1 MiB in spans", slices.values("puts"), "GB/s", hops=slices.hops("puts"))
     if moved:
         rows.point("bandwidth", "testpmd, payload in frames over memif", mtu, middle(moved) * mtu / frame)
+    if mtu == 4096:
+        rows.points("bandwidth", MEMIF, {LARGE: slices.values("writes")})
+        rows.points("bandwidth", TCP, {LARGE: slices.values(TCP)})
     rows.explain(f"{work}, over memif", lambda: bench.explain(["write_bw", *FEW], near, LARGE))
 
 
@@ -159,6 +167,8 @@ def latencies(context, rows, bench):
     for way in ways:
         for work in works:
             latency(rows, ACROSS, work + way, slices, way, *((1.15, 3) if way == "" else (None, None)))
+    # The sweep measures with the ordinary policy.
+    rows.points("latency", MEMIF + COMPLETED, {8: slices.of(WRITE_LATENCY + [*ways][-1], lambda x: x["p50"] / 1e3)})
 
 
 def signals(context, rows, bench):
@@ -195,7 +205,7 @@ def sweep(context, rows, bench, name):
             ["write_lat", *(context.layout.latency_options if bench.pair else [])], far if bench.pair else near, s,
             context.sweep_seconds))
         if result:
-            rows.point("latency", name + ", write to completion", size, result["latency_ns"]["p50"] / 1e3)
+            rows.point("latency", name + COMPLETED, size, result["latency_ns"]["p50"] / 1e3)
 
 
 def by_endpoints(context, rows, bench, name):
@@ -239,8 +249,8 @@ def across(context, rows):
         large(context, rows, bench, 4096, 0.45, True)
         latencies(context, rows, bench)
         signals(context, rows, bench)
-        sweep(context, rows, bench, "oneside over memif")
-        by_endpoints(context, rows, bench, "oneside over memif")
+        sweep(context, rows, bench, MEMIF)
+        by_endpoints(context, rows, bench, MEMIF)
     with Bench(context, "small", True, mtu=1500) as bench:
         time.sleep(0.5)
         large(context, rows, bench, 1024, 0.5)
@@ -286,6 +296,9 @@ def tcp_rivals(context, rows):
     rows.rival(ACROSS, "1 MiB RDMA reads, path MTU 4096", "UCX tcp get", rate("get", LARGE / 1e9), "GB/s")
     for work in (WRITE_LATENCY, PUT_LATENCY):
         rows.rival(ACROSS, work, "UCX tcp put_lat", got["lat8"][0] if "lat8" in got else None, "us")
+    for size, name in ((64, "rate64"), (LARGE, "large")):
+        rows.point("bandwidth", "UCX put, tcp on loopback", size, rate(name, size / 1e9))
+    rows.point("latency", "UCX put_lat, tcp on loopback", 8, got["lat8"][0] if "lat8" in got else None)
     for size in context.sizes:
         rows.point("bandwidth", "UCX put, tcp on loopback", size, rate(f"bw{size}", size / 1e9))
         rows.point("latency", "UCX put_lat, tcp on loopback", size, got.get(f"lat{size}x", (None,))[0])
@@ -333,6 +346,8 @@ def rings(context, rows, bench):
     typical, hops = slices.of("latency", lambda x: x["p50"]), slices.hops("latency")
     rows.add(ALONE, "8 B RDMA write, post to completion", typical, "ns", hops=hops,
              rivals=[("a cache line to the other processor and back", hops, "ns")])
+    rows.points("bandwidth", RINGS, {8: slices.of("rate", lambda x: x * 8 / 1e3)})
+    rows.points("latency", RINGS + COMPLETED, {8: slices.of("latency", lambda x: x["p50"] / 1e3)})
     rows.ratio(ALONE, "8 B RDMA write, post to completion, in hops",
                typical and hops and [a / b for a, b in zip(typical, hops)], "times", 2.5, LOWER, hops=hops)
     rows.add(ALONE, "8 B RDMA write, post to completion: 99.9 %",
@@ -341,8 +356,8 @@ def rings(context, rows, bench):
                0.8, hops=slices.hops("busy"))
     rows.explain("8 B RDMA writes through the rings", lambda: bench.explain(["write_bw", *WINDOW], near, 8))
     copies(context, rows, bench)
-    sweep(context, rows, bench, "oneside through the rings")
-    by_endpoints(context, rows, bench, "oneside through the rings")
+    sweep(context, rows, bench, RINGS)
+    by_endpoints(context, rows, bench, RINGS)
 
 
 def copies(context, rows, bench):
@@ -353,6 +368,8 @@ def copies(context, rows, bench):
     hops = slices.hops("writes")
     rows.add(ALONE, "1 MiB RDMA writes", slices.values("writes"), "GB/s",
              rivals=[("memcpy", slices.values("memcpy"), "GB/s")], hops=hops)
+    rows.points("bandwidth", RINGS, {LARGE: slices.values("writes")})
+    rows.points("bandwidth", "memcpy", {LARGE: slices.values("memcpy")})
     rows.ratio(ALONE, "1 MiB RDMA writes / memcpy", slices.ratios("writes", "memcpy"), "of memcpy", 0.9, hops=hops)
     rows.explain("1 MiB RDMA writes through the rings",
                  lambda: bench.explain(["write_bw", "--tx-depth", 8], near, LARGE))
@@ -394,6 +411,9 @@ def mapped(context, rows, bench):
         hops = slices.hops("ours")
         rows.add(MAPPED, work, slices.values("ours"), unit, rivals=[(other, slices.values(other), unit) for other in others],
                  hops=hops)
+        if "put" in work:
+            for line, series in ((MAPPED_PUT, "ours"), ("UCX put, posix shared memory", "UCX posix")):
+                rows.points("bandwidth", line, {size: slices.of(series, lambda x, f=size / 1e9 / scale: x * f)})
         rows.ratio(MAPPED, f"{work} / UCX posix", slices.ratios("ours", "UCX posix"), "of UCX", 1, hops=hops)
 
 
@@ -410,7 +430,7 @@ def mapped_sweep(context, rows, bench):
         rows.point("latency", "UCX put_lat, posix shared memory", size, got.get(f"lat{size}", (None,))[0])
         moved = rows.attempt("mapped put", lambda s=size: bench.perf(
             ["map_put_bw", "--tx-depth", 256 if s <= 4096 else 16], near, s, seconds)["MBps"] / 1e3)
-        rows.point("bandwidth", "oneside, mapped RSM put", size, moved)
+        rows.point("bandwidth", MAPPED_PUT, size, moved)
         if size in (8, 64, 1024, 4096, 65536, LARGE):
             copied = rows.attempt("memcpy", bench.alone(lambda s=size: rivals.memcpy(context, s)))
             rows.point("bandwidth", "memcpy", size, copied and copied / 1e9)
@@ -453,7 +473,7 @@ def alone(context, rows):
 def sleeping(context, rows):
     seconds = 2 if context.quick else 5
     with Bench(context, "asleep", True, idle=("sleep", "sleep")) as bench:
-        time.sleep(2)
+        time.sleep(5)  # data planes announce their addresses for some seconds
 
         def processor_time():
             lines = bench.rates(["idle_cpu", "-D", seconds, *sum((["--pid", p.pid] for p in bench.planes), [])], None,

@@ -249,6 +249,7 @@ out:
 int
 main(int argc, char **argv)
 {
+	static const struct option longopts[] = {{"help", no_argument, NULL, 'h'}, {0}};
 	static const char usage[] = "usage: oneside-copy [-d IA] [-p PORT] [-j] receive OUTFILE\n"
 				    "       oneside-copy [-d IA] [-p PORT] [-j] send FILE HOST\n";
 	const char *ia = "oneside";
@@ -257,7 +258,7 @@ main(int argc, char **argv)
 	bool json = false, ok = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:p:jh")) != -1) {
+	while ((c = getopt_long(argc, argv, "d:p:jh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd':
 			ia = optarg;

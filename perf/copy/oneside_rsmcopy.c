@@ -146,6 +146,7 @@ out:
 int
 main(int argc, char **argv)
 {
+	static const struct option longopts[] = {{"help", no_argument, NULL, 'h'}, {0}};
 	static const char usage[] =
 		"usage: oneside-rsmcopy [-d CONTROLLER] [-g SEGMENT] [-j] receive OUTFILE SIZE\n"
 		"       oneside-rsmcopy [-d CONTROLLER] [-g SEGMENT] [-j] send FILE NODE\n";
@@ -155,7 +156,7 @@ main(int argc, char **argv)
 	bool json = false, ok;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:jh")) != -1) {
+	while ((c = getopt_long(argc, argv, "d:g:jh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd':
 			snprintf(name, sizeof(name), "%s", optarg);

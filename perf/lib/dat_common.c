@@ -9,10 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "plane.h"
 #include "report.h"
 
 bool
@@ -34,11 +31,8 @@ dat_adapter_open(struct dat_adapter *a, const char *name, uint32_t conn_len, uin
 
 	memset(a, 0, sizeof(*a));
 	snprintf(ia_name, sizeof(ia_name), "%s", name);
-	if (!dat_ok(dat_ia_open(ia_name, 8, &a->async_evd, &a->ia), "dat_ia_open")) {
-		plane_explain();
-		return false;
-	}
-	return dat_ok(dat_pz_create(a->ia, &a->pz), "dat_pz_create") &&
+	return dat_ok(dat_ia_open(ia_name, 8, &a->async_evd, &a->ia), "dat_ia_open") &&
+	       dat_ok(dat_pz_create(a->ia, &a->pz), "dat_pz_create") &&
 	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)conn_len, DAT_HANDLE_NULL,
 				     DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG, &a->conn_evd),
 		      "dat_evd_create (connections)") &&

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "plane.h"
-
 static const char *
 rsm_error_name(int error)
 {
@@ -45,8 +43,6 @@ rsm_ok(int error, const char *what)
 		return true;
 	fprintf(stderr, "%s: %s: RSM error %d (%s)\n", program_invocation_short_name, what, error,
 		rsm_error_name(error));
-	if (error == RSMERR_CTLR_NOT_PRESENT)
-		plane_explain();
 	return false;
 }
 

@@ -10,8 +10,7 @@
 
 static const char usage[] =
 	"usage: oneside-perf [OPTION]...         the server: waits for clients\n"
-	"       oneside-perf [OPTION]... HOST    the client: measures against the server at HOST (RSM: any "
-	"word)\n"
+	"       oneside-perf [OPTION]... HOST    the client: measures against the server at HOST (RSM: any word)\n"
 	"  -A, --api dat|rsm       which API (that of the test; dat)\n"
 	"  -t, --test NAME         dat: write_bw write_lat write_pp read_bw read_lat send_bw send_lat send_pp\n"
 	"                          rsm: put_bw put_lat get_bw get_lat putv_bw putv_lat getv_bw getv_lat\n"

@@ -203,7 +203,7 @@ traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r
 {
 	struct open_list open = STAILQ_HEAD_INITIALIZER(open);
 	uint64_t posted = 0, done = 0, want = stint->iterations;
-	uint32_t every = t->every;
+	uint32_t every = t->every, looks = 0;
 	struct clockwork clock;
 	bool busy;
 
@@ -216,10 +216,16 @@ traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r
 	}
 	clockwork_begin(&clock, t, stint);
 	while (done < want) {
+		uint64_t before = posted + done;
+
 		if (!post_runs(t, &open, stint->size, want, &posted) ||
 		    (t->receives && !traffic_drain(t, &busy)) ||
 		    !reap_some(t, &open, !t->receives && (STAILQ_EMPTY(&open) || posted == want), &done))
 			return false;
+		/* With receives reap_some() never waits; spinning would keep the core off the processor. */
+		looks = posted + done != before || (t->receives && busy) ? 0 : looks + 1;
+		if (looks > 0)
+			dat_idle(looks);
 		if (done >= clock.next && clockwork_look(&clock, stint, posted, done) && want == UINT64_MAX)
 			want = posted;
 	}
