@@ -181,9 +181,10 @@ chaos_plane_lives(void)
 }
 
 bool
-chaos_attach_excused(void)
+chaos_attach_excused(uint32_t life)
 {
-	return !chaos_plane_lives() || chaos_now_ns() - attach_begun_ns >= ATTACH_NS;
+	return atomic_load(&chaos_plane_of(chaos_self)->life) != life ||
+	       chaos_now_ns() - attach_begun_ns >= ATTACH_NS;
 }
 
 static void

@@ -133,8 +133,8 @@ bool chaos_excused(const struct chaos_lives *lives);
 
 /*
  * The application's own data plane. chaos_attached() waits until it is up and returns its life. After the
- * loss of the data plane, an application calls chaos_told() once every object has reported the loss. A
- * thread fails the process if that takes too long.
+ * loss of the data plane, an application calls chaos_reported() once every object has reported the loss. A
+ * thread fails the process if that takes too long. An attempt that failed leaves nothing attached.
  */
 uint32_t chaos_attached(void);
 void chaos_attach_done(uint32_t life);
@@ -142,7 +142,7 @@ void chaos_attach_done(uint32_t life);
  * May an attempt to attach fail? True if the data plane has gone since chaos_attached(), or the machine was
  * so slow that the library's wait has expired.
  */
-bool chaos_attach_excused(void);
+bool chaos_attach_excused(uint32_t life);
 bool chaos_plane_lives(void);
 void chaos_reported(void);
 

@@ -261,9 +261,9 @@ open_ia(void)
 		chaos_enter(CHAOS_ATTACH);
 		ia.async = DAT_HANDLE_NULL;
 		ret = dat_ia_open(name, 8, &ia.async, &ia.ia);
-		chaos_attach_done(life);
-		CHAOS_CHECK(ret == DAT_SUCCESS || chaos_attach_excused(), "dat_ia_open: %#x", ret);
+		CHAOS_CHECK(ret == DAT_SUCCESS || chaos_attach_excused(life), "dat_ia_open: %#x", ret);
 	} while (ret != DAT_SUCCESS);
+	chaos_attach_done(life);
 	chaos_dat_ok(dat_pz_create(ia.ia, &ia.pz), "dat_pz_create");
 	create_evd(&ia.cr, DAT_EVD_CR_FLAG);
 	create_evd(&ia.conn, DAT_EVD_CONNECTION_FLAG);

@@ -351,10 +351,11 @@ attach(void)
 
 		chaos_enter(CHAOS_ATTACH);
 		error = rsm_get_controller(name, &controller);
-		chaos_attach_done(life);
-		if (error == RSM_SUCCESS)
+		if (error == RSM_SUCCESS) {
+			chaos_attach_done(life);
 			return;
-		CHAOS_CHECK(chaos_attach_excused(), "no controller: %s", rsm_strerror(error));
+		}
+		CHAOS_CHECK(chaos_attach_excused(life), "no controller: %s", rsm_strerror(error));
 	}
 }
 

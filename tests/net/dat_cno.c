@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "dat_pair.h"
+#include "tests/asleep.h"
 
 #define SIZE 4096u
 
@@ -41,6 +42,7 @@ expect_quiet(struct dat_side *s, DAT_CNO_HANDLE cno)
 
 struct waiter {
 	pthread_t thread;
+	_Atomic pid_t tid;
 	DAT_CNO_HANDLE cno;
 	DAT_EVD_HANDLE evd;
 	DAT_RETURN ret;
@@ -51,6 +53,7 @@ wait_main(void *arg)
 {
 	struct waiter *w = arg;
 
+	atomic_store(&w->tid, gettid());
 	w->ret = dat_cno_wait(w->cno, DAT_TIMEOUT_INFINITE, &w->evd);
 	return NULL;
 }
@@ -60,7 +63,7 @@ start_waiter(struct dat_side *s, struct waiter *w, DAT_CNO_HANDLE cno)
 {
 	*w = (struct waiter){.cno = cno, .evd = s->conn};
 	CHECK(s->pair, pthread_create(&w->thread, NULL, wait_main, w) == 0, "pthread_create");
-	usleep(50000);
+	await_asleep(&w->tid);
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dat_pair.h"
+#include "tests/asleep.h"
 
 static DAT_EVENT event;
 static char name[] = "oneside";
@@ -289,6 +290,7 @@ graceful_client(struct pair *pair)
 
 struct waiter {
 	pthread_t thread;
+	_Atomic pid_t tid;
 	DAT_EVD_HANDLE evd;
 	DAT_CNO_HANDLE cno;
 	DAT_RETURN ret;
@@ -302,6 +304,7 @@ wait_main(void *arg)
 	DAT_EVENT got;
 	DAT_COUNT more;
 
+	atomic_store(&w->tid, gettid());
 	if (w->cno != DAT_HANDLE_NULL)
 		w->ret = dat_cno_wait(w->cno, DAT_TIMEOUT_INFINITE, &w->got);
 	else
@@ -324,9 +327,10 @@ abrupt_server(struct pair *pair)
 	w[2].evd = s.recv;
 	w[3].cno = a.handle[CNO];
 	w[3].got = s.recv;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		CHECK(pair, pthread_create(&w[i].thread, NULL, wait_main, &w[i]) == 0, "pthread_create");
-	usleep(100000);
+		await_asleep(&w[i].tid);
+	}
 	DAT_CHECK(&s, dat_ia_close(s.ia, DAT_CLOSE_ABRUPT_FLAG));
 	for (int i = 0; i < 4; i++)
 		pthread_join(w[i].thread, NULL);

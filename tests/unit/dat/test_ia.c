@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "tests/asleep.h"
 
 static void
 opens(void **state)
@@ -315,6 +316,7 @@ no_shared_receive_queues(void **state)
 
 struct waiter {
 	pthread_t thread;
+	_Atomic pid_t tid;
 	DAT_EVD_HANDLE evd;
 	DAT_CNO_HANDLE cno;
 	DAT_EVENT event;
@@ -328,11 +330,20 @@ wait_main(void *arg)
 	DAT_EVD_HANDLE evd;
 	DAT_COUNT nmore;
 
+	atomic_store(&w->tid, gettid());
 	if (w->cno != DAT_HANDLE_NULL)
 		w->ret = dat_cno_wait(w->cno, DAT_TIMEOUT_INFINITE, &evd);
 	else
 		w->ret = dat_evd_wait(w->evd, DAT_TIMEOUT_INFINITE, 1, &w->event, &nmore);
 	return NULL;
+}
+
+/* Returns when the thread sleeps in its wait. */
+static void
+start_waiter(struct waiter *w)
+{
+	assert_int_equal(pthread_create(&w->thread, NULL, wait_main, w), 0);
+	await_asleep(&w->tid);
 }
 
 /* kill -9 of the data plane: everything ends, nothing hangs. */
@@ -376,11 +387,10 @@ lost(void **state)
 	assert_ok(dat_evd_create(f->ia, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &quiet));
 	assert_ok(dat_cno_create(f->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno.cno));
 	idle.evd = quiet;
-	pthread_create(&async.thread, NULL, wait_main, &async);
-	pthread_create(&conn.thread, NULL, wait_main, &conn);
-	pthread_create(&idle.thread, NULL, wait_main, &idle);
-	pthread_create(&cno.thread, NULL, wait_main, &cno);
-	usleep(50000);
+	start_waiter(&async);
+	start_waiter(&conn);
+	start_waiter(&idle);
+	start_waiter(&cno);
 
 	mock_kill(f->mock);
 	pthread_join(async.thread, NULL);
@@ -604,8 +614,7 @@ forks(void **state)
 #ifdef __SANITIZE_THREAD__
 	skip(); /* TSan aborts when a forked child creates a thread */
 #endif
-	pthread_create(&w.thread, NULL, wait_main, &w);
-	usleep(20000);
+	start_waiter(&w);
 	pid = fork();
 	if (pid == 0)
 		_exit(child_calls(f, ep));
