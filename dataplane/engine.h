@@ -196,9 +196,10 @@ enum engine_event_type {
 				     so that no receive completes before the application is notified of its
 				     connection. */
 	ENGINE_EVENT_DRAINED,
-	ENGINE_EVENT_BIND,  /* the bind is in engine_qp_bind_work(qp) */
-	ENGINE_EVENT_FAULT, /* client: enum one_fault; served no more */
-	ENGINE_EVENT_SILENT /* advice, at most once a second: several retransmissions were not answered */
+	ENGINE_EVENT_BIND,   /* the bind is in engine_qp_bind_work(qp) */
+	ENGINE_EVENT_FAULT,  /* client: enum one_fault; served no more */
+	ENGINE_EVENT_SILENT, /* advice, at most once a second: several retransmissions were not answered */
+	ENGINE_EVENT_STRAYS /* advice: frames arrive at core `value`, and no flow rule leads them elsewhere */
 };
 
 struct engine_event {

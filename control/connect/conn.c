@@ -348,6 +348,10 @@ qp_engine_event(struct qp *qp, const struct engine_event *event)
 		if (conn != NULL)
 			path_suspect(&conn->path_user);
 		return;
+	case ENGINE_EVENT_STRAYS:
+		if (conn != NULL)
+			conn_follow(conn, event->value);
+		return;
 	case ENGINE_EVENT_FAULT:
 		return;
 	}

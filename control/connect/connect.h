@@ -160,9 +160,10 @@ void conn_place_ends(struct conn *conn);
 /* move.c: begins the move of a queue pair, and of its peer if that is local, to another core.  Returns NULL,
  * or the reason for a refusal, as the end of a sentence. */
 const char *conn_move(struct qp *qp, uint32_t core);
-/* rebalance.c: moves connections away from busy polling cores. */
+/* rebalance.c: moves connections away from busy polling cores, and to the core where their frames arrive. */
 void conns_balance_poll(void);
 uint64_t conns_balance_deadline(void);
+void conn_follow(struct conn *conn, uint32_t core); /* the core of ENGINE_EVENT_STRAYS */
 /* True if both ends are on one core, which then copies directly.  Both ends decide by the same rule. */
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);

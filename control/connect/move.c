@@ -21,6 +21,9 @@ conn_move(struct qp *qp, uint32_t core)
 {
 	struct qp *peer = own_peer(qp);
 
+	/* The balance leaves it there for a while, also if somebody else has asked for the move. */
+	if (qp->conn != NULL)
+		balance_moved(&qp->conn->balance, control.now);
 	/* The peer chooses its transport by the cores of both ends, and this end has chosen already. */
 	if (peer != NULL && peer->state != ONE_QP_CONNECTED)
 		return "its peer on this data plane is not connected";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Moves connections away from busy polling cores, as balance.h chooses them. */
+/* Moves connections away from busy polling cores, as balance.h chooses them, and to the core at which their
+ * frames arrive if the port cannot lead the frames to another one. */
 #include "control/connect/connect.h"
 #include "control/objects/move.h"
 #include "control/objects/place.h"
@@ -51,14 +52,12 @@ work_of_conn(const struct conn *conn)
 		       : 0;
 }
 
-/* The application asked for no core, and the port can lead the frames to the new core. */
+/* The application asked for no core, and the queue pair has not moved a short while ago. */
 static bool
 may_move(const struct conn *conn)
 {
-	const struct qp *qp = conn->qp;
-
-	return !balance_rests(&conn->balance, control.now) && place_wish(qp) == 0 &&
-	       qp_move_refusal(qp) == NULL && engine_port_follows(qp->config.port, balance.to);
+	return !balance_rests(&conn->balance, control.now) && place_wish(conn->qp) == 0 &&
+	       qp_move_refusal(conn->qp) == NULL;
 }
 
 static void
@@ -73,7 +72,7 @@ choose_conns(void)
 	TAILQ_FOREACH(conn, &control.conns, link) {
 		uint64_t part = work_of_conn(conn);
 
-		if (part > 0 && may_move(conn))
+		if (part > 0 && may_move(conn) && engine_port_follows(conn->qp->config.port, balance.to))
 			balance_offer(&balance, conn, part);
 	}
 }
@@ -87,7 +86,6 @@ move_chosen_conns(void)
 		struct conn *conn = balance.pick[i].item;
 
 		moves += conn_move(conn->qp, balance.to) == NULL;
-		balance_moved(&conn->balance, control.now);
 	}
 	if (moves > 0)
 		log_info("event=cores_balanced from=%u to=%u moves=%u busy_permille=%u gap_permille=%u\n",
@@ -118,4 +116,15 @@ conns_balance_poll(void)
 		move_chosen_conns();
 		break;
 	}
+}
+
+void
+conn_follow(struct conn *conn, uint32_t core)
+{
+	const struct qp *qp = conn->qp;
+
+	if (control.config->placement != CONFIG_PLACEMENT_AUTO || qp == NULL || !qp->placed ||
+	    !may_move(conn) || engine_port_follows(qp->config.port, engine_lane_core(qp->lane)))
+		return;
+	conn_move(conn->qp, core);
 }

@@ -89,9 +89,9 @@ push_advice(struct core *core, const struct up *advice)
 }
 
 bool
-event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port)
+event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port, uint8_t at)
 {
-	struct up up = {.pointer = qp, .type = UP_STRAYS, .value = udp_src_port};
+	struct up up = {.pointer = qp, .type = UP_STRAYS, .value = (uint32_t)at << 16 | udp_src_port};
 
 	return push_advice(core, &up);
 }

@@ -541,6 +541,17 @@ engine_sleep_end(void)
 	atomic_store_explicit(&engine.control_sleep, 0, memory_order_relaxed);
 }
 
+/* `value`: see event_strays(). */
+static void
+lead_strays(struct engine_qp *qp, uint32_t value, const struct engine_handlers *handlers)
+{
+	const struct engine_event event = {
+		.type = ENGINE_EVENT_STRAYS, .value = value >> 16, .owner = qp->node.owner};
+
+	if (!steer_learn(qp, (uint16_t)value))
+		handlers->on_event(&event);
+}
+
 static uint32_t
 poll_core(struct core *core, const struct engine_handlers *handlers)
 {
@@ -553,7 +564,7 @@ poll_core(struct core *core, const struct engine_handlers *handlers)
 			.type = ups[i].type, .value = ups[i].value, .owner = ups[i].pointer};
 
 		if (ups[i].type == UP_STRAYS)
-			steer_learn(ups[i].pointer, (uint16_t)ups[i].value);
+			lead_strays(ups[i].pointer, ups[i].value, handlers);
 		else if (ups[i].type != 0)
 			handlers->on_event(&event);
 		else if (command->done != NULL)

@@ -55,7 +55,7 @@ give_rule(const struct port *port, const struct wire_addr *src, const struct wir
 static void
 set_open(struct flow_table *table, bool open)
 {
-	/* Relaxed: pairs with the load in steer_ask(). */
+	/* Relaxed: pairs with the load of telemetry, which orders nothing. */
 	atomic_store_explicit(&table->open, open, memory_order_relaxed);
 }
 

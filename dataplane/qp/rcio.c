@@ -546,6 +546,7 @@ route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct w
 	frame_info(m)->packet = *packet;
 	frame_info(m)->port = port;
 	frame_info(m)->far = core->rx_far;
+	frame_info(m)->at = (uint8_t)core->index;
 	frame_info(m)->parsed = true;
 	if (owner == core)
 		return !qp_park(core, qp, m);

@@ -74,10 +74,11 @@ void ud_leave(struct core *core, struct engine_qp *qp, bool flush);
 /* ---- steer.c: flow rules for queue pairs ---- */
 /* Control thread: call before the core gets the command. */
 void steer_command(const struct engine_command *command);
-void steer_learn(struct engine_qp *qp, uint16_t udp_src_port);
+/* Returns false if the port takes no flow rules, so that the frames stray on. */
+bool steer_learn(struct engine_qp *qp, uint16_t udp_src_port);
 /* Control thread: the rule leads to the core that the queue pair has left. */
 void steer_moved(struct engine_qp *qp);
-/* Owner's core: request a flow rule. */
+/* Owner's core: report where frames arrive. */
 void steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info);
 
 /* Count a frame for the queue pair that another core received. */

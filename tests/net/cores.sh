@@ -1,18 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Two data planes over memif have several polling cores each: every core receives from its own rings, and no frame is
-# handed over between cores. Then one data plane restarts with another number of cores, and both agree on rings again.
+# Two data planes have several polling cores each.
+#
+#   cores.sh memif   Every core receives from its own rings, and no frame is handed over between cores. Then one data plane
+#                    restarts with another number of cores, and both agree on rings again.
+#   cores.sh veth    The kernel spreads frames over the queues of af_packet by a hash that nobody knows, and takes no flow
+#                    rules. Queue pairs move to the core where their frames arrive, and then no frame is handed over.
 set -u -o pipefail
 . "$(dirname "$0")/lib.sh"
 PERF=${PERF:-$BUILD/perf/oneside-perf}
 [ -x "$PERF" ] || skip "there is no oneside-perf (-Dperf=false)"
 
-# counters PLANE NAME: prints a counter of each core.
+# counters PLANE NAME...: prints these counters of each core.
 counters() {
 	"$BUILD/control/onesidectl" --json --socket "$(plane_socket "$1").ctl" show cores |
-		python3 -c 'import json, sys; print(*[core[sys.argv[1]] for core in json.load(sys.stdin)["cores"]])' "$2" ||
-		fail "no counters of data plane $1"
+		python3 -c 'import json, sys; print(*[core[name] for core in json.load(sys.stdin)["cores"] for name in sys.argv[1:]])' \
+			"${@:2}" || fail "no counters of data plane $1"
 }
 
 sum() {
@@ -24,7 +28,13 @@ sum() {
 # handed: prints the number of frames handed over between cores, of both planes.
 handed() {
 	# shellcheck disable=SC2046 # words are wanted
-	sum $(counters a handed_over) $(counters a tx_handed_over) $(counters b handed_over) $(counters b tx_handed_over)
+	sum $(counters a handed_over tx_handed_over) $(counters b handed_over tx_handed_over)
+}
+
+# received: prints the number of frames received by both planes.
+received() {
+	# shellcheck disable=SC2046
+	sum $(counters a rx_packets) $(counters b rx_packets)
 }
 
 # agreed PLANE OWN FAR COUNT: waits until PLANE has agreed COUNT times on rings for OWN and FAR (the peer's) cores.
@@ -35,29 +45,35 @@ agreed() {
 	done
 }
 
-# traffic APPLICATIONS TEST SIZE COUNT: runs APPLICATIONS clients at once, each with two endpoints and its own server.
-traffic() {
-	local -a servers=() clients=()
+# start_traffic APPLICATIONS TEST SIZE COUNT: starts APPLICATIONS clients, each with two endpoints and its own server.
+start_traffic() {
 	local i
+	SERVERS=() CLIENTS=()
 	for ((i = 0; i < $1; i++)); do
 		: >"$WORK/server$i"
 		ONESIDE_SOCKET=$(plane_socket b) "$PERF" --once -p $((18600 + i)) 2>"$WORK/server$i" &
-		servers+=($!)
+		SERVERS+=($!)
 		APPLICATIONS+=($!)
 		until grep -q 'serving on' "$WORK/server$i"; do
-			kill -0 "${servers[$i]}" 2>/dev/null || fail "a server: $(cat "$WORK/server$i")"
+			kill -0 "${SERVERS[$i]}" 2>/dev/null || fail "a server: $(cat "$WORK/server$i")"
 			sleep 0.02
 		done
 	done
 	for ((i = 0; i < $1; i++)); do
 		ONESIDE_SOCKET=$(plane_socket a) "$PERF" -t "$2" -s "$3" -n "$4" -q 2 -p $((18600 + i)) 192.0.2.2 \
 			>"$WORK/client$i" 2>&1 &
-		clients+=($!)
+		CLIENTS+=($!)
 		APPLICATIONS+=($!)
 	done
+}
+
+# traffic APPLICATIONS TEST SIZE COUNT: runs all of it.
+traffic() {
+	local i
+	start_traffic "$@"
 	for ((i = 0; i < $1; i++)); do
-		wait "${clients[$i]}" || fail "$2 of $3 bytes: $(cat "$WORK/client$i")"
-		wait "${servers[$i]}" || fail "its server: $(cat "$WORK/server$i")"
+		wait "${CLIENTS[$i]}" || fail "$2 of $3 bytes: $(cat "$WORK/client$i")"
+		wait "${SERVERS[$i]}" || fail "its server: $(cat "$WORK/server$i")"
 	done
 	APPLICATIONS=()
 }
@@ -81,7 +97,32 @@ try() {
 	say "ok   $1 and $2 cores: no frame changed cores; received: $(counters a rx_packets), $(counters b rx_packets)"
 }
 
+# settled: true if, while traffic goes on, no frame is handed over for a second.
+settled() {
+	local handed_before received_before
+	handed_before=$(handed)
+	received_before=$(received)
+	sleep 1
+	[ "$(handed)" = "$handed_before" ] && [ "$(received)" -ge $((received_before + 1000)) ]
+}
+
+follow_frames() {
+	PLANE_CORES=2 PLANE_QUEUES=2 start_veth_pair
+	start_traffic 4 write_bw 64 20000000
+	until settled; do
+		kill -0 "${CLIENTS[0]}" || fail "the traffic has ended, and frames still change cores: $(cat "$WORK/client0")"
+	done
+	all_receive a
+	all_receive b
+	[ "$(handed)" -gt 0 ] || fail "by chance all queue pairs were where their frames arrive: this proves nothing"
+	say "ok   after $(handed) frames none changed cores; received: $(counters a rx_packets), $(counters b rx_packets)"
+}
+
 net_init
+if [ "$1" = veth ]; then
+	follow_frames
+	exit
+fi
 PLANE_CORES=2 start_memif_plane a
 PLANE_CORES=2 start_memif_plane b
 agreed a 2 2 1

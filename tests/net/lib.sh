@@ -19,8 +19,8 @@
 #
 # PLANE_WITHOUT_CAPABILITIES: root starts planes without capabilities.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE, PLANE_CORES (polling cores of each plane;
-# default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes run. PLANE_MOVES: all queue pairs of each plane
-# move to the next core again and again.
+# default 1), PLANE_QUEUES (of an af_packet device; default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes
+# run. PLANE_MOVES: all queue pairs of each plane move to the next core again and again.
 
 set -u -o pipefail
 # Programs find their libraries by rpath; the test runner's LD_LIBRARY_PATH begins with a foreign libdat.
@@ -289,7 +289,7 @@ start_kernel_plane() { # NAME HOST-NUMBER af_packet|af_xdp|tap MTU OPTIONS...
 	shift 4
 	[ "$network" != "${network%:}" ] && bits=64
 	case $driver in
-	af_packet) device=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 ;;
+	af_packet) device=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024${PLANE_QUEUES:+,qpairs=$PLANE_QUEUES} ;;
 	af_xdp) device=net_af_xdp0,iface=veth0,start_queue=0,queue_count=1 ;;
 	tap) device=net_tap0,iface=tap0 ;;
 	esac

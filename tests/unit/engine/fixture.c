@@ -106,6 +106,10 @@ on_event(const struct engine_event *event)
 	case ENGINE_EVENT_SILENT:
 		pair->silences++;
 		break;
+	case ENGINE_EVENT_STRAYS:
+		pair->strays++;
+		pair->strays_at = event->value;
+		break;
 	case ENGINE_EVENT_FAULT:
 		app->faults++;
 		app->fault = event->value;

@@ -52,7 +52,8 @@ struct pair { /* a queue pair, in its application's view */
 	uint32_t sq_tail, rq_tail, doorbell, qpn, id;
 	struct ring *send, *recv, *conn;
 	/* counts of the queue pair's events */
-	uint32_t failed, established, drained, binds, silences;
+	uint32_t failed, established, drained, binds, silences, strays;
+	uint32_t strays_at; /* the core of the last of them */
 	uint32_t error;
 };
 
