@@ -10,11 +10,16 @@ from .planes import PERF_SECONDS, Bench
 from .process import Background, run
 from .rows import LOWER
 
-GROUP = "Two polling cores for each data plane, over memif"
+MEMIF = "Two polling cores for each data plane, over memif"
+LOCAL = "Two polling cores, one host"
 LARGE = 1 << 20
 FIRST_PORT = 18530
-WORK = {"64 B RDMA writes, two programs of 16 endpoints": (64, ["--tx-depth", "64", "-Q", "16", "-q", "16"]),
-        "1 MiB RDMA writes, two programs": (LARGE, ["--tx-depth", "4"])}
+SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
+# Bytes of a write, options of each of two programs; for one program in their place: the same endpoints.
+WORK = {"64 B writes": (64, [*SMALL, "16"], [*SMALL, "32"]),
+        "1 MiB writes": (LARGE, ["--tx-depth", "4"], ["--tx-depth", "4", "-q", "2"])}
+ONE_ENDPOINT = {"8 B writes, one endpoint": (8, [*SMALL, "1"]),
+                "1 MiB writes, one endpoint": (LARGE, ["--tx-depth", "4"])}
 
 
 class Programs:
@@ -54,10 +59,10 @@ class Programs:
                    *options, "--json", bench.far.address], PERF_SECONDS, bench.near.environment())
         return json.loads(out.splitlines()[-1])["ops"]
 
-    def rate(self, size, options):
-        """Returns the operations per second of all programs together."""
-        with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as pool:
-            return sum(pool.map(lambda end: self._client(end, size, options), self.ends))
+    def rate(self, size, options, programs=2):
+        """Returns the operations per second of that many programs together."""
+        with concurrent.futures.ThreadPoolExecutor(programs) as pool:
+            return sum(pool.map(lambda end: self._client(end, size, options), self.ends[:programs]))
 
     def handed_over(self):
         return sum(core["handed_over"] + core["tx_handed_over"] for bench in self.benches for plane in bench.planes
@@ -74,45 +79,68 @@ def alone(others, function):
     return without
 
 
-def compare(rows, together, apart):
-    for work, (size, options) in WORK.items():
-        together_rate = alone(apart.benches, lambda s=size, o=options: together.rate(s, o))
-        rows.attempt("the first frames", together_rate)  # each side learns which cores own the peer's queue pairs
-        slices = rows.in_turn(GROUP, {
-            "together": together_rate,
-            "apart": alone(together.benches, lambda s=size, o=options: apart.rate(s, o))})
-        convert, unit = ((lambda x: x / 1e6), "M/s") if size < LARGE else ((lambda x, s=size: x * s / 1e9), "GB/s")
-        rows.add(GROUP, work, slices.of("together", convert), unit, hops=slices.hops("together"),
-                 rivals=[("two pairs of data planes, one core each", slices.of("apart", convert), unit)])
-        rows.ratio(GROUP, f"{work} / those over two pairs of data planes with one core each",
-                   slices.ratios("together", "apart"), "of their sum", 0.95, hops=slices.hops("together"))
+def in_unit(size):
+    return ((lambda x: x / 1e6), "M/s") if size < LARGE else ((lambda x: x * size / 1e9), "GB/s")
+
+
+def compare(rows, group, together, apart):
+    for work, (size, two, one) in WORK.items():
+        functions = {"two": lambda s=size, o=two: together.rate(s, o), "one": lambda s=size, o=one: together.rate(s, o, 1)}
+        functions = {name: alone(apart.benches, function) for name, function in functions.items()}
+        functions["apart"] = alone(together.benches, lambda s=size, o=two: apart.rate(s, o))
+        rows.attempt("the first frames", functions["two"])  # each side learns which cores own the peer's queue pairs
+        slices = rows.in_turn(group, functions)
+        convert, unit = in_unit(size)
+        apart_rate = ("two data planes for each, of one core", slices.of("apart", convert), unit)
+        for name, title in (("two", f"{work}, two programs"), ("one", f"{work}, one program, as many endpoints")):
+            rows.add(group, title, slices.of(name, convert), unit, hops=slices.hops(name), rivals=[apart_rate])
+            rows.ratio(group, f"{title} / two data planes", slices.ratios(name, "apart"),
+                       "of their sum", 0.95, hops=slices.hops(name))
+
+
+def compare_one_endpoint(rows, together, apart):
+    """One endpoint uses one core, whatever the number of cores."""
+    for work, (size, options) in ONE_ENDPOINT.items():
+        slices = rows.in_turn(LOCAL, {
+            "two": alone(apart.benches, lambda s=size, o=options: together.rate(s, o, 1)),
+            "one": alone([*together.benches, apart.benches[1]], lambda s=size, o=options: apart.rate(s, o, 1))})
+        convert, unit = in_unit(size)
+        rows.add(LOCAL, work, slices.of("two", convert), unit, hops=slices.hops("two"),
+                 rivals=[("one core", slices.of("one", convert), unit)])
+        rows.ratio(LOCAL, f"{work} / one core", slices.ratios("two", "one"), "of them", 0.95,
+                   hops=slices.hops("two"))
 
 
 def settled(rows, together, apart):
     """Counts frames handed over; each slice makes new connections, so their first frames count too."""
     def handed():
         before = together.handed_over()
-        together.rate(*next(iter(WORK.values())))
+        size, options, _ = next(iter(WORK.values()))
+        together.rate(size, options)
         return together.handed_over() - before
 
-    rows.add(GROUP, "frames handed over in a slice, connections included",
+    rows.add(MEMIF, "frames handed over in a slice, connections included",
              rows.attempt("frames handed over", alone(apart.benches, handed)), "frames", 0, LOWER)
+
+
+def compare_benches(context, rows, group, layout):
+    """`layout`: the cores of each data plane of a bench: of the one with more cores, and of those with one core each."""
+    with contextlib.ExitStack() as stack:
+        def programs(layouts, each):
+            benches = [stack.enter_context(Bench(context, f"cores{len(layouts)}{i}", len(own) > 1, cores=own))
+                       for i, own in enumerate(layouts)]
+            return stack.enter_context(contextlib.closing(Programs(context, benches, each)))
+
+        together, apart = programs(layout[:1], 2), programs(layout[1:], 1)
+        hop, rows.hop = rows.hop, rows.hop and alone([*together.benches, *apart.benches], rows.hop)
+        try:
+            compare(rows, group, together, apart)
+            {MEMIF: settled, LOCAL: compare_one_endpoint}[group](rows, together, apart)
+        finally:
+            rows.hop = hop
 
 
 def cores(context, rows):
     one, other = context.layout.core[1], context.layout.core[2]
-    with contextlib.ExitStack() as stack:
-        def bench(name, near, far):
-            return stack.enter_context(Bench(context, name, True, cores=(near, far)))
-
-        def programs(benches, each):
-            return stack.enter_context(contextlib.closing(Programs(context, benches, each)))
-
-        together = programs([bench("two", (one, other), (other, one))], 2)
-        apart = programs([bench("first", (one,), (other,)), bench("second", (other,), (one,))], 1)
-        hop, rows.hop = rows.hop, rows.hop and alone([*together.benches, *apart.benches], rows.hop)
-        try:
-            compare(rows, together, apart)
-            settled(rows, together, apart)
-        finally:
-            rows.hop = hop
+    compare_benches(context, rows, MEMIF, [((one, other), (other, one)), ((one,), (other,)), ((other,), (one,))])
+    compare_benches(context, rows, LOCAL, [((one, other),), ((one,),), ((other,),)])
