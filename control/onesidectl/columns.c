@@ -15,7 +15,7 @@ static const struct table_layout {
 } layouts[] = {
 	{"clients",
 	 "client:n pid:n uid:n program api port core:n state qps:n listeners:n mrs=REGIONS:n segments:n mapped_bytes=MAPPED:b arena_bytes=ARENA:b weight:n calls:n"},
-	{"endpoints", "qpn=QP client:n pid:n program role state peer peer_qpn=PEER-QP service:n kind"},
+	{"endpoints", "qpn=QP client:n pid:n program role state core:n peer peer_qpn=PEER-QP service:n kind"},
 	{"connections",
 	 "qpn=QP state side by local peer peer_qpn=PEER-QP service:n path_mtu:n kind pid:n program"},
 	{"listeners", "port address service:n state takes client:n pid:n program"},
@@ -27,7 +27,7 @@ static const struct table_layout {
 	{"peers", "node:n address port secret"},
 	{"neighbours", "address mac port state"},
 	{"cores",
-	 "core:n lanes:n qps:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n local_ops=LOCAL:n local_bytes:b rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b handed_over=HANDED-OVER:n tx_handed_over=TX-HANDED-OVER:n wakes:n sleeps:n gaps:n"},
+	 "core:n lanes:n qps:n busy_percent=BUSY%-SINCE-START:n work=REQUESTS:n completions:n local_ops=LOCAL:n local_bytes:b rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b handed_over=HANDED-OVER:n tx_handed_over=TX-HANDED-OVER:n moves:n wakes:n sleeps:n gaps:n"},
 	{"drops", NULL},
 	{"transport", NULL},
 	{"quota",
