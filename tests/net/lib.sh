@@ -20,7 +20,8 @@
 # PLANE_WITHOUT_CAPABILITIES: root starts planes without capabilities.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE, PLANE_CORES (polling cores of each plane;
 # default 1), PLANE_QUEUES (of an af_packet device; default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes
-# run. PLANE_MOVES: all queue pairs of each plane move to the next core again and again.
+# run. PLANE_MOVES=yes works with each script: all queue pairs of each plane move to the next core (of 2 by default) again and
+# again, and the script fails if none has moved.
 
 set -u -o pipefail
 # Programs find their libraries by rpath; the test runner's LD_LIBRARY_PATH begins with a foreign libdat.
@@ -30,6 +31,7 @@ DATAPLANE=${DATAPLANE:-$BUILD/control/oneside-dataplane}
 PLANE_MEMORY=${PLANE_MEMORY:---no-huge -m 512}
 CABLE_MTU=4200 # fits a path MTU of 4096 with headers
 CABLE_BUFFER=4352
+[ -z "${PLANE_MOVES:-}" ] || PLANE_CORES=${PLANE_CORES:-2}
 
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -103,6 +105,7 @@ release_hugepages() {
 net_cleanup() {
 	local status=$? pid name
 	trap '' INT TERM HUP
+	[ -z "${PLANE_MOVES:-}" ] || [ "$status" != 0 ] || check_moves || status=1
 	# First print pending output: a test runner that ends a hanging test does not wait for the rest of the cleanup.
 	declare -F net_say_rest >/dev/null && net_say_rest
 	for pid in "${CAPTURE_PID[@]}" "${MOVER_PID[@]}" "${APPLICATIONS[@]}"; do
@@ -196,7 +199,7 @@ start_plane() {
 }
 
 start_mover() {
-	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/mover.py" "$(plane_socket "$1").ctl" >"$WORK/$1.moves" 2>"$WORK/$1.mover" &
+	/usr/bin/python3 "$(dirname "${BASH_SOURCE[0]}")/mover.py" "$(plane_socket "$1").ctl" >>"$WORK/$1.moves" 2>"$WORK/$1.mover" &
 	MOVER_PID[$1]=$!
 }
 
@@ -206,9 +209,24 @@ stop_mover() {
 	[ -n "$pid" ] || return 0
 	unset "MOVER_PID[$1]"
 	kill "$pid" 2>/dev/null
-	wait "$pid" || fail "the mover of data plane $1: $(cat "$WORK/$1.mover")"
+	wait "$pid" || [ $? = 143 ] || { # 143: ended before it had begun
+		cat "$WORK/$1.mover" >&2
+		return 1
+	}
 	say "data plane $1: $(tail -n 1 "$WORK/$1.moves"), $(grep -c event=queue_pair_stays "$(plane_log "$1")") given up"
-	! grep -qE '^[0-9]{3,} accepted, 0 made' "$WORK/$1.moves" || fail "no queue pair of data plane $1 has moved"
+	! grep -qE '^[0-9]{3,} accepted, 0 made' "$WORK/$1.moves"
+}
+
+# Ends all moves; fails if there was none since the script began.
+check_moves() {
+	local name
+	for name in "${!MOVER_PID[@]}"; do
+		stop_mover "$name" || return 1
+	done
+	cat "$WORK"/*.moves | grep -qE 'accepted, [1-9][0-9]* made' || {
+		printf 'FAILED: no queue pair has moved\n' >&2
+		return 1
+	}
 }
 
 await_plane() {
@@ -310,7 +328,7 @@ start_veth_pair() {
 
 stop_plane() {
 	local pid=${PLANE_PID[$1]} status
-	stop_mover "$1"
+	stop_mover "$1" || fail "the mover of data plane $1"
 	kill "$pid"
 	wait "$pid"
 	status=$?
@@ -322,7 +340,7 @@ stop_plane() {
 
 kill_plane() {
 	local pid=${PLANE_PID[$1]}
-	stop_mover "$1"
+	stop_mover "$1" || fail "the mover of data plane $1"
 	kill -9 "$pid"
 	wait "$pid" 2>/dev/null
 	unset "PLANE_PID[$1]"

@@ -55,7 +55,7 @@ soak() {
 # moved PLANE: fails unless queue pairs have moved many times.
 moved() {
 	local moves
-	stop_mover "$1"
+	stop_mover "$1" || fail "the mover of data plane $1"
 	moves=$(sed -n 's/.* accepted, \([0-9]*\) made/\1/p' "$WORK/$1.moves")
 	[ "$moves" -gt "$ONESIDE_SOAK_SECONDS" ] || fail "$moves moves of data plane $1: too few for a test"
 }

@@ -2,6 +2,7 @@
 # Moves every queue pair of a data plane to the next polling core, again and again, until SIGTERM or the data plane's end;
 # then prints how many moves the data plane has accepted, and how many it has made.  Prints "moving" after the first round.
 #   mover.py CONTROL-SOCKET
+#   mover.py CONTROL-SOCKET CORE    moves all to this core, once
 import json
 import signal
 import socket
@@ -35,7 +36,7 @@ class Plane:
         except OSError:
             raise Gone from None
 
-    def move_all(self):
+    def move_all(self, to=None):
         counts = self.ask(command="show", what="cores")["cores"]
         cores = [core["core"] for core in counts]
         self.made = sum(core["moves"] for core in counts)
@@ -45,7 +46,7 @@ class Plane:
             for endpoint in answer.get("endpoints", []):
                 if "core" not in endpoint:  # not connected yet
                     continue
-                after = cores[(cores.index(endpoint["core"]) + 1) % len(cores)]
+                after = to or cores[(cores.index(endpoint["core"]) + 1) % len(cores)]
                 self.accepted += "done" in self.ask(command="move", qp=int(endpoint["qpn"], 16), core=after)
             page = {"from": answer["next"]} if "next" in answer else None
 
@@ -56,6 +57,9 @@ def main():
     plane = Plane(sys.argv[1])
     try:
         plane.connect()
+        if len(sys.argv) > 2:
+            plane.move_all(int(sys.argv[2]))
+            return
         plane.move_all()
         print("moving", flush=True)
         while not ended:

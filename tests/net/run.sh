@@ -12,7 +12,7 @@ if [ "$(id -u)" = 0 ]; then
 	# shellcheck disable=SC2016 # the inner shell's
 	exec unshare -n bash -c 'ip link set lo up; [ "${3:-}" != qperf ] || ip addr add 192.0.2.1/32 dev lo
 		exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
-		env -i PATH="$PATH" BUILD="$BUILD" NO_SKIP="${NO_SKIP:-}" bash "$@"' bash "$0" "$@"
+		env -i PATH="$PATH" BUILD="$BUILD" NO_SKIP="${NO_SKIP:-}" PLANE_MOVES="${PLANE_MOVES:-}" bash "$@"' bash "$0" "$@"
 fi
 [ -x "${BUILD:?}/api/verbs/oneside-run" ] || {
 	echo "SKIPPED: user $(id -un) cannot read the build in $BUILD"

@@ -7,7 +7,6 @@
 #   verbs.sh local    both sides on one data plane
 #   verbs.sh memif    on two data planes joined by memif
 #   verbs.sh lanes    on one data plane with two polling cores, each queue pair on the next core
-#   verbs.sh moves    on two data planes with two polling cores each, between which all queue pairs move
 
 . "$(dirname "$0")/verbs_lib.sh"
 for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw rping ucmatose; do
@@ -49,12 +48,14 @@ pair ud-mtu 18515 ibv_ud_pingpong -g 0 -c -s 4096 -n 100
 
 pair write_bw 18516 ib_write_bw -F -n 1000
 pair write_bw-8 18516 ib_write_bw -F -n 1000 -s 8
-pair write_bw-qps 18516 ib_write_bw -F -n 200 -q 16
+pair write_bw-qps 18516 ib_write_bw -F -n 200 -q 64
 pair write_lat 18516 ib_write_lat -F -n 300
 pair write_lat-inline 18516 ib_write_lat -F -n 300 -s 200 -I 220
 pair read_bw 18516 ib_read_bw -F -n 1000
 pair read_lat 18516 ib_read_lat -F -n 300
+pair read_bw-qps 18516 ib_read_bw -F -n 200 -q 16
 pair send_bw 18516 ib_send_bw -F -n 1000
+pair send_bw-qps 18516 ib_send_bw -F -n 200 -q 64
 pair send_bw-srq 18516 ib_send_bw -F -n 500 --use-srq -q 2
 pair send_lat 18516 ib_send_lat -F -n 300
 pair atomic_bw 18516 ib_atomic_bw -F -n 500

@@ -4,9 +4,8 @@
 # Functions to run unmodified programs of Debian's ibverbs-utils, rdmacm-utils and perftest in pairs on oneside's libibverbs
 # and librdmacm; sources lib.sh.
 #
-#   verbs_init local|lanes|memif|moves|veth6   starts data planes: both sides on one; on one with two polling cores, each
-#                                  queue pair on the next core; on two joined by memif; on two with two polling cores each,
-#                                  between which all queue pairs move; on two joined by Ethernet with IPv6
+#   verbs_init local|lanes|memif|veth6   starts data planes: both sides on one; on one with two polling cores, each queue
+#                                  pair on the next core; on two joined by memif; on two joined by Ethernet with IPv6
 #   on 0|1 PROGRAM...              runs a program on side 0 or 1, whose addresses are ${addresses[]}; ${OPTIONS[]}: options
 #                                  of oneside-run
 #   pair NAME PORT PROGRAM...      runs a server and a client that connect over TCP first
@@ -42,24 +41,21 @@ verbs_init() {
 	if [ "$1" = lanes ]; then
 		PLANE_CORES=2
 		PLANE_PLACEMENT=next
-	elif [ "$1" = moves ]; then
-		PLANE_CORES=2
-		PLANE_MOVES=yes
 	fi
 	case $1 in
-	local | lanes | memif | moves) start_memif_pair ;; # a pair in any case: perftest needs a link that is up
+	local | lanes | memif) start_memif_pair ;; # a pair in any case: perftest needs a link that is up
 	veth6)
 		[ ${#INSIDE[@]} -gt 0 ] || skip "network namespaces need root"
 		PLANE_NETWORK=2001:db8:: start_veth_pair
 		;;
-	*) fail "verbs_init local|lanes|memif|moves|veth6" ;;
+	*) fail "verbs_init local|lanes|memif|veth6" ;;
 	esac
 	case $1 in
 	local | lanes)
 		sockets=("$(plane_socket a)" "$(plane_socket a)")
 		addresses=(192.0.2.1 192.0.2.1)
 		;;
-	memif | moves)
+	memif)
 		sockets=("$(plane_socket a)" "$(plane_socket b)")
 		addresses=(192.0.2.1 192.0.2.2)
 		;;
