@@ -11,7 +11,7 @@ PERF=${PERF:-$BUILD/perf/oneside-perf}
 [ -x "$PERF" ] || skip "there is no oneside-perf (-Dperf=false)"
 net_init
 CONNECTIONS=8
-SECONDS_OF_TRAFFIC=20
+SECONDS_OF_TRAFFIC=24 # a queue pair rests for ten seconds after a move
 
 # show PLANE endpoints|cores
 show() {
