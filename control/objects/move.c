@@ -68,6 +68,14 @@ next_end(struct qp_move *move)
 	}
 }
 
+static void
+wait_to_freeze(struct qp_move *move)
+{
+	move->waits = true;
+	move->again_at = control.now + RETRY_NS;
+	TAILQ_INSERT_TAIL(&waiting, move, link);
+}
+
 /* The queue pair stays where it is. */
 static void
 stay(struct qp_move *move, int error)
@@ -86,6 +94,16 @@ stay(struct qp_move *move, int error)
 	move->returns = true;
 	move->lane[0] = move->before[0];
 	freeze_end(move);
+}
+
+/* There is no memory, or no room. The first end returns later, since its peer waits for it. */
+static void
+stay_or_retry(struct qp_move *move, int error)
+{
+	if (move->returns)
+		wait_to_freeze(move);
+	else
+		stay(move, error);
 }
 
 static void
@@ -108,7 +126,7 @@ end_moved(struct engine_command *command, void *object)
 
 	engine_move_free(move->engine);
 	if (!moved) {
-		stay(move, -ENOBUFS);
+		stay_or_retry(move, -ENOBUFS);
 		return;
 	}
 	place_moved(qp, move->lane[move->at]);
@@ -127,14 +145,6 @@ end_thawed(struct engine_command *command, void *object)
 		send_step(move, qp, ENGINE_QP_MOVED, end_moved);
 	else /* the old core has the queue pair again, and cannot refuse it */
 		send_step(move, qp, ENGINE_QP_THAW, end_thawed);
-}
-
-static void
-wait_to_freeze(struct qp_move *move)
-{
-	move->waits = true;
-	move->again_at = control.now + RETRY_NS;
-	TAILQ_INSERT_TAIL(&waiting, move, link);
 }
 
 static void
@@ -162,7 +172,8 @@ freeze_end(struct qp_move *move)
 	struct qp *qp = move->end[move->at];
 	struct engine_qp_config config;
 
-	if (qp == NULL || qp->removing || !client_alive(qp->object.client)) {
+	if (qp == NULL || qp->removing || !client_alive(qp->object.client) ||
+	    (move->returns && move->end[1] == NULL)) {
 		if (move->at == 1 && qp == NULL)
 			finish_move(move);
 		else
@@ -172,7 +183,7 @@ freeze_end(struct qp_move *move)
 	config = qp_config_on(qp, move->lane[move->at]);
 	move->engine = engine_move_new(qp->engine, move->lane[move->at], &config);
 	if (move->engine == NULL) {
-		stay(move, -ENOMEM);
+		stay_or_retry(move, -ENOMEM);
 		return;
 	}
 	send_step(move, qp, ENGINE_QP_FREEZE, end_frozen);

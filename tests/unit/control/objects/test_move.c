@@ -64,9 +64,10 @@ command_send(struct engine_command *command)
 struct engine_move *
 engine_move_new(struct engine_qp *qp, struct engine_client *to, const struct engine_qp_config *config)
 {
-	struct engine_move *move = calloc(1, sizeof(*move));
+	struct engine_move *move = has_memory ? calloc(1, sizeof(*move)) : NULL;
 
-	assert_non_null(move);
+	if (move == NULL)
+		return NULL;
 	num_moves++;
 	move->qp = qp;
 	return move;
@@ -246,6 +247,46 @@ test_second_stays(void **state)
 	assert_ptr_equal(end[1].lane, &lane[0]);
 }
 
+/* The first end returns even if there is no room for it at first: its peer waits for it there. */
+static void
+test_return_without_room(void **state)
+{
+	assert_null(qp_move_begin(&end[0], &end[1], 1));
+	move_at_once();
+	answer(ENGINE_QP_FREEZE, -EOPNOTSUPP);
+	for (uint32_t i = 0; i < 2 * TRIES; i++) {
+		answer(ENGINE_QP_FREEZE, 0);
+		answer(ENGINE_QP_THAW, -ENOBUFS);
+		answer(ENGINE_QP_THAW, 0);
+		answer(ENGINE_QP_MOVED, 0);
+		wait_for_retry();
+	}
+	has_memory = false;
+	answer(ENGINE_QP_FREEZE, -EAGAIN);
+	control.now += RETRY_NS;
+	qp_moves_poll();
+	has_memory = true;
+	wait_for_retry();
+	move_at_once();
+	assert_ptr_equal(end[0].lane, &lane[0]);
+	/* The peer has ended, so nobody waits. */
+	assert_null(qp_move_begin(&end[0], &end[1], 1));
+	move_at_once();
+	answer(ENGINE_QP_FREEZE, -EOPNOTSUPP);
+	answer(ENGINE_QP_FREEZE, -EAGAIN);
+	qp_move_forget(&end[1]);
+	control.now += RETRY_NS;
+	num_sent = 0;
+	qp_moves_poll();
+	assert_int_equal(num_sent, 0);
+	end[0].lane = &lane[0];
+	/* An end that breaks meanwhile stays. */
+	assert_null(qp_move_begin(&end[0], &end[1], 1));
+	move_at_once();
+	answer(ENGINE_QP_FREEZE, -EOPNOTSUPP);
+	answer(ENGINE_QP_FREEZE, -ENOTCONN);
+}
+
 /* A queue pair that is freed, or whose attachment ends, while a try is due: nothing is sent. */
 static void
 test_ends_while_waiting(void **state)
@@ -321,9 +362,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_one_end),         T(test_both_ends),    T(test_busy),
-		T(test_no_room),         T(test_second_stays), T(test_ends_while_waiting),
-		T(test_second_is_freed), T(test_refusals),
+		T(test_one_end),
+		T(test_both_ends),
+		T(test_busy),
+		T(test_no_room),
+		T(test_second_stays),
+		T(test_return_without_room),
+		T(test_ends_while_waiting),
+		T(test_second_is_freed),
+		T(test_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
