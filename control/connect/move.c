@@ -27,7 +27,9 @@ conn_move(struct qp *qp, uint32_t core)
 	/* The peer chooses its transport by the cores of both ends, and this end has chosen already. */
 	if (peer != NULL && peer->state != ONE_QP_CONNECTED)
 		return "its peer on this data plane is not connected";
-	if (peer != NULL && engine_qp_core(peer->engine) != engine_qp_core(qp->engine))
+	/* Out of band, a program may name a queue pair that is connected elsewhere. */
+	if (peer != NULL &&
+	    (own_peer(peer) != qp || engine_qp_core(peer->engine) != engine_qp_core(qp->engine)))
 		peer = NULL;
 	return qp_move_begin(qp, peer, core);
 }
