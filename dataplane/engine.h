@@ -139,7 +139,7 @@ enum engine_command_type {
 	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok; `settle`: the window covered memory that the
 				application's copy thread copies */
 	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
-	ENGINE_CQ_POST,      /* puts `event` on cq */
+	ENGINE_CQ_POST,      /* puts `event` on cq; with qp: its conn_cq, of the lane to which it moves */
 	ENGINE_QP_SIGNAL,    /* without a send ring: signals the peer, event.imm = one_signal() */
 	ENGINE_SRQ_ADD,      /* before the queue pairs that use it */
 	ENGINE_SRQ_LIMIT,    /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */

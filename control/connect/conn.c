@@ -180,7 +180,7 @@ report_end(struct conn *conn, enum one_conn_event event, enum one_conn_event if_
 	struct one_cqe reported = qp->kind->outcome(qp, event, rsm);
 
 	if (conn->stepwise && conn->refusal == 0)
-		cq_post(qp->conn_cq, qp->lane, &reported);
+		cq_post_outcome(qp, &reported);
 	else
 		qp_flush(qp, &reported, qp->kind->outcome(qp, if_broken, rsm).status, conn->refusal);
 }
@@ -233,7 +233,7 @@ conn_broken(struct conn *conn)
 	conn_over(conn, "broken");
 	qp_state_set(qp, ONE_QP_ERROR, "broken");
 	if (qp->conn_cq != NULL)
-		cq_post(qp->conn_cq, qp->lane, &reported);
+		cq_post_outcome(qp, &reported);
 	conn_notify_peer(conn);
 	conn_put(conn);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/objects/objects.h"
+#include "control/objects/qp.h"
 
 #define OLD_RINGS 64u /* limit of old rings that the application has not read to the end */
 
@@ -368,8 +368,8 @@ cq_posted(struct engine_command *command, void *object)
 	cq->object.users--;
 }
 
-void
-cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *event)
+static struct engine_command *
+post_command(struct cq *cq, const struct engine_client *lane, const struct one_cqe *event)
 {
 	const struct cq_ring *ring = ring_of_lane(cq, lane);
 	struct engine_command *command =
@@ -379,5 +379,20 @@ cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *event)
 	cq->object.users++;
 	command->quiet = true; /* no wakeup: `posts` is read only after acknowledgements were taken */
 	command->event = *event;
+	return command;
+}
+
+void
+cq_post(struct cq *cq, const struct engine_client *lane, const struct one_cqe *event)
+{
+	command_send(post_command(cq, lane, event));
+}
+
+void
+cq_post_outcome(const struct qp *qp, const struct one_cqe *event)
+{
+	struct engine_command *command = post_command(qp->conn_cq, qp->lane, event);
+
+	command->qp = qp->engine; /* waits for the end of a move: completions come first */
 	command_send(command);
 }

@@ -116,7 +116,9 @@ struct engine_cq *cq_engine(const struct cq *cq, const struct engine_client *lan
 int cq_extend(struct cq *cq, struct engine_client *lane);
 /* Posts an entry to the ring of `lane` (NULL: to the first lane's), behind the entries that its core has
  * stored. */
-void cq_post(struct cq *cq, struct engine_client *lane, const struct one_cqe *event);
+void cq_post(struct cq *cq, const struct engine_client *lane, const struct one_cqe *event);
+/* Posts an entry to the queue pair's ring for connections, behind its completions. */
+void cq_post_outcome(const struct qp *qp, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
 /* Returns 0 with the limit in `limit` if too many zones exist, of the client's user or of all. */

@@ -446,6 +446,11 @@ qp_modify(struct client *client, const struct one_msg *msg)
 	hold_references(&modify->to, 1);
 	modify->to.placed = qp->placed;
 	modify->to.lane = qp->lane;
+	if (qp->placed && place_lane(&modify->to, engine_lane_core(qp->lane)) == NULL) {
+		hold_references(&modify->to, -1);
+		free(modify);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
 	fill_config(&modify->to);
 	if (!qp->placed) {
 		take_over(qp, &modify->to);

@@ -68,6 +68,8 @@ engine_move_over(struct engine_move *move)
 	}
 	while ((command = qp->waiting) != NULL) {
 		qp->waiting = command->next;
+		if (command->type == ENGINE_CQ_POST)
+			command->cq = qp->conn_cq;
 		engine_command(command);
 	}
 	return moved;

@@ -19,6 +19,8 @@ struct engine_client {
 	bool added, removed;
 	uint32_t cqs, qps; /* added and not removed */
 	struct bounce *bounce;
+	struct engine_client *next_lane;
+	uint32_t core;
 	LIST_ENTRY(engine_client) link;
 };
 
@@ -313,10 +315,25 @@ fake_bouncing(void)
 	return &reaching;
 }
 
+static void
+lanes_free(struct engine_client *lane)
+{
+	struct engine_client *next;
+
+	for (; lane != NULL; lane = next) {
+		next = lane->next_lane;
+		if (lane->added && !lane->removed)
+			MISTAKE("a lane was freed before the core let go");
+		bounce_free(lane->bounce);
+		free(lane);
+	}
+}
+
 void
 engine_client_free(struct engine_client *client)
 {
 	pthread_mutex_lock(&lock);
+	lanes_free(client->next_lane);
 	if (client->added && !client->removed)
 		MISTAKE("a client was freed before the core let go");
 	LIST_REMOVE(client, link);
@@ -454,25 +471,37 @@ engine_move_free(struct engine_move *move)
 }
 
 uint32_t fake_cores = 1;
+bool fake_lanes;
 
 struct engine_client *
 engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
 {
+	struct engine_client *lane;
+
 	if (core >= fake_cores)
 		MISTAKE("there is no such core");
-	return NULL; /* as without memory: the queue pair stays on the first core */
+	if (!fake_lanes)
+		return NULL; /* as without memory: the queue pair stays on the first core */
+	lane = calloc(1, sizeof(*lane));
+	if (lane == NULL)
+		return NULL;
+	lane->config = home->config;
+	lane->core = core;
+	lane->next_lane = home->next_lane;
+	home->next_lane = lane;
+	return lane;
 }
 
 struct engine_client *
 engine_lane_next(const struct engine_client *lane)
 {
-	return NULL;
+	return lane->next_lane;
 }
 
 uint32_t
 engine_lane_core(const struct engine_client *lane)
 {
-	return 0;
+	return lane->core;
 }
 
 uint32_t
@@ -728,6 +757,9 @@ execute(struct engine_command *command)
 		bind_result = command->ok ? 1 + command->settle : 0;
 		break;
 	case ENGINE_CQ_POST:
+		if (command->event.type == ONE_CQE_CONNECT &&
+		    command->event.status != ONE_CONN_TIMEWAIT_EXIT && qp == NULL)
+			MISTAKE("the end of a connection does not wait for the move of its queue pair");
 		post(cq, &command->event);
 		break;
 	case ENGINE_QP_DRAIN:

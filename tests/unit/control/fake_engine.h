@@ -35,6 +35,7 @@ struct bounce_list *fake_bouncing(void);
 /* The next command of `type` is refused with `error`. */
 void fake_refuse(enum engine_command_type type, int error);
 extern uint32_t fake_cores;         /* number of polling cores, initially 1 */
+extern bool fake_lanes;             /* attachments get lanes on them */
 extern uint16_t fake_source_port;   /* that every recognized peer has asked for; 0: none is recognized */
 extern uint16_t fake_steering_port; /* the next UDP port drawn, which then counts up; 0: none */
 uint32_t fake_waiting(void);        /* number of commands held */

@@ -701,6 +701,58 @@ test_path_drops_long_packets(void **state)
 	ends_close(&ends);
 }
 
+static void
+modify_qp(struct app *app, uint32_t qp, uint32_t pz, uint32_t cq, uint32_t flags)
+{
+	app->msg.qp_modify = (struct one_qp_modify){.qp = qp,
+						    .to = {.pz = pz,
+							   .send_cq = cq,
+							   .recv_cq = cq,
+							   .conn_cq = cq,
+							   .max_send_wr = 10,
+							   .max_recv_wr = 10,
+							   .max_send_sge = 4,
+							   .max_recv_sge = 1,
+							   .rd_atomic_in = 4,
+							   .rd_atomic_out = 4,
+							   .flags = flags}};
+	assert_int_equal(app_call(app, ONE_MSG_QP_MODIFY), 0);
+}
+
+static void
+end_and_reset(struct ends *ends)
+{
+	assert_int_equal(disconnect(&ends->active, ends->a.qp, false), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(app_call_id(&ends->active, ONE_MSG_QP_RESET, ends->a.qp), 0);
+	assert_int_equal(app_call_id(&ends->passive, ONE_MSG_QP_RESET, ends->p.qp), 0);
+}
+
+/* A queue pair has a core, and then another completion queue, which gets a ring on that core. */
+static void
+test_other_queue_on_core(void **state)
+{
+	struct ends ends;
+	uint32_t near;
+
+	fake_cores = 2;
+	fake_lanes = true;
+	ends_open(&ends, 5000);
+	ends.passive.msg.cq_create = (struct one_cq_create){.entries = 10, .vector = 1};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CQ_CREATE), 0);
+	near = ends.passive.reply.cq.cq;
+	modify_qp(&ends.passive, ends.p.qp, ends.pz_p, near, 0);
+	establish(&ends, 5000);
+	end_and_reset(&ends);
+	modify_qp(&ends.passive, ends.p.qp, ends.pz_p, ends.cq_p, 0);
+	establish(&ends, 5000);
+	end_and_reset(&ends);
+	ends_close(&ends);
+	fake_lanes = false;
+	fake_cores = 1;
+}
+
 /* An application sees that its queue pair is broken, and may reset it, before the control thread knows. */
 static void
 test_reset_at_once(void **state)
@@ -855,24 +907,6 @@ test_many_wait(void **state)
 	assert_clean();
 }
 
-static void
-ask_for_timewait(struct app *app, uint32_t qp, uint32_t pz, uint32_t cq)
-{
-	app->msg.qp_modify = (struct one_qp_modify){.qp = qp,
-						    .to = {.pz = pz,
-							   .send_cq = cq,
-							   .recv_cq = cq,
-							   .conn_cq = cq,
-							   .max_send_wr = 10,
-							   .max_recv_wr = 10,
-							   .max_send_sge = 4,
-							   .max_recv_sge = 1,
-							   .rd_atomic_in = 4,
-							   .rd_atomic_out = 4,
-							   .flags = ONE_QP_TIMEWAIT}};
-	assert_int_equal(app_call(app, ONE_MSG_QP_MODIFY), 0);
-}
-
 static uint64_t
 now_ms(void)
 {
@@ -891,7 +925,7 @@ test_timewait(void **state)
 	uint64_t begun;
 
 	ends_open(&ends, 5000);
-	ask_for_timewait(&ends.active, ends.a.qp, ends.pz_a, ends.cq_a);
+	modify_qp(&ends.active, ends.a.qp, ends.pz_a, ends.cq_a, ONE_QP_TIMEWAIT);
 	establish(&ends, 5000);
 	begun = now_ms();
 	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
@@ -906,8 +940,8 @@ test_timewait(void **state)
 	/* Without its ring, or its attachment, there is no notification; the peer's time-wait still ends. */
 	for (int i = 0; i < 2; i++) {
 		ends_open(&ends, 5000);
-		ask_for_timewait(&ends.active, ends.a.qp, ends.pz_a, ends.cq_a);
-		ask_for_timewait(&ends.passive, ends.p.qp, ends.pz_p, ends.cq_p);
+		modify_qp(&ends.active, ends.a.qp, ends.pz_a, ends.cq_a, ONE_QP_TIMEWAIT);
+		modify_qp(&ends.passive, ends.p.qp, ends.pz_p, ends.cq_p, ONE_QP_TIMEWAIT);
 		establish(&ends, 5000);
 		assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
 		assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
@@ -947,6 +981,7 @@ connection_tests(void)
 		cmocka_unit_test(test_named_by_a_stranger),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_path_drops_long_packets),
+		cmocka_unit_test(test_other_queue_on_core),
 		cmocka_unit_test(test_reset_at_once),
 		cmocka_unit_test(test_death_of_peers),
 		cmocka_unit_test(test_many_wait),
