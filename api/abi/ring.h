@@ -168,7 +168,7 @@ enum one_cqe_type {
 				 one_sidr_shm */
 	ONE_CQE_SWITCHED,     /* last entry of a resized ring: continue in the new ring */
 	ONE_CQE_AFTER /* not for the application: entries of ring number `object` of the bundle come first,
-			 until `imm` of them have been taken, each counted since the ring was made, except
+			 until `cookie` of them have been taken, each counted since the ring was made, except
 			 ONE_CQE_SWITCHED. A queue pair has moved from that ring to this one */
 };
 
@@ -346,8 +346,8 @@ struct one_qp_shm {
 	/* Written by the engine. */
 	_Atomic uint32_t state;       /* enum one_qp_state; stored before the event that reports it */
 	_Atomic uint32_t sq_draining; /* the send queue is stopped, and requests are still in progress */
-	/* Written by the control thread, before the queue pair leaves ONE_QP_IDLE: arena offset of the lane's
-	 * struct one_doorbells; 0: one_arena.doorbells. */
+	/* Written by the control thread, before the queue pair leaves ONE_QP_IDLE and after each move: arena
+	 * offset of the lane's struct one_doorbells; 0: one_arena.doorbells. */
 	_Atomic uint32_t doorbells;
 	uint8_t pad0[52];         /* separates fields that every post reads from counters that change often */
 	_Atomic uint32_t sq_head; /* slots of the send ring taken: the application may reuse them */

@@ -18,7 +18,7 @@ struct one_cq_ring {
 	uint32_t head;      /* next entry to take */
 	uint32_t published; /* value of shm->head */
 	uint32_t lump;      /* publish `head` after this number of entries */
-	uint32_t base;      /* entries taken before `head` was 0: see ONE_CQE_AFTER */
+	uint64_t base;      /* entries taken when `head` was 0 last, as of `published`: see ONE_CQE_AFTER */
 	/*
 	 * After a resize: the entries left in the old ring, as a ring in private memory that `ring` and `shm`
 	 * point into (it ends with ONE_CQE_SWITCHED), and the shared ring that follows.
@@ -106,9 +106,18 @@ one_cq_is_mark(const struct one_cqe *entry)
 	return (uint8_t)(entry->type - ONE_CQE_SWITCHED) <= ONE_CQE_AFTER - ONE_CQE_SWITCHED;
 }
 
+/* Returns the number of entries taken since the ring was made. */
+static inline uint64_t
+one_cq_taken(const struct one_cq_ring *ring)
+{
+	return ring->base + ring->published + (ring->head - ring->published);
+}
+
 static inline void
 one_cq_publish(struct one_cq_ring *ring)
 {
+	if (ONE_UNLIKELY(ring->head < ring->published))
+		ring->base += 1ull << 32;
 	/* Pairs with the engine's acquire load of head in its check for room: the entries before `head` have
 	 * been copied. */
 	atomic_store_explicit(&ring->shm->head, ring->head, memory_order_release);

@@ -105,7 +105,7 @@ static bool
 switch_ring(struct one_cq *cq)
 {
 	struct one_cq_ring *at = &cq->at;
-	uint32_t base = at->base + at->head;
+	uint64_t base = one_cq_taken(at);
 
 	if (at->next_ring == NULL)
 		return false; /* one_cq_resize has not returned yet */
@@ -183,12 +183,9 @@ ring_of(const struct one_cq *cq, uint32_t number)
 static bool
 is_passable(const struct one_cq *cq, const struct one_cqe *after)
 {
-	const struct one_cq_ring *ring;
-
 	if (after->object >= cq->num_rings)
 		return true; /* no correct data plane does this */
-	ring = ring_of(cq, after->object);
-	return (int32_t)(ring->base + ring->head - after->imm) >= 0;
+	return one_cq_taken(ring_of(cq, after->object)) >= after->cookie;
 }
 
 static bool
@@ -409,7 +406,7 @@ follow_resize(const struct one_client *client, struct one_cq_ring *at, struct ba
 	      const struct one_cq_ring *next)
 {
 	struct one_cqe last = {.type = ONE_CQE_SWITCHED};
-	uint32_t base = at->base + at->head;
+	uint64_t base = one_cq_taken(at);
 	bool drained = drain_to_switch(client, log, log2, at->shm, at->ring, at->log2, at->head) &&
 		       (at->next_ring == NULL ||
 			drain_to_switch(client, log, log2, at->next_shm, at->next_ring, at->next_log2, 0));

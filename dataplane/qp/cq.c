@@ -22,7 +22,7 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->ring = (struct one_cqe *)(shm + 1);
 	cq->log2 = log2;
 	cq->limit = (1u << log2) - 1;
-	cq->base += cq->tail;
+	cq->base = cq_position(cq);
 	cq->tail = 0;
 	cq->head_seen = 0;
 	cq->notify_tail = 0;
@@ -100,6 +100,8 @@ cq_fits_one(struct engine_cq *cq)
 		client_fault(cq->client, ONE_FAULT_RING);
 		return false;
 	}
+	if (head < cq->head_seen)
+		cq->base += 1ull << 32;
 	cq->head_seen = head;
 	return cq->tail - head < cq->limit;
 }

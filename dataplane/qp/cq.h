@@ -15,7 +15,7 @@ struct engine_cq {
 	uint32_t head_seen;           /* the application's progress, checked */
 	uint32_t log2;
 	uint32_t number;         /* of the ring in its bundle */
-	uint32_t base;           /* entries stored before the last resize, without ONE_CQE_SWITCHED */
+	uint64_t base;           /* entries stored when `tail` was 0 last, as of `head_seen`: cq_position() */
 	uint32_t notify_tail;    /* index after the newest entry with ONE_CQE_NOTIFY */
 	uint32_t solicited_tail; /* index after the newest entry with ONE_CQE_SOLICITED */
 	uint32_t reported_tail;  /* tail when an event was sent last */
@@ -26,10 +26,18 @@ struct engine_cq {
 	struct engine_cq *async_cq;
 	uint32_t id;
 	/* ONE_CQE_AFTER: see move.c. */
-	uint32_t mark_begin, mark_end;  /* positions of the newest ones without another entry in between */
-	uint32_t mark_ring, mark_count; /* what the newest one names */
-	struct reap reap;               /* control thread only */
+	uint64_t mark_begin, mark_end; /* positions of the newest ones without another entry in between */
+	uint64_t mark_count;           /* what the newest one names, with mark_ring */
+	uint32_t mark_ring;
+	struct reap reap; /* control thread only */
 };
+
+/* Returns a ring's position: entries stored since it was made, without ONE_CQE_SWITCHED. */
+static inline uint64_t
+cq_position(const struct engine_cq *cq)
+{
+	return cq->base + cq->head_seen + (cq->tail - cq->head_seen);
+}
 
 int cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);

@@ -80,29 +80,22 @@ leave_lists(struct core *core, struct engine_qp *qp)
 	qp->wait_step = 0;
 }
 
-/* Returns a ring's position: entries stored so far, without ONE_CQE_SWITCHED. */
-static uint32_t
-position_of(const struct engine_cq *cq)
-{
-	return cq->base + cq->tail;
-}
-
 /* Returns the position after the newest entry that is not ONE_CQE_AFTER. */
-static uint32_t
+static uint64_t
 newest_entry(const struct engine_cq *cq)
 {
-	return position_of(cq) == cq->mark_end ? cq->mark_begin : position_of(cq);
+	return cq_position(cq) == cq->mark_end ? cq->mark_begin : cq_position(cq);
 }
 
 /* After a resize, the application may still take entries of the ring before, until it takes one of this ring.
  */
 static bool
-is_taken(const struct engine_cq *cq, uint32_t count)
+is_taken(const struct engine_cq *cq, uint64_t count)
 {
 	/* Relaxed: pairs with the application's store. A wrong head harms only the application. */
 	uint32_t head = atomic_load_explicit(&cq->shm->head, memory_order_relaxed);
 
-	return (head != 0 || cq->base == 0) && (int32_t)(cq->base + head - count) >= 0;
+	return (head != 0 || cq->base == 0) && cq_position(cq) - (cq->tail - head) >= count;
 }
 
 /*
@@ -263,8 +256,7 @@ rings_have_room(const struct engine_move *move)
 static bool
 is_marked(const struct engine_cq *cq, const struct move_after *after)
 {
-	return cq->mark_end != 0 && cq->mark_ring == after->ring &&
-	       (int32_t)(cq->mark_count - after->count) >= 0;
+	return cq->mark_end != 0 && cq->mark_ring == after->ring && cq->mark_count >= after->count;
 }
 
 static void
@@ -272,12 +264,11 @@ push_mark(struct core *core, const struct move_after *after)
 {
 	struct engine_cq *cq = after->cq;
 	const struct one_cqe entry = {
-		.type = ONE_CQE_AFTER, .object = after->ring, .imm = after->count, .flags = after->flags};
+		.type = ONE_CQE_AFTER, .object = after->ring, .cookie = after->count, .flags = after->flags};
 
-	cq_unstage(core);
 	cq->mark_begin = newest_entry(cq);
 	cq_push(core, cq, &entry);
-	cq->mark_end = position_of(cq);
+	cq->mark_end = cq_position(cq);
 	cq->mark_ring = after->ring;
 	cq->mark_count = after->count;
 }
@@ -331,6 +322,7 @@ qp_thaw(struct core *core, struct engine_move *move)
 
 	if (move->returns)
 		qp_moved(core, move); /* the nodes are enough */
+	cq_unstage(core);             /* staged entries need room as well */
 	if (!rings_have_room(move) || thaw_transport(core, move) != 0) {
 		return_frozen(core, move);
 		return -ENOBUFS;

@@ -14,7 +14,8 @@ struct move_place {
 /* Entries of a ring that the application takes before any of the queue pair's from the new lane's ring. */
 struct move_after {
 	struct engine_cq *cq; /* the new lane's ring; NULL: none, or the application has taken all */
-	uint32_t ring, count; /* the old lane's ring, and its entries until now */
+	uint32_t ring;        /* the old lane's ring */
+	uint64_t count;       /* its entries until now */
 	uint8_t flags;        /* of ONE_CQE_AFTER */
 };
 

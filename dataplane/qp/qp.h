@@ -60,10 +60,11 @@ enum {
 
 /* Entries that the application takes before later ones of the queue pair from other rings: see move.c. */
 struct move_origin {
-	bool known;           /* false: none */
-	uint8_t flags;        /* of those that no event has reported */
-	uint32_t ring, count; /* as in ONE_CQE_AFTER */
-	uint32_t seen;        /* newest_entry() of the present ring when the queue pair came */
+	bool known;     /* false: none */
+	uint8_t flags;  /* of those that no event has reported */
+	uint32_t ring;  /* as in ONE_CQE_AFTER */
+	uint64_t count; /* the same */
+	uint64_t seen;  /* newest_entry() of the present ring when the queue pair came */
 };
 #define MOVE_CQS 3u
 

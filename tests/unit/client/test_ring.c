@@ -275,12 +275,12 @@ test_bundle_grows(void **state)
 }
 
 static void
-bundle_put_after(struct bundle_fixture *f, uint32_t number, uint32_t other, uint32_t count)
+bundle_put_after(struct bundle_fixture *f, uint32_t number, uint32_t other, uint64_t count)
 {
 	uint32_t index = f->tail[number]++;
 	struct one_cqe *slot = &f->arena.ring[number].entry[one_ring_slot(index, MANY_LOG2)];
 
-	*slot = (struct one_cqe){.type = ONE_CQE_AFTER, .object = other, .imm = count};
+	*slot = (struct one_cqe){.type = ONE_CQE_AFTER, .object = other, .cookie = count};
 	slot->phase = one_ring_phase(index, MANY_LOG2);
 }
 
@@ -348,6 +348,51 @@ test_bundle_after_resize(void **state)
 	assert_int_equal(out.cookie, 0);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
 	assert_int_equal(out.cookie, 1ull << 32 | 1);
+	one_cq_forget(&f.cq);
+}
+
+/* The index of ring 0 wraps while entries of ring 1 wait for them. */
+static void
+test_bundle_after_wrap(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+	uint32_t taken = 0;
+
+	bundle_init(&f);
+	bundle_add(&f, 1);
+	f.tail[0] = f.cq.at.head = f.cq.at.published = UINT32_MAX - 1;
+	for (uint32_t i = 0; i < 1u << MANY_LOG2; i++)
+		f.arena.ring[0].entry[one_ring_slot(f.tail[0] + i, MANY_LOG2)].phase =
+			!one_ring_phase(f.tail[0] + i, MANY_LOG2);
+	bundle_put(&f, 0, 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		bundle_put_after(&f, 1, 0, (uint64_t)UINT32_MAX + i);
+		bundle_put(&f, 1, 1);
+	}
+	for (uint32_t i = 0; i < 10; i++) {
+		assert_int_equal(one_cq_poll(&f.cq, &out), 1);
+		taken += out.cookie >> 32 == 0;
+		assert_true(out.cookie >> 32 == 0 || taken > (uint32_t)out.cookie / 2);
+	}
+	assert_true(one_cq_taken(one_cq_ring(&f.cq, 0)) == UINT32_MAX + 4ull);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	one_cq_forget(&f.cq);
+}
+
+/* Counts may be as old as they like. */
+static void
+test_bundle_after_many(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_init(&f);
+	bundle_add(&f, 1);
+	f.cq.at.base = 3u << 30;
+	bundle_put_after(&f, 1, 0, 41);
+	bundle_put(&f, 1, 1);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
 	one_cq_forget(&f.cq);
 }
 
@@ -688,6 +733,8 @@ main(void)
 		cmocka_unit_test(test_bundle_grows),
 		cmocka_unit_test(test_bundle_after),
 		cmocka_unit_test(test_bundle_after_resize),
+		cmocka_unit_test(test_bundle_after_wrap),
+		cmocka_unit_test(test_bundle_after_many),
 		cmocka_unit_test(test_bundle_after_hostile),
 		cmocka_unit_test(test_bundle_takes_turns),
 		cmocka_unit_test(test_bundle_arms_all),

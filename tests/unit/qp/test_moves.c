@@ -134,7 +134,7 @@ take(int from, uint8_t type, uint64_t cookie)
 	TURN_UNTIL(ring_poll(&ring[from], &cqe));
 	if (cqe.type == ONE_CQE_AFTER) {
 		assert_int_equal(cqe.object, 1 - from);
-		assert_true((int32_t)(ring[1 - from].head - cqe.imm) >= 0);
+		assert_true(ring[1 - from].head >= cqe.cookie);
 		TURN_UNTIL(ring_poll(&ring[from], &cqe));
 	}
 	assert_int_equal(cqe.type, type);
@@ -222,7 +222,7 @@ test_order(void **state)
 	assert_true(ring_poll(&ring[1], &cqe));
 	assert_int_equal(cqe.type, ONE_CQE_AFTER);
 	assert_int_equal(cqe.object, 0);
-	assert_int_equal(cqe.imm, 3);
+	assert_int_equal(cqe.cookie, 3);
 	take(0, ONE_CQE_SEND, 1);
 	take(0, ONE_CQE_SEND, 2);
 	take(1, ONE_CQE_SEND, 3);
@@ -346,7 +346,7 @@ test_order_of_empty_ring(void **state)
 	move_now(&pair[0], 1);
 	TURN_UNTIL(ring_poll(&ring[1], &cqe));
 	assert_int_equal(cqe.type, ONE_CQE_AFTER);
-	assert_int_equal(cqe.imm, 3);
+	assert_int_equal(cqe.cookie, 3);
 }
 
 /* The count of ONE_CQE_AFTER goes on when the old ring was resized, and leaves out ONE_CQE_SWITCHED. */
@@ -362,7 +362,103 @@ test_order_after_resize(void **state)
 	post_write(&pair[0], &memory[0], &memory[1], 8, 4);
 	TURN_UNTIL(ring_poll(&ring[1], &cqe));
 	assert_int_equal(cqe.type, ONE_CQE_AFTER);
-	assert_int_equal(cqe.imm, 4);
+	assert_int_equal(cqe.cookie, 4);
+}
+
+/* A mark that names entries of long ago says nothing about present ones. */
+static void
+test_order_after_many(void **state)
+{
+	struct one_cqe cqe;
+
+	post_write(&pair[0], &memory[0], &memory[1], 8, 0);
+	TURN_UNTIL(pair[0].shm->sq_done == 1);
+	move_now(&pair[0], 1);
+	assert_true(ring_poll(&ring[0], &cqe));
+	assert_true(ring_poll(&ring[1], &cqe));
+	move_now(&pair[0], 0);
+	ring[0].cq->base += 1ull << 31; /* as if so many entries had been stored and taken */
+	post_write(&pair[0], &memory[0], &memory[1], 8, 1);
+	TURN_UNTIL(pair[0].shm->sq_done == 2);
+	move_now(&pair[0], 1);
+	TURN_UNTIL(ring_poll(&ring[1], &cqe));
+	assert_int_equal(cqe.type, ONE_CQE_AFTER);
+	assert_int_equal(cqe.cookie, (1ull << 31) + 2);
+}
+
+/* Empties the ring of the home, whose next entry has that index. */
+static void
+start_ring_at(uint32_t index)
+{
+	for (uint32_t i = 0; i < 1u << CQ_LOG2; i++)
+		atomic_store(&ring[0].entries[one_ring_slot(index + i, CQ_LOG2)].phase,
+			     !one_ring_phase(index + i, CQ_LOG2));
+	atomic_store(&ring[0].shm->head, index);
+	ring[0].head = ring[0].cq->tail = ring[0].cq->head_seen = index;
+	ring[0].cq->base = 0;
+}
+
+/* Stores `count` entries in the ring of the home, and takes them. */
+static void
+store_and_take(uint32_t count)
+{
+	struct one_cqe cqe;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t done = pair[0].shm->sq_done;
+
+		post_write(&pair[0], &memory[0], &memory[1], 8, i);
+		TURN_UNTIL(pair[0].shm->sq_done == done + 1);
+		assert_true(ring_poll(&ring[0], &cqe));
+	}
+}
+
+/* The count goes on when the ring's indices wrap. */
+static void
+test_order_after_wrap(void **state)
+{
+	static const uint32_t taken[] = {0, 1, 2, 3, 4, 3u << CQ_LOG2};
+
+	for (uint32_t i = 0; i < RTE_DIM(taken); i++) {
+		const uint32_t start = UINT32_MAX - 1;
+		struct one_cqe cqe;
+		uint32_t before;
+
+		start_ring_at(start);
+		store_and_take(taken[i]);
+		before = pair[0].shm->sq_done;
+		post_write(&pair[0], &memory[0], &memory[1], 8, 77);
+		TURN_UNTIL(pair[0].shm->sq_done == before + 1);
+		move_now(&pair[0], 1);
+		TURN_UNTIL(ring_poll(&ring[1], &cqe));
+		assert_int_equal(cqe.type, ONE_CQE_AFTER);
+		assert_int_equal(cqe.cookie, (uint64_t)start + taken[i] + 1);
+		take(0, ONE_CQE_SEND, 77);
+		move_now(&pair[0], 0);
+		ring[1].cq->mark_end = 0;
+	}
+}
+
+/* Entries that await a place in the stage need room as well. */
+static void
+test_no_room_but_for_staged(void **state)
+{
+	struct core *core = lane.client->core;
+	struct engine_move *move = move_to(&pair[0], 1);
+	struct one_cqe cqe;
+
+	post_write(&pair[0], &memory[0], &memory[1], 8, 1);
+	TURN_UNTIL(pair[0].shm->sq_done == 1);
+	for (uint32_t i = 0; i < ring[1].cq->limit - 1; i++) {
+		post_write(&pair[1], &memory[0], &memory[1], 8, i);
+		TURN_UNTIL(pair[1].shm->sq_done == i + 1);
+	}
+	assert_int_equal(step(ENGINE_QP_FREEZE, move, pair[0].qp), 0);
+	cq_stage_qp(core, pair[1].qp);
+	memset(cq_stage(core, ring[1].cq), 0, sizeof(cqe));
+	assert_int_equal(qp_thaw(core, move), -ENOBUFS);
+	assert_int_equal(step(ENGINE_QP_THAW, move, pair[0].qp), 0);
+	finish(move, false);
 }
 
 /* Without room for ONE_CQE_AFTER the queue pair stays, and goes on. */
@@ -531,7 +627,7 @@ take_any(struct one_cqe *cqe)
 		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
 		    one_ring_phase(ring[r].head, ring[r].log2))
 			continue;
-		if (slot->type == ONE_CQE_AFTER && (int32_t)(ring[1 - r].head - slot->imm) < 0)
+		if (slot->type == ONE_CQE_AFTER && ring[1 - r].head < slot->cookie)
 			continue;
 		assert_true(ring_poll(&ring[r], cqe));
 		if (cqe->type != ONE_CQE_AFTER)
@@ -606,6 +702,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_few_marks, start, end),
 		cmocka_unit_test_setup_teardown(test_order_of_empty_ring, start, end),
 		cmocka_unit_test_setup_teardown(test_order_after_resize, start, end),
+		cmocka_unit_test_setup_teardown(test_order_after_many, start, end),
+		cmocka_unit_test_setup_teardown(test_order_after_wrap, start, end),
+		cmocka_unit_test_setup_teardown(test_no_room_but_for_staged, start, end),
 		cmocka_unit_test_setup_teardown(test_no_room, start, end),
 		cmocka_unit_test_setup_teardown(test_command_waits, start, end),
 		cmocka_unit_test_setup_teardown(test_keys, start, end),
