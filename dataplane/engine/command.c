@@ -60,6 +60,7 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 	if (qp->state != RC_RESET)
 		return -EISCONN;
 	qp_configure(qp, config);
+	memset(qp->origin, 0, sizeof(qp->origin)); /* of rings that it may not have any more */
 	return 0;
 }
 
@@ -93,6 +94,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	/* Pairs with the load in engine_qp_source_port: the same holds for what an earlier peer asked for. */
 	atomic_store_explicit(&qp->source_port, 0, memory_order_relaxed);
 	qp->by_numbers = connection->by_numbers;
+	qp->is_apart = false;
 	qp_set_state(qp, connection->state == RC_RTS ? RC_RTS : RC_RTR, "connected");
 	if (qp_has_rc(qp))
 		rc_connect(qp->rc, &qp->attr, connection->state);

@@ -76,6 +76,17 @@ local_kick(struct core *core, struct engine_qp *qp)
 }
 
 void
+local_arrive(struct core *core, struct engine_qp *qp)
+{
+	struct engine_qp *peer = find_peer(core, qp);
+
+	if (peer == NULL)
+		return;
+	qp->is_apart = peer->is_apart = false;
+	end_wait(core, peer);
+}
+
+void
 local_leave(struct core *core, struct engine_qp *qp)
 {
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
@@ -105,12 +116,14 @@ is_storing(const struct engine_qp *qp)
 int
 local_freeze(struct core *core, struct engine_qp *qp)
 {
-	const struct engine_qp *peer = find_peer(core, qp);
+	struct engine_qp *peer = find_peer(core, qp);
 
 	/* No store to the memory of either end is under way while the ends are on two cores. */
 	if (is_storing(qp) || (peer != NULL && is_storing(peer)))
 		return -EAGAIN;
 	bounce_leave(&qp->bounce); /* bytes after `moved` are read ahead again */
+	if (peer != NULL)
+		qp->is_apart = peer->is_apart = true;
 	return 0;
 }
 
@@ -210,10 +223,9 @@ static enum step
 wait_for_peer(struct core *core, struct engine_qp *qp)
 {
 	uint64_t timeout = LOCAL_LOST_NS, reported = 4096ull << (qp->attr.timeout & 31);
-	const struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
 	/* The control thread moves both ends, one after the other. */
-	if (peer != NULL && (qp_core(peer) != core || peer->frozen))
+	if (qp->is_apart && engine_qp_find(qp->attr.peer_qpn) != NULL)
 		timeout = 0;
 	else if (qp->by_numbers)
 		timeout = (qp->attr.timeout & 31) == 0

@@ -298,7 +298,7 @@ join_lane(struct core *core, struct engine_qp *qp)
 		qp->request = QP_REQUEST_TAKEN;
 	qp_make_hot(core, qp);
 	if (qp->transport == QP_LOCAL)
-		local_kick(core, qp);
+		local_arrive(core, qp);
 }
 
 static void

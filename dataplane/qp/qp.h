@@ -114,6 +114,7 @@ struct engine_qp {
 	uint8_t wait_status; /* reason for the wait: the work's status if it waits too long */
 	uint64_t wait_step;
 	uint64_t wait_until;
+	bool is_apart;         /* a move has left the peer on another core, to which it belongs as well */
 	struct recv_work recv; /* of the peer's message in progress, if recv_taken */
 	bool recv_taken;
 	uint32_t qkey;  /* datagrams */

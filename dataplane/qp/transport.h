@@ -28,6 +28,8 @@ void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
 void local_kick(struct core *core,
 		struct engine_qp *qp); /* a local peer may wait for what has changed in qp */
+/* The queue pair has come to the core: its peer there goes on. */
+void local_arrive(struct core *core, struct engine_qp *qp);
 /* Cancel bounced accesses of the queue pair, and those of its peer. */
 void local_leave(struct core *core, struct engine_qp *qp);
 /* The queue pair leaves the core. -EAGAIN: memory without mapping is being written; nothing has changed. */

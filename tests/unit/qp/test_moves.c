@@ -515,6 +515,45 @@ test_command_waits(void **state)
 	assert_int_equal(pair[0].shm->state, ONE_QP_ERROR);
 }
 
+/* The end of a connection is reported after the completions, where they are. */
+static void
+test_outcome_waits(void **state)
+{
+	struct engine_move *move = move_to(&pair[0], 1);
+	struct engine_command *post = calloc(1, sizeof(*post));
+
+	waited = 0;
+	post->type = ENGINE_CQ_POST;
+	post->qp = pair[0].qp;
+	post->cq = async[0].cq;
+	post->event = (struct one_cqe){.type = ONE_CQE_CONNECT, .status = ONE_CONN_BROKEN, .cookie = 5};
+	post->done = on_waited;
+	assert_int_equal(step(ENGINE_QP_FREEZE, move, pair[0].qp), 0);
+	assert_int_equal(step(ENGINE_QP_THAW, move, pair[0].qp), 0);
+	assert_int_equal(engine_command(post), 0);
+	turn(10);
+	assert_int_equal(waited, 0);
+	finish(move, true);
+	expect(&async[1], ONE_CQE_CONNECT, ONE_CONN_BROKEN, 5);
+}
+
+/* A queue pair that gets other rings names no entries of the former ones. */
+static void
+test_other_rings(void **state)
+{
+	struct engine_qp_config config = {.send_cq = ring[1].cq, .recv_cq = ring[1].cq};
+
+	post_write(&pair[0], &memory[0], &memory[1], 8, 1);
+	TURN_UNTIL(pair[0].shm->sq_done == 1);
+	move_now(&pair[0], 1);
+	assert_true(pair[0].qp->origin[0].known);
+	assert_int_equal(step(ENGINE_QP_RESET, NULL, pair[0].qp), 0);
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_MODIFY, .qp = pair[0].qp, .qp_config = config}),
+			 0);
+	assert_false(pair[0].qp->origin[0].known);
+}
+
 static bool
 answered(uint32_t asked)
 {
@@ -613,6 +652,27 @@ test_local(void **state)
 	}
 }
 
+/* The peer is connected elsewhere, and on another core: requests fail in time. */
+static void
+test_local_peer_elsewhere(void **state)
+{
+	struct engine_connection to = connection_to(&pair[1], &pair[0], RC_RTS, false);
+	struct one_cqe cqe;
+
+	move_now(&pair[0], 1);
+	move_now(&pair[1], 1);
+	assert_int_equal(step(ENGINE_QP_RESET, NULL, pair[1].qp), 0);
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_CONNECT, .qp = pair[1].qp, .connection = to}),
+			 0);
+	move_now(&pair[1], 0);
+	post_write(&pair[0], &memory[0], &memory[1], 8, 3);
+	for (uint64_t ns = 0; ns < 4 * LOCAL_LOST_NS && pair[0].shm->sq_done == 0; ns += CORE_GAP_NS / 2)
+		turn_for(CORE_GAP_NS / 2);
+	TURN_UNTIL(ring_poll(&ring[1], &cqe));
+	assert_int_equal(cqe.status, ONE_STATUS_RETRY_EXCEEDED);
+}
+
 /* ---- both cores on their own threads ---- */
 
 /* Takes the next entry of the bundle like the library. */
@@ -707,10 +767,13 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_no_room_but_for_staged, start, end),
 		cmocka_unit_test_setup_teardown(test_no_room, start, end),
 		cmocka_unit_test_setup_teardown(test_command_waits, start, end),
+		cmocka_unit_test_setup_teardown(test_outcome_waits, start, end),
+		cmocka_unit_test_setup_teardown(test_other_rings, start, end),
 		cmocka_unit_test_setup_teardown(test_keys, start, end),
 		cmocka_unit_test_setup_teardown(test_key_withdrawn, start, end),
 		cmocka_unit_test_setup_teardown(test_refused, start, end),
 		cmocka_unit_test_setup_teardown(test_local, start_local, end),
+		cmocka_unit_test_setup_teardown(test_local_peer_elsewhere, start_local, end),
 	};
 
 	return cmocka_run_group_tests(tests, group_start_two, group_stop) +
