@@ -19,7 +19,7 @@ struct qp_move {
 	TAILQ_ENTRY(qp_move) link; /* in `waiting`, if `waits` */
 	bool waits;
 	uint64_t again_at;                  /* time of the next try, if `waits` */
-	struct qp *end[ENDS];               /* NULL: none, or freed meanwhile */
+	struct qp *end[ENDS];               /* NULL: none, or freed or reset meanwhile */
 	struct engine_client *lane[ENDS];   /* to move to */
 	struct engine_client *before[ENDS]; /* to return to */
 	uint32_t at;                        /* end that moves now */

@@ -13,7 +13,7 @@
 const char *qp_move_begin(struct qp *qp, struct qp *peer, uint32_t core);
 /* Returns the reason why such a queue pair cannot move now, as the end of a sentence; NULL: it may. */
 const char *qp_move_refusal(const struct qp *qp);
-/* The queue pair will be freed. */
+/* The queue pair will be freed, or was reset. */
 void qp_move_forget(struct qp *qp);
 /* Moves whose queue pair was busy are tried again; NEVER: there is none. */
 uint64_t qp_moves_deadline(void);

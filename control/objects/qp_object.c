@@ -469,8 +469,10 @@ qp_was_reset(struct engine_command *command, void *object)
 {
 	struct qp *qp = object;
 
-	if (command->status == 0)
+	if (command->status == 0) {
 		qp_state_set(qp, ONE_QP_IDLE, "reset");
+		qp_move_forget(qp); /* its next connection may be to a peer that has to move as well */
+	}
 	qp_answer(qp, command->status);
 }
 

@@ -753,6 +753,23 @@ test_other_queue_on_core(void **state)
 	fake_cores = 1;
 }
 
+/* A move that waits does not go on with the next connection. */
+static void
+test_reset_forgets_move(void **state)
+{
+	static uint64_t move[32]; /* a struct qp_move that does not wait */
+	struct ends ends;
+	struct qp *qp;
+
+	ends_open(&ends, 5000);
+	establish(&ends, 5000);
+	qp = engine_qp_owner(ends.a.qpn);
+	qp->move = (struct qp_move *)move;
+	end_and_reset(&ends);
+	assert_null(qp->move);
+	ends_close(&ends);
+}
+
 /* An application sees that its queue pair is broken, and may reset it, before the control thread knows. */
 static void
 test_reset_at_once(void **state)
@@ -982,6 +999,7 @@ connection_tests(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_path_drops_long_packets),
 		cmocka_unit_test(test_other_queue_on_core),
+		cmocka_unit_test(test_reset_forgets_move),
 		cmocka_unit_test(test_reset_at_once),
 		cmocka_unit_test(test_death_of_peers),
 		cmocka_unit_test(test_many_wait),

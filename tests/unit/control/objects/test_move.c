@@ -329,6 +329,21 @@ test_second_is_freed(void **state)
 	assert_ptr_equal(end[0].lane, &lane[1]);
 }
 
+/* A queue pair is reset while it is asked to move, which then fails. */
+static void
+test_is_reset(void **state)
+{
+	assert_null(qp_move_begin(&end[0], NULL, 1));
+	qp_move_forget(&end[0]);
+	answer(ENGINE_QP_FREEZE, -ENOTCONN);
+	assert_null(qp_move_begin(&end[0], &end[1], 1));
+	move_at_once();
+	qp_move_forget(&end[1]);
+	answer(ENGINE_QP_FREEZE, -ENOTCONN);
+	assert_null(end[0].move);
+	assert_int_equal(num_sent, 5);
+}
+
 static void
 test_refusals(void **state)
 {
@@ -370,6 +385,7 @@ main(void)
 		T(test_return_without_room),
 		T(test_ends_while_waiting),
 		T(test_second_is_freed),
+		T(test_is_reset),
 		T(test_refusals),
 	};
 
