@@ -157,8 +157,8 @@ void conn_event(struct cm_env *env, const struct cm_event *event);
 extern const struct qp_kind conn_kind; /* endpoints */
 /* Gives both ends one core, if they are of this data plane and one of them has no core yet. */
 void conn_place_ends(struct conn *conn);
-/* move.c: begins the move of a queue pair, and of its peer if that is local, to another core.  Returns NULL,
- * or the reason for a refusal, as the end of a sentence. */
+/* move_ends.c: begins the move of a queue pair, and of its peer if that is local, to another core.  Returns
+ * NULL, or the reason for a refusal, as the end of a sentence. */
 const char *conn_move(struct qp *qp, uint32_t core);
 /* rebalance.c: moves connections away from busy polling cores, and to the core where their frames arrive. */
 void conns_balance_poll(void);

@@ -2,7 +2,7 @@
 /* Moves connections away from busy polling cores, as balance.h chooses them, and to the core at which their
  * frames arrive if the port cannot lead the frames to another one. */
 #include "control/connect/connect.h"
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 #include "control/objects/place.h"
 #include "dataplane/engine/place.h"
 

@@ -20,7 +20,7 @@
 #include "control/daemon/telemetry.h"
 #include "control/daemon/watchdog.h"
 #include "control/metrics/metrics.h"
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/base/clock.h"
 

@@ -39,7 +39,7 @@ struct qp {
 	bool placed; /* has a core, that of `lane` (place.h) */
 	struct engine_client *lane;
 	bool removing;
-	struct qp_move *move; /* to another core (move.h); NULL: none */
+	struct qp_move *move; /* to another core (qp_move.h); NULL: none */
 	struct engine_qp *engine;
 	struct engine_qp_config config;
 	struct pz *pz; /* NULL: none yet; EXPORT: always NULL, and config.pz is its own */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "dataplane/base/state.h"
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 #include "control/objects/place.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"

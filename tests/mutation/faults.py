@@ -209,11 +209,11 @@ FAULTS = [
           "a destroyed address handle still counts against its user",
           ("control-attach",)),
 
-    Fault("cm", "stranger-moves", "control/connect/move.c",
+    Fault("cm", "stranger-moves", "control/connect/move_ends.c",
           "own_peer(peer) != qp || ", "",
           "a program moves another user's queue pair with its own by naming it",
           ("control-move-ends",)),
-    Fault("cm", "end-left-behind", "control/objects/move.c",
+    Fault("cm", "end-left-behind", "control/objects/qp_move.c",
           "\tif (move->returns)\n\t\twait_to_freeze(move);\n\telse\n", "",
           "the two ends of a local connection stay on two cores, and requests never end",
           ("control-move",)),

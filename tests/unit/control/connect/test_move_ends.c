@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which queue pairs move together (control/connect/move.c). */
+/* Which queue pairs move together (control/connect/move_ends.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "control/connect/connect.h"
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 
 #define QPS 3u
 

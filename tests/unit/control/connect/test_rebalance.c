@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "control/connect/connect.h"
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 #include "control/objects/place.h"
 #include "dataplane/engine/place.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Moves a connected queue pair to another polling core (doc/cores.md). */
-#ifndef CONTROL_OBJECTS_MOVE_H
-#define CONTROL_OBJECTS_MOVE_H
+#ifndef CONTROL_OBJECTS_QP_MOVE_H
+#define CONTROL_OBJECTS_QP_MOVE_H
 
 #include "control/objects/qp.h"
 

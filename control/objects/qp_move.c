@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 #include "control/objects/place.h"
 
 #define TRIES 50u                /* of freezing a queue pair that is busy with a bind, a key, or copies */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Moves of queue pairs between cores (control/objects/move.c). The test answers the commands, and has the
+/* Moves of queue pairs between cores (control/objects/qp_move.c). The test answers the commands, and has the
  * clock. */
 #include <errno.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 #include "control/objects/place.h"
 
 #define ENDS 2u
@@ -30,7 +30,7 @@ struct engine_move {
 	bool moved;
 };
 
-/* The command that move.c has sent, and its answer's receiver. */
+/* The command that qp_move.c has sent, and its answer's receiver. */
 static struct engine_command sent;
 static command_done *answer_to;
 static void *answer_object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Moves of connections' queue pairs to other cores. */
 #include "control/connect/connect.h"
-#include "control/objects/move.h"
+#include "control/objects/qp_move.h"
 
 /* Returns the peer if it is of this data plane, else NULL. */
 static struct qp *
