@@ -12,6 +12,8 @@
 
 #define QPS 3u
 
+struct control control;
+
 static struct conn conns[QPS];
 static struct qp qps[QPS]; /* their numbers are 1, 2, ... */
 static uint32_t core[QPS];
@@ -71,6 +73,8 @@ test_ends_of_one_core(void **state)
 {
 	assert_null(conn_move(&qps[0], 1));
 	assert_ptr_equal(moved_with, &qps[1]);
+	assert_true(balance_rests(&conns[0].balance, BALANCE_REST_NS - 1));
+	assert_false(balance_rests(&conns[0].balance, BALANCE_REST_NS));
 	assert_null(conn_move(&qps[1], 1));
 	assert_ptr_equal(moved_with, &qps[0]);
 }
