@@ -493,7 +493,8 @@ uint16_t engine_steering_port(uint32_t port, uint32_t core, const struct wire_ad
 struct engine_ah *engine_ah_new(struct engine_client *client, const struct engine_ah_config *config);
 /** Remove an address handle from the table, if it is still there, and free it. */
 void engine_ah_free(struct engine_client *client, struct engine_ah *ah);
-/** @return  A mark that changes whenever a packet of the peer has been accepted. */
+/** @return  A mark that changes whenever a packet of the peer has been accepted, and counts packets in its
+ * lower 24 bits; with a peer on the same core it counts the pages of its own requests. */
 uint32_t engine_qp_heard(const struct engine_qp *qp);
 /** @return  The UDP source port that the peer of an out-of-band connection has asked for; 0: none. */
 uint16_t engine_qp_source_port(const struct engine_qp *qp);

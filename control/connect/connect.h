@@ -160,6 +160,8 @@ void conn_place_ends(struct conn *conn);
 /* move_ends.c: begins the move of a queue pair, and of its peer if that is local, to another core.  Returns
  * NULL, or the reason for a refusal, as the end of a sentence. */
 const char *conn_move(struct qp *qp, uint32_t core);
+/* Returns the peer if it is of this data plane and connected to the queue pair, else NULL. */
+struct qp *conn_own_peer(const struct qp *qp);
 /* rebalance.c: moves connections away from busy polling cores, and to the core where their frames arrive. */
 void conns_balance_poll(void);
 uint64_t conns_balance_deadline(void);

@@ -107,6 +107,9 @@ conn_place_ends(struct conn *conn)
 {
 	struct qp *peer = path_own(&conn->path.dst) == NULL ? NULL : engine_qp_owner(conn->peer_qpn);
 
+	/* The end that connects is placed first: a server's connections then follow its clients. */
+	if (peer != NULL && !peer->removing && conn->passive)
+		place_qp(peer, conn->qp);
 	place_qp(conn->qp, peer);
 	if (peer != NULL && !peer->removing)
 		place_qp(peer, conn->qp);

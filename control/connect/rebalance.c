@@ -7,7 +7,6 @@
 #include "dataplane/engine/place.h"
 
 static struct balance balance;
-static uint64_t local_ops; /* of core `from`, at the sample */
 
 uint64_t
 conns_balance_deadline(void)
@@ -24,21 +23,11 @@ is_on_busy_core(const struct conn *conn)
 	return conn->qp != NULL && conn->qp->placed && engine_lane_core(conn->qp->lane) == balance.from;
 }
 
-static uint64_t
-count_local_ops(void)
-{
-	struct engine_stats stats;
-
-	engine_stats(balance.from, &stats);
-	return stats.local_ops;
-}
-
 static void
 sample_conns(void)
 {
 	struct conn *conn;
 
-	local_ops = count_local_ops();
 	TAILQ_FOREACH(conn, &control.conns, link)
 		if (is_on_busy_core(conn))
 			balance_sample(&balance, &conn->balance, engine_qp_heard(conn->qp->engine));
@@ -60,21 +49,36 @@ may_move(const struct conn *conn)
 	       qp_move_refusal(conn->qp) == NULL;
 }
 
+/* Both ends of a local connection move together, so the second one does not offer it again. */
+static void
+offer_conn(struct conn *conn)
+{
+	const struct qp *peer = conn_own_peer(conn->qp);
+	uint64_t part = work_of_conn(conn);
+
+	if (peer != NULL && !is_on_busy_core(peer->conn))
+		peer = NULL;
+	if (peer != NULL) {
+		if (peer->config.qpn < conn->qp->config.qpn || !may_move(peer->conn))
+			return;
+		part += work_of_conn(peer->conn);
+	}
+	if (part > 0 && (peer != NULL || engine_port_follows(conn->qp->config.port, balance.to)))
+		balance_offer(&balance, conn, part);
+}
+
 static void
 choose_conns(void)
 {
-	uint64_t work = count_local_ops() - local_ops;
 	struct conn *conn;
+	uint64_t work = 0;
 
 	TAILQ_FOREACH(conn, &control.conns, link)
 		work += work_of_conn(conn);
 	balance_choose_begin(&balance, work);
-	TAILQ_FOREACH(conn, &control.conns, link) {
-		uint64_t part = work_of_conn(conn);
-
-		if (part > 0 && may_move(conn) && engine_port_follows(conn->qp->config.port, balance.to))
-			balance_offer(&balance, conn, part);
-	}
+	TAILQ_FOREACH(conn, &control.conns, link)
+		if (is_on_busy_core(conn) && may_move(conn))
+			offer_conn(conn);
 }
 
 static void

@@ -122,8 +122,11 @@ choose_core(struct qp *qp, const struct qp *near)
 		return engine_lane_core(near->lane);
 	if (place_wish(qp) != 0)
 		return place_wish(qp);
+	/* The requests of an application on one core are in one processor's caches. */
+	if (near != NULL)
+		return home_core(client);
 	/* Prefer cores at which frames of the port arrive: frames for other cores have to be handed over. */
-	return least_busy(client, near != NULL ? engine_num_cores() : engine_port_cores(qp->config.port));
+	return least_busy(client, engine_port_cores(qp->config.port));
 }
 
 /* ---- the queue pair ---- */

@@ -24,6 +24,7 @@
 enum { BOUNCE_FROM, BOUNCE_TO };
 /* Not an enum one_status: a bounced access is under way. */
 #define LATER UINT8_MAX
+#define PAGE 4096u
 
 enum step { STEP_DONE, STEP_MORE, STEP_WAIT, STEP_BROKEN };
 
@@ -127,11 +128,23 @@ local_freeze(struct core *core, struct engine_qp *qp)
 	return 0;
 }
 
+/* For the balance of cores. */
+static void
+count_work(struct engine_qp *qp)
+{
+	/* Only this core stores it. Relaxed: pairs with the load in engine_qp_heard(), which orders nothing.
+	 */
+	uint32_t heard = atomic_load_explicit(&qp->heard, memory_order_relaxed);
+
+	atomic_store_explicit(&qp->heard, heard + 1 + qp->moved / PAGE, memory_order_relaxed);
+}
+
 static void
 complete_request(struct core *core, struct engine_qp *qp, uint8_t status)
 {
 	const struct completion c = qp_completion(&qp->work, status);
 
+	count_work(qp);
 	qp->request = QP_REQUEST_NONE;
 	qp->moved = 0;
 	qp->wait_since = 0;

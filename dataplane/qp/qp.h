@@ -132,7 +132,7 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) run_link;
 	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;
-	_Atomic uint32_t heard;          /* rc_heard(), for the control thread */
+	_Atomic uint32_t heard;          /* for the control thread: engine_qp_heard() */
 	_Atomic uint32_t refusal;        /* rc_refusal(), for the control thread */
 	_Atomic uint32_t unacknowledged; /* rc_unacknowledged(), for the control thread */
 	/* For the control thread: engine_now when the peer was last heard from the MAC that frames go to. */

@@ -3,6 +3,7 @@
 number of polling threads on the same processors, and the same programs."""
 import concurrent.futures
 import contextlib
+import functools
 import json
 import os
 
@@ -12,6 +13,7 @@ from .rows import LOWER
 
 MEMIF = "Two polling cores for each data plane, over memif"
 LOCAL = "Two polling cores, one host"
+ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
 FIRST_PORT = 18530
 SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
@@ -83,7 +85,7 @@ def in_unit(size):
     return ((lambda x: x / 1e6), "M/s") if size < LARGE else ((lambda x: x * size / 1e9), "GB/s")
 
 
-def compare(rows, group, together, apart):
+def compare(group, rows, together, apart):
     for work, (size, two, one) in WORK.items():
         functions = {"two": lambda s=size, o=two: together.rate(s, o), "one": lambda s=size, o=one: together.rate(s, o, 1)}
         functions = {name: alone(apart.benches, function) for name, function in functions.items()}
@@ -99,15 +101,16 @@ def compare(rows, group, together, apart):
 
 
 def compare_one_endpoint(rows, together, apart):
-    """One endpoint uses one core, whatever the number of cores."""
+    """One endpoint uses one core, whatever the number of cores.  The other cores sleep: a core that only yields still takes
+    the application's processor."""
     for work, (size, options) in ONE_ENDPOINT.items():
-        slices = rows.in_turn(LOCAL, {
+        slices = rows.in_turn(ASLEEP, {
             "two": alone(apart.benches, lambda s=size, o=options: together.rate(s, o, 1)),
-            "one": alone([*together.benches, apart.benches[1]], lambda s=size, o=options: apart.rate(s, o, 1))})
+            "one": alone(together.benches, lambda s=size, o=options: apart.rate(s, o, 1))})
         convert, unit = in_unit(size)
-        rows.add(LOCAL, work, slices.of("two", convert), unit, hops=slices.hops("two"),
+        rows.add(ASLEEP, work, slices.of("two", convert), unit, hops=slices.hops("two"),
                  rivals=[("one core", slices.of("one", convert), unit)])
-        rows.ratio(LOCAL, f"{work} / one core", slices.ratios("two", "one"), "of them", 0.95,
+        rows.ratio(ASLEEP, f"{work} / one core", slices.ratios("two", "one"), "of them", 0.95,
                    hops=slices.hops("two"))
 
 
@@ -123,24 +126,27 @@ def settled(rows, together, apart):
              rows.attempt("frames handed over", alone(apart.benches, handed)), "frames", 0, LOWER)
 
 
-def compare_benches(context, rows, group, layout):
+def compare_benches(context, rows, layout, functions, idle=None):
     """`layout`: the cores of each data plane of a bench: of the one with more cores, and of those with one core each."""
     with contextlib.ExitStack() as stack:
-        def programs(layouts, each):
-            benches = [stack.enter_context(Bench(context, f"cores{len(layouts)}{i}", len(own) > 1, cores=own))
+        def programs(name, layouts, each):
+            benches = [stack.enter_context(Bench(context, f"{name}{i}-", len(own) > 1, cores=own,
+                                                 idle=(idle, idle)))
                        for i, own in enumerate(layouts)]
             return stack.enter_context(contextlib.closing(Programs(context, benches, each)))
 
-        together, apart = programs(layout[:1], 2), programs(layout[1:], 1)
+        together, apart = programs("together", layout[:1], len(layout) - 1), programs("apart", layout[1:], 1)
         hop, rows.hop = rows.hop, rows.hop and alone([*together.benches, *apart.benches], rows.hop)
         try:
-            compare(rows, group, together, apart)
-            {MEMIF: settled, LOCAL: compare_one_endpoint}[group](rows, together, apart)
+            for function in functions:
+                function(rows, together, apart)
         finally:
             rows.hop = hop
 
 
 def cores(context, rows):
     one, other = context.layout.core[1], context.layout.core[2]
-    compare_benches(context, rows, MEMIF, [((one, other), (other, one)), ((one,), (other,)), ((other,), (one,))])
-    compare_benches(context, rows, LOCAL, [((one, other),), ((one,),), ((other,),)])
+    compare_benches(context, rows, [((one, other), (other, one)), ((one,), (other,)), ((other,), (one,))],
+                    [functools.partial(compare, MEMIF), settled])
+    compare_benches(context, rows, [((one, other),), ((one,),), ((other,),)], [functools.partial(compare, LOCAL)])
+    compare_benches(context, rows, [((one, other),), ((one,),)], [compare_one_endpoint], "sleep")

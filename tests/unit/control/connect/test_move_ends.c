@@ -74,6 +74,7 @@ test_ends_of_one_core(void **state)
 	assert_null(conn_move(&qps[0], 1));
 	assert_ptr_equal(moved_with, &qps[1]);
 	assert_true(balance_rests(&conns[0].balance, BALANCE_REST_NS - 1));
+	assert_true(balance_rests(&conns[1].balance, BALANCE_REST_NS - 1));
 	assert_false(balance_rests(&conns[0].balance, BALANCE_REST_NS));
 	assert_null(conn_move(&qps[1], 1));
 	assert_ptr_equal(moved_with, &qps[0]);

@@ -29,11 +29,12 @@ static struct engine_client lane[2] = {{0}, {1}};
 static struct config config;
 static struct conn conns[CONNS];
 static struct qp qps[CONNS];
+static struct qp *peers[CONNS]; /* NULL: behind a port */
 static uint32_t packets[CONNS], wish[CONNS];
 static const char *refusal[CONNS];
 static bool follows;
 static uint32_t cores, moved;
-static uint64_t busy, local; /* counters of core 0 */
+static uint64_t busy; /* of core 0 */
 
 /* ---- functions of other rooms ---- */
 
@@ -54,7 +55,6 @@ engine_stats(uint32_t core, struct engine_stats *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->busy_cycles = core == 0 ? busy : 0;
-	out->local_ops = core == 0 ? local : 0;
 }
 
 uint32_t
@@ -94,11 +94,21 @@ engine_port_follows(uint32_t port, uint32_t core)
 	return follows;
 }
 
+struct qp *
+conn_own_peer(const struct qp *qp)
+{
+	return peers[qp - qps];
+}
+
 const char *
 conn_move(struct qp *qp, uint32_t core)
 {
+	struct qp *peer = conn_own_peer(qp);
+
 	assert_int_equal(core, 1);
 	qp->lane = &lane[core];
+	if (peer != NULL)
+		peer->lane = &lane[core];
 	moved++;
 	return NULL;
 }
@@ -119,7 +129,12 @@ begin_world(void **state)
 	follows = true;
 	moved = 0;
 	for (uint32_t i = 0; i < CONNS; i++) {
-		qps[i] = (struct qp){.placed = true, .lane = &lane[0], .engine = (void *)(uintptr_t)(i + 1)};
+		qps[i] = (struct qp){.placed = true,
+				     .lane = &lane[0],
+				     .engine = (void *)(uintptr_t)(i + 1),
+				     .conn = &conns[i],
+				     .config.qpn = i};
+		peers[i] = NULL;
 		conns[i] = (struct conn){.qp = &qps[i]};
 		wish[i] = 0;
 		refusal[i] = NULL;
@@ -130,13 +145,12 @@ begin_world(void **state)
 
 /* The first core has work for 80 % of the time, the second one none, unless a connection has moved. */
 static void
-run_looks(uint64_t local_ops)
+run_looks(void)
 {
 	for (uint32_t look = 0; look < LOOKS && moved == 0; look++) {
 		conns_balance_poll();
 		control.now += NS_PER_S;
 		busy += HZ / 10 * 8;
-		local += local_ops;
 		for (uint32_t i = 0; i < CONNS; i++)
 			packets[i] += 1000;
 	}
@@ -145,7 +159,7 @@ run_looks(uint64_t local_ops)
 static void
 test_half_moves(void **state)
 {
-	run_looks(0);
+	run_looks();
 	assert_int_equal(moved, CONNS / 2);
 	assert_true(control.now >= conns_balance_deadline());
 }
@@ -155,15 +169,15 @@ test_turned_off(void **state)
 {
 	config.placement = CONFIG_PLACEMENT_FIXED;
 	assert_true(conns_balance_deadline() == NEVER);
-	run_looks(0);
+	run_looks();
 	config.placement = CONFIG_PLACEMENT_AUTO;
 	cores = 1;
 	assert_true(conns_balance_deadline() == NEVER);
-	run_looks(0);
+	run_looks();
 	cores = 2;
 	TAILQ_INIT(&control.conns);
 	assert_true(conns_balance_deadline() == NEVER);
-	run_looks(0);
+	run_looks();
 	assert_int_equal(moved, 0);
 }
 
@@ -173,7 +187,7 @@ test_who_stays(void **state)
 	wish[0] = 1;
 	refusal[1] = "it is moving already";
 	conns[2].qp = NULL;
-	run_looks(0);
+	run_looks();
 	assert_int_equal(moved, 1);
 	assert_ptr_equal(qps[3].lane, &lane[1]);
 }
@@ -182,16 +196,50 @@ static void
 test_frames_do_not_follow(void **state)
 {
 	follows = false;
-	run_looks(0);
+	run_looks();
 	assert_int_equal(moved, 0);
 }
 
 static void
-test_local_work_counts(void **state)
+test_local_ends_move_together(void **state)
 {
-	/* Half of the work is local, so the other half is what should move. */
-	run_looks(4000);
-	assert_int_equal(moved, CONNS);
+	follows = false; /* no port is between them */
+	for (uint32_t i = 0; i < CONNS; i++)
+		peers[i] = &qps[i ^ 1];
+	run_looks();
+	/* Two connections of the same work: one moves. */
+	assert_int_equal(moved, 1);
+	assert_ptr_equal(qps[0].lane, &lane[1]);
+	assert_ptr_equal(qps[1].lane, &lane[1]);
+	assert_ptr_equal(qps[2].lane, &lane[0]);
+}
+
+static void
+test_both_ends_must_be_free(void **state)
+{
+	for (uint32_t i = 0; i < CONNS; i++)
+		peers[i] = &qps[i ^ 1];
+	wish[1] = 1;
+	refusal[2] = "it is moving already";
+	run_looks();
+	assert_int_equal(moved, 0);
+}
+
+/* The peer is on the other core: the port decides, as for others. */
+static void
+test_ends_apart(void **state)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		peers[2 * i] = &qps[2 * i + 1];
+		peers[2 * i + 1] = &qps[2 * i];
+		qps[2 * i].lane = &lane[1];
+	}
+	follows = false;
+	run_looks();
+	assert_int_equal(moved, 0);
+	follows = true;
+	run_looks();
+	assert_int_equal(moved, 1);
 }
 
 /* Frames of a connection arrive at core 1, and its queue pair is on core 0. */
@@ -230,7 +278,9 @@ main(void)
 		cmocka_unit_test_setup(test_turned_off, begin_world),
 		cmocka_unit_test_setup(test_who_stays, begin_world),
 		cmocka_unit_test_setup(test_frames_do_not_follow, begin_world),
-		cmocka_unit_test_setup(test_local_work_counts, begin_world),
+		cmocka_unit_test_setup(test_local_ends_move_together, begin_world),
+		cmocka_unit_test_setup(test_both_ends_must_be_free, begin_world),
+		cmocka_unit_test_setup(test_ends_apart, begin_world),
 		cmocka_unit_test_setup(test_queue_pair_follows_frames, begin_world),
 	};
 
