@@ -101,8 +101,8 @@ def compare(group, rows, together, apart):
 
 
 def compare_one_endpoint(rows, together, apart):
-    """One endpoint uses one core, whatever the number of cores.  The other cores sleep: a core that only yields still takes
-    the application's processor."""
+    """Measures one endpoint, which uses one core.  The other cores sleep, because cores that yield still take the
+    application's processor."""
     for work, (size, options) in ONE_ENDPOINT.items():
         slices = rows.in_turn(ASLEEP, {
             "two": alone(apart.benches, lambda s=size, o=options: together.rate(s, o, 1)),
@@ -127,7 +127,7 @@ def settled(rows, together, apart):
 
 
 def compare_benches(context, rows, layout, functions, idle=None):
-    """`layout`: the cores of each data plane of a bench: of the one with more cores, and of those with one core each."""
+    """Compares the first bench of the layout with all others together: cores of each data plane, by bench."""
     with contextlib.ExitStack() as stack:
         def programs(name, layouts, each):
             benches = [stack.enter_context(Bench(context, f"{name}{i}-", len(own) > 1, cores=own,

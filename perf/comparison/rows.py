@@ -192,12 +192,12 @@ def markdown(rows, about):
     for row in sorted(rows.rows, key=lambda r: groups.index(r["group"])):
         if row["group"] != group:
             group, above, seen = row["group"], "", set()
-            out += ["", f"### {group}", "", *hop_lines(rows.turns.told.get(group)), "work | oneside | others", "---|---|---"]
+            out += ["", f"### {group}", "", *hop_lines(rows.turns.told.get(group)), "work|oneside|others", "---|---|---"]
         name = short_name(row["work"], above)
         above = row["work"] if name == row["work"] else above
         others = [cell for cell in map(rival_cell, row["rivals"]) if cell not in seen]
         seen.update(others)
-        out.append(f"{name} | {value_cell(row)} | {'; '.join(others)}".rstrip(" |"))
+        out.append(f"{name}|{value_cell(row)}|{'; '.join(others)}".rstrip("|"))
     return "\n".join(out) + "\n\n" + explained_markdown(rows)
 
 

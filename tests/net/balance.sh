@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Move all connections of two data planes over memif to the first of two polling cores. The data planes then move some of
-# them to the other core by themselves, traffic goes on without an error, and no connection moves twice in ten seconds.
+# Move all connections to the first of two polling cores. The data planes then move some of them to the other core by
+# themselves, traffic goes on without an error, and no connection moves twice in ten seconds.
+#
+#   balance.sh memif|local    the programs are on two data planes, or on one
 #
 # Where programs and polling cores share processors, a core may be too slow to count as busy for three seconds: repeat.
 
@@ -18,25 +20,30 @@ show() {
 	"$BUILD/control/onesidectl" --socket "$(plane_socket "$1").ctl" show "$2" >"$WORK/$2" || fail "show $2"
 }
 
-# connected PLANE: succeeds when all queue pairs are connected.
+# connected: succeeds when all queue pairs are connected.
 connected() {
-	show "$1" endpoints && [ "$(grep -c ' connected ' "$WORK/endpoints")" = $CONNECTIONS ]
+	local plane sum=0
+	for plane in "${planes[@]}"; do
+		show "$plane" endpoints
+		sum=$((sum + $(grep -c ' connected ' "$WORK/endpoints")))
+	done
+	[ "$sum" = $((2 * CONNECTIONS)) ]
 }
 
 start_traffic() {
 	: >"$WORK/server"
-	ONESIDE_SOCKET=$(plane_socket b) "$PERF" --once 2>"$WORK/server" &
+	ONESIDE_SOCKET=$(plane_socket "${planes[-1]}") "$PERF" --once 2>"$WORK/server" &
 	server=$!
 	APPLICATIONS+=("$server")
 	until grep -q 'serving on' "$WORK/server"; do
 		kill -0 "$server" 2>/dev/null || fail "the server: $(cat "$WORK/server")"
 		sleep 0.02
 	done
-	ONESIDE_SOCKET=$(plane_socket a) "$PERF" -t write_bw -s 1048576 -q $CONNECTIONS -D $SECONDS_OF_TRAFFIC 192.0.2.2 \
+	ONESIDE_SOCKET=$(plane_socket a) "$PERF" -t write_bw -s 1048576 -q $CONNECTIONS -D $SECONDS_OF_TRAFFIC "192.0.2.${#planes[@]}" \
 		>"$WORK/client" 2>&1 &
 	client=$!
 	APPLICATIONS+=("$client")
-	until connected a && connected b; do
+	until connected; do
 		kill -0 "$client" 2>/dev/null || fail "the client: $(cat "$WORK/client")"
 		sleep 0.02
 	done
@@ -80,13 +87,17 @@ settles() {
 
 export PLANE_CORES=2
 [ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep} # else four cores leave programs no processor
-start_memif_pair --log-level info
+planes=(a)
+[ "$1" = local ] || planes+=(b)
+for plane in "${planes[@]}"; do
+	start_memif_plane "$plane" --log-level info
+done
 before=0
 until [ "$(balanced)" -gt "$before" ]; do
 	start_traffic
-	gather a
-	gather b
-	for plane in a b; do # an administrator sees where queue pairs are, and their moves
+	for plane in "${planes[@]}"; do
+		gather "$plane"
+		# An administrator sees where queue pairs are, and their moves.
 		show $plane endpoints
 		show $plane cores
 		expect ' CORE ' "$WORK/endpoints"
@@ -96,7 +107,7 @@ until [ "$(balanced)" -gt "$before" ]; do
 	end_traffic
 done
 say "$(($(balanced) - before)) connections have moved by themselves"
-settles a
-settles b
-stop_plane a
-stop_plane b
+for plane in "${planes[@]}"; do
+	settles "$plane"
+	stop_plane "$plane"
+done

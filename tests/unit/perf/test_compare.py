@@ -44,9 +44,9 @@ class TestRows(unittest.TestCase):
         quietly(table.add, "g", "unasked", 2.0, "us")
         self.assertEqual([r["met"] for r in table.rows], [True, False, False, True, None])
         text = rows.markdown(table, ABOUT)
-        self.assertIn("\nslow | 7.00 M/s; aim ≥8.00 M/s, missed\n", text)
-        self.assertIn("\nearly | 2.00 us; aim ≤3.00 us\n", text)
-        self.assertIn("\nunasked | 2.00 us\n", text)
+        self.assertIn("\nslow|7.00 M/s; aim ≥8.00 M/s, missed\n", text)
+        self.assertIn("\nearly|2.00 us; aim ≤3.00 us\n", text)
+        self.assertIn("\nunasked|2.00 us\n", text)
         self.assertNotIn("not this program's alone", text)
         self.assertIn("others had 40 % of the processors before it began, and 3.0 % meanwhile (stolen",
                       rows.markdown(table, {**ABOUT, "busy_before": 0.4, "stolen": 0.03}))
@@ -63,8 +63,8 @@ class TestRows(unittest.TestCase):
         self.assertIsNone(table.rows[0]["met"])
         quietly(table.ratio, "g", "ratio", None, "of that", 0.9)
         text = rows.markdown(table, ABOUT)
-        self.assertIn("\nwork | – (the program is missing); aim ≥8.00 M/s\n", text)
-        self.assertIn("\nratio | – (one of the two was not measured)", text)
+        self.assertIn("\nwork|– (the program is missing); aim ≥8.00 M/s\n", text)
+        self.assertIn("\nratio|– (one of the two was not measured)", text)
 
     def test_unexpected_output_ends_nothing(self):
         table = rows.Rows(1)
@@ -99,8 +99,8 @@ class TestRows(unittest.TestCase):
         quietly(table.add, "g", "reads", slices.values("reads"), "GB/s")
         self.assertEqual((table.rows[0]["value"], table.rows[0]["met"]), (0.9, True))
         text = rows.markdown(table, ABOUT)
-        self.assertIn("\nreads / writes | 0.90; aim ≥0.90\n", text)
-        self.assertIn("\nreads | 4.50 GB/s (2.25–9.00)\n", text)
+        self.assertIn("\nreads / writes|0.90; aim ≥0.90\n", text)
+        self.assertIn("\nreads|4.50 GB/s (2.25–9.00)\n", text)
 
     def test_the_hop_is_told_beside(self):
         # Hops before the first slice and after each slice.
@@ -135,7 +135,7 @@ class TestRows(unittest.TestCase):
         quietly(work.latency, table, "g", "write", slices, "", 1.15, 3)
         self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, None), (2.0 / 2.8, True), (0.8, None), (2.5, True)])
         self.assertIn("bare relay: 2.80 us", rows.markdown(table, ABOUT))
-        self.assertIn("\n… / bare relay | 0.71 (0.36–1.07); aim ≤1.15\n", rows.markdown(table, ABOUT))
+        self.assertIn("\n… / bare relay|0.71 (0.36–1.07); aim ≤1.15\n", rows.markdown(table, ABOUT))
         self.assertEqual(rows.short_name("writes", "write"), "writes")
         self.assertIn("bare relay: 10.0 medians", rows.markdown(table, ABOUT))
         self.assertIn("late rounds: 0.14 %", rows.markdown(table, ABOUT))
@@ -154,13 +154,13 @@ class TestRows(unittest.TestCase):
         table.rival("g", "work two", "UCX", None, "M/s")
         table.rival("h", "work one", "UCX", 99.0, "M/s")
         text = rows.markdown(table, ABOUT)
-        self.assertIn("\nwork one | 1.00 M/s | UCX: 1,234 M/s\n", text)
+        self.assertIn("\nwork one|1.00 M/s|UCX: 1,234 M/s\n", text)
         self.assertNotIn("99", text)
         table.rival("g", "work two", "UCX", 1234.5, "M/s")  # a figure of the row above is not repeated
         self.assertEqual(rows.markdown(table, ABOUT), text)
         # Rows of a group are together, in any order of adding.
         self.assertEqual(text.count("### g"), 1)
-        self.assertIn("\nwork two | 1.00 M/s | UCX: not measured\n", text)
+        self.assertIn("\nwork two|1.00 M/s|UCX: not measured\n", text)
 
     def test_files(self):
         table = rows.Rows(1)
@@ -186,7 +186,7 @@ class TestRows(unittest.TestCase):
             with open(document, encoding="utf-8") as f:
                 changed = f.read()
             self.assertTrue(changed.startswith("before\n") and changed.endswith("\nafter\n"))
-            self.assertEqual(changed.count("\nwork |"), 2)  # the heading, the row
+            self.assertEqual(changed.count("\nwork|"), 2)  # the heading, the row
             self.assertNotIn("old", changed)
             self.assertIn("![bandwidth](performance-bandwidth.png)", changed)
             self.assertTrue(os.path.exists(os.path.join(directory, "performance-bandwidth.png")))
