@@ -275,6 +275,9 @@ LAST(struct engine_connection, fake_connection, connection)
 
 /* ---- objects ---- */
 
+uint32_t fake_cores = 1, fake_home;
+bool fake_lanes;
+
 struct engine_client *
 engine_client_new(const struct engine_client_config *config)
 {
@@ -283,6 +286,8 @@ engine_client_new(const struct engine_client_config *config)
 	if (client == NULL)
 		return NULL;
 	client->config = *config;
+	client->core = fake_home;
+	fake_home = fake_lanes ? (fake_home + 1) % fake_cores : 0;
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&clients, client, link);
 	pthread_mutex_unlock(&lock);
@@ -470,9 +475,6 @@ engine_move_free(struct engine_move *move)
 {
 }
 
-uint32_t fake_cores = 1;
-bool fake_lanes;
-
 struct engine_client *
 engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
 {
@@ -614,7 +616,7 @@ engine_qp_owner(uint32_t qpn)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-		if (qp->config.qpn == qpn && qp->added && !qp->removed)
+		if (qp->config.qpn == qpn)
 			owner = qp->config.owner;
 	pthread_mutex_unlock(&lock);
 	return owner;

@@ -11,6 +11,7 @@
 #include "control/base/port_space.h"
 #include "control/cm/cm.h"
 #include "control/connect/connect.h"
+#include "control/objects/place.h"
 #include "ends.h"
 
 static void
@@ -738,6 +739,7 @@ test_other_queue_on_core(void **state)
 
 	fake_cores = 2;
 	fake_lanes = true;
+	fake_home = 1; /* of the active end */
 	ends_open(&ends, 5000);
 	ends.passive.msg.cq_create = (struct one_cq_create){.entries = 10, .vector = 1};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_CQ_CREATE), 0);
@@ -749,6 +751,30 @@ test_other_queue_on_core(void **state)
 	establish(&ends, 5000);
 	end_and_reset(&ends);
 	ends_close(&ends);
+	fake_home = 0;
+	fake_lanes = false;
+	fake_cores = 1;
+}
+
+/* A connection within the data plane goes to the first core of the attachment that connects. */
+static void
+test_local_connection_follows_client(void **state)
+{
+	fake_cores = 2;
+	fake_lanes = true;
+	for (uint32_t home = 0; home < 2; home++) {
+		uint32_t before[] = {place_count(0), place_count(1)};
+		struct ends ends;
+
+		fake_home = home; /* of the active end; the other end gets the next one */
+		ends_open(&ends, 5000);
+		establish(&ends, 5000);
+		assert_int_equal(place_count(home), before[home] + 2);
+		assert_int_equal(place_count(1 - home), before[1 - home]);
+		end_and_reset(&ends);
+		ends_close(&ends);
+	}
+	fake_home = 0;
 	fake_lanes = false;
 	fake_cores = 1;
 }
@@ -999,6 +1025,7 @@ connection_tests(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_path_drops_long_packets),
 		cmocka_unit_test(test_other_queue_on_core),
+		cmocka_unit_test(test_local_connection_follows_client),
 		cmocka_unit_test(test_reset_forgets_move),
 		cmocka_unit_test(test_reset_at_once),
 		cmocka_unit_test(test_death_of_peers),
