@@ -120,7 +120,7 @@ fi
 HOW=--check
 
 # Lack of hugepages can be tested only if none is free.
-if ! cat /sys/kernel/mm/hugepages/*/free_hugepages | grep -qv '^0$'; then
+if ! grep -qv '^0$' /sys/kernel/mm/hugepages/*/free_hugepages; then
 	checks 1 'hugeadm --pool-pages-min 2MB:' $EAL $CABLE -- $SOCKET $PORT
 fi
 # A data plane needs at least two processors.
