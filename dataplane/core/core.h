@@ -31,7 +31,7 @@ struct frame_info {
 	uint32_t from;         /* not parsed and no ESP: QPN of the sender on this data plane */
 	uint8_t far;           /* memif: the peer's core that sent the frame, or is to receive it */
 	uint8_t at;            /* parsed: the core at which the frame arrived */
-	struct rte_mbuf *next; /* engine_qp.parked */
+	struct rte_mbuf *next; /* engine_move.parked */
 };
 
 struct tx_queue {

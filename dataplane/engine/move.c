@@ -40,16 +40,15 @@ engine_move_holds(struct engine_command *command)
 	struct engine_qp *qp = command->qp;
 
 	if (command->type == ENGINE_QP_FREEZE) {
-		qp->moving = true;
-		qp->waiting = NULL;
-		qp->waiting_end = &qp->waiting;
+		qp->move = command->move;
+		qp->move->waiting_end = &qp->move->waiting;
 	}
-	if (qp == NULL || !qp->moving || command->type == ENGINE_QP_FREEZE ||
+	if (qp == NULL || qp->move == NULL || command->type == ENGINE_QP_FREEZE ||
 	    command->type == ENGINE_QP_THAW || command->type == ENGINE_QP_MOVED)
 		return false;
 	command->next = NULL;
-	*qp->waiting_end = command;
-	qp->waiting_end = &command->next;
+	*qp->move->waiting_end = command;
+	qp->move->waiting_end = &command->next;
 	return true;
 }
 
@@ -60,14 +59,14 @@ engine_move_over(struct engine_move *move)
 	struct engine_command *command;
 	bool moved = qp_core(qp) == move->to.lane->core;
 
-	qp->moving = false;
+	qp->move = NULL;
 	if (moved) {
 		move->from.lane->core->qps_held--;
 		move->to.lane->core->qps_held++;
 		steer_moved(qp);
 	}
-	while ((command = qp->waiting) != NULL) {
-		qp->waiting = command->next;
+	while ((command = move->waiting) != NULL) {
+		move->waiting = command->next;
 		if (command->type == ENGINE_CQ_POST)
 			command->cq = qp->conn_cq;
 		engine_command(command);

@@ -207,25 +207,27 @@ qp_freeze(struct core *core, struct engine_move *move)
 bool
 qp_park(struct core *core, struct engine_qp *qp, struct rte_mbuf *m)
 {
+	struct engine_move *move = qp->move;
+
 	if (core->holds >= core->holds_max)
 		return false;
 	core->holds++;
 	frame_info(m)->next = NULL;
-	if (qp->parked == NULL)
-		qp->parked_end = &qp->parked;
-	*qp->parked_end = m;
-	qp->parked_end = &frame_info(m)->next;
+	if (move->parked == NULL)
+		move->parked_end = &move->parked;
+	*move->parked_end = m;
+	move->parked_end = &frame_info(m)->next;
 	return true;
 }
 
 static struct rte_mbuf *
-next_parked(struct core *core, struct engine_qp *qp)
+next_parked(struct core *core, struct engine_move *move)
 {
-	struct rte_mbuf *m = qp->parked;
+	struct rte_mbuf *m = move->parked;
 
 	if (m == NULL)
 		return NULL;
-	qp->parked = frame_info(m)->next;
+	move->parked = frame_info(m)->next;
 	core->holds--;
 	return m;
 }
@@ -309,7 +311,7 @@ return_frozen(struct core *core, struct engine_move *move)
 
 	move->returns = true;
 	memset(move->after, 0, sizeof(move->after));
-	while ((m = next_parked(core, qp)) != NULL)
+	while ((m = next_parked(core, move)) != NULL)
 		core_hand_over(core, move->from.lane->core, m);
 	give_to(qp, &move->from);
 }
@@ -333,7 +335,7 @@ qp_thaw(struct core *core, struct engine_move *move)
 	join_lane(core, qp);
 	end_without_keys(qp->client->home);
 	core->stats.moves += !move->returns;
-	while ((m = next_parked(core, qp)) != NULL)
+	while ((m = next_parked(core, move)) != NULL)
 		rcio_take(core, m);
 	if (qp_has_rc(qp) && qp->state != RC_ERROR)
 		rcio_after(core, qp);

@@ -145,15 +145,14 @@ struct engine_qp {
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;
-	uint32_t flight;         /* this queue pair's part of share.flight */
-	uint32_t strays;         /* frames that other cores received for it */
-	uint64_t flow_at;        /* no flow rule is requested before */
-	struct rte_mbuf *parked; /* frames while `frozen`, linked by frame_info.next, oldest first */
-	struct rte_mbuf **parked_end;
+	uint32_t flight;  /* this queue pair's part of share.flight */
+	uint32_t strays;  /* frames that other cores received for it */
+	uint64_t flow_at; /* no flow rule is requested before */
 	struct move_origin origin[MOVE_CQS];
+	/* Stored by the control thread only, from before ENGINE_QP_FREEZE to engine_move_over(); NULL: none.
+	 */
+	struct engine_move *move;
 	/* control thread only */
-	bool moving; /* between ENGINE_QP_FREEZE and engine_move_over(): commands wait in `waiting` */
-	struct engine_command *waiting, **waiting_end;
 	struct wire_addr flow_own;  /* our address, to which the peer sends */
 	struct wire_addr flow_peer; /* all zero: no connection with frames on a port */
 	struct flow_rule *flow;
