@@ -730,6 +730,15 @@ end_and_reset(struct ends *ends)
 	assert_int_equal(app_call_id(&ends->passive, ONE_MSG_QP_RESET, ends->p.qp), 0);
 }
 
+/* `home`: first core of the active end; the other end gets the next one. */
+static void
+use_lanes(uint32_t cores, uint32_t home)
+{
+	fake_cores = cores;
+	fake_lanes = cores > 1;
+	fake_home = home;
+}
+
 /* A queue pair has a core, and then another completion queue, which gets a ring on that core. */
 static void
 test_other_queue_on_core(void **state)
@@ -737,9 +746,7 @@ test_other_queue_on_core(void **state)
 	struct ends ends;
 	uint32_t near;
 
-	fake_cores = 2;
-	fake_lanes = true;
-	fake_home = 1; /* of the active end */
+	use_lanes(2, 1);
 	ends_open(&ends, 5000);
 	ends.passive.msg.cq_create = (struct one_cq_create){.entries = 10, .vector = 1};
 	assert_int_equal(app_call(&ends.passive, ONE_MSG_CQ_CREATE), 0);
@@ -751,22 +758,18 @@ test_other_queue_on_core(void **state)
 	establish(&ends, 5000);
 	end_and_reset(&ends);
 	ends_close(&ends);
-	fake_home = 0;
-	fake_lanes = false;
-	fake_cores = 1;
+	use_lanes(1, 0);
 }
 
 /* A connection within the data plane goes to the first core of the attachment that connects. */
 static void
 test_local_connection_follows_client(void **state)
 {
-	fake_cores = 2;
-	fake_lanes = true;
 	for (uint32_t home = 0; home < 2; home++) {
 		uint32_t before[] = {place_count(0), place_count(1)};
 		struct ends ends;
 
-		fake_home = home; /* of the active end; the other end gets the next one */
+		use_lanes(2, home);
 		ends_open(&ends, 5000);
 		establish(&ends, 5000);
 		assert_int_equal(place_count(home), before[home] + 2);
@@ -774,9 +777,7 @@ test_local_connection_follows_client(void **state)
 		end_and_reset(&ends);
 		ends_close(&ends);
 	}
-	fake_home = 0;
-	fake_lanes = false;
-	fake_cores = 1;
+	use_lanes(1, 0);
 }
 
 /* A move that waits does not go on with the next connection. */
