@@ -50,12 +50,13 @@ struct engine_client_config {
 };
 
 struct engine_cq_config {
-	uint32_t id;     /* the application's id: object of ONE_CQE_ASYNC */
-	uint64_t bundle; /* offset of a struct one_cq_bundle, initially zeroed */
-	uint32_t number; /* of the ring in the bundle */
-	uint64_t offset; /* offset of a struct one_cq_shm and its entries, zeroed */
-	uint32_t log2;   /* >= 1; an entry is reserved for ONE_CQE_SWITCHED, and the library publishes taken
-			  * entries by quarters of the ring: 3/4 of it less one always fit */
+	uint32_t id;             /* the application's id: object of ONE_CQE_ASYNC */
+	uint64_t bundle;         /* offset of a struct one_cq_bundle, initially zeroed */
+	uint32_t number;         /* of the ring in the bundle */
+	struct engine_cq *first; /* ring 0 of the bundle, freed with this one; NULL: this is ring 0 */
+	uint64_t offset;         /* offset of a struct one_cq_shm and its entries, zeroed */
+	uint32_t log2; /* >= 1; an entry is reserved for ONE_CQE_SWITCHED, and the library publishes taken
+			* entries by quarters of the ring: 3/4 of it less one always fit */
 	struct engine_cq
 		*async_cq; /* destination of ONE_ASYNC_CQ_OVERFLOW; NULL: none (the async ring itself) */
 };
@@ -150,6 +151,12 @@ enum engine_command_type {
 	ENGINE_CHANNEL_FD    /* makes `channel` wake by its socket, or no longer (-1) */
 };
 
+/* Place of a command's event among the reports of its bundle: see ONE_CQE_AFTER_REPORT. */
+struct engine_report {
+	uint32_t number;      /* 0: none */
+	uint32_t ring, after; /* the report before, in another ring; `after` 0: none */
+};
+
 struct engine_command {
 	enum engine_command_type type;
 	int status; /* 0 or -errno, set by the core before the acknowledgement */
@@ -179,9 +186,10 @@ struct engine_command {
 			int fd; /* AF_UNIX, SOCK_SEQPACKET: the peer is the application's */
 		} channel;
 	};
-	struct one_cqe event;     /* type 0: none; the ring sets phase */
-	uint8_t status_if_broken; /* QP_FLUSH: status of `event` if the queue pair has broken by itself
-				     before; 0: unchanged */
+	struct one_cqe event;        /* type 0: none; the ring sets phase */
+	struct engine_report report; /* set by engine_command() */
+	uint8_t status_if_broken;    /* QP_FLUSH: status of `event` if the queue pair has broken by itself
+					before; 0: unchanged */
 	uint32_t refusal; /* QP_FLUSH: the peer's refusal of a request, whose NAK may not have arrived yet; 0:
 			     none */
 	bool quiet;       /* the acknowledgement does not wake the control thread */

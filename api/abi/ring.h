@@ -167,10 +167,19 @@ enum one_cqe_type {
 	ONE_CQE_SIDR_REQUEST, /* request to a listener: object = listener, cookie = arena offset of
 				 one_sidr_shm */
 	ONE_CQE_SWITCHED,     /* last entry of a resized ring: continue in the new ring */
-	ONE_CQE_AFTER /* not for the application: entries of ring number `object` of the bundle come first,
-			 until `cookie` of them have been taken, each counted since the ring was made, except
-			 ONE_CQE_SWITCHED. A queue pair has moved from that ring to this one */
+	ONE_CQE_AFTER, /* not for the application: entries of ring number `object` of the bundle come first,
+			  until `cookie` of them have been taken, each counted since the ring was made, except
+			  ONE_CQE_SWITCHED. A queue pair has moved from that ring to this one */
+	ONE_CQE_AFTER_REPORT /* not for the application, before report number `length`: reports of ring number
+				`object` up to number `imm` come first */
 };
+
+/*
+ * The events of the control thread, called reports, are numbered by their ring: `length` of the entry. All
+ * reports of a bundle are taken in the order in which the control thread issued them: if the one before went
+ * to another ring, ONE_CQE_AFTER_REPORT names it. An event of the core itself has the number 0, and belongs
+ * to the report behind it. The number after UINT32_MAX is 1.
+ */
 
 /* Status of ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND. */
 enum one_status {
@@ -223,7 +232,7 @@ enum one_async {
 
 struct one_cqe {
 	uint64_t cookie;
-	uint32_t length; /* bytes moved, when status is SUCCESS */
+	uint32_t length; /* bytes moved, when status is SUCCESS; number of a report */
 	uint32_t object; /* the QP's id, or as the type defines */
 	uint32_t imm;
 	uint8_t type;     /* enum one_cqe_type */
@@ -253,8 +262,9 @@ _Static_assert(sizeof(struct one_cqe) == 32, "one_cqe");
  */
 struct one_cq_shm {
 	/* Written by the engine. */
-	_Atomic uint32_t tail; /* entries stored */
-	uint8_t pad0[60];
+	_Atomic uint32_t tail;    /* entries stored */
+	_Atomic uint32_t reports; /* number of the newest report that is stored, or needed no entry */
+	uint8_t pad0[56];
 	/* Written by the application. */
 	_Atomic uint32_t head; /* entries taken; the engine's check for room reads this */
 	uint8_t pad1[60];

@@ -85,7 +85,7 @@ uint32_t one_cq_object(const struct one_cq *cq, uint32_t ring, uint32_t ahead);
 
 #define ONE_CQ_TURN 32u /* entries taken from one ring before other rings are polled */
 
-/* The next entry is not for the application: ONE_CQE_SWITCHED or ONE_CQE_AFTER. Continues behind it, or with
+/* The next entry is not for the application (one_cq_is_mark). Continues behind it, or with
  * the entries that come first; false: there is no entry now. */
 bool one_cq_pass(struct one_cq *cq);
 /* Continues in another ring of the bundle that has an entry; false: there is none. */
@@ -103,7 +103,7 @@ one_cq_ring(struct one_cq *cq, uint32_t number)
 static inline bool
 one_cq_is_mark(const struct one_cqe *entry)
 {
-	return (uint8_t)(entry->type - ONE_CQE_SWITCHED) <= ONE_CQE_AFTER - ONE_CQE_SWITCHED;
+	return (uint8_t)(entry->type - ONE_CQE_SWITCHED) <= ONE_CQE_AFTER_REPORT - ONE_CQE_SWITCHED;
 }
 
 /* Returns the number of entries taken since the ring was made. */

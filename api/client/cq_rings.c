@@ -178,14 +178,62 @@ ring_of(const struct one_cq *cq, uint32_t number)
 	return number == cq->turn ? &cq->at : &cq->rings[number];
 }
 
-/* True if the entries before which ONE_CQE_AFTER must not be passed have been taken. They were stored
- * earlier, so some ring always has an entry to take. */
 static bool
-is_passable(const struct one_cq *cq, const struct one_cqe *after)
+is_stored(const struct one_cqe *slot, uint32_t index, uint32_t log2)
 {
-	if (after->object >= cq->num_rings)
+	/* Pairs with the engine's release store of the phase. */
+	return atomic_load_explicit(&slot->phase, memory_order_acquire) == one_ring_phase(index, log2);
+}
+
+/*
+ * True if a ring of 2^log2 holds, from `head` on, a report up to `number`. `moved`: entries of a queue pair
+ * that has come from another ring may wait for that ring, so that an event of the core behind them has to
+ * wait, too, and is not waited for.
+ */
+static bool
+holds_report(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t number, bool *moved)
+{
+	for (uint32_t i = 0; i < 1u << log2; i++) {
+		const struct one_cqe *slot = &ring[one_ring_slot(head + i, log2)];
+
+		if (!is_stored(slot, head + i, log2) || slot->type == ONE_CQE_SWITCHED)
+			return false;
+		if (slot->type == ONE_CQE_AFTER)
+			*moved = true;
+		else if (slot->type == ONE_CQE_CONNECT && slot->length == 0 && !*moved)
+			return true;
+		else if (slot->type >= ONE_CQE_CONNECT && slot->length != 0)
+			return (int32_t)(slot->length - number) <= 0;
+	}
+	return false;
+}
+
+/* True if ring `from` holds no report up to `number`, and will not get one. */
+static bool
+has_reported(const struct one_cq_ring *from, uint32_t number)
+{
+	const struct one_cq_shm *shm = from->next_ring != NULL ? from->next_shm : from->shm;
+	bool moved = false;
+
+	/* Pairs with the engine's release store after the entry. */
+	if ((int32_t)(atomic_load_explicit(&shm->reports, memory_order_acquire) - number) < 0)
+		return false;
+	return !holds_report(from->ring, from->log2, from->head, number, &moved) &&
+	       (from->next_ring == NULL ||
+		!holds_report(from->next_ring, from->next_log2, 0, number, &moved));
+}
+
+/* True if an entry may be taken: those that come first have been. They were issued earlier, so no two rings
+ * wait for each other. */
+static bool
+is_passable(const struct one_cq *cq, const struct one_cqe *entry)
+{
+	if (entry->type != ONE_CQE_AFTER && entry->type != ONE_CQE_AFTER_REPORT)
+		return true;
+	if (entry->object >= cq->num_rings)
 		return true; /* no correct data plane does this */
-	return one_cq_taken(ring_of(cq, after->object)) >= after->cookie;
+	return entry->type == ONE_CQE_AFTER ? one_cq_taken(ring_of(cq, entry->object)) >= entry->cookie
+					    : has_reported(ring_of(cq, entry->object), entry->imm);
 }
 
 static bool
@@ -193,10 +241,7 @@ has_entry(const struct one_cq *cq, const struct one_cq_ring *ring)
 {
 	const struct one_cqe *slot = &ring->ring[one_ring_slot(ring->head, ring->log2)];
 
-	/* Pairs with the engine's release store of the phase. */
-	return atomic_load_explicit(&slot->phase, memory_order_acquire) ==
-		       one_ring_phase(ring->head, ring->log2) &&
-	       (slot->type != ONE_CQE_AFTER || is_passable(cq, slot));
+	return is_stored(slot, ring->head, ring->log2) && is_passable(cq, slot);
 }
 
 bool
@@ -205,7 +250,7 @@ one_cq_pass(struct one_cq *cq)
 	struct one_cq_ring *at = &cq->at;
 	const struct one_cqe *slot = &at->ring[one_ring_slot(at->head, at->log2)];
 
-	if (slot->type != ONE_CQE_AFTER)
+	if (slot->type == ONE_CQE_SWITCHED)
 		return switch_ring(cq);
 	one_cq_grow(cq);
 	if (is_passable(cq, slot)) {
@@ -244,12 +289,9 @@ count_entries(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t
 	for (uint32_t i = 0; n < limit && i < 1u << log2; i++) {
 		const struct one_cqe *slot = &ring[one_ring_slot(head + i, log2)];
 
-		/* Pairs with the engine's release store of the phase. */
-		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
-			    one_ring_phase(head + i, log2) ||
-		    slot->type == ONE_CQE_SWITCHED)
+		if (!is_stored(slot, head + i, log2) || slot->type == ONE_CQE_SWITCHED)
 			break;
-		n += slot->type != ONE_CQE_AFTER;
+		n += !one_cq_is_mark(slot);
 	}
 	return n;
 }
@@ -263,11 +305,9 @@ one_cq_object(const struct one_cq *cq, uint32_t number, uint32_t ahead)
 	uint32_t log2 = switched ? from->next_log2 : from->log2, at = (switched ? 0 : from->head) + ahead;
 	const struct one_cqe *slot = &ring[one_ring_slot(at, log2)];
 
-	/* Pairs with the engine's release store of the phase. */
-	if (ahead >= 1u << log2 ||
-	    atomic_load_explicit(&slot->phase, memory_order_acquire) != one_ring_phase(at, log2))
+	if (ahead >= 1u << log2 || !is_stored(slot, at, log2))
 		return 0;
-	return slot->type == ONE_CQE_AFTER ? UINT32_MAX : slot->object;
+	return one_cq_is_mark(slot) ? UINT32_MAX : slot->object;
 }
 
 uint32_t
@@ -375,9 +415,7 @@ drain_to_switch(const struct one_client *client, struct backlog *log, uint32_t l
 	for (uint32_t n = 0; n < 1u << ring_log2;) {
 		const struct one_cqe *slot = &ring[one_ring_slot(head, ring_log2)];
 
-		/* Pairs with the engine's release store of the phase. */
-		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
-		    one_ring_phase(head, ring_log2)) {
+		if (!is_stored(slot, head, ring_log2)) {
 			if (one_now_ns() > give_up || client_check(client) != 0)
 				return false;
 			sched_yield();

@@ -80,6 +80,7 @@ ring_make(struct cq *cq, struct engine_client *lane, struct cq_ring *ring, uint3
 	const struct engine_cq_config config = {.id = cq->object.id,
 						.bundle = cq->bundle,
 						.number = number,
+						.first = number == 0 ? NULL : cq->first.engine,
 						.offset = ring->offset,
 						.log2 = cq->entries,
 						.async_cq = cq_engine(client->async_cq, lane)};

@@ -120,25 +120,38 @@ take_requester(struct engine_qp *qp, const struct rc_attr *attr)
 		rc_set_requester(qp->rc, &qp->attr);
 }
 
-static int
-qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *connection,
-       const struct one_cqe *event)
+/* The report's number counts even if the queue pair has failed, or the peer's first packet has established
+ * it.
+ */
+static void
+report_established(struct core *core, const struct engine_qp *qp, const struct engine_command *command,
+		   bool due)
 {
-	if (qp->transport == QP_UD || (qp->state != RC_RTR && qp->state != RC_RTS))
+	if (command->report.number != 0)
+		cq_report(core, qp->conn_cq, due ? &command->event : NULL, &command->report);
+}
+
+static int
+qp_rts(struct core *core, struct engine_qp *qp, const struct engine_command *command)
+{
+	bool awaited = qp->setup == QP_SETUP_AWAITED;
+
+	if (qp->transport == QP_UD || (qp->state != RC_RTR && qp->state != RC_RTS)) {
+		report_established(core, qp, command, false);
 		return -ENOTCONN;
+	}
 	if (qp->state == RC_RTR) {
 		if (qp->by_numbers)
-			take_requester(qp, &connection->rc);
+			take_requester(qp, &command->connection.rc);
 		qp_set_state(qp, RC_RTS, "established");
 		if (qp_has_rc(qp))
 			rc_set_rts(qp->rc);
 	}
-	if (qp->setup == QP_SETUP_AWAITED) {
+	if (awaited) {
 		qp_set_setup(qp, QP_SETUP_DONE, "a command");
 		qp_store_state(qp, ONE_QP_CONNECTED);
-		if (event->type != 0 && qp->conn_cq != NULL)
-			cq_push(core, qp->conn_cq, event);
 	}
+	report_established(core, qp, command, awaited);
 	qp_make_hot(core, qp);
 	if (qp_has_rc(qp))
 		rcio_after(core, qp);
@@ -212,7 +225,7 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);
 	if (event.type != 0 && qp->conn_cq != NULL)
-		cq_push(core, qp->conn_cq, &event);
+		cq_report(core, qp->conn_cq, &event, &command->report);
 	return 0;
 }
 
@@ -234,7 +247,7 @@ execute_command(struct core *core, const struct engine_command *command)
 		cq_forget(core, command->cq);
 		return 0;
 	case ENGINE_CQ_POST:
-		cq_push_counted(core, command->cq, &command->event);
+		cq_report(core, command->cq, &command->event, &command->report);
 		return 0;
 	case ENGINE_QP_ADD:
 		return qp_add(core, qp);
@@ -245,7 +258,7 @@ execute_command(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_DATAGRAM:
 		return qp_datagram(core, qp, &command->datagram);
 	case ENGINE_QP_RTS:
-		return qp_rts(core, qp, &command->connection, &command->event);
+		return qp_rts(core, qp, command);
 	case ENGINE_QP_SET:
 		return qp_set(core, qp, &command->settings);
 	case ENGINE_QP_STATE:

@@ -484,6 +484,41 @@ send_commands(struct core *core)
 		idle_wake(core);
 }
 
+/* Returns the ring of the command's event; NULL: it has none. No core changes the queue pair's rings now. */
+static struct engine_cq *
+report_ring(const struct engine_command *command)
+{
+	switch (command->type) {
+	case ENGINE_CQ_POST:
+		return command->cq;
+	case ENGINE_QP_RTS:
+	case ENGINE_QP_FLUSH:
+		return command->event.type != 0 ? command->qp->conn_cq : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* Give the command's event its place among those of its bundle: commands of two cores overtake each other. */
+static void
+number_report(struct engine_command *command)
+{
+	struct engine_cq *cq = report_ring(command), *last;
+
+	command->report = (struct engine_report){.number = 0};
+	if (cq == NULL)
+		return;
+	last = cq->first->last_report;
+	if (last != NULL && last != cq) {
+		command->report.ring = last->number;
+		command->report.after = last->reports_sent;
+	}
+	if (++cq->reports_sent == 0)
+		cq->reports_sent = 1;
+	command->report.number = cq->reports_sent;
+	cq->first->last_report = cq;
+}
+
 int
 engine_command(struct engine_command *command)
 {
@@ -494,6 +529,7 @@ engine_command(struct engine_command *command)
 	if (engine_move_holds(command))
 		return 0;
 	command->status = 0;
+	number_report(command);
 	steer_command(command);
 	/* Write `next` before the core can have the command: afterwards the core owns the memory. */
 	command->next = NULL;

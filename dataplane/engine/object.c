@@ -278,6 +278,7 @@ engine_cq_new(struct engine_client *client, const struct engine_cq_config *confi
 	cq->client = client;
 	cq->id = config->id;
 	cq->number = config->number;
+	cq->first = config->first != NULL ? config->first : cq;
 	cq->async_cq = config->async_cq;
 	if (cq_attach(cq, config->bundle, config->offset, config->log2) != 0) {
 		slab_free(cq);

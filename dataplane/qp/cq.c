@@ -30,6 +30,8 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->reported_tail = 0;
 	cq->arm_seen = 0;
 	cq->overflowed = false;
+	/* Relaxed: the library reads it after the reply that names the ring. */
+	atomic_store_explicit(&shm->reports, cq->reports, memory_order_relaxed);
 }
 
 /* Returns NULL if a ring of 2^log2 entries does not fit there. */
@@ -169,13 +171,6 @@ cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 }
 
 void
-cq_push_counted(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
-{
-	cq_push(core, cq, entry);
-	store_tail(cq);
-}
-
-void
 cq_notify(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status)
 {
 	const struct one_cqe entry = {
@@ -291,6 +286,52 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	atomic_compare_exchange_strong_explicit(&cq->bundle->arm, &none, claimed, memory_order_relaxed,
 						memory_order_relaxed);
 	return true;
+}
+
+/* Wakes the thread that waits for the bundle. */
+static void
+wake_any(struct core *core, struct engine_cq *cq)
+{
+	uint64_t arm, claimed;
+
+	/* Pairs with the waiter's fence between its store of `arm` and its last look at `reports`. */
+	atomic_thread_fence(memory_order_seq_cst);
+	arm = atomic_load_explicit(&cq->bundle->arm, memory_order_relaxed);
+	if (ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty && cq_claim_arm(cq, arm, &claimed))
+		wake_armed(core, cq, claimed);
+}
+
+/* A ring that is nearly full keeps the room for the event: an event late is better than an event lost. */
+static void
+mark_report_before(struct core *core, struct engine_cq *cq, const struct engine_report *report)
+{
+	const struct one_cqe mark = {.type = ONE_CQE_AFTER_REPORT,
+				     .object = report->ring,
+				     .imm = report->after,
+				     .length = report->number};
+
+	if (report->after != 0 && cq_fits_one(cq) && cq->tail - cq->head_seen + 1 < cq->limit)
+		cq_push(core, cq, &mark);
+}
+
+void
+cq_report(struct core *core, struct engine_cq *cq, const struct one_cqe *entry,
+	  const struct engine_report *report)
+{
+	if (entry != NULL) {
+		struct one_cqe event = *entry;
+
+		cq_unstage(core);
+		mark_report_before(core, cq, report);
+		event.length = report->number;
+		cq_push(core, cq, &event);
+		store_tail(cq);
+	}
+	cq->reports = report->number;
+	/* Pairs with the library's acquire load in has_reported(). */
+	atomic_store_explicit(&cq->shm->reports, cq->reports, memory_order_release);
+	if (entry == NULL)
+		wake_any(core, cq);
 }
 
 void

@@ -25,11 +25,16 @@ struct engine_cq {
 	struct engine_client *client;
 	struct engine_cq *async_cq;
 	uint32_t id;
+	uint32_t reports; /* number of the newest report executed */
 	/* ONE_CQE_AFTER: see move.c. */
 	uint64_t mark_begin, mark_end; /* positions of the newest ones without another entry in between */
 	uint64_t mark_count;           /* what the newest one names, with mark_ring */
 	uint32_t mark_ring;
-	struct reap reap; /* control thread only */
+	/* Control thread only. */
+	struct reap reap;
+	struct engine_cq *first;       /* ring 0 of the bundle */
+	struct engine_cq *last_report; /* in ring 0: the ring of the bundle's newest report; NULL: none yet */
+	uint32_t reports_sent;         /* number of the newest report sent to this ring */
 };
 
 /* Returns a ring's position: entries stored since it was made, without ONE_CQE_SWITCHED. */
@@ -44,8 +49,10 @@ int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t
 void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
 bool cq_fits_one(struct engine_cq *cq);                /* for one entry */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
-/* Push an entry of the control thread: the tail counts it when the command is answered, not a loop later. */
-void cq_push_counted(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+/* Push an event of the control thread, which the tail counts when the command is answered, not a loop later;
+ * `entry` NULL: it needs none, and only its number is counted. */
+void cq_report(struct core *core, struct engine_cq *cq, const struct one_cqe *entry,
+	       const struct engine_report *report);
 /* Push an entry that notifies, for an event of `object`; `cq` NULL: no effect. */
 void cq_notify(struct core *core, struct engine_cq *cq, uint32_t object, uint8_t type, uint8_t status);
 void cq_unstage(struct core *core); /* store staged entries */

@@ -416,6 +416,191 @@ test_bundle_after_hostile(void **state)
 	one_cq_forget(&f.cq);
 }
 
+/* Like a core that executes the command of report `number`. `after` 0: the report before is in this ring. */
+static void
+bundle_report(struct bundle_fixture *f, uint32_t ring, uint32_t number, uint32_t other, uint32_t after)
+{
+	const struct one_cqe entries[] = {{.type = ONE_CQE_AFTER_REPORT, .object = other, .imm = after},
+					  {.type = ONE_CQE_CONNECT, .cookie = (uint64_t)ring << 32 | number}};
+
+	for (uint32_t i = after == 0; i < 2; i++) {
+		uint32_t index = f->tail[ring]++;
+		struct one_cqe *slot = &f->arena.ring[ring].entry[one_ring_slot(index, MANY_LOG2)];
+
+		*slot = entries[i];
+		slot->length = number;
+		slot->phase = one_ring_phase(index, MANY_LOG2);
+	}
+	f->arena.ring[ring].shm.reports = number;
+}
+
+/* An event of the core itself. */
+static void
+bundle_event(struct bundle_fixture *f, uint32_t ring)
+{
+	bundle_report(f, ring, 0, 0, 0);
+}
+
+static void
+bundle_start_two(struct bundle_fixture *f)
+{
+	bundle_init(f);
+	bundle_add(f, 1);
+}
+
+static void
+expect_report(struct bundle_fixture *f, uint32_t ring, uint32_t number)
+{
+	struct one_cqe out;
+
+	assert_int_equal(one_cq_poll(&f->cq, &out), 1);
+	assert_int_equal(out.type, ONE_CQE_CONNECT);
+	assert_int_equal(out.cookie, (uint64_t)ring << 32 | number);
+}
+
+/* A report waits for the one before, even if the core of that one is late. */
+static void
+test_bundle_report_late(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_start_two(&f);
+	bundle_report(&f, 1, 1, 0, 1);
+	bundle_put(&f, 0, 1);
+	assert_int_equal(one_cq_pending(&f.cq, 100), 2);
+	assert_int_equal(one_cq_object(&f.cq, 1, 0), UINT32_MAX);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
+	assert_int_equal(out.type, ONE_CQE_SEND);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	bundle_report(&f, 0, 1, 0, 0);
+	bundle_report(&f, 0, 2, 1, 1);
+	expect_report(&f, 0, 1);
+	expect_report(&f, 1, 1);
+	expect_report(&f, 0, 2);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	one_cq_forget(&f.cq);
+}
+
+/* A report that needed no entry, or whose entry found no room, is not waited for. */
+static void
+test_bundle_report_without_entry(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_start_two(&f);
+	bundle_report(&f, 1, 1, 0, UINT32_MAX);
+	f.arena.ring[0].shm.reports = UINT32_MAX - 1;
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	f.arena.ring[0].shm.reports = 1; /* the number after UINT32_MAX */
+	expect_report(&f, 1, 1);
+	one_cq_forget(&f.cq);
+}
+
+/* The core has reported by itself what the command's number stands for. */
+static void
+test_bundle_report_of_core(void **state)
+{
+	struct bundle_fixture f;
+
+	bundle_start_two(&f);
+	bundle_event(&f, 0);
+	f.arena.ring[0].shm.reports = 1;
+	bundle_report(&f, 1, 1, 0, 1);
+	one_cq_grow(&f.cq);
+	f.cq.rings[0] = f.cq.at;
+	f.cq.at = f.cq.rings[1];
+	f.cq.turn = 1;
+	expect_report(&f, 0, 0);
+	expect_report(&f, 1, 1);
+	one_cq_forget(&f.cq);
+}
+
+/* Ring 0 waits for ring 1, because a queue pair has moved from there. Ring 1 does not wait for what is
+ * behind. */
+static void
+test_bundle_report_and_move(void **state)
+{
+	struct bundle_fixture f;
+
+	bundle_start_two(&f);
+	bundle_report(&f, 0, 1, 0, 0);
+	bundle_report(&f, 1, 1, 0, 1);
+	bundle_put_after(&f, 0, 1, 2);
+	bundle_event(&f, 0);
+	f.arena.ring[0].shm.reports = 1;
+	expect_report(&f, 0, 1);
+	expect_report(&f, 1, 1);
+	expect_report(&f, 0, 0);
+	one_cq_forget(&f.cq);
+}
+
+/* Entries of a resized ring are in private memory; those after the resize are in the new ring. */
+static void
+test_bundle_report_resize(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_init(&f);
+	for (uint32_t i = 1; i < RINGS; i++)
+		bundle_add(&f, i);
+	bundle_report(&f, 1, 1, 0, 2);
+	f.arena.ring[0].shm.reports = 9; /* of private memory: it is not read */
+	f.cq.at.next_shm = &f.arena.ring[2].shm;
+	f.cq.at.next_ring = f.arena.ring[2].entry;
+	f.cq.at.next_log2 = MANY_LOG2;
+	f.arena.bundle.rings = 2;
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	bundle_report(&f, 2, 2, 0, 0);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	f.arena.ring[2].shm.reports = 3;
+	f.arena.ring[2].entry[0].length = 3;
+	expect_report(&f, 1, 1);
+	one_cq_forget(&f.cq);
+}
+
+#define ISSUED 24u
+
+/* Reports are issued in any pattern, cores execute them at any time, and the application polls in between. */
+static void
+test_bundle_reports_in_order(void **state)
+{
+	for (unsigned int seed = 1; seed <= 3000; seed++) {
+		uint32_t ring[ISSUED], number[ISSUED], sent[RINGS] = {0}, executed[RINGS] = {0}, taken = 0;
+		struct bundle_fixture f;
+		struct one_cqe out;
+		unsigned int random = seed;
+
+		bundle_init(&f);
+		for (uint32_t i = 1; i < RINGS; i++)
+			bundle_add(&f, i);
+		for (uint32_t i = 0; i < ISSUED; i++) {
+			ring[i] = (uint32_t)rand_r(&random) % RINGS;
+			number[i] = ++sent[ring[i]];
+		}
+		while (taken < ISSUED) {
+			uint32_t core = (uint32_t)rand_r(&random) % RINGS, i = 0;
+
+			while (i < ISSUED && (ring[i] != core || number[i] != executed[core] + 1))
+				i++;
+			if (i < ISSUED) {
+				bool other = i > 0 && ring[i - 1] != core;
+
+				executed[core]++;
+				bundle_report(&f, core, number[i], other ? ring[i - 1] : 0,
+					      other ? number[i - 1] : 0);
+			}
+			while (rand_r(&random) % 4 != 0 && one_cq_poll(&f.cq, &out) == 1) {
+				assert_int_equal(out.cookie, (uint64_t)ring[taken] << 32 | number[taken]);
+				taken++;
+			}
+		}
+		one_cq_forget(&f.cq);
+	}
+}
+
 static void
 test_bundle_takes_turns(void **state)
 {
@@ -736,6 +921,12 @@ main(void)
 		cmocka_unit_test(test_bundle_after_wrap),
 		cmocka_unit_test(test_bundle_after_many),
 		cmocka_unit_test(test_bundle_after_hostile),
+		cmocka_unit_test(test_bundle_report_late),
+		cmocka_unit_test(test_bundle_report_without_entry),
+		cmocka_unit_test(test_bundle_report_of_core),
+		cmocka_unit_test(test_bundle_report_and_move),
+		cmocka_unit_test(test_bundle_report_resize),
+		cmocka_unit_test(test_bundle_reports_in_order),
 		cmocka_unit_test(test_bundle_takes_turns),
 		cmocka_unit_test(test_bundle_arms_all),
 		cmocka_unit_test(test_bundle_of_a_liar),

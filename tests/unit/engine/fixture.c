@@ -287,7 +287,8 @@ void
 ring_join(struct app *lane, struct ring *first, struct ring *ring)
 {
 	struct one_cq_bundle *bundle = first->bundle;
-	struct engine_cq_config config = {.id = first->cq->id, .number = bundle->rings, .log2 = first->log2};
+	struct engine_cq_config config = {
+		.id = first->cq->id, .number = bundle->rings, .first = first->cq, .log2 = first->log2};
 
 	config.bundle = (uint64_t)((uint8_t *)bundle - lane->arena);
 	config.offset = app_alloc(lane, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << config.log2));

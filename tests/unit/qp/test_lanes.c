@@ -149,6 +149,110 @@ test_one_event(void **state)
 	assert_false(ring_armed(&ring[0]));
 }
 
+static void
+post_event(const struct ring *to, uint32_t object)
+{
+	struct engine_command *command = malloc(sizeof(*command)); /* freed when it is acknowledged */
+
+	assert_non_null(command);
+	*command = (struct engine_command){
+		.type = ENGINE_CQ_POST,
+		.cq = to->cq,
+		.event = {.type = ONE_CQE_CONNECT, .object = object, .flags = ONE_CQE_NOTIFY},
+	};
+	assert_int_equal(engine_command(command), 0);
+}
+
+static void
+expect_number(struct ring *from, uint32_t object, uint32_t number)
+{
+	struct one_cqe out;
+
+	assert_true(ring_poll(from, &out));
+	assert_int_equal(out.type, ONE_CQE_CONNECT);
+	assert_int_equal(out.object, object);
+	assert_int_equal(out.length, number);
+}
+
+static void
+expect_after(struct ring *from, uint32_t number, uint32_t other, uint32_t after)
+{
+	struct one_cqe out;
+
+	assert_true(ring_poll(from, &out));
+	assert_int_equal(out.type, ONE_CQE_AFTER_REPORT);
+	assert_int_equal(out.length, number);
+	assert_int_equal(out.object, other);
+	assert_int_equal(out.imm, after);
+}
+
+/* The control thread's events name those before them in another ring, whichever core is first. */
+static void
+test_reports(void **state)
+{
+	post_event(&ring[0], 1);
+	post_event(&ring[1], 2);
+	post_event(&ring[1], 3);
+	post_event(&ring[0], 4);
+	loops_of(&lane, 3);
+	expect_after(&ring[1], 1, 0, 1);
+	expect_number(&ring[1], 2, 1);
+	expect_number(&ring[1], 3, 2);
+	assert_int_equal(atomic_load(&ring[0].shm->reports), 0);
+	assert_int_equal(atomic_load(&ring[1].shm->reports), 2);
+	turn(3);
+	expect_number(&ring[0], 1, 1);
+	expect_after(&ring[0], 2, 1, 2);
+	expect_number(&ring[0], 4, 2);
+	assert_int_equal(atomic_load(&ring[0].shm->reports), 2);
+}
+
+/* A report that needs no entry, since the connection has ended, is counted, and wakes who may wait for it. */
+static void
+test_report_without_entry(void **state)
+{
+	_Atomic uint32_t *word = &home.channels[5].word;
+	uint32_t before = atomic_load(word);
+
+	ring_arm(&async[0], one_arm(1, 5, 0));
+	assert_int_equal(
+		command((struct engine_command){.type = ENGINE_QP_RTS,
+						.qp = pair[0].qp,
+						.event = {.type = ONE_CQE_CONNECT, .flags = ONE_CQE_NOTIFY}}),
+		0);
+	assert_int_equal(atomic_load(&async[0].shm->reports), 1);
+	assert_int_equal(atomic_load(word), before + 1);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = pair[0].qp}), 0);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RTS,
+							 .qp = pair[0].qp,
+							 .event = {.type = ONE_CQE_CONNECT}}),
+			 -ENOTCONN);
+	assert_int_equal(atomic_load(&async[0].shm->reports), 2);
+}
+
+/* A nearly full ring takes the event without its mark; a full one loses the event, and counts it. */
+static void
+test_report_without_room(void **state)
+{
+	struct one_cqe out;
+	uint32_t fill = (1u << CQ_LOG2) - 2, events = 0;
+
+	for (uint32_t i = 0; i < fill; i++) {
+		post_event(&ring[0], i);
+		turn(2);
+	}
+	post_event(&ring[1], 1);
+	post_event(&ring[0], 2);
+	post_event(&ring[0], 3);
+	turn(2);
+	assert_int_equal(atomic_load(&ring[0].shm->reports), fill + 2);
+	while (ring_poll(&ring[0], &out)) {
+		assert_int_equal(out.type, ONE_CQE_CONNECT);
+		events++;
+	}
+	assert_int_equal(events, fill + 1);
+}
+
 /* A fault on one lane ends the attachment; the other goes on until then. */
 static void
 test_fault(void **state)
@@ -180,6 +284,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_posted_before, start, end),
 		cmocka_unit_test_setup_teardown(test_lane_that_stands, start, end),
 		cmocka_unit_test_setup_teardown(test_one_event, start, end),
+		cmocka_unit_test_setup_teardown(test_reports, start, end),
+		cmocka_unit_test_setup_teardown(test_report_without_entry, start, end),
+		cmocka_unit_test_setup_teardown(test_report_without_room, start, end),
 		cmocka_unit_test_setup_teardown(test_fault, start, end),
 		cmocka_unit_test_setup_teardown(test_refused, start, end),
 	};
