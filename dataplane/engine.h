@@ -62,8 +62,9 @@ struct engine_cq_config {
 };
 
 struct engine_srq_config {
-	uint32_t id;      /* the application's id: object of ONE_ASYNC_SRQ_LIMIT */
-	uint64_t shm, rq; /* offsets in the arena */
+	uint32_t id; /* the application's id: object of ONE_ASYNC_SRQ_LIMIT */
+	uint64_t shm,
+		rq; /* offsets in the arena: struct one_srq_shm with a lane for each core, and the ring */
 	uint32_t log2;
 	struct engine_cq *async_cq; /* NULL: the limit is not reported */
 };
@@ -144,10 +145,12 @@ enum engine_command_type {
 	ENGINE_QP_SIGNAL,    /* without a send ring: signals the peer, event.imm = one_signal() */
 	ENGINE_SRQ_ADD,      /* before the queue pairs that use it */
 	ENGINE_SRQ_LIMIT,    /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */
-	ENGINE_SRQ_SWAP,     /* exchanges the rings of `srq` and `other_srq`; their indices stay */
+	ENGINE_SRQ_SWAP,     /* exchanges the rings of `srq` and `other_srq`; their indices stay. Each other
+				core may use the old ring until it answers ENGINE_CLIENT_SYNC */
 	ENGINE_SRQ_REMOVE,   /* after the queue pairs that use it */
 	ENGINE_QP_DATAGRAM,  /* `datagram`: to RC_RTR or RC_RTS, or a new Q_Key there; and sets the
 				application's state: CONNECTING, CONNECTED */
+	ENGINE_CLIENT_SYNC,  /* no effect: the answer says that the core has left what it began before */
 	ENGINE_CHANNEL_FD    /* makes `channel` wake by its socket, or no longer (-1) */
 };
 

@@ -501,7 +501,9 @@ struct one_srq_create {
 struct one_srq_created {
 	uint32_t srq, log2;
 	uint64_t shm, rq;
-}; /* offsets: struct one_srq_shm, struct one_wqe[] */
+	uint32_t lanes;
+	uint32_t reserved;
+}; /* offsets: struct one_srq_shm with `lanes` lanes, struct one_wqe[] */
 /* Requests ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
 struct one_srq_limit {
 	uint32_t srq, limit;

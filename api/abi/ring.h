@@ -395,17 +395,28 @@ _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
  * uses it has no receives of its own; rq_head in the queue pair's one_qp_shm counts the receives it has
  * taken, rq_done those of them that are completed.
  */
-struct one_srq_shm {
-	/* Written by the engine. */
-	_Atomic uint32_t head;  /* slots of the ring taken: the application may reuse them */
+struct one_srq_lane {
+	/* Written by one polling core. The sums over all cores count. */
+	_Atomic uint32_t head;  /* slots of the ring taken: the application may reuse as many */
 	_Atomic uint32_t taken; /* receives taken by queue pairs */
 	_Atomic uint32_t done;  /* receives taken, and completed or flushed */
 	uint8_t pad0[52];
+};
+_Static_assert(sizeof(struct one_srq_lane) == ONE_CACHE_LINE, "one_srq_lane");
+
+struct one_srq_shm {
 	/* Written by the application. */
 	_Atomic uint32_t posted; /* receives posted; stored before the phase of the newest */
-	uint8_t pad1[60];
+	uint8_t pad0[60];
+	struct one_srq_lane lane[]; /* for each polling core */
 };
-_Static_assert(sizeof(struct one_srq_shm) == 128, "one_srq_shm");
+_Static_assert(sizeof(struct one_srq_shm) == ONE_CACHE_LINE, "one_srq_shm");
+
+static inline uint64_t
+one_srq_shm_size(uint32_t lanes)
+{
+	return sizeof(struct one_srq_shm) + lanes * (uint64_t)sizeof(struct one_srq_lane);
+}
 
 /* A connection request, filled in by the control thread before ONE_CQE_REQUEST. */
 struct one_cr_shm {

@@ -12,6 +12,7 @@ struct one_srq {
 	struct one_client *client;
 	uint32_t id;
 	uint32_t log2;
+	uint32_t lanes;  /* of `shm` */
 	uint32_t max_wr; /* of the ring; the owner may set a lower limit */
 	struct one_srq_shm *shm;
 	struct one_wqe *rq;

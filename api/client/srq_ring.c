@@ -18,8 +18,8 @@ one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t
 	if (error != 0)
 		return error;
 	made = &reply.srq;
-	if (made->log2 <= ONE_RING_LOG2_MAX) {
-		srq->shm = one_client_span(client, made->shm, sizeof(struct one_srq_shm));
+	if (made->log2 <= ONE_RING_LOG2_MAX && made->lanes <= ONE_LANES_MAX) {
+		srq->shm = one_client_span(client, made->shm, one_srq_shm_size(made->lanes));
 		srq->rq = one_client_span(client, made->rq, sizeof(struct one_wqe) << made->log2);
 	}
 	if (srq->shm == NULL || srq->rq == NULL) {
@@ -29,6 +29,7 @@ one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t
 	srq->client = client;
 	srq->id = made->srq;
 	srq->log2 = made->log2;
+	srq->lanes = made->lanes;
 	srq->max_wr = max_wr;
 	return 0;
 }
@@ -53,10 +54,13 @@ one_srq_limit(struct one_srq *srq, uint32_t limit)
 static void
 refresh_srq(struct one_srq *srq)
 {
-	/* Acquire pairs with the engine's release stores: the engine no longer reads those slots. */
-	uint32_t done = atomic_load_explicit(&srq->shm->done, memory_order_acquire);
-	uint32_t head = atomic_load_explicit(&srq->shm->head, memory_order_acquire);
+	uint32_t done = 0, head = 0;
 
+	/* Acquire pairs with the engine's release stores: no core reads so many slots any more. */
+	for (uint32_t i = 0; i < srq->lanes; i++) {
+		done += atomic_load_explicit(&srq->shm->lane[i].done, memory_order_acquire);
+		head += atomic_load_explicit(&srq->shm->lane[i].head, memory_order_acquire);
+	}
 	if (srq->posted - done <= srq->posted - srq->done_seen)
 		srq->done_seen = done;
 	if (srq->tail - head <= srq->tail - srq->head_seen)
@@ -168,9 +172,11 @@ one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct on
 uint32_t
 one_srq_available(const struct one_srq *srq)
 {
-	/* Pairs with the engine's release store. */
-	uint32_t n = srq->posted - atomic_load_explicit(&srq->shm->taken, memory_order_acquire);
+	uint32_t n = srq->posted;
 
+	for (uint32_t i = 0; i < srq->lanes; i++)
+		/* Pairs with the engine's release store. */
+		n -= atomic_load_explicit(&srq->shm->lane[i].taken, memory_order_acquire);
 	return n <= srq->max_wr ? n : 0;
 }
 

@@ -114,7 +114,7 @@ choose_core(struct qp *qp, const struct qp *near)
 	struct client *client = qp->object.client;
 	enum config_placement how = control.config->placement;
 
-	if (how == CONFIG_PLACEMENT_ONE || qp->srq != NULL || !client_alive(client))
+	if (how == CONFIG_PLACEMENT_ONE || !client_alive(client))
 		return home_core(client);
 	if (how == CONFIG_PLACEMENT_NEXT)
 		return client->next_core++ % engine_num_cores();

@@ -212,8 +212,8 @@ qp_move_refusal(const struct qp *qp)
 {
 	if (!qp->kind->created)
 		return "queue pairs of RSM stay on the first core of their attachment";
-	if (qp->config.ud || qp->srq != NULL)
-		return "queue pairs for datagrams, or with a shared receive queue, stay where they are";
+	if (qp->config.ud)
+		return "queue pairs for datagrams stay where they are";
 	if (qp->state != ONE_QP_CONNECTED || qp->removing || !client_alive(qp->object.client))
 		return "it is not connected";
 	return qp->move != NULL ? "it is moving already" : NULL;

@@ -4,6 +4,7 @@
  * queue pairs that use it.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "control/objects/objects.h"
 
@@ -19,14 +20,14 @@ srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 static int
 alloc_rings(struct client *client, struct srq *srq, uint32_t log2)
 {
-	int error = client_alloc(client, sizeof(struct one_srq_shm), &srq->shm);
+	int error = client_alloc(client, one_srq_shm_size(engine_num_cores()), &srq->shm);
 
 	if (error != 0)
 		return error;
 	srq->ring_size = sizeof(struct one_wqe) << log2;
 	error = client_alloc(client, srq->ring_size, &srq->ring);
 	if (error != 0)
-		client_free(client, srq->shm, sizeof(struct one_srq_shm));
+		client_free(client, srq->shm, one_srq_shm_size(engine_num_cores()));
 	return error;
 }
 
@@ -60,7 +61,12 @@ srq_create(struct client *client, const struct one_msg *msg)
 	srq->max_wr = args->max_wr;
 	pz->object.users++;
 	client->reply.srq = (struct one_srq_created){
-		.srq = srq->object.id, .log2 = log2, .shm = srq->shm, .rq = srq->ring};
+		.srq = srq->object.id,
+		.log2 = log2,
+		.shm = srq->shm,
+		.rq = srq->ring,
+		.lanes = engine_num_cores(),
+	};
 	config = (struct engine_srq_config){
 		.id = srq->object.id,
 		.shm = srq->shm,
@@ -101,6 +107,41 @@ srq_limit(struct client *client, const struct one_msg *msg)
 	return REQUEST_LATER;
 }
 
+struct swap {
+	struct client *client;
+	uint32_t lanes; /* that have not answered */
+};
+
+static void
+lane_synced(struct engine_command *command, void *object)
+{
+	struct swap *swap = object;
+
+	if (--swap->lanes == 0) {
+		client_reply(swap->client, 0);
+		free(swap);
+	}
+}
+
+/* The application may free the old ring when no core uses it. */
+static void
+rings_swapped(struct engine_command *command, void *object)
+{
+	struct swap *swap = object;
+	struct engine_client *lane;
+
+	swap->lanes = 1;
+	for (lane = engine_lane_next(swap->client->engine); lane != NULL; lane = engine_lane_next(lane)) {
+		struct engine_command *sync =
+			command_new(swap->client, ENGINE_CLIENT_SYNC, lane_synced, swap);
+
+		swap->lanes++;
+		sync->client = lane;
+		command_send(sync);
+	}
+	lane_synced(command, swap);
+}
+
 int
 srq_swap(struct client *client, const struct one_msg *msg)
 {
@@ -108,6 +149,7 @@ srq_swap(struct client *client, const struct one_msg *msg)
 	struct srq *srq = object_get(client, OBJECT_SRQ, args->srq);
 	struct srq *other = object_get(client, OBJECT_SRQ, args->other), was;
 	struct engine_command *command;
+	struct swap *swap;
 
 	if (srq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
@@ -115,6 +157,10 @@ srq_swap(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->other);
 	if (other->object.users != 0)
 		return client_refuse(client, -EBUSY, ONE_SUBJECT_SRQ, args->other);
+	swap = malloc(sizeof(*swap));
+	if (swap == NULL)
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	swap->client = client;
 	was = *srq;
 	srq->ring = other->ring;
 	srq->ring_size = other->ring_size;
@@ -122,7 +168,7 @@ srq_swap(struct client *client, const struct one_msg *msg)
 	other->ring = was.ring;
 	other->ring_size = was.ring_size;
 	other->max_wr = was.max_wr;
-	command = command_new(client, ENGINE_SRQ_SWAP, srq_acknowledged, client);
+	command = command_new(client, ENGINE_SRQ_SWAP, rings_swapped, swap);
 	command->srq = srq->engine;
 	command->other_srq = other->engine;
 	command_send(command);
@@ -136,7 +182,7 @@ srq_destroy(struct srq *srq)
 
 	engine_srq_free(srq->engine);
 	client_free(client, srq->ring, srq->ring_size);
-	client_free(client, srq->shm, sizeof(struct one_srq_shm));
+	client_free(client, srq->shm, one_srq_shm_size(engine_num_cores()));
 	srq->pz->object.users--;
 	object_free(srq);
 }

@@ -239,6 +239,7 @@ execute_command(struct core *core, const struct engine_command *command)
 		return client_add(core, command->client);
 	case ENGINE_CLIENT_REMOVE:
 		return client_remove(core, command->client);
+	case ENGINE_CLIENT_SYNC:
 	case ENGINE_CQ_ADD:
 		return 0;
 	case ENGINE_CQ_RESIZE:

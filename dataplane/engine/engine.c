@@ -448,6 +448,7 @@ core_of_command(const struct engine_command *command)
 	switch (command->type) {
 	case ENGINE_CLIENT_ADD:
 	case ENGINE_CLIENT_REMOVE:
+	case ENGINE_CLIENT_SYNC:
 	case ENGINE_CHANNEL_FD:
 		return command->client != NULL ? command->client->core : NULL;
 	case ENGINE_CQ_ADD:

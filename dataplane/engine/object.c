@@ -307,17 +307,18 @@ engine_srq_new(struct engine_client *client, const struct engine_srq_config *con
 	struct engine_srq *srq;
 
 	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
-	    !client_owns(config->shm, sizeof(struct one_srq_shm)))
+	    config->rq % RTE_CACHE_LINE_SIZE != 0 ||
+	    !client_owns(config->shm, one_srq_shm_size(engine.num_cores)))
 		return NULL;
-	srq = slab_alloc(sizeof(*srq));
+	srq = slab_alloc(sizeof(*srq) + engine.num_cores * sizeof(srq->lane[0]));
 	if (srq == NULL)
 		return NULL;
 	srq->client = client;
 	srq->id = config->id;
+	srq->lanes = engine.num_cores;
 	srq->async_cq = config->async_cq;
 	srq->shm = (struct one_srq_shm *)(client->arena + config->shm);
-	srq->rq = (struct one_wqe *)(client->arena + config->rq);
-	srq->log2 = config->log2;
+	srq_set_ring(srq, (struct one_wqe *)(client->arena + config->rq), config->log2);
 	return srq;
 }
 

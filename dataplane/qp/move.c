@@ -44,7 +44,7 @@ end_without_keys(struct engine_client *home)
 static int
 check_state(const struct engine_qp *qp)
 {
-	if (qp->srq != NULL || qp->shm == NULL || qp->signals || qp->transport == QP_UD)
+	if (qp->shm == NULL || qp->signals || qp->transport == QP_UD)
 		return -EOPNOTSUPP;
 	if ((qp->state != RC_RTR && qp->state != RC_RTS) || qp->client->faulty)
 		return -ENOTCONN;

@@ -202,24 +202,25 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 static bool
 take_shared(struct core *core, struct engine_qp *qp, struct recv_work *out)
 {
-	struct engine_srq *srq = qp->srq;
+	struct srq_next next;
 	struct one_wqe wqe;
 	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
 	uint32_t slots;
 
 	if (qp->client->faulty)
 		return false;
-	slots = ring_take(srq->rq, srq->head, srq->log2, &wqe, ext);
-	if (slots == 0)
-		return false;
+	do {
+		next = srq_find(qp->srq);
+		slots = ring_take(next.ring, srq_slot(&next), next.log2, &wqe, ext);
+		if (slots == 0 && srq_is_next(qp->srq, &next))
+			return false;
+	} while (slots == 0 || !srq_claim(core, qp, &next, slots));
 	wqe_to_recv(&wqe, ext, out);
 	out->flags = 0; /* posted without a queue pair: all completions notify */
 	qp->rq_head = ++qp->rq_taken;
-	/* The library only counts receives with rq_head. Relaxed: the slot was copied before, and srq_took()
-	 * releases it. */
+	/* Relaxed: the library only counts receives with rq_head. */
 	if (qp->shm != NULL)
 		atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_relaxed);
-	srq_took(core, srq, slots);
 	return true;
 }
 
@@ -251,7 +252,7 @@ void
 qp_publish(struct engine_qp *qp)
 {
 	if (qp->srq != NULL)
-		srq_publish(qp->srq);
+		srq_publish(qp->srq, qp);
 	if (qp->shm == NULL)
 		return;
 	/* Pair with the library's acquire loads before it fills a slot again. */
@@ -328,7 +329,7 @@ complete_recv(struct core *core, struct engine_qp *qp, const struct completion *
 	cq_stage_qp(core, qp);
 	qp->rq_done++;
 	if (qp->srq != NULL)
-		qp->srq->done++;
+		srq_done(qp->srq, qp, 1);
 	if (qp->recv_cq != NULL)
 		stage_cqe(core, qp, qp->recv_cq, c, ONE_OP_RECV,
 			  c->status != ONE_STATUS_SUCCESS ||
@@ -531,7 +532,7 @@ forget_recv(struct engine_qp *qp)
 {
 	qp->recv_taken = false;
 	if (qp->srq != NULL)
-		qp->srq->done += qp->rq_taken - qp->rq_done;
+		srq_done(qp->srq, qp, qp->rq_taken - qp->rq_done);
 	qp->rq_done = qp->rq_taken;
 }
 
@@ -761,7 +762,7 @@ qp_forget(struct core *core, struct engine_qp *qp)
 		rc_reset(qp->rc);
 	if (qp->srq != NULL) {
 		forget_recv(qp);
-		srq_publish(qp->srq);
+		srq_publish(qp->srq, qp);
 	}
 	qp_make_cold(core, qp);
 }

@@ -3,60 +3,125 @@
  * Shared receive queues. A queue pair takes a receive when a message begins, as from a ring of its own
  * (take_shared() in qp.c), so there is nothing to poll here. Receives leave in the order of posting, and
  * complete in the order of their messages.
+ *
+ * Several cores take receives without a lock. A core copies the next slot, then claims it by one
+ * compare-and-swap; if that fails, the copy does not count. The application reuses as many slots as the cores
+ * together have taken, so none before it is copied: a core counts a slot after its claim, and the claims
+ * before are of slots that are copied.
  */
 #include "dataplane/qp/srq.h"
 #include "dataplane/qp/cq.h"
+#include "dataplane/qp/qp.h"
+
+#define LOG2_MASK ((uintptr_t)RTE_CACHE_LINE_SIZE - 1)
+
+struct srq_next
+srq_find(const struct engine_srq *srq)
+{
+	/* Acquire: pairs with the compare-and-swap of other cores, and with srq_set_ring(). */
+	uint64_t taken = atomic_load_explicit(&srq->taken, memory_order_acquire);
+	uintptr_t ring = atomic_load_explicit(&srq->ring, memory_order_acquire);
+
+	return (struct srq_next){.ring = (const struct one_wqe *)(ring & ~LOG2_MASK),
+				 .log2 = (uint32_t)(ring & LOG2_MASK),
+				 .taken = taken};
+}
+
+bool
+srq_is_next(const struct engine_srq *srq, const struct srq_next *next)
+{
+	/* Relaxed: the acquire load of the slot's phase came before, and only equality counts. */
+	return atomic_load_explicit(&srq->taken, memory_order_relaxed) == next->taken;
+}
+
+static inline uint64_t
+add_taken(uint64_t taken, uint32_t receives, uint32_t slots)
+{
+	return (uint64_t)((uint32_t)(taken >> 32) + receives) << 32 | (uint32_t)((uint32_t)taken + slots);
+}
 
 /* A wrong `posted` from the application affects only its own event. */
 static void
-check_limit(struct core *core, struct engine_srq *srq)
+check_limit(struct core *core, struct engine_srq *srq, uint32_t taken, struct engine_cq *async_cq)
 {
-	uint32_t posted;
+	uint32_t limit = atomic_load_explicit(&srq->limit, memory_order_seq_cst), posted;
 
-	if (likely(srq->limit == 0))
+	if (likely(limit == 0))
 		return;
 	/* An honest application stores `posted` before the phase, which was loaded with acquire: so `posted`
 	 * is at least `taken`. */
 	posted = atomic_load_explicit(&srq->shm->posted, memory_order_relaxed);
-	if ((int32_t)(posted - srq->taken) >= (int32_t)srq->limit)
+	if ((int32_t)(posted - taken) >= (int32_t)limit)
 		return;
-	srq->limit = 0;
-	cq_notify(core, srq->async_cq, srq->id, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT);
+	/* Relaxed: one of the cores that have found it low gets the limit, and reports. */
+	if (atomic_compare_exchange_strong_explicit(&srq->limit, &limit, 0, memory_order_relaxed,
+						    memory_order_relaxed))
+		cq_notify(core, async_cq, srq->id, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT);
 }
 
-void
-srq_took(struct core *core, struct engine_srq *srq, uint32_t slots)
+bool
+srq_claim(struct core *core, struct engine_qp *qp, struct srq_next *next, uint32_t slots)
 {
-	srq->head += slots;
-	srq->taken++;
+	struct engine_srq *srq = qp->srq;
+	struct srq_lane *lane = &srq->lane[core->index];
+	struct one_srq_lane *shared = &srq->shm->lane[core->index];
+	uint64_t after = add_taken(next->taken, 1, slots);
+
+	/* A core alone needs no atomic exchange. Otherwise it pairs with those of other cores, with
+	 * srq_find(), and with the store of the limit: that store's check or this core's sees both. */
+	if (srq->lanes == 1)
+		atomic_store_explicit(&srq->taken, after, memory_order_relaxed);
+	else if (!atomic_compare_exchange_strong_explicit(&srq->taken, &next->taken, after,
+							  memory_order_seq_cst, memory_order_relaxed))
+		return false;
+	lane->head += slots;
+	lane->taken++;
 	/* Pair with the library's acquire loads before it fills a slot again. */
-	atomic_store_explicit(&srq->shm->taken, srq->taken, memory_order_release);
-	atomic_store_explicit(&srq->shm->head, srq->head, memory_order_release);
-	check_limit(core, srq);
+	atomic_store_explicit(&shared->taken, lane->taken, memory_order_release);
+	atomic_store_explicit(&shared->head, lane->head, memory_order_release);
+	check_limit(core, srq, (uint32_t)(after >> 32),
+		    qp->client == srq->client ? srq->async_cq : qp->async_cq);
+	return true;
 }
 
 void
 srq_set_limit(struct core *core, struct engine_srq *srq, uint32_t limit)
 {
-	srq->limit = limit;
-	check_limit(core, srq);
+	/* Pairs with the compare-and-swap in srq_claim(). */
+	atomic_store_explicit(&srq->limit, limit, memory_order_seq_cst);
+	check_limit(core, srq, (uint32_t)(atomic_load_explicit(&srq->taken, memory_order_seq_cst) >> 32),
+		    srq->async_cq);
+}
+
+void
+srq_set_ring(struct engine_srq *srq, struct one_wqe *ring, uint32_t log2)
+{
+	/* Pairs with srq_find(). */
+	atomic_store_explicit(&srq->ring, (uintptr_t)ring | log2, memory_order_release);
 }
 
 void
 srq_exchange_rings(struct engine_srq *one, struct engine_srq *other)
 {
-	struct one_wqe *rq = one->rq;
-	uint32_t log2 = one->log2;
+	/* Relaxed: this core alone stores rings. Release: pairs with srq_find(). */
+	uintptr_t ring = atomic_load_explicit(&one->ring, memory_order_relaxed);
 
-	one->rq = other->rq;
-	one->log2 = other->log2;
-	other->rq = rq;
-	other->log2 = log2;
+	atomic_store_explicit(&one->ring, atomic_load_explicit(&other->ring, memory_order_relaxed),
+			      memory_order_release);
+	atomic_store_explicit(&other->ring, ring, memory_order_release);
 }
 
 void
-srq_publish(struct engine_srq *srq)
+srq_done(struct engine_srq *srq, const struct engine_qp *qp, uint32_t receives)
 {
+	srq->lane[qp->client->core->index].done += receives;
+}
+
+void
+srq_publish(struct engine_srq *srq, const struct engine_qp *qp)
+{
+	uint32_t core = qp->client->core->index;
+
 	/* Pairs with the library's acquire load. */
-	atomic_store_explicit(&srq->shm->done, srq->done, memory_order_release);
+	atomic_store_explicit(&srq->shm->lane[core].done, srq->lane[core].done, memory_order_release);
 }

@@ -474,8 +474,8 @@ mock_srq_take(struct mock *mock, uint32_t id, uint32_t qp_id, struct one_wqe *wq
 	if (taken) {
 		qp->rq.head = ++qp->rq.taken;
 		mock_qp_store(qp);
-		atomic_store_explicit(&srq->shm->taken, srq->rq.taken, memory_order_release);
-		atomic_store_explicit(&srq->shm->head, srq->rq.head, memory_order_release);
+		atomic_store_explicit(&srq->shm->lane[0].taken, srq->rq.taken, memory_order_release);
+		atomic_store_explicit(&srq->shm->lane[0].head, srq->rq.head, memory_order_release);
 	}
 	pthread_mutex_unlock(&mock->lock);
 	return taken;
@@ -490,7 +490,7 @@ mock_srq_complete(struct mock *mock, uint32_t id, uint32_t qp, const struct one_
 	pthread_mutex_lock(&mock->lock);
 	srq = need_srq(mock, id);
 	mock_check(srq->rq.done != srq->rq.taken, "more done than taken");
-	atomic_store_explicit(&srq->shm->done, ++srq->rq.done, memory_order_release);
+	atomic_store_explicit(&srq->shm->lane[0].done, ++srq->rq.done, memory_order_release);
 	mock_complete(mock, qp, wqe, status);
 	pthread_mutex_unlock(&mock->lock);
 }

@@ -383,7 +383,8 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		o = mock_object_new(mock, client, ONE_MSG_SRQ_CREATE);
 		reply->srq.srq = o->id;
 		reply->srq.log2 = ring_log2(msg->srq_create.max_wr, msg->srq_create.max_sge);
-		reply->srq.shm = mock_arena_alloc(client, sizeof(struct one_srq_shm));
+		reply->srq.lanes = 1;
+		reply->srq.shm = mock_arena_alloc(client, one_srq_shm_size(1));
 		reply->srq.rq = mock_arena_alloc(client, sizeof(struct one_wqe) << reply->srq.log2);
 		o->srq.shm = (void *)(client->arena + reply->srq.shm);
 		o->srq.rq = (struct mock_ring){.ring = (void *)(client->arena + reply->srq.rq),

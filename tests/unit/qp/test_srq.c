@@ -30,7 +30,7 @@ setup(void **state)
 	ring_new(&w.app, CQ_LOG2, &w.async, NULL);
 	ring_new(&w.app, CQ_LOG2, &w.send, NULL);
 	ring_new(&w.app, CQ_LOG2, &w.conn, NULL);
-	config.shm = app_alloc(&w.app, sizeof(struct one_srq_shm));
+	config.shm = app_alloc(&w.app, one_srq_shm_size(engine.num_cores));
 	config.rq = app_alloc(&w.app, sizeof(struct one_wqe) << RING_LOG2);
 	config.async_cq = w.async.cq;
 	w.shm = (struct one_srq_shm *)(w.app.arena + config.shm);
@@ -102,7 +102,7 @@ post(uint64_t cookie, uint32_t len)
 static void
 fill_longer(const struct one_srq_shm *shm, struct one_wqe *ring)
 {
-	uint32_t head = atomic_load(&shm->head);
+	uint32_t head = atomic_load(&shm->lane[0].head);
 
 	for (uint32_t i = head; i != head + (2u << RING_LOG2); i++) {
 		struct one_wqe *slot = &ring[one_ring_slot(i, RING_LOG2 + 1)];
@@ -156,9 +156,9 @@ shared(bool local)
 			assert_int_equal(atomic_load(&w.to[i].shm->rq_done), sent[i]);
 			assert_int_equal(atomic_load(&w.to[i].shm->rq_head), sent[i]);
 		}
-		assert_int_equal(atomic_load(&w.shm->taken), seen);
-		assert_int_equal(atomic_load(&w.shm->done), seen);
-		assert_int_equal(atomic_load(&w.shm->head), w.tail);
+		assert_int_equal(atomic_load(&w.shm->lane[0].taken), seen);
+		assert_int_equal(atomic_load(&w.shm->lane[0].done), seen);
+		assert_int_equal(atomic_load(&w.shm->lane[0].head), w.tail);
 	}
 	assert_int_equal(w.app.faults, 0);
 }
@@ -244,7 +244,7 @@ test_what_is_left_stays(void **state)
 	post(1, LEN);
 	assert_int_equal(command(flush), 0);
 	expect_none(&w.recv[0]);
-	assert_int_equal(atomic_load(&w.shm->taken), 0);
+	assert_int_equal(atomic_load(&w.shm->lane[0].taken), 0);
 	post_send(&w.from[1], &w.out, LEN, 7);
 	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 0);
 }
@@ -257,8 +257,8 @@ begin_long(void)
 	post(0, 5 * LOCAL_CHUNK_ALONE);
 	post(1, LEN);
 	post_send(&w.from[0], &w.out, 5 * LOCAL_CHUNK_ALONE, 7);
-	TURN_UNTIL(atomic_load(&w.shm->taken) == 1);
-	assert_int_equal(atomic_load(&w.shm->done), 0);
+	TURN_UNTIL(atomic_load(&w.shm->lane[0].taken) == 1);
+	assert_int_equal(atomic_load(&w.shm->lane[0].done), 0);
 	assert_int_equal(atomic_load(&w.to[0].shm->rq_head), 1);
 	assert_int_equal(atomic_load(&w.to[0].shm->rq_done), 0);
 }
@@ -270,8 +270,8 @@ test_what_is_taken_is_flushed(void **state)
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.to[0].qp}), 0);
 	expect(&w.recv[0], ONE_CQE_RECV, ONE_STATUS_FLUSHED, 0);
 	expect_none(&w.recv[0]);
-	assert_int_equal(atomic_load(&w.shm->done), 1);
-	assert_int_equal(atomic_load(&w.shm->taken), 1);
+	assert_int_equal(atomic_load(&w.shm->lane[0].done), 1);
+	assert_int_equal(atomic_load(&w.shm->lane[0].taken), 1);
 }
 
 static void
@@ -279,7 +279,7 @@ test_removal_gives_the_place_back(void **state)
 {
 	begin_long();
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_REMOVE, .qp = w.to[0].qp}), 0);
-	assert_int_equal(atomic_load(&w.shm->done), 1);
+	assert_int_equal(atomic_load(&w.shm->lane[0].done), 1);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_ADD, .qp = w.to[0].qp}), 0);
 }
 
@@ -420,7 +420,7 @@ test_longer_ring(void **state)
 	for (uint32_t i = 0; i < 6; i++)
 		post(before + i, LEN);
 	send_to_all(before, 1);
-	config.shm = app_alloc(&w.app, sizeof(struct one_srq_shm));
+	config.shm = app_alloc(&w.app, one_srq_shm_size(engine.num_cores));
 	config.rq = app_alloc(&w.app, sizeof(struct one_wqe) << config.log2);
 	ring = (struct one_wqe *)(w.app.arena + config.rq);
 	longer = engine_srq_new(w.app.client, &config);

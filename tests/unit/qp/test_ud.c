@@ -88,7 +88,7 @@ share(void)
 {
 	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2};
 
-	config.shm = app_alloc(&w.app[1], sizeof(struct one_srq_shm));
+	config.shm = app_alloc(&w.app[1], one_srq_shm_size(engine.num_cores));
 	config.rq = app_alloc(&w.app[1], sizeof(struct one_wqe) << RING_LOG2);
 	w.shm = (struct one_srq_shm *)(w.app[1].arena + config.shm);
 	w.rq = (struct one_wqe *)(w.app[1].arena + config.rq);
@@ -403,8 +403,8 @@ test_shared_receives(void **unused)
 	send_datagram(60, 9);
 	assert_int_equal(received(1).cookie, 1);
 	expect_none(&w.recv[1]);
-	assert_int_equal(atomic_load(&w.shm->taken), 2);
-	assert_int_equal(atomic_load(&w.shm->done), 2);
+	assert_int_equal(atomic_load(&w.shm->lane[w.app[1].client->core->index].taken), 2);
+	assert_int_equal(atomic_load(&w.shm->lane[w.app[1].client->core->index].done), 2);
 }
 
 static void

@@ -780,6 +780,33 @@ test_local_connection_follows_client(void **state)
 	use_lanes(1, 0);
 }
 
+/* The rings of shared receive queues are exchanged once no core of the attachment uses the old ones. */
+static void
+test_swap_waits_for_lanes(void **state)
+{
+	uint32_t syncs = fake_done(ENGINE_CLIENT_SYNC), srq[2];
+	struct ends ends;
+
+	use_lanes(2, 1);
+	ends_open(&ends, 5000);
+	for (int i = 0; i < 2; i++) {
+		ends.passive.msg.srq_create =
+			(struct one_srq_create){.pz = ends.pz_p, .max_wr = 10, .max_sge = 1};
+		assert_int_equal(app_call(&ends.passive, ONE_MSG_SRQ_CREATE), 0);
+		assert_int_equal(ends.passive.reply.srq.lanes, 2);
+		srq[i] = ends.passive.reply.srq.srq;
+	}
+	ends.passive.msg.srq_swap = (struct one_srq_swap){srq[0], srq[1]};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_SRQ_SWAP), 0);
+	assert_int_equal(fake_done(ENGINE_CLIENT_SYNC), syncs);
+	establish(&ends, 5000); /* on the core of the active end */
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_SRQ_SWAP), 0);
+	assert_int_equal(fake_done(ENGINE_CLIENT_SYNC), syncs + 1);
+	end_and_reset(&ends);
+	ends_close(&ends);
+	use_lanes(1, 0);
+}
+
 /* A move that waits does not go on with the next connection. */
 static void
 test_reset_forgets_move(void **state)
@@ -1027,6 +1054,7 @@ connection_tests(void)
 		cmocka_unit_test(test_path_drops_long_packets),
 		cmocka_unit_test(test_other_queue_on_core),
 		cmocka_unit_test(test_local_connection_follows_client),
+		cmocka_unit_test(test_swap_waits_for_lanes),
 		cmocka_unit_test(test_reset_forgets_move),
 		cmocka_unit_test(test_reset_at_once),
 		cmocka_unit_test(test_death_of_peers),
