@@ -13,13 +13,15 @@ from .rows import LOWER
 
 MEMIF = "Two polling cores for each data plane, over memif"
 LOCAL = "Two polling cores, one host"
+THREE = "Three polling cores, one host"
+LANES = "Two cores in one thread"
 ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
 FIRST_PORT = 18530
 SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
-# Bytes of a write, options of each of two programs; for one program in their place: the same endpoints.
-WORK = {"64 B writes": (64, [*SMALL, "16"], [*SMALL, "32"]),
-        "1 MiB writes": (LARGE, ["--tx-depth", "4"], ["--tx-depth", "4", "-q", "2"])}
+# Bytes of a write, options, and endpoints of each of several programs; one program in their place has as many endpoints.
+WORK = {"64 B writes": (64, SMALL, 16), "1 MiB writes": (LARGE, ["--tx-depth", "4", "-q"], 1)}
+NUMBERS = {2: "two", 3: "three"}
 ONE_ENDPOINT = {"8 B writes, one endpoint": (8, [*SMALL, "1"]),
                 "1 MiB writes, one endpoint": (LARGE, ["--tx-depth", "4"])}
 
@@ -61,7 +63,7 @@ class Programs:
                    *options, "--json", bench.far.address], PERF_SECONDS, bench.near.environment())
         return json.loads(out.splitlines()[-1])["ops"]
 
-    def rate(self, size, options, programs=2):
+    def rate(self, size, options, programs):
         """Returns the operations per second of that many programs together."""
         with concurrent.futures.ThreadPoolExecutor(programs) as pool:
             return sum(pool.map(lambda end: self._client(end, size, options), self.ends[:programs]))
@@ -86,17 +88,22 @@ def in_unit(size):
 
 
 def compare(group, rows, together, apart):
-    for work, (size, two, one) in WORK.items():
-        functions = {"two": lambda s=size, o=two: together.rate(s, o), "one": lambda s=size, o=one: together.rate(s, o, 1)}
+    """Compares several programs on data planes of as many cores, and one program with as many endpoints."""
+    count = len(apart.benches)
+    for work, (size, options, each) in WORK.items():
+        several, single = [*options, str(each)], [*options, str(each * count)]
+        functions = {"several": lambda s=size, o=several: together.rate(s, o, count),
+                     "one": lambda s=size, o=single: together.rate(s, o, 1)}
         functions = {name: alone(apart.benches, function) for name, function in functions.items()}
-        functions["apart"] = alone(together.benches, lambda s=size, o=two: apart.rate(s, o))
-        rows.attempt("the first frames", functions["two"])  # each side learns which cores own the peer's queue pairs
+        functions["apart"] = alone(together.benches, lambda s=size, o=several: apart.rate(s, o, count))
+        rows.attempt("the first frames", functions["several"])  # each side learns which cores own the peer's queue pairs
         slices = rows.in_turn(group, functions)
         convert, unit = in_unit(size)
-        apart_rate = ("two data planes for each, of one core", slices.of("apart", convert), unit)
-        for name, title in (("two", f"{work}, two programs"), ("one", f"{work}, one program, as many endpoints")):
+        apart_rate = (f"{NUMBERS[count]} data planes for each, of one core", slices.of("apart", convert), unit)
+        for name, title in (("several", f"{work}, {NUMBERS[count]} programs"),
+                            ("one", f"{work}, one program, as many endpoints")):
             rows.add(group, title, slices.of(name, convert), unit, hops=slices.hops(name), rivals=[apart_rate])
-            rows.ratio(group, f"{title} / two data planes", slices.ratios(name, "apart"),
+            rows.ratio(group, f"{title} / {NUMBERS[count]} data planes", slices.ratios(name, "apart"),
                        "of their sum", 0.95, hops=slices.hops(name))
 
 
@@ -118,8 +125,8 @@ def settled(rows, together, apart):
     """Counts frames handed over; each slice makes new connections, so their first frames count too."""
     def handed():
         before = together.handed_over()
-        size, options, _ = next(iter(WORK.values()))
-        together.rate(size, options)
+        size, options, each = next(iter(WORK.values()))
+        together.rate(size, [*options, str(each)], len(apart.benches))
         return together.handed_over() - before
 
     rows.add(MEMIF, "frames handed over in a slice, connections included",
@@ -144,9 +151,25 @@ def compare_benches(context, rows, layout, functions, idle=None):
             rows.hop = hop
 
 
+def cost_of_lanes(context, rows):
+    """Measures the cycles of a 64 B write if an attachment's connections are on two lanes, and on one."""
+    def measured():
+        out = run([os.path.join(context.build, "tests", "unit", "engine", "engine-lane-cost")], PERF_SECONDS)
+        return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+    rounds = rows.attempt("the cycles of two lanes", measured) or []
+    for work, title in (("local", "64 B write within a core"), ("frames", "64 B write by frames")):
+        of = {key: [r[key] for r in rounds if r["work"] == work] for key in ("one", "two", "ratio")}
+        rows.add(LANES, f"{title}, two lanes", of["two"], "cycles", rivals=[("one lane", of["one"], "cycles")])
+        rows.ratio(LANES, f"{title} / one lane", of["ratio"], "of its cycles", 1.05, LOWER)
+
+
 def cores(context, rows):
+    cost_of_lanes(context, rows)
     one, other = context.layout.core[1], context.layout.core[2]
     compare_benches(context, rows, [((one, other), (other, one)), ((one,), (other,)), ((other,), (one,))],
                     [functools.partial(compare, MEMIF), settled])
     compare_benches(context, rows, [((one, other),), ((one,),), ((other,),)], [functools.partial(compare, LOCAL)])
+    compare_benches(context, rows, [((one, other, one),), ((one,),), ((other,),), ((one,),)],
+                    [functools.partial(compare, THREE)])
     compare_benches(context, rows, [((one, other),), ((one,),)], [compare_one_endpoint], "sleep")
