@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The client of uDAPL tests. Each endpoint's private data announces its purpose to the server, which answers
- * with the buffer that may be written and read. All endpoints share one buffer at each end, as in perftest.
+ * with the buffer that may be written and read. All endpoints share one buffer at each end.
  */
 #include <inttypes.h>
 #include <stdio.h>
