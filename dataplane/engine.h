@@ -61,6 +61,14 @@ struct engine_cq_config {
 		*async_cq; /* destination of ONE_ASYNC_CQ_OVERFLOW; NULL: none (the async ring itself) */
 };
 
+/* A request to bind a window, as the application posted it: unchecked. */
+struct engine_bind {
+	uint64_t addr, length; /* the range; length 0 unbinds */
+	uint32_t lkey;         /* of the region */
+	uint32_t key;          /* the window's new key */
+	uint32_t flags;        /* ONE_ACCESS_REMOTE_*, ONE_BIND_* */
+};
+
 struct engine_srq_config {
 	uint32_t id; /* the application's id: object of ONE_ASYNC_SRQ_LIMIT */
 	uint64_t shm,
@@ -207,7 +215,7 @@ enum engine_event_type {
 				     so that no receive completes before the application is notified of its
 				     connection. */
 	ENGINE_EVENT_DRAINED,
-	ENGINE_EVENT_BIND,   /* the bind is in engine_qp_bind_work(qp) */
+	ENGINE_EVENT_BIND,   /* the bind is in engine_qp_bind(qp) */
 	ENGINE_EVENT_FAULT,  /* client: enum one_fault; served no more */
 	ENGINE_EVENT_SILENT, /* advice, at most once a second: several retransmissions were not answered */
 	ENGINE_EVENT_STRAYS /* advice: frames arrive at core `value`, and no flow rule leads them elsewhere */
@@ -525,7 +533,7 @@ uint32_t engine_qp_refusal(const struct engine_qp *qp);
  */
 uint32_t engine_qp_unacknowledged(const struct engine_qp *qp);
 /** @return  The bind that ENGINE_EVENT_BIND reported; valid until ENGINE_QP_BIND_DONE is sent. */
-const struct work *engine_qp_bind_work(const struct engine_qp *qp);
+const struct engine_bind *engine_qp_bind(const struct engine_qp *qp);
 
 /** Limit of QPNs in use or waiting for reuse. */
 #define ENGINE_QPNS_MAX (1u << 18)

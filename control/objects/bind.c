@@ -115,10 +115,9 @@ mw_unbind_lost(struct mr *mr)
 
 /* Returns the MR that a bind names, if the window may lie in the MR; else NULL. */
 static struct mr *
-find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range, uint64_t length,
-	   uint32_t access)
+find_range(const struct qp *qp, const struct mw *mw, const struct engine_bind *bind)
 {
-	const struct mem_region *entry = mem_lookup(engine_mem_table(), range->lkey);
+	const struct mem_region *entry = mem_lookup(engine_mem_table(), bind->lkey);
 	const struct object *object = entry == NULL ? NULL : entry->owner;
 	struct mr *mr;
 
@@ -126,15 +125,15 @@ find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range
 	    object->busy)
 		return NULL;
 	mr = entry->owner;
-	if (mr->pz != mw->pz || !mem_covers(entry, range->addr, length))
+	if (mr->pz != mw->pz || !mem_covers(entry, bind->addr, bind->length))
 		return NULL;
-	if ((access & ONE_ACCESS_REMOTE_READ) != 0 && (mr->access & ONE_ACCESS_LOCAL_READ) == 0)
+	if ((bind->flags & ONE_ACCESS_REMOTE_READ) != 0 && (mr->access & ONE_ACCESS_LOCAL_READ) == 0)
 		return NULL;
-	if ((access & (ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)) != 0 &&
+	if ((bind->flags & (ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)) != 0 &&
 	    (mr->access & ONE_ACCESS_LOCAL_WRITE) == 0)
 		return NULL;
 	/* The application may have renewed the MR under another key since the lookup. */
-	return mr_settle(mr) && mr->entry->key == range->lkey ? mr : NULL;
+	return mr_settle(mr) && mr->entry->key == bind->lkey ? mr : NULL;
 }
 
 /* True if the window is bound and no peer has invalidated it. */
@@ -147,57 +146,54 @@ is_bound(const struct mw *mw)
 /* Checks the additional rules of window types: a window of type 2 must be invalidated before it is bound
  * again, and only a queue pair that may use the window can invalidate it. */
 static bool
-is_in_turn(const struct qp *qp, const struct mw *mw, const struct work *work, uint64_t length)
+is_in_turn(const struct qp *qp, const struct mw *mw, const struct engine_bind *bind)
 {
-	if ((work->length & ONE_BIND_INVALIDATE) != 0)
-		return length == 0 && is_bound(mw) && mw->entry->key == work->rkey && mw->entry->window &&
-		       (mw->entry->qpn == 0 || mw->entry->qpn == qp->config.qpn);
-	return (work->length & ONE_BIND_TYPE_2) == 0 || (length != 0 && !is_bound(mw));
+	if ((bind->flags & ONE_BIND_INVALIDATE) != 0)
+		return bind->length == 0 && is_bound(mw) && mw->entry->key == bind->key &&
+		       mw->entry->window && (mw->entry->qpn == 0 || mw->entry->qpn == qp->config.qpn);
+	return (bind->flags & ONE_BIND_TYPE_2) == 0 || (bind->length != 0 && !is_bound(mw));
 }
 
 static void
-grant_range(struct mem_region *entry, const struct qp *qp, const struct mr *mr, uint64_t addr,
-	    uint64_t length, uint32_t flags)
+grant_range(struct mem_region *entry, const struct qp *qp, const struct mr *mr,
+	    const struct engine_bind *bind)
 {
 	const struct mem_region *all = mr->entry;
 
-	entry->va = (flags & ONE_BIND_ZERO_BASED) != 0 ? 0 : addr;
-	entry->shift = entry->va - addr + all->shift;
-	entry->length = length;
-	entry->base = all->base == NULL ? NULL : all->base + (addr - all->va);
+	entry->access = bind->flags & REMOTE;
+	entry->va = (bind->flags & ONE_BIND_ZERO_BASED) != 0 ? 0 : bind->addr;
+	entry->shift = entry->va - bind->addr + all->shift;
+	entry->length = bind->length;
+	entry->base = all->base == NULL ? NULL : all->base + (bind->addr - all->va);
 	entry->bounce = all->bounce;
-	entry->window = (flags & ONE_BIND_TYPE_1) == 0;
-	entry->qpn = (flags & ONE_BIND_TYPE_2) != 0 ? qp->config.qpn : 0;
+	entry->window = (bind->flags & ONE_BIND_TYPE_1) == 0;
+	entry->qpn = (bind->flags & ONE_BIND_TYPE_2) != 0 ? qp->config.qpn : 0;
 }
 
 static bool
-carry_out(const struct qp *qp, const struct work *work, bool *copies)
+carry_out(const struct qp *qp, const struct engine_bind *bind, bool *copies)
 {
 	struct mem_table *table = engine_mem_table();
-	struct mw *mw = mw_of_slot[mem_key_slot(table, work->rkey)];
-	const struct one_sge *range = &work->sge[0];
-	uint64_t length = (uint64_t)work->imm << 32 | range->len;
-	uint32_t access = work->length & REMOTE;
+	struct mw *mw = mw_of_slot[mem_key_slot(table, bind->key)];
 	struct mem_region *entry;
 	struct mr *mr = NULL;
 
 	if (mw == NULL || mw->object.client != qp->object.client || mw->object.busy ||
-	    ((mw->entry->key ^ work->rkey) & ~VARIANT) != 0 || work->rkey == 0 || mw->pz != qp->pz)
+	    ((mw->entry->key ^ bind->key) & ~VARIANT) != 0 || bind->key == 0 || mw->pz != qp->pz)
 		return false;
-	if (!is_in_turn(qp, mw, work, length))
+	if (!is_in_turn(qp, mw, bind))
 		return false;
-	if (length != 0) {
-		mr = find_range(qp, mw, range, length, access);
+	if (bind->length != 0) {
+		mr = find_range(qp, mw, bind);
 		if (mr == NULL)
 			return false;
 	}
-	entry = entry_new(mw, work->rkey);
+	entry = entry_new(mw, bind->key);
 	if (entry == NULL)
 		return false;
 	let_go(mw);
 	if (mr != NULL) {
-		entry->access = access;
-		grant_range(entry, qp, mr, range->addr, length, work->length);
+		grant_range(entry, qp, mr, bind);
 		mw->mr = mr;
 		LIST_INSERT_HEAD(&mr->windows, mw, mr_link);
 	}
@@ -268,8 +264,7 @@ serve_bind(struct turns_item *turn)
 	struct engine_command *command = qp_command(qp, ENGINE_QP_BIND_DONE, NULL, NULL);
 
 	command->settle = false;
-	command->ok =
-		client_alive(client) && carry_out(qp, engine_qp_bind_work(qp->engine), &command->settle);
+	command->ok = client_alive(client) && carry_out(qp, engine_qp_bind(qp->engine), &command->settle);
 	if (engine_lane_next(client->engine) == NULL)
 		command_send(command);
 	else

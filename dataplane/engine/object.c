@@ -458,10 +458,10 @@ engine_steering_port(uint32_t port, uint32_t core, const struct wire_addr *peer,
 	return rss_draw_port(&ports[port].rss, peer, own, (uint16_t)core, draw);
 }
 
-const struct work *
-engine_qp_bind_work(const struct engine_qp *qp)
+const struct engine_bind *
+engine_qp_bind(const struct engine_qp *qp)
 {
-	return &qp->bind_work;
+	return &qp->bind_asked;
 }
 
 /* ---- address handles ---- */

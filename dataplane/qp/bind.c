@@ -36,7 +36,11 @@ set_bind(struct engine_qp *qp, enum qp_bind to, const char *why)
 void
 qp_bind_ask(struct core *core, struct engine_qp *qp, const struct work *work)
 {
-	qp->bind_work = *work;
+	qp->bind_asked = (struct engine_bind){.addr = work->sge[0].addr,
+					      .length = (uint64_t)work->imm << 32 | work->sge[0].len,
+					      .lkey = work->sge[0].lkey,
+					      .key = work->rkey,
+					      .flags = work->length};
 	set_bind(qp, QP_BIND_ASKED, "the next request");
 	qp_raise(core, qp, ENGINE_EVENT_BIND, 0);
 }

@@ -126,7 +126,7 @@ struct engine_qp {
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */
-	struct work bind_work;
+	struct engine_bind bind_asked;
 	uint32_t settle_mark; /* bounce_mark() */
 	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;

@@ -246,7 +246,7 @@ FAULTS = [
     Fault("rings", "swap-without-lanes", "control/objects/srq_object.c",
           "lane != NULL; lane = engine_lane_next(lane)) {", "false; lane = NULL) {",
           "a core uses the old ring of a resized shared queue, whose memory is in use otherwise",
-          ("control",)),
+          ("control-attach",)),
     Fault("rings", "after-counts-switch", "dataplane/qp/cq.c",
           "\tcq->base--; ", "\t",
           "the library waits for an entry too many if a queue pair moves after its ring was resized",

@@ -42,7 +42,7 @@ struct engine_qp {
 	struct engine_qp_config config;
 	bool added, removed, flushed;
 	bool refused; /* ENGINE_QP_ADD was refused, so later commands have no effect */
-	struct work work;
+	struct engine_bind bind;
 	LIST_ENTRY(engine_qp) link;
 };
 
@@ -234,7 +234,7 @@ fake_guard_first_region(void)
 }
 
 void
-fake_bind(uint32_t qpn, const struct work *work)
+fake_bind(uint32_t qpn, const struct engine_bind *bind)
 {
 	struct engine_qp *qp;
 
@@ -242,7 +242,7 @@ fake_bind(uint32_t qpn, const struct work *work)
 	bind_result = -1;
 	LIST_FOREACH(qp, &qps, link)
 		if (qp->config.qpn == qpn)
-			qp->work = *work;
+			qp->bind = *bind;
 	pthread_mutex_unlock(&lock);
 	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
 }
@@ -602,10 +602,10 @@ engine_steering_port(uint32_t port_index, uint32_t core, const struct wire_addr 
 	return fake_steering_port != 0 ? fake_steering_port++ : 0;
 }
 
-const struct work *
-engine_qp_bind_work(const struct engine_qp *qp)
+const struct engine_bind *
+engine_qp_bind(const struct engine_qp *qp)
 {
-	return &qp->work;
+	return &qp->bind;
 }
 
 void *

@@ -55,7 +55,7 @@ uint32_t fake_events(struct fake_event *out, uint32_t max);
 void fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value);
 void fake_fault_first_client(void);
 void fake_guard_first_region(void);
-void fake_bind(uint32_t qpn, const struct work *work);
+void fake_bind(uint32_t qpn, const struct engine_bind *bind);
 int fake_bind_result(void); /* -1: none yet; 0: refused; 1: done; 2: done once copies under way have ended */
 /* fake_connection() and the functions below it return what the last command of a type brought. */
 #define FAKE_REFUSAL 0x62001234u      /* refusal of each queue pair that fails */

@@ -58,7 +58,7 @@ post_bind(uint64_t cookie)
 static void
 test_bind(void **state)
 {
-	const struct work *work;
+	const struct engine_bind *bind;
 	struct one_cqe cqe;
 
 	connect_both();
@@ -66,9 +66,9 @@ test_bind(void **state)
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
 	TURN_UNTIL(w.pair[0].binds == 1);
 	expect_none(&w.send[0]); /* requests after a bind wait for it */
-	work = engine_qp_bind_work(w.pair[0].qp);
-	assert_int_equal(work->rkey, 0x1234);
-	assert_int_equal(work->sge[0].len, 64);
+	bind = engine_qp_bind(w.pair[0].qp);
+	assert_int_equal(bind->key, 0x1234);
+	assert_int_equal(bind->length, 64);
 	assert_int_equal(
 		command((struct engine_command){.type = ENGINE_QP_BIND_DONE, .qp = w.pair[0].qp, .ok = true}),
 		0);

@@ -357,13 +357,10 @@ test_free_waits_for_grace(void **state)
 static bool
 try_bind(uint32_t qpn, uint32_t key, uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access)
 {
-	struct work work = {.op = ONE_OP_BIND,
-			    .length = access,
-			    .rkey = key,
-			    .imm = (uint32_t)(len >> 32),
-			    .sge = {{addr, (uint32_t)len, lkey}}};
+	const struct engine_bind bind = {
+		.addr = addr, .length = len, .lkey = lkey, .key = key, .flags = access};
 
-	fake_bind(qpn, &work);
+	fake_bind(qpn, &bind);
 	while (fake_bind_result() < 0)
 		pause_ms(1);
 	return fake_bind_result() > 0;

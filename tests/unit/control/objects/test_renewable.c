@@ -61,12 +61,10 @@ holder(uint32_t key)
 static bool
 bind_window(const struct world *w, uint32_t qpn, uint32_t key)
 {
-	struct work work = {.op = ONE_OP_BIND,
-			    .length = ONE_ACCESS_REMOTE_READ,
-			    .rkey = key,
-			    .sge = {{VA, 100, w->mr.lkey}}};
+	const struct engine_bind bind = {
+		.addr = VA, .length = 100, .lkey = w->mr.lkey, .key = key, .flags = ONE_ACCESS_REMOTE_READ};
 
-	fake_bind(qpn, &work);
+	fake_bind(qpn, &bind);
 	while (fake_bind_result() < 0)
 		pause_ms(1);
 	return fake_bind_result() == 1;
