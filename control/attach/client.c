@@ -34,13 +34,9 @@
 #include <unistd.h>
 
 #include "control/attach/client.h"
-#include "control/attach/copies.h"
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
-#include "control/attach/suspended.h"
-#include "control/attach/user.h"
-#include "control/attach/work.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/mem/bounce.h"
 

@@ -4,14 +4,15 @@
  *
  * Handlers carry out the requests of an attachment, one at a time.  A handler that must wait returns
  * REQUEST_LATER, and client_reply() follows later.  A handler that waits for the network first suspends its
- * request (suspended.h), so that the next request can begin.  A handler that returns REQUEST_AGAIN has done
- * nothing, and is called again when the user has released something.
+ * request (client_suspend()), so that the next request can begin.  A handler that returns REQUEST_AGAIN has
+ * done nothing, and is called again when the user has released something.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
 #define CONTROL_ATTACH_CLIENT_H
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -20,15 +21,32 @@
 #include "abi/arena.h"
 #include "abi/message.h"
 #include "control/attach/object.h"
-#include "control/attach/parts.h"
 #include "control/attach/worker.h"
 #include "control/base/acl.h"
 #include "control/base/arena.h"
-#include "control/base/small.h"
 #include "control/base/loop.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/bounce.h"
 
+/* ---- parts.c: memory in an attachment's arena, charged until its pages are gone ---- */
+/* Freed extents of the arena whose pages are not gone yet.  `freed` has room for every allocated extent. */
+struct parts {
+	struct job job;          /* punches `now` */
+	struct arena_extent now; /* extent being punched */
+	uint64_t punched;        /* bytes of `now` punched so far */
+	bool busy;
+	struct arena_extent *freed;
+	uint32_t num, cap;
+};
+
+/* Allocates zeroed, populated memory, on which a core does not fault.  Returns 0, or the refusal: -EDQUOT,
+ * -ENOSPC, -ENOMEM.  The request that fails for this reason is retried if memory of its user is being
+ * released. */
+int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
+void client_free(struct client *client, uint64_t offset, uint64_t size);
+void parts_fini(struct parts *parts); /* the arena is unmapped as a whole */
+
+/* ---- requests and states ---- */
 #define REQUEST_LATER INT_MAX
 #define REQUEST_AGAIN (INT_MAX - 1)
 
@@ -158,5 +176,61 @@ uint64_t clients_deadline(void);
 /* Returns descriptor `i` of the request under way, which the caller then owns; -1: none. */
 int client_take_fd(struct client *client, uint32_t i);
 int client_fd(const struct client *client, uint32_t i); /* still the request's */
+
+/* ---- server.c: the listening socket ---- */
+int server_open(const struct config *config, char *why, size_t why_len);
+void server_close(void);
+void server_poll(void); /* accepts connections again, once few are left to close */
+
+/* A request that waits for the network while later requests of the attachment are carried out. */
+struct suspended_request {
+	uint32_t type, seq;
+	uint64_t asked_at;
+};
+
+/* Suspends the request under way, whose handler then returns REQUEST_LATER.  The object of the request stays
+ * busy. */
+void client_suspend(struct client *client, struct suspended_request *suspended);
+/* Answers a suspended request.  `reply` has the error, subject and value, or the result. */
+void client_reply_suspended(struct client *client, const struct suspended_request *suspended,
+			    struct one_reply *reply);
+
+/* ---- copies.c: bounced accesses, as the control thread sees them ---- */
+int copies_start(struct client *client, const struct one_msg *msg);
+/* Makes the copy thread, if there is one, serve the lane.  Returns 0, or the refusal. */
+int copies_add_lane(struct client *client, struct engine_client *lane);
+/* Frees the registration or window, and answers the request under way, when no access begun before is under
+ * way. */
+void copies_settle(struct client *client, struct object *object);
+void copies_poll(struct client *client);
+uint64_t copies_deadline(const struct client *client);
+
+/* ---- user.c: users' shares of the cores, as configured ---- */
+#define USERS_DEBTORS 256u /* users without attachments whose debt is stored */
+
+/* Returns the user of all attachments of an account, created with the first.  NULL: no memory. */
+struct engine_user *user_of(struct quota_account *account);
+/* Drops a reference to the account (quota_leave()), and frees or stores its user with the last. */
+void user_leave(struct quota_account *account);
+void users_fini(void); /* call after all attachments have ended */
+/* Applies the present configuration to all users with attachments. */
+void users_put_in_force(void);
+
+/* ---- work.c: commands to the cores, and grace periods; the calls run no callbacks ---- */
+typedef void command_done(struct engine_command *command, void *object);
+/* Returns a command, never NULL.  `done` NULL: the acknowledgement does not wake the control thread.  The
+ * client is not freed before the acknowledgement. */
+struct engine_command *command_new(struct client *client, enum engine_command_type type, command_done *done,
+				   void *object);
+void command_send(struct engine_command *command);
+/* Calls `done` (NULL: nothing) after every core has passed a quiescent state.  The client is not freed
+ * before. */
+typedef void grace_done(struct client *client, void *object);
+void grace_defer(struct client *client, grace_done *done, void *object);
+/* Frees a memory key's entry when no core can access it any more. */
+void entry_retire(struct client *client, struct mem_region *entry);
+uint64_t work_deadline(void);
+void work_poll(void);
+void work_init(void);
 
 #endif

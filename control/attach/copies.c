@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #include "control/attach/client.h"
-#include "control/attach/copies.h"
 #include "dataplane/mem/bounce.h"
 
 /* Time limit for an answer: longer than a page fault on a slow disk, shorter than the timeout of peers

@@ -2,8 +2,7 @@
 /* Objects of an attachment, by the ids that the application knows. */
 #include <errno.h>
 
-#include "control/attach/copies.h"
-#include "control/attach/work.h"
+#include "control/attach/client.h"
 #include "dataplane/mem/slab.h"
 
 static uint64_t

@@ -12,7 +12,6 @@
 
 #include "control/attach/client.h"
 #include "control/attach/reaper.h"
-#include "control/attach/server.h"
 #include "control/base/listening.h"
 
 #define ACCEPTS 16 /* connections accepted per loop */

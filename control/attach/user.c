@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Users' shares of the cores. */
-#include "control/attach/user.h"
+#include "control/attach/client.h"
 
 #include "control/base/loop.h"
 #include "dataplane/engine.h"

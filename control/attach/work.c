@@ -2,7 +2,7 @@
 /* Commands to the cores, and grace periods. */
 #include <stdlib.h>
 
-#include "control/attach/work.h"
+#include "control/attach/client.h"
 
 struct tracked {
 	struct engine_command command; /* must be first: the engine returns the command */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "small.h"
+#include "arena.h"
 
 #include <errno.h>
 #include <stdlib.h>

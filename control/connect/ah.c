@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "control/attach/suspended.h"
+#include "control/attach/client.h"
 #include "control/connect/ah.h"
 #include "control/connect/ends.h"
 

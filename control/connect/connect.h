@@ -5,7 +5,7 @@
 #ifndef CONTROL_CONNECT_CONNECT_H
 #define CONTROL_CONNECT_CONNECT_H
 
-#include "control/attach/suspended.h"
+#include "control/attach/client.h"
 #include "control/cm/cm.h"
 #include "control/connect/balance.h"
 #include "control/objects/qp.h"

@@ -10,6 +10,8 @@
 #include "control/ctl/ctl.h"
 #include "control/ctl/request.h"
 #include "control/base/loop.h"
+#include "control/attach/client.h"
+#include "dataplane/engine/fact_sink.h"
 
 #define CTL_ANSWER_MAX 65536u
 /* After a request or poll of transitions that took t, the next waits for CTL_SHARE * t. */
@@ -75,5 +77,16 @@ void ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *reques
 void ctl_trace_stop(void); /* one tracing caller less */
 void ctl_trace_poll(void);
 uint64_t ctl_trace_deadline(void);
+
+/* ---- list_entries.c: objects of the control thread as named facts ---- */
+void show_client(struct fact_sink *sink, const struct client *client);
+void show_core(struct fact_sink *sink, uint32_t core);
+/* Shows an object of an attachment. */
+typedef void show_object(struct fact_sink *sink, const void *object);
+show_object show_qp, show_mr, show_segment, show_listener, show_connection;
+void show_neighbour(struct fact_sink *sink, uint32_t index); /* an entry in use */
+void show_port(struct fact_sink *sink, uint32_t port);
+void show_quota(struct fact_sink *sink, const struct quota_account *account);
+void show_peer(struct fact_sink *sink, uint32_t number); /* index in the configuration's list */
 
 #endif

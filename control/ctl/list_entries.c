@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/route.h"
-#include "control/ctl/list_entries.h"
+#include "control/ctl/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

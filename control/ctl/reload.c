@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control/attach/user.h"
+#include "control/attach/client.h"
 #include "control/ctl/internal.h"
 #include "control/rsm/rsm.h"
 

@@ -11,7 +11,6 @@
 
 #include "control/ctl/internal.h"
 #include "control/rsm/rsm.h"
-#include "control/ctl/list_entries.h"
 
 enum {
 	PAGE = 32,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of handlers: requests of attachments, the release of each object class, events of ports. */
-#include "control/daemon/calls.h"
+#include "control/daemon/daemon.h"
 
-#include "control/attach/copies.h"
+#include "control/attach/client.h"
 #include "control/connect/ah.h"
 #include "control/connect/resolution.h"
-#include "control/objects/mr_cache.h"
+#include "control/objects/objects.h"
 #include "control/rsm/rsm.h"
 
 #define STEP(name, type, function)         \

@@ -28,11 +28,8 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
-#include "check.h"
-#include "eal_end.h"
-#include "hugepages.h"
-#include "kernel_addr.h"
-#include "control/metrics/open.h"
+#include "daemon.h"
+#include "control/metrics/metrics.h"
 #include "control/setup/machine.h"
 #include "dataplane/engine.h"
 #include "dataplane/port/device.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loop of the control thread. */
-#include "control.h"
+#include "daemon.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -13,12 +13,8 @@
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
-#include "control/attach/server.h"
-#include "control/attach/user.h"
+#include "control/attach/client.h"
 #include "control/ctl/ctl.h"
-#include "control/daemon/calls.h"
-#include "control/daemon/telemetry.h"
-#include "control/daemon/watchdog.h"
 #include "control/metrics/metrics.h"
 #include "control/objects/qp_move.h"
 #include "control/rsm/rsm.h"

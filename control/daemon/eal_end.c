@@ -3,7 +3,7 @@
  * rte_eal_cleanup() removes devices and memory while DPDK's interrupt thread polls their sockets and handles.
  * Nothing ends that thread, so a callback that never returns stops it first.
  */
-#include "eal_end.h"
+#include "daemon.h"
 
 #include <semaphore.h>
 #include <sys/eventfd.h>

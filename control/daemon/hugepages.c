@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "control/setup/machine.h"
-#include "hugepages.h"
+#include "daemon.h"
 
 static const struct setup_machine *
 read_memory(void)

@@ -3,7 +3,7 @@
  * Writes DPDK's log, which otherwise goes to standard output and syslog without time or level.
  * Logging threads never wait for a terminal or pipe. A line that would block is dropped and counted.
  */
-#include "control/daemon/journal.h"
+#include "control/daemon/daemon.h"
 
 #include <poll.h>
 #include <stdbool.h>

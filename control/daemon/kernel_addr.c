@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "kernel_addr.h"
+#include "daemon.h"
 
 #include <ifaddrs.h>
 #include <netinet/in.h>

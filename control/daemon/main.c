@@ -17,18 +17,13 @@
 #include <rte_pdump.h>
 #include <rte_version.h>
 
-#include "check.h"
 #include "config/config.h"
-#include "control.h"
+#include "daemon.h"
 #include "control/ctl/ctl.h"
 #include "dataplane/base/state.h"
 #include "control/base/log.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/bounce.h"
-#include "eal_end.h"
-#include "journal.h"
-#include "kernel_addr.h"
-#include "notify.h"
 
 static struct config config; /* static: too large for a stack, lives as long as the process */
 

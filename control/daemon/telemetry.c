@@ -21,7 +21,7 @@
 #include "control/attach/client.h"
 #include "control/ctl/ctl.h"
 #include "control/ctl/request.h"
-#include "control/daemon/telemetry.h"
+#include "control/daemon/daemon.h"
 #include "dataplane/engine/telemetry_reply.h"
 
 #define WAIT_S 1

@@ -21,7 +21,6 @@
 
 #include "control/metrics/http.h"
 #include "control/metrics/metrics.h"
-#include "control/metrics/open.h"
 #include "control/metrics/render.h"
 #include "dataplane/base/clock.h"
 

@@ -3,9 +3,11 @@
 #ifndef CONTROL_METRICS_METRICS_H
 #define CONTROL_METRICS_METRICS_H
 
+#include "control/base/listening.h"
 #include "control/metrics/text.h"
 
 struct config;
+struct config_listen;
 
 /* Opens the listener, if configured, and starts its thread. Returns 0, or -errno with a sentence in `why`. */
 int metrics_init(const struct config *config, char *why, size_t why_len);
@@ -16,5 +18,8 @@ void metrics_fini(void);
  * metrics_text_free(). Control thread only. Returns 0 or -ENOMEM.
  */
 int metrics_render(struct metrics_text *text);
+
+/* Opens a non-blocking socket; close it by listening_close(). Returns 0, or -errno and a sentence. */
+int metrics_open(const struct config_listen *where, struct listening *listening, char *why, size_t why_len);
 
 #endif

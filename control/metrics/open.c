@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/metrics/open.h"
+#include "control/metrics/metrics.h"
 
 #include <errno.h>
 #include <netinet/in.h>

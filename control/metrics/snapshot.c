@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/metrics/snapshot.h"
+#include "control/metrics/render.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,8 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/attach/user.h"
-#include "control/attach/work.h"
+#include "control/attach/client.h"
 #include "control/objects/objects.h"
 #include "control/path/path.h"
 

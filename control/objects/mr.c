@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "control/objects/mr_cache.h"
+#include "control/objects/objects.h"
 
 static uint64_t
 page_mask(void)
@@ -432,7 +432,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 }
 
 /* Addresses of staging memory are offsets in the arena.  The MR lives as long as the attachment. */
-struct mr *
+static struct mr *
 mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 {
 	struct mr *mr = mr_new(client, pz, offset, size, ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE);
@@ -548,4 +548,37 @@ mr_free(struct client *client, const struct one_msg *msg)
 	int error = 0;
 
 	return mr_alone(client, msg->id.id, &error) == NULL ? error : object_free_request(client, msg);
+}
+
+/* ---- staging memory: a part of the arena that the library copies through ---- */
+
+int
+staging_create(struct client *client, const struct one_msg *msg)
+{
+	const struct one_staging *args = &msg->staging;
+	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
+	uint64_t offset, size = arena_rounded(args->size);
+	struct mr *mr;
+	int error;
+
+	if (pz == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	if (args->size == 0 || args->size > STAGING_ONCE || client->staged + size > STAGING_MAX)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH,
+				     args->size > STAGING_ONCE ? STAGING_ONCE : STAGING_MAX);
+	error = client_alloc(client, size, &offset);
+	if (error != 0)
+		return error;
+	mr = mr_staging(client, pz, offset, size);
+	if (mr == NULL) {
+		client_free(client, offset, size);
+		return object_refuse_new(client, OBJECT_MR);
+	}
+	client->staged += size;
+	client->reply.staged = (struct one_staged){
+		.offset = offset,
+		.size = size,
+		.lkey = mr->entry->key,
+	};
+	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/objects/mr_cache.h"
+#include "control/objects/objects.h"
 
 #define BATCH 32u      /* objects released per call */
 #define LOOKS 1024u    /* registrations examined per call */

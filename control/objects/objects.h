@@ -7,7 +7,6 @@
 
 #include "control/attach/client.h"
 #include "control/attach/mapping.h"
-#include "control/attach/work.h"
 
 #define STAGING_MAX (64ull << 20)      /* per attachment */
 #define STAGING_ONCE (1ull << 20)      /* per request: the control thread populates the memory itself */
@@ -101,7 +100,7 @@ int hello_port_request(struct client *client, const struct one_msg *msg);
 int hello_source_request(struct client *client, const struct one_msg *msg);
 int hello_request(struct client *client, const struct one_msg *msg);
 
-/* ---- pz.c, cq.c, staging.c ---- */
+/* ---- pz.c, cq.c ---- */
 int pz_create(struct client *client, const struct one_msg *msg);
 int cq_create(struct client *client, const struct one_msg *msg);
 int cq_resize_request(struct client *client, const struct one_msg *msg);
@@ -120,7 +119,6 @@ void cq_post(struct cq *cq, const struct engine_client *lane, const struct one_c
 /* Posts an entry to the queue pair's ring for connections, behind its completions. */
 void cq_post_outcome(const struct qp *qp, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
-int staging_create(struct client *client, const struct one_msg *msg);
 /* Returns 0 with the limit in `limit` if too many zones exist, of the client's user or of all. */
 uint32_t pz_number_new(struct client *client, void *owner, struct quota_limit *limit);
 void pz_number_free(struct client *client, uint32_t number);
@@ -145,6 +143,7 @@ void region_release(struct region *region);
 int mr_create(struct client *client, const struct one_msg *msg);
 int mr_swap(struct client *client, const struct one_msg *msg);
 int mr_free(struct client *client, const struct one_msg *msg);
+int staging_create(struct client *client, const struct one_msg *msg);
 /* Makes the key revocable by the control thread alone, as windows and segments require.  False: the
  * application has revoked the key already, or no memory. */
 bool mr_settle(struct mr *mr);
@@ -152,7 +151,6 @@ void mr_withdraw(struct mr *mr); /* revokes the key */
 void mr_destroy(struct mr *mr);
 /* Like mr_destroy(), but also answers the request under way when the MR is freed and no longer charged. */
 void mr_release(struct mr *mr);
-struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
 /* Returns a key for the client; publish it before the next call.  0: too many keys, of the client's user or
  * of all. */
 uint32_t key_new(struct client *client, struct quota_limit *limit);
@@ -185,5 +183,27 @@ int srq_limit(struct client *client, const struct one_msg *msg);
 int srq_swap(struct client *client, const struct one_msg *msg);
 void srq_remove(struct srq *srq, command_done *done); /* from its core; `done` may be NULL */
 void srq_destroy(struct srq *srq);                    /* call when no core has it */
+
+/* ---- mr_cache.c ---- */
+/*
+ * Cached registrations: memory that a library keeps registered after its last deregistration, so that
+ * registering it again is cheap.  Cached memory counts for its user, and is released when a request of the
+ * user lacks room.
+ *
+ * The cache has registrations whose key the application has revoked through its core (struct one_keys), and
+ * regions that had registrations and have none now.  The library is not asked: released ids become unknown,
+ * and one_arena.reclaimed counts released regions.
+ *
+ * mr_cache_put() caches a region that has lost its last registration; mr_cache_take() ends that, when the
+ * region is registered again or freed.
+ */
+void mr_cache_put(struct region *region);
+void mr_cache_take(struct region *region);
+/* Track a renewable registration, from its creation to its end. */
+void mr_cache_watch(struct mr *mr);
+void mr_cache_forget(struct mr *mr);
+/* Releases some cached memory of all attachments of the user.  account->left changes when the memory is free.
+ * False: none was found. */
+bool mr_cache_reclaim(struct quota_account *account);
 
 #endif

@@ -7,7 +7,7 @@
  * A lane needs memory for doorbells, and for a ring in each completion queue of the queue pair.  Without that
  * memory the queue pair gets the first core, which has all rings.
  */
-#include "control/attach/copies.h"
+#include "control/attach/client.h"
 #include "control/objects/place.h"
 #include "dataplane/engine/place.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
-#include "control/objects/mr_cache.h"
+#include "control/objects/objects.h"
 
 /* Reads the page size of a file.  On tmpfs st_blksize is 2 MiB if huge pages are allowed, but the file is
  * still truncated and mapped by the smallest page. */

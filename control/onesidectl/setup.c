@@ -6,7 +6,7 @@
 
 #include "control/onesidectl/onesidectl.h"
 #include "control/onesidectl/setup.h"
-#include "control/setup/instances.h"
+#include "control/setup/plan.h"
 
 /* Gives a second data plane the free end of the first one's cable. */
 static void

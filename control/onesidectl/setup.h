@@ -4,7 +4,6 @@
 #define CONTROL_ONESIDECTL_SETUP_H
 
 #include "control/setup/plan.h"
-#include "control/setup/write.h"
 
 struct onesidectl_setup {
 	struct setup_plan plan;

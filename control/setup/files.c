@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/setup/files.h"
+#include "control/setup/machine.h"
 
 #include <dirent.h>
 #include <stdarg.h>

@@ -3,13 +3,13 @@
  * Finds other data planes of this machine by their files: DIRECTORY/oneside.conf and eal.conf, and those of
  * instances in DIRECTORY/NAME. No two data planes may share an address or an end of a memif.
  */
-#include "control/setup/instances.h"
+#include "control/setup/plan.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "config/address.h"
-#include "control/setup/files.h"
+#include "control/setup/machine.h"
 
 #define MAIN "oneside.conf"
 

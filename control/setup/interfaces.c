@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/setup/files.h"
 #include "control/setup/machine.h"
 
 /* Names go to command lines and to a file for systemd: interfaces with other names are ignored. */

@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "config/config.h"
@@ -65,6 +66,8 @@ struct setup_iface *setup_iface_find(const struct setup_machine *machine, const 
 /* First interface of a NIC, or NULL. */
 const struct setup_iface *setup_iface_of(const struct setup_machine *machine, const char *pci);
 const struct setup_nic *setup_nic_find(const struct setup_machine *machine, const char *pci);
+/* Has the kernel an address on the interface? `iface` may be NULL. */
+bool setup_iface_has_address(const struct setup_machine *machine, const struct setup_iface *iface);
 /* The kernel's entry for an address, or NULL. Ignores prefixes. */
 const struct setup_addr *setup_addr_find(const struct setup_machine *machine, const struct config_addr *addr);
 
@@ -74,11 +77,26 @@ void setup_interfaces_read(struct setup_machine *machine);
 void setup_routes_read(struct setup_machine *machine);      /* after the interfaces */
 void setup_sessions_read(struct setup_machine *machine);    /* after the routes */
 void setup_interfaces_carry(struct setup_machine *machine); /* after the sessions */
-void setup_processors_read(struct setup_machine *machine);
 void setup_memory_read(struct setup_machine *machine);
+/* Parses "0-3,8": ranges separated by commas. */
+void setup_cpus_parse(const char *list, cpu_set_t *set);
 /* Bytes that a data plane needs: without ports, and for the buffers of a port with frames or slots of `room`.
  */
 uint64_t setup_memory_tables(uint64_t cores, uint64_t work_pool);
 uint64_t setup_memory_port(uint64_t cores, uint64_t mbufs, uint64_t room);
+
+/* ---- files.c reads /sys and /proc; a missing or overlong value reads as "" ---- */
+/* Formats a path below the machine's root. Valid until this thread's next call. */
+const char *setup_path(const struct setup_machine *machine, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Reads the first line; false: none. */
+bool setup_line(const char *path, char *text, size_t room);
+uint64_t setup_number(const char *path, uint64_t otherwise);
+/* Reads the last component of a link's target. */
+void setup_link(const char *path, char *name, size_t room);
+/* Calls `entry` for each entry of a folder that does not begin with a dot. */
+void setup_each(const char *path, void (*entry)(void *context, const char *name), void *context);
+/* Calls `line` for each line of a file, without its end. */
+void setup_lines(const char *path, void (*line)(void *context, char *line), void *context);
 
 #endif

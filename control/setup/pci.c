@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/setup/files.h"
 #include "control/setup/machine.h"
 
 #define CLASS_NETWORK 0x02u

@@ -3,8 +3,10 @@
 #ifndef CONTROL_SETUP_PLAN_H
 #define CONTROL_SETUP_PLAN_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
+#include "config/address.h"
 #include "control/setup/ways.h"
 
 struct setup_port {
@@ -62,5 +64,29 @@ void setup_text_conf(const struct setup_plan *plan, FILE *out);
 void setup_text_eal(const struct setup_plan *plan, FILE *out);
 /* Writes the remaining steps as commands, one per line, if any. `unit` is "oneside" or "oneside@NAME". */
 void setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out);
+
+/* ---- write.c: both files of a plan in one folder, both or none, without losing existing files ---- */
+#define SETUP_FILE_MAX 3072u
+
+struct setup_files {
+	char conf[SETUP_FILE_MAX]; /* oneside.conf, or the name given by --output */
+	char eal[SETUP_FILE_MAX];  /* eal.conf in the same folder */
+};
+
+/* Functions return false with a sentence in `why`. */
+bool setup_files_name(struct setup_files *files, const char *conf, char why[SETUP_WHY]);
+/* The file of the two that exists, or NULL. */
+const char *setup_files_there(const struct setup_files *files);
+/* With `replace`, existing files are saved as NAME.old. */
+bool setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace,
+		       char why[SETUP_WHY]);
+
+/* ---- instances.c: other data planes of this machine ---- */
+#define SETUP_PATH 512
+/* `own` is the oneside.conf being written; `by` receives the folder of the data plane that has the address.
+ */
+bool setup_instance_has_address(const char *own, const struct config_addr *addr, char by[SETUP_PATH]);
+/* Has another data plane that end of the memif with this socket? */
+bool setup_instance_has_cable(const char *own, const char *cable, bool client, char by[SETUP_PATH]);
 
 #endif

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "control/setup/files.h"
 #include "control/setup/machine.h"
 
 #define ROUTES 512u

@@ -9,7 +9,6 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "control/setup/files.h"
 #include "control/setup/machine.h"
 
 #define SSH_PORT 22u

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/setup/files.h"
+#include "control/setup/machine.h"
 #include "control/setup/plan.h"
 
 #define LCORES_MAX 128u /* DPDK's limit of lcore numbers */
@@ -292,15 +292,6 @@ write_device_unit(const char *iface, FILE *out)
 	fputs(".device", out);
 }
 
-static bool
-has_kernel_address(const struct setup_machine *machine, const struct setup_iface *iface)
-{
-	for (uint32_t i = 0; i < machine->addrs; i++)
-		if (strcmp(machine->addr[i].iface, iface->name) == 0)
-			return true;
-	return false;
-}
-
 /*
  * Interface shared with the kernel: up, with its MTU, also after a reboot; and the service waits for it. An
  * interface with addresses is configured elsewhere, so it gets no network file.
@@ -312,7 +303,7 @@ write_interface(const struct setup_plan *plan, const struct setup_iface *iface, 
 
 	if (!iface->up)
 		fprintf(out, "ip link set %s up\n", name);
-	if (!has_kernel_address(plan->machine, iface))
+	if (!setup_iface_has_address(plan->machine, iface))
 		fprintf(out,
 			"printf '%%s\\n' '[Match]' 'Name=%s' '[Link]' 'MTUBytes=%u' 'ActivationPolicy=always-up' '[Network]' 'LinkLocalAddressing=no' >/etc/systemd/network/70-oneside-%s.network   # at each boot, by systemd-networkd\n",
 			name, iface->mtu, name);

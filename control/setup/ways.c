@@ -218,21 +218,12 @@ setup_way_best(const struct setup_machine *machine, const struct setup_device *d
 	return SETUP_WAYS;
 }
 
-static bool
-has_address(const struct setup_machine *machine, const struct setup_iface *iface)
-{
-	for (uint32_t i = 0; iface != NULL && i < machine->addrs; i++)
-		if (strcmp(machine->addr[i].iface, iface->name) == 0)
-			return true;
-	return false;
-}
-
 /* Rank as a proposal; 0: do not propose. */
 static unsigned int
 device_rank(const struct setup_machine *machine, const struct setup_device *device, enum setup_way *way)
 {
 	char why[SETUP_WHY];
-	bool used = has_address(machine, device->iface);
+	bool used = setup_iface_has_address(machine, device->iface);
 
 	*way = setup_way_best(machine, device);
 	if (*way == SETUP_WAYS)

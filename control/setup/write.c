@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/setup/write.h"
+#include "control/setup/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>

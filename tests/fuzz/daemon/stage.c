@@ -16,7 +16,7 @@
 
 #include "config/secret.h"
 #include "control/ctl/ctl.h"
-#include "control/daemon/control.h"
+#include "control/daemon/daemon.h"
 
 #define SHORT_NS (2 * NS_PER_MS) /* nearer deadlines are waited for; the target has to reach others */
 #define YIELD_NS 50000u

@@ -17,7 +17,7 @@
 
 #include "attach.h"
 #include "control/base/loop.h"
-#include "control/daemon/control.h"
+#include "control/daemon/daemon.h"
 
 pthread_t control_thread;
 static char directory[64];

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "control/attach/user.h"
+#include "control/attach/client.h"
 #include "control/base/turns.h"
 #include "control/path/path.h"
 

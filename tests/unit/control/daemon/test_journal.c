@@ -16,7 +16,7 @@
 
 #include <rte_log.h>
 
-#include "control/daemon/journal.h"
+#include "control/daemon/daemon.h"
 
 static int saved, reading;
 static char text[1 << 17];

@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-#include "control/daemon/notify.h"
-#include "control/daemon/watchdog.h"
+#include "control/daemon/daemon.h"
 #include "dataplane/engine.h"
 
 #define S 1000000000ull

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "control/attach/client.h"
-#include "control/daemon/calls.h"
+#include "control/daemon/daemon.h"
 #include "control/metrics/render.h"
 
 #define GET "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"

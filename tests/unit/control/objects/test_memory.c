@@ -15,7 +15,6 @@
 
 #include "control/base/arena.h"
 #include "control/base/port_space.h"
-#include "control/base/small.h"
 #include "control/base/quota.h"
 #include "control/objects/objects.h"
 #include "control/base/table.h"

@@ -3,7 +3,7 @@
 #ifndef TESTS_SETUP_MACHINE_H
 #define TESTS_SETUP_MACHINE_H
 
-#include "control/setup/write.h"
+#include "control/setup/plan.h"
 
 extern char made_root[64];
 extern struct setup_machine made;

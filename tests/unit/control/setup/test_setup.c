@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "config/address.h"
-#include "control/setup/instances.h"
+#include "control/setup/plan.h"
 #include "machine.h"
 
 static struct setup_plan plan;
