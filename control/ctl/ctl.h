@@ -36,12 +36,6 @@ void ctl_poll(void);
 uint64_t ctl_deadline(void);
 /* Requests a reload. Callable from any thread or a signal handler. */
 void ctl_hangup(void);
-struct ctl_request;
-/*
- * Builds one page of list `request->what`, as the control socket answers; filters: pid, uid, from. Control
- * thread only. The caller owns the answer; NULL: out of memory.
- */
-struct json_t *ctl_list(const struct ctl_request *request);
 /* Draining is complete: no connection is left, and none can begin. */
 bool ctl_drained(void);
 /* A state_trace_fn; callable on any lcore. */

@@ -368,14 +368,6 @@ list_page(struct list *list)
 	return answer;
 }
 
-json_t *
-ctl_list(const struct ctl_request *request)
-{
-	struct list list = {.request = request};
-
-	return list_page(&list);
-}
-
 void
 ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 {

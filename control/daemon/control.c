@@ -451,11 +451,7 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 		return error;
 	}
 	mappings_init();
-	error = telemetry_init();
-	if (error != 0)
-		log_warning(
-			"event=telemetry_off error=\"%s\" text=\"DPDK telemetry has no /oneside lists\"\n",
-			strerror(-error));
+	telemetry_init(source->config);
 	return 0;
 }
 
@@ -486,7 +482,6 @@ daemon_fini(void)
 	struct client *client;
 	uint64_t end = clock_now() + FINI_NS;
 
-	telemetry_fini();
 	ctl_close();
 	metrics_fini();
 	server_close();

@@ -88,8 +88,7 @@ const char *journal_priority(uint32_t level);
 void kernel_addr_look(const struct config *config, void (*notify)(void *user, const char *text), void *user);
 
 /* ---- telemetry.c: DPDK telemetry of attachments, /oneside/clients and others ---- */
-int telemetry_init(void);
-void telemetry_fini(void);
+void telemetry_init(const struct config *config); /* call after ctl_open() */
 
 /* ---- watchdog.c: the service manager's watchdog (WATCHDOG_USEC, sd_watchdog_enabled(3)) ---- */
 /*
