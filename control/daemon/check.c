@@ -34,7 +34,6 @@
 #include "dataplane/engine.h"
 #include "dataplane/port/device.h"
 #include "dataplane/port/kernel_side.h"
-#include "dataplane/port/privilege.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1

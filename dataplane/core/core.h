@@ -4,6 +4,8 @@
 #define DATAPLANE_CORE_CORE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #include <rte_cycles.h>
@@ -12,13 +14,85 @@
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
-#include "dataplane/core/event.h"
 #include "dataplane/core/limits.h"
 #include "dataplane/core/process.h"
-#include "dataplane/core/timer.h"
-#include "dataplane/core/turns.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/bounce.h"
+
+struct core;
+
+/* ---- event.c: acknowledgements and events, from a core to the control thread ---- */
+/* Events of an object that found the ring to the control thread full. */
+struct event_node {
+	STAILQ_ENTRY(event_node) link;
+	bool queued;
+	uint8_t pending; /* a bit per enum engine_event_type */
+	uint32_t value;  /* of FAILED and FAULT */
+	void *owner;
+};
+
+/* Element of the ring from a core to the control thread. */
+struct up {
+	void *pointer; /* the acknowledged command (type 0), or the event's owner */
+	uint32_t type; /* enum engine_event_type; 0: acknowledgement; UP_STRAYS: for steer.c */
+	uint32_t value;
+};
+#define UP_STRAYS UINT32_MAX
+
+/* Store completions staged earlier first: see qp_raise() and cq_unstage(). */
+void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
+bool event_drain(struct core *core);          /* true: nothing is left */
+void event_notify_control(struct core *core); /* at most once per loop: announces queued entries */
+/* Reports that frames of `qp` from that UDP port arrive at core `at`; false: not now. */
+bool event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port, uint8_t at);
+/* Reports that the peer of a connection is silent; `owner` is the queue pair's. False: the ring is full. */
+bool event_silent(struct core *core, void *owner);
+void event_acknowledge(struct core *core, struct engine_command *command);
+
+/* ---- timer.c: timers of a core, embedded in the objects that they serve ---- */
+#define TIMER_NEVER UINT64_MAX
+
+struct timer_calls;
+
+struct timer {
+	TAILQ_ENTRY(timer) link;
+	uint64_t at; /* ns, deadline queued; TIMER_NEVER: not in the wheel */
+	const struct timer_calls *calls;
+	uint32_t slot;
+};
+TAILQ_HEAD(timer_list, timer);
+
+void timer_init(struct core *core);                                        /* initializes the wheel */
+void timer_set(struct core *core, struct timer *timer, uint64_t deadline); /* no effect unless earlier */
+void timer_cancel(struct core *core, struct timer *timer);
+
+/* Called for a timer whose slot is due: deadline() returns its current deadline (TIMER_NEVER: none), expire()
+ * acts if the deadline has passed. */
+struct timer_calls {
+	uint64_t (*deadline)(const struct timer *timer);
+	void (*expire)(struct core *core, struct timer *timer);
+};
+void timer_run(struct core *core);
+uint64_t timer_next(const struct core *core); /* ns; TIMER_NEVER: none */
+
+/* State of the DRR scheduler of a core: see dataplane/qp/share.c. */
+struct core_turns {
+	/* Users whose clients have hot queue pairs or frames to emit, in the order of their turns. */
+	TAILQ_HEAD(, share_group) busy;
+	uint32_t groups, clients; /* busy users, and their busy clients */
+	bool contended;           /* several clients were busy in this loop */
+	bool cut_short;           /* a client's turn ended early, or did not begin, for want of credit */
+	uint32_t look_budget;     /* requests of one queue pair in one loop */
+	uint32_t run_budget;      /* frames that a queue pair emits before others get a turn */
+	uint32_t heaviest;        /* greatest weight among the users at work in the last two rounds */
+	uint32_t heaviest_now;    /* greatest weight in this round */
+	uint32_t tx_most;         /* frames waiting for a port, above which queue pairs wait */
+	uint32_t flight;          /* packets in flight of all clients */
+	uint32_t flight_most;     /* packets that a client may have in flight, in the current turn */
+	uint64_t frame_bytes;     /* bytes of frames emitted */
+	uint64_t cost;            /* cost of frames emitted and polls, see share_cost() */
+	uint64_t cost_end;        /* value of `cost` at which the current turn ends */
+};
 
 TAILQ_HEAD(qp_list, engine_qp);
 

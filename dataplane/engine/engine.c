@@ -18,7 +18,7 @@
 #include "dataplane/engine/place.h"
 #include "dataplane/engine/telemetry_reply.h"
 #include "dataplane/esp/change.h"
-#include "dataplane/esp/keeper.h"
+#include "dataplane/esp/sa.h"
 #include "dataplane/engine/loop.h"
 #include "dataplane/engine/move.h"
 #include "dataplane/mem/guard.h"

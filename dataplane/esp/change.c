@@ -14,8 +14,7 @@
 #include <rte_mbuf_dyn.h>
 
 #include "config/secret.h"
-#include "dataplane/esp/keeper.h"
-#include "dataplane/esp/state.h"
+#include "dataplane/esp/sa.h"
 #include "dataplane/esp/table.h"
 
 #define KEY_LEAST 16u

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/esp/keeper.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +11,7 @@
 
 #include <rte_log.h>
 
-#include "dataplane/esp/state.h"
+#include "dataplane/esp/sa.h"
 #include "dataplane/esp/table.h"
 
 RTE_LOG_REGISTER(esp_logtype, oneside.esp, NOTICE);

@@ -5,8 +5,6 @@
 
 #include <rte_branch_prediction.h>
 
-#include "dataplane/esp/keeper.h"
-
 /* Relaxed: counters are reported, or compared with a limit, and order nothing else. */
 static uint64_t
 load_counter(const _Atomic uint64_t *counter)

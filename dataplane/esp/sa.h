@@ -85,4 +85,46 @@ uint64_t esp_sa_block(const struct esp_sa *sa, uint64_t most);
 /* The file has `saved`: allow numbers up to there. */
 void esp_sa_allow(struct esp_sa *sa, const struct esp_saved *saved);
 
+/* ---- state.c ---- */
+/*
+ * State of security associations that outlives the process: one file per key and SPI, in a directory that one
+ * data plane has for itself. These functions wait for the disk: do not call them on cores, nor on the control
+ * thread once it serves.
+ *
+ * Open the directory; later calls have no effect. Returns 0, or -errno with a sentence in `why` that lacks
+ * its subject.
+ */
+int esp_state_open(const char *directory, char *why, size_t why_len);
+void esp_state_close(void);
+/* *saved is all zero if there is no file. */
+int esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size_t why_len);
+/* Returns 0: all of it is on the disk; -errno: the file is unchanged. */
+int esp_state_save(const struct esp_sa *sa, const struct esp_saved *saved);
+
+/* ---- keeper.c ---- */
+/*
+ * The keeper, a thread next to cores and control thread: saves sequence numbers to files before they are
+ * used, reports limits, and frees tables that no core uses any more.
+ */
+struct esp_table;
+/* Start the thread; later calls have no effect. Returns 0 or -errno. */
+int esp_keeper_start(void);
+/* Call after the cores have stopped. */
+void esp_keeper_stop(void);
+/* Call after esp_keeper_stop(): gives back all unused numbers. */
+void esp_keeper_free(void);
+/* Any thread: wake the keeper. */
+void esp_keeper_wake(void);
+/* Retire a table that is out of use: when no core has it any more, free it, with the security associations
+ * that its successor does not have. */
+void esp_keeper_retire(struct esp_table *table);
+/* Wait until the files of all retired tables have their final numbers: then the same keys may be used
+ * again. */
+void esp_keeper_settle(void);
+
+/* Write a file that is ahead by a block, and allow those numbers. Call before cores have the SA, or on the
+ * keeper. Returns 0 or -errno. */
+int esp_keeper_reserve(struct esp_sa *sa, uint64_t block);
+void esp_sa_free(struct esp_sa *sa);
+
 #endif

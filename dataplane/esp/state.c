@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dataplane/esp/state.h"
+#include "dataplane/esp/sa.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,7 +19,6 @@
 #include "dataplane/core/limits.h"
 #include "device.h"
 #include "memif_rings.h"
-#include "privilege.h"
 
 struct device_report {
 	device_fault *fault;
@@ -501,4 +501,23 @@ device_faults(const char *name, const char *args, device_fault *fault, void *con
 		tap_faults(&report);
 	else if (starts_with(name, "net_bonding"))
 		bond_faults(&report, args);
+}
+
+/* ---- privileges of this process, for messages that name a remedy ---- */
+
+bool
+privilege_has(unsigned int capability)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	return (data[capability / 32].effective >> (capability % 32)) & 1;
+}
+
+const char *
+privilege_sudo(void)
+{
+	return geteuid() == 0 ? "" : "sudo ";
 }

@@ -46,4 +46,11 @@ unsigned long device_number(const char *args, const char *key, unsigned long oth
 /* True if these arguments make a memif a server. */
 bool device_is_memif_server(const char *args);
 
+/* Privileges of this process, for messages that name a remedy. */
+
+bool privilege_has(unsigned int capability);
+
+/* "sudo " unless this process runs as root. */
+const char *privilege_sudo(void);
+
 #endif

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "dataplane/esp/state.h"
+#include "dataplane/esp/sa.h"
 #include "file.h"
 
 #define ROOM 256u

@@ -19,8 +19,7 @@
 #include "peer.h"
 
 #include "dataplane/esp/esp.h"
-#include "dataplane/esp/keeper.h"
-#include "dataplane/esp/state.h"
+#include "dataplane/esp/sa.h"
 #include "dataplane/esp/table.h"
 #include "dataplane/wire/bytes.h"
 
