@@ -142,90 +142,50 @@ check_cpu(struct report *report)
 			CPU_COUNT(&set));
 }
 
-/* Numbers in "0-3,5": ranges, separated by commas. */
-static uint64_t
-count_numbers(const char *list, const char *end)
+/* Reads "3", "0-3" or "(0,2-3)" at *at, and moves *at behind it. */
+static void
+take_numbers(const char **at, cpu_set_t *numbers)
 {
+	size_t group = **at == '(', len = strcspn(*at + group, group != 0 ? ")" : ",@");
+	char text[512];
+
+	snprintf(text, sizeof(text), "%.*s", (int)len, *at + group);
+	setup_cpus_parse(text, numbers);
+	*at += group + len;
+	*at += **at == ')';
+}
+
+/*
+ * Counts the lcores of "0-3", "0@1,(1-2)@(0,1)", and collects their processors: the numbers after each @, or
+ * those of the lcores.
+ */
+static uint64_t
+parse_lcores(const char *list, cpu_set_t *cpus)
+{
+	cpu_set_t lcores, on;
 	uint64_t count = 0;
 
-	while (list < end) {
-		char *after;
-		unsigned long first = strtoul(list, &after, 10), last = first;
-		if (*after == '-')
-			last = strtoul(after + 1, &after, 10);
-		if (after == list || last < first || last - first >= RTE_MAX_LCORE)
-			return 0; /* EAL refuses the list itself */
-		count += last - first + 1;
-		list = after + strcspn(after, ",");
-		list += *list == ',';
+	CPU_ZERO(cpus);
+	for (; *list != '\0'; list += strspn(list, "),")) {
+		take_numbers(&list, &lcores);
+		on = lcores;
+		if (*list == '@') {
+			list++;
+			take_numbers(&list, &on);
+		}
+		CPU_OR(cpus, cpus, &on);
+		count += (uint64_t)CPU_COUNT(&lcores);
+		list += strcspn(list, ",");
 	}
 	return count;
-}
-
-/* Counts the lcores of "0-3", "0@1,(1-2)@(0,1)": the numbers before each @. */
-static uint64_t
-count_lcores(const char *list)
-{
-	uint64_t count = 0;
-
-	while (*list != '\0') {
-		bool group = *list == '(';
-		size_t len = strcspn(list, group ? ")" : ",@");
-		count += count_numbers(list + group, list + len);
-		list += len;
-		list += strspn(list, ")");
-		if (*list == '@')
-			list += list[1] == '(' ? strcspn(list, ")") : strcspn(list, ",");
-		list += strspn(list, "),");
-	}
-	return count;
-}
-
-/* First processor of "0-3,5" that this process may not use, or -1. */
-static long
-first_unusable(const char *list, const char *end, const cpu_set_t *set)
-{
-	while (list < end) {
-		char *after;
-		unsigned long first = strtoul(list, &after, 10), last = first;
-		if (*after == '-')
-			last = strtoul(after + 1, &after, 10);
-		if (after == list || last < first || last - first >= CPU_SETSIZE)
-			return -1; /* EAL refuses the list itself */
-		for (unsigned long cpu = first; cpu <= last; cpu++)
-			if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, set))
-				return (long)cpu;
-		list = after + strcspn(after, ",");
-		list += *list == ',';
-	}
-	return -1;
-}
-
-/* Takes "0-3", "0@1,(1-2)@(0,1)". An lcore without @ runs on the processor of its number. */
-static long
-first_unusable_of_lcores(const char *list, const cpu_set_t *set)
-{
-	long cpu = -1;
-
-	while (*list != '\0' && cpu < 0) {
-		const char *at = list + (*list == '(' ? strcspn(list, ")") : strcspn(list, ",@"));
-		const char *cpus = list;
-		at += *at == ')';
-		if (*at == '@')
-			cpus = at + 1;
-		cpus += *cpus == '(';
-		list = cpus + (cpus > list && cpus[-1] == '(' ? strcspn(cpus, ")") : strcspn(cpus, ","));
-		cpu = first_unusable(cpus, list, set);
-		list += strspn(list, "),");
-	}
-	return cpu;
 }
 
 /* EAL prints only its usage for a missing processor. */
 static void
 check_processors(struct report *report)
 {
-	cpu_set_t set;
+	cpu_set_t set, named;
+	int cpu;
 
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return;
@@ -233,11 +193,15 @@ check_processors(struct report *report)
 		const char *name = "-l", *list = eal_value(report, i, name);
 		if (list == NULL)
 			list = eal_value(report, i, name = "--lcores");
-		long cpu = list != NULL ? first_unusable_of_lcores(list, &set) : -1;
-		if (cpu >= 0)
+		if (list == NULL)
+			continue;
+		parse_lcores(list, &named);
+		for (cpu = 0; cpu < CPU_SETSIZE && (!CPU_ISSET(cpu, &named) || CPU_ISSET(cpu, &set));)
+			cpu++;
+		if (cpu < CPU_SETSIZE)
 			report_missing(
 				report,
-				"processors: the EAL option %s %s names %ld, which is missing or not available to this process; use those that taskset -cp %d shows",
+				"processors: the EAL option %s %s names %d, which is missing or not available to this process; use those that taskset -cp %d shows",
 				name, list, cpu, (int)getpid());
 	}
 }
@@ -254,7 +218,7 @@ polling_cores(const struct report *report)
 		if (list == NULL)
 			list = eal_value(report, i, "--lcores");
 		if (list != NULL)
-			lcores = count_lcores(list);
+			lcores = parse_lcores(list, &set);
 	}
 	if (lcores == 0 && sched_getaffinity(0, sizeof(set), &set) == 0)
 		lcores = (uint64_t)CPU_COUNT(&set);
