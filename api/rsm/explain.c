@@ -13,112 +13,86 @@
 #define TEXT_MAX 512
 
 /*
- * For each result: prefixes of the names of the argument at fault, in all calls that return the result; the
- * reason and the remedy.
+ * For each result: prefixes of the names of the argument at fault, in all calls that return the result,
+ * separated by blanks; the reason and the remedy.
  */
 static const struct {
 	int result;
-	const char *arguments[3];
-	const char *text;
+	const char *arguments, *text;
 } reasons[] = {
-	{RSMERR_BAD_CTLR_HNDL,
-	 {"c"},
+	{RSMERR_BAD_CTLR_HNDL, "c",
 	 "no live controller; give what rsm_get_controller stored, not yet released"},
-	{RSMERR_BAD_SEG_HNDL,
-	 {"memseg", "im_memseg", "barrier"},
+	{RSMERR_BAD_SEG_HNDL, "memseg im_memseg barrier",
 	 "no live segment of this kind; give what rsm_memseg_export_create or rsm_memseg_import_connect stored"},
-	{RSMERR_BAD_LOCALMEM_HNDL,
-	 {"local_hndl_p", "handle"},
+	{RSMERR_BAD_LOCALMEM_HNDL, "local_hndl_p handle",
 	 "no live handle; give what rsm_create_localmemory_handle stored"},
-	{RSMERR_BAD_TOPOLOGY_PTR, {"topology_data"}, "it may not be null; give the address of a pointer"},
-	{RSMERR_BAD_BARRIER_PTR, {"barrier"}, "it may not be null; give the address of a rsmapi_barrier_t"},
-	{RSMERR_BAD_SGIO, {"sg_io"}, "null, or a list in it is; fill rsm_scat_gath_t, all of it"},
-	{RSMERR_BAD_SEGID,
-	 {"segment_id"},
-	 "it may not be null; give the address of an id, 0 to be given one"},
-	{RSMERR_SEG_ALREADY_PUBLISHED,
-	 {"memseg"},
+	{RSMERR_BAD_TOPOLOGY_PTR, "topology_data", "it may not be null; give the address of a pointer"},
+	{RSMERR_BAD_BARRIER_PTR, "barrier", "it may not be null; give the address of a rsmapi_barrier_t"},
+	{RSMERR_BAD_SGIO, "sg_io", "null, or a list in it is; fill rsm_scat_gath_t, all of it"},
+	{RSMERR_BAD_SEGID, "segment_id", "it may not be null; give the address of an id, 0 to be given one"},
+	{RSMERR_SEG_ALREADY_PUBLISHED, "memseg",
 	 "it is published; rsm_memseg_export_republish changes the access list"},
-	{RSMERR_SEG_NOT_PUBLISHED,
-	 {"segment_id", "memseg"},
+	{RSMERR_SEG_NOT_PUBLISHED, "segment_id memseg",
 	 "nothing is published so on that node; publish first, or try again"},
-	{RSMERR_SEG_NOT_PUBLISHED_TO_NODE,
-	 {"node_id"},
+	{RSMERR_SEG_NOT_PUBLISHED_TO_NODE, "node_id",
 	 "the segment's access list has no entry for this node; the exporter adds one by publish or republish"},
-	{RSMERR_SEG_ALREADY_MAPPED, {"im_memseg"}, "it is mapped; rsm_memseg_import_unmap first"},
-	{RSMERR_SEG_STILL_MAPPED, {"im_memseg"}, "it is mapped; rsm_memseg_import_unmap first"},
-	{RSMERR_SEG_NOT_MAPPED, {"im_memseg"}, "it is not mapped; rsm_memseg_import_map first"},
-	{RSMERR_NOT_CREATOR,
-	 {"memseg"},
+	{RSMERR_SEG_ALREADY_MAPPED, "im_memseg", "it is mapped; rsm_memseg_import_unmap first"},
+	{RSMERR_SEG_STILL_MAPPED, "im_memseg", "it is mapped; rsm_memseg_import_unmap first"},
+	{RSMERR_SEG_NOT_MAPPED, "im_memseg", "it is not mapped; rsm_memseg_import_map first"},
+	{RSMERR_NOT_CREATOR, "memseg",
 	 "the parent process made it; only that may, or make one in this process"},
-	{RSMERR_BAD_ADDR,
-	 {"vaddr", "datap", "local_vaddr"},
+	{RSMERR_BAD_ADDR, "vaddr datap local_vaddr",
 	 "null, or not memory of this process with the rights that this needs; give what is allocated"},
-	{RSMERR_BAD_MEM_ALIGNMENT,
-	 {"vaddr", "datap", "offset"},
+	{RSMERR_BAD_MEM_ALIGNMENT, "vaddr datap offset",
 	 "not aligned; begin at a multiple of the element, or of the page"},
-	{RSMERR_BAD_OFFSET, {"off"}, "outside the part that is mapped; stay in it, or map more"},
-	{RSMERR_BAD_LENGTH,
-	 {"size", "length", "rep_cnt"},
-	 "0, or more than there is; stay inside the segment"},
-	{RSMERR_BAD_ACL,
-	 {"access_list"},
+	{RSMERR_BAD_OFFSET, "off", "outside the part that is mapped; stay in it, or map more"},
+	{RSMERR_BAD_LENGTH, "size length rep_cnt", "0, or more than there is; stay inside the segment"},
+	{RSMERR_BAD_ACL, "access_list",
 	 "null with a length, more than 64 entries, or one with a node above 64 or a permission above 0666; mend it"},
-	{RSMERR_RESERVED_SEGID, {"segment_id"}, "reserved; publish under 0x400000 to 0x7fffffff, or 0"},
-	{RSMERR_SEGID_IN_USE, {"segment_id"}, "another segment of this node has it; choose another, or 0"},
-	{RSMERR_BAD_MODE, {"mode"}, "give RSM_BARRIER_MODE_EXPLICIT or RSM_BARRIER_MODE_IMPLICIT"},
-	{RSMERR_BAD_PERMS, {"perm"}, "no rights, or more than the connection was granted; connect with more"},
-	{RSMERR_PERM_DENIED,
-	 {"perm", "im_memseg"},
+	{RSMERR_RESERVED_SEGID, "segment_id", "reserved; publish under 0x400000 to 0x7fffffff, or 0"},
+	{RSMERR_SEGID_IN_USE, "segment_id", "another segment of this node has it; choose another, or 0"},
+	{RSMERR_BAD_MODE, "mode", "give RSM_BARRIER_MODE_EXPLICIT or RSM_BARRIER_MODE_IMPLICIT"},
+	{RSMERR_BAD_PERMS, "perm", "no rights, or more than the connection was granted; connect with more"},
+	{RSMERR_PERM_DENIED, "perm im_memseg",
 	 "the segment's access list, or the connect, does not grant this; connect with the right, have the exporter grant it"},
-	{RSMERR_BARRIER_UNINITIALIZED,
-	 {"barrier", "im_memseg"},
+	{RSMERR_BARRIER_UNINITIALIZED, "barrier im_memseg",
 	 "in implicit mode transfers need a barrier; rsm_memseg_import_init_barrier first"},
-	{RSMERR_BARRIER_NOT_OPENED, {"barrier"}, "it is not open; rsm_memseg_import_open_barrier first"},
-	{RSMERR_BARRIER_FAILURE,
-	 {"barrier"},
+	{RSMERR_BARRIER_NOT_OPENED, "barrier", "it is not open; rsm_memseg_import_open_barrier first"},
+	{RSMERR_BARRIER_FAILURE, "barrier",
 	 "a transfer of the span was lost with the connection; disconnect, connect, repeat it"},
-	{RSMERR_CONN_ABORTED,
-	 {"im_memseg", "memseg", "barrier"},
+	{RSMERR_CONN_ABORTED, "im_memseg memseg barrier",
 	 "the exporter unpublished, ended or is not to be reached; disconnect, and connect again"},
-	{RSMERR_REMOTE_NODE_UNREACHABLE,
-	 {"node_id"},
+	{RSMERR_REMOTE_NODE_UNREACHABLE, "node_id",
 	 "no answer, or no such node; see [peer] in oneside.conf(5) of both nodes, and the network"},
-	{RSMERR_CTLR_NOT_PRESENT,
-	 {"name", "controller"},
+	{RSMERR_CTLR_NOT_PRESENT, "name controller",
 	 "no data plane answers, or it has no port of this name; start oneside-dataplane(8), or set ONESIDE_SOCKET"},
-	{RSMERR_BAD_LIBRARY_VERSION,
-	 {"name"},
+	{RSMERR_BAD_LIBRARY_VERSION, "name",
 	 "the data plane is of another version; install both of one release"},
-	{RSMERR_INSUFFICIENT_MEM,
-	 {NULL},
+	{RSMERR_INSUFFICIENT_MEM, NULL,
 	 "no memory, or the quota of it is used up; free some, or raise max_bytes_per_uid in oneside.conf(5)"},
-	{RSMERR_INSUFFICIENT_RESOURCES,
-	 {NULL},
+	{RSMERR_INSUFFICIENT_RESOURCES, NULL,
 	 "a limit of the data plane or of the process is reached; free segments, or raise it"},
-	{RSMERR_POLLFD_IN_USE,
-	 {"memseg", "im_memseg"},
+	{RSMERR_POLLFD_IN_USE, "memseg im_memseg",
 	 "its poll descriptor is out; rsm_memseg_release_pollfd first"},
-	{RSMERR_REBIND_NOT_ALLOWED,
-	 {"memseg"},
+	{RSMERR_REBIND_NOT_ALLOWED, "memseg",
 	 "it was made without RSM_ALLOW_REBIND; give that to rsm_memseg_export_create"},
-	{RSMERR_BAD_APPID,
-	 {"appid"},
+	{RSMERR_BAD_APPID, "appid",
 	 "the segment id file has no entry of this name; add one to rsm.segmentid"},
-	{RSMERR_BAD_CONF,
-	 {"appid"},
+	{RSMERR_BAD_CONF, "appid",
 	 "the segment id file is missing or malformed; see $RSM_SEGMENTID_FILE or /etc/rsm/rsm.segmentid"},
-	{RSMERR_MAP_FAILED,
-	 {"im_memseg"},
+	{RSMERR_MAP_FAILED, "im_memseg",
 	 "the exporter is on another data plane, or its memory cannot be mapped; use put and get"},
 };
 
 static const struct one_argument *
-find_argument(const struct one_argument *arguments, size_t count, const char *const beginnings[3])
+find_argument(const struct one_argument *arguments, size_t count, const char *beginnings)
 {
-	for (size_t k = 0; k < 3 && beginnings[k] != NULL; k++) {
+	size_t len;
+
+	for (; beginnings != NULL && *beginnings != '\0'; beginnings += len + strspn(beginnings + len, " ")) {
+		len = strcspn(beginnings, " ");
 		for (size_t i = 0; i < count; i++) {
-			if (strncmp(arguments[i].name, beginnings[k], strlen(beginnings[k])) == 0)
+			if (strncmp(arguments[i].name, beginnings, len) == 0)
 				return &arguments[i];
 		}
 	}
@@ -148,7 +122,7 @@ explain(const char *function, int result, const struct one_argument *arguments, 
 		if (reasons[i].result != result)
 			continue;
 		argument_text(find_argument(arguments, count, reasons[i].arguments), value, sizeof(value));
-		if (reasons[i].arguments[0] == NULL && cause != NULL)
+		if (reasons[i].arguments == NULL && cause != NULL)
 			snprintf(text, size, "%s, %s", value, cause);
 		else
 			snprintf(text, size, "%s: %s", value, reasons[i].text);
