@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binds of memory windows.  Each bind of a window of type 1 takes the next key here; the application chooses
+ * Memory windows, and their binds.  The data plane chooses the high 24 bits of a window's key; each bind
+ * chooses new low 8 bits.  Each bind of a window of type 1 takes the next key here; the application chooses
  * the keys of type 2.  A window of type 2 belongs to the queue pair that bound it (2B).  LOCAL_INV or the
  * peer's SEND with invalidate must end its bind before the next one.
  */
+#include <stdlib.h>
+
 #include "verbs/refused.h"
 #include "verbs/qp.h"
+#include "verbs/mem.h"
 
 /* LOCAL_WRITE is a right of the region: accepted in a bind, and ignored. */
 #define KNOWN_ACCESS                                                                 \
@@ -107,4 +111,49 @@ bind_mw(struct ibv_qp *base, struct ibv_mw *window, struct ibv_mw_bind *bind)
 		window->rkey = wr.bind_mw.rkey;
 	lock_drop(&mw->lock);
 	return error != 0 ? refused_explain("ibv_bind_mw", error, "qp", base) : 0;
+}
+
+struct ibv_mw *
+mw_alloc(struct ibv_pd *base, enum ibv_mw_type type)
+{
+	struct one_msg msg = {.type = ONE_MSG_MW_CREATE};
+	struct pd *pd = TO(pd, base);
+	struct one_reply reply;
+	struct mw *mw;
+	int error;
+
+	error = refused_range("type", type, IBV_MW_TYPE_1, IBV_MW_TYPE_2);
+	if (error != 0)
+		return refused_null("ibv_alloc_mw", error, "pd", base);
+	mw = calloc(1, sizeof(*mw));
+	msg.mw_create.pz = pd->id;
+	error = mw == NULL ? -ENOMEM : one_call(context_of(base->context)->client, &msg, NULL, 0, &reply);
+	if (error != 0) {
+		free(mw);
+		return refused_null("ibv_alloc_mw", error == -EDQUOT ? ENOMEM : -error, "pd", base);
+	}
+	mw->id = reply.mw.mw;
+	mw->base.context = base->context;
+	mw->base.pd = base;
+	mw->base.rkey = reply.mw.key;
+	mw->base.handle = mw->id;
+	mw->base.type = type;
+	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
+	return &mw->base;
+}
+
+int
+mw_dealloc(struct ibv_mw *base)
+{
+	struct mw *mw = TO(mw, base);
+	struct one_client *client = context_of(base->context)->client;
+	int error;
+
+	one_posted_begin(client);
+	error = one_call_id(client, ONE_MSG_MW_FREE, mw->id);
+	if (error != 0 && error != -ECONNRESET)
+		return refused_explain("ibv_dealloc_mw", -error, "mw", base);
+	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
+	free(mw);
+	return 0;
 }

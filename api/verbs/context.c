@@ -8,7 +8,7 @@
 #include "verbs/cq.h"
 #include "verbs/device.h"
 #include "verbs/event.h"
-#include "verbs/fork.h"
+#include "verbs/context.h"
 #include "verbs/mem.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"

@@ -8,9 +8,10 @@
 #ifndef VERBS_CONTEXT_H
 #define VERBS_CONTEXT_H
 
-#include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdbool.h>
+
+#include <infiniband/verbs.h>
 
 #include "client/client.h"
 #include "client/lock.h"
@@ -40,7 +41,7 @@ struct qp_name {
 	_Atomic uint32_t peer_qpn; /* relaxed: set before the first completion that reports it */
 };
 
-/* The peer of a queue pair that the application moves to RTS itself: see verbs_cm_expect() in face/cm.h. */
+/* The peer of a queue pair that the application moves to RTS itself: see verbs_cm_expect() in cm.h. */
 struct expected {
 	uint32_t qpn, psn;
 	struct expected *next;
@@ -60,14 +61,14 @@ struct context {
 	 * finds each queue pair whose completions are in the ring.
 	 */
 	struct qp_name *_Atomic qps[ONE_QPS_MAX];
-	/* event/async.c */
+	/* async.c */
 	int async_socket, async_event;
 	uint16_t async_channel;
 	struct one_cq async_cq;
 	struct async_entry *async_first, **async_last; /* taken from the ring, but not by the application */
 	bool fatal_reported;
 	struct expected *expected;
-	struct context *next; /* face/fork.c */
+	struct context *next; /* fork.c */
 };
 
 static inline struct context *
@@ -77,5 +78,15 @@ context_of(struct ibv_context *base)
 }
 
 #define TO(type, object) ((struct type *)(void *)(object))
+
+/* ---- fork.c ---- */
+/*
+ * After fork, calls on the parent's contexts and their objects fail with ECHILD in the child.  No such call
+ * blocks, even if another thread of the parent held a lock when it forked.
+ */
+extern pthread_mutex_t verbs_lock; /* guards the lists of devices and contexts */
+int verbs_watch_forks(void);       /* call before using the lock; idempotent; returns 0 or -errno */
+void verbs_fork_add(struct context *context);
+void verbs_fork_remove(struct context *context);
 
 #endif

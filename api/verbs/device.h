@@ -7,7 +7,6 @@
 #include "verbs/gid.h"
 
 /* ---- devices.c ---- */
-int device_watch_forks(void); /* keeps the list's lock usable in a child; returns 0 or -errno */
 int device_port(struct one_client *client, uint32_t index, struct one_port *out); /* returns 0 or -errno */
 __be64 device_guid(uint64_t hwaddr);
 

@@ -11,41 +11,7 @@
 
 #define DEVICES_MAX 64u
 
-static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct device *devices;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int watch_error;
-
-static void
-fork_prepare(void)
-{
-	pthread_mutex_lock(&devices_lock);
-}
-
-static void
-fork_parent(void)
-{
-	pthread_mutex_unlock(&devices_lock);
-}
-
-static void
-fork_child(void)
-{
-	pthread_mutex_init(&devices_lock, NULL);
-}
-
-static void
-watch_forks(void)
-{
-	watch_error = one_at_fork(fork_prepare, fork_parent, fork_child);
-}
-
-int
-device_watch_forks(void)
-{
-	pthread_once(&once, watch_forks);
-	return watch_error;
-}
+static struct device *devices; /* guarded by verbs_lock */
 
 int
 device_port(struct one_client *client, uint32_t index, struct one_port *out)
@@ -132,7 +98,7 @@ ibv_get_device_list(int *num_devices)
 	struct one_attach attach = {.kind = ONE_KIND_VERBS};
 	struct ibv_device **list;
 	struct one_client *client;
-	int num = 0, error = device_watch_forks();
+	int num = 0, error = verbs_watch_forks();
 
 	if (error == 0)
 		error = one_attach(&attach, &client);
@@ -151,9 +117,9 @@ ibv_get_device_list(int *num_devices)
 				one_socket_path(NULL), one_attach_reason(error), one_attach_remedy(error));
 		list = refused_null("ibv_get_device_list", -error, "num_devices", num_devices);
 	} else {
-		pthread_mutex_lock(&devices_lock);
+		pthread_mutex_lock(&verbs_lock);
 		list = list_devices(client, &num);
-		pthread_mutex_unlock(&devices_lock);
+		pthread_mutex_unlock(&verbs_lock);
 		error = errno;
 		one_detach(client);
 		errno = error;

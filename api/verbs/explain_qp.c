@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Notes (base/refused.h) on refused transitions, with the names of states and attributes. */
+/* Notes (refused.h) on refused transitions, with the names of states and attributes. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fork handlers of contexts: see fork.h. */
-#include "verbs/fork.h"
+/* Fork handlers of contexts: see context.h. */
+#include "verbs/context.h"
 
 #include "verbs/refused.h"
 #include "verbs/cq.h"
@@ -9,11 +9,8 @@
 #include "verbs/qp.h"
 #include "verbs/srq.h"
 
-static struct {
-	pthread_mutex_t lock;
-	struct context *first;
-} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
+pthread_mutex_t verbs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct context *contexts;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int watch_error;
 
@@ -73,17 +70,17 @@ foreign_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 static void
 fork_prepare(void)
 {
-	pthread_mutex_lock(&contexts.lock);
-	for (struct context *c = contexts.first; c != NULL; c = c->next)
+	pthread_mutex_lock(&verbs_lock);
+	for (struct context *c = contexts; c != NULL; c = c->next)
 		pthread_mutex_lock(&c->lock);
 }
 
 static void
 fork_parent(void)
 {
-	for (struct context *c = contexts.first; c != NULL; c = c->next)
+	for (struct context *c = contexts; c != NULL; c = c->next)
 		pthread_mutex_unlock(&c->lock);
-	pthread_mutex_unlock(&contexts.lock);
+	pthread_mutex_unlock(&verbs_lock);
 }
 
 static void
@@ -114,17 +111,15 @@ disown_context(struct context *context)
 static void
 fork_child(void)
 {
-	for (struct context *c = contexts.first; c != NULL; c = c->next)
+	for (struct context *c = contexts; c != NULL; c = c->next)
 		disown_context(c);
-	pthread_mutex_init(&contexts.lock, NULL);
+	pthread_mutex_init(&verbs_lock, NULL);
 }
 
 static void
 watch_forks(void)
 {
-	watch_error = device_watch_forks();
-	if (watch_error == 0)
-		watch_error = one_at_fork(fork_prepare, fork_parent, fork_child);
+	watch_error = one_at_fork(fork_prepare, fork_parent, fork_child);
 }
 
 int
@@ -145,20 +140,20 @@ verbs_cm_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)
 void
 verbs_fork_add(struct context *context)
 {
-	pthread_mutex_lock(&contexts.lock);
-	context->next = contexts.first;
-	contexts.first = context;
-	pthread_mutex_unlock(&contexts.lock);
+	pthread_mutex_lock(&verbs_lock);
+	context->next = contexts;
+	contexts = context;
+	pthread_mutex_unlock(&verbs_lock);
 }
 
 void
 verbs_fork_remove(struct context *context)
 {
-	struct context **link = &contexts.first;
+	struct context **link = &contexts;
 
-	pthread_mutex_lock(&contexts.lock);
+	pthread_mutex_lock(&verbs_lock);
 	while (*link != context)
 		link = &(*link)->next;
 	*link = context->next;
-	pthread_mutex_unlock(&contexts.lock);
+	pthread_mutex_unlock(&verbs_lock);
 }
