@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "copied.h"
+#include "copier.h"
 
 #include <stddef.h>
 

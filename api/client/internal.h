@@ -111,10 +111,6 @@ void watcher_fork_child(void);
 
 void wait_wake_all(struct one_client *client);
 
-/* ---- fork.c ---- */
-
-int fork_install(void);
-
 /* ---- mem.c ---- */
 
 /* Deregisters all memory of `client`. */

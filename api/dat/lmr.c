@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Local memory regions. */
-#include "dat/mem.h"
+#include "dat/ia.h"
 
 _Static_assert(DAT_MEM_PRIV_LOCAL_READ_FLAG == ONE_ACCESS_LOCAL_READ, "rights");
 _Static_assert(DAT_MEM_PRIV_REMOTE_READ_FLAG == ONE_ACCESS_REMOTE_READ, "rights");

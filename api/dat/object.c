@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists and pools of objects; conversion of the data plane's addresses and errors. */
 #include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dat/ep_object.h"
+#include "dat/object.h"
 
 static const size_t object_size[OBJECT_TYPES] = {
 	[DAT_HANDLE_TYPE_CR] = sizeof(struct cr),   [DAT_HANDLE_TYPE_EP] = sizeof(struct ep),
@@ -191,4 +194,22 @@ dat_errno(int error, DAT_RETURN_SUBTYPE subtype)
 	default:
 		return DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	}
+}
+
+/* Reports why an IA does not open: as the refusal of the call with ONESIDE_DEBUG, else on stderr with
+ * DAT_DBG_TYPE. */
+void
+base_complain(const char *what, const char *about, const char *format, ...)
+{
+	const char *wanted = secure_getenv("DAT_DBG_TYPE");
+	char text[320];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (one_explaining)
+		one_note_reason("%s = \"%s\": %s", what, about, text);
+	else if (wanted != NULL && strtoul(wanted, NULL, 0) != 0)
+		fprintf(stderr, "oneside: %s: %s\n", about, text);
 }

@@ -4,7 +4,7 @@
  * returns it to the consumer at once.  The data plane executes the bind in order with the endpoint's other
  * requests.
  */
-#include "dat/mem.h"
+#include "dat/ia.h"
 
 #define VARIANT 0xffu
 

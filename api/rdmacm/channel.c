@@ -231,3 +231,102 @@ rdma_event_str(enum rdma_cm_event_type event)
 
 	return (size_t)event < sizeof(names) / sizeof(names[0]) ? names[event] : "UNKNOWN EVENT";
 }
+
+/* ---- synchronous ids, which the application creates without an event channel: calls wait for their event
+ * ---- */
+
+void
+channel_drop_event(struct id *id)
+{
+	if (id->base.event != NULL)
+		rdma_ack_cm_event(id->base.event);
+	id->base.event = NULL;
+}
+
+int
+channel_outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expected)
+{
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	if (event->status != 0)
+		return event->status < 0 ? -event->status : event->status;
+	if (event->event == expected)
+		return 0;
+	return event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ? ENODEV : ECONNABORTED;
+}
+
+static int
+complete_call(struct id *id, enum rdma_cm_event_type expected)
+{
+	int error;
+
+	channel_drop_event(id);
+	if (rdma_get_cm_event(id->base.channel, &id->base.event) != 0)
+		return -1;
+	error = channel_outcome(id->base.event, expected);
+	if (error == 0)
+		return 0;
+	refused_because(error, "id->event = %s, status %d: the peer or the network refused; check the peer",
+			rdma_event_str(id->base.event->event), id->base.event->status);
+	return fail(error);
+}
+
+int
+channel_end(const char *function, struct id *id, int error, enum rdma_cm_event_type expected)
+{
+	if (error != 0 || !id->sync)
+		return cma_end(function, error, &id->base);
+	return cma_result(function, complete_call(id, expected), &id->base);
+}
+
+/* ---- transitions of queue pairs ---- */
+
+/*
+ * Transitions of queue pairs when the application gets an event, in the order of rdma-core.  The CQs show no
+ * completion of a connection before the application has got ESTABLISHED.  Receives are flushed when the
+ * application gets the end of the connection, or by an earlier rdma_disconnect().  The application itself
+ * moves queue pairs that it created without the id.
+ */
+
+/* Ignores errors: if the connection has ended, the next event reports its end. */
+static void
+confirm_connection(struct id *id)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_CONFIRM, .id.id = id->qp};
+
+	if (!id->connecting)
+		return;
+	verbs_cm_connected(id->base.qp, id->peer_qpn);
+	verbs_cm_call(id->base.verbs, &msg, NULL);
+}
+
+static void
+flush_queue_pair(struct id *id)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT, .qp_disconnect.qp = id->qp};
+
+	if (!id->disconnecting)
+		verbs_cm_call(id->base.verbs, &msg, NULL);
+}
+
+void
+event_taken(const struct event *event)
+{
+	struct id *id = TO_ID(event->base.id);
+
+	if (id->qp == 0 || id->base.qp == NULL)
+		return;
+	switch (event->base.event) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		confirm_connection(id);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		flush_queue_pair(id);
+		break;
+	default:
+		break;
+	}
+}

@@ -3,9 +3,7 @@
 #include <inttypes.h>
 
 #include "rsm/transfer.h"
-#include "rsm/local.h"
-#include "rsm/map.h"
-#include "rsm/range.h"
+#include "rsm/link.h"
 
 int
 rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint64_t len,

@@ -6,7 +6,7 @@
  * In the application's object, `seg` is the import's handle, or NULL if not initialised; `gnum` is OPEN while
  * the span is open; `privdata` is the address of the object, which differs in a copy of the object.
  */
-#include "rsm/map.h"
+#include "rsm/transfer.h"
 
 #define CLOSED 0u
 #define OPEN 1u

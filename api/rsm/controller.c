@@ -3,7 +3,7 @@
  * Controllers: the data plane's ports, and loopback, which uses the first port but connects only to this
  * node.
  */
-#include "rsm/controller.h"
+#include "rsm/link.h"
 
 #include <ctype.h>
 #include <string.h>

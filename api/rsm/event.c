@@ -9,7 +9,7 @@
  */
 #include "client/explain.h"
 #include "client/wait.h"
-#include "rsm/event.h"
+#include "rsm/segment_object.h"
 #include "rsm/transfer.h"
 
 #include <stdatomic.h>

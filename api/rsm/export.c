@@ -4,9 +4,8 @@
  * makes a window with the granted rights only.
  */
 #include "client/wait.h"
-#include "rsm/controller.h"
-#include "rsm/event.h"
-#include "rsm/range.h"
+#include "rsm/link.h"
+#include "rsm/segment_object.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * rights.
  */
 #include "client/wait.h"
-#include "rsm/controller.h"
-#include "rsm/event.h"
+#include "rsm/link.h"
+#include "rsm/segment_object.h"
 #include "rsm/transfer.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #define RSM_LINK_H
 
 #include "client/attach.h"
+#include "client/mem.h"
 #include "rsm/handle.h"
 
 struct rsm_range;
@@ -49,5 +50,66 @@ int rsm_error(int error);
 /* Copies from the application's memory. Returns 0, or -EFAULT if it is not readable. */
 int rsm_copy_in(void *dst, const void *src, size_t len);
 size_t rsm_page_size(void);
+
+/* ---- controller.c: the attachments that segments are made with ---- */
+#define RSM_PORTS_MAX 64u /* limit per data plane */
+
+struct rsm_controller {
+	struct rsm_slot slot;
+	uint32_t refs;
+	bool loopback;
+	char name[ONE_PORT_NAME]; /* the data plane's spelling */
+	struct rsm_link *link;
+	rsmapi_controller_attr_t attr;
+};
+_Static_assert(sizeof(struct rsm_controller) <= RSM_SLOT_SIZE, "rsm_controller");
+
+/*
+ * Returns a reference to the controller's attachment, reattaching if the old one was lost. 0,
+ * RSMERR_BAD_CTLR_HNDL, RSMERR_CTLR_NOT_PRESENT, or rsm_open_error().
+ */
+int rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **link);
+/* Converts -errno of one_attach() to an RSMERR_*. */
+int rsm_open_error(int error);
+/* True if the handle is live and of this process. */
+bool rsm_controller_valid(rsmapi_controller_handle_t handle);
+
+/* ---- localmem.c: objects behind local memory handles ---- */
+struct rsm_localmem {
+	struct rsm_slot slot;
+	rsmapi_controller_handle_t controller;
+	struct rsm_link *link;
+	struct one_mr mr;
+};
+_Static_assert(sizeof(struct rsm_localmem) <= RSM_SLOT_SIZE, "rsm_localmem");
+
+/*
+ * Finds the address of [offset, offset + len) of a handle's memory, and the key for transfers on `link` (0 if
+ * registered with another). Returns 0, RSMERR_BAD_SGIO or RSMERR_BAD_LENGTH.
+ */
+int rsm_localmem_find(rsm_localmemory_handle_t handle, const struct rsm_link *link, uint64_t offset,
+		      uint64_t len, void **va, uint32_t *lkey);
+
+/* ---- range.c: registered memory, found by address ---- */
+struct rsm_range {
+	uint64_t va, length;
+	uint32_t lkey;
+};
+
+/* Registers memory and adds it to the ranges. `alone`: in a file of its own. Returns 0, or RSMERR_*. */
+int rsm_range_register(struct rsm_link *link, uint64_t va, uint64_t length, bool alone, struct one_mr *mr);
+int rsm_range_add(struct rsm_link *link, const struct one_mr *mr);
+/* Removes a range, and waits until no transfer uses it. */
+void rsm_range_remove(struct rsm_link *link, const struct one_mr *mr);
+/* Returns the local key of registered memory that covers [va, va + len), or 0. */
+uint32_t rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len);
+
+/*
+ * Checks memory for registration. Returns 0, RSMERR_BAD_ADDR (not mapped, or a shared mapping of a file on
+ * disk) or RSMERR_PERM_DENIED (not readable and writable).
+ */
+int rsm_memory_check(uint64_t va, uint64_t length);
+/* True if all of [va, end) is mapped writable. Slow: reads /proc/self/maps. */
+bool rsm_memory_writable(uint64_t va, uint64_t end);
 
 #endif

@@ -8,8 +8,8 @@
  * like any other copy. Registered memory is not checked: it stays mapped while it is registered.
  */
 #include "client/wait.h"
-#include "rsm/local.h"
-#include "rsm/range.h"
+#include "rsm/transfer.h"
+#include "rsm/link.h"
 
 #include <sys/mman.h>
 #include <sys/uio.h>

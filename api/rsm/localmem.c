@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Local memory handles: memory registered once, so that transfers to and from it are not copied. */
-#include "rsm/controller.h"
-#include "rsm/localmem.h"
-#include "rsm/range.h"
+#include "rsm/link.h"
 
 int
 rsm_do_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle,

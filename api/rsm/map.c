@@ -10,8 +10,7 @@
  * Quick accesses take no lock. rsm_map_refresh() publishes their state in the import, under the lock, and
  * `quick_handle` last. An application that unmaps a window in use faults, as with its own loads and stores.
  */
-#include "rsm/local.h"
-#include "rsm/map.h"
+#include "rsm/transfer.h"
 
 #include <fcntl.h>
 #include <string.h>

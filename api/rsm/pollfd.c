@@ -6,7 +6,7 @@
  * updates the pipes.
  */
 #include "client/wait.h"
-#include "rsm/event.h"
+#include "rsm/segment_object.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of this process: its kind, and the registered ranges, which transfers use without a copy. */
-#include "rsm/range.h"
+#include "rsm/link.h"
 #include "rsm/transfer.h"
 
 #include <inttypes.h>

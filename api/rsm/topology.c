@@ -2,7 +2,7 @@
 /*
  * The interconnect topology. The data plane answers one port per request, with at most ONE_RSM_PEERS peers.
  */
-#include "rsm/controller.h"
+#include "rsm/link.h"
 
 #include <stdlib.h>
 #include <string.h>

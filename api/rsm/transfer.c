@@ -14,7 +14,7 @@
  */
 #include "client/post.h"
 #include "client/wait.h"
-#include "rsm/map.h"
+#include "rsm/transfer.h"
 
 #include <endian.h>
 #include <sched.h>

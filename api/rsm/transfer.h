@@ -51,4 +51,56 @@ int rsm_finish(struct rsm_import *import, enum rsm_direction direction);
 int rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
 	      uint64_t len, uint32_t element);
 
+/* ---- map.c: mappings of imports, and transfers through them ---- */
+/* Transfers through the mapping without a lock. False: not known to be complete, take the slow path. */
+bool rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset, void *local,
+		   uint64_t len);
+/*
+ * Transfers through the mapping. The caller holds the lock and has checked range and rights. False: transfer
+ * by the data plane instead.
+ */
+bool rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+		  uint64_t len);
+/* Result of a call after rsm_map_copy(). */
+int rsm_map_result(struct rsm_import *import);
+/* True if [offset, offset + len) is in the mapping. */
+bool rsm_map_covers(const struct rsm_import *import, uint64_t offset, uint64_t len);
+/* Publishes the rights of quick accesses. Call after every change of the import that affects them. */
+void rsm_map_refresh(struct rsm_import *import);
+/* Aborts an import whose segment was withdrawn, or whose data plane ended. */
+void rsm_map_check_gone(struct rsm_import *import);
+
+/* ---- local.c: checks that the application's memory is mapped ---- */
+/* Bytes. Below this, a copy costs less than the search for a registration. */
+#define RSM_DIRECT_MIN 4096u
+
+#define RSM_KNOWN 4u
+
+/*
+ * Ranges of whole pages that this thread has checked. rsm_known[RSM_PUT]: readable; rsm_known[RSM_GET]:
+ * writable.
+ */
+struct rsm_known {
+	uintptr_t from[RSM_KNOWN], to[RSM_KNOWN];
+	uint64_t at[RSM_KNOWN]; /* time of the check, by one_now_ns() */
+	unsigned next;          /* index of the range to replace next */
+};
+extern _Thread_local struct rsm_known rsm_known[2] __attribute__((tls_model("initial-exec")));
+
+/* True if this thread has checked the memory before, at any time. */
+static inline bool
+rsm_local_known(const void *local, uint64_t len, enum rsm_direction direction)
+{
+	const struct rsm_known *known = &rsm_known[direction];
+	uintptr_t at = (uintptr_t)local;
+
+	for (unsigned i = 0; i < RSM_KNOWN; i++)
+		if (at >= known->from[i] && at <= known->to[i] && len <= known->to[i] - at)
+			return true;
+	return false;
+}
+/* RSM_SUCCESS, or RSMERR_BAD_ADDR: a put cannot read the memory, or a get cannot write it. */
+int rsm_local_check(const struct rsm_import *import, const void *local, uint64_t len,
+		    enum rsm_direction direction);
+
 #endif

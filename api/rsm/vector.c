@@ -4,9 +4,7 @@
  * done.
  */
 #include "rsm/transfer.h"
-#include "rsm/local.h"
-#include "rsm/localmem.h"
-#include "rsm/map.h"
+#include "rsm/link.h"
 
 /* Finds a piece's local memory, and the key of its handle, or 0. */
 static int

@@ -36,6 +36,7 @@
 #include "client/adopt/ranges.h"
 #include "client/adopt/raw.h"
 #include "client/adopt/transplant.h"
+#include "client/internal.h"
 
 /* Milliseconds that the parent waits for the child's copies, and 1 ms more for each MiB. */
 #define CHILD_TIMEOUT_MS 10000
@@ -341,7 +342,7 @@ install_handlers(void)
 	install_error = -pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-int
+static int
 fork_install(void)
 {
 	int error;
@@ -353,4 +354,30 @@ fork_install(void)
 	error = reserve_fill();
 	ranges_unlock();
 	return error;
+}
+
+/* ---- beginning and end of an attachment ---- */
+
+int
+one_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	int error = fork_install();
+
+	return error != 0 ? error : -pthread_atfork(prepare, parent, child);
+}
+
+int
+one_attach(const struct one_attach *args, struct one_client **out)
+{
+	int error = fork_install();
+
+	return error != 0 ? error : client_attach(args, out);
+}
+
+void
+one_detach(struct one_client *client)
+{
+	if (!client_foreign(client))
+		mem_release_all(client);
+	client_detach(client);
 }

@@ -28,3 +28,16 @@ dapl_ia_open(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 		return BAD_ARG(1);
 	return ia_open(ia_name_ptr, "", oneside_table(), async_evd_min_qlen, async_evd_handle, ia_handle);
 }
+
+/* ---- the calls of 1.2 that print their refusals, for ONESIDE_DEBUG (explain.c) ---- */
+
+#define DEFINE(name, handle, version2, ...)                                                         \
+	DAT_RETURN refused_##name(DAT_RETURN ret, ONE_PARAMETERS(__VA_ARGS__))                      \
+	{                                                                                           \
+		return TELL("dat_" #name, ret, ONE_ARGUMENTS(ONE_NAMES(__VA_ARGS__)));              \
+	}                                                                                           \
+	DAT_RETURN telling_##name(ONE_PARAMETERS(__VA_ARGS__))                                      \
+	{                                                                                           \
+		return refused_##name(dapl_##name(ONE_NAMES(__VA_ARGS__)), ONE_NAMES(__VA_ARGS__)); \
+	}
+DAT_CALLS(DEFINE, DEFINE, DAT_OF)
