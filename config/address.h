@@ -33,10 +33,8 @@ bool config_addr_equal(const struct config_addr *a, const struct config_addr *b)
 bool config_same_net(const struct config_addr *a, const struct config_addr *b);
 /* True if `addr` is in the prefix of `net`. */
 bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
-/*
- * A router on the link of `own` may have any host address of the family: fe80::1, or 169.254.0.1 for an
- * address with /32.
- */
+/* A router on the link of `own` may have any host address of the family: fe80::1, or 169.254.0.1 for an
+ * address with /32. */
 bool config_may_be_gateway(const struct config_addr *own, const struct config_addr *gateway);
 /* Room for an address with prefix as text. */
 #define CONFIG_ADDR_TEXT 64u

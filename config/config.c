@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Keys of a configuration, and their valid values. Every key of file and command line goes through
- * config_set(), which checks a single value; validate.c checks what spans several keys.
- */
+/* Keys of a configuration, and their valid values. Every key of file and command line goes through
+ * config_set(), which checks a single value; validate.c checks what spans several keys. */
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>

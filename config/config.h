@@ -116,10 +116,8 @@ bool config_memory_hidden(const char *root);
 void config_copy(struct config *to, const struct config *from);
 void config_release(struct config *config);
 
-/*
- * Each returns 0, or -errno with one sentence in `why` that names object, value and remedy ("port p0: address
- * 10.0.0.1/40: prefix is above 32; write address = 10.0.0.1/24").
- */
+/* Each returns 0, or -errno with one sentence in `why` that names object, value and remedy ("port p0: address
+ * 10.0.0.1/40: prefix is above 32; write address = 10.0.0.1/24"). */
 int config_read(struct config *config, const char *path, char *why, size_t why_len);
 int config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
 	       size_t why_len);
@@ -138,17 +136,13 @@ int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
 /* Converts "notice" and so on to RTE_LOG_*; 0: no such level. */
 uint32_t config_log_level(const char *name);
-/*
- * Bytes of 2 MiB hugepages that cgroups allow this process; UINT64_MAX: no limit. `root` as for
- * config_memory().
- */
+/* Bytes of 2 MiB hugepages that cgroups allow this process; UINT64_MAX: no limit. `root` as for
+ * config_memory(). */
 uint64_t config_huge_memory(const char *root);
 #define CONFIG_LOG_LEVELS "emergency, alert, critical, error, warning, notice, info, debug"
 
-/*
- * Applies `next` to a running data plane's `config`. If anything fixed differs, returns -EBUSY with its name
- * in `why`, and changes nothing; else returns 0. `changed` receives the names of what changed.
- */
+/* Applies `next` to a running data plane's `config`. If anything fixed differs, returns -EBUSY with its name
+ * in `why`, and changes nothing; else returns 0. `changed` receives the names of what changed. */
 int config_take_over(struct config *config, const struct config *next, char *changed, size_t changed_len,
 		     char *why, size_t why_len);
 /* Removes the peer; -ENOENT and the remedy if there is none. */

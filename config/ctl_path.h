@@ -7,10 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * Path next to the attachments' socket: .../oneside.sock has .../ctl, any other NAME has NAME.ctl. False: too
- * long.
- */
+/* Path next to the attachments' socket: .../oneside.sock has .../ctl, any other NAME has NAME.ctl. False: too
+ * long. */
 static inline bool
 ctl_path_beside(const char *socket, char *path, size_t room)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Reads a file of [section] lines, "key = value" lines, and # comments. Refuses all other lines: a typing
- * error must not be silent.
- */
+/* Reads a file of [section] lines, "key = value" lines, and # comments. Refuses all other lines: a typing
+ * error must not be silent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory available to this process: the least of the machine's and the limits of its cgroup and all parents.
- */
+/* Memory available to this process: the least of the machine's and the limits of its cgroup and all
+ * parents. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +28,8 @@ limit_in(const char *directory, const char *group, const char *name)
 	return n == 1 ? (uint64_t)limit : UINT64_MAX;
 }
 
-/*
- * Least limit of `group` and its parents. If the group's directory is invisible, as in a container without a
- * cgroup namespace, the mount itself is the container's group.
- */
+/* Least limit of `group` and its parents. If the group's directory is invisible, as in a container without a
+ * cgroup namespace, the mount itself is the container's group. */
 static uint64_t
 limit_of(const char *directory, const char *group, const char *name)
 {

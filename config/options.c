@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Command line after `--`. Each option is a key of the file and goes through config_set(). --config is read
- * first wherever it appears, so that options override the file.
- */
+/* Command line after `--`. Each option is a key of the file and goes through config_set(). --config is read
+ * first wherever it appears, so that options override the file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,10 +76,8 @@ is_given(const char *key, char *const *pair, unsigned int pairs)
 	return false;
 }
 
-/*
- * Handles "name=p0,device=net_memif0,...": the pair with `id` names the section, the others are its keys, as
- * in the file.
- */
+/* Handles "name=p0,device=net_memif0,...": the pair with `id` names the section, the others are its keys, as
+ * in the file. */
 static int
 set_section(struct config *config, const char *option, const char *id, const char *example, const char *text,
 	    char *why, size_t why_len)
@@ -201,10 +197,8 @@ shares_key(const char *a, const char *b, const char *id, const char **key, size_
 	return false;
 }
 
-/*
- * Key of an option without object, with the text of its value; NULL: the option has an object, or does not
- * exist. `config` stands for --config.
- */
+/* Key of an option without object, with the text of its value; NULL: the option has an object, or does not
+ * exist. `config` stands for --config. */
 static const void *
 scalar_key(const char *option, const char *value, const char **text)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Routing to other hosts by the longest prefix of a port's addresses, routes and gateways; marks of packets.
- */
+/* Routing to other hosts by the longest prefix of a port's addresses, routes and gateways; marks of
+ * packets. */
 #include "config/route.h"
 
 static bool
@@ -26,10 +25,8 @@ first_of_family(const struct config_port *port, uint16_t family)
 	return -1;
 }
 
-/*
- * Address with the longest prefix that contains `addr`, or -1. A router outside all prefixes is on the link
- * of the first address of its family, as a link-local router must be (control/neigh).
- */
+/* Address with the longest prefix that contains `addr`, or -1. A router outside all prefixes is on the link
+ * of the first address of its family, as a link-local router must be (control/neigh). */
 static int
 source_on_link(const struct config_port *port, const struct config_addr *addr)
 {

@@ -10,9 +10,8 @@
 #include "config/internal.h"
 #include "config/secret.h"
 
-/*
- * Room for the longest secret as text: two digits per byte, a newline, and one byte to detect longer files.
- */
+/* Room for the longest secret as text: two digits per byte, a newline, and one byte to detect longer
+ * files. */
 #define TEXT_MAX (2 * CONFIG_SECRET_MAX + 2)
 
 /* Starts its own mapping, since mlock() and MADV_DONTDUMP act on whole pages. */

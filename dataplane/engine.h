@@ -342,10 +342,8 @@ struct engine_port_info {
 	uint16_t interface_mtu;
 };
 
-/*
- * Unless stated otherwise a function is called only on the control thread (EAL's main lcore), takes no lock,
- * makes no system call and does not block. Returned objects are the caller's to free, once.
- */
+/* Unless stated otherwise a function is called only on the control thread (EAL's main lcore), takes no lock,
+ * makes no system call and does not block. Returned objects are the caller's to free, once. */
 
 /* ---- start and end ---- */
 

@@ -224,16 +224,12 @@ struct one_conn_param {
 #define ONE_CONN_ACK_TIMEOUT 4u
 #define ONE_CONN_TRAFFIC_CLASS 8u
 #define ONE_CONN_ACCESS 16u
-/*
- * The application takes events in steps, as with rdma_cm: the active side sends its RTU at QP_CONFIRM, and a
- * disconnection that the application did not request leaves the queue pair as it is until QP_DISCONNECT.
- */
+/* The application takes events in steps, as with rdma_cm: the active side sends its RTU at QP_CONFIRM, and a
+ * disconnection that the application did not request leaves the queue pair as it is until QP_DISCONNECT. */
 #define ONE_CONN_STEPWISE 32u
 
-/*
- * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq. Values of `service` below 65536 are
- * ports in the TCP port space of rdma_cm; larger ones are IB service ids.
- */
+/* Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq. Values of `service` below 65536 are
+ * ports in the TCP port space of rdma_cm; larger ones are IB service ids. */
 struct one_qp_connect {
 	uint32_t qp;
 	uint16_t family;
@@ -388,11 +384,9 @@ struct one_cr_handoff {
 	uint64_t service;
 };
 
-/*
- * A region is shared memory that the data plane can map; one descriptor comes with the message. `size` is in
+/* A region is shared memory that the data plane can map; one descriptor comes with the message. `size` is in
  * bytes, a multiple of the page size, from offset 0 of the file. ONE_REGION_SEALED: the file is a memfd with
- * F_SEAL_SHRINK (checked).
- */
+ * F_SEAL_SHRINK (checked). */
 struct one_region_add {
 	uint64_t size;
 	uint32_t flags;
@@ -468,10 +462,8 @@ struct one_mr_swap {
 	uint32_t mr, other;
 };
 
-/*
- * A window. The upper part of `key` is random; the application chooses the low 8 bits anew for every
- * ONE_OP_BIND.
- */
+/* A window. The upper part of `key` is random; the application chooses the low 8 bits anew for every
+ * ONE_OP_BIND. */
 struct one_mw_create {
 	uint32_t pz;
 };
@@ -480,11 +472,9 @@ struct one_mw_created {
 	uint32_t key;
 };
 
-/*
- * CHANNEL_OPEN: the reply has an id for one_cq_bundle.descriptor, and a descriptor to read packets of four
+/* CHANNEL_OPEN: the reply has an id for one_cq_bundle.descriptor, and a descriptor to read packets of four
  * bytes from: the id of each completion queue whose arm was answered. The descriptor reaches end-of-file when
- * the attachment ends.
- */
+ * the attachment ends. */
 
 /* With ONE_SUBJECT_QUOTA: the setting that raises the limit, a key of [limits] in oneside.conf(5) or a
  * resource of the data plane's process (ONE_LIMIT_*); "": the limit is fixed. */
@@ -509,11 +499,9 @@ struct one_srq_limit {
 	uint32_t srq, limit;
 };
 
-/*
- * SRQ_SWAP: two queues of a zone exchange their rings and keep their indices. Before, the application copies
+/* SRQ_SWAP: two queues of a zone exchange their rings and keep their indices. Before, the application copies
  * the receives that wait in the ring of `srq` to the other ring, under the same indices. No queue pair uses
- * `other`.
- */
+ * `other`. */
 struct one_srq_swap {
 	uint32_t srq, other;
 };
@@ -633,10 +621,8 @@ struct one_rsm_mapped {
 	uint64_t length;
 }; /* of the segment in the file */
 
-/*
- * RSM_TOPOLOGY: describes a local port and the nodes that are reached through it, up to ONE_RSM_PEERS per
- * reply, from `first` on; -ENODEV: no such port.
- */
+/* RSM_TOPOLOGY: describes a local port and the nodes that are reached through it, up to ONE_RSM_PEERS per
+ * reply, from `first` on; -ENODEV: no such port. */
 #define ONE_RSM_PEERS 3u
 #define ONE_RSM_PATH_DOWN 1u
 #define ONE_RSM_PATH_UP 2u /* configured; not known whether the peer answers */

@@ -68,17 +68,13 @@ struct one_attach {
 	void *user;
 };
 
-/*
- * Returns the path of the data plane's socket that one_attach uses for one_attach.socket == `socket`.
- * Lifetime: `socket` itself, the environment's string, or a constant.
- */
+/* Returns the path of the data plane's socket that one_attach uses for one_attach.socket == `socket`.
+ * Lifetime: `socket` itself, the environment's string, or a constant. */
 const char *one_socket_path(const char *socket);
 
-/*
- * pthread_atfork(3) for callers that hold locks around calls of the core. The core's own handlers are already
+/* pthread_atfork(3) for callers that hold locks around calls of the core. The core's own handlers are already
  * registered, so `prepare` takes its locks before the core does. When `child` runs, all attachments are
- * foreign (-ECHILD).
- */
+ * foreign (-ECHILD). */
 int one_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 /*
@@ -91,24 +87,18 @@ int one_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
  */
 int one_attach(const struct one_attach *args, struct one_client **out);
 
-/*
- * Ends the attachment and deregisters all its memory; the data plane frees all objects. Blocks until that
- * memory is private again, and until `lost` has returned (not on the watcher thread itself).
- * Thread: no other call on `client` runs or follows, and no thread sleeps on the attachment.
- */
+/* Ends the attachment and deregisters all its memory; the data plane frees all objects. Blocks until that
+ * memory is private again, and until `lost` has returned (not on the watcher thread itself). Thread: no other
+ * call on `client` runs or follows, and no thread sleeps on the attachment. */
 void one_detach(struct one_client *client);
 
-/*
- * Returns the data plane's reply to the attachment: port, limits, idle mode.
- * Lifetime: that of the attachment; never changes.
- */
+/* Returns the data plane's reply to the attachment: port, limits, idle mode.
+ * Lifetime: that of the attachment; never changes. */
 const struct one_welcome *one_client_info(const struct one_client *client);
 
-/*
- * Returns true if the attachment is lost. An acquire: if true, the caller sees the watcher thread's earlier
+/* Returns true if the attachment is lost. An acquire: if true, the caller sees the watcher thread's earlier
  * stores.
- * Thread: any, also signal handlers.
- */
+ * Thread: any, also signal handlers. */
 bool one_client_dead(const struct one_client *client);
 
 /*
@@ -125,17 +115,13 @@ int one_call(struct one_client *client, struct one_msg *msg, const int *fds, uin
 /* one_call for a request that names one object, and whose reply has no more than the error. [message] */
 int one_call_id(struct one_client *client, enum one_msg_type type, uint32_t id);
 
-/*
- * one_call for a request whose reply brings a descriptor.
- * Lifetime: *fd is the caller's, close-on-exec; -1 when there is none or the request failed.
- */
+/* one_call for a request whose reply brings a descriptor.
+ * Lifetime: *fd is the caller's, close-on-exec; -1 when there is none or the request failed. */
 int one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *reply, int *fd);
 
-/*
- * Returns `size` bytes of the arena at an offset from the data plane; NULL: misaligned (ONE_CACHE_LINE), or
+/* Returns `size` bytes of the arena at an offset from the data plane; NULL: misaligned (ONE_CACHE_LINE), or
  * not completely inside.
- * Lifetime: that of the attachment, also when it is lost.
- */
+ * Lifetime: that of the attachment, also when it is lost. */
 void *one_client_span(const struct one_client *client, uint64_t offset, uint64_t size);
 
 #endif

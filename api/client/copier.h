@@ -62,17 +62,13 @@ struct copier_place {
 	int wake_fd; /* eventfd to write to when the core sleeps; -1: the core never sleeps */
 };
 
-/*
- * Starts a thread that serves the struct one_copies at `offset` (a multiple of the page size) of the arena.
+/* Starts a thread that serves the struct one_copies at `offset` (a multiple of the page size) of the arena.
  * The thread may copy `first`, and what copier_allow adds. -EPERM: this process may not copy its own memory
- * that way (seccomp); -EAGAIN, -ENOMEM.
- */
+ * that way (seccomp); -EAGAIN, -ENOMEM. */
 int copier_start(const struct copier_place *place, uint64_t offset, struct copied *first,
 		 struct copier **out);
-/*
- * Begins no further copies, and waits for the one in progress, at most a second. If memory does not respond
- * for longer, the copy may still be stored later, and the thread frees its resources by itself.
- */
+/* Begins no further copies, and waits for the one in progress, at most a second. If memory does not respond
+ * for longer, the copy may still be stored later, and the thread frees its resources by itself. */
 void copier_stop(struct copier *copier);
 /* Add memory that may be copied, and remove memory for which no requests come any more. */
 void copier_allow(struct copier *copier, struct copied *memory);
@@ -82,11 +78,9 @@ void copier_forget(struct copier *copier);
 
 /* Returns the number of this process's threads that are copy threads. */
 uint32_t copiers_count(void);
-/*
- * Excludes all copies of this process until copiers_release: a copy pins pages first and stores to them
+/* Excludes all copies of this process until copiers_release: a copy pins pages first and stores to them
  * later, so pages that were copied and replaced in between would lose its stores. Waits for copies in
- * progress; false: memory of one of them does not respond.
- */
+ * progress; false: memory of one of them does not respond. */
 bool copiers_hold(void);
 void copiers_release(void);
 /* Called in a child: a thread of the parent may have held the lock. */

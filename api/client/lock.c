@@ -34,10 +34,8 @@ wait_for_word(struct lock *lock)
 		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
 }
 
-/*
- * Whether locks may have owners: 1 yes, -1 no, 0 unknown.  Stays -1 once it is -1, see fence_all_threads().
- * Relaxed throughout: the value publishes nothing, and a stale 1 costs one more barrier.
- */
+/* Whether locks may have owners: 1 yes, -1 no, 0 unknown.  Stays -1 once it is -1, see fence_all_threads().
+ * Relaxed throughout: the value publishes nothing, and a stale 1 costs one more barrier. */
 static _Atomic int barriers;
 
 /* True if the kernel supports expedited membarrier(2).  False under ThreadSanitizer, which does not model it.

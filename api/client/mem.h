@@ -33,17 +33,13 @@ struct one_mr {
 int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		     struct one_mr *mr);
 
-/*
- * one_mem_register, but requests name the byte at `va` by `iova`: equal to it modulo the page size, or 0.
- * Errno: -EINVAL also: `iova` is neither, or wraps.
- */
+/* one_mem_register, but requests name the byte at `va` by `iova`: equal to it modulo the page size, or 0.
+ * Errno: -EINVAL also: `iova` is neither, or wraps. */
 int one_mem_register_iova(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint64_t iova,
 			  uint32_t access, struct one_mr *mr);
 
-/*
- * one_mem_register, but even small memory gets its own file, unless it is registered already. Only memory
- * with its own file can be claimed.
- */
+/* one_mem_register, but even small memory gets its own file, unless it is registered already. Only memory
+ * with its own file can be claimed. */
 int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length,
 			   uint32_t access, struct one_mr *mr);
 
@@ -56,18 +52,14 @@ int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, 
  */
 int one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable);
 
-/*
- * Moves the pages out of the file: a process that maps the file keeps a stale copy. Afterwards the
+/* Moves the pages out of the file: a process that maps the file keeps a stale copy. Afterwards the
  * registration can only be deregistered. Works on a lost attachment, too.
- * Errno: -EBUSY: as for one_mem_claim; any other: the pages are still in the file, for want of resources.
- */
+ * Errno: -EBUSY: as for one_mem_claim; any other: the pages are still in the file, for want of resources. */
 int one_mem_recall(struct one_client *client, struct one_mr *mr);
 
-/*
- * Replaces the memory of a registration by [va, va+mr->length): the file and the data plane's keys stay, the
- * contents become those of the new memory, and the old memory becomes private with its contents.
- * Errno: -EBUSY: as for one_mem_claim; -EFAULT: the new memory is not private, mapped and writable.
- */
+/* Replaces the memory of a registration by [va, va+mr->length): the file and the data plane's keys stay, the
+ * contents become those of the new memory, and the old memory becomes private with its contents. Errno:
+ * -EBUSY: as for one_mem_claim; -EFAULT: the new memory is not private, mapped and writable. */
 int one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va);
 
 /*

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Lets a call's parameters be listed once: a list of up to 12, each written (TYPE) NAME, yields the
- * parameters of a prototype or the arguments of another call.
- */
+/* Lets a call's parameters be listed once: a list of up to 12, each written (TYPE) NAME, yields the
+ * parameters of a prototype or the arguments of another call. */
 #ifndef CLIENT_PARAMETERS_H
 #define CLIENT_PARAMETERS_H
 

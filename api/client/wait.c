@@ -80,11 +80,9 @@ futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool
 static void
 wake_sleepers(struct one_channel *channel)
 {
-	/*
-	 * The addition pairs with the kernel's check of the word in futex_wait, the load with the addition to
+	/* The addition pairs with the kernel's check of the word in futex_wait, the load with the addition to
 	 * sleepers in one_wait_sleep: either this load sees the sleeper, or the sleeper's futex call sees the
-	 * new word. The engine does the same.
-	 */
+	 * new word. The engine does the same. */
 	atomic_fetch_add_explicit(&channel->word, 1, memory_order_seq_cst);
 	if (atomic_load_explicit(&channel->sleepers, memory_order_seq_cst) != 0)
 		futex_wake(channel);

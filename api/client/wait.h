@@ -16,11 +16,9 @@
 
 struct one_cq;
 
-/*
- * Allocates a channel to sleep on. Never 0.
+/* Allocates a channel to sleep on. Never 0.
  * Lifetime: until one_channel_free or one_detach.
- * Errno: -ENOSPC: all ONE_CHANNELS are in use.
- */
+ * Errno: -ENOSPC: all ONE_CHANNELS are in use. */
 int one_channel_alloc(struct one_client *client, uint16_t *channel);
 
 /* Frees a channel. No thread may sleep on the channel, and no ring armed with it may still be waited for. */
@@ -33,17 +31,13 @@ void one_channel_wake(struct one_client *client, uint16_t channel);
  * before a wake-up. */
 uint32_t one_wait_begin(struct one_client *client, uint16_t channel);
 
-/*
- * Makes the engine wake `channel` once `need` entries (0 means 1) are in the ring. A full fence: the engine
+/* Makes the engine wake `channel` once `need` entries (0 means 1) are in the ring. A full fence: the engine
  * sees the arm, or the caller's next look sees the entries.
- * Lock: the ring's.
- */
+ * Lock: the ring's. */
 void one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need);
 
-/*
- * Returns true if the ring's last arm was for `channel`, and the engine has not answered it.
- * Lock: the ring's.
- */
+/* Returns true if the ring's last arm was for `channel`, and the engine has not answered it. Lock: the
+ * ring's. */
 bool one_wait_armed(const struct one_cq *cq, uint16_t channel);
 
 /*

@@ -104,10 +104,8 @@ find_by_sock(int sock)
 	return client;
 }
 
-/*
- * Grows the poll set to hold all sockets; on lack of memory the set stays as it is. The set has its own
- * pages: poll(2) stores into them, and must not store into a page of the heap while it is being adopted.
- */
+/* Grows the poll set to hold all sockets; on lack of memory the set stays as it is. The set has its own
+ * pages: poll(2) stores into them, and must not store into a page of the heap while it is being adopted. */
 static struct pollfd *
 grow_set(struct pollfd *set, uint32_t *room, uint32_t need)
 {

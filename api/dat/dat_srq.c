@@ -4,10 +4,8 @@
 
 #define ALL_FIELDS ((uint32_t)DAT_SRQ_FIELD_ALL)
 
-/*
- * Creates a ring of the maximum length if resources allow, else of the requested length.  A ring of maximum
- * length leaves room for dat_srq_resize, which cannot replace the ring.
- */
+/* Creates a ring of the maximum length if resources allow, else of the requested length.  A ring of maximum
+ * length leaves room for dat_srq_resize, which cannot replace the ring. */
 static int
 make_ring(struct srq *srq)
 {

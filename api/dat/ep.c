@@ -574,10 +574,8 @@ dapl_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated, DAT_COUN
 	return DAT_SUCCESS;
 }
 
-/*
- * A connection receives one message at a time, and holds one buffer for it.  So no watermark above 0 could be
- * exceeded, and only "infinite" is supported.
- */
+/* A connection receives one message at a time, and holds one buffer for it.  So no watermark above 0 could be
+ * exceeded, and only "infinite" is supported. */
 DAT_RETURN
 dapl_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark, DAT_COUNT hard_high_watermark)
 {

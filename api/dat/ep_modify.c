@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * dat_ep_modify.  The data plane changes the parameters of a queue pair that it can change.  Other depths
- * need a new queue pair, which replaces the old one and takes over the posted receives.
- */
+/* dat_ep_modify.  The data plane changes the parameters of a queue pair that it can change.  Other depths
+ * need a new queue pair, which replaces the old one and takes over the posted receives. */
 #include <stdlib.h>
 
 #include "dat/ep.h"

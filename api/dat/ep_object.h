@@ -90,10 +90,8 @@ struct cr {
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 
-/*
- * Returns the phase.  Only the thread that entered EP_CHANGING leaves it.  Pairs with the stores in
- * ep_set_phase and ep_move: whoever sees a phase sees everything stored to the endpoint before it.
- */
+/* Returns the phase.  Only the thread that entered EP_CHANGING leaves it.  Pairs with the stores in
+ * ep_set_phase and ep_move: whoever sees a phase sees everything stored to the endpoint before it. */
 static inline uint32_t
 ep_phase(const struct ep *ep)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Posting.  The library checks counts, flags, lengths, state, and the consumer's rights to local segments, so
+/* Posting.  The library checks counts, flags, lengths, state, and the consumer's rights to local segments, so
  * that the call can return errors.  The data plane checks everything again when it executes the request: a
- * region may be freed in between, and the application can write to the rings.
- */
+ * region may be freed in between, and the application can write to the rings. */
 #include "client/post.h"
 #include "dat/ep.h"
 
@@ -219,11 +217,9 @@ ep_check_unusual(const struct ep *ep)
 										     : ep_state_error(state);
 }
 
-/*
- * A work request.  For one segment the compiler must hold it in registers, not in memory: loading a whole
+/* A work request.  For one segment the compiler must hold it in registers, not in memory: loading a whole
  * word that was stored in halves waits for all earlier stores, including those to cache lines of the polling
- * core.
- */
+ * core. */
 struct request {
 	uint8_t op;
 	uint8_t flags;

@@ -11,10 +11,8 @@
 
 #define ENTRIES_MIN 128u
 
-/*
- * Returns the size of a ring that always has room for `events`: twice as many entries, because the core
- * learns of consumed entries in batches, and applications post more receives than they requested.
- */
+/* Returns the size of a ring that always has room for `events`: twice as many entries, because the core
+ * learns of consumed entries in batches, and applications post more receives than they requested. */
 static uint32_t
 entries_for(const struct ia *ia, uint64_t events)
 {

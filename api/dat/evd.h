@@ -80,11 +80,9 @@ ia_sweep_if_lost(struct evd *evd)
 #define CQE_SOFTWARE 0xf0
 #define CQE_LOST 0xf1
 
-/*
- * Converts an entry to an event; false: the object of the entry no longer exists.  The versions of the API
+/* Converts an entry to an event; false: the object of the entry no longer exists.  The versions of the API
  * differ in completions of transfers, so each library has its own event_fill (event_dto.c for 1.2).
- * event_other converts the other entries.
- */
+ * event_other converts the other entries. */
 bool event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 /* Constant of each version: an endpoint with an SRQ reports by DAT_ASYNC_ERROR_EP_BROKEN that it takes no
  * more receives. */

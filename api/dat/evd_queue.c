@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The queue of an EVD: the stash, followed by the shared ring.  The stash holds entries made by the library
+/* The queue of an EVD: the stash, followed by the shared ring.  The stash holds entries made by the library
  * (software events, loss of the data plane) and entries taken from the ring in order to count them.  The ring
- * is always emptied into the stash before the library adds an entry, so the queue is FIFO.
- */
+ * is always emptied into the stash before the library adds an entry, so the queue is FIFO. */
 #include <stdlib.h>
 
 #include "client/wait.h"
@@ -85,10 +83,8 @@ always_notifies(const struct one_cqe *cqe)
 	return cqe->type == ONE_CQE_CONNECT || cqe->type == ONE_CQE_REQUEST || cqe->type == ONE_CQE_ASYNC;
 }
 
-/*
- * Takes the data plane's next entry.  Skips types that only this library makes.  Sets the IA of an
- * asynchronous error here, so that no pointer comes from the data plane.
- */
+/* Takes the data plane's next entry.  Skips types that only this library makes.  Sets the IA of an
+ * asynchronous error here, so that no pointer comes from the data plane. */
 static bool
 poll_ring(struct one_cq *cq, uintptr_t ia, struct one_cqe *cqe)
 {

@@ -135,10 +135,8 @@ wait_lost(struct evd *evd, uint32_t threshold)
 	return is_ready(evd, threshold) ? DAT_SUCCESS : DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE);
 }
 
-/*
- * Sleeps on evd.channel until the EVD is ready or the wait must end.  evd.lock held, and dropped while
- * asleep.
- */
+/* Sleeps on evd.channel until the EVD is ready or the wait must end.  evd.lock held, and dropped while
+ * asleep. */
 static DAT_RETURN
 sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
 {

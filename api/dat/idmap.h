@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Maps numbers to objects: queue pair ids, memory keys, listener and ring ids.  Lookups take no lock and may
+/* Maps numbers to objects: queue pair ids, memory keys, listener and ring ids.  Lookups take no lock and may
  * run while the table changes: neither the memory of objects nor a replaced table is freed before the IA is
- * closed. Changes are made under the IA's lock.
- */
+ * closed. Changes are made under the IA's lock. */
 #ifndef DAT_IDMAP_H
 #define DAT_IDMAP_H
 

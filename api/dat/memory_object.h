@@ -35,11 +35,9 @@ struct rmr {
 	DAT_MEM_PRIV_FLAGS priv;
 };
 
-/*
- * Checks a local segment of nonzero length against region `lmr`.  Errors: the region is unknown (NULL), lacks
+/* Checks a local segment of nonzero length against region `lmr`.  Errors: the region is unknown (NULL), lacks
  * the right to write where data arrives (`write`; reading needs no right), is of another zone than `pz`
- * (NULL: any zone), or does not cover the segment.  Segments are argument 3 of every post.
- */
+ * (NULL: any zone), or does not cover the segment.  Segments are argument 3 of every post. */
 static inline DAT_RETURN
 judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET *segment, bool write)
 {

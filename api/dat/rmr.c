@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Remote memory regions: memory windows.  A bind takes the next of the 256 variants of the window's key and
+/* Remote memory regions: memory windows.  A bind takes the next of the 256 variants of the window's key and
  * returns it to the consumer at once.  The data plane executes the bind in order with the endpoint's other
- * requests.
- */
+ * requests. */
 #include "dat/ia.h"
 
 #define VARIANT 0xffu

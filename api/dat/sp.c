@@ -77,11 +77,9 @@ discard_sp(struct sp *sp)
 	pthread_mutex_unlock(&ia->lock);
 }
 
-/*
- * Listens and gives the service point its handle; discards it on failure.  A request may reach the EVD before
+/* Listens and gives the service point its handle; discards it on failure.  A request may reach the EVD before
  * the reply arrives: a thread that finds a request of an unknown listener waits for listen_lock and searches
- * again.
- */
+ * again. */
 static DAT_RETURN
 start_listening(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual, DAT_HANDLE *handle)
 {

@@ -38,11 +38,9 @@ attr_to(const DAT_EP_ATTR *from)
 }
 _Static_assert(ONE_MESSAGE_MAX <= UINT32_MAX, "attributes of endpoints fit");
 
-/*
- * Raises the maximum sizes to the limit of the IA.  Programs of 2.0 request some maximum size and transfer
- * more, because the reference implementation ignores the attribute.  So a requested size is a minimum here.
- * A query returns the raised sizes.
- */
+/* Raises the maximum sizes to the limit of the IA.  Programs of 2.0 request some maximum size and transfer
+ * more, because the reference implementation ignores the attribute.  So a requested size is a minimum here. A
+ * query returns the raised sizes. */
 static void
 grant_sizes(const struct ia *ia, DAT_EP_ATTR *attr)
 {

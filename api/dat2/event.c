@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Events.  Dequeue and wait of 1.2 pass the consumer's event to event_fill.  This library has its own
- * event_fill, which fills in the layout of 2.0.
- */
+/* Events.  Dequeue and wait of 1.2 pass the consumer's event to event_fill.  This library has its own
+ * event_fill, which fills in the layout of 2.0. */
 #include "dat2.h"
 
 /* Like adapters whose queue pairs report the last receive that they took from an SRQ: programs wait for the

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Table for ONESIDE_DEBUG (client/explain.h), whose calls print their refusals, like those of libdat for 1.2.
- * Prints the names of the codes of 1.2, which 2.0 kept.
- */
+/* Table for ONESIDE_DEBUG (client/explain.h), whose calls print their refusals, like those of libdat for 1.2.
+ * Prints the names of the codes of 1.2, which 2.0 kept. */
 #include "dat2.h"
 #include "dat/registry/registry.h"
 #include "dat/registry/offer.h"

@@ -99,11 +99,9 @@ addr_names_no_device(const struct sockaddr *addr)
 
 /* ---- fork handlers ---- */
 
-/*
- * A child cannot use the parent's event channels and ids.  It may destroy them, without
+/* A child cannot use the parent's event channels and ids.  It may destroy them, without
  * effect on the parent, and create its own.  A fork waits for other threads' calls, because it takes the
- * lock.
- */
+ * lock. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void

@@ -135,11 +135,9 @@ take_event(struct channel *channel)
 	return event;
 }
 
-/*
- * Waits for an event after `put`.  As in the kernel's rdma_cm, and unlike poll(2), a signal handler that was
+/* Waits for an event after `put`.  As in the kernel's rdma_cm, and unlike poll(2), a signal handler that was
  * installed with SA_RESTART does not end the wait; another one does, with EINTR.  A cancellation point if the
- * caller's cancellation `state` enables it.
- */
+ * caller's cancellation `state` enables it. */
 static int
 wait_for_more(struct channel *channel, uint32_t put, int state)
 {

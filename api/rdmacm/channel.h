@@ -9,10 +9,8 @@
 struct channel *channel_new(void); /* NULL with errno */
 /* NULL if memory is exhausted. */
 struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status);
-/*
- * Copies the peer's private data, at most `most` bytes.  `data` may be shared memory: the caller reads
- * `len` once.
- */
+/* Copies the peer's private data, at most `most` bytes.  `data` may be shared memory: the caller reads `len`
+ * once. */
 void event_private(struct event *event, const uint8_t *data, uint32_t len, uint32_t most);
 void event_append(struct channel *channel, struct event *event);
 void event_put(struct id *id, struct event *event);
@@ -29,10 +27,8 @@ void event_taken(const struct event *event); /* called when the application gets
 void channel_drop_event(struct id *id);
 /* Converts an event to the result of a call that waited for `expected`: 0 or a positive errno. */
 int channel_outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expected);
-/*
- * Ends a call.  A call with `error`, an errno of either sign, fails; otherwise a call on a synchronous id
- * waits for the `expected` event.  Returns 0, or -1 with errno.
- */
+/* Ends a call.  A call with `error`, an errno of either sign, fails; otherwise a call on a synchronous id
+ * waits for the `expected` event.  Returns 0, or -1 with errno. */
 int channel_end(const char *function, struct id *id, int error, enum rdma_cm_event_type expected);
 
 #endif

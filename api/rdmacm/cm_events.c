@@ -276,10 +276,8 @@ drain_device(struct device *device)
 	}
 }
 
-/*
- * If the data plane of the device is lost, reports that once to each id on the device.  Ids that listen at
- * all devices continue at the others.
- */
+/* If the data plane of the device is lost, reports that once to each id on the device.  Ids that listen at
+ * all devices continue at the others. */
 static void
 report_loss(struct device *device)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Devices, which stay open until they are lost, and the thread that reads their rings.  Called with the
- * lock held.
- */
+/* Devices, which stay open until they are lost, and the thread that reads their rings.  Called with the lock
+ * held. */
 #ifndef RDMACM_DEVICE_H
 #define RDMACM_DEVICE_H
 
@@ -33,10 +31,8 @@ uint16_t device_family(const struct device *device, uint32_t index);
 struct ibv_pd *device_pd(struct device *device);
 
 /* ---- reader.c ---- */
-/*
- * Starts the thread.  The thread calls `take`, with the lock held, when a ring may have entries or the
- * devices changed, and each second after `take` returned false.  Returns 0 or -errno.
- */
+/* Starts the thread.  The thread calls `take`, with the lock held, when a ring may have entries or the
+ * devices changed, and each second after `take` returned false.  Returns 0 or -errno. */
 int reader_start(bool (*take)(void));
 int reader_watch(const struct device *device); /* for devices opened after the start; returns 0 or -errno */
 void reader_leave(const struct device *device);

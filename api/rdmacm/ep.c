@@ -11,10 +11,8 @@
 
 /* ---- rdma_migrate_id ---- */
 
-/*
- * Moves the queued events of the id, in order, to the end of the new channel.  Ids of requests for the id
- * move along, with their events.
- */
+/* Moves the queued events of the id, in order, to the end of the new channel.  Ids of requests for the id
+ * move along, with their events. */
 static void
 move_events(const struct id *id, struct channel *from, struct channel *to)
 {

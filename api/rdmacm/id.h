@@ -54,9 +54,8 @@ void listening_leave(struct id *id, const struct device *device);
 bool listening_resume(void);
 
 /* ---- rings.c ---- */
-/*
- * Creates the CQs that the id lacks, with that many entries (0: create none).  Returns 0, or -1 with errno.
- */
+/* Creates the CQs that the id lacks, with that many entries (0: create none).  Returns 0, or -1 with
+ * errno. */
 int rings_make(struct id *id, uint32_t send_entries, uint32_t recv_entries);
 void rings_destroy(struct id *id);
 

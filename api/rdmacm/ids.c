@@ -54,9 +54,8 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	return cma_result(__func__, create_id(channel, out, context, ps), channel);
 }
 
-/*
- * Rejects a request.  As in the kernel, the reason is the consumer, even if its id is destroyed unanswered.
- */
+/* Rejects a request.  As in the kernel, the reason is the consumer, even if its id is destroyed
+ * unanswered. */
 static int
 reject_request(struct id *id, const void *data, uint8_t len)
 {
@@ -84,10 +83,8 @@ id_unlink(const struct id *id)
 	*link = id->next;
 }
 
-/*
- * Drops the queued events of the id.  Requests for the id, which the application will never get, are
- * rejected; their ids are freed with their own queued events.
- */
+/* Drops the queued events of the id.  Requests for the id, which the application will never get, are
+ * rejected; their ids are freed with their own queued events. */
 static void
 forget_events(const struct id *id)
 {
@@ -108,10 +105,8 @@ forget_events(const struct id *id)
 	channel_changed(channel);
 }
 
-/*
- * Ends the connection of an id that is destroyed, as the kernel does.  Ignores errors: the application may
- * have destroyed its own queue pair before.
- */
+/* Ends the connection of an id that is destroyed, as the kernel does.  Ignores errors: the application may
+ * have destroyed its own queue pair before. */
 static void
 end_connection(const struct id *id)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Listening, at one device or at all.  As in the kernel's rdma_cm, an id that is bound to an unspecified or
+/* Listening, at one device or at all.  As in the kernel's rdma_cm, an id that is bound to an unspecified or
  * loopback address listens at all devices: it continues when a device is lost, and begins at new ones.  All
- * functions but rdma_listen() are called with the lock held.
- */
+ * functions but rdma_listen() are called with the lock held. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -153,10 +151,8 @@ hold_all(struct id *id)
 	return error;
 }
 
-/*
- * Suggests a random ephemeral port; in port space TCP, if a wanted device exists, 0, so that the first device
- * chooses a free port.
- */
+/* Suggests a random ephemeral port; in port space TCP, if a wanted device exists, 0, so that the first device
+ * chooses a free port. */
 static uint16_t
 suggest_port(const struct id *id)
 {
@@ -227,10 +223,8 @@ no_device_left(void)
 		"ports = 0: no data plane, or the port that the id is bound to is lost; see `onesidectl show ports`, oneside-dataplane(8), and ONESIDE_SOCKET");
 }
 
-/*
- * Listens at all wanted devices.  Without one it fails, unless the id is bound to no device and any is
- * open.
- */
+/* Listens at all wanted devices.  Without one it fails, unless the id is bound to no device and any is
+ * open. */
 static int
 listen_at_all(struct id *id)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The UDP port space, whose ids have UD queue pairs.  Nothing is connected: rdma_connect() asks a host for
- * the QPN that takes datagrams (SIDR), and rdma_accept() answers.  Called with the lock held.
- */
+/* The UDP port space, whose ids have UD queue pairs.  Nothing is connected: rdma_connect() asks a host for
+ * the QPN that takes datagrams (SIDR), and rdma_accept() answers.  Called with the lock held. */
 #include <stdlib.h>
 #include <string.h>
 

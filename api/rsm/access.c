@@ -99,10 +99,8 @@ is_aligned(uint64_t offset, const void *local, uint32_t element)
 	return element <= 1 || ((uintptr_t)local % element == 0 && offset % element == 0);
 }
 
-/*
- * `element` 1, 2, 4, 8: size of aligned elements; 0: bytes. As uint64_t a negative offset is beyond the end
- * of any segment.
- */
+/* `element` 1, 2, 4, 8: size of aligned elements; 0: bytes. As uint64_t a negative offset is beyond the end
+ * of any segment. */
 static __attribute__((noinline)) int
 access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
 	       uint64_t count, uint32_t element)
@@ -128,10 +126,8 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 	return result;
 }
 
-/*
- * The fast path keeps no arguments for a refusal: slow_NAME() is out of line, so that a transfer through a
- * mapping saves no registers.
- */
+/* The fast path keeps no arguments for a refusal: slow_NAME() is out of line, so that a transfer through a
+ * mapping saves no registers. */
 #define ACCESS(name, direction, type, number, element)                                                       \
 	static __attribute__((noinline)) int slow_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, \
 							 type *local, number count)                          \

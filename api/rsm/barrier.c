@@ -92,10 +92,8 @@ complete_span(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 {
 	uint64_t target = import->posted;
 
-	/*
-	 * Orders the stores to the mapping before the barrier's success. Pairs with the fence or locked
-	 * access of a process that reads the segment after it was notified of the success.
-	 */
+	/* Orders the stores to the mapping before the barrier's success. Pairs with the fence or locked
+	 * access of a process that reads the segment after it was notified of the success. */
 	atomic_thread_fence(memory_order_seq_cst);
 	rsm_drain(import);
 	if (import->aborted)
@@ -106,10 +104,8 @@ complete_span(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 	return import->aborted ? rsm_report_abort(import) : RSM_SUCCESS;
 }
 
-/*
- * Order holds without a wait only as long as no packet is lost. Waiting for the acknowledgement guarantees
- * it, and reports errors.
- */
+/* Order holds without a wait only as long as no packet is lost. Waiting for the acknowledgement guarantees
+ * it, and reports errors. */
 static int
 wait_span(rsmapi_barrier_t *barrier, bool ends)
 {

@@ -81,10 +81,8 @@
 	CALL(intr_signal_wait_pollfd, (struct pollfd *) fds, (nfds_t) nfds, (int) timeout, (int *) numfdsp)
 /* clang-format on */
 
-/*
- * explain.c: if `result` is a refusal and ONESIDE_DEBUG is set, prints the call and the reason
- * (client/explain.h). Returns `result`.
- */
+/* explain.c: if `result` is a refusal and ONESIDE_DEBUG is set, prints the call and the reason
+ * (client/explain.h). Returns `result`. */
 #define RSM_REFUSED_PROTOTYPE(name, ...) int rsm_refused_##name(int result, ONE_PARAMETERS(__VA_ARGS__));
 RSM_CALLS(RSM_REFUSED_PROTOTYPE, RSM_REFUSED_PROTOTYPE)
 

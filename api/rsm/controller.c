@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Controllers: the data plane's ports, and loopback, which uses the first port but connects only to this
- * node.
- */
+/* Controllers: the data plane's ports, and loopback, which uses the first port but connects only to this
+ * node. */
 #include "rsm/link.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-/*
- * Returns the length of the type in "type" or "type0". *unit is the decimal number at the end, 0 if there is
- * none.
- */
+/* Returns the length of the type in "type" or "type0". *unit is the decimal number at the end, 0 if there is
+ * none. */
 static size_t
 split_name(const char *name, unsigned long long *unit)
 {
@@ -277,10 +273,8 @@ reattach(rsmapi_controller_handle_t handle, const char *name, bool loopback, str
 	return RSM_SUCCESS;
 }
 
-/*
- * Returns a reference to the controller's attachment, or NULL if it is lost; `name` and `loopback` serve to
- * get a new one.
- */
+/* Returns a reference to the controller's attachment, or NULL if it is lost; `name` and `loopback` serve to
+ * get a new one. */
 static int
 current_link(rsmapi_controller_handle_t handle, struct rsm_link **link, char name[ONE_PORT_NAME],
 	     bool *loopback)

@@ -15,10 +15,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/*
- * The kernel does not restart a wait with a timeout after a signal handler, even with SA_RESTART. So all
- * waits have one.
- */
+/* The kernel does not restart a wait with a timeout after a signal handler, even with SA_RESTART. So all
+ * waits have one. */
 #define SLEEP_NS 3600000000000ull
 
 int
@@ -55,10 +53,8 @@ rsm_events_take(struct rsm_events *events)
 		return false;
 	events->counter.at.head++;
 	one_cq_publish(&events->counter.at);
-	/*
-	 * Orders the publication before the caller's reads of the data, because the engine drops a
-	 * non-accumulating signal while an earlier one is not taken. Pairs with the engine's fence.
-	 */
+	/* Orders the publication before the caller's reads of the data, because the engine drops a
+	 * non-accumulating signal while an earlier one is not taken. Pairs with the engine's fence. */
 	atomic_thread_fence(memory_order_seq_cst);
 	rsm_pollfd_sync(events, false);
 	return true;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * With ONESIDE_DEBUG: reasons that refused calls print (client/explain.h) if no code nearer to the cause
- * noted one.
- */
+/* With ONESIDE_DEBUG: reasons that refused calls print (client/explain.h) if no code nearer to the cause
+ * noted one. */
 #include "rsm/calls.h"
 
 #include <stdio.h>
@@ -12,10 +10,8 @@
 
 #define TEXT_MAX 512
 
-/*
- * For each result: prefixes of the names of the argument at fault, in all calls that return the result,
- * separated by blanks; the reason and the remedy.
- */
+/* For each result: prefixes of the names of the argument at fault, in all calls that return the result,
+ * separated by blanks; the reason and the remedy. */
 static const struct {
 	int result;
 	const char *arguments, *text;

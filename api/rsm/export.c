@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Export segments: memory of this process, registered with local rights. For every import the data plane
- * makes a window with the granted rights only.
- */
+/* Export segments: memory of this process, registered with local rights. For every import the data plane
+ * makes a window with the granted rights only. */
 #include "client/wait.h"
 #include "rsm/link.h"
 #include "rsm/segment_object.h"
@@ -12,10 +10,8 @@
 
 #define NODE_MAX 64u
 
-/*
- * Returns 0777 & ~umask. umask() cannot read the mask without changing it, and other threads may be creating
- * files.
- */
+/* Returns 0777 & ~umask. umask() cannot read the mask without changing it, and other threads may be creating
+ * files. */
 static uint32_t
 creation_mode(void)
 {
@@ -43,10 +39,8 @@ register_memory(struct rsm_export *export)
 	return result;
 }
 
-/*
- * Importers may hold the file of a claimed export, so its pages leave the file first. If that fails for lack
- * of memory or descriptors, the export stays unchanged.
- */
+/* Importers may hold the file of a claimed export, so its pages leave the file first. If that fails for lack
+ * of memory or descriptors, the export stays unchanged. */
 static int
 deregister_memory(struct rsm_export *export)
 {
@@ -76,10 +70,8 @@ export_lost(const struct rsm_link *link)
 	}
 }
 
-/*
- * Registers the memory and makes the counter. On success the export owns the caller's reference to the
- * attachment.
- */
+/* Registers the memory and makes the counter. On success the export owns the caller's reference to the
+ * attachment. */
 static int
 bind_memory(struct rsm_export *export, struct rsm_link *link)
 {
@@ -212,10 +204,8 @@ is_reserved(rsm_memseg_id_t id)
 	return id != 0 && (id <= RSM_DLPI_ID_END || id >= RSM_USER_APP_ID_BASE);
 }
 
-/*
- * Registers the memory with the controller's new attachment if the old one was lost; also completes a
- * deregistration that had failed.
- */
+/* Registers the memory with the controller's new attachment if the old one was lost; also completes a
+ * deregistration that had failed. */
 static int
 renew_memory(struct rsm_export *export)
 {
@@ -239,9 +229,8 @@ renew_memory(struct rsm_export *export)
 	return result;
 }
 
-/*
- * True if the access list lets any user of this node write. Only this node's processes can map the segment.
- */
+/* True if the access list lets any user of this node write. Only this node's processes can map the
+ * segment. */
 static bool
 is_writable_here(const struct rsm_export *export, const struct one_rsm_publish *publish)
 {
@@ -256,10 +245,8 @@ is_writable_here(const struct rsm_export *export, const struct one_rsm_publish *
 	return (mode & 0222) != 0;
 }
 
-/*
- * Lets importers map the memory, unless its pages could not be moved away from them later, as when it is
- * registered twice.
- */
+/* Lets importers map the memory, unless its pages could not be moved away from them later, as when it is
+ * registered twice. */
 static int
 claim_memory(struct rsm_export *export, bool writable)
 {
@@ -320,10 +307,8 @@ rsm_do_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t 
 	found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
-	/*
-	 * Keeps a lost attachment until the lock is released: detaching waits for its `lost` callback, which
-	 * takes the lock.
-	 */
+	/* Keeps a lost attachment until the lock is released: detaching waits for its `lost` callback, which
+	 * takes the lock. */
 	if (found == RSM_LIVE && export->link != NULL)
 		held = rsm_link_get(export->link);
 	if (access_list == NULL && access_list_length > 0)
@@ -380,10 +365,9 @@ rsm_do_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_
 	return result;
 }
 
-/*
- * The data plane disconnects the importers before it answers. On success, no importer shares the memory. If
- * moving the pages fails, the segment is withdrawn but `owed` is set, and the application repeats the call.
- */
+/* The data plane disconnects the importers before it answers. On success, no importer shares the memory. If
+ * moving the pages fails, the segment is withdrawn but `owed` is set, and the application repeats the
+ * call. */
 static int
 unpublish_segment(struct rsm_export *export)
 {

@@ -198,10 +198,8 @@ rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
 	struct rsm_slot *slot = slot_of(rsm_table_base(table), index);
 	void *handle = NULL;
 
-	/*
-	 * A lock-free check first: the slot's lock may be held for long. The load needs no order, because the
-	 * value is only compared, never dereferenced.
-	 */
+	/* A lock-free check first: the slot's lock may be held for long. The load needs no order, because the
+	 * value is only compared, never dereferenced. */
 	if (one_load_alone(&slot->polled_by) != link)
 		return NULL;
 	slot = rsm_slot_at(table, index);

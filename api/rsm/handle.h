@@ -67,10 +67,8 @@ struct rsm_table {
 
 extern struct rsm_table rsm_controllers, rsm_exports, rsm_imports, rsm_localmems;
 
-/*
- * Address of slot 0. NULL before the first allocation, constant afterwards. Pairs with the release store in
- * rsm_slot_new().
- */
+/* Address of slot 0. NULL before the first allocation, constant afterwards. Pairs with the release store in
+ * rsm_slot_new(). */
 static inline uint8_t *
 rsm_table_base(struct rsm_table *table)
 {
@@ -84,10 +82,8 @@ rsm_table_used(struct rsm_table *table)
 	return atomic_load_explicit(&table->used, memory_order_acquire);
 }
 
-/*
- * True if an ancestor of this process made the object. Relaxed: `process` is stored before the slot is
- * published, and again before its reuse.
- */
+/* True if an ancestor of this process made the object. Relaxed: `process` is stored before the slot is
+ * published, and again before its reuse. */
 static inline bool
 rsm_slot_foreign(const struct rsm_slot *slot)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Import segments. The data plane connects a queue pair for each; the exporter's data plane decides about the
- * rights.
- */
+/* Import segments. The data plane connects a queue pair for each; the exporter's data plane decides about the
+ * rights. */
 #include "client/wait.h"
 #include "rsm/link.h"
 #include "rsm/segment_object.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Attachments. The controller and every segment made with it hold a reference to one attachment, which ends
+/* Attachments. The controller and every segment made with it hold a reference to one attachment, which ends
  * with the last of them. When the data plane ends, the controller gets a new attachment. Segments of the old
- * one detect the loss by rsm_link_lost().
- */
+ * one detect the loss by rsm_link_lost(). */
 #include "client/wait.h"
 #include "rsm/link.h"
 

@@ -25,10 +25,8 @@ struct rsm_link {
 	uint16_t channel; /* the channel on which waiters of transfers and signals sleep */
 	bool loopback;
 	_Atomic uint32_t refs;
-	/*
-	 * Called on the watcher's thread when the data plane is lost. Set before the first object that
-	 * depends on it.
-	 */
+	/* Called on the watcher's thread when the data plane is lost. Set before the first object that
+	 * depends on it. */
 	void (*_Atomic lost)(const struct rsm_link *link);
 	pthread_mutex_t lock; /* protects all members below */
 	struct rsm_stage *stages;
@@ -64,10 +62,8 @@ struct rsm_controller {
 };
 _Static_assert(sizeof(struct rsm_controller) <= RSM_SLOT_SIZE, "rsm_controller");
 
-/*
- * Returns a reference to the controller's attachment, reattaching if the old one was lost. 0,
- * RSMERR_BAD_CTLR_HNDL, RSMERR_CTLR_NOT_PRESENT, or rsm_open_error().
- */
+/* Returns a reference to the controller's attachment, reattaching if the old one was lost. 0,
+ * RSMERR_BAD_CTLR_HNDL, RSMERR_CTLR_NOT_PRESENT, or rsm_open_error(). */
 int rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **link);
 /* Converts -errno of one_attach() to an RSMERR_*. */
 int rsm_open_error(int error);
@@ -83,10 +79,8 @@ struct rsm_localmem {
 };
 _Static_assert(sizeof(struct rsm_localmem) <= RSM_SLOT_SIZE, "rsm_localmem");
 
-/*
- * Finds the address of [offset, offset + len) of a handle's memory, and the key for transfers on `link` (0 if
- * registered with another). Returns 0, RSMERR_BAD_SGIO or RSMERR_BAD_LENGTH.
- */
+/* Finds the address of [offset, offset + len) of a handle's memory, and the key for transfers on `link` (0 if
+ * registered with another). Returns 0, RSMERR_BAD_SGIO or RSMERR_BAD_LENGTH. */
 int rsm_localmem_find(rsm_localmemory_handle_t handle, const struct rsm_link *link, uint64_t offset,
 		      uint64_t len, void **va, uint32_t *lkey);
 
@@ -104,10 +98,8 @@ void rsm_range_remove(struct rsm_link *link, const struct one_mr *mr);
 /* Returns the local key of registered memory that covers [va, va + len), or 0. */
 uint32_t rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len);
 
-/*
- * Checks memory for registration. Returns 0, RSMERR_BAD_ADDR (not mapped, or a shared mapping of a file on
- * disk) or RSMERR_PERM_DENIED (not readable and writable).
- */
+/* Checks memory for registration. Returns 0, RSMERR_BAD_ADDR (not mapped, or a shared mapping of a file on
+ * disk) or RSMERR_PERM_DENIED (not readable and writable). */
 int rsm_memory_check(uint64_t va, uint64_t length);
 /* True if all of [va, end) is mapped writable. Slow: reads /proc/self/maps. */
 bool rsm_memory_writable(uint64_t va, uint64_t end);

@@ -66,11 +66,9 @@ probe_pages(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 	return true;
 }
 
-/*
- * A failed store of the kernel does not prove that the caller cannot store: while another thread registers
+/* A failed store of the kernel does not prove that the caller cannot store: while another thread registers
  * the memory, stores of the process wait but those of the kernel fail; and the kernel cannot store to device
- * memory in this way.
- */
+ * memory in this way. */
 static bool
 is_usable(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 {

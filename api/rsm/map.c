@@ -32,10 +32,8 @@ rsm_map_refresh(struct rsm_import *import)
 			      memory_order_release);
 }
 
-/*
- * An element is one store or load, so that it is never torn (attr_atomic_sizes). Releases and acquires pair
- * with each other in the processes that map the segment, and with the exporter's own loads and stores.
- */
+/* An element is one store or load, so that it is never torn (attr_atomic_sizes). Releases and acquires pair
+ * with each other in the processes that map the segment, and with the exporter's own loads and stores. */
 static inline void
 place_word(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -120,10 +118,8 @@ fetch_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
 static inline bool
 is_gone(const struct rsm_import *import)
 {
-	/*
-	 * Pairs with the data plane's store when the segment is withdrawn. No fence: a store leaves its
-	 * processor long before the messages that lead to the exporter's copy have passed.
-	 */
+	/* Pairs with the data plane's store when the segment is withdrawn. No fence: a store leaves its
+	 * processor long before the messages that lead to the exporter's copy have passed. */
 	return (atomic_load_explicit(&import->qp.shm->rsm_flags, memory_order_acquire) & ONE_RSM_GONE) != 0 ||
 	       one_client_dead(import->link->client);
 }
@@ -140,10 +136,8 @@ rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset,
 	if (base == NULL || at / RSM_SLOT_SIZE >= used)
 		return false;
 	import = (struct rsm_import *)(void *)(base + at / RSM_SLOT_SIZE * RSM_SLOT_SIZE);
-	/*
-	 * Pairs with the release store in rsm_map_refresh(), which publishes the values loaded relaxed below.
-	 * Changing the mapping meanwhile is the application's race.
-	 */
+	/* Pairs with the release store in rsm_map_refresh(), which publishes the values loaded relaxed below.
+	 * Changing the mapping meanwhile is the application's race. */
 	if (atomic_load_explicit(&import->quick_handle, memory_order_acquire) != handle ||
 	    (one_load_alone(&import->quick) & (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0 ||
 	    rsm_slot_foreign(&import->slot))
@@ -229,10 +223,8 @@ check_map(struct rsm_import *import, void *const *address, bool fixed, uint32_t 
 	return RSM_SUCCESS;
 }
 
-/*
- * Finds the reason of a failed mmap: RSMERR_BAD_ADDR if the fixed address is at fault, because another would
- * do.
- */
+/* Finds the reason of a failed mmap: RSMERR_BAD_ADDR if the fixed address is at fault, because another would
+ * do. */
 static int
 map_error(bool fixed, uint64_t size, int prot, int fd, off_t at)
 {

@@ -18,9 +18,8 @@
 
 #define PUMP_SLEEP_NS 1000000000ull
 
-/*
- * Indexed by descriptor: the segment, and the process that opened the descriptor (this one or an ancestor).
- */
+/* Indexed by descriptor: the segment, and the process that opened the descriptor (this one or an
+ * ancestor). */
 static struct polled {
 	void *handle;
 	uint32_t process;
@@ -208,10 +207,8 @@ make(struct rsm_event_segment *segment, void *handle)
 	}
 	events->lit = false;
 	if (polled_add(events->pipe[0], handle) == 0) {
-		/*
-		 * Pairs with the load in rsm_slot_polled() on the pump thread; pump_add() starts or wakes
-		 * that thread.
-		 */
+		/* Pairs with the load in rsm_slot_polled() on the pump thread; pump_add() starts or wakes
+		 * that thread. */
 		one_store_alone(&segment->slot->polled_by, segment->link);
 		if (pump_add(segment->link) == 0)
 			return RSM_SUCCESS;
@@ -326,9 +323,8 @@ rsm_do_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, in
 
 	if (numfdsp != NULL)
 		*numfdsp = 0;
-	/*
-	 * The first poll() checks the array: it fails if the array is not readable, or longer than allowed.
-	 */
+	/* The first poll() checks the array: it fails if the array is not readable, or longer than
+	 * allowed. */
 	ready = poll(fds, nfds, 0);
 	if (ready >= 0) {
 		refresh(fds, nfds);

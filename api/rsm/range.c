@@ -190,11 +190,9 @@ rsm_range_remove(struct rsm_link *link, const struct one_mr *mr)
 	}
 	pthread_mutex_unlock(&link->lock);
 
-	/*
-	 * A transfer that found the range before its removal holds its import's lock, or is not finished. The
+	/* A transfer that found the range before its removal holds its import's lock, or is not finished. The
 	 * imports are counted after link->lock was released, so that they include any import that found the
-	 * range.
-	 */
+	 * range. */
 	used = rsm_table_used(&rsm_imports);
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_import *import = rsm_slot_at(&rsm_imports, i);

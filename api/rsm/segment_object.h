@@ -84,10 +84,8 @@ struct rsm_import {
 };
 _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
 
-/*
- * Locks an import. Returns RSM_SUCCESS, RSMERR_BAD_SEG_HNDL, or RSMERR_CONN_ABORTED in a child of the process
- * that made it.
- */
+/* Locks an import. Returns RSM_SUCCESS, RSMERR_BAD_SEG_HNDL, or RSMERR_CONN_ABORTED in a child of the process
+ * that made it. */
 static inline int
 rsm_import_lock(const void *handle, struct rsm_import **import)
 {

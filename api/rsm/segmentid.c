@@ -35,10 +35,8 @@ parse_u32(const char *text, int base, uint32_t *out)
 	return true;
 }
 
-/*
- * Parses a line that is not a comment. RSM_SUCCESS; RSMERR_BAD_APPID: another application's entry;
- * RSMERR_BAD_CONF: malformed.
- */
+/* Parses a line that is not a comment. RSM_SUCCESS; RSMERR_BAD_APPID: another application's entry;
+ * RSMERR_BAD_CONF: malformed. */
 static int
 parse_entry(char *line, const char *appid, rsm_memseg_id_t *baseid, uint32_t *length)
 {

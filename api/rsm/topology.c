@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The interconnect topology. The data plane answers one port per request, with at most ONE_RSM_PEERS peers.
- */
+/* The interconnect topology. The data plane answers one port per request, with at most ONE_RSM_PEERS
+ * peers. */
 #include "rsm/link.h"
 
 #include <stdlib.h>

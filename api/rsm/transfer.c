@@ -26,24 +26,18 @@
 #define SIGNAL_EVERY 8u
 #define STAGE_ALIGN 64u
 
-/*
- * A waiter polls SPINS times, then yields the core between polls for YIELD_NS, then sleeps. If a yield takes
+/* A waiter polls SPINS times, then yields the core between polls for YIELD_NS, then sleeps. If a yield takes
  * longer than CROWDED_NS, more than a system call, another thread wants the core (such as a data plane thread
- * without a core of its own): polling without yields stops.
- */
+ * without a core of its own): polling without yields stops. */
 #define SPINS 64u
 #define YIELD_NS 20000u
 #define CROWDED_NS 1000u
-/*
- * On a crowded core the first TURNS yields are not timed. One transfer in MEASURED_EVERY is, since the waiter
- * may have the core to itself again.
- */
+/* On a crowded core the first TURNS yields are not timed. One transfer in MEASURED_EVERY is, since the waiter
+ * may have the core to itself again. */
 #define TURNS 4u
 #define MEASURED_EVERY 16u
-/*
- * The kernel does not restart a wait with a timeout after a signal handler, even with SA_RESTART. So all
- * waits have one.
- */
+/* The kernel does not restart a wait with a timeout after a signal handler, even with SA_RESTART. So all
+ * waits have one. */
 #define SLEEP_NS 3600000000000ull
 
 void
@@ -54,10 +48,8 @@ rsm_abort(struct rsm_import *import, int code)
 	import->aborted = true;
 	import->error = code;
 	rsm_map_refresh(import);
-	/*
-	 * Wakes threads that wait for the import's signals: the data plane wakes nobody for entries that
-	 * leave the ring before it looks for sleepers.
-	 */
+	/* Wakes threads that wait for the import's signals: the data plane wakes nobody for entries that
+	 * leave the ring before it looks for sleepers. */
 	one_channel_wake(import->link->client, import->link->channel);
 }
 
@@ -159,10 +151,8 @@ struct pause {
 	uint64_t until;
 };
 
-/*
- * Runs one step of a wait. `may_sleep`: an entry of the ring is certain to come. Returns 0, -EINTR
- * (interrupted by a signal while asleep) or -ECONNRESET.
- */
+/* Runs one step of a wait. `may_sleep`: an entry of the ring is certain to come. Returns 0, -EINTR
+ * (interrupted by a signal while asleep) or -ECONNRESET. */
 static int
 pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
 {
@@ -242,10 +232,8 @@ wait_for_room(struct rsm_import *import)
 		rsm_drain(import);
 		if (import->aborted)
 			return false;
-		/*
-		 * Sleep only while a completion is due: without one, the engine publishes room shortly, and
-		 * wakes nobody.
-		 */
+		/* Sleep only while a completion is due: without one, the engine publishes room shortly, and
+		 * wakes nobody. */
 		if (pause_step(import, &pause, import->signaled > import->done) == -ECONNRESET) {
 			rsm_abort(import, RSMERR_CONN_ABORTED);
 			return false;
@@ -254,11 +242,9 @@ wait_for_room(struct rsm_import *import)
 	return true;
 }
 
-/*
- * Numbers the transfer and posts it; `op` is the work to do on completion. Requests a completion if `must` is
+/* Numbers the transfer and posts it; `op` is the work to do on completion. Requests a completion if `must` is
  * set, if the queue or the staging ring could fill up without one, and if nothing is in flight. False: the
- * connection is lost.
- */
+ * connection is lost. */
 static inline __attribute__((always_inline)) bool
 post_transfer(struct rsm_import *import, struct request r, struct rsm_op op, bool must)
 {
@@ -332,10 +318,8 @@ rsm_import_signal(struct rsm_import *import, bool once)
 	return rsm_report_abort(import);
 }
 
-/*
- * Reserves `len` contiguous bytes of the staging ring. Returns 0, or RSMERR_*; *out is NULL if the connection
- * is lost.
- */
+/* Reserves `len` contiguous bytes of the staging ring. Returns 0, or RSMERR_*; *out is NULL if the connection
+ * is lost. */
 static int
 stage_reserve(struct rsm_import *import, uint32_t len, uint8_t **out)
 {
@@ -392,10 +376,8 @@ put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint3
 			    .length = len,
 			    .remote_addr = import->base + offset};
 
-	/*
-	 * Store 8 bytes at once if possible: a load of 8 bytes from several smaller stores stalls until the
-	 * stores have left the processor (no store forwarding).
-	 */
+	/* Store 8 bytes at once if possible: a load of 8 bytes from several smaller stores stalls until the
+	 * stores have left the processor (no store forwarding). */
 	if (len == sizeof(uint64_t) && element <= 1)
 		memcpy(&r.data[0], src, sizeof(uint64_t));
 	else
@@ -451,10 +433,8 @@ rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64
 	return RSM_SUCCESS;
 }
 
-/*
- * All but the tail goes directly from the caller's memory. The tail is copied, and is in flight while this
- * call waits for the rest, so that the next put follows without a gap.
- */
+/* All but the tail goes directly from the caller's memory. The tail is copied, and is in flight while this
+ * call waits for the rest, so that the next put follows without a gap. */
 int
 rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey)
 {

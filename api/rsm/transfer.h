@@ -19,10 +19,8 @@ int rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, ui
 /* Puts at least RSM_BACK_MIN bytes from registered memory that the caller may change after the return. */
 #define RSM_BACK_MIN (256u * 1024u)
 int rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey);
-/*
- * Sends a signal to the exporter, behind all transfers, and waits for its completion. RSM_SUCCESS, or the
- * abort's code.
- */
+/* Sends a signal to the exporter, behind all transfers, and waits for its completion. RSM_SUCCESS, or the
+ * abort's code. */
 int rsm_import_signal(struct rsm_import *import, bool once);
 /* Waits until transfer number `target` is done or the import is aborted. */
 void rsm_wait_done(struct rsm_import *import, uint64_t target);
@@ -36,18 +34,14 @@ void rsm_abort(struct rsm_import *import, int code);
 int rsm_report_abort(struct rsm_import *import);
 
 /* ---- access.c: code shared by the calls that put and get ---- */
-/*
- * Checks before a transfer, in this order: the right, the range, the barrier, the connection. *silent: the
- * connection is lost, but the call succeeds, because the close of the span reports the loss.
- */
+/* Checks before a transfer, in this order: the right, the range, the barrier, the connection. *silent: the
+ * connection is lost, but the call succeeds, because the close of the span reports the loss. */
 int rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint64_t len,
 	      bool *silent);
 /* Waits after the last piece as the barrier mode requires. */
 int rsm_finish(struct rsm_import *import, enum rsm_direction direction);
-/*
- * Issues a transfer from or to the application's memory at `local`, without a copy if the memory is
- * registered and the transfer large enough.
- */
+/* Issues a transfer from or to the application's memory at `local`, without a copy if the memory is
+ * registered and the transfer large enough. */
 int rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
 	      uint64_t len, uint32_t element);
 
@@ -55,10 +49,8 @@ int rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t 
 /* Transfers through the mapping without a lock. False: not known to be complete, take the slow path. */
 bool rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset, void *local,
 		   uint64_t len);
-/*
- * Transfers through the mapping. The caller holds the lock and has checked range and rights. False: transfer
- * by the data plane instead.
- */
+/* Transfers through the mapping. The caller holds the lock and has checked range and rights. False: transfer
+ * by the data plane instead. */
 bool rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
 		  uint64_t len);
 /* Result of a call after rsm_map_copy(). */
@@ -76,10 +68,8 @@ void rsm_map_check_gone(struct rsm_import *import);
 
 #define RSM_KNOWN 4u
 
-/*
- * Ranges of whole pages that this thread has checked. rsm_known[RSM_PUT]: readable; rsm_known[RSM_GET]:
- * writable.
- */
+/* Ranges of whole pages that this thread has checked. rsm_known[RSM_PUT]: readable; rsm_known[RSM_GET]:
+ * writable. */
 struct rsm_known {
 	uintptr_t from[RSM_KNOWN], to[RSM_KNOWN];
 	uint64_t at[RSM_KNOWN]; /* time of the check, by one_now_ns() */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * putv and getv. Pieces are issued and complete in order, so one wait at the end determines how many are
- * done.
- */
+/* putv and getv. Pieces are issued and complete in order, so one wait at the end determines how many are
+ * done. */
 #include "rsm/transfer.h"
 #include "rsm/link.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Address handles.  The data plane resolves the path when a handle is created; requests name it by its id.
- */
+/* Address handles.  The data plane resolves the path when a handle is created; requests name it by its id. */
 #include <netinet/ip.h>
 #include <stdlib.h>
 #include <string.h>

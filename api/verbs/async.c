@@ -160,10 +160,8 @@ fatal_is_due(const struct context *context)
 	return one_client_dead(context->client) && !context->fatal_reported;
 }
 
-/*
- * Makes the eventfd readable and wakes sleepers if an event is left, else drains the eventfd; the lock is
- * held.
- */
+/* Makes the eventfd readable and wakes sleepers if an event is left, else drains the eventfd; the lock is
+ * held. */
 static void
 update_eventfd(struct context *context)
 {
@@ -207,10 +205,8 @@ take_event(struct context *context, struct ibv_async_event *event)
 	return error;
 }
 
-/*
- * Waits like read(2): -EINTR only after signal handlers without SA_RESTART; a cancellation point if the
- * caller's cancellation `state` enables it.
- */
+/* Waits like read(2): -EINTR only after signal handlers without SA_RESTART; a cancellation point if the
+ * caller's cancellation `state` enables it. */
 static int
 wait_for_more(struct context *context, uint32_t ticket, int state)
 {

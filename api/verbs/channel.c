@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Channels whose descriptor works with poll(2).  The descriptor is a socket on which the data plane sends one
- * packet, with the ring's id, for each arm that it serves.
- */
+/* Channels whose descriptor works with poll(2).  The descriptor is a socket on which the data plane sends one
+ * packet, with the ring's id, for each arm that it serves. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,10 +24,8 @@ channel_open(struct context *context, uint32_t *id, int *fd)
 	return error;
 }
 
-/*
- * Reads the id of a ring.  Returns 0 or -errno; -EINTR, as with the kernel's verbs, only after signal
- * handlers without SA_RESTART.
- */
+/* Reads the id of a ring.  Returns 0 or -errno; -EINTR, as with the kernel's verbs, only after signal
+ * handlers without SA_RESTART. */
 static int
 read_ring(int fd, uint32_t *ring, int flags)
 {
@@ -78,11 +74,9 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	return 0;
 }
 
-/*
- * Invariant: the descriptor is readable exactly while the application can get an event, so the first packet
+/* Invariant: the descriptor is readable exactly while the application can get an event, so the first packet
  * never names a destroyed ring.  Only threads with the context's lock take packets: the peeked packet is
- * still the first one when it is read.
- */
+ * still the first one when it is read. */
 static void
 drop_stale(struct context *context, struct comp_channel *channel)
 {
@@ -124,10 +118,8 @@ take_cq_event(struct context *context, struct comp_channel *channel, struct elem
 	return error;
 }
 
-/*
- * Waits for a packet and leaves it there; with O_NONBLOCK returns at once.  A cancellation point if the
- * caller's cancellation `state` enables it.
- */
+/* Waits for a packet and leaves it there; with O_NONBLOCK returns at once.  A cancellation point if the
+ * caller's cancellation `state` enables it. */
 static int
 wait_for_ring(int fd, int state)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Access for librdmacm to the attachment of a context.  This project's libibverbs exports these calls under a
- * symbol version of its own.
- */
+/* Access for librdmacm to the attachment of a context.  This project's libibverbs exports these calls under a
+ * symbol version of its own. */
 #ifndef VERBS_CM_H
 #define VERBS_CM_H
 
@@ -10,10 +8,8 @@
 
 #include "client/cq.h"
 
-/*
- * Like pthread_atfork(3).  `prepare` runs before libibverbs locks, because librdmacm calls libibverbs with
- * its own locks held.  Returns -errno.
- */
+/* Like pthread_atfork(3).  `prepare` runs before libibverbs locks, because librdmacm calls libibverbs with
+ * its own locks held.  Returns -errno. */
 int verbs_cm_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 /* Notes why no device exists; `attach_error` is the result of attaching, or 0.  Returns `error`. */
@@ -36,17 +32,13 @@ const struct one_port_addr *verbs_cm_addrs(struct ibv_context *base, uint32_t *n
 /* Maps an entry's `offset` to the arena; NULL if `size` bytes there are not all inside. */
 const void *verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size);
 
-/*
- * Called before connecting: sets the ring for connection events and the depths of READs and atomics.
- * ibv_query_qp() returns the values of `asked` until the data plane shows the negotiated ones in *shm.
- */
+/* Called before connecting: sets the ring for connection events and the depths of READs and atomics.
+ * ibv_query_qp() returns the values of `asked` until the data plane shows the negotiated ones in *shm. */
 int verbs_cm_prepare(struct ibv_qp *qp, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out,
 		     const struct one_conn_param *asked, const struct one_qp_shm **shm);
-/*
- * Queue pairs that the application moves to RTR and RTS itself, with the attributes of rdma_init_qp_attr().
+/* Queue pairs that the application moves to RTR and RTS itself, with the attributes of rdma_init_qp_attr().
  * The data plane makes these transitions when the CM connects, so libibverbs only records them.  The peer's
- * QPN and a PSN that no other expected peer has identify such a transition.
- */
+ * QPN and a PSN that no other expected peer has identify such a transition. */
 int verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn);
 void verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn);
 /* Returns the queue pair with that QPN, or NULL. */

@@ -56,10 +56,8 @@ struct context {
 	struct one_port_addr addr[ONE_PORT_ADDRS_MAX];
 	pthread_mutex_t lock; /* guards the lists of elements, events and expected peers */
 	struct element *cqs, *srqs;
-	/*
-	 * Indexed by id % ONE_QPS_MAX.  Stored with the locks of both CQs held: a thread that polls a CQ
-	 * finds each queue pair whose completions are in the ring.
-	 */
+	/* Indexed by id % ONE_QPS_MAX.  Stored with the locks of both CQs held: a thread that polls a CQ
+	 * finds each queue pair whose completions are in the ring. */
 	struct qp_name *_Atomic qps[ONE_QPS_MAX];
 	/* async.c */
 	int async_socket, async_event;
@@ -80,10 +78,8 @@ context_of(struct ibv_context *base)
 #define TO(type, object) ((struct type *)(void *)(object))
 
 /* ---- fork.c ---- */
-/*
- * After fork, calls on the parent's contexts and their objects fail with ECHILD in the child.  No such call
- * blocks, even if another thread of the parent held a lock when it forked.
- */
+/* After fork, calls on the parent's contexts and their objects fail with ECHILD in the child.  No such call
+ * blocks, even if another thread of the parent held a lock when it forked. */
 extern pthread_mutex_t verbs_lock; /* guards the lists of devices and contexts */
 int verbs_watch_forks(void);       /* call before using the lock; idempotent; returns 0 or -errno */
 void verbs_fork_add(struct context *context);

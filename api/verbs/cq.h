@@ -24,10 +24,8 @@ struct cq {
 /* ---- cq.c ---- */
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr);
 
-/*
- * Locks the CQ.  A thread that holds the lock between start_poll and end_poll may arm the CQ or destroy a
- * queue pair.
- */
+/* Locks the CQ.  A thread that holds the lock between start_poll and end_poll may arm the CQ or destroy a
+ * queue pair. */
 static inline void
 cq_lock(struct cq *cq)
 {
@@ -51,10 +49,8 @@ void cq_fork_child(struct cq *cq);
 int cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc);
 int cq_req_notify(struct ibv_cq *base, int solicited_only);
 void cq_calls(struct ibv_cq_ex *ex);
-/*
- * Arms one event on the CQ's channel, for a completion that was not polled yet or for the next one.  `flags`
- * has ONE_ARM_*.  The lock is held.
- */
+/* Arms one event on the CQ's channel, for a completion that was not polled yet or for the next one.  `flags`
+ * has ONE_ARM_*.  The lock is held. */
 void cq_arm(struct cq *cq, uint16_t flags);
 /* Counts completions that have not been polled; the lock is held. */
 uint32_t cq_waiting(struct cq *cq);

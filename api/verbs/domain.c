@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Protection domains, thread domains and parent domains.  A parent domain is an alias of its protection
+/* Protection domains, thread domains and parent domains.  A parent domain is an alias of its protection
  * domain.  Thread domains are hints only: calls still lock.  Custom allocators are never called, because the
- * rings belong to the data plane.
- */
+ * rings belong to the data plane. */
 #include <stdlib.h>
 
 #include "verbs/refused.h"

@@ -17,9 +17,8 @@ struct comp_channel {
  * -errno.
  */
 int channel_open(struct context *context, uint32_t *id, int *fd);
-/*
- * Drops queued events of a ring that was removed from its list: they must not make the descriptor readable.
- */
+/* Drops queued events of a ring that was removed from its list: they must not make the descriptor
+ * readable. */
 void channel_forget_ring(struct context *context, struct ibv_comp_channel *base);
 
 /* ---- element.c ---- */

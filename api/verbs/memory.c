@@ -153,10 +153,8 @@ map_file(int fd, uint64_t offset, size_t length, bool writable, uint8_t **out)
 		fd, length, offset);
 }
 
-/*
- * A file that can be mapped is memory like any other.  Programs ask by fd -1 whether the memory of a GPU can
- * be registered: it cannot, so the errno is EOPNOTSUPP for it, too.
- */
+/* A file that can be mapped is memory like any other.  Programs ask by fd -1 whether the memory of a GPU can
+ * be registered: it cannot, so the errno is EOPNOTSUPP for it, too. */
 struct ibv_mr *
 ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {

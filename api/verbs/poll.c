@@ -12,11 +12,9 @@
 #include "verbs/event.h"
 #include "client/wait.h"
 
-/*
- * Codes of the IP version in ibv_wc.sl.  IBTA's annex A17 wants the version in the completion of a datagram,
+/* Codes of the IP version in ibv_wc.sl.  IBTA's annex A17 wants the version in the completion of a datagram,
  * but struct ibv_wc has no field for it.  Adapters put these codes into the service level, which RoCE does
- * not use; UCX finds the destination address by them.
- */
+ * not use; UCX finds the destination address by them. */
 #define SL_IPV6 1
 #define SL_IPV4 2
 
@@ -135,10 +133,8 @@ cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc)
 	return n == 0 ? got : n;
 }
 
-/*
- * If an entry is pending in that ring of the bundle, rings its queue pair: a core checks for an arm only when
- * it stores an entry or when a queue pair of the ring rings.
- */
+/* If an entry is pending in that ring of the bundle, rings its queue pair: a core checks for an arm only when
+ * it stores an entry or when a queue pair of the ring rings. */
 static void
 ring_for_arm(struct cq *cq, uint32_t ring)
 {
@@ -290,11 +286,9 @@ cq_calls(struct ibv_cq_ex *ex)
  * other threads want the processor; as long as they do, the thread yields after each empty poll.
  */
 #define LOOKS_BETWEEN 512u /* empty polls; some microseconds, if no other thread wants the processor */
-/*
- * Upper bound of the least duration.  A sched_yield() that returns at once takes less.  If another thread
+/* Upper bound of the least duration.  A sched_yield() that returns at once takes less.  If another thread
  * always wants the processor, no call returns at once, and the bound is used instead: it must be less than a
- * third of two context switches, which take 1.3 us each or more.
- */
+ * third of two context switches, which take 1.3 us each or more. */
 #define LEAST_NS_MAX 400u
 
 static _Thread_local struct {

@@ -114,10 +114,8 @@ put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, ui
 		gather(wqe->inline_data, wr->sg_list, wr->num_sge);
 		return;
 	}
-	/*
-	 * There are max_send_wr slots, used in turn: this slot's last request has completed.  An index of its
-	 * own, because the request counter wraps at 2^32, which need not be a multiple of the slots.
-	 */
+	/* There are max_send_wr slots, used in turn: this slot's last request has completed.  An index of its
+	 * own, because the request counter wraps at 2^32, which need not be a multiple of the slots. */
 	at = room->base + (size_t)room->next * room->size;
 	room->next = room->next + 1 < room->count ? room->next + 1 : 0;
 	gather(at, wr->sg_list, wr->num_sge);

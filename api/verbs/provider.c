@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Symbols for the loader.  Programs are linked with the distribution's provider libraries (libmlx5, libefa)
- * and librdmacm, which import these names.  This library has no providers and calls no kernel driver, so
- * each function fails or does nothing.
- */
+/* Symbols for the loader.  Programs are linked with the distribution's provider libraries (libmlx5, libefa)
+ * and librdmacm, which import these names.  This library has no providers and calls no kernel driver, so each
+ * function fails or does nothing. */
 #include <limits.h>
 #include <stdio.h>
 

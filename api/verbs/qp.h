@@ -7,11 +7,9 @@
 #include "verbs/mem.h"
 
 #define VERBS_INLINE_MAX 1024u /* bytes; beyond ONE_INLINE_MAX through memory of the queue pair */
-/*
- * Least max_inline_data, in bytes, if the application asks for more than ONE_INLINE_MAX.  UCX asks for 64,
+/* Least max_inline_data, in bytes, if the application asks for more than ONE_INLINE_MAX.  UCX asks for 64,
  * and takes a datagram that is not inline for sent when its peer's connection request arrives, before the
- * datagram has been read (openucx/ucx#10423).
- */
+ * datagram has been read (openucx/ucx#10423). */
 #define VERBS_INLINE_ROOM 128u
 
 /* A request of ibv_qp_ex between wr_start and wr_complete. */

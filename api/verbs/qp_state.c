@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Transitions of queue pairs (IBTA vol. 1, 10.3.1), with their required and optional attributes.
- */
+/* Transitions of queue pairs (IBTA vol. 1, 10.3.1), with their required and optional attributes. */
 #include <string.h>
 
 #include "verbs/refused.h"
@@ -321,10 +319,8 @@ is_expected(struct context *context, uint32_t peer_qpn, uint32_t psn)
 	return peer != NULL;
 }
 
-/*
- * RTR of a queue pair that the CM connects.  If the CM has connected it already, with all rights, restricts
- * the rights now; otherwise the CM takes the rights of that time when it connects.
- */
+/* RTR of a queue pair that the CM connects.  If the CM has connected it already, with all rights, restricts
+ * the rights now; otherwise the CM takes the rights of that time when it connects. */
 static int
 rtr_by_cm(struct qp *qp, unsigned int access)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Unsupported verbs: each is refused with EOPNOTSUPP.  doc/verbs.md has the table of supported ones.
- */
+/* Unsupported verbs: each is refused with EOPNOTSUPP.  doc/verbs.md has the table of supported ones. */
 #include "verbs/context.h"
 #include "verbs/refused.h"
 

@@ -37,10 +37,8 @@ qp_state(struct qp *qp)
 {
 	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
-	/*
-	 * INIT can become ERR as well, when a connection is refused.  Acquire: completions from before the
-	 * error are visible in the rings.
-	 */
+	/* INIT can become ERR as well, when a connection is refused.  Acquire: completions from before the
+	 * error are visible in the rings. */
 	if (state != IBV_QPS_RESET &&
 	    atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_ERROR)
 		return IBV_QPS_ERR;
@@ -286,10 +284,8 @@ ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv
 	return 0;
 }
 
-/*
- * Hides the queue pair from threads that poll its CQs.  Compares before it clears: after the data plane freed
- * the id, another thread may have created a queue pair with the same index.
- */
+/* Hides the queue pair from threads that poll its CQs.  Compares before it clears: after the data plane freed
+ * the id, another thread may have created a queue pair with the same index. */
 static void
 forget_name(struct context *context, struct qp *qp)
 {

@@ -44,10 +44,8 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	return &srq->base;
 }
 
-/*
- * Stores the limit before the data plane has it, because the limit event clears it.  Returns a positive
- * errno.
- */
+/* Stores the limit before the data plane has it, because the limit event clears it.  Returns a positive
+ * errno. */
 static int
 set_limit(struct srq *srq, uint32_t limit)
 {

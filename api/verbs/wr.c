@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Requests of ibv_qp_ex.  Between wr_start and wr_complete requests are drafts, and the send lock is held.
- * wr_complete posts all of the drafts or none.
- */
+/* Requests of ibv_qp_ex.  Between wr_start and wr_complete requests are drafts, and the send lock is held.
+ * wr_complete posts all of the drafts or none. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

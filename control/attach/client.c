@@ -122,11 +122,9 @@ drop_reply_fd(struct client *client)
 	client->reply_fd = -1;
 }
 
-/*
- * sendmsg() also runs what the application has set up for its end of the socket: a filter, epoll instances
+/* sendmsg() also runs what the application has set up for its end of the socket: a filter, epoll instances
  * that watch it, signals to a process group.  A call that takes longer than the highest cost of a request is
- * charged to the user.
- */
+ * charged to the user. */
 static bool
 send_and_charge(struct client *client, const struct msghdr *header)
 {

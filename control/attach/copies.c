@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Bounced accesses (dataplane/mem/bounce.h) on the control thread: their staging memory, the time limit for
+/* Bounced accesses (dataplane/mem/bounce.h) on the control thread: their staging memory, the time limit for
  * an answer of the copy thread, and the wait for accesses under way before a registration or a window is
- * freed.
- */
+ * freed. */
 #include <errno.h>
 
 #include "control/attach/client.h"

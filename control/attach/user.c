@@ -16,10 +16,8 @@ share_of(uid_t uid)
 
 /* ---- users in debt ---- */
 
-/*
- * A user that exceeded its rate limits keeps its debt when its last attachment ends.  The debt counts for the
- * next attachment, and shrinks with time.  If too many users have debts, the smallest debt is dropped.
- */
+/* A user that exceeded its rate limits keeps its debt when its last attachment ends.  The debt counts for the
+ * next attachment, and shrinks with time.  If too many users have debts, the smallest debt is dropped. */
 static struct {
 	uid_t uid;
 	struct engine_user *user; /* NULL: the place is free */

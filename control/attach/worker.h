@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Threads of users, fed by queues, for work that may take long.  A user has up to three, so that no work
- * waits for another kind: one for its memory, and two that close descriptors (reaper.h).
- */
+/* Threads of users, fed by queues, for work that may take long.  A user has up to three, so that no work
+ * waits for another kind: one for its memory, and two that close descriptors (reaper.h). */
 #ifndef CONTROL_ATTACH_WORKER_H
 #define CONTROL_ATTACH_WORKER_H
 

@@ -42,10 +42,8 @@ acl_check(const struct acl *acl, const struct acl_who *who, uint32_t permission)
 			return RSM_SEG_NOT_PUBLISHED_TO_NODE;
 		mode = acl->entry[i].permission;
 	}
-	/*
-	 * Only one class applies, as for files, even if another would grant more. If the class is unknown,
-	 * grant only what both possible classes grant.
-	 */
+	/* Only one class applies, as for files, even if another would grant more. If the class is unknown,
+	 * grant only what both possible classes grant. */
 	if (who->uid == acl->uid)
 		digit = mode >> 6;
 	else if (in_group(who, acl->gid))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Access list of an RSM segment: who may import the segment, and with which rights. Checked only when an
- * import connects, by the exporter's node.
- */
+/* Access list of an RSM segment: who may import the segment, and with which rights. Checked only when an
+ * import connects, by the exporter's node. */
 #ifndef CONTROL_ACL_H
 #define CONTROL_ACL_H
 

@@ -125,10 +125,8 @@ extent_delete(struct arena *arena, uint32_t i)
 	memmove(&arena->free[i], &arena->free[i + 1], (arena->num_free - i) * sizeof(*arena->free));
 }
 
-/*
- * Reserves room for extents at allocation, so that freeing cannot fail: n allocations leave at most n + 1
- * free extents.
- */
+/* Reserves room for extents at allocation, so that freeing cannot fail: n allocations leave at most n + 1
+ * free extents. */
 static int
 extent_reserve(struct arena *arena)
 {

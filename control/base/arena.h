@@ -30,17 +30,13 @@ struct arena {
 	uint32_t num_free, cap_free;
 };
 
-/*
- * Creates the file, seals its size, maps it, and allocates its first `reserved` bytes. Returns a descriptor
- * for the application, which the caller closes, or -errno.
- */
+/* Creates the file, seals its size, maps it, and allocates its first `reserved` bytes. Returns a descriptor
+ * for the application, which the caller closes, or -errno. */
 int arena_open(struct arena *arena, uint64_t size, uint64_t reserved);
 void arena_leave(struct arena *arena); /* frees all but the mapping, which the caller unmaps */
 
-/*
- * Allocates whole pages. Contents are whatever the application left, and pages may be missing (see
- * arena_populate). Returns 0, -ENOSPC or -ENOMEM.
- */
+/* Allocates whole pages. Contents are whatever the application left, and pages may be missing (see
+ * arena_populate). Returns 0, -ENOSPC or -ENOMEM. */
 int arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset);
 /* `size` as passed to arena_alloc(). */
 void arena_free(struct arena *arena, uint64_t offset, uint64_t size);
@@ -66,10 +62,8 @@ struct small_size {
 	uint32_t num_free, total;
 };
 
-/*
- * Sizes are whole cache lines. Large sizes are an odd number of lines: slots at power-of-two distances would
- * compete for the same cache sets.
- */
+/* Sizes are whole cache lines. Large sizes are an odd number of lines: slots at power-of-two distances would
+ * compete for the same cache sets. */
 struct small {
 	struct small_size size[SMALL_MAX / ONE_CACHE_LINE + 2]; /* indexed by cache lines */
 };

@@ -89,10 +89,8 @@ bind_locked(struct listening *listening, mode_t mode, char *why, size_t why_len)
 
 	if (error != 0)
 		return error;
-	/*
-	 * The lock keeps two processes that start at once from removing each other's socket. A process that
-	 * holds the lock longer than half a second is not a data plane; go on without.
-	 */
+	/* The lock keeps two processes that start at once from removing each other's socket. A process that
+	 * holds the lock longer than half a second is not a data plane; go on without. */
 	dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; dir >= 0 && i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) != 0; i++)
 		usleep(10000);

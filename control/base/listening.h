@@ -16,10 +16,8 @@ struct listening {
 	ino_t inode;
 };
 
-/*
- * Creates the directory if missing, and removes a dead data plane's socket. Returns 0, or -errno and a
- * sentence.
- */
+/* Creates the directory if missing, and removes a dead data plane's socket. Returns 0, or -errno and a
+ * sentence. */
 int listening_open_type(struct listening *listening, int type, const char *key, const char *path, mode_t mode,
 			char *why, size_t why_len);
 void listening_close(struct listening *listening); /* also unlinks the socket */

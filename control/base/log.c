@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Log lines that applications and other hosts can cause at any rate.  Each user has a budget, so that one
- * user's lines do not displace another's.  Lines without a user share one budget.
- */
+/* Log lines that applications and other hosts can cause at any rate.  Each user has a budget, so that one
+ * user's lines do not displace another's.  Lines without a user share one budget. */
 #include "control/base/log.h"
 
 #include <inttypes.h>

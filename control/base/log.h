@@ -15,10 +15,8 @@ extern int control_logtype;
 #define log_info(...) rte_log(RTE_LOG_INFO, (uint32_t)control_logtype, "control: " __VA_ARGS__)
 #define log_debug(...) rte_log(RTE_LOG_DEBUG, (uint32_t)control_logtype, "control: " __VA_ARGS__)
 
-/*
- * log.c: limits the lines that applications (log_of_user) and other hosts (log_of_others) can cause: some at
- * once, few after that, and once a minute the number of lines left out.
- */
+/* log.c: limits the lines that applications (log_of_user) and other hosts (log_of_others) can cause: some at
+ * once, few after that, and once a minute the number of lines left out. */
 bool log_allowed_to(uint32_t uid);
 bool log_allowed(void);
 extern uint64_t log_suppressed; /* lines left out so far */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * State shared by all parts of the control thread: the loop, its clock, its random numbers, and the lists
- * that several parts walk.  Only the control thread uses this state.
- */
+/* State shared by all parts of the control thread: the loop, its clock, its random numbers, and the lists
+ * that several parts walk.  Only the control thread uses this state. */
 #ifndef CONTROL_LOOP_LOOP_H
 #define CONTROL_LOOP_LOOP_H
 

@@ -80,26 +80,21 @@ quota_is_leaving(const struct quota_account *account)
 	return account->leaving != 0 || account->users != account->connections;
 }
 
-/*
- * Charges bytes. Returns 0, or -EDQUOT with the limit that was hit: `max` for *used (the attachment's), or
- * the uid's.
- */
+/* Charges bytes. Returns 0, or -EDQUOT with the limit that was hit: `max` for *used (the attachment's), or
+ * the uid's. */
 int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
 		 uint64_t bytes, struct quota_limit *limit);
 void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes);
 
-/*
- * Charges bytes of the data plane's own memory, which count in both limits of the uid. max_bytes_per_uid
- * alone could exceed the memory of the data plane's cgroup, because registered memory is the application's.
- */
+/* Charges bytes of the data plane's own memory, which count in both limits of the uid. max_bytes_per_uid
+ * alone could exceed the memory of the data plane's cgroup, because registered memory is the
+ * application's. */
 int quota_charge_own(const struct quota *quota, struct quota_account *account, uint64_t bytes,
 		     struct quota_limit *limit);
 void quota_release_own(struct quota_account *account, uint64_t bytes);
 
-/*
- * Takes `n` of a common resource. Returns 0, or -EDQUOT with the limit that was hit, the uid's or the common
- * one.
- */
+/* Takes `n` of a common resource. Returns 0, or -EDQUOT with the limit that was hit, the uid's or the common
+ * one. */
 int quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
 	       struct quota_limit *limit);
 void quota_give(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n);

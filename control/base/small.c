@@ -59,10 +59,8 @@ small_alloc(struct small *small, struct arena *arena, uint64_t bytes, uint64_t *
 	if (error != 0)
 		return error;
 	*offset = (uint64_t)size->free[--size->num_free] * ONE_CACHE_LINE;
-	/*
-	 * The application may have written to the free slot, or removed its page: zeroing it also brings the
-	 * page back.
-	 */
+	/* The application may have written to the free slot, or removed its page: zeroing it also brings the
+	 * page back. */
 	memset(arena->base + *offset, 0, (size_t)lines * ONE_CACHE_LINE);
 	return 0;
 }

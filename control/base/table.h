@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tables of objects by id. An id is generation(31:16) | slot(15:0), is never 0, and repeats only after its
+/* Tables of objects by id. An id is generation(31:16) | slot(15:0), is never 0, and repeats only after its
  * slot was reused 65535 times. Slots are reused last-freed-first, so they stay dense; some are indices
- * elsewhere.
- */
+ * elsewhere. */
 #ifndef CONTROL_TABLE_H
 #define CONTROL_TABLE_H
 

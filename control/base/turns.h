@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * DRR scheduler of the control thread. Users share it by deficit round robin over the cost of their requests,
- * regardless of their number of attachments; one user's requests are served in order.
- */
+/* DRR scheduler of the control thread. Users share it by deficit round robin over the cost of their requests,
+ * regardless of their number of attachments; one user's requests are served in order. */
 #ifndef CONTROL_BASE_TURNS_H
 #define CONTROL_BASE_TURNS_H
 
@@ -46,10 +44,8 @@ void turns_charge(struct turns_user *user, uint64_t us);
 /* Serves each waiting user's quantum; returns the number of requests served. */
 uint32_t turns_round(struct turns *turns);
 
-/*
- * A single request is queued, and at most one user was served in the last round. Then it may be served before
- * other requesters are polled; those join the next round, and later rounds poll first.
- */
+/* A single request is queued, and at most one user was served in the last round. Then it may be served before
+ * other requesters are polled; those join the next round, and later rounds poll first. */
 static inline bool
 turns_alone(const struct turns *turns)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Connection manager: its objects, the requests of its user, and its timers.
- * cm_input.c processes received MADs.
- */
+/* Connection manager: its objects, the requests of its user, and its timers.
+ * cm_input.c processes received MADs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,11 +349,9 @@ send_dreq(struct cm_conn *conn, uint64_t now)
 	cm_conn_timer(conn, now + conn->cm->env->retry_interval);
 }
 
-/*
- * A refused request keeps its REJ for a while, to repeat the REJ if the REQ is
+/* A refused request keeps its REJ for a while, to repeat the REJ if the REQ is
  * retransmitted.  With many half-open requests nothing is kept: a flood of unwanted
- * requests must not accumulate.
- */
+ * requests must not accumulate. */
 static void
 refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t len, bool notify,
 	       uint64_t now)

@@ -129,11 +129,9 @@ struct cm_event {
 
 #define CM_MTU_UNIT 64u /* bytes: link_mtu is a multiple of CM_MTU_UNIT */
 
-/*
- * Only cm_input, cm_timeout and cm_communication_established raise events.  An event
+/* Only cm_input, cm_timeout and cm_communication_established raise events.  An event
  * callback may call every function below.  CM_GONE is the last event of each conn:
- * after TIMEWAIT, or at once if none of its packets can be on the wire.
- */
+ * after TIMEWAIT, or at once if none of its packets can be on the wire. */
 struct cm_env {
 	void (*send)(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
 	void (*event)(struct cm_env *env, const struct cm_event *event);
@@ -203,10 +201,8 @@ void cm_disconnect(struct cm_conn *conn, uint64_t now);
 void *cm_user(const struct cm_conn *conn);
 void cm_set_user(struct cm_conn *conn, void *user);
 
-/*
- * Processes a MAD that was received in a frame to QP1.  In `reply_path` src is ours
- * (the frame's destination) and dst the peer's (the frame's source).
- */
+/* Processes a MAD that was received in a frame to QP1.  In `reply_path` src is ours
+ * (the frame's destination) and dst the peer's (the frame's source). */
 void cm_input(struct cm *cm, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len,
 	      uint64_t now);
 uint64_t cm_deadline(const struct cm *cm);

@@ -98,10 +98,8 @@ check_req(const struct cm_path *path, const struct cm_req *req)
 	return 0;
 }
 
-/*
- * A REQ is stale if a connection here still has the peer's queue pair: the peer
- * restarted, or gave that connection up without our knowledge.
- */
+/* A REQ is stale if a connection here still has the peer's queue pair: the peer
+ * restarted, or gave that connection up without our knowledge. */
 static bool
 stale_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Codec of connection management MADs: converts between 256 bytes on the wire and
+/* Codec of connection management MADs: converts between 256 bytes on the wire and
  * fields.  No state and no policy: reserved bits are ignored, and the state machine
- * checks ranges.
- */
+ * checks ranges. */
 #ifndef CONTROL_CM_MAD_H
 #define CONTROL_CM_MAD_H
 

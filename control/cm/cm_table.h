@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Indexes of the connection manager: an intrusive hash table that grows, and a heap of
- * timers.  Hash values depend on a secret, since peers choose most of the hashed bytes.
- */
+/* Indexes of the connection manager: an intrusive hash table that grows, and a heap of
+ * timers.  Hash values depend on a secret, since peers choose most of the hashed bytes. */
 #ifndef CONTROL_CM_TABLE_H
 #define CONTROL_CM_TABLE_H
 

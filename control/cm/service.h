@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * IB service IDs of uDAPL connection qualifiers and RSM segments.
- */
+/* IB service IDs of uDAPL connection qualifiers and RSM segments. */
 #ifndef CONTROL_SERVICE_H
 #define CONTROL_SERVICE_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Service ID resolution (IBTA vol. 1, 12.11): finds the queue pair of a host, and its Q_Key, that receives
+/* Service ID resolution (IBTA vol. 1, 12.11): finds the queue pair of a host, and its Q_Key, that receives
  * datagrams for a service.  SIDR_REQ asks, SIDR_REP answers; no connection results.  Sans I/O.  Input: MADs
- * and the time.  Output: MADs and events.  One thread.
- */
+ * and the time.  Output: MADs and events.  One thread. */
 #ifndef CONTROL_CM_SIDR_H
 #define CONTROL_CM_SIDR_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Metrics in pages. The text is rendered for a caller's first page; later pages come from the same text. A
+/* Metrics in pages. The text is rendered for a caller's first page; later pages come from the same text. A
  * caller within a tenth of a second of another shares the other's text. A text is freed with its last reader;
- * a caller holds one until it has read all of it, sends another request, or a minute has passed.
- */
+ * a caller holds one until it has read all of it, sends another request, or a minute has passed. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Changes the running data plane's configuration: reads it again from its source, or adds or removes a peer.
+/* Changes the running data plane's configuration: reads it again from its source, or adds or removes a peer.
  * Reading a file or group names may block, so a thread prepares the next configuration; the control thread
- * applies it whole or not at all. One change at a time.
- */
+ * applies it whole or not at all. One change at a time. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

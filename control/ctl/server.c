@@ -400,10 +400,8 @@ ctl_deadline(void)
 	return deadline;
 }
 
-/*
- * With a group configured, anyone may connect, and an answer explains the refusal; without one,
- * only the owner may.
- */
+/* With a group configured, anyone may connect, and an answer explains the refusal; without one, only the
+ * owner may. */
 static mode_t
 socket_mode(void)
 {
@@ -418,10 +416,8 @@ ctl_permissions(void)
 {
 	struct ctl_caller *caller;
 
-	/*
-	 * Connected callers get the rights of the new configuration; ctl_poll() disconnects those without
-	 * any.
-	 */
+	/* Connected callers get the rights of the new configuration; ctl_poll() disconnects those without
+	 * any. */
 	TAILQ_FOREACH(caller, &ctl_callers, link) {
 		caller->rights = rights_of(caller);
 		caller->gone |= caller->rights == CTL_NOTHING;

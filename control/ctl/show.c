@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Lists in pages. A page ends when it has PAGE entries, or after LOOKS objects were examined; `next` is where
- * the following page begins. Objects that appear or vanish between pages may be missed or listed.
- */
+/* Lists in pages. A page ends when it has PAGE entries, or after LOOKS objects were examined; `next` is where
+ * the following page begins. Objects that appear or vanish between pages may be missed or listed. */
 #include <string.h>
 #include <unistd.h>
 

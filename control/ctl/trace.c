@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * State transitions, reported to callers that trace. Each lcore writes its own ring, and the control thread
+/* State transitions, reported to callers that trace. Each lcore writes its own ring, and the control thread
  * reads all. Nobody waits: a transition without room is counted as lost. Without a tracing caller, a
- * transition costs one load.
- */
+ * transition costs one load. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>

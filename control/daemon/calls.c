@@ -118,10 +118,8 @@ const struct attach_calls calls_of_attach =
 				[ONE_MSG_RSM_SIGNAL] = {"rsm_signal", rsm_signal},
 				[ONE_MSG_RSM_MAP] = {"rsm_map", rsm_map},
 			},
-		/*
-		 * `bytes` bounds the object, its counterpart on the core, and its dependents (a queue pair's
-		 * connection, a channel's sockets).
-		 */
+		/* `bytes` bounds the object, its counterpart on the core, and its dependents (a queue pair's
+		 * connection, a channel's sockets). */
 		.class =
 			{
 				CLASS(LISTENER, LISTENER, 256, "max_qp", .free = ONE_MSG_UNLISTEN,

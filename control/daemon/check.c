@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * `--check`. Checks first what needs no EAL, so that advice is printed even where EAL would only report
+/* `--check`. Checks first what needs no EAL, so that advice is printed even where EAL would only report
  * "cannot init". Then starts EAL and the engine's ports and memory: nothing else proves that they work.
- * `--precheck` omits the start, because the data plane starts next.
- */
+ * `--precheck` omits the start, because the data plane starts next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -155,10 +153,8 @@ take_numbers(const char **at, cpu_set_t *numbers)
 	*at += **at == ')';
 }
 
-/*
- * Counts the lcores of "0-3", "0@1,(1-2)@(0,1)", and collects their processors: the numbers after each @, or
- * those of the lcores.
- */
+/* Counts the lcores of "0-3", "0@1,(1-2)@(0,1)", and collects their processors: the numbers after each @, or
+ * those of the lcores. */
 static uint64_t
 parse_lcores(const char *list, cpu_set_t *cpus)
 {
@@ -531,10 +527,8 @@ port_of(const struct device *device)
 	return NULL;
 }
 
-/*
- * Checks the kernel's interface as it is now: the link may come up later, but the MTU does not grow by
- * itself.
- */
+/* Checks the kernel's interface as it is now: the link may come up later, but the MTU does not grow by
+ * itself. */
 static void
 check_interface(const struct device *device, const char *args)
 {

@@ -50,10 +50,8 @@ stop_ready(struct watch *watch, uint32_t events)
 		stop_seen = true;
 }
 
-/*
- * Only wakes the loop, which calls engine_poll() each time. Edge-triggered, so the descriptor need not be
- * read.
- */
+/* Only wakes the loop, which calls engine_poll() each time. Edge-triggered, so the descriptor need not be
+ * read. */
 static void
 engine_ready(struct watch *watch, uint32_t events)
 {
@@ -69,10 +67,8 @@ on_event(const struct engine_event *event)
 	qp_engine_event(event->owner, event);
 }
 
-/*
- * Limit on mappings of all attachments. At the kernel's limit every further mmap() fails, including that of
- * the SIGBUS handler; so the data plane reserves some.
- */
+/* Limit on mappings of all attachments. At the kernel's limit every further mmap() fails, including that of
+ * the SIGBUS handler; so the data plane reserves some. */
 static uint32_t
 mappings_for_clients(void)
 {
@@ -194,10 +190,8 @@ epoll_until(struct epoll_event *events, uint64_t deadline)
 	return errno == EINTR ? 0 : -errno;
 }
 
-/*
- * Yields to threads on the same processor. After a long yield, sleeping is better for a while: another thread
- * uses its full time slice, and the scheduler prefers a thread that wakes.
- */
+/* Yields to threads on the same processor. After a long yield, sleeping is better for a while: another thread
+ * uses its full time slice, and the scheduler prefers a thread that wakes. */
 static void
 yield_processor(void)
 {
@@ -209,10 +203,8 @@ yield_processor(void)
 		no_look_until = control.now + NO_LOOK_NS;
 }
 
-/*
- * Polls before sleeping: cores and applications often answer within microseconds, and a wake-up would cost
- * both sides more.
- */
+/* Polls before sleeping: cores and applications often answer within microseconds, and a wake-up would cost
+ * both sides more. */
 static int
 wait_for_events(struct epoll_event *events, uint64_t deadline)
 {
@@ -280,10 +272,8 @@ loop_once(uint64_t deadline)
 
 		watch->ready(watch, events[i].events);
 	}
-	/*
-	 * A DRR round begins once all requesters were polled. Polling only for that would add a system call,
-	 * a tenth of a bind.
-	 */
+	/* A DRR round begins once all requesters were polled. Polling only for that would add a system call,
+	 * a tenth of a bind. */
 	if (heard || turns_alone(&control.turns))
 		turns_round(&control.turns);
 	paths_poll();

@@ -13,10 +13,8 @@
 
 #include "control/ctl/ctl.h"
 
-/*
- * Opens the listening socket and all that serves it. `config` must live until daemon_fini(). Returns -errno
- * with one sentence in `why` that names object, value and remedy.
- */
+/* Opens the listening socket and all that serves it. `config` must live until daemon_fini(). Returns -errno
+ * with one sentence in `why` that names object, value and remedy. */
 int daemon_init(const struct ctl_source *source, char *why, size_t why_len);
 
 /* Serves until daemon_stop(). Returns 0, or -errno when epoll fails. */
@@ -25,10 +23,8 @@ int daemon_run(void);
 /* Makes daemon_run() return. Callable from a signal handler or another thread. */
 void daemon_stop(void);
 
-/*
- * Closes the socket, ends every attachment (peers are notified), and waits a bounded time for the cores to
- * release them. Call before engine_stop(): the cores must still run.
- */
+/* Closes the socket, ends every attachment (peers are notified), and waits a bounded time for the cores to
+ * release them. Call before engine_stop(): the cores must still run. */
 void daemon_fini(void);
 
 /* ---- calls.c: tables by which lower rooms call upper ones: requests, object classes, events of ports ----
@@ -39,11 +35,9 @@ extern const struct attach_calls calls_of_attach;
 extern const struct path_calls calls_of_path;
 
 /* ---- check.c: `--check` and `--precheck` ---- */
-/*
- * Prints a line for each thing that machine or configuration lack, with the command that corrects it; returns
+/* Prints a line for each thing that machine or configuration lack, with the command that corrects it; returns
  * the number of essential ones. `argv` are EAL's arguments, after the
- * program's name. With `start`, EAL is initialised unless something essential is missing, and cleaned up.
- */
+ * program's name. With `start`, EAL is initialised unless something essential is missing, and cleaned up. */
 unsigned int check_run(const struct config *config, bool start, int argc, char **argv);
 
 /* Returns 0, or -EADDRINUSE and a sentence when a data plane answers on the socket. */
@@ -63,10 +57,8 @@ int check_lcores(char *why, size_t why_len);
 void daemon_eal_end(void);
 
 /* ---- hugepages.c ---- */
-/*
- * Bytes of free hugepages, plus those that a killed process left under this file prefix, in the hugetlbfs
- * mounts or in `folder` (may be NULL). EAL removes the latter first.
- */
+/* Bytes of free hugepages, plus those that a killed process left under this file prefix, in the hugetlbfs
+ * mounts or in `folder` (may be NULL). EAL removes the latter first. */
 uint64_t hugepages_free(const char *prefix, const char *folder);
 
 /* Is a hugetlbfs mounted? */
@@ -80,21 +72,18 @@ void journal_open(void);
 const char *journal_priority(uint32_t level);
 
 /* ---- kernel_addr.c ---- */
-/*
- * Calls `notify`, with a sentence that names the remedy, for each address of the data plane or its peers that
+/* Calls `notify`, with a sentence that names the remedy, for each address of the data plane or its peers that
  * this host's kernel has as well. Any unprivileged process can send UDP datagrams from such an address,
- * including RoCE frames that a peer takes for the data plane's.
- */
+ * including RoCE frames that a peer takes for the data plane's. */
 void kernel_addr_look(const struct config *config, void (*notify)(void *user, const char *text), void *user);
 
 /* ---- telemetry.c: DPDK telemetry of attachments, /oneside/clients and others ---- */
 void telemetry_init(const struct config *config); /* call after ctl_open() */
 
 /* ---- watchdog.c: the service manager's watchdog (WATCHDOG_USEC, sd_watchdog_enabled(3)) ---- */
-/*
- * A notification proves that the control thread runs and that every polling core has made progress since the
- * last one. A core stuck in a driver or by a bug is as bad as a dead process, but goes unnoticed otherwise.
- */
+/* A notification proves that the control thread runs and that every polling core has made progress since the
+ * last one. A core stuck in a driver or by a bug is as bad as a dead process, but goes unnoticed
+ * otherwise. */
 /* Call before the cores start. Disables the watchdog where the manager requested none. */
 void watchdog_init(uint64_t now);
 
@@ -102,10 +91,8 @@ void watchdog_init(uint64_t now);
 uint64_t watchdog_deadline(void);
 void watchdog_poll(uint64_t now);
 
-/*
- * Sends assignments as sd_notify(3) does, such as "READY=1"; does nothing without a service manager. With
- * `waits` false, the message is lost if the manager's socket is full; use that for what is repeated.
- */
+/* Sends assignments as sd_notify(3) does, such as "READY=1"; does nothing without a service manager. With
+ * `waits` false, the message is lost if the manager's socket is full; use that for what is repeated. */
 void notify_service(const char *state, bool waits);
 
 #endif

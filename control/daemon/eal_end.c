@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * rte_eal_cleanup() removes devices and memory while DPDK's interrupt thread polls their sockets and handles.
- * Nothing ends that thread, so a callback that never returns stops it first.
- */
+/* rte_eal_cleanup() removes devices and memory while DPDK's interrupt thread polls their sockets and handles.
+ * Nothing ends that thread, so a callback that never returns stops it first. */
 #include "daemon.h"
 
 #include <semaphore.h>

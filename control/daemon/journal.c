@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Writes DPDK's log, which otherwise goes to standard output and syslog without time or level.
- * Logging threads never wait for a terminal or pipe. A line that would block is dropped and counted.
- */
+/* Writes DPDK's log, which otherwise goes to standard output and syslog without time or level. Logging
+ * threads never wait for a terminal or pipe. A line that would block is dropped and counted. */
 #include "control/daemon/daemon.h"
 
 #include <poll.h>

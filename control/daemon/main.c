@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * oneside-dataplane [EAL options] -- [options]: a DPDK primary process. The main lcore runs the control
- * thread, the others poll.
- */
+/* oneside-dataplane [EAL options] -- [options]: a DPDK primary process. The main lcore runs the control
+ * thread, the others poll. */
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -193,10 +191,8 @@ main(int argc, char **argv)
 	enum config_action action;
 	int split = 0;
 
-	/*
-	 * Fix the threshold: glibc raises it on each larger free(), and memory below it is hardly ever
-	 * returned to the kernel.
-	 */
+	/* Fix the threshold: glibc raises it on each larger free(), and memory below it is hardly ever
+	 * returned to the kernel. */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	journal_open();
 	while (split < argc && strcmp(argv[split], "--") != 0)

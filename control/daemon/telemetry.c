@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Lists of the control socket for DPDK's telemetry: /oneside/clients, qps, regions, segments, neighbours.
+/* Lists of the control socket for DPDK's telemetry: /oneside/clients, qps, regions, segments, neighbours.
  * DPDK calls on threads of its own, which ask the control socket as onesidectl does, and convert the JSON
- * answer to dictionaries.
- */
+ * answer to dictionaries. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,9 +60,8 @@ ask_control(json_t *request)
 	return parsed;
 }
 
-/*
- * Parses a number that ends at a comma or at the end of the text. *rest: the text after the comma, or NULL.
- */
+/* Parses a number that ends at a comma or at the end of the text. *rest: the text after the comma, or
+ * NULL. */
 static bool
 parse_number(const char *text, uint64_t most, json_int_t *number, const char **rest)
 {

@@ -60,10 +60,8 @@ watchdog_deadline(void)
 	return watchdog.interval == 0 ? UINT64_MAX : watchdog.next;
 }
 
-/*
- * A core without progress since the last time that all made progress, or -1. A sleeping core wakes ten times
- * a second.
- */
+/* A core without progress since the last time that all made progress, or -1. A sleeping core wakes ten times
+ * a second. */
 static int
 stuck_core(void)
 {

@@ -44,9 +44,8 @@ take_line(char **rest)
 	return line;
 }
 
-/*
- * Accepts "/metrics" with or without a query, and the absolute form that proxies send (scheme and authority).
- */
+/* Accepts "/metrics" with or without a query, and the absolute form that proxies send (scheme and
+ * authority). */
 static bool
 is_metrics(const char *target)
 {

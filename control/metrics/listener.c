@@ -242,10 +242,8 @@ accept_some(uint64_t now)
 			return;
 		c->fd = accept4(listener.listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (c->fd < 0) {
-			/*
-			 * Out of descriptors, poll() would return at once for ever: accept none until the
-			 * next second.
-			 */
+			/* Out of descriptors, poll() would return at once for ever: accept none until the
+			 * next second. */
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 				listener.accepts = ACCEPTS_A_SECOND;
 			return;

@@ -13,10 +13,8 @@ struct config_listen;
 int metrics_init(const struct config *config, char *why, size_t why_len);
 void metrics_fini(void);
 
-/*
- * Renders all metrics into `text`, which the caller prepares by metrics_text_init() and frees by
- * metrics_text_free(). Control thread only. Returns 0 or -ENOMEM.
- */
+/* Renders all metrics into `text`, which the caller prepares by metrics_text_init() and frees by
+ * metrics_text_free(). Control thread only. Returns 0 or -ENOMEM. */
 int metrics_render(struct metrics_text *text);
 
 /* Opens a non-blocking socket; close it by listening_close(). Returns 0, or -errno and a sentence. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Metrics as text: OpenMetrics 1.0, or the older Prometheus format for clients that do not request
- * OpenMetrics. Write one family at a time: metrics_family(), then its samples.
- */
+/* Metrics as text: OpenMetrics 1.0, or the older Prometheus format for clients that do not request
+ * OpenMetrics. Write one family at a time: metrics_family(), then its samples. */
 #ifndef CONTROL_METRICS_TEXT_H
 #define CONTROL_METRICS_TEXT_H
 
@@ -45,10 +43,8 @@ void metrics_end(struct metrics_text *text);
 
 /* Room for a label's value made from text of at most `n` bytes. */
 #define METRICS_LABEL(n) (2 * (n) + 1)
-/*
- * Converts `from` to a label's value: escapes quotes and backslashes, replaces other than printable ASCII by
- * '?'.
- */
+/* Converts `from` to a label's value: escapes quotes and backslashes, replaces other than printable ASCII by
+ * '?'. */
 const char *metrics_label(const char *from, char *to, size_t room);
 
 #endif

@@ -359,11 +359,9 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 	notify_waiters(neigh, now);
 }
 
-/*
- * The MAC of a known neighbour changes only if that neighbour is silent: two queries are unanswered, no
+/* The MAC of a known neighbour changes only if that neighbour is silent: two queries are unanswered, no
  * answer can have been lost, and the transport receives nothing from the known MAC.  Otherwise a single
- * forged frame could redirect the neighbour's connections.
- */
+ * forged frame could redirect the neighbour's connections. */
 static bool
 may_be_at(const struct neigh *neigh, const struct neigh_entry *entry, const uint8_t mac[6], uint64_t now)
 {
@@ -680,10 +678,8 @@ rate_timeout(struct neigh *neigh, uint64_t now)
 		send_due(neigh, &neigh->port[i], now);
 }
 
-/*
- * Next step of an entry whose query timed out.  A known neighbour is confirmed if the transport receives from
- * the known MAC (RFC 4861, 7.3.1).  If its answer may have been lost, the queries start again.
- */
+/* Next step of an entry whose query timed out.  A known neighbour is confirmed if the transport receives from
+ * the known MAC (RFC 4861, 7.3.1).  If its answer may have been lost, the queries start again. */
 static void
 query_timed_out(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ARP (RFC 826, 5227), neighbour discovery (RFC 4861) and echo replies (RFC 792,
+/* ARP (RFC 826, 5227), neighbour discovery (RFC 4861) and echo replies (RFC 792,
  * 4443): frame formats.  Each length is checked against the frame before use.  Malformed frames are dropped
- * and counted.
- */
+ * and counted. */
 #include "dataplane/wire/bytes.h"
 #include "neigh_internal.h"
 

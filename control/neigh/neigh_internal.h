@@ -50,11 +50,9 @@ struct neigh_claim {
 	struct neigh_conflicts seen;   /* for the whole port; kept by its first address only */
 };
 
-/*
- * An interface is one address of a port.  Each frame of a port goes to all its interfaces; each interface
+/* An interface is one address of a port.  Each frame of a port goes to all its interfaces; each interface
  * answers for its own address.  In this folder `port` is the index of an interface; config.port is the index
- * of the DPDK port.
- */
+ * of the DPDK port. */
 struct neigh_iface {
 	struct neigh_port config;
 	bool v4;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Completion rings.
- */
+/* Completion rings. */
 #include <errno.h>
 #include <stdlib.h>
 

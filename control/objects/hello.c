@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * HELLO: the first request of an attachment, which creates its arena.
- */
+/* HELLO: the first request of an attachment, which creates its arena. */
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory regions (MRs): ranges of addresses over pieces of mapped files, or over memory that the
- * application's copy thread accesses (copies.c).
- */
+/* Memory regions (MRs): ranges of addresses over pieces of mapped files, or over memory that the
+ * application's copy thread accesses (copies.c). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,11 +258,9 @@ base_of(const struct mr *mr)
 	return (uint8_t *)(uintptr_t)page + (mr->va & page_mask());
 }
 
-/*
- * True if the region's record shows that all pages were populated before: memory that is registered
+/* True if the region's record shows that all pages were populated before: memory that is registered
  * repeatedly is not walked each time.  If the owner has removed a page since, an access meets the guard, as
- * it does for a page removed later.
- */
+ * it does for a page removed later. */
 static bool
 is_populated(const struct mr *mr)
 {

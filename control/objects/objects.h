@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Protection zones, completion rings, memory and shared receive queues of an attachment.
- */
+/* Protection zones, completion rings, memory and shared receive queues of an attachment. */
 #ifndef CONTROL_OBJECTS_OBJECTS_H
 #define CONTROL_OBJECTS_OBJECTS_H
 
@@ -125,11 +123,9 @@ void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);
 
 /* ---- region.c ---- */
-/*
- * Checks that a client's descriptor can be mapped for `size` bytes.  Calls no file system that could block.
+/* Checks that a client's descriptor can be mapped for `size` bytes.  Calls no file system that could block.
  * Returns 0; -EBADF: not shared memory; -EPERM: not sealed against shrinking; -EINVAL: size 0, not a multiple
- * of *page, or beyond the end.
- */
+ * of *page, or beyond the end. */
 int region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page);
 int region_add(struct client *client, const struct one_msg *msg);
 /* Creates a region with nothing mapped.  Returns 0, a refusal, or REQUEST_AGAIN. */

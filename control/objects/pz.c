@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Protection zones.
- */
+/* Protection zones. */
 #include <errno.h>
 
 #include "control/objects/objects.h"

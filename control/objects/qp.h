@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Queue pairs of an attachment, and of its exported segments.
- */
+/* Queue pairs of an attachment, and of its exported segments. */
 #ifndef CONTROL_OBJECTS_QP_H
 #define CONTROL_OBJECTS_QP_H
 

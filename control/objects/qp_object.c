@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Queue pairs: rings, numbers, and commands to their cores.
- */
+/* Queue pairs: rings, numbers, and commands to their cores. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Regions: files of shared memory, mapped whole.
- */
+/* Regions: files of shared memory, mapped whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>

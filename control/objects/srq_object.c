@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Shared receive queues.  Each has a ring in the arena, which the core gets before, and releases after, the
- * queue pairs that use it.
- */
+/* Shared receive queues.  Each has a ring in the arena, which the core gets before, and releases after, the
+ * queue pairs that use it. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -59,10 +59,8 @@ ask_send(int fd, json_t *request)
 	free(text);
 }
 
-/*
- * False if a terminal would interpret the text: escape sequences begin with a control character, including
- * U+0080 to U+009F.
- */
+/* False if a terminal would interpret the text: escape sequences begin with a control character, including
+ * U+0080 to U+009F. */
 static bool
 is_text(const char *text)
 {

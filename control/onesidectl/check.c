@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Checks what a machine lacks for a configuration, by the data plane's --precheck. A service's configuration
- * is checked as the service's user.
- */
+/* Checks what a machine lacks for a configuration, by the data plane's --precheck. A service's configuration
+ * is checked as the service's user. */
 #include <errno.h>
 #include <grp.h>
 #include <libgen.h>
@@ -56,10 +54,8 @@ dataplane_path(void)
 	return BINDIR "/oneside-dataplane";
 }
 
-/*
- * Opens the eal.conf next to a configuration. Falls back to the main service's for configurations that no
- * service reads.
- */
+/* Opens the eal.conf next to a configuration. Falls back to the main service's for configurations that no
+ * service reads. */
 static FILE *
 open_eal_conf(const char *config, bool serves)
 {
@@ -91,10 +87,8 @@ add_eal_options(struct onesidectl_command *command, FILE *file)
 		onesidectl_command_add(command, "%s", word);
 }
 
-/*
- * Keeps root's capabilities except those that bypass file permissions: the unit's drop-ins decide which it
- * grants.
- */
+/* Keeps root's capabilities except those that bypass file permissions: the unit's drop-ins decide which it
+ * grants. */
 static int
 keep_capabilities(void)
 {
@@ -115,10 +109,8 @@ keep_capabilities(void)
 	return 0;
 }
 
-/*
- * Key files that root can read may be unreadable to the service, and the service's own files look foreign to
- * root.
- */
+/* Key files that root can read may be unreadable to the service, and the service's own files look foreign to
+ * root. */
 static void
 become_service(void)
 {

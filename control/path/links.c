@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Links of the ports: logs each change, and announces our addresses when a link comes up.  Notifications of
+/* Links of the ports: logs each change, and announces our addresses when a link comes up.  Notifications of
  * the kernel (rtnetlink) cause a poll at once.  A timer polls as well: notifications may be unavailable or
- * lost.
- */
+ * lost. */
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>

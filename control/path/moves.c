@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Notifies the users of a next hop when the hop's MAC, or the port's own MAC, changes.  Users are indexed by
+/* Notifies the users of a next hop when the hop's MAC, or the port's own MAC, changes.  Users are indexed by
  * hop, and notified a few per loop, since all peers may be behind one gateway.  A user gets the MAC that the
- * table of neighbours has at that time, so a further change meanwhile only needs another pass.
- */
+ * table of neighbours has at that time, so a further change meanwhile only needs another pass. */
 #include <string.h>
 
 #include "control/path/path.h"
@@ -163,10 +161,8 @@ path_hop_heard(const struct path_port *port, const struct wire_addr *hop, uint64
 	return false;
 }
 
-/*
- * Datagrams get no answers, whose absence would show an outdated MAC.  So the next hop is resolved as for
- * sending, which queries a neighbour that is stale or was evicted.
- */
+/* Datagrams get no answers, whose absence would show an outdated MAC.  So the next hop is resolved as for
+ * sending, which queries a neighbour that is stale or was evicted. */
 static void
 refresh_user(struct path_user *user)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ports as the control thread sees them: addresses, paths to neighbours, and management datagrams on QP1.
- * Datagrams to an address of our own never use a port: a queue holds them until the next loop.
- */
+/* Ports as the control thread sees them: addresses, paths to neighbours, and management datagrams on QP1.
+ * Datagrams to an address of our own never use a port: a queue holds them until the next loop. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>

@@ -81,10 +81,8 @@ send_challenge(struct conn *conn, uint32_t node)
 	return false;
 }
 
-/*
- * Admits a first request. A request from one of our own addresses comes from this data plane, never from a
- * port, so it needs no secret.
- */
+/* Admits a first request. A request from one of our own addresses comes from this data plane, never from a
+ * port, so it needs no secret. */
 static bool
 admit_claims(const struct segment *segment, struct conn *conn, const struct config_peer *peer,
 	     struct rsm_admitted *admitted)
@@ -117,10 +115,8 @@ statement_fill(struct rsm_statement *statement, const struct conn *conn, const s
 	statement->exporter = (struct rsm_end){.addr = conn->path.src};
 }
 
-/*
- * Admits a second request. The claims are those of the first request, whoever sent that: the proof covers
- * them.
- */
+/* Admits a second request. The claims are those of the first request, whoever sent that: the proof covers
+ * them. */
 static bool
 admit_proof(const struct segment *segment, struct conn *conn, const struct config_peer *peer,
 	    const struct rsm_proof *proof, struct rsm_admitted *admitted)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Checks that the peer of an import is the node that it claims to be: by its address, and by a proof
- * (proof.h).
- */
+/* Checks that the peer of an import is the node that it claims to be: by its address, and by a proof
+ * (proof.h). */
 #ifndef CONTROL_RSM_ADMIT_H
 #define CONTROL_RSM_ADMIT_H
 
@@ -17,14 +15,11 @@ struct rsm_admitted {
 	struct rsm_statement statement;
 };
 
-/*
- * True: the importer's data plane may claim `admitted->req`. False: the request was refused, or challenged.
- */
+/* True: the importer's data plane may claim `admitted->req`. False: the request was refused, or
+ * challenged. */
 bool rsm_admit(struct segment *segment, struct conn *conn, struct rsm_admitted *admitted);
-/*
- * Adds a proof of the grant, from queue pair `qpn`, to the private data if the request was proven. False: no
- * memory.
- */
+/* Adds a proof of the grant, from queue pair `qpn`, to the private data if the request was proven. False: no
+ * memory. */
 bool rsm_admitted_seal(struct rsm_admitted *admitted, struct conn *conn, uint32_t qpn);
 void rsm_refuse(struct conn *conn, enum rsm_error code);
 

@@ -235,10 +235,8 @@ hosts_poll(void)
 		bool due = clock >= host->ask_at;
 
 		next = LIST_NEXT(host, link);
-		/*
-		 * At unanswered = 1, transport_heard() only records the numbers that later calls compare
-		 * with.
-		 */
+		/* At unanswered = 1, transport_heard() only records the numbers that later calls compare
+		 * with. */
 		if (due && host->unanswered > 0 && transport_heard(host))
 			host->unanswered = 1;
 		if (due && !LIST_EMPTY(&host->conns) && host->unanswered >= ASKS) {
@@ -270,9 +268,7 @@ hosts_deadline(void)
 	clock = engine_clock();
 	if (first <= clock)
 		return control.now;
-	/*
-	 * The engine's clock may be stopped. Without a minimum, this thread would then poll continuously and
-	 * keep the core off its processor.
-	 */
+	/* The engine's clock may be stopped. Without a minimum, this thread would then poll continuously and
+	 * keep the core off its processor. */
 	return control.now + (first - clock < least ? least : first - clock);
 }

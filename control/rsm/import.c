@@ -72,10 +72,8 @@ import_added(struct engine_command *command, void *object)
 	conn->path.port = client->port->index;
 	conn->path.src = client->port->info->addr[0];
 	if (args.node == control.config->node) {
-		/*
-		 * The exporter may use another of our ports; the port that the client uses does not answer
-		 * for it.
-		 */
+		/* The exporter may use another of our ports; the port that the client uses does not answer
+		 * for it. */
 		segment = segment_find(args.segment);
 		conn->path.dst = (segment == NULL ? client->port : segment->client->port)->info->addr[0];
 	} else {

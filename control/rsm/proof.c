@@ -55,10 +55,8 @@ rsm_code(const struct config_secret *secret, enum rsm_saying saying, const struc
 	const uint8_t *bytes;
 	size_t len;
 
-	/*
-	 * Do not load OpenSSL's configuration: it is not needed, and the control thread must not wait for
-	 * files.
-	 */
+	/* Do not load OpenSSL's configuration: it is not needed, and the control thread must not wait for
+	 * files. */
 	if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return false;
 	text_of(saying, statement, text);

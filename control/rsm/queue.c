@@ -107,10 +107,8 @@ export_added(struct engine_command *command, void *object)
 			  qp->segment == NULL ? 0 : qp->segment->id, command->status);
 }
 
-/*
- * The exporter's side of an import. The queue pair has no rings, and a protection zone with only one window,
- * so that the importer can access nothing else, whatever key it sends.
- */
+/* The exporter's side of an import. The queue pair has no rings, and a protection zone with only one window,
+ * so that the importer can access nothing else, whatever key it sends. */
 int
 export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RSM segments: the exporter's side. Ids are unique on the node. Each published segment is a listener. The
+/* RSM segments: the exporter's side. Ids are unique on the node. Each published segment is a listener. The
  * exporter alone decides on each import, by what the importer's data plane claims about its process and, if
- * they share a secret, proves (admit.c).
- */
+ * they share a secret, proves (admit.c). */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -138,10 +136,8 @@ rsm_republish(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-/*
- * Ends the imports of a closed segment. Each import loses access before its importer is notified. True: the
- * segment has left its client's list. False: the slice ended after *most exports.
- */
+/* Ends the imports of a closed segment. Each import loses access before its importer is notified. True: the
+ * segment has left its client's list. False: the slice ended after *most exports. */
 static bool
 segment_withdraw(struct segment *segment, uint32_t *most)
 {
@@ -200,10 +196,8 @@ rsm_unpublish(struct client *client, const struct one_msg *msg)
 	if (segment == NULL)
 		return client_refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
 	segment_close(segment);
-	/*
-	 * unpublish_slice() works on the first segment. No other request of the client can come before the
-	 * reply.
-	 */
+	/* unpublish_slice() works on the first segment. No other request of the client can come before the
+	 * reply. */
 	LIST_REMOVE(segment, client_link);
 	LIST_INSERT_HEAD(&client->segment_list, segment, client_link);
 	if (!unpublish_slice(client))
@@ -386,14 +380,11 @@ rsm_leave(struct client *client)
 
 /* ---- signals ---- */
 
-/*
- * Signals from an exporter to its importers. Signals from importers are work requests, which bypass the
- * control thread.
- */
+/* Signals from an exporter to its importers. Signals from importers are work requests, which bypass the
+ * control thread. */
 
-/*
- * Replies when the core has taken the last signal, hence all. This bounds an application's signals in flight.
- */
+/* Replies when the core has taken the last signal, hence all. This bounds an application's signals in
+ * flight. */
 static void
 signals_sent(struct engine_command *command, void *object)
 {

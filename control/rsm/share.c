@@ -37,10 +37,8 @@ share_revoke(const struct qp *export)
 		atomic_fetch_or_explicit(&qp_shm(import)->rsm_flags, ONE_RSM_GONE, memory_order_seq_cst);
 }
 
-/*
- * Returns a read-only descriptor, which the holder cannot reopen for writing: the library removes write
- * permission from the file when it creates it, so that only descriptors opened before can write.
- */
+/* Returns a read-only descriptor, which the holder cannot reopen for writing: the library removes write
+ * permission from the file when it creates it, so that only descriptors opened before can write. */
 static int
 open_for_reading(int fd)
 {
@@ -72,10 +70,8 @@ rsm_map(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, args->qp);
 	segment = export->segment;
 	mr = segment->mr;
-	/*
-	 * Rights are those that the exporter granted. Hardware has no write-only pages, so a mapping needs
-	 * ACL_READ.
-	 */
+	/* Rights are those that the exporter granted. Hardware has no write-only pages, so a mapping needs
+	 * ACL_READ. */
 	if ((args->permission & ~export->permission) != 0 || args->permission == 0)
 		return client_refuse(client, RSM_BAD_PERMS, ONE_SUBJECT_ACCESS, export->permission);
 	if ((export->permission & ACL_READ) == 0 || !segment->mappable || mr->num_regions != 1 ||

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Chooses processors. Polling cores go near the NIC and onto isolated processors; the control thread, which
- * sleeps, shares one with other programs.
- */
+/* Chooses processors. Polling cores go near the NIC and onto isolated processors; the control thread, which
+ * sleeps, shares one with other programs. */
 #include <stdlib.h>
 
 #include "control/setup/plan.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Finds other data planes of this machine by their files: DIRECTORY/oneside.conf and eal.conf, and those of
- * instances in DIRECTORY/NAME. No two data planes may share an address or an end of a memif.
- */
+/* Finds other data planes of this machine by their files: DIRECTORY/oneside.conf and eal.conf, and those of
+ * instances in DIRECTORY/NAME. No two data planes may share an address or an end of a memif. */
 #include "control/setup/plan.h"
 
 #include <stdio.h>

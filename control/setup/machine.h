@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Inventory of a machine from /sys and /proc: NICs, kernel interfaces and what they carry, processors,
- * hugepages. Read once; no driver is queried, and nothing is changed.
- */
+/* Inventory of a machine from /sys and /proc: NICs, kernel interfaces and what they carry, processors,
+ * hugepages. Read once; no driver is queried, and nothing is changed. */
 #ifndef CONTROL_SETUP_MACHINE_H
 #define CONTROL_SETUP_MACHINE_H
 

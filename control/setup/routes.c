@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Finds the interface of the default route, and the addresses of each interface. /proc lists IPv4 addresses
+/* Finds the interface of the default route, and the addresses of each interface. /proc lists IPv4 addresses
  * without interface (fib_trie), and links with interface (route): an address belongs to the interface whose
- * link contains it.
- */
+ * link contains it. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

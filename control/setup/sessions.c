@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Finds interfaces that carry an ssh session to this host: established TCP connections to a port of sshd.
- * sudo removes SSH_CONNECTION, so the kernel's connections and sshd's configuration are read, too.
- */
+/* Finds interfaces that carry an ssh session to this host: established TCP connections to a port of sshd.
+ * sudo removes SSH_CONNECTION, so the kernel's connections and sshd's configuration are read, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -275,10 +275,8 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 	}
 }
 
-/*
- * Writes systemd's name of an interface's device unit, which escapes all but letters, digits, ':', '_' and
- * '.'.
- */
+/* Writes systemd's name of an interface's device unit, which escapes all but letters, digits, ':', '_' and
+ * '.'. */
 static void
 write_device_unit(const char *iface, FILE *out)
 {
@@ -292,10 +290,8 @@ write_device_unit(const char *iface, FILE *out)
 	fputs(".device", out);
 }
 
-/*
- * Interface shared with the kernel: up, with its MTU, also after a reboot; and the service waits for it. An
- * interface with addresses is configured elsewhere, so it gets no network file.
- */
+/* Interface shared with the kernel: up, with its MTU, also after a reboot; and the service waits for it. An
+ * interface with addresses is configured elsewhere, so it gets no network file. */
 static void
 write_interface(const struct setup_plan *plan, const struct setup_iface *iface, const char *unit, FILE *out)
 {

@@ -156,10 +156,8 @@ carried_traffic(const struct setup_iface *iface)
 	return iface->session ? "an ssh session" : iface->default_route ? "the default route" : NULL;
 }
 
-/*
- * Does interface `iface` go with the device? True for the device's own, and for one of the same NIC or IOMMU
- * group.
- */
+/* Does interface `iface` go with the device? True for the device's own, and for one of the same NIC or IOMMU
+ * group. */
 static bool
 goes_with(const struct setup_device *device, const struct setup_iface *iface)
 {

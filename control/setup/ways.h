@@ -42,10 +42,8 @@ bool setup_way_fits(const struct setup_machine *machine, const struct setup_devi
 		    enum setup_way way, char why[SETUP_WHY]);
 /* True if the kernel loses the interface's frames. */
 bool setup_way_takes(enum setup_way way);
-/*
- * Returns what users would miss without the device, such as "the default route", with the interface's or
- * NIC's name in `iface`; NULL: nothing.
- */
+/* Returns what users would miss without the device, such as "the default route", with the interface's or
+ * NIC's name in `iface`; NULL: nothing. */
 const char *setup_device_carries(const struct setup_machine *machine, const struct setup_device *device,
 				 char iface[SETUP_NAME]);
 /* Best driver mode that takes nothing users would miss; SETUP_WAYS: none. */

@@ -148,10 +148,8 @@ write_both(const struct setup_files *files, const struct setup_plan *plan, bool 
 	return done;
 }
 
-/*
- * An instance has its own folder, which the service's user must be able to enter. The folder's parent must
- * exist.
- */
+/* An instance has its own folder, which the service's user must be able to enter. The folder's parent must
+ * exist. */
 bool
 setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace,
 		  char why[SETUP_WHY])

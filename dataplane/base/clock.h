@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Clock of the control thread, and of all times compared with it. A polling core has its own clock
- * (loop_clock), which counts cycles and leaves out the time that its processor spent on other threads.
- */
+/* Clock of the control thread, and of all times compared with it. A polling core has its own clock
+ * (loop_clock), which counts cycles and leaves out the time that its processor spent on other threads. */
 #ifndef DATAPLANE_COMPAT_CLOCK_H
 #define DATAPLANE_COMPAT_CLOCK_H
 

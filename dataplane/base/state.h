@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * State machines: a table of the states that may follow each, and for each kind of object one function that
- * changes its state, which calls state_edge().
- */
+/* State machines: a table of the states that may follow each, and for each kind of object one function that
+ * changes its state, which calls state_edge(). */
 #ifndef DATAPLANE_STATE_H
 #define DATAPLANE_STATE_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Acknowledgements and events, from a core to the control thread: in one ring, in order. Nothing is lost when
+/* Acknowledgements and events, from a core to the control thread: in one ring, in order. Nothing is lost when
  * the ring is full: events then wait in their objects, and no command is taken until all have been sent. So
- * the order holds, and the acknowledgement of a removal is the last message about its object.
- */
+ * the order holds, and the acknowledgement of a removal is the last message about its object. */
 #include <sys/eventfd.h>
 
 #include <rte_debug.h>

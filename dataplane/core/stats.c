@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Counters of the cores. A core counts in its own memory, without atomics, and copies the counters every
- * millisecond to where others read them.
- */
+/* Counters of the cores. A core counts in its own memory, without atomics, and copies the counters every
+ * millisecond to where others read them. */
 #include "dataplane/core/stats.h"
 
 #define WORDS (sizeof(struct engine_stats) / sizeof(uint64_t))

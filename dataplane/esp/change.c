@@ -57,10 +57,8 @@ wall_clock(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/*
- * Fingerprint of a key, which reveals nothing about it: the ICV of a constant under the IV 0. No packet has
- * that IV, since IVs of packets begin at the time of day.
- */
+/* Fingerprint of a key, which reveals nothing about it: the ICV of a constant under the IV 0. No packet has
+ * that IV, since IVs of packets begin at the time of day. */
 static int
 check_value(const uint8_t *key, uint32_t len, const uint8_t *salt, uint8_t check[ESP_CHECK_LEN])
 {

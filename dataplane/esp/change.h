@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A new set of security associations takes effect whole or not at all: prepared on a thread that may wait for
- * files and keys, put in force by the control thread. One change at a time.
- */
+/* A new set of security associations takes effect whole or not at all: prepared on a thread that may wait for
+ * files and keys, put in force by the control thread. One change at a time. */
 #ifndef DATAPLANE_ESP_CHANGE_H
 #define DATAPLANE_ESP_CHANGE_H
 
@@ -10,11 +8,9 @@
 
 struct esp_change;
 
-/*
- * Read the keys of `config` and make new security associations. Those with the same key, SPI and peer
+/* Read the keys of `config` and make new security associations. Those with the same key, SPI and peer
  * continue unchanged. `trial`: the change will not be put in force, and reserves no sequence numbers. Returns
- * 0, or -errno with a sentence in `why`.
- */
+ * 0, or -errno with a sentence in `why`. */
 int esp_change_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
 		       size_t why_len);
 /* Returns true if the new table has peers. */

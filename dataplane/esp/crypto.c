@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A core has its frames in the cache and nothing else to do with them meanwhile, so the device has to compute
+/* A core has its frames in the cache and nothing else to do with them meanwhile, so the device has to compute
  * on the calling core: by CPU crypto if available, else by operations that are complete when enqueued. Cores
- * never wait for accelerator hardware.
- */
+ * never wait for accelerator hardware. */
 #define ALLOW_EXPERIMENTAL_API /* for CPU crypto and session pools */
 #include "dataplane/esp/crypto.h"
 
@@ -191,10 +189,8 @@ refuse_device(char *why, size_t why_len, int error, const char *what)
 			     rte_cryptodev_name_get(crypto.device), what);
 }
 
-/*
- * The OpenSSL driver of earlier releases has one context per key: cores that use it concurrently corrupt each
- * other's packets. Later releases have one per queue.
- */
+/* The OpenSSL driver of earlier releases has one context per key: cores that use it concurrently corrupt each
+ * other's packets. Later releases have one per queue. */
 static bool
 shares_contexts(void)
 {

@@ -26,10 +26,8 @@ struct esp_batch {
 	uint8_t nonce[ESP_BATCH][16], header[ESP_BATCH][16];
 };
 
-/*
- * Open a device for `cores` cores and one more thread; later calls have no effect. Slow: not on cores.
- * Returns 0, or -errno with a sentence in `why` that lacks its subject.
- */
+/* Open a device for `cores` cores and one more thread; later calls have no effect. Slow: not on cores.
+ * Returns 0, or -errno with a sentence in `why` that lacks its subject. */
 int esp_crypto_open(uint32_t cores, char *why, size_t why_len);
 void esp_crypto_close(void); /* after all sessions are freed */
 const char *esp_crypto_name(void);

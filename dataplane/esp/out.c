@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Frames to be sent: ESP in transport mode, inserted after the IP header. A frame that policy wants protected
- * and that cannot be is dropped: none leaves plain.
- */
+/* Frames to be sent: ESP in transport mode, inserted after the IP header. A frame that policy wants protected
+ * and that cannot be is dropped: none leaves plain. */
 #include "dataplane/core/stats.h"
 #include "dataplane/esp/esp.h"
 #include "dataplane/esp/frame.h"

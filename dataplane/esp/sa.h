@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A security association: one direction, one SPI, one key. Created and freed outside of the cores (change.c).
+/* A security association: one direction, one SPI, one key. Created and freed outside of the cores (change.c).
  * All cores share an outbound one; the window of an inbound one belongs to its owner, the core that received
- * its first packet.
- */
+ * its first packet. */
 #ifndef DATAPLANE_ESP_SA_H
 #define DATAPLANE_ESP_SA_H
 
@@ -102,10 +100,8 @@ int esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, 
 int esp_state_save(const struct esp_sa *sa, const struct esp_saved *saved);
 
 /* ---- keeper.c ---- */
-/*
- * The keeper, a thread next to cores and control thread: saves sequence numbers to files before they are
- * used, reports limits, and frees tables that no core uses any more.
- */
+/* The keeper, a thread next to cores and control thread: saves sequence numbers to files before they are
+ * used, reports limits, and frees tables that no core uses any more. */
 struct esp_table;
 /* Start the thread; later calls have no effect. Returns 0 or -errno. */
 int esp_keeper_start(void);

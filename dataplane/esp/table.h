@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Peers by address and inbound security associations by SPI. Immutable: a change makes a new table
- * (change.c).
- */
+/* Peers by address and inbound security associations by SPI. Immutable: a change makes a new table
+ * (change.c). */
 #ifndef DATAPLANE_ESP_TABLE_H
 #define DATAPLANE_ESP_TABLE_H
 

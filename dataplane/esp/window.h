@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Anti-replay window of an inbound security association (RFC 4303 section 3.4.3 and appendix A, RFC 6479):
- * sequence numbers have 64 bits, of which a packet carries the lower half.
- */
+/* Anti-replay window of an inbound security association (RFC 4303 section 3.4.3 and appendix A, RFC 6479):
+ * sequence numbers have 64 bits, of which a packet carries the lower half. */
 #ifndef DATAPLANE_ESP_WINDOW_H
 #define DATAPLANE_ESP_WINDOW_H
 
@@ -20,10 +18,8 @@ struct esp_window {
 	uint64_t seen[ESP_WINDOW_WORDS];
 };
 
-/*
- * Extend the lower half of a number to the nearest number in or above the window that ends at `highest`; 0:
- * there is none.
- */
+/* Extend the lower half of a number to the nearest number in or above the window that ends at `highest`; 0:
+ * there is none. */
 static inline uint64_t
 esp_window_number(uint64_t highest, uint32_t low)
 {

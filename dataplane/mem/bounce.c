@@ -248,10 +248,8 @@ part_of(const struct mem_region *region, const struct bounce_party *party)
 	return part;
 }
 
-/*
- * False if the sges are too long, or none lacks a mapping, or those without mapping belong to several
- * applications or to a detached one. `reach`: application that must own the memory; NULL: any.
- */
+/* False if the sges are too long, or none lacks a mapping, or those without mapping belong to several
+ * applications or to a detached one. `reach`: application that must own the memory; NULL: any. */
 static bool
 describe_access(struct access *access, const struct bounce_party *party, enum one_copy_op op, uint32_t tag,
 		const struct mem_sge *sges, uint32_t num, struct bounce *bounce)
@@ -647,10 +645,8 @@ is_dispensable(const struct bounce_job *job)
 	return job->access.op == ONE_COPY_OUT && job->slot != BOUNCE_SLOTS + BOUNCE_LEAVING;
 }
 
-/*
- * Find a free job for a waiting party: drop results that were read but not fetched, if their party can read
- * again.
- */
+/* Find a free job for a waiting party: drop results that were read but not fetched, if their party can read
+ * again. */
 static bool
 job_for_starved(struct bounce *bounce)
 {

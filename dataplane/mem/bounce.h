@@ -144,11 +144,9 @@ void bounce_detach(struct bounce *bounce, bounce_wake *wake, void *context);
 
 /* ---- control thread ---- */
 
-/*
- * From now on accesses of the parties of `core` go through `shm`, which is zeroed.  `fault` is called on the
+/* From now on accesses of the parties of `core` go through `shm`, which is zeroed.  `fault` is called on the
  * core of `list` if the application breaks the rules.  `first`: the application's part on its first core, to
- * which regions lead; NULL: this part.  Only its core uses a part.  NULL: no memory.
- */
+ * which regions lead; NULL: this part.  Only its core uses a part.  NULL: no memory. */
 typedef void bounce_fault(void *owner);
 struct bounce *bounce_new(struct one_copies *shm, struct bounce_list *list, bounce_fault *fault, void *owner,
 			  uint32_t core, struct bounce *first);

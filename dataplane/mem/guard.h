@@ -6,10 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Mappings of files that another process can truncate. The SIGBUS handler puts zeroed memory under a fault
- * and marks the mapping; `event_fd` wakes the control thread, which detaches the owner. Control thread only.
- */
+/* Mappings of files that another process can truncate. The SIGBUS handler puts zeroed memory under a fault
+ * and marks the mapping; `event_fd` wakes the control thread, which detaches the owner. Control thread
+ * only. */
 #define ENGINE_GUARDS_MAX (1u << 17)
 /** @return Number of the guard, above 0; -ENOSPC: ENGINE_GUARDS_MAX mappings are guarded. */
 int engine_guard_add(void *base, size_t len, void *owner);

@@ -66,10 +66,8 @@ struct mem_table {
 struct mem_table *mem_table_new(uint32_t log2);
 void mem_table_free(struct mem_table *table);
 
-/*
- * Control thread only. mem_key_new() picks a free slot and a key at random (getrandom) and reserves nothing:
- * publish before the next call. 0: the table is full.
- */
+/* Control thread only. mem_key_new() picks a free slot and a key at random (getrandom) and reserves nothing:
+ * publish before the next call. 0: the table is full. */
 uint32_t mem_key_new(const struct mem_table *table);
 void mem_publish(struct mem_table *table, struct mem_region *region); /* replaces the slot's entry */
 void mem_remove(struct mem_table *table, uint32_t key);               /* by slot */
@@ -105,32 +103,25 @@ mem_covers(const struct mem_region *region, uint64_t va, uint64_t len)
 	return len <= region->length && va >= region->va && va - region->va <= region->length - len;
 }
 
-/*
- * Make an invalidatable window useless. A polling core makes this store, on behalf of a peer: the core that
+/* Make an invalidatable window useless. A polling core makes this store, on behalf of a peer: the core that
  * owns all queue pairs of the window's zone, so that no access goes on meanwhile. Then the slot's entry
- * grants nothing, until the control thread, which still owns the window's region, publishes or removes.
- */
+ * grants nothing, until the control thread, which still owns the window's region, publishes or removes. */
 bool mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn);
 
-/*
- * Core's side of a renewable region: call on the core of `holder`, between two accesses to memory. False:
- * there is no such region, or it is settled. `key` is the last key of the region; `next` has the same slot.
- */
+/* Core's side of a renewable region: call on the core of `holder`, between two accesses to memory. False:
+ * there is no such region, or it is settled. `key` is the last key of the region; `next` has the same
+ * slot. */
 bool mem_revoke(struct mem_table *table, const void *holder, uint32_t key);
 bool mem_renew(struct mem_table *table, const void *holder, uint32_t key, uint32_t next);
-/*
- * Control thread: `copy` replaces the region in the table, with the region's present key; mem_revoke() no
- * longer finds a renewable region there. False: the region was revoked, and cannot be renewed any more.
- */
+/* Control thread: `copy` replaces the region in the table, with the region's present key; mem_revoke() no
+ * longer finds a renewable region there. False: the region was revoked, and cannot be renewed any more. */
 bool mem_settle(struct mem_table *table, struct mem_renewable *renewable, struct mem_region *copy);
 
 /* Control thread: a revoked region can no longer be renewed. False: it is not revoked, and unchanged. */
 bool mem_expire(struct mem_table *table, struct mem_renewable *renewable);
 
-/*
- * Returns the region of `key`, if it is in `pz`, grants every bit of `access`, may be used by `qpn`, and
- * covers [va, va+len); else NULL.
- */
+/* Returns the region of `key`, if it is in `pz`, grants every bit of `access`, may be used by `qpn`, and
+ * covers [va, va+len); else NULL. */
 static inline struct mem_region *
 mem_check(const struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn, uint32_t access,
 	  uint64_t va, uint64_t len)

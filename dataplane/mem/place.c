@@ -14,10 +14,8 @@
 #define ALIAS_PAGE 4096u  /* bytes: distance from source to destination counts modulo this */
 #define ALIAS_NEAR 64u    /* bytes: a shorter distance, but not 0, makes `rep movsb` slow */
 
-/*
- * Store one word with release order. Pairs with the load by which the application polls its buffer: acquire,
- * or volatile where the CPU keeps loads in order.
- */
+/* Store one word with release order. Pairs with the load by which the application polls its buffer: acquire,
+ * or volatile where the CPU keeps loads in order. */
 static inline bool
 place_word(void *dst, const void *src, size_t len)
 {
@@ -111,10 +109,8 @@ mem_place(void *dst, const void *src, size_t len)
 
 	if (len == 0 || (is_word(len) && place_word(dst, src, len)))
 		return;
-	/*
-	 * A move may store the end of a chunk before its start. So order holds only between chunks, and in
-	 * the last chunk by its own last store: that chunk is long enough for a whole word at its end.
-	 */
+	/* A move may store the end of a chunk before its start. So order holds only between chunks, and in
+	 * the last chunk by its own last store: that chunk is long enough for a whole word at its end. */
 	while (len > PLACE_CHUNK + sizeof(uint64_t)) {
 		if (!move_string(to, from))
 			move_chunks(to, from, PLACE_CHUNK);

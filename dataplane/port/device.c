@@ -163,11 +163,9 @@ cable_address(const char *args, struct sockaddr_un *addr, bool *named)
 		      : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
 }
 
-/*
- * True if a socket is bound there. Its owner must not notice: EAL's thread dies of a memif connection that
+/* True if a socket is bound there. Its owner must not notice: EAL's thread dies of a memif connection that
  * opens and closes. So a file is connected to by a socket of another type, which the kernel refuses with
- * EPROTOTYPE if the file has an owner. An abstract name is bound, if possible, and released.
- */
+ * EPROTOTYPE if the file has an owner. An abstract name is bound, if possible, and released. */
 static bool
 is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
 {
@@ -311,10 +309,8 @@ device_core_advice(const char *name, const char *args, uint64_t cores, device_fa
 /* Defaults of af_packet. */
 enum { SLOT = 2048, SLOTS = 512 };
 
-/*
- * DPDK's driver takes slot after slot regardless of the ends of blocks, and the kernel requires blocks of
- * whole pages. So slots must fill blocks completely.
- */
+/* DPDK's driver takes slot after slot regardless of the ends of blocks, and the kernel requires blocks of
+ * whole pages. So slots must fill blocks completely. */
 uint32_t
 device_slot(const char *args)
 {

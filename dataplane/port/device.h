@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Devices as given to EAL: a name ("net_memif0", "0000:01:00.0") and the arguments of its driver
+/* Devices as given to EAL: a name ("net_memif0", "0000:01:00.0") and the arguments of its driver
  * ("role=server,id=0"). EAL continues without a device that does not open, and its driver reports the reason
- * in its own terms; this file checks for the known reasons.
- */
+ * in its own terms; this file checks for the known reasons. */
 #ifndef DATAPLANE_DEVICE_H
 #define DATAPLANE_DEVICE_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Flow rules lead the frames of a connection to a receive queue. qp/steer.c explains their purpose, and why
- * senders of frames do not make rules. Control thread only.
- */
+/* Flow rules lead the frames of a connection to a receive queue. qp/steer.c explains their purpose, and why
+ * senders of frames do not make rules. Control thread only. */
 #include <rte_flow.h>
 
 #include "dataplane/port/port.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The kernel's interface behind a device of af_packet or af_xdp. Their drivers report too little about its
+/* The kernel's interface behind a device of af_packet or af_xdp. Their drivers report too little about its
  * link, MTU and MAC address, and about frames that the kernel dropped because a receive ring was full. So
- * this file queries the kernel.
- */
+ * this file queries the kernel. */
 #ifndef DATAPLANE_KERNEL_SIDE_H
 #define DATAPLANE_KERNEL_SIDE_H
 
@@ -36,11 +34,9 @@ struct kernel_state {
 void kernel_side_open(struct kernel_side *side, const struct rte_eth_dev_info *info);
 /* Query the kernel; false: the query failed. */
 bool kernel_side_look(const struct kernel_side *side, struct kernel_state *state);
-/*
- * Returns the frames that the kernel has dropped since the start because a receive ring of af_packet was
+/* Returns the frames that the kernel has dropped since the start because a receive ring of af_packet was
  * full. A query resets the kernel's counters, so `lost` sums them up. Any thread, but the driver's sockets
- * must be neither opened nor closed meanwhile.
- */
+ * must be neither opened nor closed meanwhile. */
 uint64_t kernel_side_lost(struct kernel_side *side);
 
 /* Call `found` for each socket by which a driver of this process receives from interface `index`. */

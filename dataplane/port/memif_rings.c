@@ -230,10 +230,8 @@ clients_limit(void)
 	return limit;
 }
 
-/*
- * The server's HELLO has 0 as the largest index: one ring, for peers that do not know announcements. Others
- * raise it in receive_hello(). The client's driver takes the smaller of that and its own limit.
- */
+/* The server's HELLO has 0 as the largest index: one ring, for peers that do not know announcements. Others
+ * raise it in receive_hello(). The client's driver takes the smaller of that and its own limit. */
 static void
 send_hello(int fd, uint8_t *message)
 {

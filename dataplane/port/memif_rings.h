@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Rings of a memif: in each direction one per pair of a core here and a core of the peer. Both ends agree on
- * the number inside of the driver's handshake: doc/steering.md.
- */
+/* Rings of a memif: in each direction one per pair of a core here and a core of the peer. Both ends agree on
+ * the number inside of the driver's handshake: doc/steering.md. */
 #ifndef DATAPLANE_PORT_MEMIF_RINGS_H
 #define DATAPLANE_PORT_MEMIF_RINGS_H
 

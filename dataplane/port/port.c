@@ -182,10 +182,8 @@ device_arguments(const struct rte_eth_dev_info *info)
 	return devargs != NULL ? devargs->args : NULL;
 }
 
-/*
- * Drivers that carry longer frames than they report: the limit is that of the buffers, or of the kernel's
- * interface.
- */
+/* Drivers that carry longer frames than they report: the limit is that of the buffers, or of the kernel's
+ * interface. */
 static bool
 understates_frames(const struct rte_eth_dev_info *info)
 {
@@ -337,10 +335,8 @@ log_no_failover(void *context, const char *sentence)
 		    sentence);
 }
 
-/*
- * Bytes that a packet buffer must hold: a frame; for af_packet, which requires it, all that a slot of its
- * ring can deliver.
- */
+/* Bytes that a packet buffer must hold: a frame; for af_packet, which requires it, all that a slot of its
+ * ring can deliver. */
 static int
 choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size_t why_len)
 {
@@ -377,10 +373,8 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 	return 0;
 }
 
-/*
- * Check before the device is configured: a bond that does not start leaves an alarm of DPDK's, which would
- * run after the device is closed.
- */
+/* Check before the device is configured: a bond that does not start leaves an alarm of DPDK's, which would
+ * run after the device is closed. */
 static int
 check_conflicts(uint32_t index, char *why, size_t why_len)
 {
@@ -440,11 +434,9 @@ port_configure(uint32_t index, char *why, size_t why_len)
 	port->multicast_fd = -1;
 	choose_link(port, &info);
 	kernel_side_open(&port->kernel, &info);
-	/*
-	 * With zero-copy, memif's client closes EAL's own descriptors when it connects. On reconnecting it
+	/* With zero-copy, memif's client closes EAL's own descriptors when it connects. On reconnecting it
 	 * sends whatever has those numbers by then, and never frees what is in its rings. The server ignores
-	 * the option.
-	 */
+	 * the option. */
 	if (has_zero_copy(port, &info))
 		return config_refuse(
 			why, why_len, -ENOTSUP,

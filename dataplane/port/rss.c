@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Computes a device's RSS: Toeplitz hash over addresses and UDP ports with the device's key, then its table.
- * Control thread only.
- */
+/* Computes a device's RSS: Toeplitz hash over addresses and UDP ports with the device's key, then its table.
+ * Control thread only. */
 #include "dataplane/port/rss.h"
 
 #include <string.h>

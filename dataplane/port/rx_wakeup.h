@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Wake-ups of a sleeping core for ports whose driver has no receive interrupts, but receives from a kernel
+/* Wake-ups of a sleeping core for ports whose driver has no receive interrupts, but receives from a kernel
  * socket: af_packet and af_xdp. The driver does not watch that socket; the core does. A core polls a port
- * with neither (memif) between short naps (idle.c).
- */
+ * with neither (memif) between short naps (idle.c). */
 #ifndef DATAPLANE_RX_WAKEUP_H
 #define DATAPLANE_RX_WAKEUP_H
 

@@ -132,10 +132,8 @@ rc_window_timeout(struct rc_requester *rq)
 	rq->window = RC_WINDOW_TIMEOUT;
 }
 
-/*
- * Random loss, as on cables, is no evidence about the path. Packets dropped by an overflowing queue must not
- * be offered to it again.
- */
+/* Random loss, as on cables, is no evidence about the path. Packets dropped by an overflowing queue must not
+ * be offered to it again. */
 void
 rc_window_lost(struct rc_requester *rq, uint32_t lost)
 {

@@ -46,10 +46,8 @@ rc_node_put(struct rc_pool *pool, struct rc_node *node)
 	rc_nodes_put(pool, node, node, 1);
 }
 
-/*
- * Queue pairs whose peers do not respond must not take all nodes: the second half of the pool is for those
- * that hold few, the last quarter for those that hold none.
- */
+/* Queue pairs whose peers do not respond must not take all nodes: the second half of the pool is for those
+ * that hold few, the last quarter for those that hold none. */
 static inline bool
 rc_pool_denies(const struct rc_pool *pool, uint32_t held)
 {

@@ -89,10 +89,8 @@ enum rc_counter {
 	RC_COUNT_MAX
 };
 
-/*
- * Packets from the middle of a message that may follow the last input one. The lookups of that packet hold
- * for them: the key, and the rest of the message in its memory.
- */
+/* Packets from the middle of a message that may follow the last input one. The lookups of that packet hold
+ * for them: the key, and the rest of the message in its memory. */
 struct rc_run {
 	struct rc_qp *qp; /* NULL: none */
 	uint8_t *to;      /* destination of the next packet's payload */
@@ -130,20 +128,16 @@ struct rc_env {
 	bool (*invalidate)(struct rc_env *env, struct rc_qp *qp, uint32_t key);
 	/* First valid packet in RC_RTR: the peer has our REP. */
 	void (*established)(struct rc_env *env, struct rc_qp *qp);
-	/*
-	 * The hello of a peer connected out of band has arrived: call rc_set_path() with `udp_port` as source
-	 * port and with the ECN codepoint ECT(0). Required if rc_attr.hello_port is set.
-	 */
+	/* The hello of a peer connected out of band has arrived: call rc_set_path() with `udp_port` as source
+	 * port and with the ECN codepoint ECT(0). Required if rc_attr.hello_port is set. */
 	void (*recognized)(struct rc_env *env, struct rc_qp *qp, uint16_t udp_port);
 	/* Selective repeat: hold the packet that is being input, and the payload it points to, until
 	 * `release`; NULL if no more can be held now. Required if `scoreboards` is set. */
 	const struct wire_packet *(*hold)(struct rc_env *env, const struct wire_packet *packet);
 	void (*release)(struct rc_env *env, const struct wire_packet *packet);
-	/*
-	 * While a packet is input: place to leave the copy of its payload to the caller, unless the packet
+	/* While a packet is input: place to leave the copy of its payload to the caller, unless the packet
 	 * completes something; NULL: nowhere. The caller copies before its next call here and before it frees
-	 * the packet: by parsing the next frame, or by wire_move().
-	 */
+	 * the packet: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
 	bool yields;                     /* this end shares its processor; see rc_attr.peer_yields */
 	uint8_t held;                    /* enum rc_held */
@@ -206,23 +200,18 @@ bool rc_packs(const struct rc_qp *qp); /* several requests may leave in one fram
  * -ENOTCONN: not in RC_RTS.
  */
 int rc_post(struct rc_qp *qp, const struct work *work, uint64_t now);
-/*
- * Place to build the next request in, so that rc_post() need not copy it. The place stays valid only until
- * the next call for a queue pair of the pool, which must be rc_post(). NULL: rc_post() would return -EAGAIN.
- */
+/* Place to build the next request in, so that rc_post() need not copy it. The place stays valid only until
+ * the next call for a queue pair of the pool, which must be rc_post(). NULL: rc_post() would return
+ * -EAGAIN. */
 struct work *rc_next_work(struct rc_qp *qp);
 void rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now);
 void rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
-/*
- * Input a packet that differs from the last one, input by either function, only in payload, PSN and A bit
- * (wire_seen.again). Returns false if rc_input() has to take it.
- */
+/* Input a packet that differs from the last one, input by either function, only in payload, PSN and A bit
+ * (wire_seen.again). Returns false if rc_input() has to take it. */
 bool rc_input_again(struct rc_env *env, const struct wire_packet *packet, uint64_t now);
-/*
- * End a run: no packet follows the one input last. Call it before a burst, and when a frame is unlike the
+/* End a run: no packet follows the one input last. Call it before a burst, and when a frame is unlike the
  * previous one. During a run no other function may be called for a queue pair of the env, and the results of
- * mem_check() must stay valid.
- */
+ * mem_check() must stay valid. */
 static inline void
 rc_run_end(struct rc_env *env)
 {
@@ -230,10 +219,8 @@ rc_run_end(struct rc_env *env)
 }
 /* Emits at most `budget` frames; returns how many. */
 uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
-/*
- * Emits what the peer waits for and no request: acknowledgements, NAKs, results of atomics, and at most
- * `reads` responses to READs. Returns the number of READ responses emitted.
- */
+/* Emits what the peer waits for and no request: acknowledgements, NAKs, results of atomics, and at most
+ * `reads` responses to READs. Returns the number of READ responses emitted. */
 uint32_t rc_answer(struct rc_qp *qp, uint32_t reads);
 bool rc_wants_output(const struct rc_qp *qp);
 /* True if posted work is unsent and waits only for responses of a peer that responds. */
@@ -282,19 +269,15 @@ struct rc_kept {
 };
 int rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, uint64_t now);
 void rc_kept_free(struct rc_env *env, struct rc_kept *kept);
-/*
- * Continue where rc_freeze() has stopped, in a queue pair after rc_init(), perhaps of another env. `attr`:
+/* Continue where rc_freeze() has stopped, in a queue pair after rc_init(), perhaps of another env. `attr`:
  * those of rc_connect(), with all changes since. -ENOBUFS: the pool has too few nodes, and nothing has
- * changed.
- */
+ * changed. */
 int rc_thaw(struct rc_qp *qp, const struct rc_attr *attr, const void *record, uint64_t now);
 /* Bytes of a record with `posted` work requests under way. */
 uint32_t rc_record_size(uint32_t posted);
 
-/*
- * Initialize a pool of `count` scoreboards for selective repeat in zeroed memory of the caller
- * (rc_scoreboards_size() bytes). A queue pair needs one per direction while it recovers from loss.
- */
+/* Initialize a pool of `count` scoreboards for selective repeat in zeroed memory of the caller
+ * (rc_scoreboards_size() bytes). A queue pair needs one per direction while it recovers from loss. */
 size_t rc_scoreboards_size(uint32_t count);
 struct rc_scoreboards *rc_scoreboards_init(void *memory, uint32_t count);
 

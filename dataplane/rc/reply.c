@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Output of the responder: responses of READs and atomics in the order of the requests, then at most one ACK
- * or NAK, which covers all requests since the last one.
- */
+/* Output of the responder: responses of READs and atomics in the order of the requests, then at most one ACK
+ * or NAK, which covers all requests since the last one. */
 #include "sg_list.h"
 
 #include <errno.h>

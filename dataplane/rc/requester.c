@@ -422,10 +422,8 @@ is_fenced(const struct rc_requester *rq, const struct rc_node *node)
 	       (rq->rd_out > 0 || rq->landing != NULL);
 }
 
-/*
- * While less may be in flight than before: true if an outstanding packet is known to elicit a response. More
- * packets than are allowed now may be between two that request an ACK.
- */
+/* While less may be in flight than before: true if an outstanding packet is known to elicit a response. More
+ * packets than are allowed now may be between two that request an ACK. */
 static RC_COLD bool
 awaits_answer(struct rc_requester *rq)
 {

@@ -109,10 +109,8 @@ void rc_window_lost(struct rc_requester *rq, uint32_t lost);
 
 /* ---- middle.c ---- */
 
-/*
- * Emit middle packets from `psn` on, `opcode` without extension headers, each a whole path MTU of the memory
- * at `from`, which is checked and mapped. Returns the number of packets that found a frame.
- */
+/* Emit middle packets from `psn` on, `opcode` without extension headers, each a whole path MTU of the memory
+ * at `from`, which is checked and mapped. Returns the number of packets that found a frame. */
 uint32_t rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, const uint8_t *from);
 
 #endif

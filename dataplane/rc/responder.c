@@ -438,10 +438,8 @@ drop:
 	rc_count(qp, RC_COUNT_DROP_REPLAY);
 }
 
-/*
- * A repeated SEND or WRITE is acknowledged up to the last executed request, but not beyond the next READ or
- * atomic: its response may be what was lost.
- */
+/* A repeated SEND or WRITE is acknowledged up to the last executed request, but not beyond the next READ or
+ * atomic: its response may be what was lost. */
 static void
 acknowledge_again(struct rc_qp *qp, const struct wire_packet *packet)
 {

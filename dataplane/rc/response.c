@@ -140,10 +140,8 @@ rc_go_back(struct rc_qp *qp, uint64_t now)
 	rq->ready = rq->rnr_until == RC_NEVER;
 }
 
-/*
- * All requests before `psn` have been executed. Returns true if that acknowledges everything before `psn`,
- * false if a READ or atomic lacks its response.
- */
+/* All requests before `psn` have been executed. Returns true if that acknowledges everything before `psn`,
+ * false if a READ or atomic lacks its response. */
 static inline bool
 advance_una(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
@@ -411,11 +409,9 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		rc_responded(qp, node, true, now);
 }
 
-/*
- * A response names a PSN that has not been sent: the peer has taken a forged request. If the peer only holds
+/* A response names a PSN that has not been sent: the peer has taken a forged request. If the peer only holds
  * that request, all that was sent is executed, and the response counts. If the peer has executed it, our
- * packets with that PSN would pass for duplicates, acknowledged and lost: the connection ends.
- */
+ * packets with that PSN would pass for duplicates, acknowledged and lost: the connection ends. */
 static RC_COLD void
 answer_ahead(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {

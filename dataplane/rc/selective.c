@@ -349,10 +349,8 @@ is_overtaken(const struct rc_scoreboard *scoreboard, uint32_t psn, uint16_t orde
 	return order != 0 && (later > 0 || (later == 0 && (int32_t)(scoreboard->answered - psn) > 0));
 }
 
-/*
- * Record the answer to a repeat. Repeats are answered in the order they were sent, but responses to new READs
- * may come much later. So only a gap in that order shows a loss.
- */
+/* Record the answer to a repeat. Repeats are answered in the order they were sent, but responses to new READs
+ * may come much later. So only a gap in that order shows a loss. */
 static void
 note_answer(struct rc_requester *rq, uint32_t psn)
 {
@@ -431,10 +429,8 @@ rc_skip_to(struct rc_requester *rq, uint32_t psn)
 	rq->cur = node;
 }
 
-/*
- * Longest silence while holes are open. After it, repeats were lost, too, and there is nothing new to send
- * whose report would show that.
- */
+/* Longest silence while holes are open. After it, repeats were lost, too, and there is nothing new to send
+ * whose report would show that. */
 uint64_t
 rc_rescue_time(const struct rc_requester *rq)
 {

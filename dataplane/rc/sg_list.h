@@ -12,11 +12,9 @@ struct rc_sg_list {
 	struct mem_sge sge[ONE_MAX_SGE];
 };
 
-/*
- * Resolve bytes [offset, offset+len) of a list. An sge to be read is checked over its whole length, since all
+/* Resolve bytes [offset, offset+len) of a list. An sge to be read is checked over its whole length, since all
  * of it is sent. An sge to be written is checked only where the bytes go, since a message may be shorter than
- * its receive. Returns enum one_status; LOCAL_LENGTH: the list is shorter.
- */
+ * its receive. Returns enum one_status; LOCAL_LENGTH: the list is shorter. */
 enum one_status rc_resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge,
 				uint32_t offset, uint32_t len, uint32_t access, struct rc_sg_list *out);
 
@@ -53,11 +51,9 @@ rc_place_later(struct rc_env *env, uint8_t *to, const uint8_t *src, uint32_t len
 		*env->move = (struct wire_move){to, src, len};
 }
 
-/*
- * Place the payload of the packet being input, or leave the copy to env->move. `last`: the message ends, so
+/* Place the payload of the packet being input, or leave the copy to env->move. `last`: the message ends, so
  * it is placed at once. Packets held on a scoreboard are placed at once, too: they are gone when rc_input()
- * returns.
- */
+ * returns. */
 static inline void
 rc_place(struct rc_qp *qp, const struct mem_region *region, uint64_t va, const uint8_t *src, uint32_t len,
 	 bool last, const struct rc_scoreboard *scoreboard)
@@ -90,10 +86,8 @@ void rc_atomic_parked(struct rc_qp *qp, const struct wire_packet *packet);
 
 /* ---- landing.c ---- */
 
-/*
- * Send the expected SEND or WRITE to memory through staging memory: `list` is the destination of its payload,
- * `access` the right that its keys have to grant.
- */
+/* Send the expected SEND or WRITE to memory through staging memory: `list` is the destination of its payload,
+ * `access` the right that its keys have to grant. */
 void rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const struct rc_sg_list *list,
 	     uint32_t access);
 /* Execute requests whose payload is in place now. */

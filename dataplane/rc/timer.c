@@ -63,10 +63,8 @@ rc_lost(struct rc_requester *rq)
 	rq->min_rto /= 2;
 }
 
-/*
- * The answer may be for the repeat, and the original lost. An answer that takes longer than a round trip from
- * the repeat proves nothing: the peer may have been late for both.
- */
+/* The answer may be for the repeat, and the original lost. An answer that takes longer than a round trip from
+ * the repeat proves nothing: the peer may have been late for both. */
 static void
 answered_repeat(struct rc_requester *rq, uint64_t now)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A work request as the transports see it: copied once from the application's ring, validated in form (op,
- * flags, counts, sums), not yet in rights.
- */
+/* A work request as the transports see it: copied once from the application's ring, validated in form (op,
+ * flags, counts, sums), not yet in rights. */
 #ifndef DATAPLANE_WORK_H
 #define DATAPLANE_WORK_H
 

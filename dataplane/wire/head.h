@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Headers built once for many frames: successive frames of one queue pair mostly differ only in PSN, A,
- * extension headers and payload. Inline, since each frame needs only a few words of work here.
- */
+/* Headers built once for many frames: successive frames of one queue pair mostly differ only in PSN, A,
+ * extension headers and payload. Inline, since each frame needs only a few words of work here. */
 #ifndef DATAPLANE_HEAD_H
 #define DATAPLANE_HEAD_H
 

@@ -6,19 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * An implementation of the ICRC. Each function covers `len` bytes from the IP header `ip` (ip_len 20 or 40
- * bytes, then UDP and BTH) up to the ICRC. At least 8 bytes in front of `ip` must be readable.
- */
+/* An implementation of the ICRC. Each function covers `len` bytes from the IP header `ip` (ip_len 20 or 40
+ * bytes, then UDP and BTH) up to the ICRC. At least 8 bytes in front of `ip` must be readable. */
 struct icrc_impl {
 	const char *name;
 	uint16_t bits; /* width of its vector registers; 0: general registers */
 	bool (*available)(void);
 	uint32_t (*compute)(const uint8_t *ip, uint32_t ip_len, uint32_t len);
-	/*
-	 * First copy `from_len` bytes from `from` to the end of the covered bytes. Other threads may be
-	 * changing the source: the CRC is that of the bytes stored.
-	 */
+	/* First copy `from_len` bytes from `from` to the end of the covered bytes. Other threads may be
+	 * changing the source: the CRC is that of the bytes stored. */
 	uint32_t (*copy)(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len);
 	/* Also copy `move_len` bytes, a multiple of 64, in address order. */
 	uint32_t (*beside)(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,

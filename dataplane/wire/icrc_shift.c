@@ -24,10 +24,8 @@
 
 /* table[k][byte]: state of the CRC after that byte and k zero bytes. */
 static uint32_t table[WORD][256];
-/*
- * Masks of the prefix and of the headers with IPv4 and IPv6; zeros for the other words that load_masked()
- * reads.
- */
+/* Masks of the prefix and of the headers with IPv4 and IPv6; zeros for the other words that load_masked()
+ * reads. */
 static uint8_t mask[2][(8 + REACH + 1) * WORD];
 
 /* Words still to be copied. */
@@ -152,10 +150,8 @@ reduce_words(const struct sums *x, const uint8_t *p, const uint8_t *m)
 	return ~r;
 }
 
-/*
- * Words after the first, which may be partial: `head`, words that may have masked bits (fewer if the message
- * is short), `body`, all others up to the last REACH. RoCE headers have at least REACH words.
- */
+/* Words after the first, which may be partial: `head`, words that may have masked bits (fewer if the message
+ * is short), `body`, all others up to the last REACH. RoCE headers have at least REACH words. */
 struct shift_layout {
 	uint32_t first, head, body; /* bytes; words; words */
 };

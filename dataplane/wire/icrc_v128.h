@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Registers of 128 bits in two halves and their carry-less multiplication, for x86 and aarch64. The
- * compiler's vector operators are the same on both.
- */
+/* Registers of 128 bits in two halves and their carry-less multiplication, for x86 and aarch64. The
+ * compiler's vector operators are the same on both. */
 #ifndef DATAPLANE_ICRC_V128_H
 #define DATAPLANE_ICRC_V128_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The ICRC 512 bits at a time, for CPUs with VPCLMULQDQ and AVX-512. Head and body are split into blocks of
- * 64 bytes. The first block has zeros in front of the message; those are not loaded.
- */
+/* The ICRC 512 bits at a time, for CPUs with VPCLMULQDQ and AVX-512. Head and body are split into blocks of
+ * 64 bytes. The first block has zeros in front of the message; those are not loaded. */
 #if defined(__x86_64__)
 
 #include "icrc_fold.h"

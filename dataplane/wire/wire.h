@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RoCEv2 on the wire: Ethernet, IPv4/IPv6, UDP 4791, BTH, extension headers, ICRC. Parsing does the checks of
+/* RoCEv2 on the wire: Ethernet, IPv4/IPv6, UDP 4791, BTH, extension headers, ICRC. Parsing does the checks of
  * spec section 8 that need no queue pair. Building writes whole frames. The only state is the choice of ICRC
- * implementation.
- */
+ * implementation. */
 #ifndef DATAPLANE_WIRE_H
 #define DATAPLANE_WIRE_H
 
@@ -171,10 +169,8 @@ wire_cnp_data(const struct wire_packet *packet)
 	return packet->payload - WIRE_CNP_DATA_LEN;
 }
 
-/*
- * Parse and check a frame of `len` bytes, starting at the Ethernet header. A priority tag (VLAN id 0) is
- * skipped. The caller checks destination address and queue pair.
- */
+/* Parse and check a frame of `len` bytes, starting at the Ethernet header. A priority tag (VLAN id 0) is
+ * skipped. The caller checks destination address and queue pair. */
 enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
 
 #define WIRE_VLAN_ID 0x0fffu /* bits of a tag that name the network */
@@ -182,10 +178,8 @@ enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *pack
 /* True for an untagged ARP or IPv6 neighbour discovery frame. */
 bool wire_is_discovery(const uint8_t *frame, uint32_t len);
 
-/*
- * Headers of the previous frame and their parsed values. Consecutive frames mostly belong to one connection;
- * then nothing in front of the PSN differs. Initialize to zero.
- */
+/* Headers of the previous frame and their parsed values. Consecutive frames mostly belong to one connection;
+ * then nothing in front of the PSN differs. Initialize to zero. */
 struct wire_seen {
 	uint32_t len; /* of the frame; 0: no previous frame */
 	bool again;   /* the last frame equals the one before in length and in all bytes before the PSN */
@@ -194,25 +188,19 @@ struct wire_seen {
 	struct wire_packet packet; /* written only by wire_parse_received() */
 };
 
-/*
- * Like wire_parse(), into seen->packet. `sum_is_good`: the device has checked the IPv4 header checksum.
- * `move` is always carried out, even if the frame is dropped.
- */
+/* Like wire_parse(), into seen->packet. `sum_is_good`: the device has checked the IPv4 header checksum.
+ * `move` is always carried out, even if the frame is dropped. */
 enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_seen *seen,
 				   struct wire_move *move);
 
-/*
- * Several packets in one frame (doc/packed.md): after the BTH and a count, each packet is a short header, the
- * extension headers of its opcode, its payload, and zeros up to a multiple of 4 bytes.
- */
+/* Several packets in one frame (doc/packed.md): after the BTH and a count, each packet is a short header, the
+ * extension headers of its opcode, its payload, and zeros up to a multiple of 4 bytes. */
 #define WIRE_PACKED_MAX 64u
 #define WIRE_PACKED_HEAD_LEN 4u
 
-/*
- * Parse the packet at *at and advance *at past it. `frame` is the packed frame; its payload's end is the
+/* Parse the packet at *at and advance *at past it. `frame` is the packed frame; its payload's end is the
  * limit. Writes only opcode, SE, pad, extension headers and payload of `packet`. Returns false if the packet
- * is malformed or its opcode may not be packed.
- */
+ * is malformed or its opcode may not be packed. */
 bool wire_unpack(const struct wire_packet *frame, const uint8_t **at, struct wire_packet *packet);
 
 /* Bytes of extension headers after the BTH for an opcode; -1: unknown opcode. */
@@ -245,18 +233,14 @@ void wire_template_init(struct wire_template *t, const struct wire_path *path);
 /* Returns the bytes of the whole frame. */
 uint32_t wire_frame_len(const struct wire_template *t, uint8_t opcode, uint32_t payload_len);
 
-/*
- * Write headers and padding. Returns where the payload (payload_len bytes) goes. When payload and headers
+/* Write headers and padding. Returns where the payload (payload_len bytes) goes. When payload and headers
  * (`len` bytes in all) are final, wire_seal() adds the ICRC. Seal some time later if possible: the CRC's wide
- * loads would wait for bytes that were just stored.
- */
+ * loads would wait for bytes that were just stored. */
 uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
 void wire_seal(uint8_t *frame, uint32_t len);
 
-/*
- * Copy the payload, from memory that others may be changing, to where wire_build() returned. Returns true if
- * the same pass sealed the frame, which is faster for long payloads; on false, call wire_seal().
- */
+/* Copy the payload, from memory that others may be changing, to where wire_build() returned. Returns true if
+ * the same pass sealed the frame, which is faster for long payloads; on false, call wire_seal(). */
 bool wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const void *from,
 	       uint32_t len);
 
@@ -264,10 +248,8 @@ bool wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, 
 uint16_t wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
 #define WIRE_UDP_SOURCE_MIN 0xc000u /* RoCEv2's range of source ports ends at 0xffff */
 
-/*
- * UDP source port from which both ends of a connection made out of band send at first, unless its program
- * chose a flow label. Another implementation sends from it only by chance.
- */
+/* UDP source port from which both ends of a connection made out of band send at first, unless its program
+ * chose a flow label. Another implementation sends from it only by chance. */
 uint16_t wire_udp_hello_port(uint32_t one_qpn, uint32_t other_qpn);
 
 /* Select the fastest ICRC of this CPU. Call once, before anything else here and before threads start. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Frames to packets. Checks go from the outer header inwards, each before the first byte that depends on it
- * is read. The ICRC is last, since it alone is costly.
- */
+/* Frames to packets. Checks go from the outer header inwards, each before the first byte that depends on it
+ * is read. The ICRC is last, since it alone is costly. */
 #include "wire.h"
 
 #include <stdatomic.h>
@@ -312,10 +310,8 @@ icrc_good(uint8_t *ip, uint8_t *udp, uint32_t udp_len, struct wire_move *move)
 	return crc == load_le32(trailer);
 }
 
-/*
- * Find the type of the frame's content and its offset, *at. A frame with a priority tag belongs to the
- * untagged network (IEEE 802.1Q, 6.9).
- */
+/* Find the type of the frame's content and its offset, *at. A frame with a priority tag belongs to the
+ * untagged network (IEEE 802.1Q, 6.9). */
 static inline enum wire_drop
 parse_ethernet(const uint8_t *frame, uint32_t len, uint16_t *ethertype, uint32_t *at)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The table, by device and inode, of adopted files (memfds of ours, which hold adopted pages) and of foreign
- * files (registered files of the application's own). Calls require ranges_lock unless noted.
- */
+/* The table, by device and inode, of adopted files (memfds of ours, which hold adopted pages) and of foreign
+ * files (registered files of the application's own). Calls require ranges_lock unless noted. */
 #ifndef CLIENT_FILES_H
 #define CLIENT_FILES_H
 
@@ -16,10 +14,8 @@ struct region; /* mem.c: a file that one attachment's data plane knows */
 #define MEMFD_NAME "oneside"
 #define MEMFD_MAPPED "/memfd:" MEMFD_NAME
 #define SLAB_PAGES 128u
-/*
- * Bytes that a file continues for behind its range, if the range may be cached (range_cache.h). The program
- * may lengthen its mapping by mremap, as with private memory, and must find zeros there.
- */
+/* Bytes that a file continues for behind its range, if the range may be cached (range_cache.h). The program
+ * may lengthen its mapping by mremap, as with private memory, and must find zeros there. */
 #define BEHIND (1ull << 40)
 
 struct file {

@@ -57,9 +57,8 @@ struct hole {
 static pthread_once_t install_once = PTHREAD_ONCE_INIT;
 static int install_error;
 
-/*
- * State of a fork, valid from fork_prepare() to the handlers after the fork, which hold the locks throughout.
- */
+/* State of a fork, valid from fork_prepare() to the handlers after the fork, which hold the locks
+ * throughout. */
 static struct {
 	struct hole *hole; /* allocated by mmap, not malloc */
 	size_t count, room;
@@ -70,10 +69,8 @@ static struct {
 	struct sigaction old;
 } during = {.pipe = {-1, -1}};
 
-/*
- * Reserved descriptors, all of /proc/self/maps. fd[0] is read if no other can be opened. The others are
- * closed to make room for the pipe, and for moving the thread's stack. Protected by ranges_lock().
- */
+/* Reserved descriptors, all of /proc/self/maps. fd[0] is read if no other can be opened. The others are
+ * closed to make room for the pipe, and for moving the thread's stack. Protected by ranges_lock(). */
 static struct {
 	int fd[3];
 	dev_t dev;

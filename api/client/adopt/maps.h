@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The mappings of this process, from /proc/self/maps, read without allocation. One reader at a time
+/* The mappings of this process, from /proc/self/maps, read without allocation. One reader at a time
  * (ranges_lock). Single addresses are looked up by PROCMAP_QUERY where the kernel has it (Linux 6.11);
- * otherwise the text is read from its beginning.
- */
+ * otherwise the text is read from its beginning. */
 #ifndef CLIENT_MAPS_H
 #define CLIENT_MAPS_H
 

@@ -368,11 +368,9 @@ regions_get(struct one_client *client, struct mem_use *use, const struct acquire
 
 static bool give_up_kept(void);
 
-/*
- * Adopts memory and creates its regions. Without pieces, *out is memory for the copy thread. A region of a
+/* Adopts memory and creates its regions. Without pieces, *out is memory for the copy thread. A region of a
  * foreign file that the data plane refuses is no error either: the copy thread serves that memory, too. A
- * renewed registration in *out has its `mr` already.
- */
+ * renewed registration in *out has its `mr` already. */
 static int
 use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bool alone,
 	 struct mem_use **out, struct one_mr_create *create)

@@ -348,10 +348,8 @@ take_segment(struct acquired *out, const struct segment *s, struct file **retire
 	return true;
 }
 
-/*
- * True if the segments need a joined region: a registration has at most PIECES_MAX pieces. The data plane
- * maps several pieces next to each other by mremap, which cannot map large pages a second time.
- */
+/* True if the segments need a joined region: a registration has at most PIECES_MAX pieces. The data plane
+ * maps several pieces next to each other by mremap, which cannot map large pages a second time. */
 static bool
 has_to_be_joined(const struct segment *segment, uint32_t count)
 {

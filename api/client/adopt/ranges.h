@@ -69,11 +69,9 @@ is_foreign(const struct file *file)
 	return file != NULL && file->fd < 0;
 }
 
-/*
- * Adopts the pages of [start, end) (whole pages) that are not adopted yet, and takes a reference on every
+/* Adopts the pages of [start, end) (whole pages) that are not adopted yet, and takes a reference on every
  * range and foreign file there. Returns 0, also if the memory cannot be shared; or -errno, -EFAULT if part of
- * the memory is not mapped or lacks the right. *retired: as in ranges_release.
- */
+ * the memory is not mapped or lacks the right. *retired: as in ranges_release. */
 int ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired);
 void piece_close_fds(struct acquired *acquired);
 
@@ -83,20 +81,16 @@ int ranges_claim(struct range *range, uint64_t start, uint64_t length, bool writ
 int ranges_recall(struct range *range);
 int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to);
 
-/*
- * Gives up references. Ranges without references are cached, or become private memory again. Files without
- * users are put on *retired, linked by next: the caller removes their regions, then calls file_free.
- */
+/* Gives up references. Ranges without references are cached, or become private memory again. Files without
+ * users are put on *retired, linked by next: the caller removes their regions, then calls file_free. */
 void ranges_release(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
 		    uint32_t num_foreign, struct file **retired);
 void file_free(struct file *file);
 /* Caches a registration (mr_cache.h), then gives up the reference of the registration on its one range. */
 void ranges_cache_mr(struct cached_mr *cached, struct file **retired);
-/*
- * Takes a registration with the arguments of `like` out of the cache. If `like->range` is NULL, the
+/* Takes a registration with the arguments of `like` out of the cache. If `like->range` is NULL, the
  * registration may be of any range that is intact and has the rights; the caller gets a reference on that
- * range. Else the caller has a reference on `like->range` already. NULL: there is none.
- */
+ * range. Else the caller has a reference on `like->range` already. NULL: there is none. */
 struct cached_mr *ranges_uncache_mr(const struct cached_mr *like, bool write);
 /* mr_cache_gone and mr_cache_drop under the lock. */
 struct cached_mr *ranges_cached_mrs_gone(uint32_t least);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * System calls and copies for code that runs while pages of this process are write-protected: such code uses
+/* System calls and copies for code that runs while pages of this process are write-protected: such code uses
  * no errno (thread-local memory), allocates nothing, takes no lock, and stores only to the stack. Return
- * values are the kernel's: -errno for an error.
- */
+ * values are the kernel's: -errno for an error. */
 #ifndef CLIENT_RAW_H
 #define CLIENT_RAW_H
 

@@ -148,10 +148,8 @@ range_restore_home(const struct range *range, uint64_t *bytes)
 	return error;
 }
 
-/*
- * Fails where writers cannot be held off (more than one thread, and no userfaultfd for shared pages, before
- * Linux 5.19): then the pages stay shared, and the range remains for the next registration.
- */
+/* Fails where writers cannot be held off (more than one thread, and no userfaultfd for shared pages, before
+ * Linux 5.19): then the pages stay shared, and the range remains for the next registration. */
 int
 range_restore(struct range *range)
 {

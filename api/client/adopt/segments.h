@@ -23,21 +23,17 @@ struct segment {
 	uint32_t path; /* if no fd: offset of the file's stored name, plus 1 */
 };
 
-/*
- * Finds the segments of [start, end); *count 0: the memory cannot be shared. Returns 0; or -errno, -EFAULT if
+/* Finds the segments of [start, end); *count 0: the memory cannot be shared. Returns 0; or -errno, -EFAULT if
  * part of the memory is not mapped or lacks the right. Requires ranges_lock. The segments are valid until the
- * next call, which mem.c's lock prevents while they are in use.
- */
+ * next call, which mem.c's lock prevents while they are in use. */
 int segments_find(uint64_t start, uint64_t end, bool write, struct segment **out, uint32_t *count);
 /* Returns a descriptor of a FOREIGN segment's file, which the caller closes if *opened. Negative: none. */
 int segment_open(const struct segment *segment, bool *opened);
 
 /* ---- joined.c ---- */
-/*
- * Creates a region joined of ADOPTED and FOREIGN segments in the given order, each of whole pages of its
+/* Creates a region joined of ADOPTED and FOREIGN segments in the given order, each of whole pages of its
  * file. At most ONE_MSG_FDS files opened by name are open at a time. Returns 0 and *id; or -errno, and no
- * region exists.
- */
+ * region exists. */
 int joined_add(struct one_client *client, const struct segment *segment, uint32_t count, uint32_t *id);
 
 /* ---- shared.c: descriptors of the files of shared mappings that the application made ---- */

@@ -17,10 +17,8 @@
 
 static char entries[8192] __attribute__((aligned(8)));
 
-/*
- * Index of the program's descriptors by file. The first lookup walks over the descriptors until the file is
- * found. The second one builds the index from all descriptors, since thousands of files may be mapped.
- */
+/* Index of the program's descriptors by file. The first lookup walks over the descriptors until the file is
+ * found. The second one builds the index from all descriptors, since thousands of files may be mapped. */
 struct index_entry {
 	dev_t dev;
 	uint64_t ino;

@@ -43,10 +43,8 @@
 
 /* ---- protection ---- */
 
-/*
- * Never blocks in read(): a program may close a guard, whose number the next userfaultfd gets, between the
- * look of the thread that serves guards and its read.
- */
+/* Never blocks in read(): a program may close a guard, whose number the next userfaultfd gets, between the
+ * look of the thread that serves guards and its read. */
 static int
 uffd_new(void)
 {
@@ -276,10 +274,8 @@ copy_pages(uint8_t *to, uint64_t from, uint64_t len)
 		raw_copy(to + done, (const void *)(uintptr_t)(from + done), len - done);
 }
 
-/*
- * Creates the new pages by copying, so that none is zeroed first. Fails if pages exist already (-EEXIST: a
- * file that held the range before), or if the old ones cannot be read: the caller copies by other means.
- */
+/* Creates the new pages by copying, so that none is zeroed first. Fails if pages exist already (-EEXIST: a
+ * file that held the range before), or if the old ones cannot be read: the caller copies by other means. */
 static long
 copy_fresh(int uffd, uint8_t *fresh, uint64_t from, uint64_t len)
 {
@@ -335,11 +331,9 @@ copy_chunk(const struct transplant *t, int uffd, const struct chunk *c)
 	return error;
 }
 
-/*
- * Moves the chunk's pages aside. Pages that the program had dropped become holes there. The destination is
+/* Moves the chunk's pages aside. Pages that the program had dropped become holes there. The destination is
  * registered only during the move: afterwards holes must read as zeros, because no thread handles missing
- * pages.
- */
+ * pages. */
 static long
 move_aside(int uffd, struct chunk *c)
 {
@@ -566,10 +560,8 @@ help_caller(void *arg)
 	return NULL;
 }
 
-/*
- * A helper thread that is created before any range is cached: from then on the holder of ranges_lock must not
- * call the allocator (range_cache.h), as creating a thread does.
- */
+/* A helper thread that is created before any range is cached: from then on the holder of ranges_lock must not
+ * call the allocator (range_cache.h), as creating a thread does. */
 static struct {
 	sem_t asked, done;
 	struct helper *helper; /* on the stack of the holder of ranges_lock */

@@ -21,11 +21,9 @@ struct conf_entry {
 	uint32_t opens;
 };
 
-/*
- * Appends the entries of `file` to the list that have API kind `u` and are marked `default`, of any version.
+/* Appends the entries of `file` to the list that have API kind `u` and are marked `default`, of any version.
  * Skips malformed lines and sets *first_skipped to the number of the first.  Returns the number of skipped
- * lines, or -ENOMEM.
- */
+ * lines, or -ENOMEM. */
 int conf_parse(FILE *file, struct conf_entry **list, int *first_skipped);
 /* Parses one line without its newline.  Returns 1: entry in *out; 0: line without a usable entry; -EINVAL:
  * malformed; -ENOMEM. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The exported calls.  Each call finds the provider of its handle.  Our own handles are recognized by their
+/* The exported calls.  Each call finds the provider of its handle.  Our own handles are recognized by their
  * range of addresses, without access to memory.  Other handles are accepted if a provider library is loaded,
- * and belong to the table that their first word points to.
- */
+ * and belong to the table that their first word points to. */
 #include "dat/registry/registry.h"
 
 /* First argument of a call: the handle. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Explanations of refused calls with ONESIDE_DEBUG (client/explain.h).  Handles are checked here for all
- * calls. Other reasons are noted where the call is refused, or follow from the code.
- */
+/* Explanations of refused calls with ONESIDE_DEBUG (client/explain.h).  Handles are checked here for all
+ * calls. Other reasons are noted where the call is refused, or follow from the code. */
 #include "dat/registry/registry.h"
 
 #include <stdio.h>

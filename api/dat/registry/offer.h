@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The provider as a separate library, for another registry.  Each IA name that the registry gives gets a
+/* The provider as a separate library, for another registry.  Each IA name that the registry gives gets a
  * provider table of its own, which is how the provider knows the name: the first word of a handle points to
- * the table.
- */
+ * the table. */
 #ifndef DAT_REGISTRY_OFFER_H
 #define DAT_REGISTRY_OFFER_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Opens IAs by name.  The entries of dat.conf are tried in the file's order: the first entry whose library
+/* Opens IAs by name.  The entries of dat.conf are tried in the file's order: the first entry whose library
  * loads and registers the name is used.  Our own provider needs no entry: "oneside" is the first port of the
- * data plane, "oneside-NAME" the port NAME.  With DAT_OVERRIDE only the entries of its file count.
- */
+ * data plane, "oneside-NAME" the port NAME.  With DAT_OVERRIDE only the entries of its file count. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,10 +135,8 @@ own_listed(void)
 	return true;
 }
 
-/*
- * True if an offer meets the wish.  Else raises *best to the subtype of the mismatch: subtypes later in the
- * enumeration are better matches.
- */
+/* True if an offer meets the wish.  Else raises *best to the subtype of the mismatch: subtypes later in the
+ * enumeration are better matches. */
 static bool
 meets_wish(const DAT_PROVIDER_INFO *offer, const DAT_PROVIDER_INFO *wanted, DAT_RETURN_SUBTYPE *best)
 {
@@ -176,10 +172,8 @@ registry_foreign(DAT_HANDLE handle)
 	const DAT_PROVIDER *table;
 	uint32_t n;
 
-	/*
-	 * Do not dereference the handle unless a provider library is in use.  Pairs with the release add in
-	 * open_foreign and the release subtraction in close_any: the library's tables are registered.
-	 */
+	/* Do not dereference the handle unless a provider library is in use.  Pairs with the release add in
+	 * open_foreign and the release subtraction in close_any: the library's tables are registered. */
 	if (atomic_load_explicit(&registry.num_foreign, memory_order_acquire) == 0 ||
 	    (uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) != 0)
 		return NULL;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The registry: dat.conf (static registry) and providers that register themselves (dynamic registry).  The
- * oneside provider is part of this library; other providers are loaded by dlopen().
- */
+/* The registry: dat.conf (static registry) and providers that register themselves (dynamic registry).  The
+ * oneside provider is part of this library; other providers are loaded by dlopen(). */
 #ifndef DAT_REGISTRY_INTERNAL_H
 #define DAT_REGISTRY_INTERNAL_H
 

@@ -74,10 +74,8 @@ void rsm_free_interconnect_topology(rsm_topology_t *topology_data);
 
 /* ---- errors ---- */
 
-/*
- * Returns the symbol of a result, such as "RSMERR_BAD_ADDR" for 16: a constant string, never NULL. Solaris
- * has no such call.
- */
+/* Returns the symbol of a result, such as "RSMERR_BAD_ADDR" for 16: a constant string, never NULL. Solaris
+ * has no such call. */
 const char *rsm_strerror(int error);
 
 /* ---- controllers ---- */
@@ -181,10 +179,8 @@ int rsm_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id
 			      rsm_memseg_id_t segment_id, rsm_permission_t perm,
 			      rsm_memseg_import_handle_t *im_memseg);
 
-/*
- * Breaks the connection and frees the handle; also required after RSMERR_CONN_ABORTED. Transfers of an open
- * span may be lost. BAD_SEG_HNDL, SEG_STILL_MAPPED, POLLFD_IN_USE.
- */
+/* Breaks the connection and frees the handle; also required after RSMERR_CONN_ABORTED. Transfers of an open
+ * span may be lost. BAD_SEG_HNDL, SEG_STILL_MAPPED, POLLFD_IN_USE. */
 int rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg);
 
 /* ---- import: access ---- */
@@ -302,10 +298,8 @@ int rsm_free_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_loc
 int rsm_intr_signal_post(void *memseg, uint_t flags);
 int rsm_intr_signal_wait(void *memseg, int timeout);
 
-/*
- * Returns a descriptor to poll for events (POLLRDNORM; POLLHUP at the end). Descriptors are counted: destroy
- * and disconnect are refused (POLLFD_IN_USE) until the last is released.
- */
+/* Returns a descriptor to poll for events (POLLRDNORM; POLLHUP at the end). Descriptors are counted: destroy
+ * and disconnect are refused (POLLFD_IN_USE) until the last is released. */
 int rsm_memseg_get_pollfd(void *memseg, struct pollfd *fd);
 int rsm_memseg_release_pollfd(void *memseg);
 /* Like poll(2), and takes one event of each ready segment. TIMEOUT, BAD_ARGS_ERRORS, INTERRUPTED. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The part of the DAT API that user level shares with kernel level: types, values, structures, events and
- * most calls.  Consumers include <dat/udat.h>, which includes this file.  dat_calls.h declares the calls.
- */
+/* The part of the DAT API that user level shares with kernel level: types, values, structures, events and
+ * most calls.  Consumers include <dat/udat.h>, which includes this file.  dat_calls.h declares the calls. */
 #ifndef _DAT_H_
 #define _DAT_H_
 

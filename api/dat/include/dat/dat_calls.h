@@ -14,18 +14,14 @@ extern "C" {
 
 /* ---- interface adapter (uDAPL: IA) ---- */
 
-/*
- * Closes an IA.  GRACEFUL succeeds only if all objects of the IA have been freed.  ABRUPT ends connections
+/* Closes an IA.  GRACEFUL succeeds only if all objects of the IA have been freed.  ABRUPT ends connections
  * and frees all objects: EVD waiters return DAT_ABORT, CNO waiters and agents get a null EVD.  [message]
- * Errors: INVALID_HANDLE (IA); INVALID_PARAMETER (flags: ARG2); INVALID_STATE (IA_IN_USE).
- */
+ * Errors: INVALID_HANDLE (IA); INVALID_PARAMETER (flags: ARG2); INVALID_STATE (IA_IN_USE). */
 extern DAT_RETURN dat_ia_close(IN DAT_IA_HANDLE ia_handle, IN DAT_CLOSE_FLAGS ia_flags);
 
-/*
- * Returns the attributes and the asynchronous EVD of an IA.  A structure may be null if its mask is 0, the
+/* Returns the attributes and the asynchronous EVD of an IA.  A structure may be null if its mask is 0, the
  * EVD pointer always.  Pointers in the attributes are valid while the IA is open. Errors: INVALID_HANDLE
- * (IA); INVALID_PARAMETER (undefined bit: ARG3; null structure: ARG4, ARG6).
- */
+ * (IA); INVALID_PARAMETER (undefined bit: ARG3; null structure: ARG4, ARG6). */
 extern DAT_RETURN dat_ia_query(IN DAT_IA_HANDLE ia_handle, OUT DAT_EVD_HANDLE *async_evd_handle,
 			       IN DAT_IA_ATTR_MASK ia_attr_mask, OUT DAT_IA_ATTR *ia_attributes,
 			       IN DAT_PROVIDER_ATTR_MASK provider_attr_mask,
@@ -33,34 +29,26 @@ extern DAT_RETURN dat_ia_query(IN DAT_IA_HANDLE ia_handle, OUT DAT_EVD_HANDLE *a
 
 /* ---- consumer contexts (uDAPL: context) ---- */
 
-/*
- * Stores or returns eight bytes of the consumer with an object; initially null, not interpreted.
- * Errors: INVALID_HANDLE; get: INVALID_PARAMETER (null pointer: ARG2).
- */
+/* Stores or returns eight bytes of the consumer with an object; initially null, not interpreted. Errors:
+ * INVALID_HANDLE; get: INVALID_PARAMETER (null pointer: ARG2). */
 extern DAT_RETURN dat_set_consumer_context(IN DAT_HANDLE dat_handle, IN DAT_CONTEXT context);
 extern DAT_RETURN dat_get_consumer_context(IN DAT_HANDLE dat_handle, OUT DAT_CONTEXT *context);
 
 /* ---- event dispatcher (uDAPL: EVD) ---- */
 
-/*
- * Queues a software event: event_number DAT_SOFTWARE_EVENT and a pointer, which the event returns unchanged.
+/* Queues a software event: event_number DAT_SOFTWARE_EVENT and a pointer, which the event returns unchanged.
  * Wakes waiters and triggers the CNO like any event. Errors: INVALID_HANDLE; INVALID_PARAMETER (no SOFTWARE
- * flag: ARG1; event: ARG2); QUEUE_FULL.
- */
+ * flag: ARG1; event: ARG2); QUEUE_FULL. */
 extern DAT_RETURN dat_evd_post_se(IN DAT_EVD_HANDLE evd_handle, IN const DAT_EVENT *event);
 
-/*
- * Dequeues the first event.  Never blocks, makes no system call.  Returns QUEUE_EMPTY (exactly this value) if
+/* Dequeues the first event.  Never blocks, makes no system call.  Returns QUEUE_EMPTY (exactly this value) if
  * the queue is empty. Errors: INVALID_HANDLE; INVALID_PARAMETER (null event: ARG2); INVALID_STATE (a thread
- * waits: EVD_WAITER).
- */
+ * waits: EVD_WAITER). */
 extern DAT_RETURN dat_evd_dequeue(IN DAT_EVD_HANDLE evd_handle, OUT DAT_EVENT *event);
 
-/*
- * Changes the length of the queue; no event is lost.  [message]
+/* Changes the length of the queue; no event is lost.  [message]
  * Errors: INVALID_HANDLE; INVALID_PARAMETER (<= 0 or above max_evd_qlen: ARG2); INVALID_STATE (more
- * events queued: EVD_IN_USE; waiter: EVD_WAITER); INSUFFICIENT_RESOURCES.
- */
+ * events queued: EVD_IN_USE; waiter: EVD_WAITER); INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN dat_evd_resize(IN DAT_EVD_HANDLE evd_handle, IN DAT_COUNT evd_min_qlen);
 
 /*
@@ -84,21 +72,17 @@ extern DAT_RETURN dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_
 				IN DAT_EVD_HANDLE connect_evd_handle, IN const DAT_EP_ATTR *ep_attributes,
 				OUT DAT_EP_HANDLE *ep_handle);
 
-/*
- * Creates an endpoint like dat_ep_create, with receives from an SRQ of the same zone.  [message]
- * Errors: INVALID_HANDLE (IA, PZ, the EVDs, SRQ); INVALID_PARAMETER (the SRQ's zone: ARG2; attributes: ARG7;
- * null result: ARG8); MODEL_NOT_SUPPORTED (QOS); INSUFFICIENT_RESOURCES.
- */
+/* Creates an endpoint like dat_ep_create, with receives from an SRQ of the same zone.  [message] Errors:
+ * INVALID_HANDLE (IA, PZ, the EVDs, SRQ); INVALID_PARAMETER (the SRQ's zone: ARG2; attributes: ARG7; null
+ * result: ARG8); MODEL_NOT_SUPPORTED (QOS); INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
 					 IN DAT_EVD_HANDLE recv_evd_handle,
 					 IN DAT_EVD_HANDLE request_evd_handle,
 					 IN DAT_EVD_HANDLE connect_evd_handle, IN DAT_SRQ_HANDLE srq_handle,
 					 IN const DAT_EP_ATTR *ep_attributes, OUT DAT_EP_HANDLE *ep_handle);
 
-/*
- * Returns the parameters of an EP, in any state.  Remote address and ports are valid from the connection
- * request on. Pointers belong to the EP. Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (null: ARG3).
- */
+/* Returns the parameters of an EP, in any state.  Remote address and ports are valid from the connection
+ * request on. Pointers belong to the EP. Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_ep_query(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK ep_param_mask,
 			       OUT DAT_EP_PARAM *ep_param);
 
@@ -127,10 +111,8 @@ extern DAT_RETURN dat_ep_connect(IN DAT_EP_HANDLE ep_handle, IN DAT_IA_ADDRESS_P
 				 IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data,
 				 IN DAT_QOS quality_of_service, IN DAT_CONNECT_FLAGS connect_flags);
 
-/*
- * Connects like dat_ep_connect, to the peer of ep_dup_handle, which must be CONNECTED on the connecting side.
- * Errors: those of dat_ep_connect; INVALID_STATE if ep_dup_handle is not connected.
- */
+/* Connects like dat_ep_connect, to the peer of ep_dup_handle, which must be CONNECTED on the connecting side.
+ * Errors: those of dat_ep_connect; INVALID_STATE if ep_dup_handle is not connected. */
 extern DAT_RETURN dat_ep_dup_connect(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_HANDLE ep_dup_handle,
 				     IN DAT_TIMEOUT timeout, IN DAT_COUNT private_data_size,
 				     IN const DAT_PVOID private_data, IN DAT_QOS quality_of_service);
@@ -173,63 +155,47 @@ extern DAT_RETURN dat_ep_post_rdma_write(IN DAT_EP_HANDLE ep_handle, IN DAT_COUN
 					 IN const DAT_RMR_TRIPLET *remote_iov,
 					 IN DAT_COMPLETION_FLAGS completion_flags);
 
-/*
- * Returns the state, and for receives and requests whether none is outstanding.  Any pointer may be null.
- * Errors: INVALID_HANDLE (EP).
- */
+/* Returns the state, and for receives and requests whether none is outstanding.  Any pointer may be null.
+ * Errors: INVALID_HANDLE (EP). */
 extern DAT_RETURN dat_ep_get_status(IN DAT_EP_HANDLE ep_handle, OUT DAT_EP_STATE *ep_state,
 				    OUT DAT_BOOLEAN *recv_idle, OUT DAT_BOOLEAN *request_idle);
 
-/*
- * Frees an endpoint.  A connection is aborted, which the peer is notified of.  Completions not yet dequeued
- * are dropped.  [message] Errors: INVALID_HANDLE (EP); INVALID_STATE (RESERVED, PASSIVE, TENTATIVE).
- */
+/* Frees an endpoint.  A connection is aborted, which the peer is notified of.  Completions not yet dequeued
+ * are dropped.  [message] Errors: INVALID_HANDLE (EP); INVALID_STATE (RESERVED, PASSIVE, TENTATIVE). */
 extern DAT_RETURN dat_ep_free(IN DAT_EP_HANDLE ep_handle);
 
-/*
- * Makes a DISCONNECTED EP UNCONNECTED; no effect in UNCONNECTED.  [message]
- * Errors: INVALID_HANDLE (EP); INVALID_STATE (by state).
- */
+/* Makes a DISCONNECTED EP UNCONNECTED; no effect in UNCONNECTED.  [message]
+ * Errors: INVALID_HANDLE (EP); INVALID_STATE (by state). */
 extern DAT_RETURN dat_ep_reset(IN DAT_EP_HANDLE ep_handle);
 
 /* Returns the number of receives that the endpoint holds and has not completed.  Errors: INVALID_HANDLE (EP).
  */
 extern DAT_RETURN dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle, OUT DAT_COUNT *nbufs_allocated,
 				    OUT DAT_COUNT *bufs_alloc_span);
-/*
- * Both watermarks must be DAT_WATERMARK_INFINITE, because an endpoint never holds more than one receive of an
+/* Both watermarks must be DAT_WATERMARK_INFINITE, because an endpoint never holds more than one receive of an
  * SRQ. Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (negative: ARG2, ARG3); MODEL_NOT_SUPPORTED (other
- * values).
- */
+ * values). */
 extern DAT_RETURN dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT soft_high_watermark,
 				       IN DAT_COUNT hard_high_watermark);
 
 /* ---- memory (uDAPL: LMR, RMR, PZ) ---- */
 
-/*
- * Deregisters a region; the consumer's memory is not freed.  Posted work that uses the region fails when it
- * is executed.  [message] Errors: INVALID_HANDLE (LMR); INVALID_STATE (an RMR is bound to it: LMR_IN_USE).
- */
+/* Deregisters a region; the consumer's memory is not freed.  Posted work that uses the region fails when it
+ * is executed.  [message] Errors: INVALID_HANDLE (LMR); INVALID_STATE (an RMR is bound to it: LMR_IN_USE). */
 extern DAT_RETURN dat_lmr_free(IN DAT_LMR_HANDLE lmr_handle);
 
-/*
- * Synchronize memory on machines without coherent memory.  This implementation only checks the arguments.
- * Errors: INVALID_HANDLE (IA); INVALID_PARAMETER (context or range: ARG2).
- */
+/* Synchronize memory on machines without coherent memory.  This implementation only checks the arguments.
+ * Errors: INVALID_HANDLE (IA); INVALID_PARAMETER (context or range: ARG2). */
 extern DAT_RETURN dat_lmr_sync_rdma_read(IN DAT_IA_HANDLE ia_handle, IN const DAT_LMR_TRIPLET *local_segments,
 					 IN DAT_VLEN num_segments);
 extern DAT_RETURN dat_lmr_sync_rdma_write(IN DAT_IA_HANDLE ia_handle,
 					  IN const DAT_LMR_TRIPLET *local_segments, IN DAT_VLEN num_segments);
 
-/*
- * Creates an unbound window.  [message]
- * Errors: INVALID_HANDLE (PZ); INVALID_PARAMETER (ARG2); INSUFFICIENT_RESOURCES (MEMORY_REGION).
- */
+/* Creates an unbound window.  [message]
+ * Errors: INVALID_HANDLE (PZ); INVALID_PARAMETER (ARG2); INSUFFICIENT_RESOURCES (MEMORY_REGION). */
 extern DAT_RETURN dat_rmr_create(IN DAT_PZ_HANDLE pz_handle, OUT DAT_RMR_HANDLE *rmr_handle);
 
-/*
- * Errors: INVALID_HANDLE (RMR); INVALID_PARAMETER (null: ARG3; triplet requested while unbound: ARG2).
- */
+/* Errors: INVALID_HANDLE (RMR); INVALID_PARAMETER (null: ARG3; triplet requested while unbound: ARG2). */
 extern DAT_RETURN dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle, IN DAT_RMR_PARAM_MASK rmr_param_mask,
 				OUT DAT_RMR_PARAM *rmr_param);
 
@@ -249,11 +215,9 @@ extern DAT_RETURN dat_rmr_bind(IN DAT_RMR_HANDLE rmr_handle, IN const DAT_LMR_TR
 /* Frees a window, bound or not, and invalidates its context.  [message]  Errors: INVALID_HANDLE (RMR). */
 extern DAT_RETURN dat_rmr_free(IN DAT_RMR_HANDLE rmr_handle);
 
-/*
- * Protection zones.  [message]
+/* Protection zones.  [message]
  * Errors: INVALID_HANDLE (IA, PZ); INVALID_PARAMETER (null: ARG2, query ARG3); INSUFFICIENT_RESOURCES
- * (PROTECTION_DOMAIN); free: INVALID_STATE (an EP, LMR or RMR uses it: PZ_IN_USE).
- */
+ * (PROTECTION_DOMAIN); free: INVALID_STATE (an EP, LMR or RMR uses it: PZ_IN_USE). */
 extern DAT_RETURN dat_pz_create(IN DAT_IA_HANDLE ia_handle, OUT DAT_PZ_HANDLE *pz_handle);
 extern DAT_RETURN dat_pz_query(IN DAT_PZ_HANDLE pz_handle, IN DAT_PZ_PARAM_MASK pz_param_mask,
 			       OUT DAT_PZ_PARAM *pz_param);
@@ -261,11 +225,9 @@ extern DAT_RETURN dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
 
 /* ---- service points and connection requests (uDAPL: PSP, RSP, CR) ---- */
 
-/*
- * Listens on a qualifier until the PSP is freed.  1..65535 is a port of rdma_cm's TCP port space; larger
+/* Listens on a qualifier until the PSP is freed.  1..65535 is a port of rdma_cm's TCP port space; larger
  * values are InfiniBand service IDs.  [message] Errors: INVALID_HANDLE (IA, EVD_CR); INVALID_PARAMETER
- * (qualifier: ARG2; flags: ARG4; null: ARG5); CONN_QUAL_IN_USE; INSUFFICIENT_RESOURCES.
- */
+ * (qualifier: ARG2; flags: ARG4; null: ARG5); CONN_QUAL_IN_USE; INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
 				 IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
 				 OUT DAT_PSP_HANDLE *psp_handle);
@@ -281,11 +243,9 @@ extern DAT_RETURN dat_psp_query(IN DAT_PSP_HANDLE psp_handle, IN DAT_PSP_PARAM_M
  * [message]  Errors: INVALID_HANDLE (PSP). */
 extern DAT_RETURN dat_psp_free(IN DAT_PSP_HANDLE psp_handle);
 
-/*
- * Listens for one request for one EP, which changes from UNCONNECTED to RESERVED.  The request may arrive
+/* Listens for one request for one EP, which changes from UNCONNECTED to RESERVED.  The request may arrive
  * before the call returns.  [message] Errors: INVALID_HANDLE (IA, EP, EVD_CR); INVALID_PARAMETER (qualifier:
- * ARG2; null: ARG5); INVALID_STATE (by the EP's state); CONN_QUAL_IN_USE; INSUFFICIENT_RESOURCES.
- */
+ * ARG2; null: ARG5); INVALID_STATE (by the EP's state); CONN_QUAL_IN_USE; INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN dat_rsp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
 				 IN DAT_EP_HANDLE ep_handle, IN DAT_EVD_HANDLE evd_handle,
 				 OUT DAT_RSP_HANDLE *rsp_handle);
@@ -309,27 +269,21 @@ extern DAT_RETURN dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_
 				IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data);
 /* Refuses the request; the peer gets PEER_REJECTED.  [message]  Errors: INVALID_HANDLE (CR). */
 extern DAT_RETURN dat_cr_reject(IN DAT_CR_HANDLE cr_handle);
-/*
- * Hands the request over to the service point on another qualifier of this IA.  [message]
- * Errors: INVALID_HANDLE (CR); INVALID_PARAMETER (no service point on the qualifier: ARG2).
- */
+/* Hands the request over to the service point on another qualifier of this IA.  [message]
+ * Errors: INVALID_HANDLE (CR); INVALID_PARAMETER (no service point on the qualifier: ARG2). */
 extern DAT_RETURN dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL handoff);
 
 /* ---- shared receive queue (uDAPL: SRQ) ---- */
 
-/*
- * Creates a queue of receives for endpoints created with it.  [message]
+/* Creates a queue of receives for endpoints created with it.  [message]
  * Errors: INVALID_HANDLE (IA, PZ); INVALID_PARAMETER (attributes: ARG3; null result: ARG4);
- * MODEL_NOT_SUPPORTED (max_srqs is 0); INSUFFICIENT_RESOURCES.
- */
+ * MODEL_NOT_SUPPORTED (max_srqs is 0); INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
 				 IN DAT_SRQ_ATTR *srq_attr, OUT DAT_SRQ_HANDLE *srq_handle);
 /* [message]  Errors: INVALID_HANDLE (SRQ); INVALID_STATE (SRQ_IN_USE). */
 extern DAT_RETURN dat_srq_free(IN DAT_SRQ_HANDLE srq_handle);
-/*
- * Errors: INVALID_HANDLE (SRQ); INVALID_PARAMETER (ARG2, ARG3); PROTECTION_VIOLATION, PRIVILEGES_VIOLATION
- * (a segment); INSUFFICIENT_RESOURCES (full).
- */
+/* Errors: INVALID_HANDLE (SRQ); INVALID_PARAMETER (ARG2, ARG3); PROTECTION_VIOLATION, PRIVILEGES_VIOLATION (a
+ * segment); INSUFFICIENT_RESOURCES (full). */
 extern DAT_RETURN dat_srq_post_recv(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT num_segments,
 				    IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie);
 /* Errors: INVALID_HANDLE (SRQ); INVALID_PARAMETER (mask: ARG2; null result: ARG3). */
@@ -344,11 +298,9 @@ extern DAT_RETURN dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_
 
 /* ---- diagnostics ---- */
 
-/*
- * Returns the symbol names of a code's type and subtype ("" for subtype 0).  Both strings are always set;
+/* Returns the symbol names of a code's type and subtype ("" for subtype 0).  Both strings are always set;
  * minor_message may be null.
- * Errors: INVALID_PARAMETER (unknown code: ARG1; null major_message: ARG2).
- */
+ * Errors: INVALID_PARAMETER (unknown code: ARG1; null major_message: ARG2). */
 extern DAT_RETURN dat_strerror(IN DAT_RETURN value, OUT const char **major_message,
 			       OUT const char **minor_message);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Macros for the calls shared with kernel level, for provider authors and for callers that want to save the
+/* Macros for the calls shared with kernel level, for provider authors and for callers that want to save the
  * dispatch.  Each macro calls through the provider table that the first word of a handle points to.  The
- * handle must be valid.
- */
+ * handle must be valid. */
 #ifndef _DAT_REDIRECTION_H_
 #define _DAT_REDIRECTION_H_
 

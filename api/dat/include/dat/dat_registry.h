@@ -18,16 +18,12 @@
 extern "C" {
 #endif
 
-/*
- * Registers a provider for an IA name.  Errors: INVALID_PARAMETER (ARG1, ARG2); PROVIDER_ALREADY_REGISTERED;
- * INSUFFICIENT_RESOURCES (MEMORY).
- */
+/* Registers a provider for an IA name.  Errors: INVALID_PARAMETER (ARG1, ARG2); PROVIDER_ALREADY_REGISTERED;
+ * INSUFFICIENT_RESOURCES (MEMORY). */
 extern DAT_RETURN dat_registry_add_provider(IN const DAT_PROVIDER *provider,
 					    IN const DAT_PROVIDER_INFO *provider_info);
-/*
- * Removes a registration.  Errors: INVALID_PARAMETER (ARG1, ARG2: unknown); PROVIDER_IN_USE (an IA of the
- * provider is open).
- */
+/* Removes a registration.  Errors: INVALID_PARAMETER (ARG1, ARG2: unknown); PROVIDER_IN_USE (an IA of the
+ * provider is open). */
 extern DAT_RETURN dat_registry_remove_provider(IN const DAT_PROVIDER *provider,
 					       IN const DAT_PROVIDER_INFO *provider_info);
 

@@ -261,11 +261,9 @@ extern DAT_RETURN dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT time
 
 /* ---- consumer notification object (uDAPL: CNO) ---- */
 
-/*
- * Creates a CNO, which serves to wait for many EVDs.  An agent with a function is called once, at the next
+/* Creates a CNO, which serves to wait for many EVDs.  An agent with a function is called once, at the next
  * trigger, by a thread of the library. Errors: INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (instance data
- * without a function: ARG2; null result: ARG3); INSUFFICIENT_RESOURCES.
- */
+ * without a function: ARG2; null result: ARG3); INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN dat_cno_create(IN DAT_IA_HANDLE ia_handle, IN DAT_OS_WAIT_PROXY_AGENT agent,
 				 OUT DAT_CNO_HANDLE *cno_handle);
 extern DAT_RETURN dat_cno_modify_agent(IN DAT_CNO_HANDLE cno_handle, IN DAT_OS_WAIT_PROXY_AGENT agent);

@@ -6,10 +6,8 @@
 #define DAT_VERSION_MAJOR 1
 #define DAT_VERSION_MINOR 2
 
-/*
- * Thread safety that dat_ia_open requires of a provider.  Define it as DAT_TRUE before including <dat/udat.h>
- * to require a thread-safe provider.  The oneside provider is always thread-safe.
- */
+/* Thread safety that dat_ia_open requires of a provider.  Define it as DAT_TRUE before including <dat/udat.h>
+ * to require a thread-safe provider.  The oneside provider is always thread-safe. */
 #ifndef DAT_THREADSAFE
 #define DAT_THREADSAFE DAT_FALSE
 #endif

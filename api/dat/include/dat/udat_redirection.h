@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The provider table, which a provider library registers.  Every object of a provider begins with a pointer
- * to the table.
- */
+/* The provider table, which a provider library registers.  Every object of a provider begins with a pointer
+ * to the table. */
 #ifndef _UDAT_REDIRECTION_H_
 #define _UDAT_REDIRECTION_H_
 

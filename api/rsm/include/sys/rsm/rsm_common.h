@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RSMAPI: error codes, segment id ranges, permission bits, basic types.
- * Included by <rsmapi.h>.
- */
+/* RSMAPI: error codes, segment id ranges, permission bits, basic types.
+ * Included by <rsmapi.h>. */
 #ifndef _SYS_RSM_RSM_COMMON_H
 #define _SYS_RSM_RSM_COMMON_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RSMAPI: handles, controller attributes, access lists, barriers, scatter and
- * gather lists.  Included by <rsmapi.h>.
- */
+/* RSMAPI: handles, controller attributes, access lists, barriers, scatter and
+ * gather lists.  Included by <rsmapi.h>. */
 #ifndef _SYS_RSM_RSMAPI_COMMON_H
 #define _SYS_RSM_RSMAPI_COMMON_H
 
@@ -36,10 +34,8 @@ typedef struct __rsm_localmemory_handle *rsm_localmemory_handle_t;
 /* rsm_remote_cntlr_t connection_state: the only state in which a path may be used */
 #define RSM_CONNECTION_ACTIVE 3
 
-/*
- * Capabilities of a controller. Bit n of the two access masks means accesses of 2^n bytes, bit n of
- * attr_page_size pages of 2^n KiB.
- */
+/* Capabilities of a controller. Bit n of the two access masks means accesses of 2^n bytes, bit n of
+ * attr_page_size pages of 2^n KiB. */
 typedef struct {
 	uint_t attr_direct_access_sizes; /* loads and stores that are possible on a mapping; 0: no mappings */
 	uint_t attr_atomic_sizes;        /* aligned accesses that are never torn */
