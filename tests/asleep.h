@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Detects that a thread of the test sleeps in its wait. A fixed delay would not do: a busy machine may give
- * the thread no processor for long.
- */
+/* Detects that a thread of the test sleeps in its wait. A fixed delay would not do: a busy machine may give
+ * the thread no processor for long. */
 #ifndef TESTS_ASLEEP_H
 #define TESTS_ASLEEP_H
 

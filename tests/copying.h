@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The process accesses its own memory as a data plane does an application's: an arena with a copy thread, and
- * bounced access through it.
- */
+/* The process accesses its own memory as a data plane does an application's: an arena with a copy thread, and
+ * bounced access through it. */
 #ifndef TESTS_COPYING_H
 #define TESTS_COPYING_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A struct rc_env for tests of the transport: buffers and packets, each in a block of its own size for the
- * address sanitizer; pools; payload that moves later, as on a polling core.
- */
+/* A struct rc_env for tests of the transport: buffers and packets, each in a block of its own size for the
+ * address sanitizer; pools; payload that moves later, as on a polling core. */
 #ifndef TESTS_RC_ENV_H
 #define TESTS_RC_ENV_H
 
@@ -29,10 +27,8 @@ void test_env_fini(struct test_env *env);
 uint8_t *test_env_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len);
 const struct wire_packet *test_env_hold(struct rc_env *env, const struct wire_packet *packet);
 
-/*
- * A burst: frames are parsed and input one by one. Parsing a frame ends the use of the frame before;
- * test_env_settle(), which must follow the last, ends the use of the last. A frame may be freed then.
- */
+/* A burst: frames are parsed and input one by one. Parsing a frame ends the use of the frame before;
+ * test_env_settle(), which must follow the last, ends the use of the last. A frame may be freed then. */
 enum wire_drop test_env_parse(struct test_env *env, uint8_t *frame, uint32_t len, struct wire_packet *packet);
 void test_env_input(struct test_env *env, struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 void test_env_settle(struct test_env *env);

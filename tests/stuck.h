@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory whose accesses wait for the test: missing pages under a userfaultfd that answers when the test
- * wants.
- */
+/* Memory whose accesses wait for the test: missing pages under a userfaultfd that answers when the test
+ * wants. */
 #ifndef TESTS_STUCK_H
 #define TESTS_STUCK_H
 
@@ -22,10 +20,8 @@ struct stuck {
 	size_t len;
 };
 
-/*
- * Maps such pages at `at`, replacing what is there (NULL: anywhere). Returns false if this user must not
- * make other processes wait for a userfaultfd.
- */
+/* Maps such pages at `at`, replacing what is there (NULL: anywhere). Returns false if this user must not make
+ * other processes wait for a userfaultfd. */
 static inline bool
 stuck_open(struct stuck *stuck, void *at, size_t pages)
 {

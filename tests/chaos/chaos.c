@@ -93,10 +93,8 @@ chaos_enter(enum chaos_phase phase)
 {
 	if (doom_count == 0 || phase != (enum chaos_phase)doom_phase || --doom_count > 0)
 		return;
-	/*
-	 * Change the counters before arming the timer: see chaos.h. A slot that does not listen counts as
-	 * dead.
-	 */
+	/* Change the counters before arming the timer: see chaos.h. A slot that does not listen counts as
+	 * dead. */
 	chaos_listening(false);
 	atomic_store(&chaos_slot()->doomed, phase + 1u);
 	end_after(doom_us);
@@ -252,11 +250,9 @@ is_owed(uint32_t life)
 	       atomic_load(&chaos_plane_of(chaos_self)->life) != life;
 }
 
-/*
- * Fails the process if it does not notice the death of its data plane within a second from the moment at
+/* Fails the process if it does not notice the death of its data plane within a second from the moment at
  * which the kernel had released the dead process. A busy machine extends the limit by the time that this
- * process's threads had no processor, and in proportion to the lateness of the watch thread's ticks.
- */
+ * process's threads had no processor, and in proportion to the lateness of the watch thread's ticks. */
 static void *
 watch(void *main_thread)
 {

@@ -123,25 +123,20 @@ chaos_face(uint32_t slot)
 
 /* Chooses an application of the same API to connect with. */
 uint32_t chaos_choose(void);
-/*
- * Reads the counters. Returns false if the peer, its data plane or this application's data plane is not up.
- */
+/* Reads the counters. Returns false if the peer, its data plane or this application's data plane is not
+ * up. */
 bool chaos_lives_begin(struct chaos_lives *lives, uint32_t slot);
 /* Stores the counters that a peer has sent. */
 void chaos_lives_take(struct chaos_lives *lives, const struct chaos_lives *reported);
 bool chaos_excused(const struct chaos_lives *lives);
 
-/*
- * The application's own data plane. chaos_attached() waits until it is up and returns its life. After the
+/* The application's own data plane. chaos_attached() waits until it is up and returns its life. After the
  * loss of the data plane, an application calls chaos_reported() once every object has reported the loss. A
- * thread fails the process if that takes too long. An attempt that failed leaves nothing attached.
- */
+ * thread fails the process if that takes too long. An attempt that failed leaves nothing attached. */
 uint32_t chaos_attached(void);
 void chaos_attach_done(uint32_t life);
-/*
- * May an attempt to attach fail? True if the data plane has gone since chaos_attached(), or the machine was
- * so slow that the library's wait has expired.
- */
+/* May an attempt to attach fail? True if the data plane has gone since chaos_attached(), or the machine was
+ * so slow that the library's wait has expired. */
 bool chaos_attach_excused(uint32_t life);
 bool chaos_plane_lives(void);
 void chaos_reported(void);

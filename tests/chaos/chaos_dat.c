@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An application of uDAPL in a chaos run: it listens, connects with other applications, registers memory
- * for each connection, and goes through rounds on each connection (see dat_link.c). It disconnects, frees
- * objects, closes its interface adapter and opens it again.
- */
+/* An application of uDAPL in a chaos run: it listens, connects with other applications, registers memory for
+ * each connection, and goes through rounds on each connection (see dat_link.c). It disconnects, frees
+ * objects, closes its interface adapter and opens it again. */
 #include <malloc.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -315,10 +313,9 @@ are_ends_reported(void)
 	return true;
 }
 
-/*
- * After the loss of the data plane: expects the end of each connection, and an asynchronous error.
- * Completions that a killed core had not stored yet may be missing; connections with such work are counted.
- */
+/* After the loss of the data plane: expects the end of each connection, and an asynchronous error.
+ * Completions that a killed core had not stored yet may be missing; connections with such work are
+ * counted. */
 static void
 lose_plane(void)
 {
@@ -395,10 +392,8 @@ int
 main(int argc, char **argv)
 {
 	chaos_start(argc, argv);
-	/*
-	 * Each connection of a control application gets its own mapping, so that the data plane's resources
-	 * for the application return to the same amount after it has reconnected.
-	 */
+	/* Each connection of a control application gets its own mapping, so that the data plane's resources
+	 * for the application return to the same amount after it has reconnected. */
 	if (chaos_control)
 		mallopt(M_MMAP_THRESHOLD, 4096);
 	for (uint32_t k = 0; k < LINKS; k++)

@@ -34,10 +34,8 @@ static struct {
 	bool published;
 } own;
 
-/*
- * Checks that the last block that `importer` has put into this publication is complete, unless it is being
- * overwritten.
- */
+/* Checks that the last block that `importer` has put into this publication is complete, unless it is being
+ * overwritten. */
 static void
 check_stream(uint32_t importer, uint32_t life)
 {
@@ -58,10 +56,8 @@ check_stream(uint32_t importer, uint32_t life)
 	wrong = len < CHAOS_BLOCK_MIN || len > HALF
 			? "the length is wrong"
 			: chaos_block_wrong(copy, len, (struct chaos_origin){importer, id, sequence});
-	/*
-	 * After the death of a data plane, the block may have gone into the private copy that its importer
-	 * kept.
-	 */
+	/* After the death of a data plane, the block may have gone into the private copy that its importer
+	 * kept. */
 	if (wrong != NULL && chaos_plane_lives())
 		chaos_fail(__FILE__, __LINE__, "block %u of import %u of slot %u: %s", sequence, id, importer,
 			   wrong);
@@ -192,10 +188,8 @@ import_end(struct import *i)
 	memset(i, 0, sizeof(*i));
 }
 
-/*
- * Returns true, and ends the import, if `error` reports its end, which a death or a withdrawal must
- * explain.
- */
+/* Returns true, and ends the import, if `error` reports its end, which a death or a withdrawal must
+ * explain. */
 static bool
 is_over(struct import *i, int error, const char *what)
 {
@@ -359,10 +353,8 @@ attach(void)
 	}
 }
 
-/*
- * After the loss of the data plane: every import must report its end, and the export that it is not
- * published. Then waits for a new data plane.
- */
+/* After the loss of the data plane: every import must report its end, and the export that it is not
+ * published. Then waits for a new data plane. */
 static void
 lose_plane(void)
 {

@@ -435,9 +435,8 @@ link_step(struct link *link)
 	}
 	if (link->state == LINK_FREE || link->leaving || !chaos_plane_lives())
 		return;
-	/*
-	 * A peer that vanished silently is detected late: some links wait for that, some disconnect before.
-	 */
+	/* A peer that vanished silently is detected late: some links wait for that, some disconnect
+	 * before. */
 	if (chaos_control ? excused : chaos_number(excused ? 50 : 400) == 0) {
 		link_leave(link);
 		return;

@@ -66,10 +66,8 @@ void link_event(struct link *link, const DAT_EVENT *event);
 void link_completed(struct link *link, const DAT_DTO_COMPLETION_EVENT_DATA *dto);
 void link_step(struct link *link);
 void link_leave(struct link *link);
-/*
- * True if the connection has ended and all posted work has completed, including work posted while the end
- * was on its way.
- */
+/* True if the connection has ended and all posted work has completed, including work posted while the end was
+ * on its way. */
 bool link_is_over(const struct link *link);
 
 #endif

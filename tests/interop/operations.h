@@ -65,10 +65,8 @@ static const struct operation operations[] = {
 	 .times = 2,
 	 .receives = RECEIVE,
 	 .starter = VERBS}, /* uDAPL 2.0 supports immediate data with WRITEs only */
-	/*
-	 * The responder binds a window and sends its key in a message. The starter WRITEs through the
-	 * window, invalidates it, and must fail to WRITE again.
-	 */
+	/* The responder binds a window and sends its key in a message. The starter WRITEs through the window,
+	 * invalidates it, and must fail to WRITE again. */
 	{.name = "SEND with invalidate", .kind = SEND_INV, .len = 100, .times = 1, .receives = RECEIVE},
 	{.name = "WRITE", .kind = WRITE, .len = 100, .times = 1},
 	{.name = "WRITE of nothing", .kind = WRITE, .len = 0, .times = 1},
@@ -201,10 +199,8 @@ operation_is_atomic(const struct operation *op)
 	return op->kind == FETCH_ADD || op->kind == CMP_SWAP;
 }
 
-/*
- * Is the operation part of the run? uDAPL 1.2 supports fewer operations than 2.0. Without a name, the
- * operation that needs a port with a limit of RNR retries is left out.
- */
+/* Is the operation part of the run? uDAPL 1.2 supports fewer operations than 2.0. Without a name, the
+ * operation that needs a port with a limit of RNR retries is left out. */
 static inline bool
 operation_wanted(const struct operation *op, enum starter starter, bool dat2, const char *name)
 {
@@ -232,10 +228,8 @@ operation_name(char **argv)
 	return name[0] ? name : NULL;
 }
 
-/*
- * True if the starter's error breaks the connection at the responder, too, because of how the responder
- * refuses.
- */
+/* True if the starter's error breaks the connection at the responder, too, because of how the responder
+ * refuses. */
 static inline bool
 operation_breaks_responder(const struct operation *op)
 {

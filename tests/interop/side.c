@@ -160,10 +160,8 @@ side_connect_until(struct side *s, const char *address, unsigned port, void *pri
 		if (number != DAT_CONNECTION_EVENT_NON_PEER_REJECTED || time(NULL) > until)
 			side_die("connection event 0x%x instead of ESTABLISHED", number);
 		nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
-		/*
-		 * Receives posted for a failed attempt may or may not have been flushed: the next attempt
-		 * uses a new endpoint.
-		 */
+		/* Receives posted for a failed attempt may or may not have been flushed: the next attempt
+		 * uses a new endpoint. */
 		MUST(dat_ep_free(s->ep));
 		while (dat_evd_dequeue(s->recv, event) == DAT_SUCCESS)
 			continue;

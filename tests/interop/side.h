@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The uDAPL side of an interoperability run: one endpoint whose peer is a verbs program. A program of a run
+/* The uDAPL side of an interoperability run: one endpoint whose peer is a verbs program. A program of a run
  * ends with status 0 only if all its checks passed; otherwise it prints one line on stderr. The IA is
- * "oneside".
- */
+ * "oneside". */
 #ifndef TESTS_INTEROP_SIDE_H
 #define TESTS_INTEROP_SIDE_H
 
@@ -74,10 +72,8 @@ void side_reject(struct side *s, void *private_data, size_t len);
 void side_established(struct side *s);
 /* Sends the request; an event reports the answer. */
 void side_connect(struct side *s, const char *address, unsigned port, void *private_data, size_t len);
-/*
- * Connects, and tries again while the peer does not listen yet. `prepare` posts the receives of each new
- * endpoint. Returns the ESTABLISHED event.
- */
+/* Connects, and tries again while the peer does not listen yet. `prepare` posts the receives of each new
+ * endpoint. Returns the ESTABLISHED event. */
 void side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
 			void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event);
 /* Returns the next connection event, which must come within SIDE_WAIT_US. */
@@ -115,10 +111,8 @@ void side_post_cmp_swap(struct side *s, const struct buffer *b, size_t offset, u
 void side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto);
 /* Returns true if the completion has immediate data, which only uDAPL 2.0 reports. */
 bool side_completion_immediate(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto, uint32_t *immediate);
-/*
- * Expects the next request's completion with success and this cookie. On failure prints the completion, and
- * the event of a connection that broke.
- */
+/* Expects the next request's completion with success and this cookie. On failure prints the completion, and
+ * the event of a connection that broke. */
 void side_complete(struct side *s, uint64_t cookie);
 /* Returns the length of the next message, or -1 if the peer has disconnected. */
 int64_t side_message(struct side *s, uint64_t *cookie);

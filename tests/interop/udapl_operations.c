@@ -173,10 +173,8 @@ fill_request(uint8_t *request, uint8_t number)
 		request[i] = request_byte(i);
 }
 
-/*
- * Expects the refusal's event and no further one; with uDAPL 2.0 the event holds the whole private data
- * that the peer sent.
- */
+/* Expects the refusal's event and no further one; with uDAPL 2.0 the event holds the whole private data that
+ * the peer sent. */
 static void
 expect_refusal(struct side *s, const char *name, DAT_EVENT_NUMBER wanted, bool spoken)
 {
@@ -381,10 +379,8 @@ main(int argc, char **argv)
 		for (uint8_t i = 0; i < OPERATIONS; i++) {
 			if (!operation_wanted(&operations[i], UDAPL, DAT2, name))
 				continue;
-			/*
-			 * A refusal does not say whether the peer does not listen yet: the first operation
-			 * must be another, which waits for the peer.
-			 */
+			/* A refusal does not say whether the peer does not listen yet: the first operation
+			 * must be another, which waits for the peer. */
 			if (!done && (operations[i].kind == REJECTED || operations[i].kind == NOBODY))
 				start(&s, argv[2], 0);
 			start(&s, argv[2], i);

@@ -149,10 +149,8 @@ connect_both(struct run *r)
 		side_accept(&r->work, NULL, 0);
 		side_established(&r->work);
 	}
-	/*
-	 * perftest exchanges keys after connecting, once more, and twice before the work begins; two tests
-	 * do so a fifth time.
-	 */
+	/* perftest exchanges keys after connecting, once more, and twice before the work begins; two tests do
+	 * so a fifth time. */
 	for (int i = 0; i < (r->test == SEND_BW || r->test == WRITE_LAT ? 5 : 4); i++)
 		exchange_keys(r);
 }

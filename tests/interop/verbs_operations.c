@@ -125,10 +125,8 @@ completion(struct ibv_cq *cq, const char *name)
 	die("%s: no completion", name);
 }
 
-/*
- * The state changes shortly after an error's completion. Check it before rdma_disconnect(), which would
- * change it anyway.
- */
+/* The state changes shortly after an error's completion. Check it before rdma_disconnect(), which would
+ * change it anyway. */
 static void
 expect_state(struct end *e, enum ibv_qp_state wanted, const char *name)
 {
@@ -473,11 +471,9 @@ ask(const char *address, unsigned port, uint8_t number, struct end *e)
 	return id;
 }
 
-/*
- * Expects a refusal with one of the InfiniBand specification's reasons: 8, no listener has the service ID;
+/* Expects a refusal with one of the InfiniBand specification's reasons: 8, no listener has the service ID;
  * 28, the consumer rejected. The event holds the whole field of private data, with zeros after `said`
- * bytes.
- */
+ * bytes. */
 static void
 expect_refusal(struct end *e, const char *name, int reason, size_t said)
 {

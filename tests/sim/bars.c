@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Minimum goodput with loss and congestion. Virtual time is exact, so the figures are the same on every
- * machine and can be asserted.
- */
+/* Minimum goodput with loss and congestion. Virtual time is exact, so the figures are the same on every
+ * machine and can be asserted. */
 #include "sim.h"
 
 #define KIB 1024.0
@@ -42,10 +40,8 @@ at_least(const char *what, double value, double bar)
 	return false;
 }
 
-/*
- * Checks the share of goodput that remains with a peer that has announced nothing, whose window is
- * RC_WINDOW_OTHER.
- */
+/* Checks the share of goodput that remains with a peer that has announced nothing, whose window is
+ * RC_WINDOW_OTHER. */
 static bool
 unknown_peer(uint16_t mtu, double bar)
 {

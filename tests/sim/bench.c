@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Cost of the transport: two queue pairs back to back in one thread, frames in a warm ring, real time. Each
- * stage of a batch is timed on its own, since on real machines the two ends run on two processors.
- */
+/* Cost of the transport: two queue pairs back to back in one thread, frames in a warm ring, real time. Each
+ * stage of a batch is timed on its own, since on real machines the two ends run on two processors. */
 #include "sim.h"
 
 #include <time.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Hostile peers. A queue pair with work, receives and READs in progress gets random packets, and frames of
- * a real peer mutated and sealed with a valid ICRC. It must not crash, hang, write outside the memory that
- * its keys grant, lose a work node, or complete work twice or out of order.
- */
+/* Hostile peers. A queue pair with work, receives and READs in progress gets random packets, and frames of a
+ * real peer mutated and sealed with a valid ICRC. It must not crash, hang, write outside the memory that its
+ * keys grant, lose a work node, or complete work twice or out of order. */
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -264,10 +262,8 @@ post_random(struct end *end, uint64_t now)
 		end->posted++;
 }
 
-/*
- * Inputs a packet whose payload lies in `block`. Frees the block after the next packet, as a polling core
- * frees a frame.
- */
+/* Inputs a packet whose payload lies in `block`. Frees the block after the next packet, as a polling core
+ * frees a frame. */
 static void
 input(struct end *victim, const struct wire_packet *packet, uint8_t *block, uint64_t now)
 {

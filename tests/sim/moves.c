@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Queue pairs that move between the two cores of their host: frozen at any moment, and thawed a while later
+/* Queue pairs that move between the two cores of their host: frozen at any moment, and thawed a while later
  * on the other core, whose clock has another origin. A core hands frames over that are for the other one;
- * while a queue pair is frozen they wait for it.
- */
+ * while a queue pair is frozen they wait for it. */
 #include "sim.h"
 
 #define MOVES 40u /* limit of attempts per side */

@@ -272,10 +272,8 @@ side_areas(struct sim *sim, struct side *side, uint32_t len)
 	area_new(sim, &side->landing, len, pz, ONE_ACCESS_LOCAL_WRITE);
 	area_new(sim, &side->receive, len, pz, ONE_ACCESS_LOCAL_WRITE);
 	area_new(sim, &side->target, len, pz, side->attr.access);
-	/*
-	 * Not with hosts that stop: the bounds on their peers' wait (stops.c) do not include bounced
-	 * accesses.
-	 */
+	/* Not with hosts that stop: the bounds on their peers' wait (stops.c) do not include bounced
+	 * accesses. */
 	side->unmapped = sim_below(sim, 8) == 0 && sim->options->stops == STOPS_NONE;
 	for (struct area *area = &side->source; side->unmapped && area <= &side->target; area++)
 		copies_unmap(side->host, area);
@@ -643,10 +641,8 @@ check_fair(struct sim *sim)
 			 (unsigned long long)again);
 }
 
-/*
- * Checks that nothing is outstanding at the end. Rests of a loss, a READ or a late peer would disturb later
- * work.
- */
+/* Checks that nothing is outstanding at the end. Rests of a loss, a READ or a late peer would disturb later
+ * work. */
 static void
 check_rest(struct sim *sim)
 {

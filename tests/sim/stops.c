@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Hosts that stop, like a machine with too few processors, or a virtual machine that is migrated. Frames
- * queue for them and are not lost. A host's clock is that of a polling core (loop_clock), and its timers
- * wait for its inbox likewise.
- */
+/* Hosts that stop, like a machine with too few processors, or a virtual machine that is migrated. Frames
+ * queue for them and are not lost. A host's clock is that of a polling core (loop_clock), and its timers wait
+ * for its inbox likewise. */
 #include "sim.h"
 
 #define GAP (4 * MS)
@@ -17,11 +15,9 @@ patience(const struct side *side)
 	return (side->attr.retry_count + 1ull) * (4096ull << side->attr.timeout);
 }
 
-/*
- * Draws the next stop. A host that shares its processor in turns mostly runs a few loops between stops;
- * other stops are rare and long. Two hosts with long turns hear of each other seldom: the one that runs
- * mostly waits for the one that does not.
- */
+/* Draws the next stop. A host that shares its processor in turns mostly runs a few loops between stops; other
+ * stops are rare and long. Two hosts with long turns hear of each other seldom: the one that runs mostly
+ * waits for the one that does not. */
 static void
 stop_next(struct sim *sim, struct host *host)
 {
@@ -98,10 +94,8 @@ stops_check(const struct sim *sim, const struct side *side)
 
 	if (sim->options->stops != STOPS_VANISH)
 		return;
-	/*
-	 * The wait may have begun earlier, by round trips and waits for receives; it may end later, by the
-	 * timer's last steps.
-	 */
+	/* The wait may have begun earlier, by round trips and waits for receives; it may end later, by the
+	 * timer's last steps. */
 	if (waited + 5 * MS < reported || waited > reported + 2 * (reported / 8))
 		sim_fail(sim, side, "gave its peer up after %llu us, was to wait %llu",
 			 (unsigned long long)(waited / US), (unsigned long long)(reported / US));

@@ -116,10 +116,8 @@ gather(const struct area *area, const struct work *work, uint8_t *out)
 	}
 }
 
-/*
- * Length of the part of an area that each work request uses alone: many requests are in flight at once.
- * Transfer lengths are drawn to fit.
- */
+/* Length of the part of an area that each work request uses alone: many requests are in flight at once.
+ * Transfer lengths are drawn to fit. */
 static uint32_t
 stretch(const struct area *area, uint32_t ops)
 {
@@ -337,10 +335,8 @@ writes_target(const struct op *op)
 	return op->effect != NULL && op->work.op >= ONE_OP_WRITE;
 }
 
-/*
- * May byte `at` of the target have `value` because of work request `from` or a later posted one? With
- * `fences`, requests from the next fence on do not count.
- */
+/* May byte `at` of the target have `value` because of work request `from` or a later posted one? With
+ * `fences`, requests from the next fence on do not count. */
 static bool
 later_wrote(const struct side *side, uint32_t from, bool fences, uint32_t at, uint8_t value)
 {
@@ -423,10 +419,8 @@ failure_allowed(const struct sim *sim, const struct side *side, uint32_t index, 
 	case ONE_STATUS_RNR_EXCEEDED:
 		return side->attr.rnr_retry < 7;
 	case ONE_STATUS_FLUSHED:
-		/*
-		 * The side broke the connection as responder or was stopped, or a READ precedes the request
-		 * that the peer refused.
-		 */
+		/* The side broke the connection as responder or was stopped, or a READ precedes the request
+		 * that the peer refused. */
 		return true;
 	default:
 		return false;
@@ -568,9 +562,8 @@ workload_check_end(struct sim *sim, struct side *side)
 	if (side->peer->recv_done < messages)
 		sim_fail(sim, side, "%u messages were acknowledged, %u received", messages,
 			 side->peer->recv_done);
-	/*
-	 * A message that the dead peer began may hold one receive. Messages still being copied hold theirs.
-	 */
+	/* A message that the dead peer began may hold one receive. Messages still being copied hold
+	 * theirs. */
 	if (side->recv_taken - side->recv_done >
 	    (broken && rc_state(side->qp) != RC_ERROR ? ONE_COPIES + 1 : 0))
 		sim_fail(sim, side, "%u receives were taken, %u completed", side->recv_taken,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Linked into each unit test that AddressSanitizer watches. Before GCC 15 and LLVM 19, fork() does not take
+/* Linked into each unit test that AddressSanitizer watches. Before GCC 15 and LLVM 19, fork() does not take
  * the locks of ASan's allocator: if another thread is in malloc(), the child hangs in its first malloc(). So
- * fork() waits here until all other threads sleep, because a thread that holds such a lock runs.
- */
+ * fork() waits here until all other threads sleep, because a thread that holds such a lock runs. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>

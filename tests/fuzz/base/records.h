@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Inputs of targets with state: records, each preceded by its length (two bytes, little-endian). Any bytes
+/* Inputs of targets with state: records, each preceded by its length (two bytes, little-endian). Any bytes
  * form such a sequence, and missing fields are zero, so that no input is refused. The mutator changes single
- * records, or their order.
- */
+ * records, or their order. */
 #ifndef TESTS_FUZZ_RECORDS_H
 #define TESTS_FUZZ_RECORDS_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The control thread between hostile applications and a hostile network: sequences of requests, with handles
+/* The control thread between hostile applications and a hostile network: sequences of requests, with handles
  * of present and former objects; frames; reports of the cores; the clock. In the end nothing is left, and
- * every object was put on its core and taken off in the right order.
- */
+ * every object was put on its core and taken off in the right order. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The control thread, on a fake engine and with a clock that only the target advances. The thread runs until
+/* The control thread, on a fake engine and with a clock that only the target advances. The thread runs until
  * it would sleep; then the target continues. Workers and reapers are real threads, which the stage waits
- * for.
- */
+ * for. */
 #ifndef TESTS_FUZZ_STAGE_H
 #define TESTS_FUZZ_STAGE_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A uDAPL 2.0 program on a hostile data plane, by the table that the registry receives. Events, queries and
+/* A uDAPL 2.0 program on a hostile data plane, by the table that the registry receives. Events, queries and
  * the extension differ from 1.2; the target `library` covers the rest. The copy thread receives arbitrary
- * requests here.
- */
+ * requests here. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An RSM program on a hostile data plane: malformed replies, completions of transfers that never began,
+/* An RSM program on a hostile data plane: malformed replies, completions of transfers that never began,
  * segments that change under it, and anything in the arena. Data may be nonsense, but the program's memory
- * stays intact, and no call waits for ever.
- */
+ * stays intact, and no call waits for ever. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

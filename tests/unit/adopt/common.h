@@ -122,9 +122,8 @@ is_shared(const void *p)
 	return shared;
 }
 
-/*
- * Wait until the process has `n` threads: the kernel still counts a joined thread until its exit is complete.
- */
+/* Wait until the process has `n` threads: the kernel still counts a joined thread until its exit is
+ * complete. */
 static inline void
 await_threads(uint32_t n)
 {

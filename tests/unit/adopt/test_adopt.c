@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Adopted memory: both sides access the same pages, and the application gets private memory back afterwards.
- */
+/* Adopted memory: both sides access the same pages, and the application gets private memory back
+ * afterwards. */
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -61,10 +60,8 @@ mappings(void)
 	return n;
 }
 
-/*
- * Pages that are given back merge with neighbouring mappings, else the process would exceed its limit of
- * mappings.
- */
+/* Pages that are given back merge with neighbouring mappings, else the process would exceed its limit of
+ * mappings. */
 static void
 test_mappings_merge(void **state)
 {
@@ -186,10 +183,8 @@ test_private_again(void **state)
 	fill(p, len, 1);
 	mr = reg(p, len);
 	assert_true(is_shared(p));
-	/*
-	 * A descriptor of the memfd outlives the registration, like in a data plane that does not release the
-	 * memory.
-	 */
+	/* A descriptor of the memfd outlives the registration, like in a data plane that does not release the
+	 * memory. */
 	for (int i = 0; i < 256 && fd < 0; i++) {
 		char name[64] = "";
 

@@ -164,10 +164,8 @@ pages_in(int fd)
 	return (uint64_t)st.st_blocks * 512 / PAGE;
 }
 
-/*
- * Holes that the data plane finds are populated by the library, within the range only, and the call is
- * repeated.
- */
+/* Holes that the data plane finds are populated by the library, within the range only, and the call is
+ * repeated. */
 static void
 test_shared_sparse(void **state)
 {
@@ -392,10 +390,8 @@ test_huge_files(void **state)
 		close(fd[i]);
 }
 
-/*
- * More files than pieces, some with descriptors and some with names, under a limit of descriptors below their
- * number.
- */
+/* More files than pieces, some with descriptors and some with names, under a limit of descriptors below their
+ * number. */
 static void
 test_many_files(void **state)
 {
@@ -444,10 +440,8 @@ refuse_third(struct mock *mock, const struct one_msg *msg, const int *fds, uint3
 	return true;
 }
 
-/*
- * A join refused half way is undone, and the memory is subject to bounced access. Files are joined with
- * private memory.
- */
+/* A join refused half way is undone, and the memory is subject to bounced access. Files are joined with
+ * private memory. */
 static void
 test_joined_undone(void **state)
 {

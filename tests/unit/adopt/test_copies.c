@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The copy thread: its start when first needed, its answers to the test in place of a data plane, and its
- * end.
- */
+/* The copy thread: its start when first needed, its answers to the test in place of a data plane, and its
+ * end. */
 #include <sys/wait.h>
 
 #include "common.h"
@@ -135,10 +133,8 @@ replace_pages(void *argument)
 	return NULL;
 }
 
-/*
- * Memory is subject to bounced access by one registration and adopted by another: no access is refused
- * meanwhile.
- */
+/* Memory is subject to bounced access by one registration and adopted by another: no access is refused
+ * meanwhile. */
 static void
 test_while_pages_move(void **state)
 {
@@ -264,10 +260,8 @@ child(bool denied)
 	return 0;
 }
 
-/*
- * A child does not inherit its parent's copy thread, may have one of its own, and does not disturb the
- * parent's. If a sandbox forbids these copies, registering fails.
- */
+/* A child does not inherit its parent's copy thread, may have one of its own, and does not disturb the
+ * parent's. If a sandbox forbids these copies, registering fails. */
 static void
 test_children(void **state)
 {

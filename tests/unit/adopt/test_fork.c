@@ -107,10 +107,8 @@ test_attachment_is_the_parents(void **state)
 		CHILD_CHECK(one_mem_register(fixture.client, 0, (uintptr_t)p, 1, ALL, &other) == -ECHILD);
 		CHILD_CHECK(one_channel_alloc(fixture.client, &channel) == -ECHILD);
 		CHILD_CHECK(one_wait_sleep(fixture.client, channel, 0, UINT64_MAX) == -ECHILD);
-		/*
-		 * The parent has not polled the entry. Polling it in the child does not consume it in the
-		 * parent.
-		 */
+		/* The parent has not polled the entry. Polling it in the child does not consume it in the
+		 * parent. */
 		one_cq_poll(&cq, &cqe);
 		one_cq_free(&cq);
 		one_detach(fixture.client);
@@ -238,10 +236,8 @@ test_exec_and_spawn(void **state)
 	free(p);
 }
 
-/*
- * A registered block is on the first page of a thread's malloc arena, next to the arena's header: the C
- * library writes to the header in the child before any handler runs.
- */
+/* A registered block is on the first page of a thread's malloc arena, next to the arena's header: the C
+ * library writes to the header in the child before any handler runs. */
 static void *
 block_beside_arena_header(void *arg)
 {
@@ -354,9 +350,8 @@ on_segv(int signo, siginfo_t *info, void *context)
 	mprotect((void *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
 }
 
-/*
- * Fault on protected pages continuously, with a handler that lifts the protection, as garbage collectors do.
- */
+/* Fault on protected pages continuously, with a handler that lifts the protection, as garbage collectors
+ * do. */
 static void *
 fault_often(void *arg)
 {
@@ -532,10 +527,8 @@ test_no_descriptor_left(void **state)
 	munmap(large, 100 * PAGE);
 }
 
-/*
- * The program may close the library's spare descriptors and reuse their numbers: the library leaves those
- * alone.
- */
+/* The program may close the library's spare descriptors and reuse their numbers: the library leaves those
+ * alone. */
 static void
 test_reserve_closed_by_the_program(void **state)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * No store is lost while memory is adopted and given back: threads count in slots across the range, and check
- * each slot against their own count.
- */
+/* No store is lost while memory is adopted and given back: threads count in slots across the range, and check
+ * each slot against their own count. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -361,10 +359,8 @@ test_system_calls(void **state)
 	adopt_and_give_back(p, 100 * PAGE);
 	atomic_store(&stop, true);
 	pthread_join(h.thread, NULL);
-	/*
-	 * With a full userfaultfd, system calls wait like any store. Without, they may fail (EFAULT, short
-	 * read): documented.
-	 */
+	/* With a full userfaultfd, system calls wait like any store. Without, they may fail (EFAULT, short
+	 * read): documented. */
 	if (getuid() == 0)
 		assert_int_equal(h.lost, 0);
 	printf("%" PRIu64 " reads into the range, %" PRIu64 " cut short\n", stores_of(&h), h.lost);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Cached registrations: memory that stays adopted after its last deregistration must behave like private
- * memory, whatever the program does to it.
- */
+/* Cached registrations: memory that stays adopted after its last deregistration must behave like private
+ * memory, whatever the program does to it. */
 #include <malloc.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -249,10 +247,8 @@ test_lengthened(void **state)
 	munmap(q, 10 * PAGE);
 }
 
-/*
- * The oldest cached range is half of a new range. The other half is adopted only now, and needs a place in
- * the cache.
- */
+/* The oldest cached range is half of a new range. The other half is adopted only now, and needs a place in
+ * the cache. */
 static void
 test_oldest_of_a_range(void **state)
 {
@@ -522,10 +518,8 @@ test_detach(void **state)
 	munmap(p, 32 * PAGE);
 }
 
-/*
- * A program closes descriptors that it does not know, among them the userfaultfds: nobody waits for missing
- * events.
- */
+/* A program closes descriptors that it does not know, among them the userfaultfds: nobody waits for missing
+ * events. */
 static void
 test_guards_closed(void **state)
 {
@@ -580,10 +574,8 @@ register_beside(void *arg)
 	return NULL;
 }
 
-/*
- * A helper thread replaces the pages that a thread runs on. The helper exists beforehand: creating it would
- * allocate, and the holder of the allocator's lock may wait for the keeper, which waits for this thread.
- */
+/* A helper thread replaces the pages that a thread runs on. The helper exists beforehand: creating it would
+ * allocate, and the holder of the allocator's lock may wait for the keeper, which waits for this thread. */
 static void
 test_beside_a_stack(void **state)
 {

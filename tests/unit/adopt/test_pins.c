@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory that the kernel or a device uses: io_uring's fixed buffers, direct I/O, vmsplice, process_vm_writev.
+/* Memory that the kernel or a device uses: io_uring's fixed buffers, direct I/O, vmsplice, process_vm_writev.
  * Whatever is registered, deregistered, evicted, forked or unmapped meanwhile, the program sees their stores,
- * and they see the program's.
- */
+ * and they see the program's. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -927,9 +925,8 @@ store_slowly(struct slow_store *s)
 	_exit(1);
 }
 
-/*
- * A page is pinned when its registration begins, and no more when it ends: stores until then are preserved.
- */
+/* A page is pinned when its registration begins, and no more when it ends: stores until then are
+ * preserved. */
 static void
 test_pin_ends(void **state)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory registered again with the same parameters gets a new key for its cached registration, whose old key
- * the polling core has revoked. Whatever evicts the cached range also ends its cached registrations.
- */
+/* Memory registered again with the same parameters gets a new key for its cached registration, whose old key
+ * the polling core has revoked. Whatever evicts the cached range also ends its cached registrations. */
 #include "client/adopt/range_cache.h"
 #include "client/adopt/ranges.h"
 #include "client/internal.h"
@@ -60,10 +58,8 @@ test_keys(void **state)
 	munmap(p, 30 * PAGE);
 }
 
-/*
- * The cached registration is renewed even while others hold the range. Each holder has a registration of its
- * own.
- */
+/* The cached registration is renewed even while others hold the range. Each holder has a registration of its
+ * own. */
 static void
 test_at_once(void **state)
 {

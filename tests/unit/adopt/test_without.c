@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Without userfaultfd, processes of one thread adopt and others use bounced access. Also run under valgrind,
- * which does not support userfaultfd.
- */
+/* Without userfaultfd, processes of one thread adopt and others use bounced access. Also run under valgrind,
+ * which does not support userfaultfd. */
 #include <sys/wait.h>
 
 #include "common.h"
@@ -69,10 +67,8 @@ run_child(int from_parent)
 	atomic_store(&stop, true);
 	CHECK(pthread_join(thread, NULL) == 0);
 
-	/*
-	 * Only the watcher of data planes and the copy thread are left: the end of the next registration
-	 * makes the memory private.
-	 */
+	/* Only the watcher of data planes and the copy thread are left: the end of the next registration
+	 * makes the memory private. */
 	await_threads(3);
 	CHECK(one_mem_register(client, 0, (uintptr_t)p, PAGE, ALL, &mr) == 0);
 	CHECK(one_mem_deregister(client, &mr) == 0);

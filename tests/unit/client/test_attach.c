@@ -106,10 +106,8 @@ eventfd_of(int fd)
 
 #define DESCRIPTORS 256
 
-/*
- * After the program has closed the descriptor of the thread that watches attachments, that thread cannot be
- * woken. Detaching ends nevertheless.
- */
+/* After the program has closed the descriptor of the thread that watches attachments, that thread cannot be
+ * woken. Detaching ends nevertheless. */
 static void
 test_detach_after_descriptor_was_closed(void **state)
 {

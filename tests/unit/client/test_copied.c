@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory that the copy thread may access: compared with the definition, found without a search of all of it,
- * and forgotten in a child.
- */
+/* Memory that the copy thread may access: compared with the definition, found without a search of all of it,
+ * and forgotten in a child. */
 #include <linux/futex.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -290,10 +290,8 @@ static const struct instruction arms[] = {
 	{END, 0, 0, 0, 0},
 };
 
-/*
- * Two entries, in two loops: a core that found the arm claimed in the first loop does not check it in the
- * second.
- */
+/* Two entries, in two loops: a core that found the arm claimed in the first loop does not check it in the
+ * second. */
 enum { ANSWER_FENCE = 6 };
 static const struct instruction answers[] = {
 	{STORE, BUNDLE_ENTRY, 0, 1, 0}, /* 0 */
@@ -341,10 +339,8 @@ test_bundle(void **state)
 	assert_true(without(arms, LENGTH(arms), ARM_FENCE, answers, entry_seen_or_event) > 0);
 	assert_true(without(answers, LENGTH(answers), ANSWER_FENCE, arms, entry_seen_or_event) > 0);
 	assert_int_equal(failures(claims, claims, one_event), 0);
-	/*
-	 * With the ring armed before the bundle, a core that sees the ring's arm finds the bundle claimed,
-	 * and does not retry.
-	 */
+	/* With the ring armed before the bundle, a core that sees the ring's arm finds the bundle claimed,
+	 * and does not retry. */
 	memcpy(wrong, arms, sizeof(arms));
 	wrong[ARM_BUNDLE] = arms[ARM_RING];
 	wrong[ARM_RING] = arms[ARM_BUNDLE];

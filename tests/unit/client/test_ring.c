@@ -161,10 +161,8 @@ test_cq_switch_waits_for_resize(void **state)
 	cq_put(&f, ONE_CQE_SWITCHED, 0);
 	assert_int_equal(one_cq_pending(&f.cq, 10), 1);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
-	/*
-	 * The core has switched, but one_cq_resize() has not returned: no entry is available, and no harm is
-	 * done.
-	 */
+	/* The core has switched, but one_cq_resize() has not returned: no entry is available, and no harm is
+	 * done. */
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
 	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
 	assert_int_equal(f.cq.at.head, 1);

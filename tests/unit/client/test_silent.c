@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A peer on the socket is stuck, or no data plane, or its reply cannot be received: each has an error of its
- * own.
- */
+/* A peer on the socket is stuck, or no data plane, or its reply cannot be received: each has an error of its
+ * own. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

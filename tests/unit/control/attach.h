@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Helpers of the tests that run the whole control thread.
- */
+/* Helpers of the tests that run the whole control thread. */
 #ifndef TEST_CONTROL_ATTACH_H
 #define TEST_CONTROL_ATTACH_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An application without a library: it writes messages as bytes.
- */
+/* An application without a library: it writes messages as bytes. */
 #ifndef TEST_CONTROL_ATTACH_CLIENT_H
 #define TEST_CONTROL_ATTACH_CLIENT_H
 

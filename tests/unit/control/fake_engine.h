@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An engine without cores, ports and DPDK's environment, under the real control thread. Tests decide
- * when commands are acknowledged. Each object is checked for being added before, and removed after,
- * the objects that depend on it.
- */
+/* An engine without cores, ports and DPDK's environment, under the real control thread. Tests decide when
+ * commands are acknowledged. Each object is checked for being added before, and removed after, the objects
+ * that depend on it. */
 #ifndef TEST_CONTROL_FAKE_ENGINE_H
 #define TEST_CONTROL_FAKE_ENGINE_H
 
@@ -25,10 +23,8 @@ struct fake_event {
 void fake_hold(bool commands, bool graces);
 /* Stops the control thread in a call of the engine before returning, or lets it continue. */
 void fake_stop(bool stop);
-/*
- * The test's thread looks keys up as a core does. This call is its quiescent state: the entries that
- * it found are not used in grace periods that start later.
- */
+/* The test's thread looks keys up as a core does. This call is its quiescent state: the entries that it found
+ * are not used in grace periods that start later. */
 void fake_quiescent(void);
 /* Accesses that the test's thread handed over to copy threads. */
 struct bounce_list *fake_bouncing(void);

@@ -109,10 +109,8 @@ scatter(struct fixture *f, const struct mem_sge *piece, const void *in)
 	return bounce_scatter(&f->party[0], 0, piece, 1, in, 1);
 }
 
-/*
- * Each length at each alignment, the maximum, and partly unmapped memory: no partial copy may count as
- * success.
- */
+/* Each length at each alignment, the maximum, and partly unmapped memory: no partial copy may count as
+ * success. */
 static void
 test_lengths(void **state)
 {
@@ -165,9 +163,8 @@ forge(struct fixture *f, uint32_t place, uint32_t sequence, uint32_t error)
 	atomic_store(&answer->phase, one_ring_phase(place, ONE_COPY_LOG2));
 }
 
-/*
- * A faulty answer ends in one fault: no further answer is accepted, and waiting parties go on when detached.
- */
+/* A faulty answer ends in one fault: no further answer is accepted, and waiting parties go on when
+ * detached. */
 static void
 expect_fault(uint32_t place, uint32_t sequence, uint32_t error)
 {
@@ -479,9 +476,8 @@ test_cancel(void **state)
 	stuck_close(&stuck);
 }
 
-/*
- * More parties than accesses: they are served in turn, even if holders of an access do not fetch its result.
- */
+/* More parties than accesses: they are served in turn, even if holders of an access do not fetch its
+ * result. */
 static void
 test_starved(void **state)
 {
@@ -511,9 +507,8 @@ test_starved(void **state)
 		sched_yield();
 	}
 	assert_int_equal(served, PARTIES - ONE_COPIES);
-	/*
-	 * The remaining accesses sufficed so far. When all are kept, results not fetched are dropped in time.
-	 */
+	/* The remaining accesses sufficed so far. When all are kept, results not fetched are dropped in
+	 * time. */
 	for (last = ONE_COPIES; last < PARTIES; last++) {
 		assert_int_equal(bounce_gather(&f->party[last], 0, &piece, 1, out, 2), -EAGAIN);
 		if (f->party[last].job[0] == NULL)

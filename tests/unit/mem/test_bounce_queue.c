@@ -133,10 +133,8 @@ test_queue_kept(void **state)
 	}
 }
 
-/*
- * Accesses ended before the copy thread handles them are not carried out. The rest fail when the application
- * ends.
- */
+/* Accesses ended before the copy thread handles them are not carried out. The rest fail when the application
+ * ends. */
 static void
 test_queue_ended(void **state)
 {

@@ -198,10 +198,8 @@ struct poll_job {
 	_Atomic unsigned int wrong;
 };
 
-/*
- * Minimum time and rounds per length. On a single processor, where the two threads alternate, each round
- * takes a time slice of every other thread as well.
- */
+/* Minimum time and rounds per length. On a single processor, where the two threads alternate, each round
+ * takes a time slice of every other thread as well. */
 #define LAST_BYTE_NS 50000000u
 #define LAST_BYTE_ROUNDS 10u
 
@@ -258,10 +256,8 @@ test_last_byte_is_last(void **state)
 	free(base);
 }
 
-/*
- * A deterministic check of the order: the destination's pages are read-only, and when a store faults on one,
- * everything that precedes it must be complete.
- */
+/* A deterministic check of the order: the destination's pages are read-only, and when a store faults on one,
+ * everything that precedes it must be complete. */
 static struct {
 	uint8_t *dst;
 	const uint8_t *src;

@@ -168,10 +168,8 @@ core(void *arg)
 	return NULL;
 }
 
-/*
- * A region is settled while its core revokes and renews it: either the core's last key stays valid for good,
- * or none is.
- */
+/* A region is settled while its core revokes and renews it: either the core's last key stays valid for good,
+ * or none is. */
 static void
 test_at_once(void **state)
 {

@@ -8,11 +8,9 @@
 
 #include "internal.h"
 
-/*
- * The data plane maps regions, too. The mock shares the application's process and maps MRs only: the library
+/* The data plane maps regions, too. The mock shares the application's process and maps MRs only: the library
  * would take a mapping of adopted memory that outlives its registration for one of the application's, and
- * make it private, too.
- */
+ * make it private, too. */
 void
 mock_handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add,
 		   const int *fds, uint32_t num_fds, struct one_reply *reply)

@@ -105,11 +105,9 @@ uint32_t mock_async_cq(struct mock *mock);
 bool mock_take(struct mock *mock, uint32_t qp, bool recv, struct one_wqe *wqe, struct one_sge *sge);
 /* Counts a request as finished, without a completion. */
 void mock_done(struct mock *mock, uint32_t qp, bool recv);
-/*
- * Calls mock_done(), and stores a completion with NOTIFY, with the request's cookie, op and length, in the
+/* Calls mock_done(), and stores a completion with NOTIFY, with the request's cookie, op and length, in the
  * right CQ, if there is one. (For a receive: wqe->op ONE_OP_RECV.) With success, ONE_WQE_SUPPRESS and
- * UNSIGNALED apply.
- */
+ * UNSIGNALED apply. */
 void mock_complete(struct mock *mock, uint32_t qp, const struct one_wqe *wqe, enum one_status status);
 /* Takes the next receive of a shared queue for `qp`; then completes it. */
 bool mock_srq_take(struct mock *mock, uint32_t srq, uint32_t qp, struct one_wqe *wqe, struct one_sge *sge);

@@ -89,10 +89,8 @@ void pair_free(struct pair *pair);
 void flush_output(struct pair *pair, struct end *end);
 /* Deliver the first frame that `from` has sent; returns false if there is none. */
 bool deliver_one(struct pair *pair, struct end *from);
-/*
- * Deliver a frame as part of a burst: the move of its payload may be deferred to the next frame or
- * end_burst().
- */
+/* Deliver a frame as part of a burst: the move of its payload may be deferred to the next frame or
+ * end_burst(). */
 bool deliver_in_burst(struct pair *pair, struct end *from);
 void end_burst(struct end *to);
 /* Drop the first frame that `from` has sent. */

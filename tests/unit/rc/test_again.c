@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Runs of packets from the middle of a message, which are processed like the packet before them: all that
- * qualify are, and no packet that must not be.
- */
+/* Runs of packets from the middle of a message, which are processed like the packet before them: all that
+ * qualify are, and no packet that must not be. */
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
@@ -259,10 +257,8 @@ test_read(void **state)
 		pump(p);
 		expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, len);
 		expect_placed(p, len);
-		/*
-		 * Requests of 128, 128 and 45 packets. Not in a run: the first and last packet of each, the
-		 * first middle one, and, while the congestion window is small, the first of a burst.
-		 */
+		/* Requests of 128, 128 and 45 packets. Not in a run: the first and last packet of each, the
+		 * first middle one, and, while the congestion window is small, the first of a burst. */
 		assert_in_range(p->a.env.alike, 250, 126 - 1 + 126 - 1 + 43 - 1);
 		assert_int_equal(p->a.env.rc.counter[RC_COUNT_BAD_RESPONSE], 0);
 		pair_free(p);

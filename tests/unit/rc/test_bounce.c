@@ -72,10 +72,8 @@ lose_some(struct pair *pair, struct end *from, const struct frame *frame)
 	return pair->counter++ % 7 == 3;
 }
 
-/*
- * `which`: bits for the ends whose memory is for bounced access. `selective`: lose frames, and retransmit
- * only those.
- */
+/* `which`: bits for the ends whose memory is for bounced access. `selective`: lose frames, and retransmit
+ * only those. */
 static void
 everything(int which, bool selective)
 {
@@ -191,10 +189,8 @@ test_lists(void **state)
 	process_close(&process);
 }
 
-/*
- * B's memory does not answer: A's packets are dropped or time out, nothing at B completes, and no call
- * blocks. When the memory answers at last, all work completes as after a delay.
- */
+/* B's memory does not answer: A's packets are dropped or time out, nothing at B completes, and no call
+ * blocks. When the memory answers at last, all work completes as after a delay. */
 static void
 test_stuck(void **state)
 {
@@ -334,10 +330,8 @@ copy_again(struct process *process)
 	process->c.copier = copying_start(&place, COPYING_PAGE, &process->c.all);
 }
 
-/*
- * While B's memory does not answer, B accepts many messages, acknowledges none, completes no receive, and
- * sends no response to a READ of the written range.
- */
+/* While B's memory does not answer, B accepts many messages, acknowledges none, completes no receive, and
+ * sends no response to a READ of the written range. */
 static void
 test_under_way(void **state)
 {

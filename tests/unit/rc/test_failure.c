@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Errors of a requester: work that it refuses, NAKs and responses that break it, and the completion of its
- * work then.
- */
+/* Errors of a requester: work that it refuses, NAKs and responses that break it, and the completion of its
+ * work then. */
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
@@ -286,10 +284,8 @@ test_flush(void **state)
 	pair_free(p);
 }
 
-/*
- * After an error and a reset a queue pair works again with new PSNs, and drops frames of the former
- * connection.
- */
+/* After an error and a reset a queue pair works again with new PSNs, and drops frames of the former
+ * connection. */
 static void
 test_reset_and_reuse(void **state)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Requests that a stranger forges in A's name before A sends them: which of them B holds, and with what
- * effect.
- */
+/* Requests that a stranger forges in A's name before A sends them: which of them B holds, and with what
+ * effect. */
 #include "dataplane/rc/rc_internal.h"
 #include "harness.h"
 
@@ -34,10 +32,8 @@ forge_answer(struct pair *p, uint16_t udp_src_port, uint8_t syndrome)
 	p->b.attr.path.udp_src_port = GOOD_PORT;
 }
 
-/*
- * A sweep over all PSNs by a host that sees no frame of the connection, and so does not know the UDP source
- * port.
- */
+/* A sweep over all PSNs by a host that sees no frame of the connection, and so does not know the UDP source
+ * port. */
 static void
 test_sweep_without_the_port(void **state)
 {
@@ -143,10 +139,8 @@ test_later_frame_wins(void **state)
 	pair_free(p);
 }
 
-/*
- * With each filled hole B reports that it holds a later packet. A, which has not sent that one, takes the
- * report as an acknowledgement of what it has sent.
- */
+/* With each filled hole B reports that it holds a later packet. A, which has not sent that one, takes the
+ * report as an acknowledgement of what it has sent. */
 static void
 test_acknowledged_before_a_forged_one(void **state)
 {
@@ -168,10 +162,8 @@ test_acknowledged_before_a_forged_one(void **state)
 	pair_free(p);
 }
 
-/*
- * B has executed a request that A did not send, so A's next request would be dropped as a duplicate: the
- * connection fails at once.
- */
+/* B has executed a request that A did not send, so A's next request would be dropped as a duplicate: the
+ * connection fails at once. */
 static void
 test_forged_one_is_executed(void **state)
 {

@@ -108,10 +108,8 @@ test_late_peer(void **state)
 	pair_free(p);
 }
 
-/*
- * Ends that share processors wait longer than a scheduler's time slice, until losses show that to be
- * unnecessary.
- */
+/* Ends that share processors wait longer than a scheduler's time slice, until losses show that to be
+ * unnecessary. */
 static void
 test_yielding_peer(void **state)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Several requests or responses packed into one frame: what is packed, what is executed, and malformed
- * frames.
- */
+/* Several requests or responses packed into one frame: what is packed, what is executed, and malformed
+ * frames. */
 #include "dataplane/rc/rc_internal.h"
 #include "harness.h"
 
@@ -84,10 +82,8 @@ test_alone_leaves_as_ever(void **state)
 	pair_free(p[1]);
 }
 
-/*
- * Without the peer's announcement each request has a frame of its own, and packed frames of the peer are
- * dropped.
- */
+/* Without the peer's announcement each request has a frame of its own, and packed frames of the peer are
+ * dropped. */
 static void
 test_only_where_both_announced_it(void **state)
 {
@@ -173,10 +169,8 @@ test_bounds(void **state)
 	pair_free(p);
 }
 
-/*
- * A fenced request, a long message, a list of sges and a bad request end a packed frame, and are sent
- * unpacked.
- */
+/* A fenced request, a long message, a list of sges and a bad request end a packed frame, and are sent
+ * unpacked. */
 static void
 test_what_is_not_packed(void **state)
 {
@@ -435,10 +429,8 @@ test_lies(void **state)
 	}
 }
 
-/*
- * Malformed frames behind a hole: the requests held from them are executed when the hole is filled, and
- * nothing else.
- */
+/* Malformed frames behind a hole: the requests held from them are executed when the hole is filled, and
+ * nothing else. */
 static void
 test_lies_behind_a_hole(void **state)
 {
@@ -491,10 +483,8 @@ test_opcodes_inside(void **state)
 	pair_free(lying);
 }
 
-/*
- * Packed requests pass the checks of others: a READ with a payload, a wrong length, an address outside any
- * key.
- */
+/* Packed requests pass the checks of others: a READ with a payload, a wrong length, an address outside any
+ * key. */
 static void
 test_checks_inside(void **state)
 {

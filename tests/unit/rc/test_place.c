@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Payloads that are moved together with the computation of the next frame's ICRC: which may be deferred so,
- * and that all are in place before anyone is notified.
- */
+/* Payloads that are moved together with the computation of the next frame's ICRC: which may be deferred so,
+ * and that all are in place before anyone is notified. */
 #include "harness.h"
 
 #define OK ONE_STATUS_SUCCESS
@@ -150,9 +148,8 @@ test_duplicates(void **state)
 	expect_written(p, 3);
 }
 
-/*
- * A payload behind a hole is not moved. A deferred one before the hole is moved with a frame that is dropped.
- */
+/* A payload behind a hole is not moved. A deferred one before the hole is moved with a frame that is
+ * dropped. */
 static void
 test_hole(void **state)
 {

@@ -232,10 +232,8 @@ test_read_restart_with_middle(void **state)
 	pair_free(p);
 }
 
-/*
- * An ACK beyond a READ without its response makes the requester repeat the READ, and completes nothing after
- * it.
- */
+/* An ACK beyond a READ without its response makes the requester repeat the READ, and completes nothing after
+ * it. */
 static void
 test_ack_beyond_read(void **state)
 {
@@ -258,9 +256,8 @@ test_ack_beyond_read(void **state)
 	pair_free(p);
 }
 
-/*
- * Responses follow the order of requests: the ACK of a request after a READ follows the READ's last response.
- */
+/* Responses follow the order of requests: the ACK of a request after a READ follows the READ's last
+ * response. */
 static void
 test_ack_waits_for_responses(void **state)
 {
@@ -478,10 +475,8 @@ test_unacknowledged(void **state)
 	}
 }
 
-/*
- * With a timeout of seconds the requester still retransmits twice a second, and accepts an answer up to the
- * end.
- */
+/* With a timeout of seconds the requester still retransmits twice a second, and accepts an answer up to the
+ * end. */
 static void
 test_long_timeout(void **state)
 {

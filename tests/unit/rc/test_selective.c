@@ -130,9 +130,8 @@ test_part_of_a_read_under_way(void **state)
 	expect_read(p);
 }
 
-/*
- * A repeated request, or its response, is lost. The response of a later one reveals that, before any timeout.
- */
+/* A repeated request, or its response, is lost. The response of a later one reveals that, before any
+ * timeout. */
 static void
 test_lost_repeat(void **state)
 {
@@ -207,11 +206,9 @@ test_without_a_scoreboard(void **state)
 	expect_read(p);
 }
 
-/*
- * A READ request is lost, and the probe requests its last response alone. B holds the probe behind the hole,
+/* A READ request is lost, and the probe requests its last response alone. B holds the probe behind the hole,
  * and passes over it with the READ that fills the hole. Nothing stays held, so a later loss is repaired as
- * usual.
- */
+ * usual. */
 static void
 test_probe_of_a_read(void **state)
 {

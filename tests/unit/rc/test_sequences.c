@@ -4,10 +4,8 @@
 
 #include "harness.h"
 
-/*
- * Consume `count` PSNs by a READ of B. The test requests its last response again at once, so that only this
- * one is sent.
- */
+/* Consume `count` PSNs by a READ of B. The test requests its last response again at once, so that only this
+ * one is sent. */
 static void
 pass_psns(struct pair *p, uint32_t psn, uint32_t count, const struct mem_region *region)
 {
@@ -26,10 +24,8 @@ pass_psns(struct pair *p, uint32_t psn, uint32_t count, const struct mem_region 
 	drop_one(&p->b);
 }
 
-/*
- * PSNs have wrapped to that of an atomic still remembered: a new atomic's duplicate gets the new result, not
- * the old.
- */
+/* PSNs have wrapped to that of an atomic still remembered: a new atomic's duplicate gets the new result, not
+ * the old. */
 static void
 test_duplicate_atomic_after_a_wrap(void **state)
 {
@@ -66,10 +62,8 @@ test_duplicate_atomic_after_a_wrap(void **state)
 	pair_free(p);
 }
 
-/*
- * Little is allowed in flight, from the start or the middle of a long message on: an outstanding packet, or
- * one more, requests the ACK that lets the rest follow.
- */
+/* Little is allowed in flight, from the start or the middle of a long message on: an outstanding packet, or
+ * one more, requests the ACK that lets the rest follow. */
 static void
 test_held(void **state)
 {
@@ -96,10 +90,8 @@ test_held(void **state)
 	}
 }
 
-/*
- * The congestion window shrinks below what is in flight of a long message, none of which has requested an
- * ACK.
- */
+/* The congestion window shrinks below what is in flight of a long message, none of which has requested an
+ * ACK. */
 static void
 test_cut(void **state)
 {

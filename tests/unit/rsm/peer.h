@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An exporter for tests: a thread that plays the engine and the other node on top
+/* An exporter for tests: a thread that plays the engine and the other node on top
  * of the mock data plane.  Every import that connects reaches one segment of
- * memory, whose address and key are made up.
- */
+ * memory, whose address and key are made up. */
 #ifndef TESTS_UNIT_RSM_PEER_H
 #define TESTS_UNIT_RSM_PEER_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The control thread behind its socket: well-behaved applications, hostile ones, and those that die at
- * any moment. The engine is a fake that checks the order of commands.
- */
+/* The control thread behind its socket: well-behaved applications, hostile ones, and those that die at any
+ * moment. The engine is a fake that checks the order of commands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

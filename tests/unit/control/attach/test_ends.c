@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Attachments that end at any moment.
- */
+/* Attachments that end at any moment. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A segment is published and imported with the rights that the sender of the request has when it
- * sends. A single thread becomes other users, which needs root.
- */
+/* A segment is published and imported with the rights that the sender of the request has when it sends. A
+ * single thread becomes other users, which needs root. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory of applications in the data plane: untouched pages, what is charged, and which thread
- * populates and frees.
- */
+/* Memory of applications in the data plane: untouched pages, what is charged, and which thread populates and
+ * frees. */
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>

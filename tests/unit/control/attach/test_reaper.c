@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Descriptors that take long to close (control/attach/reaper.c) delay the user that sent them, and
- * nobody else.
- */
+/* Descriptors that take long to close (control/attach/reaper.c) delay the user that sent them, and nobody
+ * else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Workers of users: none waits for another user's, and attachments of a user take turns on its worker.
- */
+/* Workers of users: none waits for another user's, and attachments of a user take turns on its worker. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Decisions that are pure functions: access to RSM segments, service ids, negotiated parameters, and
- * RSM's private data.
- */
+/* Decisions that are pure functions: access to RSM segments, service ids, negotiated parameters, and RSM's
+ * private data. */
 #include <errno.h>
 #include <string.h>
 

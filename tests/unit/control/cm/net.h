@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A network of connection managers in virtual time. Each MAD takes DELAY; a test may lose, delay or
- * double it. Sent MADs and events are recorded.
- */
+/* A network of connection managers in virtual time. Each MAD takes DELAY; a test may lose, delay or double
+ * it. Sent MADs and events are recorded. */
 #ifndef TESTS_UNIT_CM_NET_H
 #define TESTS_UNIT_CM_NET_H
 

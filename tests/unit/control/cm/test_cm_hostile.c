@@ -208,10 +208,8 @@ test_linux_connects_ipv6(void **state)
 	linux_connects(*state, CAPTURES "/rping_ipv6.pcap");
 }
 
-/*
- * After a connection its REQ is replayed. The REQ is stale, whatever ACK timeout it asked for and
- * whichever side disconnected, until no copy can be in flight any more.
- */
+/* After a connection its REQ is replayed. The REQ is stale, whatever ACK timeout it asked for and whichever
+ * side disconnected, until no copy can be in flight any more. */
 static void
 replay(struct net *net, bool we_disconnect, uint8_t ack_timeout)
 {
@@ -664,11 +662,8 @@ test_flood(void **state)
 	assert_true(net_is_clean(net));
 }
 
-/*
- * Random messages that contain ids, queue pair numbers and GUIDs of live connections, so that they
- * reach every branch. Each gets at most two answers, everything ends, and a sanitizer checks the
- * accesses.
- */
+/* Random messages that contain ids, queue pair numbers and GUIDs of live connections, so that they reach
+ * every branch. Each gets at most two answers, everything ends, and a sanitizer checks the accesses. */
 static void
 test_fuzz(void **state)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Id tables, the arena's allocator, quotas, and which descriptors may be mapped.
- */
+/* Id tables, the arena's allocator, quotas, and which descriptors may be mapped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

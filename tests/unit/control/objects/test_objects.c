@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Limits, memory regions, windows, completion rings, shared receive queues.
- */
+/* Limits, memory regions, windows, completion rings, shared receive queues. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Keep-alive between data planes (control/rsm/alive.c); the test is the wire. A sender that has not
- * seen the query cannot answer it, whatever address it uses.
- */
+/* Keep-alive between data planes (control/rsm/alive.c); the test is the wire. A sender that has not seen the
+ * query cannot answer it, whatever address it uses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The proofs between importer and exporter (control/rsm/proof.h); the test is the wire. Whatever is
- * altered, left out, truncated or replayed, no segment is granted.
- */
+/* The proofs between importer and exporter (control/rsm/proof.h); the test is the wire. Whatever is altered,
+ * left out, truncated or replayed, no segment is granted. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RSM segments and imports within one data plane.
- */
+/* RSM segments and imports within one data plane. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

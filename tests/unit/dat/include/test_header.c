@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The binary contract of the public headers: values, sizes and offsets on LP64.
- * Everything is checked by the compiler; the program runs to say so.
- */
+/* The binary contract of the public headers: values, sizes and offsets on LP64.
+ * Everything is checked by the compiler; the program runs to say so. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
