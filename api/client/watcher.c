@@ -7,7 +7,6 @@
  * and calls `lost`. The order matters: a woken thread sees `dead`. The thread exists while there are
  * attachments.
  */
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 /* Migration of ids to another event channel, waiting for requests, and endpoints. */
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "rdmacm/channel.h"
 #include "rdmacm/id.h"

@@ -9,7 +9,6 @@
  * UCX connects UD queue pairs only to exchange messages of the CM.  Such a connection carries the QPN of the
  * UD queue pair, but connects a hidden RC queue pair, the carrier.
  */
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "rdmacm/device.h"

@@ -6,7 +6,6 @@
  * must be readable exactly while its channel has events.  A ring's descriptor cannot serve: it is readable
  * when the ring may have an event, for any channel or for none.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -6,7 +6,6 @@
 #include "rsm/segment_object.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define NODE_MAX 64u
 

@@ -3,7 +3,6 @@
 #include "verbs/cm.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "client/explain.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Notes (refused.h) on refused transitions, with the names of states and attributes. */
 #include <stdio.h>
-#include <string.h>
 
 #include "verbs/refused.h"
 #include "verbs/qp.h"

@@ -3,7 +3,6 @@
  * application's copy thread accesses (copies.c). */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection zones. */
-#include <errno.h>
 
 #include "control/objects/objects.h"
 

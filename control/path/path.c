@@ -3,7 +3,6 @@
  * Datagrams to an address of our own never use a port: a queue holds them until the next loop. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
  * who knows the two addresses has to guess 14 bits, and gains only smaller packets to one destination for
  * PMTU_NS.  A program whose peer ignores its long packets gains no more.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "control/path/path.h"

@@ -14,7 +14,6 @@
 #include "sg_list.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* Part of a message that is copied at once. */
 struct landing {

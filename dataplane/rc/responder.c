@@ -9,7 +9,6 @@
 #include "sg_list.h"
 
 #include <errno.h>
-#include <string.h>
 
 const uint8_t rc_request_kind[32] = {
 	[WIRE_SEND_FIRST] = RC_REQ_SEND | RC_REQ_START,

@@ -11,9 +11,6 @@
  */
 #include "sg_list.h"
 
-#include <errno.h>
-#include <string.h>
-
 /* Timer codes of RNR NAKs in ns (spec 3.7). */
 const uint32_t rc_rnr_ns[32] = {
 	655360000, 10000,    20000,    30000,     40000,     60000,     80000,     120000,

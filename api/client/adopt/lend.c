@@ -14,7 +14,6 @@
  */
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/types.h>
 
 #include "pins.h"
 #include "ranges.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
