@@ -451,36 +451,16 @@ input_drep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 	cm->env->event(cm->env, &event);
 }
 
+/* In the order of enum cm_attribute. */
+static void (*const inputs[])(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad,
+			      uint64_t now) = {input_req, input_mra,  input_rej, input_rep,
+					       input_rtu, input_dreq, input_drep};
+
 void
 cm_input(struct cm *cm, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len, uint64_t now)
 {
 	struct cm_mad parsed;
 
-	if (cm_mad_parse(mad, len, &parsed) != 0)
-		return;
-	switch (parsed.attribute) {
-	case CM_REQ:
-		input_req(cm, reply_path, &parsed, now);
-		break;
-	case CM_MRA:
-		input_mra(cm, reply_path, &parsed, now);
-		break;
-	case CM_REJ:
-		input_rej(cm, reply_path, &parsed, now);
-		break;
-	case CM_REP:
-		input_rep(cm, reply_path, &parsed, now);
-		break;
-	case CM_RTU:
-		input_rtu(cm, reply_path, &parsed, now);
-		break;
-	case CM_DREQ:
-		input_dreq(cm, reply_path, &parsed, now);
-		break;
-	case CM_DREP:
-		input_drep(cm, reply_path, &parsed, now);
-		break;
-	default:
-		break;
-	}
+	if (cm_mad_parse(mad, len, &parsed) == 0)
+		inputs[parsed.attribute - CM_REQ](cm, reply_path, &parsed, now);
 }
