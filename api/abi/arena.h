@@ -59,13 +59,11 @@ struct one_arena {
 };
 _Static_assert(sizeof(struct one_arena) == 128, "one_arena");
 
-/*
- * The application revokes and renews keys of memory regions (ONE_MR_RENEWABLE) without the control thread.
+/* The application revokes and renews keys of memory regions (ONE_MR_RENEWABLE) without the control thread.
  * One request is in progress at a time: the application stores the request, then a new value to `asked`
  * (release), then 1 to one_doorbells.keys (release). The attachment's core carries the request out between
  * two accesses to memory of each lane, and stores `refused`, then `answered` = asked (release). Before any
- * request but RENEW the core begins all work requests that were posted earlier.
- */
+ * request but RENEW the core begins all work requests that were posted earlier. */
 enum one_key_op {
 	ONE_KEY_REVOKE = 1, /* invalidates `key`; no access that began with the key goes on */
 	ONE_KEY_RENEW,      /* gives the region whose last key was `key` the key `next`, in the same slot */

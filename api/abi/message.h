@@ -277,12 +277,10 @@ struct one_qp_rts {
 	uint8_t rd_atomic_out;
 };
 
-/*
- * Changes the settings named in `given` of a queue pair that serves its peer or receives datagrams (only
+/* Changes the settings named in `given` of a queue pair that serves its peer or receives datagrams (only
  * ONE_QP_SET_STOPPED applies to the latter). Stopped is IBTA's SQD: requests that have begun go on, others
  * wait in the ring. When the last begun request has ended, one_qp_shm.sq_draining becomes 0, and with
- * `notify` ONE_ASYNC_SQ_DRAINED follows.
- */
+ * `notify` ONE_ASYNC_SQ_DRAINED follows. */
 #define ONE_QP_SET_ACCESS 1u
 #define ONE_QP_SET_MIN_RNR_TIMER 2u
 #define ONE_QP_SET_STOPPED 4u
@@ -297,12 +295,10 @@ struct one_qp_set {
 	struct one_qp_settings to;
 };
 
-/*
- * Datagrams. An address handle names an address; ARP or ND resolves the next hop before the reply comes, as
+/* Datagrams. An address handle names an address; ARP or ND resolves the next hop before the reply comes, as
  * for a connection. The reply's id goes into requests (one_ud_to()). QP_DATAGRAM makes an idle queue pair
  * receive (RTR), and then send (RTS); a repeated request changes the Q_Key. -EPERM: the Q_Key has the highest
- * bit set, which only management datagrams may have.
- */
+ * bit set, which only management datagrams may have. */
 struct one_ah_create {
 	uint32_t pz; /* of the queue pairs that use the handle */
 	uint32_t flow_label;
@@ -321,12 +317,10 @@ struct one_qp_datagram {
 	uint32_t send_psn; /* of the first datagram */
 };
 
-/*
- * SIDR resolution: finds the queue pair that receives datagrams for a service of rdma_cm's UDP port space
+/* SIDR resolution: finds the queue pair that receives datagrams for a service of rdma_cm's UDP port space
  * (0x1110000 + port). Asynchronous: the outcome is one ONE_CQE_SIDR on `cq`; SIDR_FREE frees the reply's id.
  * A listener on such a service gets ONE_CQE_SIDR_REQUEST, and answers with a datagram queue pair that
- * receives, or, qp = 0, with a refusal.
- */
+ * receives, or, qp = 0, with a refusal. */
 struct one_sidr_ask {
 	uint32_t cq;
 	uint16_t family;
@@ -395,12 +389,10 @@ struct one_region_add {
 #define ONE_REGION_SEALED 1u
 #define ONE_REGION_MAPPABLE 2u /* RSM: importers may map a segment that is published of this region */
 
-/*
- * A joined region is several files, mapped one after the other. Each message brings further files, with a
+/* A joined region is several files, mapped one after the other. Each message brings further files, with a
  * descriptor each; the reply is the region's id. Memory can be registered when `total` files of `size` bytes
  * together have come. Large pages need aligned addresses: the data plane maps the region at `va` modulo
- * `page`.
- */
+ * `page`. */
 struct one_region_file {
 	uint64_t offset; /* in the file; offset and length are multiples of the file's page size */
 	uint64_t length;
@@ -578,12 +570,10 @@ struct one_rsm_published {
 	uint32_t given;
 }; /* given: UNPUBLISH: an importer got the file */
 
-/*
- * RSM_CONNECT carries one end of a new pair of sockets (AF_UNIX), which proves the sender's groups; without
+/* RSM_CONNECT carries one end of a new pair of sockets (AF_UNIX), which proves the sender's groups; without
  * it no groups count. The reply is a queue pair (one_qp_created) in ONE_QP_CONNECTING. ONE_CQE_RSM on its
  * conn_cq brings the outcome (status = RSMERR_*, 0 with rsm_addr, rsm_size and rsm_key in one_qp_shm), and
- * later the loss (RSMERR_CONN_ABORTED).
- */
+ * later the loss (RSMERR_CONN_ABORTED). */
 struct one_rsm_connect {
 	uint32_t node;
 	uint32_t segment;

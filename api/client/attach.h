@@ -58,12 +58,10 @@ struct one_attach {
 	const char *port;   /* NULL or "": the first port */
 	enum one_kind kind;
 	bool restarts; /* one_wait_sleep continues after signal handlers with SA_RESTART */
-	/*
-	 * Called at most once, when the attachment is lost; possibly before one_attach has returned, but
+	/* Called at most once, when the attachment is lost; possibly before one_attach has returned, but
 	 * after *out is set. NULL: no callback.
 	 * Thread: the watcher thread, with all signals blocked and no lock held. Other attachments are
-	 * notified of their loss only after the callback returns. The callback may call one_detach.
-	 */
+	 * notified of their loss only after the callback returns. The callback may call one_detach. */
 	void (*lost)(void *user);
 	void *user;
 };
@@ -77,14 +75,12 @@ const char *one_socket_path(const char *socket);
  * foreign (-ECHILD). */
 int one_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
-/*
- * Attaches this process to the data plane, and starts the watcher thread with the first attachment. Blocks
- * until the data plane has answered: at most 10 s for the connection, and 10 s more for the reply.
- * Lifetime: *out lives until one_detach, args->user must live as long; the rest of `args` until the return.
- * Errno: -ENOENT, -ECONNREFUSED, -EACCES: no data plane at that socket, or not for this user; -ETIMEDOUT: no
- * answer; -ENAMETOOLONG: the path; -EPROTO: version mismatch; -ENODEV: no such port; -EDQUOT: too many
- * attachments; -ENOMEM, -EAGAIN, -EMFILE: this process lacks resources.
- */
+/* Attaches this process to the data plane, and starts the watcher thread with the first attachment. Blocks
+ * until the data plane has answered: at most 10 s for the connection, and 10 s more for the reply. Lifetime:
+ * *out lives until one_detach, args->user must live as long; the rest of `args` until the return. Errno:
+ * -ENOENT, -ECONNREFUSED, -EACCES: no data plane at that socket, or not for this user; -ETIMEDOUT: no answer;
+ * -ENAMETOOLONG: the path; -EPROTO: version mismatch; -ENODEV: no such port; -EDQUOT: too many attachments;
+ * -ENOMEM, -EAGAIN, -EMFILE: this process lacks resources. */
 int one_attach(const struct one_attach *args, struct one_client **out);
 
 /* Ends the attachment and deregisters all its memory; the data plane frees all objects. Blocks until that
@@ -101,14 +97,12 @@ const struct one_welcome *one_client_info(const struct one_client *client);
  * Thread: any, also signal handlers. */
 bool one_client_dead(const struct one_client *client);
 
-/*
- * Sends a request and receives its reply. [message]
+/* Sends a request and receives its reply. [message]
  * Thread: no cancellation point. A request that waits for a neighbour (QP_RTR, AH_CREATE) delays no other.
  * Lock: do not hold one that a completion waits for.
  * Lifetime: `fds` stay the caller's, at most ONE_MSG_FDS. `reply` may be NULL, and is undefined unless the
  * data plane has answered. msg->seq is overwritten.
- * Returns reply->error: 0, -errno, or RSMERR_* (> 0) for requests of librsm.
- */
+ * Returns reply->error: 0, -errno, or RSMERR_* (> 0) for requests of librsm. */
 int one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
 	     struct one_reply *reply);
 

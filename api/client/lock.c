@@ -67,13 +67,11 @@ barriers_work(void)
 #endif
 }
 
-/*
- * Executes a full fence on every thread of the process, between earlier stores and later loads.  A program
+/* Executes a full fence on every thread of the process, between earlier stores and later loads.  A program
  * may have installed a system call filter (seccomp) after its locks got owners.  Then membarrier fails, and
  * only time orders the threads that execute no fence: a store leaves the store buffer within microseconds,
  * and at the latest at the next interrupt, which the kernel's tick brings within 10 ms.  From then on no lock
- * gets an owner, so each lock waits once.
- */
+ * gets an owner, so each lock waits once. */
 static void
 fence_all_threads(void)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Registered memory. attach.h has the rules for all calls.
+/* Registered memory. attach.h has the rules for all calls.
  * Thread: safe from all threads, also for the same memory. The owner of a struct one_mr serializes calls on
  * it. Other threads may use the memory meanwhile: they are held back while pages move.
- * Lock: one per process, so registrations are serialized.
- */
+ * Lock: one per process, so registrations are serialized. */
 #ifndef CLIENT_MEM_H
 #define CLIENT_MEM_H
 
@@ -43,13 +41,11 @@ int one_mem_register_iova(struct one_client *client, uint32_t pz, uint64_t va, u
 int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length,
 			   uint32_t access, struct one_mr *mr);
 
-/*
- * Reserves the file of this registration, so that it may be handed to others: no other registration will
+/* Reserves the file of this registration, so that it may be handed to others: no other registration will
  * share the file (memory registered twice is copied then). `writable` false: others can map the file only for
  * reading.
  * Errno: -EBUSY: the memory has other registrations, or the file holds other memory, or is not one adopted
- * piece, or could not be taken back.
- */
+ * piece, or could not be taken back. */
 int one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable);
 
 /* Moves the pages out of the file: a process that maps the file keeps a stale copy. Afterwards the
@@ -62,12 +58,10 @@ int one_mem_recall(struct one_client *client, struct one_mr *mr);
  * -EBUSY: as for one_mem_claim; -EFAULT: the new memory is not private, mapped and writable. */
 int one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va);
 
-/*
- * Invalidates the keys. [message, or the polling core alone] With its last deregistration memory becomes
+/* Invalidates the keys. [message, or the polling core alone] With its last deregistration memory becomes
  * private anonymous memory again, contents kept: at once, or as soon as the application could see a
  * difference (adopt/range_cache.h). On a lost attachment, too, with -ECONNRESET.
- * Errno: after any other error the memory is still registered.
- */
+ * Errno: after any other error the memory is still registered. */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);
 
 /* Makes the core begin all requests posted earlier. Call before freeing something that they name. */

@@ -40,14 +40,12 @@ void one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need);
  * ring's. */
 bool one_wait_armed(const struct one_cq *cq, uint16_t channel);
 
-/*
- * Sleeps until the channel is woken after its ticket was taken. Spins for $ONESIDE_SPIN_US microseconds (20
+/* Sleeps until the channel is woken after its ticket was taken. Spins for $ONESIDE_SPIN_US microseconds (20
  * if unset) first: during that time the engine wakes without a system call.
  * Lock: none. Several threads may sleep on one channel.
  * deadline: CLOCK_MONOTONIC ns, UINT64_MAX for none.
  * Errno: 0: woken, look again; -ETIMEDOUT; -EINTR: a signal handler ran (with one_attach.restarts: one
- * without SA_RESTART).
- */
+ * without SA_RESTART). */
 int one_wait_sleep(struct one_client *client, uint16_t channel, uint32_t ticket, uint64_t deadline);
 
 /* CLOCK_MONOTONIC. */

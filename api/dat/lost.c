@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Loss of the data plane.  No core completes work any more, so the library makes the events that the
+/* Loss of the data plane.  No core completes work any more, so the library makes the events that the
  * specification promises: it flushes all outstanding work, ends each connection with BROKEN, and reports the
  * catastrophic error on the asynchronous EVD.  The first thread that polls a queue of the IA does this, not
- * the watcher.
- */
+ * the watcher. */
 #include "dat/evd.h"
 
 void

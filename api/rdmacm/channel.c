@@ -279,12 +279,10 @@ channel_end(const char *function, struct id *id, int error, enum rdma_cm_event_t
 
 /* ---- transitions of queue pairs ---- */
 
-/*
- * Transitions of queue pairs when the application gets an event, in the order of rdma-core.  The CQs show no
+/* Transitions of queue pairs when the application gets an event, in the order of rdma-core.  The CQs show no
  * completion of a connection before the application has got ESTABLISHED.  Receives are flushed when the
  * application gets the end of the connection, or by an earlier rdma_disconnect().  The application itself
- * moves queue pairs that it created without the id.
- */
+ * moves queue pairs that it created without the id. */
 
 /* Ignores errors: if the connection has ended, the next event reports its end. */
 static void

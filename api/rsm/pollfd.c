@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Poll descriptors of segments. A descriptor is the read end of a pipe. The pipe contains a byte while events
+/* Poll descriptors of segments. A descriptor is the read end of a pipe. The pipe contains a byte while events
  * are pending, so that poll and epoll report POLLIN and POLLRDNORM, level triggered. The write end is closed
  * when no event can come any more (POLLHUP). Each attachment with descriptors has a pump thread, which
- * updates the pipes.
- */
+ * updates the pipes. */
 #include "client/wait.h"
 #include "rsm/segment_object.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory windows, and their binds.  The data plane chooses the high 24 bits of a window's key; each bind
+/* Memory windows, and their binds.  The data plane chooses the high 24 bits of a window's key; each bind
  * chooses new low 8 bits.  Each bind of a window of type 1 takes the next key here; the application chooses
  * the keys of type 2.  A window of type 2 belongs to the queue pair that bound it (2B).  LOCAL_INV or the
- * peer's SEND with invalidate must end its bind before the next one.
- */
+ * peer's SEND with invalidate must end its bind before the next one. */
 #include <stdlib.h>
 
 #include "verbs/refused.h"

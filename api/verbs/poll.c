@@ -279,12 +279,10 @@ cq_calls(struct ibv_cq_ex *ex)
 
 /* ---- yielding the processor after empty polls ---- */
 
-/*
- * Programs for RNICs busy-poll, since an RNIC works without the processor.  Here a polling core of the data
+/* Programs for RNICs busy-poll, since an RNIC works without the processor.  Here a polling core of the data
  * plane does the work.  If the core shares its processor with the program, each empty poll delays that work.
  * So a thread calls sched_yield() after LOOKS_BETWEEN empty polls.  The duration of the call shows whether
- * other threads want the processor; as long as they do, the thread yields after each empty poll.
- */
+ * other threads want the processor; as long as they do, the thread yields after each empty poll. */
 #define LOOKS_BETWEEN 512u /* empty polls; some microseconds, if no other thread wants the processor */
 /* Upper bound of the least duration.  A sched_yield() that returns at once takes less.  If another thread
  * always wants the processor, no call returns at once, and the bound is used instead: it must be less than a

@@ -194,12 +194,10 @@ mapping_populate_step(struct job *job)
 
 	if (len > populate->len - populate->done)
 		len = populate->len - populate->done;
-	/*
-	 * Reading maps all pages of the file around a fault; writing maps one page.  The files of regions are
+	/* Reading maps all pages of the file around a fault; writing maps one page.  The files of regions are
 	 * on tmpfs or hugetlbfs (region_check()), which write nothing back, so pages mapped by reading are
 	 * writable.  Kernels before 5.14 lack MADV_POPULATE_READ; there arena_populate() finds what is
-	 * missing.
-	 */
+	 * missing. */
 	if (madvise(at, len, MADV_POPULATE_READ) != 0)
 		error = arena_populate(at, len);
 	if (error == -EFAULT && !populate->by_page) {

@@ -49,12 +49,10 @@ int arena_populate(void *base, size_t len);
 void arena_punch(void *base, size_t len);
 
 /* ---- small.c ---- */
-/*
- * Slab allocator within an arena, with many slots to a page: queue pairs with short rings, and connection
+/* Slab allocator within an arena, with many slots to a page: queue pairs with short rings, and connection
  * requests. Allocating and punching arena pages costs system calls, and stops every core for a moment,
  * because all map the arena. So a freed slot is cached for the next allocation of its size, until the arena
- * ends.
- */
+ * ends. */
 #define SMALL_MAX 4096u
 
 struct small_size {

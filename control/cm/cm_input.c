@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Received MADs.  Any host can send one, so every field is checked here.  A message
+/* Received MADs.  Any host can send one, so every field is checked here.  A message
  * is accepted for a connection only between the connection's two addresses and with
  * the ids (for a DREQ also the queue pair number) that the peer knows.  No message
- * causes more than one message in reply.
- */
+ * causes more than one message in reply. */
 #include <string.h>
 
 #include "cm_internal.h"

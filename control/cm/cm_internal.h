@@ -101,12 +101,10 @@ cm_code_ns(uint8_t code, uint8_t max)
 	return 4096ull << (code < max ? code : max);
 }
 
-/*
- * IBTA vol. 1, 12.9.7 and 12.10: TIMEWAIT lasts as long as packets of the connection, or copies of its MADs,
+/* IBTA vol. 1, 12.9.7 and 12.10: TIMEWAIT lasts as long as packets of the connection, or copies of its MADs,
  * may be in flight, which the queue pair's ACK timeout gives.  Until then a REQ with the same id is stale.
  * The peer's ACK timeout can lengthen the minimum but not shorten it: a copy of a REQ must not be taken for a
- * new request.
- */
+ * new request. */
 static inline uint64_t
 cm_timewait_ns(uint8_t ack_timeout)
 {

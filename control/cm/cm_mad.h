@@ -99,12 +99,10 @@ int cm_ip_header_parse(const uint8_t *bytes, struct cm_ip_header *header);
  * packet, to which `path` replies. */
 bool cm_ip_header_take(const uint8_t *bytes, const struct cm_path *path, uint16_t *port);
 
-/*
- * Announcement between oneside peers.  In a REQ the announcement uses the alternate
+/* Announcement between oneside peers.  In a REQ the announcement uses the alternate
  * path's GIDs and flow label, which receivers ignore when the alternate LID is 0, and
  * has room for private data that did not fit.  In a REP, REJ and DREQ the announcement
- * is at the end of the private data.  A REJ announces the length only.
- */
+ * is at the end of the private data.  A REJ announces the length only. */
 #define CM_ANNOUNCE_REP_LEN 16u
 struct cm_announce {
 	uint32_t capabilities; /* 8 bits; the rest of the word on the wire is `steering` */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Open challenges. Anyone who can send with a peer's address can cause any number of challenges. So each node
+/* Open challenges. Anyone who can send with a peer's address can cause any number of challenges. So each node
  * has a table of fixed size, and the nonce determines a challenge's place: a new challenge replaces each old
  * one with equal probability. Under a flood of N, a genuine answer still finds its challenge with probability
- * (1 - 1/PLACES)^N, and each retry has another chance.
- */
+ * (1 - 1/PLACES)^N, and each retry has another chance. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

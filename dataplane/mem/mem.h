@@ -45,12 +45,10 @@ struct mem_region {
 	struct mem_renewable *renewable; /* container of a renewable region; NULL: not renewable */
 };
 
-/*
- * A region whose key its application revokes and renews through its core, the only core that uses keys of its
+/* A region whose key its application revokes and renews through its core, the only core that uses keys of its
  * zone. The slot stays the region's, and has either `region`, or `none`, which grants nothing. The control
  * thread creates and removes the region like any other. The control thread settles the region before windows
- * or segments are built on it: from then on only the control thread can revoke it.
- */
+ * or segments are built on it: from then on only the control thread can revoke it. */
 struct mem_renewable {
 	struct mem_region region; /* first: free() of the region frees all */
 	struct mem_region none;

@@ -64,12 +64,10 @@ find_string_moves(void)
 	have_string_moves = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & CPUID_7_EBX_ERMS) != 0;
 }
 
-/*
- * Move one PLACE_CHUNK by `rep movsb`, if the CPU has fast string moves (ERMS): as fast as the longest
+/* Move one PLACE_CHUNK by `rep movsb`, if the CPU has fast string moves (ERMS): as fast as the longest
  * memcpy, or faster. Exception: if the low 12 bits of the destination are slightly above those of the source,
  * Zen 4 moves 3.5 GB/s instead of 49; memmove() itself has that problem. The stores within are unordered,
- * like those of memmove(); stores before and after are not reordered with them.
- */
+ * like those of memmove(); stores before and after are not reordered with them. */
 static inline bool
 move_string(void *dst, const void *src)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Frames to the ports. A core retains frames that a port does not accept and retries in every loop. Only
+/* Frames to the ports. A core retains frames that a port does not accept and retries in every loop. Only
  * frames that no ring can hold are dropped, and counted. A core without a transmit queue of its own hands its
  * frames to the core that has queue 0. For a memif there is a queue for each core of the peer
- * (memif_rings.c), so that a full ring delays only frames to its own core.
- */
+ * (memif_rings.c), so that a full ring delays only frames to its own core. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -259,12 +259,10 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 	}
 }
 
-/*
- * True if the frame has the two addresses of the connection. Peers with selective repeat derive their UDP
+/* True if the frame has the two addresses of the connection. Peers with selective repeat derive their UDP
  * source port from the flow label of the REQ, which is random, or have drawn it for the peer
  * (doc/steering.md). A host that does not see the frames has to guess up to 14 bits more, so forged packets
- * are not held.
- */
+ * are not held. */
 static inline bool
 is_of_connection(const struct rc_qp *qp, const struct wire_packet *packet)
 {

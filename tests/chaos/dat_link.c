@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Rounds on a connection, begun by either end. A block is written into the peer's area, read back and
+/* Rounds on a connection, begun by either end. A block is written into the peer's area, read back and
  * compared, and announced by a message that follows both. The peer checks the block and answers; until then
  * the area does not change. Hence no end ever has more than one message and one answer to receive, and no
- * sender waits for a receive.
- */
+ * sender waits for a receive. */
 #include "dat_link.h"
 
 #include <stdlib.h>

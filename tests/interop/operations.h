@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Each connection carries one operation, between our uDAPL program and our verbs program, which uses
+/* Each connection carries one operation, between our uDAPL program and our verbs program, which uses
  * unmodified libibverbs and librdmacm. The packaged programs never do these operations. Both sides share this
  * table: the starter names the operation in the private data of its request, and the responder answers with
- * its memory.
- */
+ * its memory. */
 #ifndef TESTS_INTEROP_OPERATIONS_H
 #define TESTS_INTEROP_OPERATIONS_H
 

@@ -37,12 +37,10 @@ int segment_open(const struct segment *segment, bool *opened);
 int joined_add(struct one_client *client, const struct segment *segment, uint32_t count, uint32_t *id);
 
 /* ---- shared.c: descriptors of the files of shared mappings that the application made ---- */
-/*
- * Finds a descriptor, open for reading and writing, of a mapping's file in memory (memfd, tmpfs, hugetlbfs).
+/* Finds a descriptor, open for reading and writing, of a mapping's file in memory (memfd, tmpfs, hugetlbfs).
  * The descriptor is the application's own (closing a duplicate would drop the application's record locks), or
  * a new one opened by `path` if *opened. *page: the page size of a hugetlbfs file; else 0. Returns -ENOENT if
- * there is none. Requires ranges_lock.
- */
+ * there is none. Requires ranges_lock. */
 int shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size, uint64_t *page);
 /* Begins a series of lookups: the index of earlier ones is not used any more. */
 void shared_begin(void);

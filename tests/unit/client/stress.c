@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * All memory shared by application and data plane is used by threads at full speed: several posting threads
+/* All memory shared by application and data plane is used by threads at full speed: several posting threads
  * with a queue pair each, a core, and a thread that waits for completions. Also built with ThreadSanitizer,
  * for which both sides must be in one process. The number of rounds depends on the time: on a single
  * processor each fill of a ring takes a time slice of every other thread as well. Checked: every request
  * arrives once, in order, complete; no completion is lost or repeated; no thread sleeps forever (the watchdog
- * is the test's timeout).
- */
+ * is the test's timeout). */
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The wake-up protocols of api/abi, as small programs on a model of the machine, in every possible order of
+/* The wake-up protocols of api/abi, as small programs on a model of the machine, in every possible order of
  * execution. The model has two processors with store buffers, as x86 does, the weakest machine that the full
  * fences are for: a store enters the processor's own buffer and reaches memory later, in order; loads check
  * the own buffer first; fences, atomic read-modify-writes and system calls wait until the buffer is empty.
  * Each protocol is shown to lose nothing, and to lose something without any one of its fences: so the model
- * can tell the difference.
- */
+ * can tell the difference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

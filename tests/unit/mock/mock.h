@@ -63,12 +63,10 @@ uint32_t mock_attached(struct mock *mock);
 
 /* ---- requests ---- */
 
-/*
- * Called by the mock's thread for each request of `type` before anything else is
+/* Called by the mock's thread for each request of `type` before anything else is
  * done.  Return true when `reply` (type and seq are set, the rest is zero) is the
  * answer; false for the default.  Set reply->seq or type wrong to send nonsense.
- * Descriptors are closed by the mock.  Other mock_ calls may be made from within.
- */
+ * Descriptors are closed by the mock.  Other mock_ calls may be made from within. */
 typedef bool (*mock_handler)(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
 			     struct one_reply *reply, void *user);
 void mock_on(struct mock *mock, enum one_msg_type type, mock_handler handler, void *user);

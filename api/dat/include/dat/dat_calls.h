@@ -59,14 +59,12 @@ extern DAT_RETURN dat_evd_free(IN DAT_EVD_HANDLE evd_handle);
 
 /* ---- endpoint (uDAPL: EP) ---- */
 
-/*
- * Creates an UNCONNECTED endpoint.  PZ and EVDs may be null; without an EVD the events of its stream are not
+/* Creates an UNCONNECTED endpoint.  PZ and EVDs may be null; without an EVD the events of its stream are not
  * reported.  Null attributes stand for the defaults, which dat_ep_query returns.  In given attributes
  * max_recv_dtos must be 0 exactly if the receive EVD is null; likewise for requests.  [message] Errors:
  * INVALID_HANDLE (IA, PZ, EVD_RECV, EVD_REQUEST, EVD_CONN: bad, or without the stream's flag);
- * INVALID_PARAMETER (attributes: ARG6; null result: ARG7); MODEL_NOT_SUPPORTED (QOS);
- * INSUFFICIENT_RESOURCES (TEP).
- */
+ * INVALID_PARAMETER (attributes: ARG6; null result: ARG7); MODEL_NOT_SUPPORTED (QOS); INSUFFICIENT_RESOURCES
+ * (TEP). */
 extern DAT_RETURN dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
 				IN DAT_EVD_HANDLE recv_evd_handle, IN DAT_EVD_HANDLE request_evd_handle,
 				IN DAT_EVD_HANDLE connect_evd_handle, IN const DAT_EP_ATTR *ep_attributes,
@@ -86,26 +84,22 @@ extern DAT_RETURN dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_H
 extern DAT_RETURN dat_ep_query(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK ep_param_mask,
 			       OUT DAT_EP_PARAM *ep_param);
 
-/*
- * Changes the fields in the mask: PZ while UNCONNECTED or TENTATIVE; EVDs and
+/* Changes the fields in the mask: PZ while UNCONNECTED or TENTATIVE; EVDs and
  * attributes also while RESERVED or PASSIVE; recv_completion_flags only if no
  * receive is posted.  Posted receives are not lost.  [message]
  * Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (read-only field: ARG2; value or handle: ARG3);
- * INVALID_STATE (by the EP's state); INSUFFICIENT_RESOURCES.
- */
+ * INVALID_STATE (by the EP's state); INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN dat_ep_modify(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK ep_param_mask,
 				IN const DAT_EP_PARAM *ep_param);
 
-/*
- * Starts connecting.  Timeout in microseconds, not 0; with DAT_TIMEOUT_INFINITE the
+/* Starts connecting.  Timeout in microseconds, not 0; with DAT_TIMEOUT_INFINITE the
  * transport decides.  The outcome is one event on the connect EVD:
  * ESTABLISHED with the acceptor's private data, or PEER_REJECTED,
  * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT, DISCONNECTED.  Private data: 0 to
  * max_private_data_size bytes.  [message]
  * Errors: INVALID_HANDLE (EP, EVD_CONN); INVALID_PARAMETER (address: ARG2; qualifier: ARG3; timeout: ARG4;
  * size: ARG5; null data: ARG6; undefined bits of QOS, flags: ARG7, ARG8); INVALID_STATE (EP_NOTREADY without
- * a PZ; else by state); INVALID_ADDRESS; MODEL_NOT_SUPPORTED (QOS, multipath).
- */
+ * a PZ; else by state); INVALID_ADDRESS; MODEL_NOT_SUPPORTED (QOS, multipath). */
 extern DAT_RETURN dat_ep_connect(IN DAT_EP_HANDLE ep_handle, IN DAT_IA_ADDRESS_PTR remote_ia_address,
 				 IN DAT_CONN_QUAL remote_conn_qual, IN DAT_TIMEOUT timeout,
 				 IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data,
@@ -117,16 +111,13 @@ extern DAT_RETURN dat_ep_dup_connect(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_HANDL
 				     IN DAT_TIMEOUT timeout, IN DAT_COUNT private_data_size,
 				     IN const DAT_PVOID private_data, IN DAT_QOS quality_of_service);
 
-/*
- * Starts disconnecting.  One DISCONNECTED event on each side's connect EVD follows.  GRACEFUL first completes
+/* Starts disconnecting.  One DISCONNECTED event on each side's connect EVD follows.  GRACEFUL first completes
  * the requests posted so far.  All other work is flushed.  On a DISCONNECTED EP the call has no effect and
  * returns SUCCESS.  [message] Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (flags: ARG2); INVALID_STATE
- * (UNCONNECTED, RESERVED, PASSIVE, TENTATIVE).
- */
+ * (UNCONNECTED, RESERVED, PASSIVE, TENTATIVE). */
 extern DAT_RETURN dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle, IN DAT_CLOSE_FLAGS disconnect_flags);
 
-/*
- * Posts never block, and local_iov may be reused at once.  The completion returns user_cookie.  Requests
+/* Posts never block, and local_iov may be reused at once.  The completion returns user_cookie.  Requests
  * (send, RDMA) are legal in CONNECTED and in DISCONNECTED (then flushed), receives in all states. Zero-length
  * segments are skipped; 0 segments are legal.  Flags besides DEFAULT: receives UNSIGNALLED; RDMA SUPPRESS,
  * UNSIGNALLED, BARRIER_FENCE; send those and SOLICITED_WAIT.  UNSIGNALLED needs the flag in the EP's matching
@@ -136,8 +127,7 @@ extern DAT_RETURN dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle, IN DAT_CLOSE_FLA
  * PRIVILEGES_VIOLATION (context unknown, or its LMR not writable: READ or WRITE, what is done to the
  * segment); PROTECTION_VIOLATION (LMR of another PZ: READ, WRITE); INVALID_STATE (by state);
  * INSUFFICIENT_RESOURCES (CREDITS: max_*_dtos outstanding); LENGTH_ERROR (RDMA: write longer than the remote
- * segment, read longer than the local ones; above max_rdma_size).
- */
+ * segment, read longer than the local ones; above max_rdma_size). */
 extern DAT_RETURN dat_ep_post_send(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
 				   IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
 				   IN DAT_COMPLETION_FLAGS completion_flags);
@@ -199,14 +189,12 @@ extern DAT_RETURN dat_rmr_create(IN DAT_PZ_HANDLE pz_handle, OUT DAT_RMR_HANDLE 
 extern DAT_RETURN dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle, IN DAT_RMR_PARAM_MASK rmr_param_mask,
 				OUT DAT_RMR_PARAM *rmr_param);
 
-/*
- * Posts a bind of the window to a range of an LMR; segment_length 0 unbinds.  The new context is returned at
+/* Posts a bind of the window to a range of an LMR; segment_length 0 unbinds.  The new context is returned at
  * once, and is valid when the bind has completed.  Requests posted later on the same EP wait for the bind.
  * Earlier contexts of the window become invalid.  States and flags are those of RDMA posts. Errors:
  * INVALID_HANDLE (RMR, EP); INVALID_PARAMETER (context, range: ARG2; rights: ARG3; flags: ARG6; null result:
  * ARG7); INVALID_STATE (by state); PRIVILEGES_VIOLATION (remote write without the LMR's local write);
- * PROTECTION_VIOLATION (EP, LMR, RMR not of one PZ); INSUFFICIENT_RESOURCES (CREDITS).
- */
+ * PROTECTION_VIOLATION (EP, LMR, RMR not of one PZ); INSUFFICIENT_RESOURCES (CREDITS). */
 extern DAT_RETURN dat_rmr_bind(IN DAT_RMR_HANDLE rmr_handle, IN const DAT_LMR_TRIPLET *lmr_triplet,
 			       IN DAT_MEM_PRIV_FLAGS mem_privileges, IN DAT_EP_HANDLE ep_handle,
 			       IN DAT_RMR_COOKIE user_cookie, IN DAT_COMPLETION_FLAGS completion_flags,
@@ -259,12 +247,10 @@ extern DAT_RETURN dat_rsp_free(IN DAT_RSP_HANDLE rsp_handle);
 /* Errors: INVALID_HANDLE (CR); INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_cr_query(IN DAT_CR_HANDLE cr_handle, IN DAT_CR_PARAM_MASK cr_param_mask,
 			       OUT DAT_CR_PARAM *cr_param);
-/*
- * Accepts with an UNCONNECTED EP of the consumer, or with null if the service point supplied an EP.
+/* Accepts with an UNCONNECTED EP of the consumer, or with null if the service point supplied an EP.
  * ESTABLISHED or ACCEPT_COMPLETION_ERROR follows on the EP's connect EVD.  Success invalidates the CR.
  * [message] Errors: INVALID_HANDLE (CR; EP: bad, missing, not null although one was supplied, or without PZ
- * or connect EVD); INVALID_PARAMETER (size: ARG3; null data: ARG4); INVALID_STATE (by the EP's state).
- */
+ * or connect EVD); INVALID_PARAMETER (size: ARG3; null data: ARG4); INVALID_STATE (by the EP's state). */
 extern DAT_RETURN dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_handle,
 				IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data);
 /* Refuses the request; the peer gets PEER_REJECTED.  [message]  Errors: INVALID_HANDLE (CR). */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The registry's calls for provider libraries.  A library exports dat_provider_init and dat_provider_fini.
+/* The registry's calls for provider libraries.  A library exports dat_provider_init and dat_provider_fini.
  * The registry calls init once before the first open of an IA name, with the name and version in
  * provider_info and the IA parameters of dat.conf in instance_data.  init registers the name with
- * dat_registry_add_provider.  The registry calls fini after the last close; fini removes the name.
- */
+ * dat_registry_add_provider.  The registry calls fini after the last close; fini removes the name. */
 #ifndef _DAT_REGISTRY_H_
 #define _DAT_REGISTRY_H_
 

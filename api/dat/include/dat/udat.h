@@ -201,16 +201,14 @@ typedef struct dat_cno_param {
 
 /* ---- interface adapter (uDAPL: IA) ---- */
 
-/*
- * Opens an IA by its name in the registry (dat.conf, or "oneside").  *async_evd_handle chooses the EVD for
+/* Opens an IA by its name in the registry (dat.conf, or "oneside").  *async_evd_handle chooses the EVD for
  * asynchronous errors: DAT_HANDLE_NULL creates an EVD of at least async_evd_min_qlen entries, which
  * dat_ia_close frees; an existing asynchronous EVD is used unchanged; DAT_EVD_ASYNC_EXISTS requests none, and
  * DAT_EVD_OUT_OF_SCOPE is returned.  Blocks while the attachment is made.
  * Errors: INVALID_PARAMETER (name: ARG1; length: ARG2; null EVD pointer: ARG3); INVALID_HANDLE (null
  * ia_handle: IA; EVD: EVD_ASYNC); PROVIDER_NOT_FOUND (NAME_NOT_REGISTERED, MAJOR_NOT_FOUND, MINOR_NOT_FOUND,
  * THREAD_SAFETY_NOT_FOUND); INSUFFICIENT_RESOURCES (DEVICE: no data plane answers; else a limit);
- * INVALID_STATE (the file named by DAT_OVERRIDE cannot be read).
- */
+ * INVALID_STATE (the file named by DAT_OVERRIDE cannot be read). */
 extern DAT_RETURN dat_ia_openv(IN const DAT_NAME_PTR ia_name_ptr, IN DAT_COUNT async_evd_min_qlen,
 			       INOUT DAT_EVD_HANDLE *async_evd_handle, OUT DAT_IA_HANDLE *ia_handle,
 			       IN DAT_UINT32 dat_version_major, IN DAT_UINT32 dat_version_minor,
@@ -223,12 +221,10 @@ extern DAT_RETURN dat_get_handle_type(IN DAT_HANDLE dat_handle, OUT DAT_HANDLE_T
 
 /* ---- event dispatcher (uDAPL: EVD) ---- */
 
-/*
- * Creates an EVD for at least evd_min_qlen events of the streams in evd_flags (not ASYNC), enabled and
+/* Creates an EVD for at least evd_min_qlen events of the streams in evd_flags (not ASYNC), enabled and
  * waitable. The queue is longer than requested, and grows with the EPs that feed the EVD.  [message] Errors:
  * INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (length: ARG2; flags: ARG4; null result: ARG5);
- * INSUFFICIENT_RESOURCES (TEVD: above max_evd_qlen, or too many).
- */
+ * INSUFFICIENT_RESOURCES (TEVD: above max_evd_qlen, or too many). */
 extern DAT_RETURN dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
 				 IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,
 				 OUT DAT_EVD_HANDLE *evd_handle);
@@ -246,16 +242,14 @@ extern DAT_RETURN dat_evd_disable(IN DAT_EVD_HANDLE evd_handle);
 extern DAT_RETURN dat_evd_set_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 extern DAT_RETURN dat_evd_clear_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 
-/*
- * Blocks until `threshold` events are queued, or `timeout` microseconds are over (0: polls once;
+/* Blocks until `threshold` events are queued, or `timeout` microseconds are over (0: polls once;
  * DAT_TIMEOUT_INFINITE: no limit).  Dequeues one event; *nmore is the number left.  Events without
  * notification (UNSIGNALLED, not solicited) do not end the wait; the next event with notification does.
  * Returns TIMEOUT_EXPIRED (exactly this value) without dequeuing; *nmore is then the number queued. Errors:
  * INVALID_HANDLE; INVALID_PARAMETER (threshold <= 0 or above the length: ARG3; null event: ARG4; null nmore:
  * ARG5); INVALID_STATE (another waiter: EVD_WAITER; EVD_UNWAITABLE; threshold above 1 with UNSIGNALLED or
  * SOLICITED_WAIT endpoints: EVD_CONFIG_NOTIFY, EVD_CONFIG_SOLICITED); ABORT (the IA was closed, or its data
- * plane is lost); INTERRUPTED_CALL (a signal handler without SA_RESTART ran; *nmore is set).
- */
+ * plane is lost); INTERRUPTED_CALL (a signal handler without SA_RESTART ran; *nmore is set). */
 extern DAT_RETURN dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT timeout, IN DAT_COUNT threshold,
 			       OUT DAT_EVENT *event, OUT DAT_COUNT *nmore);
 
@@ -272,26 +266,22 @@ extern DAT_RETURN dat_cno_query(IN DAT_CNO_HANDLE cno_handle, IN DAT_CNO_PARAM_M
 				OUT DAT_CNO_PARAM *cno_param);
 /* Errors: INVALID_HANDLE (CNO); INVALID_STATE (an EVD refers to it, or a thread waits: CNO_IN_USE). */
 extern DAT_RETURN dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
-/*
- * Blocks until an event arrives, or has arrived since the last call, on an enabled EVD of this CNO on which
+/* Blocks until an event arrives, or has arrived since the last call, on an enabled EVD of this CNO on which
  * no thread waits.  *evd_handle is that EVD, as a hint: poll all.  Null with SUCCESS: the last EVD was freed,
  * or the IA closed.  After `timeout` microseconds: null and QUEUE_EMPTY (exactly this value). Errors:
  * INVALID_HANDLE (CNO); INVALID_PARAMETER (null: ARG3); INTERRUPTED_CALL; INVALID_STATE (the data plane is
- * lost: CNO_DEAD).
- */
+ * lost: CNO_DEAD). */
 extern DAT_RETURN dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout,
 			       OUT DAT_EVD_HANDLE *evd_handle);
 
 /* ---- local memory region (uDAPL: LMR) ---- */
 
-/*
- * Registers `length` bytes (1 to max_lmr_block_size) of the caller's memory, or with DAT_MEM_TYPE_LMR the
+/* Registers `length` bytes (1 to max_lmr_block_size) of the caller's memory, or with DAT_MEM_TYPE_LMR the
  * range of another LMR, with a zone and rights of its own.  Exactly this range is registered.  Local read is
  * always granted. rmr_context is 0 without remote rights.  lmr_handle must not be null; other results may be
  * null.  Blocks while the pages are made shared.  [message] Errors: INVALID_HANDLE (IA, PZ, LMR);
  * INVALID_PARAMETER (type: ARG2; region: ARG3; rights: ARG6; null: ARG7); LENGTH_ERROR (0);
- * INSUFFICIENT_RESOURCES (MEMORY_REGION, MEMORY).
- */
+ * INSUFFICIENT_RESOURCES (MEMORY_REGION, MEMORY). */
 extern DAT_RETURN dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
 				 IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length,
 				 IN DAT_PZ_HANDLE pz_handle, IN DAT_MEM_PRIV_FLAGS mem_privileges,
@@ -304,12 +294,10 @@ extern DAT_RETURN dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_M
 
 /* ---- registry ---- */
 
-/*
- * Lists the IAs of API version 1 that can be opened: fills at most max_to_return of the structures that the
+/* Lists the IAs of API version 1 that can be opened: fills at most max_to_return of the structures that the
  * list points to. Errors: INVALID_PARAMETER (max 0: ARG1, null count: ARG2, null list or element: ARG3; with
  * ARG1 and ARG3 *entries_returned is the number of all IAs); INTERNAL_ERROR (the file named by DAT_OVERRIDE
- * cannot be read).
- */
+ * cannot be read). */
 extern DAT_RETURN dat_registry_list_providers(IN DAT_COUNT max_to_return, OUT DAT_COUNT *entries_returned,
 					      OUT DAT_PROVIDER_INFO *(dat_provider_list[]));
 
