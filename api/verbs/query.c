@@ -7,7 +7,6 @@
 #include "verbs/refused.h"
 #include "verbs/device.h"
 
-#define ATOMIC_QPS UINT16_MAX
 #define NO_VENDOR 0xffffffu /* an unassigned OUI, which other devices without a vendor have as well */
 #define PAGE_SIZES 0xfffff000ull
 #define CORE_CLOCK_KHZ 1000000u
