@@ -2,17 +2,12 @@
 /* Limits: threads that a core wakes at once, and descriptors of the process. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "client/client.h"
 #include "client/internal.h"
 #include "dataplane/mem/channel.h"

@@ -5,16 +5,12 @@
  * the own buffer first; fences, atomic read-modify-writes and system calls wait until the buffer is empty.
  * Each protocol is shown to lose nothing, and to lose something without any one of its fences: so the model
  * can tell the difference. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 enum op {
 	END,

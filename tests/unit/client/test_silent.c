@@ -2,10 +2,6 @@
 /* A peer on the socket is stuck, or no data plane, or its reply cannot be received: each has an error of its
  * own. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,8 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "client/client.h"
 
 /* Let the library's time limits, which are in seconds, expire a hundred times faster. */

@@ -2,12 +2,7 @@
 #ifndef TEST_CONTROL_TESTS_H
 #define TEST_CONTROL_TESTS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 int memory_tests(void); /* table, arena, quota, region */
 int worker_tests(void);

@@ -3,15 +3,11 @@
 #ifndef TESTS_UNIT_DAT_FIXTURE_H
 #define TESTS_UNIT_DAT_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #include <dat/udat.h>
 

@@ -6,13 +6,9 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <dat2/udat.h>
 #include <dat2/udat_redirection.h>
 #include <dat2/dat_registry.h>

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The layouts, constants and error codes of api/dat2 against the headers of a 2.0 installation. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "dat2/dat2.h"
 #include "layout.h"
 

@@ -3,10 +3,7 @@
 #ifndef TESTS_BOUNCING_H
 #define TESTS_BOUNCING_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #include <sched.h>
 #include <stdlib.h>

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The hash of RSS against an implementation of its definition, and source ports chosen by the hash, on a
  * device that consists of these replacements of DPDK's functions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #include <rte_ethdev.h>
 

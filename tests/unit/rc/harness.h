@@ -3,17 +3,12 @@
 #ifndef TESTS_UNIT_RC_HARNESS_H
 #define TESTS_UNIT_RC_HARNESS_H
 
-#include <setjmp.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "dataplane/mem/bounce.h"
 #include "tests/rc_env.h"
 

@@ -4,17 +4,12 @@
 #define TESTS_UNIT_RSM_CONNECTED_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "peer.h"
 
 #define SIZE (8u << 20)

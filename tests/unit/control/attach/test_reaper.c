@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors that take long to close (control/attach/reaper.c) delay the user that sent them, and nobody
  * else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/attach/reaper.h"
 #include "control/attach/worker.h"
 #include "control/base/loop.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Many listeners of a service, and many connections at once: limits, lossy networks, cost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)

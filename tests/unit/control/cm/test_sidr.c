@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Service ID resolution between two hosts in virtual time: loss, duplicates, refusals, floods, and messages
  * that no correct peer sends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/cm/cm_mad.h"
 #include "control/cm/sidr.h"
 

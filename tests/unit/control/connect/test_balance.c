@@ -3,15 +3,10 @@
  * Which queue pairs move by themselves (control/connect/balance.c).  A model has the cores, the queue pairs
  * and the clock: each second every queue pair uses its part of its core's time, and hears its packets.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/connect/balance.h"
 
 #define QPS_MAX 2000u

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which connections may move by themselves (control/connect/rebalance.c).  The test has the cores' counters
  * and the clock; test_balance.c tests the choice. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/connect/connect.h"
 #include "control/objects/qp_move.h"
 #include "control/objects/place.h"

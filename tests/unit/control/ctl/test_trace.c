@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cost of tracing for the control thread (control/ctl/trace.c), by a clock that advances only while it
  * sends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <rte_lcore.h>
 
 #include "control/ctl/internal.h"

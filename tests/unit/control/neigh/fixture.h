@@ -5,16 +5,11 @@
 #define TESTS_UNIT_NEIGH_FIXTURE_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/neigh/neigh.h"
 
 #define SECOND 1000000000ull

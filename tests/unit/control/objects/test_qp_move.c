@@ -2,14 +2,9 @@
 /* Moves of queue pairs between cores (control/objects/qp_move.c). The test answers the commands, and has the
  * clock. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/objects/qp_move.h"
 #include "control/objects/place.h"
 

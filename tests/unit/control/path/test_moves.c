@@ -2,14 +2,9 @@
 /* Users of next hops: which of them hear a next hop, when a neighbour is suspected, and which are
  * refreshed. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/path/path.h"
 
 #define FAR 10u /* hosts whose addresses end in this or more are behind the gateway */

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keep-alive between data planes (control/rsm/alive.c); the test is the wire. A sender that has not seen the
  * query cannot answer it, whatever address it uses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/rsm/rsm.h"
 
 #define PEER_INCARNATION 0x1122334455667788ull

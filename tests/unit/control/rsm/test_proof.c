@@ -2,17 +2,12 @@
 /* The proofs between importer and exporter (control/rsm/proof.h); the test is the wire. Whatever is altered,
  * left out, truncated or replayed, no segment is granted. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit.h"
 #include "control/rsm/admit.h"
 
 #define SEGMENT 0x400000u

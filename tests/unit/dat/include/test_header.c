@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The binary contract of the public headers: values, sizes and offsets on LP64.
  * Everything is checked by the compiler; the program runs to say so. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #include <dat/udat.h>
 #include <dat/dat_registry.h>

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values, sizes and offsets of the public headers, and the exported names. */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../../unit.h"
 #include <rsmapi.h>
 
 #define VALUE(name, value) _Static_assert((name) == (value), #name)
