@@ -124,18 +124,72 @@ state_of(struct ibv_qp *qp)
 }
 
 void
-bring(struct fixture *f, enum ibv_qp_state state)
+bring_qp(struct ibv_qp *qp, good_fn *good, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr;
+	int mask;
 
 	for (enum ibv_qp_state step = IBV_QPS_INIT; step <= state && step <= IBV_QPS_RTS; step++) {
-		int mask = good_attr(step, &attr);
-
-		assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), 0);
+		mask = good(step, &attr);
+		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 	}
-	if (state > IBV_QPS_RTS) {
-		attr.qp_state = state;
-		assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), 0);
+	if (state > IBV_QPS_RTS || state == IBV_QPS_RESET) {
+		mask = good(state, &attr);
+		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
+	}
+}
+
+void
+bring(struct fixture *f, enum ibv_qp_state state)
+{
+	bring_qp(f->qp, good_attr, state);
+}
+
+static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+					   IBV_QPS_RTS,   IBV_QPS_SQD,  IBV_QPS_ERR};
+#define STATES 6
+
+void
+check_pairs(struct ibv_qp *qp, good_fn *good)
+{
+	/* rows: from; columns: to */
+	static const int expected[STATES][STATES] = {
+		{0, 0, EINVAL, EINVAL, EINVAL, 0}, {0, 0, 0, EINVAL, EINVAL, 0},
+		{0, EINVAL, EINVAL, 0, EINVAL, 0}, {0, EINVAL, EINVAL, EINVAL, 0, 0},
+		{0, EINVAL, EINVAL, EINVAL, 0, 0}, {0, EINVAL, EINVAL, EINVAL, EINVAL, 0},
+	};
+
+	for (int from = 0; from < STATES; from++) {
+		for (int to = 0; to < STATES; to++) {
+			struct ibv_qp_attr attr;
+			int mask = good(states[to], &attr);
+
+			bring_qp(qp, good, states[from]);
+			assert_int_equal(state_of(qp), states[from]);
+			assert_int_equal(ibv_modify_qp(qp, &attr, mask), expected[from][to]);
+			assert_int_equal(state_of(qp), states[expected[from][to] == 0 ? to : from]);
+			bring_qp(qp, good, IBV_QPS_RESET);
+		}
+	}
+}
+
+void
+check_masks(struct ibv_qp *qp, good_fn *good, const int optional[IBV_QPS_RTS + 1], int skip)
+{
+	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
+		for (int bit = IBV_QP_CUR_STATE; bit <= IBV_QP_RATE_LIMIT; bit <<= 1) {
+			bool allowed = (optional[to] & bit) != 0;
+			struct ibv_qp_attr attr;
+			int mask = good(to, &attr);
+
+			if ((skip & bit) != 0)
+				continue;
+			bring_qp(qp, good, to - 1);
+			attr.cur_qp_state = to - 1;
+			assert_int_equal(ibv_modify_qp(qp, &attr, mask ^ bit), allowed ? 0 : EINVAL);
+			assert_int_equal(state_of(qp), allowed ? to : to - 1);
+			bring_qp(qp, good, IBV_QPS_RESET);
+		}
 	}
 }
 

@@ -4,13 +4,9 @@
 #define TESTS_UNIT_VERBS_FIXTURE_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <infiniband/verbs.h>
 
 #include "../mock/mock.h"
@@ -29,10 +25,18 @@ int fixture_setup(void **state);
 int fixture_teardown(void **state);
 struct ibv_qp_init_attr default_init(struct fixture *f);
 /* Fills in all attributes that a transition to `state` requires, with valid values; returns their mask. */
-int good_attr(enum ibv_qp_state state, struct ibv_qp_attr *attr);
+typedef int good_fn(enum ibv_qp_state state, struct ibv_qp_attr *attr);
+good_fn good_attr; /* of an RC queue pair */
 enum ibv_qp_state state_of(struct ibv_qp *qp);
-/* Takes the queue pair through all states up to `state`. */
+/* Takes the queue pair through all states up to `state`; also to RESET. */
+void bring_qp(struct ibv_qp *qp, good_fn *good, enum ibv_qp_state state);
 void bring(struct fixture *f, enum ibv_qp_state state);
+/* Tries each pair of states. Each transition has the attributes needed on the way from RESET, which are
+ * superfluous from SQD back to RTS. */
+void check_pairs(struct ibv_qp *qp, good_fn *good);
+/* Leaves each required attribute out, and adds each other one but `skip`: only those in `optional`, by state,
+ * are allowed. */
+void check_masks(struct ibv_qp *qp, good_fn *good, const int optional[IBV_QPS_RTS + 1], int skip);
 /* Stores a completion of a receive in recv_cq. */
 void receive(struct fixture *f, uint64_t cookie, uint8_t flags);
 
