@@ -33,9 +33,9 @@ def by_ucx(context, rows, bench, turns):
         def value(result, n=name, s=scale):
             return result[n][1] * s
 
-        rows.add(GROUP, f"{what}, System V shared memory", slices.of("copied", value), unit, hops=hops,
-                 rivals=[("shared memory", slices.of("shared", value), unit)])
-        rows.ratio(GROUP, f"{what}: copied / shared",
+        rows.add(GROUP, f"{what}, System V", slices.of("copied", value), unit, hops=hops,
+                 rivals=[("shared", slices.of("shared", value), unit)])
+        rows.ratio(GROUP, f"{what}, System V / shared",
                    slices.of_pairs("copied", "shared", lambda a, b, v=value: v(a) / v(b)), "of shared memory", UCX_BAR,
                    HIGHER, hops=hops)
 
@@ -56,7 +56,7 @@ def by_perf(context, rows, bench, turns):
             slices = turns(rows, bench, GROUP, functions, {})
             for end in ("sender", "receiver"):
                 hops = slices.hops(end)
-                rows.add(GROUP, f"{verb} of {name}, memory of the {end} copied", slices.values(end), "GB/s", hops=hops,
-                         rivals=[("shared memory", slices.values("shared"), "GB/s")])
-                rows.ratio(GROUP, f"{verb} of {name}, memory of the {end}: copied / shared",
+                rows.add(GROUP, f"{verb} of {name}, {end} copied", slices.values(end), "GB/s", hops=hops,
+                         rivals=[("shared", slices.values("shared"), "GB/s")])
+                rows.ratio(GROUP, f"{verb} of {name}, {end} copied / shared",
                            slices.ratios(end, "shared"), "of shared memory", bar, HIGHER, hops=hops)

@@ -11,9 +11,9 @@ from .planes import PERF_SECONDS, Bench
 from .process import Background, run
 from .rows import LOWER
 
-MEMIF = "Two polling cores for each data plane, over memif"
-LOCAL = "Two polling cores, one host"
-THREE = "Three polling cores, one host"
+MEMIF = "Two polling cores, or two data planes of one, over memif"
+LOCAL = "Two polling cores, or two data planes of one, one host"
+THREE = "Three polling cores, or three data planes of one, one host"
 LANES = "Two cores in one thread"
 ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
@@ -99,9 +99,8 @@ def compare(group, rows, together, apart):
         rows.attempt("the first frames", functions["several"])  # each side learns which cores own the peer's queue pairs
         slices = rows.in_turn(group, functions)
         convert, unit = in_unit(size)
-        apart_rate = (f"{NUMBERS[count]} data planes for each, of one core", slices.of("apart", convert), unit)
-        for name, title in (("several", f"{work}, {NUMBERS[count]} programs"),
-                            ("one", f"{work}, one program, as many endpoints")):
+        apart_rate = (f"{NUMBERS[count]} data planes", slices.of("apart", convert), unit)
+        for name, title in (("several", f"{work}, {NUMBERS[count]} programs"), ("one", f"{work}, one program")):
             rows.add(group, title, slices.of(name, convert), unit, hops=slices.hops(name), rivals=[apart_rate])
             rows.ratio(group, f"{title} / {NUMBERS[count]} data planes", slices.ratios(name, "apart"),
                        "of their sum", 0.95, hops=slices.hops(name))

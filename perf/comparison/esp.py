@@ -75,12 +75,12 @@ def bandwidth(context, rows, plain, encrypted):
     hops = slices.hops("encrypted")
     rows.add(GROUP, "1 MiB RDMA writes, encrypted", slices.values("encrypted"), "GB/s", hops=hops,
              rivals=[("plain", slices.values("plain"), "GB/s"),
-                     *((f"{driver} alone, {o}", slices.values(o), "GB/s") for o in ("encrypt", "decrypt"))])
+                     *((f"{driver}, {o}", slices.values(o), "GB/s") for o in ("encrypt", "decrypt"))])
     rows.ratio(GROUP, "1 MiB RDMA writes, encrypted / plain", slices.ratios("encrypted", "plain"), "of plain", hops=hops)
     columns = [slices.values(name) for name in ("encrypted", "plain", "encrypt", "decrypt")]
     # Per byte a core needs the time of a plain transfer plus the time of the crypto device.
     ratios = None if None in columns else [e * (1 / p + 1 / min(c, d)) for e, p, c, d in zip(*columns)]
-    rows.ratio(GROUP, f"1 MiB RDMA writes, encrypted / what plain and {driver} one after the other allow", ratios,
+    rows.ratio(GROUP, f"1 MiB RDMA writes, encrypted / what plain and {driver} allow", ratios,
                "of that", 0.7, hops=hops)
 
 
@@ -99,7 +99,7 @@ def latency(context, rows, plain, encrypted):
     work = "8 B RDMA write, post to completion"
     rows.add(GROUP, f"{work}, encrypted", slices.values("encrypted"), "us", better=LOWER, hops=hops,
              rivals=[("plain", slices.values("plain"), "us")])
-    rows.add(GROUP, f"{work}: encrypted more than plain", slices.of_pairs("encrypted", "plain", lambda e, p: e - p), "us", 1,
+    rows.add(GROUP, f"{work}, encrypted - plain", slices.of_pairs("encrypted", "plain", lambda e, p: e - p), "us", 1,
              LOWER, hops=hops)
 
 

@@ -53,11 +53,10 @@ class Layout:
         if self.spare:
             return (f"polling cores alone on processors {self.core[1]} and {self.core[2]}, applications on "
                     f"{self.application[0]}, --idle spin")
-        return (f"polling cores on processors {self.core[1]} and {self.core[2]}, --idle yield; the application beside "
-                f"its own data plane's core (bandwidth) or beside the far one's (latency); for work on one host the "
-                f"data plane's core on {self.alone_core} and the application on {self.application[0]}; "
-                + ("latencies across data planes: those two by round-robin scheduling" if self.round_robin else
-                   "round-robin scheduling is not permitted, so latencies are those of the ordinary policy"))
+        return (f"polling cores on processors {self.core[1]} and {self.core[2]}, --idle yield; programs beside their own data plane's "
+                f"core (bandwidth) or the peer's (latency); on one host the core on {self.alone_core}, programs on {self.application[0]}; "
+                + ("latencies across data planes by round-robin scheduling" if self.round_robin else
+                   "round-robin scheduling is not permitted"))
 
 
 class Load:
@@ -160,15 +159,10 @@ def processor():
 
 
 def versions():
-    """Returns the versions of the installed rivals."""
+    """Returns the versions of the packages of the installed rivals."""
     out = {}
-    for program, package in RIVALS.items():
-        if shutil.which(program) is None:
-            continue
-        if shutil.which("dpkg-query") is None:
-            out[program] = "version unknown"
-            continue
-        done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True,
-                              check=False)
-        out[program] = done.stdout.strip() or "version unknown"
+    for package in dict.fromkeys(package for program, package in RIVALS.items() if shutil.which(program)):
+        done = shutil.which("dpkg-query") and subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True,
+                                                             text=True, check=False).stdout.strip()
+        out[package] = done or "(version unknown)"
     return out

@@ -16,7 +16,7 @@ PLOTS = {
     "endpoints": ("Rate of 64-byte writes by busy endpoints", "endpoints", "million a second"),
 }
 
-# Colours of programs in all plots: the first entry whose words a label contains applies.
+# Colours of programs in all plots, in the order of legends: the first entry whose words a label contains applies.
 COLOURS = {
     "oneside over memif": "tab:blue", "oneside through the rings": "tab:purple", "oneside, mapped": "tab:cyan",
     "UCX put, tcp": "tab:orange", "UCX put_lat, tcp": "tab:orange", "UCX put, posix": "tab:brown",
@@ -25,8 +25,12 @@ COLOURS = {
 }
 
 
-def colour(label):
-    return next((colour for words, colour in COLOURS.items() if words in label), "black")
+def place(label):
+    """Returns the number of the label's entry in COLOURS."""
+    for number, words in enumerate(COLOURS):
+        if words in label:
+            return number
+    raise SystemExit(f"plots.py: \"{label}\" has no colour: add it to COLOURS")
 
 
 def size_name(size):
@@ -40,11 +44,11 @@ def draw(name, lines, about, path):
     title, x_label, y_label = PLOTS[name]
     figure, axes = pyplot.subplots(figsize=(9, 5.5))
     ticks = sorted({int(x) for line in lines.values() for x in line})
-    for label, line in lines.items():
+    for label, line in sorted(lines.items(), key=lambda item: place(item[0])):
         points = sorted((int(x), y) for x, y in line.items())
         ours = label.startswith("oneside")
         axes.plot([p[0] for p in points], [p[1] for p in points], marker="o" if ours else "x",
-                  linewidth=2 if ours else 1, linestyle="-" if ours else "--", color=colour(label), label=label)
+                  linewidth=2 if ours else 1, linestyle="-" if ours else "--", color=[*COLOURS.values()][place(label)], label=label)
     axes.set_xscale("log", base=2)
     if name != "endpoints":
         axes.set_yscale("log")

@@ -28,14 +28,14 @@ def registration(context, rows, bench, turns):
         hops = slices.hops(name)
         request = ("bare request", of("socket_us"), "us")
         rows.add(GROUP, f"{name}, first time", of("first_us"), "us", 500000 if size >= 1 << 30 else None, LOWER,
-                 [("mlock", of("mlock_us"), "us"), ("memcpy to new memory", of("memcpy_us"), "us")], hops=hops)
+                 [("mlock", of("mlock_us"), "us"), ("memcpy to new", of("memcpy_us"), "us")], hops=hops)
         if size >= 1 << 20:
-            rows.ratio(GROUP, f"{name}, first time: rate / memcpy to new memory",
+            rows.ratio(GROUP, f"{name}, first time: rate / memcpy",
                        slices.of(name, lambda told: told["memcpy_us"] / told["first_us"]), "of memcpy", 0.7, hops=hops)
-        rows.add(GROUP, f"{name}, mapped and never touched", of("untouched_us"), "us", hops=hops)
+        rows.add(GROUP, f"{name}, untouched", of("untouched_us"), "us", hops=hops)
         rows.add(GROUP, f"{name}, again", of("again_us"), "us", 10, LOWER, [request], hops=hops)
         rows.add(GROUP, f"{name}, deregistered", of("free_us"), "us", 5, LOWER, [request], hops=hops)
-        rows.add(GROUP, f"{name}, unmapped while it is kept", of("munmap_us"), "us", hops=hops)
+        rows.add(GROUP, f"{name}, unmapped while cached", of("munmap_us"), "us", hops=hops)
     first = turns(rows, bench, GROUP, {name: once(context, bench, size) for size, name in SIZES[:2]}, {})
     for _, name in SIZES[:2]:
         rows.add(GROUP, f"{name}: filled, registered, written once, deregistered",

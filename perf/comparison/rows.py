@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rows of the table, and the files written from them."""
-import json
-import os
-import shutil
+"""The rows of the table, and all results of a run."""
 import statistics
 import sys
 
 from .process import Failed
-from .turns import APART, Turns
+from .turns import Turns
 
 HIGHER, LOWER = "higher", "lower"
+ORDINARY = ", ordinary policy"  # ends the name of work that is also measured with round-robin scheduling
 
 
 def number(value):
@@ -106,146 +104,7 @@ class Rows:
                 values = value if isinstance(value, list) else [] if value is None else [value]
                 row["rivals"].append({"name": name, "value": middle(values), "unit": unit, "slices": values})
 
-
-def with_unit(text, row):
-    """Appends the unit, except for ratios, whose name has their divisor."""
-    return text if row["unit"].startswith("of ") else f"{text} {row['unit']}"
-
-
-def value_cell(row):
-    """The figure, its spread, and the aim if there is one."""
-    text = with_unit(number(row["value"]), row) + spread(row["slices"]) if row["value"] is not None else f"– ({row['reason']})"
-    if row["bar"] is not None:
-        text += f"; aim {'≤' if row['better'] == LOWER else '≥'}{with_unit(number(row['bar']), row)}"
-    return text + (", missed" if row["met"] is False else "")
-
-
-def short_name(work, above):
-    """The name, with an ellipsis for the last whole name above it."""
-    rest = work.removeprefix(above)
-    return f"…{rest}" if above and rest != work and rest[:1] in (" ", ",", ":") else work
-
-
-def rival_cell(rival):
-    if rival["value"] is None:
-        return f"{rival['name']}: not measured"
-    return f"{rival['name']}: {number(rival['value'])} {rival['unit']}{spread(rival['slices'])}"
-
-
-def counted(values):
-    """Formats the number of slices and their hops."""
-    return f"{len(values)} slice{'s' if len(values) > 1 else ''} (hop {number(middle(values))} ns{spread(values)})"
-
-
-def hop_lines(told):
-    """Formats the hops of a group; told: the group's entry in Turns.told."""
-    if not told or not told["kept"]:
-        return []
-    typical, late = [h["p50"] for h in told["kept"]], [h["p99.9"] for h in told["kept"]]
-    out = f"Hop meanwhile: {number(middle(typical))} ns{spread(typical)}, 99.9 %: {number(middle(late))} ns{spread(late)}."
-    if told["left out"]:
-        out += f" Left out: {counted(told['left out'])}"
-        out += f", {number(told['waited'])} s." if told["waited"] >= 1 else "."
-    if told["unlike"]:
-        out += (f" **{counted(told['unlike'])} count although the processors were farther apart than in others of "
-                "the run**: there was no more time to measure them again.")
-    return [out, ""]
-
-
-def placement_line(about):
-    if about.get("least_hop") is None:
-        return []
-    if about["patience"] is None:
-        return ["Slices count wherever the hypervisor had put the processors (`--any-placement`)."]
-    return [f"A slice beside which a hop takes more than {APART} times the least of this run ({number(about['least_hop'])} ns) "
-            f"is left out and measured again, for at most {about['patience']} s in all; plots have these medians, else single figures."]
-
-
-TERMS = ("Others ran in the same run. Hop: a cache line to the other processor and back. Bare relay: three processes that pass a cache line on and do nothing "
-         "else; bare frame relay: the same with frames of that length over a memif, by DPDK alone. Late rounds: those in which a "
-         "bare loop on each processor is off it for 6 us or more. Bare request: one over a socket to another thread, and its "
-         "answer. Bare thread: one asleep as long, woken by an eventfd. A figure of others that belongs to several rows is in the first; "
-         "\"…\" is the last whole name above.")
-
-
-def head(about):
-    out = [f"{about['date']}, {about['processor']}, {about['processors']} processors, "
-           f"{'hugepages' if about['hugepages'] else 'ordinary pages'}, `{about['command']}`.",
-           f"Layout: {about['layout']}. All programs run with GLIBC_TUNABLES={about['tunables']}.",
-           "Rivals: " + (", ".join(f"{k} {v}" for k, v in about["rivals"].items()) or "none installed") + ".",
-           f"Work and what it is divided by were measured in turn, {about['rounds']} times; figures are the median (least to most).",
-           *placement_line(about), TERMS]
-    busy = [f"{about[when] * 100:.0f} % of the processors {text}"
-            for when, text in (("busy_before", "before it began"), ("busy_after", "after it ended"))
-            if about[when] > 0.05]
-    if about["stolen"] > 0.005:
-        busy.append(f"{about['stolen'] * 100:.1f} % meanwhile (stolen by the hypervisor)")
-    if busy:
-        out.append(f"**The machine was not this program's alone: others had {', and '.join(busy)}.**")
-    return out
-
-
-def markdown(rows, about):
-    out = head(about)
-    group = None
-    groups = list(dict.fromkeys(row["group"] for row in rows.rows))
-    for row in sorted(rows.rows, key=lambda r: groups.index(r["group"])):
-        if row["group"] != group:
-            group, above, seen = row["group"], "", set()
-            out += ["", f"### {group}", "", *hop_lines(rows.turns.told.get(group)), "work|oneside|others", "---|---|---"]
-        name = short_name(row["work"], above)
-        above = row["work"] if name == row["work"] else above
-        others = [cell for cell in map(rival_cell, row["rivals"]) if cell not in seen]
-        seen.update(others)
-        out.append(f"{name}|{value_cell(row)}|{'; '.join(others)}".rstrip("|"))
-    return "\n".join(out) + "\n\n" + explained_markdown(rows)
-
-
-def explained_markdown(rows):
-    if not rows.explained:
-        return ""
-    out = ["### Where the time goes", "",
-           "Cycles for one operation, by stage of a core's loop (`/oneside/stages`), measured in a run of its own; operations in a "
-           "busy loop; stalls and drops. Stages below one per cent are left out.", ""]
-    for work in rows.explained:
-        for core in work["cores"]:
-            total = sum(core["cycles"].values()) or 1
-            stages = ", ".join(f"{name} {number(cycles)}" for name, cycles in
-                               sorted(core["cycles"].items(), key=lambda x: -x[1]) if cycles >= total / 100)
-            lost = {**{k: v for k, v in core["stalls"].items() if v}, **core["drops"]}
-            per_loop = core["operations_per_busy_loop"]
-            out.append(f"* {work['work']}, node {core['node']} lcore {core['core']}, {core['busy'] * 100:.0f} % busy: {number(total)} "
-                       f"({stages}); {number(per_loop) if per_loop else '–'}"
-                       + "".join(f"; {k} {v}" for k, v in lost.items()))
-    return "\n".join(out) + "\n"
-
-
-def write(rows, about, directory):
-    os.makedirs(directory, exist_ok=True)
-    text = markdown(rows, about)
-    with open(os.path.join(directory, "compare.md"), "w", encoding="utf-8") as f:
-        f.write(text)
-    with open(os.path.join(directory, "compare.json"), "w", encoding="utf-8") as f:
-        json.dump({"about": about, "rows": rows.rows, "hops": {group: told["kept"] for group, told in rows.turns.told.items()},
-                   "slices": rows.turns.all, "series": rows.series, "stages": rows.explained}, f, indent=1)
-        f.write("\n")
-    return text
-
-
-BEGIN, END = "<!-- perf/compare writes from here -->", "<!-- to here -->"
-
-
-def into_document(text, plots, path):
-    """Writes the table and links to the plots between the marks of a document; copies the plots next to it."""
-    with open(path, encoding="utf-8") as f:
-        document = f.read()
-    if document.count(BEGIN) != 1 or document.count(END) != 1:
-        raise SystemExit(f"compare: {path}: needs one line \"{BEGIN}\" and one line \"{END}\"")
-    before, rest = document.split(BEGIN)
-    pictures = ""
-    for plot in plots:
-        name = f"performance-{os.path.basename(plot)}"
-        shutil.copyfile(plot, os.path.join(os.path.dirname(path) or ".", name))
-        pictures += f"![{os.path.splitext(os.path.basename(plot))[0]}]({name})\n\n"
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(f"{before}{BEGIN}\n\n{text}\n{pictures}{END}{rest.split(END)[1]}")
+    def results(self, about):
+        """Returns all that compare.json has; about: the machine and the run."""
+        return {"about": {**about, "least_hop": self.turns.least}, "rows": self.rows, "slices": self.turns.all,
+                "series": self.series, "stages": self.explained}

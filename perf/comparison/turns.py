@@ -84,8 +84,7 @@ class Turns:
         self.repeats, self.attempt, self.patience = repeats, attempt, patience
         self.least = None
         self.last = None  # the last hop, if nothing was measured since
-        self.told = {}    # group: {"kept": hops, "left out": ns, "unlike": ns, "waited": seconds}
-        self.all = []     # every slice, and whether it counts, for the JSON
+        self.all = []     # every slice, and whether it counts
 
     def _look(self, hop):
         found = None if hop is None else self.attempt("the hop", hop)
@@ -131,7 +130,6 @@ class Turns:
             patience.begin()
             for _ in range(self.LOOKS if self.least is None else 1):
                 self._look(hop)
-        waited = patience.here if patience is not None else 0
         for number in range(self.repeats):
             for name, function in functions.items():
                 if patience is not None:
@@ -143,23 +141,12 @@ class Turns:
             # The least hop may have become smaller since: slices that counted may be of another placement now.
             for key, one in counted.items():
                 counted[key] = self._again(one, functions[key[1]], hop, done)
-            waited -= patience.here
-        self._tell(group, done, list(counted.values()), waited)
+        self._record(group, done, list(counted.values()))
         return self._slices(counted)
 
-    def _tell(self, group, done, counted, waited):
-        told = self.told.setdefault(group, {"kept": [], "left out": [], "unlike": [], "waited": 0})
-        told["waited"] += waited
-        for one in done:
-            kept = any(one is c for c in counted)
-            if kept:
-                told["kept"] += one.hops
-                if self._unlike(one):
-                    told["unlike"].append(one.far())
-            else:
-                told["left out"].append(one.far())
-            self.all.append({"group": group, "name": one.name, "round": one.number, "value": one.value,
-                             "hops": one.hops, "kept": kept})
+    def _record(self, group, done, counted):
+        self.all += [{"group": group, "name": one.name, "round": one.number, "value": one.value, "hops": one.hops,
+                      "kept": any(one is c for c in counted)} for one in done]
 
     def _slices(self, counted):
         slices = Slices()

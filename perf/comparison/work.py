@@ -12,7 +12,7 @@ from .process import Background, Failed
 from .copied import copied
 from .cores import cores
 from .registration import registration
-from .rows import LOWER, middle
+from .rows import LOWER, ORDINARY, middle
 from .verbs import programs
 
 WINDOW = ["--tx-depth", 256, "-Q", 16]
@@ -59,7 +59,7 @@ def small_writes(context, rows, bench):
     for work in functions:
         asked = "endpoint" in work and work in works and "both" not in work
         rows.add(ACROSS, work, slices.values(work), "M/s", hops=slices.hops(work),
-                 rivals=[(f"testpmd, frames of {SMALL_FRAME} B", moved, "M/s")] if asked else ())
+                 rivals=[("testpmd", moved, "M/s")] if asked else ())
         if asked:
             rows.ratio(ACROSS, f"{work} / testpmd", slices.ratios(work, "testpmd", 1e6),
                        "of testpmd", 0.4, hops=slices.hops(work))
@@ -117,7 +117,7 @@ def large(context, rows, bench, mtu, bar, reads=False):
                        {"testpmd": frames, TCP: lambda: rivals.iperf(context, LARGE) / 1e9})
     moved, hops = slices.of("testpmd", lambda x: x * frame / 1e9), slices.hops("writes")
     rows.add(ACROSS, work, slices.values("writes"), "GB/s", hops=hops,
-             rivals=[(f"testpmd, frames of {frame} B", moved, "GB/s"), (TCP, slices.values(TCP), "GB/s")])
+             rivals=[("testpmd", moved, "GB/s"), (TCP, slices.values(TCP), "GB/s")])
     rows.ratio(ACROSS, f"{work} / testpmd",
                slices.ratios("writes", "testpmd", 1e9 / frame), "of testpmd", bar, hops=hops)
     rows.ratio(ACROSS, f"{work} / {TCP}", slices.ratios("writes", TCP), "of kernel TCP", 2, hops=hops)
@@ -140,7 +140,6 @@ BARE = "bare relay"
 FRAMES = "bare frame relay"
 GAPS = "late rounds"
 WRITE_LATENCY, PUT_LATENCY = "8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"
-ORDINARY = ", ordinary scheduling policy"
 
 
 def latencies(context, rows, bench):
@@ -223,9 +222,9 @@ def connections(context, rows, bench):
         return lambda: bench.rates(["conn_rate", "-n", count, *pool], [core[1]], server_cpus=[core[2]])[-1]["ops"]
 
     slices = turns(rows, bench, CONTROL, {"each": rate(), "beforehand": rate("--pool", count)}, {})
-    rows.add(CONTROL, "connects with disconnects across two data planes, endpoints made and freed with each",
+    rows.add(CONTROL, "connects with disconnects, endpoints made and freed with each",
              slices.values("each"), "/s", 10000, hops=slices.hops("each"))
-    rows.add(CONTROL, "the same, endpoints made beforehand", slices.values("beforehand"), "/s",
+    rows.add(CONTROL, "connects with disconnects, endpoints made beforehand", slices.values("beforehand"), "/s",
              hops=slices.hops("beforehand"))
 
 
@@ -342,10 +341,10 @@ def rings(context, rows, bench):
     }, {"slots": lambda: rivals.micro(context, "ring_stream")["items_per_second"] / 1e6})
     hops = slices.hops("rate")
     rows.add(ALONE, "8 B RDMA writes, one endpoint", slices.values("rate"), "M/s", hops=hops,
-             rivals=[("ring slots to the other processor", slices.values("slots"), "M/s")])
+             rivals=[("ring slots", slices.values("slots"), "M/s")])
     typical, hops = slices.of("latency", lambda x: x["p50"]), slices.hops("latency")
     rows.add(ALONE, "8 B RDMA write, post to completion", typical, "ns", hops=hops,
-             rivals=[("a cache line to the other processor and back", hops, "ns")])
+             rivals=[("hop", hops, "ns")])
     rows.points("bandwidth", RINGS, {8: slices.of("rate", lambda x: x * 8 / 1e3)})
     rows.points("latency", RINGS + COMPLETED, {8: slices.of("latency", lambda x: x["p50"] / 1e3)})
     rows.ratio(ALONE, "8 B RDMA write, post to completion, in hops",
@@ -385,9 +384,9 @@ def binds(context, rows, bench):
     hops = slices.hops("rate")
     rows.add(CONTROL, "RMR binds, 16 in flight on each of 16 endpoints", slices.values("rate"), "/s", 300000, hops=hops)
     rows.add(CONTROL, "RMR bind, post to completion", slices.values("latency"), "us", hops=slices.hops("latency"),
-             rivals=[("one processor from the application to the control thread and back, which it takes",
+             rivals=[("handover of a processor and back",
                       slices.values("handover"), "us")])
-    rows.ratio(CONTROL, "RMR bind, post to completion / that handover", slices.ratios("latency", "handover"),
+    rows.ratio(CONTROL, "RMR bind, post to completion / handover", slices.ratios("latency", "handover"),
                "of the handover", 1.5, LOWER, hops=slices.hops("latency"))
 
 
@@ -480,16 +479,16 @@ def sleeping(context, rows):
                                 serve=False)
             return max(line["percent"] for line in lines)
 
-        rows.add(SLEEPING, "processor time of a data plane without work",
+        rows.add(SLEEPING, "processor time without work",
                  rows.attempt("idle_cpu", processor_time), "%", 1, LOWER)
     with Bench(context, "eager", True, idle=("yield", "yield")) as awake, \
             Bench(context, "dozing", True, idle=("sleep", "sleep")) as bench:
         busy_sleepers(context, rows, awake, bench)
     with Bench(context, "woken", True, idle=("yield", "sleep")) as bench:
         time.sleep(0.5)
-        wake(context, rows, bench, "8 B write from an awake data plane to one asleep for 20 ms, to completion")
+        wake(context, rows, bench, "8 B write to a data plane asleep for 20 ms")
     with Bench(context, "napping", False, idle=("sleep",)) as bench:
-        wake(context, rows, bench, "8 B write on one host, 20 ms after the last, to completion")
+        wake(context, rows, bench, "8 B write on one host, 20 ms after the last")
 
 
 def busy_sleepers(context, rows, awake, bench):
@@ -505,11 +504,11 @@ def busy_sleepers(context, rows, awake, bench):
 
     slices = turns(rows, awake, SLEEPING, functions(awake, "yield"), functions(bench, "sleep"))
     for work in flows:
-        rows.ratio(SLEEPING, f"{work} across two data planes, --idle sleep / yield",
+        rows.ratio(SLEEPING, f"{work}, sleep / yield",
                    slices.ratios(f"{work}, sleep", f"{work}, yield"), "of yield", 0.8,
                    hops=slices.hops(f"{work}, sleep"))
     for mode, pair in (("sleep", bench), ("yield", awake)):
-        rows.add(SLEEPING, f"retransmission timers expired meanwhile, --idle {mode}",
+        rows.add(SLEEPING, f"retransmission timers expired meanwhile, {mode}",
                  rows.attempt("transport", pair.timeouts), "", 0, LOWER)
 
 
@@ -521,7 +520,7 @@ def wake(context, rows, bench, work):
     hops = slices.hops(work)
     rows.add(SLEEPING, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", hops=hops,
              rivals=[("bare thread", slices.values("bare"), "us")])
-    rows.ratio(SLEEPING, f"{work} / the bare thread", slices.of_pairs(work, "bare", lambda a, b: a["p50"] / 1e3 / b),
+    rows.ratio(SLEEPING, f"{work} / bare thread", slices.of_pairs(work, "bare", lambda a, b: a["p50"] / 1e3 / b),
                "of the bare thread", 1.5, LOWER, hops=hops)
     rows.add(SLEEPING, f"{work}: 99 %", slices.of(work, lambda x: x["p99"] / 1e3), "us", better=LOWER, hops=hops)
 

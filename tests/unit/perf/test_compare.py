@@ -13,14 +13,18 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv.pop(1))
 
-from comparison import machine, planes, process, rows, turns, work  # noqa: E402  the path is set first
+from comparison import machine, page, planes, process, rows, turns, work  # noqa: E402  the path is set first
 
 EVER = 10 ** 6  # seconds: the timeout of the whole test ends a hang
 
 ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "rounds": 3,
          "busy_before": 0.01, "busy_after": 0.02, "stolen": 0.0,
-         "command": "perf/compare --quick", "least_hop": 130.0, "patience": 60, "layout": "a layout", "tunables": "a=b",
+         "command": "perf/compare --quick", "patience": 60, "layout": "a layout", "tunables": "a=b",
          "rivals": {"iperf3": "3.12"}}
+
+
+def markdown(table, about):
+    return page.markdown(table.results(about))
 
 
 def measure(table, group, work, function, unit, bar=None):
@@ -43,13 +47,13 @@ class TestRows(unittest.TestCase):
         quietly(table.add, "g", "early", 2.0, "us", 3, rows.LOWER)
         quietly(table.add, "g", "unasked", 2.0, "us")
         self.assertEqual([r["met"] for r in table.rows], [True, False, False, True, None])
-        text = rows.markdown(table, ABOUT)
-        self.assertIn("\nslow|7.00 M/s; aim ≥8.00 M/s, missed\n", text)
-        self.assertIn("\nearly|2.00 us; aim ≤3.00 us\n", text)
+        text = markdown(table, ABOUT)
+        self.assertIn("\nslow|**7.00 M/s**|≥8.00\n", text)
+        self.assertIn("\nearly|2.00 us|≤3.00\n", text)
         self.assertIn("\nunasked|2.00 us\n", text)
         self.assertNotIn("not this program's alone", text)
         self.assertIn("others had 40 % of the processors before it began, and 3.0 % meanwhile (stolen",
-                      rows.markdown(table, {**ABOUT, "busy_before": 0.4, "stolen": 0.03}))
+                      markdown(table, {**ABOUT, "busy_before": 0.4, "stolen": 0.03}))
 
     def test_failure_is_a_row_that_says_so(self):
         table = rows.Rows(2)
@@ -62,8 +66,8 @@ class TestRows(unittest.TestCase):
         self.assertIsNone(table.rows[0]["value"])
         self.assertIsNone(table.rows[0]["met"])
         quietly(table.ratio, "g", "ratio", None, "of that", 0.9)
-        text = rows.markdown(table, ABOUT)
-        self.assertIn("\nwork|– (the program is missing); aim ≥8.00 M/s\n", text)
+        text = markdown(table, ABOUT)
+        self.assertIn("\nwork|– (the program is missing)|≥8.00\n", text)
         self.assertIn("\nratio|– (one of the two was not measured)", text)
 
     def test_unexpected_output_ends_nothing(self):
@@ -98,8 +102,8 @@ class TestRows(unittest.TestCase):
         quietly(table.ratio, "g", "reads / writes", slices.ratios("reads", "writes"), "of writes", 0.9)
         quietly(table.add, "g", "reads", slices.values("reads"), "GB/s")
         self.assertEqual((table.rows[0]["value"], table.rows[0]["met"]), (0.9, True))
-        text = rows.markdown(table, ABOUT)
-        self.assertIn("\nreads / writes|0.90; aim ≥0.90\n", text)
+        text = markdown(table, ABOUT)
+        self.assertIn("\nreads / writes|0.90|≥0.90\n", text)
         self.assertIn("\nreads|4.50 GB/s (2.25–9.00)\n", text)
 
     def test_the_hop_is_told_beside(self):
@@ -109,8 +113,8 @@ class TestRows(unittest.TestCase):
         table = rows.Rows(3, lambda: next(hops))
         quietly(measure, table, "g", "work", lambda: 1.0, "us")
         self.assertEqual(table.rows[0]["hops_ns"], [280.0, 285.0, 140.0])
-        text = rows.markdown(table, {**ABOUT, "patience": None})
-        self.assertIn("meanwhile: 140 ns (130–430), 99.9 %: 300 ns (200–9,000).", text)
+        text = markdown(table, {**ABOUT, "patience": None})
+        self.assertIn("\nHop 140 ns (130–430), 99.9 % 300 ns (200–9,000).\n", text)
         self.assertIn("wherever the hypervisor had put the processors", text)
 
     def test_half_a_comparison_is_none(self):
@@ -134,11 +138,11 @@ class TestRows(unittest.TestCase):
                                      work.FRAMES: lambda: {"p50": 2500, "p99.9": 28000}, work.GAPS: lambda: 700})
         quietly(work.latency, table, "g", "write", slices, "", 1.15, 3)
         self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, None), (2.0 / 2.8, True), (0.8, None), (2.5, True)])
-        self.assertIn("bare relay: 2.80 us", rows.markdown(table, ABOUT))
-        self.assertIn("\n… / bare relay|0.71 (0.36–1.07); aim ≤1.15\n", rows.markdown(table, ABOUT))
-        self.assertEqual(rows.short_name("writes", "write"), "writes")
-        self.assertIn("bare relay: 10.0 medians", rows.markdown(table, ABOUT))
-        self.assertIn("late rounds: 0.14 %", rows.markdown(table, ABOUT))
+        self.assertIn("bare relay: 2.80 us", markdown(table, ABOUT))
+        self.assertIn("\n…/ bare relay|0.71 (0.36–1.07)|≤1.15\n", markdown(table, ABOUT))
+        self.assertEqual(page.short_name("writes", "write"), "writes")
+        self.assertIn("bare relay: 10.0 medians", markdown(table, ABOUT))
+        self.assertIn("late rounds: 0.14 %", markdown(table, ABOUT))
         quietly(work.latency, table, "g", "write", slices, "", None, None)
         self.assertEqual([(r["work"], r["value"], r["met"]) for r in table.rows[4:]],
                          [("write", 2.0, None), ("write / bare relay", 2.0 / 2.8, None),
@@ -153,14 +157,14 @@ class TestRows(unittest.TestCase):
         table.rival("g", "work one", "UCX", 1234.5, "M/s")
         table.rival("g", "work two", "UCX", None, "M/s")
         table.rival("h", "work one", "UCX", 99.0, "M/s")
-        text = rows.markdown(table, ABOUT)
-        self.assertIn("\nwork one|1.00 M/s|UCX: 1,234 M/s\n", text)
+        text = markdown(table, ABOUT)
+        self.assertIn("\nwork one|1.00 M/s||UCX: 1,234 M/s\n", text)
         self.assertNotIn("99", text)
         table.rival("g", "work two", "UCX", 1234.5, "M/s")  # a figure of the row above is not repeated
-        self.assertEqual(rows.markdown(table, ABOUT), text)
+        self.assertEqual(markdown(table, ABOUT), text)
         # Rows of a group are together, in any order of adding.
         self.assertEqual(text.count("### g"), 1)
-        self.assertIn("\nwork two|1.00 M/s|UCX: not measured\n", text)
+        self.assertIn("\nwork two|1.00 M/s||UCX: not measured\n", text)
 
     def test_files(self):
         table = rows.Rows(1)
@@ -168,32 +172,54 @@ class TestRows(unittest.TestCase):
         table.point("bandwidth", "oneside", 8, 0.5)
         table.point("bandwidth", "oneside", 64, None)
         with tempfile.TemporaryDirectory() as directory:
-            text = rows.write(table, ABOUT, directory)
+            text = page.write(table.results(ABOUT), directory)
             with open(os.path.join(directory, "compare.md"), encoding="utf-8") as f:
                 self.assertEqual(f.read(), text)
             with open(os.path.join(directory, "compare.json"), encoding="utf-8") as f:
                 written = json.load(f)
             self.assertEqual(written["series"]["bandwidth"], {"oneside": {"8": 0.5}})
             self.assertEqual(written["rows"][0]["work"], "work")
+            self.assertEqual(page.markdown(written), text)
 
-            document, plot = os.path.join(directory, "doc.md"), os.path.join(directory, "bandwidth.png")
-            with open(document, "w", encoding="utf-8") as f:
-                f.write(f"before\n{rows.BEGIN}\nold\n{rows.END}\nafter\n")
+    def test_documents_have_the_figures_of_one_run(self):
+        table = rows.Rows(1)
+        for (group, name), figure in zip(page.SUMMARY, (11.2, 8.22, 2.95)):
+            quietly(table.add, group, name, figure, "unit", None, rows.HIGHER,
+                    [("UCX tcp put", figure / 2, "unit"), ("testpmd", 77.7, "unit")])
+        quietly(table.add, group, name + rows.ORDINARY, 3.35, "unit")
+        with tempfile.TemporaryDirectory() as root:
+            os.mkdir(os.path.join(root, "doc"))
+            documents = [os.path.join(root, name) for name in ("README.md", "doc/performance-results.md")]
+            for name in documents:
+                with open(name, "w", encoding="utf-8") as f:
+                    f.write(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
+            plot = os.path.join(root, "bandwidth.png")
             with open(plot, "w", encoding="utf-8") as f:
                 f.write("a picture")
             for _ in range(2):
-                rows.into_document(text, [plot], document)
-            with open(document, encoding="utf-8") as f:
-                changed = f.read()
-            self.assertTrue(changed.startswith("before\n") and changed.endswith("\nafter\n"))
-            self.assertEqual(changed.count("\nwork|"), 2)  # the heading, the row
-            self.assertNotIn("old", changed)
-            self.assertIn("![bandwidth](performance-bandwidth.png)", changed)
-            self.assertTrue(os.path.exists(os.path.join(directory, "performance-bandwidth.png")))
-            with open(document, "w", encoding="utf-8") as f:
+                page.into_documents(table.results(ABOUT), [plot], root)
+            for name in documents:
+                with open(name, encoding="utf-8") as f:
+                    text = f.read()
+                self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"))
+                self.assertNotIn("\nold\n", text)
+                self.assertIn("8.22 unit", text)
+            self.assertEqual(text.count("\n### Two data planes"), 1)
+            self.assertIn("![bandwidth](performance-bandwidth.png)", text)
+            self.assertTrue(os.path.exists(os.path.join(root, "doc/performance-bandwidth.png")))
+            with open(documents[0], encoding="utf-8") as f:
+                text = f.read()
+            self.assertIn("1 May 2026", text)
+            self.assertIn("post to completion|2.95 unit (3.35 without round-robin scheduling)|UCX tcp 1.48\n", text)
+            self.assertNotIn("77.7", text)
+
+            with open(documents[0], "w", encoding="utf-8") as f:
                 f.write("no marks")
             with self.assertRaises(SystemExit):
-                rows.into_document(text, [], document)
+                page.into_documents(table.results(ABOUT), [], root)
+            del table.rows[0]
+            with self.assertRaises(SystemExit):
+                page.into_documents(table.results(ABOUT), [], root)
 
 
 class TestPlacement(unittest.TestCase):
@@ -234,9 +260,9 @@ class TestPlacement(unittest.TestCase):
         quietly(measure, table, "g", "work", self.work((2, 3)), "us")
         self.assertEqual(table.rows[0]["slices"], [1.0] * 3)
         self.assertEqual(self.measured, 5)  # the second and the third were left out
-        text = rows.markdown(table, ABOUT)
-        self.assertIn("meanwhile: 120 ns, 99.9 %: 700 ns. Left out: 2 slices (hop 500 ns).", text)
-        self.assertIn("more than 3 times the least of this run (130 ns) is left out and measured again, for at most 60 s", text)
+        text = markdown(table, ABOUT)
+        self.assertIn("\nHop 120 ns, 99.9 % 700 ns; 2 slices left out.\n", text)
+        self.assertIn("exceeds 3 times the least of the run (120 ns) is left out and measured again, for at most 60 s", text)
         self.assertEqual([(one["value"], one["kept"]) for one in table.turns.all],
                          [(1.0, True), (4.0, False), (4.0, False), (1.0, True), (1.0, True)])
 
@@ -261,16 +287,16 @@ class TestPlacement(unittest.TestCase):
         quietly(measure, table, "h", "work", lambda: 1.0, "us")
         quietly(measure, table, "i", "work", lambda: 1.0, "us")
         self.assertEqual(table.rows[0]["slices"], [1.0, 4.0, 4.0])
-        text = rows.markdown(table, ABOUT)
-        self.assertIn("**2 slices (hop 500 ns) count although the processors were farther apart", text)
-        self.assertIn("**3 slices (hop 500 ns) count although", text)
+        text = markdown(table, ABOUT)
+        self.assertIn("; 2 slices **apart**.", text)
+        self.assertIn("; 3 slices **apart**.", text)
 
     def test_every_placement_when_asked_for(self):
         table = rows.Rows(3, self.hop)
         quietly(measure, table, "g", "work", self.work((2,)), "us")
         self.assertEqual(table.rows[0]["slices"], [1.0, 4.0, 4.0])
         self.assertEqual(self.measured, 3)
-        self.assertNotIn("Left out", rows.markdown(table, ABOUT))
+        self.assertNotIn("slices", markdown(table, {**ABOUT, "patience": None}).split("### g")[1])
 
     def test_a_failure_is_not_tried_again(self):
         def fail():
@@ -303,8 +329,8 @@ class TestExplanation(unittest.TestCase):
         self.assertEqual(core["drops"], {"icrc": 2})
         table = rows.Rows(1)
         table.explain("writes", lambda: [core])
-        text = rows.markdown(table, ABOUT)
-        self.assertIn(", node 1 lcore 1, 50 % busy: 10.0 (work 10.0); 5.00; backpressure 3; icrc 2\n", text)
+        text = markdown(table, ABOUT)
+        self.assertIn("\nwrites|1, 1|50 %|10.0|5.00|work 10.0|backpressure 3, icrc 2\n", text)
 
 
 class TestPause(unittest.TestCase):
