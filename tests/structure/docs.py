@@ -17,6 +17,7 @@ LINK = re.compile(r"\]\(([^)\s]*)\)")
 OURS = re.compile(r"(?:one|engine|rc|wire|mem|cq|qp|loop|client|conn|cm|ranges|cr)_[a-z][a-z0-9_]*(?:\(\))?"
                   r"|(?:ONE|RC|ENGINE|CLIENT|CONN|CM|CORE|KEEP)_[A-Z0-9_]+")
 PAGE = re.compile(r"\\fI([\w\\-]+\.md)\\fR")
+CODE = re.compile(r"^```c (\S+)\n(.*)$", re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 
@@ -50,6 +51,8 @@ def main():
                 words.update(re.findall(r"\w+", source.read()))
     bad = missing
     for path, document in text.items():
+        bad += [f"{path}: a block of {name} begins with: {line}; begin it with /* {name}" for name, line in CODE.findall(document)
+                if not line.startswith(f"/* {name}")]
         for name in QUOTED.findall(document):
             file = name.split()[0].rstrip(".,")
             if file.startswith(TOPS) and "*" not in file and file not in files and file.rstrip("/") + "/" not in folders:
