@@ -49,7 +49,7 @@ report_attach_error(const char *name, const char *socket, const char *port, int 
 	if (one_explaining)
 		one_note_reason("ia_name_ptr = \"%s\": %s", name, text);
 	else
-		one_warn("%s: %s", name, text);
+		one_warn("IA %s: %s", name, text);
 }
 
 static DAT_RETURN

@@ -34,14 +34,7 @@ struct offer {
 static bool
 expect(struct dat_adapter *a, DAT_EVENT_NUMBER want, DAT_EVENT *event)
 {
-	if (!dat_conn_wait(a, SECONDS, event))
-		return false;
-	if (event->event_number != want) {
-		fprintf(stderr, "oneside-copy: expected %s, got %s\n", dat_event_name(want),
-			dat_event_name(event->event_number));
-		return false;
-	}
-	return true;
+	return dat_conn_wait(a, SECONDS, event) && dat_event_is(event, want);
 }
 
 /* ---- receiver ---- */

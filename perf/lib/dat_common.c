@@ -82,8 +82,8 @@ dat_conn_wait(struct dat_adapter *a, uint32_t seconds, DAT_EVENT *event)
 		      "waiting for a connection event");
 }
 
-const char *
-dat_event_name(DAT_EVENT_NUMBER number)
+static const char *
+event_name(DAT_EVENT_NUMBER number)
 {
 	switch (number) {
 	case DAT_DTO_COMPLETION_EVENT:
@@ -111,6 +111,30 @@ dat_event_name(DAT_EVENT_NUMBER number)
 	default:
 		return "asynchronous or unknown event";
 	}
+}
+
+static const char *
+event_remedy(DAT_EVENT_NUMBER number)
+{
+	switch (number) {
+	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+		return "; no server waits there: start it first, with the same options";
+	case DAT_CONNECTION_EVENT_UNREACHABLE:
+	case DAT_CONNECTION_EVENT_TIMED_OUT:
+		return "; no data plane answers there: check HOST, and `onesidectl show peers`";
+	default:
+		return "";
+	}
+}
+
+bool
+dat_event_is(const DAT_EVENT *event, DAT_EVENT_NUMBER wanted)
+{
+	if (event->event_number == wanted)
+		return true;
+	fprintf(stderr, "%s: expected %s, got %s%s\n", program_invocation_short_name, event_name(wanted),
+		event_name(event->event_number), event_remedy(event->event_number));
+	return false;
 }
 
 const char *

@@ -26,7 +26,8 @@ bool dat_endpoint_create(struct dat_adapter *adapter, uint32_t requests, uint32_
 
 /* Waits for an event of conn_evd. After `seconds`, prints an error and returns false. */
 bool dat_conn_wait(struct dat_adapter *adapter, uint32_t seconds, DAT_EVENT *event);
-const char *dat_event_name(DAT_EVENT_NUMBER number);
+/* Returns true for the wanted event; prints any other one, and what to do. */
+bool dat_event_is(const DAT_EVENT *event, DAT_EVENT_NUMBER wanted);
 const char *dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
 
 /*

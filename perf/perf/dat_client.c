@@ -68,13 +68,8 @@ connect_begin(struct client *c, enum greeting_kind kind, DAT_EP_HANDLE *ep)
 static bool
 connect_end(struct client *c, DAT_EVENT *event)
 {
-	if (!dat_conn_wait(&c->adapter, EVENT_SECONDS, event))
-		return false;
-	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
-		return true;
-	fprintf(stderr, "oneside-perf: connecting to %s, qualifier %u: %s\n", c->o->host, c->o->port,
-		dat_event_name(event->event_number));
-	return false;
+	return dat_conn_wait(&c->adapter, EVENT_SECONDS, event) &&
+	       dat_event_is(event, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 static bool

@@ -143,16 +143,6 @@ client_connect(struct client *c, DAT_EP_HANDLE ep)
 		      "dat_ep_connect");
 }
 
-static bool
-is_event(const DAT_EVENT *event, DAT_EVENT_NUMBER wanted)
-{
-	if (event->event_number == wanted)
-		return true;
-	fprintf(stderr, "oneside-rates: %s instead of %s\n", dat_event_name(event->event_number),
-		dat_event_name(wanted));
-	return false;
-}
-
 /* Connects `count` endpoints with queues for `requests`, `batch` at a time. */
 static bool
 client_connect_many(struct client *c, uint32_t count, uint32_t requests, uint32_t batch)
@@ -171,7 +161,7 @@ client_connect_many(struct client *c, uint32_t count, uint32_t requests, uint32_
 				return false;
 		for (uint32_t i = 0; i < n; i++)
 			if (!dat_conn_wait(&c->adapter, EVENT_SECONDS, &event) ||
-			    !is_event(&event, DAT_CONNECTION_EVENT_ESTABLISHED))
+			    !dat_event_is(&event, DAT_CONNECTION_EVENT_ESTABLISHED))
 				return false;
 		done += n;
 	}
@@ -204,7 +194,7 @@ client_bound(struct client *c, uint32_t *endpoint)
 	DAT_EVENT event;
 
 	if (!dat_dequeue_spin(c->adapter.request_evd, &event, EVENT_SECONDS) ||
-	    !is_event(&event, DAT_RMR_BIND_COMPLETION_EVENT))
+	    !dat_event_is(&event, DAT_RMR_BIND_COMPLETION_EVENT))
 		return false;
 	data = &event.event_data.rmr_completion_event_data;
 	if (data->status != DAT_RMR_BIND_SUCCESS) {
@@ -303,7 +293,7 @@ measure_conn_rate(struct client *c, struct result *r)
 				return false;
 			continue;
 		}
-		if (!is_event(&event, DAT_CONNECTION_EVENT_DISCONNECTED) ||
+		if (!dat_event_is(&event, DAT_CONNECTION_EVENT_DISCONNECTED) ||
 		    (!keep && !dat_ok(dat_ep_free(ep), "dat_ep_free")))
 			return false;
 		ended++;

@@ -99,6 +99,8 @@ memif)
 *) fail "usage: perf.sh local|memif" ;;
 esac
 
+ONESIDE_SOCKET=$(plane_socket a) "$PERF" -t write_bw "$HOST" >"$WORK/out" 2>&1 && fail "status 0 without a server"
+expect 'oneside-perf: expected ESTABLISHED, got NON_PEER_REJECTED; no server waits there: start it first' "$WORK/out"
 for test in write_bw read_bw send_bw; do
 	measure -t $test -s 4096 -n 1000
 	lines 1
