@@ -185,13 +185,22 @@ is_stored(const struct one_cqe *slot, uint32_t index, uint32_t log2)
 	return atomic_load_explicit(&slot->phase, memory_order_acquire) == one_ring_phase(index, log2);
 }
 
+/* True if the entries that ONE_CQE_AFTER names have been taken. */
+static bool
+is_taken(const struct one_cq *cq, const struct one_cqe *after)
+{
+	return after->object >= cq->num_rings || /* no correct data plane does this */
+	       one_cq_taken(ring_of(cq, after->object)) >= after->cookie;
+}
+
 /*
- * True if a ring of 2^log2 holds, from `head` on, a report up to `number`. `moved`: entries of a queue pair
- * that has come from another ring may wait for that ring, so that an event of the core behind them has to
- * wait, too, and is not waited for.
+ * True if a ring of 2^log2 holds, from `head` on, a report up to `number`. `*moved`: entries of a queue pair
+ * that has come from another ring wait for that ring, so that an event of the core behind them has to wait,
+ * too, and is not waited for.
  */
 static bool
-holds_report(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t number, bool *moved)
+holds_report(const struct one_cq *cq, const struct one_cqe *ring, uint32_t log2, uint32_t head,
+	     uint32_t number, bool *moved)
 {
 	for (uint32_t i = 0; i < 1u << log2; i++) {
 		const struct one_cqe *slot = &ring[one_ring_slot(head + i, log2)];
@@ -199,7 +208,7 @@ holds_report(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t 
 		if (!is_stored(slot, head + i, log2) || slot->type == ONE_CQE_SWITCHED)
 			return false;
 		if (slot->type == ONE_CQE_AFTER)
-			*moved = true;
+			*moved |= !is_taken(cq, slot);
 		else if (slot->type == ONE_CQE_CONNECT && slot->length == 0 && !*moved)
 			return true;
 		else if (slot->type >= ONE_CQE_CONNECT && slot->length != 0)
@@ -210,17 +219,18 @@ holds_report(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t 
 
 /* True if ring `from` holds no report up to `number`, and will not get one. */
 static bool
-has_reported(const struct one_cq_ring *from, uint32_t number)
+has_reported(const struct one_cq *cq, const struct one_cq_ring *from, uint32_t number)
 {
 	const struct one_cq_shm *shm = from->next_ring != NULL ? from->next_shm : from->shm;
 	bool moved = false;
 
-	/* Pairs with the engine's release store after the entry. */
-	if ((int32_t)(atomic_load_explicit(&shm->reports, memory_order_acquire) - number) < 0)
+	/* Pairs with the engine's release store after the entry. No core reports to a lost attachment. */
+	if ((int32_t)(atomic_load_explicit(&shm->reports, memory_order_acquire) - number) < 0 &&
+	    !one_client_dead(cq->client))
 		return false;
-	return !holds_report(from->ring, from->log2, from->head, number, &moved) &&
+	return !holds_report(cq, from->ring, from->log2, from->head, number, &moved) &&
 	       (from->next_ring == NULL ||
-		!holds_report(from->next_ring, from->next_log2, 0, number, &moved));
+		!holds_report(cq, from->next_ring, from->next_log2, 0, number, &moved));
 }
 
 /* True if an entry may be taken: those that come first have been. They were issued earlier, so no two rings
@@ -228,12 +238,10 @@ has_reported(const struct one_cq_ring *from, uint32_t number)
 static bool
 is_passable(const struct one_cq *cq, const struct one_cqe *entry)
 {
-	if (entry->type != ONE_CQE_AFTER && entry->type != ONE_CQE_AFTER_REPORT)
-		return true;
-	if (entry->object >= cq->num_rings)
-		return true; /* no correct data plane does this */
-	return entry->type == ONE_CQE_AFTER ? one_cq_taken(ring_of(cq, entry->object)) >= entry->cookie
-					    : has_reported(ring_of(cq, entry->object), entry->imm);
+	if (entry->type == ONE_CQE_AFTER)
+		return is_taken(cq, entry);
+	return entry->type != ONE_CQE_AFTER_REPORT || entry->object >= cq->num_rings ||
+	       has_reported(cq, ring_of(cq, entry->object), entry->imm);
 }
 
 static bool

@@ -224,7 +224,7 @@ FAULTS = [
 
     # ---- rings ----
     Fault("rings", "after-one-early", "api/client/cq_rings.c",
-          ">= entry->cookie", "+ 1 >= entry->cookie",
+          ">= after->cookie;", "+ 1 >= after->cookie;",
           "a completion of a queue pair that has moved overtakes the last one from its former core",
           ("ring",)),
     Fault("rings", "report-overtakes", "api/client/cq_rings.c",

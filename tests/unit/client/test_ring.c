@@ -171,6 +171,7 @@ test_cq_switch_waits_for_resize(void **state)
 /* A bundle in the data plane's layout, and an attachment whose arena holds nothing else. */
 struct bundle_fixture {
 	struct one_client client;
+	struct one_arena header;
 	struct one_cq cq;
 	uint32_t tail[RINGS];
 	struct {
@@ -188,6 +189,7 @@ bundle_init(struct bundle_fixture *f)
 	memset(f, 0, sizeof(*f));
 	f->client.sock = -1;
 	f->client.arena = (uint8_t *)&f->arena;
+	f->client.header = &f->header;
 	f->client.info.arena_size = sizeof(f->arena);
 	f->arena.bundle.rings = 1;
 	f->cq = (struct one_cq){.client = &f->client,
@@ -526,6 +528,57 @@ test_bundle_report_and_move(void **state)
 	expect_report(&f, 0, 1);
 	expect_report(&f, 1, 1);
 	expect_report(&f, 0, 0);
+	one_cq_forget(&f.cq);
+}
+
+/* A queue pair had moved to ring 0, and all entries before it have been taken. */
+static void
+test_bundle_report_after_move(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_start_two(&f);
+	bundle_put(&f, 1, 1);
+	bundle_report(&f, 1, 1, 0, 1);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
+	assert_int_equal(f.cq.turn, 1);
+	bundle_put_after(&f, 0, 1, 1);
+	bundle_event(&f, 0);
+	f.arena.ring[0].shm.reports = 1;
+	expect_report(&f, 0, 0);
+	expect_report(&f, 1, 1);
+	one_cq_forget(&f.cq);
+}
+
+/* Nothing waits for a core that has ended: what it has stored can be taken, still in order. */
+static void
+test_bundle_report_of_dead(void **state)
+{
+	struct bundle_fixture f;
+	struct one_cqe out;
+
+	bundle_start_two(&f);
+	bundle_report(&f, 1, 1, 0, 2);
+	bundle_put(&f, 1, 1);
+	bundle_report(&f, 0, 1, 0, 0);
+	expect_report(&f, 0, 1);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 0);
+	bundle_report(&f, 0, 2, 0, 0);
+	f.arena.ring[0].shm.reports = 1; /* it ended between the two stores */
+	atomic_store(&f.client.dead, true);
+	f.cq.rings[0] = f.cq.at;
+	f.cq.at = f.cq.rings[1];
+	f.cq.turn = 1;
+	expect_report(&f, 0, 2);
+	expect_report(&f, 1, 1);
+	assert_int_equal(one_cq_poll(&f.cq, &out), 1);
+	assert_int_equal(out.type, ONE_CQE_SEND);
+	one_cq_forget(&f.cq);
+	bundle_start_two(&f);
+	bundle_report(&f, 1, 1, 0, 2);
+	atomic_store(&f.client.dead, true);
+	expect_report(&f, 1, 1);
 	one_cq_forget(&f.cq);
 }
 
@@ -918,6 +971,8 @@ main(void)
 		cmocka_unit_test(test_bundle_report_without_entry),
 		cmocka_unit_test(test_bundle_report_of_core),
 		cmocka_unit_test(test_bundle_report_and_move),
+		cmocka_unit_test(test_bundle_report_after_move),
+		cmocka_unit_test(test_bundle_report_of_dead),
 		cmocka_unit_test(test_bundle_report_resize),
 		cmocka_unit_test(test_bundle_reports_in_order),
 		cmocka_unit_test(test_bundle_takes_turns),
