@@ -318,10 +318,13 @@ void
 cq_report(struct core *core, struct engine_cq *cq, const struct one_cqe *entry,
 	  const struct engine_report *report)
 {
+	uint32_t tail;
+
+	cq_unstage(core);
+	tail = cq->tail;
 	if (entry != NULL) {
 		struct one_cqe event = *entry;
 
-		cq_unstage(core);
 		mark_report_before(core, cq, report);
 		event.length = report->number;
 		cq_push(core, cq, &event);
@@ -330,7 +333,8 @@ cq_report(struct core *core, struct engine_cq *cq, const struct one_cqe *entry,
 	cq->reports = report->number;
 	/* Pairs with the library's acquire load in has_reported(). */
 	atomic_store_explicit(&cq->shm->reports, cq->reports, memory_order_release);
-	if (entry == NULL)
+	/* No entry, or no room: cq_publish() wakes nobody for the number. */
+	if (cq->tail == tail)
 		wake_any(core, cq);
 }
 
