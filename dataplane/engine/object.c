@@ -307,7 +307,6 @@ engine_srq_new(struct engine_client *client, const struct engine_srq_config *con
 	struct engine_srq *srq;
 
 	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
-	    config->rq % RTE_CACHE_LINE_SIZE != 0 ||
 	    !client_owns(config->shm, one_srq_shm_size(engine.num_cores)))
 		return NULL;
 	srq = slab_alloc(sizeof(*srq) + engine.num_cores * sizeof(srq->lane[0]));

@@ -13,7 +13,7 @@
 #include "dataplane/qp/cq.h"
 #include "dataplane/qp/qp.h"
 
-#define LOG2_MASK ((uintptr_t)RTE_CACHE_LINE_SIZE - 1)
+#define LOG2_MASK ((uintptr_t)ONE_CACHE_LINE - 1)
 
 struct srq_next
 srq_find(const struct engine_srq *srq)
