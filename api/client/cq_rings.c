@@ -194,13 +194,13 @@ is_taken(const struct one_cq *cq, const struct one_cqe *after)
 }
 
 /*
- * True if a ring of 2^log2 holds, from `head` on, a report up to `number`. `*moved`: entries of a queue pair
- * that has come from another ring wait for that ring, so that an event of the core behind them has to wait,
- * too, and is not waited for.
+ * True if a ring of 2^log2 holds, from `head` on, a report up to `number`. `*waits`: an entry before may wait
+ * for another ring: a later report, or those of a queue pair that has moved here. An event of the core behind
+ * it has to wait, too, and is not waited for.
  */
 static bool
 holds_report(const struct one_cq *cq, const struct one_cqe *ring, uint32_t log2, uint32_t head,
-	     uint32_t number, bool *moved)
+	     uint32_t number, bool *waits)
 {
 	for (uint32_t i = 0; i < 1u << log2; i++) {
 		const struct one_cqe *slot = &ring[one_ring_slot(head + i, log2)];
@@ -208,11 +208,13 @@ holds_report(const struct one_cq *cq, const struct one_cqe *ring, uint32_t log2,
 		if (!is_stored(slot, head + i, log2) || slot->type == ONE_CQE_SWITCHED)
 			return false;
 		if (slot->type == ONE_CQE_AFTER)
-			*moved |= !is_taken(cq, slot);
-		else if (slot->type == ONE_CQE_CONNECT && slot->length == 0 && !*moved)
+			*waits |= !is_taken(cq, slot);
+		else if (slot->type == ONE_CQE_CONNECT && slot->length == 0 && !*waits)
 			return true;
-		else if (slot->type >= ONE_CQE_CONNECT && slot->length != 0)
+		else if (slot->type >= ONE_CQE_CONNECT && slot->length != 0) {
+			*waits |= (int32_t)(slot->length - number) > 0;
 			return (int32_t)(slot->length - number) <= 0;
+		}
 	}
 	return false;
 }
@@ -222,15 +224,15 @@ static bool
 has_reported(const struct one_cq *cq, const struct one_cq_ring *from, uint32_t number)
 {
 	const struct one_cq_shm *shm = from->next_ring != NULL ? from->next_shm : from->shm;
-	bool moved = false;
+	bool waits = false;
 
 	/* Pairs with the engine's release store after the entry. No core reports to a lost attachment. */
 	if ((int32_t)(atomic_load_explicit(&shm->reports, memory_order_acquire) - number) < 0 &&
 	    !one_client_dead(cq->client))
 		return false;
-	return !holds_report(cq, from->ring, from->log2, from->head, number, &moved) &&
+	return !holds_report(cq, from->ring, from->log2, from->head, number, &waits) &&
 	       (from->next_ring == NULL ||
-		!holds_report(cq, from->next_ring, from->next_log2, 0, number, &moved));
+		!holds_report(cq, from->next_ring, from->next_log2, 0, number, &waits));
 }
 
 /* True if an entry may be taken: those that come first have been. They were issued earlier, so no two rings

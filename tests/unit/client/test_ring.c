@@ -607,6 +607,32 @@ test_bundle_report_resize(void **state)
 	one_cq_forget(&f.cq);
 }
 
+/* An event of the core behind a later report, in the new ring of a resized one, is not waited for: the report
+ * waits itself. */
+static void
+test_bundle_report_resize_and_event(void **state)
+{
+	struct bundle_fixture f;
+
+	bundle_init(&f);
+	for (uint32_t i = 1; i < RINGS; i++)
+		bundle_add(&f, i);
+	bundle_report(&f, 1, 1, 0, 1);
+	bundle_report(&f, 0, 2, 1, 1);
+	bundle_put_after(&f, 0, 0, 0);
+	f.arena.ring[0].entry[2].type = ONE_CQE_SWITCHED;
+	bundle_event(&f, 2);
+	f.arena.ring[2].shm.reports = 2;
+	f.cq.at.next_shm = &f.arena.ring[2].shm;
+	f.cq.at.next_ring = f.arena.ring[2].entry;
+	f.cq.at.next_log2 = MANY_LOG2;
+	f.arena.bundle.rings = 2;
+	expect_report(&f, 1, 1);
+	expect_report(&f, 0, 2);
+	expect_report(&f, 2, 0);
+	one_cq_forget(&f.cq);
+}
+
 #define ISSUED 24u
 
 /* Reports are issued in any pattern, cores execute them at any time, and the application polls in between. */
@@ -974,6 +1000,7 @@ main(void)
 		cmocka_unit_test(test_bundle_report_after_move),
 		cmocka_unit_test(test_bundle_report_of_dead),
 		cmocka_unit_test(test_bundle_report_resize),
+		cmocka_unit_test(test_bundle_report_resize_and_event),
 		cmocka_unit_test(test_bundle_reports_in_order),
 		cmocka_unit_test(test_bundle_takes_turns),
 		cmocka_unit_test(test_bundle_arms_all),
