@@ -6,6 +6,7 @@
 
 #include "fixture.h"
 
+#include "dataplane/engine/move.h"
 #include "dataplane/qp/wqe.h"
 
 /* ---- every order of the steps of two cores and an application ---- */
@@ -269,6 +270,7 @@ test_threads(void **state)
 /* ---- queue pairs of two lanes ---- */
 
 #define LEN 64u
+#define LONG (1u << 18)
 
 static struct app home, other;
 static struct ring async[2], complete[2];
@@ -305,7 +307,7 @@ start(void **state)
 		pair_connect(&from[i], &to[i], RC_RTS, i == 0);
 		pair_connect(&to[i], &from[i], RC_RTS, i == 0);
 	}
-	memory_new(&home, ONE_ACCESS_ALL, 1 << 16, &memory);
+	memory_new(&home, ONE_ACCESS_ALL, LONG, &memory);
 	return 0;
 }
 
@@ -329,19 +331,25 @@ end(void **state)
 }
 
 static void
-post(uint64_t cookie)
+post_of(uint64_t cookie, uint32_t length)
 {
 	struct one_wqe *wqe = &posts[one_ring_slot(tail, RING_LOG2)];
 
 	memset(wqe, 0, offsetof(struct one_wqe, phase));
 	wqe->op = ONE_OP_RECV;
 	wqe->num_sge = 1;
-	wqe->length = LEN;
+	wqe->length = length;
 	wqe->cookie = cookie;
-	wqe->sge = (struct one_sge){.addr = memory.region.va, .len = LEN, .lkey = memory.region.key};
+	wqe->sge = (struct one_sge){.addr = memory.region.va, .len = length, .lkey = memory.region.key};
 	atomic_store_explicit(&shm->posted, tail + 1, memory_order_relaxed);
 	atomic_store_explicit(&wqe->phase, one_ring_phase(tail, RING_LOG2), memory_order_release);
 	tail++;
+}
+
+static void
+post(uint64_t cookie)
+{
+	post_of(cookie, LEN);
 }
 
 static void
@@ -393,6 +401,77 @@ test_limit_on_lane(void **state)
 	expect_none(&async[1]);
 }
 
+static void
+move_step(enum engine_command_type type, struct engine_move *move)
+{
+	assert_int_equal(command((struct engine_command){.type = type, .move = move, .qp = to[1].qp}), 0);
+}
+
+/* Moves to[1]. */
+static void
+move_to(int lane)
+{
+	struct engine_client *client = (lane == 0 ? &home : &other)->client;
+	struct engine_qp_config config = {.recv_cq = complete[lane].cq, .async_cq = async[lane].cq};
+	struct engine_move *move = engine_move_new(to[1].qp, client, &config);
+
+	assert_non_null(move);
+	move_step(ENGINE_QP_FREEZE, move);
+	move_step(ENGINE_QP_THAW, move);
+	move_step(ENGINE_QP_MOVED, move);
+	assert_true(engine_move_over(move));
+	engine_move_free(move);
+}
+
+/* Sends to the home lane until a receive is taken. */
+static void
+send_part(uint64_t cookie, uint32_t taken)
+{
+	post_send(&from[1], &memory, LONG, cookie);
+	while (to[1].shm->rq_head != taken) {
+		loop_iterate(other.client->core, fixture_tsc());
+		loop_iterate(home.client->core, fixture_tsc());
+	}
+}
+
+static void
+expect_counts(int i, uint32_t taken, uint32_t done)
+{
+	const struct one_srq_lane *lane = &shm->lane[(i == 0 ? &home : &other)->client->core->index];
+
+	assert_int_equal(lane->taken, taken);
+	assert_int_equal(lane->head, taken);
+	assert_int_equal(lane->done, done);
+}
+
+/* One core takes a receive, and another completes it; or the queue pair drops it. */
+static void
+test_move_with_receive(void **state)
+{
+	struct one_cqe cqe;
+
+	move_to(0);
+	post_of(1, LONG);
+	post_of(2, LONG);
+	send_part(3, 1);
+	expect_counts(0, 1, 0);
+	move_to(1);
+	expect_counts(0, 1, 0);
+	do
+		TURN_UNTIL(ring_poll(&complete[1], &cqe));
+	while (cqe.type != ONE_CQE_RECV);
+	assert_int_equal(cqe.cookie, 1);
+	assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
+	expect_counts(1, 0, 1);
+	move_to(0);
+	send_part(4, 2);
+	expect_counts(0, 2, 0);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = to[1].qp}), 0);
+	expect_counts(0, 2, 1);
+	expect_counts(1, 0, 1);
+	assert_int_equal(home.faults, 0);
+}
+
 int
 main(void)
 {
@@ -401,6 +480,7 @@ main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test_setup_teardown(test_lanes_share, start, end),
 		cmocka_unit_test_setup_teardown(test_limit_on_lane, start, end),
+		cmocka_unit_test_setup_teardown(test_move_with_receive, start, end),
 	};
 
 	return cmocka_run_group_tests(tests, group_start_two, group_stop);
