@@ -170,8 +170,8 @@ enum one_cqe_type {
 	ONE_CQE_AFTER, /* not for the application: entries of ring number `object` of the bundle come first,
 			  until `cookie` of them have been taken, each counted since the ring was made, except
 			  ONE_CQE_SWITCHED. A queue pair has moved from that ring to this one */
-	ONE_CQE_AFTER_REPORT /* not for the application, before report number `length`: reports of ring number
-				`object` up to number `imm` come first */
+	ONE_CQE_AFTER_REPORT /* not for the application, before report number `length`, which may need no
+				entry: reports of ring number `object` up to number `imm` come first */
 };
 
 /*

@@ -301,7 +301,11 @@ wake_any(struct core *core, struct engine_cq *cq)
 		wake_armed(core, cq, claimed);
 }
 
-/* A ring that is nearly full keeps the room for the event: an event late is better than an event lost. */
+/*
+ * The mark is stored even if the report needs no entry: reports of other rings name this one, and must not
+ * overtake the one before it either. A ring that is nearly full keeps the room for the event: an event late
+ * is better than an event lost.
+ */
 static void
 mark_report_before(struct core *core, struct engine_cq *cq, const struct engine_report *report)
 {
@@ -321,15 +325,15 @@ cq_report(struct core *core, struct engine_cq *cq, const struct one_cqe *entry,
 	uint32_t tail;
 
 	cq_unstage(core);
+	mark_report_before(core, cq, report);
 	tail = cq->tail;
 	if (entry != NULL) {
 		struct one_cqe event = *entry;
 
-		mark_report_before(core, cq, report);
 		event.length = report->number;
 		cq_push(core, cq, &event);
-		store_tail(cq);
 	}
+	store_tail(cq);
 	cq->reports = report->number;
 	/* Pairs with the library's acquire load in has_reported(). */
 	atomic_store_explicit(&cq->shm->reports, cq->reports, memory_order_release);

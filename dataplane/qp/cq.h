@@ -50,7 +50,7 @@ void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this 
 bool cq_fits_one(struct engine_cq *cq);                /* for one entry */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
 /* Push an event of the control thread, which the tail counts when the command is answered, not a loop later;
- * `entry` NULL: it needs none, and only its number is counted. */
+ * `entry` NULL: it needs none, and only its place is marked. */
 void cq_report(struct core *core, struct engine_cq *cq, const struct one_cqe *entry,
 	       const struct engine_report *report);
 /* Push an entry that notifies, for an event of `object`; `cq` NULL: no effect. */

@@ -150,17 +150,23 @@ test_one_event(void **state)
 }
 
 static void
+send_command(struct engine_command command)
+{
+	struct engine_command *copy = malloc(sizeof(*copy)); /* freed when it is acknowledged */
+
+	assert_non_null(copy);
+	*copy = command;
+	assert_int_equal(engine_command(copy), 0);
+}
+
+static void
 post_event(const struct ring *to, uint32_t object)
 {
-	struct engine_command *command = malloc(sizeof(*command)); /* freed when it is acknowledged */
-
-	assert_non_null(command);
-	*command = (struct engine_command){
+	send_command((struct engine_command){
 		.type = ENGINE_CQ_POST,
 		.cq = to->cq,
 		.event = {.type = ONE_CQE_CONNECT, .object = object, .flags = ONE_CQE_NOTIFY},
-	};
-	assert_int_equal(engine_command(command), 0);
+	});
 }
 
 static void
@@ -214,6 +220,7 @@ test_report_without_entry(void **state)
 	_Atomic uint32_t *word = &home.channels[5].word;
 	uint32_t before = atomic_load(word);
 
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RTS, .qp = pair[0].qp}), 0);
 	ring_arm(&async[0], one_arm(1, 5, 0));
 	assert_int_equal(
 		command((struct engine_command){.type = ENGINE_QP_RTS,
@@ -222,12 +229,29 @@ test_report_without_entry(void **state)
 		0);
 	assert_int_equal(atomic_load(&async[0].shm->reports), 1);
 	assert_int_equal(atomic_load(word), before + 1);
+	expect_none(&async[0]);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = pair[0].qp}), 0);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RTS,
 							 .qp = pair[0].qp,
 							 .event = {.type = ONE_CQE_CONNECT}}),
 			 -ENOTCONN);
 	assert_int_equal(atomic_load(&async[0].shm->reports), 2);
+}
+
+/* A report that needs no entry names the one before it nevertheless: the next one comes after both. */
+static void
+test_report_between(void **state)
+{
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RTS, .qp = pair[1].qp}), 0);
+	post_event(&async[0], 1);
+	send_command((struct engine_command){
+		.type = ENGINE_QP_RTS, .qp = pair[1].qp, .event = {.type = ONE_CQE_CONNECT}});
+	post_event(&async[1], 3);
+	loops_of(&lane, 3);
+	expect_after(&async[1], 1, 0, 1);
+	expect_number(&async[1], 3, 2);
+	turn(3);
+	expect_number(&async[0], 1, 1);
 }
 
 /* A nearly full ring takes the event without its mark; a full one loses the event, counts it,
@@ -291,6 +315,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_one_event, start, end),
 		cmocka_unit_test_setup_teardown(test_reports, start, end),
 		cmocka_unit_test_setup_teardown(test_report_without_entry, start, end),
+		cmocka_unit_test_setup_teardown(test_report_between, start, end),
 		cmocka_unit_test_setup_teardown(test_report_without_room, start, end),
 		cmocka_unit_test_setup_teardown(test_fault, start, end),
 		cmocka_unit_test_setup_teardown(test_refused, start, end),
