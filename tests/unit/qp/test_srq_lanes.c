@@ -444,7 +444,7 @@ expect_counts(int i, uint32_t taken, uint32_t done)
 	assert_int_equal(lane->done, done);
 }
 
-/* One core takes a receive, and another completes it; or the queue pair drops it. */
+/* A receive that one core took is completed by another, or dropped with its queue pair. */
 static void
 test_move_with_receive(void **state)
 {
