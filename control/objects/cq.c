@@ -348,14 +348,15 @@ cq_has_room(const struct cq *cq)
 	const struct one_cq_shm *shm =
 		(const struct one_cq_shm *)(cq->object.client->arena.base + ring->offset);
 	/* Relaxed: `head` pairs with the library's store, `tail` with the stores in cq_publish() and
-	 * cq_push_counted(), which precede the answers that `posts` has counted down for.  Only the numbers
+	 * cq_report(), which precede the answers that `posts` has counted down for.  Only the numbers
 	 * are compared. */
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
 	/* The application may be ahead of `tail`: an entry can be read before `tail` covers it. */
 	int32_t waiting = (int32_t)(stored - taken);
+	uint32_t each = cq->num_rings > 1 ? 2 : 1; /* with ONE_CQE_AFTER_REPORT before it */
 
-	return (waiting > 0 ? (uint32_t)waiting : 0) + cq->posts < (1u << ring->log2) - 1;
+	return (waiting > 0 ? (uint32_t)waiting : 0) + each * (cq->posts + 1) < 1u << ring->log2;
 }
 
 static void

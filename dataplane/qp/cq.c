@@ -261,11 +261,26 @@ wake_armed(struct core *core, struct engine_cq *cq, uint64_t arm)
 	return wake_channel(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, descriptor, cq->id);
 }
 
+/* Wakes for the arm `claimed`. False: its id could not be sent, and the arm waits for the next entry, unless
+ * the application has armed again. */
+static bool
+wake_claimed(struct core *core, struct engine_cq *cq, uint64_t claimed)
+{
+	uint64_t none = 0;
+
+	if (wake_armed(core, cq, claimed))
+		return true;
+	cq->arm_seen = 0;
+	atomic_compare_exchange_strong_explicit(&cq->bundle->arm, &none, claimed, memory_order_relaxed,
+						memory_order_relaxed);
+	return false;
+}
+
 /* Returns false if a wake-up is due, but held because of the user's ceiling. */
 static bool
 cq_check_arm(struct core *core, struct engine_cq *cq)
 {
-	uint64_t arm = cq_load_arm(cq), claimed, none = 0;
+	uint64_t arm = cq_load_arm(cq), claimed;
 
 	/* Compare all of the arm: its sequence number repeats after 65,535 arms that no entry answered, as
 	 * waits with a time limit leave them. An equal arm has an index that the tail has already passed,
@@ -275,16 +290,8 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	if (wake_is_held(core, cq->client))
 		return false;
 	cq->arm_seen = arm;
-	if (!cq_claim_arm(cq, arm, &claimed))
-		return true;
-	if (wake_armed(core, cq, arm)) {
+	if (cq_claim_arm(cq, arm, &claimed) && wake_claimed(core, cq, claimed))
 		cq->reported_tail = cq->tail;
-		return true;
-	}
-	/* Send the id with the next entry, unless the application has armed again. */
-	cq->arm_seen = 0;
-	atomic_compare_exchange_strong_explicit(&cq->bundle->arm, &none, claimed, memory_order_relaxed,
-						memory_order_relaxed);
 	return true;
 }
 
@@ -298,7 +305,7 @@ wake_any(struct core *core, struct engine_cq *cq)
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = atomic_load_explicit(&cq->bundle->arm, memory_order_relaxed);
 	if (ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty && cq_claim_arm(cq, arm, &claimed))
-		wake_armed(core, cq, claimed);
+		wake_claimed(core, cq, claimed);
 }
 
 /*

@@ -8,6 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "control/objects/objects.h"
 #include "dataplane/mem/bounce.h"
 #include "attach.h"
 
@@ -754,16 +755,41 @@ test_copies(void **state)
 	assert_clean();
 }
 
+/* In a bundle of several rings an event under way may take two entries. */
+static void
+test_room_for_events(void **state)
+{
+	static struct one_cq_shm shm;
+	struct client client = {.arena = {.base = (uint8_t *)&shm}};
+	struct cq cq = {.object = {.client = &client}, .first = {.log2 = 3}, .num_rings = 1};
+
+	cq.posts = 6;
+	assert_true(cq_has_room(&cq));
+	cq.posts = 7;
+	assert_false(cq_has_room(&cq));
+	cq.num_rings = 2;
+	cq.posts = 2;
+	assert_true(cq_has_room(&cq));
+	cq.posts = 3;
+	assert_false(cq_has_room(&cq));
+	cq.posts = 0;
+	atomic_store(&shm.tail, 5);
+	assert_true(cq_has_room(&cq));
+	atomic_store(&shm.tail, 6);
+	assert_false(cq_has_room(&cq));
+}
+
 int
 object_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),        cmocka_unit_test(test_receive_queues),
-		cmocka_unit_test(test_regions),       cmocka_unit_test(test_free_waits_for_grace),
-		cmocka_unit_test(test_windows),       cmocka_unit_test(test_window_types),
-		cmocka_unit_test(test_window_rights), cmocka_unit_test(test_swap),
-		cmocka_unit_test(test_large_window),  cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_copied_window), cmocka_unit_test(test_resized_rings),
+		cmocka_unit_test(test_limits),          cmocka_unit_test(test_receive_queues),
+		cmocka_unit_test(test_regions),         cmocka_unit_test(test_free_waits_for_grace),
+		cmocka_unit_test(test_windows),         cmocka_unit_test(test_window_types),
+		cmocka_unit_test(test_window_rights),   cmocka_unit_test(test_swap),
+		cmocka_unit_test(test_large_window),    cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_copied_window),   cmocka_unit_test(test_resized_rings),
+		cmocka_unit_test(test_room_for_events),
 	};
 
 	return cmocka_run_group_tests_name("control: objects", tests, NULL, NULL);
