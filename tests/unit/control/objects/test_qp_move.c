@@ -342,15 +342,10 @@ test_is_reset(void **state)
 static void
 test_refusals(void **state)
 {
-	struct srq *const srq = (struct srq *)&lane;
-
 	assert_string_equal(qp_move_begin(&end[0], NULL, 0), "it is on that core already");
 	end[0].kind = &imported;
 	assert_non_null(qp_move_begin(&end[0], NULL, 1));
 	end[0].kind = &created;
-	end[0].srq = srq;
-	assert_non_null(qp_move_begin(&end[0], NULL, 1));
-	end[0].srq = NULL;
 	end[0].config.ud = true;
 	assert_non_null(qp_move_begin(&end[0], NULL, 1));
 	end[0].config.ud = false;
