@@ -102,7 +102,7 @@ def compare(group, rows, together, apart):
         apart_rate = (f"{NUMBERS[count]} data planes", slices.of("apart", convert), unit)
         for name, title in (("several", f"{work}, {NUMBERS[count]} programs"), ("one", f"{work}, one program")):
             rows.add(group, title, slices.of(name, convert), unit, hops=slices.hops(name), rivals=[apart_rate])
-            rows.ratio(group, f"{title} / {NUMBERS[count]} data planes", slices.ratios(name, "apart"),
+            rows.ratio(group, f"{title} / data planes", slices.ratios(name, "apart"),
                        "of their sum", 0.95, hops=slices.hops(name))
 
 

@@ -47,11 +47,10 @@ def counted(slices, word):
 def hop_lines(results, group):
     """Formats the hops beside the slices of a group that count, and the number of slices of another placement."""
     slices = [one for one in results["slices"] if one["group"] == group and one["hops"]]
-    hops = [hop for one in slices if one["kept"] for hop in one["hops"]]
+    hops = [hop["p50"] for one in slices if one["kept"] for hop in one["hops"]]
     if not hops:
         return []
-    typical, late = ([hop[key] for hop in hops] for key in ("p50", "p99.9"))
-    parts = [f"Hop {number(statistics.median(typical))} ns{spread(typical)}, 99.9 % {number(statistics.median(late))} ns{spread(late)}"]
+    parts = [f"Hop {number(statistics.median(hops))} ns{spread(hops)}"]
     left_out = [one for one in slices if not one["kept"]]
     limit = None if results["about"]["patience"] is None else APART * results["about"]["least_hop"]
     apart = [one for one in slices if one["kept"] and one["value"] is not None and limit is not None
@@ -72,7 +71,7 @@ def placement_line(about):
 TERMS = ("Hop: a cache line to the other processor and back. Bare relay: three processes that only pass a cache line on; bare frame relay: "
          "frames over a memif, by DPDK alone. Testpmd: bare frames of the same length. Late rounds: those in which a bare loop on each processor is off it for 6 us. Bare request: a "
          "message over a socket to another thread, and its answer. Bare thread: one asleep as long, woken by an eventfd. \"…\" is the last "
-         "whole name above. Figures of others that several rows share are in the first.")
+         "whole name above. Rows share figures of others with rows above.")
 
 
 def busy_line(about):

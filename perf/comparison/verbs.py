@@ -112,7 +112,7 @@ def by_ucx(context, rows, bench, turns):
         better = LOWER if unit == "us" else "higher"
         rows.add(GROUP, f"{work}, over verbs", slices.of("verbs", value), unit, better=better, hops=hops,
                  rivals=[("UCX over tcp", slices.of("tcp", value), unit)])
-        rows.ratio(GROUP, f"{work}, over verbs / over tcp",
+        rows.ratio(GROUP, f"{work}, over verbs / tcp",
                    slices.of_pairs("verbs", "tcp", lambda a, b, v=value: v(a) / v(b)), "of tcp", better=better, hops=hops)
 
 

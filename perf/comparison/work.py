@@ -551,9 +551,9 @@ def quotient(value, base):
 def simulator(context, rows):
     """Measures in virtual time, which gives the same figures on every machine, loaded or not."""
     loss = rows.attempt("loss in the simulator", lambda: link_runs(context, "loss")) or []
-    for how, name in (("selective", "selective repeat"), ("go-back", "go-back-N, as with others")):
+    for how, name in (("selective", "selective repeat"), ("go-back", "go-back-N")):
         goodput = {run[4]: run[5] for run in loss if run[1:4] == (how, "WRITE", 4096)}
-        rows.ratio(SIMULATED, f"1 MiB writes, 1 % of the frames lost, {name} / none lost",
+        rows.ratio(SIMULATED, f"1 MiB writes, 1 % of frames lost, {name} / none lost",
                    quotient(goodput.get(1.0), goodput.get(0.0)), "of the goodput", 0.9 if how == "selective" else None)
     without = next((run[5] for run in loss if run[1:5] == ("selective", "WRITE", 4096, 0.0)), None)
     incast = rows.attempt("incast in the simulator", lambda: link_runs(context, "incast")) or []
