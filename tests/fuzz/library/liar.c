@@ -354,7 +354,8 @@ answer(struct one_reply *reply)
 	case ONE_MSG_SRQ_CREATE:
 		reply->srq.srq = liar.srq = ++last_id;
 		reply->srq.log2 = 5;
-		reply->srq.shm = arena_new(sizeof(struct one_srq_shm));
+		reply->srq.lanes = 1;
+		reply->srq.shm = arena_new(one_srq_shm_size(1));
 		reply->srq.rq = arena_new(sizeof(struct one_wqe) << 5);
 		break;
 	case ONE_MSG_LISTEN:
