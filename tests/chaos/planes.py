@@ -123,12 +123,8 @@ class Plane:
         if self.moves:
             mover = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../net/mover.py")
             with open(self.log + ".moves", "ab") as log:
-                before = self.read_moves().count("moving")
                 self.movers.append(subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "/usr/bin/python3", mover,
                                                      self.socket + ".ctl"], stdout=log, stderr=log))
-            # The mover's socket is one of the data plane's descriptors, which are compared.
-            while self.read_moves().count("moving") == before and self.movers[-1].poll() is None:
-                time.sleep(0.01)
 
     def made_moves(self):
         """Waits for the movers; returns the number of moves that they have seen made."""
@@ -173,13 +169,23 @@ class Plane:
     def proc(self, name):
         return f"/proc/{self.process.pid}/{name}"
 
+    def asked_by(self):
+        """Returns the data plane's ends of connections to its control socket, as descriptors name them."""
+        with open(self.proc("net/unix"), encoding="utf-8") as sockets:
+            lines = [line.split() for line in sockets]
+        return {f"socket:[{words[6]}]" for words in lines if words[7:] == [self.socket + ".ctl"] and words[5] == "03"}
+
     def descriptors(self):
-        """Yields the targets of all descriptors, without those that are closed meanwhile."""
+        """Yields the targets of all descriptors, without those that are closed meanwhile, and without connections to the
+        control socket: the data plane closes one a moment after its client."""
+        asked_by = self.asked_by()
         for fd in os.listdir(self.proc("fd")):
             try:
-                yield re.sub(r"\d+", "N", os.readlink(self.proc(f"fd/{fd}")))
+                target = os.readlink(self.proc(f"fd/{fd}"))
             except FileNotFoundError:
-                pass
+                continue
+            if target not in asked_by:
+                yield re.sub(r"\d+", "N", target)
 
     def memory(self):
         """Resident memory in KiB: private, and shared with applications."""

@@ -28,8 +28,7 @@ def mappings(plane):
 
 
 def exact(plane):
-    """Resources that must be exactly the same again. Descriptors are read first, before the queries here open some."""
-    descriptors = dict(collections.Counter(plane.descriptors()))
+    """Resources that must be exactly the same again."""
     charged = {line["uid"]: {name: value for name, value in line.items()
                              if not name.endswith("_max") and name != "uid" and name not in KEPT and value}
                for line in plane.show("quota")}
@@ -41,7 +40,7 @@ def exact(plane):
         "listeners": counted(plane.show("listeners"), "service", "state"),
         "segments": counted(plane.show("segments"), "segment", "imports", "length"),
         "charged": {uid: values for uid, values in charged.items() if values},
-        "descriptors": descriptors,
+        "descriptors": dict(collections.Counter(plane.descriptors())),
         "mappings": mappings(plane),
     }
 
