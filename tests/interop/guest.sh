@@ -307,11 +307,17 @@ rping_lost_its_channel() {
 	[ "$(guest_output talk | sort)" = $'client DISCONNECT EVENT...\nrdma_get_cm_event: Bad file descriptor' ]
 }
 
+# True if the guest's server rping took a request that ours had given up: the guest had refused the request before rping
+# listened, and then got its repetition.
+rping_took_old_request() {
+	guest_output talk | grep -q 'RDMA_CM_EVENT_REJECTED, error 6'
+}
+
 # converse serve NAME OUR-COMMAND... -- GUEST-COMMAND...: our program listens, then the guest's connects.
 # converse connect ...: the guest's program is started first; ours tries until it listens.
 converse() {
 	local role=$1 name=$2 looks=1000 ours pid
-	local -a command=()
+	local -a command=() all=("$@")
 	shift 2
 	while [ "$1" != -- ]; do
 		command+=("$1")
@@ -337,6 +343,12 @@ converse() {
 	ours=$?
 	if [ "$ours" = 0 ] && { guest_end talk || rping_lost_its_channel; }; then
 		say "ok   $name, oneside ${role}s: $(tail -n 1 "$WORK/ours.log")"
+		return
+	fi
+	if [ "$role" = connect ] && rping_took_old_request; then
+		say "again: $name, oneside connects: rping took an old request"
+		guest_end talk
+		converse "${all[@]}"
 		return
 	fi
 	{
