@@ -19,7 +19,6 @@
 #include "control/objects/objects.h"
 #include "control/objects/qp.h"
 #include "control/rsm/rsm_wire.h"
-#include "dataplane/rc/work.h"
 #include "messages.h"
 
 #define APPS 2
@@ -384,7 +383,7 @@ core(struct bytes *record)
 {
 	uint32_t qpn = qpn_of((uint8_t)record_number(record, 1));
 	uint8_t what = (uint8_t)record_number(record, 1) % 8;
-	struct work work = {.op = ONE_OP_BIND};
+	struct engine_bind bind = {.addr = VA};
 
 	if (what == 7) {
 		fake_fault_first_client();
@@ -399,16 +398,15 @@ core(struct bytes *record)
 		const struct table *mrs = client != NULL ? &client->table[OBJECT_MR] : NULL;
 
 		if (mws != NULL && mws->used > 0 && table_at(mws, 0) != NULL)
-			work.rkey = ((const struct mw *)table_at(mws, 0))->entry->key +
-				    (uint32_t)record_number(record, 1);
-		work.length = (uint32_t)record_number(record, 2);
-		work.imm = 0;
-		work.sge[0].addr = VA + record_number(record, 2);
-		work.sge[0].len = (uint32_t)record_number(record, 2);
+			bind.key = ((const struct mw *)table_at(mws, 0))->entry->key +
+				   (uint32_t)record_number(record, 1);
+		bind.flags = (uint32_t)record_number(record, 2);
+		bind.addr += record_number(record, 2);
+		bind.length = record_number(record, 2);
 		if (mrs != NULL && mrs->used > 0 && table_at(mrs, 0) != NULL &&
 		    ((const struct mr *)table_at(mrs, 0))->entry != NULL)
-			work.sge[0].lkey = ((const struct mr *)table_at(mrs, 0))->entry->key;
-		fake_bind(qpn, &work);
+			bind.lkey = ((const struct mr *)table_at(mrs, 0))->entry->key;
+		fake_bind(qpn, &bind);
 	} else {
 		static const enum engine_event_type types[] = {ENGINE_EVENT_FAILED, ENGINE_EVENT_ESTABLISHED,
 							       ENGINE_EVENT_DRAINED, ENGINE_EVENT_FAILED};
