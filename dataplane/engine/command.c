@@ -120,9 +120,8 @@ take_requester(struct engine_qp *qp, const struct rc_attr *attr)
 		rc_set_requester(qp->rc, &qp->attr);
 }
 
-/* The report's number counts even if the queue pair has failed, or the peer's first packet has established
- * it.
- */
+/* The report's number counts even if the queue pair has failed, or its peer's first packet has established
+ * it. */
 static void
 report_established(struct core *core, const struct engine_qp *qp, const struct engine_command *command,
 		   bool due)

@@ -35,9 +35,11 @@ srq_is_next(const struct engine_srq *srq, const struct srq_next *next)
 }
 
 static inline uint64_t
-add_taken(uint64_t taken, uint32_t receives, uint32_t slots)
+add_taken(uint64_t taken, uint32_t slots)
 {
-	return (uint64_t)((uint32_t)(taken >> 32) + receives) << 32 | (uint32_t)((uint32_t)taken + slots);
+	uint32_t receives = (uint32_t)(taken >> 32) + 1, head = (uint32_t)taken + slots;
+
+	return (uint64_t)receives << 32 | head;
 }
 
 /* A wrong `posted` from the application affects only its own event. */
@@ -65,7 +67,7 @@ srq_claim(struct core *core, struct engine_qp *qp, struct srq_next *next, uint32
 	struct engine_srq *srq = qp->srq;
 	struct srq_lane *lane = &srq->lane[core->index];
 	struct one_srq_lane *shared = &srq->shm->lane[core->index];
-	uint64_t after = add_taken(next->taken, 1, slots);
+	uint64_t after = add_taken(next->taken, slots);
 
 	/* A core alone needs no atomic exchange. Otherwise it pairs with those of other cores, with
 	 * srq_find(), and with the store of the limit: that store's check or this core's sees both. */
