@@ -4,10 +4,17 @@
 
 #include <string.h>
 
+#define SECOND_NS 1000000000u
 #define WHOLE 1000u    /* thousandths of a core */
 #define HEARD_BITS 24u /* the lower bits of engine_qp_heard() count packets */
 
 /* ---- looks ---- */
+
+static uint64_t
+rate_since(const struct balance_mark *mark, uint64_t now, uint64_t work)
+{
+	return (uint64_t)((unsigned __int128)(work - mark->work) * SECOND_NS / (now - mark->at));
+}
 
 static void
 measure_loads(struct balance *balance, uint64_t passed, const uint64_t *busy, uint32_t cores, uint32_t *load)
@@ -35,36 +42,75 @@ compare_loads(struct balance *balance, const uint32_t *load, uint32_t cores)
 	if (balance->looks > 0 && load[balance->from] >= load[least] + BALANCE_GAP)
 		most = balance->from;
 	if (most != balance->from)
-		balance->looks = 0;
+		balance->looks = balance->wide_looks = 0;
 	balance->from = most;
 	balance->to = least;
 	balance->load = load[most];
 	balance->gap = load[most] - load[least];
 	balance->looks = balance->gap >= BALANCE_GAP ? balance->looks + 1 : 0;
+	if (balance->gap >= BALANCE_WIDE_GAP)
+		balance->wide_looks++;
+	else if (balance->wide_looks > 0)
+		balance->wide_looks--;
+}
+
+/* True if it is time to choose after `more` looks with the present gap. */
+static bool
+is_due(const struct balance *balance, uint32_t more)
+{
+	return (balance->looks > 0 && balance->looks + more >= BALANCE_LOOKS) ||
+	       (balance->wide_looks > 0 && balance->wide_looks + more >= BALANCE_WIDE_LOOKS);
+}
+
+static enum balance_step
+next_step(struct balance *balance, uint64_t now, uint64_t work)
+{
+	if (balance->looks == 1)
+		balance->mark = (struct balance_mark){now, work};
+	if (is_due(balance, 0)) {
+		balance->rate = rate_since(&balance->mark, now, work);
+		balance->looks = balance->wide_looks = 0;
+		return BALANCE_CHOOSE;
+	}
+	if (!is_due(balance, 1))
+		return BALANCE_NOTHING;
+	balance->sample++;
+	return BALANCE_SAMPLE;
+}
+
+/* The first look of a trial only sets the mark, since the queue pairs were on their way before. */
+static enum balance_step
+try_choice(struct balance *balance, uint64_t now, uint64_t work)
+{
+	uint64_t before = balance->rate;
+
+	if (balance->trial-- == BALANCE_TRIAL_LOOKS)
+		balance->mark = (struct balance_mark){now, work};
+	if (balance->trial > 0)
+		return BALANCE_NOTHING;
+	balance->rate = rate_since(&balance->mark, now, work);
+	return balance->rate < before / WHOLE * BALANCE_WORTH ? BALANCE_UNDO : BALANCE_NOTHING;
 }
 
 enum balance_step
-balance_look(struct balance *balance, uint64_t now, const uint64_t *busy, uint32_t cores)
+balance_look(struct balance *balance, uint64_t now, const uint64_t *busy, uint64_t work, uint32_t cores)
 {
 	uint64_t passed = now - balance->looked_at;
 	uint32_t load[ONE_LANES_MAX] = {0};
+	bool is_first = balance->looked_at == 0;
 
-	if (balance->looked_at != 0 && passed < BALANCE_LOOK_NS)
+	if (!is_first && passed < BALANCE_LOOK_NS)
 		return BALANCE_NOTHING;
-	if (balance->looked_at != 0) {
+	if (!is_first)
 		measure_loads(balance, passed, busy, cores, load);
-		compare_loads(balance, load, cores);
-	}
 	balance->looked_at = now;
 	memcpy(balance->busy, busy, cores * sizeof(busy[0]));
-	if (balance->looks == BALANCE_LOOKS - 1) {
-		balance->sample++;
-		return BALANCE_SAMPLE;
-	}
-	if (balance->looks < BALANCE_LOOKS)
+	if (is_first)
 		return BALANCE_NOTHING;
-	balance->looks = 0;
-	return BALANCE_CHOOSE;
+	if (balance->trial > 0)
+		return try_choice(balance, now, work);
+	compare_loads(balance, load, cores);
+	return next_step(balance, now, work);
 }
 
 /* ---- queue pairs ---- */
@@ -82,6 +128,19 @@ balance_work(const struct balance *balance, const struct balance_item *item, uin
 	if (item->sample != balance->sample)
 		return 0;
 	return (heard - item->heard) & ((1u << HEARD_BITS) - 1);
+}
+
+void
+balance_try(struct balance *balance, struct balance_item *item)
+{
+	item->trial = balance->sample;
+	balance->trial = BALANCE_TRIAL_LOOKS;
+}
+
+bool
+balance_is_tried(const struct balance *balance, const struct balance_item *item)
+{
+	return item->trial == balance->sample;
 }
 
 bool

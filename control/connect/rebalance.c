@@ -6,6 +6,8 @@
 #include "control/objects/place.h"
 #include "dataplane/engine/place.h"
 
+#define PAGE 4096u
+
 static struct balance balance;
 
 uint64_t
@@ -89,7 +91,10 @@ move_chosen_conns(void)
 	for (uint32_t i = 0; i < picks; i++) {
 		struct conn *conn = balance.pick[i].item;
 
-		moves += conn_move(conn->qp, balance.to) == NULL;
+		if (conn_move(conn->qp, balance.to) != NULL)
+			continue;
+		balance_try(&balance, &conn->balance);
+		moves++;
 	}
 	if (moves > 0)
 		log_info("event=cores_balanced from=%u to=%u moves=%u busy_permille=%u gap_permille=%u\n",
@@ -97,10 +102,31 @@ move_chosen_conns(void)
 			 balance.gap);
 }
 
+static void
+move_tried_conns_back(void)
+{
+	struct conn *conn;
+	uint32_t moves = 0;
+
+	TAILQ_FOREACH(conn, &control.conns, link)
+		if (balance_is_tried(&balance, &conn->balance) && conn->qp != NULL && conn->qp->placed &&
+		    engine_lane_core(conn->qp->lane) == balance.to)
+			moves += conn_move(conn->qp, balance.from) == NULL;
+	log_info("event=cores_balance_undone from=%u to=%u moves=%u\n", engine_core_lcore(balance.to),
+		 engine_core_lcore(balance.from), moves);
+}
+
+/* Requests, frames, and pages that were copied. */
+static uint64_t
+work_of_core(const struct engine_stats *stats)
+{
+	return stats->work + stats->rx_packets + stats->tx_packets + stats->local_bytes / PAGE;
+}
+
 void
 conns_balance_poll(void)
 {
-	uint64_t busy[ONE_LANES_MAX];
+	uint64_t busy[ONE_LANES_MAX], work = 0;
 	struct engine_stats stats;
 
 	if (control.now < conns_balance_deadline())
@@ -108,8 +134,9 @@ conns_balance_poll(void)
 	for (uint32_t i = 0; i < engine_num_cores(); i++) {
 		engine_stats(i, &stats);
 		busy[i] = (uint64_t)((unsigned __int128)stats.busy_cycles * NS_PER_S / engine_hz());
+		work += work_of_core(&stats);
 	}
-	switch (balance_look(&balance, control.now, busy, engine_num_cores())) {
+	switch (balance_look(&balance, control.now, busy, work, engine_num_cores())) {
 	case BALANCE_NOTHING:
 		break;
 	case BALANCE_SAMPLE:
@@ -118,6 +145,9 @@ conns_balance_poll(void)
 	case BALANCE_CHOOSE:
 		choose_conns();
 		move_chosen_conns();
+		break;
+	case BALANCE_UNDO:
+		move_tried_conns_back();
 		break;
 	}
 }

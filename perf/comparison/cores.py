@@ -18,6 +18,7 @@ LANES = "Two cores in one thread"
 ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
 FIRST_PORT = 18530
+SETTLED_SECONDS = 2  # of a slice: connections of one program begin on one core, and are balanced after 0.3 s
 SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
 # Bytes of a write, options, and endpoints of each of several programs; one program in their place has as many endpoints.
 WORK = {"64 B writes": (64, SMALL, 16), "1 MiB writes": (LARGE, ["--tx-depth", "4", "-q"], 1)}
@@ -57,16 +58,17 @@ class Programs:
         for server in self.servers:
             server.stop()
 
-    def _client(self, end, size, options):
+    def _client(self, end, size, options, seconds):
         bench, port = end
-        out = run([self._program(), "-t", "write_bw", "-p", str(port), "-s", str(size), "-D", str(self.context.seconds),
+        out = run([self._program(), "-t", "write_bw", "-p", str(port), "-s", str(size), "-D", str(seconds),
                    *options, "--json", bench.far.address], PERF_SECONDS, bench.near.environment())
         return json.loads(out.splitlines()[-1])["ops"]
 
-    def rate(self, size, options, programs):
+    def rate(self, size, options, programs, seconds=None):
         """Returns the operations per second of that many programs together."""
+        seconds = seconds or self.context.seconds
         with concurrent.futures.ThreadPoolExecutor(programs) as pool:
-            return sum(pool.map(lambda end: self._client(end, size, options), self.ends[:programs]))
+            return sum(pool.map(lambda end: self._client(end, size, options, seconds), self.ends[:programs]))
 
     def handed_over(self):
         return sum(core["handed_over"] + core["tx_handed_over"] for bench in self.benches for plane in bench.planes
@@ -92,10 +94,10 @@ def compare(group, rows, together, apart):
     count = len(apart.benches)
     for work, (size, options, each) in WORK.items():
         several, single = [*options, str(each)], [*options, str(each * count)]
-        functions = {"several": lambda s=size, o=several: together.rate(s, o, count),
-                     "one": lambda s=size, o=single: together.rate(s, o, 1)}
+        functions = {"several": lambda s=size, o=several: together.rate(s, o, count, SETTLED_SECONDS),
+                     "one": lambda s=size, o=single: together.rate(s, o, 1, SETTLED_SECONDS)}
         functions = {name: alone(apart.benches, function) for name, function in functions.items()}
-        functions["apart"] = alone(together.benches, lambda s=size, o=several: apart.rate(s, o, count))
+        functions["apart"] = alone(together.benches, lambda s=size, o=several: apart.rate(s, o, count, SETTLED_SECONDS))
         rows.attempt("the first frames", functions["several"])  # each side learns which cores own the peer's queue pairs
         slices = rows.in_turn(group, functions)
         convert, unit = in_unit(size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which queue pairs move by themselves (control/connect/balance.c).  A model has the cores, the queue pairs
- * and the clock: each second every queue pair uses its part of its core's time, and hears its packets.
+ * and the clock: until the next look every queue pair uses its part of its core's time, and hears its
+ * packets.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,23 +12,27 @@
 
 #define QPS_MAX 2000u
 #define WHOLE 1000u
-#define HOUR 3600u
+/* Times are in looks. */
+#define SECOND 10u
+#define HOUR (3600 * SECOND)
 #define DAY (24 * HOUR)
+#define LONGEST (3 * SECOND + 1) /* the first look has nothing to compare with */
 #define HEARD_WRAPS 0xffffffu
 
 struct model_qp {
 	struct balance_item item;
 	uint32_t core, heard;
 	uint32_t cost;    /* thousandths of a core */
-	uint32_t packets; /* in a second */
+	uint32_t packets; /* between two looks */
 	uint32_t moves;
 	bool stays;
 };
 
 struct model {
 	struct balance balance;
-	uint64_t now, busy[ONE_LANES_MAX];
+	uint64_t now, busy[ONE_LANES_MAX], work;
 	uint32_t cores, qps, moves;
+	uint32_t done; /* thousandths of the packets that are done while all cores are busy */
 	struct model_qp qp[QPS_MAX];
 };
 static struct model model;
@@ -57,14 +62,29 @@ gap_now(void)
 	return most - least;
 }
 
-static void
-pass_second(void)
+static uint32_t
+part_done(void)
 {
+	for (uint32_t i = 0; i < model.cores; i++)
+		if (load_of(i) == 0)
+			return WHOLE;
+	return model.done;
+}
+
+static void
+pass_look(void)
+{
+	uint32_t done = part_done();
+
 	model.now += BALANCE_LOOK_NS;
 	for (uint32_t i = 0; i < model.cores; i++)
 		model.busy[i] += load_of(i) * (BALANCE_LOOK_NS / WHOLE);
-	for (uint32_t i = 0; i < model.qps; i++)
-		model.qp[i].heard = (model.qp[i].heard + model.qp[i].packets) & HEARD_WRAPS;
+	for (uint32_t i = 0; i < model.qps; i++) {
+		uint32_t packets = (uint32_t)((uint64_t)model.qp[i].packets * done / WHOLE);
+
+		model.qp[i].heard = (model.qp[i].heard + packets) & HEARD_WRAPS;
+		model.work += packets;
+	}
 }
 
 static void
@@ -100,16 +120,33 @@ move_chosen(void)
 		qp->core = model.balance.to;
 		qp->moves++;
 		model.moves++;
+		balance_try(&model.balance, &qp->item);
 		balance_moved(&qp->item, model.now);
 	}
 }
 
 static void
-run_for(uint32_t seconds)
+move_tried_back(void)
 {
-	while (seconds-- > 0) {
-		pass_second();
-		switch (balance_look(&model.balance, model.now, model.busy, model.cores)) {
+	for (uint32_t i = 0; i < model.qps; i++) {
+		struct model_qp *qp = &model.qp[i];
+
+		if (!balance_is_tried(&model.balance, &qp->item))
+			continue;
+		assert_int_equal(qp->core, model.balance.to);
+		qp->core = model.balance.from;
+		qp->moves++;
+		model.moves++;
+		balance_moved(&qp->item, model.now);
+	}
+}
+
+static void
+run_for(uint32_t looks)
+{
+	while (looks-- > 0) {
+		pass_look();
+		switch (balance_look(&model.balance, model.now, model.busy, model.work, model.cores)) {
 		case BALANCE_NOTHING:
 			break;
 		case BALANCE_SAMPLE:
@@ -117,6 +154,9 @@ run_for(uint32_t seconds)
 			break;
 		case BALANCE_CHOOSE:
 			move_chosen();
+			break;
+		case BALANCE_UNDO:
+			move_tried_back();
 			break;
 		}
 	}
@@ -130,6 +170,7 @@ model_begin(uint32_t cores, uint32_t qps, uint32_t cost, uint32_t packets)
 	model.now = 1;
 	model.cores = cores;
 	model.qps = qps;
+	model.done = WHOLE;
 	for (uint32_t i = 0; i < qps; i++)
 		model.qp[i] = (struct model_qp){.cost = cost, .packets = packets};
 }
@@ -137,12 +178,44 @@ model_begin(uint32_t cores, uint32_t qps, uint32_t cost, uint32_t packets)
 static void
 test_equal_parts_move_once(void **state)
 {
-	model_begin(2, 8, 100, 10000);
-	run_for(BALANCE_LOOKS);
-	assert_int_equal(model.moves, 0); /* the first look has nothing to compare with */
-	run_for(1);
+	model_begin(2, 8, 125, 10000);
+	run_for(SECOND / 2); /* a full core beside an idle one does not wait for long */
 	assert_int_equal(model.moves, 4);
 	assert_int_equal(gap_now(), 0);
+	run_for(DAY);
+	assert_int_equal(model.moves, 4);
+}
+
+static void
+test_small_gap_waits(void **state)
+{
+	model_begin(2, 2, BALANCE_GAP / 2, 10000);
+	run_for(LONGEST - 1);
+	assert_int_equal(model.moves, 0);
+	run_for(1);
+	assert_int_equal(model.moves, 1);
+	assert_int_equal(gap_now(), 0);
+	model_begin(2, 2, BALANCE_GAP / 2 - 1, 10000);
+	run_for(HOUR);
+	assert_int_equal(model.moves, 0);
+}
+
+/* Cores and programs share processors: the second core makes the program slower. */
+static void
+test_harm_is_undone(void **state)
+{
+	model_begin(2, 8, 125, 10000);
+	model.done = BALANCE_WORTH - 10;
+	run_for(SECOND / 2);
+	assert_int_equal(model.moves, 4);
+	run_for(SECOND / 2);
+	assert_int_equal(model.moves, 8);
+	assert_int_equal(load_of(1), 0);
+	run_for(DAY); /* queue pairs rest longer after each trial */
+	assert_true(model.moves <= 400);
+	assert_int_equal(load_of(1), 0);
+	model_begin(2, 8, 125, 10000);
+	model.done = BALANCE_WORTH + 10;
 	run_for(DAY);
 	assert_int_equal(model.moves, 4);
 }
@@ -196,13 +269,13 @@ static void
 test_short_loads_move_nothing(void **state)
 {
 	model_begin(2, 8, 100, 10000);
-	for (uint32_t s = 0; s < HOUR; s++) { /* busy for two seconds of three */
+	for (uint32_t s = 0; s < HOUR; s += 4) { /* a wide gap at two looks of four */
 		for (uint32_t i = 0; i < model.qps; i++)
-			model.qp[i].cost = s % 3 == 0 ? 0 : 100;
-		run_for(1);
+			model.qp[i].cost = s % 8 == 0 ? 0 : 100;
+		run_for(2);
 	}
 	assert_int_equal(model.moves, 0);
-	/* The busy core is another one each second. */
+	/* The busy core is another one at each look. */
 	model_begin(3, 2, 500, 10000);
 	for (uint32_t s = 0; s < HOUR; s++) {
 		model.qp[0].core = model.qp[1].core = s % 3;
@@ -218,7 +291,7 @@ test_two_busy_cores(void **state)
 	model_begin(3, 8, 200, 10000);
 	for (uint32_t i = 4; i < 8; i++)
 		model.qp[i].core = 1;
-	for (uint32_t s = 0; s < 60; s++) {
+	for (uint32_t s = 0; s < 60 * SECOND; s++) {
 		model.qp[0].cost = s % 2 == 0 ? 190 : 200;
 		model.qp[4].cost = s % 2 == 0 ? 200 : 190;
 		run_for(1);
@@ -231,7 +304,8 @@ static void
 test_new_queue_pair_has_no_work(void **state)
 {
 	model_begin(2, 2, 450, 10000);
-	run_for(BALANCE_LOOKS); /* the sample was taken */
+	while (model.balance.sample == 0)
+		run_for(1);
 	model.qps = 3;
 	model.qp[2] = (struct model_qp){.heard = 5000000, .cost = 0, .packets = 1};
 	run_for(1);
@@ -243,8 +317,8 @@ static void
 test_sum_of_packets_wraps(void **state)
 {
 	model_begin(2, 2, 450, 10000);
-	model.qp[0].heard = HEARD_WRAPS - 35000;
-	run_for(BALANCE_LOOKS + 1);
+	model.qp[0].heard = HEARD_WRAPS - 45000; /* it wraps between the sample and the choice */
+	run_for(SECOND / 2);
 	assert_int_equal(model.moves, 1);
 	assert_int_equal(gap_now(), 0);
 }
@@ -270,7 +344,7 @@ test_wrong_estimates_end(void **state)
 static void
 test_random_loads_settle(void **state)
 {
-	for (uint32_t seed = 1; seed <= 200; seed++) {
+	for (uint32_t seed = 1; seed <= 20; seed++) {
 		uint32_t settled;
 
 		srand(seed);
@@ -293,6 +367,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_parts_move_once),
+		cmocka_unit_test(test_small_gap_waits),
+		cmocka_unit_test(test_harm_is_undone),
 		cmocka_unit_test(test_large_part_stays),
 		cmocka_unit_test(test_best_of_large_parts),
 		cmocka_unit_test(test_many_small_parts),

@@ -145,8 +145,8 @@ run_looks(void)
 {
 	for (uint32_t look = 0; look < LOOKS && moved == 0; look++) {
 		conns_balance_poll();
-		control.now += NS_PER_S;
-		busy += HZ / 10 * 8;
+		control.now += BALANCE_LOOK_NS;
+		busy += HZ / 100 * 8;
 		for (uint32_t i = 0; i < CONNS; i++)
 			packets[i] += rate[i];
 	}
