@@ -5,6 +5,8 @@
 #                    a data plane in a guest on an emulated PCI device, by vfio-pci and -a as on
 #                    hardware, and one outside, exchange data by uDAPL and RSM both ways
 #
+# CONNECTIONS (64): of one attachment, with two queues; try 1000 by hand.
+#
 # NIC: e1000e, vmxnet3 or virtio-net-pci; or tap, DPDK's driver of tap devices, whose flow rules the guest's
 # kernel implements. CORES: number of polling cores, with one queue each if device and driver have as many.
 # Frames arrive at any core with virtio-net-pci (RSS), and always at the first core with e1000e, whose driver has one
@@ -152,6 +154,36 @@ if [ "$cores" -gt 1 ]; then
 	done
 	say "ok   $cores polling cores, RSS to $queues: $(tr '\n' ' ' <"$WORK/spread")"
 	[ "$nic" != tap ] || say "     $(tr '\n' ' ' <"$WORK/rules")"
+fi
+# One attachment with CONNECTIONS connections: their frames come to the cores that own them, in nearly equal parts. Frames
+# hold different numbers of messages, so those are counted.
+counts() { # FILE
+	ask /oneside/cores rx_packets handed_over completions >"$WORK/$1"
+}
+if [ "$nic" = virtio-net-pci ] && [ "$queues" = 2 ] && [ -x "$BUILD/perf/oneside-perf" ]; then
+	connections=${CONNECTIONS:-64}
+	counts before
+	LIMIT=300 inside perf "$BUILD/perf/oneside-perf" --once -p 18700
+	until guest_output perf | grep -q 'serving on'; do
+		[ ! -e "$GUEST_RUN/jobs/perf.rc" ] || fail "the server in the guest: $(guest_output perf)"
+		sleep 0.2
+	done
+	udapl "$BUILD/perf/oneside-perf" -t send_bw -q "$connections" -n $((connections * 20)) -r 16 --tx-depth 4 -p 18700 192.0.2.2 \
+		>"$WORK/ours.log" 2>&1 &
+	pid=$!
+	APPLICATIONS+=("$pid")
+	finish "$connections connections of one attachment" "$pid" perf
+	counts after
+	paste -d ' ' "$WORK/before" "$WORK/after" | awk '{print $1, $5 - $2, $6 - $3}' >"$WORK/spread"
+	say "     $(tr '\n' ' ' <"$WORK/spread")"
+	awk '{first[$1] = $2; second[$1] = $3}
+		END {
+			a = first["completions"]; b = second["completions"]
+			if (a > 1.1 * b || b > 1.1 * a || first["rx_packets"] * second["rx_packets"] == 0)
+				exit 1
+			exit (first["handed_over"] + second["handed_over"]) * 100 > first["rx_packets"] + second["rx_packets"]
+		}' "$WORK/spread" ||
+		fail "more than 1 % of the frames were handed over, or the cores have unequal parts: $(cat "$WORK/spread")"
 fi
 # The driver of e1000e has buffers whose size is a power of two: with a path MTU of 4096 a frame takes two buffers.
 if [ "$nic" = e1000e ] && [ "$mtu" -gt 4096 ]; then
