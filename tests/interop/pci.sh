@@ -155,7 +155,7 @@ if [ "$cores" -gt 1 ]; then
 	say "ok   $cores polling cores, RSS to $queues: $(tr '\n' ' ' <"$WORK/spread")"
 	[ "$nic" != tap ] || say "     $(tr '\n' ' ' <"$WORK/rules")"
 fi
-# One attachment with CONNECTIONS connections: their frames come to the cores that own them, in nearly equal parts. Frames
+# Frames of all connections of one attachment (CONNECTIONS) come to the cores that own them, in nearly equal parts. Frames
 # hold different numbers of messages, so those are counted.
 counts() { # FILE
 	ask /oneside/cores rx_packets handed_over completions >"$WORK/$1"
