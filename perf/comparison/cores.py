@@ -14,6 +14,7 @@ from .rows import LOWER
 MEMIF = "Two polling cores, or two data planes of one, over memif"
 LOCAL = "Two polling cores, or two data planes of one, one host"
 THREE = "Three polling cores, or three data planes of one, one host"
+THREE_MEMIF = "Three polling cores, or three data planes of one, over memif"
 LANES = "Two cores in one thread"
 ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
@@ -173,4 +174,6 @@ def cores(context, rows):
     compare_benches(context, rows, [((one, other),), ((one,),), ((other,),)], [functools.partial(compare, LOCAL)])
     compare_benches(context, rows, [((one, other, one),), ((one,),), ((other,),), ((one,),)],
                     [functools.partial(compare, THREE)])
+    compare_benches(context, rows, [((one, other, one), (other, one, other)), ((one,), (other,)), ((other,), (one,)),
+                                    ((one,), (other,))], [functools.partial(compare, THREE_MEMIF)])
     compare_benches(context, rows, [((one, other),), ((one,),)], [compare_one_endpoint], "sleep")

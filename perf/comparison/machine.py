@@ -8,7 +8,7 @@ import sys
 import time
 
 HUGE = "/sys/kernel/mm/hugepages/hugepages-2048kB"
-HUGE_WANTED = 1400  # pages of 2 MiB, for the six data planes of comparison/cores.py
+HUGE_WANTED = 1870  # pages of 2 MiB, for the eight data planes of comparison/cores.py
 
 # program: Debian package that has it
 RIVALS = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "iperf3": "iperf3", "sockperf": "sockperf",
