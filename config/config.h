@@ -121,9 +121,17 @@ void config_release(struct config *config);
 int config_read(struct config *config, const char *path, char *why, size_t why_len);
 int config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
 	       size_t why_len);
-enum config_action { CONFIG_SERVE, CONFIG_CHECK, CONFIG_PRECHECK, CONFIG_HELP, CONFIG_VERSION };
+enum config_action {
+	CONFIG_SERVE,
+	CONFIG_TAKE_OVER,
+	CONFIG_CHECK,
+	CONFIG_PRECHECK,
+	CONFIG_HELP,
+	CONFIG_VERSION
+};
 
-/* Parses the options after `--`; *action is the last of --check, --precheck, --help and --version. */
+/* Parses the options after `--`; *action is the last of --take-over, --check, --precheck, --help and
+ * --version. */
 int config_options(struct config *config, int argc, char **argv, enum config_action *action, char *why,
 		   size_t why_len);
 

@@ -24,16 +24,17 @@ split_option(const char *arg, char name[64], const char **value)
 	return true;
 }
 
-/* Finds options that take no value and end the program. */
+/* Finds options that take no value and say what the program is to do. */
 static bool
 find_action(const char *name, enum config_action *action)
 {
-	static const char *const names[] = {[CONFIG_CHECK] = "check",
+	static const char *const names[] = {[CONFIG_TAKE_OVER] = "take-over",
+					    [CONFIG_CHECK] = "check",
 					    [CONFIG_PRECHECK] = "precheck",
 					    [CONFIG_HELP] = "help",
 					    [CONFIG_VERSION] = "version"};
 
-	for (int i = CONFIG_CHECK; i <= CONFIG_VERSION; i++) {
+	for (int i = CONFIG_TAKE_OVER; i <= CONFIG_VERSION; i++) {
 		if (strcmp(names[i], name) == 0) {
 			*action = (enum config_action)i;
 			return true;
@@ -265,8 +266,8 @@ check_repeated(const char *option, const char *text, int index, int end, char **
 bool
 config_is_option(const char *arg)
 {
-	static const char *const others[] = {"config", "port",  "peer",  "ipsec",
-					     "user",   "limit", "check", "precheck"};
+	static const char *const others[] = {"config", "port",  "peer",     "ipsec",    "user",
+					     "limit",  "check", "precheck", "take-over"};
 	const char *value;
 	char name[64];
 
@@ -361,6 +362,7 @@ config_usage(void *file)
 			key->name);
 	fprintf(out,
 		"\n"
+		"  --take-over       replace the data plane that serves on the socket; programs notice nothing\n"
 		"  --check           check machine and configuration, print what is missing, and end\n"
 		"  --precheck        the same without starting devices and memory\n"
 		"  --help            this text\n"

@@ -47,6 +47,7 @@ struct engine_client_config {
 	uint8_t *arena; /* mapped, ONE_ARENA_SIZE. Its struct one_arena is filled in, and no application has
 			   the arena yet: offsets are read from the struct once */
 	int wake_fd;    /* eventfd that the application writes when engine_asleep is set */
+	uint32_t core;  /* of the first lane, from 1; 0: the least busy one */
 };
 
 struct engine_cq_config {
@@ -57,6 +58,7 @@ struct engine_cq_config {
 	uint64_t offset;         /* offset of a struct one_cq_shm and its entries, zeroed */
 	uint32_t log2; /* >= 1; an entry is reserved for ONE_CQE_SWITCHED, and the library publishes taken
 			* entries by quarters of the ring: 3/4 of it less one always fit */
+	bool resumes;  /* the ring has entries, and engine_cq_read() follows */
 	struct engine_cq
 		*async_cq; /* destination of ONE_ASYNC_CQ_OVERFLOW; NULL: none (the async ring itself) */
 };

@@ -384,7 +384,7 @@ client_ready(struct watch *watch, uint32_t events)
 				.msg_controllen = sizeof(ancillary.bytes)};
 	ssize_t n;
 
-	if (client->state > CLIENT_ATTACHED)
+	if (client->state > CLIENT_ATTACHED || control.passing)
 		return;
 	if (client->request != CLIENT_REQUEST_NONE) {
 		await_answer(client, events);
@@ -430,7 +430,8 @@ client_ready(struct watch *watch, uint32_t events)
 static void
 process_ready(struct watch *watch, uint32_t events)
 {
-	client_kill(CONTAINER(watch, struct client, pid_watch), 0, NULL);
+	if (!control.passing)
+		client_kill(CONTAINER(watch, struct client, pid_watch), 0, NULL);
 }
 
 /*
@@ -474,7 +475,7 @@ identify_peer(struct client *client)
 		return -errno;
 	client->pid = cred.pid;
 	client->uid = cred.uid;
-	return open_process(client);
+	return client->pidfd >= 0 ? 0 : open_process(client);
 }
 
 /* Admits the connection to the quotas and the epoll set.  On failure `*why` is the cause or the remedy. */
@@ -521,21 +522,33 @@ turn_away(struct client *client, int error, const char *why)
 	free(client);
 }
 
+static uint32_t next_number;
+
 void
-client_accept(int fd)
+client_take_number(struct client *client, uint32_t number)
 {
-	static uint32_t number;
+	client->number = number;
+	if (number >= next_number)
+		next_number = number + 1;
+}
+
+struct client *
+client_admit(int fd, int pidfd)
+{
 	struct client *client = calloc(1, sizeof(*client));
 	const char *why;
 	int error;
 
 	if (client == NULL) {
 		reaper_close_socket(getuid(), fd);
-		return;
+		if (pidfd >= 0)
+			close(pidfd);
+		return NULL;
 	}
 	client->fd = fd;
-	client->number = number++;
-	client->pidfd = client->wake_fd = client->reply_fd = -1;
+	client->number = next_number++;
+	client->pidfd = pidfd;
+	client->wake_fd = client->reply_fd = -1;
 	client->fd_watch.ready = client_ready;
 	client->pid_watch.ready = process_ready;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
@@ -548,9 +561,16 @@ client_accept(int fd)
 	error = admit_connection(client, &why);
 	if (error != 0) {
 		turn_away(client, error, why);
-		return;
+		return NULL;
 	}
 	TAILQ_INSERT_TAIL(&control.clients, client, link);
+	return client;
+}
+
+void
+client_accept(int fd)
+{
+	client_admit(fd, -1);
 }
 
 /* ---- the end ---- */

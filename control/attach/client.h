@@ -44,6 +44,9 @@ struct parts {
  * released. */
 int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
+/* Makes room in `freed` for every allocated extent and one more, so that freeing cannot fail.  Returns 0 or
+ * -ENOMEM. */
+int parts_reserve(struct client *client);
 void parts_fini(struct parts *parts); /* the arena is unmapped as a whole */
 
 /* ---- requests and states ---- */
@@ -156,6 +159,11 @@ extern struct client_totals client_totals;
 
 /* ---- client.c ---- */
 void client_accept(int fd);
+/* Admits a connection whose process `pidfd` is, or that has to be found (-1).  NULL: refused, and both are
+ * closed. */
+struct client *client_admit(int fd, int pidfd);
+/* Takes a number that another process has given; later clients get higher ones. */
+void client_take_number(struct client *client, uint32_t number);
 void client_kill(struct client *client, uint32_t fault, const char *reason);
 /* Answers the request under way. */
 void client_reply(struct client *client, int error);

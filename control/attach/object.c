@@ -11,12 +11,18 @@ object_bytes(enum object_kind kind)
 	return attach_calls->class[kind].bytes;
 }
 
-/* Returns a busy object; NULL: no memory, the table is full, or the user has used its share of memory
- * (object_refuse_new()). */
-void *
-object_new(struct client *client, enum object_kind kind, size_t size)
+/* Enters the object into its table, under a new id (0) or this one.  Returns the id; 0: no room. */
+static uint32_t
+enter_table(struct table *table, uint32_t id, struct object *object)
 {
-	struct table *table = &client->table[kind];
+	if (id == 0)
+		return table_add(table, object);
+	return table_put(table, id, object) == 0 ? id : 0;
+}
+
+static void *
+make_object(struct client *client, enum object_kind kind, size_t size, uint32_t id)
+{
 	struct object *object = slab_alloc(size);
 	struct quota_limit limit;
 
@@ -26,7 +32,7 @@ object_new(struct client *client, enum object_kind kind, size_t size)
 		slab_free(object);
 		return NULL;
 	}
-	object->id = table_add(table, object);
+	object->id = enter_table(&client->table[kind], id, object);
 	if (object->id == 0) {
 		quota_release_own(client->account, object_bytes(kind));
 		slab_free(object);
@@ -36,6 +42,20 @@ object_new(struct client *client, enum object_kind kind, size_t size)
 	object->client = client;
 	object->busy = true;
 	return object;
+}
+
+/* Returns a busy object; NULL: no memory, the table is full, or the user has used its share of memory
+ * (object_refuse_new()). */
+void *
+object_new(struct client *client, enum object_kind kind, size_t size)
+{
+	return make_object(client, kind, size, 0);
+}
+
+void *
+object_new_as(struct client *client, enum object_kind kind, size_t size, uint32_t id)
+{
+	return id == 0 ? NULL : make_object(client, kind, size, id);
 }
 
 void

@@ -59,27 +59,27 @@ next(struct client *client)
 	job_start(&parts->job);
 }
 
-/* Makes room in `freed` for every allocated extent, so that freeing cannot fail. */
-static int
-reserve_freed(struct client *client)
+int
+parts_reserve(struct client *client)
 {
 	struct parts *parts = &client->parts;
+	uint32_t cap = 2 * client->arena.parts + 8;
 	struct arena_extent *grown;
 
 	if (client->arena.parts < parts->cap)
 		return 0;
-	grown = realloc(parts->freed, (2 * (size_t)parts->cap + 8) * sizeof(*grown));
+	grown = realloc(parts->freed, cap * sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
 	parts->freed = grown;
-	parts->cap = 2 * parts->cap + 8;
+	parts->cap = cap;
 	return 0;
 }
 
 static int
 part_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
-	int error = reserve_freed(client);
+	int error = parts_reserve(client);
 
 	return error == 0 ? arena_alloc(&client->arena, size, offset) : error;
 }

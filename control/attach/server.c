@@ -39,6 +39,8 @@ server_poll(void)
 static void
 listen_ready(struct watch *watch, uint32_t events)
 {
+	if (control.passing)
+		return;
 	if (reapers_late()) {
 		pause_listening();
 		return;

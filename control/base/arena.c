@@ -53,6 +53,15 @@ arena_punch(void *base, size_t len)
 	madvise(base, len, MADV_REMOVE);
 }
 
+void
+arena_adopt(struct arena *arena, uint8_t *base)
+{
+	arena->base = base;
+	/* A child process (none is expected) must not keep the application's memory. */
+	madvise(base, arena->size, MADV_DONTFORK);
+	madvise(base, arena->size, MADV_DONTDUMP);
+}
+
 int
 arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
 {
@@ -69,9 +78,8 @@ arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
 	arena->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (arena->base == MAP_FAILED)
 		goto fail;
-	/* A child process (none is expected) must not keep the application's memory. */
-	madvise(arena->base, size, MADV_DONTFORK);
-	madvise(arena->base, size, MADV_DONTDUMP);
+	arena->size = size;
+	arena_adopt(arena, arena->base);
 	error = arena_populate(arena->base, reserved);
 	arena->free = malloc(8 * sizeof(*arena->free));
 	if (error == 0 && arena->free == NULL)
@@ -85,7 +93,6 @@ arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
 	arena->cap_free = 8;
 	arena->num_free = 1;
 	arena->free[0] = (struct arena_extent){reserved, size - reserved};
-	arena->size = size;
 	arena->used = arena->end = reserved;
 	return fd;
 fail:

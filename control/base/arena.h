@@ -33,6 +33,8 @@ struct arena {
 /* Creates the file, seals its size, maps it, and allocates its first `reserved` bytes. Returns a descriptor
  * for the application, which the caller closes, or -errno. */
 int arena_open(struct arena *arena, uint64_t size, uint64_t reserved);
+/* Takes a mapping of the file of an arena that another process has made; the caller fills in the rest. */
+void arena_adopt(struct arena *arena, uint8_t *base);
 void arena_leave(struct arena *arena); /* frees all but the mapping, which the caller unmaps */
 
 /* Allocates whole pages. Contents are whatever the application left, and pages may be missing (see

@@ -18,6 +18,71 @@
 #define DIRECTORY_MODE 0755
 #define PATH_ROOM (sizeof(((struct sockaddr_un *)0)->sun_path) + 2)
 
+static int inherited[LISTENING_MAX]; /* descriptors + 1; 0: none, or taken */
+static bool provisional;             /* the other process still serves */
+static const struct listening *open_ones[LISTENING_MAX];
+
+bool
+listening_inherit(int fd)
+{
+	for (uint32_t i = 0; i < LISTENING_MAX; i++) {
+		if (inherited[i] != 0)
+			continue;
+		inherited[i] = fd + 1;
+		provisional = true;
+		return true;
+	}
+	return false;
+}
+
+void
+listening_commit(void)
+{
+	provisional = false;
+}
+
+int
+listening_fd(uint32_t i)
+{
+	for (uint32_t j = 0; j < LISTENING_MAX; j++)
+		if (open_ones[j] != NULL && i-- == 0)
+			return open_ones[j]->fd;
+	return -1;
+}
+
+static void
+note_open(const struct listening *listening, bool is_open)
+{
+	const struct listening *from = is_open ? NULL : listening;
+
+	for (uint32_t i = 0; i < LISTENING_MAX; i++) {
+		if (open_ones[i] != from)
+			continue;
+		open_ones[i] = is_open ? listening : NULL;
+		return;
+	}
+}
+
+/* Returns the inherited socket of that type and path; -1: there is none. */
+static int
+take_inherited(int type, const char *path)
+{
+	for (uint32_t i = 0; i < LISTENING_MAX; i++) {
+		struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+		socklen_t len = sizeof(address), type_len = sizeof(int);
+		int fd = inherited[i] - 1, its_type;
+
+		if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &len) != 0 ||
+		    address.sun_family != AF_UNIX ||
+		    strncmp(address.sun_path, path, sizeof(address.sun_path)) != 0 ||
+		    getsockopt(fd, SOL_SOCKET, SO_TYPE, &its_type, &type_len) != 0 || its_type != type)
+			continue;
+		inherited[i] = 0;
+		return fd;
+	}
+	return -1;
+}
+
 /* Prefix of the path in the configuration. */
 static const char *
 path_scheme(const struct listening *listening)
@@ -126,12 +191,22 @@ listening_open_type(struct listening *listening, int type, const char *key, cons
 				     "%s %s: longer than %zu bytes; choose a shorter %s = %sPATH", key, path,
 				     sizeof(listening->address.sun_path) - 1, key, path_scheme(listening));
 	strcpy(listening->address.sun_path, path);
+	listening->fd = take_inherited(type, path);
+	if (listening->fd >= 0) {
+		struct stat st;
+
+		listening->inode = lstat(path, &st) == 0 ? st.st_ino : 0;
+		note_open(listening, true);
+		return 0;
+	}
 	listening->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listening->fd < 0)
 		return config_refuse(why, why_len, -errno, "%s %s: %s", key, path, strerror(errno));
 	error = bind_locked(listening, mode, why, why_len);
 	if (error != 0)
 		listening_close(listening);
+	else
+		note_open(listening, true);
 	return error;
 }
 
@@ -140,11 +215,12 @@ listening_close(struct listening *listening)
 {
 	struct stat st;
 
+	note_open(listening, false);
 	if (listening->fd >= 0)
 		close(listening->fd);
 	listening->fd = -1;
 	/* Unlink only our own socket: another process may have replaced it. */
-	if (listening->inode != 0 && lstat(listening->address.sun_path, &st) == 0 &&
+	if (!provisional && listening->inode != 0 && lstat(listening->address.sun_path, &st) == 0 &&
 	    st.st_ino == listening->inode)
 		unlink(listening->address.sun_path);
 	listening->inode = 0;

@@ -3,7 +3,9 @@
 #ifndef CONTROL_BASE_LISTENING_H
 #define CONTROL_BASE_LISTENING_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
@@ -21,6 +23,16 @@ struct listening {
 int listening_open_type(struct listening *listening, int type, const char *key, const char *path, mode_t mode,
 			char *why, size_t why_len);
 void listening_close(struct listening *listening); /* also unlinks the socket */
+
+/* ---- take-over ---- */
+
+#define LISTENING_MAX 8u
+/* Makes listening_open_type() take this descriptor, of another process, for the path to which it is bound.
+ * False: there are too many.  Until listening_commit() listening_close() unlinks nothing. */
+bool listening_inherit(int fd);
+void listening_commit(void);
+/* Returns the descriptor of open socket `i`, or -1 behind the last one. */
+int listening_fd(uint32_t i);
 
 static inline int
 listening_open(struct listening *listening, const char *key, const char *path, mode_t mode, char *why,

@@ -36,6 +36,7 @@ struct control {
 	int epoll, stop_fd, listen_fd;
 	uint64_t now;
 	bool stopping;
+	bool passing;  /* a take-over begins: no request is read, and no connection accepted */
 	bool draining; /* new attachments and connections are refused */
 	struct quota quota;
 	struct turns turns; /* DRR scheduler of users whose requests wait */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,4 +86,32 @@ table_remove(struct table *table, uint32_t id)
 	table->free = table_index(id);
 	table->used--;
 	return object;
+}
+
+int
+table_put(struct table *table, uint32_t id, void *object)
+{
+	uint32_t index = table_index(id);
+
+	while (index >= table->size)
+		if (table_grow(table) != 0)
+			return -ENOMEM;
+	if (id >> 16 == 0 || table->slot[index].object != NULL)
+		return -EEXIST;
+	table->slot[index].object = object;
+	table->slot[index].generation = (uint16_t)(id >> 16);
+	table->used++;
+	return 0;
+}
+
+void
+table_settle(struct table *table)
+{
+	table->free = TABLE_NONE;
+	for (uint32_t i = table->size; i-- > 0;) {
+		if (table->slot[i].object != NULL)
+			continue;
+		table->slot[i].next_free = table->free;
+		table->free = i;
+	}
 }

@@ -29,6 +29,10 @@ void table_init(struct table *table, uint32_t max);
 void table_fini(struct table *table);
 /* Returns the new id; 0: full, or out of memory. */
 uint32_t table_add(struct table *table, void *object);
+/* Stores an object under an id that another process has given out.  Returns 0, -EEXIST or -ENOMEM.  Call
+ * table_settle() after the last, before table_add(). */
+int table_put(struct table *table, uint32_t id, void *object);
+void table_settle(struct table *table);
 void *table_get(const struct table *table, uint32_t id);
 void *table_remove(struct table *table, uint32_t id);
 

@@ -167,28 +167,37 @@ cm_find_listener(const struct cm *cm, uint64_t service_id, const struct cm_scope
 	return find_other_listener(cm, service_id, scope, NULL);
 }
 
+bool
+cm_conn_enter(struct cm *cm, struct cm_conn *conn)
+{
+	/* Reserve the connection's timer now: setting the timer must not fail. */
+	if (conn->local_id == 0 || find_id(cm, conn->local_id) != NULL ||
+	    cm_heap_reserve(&cm->timers, cm->count + 1) != 0)
+		return false;
+	conn->cm = cm;
+	cm_table_insert(&cm->by_local, &conn->by_local, cm_hash(cm->secret, conn->local_id, 0));
+	LIST_INSERT_HEAD(&cm->conns, conn, all);
+	cm->count++;
+	return true;
+}
+
 struct cm_conn *
 cm_conn_new(struct cm *cm, const struct cm_path *path, enum cm_state state)
 {
-	struct cm_conn *conn;
+	struct cm_conn *conn = calloc(1, sizeof(*conn));
 
-	/* Reserve the connection's timer now: setting the timer must not fail. */
-	if (cm_heap_reserve(&cm->timers, cm->count + 1) != 0)
-		return NULL;
-	conn = calloc(1, sizeof(*conn));
 	if (conn == NULL)
 		return NULL;
-	conn->cm = cm;
 	conn->path = *path;
 	conn->state = state;
 	conn->connect_deadline = CM_NEVER;
 	do
 		conn->local_id = (uint32_t)cm->env->random(cm->env);
 	while (conn->local_id == 0 || find_id(cm, conn->local_id) != NULL);
-	cm_table_insert(&cm->by_local, &conn->by_local, cm_hash(cm->secret, conn->local_id, 0));
-	LIST_INSERT_HEAD(&cm->conns, conn, all);
-	cm->count++;
-	return conn;
+	if (cm_conn_enter(cm, conn))
+		return conn;
+	free(conn);
+	return NULL;
 }
 
 void

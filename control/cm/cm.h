@@ -198,6 +198,16 @@ void cm_conn_refused(struct cm_conn *conn, uint32_t refusal);
 /* Sends a DREQ, or the message that ends the conn in its state.  CM_DISCONNECTED and then CM_GONE follow. */
 void cm_disconnect(struct cm_conn *conn, uint64_t now);
 
+/* ---- cm_pass.c: take-over ---- */
+struct record;
+struct record_out;
+/* Writes the record of a connection. */
+void cm_conn_write(const struct cm_conn *conn, struct record_out *out, uint64_t now);
+/* Writes those of all connections without a user. */
+void cm_rest_write(const struct cm *cm, struct record_out *out, uint64_t now);
+/* Makes a connection of a record.  NULL: the record is not valid, its id is taken, or no memory. */
+struct cm_conn *cm_conn_read(struct cm *cm, const struct record *record, void *user, uint64_t now);
+
 void *cm_user(const struct cm_conn *conn);
 void cm_set_user(struct cm_conn *conn, void *user);
 

@@ -119,6 +119,8 @@ void cm_conn_state_set(struct cm_conn *conn, enum cm_state to, const char *why);
 struct cm_conn *cm_conn_new(struct cm *cm, const struct cm_path *path, enum cm_state state);
 /* Stores the peer's ids and enters the conn into by_remote and by_qpn. */
 void cm_conn_set_remote(struct cm_conn *conn, uint32_t remote_id, uint32_t remote_qpn, uint64_t guid);
+/* Enters a connection, whose local id is set, into by_local.  False: the id is taken, or no memory. */
+bool cm_conn_enter(struct cm *cm, struct cm_conn *conn);
 struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id, const struct cm_path *path);
 struct cm_conn *cm_find_remote(const struct cm *cm, uint32_t remote_id, uint64_t guid,
 			       const struct cm_path *path);

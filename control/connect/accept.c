@@ -194,6 +194,16 @@ listener_new(struct client *client, uint32_t flags, struct listener **out)
 }
 
 int
+listener_resume(struct listener *listener)
+{
+	struct quota_limit limit;
+
+	listener->object.client->listening += !listener->later;
+	listener->cq->object.users++;
+	return start_listening(listener, &limit);
+}
+
+int
 listen_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_listen *args = &msg->listen;

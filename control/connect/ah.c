@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "control/attach/client.h"
+#include "control/attach/passing.h"
 #include "control/connect/ah.h"
 #include "control/connect/ends.h"
 
@@ -125,6 +125,15 @@ port_renamed(struct path_user *user)
 	publish_anew(ah);
 }
 
+static void
+begin_use(struct ah *ah)
+{
+	ah->path_user.moved = path_moved;
+	ah->path_user.renamed = port_renamed;
+	path_watch(&ah->path_user, ah->port, &ah->path.dst);
+	ah->object.busy = false;
+}
+
 /* Completes AH_CREATE and fills `reply`.  On an error the handle is freed. */
 static void
 finish_ah(struct ah *ah, int status, struct one_reply *reply)
@@ -140,10 +149,7 @@ finish_ah(struct ah *ah, int status, struct one_reply *reply)
 		ah_destroy(ah);
 		return;
 	}
-	ah->path_user.moved = path_moved;
-	ah->path_user.renamed = port_renamed;
-	path_watch(&ah->path_user, ah->port, &ah->path.dst);
-	ah->object.busy = false;
+	begin_use(ah);
 	reply->id.id = ah->object.id;
 }
 
@@ -211,4 +217,55 @@ ah_destroy(struct ah *ah)
 	quota_give(&control.quota, client->account, QUOTA_AHS, 1);
 	ah->pz->object.users--;
 	object_free(ah);
+}
+
+/* ---- take-over ---- */
+
+static const struct record_field fields[] = {
+	RECORD_FIELD(ah, pz, RECORD_NAME, 0, &pass_object[OBJECT_PZ]),
+	RECORD_FIELD(ah, path, RECORD_VALUE, 0, NULL),
+};
+static RECORD_FORM(form, RECORD_AH, 1, fields);
+
+void
+ahs_write(struct client *client, struct pass_out *out)
+{
+	const struct table *table = &client->table[OBJECT_AH];
+
+	for (uint32_t i = 0; i < table->size; i++) {
+		const struct ah *ah = table_at(table, i);
+
+		if (ah != NULL)
+			record_put(&out->records, &form, ah->object.id, ah, &out->context);
+	}
+}
+
+static int
+ah_read(struct client *client, struct pass_in *in)
+{
+	struct ah *ah = object_new_as(client, OBJECT_AH, sizeof(*ah), (uint32_t)in->record.head.id);
+	struct quota_limit limit;
+	uint64_t id;
+
+	if (ah == NULL || pass_get(in, &form, ah, &id) != 0 || ah->pz == NULL ||
+	    path_addr_number(client->port, &ah->path.src) == 0 ||
+	    quota_take(&control.quota, client->account, QUOTA_AHS, 1, &limit) != 0)
+		return pass_refuse(in, "an address handle is not valid, or a limit is too low");
+	ah->pz->object.users++;
+	ah->port = client->port;
+	memcpy(ah->path.src_mac, client->port->info->mac, sizeof(ah->path.src_mac));
+	if (!ah_publish(ah))
+		return pass_refuse(in, "no memory");
+	begin_use(ah);
+	return 0;
+}
+
+int
+ahs_read(struct client *client, struct pass_in *in)
+{
+	int error = 0;
+
+	while (error == 0 && pass_is(in, RECORD_AH))
+		error = ah_read(client, in);
+	return error;
 }

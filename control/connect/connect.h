@@ -177,12 +177,24 @@ int qp_rtr(struct client *client, const struct one_msg *msg);
 int qp_rts(struct client *client, const struct one_msg *msg);
 int qp_error(struct client *client, const struct one_msg *msg);
 
+/* ---- pass_conn.c: take-over ---- */
+struct pass_in;
+struct pass_out;
+/* Returns the reason why a connection cannot be passed on now, as the end of a sentence; NULL: all can. */
+const char *conns_obstacle(void);
+void listeners_write(struct client *client, struct pass_out *out);
+int listeners_read(struct client *client, struct pass_in *in);
+void conns_write(struct pass_out *out); /* after all clients */
+int conns_read(struct pass_in *in);
+
 /* ---- settings.c ---- */
 int qp_set(struct client *client, const struct one_msg *msg);
 
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);
 void listener_close(struct listener *listener);
+/* Takes the service of a listener that another process has made.  Returns 0 or -errno. */
+int listener_resume(struct listener *listener);
 /* Returns 0 and, in *port, the port that the client's listener holds at the address `src`; or the refusal.
  * With id 0 *port is an ephemeral port that is not reserved. */
 int listener_port(struct client *client, uint32_t id, const struct wire_addr *src, uint16_t *port);

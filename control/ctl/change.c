@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "control/attach/client.h"
 #include "control/connect/connect.h"
 #include "control/ctl/internal.h"
+#include "control/takeover/takeover.h"
 
 void
 ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request)
@@ -66,6 +68,24 @@ ctl_drain(struct ctl_caller *caller, const struct ctl_request *request)
 	ctl_done(
 		caller,
 		"draining: no new attachments or connections are accepted; the data plane ends after the last connection");
+}
+
+/* The connection becomes that of the take-over, whose messages follow the answer. */
+void
+ctl_take_over(struct ctl_caller *caller, const struct ctl_request *request)
+{
+	int fd;
+
+	if (caller->cred.uid != 0 && caller->cred.uid != geteuid()) {
+		ctl_refuse(caller, "take-over: only root or the data plane's own user may take over");
+		return;
+	}
+	ctl_done(caller, "the take-over may begin");
+	if (caller->gone)
+		return;
+	fd = ctl_give_away(caller);
+	if (!takeover_ask(fd))
+		close(fd);
 }
 
 bool

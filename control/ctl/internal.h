@@ -46,6 +46,8 @@ extern struct ctl_source ctl_source;
 void ctl_answer(struct ctl_caller *caller, json_t *answer); /* takes ownership; NULL: out of memory */
 void ctl_refuse(struct ctl_caller *caller, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ctl_done(struct ctl_caller *caller, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Returns the connection, which is the caller's no more. */
+int ctl_give_away(struct ctl_caller *caller);
 /* Sends to a tracing caller without blocking; false: dropped. */
 bool ctl_push(struct ctl_caller *caller, json_t *packet);
 /* Updates the socket's mode and the callers' rights after groups changed. */
@@ -60,6 +62,7 @@ void ctl_metrics_forget(struct ctl_caller *caller); /* drops the text being read
 
 /* ---- change.c ---- */
 void ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_take_over(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_move(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_drain(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request);

@@ -22,6 +22,7 @@ const struct ctl_name ctl_commands[CTL_COMMANDS] = {
 	[CTL_CLIENT_KILL] = {"client-kill", CTL_M_CLIENT | CTL_M_PID, 0, CTL_CHANGE},
 	[CTL_DRAIN] = {"drain", 0, 0, CTL_CHANGE},
 	[CTL_LOG_LEVEL] = {"log-level", CTL_M_PATTERN, CTL_M_LEVEL, CTL_CHANGE},
+	[CTL_TAKE_OVER] = {"take-over", 0, 0, CTL_CHANGE},
 	[CTL_MOVE] = {"move", 0, CTL_M_QP | CTL_M_CORE, CTL_CHANGE},
 };
 

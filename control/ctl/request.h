@@ -25,6 +25,7 @@ enum ctl_command {
 	CTL_DRAIN,
 	CTL_LOG_LEVEL,
 	CTL_MOVE,
+	CTL_TAKE_OVER,
 	CTL_COMMANDS
 };
 

@@ -131,6 +131,17 @@ ctl_push(struct ctl_caller *caller, json_t *packet)
 	return taken;
 }
 
+int
+ctl_give_away(struct ctl_caller *caller)
+{
+	int fd = caller->fd;
+
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, fd, NULL);
+	caller->fd = -1;
+	caller->gone = true;
+	return fd;
+}
+
 /* ---- requests ---- */
 
 static void (*const handlers[CTL_COMMANDS])(struct ctl_caller *caller, const struct ctl_request *request) = {
@@ -144,6 +155,7 @@ static void (*const handlers[CTL_COMMANDS])(struct ctl_caller *caller, const str
 	[CTL_DRAIN] = ctl_drain,
 	[CTL_LOG_LEVEL] = ctl_log_level,
 	[CTL_MOVE] = ctl_move,
+	[CTL_TAKE_OVER] = ctl_take_over,
 };
 
 static void
@@ -332,8 +344,10 @@ forget_caller(struct ctl_caller *caller)
 	ctl_metrics_forget(caller);
 	if (caller->traces)
 		ctl_trace_stop();
-	epoll_ctl(control.epoll, EPOLL_CTL_DEL, caller->fd, NULL);
-	reaper_close_socket(caller->cred.uid, caller->fd);
+	if (caller->fd >= 0) {
+		epoll_ctl(control.epoll, EPOLL_CTL_DEL, caller->fd, NULL);
+		reaper_close_socket(caller->cred.uid, caller->fd);
+	}
 	free(caller->answer);
 	free(caller);
 }

@@ -18,6 +18,7 @@
 #include "control/metrics/metrics.h"
 #include "control/objects/qp_move.h"
 #include "control/rsm/rsm.h"
+#include "control/takeover/takeover.h"
 #include "dataplane/base/clock.h"
 
 #define EVENTS 64
@@ -445,13 +446,23 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	return 0;
 }
 
+static int
+loop_awake(void)
+{
+	return loop_once(clock_now());
+}
+
 int
 daemon_run(void)
 {
+	static const struct takeover_calls calls = {.loop = loop_awake, .poll = poll_engine};
 	int error = 0;
 
-	while (!stop_seen && error == 0)
+	while (!stop_seen && error == 0) {
 		error = loop_once(next_deadline());
+		if (takeover_asked() && takeover_give(&calls))
+			return 1;
+	}
 	return error;
 }
 

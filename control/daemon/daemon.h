@@ -17,7 +17,8 @@
  * with one sentence in `why` that names object, value and remedy. */
 int daemon_init(const struct ctl_source *source, char *why, size_t why_len);
 
-/* Serves until daemon_stop(). Returns 0, or -errno when epoll fails. */
+/* Serves until daemon_stop(). Returns 0; 1: another process has taken over, and nothing may be closed in
+ * order; or -errno when epoll fails. */
 int daemon_run(void);
 
 /* Makes daemon_run() return. Callable from a signal handler or another thread. */
@@ -51,6 +52,14 @@ void check_eal_failure(const struct config *config, int argc, char **argv, char 
 
 /* Call after rte_eal_init(): requires a control thread and at least one polling core. */
 int check_lcores(char *why, size_t why_len);
+
+/* ---- devices.c: virtual network devices, which a take-over opens when the other process has closed them
+ * ----
+ */
+/* Removes their options from EAL's arguments, and keeps them. Returns the new number of arguments. */
+int devices_withhold(int argc, char **argv);
+/* Opens them. Returns 0, or -errno and a sentence. */
+int devices_open(char *why, size_t why_len);
 
 /* ---- eal_end.c ---- */
 /* Ends EAL in this process; the caller must not call DPDK afterwards. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -20,7 +21,8 @@
 #include "dataplane/base/state.h"
 #include "control/base/log.h"
 #include "dataplane/engine.h"
-#include "dataplane/mem/bounce.h"
+#include "dataplane/engine/takeover.h"
+#include "control/takeover/takeover.h"
 
 static struct config config; /* static: too large for a stack, lives as long as the process */
 
@@ -111,37 +113,85 @@ examine_config(const struct config *other)
 	kernel_addr_look(other, log_kernel_address, NULL);
 }
 
+/* The end of a process that has no attachments of its own, because another one serves: without a word to
+ * applications and peers, and with the sockets left as they are. */
+static void __attribute__((noreturn)) leave(int status)
+{
+	daemon_eal_end();
+	_exit(status);
+}
+
+/* Serves until the end. The cores run. */
+static int
+serve(void)
+{
+	int ret;
+
+	print_ports();
+	engine_leave_rseq();
+	notify_service("READY=1", true);
+	ret = daemon_run();
+	if (ret > 0)
+		leave(EXIT_SUCCESS);
+	notify_service("STOPPING=1", true);
+	if (ret < 0)
+		log_error("event=control_ended error=\"%s\"\n", strerror(-ret));
+	return ret;
+}
+
+/* Opens the engine with its ports, those of the process that serves if `takes_over`. Returns 1: that process
+ * has stopped for us; 0: there is none; or -errno. */
+static int
+open_engine(bool takes_over, char *why, size_t why_len)
+{
+	int taken = 0, error;
+
+	if (!takes_over)
+		return engine_init(&config, why, why_len);
+	error = takeover_compare(&config, rte_lcore_count() - 1, why, why_len);
+	if (error == 0)
+		error = engine_prepare(&config, takeover_room(), why, why_len);
+	if (error == 0)
+		taken = takeover_receive(why, why_len);
+	if (error == 0 && taken >= 0)
+		error = devices_open(why, why_len);
+	if (error == 0 && taken >= 0)
+		error = engine_open(why, why_len);
+	return error != 0 ? error : taken;
+}
+
 /* Requires an initialised EAL. */
 static int
-run_dataplane(const struct ctl_source *source)
+run_dataplane(const struct ctl_source *source, bool takes_over)
 {
 	char why[512];
 	sigset_t before;
-	int ret;
+	int ret, taken;
 
 	if (check_lcores(why, sizeof(why)) < 0)
 		return print_error(why);
-	if (engine_init(&config, why, sizeof(why)) < 0)
+	taken = open_engine(takes_over, why, sizeof(why));
+	if (taken < 0)
 		return print_error(why);
 	hold_signals(&before);
 	if (daemon_init(source, why, sizeof(why)) < 0) {
+		print_error(why);
+		if (taken > 0)
+			leave(EXIT_FAILURE);
 		engine_fini();
-		return print_error(why);
+		return EXIT_FAILURE;
 	}
 	release_signals(&before);
+	if (taken > 0 && takeover_build(why, sizeof(why)) < 0)
+		leave(print_error(why));
 	kernel_addr_look(&config, log_kernel_address, NULL);
+	if (taken > 0 && takeover_commit(why, sizeof(why)) < 0)
+		leave(print_error(why));
 	ret = engine_start();
-	if (ret == 0) {
-		print_ports();
-		engine_leave_rseq();
-		notify_service("READY=1", true);
-		ret = daemon_run();
-		notify_service("STOPPING=1", true);
-		if (ret < 0)
-			log_error("event=control_ended error=\"%s\"\n", strerror(-ret));
-	} else {
+	if (ret == 0)
+		ret = serve();
+	else
 		log_error("event=cores_not_started error=\"%s\"\n", strerror(-ret));
-	}
 	daemon_fini();
 	engine_stop();
 	engine_fini();
@@ -216,10 +266,20 @@ main(int argc, char **argv)
 										    : EXIT_FAILURE;
 	if (config_validate(&config, why, sizeof(why)) < 0)
 		return print_error(why);
-	if (check_socket_free(&config, why, sizeof(why)) < 0)
+	int eal_argc = split;
+	bool takes_over = false;
+	if (action == CONFIG_TAKE_OVER) {
+		int found = takeover_connect(&config, why, sizeof(why));
+		if (found < 0)
+			return print_error(why);
+		takes_over = found > 0;
+		if (takes_over)
+			eal_argc = devices_withhold(split, argv);
+	}
+	if (!takes_over && check_socket_free(&config, why, sizeof(why)) < 0)
 		return print_error(why);
-	if (check_eal_init(split, argv) < 0) {
-		check_eal_failure(&config, split, argv, why, sizeof(why));
+	if (check_eal_init(eal_argc, argv) < 0) {
+		check_eal_failure(&config, eal_argc, argv, why, sizeof(why));
 		return print_error(why);
 	}
 
@@ -234,7 +294,7 @@ main(int argc, char **argv)
 		.version = ONESIDE_VERSION,
 		.examine = examine_config,
 	};
-	int status = run_dataplane(&source);
+	int status = run_dataplane(&source, takes_over);
 	if (rte_eal_has_hugepages())
 		rte_pdump_uninit();
 	daemon_eal_end();

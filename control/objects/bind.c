@@ -49,12 +49,21 @@ let_go(struct mw *mw)
 	mw->mr = NULL;
 }
 
+void
+mw_publish(struct mw *mw, struct mem_region *entry)
+{
+	struct mem_table *table = engine_mem_table();
+
+	mw->entry = entry;
+	mem_publish(table, entry);
+	mw_of_slot[mem_key_slot(table, entry->key)] = mw;
+}
+
 int
 mw_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_mw_create *args = &msg->mw_create;
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
-	struct mem_table *table = engine_mem_table();
 	struct quota_limit limit;
 	struct mw *mw;
 	uint32_t key;
@@ -76,8 +85,7 @@ mw_create(struct client *client, const struct one_msg *msg)
 		object_free(mw);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
-	mem_publish(table, mw->entry);
-	mw_of_slot[mem_key_slot(table, key)] = mw;
+	mw_publish(mw, mw->entry);
 	pz->object.users++;
 	mw->object.busy = false;
 	client->reply.mw = (struct one_mw_created){.mw = mw->object.id, .key = key};

@@ -6,10 +6,12 @@
  * end, a non-blocking send on a core's end never waits.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
+#include "control/attach/passing.h"
 #include "control/objects/objects.h"
 
 struct channel {
@@ -118,4 +120,37 @@ channel_destroy(struct channel *channel)
 		reaper_close_socket(client->uid, channel->fd);
 	quota_give(&control.quota, client->account, QUOTA_CHANNELS, 1);
 	object_free(channel);
+}
+
+/* ---- take-over ---- */
+
+void
+channel_write(struct channel *channel, struct pass_out *out)
+{
+	uint64_t *fd = record_append(&out->records, RECORD_CHANNEL, 1, channel->object.id, sizeof(*fd));
+
+	if (fd != NULL)
+		*fd = pass_fd(out, channel->fd);
+}
+
+int
+channel_read(struct client *client, struct pass_in *in)
+{
+	struct channel *channel;
+	struct quota_limit limit;
+	struct record record;
+	uint64_t fd;
+
+	pass_take(in, RECORD_CHANNEL, &record);
+	channel = object_new_as(client, OBJECT_CHANNEL, sizeof(*channel), (uint32_t)record.head.id);
+	if (channel == NULL || record.head.version != 1 || record.head.length != sizeof(fd) ||
+	    quota_take(&control.quota, client->account, QUOTA_CHANNELS, 1, &limit) != 0)
+		return pass_refuse(in, "a channel is not valid, or a limit is too low");
+	memcpy(&fd, record.bytes, sizeof(fd));
+	channel->fd = pass_take_fd(in, fd);
+	if (channel->fd < 0 || !engine_client_channels(client->engine))
+		return pass_refuse(in, "a channel has no socket");
+	engine_channel_set(client->engine, channel->object.id, channel->fd);
+	channel->object.busy = false;
+	return 0;
 }

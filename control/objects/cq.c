@@ -7,8 +7,8 @@
 
 #define OLD_RINGS 64u /* limit of old rings that the application has not read to the end */
 
-static uint64_t
-ring_size(uint32_t log2)
+uint64_t
+cq_ring_size(uint32_t log2)
 {
 	return sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2);
 }
@@ -29,8 +29,8 @@ ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 	return 0;
 }
 
-static struct cq_ring *
-ring_at(struct cq *cq, uint32_t number)
+struct cq_ring *
+cq_ring_at(struct cq *cq, uint32_t number)
 {
 	return number == 0 ? &cq->first : &cq->more[number - 1];
 }
@@ -39,7 +39,7 @@ static struct cq_ring *
 ring_of_lane(const struct cq *cq, const struct engine_client *lane)
 {
 	for (uint32_t i = 0; i < cq->num_rings; i++) {
-		struct cq_ring *ring = ring_at((struct cq *)(uintptr_t)cq, i);
+		struct cq_ring *ring = cq_ring_at((struct cq *)(uintptr_t)cq, i);
 
 		if (ring->lane == lane)
 			return ring;
@@ -103,7 +103,7 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 		object_free(cq);
 		return error;
 	}
-	error = client_alloc(client, ring_size(log2), &cq->first.offset);
+	error = client_alloc(client, cq_ring_size(log2), &cq->first.offset);
 	if (error == 0) {
 		cq->num_rings = 1;
 		error = ring_make(cq, client->engine, &cq->first, 0);
@@ -147,12 +147,12 @@ cq_extend(struct cq *cq, struct engine_client *lane)
 		return -ENOMEM;
 	cq->more = more;
 	ring = &more[cq->num_rings - 1];
-	error = client_alloc(client, ring_size(cq->entries), &ring->offset);
+	error = client_alloc(client, cq_ring_size(cq->entries), &ring->offset);
 	if (error != 0)
 		return error;
 	error = ring_make(cq, lane, ring, cq->num_rings);
 	if (error != 0) {
-		client_free(client, ring->offset, ring_size(cq->entries));
+		client_free(client, ring->offset, cq_ring_size(cq->entries));
 		return error;
 	}
 	ring_publish(cq, ring);
@@ -207,7 +207,7 @@ free_old_rings(struct cq *cq, bool all)
 		}
 		*link = old->next;
 		cq->num_old--;
-		client_free(client, old->offset, ring_size(old->log2));
+		client_free(client, old->offset, cq_ring_size(old->log2));
 		free(old);
 	}
 }
@@ -229,11 +229,11 @@ cq_resized(struct engine_command *command, void *object)
 
 	cq->object.busy = false;
 	if (command->status != 0) {
-		client_free(client, resize->offset, ring_size(resize->log2));
+		client_free(client, resize->offset, cq_ring_size(resize->log2));
 		free(resize->old);
 		client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
 	} else {
-		struct cq_ring *ring = ring_at(cq, resize->ring);
+		struct cq_ring *ring = cq_ring_at(cq, resize->ring);
 
 		*resize->old = (struct old_ring){cq->old, ring->offset, ring->log2};
 		cq->old = resize->old;
@@ -267,7 +267,7 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 	free_old_rings(cq, false);
 	if (cq->num_old >= OLD_RINGS)
 		return client_refuse_limit(client, &(struct quota_limit){OLD_RINGS, ""});
-	error = client_alloc(client, ring_size(log2), &offset);
+	error = client_alloc(client, cq_ring_size(log2), &offset);
 	if (error != 0)
 		return error;
 	resize = malloc(sizeof(*resize));
@@ -275,12 +275,12 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 		*resize = (struct resize){cq, args->ring, malloc(sizeof(struct old_ring)), offset, log2};
 	if (resize == NULL || resize->old == NULL) {
 		free(resize);
-		client_free(client, offset, ring_size(log2));
+		client_free(client, offset, cq_ring_size(log2));
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	cq->object.busy = true;
 	cq->entries = log2;
-	command = cq_command(cq, ring_at(cq, args->ring), ENGINE_CQ_RESIZE, cq_resized, resize);
+	command = cq_command(cq, cq_ring_at(cq, args->ring), ENGINE_CQ_RESIZE, cq_resized, resize);
 	command->cq_config.offset = offset;
 	command->cq_config.log2 = log2;
 	command_send(command);
@@ -294,10 +294,10 @@ cq_destroy(struct cq *cq)
 
 	free_old_rings(cq, true);
 	for (uint32_t i = 0; i < cq->num_rings; i++) {
-		const struct cq_ring *ring = ring_at(cq, i);
+		const struct cq_ring *ring = cq_ring_at(cq, i);
 
 		engine_cq_free(ring->engine);
-		client_free(client, ring->offset, ring_size(ring->log2));
+		client_free(client, ring->offset, cq_ring_size(ring->log2));
 	}
 	client_free(client, cq->bundle, sizeof(struct one_cq_bundle));
 	free(cq->more);
@@ -332,7 +332,7 @@ cq_remove(struct cq *cq, command_done *done)
 	cq->removed = done;
 	for (uint32_t i = 0; i < cq->num_rings; i++) {
 		struct engine_command *command =
-			cq_command(cq, ring_at(cq, i), ENGINE_CQ_REMOVE, ring_removed, cq);
+			cq_command(cq, cq_ring_at(cq, i), ENGINE_CQ_REMOVE, ring_removed, cq);
 
 		command->quiet = done == NULL;
 		command_send(command);

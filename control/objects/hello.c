@@ -123,10 +123,27 @@ client_added(struct engine_command *command, void *object)
 		refused_by_core(client, error);
 }
 
+int
+hello_make_lane(struct client *client, uint32_t core)
+{
+	struct engine_client_config config = {.owner = client, .core = core};
+	/* An access to the sealed arena may still fault, because of huge pages or a memory limit. */
+	int error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
+
+	if (error < 0)
+		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+	client->arena_mapping->guard = error;
+	init_tables(client);
+	config.arena = client->arena.base;
+	config.wake_fd = client->wake_fd;
+	config.user = user_of(client->account);
+	client->engine = config.user != NULL ? engine_client_new(&config) : NULL;
+	return client->engine != NULL ? 0 : client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+}
+
 static int
 start_attachment(struct client *client)
 {
-	struct engine_client_config config = {.owner = client};
 	int error;
 
 	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -142,19 +159,10 @@ start_attachment(struct client *client)
 	if (error < 0)
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, ARENA_RESERVED);
 	client->reply_fd = error;
-	/* An access to the sealed arena may still fault, because of huge pages or a memory limit. */
-	error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
-	if (error < 0)
-		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
-	client->arena_mapping->guard = error;
 	lay_out(client);
-	init_tables(client);
-	config.arena = client->arena.base;
-	config.wake_fd = client->wake_fd;
-	config.user = user_of(client->account);
-	client->engine = config.user != NULL ? engine_client_new(&config) : NULL;
-	if (client->engine == NULL)
-		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	error = hello_make_lane(client, 0);
+	if (error != 0)
+		return error;
 	command_send(command_new(client, ENGINE_CLIENT_ADD, client_added, client));
 	return REQUEST_LATER;
 }
@@ -206,6 +214,13 @@ hello_source_request(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
+void
+hello_label(struct client *client)
+{
+	client->labelled = client_totals.labelled < CLIENT_LABELS;
+	client_totals.labelled += client->labelled;
+}
+
 /* A refused HELLO ends the attachment, since nothing else may follow. */
 int
 hello_request(struct client *client, const struct one_msg *msg)
@@ -240,8 +255,7 @@ hello_request(struct client *client, const struct one_msg *msg)
 		error = client_awaits_room(client) ? REQUEST_AGAIN : client_refuse_limit(client, &limit);
 	} else {
 		client->arena_charged = ATTACHMENT_BYTES;
-		client->labelled = client_totals.labelled < CLIENT_LABELS;
-		client_totals.labelled += client->labelled;
+		hello_label(client);
 		error = start_attachment(client);
 	}
 	if (error == REQUEST_LATER || error == REQUEST_AGAIN)

@@ -14,8 +14,8 @@ page_mask(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 }
 
-static uint64_t
-pages_of(const struct mr *mr)
+uint64_t
+mr_pages(const struct mr *mr)
 {
 	return (mr->length + (mr->va & page_mask()) + page_mask()) & ~page_mask();
 }
@@ -138,7 +138,7 @@ take_pieces(struct mr *mr, const struct one_mr_create *args)
 		covered += piece->length; /* no overflow: at most ONE_MR_PIECES times the size of a mapping */
 	}
 	/* Refuse more than is needed, too: each piece is mapped a second time. */
-	if (covered < mr->length + (mr->va & page_mask()) || covered > pages_of(mr))
+	if (covered < mr->length + (mr->va & page_mask()) || covered > mr_pages(mr))
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, covered);
 	return 0;
 }
@@ -149,7 +149,7 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 {
 	struct mapping *mapping;
 	uint64_t at = 0;
-	int error = mapping_new(mr->object.client, pages_of(mr), args->num_pieces, &mr->mapping);
+	int error = mapping_new(mr->object.client, mr_pages(mr), args->num_pieces, &mr->mapping);
 
 	if (error != 0)
 		return error;
@@ -174,8 +174,8 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 }
 
 /* Allocates an entry; for a renewable MR, as part of a struct mem_renewable. */
-static struct mem_region *
-entry_new(const struct mr *mr)
+struct mem_region *
+mr_entry_new(const struct mr *mr)
 {
 	struct mem_renewable *renewable;
 
@@ -193,7 +193,7 @@ entry_new(const struct mr *mr)
 static int
 mr_publish(struct mr *mr, uint8_t *base, struct quota_limit *limit)
 {
-	struct mem_region *entry = entry_new(mr);
+	struct mem_region *entry = mr_entry_new(mr);
 	uint32_t key;
 
 	if (entry == NULL)
@@ -248,8 +248,8 @@ mr_finish(struct mr *mr, uint8_t *base)
 }
 
 /* Returns where mr->va is mapped. */
-static uint8_t *
-base_of(const struct mr *mr)
+uint8_t *
+mr_base(const struct mr *mr)
 {
 	const uint8_t *page =
 		mr->mapping != NULL ? mr->mapping->base : mr->region[0]->mapping->base + mr->offset;
@@ -266,14 +266,14 @@ is_populated(const struct mr *mr)
 	const struct region *region = mr->region[0];
 
 	return mr->mapping == NULL && mr->offset >= region->populated &&
-	       mr->offset + pages_of(mr) <= region->populated_end;
+	       mr->offset + mr_pages(mr) <= region->populated_end;
 }
 
 static void
 note_populated(const struct mr *mr)
 {
 	struct region *region = mr->region[0];
-	uint64_t end = mr->offset + pages_of(mr);
+	uint64_t end = mr->offset + mr_pages(mr);
 
 	if (mr->mapping != NULL || !region->sealed)
 		return;
@@ -298,7 +298,7 @@ populated(struct mr *mr, int error, uint64_t done)
 
 	if (error == 0) {
 		note_populated(mr);
-		return mr_finish(mr, base_of(mr));
+		return mr_finish(mr, mr_base(mr));
 	}
 	if (error == -EFAULT)
 		log_of_user(
@@ -326,12 +326,12 @@ populate_done(struct job *job, int error)
 static int
 mr_populate(struct mr *mr)
 {
-	uint64_t len = pages_of(mr);
+	uint64_t len = mr_pages(mr);
 	struct populate *populate;
 	int result;
 
 	if (is_populated(mr))
-		return mr_finish(mr, base_of(mr));
+		return mr_finish(mr, mr_base(mr));
 	populate = calloc(1, sizeof(*populate));
 	if (populate == NULL)
 		return populated(mr, -ENOMEM, 0);
@@ -340,7 +340,7 @@ mr_populate(struct mr *mr)
 			.done = populate_done,
 			.client = mr->object.client,
 			.cancelable = true},
-		.base = (uint8_t *)((uintptr_t)base_of(mr) & ~page_mask()),
+		.base = (uint8_t *)((uintptr_t)mr_base(mr) & ~page_mask()),
 		.len = len,
 		.object = mr,
 	};

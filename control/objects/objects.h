@@ -97,12 +97,19 @@ struct srq {
 int hello_port_request(struct client *client, const struct one_msg *msg);
 int hello_source_request(struct client *client, const struct one_msg *msg);
 int hello_request(struct client *client, const struct one_msg *msg);
+/* Makes the tables and the first lane of an attachment whose arena is mapped and laid out.  `core`: from 1;
+ * 0: the least busy one.  Returns 0, or the refusal. */
+int hello_make_lane(struct client *client, uint32_t core);
+void hello_label(struct client *client); /* gives it metrics of its own, if there are not too many */
 
 /* ---- pz.c, cq.c ---- */
 int pz_create(struct client *client, const struct one_msg *msg);
 int cq_create(struct client *client, const struct one_msg *msg);
 int cq_resize_request(struct client *client, const struct one_msg *msg);
 int cq_free(struct client *client, const struct one_msg *msg);
+/* Returns ring `number` of a bundle that has it. */
+struct cq_ring *cq_ring_at(struct cq *cq, uint32_t number);
+uint64_t cq_ring_size(uint32_t log2); /* bytes in the arena */
 int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
 void cq_remove(struct cq *cq, command_done *done); /* from its cores; `done` may be NULL */
 void cq_destroy(struct cq *cq);                    /* call when no core has it */
@@ -147,6 +154,9 @@ void mr_withdraw(struct mr *mr); /* revokes the key */
 void mr_destroy(struct mr *mr);
 /* Like mr_destroy(), but also answers the request under way when the MR is freed and no longer charged. */
 void mr_release(struct mr *mr);
+struct mem_region *mr_entry_new(const struct mr *mr); /* for the key table; NULL: no memory */
+uint8_t *mr_base(const struct mr *mr);                /* where mr->va is mapped; the MR has a region */
+uint64_t mr_pages(const struct mr *mr);               /* bytes of its whole pages */
 /* Returns a key for the client; publish it before the next call.  0: too many keys, of the client's user or
  * of all. */
 uint32_t key_new(struct client *client, struct quota_limit *limit);
@@ -159,6 +169,8 @@ void key_withdraw(struct client *client, struct mem_region **entry);
 int mw_create(struct client *client, const struct one_msg *msg);
 void mw_withdraw(struct mw *mw);
 void mw_destroy(struct mw *mw);
+/* Publishes the entry as the window's. */
+void mw_publish(struct mw *mw, struct mem_region *entry);
 void mw_unbind_lost(struct mr *mr); /* unbinds windows that peers have invalidated, up to a valid one */
 void bind_event(struct qp *qp);     /* the core requests a bind */
 void bind_forget(struct qp *qp);    /* the core no longer waits for a bind */
@@ -169,6 +181,10 @@ int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t
 
 /* ---- channel.c ---- */
 struct channel;
+struct pass_in;
+struct pass_out;
+void channel_write(struct channel *channel, struct pass_out *out);
+int channel_read(struct client *client, struct pass_in *in);
 int channel_open(struct client *client, const struct one_msg *msg);
 void channel_remove(struct channel *channel, command_done *done);
 void channel_destroy(struct channel *channel); /* call when no core has it */

@@ -159,6 +159,12 @@ place_qp(struct qp *qp, struct qp *near)
 }
 
 void
+place_resumed(struct qp *qp)
+{
+	note_place(qp, qp->lane);
+}
+
+void
 place_moved(struct qp *qp, struct engine_client *lane)
 {
 	place_forget(qp);

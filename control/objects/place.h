@@ -12,6 +12,8 @@ void place_qp(struct qp *qp, struct qp *near);
 void place_at_home(struct qp *qp);
 /* Returns the client's lane on `core`, with all rings that the queue pair needs; NULL: no memory. */
 struct engine_client *place_lane(struct qp *qp, uint32_t core);
+/* Counts a queue pair that another process has placed on its lane. */
+void place_resumed(struct qp *qp);
 /* Takes note that the queue pair is on another lane now. */
 void place_moved(struct qp *qp, struct engine_client *lane);
 /* Returns the core that the application asked for: the completion vector of the receives, else of the

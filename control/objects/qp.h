@@ -37,7 +37,8 @@ struct qp {
 	bool placed; /* has a core, that of `lane` (place.h) */
 	struct engine_client *lane;
 	bool removing;
-	struct qp_move *move; /* to another core (qp_move.h); NULL: none */
+	struct qp_move *move;       /* to another core (qp_move.h); NULL: none */
+	struct engine_move *frozen; /* for a take-over; NULL: not frozen */
 	struct engine_qp *engine;
 	struct engine_qp_config config;
 	struct pz *pz; /* NULL: none yet; EXPORT: always NULL, and config.pz is its own */
@@ -76,6 +77,10 @@ int qp_free(struct client *client, const struct one_msg *msg);
 struct qp *qp_new(struct client *client, const struct qp_kind *kind);
 int qp_make_rings(struct qp *qp);
 int qp_add(struct qp *qp, command_done *done);
+/* For a take-over: makes a queue pair of QP_CREATE with this id; and, when its fields are set, what its core
+ * owns.  qp_make_again() returns 0 or the refusal. */
+struct qp *qp_new_as(struct client *client, uint32_t id);
+int qp_make_again(struct qp *qp);
 void qp_describe(struct client *client, const struct qp *qp); /* fills the reply under way */
 /* Returns the configuration with the rings of `lane`. */
 struct engine_qp_config qp_config_on(const struct qp *qp, const struct engine_client *lane);

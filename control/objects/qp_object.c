@@ -231,11 +231,9 @@ qpn_new(void)
 	return 0;
 }
 
-struct qp *
-qp_new(struct client *client, const struct qp_kind *kind)
+static struct qp *
+qp_init(struct client *client, const struct qp_kind *kind, struct qp *qp)
 {
-	struct qp *qp = object_new(client, OBJECT_QP, sizeof(*qp));
-
 	if (qp == NULL)
 		return NULL;
 	qp->kind = kind;
@@ -246,7 +244,21 @@ qp_new(struct client *client, const struct qp_kind *kind)
 	return qp;
 }
 
-/* Creates what a core will own, and takes references.  Destroys the queue pair on failure. */
+struct qp *
+qp_new(struct client *client, const struct qp_kind *kind)
+{
+	return qp_init(client, kind, object_new(client, OBJECT_QP, sizeof(struct qp)));
+}
+
+struct qp *
+qp_new_as(struct client *client, uint32_t id)
+{
+	return qp_init(client, attach_calls->endpoint,
+		       object_new_as(client, OBJECT_QP, sizeof(struct qp), id));
+}
+
+/* Creates what a core will own, under the number in the configuration, or a new one (0), and takes
+ * references.  Destroys the queue pair on failure. */
 static int
 qp_begin(struct qp *qp)
 {
@@ -254,12 +266,13 @@ qp_begin(struct qp *qp)
 	struct quota_limit limit;
 
 	hold_references(qp, 1);
-	fill_config(qp);
+	qp->config = qp_config_on(qp, client->engine);
 	if (quota_take(&control.quota, client->account, QUOTA_QPNS, 1, &limit) != 0) {
 		qp_destroy(qp);
 		return client_refuse_limit(client, &limit);
 	}
-	qp->config.qpn = qpn_new();
+	if (qp->config.qpn == 0)
+		qp->config.qpn = qpn_new();
 	if (qp->config.qpn != 0)
 		qp->engine = engine_qp_new(client->engine, &qp->config);
 	if (qp->engine == NULL) {
@@ -319,6 +332,25 @@ qp_store_doorbells(struct qp *qp)
 	 * core later stores a state in which requests may be posted.  Later the old core forwards. */
 	atomic_store_explicit(&qp_shm(qp)->doorbells, is_home ? 0 : (uint32_t)engine_lane_doorbells(qp->lane),
 			      memory_order_relaxed);
+}
+
+int
+qp_make_again(struct qp *qp)
+{
+	bool placed = qp->placed;
+	int error;
+
+	qp->placed = false; /* uncounted, if qp_begin() fails */
+	error = qp_begin(qp);
+	if (error != 0)
+		return error;
+	qp->object.busy = false;
+	if (!placed)
+		return 0;
+	place_resumed(qp);
+	fill_config(qp);
+	engine_qp_place(qp->engine, qp->lane, &qp->config);
+	return 0;
 }
 
 void

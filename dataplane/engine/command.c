@@ -8,8 +8,8 @@
 #include "dataplane/qp/move.h"
 #include "dataplane/qp/wake.h"
 
-static int
-client_add(struct core *core, struct engine_client *client)
+int
+loop_add_client(struct core *core, struct engine_client *client)
 {
 	TAILQ_INSERT_TAIL(&core->clients, client, link);
 	core->clients_count++;
@@ -32,14 +32,11 @@ client_remove(struct core *core, struct engine_client *client)
 static int
 qp_add(struct core *core, struct engine_qp *qp)
 {
-	struct engine_client *client = qp->client;
-	uint32_t group = qp->doorbell / ONE_DOORBELL_GROUP;
+	const struct engine_qp *there = qp->client->qps[qp->doorbell];
 
-	if (client->qps[qp->doorbell] != NULL && doorbell_lane(client->qps[qp->doorbell]) == NULL)
+	if (there != NULL && doorbell_lane(there) == NULL)
 		return -EEXIST;
-	client->qps[qp->doorbell] = qp;
-	if (client->groups <= group)
-		client->groups = group + 1;
+	qp_enter_lane(qp);
 	qpn_publish(qp);
 	return 0;
 }
@@ -235,7 +232,7 @@ execute_command(struct core *core, const struct engine_command *command)
 
 	switch (command->type) {
 	case ENGINE_CLIENT_ADD:
-		return client_add(core, command->client);
+		return loop_add_client(core, command->client);
 	case ENGINE_CLIENT_REMOVE:
 		return client_remove(core, command->client);
 	case ENGINE_CLIENT_SYNC:

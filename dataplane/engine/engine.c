@@ -21,6 +21,7 @@
 #include "dataplane/esp/sa.h"
 #include "dataplane/engine/loop.h"
 #include "dataplane/engine/move.h"
+#include "dataplane/engine/takeover.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/slab.h"
 #include "dataplane/port/port.h"
@@ -124,7 +125,7 @@ cores_init(char *why, size_t why_len)
 static int
 pools_init(char *why, size_t why_len)
 {
-	uint32_t count = engine.config->mbufs * ports_num;
+	uint32_t count = engine.config->mbufs * engine.config->num_ports;
 	uint16_t priv = RTE_ALIGN_CEIL(sizeof(struct frame_info), RTE_MBUF_PRIV_ALIGN);
 	uint16_t room = (uint16_t)(engine.data_room + RTE_PKTMBUF_HEADROOM);
 
@@ -215,21 +216,13 @@ waits_init(char *why, size_t why_len)
 	return 0;
 }
 
-int
-engine_init(const struct config *config, char *why, size_t why_len)
-{
-	static int (*const steps[])(char *why, size_t why_len) = {
-		icrc_choose, tables_init, cores_init, ports_configure,
-		pools_init,  ports_start, ipsec_init, waits_init,
-	};
+typedef int init_step(char *why, size_t why_len);
 
-	memset(&engine, 0, sizeof(engine));
-	engine.event_fd = -1;
-	engine.reap_tail = &engine.reap;
-	engine.config = config;
-	engine.scan_cycles = rte_get_tsc_hz() / 1000000 * CORE_SCAN_NS / 1000;
-	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
-	for (size_t i = 0; i < RTE_DIM(steps); i++) {
+/* Ends the engine if a step fails. */
+static int
+take_steps(init_step *const steps[], size_t num, char *why, size_t why_len)
+{
+	for (size_t i = 0; i < num; i++) {
 		int error = steps[i](why, why_len);
 
 		if (error != 0) {
@@ -237,15 +230,86 @@ engine_init(const struct config *config, char *why, size_t why_len)
 			return error;
 		}
 	}
-	telemetry_register();
 	return 0;
+}
+
+static void
+begin(const struct config *config)
+{
+	memset(&engine, 0, sizeof(engine));
+	engine.event_fd = -1;
+	engine.reap_tail = &engine.reap;
+	engine.config = config;
+	engine.scan_cycles = rte_get_tsc_hz() / 1000000 * CORE_SCAN_NS / 1000;
+	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
+}
+
+int
+engine_init(const struct config *config, char *why, size_t why_len)
+{
+	static init_step *const steps[] = {icrc_choose, tables_init, cores_init, ports_configure,
+					   pools_init,  ports_start, ipsec_init, waits_init};
+	int error;
+
+	begin(config);
+	error = take_steps(steps, RTE_DIM(steps), why, why_len);
+	if (error == 0)
+		telemetry_register();
+	return error;
+}
+
+int
+engine_prepare(const struct config *config, uint16_t room, char *why, size_t why_len)
+{
+	static init_step *const steps[] = {icrc_choose, tables_init, cores_init, pools_init};
+
+	begin(config);
+	engine.data_room = room;
+	return take_steps(steps, RTE_DIM(steps), why, why_len);
+}
+
+/* The packet buffers exist, so a longer frame has no room. */
+static int
+check_room(char *why, size_t why_len)
+{
+	uint16_t room = engine.data_room;
+	int error = ports_configure(why, why_len);
+
+	if (error != 0 || engine.data_room <= room)
+		return error;
+	return config_refuse(
+		why, why_len, -EMSGSIZE,
+		"ports: packet buffers of %u bytes are needed, and the data plane that serves has %u; give both the same mtu",
+		engine.data_room, room);
+}
+
+int
+engine_open(char *why, size_t why_len)
+{
+	static init_step *const steps[] = {check_room, ports_start, ipsec_init, waits_init};
+	int error = take_steps(steps, RTE_DIM(steps), why, why_len);
+
+	if (error == 0)
+		telemetry_register();
+	return error;
+}
+
+uint16_t
+engine_room(void)
+{
+	return engine.data_room;
 }
 
 int
 engine_start(void)
 {
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
-		int error = rte_eal_remote_launch(loop_main, engine.core[i], engine.core[i]->lcore);
+		int error;
+
+		/* Relaxed: the launch orders them. The cores may have been stopped before. */
+		atomic_store_explicit(&engine.core[i]->stop, false, memory_order_relaxed);
+		atomic_store_explicit(&engine.core[i]->stopped, false, memory_order_relaxed);
+		error = rte_eal_remote_launch(loop_main, engine.core[i], engine.core[i]->lcore);
 
 		if (error != 0) {
 			__atomic_store_n(&engine.running, i > 0,

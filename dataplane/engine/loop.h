@@ -13,6 +13,7 @@ uint32_t loop_iterate(struct core *core, uint64_t tsc); /* one loop, at `tsc`; r
 int loop_main(void *core);
 
 /* ---- command.c ---- */
+int loop_add_client(struct core *core, struct engine_client *client); /* makes the core serve it */
 uint32_t loop_commands(struct core *core);
 
 /* ---- idle.c ---- */

@@ -133,7 +133,9 @@ engine_client_new(const struct engine_client_config *config)
 	    !client_owns(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
 	    !client_owns(header->keys, sizeof(struct one_keys)))
 		return NULL;
-	client = lane_alloc(least_busy(), config->user);
+	if (config->core > engine.num_cores)
+		return NULL;
+	client = lane_alloc(config->core != 0 ? engine.core[config->core - 1] : least_busy(), config->user);
 	if (client == NULL)
 		return NULL;
 	client->home = client;
@@ -280,7 +282,7 @@ engine_cq_new(struct engine_client *client, const struct engine_cq_config *confi
 	cq->number = config->number;
 	cq->first = config->first != NULL ? config->first : cq;
 	cq->async_cq = config->async_cq;
-	if (cq_attach(cq, config->bundle, config->offset, config->log2) != 0) {
+	if (cq_attach(cq, config->bundle, config->offset, config->log2, config->resumes) != 0) {
 		slab_free(cq);
 		return NULL;
 	}

@@ -859,3 +859,31 @@ bounce_passed_all(const struct bounce *first, const struct bounce_marks *marks)
 			return false;
 	return bounce_passed(first, marks->mark[0]);
 }
+
+/* ---- take-over: no core runs ---- */
+
+bool
+bounce_is_idle(const struct bounce *bounce)
+{
+	return head_of(bounce) == tail_of(bounce) && TAILQ_EMPTY(&bounce->open) &&
+	       TAILQ_EMPTY(&bounce->starved);
+}
+
+struct one_copies *
+bounce_shm(const struct bounce *bounce)
+{
+	return bounce->shm;
+}
+
+uint32_t
+bounce_handed_over(const struct bounce *bounce)
+{
+	return tail_of(bounce);
+}
+
+void
+bounce_continue(struct bounce *bounce, uint32_t handed_over)
+{
+	atomic_store_explicit(&bounce->tail, handed_over, memory_order_relaxed);
+	atomic_store_explicit(&bounce->head, handed_over, memory_order_relaxed);
+}

@@ -158,6 +158,12 @@ uint64_t bounce_bytes(const struct bounce *first);
 uint64_t bounce_since(const struct bounce *first);
 /* bounce_passed() is true if all requests handed over to this part before bounce_mark() have been answered.
  */
+/* True if all accesses that were handed over to this part have been answered. */
+bool bounce_is_idle(const struct bounce *bounce);
+struct one_copies *bounce_shm(const struct bounce *bounce);
+/* Continue in `shm` where another process stopped when `handed_over` requests had been answered. */
+uint32_t bounce_handed_over(const struct bounce *bounce);
+void bounce_continue(struct bounce *bounce, uint32_t handed_over);
 uint32_t bounce_mark(const struct bounce *bounce);
 bool bounce_passed(const struct bounce *bounce, uint32_t mark);
 /* Marks of all parts of an application. */

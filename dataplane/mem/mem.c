@@ -26,8 +26,8 @@ mem_table_free(struct mem_table *table)
 	free(table);
 }
 
-static bool
-slot_is_free(const struct mem_table *table, uint32_t key)
+bool
+mem_slot_is_free(const struct mem_table *table, uint32_t key)
 {
 	/* Relaxed: a slot is stored by this thread, or by a core in mem_invalidate(), which does not free the
 	 * slot. */
@@ -43,13 +43,13 @@ mem_key_new(const struct mem_table *table)
 		return 0;
 	for (unsigned int i = 0; i < KEY_ATTEMPTS; i++) {
 		key = random[i];
-		if (key != 0 && slot_is_free(table, key))
+		if (key != 0 && mem_slot_is_free(table, key))
 			return key;
 	}
 	/* The table is nearly full: search from the last random slot on. Tag and variant stay random. */
 	for (uint32_t i = 0; i < slots; i++) {
 		key = (key & 0xff0000ffu) | ((key + 0x100u) & 0x00ffff00u);
-		if (key != 0 && slot_is_free(table, key))
+		if (key != 0 && mem_slot_is_free(table, key))
 			return key;
 	}
 	return 0;

@@ -67,6 +67,7 @@ void mem_table_free(struct mem_table *table);
 /* Control thread only. mem_key_new() picks a free slot and a key at random (getrandom) and reserves nothing:
  * publish before the next call. 0: the table is full. */
 uint32_t mem_key_new(const struct mem_table *table);
+bool mem_slot_is_free(const struct mem_table *table, uint32_t key);
 void mem_publish(struct mem_table *table, struct mem_region *region); /* replaces the slot's entry */
 void mem_remove(struct mem_table *table, uint32_t key);               /* by slot */
 

@@ -101,6 +101,9 @@ void port_look(struct port *port);
 bool port_stats(struct port *port, struct engine_port_stats *out); /* any thread */
 /* Open the device again on the interface that replaced its former one; no core is inside a burst. */
 int port_reopen(struct port *port, char *why, size_t why_len);
+/* Close the device, whose counters are kept, until port_reopen(); no core is inside a burst. Returns 0 or
+ * -errno. */
+int port_close(struct port *port);
 /* port.c: configure an open device, and start its queues. */
 int port_configure(uint32_t index, char *why, size_t why_len);
 int port_start_device(uint32_t index, char *why, size_t why_len);

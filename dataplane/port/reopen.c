@@ -95,11 +95,10 @@ port_stats(struct port *port, struct engine_port_stats *out)
 	return counts;
 }
 
-/* Remove and probe the device; removing closes the sockets. */
+/* Removing the device closes its sockets. */
 static int
-probe_again(struct port *port)
+remove_device(struct port *port)
 {
-	const char *name = port->device_name;
 	struct engine_port_stats stats;
 	int error;
 
@@ -111,9 +110,18 @@ probe_again(struct port *port)
 	if (port->started)
 		rte_eth_dev_stop(port->device);
 	port->started = false;
-	error = rte_eal_hotplug_remove("vdev", name);
-	/* The device is absent if it could not be opened the last time. */
-	if (error != 0 && error != -EINVAL && error != -ENOENT)
+	error = rte_eal_hotplug_remove("vdev", port->device_name);
+	/* The device is absent if it is closed, or could not be opened the last time. */
+	return error == -EINVAL || error == -ENOENT ? 0 : error;
+}
+
+static int
+probe_again(struct port *port)
+{
+	const char *name = port->device_name;
+	int error = remove_device(port);
+
+	if (error != 0)
 		return error;
 	error = rte_eal_hotplug_add("vdev", name, port->arguments);
 	return error != 0 ? error : rte_eth_dev_get_port_by_name(name, &port->device);
@@ -157,6 +165,17 @@ port_reopen(struct port *port, char *why, size_t why_len)
 			      strerror(-error));
 	else
 		error = start_again(port, why, why_len);
+	pthread_mutex_unlock(&devices_lock);
+	return error;
+}
+
+int
+port_close(struct port *port)
+{
+	int error;
+
+	pthread_mutex_lock(&devices_lock);
+	error = remove_device(port);
 	pthread_mutex_unlock(&devices_lock);
 	return error;
 }

@@ -14,14 +14,20 @@
 #include "dataplane/qp/qp.h"
 #include "dataplane/qp/wake.h"
 
-/* Begin with an empty ring. */
 static void
-cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
+cq_place(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 {
 	cq->shm = shm;
 	cq->ring = (struct one_cqe *)(shm + 1);
 	cq->log2 = log2;
 	cq->limit = (1u << log2) - 1;
+}
+
+/* Begin with an empty ring. */
+static void
+cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
+{
+	cq_place(cq, shm, log2);
 	cq->base = cq_position(cq);
 	cq->tail = 0;
 	cq->head_seen = 0;
@@ -45,14 +51,17 @@ place_of(const struct engine_client *client, uint64_t offset, uint32_t log2)
 }
 
 int
-cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2)
+cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2, bool resumes)
 {
 	struct one_cq_shm *shm = place_of(cq->client, offset, log2);
 
 	if (shm == NULL || !client_owns(bundle, sizeof(struct one_cq_bundle)))
 		return -EINVAL;
 	cq->bundle = (struct one_cq_bundle *)(cq->client->arena + bundle);
-	cq_begin(cq, shm, log2);
+	if (resumes)
+		cq_place(cq, shm, log2);
+	else
+		cq_begin(cq, shm, log2);
 	return 0;
 }
 

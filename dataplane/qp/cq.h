@@ -44,7 +44,8 @@ cq_position(const struct engine_cq *cq)
 	return cq->base + cq->head_seen + (cq->tail - cq->head_seen);
 }
 
-int cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2);
+/* `resumes`: the ring has entries, and a record the indices; else both are empty. */
+int cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2, bool resumes);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
 void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
 bool cq_fits_one(struct engine_cq *cq);                /* for one entry */

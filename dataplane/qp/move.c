@@ -287,8 +287,8 @@ push_after(struct core *core, const struct engine_move *move)
 	}
 }
 
-static void
-join_lane(struct core *core, struct engine_qp *qp)
+void
+qp_enter_lane(struct engine_qp *qp)
 {
 	struct engine_client *lane = qp->client;
 	uint32_t group = qp->doorbell / ONE_DOORBELL_GROUP;
@@ -296,6 +296,12 @@ join_lane(struct core *core, struct engine_qp *qp)
 	lane->qps[qp->doorbell] = qp;
 	if (lane->groups <= group)
 		lane->groups = group + 1;
+}
+
+void
+qp_join_lane(struct core *core, struct engine_qp *qp)
+{
+	qp_enter_lane(qp);
 	if (qp->request == QP_REQUEST_WAITS)
 		qp->request = QP_REQUEST_TAKEN;
 	qp_make_hot(core, qp);
@@ -332,7 +338,7 @@ qp_thaw(struct core *core, struct engine_move *move)
 	push_after(core, move);
 	note_arrival(qp);
 	qp->frozen = false;
-	join_lane(core, qp);
+	qp_join_lane(core, qp);
 	end_without_keys(qp->client->home);
 	core->stats.moves += !move->returns;
 	while ((m = next_parked(core, move)) != NULL)

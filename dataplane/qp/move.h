@@ -42,6 +42,10 @@ int qp_freeze(struct core *core, struct engine_move *move);
 /* On the new core, or on the old one if that fails. -ENOBUFS: the queue pair is frozen, and the old core's.
  */
 int qp_thaw(struct core *core, struct engine_move *move);
+/* Let the lane find the queue pair by its doorbell. */
+void qp_enter_lane(struct engine_qp *qp);
+/* Let a connected queue pair go on in its lane. */
+void qp_join_lane(struct core *core, struct engine_qp *qp);
 /* On the old core, after the queue pair was thawed. */
 int qp_moved(struct core *core, struct engine_move *move);
 

@@ -273,6 +273,11 @@ void rc_kept_free(struct rc_env *env, struct rc_kept *kept);
  * those of rc_connect(), with all changes since. -ENOBUFS: the pool has too few nodes, and nothing has
  * changed. */
 int rc_thaw(struct rc_qp *qp, const struct rc_attr *attr, const void *record, uint64_t now);
+/* Call after rc_thaw() if the queue pair was frozen for so long that frames were lost: both ends repeat at
+ * once what is not acknowledged, without waiting for a timer. */
+void rc_repeat_lost(struct rc_qp *qp, uint64_t now);
+/* Checks a record that another process has written. Returns 0 or -EINVAL. */
+int rc_record_check(const void *record, uint32_t length);
 /* Bytes of a record with `posted` work requests under way. */
 uint32_t rc_record_size(uint32_t posted);
 

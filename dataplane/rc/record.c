@@ -9,12 +9,14 @@
  * Packets held behind a hole, and payload read ahead, are dropped, and the protocol repeats them. Payload on
  * its way to memory without mapping is acknowledged or completed soon: the queue pair is not frozen before.
  */
+#include "dataplane/base/record.h"
+#include "params.h"
 #include "sg_list.h"
 
 #include <errno.h>
 #include <string.h>
 
-struct record {
+struct record_start {
 	uint32_t count;   /* work requests */
 	uint32_t current; /* index of rc_requester.cur; `count`: all work is sent */
 	uint32_t state;   /* enum rc_state */
@@ -26,94 +28,88 @@ struct record_work {
 	struct work work;
 };
 
-struct record_field {
-	uint16_t offset, size;
-	bool is_time; /* rc_qp: ns; record: relative to the moment of freezing, or RC_NEVER */
-};
-
-#define SIZE(member) sizeof(((struct rc_qp *)NULL)->member)
-#define VALUE(member)                                               \
-	{                                                           \
-		offsetof(struct rc_qp, member), SIZE(member), false \
-	}
-#define TIME(member)                                               \
-	{                                                          \
-		offsetof(struct rc_qp, member), SIZE(member), true \
-	}
+#define VALUE(member) RECORD_FIELD(rc_qp, member, RECORD_VALUE, 0, NULL)
+#define BELOW(member, end) RECORD_FIELD(rc_qp, member, RECORD_VALUE, end, NULL)
+#define FLAG(member) BELOW(member, 2)
+#define TIME(member) RECORD_FIELD(rc_qp, member, RECORD_TIME, 0, NULL)
 
 static const struct record_field fields[] = {
-	VALUE(req.una),         VALUE(req.snd),         VALUE(req.max),        VALUE(req.post),
-	VALUE(req.window),      VALUE(req.threshold),   VALUE(req.acked),      VALUE(req.window_fraction),
-	VALUE(req.window_max),  VALUE(selective),       VALUE(packed),         VALUE(peer_selects),
-	VALUE(recognized),      VALUE(hello_left),      VALUE(hello_port),     VALUE(udp_port),
-	TIME(hello_at),         VALUE(req.stage),       VALUE(req.rd_out),     VALUE(req.retries),
-	VALUE(req.rnr_tries),   VALUE(req.backoff),     VALUE(req.expiries),   VALUE(req.ready),
-	VALUE(req.tlp_allowed), VALUE(req.recovering),  VALUE(req.spurious),   VALUE(req.cut),
-	VALUE(req.congested),   VALUE(req.alpha),       VALUE(req.target),     VALUE(req.cut_psn),
-	VALUE(req.srtt),        VALUE(req.rttvar),      VALUE(req.min_rto),    VALUE(req.late),
-	TIME(req.timer),        TIME(req.rnr_until),    TIME(req.progress_at), TIME(req.recover_at),
-	VALUE(req.overdrawn),   VALUE(req.held),        VALUE(rsp.epsn),       VALUE(rsp.msn),
-	VALUE(rsp.reply_psn),   VALUE(rsp.reply),       VALUE(rsp.syndrome),   VALUE(rsp.context),
-	VALUE(rsp.nak_sent),    VALUE(rsp.closed),      VALUE(rsp.missed),     VALUE(rsp.recv_held),
-	VALUE(rsp.recv_status), VALUE(rsp.established), VALUE(rsp.cnp_due),    VALUE(rsp.resource_next),
-	VALUE(rsp.pending),     VALUE(rsp.fresh),       VALUE(rsp.rkey),       VALUE(rsp.left),
-	VALUE(rsp.total),       VALUE(rsp.va),          TIME(rsp.cnp_at),      VALUE(rsp.resource),
+	VALUE(req.una),
+	VALUE(req.snd),
+	VALUE(req.max),
+	VALUE(req.post),
+	VALUE(req.window),
+	VALUE(req.threshold),
+	VALUE(req.acked),
+	VALUE(req.window_fraction),
+	VALUE(req.window_max),
+	FLAG(selective),
+	FLAG(packed),
+	FLAG(peer_selects),
+	FLAG(recognized),
+	VALUE(hello_left),
+	VALUE(hello_port),
+	VALUE(udp_port),
+	TIME(hello_at),
+	VALUE(req.stage),
+	VALUE(req.rd_out),
+	VALUE(req.retries),
+	VALUE(req.rnr_tries),
+	VALUE(req.backoff),
+	VALUE(req.expiries),
+	FLAG(req.ready),
+	FLAG(req.tlp_allowed),
+	FLAG(req.recovering),
+	BELOW(req.spurious, RC_SPURIOUS_PASSED + 1),
+	FLAG(req.cut),
+	FLAG(req.congested),
+	VALUE(req.alpha),
+	VALUE(req.target),
+	VALUE(req.cut_psn),
+	VALUE(req.srtt),
+	VALUE(req.rttvar),
+	VALUE(req.min_rto),
+	VALUE(req.late),
+	TIME(req.timer),
+	TIME(req.rnr_until),
+	TIME(req.progress_at),
+	TIME(req.recover_at),
+	FLAG(req.overdrawn),
+	VALUE(req.held),
+	VALUE(rsp.epsn),
+	VALUE(rsp.msn),
+	VALUE(rsp.reply_psn),
+	BELOW(rsp.reply, RC_REPLY_FATAL + 1),
+	VALUE(rsp.syndrome),
+	VALUE(rsp.context),
+	FLAG(rsp.nak_sent),
+	VALUE(rsp.closed),
+	FLAG(rsp.missed),
+	FLAG(rsp.recv_held),
+	VALUE(rsp.recv_status),
+	FLAG(rsp.established),
+	VALUE(rsp.cnp_due),
+	BELOW(rsp.resource_next, RC_RD_ATOMIC_MAX),
+	VALUE(rsp.pending),
+	VALUE(rsp.fresh),
+	VALUE(rsp.rkey),
+	VALUE(rsp.left),
+	VALUE(rsp.total),
+	VALUE(rsp.va),
+	TIME(rsp.cnp_at),
+	VALUE(rsp.resource),
 	VALUE(rsp.recv),
 };
-#define FIELDS (sizeof(fields) / sizeof(fields[0]))
-
-static uint32_t
-fields_size(void)
-{
-	uint32_t size = 0;
-
-	for (uint32_t i = 0; i < FIELDS; i++)
-		size += fields[i].size;
-	return size;
-}
+static RECORD_FORM(form, 0, 1, fields);
 
 uint32_t
 rc_record_size(uint32_t posted)
 {
-	return (uint32_t)(sizeof(struct record) + fields_size() + posted * sizeof(struct record_work));
-}
-
-/* ---- fields ---- */
-
-/* Converts a time between a queue pair, whose core has the time `now`, and a record. */
-typedef uint64_t convert_time(uint64_t time, uint64_t now);
-
-static void
-copy_field(void *to, const void *from, const struct record_field *field, convert_time *convert, uint64_t now)
-{
-	uint64_t time;
-
-	memcpy(to, from, field->size);
-	if (field->is_time) {
-		memcpy(&time, to, sizeof(time));
-		time = convert(time, now);
-		memcpy(to, &time, sizeof(time));
-	}
+	return (uint32_t)(sizeof(struct record_start) + record_size(&form) +
+			  posted * sizeof(struct record_work));
 }
 
 /* ---- freezing ---- */
-
-/* Returns a time relative to `now`. */
-static uint64_t
-relative_time(uint64_t time, uint64_t now)
-{
-	return time == RC_NEVER ? RC_NEVER : time - now;
-}
-
-static uint8_t *
-write_fields(const struct rc_qp *qp, uint8_t *at, uint64_t now)
-{
-	for (uint32_t i = 0; i < FIELDS; i++) {
-		copy_field(at, (const uint8_t *)qp + fields[i].offset, &fields[i], relative_time, now);
-		at += fields[i].size;
-	}
-	return at;
-}
 
 /* Returns the index of the first work request that is not sent; the number of all if there is none. */
 static uint32_t
@@ -164,7 +160,7 @@ is_unfinished(const struct rc_qp *qp)
 int
 rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, uint64_t now)
 {
-	struct record head = {.count = qp->req.posted, .state = qp->state};
+	struct record_start head = {.count = qp->req.posted, .state = qp->state};
 	uint8_t *at = record;
 
 	if (qp->state != RC_RTR && qp->state != RC_RTS)
@@ -175,7 +171,8 @@ rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, u
 		return -ENOBUFS;
 	rc_run_end(qp->env);
 	drop_held(qp, now);
-	at = write_fields(qp, at + sizeof(head), now);
+	record_write(&form, qp, at + sizeof(head), &(struct record_context){.now = now});
+	at += sizeof(head) + record_size(&form);
 	head.current = write_work(&qp->req, at);
 	memcpy(record, &head, sizeof(head));
 	*kept = (struct rc_kept){qp->req.head, qp->req.tail, head.count};
@@ -193,29 +190,48 @@ rc_kept_free(struct rc_env *env, struct rc_kept *kept)
 
 /* ---- thawing ---- */
 
-/* Returns the time by the new core's clock; the origins of the clocks of two cores differ. */
-static uint64_t
-absolute_time(uint64_t relative, uint64_t now)
+static bool
+work_is_valid(const struct work *work)
 {
-	int64_t passed = -(int64_t)relative;
-
-	if (relative == RC_NEVER)
-		return RC_NEVER;
-	return passed > 0 && (uint64_t)passed > now ? 0 : now + relative;
+	/* A malformed request completes with its status, and nothing else of it is used. */
+	return work->status != 0 || (work->num_sge <= ONE_MAX_SGE && work->op != 0 && work->op < ONE_OP_MAX);
 }
 
-static const uint8_t *
-read_fields(struct rc_qp *qp, const uint8_t *at, uint64_t now)
+static int
+check_work(const struct record_start *head, const uint8_t *at)
 {
-	for (uint32_t i = 0; i < FIELDS; i++) {
-		copy_field((uint8_t *)qp + fields[i].offset, at, &fields[i], absolute_time, now);
-		at += fields[i].size;
+	for (uint32_t i = 0; i < head->count; i++) {
+		struct record_work one;
+
+		memcpy(&one, at + i * sizeof(one), sizeof(one));
+		if (!work_is_valid(&one.work))
+			return -EINVAL;
 	}
-	return at;
+	return 0;
+}
+
+int
+rc_record_check(const void *record, uint32_t length)
+{
+	const uint8_t *at = record;
+	struct record_start head;
+	struct rc_qp probe;
+
+	if (length < rc_record_size(0))
+		return -EINVAL;
+	memcpy(&head, at, sizeof(head));
+	if (head.count > RC_POSTED_MAX || length != rc_record_size(head.count) || head.current > head.count ||
+	    (head.state != RC_RTR && head.state != RC_RTS))
+		return -EINVAL;
+	at += sizeof(head);
+	if (record_read(&form, &probe, at, &(struct record_context){.now = 0}) != 0 ||
+	    probe.rsp.recv.num_sge > ONE_MAX_SGE)
+		return -EINVAL;
+	return check_work(&head, at + record_size(&form));
 }
 
 static void
-read_work(struct rc_qp *qp, const struct record *head, const uint8_t *at)
+read_work(struct rc_qp *qp, const struct record_start *head, const uint8_t *at)
 {
 	struct rc_requester *rq = &qp->req;
 
@@ -241,13 +257,29 @@ int
 rc_thaw(struct rc_qp *qp, const struct rc_attr *attr, const void *record, uint64_t now)
 {
 	const uint8_t *at = record;
-	struct record head;
+	struct record_start head;
 
 	memcpy(&head, at, sizeof(head));
 	if (head.count > qp->env->pool->available)
 		return -ENOBUFS;
 	rc_connect(qp, attr, head.state);
-	at = read_fields(qp, at + sizeof(head), now);
-	read_work(qp, &head, at);
+	/* Fields within their limits: rc_freeze() wrote them, or rc_record_check() has read them. */
+	record_read(&form, qp, at + sizeof(head), &(struct record_context){.now = now});
+	read_work(qp, &head, at + sizeof(head) + record_size(&form));
 	return 0;
+}
+
+void
+rc_repeat_lost(struct rc_qp *qp, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (qp->state == RC_RTS && qp->req.una != qp->req.snd)
+		rc_go_back(qp, now);
+	/* A NAK for the next packet acknowledges all before, and has the peer send it; a peer without
+	 * outstanding packets drops the NAK. */
+	if (rs->established && rs->closed == 0 && rs->reply <= RC_REPLY_NAK_SEQ) {
+		rs->reply = RC_REPLY_NAK_SEQ;
+		rs->reply_psn = rs->epsn;
+	}
 }

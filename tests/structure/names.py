@@ -26,7 +26,7 @@ ANYWHERE = {  # prefixes declared in one public header, and defined in the room 
 }
 PREFIXES = {
     "dataplane": {
-        "base": "state",
+        "base": "record state",
         "core": "core event stage stages stats timer",
         "engine": "counters idle loop telemetry",
         "esp": "esp",
@@ -37,20 +37,22 @@ PREFIXES = {
         "wire": "icrc wire",
     },
     "control": {
-        "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
+        "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts pass "
                   "reaper reapers server user users work worker workers",
         "base": "acl arena control listening log port_space quota small table turns",
         "cm": "cm sidr",
-        "connect": "ah ahs balance conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
+        "connect": "ah ahs balance conn conns cr listen listener listeners qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts qp_set resolution",
-        "daemon": "calls check daemon hugepages journal kernel_addr notify telemetry watchdog",
+        "daemon": "calls check daemon devices hugepages journal kernel_addr notify telemetry watchdog",
         "metrics": "metrics",
         "neigh": "neigh",
-        "objects": "bind channel cq hello key mr mr_cache mw place pz qp qpn region srq staging",
+        "objects": "attachment bind channel channels cq cqs hello key memory mr mr_cache mw place pz qp qpn qps region srq srqs "
+                   "staging zones",
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
         "setup": "setup",
         "ctl": "ctl show",
+        "takeover": "takeover",
         "onesidectl": "ask capture check_config columns onesidectl top trace word",
     },
     "config": {"": "config"},

@@ -172,6 +172,65 @@ test_other_clock(void **state)
 	}
 }
 
+/* All frames of both directions are lost while one end is in a record. Both repeat theirs without a timer. */
+static void
+test_lost_frames(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct end *ends[2] = {&p->a, &p->b};
+	uint8_t *record = malloc(RECORD);
+	struct rc_kept kept;
+
+	exchange_messages(p);
+	for (uint32_t i = 0; i < 2; i++) {
+		post_simple(p, ends[i], ONE_OP_WRITE, 1, 0, LENGTH, 1 << 17);
+		post_simple(p, ends[i], ONE_OP_READ, 2, 1 << 16, LENGTH, 1 << 17);
+		flush_output(p, ends[i]);
+		while (ends[i]->num_out > 0)
+			drop_one(ends[i]);
+	}
+	assert_int_equal(rc_freeze(p->a.qp, record, RECORD, &kept, p->now), 0);
+	rc_kept_free(&p->a.env.rc, &kept);
+	assert_int_equal(rc_record_check(record, rc_record_size(2)), 0);
+	assert_int_equal(rc_thaw(p->a.qp, &p->a.attr, record, p->now), 0);
+	rc_repeat_lost(p->a.qp, p->now);
+	pump(p);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(rc_idle(ends[i]->qp));
+		assert_int_equal(ends[i]->env.rc.counter[RC_COUNT_TIMEOUT], 0);
+	}
+	free(record);
+	pair_free(p);
+}
+
+/* A record that another process has written is checked before it is used. */
+static void
+test_hostile_record(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	uint32_t size = rc_record_size(1);
+	uint8_t *record = malloc(RECORD), *copy = malloc(RECORD);
+	struct rc_kept kept;
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 64, 0);
+	assert_int_equal(rc_freeze(p->a.qp, record, RECORD, &kept, p->now), 0);
+	rc_kept_free(&p->a.env.rc, &kept);
+	assert_int_equal(rc_record_check(record, size), 0);
+	assert_int_equal(rc_record_check(record, size - 1), -EINVAL);
+	assert_int_equal(rc_record_check(record, size + 1), -EINVAL);
+	for (uint32_t i = 0; i < 12; i += 4) { /* number of requests, current one, state */
+		memcpy(copy, record, size);
+		copy[i] = 99;
+		assert_int_equal(rc_record_check(copy, size), -EINVAL);
+	}
+	memcpy(copy, record, size);
+	copy[size - sizeof(struct work)] = ONE_OP_MAX;
+	assert_int_equal(rc_record_check(copy, size), -EINVAL);
+	free(copy);
+	free(record);
+	pair_free(p);
+}
+
 /* A record needs room for all work requests, and the pool of the new core nodes for them. */
 static void
 test_no_room(void **state)
@@ -206,6 +265,8 @@ main(void)
 		cmocka_unit_test(test_hello),
 		cmocka_unit_test(test_hellos_are_counted),
 		cmocka_unit_test(test_other_clock),
+		cmocka_unit_test(test_lost_frames),
+		cmocka_unit_test(test_hostile_record),
 		cmocka_unit_test(test_no_room),
 	};
 

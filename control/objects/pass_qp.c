@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: frozen, written, read, and let go on. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/objects/pass.h"
+#include "control/objects/place.h"
+
+#define QP(member) RECORD_FIELD(qp, member, RECORD_VALUE, 0, NULL)
+#define BELOW(member, end) RECORD_FIELD(qp, member, RECORD_VALUE, end, NULL)
+#define FLAG(member) BELOW(member, 2)
+#define OBJECT(member, kind) RECORD_FIELD(qp, member, RECORD_NAME, 0, &pass_object[OBJECT_##kind])
+
+static const struct record_field qp_fields[] = {
+	BELOW(state, ONE_QP_ERROR + 1),
+	FLAG(added),
+	FLAG(placed),
+	RECORD_FIELD(qp, lane, RECORD_NAME, 0, &pass_lane),
+	QP(config.qpn),
+	QP(config.shm),
+	QP(config.sq),
+	QP(config.rq),
+	BELOW(config.sq_log2, ONE_RING_LOG2_MAX + 1),
+	BELOW(config.rq_log2, ONE_RING_LOG2_MAX + 1),
+	QP(config.max_send_wr),
+	QP(config.max_recv_wr),
+	FLAG(config.recv_solicited),
+	FLAG(config.notify_end),
+	FLAG(config.ud),
+	OBJECT(pz, PZ),
+	OBJECT(send_cq, CQ),
+	OBJECT(recv_cq, CQ),
+	OBJECT(conn_cq, CQ),
+	OBJECT(srq, SRQ),
+	QP(rd_atomic_in),
+	QP(rd_atomic_out),
+	QP(qkey),
+	QP(block_size),
+	QP(number),
+	FLAG(timewait),
+};
+static RECORD_FORM(qp_form, RECORD_QP, 1, qp_fields);
+
+/* ---- the old process ---- */
+
+static int
+freeze(struct qp *qp)
+{
+	if (qp->move != NULL || qp->removing || qp->bind_wait != NULL || qp->object.busy)
+		return -EAGAIN;
+	return engine_qp_freeze(qp->engine, &qp->frozen);
+}
+
+/* Calls `step` for each queue pair until it fails. */
+static int
+for_all(int (*step)(struct qp *qp))
+{
+	struct client *client;
+	int error = 0;
+
+	TAILQ_FOREACH(client, &control.clients, link) {
+		const struct table *table = &client->table[OBJECT_QP];
+
+		for (uint32_t i = 0; i < table->size && error == 0; i++)
+			if (table_at(table, i) != NULL)
+				error = step(table_at(table, i));
+	}
+	return error;
+}
+
+static int
+unfreeze(struct qp *qp)
+{
+	engine_qp_unfreeze(qp->frozen);
+	qp->frozen = NULL;
+	return 0;
+}
+
+int
+qps_freeze(void)
+{
+	int error = for_all(freeze);
+
+	if (error != 0)
+		for_all(unfreeze);
+	return error;
+}
+
+void
+qps_unfreeze(void)
+{
+	for_all(unfreeze);
+}
+
+void
+qps_write(struct client *client, struct pass_out *out)
+{
+	const struct table *table = &client->table[OBJECT_QP];
+
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct qp *qp = table_at(table, i);
+
+		if (qp == NULL)
+			continue;
+		record_put(&out->records, &qp_form, qp->object.id, qp, &out->context);
+		engine_qp_write(qp->engine, qp->frozen, &out->records);
+	}
+}
+
+/* ---- the new process ---- */
+
+static int
+core_read(struct qp *qp, struct pass_in *in)
+{
+	struct record record, rc;
+	bool has_rc;
+	int error = pass_take(in, RECORD_QP_CORE, &record);
+
+	if (error != 0)
+		return error;
+	has_rc = pass_is(in, RECORD_QP_RC);
+	if (has_rc)
+		pass_take(in, RECORD_QP_RC, &rc);
+	error = engine_qp_read(qp->engine, &record, has_rc ? &rc : NULL, qp->added && qp->placed);
+	return error == 0 ? 0 : pass_refuse(in, "queue pair %#x is not valid", qp->config.qpn);
+}
+
+static int
+qp_read(struct client *client, struct pass_in *in)
+{
+	uint64_t id = in->record.head.id;
+	struct qp *qp = qp_new_as(client, (uint32_t)id);
+	int error;
+
+	if (qp == NULL)
+		return pass_refuse(in, "queue pair %#llx: its id is taken, or its user is over a limit",
+				   (unsigned long long)id);
+	error = pass_get(in, &qp_form, qp, &id);
+	if (error != 0)
+		return error;
+	if ((qp->placed && qp->lane == NULL) || (qp->srq != NULL && qp->srq->pz != qp->pz) ||
+	    qp_make_again(qp) != 0)
+		return pass_refuse(in, "queue pair %#x is taken, or its rings exceed the arena",
+				   qp->config.qpn);
+	return core_read(qp, in);
+}
+
+int
+qps_read(struct client *client, struct pass_in *in)
+{
+	int error = 0;
+
+	while (error == 0 && pass_is(in, RECORD_QP))
+		error = qp_read(client, in);
+	return error;
+}
+
+void
+qps_go_on(struct client *client)
+{
+	const struct table *table = &client->table[OBJECT_QP];
+
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct qp *qp = table_at(table, i);
+
+		if (qp != NULL && qp->added && qp->placed)
+			engine_qp_go_on(qp->engine);
+	}
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process that is replaced. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "control/base/listening.h"
+#include "control/connect/ah.h"
+#include "control/connect/connect.h"
+#include "control/objects/pass.h"
+#include "control/takeover/wire.h"
+#include "dataplane/base/clock.h"
+
+static int asked_fd = -1;
+static struct watch asked_watch;
+static bool begin_heard;
+
+/* ---- the request ---- */
+
+static void
+send_offer(int fd)
+{
+	struct takeover_offer offer = {.magic = TAKEOVER_MAGIC,
+				       .kind = TAKEOVER_OFFER,
+				       .version = TAKEOVER_VERSION,
+				       .node = control.config->node,
+				       .cores = engine_num_cores(),
+				       .num_ports = path_num_ports,
+				       .room = engine_room()};
+
+	for (uint32_t i = 0; i < path_num_ports; i++) {
+		const struct engine_port_info *info = path_port[i].info;
+		struct takeover_port *port = &offer.port[i];
+
+		memcpy(port->name, info->name, sizeof(port->name));
+		port->mtu = info->mtu;
+		port->num_addrs = info->num_addrs;
+		memcpy(port->addr, info->addr, info->num_addrs * sizeof(port->addr[0]));
+	}
+	takeover_send(fd, &offer, sizeof(offer), NULL, 0, clock_now());
+}
+
+static void
+forget_asker(void)
+{
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, asked_fd, NULL);
+	close(asked_fd);
+	asked_fd = -1;
+	begin_heard = false;
+}
+
+/* The new process is ready, or has gone. */
+static void
+asker_ready(struct watch *watch, uint32_t events)
+{
+	struct takeover_message message;
+
+	if (takeover_hear(asked_fd, &message, clock_now()) == TAKEOVER_BEGIN)
+		begin_heard = true;
+	else
+		forget_asker();
+}
+
+static bool
+excludes_attachment(char *why, size_t why_len)
+{
+	const struct client *client;
+
+	TAILQ_FOREACH(client, &control.clients, link) {
+		const char *reason = attachment_exclusion(client);
+
+		if (reason == NULL)
+			continue;
+		snprintf(why, why_len, "attachment of %s (pid %d): %s", client->program, (int)client->pid,
+			 reason);
+		return true;
+	}
+	return false;
+}
+
+/* True if there is something that no take-over passes on, and that does not go away by itself. */
+static bool
+is_excluded(char *why, size_t why_len)
+{
+	if (control.config->num_ipsec != 0)
+		snprintf(why, why_len,
+			 "[ipsec] sections are not passed on yet; restart the data plane instead");
+	else if (!LIST_EMPTY(&control.segments))
+		snprintf(why, why_len,
+			 "RSM segments are not passed on yet; end their programs, or restart the data plane");
+	else
+		return excludes_attachment(why, why_len);
+	return true;
+}
+
+bool
+takeover_ask(int fd)
+{
+	char why[300];
+
+	if (asked_fd >= 0)
+		snprintf(why, sizeof(why), "another take-over is under way; try again");
+	if (asked_fd >= 0 || is_excluded(why, sizeof(why))) {
+		log_warning("event=takeover_refused text=\"%s\"\n", why);
+		takeover_refuse(fd, why);
+		return false;
+	}
+	asked_fd = fd;
+	begin_heard = false;
+	asked_watch.ready = asker_ready;
+	if (control_watch(fd, &asked_watch, EPOLLIN) != 0) {
+		asked_fd = -1;
+		return false;
+	}
+	send_offer(fd);
+	return true;
+}
+
+bool
+takeover_asked(void)
+{
+	return begin_heard;
+}
+
+/* ---- a quiet point ---- */
+
+/* Returns the reason why nothing can be passed on now, in `why`. */
+static bool
+find_obstacle(char *why, size_t why_len)
+{
+	const struct client *client;
+	const char *obstacle = NULL;
+
+	TAILQ_FOREACH(client, &control.clients, link) {
+		obstacle = attachment_obstacle(client);
+		if (obstacle == NULL)
+			continue;
+		snprintf(why, why_len, "attachment of %s (pid %d): %s; try again", client->program,
+			 (int)client->pid, obstacle);
+		return true;
+	}
+	obstacle = conns_obstacle();
+	if (obstacle != NULL)
+		snprintf(why, why_len, "a connection: %s; try again", obstacle);
+	else if (turns_waiting(&control.turns) || paths_pending())
+		snprintf(why, why_len, "requests wait; try again");
+	else
+		return false;
+	return true;
+}
+
+/* The cores stand: processes what they have sent, and freezes the queue pairs. */
+static bool
+settle(const struct takeover_calls *calls, char *why, size_t why_len)
+{
+	int error;
+
+	while (calls->poll())
+		;
+	if (find_obstacle(why, why_len))
+		return false;
+	snprintf(why, why_len, "a core has unfinished commands; try again");
+	if (!engine_is_quiet())
+		return false;
+	snprintf(why, why_len,
+		 "a queue pair binds, moves, or writes to memory that is not shared; try again");
+	error = qps_freeze();
+	return error == 0;
+}
+
+static bool
+quiesce(const struct takeover_calls *calls, char *why, size_t why_len)
+{
+	uint64_t deadline = clock_now() + TAKEOVER_QUIET_NS;
+
+	if (is_excluded(why, why_len))
+		return false;
+	control.passing = true;
+	while (clock_now() < deadline && calls->loop() == 0) {
+		if (find_obstacle(why, why_len))
+			continue;
+		engine_stop();
+		if (settle(calls, why, why_len))
+			return true;
+		engine_start();
+	}
+	control.passing = false;
+	return false;
+}
+
+/* ---- the state ---- */
+
+static void
+write_client(struct client *client, struct pass_out *out)
+{
+	attachment_write(client, out);
+	if (client->state != CLIENT_ATTACHED)
+		return;
+	zones_write(client, out);
+	memory_write(client, out);
+	cqs_write(client, out);
+	channels_write(client, out);
+	srqs_write(client, out);
+	ahs_write(client, out);
+	qps_write(client, out);
+	listeners_write(client, out);
+}
+
+static void
+write_all(struct pass_out *out)
+{
+	struct client *client;
+	uint32_t num = 0;
+
+	for (int fd; (fd = listening_fd(num)) >= 0; num++)
+		pass_fd(out, fd);
+	record_append(&out->records, RECORD_START, TAKEOVER_VERSION, num, 0);
+	TAILQ_FOREACH(client, &control.clients, link)
+		write_client(client, out);
+	conns_write(out);
+	record_append(&out->records, RECORD_END, TAKEOVER_VERSION, control.attached_ever, 0);
+	if (out->records.failed)
+		pass_fail(out, "no memory to write down the state");
+}
+
+/* Returns a sealed file with the records, or -errno. */
+static int
+seal(const struct record_out *records)
+{
+	int fd = memfd_create("oneside-takeover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	size_t done = 0;
+
+	while (fd >= 0 && done < records->length) {
+		ssize_t n = write(fd, records->bytes + done, records->length - done);
+
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	if (fd >= 0 && done == records->length &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return fd;
+	done = (size_t)errno;
+	if (fd >= 0)
+		close(fd);
+	return -(int)done;
+}
+
+static int
+send_state(const struct pass_out *out, uint64_t deadline)
+{
+	int file = seal(&out->records), error = file < 0 ? file : 0;
+
+	for (uint32_t i = 0; i < out->num_fds && error == 0; i += TAKEOVER_FDS) {
+		uint32_t num = RTE_MIN(out->num_fds - i, TAKEOVER_FDS);
+
+		error = takeover_say(asked_fd, TAKEOVER_BATCH, num, out->fd + i, num, deadline);
+	}
+	if (error == 0)
+		error = takeover_say(asked_fd, TAKEOVER_STATE, out->num_fds, &file, 1, deadline);
+	if (file >= 0)
+		close(file);
+	return error;
+}
+
+/* Waits for the commit.  What has arrived counts, even if this process was stopped beyond the deadline. */
+static bool
+await_commit(uint64_t deadline, char *why, size_t why_len)
+{
+	struct takeover_message message;
+	int heard = takeover_hear(asked_fd, &message, deadline);
+
+	if (heard == TAKEOVER_COMMIT)
+		return true;
+	if (heard == TAKEOVER_REFUSED)
+		snprintf(why, why_len, "the new data plane refuses: %s", message.text);
+	else if (heard == -ETIMEDOUT)
+		snprintf(why, why_len, "the new data plane was not ready in time");
+	else
+		snprintf(why, why_len, "the new data plane has ended");
+	return false;
+}
+
+/* The cores stand, and the ports are open. */
+static bool
+pass_on(char *why, size_t why_len)
+{
+	uint64_t deadline = clock_now() + TAKEOVER_WAIT_NS;
+	struct pass_out out;
+	bool given = false;
+	int error = pass_out_begin(&out);
+
+	out.context.now = control.now = clock_now();
+	if (error == 0)
+		write_all(&out);
+	takeover_step(TAKEOVER_GIVE_WRITTEN);
+	if (error != 0 || out.why[0] != '\0') {
+		snprintf(why, why_len, "%s", error != 0 ? strerror(-error) : out.why);
+		pass_out_end(&out);
+		return false;
+	}
+	engine_ports_close();
+	takeover_step(TAKEOVER_GIVE_CLOSED);
+	error = send_state(&out, deadline);
+	takeover_step(TAKEOVER_GIVE_SENT);
+	if (error != 0)
+		snprintf(why, why_len, "the state cannot be sent: %s", strerror(-error));
+	else
+		given = await_commit(deadline, why, why_len);
+	pass_out_end(&out);
+	if (!given && engine_ports_reopen(why, why_len) != 0)
+		log_error("event=takeover_port text=\"%s\"\n", why);
+	return given;
+}
+
+/* The cores start again: until the commit, this process has everything. */
+static void
+go_on(void)
+{
+	qps_unfreeze();
+	engine_start();
+	control.passing = false;
+}
+
+bool
+takeover_give(const struct takeover_calls *calls)
+{
+	char why[400] = "";
+	bool given = false;
+
+	takeover_step(TAKEOVER_GIVE_ASKED);
+	begin_heard = false;
+	if (quiesce(calls, why, sizeof(why))) {
+		takeover_step(TAKEOVER_GIVE_STOPPED);
+		given = pass_on(why, sizeof(why));
+		if (!given)
+			go_on();
+	}
+	if (given) {
+		takeover_step(TAKEOVER_GIVE_COMMITTED);
+		takeover_say(asked_fd, TAKEOVER_BYE, 0, NULL, 0, clock_now());
+		takeover_step(TAKEOVER_GIVE_ANSWERED);
+		log_notice("event=taken_over text=\"another data plane serves now; this one ends\"\n");
+		return true;
+	}
+	log_warning("event=takeover_refused text=\"%s\"\n", why);
+	takeover_refuse(asked_fd, why);
+	forget_asker();
+	return false;
+}

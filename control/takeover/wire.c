@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/takeover/wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control/base/log.h"
+#include "dataplane/base/clock.h"
+
+#define NS_PER_MS 1000000ull
+
+const char *const takeover_step_name[TAKEOVER_STEPS] = {
+	[TAKEOVER_GIVE_ASKED] = "give-asked",       [TAKEOVER_GIVE_STOPPED] = "give-stopped",
+	[TAKEOVER_GIVE_WRITTEN] = "give-written",   [TAKEOVER_GIVE_CLOSED] = "give-closed",
+	[TAKEOVER_GIVE_SENT] = "give-sent",         [TAKEOVER_GIVE_COMMITTED] = "give-committed",
+	[TAKEOVER_GIVE_ANSWERED] = "give-answered", [TAKEOVER_TAKE_CONNECTED] = "take-connected",
+	[TAKEOVER_TAKE_PREPARED] = "take-prepared", [TAKEOVER_TAKE_RECEIVED] = "take-received",
+	[TAKEOVER_TAKE_OPENED] = "take-opened",     [TAKEOVER_TAKE_BUILT] = "take-built",
+	[TAKEOVER_TAKE_READY] = "take-ready",       [TAKEOVER_TAKE_COMMITTED] = "take-committed",
+};
+
+void
+takeover_step(enum takeover_step step)
+{
+	const char *name = getenv("ONESIDE_TAKEOVER_KILL");
+	uint64_t now = clock_now();
+
+	log_info("event=takeover_step step=%s at_us=%llu\n", takeover_step_name[step],
+		 (unsigned long long)(now / 1000));
+	if (name != NULL && strcmp(name, takeover_step_name[step]) == 0)
+		raise(SIGKILL);
+}
+
+/* Waits for the socket.  Returns 0 or -errno. */
+static int
+wait_for(int socket, short what, uint64_t deadline)
+{
+	struct pollfd fd = {.fd = socket, .events = what};
+
+	for (;;) {
+		uint64_t now = clock_now();
+		int n = poll(&fd, 1, now >= deadline ? 0 : (int)((deadline - now) / NS_PER_MS) + 1);
+
+		if (n > 0)
+			return 0;
+		if (n == 0 && clock_now() >= deadline)
+			return -ETIMEDOUT;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+int
+takeover_send(int socket, const void *message, size_t size, const int *fds, uint32_t num, uint64_t deadline)
+{
+	union {
+		char bytes[CMSG_SPACE(TAKEOVER_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} ancillary = {0};
+	struct iovec iov = {(void *)(uintptr_t)message, size};
+	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cmsg;
+
+	if (num > 0) {
+		header.msg_control = &ancillary;
+		header.msg_controllen = CMSG_SPACE(num * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&header);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(num * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, num * sizeof(int));
+	}
+	while (sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		int error = errno == EAGAIN  ? wait_for(socket, POLLOUT, deadline)
+			    : errno == EINTR ? 0
+					     : -errno;
+
+		if (error != 0)
+			return error;
+	}
+	return 0;
+}
+
+int
+takeover_say(int socket, enum takeover_kind kind, uint32_t count, const int *fds, uint32_t num,
+	     uint64_t deadline)
+{
+	const struct takeover_message message = {.magic = TAKEOVER_MAGIC, .kind = kind, .count = count};
+
+	return takeover_send(socket, &message, sizeof(message), fds, num, deadline);
+}
+
+void
+takeover_refuse(int socket, const char *text)
+{
+	struct takeover_message message = {.magic = TAKEOVER_MAGIC, .kind = TAKEOVER_REFUSED};
+
+	snprintf(message.text, sizeof(message.text), "%s", text);
+	takeover_send(socket, &message, sizeof(message), NULL, 0, clock_now());
+}
+
+static void
+take_fds(struct msghdr *header, int *fds, uint32_t *num)
+{
+	*num = 0;
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= cmsg->cmsg_len; at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, (char *)cmsg + at, sizeof(fd));
+			if (*num < TAKEOVER_FDS && fds != NULL)
+				fds[(*num)++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+int
+takeover_receive_into(int socket, void *to, size_t size, int *fds, uint32_t *num, uint64_t deadline)
+{
+	union {
+		char bytes[CMSG_SPACE(TAKEOVER_FDS * sizeof(int)) + CMSG_SPACE(64)];
+		struct cmsghdr align;
+	} ancillary;
+	struct iovec iov = {to, size};
+	uint32_t none;
+
+	for (;;) {
+		struct msghdr header = {.msg_iov = &iov,
+					.msg_iovlen = 1,
+					.msg_control = &ancillary,
+					.msg_controllen = sizeof(ancillary.bytes)};
+		ssize_t n;
+		int error = wait_for(socket, POLLIN, deadline);
+
+		if (error != 0)
+			return error;
+		n = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n < 0)
+			return errno == ECONNRESET ? -EPIPE : -errno;
+		take_fds(&header, fds, num != NULL ? num : &none);
+		if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0)
+			return -EMFILE;
+		return n == 0 ? -EPIPE : (int)n;
+	}
+}
+
+int
+takeover_hear(int socket, struct takeover_message *message, uint64_t deadline)
+{
+	int n = takeover_receive_into(socket, message, sizeof(*message), NULL, NULL, deadline);
+
+	if (n < 0)
+		return n;
+	if (n != (int)sizeof(*message) || message->magic != TAKEOVER_MAGIC)
+		return -EPROTO;
+	message->text[sizeof(message->text) - 1] = '\0';
+	return (int)message->kind;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages between the two processes of a take-over, on a connection of the control socket. */
+#ifndef CONTROL_TAKEOVER_WIRE_H
+#define CONTROL_TAKEOVER_WIRE_H
+
+#include "control/takeover/takeover.h"
+#include "dataplane/wire/wire.h"
+
+#define TAKEOVER_MAGIC 0x6f6e6574u
+#define TAKEOVER_FDS 200u /* in one message; the kernel takes 253 */
+#define TAKEOVER_FDS_MAX (1u << 20)
+
+enum takeover_kind {
+	TAKEOVER_OFFER = 1, /* old: what must be equal */
+	TAKEOVER_BEGIN,     /* new: stop */
+	TAKEOVER_BATCH,     /* old: descriptors */
+	TAKEOVER_STATE,     /* old: the sealed file, after all descriptors; its ports are closed */
+	TAKEOVER_COMMIT,    /* new: it has read everything, and its cores respond */
+	TAKEOVER_BYE,       /* old: it ends */
+	TAKEOVER_REFUSED    /* either: a sentence; the old process goes on */
+};
+
+struct takeover_message {
+	uint32_t magic, kind;
+	uint32_t count; /* BATCH: descriptors; STATE: all before */
+	char text[300];
+};
+
+struct takeover_port {
+	char name[ONE_PORT_NAME];
+	uint32_t mtu, num_addrs;
+	struct wire_addr addr[CONFIG_ADDRS_MAX];
+};
+
+struct takeover_offer {
+	uint32_t magic, kind;
+	uint32_t version, node, cores, num_ports, room;
+	struct takeover_port port[CONFIG_PORTS_MAX];
+};
+
+/* Sends a message with `num` descriptors, waiting until `deadline`.  Returns 0 or -errno. */
+int takeover_send(int socket, const void *message, size_t size, const int *fds, uint32_t num,
+		  uint64_t deadline);
+int takeover_say(int socket, enum takeover_kind kind, uint32_t count, const int *fds, uint32_t num,
+		 uint64_t deadline);
+void takeover_refuse(int socket, const char *text);
+/* Receives a message into `to`, and up to TAKEOVER_FDS descriptors, which the caller then owns.  Returns its
+ * size; -EPIPE: the other process has closed the connection; -ETIMEDOUT; or -errno. */
+int takeover_receive_into(int socket, void *to, size_t size, int *fds, uint32_t *num, uint64_t deadline);
+/* Receives a struct takeover_message without descriptors.  Returns its kind or -errno. */
+int takeover_hear(int socket, struct takeover_message *message, uint64_t deadline);
+
+#endif

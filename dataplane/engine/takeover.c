@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records of what the cores own. Each form lists the fields that the constructors of object.c do not set.
+ * Lists, timers and pointers follow from them.
+ */
+#include "dataplane/engine/takeover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_launch.h>
+
+#include "dataplane/engine/loop.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/doorbell.h"
+#include "dataplane/qp/move.h"
+#include "dataplane/qp/wake.h"
+#include "dataplane/rc/params.h"
+
+/* ---- forms ---- */
+
+#define LANE(member) RECORD_FIELD(engine_client, member, RECORD_VALUE, 0, NULL)
+static const struct record_field lane_fields[] = {
+	RECORD_FIELD(engine_client, groups, RECORD_VALUE, ONE_QPS_MAX / ONE_DOORBELL_GROUP + 1, NULL),
+	LANE(keys_answered),
+	LANE(keys_ask),
+	LANE(keys_begun),
+	LANE(work),
+	LANE(completions),
+};
+static RECORD_FORM(lane_form, RECORD_LANE_CORE, 1, lane_fields);
+
+#define CQ(member) RECORD_FIELD(engine_cq, member, RECORD_VALUE, 0, NULL)
+static const struct record_field cq_fields[] = {
+	CQ(tail),           CQ(head_seen),
+	CQ(base),           CQ(notify_tail),
+	CQ(solicited_tail), CQ(reported_tail),
+	CQ(arm_seen),       RECORD_FIELD(engine_cq, overflowed, RECORD_VALUE, 2, NULL),
+	CQ(reports),        CQ(mark_begin),
+	CQ(mark_end),       CQ(mark_count),
+	CQ(mark_ring),      CQ(reports_sent),
+};
+static RECORD_FORM(cq_form, RECORD_CQ_CORE, 1, cq_fields);
+
+static const struct record_field srq_fields[] = {
+	RECORD_FIELD(engine_srq, taken, RECORD_VALUE, 0, NULL),
+	RECORD_FIELD(engine_srq, limit, RECORD_VALUE, 0, NULL),
+};
+static RECORD_FORM(srq_form, RECORD_SRQ_CORE, 1, srq_fields);
+
+static const struct record_field srq_lane_fields[] = {
+	RECORD_FIELD(srq_lane, head, RECORD_VALUE, 0, NULL),
+	RECORD_FIELD(srq_lane, taken, RECORD_VALUE, 0, NULL),
+	RECORD_FIELD(srq_lane, done, RECORD_VALUE, 0, NULL),
+};
+static RECORD_FORM(srq_lane_form, RECORD_SRQ_LANE, 1, srq_lane_fields);
+
+#define QP(member) RECORD_FIELD(engine_qp, member, RECORD_VALUE, 0, NULL)
+#define BELOW(member, end) RECORD_FIELD(engine_qp, member, RECORD_VALUE, end, NULL)
+#define FLAG(member) BELOW(member, 2)
+static const struct record_field qp_fields[] = {
+	QP(sq_head),
+	QP(sq_taken),
+	QP(sq_done),
+	BELOW(state, RC_ERROR + 1),
+	BELOW(transport, QP_UD + 1),
+	BELOW(request, QP_REQUEST_WAITS + 1),
+	BELOW(send, QP_SEND_DRAINING + 1),
+	BELOW(setup, QP_SETUP_DONE + 1),
+	QP(to),
+	QP(rq_head),
+	QP(rq_taken),
+	QP(rq_done),
+	/* the connection */
+	QP(attr.qpn),
+	QP(attr.peer_qpn),
+	QP(attr.pz),
+	QP(attr.access),
+	BELOW(attr.send_psn, 1u << 24),
+	BELOW(attr.recv_psn, 1u << 24),
+	BELOW(attr.path_mtu, UINT16_MAX),
+	BELOW(attr.rd_atomic_in, RC_RD_ATOMIC_MAX + 1),
+	BELOW(attr.rd_atomic_out, RC_RD_ATOMIC_MAX + 1),
+	BELOW(attr.retry_count, 8),
+	BELOW(attr.rnr_retry, 8),
+	BELOW(attr.min_rnr_timer, 32),
+	BELOW(attr.timeout, 32),
+	QP(attr.hello_port),
+	FLAG(attr.oneside_peer),
+	FLAG(attr.selective),
+	FLAG(attr.packed),
+	FLAG(attr.peer_yields),
+	QP(attr.path),
+	FLAG(by_numbers),
+	/* the message under way, by the local transport */
+	QP(work),
+	QP(moved),
+	QP(wait_status),
+	FLAG(is_apart),
+	QP(recv),
+	FLAG(recv_taken),
+	QP(qkey),
+	QP(found),
+	/* for the control thread */
+	QP(heard),
+	QP(refusal),
+	QP(unacknowledged),
+	QP(source_port),
+	/* entries in other rings */
+	FLAG(origin[0].known),
+	QP(origin[0].flags),
+	QP(origin[0].ring),
+	QP(origin[0].count),
+	QP(origin[0].seen),
+	FLAG(origin[1].known),
+	QP(origin[1].flags),
+	QP(origin[1].ring),
+	QP(origin[1].count),
+	QP(origin[1].seen),
+	FLAG(origin[2].known),
+	QP(origin[2].flags),
+	QP(origin[2].ring),
+	QP(origin[2].count),
+	QP(origin[2].seen),
+};
+static RECORD_FORM(qp_form, RECORD_QP_CORE, 1, qp_fields);
+
+static const struct record_context no_context;
+
+/* ---- the old process ---- */
+
+bool
+engine_is_quiet(void)
+{
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		const struct core *core = engine.core[i];
+
+		if (ring_used(core->commands) > 0 || ring_used(core->up) > 0 || core->unsent != NULL ||
+		    !STAILQ_EMPTY(&core->backlog) || !TAILQ_EMPTY(&core->settling))
+			return false;
+	}
+	return true;
+}
+
+bool
+engine_lane_is_quiet(const struct engine_client *lane)
+{
+	return lane->keys_wait.stage == KEYS_IDLE && !lane->faulty &&
+	       (lane->bounce == NULL || bounce_is_idle(lane->bounce));
+}
+
+/* True if the transport has state that only a record can hold. */
+static bool
+is_connected(const struct engine_qp *qp)
+{
+	return qp->transport != QP_UD && (qp->state == RC_RTR || qp->state == RC_RTS);
+}
+
+int
+engine_qp_freeze(struct engine_qp *qp, struct engine_move **move)
+{
+	struct engine_qp_config config = {.send_cq = qp->send_cq,
+					  .recv_cq = qp->recv_cq,
+					  .conn_cq = qp->conn_cq,
+					  .async_cq = qp->async_cq};
+	int error;
+
+	*move = NULL;
+	if (qp->bind != QP_BIND_NONE || qp->node.queued)
+		return -EAGAIN;
+	if (!is_connected(qp))
+		return 0;
+	*move = engine_move_new(qp, qp->client, &config);
+	if (*move == NULL)
+		return -ENOMEM;
+	qp->move = *move;
+	error = qp_freeze(qp_core(qp), *move);
+	if (error == 0)
+		return 0;
+	qp->move = NULL;
+	engine_move_free(*move);
+	*move = NULL;
+	return error;
+}
+
+void
+engine_qp_unfreeze(struct engine_move *move)
+{
+	if (move == NULL)
+		return;
+	move->returns = true;
+	/* The kept nodes are enough, and no ring needs an entry. */
+	(void)qp_thaw(move->from.lane->core, move);
+	move->qp->move = NULL;
+	engine_move_free(move);
+}
+
+void
+engine_ports_close(void)
+{
+	for (uint32_t i = 0; i < ports_num; i++) {
+		port_care(&ports[i], PORT_CARE_PAUSED, true);
+		port_close(&ports[i]);
+	}
+}
+
+int
+engine_ports_reopen(char *why, size_t why_len)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < ports_num && error == 0; i++) {
+		error = port_reopen(&ports[i], why, why_len);
+		if (error == 0)
+			port_care(&ports[i], PORT_CARE_PAUSED, false);
+	}
+	return error;
+}
+
+void
+engine_lane_write(const struct engine_client *lane, struct record_out *out)
+{
+	record_put(out, &lane_form, lane->core->index, lane, &no_context);
+}
+
+void
+engine_cq_write(const struct engine_cq *cq, struct record_out *out)
+{
+	record_put(out, &cq_form, cq->number, cq, &no_context);
+}
+
+int
+engine_cq_last_report(const struct engine_cq *first)
+{
+	return first->last_report == NULL ? -1 : (int)first->last_report->number;
+}
+
+uint64_t
+engine_lane_copies(const struct engine_client *lane)
+{
+	return lane->bounce == NULL ? 0 : (uint64_t)((uint8_t *)bounce_shm(lane->bounce) - lane->arena);
+}
+
+uint32_t
+engine_lane_handed_over(const struct engine_client *lane)
+{
+	return lane->bounce == NULL ? 0 : bounce_handed_over(lane->bounce);
+}
+
+void
+engine_srq_write(const struct engine_srq *srq, struct record_out *out)
+{
+	record_put(out, &srq_form, srq->id, srq, &no_context);
+	for (uint32_t i = 0; i < srq->lanes; i++)
+		record_put(out, &srq_lane_form, i, &srq->lane[i], &no_context);
+}
+
+void
+engine_qp_write(const struct engine_qp *qp, const struct engine_move *move, struct record_out *out)
+{
+	uint32_t size;
+	void *at;
+
+	record_put(out, &qp_form, qp->qpn, qp, &no_context);
+	if (move == NULL || !qp_has_rc(qp))
+		return;
+	size = rc_record_size(move->kept.count);
+	at = record_append(out, RECORD_QP_RC, 1, qp->qpn, size);
+	if (at != NULL)
+		memcpy(at, move->record, size);
+}
+
+/* ---- the new process ---- */
+
+static int
+respond(void *argument)
+{
+	return 1;
+}
+
+bool
+engine_cores_respond(void)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		all = rte_eal_remote_launch(respond, NULL, engine.core[i]->lcore) == 0 && all;
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		all = rte_eal_wait_lcore(engine.core[i]->lcore) == 1 && all;
+	return all;
+}
+
+bool
+engine_lane_continue(struct engine_client *lane, uint64_t copies, uint32_t handed_over)
+{
+	if (copies == 0)
+		return true;
+	if (engine_client_bounce(lane, copies) == NULL)
+		return false;
+	bounce_continue(lane->bounce, handed_over);
+	return true;
+}
+
+int
+engine_lane_read(struct engine_client *lane, const struct record *record)
+{
+	int error = record->head.id != lane->core->index ? -EINVAL
+							 : record_get(record, &lane_form, lane, &no_context);
+
+	return error != 0 ? error : loop_add_client(lane->core, lane);
+}
+
+int
+engine_cq_read(struct engine_cq *cq, const struct record *record)
+{
+	int error = record->head.id != cq->number ? -EINVAL : record_get(record, &cq_form, cq, &no_context);
+
+	/* Entries may wait whose event the old process has not sent. */
+	if (error == 0)
+		cq_look(cq->client->core, cq);
+	return error;
+}
+
+void
+engine_cq_set_last_report(struct engine_cq *first, struct engine_cq *last)
+{
+	first->last_report = last;
+}
+
+int
+engine_srq_read(struct engine_srq *srq, const struct record *record)
+{
+	return record->head.id != srq->id ? -EINVAL : record_get(record, &srq_form, srq, &no_context);
+}
+
+int
+engine_srq_lane_read(struct engine_srq *srq, const struct record *record)
+{
+	if (record->head.id >= srq->lanes)
+		return -EINVAL;
+	return record_get(record, &srq_lane_form, &srq->lane[record->head.id], &no_context);
+}
+
+static bool
+work_is_valid(const struct work *work)
+{
+	return work->status != 0 || (work->num_sge <= ONE_MAX_SGE && work->op < ONE_OP_MAX);
+}
+
+/* True if the fields that limits alone do not check fit the queue pair and each other. */
+static bool
+state_is_valid(const struct engine_qp *qp)
+{
+	bool datagrams = qp->rc == NULL, connected = qp->state == RC_RTR || qp->state == RC_RTS;
+
+	if ((qp->transport == QP_UD) != datagrams || !work_is_valid(&qp->work) ||
+	    qp->recv.num_sge > ONE_MAX_SGE)
+		return false;
+	if (datagrams || qp->state == RC_RESET)
+		return true;
+	/* The zone decides which keys the queue pair may use, so it is not read but that of its object. */
+	return !connected || (qp->attr.qpn == qp->qpn && qp->attr.pz == qp->pz && qp->attr.path_mtu >= 256 &&
+			      qp->attr.path_mtu % 64 == 0);
+}
+
+/* A queue pair that has failed has an RC transport without work, which drops all packets. */
+static void
+fail_again(struct engine_qp *qp)
+{
+	struct rc_attr attr = qp->attr;
+
+	attr.path_mtu = RTE_MAX(attr.path_mtu, 256); /* it may have failed before it was connected */
+	rc_connect(qp->rc, &attr, RC_RTS);
+	rc_flush(qp->rc);
+}
+
+static int
+read_transport(struct core *core, struct engine_qp *qp, const struct record *rc)
+{
+	bool expects = is_connected(qp) && qp_has_rc(qp);
+
+	if (qp->rc != NULL && qp->state == RC_ERROR && qp_has_rc(qp))
+		fail_again(qp);
+	if (expects != (rc != NULL))
+		return -EINVAL;
+	if (!expects)
+		return 0;
+	if (rc->head.version != 1 || rc->head.id != qp->qpn ||
+	    rc_record_check(rc->bytes, rc->head.length) != 0)
+		return -EINVAL;
+	return rc_thaw(qp->rc, &qp->attr, rc->bytes, core->now);
+}
+
+int
+engine_qp_read(struct engine_qp *qp, const struct record *record, const struct record *rc, bool added)
+{
+	struct core *core = qp_core(qp);
+	int error = record->head.id != qp->qpn ? -EINVAL : record_get(record, &qp_form, qp, &no_context);
+
+	if (error == 0 && !state_is_valid(qp))
+		error = -EINVAL;
+	/* The peer's core selects a ring of the port, which may have fewer rings now. */
+	qp->to = TX_TO(qp->port, 0);
+	if (error == 0)
+		error = read_transport(core, qp, rc);
+	if (error != 0 || !added)
+		return error;
+	qp_enter_lane(qp);
+	qpn_publish(qp);
+	return 0;
+}
+
+void
+engine_qp_go_on(struct engine_qp *qp)
+{
+	if (is_connected(qp))
+		qp_join_lane(qp_core(qp), qp);
+	else if (qp->state != RC_RESET)
+		qp_make_hot(qp_core(qp), qp);
+	if (!is_connected(qp) || !qp_has_rc(qp))
+		return;
+	rc_repeat_lost(qp->rc, qp_core(qp)->now);
+	rcio_after(qp_core(qp), qp);
+}
+
+void
+engine_channel_set(struct engine_client *client, uint32_t id, int fd)
+{
+	wake_by_socket(client, id, fd);
+}
