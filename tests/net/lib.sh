@@ -17,6 +17,7 @@
 #
 # Functions wait without a limit, because machines are busy; the timeout of the test ends a hang.
 #
+# PLANE_GENERATION: set to a suffix, planes that are started take over from those of the same name.
 # PLANE_WITHOUT_CAPABILITIES: root starts planes without capabilities.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE, PLANE_CORES (polling cores of each plane;
 # default 1), PLANE_QUEUES (of an af_packet device; default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes
@@ -139,7 +140,7 @@ end_process() {
 }
 
 plane_socket() { printf '%s/%s.sock' "$WORK" "$1"; }
-plane_log() { printf '%s/%s.log' "$WORK" "$1"; }
+plane_log() { printf '%s/%s%s.log' "$WORK" "$1" "${PLANE_GENERATION:-}"; }
 plane_pid() { printf '%s' "${PLANE_PID[$1]}"; }
 
 # Prints the processor of polling core number $1: counted from the last processor, so that the first ones are free for
@@ -192,7 +193,7 @@ start_plane() {
 	[ -n "${PLANE_WITHOUT_CAPABILITIES:-}" ] && prefix+=(setpriv --bounding-set=-all --inh-caps=-all --)
 	# "ip netns exec" and setpriv become the data plane: the process id is the data plane's.
 	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" \
-		--placement "${PLANE_PLACEMENT:-auto}" >"$log" 2>&1 </dev/null &
+		--placement "${PLANE_PLACEMENT:-auto}" ${PLANE_GENERATION:+--take-over} >"$log" 2>&1 </dev/null &
 	PLANE_PID[$name]=$!
 	await_plane "$name"
 	[ -z "${PLANE_MOVES:-}" ] || start_mover "$name"
@@ -240,8 +241,8 @@ await_plane() {
 
 # Prints the EAL options that planes on one host need in addition to cores and devices.
 eal_options() { # NAME
-	printf -- '%s --no-pci --iova-mode=va --file-prefix=%s-%s --log-level=lib.eal:warning' \
-		"$PLANE_MEMORY" "$(basename "$WORK")" "$1"
+	printf -- '%s --no-pci --iova-mode=va --file-prefix=%s-%s%s --log-level=lib.eal:warning' \
+		"$PLANE_MEMORY" "$(basename "$WORK")" "$1" "${PLANE_GENERATION:-}"
 }
 
 memif_device() { # ROLE

@@ -1,0 +1,260 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# New data planes take over from those that serve (doc/upgrade.md), between two data planes over af_packet:
+#
+#   takeover.sh traffic [N]   N times (default 10) at one end, then at the other, under oneside-perf and rping -V
+#   takeover.sh memif [N]     the same over memif
+#   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
+#   takeover.sh killed [STEP] each process is killed at each step of enum takeover_step; afterwards one serves
+#   takeover.sh refused       what cannot be taken over is refused with its name, and the old one goes on
+. "$(dirname "$0")/verbs_lib.sh"
+PERF=$BUILD/perf/oneside-perf
+[ -x "$PERF" ] || skip "there is no oneside-perf (-Dperf=false)"
+command -v rping >/dev/null || skip "rping is missing: apt-get install rdmacm-utils"
+GENERATION=1
+PIDS=() # of programs that have to go on
+
+init_planes() {
+	net_init
+	need_root
+	export XDG_RUNTIME_DIR=$WORK
+	PLANE_IDLE=${PLANE_IDLE:-sleep}
+	CABLE=${1:-veth}
+	"start_${CABLE}_pair" --log-level "${LEVEL:-info}"
+	make_namespace meet
+	INSIDE=(ip netns exec "$NETNS")
+	addresses=(192.0.2.1 192.0.2.2)
+	sockets=("$(plane_socket a)" "$(plane_socket b)")
+}
+
+# try_take_over NAME OPTIONS...: starts a data plane that takes over from the one of that name; $NEW is its process,
+# $NEW_LOG its log.
+try_take_over() {
+	local name=$1 own=1 peer=2 role=server device
+	local -a within=()
+	GENERATION=$((GENERATION + 1))
+	[ "$name" = b ] && own=2 peer=1 role=client
+	if [ "$CABLE" = veth ]; then
+		device=--vdev=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024
+		within=(ip netns exec "oneside-$$-$name")
+	else
+		device=$(memif_device "$role")
+	fi
+	NEW_LOG=$WORK/$name-$GENERATION.log
+	: >"$NEW_LOG"
+	# shellcheck disable=SC2046
+	"${within[@]}" "$DATAPLANE" $(plane_cores "$own") \
+		$(PLANE_GENERATION=-$GENERATION eal_options "$name") \
+		"$device" -- --idle "$(plane_idle)" --port "name=p0,device=$(sed 's/--vdev=//; s/,.*//' <<<"$device"),address=192.0.2.$own/24,mtu=$CABLE_MTU" --node "$own" \
+		--peer "node=$peer,address=192.0.2.$peer" --socket "$(plane_socket "$name")" --log-level "${LEVEL:-info}" --placement "${PLANE_PLACEMENT:-auto}" \
+		--take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
+	NEW=$!
+	APPLICATIONS+=("$NEW")
+}
+
+# await_new NAME: the new data plane serves, and the old one has ended.
+await_new() {
+	local old=${PLANE_PID[$1]}
+	until grep -q 'serving on' "$NEW_LOG"; do
+		kill -0 "$NEW" 2>/dev/null || fail "data plane $1 is not taken over: $(tail -n 5 "$NEW_LOG")"
+		sleep 0.02
+	done
+	wait "$old" || fail "the old data plane $1 ended with status $?"
+	PLANE_PID[$1]=$NEW
+	cp "$NEW_LOG" "$WORK/$1.log"
+	going_on
+}
+
+take_over() { # NAME
+	try_take_over "$1"
+	await_new "$1"
+}
+
+going_on() {
+	local pid
+	for pid in "${PIDS[@]}"; do
+		kill -0 "$pid" 2>/dev/null || fail "a program has ended: $(cat "$WORK"/*.server "$WORK"/*.client 2>/dev/null)"
+	done
+}
+
+# Starts a program pair that goes on until end_programs.
+start_programs() {
+	local host=192.0.2.2
+	[ "${sockets[0]}" != "${sockets[1]}" ] || host=192.0.2.1
+	ONESIDE_SOCKET=${sockets[1]} "$PERF" --once -t write_lat -D "$1" >"$WORK/perf.server" 2>&1 &
+	PERF_SERVER=$!
+	until grep -qs 'serving on' "$WORK/perf.server"; do sleep 0.02; done
+	ONESIDE_SOCKET=${sockets[0]} "$PERF" -t write_lat -D "$1" -s 8 "$host" >"$WORK/perf.client" 2>&1 &
+	PERF_CLIENT=$!
+	on 0 rping -s -p 7174 -a 192.0.2.1 >"$WORK/rping.server" 2>&1 &
+	RPING_SERVER=$!
+	local server=$RPING_SERVER
+	until_served yes rping
+	on 1 rping -c -v -V -p 7174 -a 192.0.2.1 >"$WORK/rping.client" 2>&1 &
+	RPING_CLIENT=$!
+	PIDS=("$RPING_SERVER" "$RPING_CLIENT")
+	APPLICATIONS+=("$PERF_SERVER" "$PERF_CLIENT" "${PIDS[@]}")
+	await_pings 10
+}
+
+pings() { grep -c 'ping data' "$WORK/rping.client"; }
+
+# await_pings N: waits for N more pings, whose data rping -V compares.
+await_pings() {
+	local want=$(($(pings) + $1))
+	until [ "$(pings)" -ge "$want" ]; do
+		going_on
+		sleep 0.02
+	done
+}
+
+# usage NAME: descriptors, mappings and resident memory (MiB) of a data plane.
+usage() {
+	local pid=${PLANE_PID[$1]}
+	printf '%s descriptors, %s mappings, %s MiB' "$(find "/proc/$pid/fd" -mindepth 1 | wc -l)" \
+		"$(grep -c . "/proc/$pid/maps")" "$(awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$pid/status")"
+}
+
+test_traffic() { # N NAME...
+	local name i seconds=$(($1 * 5 + 5))
+	start_programs "$seconds"
+	for name in "${@:2}"; do
+		say "data plane $name: $(usage "$name")"
+		for ((i = 1; i <= $1; i++)); do
+			take_over "$name"
+			await_pings 3
+			[ "$i" != 1 ] || say "data plane $name after one: $(usage "$name")"
+		done
+		say "data plane $name after $((i - 1)): $(usage "$name")"
+	done
+	wait "$PERF_CLIENT" || fail "oneside-perf: $(cat "$WORK/perf.client" "$WORK/perf.server")"
+	wait "$PERF_SERVER" || fail "the server of oneside-perf: $(cat "$WORK/perf.server")"
+	cat "$WORK/perf.client"
+	kill "$RPING_CLIENT"
+	wait "$RPING_SERVER" # ends with its client
+	! grep -iE 'error|mismatch|fail|flush' "$WORK/rping.client" || fail "rping"
+	PIDS=()
+	stop_plane a
+	stop_plane b
+}
+
+# The names of the steps, from the list that the code has.
+steps() { grep -o '\[TAKEOVER_[A-Z_]*\] = "[a-z-]*"' "$(dirname "$0")/../../control/takeover/wire.c" | cut -d'"' -f2; }
+
+serves() { # NAME
+	"$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" show clients >"$WORK/shown" 2>&1
+}
+
+alive() { kill -0 "$1" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$1/status"; }
+
+until_gone() { # PID
+	while alive "$1"; do sleep 0.02; done
+}
+
+# The programs go on if all the state is in one process, or the other: it crosses when it is sent.
+kill_at() { # STEP
+	local step=$1 old dead go_on=yes lives
+	ONESIDE_TAKEOVER_KILL=$step start_af_packet_plane a --log-level info
+	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_plane b --log-level info
+	old=${PLANE_PID[a]}
+	start_programs 600
+	case $step in
+	give-*)
+		try_take_over a
+		dead=$old lives=$NEW
+		;;
+	*)
+		ONESIDE_TAKEOVER_KILL=$step try_take_over a
+		dead=$NEW lives=$old
+		;;
+	esac
+	case $step in
+	give-asked | give-stopped | give-written | give-closed) go_on=no ;;
+	take-committed) go_on=no lives='' ;; # the new one was alone: the end of a crash
+	esac
+	until_gone "$dead"
+	[ "$step" != take-committed ] || until_gone "$old"
+	if [ "$go_on" = yes ]; then
+		await_pings 3
+	else
+		PIDS=()
+		wait "$PERF_CLIENT" && fail "$step: oneside-perf does not report the end"
+	fi
+	if [ -n "$lives" ]; then
+		until serves a; do
+			alive "$lives" || fail "$step: none serves: $(cat "$NEW_LOG")"
+			sleep 0.02
+		done
+		alive "$lives" || fail "$step: the wrong one serves"
+	fi
+	say "killed at $step: programs go on: $go_on; one serves: ${lives:+yes}"
+	PIDS=()
+	for pid in "$PERF_CLIENT" "$RPING_CLIENT" "$RPING_SERVER" "$PERF_SERVER" $lives; do
+		end_process "$pid" 20
+	done
+	wait "$old" "$NEW" 2>/dev/null
+	unset "PLANE_PID[a]"
+	rm -f "$WORK"/a.sock*
+}
+
+# refused SENTENCE: the new data plane has ended with it, and the old one serves.
+refused() {
+	wait "$NEW" && fail "a take-over succeeds that should not"
+	expect "$1" "$NEW_LOG"
+	serves a || fail "the old data plane does not serve any more"
+	going_on
+	await_pings 3
+}
+
+test_refused() {
+	init_planes
+	start_programs 600
+	PLANE_CORES=2 try_take_over a
+	refused '2 polling cores: the data plane that serves has 1; give EAL as many (-l), or restart it'
+	CABLE_MTU=4096 try_take_over a
+	refused 'port p0: mtu 4096 differs from the 4200 of the data plane that serves'
+	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/perf/oneside-rsmcopy" receive "$WORK/rsm" 1000 >"$WORK/rsm.server" 2>&1 &
+	local receiver=$!
+	APPLICATIONS+=("$receiver")
+	until "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" show segments 2>/dev/null | grep -q rsmcopy; do
+		alive "$receiver" || fail "no receiver: $(cat "$WORK/rsm.server")"
+		sleep 0.02
+	done
+	try_take_over a
+	refused 'RSM segments are not passed on yet'
+	end_process "$receiver" 10
+	take_over a
+	await_pings 3
+}
+
+test_killed() {
+	local step
+	init_planes
+	stop_plane a
+	[ "$(steps | wc -l)" -ge 14 ] || fail "the steps are not found"
+	for step in ${1:-$(steps)}; do
+		kill_at "$step"
+	done
+	stop_plane b
+}
+
+case $1 in
+traffic)
+	init_planes
+	test_traffic "${2:-10}" a b
+	;;
+memif)
+	init_planes memif
+	test_traffic "${2:-10}" a b
+	;;
+local)
+	PLANE_CORES=${3:-1} PLANE_PLACEMENT=${4:-auto}
+	init_planes
+	sockets[1]=${sockets[0]} addresses[1]=192.0.2.1
+	test_traffic "${2:-10}" a
+	;;
+killed) test_killed "${2:-}" ;;
+refused) test_refused ;;
+*) fail "takeover.sh traffic [N]|killed [STEP]|refused" ;;
+esac
