@@ -185,7 +185,7 @@ pass_refuse(struct pass_in *in, const char *format, ...)
 static void
 advance(struct pass_in *in)
 {
-	int more = record_next(&in->records, &in->record);
+	int more = record_take(&in->records, &in->record);
 
 	in->more = more > 0;
 	if (more < 0)

@@ -123,13 +123,16 @@ static void __attribute__((noreturn)) leave(int status)
 
 /* Serves until the end. The cores run. */
 static int
-serve(void)
+serve(bool taken)
 {
+	char ready[64];
 	int ret;
 
 	print_ports();
 	engine_leave_rseq();
-	notify_service("READY=1", true);
+	/* The service manager has to know its new main process. */
+	snprintf(ready, sizeof(ready), "MAINPID=%d\nREADY=1", (int)getpid());
+	notify_service(taken ? ready : "READY=1", true);
 	ret = daemon_run();
 	if (ret > 0)
 		leave(EXIT_SUCCESS);
@@ -189,7 +192,7 @@ run_dataplane(const struct ctl_source *source, bool takes_over)
 		leave(print_error(why));
 	ret = engine_start();
 	if (ret == 0)
-		ret = serve();
+		ret = serve(taken > 0);
 	else
 		log_error("event=cores_not_started error=\"%s\"\n", strerror(-ret));
 	daemon_fini();

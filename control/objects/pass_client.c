@@ -150,6 +150,7 @@ attachment_write(struct client *client, struct pass_out *out)
 	pass_pieces(out, client->arena.base, client->arena.size);
 	for (const struct engine_client *lane = client->engine; lane != NULL; lane = engine_lane_next(lane))
 		lane_write(lane, out);
+	engine_forwards_write(client->engine, &out->records);
 }
 
 /* ---- the new process ---- */
@@ -261,6 +262,17 @@ lane_read(struct client *client, struct pass_in *in)
 }
 
 static int
+forward_read(struct client *client, struct pass_in *in)
+{
+	struct record record;
+
+	pass_take(in, RECORD_FORWARD, &record);
+	return engine_forward_read(client->engine, &record) == 0
+		       ? 0
+		       : pass_refuse(in, "a doorbell leads to a lane that is not there");
+}
+
+static int
 charge(struct client *client, struct pass_in *in)
 {
 	struct quota_limit limit;
@@ -296,6 +308,8 @@ arena_and_lanes_read(struct client *client, struct pass_in *in)
 		error = pass_refuse(in, "an attachment has no lane");
 	while (error == 0 && pass_is(in, RECORD_LANE))
 		error = lane_read(client, in);
+	while (error == 0 && pass_is(in, RECORD_FORWARD))
+		error = forward_read(client, in);
 	return error;
 }
 

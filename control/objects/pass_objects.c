@@ -186,6 +186,31 @@ map_memory(struct client *client, struct pass_in *in, uint64_t len, uint64_t pha
 	return 0;
 }
 
+static void
+populate_done(struct job *job, int error)
+{
+	free(job);
+}
+
+/* Makes page table entries while the cores already run: a page that they need before costs them a fault. */
+static void
+populate_later(struct mapping *mapping)
+{
+	struct populate *populate = calloc(1, sizeof(*populate));
+
+	if (populate == NULL)
+		return;
+	*populate = (struct populate){
+		.job = {.step = mapping_populate_step,
+			.done = populate_done,
+			.client = mapping->job.client,
+			.cancelable = true},
+		.base = mapping->base,
+		.len = mapping->len,
+	};
+	job_start(&populate->job);
+}
+
 static int
 region_read(struct client *client, struct pass_in *in)
 {
@@ -205,6 +230,7 @@ region_read(struct client *client, struct pass_in *in)
 		return pass_refuse(in, "region %#x has no memory", region->object.id);
 	if (map_memory(client, in, region->size, place.phase % PASS_ALIGN, &region->mapping) != 0)
 		return -EINVAL;
+	populate_later(region->mapping);
 	if (place.kept != 0)
 		mr_cache_put(region);
 	return 0;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@
 #define ASK "{\"command\":\"take-over\"}"
 
 static int old_fd = -1;
-static pid_t old_pid;
+static int old_process = -1; /* a pidfd */
 static struct takeover_offer offer;
 static struct pass_in in;
 static size_t state_len;
@@ -53,7 +54,7 @@ check_owner(char *why, size_t why_len)
 
 	if (getsockopt(old_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
 		return -errno;
-	old_pid = cred.pid;
+	old_process = cred.pid > 0 ? (int)syscall(SYS_pidfd_open, cred.pid, 0) : -1;
 	if (cred.uid == 0 || cred.uid == geteuid())
 		return 0;
 	return config_refuse(why, why_len, -EPERM,
@@ -241,7 +242,7 @@ check_stream(char *why, size_t why_len)
 	struct record record = {.head = {.type = 0}};
 	int more;
 
-	while ((more = record_next(&at, &record)) > 0)
+	while ((more = record_take(&at, &record)) > 0)
 		if (record.head.type == 0 || record.head.type >= RECORD_TYPES)
 			return config_refuse(why, why_len, -EPROTO,
 					     "the state has a record of unknown type %u; restart instead",
@@ -393,8 +394,8 @@ hear_end(char *why, size_t why_len)
 	if (heard == TAKEOVER_REFUSED)
 		return config_refuse(why, why_len, -EBUSY, "the data plane that serves goes on: %s",
 				     message.text);
-	if (heard == -ETIMEDOUT && old_pid > 0)
-		kill(old_pid, SIGKILL);
+	if (heard == -ETIMEDOUT && old_process >= 0)
+		syscall(SYS_pidfd_send_signal, old_process, SIGKILL, NULL, 0);
 	return 0;
 }
 
@@ -414,7 +415,8 @@ takeover_commit(char *why, size_t why_len)
 		return error;
 	takeover_step(TAKEOVER_TAKE_COMMITTED);
 	close(old_fd);
-	old_fd = -1;
+	close(old_process);
+	old_fd = old_process = -1;
 	listening_commit();
 	return 0;
 }

@@ -191,7 +191,7 @@ record_out_free(struct record_out *out)
 }
 
 int
-record_next(struct record_in *in, struct record *record)
+record_take(struct record_in *in, struct record *record)
 {
 	size_t left = in->length - in->at;
 

@@ -92,7 +92,7 @@ struct record {
 };
 
 /* Takes the next record. Returns 1; 0: the stream is at its end; -EINVAL: a record exceeds the stream. */
-int record_next(struct record_in *in, struct record *record);
+int record_take(struct record_in *in, struct record *record);
 /* True if the record's type, version and length are those of the form. */
 bool record_has_form(const struct record *record, const struct record_form *form);
 /* Checks the form, then reads as record_read() does. */

@@ -223,6 +223,32 @@ engine_lane_write(const struct engine_client *lane, struct record_out *out)
 	record_put(out, &lane_form, lane->core->index, lane, &no_context);
 }
 
+/* A queue pair has moved from lane `from` to lane `to`, by their cores. */
+struct forward {
+	uint32_t from, to;
+};
+
+static void
+write_forward(const struct engine_client *lane, uint32_t doorbell, struct record_out *out)
+{
+	const struct engine_client *to = doorbell_lane(lane->qps[doorbell]);
+	struct forward *forward;
+
+	if (to == NULL || to == lane) /* a frozen queue pair leads to its own lane */
+		return;
+	forward = record_append(out, RECORD_FORWARD, 1, doorbell, sizeof(*forward));
+	if (forward != NULL)
+		*forward = (struct forward){lane->core->index, to->core->index};
+}
+
+void
+engine_forwards_write(const struct engine_client *home, struct record_out *out)
+{
+	for (const struct engine_client *lane = home; lane != NULL; lane = engine_lane_next(lane))
+		for (uint32_t i = 0; i < lane->groups * ONE_DOORBELL_GROUP; i++)
+			write_forward(lane, i, out);
+}
+
 void
 engine_cq_write(const struct engine_cq *cq, struct record_out *out)
 {
@@ -310,6 +336,34 @@ engine_lane_read(struct engine_client *lane, const struct record *record)
 	return error != 0 ? error : loop_add_client(lane->core, lane);
 }
 
+static struct engine_client *
+lane_on(struct engine_client *home, uint32_t core)
+{
+	struct engine_client *lane = home;
+
+	while (lane != NULL && lane->core->index != core)
+		lane = engine_lane_next(lane);
+	return lane;
+}
+
+int
+engine_forward_read(struct engine_client *home, const struct record *record)
+{
+	struct engine_client *from, *to;
+	struct forward forward;
+
+	if (record->head.version != 1 || record->head.length != sizeof(forward) ||
+	    record->head.id >= ONE_QPS_MAX)
+		return -EINVAL;
+	memcpy(&forward, record->bytes, sizeof(forward));
+	from = lane_on(home, forward.from);
+	to = lane_on(home, forward.to);
+	if (from == NULL || to == NULL || from == to)
+		return -EINVAL;
+	from->qps[record->head.id] = doorbell_forward(to);
+	return 0;
+}
+
 int
 engine_cq_read(struct engine_cq *cq, const struct record *record)
 {
@@ -388,7 +442,12 @@ read_transport(struct core *core, struct engine_qp *qp, const struct record *rc)
 	if (rc->head.version != 1 || rc->head.id != qp->qpn ||
 	    rc_record_check(rc->bytes, rc->head.length) != 0)
 		return -EINVAL;
-	return rc_thaw(qp->rc, &qp->attr, rc->bytes, core->now);
+	if (rc_thaw(qp->rc, &qp->attr, rc->bytes, core->now) != 0)
+		return -ENOMEM;
+	if (rc_check_thawed(qp->rc) == 0)
+		return 0;
+	rc_reset(qp->rc);
+	return -EINVAL;
 }
 
 int

@@ -27,6 +27,8 @@ void engine_ports_close(void);
 int engine_ports_reopen(char *why, size_t why_len);
 
 void engine_lane_write(const struct engine_client *lane, struct record_out *out);
+/* Writes which doorbells of which lanes lead to other lanes. */
+void engine_forwards_write(const struct engine_client *home, struct record_out *out);
 void engine_cq_write(const struct engine_cq *cq, struct record_out *out);
 void engine_srq_write(const struct engine_srq *srq, struct record_out *out);
 /* `move`: of engine_qp_freeze(). */
@@ -52,6 +54,7 @@ bool engine_cores_respond(void);
  * it, as after ENGINE_*_ADD. Return 0 or -EINVAL. */
 bool engine_lane_continue(struct engine_client *lane, uint64_t copies, uint32_t handed_over);
 int engine_lane_read(struct engine_client *lane, const struct record *record);
+int engine_forward_read(struct engine_client *home, const struct record *record);
 int engine_cq_read(struct engine_cq *cq, const struct record *record);
 void engine_cq_set_last_report(struct engine_cq *first, struct engine_cq *last);
 int engine_srq_read(struct engine_srq *srq, const struct record *record);

@@ -276,8 +276,10 @@ int rc_thaw(struct rc_qp *qp, const struct rc_attr *attr, const void *record, ui
 /* Call after rc_thaw() if the queue pair was frozen for so long that frames were lost: both ends repeat at
  * once what is not acknowledged, without waiting for a timer. */
 void rc_repeat_lost(struct rc_qp *qp, uint64_t now);
-/* Checks a record that another process has written. Returns 0 or -EINVAL. */
+/* Check a record that another process has written: before rc_thaw(), and after it what its fields say about
+ * each other. Return 0 or -EINVAL, after which rc_reset() is the only call. */
 int rc_record_check(const void *record, uint32_t length);
+int rc_check_thawed(const struct rc_qp *qp);
 /* Bytes of a record with `posted` work requests under way. */
 uint32_t rc_record_size(uint32_t posted);
 

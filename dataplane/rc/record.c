@@ -55,7 +55,7 @@ static const struct record_field fields[] = {
 	VALUE(req.rd_out),
 	VALUE(req.retries),
 	VALUE(req.rnr_tries),
-	VALUE(req.backoff),
+	BELOW(req.backoff, 32),
 	VALUE(req.expiries),
 	FLAG(req.ready),
 	FLAG(req.tlp_allowed),
@@ -282,4 +282,103 @@ rc_repeat_lost(struct rc_qp *qp, uint64_t now)
 		rs->reply = RC_REPLY_NAK_SEQ;
 		rs->reply_psn = rs->epsn;
 	}
+}
+
+/* ---- the consistency of what another process has written ---- */
+
+static bool
+is_within(uint32_t psn, uint32_t first, uint32_t end)
+{
+	return psn - first <= end - first;
+}
+
+static bool
+node_is_valid(const struct rc_qp *qp, const struct rc_node *node)
+{
+	enum one_status status = (enum one_status)node->work.status;
+	uint32_t psns = 0;
+
+	if (status == ONE_STATUS_SUCCESS)
+		psns = rc_plan_psns(qp, &node->work, &status);
+	return status == (enum one_status)node->work.status && node->end - node->first == psns;
+}
+
+/* The requests follow one another, from the oldest that is not acknowledged to the newest. */
+static bool
+nodes_are_valid(const struct rc_qp *qp)
+{
+	const struct rc_requester *rq = &qp->req;
+	uint32_t next = rq->head != NULL ? rq->head->first : rq->post;
+
+	for (const struct rc_node *node = rq->head; node != NULL; node = node->next) {
+		if (node->first != next || !node_is_valid(qp, node))
+			return false;
+		next = node->end;
+	}
+	return next == rq->post;
+}
+
+static bool
+requester_is_valid(const struct rc_qp *qp)
+{
+	const struct rc_requester *rq = &qp->req;
+	const struct rc_node *head = rq->head, *cur = rq->cur;
+
+	if (rq->post - rq->una > RC_POSTED_PSNS || !is_within(rq->max, rq->una, rq->post) ||
+	    !is_within(rq->snd, rq->una, rq->max) || rq->rd_out > rq->rd_max || rq->window == 0 ||
+	    rq->window > rq->window_max || rq->window_max > RC_WINDOW_MAX)
+		return false;
+	if (head == NULL ? rq->una != rq->post : !is_within(rq->una, head->first, head->end))
+		return false;
+	if (cur == NULL ? rq->snd != rq->post : !is_within(rq->snd, cur->first, cur->end))
+		return false;
+	return nodes_are_valid(qp);
+}
+
+static bool
+resource_is_valid(const struct rc_qp *qp, const struct rc_resource *resource)
+{
+	uint8_t kind = resource->opcode < 32 ? rc_request_kind[resource->opcode] : 0;
+	uint32_t count = (kind & RC_REQ_READ) != 0 ? rc_packets(qp, resource->length) : 1;
+
+	return (kind & (RC_REQ_READ | RC_REQ_ATOMIC)) != 0 && resource->first <= RC_PSN_MASK &&
+	       resource->count == count && resource->end <= count && resource->next <= resource->end &&
+	       resource->start <= resource->next;
+}
+
+static bool
+resources_are_valid(const struct rc_qp *qp)
+{
+	const struct rc_responder *rs = &qp->rsp;
+
+	for (uint32_t i = 0; i < RC_RD_ATOMIC_MAX; i++) {
+		const struct rc_resource *resource = &rs->resource[i];
+		bool is_pending = (rs->pending >> i & 1) != 0;
+
+		if ((resource->count != 0 || is_pending) && !resource_is_valid(qp, resource))
+			return false;
+	}
+	return rs->resource_next < rs->resources && rs->pending >> rs->resources == 0 &&
+	       rs->fresh >> rs->resources == 0;
+}
+
+static bool
+responder_is_valid(const struct rc_qp *qp)
+{
+	const struct rc_responder *rs = &qp->rsp;
+	bool in_send = rs->context == RC_REQ_SEND;
+
+	if (rs->epsn > RC_PSN_MASK || rs->reply_psn > RC_PSN_MASK || (rs->closed & ~RC_CLOSED_FATAL) != 0 ||
+	    (rs->context != 0 && !in_send && rs->context != RC_REQ_WRITE))
+		return false;
+	/* Payload of a SEND goes to the receive that is held. */
+	if ((in_send && !rs->recv_held) || (rs->recv_held && in_send && rs->total > rs->recv.length))
+		return false;
+	return resources_are_valid(qp);
+}
+
+int
+rc_check_thawed(const struct rc_qp *qp)
+{
+	return requester_is_valid(qp) && responder_is_valid(qp) ? 0 : -EINVAL;
 }

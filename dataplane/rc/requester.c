@@ -41,9 +41,8 @@ check_form(const struct rc_qp *qp, const struct work *work)
 	return ONE_STATUS_SUCCESS;
 }
 
-/* Returns the number of PSNs; *status is the work request's error, if any. */
-static __attribute__((noinline)) uint32_t
-plan_psns(const struct rc_qp *qp, const struct work *work, enum one_status *status)
+__attribute__((noinline)) uint32_t
+rc_plan_psns(const struct rc_qp *qp, const struct work *work, enum one_status *status)
 {
 	*status = check_form(qp, work);
 	if (*status != ONE_STATUS_SUCCESS || work->op == ONE_OP_BIND)
@@ -102,7 +101,7 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 	if (!(likely(pool->free != NULL) && likely(work == &pool->free->work)) && !may_post(qp))
 		return -EAGAIN;
 	if (!likely(is_short(qp, work)))
-		psns = plan_psns(qp, work, &status);
+		psns = rc_plan_psns(qp, work, &status);
 	if (unlikely(rq->post - rq->una > RC_POSTED_PSNS - psns))
 		return -EAGAIN;
 	node = rc_node_get(pool);

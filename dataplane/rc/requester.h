@@ -65,6 +65,8 @@ enum rc_spurious {
 
 /* ---- requester.c, response.c ---- */
 
+/* Returns the number of PSNs; *status is the work request's error, if any. */
+uint32_t rc_plan_psns(const struct rc_qp *qp, const struct work *work, enum one_status *status);
 uint32_t rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 void rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 /* Send packet `psn` of `node` again; of a READ, request the responses [psn, psn + count). False: not possible

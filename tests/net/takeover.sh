@@ -61,9 +61,18 @@ await_new() {
 		sleep 0.02
 	done
 	wait "$old" || fail "the old data plane $1 ended with status $?"
+	echo $(($(step_at take-committed "$NEW_LOG") - $(step_at give-asked "$WORK/$1.log"))) >>"$WORK/gaps"
 	PLANE_PID[$1]=$NEW
-	cp "$NEW_LOG" "$WORK/$1.log"
+	ln -sf "$NEW_LOG" "$WORK/$1.log"
 	going_on
+}
+
+step_at() { grep -o "step=$1 at_us=[0-9]*" "$2" | tail -n 1 | sed 's/.*=//'; } # STEP LOG: microseconds
+
+# Prints how long requests and cores stood still.
+say_gaps() {
+	sort -n "$WORK/gaps" | awk '{ at[NR] = $1 / 1000 } END {
+		printf "%d take-overs: stopped for %.0f ms in the middle, %.0f ms at most\n", NR, at[int((NR + 1) / 2)], at[NR] }'
 }
 
 take_over() { # NAME
@@ -131,6 +140,7 @@ test_traffic() { # N NAME...
 	wait "$PERF_CLIENT" || fail "oneside-perf: $(cat "$WORK/perf.client" "$WORK/perf.server")"
 	wait "$PERF_SERVER" || fail "the server of oneside-perf: $(cat "$WORK/perf.server")"
 	cat "$WORK/perf.client"
+	say_gaps
 	kill "$RPING_CLIENT"
 	wait "$RPING_SERVER" # ends with its client
 	! grep -iE 'error|mismatch|fail|flush' "$WORK/rping.client" || fail "rping"

@@ -111,6 +111,17 @@ engine_lane_read(struct engine_client *lane, const struct record *record)
 	return -EINVAL;
 }
 
+void
+engine_forwards_write(const struct engine_client *home, struct record_out *out)
+{
+}
+
+int
+engine_forward_read(struct engine_client *home, const struct record *record)
+{
+	return -EINVAL;
+}
+
 int
 engine_cq_read(struct engine_cq *cq, const struct record *record)
 {

@@ -30,6 +30,7 @@ move_end(struct pair *p, struct end *end)
 	assert_int_equal(rc_state(end->qp), RC_RESET);
 	rc_kept_free(&end->env.rc, &kept);
 	assert_int_equal(rc_thaw(end->qp, &end->attr, record, p->now), 0);
+	assert_int_equal(rc_check_thawed(end->qp), 0);
 	memcpy(after, end->qp, sizeof(*after));
 	clear_rest(before);
 	clear_rest(after);
@@ -193,6 +194,7 @@ test_lost_frames(void **state)
 	rc_kept_free(&p->a.env.rc, &kept);
 	assert_int_equal(rc_record_check(record, rc_record_size(2)), 0);
 	assert_int_equal(rc_thaw(p->a.qp, &p->a.attr, record, p->now), 0);
+	assert_int_equal(rc_check_thawed(p->a.qp), 0);
 	rc_repeat_lost(p->a.qp, p->now);
 	pump(p);
 	for (uint32_t i = 0; i < 2; i++) {

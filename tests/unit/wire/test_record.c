@@ -64,7 +64,7 @@ test_read_what_was_written(void **state)
 	struct record record;
 	struct thing read = {0};
 
-	assert_int_equal(record_next(&in, &record), 1);
+	assert_int_equal(record_take(&in, &record), 1);
 	assert_int_equal(record.head.id, 1);
 	assert_int_equal(record_get(&record, &form, &read, &context), 0);
 	assert_int_equal(read.number, 99);
@@ -72,11 +72,11 @@ test_read_what_was_written(void **state)
 	assert_int_equal(read.at, 550); /* as far in the future by the other clock */
 	assert_true(read.never == RECORD_NEVER);
 	assert_ptr_equal(read.word, word);
-	assert_int_equal(record_next(&in, &record), 1);
+	assert_int_equal(record_take(&in, &record), 1);
 	assert_int_equal(record_get(&record, &form, &read, &context), 0);
 	assert_int_equal(read.at, 0); /* before the other clock began */
 	assert_null(read.word);
-	assert_int_equal(record_next(&in, &record), 0);
+	assert_int_equal(record_take(&in, &record), 0);
 	record_out_free(&out);
 }
 
@@ -99,7 +99,7 @@ test_refuse_values(void **state)
 		struct thing read;
 
 		*byte = wrong[i].byte;
-		assert_int_equal(record_next(&in, &record), 1);
+		assert_int_equal(record_take(&in, &record), 1);
 		assert_int_equal(record_get(&record, &form, &read, &context), -EINVAL);
 		*byte = before;
 	}
@@ -122,7 +122,7 @@ test_refuse_forms(void **state)
 		head->type += i == 0;
 		head->version += i == 1;
 		head->length -= i == 2;
-		assert_int_equal(record_next(&in, &record), 1);
+		assert_int_equal(record_take(&in, &record), 1);
 		assert_int_equal(record_get(&record, &form, &read, &(struct record_context){.owner = word}),
 				 -EINVAL);
 	}
@@ -143,7 +143,7 @@ test_refuse_cut_streams(void **state)
 		int more;
 
 		memcpy(copy, out.bytes, length);
-		while ((more = record_next(&in, &record)) > 0)
+		while ((more = record_take(&in, &record)) > 0)
 			;
 		assert_int_equal(more, length == out.length / 2 ? 0 : -EINVAL);
 		free(copy);
