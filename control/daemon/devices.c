@@ -7,6 +7,7 @@
 #include <rte_dev.h>
 
 #include "config/config.h"
+#include "dataplane/port/device.h"
 
 #define VDEV "--vdev"
 
@@ -54,6 +55,7 @@ devices_open(char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < num_withheld; i++) {
 		size_t len = strcspn(withheld[i], ",");
+		const char *args;
 		char name[64];
 		int error;
 
@@ -61,8 +63,10 @@ devices_open(char *why, size_t why_len)
 			len = sizeof(name) - 1;
 		memcpy(name, withheld[i], len);
 		name[len] = '\0';
-		error = rte_eal_hotplug_add("vdev", name,
-					    withheld[i][len] == ',' ? withheld[i] + len + 1 : "");
+		args = withheld[i][len] == ',' ? withheld[i] + len + 1 : "";
+		/* The process that served may have been killed. */
+		device_remove_stale(name, args);
+		error = rte_eal_hotplug_add("vdev", name, args);
 		if (error != 0)
 			return config_refuse(why, why_len, error,
 					     "device %s does not open: %s; see the lines above", name,

@@ -207,14 +207,19 @@ engine_ports_close(void)
 int
 engine_ports_reopen(char *why, size_t why_len)
 {
-	int error = 0;
+	int last = 0;
 
-	for (uint32_t i = 0; i < ports_num && error == 0; i++) {
-		error = port_reopen(&ports[i], why, why_len);
+	for (uint32_t i = 0; i < ports_num; i++) {
+		int error = port_reopen(&ports[i], why, why_len);
+
+		/* A port that did not open stays paused, and is opened again every second: link.c. */
+		ports[i].replaced = error != 0;
 		if (error == 0)
 			port_care(&ports[i], PORT_CARE_PAUSED, false);
+		else
+			last = error;
 	}
-	return error;
+	return last;
 }
 
 void

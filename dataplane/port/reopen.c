@@ -14,6 +14,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 
+#include "dataplane/port/device.h"
 #include "dataplane/port/port.h"
 #include "dataplane/port/rx_wakeup.h"
 
@@ -123,6 +124,8 @@ probe_again(struct port *port)
 
 	if (error != 0)
 		return error;
+	/* A process that had the device meanwhile may have been killed. */
+	device_remove_stale(name, port->arguments);
 	error = rte_eal_hotplug_add("vdev", name, port->arguments);
 	return error != 0 ? error : rte_eth_dev_get_port_by_name(name, &port->device);
 }

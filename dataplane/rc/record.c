@@ -292,15 +292,18 @@ is_within(uint32_t psn, uint32_t first, uint32_t end)
 	return psn - first <= end - first;
 }
 
+/* A request that was refused when it was posted has no packets; another one may have failed since. */
 static bool
 node_is_valid(const struct rc_qp *qp, const struct rc_node *node)
 {
-	enum one_status status = (enum one_status)node->work.status;
-	uint32_t psns = 0;
+	uint32_t psns = node->end - node->first;
+	struct work work = node->work;
+	enum one_status status;
 
-	if (status == ONE_STATUS_SUCCESS)
-		psns = rc_plan_psns(qp, &node->work, &status);
-	return status == (enum one_status)node->work.status && node->end - node->first == psns;
+	work.status = ONE_STATUS_SUCCESS;
+	if (psns == 0 && node->work.status != ONE_STATUS_SUCCESS)
+		return true;
+	return psns == rc_plan_psns(qp, &work, &status) && status == ONE_STATUS_SUCCESS;
 }
 
 /* The requests follow one another, from the oldest that is not acknowledged to the newest. */
@@ -327,6 +330,9 @@ requester_is_valid(const struct rc_qp *qp)
 	if (rq->post - rq->una > RC_POSTED_PSNS || !is_within(rq->max, rq->una, rq->post) ||
 	    !is_within(rq->snd, rq->una, rq->max) || rq->rd_out > rq->rd_max || rq->window == 0 ||
 	    rq->window > rq->window_max || rq->window_max > RC_WINDOW_MAX)
+		return false;
+	/* The timer acts on what is outstanding. */
+	if (rq->timer != RC_NEVER && rq->una == rq->max)
 		return false;
 	if (head == NULL ? rq->una != rq->post : !is_within(rq->una, head->first, head->end))
 		return false;

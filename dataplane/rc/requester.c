@@ -41,8 +41,8 @@ check_form(const struct rc_qp *qp, const struct work *work)
 	return ONE_STATUS_SUCCESS;
 }
 
-__attribute__((noinline)) uint32_t
-rc_plan_psns(const struct rc_qp *qp, const struct work *work, enum one_status *status)
+static __attribute__((noinline)) uint32_t
+plan_psns(const struct rc_qp *qp, const struct work *work, enum one_status *status)
 {
 	*status = check_form(qp, work);
 	if (*status != ONE_STATUS_SUCCESS || work->op == ONE_OP_BIND)
@@ -57,6 +57,13 @@ is_short(const struct rc_qp *qp, const struct work *work)
 	return (uint8_t)(work->op - ONE_OP_SEND) <= ONE_OP_WRITE_IMM - ONE_OP_SEND &&
 	       work->status == ONE_STATUS_SUCCESS && work->num_sge <= ONE_MAX_SGE &&
 	       (work->flags & ONE_WQE_INLINE) == 0 && work->length <= qp->mtu;
+}
+
+uint32_t
+rc_plan_psns(const struct rc_qp *qp, const struct work *work, enum one_status *status)
+{
+	*status = ONE_STATUS_SUCCESS;
+	return is_short(qp, work) ? 1 : plan_psns(qp, work, status);
 }
 
 static void
@@ -101,7 +108,7 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 	if (!(likely(pool->free != NULL) && likely(work == &pool->free->work)) && !may_post(qp))
 		return -EAGAIN;
 	if (!likely(is_short(qp, work)))
-		psns = rc_plan_psns(qp, work, &status);
+		psns = plan_psns(qp, work, &status);
 	if (unlikely(rq->post - rq->una > RC_POSTED_PSNS - psns))
 		return -EAGAIN;
 	node = rc_node_get(pool);
