@@ -58,7 +58,7 @@ FAULTS = [
           "VALUE(udp_port),", "",
           "a queue pair that moves expects its peer's frames from the former port",
           ("rc_record",)),
-    Fault("transport", "record-of-one-clock", "dataplane/rc/record.c",
+    Fault("transport", "record-of-one-clock", "dataplane/base/record.c",
           "? 0 : now + relative;", "? 0 : relative;",
           "timers of a queue pair that moves expire at the former core's time",
           ("rc_record", "sim_moves")),
