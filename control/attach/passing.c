@@ -54,14 +54,17 @@ pass_out_begin(struct pass_out *out)
 	unsigned long long start, end, offset, inode;
 	uint32_t room = 0;
 	int error = 0;
-	char line[512];
+	size_t line_room = 0;
+	char *line = NULL;
 
 	memset(out, 0, sizeof(*out));
 	if (maps == NULL)
 		return -errno;
-	while (error == 0 && fgets(line, sizeof(line), maps) != NULL)
+	/* Applications name files, so only whole lines count. */
+	while (error == 0 && getline(&line, &line_room, maps) >= 0)
 		if (sscanf(line, "%llx-%llx %*s %llx %*s %llu", &start, &end, &offset, &inode) == 4)
 			error = add_map(out, &(struct pass_map){start, end, offset, inode != 0}, &room);
+	free(line);
 	fclose(maps);
 	return error;
 }
@@ -125,6 +128,7 @@ first_beyond(const struct pass_out *out, uint64_t address)
 static int
 open_mapped(struct pass_out *out, const struct pass_map *map)
 {
+	const struct client *client = out->context.owner;
 	char path[64];
 	int fd;
 
@@ -136,11 +140,11 @@ open_mapped(struct pass_out *out, const struct pass_map *map)
 	if (errno == EPERM || errno == EACCES)
 		pass_fail(
 			out,
-			"this data plane may not open the memory of applications again: %s; give it the capability CAP_CHECKPOINT_RESTORE",
-			strerror(errno));
+			"this data plane may not open memory of %s (pid %d) again: %s; give it the capability CAP_CHECKPOINT_RESTORE and rights to the file, or end the program",
+			client->program, (int)client->pid, strerror(errno));
 	else
-		pass_fail(out, "memory of an application cannot be opened again (%s): %s", path,
-			  strerror(errno));
+		pass_fail(out, "memory of %s (pid %d) cannot be opened again: %s; end the program",
+			  client->program, (int)client->pid, strerror(errno));
 	return -1;
 }
 
@@ -168,6 +172,9 @@ pass_pieces(struct pass_out *out, const uint8_t *base, uint64_t len)
 }
 
 /* ---- the new process ---- */
+
+/* Alignment of a mapping that is too short for the largest pages. */
+#define SMALL_ALIGN (2ull << 20)
 
 int
 pass_refuse(struct pass_in *in, const char *format, ...)
@@ -243,29 +250,31 @@ pass_take_fd(struct pass_in *in, uint64_t number)
 	return fd;
 }
 
-/* Reserves `len` addresses, the first of which equals `phase` modulo PASS_ALIGN. */
+/* Reserves `len` addresses, the first of which equals `phase` modulo `align`. */
 static uint8_t *
-reserve(uint64_t len, uint64_t phase)
+reserve(uint64_t len, uint64_t align, uint64_t phase)
 {
-	uint8_t *all =
-		mmap(NULL, len + PASS_ALIGN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *all = mmap(NULL, len + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uint64_t before;
 
 	if (all == MAP_FAILED)
 		return NULL;
-	before = (phase - (uintptr_t)all) & (PASS_ALIGN - 1);
+	before = (phase - (uintptr_t)all) & (align - 1);
 	if (before != 0)
 		munmap(all, before);
-	munmap(all + before + len, PASS_ALIGN - before);
+	munmap(all + before + len, align - before);
 	return all + before;
 }
 
+/* Maps the next piece, which begins at *at.  Memory between two pieces would not be accessible to the cores.
+ */
 static int
-map_piece(struct pass_in *in, uint8_t *base, uint64_t len)
+map_piece(struct pass_in *in, uint8_t *base, uint64_t len, uint64_t *at)
 {
+	const struct client *client = in->context.owner;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct record record = {.bytes = NULL};
 	struct pass_piece piece;
-	struct record record;
 	int fd, error = pass_take(in, RECORD_PIECE, &record);
 
 	if (error != 0)
@@ -274,12 +283,16 @@ map_piece(struct pass_in *in, uint8_t *base, uint64_t len)
 		return pass_refuse(in, "a piece of memory has a record of another form");
 	memcpy(&piece, record.bytes, sizeof(piece));
 	fd = pass_take_fd(in, piece.fd);
-	if (fd < 0 || piece.length == 0 || piece.length > len || piece.at > len - piece.length ||
-	    piece.at % page != 0)
-		return pass_refuse(in, "a piece of memory exceeds its mapping, or has no descriptor");
+	if (fd < 0 || piece.length == 0 || piece.length % page != 0 || piece.at != *at ||
+	    piece.length > len - *at)
+		return pass_refuse(
+			in,
+			"a piece of memory is not where the one before ends, or exceeds its mapping, or has no descriptor");
+	*at += piece.length;
 	if (mmap(base + piece.at, piece.length, PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)piece.offset) == MAP_FAILED)
-		error = pass_refuse(in, "memory of an application cannot be mapped: %s", strerror(errno));
+		error = pass_refuse(in, "memory of %s (pid %d) cannot be mapped: %s; end the program",
+				    client->program, (int)client->pid, strerror(errno));
 	close(fd); /* frees nothing: the file is mapped */
 	return error;
 }
@@ -287,19 +300,23 @@ map_piece(struct pass_in *in, uint8_t *base, uint64_t len)
 uint8_t *
 pass_map_pieces(struct pass_in *in, uint64_t len, uint64_t phase, uint32_t *count)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint8_t *base = len == 0 || len > INT64_MAX / 2 || len % page != 0 || phase % page != 0
-				? NULL
-				: reserve(len, phase);
-
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = 0;
+	uint8_t *base =
+		len == 0 || len > INT64_MAX / 2 || len % page != 0 || phase % page != 0
+			? NULL
+			: reserve(len, len < ONE_REGION_PAGE_MAX ? SMALL_ALIGN : ONE_REGION_PAGE_MAX, phase);
 	*count = 0;
 	if (base == NULL) {
 		pass_refuse(in, "memory of %llu bytes cannot be mapped", (unsigned long long)len);
 		return NULL;
 	}
-	for (; pass_is(in, RECORD_PIECE); ++*count)
-		if (map_piece(in, base, len) != 0)
+	for (; at < len && pass_is(in, RECORD_PIECE); ++*count)
+		if (map_piece(in, base, len, &at) != 0)
 			return NULL;
+	if (at < len) {
+		pass_refuse(in, "memory of %llu bytes is not whole", (unsigned long long)len);
+		return NULL;
+	}
 	return base;
 }
 

@@ -62,9 +62,8 @@ int pass_get(struct pass_in *in, const struct record_form *form, void *to, uint6
 int pass_refuse(struct pass_in *in, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Returns the descriptor of that number, which the caller then owns; -1: there is none. */
 int pass_take_fd(struct pass_in *in, uint64_t number);
-/* Maps the pieces that follow, at an address that equals `phase` modulo PASS_ALIGN, so that large pages stay
- * aligned.  Returns the mapping, or NULL. */
-#define PASS_ALIGN (2ull << 20)
+/* Maps the pieces that follow, at an address that equals `phase` modulo the largest page that `len` has room
+ * for, so that large pages stay aligned.  Returns the mapping, or NULL. */
 uint8_t *pass_map_pieces(struct pass_in *in, uint64_t len, uint64_t phase, uint32_t *count);
 
 /* ---- naming of objects ---- */

@@ -162,7 +162,7 @@ region_write(void *object, struct pass_out *out)
 	place = record_append(&out->records, RECORD_REGION_PLACE, 1, region->object.id, sizeof(*place));
 	if (place == NULL)
 		return;
-	*place = (struct region_place){(uintptr_t)region->mapping->base % PASS_ALIGN, region->kept};
+	*place = (struct region_place){(uintptr_t)region->mapping->base % ONE_REGION_PAGE_MAX, region->kept};
 	if (region->joined == region->size)
 		pass_pieces(out, region->mapping->base, region->size);
 	else if (region->unjoined != 0)
@@ -228,7 +228,7 @@ region_read(struct client *client, struct pass_in *in)
 	memcpy(&place, record.bytes, sizeof(place));
 	if (region->joined == 0)
 		return pass_refuse(in, "region %#x has no memory", region->object.id);
-	if (map_memory(client, in, region->size, place.phase % PASS_ALIGN, &region->mapping) != 0)
+	if (map_memory(client, in, region->size, place.phase % ONE_REGION_PAGE_MAX, &region->mapping) != 0)
 		return -EINVAL;
 	populate_later(region->mapping);
 	if (place.kept != 0)
