@@ -44,10 +44,12 @@ struct engine_share {
 struct engine_client_config {
 	void *owner;
 	struct engine_user *user; /* freed later than the client */
-	uint8_t *arena; /* mapped, ONE_ARENA_SIZE. Its struct one_arena is filled in, and no application has
-			   the arena yet: offsets are read from the struct once */
-	int wake_fd;    /* eventfd that the application writes when engine_asleep is set */
-	uint32_t core;  /* of the first lane, from 1; 0: the least busy one */
+	uint8_t *arena;           /* mapped, ONE_ARENA_SIZE */
+	/* Offsets of struct one_doorbells, the ONE_CHANNELS struct one_channel, and struct one_keys. The
+	 * application may have changed those in its arena. */
+	uint64_t doorbells, channels, keys;
+	int wake_fd;   /* eventfd that the application writes when engine_asleep is set */
+	uint32_t core; /* of the first lane, from 1; 0: the least busy one */
 };
 
 struct engine_cq_config {

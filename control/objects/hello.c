@@ -124,9 +124,8 @@ client_added(struct engine_command *command, void *object)
 }
 
 int
-hello_make_lane(struct client *client, uint32_t core)
+hello_make_lane(struct client *client, struct engine_client_config config)
 {
-	struct engine_client_config config = {.owner = client, .core = core};
 	/* An access to the sealed arena may still fault, because of huge pages or a memory limit. */
 	int error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
 
@@ -134,6 +133,7 @@ hello_make_lane(struct client *client, uint32_t core)
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	client->arena_mapping->guard = error;
 	init_tables(client);
+	config.owner = client;
 	config.arena = client->arena.base;
 	config.wake_fd = client->wake_fd;
 	config.user = user_of(client->account);
@@ -160,7 +160,11 @@ start_attachment(struct client *client)
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, ARENA_RESERVED);
 	client->reply_fd = error;
 	lay_out(client);
-	error = hello_make_lane(client, 0);
+	error = hello_make_lane(client, (struct engine_client_config){
+						.doorbells = DOORBELLS_AT,
+						.channels = CHANNELS_AT,
+						.keys = KEYS_AT,
+					});
 	if (error != 0)
 		return error;
 	command_send(command_new(client, ENGINE_CLIENT_ADD, client_added, client));

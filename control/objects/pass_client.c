@@ -47,7 +47,7 @@ struct client_fds {
 	uint64_t fd, pidfd, wake_fd, arena;
 };
 struct lane_place {
-	uint64_t doorbells, copies, handed_over;
+	uint64_t doorbells, channels, keys, copies, handed_over;
 };
 
 /* ---- the old process ---- */
@@ -122,8 +122,13 @@ lane_write(const struct engine_client *lane, struct pass_out *out)
 
 	if (place == NULL)
 		return;
-	*place = (struct lane_place){engine_lane_doorbells(lane), engine_lane_copies(lane),
-				     engine_lane_handed_over(lane)};
+	*place = (struct lane_place){
+		.doorbells = engine_lane_doorbells(lane),
+		.channels = engine_lane_channels(lane),
+		.keys = engine_lane_keys(lane),
+		.copies = engine_lane_copies(lane),
+		.handed_over = engine_lane_handed_over(lane),
+	};
 	engine_lane_write(lane, &out->records);
 }
 
@@ -236,10 +241,26 @@ map_arena(struct client *client, struct pass_in *in)
 	return 0;
 }
 
+/* The application may have changed what the arena says of its layout, so the record says it. */
+static struct engine_client *
+make_lane(struct client *client, uint32_t core, const struct lane_place *place)
+{
+	const struct engine_client_config config = {
+		.core = core + 1,
+		.doorbells = place->doorbells,
+		.channels = place->channels,
+		.keys = place->keys,
+	};
+
+	if (client->engine != NULL)
+		return engine_lane_new(client->engine, core, place->doorbells);
+	return hello_make_lane(client, config) == 0 ? client->engine : NULL;
+}
+
 static int
 lane_read(struct client *client, struct pass_in *in)
 {
-	struct engine_client *lane = client->engine;
+	struct engine_client *lane;
 	struct lane_place place;
 	struct record record;
 
@@ -248,10 +269,7 @@ lane_read(struct client *client, struct pass_in *in)
 	    record.head.id >= engine_num_cores())
 		return pass_refuse(in, "a lane has a record of another form, or a core that is not there");
 	memcpy(&place, record.bytes, sizeof(place));
-	if (lane == NULL && hello_make_lane(client, (uint32_t)record.head.id + 1) == 0)
-		lane = client->engine;
-	else
-		lane = engine_lane_new(lane, (uint32_t)record.head.id, place.doorbells);
+	lane = make_lane(client, (uint32_t)record.head.id, &place);
 	if (lane == NULL || !engine_lane_continue(lane, place.copies, (uint32_t)place.handed_over))
 		return pass_refuse(in, "no memory for a lane, or its offsets exceed the arena");
 	if (client->bounce == NULL)

@@ -126,12 +126,11 @@ lane_alloc(struct core *core, struct engine_user *user)
 struct engine_client *
 engine_client_new(const struct engine_client_config *config)
 {
-	const struct one_arena *header = (const struct one_arena *)config->arena;
 	struct engine_client *client;
 
-	if (!client_owns(header->doorbells, sizeof(struct one_doorbells)) ||
-	    !client_owns(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
-	    !client_owns(header->keys, sizeof(struct one_keys)))
+	if (!client_owns(config->doorbells, sizeof(struct one_doorbells)) ||
+	    !client_owns(config->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
+	    !client_owns(config->keys, sizeof(struct one_keys)))
 		return NULL;
 	if (config->core > engine.num_cores)
 		return NULL;
@@ -142,9 +141,9 @@ engine_client_new(const struct engine_client_config *config)
 	client->node.owner = config->owner;
 	client->arena = config->arena;
 	client->header = (struct one_arena *)config->arena;
-	client->doorbells = (struct one_doorbells *)(config->arena + header->doorbells);
-	client->channels = (struct one_channel *)(config->arena + header->channels);
-	client->keys = (struct one_keys *)(config->arena + header->keys);
+	client->doorbells = (struct one_doorbells *)(config->arena + config->doorbells);
+	client->channels = (struct one_channel *)(config->arena + config->channels);
+	client->keys = (struct one_keys *)(config->arena + config->keys);
 	client->asleep = &client->header->engine_asleep;
 	client->wake_fd = config->wake_fd;
 	return client;

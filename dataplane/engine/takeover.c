@@ -267,6 +267,18 @@ engine_cq_last_report(const struct engine_cq *first)
 }
 
 uint64_t
+engine_lane_channels(const struct engine_client *lane)
+{
+	return (uint64_t)((uint8_t *)lane->channels - lane->arena);
+}
+
+uint64_t
+engine_lane_keys(const struct engine_client *lane)
+{
+	return (uint64_t)((uint8_t *)lane->home->keys - lane->arena);
+}
+
+uint64_t
 engine_lane_copies(const struct engine_client *lane)
 {
 	return lane->bounce == NULL ? 0 : (uint64_t)((uint8_t *)bounce_shm(lane->bounce) - lane->arena);

@@ -35,6 +35,9 @@ void engine_srq_write(const struct engine_srq *srq, struct record_out *out);
 void engine_qp_write(const struct engine_qp *qp, const struct engine_move *move, struct record_out *out);
 /* Returns the number of the ring that has the bundle's newest report; -1: there is none. */
 int engine_cq_last_report(const struct engine_cq *first);
+/* Offsets of the channels, and of the first lane's struct one_keys. */
+uint64_t engine_lane_channels(const struct engine_client *lane);
+uint64_t engine_lane_keys(const struct engine_client *lane);
 /* Offset of the lane's struct one_copies; 0: none. */
 uint64_t engine_lane_copies(const struct engine_client *lane);
 /* Number of accesses that the copy thread has been handed; all are answered. */

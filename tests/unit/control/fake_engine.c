@@ -527,7 +527,7 @@ engine_core_lanes(uint32_t core)
 uint64_t
 engine_lane_doorbells(const struct engine_client *lane)
 {
-	return ((const struct one_arena *)lane->config.arena)->doorbells;
+	return lane->config.doorbells;
 }
 
 void

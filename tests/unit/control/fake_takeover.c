@@ -76,6 +76,18 @@ engine_cq_last_report(const struct engine_cq *first)
 }
 
 uint64_t
+engine_lane_channels(const struct engine_client *lane)
+{
+	return 0;
+}
+
+uint64_t
+engine_lane_keys(const struct engine_client *lane)
+{
+	return 0;
+}
+
+uint64_t
 engine_lane_copies(const struct engine_client *lane)
 {
 	return 0;

@@ -214,6 +214,9 @@ app_start_of(struct app *app, struct engine_user *user)
 	app->doorbells = (struct one_doorbells *)(app->arena + app->header->doorbells);
 	app->channels = (struct one_channel *)(app->arena + app->header->channels);
 	with_arena.arena = app->arena;
+	with_arena.doorbells = app->header->doorbells;
+	with_arena.channels = app->header->channels;
+	with_arena.keys = app->header->keys;
 	app->client = engine_client_new(&with_arena);
 	assert_non_null(app->client);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_CLIENT_ADD, .client = app->client}),
