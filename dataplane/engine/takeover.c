@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_launch.h>
 
@@ -156,6 +157,14 @@ is_connected(const struct engine_qp *qp)
 	return qp->transport != QP_UD && (qp->state == RC_RTR || qp->state == RC_RTS);
 }
 
+/* True if datagrams wait in staging memory, which no record holds: for the copy thread, or for a frame. */
+static bool
+has_datagrams(const struct engine_qp *qp)
+{
+	return qp->transport == QP_UD &&
+	       (bounce_queued(&qp->bounce, BOUNCE_LEAVING) || bounce_queued(&qp->bounce, BOUNCE_ARRIVED));
+}
+
 int
 engine_qp_freeze(struct engine_qp *qp, struct engine_move **move)
 {
@@ -166,7 +175,7 @@ engine_qp_freeze(struct engine_qp *qp, struct engine_move **move)
 	int error;
 
 	*move = NULL;
-	if (qp->bind != QP_BIND_NONE || qp->node.queued)
+	if (qp->bind != QP_BIND_NONE || qp->node.queued || has_datagrams(qp))
 		return -EAGAIN;
 	if (!is_connected(qp))
 		return 0;
@@ -189,6 +198,9 @@ engine_qp_unfreeze(struct engine_move *move)
 	if (move == NULL)
 		return;
 	move->returns = true;
+	/* The rings that the application takes first are named in the queue pair's own ring already, which
+	 * may be full. */
+	memset(move->after, 0, sizeof(move->after));
 	/* The kept nodes are enough, and no ring needs an entry. */
 	(void)qp_thaw(move->from.lane->core, move);
 	move->qp->move = NULL;

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 
+#include "dataplane/engine/takeover.h"
 #include "dataplane/qp/move.h"
 
 #define LENGTH 4096u
@@ -748,6 +749,31 @@ test_threads(void **state)
 	fixture_stop();
 }
 
+/* ---- take-overs ---- */
+
+/* A queue pair goes on after a take-over that failed, though its ring has no room for another entry. */
+static void
+test_unfrozen_in_full_ring(void **state)
+{
+	const struct one_cqe entry = {.type = ONE_CQE_SEND};
+	struct engine_cq *cq = ring[1].cq;
+	struct engine_move *move;
+
+	post_write(&pair[0], &memory[0], &memory[1], 8, 1);
+	TURN_UNTIL(pair[0].shm->sq_done == 1);
+	while (cq->tail + 1 < cq->limit)
+		cq_push(cq->client->core, cq, &entry);
+	move_now(&pair[0], 1); /* the last entry names the one in the other ring */
+	assert_int_equal(cq->tail, cq->limit);
+	assert_int_equal(engine_qp_freeze(pair[0].qp, &move), 0);
+	assert_non_null(move);
+	engine_qp_unfreeze(move);
+	assert_false(pair[0].qp->frozen);
+	assert_int_equal(cq->tail, cq->limit);
+	post_write(&pair[0], &memory[0], &memory[1], 8, 2);
+	TURN_UNTIL(pair[0].shm->sq_done == 2);
+}
+
 int
 main(void)
 {
@@ -772,6 +798,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_keys, start, end),
 		cmocka_unit_test_setup_teardown(test_key_withdrawn, start, end),
 		cmocka_unit_test_setup_teardown(test_refused, start, end),
+		cmocka_unit_test_setup_teardown(test_unfrozen_in_full_ring, start, end),
 		cmocka_unit_test_setup_teardown(test_local, start_local, end),
 		cmocka_unit_test_setup_teardown(test_local_peer_elsewhere, start_local, end),
 	};
