@@ -425,19 +425,56 @@ engine_srq_lane_read(struct engine_srq *srq, const struct record *record)
 }
 
 static bool
-work_is_valid(const struct work *work)
+sum_sges(const struct one_sge *sge, uint32_t num, uint64_t *sum)
 {
-	return work->status != 0 || (work->num_sge <= ONE_MAX_SGE && work->op < ONE_OP_MAX);
+	*sum = 0;
+	for (uint32_t i = 0; i < num && num <= ONE_MAX_SGE; i++)
+		*sum += sge[i].len;
+	return num <= ONE_MAX_SGE;
+}
+
+/* The request that is taken has the form that wqe_to_work() gives it, for copies rely on its sums. */
+static bool
+request_is_valid(const struct engine_qp *qp)
+{
+	const struct work *work = &qp->work;
+	uint64_t sum;
+
+	if (qp->request == QP_REQUEST_NONE)
+		return true;
+	if (!sum_sges(work->sge, work->num_sge, &sum))
+		return false;
+	/* A malformed request completes with its status, and nothing else of it is used. */
+	if (work->status != ONE_STATUS_SUCCESS)
+		return true;
+	if (work->op >= ONE_OP_FETCH_ADD)
+		return work->op < ONE_OP_MAX;
+	return qp->moved <= work->length &&
+	       ((work->flags & ONE_WQE_INLINE) != 0 ? work->length <= ONE_INLINE_MAX : work->length == sum);
+}
+
+/* The local transport cuts the sges, not `length`, when a message begins. */
+static bool
+receive_is_valid(struct engine_qp *qp)
+{
+	struct recv_work *recv = &qp->recv;
+	uint64_t sum;
+
+	if (!qp->recv_taken)
+		return true;
+	if (!sum_sges(recv->sge, recv->num_sge, &sum) || sum > recv->length)
+		return false;
+	recv->length = (uint32_t)sum;
+	return true;
 }
 
 /* True if the fields that limits alone do not check fit the queue pair and each other. */
 static bool
-state_is_valid(const struct engine_qp *qp)
+state_is_valid(struct engine_qp *qp)
 {
 	bool datagrams = qp->rc == NULL, connected = qp->state == RC_RTR || qp->state == RC_RTS;
 
-	if ((qp->transport == QP_UD) != datagrams || !work_is_valid(&qp->work) ||
-	    qp->recv.num_sge > ONE_MAX_SGE)
+	if ((qp->transport == QP_UD) != datagrams || !request_is_valid(qp) || !receive_is_valid(qp))
 		return false;
 	if (datagrams || qp->state == RC_RESET)
 		return true;

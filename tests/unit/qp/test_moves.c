@@ -774,6 +774,66 @@ test_unfrozen_in_full_ring(void **state)
 	TURN_UNTIL(pair[0].shm->sq_done == 2);
 }
 
+/* Writes the queue pair as it is now, and reads it again. */
+static int
+read_again(struct engine_qp *qp)
+{
+	struct record_out out = {.bytes = NULL};
+	struct record_in in;
+	struct record record;
+	int error;
+
+	engine_qp_write(qp, NULL, &out);
+	in = (struct record_in){.bytes = out.bytes, .length = out.length};
+	assert_int_equal(record_take(&in, &record), 1);
+	error = engine_qp_read(qp, &record, NULL, false);
+	record_out_free(&out);
+	return error;
+}
+
+/* Requests and receives whose sums exceed their memory are refused. */
+static void
+test_records(void **state)
+{
+	struct engine_qp *qp = pair[0].qp;
+	const struct work inlined = {.op = ONE_OP_WRITE, .flags = ONE_WQE_INLINE, .length = ONE_INLINE_MAX};
+	const struct work one = {.op = ONE_OP_SEND, .num_sge = 1, .length = 8, .sge = {{.len = 8}}};
+	const struct recv_work recv = {.num_sge = 1, .length = 8, .sge = {{.len = 4}}};
+
+	qp->work.op = 77; /* what the last request has left is not used */
+	assert_int_equal(read_again(qp), 0);
+	qp->request = QP_REQUEST_TAKEN;
+	assert_int_equal(read_again(qp), -EINVAL);
+	qp->work.status = ONE_STATUS_LOCAL_QP; /* malformed, as the application has posted it */
+	assert_int_equal(read_again(qp), 0);
+	qp->work = inlined;
+	assert_int_equal(read_again(qp), 0);
+	qp->work.length++;
+	assert_int_equal(read_again(qp), -EINVAL);
+	qp->work = one;
+	assert_int_equal(read_again(qp), 0);
+	qp->work.sge[0].len--;
+	assert_int_equal(read_again(qp), -EINVAL);
+	qp->work = one;
+	qp->work.num_sge = ONE_MAX_SGE + 1;
+	assert_int_equal(read_again(qp), -EINVAL);
+	qp->work = one;
+	qp->moved = 9;
+	assert_int_equal(read_again(qp), -EINVAL);
+	qp->moved = 0;
+	qp->request = QP_REQUEST_NONE;
+	qp->recv_taken = true;
+	qp->recv = recv; /* cut for a message of four bytes */
+	assert_int_equal(read_again(qp), 0);
+	assert_int_equal(qp->recv.length, 4);
+	qp->recv.sge[0].len++;
+	assert_int_equal(read_again(qp), -EINVAL);
+	qp->recv = recv;
+	qp->recv.num_sge = ONE_MAX_SGE + 1;
+	assert_int_equal(read_again(qp), -EINVAL);
+	qp->recv_taken = false;
+}
+
 int
 main(void)
 {
@@ -799,6 +859,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_key_withdrawn, start, end),
 		cmocka_unit_test_setup_teardown(test_refused, start, end),
 		cmocka_unit_test_setup_teardown(test_unfrozen_in_full_ring, start, end),
+		cmocka_unit_test_setup_teardown(test_records, start_local, end),
 		cmocka_unit_test_setup_teardown(test_local, start_local, end),
 		cmocka_unit_test_setup_teardown(test_local_peer_elsewhere, start_local, end),
 	};
