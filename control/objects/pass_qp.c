@@ -130,6 +130,7 @@ qp_read(struct client *client, struct pass_in *in)
 {
 	uint64_t id = in->record.head.id;
 	struct qp *qp = qp_new_as(client, (uint32_t)id);
+	uint32_t qpn;
 	int error;
 
 	if (qp == NULL)
@@ -138,10 +139,11 @@ qp_read(struct client *client, struct pass_in *in)
 	error = pass_get(in, &qp_form, qp, &id);
 	if (error != 0)
 		return error;
+	qpn = qp->config.qpn;
+	/* qp_make_again() frees a queue pair that it cannot make. */
 	if ((qp->placed && qp->lane == NULL) || (qp->srq != NULL && qp->srq->pz != qp->pz) ||
 	    qp_make_again(qp) != 0)
-		return pass_refuse(in, "queue pair %#x is taken, or its rings exceed the arena",
-				   qp->config.qpn);
+		return pass_refuse(in, "queue pair %#x is taken, or its rings exceed the arena", qpn);
 	return core_read(qp, in);
 }
 
