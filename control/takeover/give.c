@@ -47,6 +47,8 @@ send_offer(int fd)
 static void
 forget_asker(void)
 {
+	if (asked_fd < 0)
+		return;
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, asked_fd, NULL);
 	close(asked_fd);
 	asked_fd = -1;
@@ -86,7 +88,10 @@ excludes_attachment(char *why, size_t why_len)
 static bool
 is_excluded(char *why, size_t why_len)
 {
-	if (control.config->num_ipsec != 0)
+	if (control.draining)
+		snprintf(why, why_len,
+			 "it drains, and ends with its last connection; start another one then");
+	else if (control.config->num_ipsec != 0)
 		snprintf(why, why_len,
 			 "[ipsec] sections are not passed on yet; restart the data plane instead");
 	else if (!LIST_EMPTY(&control.segments))
@@ -180,7 +185,11 @@ quiesce(const struct takeover_calls *calls, char *why, size_t why_len)
 	if (is_excluded(why, why_len))
 		return false;
 	control.passing = true;
-	while (clock_now() < deadline && calls->loop() == 0) {
+	while (clock_now() < deadline) {
+		if (calls->loop() != 0 || !begin_heard) {
+			snprintf(why, why_len, "one of the two data planes is ending");
+			break;
+		}
 		if (find_obstacle(why, why_len))
 			continue;
 		engine_stop();
@@ -285,6 +294,24 @@ await_commit(uint64_t deadline, char *why, size_t why_len)
 	return false;
 }
 
+static void
+refuse(const char *why)
+{
+	log_warning("event=takeover_refused text=\"%s\"\n", why);
+	if (asked_fd >= 0)
+		takeover_refuse(asked_fd, why);
+	forget_asker();
+}
+
+/* The refusal comes first: a commit that arrives from now on finds it, even if this process dies. */
+static void
+take_back(char *why, size_t why_len)
+{
+	refuse(why);
+	if (engine_ports_reopen(why, why_len) != 0)
+		log_error("event=takeover_port text=\"%s\"\n", why);
+}
+
 /* The cores stand, and the ports are open. */
 static bool
 pass_on(char *why, size_t why_len)
@@ -301,6 +328,7 @@ pass_on(char *why, size_t why_len)
 	if (error != 0 || out.why[0] != '\0') {
 		snprintf(why, why_len, "%s", error != 0 ? strerror(-error) : out.why);
 		pass_out_end(&out);
+		refuse(why);
 		return false;
 	}
 	engine_ports_close();
@@ -312,8 +340,8 @@ pass_on(char *why, size_t why_len)
 	else
 		given = await_commit(deadline, why, why_len);
 	pass_out_end(&out);
-	if (!given && engine_ports_reopen(why, why_len) != 0)
-		log_error("event=takeover_port text=\"%s\"\n", why);
+	if (!given)
+		take_back(why, why_len);
 	return given;
 }
 
@@ -330,25 +358,20 @@ bool
 takeover_give(const struct takeover_calls *calls)
 {
 	char why[400] = "";
-	bool given = false;
 
 	takeover_step(TAKEOVER_GIVE_ASKED);
-	begin_heard = false;
-	if (quiesce(calls, why, sizeof(why))) {
-		takeover_step(TAKEOVER_GIVE_STOPPED);
-		given = pass_on(why, sizeof(why));
-		if (!given)
-			go_on();
+	if (!quiesce(calls, why, sizeof(why))) {
+		refuse(why);
+		return false;
 	}
-	if (given) {
-		takeover_step(TAKEOVER_GIVE_COMMITTED);
-		takeover_say(asked_fd, TAKEOVER_BYE, 0, NULL, 0, clock_now());
-		takeover_step(TAKEOVER_GIVE_ANSWERED);
-		log_notice("event=taken_over text=\"another data plane serves now; this one ends\"\n");
-		return true;
+	takeover_step(TAKEOVER_GIVE_STOPPED);
+	if (!pass_on(why, sizeof(why))) {
+		go_on();
+		return false;
 	}
-	log_warning("event=takeover_refused text=\"%s\"\n", why);
-	takeover_refuse(asked_fd, why);
-	forget_asker();
-	return false;
+	takeover_step(TAKEOVER_GIVE_COMMITTED);
+	takeover_say(asked_fd, TAKEOVER_BYE, 0, NULL, 0, clock_now());
+	takeover_step(TAKEOVER_GIVE_ANSWERED);
+	log_notice("event=taken_over text=\"another data plane serves now; this one ends\"\n");
+	return true;
 }

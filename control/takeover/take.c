@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "control/base/listening.h"
+#include "control/base/log.h"
 #include "control/connect/ah.h"
 #include "control/connect/connect.h"
 #include "control/objects/pass.h"
@@ -220,6 +221,9 @@ receive_one(int *state, char *why, size_t why_len)
 
 	if (n == -EPIPE)
 		return n;
+	if (n == -EMFILE)
+		return config_refuse(why, why_len, n,
+				     "no descriptors left for those of the attachments; raise LimitNOFILE");
 	if (n != (int)sizeof(message) || message.magic != TAKEOVER_MAGIC)
 		return config_refuse(why, why_len, -EPROTO, "the data plane that serves does not answer");
 	message.text[sizeof(message.text) - 1] = '\0';
@@ -384,18 +388,24 @@ takeover_build(char *why, size_t why_len)
 
 /* ---- the commit ---- */
 
-/* The old process answers, or it has ended, or is ended: never two. */
+/* The old process answers, or it has ended, or is ended: never two.  Its sockets close when its cores have
+ * ended; so this one waits for that, even if it cannot end it: in another pid namespace, for example. */
 static int
 hear_end(char *why, size_t why_len)
 {
 	struct takeover_message message;
 	int heard = takeover_hear(old_fd, &message, clock_now() + TAKEOVER_LAST_NS);
 
+	if (heard == -ETIMEDOUT) {
+		log_warning(
+			"event=takeover_silent text=\"the old data plane does not answer the commit; it is killed\" remedy=\"kill it if this process does not serve soon\"\n");
+		if (old_process >= 0)
+			syscall(SYS_pidfd_send_signal, old_process, SIGKILL, NULL, 0);
+		heard = takeover_hear(old_fd, &message, UINT64_MAX);
+	}
 	if (heard == TAKEOVER_REFUSED)
 		return config_refuse(why, why_len, -EBUSY, "the data plane that serves goes on: %s",
 				     message.text);
-	if (heard == -ETIMEDOUT && old_process >= 0)
-		syscall(SYS_pidfd_send_signal, old_process, SIGKILL, NULL, 0);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ void takeover_step(enum takeover_step step);
 
 /* The control thread's calls. */
 struct takeover_calls {
-	int (*loop)(void);  /* one loop, without sleeping */
+	int (*loop)(void);  /* one loop, without sleeping; not 0: the process ends */
 	bool (*poll)(void); /* processes what the cores have sent */
 };
 /* A caller of the control socket wants to take over; the function owns `fd`.  False: another one does. */

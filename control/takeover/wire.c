@@ -14,6 +14,7 @@
 #include "dataplane/base/clock.h"
 
 #define NS_PER_MS 1000000ull
+#define WAIT_MS 60000u /* of one poll() */
 
 const char *const takeover_step_name[TAKEOVER_STEPS] = {
 	[TAKEOVER_GIVE_ASKED] = "give-asked",       [TAKEOVER_GIVE_STOPPED] = "give-stopped",
@@ -44,8 +45,8 @@ wait_for(int socket, short what, uint64_t deadline)
 	struct pollfd fd = {.fd = socket, .events = what};
 
 	for (;;) {
-		uint64_t now = clock_now();
-		int n = poll(&fd, 1, now >= deadline ? 0 : (int)((deadline - now) / NS_PER_MS) + 1);
+		uint64_t now = clock_now(), left = now >= deadline ? 0 : (deadline - now) / NS_PER_MS + 1;
+		int n = poll(&fd, 1, (int)RTE_MIN(left, WAIT_MS));
 
 		if (n > 0)
 			return 0;
@@ -145,10 +146,12 @@ takeover_receive_into(int socket, void *to, size_t size, int *fds, uint32_t *num
 		if (error != 0)
 			return error;
 		n = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		/* ECONNRESET, once: the other process has closed without reading all.  What it said before
+		 * still waits here. */
+		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n < 0)
-			return errno == ECONNRESET ? -EPIPE : -errno;
+			return -errno;
 		take_fds(&header, fds, num != NULL ? num : &none);
 		if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0)
 			return -EMFILE;
