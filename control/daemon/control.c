@@ -449,7 +449,9 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 static int
 loop_awake(void)
 {
-	return loop_once(clock_now());
+	int error = loop_once(clock_now());
+
+	return error == 0 && stop_seen ? -EINTR : error;
 }
 
 int
