@@ -35,10 +35,38 @@ listening_inherit(int fd)
 	return false;
 }
 
+/* Ends a socket that this process's configuration does not have: callers would wait at it for ever. */
+static void
+drop_inherited(uint32_t i)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(address) - 1; /* the path ends with a zero */
+	int fd = inherited[i] - 1;
+
+	inherited[i] = 0;
+	if (fd < 0)
+		return;
+	if (getsockname(fd, (struct sockaddr *)&address, &len) == 0 && address.sun_path[0] != '\0')
+		unlink(address.sun_path);
+	close(fd);
+}
+
+/* The sockets become this process's: the kernel tells callers the process that called listen() last, and the
+ * configuration may have another mode, or no longer the path. */
 void
 listening_commit(void)
 {
 	provisional = false;
+	for (uint32_t i = 0; i < LISTENING_MAX; i++) {
+		const struct listening *listening = open_ones[i];
+
+		if (listening == NULL)
+			continue;
+		listen(listening->fd, BACKLOG);
+		chmod(listening->address.sun_path, listening->mode);
+	}
+	for (uint32_t i = 0; i < LISTENING_MAX; i++)
+		drop_inherited(i);
 }
 
 int
@@ -185,7 +213,8 @@ listening_open_type(struct listening *listening, int type, const char *key, cons
 	int error;
 
 	why[0] = '\0';
-	*listening = (struct listening){.fd = -1, .type = type, .key = key, .address.sun_family = AF_UNIX};
+	*listening = (struct listening){
+		.fd = -1, .type = type, .key = key, .address.sun_family = AF_UNIX, .mode = mode};
 	if (strlen(path) >= sizeof(listening->address.sun_path))
 		return config_refuse(why, why_len, -ENAMETOOLONG,
 				     "%s %s: longer than %zu bytes; choose a shorter %s = %sPATH", key, path,

@@ -15,6 +15,7 @@ struct listening {
 	int type;        /* SOCK_SEQPACKET, or SOCK_STREAM, whose key takes unix:PATH */
 	const char *key; /* configuration key of the path */
 	struct sockaddr_un address;
+	mode_t mode;
 	ino_t inode;
 };
 
