@@ -105,6 +105,25 @@ table_put(struct table *table, uint32_t id, void *object)
 }
 
 void
+table_generations(const struct table *table, uint16_t *to)
+{
+	for (uint32_t i = 0; i < table->size; i++)
+		to[i] = table->slot[i].generation;
+}
+
+int
+table_resume(struct table *table, const uint16_t *from, uint32_t size)
+{
+	size = size < table->max ? size : table->max;
+	while (table->size < size)
+		if (table_grow(table) != 0)
+			return -ENOMEM;
+	for (uint32_t i = 0; i < size; i++)
+		table->slot[i].generation = from[i] == 0 ? 1 : from[i];
+	return 0;
+}
+
+void
 table_settle(struct table *table)
 {
 	table->free = TABLE_NONE;

@@ -33,6 +33,10 @@ uint32_t table_add(struct table *table, void *object);
  * table_settle() after the last, before table_add(). */
 int table_put(struct table *table, uint32_t id, void *object);
 void table_settle(struct table *table);
+/* Stores in `to` the generation of each of the `size` slots; and takes them over, before table_put(), so that
+ * no id repeats that the other process has freed.  Returns 0 or -ENOMEM. */
+void table_generations(const struct table *table, uint16_t *to);
+int table_resume(struct table *table, const uint16_t *from, uint32_t size);
 void *table_get(const struct table *table, uint32_t id);
 void *table_remove(struct table *table, uint32_t id);
 

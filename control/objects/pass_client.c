@@ -142,6 +142,19 @@ fds_write(const struct client *client, struct pass_out *out)
 					   pass_fd(out, client->wake_fd), 0};
 }
 
+/* Ids of freed objects, which the application may still name. */
+static void
+tables_write(const struct client *client, struct pass_out *out)
+{
+	for (uint32_t i = 0; i < OBJECT_KINDS; i++) {
+		const struct table *table = &client->table[i];
+		uint16_t *at = record_append(&out->records, RECORD_TABLE, 1, i, table->size * sizeof(*at));
+
+		if (at != NULL)
+			table_generations(table, at);
+	}
+}
+
 void
 attachment_write(struct client *client, struct pass_out *out)
 {
@@ -156,6 +169,7 @@ attachment_write(struct client *client, struct pass_out *out)
 	for (const struct engine_client *lane = client->engine; lane != NULL; lane = engine_lane_next(lane))
 		lane_write(lane, out);
 	engine_forwards_write(client->engine, &out->records);
+	tables_write(client, out);
 }
 
 /* ---- the new process ---- */
@@ -291,6 +305,23 @@ forward_read(struct client *client, struct pass_in *in)
 }
 
 static int
+table_read(struct client *client, struct pass_in *in)
+{
+	struct record record;
+	const uint16_t *from;
+
+	pass_take(in, RECORD_TABLE, &record);
+	if (record.head.version != 1 || record.head.id >= OBJECT_KINDS ||
+	    record.head.length > TABLE_MAX * sizeof(*from) || record.head.length % sizeof(*from) != 0)
+		return pass_refuse(in, "the ids of objects have a record of another form");
+	from = (const void *)record.bytes; /* records are aligned to eight bytes */
+	if (table_resume(&client->table[record.head.id], from,
+			 record.head.length / (uint32_t)sizeof(*from)) != 0)
+		return pass_refuse(in, "no memory");
+	return 0;
+}
+
+static int
 charge(struct client *client, struct pass_in *in)
 {
 	struct quota_limit limit;
@@ -328,6 +359,8 @@ arena_and_lanes_read(struct client *client, struct pass_in *in)
 		error = lane_read(client, in);
 	while (error == 0 && pass_is(in, RECORD_FORWARD))
 		error = forward_read(client, in);
+	while (error == 0 && pass_is(in, RECORD_TABLE))
+		error = table_read(client, in);
 	return error;
 }
 

@@ -62,6 +62,42 @@ test_table_ids(void **state)
 	table_fini(&table);
 }
 
+/* A successor gives out no id that its predecessor has freed, of slots between objects and behind the last.
+ */
+static void
+test_table_resumed(void **state)
+{
+	int a, b, c;
+	struct table old, new;
+	uint16_t generation[16];
+	uint32_t first, middle, freed[2];
+
+	table_init(&old, 16);
+	first = table_add(&old, &a);
+	freed[0] = table_add(&old, &b);
+	middle = table_add(&old, &b);
+	freed[1] = table_add(&old, &c);
+	table_remove(&old, freed[0]);
+	table_remove(&old, freed[1]);
+	assert_int_equal(old.size, 16);
+	table_generations(&old, generation);
+	table_init(&new, 4);
+	assert_int_equal(table_resume(&new, generation, old.size), 0);
+	assert_int_equal(table_put(&new, first, &a), 0);
+	assert_int_equal(table_put(&new, middle, &b), 0);
+	table_settle(&new);
+	for (int i = 0; i < 2; i++) {
+		uint32_t id = table_add(&new, &c);
+
+		assert_int_equal(table_index(id), table_index(freed[i]));
+		assert_int_not_equal(id, freed[i]);
+	}
+	assert_int_equal(table_add(&new, &c), 0);
+	assert_ptr_equal(table_get(&new, first), &a);
+	table_fini(&new);
+	table_fini(&old);
+}
+
 static void
 test_table_generations(void **state)
 {
@@ -578,23 +614,15 @@ int
 memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_ids),
-		cmocka_unit_test(test_table_generations),
-		cmocka_unit_test(test_table_grows),
-		cmocka_unit_test(test_arena_is_sealed),
-		cmocka_unit_test(test_arena_alloc),
-		cmocka_unit_test(test_arena_random),
-		cmocka_unit_test(test_small),
-		cmocka_unit_test(test_arena_fragments),
-		cmocka_unit_test(test_quota_clients),
-		cmocka_unit_test(test_quota_leaving),
-		cmocka_unit_test(test_quota_own),
-		cmocka_unit_test(test_port_space),
-		cmocka_unit_test(test_quota_connections),
-		cmocka_unit_test(test_quota_common),
-		cmocka_unit_test(test_quota_bytes),
-		cmocka_unit_test(test_region_check),
-		cmocka_unit_test(test_populate),
+		cmocka_unit_test(test_table_ids),         cmocka_unit_test(test_table_resumed),
+		cmocka_unit_test(test_table_generations), cmocka_unit_test(test_table_grows),
+		cmocka_unit_test(test_arena_is_sealed),   cmocka_unit_test(test_arena_alloc),
+		cmocka_unit_test(test_arena_random),      cmocka_unit_test(test_small),
+		cmocka_unit_test(test_arena_fragments),   cmocka_unit_test(test_quota_clients),
+		cmocka_unit_test(test_quota_leaving),     cmocka_unit_test(test_quota_own),
+		cmocka_unit_test(test_port_space),        cmocka_unit_test(test_quota_connections),
+		cmocka_unit_test(test_quota_common),      cmocka_unit_test(test_quota_bytes),
+		cmocka_unit_test(test_region_check),      cmocka_unit_test(test_populate),
 	};
 
 	return cmocka_run_group_tests_name("control: memory", tests, NULL, NULL);
