@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -71,14 +70,9 @@ listen_ready(struct watch *watch, uint32_t events)
 int
 server_open(const struct config *config, char *why, size_t why_len)
 {
-	struct rlimit limit;
 	int error, on = 1;
 
 	paused = false;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
 	spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	error = spare_fd < 0 ? -errno : reapers_start();
 	if (error != 0) {

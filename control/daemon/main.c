@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -58,6 +59,19 @@ survive_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
+}
+
+/* Call before shares of the limit are computed, and before a take-over sends the descriptors of all
+ * attachments: the soft limit is often 1024. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Blocks SIGINT and SIGTERM until the control thread can handle them. */
@@ -269,6 +283,7 @@ main(int argc, char **argv)
 										    : EXIT_FAILURE;
 	if (config_validate(&config, why, sizeof(why)) < 0)
 		return print_error(why);
+	raise_descriptors();
 	int eal_argc = split;
 	bool takes_over = false;
 	if (action == CONFIG_TAKE_OVER) {
