@@ -224,9 +224,10 @@ engine_ports_reopen(char *why, size_t why_len)
 	for (uint32_t i = 0; i < ports_num; i++) {
 		int error = port_reopen(&ports[i], why, why_len);
 
-		/* A port that did not open stays paused, and is opened again every second: link.c. */
+		/* A port that did not open stays paused, and is opened again every second: link.c.  So is a
+		 * memif without its peer, which is started again. */
 		ports[i].replaced = error != 0;
-		if (error == 0)
+		if (error == 0 && ports[i].started)
 			port_care(&ports[i], PORT_CARE_PAUSED, false);
 		else
 			last = error;

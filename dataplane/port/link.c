@@ -143,12 +143,20 @@ link_stop(struct port *port)
 		usleep(QUIESCE_POLL_US);
 }
 
+/* Waits for a restart in progress, and drops one that is to come. */
+void
+link_settle(struct port *port)
+{
+	rte_eal_alarm_cancel(restart_port, port);
+	take_back(port);
+	port->link_grace = 0;
+}
+
 void
 links_fini(void)
 {
-	/* Waits for a restart in progress. */
 	for (uint32_t i = 0; i < ports_num; i++)
-		rte_eal_alarm_cancel(restart_port, &ports[i]);
+		link_settle(&ports[i]);
 }
 
 /* A port that did not open stays paused and is retried. */

@@ -582,8 +582,8 @@ ports_start(char *why, size_t why_len)
 	return 0;
 }
 
-static void
-stop_port(struct port *port)
+void
+port_stop_device(struct port *port)
 {
 	if (port->started && (port->listens || port->reconnects))
 		link_stop(port);
@@ -600,7 +600,7 @@ ports_stop(void)
 		struct port *port = &ports[i];
 
 		flows_fini(port);
-		stop_port(port);
+		port_stop_device(port);
 	}
 }
 

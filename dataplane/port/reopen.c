@@ -108,9 +108,8 @@ remove_device(struct port *port)
 		kernel_side_lost(&port->kernel);
 	}
 	port->kernel.num_sockets = 0;
-	if (port->started)
-		rte_eth_dev_stop(port->device);
-	port->started = false;
+	port_stop_device(port);
+	port_multicast_leave(port);
 	error = rte_eal_hotplug_remove("vdev", port->device_name);
 	/* The device is absent if it is closed, or could not be opened the last time. */
 	return error == -EINVAL || error == -ENOENT ? 0 : error;
@@ -177,6 +176,7 @@ port_close(struct port *port)
 {
 	int error;
 
+	link_settle(port);
 	pthread_mutex_lock(&devices_lock);
 	error = remove_device(port);
 	pthread_mutex_unlock(&devices_lock);
