@@ -7,6 +7,7 @@
 #   takeover.sh memif [N]     the same over memif
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
 #   takeover.sh killed [STEP] each process is killed at each step of enum takeover_step; afterwards one serves
+#   takeover.sh failed        new processes die before the commit; the old one has as many descriptors as before
 #   takeover.sh refused       what cannot be taken over is refused with its name, and the old one goes on
 . "$(dirname "$0")/verbs_lib.sh"
 PERF=$BUILD/perf/oneside-perf
@@ -31,10 +32,11 @@ init_planes() {
 # try_take_over NAME OPTIONS...: starts a data plane that takes over from the one of that name; $NEW is its process,
 # $NEW_LOG its log.
 try_take_over() {
-	local name=$1 own=1 peer=2 role=server device
+	local name=$1 own=1 peer=2 role=server device network=${PLANE_NETWORK:-192.0.2.} bits=24
 	local -a within=()
 	GENERATION=$((GENERATION + 1))
 	[ "$name" = b ] && own=2 peer=1 role=client
+	[ "$network" != "${network%:}" ] && bits=64
 	if [ "$CABLE" = veth ]; then
 		device=--vdev=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024
 		within=(ip netns exec "oneside-$$-$name")
@@ -46,8 +48,8 @@ try_take_over() {
 	# shellcheck disable=SC2046
 	"${within[@]}" "$DATAPLANE" $(plane_cores "$own") \
 		$(PLANE_GENERATION=-$GENERATION eal_options "$name") \
-		"$device" -- --idle "$(plane_idle)" --port "name=p0,device=$(sed 's/--vdev=//; s/,.*//' <<<"$device"),address=192.0.2.$own/24,mtu=$CABLE_MTU" --node "$own" \
-		--peer "node=$peer,address=192.0.2.$peer" --socket "$(plane_socket "$name")" --log-level "${LEVEL:-info}" --placement "${PLANE_PLACEMENT:-auto}" \
+		"$device" -- --idle "$(plane_idle)" --port "name=p0,device=$(sed 's/--vdev=//; s/,.*//' <<<"$device"),address=$network$own/$bits,mtu=$CABLE_MTU" --node "$own" \
+		--peer "node=$peer,address=$network$peer" --socket "$(plane_socket "$name")" --log-level "${LEVEL:-info}" --placement "${PLANE_PLACEMENT:-auto}" \
 		--take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
 	NEW=$!
 	APPLICATIONS+=("$NEW")
@@ -238,6 +240,23 @@ test_refused() {
 	await_pings 3
 }
 
+descriptors() { find "/proc/${PLANE_PID[$1]}/fd" -mindepth 1 | wc -l; }
+
+# With an IPv6 address, for which a port has a socket of multicast groups.
+test_failed() {
+	local before i
+	PLANE_NETWORK=fd00::
+	init_planes
+	before=$(descriptors a)
+	for i in 1 2; do
+		ONESIDE_TAKEOVER_KILL=take-built try_take_over a
+		until_gone "$NEW"
+		until [ "$(grep -c 'event=takeover_refused' "$WORK/a.log")" = "$i" ]; do sleep 0.02; done
+		serves a || fail "the old data plane does not serve any more"
+	done
+	[ "$(descriptors a)" = "$before" ] || fail "$before descriptors before, $(descriptors a) after failed take-overs"
+}
+
 test_killed() {
 	local step
 	init_planes
@@ -265,6 +284,7 @@ local)
 	test_traffic "${2:-10}" a
 	;;
 killed) test_killed "${2:-}" ;;
+failed) test_failed ;;
 refused) test_refused ;;
-*) fail "takeover.sh traffic [N]|killed [STEP]|refused" ;;
+*) fail "takeover.sh traffic [N]|killed [STEP]|failed|refused" ;;
 esac
