@@ -148,6 +148,29 @@ open_mapped(struct pass_out *out, const struct pass_map *map)
 	return -1;
 }
 
+bool
+pass_may_open(char *why, size_t why_len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int file = memfd_create("oneside-own", MFD_CLOEXEC), fd = -1;
+	struct pass_out out = {.why = "no memory"};
+	void *at = MAP_FAILED;
+
+	if (file >= 0 && ftruncate(file, (off_t)page) == 0)
+		at = mmap(NULL, page, PROT_READ, MAP_SHARED, file, 0);
+	if (at != MAP_FAILED) {
+		out.why[0] = '\0';
+		fd = open_mapped(&out, &(struct pass_map){(uintptr_t)at, (uintptr_t)at + page, 0, true});
+		munmap(at, page);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (file >= 0)
+		close(file);
+	snprintf(why, why_len, "%s", out.why);
+	return fd >= 0;
+}
+
 void
 pass_pieces(struct pass_out *out, const uint8_t *base, uint64_t len)
 {

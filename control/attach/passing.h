@@ -35,6 +35,8 @@ struct pass_piece {
 int pass_out_begin(struct pass_out *out);
 void pass_out_end(struct pass_out *out);
 void pass_fail(struct pass_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* True if this process may open again what it has mapped; else a sentence. */
+bool pass_may_open(char *why, size_t why_len);
 /* Returns the descriptor's number, from 1. */
 uint64_t pass_fd(struct pass_out *out, int fd);
 /* Appends a record for each file of [base, base + len). */

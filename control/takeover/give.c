@@ -98,7 +98,8 @@ is_excluded(char *why, size_t why_len)
 		snprintf(why, why_len,
 			 "RSM segments are not passed on yet; end their programs, or restart the data plane");
 	else
-		return excludes_attachment(why, why_len);
+		return excludes_attachment(why, why_len) ||
+		       (!TAILQ_EMPTY(&control.clients) && !pass_may_open(why, why_len));
 	return true;
 }
 
@@ -108,7 +109,8 @@ takeover_ask(int fd)
 	char why[300];
 
 	if (asked_fd >= 0)
-		snprintf(why, sizeof(why), "another take-over is under way; try again");
+		snprintf(why, sizeof(why),
+			 "another take-over is under way; try again, or end its new process");
 	if (asked_fd >= 0 || is_excluded(why, sizeof(why))) {
 		log_warning("event=takeover_refused text=\"%s\"\n", why);
 		takeover_refuse(fd, why);
