@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The configuration of a data plane: a file of sections and keys, overridden by
- * options of the same names.  Read at the start, and again by a reload (config_take_over).
+ * options of the same names.  Read at the start, and again by a reload (config_reload).
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24 2001:db8::1/64, mtu = 4096, ...
@@ -151,8 +151,8 @@ uint64_t config_huge_memory(const char *root);
 
 /* Applies `next` to a running data plane's `config`. If anything fixed differs, returns -EBUSY with its name
  * in `why`, and changes nothing; else returns 0. `changed` receives the names of what changed. */
-int config_take_over(struct config *config, const struct config *next, char *changed, size_t changed_len,
-		     char *why, size_t why_len);
+int config_reload(struct config *config, const struct config *next, char *changed, size_t changed_len,
+		  char *why, size_t why_len);
 /* Removes the peer; -ENOENT and the remedy if there is none. */
 int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
 

@@ -134,7 +134,7 @@ take_over(char *changed, size_t len)
 		config_copy(&trial, config);
 		config = &trial;
 	}
-	error = config_take_over(config, &job.next, changed, len, job.why, sizeof(job.why));
+	error = config_reload(config, &job.next, changed, len, job.why, sizeof(job.why));
 	note_keys(changed, len);
 	if (job.request.check) {
 		config_release(&trial);

@@ -37,6 +37,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			fuzz_fail("a peer by a port that is not there");
 	config_ctl_path(&config, (char[CONFIG_PATH_MAX]){0});
 	must_say(config_validate(&config, why, sizeof(why)), why);
-	must_say(config_take_over(&next, &config, changed, sizeof(changed), why, sizeof(why)), why);
+	must_say(config_reload(&next, &config, changed, sizeof(changed), why, sizeof(why)), why);
 	return 0;
 }

@@ -203,8 +203,8 @@ take_list(struct config *config, const struct config *next, const struct config_
 }
 
 int
-config_take_over(struct config *config, const struct config *next, char *changed, size_t changed_len,
-		 char *why, size_t why_len)
+config_reload(struct config *config, const struct config *next, char *changed, size_t changed_len, char *why,
+	      size_t why_len)
 {
 	int error = check_fixed(config, next, why, why_len);
 

@@ -44,8 +44,7 @@ assert_fixed(const char *name)
 	/* A key that could change is not changed, either. */
 	next.keepalive_ms++;
 	why[0] = '\0';
-	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)),
-			 -EBUSY);
+	assert_int_equal(config_reload(&running, &next, changed, sizeof(changed), why, sizeof(why)), -EBUSY);
 	assert_non_null(strstr(why, name));
 	assert_non_null(strstr(why, "nothing has been changed"));
 	assert_string_equal(changed, "");
@@ -55,10 +54,10 @@ assert_fixed(const char *name)
 static void
 assert_taken(const char *names)
 {
-	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_int_equal(config_reload(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
 	assert_string_equal(changed, names);
 	assert_memory_equal(&running, &next, sizeof(running));
-	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_int_equal(config_reload(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
 	assert_string_equal(changed, "");
 }
 
@@ -245,7 +244,7 @@ set_secret(const char *path, char digit)
 static void
 test_secrets(void **state)
 {
-	char path[] = "/tmp/oneside-takeover-XXXXXX";
+	char path[] = "/tmp/oneside-reload-XXXXXX";
 	struct config trial;
 	size_t len;
 	int fd = mkstemp(path);
@@ -260,13 +259,13 @@ test_secrets(void **state)
 	/* Reading an unchanged secret again is no change. */
 	config_copy(&next, &running);
 	set_secret(path, '1');
-	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_int_equal(config_reload(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
 	assert_string_equal(changed, "");
 	/* A new secret, next to the previous one. */
 	set(&next, "peer 2", "old_secret_file", path);
 	set_secret(path, '2');
 	config_copy(&trial, &running);
-	assert_int_equal(config_take_over(&trial, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_int_equal(config_reload(&trial, &next, changed, sizeof(changed), why, sizeof(why)), 0);
 	assert_string_equal(changed, "peers");
 	config_release(&trial);
 	assert_int_equal(config_secret_bytes(running.peer[0].secret[0], &len)[0], 0x11);
@@ -289,7 +288,7 @@ test_secrets(void **state)
 	assert_int_equal(config_validate(&next, why, sizeof(why)), 0);
 	unlink(path);
 	assert_int_equal(config_set(&next, "peer 2", "secret_file", path, why, sizeof(why)), -ENOENT);
-	assert_non_null(strstr(why, "peer 2: secret_file: secret file /tmp/oneside-takeover-"));
+	assert_non_null(strstr(why, "peer 2: secret_file: secret file /tmp/oneside-reload-"));
 	assert_null(next.peer[1].secret[0]);
 }
 
