@@ -91,18 +91,22 @@ note_open(const struct listening *listening, bool is_open)
 	}
 }
 
-/* Returns the inherited socket of that type and path; -1: there is none. */
-static int
-take_inherited(int type, const char *path)
+void
+listening_opened(const struct listening *listening)
+{
+	note_open(listening, true);
+}
+
+int
+listening_inherited(int type, const void *address, socklen_t len)
 {
 	for (uint32_t i = 0; i < LISTENING_MAX; i++) {
-		struct sockaddr_un address = {.sun_family = AF_UNSPEC};
-		socklen_t len = sizeof(address), type_len = sizeof(int);
+		struct sockaddr_storage its_address = {.ss_family = AF_UNSPEC};
+		socklen_t its_len = sizeof(its_address), type_len = sizeof(int);
 		int fd = inherited[i] - 1, its_type;
 
-		if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &len) != 0 ||
-		    address.sun_family != AF_UNIX ||
-		    strncmp(address.sun_path, path, sizeof(address.sun_path)) != 0 ||
+		if (fd < 0 || getsockname(fd, (struct sockaddr *)&its_address, &its_len) != 0 ||
+		    memcmp(&its_address, address, len) != 0 ||
 		    getsockopt(fd, SOL_SOCKET, SO_TYPE, &its_type, &type_len) != 0 || its_type != type)
 			continue;
 		inherited[i] = 0;
@@ -220,7 +224,7 @@ listening_open_type(struct listening *listening, int type, const char *key, cons
 				     "%s %s: longer than %zu bytes; choose a shorter %s = %sPATH", key, path,
 				     sizeof(listening->address.sun_path) - 1, key, path_scheme(listening));
 	strcpy(listening->address.sun_path, path);
-	listening->fd = take_inherited(type, path);
+	listening->fd = listening_inherited(type, &listening->address, sizeof(listening->address));
 	if (listening->fd >= 0) {
 		struct stat st;
 

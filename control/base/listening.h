@@ -28,9 +28,14 @@ void listening_close(struct listening *listening); /* also unlinks the socket */
 /* ---- take-over ---- */
 
 #define LISTENING_MAX 8u
-/* Makes listening_open_type() take this descriptor, of another process, for the path to which it is bound.
- * False: there are too many.  Until listening_commit() listening_close() unlinks nothing. */
+/* Keeps a listening socket of another process for who opens one at its address.  False: there are too many.
+ * Until listening_commit() listening_close() unlinks nothing. */
 bool listening_inherit(int fd);
+/* Returns the socket that is kept for this type and address, of which unused bytes are 0; -1: there is
+ * none. */
+int listening_inherited(int type, const void *address, socklen_t len);
+/* Notes a socket that listens, until listening_close(). */
+void listening_opened(const struct listening *listening);
 void listening_commit(void);
 /* Returns the descriptor of open socket `i`, or -1 behind the last one. */
 int listening_fd(uint32_t i);

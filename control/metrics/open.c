@@ -11,23 +11,31 @@
 #define BACKLOG 16
 #define MODE 0660 /* owner and group may connect */
 
-static int
-bind_inet(int fd, const struct config_listen *where)
+static socklen_t
+inet_address(const struct config_listen *where, struct sockaddr_storage *address)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(where->port)};
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(where->port)};
-	int on = 1, error;
 
+	memset(address, 0, sizeof(*address));
 	memcpy(&in.sin_addr, where->addr, sizeof(in.sin_addr));
 	memcpy(&in6.sin6_addr, where->addr, sizeof(in6.sin6_addr));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (where->family == AF_INET)
-		error = bind(fd, (const struct sockaddr *)&in, sizeof(in));
+		memcpy(address, &in, sizeof(in));
 	else
-		error = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0
-				? bind(fd, (const struct sockaddr *)&in6, sizeof(in6))
-				: -1;
-	return error == 0 ? 0 : -errno;
+		memcpy(address, &in6, sizeof(in6));
+	return where->family == AF_INET ? sizeof(in) : sizeof(in6);
+}
+
+static int
+listen_inet(int fd, const struct sockaddr_storage *address, socklen_t len)
+{
+	int on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (address->ss_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0)
+		return -errno;
+	return bind(fd, (const struct sockaddr *)address, len) == 0 && listen(fd, BACKLOG) == 0 ? 0 : -errno;
 }
 
 static const char *
@@ -43,18 +51,23 @@ remedy(int error)
 int
 metrics_open(const struct config_listen *where, struct listening *listening, char *why, size_t why_len)
 {
-	int error;
+	struct sockaddr_storage address;
+	socklen_t len;
+	int error = 0;
 
 	if (where->family == AF_UNIX)
 		return listening_open_type(listening, SOCK_STREAM, "metrics", where->path, MODE, why,
 					   why_len);
-	*listening = (struct listening){
-		.fd = socket(where->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-	error = listening->fd < 0 ? -errno : bind_inet(listening->fd, where);
-	if (error == 0 && listen(listening->fd, BACKLOG) != 0)
-		error = -errno;
-	if (error == 0)
+	len = inet_address(where, &address);
+	*listening = (struct listening){.fd = listening_inherited(SOCK_STREAM, &address, len)};
+	if (listening->fd < 0) {
+		listening->fd = socket(where->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		error = listening->fd < 0 ? -errno : listen_inet(listening->fd, &address, len);
+	}
+	if (error == 0) {
+		listening_opened(listening);
 		return 0;
+	}
 	listening_close(listening);
 	return config_refuse(why, why_len, error, "metrics = %s: %s: %s", where->text, strerror(-error),
 			     remedy(error));

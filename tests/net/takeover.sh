@@ -22,7 +22,9 @@ init_planes() {
 	export XDG_RUNTIME_DIR=$WORK
 	PLANE_IDLE=${PLANE_IDLE:-sleep}
 	CABLE=${1:-veth}
-	"start_${CABLE}_pair" --log-level "${LEVEL:-info}"
+	METRICS=()
+	[ "$CABLE" != veth ] || METRICS=(--metrics 0.0.0.0:9464)
+	"start_${CABLE}_pair" --log-level "${LEVEL:-info}" "${METRICS[@]}"
 	make_namespace meet
 	INSIDE=(ip netns exec "$NETNS")
 	addresses=(192.0.2.1 192.0.2.2)
@@ -50,7 +52,7 @@ try_take_over() {
 		$(PLANE_GENERATION=-$GENERATION eal_options "$name") \
 		"$device" -- --idle "$(plane_idle)" --port "name=p0,device=$(sed 's/--vdev=//; s/,.*//' <<<"$device"),address=$network$own/$bits,mtu=$CABLE_MTU" --node "$own" \
 		--peer "node=$peer,address=$network$peer" --socket "$(plane_socket "$name")" --log-level "${LEVEL:-info}" --placement "${PLANE_PLACEMENT:-auto}" \
-		--take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
+		"${METRICS[@]}" --take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
 	NEW=$!
 	APPLICATIONS+=("$NEW")
 }
@@ -167,8 +169,8 @@ until_gone() { # PID
 # The programs go on if all the state is in one process, or the other: it crosses when it is sent.
 kill_at() { # STEP
 	local step=$1 old dead go_on=yes lives
-	ONESIDE_TAKEOVER_KILL=$step start_af_packet_plane a --log-level info
-	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_plane b --log-level info
+	ONESIDE_TAKEOVER_KILL=$step start_af_packet_plane a --log-level info "${METRICS[@]}"
+	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_plane b --log-level info "${METRICS[@]}"
 	old=${PLANE_PID[a]}
 	start_programs 600
 	case $step in
@@ -238,6 +240,10 @@ test_refused() {
 	end_process "$receiver" 10
 	take_over a
 	await_pings 3
+	ip -n "oneside-$$-a" link set lo up
+	ip netns exec "oneside-$$-a" /usr/bin/python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:9464/metrics").read().decode())' \
+		>"$WORK/metrics" || fail "the metrics' address is not taken over"
+	expect 'oneside_port_rx' "$WORK/metrics"
 }
 
 descriptors() { find "/proc/${PLANE_PID[$1]}/fd" -mindepth 1 | wc -l; }
@@ -286,5 +292,5 @@ local)
 killed) test_killed "${2:-}" ;;
 failed) test_failed ;;
 refused) test_refused ;;
-*) fail "takeover.sh traffic [N]|killed [STEP]|failed|refused" ;;
+*) fail "takeover.sh traffic|memif|local [N], killed [STEP], failed, or refused" ;;
 esac
