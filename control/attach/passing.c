@@ -125,16 +125,23 @@ first_beyond(const struct pass_out *out, uint64_t address)
 	return low;
 }
 
+/* Returns a descriptor of the mapped file, or -1 with errno. */
+static int
+open_map(const struct pass_map *map)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/map_files/%llx-%llx", (unsigned long long)map->start,
+		 (unsigned long long)map->end);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
 static int
 open_mapped(struct pass_out *out, const struct pass_map *map)
 {
 	const struct client *client = out->context.owner;
-	char path[64];
-	int fd;
+	int fd = open_map(map);
 
-	snprintf(path, sizeof(path), "/proc/self/map_files/%llx-%llx", (unsigned long long)map->start,
-		 (unsigned long long)map->end);
-	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
 	if (errno == EPERM || errno == EACCES)
@@ -152,22 +159,25 @@ bool
 pass_may_open(char *why, size_t why_len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	int file = memfd_create("oneside-own", MFD_CLOEXEC), fd = -1;
-	struct pass_out out = {.why = "no memory"};
+	int file = memfd_create("oneside-own", MFD_CLOEXEC), fd = -1, error;
 	void *at = MAP_FAILED;
 
 	if (file >= 0 && ftruncate(file, (off_t)page) == 0)
 		at = mmap(NULL, page, PROT_READ, MAP_SHARED, file, 0);
-	if (at != MAP_FAILED) {
-		out.why[0] = '\0';
-		fd = open_mapped(&out, &(struct pass_map){(uintptr_t)at, (uintptr_t)at + page, 0, true});
+	if (at != MAP_FAILED)
+		fd = open_map(&(struct pass_map){(uintptr_t)at, (uintptr_t)at + page, 0, true});
+	error = errno;
+	if (at != MAP_FAILED)
 		munmap(at, page);
-	}
 	if (fd >= 0)
 		close(fd);
 	if (file >= 0)
 		close(file);
-	snprintf(why, why_len, "%s", out.why);
+	if (fd < 0)
+		snprintf(
+			why, why_len,
+			"this data plane may not open memory of programs again: %s; give it the capability CAP_CHECKPOINT_RESTORE, or restart it",
+			strerror(error));
 	return fd >= 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "control/attach/passing.h"
@@ -156,16 +157,33 @@ test_name(void **state)
 	rmdir(directory);
 }
 
+/* Without CAP_CHECKPOINT_RESTORE the kernel opens no mapped file again: the take-over is refused in words. */
+static void
+test_may_not_open(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		char why[300] = "";
+		bool drops = getuid() != 0 || setresuid(65534, 65534, 65534) == 0;
+
+		_exit(drops && !pass_may_open(why, sizeof(why)) &&
+				      strstr(why, "CAP_CHECKPOINT_RESTORE") != NULL
+			      ? 0
+			      : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_whole),
-		T(test_hole),
-		T(test_short),
-		T(test_name),
+		T(test_whole), T(test_hole), T(test_short), T(test_name), T(test_may_not_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
