@@ -46,7 +46,7 @@ drop_inherited(uint32_t i)
 	inherited[i] = 0;
 	if (fd < 0)
 		return;
-	if (getsockname(fd, (struct sockaddr *)&address, &len) == 0 && address.sun_path[0] != '\0')
+	if (getsockname(fd, (struct sockaddr *)&address, &len) == 0 && address.sun_family == AF_UNIX)
 		unlink(address.sun_path);
 	close(fd);
 }
@@ -63,7 +63,8 @@ listening_commit(void)
 		if (listening == NULL)
 			continue;
 		listen(listening->fd, BACKLOG);
-		chmod(listening->address.sun_path, listening->mode);
+		if (listening->address.sun_family == AF_UNIX)
+			chmod(listening->address.sun_path, listening->mode);
 	}
 	for (uint32_t i = 0; i < LISTENING_MAX; i++)
 		drop_inherited(i);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Listening sockets that a process takes over from another. */
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,11 +89,57 @@ test_successor(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+/* Returns a socket that listens at a port of two bytes that a name of a file may have. */
+static int
+listen_inet(struct sockaddr_in *address)
+{
+	socklen_t len = sizeof(*address);
+	uint8_t byte[2];
+	int fd;
+
+	for (;;) {
+		*address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		assert_int_equal(bind(fd, (const struct sockaddr *)address, sizeof(*address)), 0);
+		assert_int_equal(listen(fd, 1), 0);
+		assert_int_equal(getsockname(fd, (struct sockaddr *)address, &len), 0);
+		memcpy(byte, &address->sin_port, sizeof(byte));
+		if (byte[0] != 0 && byte[1] != 0 && byte[0] != '/' && byte[1] != '/')
+			return fd;
+		close(fd);
+	}
+}
+
+/* A TCP socket that the successor does not want has no file: none is removed. */
+static void
+test_inet_dropped(void **state)
+{
+	char inside[] = "/tmp/oneside-listening-XXXXXX", name[3 + sizeof(struct in_addr)] = "";
+	struct sockaddr_in address;
+	int fd = listen_inet(&address), file;
+
+	/* The name that the address would be as a path. */
+	memcpy(name, &address.sin_port, 2);
+	memcpy(name + 2, &address.sin_addr, sizeof(address.sin_addr));
+	assert_non_null(mkdtemp(inside));
+	assert_int_equal(chdir(inside), 0);
+	file = open(name, O_CREAT | O_WRONLY, 0600);
+	assert_true(file >= 0);
+	close(file);
+	assert_true(listening_inherit(fd));
+	listening_commit();
+	assert_int_equal(fcntl(fd, F_GETFD), -1); /* callers wait for nobody */
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(rmdir(inside), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_successor),
+		cmocka_unit_test(test_inet_dropped),
 	};
 
 	return cmocka_run_group_tests_name("control: listening", tests, NULL, NULL);
