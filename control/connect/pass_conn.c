@@ -5,6 +5,7 @@
 
 #include "control/attach/passing.h"
 #include "control/connect/peer.h"
+#include "control/objects/pass.h"
 
 #define VALUE(of, member) RECORD_FIELD(of, member, RECORD_VALUE, 0, NULL)
 #define FLAG(of, member) RECORD_FIELD(of, member, RECORD_VALUE, 2, NULL)
@@ -58,20 +59,6 @@ find_client(uint64_t name, const struct record_context *context)
 }
 
 static const struct record_naming any_client = {name_client, find_client};
-
-static uint64_t
-name_port(const void *pointer, const struct record_context *context)
-{
-	return ((const struct path_port *)pointer)->index + 1u;
-}
-
-static void *
-find_port(uint64_t name, const struct record_context *context)
-{
-	return name <= path_num_ports ? &path_port[name - 1] : NULL;
-}
-
-static const struct record_naming any_port = {name_port, find_port};
 
 /* An account by its user. */
 static uint64_t
@@ -129,7 +116,7 @@ static RECORD_FORM(listener_form, RECORD_LISTENER, 1, listener_fields);
 static const struct record_field conn_fields[] = {
 	RECORD_FIELD(conn, state, RECORD_VALUE, CONN_OVER + 1, NULL),
 	FLAG(conn, passive),
-	RECORD_FIELD(conn, port, RECORD_NAME, 0, &any_port),
+	RECORD_FIELD(conn, port, RECORD_NAME, 0, &pass_port),
 	RECORD_FIELD(conn, qp, RECORD_NAME, 0, &any_qp),
 	RECORD_FIELD(conn, cm, RECORD_NAME, 0, &presence),
 	RECORD_FIELD(conn, cr, RECORD_NAME, 0, &presence),
