@@ -506,8 +506,18 @@ admit_connection(struct client *client, const char **why)
 	return error != 0 ? error : control_watch(client->fd, &client->fd_watch, EPOLLIN);
 }
 
+/* The peer of an inherited socket must not see an end, since another process uses it. */
 static void
-turn_away(struct client *client, int error, const char *why)
+close_socket(uint32_t uid, int fd, bool inherited)
+{
+	if (inherited)
+		close(fd);
+	else
+		reaper_close_socket(uid, fd);
+}
+
+static void
+turn_away(struct client *client, bool inherited, int error, const char *why)
 {
 	log_of_user(client->uid, warning, "event=connection_refused pid=%d uid=%u error=\"%s\" text=\"%s\"\n",
 		    (int)client->pid, client->uid, strerror(-error), why);
@@ -518,7 +528,7 @@ turn_away(struct client *client, int error, const char *why)
 	}
 	if (client->pidfd >= 0)
 		close(client->pidfd);
-	reaper_close_socket(client->uid, client->fd);
+	close_socket(client->uid, client->fd, inherited);
 	free(client);
 }
 
@@ -533,14 +543,14 @@ client_take_number(struct client *client, uint32_t number)
 }
 
 struct client *
-client_admit(int fd, int pidfd)
+client_admit(int fd, int pidfd, bool inherited)
 {
 	struct client *client = calloc(1, sizeof(*client));
 	const char *why;
 	int error;
 
 	if (client == NULL) {
-		reaper_close_socket(getuid(), fd);
+		close_socket(getuid(), fd, inherited);
 		if (pidfd >= 0)
 			close(pidfd);
 		return NULL;
@@ -560,7 +570,7 @@ client_admit(int fd, int pidfd)
 		table_init(&client->table[i], 0);
 	error = admit_connection(client, &why);
 	if (error != 0) {
-		turn_away(client, error, why);
+		turn_away(client, inherited, error, why);
 		return NULL;
 	}
 	TAILQ_INSERT_TAIL(&control.clients, client, link);
@@ -570,7 +580,7 @@ client_admit(int fd, int pidfd)
 void
 client_accept(int fd)
 {
-	client_admit(fd, -1);
+	client_admit(fd, -1, false);
 }
 
 /* ---- the end ---- */

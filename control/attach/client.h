@@ -159,9 +159,9 @@ extern struct client_totals client_totals;
 
 /* ---- client.c ---- */
 void client_accept(int fd);
-/* Admits a connection whose process `pidfd` is, or that has to be found (-1).  NULL: refused, and both are
- * closed. */
-struct client *client_admit(int fd, int pidfd);
+/* Admits a connection whose process `pidfd` is, or that has to be found (-1); `inherited`: another process
+ * still uses it.  NULL: refused, and both are closed. */
+struct client *client_admit(int fd, int pidfd, bool inherited);
 /* Takes a number that another process has given; later clients get higher ones. */
 void client_take_number(struct client *client, uint32_t number);
 void client_kill(struct client *client, uint32_t fault, const char *reason);

@@ -380,7 +380,7 @@ attachment_read(struct pass_in *in)
 	}
 	memcpy(&fds, record.bytes, sizeof(fds));
 	fd = pass_take_fd(in, fds.fd);
-	client = fd < 0 ? NULL : client_admit(fd, pass_take_fd(in, fds.pidfd));
+	client = fd < 0 ? NULL : client_admit(fd, pass_take_fd(in, fds.pidfd), true);
 	if (client == NULL) {
 		pass_refuse(in, "the socket of an attachment is not admitted; see the log");
 		return NULL;

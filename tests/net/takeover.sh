@@ -228,6 +228,9 @@ test_refused() {
 	refused '2 polling cores: the data plane that serves has 1; give EAL as many (-l), or restart it'
 	CABLE_MTU=4096 try_take_over a
 	refused 'port p0: mtu 4096 differs from the 4200 of the data plane that serves'
+	# The programs' sockets stay open, though the new process does not admit them.
+	try_take_over a --limit max_clients=1 --limit max_clients_per_uid=1
+	refused 'the state is refused'
 	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/perf/oneside-rsmcopy" receive "$WORK/rsm" 1000 >"$WORK/rsm.server" 2>&1 &
 	local receiver=$!
 	APPLICATIONS+=("$receiver")
