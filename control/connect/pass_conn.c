@@ -116,7 +116,7 @@ static RECORD_FORM(listener_form, RECORD_LISTENER, 1, listener_fields);
 static const struct record_field conn_fields[] = {
 	RECORD_FIELD(conn, state, RECORD_VALUE, CONN_OVER + 1, NULL),
 	FLAG(conn, passive),
-	RECORD_FIELD(conn, port, RECORD_NAME, 0, &pass_port),
+	RECORD_FIELD(conn, port, RECORD_NAME, 0, &attachment_port),
 	RECORD_FIELD(conn, qp, RECORD_NAME, 0, &any_qp),
 	RECORD_FIELD(conn, cm, RECORD_NAME, 0, &presence),
 	RECORD_FIELD(conn, cr, RECORD_NAME, 0, &presence),

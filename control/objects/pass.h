@@ -15,7 +15,7 @@ const char *attachment_obstacle(const struct client *client);
 void attachment_write(struct client *client, struct pass_out *out);
 /* Reads a client up to its first object.  NULL: refused, with a sentence in in->why. */
 struct client *attachment_read(struct pass_in *in);
-extern const struct record_naming pass_port; /* by index */
+extern const struct record_naming attachment_port; /* by index */
 /* Call after all objects of the client have been read. */
 void attachment_settle(struct client *client);
 

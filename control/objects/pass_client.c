@@ -21,14 +21,14 @@ find_port(uint64_t name, const struct record_context *context)
 	return name <= path_num_ports ? &path_port[name - 1] : NULL;
 }
 
-const struct record_naming pass_port = {name_port, find_port};
+const struct record_naming attachment_port = {name_port, find_port};
 
 static const struct record_field client_fields[] = {
 	RECORD_FIELD(client, state, RECORD_VALUE, CLIENT_ATTACHED + 1, NULL),
 	CLIENT(number),
 	RECORD_FIELD(client, kind, RECORD_VALUE, ONE_KIND_VERBS + 1, NULL),
 	CLIENT(program),
-	RECORD_FIELD(client, port, RECORD_NAME, 0, &pass_port),
+	RECORD_FIELD(client, port, RECORD_NAME, 0, &attachment_port),
 	CLIENT(requests),
 	CLIENT(arena_charged),
 	CLIENT(arena.used),
