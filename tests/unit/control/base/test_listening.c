@@ -87,6 +87,10 @@ test_successor(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(rmdir(folder), 0);
+	/* The list of open sockets must not point to this function's variables. */
+	first.fd = second.fd = -1;
+	listening_close(&first);
+	listening_close(&second);
 }
 
 /* Returns a socket that listens at a port of two bytes that a name of a file may have. */
