@@ -618,6 +618,8 @@ bool engine_ipsec_renews(const struct esp_change *change);
  * them any more.
  */
 void engine_ipsec_commit(struct esp_change *change);
+/** Return 0 if a full packet of each connection fits with ESP added; -EMSGSIZE and a sentence. */
+int engine_ipsec_fits(const struct config *config, char *why, size_t why_len);
 /** Undo engine_ipsec_prepare(); NULL is allowed. */
 void engine_ipsec_abandon(struct esp_change *change);
 /** Return the number of security associations in force. */

@@ -248,6 +248,12 @@ ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
 		ctl_refuse(caller, "%s: no thread can be started; try again", name);
 }
 
+bool
+ctl_changing(void)
+{
+	return job.running;
+}
+
 void
 ctl_reload_forget(const struct ctl_caller *caller)
 {

@@ -457,7 +457,8 @@ loop_awake(void)
 int
 daemon_run(void)
 {
-	static const struct takeover_calls calls = {.loop = loop_awake, .poll = poll_engine};
+	static const struct takeover_calls calls = {
+		.loop = loop_awake, .poll = poll_engine, .changing = ctl_changing};
 	int error = 0;
 
 	while (!stop_seen && error == 0) {

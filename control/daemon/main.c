@@ -174,6 +174,10 @@ open_engine(bool takes_over, char *why, size_t why_len)
 		error = devices_open(why, why_len);
 	if (error == 0 && taken >= 0)
 		error = engine_open(why, why_len);
+	if (error == 0 && taken == 0)
+		error = engine_ipsec_begin(why, why_len);
+	if (error == 0 && taken == 0)
+		engine_ipsec_release();
 	return error != 0 ? error : taken;
 }
 

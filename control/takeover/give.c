@@ -31,6 +31,7 @@ send_offer(int fd)
 				       .cores = engine_num_cores(),
 				       .num_ports = path_num_ports,
 				       .room = engine_room()};
+	int directory = engine_ipsec_directory();
 
 	for (uint32_t i = 0; i < path_num_ports; i++) {
 		const struct engine_port_info *info = path_port[i].info;
@@ -41,7 +42,7 @@ send_offer(int fd)
 		port->num_addrs = info->num_addrs;
 		memcpy(port->addr, info->addr, info->num_addrs * sizeof(port->addr[0]));
 	}
-	takeover_send(fd, &offer, sizeof(offer), NULL, 0, clock_now());
+	takeover_send(fd, &offer, sizeof(offer), &directory, directory >= 0 ? 1 : 0, clock_now());
 }
 
 static void
@@ -91,9 +92,6 @@ is_excluded(char *why, size_t why_len)
 	if (control.draining)
 		snprintf(why, why_len,
 			 "it drains, and ends with its last connection; start another one then");
-	else if (control.config->num_ipsec != 0)
-		snprintf(why, why_len,
-			 "[ipsec] sections are not passed on yet; restart the data plane instead");
 	else if (!LIST_EMPTY(&control.segments))
 		snprintf(why, why_len,
 			 "RSM segments are not passed on yet; end their programs, or restart the data plane");
@@ -176,7 +174,13 @@ settle(const struct takeover_calls *calls, char *why, size_t why_len)
 	snprintf(why, why_len,
 		 "a queue pair binds, moves, or writes to memory that is not shared; try again");
 	error = qps_freeze();
-	return error == 0;
+	if (error != 0)
+		return false;
+	snprintf(why, why_len, "sequence numbers of [ipsec] are being saved; try again");
+	if (engine_ipsec_hold())
+		return true;
+	qps_unfreeze();
+	return false;
 }
 
 static bool
@@ -194,6 +198,10 @@ quiesce(const struct takeover_calls *calls, char *why, size_t why_len)
 		}
 		if (find_obstacle(why, why_len))
 			continue;
+		if (calls->changing()) {
+			snprintf(why, why_len, "its configuration is being changed; try again");
+			continue;
+		}
 		engine_stop();
 		if (settle(calls, why, why_len))
 			return true;
@@ -233,6 +241,7 @@ write_all(struct pass_out *out)
 	TAILQ_FOREACH(client, &control.clients, link)
 		write_client(client, out);
 	conns_write(out);
+	engine_ipsec_write(&out->records);
 	record_append(&out->records, RECORD_END, TAKEOVER_VERSION, control.attached_ever, 0);
 	if (out->records.failed)
 		pass_fail(out, "no memory to write down the state");
@@ -351,6 +360,7 @@ pass_on(char *why, size_t why_len)
 static void
 go_on(void)
 {
+	engine_ipsec_release();
 	qps_unfreeze();
 	engine_start();
 	control.passing = false;

@@ -63,6 +63,21 @@ check_owner(char *why, size_t why_len)
 			     cred.uid);
 }
 
+/* Receives the offer, or a refusal in its place. Returns its size or -errno. */
+static int
+receive_offer(uint64_t deadline)
+{
+	int fds[TAKEOVER_FDS];
+	uint32_t num = 0;
+	int n = takeover_receive_into(old_fd, &offer, sizeof(offer), fds, &num, deadline);
+
+	for (uint32_t i = 1; n > 0 && i < num; i++)
+		close(fds[i]);
+	if (n > 0 && num > 0)
+		engine_ipsec_inherit(fds[0]);
+	return n;
+}
+
 /* The answer of the control socket comes first: an older data plane, or one that refuses, has only that. */
 static int
 hear_offer(char *why, size_t why_len)
@@ -75,7 +90,7 @@ hear_offer(char *why, size_t why_len)
 	if (n > 0 && strstr(text, "\"error\"") != NULL)
 		return config_refuse(why, why_len, -EBUSY, "the data plane that serves answers: %s", text);
 	if (n > 0)
-		n = takeover_receive_into(old_fd, &offer, sizeof(offer), NULL, NULL, deadline);
+		n = receive_offer(deadline);
 	if (n == (int)sizeof(refusal)) {
 		memcpy(&refusal, &offer, sizeof(refusal));
 		if (refusal.magic == TAKEOVER_MAGIC && refusal.kind == TAKEOVER_REFUSED)
@@ -161,10 +176,6 @@ takeover_compare(const struct config *config, uint32_t cores, char *why, size_t 
 			config->num_ports, offer.num_ports);
 	for (uint32_t i = 0; i < offer.num_ports && error == 0; i++)
 		error = compare_port(&config->port[i], &offer.port[i], why, why_len);
-	if (error == 0 && config->num_ipsec != 0)
-		error = config_refuse(
-			why, why_len, -EBUSY,
-			"[ipsec] sections are not passed on yet; restart the data plane instead");
 	return error;
 }
 
@@ -238,7 +249,7 @@ receive_one(int *state, char *why, size_t why_len)
 	return TAKEOVER_STATE;
 }
 
-/* Checks the whole stream once, before anything is made: bounds, types and the end. */
+/* Checks the whole stream once, before anything is made: bounds, types, versions and the end. */
 static int
 check_stream(char *why, size_t why_len)
 {
@@ -247,10 +258,11 @@ check_stream(char *why, size_t why_len)
 	int more;
 
 	while ((more = record_take(&at, &record)) > 0)
-		if (record.head.type == 0 || record.head.type >= RECORD_TYPES)
-			return config_refuse(why, why_len, -EPROTO,
-					     "the state has a record of unknown type %u; restart instead",
-					     record.head.type);
+		if (record.head.type == 0 || record.head.type >= RECORD_TYPES || !record_is_known(&record))
+			return config_refuse(
+				why, why_len, -EPROTO,
+				"the state has a record of type %u, version %u and %u bytes, which this version does not know; restart instead",
+				record.head.type, record.head.version, record.head.length);
 	if (more == 0 && record.head.type == RECORD_END)
 		return 0;
 	return config_refuse(why, why_len, -EPROTO, "the state is cut off");
@@ -342,6 +354,19 @@ read_client(void)
 }
 
 static int
+read_ipsec(void)
+{
+	struct record record;
+
+	while (pass_is(&in, RECORD_ESP_SA))
+		if (pass_take(&in, RECORD_ESP_SA, &record) != 0 || engine_ipsec_read(&record) != 0)
+			return pass_refuse(
+				&in,
+				"a security association has a record that does not agree with the file of its sequence numbers");
+	return 0;
+}
+
+static int
 read_all(void)
 {
 	struct record record;
@@ -354,6 +379,8 @@ read_all(void)
 	table_settle(&control.pz_numbers);
 	if (error == 0)
 		error = conns_read(&in);
+	if (error == 0)
+		error = read_ipsec();
 	if (error == 0)
 		error = pass_take(&in, RECORD_END, &record);
 	if (error != 0)
@@ -380,6 +407,9 @@ takeover_build(char *why, size_t why_len)
 	error = read_all();
 	if (error != 0)
 		return config_refuse(why, why_len, error, "the state is refused: %s", in.why);
+	error = engine_ipsec_begin(why, why_len);
+	if (error != 0)
+		return error;
 	munmap((void *)(uintptr_t)in.records.bytes, state_len);
 	free(in.fd);
 	takeover_step(TAKEOVER_TAKE_BUILT);
@@ -428,5 +458,6 @@ takeover_commit(char *why, size_t why_len)
 	close(old_process);
 	old_fd = old_process = -1;
 	listening_commit();
+	engine_ipsec_release();
 	return 0;
 }

@@ -48,8 +48,9 @@ void takeover_step(enum takeover_step step);
 
 /* The control thread's calls. */
 struct takeover_calls {
-	int (*loop)(void);  /* one loop, without sleeping; not 0: the process ends */
-	bool (*poll)(void); /* processes what the cores have sent */
+	int (*loop)(void);      /* one loop, without sleeping; not 0: the process ends */
+	bool (*poll)(void);     /* processes what the cores have sent */
+	bool (*changing)(void); /* a change of the configuration is under way */
 };
 /* A caller of the control socket wants to take over; the function owns `fd`.  False: another one does. */
 bool takeover_ask(int fd);

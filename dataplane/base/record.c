@@ -215,6 +215,24 @@ record_has_form(const struct record *record, const struct record_form *form)
 	       record->head.length == record_size(form);
 }
 
+/* Made by the linker: what RECORD_FORM lists. Weak: a program may have no form. */
+extern const struct record_form *const __start_record_forms[] __attribute__((weak));
+extern const struct record_form *const __stop_record_forms[] __attribute__((weak));
+
+bool
+record_is_known(const struct record *record)
+{
+	bool has_form = false;
+
+	for (const struct record_form *const *form = __start_record_forms; form < __stop_record_forms;
+	     form++) {
+		if (record_has_form(record, *form))
+			return true;
+		has_form = has_form || ((*form)->type == record->head.type && record->head.type != 0);
+	}
+	return !has_form;
+}
+
 int
 record_get(const struct record *record, const struct record_form *form, void *to,
 	   const struct record_context *context)

@@ -50,8 +50,11 @@ struct record_form {
 	{                                                                         \
 		offsetof(struct of, member), RECORD_SIZE(of, member), __VA_ARGS__ \
 	}
-#define RECORD_FORM(name, type, version, fields) \
-	const struct record_form name = {type, version, sizeof(fields) / sizeof((fields)[0]), fields}
+/* Also lists the form, for record_is_known(); type 0: it is not of a stream. */
+#define RECORD_FORM(name, type, version, fields)                                                       \
+	const struct record_form name = {type, version, sizeof(fields) / sizeof((fields)[0]), fields}; \
+	static const struct record_form *const name##_listed                                           \
+		__attribute__((used, section("record_forms"))) = &name
 
 /* Bytes of a record of this form. */
 uint32_t record_size(const struct record_form *form);
@@ -93,6 +96,8 @@ struct record {
 
 /* Takes the next record. Returns 1; 0: the stream is at its end; -EINVAL: a record exceeds the stream. */
 int record_take(struct record_in *in, struct record *record);
+/* False: this program has forms of the record's type, of which none has its version and length. */
+bool record_is_known(const struct record *record);
 /* True if the record's type, version and length are those of the form. */
 bool record_has_form(const struct record *record, const struct record_form *form);
 /* Checks the form, then reads as record_read() does. */

@@ -39,6 +39,7 @@ enum record_type {
 	RECORD_SETUP,
 	RECORD_CR,
 	RECORD_CM,
+	RECORD_ESP_SA,
 	RECORD_END,
 	RECORD_TYPES
 };

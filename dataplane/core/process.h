@@ -43,6 +43,7 @@ struct engine {
 	uint64_t scan_cycles;           /* CORE_SCAN_NS */
 	_Atomic bool time_stages;
 	bool running;
+	struct esp_change *ipsec;       /* prepared, and not yet in force */
 	struct reap *reap, **reap_tail; /* in the order of their tokens */
 };
 extern struct engine engine;

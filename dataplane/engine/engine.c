@@ -190,17 +190,35 @@ icrc_choose(char *why, size_t why_len)
 }
 
 static int
-ipsec_init(char *why, size_t why_len)
+ipsec_prepare(char *why, size_t why_len)
 {
-	struct esp_change *change;
 	int error = esp_init(engine.num_cores, why, why_len);
 
 	if (error != 0 || engine.config->num_ipsec == 0)
 		return error;
-	error = engine_ipsec_prepare(engine.config, false, &change, why, why_len);
-	if (error == 0)
-		engine_ipsec_commit(change);
-	return error;
+	return engine_ipsec_prepare(engine.config, false, &engine.ipsec, why, why_len);
+}
+
+/* Numbers and files belong to the data plane that serves, until engine_ipsec_release(). */
+static int
+ipsec_prepare_on_hold(char *why, size_t why_len)
+{
+	if (!engine_ipsec_hold())
+		return config_refuse(why, why_len, -EBUSY, "sequence numbers of [ipsec] are being saved");
+	return ipsec_prepare(why, why_len);
+}
+
+/* The ports' MTUs are known now. */
+static int
+ipsec_commit(char *why, size_t why_len)
+{
+	int error = engine_ipsec_fits(engine.config, why, why_len);
+
+	if (error != 0 || engine.ipsec == NULL)
+		return error;
+	engine_ipsec_commit(engine.ipsec);
+	engine.ipsec = NULL;
+	return 0;
 }
 
 static int
@@ -247,8 +265,9 @@ begin(const struct config *config)
 int
 engine_init(const struct config *config, char *why, size_t why_len)
 {
-	static init_step *const steps[] = {icrc_choose, tables_init, cores_init, ports_configure,
-					   pools_init,  ports_start, ipsec_init, waits_init};
+	static init_step *const steps[] = {icrc_choose,     tables_init,  cores_init,
+					   ports_configure, pools_init,   ports_start,
+					   ipsec_prepare,   ipsec_commit, waits_init};
 	int error;
 
 	begin(config);
@@ -261,7 +280,8 @@ engine_init(const struct config *config, char *why, size_t why_len)
 int
 engine_prepare(const struct config *config, uint16_t room, char *why, size_t why_len)
 {
-	static init_step *const steps[] = {icrc_choose, tables_init, cores_init, pools_init};
+	static init_step *const steps[] = {icrc_choose, tables_init, cores_init, pools_init,
+					   ipsec_prepare_on_hold};
 
 	begin(config);
 	engine.data_room = room;
@@ -286,7 +306,7 @@ check_room(char *why, size_t why_len)
 int
 engine_open(char *why, size_t why_len)
 {
-	static init_step *const steps[] = {check_room, ports_start, ipsec_init, waits_init};
+	static init_step *const steps[] = {check_room, ports_start, ipsec_commit, waits_init};
 	int error = take_steps(steps, RTE_DIM(steps), why, why_len);
 
 	if (error == 0)
@@ -405,6 +425,7 @@ reap_objects(bool all)
 void
 engine_fini(void)
 {
+	engine_ipsec_abandon(engine.ipsec);
 	esp_keeper_stop(); /* before the devices stop */
 	ports_stop();
 	esp_fini();

@@ -6,16 +6,18 @@
 
 #include "config/route.h"
 #include "dataplane/engine/fact_sink.h"
+#include "dataplane/engine/takeover.h"
 #include "dataplane/esp/change.h"
 #include "dataplane/esp/esp.h"
+#include "dataplane/esp/pass.h"
 #include "dataplane/esp/table.h"
 #include "dataplane/port/port.h"
 
 #define LINK_OVERHEAD (40u + 8u + 12u + 16u + 4u + 4u)
 
-/* Checks that a full packet of each connection fits with ESP added; connections may exist already. */
-static int
-check_mtu(const struct config *config, char *why, size_t why_len)
+/* Connections may exist already. */
+int
+engine_ipsec_fits(const struct config *config, char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < config->num_ipsec; i++) {
 		int port = config_port_to(config, &config->ipsec[i].addr, config->ipsec[i].port);
@@ -38,7 +40,7 @@ int
 engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
 		     size_t why_len)
 {
-	int error = check_mtu(config, why, why_len);
+	int error = engine_ipsec_fits(config, why, why_len);
 
 	*change = NULL;
 	return error != 0 ? error : esp_change_prepare(config, trial, change, why, why_len);
@@ -120,4 +122,49 @@ engine_report_ipsec(struct fact_sink *sink, uint32_t index)
 	sink->number(sink, "packets", load_counter(&sa->packets));
 	sink->number(sink, "bytes", load_counter(&sa->bytes));
 	report_drops(sink, sa);
+}
+
+/* ---- take-over ---- */
+
+int
+engine_ipsec_directory(void)
+{
+	return esp_state_directory();
+}
+
+void
+engine_ipsec_inherit(int fd)
+{
+	esp_state_inherit(fd);
+}
+
+bool
+engine_ipsec_hold(void)
+{
+	return esp_keeper_hold();
+}
+
+void
+engine_ipsec_release(void)
+{
+	esp_state_inherit(-1);
+	esp_keeper_release();
+}
+
+void
+engine_ipsec_write(struct record_out *out)
+{
+	esp_pass_write(out);
+}
+
+int
+engine_ipsec_read(const struct record *record)
+{
+	return esp_pass_read(record, engine_num_cores());
+}
+
+int
+engine_ipsec_begin(char *why, size_t why_len)
+{
+	return esp_begin_rest(why, why_len);
 }

@@ -43,6 +43,21 @@ uint64_t engine_lane_copies(const struct engine_client *lane);
 /* Number of accesses that the copy thread has been handed; all are answered. */
 uint32_t engine_lane_handed_over(const struct engine_client *lane);
 
+/* ---- encryption: both processes ---- */
+
+/* Both keepers stop while the state crosses: the old one from the quiet point until it goes on, the new one
+ * from engine_prepare() until it is alone. False: the keeper works; try again. */
+bool engine_ipsec_hold(void);
+void engine_ipsec_release(void);
+/* The directory of sequence numbers, whose lock both processes share; -1: none is open. */
+int engine_ipsec_directory(void);
+void engine_ipsec_inherit(int fd); /* call before engine_prepare(); it owns `fd` */
+void engine_ipsec_write(struct record_out *out);
+/* After engine_open(). Returns 0 or -EINVAL. */
+int engine_ipsec_read(const struct record *record);
+/* Begins associations without a record. Returns 0, or -errno and a sentence. */
+int engine_ipsec_begin(char *why, size_t why_len);
+
 /* ---- the new process ---- */
 
 /* engine_init() in two parts: all but the ports, with packet buffers for frames of `room` bytes, and the

@@ -117,24 +117,11 @@ read_key(const struct esp_change *change, const struct config_ipsec *ipsec, cons
 	return error;
 }
 
-static bool
-has_same_file(const struct esp_sa *a, const struct esp_sa *b)
-{
-	return a->spi == b->spi && memcmp(a->check, b->check, ESP_CHECK_LEN) == 0;
-}
-
-static bool
-is_same(const struct esp_sa *a, const struct esp_sa *b)
-{
-	return has_same_file(a, b) && a->outbound == b->outbound && a->port == b->port &&
-	       wire_addr_equal(&a->local, &b->local) && wire_addr_equal(&a->peer, &b->peer);
-}
-
 static struct esp_sa *
 find_running(const struct esp_change *change, const struct esp_sa *sa)
 {
 	for (uint32_t i = 0; change->before != NULL && i < change->before->num_sas; i++)
-		if (is_same(change->before->sa[i], sa))
+		if (esp_sa_is_same(change->before->sa[i], sa))
 			return change->before->sa[i];
 	return NULL;
 }
@@ -160,7 +147,7 @@ static int
 check_idle(const struct esp_change *change, const struct config_ipsec *ipsec, const struct esp_sa *sa)
 {
 	for (uint32_t i = 0; change->before != NULL && i < change->before->num_sas; i++)
-		if (has_same_file(change->before->sa[i], sa))
+		if (esp_sa_has_same_file(change->before->sa[i], sa))
 			return refuse_section(
 				change, ipsec, -EBUSY,
 				"SPI %#" PRIx32
@@ -178,6 +165,9 @@ begin_sa(const struct esp_change *change, const struct config_ipsec *ipsec, stru
 
 	if (error != 0)
 		return error;
+	/* The process that serves may still write the file: esp_begin_rest() reads it. */
+	if (esp_keeper_on_hold())
+		return 0;
 	error = esp_state_load(sa, &saved, sentence, sizeof(sentence));
 	if (error != 0)
 		return refuse_section(change, ipsec, error, "SPI %#" PRIx32 ": %s", sa->spi, sentence);
@@ -388,6 +378,31 @@ esp_change_commit(struct esp_change *change)
 		esp_keeper_retire(before);
 	}
 	return table != NULL;
+}
+
+/* An SA that no record has continued. Its `next` is 0. */
+int
+esp_begin_rest(char *why, size_t why_len)
+{
+	/* Relaxed: the thread that puts tables in force. */
+	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_relaxed);
+	char sentence[300];
+	int error = 0;
+
+	for (uint32_t i = 0; table != NULL && i < table->num_sas && error == 0; i++) {
+		struct esp_sa *sa = table->sa[i];
+		struct esp_saved saved;
+
+		/* Relaxed: no core runs. */
+		if (atomic_load_explicit(&sa->next, memory_order_relaxed) != 0)
+			continue;
+		error = esp_state_load(sa, &saved, sentence, sizeof(sentence));
+		if (error != 0)
+			return config_refuse(why, why_len, error, "ipsec %s: SPI %#" PRIx32 ": %s",
+					     table->name[i], sa->spi, sentence);
+		esp_sa_begin(sa, &saved, wall_clock());
+	}
+	return 0;
 }
 
 int

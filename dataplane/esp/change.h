@@ -16,6 +16,11 @@ int esp_change_prepare(const struct config *config, bool trial, struct esp_chang
 /* Returns true if the new table has peers. */
 bool esp_change_commit(struct esp_change *change);
 
+/* After a change that was prepared while the keeper was on hold: begin the associations in force that no
+ * record has continued, at the numbers of their files. They send when the keeper has reserved more. No core
+ * runs. Returns 0, or -errno with a sentence. */
+int esp_begin_rest(char *why, size_t why_len);
+
 /* Call esp_init() before the first change, esp_fini() at the end, when no core runs any more. */
 int esp_init(uint32_t cores, char *why, size_t why_len);
 void esp_fini(void); /* before the devices are closed */

@@ -29,7 +29,9 @@ static struct {
 	_Atomic uint32_t leaving;            /* tables retired and not yet freed */
 	struct esp_table *waiting;           /* keeper only: tables waiting for their grace period */
 	bool failed;                         /* a file could not be written */
-} keeper = {.fd = -1};
+	pthread_mutex_t round;               /* held by the keeper while it works */
+	bool on_hold;                        /* under `round`: no file is written */
+} keeper = {.fd = -1, .round = PTHREAD_MUTEX_INITIALIZER};
 
 void
 esp_keeper_wake(void)
@@ -125,12 +127,13 @@ serve_table(const struct esp_table *table)
 	}
 }
 
-/* An orderly end wastes no numbers, and records all that were received. */
+/* An orderly end wastes no numbers, and records all that were received. On hold another process goes on from
+ * the numbers of the files. */
 static void
 save_and_free(struct esp_sa *sa, const char *name)
 {
 	struct esp_saved saved = esp_sa_saved(sa, 0);
-	int error = esp_state_save(sa, &saved);
+	int error = keeper.on_hold ? 0 : esp_state_save(sa, &saved);
 
 	if (error != 0)
 		report_unsaved(sa, name, error);
@@ -182,6 +185,55 @@ reap_tables(bool all)
 	}
 }
 
+static void
+work_a_round(void)
+{
+	pthread_mutex_lock(&keeper.round);
+	if (!keeper.on_hold) {
+		/* Pairs with the exchange in esp_change_commit(). */
+		serve_table(atomic_load_explicit(&esp_table, memory_order_acquire));
+		take_retired();
+		reap_tables(false);
+	}
+	pthread_mutex_unlock(&keeper.round);
+}
+
+bool
+esp_keeper_hold(void)
+{
+	bool idle = pthread_mutex_trylock(&keeper.round) == 0;
+
+	if (!idle)
+		return false;
+	/* Pairs with the release in reap_tables(). */
+	keeper.on_hold = atomic_load_explicit(&keeper.leaving, memory_order_acquire) == 0;
+	idle = keeper.on_hold;
+	pthread_mutex_unlock(&keeper.round);
+	return idle;
+}
+
+void
+esp_keeper_release(void)
+{
+	pthread_mutex_lock(&keeper.round);
+	keeper.on_hold = false;
+	pthread_mutex_unlock(&keeper.round);
+	/* Cores may have asked for numbers meanwhile. */
+	if (keeper.running)
+		esp_keeper_wake();
+}
+
+bool
+esp_keeper_on_hold(void)
+{
+	bool on_hold;
+
+	pthread_mutex_lock(&keeper.round);
+	on_hold = keeper.on_hold;
+	pthread_mutex_unlock(&keeper.round);
+	return on_hold;
+}
+
 static void *
 keeper_loop(void *unused)
 {
@@ -195,10 +247,7 @@ keeper_loop(void *unused)
 
 		if (poll(&ready, 1, timeout) > 0)
 			eventfd_read(keeper.fd, &value);
-		/* Pairs with the exchange in esp_change_commit(). */
-		serve_table(atomic_load_explicit(&esp_table, memory_order_acquire));
-		take_retired();
-		reap_tables(false);
+		work_a_round();
 	}
 	return NULL;
 }
@@ -270,6 +319,6 @@ esp_keeper_free(void)
 	if (table != NULL)
 		free_table(table);
 	close(keeper.fd);
-	memset(&keeper, 0, sizeof(keeper));
 	keeper.fd = -1;
+	keeper.on_hold = false;
 }

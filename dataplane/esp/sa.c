@@ -178,3 +178,16 @@ esp_sa_allow(struct esp_sa *sa, const struct esp_saved *saved)
 	if (sa->outbound)
 		atomic_store_explicit(&sa->ceiling, saved->number, memory_order_release);
 }
+
+bool
+esp_sa_has_same_file(const struct esp_sa *a, const struct esp_sa *b)
+{
+	return a->spi == b->spi && memcmp(a->check, b->check, ESP_CHECK_LEN) == 0;
+}
+
+bool
+esp_sa_is_same(const struct esp_sa *a, const struct esp_sa *b)
+{
+	return esp_sa_has_same_file(a, b) && a->outbound == b->outbound && a->port == b->port &&
+	       wire_addr_equal(&a->local, &b->local) && wire_addr_equal(&a->peer, &b->peer);
+}

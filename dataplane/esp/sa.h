@@ -82,6 +82,10 @@ void esp_sa_begin(struct esp_sa *sa, const struct esp_saved *saved, uint64_t iv)
 uint64_t esp_sa_block(const struct esp_sa *sa, uint64_t most);
 /* The file has `saved`: allow numbers up to there. */
 void esp_sa_allow(struct esp_sa *sa, const struct esp_saved *saved);
+/* True if both have one key and SPI, and with that one file of numbers. */
+bool esp_sa_has_same_file(const struct esp_sa *a, const struct esp_sa *b);
+/* True if a change of the configuration lets one continue as the other. */
+bool esp_sa_is_same(const struct esp_sa *a, const struct esp_sa *b);
 
 /* ---- state.c ---- */
 /*
@@ -93,6 +97,11 @@ void esp_sa_allow(struct esp_sa *sa, const struct esp_saved *saved);
  * its subject.
  */
 int esp_state_open(const char *directory, char *why, size_t why_len);
+/* Returns the descriptor of the open directory, whose lock it has; -1: none is open. */
+int esp_state_directory(void);
+/* Call before esp_state_open(), which then opens no other directory than this one: another process passes it
+ * on with its lock. The function owns `fd`; -1 forgets the one before. */
+void esp_state_inherit(int fd);
 void esp_state_close(void);
 /* *saved is all zero if there is no file. */
 int esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size_t why_len);
@@ -117,6 +126,13 @@ void esp_keeper_retire(struct esp_table *table);
 /* Wait until the files of all retired tables have their final numbers: then the same keys may be used
  * again. */
 void esp_keeper_settle(void);
+
+/* Control thread: from now on no file is written, and no table freed, until esp_keeper_release(): a take-over
+ * passes on what cores and files have. False, and no hold: the keeper works, or a retired table has not been
+ * freed. */
+bool esp_keeper_hold(void);
+void esp_keeper_release(void);
+bool esp_keeper_on_hold(void);
 
 /* Write a file that is ahead by a block, and allow those numbers. Call before cores have the SA, or on the
  * keeper. Returns 0 or -errno. */

@@ -17,12 +17,27 @@
 #define NUMBER_MAX INT64_MAX /* unreachable in practice; beyond it, numbers could wrap */
 
 static int directory_fd = -1;
+static int inherited_fd = -1; /* has the lock already */
 
 static int
 refuse_directory(const char *directory, int error, const char *what, char *why, size_t why_len)
 {
 	return config_refuse(why, why_len, -error, "directory %s for the sequence numbers of its keys: %s",
 			     directory, what);
+}
+
+static int
+check_inherited(const struct stat *st, const char *directory, char *why, size_t why_len)
+{
+	struct stat theirs;
+
+	if (fstat(inherited_fd, &theirs) != 0)
+		return refuse_directory(directory, errno, strerror(errno), why, why_len);
+	if (theirs.st_dev == st->st_dev && theirs.st_ino == st->st_ino)
+		return 0;
+	return refuse_directory(directory, EBUSY,
+				"the data plane that serves uses another; write the same state = DIRECTORY",
+				why, why_len);
 }
 
 /* Refuse a directory that others may write to: they could have numbers used again. */
@@ -38,11 +53,27 @@ check_directory(int fd, const char *directory, char *why, size_t why_len)
 			directory, EPERM,
 			"it is not the data plane's alone; chown it to its user, and chmod 700", why,
 			why_len);
+	if (inherited_fd >= 0)
+		return check_inherited(&st, directory, why, why_len);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
 		return refuse_directory(directory, EBUSY,
 					"another data plane uses it; give each its own by state = DIRECTORY",
 					why, why_len);
 	return 0;
+}
+
+int
+esp_state_directory(void)
+{
+	return directory_fd;
+}
+
+void
+esp_state_inherit(int fd)
+{
+	if (inherited_fd >= 0)
+		close(inherited_fd);
+	inherited_fd = fd;
 }
 
 int
@@ -63,11 +94,17 @@ esp_state_open(const char *directory, char *why, size_t why_len)
 		return refuse_directory(directory, error, text, why, why_len);
 	}
 	error = check_directory(fd, directory, why, why_len);
-	if (error == 0)
-		directory_fd = fd;
-	else
+	if (error != 0) {
 		close(fd);
-	return error;
+		return error;
+	}
+	directory_fd = fd;
+	if (inherited_fd >= 0) {
+		directory_fd = inherited_fd;
+		inherited_fd = -1;
+		close(fd);
+	}
+	return 0;
 }
 
 void
@@ -75,7 +112,9 @@ esp_state_close(void)
 {
 	if (directory_fd >= 0)
 		close(directory_fd);
-	directory_fd = -1;
+	if (inherited_fd >= 0)
+		close(inherited_fd);
+	directory_fd = inherited_fd = -1;
 }
 
 static void

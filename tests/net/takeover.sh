@@ -5,30 +5,48 @@
 #
 #   takeover.sh traffic [N]   N times (default 10) at one end, then at the other, under oneside-perf and rping -V
 #   takeover.sh memif [N]     the same over memif
+#   takeover.sh ipsec [N]     the same over af_packet, encrypted
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
 #   takeover.sh killed [STEP] each process is killed at each step of enum takeover_step; afterwards one serves
 #   takeover.sh failed        new processes die before the commit; the old one has as many descriptors as before
 #   takeover.sh refused       what cannot be taken over is refused with its name, and the old one goes on
 . "$(dirname "$0")/verbs_lib.sh"
+. "$(dirname "$0")/esp_lib.sh"
 PERF=$BUILD/perf/oneside-perf
 [ -x "$PERF" ] || skip "there is no oneside-perf (-Dperf=false)"
 command -v rping >/dev/null || skip "rping is missing: apt-get install rdmacm-utils"
 GENERATION=1
 PIDS=() # of programs that have to go on
+CABLE_MTU=4200
+declare -A ENCRYPTION=([a]="" [b]="") # options, of words without blanks
 
 init_planes() {
-	net_init
+	[ -n "${WORK:-}" ] || net_init
 	need_root
 	export XDG_RUNTIME_DIR=$WORK
 	PLANE_IDLE=${PLANE_IDLE:-sleep}
 	CABLE=${1:-veth}
 	METRICS=()
 	[ "$CABLE" != veth ] || METRICS=(--metrics 0.0.0.0:9464)
-	"start_${CABLE}_pair" --log-level "${LEVEL:-info}" "${METRICS[@]}"
+	if [ "$CABLE" = veth ]; then
+		need_root
+		make_namespace a
+		make_namespace b
+		make_veth "oneside-$$-a" "oneside-$$-b"
+		start_af_packet_a_or_b a
+		start_af_packet_a_or_b b
+	else
+		"start_${CABLE}_pair" --log-level "${LEVEL:-info}"
+	fi
 	make_namespace meet
 	INSIDE=(ip netns exec "$NETNS")
 	addresses=(192.0.2.1 192.0.2.2)
 	sockets=("$(plane_socket a)" "$(plane_socket b)")
+}
+
+start_af_packet_a_or_b() { # NAME
+	# shellcheck disable=SC2086
+	start_af_packet_plane "$1" --log-level "${LEVEL:-info}" "${METRICS[@]}" ${ENCRYPTION[$1]}
 }
 
 # try_take_over NAME OPTIONS...: starts a data plane that takes over from the one of that name; $NEW is its process,
@@ -47,12 +65,12 @@ try_take_over() {
 	fi
 	NEW_LOG=$WORK/$name-$GENERATION.log
 	: >"$NEW_LOG"
-	# shellcheck disable=SC2046
+	# shellcheck disable=SC2046,SC2086
 	"${within[@]}" "$DATAPLANE" $(plane_cores "$own") \
 		$(PLANE_GENERATION=-$GENERATION eal_options "$name") \
 		"$device" -- --idle "$(plane_idle)" --port "name=p0,device=$(sed 's/--vdev=//; s/,.*//' <<<"$device"),address=$network$own/$bits,mtu=$CABLE_MTU" --node "$own" \
 		--peer "node=$peer,address=$network$peer" --socket "$(plane_socket "$name")" --log-level "${LEVEL:-info}" --placement "${PLANE_PLACEMENT:-auto}" \
-		"${METRICS[@]}" --take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
+		"${METRICS[@]}" ${ENCRYPTION[$name]} --take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
 	NEW=$!
 	APPLICATIONS+=("$NEW")
 }
@@ -80,8 +98,42 @@ say_gaps() {
 }
 
 take_over() { # NAME
+	local before
+	[ -z "${ENCRYPTION[$1]}" ] || before=$(number "$1")
 	try_take_over "$1"
 	await_new "$1"
+	[ -z "${ENCRYPTION[$1]}" ] || check_encryption "$1" "$before"
+}
+
+# number NAME: the last sequence number that a data plane has sent.
+number() {
+	ctl "$1" show ipsec --json | /usr/bin/python3 -c 'import json, sys
+print([sa["number"] for sa in json.load(sys.stdin)["ipsec"] if sa["direction"] == "out"][0])'
+}
+
+# The new data plane goes on at the next number: neither at an earlier one, nor behind all that were reserved, as after a
+# crash. Nothing is sent in the clear.
+check_encryption() { # NAME NUMBER-BEFORE
+	local plane reason now
+	await_pings 1
+	now=$(number "$1")
+	[ "$now" -gt "$2" ] || fail "sequence number $now after $2"
+	[ "$((now - $2))" -lt $((1 << 19)) ] || fail "sequence numbers are left out: $now after $2"
+	for plane in a b; do
+		for reason in esp_plain esp_replay esp_icv esp_spi esp_no_association; do
+			[ "$(drops "$plane" "$reason")" = 0 ] || fail "$plane: $(ctl "$plane" show drops)"
+		done
+	done
+}
+
+# Gives both ends keys.
+encrypt() {
+	need_crypto ipsec_mb openssl
+	CABLE_MTU=4228 # fits ESP
+	make_key ab 36
+	make_key ba 20
+	ENCRYPTION[a]="--state $WORK/state-a $(ipsec b 192.0.2.2 "0x1001:$WORK/ab.key" "0x1002:$WORK/ba.key")"
+	ENCRYPTION[b]="--state $WORK/state-b $(ipsec a 192.0.2.1 "0x1002:$WORK/ba.key" "0x1001:$WORK/ab.key")"
 }
 
 going_on() {
@@ -169,8 +221,8 @@ until_gone() { # PID
 # The programs go on if all the state is in one process, or the other: it crosses when it is sent.
 kill_at() { # STEP
 	local step=$1 old dead go_on=yes lives
-	ONESIDE_TAKEOVER_KILL=$step start_af_packet_plane a --log-level info "${METRICS[@]}"
-	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_plane b --log-level info "${METRICS[@]}"
+	ONESIDE_TAKEOVER_KILL=$step start_af_packet_a_or_b a
+	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_a_or_b b
 	old=${PLANE_PID[a]}
 	start_programs 600
 	case $step in
@@ -283,6 +335,12 @@ test_killed() {
 
 case $1 in
 traffic)
+	init_planes
+	test_traffic "${2:-10}" a b
+	;;
+ipsec)
+	net_init
+	encrypt
 	init_planes
 	test_traffic "${2:-10}" a b
 	;;

@@ -172,3 +172,42 @@ void
 engine_channel_set(struct engine_client *client, uint32_t id, int fd)
 {
 }
+
+bool
+engine_ipsec_hold(void)
+{
+	return true;
+}
+
+void
+engine_ipsec_release(void)
+{
+}
+
+int
+engine_ipsec_directory(void)
+{
+	return -1;
+}
+
+void
+engine_ipsec_inherit(int fd)
+{
+}
+
+void
+engine_ipsec_write(struct record_out *out)
+{
+}
+
+int
+engine_ipsec_read(const struct record *record)
+{
+	return -EINVAL;
+}
+
+int
+engine_ipsec_begin(char *why, size_t why_len)
+{
+	return 0;
+}

@@ -18,6 +18,7 @@
 
 #include "peer.h"
 
+#include "dataplane/engine/takeover.h"
 #include "dataplane/esp/esp.h"
 #include "dataplane/esp/sa.h"
 #include "dataplane/esp/table.h"
@@ -633,6 +634,185 @@ test_block(void **state)
 	assert_int_equal(esp_sa_take(sa, 1, 0), ESP_BLOCK_FIRST / 2 + 1);
 }
 
+/* ---- take-overs ---- */
+
+static struct record_out passed;
+
+/* The old process writes its state, and ends without another word. */
+static void
+pass_on(void)
+{
+	record_out_free(&passed);
+	passed = (struct record_out){.bytes = NULL};
+	assert_true(engine_ipsec_hold());
+	engine_ipsec_write(&passed);
+	assert_false(passed.failed);
+	fixture_stop();
+	begin();
+	assert_true(engine_ipsec_hold());
+	put_in_force(&config);
+}
+
+static int
+read_passed(void)
+{
+	struct record_in in = {.bytes = passed.bytes, .length = passed.length};
+	struct record record;
+	int error = 0;
+
+	while (error == 0 && record_take(&in, &record) > 0)
+		error = engine_ipsec_read(&record);
+	return error;
+}
+
+static struct esp_sa *
+outbound(void)
+{
+	return atomic_load(&esp_table)->peer[0].out;
+}
+
+static uint64_t
+number_in_file(const struct esp_sa *sa)
+{
+	struct esp_saved saved;
+	char why[300];
+
+	assert_int_equal(esp_state_load(sa, &saved, why, sizeof(why)), 0);
+	return saved.number;
+}
+
+static void
+begin_rest(void)
+{
+	char why[300] = "";
+
+	if (engine_ipsec_begin(why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	engine_ipsec_release();
+}
+
+/* Numbers, IVs and the window go on as if nothing had happened; no number of the file is left out. */
+static void
+test_taken_over(void **state)
+{
+	struct peer_packet before, after;
+	uint64_t saved;
+
+	put_in_force(&config);
+	for (int i = 0; i < 3; i++) {
+		before = sent(&key[0]);
+		assert_true(received(&key[1], 0x1002, 40 + 2 * (uint64_t)i));
+		saved = number_in_file(outbound());
+		pass_on();
+		assert_int_equal(read_passed(), 0);
+		assert_int_equal(number_in_file(outbound()), saved);
+		begin_rest();
+		after = sent(&key[0]);
+		assert_int_equal(after.number, before.number + 1);
+		assert_int_equal(after.iv, before.iv + 1);
+		for (int j = 0; j <= i; j++)
+			assert_false(received(&key[1], 0x1002, 40 + 2 * (uint64_t)j));
+		assert_true(received(&key[1], 0x1002, 39 + 2 * (uint64_t)i));
+	}
+	record_out_free(&passed);
+}
+
+/* An association that only the new configuration has begins at its file, once the keeper has reserved more;
+ * one that only the old one had is left out. */
+static void
+test_taken_over_with_changes(void **state)
+{
+	const uint8_t payload[64] = {1};
+	struct rte_mbuf *m;
+	uint64_t number;
+
+	put_in_force(&config);
+	number = sent(&key[0]).number;
+	set_sa(&config.ipsec[0].out, 0x2001, 2);
+	assert_true(engine_ipsec_hold());
+	engine_ipsec_write(&passed);
+	fixture_stop();
+	begin();
+	set_sa(&config.ipsec[0].out, 0x2001, 2);
+	assert_true(engine_ipsec_hold());
+	put_in_force(&config);
+	assert_int_equal(read_passed(), 0);
+	assert_int_equal(number_in_file(outbound()), 0);
+	m = peer_plain(US, PEER, 17, payload, sizeof(payload));
+	assert_int_equal(esp_out(engine.core[0], 0, 1500, &m, 1), 0);
+	begin_rest();
+	TURN_UNTIL(number_in_file(outbound()) > 0);
+	TURN_UNTIL(atomic_load(&outbound()->ceiling) > 1);
+	assert_int_equal(sent(&key[2]).spi, 0x2001);
+	assert_true(received(&key[1], 0x1002, number));
+	record_out_free(&passed);
+	passed = (struct record_out){.bytes = NULL};
+}
+
+/* Records are refused that lead nowhere, or would let a number be used twice. */
+static void
+test_record_refused(void **state)
+{
+	struct esp_saved saved;
+	struct esp_sa *sa;
+	char why[300];
+
+	put_in_force(&config);
+	sent(&key[0]);
+	pass_on();
+	sa = outbound();
+	assert_int_equal(esp_state_load(sa, &saved, why, sizeof(why)), 0);
+	saved.number++;
+	assert_int_equal(esp_state_save(sa, &saved), 0);
+	assert_int_equal(read_passed(), -EINVAL);
+	saved.number--;
+	saved.iv++;
+	assert_int_equal(esp_state_save(sa, &saved), 0);
+	assert_int_equal(read_passed(), -EINVAL);
+	saved.iv--;
+	assert_int_equal(esp_state_save(sa, &saved), 0);
+	assert_int_equal(read_passed(), 0);
+	begin_rest();
+
+	atomic_store(&outbound()->ceiling, atomic_load(&outbound()->next) - 1);
+	pass_on();
+	assert_int_equal(read_passed(), -EINVAL);
+	begin_rest();
+	atomic_store(&atomic_load(&esp_table)->sa[1]->owner, engine.num_cores);
+	pass_on();
+	assert_int_equal(read_passed(), -EINVAL);
+	begin_rest();
+	atomic_load(&esp_table)->sa[1]->window.highest++;
+	pass_on();
+	assert_int_equal(read_passed(), -EINVAL);
+	begin_rest();
+	record_out_free(&passed);
+	passed = (struct record_out){.bytes = NULL};
+}
+
+/* The directory's lock passes to the successor, and to nobody else. */
+static void
+test_directory_passed_on(void **state)
+{
+	char other[300];
+	int lock;
+
+	put_in_force(&config);
+	lock = dup(engine_ipsec_directory());
+	assert_true(lock >= 0);
+	fixture_stop();
+	begin();
+	assert_refused(&config, "another data plane uses it");
+	engine_ipsec_inherit(dup(lock));
+	snprintf(other, sizeof(other), "%s/other", directory);
+	strcpy(config.state, other);
+	assert_refused(&config, "write the same state = DIRECTORY");
+	snprintf(config.state, sizeof(config.state), "%s/state", directory);
+	put_in_force(&config);
+	assert_spi(&key[0], 0x1001);
+	close(lock);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -649,6 +829,10 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_iv, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_block, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_taken_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_taken_over_with_changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_record_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_directory_passed_on, setup, teardown),
 	};
 
 	device = argc > 1 ? argv[1] : NULL;

@@ -129,6 +129,28 @@ test_refuse_forms(void **state)
 	record_out_free(&out);
 }
 
+/* Before anything is read: a record of a type that has a form must have one of its forms. */
+static void
+test_know_forms(void **state)
+{
+	struct record_out out = write_things();
+	struct record_in in = {.bytes = out.bytes, .length = out.length};
+	struct record record, other;
+
+	assert_int_equal(record_take(&in, &record), 1);
+	assert_true(record_is_known(&record));
+	other = record;
+	other.head.version++;
+	assert_false(record_is_known(&other));
+	other = record;
+	other.head.length++;
+	assert_false(record_is_known(&other));
+	other = record;
+	other.head.type++; /* has no form, so its reader decides */
+	assert_true(record_is_known(&other));
+	record_out_free(&out);
+}
+
 /* A stream that ends within a record, wherever, is refused. */
 static void
 test_refuse_cut_streams(void **state)
@@ -155,9 +177,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read_what_was_written),
-		cmocka_unit_test(test_refuse_values),
-		cmocka_unit_test(test_refuse_forms),
+		cmocka_unit_test(test_read_what_was_written), cmocka_unit_test(test_refuse_values),
+		cmocka_unit_test(test_refuse_forms),          cmocka_unit_test(test_know_forms),
 		cmocka_unit_test(test_refuse_cut_streams),
 	};
 
