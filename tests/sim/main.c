@@ -7,7 +7,7 @@ static _Noreturn void
 usage(void)
 {
 	fprintf(stderr,
-		"usage: sim [--seed N] [--count N] [--loss P] [--repeat HOW] [--stops HOW] [--moves] [-v] | "
+		"usage: sim [--seed N] [--count N] [--loss P] [--repeat HOW] [--stops HOW] [--moves | --takeovers] [-v] | "
 		"--link WHAT | --bench\n"
 		"  --seed N   first seed (1)\n"
 		"  --count N  how many seeds from there (100)\n"
@@ -15,6 +15,7 @@ usage(void)
 		"  --repeat HOW  between oneside ends: mixed (as drawn), selective, go-back\n"
 		"  --stops HOW   hosts on a perfect network: none stops, pause, vanish\n"
 		"  --moves    queue pairs move between two cores of their host\n"
+		"  --takeovers  another process takes over a host's queue pairs\n"
 		"  -v         tell every frame and completion\n"
 		"  --link WHAT   goodput over a modelled switch: loss, incast\n"
 		"  --bench    ns per small operation instead\n");
@@ -44,9 +45,10 @@ summarize(const struct totals *t)
 	       (unsigned long long)t->corrupted, (unsigned long long)t->caught,
 	       (unsigned long long)t->virtual_ms / 1000);
 	printf("%llu runs with a broken connection, %llu gave up on a dead peer, %llu on a living one, "
-	       "%llu moves;",
+	       "%llu moves, %llu take-overs, %llu of them rolled back;",
 	       (unsigned long long)t->failures, (unsigned long long)(t->gave_up - t->unprovoked),
-	       (unsigned long long)t->unprovoked, (unsigned long long)t->moves);
+	       (unsigned long long)t->unprovoked, (unsigned long long)t->moves,
+	       (unsigned long long)t->takeovers, (unsigned long long)t->rollbacks);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i] != NULL)
 			printf(" %s %llu", names[i], (unsigned long long)t->counter[i]);
@@ -75,15 +77,11 @@ int
 main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"count", required_argument, NULL, 'c'},
-		{"loss", required_argument, NULL, 'l'},
-		{"repeat", required_argument, NULL, 'r'},
-		{"stops", required_argument, NULL, 't'},
-		{"link", required_argument, NULL, 'k'},
-		{"bench", no_argument, NULL, 'b'},
-		{"moves", no_argument, NULL, 'm'},
-		{NULL, 0, NULL, 0},
+		{"seed", required_argument, NULL, 's'},  {"count", required_argument, NULL, 'c'},
+		{"loss", required_argument, NULL, 'l'},  {"repeat", required_argument, NULL, 'r'},
+		{"stops", required_argument, NULL, 't'}, {"link", required_argument, NULL, 'k'},
+		{"bench", no_argument, NULL, 'b'},       {"moves", no_argument, NULL, 'm'},
+		{"takeovers", no_argument, NULL, 'o'},   {NULL, 0, NULL, 0},
 	};
 	struct options options = {.loss = 0.3};
 	struct totals totals = {0};
@@ -121,6 +119,9 @@ main(int argc, char **argv)
 		case 'm':
 			options.moves = true;
 			break;
+		case 'o':
+			options.takeovers = true;
+			break;
 		case 'v':
 			options.verbose = true;
 			break;
@@ -128,7 +129,8 @@ main(int argc, char **argv)
 			usage();
 		}
 	}
-	if (optind != argc || !(options.loss >= 0 && options.loss <= 0.5))
+	if (optind != argc || (options.moves && options.takeovers) ||
+	    !(options.loss >= 0 && options.loss <= 0.5))
 		usage();
 	wire_init();
 	for (uint64_t i = 0; i < count; i++)

@@ -24,73 +24,96 @@ moves_draw(struct sim *sim)
 	}
 }
 
-static void
-freeze_side(struct sim *sim, struct side *side)
+int
+moves_freeze(struct sim *sim, struct side *side)
 {
 	uint32_t size = rc_record_size(side->posted - side->done);
 	int rc;
 
 	side->record = malloc(size); /* exactly as large as it needs to be */
 	rc = rc_freeze(side->qp, side->record, size, &side->kept, host_now(side->host));
-	side->move_at = --side->moves == 0 ? NEVER : sim->now + 1 + sim_below(sim, 500 * US);
 	if (rc != 0) {
 		if (rc != -EAGAIN && rc != -ENOTCONN)
 			sim_fail(sim, side, "is not frozen: %d", rc);
 		free(side->record);
 		side->record = NULL;
-		return;
+		return rc;
 	}
+	side->record_len = rc_record_size(side->kept.count);
 	sim_log(sim, side, "is frozen");
 	free(side->qp);
-	side->qp = NULL;
-	side->thaw_at = sim->now + 1 + sim_below(sim, 200 * US);
+	side->qp = calloc(1, rc_qp_size());
 	side->from = side->host;
 	side->host = other_core(side->host);
+	return 0;
 }
 
-static bool
-thaw_there(struct side *side)
+bool
+moves_try(struct side *side)
 {
 	rc_init(side->qp, &side->host->env.rc, side);
-	return rc_thaw(side->qp, &side->attr, side->record, host_now(side->host)) == 0;
+	return rc_record_check(side->record, side->record_len) == 0 &&
+	       rc_thaw(side->qp, &side->attr, side->record, host_now(side->host)) == 0 &&
+	       rc_check_thawed(side->qp) == 0;
 }
 
-static void
-thaw_side(struct sim *sim, struct side *side)
+void
+moves_return(struct sim *sim, struct side *side)
 {
-	side->thaw_at = NEVER;
-	side->qp = calloc(1, rc_qp_size());
-	/* Without enough nodes there, or by chance as for want of something else, the queue pair returns. */
-	if (sim_below(sim, 8) != 0 && thaw_there(side)) {
-		rc_kept_free(&side->from->env.rc, &side->kept);
-		sim->totals->moves++;
-	} else {
-		side->host = side->from;
-		rc_kept_free(&side->from->env.rc, &side->kept);
-		if (!thaw_there(side))
-			sim_fail(sim, side, "cannot be thawed where it was");
-	}
+	side->host = side->from;
+	rc_kept_free(&side->from->env.rc, &side->kept);
+	if (!moves_try(side))
+		sim_fail(sim, side, "cannot be thawed where it was");
+}
+
+void
+moves_end(struct sim *sim, struct side *side)
+{
 	sim_log(sim, side, "is thawed on core %u", (unsigned)(side->host - sim->host));
 	free(side->record);
 	side->record = NULL;
 	if (rc_deadline(side->qp) == 0)
 		sim_fail(sim, side, "a timer has lost its time");
+	if (side->host->poll_at > sim->now + 1)
+		side->host->poll_at = sim->now + 1;
+}
+
+static void
+begin(struct sim *sim, struct side *side)
+{
+	int rc = moves_freeze(sim, side);
+
+	side->move_at = --side->moves == 0 ? NEVER : sim->now + 1 + sim_below(sim, 500 * US);
+	if (rc == 0)
+		side->thaw_at = sim->now + 1 + sim_below(sim, 200 * US);
+}
+
+static void
+finish(struct sim *sim, struct side *side)
+{
+	side->thaw_at = NEVER;
+	/* Without enough nodes there, or by chance as for want of something else, the queue pair returns. */
+	if (sim_below(sim, 8) != 0 && moves_try(side)) {
+		rc_kept_free(&side->from->env.rc, &side->kept);
+		sim->totals->moves++;
+	} else {
+		moves_return(sim, side);
+	}
+	moves_end(sim, side);
 	if (side->parked == NULL)
 		return;
 	*side->host->inbox_end = side->parked;
 	side->host->inbox_end = side->parked_end;
 	side->parked = NULL;
-	if (side->host->poll_at > sim->now + 1)
-		side->host->poll_at = sim->now + 1;
 }
 
 void
 moves_run(struct sim *sim, struct side *side)
 {
 	if (side->thaw_at <= sim->now)
-		thaw_side(sim, side);
+		finish(sim, side);
 	else if (side->move_at <= sim->now && side->record == NULL)
-		freeze_side(sim, side);
+		begin(sim, side);
 }
 
 uint64_t
@@ -102,6 +125,10 @@ moves_next(const struct side *side)
 bool
 moves_take(struct side *side, const struct host *host, struct frame *frame)
 {
+	if (side->record != NULL && side->lossy) {
+		frame_free(frame);
+		return true;
+	}
 	if (side->record != NULL) {
 		if (side->parked == NULL)
 			side->parked_end = &side->parked;

@@ -49,9 +49,10 @@ sim_fail(const struct sim *sim, const struct side *side, const char *format, ...
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g --repeat %s --stops %s%s -v\n",
+	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g --repeat %s --stops %s%s%s -v\n",
 		(unsigned long long)sim->seed, sim->options->loss, repeat_names[sim->options->repeat],
-		stops_names[sim->options->stops], sim->options->moves ? " --moves" : "");
+		stops_names[sim->options->stops], sim->options->moves ? " --moves" : "",
+		sim->options->takeovers ? " --takeovers" : "");
 	exit(1);
 }
 
@@ -231,6 +232,7 @@ host_new(struct sim *sim, struct host *host, uint32_t index, struct host *first)
 	host->v6 = address(index, true);
 	host->inbox_end = &host->inbox;
 	host->poll_at = host->away_from = host->away_until = NEVER;
+	host->give_at = host->take_at = NEVER;
 	test_env_init(&host->env, sim->mem, POOL_NODES, BOARDS);
 	host->env.rc.tx_begin = tx_begin;
 	host->env.rc.tx_end = tx_end;
@@ -351,7 +353,7 @@ set_up(struct sim *sim)
 	hosts = sim->hosts;
 	for (uint32_t i = 0; i < hosts; i++)
 		host_new(sim, &sim->host[i], i, NULL);
-	for (uint32_t i = 0; sim->options->moves && i < hosts; i++)
+	for (uint32_t i = 0; (sim->options->moves || sim->options->takeovers) && i < hosts; i++)
 		host_new(sim, &sim->host[sim->hosts++], i, &sim->host[i]);
 	for (uint32_t i = 0; i < conns; i++) {
 		struct side *a = side_new(sim, &sim->host[sim_below(sim, hosts)]);
@@ -366,6 +368,8 @@ set_up(struct sim *sim)
 	stops_draw(sim);
 	if (sim->options->moves)
 		moves_draw(sim);
+	if (sim->options->takeovers)
+		takeovers_draw(sim);
 	sim_log(sim, NULL,
 		"%u connections, %u hosts, loss %.3f dup %.3f corrupt %.3f reorder %.3f spike %.3f", conns,
 		sim->hosts, sim->weather.loss, sim->weather.duplicate, sim->weather.corrupt,
@@ -581,6 +585,7 @@ next_time(struct sim *sim)
 	struct frame *frame = network_next(sim);
 	uint64_t time = frame != NULL ? frame->at : NEVER;
 
+	earlier(&time, takeovers_next(sim));
 	for (uint32_t i = 0; i < sim->hosts; i++) {
 		earlier(&time, host_due(&sim->host[i], sim->host[i].poll_at));
 		earlier(&time, host_due(&sim->host[i], sim->host[i].copy_at));
@@ -636,7 +641,8 @@ check_fair(struct sim *sim)
 	for (uint32_t i = 0; i < sim->sides; i++)
 		rnr += sim->side[i]->failed || sim->side[i]->stopped || sim->side[i]->unmapped;
 	if (w->loss + w->duplicate + w->corrupt + w->reorder + w->spike == 0 && w->jitter == 0 && rnr == 0 &&
-	    sim->options->stops == STOPS_NONE && !sim->options->moves && again != 0)
+	    sim->options->stops == STOPS_NONE && !sim->options->moves && !sim->options->takeovers &&
+	    again != 0)
 		sim_fail(sim, NULL, "%llu packets sent again on a perfect network",
 			 (unsigned long long)again);
 }
@@ -689,6 +695,7 @@ sim_run(uint64_t seed, const struct options *options, struct totals *totals)
 			poll_soon(sim, frame->to);
 		}
 		stops_end(sim);
+		takeovers_run(sim);
 		for (uint32_t i = 0; i < sim->hosts; i++)
 			if (sim->host[i].poll_at <= sim->now && !host_is_away(&sim->host[i]))
 				poll_host(sim, &sim->host[i]);

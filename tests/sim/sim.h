@@ -105,6 +105,9 @@ struct host {
 	uint64_t lost;                  /* part of that time that the host's clock has left out */
 	uint32_t long_stops, timer_waits;
 	bool in_turns, long_turns; /* shares its processor; with long turns */
+	/* takeovers.c */
+	uint32_t takeovers;        /* attempts left */
+	uint64_t give_at, take_at; /* NEVER: not */
 };
 
 struct side {
@@ -132,6 +135,8 @@ struct side {
 	uint32_t moves;            /* attempts left */
 	uint64_t move_at, thaw_at; /* NEVER: not */
 	void *record;              /* frozen; NULL: it runs */
+	uint32_t record_len;
+	bool lossy; /* takeovers.c: frames for it are lost while it is frozen */
 	struct rc_kept kept;
 	struct host *from;
 	struct frame *parked, **parked_end;
@@ -150,7 +155,8 @@ enum stops {
 
 struct options {
 	enum stops stops;
-	bool moves; /* queue pairs move between two cores of their host */
+	bool moves;     /* queue pairs move between two cores of their host */
+	bool takeovers; /* another process takes over all of a host */
 	double loss;
 	enum repeat repeat; /* loss recovery of connections between two oneside ends */
 	bool verbose;
@@ -176,7 +182,7 @@ struct frame {
 
 struct totals {
 	uint64_t runs, frames, lost, corrupted, caught, duplicated, work, failures, gave_up, unprovoked,
-		copied, moves;
+		copied, moves, takeovers, rollbacks;
 	uint64_t virtual_ms;
 	uint64_t counter[RC_COUNT_MAX];
 };
@@ -256,8 +262,22 @@ void stops_check(const struct sim *sim, const struct side *side);
 void moves_draw(struct sim *sim); /* call after the sides exist */
 void moves_run(struct sim *sim, struct side *side);
 uint64_t moves_next(const struct side *side);
+/* Freezes a side, whose core is then the other one of its host. Returns 0; -EAGAIN or -ENOTCONN: nothing has
+ * changed. */
+int moves_freeze(struct sim *sim, struct side *side);
+/* Thaws it on its core; false: the core has not enough nodes. */
+bool moves_try(struct side *side);
+/* Thaws it where it was frozen. */
+void moves_return(struct sim *sim, struct side *side);
+/* The side runs. */
+void moves_end(struct sim *sim, struct side *side);
 /* True if the frame waits for `side`, or was handed over to its core, another one than `host`. */
 bool moves_take(struct side *side, const struct host *host, struct frame *frame);
+
+/* takeovers.c */
+void takeovers_draw(struct sim *sim); /* call after the sides exist */
+void takeovers_run(struct sim *sim);
+uint64_t takeovers_next(const struct sim *sim);
 
 static inline bool
 host_is_away(const struct host *host)
