@@ -2,9 +2,10 @@
 /*
  * Links that do not come back by themselves. DPDK's memif client connects only when the port is started. If
  * the peer was not there yet, or was restarted, the port has to be started again. The control thread requests
- * that about once a second while such a link is down. The port is paused first, so that cores leave it alone;
- * after a grace period no core is inside a burst. The port is restarted on DPDK's interrupt thread, since
- * memif handles its socket there: otherwise the restart would free the state of a slow handshake in progress.
+ * that about once a second while such a link is down, and more often just after the peer has hung up: another
+ * data plane may be taking over from it. The port is paused first, so that cores leave it alone; after a
+ * grace period no core is inside a burst. The port is restarted on DPDK's interrupt thread, since memif
+ * handles its socket there: otherwise the restart would free the state of a slow handshake in progress.
  *
  * A memif that loses its peer marks itself as down and unmaps the shared rings and buffers, on DPDK's
  * interrupt thread. Bursts that begin after the mark do not access the memory. For bursts under way the
@@ -15,6 +16,8 @@
  * listen, and a client that has lost it reconnects. The code that ends EAL closes it
  * (control/daemon/eal_end.c).
  */
+#include <errno.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
@@ -29,6 +32,9 @@
 #define SENTENCE 512
 #define LINK_INTERVAL_NS 1000000000ull
 #define LINK_GRACE_NS 1000000ull
+#define LINK_RETRY_NS 10000000ull /* between attempts, for LINK_HURRY_NS after the peer has hung up */
+#define LINK_HURRY_NS 2000000000ull
+#define LINK_HANDSHAKE_NS 250000000ull /* until an attempt that found a peer counts as failed */
 #define QUIESCE_POLL_US 50
 
 /* Lcores (the control thread and the cores) pass quiescent states themselves, and must never wait here. */
@@ -65,6 +71,19 @@ link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 		log_notice(
 			"event=memif_unguarded port=%s text=\"its driver unmaps the peer's memory without notice, so the death of the peer can end this data plane\" remedy=\"build DPDK with memif-link-events.patch\"\n",
 			engine.config->port[port - ports].name);
+}
+
+static _Atomic bool lost;
+
+void
+link_lost(void)
+{
+	int saved = errno; /* the driver's */
+
+	/* Pairs with the exchange in engine_links_poll(). */
+	atomic_store_explicit(&lost, true, memory_order_release);
+	eventfd_write(engine.event_fd, 1);
+	errno = saved;
 }
 
 static bool
@@ -189,22 +208,42 @@ restart_or_reopen(struct port *port)
 }
 
 static void
+hurry(uint64_t now)
+{
+	for (uint32_t i = 0; i < ports_num; i++) {
+		struct port *port = &ports[i];
+		uint64_t next = port->link_tried + LINK_RETRY_NS;
+
+		if (!port->reconnects)
+			continue;
+		port->link_hurry = now + LINK_HURRY_NS;
+		port->link_at = next > now ? next : now + LINK_GRACE_NS;
+		port->link_tried = 0; /* the handshake has failed, if one was in progress */
+	}
+}
+
+static void
 poll_port(struct port *port, uint64_t now)
 {
 	/* Skip the first interval: the handshake of a memif that was just started is in progress. */
 	bool first = port->reconnects && port->link_at == 0 && port->started;
+	bool hurries = now < port->link_hurry;
 
-	port->link_at = now + LINK_INTERVAL_NS;
+	port->link_at = now + (hurries ? LINK_RETRY_NS : LINK_INTERVAL_NS);
 	if (first)
 		return;
 	/* Pairs with the store in take_back(). */
 	if (atomic_load_explicit(&port->handed_over, memory_order_acquire)) {
 		port->link_at = now + LINK_GRACE_NS;
 	} else if (port->link_grace != 0) {
-		if (engine_grace_over(port->link_grace))
+		if (engine_grace_over(port->link_grace)) {
+			port->link_tried = now;
 			restart_or_reopen(port);
-		else
+		} else {
 			port->link_at = now + LINK_GRACE_NS;
+		}
+	} else if (hurries && port->started && now - port->link_tried < LINK_HANDSHAKE_NS) {
+		return;
 	} else if (!port->started || port->replaced || is_down(port)) {
 		port_care(port, PORT_CARE_PAUSED, true);
 		port->link_grace = engine_grace_start();
@@ -215,6 +254,9 @@ poll_port(struct port *port, uint64_t now)
 void
 engine_links_poll(uint64_t now)
 {
+	/* Pairs with the store in link_lost(). */
+	if (atomic_exchange_explicit(&lost, false, memory_order_acquire))
+		hurry(now);
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (needs_restart(&ports[i]) && now >= ports[i].link_at)
 			poll_port(&ports[i], now);

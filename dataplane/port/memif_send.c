@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sendmsg() and recvmsg() for the driver of memif: memif_rings.c reads and completes the messages of its
- * handshakes. Active only if there is a memif, and on DPDK's interrupt thread.
+ * handshakes, and link.c hears of peers that hang up. Active only if there is a memif, and on DPDK's
+ * interrupt thread.
  *
  * If a client has gone before its server greets it (its process was killed just after connecting), the
  * greeting fails. Then the driver closes the descriptor and frees its state, while DPDK's interrupt thread
@@ -68,11 +69,17 @@ ssize_t
 recvmsg(int fd, struct msghdr *message, int flags)
 {
 	struct mmsghdr one = {.msg_hdr = *message};
+	bool memif = is_memif();
 
-	if (recvmmsg(fd, &one, 1, flags, NULL) < 0)
+	if (recvmmsg(fd, &one, 1, flags, NULL) < 0) {
+		if (errno == ECONNRESET && memif)
+			link_lost();
 		return -1;
+	}
 	*message = one.msg_hdr;
-	if (one.msg_len == RINGS_MESSAGE && is_memif() && is_whole(message))
+	if (one.msg_len == 0 && memif)
+		link_lost();
+	if (one.msg_len == RINGS_MESSAGE && memif && is_whole(message))
 		rings_received(fd, message->msg_iov[0].iov_base);
 	return one.msg_len;
 }

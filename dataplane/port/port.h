@@ -41,6 +41,7 @@ struct port {
 	_Atomic uint8_t care;
 	_Atomic bool handed_over; /* to DPDK's interrupt thread, which owns `started` meanwhile */
 	uint64_t link_at, link_grace;
+	uint64_t link_hurry, link_tried; /* end of frequent attempts; time of the last one */
 	int multicast_fd; /* packet socket that is in the groups of neighbour discovery; -1: none */
 	struct kernel_side kernel;
 	char device_name[RTE_ETH_NAME_MAX_LEN], arguments[256]; /* as given to EAL */
@@ -138,6 +139,7 @@ void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
 /* On a DPDK thread: returns when no core is inside a burst that began before. On an lcore: returns at
  * once. */
 void links_quiesce(void);
+void link_lost(void);                /* on DPDK's interrupt thread: the peer of a memif has hung up */
 void links_fini(void);               /* call before the ports stop */
 void link_stop(struct port *port);   /* for a memif */
 void link_settle(struct port *port); /* call before the port is closed */
