@@ -24,6 +24,17 @@ dat_ok(DAT_RETURN ret, const char *what)
 	return false;
 }
 
+static bool
+create_queues(struct dat_adapter *a, uint32_t dto_len)
+{
+	return dat_ok(dat_evd_create(a->ia, (DAT_COUNT)dto_len, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG,
+				     &a->recv_evd),
+		      "dat_evd_create (receives)") &&
+	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)dto_len, DAT_HANDLE_NULL,
+				     DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &a->request_evd),
+		      "dat_evd_create (requests)");
+}
+
 bool
 dat_adapter_open(struct dat_adapter *a, const char *name, uint32_t conn_len, uint32_t dto_len)
 {
@@ -36,12 +47,14 @@ dat_adapter_open(struct dat_adapter *a, const char *name, uint32_t conn_len, uin
 	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)conn_len, DAT_HANDLE_NULL,
 				     DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG, &a->conn_evd),
 		      "dat_evd_create (connections)") &&
-	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)dto_len, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG,
-				     &a->recv_evd),
-		      "dat_evd_create (receives)") &&
-	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)dto_len, DAT_HANDLE_NULL,
-				     DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &a->request_evd),
-		      "dat_evd_create (requests)");
+	       create_queues(a, dto_len);
+}
+
+bool
+dat_adapter_share(const struct dat_adapter *with, uint32_t dto_len, struct dat_adapter *a)
+{
+	*a = *with;
+	return create_queues(a, dto_len);
 }
 
 void
@@ -160,7 +173,7 @@ uint32_t dat_spin_looks = 256;
 void
 dat_idle(uint32_t looks)
 {
-	static bool wanted; /* the last yield ran another thread */
+	static __thread bool wanted; /* the last yield ran another thread */
 	uint64_t before;
 
 	if (looks <= dat_spin_looks && !wanted)

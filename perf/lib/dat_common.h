@@ -19,6 +19,8 @@ struct dat_adapter {
 
 /* Opens an adapter. conn_evd receives connection requests and connection events. */
 bool dat_adapter_open(struct dat_adapter *adapter, const char *name, uint32_t conn_len, uint32_t dto_len);
+/* Makes another thread's view of it: with its own queues of completions, which end with the adapter. */
+bool dat_adapter_share(const struct dat_adapter *with, uint32_t dto_len, struct dat_adapter *adapter);
 void dat_adapter_close(struct dat_adapter *adapter);
 
 /* Makes an endpoint with queues for that many requests and receives. */
@@ -33,7 +35,7 @@ const char *dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
 /*
  * Call after the `looks`-th failed poll. Yields the processor if `looks` exceeds dat_spin_looks (256 by
  * default), or on every call while another thread uses the yielded time: on a machine with as many busy
- * threads as processors, that is the data plane being waited for. For one thread.
+ * threads as processors, that is the data plane being waited for.
  */
 void dat_idle(uint32_t looks);
 extern uint32_t dat_spin_looks;

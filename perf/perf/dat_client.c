@@ -4,6 +4,7 @@
  * with the buffer that may be written and read. All endpoints share one buffer at each end.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,19 @@
 #define CONNECTS 32u        /* limit of idle endpoints being connected at once */
 #define SERVER_RECVS 15000u /* receives whose completions fit the server's queue of events */
 
-struct client {
-	const struct perf_options *o;
+/* A thread of the client, and its part of the endpoints. */
+struct part {
 	struct dat_adapter adapter;
 	struct traffic traffic;
+	pthread_t thread;
+	const struct stint *stint;
+	struct result result;
+	bool ok;
+};
+
+struct client {
+	const struct perf_options *o;
+	struct part *part; /* one for each thread; the first one runs on the program's */
 	struct notes notes;
 	struct histogram latency;
 	struct sockaddr_storage addr;
@@ -34,10 +44,10 @@ two_sided(const struct perf_options *o)
 }
 
 static bool
-connect_begin(struct client *c, enum greeting_kind kind, DAT_EP_HANDLE *ep)
+connect_begin(struct client *c, struct part *part, enum greeting_kind kind, DAT_EP_HANDLE *ep)
 {
 	const struct perf_options *o = c->o;
-	struct traffic *t = &c->traffic;
+	struct traffic *t = &part->traffic;
 	uint32_t share = SERVER_RECVS / o->endpoints, depth = kind == KIND_IDLE ? 1 : o->depth;
 	struct greeting greeting = {
 		.magic = GREETING_MAGIC,
@@ -53,7 +63,8 @@ connect_begin(struct client *c, enum greeting_kind kind, DAT_EP_HANDLE *ep)
 			   .rmr_context = t->memory.rmr_context},
 	};
 
-	if (!dat_endpoint_create(&c->adapter, depth, t->receives && kind == KIND_SEND ? o->rx_depth : 1, ep))
+	if (!dat_endpoint_create(&part->adapter, depth, t->receives && kind == KIND_SEND ? o->rx_depth : 1,
+				 ep))
 		return false;
 	for (uint32_t i = 0; t->receives && kind == KIND_SEND && i < greeting.rx_depth; i++)
 		if (!traffic_post_recv(t, *ep))
@@ -68,18 +79,19 @@ connect_begin(struct client *c, enum greeting_kind kind, DAT_EP_HANDLE *ep)
 static bool
 connect_end(struct client *c, DAT_EVENT *event)
 {
-	return dat_conn_wait(&c->adapter, EVENT_SECONDS, event) &&
+	return dat_conn_wait(&c->part->adapter, EVENT_SECONDS, event) &&
 	       dat_event_is(event, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 static bool
 connect_busy(struct client *c, enum greeting_kind kind, uint32_t index)
 {
-	struct traffic *t = &c->traffic;
+	struct part *part = &c->part[index / c->part->traffic.endpoints];
+	struct traffic *t = &part->traffic;
 	DAT_EVENT event;
 	DAT_EP_HANDLE ep;
 
-	if (!connect_begin(c, kind, &ep) || !connect_end(c, &event))
+	if (!connect_begin(c, part, kind, &ep) || !connect_end(c, &event))
 		return false;
 	if (event.event_data.connect_event_data.private_data_size < (DAT_COUNT)sizeof(t->target)) {
 		fprintf(stderr, "oneside-perf: %s told no buffer: is it oneside-perf?\n", c->o->host);
@@ -87,7 +99,7 @@ connect_busy(struct client *c, enum greeting_kind kind, uint32_t index)
 	}
 	memcpy(&t->target, event.event_data.connect_event_data.private_data, sizeof(t->target));
 	if (kind != KIND_NOTES)
-		t->busy[index] = (struct endpoint){.ep = ep};
+		t->busy[index - t->first] = (struct endpoint){.ep = ep};
 	return true;
 }
 
@@ -99,7 +111,7 @@ connect_idle(struct client *c, uint32_t count)
 		DAT_EVENT event;
 
 		while (begun < count && begun - done < CONNECTS) {
-			if (!connect_begin(c, KIND_IDLE, &ep))
+			if (!connect_begin(c, c->part, KIND_IDLE, &ep))
 				return false;
 			begun++;
 		}
@@ -128,7 +140,7 @@ connect_all(struct client *c)
 static bool
 run_together(struct client *c, const struct stint *stint, struct result *r)
 {
-	struct traffic *t = &c->traffic;
+	struct traffic *t = &c->part->traffic;
 	struct note note = {.verb = NOTE_START, .stint = *stint};
 	bool pingpong = c->o->test->kind == PERF_PINGPONG;
 	double rate;
@@ -148,60 +160,136 @@ run_together(struct client *c, const struct stint *stint, struct result *r)
 	return true;
 }
 
+static void *
+run_part(void *argument)
+{
+	struct part *part = argument;
+
+	part->ok = traffic_bandwidth(&part->traffic, part->stint, &part->result);
+	return NULL;
+}
+
+static bool
+add_parts(const struct client *c, struct result *r)
+{
+	double rate = 0;
+
+	r->iterations = 0;
+	r->peak = 0;
+	for (uint32_t i = 0; i < c->o->threads; i++) {
+		const struct result *own = &c->part[i].result;
+
+		if (!c->part[i].ok)
+			return false;
+		rate += (double)own->iterations / own->seconds;
+		r->iterations += own->iterations;
+		r->peak += own->peak;
+	}
+	r->seconds = (double)r->iterations / rate;
+	return true;
+}
+
+static bool
+run_parts(struct client *c, const struct stint *stint, struct result *r)
+{
+	uint32_t begun = 1, threads = c->o->threads;
+
+	for (uint32_t i = 0; i < threads; i++)
+		c->part[i].stint = stint;
+	while (begun < threads &&
+	       pthread_create(&c->part[begun].thread, NULL, run_part, &c->part[begun]) == 0)
+		begun++;
+	if (begun == threads)
+		run_part(c->part);
+	else
+		fprintf(stderr, "oneside-perf: --threads %u: no more than %u can be started\n", threads,
+			begun);
+	for (uint32_t i = 1; i < begun; i++)
+		pthread_join(c->part[i].thread, NULL);
+	return begun == threads && add_parts(c, r);
+}
+
 static bool
 run(void *client, uint64_t size, const struct perf_options *o, struct result *r)
 {
-	const struct stint stint = {.size = size, .iterations = o->iterations, .seconds = o->duration};
+	const struct stint stint = {.size = size,
+				    .iterations = (o->iterations + o->threads - 1) / o->threads,
+				    .seconds = o->duration};
 	struct client *c = client;
 
 	if (two_sided(o))
 		return run_together(c, &stint, r);
-	return o->test->kind == PERF_LATENCY ? traffic_latency(&c->traffic, &stint, r)
-					     : traffic_bandwidth(&c->traffic, &stint, r);
+	return o->test->kind == PERF_LATENCY ? traffic_latency(&c->part->traffic, &stint, r)
+					     : run_parts(c, &stint, r);
+}
+
+/* Divides the endpoints among threads. All parts have one memory, and target. */
+static bool
+open_parts(struct client *c, struct endpoint *endpoints)
+{
+	const struct perf_options *o = c->o;
+	uint32_t each = o->endpoints / o->threads;
+	bool receives = two_sided(o) && o->test->op == PERF_SEND;
+	uint32_t events = (o->depth + (receives ? o->rx_depth : 0)) * each + QUEUE_SPARE;
+	struct dat_memory memory;
+
+	if (!dat_adapter_open(&c->part->adapter, o->ia, 64, events) ||
+	    !(o->copied ? dat_memory_create_copied : dat_memory_create)(&c->part->adapter,
+									2 * perf_largest(o), &memory))
+		return false;
+	for (uint32_t i = 0; i < o->threads; i++) {
+		struct part *part = &c->part[i];
+
+		part->traffic =
+			(struct traffic){.adapter = &part->adapter,
+					 .name = o->test->name,
+					 .op = o->test->op,
+					 .memory = memory,
+					 .busy = endpoints + i * each,
+					 .first = i * each,
+					 .endpoints = each,
+					 .depth = o->depth,
+					 .every = o->test->kind == PERF_BANDWIDTH ? o->signal_every : 1,
+					 .receives = receives,
+					 .peak = o->peak,
+					 .tty = i == 0,
+					 .latency = &c->latency};
+		if (i > 0 && !dat_adapter_share(&c->part->adapter, events, &part->adapter))
+			return false;
+	}
+	return true;
 }
 
 int
 dat_measure(const struct perf_options *o)
 {
 	struct client *c = calloc(1, sizeof(*c));
-	struct traffic *t = &c->traffic;
+	struct endpoint *endpoints = calloc(o->endpoints, sizeof(*endpoints));
+	const struct dat_target *target;
 	bool ok = false;
 
 	dat_spin_looks = o->spin;
 	c->o = o;
-	*t = (struct traffic){.adapter = &c->adapter,
-			      .name = o->test->name,
-			      .op = o->test->op,
-			      .busy = calloc(o->endpoints, sizeof(*t->busy)),
-			      .endpoints = o->endpoints,
-			      .depth = o->depth,
-			      .every = o->test->kind == PERF_BANDWIDTH ? o->signal_every : 1,
-			      .receives = two_sided(o) && o->test->op == PERF_SEND,
-			      .peak = o->peak,
-			      .tty = true,
-			      .latency = &c->latency};
-	if (!perf_json_open(o, &c->json) || !dat_resolve(o->host, &c->addr) ||
-	    !dat_adapter_open(&c->adapter, o->ia, 64,
-			      o->depth * o->endpoints + o->rx_depth * (t->receives ? o->endpoints : 0) +
-				      QUEUE_SPARE) ||
-	    !(o->copied ? dat_memory_create_copied : dat_memory_create)(&c->adapter, 2 * perf_largest(o),
-									&t->memory) ||
+	c->part = calloc(o->threads, sizeof(*c->part));
+	if (!perf_json_open(o, &c->json) || !dat_resolve(o->host, &c->addr) || !open_parts(c, endpoints) ||
 	    !connect_all(c))
 		goto out;
-	if (t->target.length < perf_largest(o)) {
+	target = &c->part->traffic.target;
+	if (target->length < perf_largest(o)) {
 		fprintf(stderr,
 			"oneside-perf: the server's buffer has %" PRIu64 " bytes; start it with -s %" PRIu64
 			"\n",
-			t->target.length, perf_largest(o));
+			target->length, perf_largest(o));
 		goto out;
 	}
 	ok = perf_measure(o, c->json, run, c);
 out:
 	notes_close(&c->notes);
-	dat_memory_free(&t->memory);
-	dat_adapter_close(&c->adapter);
+	dat_memory_free(&c->part->traffic.memory);
+	dat_adapter_close(&c->part->adapter);
 	ok = perf_json_close(c->json) && ok;
-	free(t->busy);
+	free(c->part);
+	free(endpoints);
 	free(c);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

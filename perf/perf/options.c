@@ -27,6 +27,7 @@ static const char usage[] =
 	"  -t, --tx-depth N        operations in flight on an endpoint; also --iodepth (128)\n"
 	"  -r, --rx-depth N        receives posted on an endpoint (512)\n"
 	"  -q, --qp N              endpoints (RSM: imports) in use at once (1)\n"
+	"  -T, --threads N         client: threads with a part of the endpoints each (1)\n"
 	"      --idle-qp N         further endpoints, connected and idle (0)\n"
 	"      --copied            dat: this end's buffer is memory that cannot be shared, and is copied\n"
 	"  -b, --bidirectional     both ends at once; the figures are the sum\n"
@@ -143,6 +144,7 @@ static const struct args_row rows[] = {
 	NUMBER("iodepth", 0, depth, 1, 4096),
 	NUMBER("rx-depth", 'r', rx_depth, 1, 4096),
 	NUMBER("qp", 'q', endpoints, 1, 4096),
+	NUMBER("threads", 'T', threads, 1, 64),
 	NUMBER("idle-qp", 0, idle_endpoints, 0, 16000),
 	ON("copied", 0, copied),
 	ON("bidirectional", 'b', bidirectional),
@@ -181,6 +183,13 @@ check(const struct perf_options *o)
 		return refuse("--bidirectional: is for bandwidth tests");
 	if (o->endpoints > 1 && o->test->kind != PERF_BANDWIDTH)
 		return refuse("--qp: latency is measured on one endpoint; several are for bandwidth tests");
+	if (o->threads > 1 && (o->api == PERF_API_RSM || o->test->kind != PERF_BANDWIDTH || o->bidirectional))
+		return refuse("--threads: is for bandwidth tests of uDAPL in one direction");
+	if (o->endpoints % o->threads != 0) {
+		fprintf(stderr, "oneside-perf: --qp %u: give a multiple of --threads %u\n", o->endpoints,
+			o->threads);
+		return -1;
+	}
 	if (o->duration > 0 && o->api == PERF_API_DAT && o->test->kind == PERF_PINGPONG)
 		return refuse("--duration: ping-pong of uDAPL goes by --iters");
 	if (o->idle_endpoints > 0 && o->api == PERF_API_RSM)
@@ -209,6 +218,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 				   .depth = 128,
 				   .rx_depth = 512,
 				   .endpoints = 1,
+				   .threads = 1,
 				   .signal_every = 1,
 				   .pieces = 4,
 				   .peak = true,

@@ -54,6 +54,7 @@ struct perf_options {
 	uint32_t depth;     /* operations in flight on an endpoint */
 	uint32_t rx_depth;  /* receives posted on an endpoint */
 	uint32_t endpoints; /* busy ones; RSM: imports */
+	uint32_t threads;   /* of the client, among which the endpoints are divided */
 	uint32_t idle_endpoints;
 	uint32_t signal_every; /* a completion for every n-th write, the others suppressed */
 	uint32_t pieces;       /* RSM: pieces of a vector */

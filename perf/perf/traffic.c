@@ -63,7 +63,7 @@ place_of(const struct traffic *t, uint32_t index, uint64_t size)
 {
 	uint64_t places = t->target.length / size;
 
-	return places > 1 ? index % places * size : 0;
+	return places > 1 ? (t->first + index) % places * size : 0;
 }
 
 static inline bool

@@ -28,6 +28,7 @@ struct traffic {
 	struct dat_memory memory; /* first half: source; second half: destination of the peer */
 	struct dat_target target; /* the peer's second half */
 	struct endpoint *busy;
+	uint32_t first; /* number of busy[0] among the endpoints of all threads */
 	uint32_t endpoints, depth, every;
 	bool receives; /* data is received at this end, so receives are reposted */
 	bool noted;    /* a note has arrived; notes_take() clears the flag */

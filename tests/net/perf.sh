@@ -121,6 +121,8 @@ measure -t write_bw -a -n 20
 lines 23
 measure -t write_bw -D 0.2 --idle-qp 40 --json
 json 'r["seconds"] >= 0.2 and r["iterations"] > 0'
+measure -t write_bw -n 3000 -q 4 -T 2 --json
+json 'r["iterations"] >= 3000 and r["endpoints"] == 4 and r["ops"] > 0'
 measure -t write_lat -n 300 -H
 expect '99.99% percentile[usec]' "$WORK/out"
 
