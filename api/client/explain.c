@@ -8,11 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NOTE_MAX 400
 
 bool one_explaining;
+
+static struct stat first_stderr; /* when this library was loaded */
 
 static __thread struct {
 	uint32_t code; /* 0: nothing noted */
@@ -40,12 +46,38 @@ one_warn(const char *format, ...)
 	errno = before;
 }
 
+void
+one_warn_gone(int sock)
+{
+	static time_t last;
+	struct sockaddr_un address = {.sun_path = ""};
+	socklen_t len = sizeof(address) - 1;
+	struct timespec now;
+	struct stat st;
+	int before = errno;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (fstat(STDERR_FILENO, &st) == 0 && st.st_dev == first_stderr.st_dev &&
+	    st.st_ino == first_stderr.st_ino && (last == 0 || now.tv_sec > last)) {
+		last = now.tv_sec;
+		getpeername(sock, (struct sockaddr *)&address, &len);
+		one_warn(
+			"the data plane at %s has gone, or has ended this attachment: work is flushed, and connections are broken; see its log, and open again when it serves",
+			address.sun_path);
+	}
+	errno = before;
+}
+
 __attribute__((constructor)) static void
 read_environment(void)
 {
 	const char *wanted = secure_getenv("ONESIDE_DEBUG");
 	char *end = NULL;
+	int before = errno;
 
+	if (fstat(STDERR_FILENO, &first_stderr) != 0)
+		memset(&first_stderr, 0, sizeof(first_stderr));
+	errno = before;
 	one_explaining = wanted != NULL && strtoul(wanted, &end, 0) != 0;
 	if (wanted != NULL && (end == wanted || *end != '\0'))
 		one_warn("ONESIDE_DEBUG = %.32s: this is not a number; write 1, or 0", wanted);

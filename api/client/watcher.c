@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/explain.h"
 #include "client/internal.h"
 
 #define STACK_SIZE (256u * 1024u)
@@ -82,6 +83,8 @@ bury_client(struct one_client *client)
 	client->watched = false;
 	/* Pairs with the acquire load in one_client_dead. */
 	atomic_store_explicit(&client->dead, true, memory_order_release);
+	/* Before the program hears of anything that follows. */
+	one_warn_gone(client->sock);
 	wait_wake_all(client);
 	if (client->lost == NULL)
 		return;

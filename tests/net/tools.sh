@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Without a data plane oneside's own programs and the examples say so in a sentence, without ONESIDE_DEBUG. Each prints its
-# usage on request.
+# Without a data plane, and when it goes, oneside's own programs and the examples say so in a sentence, without ONESIDE_DEBUG.
+# Each prints its usage on request.
 . "$(dirname "$0")/lib.sh"
 net_init
 [ -x "$BUILD/perf/oneside-perf" ] || skip "there is no oneside-perf (-Dperf=false)"
@@ -43,3 +43,34 @@ for program in perf rates copy rsmcopy; do
 		[ ! -s "$WORK/err" ] || fail "oneside-$program $option: $(cat "$WORK/err")"
 	done
 done
+
+# begin PROGRAM ARGUMENTS...: starts it, and waits until it is attached.
+begin() {
+	local log=$WORK/attached-${#ATTACHED[@]}
+	env -u ONESIDE_DEBUG -u DAT_DBG_TYPE ONESIDE_SOCKET="$(plane_socket a)" "$@" >"$log" 2>&1 </dev/null &
+	APPLICATIONS+=("$!")
+	until "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" show clients --json | grep -q "\"pid\": *$!\\b"; do
+		kill -0 "$!" 2>/dev/null || fail "$*: has ended: $(cat "$log")"
+		sleep 0.02
+	done
+	ATTACHED+=("$log")
+}
+
+# When their data plane is killed, they say so.
+ATTACHED=()
+start_memif_plane a
+begin "$BUILD/perf/oneside-perf"
+begin "$BUILD/perf/oneside-perf" --api rsm
+begin "$BUILD/perf/oneside-copy" receive "$WORK/copy"
+begin "$BUILD/perf/oneside-rsmcopy" receive "$WORK/rsmcopy" 1000
+begin "$BUILD/doc/examples/dat_pingpong" server
+begin "$BUILD/doc/examples/rsm_ring" consume p0 0x410000 1
+gone=$(plane_socket a)
+kill_plane a
+for log in "${ATTACHED[@]}"; do
+	until grep -q "^oneside: the data plane at $gone has gone" "$log"; do sleep 0.02; done
+done
+for pid in "${APPLICATIONS[@]}"; do
+	end_process "$pid" 10
+done
+say 'each says that the data plane has gone'
