@@ -156,11 +156,20 @@ serve(bool taken)
 	return ret;
 }
 
+static int
+open_ports(char *why, size_t why_len)
+{
+	int error = devices_open(why, why_len);
+
+	return error != 0 ? error : engine_open(why, why_len);
+}
+
 /* Opens the engine with its ports, those of the process that serves if `takes_over`. Returns 1: that process
  * has stopped for us; 0: there is none; or -errno. */
 static int
 open_engine(bool takes_over, char *why, size_t why_len)
 {
+	bool shared = devices_can_share(config.num_ports);
 	int taken = 0, error;
 
 	if (!takes_over)
@@ -168,12 +177,14 @@ open_engine(bool takes_over, char *why, size_t why_len)
 	error = takeover_compare(&config, rte_lcore_count() - 1, why, why_len);
 	if (error == 0)
 		error = engine_prepare(&config, takeover_room(), why, why_len);
+	if (error == 0 && shared)
+		error = open_ports(why, why_len);
 	if (error == 0)
-		taken = takeover_receive(why, why_len);
-	if (error == 0 && taken >= 0)
-		error = devices_open(why, why_len);
-	if (error == 0 && taken >= 0)
-		error = engine_open(why, why_len);
+		taken = takeover_receive(shared, why, why_len);
+	if (error == 0 && taken >= 0 && !shared)
+		error = open_ports(why, why_len);
+	if (error == 0 && taken > 0 && shared)
+		engine_ports_drain();
 	if (error == 0 && taken == 0)
 		error = engine_ipsec_begin(why, why_len);
 	if (error == 0 && taken == 0)

@@ -18,6 +18,7 @@
 static int asked_fd = -1;
 static struct watch asked_watch;
 static bool begin_heard;
+static bool ports_shared; /* the new process has opened its own beside ours */
 
 /* ---- the request ---- */
 
@@ -62,10 +63,12 @@ asker_ready(struct watch *watch, uint32_t events)
 {
 	struct takeover_message message;
 
-	if (takeover_hear(asked_fd, &message, clock_now()) == TAKEOVER_BEGIN)
-		begin_heard = true;
-	else
+	if (takeover_hear(asked_fd, &message, clock_now()) != TAKEOVER_BEGIN) {
 		forget_asker();
+		return;
+	}
+	begin_heard = true;
+	ports_shared = message.count != 0;
 }
 
 static bool
@@ -319,7 +322,7 @@ static void
 take_back(char *why, size_t why_len)
 {
 	refuse(why);
-	if (engine_ports_reopen(why, why_len) != 0)
+	if (!ports_shared && engine_ports_reopen(why, why_len) != 0)
 		log_error("event=takeover_port text=\"%s\"\n", why);
 }
 
@@ -342,7 +345,8 @@ pass_on(char *why, size_t why_len)
 		refuse(why);
 		return false;
 	}
-	engine_ports_close();
+	if (!ports_shared)
+		engine_ports_close();
 	takeover_step(TAKEOVER_GIVE_CLOSED);
 	error = send_state(&out, deadline);
 	takeover_step(TAKEOVER_GIVE_SENT);

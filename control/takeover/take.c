@@ -300,12 +300,12 @@ nothing_to_take(void)
 }
 
 int
-takeover_receive(char *why, size_t why_len)
+takeover_receive(bool ports_open, char *why, size_t why_len)
 {
 	int state = -1, heard, error;
 
 	takeover_step(TAKEOVER_TAKE_PREPARED);
-	if (takeover_say(old_fd, TAKEOVER_BEGIN, 0, NULL, 0, clock_now()) != 0)
+	if (takeover_say(old_fd, TAKEOVER_BEGIN, ports_open, NULL, 0, clock_now()) != 0)
 		return nothing_to_take();
 	do
 		heard = receive_one(&state, why, why_len);

@@ -2,11 +2,12 @@
 /*
  * Taking over (doc/upgrade.md): a new data plane replaces one that serves, and no program notices.
  *
- * The new process asks on the control socket, compares what must be equal, and prepares all but its ports.
- * Then the old process stops its cores at a quiet point, writes what it knows into a sealed file, and closes
- * its ports.  The new process opens them, reads the file, commits, and starts its cores.  Until the commit
- * the old process has everything: it opens its ports again and goes on if the new one refuses, dies, or takes
- * longer than TAKEOVER_WAIT_NS.  The new process touches nothing that others see before it.
+ * The new process asks on the control socket, compares what must be equal, and prepares all but its ports;
+ * those, too, if two processes can have them open.  Then the old process stops its cores at a quiet point,
+ * writes what it knows into a sealed file, and closes its ports, unless the new one has its own.  The new
+ * process opens them, reads the file, commits, and starts its cores.  Until the commit the old process has
+ * everything: it opens its ports again and goes on if the new one refuses, dies, or takes longer than
+ * TAKEOVER_WAIT_NS.  The new process touches nothing that others see before it.
  */
 #ifndef CONTROL_TAKEOVER_TAKEOVER_H
 #define CONTROL_TAKEOVER_TAKEOVER_H
@@ -68,7 +69,7 @@ int takeover_compare(const struct config *config, uint32_t cores, char *why, siz
 uint16_t takeover_room(void); /* of packet buffers: for engine_prepare() */
 /* Has the old process stop, and receives its state.  Returns 1; 0: it has died before, and there is nothing
  * to take over; or -errno and a sentence: it goes on. */
-int takeover_receive(char *why, size_t why_len);
+int takeover_receive(bool ports_open, char *why, size_t why_len);
 /* Reads the state.  Call after daemon_init(), before engine_start(). */
 int takeover_build(char *why, size_t why_len);
 /* Call before engine_start().  0: this process is alone; -errno and a sentence: the old one goes on. */

@@ -14,7 +14,7 @@ enum takeover_kind {
 	TAKEOVER_OFFER = 1, /* old: what must be equal */
 	TAKEOVER_BEGIN,     /* new: stop */
 	TAKEOVER_BATCH,     /* old: descriptors */
-	TAKEOVER_STATE,     /* old: the sealed file, after all descriptors; its ports are closed */
+	TAKEOVER_STATE,     /* old: the sealed file, after all descriptors; it has stopped */
 	TAKEOVER_COMMIT,    /* new: it has read everything, and its cores respond */
 	TAKEOVER_BYE,       /* old: it ends */
 	TAKEOVER_REFUSED    /* either: a sentence; the old process goes on */
@@ -22,7 +22,8 @@ enum takeover_kind {
 
 struct takeover_message {
 	uint32_t magic, kind;
-	uint32_t count; /* BATCH: descriptors; STATE: all before */
+	uint32_t count; /* BEGIN: 1 if the new one has opened its ports; BATCH: descriptors; STATE: all before
+			 */
 	char text[300];
 };
 

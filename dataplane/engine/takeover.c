@@ -235,6 +235,31 @@ engine_ports_reopen(char *why, size_t why_len)
 	return last;
 }
 
+/* At most as many as rings may hold, so that arriving frames do not keep the control thread here. */
+#define DRAINED_MAX 65536u
+
+static void
+drain_queue(uint16_t device, uint16_t queue)
+{
+	struct rte_mbuf *frames[32];
+
+	for (uint32_t n = 0; n < DRAINED_MAX; n += RTE_DIM(frames)) {
+		uint16_t count = rte_eth_rx_burst(device, queue, frames, RTE_DIM(frames));
+
+		rte_pktmbuf_free_bulk(frames, count);
+		if (count == 0)
+			return;
+	}
+}
+
+void
+engine_ports_drain(void)
+{
+	for (uint32_t i = 0; i < ports_num; i++)
+		for (uint16_t queue = 0; queue < ports[i].rx_queues; queue++)
+			drain_queue(ports[i].device, queue);
+}
+
 void
 engine_lane_write(const struct engine_client *lane, struct record_out *out)
 {

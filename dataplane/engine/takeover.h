@@ -64,6 +64,8 @@ int engine_ipsec_begin(char *why, size_t why_len);
  * ports. */
 int engine_prepare(const struct config *config, uint16_t room, char *why, size_t why_len);
 int engine_open(char *why, size_t why_len);
+/* Drops the frames that have arrived at ports: the old process, which had the ports open, too, has them. */
+void engine_ports_drain(void);
 uint16_t engine_room(void); /* of packet buffers, in bytes */
 /* True if the thread of each core carries out a function. */
 bool engine_cores_respond(void);
