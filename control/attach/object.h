@@ -73,6 +73,7 @@ struct attach_calls {
 	/* Releases some cached registrations of the user.  False: there are none. */
 	bool (*reclaim)(struct quota_account *account);
 	const struct qp_kind *endpoint; /* kind of the queue pairs that QP_CREATE creates */
+	const struct qp_kind *import, *export;
 	void (*rsm_request)(struct segment *segment,
 			    struct conn *conn); /* connection request for a segment */
 };

@@ -181,6 +181,21 @@ pass_may_open(char *why, size_t why_len)
 	return fd >= 0;
 }
 
+static void
+write_piece(struct pass_out *out, const struct pass_piece *piece)
+{
+	struct pass_piece *at = record_append(&out->records, RECORD_PIECE, 1, 0, sizeof(*at));
+
+	if (at != NULL)
+		*at = *piece;
+}
+
+void
+pass_file(struct pass_out *out, int fd, uint64_t len)
+{
+	write_piece(out, &(struct pass_piece){.length = len, .fd = pass_fd(out, fd)});
+}
+
 void
 pass_pieces(struct pass_out *out, const uint8_t *base, uint64_t len)
 {
@@ -190,17 +205,13 @@ pass_pieces(struct pass_out *out, const uint8_t *base, uint64_t len)
 		const struct pass_map *map = &out->map[i];
 		uint64_t start = map->start > from ? map->start : from;
 		uint64_t stop = map->end < end ? map->end : end;
-		struct pass_piece *piece;
 		int fd = map->file ? open_mapped(out, map) : -1;
 
-		if (fd < 0)
-			continue;
-		piece = record_append(&out->records, RECORD_PIECE, 1, 0, sizeof(*piece));
-		if (piece != NULL)
-			*piece = (struct pass_piece){.at = start - from,
-						     .offset = map->offset + (start - map->start),
-						     .length = stop - start,
-						     .fd = add_fd(out, fd, true)};
+		if (fd >= 0)
+			write_piece(out, &(struct pass_piece){.at = start - from,
+							      .offset = map->offset + (start - map->start),
+							      .length = stop - start,
+							      .fd = add_fd(out, fd, true)});
 	}
 }
 

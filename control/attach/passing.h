@@ -41,6 +41,9 @@ bool pass_may_open(char *why, size_t why_len);
 uint64_t pass_fd(struct pass_out *out, int fd);
 /* Appends a record for each file of [base, base + len). */
 void pass_pieces(struct pass_out *out, const uint8_t *base, uint64_t len);
+/* Appends the record of a file that is mapped whole, and stays open.  Unlike pass_pieces(), needs no rights
+ * to the file. */
+void pass_file(struct pass_out *out, int fd, uint64_t len);
 
 /* ---- the new process ---- */
 

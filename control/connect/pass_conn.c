@@ -41,7 +41,8 @@ find_qp(uint64_t name, const struct record_context *context)
 {
 	struct client *client = client_of(name >> 32);
 
-	return client == NULL ? NULL : object_get(client, OBJECT_QP, (uint32_t)name);
+	/* Exports are busy for requests. */
+	return client == NULL ? NULL : table_get(&client->table[OBJECT_QP], (uint32_t)name);
 }
 
 static const struct record_naming any_qp = {name_of_any, find_qp};
@@ -158,6 +159,8 @@ static const struct record_field conn_fields[] = {
 	VALUE(conn, reported_cq),
 	VALUE(conn, refusal),
 	VALUE(conn, unacknowledged),
+	RECORD_FIELD(conn, host, RECORD_NAME, 0, &presence),
+	VALUE(conn, incarnation),
 };
 static RECORD_FORM(conn_form, RECORD_CONN, 1, conn_fields);
 
@@ -185,6 +188,7 @@ static const struct record_field setup_fields[] = {
 	VALUE(conn_setup, asked),
 	RECORD_FIELD(conn_setup, private_len, RECORD_VALUE, CM_PRIVATE_REP + 1, NULL),
 	VALUE(conn_setup, private_data),
+	VALUE(conn_setup, claims),
 };
 static RECORD_FORM(setup_form, RECORD_SETUP, 1, setup_fields);
 
@@ -355,11 +359,22 @@ conn_enter(struct conn *conn, bool has_peer, bool is_watched, bool has_timer, st
 	return 0;
 }
 
+/* The keep-alive of an RSM connection goes on. */
+static int
+host_resume(struct conn *conn, struct pass_in *in)
+{
+	struct qp *qp = conn->qp;
+
+	return qp != NULL && qp->kind->resumed != NULL && qp->kind->resumed(conn) == 0
+		       ? 0
+		       : pass_refuse(in, "a connection is kept alive that is not of RSM, or no memory");
+}
+
 static int
 conn_read(struct pass_in *in)
 {
 	struct conn *conn = conn_new(&path_port[0], false);
-	bool has_peer, is_watched, has_cm, has_cr, has_setup, has_timer;
+	bool has_peer, is_watched, has_cm, has_cr, has_setup, has_timer, has_host;
 	struct conn_setup *setup;
 	uint64_t id;
 	int error;
@@ -376,6 +391,8 @@ conn_read(struct pass_in *in)
 	has_cr = conn->cr != NULL;
 	has_setup = conn->setup != NULL;
 	has_timer = conn->timer.place != 0;
+	has_host = conn->host != NULL;
+	conn->host = NULL;
 	conn->timer.place = 0;
 	conn->has_peer = false;
 	conn->path_user.port = NULL;
@@ -392,7 +409,9 @@ conn_read(struct pass_in *in)
 		error = cr_read(conn, in);
 	if (error == 0 && has_cm)
 		error = cm_read(conn->port, conn, in);
-	return error != 0 ? error : conn_enter(conn, has_peer, is_watched, has_timer, in);
+	if (error == 0)
+		error = conn_enter(conn, has_peer, is_watched, has_timer, in);
+	return error == 0 && has_host ? host_resume(conn, in) : error;
 }
 
 int

@@ -146,6 +146,8 @@ const struct attach_calls calls_of_attach =
 		.leave = leave,
 		.reclaim = mr_cache_reclaim,
 		.endpoint = &conn_kind,
+		.import = &import_kind,
+		.export = &export_kind,
 		.rsm_request = rsm_request,
 };
 

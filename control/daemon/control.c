@@ -334,7 +334,7 @@ state_init(const struct config *config)
 	LIST_INIT(&control.segments);
 	table_init(&control.pz_numbers, TABLE_MAX);
 	quotas_init(config);
-	control.next_segment = 0x80000000u;
+	control.next_segment = RSM_ASSIGNED_FIRST;
 	control.segment_secret[0] = control_random();
 	control.segment_secret[1] = control_random();
 	control.incarnation = control_random() | 1;

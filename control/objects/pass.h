@@ -7,10 +7,7 @@
 #include "control/objects/qp.h"
 
 /* ---- pass_client.c ---- */
-/* Returns the reason why the attachment cannot be passed on at all, as the end of a sentence; NULL: it can.
- */
-const char *attachment_exclusion(const struct client *client);
-/* Returns the reason why it cannot be passed on now; NULL: it can. */
+/* Returns the reason why the attachment cannot be passed on now, as the end of a sentence; NULL: it can. */
 const char *attachment_obstacle(const struct client *client);
 void attachment_write(struct client *client, struct pass_out *out);
 /* Reads a client up to its first object.  NULL: refused, with a sentence in in->why. */

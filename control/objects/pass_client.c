@@ -62,15 +62,6 @@ lanes_obstacle(const struct client *client)
 }
 
 const char *
-attachment_exclusion(const struct client *client)
-{
-	if (client->segments != 0 || client->exports != 0 || client->kept_fds != 0 ||
-	    client->kind == ONE_KIND_RSM)
-		return "it uses RSM, which is not passed on yet; end the program, or restart the data plane";
-	return NULL;
-}
-
-const char *
 attachment_obstacle(const struct client *client)
 {
 	if (client->state > CLIENT_ATTACHED)

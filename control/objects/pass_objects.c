@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Zones, memory and its keys, completion queues, channels and shared receive queues. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "control/objects/pass.h"
 
@@ -150,6 +152,7 @@ zones_read(struct client *client, struct pass_in *in)
 
 struct region_place {
 	uint64_t phase, kept;
+	uint64_t fd; /* of the file, for importers; 0: none */
 };
 
 static void
@@ -157,13 +160,22 @@ region_write(void *object, struct pass_out *out)
 {
 	struct region *region = object;
 	struct region_place *place;
+	int fd = region->mapping->fd;
 
 	record_put(&out->records, &region_form, region->object.id, region, &out->context);
 	place = record_append(&out->records, RECORD_REGION_PLACE, 1, region->object.id, sizeof(*place));
 	if (place == NULL)
 		return;
-	*place = (struct region_place){(uintptr_t)region->mapping->base % ONE_REGION_PAGE_MAX, region->kept};
-	if (region->joined == region->size)
+	*place = (struct region_place){(uintptr_t)region->mapping->base % ONE_REGION_PAGE_MAX, region->kept,
+				       pass_fd(out, fd)};
+	if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0)
+		pass_fail(
+			out,
+			"an importer maps an RSM segment of %s (pid %d) for reading, so its file is sealed; unpublish the segment, or end the program",
+			region->object.client->program, (int)region->object.client->pid);
+	else if (fd >= 0)
+		pass_file(out, fd, region->size);
+	else if (region->joined == region->size)
 		pass_pieces(out, region->mapping->base, region->size);
 	else if (region->unjoined != 0)
 		pass_fail(out, "memory is being joined; try again");
@@ -211,6 +223,25 @@ populate_later(struct mapping *mapping)
 	job_start(&populate->job);
 }
 
+/* Checks the file as region_add() does. */
+static int
+mappable_read(const struct region *region, uint64_t number, struct pass_in *in)
+{
+	int fd = pass_take_fd(in, number);
+	uint64_t page;
+
+	if (region->object.client->kind != ONE_KIND_RSM || fd < 0 ||
+	    region_check(fd, region->size, true, &page) != 0)
+		pass_refuse(in, "region %#x has a file that importers cannot map", region->object.id);
+	else if (!mapping_keep(region->mapping, fd))
+		pass_refuse(in, "more files for importers than LimitNOFILE allows; raise it");
+	else
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	return -EINVAL;
+}
+
 static int
 region_read(struct client *client, struct pass_in *in)
 {
@@ -229,6 +260,8 @@ region_read(struct client *client, struct pass_in *in)
 	if (region->joined == 0)
 		return pass_refuse(in, "region %#x has no memory", region->object.id);
 	if (map_memory(client, in, region->size, place.phase % ONE_REGION_PAGE_MAX, &region->mapping) != 0)
+		return -EINVAL;
+	if (place.fd != 0 && mappable_read(region, place.fd, in) != 0)
 		return -EINVAL;
 	populate_later(region->mapping);
 	if (place.kept != 0)
@@ -268,8 +301,8 @@ mr_write(void *object, struct pass_out *out)
 {
 	struct mr *mr = object;
 
-	if (mr->entry == NULL || mr->segment != NULL) {
-		pass_fail(out, "memory is being revoked, or has an RSM segment; try again");
+	if (mr->entry == NULL) {
+		pass_fail(out, "memory is being revoked; try again");
 		return;
 	}
 	record_put(&out->records, &mr_form, mr->object.id, mr, &out->context);

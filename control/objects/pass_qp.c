@@ -6,12 +6,41 @@
 #include "control/objects/pass.h"
 #include "control/objects/place.h"
 
+/* Kinds by their numbers in records. */
+static const struct qp_kind *
+kind_at(uint64_t number)
+{
+	const struct qp_kind *const kinds[] = {NULL, attach_calls->endpoint, attach_calls->import,
+					       attach_calls->export};
+
+	return number < RTE_DIM(kinds) ? kinds[number] : NULL;
+}
+
+static uint64_t
+name_kind(const void *pointer, const struct record_context *context)
+{
+	uint64_t number = 1;
+
+	while (kind_at(number) != pointer)
+		number++;
+	return number;
+}
+
+static void *
+find_kind(uint64_t name, const struct record_context *context)
+{
+	return (void *)(uintptr_t)kind_at(name);
+}
+
+static const struct record_naming kind_naming = {name_kind, find_kind};
+
 #define QP(member) RECORD_FIELD(qp, member, RECORD_VALUE, 0, NULL)
 #define BELOW(member, end) RECORD_FIELD(qp, member, RECORD_VALUE, end, NULL)
 #define FLAG(member) BELOW(member, 2)
 #define OBJECT(member, kind) RECORD_FIELD(qp, member, RECORD_NAME, 0, &pass_object[OBJECT_##kind])
 
 static const struct record_field qp_fields[] = {
+	RECORD_FIELD(qp, kind, RECORD_NAME, 0, &kind_naming),
 	BELOW(state, ONE_QP_ERROR + 1),
 	FLAG(added),
 	FLAG(placed),
@@ -38,6 +67,7 @@ static const struct record_field qp_fields[] = {
 	QP(block_size),
 	QP(number),
 	FLAG(timewait),
+	QP(permission),
 };
 static RECORD_FORM(qp_form, RECORD_QP, 1, qp_fields);
 
@@ -46,7 +76,9 @@ static RECORD_FORM(qp_form, RECORD_QP, 1, qp_fields);
 static int
 freeze(struct qp *qp)
 {
-	if (qp->move != NULL || qp->removing || qp->bind_wait != NULL || qp->object.busy)
+	bool busy = qp->object.busy && !qp->kind->ends_alone; /* exports are always busy */
+
+	if (qp->move != NULL || qp->removing || qp->bind_wait != NULL || busy)
 		return -EAGAIN;
 	return engine_qp_freeze(qp->engine, &qp->frozen);
 }
@@ -103,6 +135,8 @@ qps_write(struct client *client, struct pass_out *out)
 		if (qp == NULL)
 			continue;
 		record_put(&out->records, &qp_form, qp->object.id, qp, &out->context);
+		if (qp->kind->write != NULL)
+			qp->kind->write(qp, out);
 		engine_qp_write(qp->engine, qp->frozen, &out->records);
 	}
 }
@@ -125,6 +159,22 @@ core_read(struct qp *qp, struct pass_in *in)
 	return error == 0 ? 0 : pass_refuse(in, "queue pair %#x is not valid", qp->config.qpn);
 }
 
+/* Reads the fields, and what only the queue pair's kind has.  Queue pairs of RSM are on their home core, and
+ * only exports have no rings. */
+static int
+fields_read(struct qp *qp, struct pass_in *in)
+{
+	uint64_t id;
+
+	if (pass_get(in, &qp_form, qp, &id) != 0)
+		return -EINVAL;
+	if (qp->kind == NULL || (qp->config.shm == 0) != qp->kind->ends_alone ||
+	    (!qp->kind->created && (!qp->placed || qp->lane != qp->object.client->engine)))
+		return pass_refuse(in, "queue pair %#x has a wrong kind", qp->config.qpn);
+	qp->config.signals = !qp->kind->created;
+	return qp->kind->read == NULL ? 0 : qp->kind->read(qp, in);
+}
+
 static int
 qp_read(struct client *client, struct pass_in *in)
 {
@@ -136,7 +186,7 @@ qp_read(struct client *client, struct pass_in *in)
 	if (qp == NULL)
 		return pass_refuse(in, "queue pair %#llx: its id is taken, or its user is over a limit",
 				   (unsigned long long)id);
-	error = pass_get(in, &qp_form, qp, &id);
+	error = fields_read(qp, in);
 	if (error != 0)
 		return error;
 	qpn = qp->config.qpn;

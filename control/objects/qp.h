@@ -7,6 +7,8 @@
 #include "control/objects/objects.h"
 
 struct conn;
+struct pass_in;
+struct pass_out;
 struct qp_move;
 struct segment;
 
@@ -27,6 +29,12 @@ struct qp_kind {
 	enum rsm_error (*replied)(struct conn *conn);
 	enum rsm_error (*rejected)(const struct conn *conn, uint16_t reason, const uint8_t *data);
 	bool (*asked_again)(struct conn *conn, const uint8_t *data); /* a REJ: true if a REQ may follow */
+	/* For a take-over; NULL: nothing to do.  Write what the record of every queue pair lacks; read it,
+	 * before the core's part is made, and check that the queue pair is one of this kind; and continue the
+	 * keep-alive of a connection.  Return 0 or -errno. */
+	void (*write)(const struct qp *qp, struct pass_out *out);
+	int (*read)(struct qp *qp, struct pass_in *in);
+	int (*resumed)(struct conn *conn);
 };
 
 struct qp {
@@ -77,8 +85,8 @@ int qp_free(struct client *client, const struct one_msg *msg);
 struct qp *qp_new(struct client *client, const struct qp_kind *kind);
 int qp_make_rings(struct qp *qp);
 int qp_add(struct qp *qp, command_done *done);
-/* For a take-over: makes a queue pair of QP_CREATE with this id; and, when its fields are set, what its core
- * owns.  qp_make_again() returns 0 or the refusal. */
+/* For a take-over: makes a queue pair with this id, without a kind; and, when its fields are set, what its
+ * core owns.  qp_make_again() returns 0 or the refusal. */
 struct qp *qp_new_as(struct client *client, uint32_t id);
 int qp_make_again(struct qp *qp);
 void qp_describe(struct client *client, const struct qp *qp); /* fills the reply under way */

@@ -253,8 +253,7 @@ qp_new(struct client *client, const struct qp_kind *kind)
 struct qp *
 qp_new_as(struct client *client, uint32_t id)
 {
-	return qp_init(client, attach_calls->endpoint,
-		       object_new_as(client, OBJECT_QP, sizeof(struct qp), id));
+	return qp_init(client, NULL, object_new_as(client, OBJECT_QP, sizeof(struct qp), id));
 }
 
 /* Creates what a core will own, under the number in the configuration, or a new one (0), and takes
@@ -344,7 +343,7 @@ qp_make_again(struct qp *qp)
 	error = qp_begin(qp);
 	if (error != 0)
 		return error;
-	qp->object.busy = false;
+	qp->object.busy = qp->kind->ends_alone; /* the application has no id of an export */
 	if (!placed)
 		return 0;
 	place_resumed(qp);

@@ -25,6 +25,8 @@ const struct qp_kind import_kind = {
 	.replied = import_reply,
 	.rejected = import_rejected,
 	.asked_again = import_prove,
+	.read = import_read,
+	.resumed = rsm_resumed,
 };
 
 int
@@ -94,6 +96,9 @@ const struct qp_kind export_kind = {
 	.destroy = export_destroy,
 	.outcome = conn_outcome,
 	.ends_alone = true,
+	.write = export_write,
+	.read = export_read,
+	.resumed = rsm_resumed,
 };
 
 static void
@@ -107,18 +112,46 @@ export_added(struct engine_command *command, void *object)
 			  qp->segment == NULL ? 0 : qp->segment->id, command->status);
 }
 
+/* Leave the exporter a quarter of its queue pairs for other uses. */
+bool
+export_has_room(const struct client *client)
+{
+	uint32_t max = client->table[OBJECT_QP].max;
+
+	return client->exports < max - max / 4;
+}
+
+void
+export_open(struct qp *qp, struct mem_region *window, uint32_t key)
+{
+	struct segment *segment = qp->segment;
+	const struct mr *mr = segment->mr;
+
+	*window = (struct mem_region){
+		.key = key,
+		.pz = qp->config.pz,
+		.access = ((qp->permission & ACL_READ) != 0 ? ONE_ACCESS_REMOTE_READ : 0) |
+			  ((qp->permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
+		.qpn = qp->config.qpn,
+		.va = mr->va,
+		.length = mr->length,
+		.base = mr->entry->base,
+		.bounce = mr->entry->bounce,
+		.owner = qp,
+	};
+	mem_publish(engine_mem_table(), window);
+	qp->window = window;
+	LIST_INSERT_HEAD(&segment->exports, qp, segment_link);
+}
+
 /* The exporter's side of an import. The queue pair has no rings, and a protection zone with only one window,
  * so that the importer can access nothing else, whatever key it sends. */
 int
 export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 {
 	struct client *client = segment->client;
-	struct mem_table *table = engine_mem_table();
-	const struct mr *mr = segment->mr;
 	struct mem_region *window = calloc(1, sizeof(*window));
-	/* Limit of exports: leave the exporter a quarter of its queue pairs for other uses. */
-	uint32_t most = client->table[OBJECT_QP].max - client->table[OBJECT_QP].max / 4;
-	struct qp *qp = window == NULL || client->exports >= most ? NULL : qp_new(client, &export_kind);
+	struct qp *qp = window == NULL || !export_has_room(client) ? NULL : qp_new(client, &export_kind);
 	struct quota_limit limit;
 	uint32_t key;
 	int error;
@@ -141,17 +174,6 @@ export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 		free(window);
 		return -EDQUOT;
 	}
-	*window = (struct mem_region){
-		.key = key,
-		.pz = qp->config.pz,
-		.access = ((permission & ACL_READ) != 0 ? ONE_ACCESS_REMOTE_READ : 0) |
-			  ((permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
-		.va = mr->va,
-		.length = mr->length,
-		.base = mr->entry->base,
-		.bounce = mr->entry->bounce,
-		.owner = qp,
-	};
 	client->exports++;
 	error = qp_add(qp, export_added);
 	if (error != 0) {
@@ -159,10 +181,7 @@ export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 		free(window);
 		return error;
 	}
-	window->qpn = qp->config.qpn;
-	mem_publish(table, window);
-	qp->window = window;
-	LIST_INSERT_HEAD(&segment->exports, qp, segment_link);
+	export_open(qp, window, key);
 	*out = qp;
 	return 0;
 }

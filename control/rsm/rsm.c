@@ -61,6 +61,37 @@ segment_close(struct segment *segment)
 	segment->cm = NULL;
 }
 
+struct segment *
+segment_new(struct mr *mr, uint32_t id, struct cq *signal_cq)
+{
+	struct client *client = mr->object.client;
+	struct segment *segment = calloc(1, sizeof(*segment));
+
+	if (segment == NULL)
+		return NULL;
+	segment->id = id;
+	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(id), NULL, segment);
+	if (segment->cm == NULL) {
+		free(segment);
+		return NULL;
+	}
+	segment->client = client;
+	segment->mr = mr;
+	segment->signal_cq = signal_cq;
+	if (signal_cq != NULL)
+		signal_cq->object.users++;
+	segment->acl.uid = mr->uid;
+	segment->acl.gid = mr->gid;
+	LIST_INIT(&segment->exports);
+	LIST_INSERT_HEAD(&control.segments, segment, link);
+	LIST_INSERT_HEAD(&client->segment_list, segment, client_link);
+	cm_table_insert(&control.segment_ids, &segment->by_id, id_hash(id));
+	mr->segment = segment;
+	mr->object.users++;
+	client->segments++;
+	return segment;
+}
+
 int
 rsm_publish(struct client *client, const struct one_msg *msg)
 {
@@ -88,35 +119,15 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	if (client->segments >= control.config->limits.max_segments)
 		return client_refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_QUOTA,
 				     control.config->limits.max_segments);
-	segment = calloc(1, sizeof(*segment));
-	if (segment == NULL)
-		return client_refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
 	if (other != NULL) /* its client is being torn down: release the id */
 		segment_close(other);
-	segment->id = id != 0 ? id : (uint32_t)control.next_segment;
-	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(segment->id), NULL, segment);
-	if (segment->cm == NULL) {
-		free(segment);
+	segment = segment_new(mr, id != 0 ? id : (uint32_t)control.next_segment, signal_cq);
+	if (segment == NULL)
 		return client_refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
-	}
 	if (id == 0)
 		control.next_segment++;
-	segment->client = client;
-	segment->mr = mr;
-	segment->signal_cq = signal_cq;
-	if (signal_cq != NULL)
-		signal_cq->object.users++;
 	segment->mappable = (args->flags & ONE_RSM_MAPPABLE) != 0;
-	segment->acl.uid = mr->uid;
-	segment->acl.gid = mr->gid;
 	set_list(&segment->acl, args);
-	LIST_INIT(&segment->exports);
-	LIST_INSERT_HEAD(&control.segments, segment, link);
-	LIST_INSERT_HEAD(&client->segment_list, segment, client_link);
-	cm_table_insert(&control.segment_ids, &segment->by_id, id_hash(segment->id));
-	mr->segment = segment;
-	mr->object.users++;
-	client->segments++;
 	client->reply.rsm.segment = segment->id;
 	return 0;
 }

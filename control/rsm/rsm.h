@@ -6,6 +6,8 @@
 #include "control/connect/connect.h"
 #include "control/base/acl.h"
 
+#define RSM_ASSIGNED_FIRST 0x80000000u /* of the segment ids that the data plane assigns */
+
 struct segment {
 	uint32_t id;
 	struct client *client;
@@ -28,6 +30,9 @@ int rsm_unpublish(struct client *client, const struct one_msg *msg);
 int rsm_topology(struct client *client, const struct one_msg *msg);
 void rsm_find_peers(void); /* starts address resolution of all configured peers */
 struct segment *segment_find(uint32_t id);
+/* Makes and publishes a segment of a settled MR that has none; the caller sets its access list.  NULL: no
+ * memory, or the id is taken. */
+struct segment *segment_new(struct mr *mr, uint32_t id, struct cq *signal_cq);
 void rsm_request(struct segment *segment, struct conn *conn); /* CM_REQUEST */
 
 bool rsm_leave(struct client *client); /* ends a slice of the client's segments; true: all */
@@ -44,6 +49,10 @@ int import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq
 		  uint32_t max_send_wr, command_done *done, struct qp **out);
 int export_qp_new(struct segment *segment, uint32_t permission, struct qp **out);
 void export_drop_window(struct qp *qp);
+bool export_has_room(const struct client *client); /* for another export */
+/* Publishes the importer's key for the segment's memory, and enters the export in its segment.  The export
+ * has number, zone, segment and permission; it owns `window` afterwards. */
+void export_open(struct qp *qp, struct mem_region *window, uint32_t key);
 
 /* ---- import.c ---- */
 int rsm_connect(struct client *client, const struct one_msg *msg);
@@ -60,6 +69,17 @@ int rsm_signal(struct client *client, const struct one_msg *msg);
 int rsm_map(struct client *client, const struct one_msg *msg);
 /* Notifies the importer behind this export, if on this data plane, that the segment is gone. */
 void share_revoke(const struct qp *export);
+
+/* ---- pass_rsm.c: take-over ---- */
+void rsm_write(struct pass_out *out); /* what belongs to no attachment: before all of them */
+int rsm_read(struct pass_in *in);
+void segments_write(struct client *client, struct pass_out *out); /* before the queue pairs */
+int segments_read(struct client *client, struct pass_in *in);
+/* Calls of import_kind and export_kind. */
+int import_read(struct qp *qp, struct pass_in *in);
+void export_write(const struct qp *qp, struct pass_out *out);
+int export_read(struct qp *qp, struct pass_in *in);
+int rsm_resumed(struct conn *conn);
 
 /* ---- alive.c: keep-alive between data planes ---- */
 int host_watch(struct conn *conn, uint64_t incarnation);

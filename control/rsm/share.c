@@ -50,6 +50,17 @@ open_for_reading(int fd)
 	return result < 0 ? -errno : result;
 }
 
+/* A library that lets nobody of this node write leaves its file open to seals.  The first importer closes it
+ * to new writable mappings, even by a descriptor that the importer reopens, and to take-overs. */
+static bool
+seal_for_reading(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 &&
+	       ((seals & F_SEAL_SEAL) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0);
+}
+
 int
 rsm_map(struct client *client, const struct one_msg *msg)
 {
@@ -75,7 +86,7 @@ rsm_map(struct client *client, const struct one_msg *msg)
 	if ((args->permission & ~export->permission) != 0 || args->permission == 0)
 		return client_refuse(client, RSM_BAD_PERMS, ONE_SUBJECT_ACCESS, export->permission);
 	if ((export->permission & ACL_READ) == 0 || !segment->mappable || mr->num_regions != 1 ||
-	    mr->region[0]->mapping->fd < 0)
+	    mr->region[0]->mapping->fd < 0 || !seal_for_reading(mr->region[0]->mapping->fd))
 		return client_refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_SEGMENT, segment->id);
 	if ((args->permission & ACL_WRITE) != 0)
 		fd = fcntl(mr->region[0]->mapping->fd, F_DUPFD_CLOEXEC, 0);

@@ -12,6 +12,7 @@
 #include "control/connect/ah.h"
 #include "control/connect/connect.h"
 #include "control/objects/pass.h"
+#include "control/rsm/rsm.h"
 #include "control/takeover/wire.h"
 #include "dataplane/base/clock.h"
 
@@ -71,23 +72,6 @@ asker_ready(struct watch *watch, uint32_t events)
 	ports_shared = message.count != 0;
 }
 
-static bool
-excludes_attachment(char *why, size_t why_len)
-{
-	const struct client *client;
-
-	TAILQ_FOREACH(client, &control.clients, link) {
-		const char *reason = attachment_exclusion(client);
-
-		if (reason == NULL)
-			continue;
-		snprintf(why, why_len, "attachment of %s (pid %d): %s", client->program, (int)client->pid,
-			 reason);
-		return true;
-	}
-	return false;
-}
-
 /* True if there is something that no take-over passes on, and that does not go away by itself. */
 static bool
 is_excluded(char *why, size_t why_len)
@@ -95,12 +79,8 @@ is_excluded(char *why, size_t why_len)
 	if (control.draining)
 		snprintf(why, why_len,
 			 "it drains, and ends with its last connection; start another one then");
-	else if (!LIST_EMPTY(&control.segments))
-		snprintf(why, why_len,
-			 "RSM segments are not passed on yet; end their programs, or restart the data plane");
 	else
-		return excludes_attachment(why, why_len) ||
-		       (!TAILQ_EMPTY(&control.clients) && !pass_may_open(why, why_len));
+		return !TAILQ_EMPTY(&control.clients) && !pass_may_open(why, why_len);
 	return true;
 }
 
@@ -228,6 +208,7 @@ write_client(struct client *client, struct pass_out *out)
 	channels_write(client, out);
 	srqs_write(client, out);
 	ahs_write(client, out);
+	segments_write(client, out);
 	qps_write(client, out);
 	listeners_write(client, out);
 }
@@ -241,6 +222,7 @@ write_all(struct pass_out *out)
 	for (int fd; (fd = listening_fd(num)) >= 0; num++)
 		pass_fd(out, fd);
 	record_append(&out->records, RECORD_START, TAKEOVER_VERSION, num, 0);
+	rsm_write(out);
 	TAILQ_FOREACH(client, &control.clients, link)
 		write_client(client, out);
 	conns_write(out);

@@ -18,6 +18,7 @@
 #include "control/connect/ah.h"
 #include "control/connect/connect.h"
 #include "control/objects/pass.h"
+#include "control/rsm/rsm.h"
 #include "control/takeover/wire.h"
 #include "dataplane/base/clock.h"
 
@@ -346,6 +347,8 @@ read_client(void)
 	if (error == 0)
 		error = ahs_read(client, &in);
 	if (error == 0)
+		error = segments_read(client, &in);
+	if (error == 0)
 		error = qps_read(client, &in);
 	if (error == 0)
 		error = listeners_read(client, &in);
@@ -371,9 +374,10 @@ read_all(void)
 {
 	struct record record;
 	struct client *client;
-	int error = 0;
+	int error;
 
 	in.context.now = control.now = clock_now();
+	error = rsm_read(&in);
 	while (error == 0 && pass_is(&in, RECORD_CLIENT_FDS))
 		error = read_client();
 	table_settle(&control.pz_numbers);

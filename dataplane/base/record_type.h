@@ -5,6 +5,7 @@
 /* Types of the records of a take-over; a stream has them in the order of doc/upgrade.md. */
 enum record_type {
 	RECORD_START = 1,
+	RECORD_RSM,
 	RECORD_CLIENT_FDS,
 	RECORD_CLIENT,
 	RECORD_EXTENT,
@@ -31,7 +32,9 @@ enum record_type {
 	RECORD_SRQ_CORE,
 	RECORD_SRQ_LANE,
 	RECORD_AH,
+	RECORD_SEGMENT,
 	RECORD_QP,
+	RECORD_EXPORT,
 	RECORD_QP_CORE,
 	RECORD_QP_RC,
 	RECORD_LISTENER,

@@ -9,7 +9,9 @@
 struct engine_move *
 engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
 {
-	uint32_t size = qp->rc == NULL ? 0 : rc_record_size(RTE_MIN(qp->max_send_wr, RC_POSTED_MAX));
+	/* An RSM exporter's queue pair has no rings, and at most one signal under way. */
+	uint32_t requests = RTE_MAX(qp->max_send_wr, 1u);
+	uint32_t size = qp->rc == NULL ? 0 : rc_record_size(RTE_MIN(requests, RC_POSTED_MAX));
 	struct engine_move *move = calloc(1, sizeof(*move) + size);
 
 	if (move == NULL)

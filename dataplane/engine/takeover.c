@@ -102,6 +102,9 @@ static const struct record_field qp_fields[] = {
 	FLAG(recv_taken),
 	QP(qkey),
 	QP(found),
+	/* RSM */
+	QP(signals_owed), /* the peer limits what it counts */
+	FLAG(signal_once),
 	/* for the control thread */
 	QP(heard),
 	QP(refusal),

@@ -42,9 +42,12 @@ end_without_keys(struct engine_client *home)
 }
 
 static int
-check_state(const struct engine_qp *qp)
+check_state(const struct engine_move *move)
 {
-	if (qp->shm == NULL || qp->signals || qp->transport == QP_UD)
+	const struct engine_qp *qp = move->qp;
+	bool stays = move->to.lane == move->from.lane; /* for a take-over */
+
+	if (qp->transport == QP_UD || (!stays && (qp->shm == NULL || qp->signals)))
 		return -EOPNOTSUPP;
 	if ((qp->state != RC_RTR && qp->state != RC_RTS) || qp->client->faulty)
 		return -ENOTCONN;
@@ -181,7 +184,7 @@ qp_freeze(struct core *core, struct engine_move *move)
 {
 	struct engine_qp *qp = move->qp;
 	struct engine_client *lane = qp->client;
-	int error = check_state(qp);
+	int error = check_state(move);
 
 	if (error != 0)
 		return error;

@@ -19,6 +19,7 @@
 #
 # PLANE_GENERATION: set to a suffix, planes that are started take over from those of the same name.
 # PLANE_WITHOUT_CAPABILITIES: root starts planes without capabilities.
+# PLANE_PEER: more of the [peer] section of af_packet planes, after a comma.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE, PLANE_CORES (polling cores of each plane;
 # default 1), PLANE_QUEUES (of an af_packet device; default 1) and PLANE_PLACEMENT (of queue pairs on cores) choose how planes
 # run. PLANE_MOVES=yes works with each script: all queue pairs of each plane move to the next core (of 2 by default) again and
@@ -299,7 +300,7 @@ start_af_packet_plane() { # a|b OPTIONS...
 	local name=$1 own=1 peer=2 network=${PLANE_NETWORK:-192.0.2.}
 	shift
 	[ "$name" = b ] && own=2 peer=1
-	start_kernel_plane "$name" "$own" af_packet "$CABLE_MTU" --node "$own" --peer "node=$peer,address=$network$peer" "$@"
+	start_kernel_plane "$name" "$own" af_packet "$CABLE_MTU" --node "$own" --peer "node=$peer,address=$network$peer${PLANE_PEER:-}" "$@"
 }
 
 # Starts a plane in its namespace, on a device whose other side belongs to the kernel.

@@ -7,6 +7,8 @@
 #   takeover.sh memif [N]     the same over memif
 #   takeover.sh ipsec [N]     the same over af_packet, encrypted
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
+#   takeover.sh rsm [N]       N times at the exporter's end, then at the importer's, then where both are, under RSM transfers,
+#                             signals and mappings, of peers that share a secret
 #   takeover.sh killed [STEP] each process is killed at each step of enum takeover_step; afterwards one serves
 #   takeover.sh failed        new processes die before the commit; the old one has as many descriptors as before
 #   takeover.sh refused       what cannot be taken over is refused with its name, and the old one goes on
@@ -23,20 +25,22 @@ declare -A ENCRYPTION=([a]="" [b]="") # options, of words without blanks
 init_planes() {
 	[ -n "${WORK:-}" ] || net_init
 	need_root
+	[ -z "${SHARE_SECRET:-}" ] || share_secret
 	export XDG_RUNTIME_DIR=$WORK
 	PLANE_IDLE=${PLANE_IDLE:-sleep}
 	CABLE=${1:-veth}
-	METRICS=()
-	[ "$CABLE" != veth ] || METRICS=(--metrics 0.0.0.0:9464)
+	EXTRA=()
+	[ "$CABLE" != veth ] || EXTRA=(--metrics 0.0.0.0:9464)
+	# A busy machine must not look like a dead peer of RSM.
+	EXTRA+=(--keepalive-ms 20000)
 	if [ "$CABLE" = veth ]; then
-		need_root
 		make_namespace a
 		make_namespace b
 		make_veth "oneside-$$-a" "oneside-$$-b"
 		start_af_packet_a_or_b a
 		start_af_packet_a_or_b b
 	else
-		"start_${CABLE}_pair" --log-level "${LEVEL:-info}"
+		"start_${CABLE}_pair" --log-level "${LEVEL:-info}" "${EXTRA[@]}"
 	fi
 	make_namespace meet
 	INSIDE=(ip netns exec "$NETNS")
@@ -46,7 +50,13 @@ init_planes() {
 
 start_af_packet_a_or_b() { # NAME
 	# shellcheck disable=SC2086
-	start_af_packet_plane "$1" --log-level "${LEVEL:-info}" "${METRICS[@]}" ${ENCRYPTION[$1]}
+	start_af_packet_plane "$1" --log-level "${LEVEL:-info}" "${EXTRA[@]}" ${ENCRYPTION[$1]}
+}
+
+# The planes prove to each other who they are when an RSM import connects.
+share_secret() {
+	(umask 077 && printf '%032d\n' 0 | tr 0 1 >"$WORK/secret")
+	PLANE_PEER=,secret_file=$WORK/secret
 }
 
 # try_take_over NAME OPTIONS...: starts a data plane that takes over from the one of that name; $NEW is its process,
@@ -69,18 +79,24 @@ try_take_over() {
 	"${within[@]}" "$DATAPLANE" $(plane_cores "$own") \
 		$(PLANE_GENERATION=-$GENERATION eal_options "$name") \
 		"$device" -- --idle "$(plane_idle)" --port "name=p0,device=$(sed 's/--vdev=//; s/,.*//' <<<"$device"),address=$network$own/$bits,mtu=$CABLE_MTU" --node "$own" \
-		--peer "node=$peer,address=$network$peer" --socket "$(plane_socket "$name")" --log-level "${LEVEL:-info}" --placement "${PLANE_PLACEMENT:-auto}" \
-		"${METRICS[@]}" ${ENCRYPTION[$name]} --take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
+		--peer "node=$peer,address=$network$peer${PLANE_PEER:-}" --socket "$(plane_socket "$name")" --log-level "${LEVEL:-info}" --placement "${PLANE_PLACEMENT:-auto}" \
+		"${EXTRA[@]}" ${ENCRYPTION[$name]} --take-over "${@:2}" >"$NEW_LOG" 2>&1 </dev/null &
 	NEW=$!
 	APPLICATIONS+=("$NEW")
 }
 
-# await_new NAME: the new data plane serves, and the old one has ended.
+# await_new NAME: the new data plane serves, and the old one has ended. On a busy machine requests may take longer than the
+# old one waits for them.
 await_new() {
-	local old=${PLANE_PID[$1]}
+	local old=${PLANE_PID[$1]} tries=1
 	until grep -q 'serving on' "$NEW_LOG"; do
-		kill -0 "$NEW" 2>/dev/null || fail "data plane $1 is not taken over: $(tail -n 5 "$NEW_LOG")"
 		sleep 0.02
+		alive "$NEW" && continue
+		if [ "$tries" = 10 ] || ! grep -q 'try again' "$NEW_LOG"; then
+			fail "data plane $1 is not taken over: $(tail -n 5 "$NEW_LOG")"
+		fi
+		tries=$((tries + 1))
+		try_take_over "$1"
 	done
 	wait "$old" || fail "the old data plane $1 ended with status $?"
 	echo $(($(step_at take-committed "$NEW_LOG") - $(step_at give-asked "$WORK/$1.log"))) >>"$WORK/gaps"
@@ -212,10 +228,35 @@ serves() { # NAME
 	"$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" show clients >"$WORK/shown" 2>&1
 }
 
-alive() { kill -0 "$1" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$1/status"; }
+alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:.Z' "/proc/$1/status"; }
 
 until_gone() { # PID
 	while alive "$1"; do sleep 0.02; done
+}
+
+rounds() { grep -c '^round' "$WORK/rsm"; }
+
+# await_rounds N: waits for N more rounds of net-rsm-takeover.
+await_rounds() {
+	local want=$(($(rounds) + $1))
+	until [ "$(rounds)" -ge "$want" ]; do
+		alive "$RSM" || fail "net-rsm-takeover has ended: $(tail -n 5 "$WORK/rsm")"
+		sleep 0.02
+	done
+}
+
+start_rsm() { # IMPORTERS-SOCKET EXPORTERS-SOCKET
+	: >"$WORK/rsm"
+	rm -f "$WORK/until"
+	UNTIL=$WORK/until "$BUILD/tests/net/net-rsm-takeover" "$1" "$2" >"$WORK/rsm" 2>&1 &
+	RSM=$!
+	APPLICATIONS+=("$RSM")
+	await_rounds 3
+}
+
+end_rsm() {
+	touch "$WORK/until"
+	wait "$RSM" || fail "net-rsm-takeover: $(tail -n 5 "$WORK/rsm")"
 }
 
 # The programs go on if all the state is in one process, or the other: it crosses when it is sent.
@@ -225,6 +266,7 @@ kill_at() { # STEP
 	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_a_or_b b
 	old=${PLANE_PID[a]}
 	start_programs 600
+	start_rsm "${sockets[1]}" "${sockets[0]}"
 	case $step in
 	give-*)
 		try_take_over a
@@ -243,8 +285,11 @@ kill_at() { # STEP
 	[ "$step" != take-committed ] || until_gone "$old"
 	if [ "$go_on" = yes ]; then
 		await_pings 3
+		await_rounds 3
+		end_rsm
 	else
 		PIDS=()
+		wait "$RSM" && fail "$step: net-rsm-takeover does not report the end"
 		wait "$PERF_CLIENT" && fail "$step: oneside-perf does not report the end"
 	fi
 	if [ -n "$lives" ]; then
@@ -283,16 +328,6 @@ test_refused() {
 	# The programs' sockets stay open, though the new process does not admit them.
 	try_take_over a --limit max_clients=1 --limit max_clients_per_uid=1
 	refused 'the state is refused'
-	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/perf/oneside-rsmcopy" receive "$WORK/rsm" 1000 >"$WORK/rsm.server" 2>&1 &
-	local receiver=$!
-	APPLICATIONS+=("$receiver")
-	until "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" show segments 2>/dev/null | grep -q rsmcopy; do
-		alive "$receiver" || fail "no receiver: $(cat "$WORK/rsm.server")"
-		sleep 0.02
-	done
-	try_take_over a
-	refused 'RSM segments are not passed on yet'
-	end_process "$receiver" 10
 	take_over a
 	await_pings 3
 	ip -n "oneside-$$-a" link set lo up
@@ -308,6 +343,7 @@ test_failed() {
 	local before i
 	PLANE_NETWORK=fd00::
 	init_planes
+	start_rsm "${sockets[1]}" "${sockets[0]}"
 	before=$(descriptors a)
 	for i in 1 2; do
 		ONESIDE_TAKEOVER_KILL=take-built try_take_over a
@@ -316,10 +352,58 @@ test_failed() {
 		serves a || fail "the old data plane does not serve any more"
 	done
 	for ((i = 0; i < 100; i++)); do # the last ones are closed a moment later
-		[ "$(descriptors a)" != "$before" ] || return 0
+		[ "$(descriptors a)" != "$before" ] || break
 		sleep 0.05
 	done
-	fail "$before descriptors before, $(descriptors a) after failed take-overs"
+	[ "$(descriptors a)" = "$before" ] || fail "$before descriptors before, $(descriptors a) after failed take-overs"
+	await_rounds 3
+	end_rsm
+}
+
+mappings() { grep -c . "/proc/${PLANE_PID[$1]}/maps"; }
+
+# as_before NAME DESCRIPTORS MAPPINGS: a data plane has no more than that, but for mappings that the kernel joins or splits;
+# the last ones go a moment later.
+as_before() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		[ "$(descriptors "$1")" != "$2" ] || [ "$(mappings "$1")" -gt $(($3 + 4)) ] || return 0
+		sleep 0.05
+	done
+	fail "data plane $1: $2 descriptors, $3 mappings before, $(usage "$1") after"
+}
+
+replace_under_rsm() { # NAME N
+	local i before
+	say "data plane $1: $(usage "$1")"
+	take_over "$1"
+	await_rounds 3
+	before=("$(descriptors "$1")" "$(mappings "$1")")
+	for ((i = 1; i < $2; i++)); do
+		take_over "$1"
+		await_rounds 3
+	done
+	as_before "$1" "${before[@]}"
+	say "data plane $1 after one: ${before[0]} descriptors, ${before[1]} mappings; after $i: $(usage "$1"); $(rounds) rounds"
+}
+
+test_rsm() { # N
+	local name
+	start_rsm "${sockets[@]}"
+	replace_under_rsm b "$1"
+	replace_under_rsm a "$1"
+	end_rsm
+	say "one data plane"
+	start_rsm "${sockets[0]}" "${sockets[0]}"
+	replace_under_rsm a "$1"
+	end_rsm
+	say_gaps
+	! grep -hE 'event=(peer_lost|node_wrong)|event=attachment_ended.*reason=' "$WORK"/*.log || fail "an end that nobody wanted"
+	say "new segments and imports"
+	"$BUILD/tests/net/net-rsm" "${sockets[@]}" >"$WORK/cases" 2>&1 || fail "net-rsm: $(cat "$WORK/cases")"
+	for name in a b; do
+		stop_plane "$name"
+	done
 }
 
 test_killed() {
@@ -354,8 +438,13 @@ local)
 	sockets[1]=${sockets[0]} addresses[1]=192.0.2.1
 	test_traffic "${2:-10}" a
 	;;
+rsm)
+	SHARE_SECRET=yes
+	init_planes
+	test_rsm "${2:-10}"
+	;;
 killed) test_killed "${2:-}" ;;
 failed) test_failed ;;
 refused) test_refused ;;
-*) fail "takeover.sh traffic|memif|local [N], killed [STEP], failed, or refused" ;;
+*) fail "takeover.sh traffic|memif|local|rsm [N], killed [STEP], failed, or refused" ;;
 esac

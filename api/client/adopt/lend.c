@@ -2,11 +2,12 @@
 /*
  * Ranges whose file others may receive: RSM segments that importers map.
  *
- * ranges_claim seals the file for good before it is lent. If no importer may write, a seal also rules out new
+ * ranges_claim seals the file for good before it is lent if importers may write. Otherwise the data plane
+ * does so when the first importer gets the file (control/rsm/share.c), with a seal that rules out new
  * writable mappings and write(2). Existing mappings, the data plane's and the range's own, keep working, and
- * no descriptor, not even a reopened one, can make another. (A seal applies to the file, not to a descriptor:
- * while some importers may map the file for writing, those that may only read are restricted by their
- * descriptor and the file's mode.)
+ * no descriptor, not even a reopened one, can make another. Before that, a data plane that takes over can. (A
+ * seal applies to the file, not to a descriptor: while some importers may map the file for writing, those
+ * that may only read are restricted by their descriptor and the file's mode.)
  *
  * Lent memory is taken back even if pages may be pinned, because importers must not continue to share it. So
  * memory is lent only if it can be taken back: other threads must be held off while the pages move, which
@@ -30,14 +31,20 @@ is_single(const struct range *range, uint64_t start, uint64_t length)
 	       range->length == length;
 }
 
+static bool
+may_be_sealed(int seals)
+{
+	return (seals & F_SEAL_SEAL) == 0 || (seals & F_SEAL_FUTURE_WRITE) != 0;
+}
+
 int
 ranges_claim(struct range *range, uint64_t start, uint64_t length, bool writable)
 {
-	int seals = F_SEAL_SEAL | (writable ? 0 : F_SEAL_FUTURE_WRITE), error = -EBUSY;
+	int error = -EBUSY;
 
 	ranges_lock();
 	if (is_single(range, start, length) && transplant_holds_shared()) {
-		error = fcntl(range->file->fd, F_ADD_SEALS, seals) == 0 ? 0 : -errno;
+		error = writable && fcntl(range->file->fd, F_ADD_SEALS, F_SEAL_SEAL) != 0 ? -errno : 0;
 		range->file->claimed = error == 0;
 	}
 	ranges_unlock();
@@ -103,8 +110,9 @@ ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to)
 		int seals = fcntl(range->file->fd, F_GET_SEALS);
 
 		error = seals < 0 ? -errno : 0;
-		/* A sealed file allows no new writable mapping: duplicate the one at `start`. */
-		if (error == 0 && (seals & F_SEAL_FUTURE_WRITE) != 0) {
+		/* The data plane has sealed the file against new writable mappings, or may do so at any
+		 * time: duplicate the one at `start`. */
+		if (error == 0 && range->file->claimed && may_be_sealed(seals)) {
 			twin = mremap((void *)(uintptr_t)start, 0, length, MREMAP_MAYMOVE);
 			error = twin == MAP_FAILED ? -errno : 0;
 		}

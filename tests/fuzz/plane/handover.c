@@ -74,7 +74,7 @@ hand_over(struct bytes *record)
 	struct record_out out = {.bytes = NULL}, changed;
 	struct engine_move *move;
 
-	if (qp == NULL || qp->shm == NULL || engine_qp_freeze(qp, &move) != 0)
+	if (qp == NULL || engine_qp_freeze(qp, &move) != 0)
 		return;
 	engine_qp_write(qp, move, &out);
 	forget_frozen(qp, move);

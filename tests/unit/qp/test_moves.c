@@ -834,6 +834,43 @@ test_records(void **state)
 	qp->recv_taken = false;
 }
 
+/* A queue pair of RSM stays on its lane, but is frozen for a take-over, with a signal under way, and its
+ * record has the signals that have not been sent. */
+static void
+test_signals(void **state)
+{
+	struct engine_qp *qp = pair[0].qp;
+	uint32_t max_send_wr = qp->max_send_wr;
+	struct record_out out = {.bytes = NULL};
+	struct record_in in;
+	struct record record;
+	struct engine_move *move = move_to(&pair[0], 1);
+
+	qp->signals = true;
+	assert_int_equal(qp_freeze(home.client->core, move), -EOPNOTSUPP);
+	engine_move_free(move);
+	qp->max_send_wr = 0;
+	assert_int_equal(engine_qp_freeze(qp, &move), 0);
+	assert_true(move->size >= rc_record_size(1));
+	engine_qp_unfreeze(move);
+	qp->signals = false;
+	qp->max_send_wr = max_send_wr;
+
+	qp->signals_owed = 5;
+	qp->signal_once = true;
+	engine_qp_write(qp, NULL, &out);
+	qp->signals_owed = 0;
+	qp->signal_once = false;
+	in = (struct record_in){.bytes = out.bytes, .length = out.length};
+	assert_int_equal(record_take(&in, &record), 1);
+	assert_int_equal(engine_qp_read(qp, &record, NULL, false), 0);
+	assert_int_equal(qp->signals_owed, 5);
+	assert_true(qp->signal_once);
+	qp->signals_owed = 0;
+	qp->signal_once = false;
+	record_out_free(&out);
+}
+
 int
 main(void)
 {
@@ -860,6 +897,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_refused, start, end),
 		cmocka_unit_test_setup_teardown(test_unfrozen_in_full_ring, start, end),
 		cmocka_unit_test_setup_teardown(test_records, start_local, end),
+		cmocka_unit_test_setup_teardown(test_signals, start_local, end),
 		cmocka_unit_test_setup_teardown(test_local, start_local, end),
 		cmocka_unit_test_setup_teardown(test_local_peer_elsewhere, start_local, end),
 	};

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "control/attach/passing.h"
 #include "control/base/acl.h"
+#include "control/objects/pass.h"
 #include "control/rsm/rsm.h"
 
 static int
@@ -145,6 +147,57 @@ map(struct app *app, uint32_t qp, uint32_t permission)
 	return app_call(app, ONE_MSG_RSM_MAP);
 }
 
+/* Writes the memory of a segment's exporter for a take-over, and returns the reason against it; "": none. */
+static const char *
+pass_memory(uint32_t id, uint32_t *num_fds)
+{
+	static struct pass_out out;
+
+	memset(&out, 0, sizeof(out));
+	memory_write(segment_find(id)->client, &out);
+	*num_fds = out.num_fds;
+	pass_out_end(&out);
+	return out.why;
+}
+
+static int
+seals_of(uint32_t id)
+{
+	return fcntl(segment_find(id)->mr->region[0]->mapping->fd, F_GET_SEALS);
+}
+
+/* The first importer that gets the file of a segment closes it to new writable mappings, and so to
+ * take-overs.
+ */
+static void
+test_sealed(void **state)
+{
+	struct app exporter, importer;
+	struct one_mr_created mr;
+	uint32_t num_fds;
+
+	app_hello(&exporter, ONE_KIND_RSM);
+	app_hello(&importer, ONE_KIND_RSM);
+	mr = app_mr(&exporter, app_pz(&exporter), mappable_region(&exporter), VA, SIZE);
+	exporter.msg.rsm_publish = (struct one_rsm_publish){
+		.mr = mr.mr, .segment = 0x400000, .default_permission = 0400, .flags = ONE_RSM_MAPPABLE};
+	assert_int_equal(app_call(&exporter, ONE_MSG_RSM_PUBLISH), 0);
+	assert_int_equal(import(&importer, 1, 0x400000, ACL_READ, app_cq(&importer, 20), app_pz(&importer)),
+			 0);
+	assert_int_equal(await(ONE_CQE_RSM, importer.reply.qp.qp).status, 0);
+	assert_int_equal(seals_of(0x400000) & F_SEAL_FUTURE_WRITE, 0);
+	/* The file crosses twice, to be mapped and for importers. */
+	assert_string_equal(pass_memory(0x400000, &num_fds), "");
+	assert_int_equal(num_fds, 2);
+	assert_int_equal(map(&importer, importer.reply.qp.qp, ACL_READ), 0);
+	assert_int_equal(seals_of(0x400000) & (F_SEAL_FUTURE_WRITE | F_SEAL_SEAL),
+			 F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+	assert_non_null(strstr(pass_memory(0x400000, &num_fds), "its file is sealed"));
+	app_close(&exporter);
+	app_close(&importer);
+	assert_clean();
+}
+
 /* An importer on the same host can map a segment with the rights that it was granted, and no others. */
 static void
 test_map(void **state)
@@ -242,14 +295,204 @@ test_topology(void **state)
 	assert_clean();
 }
 
+/* ---- take-over: the control thread is idle meanwhile ---- */
+
+#define ID_AT 8u /* of a record's id */
+#define AT(bytes) (sizeof(struct record_head) + (bytes))
+
+static void
+begin_reading(struct pass_in *in, const struct pass_out *out, struct client *client)
+{
+	memset(in, 0, sizeof(*in));
+	in->context.owner = client;
+	in->records = (struct record_in){.bytes = out->records.bytes, .length = out->records.length};
+	pass_in_begin(in);
+}
+
+/* Reads segments of which one number is another one. */
+static void
+assert_segment_refused(struct pass_out *out, struct client *client, size_t at, uint32_t number)
+{
+	struct pass_in in;
+	uint32_t before;
+
+	memcpy(&before, out->records.bytes + at, sizeof(before));
+	memcpy(out->records.bytes + at, &number, sizeof(number));
+	begin_reading(&in, out, client);
+	assert_int_equal(segments_read(client, &in), -EINVAL);
+	assert_int_not_equal(in.why[0], '\0');
+	assert_int_equal(client->segments, 0);
+	memcpy(out->records.bytes + at, &before, sizeof(before));
+}
+
+/* Makes an export of a record, in the place of the one that was written. */
+static int
+read_export(struct pass_out *out, struct client *client, uint32_t id, uint32_t permission, struct qp **made)
+{
+	struct qp *qp = qp_new_as(client, id);
+	struct pass_in in;
+	int error;
+
+	assert_non_null(qp);
+	qp->kind = &export_kind;
+	qp->permission = permission;
+	qp->config.qpn = 77;
+	begin_reading(&in, out, client);
+	error = export_kind.read(qp, &in);
+	if (error != 0)
+		object_free(qp);
+	table_settle(&client->table[OBJECT_QP]);
+	table_settle(&control.pz_numbers);
+	*made = qp;
+	return error;
+}
+
+static void
+check_segment(struct pass_out *out, struct client *client, const struct acl *acl)
+{
+	struct segment *segment;
+	struct pass_in in;
+
+	assert_segment_refused(out, client, ID_AT, 0x300000);
+	assert_segment_refused(out, client, ID_AT, (uint32_t)control.next_segment);
+	assert_segment_refused(out, client, AT(0), 77);                   /* its memory */
+	assert_segment_refused(out, client, AT(8), 77);                   /* its queue for signals */
+	assert_segment_refused(out, client, AT(16), 01000);               /* permission */
+	assert_segment_refused(out, client, AT(20), ONE_RSM_ACL_MAX + 1); /* entries of the list */
+	assert_segment_refused(out, client, AT(24), ACL_NODE_MAX + 1);    /* node of the first entry */
+	begin_reading(&in, out, client);
+	assert_int_equal(segments_read(client, &in), 0);
+	segment = segment_find(0x400000);
+	assert_non_null(segment);
+	assert_memory_equal(&segment->acl, acl, sizeof(*acl));
+	assert_true(segment->mappable);
+	assert_int_equal(segment->mr->object.users, 1);
+	begin_reading(&in, out, client); /* its id is taken */
+	assert_int_equal(segments_read(client, &in), -EINVAL);
+}
+
+static void
+check_export(struct pass_out *out, struct client *client, uint32_t id, const struct mem_region *before)
+{
+	struct mem_region *window;
+	struct client other = {.number = 1};
+	struct pass_in in;
+	struct qp *qp;
+
+	assert_int_equal(read_export(out, client, id, 0700, &qp), -EINVAL);
+	assert_int_equal(read_export(out, client, id + 1, ACL_READ, &qp), -EINVAL); /* another one's record */
+	assert_int_equal(client->exports, 0);
+	assert_int_equal(read_export(out, client, id, ACL_READ, &qp), 0);
+	window = mem_lookup(engine_mem_table(), before->key);
+	assert_non_null(window);
+	assert_int_equal(window->pz, before->pz);
+	assert_int_equal(window->qpn, 77);
+	assert_int_equal(window->access, before->access);
+	assert_ptr_equal(window->base, before->base);
+	assert_int_equal(window->length, before->length);
+	assert_int_equal(client->exports, 1);
+	assert_ptr_equal(LIST_FIRST(&qp->segment->exports), qp);
+	/* Neither the key nor another attachment's segment can be had again. */
+	begin_reading(&in, out, client);
+	assert_int_equal(export_kind.read(qp, &in), -EINVAL);
+	begin_reading(&in, out, &other);
+	assert_int_equal(export_kind.read(qp, &in), -EINVAL);
+	/* The second reading has taken a key and a zone of the quota. */
+	quota_give(&control.quota, client->account, QUOTA_KEYS, 1);
+	quota_give(&control.quota, client->account, QUOTA_ZONES, 1);
+	export_kind.unhook(qp);
+	export_kind.destroy(qp);
+	object_free(qp);
+	fake_quiescent();
+}
+
+/* A segment and an export are written, end, and are read as by another process. */
+static void
+test_passed(void **state)
+{
+	struct pass_out segments = {.why = ""}, exports = {.why = ""};
+	struct app exporter, importer;
+	struct one_mr_created mr;
+	struct mem_region window;
+	struct client *client;
+	struct segment *segment;
+	struct acl acl;
+	uint32_t import_id, export_id;
+
+	app_hello(&exporter, ONE_KIND_RSM);
+	app_hello(&importer, ONE_KIND_RSM);
+	mr = app_mr(&exporter, app_pz(&exporter), mappable_region(&exporter), VA, SIZE);
+	exporter.msg.rsm_publish = (struct one_rsm_publish){.mr = mr.mr,
+							    .segment = 0x400000,
+							    .num_access = 2,
+							    .access = {{1, 0600}, {2, 0444}},
+							    .flags = ONE_RSM_MAPPABLE};
+	assert_int_equal(app_call(&exporter, ONE_MSG_RSM_PUBLISH), 0);
+	assert_int_equal(import(&importer, 1, 0x400000, ACL_READ, app_cq(&importer, 20), app_pz(&importer)),
+			 0);
+	import_id = importer.reply.qp.qp;
+	assert_int_equal(await(ONE_CQE_RSM, import_id).status, 0);
+	segment = segment_find(0x400000);
+	client = segment->client;
+	acl = segment->acl;
+	window = *LIST_FIRST(&segment->exports)->window;
+	export_id = LIST_FIRST(&segment->exports)->object.id;
+	segments_write(client, &segments);
+	export_kind.write(LIST_FIRST(&segment->exports), &exports);
+	assert_int_equal(publish(&exporter, ONE_MSG_RSM_UNPUBLISH, 0, 0x400000, 0, 0), 0);
+	assert_int_equal(await(ONE_CQE_RSM, import_id).status, RSM_CONN_ABORTED);
+	pause_ms(20);
+	check_segment(&segments, client, &acl);
+	check_export(&exports, client, export_id, &window);
+	record_out_free(&segments.records);
+	record_out_free(&exports.records);
+	/* The segment is published. */
+	assert_int_equal(import(&importer, 1, 0x400000, ACL_READ, app_cq(&importer, 20), app_pz(&importer)),
+			 0);
+	assert_int_equal(await(ONE_CQE_RSM, importer.reply.qp.qp).status, 0);
+	assert_int_equal(publish(&exporter, ONE_MSG_RSM_UNPUBLISH, 0, 0x400000, 0, 0), 0);
+	app_close(&exporter);
+	app_close(&importer);
+	assert_clean();
+}
+
+/* Peers know the data plane's incarnation, and programs the ids that it has assigned. */
+static void
+test_numbers_passed(void **state)
+{
+	struct pass_out out = {.why = ""};
+	uint64_t incarnation = control.incarnation, next = control.next_segment, zero = 0;
+	struct pass_in in;
+
+	rsm_write(&out);
+	control.next_segment++;
+	control.incarnation++;
+	begin_reading(&in, &out, NULL);
+	assert_int_equal(rsm_read(&in), 0);
+	assert_int_equal(control.incarnation, incarnation);
+	assert_int_equal(control.next_segment, next);
+	memcpy(out.records.bytes + AT(0), &zero, sizeof(zero));
+	begin_reading(&in, &out, NULL);
+	assert_int_equal(rsm_read(&in), -EINVAL);
+	memcpy(out.records.bytes + AT(0), &incarnation, sizeof(incarnation));
+	memcpy(out.records.bytes + AT(8), &zero, sizeof(zero));
+	begin_reading(&in, &out, NULL);
+	assert_int_equal(rsm_read(&in), -EINVAL);
+	control.next_segment = next;
+	record_out_free(&out.records);
+}
+
 int
 rsm_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rsm),
 		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_sealed),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_topology),
+		cmocka_unit_test(test_passed),
+		cmocka_unit_test(test_numbers_passed),
 	};
 
 	return cmocka_run_group_tests_name("control: RSM", tests, NULL, NULL);
