@@ -36,6 +36,8 @@ void ctl_poll(void);
 uint64_t ctl_deadline(void);
 /* Requests a reload. Callable from any thread or a signal handler. */
 void ctl_hangup(void);
+/* In a process that has handed over: a reload was requested that the other process may not have made. */
+bool ctl_reload_is_due(void);
 /* Draining is complete: no connection is left, and none can begin. */
 bool ctl_drained(void);
 /* A state_trace_fn; callable on any lcore. */

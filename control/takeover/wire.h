@@ -22,7 +22,7 @@ enum takeover_kind {
 
 struct takeover_message {
 	uint32_t magic, kind;
-	uint32_t count; /* BATCH: descriptors; STATE: all before */
+	uint32_t count; /* BATCH: descriptors; STATE: all before; BYE: 1 if a reload is due */
 	char text[300];
 };
 
