@@ -147,7 +147,7 @@ open_mapped(struct pass_out *out, const struct pass_map *map)
 	if (errno == EPERM || errno == EACCES)
 		pass_fail(
 			out,
-			"this data plane may not open memory of %s (pid %d) again: %s; give it the capability CAP_CHECKPOINT_RESTORE and rights to the file, or end the program",
+			"this data plane may not open memory of %s (pid %d) again: %s; give it the capabilities CAP_CHECKPOINT_RESTORE and CAP_DAC_OVERRIDE (take-over.conf), or end the program",
 			client->program, (int)client->pid, strerror(errno));
 	else
 		pass_fail(out, "memory of %s (pid %d) cannot be opened again: %s; end the program",

@@ -83,6 +83,8 @@ ctl_take_over(struct ctl_caller *caller, const struct ctl_request *request)
 	ctl_done(caller, "the take-over may begin");
 	if (caller->gone)
 		return;
+	if (!ctl_upgrade_runs())
+		ctl_reload_note_take_over();
 	fd = ctl_give_away(caller);
 	if (!takeover_ask(fd))
 		close(fd);

@@ -38,6 +38,8 @@ uint64_t ctl_deadline(void);
 void ctl_hangup(void);
 /* True while a thread prepares another configuration. */
 bool ctl_changing(void);
+/* In a process that has handed over: a reload was requested that the other process may not have made. */
+bool ctl_reload_is_due(void);
 /* Draining is complete: no connection is left, and none can begin. */
 bool ctl_drained(void);
 /* A state_trace_fn; callable on any lcore. */

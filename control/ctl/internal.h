@@ -75,6 +75,16 @@ void ctl_reload_close(void);
 void ctl_reload(struct ctl_caller *caller, const struct ctl_request *request); /* peers, too */
 void ctl_reload_forget(const struct ctl_caller *caller);                       /* the caller disconnected */
 
+/* Reloads from now on are due in the process that takes over: it may have read the configuration before. */
+void ctl_reload_note_take_over(void);
+
+/* ---- upgrade.c ---- */
+int ctl_upgrade_open(void);
+void ctl_upgrade_close(void);
+void ctl_upgrade(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_upgrade_forget(const struct ctl_caller *caller); /* the caller disconnected */
+bool ctl_upgrade_runs(void);
+
 /* ---- trace.c ---- */
 void ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_trace_stop(void); /* one tracing caller less */

@@ -33,6 +33,7 @@ static struct {
 } job = {.done_fd = -1};
 
 static int hangup_fd = -1; /* written by a signal handler */
+static bool due;           /* a reload was requested since a take-over began */
 static struct watch hangup_watch;
 
 /* ---- the thread ---- */
@@ -231,6 +232,7 @@ hangup_ready(struct watch *watch, uint32_t events)
 
 	if (eventfd_read(hangup_fd, &value) != 0)
 		return;
+	due = true;
 	if (job.running)
 		job.again = true;
 	else
@@ -242,6 +244,7 @@ ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	const char *name = ctl_commands[request->command].name;
 
+	due = due || (request->command == CTL_RELOAD && !request->check);
 	if (job.running)
 		ctl_refuse(caller, "%s: another change is being made; try again", name);
 	else if (!change_start(request, caller))
@@ -268,6 +271,20 @@ ctl_hangup(void)
 
 	eventfd_write(hangup_fd, 1);
 	errno = saved;
+}
+
+void
+ctl_reload_note_take_over(void)
+{
+	due = false;
+}
+
+bool
+ctl_reload_is_due(void)
+{
+	eventfd_t value;
+
+	return eventfd_read(hangup_fd, &value) == 0 || due;
 }
 
 int

@@ -23,6 +23,7 @@ const struct ctl_name ctl_commands[CTL_COMMANDS] = {
 	[CTL_DRAIN] = {"drain", 0, 0, CTL_CHANGE},
 	[CTL_LOG_LEVEL] = {"log-level", CTL_M_PATTERN, CTL_M_LEVEL, CTL_CHANGE},
 	[CTL_TAKE_OVER] = {"take-over", 0, 0, CTL_CHANGE},
+	[CTL_UPGRADE] = {"upgrade", CTL_M_BINARY | CTL_M_RELOAD, 0, CTL_CHANGE},
 	[CTL_MOVE] = {"move", 0, CTL_M_QP | CTL_M_CORE, CTL_CHANGE},
 };
 
@@ -44,7 +45,7 @@ const struct ctl_name ctl_whats[CTL_WHATS] = {
 	[CTL_VERSION] = {"version", CTL_M_FROM, 0, CTL_LOOK},
 };
 
-enum kind { WORD, NUMBER, POSITION, SWITCH };
+enum kind { WORD, PATH, NUMBER, POSITION, SWITCH };
 
 #define MEMBER(field, kind, bit)                                       \
 	{                                                              \
@@ -64,6 +65,7 @@ static const struct member {
 	MEMBER(address, WORD, CTL_M_ADDRESS), MEMBER(pattern, WORD, CTL_M_PATTERN),
 	MEMBER(level, WORD, CTL_M_LEVEL),     MEMBER(check, SWITCH, CTL_M_CHECK),
 	MEMBER(format, WORD, CTL_M_FORMAT),   MEMBER(core, NUMBER, CTL_M_CORE),
+	MEMBER(binary, PATH, CTL_M_BINARY),   MEMBER(reload, SWITCH, CTL_M_RELOAD),
 };
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
 
@@ -100,13 +102,13 @@ take_number(const struct member *member, const json_t *value, uint64_t max, uint
 }
 
 static int
-take_word(const struct member *member, const json_t *value, char *word, char *why, size_t why_len)
+take_word(const struct member *member, const json_t *value, char *word, size_t room, char *why,
+	  size_t why_len)
 {
-	if (!json_is_string(value) || json_string_length(value) == 0 ||
-	    json_string_length(value) >= CTL_WORD_MAX)
+	if (!json_is_string(value) || json_string_length(value) == 0 || json_string_length(value) >= room)
 		return write_refusal(why, why_len,
-				     "%s: not a string, or too long; write a string of 1 to %u bytes",
-				     member->name, CTL_WORD_MAX - 1);
+				     "%s: not a string, or too long; write a string of 1 to %zu bytes",
+				     member->name, room - 1);
 	strcpy(word, json_string_value(value));
 	return 0;
 }
@@ -121,7 +123,9 @@ take_member(const struct member *member, const json_t *value, struct ctl_request
 
 	switch (member->kind) {
 	case WORD:
-		return take_word(member, value, field, why, why_len);
+		return take_word(member, value, field, CTL_WORD_MAX, why, why_len);
+	case PATH:
+		return take_word(member, value, field, CTL_PATH_MAX, why, why_len);
 	case NUMBER:
 		error = take_number(member, value, UINT32_MAX, &number, why, why_len);
 		*(uint32_t *)(void *)field = (uint32_t)number;

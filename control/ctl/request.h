@@ -11,6 +11,7 @@
 
 #define CTL_REQUEST_MAX 4096u
 #define CTL_WORD_MAX 64u
+#define CTL_PATH_MAX 1024u
 
 enum ctl_rights { CTL_NOTHING, CTL_LOOK, CTL_CHANGE };
 
@@ -26,6 +27,7 @@ enum ctl_command {
 	CTL_LOG_LEVEL,
 	CTL_MOVE,
 	CTL_TAKE_OVER,
+	CTL_UPGRADE,
 	CTL_COMMANDS
 };
 
@@ -63,7 +65,9 @@ enum ctl_member {
 	CTL_M_LEVEL = 1 << 10,
 	CTL_M_CHECK = 1 << 11,
 	CTL_M_FORMAT = 1 << 12,
-	CTL_M_CORE = 1 << 13
+	CTL_M_CORE = 1 << 13,
+	CTL_M_BINARY = 1 << 14,
+	CTL_M_RELOAD = 1 << 15
 };
 
 struct ctl_request {
@@ -72,9 +76,10 @@ struct ctl_request {
 	enum ctl_what what;
 	uint64_t from; /* where a list or text continues */
 	uint32_t pid, uid, client, qp, node, core;
-	bool check; /* dry run */
+	bool check;  /* dry run */
+	bool reload; /* upgrade only if the file has changed; else reload */
 	char port[CTL_WORD_MAX], peer[CTL_WORD_MAX], address[CTL_WORD_MAX], pattern[CTL_WORD_MAX],
-		level[CTL_WORD_MAX], format[CTL_WORD_MAX];
+		level[CTL_WORD_MAX], format[CTL_WORD_MAX], binary[CTL_PATH_MAX];
 };
 
 /* Returns 0, or -EINVAL and a sentence that names member, value and remedy. */

@@ -156,6 +156,7 @@ static void (*const handlers[CTL_COMMANDS])(struct ctl_caller *caller, const str
 	[CTL_LOG_LEVEL] = ctl_log_level,
 	[CTL_MOVE] = ctl_move,
 	[CTL_TAKE_OVER] = ctl_take_over,
+	[CTL_UPGRADE] = ctl_upgrade,
 };
 
 static void
@@ -341,6 +342,7 @@ forget_caller(struct ctl_caller *caller)
 	if (caller->in_turn)
 		TAILQ_REMOVE(&turns, caller, turn);
 	ctl_reload_forget(caller);
+	ctl_upgrade_forget(caller);
 	ctl_metrics_forget(caller);
 	if (caller->traces)
 		ctl_trace_stop();
@@ -463,6 +465,8 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 	if (error == 0)
 		error = ctl_reload_open();
 	if (error == 0)
+		error = ctl_upgrade_open();
+	if (error == 0)
 		return 0;
 	listening_close(&listening);
 	return config_refuse(why, why_len, error, "ctl %s: %s", path, strerror(-error));
@@ -476,4 +480,5 @@ ctl_close(void)
 	while (!TAILQ_EMPTY(&ctl_callers))
 		forget_caller(TAILQ_FIRST(&ctl_callers));
 	ctl_reload_close();
+	ctl_upgrade_close();
 }

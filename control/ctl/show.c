@@ -9,6 +9,7 @@
 
 #include "control/ctl/internal.h"
 #include "control/rsm/rsm.h"
+#include "control/takeover/takeover.h"
 
 enum {
 	PAGE = 32,
@@ -306,6 +307,8 @@ report_version(struct list *list, const struct list_kind *kind)
 	add_number(sink, "pid", (uint64_t)getpid());
 	add_number(sink, "uid", geteuid());
 	add_number(sink, "uptime_s", (control.now - ctl_source.started) / NS_PER_S);
+	if (takeover_stopped_ns() != 0)
+		add_number(sink, "stopped_us", takeover_stopped_ns() / 1000);
 	add_number(sink, "node", config->node);
 	add_text(sink, "socket", config->socket);
 	add_text(sink, "runtime_directory", rte_eal_get_runtime_dir());

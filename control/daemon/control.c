@@ -454,11 +454,23 @@ loop_awake(void)
 	return error == 0 && stop_seen ? -EINTR : error;
 }
 
+/* The service manager has to know the new main process before this one ends. */
+static bool
+hand_over(int process)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "MAINPID=%d", process);
+	if (process > 0)
+		notify_service(text, true);
+	return ctl_reload_is_due();
+}
+
 int
 daemon_run(void)
 {
 	static const struct takeover_calls calls = {
-		.loop = loop_awake, .poll = poll_engine, .changing = ctl_changing};
+		.loop = loop_awake, .poll = poll_engine, .changing = ctl_changing, .committed = hand_over};
 	int error = 0;
 
 	while (!stop_seen && error == 0) {

@@ -23,6 +23,7 @@
 #include "control/base/log.h"
 #include "dataplane/engine.h"
 #include "dataplane/engine/takeover.h"
+#include "control/takeover/launch.h"
 #include "control/takeover/takeover.h"
 
 static struct config config; /* static: too large for a stack, lives as long as the process */
@@ -31,6 +32,7 @@ static int
 print_error(const char *why)
 {
 	fprintf(stderr, "%soneside-dataplane: %s\n", journal_priority(RTE_LOG_ERR), why);
+	takeover_explain(why);
 	return EXIT_FAILURE;
 }
 
@@ -137,16 +139,16 @@ static void __attribute__((noreturn)) leave(int status)
 
 /* Serves until the end. The cores run. */
 static int
-serve(bool taken)
+serve(void)
 {
-	char ready[64];
 	int ret;
 
 	print_ports();
 	engine_leave_rseq();
-	/* The service manager has to know its new main process. */
-	snprintf(ready, sizeof(ready), "MAINPID=%d\nREADY=1", (int)getpid());
-	notify_service(taken ? ready : "READY=1", true);
+	if (takeover_reload_is_due())
+		ctl_hangup();
+	takeover_explain_end();
+	notify_service("READY=1", true);
 	ret = daemon_run();
 	if (ret > 0)
 		leave(EXIT_SUCCESS);
@@ -221,7 +223,7 @@ run_dataplane(const struct ctl_source *source, bool takes_over)
 		leave(print_error(why));
 	ret = engine_start();
 	if (ret == 0)
-		ret = serve(taken > 0);
+		ret = serve();
 	else
 		log_error("event=cores_not_started error=\"%s\"\n", strerror(-ret));
 	daemon_fini();
@@ -275,6 +277,7 @@ main(int argc, char **argv)
 	/* Fix the threshold: glibc raises it on each larger free(), and memory below it is hardly ever
 	 * returned to the kernel. */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	takeover_remember(argc, argv);
 	journal_open();
 	while (split < argc && strcmp(argv[split], "--") != 0)
 		split++;

@@ -14,17 +14,19 @@
 #include "control/onesidectl/onesidectl.h"
 
 #define ANSWER_ROOM 65537u
-#define WAIT_S 30 /* limit for an answer: the data plane may be busy or read a file */
+#define WAIT_S 30  /* limit for an answer: the data plane may be busy or read a file */
+#define RETRIES 20 /* of a connection, each second */
 
 static int connection = -1;
 
-int
-ask_connect(void)
+/* Returns a connection, or -errno of connect(). */
+static int
+try_connect(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const struct timeval wait = {.tv_sec = WAIT_S};
 	const char *path = onesidectl_options.socket;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), error;
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		onesidectl_fail("socket %s: the path is too long; give a shorter one by --socket PATH", path);
@@ -34,15 +36,28 @@ ask_connect(void)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
-	if (errno == EACCES)
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+int
+ask_connect(void)
+{
+	const char *path = onesidectl_options.socket;
+	int fd = try_connect();
+
+	if (fd >= 0)
+		return fd;
+	if (fd == -EACCES)
 		onesidectl_fail(
 			"socket %s: this user may not access the data plane; run as root, or set the data plane's ctl_group to a group of this user",
 			path);
-	if (errno == ENOENT || errno == ECONNREFUSED)
+	if (fd == -ENOENT || fd == -ECONNREFUSED)
 		onesidectl_fail(
 			"socket %s: no data plane listens (%s); start one (systemctl start oneside), or give --socket PATH",
-			path, strerror(errno));
-	onesidectl_fail("socket %s: %s; give --socket PATH", path, strerror(errno));
+			path, strerror(-fd));
+	onesidectl_fail("socket %s: %s; give --socket PATH", path, strerror(-fd));
 }
 
 void
@@ -102,7 +117,7 @@ fail_ended(void)
 }
 
 json_t *
-ask_answer(int fd)
+ask_answer_or_end(int fd)
 {
 	static char text[ANSWER_ROOM];
 	ssize_t n;
@@ -117,7 +132,7 @@ ask_answer(int fd)
 	if (n < 0 && errno != ECONNRESET)
 		onesidectl_fail("socket %s: %s", onesidectl_options.socket, strerror(errno));
 	if (n <= 0)
-		fail_ended();
+		return NULL;
 	answer = json_loadb(text, (size_t)n, 0, NULL);
 	if (!json_is_object(answer))
 		onesidectl_fail(
@@ -134,13 +149,47 @@ ask_answer(int fd)
 }
 
 json_t *
-ask_one(json_t *request)
+ask_answer(int fd)
+{
+	json_t *answer = ask_answer_or_end(fd);
+
+	if (answer == NULL)
+		fail_ended();
+	return answer;
+}
+
+static void
+limit_wait(void)
 {
 	const struct timeval wait = {.tv_sec = WAIT_S};
 
+	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+}
+
+void
+ask_disconnect(void)
+{
+	if (connection >= 0)
+		close(connection);
+	connection = -1;
+}
+
+void
+ask_wait(void)
+{
+	for (int tries = WAIT_S * RETRIES; (connection = try_connect()) < 0 && tries > 0; tries--)
+		usleep(1000000 / RETRIES);
+	if (connection < 0)
+		connection = ask_connect();
+	limit_wait();
+}
+
+json_t *
+ask_one(json_t *request)
+{
 	if (connection < 0) {
 		connection = ask_connect();
-		setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+		limit_wait();
 	}
 	ask_send(connection, request);
 	return ask_answer(connection);

@@ -81,7 +81,8 @@ print_usage(void)
 	      "                                     write its configuration; onesidectl(8) has all options\n"
 	      "\n"
 	      "To change (root, or a member of ctl_admin_group):\n"
-	      "  reload [check]                     read the configuration again\n"
+	      "  reload [check | upgrade]           read the configuration again\n"
+	      "  upgrade [BINARY]                   replace the data plane; programs go on\n"
 	      "  peer add NODE ADDRESS [port=NAME]\n"
 	      "  peer remove NODE\n"
 	      "  client kill PID | client=N\n"
@@ -124,7 +125,7 @@ user_number(const char *text)
 	return user->pw_uid;
 }
 
-static void
+void
 word_text(json_t *request, const char *name, const char *text)
 {
 	/* jansson refuses bytes that are not UTF-8; omitting the member would change the request. */
@@ -217,10 +218,14 @@ show_run(int count, char **words)
 static int
 reload_run(int count, char **words)
 {
-	json_t *request = json_pack("{s:s}", "command", "reload");
+	json_t *request;
 
+	if (count == 1 && strcmp(words[0], "upgrade") == 0)
+		return onesidectl_upgrade_or_reload();
 	if (count > 1 || (count == 1 && strcmp(words[0], "check") != 0))
-		onesidectl_misused("reload %s: write reload, or reload check", words[count - 1]);
+		onesidectl_misused("reload %s: write reload, reload check or reload upgrade",
+				   words[count - 1]);
+	request = json_pack("{s:s}", "command", "reload");
 	if (count == 1)
 		json_object_set_new(request, "check", json_true());
 	ask_change(request);
@@ -312,6 +317,7 @@ static const struct {
 	{"log", log_run},
 	{"metrics", onesidectl_metrics_run},
 	{"setup", onesidectl_setup_run},
+	{"upgrade", onesidectl_upgrade_run},
 };
 
 /* Parses the options before the command; returns the command's index in argv. */

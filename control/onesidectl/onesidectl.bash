@@ -81,7 +81,7 @@ _onesidectl() {
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			return
 		fi
-		_onesidectl_offer show top setup trace metrics capture check reload peer client move drain log --socket --json --help --version
+		_onesidectl_offer show top setup trace metrics capture check reload upgrade peer client move drain log --socket --json --help --version
 		;;
 	1:show) _onesidectl_offer $whats ;;
 	*:show) _onesidectl_offer pid= uid= port= peer= --json ;;
@@ -91,7 +91,8 @@ _onesidectl() {
 	1:metrics) _onesidectl_offer openmetrics prometheus ;;
 	*:capture) _onesidectl_offer port= file= -- ;;
 	*:check) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-	1:reload) _onesidectl_offer check ;;
+	1:reload) _onesidectl_offer check upgrade ;;
+	1:upgrade) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	1:peer) _onesidectl_offer add remove ;;
 	2:peer) [[ ${words[COMP_CWORD - 1]} == remove ]] && _onesidectl_offer $(_onesidectl_ask peers node) ;;
 	4:peer) _onesidectl_offer port= ;;

@@ -30,6 +30,9 @@ bool onesidectl_json(const json_t *value, size_t form);
 /* ---- ask.c: functions take ownership of requests; refusals and failures end the program ---- */
 int ask_connect(void);
 json_t *ask_answer(int fd);
+json_t *ask_answer_or_end(int fd); /* NULL: the data plane closed the connection */
+void ask_disconnect(void);         /* ends the connection of ask_one() */
+void ask_wait(void);               /* waits until a data plane listens */
 void ask_send(int fd, json_t *request);
 json_t *ask_one(json_t *request);
 /* Start of the page after the one that began at `from`; NULL: that was the last. */
@@ -41,6 +44,8 @@ void ask_change(json_t *request); /* prints the result */
 /* ---- words of the command line ---- */
 /* Parses "name=value" into `request`. False if `allowed`, words separated by blanks, lacks the name. */
 bool word_filter(json_t *request, const char *word, const char *allowed);
+/* Sets a text of the request. */
+void word_text(json_t *request, const char *name, const char *text);
 json_int_t word_number(const char *name, const char *text, json_int_t max);
 
 /* ---- columns.c ---- */
@@ -84,5 +89,8 @@ int capture_run(int count, char **words);
 int check_config_run(int count, char **words);
 int onesidectl_metrics_run(int count, char **words);
 int onesidectl_setup_run(int count, char **words);
+int onesidectl_upgrade_run(int count, char **words);
+/* `reload upgrade` */
+int onesidectl_upgrade_or_reload(void);
 
 #endif

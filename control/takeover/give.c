@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "control/base/listening.h"
@@ -352,6 +353,15 @@ go_on(void)
 	control.passing = false;
 }
 
+static int
+asking_process(void)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(asked_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.pid : 0;
+}
+
 bool
 takeover_give(const struct takeover_calls *calls)
 {
@@ -368,7 +378,7 @@ takeover_give(const struct takeover_calls *calls)
 		return false;
 	}
 	takeover_step(TAKEOVER_GIVE_COMMITTED);
-	takeover_say(asked_fd, TAKEOVER_BYE, 0, NULL, 0, clock_now());
+	takeover_say(asked_fd, TAKEOVER_BYE, calls->committed(asking_process()), NULL, 0, clock_now());
 	takeover_step(TAKEOVER_GIVE_ANSWERED);
 	log_notice("event=taken_over text=\"another data plane serves now; this one ends\"\n");
 	return true;

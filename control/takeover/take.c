@@ -31,6 +31,8 @@ static int old_process = -1; /* a pidfd */
 static struct takeover_offer offer;
 static struct pass_in in;
 static size_t state_len;
+static uint64_t begun, stopped; /* time of the request to stop, and the time since then at the commit */
+static bool reload_is_due;
 
 /* ---- before the old process stops ---- */
 
@@ -306,6 +308,7 @@ takeover_receive(bool ports_open, char *why, size_t why_len)
 	int state = -1, heard, error;
 
 	takeover_step(TAKEOVER_TAKE_PREPARED);
+	begun = clock_now();
 	if (takeover_say(old_fd, TAKEOVER_BEGIN, ports_open, NULL, 0, clock_now()) != 0)
 		return nothing_to_take();
 	do
@@ -440,6 +443,7 @@ hear_end(char *why, size_t why_len)
 	if (heard == TAKEOVER_REFUSED)
 		return config_refuse(why, why_len, -EBUSY, "the data plane that serves goes on: %s",
 				     message.text);
+	reload_is_due = heard == TAKEOVER_BYE && message.count != 0;
 	return 0;
 }
 
@@ -463,5 +467,18 @@ takeover_commit(char *why, size_t why_len)
 	old_fd = old_process = -1;
 	listening_commit();
 	engine_ipsec_release();
+	stopped = clock_now() - begun;
 	return 0;
+}
+
+bool
+takeover_reload_is_due(void)
+{
+	return reload_is_due;
+}
+
+uint64_t
+takeover_stopped_ns(void)
+{
+	return stopped;
 }

@@ -52,6 +52,8 @@ struct takeover_calls {
 	int (*loop)(void);      /* one loop, without sleeping; not 0: the process ends */
 	bool (*poll)(void);     /* processes what the cores have sent */
 	bool (*changing)(void); /* a change of the configuration is under way */
+	/* The commit has arrived from this process; 0: unknown. True: the new process has to reload. */
+	bool (*committed)(int process);
 };
 /* A caller of the control socket wants to take over; the function owns `fd`.  False: another one does. */
 bool takeover_ask(int fd);
@@ -74,5 +76,9 @@ int takeover_receive(bool ports_open, char *why, size_t why_len);
 int takeover_build(char *why, size_t why_len);
 /* Call before engine_start().  0: this process is alone; -errno and a sentence: the old one goes on. */
 int takeover_commit(char *why, size_t why_len);
+/* After the commit: a reload was requested that this process may not have made. */
+bool takeover_reload_is_due(void);
+/* From the request to stop to the commit; 0: this process did not take over. */
+uint64_t takeover_stopped_ns(void);
 
 #endif

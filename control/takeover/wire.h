@@ -22,8 +22,9 @@ enum takeover_kind {
 
 struct takeover_message {
 	uint32_t magic, kind;
-	uint32_t count; /* BEGIN: 1 if the new one has opened its ports; BATCH: descriptors; STATE: all before
-			 */
+	/* BEGIN: 1 if the new one has opened its ports; BATCH: descriptors; STATE: all before; BYE: 1 if a
+	 * reload is due */
+	uint32_t count;
 	char text[300];
 };
 

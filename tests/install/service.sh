@@ -184,6 +184,49 @@ rdma_programs() {
 	end_process "$server" 10
 }
 
+reload() { # TEXT: what ExecReload prints
+	command_line ExecReload
+	env "$(of_unit Environment)" "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/out" 2>&1 ||
+		fail "ExecReload: $(cat "$WORK/out" "$WORK/service.log")"
+	expect "$1" "$WORK/out"
+}
+
+pings() { grep -c 'ping data' "$WORK/client"; }
+
+# Runs ExecReload after the data plane's file has changed: the new process takes over beneath rping.
+upgrades() {
+	local old before client looks=600
+	old=$(plane_pid service)
+	command -v rping >/dev/null || return 0
+	nobody rping -s -P -a 192.0.2.1 >"$WORK/rping" 2>&1 &
+	APPLICATIONS+=("$!")
+	until nobody rping -c -a 192.0.2.1 -C 1 >"$WORK/client" 2>&1; do sleep 0.1; done
+	nobody rping -c -v -V -a 192.0.2.1 >"$WORK/client" 2>&1 &
+	client=$!
+	APPLICATIONS+=("$client")
+	wait_for 'ping data' "$WORK/client"
+	cp "$PREFIX/bin/oneside-dataplane" "$PREFIX/bin/new" && mv "$PREFIX/bin/new" "$PREFIX/bin/oneside-dataplane"
+	reload "has taken over from process $old"
+	say "$(cat "$WORK/out")"
+	PLANE_PID[service]=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$WORK/out")
+	wait "$old" || fail "the old process ended with status $?"
+	expect "MAINPID=$(plane_pid service)" "$WORK/told"
+	before=$(pings)
+	until [ "$(pings)" -ge $((before + 3)) ]; do
+		[ "$looks" -gt 0 ] && kill -0 "$client" || fail "rping does not go on: $(tail -n 3 "$WORK/client" "$WORK/rping")"
+		sleep 0.1
+		looks=$((looks - 1))
+	done
+	end_process "$client" 10
+	reload 'nothing has changed'
+	: >"$WORK/told"
+	wait_for WATCHDOG=1 "$WORK/told"
+	kill "$(plane_pid service)"
+	wait_for STOPPING=1 "$WORK/told"
+	unset "PLANE_PID[service]"
+	say "ExecReload upgrades a changed data plane, and reads the configuration otherwise"
+}
+
 # Prints the EAL_OPTIONS of doc/install.md for a driver, with the interface of this test.
 documented() {
 	sed -n "s/^EAL_OPTIONS=\"-l 0,1 \(.*--vdev=net_$1.*\)\"\$/\1/p" "$SOURCE/doc/install.md" | sed 's/iface=eth1/iface=veth0/' | grep .
@@ -216,6 +259,10 @@ serves() {
 	wait_for WATCHDOG=1 "$WORK/told"
 	copies
 	rdma_programs
+	[ "$4" != af_packet ] || {
+		upgrades
+		return
+	}
 	kill "$(plane_pid service)"
 	wait "$(plane_pid service)" || fail "after SIGTERM: status $?"
 	unset "PLANE_PID[service]"
@@ -236,7 +283,7 @@ mount --bind "$WORK" "$WORK" && mount --bind "$WORK/root$PREFIX" "$PREFIX" && mo
 as_unit oneside.service ''
 ! "${CONFINED[@]}" unshare --mount true 2>/dev/null || fail "system calls are not filtered"
 serves oneside.service '' "$WORK/notify" memif
-serves oneside@.service b "@oneside-$$" af_packet
+serves oneside@.service b "@oneside-$$" af_packet "$PREFIX/share/doc/oneside/examples/take-over.conf"
 
 # Test that `onesidectl check` checks with the user and the socket of the service, or of the instance.
 looks() { # STATUS TEXT [FILE]

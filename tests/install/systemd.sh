@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Test the packaged service in a guest, under a real systemd: debian/tests/service, then an upgrade and a removal of a
-# running service.
+# Test the packaged service in a guest, under a real systemd: debian/tests/service, then an upgrade of a running service
+# beneath rping, and its removal.
 #
 # The guest's root is a folder in which the packages are installed.
 . "$(dirname "$0")/../interop/guest.sh"
@@ -26,13 +26,54 @@ LIMIT=1500 GUEST_LIFE=3000 GUEST_BOOT=900
 start_systemd_guest "$WORK/root"
 guest env WATCHDOG=60 bash /packages/source/debian/tests/service || fail "the service"
 
-# An upgrade restarts a running service and its instances; a removal ends them.
+# An upgrade takes over from a running service and its instances; a removal ends them.
+of() { guest systemctl show --value -p "$1" oneside@b; }
+pings() { grep -c 'ping data' "$GUEST_RUN/jobs/client.out"; }
+# await_pings N: waits for N more pings.
+await_pings() {
+	local before looks=$((LIMIT * 10))
+	before=$(pings)
+	until [ "$(pings)" -ge $((before + $1)) ]; do
+		[ "$looks" -gt 0 ] && [ ! -e "$GUEST_RUN/jobs/client.rc" ] || fail "rping does not go on: $(tail -n 3 "$GUEST_RUN/jobs/client.out")"
+		sleep 0.1
+		looks=$((looks - 1))
+	done
+}
+# upgraded BEFORE: another process than BEFORE serves, without a restart.
+upgraded() {
+	local after
+	after=$(of MainPID)
+	[ "$after" != "$1" ] && [ "$after" != 0 ] || fail "after an upgrade process $after of before $1 runs: $(guest journalctl --no-pager -n 30 -u oneside@b)"
+	[ "$(of ActiveState),$(of NRestarts)" = active,0 ] || fail "after an upgrade: $(of ActiveState), $(of NRestarts) restarts"
+	await_pings 3
+}
+guest install -D -m 644 /usr/share/doc/oneside/examples/take-over.conf -t /etc/systemd/system/oneside@b.service.d
+guest systemctl daemon-reload
 guest systemctl start oneside@b || fail "the instance"
-before=$(guest systemctl show --value -p MainPID oneside@b)
+programs="env ONESIDE_SOCKET=/run/oneside/b/oneside.sock oneside-run rping -a 192.0.2.2"
+guest_begin server "$programs -s -P"
+until guest "$programs -c -C 1" >"$WORK/out"; do
+	[ ! -e "$GUEST_RUN/jobs/server.rc" ] || fail "rping: $(guest_output server)"
+done
+guest_begin client "$programs -c -v -V"
+until [ -s "$GUEST_RUN/jobs/client.out" ]; do sleep 0.1; done
+before=$(of MainPID)
 guest dpkg --install /packages/oneside_*.deb >"$WORK/out" || fail "dpkg --install: $(cat "$WORK/out")"
-after=$(guest systemctl show --value -p MainPID oneside@b)
-[ "$after" != "$before" ] && [ "$after" != 0 ] || fail "after an upgrade process $after of before $before runs"
-say "an upgrade restarts what runs"
+upgraded "$before"
+say "an upgrade takes over from what runs"
+before=$(of MainPID)
+guest systemctl reload oneside@b || fail "it does not reload"
+[ "$(of MainPID)" = "$before" ] || fail "a reload without a change ends process $before"
+guest sh -c "'cp /usr/bin/oneside-dataplane /usr/bin/new && mv /usr/bin/new /usr/bin/oneside-dataplane'" || fail "no copy"
+guest systemctl reload oneside@b || fail "it does not reload"
+upgraded "$before"
+say "systemctl reload takes over if the file has changed"
+# The process that took over is the service's.
+before=$(of MainPID)
+guest kill -9 "$before"
+until [ "$(of MainPID)" != "$before" ] && [ "$(of ActiveState)" = active ]; do sleep 1; done
+[ "$(of NRestarts)" = 1 ] || fail "$(of NRestarts) restarts instead of 1"
+say "the process that took over restarts when it is killed"
 guest dpkg --remove oneside >"$WORK/out" || fail "dpkg --remove: $(cat "$WORK/out")"
 [ -z "$(guest pgrep oneside-datapla)" ] || fail "a data plane outlives its package"
 say "a removal ends what runs"

@@ -11,6 +11,8 @@
 #                             signals and mappings, of peers that share a secret
 #   takeover.sh killed [STEP] each process is killed at each step of enum takeover_step; afterwards one serves
 #   takeover.sh failed        new processes die before the commit; the old one has as many descriptors as before
+#   takeover.sh upgrade       onesidectl upgrade, and what it refuses
+#   takeover.sh user          the same of a user without privileges
 #   takeover.sh refused       what cannot be taken over is refused with its name, and the old one goes on
 . "$(dirname "$0")/verbs_lib.sh"
 . "$(dirname "$0")/esp_lib.sh"
@@ -265,7 +267,7 @@ kill_at() { # STEP
 	ONESIDE_TAKEOVER_KILL=$step start_af_packet_a_or_b a
 	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_a_or_b b
 	old=${PLANE_PID[a]}
-	start_programs 600
+	start_programs 300
 	start_rsm "${sockets[1]}" "${sockets[0]}"
 	case $step in
 	give-*)
@@ -320,7 +322,7 @@ refused() {
 
 test_refused() {
 	init_planes
-	start_programs 600
+	start_programs 300
 	PLANE_CORES=2 try_take_over a
 	refused '2 polling cores: the data plane that serves has 1; give EAL as many (-l), or restart it'
 	CABLE_MTU=4096 try_take_over a
@@ -417,6 +419,135 @@ test_killed() {
 	stop_plane b
 }
 
+# ---- onesidectl upgrade ----
+
+ctl() { # NAME WORDS...: output in $WORK/ctl
+	"${AS[@]}" "$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" "${@:2}" >"$WORK/ctl" 2>&1
+}
+
+# upgrade NAME PREFIX WORDS...: onesidectl WORDS replaces the data plane; the new one has the file prefix.
+upgrade() {
+	local old=${PLANE_PID[$1]}
+	ctl "$1" "${@:3}" || fail "onesidectl ${*:3}: $(cat "$WORK/ctl")"
+	expect "has taken over from process $old, which stopped for" "$WORK/ctl"
+	say "$(cat "$WORK/ctl")"
+	PLANE_PID[$1]=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$WORK/ctl")
+	until_gone "$old"
+	tr '\0' ' ' <"/proc/${PLANE_PID[$1]}/cmdline" >"$WORK/cmdline"
+	expect " --file-prefix=$2 -- " "$WORK/cmdline"
+	[ "$(grep -o -- ' --take-over' "$WORK/cmdline" | wc -l)" = 1 ] || fail "--take-over: $(cat "$WORK/cmdline")"
+	going_on
+}
+
+# not_upgraded NAME TEXT WORDS...: onesidectl WORDS fails with TEXT, and the data plane goes on without a child.
+not_upgraded() {
+	local status=0
+	ctl "$1" "${@:3}" || status=$?
+	[ "$status" = 1 ] || fail "onesidectl ${*:3}: status $status: $(cat "$WORK/ctl")"
+	expect "$2" "$WORK/ctl"
+	[ -z "$(pgrep -P "${PLANE_PID[$1]}")" ] || fail "the data plane has a child after: onesidectl ${*:3}"
+	serves "$1" || fail "the data plane does not serve any more"
+	going_on
+}
+
+end_upgraded() { # NAME
+	kill "${PLANE_PID[$1]}"
+	until_gone "${PLANE_PID[$1]}"
+	unset "PLANE_PID[$1]"
+}
+
+# SIGHUP while the new process prepares itself: it has read the configuration before, and reads it again.
+test_hangup() {
+	local old=${PLANE_PID[a]} asker looks before
+	reloads() { grep -c 'event=changed command=reload' "$WORK/a.log"; }
+	before=$(reloads)
+	ctl a upgrade &
+	asker=$!
+	until [ -n "$(pgrep -P "$old")" ]; do sleep 0.01; done
+	kill -HUP "$old"
+	wait "$asker" || fail "onesidectl upgrade: $(cat "$WORK/ctl")"
+	PLANE_PID[a]=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$WORK/ctl")
+	until_gone "$old"
+	for ((looks = 500; looks > 0; looks--)); do
+		[ "$(reloads)" -lt $((before + 2)) ] || return 0
+		sleep 0.02
+	done
+	fail "a SIGHUP is lost: $(($(reloads) - before)) reloads"
+}
+
+test_upgrade() {
+	local prefix i first
+	init_planes
+	prefix=$(basename "$WORK")-a
+	start_programs 30
+	for ((i = 1; i <= 5; i++)); do
+		upgrade a "$prefix.$((2 - i % 2))" upgrade
+		await_pings 3
+		[ "$i" != 1 ] || first=$(descriptors a)
+	done
+	for ((i = 0; i < 100; i++)); do # the last ones are closed a moment later
+		[ "$(descriptors a)" != "$first" ] || break
+		sleep 0.05
+	done
+	[ "$i" != 100 ] || fail "$first descriptors after one upgrade, $(descriptors a) after five"
+	: >"$WORK/data"
+	not_upgraded a '/bin/false has ended without a reason, with status 1' upgrade /bin/false
+	not_upgraded a 'No such file or directory' upgrade "$WORK/missing"
+	not_upgraded a "file $WORK/data: Permission denied" upgrade "$WORK/data"
+	cp "$DATAPLANE" "$WORK/copy"
+	(cd "$WORK" && upgrade a "$prefix.2" upgrade copy && say "${PLANE_PID[a]}" >"$WORK/pid") || exit 1
+	PLANE_PID[a]=$(cat "$WORK/pid")
+	await_pings 3
+	ctl a reload upgrade || fail "onesidectl reload upgrade: $(cat "$WORK/ctl")"
+	expect 'nothing has changed' "$WORK/ctl"
+	cp "$DATAPLANE" "$WORK/newer" && mv "$WORK/newer" "$WORK/copy"
+	upgrade a "$prefix.1" reload upgrade
+	rm "$WORK/copy"
+	not_upgraded a "file $WORK/copy: No such file or directory" upgrade
+	await_pings 3
+	kill "$RPING_CLIENT"
+	PIDS=()
+	wait "$RPING_SERVER"
+	wait "$PERF_CLIENT" || fail "oneside-perf: $(cat "$WORK/perf.client" "$WORK/perf.server")"
+	upgrade a "$prefix.2" upgrade "$DATAPLANE"
+	test_hangup
+	end_upgraded a
+	stop_plane b
+}
+
+# Without --file-prefix, and with the capabilities that taking over needs if programs are attached.
+test_user() {
+	local -a user=(setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs)
+	local caps=-all,+checkpoint_restore,+dac_override
+	local -a able=("${user[@]}" "--inh-caps=$caps" "--ambient-caps=$caps" "--bounding-set=$caps")
+	net_init
+	need_root
+	chown 65534 "$WORK"
+	install -d -o 65534 "$WORK/nobody"
+	export XDG_RUNTIME_DIR=$WORK/nobody
+	: >"$WORK/a.log"
+	# shellcheck disable=SC2046,SC2086 # words are wanted
+	"${able[@]}" "$DATAPLANE" $(plane_cores 1) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=net_null0 -- \
+		--idle sleep --port name=p0,device=net_null0,address=192.0.2.1/24 --socket "$(plane_socket a)" \
+		--ctl-admin-group 61002 >"$WORK/a.log" 2>&1 </dev/null &
+	PLANE_PID[a]=$!
+	await_plane a
+	sockets=("$(plane_socket a)" "$(plane_socket a)") addresses=(192.0.2.1 192.0.2.1)
+	served() { "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" show listeners | grep -q rping; }
+	start_programs 30
+	AS=(setpriv --reuid 65533 --regid 65533 --groups 61002 --no-new-privs)
+	not_upgraded a "only root or the data plane's own user may upgrade it" upgrade
+	AS=("${user[@]}" --bounding-set=-all --inh-caps=-all)
+	not_upgraded a 'only root may name a file' upgrade "$DATAPLANE"
+	upgrade a rte.1 upgrade
+	await_pings 3
+	upgrade a rte.2 upgrade
+	await_pings 3
+	PIDS=()
+	end_upgraded a
+}
+
+AS=()
 case $1 in
 traffic)
 	init_planes
@@ -445,6 +576,8 @@ rsm)
 	;;
 killed) test_killed "${2:-}" ;;
 failed) test_failed ;;
+upgrade) test_upgrade ;;
+user) test_user ;;
 refused) test_refused ;;
-*) fail "takeover.sh traffic|memif|local|rsm [N], killed [STEP], failed, or refused" ;;
+*) fail "takeover.sh traffic|memif|ipsec|local|rsm [N], killed [STEP], failed, upgrade, user, or refused" ;;
 esac

@@ -427,7 +427,7 @@ is_left_out(const char *text, size_t len)
 
 	return ctl_parse(text, len, &request, why, sizeof(why)) == 0 &&
 	       (request.command == CTL_DRAIN || request.command == CTL_RELOAD ||
-		request.command == CTL_LOG_LEVEL);
+		request.command == CTL_LOG_LEVEL || request.command == CTL_UPGRADE);
 }
 
 static void

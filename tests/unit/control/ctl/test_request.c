@@ -67,6 +67,14 @@ test_changes(void **state)
 	assert_int_equal(parse("{\"command\": \"move\", \"qp\": 77, \"core\": 3}"), 0);
 	assert_int_equal(request.qp, 77);
 	assert_int_equal(request.core, 3);
+	assert_int_equal(parse("{\"command\": \"upgrade\"}"), 0);
+	assert_int_equal(request.given, 0);
+	assert_int_equal(
+		parse("{\"command\": \"upgrade\", \"reload\": true, \"binary\": \"/usr/local/lib/oneside/versions/0.2.1-of-a-long-name/bin/oneside-dataplane\"}"),
+		0);
+	assert_true(request.reload);
+	assert_string_equal(request.binary,
+			    "/usr/local/lib/oneside/versions/0.2.1-of-a-long-name/bin/oneside-dataplane");
 	assert_int_equal(parse("{\"command\": \"trace\"}"), 0);
 	assert_int_equal(ctl_commands[CTL_SHOW].needs, CTL_LOOK);
 	assert_int_equal(ctl_commands[CTL_TRACE].needs, CTL_LOOK);

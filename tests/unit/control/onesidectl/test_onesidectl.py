@@ -106,6 +106,31 @@ check(["trace", "count=2"], 0, "tracing")
 check(["trace", "count=3"], 1, "closed the connection")
 check(["trace"], 1, "closed the connection")
 
+# An upgrade reports the reason of a refusal, and afterwards which process serves.
+def upgrading(*versions, refused=None):
+    versions = list(versions)
+
+    def answer(request):
+        if request["command"] == "upgrade":
+            return [refused or None]
+        return [{"version": [versions.pop(0)]}]
+    return answer
+
+
+OLD, NEW = {"pid": 1}, {"pid": 2, "stopped_us": 36001}
+check(["upgrade"], 0, "", answer=upgrading(OLD, NEW),
+      asks=[{"command": "show", "what": "version"}, {"command": "upgrade"}, {"command": "show", "what": "version"}])
+status, output, _, _ = run(["upgrade"], answer=upgrading(OLD, NEW))
+if output.decode() != "process 2 has taken over from process 1, which stopped for 37 ms\n":
+    sys.exit(f"upgrade: {output}")
+check(["upgrade", "a/b"], 1, "serves on", answer=upgrading(OLD, OLD),
+      asks=[{"command": "show", "what": "version"}, {"command": "upgrade", "binary": os.path.join(os.getcwd(), "a/b")},
+            {"command": "show", "what": "version"}])
+check(["upgrade", "/a"], 1, "connections are lost", answer=upgrading(OLD, {"pid": 3}))
+check(["upgrade"], 1, "too old", answer=upgrading(OLD, refused={"error": "upgrade: too old"}))
+check(["reload", "upgrade"], 0, "", answer=upgrading(OLD, refused={"done": "nothing has changed"}),
+      asks=[{"command": "show", "what": "version"}, {"command": "upgrade", "reload": True}])
+
 # onesidectl recognizes the socket for applications, which closes its connection, if the control socket exists next to it.
 for name, beside in (("oneside.sock", "ctl"), ("a.sock", "a.sock.ctl")):
     with tempfile.TemporaryDirectory() as directory:
