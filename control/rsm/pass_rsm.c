@@ -87,7 +87,7 @@ rsm_read(struct pass_in *in)
 /* ---- segments ---- */
 
 void
-segments_write(struct client *client, struct pass_out *out)
+rsm_segments_write(struct client *client, struct pass_out *out)
 {
 	const struct segment *segment;
 
@@ -136,7 +136,7 @@ segment_read(struct client *client, struct pass_in *in)
 }
 
 int
-segments_read(struct client *client, struct pass_in *in)
+rsm_segments_read(struct client *client, struct pass_in *in)
 {
 	int error = 0;
 

@@ -73,8 +73,8 @@ void share_revoke(const struct qp *export);
 /* ---- pass_rsm.c: take-over ---- */
 void rsm_write(struct pass_out *out); /* what belongs to no attachment: before all of them */
 int rsm_read(struct pass_in *in);
-void segments_write(struct client *client, struct pass_out *out); /* before the queue pairs */
-int segments_read(struct client *client, struct pass_in *in);
+void rsm_segments_write(struct client *client, struct pass_out *out); /* before the queue pairs */
+int rsm_segments_read(struct client *client, struct pass_in *in);
 /* Calls of import_kind and export_kind. */
 int import_read(struct qp *qp, struct pass_in *in);
 void export_write(const struct qp *qp, struct pass_out *out);

@@ -209,7 +209,7 @@ write_client(struct client *client, struct pass_out *out)
 	channels_write(client, out);
 	srqs_write(client, out);
 	ahs_write(client, out);
-	segments_write(client, out);
+	rsm_segments_write(client, out);
 	qps_write(client, out);
 	listeners_write(client, out);
 }

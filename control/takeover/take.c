@@ -350,7 +350,7 @@ read_client(void)
 	if (error == 0)
 		error = ahs_read(client, &in);
 	if (error == 0)
-		error = segments_read(client, &in);
+		error = rsm_segments_read(client, &in);
 	if (error == 0)
 		error = qps_read(client, &in);
 	if (error == 0)

@@ -421,14 +421,14 @@ test_killed() {
 
 # ---- onesidectl upgrade ----
 
-ctl() { # NAME WORDS...: output in $WORK/ctl
+request() { # NAME WORDS...: output in $WORK/ctl
 	"${AS[@]}" "$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" "${@:2}" >"$WORK/ctl" 2>&1
 }
 
 # upgrade NAME PREFIX WORDS...: onesidectl WORDS replaces the data plane; the new one has the file prefix.
 upgrade() {
 	local old=${PLANE_PID[$1]}
-	ctl "$1" "${@:3}" || fail "onesidectl ${*:3}: $(cat "$WORK/ctl")"
+	request "$1" "${@:3}" || fail "onesidectl ${*:3}: $(cat "$WORK/ctl")"
 	expect "has taken over from process $old, which stopped for" "$WORK/ctl"
 	say "$(cat "$WORK/ctl")"
 	PLANE_PID[$1]=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$WORK/ctl")
@@ -442,7 +442,7 @@ upgrade() {
 # not_upgraded NAME TEXT WORDS...: onesidectl WORDS fails with TEXT, and the data plane goes on without a child.
 not_upgraded() {
 	local status=0
-	ctl "$1" "${@:3}" || status=$?
+	request "$1" "${@:3}" || status=$?
 	[ "$status" = 1 ] || fail "onesidectl ${*:3}: status $status: $(cat "$WORK/ctl")"
 	expect "$2" "$WORK/ctl"
 	[ -z "$(pgrep -P "${PLANE_PID[$1]}")" ] || fail "the data plane has a child after: onesidectl ${*:3}"
@@ -461,7 +461,7 @@ test_hangup() {
 	local old=${PLANE_PID[a]} asker looks before
 	reloads() { grep -c 'event=changed command=reload' "$WORK/a.log"; }
 	before=$(reloads)
-	ctl a upgrade &
+	request a upgrade &
 	asker=$!
 	until [ -n "$(pgrep -P "$old")" ]; do sleep 0.01; done
 	kill -HUP "$old"
@@ -498,7 +498,7 @@ test_upgrade() {
 	(cd "$WORK" && upgrade a "$prefix.2" upgrade copy && say "${PLANE_PID[a]}" >"$WORK/pid") || exit 1
 	PLANE_PID[a]=$(cat "$WORK/pid")
 	await_pings 3
-	ctl a reload upgrade || fail "onesidectl reload upgrade: $(cat "$WORK/ctl")"
+	request a reload upgrade || fail "onesidectl reload upgrade: $(cat "$WORK/ctl")"
 	expect 'nothing has changed' "$WORK/ctl"
 	cp "$DATAPLANE" "$WORK/newer" && mv "$WORK/newer" "$WORK/copy"
 	upgrade a "$prefix.1" reload upgrade

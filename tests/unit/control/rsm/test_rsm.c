@@ -319,7 +319,7 @@ assert_segment_refused(struct pass_out *out, struct client *client, size_t at, u
 	memcpy(&before, out->records.bytes + at, sizeof(before));
 	memcpy(out->records.bytes + at, &number, sizeof(number));
 	begin_reading(&in, out, client);
-	assert_int_equal(segments_read(client, &in), -EINVAL);
+	assert_int_equal(rsm_segments_read(client, &in), -EINVAL);
 	assert_int_not_equal(in.why[0], '\0');
 	assert_int_equal(client->segments, 0);
 	memcpy(out->records.bytes + at, &before, sizeof(before));
@@ -361,14 +361,14 @@ check_segment(struct pass_out *out, struct client *client, const struct acl *acl
 	assert_segment_refused(out, client, AT(20), ONE_RSM_ACL_MAX + 1); /* entries of the list */
 	assert_segment_refused(out, client, AT(24), ACL_NODE_MAX + 1);    /* node of the first entry */
 	begin_reading(&in, out, client);
-	assert_int_equal(segments_read(client, &in), 0);
+	assert_int_equal(rsm_segments_read(client, &in), 0);
 	segment = segment_find(0x400000);
 	assert_non_null(segment);
 	assert_memory_equal(&segment->acl, acl, sizeof(*acl));
 	assert_true(segment->mappable);
 	assert_int_equal(segment->mr->object.users, 1);
 	begin_reading(&in, out, client); /* its id is taken */
-	assert_int_equal(segments_read(client, &in), -EINVAL);
+	assert_int_equal(rsm_segments_read(client, &in), -EINVAL);
 }
 
 static void
@@ -437,7 +437,7 @@ test_passed(void **state)
 	acl = segment->acl;
 	window = *LIST_FIRST(&segment->exports)->window;
 	export_id = LIST_FIRST(&segment->exports)->object.id;
-	segments_write(client, &segments);
+	rsm_segments_write(client, &segments);
 	export_kind.write(LIST_FIRST(&segment->exports), &exports);
 	assert_int_equal(publish(&exporter, ONE_MSG_RSM_UNPUBLISH, 0, 0x400000, 0, 0), 0);
 	assert_int_equal(await(ONE_CQE_RSM, import_id).status, RSM_CONN_ABORTED);
