@@ -390,6 +390,10 @@ conn_read(struct pass_in *in)
 	has_cm = conn->cm != NULL;
 	has_cr = conn->cr != NULL;
 	has_setup = conn->setup != NULL;
+	conn->setup = setup;
+	/* Parameters are used until the ends are connected. */
+	if (!has_setup && !conn->by_numbers && conn->state < CONN_UP)
+		return pass_refuse(in, "a connection that is being made has no parameters");
 	has_timer = conn->timer.place != 0;
 	has_host = conn->host != NULL;
 	conn->host = NULL;
@@ -398,7 +402,6 @@ conn_read(struct pass_in *in)
 	conn->path_user.port = NULL;
 	conn->cm = NULL;
 	conn->cr = NULL;
-	conn->setup = setup;
 	if (has_setup) {
 		error = setup_read(conn, in);
 	} else {

@@ -13,6 +13,7 @@
 #   takeover.sh failed        new processes die before the commit; the old one has as many descriptors as before
 #   takeover.sh upgrade       onesidectl upgrade, and what it refuses
 #   takeover.sh user          the same of a user without privileges
+#   takeover.sh golden FILE   writes the state of a data plane with objects of many kinds, for tests/data/takeover
 #   takeover.sh refused       what cannot be taken over is refused with its name, and the old one goes on
 . "$(dirname "$0")/verbs_lib.sh"
 . "$(dirname "$0")/esp_lib.sh"
@@ -419,6 +420,46 @@ test_killed() {
 	stop_plane b
 }
 
+# Copies the state that process PID has received, while it reads it.
+copy_state() { # PID FILE
+	/usr/bin/python3 - "$@" <<-'END'
+		import os, re, signal, sys
+		pid, file = int(sys.argv[1]), sys.argv[2]
+		while True:
+		    found = re.search(r"^(\S+) .*memfd:oneside-takeover", open(f"/proc/{pid}/maps").read(), re.M)
+		    if found:
+		        os.kill(pid, signal.SIGSTOP)
+		        with open(f"/proc/{pid}/map_files/{found[1]}", "rb") as state, open(file, "wb") as copy:
+		            copy.write(state.read())
+		        os.kill(pid, signal.SIGCONT)
+		        break
+	END
+}
+
+# perftest PORT OPTIONS...: starts a pair of ib_send_bw.
+perftest() {
+	local port=$1
+	on 0 ib_send_bw -p "$port" "${@:2}" >"$WORK/$port.server" 2>&1 &
+	APPLICATIONS+=("$!")
+	await_listening "$port" "$!" "$port"
+	on 1 ib_send_bw -p "$port" "${@:2}" 127.0.0.1 >"$WORK/$port.client" 2>&1 &
+	APPLICATIONS+=("$!")
+}
+
+test_golden() { # FILE
+	encrypt
+	init_planes
+	start_programs 60
+	start_rsm "${sockets[1]}" "${sockets[0]}"
+	perftest 18601 -D 60 -c UD
+	perftest 18602 -n 100000000 --use-srq -q 2 -e
+	sleep 5
+	try_take_over a
+	copy_state "$NEW" "$1" || fail "the new data plane has read its state too fast: $(tail -n 3 "$NEW_LOG")"
+	await_new a
+	say "$(wc -c <"$1") bytes"
+}
+
 # ---- onesidectl upgrade ----
 
 request() { # NAME WORDS...: output in $WORK/ctl
@@ -578,6 +619,10 @@ killed) test_killed "${2:-}" ;;
 failed) test_failed ;;
 upgrade) test_upgrade ;;
 user) test_user ;;
+golden)
+	net_init
+	test_golden "${2:?golden FILE}"
+	;;
 refused) test_refused ;;
 *) fail "takeover.sh traffic|memif|ipsec|local|rsm [N], killed [STEP], failed, upgrade, user, or refused" ;;
 esac
