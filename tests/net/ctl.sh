@@ -151,7 +151,7 @@ completes "$ONESIDECTL" sh -- show
 completes "$ONESIDECTL" --json show p -- ports peers
 completes "$ONESIDECTL" show clients p -- pid= port= peer=
 completes "$ONESIDECTL" log level lib.eal de -- debug
-completes "$ONESIDECTL" reload "" -- check
+completes "$ONESIDECTL" reload "" -- check upgrade
 completes "$ONESIDECTL" setup --port memif --dri -- --driver
 completes "$ONESIDECTL" setup --port memif --driver af_p -- af_packet
 completes "$ONESIDECTL" setup --port mem -- memif
