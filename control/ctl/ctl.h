@@ -36,7 +36,8 @@ void ctl_poll(void);
 uint64_t ctl_deadline(void);
 /* Requests a reload. Callable from any thread or a signal handler. */
 void ctl_hangup(void);
-/* True while a thread prepares another configuration. */
+/* True while a thread prepares another configuration, or if one with other keys came into force after a
+ * take-over began: the new process may have read the configuration before. */
 bool ctl_changing(void);
 /* In a process that has handed over: a reload was requested that the other process may not have made. */
 bool ctl_reload_is_due(void);

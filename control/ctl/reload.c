@@ -34,6 +34,7 @@ static struct {
 
 static int hangup_fd = -1; /* written by a signal handler */
 static bool due;           /* a reload was requested since a take-over began */
+static bool renewed;       /* one has changed [ipsec] since then: the new process would send in the clear */
 static struct watch hangup_watch;
 
 /* ---- the thread ---- */
@@ -143,6 +144,7 @@ take_over(char *changed, size_t len)
 		if (job.ipsec != NULL)
 			engine_ipsec_commit(job.ipsec);
 		job.ipsec = NULL;
+		renewed = renewed || strstr(changed, "ipsec") != NULL;
 		put_in_force();
 	}
 	return error;
@@ -194,7 +196,7 @@ change_start(const struct ctl_request *request, struct ctl_caller *caller)
 	job.caller = job.running ? caller : NULL;
 	if (!job.running)
 		config_release(&job.next);
-	return job.running;
+	return job.running || renewed;
 }
 
 static void
@@ -276,7 +278,7 @@ ctl_hangup(void)
 void
 ctl_reload_note_take_over(void)
 {
-	due = false;
+	due = renewed = false;
 }
 
 bool

@@ -14,10 +14,17 @@
 
 static struct {
 	bool runs;
+	bool reloads;              /* if the new process does not take over */
 	struct ctl_caller *caller; /* NULL: disconnected */
 	int ended_fd;              /* an eventfd */
 	struct watch watch;
 } upgrade = {.ended_fd = -1};
+
+static const char *
+reloads_text(bool reloads)
+{
+	return reloads ? ", and reads its configuration again" : "";
+}
 
 static void
 ended_ready(struct watch *watch, uint32_t events)
@@ -29,8 +36,11 @@ ended_ready(struct watch *watch, uint32_t events)
 		return;
 	takeover_launch_join(why);
 	upgrade.runs = false;
+	if (upgrade.reloads)
+		ctl_hangup();
 	if (upgrade.caller != NULL)
-		ctl_refuse(upgrade.caller, "upgrade: the data plane that serves goes on: %s", why);
+		ctl_refuse(upgrade.caller, "upgrade: the data plane that serves goes on%s: %s",
+			   reloads_text(upgrade.reloads), why);
 	upgrade.caller = NULL;
 }
 
@@ -73,11 +83,15 @@ ctl_upgrade(struct ctl_caller *caller, const struct ctl_request *request)
 	if (reason == NULL && takeover_launch(binary, upgrade.ended_fd, why, sizeof(why)) != 0)
 		reason = why;
 	if (reason != NULL) {
-		ctl_refuse(caller, "upgrade: %s", reason);
+		if (request->reload)
+			ctl_hangup();
+		ctl_refuse(caller, "upgrade: the data plane that serves goes on%s: %s",
+			   reloads_text(request->reload), reason);
 		return;
 	}
 	ctl_reload_note_take_over();
 	upgrade.runs = true;
+	upgrade.reloads = request->reload;
 	upgrade.caller = caller;
 }
 

@@ -171,7 +171,7 @@ open_ports(char *why, size_t why_len)
 static int
 open_engine(bool takes_over, char *why, size_t why_len)
 {
-	bool shared = devices_can_share(config.num_ports);
+	bool shared = devices_can_share(config.num_ports) && takeover_may_share_ports();
 	int taken = 0, error;
 
 	if (!takes_over)
@@ -306,6 +306,10 @@ main(int argc, char **argv)
 	bool takes_over = false;
 	if (action == CONFIG_TAKE_OVER) {
 		int found = takeover_connect(&config, why, sizeof(why));
+		if (found == 0 && takeover_is_launched())
+			found = config_refuse(
+				why, sizeof(why), -ENOENT,
+				"the data plane that has started this one does not listen at the configured ctl socket; write the same `socket` and `ctl`, or restart it");
 		if (found < 0)
 			return print_error(why);
 		takes_over = found > 0;

@@ -102,6 +102,7 @@ watchdog_poll(uint64_t now)
 void
 notify_service(const char *state, bool waits)
 {
+	static const struct timeval limit = {.tv_sec = 1};
 	const char *name = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	size_t len = name == NULL ? 0 : strlen(name);
@@ -115,6 +116,8 @@ notify_service(const char *state, bool waits)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
+	/* The process that takes over does not wait for longer than 5 s. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	sendto(fd, state, strlen(state), MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT),
 	       (const struct sockaddr *)&addr, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	close(fd);

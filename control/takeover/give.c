@@ -42,6 +42,7 @@ send_offer(int fd)
 
 		memcpy(port->name, info->name, sizeof(port->name));
 		port->mtu = info->mtu;
+		port->path_mtu = info->path_mtu;
 		port->num_addrs = info->num_addrs;
 		memcpy(port->addr, info->addr, info->num_addrs * sizeof(port->addr[0]));
 	}

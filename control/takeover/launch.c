@@ -26,6 +26,7 @@
 #define TAKE_OVER "--take-over"
 #define REASON "ONESIDE_REASON_FD"
 #define REASON_FD 3
+#define INITIAL_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO */
 
 /* Start of this process. */
 static struct {
@@ -185,6 +186,12 @@ takeover_explain(const char *why)
 		takeover_explain_end();
 }
 
+bool
+takeover_is_launched(void)
+{
+	return reason_fd >= 0;
+}
+
 void
 takeover_explain_end(void)
 {
@@ -305,6 +312,21 @@ free_launch(void)
 	launch.argv = launch.environment = NULL;
 }
 
+/* True if the namespace of this process ends with it, and with that all other processes: it is process 1, or
+ * its parent is one that waits for its end, as inits of containers do.  Of a service, systemd learns the new
+ * process. */
+static bool
+ends_namespace(void)
+{
+	char name[64] = "";
+
+	if (getpid() == 1)
+		return true;
+	return getppid() == 1 && getenv("NOTIFY_SOCKET") == NULL &&
+	       readlink("/proc/self/ns/pid", name, sizeof(name) - 1) > 0 &&
+	       strcmp(name, INITIAL_NAMESPACE) != 0;
+}
+
 int
 takeover_launch(const char *binary, int done_fd, char *why, size_t why_len)
 {
@@ -320,11 +342,10 @@ takeover_launch(const char *binary, int done_fd, char *why, size_t why_len)
 		return config_refuse(why, why_len, -EINVAL,
 				     "file %.400s: its path is relative; write one that begins with /",
 				     binary);
-	/* The end of process 1 would end all processes of its namespace. */
-	if (getpid() == 1)
+	if (ends_namespace())
 		return config_refuse(
 			why, why_len, -EINVAL,
-			"the data plane is process 1 of a container, which ends with it; start one with --take-over in another container");
+			"the data plane, or its parent, is process 1 of a container, which ends with it; start one with --take-over in another container");
 	launch.done_fd = done_fd;
 	launch.binary = strdup(binary);
 	launch.argv = takeover_arguments(origin.argc, origin.argv, launch.binary);

@@ -22,6 +22,8 @@ void takeover_remember(int argc, char **argv);
 /* Reports to the process that started this one why it does not take over. */
 void takeover_explain(const char *why);
 void takeover_explain_end(void);
+/* True if a data plane has started this process to take over from it, until takeover_explain_end(). */
+bool takeover_is_launched(void);
 
 /* ---- the old process ---- */
 

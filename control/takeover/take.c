@@ -28,6 +28,7 @@
 
 static int old_fd = -1;
 static int old_process = -1; /* a pidfd */
+static pid_t old_pid;        /* 0: in another pid namespace */
 static struct takeover_offer offer;
 static struct pass_in in;
 static size_t state_len;
@@ -58,6 +59,7 @@ check_owner(char *why, size_t why_len)
 
 	if (getsockopt(old_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
 		return -errno;
+	old_pid = cred.pid;
 	old_process = cred.pid > 0 ? (int)syscall(SYS_pidfd_open, cred.pid, 0) : -1;
 	if (cred.uid == 0 || cred.uid == geteuid())
 		return 0;
@@ -180,6 +182,14 @@ takeover_compare(const struct config *config, uint32_t cores, char *why, size_t 
 	for (uint32_t i = 0; i < offer.num_ports && error == 0; i++)
 		error = compare_port(&config->port[i], &offer.port[i], why, why_len);
 	return error;
+}
+
+/* DPDK numbers the groups of packet sockets of an interface, among which the kernel divides frames, by the
+ * lower bits of the process id in its own namespace. */
+bool
+takeover_may_share_ports(void)
+{
+	return old_pid > 0 && ((old_pid ^ getpid()) & 0xffff) != 0;
 }
 
 uint16_t
@@ -401,16 +411,32 @@ read_all(void)
 	return 0;
 }
 
+/* Connections keep their path MTU, for which ESP may leave no room. */
+static int
+compare_opened(const struct engine_port_info *ours, const struct takeover_port *theirs, char *why,
+	       size_t why_len)
+{
+	if (ours->mtu != theirs->mtu)
+		return config_refuse(why, why_len, -EBUSY, "port %s: mtu %u, and before %u", ours->name,
+				     ours->mtu, theirs->mtu);
+	if (control.config->num_ipsec > 0 && ours->path_mtu < theirs->path_mtu)
+		return config_refuse(
+			why, why_len, -EMSGSIZE,
+			"port %s: with [ipsec] sections its path MTU is %u, and connections have up to %u; write a larger mtu, or restart the data plane",
+			ours->name, ours->path_mtu, theirs->path_mtu);
+	return 0;
+}
+
 int
 takeover_build(char *why, size_t why_len)
 {
-	int error;
+	int error = 0;
 
 	takeover_step(TAKEOVER_TAKE_OPENED);
-	for (uint32_t i = 0; i < offer.num_ports; i++)
-		if (engine_port(i)->mtu != offer.port[i].mtu)
-			return config_refuse(why, why_len, -EBUSY, "port %s: mtu %u, and before %u",
-					     engine_port(i)->name, engine_port(i)->mtu, offer.port[i].mtu);
+	for (uint32_t i = 0; i < offer.num_ports && error == 0; i++)
+		error = compare_opened(engine_port(i), &offer.port[i], why, why_len);
+	if (error != 0)
+		return error;
 	error = read_all();
 	if (error != 0)
 		return config_refuse(why, why_len, error, "the state is refused: %s", in.why);

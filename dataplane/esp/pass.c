@@ -99,8 +99,10 @@ esp_pass_read(const struct record *record, uint32_t cores)
 {
 	struct esp_sa read = {.session = NULL}, *sa;
 
-	if (record_get(record, &sa_form, &read, &no_context) != 0 || !is_valid(&read, cores))
+	if (record_get(record, &sa_form, &read, &no_context) != 0)
 		return -EINVAL;
 	sa = find(&read);
-	return sa != NULL ? record_get(record, &sa_form, sa, &no_context) : 0;
+	if (sa == NULL)
+		return 0;
+	return is_valid(&read, cores) ? record_get(record, &sa_form, sa, &no_context) : -EINVAL;
 }

@@ -554,6 +554,13 @@ test_upgrade() {
 	test_hangup
 	end_upgraded a
 	stop_plane b
+	# A process that the data plane has started serves only if it takes over: the configuration may name another socket.
+	# shellcheck disable=SC2046
+	if ONESIDE_REASON_FD=3 "$DATAPLANE" $(plane_cores 1) $(eal_options nobody) --no-pci -- --port name=p0,device=net_memif0,address=192.0.2.9/24 --socket "$WORK/nobody" --take-over \
+		3> >(cat >"$WORK/reason") >"$WORK/nobody.log" 2>&1; then
+		fail "a second data plane serves: $(cat "$WORK/nobody.log")"
+	fi
+	expect 'does not listen at the configured ctl socket' "$WORK/nobody.log"
 }
 
 # Without --file-prefix, and with the capabilities that taking over needs if programs are attached.

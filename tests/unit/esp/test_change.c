@@ -745,6 +745,19 @@ test_taken_over_with_changes(void **state)
 	TURN_UNTIL(atomic_load(&outbound()->ceiling) > 1);
 	assert_int_equal(sent(&key[2]).spi, 0x2001);
 	assert_true(received(&key[1], 0x1002, number));
+	/* Nor does one without sections have a directory. */
+	assert_true(engine_ipsec_hold());
+	record_out_free(&passed);
+	passed = (struct record_out){.bytes = NULL};
+	engine_ipsec_write(&passed);
+	assert_true(passed.length > 0);
+	fixture_stop();
+	begin();
+	config.num_ipsec = 0;
+	assert_true(engine_ipsec_hold());
+	put_in_force(&config);
+	assert_int_equal(read_passed(), 0);
+	begin_rest();
 	record_out_free(&passed);
 	passed = (struct record_out){.bytes = NULL};
 }
