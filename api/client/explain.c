@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,9 @@ one_warn_gone(int sock)
 	int before = errno;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (fstat(STDERR_FILENO, &st) == 0 && st.st_dev == first_stderr.st_dev &&
+	/* A pipe that nobody reads would stop all who wait for the watcher. */
+	if (poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) == 1 &&
+	    fstat(STDERR_FILENO, &st) == 0 && st.st_dev == first_stderr.st_dev &&
 	    st.st_ino == first_stderr.st_ino && (last == 0 || now.tv_sec > last)) {
 		last = now.tv_sec;
 		getpeername(sock, (struct sockaddr *)&address, &len);
