@@ -644,7 +644,7 @@ pass_on(void)
 {
 	record_out_free(&passed);
 	passed = (struct record_out){.bytes = NULL};
-	assert_true(engine_ipsec_hold());
+	TURN_UNTIL(engine_ipsec_hold()); /* the keeper may be at work */
 	engine_ipsec_write(&passed);
 	assert_false(passed.failed);
 	fixture_stop();
@@ -729,7 +729,7 @@ test_taken_over_with_changes(void **state)
 	put_in_force(&config);
 	number = sent(&key[0]).number;
 	set_sa(&config.ipsec[0].out, 0x2001, 2);
-	assert_true(engine_ipsec_hold());
+	TURN_UNTIL(engine_ipsec_hold()); /* the keeper may be at work */
 	engine_ipsec_write(&passed);
 	fixture_stop();
 	begin();
@@ -746,7 +746,7 @@ test_taken_over_with_changes(void **state)
 	assert_int_equal(sent(&key[2]).spi, 0x2001);
 	assert_true(received(&key[1], 0x1002, number));
 	/* Nor does one without sections have a directory. */
-	assert_true(engine_ipsec_hold());
+	TURN_UNTIL(engine_ipsec_hold());
 	record_out_free(&passed);
 	passed = (struct record_out){.bytes = NULL};
 	engine_ipsec_write(&passed);
