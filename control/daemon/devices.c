@@ -10,7 +10,7 @@
 #include "dataplane/port/device.h"
 
 #define VDEV "--vdev"
-#define AF_PACKET "net_af_packet"
+#define SHARED_DRIVER "net_af_packet"
 
 static const char *withheld[CONFIG_PORTS_MAX];
 static uint32_t num_withheld;
@@ -55,7 +55,7 @@ bool
 devices_can_share(uint32_t ports)
 {
 	for (uint32_t i = 0; i < num_withheld; i++)
-		if (strncmp(withheld[i], AF_PACKET, strlen(AF_PACKET)) != 0)
+		if (strncmp(withheld[i], SHARED_DRIVER, strlen(SHARED_DRIVER)) != 0)
 			return false;
 	return num_withheld == ports;
 }
