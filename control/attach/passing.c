@@ -268,6 +268,17 @@ pass_take(struct pass_in *in, enum record_type type, struct record *record)
 }
 
 int
+pass_each(struct client *client, struct pass_in *in, enum record_type type,
+	  int (*read)(struct client *client, struct pass_in *in))
+{
+	int error = 0;
+
+	while (error == 0 && pass_is(in, type))
+		error = read(client, in);
+	return error;
+}
+
+int
 pass_get(struct pass_in *in, const struct record_form *form, void *to, uint64_t *id)
 {
 	struct record record;

@@ -62,6 +62,10 @@ void pass_in_begin(struct pass_in *in);
 bool pass_is(const struct pass_in *in, enum record_type type);
 /* Takes the next record.  Returns 0; -EINVAL and a sentence: it is another one, or not valid. */
 int pass_take(struct pass_in *in, enum record_type type, struct record *record);
+/* Reads all records of the type that come next, with those that belong to each.  Returns 0 or the first
+ * error. */
+int pass_each(struct client *client, struct pass_in *in, enum record_type type,
+	      int (*read)(struct client *client, struct pass_in *in));
 int pass_get(struct pass_in *in, const struct record_form *form, void *to, uint64_t *id);
 /* Returns -EINVAL, and stores the sentence unless there is one. */
 int pass_refuse(struct pass_in *in, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -263,9 +263,5 @@ ah_read(struct client *client, struct pass_in *in)
 int
 ahs_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
-
-	while (error == 0 && pass_is(in, RECORD_AH))
-		error = ah_read(client, in);
-	return error;
+	return pass_each(client, in, RECORD_AH, ah_read);
 }

@@ -276,11 +276,7 @@ listener_read(struct client *client, struct pass_in *in)
 int
 listeners_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
-
-	while (error == 0 && pass_is(in, RECORD_LISTENER))
-		error = listener_read(client, in);
-	return error;
+	return pass_each(client, in, RECORD_LISTENER, listener_read);
 }
 
 static int

@@ -340,19 +340,17 @@ arena_and_lanes_read(struct client *client, struct pass_in *in)
 		error = arena_read(&client->arena, in);
 	if (error == 0 && parts_reserve(client) != 0)
 		error = pass_refuse(in, "no memory");
-	while (error == 0 && pass_is(in, RECORD_SLOTS))
-		error = slots_read(client, in);
+	if (error == 0)
+		error = pass_each(client, in, RECORD_SLOTS, slots_read);
 	if (error == 0)
 		error = map_arena(client, in);
 	if (error == 0 && !pass_is(in, RECORD_LANE))
 		error = pass_refuse(in, "an attachment has no lane");
-	while (error == 0 && pass_is(in, RECORD_LANE))
-		error = lane_read(client, in);
-	while (error == 0 && pass_is(in, RECORD_FORWARD))
-		error = forward_read(client, in);
-	while (error == 0 && pass_is(in, RECORD_TABLE))
-		error = table_read(client, in);
-	return error;
+	if (error == 0)
+		error = pass_each(client, in, RECORD_LANE, lane_read);
+	if (error == 0)
+		error = pass_each(client, in, RECORD_FORWARD, forward_read);
+	return error != 0 ? error : pass_each(client, in, RECORD_TABLE, table_read);
 }
 
 struct client *

@@ -141,11 +141,7 @@ pz_read(struct client *client, struct pass_in *in)
 int
 zones_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
-
-	while (error == 0 && pass_is(in, RECORD_PZ))
-		error = pz_read(client, in);
-	return error;
+	return pass_each(client, in, RECORD_PZ, pz_read);
 }
 
 /* ---- memory ---- */
@@ -479,15 +475,11 @@ memory_write(struct client *client, struct pass_out *out)
 int
 memory_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
+	int error = pass_each(client, in, RECORD_REGION, region_read);
 
-	while (error == 0 && pass_is(in, RECORD_REGION))
-		error = region_read(client, in);
-	while (error == 0 && pass_is(in, RECORD_MR))
-		error = mr_read(client, in);
-	while (error == 0 && pass_is(in, RECORD_MW))
-		error = mw_read(client, in);
-	return error;
+	if (error == 0)
+		error = pass_each(client, in, RECORD_MR, mr_read);
+	return error != 0 ? error : pass_each(client, in, RECORD_MW, mw_read);
 }
 
 /* ---- completion queues ---- */
@@ -599,10 +591,8 @@ cq_read(struct client *client, struct pass_in *in)
 int
 cqs_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
+	int error = pass_each(client, in, RECORD_CQ, cq_read);
 
-	while (error == 0 && pass_is(in, RECORD_CQ))
-		error = cq_read(client, in);
 	return error != 0 || client->async_cq != NULL ? error : pass_refuse(in, "an attachment has no queue");
 }
 
@@ -623,11 +613,7 @@ channels_write(struct client *client, struct pass_out *out)
 int
 channels_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
-
-	while (error == 0 && pass_is(in, RECORD_CHANNEL))
-		error = channel_read(client, in);
-	return error;
+	return pass_each(client, in, RECORD_CHANNEL, channel_read);
 }
 
 static void
@@ -684,9 +670,5 @@ srq_read(struct client *client, struct pass_in *in)
 int
 srqs_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
-
-	while (error == 0 && pass_is(in, RECORD_SRQ))
-		error = srq_read(client, in);
-	return error;
+	return pass_each(client, in, RECORD_SRQ, srq_read);
 }

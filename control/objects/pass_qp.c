@@ -200,11 +200,7 @@ qp_read(struct client *client, struct pass_in *in)
 int
 qps_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
-
-	while (error == 0 && pass_is(in, RECORD_QP))
-		error = qp_read(client, in);
-	return error;
+	return pass_each(client, in, RECORD_QP, qp_read);
 }
 
 void

@@ -138,11 +138,7 @@ segment_read(struct client *client, struct pass_in *in)
 int
 rsm_segments_read(struct client *client, struct pass_in *in)
 {
-	int error = 0;
-
-	while (error == 0 && pass_is(in, RECORD_SEGMENT))
-		error = segment_read(client, in);
-	return error;
+	return pass_each(client, in, RECORD_SEGMENT, segment_read);
 }
 
 /* ---- imports and exports ---- */
