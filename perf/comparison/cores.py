@@ -19,7 +19,8 @@ LANES = "Two cores in one thread"
 ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
 FIRST_PORT = 18530
-SETTLED_SECONDS = 2  # of a slice: connections of one program begin on one core, and are balanced after 0.3 s
+SETTLED_SECONDS = 1  # of a slice
+WARM_UP = ["--warm-up", "1"]  # connections of one program begin on one core, and are balanced after 0.3 s
 SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
 # Bytes of a write, options, and endpoints of each of several programs; one program in their place has as many endpoints and threads.
 WORK = {"64 B writes": (64, SMALL, 16), "1 MiB writes": (LARGE, ["--tx-depth", "4", "-q"], 1)}
@@ -94,8 +95,8 @@ def compare(group, rows, together, apart):
     """Compares several programs on data planes of as many cores, and one program with as many endpoints and threads."""
     count = len(apart.benches)
     for work, (size, options, each) in WORK.items():
-        several = [*options, str(each)]
-        single = [*options, str(each * count), "--threads", str(count)]
+        several = [*WARM_UP, *options, str(each)]
+        single = [*WARM_UP, *options, str(each * count), "--threads", str(count)]
         functions = {"several": lambda s=size, o=several: together.rate(s, o, count, SETTLED_SECONDS),
                      "one": lambda s=size, o=single: together.rate(s, o, 1, SETTLED_SECONDS)}
         functions = {name: alone(apart.benches, function) for name, function in functions.items()}

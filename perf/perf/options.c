@@ -34,6 +34,7 @@ static const char usage[] =
 	"  -Q, --cq-mod N          a completion for every n-th operation (1)\n"
 	"      --pieces N          RSM: pieces of a vector (4)\n"
 	"      --perform_warm_up   a tenth of the work first, not measured\n"
+	"      --warm-up SEC       work for this long first, not measured\n"
 	"  -N, --noPeak            no peak bandwidth\n"
 	"      --report_gbits      bandwidth in Gbit/s instead of MiB/s\n"
 	"  -H, --report-histogram  after a latency test, how many took how long\n"
@@ -151,6 +152,7 @@ static const struct args_row rows[] = {
 	NUMBER("cq-mod", 'Q', signal_every, 1, 1024),
 	NUMBER("pieces", 0, pieces, 1, 16),
 	ON("perform_warm_up", 0, warm_up),
+	NUMBER("warm-up", 0, warm_seconds, 1, 3600),
 	OFF("noPeak", 'N', peak),
 	ON("report_gbits", 0, gbits),
 	ON("report-histogram", 'H', histogram),
@@ -190,8 +192,8 @@ check(const struct perf_options *o)
 			o->threads);
 		return -1;
 	}
-	if (o->duration > 0 && o->api == PERF_API_DAT && o->test->kind == PERF_PINGPONG)
-		return refuse("--duration: ping-pong of uDAPL goes by --iters");
+	if ((o->duration > 0 || o->warm_seconds > 0) && o->api == PERF_API_DAT && o->test->kind == PERF_PINGPONG)
+		return refuse("--duration, --warm-up: ping-pong of uDAPL goes by --iters");
 	if (o->idle_endpoints > 0 && o->api == PERF_API_RSM)
 		return refuse("--idle-qp: is for tests of uDAPL");
 	if (o->copied && o->api == PERF_API_RSM)

@@ -62,6 +62,7 @@ struct perf_options {
 	bool copied;           /* the buffer is memory that cannot be shared with the data plane */
 	bool bidirectional;
 	bool warm_up;
+	uint64_t warm_seconds; /* 0: the warm-up is a tenth of the work */
 	bool peak;
 	bool gbits;
 	bool histogram;

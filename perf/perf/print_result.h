@@ -16,7 +16,7 @@ void perf_print_result(const struct perf_options *options, FILE *json, const str
 /* Runs one measurement of the length in `options`. False: failed, error printed. */
 typedef bool (*perf_run)(void *client, uint64_t size, const struct perf_options *options,
 			 struct result *result);
-/* Measures and prints each requested size, after a warm-up of a tenth of the length if requested. */
+/* Measures and prints each requested size, after a warm-up if requested. */
 bool perf_measure(const struct perf_options *options, FILE *json, perf_run run, void *client);
 
 #endif

@@ -102,11 +102,12 @@ static void
 test_numbers(void **state)
 {
 	assert_int_equal(
-		parse("-s 4096 -n 7 -D 2.5 -q 16 -Q 8 --iodepth 32 -r 9 -p 5 --spin 0 --idle-qp 16000 -a -b -N --report_gbits --perform_warm_up --json --once --out_json_file f h"),
+		parse("-s 4096 -n 7 -D 2.5 -q 16 -Q 8 --iodepth 32 -r 9 -p 5 --spin 0 --idle-qp 16000 -a -b -N --report_gbits --perform_warm_up --warm-up 3 --json --once --out_json_file f h"),
 		0);
 	assert_int_equal(o.size, 4096);
 	assert_int_equal(o.iterations, 7);
 	assert_true(o.duration == 2.5);
+	assert_int_equal(o.warm_seconds, 3);
 	assert_int_equal(o.endpoints, 16);
 	assert_int_equal(o.signal_every, 8);
 	assert_int_equal(o.depth, 32);
