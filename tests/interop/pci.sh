@@ -41,9 +41,9 @@ inside() {
 	guest_begin "$job" chroot /hostroot /usr/bin/env ONESIDE_SOCKET=/run/b.sock "$@"
 }
 
-# Emulated cores share processors: a peer that is silent for seconds is not dead (keepalive-ms).
+# Emulated cores share processors: a peer that is silent for seconds is not dead (keepalive-ms, ack_timeout).
 LIMIT=500 inside plane "$DATAPLANE" -l "0-$cores" "${device[@]}" --in-memory --log-level=lib.eal:warning -- --socket /run/b.sock \
-	--idle sleep --node 2 --port "name=p0,address=192.0.2.2/24,mtu=$mtu" --peer node=1,address=192.0.2.1 --keepalive-ms 30000
+	--idle sleep --node 2 --port "name=p0,address=192.0.2.2/24,mtu=$mtu,ack_timeout=20" --peer node=1,address=192.0.2.1 --keepalive-ms 30000
 tenths=1500
 until guest_output plane | grep -q 'serving on'; do
 	[ ! -e "$GUEST_RUN/jobs/plane.rc" ] || {
@@ -69,7 +69,7 @@ say "     $(tr '\n' ' ' <"$WORK/offloads")"
 # shellcheck disable=SC2046 # words are wanted
 PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
 	"--vdev=net_af_packet0,iface=veth0,$slots" -- --idle sleep --node 1 \
-	--port "name=p0,device=net_af_packet0,address=192.0.2.1/24,mtu=$mtu" --peer node=2,address=192.0.2.2 --keepalive-ms 30000
+	--port "name=p0,device=net_af_packet0,address=192.0.2.1/24,mtu=$mtu,ack_timeout=20" --peer node=2,address=192.0.2.2 --keepalive-ms 30000
 
 finish() { # WHAT PID JOB
 	local status
