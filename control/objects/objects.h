@@ -39,6 +39,8 @@ struct cq {
 	uint32_t num_rings;
 	uint32_t entries;      /* log2 of the size of rings that will be created */
 	uint32_t vector;       /* preferred core of its queue pairs; 0: none */
+	bool has_core;         /* a queue pair whose requests complete here has been placed */
+	uint32_t core;         /* where the first one was placed */
 	uint32_t removing;     /* rings that cores have not released yet */
 	command_done *removed; /* called when `removing` becomes 0 */
 	uint32_t posts;        /* posted by the control thread, not yet acknowledged */

@@ -122,9 +122,12 @@ choose_core(struct qp *qp, const struct qp *near)
 		return engine_lane_core(near->lane);
 	if (place_wish(qp) != 0)
 		return place_wish(qp);
-	/* The requests of an application on one core are in one processor's caches. */
+	/* Requests that complete in one queue are mostly one thread's: on one core they are in one processor's
+	 * caches.  The balance spreads them if that core gets too busy. */
+	if (near != NULL && qp->send_cq != NULL && qp->send_cq->has_core)
+		return qp->send_cq->core;
 	if (near != NULL)
-		return home_core(client);
+		return least_busy(client, engine_num_cores());
 	/* Prefer cores at which frames of the port arrive: frames for other cores have to be handed over. */
 	return least_busy(client, engine_port_cores(qp->config.port));
 }
@@ -137,6 +140,10 @@ note_place(struct qp *qp, struct engine_client *lane)
 	qp->placed = true;
 	qp->lane = lane;
 	held[engine_lane_core(lane)]++;
+	if (qp->send_cq != NULL && !qp->send_cq->has_core) {
+		qp->send_cq->has_core = true;
+		qp->send_cq->core = engine_lane_core(lane);
+	}
 }
 
 void

@@ -761,9 +761,10 @@ test_other_queue_on_core(void **state)
 	use_lanes(1, 0);
 }
 
-/* A connection within the data plane goes to the first core of the attachment that connects. */
+/* A connection within the data plane goes to the core with the fewest queue pairs, of equal ones to the first
+ * core of the attachment that connects; the next one whose requests complete in the same queue follows it. */
 static void
-test_local_connection_follows_client(void **state)
+test_local_connections_share_core(void **state)
 {
 	for (uint32_t home = 0; home < 2; home++) {
 		uint32_t before[] = {place_count(0), place_count(1)};
@@ -773,8 +774,14 @@ test_local_connection_follows_client(void **state)
 		ends_open(&ends, 5000);
 		establish(&ends, 5000);
 		assert_int_equal(place_count(home), before[home] + 2);
-		assert_int_equal(place_count(1 - home), before[1 - home]);
-		end_and_reset(&ends);
+		ends.cq_a = app_cq(&ends.active, 10);
+		for (uint32_t count = 2; count <= 4; count += 2) {
+			ends.a = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+			ends.p = app_qp(&ends.passive, ends.pz_p, ends.cq_p);
+			establish(&ends, 5000);
+			assert_int_equal(place_count(1 - home), before[1 - home] + count);
+		}
+		assert_int_equal(place_count(home), before[home] + 2);
 		ends_close(&ends);
 	}
 	use_lanes(1, 0);
@@ -1053,7 +1060,7 @@ connection_tests(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_path_drops_long_packets),
 		cmocka_unit_test(test_other_queue_on_core),
-		cmocka_unit_test(test_local_connection_follows_client),
+		cmocka_unit_test(test_local_connections_share_core),
 		cmocka_unit_test(test_swap_waits_for_lanes),
 		cmocka_unit_test(test_reset_forgets_move),
 		cmocka_unit_test(test_reset_at_once),
