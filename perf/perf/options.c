@@ -192,7 +192,8 @@ check(const struct perf_options *o)
 			o->threads);
 		return -1;
 	}
-	if ((o->duration > 0 || o->warm_seconds > 0) && o->api == PERF_API_DAT && o->test->kind == PERF_PINGPONG)
+	if ((o->duration > 0 || o->warm_seconds > 0) && o->api == PERF_API_DAT &&
+	    o->test->kind == PERF_PINGPONG)
 		return refuse("--duration, --warm-up: ping-pong of uDAPL goes by --iters");
 	if (o->idle_endpoints > 0 && o->api == PERF_API_RSM)
 		return refuse("--idle-qp: is for tests of uDAPL");

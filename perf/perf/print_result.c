@@ -67,7 +67,8 @@ measure_size(const struct perf_options *o, FILE *json, perf_run run, void *clien
 
 	warm.iterations = o->iterations / 10 + 1;
 	warm.duration = o->warm_seconds > 0 ? (double)o->warm_seconds : o->duration / 10;
-	if (((o->warm_up || o->warm_seconds > 0) && !run(client, size, &warm, &r)) || !run(client, size, o, &r))
+	if (((o->warm_up || o->warm_seconds > 0) && !run(client, size, &warm, &r)) ||
+	    !run(client, size, o, &r))
 		return false;
 	perf_print_result(o, json, &r);
 	return true;
