@@ -122,8 +122,8 @@ choose_core(struct qp *qp, const struct qp *near)
 		return engine_lane_core(near->lane);
 	if (place_wish(qp) != 0)
 		return place_wish(qp);
-	/* Requests that complete in one queue are mostly one thread's: on one core they are in one processor's
-	 * caches.  The balance spreads them if that core gets too busy. */
+	/* Requests that complete in one queue are mostly one thread's: on one core they are in one
+	 * processor's caches.  The balance spreads them if that core gets too busy. */
 	if (near != NULL && qp->send_cq != NULL && qp->send_cq->has_core)
 		return qp->send_cq->core;
 	if (near != NULL)
