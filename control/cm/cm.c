@@ -53,7 +53,7 @@ cm_free(struct cm *cm)
 }
 
 #define CONN_OF(node_, member) ((struct cm_conn *)((char *)(node_)-offsetof(struct cm_conn, member)))
-#define BACKOFF 2u /* doublings of the interval between REQs or REPs */
+#define BACKOFF 2u /* doublings of the interval between REQs, REPs or DREQs */
 
 static uint64_t
 hash_peer(const struct cm *cm, uint32_t number, uint64_t guid, const struct cm_path *path)
@@ -709,7 +709,7 @@ conn_timeout(struct cm_conn *conn, uint64_t now)
 	case CM_STATE_DREQ_SENT:
 		if (conn->retries < max_retries(conn->cm)) {
 			conn_resend(conn);
-			cm_conn_timer(conn, now + conn->cm->env->retry_interval);
+			cm_conn_timer(conn, now + backed_off(conn));
 			break;
 		}
 		cm_conn_timewait(conn, "no DREP", conn->timewait, now);
