@@ -169,7 +169,7 @@ if [ "$nic" = virtio-net-pci ] && [ "$queues" = 2 ] && [ -x "$BUILD/perf/oneside
 		[ ! -e "$GUEST_RUN/jobs/perf.rc" ] || fail "the server in the guest: $(guest_output perf)"
 		sleep 0.2
 	done
-	udapl "$BUILD/perf/oneside-perf" -t send_bw -q "$connections" -D 10 -r 16 --tx-depth 4 -p 18700 192.0.2.2 \
+	udapl "$BUILD/perf/oneside-perf" -t send_bw -q "$connections" -D 10 -r 16 --tx-depth 1 -p 18700 192.0.2.2 \
 		>"$WORK/ours.log" 2>&1 &
 	pid=$!
 	APPLICATIONS+=("$pid")
