@@ -166,13 +166,9 @@ struct qp *conn_own_peer(const struct qp *qp);
 void conns_balance_poll(void);
 uint64_t conns_balance_deadline(void);
 void conn_follow(struct conn *conn, uint32_t core); /* the core of ENGINE_EVENT_STRAYS */
-/* True if both ends are on one core, which then copies directly.  Both ends decide by the same rule. */
-bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
 
 /* ---- oob.c: out-of-band connections ---- */
-/* Answers the request that waited for the core. */
-void conn_qp_answer(struct qp *qp, int error);
 int qp_rtr(struct client *client, const struct one_msg *msg);
 int qp_rts(struct client *client, const struct one_msg *msg);
 int qp_error(struct client *client, const struct one_msg *msg);

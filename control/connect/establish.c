@@ -38,7 +38,8 @@ const struct qp_kind conn_kind = {
 
 /* ---- commands to the core ---- */
 
-bool
+/* True if both ends are on one core, which then copies directly.  Both ends decide by the same rule. */
+static bool
 conn_is_local(const struct conn *conn)
 {
 	const struct qp *peer;

@@ -20,20 +20,6 @@
 #define HOP_LIMIT 64
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 
-static int
-check_idle(struct client *client, uint32_t id)
-{
-	const struct qp *qp = object_get(client, OBJECT_QP, id);
-
-	if (qp == NULL || !qp->kind->created || qp->config.ud)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
-	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
-		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
-	if (qp->pz == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
-	return 0;
-}
-
 static bool
 is_path_mtu(uint16_t mtu, uint16_t max)
 {
@@ -65,15 +51,6 @@ check_rtr(struct client *client, const struct one_qp_rtr *args, struct cm_path *
 	if (args->flow_label > FLOW_LABEL_MAX)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->flow_label);
 	return conn_ends(client, &peer, ends);
-}
-
-void
-conn_qp_answer(struct qp *qp, int error)
-{
-	struct client *client = qp->object.client;
-
-	qp->object.busy = false;
-	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
 }
 
 /* Answers RTR; the application may use the queue pair again. */
@@ -218,7 +195,7 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 	struct cm_path ends = {0};
 	struct conn *conn;
 	uint8_t mac[6];
-	int error = check_idle(client, args->qp);
+	int error = qp_check_idle(client, args->qp);
 
 	if (error == 0)
 		error = check_rtr(client, args, &ends);
@@ -259,7 +236,7 @@ on_requesting(struct engine_command *command, void *object)
 
 	if (command->status == 0 && qp->state == ONE_QP_CONNECTING)
 		qp_state_set(qp, ONE_QP_CONNECTED, "RTS");
-	conn_qp_answer(qp, command->status);
+	qp_answer(qp, command->status);
 }
 
 int
@@ -299,7 +276,7 @@ qp_rts(struct client *client, const struct one_msg *msg)
 static void
 on_flushed(struct engine_command *command, void *object)
 {
-	conn_qp_answer(object, 0);
+	qp_answer(object, 0);
 }
 
 int

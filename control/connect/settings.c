@@ -31,7 +31,7 @@ settings_check(struct client *client, const struct qp *qp, const struct one_qp_s
 static void
 settings_done(struct engine_command *command, void *object)
 {
-	conn_qp_answer(object, command->status);
+	qp_answer(object, command->status);
 }
 
 int

@@ -45,7 +45,7 @@ datagram_done(struct engine_command *command, void *object)
 		if (qp->state < to)
 			qp_state_set(qp, to, "datagrams");
 	}
-	conn_qp_answer(qp, command->status);
+	qp_answer(qp, command->status);
 }
 
 int

@@ -74,6 +74,9 @@ int qp_modify(struct client *client, const struct one_msg *msg);
 int qp_reset_request(struct client *client, const struct one_msg *msg);
 /* Returns the most private data that the application may send in a message with room for `room` bytes. */
 uint32_t qp_private_max(const struct client *client, uint32_t room);
+/* Checks that queue pair `id` can be connected: it has a protection zone and no connection. Returns 0, or the
+ * refusal. */
+int qp_check_idle(struct client *client, uint32_t id);
 /* Checks that queue pair `id` can begin or accept such a connection, with `private_len` bytes of private
  * data. Returns 0, or the refusal. */
 int qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param,

@@ -612,11 +612,9 @@ qp_private_max(const struct client *client, uint32_t room)
 }
 
 int
-qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param, uint32_t private_len,
-	       uint32_t room)
+qp_check_idle(struct client *client, uint32_t id)
 {
 	const struct qp *qp = object_get(client, OBJECT_QP, id);
-	uint32_t max = qp_private_max(client, room);
 
 	if (qp == NULL || !qp->kind->created || qp->config.ud)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
@@ -624,6 +622,19 @@ qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *
 		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
 	if (qp->pz == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
+	return 0;
+}
+
+int
+qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param, uint32_t private_len,
+	       uint32_t room)
+{
+	const struct qp *qp = object_get(client, OBJECT_QP, id);
+	uint32_t max = qp_private_max(client, room);
+	int error = qp_check_idle(client, id);
+
+	if (error != 0)
+		return error;
 	if (qp->conn_cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
 	if (private_len > max)
