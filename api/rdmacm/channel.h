@@ -19,10 +19,7 @@ struct event *event_remove(struct channel *channel, const struct id *id);
 /* Called after each change of the queue: keeps the descriptor readable exactly while events are queued. */
 void channel_changed(struct channel *channel);
 
-/* ---- taken.c; with the lock held ---- */
-void event_taken(const struct event *event); /* called when the application gets the event */
-
-/* ---- complete.c; without the lock ---- */
+/* ---- without the lock ---- */
 /* Acknowledges the last event of a synchronous id, which stays in id->base.event until then. */
 void channel_drop_event(struct id *id);
 /* Converts an event to the result of a call that waited for `expected`: 0 or a positive errno. */

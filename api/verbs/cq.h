@@ -49,15 +49,11 @@ void cq_fork_child(struct cq *cq);
 int cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc);
 int cq_req_notify(struct ibv_cq *base, int solicited_only);
 void cq_calls(struct ibv_cq_ex *ex);
-/* Arms one event on the CQ's channel, for a completion that was not polled yet or for the next one.  `flags`
- * has ONE_ARM_*.  The lock is held. */
-void cq_arm(struct cq *cq, uint16_t flags);
 /* Counts completions that have not been polled; the lock is held. */
 uint32_t cq_waiting(struct cq *cq);
 /* Drops completions of a queue pair; the lock is held.  Returns 0 or a positive errno. */
 int cq_purge(struct cq *cq, uint32_t qp_id);
 
-/* ---- give.c ---- */
 /* Called after an empty poll, without locks: may yield the processor. */
 void give_away(void);
 

@@ -152,7 +152,9 @@ ring_for_arm(struct cq *cq, uint32_t ring)
 	}
 }
 
-void
+/* Arms one event on the CQ's channel, for a completion that was not polled yet or for the next one.  `flags`
+ * has ONE_ARM_*.  The lock is held. */
+static void
 cq_arm(struct cq *cq, uint16_t flags)
 {
 	/* The event comes through the channel's descriptor: no thread sleeps on the channel's word. */

@@ -76,8 +76,6 @@ bool rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_
 void rc_acknowledged(struct rc_qp *qp, uint32_t psn, uint64_t now);
 /* Place the response for `una`. */
 void rc_response_place(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
-/* Account for the response for `una`, which is in place. */
-void rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now);
 /* Send again from `una`. */
 void rc_go_back(struct rc_qp *qp, uint64_t now);
 /* Remove the head and report it, but not before requests that wait for their payload. */

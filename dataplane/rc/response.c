@@ -301,7 +301,8 @@ expected_head(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	return node;
 }
 
-void
+/* Account for the response for `una`, which is in place. */
+static void
 rc_responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;

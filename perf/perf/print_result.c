@@ -28,8 +28,8 @@ perf_json_close(FILE *file)
 	return false;
 }
 
-void
-perf_print_head(const struct perf_options *o)
+static void
+print_head(const struct perf_options *o)
 {
 	if (o->json)
 		return;
@@ -41,8 +41,8 @@ perf_print_head(const struct perf_options *o)
 	report_head(stdout, o->test->kind != PERF_BANDWIDTH, o->gbits);
 }
 
-void
-perf_print_result(const struct perf_options *o, FILE *json, const struct result *r)
+static void
+print_result(const struct perf_options *o, FILE *json, const struct result *r)
 {
 	if (json != NULL)
 		report_json(json, r);
@@ -70,14 +70,14 @@ measure_size(const struct perf_options *o, FILE *json, perf_run run, void *clien
 	if (((o->warm_up || o->warm_seconds > 0) && !run(client, size, &warm, &r)) ||
 	    !run(client, size, o, &r))
 		return false;
-	perf_print_result(o, json, &r);
+	print_result(o, json, &r);
 	return true;
 }
 
 bool
 perf_measure(const struct perf_options *o, FILE *json, perf_run run, void *client)
 {
-	perf_print_head(o);
+	print_head(o);
 	if (!o->all_sizes)
 		return measure_size(o, json, run, client, o->size);
 	for (uint64_t size = PERF_SIZE_FIRST; size <= PERF_SIZE_LAST; size *= 2)

@@ -10,8 +10,6 @@
 
 bool perf_json_open(const struct perf_options *options, FILE **file); /* *file is NULL without the option */
 bool perf_json_close(FILE *file);
-void perf_print_head(const struct perf_options *options);
-void perf_print_result(const struct perf_options *options, FILE *json, const struct result *result);
 
 /* Runs one measurement of the length in `options`. False: failed, error printed. */
 typedef bool (*perf_run)(void *client, uint64_t size, const struct perf_options *options,

@@ -39,13 +39,6 @@ struct process_memory {
 };
 bool process_memory(pid_t pid, struct process_memory *out);
 
-/* Sums over all threads, since their start. */
-struct process_cpu {
-	uint64_t ns;    /* on a processor */
-	uint64_t wakes; /* times that a thread was scheduled */
-};
-
-bool process_cpu(pid_t pid, struct process_cpu *out);
 int rates_idle_cpu(const struct rates_options *options);
 
 #endif

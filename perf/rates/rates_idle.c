@@ -35,8 +35,14 @@ process_memory(pid_t pid, struct process_memory *out)
 	return true;
 }
 
+/* Sums over all threads, since their start. */
+struct process_cpu {
+	uint64_t ns;    /* on a processor */
+	uint64_t wakes; /* times that a thread was scheduled */
+};
+
 /* Sums run time and number of runs over the process's threads (proc(5), schedstat). */
-bool
+static bool
 process_cpu(pid_t pid, struct process_cpu *out)
 {
 	const struct dirent *entry;
