@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Includes all of the client core, for programs that test it. The libraries include only what they use. */
+/* Includes all of the client core: for libibverbs, which uses all of it, and for tests. */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 

@@ -81,7 +81,7 @@ int client_check(const struct one_client *client);
 
 /* ---- attach.c ---- */
 
-/* one_attach() and one_detach() without the handling of forks and registered memory (adopt/attachment.c). */
+/* one_attach() and one_detach() without the handling of forks and registered memory (adopt/fork.c). */
 int client_attach(const struct one_attach *args, struct one_client **out);
 void client_detach(struct one_client *client);
 

@@ -18,7 +18,7 @@ struct one_mr {
  * Registers [va, va+length). [message] Private anonymous memory is adopted in place: its pages become a
  * sealed memfd shared with the data plane, under the same addresses (adopt/transplant.c). Shared mappings are
  * passed on as they are if the process has a descriptor of them (adopt/lend.c). Any other memory is copied by
- * a thread of this library when the data plane asks for it (attach/copier.h), which is slower. Takes time in
+ * a thread of this library when the data plane asks for it (copier.h), which is slower. Takes time in
  * proportion to the length, except for cached memory that is registered again in the same way
  * (adopt/range_cache.h): then the polling core alone makes new keys.
  * Lifetime: until one_mem_deregister or one_detach; the memory stays mapped until then, else work on it

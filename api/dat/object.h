@@ -143,8 +143,6 @@ DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
  */
 void base_address(struct sockaddr_storage *to, uint16_t family, const uint8_t *addr, uint16_t port);
 
-/* ---- complain.c ---- */
-
 /* Explains, with DAT_DBG_TYPE or ONESIDE_DEBUG in the environment, why `what` = `about` is refused, and the
  * remedy. */
 void base_complain(const char *what, const char *about, const char *format, ...)

@@ -9,7 +9,7 @@ clamp_length(DAT_VLEN length)
 	return length > UINT32_MAX ? UINT32_MAX : (DAT2_SEG_LENGTH)length;
 }
 
-/* Version 2.0.9 of the extension, as in dat_ib_extensions.h. */
+/* Version 2.0.9 of the extension, as in <dat2/dat_ib_extensions.h>. */
 #define EXTENSION_VERSION 209
 
 /* Attribute lists, one for each path MTU. */

@@ -10,7 +10,7 @@ extern struct id *ids;
 /* Moves the entries of all devices' rings to the ids' channels, as events. */
 void ids_drain(void);
 
-/* ---- fork.c; without the lock, before it is taken for the first time ---- */
+/* ---- addr.c; without the lock, before it is taken for the first time ---- */
 void ids_watch_forks(void);
 
 /* ---- udp.c: ids of the UDP port space; with the lock held ---- */

@@ -61,6 +61,8 @@ int run_present(const struct run_ports *ports, char *path, size_t size);
 struct tree;
 /* Writes the files of port number `index`. */
 void run_device(struct tree *tree, const struct one_port *port, uint32_t index);
+
+/* ---- tree.c ---- */
 /*
  * Creates a file or a link, with its folders.  After a failure, stored in tree->error, further calls do
  * nothing.

@@ -21,7 +21,7 @@ int channel_open(struct context *context, uint32_t *id, int *fd);
  * readable. */
 void channel_forget_ring(struct context *context, struct ibv_comp_channel *base);
 
-/* ---- element.c ---- */
+/* ---- async.c ---- */
 /* `list` is one of the context's lists. */
 void element_add(struct context *context, struct element **list, struct element *element);
 void element_remove(struct context *context, struct element **list, struct element *element);
@@ -30,7 +30,6 @@ struct element *element_find(struct element *list, uint32_t id);
 /* Waits until the application has acknowledged all events that it got. */
 void element_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *done, uint32_t got);
 
-/* ---- async.c ---- */
 int events_open(struct context *context); /* returns 0 or -errno */
 void events_close(struct context *context);
 void events_lost(void *context);

@@ -37,7 +37,7 @@ struct mw {
 /* ---- domain.c ---- */
 void domain_calls(struct verbs_context *verbs);
 
-/* ---- mw.c ---- */
+/* ---- bind.c ---- */
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *base);
 

@@ -190,6 +190,7 @@ int server_open(const struct config *config, char *why, size_t why_len);
 void server_close(void);
 void server_poll(void); /* accepts connections again, once few are left to close */
 
+/* ---- client.c: requests that wait ---- */
 /* A request that waits for the network while later requests of the attachment are carried out. */
 struct suspended_request {
 	uint32_t type, seq;

@@ -208,6 +208,7 @@ void cm_rest_write(const struct cm *cm, struct record_out *out, uint64_t now);
 /* Makes a connection of a record.  NULL: the record is not valid, its id is taken, or no memory. */
 struct cm_conn *cm_conn_read(struct cm *cm, const struct record *record, void *user, uint64_t now);
 
+/* ---- cm.c, cm_input.c ---- */
 void *cm_user(const struct cm_conn *conn);
 void cm_set_user(struct cm_conn *conn, void *user);
 

@@ -62,7 +62,7 @@ enum rsm_error import_reply(struct conn *conn);
 enum rsm_error import_error(enum one_conn_event event);
 enum rsm_error import_rejected(const struct conn *conn, uint16_t reason, const uint8_t *data);
 
-/* ---- signal.c ---- */
+/* ---- rsm.c ---- */
 int rsm_signal(struct client *client, const struct one_msg *msg);
 
 /* ---- share.c: segments mapped by importers of this host ---- */

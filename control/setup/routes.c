@@ -11,7 +11,7 @@
 #include "control/setup/machine.h"
 
 #define ROUTES 512u
-#define REJECT 0x200u /* RTF_REJECT of linux/route.h */
+#define REJECT 0x200u /* RTF_REJECT of <linux/route.h> */
 
 struct link4 {
 	char iface[SETUP_NAME];

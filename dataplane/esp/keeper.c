@@ -98,7 +98,7 @@ is_news(_Atomic uint8_t *reported)
 	uint8_t reached = ESP_REACHED;
 
 	/* Pairs with report_limit() in sa.c, and with set_limit() in change.c. */
-	return atomic_compare_exchange_strong_explicit(reported, &reached, ESP_TOLD, memory_order_relaxed,
+	return atomic_compare_exchange_strong_explicit(reported, &reached, ESP_REPORTED, memory_order_relaxed,
 						       memory_order_relaxed);
 }
 

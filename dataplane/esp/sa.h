@@ -31,9 +31,9 @@ struct esp_saved {
 	uint64_t packets, bytes; /* upper bounds of what the key has served */
 };
 
-/* State of a limit: cores set ESP_REACHED, the keeper reports it once and sets ESP_TOLD; a new limit resets
- * it. */
-enum esp_reported { ESP_BELOW, ESP_REACHED, ESP_TOLD };
+/* State of a limit: cores set ESP_REACHED, the keeper reports it once and sets ESP_REPORTED; a new limit
+ * resets it. */
+enum esp_reported { ESP_BELOW, ESP_REACHED, ESP_REPORTED };
 
 struct esp_sa {
 	/* Fields that each frame needs, in one cache line. */
@@ -55,7 +55,7 @@ struct esp_sa {
 	_Atomic uint64_t next;    /* outbound: first unused number; inbound: one above the window's highest */
 	_Atomic uint64_t ceiling; /* outbound: numbers below may be used; written by the keeper */
 	_Atomic uint64_t wake_at; /* the keeper is woken when `next` reaches this; UINT64_MAX: was woken */
-	_Atomic uint8_t soft, hard; /* enum esp_told */
+	_Atomic uint8_t soft, hard; /* enum esp_reported */
 	_Atomic uint32_t owner;     /* inbound: index of the core */
 	struct esp_window window;
 

@@ -28,13 +28,13 @@ struct bounce_job {
 	struct bounce_party *party; /* NULL: the result is not wanted */
 	uint32_t slot;              /* slot; BOUNCE_SLOTS + enum bounce_queue: in a queue */
 	uint32_t sequence;
-	uint32_t done_at; /* value of reach.looks */
+	uint32_t done_at; /* value of bounce.looks */
 	bool done;
-	bool open; /* not handed over yet: in reach.open */
+	bool open; /* not handed over yet: in bounce.open */
 	TAILQ_ENTRY(bounce_job) open_link;
 	int result;
 	uint64_t value;
-	struct access access; /* `reach` is always set */
+	struct access access; /* `bounce` is always set */
 	_Alignas(8) uint8_t note[BOUNCE_NOTE];
 };
 
@@ -42,8 +42,8 @@ struct bounce {
 	/* core only */
 	struct one_copies *shm;
 	uint32_t core;
-	struct bounce *first;          /* to which regions lead */
-	_Atomic(struct bounce *) next; /* from the first on; stored by the control thread */
+	struct bounce *first;          /* part on the application's first core: mem_region.bounce */
+	_Atomic(struct bounce *) next; /* list of the application's parts; stored by the control thread */
 	struct bounce_list *list;
 	LIST_ENTRY(bounce) link;
 	bounce_fault *fault;
@@ -249,7 +249,7 @@ part_of(const struct mem_region *region, const struct bounce_party *party)
 }
 
 /* False if the sges are too long, or none lacks a mapping, or those without mapping belong to several
- * applications or to a detached one. `reach`: application that must own the memory; NULL: any. */
+ * applications or to a detached one. `bounce`: application that must own the memory; NULL: any. */
 static bool
 describe_access(struct access *access, const struct bounce_party *party, enum one_copy_op op, uint32_t tag,
 		const struct mem_sge *sges, uint32_t num, struct bounce *bounce)

@@ -139,11 +139,11 @@ void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
 /* On a DPDK thread: returns when no core is inside a burst that began before. On an lcore: returns at
  * once. */
 void links_quiesce(void);
-void link_lost(void);                /* on DPDK's interrupt thread: the peer of a memif has hung up */
-void links_fini(void);               /* call before the ports stop */
-void link_stop(struct port *port);   /* for a memif */
-void link_settle(struct port *port); /* call before the port is closed */
-void port_stop_device(struct port *port);
+void link_lost(void);                     /* on DPDK's interrupt thread: the peer of a memif has hung up */
+void links_fini(void);                    /* call before the ports stop */
+void link_stop(struct port *port);        /* for a memif */
+void link_settle(struct port *port);      /* call before the port is closed */
+void port_stop_device(struct port *port); /* port.c */
 
 /* ---- multicast.c ---- */
 /* Neighbour discovery reaches a port with an IPv6 address by multicast: make the device deliver that. */

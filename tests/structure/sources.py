@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the layout of the code, and advises on long files and on long headers that many sources include.
+"""Checks the layout of the code and that comments name files that exist, and advises on long files and on long
+headers that many sources include.
 
     sources.py            checks the product and its tests; exit 1 if the layout is wrong
 """
 
 import collections
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,8 @@ PRODUCT = ("dataplane/", "control/", "api/", "config/")
 # Exempt: ABI and specifications, which are one header each by nature.
 HUBS = ("api/abi/", "api/dat/include/", "api/rsm/include/")
 INCLUDE = '#include "'
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+NAMED = re.compile(r"(?<![<\w/.-])((?:[\w-]+/)*[a-z][\w-]*\.(?:c|h|md))\b")  # not <linux/fs.h>
 
 
 def tracked(root):
@@ -31,6 +35,14 @@ def included(path, name, files):
     return next((header for header in near if header in files), name)
 
 
+def missing(path, text, ends):
+    """Yields the files that comments name and that do not exist."""
+    for comment in COMMENT.finditer(text):
+        for name in NAMED.findall(comment.group()):
+            if name not in ends:
+                yield f"{path}:{text.count(chr(10), 0, comment.start()) + 1}: names {name}, which does not exist"
+
+
 def main():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     files, bad, advice = tracked(root), [], []
@@ -38,9 +50,14 @@ def main():
         print("SKIPPED: not a git checkout")
         return 77
     lines, users, known = {}, collections.Counter(), set(files)
+    documents = ("doc/" + name for name in os.listdir(os.path.join(root, "doc")))
+    ends = {"/".join(parts[i:]) for parts in (f.split("/") for f in (*files, *documents)) for i in range(len(parts))}
     for path in files:
         with open(os.path.join(root, path), encoding="utf-8") as source:
-            text = source.read().splitlines()
+            whole = source.read()
+        if path.startswith(PRODUCT):
+            bad += missing(path, whole, ends)
+        text = whole.splitlines()
         lines[path] = len(text)
         for line in text:
             if path.startswith(PRODUCT) and line.startswith(INCLUDE):

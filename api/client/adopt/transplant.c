@@ -43,8 +43,8 @@
 
 /* ---- protection ---- */
 
-/* Never blocks in read(): a program may close a guard, whose number the next userfaultfd gets, between the
- * look of the thread that serves guards and its read. */
+/* Opened non-blocking: a program may close a guard between the keeper thread's poll and its read, and the
+ * next userfaultfd, which has no event, may get the same number. */
 static int
 uffd_new(void)
 {
@@ -222,7 +222,7 @@ fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 	if (t->to_fd >= 0) {
 		if (len >= HUGE)
 			madvise(fresh, len, MADV_HUGEPAGE);
-		/* A child gets a copy, never the shared pages: life/fork.c. */
+		/* A child gets a copy, never the shared pages: fork.c. */
 		madvise(fresh, len, MADV_DONTFORK);
 	}
 	return fresh;

@@ -16,7 +16,7 @@ const DAT_PROVIDER *registry_foreign(DAT_HANDLE handle);
 const DAT_PROVIDER *oneside_table(void);
 
 /*
- * explained_calls.c: for each call, with the call's parameters
+ * provider.c: for each call, with the call's parameters
  *   telling_NAME()      calls dapl_NAME and prints a refusal
  *   refused_NAME(ret,)  prints `ret` and its reason, if `ret` is a refusal and ONESIDE_DEBUG is set; returns
  * `ret`
