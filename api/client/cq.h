@@ -85,8 +85,8 @@ uint32_t one_cq_object(const struct one_cq *cq, uint32_t ring, uint32_t ahead);
 
 #define ONE_CQ_TURN 32u /* entries taken from one ring before other rings are polled */
 
-/* The next entry is not for the application (one_cq_is_mark). Continues behind it, or with
- * the entries that come first; false: there is no entry now. */
+/* Call when the next entry is not for the application (one_cq_is_mark). Passes that entry, or continues in
+ * the ring whose entries must be taken first; false: there is no entry now. */
 bool one_cq_pass(struct one_cq *cq);
 /* Continues in another ring of the bundle that has an entry; false: there is none. */
 bool one_cq_turn(struct one_cq *cq);

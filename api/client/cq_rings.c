@@ -194,9 +194,9 @@ is_taken(const struct one_cq *cq, const struct one_cqe *after)
 }
 
 /*
- * True if a ring of 2^log2 holds, from `head` on, a report up to `number`. `*waits`: an entry before may wait
- * for another ring: a later report, or those of a queue pair that has moved here. An event of the core behind
- * it has to wait, too, and is not waited for.
+ * True if a ring of 2^log2 holds, from `head` on, a report up to `number`. `*waits`: an entry that precedes
+ * `head`, or that was passed, may itself wait for another ring: a later report, or ONE_CQE_AFTER. An event of
+ * the core that follows such an entry does not count, since rings must not wait for each other.
  */
 static bool
 holds_report(const struct one_cq *cq, const struct one_cqe *ring, uint32_t log2, uint32_t head,
@@ -235,8 +235,8 @@ has_reported(const struct one_cq *cq, const struct one_cq_ring *from, uint32_t n
 		!holds_report(cq, from->next_ring, from->next_log2, 0, number, &waits));
 }
 
-/* True if an entry may be taken: those that come first have been. They were issued earlier, so no two rings
- * wait for each other. */
+/* True if an entry may be taken: the entries that come first have been taken. Those were stored earlier, so
+ * no two rings wait for each other. */
 static bool
 is_passable(const struct one_cq *cq, const struct one_cqe *entry)
 {

@@ -44,9 +44,9 @@ void one_note_reason(const char *format, ...) __attribute__((format(printf, 1, 2
 
 /* Prints a line at once, with or without ONESIDE_DEBUG: about a setting of the user that has no effect. */
 void one_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* Says that the attachment with this socket has ended, with or without ONESIDE_DEBUG: completions and events
- * that follow do not tell why. Nothing if standard error is not what it was at first: a daemon may use its
- * number for a file of its own. One thread at a time; one line a second. */
+/* Prints that the attachment with this socket has ended, with or without ONESIDE_DEBUG: the completions and
+ * events that follow give no reason. Prints nothing if standard error is another file than at first: a daemon
+ * may use its number for a file of its own. One thread at a time; one line a second. */
 void one_warn_gone(int sock) __attribute__((cold));
 /* Explain a result of one_attach: why there is no attachment, and what to do. */
 const char *one_attach_reason(int error) __attribute__((cold));

@@ -318,9 +318,9 @@ wake_any(struct core *core, struct engine_cq *cq)
 }
 
 /*
- * The mark is stored even if the report needs no entry: reports of other rings name this one, and must not
- * overtake the one before it either. A ring that is nearly full keeps the room for the event: an event late
- * is better than an event lost.
+ * Marks that the application takes the report before, from another ring, first. A report without an entry has
+ * a mark, too: the next report, in another ring, names only this one. A ring that is nearly full keeps its
+ * room for the event: an event out of order is better than an event lost.
  */
 static void
 mark_report_before(struct core *core, struct engine_cq *cq, const struct engine_report *report)

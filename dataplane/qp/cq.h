@@ -26,9 +26,10 @@ struct engine_cq {
 	struct engine_cq *async_cq;
 	uint32_t id;
 	uint32_t reports; /* number of the newest report executed */
-	/* ONE_CQE_AFTER: see move.c. */
-	uint64_t mark_begin, mark_end; /* positions of the newest ones without another entry in between */
-	uint64_t mark_count;           /* what the newest one names, with mark_ring */
+	/* Newest run of ONE_CQE_AFTER without another entry in between (move.c): positions of its begin and
+	 * end, and the ring and count that its last entry names. */
+	uint64_t mark_begin, mark_end;
+	uint64_t mark_count;
 	uint32_t mark_ring;
 	/* Control thread only. */
 	struct reap reap;
@@ -50,8 +51,8 @@ int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t
 void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
 bool cq_fits_one(struct engine_cq *cq);                /* for one entry */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
-/* Push an event of the control thread, which the tail counts when the command is answered, not a loop later;
- * `entry` NULL: it needs none, and only its place is marked. */
+/* Push an event of the control thread. The tail counts it at once, so before the command is answered. `entry`
+ * NULL: only mark the place of an event that needs no entry. */
 void cq_report(struct core *core, struct engine_cq *cq, const struct one_cqe *entry,
 	       const struct engine_report *report);
 /* Push an entry that notifies, for an event of `object`; `cq` NULL: no effect. */

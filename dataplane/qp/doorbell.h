@@ -6,9 +6,9 @@
 #include "dataplane/qp/qp.h"
 
 /*
- * The queue pair has moved to `lane`: doorbells are rung there. A lane leads to the one where the queue pair
- * went next, and the last one has the queue pair or nothing. So forwarding ends, also after the queue pair
- * has ended, and its doorbell serves another one.
+ * Returns the entry of a queue pair that has moved to `lane`, where its doorbell is rung from now on. The
+ * entry on that lane is the queue pair, or leads to the lane of its next move, or is nothing once the queue
+ * pair has ended. So forwarding always ends.
  */
 static inline struct engine_qp *
 doorbell_forward(const struct engine_client *lane)

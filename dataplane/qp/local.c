@@ -96,8 +96,8 @@ local_leave(struct core *core, struct engine_qp *qp)
 	if (peer == NULL || qp_core(peer) != core || peer->frozen || peer->transport != QP_LOCAL ||
 	    peer->attr.peer_qpn != qp->qpn)
 		return;
-	/* The peer repeats bounced accesses of its own request, which are cancelled here, except for an
-	 * atomic that is done. Nothing else wakes the peer. */
+	/* Cancel the bounced accesses of the peer's own request, which the peer then repeats, except for an
+	 * atomic that is done. end_wait(): their completion no longer wakes the peer. */
 	bounce_leave(&peer->bounce);
 	if (peer->work.op < ONE_OP_FETCH_ADD)
 		peer->moved = 0;
@@ -128,7 +128,7 @@ local_freeze(struct core *core, struct engine_qp *qp)
 	return 0;
 }
 
-/* For the balance of cores. */
+/* Counts work for the choice of cores (control/connect/rebalance.c). */
 static void
 count_work(struct engine_qp *qp)
 {

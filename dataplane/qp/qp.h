@@ -61,7 +61,7 @@ enum {
 /* Entries that the application takes before later ones of the queue pair from other rings: see move.c. */
 struct move_origin {
 	bool known;     /* false: none */
-	uint8_t flags;  /* of those that no event has reported */
+	uint8_t flags;  /* ONE_CQE_* for ONE_CQE_AFTER: flags_of_entries() */
 	uint32_t ring;  /* as in ONE_CQE_AFTER */
 	uint64_t count; /* the same */
 	uint64_t seen;  /* newest_entry() of the present ring when the queue pair came */
@@ -253,7 +253,8 @@ bool keys_scan(struct core *core, struct engine_client *client);
 /* The queue pair leaves the hot list: remember it if posted work may be unsent. */
 void keys_note(struct engine_qp *qp);
 void keys_forget(struct engine_qp *qp);
-/* Carry out the request in progress, if it can be now; `scanned`: all doorbells were since keys_scan(). */
+/* Carry out the request in progress, if that is possible now; `scanned`: all doorbells were scanned after
+ * keys_scan(). */
 void keys_go_on(struct core *core, struct engine_client *client, bool scanned);
 
 /* ---- qpn.c ---- */

@@ -464,8 +464,8 @@ is_from_peer(const struct engine_qp *qp, uint32_t from)
 	return qp->transport == QP_UD || (qp->transport == QP_LOOP && from == qp->attr.peer_qpn);
 }
 
-/* The peer's frames came from another core of its data plane than the one that gets frames to it: the peer is
- * on that core now. */
+/* The peer's frames come from core `rx_far` of its data plane, and frames to the peer go to another core:
+ * from now on send to that core, to which the peer has moved. */
 static __rte_noinline void
 follow_peer(const struct core *core, struct engine_qp *qp, uint16_t port, const struct wire_packet *packet)
 {

@@ -299,8 +299,8 @@ group_turn(struct core *core, struct share_group *group)
 {
 	uint64_t start = share_cost(core), refused = core->stats.backpressure, credit = SHARE_UNBOUNDED;
 	uint64_t room[CEILINGS], due;
-	uint32_t weight =
-		atomic_load_explicit(&group->user->weight, memory_order_relaxed); /* from engine_user_set() */
+	/* Relaxed: pairs with the store in engine_user_set(). */
+	uint32_t weight = atomic_load_explicit(&group->user->weight, memory_order_relaxed);
 	uint32_t heaviest = RTE_MAX(core->turns.heaviest, weight), done = 0;
 	bool limited = user_is_limited(group->user), waits = false;
 

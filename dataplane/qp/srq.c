@@ -5,9 +5,9 @@
  * complete in the order of their messages.
  *
  * Several cores take receives without a lock. A core copies the next slot, then claims it by one
- * compare-and-swap; if that fails, the copy does not count. The application reuses as many slots as the cores
- * together have taken, so none before it is copied: a core counts a slot after its claim, and the claims
- * before are of slots that are copied.
+ * compare-and-swap; if that fails, the core drops the copy. A core counts slots as taken after its claim, and
+ * slots are claimed in order. So all slots that are counted have been copied, and the application may reuse
+ * them.
  */
 #include "dataplane/qp/srq.h"
 #include "dataplane/qp/cq.h"

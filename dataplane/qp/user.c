@@ -51,8 +51,8 @@ user_charge(struct engine_user *user, uint64_t now, const uint64_t done[CEILINGS
 {
 	for (int i = 0; i < CEILINGS; i++) {
 		struct ceiling *ceiling = &user->ceiling[i];
-		uint64_t rate =
-			atomic_load_explicit(&ceiling->rate, memory_order_relaxed); /* engine_user_set() */
+		/* Relaxed: pairs with the store in engine_user_set(). */
+		uint64_t rate = atomic_load_explicit(&ceiling->rate, memory_order_relaxed);
 		uint64_t arrival, next;
 
 		if (rate == 0 || done[i] == 0)

@@ -749,7 +749,8 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 		pthread_mutex_unlock(&lock);
 		return 0;
 	}
-	/* Begins the requests posted before. The result is ignored: the memory is freed in any case. */
+	/* The core begins the requests posted before. The result is ignored: the memory is freed in any case.
+	 */
 	call_key(client, ONE_KEY_NONE, 0, 0);
 	error = one_call_id(client, ONE_MSG_MR_FREE, mr->id);
 	/* The copy thread must not carry out accesses that the data plane requested before its death. */

@@ -37,7 +37,7 @@ struct guard {
 	 * range_cache_was_touched. */
 	_Atomic bool touched;
 	struct range *range;
-	uint64_t used; /* keep.uses when the range was cached: the lowest is dropped first */
+	uint64_t used; /* keep.uses when the range was cached: the range with the lowest is dropped first */
 };
 
 static struct {

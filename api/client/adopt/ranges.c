@@ -385,7 +385,7 @@ round_ends(struct acquired *out, struct segment *segment, uint32_t count)
 		last->end = (last->end + last->page - 1) / last->page * last->page;
 }
 
-/* Takes all segments as one piece. The caller joins its region of them. */
+/* Takes all segments as one piece, for which the caller creates a joined region. */
 static bool
 take_joined(struct acquired *out, struct segment *segment, uint32_t count, struct file **retired)
 {
