@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include "dataplane/qp/wake.h"
 #include "fixture.h"
 #include "tests/asleep.h"
+#include "tests/unit/watchers.h"
 
 static struct app app;
 static struct ring ring, async;
@@ -288,25 +287,6 @@ test_order_of_rings(void **state)
 	close(ends[0]);
 }
 
-#define WATCHERS 3000u
-
-/* Each send becomes slow: the kernel notifies each epoll instance on the sender's processor. */
-static void
-make_slow(int fd, int watchers[WATCHERS])
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	for (uint32_t i = 0; i < WATCHERS; i++) {
-		watchers[i] = epoll_create1(0);
-		assert_true(watchers[i] >= 0);
-		assert_int_equal(epoll_ctl(watchers[i], EPOLL_CTL_ADD, fd, &event), 0);
-	}
-}
-
 static bool
 was_woken(int fd)
 {
@@ -336,7 +316,7 @@ test_slow_wakes(void **state)
 	int ends[2], watchers[WATCHERS];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	make_slow(ends[1], watchers);
+	watch_socket(ends[1], watchers);
 	channel_by(ends[0]);
 	for (;; woken++) {
 		arm_and_post(woken);

@@ -225,9 +225,3 @@ peer_withdraw(struct peer *peer)
 
 	atomic_fetch_or(&shm->rsm_flags, ONE_RSM_GONE);
 }
-
-void
-peer_reset_counts(struct peer *peer)
-{
-	peer->ops = peer->inlined = peer->staged = peer->direct = peer->suppressed = peer->bytes = 0;
-}

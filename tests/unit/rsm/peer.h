@@ -53,6 +53,5 @@ void peer_forget(struct peer *peer);
 void peer_abort(struct peer *peer, int code);
 /* Withdraws the segment of the import connected last, and reports so in the import's mapping. */
 void peer_withdraw(struct peer *peer);
-void peer_reset_counts(struct peer *peer);
 
 #endif

@@ -41,6 +41,11 @@ void check_masks(struct ibv_qp *qp, good_fn *good, const int optional[IBV_QPS_RT
 void receive(struct fixture *f, uint64_t cookie, uint8_t flags);
 
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+#define assert_fails(call, expected)               \
+	do {                                       \
+		assert_int_equal(call, -1);        \
+		assert_int_equal(errno, expected); \
+	} while (0)
 #define assert_errno(call, expected)               \
 	do {                                       \
 		errno = 0;                         \

@@ -114,12 +114,6 @@ drop(struct rdma_cm_id *id, struct ibv_cq *cq)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-#define assert_fails(call, expected)               \
-	do {                                       \
-		assert_int_equal(call, -1);        \
-		assert_int_equal(errno, expected); \
-	} while (0)
-
 static struct rdma_cm_id *
 resolved(void)
 {

@@ -16,12 +16,6 @@
 
 static struct mock *mock;
 
-#define assert_fails(call, expected)               \
-	do {                                       \
-		assert_int_equal(call, -1);        \
-		assert_int_equal(errno, expected); \
-	} while (0)
-
 /* The event that follows a request to connect, accept, or disconnect. */
 static enum one_conn_event outcome = ONE_CONN_ESTABLISHED;
 

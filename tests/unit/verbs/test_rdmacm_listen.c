@@ -12,12 +12,6 @@
 static struct mock *mock;
 static struct rdma_event_channel *channel;
 
-#define assert_fails(call, expected)               \
-	do {                                       \
-		assert_int_equal(call, -1);        \
-		assert_int_equal(errno, expected); \
-	} while (0)
-
 /* Reports two ports with the same address. */
 static bool
 two_ports(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_fds,

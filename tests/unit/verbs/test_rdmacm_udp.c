@@ -9,11 +9,6 @@
 #include "fixture.h"
 
 #define SERVICE(port) (0x1110000u + (port))
-#define assert_fails(call, expected)               \
-	do {                                       \
-		assert_int_equal(call, -1);        \
-		assert_int_equal(errno, expected); \
-	} while (0)
 
 static struct mock *mock;
 static struct rdma_event_channel *channel;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Concurrent requests of several users. The tests count and do not measure time. */
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "control/attach/client.h"
 #include "control/base/turns.h"
 #include "control/path/path.h"
+#include "tests/unit/watchers.h"
 
 #define FLOOD 100
 #define OTHER 54321 /* a uid */
@@ -368,25 +367,6 @@ test_debt(void **state)
 }
 
 /* ---- slow replies ---- */
-
-#define WATCHERS 3000u
-
-/* Each reply becomes slow: the kernel notifies each epoll instance on the sender's processor. */
-static void
-watch_socket(int fd, int watchers[WATCHERS])
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	for (uint32_t i = 0; i < WATCHERS; i++) {
-		watchers[i] = epoll_create1(0);
-		assert_true(watchers[i] >= 0);
-		assert_int_equal(epoll_ctl(watchers[i], EPOLL_CTL_ADD, fd, &event), 0);
-	}
-}
 
 /* True if the reply to a request left its user in debt, as requests alone never do. */
 static bool

@@ -8,20 +8,10 @@
 
 #include "tests/unit/pcap.h"
 #include "tests/unit/vectors.h"
+#include "tests/unit/wire/reference.h"
 #include "control/cm/cm_mad.h"
 #include "control/cm/cm_table.h"
 #include "dataplane/wire/bytes.h"
-
-#define FRAME_MAX 5000u
-
-static uint64_t
-next_random(uint64_t *x)
-{
-	*x ^= *x << 13;
-	*x ^= *x >> 7;
-	*x ^= *x << 17;
-	return *x;
-}
 
 struct tally {
 	int seen[CM_DREP + 1];
