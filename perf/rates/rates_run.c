@@ -304,6 +304,23 @@ measure_conn_rate(struct client *c, struct result *r)
 }
 
 static bool
+write_and_wait(struct client *c, DAT_LMR_TRIPLET *local, const DAT_RMR_TRIPLET *remote)
+{
+	DAT_EVENT event;
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
+	DAT_DTO_COOKIE cookie = {.as_64 = 0};
+
+	if (!dat_ok(dat_ep_post_rdma_write(c->ep[0], 1, local, cookie, remote, DAT_COMPLETION_DEFAULT_FLAG),
+		    "dat_ep_post_rdma_write") ||
+	    !dat_dequeue_spin(c->adapter.request_evd, &event, EVENT_SECONDS))
+		return false;
+	if (dto->status == DAT_DTO_SUCCESS)
+		return true;
+	fprintf(stderr, "oneside-rates: a write failed: %s\n", dat_dto_status_name(dto->status));
+	return false;
+}
+
+static bool
 measure_wake_lat(struct client *c, struct result *r)
 {
 	DAT_LMR_TRIPLET local = {.lmr_context = c->memory.lmr_context,
@@ -311,8 +328,6 @@ measure_wake_lat(struct client *c, struct result *r)
 				 .segment_length = 8};
 	uint64_t want = c->o->iterations > 0 ? c->o->iterations : 300, start = now_ns();
 	DAT_RMR_TRIPLET remote = {.segment_length = 8};
-	DAT_DTO_COOKIE cookie = {.as_64 = 0};
-	DAT_EVENT event;
 
 	if (!client_connect_many(c, 1, 1, 1))
 		return false;
@@ -324,16 +339,8 @@ measure_wake_lat(struct client *c, struct result *r)
 
 		usleep(c->o->pause_us);
 		before = now_ns();
-		if (!dat_ok(dat_ep_post_rdma_write(c->ep[0], 1, &local, cookie, &remote,
-						   DAT_COMPLETION_DEFAULT_FLAG),
-			    "dat_ep_post_rdma_write") ||
-		    !dat_dequeue_spin(c->adapter.request_evd, &event, EVENT_SECONDS))
+		if (!write_and_wait(c, &local, &remote))
 			return false;
-		if (event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
-			fprintf(stderr, "oneside-rates: a write failed: %s\n",
-				dat_dto_status_name(event.event_data.dto_completion_event_data.status));
-			return false;
-		}
 		histogram_add(&c->latency, now_ns() - before);
 	}
 	r->size = 8;
@@ -349,26 +356,17 @@ write_once(struct client *c, void *p, const DAT_RMR_TRIPLET *remote)
 {
 	DAT_REGION_DESCRIPTION region = {.for_va = p};
 	DAT_LMR_TRIPLET local = {.virtual_address = (DAT_VADDR)(uintptr_t)p, .segment_length = c->o->size};
-	DAT_DTO_COOKIE cookie = {.as_64 = 0};
 	DAT_RMR_CONTEXT rmr_context;
 	DAT_LMR_HANDLE lmr;
 	DAT_VADDR address;
-	DAT_EVENT event;
 	DAT_VLEN length;
 
 	if (!dat_ok(dat_lmr_create(c->adapter.ia, DAT_MEM_TYPE_VIRTUAL, region, c->o->size, c->adapter.pz,
 				   DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &local.lmr_context, &rmr_context,
 				   &length, &address),
 		    "dat_lmr_create") ||
-	    !dat_ok(dat_ep_post_rdma_write(c->ep[0], 1, &local, cookie, remote, DAT_COMPLETION_DEFAULT_FLAG),
-		    "dat_ep_post_rdma_write") ||
-	    !dat_dequeue_spin(c->adapter.request_evd, &event, EVENT_SECONDS))
+	    !write_and_wait(c, &local, remote))
 		return false;
-	if (event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
-		fprintf(stderr, "oneside-rates: a write failed: %s\n",
-			dat_dto_status_name(event.event_data.dto_completion_event_data.status));
-		return false;
-	}
 	return dat_ok(dat_lmr_free(lmr), "dat_lmr_free");
 }
 
