@@ -366,7 +366,7 @@ regions_get(struct one_client *client, struct mem_use *use, const struct acquire
 	return error;
 }
 
-static bool give_up_kept(void);
+static bool give_up_cached(void);
 
 /* Adopts memory and creates its regions. Without pieces, *out is memory for the copy thread. A region of a
  * foreign file that the data plane refuses is no error either: the copy thread serves that memory, too. A
@@ -399,7 +399,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 		return -ENOMEM;
 	}
 	error = regions_get(client, use, &acquired);
-	if (error == -EDQUOT && has_foreign(&acquired) && give_up_kept())
+	if (error == -EDQUOT && has_foreign(&acquired) && give_up_cached())
 		error = regions_get(client, use, &acquired);
 	piece_close_fds(&acquired);
 	if (error != 0) {
@@ -467,7 +467,7 @@ copies_end(struct one_client *client)
 
 /* Reports, with ONESIDE_DEBUG, memory that is copied. The reason is the last one noted. */
 static void
-tell_copied(const struct one_mr_create *create)
+report_copied(const struct one_mr_create *create)
 {
 	const char *reason = one_noted_cause();
 
@@ -506,7 +506,7 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 		return error;
 	}
 	if (one_explaining && msg->mr_create.num_pieces == 0)
-		tell_copied(&msg->mr_create);
+		report_copied(&msg->mr_create);
 	(*out)->mr = reply->mr.mr;
 	(*out)->lkey = reply->mr.lkey;
 	(*out)->remote = reply->mr.rkey != 0;
@@ -530,7 +530,7 @@ trim_regions(void)
 
 /* Empties the registration cache. True if it held anything. */
 static bool
-give_up_kept(void)
+give_up_cached(void)
 {
 	struct file *retired = NULL;
 	bool any;
@@ -562,7 +562,7 @@ drop_reclaimed(struct one_client *client)
 {
 	/* Pairs with the control thread's addition. Relaxed: only a count. */
 	client->reclaimed = atomic_load_explicit(&client->header->reclaimed, memory_order_relaxed);
-	give_up_kept();
+	give_up_cached();
 	drop_idle_regions(client);
 }
 
@@ -583,7 +583,7 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 		error = try_register(client, msg, alone, reply, out);
 	}
 	/* Cached memory counts towards the data plane's limits: drop it, and try again. */
-	if ((error == -EDQUOT || error == -ENOMEM) && give_up_kept())
+	if ((error == -EDQUOT || error == -ENOMEM) && give_up_cached())
 		error = try_register(client, msg, alone, reply, out);
 	return error;
 }
@@ -814,7 +814,7 @@ mem_release_all(struct one_client *client)
 		use_remove(client->uses);
 	}
 	copies_end(client);
-	give_up_kept();
+	give_up_cached();
 	/* The remaining files are slabs, or registered by other attachments. The data plane frees its regions
 	 * with the attachment. */
 	for (struct file *file = files_next(NULL); file != NULL; file = files_next(file))

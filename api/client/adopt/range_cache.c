@@ -24,9 +24,9 @@
 #define BUSY_NS 50000 /* before ranges_lock is tried again */
 
 enum state {
-	STATE_FREE, /* guards no range; events of earlier mappings may still arrive */
-	STATE_HELD, /* the range is registered */
-	STATE_KEPT, /* the range is cached */
+	STATE_FREE,   /* guards no range; events of earlier mappings may still arrive */
+	STATE_HELD,   /* the range is registered */
+	STATE_CACHED, /* the range is cached */
 };
 
 struct guard {
@@ -37,7 +37,7 @@ struct guard {
 	 * range_cache_was_touched. */
 	_Atomic bool touched;
 	struct range *range;
-	uint64_t used; /* keep.uses when the range was cached: the range with the lowest is dropped first */
+	uint64_t used; /* cache.uses when the range was cached: the range with the lowest is dropped first */
 };
 
 static struct {
@@ -48,7 +48,7 @@ static struct {
 	_Atomic int wake;            /* eventfd, written when a guard is opened */
 	bool known;                  /* `limit` and `most` are set */
 	_Atomic bool running;
-} keep;
+} cache;
 
 /* ---- limits ---- */
 
@@ -82,23 +82,23 @@ range_cache_usable(void)
 	struct rlimit files;
 	int fd;
 
-	if (keep.known)
-		return keep.limit != 0 && keep.most != 0;
-	keep.known = true;
-	keep.limit = limit_of(secure_getenv("ONESIDE_REGISTRATION_CACHE"));
+	if (cache.known)
+		return cache.limit != 0 && cache.most != 0;
+	cache.known = true;
+	cache.limit = limit_of(secure_getenv("ONESIDE_REGISTRATION_CACHE"));
 	/* Each cached range takes two descriptors, and most of the limit must remain for the application. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-		keep.most = files.rlim_cur / 16 < RANGE_CACHE_MAX ? (uint32_t)(files.rlim_cur / 16)
-								  : RANGE_CACHE_MAX;
+		cache.most = files.rlim_cur / 16 < RANGE_CACHE_MAX ? (uint32_t)(files.rlim_cur / 16)
+								   : RANGE_CACHE_MAX;
 	/* Files of cached ranges continue for BEHIND bytes (files.h): cache nothing under a limit. */
 	if (getrlimit(RLIMIT_FSIZE, &files) != 0 || files.rlim_cur != RLIM_INFINITY)
-		keep.most = 0;
-	fd = keep.limit != 0 && keep.most != 0 ? transplant_guard_open() : -1;
+		cache.most = 0;
+	fd = cache.limit != 0 && cache.most != 0 ? transplant_guard_open() : -1;
 	if (fd >= 0)
 		close(fd);
 	else
-		keep.most = 0;
-	return keep.limit != 0 && keep.most != 0;
+		cache.most = 0;
+	return cache.limit != 0 && cache.most != 0;
 }
 
 /* ---- guards ---- */
@@ -142,8 +142,8 @@ range_cache_leave(struct range *range)
 
 	if (guard == NULL)
 		return;
-	if (one_load_locked(&guard->state) == STATE_KEPT)
-		keep.bytes -= range->length;
+	if (one_load_locked(&guard->state) == STATE_CACHED)
+		cache.bytes -= range->length;
 	range->guard = NULL;
 	guard->range = NULL;
 	/* Pairs with the loads in guard_serve: from now on the keeper thread only drains events. */
@@ -158,7 +158,7 @@ static bool
 guard_serve(struct guard *guard)
 {
 	/* Pairs with the stores in range_cache_put, range_cache_take, range_cache_leave. */
-	if (atomic_load_explicit(&guard->state, memory_order_acquire) != STATE_KEPT) {
+	if (atomic_load_explicit(&guard->state, memory_order_acquire) != STATE_CACHED) {
 		/* Pairs with the loads in range_cache_put, range_cache_intact, range_cache_was_touched. */
 		atomic_store_explicit(&guard->touched, true, memory_order_release);
 		guard_drain(guard);
@@ -168,7 +168,7 @@ guard_serve(struct guard *guard)
 	}
 	if (!ranges_trylock())
 		return false;
-	if (one_load_locked(&guard->state) == STATE_KEPT) {
+	if (one_load_locked(&guard->state) == STATE_CACHED) {
 		one_store_alone(&guard->touched, true);
 		ranges_give_up(guard->range);
 	}
@@ -185,25 +185,25 @@ keeper(void *arg)
 
 	for (;;) {
 		/* Pairs with the store in guard_open. */
-		uint32_t n = atomic_load_explicit(&keep.count, memory_order_acquire);
+		uint32_t n = atomic_load_explicit(&cache.count, memory_order_acquire);
 		bool busy = false;
 		uint64_t value;
 
-		set[0] = (struct pollfd){.fd = one_load_alone(&keep.wake), .events = POLLIN};
+		set[0] = (struct pollfd){.fd = one_load_alone(&cache.wake), .events = POLLIN};
 		set[1] = (struct pollfd){.fd = stay_fd(), .events = POLLIN};
 		for (uint32_t i = 0; i < n; i++)
 			set[2 + i] =
-				(struct pollfd){.fd = one_load_alone(&keep.guard[i].fd), .events = POLLIN};
+				(struct pollfd){.fd = one_load_alone(&cache.guard[i].fd), .events = POLLIN};
 		if (poll(set, 2 + n, -1) <= 0)
 			continue;
 		if ((set[0].revents & POLLNVAL) != 0)
-			one_store_alone(&keep.wake, -1);
+			one_store_alone(&cache.wake, -1);
 		else if (set[0].revents != 0 && read(set[0].fd, &value, sizeof(value)) < 0)
 			continue;
 		if (set[1].revents != 0)
 			stay_serve();
 		for (uint32_t i = 0; i < n; i++) {
-			if (set[2 + i].revents != 0 && !guard_serve(&keep.guard[i]))
+			if (set[2 + i].revents != 0 && !guard_serve(&cache.guard[i]))
 				busy = true;
 		}
 		if (busy)
@@ -222,7 +222,7 @@ keeper_start(void)
 
 	if (wake < 0)
 		return -errno;
-	one_store_alone(&keep.wake, wake);
+	one_store_alone(&cache.wake, wake);
 	error = stay_open();
 	if (error == 0)
 		error = client_thread_apart(&thread, STACK_SIZE, keeper, NULL, &stack);
@@ -231,7 +231,7 @@ keeper_start(void)
 		return error;
 	}
 	pthread_detach(thread);
-	one_store_alone(&keep.running, true);
+	one_store_alone(&cache.running, true);
 	return 0;
 }
 
@@ -245,7 +245,7 @@ range_cache_was_touched(const struct range *range)
 uint32_t
 range_cache_threads(void)
 {
-	return one_load_alone(&keep.running) ? 1 : 0;
+	return one_load_alone(&cache.running) ? 1 : 0;
 }
 
 /* ---- cached ranges ---- */
@@ -254,26 +254,26 @@ range_cache_threads(void)
 static struct guard *
 guard_open(uint32_t i)
 {
-	struct guard *guard = &keep.guard[i];
+	struct guard *guard = &cache.guard[i];
 	const uint64_t one = 1;
 	int fd;
 
 	/* No guard exists yet, so no thread waits for the keeper thread while threads are created. */
 	if (range_cache_threads() == 0 && (transplant_stand_by() != 0 || keeper_start() != 0))
-		keep.most = 0;
-	if (i >= keep.most)
+		cache.most = 0;
+	if (i >= cache.most)
 		return NULL;
 	fd = transplant_guard_open();
 	if (fd < 0)
 		return NULL;
 	one_store_alone(&guard->fd, fd);
 	/* Pairs with the load in keeper. */
-	if (i == one_load_locked(&keep.count))
-		atomic_store_explicit(&keep.count, i + 1, memory_order_release);
-	if (write(one_load_alone(&keep.wake), &one, sizeof(one)) == sizeof(one))
+	if (i == one_load_locked(&cache.count))
+		atomic_store_explicit(&cache.count, i + 1, memory_order_release);
+	if (write(one_load_alone(&cache.wake), &one, sizeof(one)) == sizeof(one))
 		return guard;
 	/* The keeper thread would not poll the new descriptor. */
-	keep.most = 0;
+	cache.most = 0;
 	one_store_alone(&guard->fd, -1);
 	close(fd);
 	return NULL;
@@ -285,10 +285,10 @@ oldest(void)
 {
 	struct guard *found = NULL;
 
-	for (uint32_t i = 0; i < one_load_locked(&keep.count); i++) {
-		struct guard *guard = &keep.guard[i];
+	for (uint32_t i = 0; i < one_load_locked(&cache.count); i++) {
+		struct guard *guard = &cache.guard[i];
 
-		if (one_load_locked(&guard->state) == STATE_KEPT &&
+		if (one_load_locked(&guard->state) == STATE_CACHED &&
 		    (found == NULL || guard->used < found->used))
 			found = guard;
 	}
@@ -308,12 +308,12 @@ range_cache_drop_oldest(void)
 static struct guard *
 guard_get(void)
 {
-	uint32_t n = one_load_locked(&keep.count);
+	uint32_t n = one_load_locked(&cache.count);
 	struct guard *guard;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (keep.guard[i].range == NULL)
-			return is_guard(&keep.guard[i]) ? &keep.guard[i] : guard_open(i);
+		if (cache.guard[i].range == NULL)
+			return is_guard(&cache.guard[i]) ? &cache.guard[i] : guard_open(i);
 	}
 	guard = guard_open(n);
 	if (guard != NULL || !range_cache_drop_oldest())
@@ -348,7 +348,7 @@ range_cache_put(struct range *range)
 	struct guard *guard = range->guard;
 
 	if (!range->file->lasting || range->file->slab || range->locked || !range_cache_usable() ||
-	    range->length > keep.limit)
+	    range->length > cache.limit)
 		return false;
 	if (guard == NULL && !guard_set(range))
 		return false;
@@ -356,12 +356,12 @@ range_cache_put(struct range *range)
 	/* Pairs with the store in guard_serve: a thread that changed a mapping continues only after it. */
 	if (atomic_load_explicit(&guard->touched, memory_order_acquire) || !is_guard(guard))
 		return false;
-	while (keep.bytes > keep.limit - range->length)
+	while (cache.bytes > cache.limit - range->length)
 		range_cache_drop_oldest();
-	keep.bytes += range->length;
-	guard->used = ++keep.uses;
+	cache.bytes += range->length;
+	guard->used = ++cache.uses;
 	/* Pairs with the load in guard_serve. */
-	atomic_store_explicit(&guard->state, STATE_KEPT, memory_order_release);
+	atomic_store_explicit(&guard->state, STATE_CACHED, memory_order_release);
 	return true;
 }
 
@@ -370,9 +370,9 @@ range_cache_take(struct range *range)
 {
 	struct guard *guard = range->guard;
 
-	if (guard == NULL || one_load_locked(&guard->state) != STATE_KEPT)
+	if (guard == NULL || one_load_locked(&guard->state) != STATE_CACHED)
 		return;
-	keep.bytes -= range->length;
+	cache.bytes -= range->length;
 	/* Pairs with the load in guard_serve. */
 	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_release);
 }
@@ -409,10 +409,10 @@ range_cache_drop(uint64_t start, uint64_t end)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < one_load_locked(&keep.count); i++) {
-		struct guard *guard = &keep.guard[i];
+	for (uint32_t i = 0; i < one_load_locked(&cache.count); i++) {
+		struct guard *guard = &cache.guard[i];
 
-		if (one_load_locked(&guard->state) != STATE_KEPT || guard->range->start >= end ||
+		if (one_load_locked(&guard->state) != STATE_CACHED || guard->range->start >= end ||
 		    guard->range->start + guard->range->length <= start)
 			continue;
 		ranges_give_up(guard->range);
@@ -424,11 +424,11 @@ range_cache_drop(uint64_t start, uint64_t end)
 void
 range_cache_fork_child(void)
 {
-	for (uint32_t i = 0; i < one_load_locked(&keep.count); i++) {
-		if (is_guard(&keep.guard[i]))
-			close(one_load_alone(&keep.guard[i].fd));
+	for (uint32_t i = 0; i < one_load_locked(&cache.count); i++) {
+		if (is_guard(&cache.guard[i]))
+			close(one_load_alone(&cache.guard[i].fd));
 	}
 	if (range_cache_threads() != 0)
-		close(one_load_alone(&keep.wake));
-	memset(&keep, 0, sizeof(keep));
+		close(one_load_alone(&cache.wake));
+	memset(&cache, 0, sizeof(cache));
 }

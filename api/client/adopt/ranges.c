@@ -93,15 +93,15 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 	struct range *range = cell_new();
 	uint32_t pages = (uint32_t)(length / page_size()), first = 0;
 	bool small = length <= SLAB_RANGE_PAGES * page_size() && !exec && !alone;
-	bool kept = !alone && range_cache_usable() && file_size_is_allowed(length + HUGE + BEHIND) &&
-		    (!small || files_adopted() < SMALL_FILES ||
-		     (range_cache_drop_oldest() && files_adopted() < SMALL_FILES));
+	bool cacheable = !alone && range_cache_usable() && file_size_is_allowed(length + HUGE + BEHIND) &&
+			 (!small || files_adopted() < SMALL_FILES ||
+			  (range_cache_drop_oldest() && files_adopted() < SMALL_FILES));
 	uint64_t skip = 0;
 	struct file *file;
 
 	if (range == NULL)
 		return NULL;
-	if (small && !kept) {
+	if (small && !cacheable) {
 		file = slab_with_room(pages, &first);
 		if (file != NULL) {
 			slab_mark(file, first, pages, true);
@@ -110,9 +110,9 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 	} else {
 		if (length >= HUGE_LAYOUT)
 			skip = start & (HUGE - 1);
-		file = kept && !exec ? file_again(skip + length) : NULL;
+		file = cacheable && !exec ? file_again(skip + length) : NULL;
 		if (file == NULL)
-			file = file_adopted(skip + length, exec, alone, kept);
+			file = file_adopted(skip + length, exec, alone, cacheable);
 	}
 	if (file == NULL) {
 		cell_free(range);
