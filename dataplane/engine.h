@@ -467,7 +467,8 @@ bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
 /** Count the work requests that all lanes have taken, and the completions they have stored. */
 void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);
-/** @return  NULL: no memory, or the ring lies outside of the arena. Shared receive queues: likewise. */
+/** Make completion rings, and shared receive queues. @return  NULL: no memory, or the ring lies outside of
+ * the arena. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);
 struct engine_srq *engine_srq_new(struct engine_client *client, const struct engine_srq_config *config);

@@ -235,8 +235,8 @@ has_reported(const struct one_cq *cq, const struct one_cq_ring *from, uint32_t n
 		!holds_report(cq, from->next_ring, from->next_log2, 0, number, &waits));
 }
 
-/* True if an entry may be taken: the entries that come first have been taken. Those were stored earlier, so
- * no two rings wait for each other. */
+/* True if an entry may be taken: the entries that come first have been taken. Such entries were stored
+ * earlier, so no two rings wait for each other. */
 static bool
 is_passable(const struct one_cq *cq, const struct one_cqe *entry)
 {

@@ -32,8 +32,8 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 	}
 }
 
-/* A failure to attach is printed in any case: the code of the call does not tell a missing data plane from
- * others. */
+/* A failure to attach is printed in any case: the code of the call is the same for a missing data plane and
+ * for other causes. */
 static void
 report_attach_error(const char *name, const char *socket, const char *port, int error)
 {

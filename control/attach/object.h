@@ -82,7 +82,7 @@ struct attach_calls {
 extern const struct attach_calls *attach_calls;
 
 void *object_new(struct client *client, enum object_kind kind, size_t size);
-/* Likewise, with an id that another process has given out. */
+/* object_new() with an id that another process has given out. */
 void *object_new_as(struct client *client, enum object_kind kind, size_t size, uint32_t id);
 void object_free(void *object); /* the id becomes invalid */
 /* Returns NULL if there is no such object, or the object is busy. */

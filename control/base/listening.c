@@ -51,7 +51,7 @@ drop_inherited(uint32_t i)
 	close(fd);
 }
 
-/* The sockets become this process's: the kernel tells callers the process that called listen() last, and the
+/* Makes the sockets this process's: the kernel reports to callers the process that called listen() last. The
  * configuration may have another mode, or no longer the path. */
 void
 listening_commit(void)

@@ -97,7 +97,7 @@ struct conn {
 	TAILQ_ENTRY(conn) link;
 	LIST_ENTRY(conn) peer_link;
 	LIST_ENTRY(conn) host_link;
-	LIST_ENTRY(conn) reported_link; /* in told->timewaits */
+	LIST_ENTRY(conn) reported_link; /* in client.timewaits */
 };
 
 /* ---- conn_state.c: only writer of a connection's state after conn_new(); `why` is for the trace ---- */

@@ -11,8 +11,8 @@
 #include "control/objects/qp_move.h"
 #include "control/objects/place.h"
 
-#define TRIES 50u                /* of freezing a queue pair that is busy with a bind, a key, or copies */
-#define RETRY_NS (2 * NS_PER_MS) /* between two of them; the same for all moves, so `waiting` is sorted */
+#define TRIES 50u                /* to freeze a queue pair that is busy with a bind, a key, or copies */
+#define RETRY_NS (2 * NS_PER_MS) /* between two tries; equal for all moves, so `waiting` is sorted */
 #define ENDS 2u
 
 struct qp_move {

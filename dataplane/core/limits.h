@@ -34,11 +34,11 @@ enum {
 	PORT_RINGS_MAX = 16, /* of a memif in each direction: DPDK's limit of queues per port */
 	TX_BUFFER = 512,     /* frames that a core holds while a port is full */
 	TX_HIGH = 256,       /* frames waiting for a port, above which queue pairs wait */
-	TX_SHARED = 32,      /* the same with several clients: bounds the wait of each client's frames */
+	TX_SHARED = 32, /* TX_HIGH if there are several clients: bounds the wait of each client's frames */
 	INBOUND_HIGH = 3072,
 	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop */
-	LOCAL_CHUNK_LONG = 131072,  /* the same while no other queue pair is hot */
-	LOCAL_CHUNK_ALONE = 524288, /* the same while there is also no other client */
+	LOCAL_CHUNK_LONG = 131072,  /* LOCAL_CHUNK while no other queue pair is hot */
+	LOCAL_CHUNK_ALONE = 524288, /* LOCAL_CHUNK while there is also no other client */
 	TIMER_SLOTS = 4096,
 	TIMER_SHIFT = 12, /* a slot is 4.1 us */
 	/* Bursts that drain the longest receive queue: they limit how long timers and commands wait. */

@@ -33,7 +33,7 @@ enum qp_send {
 	QP_SEND_OPEN,
 	QP_SEND_STOPPED,         /* not taken, and those taken before have ended */
 	QP_SEND_STOPPING,        /* not taken, and those taken before are unfinished */
-	QP_SEND_STOPPING_NOTIFY, /* the same, and an event reports their end */
+	QP_SEND_STOPPING_NOTIFY, /* QP_SEND_STOPPING; an event reports the end of those taken before */
 	QP_SEND_DRAINING         /* taken, and an event to the control thread reports the end of all */
 };
 
@@ -62,8 +62,8 @@ enum {
 struct move_origin {
 	bool known;     /* false: none */
 	uint8_t flags;  /* ONE_CQE_* for ONE_CQE_AFTER: flags_of_entries() */
-	uint32_t ring;  /* as in ONE_CQE_AFTER */
-	uint64_t count; /* the same */
+	uint32_t ring;  /* number of the ring that has the entries, for ONE_CQE_AFTER */
+	uint64_t count; /* position after them in that ring */
 	uint64_t seen;  /* newest_entry() of the present ring when the queue pair came */
 };
 #define MOVE_CQS 3u
