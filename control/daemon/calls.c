@@ -162,6 +162,8 @@ path_link(const struct path_port *port)
 
 	if (port->link_up)
 		rsm_find_peers();
+	if (port->link_up == port->link_reported)
+		return;
 	TAILQ_FOREACH(client, &control.clients, link)
 		if (client->state == CLIENT_ATTACHED && client->kind == ONE_KIND_VERBS &&
 		    client->port == port)

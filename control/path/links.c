@@ -14,7 +14,10 @@
 
 #define LINK_UP_NS NS_PER_S          /* poll interval while all links are up */
 #define LINK_DOWN_NS (NS_PER_S / 10) /* poll interval while a link is down */
-#define NOTICES 64                   /* limit of reads per loop; epoll reports the rest again */
+/* A shorter interruption of a memif or PCI port is not reported to programs: the link goes down and up when
+ * the data plane at its other end is taken over, which waits up to 3 s for the new process. */
+#define LINK_HOLD_NS (4 * NS_PER_S)
+#define NOTICES 64 /* limit of reads per loop; epoll reports the rest again */
 
 static uint64_t links_at; /* time of the next poll */
 static int notices_fd = -1;
@@ -78,10 +81,29 @@ report_mtu(struct path_port *port, const struct engine_port_info *info)
 			info->name, info->interface, info->mtu, info->interface_mtu);
 }
 
+void
+path_link_inherit(struct path_port *port, bool up)
+{
+	port->link_reported = up;
+	port->link_changed_at = control.now;
+}
+
+static void
+log_link(struct path_port *port, const struct engine_port_info *info)
+{
+	port->link_up = info->link_up;
+	port->link_changed_at = control.now;
+	log_notice("event=link port=%s%s%s text=\"the link is %s\"\n", info->name,
+		   info->interface[0] != '\0' ? " interface=" : "", info->interface,
+		   port->link_up ? "up" : "down");
+}
+
 static void
 report_link(struct path_port *port, const struct engine_port_info *info)
 {
 	bool moved = memcmp(port->mac, info->mac, sizeof(port->mac)) != 0;
+	bool changed = info->link_up != port->link_up, due;
+	uint64_t hold = info->interface[0] != '\0' ? 0 : LINK_HOLD_NS;
 
 	if (moved) {
 		memcpy(port->mac, info->mac, sizeof(port->mac));
@@ -91,13 +113,13 @@ report_link(struct path_port *port, const struct engine_port_info *info)
 	/* Hosts on a link that comes up may have cached another MAC for our addresses. */
 	if (info->link_up && (moved || !port->link_up))
 		neigh_announce(control.neigh, (uint16_t)port->index, control.now);
-	if (info->link_up == port->link_up)
+	if (changed)
+		log_link(port, info);
+	due = port->link_up ? changed : port->link_reported && control.now - port->link_changed_at >= hold;
+	if (!due)
 		return;
-	port->link_up = info->link_up;
-	log_notice("event=link port=%s%s%s text=\"the link is %s\"\n", info->name,
-		   info->interface[0] != '\0' ? " interface=" : "", info->interface,
-		   port->link_up ? "up" : "down");
 	link_changed(port);
+	port->link_reported = port->link_up;
 }
 
 static void

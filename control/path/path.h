@@ -32,9 +32,11 @@ struct path_port {
 	struct sidr_env sidr_env;
 	struct port_space tcp; /* ports with a listener */
 	uint32_t mad_psn;
-	bool link_up; /* at the last poll */
-	bool narrow;  /* the interface's MTU is less than the port's */
+	bool link_up;       /* at the last poll */
+	bool link_reported; /* state last reported to programs, perhaps by the data plane before this one */
+	bool narrow;        /* the interface's MTU is less than the port's */
 	uint8_t mac[6];
+	uint64_t link_changed_at;
 };
 extern struct path_port path_port[CONFIG_PORTS_MAX];
 extern uint32_t path_num_ports;
@@ -46,7 +48,8 @@ struct path_calls {
 		     const struct sidr_remote *remote);
 	/* Called for each MAD before SIDR and the CM.  True if the MAD was consumed. */
 	bool (*mad)(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad);
-	void (*link)(const struct path_port *port); /* the link went up or down */
+	/* The link is up, or has been down for a while.  `link_reported` is the state reported before. */
+	void (*link)(const struct path_port *port);
 	/* True if an open connection sends to `dst` from that UDP port. */
 	bool (*sends)(const struct path_port *port, const struct wire_addr *dst, uint16_t udp_src_port);
 };
@@ -68,6 +71,8 @@ const char *addr_text(const struct wire_addr *addr); /* static buffer */
 /* ---- links.c ---- */
 void path_links_open(void (*changed)(const struct path_port *port));
 void path_links_close(void);
+/* After a take-over: sets the state that the old data plane has reported to programs. */
+void path_link_inherit(struct path_port *port, bool up);
 void path_links_poll(void);
 uint64_t path_links_deadline(void);
 

@@ -44,6 +44,7 @@ send_offer(int fd)
 		port->mtu = info->mtu;
 		port->path_mtu = info->path_mtu;
 		port->num_addrs = info->num_addrs;
+		port->link_reported = path_port[i].link_reported;
 		memcpy(port->addr, info->addr, info->num_addrs * sizeof(port->addr[0]));
 	}
 	takeover_send(fd, &offer, sizeof(offer), &directory, directory >= 0 ? 1 : 0, clock_now());

@@ -438,6 +438,8 @@ takeover_build(char *why, size_t why_len)
 	if (error != 0)
 		return error;
 	error = read_all();
+	for (uint32_t i = 0; i < offer.num_ports; i++)
+		path_link_inherit(&path_port[i], offer.port[i].link_reported != 0);
 	if (error != 0)
 		return config_refuse(why, why_len, error, "the state is refused: %s", in.why);
 	error = engine_ipsec_begin(why, why_len);

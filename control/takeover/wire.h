@@ -30,7 +30,7 @@ struct takeover_message {
 
 struct takeover_port {
 	char name[ONE_PORT_NAME];
-	uint32_t mtu, path_mtu, num_addrs;
+	uint32_t mtu, path_mtu, num_addrs, link_reported;
 	struct wire_addr addr[CONFIG_ADDRS_MAX];
 };
 
