@@ -197,9 +197,9 @@ many_client(struct pair *pair)
 
 /*
  * Each round does WRITEs, a READ of all that was written, and a fenced SEND on each of 64 endpoints, for
- * ONESIDE_SOAK_SECONDS (10 if unset). The server checks each message and answers with another. Sometimes
- * the client first requests a new window; WRITEs through the old context would then break the connection.
- * The client checks the data of its READs and the answers.
+ * ONESIDE_SOAK_SECONDS (10 if unset), or until the file UNTIL exists. The server checks each message and
+ * answers with another. Sometimes the client first requests a new window; WRITEs through the old context
+ * would then break the connection. The client checks the data of its READs and the answers.
  */
 #define SOAK_EPS 64u
 #define SOAK_REGION 65536u
@@ -231,6 +231,14 @@ soak_seconds(void)
 	/* The test ends after `seconds`; if it hangs, the alarm kills it. */
 	alarm(seconds + 120);
 	return seconds;
+}
+
+static bool
+soak_is_over(uint64_t start, uint32_t seconds)
+{
+	const char *until = getenv("UNTIL");
+
+	return until != NULL ? access(until, F_OK) == 0 : pair_now_ms() - start >= seconds * 1000ull;
 }
 
 static void
@@ -382,7 +390,7 @@ soak_client(struct pair *pair)
 	}
 	start = pair_now_ms();
 	for (; !last; round++) {
-		last = pair_now_ms() - start >= seconds * 1000ull;
+		last = soak_is_over(start, seconds);
 		for (uint32_t i = 0; i < SOAK_EPS; i++) {
 			struct soak_note note = {.endpoint = i, .seed = round * SOAK_EPS + i, .last = last};
 
@@ -419,6 +427,8 @@ soak_client(struct pair *pair)
 
 			e[note.endpoint].window = note.window;
 		}
+		if (getenv("UNTIL") != NULL)
+			printf("round %u\n", round);
 	}
 	CHECK(pair, round > 2, "only %u rounds in %u seconds", round, seconds);
 	printf("       %u rounds, %u windows bound anew\n", round, binds);

@@ -9,6 +9,10 @@
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
 #   takeover.sh rsm [N]       N times at the exporter's end, then at the importer's, then where both are, under RSM transfers,
 #                             signals and mappings, of peers that share a secret
+#   takeover.sh mixed [N [one|both|local]...]   N times (default 100) at one end, then at both at once, then where both ends are,
+#                             under 64 endpoints of uDAPL, RSM and verbs at once (CABLE=memif: over memif)
+#   takeover.sh gaps [N]      the longest times between completions of 8 B writes in N take-overs (default 20), with 1,000 idle
+#                             connections and 1 GiB registered (CABLE=memif: over memif)
 #   takeover.sh killed [STEP] each process is killed at each step of enum takeover_step; afterwards one serves
 #   takeover.sh failed        new processes die before the commit; the old one has as many descriptors as before
 #   takeover.sh upgrade       onesidectl upgrade, and what it refuses
@@ -331,7 +335,12 @@ test_refused() {
 	# The programs' sockets stay open, though the new process does not admit them.
 	try_take_over a --limit max_clients=1 --limit max_clients_per_uid=1
 	refused 'the state is refused'
+	# Verbs with a shared receive queue and datagrams go on, without an asynchronous event.
+	start_mixed_verbs "${sockets[@]}"
+	await_mixed 2
 	take_over a
+	await_mixed 2
+	end_mixed
 	await_pings 3
 	ip -n "oneside-$$-a" link set lo up
 	ip netns exec "oneside-$$-a" /usr/bin/python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:9464/metrics").read().decode())' \
@@ -407,6 +416,159 @@ test_rsm() { # N
 	for name in a b; do
 		stop_plane "$name"
 	done
+}
+
+# ---- programs of all kinds at once ----
+
+MIXED=() # names of the programs; the output of NAME is in $WORK/mixed-NAME
+declare -A MIXED_PID=()
+
+mixed() { # NAME PROGRAM...
+	"${@:2}" >"$WORK/mixed-$1" 2>&1 &
+	MIXED_PID[$1]=$!
+	MIXED+=("$1")
+	APPLICATIONS+=("$!")
+}
+
+start_mixed_verbs() { # SOCKET SERVERS-SOCKET
+	MIXED=()
+	rm -f "$WORK/until"
+	export UNTIL=$WORK/until
+	mixed verbs "$RUN" --socket "$1" "$BUILD/tests/net/net-verbs-mixed" "$@" mixed
+}
+
+# start_mixed SOCKET SERVERS-SOCKET: rounds of RSM are on one data plane, too, for mappings.
+start_mixed() {
+	local programs=$BUILD/tests/net
+	start_mixed_verbs "$@"
+	ONESIDE_SOAK_SECONDS=3600 mixed dat "$programs/net-dat-load" "$@" soak
+	mixed rsm "$programs/net-rsm-takeover" "$@"
+	[ "$1" = "$2" ] || mixed map "$programs/net-rsm-takeover" "$1" "$1"
+	await_mixed 2
+}
+
+# await_mixed N: waits for N more rounds of each program.
+await_mixed() {
+	local name
+	local -A want=()
+	for name in "${MIXED[@]}"; do
+		want[$name]=$(($(grep -c '^round' "$WORK/mixed-$name") + $1))
+	done
+	for name in "${MIXED[@]}"; do
+		until [ "$(grep -c '^round' "$WORK/mixed-$name")" -ge "${want[$name]}" ]; do
+			alive "${MIXED_PID[$name]}" || fail "the $name program has ended: $(tail -n 5 "$WORK/mixed-$name")"
+			sleep 0.02
+		done
+	done
+}
+
+end_mixed() {
+	local name
+	touch "$UNTIL"
+	for name in "${MIXED[@]}"; do
+		wait "${MIXED_PID[$name]}" || fail "the $name program: $(tail -n 5 "$WORK/mixed-$name")"
+		say "$name: $(grep -c '^round' "$WORK/mixed-$name") rounds; $(grep -v '^round' "$WORK/mixed-$name" | tr -s ' \n' ' ')"
+	done
+	! grep -hE 'event=(peer_lost|node_wrong)|event=attachment_ended.*reason=' "$WORK"/*.log || fail "an end that nobody wanted"
+}
+
+# Prints a line for each data plane, and each process of the programs: name, descriptors, mappings, MiB.
+mixed_usage() { # NAME...
+	local name pid
+	for name in "$@"; do
+		process_usage "data plane $name" "${PLANE_PID[$name]}"
+	done
+	for name in "${MIXED[@]}"; do
+		for pid in $(pgrep -P "${MIXED_PID[$name]}"); do
+			process_usage "$name $pid" "$pid"
+		done
+	done
+}
+
+process_usage() { # NAME PID
+	printf '%s: %s descriptors, %s mappings, %s MiB\n' "$1" "$(find "/proc/$2/fd" -mindepth 1 | wc -l)" \
+		"$(grep -c . "/proc/$2/maps")" "$(awk '/^RssAnon/ { print int($2 / 1024) }' "/proc/$2/status")"
+}
+
+# Compares two outputs of mixed_usage. Mappings may be joined or split by the kernel.
+no_more_than() { # FILE-BEFORE FILE-AFTER
+	awk -F': ' 'NR == FNR { before[$1] = $2; next }
+		{ split(before[$1], was, " "); split($2, is, " ") }
+		!($1 in before) || is[1] > was[1] || is[3] > was[3] + 8 || is[5] > was[5] + 8 + was[5] / 10 { print $1 ": " before[$1] " before, " $2 " after"; more = 1 }
+		END { exit more }' "$@" >"$WORK/more"
+}
+
+# replace_under_mixed N NAME...: replaces these data planes, all at once, N times.
+replace_under_mixed() {
+	local n=$1 i name looks
+	local -A new=() log=()
+	shift
+	for ((i = 1; i <= n; i++)); do
+		for name in "$@"; do
+			try_take_over "$name"
+			new[$name]=$NEW log[$name]=$NEW_LOG
+		done
+		for name in "$@"; do
+			NEW=${new[$name]} NEW_LOG=${log[$name]}
+			await_new "$name"
+		done
+		await_mixed 1
+		[ "$i" != 1 ] || {
+			sleep 1
+			mixed_usage "$@" >"$WORK/usage-first"
+		}
+	done
+	# A program may connect at this moment, and the last things go a moment later.
+	for ((looks = 0; looks < 200; looks++)); do
+		mixed_usage "$@" >"$WORK/usage-last"
+		! no_more_than "$WORK/usage-first" "$WORK/usage-last" || break
+		sleep 0.1
+	done
+	say "after the first take-over of $*:" && cat "$WORK/usage-first"
+	say "after $n:" && cat "$WORK/usage-last"
+	[ "$looks" -lt 200 ] || fail "more than before: $(cat "$WORK/more")"
+}
+
+test_mixed() { # N one|both|local...
+	local ends
+	for ends in "${@:2}"; do
+		say "$ends:"
+		case $ends in
+		one | both) start_mixed "${sockets[@]}" ;;
+		local) start_mixed "${sockets[0]}" "${sockets[0]}" ;;
+		esac
+		case $ends in
+		one | local) replace_under_mixed "$1" a ;;
+		both) replace_under_mixed "$1" a b ;;
+		esac
+		end_mixed
+	done
+	say_gaps
+	stop_plane a
+	stop_plane b
+}
+
+test_gaps() { # N
+	local i before
+	rm -f "$WORK/until"
+	export UNTIL=$WORK/until
+	mixed gaps "$RUN" --socket "${sockets[0]}" "$BUILD/tests/net/net-verbs-mixed" "${sockets[@]}" gaps
+	until grep -q '^ready' "$WORK/mixed-gaps"; do
+		alive "${MIXED_PID[gaps]}" || fail "the program has ended: $(cat "$WORK/mixed-gaps")"
+		sleep 0.1
+	done
+	for ((i = 0; i < $1; i++)); do
+		before=$(grep -c '^gap' "$WORK/mixed-gaps")
+		take_over a
+		sleep 1
+		tail -n +$((before + 2)) "$WORK/mixed-gaps" | sed -n 's/^gap //p' | sort -n | tail -n 1 >>"$WORK/longest"
+	done
+	touch "$UNTIL"
+	wait "${MIXED_PID[gaps]}" || fail "$(cat "$WORK/mixed-gaps")"
+	say_gaps
+	say "longest time between completions in each take-over, us: $(sort -n "$WORK/longest" | tr '\n' ' ')"
+	stop_plane a
+	stop_plane b
 }
 
 test_killed() {
@@ -622,6 +784,18 @@ rsm)
 	init_planes
 	test_rsm "${2:-10}"
 	;;
+mixed)
+	[ -x "$BUILD/tests/net/net-verbs-mixed" ] || skip "libibverbs-dev is missing"
+	[ "${CABLE:-veth}" = memif ] || SHARE_SECRET=yes
+	init_planes "${CABLE:-veth}"
+	[ $# -gt 2 ] || set -- mixed "${2:-100}" one both local
+	test_mixed "${@:2}"
+	;;
+gaps)
+	[ -x "$BUILD/tests/net/net-verbs-mixed" ] || skip "libibverbs-dev is missing"
+	init_planes "${CABLE:-veth}"
+	test_gaps "${2:-20}"
+	;;
 killed) test_killed "${2:-}" ;;
 failed) test_failed ;;
 upgrade) test_upgrade ;;
@@ -631,5 +805,5 @@ golden)
 	test_golden "${2:?golden FILE}"
 	;;
 refused) test_refused ;;
-*) fail "takeover.sh traffic|memif|ipsec|local|rsm [N], killed [STEP], failed, upgrade, user, or refused" ;;
+*) fail "takeover.sh traffic|memif|ipsec|local|rsm|mixed|gaps [N], killed [STEP], failed, upgrade, user, or refused" ;;
 esac
