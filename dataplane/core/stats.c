@@ -39,6 +39,9 @@ engine_clock(void)
 	/* Pairs with the release store in stats_will_sleep. */
 	uint64_t until = atomic_load_explicit(&core->counted_until, memory_order_acquire);
 
+	/* The core has not begun, but a gap before its first loop may be visible already. */
+	if (until == 0)
+		return 0;
 	return RTE_MIN(now, until) - atomic_load_explicit(gaps_ns, memory_order_relaxed);
 }
 

@@ -767,6 +767,10 @@ test_clock(void **state)
 	before = stopped_clock();
 	stats_will_sleep(core, SECOND / 50);
 	assert_int_equal(stopped_clock() - before, SECOND / 50);
+	/* A core's first gap may be seen before the time of its first loop. */
+	atomic_store(&core->counted_until, 0);
+	assert_int_equal(engine_clock(), 0);
+	stats_publish(core);
 }
 
 /* Fill the inbound ring with frames of no queue pair. */
