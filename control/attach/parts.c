@@ -144,6 +144,9 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 		small_free(&client->small, offset, size); /* cached for the client */
 		return;
 	}
+	/* A state that was taken over may have more allocations than it says. */
+	if (parts->num == parts->cap)
+		return;
 	client->account->leaving++;
 	parts->freed[parts->num++] = (struct arena_extent){offset, arena_rounded(size)};
 	next(client);

@@ -198,7 +198,8 @@ arena_free(struct arena *arena, uint64_t offset, uint64_t size)
 	} else if (joins_next) {
 		arena->free[next].offset = offset;
 		arena->free[next].size += size;
-	} else {
+	} else if (arena->num_free <
+		   arena->cap_free) { /* a state that was taken over may have more allocations */
 		memmove(&arena->free[next + 1], &arena->free[next],
 			(arena->num_free - next) * sizeof(*arena->free));
 		arena->free[next] = (struct arena_extent){offset, size};

@@ -70,6 +70,9 @@ small_free(struct small *small, uint64_t offset, uint64_t bytes)
 {
 	struct small_size *size = &small->size[lines_of(bytes)];
 
+	/* A state that was taken over may have more objects than slots for them. */
+	if (size->num_free == size->total)
+		return;
 	size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE);
 }
 

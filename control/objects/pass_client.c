@@ -353,6 +353,13 @@ arena_and_lanes_read(struct client *client, struct pass_in *in)
 	return error != 0 ? error : pass_each(client, in, RECORD_TABLE, table_read);
 }
 
+/* True if the arena has a struct one_copies there. */
+static bool
+has_copies(uint64_t offset)
+{
+	return offset % ONE_CACHE_LINE == 0 && offset <= ONE_ARENA_SIZE - sizeof(struct one_copies);
+}
+
 struct client *
 attachment_read(struct pass_in *in)
 {
@@ -376,7 +383,8 @@ attachment_read(struct pass_in *in)
 	}
 	in->context.owner = client;
 	client->wake_fd = pass_take_fd(in, fds.wake_fd);
-	if (pass_get(in, &client_form, client, &id) != 0 ||
+	if (pass_get(in, &client_form, client, &id) != 0 || !has_copies(client->copies_offset) ||
+	    !has_copies(client->copies_last) ||
 	    (client->state == CLIENT_ATTACHED && (client->port == NULL || client->wake_fd < 0)) ||
 	    (client->state == CLIENT_ATTACHED && arena_and_lanes_read(client, in) != 0)) {
 		pass_refuse(in, "an attachment is not valid");

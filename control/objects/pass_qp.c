@@ -7,21 +7,24 @@
 #include "control/objects/place.h"
 
 /* Kinds by their numbers in records. */
+#define KINDS 4u
+
 static const struct qp_kind *
 kind_at(uint64_t number)
 {
-	const struct qp_kind *const kinds[] = {NULL, attach_calls->endpoint, attach_calls->import,
-					       attach_calls->export};
+	const struct qp_kind *const kinds[KINDS] = {NULL, attach_calls->endpoint, attach_calls->import,
+						    attach_calls->export};
 
-	return number < RTE_DIM(kinds) ? kinds[number] : NULL;
+	return number < KINDS ? kinds[number] : NULL;
 }
 
+/* A kind without a number is named as one that no reader knows: the queue pair is refused. */
 static uint64_t
 name_kind(const void *pointer, const struct record_context *context)
 {
 	uint64_t number = 1;
 
-	while (kind_at(number) != pointer)
+	while (number < KINDS && kind_at(number) != pointer)
 		number++;
 	return number;
 }
@@ -168,6 +171,8 @@ fields_read(struct qp *qp, struct pass_in *in)
 
 	if (pass_get(in, &qp_form, qp, &id) != 0)
 		return -EINVAL;
+	if (qp->config.shm > ONE_ARENA_SIZE || qp->block_size > ONE_ARENA_SIZE - qp->config.shm)
+		return pass_refuse(in, "queue pair %#x exceeds the arena", qp->config.qpn);
 	if (qp->kind == NULL || (qp->config.shm == 0) != qp->kind->ends_alone ||
 	    (!qp->kind->created && (!qp->placed || qp->lane != qp->object.client->engine)))
 		return pass_refuse(in, "queue pair %#x has a wrong kind", qp->config.qpn);
