@@ -12,9 +12,10 @@
  * thread has to wait, which it does if the driver gives notice in between (doc/dpdk). Without notice, a core
  * that is off its processor inside a burst for all of that time ends the process.
  *
- * For the same reason a memif is stopped on that thread. A memif server is not closed here: it continues to
- * listen, and a client that has lost it reconnects. The code that ends EAL closes it
- * (control/daemon/eal_end.c).
+ * For the same reason a memif is stopped on that thread, and closed there if another data plane takes it
+ * over: a peer that connects again in between would be answered with a device that is half closed. At the end
+ * of the data plane a memif server is not closed here: it continues to listen, and a client that has lost it
+ * reconnects. The code that ends EAL closes it (control/daemon/eal_end.c).
  */
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -115,7 +116,8 @@ engine_links_deadline(void)
 static void
 take_back(struct port *port)
 {
-	/* Pairs with the loads in poll_port() and link_stop(): `started` is the control thread's again. */
+	/* Pairs with the loads in poll_port() and hand_over_and_wait(): `started` is the control thread's
+	 * again. */
 	atomic_store_explicit(&port->handed_over, false, memory_order_release);
 }
 
@@ -153,13 +155,36 @@ hand_over(struct port *port, rte_eal_alarm_callback change)
 		change(port);
 }
 
-void
-link_stop(struct port *port)
+static void
+close_port(void *argument)
 {
-	hand_over(port, stop_port);
+	struct port *port = argument;
+
+	rte_eth_dev_stop(port->device);
+	rte_eth_dev_close(port->device);
+	port->started = false;
+	take_back(port);
+}
+
+static void
+hand_over_and_wait(struct port *port, rte_eal_alarm_callback change)
+{
+	hand_over(port, change);
 	/* Pairs with the store in take_back(). */
 	while (atomic_load_explicit(&port->handed_over, memory_order_acquire))
 		usleep(QUIESCE_POLL_US);
+}
+
+void
+link_stop(struct port *port)
+{
+	hand_over_and_wait(port, stop_port);
+}
+
+void
+link_close(struct port *port)
+{
+	hand_over_and_wait(port, close_port);
 }
 
 /* Waits for a restart in progress, and drops one that is to come. */

@@ -142,6 +142,7 @@ void links_quiesce(void);
 void link_lost(void);                     /* on DPDK's interrupt thread: the peer of a memif has hung up */
 void links_fini(void);                    /* call before the ports stop */
 void link_stop(struct port *port);        /* for a memif */
+void link_close(struct port *port);       /* the same, of one that has been started */
 void link_settle(struct port *port);      /* call before the port is closed */
 void port_stop_device(struct port *port); /* port.c */
 

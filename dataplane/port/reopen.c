@@ -108,7 +108,10 @@ remove_device(struct port *port)
 		kernel_side_lost(&port->kernel);
 	}
 	port->kernel.num_sockets = 0;
-	port_stop_device(port);
+	if (port->started && (port->listens || port->reconnects))
+		link_close(port);
+	else
+		port_stop_device(port);
 	port_multicast_leave(port);
 	error = rte_eal_hotplug_remove("vdev", port->device_name);
 	/* The device is absent if it is closed, or could not be opened the last time. */
