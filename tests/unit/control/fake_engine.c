@@ -275,8 +275,8 @@ LAST(struct engine_connection, fake_connection, connection)
 
 /* ---- objects ---- */
 
-uint32_t fake_cores = 1, fake_home;
-bool fake_lanes;
+_Atomic uint32_t fake_cores = 1, fake_home;
+_Atomic bool fake_lanes;
 
 struct engine_client *
 engine_client_new(const struct engine_client_config *config)

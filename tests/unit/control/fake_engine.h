@@ -30,10 +30,10 @@ void fake_quiescent(void);
 struct bounce_list *fake_bouncing(void);
 /* The next command of `type` is refused with `error`. */
 void fake_refuse(enum engine_command_type type, int error);
-extern uint32_t fake_cores;       /* number of polling cores, initially 1 */
-extern bool fake_lanes;           /* attachments get lanes on them */
-extern uint32_t fake_home;        /* first core of the next attachment; with lanes each gets the next core */
-extern uint16_t fake_source_port; /* that every recognized peer has asked for; 0: none is recognized */
+extern _Atomic uint32_t fake_cores; /* number of polling cores, initially 1 */
+extern _Atomic bool fake_lanes;     /* attachments get lanes on them */
+extern _Atomic uint32_t fake_home; /* first core of the next attachment; with lanes each gets the next core */
+extern uint16_t fake_source_port;  /* that every recognized peer has asked for; 0: none is recognized */
 extern uint16_t fake_steering_port; /* the next UDP port drawn, which then counts up; 0: none */
 uint32_t fake_waiting(void);        /* number of commands held */
 uint32_t fake_done(enum engine_command_type type);

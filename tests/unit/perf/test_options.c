@@ -20,7 +20,7 @@ static int
 parse(const char *line)
 {
 	static char words[512];
-	char *argv[32] = {(char[]){"oneside-perf"}};
+	char *argv[64] = {(char[]){"oneside-perf"}};
 	int argc = 1, parsed, out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
 	FILE *file = tmpfile();
 	size_t n;
