@@ -8,9 +8,9 @@
  * handles its socket there: otherwise the restart would free the state of a slow handshake in progress.
  *
  * A memif that loses its peer marks itself as down and unmaps the shared rings and buffers, on DPDK's
- * interrupt thread. Bursts that begin after the mark do not access the memory. For bursts under way the
- * thread has to wait, which it does if the driver gives notice in between (doc/dpdk). Without notice, a core
- * that is off its processor inside a burst for all of that time ends the process.
+ * interrupt thread. Bursts that begin after the mark do not access the memory, but the driver does not wait
+ * for bursts under way. So that thread keeps the cores away from memifs, and waits until no core is inside a
+ * burst, before the driver reads that its peer has left (memif_send.c).
  *
  * For the same reason a memif is stopped on that thread, and closed there if another data plane takes it
  * over: a peer that connects again in between would be answered with a device that is half closed. At the end
@@ -52,35 +52,33 @@ links_quiesce(void)
 		usleep(QUIESCE_POLL_US);
 }
 
-/* Runs on DPDK's interrupt thread: the link is marked as down; the driver frees what bursts use after this
- * returns. */
-static int
-on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, void *result)
-{
-	(void)device, (void)event, (void)context, (void)result;
-	rings_forget();
-	links_quiesce();
-	return 0;
-}
-
-void
-link_guard(const struct port *port, const struct rte_eth_dev_info *info)
-{
-	memif_messages_pass();
-	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
-	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
-		log_notice(
-			"event=memif_unguarded port=%s text=\"its driver unmaps the peer's memory without notice, so the death of the peer can end this data plane\" remedy=\"build DPDK with memif-link-events.patch\"\n",
-			engine.config->port[port - ports].name);
-}
-
 static _Atomic bool lost;
+
+static void
+allow_bursts(void *argument)
+{
+	(void)argument;
+	for (uint32_t i = 0; i < ports_num; i++)
+		port_care(&ports[i], PORT_CARE_LOST, false);
+}
+
+/* The alarm runs on this thread, so not before the driver has dealt with what it reads now. */
+static void
+forbid_bursts(void)
+{
+	if (rte_eal_alarm_set(1, allow_bursts, NULL) == 0)
+		for (uint32_t i = 0; i < ports_num; i++)
+			if (ports[i].reconnects || ports[i].listens)
+				port_care(&ports[i], PORT_CARE_LOST, true);
+	links_quiesce();
+}
 
 void
 link_lost(void)
 {
 	int saved = errno; /* the driver's */
 
+	forbid_bursts();
 	/* Pairs with the exchange in engine_links_poll(). */
 	atomic_store_explicit(&lost, true, memory_order_release);
 	eventfd_write(engine.event_fd, 1);

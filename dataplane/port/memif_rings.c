@@ -161,7 +161,7 @@ begin_handshake(int fd)
 {
 	struct handshake *found = NULL;
 
-	rings_forget(); /* an unpatched driver gave no notice when the link went down */
+	rings_forget(); /* the driver gives no notice when the link goes down */
 	for (uint32_t i = 0; i < HANDSHAKES && found == NULL; i++)
 		if (handshakes[i].fd == fd)
 			found = &handshakes[i];

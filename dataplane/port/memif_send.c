@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sendmsg() and recvmsg() for the driver of memif: memif_rings.c reads and completes the messages of its
- * handshakes, and link.c hears of peers that hang up. Active only if there is a memif, and on DPDK's
+ * handshakes, and link.c hears of peers that leave. Active only if there is a memif, and on DPDK's
  * interrupt thread.
  *
  * If a client has gone before its server greets it (its process was killed just after connecting), the
@@ -10,6 +10,7 @@
  * reads the hang-up next, and handles that correctly.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,10 @@
 #include <rte_interrupts.h>
 
 #include "dataplane/port/port.h"
+
+/* Types of messages by which a memif connects, numbered as in the driver: the first and the last one. */
+#define MEMIF_ACK 1u
+#define MEMIF_CONNECTED 7u
 
 static _Atomic bool passes;
 
@@ -64,6 +69,19 @@ sendmsg(int fd, const struct msghdr *message, int flags)
 	return n;
 }
 
+/* True for the messages by which a memif connects. After any other one, or the end, the driver disconnects.
+ */
+static bool
+continues(const struct msghdr *message, size_t len)
+{
+	uint16_t type;
+
+	if (len < sizeof(type) || message->msg_iovlen == 0)
+		return false;
+	memcpy(&type, message->msg_iov[0].iov_base, sizeof(type));
+	return type >= MEMIF_ACK && type <= MEMIF_CONNECTED;
+}
+
 /* Uses recvmmsg() of libc, which is a cancellation point, too: EAL's end cancels a thread that waits here. */
 ssize_t
 recvmsg(int fd, struct msghdr *message, int flags)
@@ -72,12 +90,12 @@ recvmsg(int fd, struct msghdr *message, int flags)
 	bool memif = is_memif();
 
 	if (recvmmsg(fd, &one, 1, flags, NULL) < 0) {
-		if (errno == ECONNRESET && memif)
+		if (memif)
 			link_lost();
 		return -1;
 	}
 	*message = one.msg_hdr;
-	if (one.msg_len == 0 && memif)
+	if (memif && !continues(message, one.msg_len))
 		link_lost();
 	if (one.msg_len == RINGS_MESSAGE && memif && is_whole(message))
 		rings_received(fd, message->msg_iov[0].iov_base);

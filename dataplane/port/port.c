@@ -305,7 +305,7 @@ choose_link(struct port *port, const struct rte_eth_dev_info *info)
 	port->listens = device_is_memif_server(device_arguments(info));
 	/* The client connects when it is started, and never again by itself. */
 	port->reconnects = !port->listens;
-	link_guard(port, info);
+	memif_messages_pass();
 }
 
 static bool

@@ -62,6 +62,8 @@ extern uint32_t ports_num;
 
 #define PORT_CARE_PAUSED 1u /* leave the device alone */
 #define PORT_CARE_ESP 2u    /* some peers have an ESP policy */
+#define PORT_CARE_LOST 4u   /* leave the memif alone: its driver may be unmapping the peer's memory */
+#define PORT_CARE_AWAY (PORT_CARE_PAUSED | PORT_CARE_LOST)
 
 /* Pairs with port_care(): a core that finds the port not paused sees the started device. */
 static inline uint8_t
@@ -133,13 +135,12 @@ struct flow_rule *flow_rule_get(struct port *port, const struct wire_addr *src, 
 void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL is allowed */
 
 /* ---- link.c ---- */
-/* Call when a memif is configured: makes its driver wait until no core is inside a burst, before freeing what
- * bursts use. */
-void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
 /* On a DPDK thread: returns when no core is inside a burst that began before. On an lcore: returns at
  * once. */
 void links_quiesce(void);
-void link_lost(void);                     /* on DPDK's interrupt thread: the peer of a memif has hung up */
+/* On DPDK's interrupt thread, before the driver learns that the peer of a memif has left: returns when no
+ * core is inside a burst, or begins one until the driver is done. */
+void link_lost(void);
 void links_fini(void);                    /* call before the ports stop */
 void link_stop(struct port *port);        /* for a memif */
 void link_close(struct port *port);       /* the same, of one that has been started */

@@ -114,7 +114,7 @@ flush_queue(struct core *core, uint32_t to)
 		uint8_t care = port_cares(port);
 
 		if (unlikely(care != 0)) {
-			if ((care & PORT_CARE_PAUSED) != 0)
+			if ((care & PORT_CARE_AWAY) != 0)
 				break;
 			burst = protect_frames(core, TX_PORT(to), queue, burst);
 		}

@@ -632,7 +632,7 @@ receive_burst(struct core *core, const struct rx_queue *queue, uint16_t number, 
 static __rte_noinline uint32_t
 receive_with_care(struct core *core, const struct rx_queue *queue, uint8_t care)
 {
-	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive_burst(core, queue, queue->queue, true);
+	return (care & PORT_CARE_AWAY) != 0 ? 0 : receive_burst(core, queue, queue->queue, true);
 }
 
 /* Receive from each core of a memif's peer. */
@@ -642,7 +642,7 @@ receive_rings(struct core *core, const struct rx_queue *queue, uint8_t care)
 	struct rings rings = port_rings(&ports[queue->port]);
 	uint32_t received = 0;
 
-	if (unlikely((care & PORT_CARE_PAUSED) != 0 || core->index >= rings.own))
+	if (unlikely((care & PORT_CARE_AWAY) != 0 || core->index >= rings.own))
 		return 0;
 	for (uint32_t far = 0; far < rings.far; far++) {
 		core->rx_far = (uint8_t)far;

@@ -49,17 +49,31 @@ rte_eth_link_get_nowait(uint16_t device, struct rte_eth_link *link)
 	return 0;
 }
 
-int
-rte_eth_dev_callback_register(uint16_t device, enum rte_eth_event_type event, rte_eth_dev_cb_fn callback,
-			      void *argument)
-{
-	return 0;
-}
+static struct alarm {
+	rte_eal_alarm_callback callback;
+	void *argument;
+} alarms[4];
+static uint32_t num_alarms;
 
+/* Alarms run on DPDK's interrupt thread, after what is under way there. */
 int
 rte_eal_alarm_set(uint64_t us, rte_eal_alarm_callback callback, void *argument)
 {
-	callback(argument);
+	assert_true(num_alarms < RTE_DIM(alarms));
+	alarms[num_alarms++] = (struct alarm){callback, argument};
+	return 0;
+}
+
+static void
+run_alarms(void)
+{
+	for (; num_alarms > 0; num_alarms--)
+		alarms[num_alarms - 1].callback(alarms[num_alarms - 1].argument);
+}
+
+int
+rte_eth_dev_close(uint16_t device)
+{
 	return 0;
 }
 
@@ -69,15 +83,19 @@ rte_eal_alarm_cancel(rte_eal_alarm_callback callback, void *argument)
 	return 0;
 }
 
+static uint8_t care_at_grace; /* what cores see that begin a burst during the newest grace period */
+
 uint64_t
 engine_grace_start(void)
 {
+	care_at_grace = atomic_load(&ports[0].care);
 	return now + 1;
 }
 
 bool
 engine_grace_over(uint64_t token)
 {
+	now += engine.running; /* links_quiesce() waits */
 	return now >= token;
 }
 
@@ -101,8 +119,10 @@ memif_messages_pass(void)
 static void
 run_until(uint64_t end)
 {
-	for (; now < end; now += MS / 2)
+	for (; now < end; now += MS / 2) {
+		run_alarms();
 		engine_links_poll(now);
+	}
 }
 
 static bool
@@ -181,6 +201,20 @@ test_lost_again(void **state)
 	assert_true(is_up());
 }
 
+/* While the driver unmaps the peer's memory no core is inside a burst, and none begins one. */
+static void
+test_cores_keep_away(void **state)
+{
+	engine.running = true;
+	care_at_grace = 0;
+	link_lost();
+	assert_true((care_at_grace & PORT_CARE_AWAY) != 0);
+	assert_true((atomic_load(&ports[0].care) & PORT_CARE_AWAY) != 0);
+	engine.running = false;
+	run_alarms();
+	assert_int_equal(atomic_load(&ports[0].care), 0);
+}
+
 /* A peer that does not come back costs little. */
 static void
 test_peer_gone(void **state)
@@ -203,6 +237,7 @@ main(void)
 		cmocka_unit_test_setup(test_peer_returns, setup),
 		cmocka_unit_test_setup(test_slow_handshake, setup),
 		cmocka_unit_test_setup(test_lost_again, setup),
+		cmocka_unit_test_setup(test_cores_keep_away, setup),
 		cmocka_unit_test_setup(test_peer_gone, setup),
 	};
 
