@@ -68,7 +68,7 @@ forbid_bursts(void)
 {
 	if (rte_eal_alarm_set(1, allow_bursts, NULL) == 0)
 		for (uint32_t i = 0; i < ports_num; i++)
-			if (ports[i].reconnects || ports[i].listens)
+			if (port_is_memif(&ports[i]))
 				port_care(&ports[i], PORT_CARE_LOST, true);
 	links_quiesce();
 }

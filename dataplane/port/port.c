@@ -585,7 +585,7 @@ ports_start(char *why, size_t why_len)
 void
 port_stop_device(struct port *port)
 {
-	if (port->started && (port->listens || port->reconnects))
+	if (port->started && port_is_memif(port))
 		link_stop(port);
 	else if (port->started)
 		rte_eth_dev_stop(port->device);

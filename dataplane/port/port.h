@@ -60,6 +60,12 @@ struct port {
 extern struct port ports[CONFIG_PORTS_MAX];
 extern uint32_t ports_num;
 
+static inline bool
+port_is_memif(const struct port *port)
+{
+	return port->reconnects || port->listens;
+}
+
 #define PORT_CARE_PAUSED 1u /* leave the device alone */
 #define PORT_CARE_ESP 2u    /* some peers have an ESP policy */
 #define PORT_CARE_LOST 4u   /* leave the memif alone: its driver may be unmapping the peer's memory */

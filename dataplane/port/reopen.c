@@ -108,7 +108,7 @@ remove_device(struct port *port)
 		kernel_side_lost(&port->kernel);
 	}
 	port->kernel.num_sockets = 0;
-	if (port->started && (port->listens || port->reconnects))
+	if (port->started && port_is_memif(port))
 		link_close(port);
 	else
 		port_stop_device(port);
