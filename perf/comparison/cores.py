@@ -20,7 +20,7 @@ ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
 FIRST_PORT = 18530
 SETTLED_SECONDS = 1  # of a slice
-WARM_UP = ["--warm-up", "1"]  # connections of one program begin on one core, and are balanced after 0.3 s
+WARM_UP = ["--warm-up", "1"]  # connections of one CQ within a host begin on one core, and are balanced after 0.4 s
 SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
 # Bytes of a write, options, and endpoints of each of several programs; one program in their place has as many endpoints and threads.
 WORK = {"64 B writes": (64, SMALL, 16), "1 MiB writes": (LARGE, ["--tx-depth", "4", "-q"], 1)}
