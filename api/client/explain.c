@@ -3,6 +3,7 @@
 #include "client/explain.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -27,24 +28,41 @@ static __thread struct {
 	char cause[NOTE_MAX];
 } said;
 
-void
-one_warn(const char *format, ...)
+static void
+write_line(int file, const char *format, va_list args)
 {
 	static const char head[] = "oneside: ";
 	char line[NOTE_MAX];
 	int before = errno, len = sizeof(head) - 1;
-	va_list args;
 
 	memcpy(line, head, sizeof(head));
-	va_start(args, format);
 	len += vsnprintf(line + len, sizeof(line) - sizeof(head), format, args);
-	va_end(args);
 	if (len >= (int)sizeof(line) - 1)
 		len = (int)sizeof(line) - 2;
 	line[len++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+	if (write(file, line, (size_t)len) < 0)
 		errno = before;
 	errno = before;
+}
+
+void
+one_warn(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(STDERR_FILENO, format, args);
+	va_end(args);
+}
+
+__attribute__((format(printf, 2, 3))) static void
+warn_in(int file, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(file, format, args);
+	va_end(args);
 }
 
 void
@@ -55,19 +73,22 @@ one_warn_gone(int sock)
 	socklen_t len = sizeof(address) - 1;
 	struct timespec now;
 	struct stat st;
-	int before = errno;
+	/* A copy: the program may give the number 2 to another file between the look and the write. */
+	int before = errno, file = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	/* A pipe that nobody reads would stop all who wait for the watcher. */
-	if (poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) == 1 &&
-	    fstat(STDERR_FILENO, &st) == 0 && st.st_dev == first_stderr.st_dev &&
-	    st.st_ino == first_stderr.st_ino && (last == 0 || now.tv_sec > last)) {
+	if (file >= 0 && poll(&(struct pollfd){.fd = file, .events = POLLOUT}, 1, 0) == 1 &&
+	    fstat(file, &st) == 0 && st.st_dev == first_stderr.st_dev && st.st_ino == first_stderr.st_ino &&
+	    (last == 0 || now.tv_sec > last)) {
 		last = now.tv_sec;
 		getpeername(sock, (struct sockaddr *)&address, &len);
-		one_warn(
+		warn_in(file,
 			"the data plane at %s has gone, or has ended this attachment: work is flushed, and connections are broken; see its log, and open again when it serves",
 			address.sun_path);
 	}
+	if (file >= 0)
+		close(file);
 	errno = before;
 }
 
