@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares one pair of data planes with several polling cores each, and as many pairs with one core each: the same
 number of polling threads on the same processors, and the same programs."""
-import concurrent.futures
 import contextlib
 import functools
+import itertools
 import json
 import os
+import time
 
 from .planes import PERF_SECONDS, Bench
-from .process import Background, run
+from .process import Background, Failed, run, tail
 from .rows import LOWER
 
 MEMIF = "Two polling cores, or two data planes of one, over memif"
@@ -20,6 +21,7 @@ ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
 FIRST_PORT = 18530
 SETTLED_SECONDS = 1  # of a slice
+ROTATION_SECONDS = 0.05
 WARM_UP = ["--warm-up", "1"]  # connections of one CQ within a host begin on one core, and are balanced after 0.4 s
 SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
 # Bytes of a write, options, and endpoints of each of several programs; one program in their place has as many endpoints and threads.
@@ -56,25 +58,73 @@ class Programs:
     def _program(self):
         return os.path.join(self.context.build, "perf", "oneside-perf")
 
+    def _processors(self):
+        return [self.context.layout.core[i] for i in (1, 2)]
+
     def close(self):
         for server in self.servers:
             server.stop()
 
     def _client(self, end, size, options, seconds):
         bench, port = end
-        out = run([self._program(), "-t", "write_bw", "-p", str(port), "-s", str(size), "-D", str(seconds),
-                   *options, "--json", bench.far.address], PERF_SECONDS, bench.near.environment())
-        return json.loads(out.splitlines()[-1])["ops"]
+        return Background([self._program(), "-t", "write_bw", "-p", str(port), "-s", str(size), "-D", str(seconds),
+                           *options, "--json", bench.far.address],
+                          os.path.join(self.context.directory, f"client-{bench.name}-{port}.log"),
+                          env=bench.near.environment())
 
-    def rate(self, size, options, programs, seconds=None):
-        """Returns the operations per second of that many programs together."""
+    def rate(self, size, options, programs, seconds=None, threads=1):
+        """Returns the operations per second of that many programs together, with that many threads each."""
         seconds = seconds or self.context.seconds
-        with concurrent.futures.ThreadPoolExecutor(programs) as pool:
-            return sum(pool.map(lambda end: self._client(end, size, options, seconds), self.ends[:programs]))
+        clients = []
+        try:
+            for end in self.ends[:programs]:
+                clients.append(self._client(end, size, options, seconds))
+            rotate([client.process for client in clients], threads, self._processors(), PERF_SECONDS)
+        finally:
+            for client in clients:
+                client.stop()
+        return sum(operations(client) for client in clients)
 
     def handed_over(self):
         return sum(core["handed_over"] + core["tx_handed_over"] for bench in self.benches for plane in bench.planes
                    for core in plane.ask("/oneside/cores").values())
+
+
+def busiest(pid, count):
+    """Returns the threads of a process that have used most processor time."""
+    used = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as stat:
+            used[int(tid)] = int(stat.read().split()[0])
+    return sorted(sorted(used, key=used.get)[-count:])
+
+
+def operations(client):
+    if client.process.returncode != 0:
+        raise Failed(f"{client.name}: status {client.process.returncode}: {tail(client.said())}")
+    return json.loads(client.said().splitlines()[-1])["ops"]
+
+
+def balanced(processors, count):
+    """Returns all ways to give that many threads a processor each, with equally many threads on each, or one more."""
+    return [places for places in itertools.product(processors, repeat=count)
+            if all(places.count(p) in (count // len(processors), -(-count // len(processors))) for p in processors)]
+
+
+def rotate(processes, threads, processors, seconds):
+    """Moves the programs' threads from processor to processor until the programs end.  Within a host a program is three
+    times as fast on its polling core's processor as on another one, so each thread spends the same time on each."""
+    deadline = time.time() + seconds
+    for places in itertools.cycle(balanced(processors, len(processes) * threads)):
+        if all(process.poll() is not None for process in processes):
+            return
+        if time.time() > deadline:
+            raise Failed(f"a program is not done after {seconds} s")
+        for i, process in enumerate(processes):
+            with contextlib.suppress(OSError, IndexError):  # it may end meanwhile
+                for tid, processor in zip(busiest(process.pid, threads), places[i * threads:]):
+                    os.sched_setaffinity(tid, {processor})
+        time.sleep(ROTATION_SECONDS)
 
 
 def alone(others, function):
@@ -98,7 +148,7 @@ def compare(group, rows, together, apart):
         several = [*WARM_UP, *options, str(each)]
         single = [*WARM_UP, *options, str(each * count), "--threads", str(count)]
         functions = {"several": lambda s=size, o=several: together.rate(s, o, count, SETTLED_SECONDS),
-                     "one": lambda s=size, o=single: together.rate(s, o, 1, SETTLED_SECONDS)}
+                     "one": lambda s=size, o=single: together.rate(s, o, 1, SETTLED_SECONDS, count)}
         functions = {name: alone(apart.benches, function) for name, function in functions.items()}
         functions["apart"] = alone(together.benches, lambda s=size, o=several: apart.rate(s, o, count, SETTLED_SECONDS))
         rows.attempt("the first frames", functions["several"])  # each side learns which cores own the peer's queue pairs
