@@ -31,7 +31,7 @@ container() { # NAME IMAGE ARGUMENTS...: without capabilities and network
 	"${PODMAN[@]}" run --rm --name "oneside-$$-$1" --network none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --cap-drop all \
 		--security-opt no-new-privileges --user 65534:65534 -v "$WORK/sockets:/run/oneside" "${@:2}"
 }
-container plane --entrypoint oneside-dataplane -e XDG_RUNTIME_DIR=/tmp localhost/oneside-dataplane -l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --no-telemetry --vdev=net_null0 -- \
+container plane --entrypoint oneside-dataplane -e XDG_RUNTIME_DIR=/tmp localhost/oneside-dataplane -l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --no-telemetry --vdev=net_null0,no-rx=1 -- \
 	--socket /run/oneside/oneside.sock --idle sleep --port name=p0,device=net_null0,address=192.0.2.1/24 >"$WORK/plane.log" 2>&1 &
 plane=$!
 APPLICATIONS+=("$plane")

@@ -737,7 +737,7 @@ test_user() {
 	export XDG_RUNTIME_DIR=$WORK/nobody
 	: >"$WORK/a.log"
 	# shellcheck disable=SC2046,SC2086 # words are wanted
-	"${able[@]}" "$DATAPLANE" $(plane_cores 1) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=net_null0 -- \
+	"${able[@]}" "$DATAPLANE" $(plane_cores 1) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=net_null0,no-rx=1 -- \
 		--idle sleep --port name=p0,device=net_null0,address=192.0.2.1/24 --socket "$(plane_socket a)" \
 		--ctl-admin-group 61002 >"$WORK/a.log" 2>&1 </dev/null &
 	PLANE_PID[a]=$!
