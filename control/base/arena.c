@@ -187,7 +187,8 @@ arena_free(struct arena *arena, uint64_t offset, uint64_t size)
 
 	size = arena_rounded(size);
 	arena->used -= size;
-	arena->parts--;
+	/* A state that was taken over may have more allocations than it says. */
+	arena->parts -= arena->parts > 0;
 	joins_previous = next > 0 && arena->free[next - 1].offset + arena->free[next - 1].size == offset;
 	joins_next = next < arena->num_free && offset + size == arena->free[next].offset;
 	if (joins_previous && joins_next) {
@@ -198,8 +199,7 @@ arena_free(struct arena *arena, uint64_t offset, uint64_t size)
 	} else if (joins_next) {
 		arena->free[next].offset = offset;
 		arena->free[next].size += size;
-	} else if (arena->num_free <
-		   arena->cap_free) { /* a state that was taken over may have more allocations */
+	} else if (arena->num_free < arena->cap_free) {
 		memmove(&arena->free[next + 1], &arena->free[next],
 			(arena->num_free - next) * sizeof(*arena->free));
 		arena->free[next] = (struct arena_extent){offset, size};

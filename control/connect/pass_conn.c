@@ -327,6 +327,29 @@ cm_read(struct path_port *port, struct conn *user, struct pass_in *in)
 	return 0;
 }
 
+/* True if the connection has what its state needs: timers, and events of its ends, rely on it.  A connection
+ * that resolves, or for which a command is under way, is not passed on. */
+static bool
+has_its_ends(const struct conn *conn, bool has_cm, bool has_cr)
+{
+	const struct qp *qp = conn->qp;
+
+	if (qp != NULL && (has_cr || qp->config.ud || (conn->stepwise && qp->conn_cq == NULL)))
+		return false;
+	switch (conn->state) {
+	case CONN_OVER:
+		return true;
+	case CONN_OFFERED:
+		return has_cr && has_cm;
+	case CONN_WAITING:
+		return qp != NULL && has_cm == conn->passive && !conn->by_numbers;
+	case CONN_UP:
+		return qp != NULL && has_cm != conn->by_numbers;
+	default:
+		return qp != NULL && has_cm && !conn->by_numbers;
+	}
+}
+
 /* Enters the connection into lists, indexes, quotas and timers. */
 static int
 conn_enter(struct conn *conn, bool has_peer, bool is_watched, bool has_timer, struct pass_in *in)
@@ -387,6 +410,8 @@ conn_read(struct pass_in *in)
 	has_cr = conn->cr != NULL;
 	has_setup = conn->setup != NULL;
 	conn->setup = setup;
+	if (!has_its_ends(conn, has_cm, has_cr))
+		return pass_refuse(in, "a connection lacks an end that its state needs");
 	/* Parameters are used until the ends are connected. */
 	if (!has_setup && !conn->by_numbers && conn->state < CONN_UP)
 		return pass_refuse(in, "a connection that is being made has no parameters");

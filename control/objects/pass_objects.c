@@ -452,15 +452,16 @@ mw_read(struct client *client, struct pass_in *in)
 	*entry = key.entry;
 	entry->pz = mw->pz->number;
 	entry->owner = mw;
-	if (mw->mr == NULL)
-		entry->access = 0;
+	if (mw->mr == NULL) /* grants nothing: there is no memory */
+		entry->access = entry->length = 0;
 	else if (mw->mr->pz != mw->pz || cover_range(entry, mw->mr, in) != 0)
 		return pass_refuse(in, "window %#x is of another zone than its memory", mw->object.id);
 	else
 		LIST_INSERT_HEAD(&mw->mr->windows, mw, mr_link);
 	mw_publish(mw, entry);
-	if (key.revoked)
-		mem_invalidate(engine_mem_table(), entry->key, entry->pz, entry->qpn);
+	if (key.revoked && !mem_invalidate(engine_mem_table(), entry->key, entry->pz, entry->qpn))
+		return pass_refuse(in, "window key %#x is revoked, and peers may not invalidate it",
+				   entry->key);
 	return 0;
 }
 

@@ -1,12 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records that one control thread writes and another reads, on the fake engine. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "control/connect/connect.h"
 #include "control/objects/pass.h"
+#include "control/path/path.h"
 #include "tests/unit/unit.h"
+
+#define VA 0x10000u /* of a window */
 
 static struct pass_out out;
 static struct pass_in in;
+
+static void
+client_begin(struct client *client)
+{
+	memset(client, 0, sizeof(*client));
+	client->state = CLIENT_ATTACHED;
+	control.quota.max_clients = control.quota.max_clients_per_uid = 1;
+	control.quota.max_own_per_uid = 1 << 20;
+	control.quota.max_common[QUOTA_KEYS] = 16;
+	client->account = quota_connect(&control.quota, 0);
+	assert_non_null(client->account);
+	for (int i = 0; i < OBJECT_KINDS; i++)
+		table_init(&client->table[i], 16);
+}
+
+static void
+client_end(struct client *client)
+{
+	for (int i = 0; i < OBJECT_KINDS; i++) {
+		for (uint32_t j = 0; j < client->table[i].size; j++)
+			if (table_at(&client->table[i], j) != NULL)
+				object_free(table_at(&client->table[i], j));
+		table_fini(&client->table[i]);
+	}
+	quota_disconnect(&control.quota, client->account);
+	quota_leave(&control.quota, client->account);
+}
+
+/* Begins to read what was written. */
+static void
+begin_reading(struct client *client)
+{
+	memset(&in, 0, sizeof(in));
+	in.records = (struct record_in){.bytes = out.records.bytes, .length = out.records.length};
+	in.context.owner = client;
+	pass_in_begin(&in);
+}
+
+static void
+written_end(void)
+{
+	record_out_free(&out.records);
+	memset(&out, 0, sizeof(out));
+}
 
 /* Writing ends, and the name is one that no reader knows: the queue pair is refused. */
 static void
@@ -15,17 +65,13 @@ test_unknown_kind(void **state)
 	static const struct qp_kind unknown = {.name = "unknown"}, endpoint, import, export;
 	static const struct attach_calls calls = {
 		.endpoint = &endpoint, .import = &import, .export = &export};
-	struct client client = {.state = CLIENT_ATTACHED};
+	struct client client;
 	struct record record;
 	uint64_t name;
 	struct qp *qp;
 
 	attach_calls = &calls;
-	control.quota.max_clients = control.quota.max_clients_per_uid = 1;
-	control.quota.max_own_per_uid = 1 << 20;
-	client.account = quota_connect(&control.quota, 0);
-	assert_non_null(client.account);
-	table_init(&client.table[OBJECT_QP], TABLE_MAX);
+	client_begin(&client);
 	qp = object_new(&client, OBJECT_QP, sizeof(*qp));
 	assert_non_null(qp);
 	qp->kind = &unknown;
@@ -35,12 +81,138 @@ test_unknown_kind(void **state)
 	assert_int_equal(record.head.type, RECORD_QP);
 	memcpy(&name, record.bytes, sizeof(name));
 	assert_int_equal(name, 4);
-	object_free(qp);
-	table_fini(&client.table[OBJECT_QP]);
-	quota_disconnect(&control.quota, client.account);
-	quota_leave(&control.quota, client.account);
-	record_out_free(&out.records);
+	client_end(&client);
+	written_end();
 }
+
+/* A window in a zone, without memory: `entry` is what it has granted. Returns what reading it returns. */
+static int
+pass_window(struct client *client, struct mem_region *entry, bool is_published)
+{
+	struct pz *pz;
+	struct mw *mw;
+	int error;
+
+	client_begin(client);
+	pz = object_new(client, OBJECT_PZ, sizeof(*pz));
+	mw = object_new(client, OBJECT_MW, sizeof(*mw));
+	assert_true(pz != NULL && mw != NULL);
+	pz->number = entry->pz;
+	pz->object.busy = false;
+	mw->pz = pz;
+	mw->entry = entry;
+	if (is_published)
+		mem_publish(engine_mem_table(), entry);
+	memory_write(client, &out);
+	mem_remove(engine_mem_table(), entry->key);
+	object_free(mw);
+	begin_reading(client);
+	error = memory_read(client, &in);
+	written_end();
+	return error;
+}
+
+static void
+pass_window_end(struct client *client)
+{
+	const struct table *table = &client->table[OBJECT_MW];
+
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct mw *mw = table_at(table, i);
+
+		if (mw != NULL && mw->entry != NULL) {
+			mem_remove(engine_mem_table(), mw->entry->key);
+			quota_give(&control.quota, client->account, QUOTA_KEYS, 1);
+			free(mw->entry);
+		}
+	}
+	client_end(client);
+}
+
+/* A window without memory has no address here, so it must not cover any, not even for local access. */
+static void
+test_window_without_memory(void **state)
+{
+	struct mem_region entry = {.key = 0x12345678, .pz = 0x10001, .va = VA, .length = 4096};
+	struct client client;
+
+	assert_int_equal(pass_window(&client, &entry, true), 0);
+	assert_null(mem_check(engine_mem_table(), entry.key, entry.pz, 0, 0, VA, 8));
+	pass_window_end(&client);
+}
+
+/* Peers can invalidate only some windows, so a state in which one has invalidated another is wrong. */
+static void
+test_revoked_window(void **state)
+{
+	struct mem_region entry = {.key = 0x12345678, .pz = 0x10001, .va = VA, .length = 4096};
+	struct client client;
+
+	assert_int_equal(pass_window(&client, &entry, false), -EINVAL);
+	pass_window_end(&client);
+	entry.window = true;
+	assert_int_equal(pass_window(&client, &entry, false), 0);
+	assert_null(mem_lookup(engine_mem_table(), entry.key));
+	pass_window_end(&client);
+}
+
+/* ---- connections ---- */
+
+extern const struct record_form *const __start_record_forms[];
+extern const struct record_form *const __stop_record_forms[];
+
+static const struct record_form *
+form_of(enum record_type type)
+{
+	for (const struct record_form *const *form = __start_record_forms; form < __stop_record_forms; form++)
+		if ((*form)->type == type)
+			return *form;
+	fail_msg("type %d has no form", (int)type);
+	return NULL;
+}
+
+/* Returns what reading this connection returns. */
+static int
+pass_conn(const struct conn *conn)
+{
+	const struct conn_setup setup = {.private_len = 0};
+	struct client client;
+	int error;
+
+	client_begin(&client);
+	TAILQ_INIT(&control.clients);
+	TAILQ_INIT(&control.conns);
+	TAILQ_INIT(&control.dead);
+	path_num_ports = 1;
+	record_put(&out.records, form_of(RECORD_CONN), 0, conn, &out.context);
+	if (conn->setup != NULL)
+		record_put(&out.records, form_of(RECORD_SETUP), 0, &setup, &out.context);
+	begin_reading(&client);
+	error = conns_read(&in);
+	conns_fini();
+	written_end();
+	client_end(&client);
+	return error;
+}
+
+/* Timers and events of a connection use its queue pair without a look whether there is one. */
+static void
+test_connection_without_queue_pair(void **state)
+{
+	static struct conn_setup setup;
+	struct conn conn = {.port = &path_port[0], .setup = &setup, .timer = {.place = 1}};
+	static const enum conn_state states[] = {CONN_WAITING,   CONN_OFFERED, CONN_REQUESTED, CONN_STARTING,
+						 CONN_PREPARING, CONN_REPLIED, CONN_UP};
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		conn.state = states[i];
+		assert_int_equal(pass_conn(&conn), -EINVAL);
+	}
+	conn.state = CONN_OVER; /* in time-wait */
+	assert_int_equal(pass_conn(&conn), 0);
+}
+
+/* ---- what is freed ---- */
 
 /* More is freed than the state that was read has room for: nothing else is overwritten. */
 static void
@@ -68,15 +240,17 @@ test_too_many_extents(void **state)
 	assert_int_equal(extents[1].offset, 4711);
 	arena_free(&arena, 8192, 4096);
 	assert_int_equal(extents[0].size, 8192);
+	/* The number of allocations does not wrap. */
+	assert_int_equal(arena.parts, 0);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown_kind),
-		cmocka_unit_test(test_too_many_slots),
-		cmocka_unit_test(test_too_many_extents),
+		cmocka_unit_test(test_unknown_kind),   cmocka_unit_test(test_window_without_memory),
+		cmocka_unit_test(test_revoked_window), cmocka_unit_test(test_connection_without_queue_pair),
+		cmocka_unit_test(test_too_many_slots), cmocka_unit_test(test_too_many_extents),
 	};
 
 	return cmocka_run_group_tests_name("control: pass", tests, NULL, NULL);
