@@ -29,6 +29,7 @@ struct config_peer {
 	char port[ONE_PORT_NAME];
 	struct config_addr addr;
 	struct config_marks marks;
+	bool added; /* by config_peer_add(): no file or option has it */
 	/* the first is sent, both are accepted; NULL: none */
 	struct config_secret *secret[CONFIG_PEER_SECRETS];
 };

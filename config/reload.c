@@ -221,6 +221,26 @@ config_reload(struct config *config, const struct config *next, char *changed, s
 }
 
 int
+config_peer_add(struct config *config, uint32_t node, const char *address, const char *port, char *why,
+		size_t why_len)
+{
+	char section[32];
+	int error;
+
+	for (uint32_t i = 0; i < config->num_peers; i++)
+		if (config->peer[i].node == node)
+			return config_refuse(why, why_len, -EEXIST,
+					     "peer %u: there is one already; remove it first", node);
+	snprintf(section, sizeof(section), "peer %u", node);
+	error = config_set(config, section, "address", address, why, why_len);
+	if (error == 0 && port[0] != '\0')
+		error = config_set(config, section, "port", port, why, why_len);
+	if (error == 0)
+		config->peer[config->num_peers - 1].added = true;
+	return error;
+}
+
+int
 config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < config->num_peers; i++) {

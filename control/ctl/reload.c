@@ -54,30 +54,15 @@ read_again(void)
 	return error;
 }
 
-static int
-add_peer(const struct ctl_request *request)
-{
-	char section[32];
-	int error;
-
-	for (uint32_t i = 0; i < job.next.num_peers; i++)
-		if (job.next.peer[i].node == request->node)
-			return config_refuse(job.why, sizeof(job.why), -EEXIST,
-					     "peer %u: there is one already; remove it first", request->node);
-	snprintf(section, sizeof(section), "peer %u", request->node);
-	error = config_set(&job.next, section, "address", request->address, job.why, sizeof(job.why));
-	if (error == 0 && (request->given & CTL_M_PORT) != 0)
-		error = config_set(&job.next, section, "port", request->port, job.why, sizeof(job.why));
-	return error;
-}
-
 static void *
 make_next(void *unused)
 {
 	(void)unused;
 	switch (job.request.command) {
 	case CTL_PEER_ADD:
-		job.error = add_peer(&job.request);
+		job.error = config_peer_add(&job.next, job.request.node, job.request.address,
+					    (job.request.given & CTL_M_PORT) != 0 ? job.request.port : "",
+					    job.why, sizeof(job.why));
 		break;
 	case CTL_PEER_REMOVE:
 		job.error = config_peer_remove(&job.next, job.request.node, job.why, sizeof(job.why));

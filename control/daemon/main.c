@@ -216,7 +216,7 @@ run_dataplane(const struct ctl_source *source, bool takes_over)
 		return EXIT_FAILURE;
 	}
 	release_signals(&before);
-	if (taken > 0 && takeover_build(why, sizeof(why)) < 0)
+	if (taken > 0 && takeover_build(&config, why, sizeof(why)) < 0)
 		leave(print_error(why));
 	kernel_addr_look(&config, log_kernel_address, NULL);
 	if (taken > 0 && takeover_commit(why, sizeof(why)) < 0)

@@ -14,6 +14,7 @@
 #include "control/connect/connect.h"
 #include "control/objects/pass.h"
 #include "control/rsm/rsm.h"
+#include "control/takeover/common.h"
 #include "control/takeover/wire.h"
 #include "dataplane/base/clock.h"
 
@@ -226,6 +227,7 @@ write_all(struct pass_out *out)
 		pass_fd(out, fd);
 	record_append(&out->records, RECORD_START, TAKEOVER_VERSION, num, 0);
 	rsm_write(out);
+	takeover_common_write(out);
 	TAILQ_FOREACH(client, &control.clients, link)
 		write_client(client, out);
 	conns_write(out);

@@ -19,6 +19,7 @@
 #include "control/connect/connect.h"
 #include "control/objects/pass.h"
 #include "control/rsm/rsm.h"
+#include "control/takeover/common.h"
 #include "control/takeover/wire.h"
 #include "dataplane/base/clock.h"
 
@@ -383,7 +384,7 @@ read_ipsec(void)
 }
 
 static int
-read_all(void)
+read_all(struct config *config)
 {
 	struct record record;
 	struct client *client;
@@ -391,6 +392,8 @@ read_all(void)
 
 	in.context.now = control.now = clock_now();
 	error = rsm_read(&in);
+	if (error == 0)
+		error = takeover_common_read(&in, config);
 	while (error == 0 && pass_is(&in, RECORD_CLIENT_FDS))
 		error = read_client();
 	table_settle(&control.pz_numbers);
@@ -428,7 +431,7 @@ compare_opened(const struct engine_port_info *ours, const struct takeover_port *
 }
 
 int
-takeover_build(char *why, size_t why_len)
+takeover_build(struct config *config, char *why, size_t why_len)
 {
 	int error = 0;
 
@@ -437,7 +440,7 @@ takeover_build(char *why, size_t why_len)
 		error = compare_opened(engine_port(i), &offer.port[i], why, why_len);
 	if (error != 0)
 		return error;
-	error = read_all();
+	error = read_all(config);
 	for (uint32_t i = 0; i < offer.num_ports; i++)
 		path_link_inherit(&path_port[i], offer.port[i].link_reported != 0);
 	if (error != 0)

@@ -74,8 +74,9 @@ uint16_t takeover_room(void); /* of packet buffers: for engine_prepare() */
 /* Has the old process stop, and receives its state.  Returns 1; 0: it has died before, and there is nothing
  * to take over; or -errno and a sentence: it goes on. */
 int takeover_receive(bool ports_open, char *why, size_t why_len);
-/* Reads the state.  Call after daemon_init(), before engine_start(). */
-int takeover_build(char *why, size_t why_len);
+/* Reads the state; peers that were added join `config`, which control.config names.  Call after
+ * daemon_init(), before engine_start(). */
+int takeover_build(struct config *config, char *why, size_t why_len);
 /* Call before engine_start().  0: this process is alone; -errno and a sentence: the old one goes on. */
 int takeover_commit(char *why, size_t why_len);
 /* After the commit: a reload was requested that this process may not have made. */

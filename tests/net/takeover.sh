@@ -357,6 +357,7 @@ test_failed() {
 	init_planes
 	start_rsm "${sockets[1]}" "${sockets[0]}"
 	before=$(descriptors a)
+	request a peer add 9 fd00::9 || fail "onesidectl peer add: $(cat "$WORK/ctl")"
 	for i in 1 2; do
 		ONESIDE_TAKEOVER_KILL=take-built try_take_over a
 		until_gone "$NEW"
@@ -368,6 +369,8 @@ test_failed() {
 		sleep 0.05
 	done
 	[ "$(descriptors a)" = "$before" ] || fail "$before descriptors before, $(descriptors a) after failed take-overs"
+	request a show peers
+	expect 'fd00::9' "$WORK/ctl"
 	await_rounds 3
 	end_rsm
 }
@@ -615,6 +618,7 @@ test_golden() { # FILE
 	start_rsm "${sockets[1]}" "${sockets[0]}"
 	perftest 18601 -D 60 -c UD
 	perftest 18602 -n 100000000 --use-srq -q 2 -e
+	request a peer add 9 192.0.2.9 || fail "onesidectl peer add: $(cat "$WORK/ctl")"
 	sleep 5
 	try_take_over a
 	copy_state "$NEW" "$1" || fail "the new data plane has read its state too fast: $(tail -n 3 "$NEW_LOG")"
@@ -681,6 +685,7 @@ test_hangup() {
 test_upgrade() {
 	local prefix i first
 	init_planes
+	request a peer add 9 192.0.2.9 || fail "onesidectl peer add: $(cat "$WORK/ctl")"
 	prefix=$(basename "$WORK")-a
 	start_programs 30
 	for ((i = 1; i <= 5; i++)); do
@@ -694,15 +699,19 @@ test_upgrade() {
 	done
 	[ "$i" != 100 ] || fail "$first descriptors after one upgrade, $(descriptors a) after five"
 	: >"$WORK/data"
+	request a show peers
+	expect '192.0.2.9' "$WORK/ctl"
 	not_upgraded a '/bin/false has ended without a reason, with status 1' upgrade /bin/false
 	not_upgraded a 'No such file or directory' upgrade "$WORK/missing"
 	not_upgraded a "file $WORK/data: Permission denied" upgrade "$WORK/data"
+	request a show peers
+	expect '192.0.2.9' "$WORK/ctl"
 	cp "$DATAPLANE" "$WORK/copy"
 	(cd "$WORK" && upgrade a "$prefix.2" upgrade copy && say "${PLANE_PID[a]}" >"$WORK/pid") || exit 1
 	PLANE_PID[a]=$(cat "$WORK/pid")
 	await_pings 3
 	request a reload upgrade || fail "onesidectl reload upgrade: $(cat "$WORK/ctl")"
-	expect 'nothing has changed' "$WORK/ctl"
+	expect 'changed: peers' "$WORK/ctl" # no upgrade: the configuration, which lacks the peer, is read
 	cp "$DATAPLANE" "$WORK/newer" && mv "$WORK/newer" "$WORK/copy"
 	upgrade a "$prefix.1" reload upgrade
 	rm "$WORK/copy"

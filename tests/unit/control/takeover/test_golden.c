@@ -87,7 +87,7 @@ main(int argc, char **argv)
 	};
 
 	/* Links the readers, whose objects have the forms. */
-	int (*volatile reader)(char *why, size_t why_len) = takeover_build;
+	int (*volatile reader)(struct config * config, char *why, size_t why_len) = takeover_build;
 
 	if (argc != 2 || reader == NULL)
 		return 1;
