@@ -144,6 +144,8 @@ struct neigh_conflicts {
 	uint8_t mac[6];
 };
 const struct neigh_conflicts *neigh_conflicts(const struct neigh *neigh, uint16_t port);
+/* Has the port count on from `before`. */
+void neigh_conflicts_inherit(struct neigh *neigh, uint16_t port, const struct neigh_conflicts *before);
 
 struct neigh_stats {
 	uint64_t malformed, queries, rate_limited;

@@ -128,3 +128,9 @@ neigh_conflicts(const struct neigh *neigh, uint16_t port)
 {
 	return &neigh->port[first_of_port(neigh, port)].claim.seen;
 }
+
+void
+neigh_conflicts_inherit(struct neigh *neigh, uint16_t port, const struct neigh_conflicts *before)
+{
+	neigh->port[first_of_port(neigh, port)].claim.seen = *before;
+}

@@ -218,7 +218,8 @@ hello_source_request(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-void
+/* Gives the attachment metrics of its own, unless too many have them. */
+static void
 hello_label(struct client *client)
 {
 	client->labelled = client_totals.labelled < CLIENT_LABELS;

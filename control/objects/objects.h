@@ -102,7 +102,6 @@ int hello_request(struct client *client, const struct one_msg *msg);
 /* Makes the tables and the first lane of an attachment whose arena is mapped and laid out.  `config`: offsets
  * and core.  Returns 0, or the refusal. */
 int hello_make_lane(struct client *client, struct engine_client_config config);
-void hello_label(struct client *client); /* gives it metrics of its own, if there are not too many */
 
 /* ---- pz.c, cq.c ---- */
 int pz_create(struct client *client, const struct one_msg *msg);

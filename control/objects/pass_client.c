@@ -28,6 +28,7 @@ static const struct record_field client_fields[] = {
 	CLIENT(number),
 	RECORD_FIELD(client, kind, RECORD_VALUE, ONE_KIND_VERBS + 1, NULL),
 	CLIENT(program),
+	RECORD_FIELD(client, labelled, RECORD_VALUE, 2, NULL),
 	RECORD_FIELD(client, port, RECORD_NAME, 0, &attachment_port),
 	CLIENT(requests),
 	CLIENT(arena_charged),
@@ -48,6 +49,7 @@ struct client_fds {
 };
 struct lane_place {
 	uint64_t doorbells, channels, keys, copies, handed_over;
+	uint64_t copied; /* bytes, by all lanes: of the first lane */
 };
 
 /* ---- the old process ---- */
@@ -106,7 +108,7 @@ arena_write(const struct arena *arena, struct pass_out *out)
 }
 
 static void
-lane_write(const struct engine_client *lane, struct pass_out *out)
+lane_write(const struct client *client, const struct engine_client *lane, struct pass_out *out)
 {
 	struct lane_place *place =
 		record_append(&out->records, RECORD_LANE, 1, engine_lane_core(lane), sizeof(*place));
@@ -119,6 +121,7 @@ lane_write(const struct engine_client *lane, struct pass_out *out)
 		.keys = engine_lane_keys(lane),
 		.copies = engine_lane_copies(lane),
 		.handed_over = engine_lane_handed_over(lane),
+		.copied = lane == client->engine && client->bounce != NULL ? bounce_bytes(client->bounce) : 0,
 	};
 	engine_lane_write(lane, &out->records);
 }
@@ -158,7 +161,7 @@ attachment_write(struct client *client, struct pass_out *out)
 	slots_write(&client->small, out);
 	pass_pieces(out, client->arena.base, client->arena.size);
 	for (const struct engine_client *lane = client->engine; lane != NULL; lane = engine_lane_next(lane))
-		lane_write(lane, out);
+		lane_write(client, lane, out);
 	engine_forwards_write(client->engine, &out->records);
 	tables_write(client, out);
 }
@@ -279,6 +282,8 @@ lane_read(struct client *client, struct pass_in *in)
 		return pass_refuse(in, "no memory for a lane, or its offsets exceed the arena");
 	if (client->bounce == NULL)
 		client->bounce = engine_client_bounce(lane, 0);
+	if (client->bounce != NULL)
+		bounce_inherit(client->bounce, place.copied);
 	if (pass_take(in, RECORD_LANE_CORE, &record) != 0 || engine_lane_read(lane, &record) != 0)
 		return pass_refuse(in, "the state of a lane is not valid");
 	return 0;
@@ -329,7 +334,6 @@ arena_and_lanes_read(struct client *client, struct pass_in *in)
 {
 	int error = charge(client, in);
 
-	hello_label(client);
 	client->arena.size = ONE_ARENA_SIZE;
 	if (error == 0 && lane_open(&client->lane, client->uid) != 0)
 		error = pass_refuse(in, "no thread for an attachment; raise LimitNPROC or TasksMax");
@@ -390,6 +394,14 @@ attachment_read(struct pass_in *in)
 		pass_refuse(in, "an attachment is not valid");
 		return NULL;
 	}
+	if (client->labelled &&
+	    (client->state != CLIENT_ATTACHED || client_totals.labelled == CLIENT_LABELS)) {
+		pass_refuse(in,
+			    "more than %u attachments, or one that has not begun, have metrics of their own",
+			    CLIENT_LABELS);
+		return NULL;
+	}
+	client_totals.labelled += client->labelled;
 	client_take_number(client, client->number);
 	client->program[sizeof(client->program) - 1] = '\0';
 	return client;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The part of the state that belongs to no attachment: peers that the configuration lacks. */
+/* The part of the state that belongs to no attachment: counters, and peers that the configuration lacks. */
 #ifndef CONTROL_TAKEOVER_COMMON_H
 #define CONTROL_TAKEOVER_COMMON_H
 

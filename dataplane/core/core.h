@@ -210,6 +210,8 @@ struct core {
 	_Atomic bool stop;
 	_Atomic bool stopped;
 	_Atomic uint64_t published[sizeof(struct engine_stats) / sizeof(uint64_t)];
+	/* Counters of the processes before this one, which take-overs have passed on. */
+	_Atomic uint64_t inherited[sizeof(struct engine_stats) / sizeof(uint64_t)];
 	_Atomic uint64_t counted_until; /* real time up to which time counts; later time without a loop will
 					   be a gap */
 	/* Used only by the control thread. */

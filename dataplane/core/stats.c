@@ -50,12 +50,24 @@ engine_stats(uint32_t core, struct engine_stats *out)
 {
 	uint64_t words[WORDS] = {0};
 
-	/* Pairs with the stores in stats_publish. */
+	/* Pairs with the stores in stats_publish and stats_inherit. */
 	if (core < engine.num_cores)
 		for (size_t i = 0; i < WORDS; i++)
 			words[i] =
-				atomic_load_explicit(&engine.core[core]->published[i], memory_order_relaxed);
+				atomic_load_explicit(&engine.core[core]->published[i], memory_order_relaxed) +
+				atomic_load_explicit(&engine.core[core]->inherited[i], memory_order_relaxed);
 	memcpy(out, words, sizeof(*out));
+}
+
+void
+stats_inherit(struct core *core, const struct engine_stats *before)
+{
+	uint64_t words[WORDS];
+
+	memcpy(words, before, sizeof(words));
+	/* Read by engine_stats: each number by itself. */
+	for (size_t i = 0; i < WORDS; i++)
+		atomic_store_explicit(&core->inherited[i], words[i], memory_order_relaxed);
 }
 
 /* ---- cycles of the stages ---- */

@@ -6,6 +6,8 @@
 #include "dataplane/core/core.h"
 
 void stats_publish(struct core *core);
+/* Has engine_stats() count on from `before`. Control thread. */
+void stats_inherit(struct core *core, const struct engine_stats *before);
 void stats_will_sleep(struct core *core, uint64_t limit); /* for `limit` ns, which engine_clock counts */
 void stages_begin(struct core *core, uint64_t tsc);       /* of a loop, at `tsc` */
 void stages_end(struct core *core, bool busy);

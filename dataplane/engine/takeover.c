@@ -11,6 +11,7 @@
 
 #include <rte_launch.h>
 
+#include "dataplane/core/stats.h"
 #include "dataplane/engine/loop.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/doorbell.h"
@@ -128,6 +129,24 @@ static const struct record_field qp_fields[] = {
 	QP(origin[2].seen),
 };
 static RECORD_FORM(qp_form, RECORD_QP_CORE, 1, qp_fields);
+
+/* Counters of a core, with `hz` cycles a second. */
+struct core_counters {
+	uint64_t hz;
+	struct engine_stats stats;
+};
+
+/* All counters are one field, so that none is forgotten. Another order of them needs another version. */
+static const struct record_field core_fields[] = {
+	RECORD_FIELD(core_counters, hz, RECORD_VALUE, 0, NULL),
+	RECORD_FIELD(core_counters, stats, RECORD_VALUE, 0, NULL),
+};
+static RECORD_FORM(core_form, RECORD_CORE, 1, core_fields);
+
+static const struct record_field port_fields[] = {
+	{0, sizeof(struct engine_port_stats), RECORD_VALUE, 0, NULL},
+};
+static RECORD_FORM(port_form, RECORD_PORT, 1, port_fields);
 
 static const struct record_context no_context;
 
@@ -264,6 +283,21 @@ engine_ports_drain(void)
 }
 
 void
+engine_counters_write(struct record_out *out)
+{
+	struct core_counters core = {.hz = engine_hz()};
+	struct engine_port_stats port;
+
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		engine_stats(i, &core.stats);
+		record_put(out, &core_form, i, &core, &no_context);
+	}
+	for (uint32_t i = 0; i < ports_num; i++)
+		if (port_stats(&ports[i], &port))
+			record_put(out, &port_form, i, &port, &no_context);
+}
+
+void
 engine_lane_write(const struct engine_client *lane, struct record_out *out)
 {
 	record_put(out, &lane_form, lane->core->index, lane, &no_context);
@@ -372,6 +406,41 @@ engine_cores_respond(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		all = rte_eal_wait_lcore(engine.core[i]->lcore) == 1 && all;
 	return all;
+}
+
+/* Rounds up: the seconds that metrics compute from cycles must not decrease. */
+static uint64_t
+scale_cycles(uint64_t cycles, uint64_t hz)
+{
+	return (uint64_t)(((unsigned __int128)cycles * engine_hz() + hz - 1) / hz);
+}
+
+int
+engine_core_read(const struct record *record)
+{
+	struct core_counters core;
+
+	if (record->head.id >= engine.num_cores || record_get(record, &core_form, &core, &no_context) != 0 ||
+	    core.hz == 0)
+		return -EINVAL;
+	/* DPDK measures the frequency anew in each process. */
+	core.stats.busy_cycles = scale_cycles(core.stats.busy_cycles, core.hz);
+	core.stats.idle_cycles = scale_cycles(core.stats.idle_cycles, core.hz);
+	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
+		core.stats.stage_cycles[i] = scale_cycles(core.stats.stage_cycles[i], core.hz);
+	stats_inherit(engine.core[record->head.id], &core.stats);
+	return 0;
+}
+
+int
+engine_port_read(const struct record *record)
+{
+	struct engine_port_stats stats;
+
+	if (record->head.id >= ports_num || record_get(record, &port_form, &stats, &no_context) != 0)
+		return -EINVAL;
+	port_inherit(&ports[record->head.id], &stats);
+	return 0;
 }
 
 bool

@@ -26,6 +26,7 @@ void engine_qp_unfreeze(struct engine_move *move);
 void engine_ports_close(void);
 int engine_ports_reopen(char *why, size_t why_len);
 
+void engine_counters_write(struct record_out *out); /* of cores and ports */
 void engine_lane_write(const struct engine_client *lane, struct record_out *out);
 /* Writes which doorbells of which lanes lead to other lanes. */
 void engine_forwards_write(const struct engine_client *home, struct record_out *out);
@@ -70,6 +71,9 @@ uint16_t engine_room(void); /* of packet buffers, in bytes */
 /* True if the thread of each core carries out a function. */
 bool engine_cores_respond(void);
 
+/* Cores and ports count on from what engine_counters_write() has written. 0 or -EINVAL. */
+int engine_core_read(const struct record *record);
+int engine_port_read(const struct record *record);
 /* Read what the write functions have written. The object is new, and no core has it; afterwards its core has
  * it, as after ENGINE_*_ADD. Return 0 or -EINVAL. */
 bool engine_lane_continue(struct engine_client *lane, uint64_t copies, uint32_t handed_over);

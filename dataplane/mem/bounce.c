@@ -794,6 +794,13 @@ bounce_free(struct bounce *bounce)
 	free(bounce);
 }
 
+void
+bounce_inherit(struct bounce *bounce, uint64_t bytes)
+{
+	/* Relaxed: pairs with bounce_bytes(). */
+	atomic_fetch_add_explicit(&bounce->bytes, bytes, memory_order_relaxed);
+}
+
 uint64_t
 bounce_bytes(const struct bounce *first)
 {

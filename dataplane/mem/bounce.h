@@ -154,6 +154,8 @@ struct bounce *bounce_new(struct one_copies *shm, struct bounce_list *list, boun
 void bounce_free(struct bounce *bounce);
 /* Sums up all parts, from the first on: bytes moved through staging memory. */
 uint64_t bounce_bytes(const struct bounce *first);
+/* Adds the bytes that another process has moved. */
+void bounce_inherit(struct bounce *bounce, uint64_t bytes);
 /* Time in ns (CLOCK_MONOTONIC) since which the oldest access is unanswered; 0: none is under way. */
 uint64_t bounce_since(const struct bounce *first);
 /* bounce_passed() is true if all requests handed over to this part before bounce_mark() have been answered.

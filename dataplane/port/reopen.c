@@ -63,6 +63,20 @@ add_stats(struct engine_port_stats *to, const struct engine_port_stats *from)
 	to->rx_no_buffer += from->rx_no_buffer;
 }
 
+/* May wrap around: unsigned sums are right again. */
+static void
+subtract_stats(struct engine_port_stats *from, const struct engine_port_stats *stats)
+{
+	from->rx_packets -= stats->rx_packets;
+	from->tx_packets -= stats->tx_packets;
+	from->rx_bytes -= stats->rx_bytes;
+	from->tx_bytes -= stats->tx_bytes;
+	from->rx_missed -= stats->rx_missed;
+	from->rx_errors -= stats->rx_errors;
+	from->tx_errors -= stats->tx_errors;
+	from->rx_no_buffer -= stats->rx_no_buffer;
+}
+
 static bool
 device_stats(const struct port *port, struct engine_port_stats *out)
 {
@@ -94,6 +108,20 @@ port_stats(struct port *port, struct engine_port_stats *out)
 	}
 	pthread_mutex_unlock(&devices_lock);
 	return counts;
+}
+
+/* A device that two processes have open has counted frames that the other process has counted, too. */
+void
+port_inherit(struct port *port, const struct engine_port_stats *stats)
+{
+	struct engine_port_stats counted;
+
+	pthread_mutex_lock(&devices_lock);
+	port->before = *stats;
+	if (device_stats(port, &counted))
+		subtract_stats(&port->before, &counted);
+	port->before.rx_missed -= kernel_side_lost(&port->kernel);
+	pthread_mutex_unlock(&devices_lock);
 }
 
 /* Removing the device closes its sockets. */

@@ -325,6 +325,25 @@ refused() {
 	await_pings 3
 }
 
+metrics() { # NAME FILE
+	"$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" metrics >"$2" || fail "onesidectl metrics: $(cat "$2")"
+}
+
+# check_counters BEFORE AFTER: fails if a counter is less or missing afterwards.
+check_counters() {
+	/usr/bin/python3 - "$@" <<-'END' || fail "a counter is reset"
+		import re, sys
+		def counters(name):
+		    found = re.findall(r"^(\w+_(?:total|bucket|sum|count)(?:\{.*\})?) (\S+)$", open(name).read(), re.M)
+		    return {key: float(value) for key, value in found}
+		before, after = counters(sys.argv[1]), counters(sys.argv[2])
+		less = [f"{key}: {value} before, {after.get(key)} after" for key, value in before.items() if after.get(key, -1) < value]
+		counted = sum(value > 0 for value in before.values())
+		print("\n".join(less) or f"{counted} counters go on", flush=True)
+		sys.exit(1 if less or counted < 40 else 0)
+	END
+}
+
 test_refused() {
 	init_planes
 	start_programs 300
@@ -333,12 +352,18 @@ test_refused() {
 	CABLE_MTU=4096 try_take_over a
 	refused 'port p0: mtu 4096 differs from the 4200 of the data plane that serves'
 	# The programs' sockets stay open, though the new process does not admit them.
+	metrics a "$WORK/before"
 	try_take_over a --limit max_clients=1 --limit max_clients_per_uid=1
 	refused 'the state is refused'
+	metrics a "$WORK/after"
+	check_counters "$WORK/before" "$WORK/after"
 	# Verbs with a shared receive queue and datagrams go on, without an asynchronous event.
 	start_mixed_verbs "${sockets[@]}"
 	await_mixed 2
+	metrics a "$WORK/before"
 	take_over a
+	metrics a "$WORK/after"
+	check_counters "$WORK/before" "$WORK/after"
 	await_mixed 2
 	end_mixed
 	await_pings 3

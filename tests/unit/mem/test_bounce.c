@@ -145,6 +145,8 @@ test_lengths(void **state)
 	assert_int_equal(gather(f, &piece, out), 0);
 	assert_int_equal(scatter(f, &piece, mine), -EFAULT);
 	assert_int_equal(bounce_bytes(f->c.bounce) - bytes, 2 * BOUNCE_LEN + 8);
+	bounce_inherit(f->c.bounce, 100); /* another process has moved them */
+	assert_int_equal(bounce_bytes(f->c.bounce) - bytes, 2 * BOUNCE_LEN + 108);
 	munmap(memory, len);
 }
 

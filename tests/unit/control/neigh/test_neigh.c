@@ -105,6 +105,12 @@ test_conflict_is_counted(void **state)
 	memcpy(frame + 22, our_mac, 6);
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 3);
+	/* another process has counted before */
+	neigh_conflicts_inherit(f->neigh, 0, &(struct neigh_conflicts){.count = 40});
+	memcpy(frame + 22, peer_mac, 6);
+	neigh_input(f->neigh, 0, frame, len, 12 * SECOND);
+	assert_int_equal(neigh_conflicts(f->neigh, 0)->count, 41);
+	assert_int_equal(neigh_conflicts(f->neigh, 1)->count, 0);
 }
 
 /* The kernel's end of a tap device has the MAC of our port, and still is a neighbour. */

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "control/objects/pass.h"
+#include "control/path/path.h"
 #include "control/takeover/common.h"
 #include "tests/unit/unit.h"
 
 static struct config config;
+static const struct attach_calls attach = {.request[ONE_MSG_HELLO] = {.name = "hello"}};
 static struct pass_out out;
 static struct pass_in in;
 
@@ -22,6 +24,9 @@ setup(void **state)
 	config.num_peers = 1;
 	config.peer[0] = (struct config_peer){.node = 2, .addr = {AF_INET, 24, {192, 0, 2, 2}}};
 	control.config = &config;
+	attach_calls = &attach;
+	memset(&client_totals, 0, sizeof(client_totals));
+	log_suppressed = path_mtu_reports = 0;
 	memset(&out, 0, sizeof(out));
 	memset(&in, 0, sizeof(in));
 	return 0;
@@ -92,7 +97,11 @@ test_configured(void **state)
 static void
 refuse_peer(uint64_t node, const char *address, const char *port, const char *reason)
 {
-	char *at = record_append(&out.records, RECORD_PEER, 1, node, CONFIG_ADDR_TEXT + ONE_PORT_NAME);
+	char *at;
+
+	config.num_peers = 1;
+	takeover_common_write(&out);
+	at = record_append(&out.records, RECORD_PEER, 1, node, CONFIG_ADDR_TEXT + ONE_PORT_NAME);
 
 	assert_non_null(at);
 	memset(at, 'x', CONFIG_ADDR_TEXT + ONE_PORT_NAME);
@@ -119,6 +128,46 @@ test_hostile_peers(void **state)
 		    "192.0.2.2 is peer 2's already; give each its own; or write onesidectl peer remove 9");
 }
 
+/* ---- counters ---- */
+
+static void
+test_totals(void **state)
+{
+	client_totals.requests = 7;
+	client_totals.copied = 8;
+	client_totals.latency[ONE_MSG_HELLO].bucket[2] = 9;
+	log_suppressed = 10;
+	path_mtu_reports = 11;
+	takeover_common_write(&out);
+	memset(&client_totals, 0, sizeof(client_totals));
+	log_suppressed = path_mtu_reports = 0;
+	assert_int_equal(read_back(1), 0);
+	assert_int_equal(client_totals.requests, 7);
+	assert_int_equal(client_totals.copied, 8);
+	assert_int_equal(client_totals.latency[ONE_MSG_HELLO].bucket[2], 9);
+	assert_int_equal(log_suppressed, 10);
+	assert_int_equal(path_mtu_reports, 11);
+}
+
+/* Metrics print the names of requests that were answered. */
+static void
+test_unknown_request(void **state)
+{
+	client_totals.latency[ONE_MSG_MAX - 1].bucket[0] = 1;
+	takeover_common_write(&out);
+	assert_int_equal(read_back(1), -EINVAL);
+	assert_non_null(strstr(in.why, "does not exist"));
+}
+
+static void
+test_unknown_port(void **state)
+{
+	takeover_common_write(&out);
+	assert_non_null(record_append(&out.records, RECORD_CONFLICTS, 1, path_num_ports, 14));
+	assert_int_equal(read_back(1), -EINVAL);
+	assert_non_null(strstr(in.why, "not there"));
+}
+
 int
 main(void)
 {
@@ -126,6 +175,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_peers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_configured, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_peers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_totals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown_port, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("control: takeover common", tests, NULL, NULL);
