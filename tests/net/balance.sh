@@ -37,7 +37,7 @@ start_traffic() {
 	APPLICATIONS+=("$server")
 	until grep -q 'serving on' "$WORK/server"; do
 		kill -0 "$server" 2>/dev/null || fail "the server: $(cat "$WORK/server")"
-		sleep 0.02
+		sleep 0.05
 	done
 	ONESIDE_SOCKET=$(plane_socket a) "$PERF" -t write_bw -s 1048576 -q $CONNECTIONS -D $SECONDS_OF_TRAFFIC "192.0.2.${#planes[@]}" \
 		>"$WORK/client" 2>&1 &
@@ -45,7 +45,7 @@ start_traffic() {
 	APPLICATIONS+=("$client")
 	until connected; do
 		kill -0 "$client" 2>/dev/null || fail "the client: $(cat "$WORK/client")"
-		sleep 0.02
+		sleep 0.05
 	done
 }
 

@@ -44,7 +44,7 @@ perf_begin() {
 	APPLICATIONS+=("$PERF_SERVER")
 	until grep -qE 'serving on|published on' "$WORK/server"; do
 		kill -0 "$PERF_SERVER" 2>/dev/null || fail "no server of $*: $(cat "$WORK/server")"
-		sleep 0.02
+		sleep 0.05
 	done
 	ONESIDE_SOCKET=$(plane_socket a) "$PERF" "$@" --node 2 "${HOST:-192.0.2.2}" >"$WORK/out" 2>"$WORK/err" &
 	PERF_CLIENT=$!
@@ -76,7 +76,7 @@ perf_dropped() {
 	before=$(drops "$plane" "$reason")
 	perf_begin "$@"
 	until [ "$(drops "$plane" "$reason")" -gt "$before" ]; do
-		sleep 0.02
+		sleep 0.1
 	done
 	kill "$PERF_CLIENT" "$PERF_SERVER" 2>/dev/null
 	wait "$PERF_CLIENT" && fail "an exchange in spite of $reason: $(cat "$WORK/out")"

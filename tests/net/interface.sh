@@ -16,7 +16,7 @@ fact() { ctl "$1" show ports --json | python3 -c "import json, sys; print(json.l
 await_fact() {
 	until [ "$(fact "$1" "$2")" = "$3" ]; do
 		kill -0 "$(plane_pid "$1")" 2>/dev/null || fail "data plane $1 is gone"
-		sleep 0.05
+		sleep 0.2
 	done
 }
 

@@ -236,7 +236,7 @@ await_plane() {
 	log=$(plane_log "$name")
 	until grep -q 'serving on' "$log"; do
 		kill -0 "${PLANE_PID[$name]}" 2>/dev/null || fail "data plane $name does not start"
-		sleep 0.02
+		sleep 0.05
 	done
 }
 
@@ -354,7 +354,7 @@ start_capture() {
 	CAPTURE_PID[$1]=$!
 	until grep -q '^File:' "$WORK/$1.capture"; do
 		kill -0 "${CAPTURE_PID[$1]}" 2>/dev/null || fail "dumpcap does not start"
-		sleep 0.02
+		sleep 0.05
 	done
 }
 

@@ -106,7 +106,7 @@ clients=$!
 APPLICATIONS+=("$clients")
 until grep -q connected "$WORK/clients"; do
 	kill -0 "$clients" 2>/dev/null || fail "no client: $(cat "$WORK/clients")"
-	sleep 0.02
+	sleep 0.05
 done
 stop_plane a
 wait "$clients" || fail "the client of the cable: $(cat "$WORK/clients")"

@@ -19,7 +19,7 @@ serve() {
 			cat "$WORK/server" >&2
 			fail "no server of $*"
 		}
-		sleep 0.02
+		sleep 0.05
 	done
 }
 

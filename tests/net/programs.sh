@@ -113,7 +113,7 @@ on() { # 0|1 PROGRAM ARGUMENTS...: replaces the function of verbs_lib.sh
 await_server() { # COMMAND...
 	until "$@"; do
 		kill -0 "$server" 2>/dev/null || return 1
-		sleep 0.02
+		sleep 0.05
 	done
 }
 

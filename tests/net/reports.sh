@@ -24,13 +24,13 @@ ONESIDE_SOCKET=$(plane_socket a) "$PERF" --once 2>"$WORK/server" &
 APPLICATIONS+=($!)
 until grep -q 'serving on' "$WORK/server"; do
 	kill -0 "${APPLICATIONS[0]}" 2>/dev/null || fail "a server: $(cat "$WORK/server")"
-	sleep 0.02
+	sleep 0.05
 done
 ONESIDE_SOCKET=$(plane_socket b) "$PERF" -t write_lat -n 1 192.0.2.1 >"$WORK/out" 2>&1 &
 APPLICATIONS+=($!)
 until grep -q event=no_route "$(plane_log a)"; do
 	kill -0 "${APPLICATIONS[1]}" 2>/dev/null || fail "the connection has ended: $(cat "$WORK/out")"
-	sleep 0.02
+	sleep 0.05
 done
 expect 'event=no_route port=p0 peer=198.51.100.2 ' "$(plane_log a)"
 expect 'remedy="give the port a gateway"' "$(plane_log a)"

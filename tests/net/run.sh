@@ -121,7 +121,7 @@ if has ibv_devinfo ibverbs-utils; then
 	APPLICATIONS+=("$!")
 	until grep -q 'async event FD' "$WORK/watch"; do
 		kill -0 "${APPLICATIONS[-1]}" 2>/dev/null || fail "ibv_asyncwatch: $(cat "$WORK/watch")"
-		sleep 0.02
+		sleep 0.05
 	done
 	end_process "${APPLICATIONS[-1]}" 10
 	say ibv_asyncwatch

@@ -97,7 +97,7 @@ try_take_over() {
 await_new() {
 	local old=${PLANE_PID[$1]} tries=1
 	until grep -q 'serving on' "$NEW_LOG"; do
-		sleep 0.02
+		sleep 0.05
 		alive "$NEW" && continue
 		if [ "$tries" = 10 ] || ! grep -q 'try again' "$NEW_LOG"; then
 			fail "data plane $1 is not taken over: $(tail -n 5 "$NEW_LOG")"
@@ -172,28 +172,28 @@ start_programs() {
 	[ "${sockets[0]}" != "${sockets[1]}" ] || host=192.0.2.1
 	ONESIDE_SOCKET=${sockets[1]} "$PERF" --once -t write_lat -D "$1" >"$WORK/perf.server" 2>&1 &
 	PERF_SERVER=$!
-	until grep -qs 'serving on' "$WORK/perf.server"; do sleep 0.02; done
+	until grep -qs 'serving on' "$WORK/perf.server"; do sleep 0.05; done
 	ONESIDE_SOCKET=${sockets[0]} "$PERF" -t write_lat -D "$1" -s 8 "$host" >"$WORK/perf.client" 2>&1 &
 	PERF_CLIENT=$!
 	on 0 rping -s -p 7174 -a 192.0.2.1 >"$WORK/rping.server" 2>&1 &
 	RPING_SERVER=$!
 	local server=$RPING_SERVER
 	until_served yes rping
-	on 1 rping -c -v -V -p 7174 -a 192.0.2.1 >"$WORK/rping.client" 2>&1 &
+	: >"$WORK/rping.client"
+	on 1 rping -c -v -V -p 7174 -a 192.0.2.1 >>"$WORK/rping.client" 2>&1 &
 	RPING_CLIENT=$!
 	PIDS=("$RPING_SERVER" "$RPING_CLIENT")
 	APPLICATIONS+=("$PERF_SERVER" "$PERF_CLIENT" "${PIDS[@]}")
 	await_pings 10
 }
 
-pings() { grep -c 'ping data' "$WORK/rping.client"; }
-
-# await_pings N: waits for N more pings, whose data rping -V compares.
+# await_pings N: waits for N more pings, whose data rping -V compares. The file grows by megabytes a second.
 await_pings() {
-	local want=$(($(pings) + $1))
-	until [ "$(pings)" -ge "$want" ]; do
+	local from
+	from=$(stat -c %s "$WORK/rping.client")
+	until [ "$(tail -c +$((from + 1)) "$WORK/rping.client" | head -c 100000 | grep -c 'ping data')" -ge "$1" ]; do
 		going_on
-		sleep 0.02
+		sleep 0.05
 	done
 }
 
@@ -238,7 +238,7 @@ serves() { # NAME
 alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:.Z' "/proc/$1/status"; }
 
 until_gone() { # PID
-	while alive "$1"; do sleep 0.02; done
+	while alive "$1"; do sleep 0.05; done
 }
 
 rounds() { grep -c '^round' "$WORK/rsm"; }
@@ -248,7 +248,7 @@ await_rounds() {
 	local want=$(($(rounds) + $1))
 	until [ "$(rounds)" -ge "$want" ]; do
 		alive "$RSM" || fail "net-rsm-takeover has ended: $(tail -n 5 "$WORK/rsm")"
-		sleep 0.02
+		sleep 0.05
 	done
 }
 
@@ -302,7 +302,7 @@ kill_at() { # STEP
 	if [ -n "$lives" ]; then
 		until serves a; do
 			alive "$lives" || fail "$step: none serves: $(cat "$NEW_LOG")"
-			sleep 0.02
+			sleep 0.05
 		done
 		alive "$lives" || fail "$step: the wrong one serves"
 	fi
@@ -386,7 +386,7 @@ test_failed() {
 	for i in 1 2; do
 		ONESIDE_TAKEOVER_KILL=take-built try_take_over a
 		until_gone "$NEW"
-		until [ "$(grep -c 'event=takeover_refused' "$WORK/a.log")" = "$i" ]; do sleep 0.02; done
+		until [ "$(grep -c 'event=takeover_refused' "$WORK/a.log")" = "$i" ]; do sleep 0.05; done
 		serves a || fail "the old data plane does not serve any more"
 	done
 	for ((i = 0; i < 100; i++)); do # the last ones are closed a moment later
@@ -485,7 +485,7 @@ await_mixed() {
 	for name in "${MIXED[@]}"; do
 		until [ "$(grep -c '^round' "$WORK/mixed-$name")" -ge "${want[$name]}" ]; do
 			alive "${MIXED_PID[$name]}" || fail "the $name program has ended: $(tail -n 5 "$WORK/mixed-$name")"
-			sleep 0.02
+			sleep 0.05
 		done
 	done
 }

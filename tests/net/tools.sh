@@ -51,7 +51,7 @@ begin() {
 	APPLICATIONS+=("$!")
 	until "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" show clients --json | grep -q "\"pid\": *$!\\b"; do
 		kill -0 "$!" 2>/dev/null || fail "$*: has ended: $(cat "$log")"
-		sleep 0.02
+		sleep 0.05
 	done
 	ATTACHED+=("$log")
 }
@@ -68,7 +68,7 @@ begin "$BUILD/doc/examples/rsm_ring" consume p0 0x410000 1
 gone=$(plane_socket a)
 kill_plane a
 for log in "${ATTACHED[@]}"; do
-	until grep -q "^oneside: the data plane at $gone has gone" "$log"; do sleep 0.02; done
+	until grep -q "^oneside: the data plane at $gone has gone" "$log"; do sleep 0.05; done
 done
 for pid in "${APPLICATIONS[@]}"; do
 	end_process "$pid" 10

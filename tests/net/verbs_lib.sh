@@ -92,7 +92,7 @@ await_listening() { # PORT PID NAME
 			cat "$WORK/$3.server" >&2
 			fail "$3: the server does not listen"
 		}
-		sleep 0.02
+		sleep 0.05
 	done
 }
 
@@ -134,14 +134,9 @@ pair_once() {
 # ---- rdma_cm ----
 
 served() { # yes|no: succeeds if an attachment of data plane $SERVED (default: a) listens, or none does
-	local listeners runtime=/var/run # DPDK's
-	[ "$(id -u)" = 0 ] || runtime=$WORK
-	listeners=$(/usr/bin/python3 "$(dirname "$0")/../interop/telemetry.py" \
-		"$runtime/dpdk/$(basename "$WORK")-${SERVED:-a}/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
-	case $listeners in
-	*' '[1-9]*) [ "$1" = yes ] ;;
-	*) [ "$1" = no ] ;;
-	esac
+	local listens=no
+	! "$BUILD/control/onesidectl" -s "$(plane_socket "${SERVED:-a}").ctl" show listeners --json 2>/dev/null | grep '"state"' >/dev/null || listens=yes
+	[ "$1" = "$listens" ]
 }
 
 until_served() { # yes|no NAME
@@ -150,7 +145,7 @@ until_served() { # yes|no NAME
 			cat "$WORK/$2.server" >&2
 			fail "$2: its server does not listen"
 		}
-		sleep 0.02
+		sleep 0.05
 	done
 }
 
