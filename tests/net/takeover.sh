@@ -205,8 +205,8 @@ usage() {
 }
 
 test_traffic() { # N NAME...
-	local name i seconds=$(($1 * 5 + 5))
-	start_programs "$seconds"
+	local name i
+	start_programs 86400
 	for name in "${@:2}"; do
 		say "data plane $name: $(usage "$name")"
 		for ((i = 1; i <= $1; i++)); do
@@ -216,9 +216,8 @@ test_traffic() { # N NAME...
 		done
 		say "data plane $name after $((i - 1)): $(usage "$name")"
 	done
-	wait "$PERF_CLIENT" || fail "oneside-perf: $(cat "$WORK/perf.client" "$WORK/perf.server")"
-	wait "$PERF_SERVER" || fail "the server of oneside-perf: $(cat "$WORK/perf.server")"
-	cat "$WORK/perf.client"
+	alive "$PERF_CLIENT" && alive "$PERF_SERVER" || fail "oneside-perf has ended: $(cat "$WORK/perf.client" "$WORK/perf.server")"
+	kill "$PERF_CLIENT" "$PERF_SERVER"
 	say_gaps
 	kill "$RPING_CLIENT"
 	wait "$RPING_SERVER" # ends with its client
