@@ -8,15 +8,16 @@
 #   applications.sh veth     two data planes in namespaces joined by veth (af_packet); tshark and an independent ICRC
 #                            implementation check a capture
 #   applications.sh veth6    like veth, over IPv6
-#   applications.sh cores    local and memif with two polling cores in each data plane
-#   applications.sh lanes    like cores, with each queue pair on the next core
-#   applications.sh moves    like cores, and all queue pairs move between the cores again and again
+#   applications.sh cores [local|memif]   with two polling cores in each data plane; without a cable over both
+#   applications.sh lanes [local|memif]   like cores, with each queue pair on the next core
+#   applications.sh moves [local|memif]   like cores, and all queue pairs move between the cores again and again
 #   applications.sh sleep    local and memif with polling cores that sleep when they are idle
 #   applications.sh spin     memif with polling cores that never yield their processor
 
 . "$(dirname "$0")/lib.sh"
 net_init
 kind=$1
+CABLE=${2:-}
 PROGRAMS=$BUILD/tests/net
 # Rows run in parallel, because programs mostly wait; the programs of a row run one after the other.
 ROWS=(
@@ -99,8 +100,10 @@ run() { # CABLE
 run_on_two_cores() {
 	PLANE_CORES=2
 	[ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep} # four cores leave small machines no processor
-	run local
-	run memif
+	local cable
+	for cable in ${CABLE:-local memif}; do
+		run "$cable"
+	done
 }
 
 case $kind in

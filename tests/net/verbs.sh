@@ -7,12 +7,18 @@
 #   verbs.sh local    both sides on one data plane
 #   verbs.sh memif    on two data planes joined by memif
 #   verbs.sh lanes    on one data plane with two polling cores, each queue pair on the next core
+#   verbs.sh CABLE short    one program of each kind
 
 . "$(dirname "$0")/verbs_lib.sh"
 for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw rping ucmatose; do
 	command -v "$program" >/dev/null || skip "$program is missing: apt-get install ibverbs-utils rdmacm-utils perftest"
 done
 verbs_init "$1"
+SHORT=${2:-}
+
+also() { # NAME PORT PROGRAM...: like pair; not in a short run
+	[ -n "$SHORT" ] || pair "$@"
+}
 
 # ---- devices ----
 
@@ -33,46 +39,46 @@ expect 'oneside: ONESIDE_DEBUG = loud: this is not a number; write 1, or 0' "$WO
 
 # ---- ping-pong: with -c the contents are checked ----
 
-pair rc 18515 ibv_rc_pingpong -g 0 -c -n 200
+also rc 18515 ibv_rc_pingpong -g 0 -c -n 200
 pair rc-events 18515 ibv_rc_pingpong -g 0 -c -e -n 200
 pair rc-long 18515 ibv_rc_pingpong -g 0 -c -s 1000000 -n 50
-pair rc-small-mtu 18515 ibv_rc_pingpong -g 0 -c -m 256 -s 3000 -n 100
-pair rc-new-send 18515 ibv_rc_pingpong -g 0 -c -N -n 200
+also rc-small-mtu 18515 ibv_rc_pingpong -g 0 -c -m 256 -s 3000 -n 100
+also rc-new-send 18515 ibv_rc_pingpong -g 0 -c -N -n 200
 pair srq 18515 ibv_srq_pingpong -g 0 -c -n 200
-pair srq-events 18515 ibv_srq_pingpong -g 0 -c -e -n 200
+also srq-events 18515 ibv_srq_pingpong -g 0 -c -e -n 200
 pair ud 18515 ibv_ud_pingpong -g 0 -c -n 200
-pair ud-events 18515 ibv_ud_pingpong -g 0 -c -e -n 200
-pair ud-mtu 18515 ibv_ud_pingpong -g 0 -c -s 4096 -n 100
+also ud-events 18515 ibv_ud_pingpong -g 0 -c -e -n 200
+also ud-mtu 18515 ibv_ud_pingpong -g 0 -c -s 4096 -n 100
 
 # ---- perftest; -F switches its checks of the machine's clock off ----
 
-pair write_bw 18516 ib_write_bw -F -n 1000
-pair write_bw-8 18516 ib_write_bw -F -n 1000 -s 8
+also write_bw 18516 ib_write_bw -F -n 1000
+also write_bw-8 18516 ib_write_bw -F -n 1000 -s 8
 pair write_bw-qps 18516 ib_write_bw -F -n 200 -q 64
-pair write_lat 18516 ib_write_lat -F -n 300
-pair write_lat-inline 18516 ib_write_lat -F -n 300 -s 200 -I 220
-pair read_bw 18516 ib_read_bw -F -n 1000
-pair read_lat 18516 ib_read_lat -F -n 300
+also write_lat 18516 ib_write_lat -F -n 300
+also write_lat-inline 18516 ib_write_lat -F -n 300 -s 200 -I 220
+also read_bw 18516 ib_read_bw -F -n 1000
+also read_lat 18516 ib_read_lat -F -n 300
 pair read_bw-qps 18516 ib_read_bw -F -n 200 -q 16
-pair send_bw 18516 ib_send_bw -F -n 1000
-pair send_bw-qps 18516 ib_send_bw -F -n 200 -q 64
+also send_bw 18516 ib_send_bw -F -n 1000
+also send_bw-qps 18516 ib_send_bw -F -n 200 -q 64
 pair send_bw-srq 18516 ib_send_bw -F -n 500 --use-srq -q 2
 pair send_lat 18516 ib_send_lat -F -n 300
 pair atomic_bw 18516 ib_atomic_bw -F -n 500
-pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
+also atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
 # At most as many datagrams as there are receives: a datagram that finds no receive is lost.
 pair ud_send_bw 18516 ib_send_bw -c UD -x 0 -F -n 400 -r 512 -s 2048
-pair ud_send_lat 18516 ib_send_lat -c UD -x 0 -F -n 300 -r 512
+also ud_send_lat 18516 ib_send_lat -c UD -x 0 -F -n 300 -r 512
 
 # With -e perftest sleeps until each completion. Its latency test of SEND has two CQs on one channel, and takes each event
 # for one completion. perftest has no events for WRITE.
-pair send_lat-events 18516 ib_send_lat -F -e -n 2000
-pair send_lat-events-sizes 18516 ib_send_lat -F -e -a -n 100
-pair read_lat-events 18516 ib_read_lat -F -e -n 500
-pair atomic_lat-events 18516 ib_atomic_lat -F -e -n 500
-pair send_bw-events 18516 ib_send_bw -F -e -n 1000
+also send_lat-events 18516 ib_send_lat -F -e -n 2000
+also send_lat-events-sizes 18516 ib_send_lat -F -e -a -n 100
+also read_lat-events 18516 ib_read_lat -F -e -n 500
+also atomic_lat-events 18516 ib_atomic_lat -F -e -n 500
+also send_bw-events 18516 ib_send_bw -F -e -n 1000
 pair read_bw-events 18516 ib_read_bw -F -e -n 1000 -q 4
-pair atomic_bw-events 18516 ib_atomic_bw -F -e -n 500
+also atomic_bw-events 18516 ib_atomic_bw -F -e -n 500
 
 # ---- unsupported features ----
 
