@@ -56,7 +56,7 @@ start_traffic() {
 		APPLICATIONS+=($!)
 		until grep -q 'serving on' "$WORK/server$i"; do
 			kill -0 "${SERVERS[$i]}" 2>/dev/null || fail "a server: $(cat "$WORK/server$i")"
-			sleep 0.02
+			sleep 0.05
 		done
 	done
 	for ((i = 0; i < $1; i++)); do
@@ -88,9 +88,9 @@ all_receive() {
 # try OWN FAR: tests planes with OWN and FAR cores, by as many applications as the larger number.
 try() {
 	local most=$(($1 > $2 ? $1 : $2))
-	traffic "$most" write_bw 64 3000
-	traffic "$most" read_bw 65536 200
-	traffic "$most" send_bw 1000 2000
+	traffic "$most" write_bw 64 1000
+	traffic "$most" read_bw 65536 50
+	traffic "$most" send_bw 1000 500
 	all_receive a
 	all_receive b
 	[ "$(handed)" = 0 ] || fail "$1 and $2 cores: $(handed) frames changed cores"
