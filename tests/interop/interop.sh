@@ -13,7 +13,7 @@ interop_init
 make_bridge
 start_guest
 
-ENOUGH=${ENOUGH:-150} # seconds after which no further case begins: slowness is no failure
+ENOUGH=${ENOUGH:-250} # seconds after which no further case begins: slowness is no failure
 PERFTEST='-F -R -d rxe0'
 ROLES='serve connect'
 

@@ -126,15 +126,12 @@ case_verbs() {
 	verbs cm "ucmatose -b @ -c 3 -C 3 -S 1000" "ucmatose -s @ -c 3 -C 3 -S 1000"
 	verbs 18515 "ibv_rc_pingpong -g % -c -n 100" "ibv_rc_pingpong -g % -c -n 100 @"
 	verbs 18515 "ibv_rc_pingpong -g % -c -e -s 70000 -n 20" "ibv_rc_pingpong -g % -c -e -s 70000 -n 20 @"
-	perftest 18516 ib_write_bw -s 4096 -n 200
 	perftest 18516 ib_write_bw -s 65536 -n 20
 	perftest 18516 ib_read_bw -o 16 -s 4096 -n 100
 	perftest 18516 ib_send_bw -s 4096 -n 200
 	perftest 18516 ib_write_lat -s 8 -n 100
 	perftest 18516 ib_atomic_bw -o 16 -n 100
 	perftest_cm ib_write_bw -s 65536 -n 20
-	perftest_cm ib_read_bw -s 10001 -n 20
-	perftest_cm ib_send_bw -s 4096 -n 200
 	[ "$(python3 "$HERE/telemetry.py" "$(plane_telemetry a)" /oneside/transport recognized)" = "recognized 0" ] ||
 		fail "Soft-RoCE was taken for a oneside"
 	stop_plane a
@@ -144,12 +141,15 @@ case_verbs() {
 case_options() {
 	start_interop_plane 4 1500
 	verbs_init
+	perftest 18516 ib_write_bw -s 4096 -n 200
 	perftest 18516 ib_write_bw -q 16 -s 4096 -n 20
 	perftest 18516 ib_read_lat -o 16 -s 8 -n 50
 	perftest 18516 ib_send_bw --use-srq -q 2 -s 4096 -n 50
 	perftest 18516 ib_send_lat -s 64 -n 50
 	perftest 18516 ib_send_lat -c UD -s 64 -n 50 -r 512
 	perftest 18516 ib_atomic_lat -o 16 -n 50
+	perftest_cm ib_read_bw -s 10001 -n 20
+	perftest_cm ib_send_bw -s 4096 -n 200
 	perftest_cm ib_write_lat -s 8 -n 50
 	perftest_cm ib_read_lat -s 8 -n 50
 	perftest_cm ib_send_lat -s 64 -n 50

@@ -7,7 +7,7 @@
 #   applications.sh memif    two data planes joined by memif
 #   applications.sh veth     two data planes in namespaces joined by veth (af_packet); tshark and an independent ICRC
 #                            implementation check a capture
-#   applications.sh veth6    like veth, over IPv6
+#   applications.sh veth6 [short]    like veth, over IPv6; short: the programs whose frames differ most
 #   applications.sh cores [local|memif]   with two polling cores in each data plane; without a cable over both
 #   applications.sh lanes [local|memif]   like cores, with each queue pair on the next core
 #   applications.sh moves [local|memif]   like cores, and all queue pairs move between the cores again and again
@@ -17,7 +17,7 @@
 . "$(dirname "$0")/lib.sh"
 net_init
 kind=$1
-CABLE=${2:-}
+CABLE=${2:-} # or short
 PROGRAMS=$BUILD/tests/net
 # Rows run in parallel, because programs mostly wait; the programs of a row run one after the other.
 ROWS=(
@@ -26,6 +26,7 @@ ROWS=(
 	 net-dat-sp net-dat-rendezvous'
 	'net-dat-evd net-dat-rmr net-dat-ep net-dat-post net-rsm net-rsm-events net-rsm-map'
 )
+[ "$CABLE" != short ] || ROWS=('net-dat-connection' 'net-dat-transfer net-dat-protection' 'net-rsm net-dat-rmr')
 
 # Mode 0666, because a case runs an application with another uid, under the kernel's limits for an ordinary user.
 OPTIONS=(--socket-mode 0666)

@@ -3,7 +3,7 @@
 #
 # Run Debian's programs of rdma_cm on oneside's librdmacm; over IPv6 also programs that connect out of band:
 #
-#   verbs_cm.sh local|memif|veth6
+#   verbs_cm.sh local|memif|veth6 [short]    short: less of rping's and ucmatose's options
 
 . "$(dirname "$0")/verbs_lib.sh"
 for program in rping ucmatose udaddy rdma_server rdma_xserver cmtime ib_write_bw ibv_rc_pingpong; do
@@ -33,13 +33,15 @@ cm_pair ucmatose ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -
 rping_pair rping-source 3 -V -- -I "${addresses[1]}"
 cm_pair ucmatose-ib ucmatose -b "$to" -p 7475 -P ib -c 2 -C 3 -- ucmatose -s "$to" -p 7475 -P ib -c 2 -C 3
 cm_pair ucmatose-timeout ucmatose -b "$to" -c 2 -C 3 -a 19 -- ucmatose -s "$to" -c 2 -C 3 -a 19
-rping_pair rping-verbose 2 -v -d -a "$to" -S 100 -- -d -S 100
-rping_pair rping-own 5 -q -V -- -q
-rping_pair rping-own-client 5 -V -- -q
-rping_pair rping-own-server 5 -q -V -S 9000 -- -S 9000
-SERVER_STAYS=yes rping_pair rping-persistent 3 -P -a "$to" --
-cm_pair ucmatose-many ucmatose -b "$to" -c 100 -C 1 -- ucmatose -s "$to" -c 100 -C 1
-cm_pair ucmatose-migrate ucmatose -b "$to" -c 5 -C 3 -m -- ucmatose -s "$to" -c 5 -C 3 -m
+if [ "${2:-}" != short ]; then
+	rping_pair rping-verbose 2 -v -d -a "$to" -S 100 -- -d -S 100
+	rping_pair rping-own 5 -q -V -- -q
+	rping_pair rping-own-client 5 -V -- -q
+	rping_pair rping-own-server 5 -q -V -S 9000 -- -S 9000
+	SERVER_STAYS=yes rping_pair rping-persistent 3 -P -a "$to" --
+	cm_pair ucmatose-many ucmatose -b "$to" -c 100 -C 1 -- ucmatose -s "$to" -c 100 -C 1
+	cm_pair ucmatose-migrate ucmatose -b "$to" -c 5 -C 3 -m -- ucmatose -s "$to" -c 5 -C 3 -m
+fi
 cm_pair ucmatose-tos ucmatose -b "$to" -c 2 -C 3 -t 0x28 -- ucmatose -s "$to" -c 2 -C 3 -t 0x28
 cm_pair rdma_client rdma_server -s "$to" -- rdma_client -s "$to"
 cm_pair rdma_xclient rdma_xserver -p 7470 -c r -- rdma_xclient -s "$to" -p 7470 -c r
