@@ -523,7 +523,7 @@ take_over(char *why, size_t why_len)
 	unlink(fixture_config.ctl);
 	if (daemon_init(&source, why, why_len) != 0)
 		fuzz_fail(why);
-	if (takeover_build(why, why_len) != 0)
+	if (takeover_build(&fixture_config, why, why_len) != 0)
 		return -1;
 	go_on();
 	return 0;
