@@ -153,10 +153,10 @@ uint64_t config_huge_memory(const char *root);
  * in `why`, and changes nothing; else returns 0. `changed` receives the names of what changed. */
 int config_reload(struct config *config, const struct config *next, char *changed, size_t changed_len,
 		  char *why, size_t why_len);
-/* Removes the peer; -ENOENT and the remedy if there is none. */
 /* Adds a peer without a secret. `port` "": any port that reaches the peer. The caller validates the whole. */
 int config_peer_add(struct config *config, uint32_t node, const char *address, const char *port, char *why,
 		    size_t why_len);
+/* Removes the peer; -ENOENT and the remedy if there is none. */
 int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
 
 /* False: `limit` is at its key's maximum, or no key ("") raises it. */
