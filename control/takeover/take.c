@@ -193,6 +193,12 @@ takeover_may_share_ports(void)
 	return old_pid > 0 && ((old_pid ^ getpid()) & 0xffff) != 0;
 }
 
+void
+takeover_reserve(void)
+{
+	slab_reserve(offer.size, RTE_MIN(offer.num_sizes, TAKEOVER_SIZES));
+}
+
 uint16_t
 takeover_room(void)
 {

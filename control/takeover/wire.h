@@ -4,11 +4,13 @@
 #define CONTROL_TAKEOVER_WIRE_H
 
 #include "control/takeover/takeover.h"
+#include "dataplane/mem/slab.h"
 #include "dataplane/wire/wire.h"
 
 #define TAKEOVER_MAGIC 0x6f6e6574u
 #define TAKEOVER_FDS 200u /* in one message; the kernel takes 253 */
 #define TAKEOVER_FDS_MAX (1u << 20)
+#define TAKEOVER_SIZES 64u /* of objects */
 
 enum takeover_kind {
 	TAKEOVER_OFFER = 1, /* old: what must be equal */
@@ -38,6 +40,8 @@ struct takeover_offer {
 	uint32_t magic, kind;
 	uint32_t version, node, cores, num_ports, room;
 	struct takeover_port port[CONFIG_PORTS_MAX];
+	uint32_t num_sizes;
+	struct slab_use size[TAKEOVER_SIZES]; /* a hint: objects that will come */
 };
 
 /* Sends a message with `num` descriptors, waiting until `deadline`.  Returns 0 or -errno. */

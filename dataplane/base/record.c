@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/base/pages.h"
+
 #define PADDED(length) (((size_t)(length) + 7) & ~(size_t)7)
 #define ROOM_FIRST 65536u
 
@@ -150,6 +152,7 @@ make_room(struct record_out *out, size_t more)
 	grown = realloc(out->bytes, room);
 	if (grown == NULL)
 		return false;
+	pages_populate(grown + out->room, room - out->room);
 	out->bytes = grown;
 	out->room = room;
 	return true;

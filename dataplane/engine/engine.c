@@ -283,9 +283,15 @@ engine_prepare(const struct config *config, uint16_t room, char *why, size_t why
 	static init_step *const steps[] = {icrc_choose, tables_init, cores_init, pools_init,
 					   ipsec_prepare_on_hold};
 
+	int error;
+
 	begin(config);
 	engine.data_room = room;
-	return take_steps(steps, RTE_DIM(steps), why, why_len);
+	error = take_steps(steps, RTE_DIM(steps), why, why_len);
+	/* All queue pairs will come while they stand still. */
+	if (error == 0)
+		qpn_populate();
+	return error;
 }
 
 /* The packet buffers exist, so a longer frame has no room. */

@@ -3,8 +3,16 @@
 #include <stdlib.h>
 
 #include "dataplane/engine/move.h"
+#include "dataplane/mem/slab.h"
 #include "dataplane/qp/move.h"
 #include "dataplane/rc/params.h"
+
+/* A take-over makes one for each queue pair while all stand still: the slab's pages are present. */
+static struct engine_move *
+move_alloc(size_t size)
+{
+	return size > SLAB_MAX ? calloc(1, size) : slab_alloc(size);
+}
 
 struct engine_move *
 engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
@@ -12,7 +20,7 @@ engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct e
 	/* An RSM exporter's queue pair has no rings, and at most one signal under way. */
 	uint32_t requests = RTE_MAX(qp->max_send_wr, 1u);
 	uint32_t size = qp->rc == NULL ? 0 : rc_record_size(RTE_MIN(requests, RC_POSTED_MAX));
-	struct engine_move *move = calloc(1, sizeof(*move) + size);
+	struct engine_move *move = move_alloc(sizeof(*move) + size);
 
 	if (move == NULL)
 		return NULL;
@@ -79,5 +87,8 @@ engine_move_over(struct engine_move *move)
 void
 engine_move_free(struct engine_move *move)
 {
-	free(move);
+	if (move != NULL && sizeof(*move) + move->size > SLAB_MAX)
+		free(move);
+	else
+		slab_free(move);
 }

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/queue.h>
 
+#include "dataplane/base/pages.h"
+
 #ifdef __aarch64__
 #define LINE 128u /* DPDK's cache line */
 #else
@@ -26,6 +28,8 @@ _Static_assert(sizeof(struct chunk) <= LINE, "the first place follows the chunk"
 
 static LIST_HEAD(, chunk) with_room[SIZES];
 static size_t mapped;
+static bool is_common[SIZES]; /* a chunk of this size has been filled */
+static uint32_t in_use[SIZES];
 
 static struct chunk *
 chunk_map(uint32_t size)
@@ -41,6 +45,8 @@ chunk_map(uint32_t size)
 		munmap(base, before);
 	munmap(base + before + CHUNK, CHUNK - before);
 	chunk = (struct chunk *)(void *)(base + before);
+	if (is_common[size / LINE - 1])
+		pages_populate(chunk, CHUNK);
 	*chunk = (struct chunk){.size = size, .fresh = LINE};
 	LIST_INSERT_HEAD(&with_room[size / LINE - 1], chunk, link);
 	mapped += CHUNK;
@@ -65,8 +71,11 @@ place_take(struct chunk *chunk)
 		chunk->fresh += chunk->size;
 	}
 	chunk->used++;
-	if (!has_room(chunk))
+	in_use[chunk->size / LINE - 1]++;
+	if (!has_room(chunk)) {
 		LIST_REMOVE(chunk, link);
+		is_common[chunk->size / LINE - 1] = true;
+	}
 	return place;
 }
 
@@ -78,6 +87,7 @@ place_give(struct chunk *chunk, void *place)
 	memcpy(place, &chunk->free, sizeof(chunk->free));
 	chunk->free = place;
 	chunk->used--;
+	in_use[chunk->size / LINE - 1]--;
 }
 
 static bool
@@ -134,6 +144,38 @@ slab_free(void *memory)
 	LIST_REMOVE(chunk, link);
 	munmap(chunk, CHUNK);
 	mapped -= CHUNK;
+}
+
+uint32_t
+slab_uses(struct slab_use *use, uint32_t max)
+{
+	uint32_t num = 0;
+
+	for (uint32_t i = 0; i < SIZES && num < max; i++)
+		if (in_use[i] > 0)
+			use[num++] = (struct slab_use){(i + 1) * LINE, in_use[i]};
+	return num;
+}
+
+void
+slab_reserve(const struct slab_use *use, uint32_t num)
+{
+	size_t left = SLAB_RESERVE_MAX;
+
+	for (uint32_t i = 0; i < num && !BY_MALLOC; i++) {
+		uint32_t size = use[i].size, each = size == 0 ? 0 : (CHUNK - LINE) / size;
+
+		if (size % LINE != 0 || size > SLAB_MAX || each == 0)
+			continue;
+		for (uint32_t count = 0; count < use[i].count && left >= CHUNK;
+		     count += each, left -= CHUNK) {
+			struct chunk *chunk = chunk_map(size);
+
+			if (chunk == NULL)
+				return;
+			pages_touch(chunk, CHUNK);
+		}
+	}
 }
 
 size_t

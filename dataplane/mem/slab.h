@@ -10,13 +10,24 @@
 #define DATAPLANE_MEM_SLAB_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define SLAB_MAX ((size_t)64 << 10)
+#define SLAB_RESERVE_MAX ((size_t)256 << 20)
+
+struct slab_use {
+	uint32_t size, count; /* bytes of an object, rounded up to cache lines; objects */
+};
 
 /** @return Zeroed memory, aligned to a cache line; NULL: no memory, or `size` is above SLAB_MAX. */
 void *slab_alloc(size_t size);
 /** NULL is allowed. */
 void slab_free(void *memory);
+/** @return Number of sizes that are in use, at most `max`, which are written to `use`. */
+uint32_t slab_uses(struct slab_use *use, uint32_t max);
+/** Maps memory for that many objects, with pages that are present, up to SLAB_RESERVE_MAX; skips what is no
+ * size. */
+void slab_reserve(const struct slab_use *use, uint32_t num);
 /** @return Bytes mapped for chunks. */
 size_t slab_mapped(void);
 

@@ -263,6 +263,7 @@ void qpn_withdraw(struct engine_qp *qp);
 int qpn_reserve(uint32_t qpn, void *owner);
 void qpn_release(uint32_t qpn);
 int qpn_init(void);
+void qpn_populate(void); /* makes the pages of the tables present */
 void qpn_fini(void);
 
 #endif

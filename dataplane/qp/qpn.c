@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "dataplane/base/clock.h"
+#include "dataplane/base/pages.h"
 #include "dataplane/qp/qp.h"
 
 #define SLOTS (1u << QPN_LOG2)
@@ -37,6 +38,14 @@ qpn_init(void)
 	free_since = calloc(SLOTS, sizeof(*free_since));
 	reserved = calloc(SLOTS, sizeof(*reserved));
 	return table != NULL && free_since != NULL && reserved != NULL ? 0 : -ENOMEM;
+}
+
+void
+qpn_populate(void)
+{
+	pages_touch(table, SLOTS * sizeof(*table));
+	pages_touch(free_since, SLOTS * sizeof(*free_since));
+	pages_touch(reserved, SLOTS * sizeof(*reserved));
 }
 
 void

@@ -91,6 +91,44 @@ test_limits(void **state)
 	slab_free(largest);
 }
 
+/* A process reserves what another one has in use.  Nonsense maps nothing, and no count maps all memory. */
+static void
+test_reserve(void **state)
+{
+	static const struct slab_use nonsense[] = {{0, 9}, {65, 9}, {SLAB_MAX + 64, 9}, {128, 0}};
+	static void *many[1000];
+	struct slab_use use[8], all = {256, UINT32_MAX};
+	uint32_t num, found = 0;
+	size_t before, reserved;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		many[i] = slab_alloc(6000);
+	num = slab_uses(use, 8);
+	if (num == 0) /* AddressSanitizer: malloc */
+		skip();
+	for (uint32_t i = 0; i < num; i++)
+		if (use[i].size == 6016)
+			found = use[i].count;
+	assert_int_equal(found, 1000);
+	assert_int_equal(slab_uses(use, 0), 0);
+	for (uint32_t i = 0; i < 1000; i++)
+		slab_free(many[i]);
+	before = slab_mapped();
+	slab_reserve(nonsense, 4);
+	assert_int_equal(slab_mapped(), before);
+	slab_reserve(&(struct slab_use){6016, 1000}, 1);
+	reserved = slab_mapped();
+	assert_true(reserved > before);
+	for (uint32_t i = 0; i < 1000; i++)
+		many[i] = slab_alloc(6000);
+	assert_int_equal(slab_mapped(), reserved);
+	for (uint32_t i = 0; i < 1000; i++)
+		slab_free(many[i]);
+	before = slab_mapped();
+	slab_reserve(&all, 1);
+	assert_true(slab_mapped() - before <= SLAB_RESERVE_MAX);
+}
+
 int
 main(void)
 {
@@ -98,6 +136,7 @@ main(void)
 		cmocka_unit_test(test_gives_back),
 		cmocka_unit_test(test_uses_again),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_reserve),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
