@@ -491,6 +491,8 @@ uint32_t engine_qp_core(const struct engine_qp *qp);
  */
 struct engine_move *engine_move_new(struct engine_qp *qp, struct engine_client *lane,
 				    const struct engine_qp_config *config);
+/** @return  Bytes that engine_move_new() allocates, and engine_qp_freeze() of a connected queue pair. */
+uint32_t engine_move_size(const struct engine_qp *qp);
 /**
  * The move has ended, or has not begun: sends the commands that waited.
  * @return  True: the queue pair is on the new lane.

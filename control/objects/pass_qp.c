@@ -2,12 +2,15 @@
 /* Queue pairs: frozen, written, read, and let go on. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "control/objects/pass.h"
 #include "control/objects/place.h"
+#include "dataplane/mem/slab.h"
 
 /* Kinds by their numbers in records. */
 #define KINDS 4u
+#define RESERVED_SIZES 16u
 
 static const struct qp_kind *
 kind_at(uint64_t number)
@@ -109,6 +112,30 @@ unfreeze(struct qp *qp)
 	engine_qp_unfreeze(qp->frozen);
 	qp->frozen = NULL;
 	return 0;
+}
+
+static struct slab_use wanted[RESERVED_SIZES];
+
+static int
+count_size(struct qp *qp)
+{
+	uint32_t size = qp->conn == NULL ? 0 : engine_move_size(qp->engine);
+
+	for (uint32_t i = 0; i < RESERVED_SIZES && size != 0; i++)
+		if (wanted[i].count == 0 || wanted[i].size == size) {
+			wanted[i].size = size;
+			wanted[i].count++;
+			break;
+		}
+	return 0;
+}
+
+void
+qps_reserve(void)
+{
+	memset(wanted, 0, sizeof(wanted));
+	for_all(count_size);
+	slab_reserve(wanted, RESERVED_SIZES);
 }
 
 int

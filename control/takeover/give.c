@@ -48,6 +48,7 @@ send_offer(int fd)
 		port->link_reported = path_port[i].link_reported;
 		memcpy(port->addr, info->addr, info->num_addrs * sizeof(port->addr[0]));
 	}
+	qps_reserve();
 	offer.num_sizes = slab_uses(offer.size, TAKEOVER_SIZES);
 	takeover_send(fd, &offer, sizeof(offer), &directory, directory >= 0 ? 1 : 0, clock_now());
 }

@@ -14,12 +14,25 @@ move_alloc(size_t size)
 	return size > SLAB_MAX ? calloc(1, size) : slab_alloc(size);
 }
 
-struct engine_move *
-engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
+static uint32_t
+record_bytes(const struct engine_qp *qp)
 {
 	/* An RSM exporter's queue pair has no rings, and at most one signal under way. */
 	uint32_t requests = RTE_MAX(qp->max_send_wr, 1u);
-	uint32_t size = qp->rc == NULL ? 0 : rc_record_size(RTE_MIN(requests, RC_POSTED_MAX));
+
+	return qp->rc == NULL ? 0 : rc_record_size(RTE_MIN(requests, RC_POSTED_MAX));
+}
+
+uint32_t
+engine_move_size(const struct engine_qp *qp)
+{
+	return (uint32_t)sizeof(struct engine_move) + record_bytes(qp);
+}
+
+struct engine_move *
+engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
+{
+	uint32_t size = record_bytes(qp);
 	struct engine_move *move = move_alloc(sizeof(*move) + size);
 
 	if (move == NULL)

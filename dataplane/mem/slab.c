@@ -157,23 +157,34 @@ slab_uses(struct slab_use *use, uint32_t max)
 	return num;
 }
 
+/* Returns the number of objects for which memory is mapped. */
+static uint64_t
+room_of(uint32_t size)
+{
+	const struct chunk *chunk;
+	uint64_t room = 0;
+
+	LIST_FOREACH(chunk, &with_room[size / LINE - 1], link)
+		room += (CHUNK - LINE) / size - chunk->used;
+	return room;
+}
+
 void
 slab_reserve(const struct slab_use *use, uint32_t num)
 {
 	size_t left = SLAB_RESERVE_MAX;
 
 	for (uint32_t i = 0; i < num && !BY_MALLOC; i++) {
-		uint32_t size = use[i].size, each = size == 0 ? 0 : (CHUNK - LINE) / size;
+		uint32_t size = use[i].size > SLAB_MAX ? 0 : (use[i].size + LINE - 1) / LINE * LINE;
+		uint64_t room = size == 0 ? UINT64_MAX : room_of(size);
 
-		if (size % LINE != 0 || size > SLAB_MAX || each == 0)
-			continue;
-		for (uint32_t count = 0; count < use[i].count && left >= CHUNK;
-		     count += each, left -= CHUNK) {
+		for (; room < use[i].count && left >= CHUNK; left -= CHUNK) {
 			struct chunk *chunk = chunk_map(size);
 
 			if (chunk == NULL)
 				return;
 			pages_touch(chunk, CHUNK);
+			room += (CHUNK - LINE) / size;
 		}
 	}
 }

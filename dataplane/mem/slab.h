@@ -25,8 +25,8 @@ void *slab_alloc(size_t size);
 void slab_free(void *memory);
 /** @return Number of sizes that are in use, at most `max`, which are written to `use`. */
 uint32_t slab_uses(struct slab_use *use, uint32_t max);
-/** Maps memory for that many objects, with pages that are present, up to SLAB_RESERVE_MAX; skips what is no
- * size. */
+/** Maps what is missing for that many more objects, with pages that are present, up to SLAB_RESERVE_MAX;
+ * skips what is no size. */
 void slab_reserve(const struct slab_use *use, uint32_t num);
 /** @return Bytes mapped for chunks. */
 size_t slab_mapped(void);

@@ -457,6 +457,12 @@ engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct e
 }
 
 /* No queue pair moves, since there are no other lanes. */
+uint32_t
+engine_move_size(const struct engine_qp *qp)
+{
+	return 0;
+}
+
 struct engine_move *
 engine_move_new(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
 {

@@ -95,7 +95,7 @@ test_limits(void **state)
 static void
 test_reserve(void **state)
 {
-	static const struct slab_use nonsense[] = {{0, 9}, {65, 9}, {SLAB_MAX + 64, 9}, {128, 0}};
+	static const struct slab_use nonsense[] = {{0, 9}, {UINT32_MAX, 9}, {SLAB_MAX + 1, 9}, {128, 0}};
 	static void *many[1000];
 	struct slab_use use[8], all = {256, UINT32_MAX};
 	uint32_t num, found = 0;
@@ -116,9 +116,11 @@ test_reserve(void **state)
 	before = slab_mapped();
 	slab_reserve(nonsense, 4);
 	assert_int_equal(slab_mapped(), before);
-	slab_reserve(&(struct slab_use){6016, 1000}, 1);
+	slab_reserve(&(struct slab_use){6000, 1000}, 1);
 	reserved = slab_mapped();
 	assert_true(reserved > before);
+	slab_reserve(&(struct slab_use){6000, 1000}, 1);
+	assert_int_equal(slab_mapped(), reserved);
 	for (uint32_t i = 0; i < 1000; i++)
 		many[i] = slab_alloc(6000);
 	assert_int_equal(slab_mapped(), reserved);
