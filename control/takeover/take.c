@@ -2,6 +2,7 @@
 /* The process that replaces another. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,16 +307,22 @@ take_listening(char *why, size_t why_len)
 	return 0;
 }
 
-/* Sockets of applications stay open as long as a descriptor of them is. */
+/* Sockets of applications stay open as long as a descriptor of them is.  A process that dies closes its
+ * descriptors one after the other: its listening sockets may still be open when this connection is not. */
 static int
 nothing_to_take(void)
 {
+	struct pollfd death = {.fd = old_process, .events = POLLIN};
+
+	(void)poll(&death, 1, old_process < 0 ? 0 : (int)(TAKEOVER_LAST_NS / NS_PER_MS));
 	for (uint32_t i = 0; i < in.num_fds; i++)
 		close(in.fd[i]);
 	free(in.fd);
 	in = (struct pass_in){.fd = NULL};
 	close(old_fd);
-	old_fd = -1;
+	if (old_process >= 0)
+		close(old_process);
+	old_fd = old_process = -1;
 	return 0;
 }
 
