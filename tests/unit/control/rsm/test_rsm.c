@@ -432,6 +432,7 @@ test_passed(void **state)
 			 0);
 	import_id = importer.reply.qp.qp;
 	assert_int_equal(await(ONE_CQE_RSM, import_id).status, 0);
+	fake_stop(true);
 	segment = segment_find(0x400000);
 	client = segment->client;
 	acl = segment->acl;
@@ -439,11 +440,14 @@ test_passed(void **state)
 	export_id = LIST_FIRST(&segment->exports)->object.id;
 	rsm_segments_write(client, &segments);
 	export_kind.write(LIST_FIRST(&segment->exports), &exports);
+	fake_stop(false);
 	assert_int_equal(publish(&exporter, ONE_MSG_RSM_UNPUBLISH, 0, 0x400000, 0, 0), 0);
 	assert_int_equal(await(ONE_CQE_RSM, import_id).status, RSM_CONN_ABORTED);
 	pause_ms(20);
+	fake_stop(true);
 	check_segment(&segments, client, &acl);
 	check_export(&exports, client, export_id, &window);
+	fake_stop(false);
 	record_out_free(&segments.records);
 	record_out_free(&exports.records);
 	/* The segment is published. */
@@ -461,9 +465,12 @@ static void
 test_numbers_passed(void **state)
 {
 	struct pass_out out = {.why = ""};
-	uint64_t incarnation = control.incarnation, next = control.next_segment, zero = 0;
+	uint64_t incarnation, next, zero = 0;
 	struct pass_in in;
 
+	fake_stop(true);
+	incarnation = control.incarnation;
+	next = control.next_segment;
 	rsm_write(&out);
 	control.next_segment++;
 	control.incarnation++;
@@ -479,6 +486,7 @@ test_numbers_passed(void **state)
 	begin_reading(&in, &out, NULL);
 	assert_int_equal(rsm_read(&in), -EINVAL);
 	control.next_segment = next;
+	fake_stop(false);
 	record_out_free(&out.records);
 }
 
