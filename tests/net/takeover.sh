@@ -166,6 +166,9 @@ going_on() {
 	done
 }
 
+# True if rping's server listens; within one host oneside-perf's listens at the same data plane.
+served() { "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" show listeners 2>/dev/null | grep -w rping >/dev/null; }
+
 # Starts a program pair that goes on for SECONDS.
 start_programs() { # SECONDS
 	local host=192.0.2.2
@@ -781,7 +784,6 @@ test_user() {
 	PLANE_PID[a]=$!
 	await_plane a
 	sockets=("$(plane_socket a)" "$(plane_socket a)") addresses=(192.0.2.1 192.0.2.1)
-	served() { "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" show listeners | grep -q rping; }
 	start_programs 86400
 	AS=(setpriv --reuid 65533 --regid 65533 --groups 61002 --no-new-privs)
 	not_upgraded a "only root or the data plane's own user may upgrade it" upgrade
