@@ -9,9 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "dataplane/base/pages.h"
 
 static uint64_t
 page_size(void)
@@ -39,9 +37,8 @@ arena_populate(void *base, size_t len)
 	do
 		error = madvise(base, len, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 	while (error == EINTR || error == EAGAIN);
-	if (error == EINVAL) { /* kernels before 5.14: write without changing contents */
-		for (size_t i = 0; i < len; i += page_size())
-			__atomic_fetch_or((uint8_t *)base + i, 0, __ATOMIC_RELAXED);
+	if (error == EINVAL) { /* kernels before 5.14 */
+		pages_write(base, len);
 		return 0;
 	}
 	return error == EFAULT || error == EHWPOISON ? -EFAULT : -error;

@@ -181,7 +181,6 @@ open_engine(bool takes_over, char *why, size_t why_len)
 		error = engine_prepare(&config, takeover_room(), why, why_len);
 	if (error == 0 && shared)
 		error = open_ports(why, why_len);
-	takeover_reserve();
 	if (error == 0)
 		taken = takeover_receive(shared, why, why_len);
 	if (error == 0 && taken >= 0 && !shared)

@@ -49,15 +49,6 @@ is_printable(const char *text, size_t size)
 	return len < size;
 }
 
-static bool
-is_configured(const struct config *config, uint64_t node)
-{
-	for (uint32_t i = 0; i < config->num_peers; i++)
-		if (config->peer[i].node == node)
-			return true;
-	return false;
-}
-
 /* The configuration of this process may have the node, too, and is newer. */
 static int
 peer_read(struct pass_in *in, struct config *config)
@@ -65,16 +56,17 @@ peer_read(struct pass_in *in, struct config *config)
 	struct added_peer words;
 	char why[200];
 	uint64_t node;
+	int error;
 
 	if (pass_get(in, &peer_form, &words, &node) != 0)
 		return -EINVAL;
 	if (node > UINT32_MAX || !is_printable(words.address, sizeof(words.address)) ||
 	    !is_printable(words.port, sizeof(words.port)))
 		return pass_refuse(in, "an added peer has no node, or no text for its address or port");
-	if (is_configured(config, node))
+	error = config_peer_add(config, (uint32_t)node, words.address, words.port, why, sizeof(why));
+	if (error == -EEXIST)
 		return 0;
-	if (config_peer_add(config, (uint32_t)node, words.address, words.port, why, sizeof(why)) != 0 ||
-	    config_validate(config, why, sizeof(why)) != 0)
+	if (error != 0 || config_validate(config, why, sizeof(why)) != 0)
 		return pass_refuse(in, "%s; or write onesidectl peer remove %u", why, (uint32_t)node);
 	return 0;
 }

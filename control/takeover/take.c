@@ -194,12 +194,6 @@ takeover_may_share_ports(void)
 	return old_pid > 0 && ((old_pid ^ getpid()) & 0xffff) != 0;
 }
 
-void
-takeover_reserve(void)
-{
-	slab_reserve(offer.size, RTE_MIN(offer.num_sizes, TAKEOVER_SIZES));
-}
-
 uint16_t
 takeover_room(void)
 {
@@ -331,6 +325,7 @@ takeover_receive(bool ports_open, char *why, size_t why_len)
 {
 	int state = -1, heard, error;
 
+	slab_reserve(offer.size, RTE_MIN(offer.num_sizes, TAKEOVER_SIZES));
 	takeover_step(TAKEOVER_TAKE_PREPARED);
 	begun = clock_now();
 	if (takeover_say(old_fd, TAKEOVER_BEGIN, ports_open, NULL, 0, clock_now()) != 0)

@@ -71,7 +71,6 @@ int takeover_compare(const struct config *config, uint32_t cores, char *why, siz
 /* False: packet sockets of both processes could take frames from each other. */
 bool takeover_may_share_ports(void);
 uint16_t takeover_room(void); /* of packet buffers: for engine_prepare() */
-void takeover_reserve(void);  /* memory for the objects that will come, while the old process serves */
 /* Has the old process stop, and receives its state.  Returns 1; 0: it has died before, and there is nothing
  * to take over; or -errno and a sentence: it goes on. */
 int takeover_receive(bool ports_open, char *why, size_t why_len);

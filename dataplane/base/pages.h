@@ -25,16 +25,22 @@ pages_populate(void *memory, size_t length)
 		(void)madvise((void *)start, end - start, MADV_POPULATE_WRITE);
 }
 
-/* Writes to each of these pages, too, without changing contents: the first access may fault in a hypervisor
- * although the page is present. */
+/* Writes to each page without changing contents. */
 static inline void
-pages_touch(void *memory, size_t length)
+pages_write(void *memory, size_t length)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	pages_populate(memory, length);
 	for (size_t i = 0; i < length; i += page)
 		__atomic_fetch_or((uint8_t *)memory + i, 0, __ATOMIC_RELAXED);
+}
+
+/* Populates, and writes, too: the first access may fault in a hypervisor although the page is present. */
+static inline void
+pages_touch(void *memory, size_t length)
+{
+	pages_populate(memory, length);
+	pages_write(memory, length);
 }
 
 #endif

@@ -282,7 +282,6 @@ engine_prepare(const struct config *config, uint16_t room, char *why, size_t why
 {
 	static init_step *const steps[] = {icrc_choose, tables_init, cores_init, pools_init,
 					   ipsec_prepare_on_hold};
-
 	int error;
 
 	begin(config);

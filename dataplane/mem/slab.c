@@ -28,8 +28,7 @@ _Static_assert(sizeof(struct chunk) <= LINE, "the first place follows the chunk"
 
 static LIST_HEAD(, chunk) with_room[SIZES];
 static size_t mapped;
-static bool is_common[SIZES]; /* a chunk of this size has been filled */
-static uint32_t in_use[SIZES];
+static uint32_t in_use[SIZES]; /* objects */
 
 static struct chunk *
 chunk_map(uint32_t size)
@@ -45,7 +44,7 @@ chunk_map(uint32_t size)
 		munmap(base, before);
 	munmap(base + before + CHUNK, CHUNK - before);
 	chunk = (struct chunk *)(void *)(base + before);
-	if (is_common[size / LINE - 1])
+	if (in_use[size / LINE - 1] > 0) /* they fill a chunk: there will be more */
 		pages_populate(chunk, CHUNK);
 	*chunk = (struct chunk){.size = size, .fresh = LINE};
 	LIST_INSERT_HEAD(&with_room[size / LINE - 1], chunk, link);
@@ -72,10 +71,8 @@ place_take(struct chunk *chunk)
 	}
 	chunk->used++;
 	in_use[chunk->size / LINE - 1]++;
-	if (!has_room(chunk)) {
+	if (!has_room(chunk))
 		LIST_REMOVE(chunk, link);
-		is_common[chunk->size / LINE - 1] = true;
-	}
 	return place;
 }
 

@@ -50,31 +50,18 @@ port_look(struct port *port)
 		look_at_kernel(port);
 }
 
+/* `times`: 1, or -1 to subtract, which may wrap around: unsigned sums are right again. */
 static void
-add_stats(struct engine_port_stats *to, const struct engine_port_stats *from)
+add_stats(struct engine_port_stats *to, const struct engine_port_stats *from, uint64_t times)
 {
-	to->rx_packets += from->rx_packets;
-	to->tx_packets += from->tx_packets;
-	to->rx_bytes += from->rx_bytes;
-	to->tx_bytes += from->tx_bytes;
-	to->rx_missed += from->rx_missed;
-	to->rx_errors += from->rx_errors;
-	to->tx_errors += from->tx_errors;
-	to->rx_no_buffer += from->rx_no_buffer;
-}
-
-/* May wrap around: unsigned sums are right again. */
-static void
-subtract_stats(struct engine_port_stats *from, const struct engine_port_stats *stats)
-{
-	from->rx_packets -= stats->rx_packets;
-	from->tx_packets -= stats->tx_packets;
-	from->rx_bytes -= stats->rx_bytes;
-	from->tx_bytes -= stats->tx_bytes;
-	from->rx_missed -= stats->rx_missed;
-	from->rx_errors -= stats->rx_errors;
-	from->tx_errors -= stats->tx_errors;
-	from->rx_no_buffer -= stats->rx_no_buffer;
+	to->rx_packets += times * from->rx_packets;
+	to->tx_packets += times * from->tx_packets;
+	to->rx_bytes += times * from->rx_bytes;
+	to->tx_bytes += times * from->tx_bytes;
+	to->rx_missed += times * from->rx_missed;
+	to->rx_errors += times * from->rx_errors;
+	to->tx_errors += times * from->tx_errors;
+	to->rx_no_buffer += times * from->rx_no_buffer;
 }
 
 static bool
@@ -103,7 +90,7 @@ port_stats(struct port *port, struct engine_port_stats *out)
 	pthread_mutex_lock(&devices_lock);
 	counts = device_stats(port, out);
 	if (counts) {
-		add_stats(out, &port->before);
+		add_stats(out, &port->before, 1);
 		out->rx_missed += kernel_side_lost(&port->kernel);
 	}
 	pthread_mutex_unlock(&devices_lock);
@@ -119,7 +106,7 @@ port_inherit(struct port *port, const struct engine_port_stats *stats)
 	pthread_mutex_lock(&devices_lock);
 	port->before = *stats;
 	if (device_stats(port, &counted))
-		subtract_stats(&port->before, &counted);
+		add_stats(&port->before, &counted, (uint64_t)-1);
 	port->before.rx_missed -= kernel_side_lost(&port->kernel);
 	pthread_mutex_unlock(&devices_lock);
 }
@@ -132,7 +119,7 @@ remove_device(struct port *port)
 	int error;
 
 	if (device_stats(port, &stats)) {
-		add_stats(&port->before, &stats);
+		add_stats(&port->before, &stats, 1);
 		kernel_side_lost(&port->kernel);
 	}
 	port->kernel.num_sockets = 0;
