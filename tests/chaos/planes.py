@@ -170,8 +170,9 @@ class Plane:
         return f"/proc/{self.process.pid}/{name}"
 
     def asked_by(self):
-        """Returns the data plane's ends of connections to its control socket, as descriptors name them."""
-        with open(self.proc("net/unix"), encoding="utf-8") as sockets:
+        """Returns the data plane's ends of connections to its control socket, as descriptors name them. The kernel lists
+        them in the network namespace of those that ask, which is this process's."""
+        with open("/proc/self/net/unix", encoding="utf-8") as sockets:
             lines = [line.split() for line in sockets]
         return {f"socket:[{words[6]}]" for words in lines if words[7:] == [self.socket + ".ctl"] and words[5] == "03"}
 
