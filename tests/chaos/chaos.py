@@ -264,7 +264,9 @@ class Chaos:
         for name in sorted(os.listdir(self.work)):
             if name.endswith(".log"):
                 with open(os.path.join(self.work, name), encoding="utf-8", errors="replace") as log:
-                    print(f"---- {name}", *log.read().splitlines()[-15:], sep="\n", file=sys.stderr)
+                    lines = [line for line in log.read().splitlines() if "event=command command=move" not in line]
+                    if lines:
+                        print(f"---- {name}", *lines[-15:], sep="\n", file=sys.stderr)
 
 
 def arguments():
@@ -318,8 +320,8 @@ def main():
         chaos.end()
         status = 0
     except Failure as failure:
-        print(f"FAILED (seed {options.seed}): {failure}", file=sys.stderr)
         chaos and chaos.tails()
+        print(f"FAILED (seed {options.seed}): {failure}", file=sys.stderr)
     finally:
         if chaos:
             print(chaos.figures())
