@@ -291,7 +291,7 @@ await_commit(uint64_t deadline, char *why, size_t why_len)
 	if (heard == TAKEOVER_REFUSED)
 		snprintf(why, why_len, "the new data plane refuses: %s", message.text);
 	else if (heard == -ETIMEDOUT)
-		snprintf(why, why_len, "the new data plane was not ready in time");
+		snprintf(why, why_len, "the new data plane was not ready in time; try again");
 	else
 		snprintf(why, why_len, "the new data plane has ended");
 	return false;
