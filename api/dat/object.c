@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/lines.h"
 #include "dat/ep_object.h"
 #include "dat/object.h"
 
@@ -45,7 +46,7 @@ object_new(struct ia *ia, DAT_HANDLE_TYPE type)
 		LIST_REMOVE(o, entry);
 	pthread_mutex_unlock(&ia->lock);
 	if (o == NULL) {
-		o = calloc(1, object_size[type]);
+		o = one_zalloc_lines(object_size[type]);
 		if (o == NULL)
 			return NULL;
 	} else {

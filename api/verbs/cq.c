@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "client/lines.h"
 #include "verbs/refused.h"
 #include "verbs/cq.h"
 #include "verbs/event.h"
@@ -28,7 +29,7 @@ cq_new(const char *function, struct ibv_context *base, int cqe, void *cq_context
 	if (error == 0)
 		error = refused_range("comp_vector", vector, 0, base->num_comp_vectors - 1);
 	if (error == 0) {
-		cq = calloc(1, sizeof(*cq));
+		cq = one_zalloc_lines(sizeof(*cq));
 		error = cq == NULL ? ENOMEM : 0;
 	}
 	if (error == 0) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/lines.h"
 #include "verbs/refused.h"
 #include "verbs/device.h"
 #include "verbs/event.h"
@@ -178,7 +179,7 @@ create_qp(const char *function, struct ibv_context *base, struct ibv_qp_init_att
 {
 	struct context *context = context_of(base);
 	int error = check_init(context, init);
-	struct qp *qp = error == 0 ? calloc(1, sizeof(*qp)) : NULL;
+	struct qp *qp = error == 0 ? one_zalloc_lines(sizeof(*qp)) : NULL;
 
 	if (error == 0)
 		error = qp == NULL ? ENOMEM : qp_make(context, qp, init);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "client/lines.h"
 #include "verbs/refused.h"
 #include "verbs/event.h"
 #include "verbs/mem.h"
@@ -13,7 +14,7 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 {
 	struct context *context = context_of(base->context);
 	struct pd *pd = TO(pd, base);
-	struct srq *srq = calloc(1, sizeof(*srq));
+	struct srq *srq = one_zalloc_lines(sizeof(*srq));
 	uint32_t sges = init->attr.max_sge == 0 ? 1 : init->attr.max_sge;
 	int error = srq == NULL
 			    ? -ENOMEM

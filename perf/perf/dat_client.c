@@ -223,7 +223,7 @@ run(void *client, uint64_t size, const struct perf_options *o, struct result *r)
 					     : run_parts(c, &stint, r);
 }
 
-/* Divides the endpoints among threads. All parts have one memory, and target. */
+/* Divides the endpoints among threads. Each has memory of its own, like a program; the target is one. */
 static bool
 open_parts(struct client *c, struct endpoint *endpoints)
 {
@@ -231,11 +231,10 @@ open_parts(struct client *c, struct endpoint *endpoints)
 	uint32_t each = o->endpoints / o->threads;
 	bool receives = two_sided(o) && o->test->op == PERF_SEND;
 	uint32_t events = (o->depth + (receives ? o->rx_depth : 0)) * each + QUEUE_SPARE;
-	struct dat_memory memory;
+	bool (*create)(struct dat_adapter *, size_t, struct dat_memory *) =
+		o->copied ? dat_memory_create_copied : dat_memory_create;
 
-	if (!dat_adapter_open(&c->part->adapter, o->ia, 64, events) ||
-	    !(o->copied ? dat_memory_create_copied : dat_memory_create)(&c->part->adapter,
-									2 * perf_largest(o), &memory))
+	if (!dat_adapter_open(&c->part->adapter, o->ia, 64, events))
 		return false;
 	for (uint32_t i = 0; i < o->threads; i++) {
 		struct part *part = &c->part[i];
@@ -244,7 +243,6 @@ open_parts(struct client *c, struct endpoint *endpoints)
 			(struct traffic){.adapter = &part->adapter,
 					 .name = o->test->name,
 					 .op = o->test->op,
-					 .memory = memory,
 					 .busy = endpoints + i * each,
 					 .first = i * each,
 					 .endpoints = each,
@@ -254,7 +252,8 @@ open_parts(struct client *c, struct endpoint *endpoints)
 					 .peak = o->peak,
 					 .tty = i == 0,
 					 .latency = &c->latency};
-		if (i > 0 && !dat_adapter_share(&c->part->adapter, events, &part->adapter))
+		if ((i > 0 && !dat_adapter_share(&c->part->adapter, events, &part->adapter)) ||
+		    !create(&part->adapter, 2 * perf_largest(o), &part->traffic.memory))
 			return false;
 	}
 	return true;
@@ -285,7 +284,8 @@ dat_measure(const struct perf_options *o)
 	ok = perf_measure(o, c->json, run, c);
 out:
 	notes_close(&c->notes);
-	dat_memory_free(&c->part->traffic.memory);
+	for (uint32_t i = 0; i < o->threads; i++)
+		dat_memory_free(&c->part[i].traffic.memory);
 	dat_adapter_close(&c->part->adapter);
 	ok = perf_json_close(c->json) && ok;
 	free(c->part);
