@@ -410,8 +410,11 @@ uint64_t engine_links_deadline(void);
 /**
  * Restart links that do not recover by themselves: memif, on DPDK's interrupt thread; af_packet whose
  * interface was deleted and created again, on this thread.
+ * @return  True: a memif has lost its peer since the last call; the link may be up again already.
  */
-void engine_links_poll(uint64_t now);
+bool engine_links_poll(uint64_t now);
+/** The link of a port has come up: all cores send again what it may have lost. Control thread only. */
+void engine_port_repeat(uint32_t port);
 
 /* ---- objects: created and freed here, owned by a core between the commands ADD and REMOVE ---- */
 

@@ -78,7 +78,7 @@ mappings_for_clients(void)
 
 	if (max != NULL && fscanf(max, "%lu", &limit) != 1)
 		limit = MAPPINGS_DEFAULT;
-	for (int c; maps != NULL && (c = getc(maps)) != EOF;)
+	for (int c; maps != NULL && (c = getc_unlocked(maps)) != EOF;)
 		used += c == '\n';
 	if (maps != NULL)
 		fclose(maps);
@@ -289,7 +289,8 @@ loop_once(uint64_t deadline)
 	server_poll();
 	ctl_poll();
 	drain_poll();
-	engine_links_poll(control.now);
+	if (engine_links_poll(control.now))
+		path_links_watch();
 	watchdog_poll(control.now);
 	return 0;
 }

@@ -12,14 +12,16 @@
 
 #include "control/path/path.h"
 
-#define LINK_UP_NS NS_PER_S          /* poll interval while all links are up */
-#define LINK_DOWN_NS (NS_PER_S / 10) /* poll interval while a link is down */
+#define LINK_UP_NS NS_PER_S           /* poll interval while all links are up */
+#define LINK_DOWN_NS (NS_PER_S / 10)  /* poll interval while a link is down */
+#define LINK_SOON_NS (NS_PER_S / 500) /* poll interval while a lost link may come up at any moment */
 /* A shorter interruption of a memif or PCI port is not reported to programs: the link goes down and up when
  * the data plane at its other end is taken over, which waits up to 3 s for the new process. */
 #define LINK_HOLD_NS (4 * NS_PER_S)
 #define NOTICES 64 /* limit of reads per loop; epoll reports the rest again */
 
-static uint64_t links_at; /* time of the next poll */
+static uint64_t links_at;      /* time of the next poll */
+static uint64_t watched_until; /* the end of polls every LINK_SOON_NS */
 static int notices_fd = -1;
 static struct watch notices_watch;
 static void (*link_changed)(const struct path_port *port);
@@ -86,6 +88,7 @@ path_link_inherit(struct path_port *port, bool up)
 {
 	port->link_reported = up;
 	port->link_changed_at = control.now;
+	path_links_watch();
 }
 
 static void
@@ -113,6 +116,10 @@ report_link(struct path_port *port, const struct engine_port_info *info)
 	/* Hosts on a link that comes up may have cached another MAC for our addresses. */
 	if (info->link_up && (moved || !port->link_up))
 		neigh_announce(control.neigh, (uint16_t)port->index, control.now);
+	if (info->link_up && !port->link_up) {
+		engine_port_repeat(port->index);
+		watched_until = 0;
+	}
 	if (changed)
 		log_link(port, info);
 	due = port->link_up ? changed : port->link_reported && control.now - port->link_changed_at >= hold;
@@ -134,7 +141,17 @@ look_at_links(void)
 		report_mtu(&path_port[i], info);
 		all_up = all_up && info->link_up;
 	}
-	links_at = control.now + (all_up ? LINK_UP_NS : LINK_DOWN_NS);
+	if (control.now < watched_until)
+		links_at = control.now + LINK_SOON_NS;
+	else
+		links_at = control.now + (all_up ? LINK_UP_NS : LINK_DOWN_NS);
+}
+
+void
+path_links_watch(void)
+{
+	watched_until = control.now + LINK_HOLD_NS;
+	links_at = control.now;
 }
 
 void

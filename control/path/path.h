@@ -73,6 +73,8 @@ void path_links_open(void (*changed)(const struct path_port *port));
 void path_links_close(void);
 /* After a take-over: sets the state that the old data plane has reported to programs. */
 void path_link_inherit(struct path_port *port, bool up);
+/* Looks at the links often for a while: one was lost, and may be up again soon. */
+void path_links_watch(void);
 void path_links_poll(void);
 uint64_t path_links_deadline(void);
 

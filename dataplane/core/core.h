@@ -209,6 +209,7 @@ struct core {
 	_Atomic bool asleep;
 	_Atomic bool stop;
 	_Atomic bool stopped;
+	_Atomic uint32_t links_up; /* a bit for each port whose link has come up: repeat.c */
 	_Atomic uint64_t published[sizeof(struct engine_stats) / sizeof(uint64_t)];
 	/* Counters of the processes before this one, which take-overs have passed on. */
 	_Atomic uint64_t inherited[sizeof(struct engine_stats) / sizeof(uint64_t)];

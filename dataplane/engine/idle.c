@@ -25,6 +25,7 @@
  *     a doorbell              one_doorbell_ring       look_again: doorbell_scan
  *     a command, a frame      engine_command,         look_again: ring_used
  *       for a core or port      hand_over, ...
+ *     a link that came up     engine_port_repeat      look_again: links_up
  *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        wake_channel            futex(2), after `sleepers`
@@ -265,9 +266,10 @@ is_behind(const struct core *core)
 static bool
 look_again(struct core *core)
 {
-	/* Loads `stop` of engine_stop, which writes the eventfd after it. */
+	/* Loads `stop` of engine_stop, which writes the eventfd after it; and so does engine_port_repeat. */
 	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
-	    atomic_load_explicit(&core->stop, memory_order_relaxed))
+	    atomic_load_explicit(&core->stop, memory_order_relaxed) ||
+	    atomic_load_explicit(&core->links_up, memory_order_relaxed) != 0)
 		return true;
 	for (uint32_t i = 0; core->index == 0 && i < ports_num; i++)
 		if (ring_used(ports[i].tx_ring) > 0 && core->tx[i].count < TX_HIGH)

@@ -53,6 +53,9 @@ loop_iterate(struct core *core, uint64_t tsc)
 	if (unlikely(core->timed | atomic_load_explicit(&engine.time_stages, memory_order_relaxed)))
 		stages_begin(core, tsc);
 	done = loop_commands(core);
+	/* Only a hint; the exchange pairs with the addition in engine_port_repeat(). */
+	if (unlikely(atomic_load_explicit(&core->links_up, memory_order_relaxed) != 0))
+		done += loop_repeat(core);
 	stage_end(core, ENGINE_STAGE_COMMANDS);
 	done += rcio_receive(core);
 	done += rcio_inbound(core);

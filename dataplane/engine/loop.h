@@ -16,6 +16,9 @@ int loop_main(void *core);
 int loop_add_client(struct core *core, struct engine_client *client); /* makes the core serve it */
 uint32_t loop_commands(struct core *core);
 
+/* ---- repeat.c ---- */
+uint32_t loop_repeat(struct core *core); /* sends again what links that have come up had lost */
+
 /* ---- idle.c ---- */
 void idle_wait(struct core *core, uint32_t done); /* after each loop */
 void idle_wake(struct core *core); /* called by another thread, after it queued something for the core */

@@ -163,6 +163,14 @@ cable_address(const char *args, struct sockaddr_un *addr, bool *named)
 		      : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
 }
 
+socklen_t
+device_cable(const char *args, struct sockaddr_un *addr)
+{
+	bool named;
+
+	return cable_address(args, addr, &named);
+}
+
 /* True if a socket is bound there. Its owner must not notice: EAL's thread dies of a memif connection that
  * opens and closes. So a file is connected to by a socket of another type, which the kernel refuses with
  * EPROTOTYPE if the file has an owner. An abstract name is bound, if possible, and released. */

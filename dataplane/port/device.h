@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 /* Get the value of "key=value"; false if `args` (NULL: no arguments) does not have the key. */
 bool device_argument(const char *args, const char *key, char *value, size_t value_len);
@@ -43,6 +45,9 @@ unsigned long device_number(const char *args, const char *key, unsigned long oth
 
 /* True if these arguments make a memif a server. */
 bool device_is_memif_server(const char *args);
+
+/* Get the address of a memif's socket. Returns its length; 0: the path is too long. */
+socklen_t device_cable(const char *args, struct sockaddr_un *addr);
 
 /* Privileges of this process, for messages that name a remedy. */
 

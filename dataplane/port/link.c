@@ -179,9 +179,22 @@ link_stop(struct port *port)
 	hand_over_and_wait(port, stop_port);
 }
 
+static void
+close_listener(void *argument)
+{
+	struct port *port = argument;
+
+	memif_close_listener(port);
+	take_back(port);
+}
+
+/* The listener first: its events that the thread has already collected are handled before the device closes.
+ */
 void
 link_close(struct port *port)
 {
+	if (port->listens)
+		hand_over_and_wait(port, close_listener);
 	hand_over_and_wait(port, close_port);
 }
 
@@ -274,13 +287,16 @@ poll_port(struct port *port, uint64_t now)
 	}
 }
 
-void
+bool
 engine_links_poll(uint64_t now)
 {
 	/* Pairs with the store in link_lost(). */
-	if (atomic_exchange_explicit(&lost, false, memory_order_acquire))
+	bool was_lost = atomic_exchange_explicit(&lost, false, memory_order_acquire);
+
+	if (was_lost)
 		hurry(now);
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (needs_restart(&ports[i]) && now >= ports[i].link_at)
 			poll_port(&ports[i], now);
+	return was_lost;
 }

@@ -142,6 +142,10 @@ struct flow_rule *flow_rule_get(struct port *port, const struct wire_addr *src, 
 				uint16_t udp_src_port, uint16_t queue);
 void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL is allowed */
 
+/* ---- memif_listener.c ---- */
+/* Closes the listening socket of a memif server, before its device is stopped and closed. */
+void memif_close_listener(const struct port *port);
+
 /* ---- link.c ---- */
 /* On a DPDK thread: returns when no core is inside a burst that began before. On an lcore: returns at
  * once. */

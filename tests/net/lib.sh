@@ -247,8 +247,8 @@ eal_options() { # NAME
 }
 
 memif_device() { # ROLE
-	printf -- '--vdev=net_memif0,role=%s,id=0,socket=%s/cable,socket-abstract=no,bsize=%s,rsize=10' \
-		"$1" "$WORK" "$CABLE_BUFFER"
+	printf -- '--vdev=net_memif0,role=%s,id=0,socket=%s/cable,socket-abstract=%s,bsize=%s,rsize=10' \
+		"$1" "$WORK" "${CABLE_ABSTRACT:-no}" "$CABLE_BUFFER"
 }
 
 start_memif_plane() { # a|b OPTIONS...

@@ -4,7 +4,7 @@
 # New data planes take over from those that serve (doc/upgrade.md), between two data planes over af_packet:
 #
 #   takeover.sh traffic [N]   N times (default 10) at one end, then at the other, under oneside-perf and rping -V
-#   takeover.sh memif [N]     the same over memif
+#   takeover.sh memif [N [abstract]]   the same over memif, whose socket is a file or has an abstract name
 #   takeover.sh ipsec [N]     the same over af_packet, encrypted
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
 #   takeover.sh rsm [N]       N times at the exporter's end, then at the importer's, then where both are, under RSM transfers,
@@ -97,7 +97,7 @@ try_take_over() {
 await_new() {
 	local old=${PLANE_PID[$1]} tries=1
 	until grep -q 'serving on' "$NEW_LOG"; do
-		sleep 0.05
+		sleep "${LOOK_INTERVAL:-0.05}"
 		alive "$NEW" && continue
 		if [ "$tries" = 10 ] || ! grep -q 'try again' "$NEW_LOG"; then
 			fail "data plane $1 is not taken over: $(tail -n 5 "$NEW_LOG")"
@@ -213,11 +213,22 @@ usage() {
 		"$(grep -c . "/proc/$pid/maps")" "$(awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$pid/status")"
 }
 
+# The new process dies before the commit, and the old one opens its ports again.
+fail_to_take_over() { # NAME
+	local before
+	before=$(grep -c 'event=takeover_refused' "$WORK/$1.log")
+	ONESIDE_TAKEOVER_KILL=take-built try_take_over "$1"
+	until_gone "$NEW"
+	until [ "$(grep -c 'event=takeover_refused' "$WORK/$1.log")" -gt "$before" ]; do sleep 0.05; done
+	await_pings 3
+}
+
 test_traffic() { # N NAME...
 	local name i
 	start_programs 86400
 	for name in "${@:2}"; do
 		say "data plane $name: $(usage "$name")"
+		[ "$CABLE" != memif ] || fail_to_take_over "$name"
 		for ((i = 1; i <= $1; i++)); do
 			take_over "$name"
 			await_pings 3
@@ -585,6 +596,7 @@ test_mixed() { # N one|both|local...
 
 test_gaps() { # N
 	local i before
+	LOOK_INTERVAL=1 # the processes of a look take as long as much of the take-over
 	rm -f "$WORK/until"
 	export UNTIL=$WORK/until
 	mixed gaps "$RUN" --socket "${sockets[0]}" "$BUILD/tests/net/net-verbs-mixed" "${sockets[@]}" gaps
@@ -810,8 +822,11 @@ ipsec)
 	test_traffic "${2:-10}" a b
 	;;
 memif)
+	[ "${3:-}" != abstract ] || CABLE_ABSTRACT=yes
 	init_planes memif
 	test_traffic "${2:-10}" a b
+	# DPDK's listener, without its device, would accept the far end and never answer.
+	! grep -h 'Failed to accept' "$WORK"/*.log | head -n 1 | grep . || fail "an old listener goes on"
 	;;
 local)
 	PLANE_CORES=${3:-1} PLANE_PLACEMENT=${4:-auto}

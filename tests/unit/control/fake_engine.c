@@ -898,8 +898,14 @@ engine_links_deadline(void)
 	return UINT64_MAX;
 }
 
-void
+bool
 engine_links_poll(uint64_t now)
+{
+	return false;
+}
+
+void
+engine_port_repeat(uint32_t number)
 {
 }
 

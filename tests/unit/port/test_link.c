@@ -99,6 +99,11 @@ engine_grace_over(uint64_t token)
 	return now >= token;
 }
 
+void
+memif_close_listener(const struct port *port)
+{
+}
+
 int
 port_reopen(struct port *port, char *why, size_t why_len)
 {

@@ -187,6 +187,30 @@ test_peer_silent(void **state)
 	assert_true(both().drop_no_qp > 0);
 }
 
+/* Requests that were lost with the link are sent again at once when it comes up, long before the
+ * retransmission time. */
+static void
+test_link_comes_up(void **state)
+{
+	uint64_t dropped;
+
+	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	TURN_UNTIL(both().drop_no_qp > 0);
+	turn(20);
+	dropped = both().drop_no_qp;
+	engine_port_repeat(w.pair[0].qp->port + 1u);
+	turn(20);
+	assert_int_equal(both().drop_no_qp, dropped);
+	engine_port_repeat(w.pair[0].qp->port);
+	turn(20);
+	assert_int_equal(both().drop_no_qp, dropped + 1);
+	pair_connect(&w.pair[1], &w.pair[0], RC_RTS, false);
+	engine_port_repeat(w.pair[0].qp->port);
+	turn(20);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+}
+
 /* Build a request from host 9. The port of the tests loops all frames back. */
 static uint32_t
 request(uint8_t *frame, uint8_t last_of_dst, uint32_t qpn)
@@ -841,6 +865,7 @@ main(void)
 		T(test_bind),
 		T(test_drain),
 		T(test_peer_silent),
+		T(test_link_comes_up),
 		T(test_frames_off_the_port),
 		T(test_own_address_off_the_port),
 		T(test_refusal_by_the_control_thread),

@@ -12,7 +12,7 @@ struct path_port path_port[CONFIG_PORTS_MAX];
 uint32_t path_num_ports = 1;
 
 static struct engine_port_info info = {.name = "p0", .mac = {2, 0, 0, 0, 0, 1}};
-static uint32_t announced, ups, downs; /* ups and downs: what programs are told */
+static uint32_t announced, repeated, ups, downs; /* ups and downs: what programs are told */
 
 const struct engine_port_info *
 engine_port(uint32_t index)
@@ -29,6 +29,12 @@ void
 neigh_announce(struct neigh *neigh, uint16_t index, uint64_t now)
 {
 	announced++;
+}
+
+void
+engine_port_repeat(uint32_t number)
+{
+	repeated++;
 }
 
 void
@@ -58,7 +64,7 @@ begin(bool up)
 	memset(path_port, 0, sizeof(path_port));
 	memcpy(path_port[0].mac, info.mac, sizeof(info.mac));
 	info.link_up = up;
-	announced = ups = downs = 0;
+	announced = repeated = ups = downs = 0;
 	path_links_open(on_link);
 }
 
@@ -158,6 +164,24 @@ change_during_takeover_is_reported(void **state)
 	expect(0, 1, 0);
 }
 
+/* Frames sent in between are lost, and the retransmission time may be far longer than the interruption. */
+static void
+lost_link_is_repeated_soon(void **state)
+{
+	begin(true);
+	poll_after(1000);
+	assert_int_equal(repeated, 1);
+	path_links_watch();
+	poll_after(0);
+	info.link_up = false;
+	poll_after(2);
+	assert_int_equal(repeated, 1);
+	info.link_up = true;
+	poll_after(2);
+	assert_int_equal(repeated, 2);
+	assert_true(path_links_deadline() >= control.now + NS_PER_S / 10);
+}
+
 int
 main(void)
 {
@@ -167,6 +191,7 @@ main(void)
 		cmocka_unit_test(interface_is_reported_at_once),
 		cmocka_unit_test(takeover_is_not_reported),
 		cmocka_unit_test(change_during_takeover_is_reported),
+		cmocka_unit_test(lost_link_is_repeated_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
