@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "config/address.h"
+#include "dataplane/base/pages.h"
 #include "neigh_internal.h"
 
 #define MS 1000000ull
@@ -421,6 +422,7 @@ neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_po
 	struct neigh *neigh = calloc(1, sizeof(*neigh));
 	if (neigh == NULL)
 		return NULL;
+	pages_populate(neigh, sizeof(*neigh));
 	/* The seed only spreads chains, which are bounded: without randomness it works too. */
 	if (getrandom(&neigh->seed, sizeof(neigh->seed), GRND_NONBLOCK) < 0)
 		neigh->seed = 2166136261u;

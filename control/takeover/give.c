@@ -15,8 +15,12 @@
 #include "control/objects/pass.h"
 #include "control/rsm/rsm.h"
 #include "control/takeover/common.h"
+#include "control/takeover/state_file.h"
 #include "control/takeover/wire.h"
 #include "dataplane/base/clock.h"
+#include "dataplane/mem/slab.h"
+
+#define STATE_PREPARED_MAX ((size_t)64 << 20)
 
 static int asked_fd = -1;
 static struct watch asked_watch;
@@ -49,6 +53,7 @@ send_offer(int fd)
 		memcpy(port->addr, info->addr, info->num_addrs * sizeof(port->addr[0]));
 	}
 	qps_reserve();
+	takeover_state_prepare(RTE_MIN(slab_mapped(), STATE_PREPARED_MAX));
 	offer.num_sizes = slab_uses(offer.size, TAKEOVER_SIZES);
 	takeover_send(fd, &offer, sizeof(offer), &directory, directory >= 0 ? 1 : 0, clock_now());
 }
@@ -62,6 +67,7 @@ forget_asker(void)
 	close(asked_fd);
 	asked_fd = -1;
 	begin_heard = false;
+	takeover_state_end(NULL);
 }
 
 /* The new process is ready, or has gone. */
@@ -239,33 +245,10 @@ write_all(struct pass_out *out)
 		pass_fail(out, "no memory to write down the state");
 }
 
-/* Returns a sealed file with the records, or -errno. */
 static int
-seal(const struct record_out *records)
+send_state(struct pass_out *out, uint64_t deadline)
 {
-	int fd = memfd_create("oneside-takeover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	size_t done = 0;
-
-	while (fd >= 0 && done < records->length) {
-		ssize_t n = write(fd, records->bytes + done, records->length - done);
-
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	if (fd >= 0 && done == records->length &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		return fd;
-	done = (size_t)errno;
-	if (fd >= 0)
-		close(fd);
-	return -(int)done;
-}
-
-static int
-send_state(const struct pass_out *out, uint64_t deadline)
-{
-	int file = seal(&out->records), error = file < 0 ? file : 0;
+	int file = takeover_state_seal(&out->records), error = file < 0 ? file : 0;
 
 	for (uint32_t i = 0; i < out->num_fds && error == 0; i += TAKEOVER_FDS) {
 		uint32_t num = RTE_MIN(out->num_fds - i, TAKEOVER_FDS);
@@ -324,12 +307,14 @@ pass_on(char *why, size_t why_len)
 	bool given = false;
 	int error = pass_out_begin(&out);
 
+	takeover_state_begin(&out.records);
 	out.context.now = control.now = clock_now();
 	if (error == 0)
 		write_all(&out);
 	takeover_step(TAKEOVER_GIVE_WRITTEN);
 	if (error != 0 || out.why[0] != '\0') {
 		snprintf(why, why_len, "%s", error != 0 ? strerror(-error) : out.why);
+		takeover_state_end(&out.records);
 		pass_out_end(&out);
 		refuse(why);
 		return false;
@@ -343,6 +328,7 @@ pass_on(char *why, size_t why_len)
 		snprintf(why, why_len, "the state cannot be sent: %s", strerror(-error));
 	else
 		given = await_commit(deadline, why, why_len);
+	takeover_state_end(&out.records);
 	pass_out_end(&out);
 	if (!given)
 		take_back(why, why_len);

@@ -149,6 +149,8 @@ make_room(struct record_out *out, size_t more)
 		room *= 2;
 	if (room == out->room)
 		return true;
+	if (out->grow != NULL)
+		return out->grow(out, room);
 	grown = realloc(out->bytes, room);
 	if (grown == NULL)
 		return false;

@@ -76,6 +76,8 @@ struct record_out {
 	uint8_t *bytes;
 	size_t length, room;
 	bool failed; /* no memory: the stream is not complete */
+	/* Sets `bytes` and `room` to more room with the same contents; false: no memory. NULL: the heap. */
+	bool (*grow)(struct record_out *out, size_t room);
 };
 
 /* Appends a record of `length` bytes, and returns the place to fill in; NULL: no memory. */
