@@ -266,7 +266,7 @@ is_behind(const struct core *core)
 static bool
 look_again(struct core *core)
 {
-	/* Loads `stop` of engine_stop, which writes the eventfd after it; and so does engine_port_repeat. */
+	/* Loads `stop` of engine_stop, and `links_up` of engine_port_repeat: both write the eventfd later. */
 	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
 	    atomic_load_explicit(&core->stop, memory_order_relaxed) ||
 	    atomic_load_explicit(&core->links_up, memory_order_relaxed) != 0)
