@@ -526,6 +526,8 @@ ring_read(struct cq *cq, uint32_t number, struct pass_in *in)
 	if (pass_get(in, &ring_form, ring, &id) != 0 || id != number || ring->lane == NULL ||
 	    pass_take(in, RECORD_CQ_CORE, &record) != 0)
 		return pass_refuse(in, "ring %u of queue %#x is not valid", number, cq->object.id);
+	if (number == 0 ? ring->lane != client->engine : cq_engine(cq, ring->lane) != NULL)
+		return pass_refuse(in, "ring %u of queue %#x is on a wrong core", number, cq->object.id);
 	config.offset = ring->offset;
 	config.log2 = ring->log2;
 	config.async_cq = client->async_cq == cq ? NULL : cq_engine(client->async_cq, ring->lane);

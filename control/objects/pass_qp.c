@@ -207,6 +207,20 @@ fields_read(struct qp *qp, struct pass_in *in)
 	return qp->kind->read == NULL ? 0 : qp->kind->read(qp, in);
 }
 
+/* A queue pair stores entries in the rings of its own lane. */
+static bool
+lane_has_rings(const struct qp *qp)
+{
+	struct client *client = qp->object.client;
+	const struct engine_client *lane = qp->placed ? qp->lane : client->engine;
+	const struct cq *const cqs[] = {client->async_cq, qp->send_cq, qp->recv_cq, qp->conn_cq};
+
+	for (size_t i = 0; i < RTE_DIM(cqs); i++)
+		if (lane == NULL || (cqs[i] != NULL && cq_engine(cqs[i], lane) == NULL))
+			return false;
+	return true;
+}
+
 static int
 qp_read(struct client *client, struct pass_in *in)
 {
@@ -222,9 +236,10 @@ qp_read(struct client *client, struct pass_in *in)
 	if (error != 0)
 		return error;
 	qpn = qp->config.qpn;
+	if (!lane_has_rings(qp))
+		return pass_refuse(in, "queue pair %#x is on a core where its queues have no rings", qpn);
 	/* qp_make_again() frees a queue pair that it cannot make. */
-	if ((qp->placed && qp->lane == NULL) || (qp->srq != NULL && qp->srq->pz != qp->pz) ||
-	    qp_make_again(qp) != 0)
+	if ((qp->srq != NULL && qp->srq->pz != qp->pz) || qp_make_again(qp) != 0)
 		return pass_refuse(in, "queue pair %#x is taken, or its rings exceed the arena", qpn);
 	return core_read(qp, in);
 }

@@ -7,6 +7,7 @@
 #include "control/connect/connect.h"
 #include "control/objects/pass.h"
 #include "control/path/path.h"
+#include "tests/unit/control/fake_engine.h"
 #include "tests/unit/unit.h"
 
 #define VA 0x10000u /* of a window */
@@ -212,6 +213,57 @@ test_connection_without_queue_pair(void **state)
 	assert_int_equal(pass_conn(&conn), 0);
 }
 
+/* ---- cores ---- */
+
+/* Returns what reading a queue pair on this lane returns, if its queue has these rings. */
+static int
+pass_qp_on(struct client *client, struct engine_client *lane, struct cq *cq)
+{
+	static const struct qp_kind endpoint = {.name = "endpoint", .created = true}, import, export;
+	static const struct attach_calls calls = {
+		.endpoint = &endpoint, .import = &import, .export = &export};
+	const struct qp qp = {
+		.kind = &endpoint, .placed = true, .lane = lane, .send_cq = cq, .config = {.shm = 4096}};
+	int error;
+
+	attach_calls = &calls;
+	record_put(&out.records, form_of(RECORD_QP), cq->object.id, &qp, &out.context);
+	begin_reading(client);
+	error = qps_read(client, &in);
+	written_end();
+	return error;
+}
+
+/* Completions of a core without a ring have no place. */
+static void
+test_queue_pair_without_rings(void **state)
+{
+	const struct engine_share share = {.weight = 1};
+	struct engine_client *home, *other;
+	struct client client;
+	struct cq *cq;
+
+	client_begin(&client);
+	fake_cores = 2;
+	fake_lanes = true;
+	home = engine_client_new(&(struct engine_client_config){.user = engine_user_new(&share)});
+	other = engine_lane_new(home, 1, 4096);
+	client.engine = home;
+	client.port = &path_port[0];
+	cq = object_new(&client, OBJECT_CQ, sizeof(*cq));
+	cq->object.busy = false;
+	cq->first.lane = home;
+	cq->num_rings = 1;
+	assert_int_equal(pass_qp_on(&client, other, cq), -EINVAL);
+	assert_non_null(strstr(in.why, "no rings"));
+	memset(&in, 0, sizeof(in));
+	assert_int_equal(pass_qp_on(&client, home, cq), -EINVAL);
+	assert_null(strstr(in.why, "no rings"));
+	fake_cores = 1;
+	fake_lanes = false;
+	client_end(&client);
+}
+
 /* ---- what is freed ---- */
 
 /* More is freed than the state that was read has room for: nothing else is overwritten. */
@@ -248,9 +300,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown_kind),   cmocka_unit_test(test_window_without_memory),
-		cmocka_unit_test(test_revoked_window), cmocka_unit_test(test_connection_without_queue_pair),
-		cmocka_unit_test(test_too_many_slots), cmocka_unit_test(test_too_many_extents),
+		cmocka_unit_test(test_unknown_kind),
+		cmocka_unit_test(test_window_without_memory),
+		cmocka_unit_test(test_revoked_window),
+		cmocka_unit_test(test_connection_without_queue_pair),
+		cmocka_unit_test(test_queue_pair_without_rings),
+		cmocka_unit_test(test_too_many_slots),
+		cmocka_unit_test(test_too_many_extents),
 	};
 
 	return cmocka_run_group_tests_name("control: pass", tests, NULL, NULL);
