@@ -88,6 +88,14 @@ asker_ready(struct watch *watch, uint32_t events)
 static bool
 is_excluded(char *why, size_t why_len)
 {
+	for (uint32_t i = 0; i < path_num_ports; i++)
+		if (!engine_port_releases(i)) {
+			snprintf(
+				why, why_len,
+				"port %s: the driver of af_xdp keeps its queues until the process ends; restart the data plane",
+				engine_port(i)->name);
+			return true;
+		}
 	if (control.draining)
 		snprintf(why, why_len,
 			 "it drains, and ends with its last connection; start another one then");

@@ -229,6 +229,13 @@ engine_qp_unfreeze(struct engine_move *move)
 	engine_move_free(move);
 }
 
+/* DPDK's driver of af_xdp keeps its sockets, and so the interface's queues, when the device is closed. */
+bool
+engine_port_releases(uint32_t port)
+{
+	return strncmp(ports[port].device_name, "net_af_xdp", strlen("net_af_xdp")) != 0;
+}
+
 void
 engine_ports_close(void)
 {

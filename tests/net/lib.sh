@@ -300,7 +300,15 @@ start_af_packet_plane() { # a|b OPTIONS...
 	local name=$1 own=1 peer=2 network=${PLANE_NETWORK:-192.0.2.}
 	shift
 	[ "$name" = b ] && own=2 peer=1
-	start_kernel_plane "$name" "$own" af_packet "$CABLE_MTU" --node "$own" --peer "node=$peer,address=$network$peer${PLANE_PEER:-}" "$@"
+	start_kernel_plane "$name" "$own" "${PLANE_DRIVER:-af_packet}" "$CABLE_MTU" --node "$own" --peer "node=$peer,address=$network$peer${PLANE_PEER:-}" "$@"
+}
+
+kernel_device() { # af_packet|af_xdp|tap
+	case $1 in
+	af_packet) echo "net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024${PLANE_QUEUES:+,qpairs=$PLANE_QUEUES}" ;;
+	af_xdp) echo net_af_xdp0,iface=veth0,start_queue=0,queue_count=1 ;;
+	tap) echo net_tap0,iface=tap0 ;;
+	esac
 }
 
 # Starts a plane in its namespace, on a device whose other side belongs to the kernel.
@@ -308,11 +316,7 @@ start_kernel_plane() { # NAME HOST-NUMBER af_packet|af_xdp|tap MTU OPTIONS...
 	local name=$1 own=$2 driver=$3 mtu=$4 network=${PLANE_NETWORK:-192.0.2.} bits=24 device
 	shift 4
 	[ "$network" != "${network%:}" ] && bits=64
-	case $driver in
-	af_packet) device=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024${PLANE_QUEUES:+,qpairs=$PLANE_QUEUES} ;;
-	af_xdp) device=net_af_xdp0,iface=veth0,start_queue=0,queue_count=1 ;;
-	tap) device=net_tap0,iface=tap0 ;;
-	esac
+	device=$(kernel_device "$driver")
 	# shellcheck disable=SC2046
 	PLANE_NETNS=oneside-$$-$name start_plane "$name" $(plane_cores "$own") $(eal_options "$name") \
 		"--vdev=$device" -- --idle "$(plane_idle)" \

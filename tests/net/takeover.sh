@@ -5,6 +5,7 @@
 #
 #   takeover.sh traffic [N]   N times (default 10) at one end, then at the other, under oneside-perf and rping -V
 #   takeover.sh memif [N [abstract]]   the same over memif, whose socket is a file or has an abstract name
+#   takeover.sh af_xdp        is refused
 #   takeover.sh ipsec [N]     the same over af_packet, encrypted
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
 #   takeover.sh rsm [N]       N times at the exporter's end, then at the importer's, then where both are, under RSM transfers,
@@ -27,6 +28,7 @@ command -v rping >/dev/null || skip "rping is missing: apt-get install rdmacm-ut
 GENERATION=1
 PIDS=() # of programs that have to go on
 CABLE_MTU=4200
+DRIVER=af_packet # of a veth
 declare -A ENCRYPTION=([a]="" [b]="") # options, of words without blanks
 
 init_planes() {
@@ -37,17 +39,17 @@ init_planes() {
 	PLANE_IDLE=${PLANE_IDLE:-sleep}
 	CABLE=${1:-veth}
 	EXTRA=()
-	[ "$CABLE" != veth ] || EXTRA=(--metrics 0.0.0.0:9464)
+	[ "$CABLE" = memif ] || EXTRA=(--metrics 0.0.0.0:9464)
 	# A busy machine must not look like a dead peer of RSM.
 	EXTRA+=(--keepalive-ms 20000)
-	if [ "$CABLE" = veth ]; then
+	if [ "$CABLE" = memif ]; then
+		start_memif_pair --log-level "${LEVEL:-info}" "${EXTRA[@]}"
+	else
 		make_namespace a
 		make_namespace b
 		make_veth "oneside-$$-a" "oneside-$$-b"
-		start_af_packet_a_or_b a
-		start_af_packet_a_or_b b
-	else
-		"start_${CABLE}_pair" --log-level "${LEVEL:-info}" "${EXTRA[@]}"
+		start_a_or_b a
+		start_a_or_b b
 	fi
 	make_namespace meet
 	INSIDE=(ip netns exec "$NETNS")
@@ -55,9 +57,9 @@ init_planes() {
 	sockets=("$(plane_socket a)" "$(plane_socket b)")
 }
 
-start_af_packet_a_or_b() { # NAME
+start_a_or_b() { # NAME
 	# shellcheck disable=SC2086
-	start_af_packet_plane "$1" --log-level "${LEVEL:-info}" "${EXTRA[@]}" ${ENCRYPTION[$1]}
+	PLANE_DRIVER=$DRIVER start_af_packet_plane "$1" --log-level "${LEVEL:-info}" "${EXTRA[@]}" ${ENCRYPTION[$1]}
 }
 
 # The planes prove to each other who they are when an RSM import connects.
@@ -74,11 +76,11 @@ try_take_over() {
 	GENERATION=$((GENERATION + 1))
 	[ "$name" = b ] && own=2 peer=1 role=client
 	[ "$network" != "${network%:}" ] && bits=64
-	if [ "$CABLE" = veth ]; then
-		device=--vdev=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024
-		within=(ip netns exec "oneside-$$-$name")
-	else
+	if [ "$CABLE" = memif ]; then
 		device=$(memif_device "$role")
+	else
+		device=--vdev=$(kernel_device "$DRIVER")
+		within=(ip netns exec "oneside-$$-$name")
 	fi
 	NEW_LOG=$WORK/$name-$GENERATION.log
 	: >"$NEW_LOG"
@@ -287,8 +289,8 @@ end_rsm() {
 # The programs go on if all the state is in one process, or the other: it crosses when it is sent.
 kill_at() { # STEP
 	local step=$1 old dead go_on=yes lives
-	ONESIDE_TAKEOVER_KILL=$step start_af_packet_a_or_b a
-	[ -n "${PLANE_PID[b]:-}" ] || start_af_packet_a_or_b b
+	ONESIDE_TAKEOVER_KILL=$step start_a_or_b a
+	[ -n "${PLANE_PID[b]:-}" ] || start_a_or_b b
 	old=${PLANE_PID[a]}
 	start_programs 300
 	start_rsm "${sockets[1]}" "${sockets[0]}"
@@ -814,6 +816,14 @@ case $1 in
 traffic)
 	init_planes
 	test_traffic "${2:-10}" a b
+	;;
+af_xdp)
+	python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null || skip "this kernel has no AF_XDP sockets"
+	DRIVER=af_xdp CABLE_MTU=1500
+	init_planes
+	start_programs 300
+	try_take_over a
+	refused 'port p0: the driver of af_xdp keeps its queues until the process ends; restart the data plane'
 	;;
 ipsec)
 	net_init

@@ -38,6 +38,12 @@ engine_qp_unfreeze(struct engine_move *move)
 {
 }
 
+bool
+engine_port_releases(uint32_t number)
+{
+	return true;
+}
+
 void
 engine_ports_close(void)
 {
