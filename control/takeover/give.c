@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The process that is replaced. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -336,7 +334,6 @@ pass_on(char *why, size_t why_len)
 		snprintf(why, why_len, "the state cannot be sent: %s", strerror(-error));
 	else
 		given = await_commit(deadline, why, why_len);
-	takeover_state_end(&out.records);
 	pass_out_end(&out);
 	if (!given)
 		take_back(why, why_len);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/base/pages.h"
-
 #define PADDED(length) (((size_t)(length) + 7) & ~(size_t)7)
 #define ROOM_FIRST 65536u
 
@@ -154,7 +152,6 @@ make_room(struct record_out *out, size_t more)
 	grown = realloc(out->bytes, room);
 	if (grown == NULL)
 		return false;
-	pages_populate(grown + out->room, room - out->room);
 	out->bytes = grown;
 	out->room = room;
 	return true;

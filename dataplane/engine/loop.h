@@ -6,6 +6,7 @@
 #include "dataplane/core/core.h"
 
 struct engine_client;
+struct engine_qp;
 
 /* ---- loop.c ---- */
 void loop_clock(struct core *core, uint64_t tsc);
@@ -18,6 +19,7 @@ uint32_t loop_commands(struct core *core);
 
 /* ---- repeat.c ---- */
 uint32_t loop_repeat(struct core *core); /* sends again what links that have come up had lost */
+void loop_repeat_qp(struct core *core, struct engine_qp *qp); /* of one queue pair, connected or not */
 
 /* ---- idle.c ---- */
 void idle_wait(struct core *core, uint32_t done); /* after each loop */

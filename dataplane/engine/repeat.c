@@ -9,10 +9,10 @@
 #include "dataplane/qp/doorbell.h"
 #include "dataplane/qp/transport.h"
 
-static void
-repeat_of_qp(struct core *core, struct engine_qp *qp, uint32_t links)
+void
+loop_repeat_qp(struct core *core, struct engine_qp *qp)
 {
-	if (!qp_has_rc(qp) || (qp->state != RC_RTR && qp->state != RC_RTS) || (links & 1u << qp->port) == 0)
+	if (!qp_has_rc(qp) || (qp->state != RC_RTR && qp->state != RC_RTS))
 		return;
 	rc_repeat_lost(qp->rc, core->now);
 	rcio_after(core, qp);
@@ -26,9 +26,12 @@ loop_repeat(struct core *core)
 	struct engine_client *client;
 
 	TAILQ_FOREACH(client, &core->clients, link)
-		for (uint32_t i = 0; i < client->groups * ONE_DOORBELL_GROUP; i++)
-			if (client->qps[i] != NULL && doorbell_lane(client->qps[i]) == NULL)
-				repeat_of_qp(core, client->qps[i], links);
+		for (uint32_t i = 0; i < client->groups * ONE_DOORBELL_GROUP; i++) {
+			struct engine_qp *qp = client->qps[i];
+
+			if (qp != NULL && doorbell_lane(qp) == NULL && (links & 1u << qp->port) != 0)
+				loop_repeat_qp(core, qp);
+		}
 	return 1;
 }
 

@@ -647,10 +647,7 @@ engine_qp_go_on(struct engine_qp *qp)
 		qp_join_lane(qp_core(qp), qp);
 	else if (qp->state != RC_RESET)
 		qp_make_hot(qp_core(qp), qp);
-	if (!is_connected(qp) || !qp_has_rc(qp))
-		return;
-	rc_repeat_lost(qp->rc, qp_core(qp)->now);
-	rcio_after(qp_core(qp), qp);
+	loop_repeat_qp(qp_core(qp), qp);
 }
 
 void

@@ -145,10 +145,8 @@ device_is_memif_server(const char *args)
 	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
 }
 
-/* Find the socket of a memif, which is a file if `named`. Returns the length of its address; 0: the path is
- * too long. */
-static socklen_t
-cable_address(const char *args, struct sockaddr_un *addr, bool *named)
+socklen_t
+device_cable(const char *args, struct sockaddr_un *addr, bool *named)
 {
 	char path[256] = "/run/memif.sock", abstract[8] = "yes";
 
@@ -161,14 +159,6 @@ cable_address(const char *args, struct sockaddr_un *addr, bool *named)
 	strcpy(addr->sun_path + !*named, path);
 	return *named ? (socklen_t)sizeof(*addr)
 		      : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
-}
-
-socklen_t
-device_cable(const char *args, struct sockaddr_un *addr)
-{
-	bool named;
-
-	return cable_address(args, addr, &named);
 }
 
 /* True if a socket is bound there. Its owner must not notice: EAL's thread dies of a memif connection that
@@ -201,7 +191,7 @@ device_remove_stale(const char *name, const char *args)
 
 	if (!starts_with(name, "net_memif") || !device_is_memif_server(args))
 		return;
-	len = cable_address(args, &addr, &named);
+	len = device_cable(args, &addr, &named);
 	if (len > 0 && named && lstat(addr.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
 	    !is_bound(&addr, len, named))
 		unlink(addr.sun_path);
@@ -212,7 +202,7 @@ memif_faults(const struct device_report *report, const char *args)
 {
 	struct sockaddr_un addr;
 	bool named;
-	socklen_t len = cable_address(args, &addr, &named);
+	socklen_t len = device_cable(args, &addr, &named);
 	char copy[sizeof(addr.sun_path)];
 
 	if (len == 0)
@@ -255,7 +245,7 @@ memif_conflicts(const struct device_report *report, const char *name, const char
 {
 	struct sockaddr_un addr;
 	bool named;
-	socklen_t len = cable_address(args, &addr, &named);
+	socklen_t len = device_cable(args, &addr, &named);
 	const char *path = addr.sun_path + !named;
 
 	if (len == 0 || !device_is_memif_server(args) || shares_cable(report, name, args, path))
@@ -286,7 +276,7 @@ memif_advice(const struct device_report *report, const char *args, uint32_t mtu)
 			report,
 			"frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or less; give bsize=%lu at both ends, or a lower mtu",
 			mtu, buffer, wanted);
-	if (cable_address(args, &addr, &named) > 0 && !named && device_is_memif_server(args))
+	if (device_cable(args, &addr, &named) > 0 && !named && device_is_memif_server(args))
 		report_fault(
 			report,
 			"every process of this network namespace can connect to the abstract socket %s, and so make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",

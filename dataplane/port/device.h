@@ -46,8 +46,9 @@ unsigned long device_number(const char *args, const char *key, unsigned long oth
 /* True if these arguments make a memif a server. */
 bool device_is_memif_server(const char *args);
 
-/* Get the address of a memif's socket. Returns its length; 0: the path is too long. */
-socklen_t device_cable(const char *args, struct sockaddr_un *addr);
+/* Find the socket of a memif, which is a file if `named`. Returns the length of its address; 0: the path is
+ * too long. */
+socklen_t device_cable(const char *args, struct sockaddr_un *addr, bool *named);
 
 /* Privileges of this process, for messages that name a remedy. */
 

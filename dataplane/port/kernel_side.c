@@ -74,21 +74,40 @@ receiving_domain(int fd, unsigned int index)
 }
 
 void
-kernel_side_sockets(unsigned int index, void (*found)(void *context, int fd, int domain), void *context)
+kernel_side_descriptors(void (*look)(void *context, int fd), void *context)
 {
 	const struct dirent *entry;
 	DIR *dir = opendir("/proc/self/fd");
 
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		int fd = atoi(entry->d_name), domain = 0;
-
-		if (entry->d_name[0] != '.' && fd != dirfd(dir))
-			domain = receiving_domain(fd, index);
-		if (domain != 0)
-			found(context, fd, domain);
-	}
+	while (dir != NULL && (entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.' && atoi(entry->d_name) != dirfd(dir))
+			look(context, atoi(entry->d_name));
 	if (dir != NULL)
 		closedir(dir);
+}
+
+struct sockets {
+	unsigned int index;
+	void (*found)(void *context, int fd, int domain);
+	void *context;
+};
+
+static void
+look_for_sockets(void *context, int fd)
+{
+	const struct sockets *sockets = context;
+	int domain = receiving_domain(fd, sockets->index);
+
+	if (domain != 0)
+		sockets->found(sockets->context, fd, domain);
+}
+
+void
+kernel_side_sockets(unsigned int index, void (*found)(void *context, int fd, int domain), void *context)
+{
+	struct sockets sockets = {index, found, context};
+
+	kernel_side_descriptors(look_for_sockets, &sockets);
 }
 
 static void

@@ -39,6 +39,9 @@ bool kernel_side_look(const struct kernel_side *side, struct kernel_state *state
  * must be neither opened nor closed meanwhile. */
 uint64_t kernel_side_lost(struct kernel_side *side);
 
+/* Call `look` for each descriptor of this process. */
+void kernel_side_descriptors(void (*look)(void *context, int fd), void *context);
+
 /* Call `found` for each socket by which a driver of this process receives from interface `index`. */
 void kernel_side_sockets(unsigned int index, void (*found)(void *context, int fd, int domain), void *context);
 

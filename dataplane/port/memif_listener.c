@@ -6,9 +6,7 @@
  * before the device is closed, an eventfd that nobody writes replaces the socket: peers are refused, and try
  * again.
  */
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -17,51 +15,42 @@
 #include "dataplane/port/device.h"
 #include "dataplane/port/port.h"
 
-static bool
-listens_at(int fd, const struct sockaddr_un *cable, socklen_t cable_len)
+struct listener_search {
+	struct sockaddr_un cable;
+	socklen_t len;
+	bool named;
+	int found;
+};
+
+static void
+look_for_listener(void *context, int fd)
 {
+	struct listener_search *search = context;
 	struct sockaddr_un addr;
 	socklen_t len = sizeof(addr), size = sizeof(int);
 	int listens = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
-		return false;
+		return;
 	memset(&addr, 0, sizeof(addr));
 	/* A file's name ends with the first zero byte, an abstract one with the address. */
-	return getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && memcmp(&addr, cable, cable_len) == 0 &&
-	       (cable->sun_path[0] != '\0' || len == cable_len);
-}
-
-static int
-find_listener(const char *arguments)
-{
-	struct sockaddr_un cable;
-	socklen_t len = device_cable(arguments, &cable);
-	DIR *all = len > 0 ? opendir("/proc/self/fd") : NULL;
-	struct dirent *entry;
-	int found = -1;
-
-	while (all != NULL && found < 0 && (entry = readdir(all)) != NULL) {
-		int fd = atoi(entry->d_name);
-
-		if (listens_at(fd, &cable, len))
-			found = fd;
-	}
-	if (all != NULL)
-		closedir(all);
-	return found;
+	if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0 &&
+	    memcmp(&addr, &search->cable, search->len) == 0 && (search->named || len == search->len))
+		search->found = fd;
 }
 
 void
 memif_close_listener(const struct port *port)
 {
-	int fd = find_listener(port->arguments), silent;
+	struct listener_search search = {.found = -1};
+	int silent;
 
-	if (fd < 0)
-		return;
-	silent = eventfd(0, EFD_CLOEXEC);
+	search.len = device_cable(port->arguments, &search.cable, &search.named);
+	if (search.len > 0)
+		kernel_side_descriptors(look_for_listener, &search);
+	silent = search.found < 0 ? -1 : eventfd(0, EFD_CLOEXEC);
 	if (silent < 0)
 		return;
-	dup3(silent, fd, O_CLOEXEC);
+	dup3(silent, search.found, O_CLOEXEC);
 	close(silent);
 }
