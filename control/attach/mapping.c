@@ -25,6 +25,10 @@
 #endif
 /* Unit of populate and unmap work: bounds how long mmap_lock blocks other threads. */
 #define STEP (2ull << 20)
+/* While one thread populates, a thread that waits for mmap_lock to write waits for up to 4 ms, although the
+ * lock is released after each step; and page faults of cores wait behind that thread. */
+#define GENTLE_STEP (256ull << 10)
+#define GENTLE_PAUSE_US 50u
 
 static int uffd = -1;
 
@@ -188,10 +192,12 @@ int
 mapping_populate_step(struct job *job)
 {
 	struct populate *populate = (struct populate *)job;
-	uint64_t len = populate->by_page ? page_size() : STEP;
+	uint64_t len = populate->by_page ? page_size() : populate->gently ? GENTLE_STEP : STEP;
 	uint8_t *at = populate->base + populate->done;
 	int error = 0;
 
+	if (populate->gently)
+		usleep(GENTLE_PAUSE_US);
 	if (len > populate->len - populate->done)
 		len = populate->len - populate->done;
 	/* Reading maps all pages of the file around a fault; writing maps one page.  The files of regions are

@@ -43,6 +43,7 @@ struct populate {
 	uint8_t *base;
 	uint64_t len, done;
 	bool by_page;
+	bool gently; /* in short steps with pauses, in which other threads get mmap_lock */
 	void *object;
 };
 int mapping_populate_step(struct job *job);

@@ -61,6 +61,10 @@ bool devices_can_share(uint32_t ports);
 /* Opens them. Returns 0, or -errno and a sentence. */
 int devices_open(char *why, size_t why_len);
 
+/* ---- step_aside.c ---- */
+/* Lets all other processes run before this one, which another has replaced. */
+void daemon_step_aside(void);
+
 /* ---- eal_end.c ---- */
 /* Ends EAL in this process; the caller must not call DPDK afterwards. */
 void daemon_eal_end(void);

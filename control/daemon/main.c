@@ -150,8 +150,10 @@ serve(void)
 	takeover_explain_end();
 	notify_service("READY=1", true);
 	ret = daemon_run();
-	if (ret > 0)
+	if (ret > 0) {
+		daemon_step_aside();
 		leave(EXIT_SUCCESS);
+	}
 	notify_service("STOPPING=1", true);
 	if (ret < 0)
 		log_error("event=control_ended error=\"%s\"\n", strerror(-ret));
@@ -218,10 +220,12 @@ run_dataplane(const struct ctl_source *source, bool takes_over)
 	release_signals(&before);
 	if (taken > 0 && takeover_build(&config, why, sizeof(why)) < 0)
 		leave(print_error(why));
-	kernel_addr_look(&config, log_kernel_address, NULL);
 	if (taken > 0 && takeover_commit(why, sizeof(why)) < 0)
 		leave(print_error(why));
 	ret = engine_start();
+	if (ret == 0 && taken > 0)
+		takeover_finish();
+	kernel_addr_look(&config, log_kernel_address, NULL);
 	if (ret == 0)
 		ret = serve();
 	else

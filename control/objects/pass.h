@@ -21,6 +21,8 @@ void zones_write(struct client *client, struct pass_out *out);
 int zones_read(struct client *client, struct pass_in *in);
 void memory_write(struct client *client, struct pass_out *out);
 int memory_read(struct client *client, struct pass_in *in);
+/* Makes page table entries while the cores already run: a page that they need before costs them a fault. */
+void memory_populate(struct client *client);
 void cqs_write(struct client *client, struct pass_out *out);
 int cqs_read(struct client *client, struct pass_in *in);
 void channels_write(struct client *client, struct pass_out *out);

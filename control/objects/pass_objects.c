@@ -194,31 +194,6 @@ map_memory(struct client *client, struct pass_in *in, uint64_t len, uint64_t pha
 	return 0;
 }
 
-static void
-populate_done(struct job *job, int error)
-{
-	free(job);
-}
-
-/* Makes page table entries while the cores already run: a page that they need before costs them a fault. */
-static void
-populate_later(struct mapping *mapping)
-{
-	struct populate *populate = calloc(1, sizeof(*populate));
-
-	if (populate == NULL)
-		return;
-	*populate = (struct populate){
-		.job = {.step = mapping_populate_step,
-			.done = populate_done,
-			.client = mapping->job.client,
-			.cancelable = true},
-		.base = mapping->base,
-		.len = mapping->len,
-	};
-	job_start(&populate->job);
-}
-
 /* Checks the file as region_add() does. */
 static int
 mappable_read(const struct region *region, uint64_t number, struct pass_in *in)
@@ -259,7 +234,6 @@ region_read(struct client *client, struct pass_in *in)
 		return -EINVAL;
 	if (place.fd != 0 && mappable_read(region, place.fd, in) != 0)
 		return -EINVAL;
-	populate_later(region->mapping);
 	if (place.kept != 0)
 		mr_cache_put(region);
 	return 0;
@@ -471,6 +445,44 @@ memory_write(struct client *client, struct pass_out *out)
 	write_all(client, OBJECT_REGION, out, region_write);
 	write_all(client, OBJECT_MR, out, mr_write);
 	write_all(client, OBJECT_MW, out, mw_write);
+}
+
+static void
+populate_done(struct job *job, int error)
+{
+	free(job);
+}
+
+static void
+populate(struct mapping *mapping)
+{
+	struct populate *populate = calloc(1, sizeof(*populate));
+
+	if (populate == NULL)
+		return;
+	*populate = (struct populate){
+		.job = {.step = mapping_populate_step,
+			.done = populate_done,
+			.client = mapping->job.client,
+			.cancelable = true},
+		.base = mapping->base,
+		.len = mapping->len,
+		.gently = true,
+	};
+	job_start(&populate->job);
+}
+
+void
+memory_populate(struct client *client)
+{
+	const struct table *table = &client->table[OBJECT_REGION];
+
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct region *region = table_at(table, i);
+
+		if (region != NULL)
+			populate(region->mapping);
+	}
 }
 
 int

@@ -510,6 +510,16 @@ takeover_commit(char *why, size_t why_len)
 	return 0;
 }
 
+void
+takeover_finish(void)
+{
+	struct client *client;
+
+	TAILQ_FOREACH(client, &control.clients, link)
+		if (client->state == CLIENT_ATTACHED)
+			memory_populate(client);
+}
+
 bool
 takeover_reload_is_due(void)
 {

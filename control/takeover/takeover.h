@@ -79,6 +79,8 @@ int takeover_receive(bool ports_open, char *why, size_t why_len);
 int takeover_build(struct config *config, char *why, size_t why_len);
 /* Call before engine_start().  0: this process is alone; -errno and a sentence: the old one goes on. */
 int takeover_commit(char *why, size_t why_len);
+/* Call when the cores run: what can wait until programs go on. */
+void takeover_finish(void);
 /* After the commit: a reload was requested that this process may not have made. */
 bool takeover_reload_is_due(void);
 /* From the request to stop to the commit; 0: this process did not take over. */

@@ -31,6 +31,7 @@
 #define MEM_TABLE_LOG2 16
 #define UP_BURST 64u
 #define FRAME_BURST 32u
+#define STOP_LOOK_US 20u
 #define REAPS 64u /* objects freed per round: a client may have tens of thousands */
 
 /* ---- start and end ---- */
@@ -358,6 +359,9 @@ engine_stop(void)
 		eventfd_write(engine.core[i]->wake_fd, 1);
 	}
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		/* rte_eal_wait_lcore() does not sleep, and this thread may share the core's processor. */
+		while (rte_eal_get_lcore_state(engine.core[i]->lcore) == RUNNING)
+			usleep(STOP_LOOK_US);
 		rte_eal_wait_lcore(engine.core[i]->lcore);
 		/* Always true after a launch. Pairs with the release store in loop_main. */
 		(void)atomic_load_explicit(&engine.core[i]->stopped, memory_order_acquire);
