@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: plots.py compare.json: writes bandwidth.png, latency.png and endpoints.png next to it (python3-matplotlib)."""
+"""usage: plots.py compare.json: writes bandwidth.png, latency.png, endpoints.png and takeover.png next to it (python3-matplotlib)."""
 import json
 import os
 import sys
@@ -14,11 +14,12 @@ PLOTS = {
     "bandwidth": ("Bandwidth by message size", "bytes of a message", "GB/s"),
     "latency": ("Time of one operation by message size", "bytes of a message", "us"),
     "endpoints": ("Rate of 64-byte writes by busy endpoints", "endpoints", "million a second"),
+    "takeover": ("Longest time between completions while a data plane is replaced", "take-overs, from the shortest", "ms"),
 }
 
 # Colours of programs in all plots, in the order of legends: the first entry whose words a label contains applies.
 COLOURS = {
-    "oneside over memif": "tab:blue", "oneside through the rings": "tab:purple", "oneside, mapped": "tab:cyan",
+    "oneside over memif": "tab:blue", "oneside over af_packet": "tab:green", "oneside, one data plane": "tab:purple", "oneside through the rings": "tab:purple", "oneside, mapped": "tab:cyan",
     "UCX put, tcp": "tab:orange", "UCX put_lat, tcp": "tab:orange", "UCX put, posix": "tab:brown",
     "UCX put_lat, posix": "tab:brown", "libfabric tcp": "tab:red", "libfabric shm": "tab:pink", "kernel TCP": "tab:green",
     "testpmd": "tab:olive", "memcpy": "tab:gray",
@@ -49,13 +50,15 @@ def draw(name, lines, about, path):
         ours = label.startswith("oneside")
         axes.plot([p[0] for p in points], [p[1] for p in points], marker="o" if ours else "x",
                   linewidth=2 if ours else 1, linestyle="-" if ours else "--", color=[*COLOURS.values()][place(label)], label=label)
-    axes.set_xscale("log", base=2)
-    if name != "endpoints":
+    sizes = name in ("bandwidth", "latency")
+    if name != "takeover":
+        axes.set_xscale("log", base=2)
+    if sizes:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0, top=1.1 * max(y for line in lines.values() for y in line.values()))
     axes.set_xticks(ticks)
-    axes.set_xticklabels([size_name(t) if name != "endpoints" else str(t) for t in ticks], fontsize=8)
+    axes.set_xticklabels([size_name(t) if sizes else str(t) for t in ticks], fontsize=8)
     axes.minorticks_off()
     axes.set_title(title)
     axes.set_xlabel(x_label)

@@ -40,7 +40,7 @@ class Rows:
         self.hop = hop
         self.turns = Turns(rounds, self.attempt, patience)
         self.rows = []
-        self.series = {"bandwidth": {}, "latency": {}, "endpoints": {}}
+        self.series = {"bandwidth": {}, "latency": {}, "endpoints": {}, "takeover": {}}
         self.explained = []
 
     def attempt(self, what, function):

@@ -13,6 +13,7 @@ from .copied import copied
 from .cores import cores
 from .registration import registration
 from .rows import LOWER, ORDINARY, middle
+from .takeover import takeover
 from .verbs import programs
 
 WINDOW = ["--tx-depth", 256, "-Q", 16]
@@ -565,4 +566,4 @@ def simulator(context, rows):
 
 
 GROUPS = {"across": (across, tcp_rivals), "copied": (memory_copied,), "verbs": (verbs,), "alone": (alone,), "sleep": (sleeping,),
-          "cores": (cores,), "esp": (esp,), "simulator": (simulator,)}
+          "cores": (cores,), "esp": (esp,), "simulator": (simulator,), "takeover": (takeover,)}

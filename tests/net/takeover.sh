@@ -13,7 +13,8 @@
 #   takeover.sh mixed [N [one|both|local]...]   N times (default 100) at one end, then at both at once, then where both ends are,
 #                             under 64 endpoints of uDAPL, RSM and verbs at once (CABLE=memif: over memif)
 #   takeover.sh gaps [N]      the longest times between completions of 8 B writes in N take-overs (default 20), with 1,000 idle
-#                             connections and 1 GiB registered (CABLE=memif: over memif)
+#                             connections and 1 GiB registered (CABLE=memif: over memif; CABLE=local: within one data plane); GAPS=FILE
+#                             gets a line for each, in us: the data plane stopped, a program waited
 #   takeover.sh killed [STEP] each process is killed at each step of enum takeover_step; afterwards one serves
 #   takeover.sh failed        new processes die before the commit; the old one has as many descriptors as before
 #   takeover.sh upgrade       onesidectl upgrade, and what it refuses
@@ -615,6 +616,7 @@ test_gaps() { # N
 	touch "$UNTIL"
 	wait "${MIXED_PID[gaps]}" || fail "$(cat "$WORK/mixed-gaps")"
 	say_gaps
+	[ -z "${GAPS:-}" ] || paste "$WORK/gaps" "$WORK/longest" >"$GAPS"
 	say "longest time between completions in each take-over, us: $(sort -n "$WORK/longest" | tr '\n' ' ')"
 	stop_plane a
 	stop_plane b
@@ -858,7 +860,9 @@ mixed)
 	;;
 gaps)
 	[ -x "$BUILD/tests/net/net-verbs-mixed" ] || skip "libibverbs-dev is missing"
-	init_planes "${CABLE:-veth}"
+	within=${CABLE:-veth}
+	init_planes "${within/local/veth}"
+	[ "$within" != local ] || sockets[1]=${sockets[0]}
 	test_gaps "${2:-20}"
 	;;
 killed) test_killed "${2:-}" ;;
