@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Test the packaged service in a guest, under a real systemd: debian/tests/service, then an upgrade of a running service
-# beneath rping, and its removal.
+# beneath rping and dapltest, and its removal.
 #
 # The guest's root is a folder in which the packages are installed.
 . "$(dirname "$0")/../interop/guest.sh"
@@ -13,6 +13,7 @@ need_root
 for program in "$PROGRAMS/verbs-operations"; do
 	[ -x "$program" ] || skip "there is no $program; install libibverbs-dev and librdmacm-dev, and build again"
 done
+command -v dapltest >/dev/null || skip "there is no dapltest; install dapl2-utils"
 build_guest
 make_packages quick
 make_root quick
@@ -39,6 +40,22 @@ await_pings() {
 		looks=$((looks - 1))
 	done
 }
+# work: requests that the data plane has taken from dapltest, whose client prints nothing before its end.
+work() {
+	guest onesidectl --json --socket /run/oneside/b/ctl show clients | /usr/bin/python3 -c 'import json, sys
+print(sum(client["work"] for client in json.load(sys.stdin)["clients"] if client["program"] == "dapltest"))'
+}
+# await_work N: waits for N more requests of dapltest, which compares the data of all.
+await_work() {
+	local before job looks=$LIMIT
+	before=$(work) || fail "onesidectl show clients"
+	until [ "$(work)" -ge $((before + $1)) ]; do
+		for job in transfers target; do
+			[ "$looks" -gt 0 ] && [ ! -e "$GUEST_RUN/jobs/$job.rc" ] || fail "dapltest does not go on: $(guest_output transfers) $(guest_output target)"
+		done
+		looks=$((looks - 1))
+	done
+}
 # upgraded BEFORE: another process than BEFORE serves, without a restart.
 upgraded() {
 	local after
@@ -46,6 +63,7 @@ upgraded() {
 	[ "$after" != "$1" ] && [ "$after" != 0 ] || fail "after an upgrade process $after of before $1 runs: $(guest journalctl --no-pager -n 30 -u oneside@b)"
 	[ "$(of ActiveState),$(of NRestarts)" = active,0 ] || fail "after an upgrade: $(of ActiveState), $(of NRestarts) restarts"
 	await_pings 3
+	await_work 30
 }
 guest install -D -m 644 /usr/share/doc/oneside/examples/take-over.conf -t /etc/systemd/system/oneside@b.service.d
 guest systemctl daemon-reload
@@ -57,6 +75,16 @@ until guest "$programs -c -C 1" >"$WORK/out"; do
 done
 guest_begin client "$programs -c -v -V"
 until [ -s "$GUEST_RUN/jobs/client.out" ]; do sleep 0.1; done
+printf 'oneside u2.0 nonthreadsafe default libdaplone.so.2 oneside.2.0 "socket=/run/oneside/b/oneside.sock" ""\n' >"$GUEST_RUN/dat.conf"
+dapltest="env DAT_OVERRIDE=/host/dat.conf stdbuf -oL dapltest"
+operations="-V client RW 4096 1 server RR 4096 1 client SR 256 1 server SR 256 1"
+guest_begin target "$dapltest -T S -D oneside"
+until guest_output target | grep -q 'Service Point Ready'; do
+	[ ! -e "$GUEST_RUN/jobs/target.rc" ] || fail "dapltest: $(guest_output target)"
+	sleep 0.1
+done
+guest_begin transfers "$dapltest -T T -D oneside -s 192.0.2.2 -i 100000000 $operations"
+await_work 30
 before=$(of MainPID)
 guest dpkg --install /packages/oneside_*.deb >"$WORK/out" || fail "dpkg --install: $(cat "$WORK/out")"
 upgraded "$before"
@@ -68,6 +96,10 @@ guest sh -c "'cp /usr/bin/oneside-dataplane /usr/bin/new && mv /usr/bin/new /usr
 guest systemctl reload oneside@b || fail "it does not reload"
 upgraded "$before"
 say "systemctl reload takes over if the file has changed"
+guest "$dapltest -T T -D oneside -s 192.0.2.2 -i 20 $operations" >"$WORK/out" || fail "dapltest: $(cat "$WORK/out")"
+expect 'End of Work -- Client Exiting' "$WORK/out"
+! { cat "$WORK/out"; guest_output transfers; guest_output target; } | grep -Ei 'fail|error|mismatch|unexpected' || fail "dapltest"
+say "dapltest's server takes new connections"
 # The process that took over is the service's.
 before=$(of MainPID)
 guest kill -9 "$before"
