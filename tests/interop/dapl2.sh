@@ -17,11 +17,12 @@ dapl2_init() {
 	printf '%s u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "eth0 0" ""\n' $IA >"$GUEST_RUN/dat.conf"
 }
 
-# here COMMAND...: runs COMMAND on the host, in the background, as process $HERE_PID.
+# here COMMAND...: runs COMMAND on the host, in the background, as process $HERE_PID, with its output in $HERE_LOG.
 # there NAME COMMAND...: runs COMMAND in the guest, in the background, as job NAME.
 here() {
-	: >"$WORK/ours.log" # discard the output of the previous program
-	DAT_OVERRIDE=$WORK/dat2.conf timeout -k 3 "$LIMIT" ip netns exec "$SWITCH" stdbuf -oL "$@" >"$WORK/ours.log" 2>&1 &
+	local log=${HERE_LOG:-$WORK/ours.log}
+	: >"$log" # discard the output of the previous program
+	DAT_OVERRIDE=$WORK/dat2.conf timeout -k 3 "$LIMIT" ip netns exec "$SWITCH" stdbuf -oL "$@" >"$log" 2>&1 &
 	HERE_PID=$!
 	APPLICATIONS+=("$HERE_PID")
 }

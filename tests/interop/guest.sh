@@ -53,7 +53,7 @@ interop_init() {
 
 build_guest() {
 	local status
-	GUEST_PROGRAMS="$PROGRAMS/verbs-operations $(dapl2_programs)" GUEST_LIBRARIES=$(dapl2_provider) \
+	GUEST_PROGRAMS="$PROGRAMS/verbs-operations $(dapl2_programs) $(command -v stdbuf)" GUEST_LIBRARIES="$(dapl2_provider) /usr/libexec/coreutils/libstdbuf.so" \
 		bash "$(dirname "${BASH_SOURCE[0]}")/build_guest.sh" "$INTEROP"
 	status=$?
 	[ "$status" = 77 ] && skip "there is no guest"

@@ -30,7 +30,7 @@ listens_here() { # cm|PORT
 	esac
 }
 
-await_listener() { # here|there cm|PORT
+await_listener() { # here|there cm|PORT [JOB]: or until the program has ended
 	local what tenths=$((LIMIT * 10))
 	if [ "$1" = here ]; then
 		until listens_here "$2" || ! kill -0 "$HERE_PID" 2>/dev/null || [ "$tenths" = 0 ]; do
@@ -40,7 +40,7 @@ await_listener() { # here|there cm|PORT
 	else
 		what='rdma resource show cm_id | grep -q LISTEN'
 		[ "$2" = cm ] || what="grep -q :$(printf %04X "$2").*:0000.0A /proc/net/tcp /proc/net/tcp6"
-		guest sh -c "'until $what || [ -e /host/jobs/talk.rc ]; do usleep 50000; done'"
+		guest sh -c "'until $what || [ -e /host/jobs/${3:-talk}.rc ]; do usleep 50000; done'"
 	fi
 }
 

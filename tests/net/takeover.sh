@@ -23,6 +23,7 @@
 #   takeover.sh refused       what cannot be taken over is refused with its name, and the old one goes on
 . "$(dirname "$0")/verbs_lib.sh"
 . "$(dirname "$0")/esp_lib.sh"
+. "$(dirname "$0")/upgrade_lib.sh"
 PERF=$BUILD/perf/oneside-perf
 [ -x "$PERF" ] || skip "there is no oneside-perf (-Dperf=false)"
 command -v rping >/dev/null || skip "rping is missing: apt-get install rdmacm-utils"
@@ -254,12 +255,6 @@ steps() { grep -o '\[TAKEOVER_[A-Z_]*\] = "[a-z-]*"' "$(dirname "$0")/../../cont
 
 serves() { # NAME
 	"$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" show clients >"$WORK/shown" 2>&1
-}
-
-alive() { kill -0 "$1" 2>/dev/null && ! grep -qs '^State:.Z' "/proc/$1/status"; }
-
-until_gone() { # PID
-	while alive "$1"; do sleep 0.05; done
 }
 
 rounds() { grep -c '^round' "$WORK/rsm"; }
@@ -676,24 +671,6 @@ test_golden() { # FILE
 
 # ---- onesidectl upgrade ----
 
-request() { # NAME WORDS...: output in $WORK/ctl
-	"${AS[@]}" "$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" "${@:2}" >"$WORK/ctl" 2>&1
-}
-
-# upgrade NAME PREFIX WORDS...: onesidectl WORDS replaces the data plane; the new one has the file prefix.
-upgrade() {
-	local old=${PLANE_PID[$1]}
-	request "$1" "${@:3}" || fail "onesidectl ${*:3}: $(cat "$WORK/ctl")"
-	expect "has taken over from process $old, which stopped for" "$WORK/ctl"
-	say "$(cat "$WORK/ctl")"
-	PLANE_PID[$1]=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$WORK/ctl")
-	until_gone "$old"
-	tr '\0' ' ' <"/proc/${PLANE_PID[$1]}/cmdline" >"$WORK/cmdline"
-	expect " --file-prefix=$2 -- " "$WORK/cmdline"
-	[ "$(grep -o -- ' --take-over' "$WORK/cmdline" | wc -l)" = 1 ] || fail "--take-over: $(cat "$WORK/cmdline")"
-	going_on
-}
-
 # not_upgraded NAME TEXT WORDS...: onesidectl WORDS fails with TEXT, and the data plane goes on without a child.
 not_upgraded() {
 	local status=0
@@ -703,12 +680,6 @@ not_upgraded() {
 	[ -z "$(pgrep -P "${PLANE_PID[$1]}")" ] || fail "the data plane has a child after: onesidectl ${*:3}"
 	serves "$1" || fail "the data plane does not serve any more"
 	going_on
-}
-
-end_upgraded() { # NAME
-	kill "${PLANE_PID[$1]}"
-	until_gone "${PLANE_PID[$1]}"
-	unset "PLANE_PID[$1]"
 }
 
 # SIGHUP while the new process prepares itself: it has read the configuration before, and reads it again.
@@ -813,7 +784,6 @@ test_user() {
 	end_upgraded a
 }
 
-AS=()
 case $1 in
 traffic)
 	init_planes
