@@ -7,6 +7,14 @@
 
 #define SAMPLE_UDP_PORT 0xc000u /* UDP port in the rule that tests whether the device accepts rules */
 
+/* A rule without a handle may have users: while the device is closed, or if it refused the rule afterwards.
+ */
+static bool
+is_unused(const struct flow_rule *rule)
+{
+	return rule->handle == NULL && rule->users == 0;
+}
+
 /* Create a rule for RoCE frames from `src` and that UDP port to `dst`. `handle` NULL: only ask whether the
  * device would accept the rule. */
 static int
@@ -90,7 +98,7 @@ make_rule(struct port *port, const struct wire_addr *src, const struct wire_addr
 	for (uint32_t i = 0; i < FLOW_RULES; i++) {
 		struct flow_rule *rule = &table->rule[i];
 
-		if (rule->handle != NULL)
+		if (!is_unused(rule))
 			continue;
 		if (give_rule(port, src, dst, udp_src_port, queue, &rule->handle) != 0)
 			break;
@@ -113,6 +121,8 @@ end_rule(struct port *port, struct flow_rule *rule)
 {
 	struct rte_flow_error error;
 
+	if (rule->handle == NULL)
+		return;
 	/* A rule that the device does not delete remains in the table, for the next queue pair with the same
 	 * tuple. */
 	if (rte_flow_destroy(port->device, rule->handle, &error) != 0)
@@ -155,4 +165,33 @@ flows_fini(struct port *port)
 		if (port->flows.rule[i].handle != NULL)
 			end_rule(port, &port->flows.rule[i]);
 	set_open(&port->flows, false);
+}
+
+void
+flows_suspend(struct port *port)
+{
+	struct rte_flow_error error;
+
+	for (uint32_t i = 0; i < FLOW_RULES; i++) {
+		struct flow_rule *rule = &port->flows.rule[i];
+
+		if (rule->handle == NULL)
+			continue;
+		rte_flow_destroy(port->device, rule->handle, &error); /* if it fails, the device's end does */
+		rule->handle = NULL;
+		atomic_fetch_sub_explicit(&port->flows.count, 1, memory_order_relaxed); /* telemetry */
+	}
+}
+
+void
+flows_resume(struct port *port)
+{
+	for (uint32_t i = 0; i < FLOW_RULES; i++) {
+		struct flow_rule *rule = &port->flows.rule[i];
+
+		if (rule->users > 0 && give_rule(port, &rule->src, &rule->dst, rule->udp_src_port,
+						 rule->queue, &rule->handle) == 0)
+			/* Relaxed: read by telemetry only. */
+			atomic_fetch_add_explicit(&port->flows.count, 1, memory_order_relaxed);
+	}
 }

@@ -542,6 +542,8 @@ port_start_device(uint32_t index, char *why, size_t why_len)
 	if (error != 0 && !port->reconnects)
 		return fail_open(index, "does not start", error, why, why_len);
 	port->started = error == 0;
+	if (port->started && port->far_rings == 0 && port->rx_queues > 1)
+		rss_read(port->device, &port->rss);
 	return port_multicast_join(port, why, why_len);
 }
 
@@ -556,11 +558,8 @@ start_port(uint32_t index, char *why, size_t why_len)
 	/* The peer may appear later: link.c retries. */
 	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	add_rx_queues(index);
-	if (!port->started || port->far_rings > 0)
-		return 0;
-	flows_init(port);
-	if (port->rx_queues > 1)
-		rss_read(port->device, &port->rss);
+	if (port->started && port->far_rings == 0)
+		flows_init(port);
 	return 0;
 }
 

@@ -132,6 +132,9 @@ port_has_addr(const struct port *port, const struct wire_addr *addr)
 /* ---- flow.c; control thread ---- */
 void flows_init(struct port *port); /* call when the port is started */
 void flows_fini(struct port *port);
+/* Before the device is closed, and after it was opened again: rules that have users come back. */
+void flows_suspend(struct port *port);
+void flows_resume(struct port *port);
 /* Returns the rule for frames from `src` and that UDP port to `dst`, an address of the port, for any queue;
  * NULL: none. */
 struct flow_rule *flow_rule_find(struct port *port, const struct wire_addr *src, const struct wire_addr *dst,

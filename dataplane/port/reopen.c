@@ -123,6 +123,7 @@ remove_device(struct port *port)
 		kernel_side_lost(&port->kernel);
 	}
 	port->kernel.num_sockets = 0;
+	flows_suspend(port);
 	if (port->started && port_is_memif(port))
 		link_close(port);
 	else
@@ -157,6 +158,7 @@ start_again(struct port *port, char *why, size_t why_len)
 		error = port_start_device(index, why, why_len);
 	if (error != 0)
 		return error;
+	flows_resume(port);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		struct core *core = engine.core[i];
 

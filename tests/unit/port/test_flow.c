@@ -324,6 +324,35 @@ test_peers_of_this_data_plane_get_none(void **state)
 	assert_int_equal(creations, 0);
 }
 
+/* The device is closed and opened again, as after a take-over that was refused: rules in use come back. One
+ * that the device then refuses is no rule any more, and the end of its user frees no other one. */
+static void
+test_device_is_reopened(void **state)
+{
+	connect_to(&w.pair[1][0], peer(9), false);
+	connect_to(&w.pair[1][1], peer(8), false);
+	frames(&w.pair[1][0], peer(9), 50001, STRAYS);
+	frames(&w.pair[1][1], peer(8), 50002, STRAYS);
+	assert_int_equal(ports[0].flows.count, 2);
+	flows_suspend(&ports[0]);
+	assert_int_equal(live, 0);
+	assert_int_equal(ports[0].flows.count, 0);
+	device_room = 1;
+	flows_resume(&ports[0]);
+	device_room = UINT32_MAX;
+	assert_int_equal(live, 1);
+	assert_int_equal(ports[0].flows.count, 1);
+	connect_to(&w.pair[1][2], peer(7), false);
+	frames(&w.pair[1][2], peer(7), 50003, STRAYS);
+	assert_int_equal(live, 2);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1][1].qp}), 0);
+	assert_int_equal(live, 2);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1][0].qp}), 0);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1][2].qp}), 0);
+	assert_int_equal(live, 0);
+	assert_int_equal(ports[0].flows.count, 0);
+}
+
 /* A core's request for a rule may arrive after the end of the connection. */
 static void
 test_late_advice(void **state)
@@ -561,6 +590,7 @@ main(void)
 		T(test_strangers_get_none),
 		T(test_frames_of_another_port_count_for_none),
 		T(test_peers_of_this_data_plane_get_none),
+		T(test_device_is_reopened),
 		T(test_late_advice),
 		T(test_shared_tuple),
 		T(test_full_device),
