@@ -106,6 +106,7 @@ loop_main(void *argument)
 		rte_rcu_qsbr_quiescent(engine.rcu, core->lcore);
 		idle_wait(core, done);
 	}
+	cq_publish(core); /* of frames that it received when it was about to sleep */
 	stats_publish(core);
 	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
 	rte_rcu_qsbr_thread_unregister(engine.rcu, core->lcore);
