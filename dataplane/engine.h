@@ -49,7 +49,7 @@ struct engine_client_config {
 	 * application may have changed those in its arena. */
 	uint64_t doorbells, channels, keys;
 	int wake_fd;   /* eventfd that the application writes when engine_asleep is set */
-	uint32_t core; /* of the first lane, from 1; 0: the least busy one */
+	uint32_t lane; /* number of the first lane, from 1; 0: of the least busy core */
 };
 
 struct engine_cq_config {
@@ -74,10 +74,10 @@ struct engine_bind {
 };
 
 struct engine_srq_config {
-	uint32_t id; /* the application's id: object of ONE_ASYNC_SRQ_LIMIT */
-	uint64_t shm,
-		rq; /* offsets in the arena: struct one_srq_shm with a lane for each core, and the ring */
+	uint32_t id;      /* the application's id: object of ONE_ASYNC_SRQ_LIMIT */
+	uint64_t shm, rq; /* offsets in the arena: struct one_srq_shm, and the ring */
 	uint32_t log2;
+	uint32_t lanes;             /* of the struct one_srq_shm, at most ONE_LANES_MAX */
 	struct engine_cq *async_cq; /* NULL: the limit is not reported */
 };
 
@@ -120,8 +120,8 @@ struct engine_connection {
 	enum rc_state state; /* RC_RTR (passive, before RTU) or RC_RTS */
 	bool by_numbers;     /* out-of-band, without CM: stays in RC_RTR until ENGINE_QP_RTS, which brings the
 				requester's part */
-	bool local; /* the peer queue pair is in this data plane and on the same core: direct copies. With
-		       by_numbers: only if the core finds the peer there */
+	bool local; /* the peer queue pair is in this data plane, and their lanes have the same number: direct
+		       copies. With by_numbers: only if the core finds the peer there */
 	uint8_t peer_core; /* core of the peer's data plane, as far as known: selects the ring of a memif */
 };
 
@@ -435,19 +435,35 @@ void engine_user_free(struct engine_user *user);
  */
 struct engine_client *engine_client_new(const struct engine_client_config *config);
 /**
- * Make a further lane of an attachment, whose first lane is `home`, on a core where it has none.
- * ENGINE_CLIENT_ADD and REMOVE are sent to the lane as to the first; engine_client_free() of the first frees
- * it.
+ * Make a further lane of an attachment, whose first lane is `home`. ENGINE_CLIENT_ADD and REMOVE are sent to
+ * the lane as to the first; engine_client_free() of the first frees it.
+ * @param number     Of the lane: see engine_lane_number().
  * @param doorbells  Offset of a struct one_doorbells, zeroed.
- * @return           NULL: no memory, no such core, or outside of the arena.
+ * @return           NULL: no memory, the number is in use or exceeds the limit, or outside of the arena.
  */
-struct engine_client *engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells);
+struct engine_client *engine_lane_new(struct engine_client *home, uint32_t number, uint64_t doorbells);
 /**
  * Iterate over lanes, beginning with the first lane.
  * @return  Each other lane once, then NULL.
  */
 struct engine_client *engine_lane_next(const struct engine_client *lane);
+/**
+ * @return  The lane's number, below ONE_LANES_MAX and unique in its attachment: the core that it was made
+ *          for, maybe by another process with more cores. It is on the core `number % engine_num_cores()`, so
+ *          lanes of one number are on one core in each process.
+ */
+uint32_t engine_lane_number(const struct engine_client *lane);
 uint32_t engine_lane_core(const struct engine_client *lane);
+/** @return  The attachment's lane of that number; NULL: none. */
+static inline struct engine_client *
+engine_lane_find(struct engine_client *home, uint32_t number)
+{
+	struct engine_client *lane = home;
+
+	while (lane != NULL && engine_lane_number(lane) != number)
+		lane = engine_lane_next(lane);
+	return lane;
+}
 /** @return  Offset of the lane's struct one_doorbells. */
 uint64_t engine_lane_doorbells(const struct engine_client *lane);
 /**

@@ -396,7 +396,7 @@ _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
  * taken, rq_done those of them that are completed.
  */
 struct one_srq_lane {
-	/* Written by one polling core. The sums over all cores count. */
+	/* Written by one polling core, or by several after a take-over. The sums over all lanes count. */
 	_Atomic uint32_t head;  /* slots of the ring taken: the application may reuse as many */
 	_Atomic uint32_t taken; /* receives taken by queue pairs */
 	_Atomic uint32_t done;  /* receives taken, and completed or flushed */
@@ -408,7 +408,7 @@ struct one_srq_shm {
 	/* Written by the application. */
 	_Atomic uint32_t posted; /* receives posted; stored before the phase of the newest */
 	uint8_t pad0[60];
-	struct one_srq_lane lane[]; /* for each polling core */
+	struct one_srq_lane lane[]; /* for each polling core when the queue was made */
 };
 _Static_assert(sizeof(struct one_srq_shm) == ONE_CACHE_LINE, "one_srq_shm");
 

@@ -405,17 +405,15 @@ const struct record_naming pass_object[OBJECT_KINDS] = {
 static uint64_t
 name_lane(const void *pointer, const struct record_context *context)
 {
-	return engine_lane_core(pointer) + 1;
+	return engine_lane_number(pointer) + 1ull;
 }
 
 static void *
 find_lane(uint64_t name, const struct record_context *context)
 {
-	struct engine_client *lane = ((const struct client *)context->owner)->engine;
+	struct engine_client *home = ((const struct client *)context->owner)->engine;
 
-	while (lane != NULL && engine_lane_core(lane) + 1 != name)
-		lane = engine_lane_next(lane);
-	return lane;
+	return name > ONE_LANES_MAX ? NULL : engine_lane_find(home, (uint32_t)name - 1);
 }
 
 const struct record_naming pass_lane = {name_lane, find_lane};

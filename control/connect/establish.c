@@ -38,7 +38,8 @@ const struct qp_kind conn_kind = {
 
 /* ---- commands to the core ---- */
 
-/* True if both ends are on one core, which then copies directly.  Both ends decide by the same rule. */
+/* True if both ends are on one core, and stay together when a take-over changes the number of cores: that
+ * core then copies directly.  Both ends decide by the same rule. */
 static bool
 conn_is_local(const struct conn *conn)
 {
@@ -47,8 +48,8 @@ conn_is_local(const struct conn *conn)
 	if (path_own(&conn->path.dst) == NULL)
 		return false;
 	peer = engine_qp_owner(conn->peer_qpn);
-	return peer != NULL && !peer->removing && !peer->config.ud &&
-	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
+	return peer != NULL && !peer->removing && !peer->config.ud && peer->placed &&
+	       engine_lane_number(peer->lane) == engine_lane_number(conn->qp->lane);
 }
 
 bool

@@ -178,7 +178,7 @@ open_engine(bool takes_over, char *why, size_t why_len)
 
 	if (!takes_over)
 		return engine_init(&config, why, why_len);
-	error = takeover_compare(&config, rte_lcore_count() - 1, why, why_len);
+	error = takeover_compare(&config, why, why_len);
 	if (error == 0)
 		error = engine_prepare(&config, takeover_room(), why, why_len);
 	if (error == 0 && shared)

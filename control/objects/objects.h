@@ -39,8 +39,8 @@ struct cq {
 	uint32_t num_rings;
 	uint32_t entries;      /* log2 of the size of rings that will be created */
 	uint32_t vector;       /* preferred core of its queue pairs; 0: none */
-	bool has_core;         /* a queue pair whose requests complete here has been placed */
-	uint32_t core;         /* where the first one was placed */
+	bool has_lane;         /* a queue pair whose requests complete here has been placed */
+	uint32_t lane;         /* number of the lane of the first one */
 	uint32_t removing;     /* rings that cores have not released yet */
 	command_done *removed; /* called when `removing` becomes 0 */
 	uint32_t posts;        /* posted by the control thread, not yet acknowledged */
@@ -93,6 +93,7 @@ struct srq {
 	struct pz *pz;
 	uint32_t max_wr;
 	uint64_t shm, ring, ring_size; /* offsets in the arena, and bytes */
+	uint32_t lanes;                /* of the struct one_srq_shm */
 };
 
 /* ---- hello.c ---- */

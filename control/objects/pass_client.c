@@ -111,7 +111,7 @@ static void
 lane_write(const struct client *client, const struct engine_client *lane, struct pass_out *out)
 {
 	struct lane_place *place =
-		record_append(&out->records, RECORD_LANE, 1, engine_lane_core(lane), sizeof(*place));
+		record_append(&out->records, RECORD_LANE, 1, engine_lane_number(lane), sizeof(*place));
 
 	if (place == NULL)
 		return;
@@ -251,17 +251,17 @@ map_arena(struct client *client, struct pass_in *in)
 
 /* The application may have changed what the arena says of its layout, so the record says it. */
 static struct engine_client *
-make_lane(struct client *client, uint32_t core, const struct lane_place *place)
+make_lane(struct client *client, uint32_t number, const struct lane_place *place)
 {
 	const struct engine_client_config config = {
-		.core = core + 1,
+		.lane = number + 1,
 		.doorbells = place->doorbells,
 		.channels = place->channels,
 		.keys = place->keys,
 	};
 
 	if (client->engine != NULL)
-		return engine_lane_new(client->engine, core, place->doorbells);
+		return engine_lane_new(client->engine, number, place->doorbells);
 	return hello_make_lane(client, config) == 0 ? client->engine : NULL;
 }
 
@@ -274,12 +274,14 @@ lane_read(struct client *client, struct pass_in *in)
 
 	pass_take(in, RECORD_LANE, &record);
 	if (record.head.version != 1 || record.head.length != sizeof(place) ||
-	    record.head.id >= engine_num_cores())
-		return pass_refuse(in, "a lane has a record of another form, or a core that is not there");
+	    record.head.id >= ONE_LANES_MAX)
+		return pass_refuse(in, "a lane has a record of another form, or a number beyond the limit");
 	memcpy(&place, record.bytes, sizeof(place));
 	lane = make_lane(client, (uint32_t)record.head.id, &place);
 	if (lane == NULL || !engine_lane_continue(lane, place.copies, (uint32_t)place.handed_over))
-		return pass_refuse(in, "no memory for a lane, or its offsets exceed the arena");
+		return pass_refuse(
+			in,
+			"no memory for a lane, or its number is that of another one, or its offsets exceed the arena");
 	if (client->bounce == NULL)
 		client->bounce = engine_client_bounce(lane, 0);
 	if (client->bounce != NULL)

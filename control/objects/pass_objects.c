@@ -76,9 +76,11 @@ static const struct record_field old_fields[] = {
 static RECORD_FORM(old_form, RECORD_CQ_OLD, 1, old_fields);
 
 static const struct record_field srq_fields[] = {
-	OBJECT(srq, pz, PZ), VALUE(srq, max_wr), VALUE(srq, shm), VALUE(srq, ring), VALUE(srq, ring_size),
+	OBJECT(srq, pz, PZ),   VALUE(srq, max_wr),
+	VALUE(srq, shm),       VALUE(srq, ring),
+	VALUE(srq, ring_size), RECORD_FIELD(srq, lanes, RECORD_VALUE, ONE_LANES_MAX + 1, NULL),
 };
-static RECORD_FORM(srq_form, RECORD_SRQ, 1, srq_fields);
+static RECORD_FORM(srq_form, RECORD_SRQ, 2, srq_fields);
 
 /* Calls `write` for each object of a kind. */
 static void
@@ -653,6 +655,7 @@ make_srq(const struct srq *srq)
 	struct engine_srq_config config = {.id = srq->object.id,
 					   .shm = srq->shm,
 					   .rq = srq->ring,
+					   .lanes = srq->lanes,
 					   .async_cq = cq_engine(client->async_cq, client->engine)};
 
 	while (config.log2 <= ONE_RING_LOG2_MAX && sizeof(struct one_wqe) << config.log2 != srq->ring_size)
@@ -675,10 +678,6 @@ srq_read(struct client *client, struct pass_in *in)
 	error = srq->engine == NULL ? -EINVAL : pass_take(in, RECORD_SRQ_CORE, &record);
 	if (error == 0)
 		error = engine_srq_read(srq->engine, &record);
-	while (error == 0 && pass_is(in, RECORD_SRQ_LANE)) {
-		pass_take(in, RECORD_SRQ_LANE, &record);
-		error = engine_srq_lane_read(srq->engine, &record);
-	}
 	return error == 0 ? 0 : pass_refuse(in, "shared receive queue %#x is not valid", srq->object.id);
 }
 

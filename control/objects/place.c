@@ -6,6 +6,10 @@
  *
  * A lane needs memory for doorbells, and for a ring in each completion queue of the queue pair.  Without that
  * memory the queue pair gets the first core, which has all rings.
+ *
+ * After a take-over by a process with fewer cores an attachment may have several lanes on one core
+ * (engine_lane_number()).  The two ends of a local connection are on lanes of one number, which stay together
+ * when the number of cores changes again.
  */
 #include "control/attach/client.h"
 #include "control/objects/place.h"
@@ -21,18 +25,19 @@ home_core(const struct client *client)
 
 /* ---- lanes ---- */
 
-static struct engine_client *
-find_lane(const struct client *client, uint32_t core)
+/* Returns the number of a lane that the client has on the core, or will have. */
+static uint32_t
+lane_on(const struct client *client, uint32_t core)
 {
-	struct engine_client *lane = client->engine;
+	const struct engine_client *lane = client->engine;
 
 	while (lane != NULL && engine_lane_core(lane) != core)
 		lane = engine_lane_next(lane);
-	return lane;
+	return lane != NULL ? engine_lane_number(lane) : core;
 }
 
 static struct engine_client *
-make_lane(struct client *client, uint32_t core)
+make_lane(struct client *client, uint32_t number)
 {
 	struct engine_command *command;
 	struct engine_client *lane;
@@ -40,7 +45,7 @@ make_lane(struct client *client, uint32_t core)
 
 	if (client_alloc(client, sizeof(struct one_doorbells), &doorbells) != 0)
 		return NULL;
-	lane = engine_lane_new(client->engine, core, doorbells);
+	lane = engine_lane_new(client->engine, number, doorbells);
 	if (lane == NULL) {
 		client_free(client, doorbells, sizeof(struct one_doorbells));
 		return NULL;
@@ -52,15 +57,15 @@ make_lane(struct client *client, uint32_t core)
 }
 
 static struct engine_client *
-lane_with_rings(struct qp *qp, uint32_t core)
+lane_with_rings(struct qp *qp, uint32_t number)
 {
 	struct client *client = qp->object.client;
-	struct engine_client *lane = find_lane(client, core);
+	struct engine_client *lane = engine_lane_find(client->engine, number);
 	/* The asynchronous ring comes first, because the others report to it. */
 	struct cq *const cqs[] = {client->async_cq, qp->send_cq, qp->recv_cq, qp->conn_cq};
 
 	if (lane == NULL)
-		lane = make_lane(client, core);
+		lane = make_lane(client, number);
 	if (lane != NULL && copies_add_lane(client, lane) != 0)
 		return NULL;
 	for (size_t i = 0; i < RTE_DIM(cqs) && lane != NULL; i++)
@@ -70,12 +75,13 @@ lane_with_rings(struct qp *qp, uint32_t core)
 }
 
 struct engine_client *
-place_lane(struct qp *qp, uint32_t core)
+place_lane(struct qp *qp, uint32_t number)
 {
 	struct client *client = qp->object.client;
 	const struct one_reply reply = client->reply;
 	bool starved = client->starved;
-	struct engine_client *lane = core == home_core(client) ? client->engine : lane_with_rings(qp, core);
+	bool is_home = number == engine_lane_number(client->engine);
+	struct engine_client *lane = is_home ? client->engine : lane_with_rings(qp, number);
 
 	/* Missing memory for a lane is no refusal of the request under way: restore the reply. */
 	client->reply = reply;
@@ -108,28 +114,29 @@ place_wish(const struct qp *qp)
 	return vector < engine_num_cores() ? vector : 0;
 }
 
+/* Returns the number of a lane. */
 static uint32_t
-choose_core(struct qp *qp, const struct qp *near)
+choose_lane(struct qp *qp, const struct qp *near)
 {
 	struct client *client = qp->object.client;
 	enum config_placement how = control.config->placement;
 
 	if (how == CONFIG_PLACEMENT_ONE || !client_alive(client))
-		return home_core(client);
+		return engine_lane_number(client->engine);
 	if (how == CONFIG_PLACEMENT_NEXT)
-		return client->next_core++ % engine_num_cores();
+		return lane_on(client, client->next_core++ % engine_num_cores());
 	if (near != NULL && near->placed)
-		return engine_lane_core(near->lane);
+		return engine_lane_number(near->lane);
 	if (place_wish(qp) != 0)
-		return place_wish(qp);
+		return lane_on(client, place_wish(qp));
 	/* Requests that complete in one queue are mostly one thread's: on one core they are in one
 	 * processor's caches.  The balance spreads them if that core gets too busy. */
-	if (near != NULL && qp->send_cq != NULL && qp->send_cq->has_core)
-		return qp->send_cq->core;
+	if (near != NULL && qp->send_cq != NULL && qp->send_cq->has_lane)
+		return qp->send_cq->lane;
 	if (near != NULL)
-		return least_busy(client, engine_num_cores());
+		return lane_on(client, least_busy(client, engine_num_cores()));
 	/* Prefer cores at which frames of the port arrive: frames for other cores have to be handed over. */
-	return least_busy(client, engine_port_cores(qp->config.port));
+	return lane_on(client, least_busy(client, engine_port_cores(qp->config.port)));
 }
 
 /* ---- the queue pair ---- */
@@ -140,9 +147,9 @@ note_place(struct qp *qp, struct engine_client *lane)
 	qp->placed = true;
 	qp->lane = lane;
 	held[engine_lane_core(lane)]++;
-	if (qp->send_cq != NULL && !qp->send_cq->has_core) {
-		qp->send_cq->has_core = true;
-		qp->send_cq->core = engine_lane_core(lane);
+	if (qp->send_cq != NULL && !qp->send_cq->has_lane) {
+		qp->send_cq->has_lane = true;
+		qp->send_cq->lane = engine_lane_number(lane);
 	}
 }
 
@@ -160,7 +167,7 @@ place_qp(struct qp *qp, struct qp *near)
 
 	if (qp->placed)
 		return;
-	lane = place_lane(qp, choose_core(qp, near));
+	lane = place_lane(qp, choose_lane(qp, near));
 	note_place(qp, lane != NULL ? lane : client->engine);
 	qp_give_to_core(qp);
 }

@@ -10,8 +10,8 @@
 void place_qp(struct qp *qp, struct qp *near);
 /* Places the queue pair on the attachment's first core for good. */
 void place_at_home(struct qp *qp);
-/* Returns the client's lane on `core`, with all rings that the queue pair needs; NULL: no memory. */
-struct engine_client *place_lane(struct qp *qp, uint32_t core);
+/* Returns the client's lane of that number, with all rings that the queue pair needs; NULL: no memory. */
+struct engine_client *place_lane(struct qp *qp, uint32_t number);
 /* Counts a queue pair that another process has placed on its lane. */
 void place_resumed(struct qp *qp);
 /* Takes note that the queue pair is on another lane now. */

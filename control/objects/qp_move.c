@@ -229,7 +229,7 @@ prepare_end(struct qp_move *move, uint32_t i, struct qp *qp, uint32_t core)
 		return why;
 	move->end[i] = qp;
 	move->before[i] = qp->lane;
-	move->lane[i] = place_lane(qp, core);
+	move->lane[i] = place_lane(qp, core); /* ends that move together get lanes of one number */
 	return move->lane[i] == NULL ? "there is no memory for its completion rings on that core" : NULL;
 }
 

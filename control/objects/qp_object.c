@@ -475,7 +475,7 @@ qp_modify(struct client *client, const struct one_msg *msg)
 	hold_references(&modify->to, 1);
 	modify->to.placed = qp->placed;
 	modify->to.lane = qp->lane;
-	if (qp->placed && place_lane(&modify->to, engine_lane_core(qp->lane)) == NULL) {
+	if (qp->placed && place_lane(&modify->to, engine_lane_number(qp->lane)) == NULL) {
 		hold_references(&modify->to, -1);
 		free(modify);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);

@@ -18,14 +18,16 @@ srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 static int
 alloc_rings(struct client *client, struct srq *srq, uint32_t log2)
 {
-	int error = client_alloc(client, one_srq_shm_size(engine_num_cores()), &srq->shm);
+	int error;
 
+	srq->lanes = engine_num_cores();
+	error = client_alloc(client, one_srq_shm_size(srq->lanes), &srq->shm);
 	if (error != 0)
 		return error;
 	srq->ring_size = sizeof(struct one_wqe) << log2;
 	error = client_alloc(client, srq->ring_size, &srq->ring);
 	if (error != 0)
-		client_free(client, srq->shm, one_srq_shm_size(engine_num_cores()));
+		client_free(client, srq->shm, one_srq_shm_size(srq->lanes));
 	return error;
 }
 
@@ -63,13 +65,14 @@ srq_create(struct client *client, const struct one_msg *msg)
 		.log2 = log2,
 		.shm = srq->shm,
 		.rq = srq->ring,
-		.lanes = engine_num_cores(),
+		.lanes = srq->lanes,
 	};
 	config = (struct engine_srq_config){
 		.id = srq->object.id,
 		.shm = srq->shm,
 		.rq = srq->ring,
 		.log2 = log2,
+		.lanes = srq->lanes,
 		.async_cq = cq_engine(client->async_cq, client->engine),
 	};
 	srq->engine = engine_srq_new(client->engine, &config);
@@ -180,7 +183,7 @@ srq_destroy(struct srq *srq)
 
 	engine_srq_free(srq->engine);
 	client_free(client, srq->ring, srq->ring_size);
-	client_free(client, srq->shm, one_srq_shm_size(engine_num_cores()));
+	client_free(client, srq->shm, one_srq_shm_size(srq->lanes));
 	srq->pz->object.users--;
 	object_free(srq);
 }

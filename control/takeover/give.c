@@ -34,7 +34,6 @@ send_offer(int fd)
 				       .kind = TAKEOVER_OFFER,
 				       .version = TAKEOVER_VERSION,
 				       .node = control.config->node,
-				       .cores = engine_num_cores(),
 				       .num_ports = path_num_ports,
 				       .room = engine_room()};
 	int directory = engine_ipsec_directory();

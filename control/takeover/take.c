@@ -158,7 +158,7 @@ compare_port(const struct config_port *ours, const struct takeover_port *theirs,
 }
 
 int
-takeover_compare(const struct config *config, uint32_t cores, char *why, size_t why_len)
+takeover_compare(const struct config *config, char *why, size_t why_len)
 {
 	int error = 0;
 
@@ -171,11 +171,6 @@ takeover_compare(const struct config *config, uint32_t cores, char *why, size_t 
 		return config_refuse(why, why_len, -EBUSY,
 				     "node = %u: the data plane that serves is node %u; write node = %u",
 				     config->node, offer.node, offer.node);
-	if (offer.cores != cores)
-		return config_refuse(
-			why, why_len, -EBUSY,
-			"%u polling cores: the data plane that serves has %u; give EAL as many (-l), or restart it",
-			cores, offer.cores);
 	if (offer.num_ports != config->num_ports)
 		return config_refuse(
 			why, why_len, -EBUSY,

@@ -18,7 +18,7 @@
 
 #include "config/config.h"
 
-#define TAKEOVER_VERSION 1u            /* of the format */
+#define TAKEOVER_VERSION 2u            /* of the format */
 #define TAKEOVER_WAIT_NS 3000000000ull /* from the closing of the ports to the commit */
 #define TAKEOVER_QUIET_NS 300000000ull /* until the old process is at a quiet point */
 #define TAKEOVER_LAST_NS 5000000000ull /* for the old process's last answer */
@@ -67,7 +67,7 @@ bool takeover_give(const struct takeover_calls *calls);
 int takeover_connect(const struct config *config, char *why, size_t why_len);
 /* Compares the two data planes; call after the EAL has started.  0, or -EBUSY and a sentence that names what
  * differs. */
-int takeover_compare(const struct config *config, uint32_t cores, char *why, size_t why_len);
+int takeover_compare(const struct config *config, char *why, size_t why_len);
 /* False: packet sockets of both processes could take frames from each other. */
 bool takeover_may_share_ports(void);
 uint16_t takeover_room(void); /* of packet buffers: for engine_prepare() */

@@ -65,9 +65,10 @@ stats_inherit(struct core *core, const struct engine_stats *before)
 	uint64_t words[WORDS];
 
 	memcpy(words, before, sizeof(words));
-	/* Read by engine_stats: each number by itself. */
+	/* Read by engine_stats: each number by itself. Several cores of that process may be one of this one.
+	 */
 	for (size_t i = 0; i < WORDS; i++)
-		atomic_store_explicit(&core->inherited[i], words[i], memory_order_relaxed);
+		atomic_fetch_add_explicit(&core->inherited[i], words[i], memory_order_relaxed);
 }
 
 /* ---- cycles of the stages ---- */

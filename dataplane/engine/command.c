@@ -73,7 +73,8 @@ static int
 qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connection *connection)
 {
 	struct engine_qp *peer = engine_qp_find(connection->rc.peer_qpn);
-	bool here = peer != NULL && qp_core(peer) == core;
+	/* A take-over keeps lanes of one number on one core. */
+	bool here = peer != NULL && qp_core(peer) == core && peer->client->number == qp->client->number;
 
 	if (qp->state != RC_RESET)
 		return -EISCONN;

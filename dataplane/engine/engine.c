@@ -72,7 +72,6 @@ core_new(uint32_t index, uint32_t lcore)
 	timer_init(core);
 	rcio_init(core);
 	core->env.mem = engine.mem;
-	core->env.core = index;
 	core->rc_memory = calloc(1, rc_pool_size(engine.config->work_pool));
 	if (core->rc_memory != NULL)
 		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);

@@ -114,7 +114,8 @@ void
 idle_watch(struct core *core, struct engine_client *client)
 {
 	if (cores_may_sleep() && client->wake_fd >= 0 && watch_fd(core->epoll, client->wake_fd) != 0)
-		client->wake_fd = -1; /* its doorbells are noticed when a sleep ends */
+		client->wake_fd = -1; /* another lane of the attachment has it here, or doorbells are noticed
+					 when a sleep ends */
 }
 
 void

@@ -102,7 +102,7 @@ engine_user_free(struct engine_user *user)
 }
 
 static struct engine_client *
-lane_alloc(struct core *core, struct engine_user *user)
+lane_alloc(uint32_t number, struct engine_user *user)
 {
 	struct engine_client *lane = slab_alloc(sizeof(*lane));
 
@@ -117,9 +117,10 @@ lane_alloc(struct core *core, struct engine_user *user)
 	TAILQ_INIT(&lane->share.run);
 	TAILQ_INIT(&lane->settling);
 	TAILQ_INIT(&lane->sending);
-	lane->core = core;
+	lane->number = number;
+	lane->core = engine.core[number % engine.num_cores];
 	lane->core->clients_held++;
-	lane->share.group = &user->group[core->index];
+	lane->share.group = &user->group[lane->core->index];
 	return lane;
 }
 
@@ -132,9 +133,9 @@ engine_client_new(const struct engine_client_config *config)
 	    !client_owns(config->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
 	    !client_owns(config->keys, sizeof(struct one_keys)))
 		return NULL;
-	if (config->core > engine.num_cores)
+	if (config->lane > ONE_LANES_MAX)
 		return NULL;
-	client = lane_alloc(config->core != 0 ? engine.core[config->core - 1] : least_busy(), config->user);
+	client = lane_alloc(config->lane != 0 ? config->lane - 1 : least_busy()->index, config->user);
 	if (client == NULL)
 		return NULL;
 	client->home = client;
@@ -173,6 +174,12 @@ engine_lane_next(const struct engine_client *lane)
 }
 
 uint32_t
+engine_lane_number(const struct engine_client *lane)
+{
+	return lane->number;
+}
+
+uint32_t
 engine_lane_core(const struct engine_client *lane)
 {
 	return lane->core->index;
@@ -185,13 +192,14 @@ engine_lane_doorbells(const struct engine_client *lane)
 }
 
 struct engine_client *
-engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
+engine_lane_new(struct engine_client *home, uint32_t number, uint64_t doorbells)
 {
 	struct engine_client *lane;
 
-	if (core >= engine.num_cores || !client_owns(doorbells, sizeof(struct one_doorbells)))
+	if (number >= ONE_LANES_MAX || engine_lane_find(home, number) != NULL ||
+	    !client_owns(doorbells, sizeof(struct one_doorbells)))
 		return NULL;
-	lane = lane_alloc(engine.core[core], home->share.group->user);
+	lane = lane_alloc(number, home->share.group->user);
 	if (lane == NULL)
 		return NULL;
 	lane->home = home;
@@ -219,9 +227,9 @@ struct bounce *
 engine_client_bounce(struct engine_client *client, uint64_t offset)
 {
 	if (client->bounce == NULL && client_owns(offset, sizeof(struct one_copies)))
-		client->bounce = bounce_new(
-			(struct one_copies *)(client->arena + offset), &client->core->reaching, bounce_broken,
-			client, client->core->index, client->home == client ? NULL : client->home->bounce);
+		client->bounce = bounce_new((struct one_copies *)(client->arena + offset),
+					    &client->core->reaching, bounce_broken, client, client->number,
+					    client->home == client ? NULL : client->home->bounce);
 	return client->bounce;
 }
 
@@ -307,15 +315,15 @@ engine_srq_new(struct engine_client *client, const struct engine_srq_config *con
 {
 	struct engine_srq *srq;
 
-	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
-	    !client_owns(config->shm, one_srq_shm_size(engine.num_cores)))
+	if (config->rq == 0 || !ring_fits(config->rq, config->log2) || config->lanes == 0 ||
+	    config->lanes > ONE_LANES_MAX || !client_owns(config->shm, one_srq_shm_size(config->lanes)))
 		return NULL;
-	srq = slab_alloc(sizeof(*srq) + engine.num_cores * sizeof(srq->lane[0]));
+	srq = slab_alloc(sizeof(*srq) + engine.num_cores * sizeof(srq->done[0]));
 	if (srq == NULL)
 		return NULL;
 	srq->client = client;
 	srq->id = config->id;
-	srq->lanes = engine.num_cores;
+	srq->lanes = config->lanes;
 	srq->async_cq = config->async_cq;
 	srq->shm = (struct one_srq_shm *)(client->arena + config->shm);
 	srq_set_ring(srq, (struct one_wqe *)(client->arena + config->rq), config->log2);
@@ -371,11 +379,11 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->timer.at = TIMER_NEVER;
 	qp->timer.calls = &qp_timer_calls;
 	qp->bounce.user = qp;
-	qp->bounce.core = client->core->index;
+	qp->bounce.lane = client->number;
 	qp->transport = config->ud ? QP_UD : QP_WIRE;
 	if (!config->ud) {
 		qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
-		rc_init(qp->rc, &client->core->env, qp);
+		rc_init(qp->rc, &client->core->env, client->number, qp);
 	}
 	return qp;
 }
@@ -387,11 +395,11 @@ engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct e
 	qp->client = lane;
 	/* Relaxed: no core knows the queue pair yet. */
 	atomic_store_explicit(&qp->core, lane->core, memory_order_relaxed);
-	qp->bounce.core = lane->core->index;
+	qp->bounce.lane = lane->number;
 	lane->core->qps_held++;
 	qp_configure(qp, config);
 	if (qp->rc != NULL)
-		rc_init(qp->rc, &lane->core->env, qp);
+		rc_init(qp->rc, &lane->core->env, lane->number, qp);
 }
 
 uint32_t

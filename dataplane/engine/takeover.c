@@ -50,13 +50,6 @@ static const struct record_field srq_fields[] = {
 };
 static RECORD_FORM(srq_form, RECORD_SRQ_CORE, 1, srq_fields);
 
-static const struct record_field srq_lane_fields[] = {
-	RECORD_FIELD(srq_lane, head, RECORD_VALUE, 0, NULL),
-	RECORD_FIELD(srq_lane, taken, RECORD_VALUE, 0, NULL),
-	RECORD_FIELD(srq_lane, done, RECORD_VALUE, 0, NULL),
-};
-static RECORD_FORM(srq_lane_form, RECORD_SRQ_LANE, 1, srq_lane_fields);
-
 #define QP(member) RECORD_FIELD(engine_qp, member, RECORD_VALUE, 0, NULL)
 #define BELOW(member, end) RECORD_FIELD(engine_qp, member, RECORD_VALUE, end, NULL)
 #define FLAG(member) BELOW(member, 2)
@@ -307,10 +300,10 @@ engine_counters_write(struct record_out *out)
 void
 engine_lane_write(const struct engine_client *lane, struct record_out *out)
 {
-	record_put(out, &lane_form, lane->core->index, lane, &no_context);
+	record_put(out, &lane_form, lane->number, lane, &no_context);
 }
 
-/* A queue pair has moved from lane `from` to lane `to`, by their cores. */
+/* A queue pair has moved from lane `from` to lane `to`, by their numbers. */
 struct forward {
 	uint32_t from, to;
 };
@@ -325,7 +318,7 @@ write_forward(const struct engine_client *lane, uint32_t doorbell, struct record
 		return;
 	forward = record_append(out, RECORD_FORWARD, 1, doorbell, sizeof(*forward));
 	if (forward != NULL)
-		*forward = (struct forward){lane->core->index, to->core->index};
+		*forward = (struct forward){lane->number, to->number};
 }
 
 void
@@ -376,8 +369,6 @@ void
 engine_srq_write(const struct engine_srq *srq, struct record_out *out)
 {
 	record_put(out, &srq_form, srq->id, srq, &no_context);
-	for (uint32_t i = 0; i < srq->lanes; i++)
-		record_put(out, &srq_lane_form, i, &srq->lane[i], &no_context);
 }
 
 void
@@ -427,7 +418,7 @@ engine_core_read(const struct record *record)
 {
 	struct core_counters core;
 
-	if (record->head.id >= engine.num_cores || record_get(record, &core_form, &core, &no_context) != 0 ||
+	if (record->head.id >= CORE_MAX || record_get(record, &core_form, &core, &no_context) != 0 ||
 	    core.hz == 0)
 		return -EINVAL;
 	/* DPDK measures the frequency anew in each process. */
@@ -435,7 +426,7 @@ engine_core_read(const struct record *record)
 	core.stats.idle_cycles = scale_cycles(core.stats.idle_cycles, core.hz);
 	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
 		core.stats.stage_cycles[i] = scale_cycles(core.stats.stage_cycles[i], core.hz);
-	stats_inherit(engine.core[record->head.id], &core.stats);
+	stats_inherit(engine.core[record->head.id % engine.num_cores], &core.stats);
 	return 0;
 }
 
@@ -464,20 +455,19 @@ engine_lane_continue(struct engine_client *lane, uint64_t copies, uint32_t hande
 int
 engine_lane_read(struct engine_client *lane, const struct record *record)
 {
-	int error = record->head.id != lane->core->index ? -EINVAL
-							 : record_get(record, &lane_form, lane, &no_context);
+	int error =
+		record->head.id != lane->number ? -EINVAL : record_get(record, &lane_form, lane, &no_context);
 
 	return error != 0 ? error : loop_add_client(lane->core, lane);
 }
 
-static struct engine_client *
-lane_on(struct engine_client *home, uint32_t core)
+/* Forwarding must end: see doorbell_forward(). */
+static bool
+leads_to(const struct engine_client *lane, uint32_t doorbell, const struct engine_client *to)
 {
-	struct engine_client *lane = home;
-
-	while (lane != NULL && lane->core->index != core)
-		lane = engine_lane_next(lane);
-	return lane;
+	while (lane != NULL && lane != to)
+		lane = doorbell_lane(lane->qps[doorbell]);
+	return lane == to;
 }
 
 int
@@ -490,9 +480,9 @@ engine_forward_read(struct engine_client *home, const struct record *record)
 	    record->head.id >= ONE_QPS_MAX)
 		return -EINVAL;
 	memcpy(&forward, record->bytes, sizeof(forward));
-	from = lane_on(home, forward.from);
-	to = lane_on(home, forward.to);
-	if (from == NULL || to == NULL || from == to)
+	from = engine_lane_find(home, forward.from);
+	to = engine_lane_find(home, forward.to);
+	if (from == NULL || to == NULL || leads_to(to, (uint32_t)record->head.id, from))
 		return -EINVAL;
 	from->qps[record->head.id] = doorbell_forward(to);
 	return 0;
@@ -519,14 +509,6 @@ int
 engine_srq_read(struct engine_srq *srq, const struct record *record)
 {
 	return record->head.id != srq->id ? -EINVAL : record_get(record, &srq_form, srq, &no_context);
-}
-
-int
-engine_srq_lane_read(struct engine_srq *srq, const struct record *record)
-{
-	if (record->head.id >= srq->lanes)
-		return -EINVAL;
-	return record_get(record, &srq_lane_form, &srq->lane[record->head.id], &no_context);
 }
 
 static bool

@@ -73,7 +73,8 @@ uint16_t engine_room(void); /* of packet buffers, in bytes */
 /* True if the thread of each core carries out a function. */
 bool engine_cores_respond(void);
 
-/* Cores and ports count on from what engine_counters_write() has written. 0 or -EINVAL. */
+/* Cores and ports count on from what engine_counters_write() has written. Counters of a core that is not
+ * there any more are added to those of another one. 0 or -EINVAL. */
 int engine_core_read(const struct record *record);
 int engine_port_read(const struct record *record);
 /* Read what the write functions have written. The object is new, and no core has it; afterwards its core has
@@ -84,7 +85,6 @@ int engine_forward_read(struct engine_client *home, const struct record *record)
 int engine_cq_read(struct engine_cq *cq, const struct record *record);
 void engine_cq_set_last_report(struct engine_cq *first, struct engine_cq *last);
 int engine_srq_read(struct engine_srq *srq, const struct record *record);
-int engine_srq_lane_read(struct engine_srq *srq, const struct record *record);
 /* `rc` NULL: the record of the transport is absent. `added`: its core has it. */
 int engine_qp_read(struct engine_qp *qp, const struct record *record, const struct record *rc, bool added);
 /* After all queue pairs have been read: those that were frozen go on. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dataplane/base/record_type.h"
+#include "dataplane/core/limits.h"
 #include "dataplane/esp/sa.h"
 #include "dataplane/esp/table.h"
 
@@ -82,14 +83,14 @@ agrees_with_file(const struct esp_sa *sa, uint64_t next, uint64_t ceiling)
 }
 
 static bool
-is_valid(const struct esp_sa *sa, uint32_t cores)
+is_valid(const struct esp_sa *sa)
 {
 	/* Relaxed: only this thread has them. */
 	uint64_t next = atomic_load_explicit(&sa->next, memory_order_relaxed);
 	uint64_t ceiling = atomic_load_explicit(&sa->ceiling, memory_order_relaxed);
 	uint32_t owner = atomic_load_explicit(&sa->owner, memory_order_relaxed);
 
-	if (next == 0 || (owner >= cores && owner != ESP_NO_OWNER))
+	if (next == 0 || (owner >= CORE_MAX && owner != ESP_NO_OWNER))
 		return false;
 	return sa->outbound ? agrees_with_file(sa, next, ceiling) : next == sa->window.highest + 1;
 }
@@ -98,11 +99,16 @@ int
 esp_pass_read(const struct record *record, uint32_t cores)
 {
 	struct esp_sa read = {.session = NULL}, *sa;
+	int error;
 
 	if (record_get(record, &sa_form, &read, &no_context) != 0)
 		return -EINVAL;
 	sa = find(&read);
 	if (sa == NULL)
 		return 0;
-	return is_valid(&read, cores) ? record_get(record, &sa_form, sa, &no_context) : -EINVAL;
+	error = is_valid(&read) ? record_get(record, &sa_form, sa, &no_context) : -EINVAL;
+	/* Relaxed: no core runs. The first one that gets a good packet becomes the owner. */
+	if (error == 0 && atomic_load_explicit(&sa->owner, memory_order_relaxed) >= cores)
+		atomic_store_explicit(&sa->owner, ESP_NO_OWNER, memory_order_relaxed);
+	return error;
 }

@@ -41,8 +41,8 @@ struct bounce_job {
 struct bounce {
 	/* core only */
 	struct one_copies *shm;
-	uint32_t core;
-	struct bounce *first;          /* part on the application's first core: mem_region.bounce */
+	uint32_t lane;
+	struct bounce *first;          /* part of the application's first lane: mem_region.bounce */
 	_Atomic(struct bounce *) next; /* list of the application's parts; stored by the control thread */
 	struct bounce_list *list;
 	LIST_ENTRY(bounce) link;
@@ -237,13 +237,13 @@ next_part(const struct bounce *bounce)
 	return atomic_load_explicit(&bounce->next, memory_order_acquire);
 }
 
-/* Returns the application's part on the core of the party; NULL: there is none. */
+/* Returns the application's part of the party's lane; NULL: there is none. */
 static struct bounce *
 part_of(const struct mem_region *region, const struct bounce_party *party)
 {
 	struct bounce *part = region->bounce;
 
-	while (part != NULL && part->core != party->core)
+	while (part != NULL && part->lane != party->lane)
 		part = next_part(part);
 	return part;
 }
@@ -761,7 +761,7 @@ bounce_detach(struct bounce *bounce, bounce_wake *wake, void *context)
 /* ---- control thread ---- */
 
 struct bounce *
-bounce_new(struct one_copies *shm, struct bounce_list *list, bounce_fault *fault, void *owner, uint32_t core,
+bounce_new(struct one_copies *shm, struct bounce_list *list, bounce_fault *fault, void *owner, uint32_t lane,
 	   struct bounce *first)
 {
 	struct bounce *bounce = calloc(1, sizeof(*bounce));
@@ -769,7 +769,7 @@ bounce_new(struct one_copies *shm, struct bounce_list *list, bounce_fault *fault
 	if (bounce == NULL)
 		return NULL;
 	bounce->shm = shm;
-	bounce->core = core;
+	bounce->lane = lane;
 	bounce->first = first != NULL ? first : bounce;
 	bounce->list = list;
 	bounce->fault = fault;

@@ -60,7 +60,7 @@ struct mem_sge {
 
 struct bounce_party {
 	void *user;             /* passed on by bounce_poll() */
-	uint32_t core;          /* accesses go through this core's part of an application (bounce_new()) */
+	uint32_t lane;          /* accesses go through this lane's part of an application (bounce_new()) */
 	struct bounce *starved; /* application whose jobs were all taken; NULL: not waiting */
 	TAILQ_ENTRY(bounce_party) link;
 	struct bounce_job *job[BOUNCE_SLOTS];
@@ -144,12 +144,12 @@ void bounce_detach(struct bounce *bounce, bounce_wake *wake, void *context);
 
 /* ---- control thread ---- */
 
-/* From now on accesses of the parties of `core` go through `shm`, which is zeroed.  `fault` is called on the
- * core of `list` if the application breaks the rules.  `first`: the application's part on its first core, to
- * which regions lead; NULL: this part.  Only its core uses a part.  NULL: no memory. */
+/* From now on accesses of the parties of `lane` go through `shm`, which is zeroed.  `fault` is called on the
+ * core of `list` if the application breaks the rules.  `first`: the part of the application's first lane, to
+ * which regions lead; NULL: this part.  Only the lane's core uses a part.  NULL: no memory. */
 typedef void bounce_fault(void *owner);
 struct bounce *bounce_new(struct one_copies *shm, struct bounce_list *list, bounce_fault *fault, void *owner,
-			  uint32_t core, struct bounce *first);
+			  uint32_t lane, struct bounce *first);
 /* Call after bounce_detach(), when no core can access it any more. NULL is allowed. */
 void bounce_free(struct bounce *bounce);
 /* Sums up all parts, from the first on: bytes moved through staging memory. */

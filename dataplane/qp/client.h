@@ -62,6 +62,7 @@ struct share {
 
 struct engine_client {
 	struct core *core;
+	uint32_t number;            /* see engine_lane_number() */
 	struct engine_client *home; /* first lane of the attachment, perhaps this one */
 	/* Next of the other lanes; the list begins in the first lane and has no order. The control thread
 	 * stores the links. */

@@ -173,7 +173,7 @@ give_to(struct engine_qp *qp, const struct move_place *place)
 	qp->recv_cq = place->config.recv_cq;
 	qp->conn_cq = place->config.conn_cq;
 	qp->async_cq = place->config.async_cq;
-	qp->bounce.core = place->lane->core->index;
+	qp->bounce.lane = place->lane->number;
 	qp->frozen = true;
 	/* Release: pairs with qp_core(). */
 	atomic_store_explicit(&qp->core, place->lane->core, memory_order_release);
@@ -244,7 +244,7 @@ thaw_transport(struct core *core, struct engine_move *move)
 
 	if (!qp_has_rc(qp))
 		return 0;
-	rc_init(qp->rc, &core->env, qp);
+	rc_init(qp->rc, &core->env, qp->client->number, qp);
 	return rc_thaw(qp->rc, &qp->attr, move->record, core->now);
 }
 

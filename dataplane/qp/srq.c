@@ -61,26 +61,42 @@ check_limit(struct core *core, struct engine_srq *srq, uint32_t taken, struct en
 		cq_notify(core, async_cq, srq->id, ONE_CQE_ASYNC, ONE_ASYNC_SRQ_LIMIT);
 }
 
+/* Counters in the arena only grow by what a core adds: the sums over all lanes count, and no core depends on
+ * them. */
+static struct one_srq_lane *
+lane_of_core(const struct engine_srq *srq, uint32_t core)
+{
+	return &srq->shm->lane[core % srq->lanes];
+}
+
+static inline void
+add_to(const struct engine_srq *srq, _Atomic uint32_t *counter, uint32_t more)
+{
+	/* Both pair with the library's acquire loads before it fills a slot again. A core that has the lane
+	 * alone needs no atomic addition. */
+	if (likely(engine.num_cores <= srq->lanes))
+		atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+				      memory_order_release);
+	else
+		atomic_fetch_add_explicit(counter, more, memory_order_release);
+}
+
 bool
 srq_claim(struct core *core, struct engine_qp *qp, struct srq_next *next, uint32_t slots)
 {
 	struct engine_srq *srq = qp->srq;
-	struct srq_lane *lane = &srq->lane[core->index];
-	struct one_srq_lane *shared = &srq->shm->lane[core->index];
+	struct one_srq_lane *lane = lane_of_core(srq, core->index);
 	uint64_t after = add_taken(next->taken, slots);
 
 	/* A core alone needs no atomic exchange. Otherwise it pairs with those of other cores, with
 	 * srq_find(), and with the store of the limit: that store's check or this core's sees both. */
-	if (srq->lanes == 1)
+	if (engine.num_cores == 1)
 		atomic_store_explicit(&srq->taken, after, memory_order_relaxed);
 	else if (!atomic_compare_exchange_strong_explicit(&srq->taken, &next->taken, after,
 							  memory_order_seq_cst, memory_order_relaxed))
 		return false;
-	lane->head += slots;
-	lane->taken++;
-	/* Pair with the library's acquire loads before it fills a slot again. */
-	atomic_store_explicit(&shared->taken, lane->taken, memory_order_release);
-	atomic_store_explicit(&shared->head, lane->head, memory_order_release);
+	add_to(srq, &lane->taken, 1);
+	add_to(srq, &lane->head, slots);
 	check_limit(core, srq, (uint32_t)(after >> 32),
 		    qp->client == srq->client ? srq->async_cq : qp->async_cq);
 	return true;
@@ -116,14 +132,16 @@ srq_exchange_rings(struct engine_srq *one, struct engine_srq *other)
 void
 srq_done(struct engine_srq *srq, const struct engine_qp *qp, uint32_t receives)
 {
-	srq->lane[qp->client->core->index].done += receives;
+	srq->done[qp->client->core->index].receives += receives;
 }
 
 void
 srq_publish(struct engine_srq *srq, const struct engine_qp *qp)
 {
 	uint32_t core = qp->client->core->index;
+	struct srq_done *done = &srq->done[core];
 
-	/* Pairs with the library's acquire load. */
-	atomic_store_explicit(&srq->shm->lane[core].done, srq->lane[core].done, memory_order_release);
+	if (done->receives != 0)
+		add_to(srq, &lane_of_core(srq, core)->done, done->receives);
+	done->receives = 0;
 }

@@ -7,10 +7,10 @@
 
 #include "dataplane/core/core.h"
 
-/* Holds what one core has taken. Only that core uses it. */
-struct srq_lane {
-	uint32_t head; /* slots */
-	uint32_t taken, done;
+/* Receives that queue pairs of one core have completed, and that `shm` does not count yet. Only that core
+ * uses it. */
+struct srq_done {
+	uint32_t receives;
 } __rte_cache_aligned;
 
 struct engine_srq {
@@ -18,13 +18,13 @@ struct engine_srq {
 	_Atomic uint64_t
 		taken; /* upper half: receives taken by all cores; lower half: index of the next slot */
 	_Atomic uint32_t limit; /* report when fewer are left; 0: not armed */
-	uint32_t lanes;         /* polling cores */
+	uint32_t lanes; /* of `shm`: polling cores of the process that made the queue, perhaps another one */
 	struct one_srq_shm *shm;
 	uint32_t id;
 	struct engine_cq *async_cq;
 	struct engine_client *client;
-	struct reap reap; /* control thread only */
-	struct srq_lane lane[];
+	struct reap reap;       /* control thread only */
+	struct srq_done done[]; /* indexed by core */
 };
 
 /* The next receive, as a core has found it. */

@@ -149,7 +149,6 @@ struct rc_env {
 	/* Pool of work nodes, shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;
 	uint64_t counter[32]; /* by enum rc_counter: retransmissions, NAKs, drops by reason */
-	uint32_t core;        /* of the queue pairs, whose part of an application they reach */
 };
 
 /* Wait in ns by the timer code of an RNR NAK. */
@@ -182,7 +181,8 @@ struct rc_attr {
 /* Bytes of a struct rc_qp; the caller supplies zeroed memory. */
 size_t rc_qp_size(void);
 
-void rc_init(struct rc_qp *qp, struct rc_env *env, void *user);
+/* `lane`: whose part of an application's memory the queue pair accesses: see bounce_new(). */
+void rc_init(struct rc_qp *qp, struct rc_env *env, uint32_t lane, void *user);
 void *rc_user(const struct rc_qp *qp);
 void rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state); /* RESET -> RTR or RTS */
 void rc_set_rts(struct rc_qp *qp);                                                  /* RTR -> RTS */

@@ -35,13 +35,13 @@ rc_qp_size(void)
 }
 
 void
-rc_init(struct rc_qp *qp, struct rc_env *env, void *user)
+rc_init(struct rc_qp *qp, struct rc_env *env, uint32_t lane, void *user)
 {
 	memset(qp, 0, sizeof(*qp));
 	qp->env = env;
 	qp->user = user;
 	qp->party.user = user;
-	qp->party.core = env->core;
+	qp->party.lane = lane;
 	qp->state = RC_RESET;
 	qp->req.timer = RC_NEVER;
 	qp->req.rnr_until = RC_NEVER;
@@ -403,5 +403,5 @@ rc_reset(struct rc_qp *qp)
 	bounce_leave(&qp->party);
 	if (qp->state != RC_RESET)
 		set_state(qp, RC_RESET, "reset");
-	rc_init(qp, qp->env, qp->user);
+	rc_init(qp, qp->env, qp->party.lane, qp->user);
 }

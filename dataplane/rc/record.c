@@ -176,7 +176,7 @@ rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, u
 	head.current = write_work(&qp->req, at);
 	memcpy(record, &head, sizeof(head));
 	*kept = (struct rc_kept){qp->req.head, qp->req.tail, head.count};
-	rc_init(qp, qp->env, qp->user);
+	rc_init(qp, qp->env, qp->party.lane, qp->user);
 	return 0;
 }
 

@@ -108,7 +108,7 @@ end_new(struct bench_end *end, struct mem_table *mem, bool is_a, uint32_t mtu, b
 	end->slots = aligned_alloc(64, (size_t)SLOTS * SLOT_LEN);
 	memset(end->slots, 0, (size_t)SLOTS * SLOT_LEN);
 	end->qp = aligned_alloc(64, (rc_qp_size() + 63) / 64 * 64);
-	rc_init(end->qp, &end->env, NULL);
+	rc_init(end->qp, &end->env, 0, NULL);
 	rc_connect(end->qp, &attr, RC_RTS);
 }
 

@@ -21,12 +21,10 @@ wake(void *context, void *user)
 void
 copies_open(struct host *host, struct host *first)
 {
-	uint32_t core = first != NULL;
-
 	host->copies = aligned_alloc(ONE_CACHE_LINE, sizeof(*host->copies));
 	memset(host->copies, 0, sizeof(*host->copies));
 	LIST_INIT(&host->reaching);
-	host->bounce = bounce_new(host->copies, &host->reaching, copies_fault, host, core,
+	host->bounce = bounce_new(host->copies, &host->reaching, copies_fault, host, host->lane,
 				  first != NULL ? first->bounce : NULL);
 	host->copy_at = NEVER;
 }

@@ -186,7 +186,7 @@ end_new(struct end *end, struct end *peer, struct mem_table *mem, uint32_t index
 	end->env.rc.hold = hold;
 	end->env.rc.recognized = recognized;
 	end->qp = malloc(rc_qp_size());
-	rc_init(end->qp, &end->env.rc, end);
+	rc_init(end->qp, &end->env.rc, 0, end);
 }
 
 static void

@@ -221,7 +221,7 @@ flow_new(struct network *net, struct node *node, struct node *peer, uint32_t ind
 	attr.qpn = 0x100 + index;
 	attr.peer_qpn = 0x100 + peer_index;
 	flow->qp = aligned_alloc(64, (rc_qp_size() + 63) / 64 * 64);
-	rc_init(flow->qp, &node->env.rc, flow);
+	rc_init(flow->qp, &node->env.rc, 0, flow);
 	rc_connect(flow->qp, &attr, RC_RTS);
 }
 

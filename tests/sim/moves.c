@@ -51,7 +51,7 @@ moves_freeze(struct sim *sim, struct side *side)
 bool
 moves_try(struct side *side)
 {
-	rc_init(side->qp, &side->host->env.rc, side);
+	rc_init(side->qp, &side->host->env.rc, side->host->lane, side);
 	return rc_record_check(side->record, side->record_len) == 0 &&
 	       rc_thaw(side->qp, &side->attr, side->record, host_now(side->host)) == 0 &&
 	       rc_check_thawed(side->qp) == 0;

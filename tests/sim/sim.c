@@ -243,7 +243,7 @@ host_new(struct sim *sim, struct host *host, uint32_t index, struct host *first)
 	host->env.rc.invalidate = invalidate;
 	host->env.rc.hold = hold;
 	host->env.rc.recognized = recognized;
-	host->env.rc.core = first != NULL;
+	host->lane = first != NULL;
 	copies_open(host, first);
 }
 
@@ -258,7 +258,7 @@ side_new(struct sim *sim, struct host *host)
 	side->stop_at = side->revoke_at = side->bind_at = side->rtu_at = NEVER;
 	side->move_at = side->thaw_at = NEVER;
 	side->qp = calloc(1, rc_qp_size());
-	rc_init(side->qp, &host->env.rc, side);
+	rc_init(side->qp, &host->env.rc, host->lane, side);
 	sim->side[sim->sides++] = side;
 	return side;
 }

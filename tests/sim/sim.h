@@ -96,6 +96,7 @@ struct host {
 	uint64_t poll_at;
 	/* copies.c */
 	struct one_copies *copies;
+	uint32_t lane; /* of the application */
 	struct bounce *bounce;
 	struct bounce_list reaching;
 	uint64_t copy_at; /* NEVER: no request is pending */

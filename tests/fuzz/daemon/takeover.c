@@ -514,7 +514,7 @@ take_over(char *why, size_t why_len)
 	int error = takeover_connect(&fixture_config, why, why_len);
 
 	if (error == 1)
-		error = takeover_compare(&fixture_config, 1, why, why_len);
+		error = takeover_compare(&fixture_config, why, why_len);
 	if (error == 0)
 		error = takeover_receive(false, why, why_len);
 	if (error <= 0)
@@ -575,7 +575,6 @@ make_offer(void)
 					      .kind = TAKEOVER_OFFER,
 					      .version = TAKEOVER_VERSION,
 					      .node = fixture_config.node,
-					      .cores = 1,
 					      .num_ports = 1};
 	memcpy(state.offer.port[0].name, info->name, sizeof(info->name));
 	state.offer.port[0].mtu = info->mtu;

@@ -64,7 +64,7 @@ make_transport_anew(struct engine_qp *qp)
 	if (qp->rc != NULL && rc_state(qp->rc) != RC_RESET)
 		rc_reset(qp->rc);
 	if (qp->rc != NULL)
-		rc_init(qp->rc, &qp_core(qp)->env, qp);
+		rc_init(qp->rc, &qp_core(qp)->env, qp->client->number, qp);
 }
 
 static void

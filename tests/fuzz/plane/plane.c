@@ -164,7 +164,8 @@ __wrap_engine_qpn_new(void)
 static void
 srq_new(void)
 {
-	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2, .async_cq = plane.async.cq};
+	struct engine_srq_config config = {
+		.id = 4711, .log2 = RING_LOG2, .lanes = 1, .async_cq = plane.async.cq};
 
 	config.shm = app_alloc(&plane.app, sizeof(struct one_srq_shm));
 	config.rq = app_alloc(&plane.app, sizeof(struct one_wqe) << RING_LOG2);

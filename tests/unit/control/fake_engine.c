@@ -20,7 +20,7 @@ struct engine_client {
 	uint32_t cqs, qps; /* added and not removed */
 	struct bounce *bounce;
 	struct engine_client *next_lane;
-	uint32_t core;
+	uint32_t number, core;
 	LIST_ENTRY(engine_client) link;
 };
 
@@ -286,7 +286,8 @@ engine_client_new(const struct engine_client_config *config)
 	if (client == NULL)
 		return NULL;
 	client->config = *config;
-	client->core = fake_home;
+	client->number = fake_home;
+	client->core = fake_home % fake_cores;
 	fake_home = fake_lanes ? (fake_home + 1) % fake_cores : 0;
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&clients, client, link);
@@ -482,19 +483,20 @@ engine_move_free(struct engine_move *move)
 }
 
 struct engine_client *
-engine_lane_new(struct engine_client *home, uint32_t core, uint64_t doorbells)
+engine_lane_new(struct engine_client *home, uint32_t number, uint64_t doorbells)
 {
 	struct engine_client *lane;
 
-	if (core >= fake_cores)
-		MISTAKE("there is no such core");
+	if (number >= ONE_LANES_MAX || engine_lane_find(home, number) != NULL)
+		MISTAKE("there is such a lane, or there cannot be one");
 	if (!fake_lanes)
 		return NULL; /* as without memory: the queue pair stays on the first core */
 	lane = calloc(1, sizeof(*lane));
 	if (lane == NULL)
 		return NULL;
 	lane->config = home->config;
-	lane->core = core;
+	lane->number = number;
+	lane->core = number % fake_cores;
 	lane->next_lane = home->next_lane;
 	home->next_lane = lane;
 	return lane;
@@ -504,6 +506,12 @@ struct engine_client *
 engine_lane_next(const struct engine_client *lane)
 {
 	return lane->next_lane;
+}
+
+uint32_t
+engine_lane_number(const struct engine_client *lane)
+{
+	return lane->number;
 }
 
 uint32_t

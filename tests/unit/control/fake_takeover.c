@@ -175,12 +175,6 @@ engine_srq_read(struct engine_srq *srq, const struct record *record)
 }
 
 int
-engine_srq_lane_read(struct engine_srq *srq, const struct record *record)
-{
-	return -EINVAL;
-}
-
-int
 engine_qp_read(struct engine_qp *qp, const struct record *record, const struct record *rc, bool added)
 {
 	return -EINVAL;

@@ -263,17 +263,17 @@ ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *as
 }
 
 void
-lane_new(struct app *home, uint32_t core, struct app *lane)
+lane_new(struct app *home, uint32_t number, struct app *lane)
 {
 	uint64_t doorbells = app_alloc(home, sizeof(struct one_doorbells));
 
 	*lane = *home;
-	lane->next = home->next + ONE_ARENA_SIZE / 4;
-	lane->next_doorbell = home->next_doorbell + 64;
+	lane->next = home->next + number * (ONE_ARENA_SIZE / 16) + ONE_ARENA_SIZE / 4;
+	lane->next_doorbell = home->next_doorbell + 64 * (number + 1);
 	lane->doorbells = (struct one_doorbells *)(home->arena + doorbells);
-	lane->client = engine_lane_new(home->client, core, doorbells);
+	lane->client = engine_lane_new(home->client, number, doorbells);
 	assert_non_null(lane->client);
-	assert_int_equal(engine_lane_core(lane->client), core);
+	assert_int_equal(engine_lane_core(lane->client), number % engine_num_cores());
 	assert_int_equal(engine_lane_doorbells(lane->client), doorbells);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_CLIENT_ADD, .client = lane->client}),
 			 0);

@@ -100,8 +100,8 @@ void app_end(struct app *app); /* after all its objects have been removed */
 uint64_t app_alloc(struct app *app, uint64_t size);
 void ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *async);
 void ring_end(struct ring *ring);
-/* Add a lane of `home` on another core, with objects of its own. Its rings may join bundles of `home`. */
-void lane_new(struct app *home, uint32_t core, struct app *lane);
+/* Add a lane of `home`, with objects of its own. Its rings may join bundles of `home`. */
+void lane_new(struct app *home, uint32_t number, struct app *lane);
 void lane_end(struct app *lane); /* after all its objects have been removed, before app_end() */
 void ring_join(struct app *lane, struct ring *first, struct ring *ring);
 void ring_arm(struct ring *ring, uint64_t arm); /* like one_wait_arm(), but without its fence */

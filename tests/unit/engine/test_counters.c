@@ -72,6 +72,26 @@ test_count_on(void **state)
 	record_out_free(&out);
 }
 
+/* Counters of a core that this process lacks are added to another one: no sum decreases. */
+static void
+test_core_that_went(void **state)
+{
+	struct engine_stats core, core_after;
+	struct record core_record, port_record, other;
+	struct record_out out;
+
+	written(&out, &core_record, &port_record);
+	engine_stats(0, &core);
+	assert_true(core.rx_packets > 0);
+	other = core_record;
+	other.head.id = CORE_MAX - 1;
+	assert_int_equal(engine_core_read(&other), 0);
+	engine_stats(0, &core_after);
+	assert_int_equal(core_after.rx_packets, 2 * core.rx_packets);
+	assert_int_equal(core_after.loops, 2 * core.loops);
+	record_out_free(&out);
+}
+
 /* Records of another core, port or form, and of no frequency, change nothing. */
 static void
 test_refused(void **state)
@@ -84,7 +104,7 @@ test_refused(void **state)
 	written(&out, &core_record, &port_record);
 	engine_stats(0, &core);
 	other = core_record;
-	other.head.id++;
+	other.head.id = CORE_MAX;
 	assert_int_equal(engine_core_read(&other), -EINVAL);
 	other = core_record;
 	other.head.length -= 8;
@@ -127,6 +147,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_count_on),
+		cmocka_unit_test(test_core_that_went),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_frequency),
 	};

@@ -703,6 +703,8 @@ test_taken_over(void **state)
 		before = sent(&key[0]);
 		assert_true(received(&key[1], 0x1002, 40 + 2 * (uint64_t)i));
 		saved = number_in_file(outbound());
+		if (i == 2) /* its owner is a core that the new process lacks */
+			atomic_store(&atomic_load(&esp_table)->sa[1]->owner, CORE_MAX - 1);
 		pass_on();
 		assert_int_equal(read_passed(), 0);
 		assert_int_equal(number_in_file(outbound()), saved);
@@ -791,7 +793,7 @@ test_record_refused(void **state)
 	pass_on();
 	assert_int_equal(read_passed(), -EINVAL);
 	begin_rest();
-	atomic_store(&atomic_load(&esp_table)->sa[1]->owner, engine.num_cores);
+	atomic_store(&atomic_load(&esp_table)->sa[1]->owner, CORE_MAX);
 	pass_on();
 	assert_int_equal(read_passed(), -EINVAL);
 	begin_rest();

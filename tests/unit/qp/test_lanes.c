@@ -295,13 +295,15 @@ test_fault(void **state)
 	expect(&ring[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
 }
 
-/* A lane of an unknown core, or with its doorbells at an invalid offset, is refused. */
+/* A lane of a number that is in use, or too high, or with its doorbells at an invalid offset, is refused. */
 static void
 test_refused(void **state)
 {
-	assert_null(engine_lane_new(home.client, 2, home.header->doorbells));
-	assert_null(engine_lane_new(home.client, 1, ONE_ARENA_SIZE - 64));
-	assert_null(engine_lane_new(home.client, 1, 0));
+	for (uint32_t i = 0; i < 2; i++)
+		assert_null(engine_lane_new(home.client, i, home.header->doorbells));
+	assert_null(engine_lane_new(home.client, ONE_LANES_MAX, home.header->doorbells));
+	assert_null(engine_lane_new(home.client, 2, ONE_ARENA_SIZE - 64));
+	assert_null(engine_lane_new(home.client, 2, 0));
 }
 
 int

@@ -22,7 +22,7 @@ static struct world {
 static int
 setup(void **state)
 {
-	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2};
+	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2, .lanes = engine.num_cores};
 
 	memset(&w, 0, sizeof(w));
 	w.log2 = RING_LOG2;
@@ -369,7 +369,7 @@ test_malformed(void **state)
 static void
 test_places_refused(void **state)
 {
-	struct engine_srq_config config = {.shm = 0, .rq = ONE_ARENA_SIZE / 2, .log2 = 4};
+	struct engine_srq_config config = {.shm = 0, .rq = ONE_ARENA_SIZE / 2, .log2 = 4, .lanes = 1};
 
 	assert_null(engine_srq_new(w.app.client, &config));
 	config.shm = ONE_ARENA_SIZE - 64;
@@ -407,7 +407,7 @@ send_to_all(uint32_t first, uint32_t count)
 static void
 test_longer_ring(void **state)
 {
-	struct engine_srq_config config = {.id = 4712, .log2 = RING_LOG2 + 1};
+	struct engine_srq_config config = {.id = 4712, .log2 = RING_LOG2 + 1, .lanes = engine.num_cores};
 	uint32_t before = (1u << RING_LOG2) - 3; /* near the end of a lap */
 	struct engine_srq *longer;
 	struct one_wqe *ring;

@@ -35,7 +35,6 @@ static struct one_srq_shm *shm;
 static struct one_wqe ring[SLOTS] __rte_cache_aligned;
 
 struct world {
-	struct srq_lane lane[CORES];
 	struct one_srq_lane shared[CORES];
 	struct one_wqe ring[SLOTS];
 	uint64_t taken;
@@ -70,7 +69,6 @@ is_new(const struct world *w)
 static void
 save(struct world *w)
 {
-	memcpy(w->lane, srq->lane, sizeof(w->lane));
 	memcpy(w->shared, shm->lane, sizeof(w->shared));
 	memcpy(w->ring, ring, sizeof(w->ring));
 	w->taken = srq->taken;
@@ -79,7 +77,6 @@ save(struct world *w)
 static void
 restore(const struct world *w)
 {
-	memcpy(srq->lane, w->lane, sizeof(w->lane));
 	memcpy(shm->lane, w->shared, sizeof(w->shared));
 	memcpy(ring, w->ring, sizeof(w->ring));
 	srq->taken = w->taken;
@@ -162,15 +159,16 @@ every_order(const struct world *from)
 	}
 }
 
+/* `shared`: both cores count in one lane. */
 static void
-make_queue(uint32_t log2, struct one_wqe *slots)
+make_queue(uint32_t log2, struct one_wqe *slots, bool shared)
 {
-	srq = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*srq) + CORES * sizeof(srq->lane[0]));
+	srq = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*srq) + CORES * sizeof(srq->done[0]));
 	shm = aligned_alloc(RTE_CACHE_LINE_SIZE, one_srq_shm_size(CORES));
 	assert_true(srq != NULL && shm != NULL);
-	memset(srq, 0, sizeof(*srq) + CORES * sizeof(srq->lane[0]));
+	memset(srq, 0, sizeof(*srq) + CORES * sizeof(srq->done[0]));
 	memset(shm, 0, one_srq_shm_size(CORES));
-	srq->lanes = CORES;
+	srq->lanes = shared ? 1 : CORES;
 	srq->shm = shm;
 	srq_set_ring(srq, slots, log2);
 	for (uint32_t i = 0; i < CORES; i++) {
@@ -192,7 +190,7 @@ test_every_order(void **state)
 {
 	struct world w = {.posted = 0};
 
-	make_queue(LOG2, ring);
+	make_queue(LOG2, ring, false);
 	for (uint32_t i = 0; i < SLOTS; i++)
 		ring[i] = (struct one_wqe){.phase = !one_ring_phase(i, LOG2)};
 	save(&w);
@@ -239,7 +237,7 @@ test_threads(void **state)
 {
 	pthread_t taker[CORES];
 
-	make_queue(MANY_LOG2, many);
+	make_queue(MANY_LOG2, many, false);
 	for (uint32_t i = 0; i < 1u << MANY_LOG2; i++)
 		many[i].phase = !one_ring_phase(i, MANY_LOG2);
 	for (uint32_t i = 0; i < CORES; i++)
@@ -267,6 +265,40 @@ test_threads(void **state)
 	free_queue();
 }
 
+static void *
+claim_many(void *taker)
+{
+	uint32_t i = (uint32_t)(uintptr_t)taker;
+
+	for (uint32_t claims = 0; claims < MANY;) {
+		struct srq_next next = srq_find(srq);
+
+		if (!srq_claim(&cores[i], &takers_qp[i], &next, 2))
+			continue;
+		srq_done(srq, &takers_qp[i], 1);
+		srq_publish(srq, &takers_qp[i]);
+		claims++;
+	}
+	return NULL;
+}
+
+/* A process with fewer cores has made the queue: two cores count in one lane, and no count is lost. */
+static void
+test_threads_share_lane(void **state)
+{
+	pthread_t taker[CORES];
+
+	make_queue(MANY_LOG2, many, true);
+	for (uint32_t i = 0; i < CORES; i++)
+		assert_int_equal(pthread_create(&taker[i], NULL, claim_many, (void *)(uintptr_t)i), 0);
+	for (uint32_t i = 0; i < CORES; i++)
+		assert_int_equal(pthread_join(taker[i], NULL), 0);
+	assert_int_equal(shm->lane[0].taken, CORES * MANY);
+	assert_int_equal(shm->lane[0].head, 2 * CORES * MANY);
+	assert_int_equal(shm->lane[0].done, CORES * MANY);
+	free_queue();
+}
+
 /* ---- queue pairs of two lanes ---- */
 
 #define LEN 64u
@@ -282,7 +314,7 @@ static uint32_t tail;
 static int
 start(void **state)
 {
-	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2};
+	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2, .lanes = CORES};
 
 	app_start(&home);
 	lane_new(&home, 1 - home.client->core->index, &other);
@@ -478,6 +510,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_order),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads_share_lane),
 		cmocka_unit_test_setup_teardown(test_lanes_share, start, end),
 		cmocka_unit_test_setup_teardown(test_limit_on_lane, start, end),
 		cmocka_unit_test_setup_teardown(test_move_with_receive, start, end),

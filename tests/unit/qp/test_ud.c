@@ -86,7 +86,7 @@ setup(void **unused)
 static struct engine_srq *
 share(void)
 {
-	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2};
+	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2, .lanes = engine.num_cores};
 
 	config.shm = app_alloc(&w.app[1], one_srq_shm_size(engine.num_cores));
 	config.rq = app_alloc(&w.app[1], sizeof(struct one_wqe) << RING_LOG2);

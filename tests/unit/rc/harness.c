@@ -187,7 +187,7 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 		attr->hello_port = is_a ? HELLO_PORT_A : HELLO_PORT_B;
 
 	end->qp = calloc(1, rc_qp_size());
-	rc_init(end->qp, &end->env.rc, end);
+	rc_init(end->qp, &end->env.rc, 0, end);
 	rc_connect(end->qp, attr, is_a || o->b_state == 0 ? RC_RTS : o->b_state);
 }
 

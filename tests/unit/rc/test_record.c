@@ -247,7 +247,7 @@ test_no_room(void **state)
 	assert_int_equal(rc_freeze(p->a.qp, record, size, &kept, p->now), -ENOBUFS);
 	assert_int_equal(rc_state(p->a.qp), RC_RTS);
 	assert_int_equal(rc_freeze(p->a.qp, record, RECORD, &kept, p->now), 0);
-	rc_init(p->b.qp, p->b.qp->env, p->b.qp->user);
+	rc_init(p->b.qp, p->b.qp->env, 0, p->b.qp->user);
 	assert_int_equal(kept.count, 3);
 	rc_kept_free(&p->a.env.rc, &kept);
 	assert_int_equal(rc_thaw(p->a.qp, &p->a.attr, record, p->now), 0);

@@ -606,7 +606,7 @@ test_pool_is_never_one_sides(void **state)
 	p->a.env.rc.pool = rc_pool_init(memory, NODES);
 	for (int i = 0; i < SILENT; i++) {
 		silent[i] = calloc(1, rc_qp_size());
-		rc_init(silent[i], &p->a.env.rc, p);
+		rc_init(silent[i], &p->a.env.rc, 0, p);
 		rc_connect(silent[i], &p->a.attr, RC_RTS);
 		while (rc_post(silent[i], &work, p->now) == 0)
 			held++;

@@ -25,10 +25,12 @@ object_get(struct client *client, enum object_kind kind, uint32_t id)
 	return NULL;
 }
 
+#define LANE ((struct engine_client *)&owner) /* the only one, with the highest number */
+
 uint32_t
-engine_lane_core(const struct engine_client *lane)
+engine_lane_number(const struct engine_client *lane)
 {
-	return 0;
+	return ONE_LANES_MAX - 1;
 }
 
 struct engine_client *
@@ -177,13 +179,29 @@ test_may_not_open(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* A name is a lane's number and one, in all its bits. */
+static void
+test_lane_names(void **state)
+{
+	owner.engine = LANE;
+	assert_int_equal(pass_lane.name(LANE, &in.context), ONE_LANES_MAX);
+	assert_ptr_equal(pass_lane.find(ONE_LANES_MAX, &in.context), LANE);
+	assert_null(pass_lane.find(1, &in.context));
+	assert_null(pass_lane.find(ONE_LANES_MAX + 1, &in.context));
+	assert_null(pass_lane.find(1ull << 32 | ONE_LANES_MAX, &in.context));
+	assert_null(pass_lane.find(UINT64_MAX, &in.context));
+	owner.engine = NULL;
+	assert_null(pass_lane.find(ONE_LANES_MAX, &in.context));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_whole), T(test_hole), T(test_short), T(test_name), T(test_may_not_open),
+		T(test_whole), T(test_hole),         T(test_short),
+		T(test_name),  T(test_may_not_open), T(test_lane_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -787,6 +787,39 @@ test_local_connections_share_core(void **state)
 	use_lanes(1, 0);
 }
 
+static uint32_t
+lane_of(uint32_t qpn)
+{
+	const struct qp *qp = engine_qp_owner(qpn);
+
+	return engine_lane_number(qp->lane);
+}
+
+/* A process with more cores has made the first lane of the active end, and both ends of a local connection
+ * get a lane of its number: they stay on one core if a later process has more cores again. */
+static void
+test_local_connections_share_lane(void **state)
+{
+	struct ends ends;
+
+	fake_lanes = true;
+	fake_home = 3;
+	ends_open(&ends, 5000);
+	establish(&ends, 5000);
+	assert_int_equal(lane_of(ends.a.qpn), 3);
+	assert_int_equal(lane_of(ends.p.qpn), 3);
+	assert_true(fake_connection().local);
+	config.placement = CONFIG_PLACEMENT_ONE;
+	ends.a = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	ends.p = app_qp(&ends.passive, ends.pz_p, ends.cq_p);
+	establish(&ends, 5000);
+	assert_int_equal(lane_of(ends.p.qpn), 0);
+	assert_false(fake_connection().local);
+	config.placement = CONFIG_PLACEMENT_AUTO;
+	ends_close(&ends);
+	use_lanes(1, 0);
+}
+
 /* The rings of shared receive queues are exchanged once no core of the attachment uses the old ones. */
 static void
 test_swap_waits_for_lanes(void **state)
@@ -1061,6 +1094,7 @@ connection_tests(void)
 		cmocka_unit_test(test_path_drops_long_packets),
 		cmocka_unit_test(test_other_queue_on_core),
 		cmocka_unit_test(test_local_connections_share_core),
+		cmocka_unit_test(test_local_connections_share_lane),
 		cmocka_unit_test(test_swap_waits_for_lanes),
 		cmocka_unit_test(test_reset_forgets_move),
 		cmocka_unit_test(test_reset_at_once),
