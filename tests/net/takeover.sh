@@ -12,6 +12,7 @@
 #                             signals and mappings, of peers that share a secret
 #   takeover.sh mixed [N [one|both|local]...]   N times (default 100) at one end, then at both at once, then where both ends are,
 #                             under 64 endpoints of uDAPL, RSM and verbs at once (CABLE=memif: over memif)
+#   takeover.sh cores [veth|memif|ipsec|local]   with more and fewer polling cores, under the same programs
 #   takeover.sh gaps [N]      the longest times between completions of 8 B writes in N take-overs (default 20), with 1,000 idle
 #                             connections and 1 GiB registered (CABLE=memif: over memif; CABLE=local: within one data plane); GAPS=FILE
 #                             gets a line for each, in us: the data plane stopped, a program waited
@@ -345,13 +346,15 @@ metrics() { # NAME FILE
 	"$BUILD/control/onesidectl" -s "$(plane_socket "$1").ctl" metrics >"$2" || fail "onesidectl metrics: $(cat "$2")"
 }
 
-# check_counters BEFORE AFTER: fails if a counter is less or missing afterwards.
+# check_counters BEFORE AFTER [sums]: fails if a counter is less or missing afterwards; sums: those of all cores together.
 check_counters() {
 	/usr/bin/python3 - "$@" <<-'END' || fail "a counter is reset"
-		import re, sys
+		import collections, re, sys
 		def counters(name):
-		    found = re.findall(r"^(\w+_(?:total|bucket|sum|count)(?:\{.*\})?) (\S+)$", open(name).read(), re.M)
-		    return {key: float(value) for key, value in found}
+		    values = collections.Counter()
+		    for key, value in re.findall(r"^(\w+_(?:total|bucket|sum|count)(?:\{.*\})?) (\S+)$", open(name).read(), re.M):
+		        values[re.sub(r'core="\d+",?', "", key) if "sums" in sys.argv else key] += float(value)
+		    return values
 		before, after = counters(sys.argv[1]), counters(sys.argv[2])
 		less = [f"{key}: {value} before, {after.get(key)} after" for key, value in before.items() if after.get(key, -1) < value]
 		counted = sum(value > 0 for value in before.values())
@@ -363,8 +366,6 @@ check_counters() {
 test_refused() {
 	init_planes
 	start_programs 300
-	PLANE_CORES=2 try_take_over a
-	refused '2 polling cores: the data plane that serves has 1; give EAL as many (-l), or restart it'
 	CABLE_MTU=4096 try_take_over a
 	refused 'port p0: mtu 4096 differs from the 4200 of the data plane that serves'
 	# The programs' sockets stay open, though the new process does not admit them.
@@ -592,6 +593,60 @@ test_mixed() { # N one|both|local...
 	stop_plane b
 }
 
+# ---- another number of polling cores ----
+
+endpoints_on() { # NAME CORE: their number
+	ctl "$1" show endpoints --json | /usr/bin/python3 -c "import json, sys
+print(sum(end.get('core') == $2 for end in json.load(sys.stdin)['endpoints']))"
+}
+
+# change_cores NAME CORES: all goes on, and what is connected can move to the last core.
+change_cores() {
+	metrics "$1" "$WORK/before"
+	PLANE_CORES=$2 take_over "$1"
+	expect "with $2 polling core" "$NEW_LOG"
+	metrics "$1" "$WORK/after"
+	check_counters "$WORK/before" "$WORK/after" sums
+	await_pings 3
+	await_mixed 1
+	[ "$2" != 1 ] || return 0
+	/usr/bin/python3 "$(dirname "$0")/mover.py" "$(plane_socket "$1").ctl" "$2"
+	until grep -q "event=queue_pair_moved qpn=0x[0-9a-f]* core=$2\$" "$NEW_LOG"; do
+		going_on
+		sleep 0.05
+	done
+	await_pings 3
+	await_mixed 1
+}
+
+test_cores() { # NAME...
+	local name before
+	start_programs 86400
+	start_mixed "${sockets[@]}"
+	for name in "$@"; do
+		change_cores "$name" 2
+		change_cores "$name" 3
+		before=$(endpoints_on "$name" 3)
+		change_cores "$name" 1
+		[ "$(endpoints_on "$name" 1)" -ge "$before" ] || fail "no queue pair came to the only core"
+		PLANE_CORES=3 take_over "$name"
+		[ "$(endpoints_on "$name" 3)" -gt 0 ] || fail "$before queue pairs were on the third core before; none is there again"
+		await_mixed 1
+		change_cores "$name" 2
+		change_cores "$name" 1
+	done
+	end_mixed
+	end_perf
+	say_gaps
+	kill "$RPING_CLIENT"
+	wait "$RPING_SERVER"
+	! grep -iE 'error|mismatch|fail|flush' "$WORK/rping.client" || fail "rping"
+	PIDS=()
+	for name in "${!PLANE_PID[@]}"; do
+		stop_plane "$name"
+	done
+}
+
 test_gaps() { # N
 	local i before
 	LOOK_INTERVAL=1 # the processes of a look take as long as much of the take-over
@@ -655,6 +710,7 @@ perftest() {
 }
 
 test_golden() { # FILE
+	PLANE_CORES=2 PLANE_PLACEMENT=next # attachments have several lanes
 	encrypt
 	init_planes
 	start_programs 60
@@ -828,6 +884,33 @@ mixed)
 	[ $# -gt 2 ] || set -- mixed "${2:-100}" one both local
 	test_mixed "${@:2}"
 	;;
+cores)
+	[ -x "$BUILD/tests/net/net-verbs-mixed" ] || skip "libibverbs-dev is missing"
+	PLANE_PLACEMENT=next # lanes on all cores
+	case ${2:-veth} in
+	veth)
+		SHARE_SECRET=yes
+		init_planes
+		test_cores a b
+		;;
+	memif)
+		init_planes memif
+		test_cores a b
+		;;
+	ipsec)
+		net_init
+		encrypt
+		init_planes
+		test_cores a
+		;;
+	local)
+		PLANE_PLACEMENT=auto # ends are on one core, which copies
+		init_planes
+		sockets[1]=${sockets[0]} addresses[1]=192.0.2.1
+		test_cores a
+		;;
+	esac
+	;;
 gaps)
 	[ -x "$BUILD/tests/net/net-verbs-mixed" ] || skip "libibverbs-dev is missing"
 	within=${CABLE:-veth}
@@ -844,5 +927,5 @@ golden)
 	test_golden "${2:?golden FILE}"
 	;;
 refused) test_refused ;;
-*) fail "takeover.sh traffic|memif|ipsec|local|rsm|mixed|gaps [N], killed [STEP], failed, upgrade, user, or refused" ;;
+*) fail "takeover.sh traffic|memif|ipsec|local|rsm|mixed|gaps [N], cores [CABLE], killed [STEP], failed, upgrade, user, or refused" ;;
 esac
