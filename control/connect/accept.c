@@ -11,6 +11,7 @@
 #include "control/cm/sidr.h"
 #include "control/connect/connect.h"
 #include "control/cm/service.h"
+#include "control/objects/place.h"
 
 /* Takes a TCP port of the client's device port.  A quota limits each user's share of the ports. */
 static int
@@ -200,6 +201,7 @@ listener_resume(struct listener *listener)
 
 	listener->object.client->listening += !listener->later;
 	listener->cq->object.users++;
+	place_use_cq(listener->cq, false);
 	return start_listening(listener, &limit);
 }
 
@@ -237,6 +239,7 @@ listen_create(struct client *client, const struct one_msg *msg)
 					: client_refuse(client, error, ONE_SUBJECT_ADDRESS, args->service);
 	}
 	cq->object.users++;
+	place_use_cq(cq, false);
 	listener->object.busy = false;
 	reply_listening(listener);
 	return 0;

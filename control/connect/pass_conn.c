@@ -6,6 +6,7 @@
 #include "control/attach/passing.h"
 #include "control/connect/peer.h"
 #include "control/objects/pass.h"
+#include "control/objects/place.h"
 
 #define VALUE(of, member) RECORD_FIELD(of, member, RECORD_VALUE, 0, NULL)
 #define FLAG(of, member) RECORD_FIELD(of, member, RECORD_VALUE, 2, NULL)
@@ -270,6 +271,7 @@ listener_read(struct client *client, struct pass_in *in)
 								    (unsigned long long)listener->service);
 	client->listening += !listener->later;
 	listener->cq->object.users++;
+	place_use_cq(listener->cq, false);
 	return 0;
 }
 

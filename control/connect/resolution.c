@@ -10,6 +10,7 @@
 #include "control/cm/service.h"
 #include "control/connect/ends.h"
 #include "control/connect/resolution.h"
+#include "control/objects/place.h"
 
 #define HOP_LIMIT 64
 
@@ -125,6 +126,7 @@ resolution_ask(struct client *client, const struct one_msg *msg)
 	}
 	r->cq = object_get(client, OBJECT_CQ, args->cq);
 	r->cq->object.users++;
+	place_use_cq(r->cq, false);
 	client->reply.id.id = r->object.id;
 	return 0;
 }

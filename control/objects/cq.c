@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/objects/qp.h"
+#include "control/objects/place.h"
 
 #define OLD_RINGS 64u /* limit of old rings that the application has not read to the end */
 
@@ -292,6 +292,7 @@ cq_destroy(struct cq *cq)
 {
 	struct client *client = cq->object.client;
 
+	place_forget_cq(cq);
 	free_old_rings(cq, true);
 	for (uint32_t i = 0; i < cq->num_rings; i++) {
 		const struct cq_ring *ring = cq_ring_at(cq, i);

@@ -31,8 +31,12 @@ struct cq_ring { /* ring of a bundle; the first is on the attachment's first lan
 	uint32_t log2;
 };
 
+/* A completion queue in which requests have completed stays CQ_OF_REQUESTS. */
+enum cq_use { CQ_UNUSED, CQ_OF_OTHERS, CQ_OF_REQUESTS };
+
 struct cq {
 	struct object object;
+	enum cq_use use; /* see place_use_cq() */
 	uint64_t bundle; /* offset of its struct one_cq_bundle */
 	struct cq_ring first;
 	struct cq_ring *more; /* further rings: num_rings - 1 */

@@ -15,6 +15,9 @@
 #include "control/objects/place.h"
 #include "dataplane/engine/place.h"
 
+/* A completion queue's core gets at most this many queue pairs more than the core with the fewest. */
+#define AHEAD_MAX 16u
+
 static uint32_t held[ONE_LANES_MAX]; /* queue pairs of each core */
 
 static uint32_t
@@ -89,6 +92,37 @@ place_lane(struct qp *qp, uint32_t number)
 	return lane;
 }
 
+/* ---- completion queues of requests ---- */
+
+void
+place_use_cq(struct cq *cq, bool for_requests)
+{
+	struct client *client = cq->object.client;
+
+	if (for_requests) {
+		client->other_cqs -= cq->use == CQ_OF_OTHERS;
+		cq->use = CQ_OF_REQUESTS;
+	} else if (cq->use == CQ_UNUSED) {
+		client->other_cqs++;
+		cq->use = CQ_OF_OTHERS;
+	}
+}
+
+void
+place_forget_cq(const struct cq *cq)
+{
+	cq->object.client->other_cqs -= cq->use == CQ_OF_OTHERS;
+}
+
+/* True if requests complete in two queues at least, or will: a queue that nothing uses yet counts, because a
+ * program may create all of its queues before its first connection.  The queue of asynchronous events, which
+ * each attachment has, does not count. */
+static bool
+has_request_cqs(const struct client *client)
+{
+	return client->table[OBJECT_CQ].used >= client->other_cqs + 1 + 2;
+}
+
 /* ---- the choice ---- */
 
 /* Returns the core with the fewest queue pairs among the first `cores`; of equal ones the client's first
@@ -114,12 +148,32 @@ place_wish(const struct qp *qp)
 	return vector < engine_num_cores() ? vector : 0;
 }
 
+/*
+ * True if the queue pair gets the core of the first one with the same completion queue of requests.  Requests
+ * that complete in one queue are mostly one thread's: a thread that posts to all cores waits for cache lines
+ * of each.  Within the host the balance spreads them if that core gets too busy.  Frames may be unable to
+ * follow a move, so connections by frames spread at once if the queue is the only one, or the core is ahead.
+ */
+static bool
+follows_cq(const struct qp *qp, const struct qp *near, uint32_t least)
+{
+	const struct cq *cq = qp->send_cq;
+	uint32_t core;
+
+	if (cq == NULL || !cq->has_lane || near != NULL)
+		return cq != NULL && cq->has_lane;
+	core = cq->lane % engine_num_cores();
+	return has_request_cqs(qp->object.client) && core < engine_port_cores(qp->config.port) &&
+	       held[core] < held[least] + AHEAD_MAX;
+}
+
 /* Returns the number of a lane. */
 static uint32_t
 choose_lane(struct qp *qp, const struct qp *near)
 {
 	struct client *client = qp->object.client;
 	enum config_placement how = control.config->placement;
+	uint32_t least;
 
 	if (how == CONFIG_PLACEMENT_ONE || !client_alive(client))
 		return engine_lane_number(client->engine);
@@ -129,14 +183,9 @@ choose_lane(struct qp *qp, const struct qp *near)
 		return engine_lane_number(near->lane);
 	if (place_wish(qp) != 0)
 		return lane_on(client, place_wish(qp));
-	/* Requests that complete in one queue are mostly one thread's: on one core they are in one
-	 * processor's caches.  The balance spreads them if that core gets too busy. */
-	if (near != NULL && qp->send_cq != NULL && qp->send_cq->has_lane)
-		return qp->send_cq->lane;
-	if (near != NULL)
-		return lane_on(client, least_busy(client, engine_num_cores()));
 	/* Prefer cores at which frames of the port arrive: frames for other cores have to be handed over. */
-	return lane_on(client, least_busy(client, engine_port_cores(qp->config.port)));
+	least = least_busy(client, near != NULL ? engine_num_cores() : engine_port_cores(qp->config.port));
+	return follows_cq(qp, near, least) ? qp->send_cq->lane : lane_on(client, least);
 }
 
 /* ---- the queue pair ---- */

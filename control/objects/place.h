@@ -21,6 +21,10 @@ void place_moved(struct qp *qp, struct engine_client *lane);
 uint32_t place_wish(const struct qp *qp);
 /* Returns the number of queue pairs on a core. */
 uint32_t place_count(uint32_t core);
+/* Notes that a completion queue is used, for the completions of requests or for anything else. */
+void place_use_cq(struct cq *cq, bool for_requests);
+/* Uncounts a completion queue that is freed. */
+void place_forget_cq(const struct cq *cq);
 /* Uncounts a queue pair that is freed. */
 void place_forget(const struct qp *qp);
 

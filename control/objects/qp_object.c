@@ -84,9 +84,13 @@ hold_references(struct qp *qp, int by)
 {
 	struct cq *const cqs[] = {qp->send_cq, qp->recv_cq, qp->conn_cq};
 
-	for (size_t i = 0; i < RTE_DIM(cqs); i++)
-		if (cqs[i] != NULL)
-			cqs[i]->object.users += by;
+	for (size_t i = 0; i < RTE_DIM(cqs); i++) {
+		if (cqs[i] == NULL)
+			continue;
+		cqs[i]->object.users += by;
+		if (by > 0)
+			place_use_cq(cqs[i], cqs[i] == qp->send_cq);
+	}
 	if (qp->srq != NULL)
 		qp->srq->object.users += by;
 	if (qp->pz != NULL)
