@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The process that is replaced. */
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "control/base/listening.h"
@@ -21,6 +24,7 @@
 #define STATE_PREPARED_MAX ((size_t)64 << 20)
 
 static int asked_fd = -1;
+static int asking_process = -1; /* a pidfd */
 static struct watch asked_watch;
 static bool begin_heard;
 static bool ports_shared; /* the new process has opened its own beside ours */
@@ -62,9 +66,21 @@ forget_asker(void)
 		return;
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, asked_fd, NULL);
 	close(asked_fd);
-	asked_fd = -1;
+	if (asking_process >= 0)
+		close(asking_process);
+	asked_fd = asking_process = -1;
 	begin_heard = false;
 	takeover_state_end(NULL);
+}
+
+/* Returns 0 for a process of another pid namespace. */
+static int
+process_of(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.pid : 0;
 }
 
 /* The new process is ready, or has gone. */
@@ -121,6 +137,7 @@ takeover_ask(int fd)
 		asked_fd = -1;
 		return false;
 	}
+	asking_process = process_of(fd) > 0 ? (int)syscall(SYS_pidfd_open, process_of(fd), 0) : -1;
 	send_offer(fd);
 	return true;
 }
@@ -294,11 +311,28 @@ refuse(const char *why)
 	forget_asker();
 }
 
+/* The end of the new process frees the ports that it has opened.  One that hangs must not keep them. */
+static void
+await_end(int process)
+{
+	if (takeover_wait(process, POLLIN, clock_now() + TAKEOVER_END_NS) == 0)
+		return;
+	syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0);
+	takeover_wait(process, POLLIN, clock_now() + TAKEOVER_END_NS);
+}
+
 /* The refusal comes first: a commit that arrives from now on finds it, even if this process dies. */
 static void
 take_back(char *why, size_t why_len)
 {
+	int process = asking_process;
+
+	asking_process = -1;
 	refuse(why);
+	if (process >= 0 && !ports_shared)
+		await_end(process);
+	if (process >= 0)
+		close(process);
 	if (!ports_shared && engine_ports_reopen(why, why_len) != 0)
 		log_error("event=takeover_port text=\"%s\"\n", why);
 }
@@ -349,15 +383,6 @@ go_on(void)
 	control.passing = false;
 }
 
-static int
-asking_process(void)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	return getsockopt(asked_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.pid : 0;
-}
-
 bool
 takeover_give(const struct takeover_calls *calls)
 {
@@ -374,7 +399,7 @@ takeover_give(const struct takeover_calls *calls)
 		return false;
 	}
 	takeover_step(TAKEOVER_GIVE_COMMITTED);
-	takeover_say(asked_fd, TAKEOVER_BYE, calls->committed(asking_process()), NULL, 0, clock_now());
+	takeover_say(asked_fd, TAKEOVER_BYE, calls->committed(process_of(asked_fd)), NULL, 0, clock_now());
 	takeover_step(TAKEOVER_GIVE_ANSWERED);
 	log_notice("event=taken_over text=\"another data plane serves now; this one ends\"\n");
 	return true;

@@ -22,9 +22,10 @@
 #define TAKEOVER_WAIT_NS 3000000000ull /* from the closing of the ports to the commit */
 #define TAKEOVER_QUIET_NS 300000000ull /* until the old process is at a quiet point */
 #define TAKEOVER_LAST_NS 5000000000ull /* for the old process's last answer */
+#define TAKEOVER_END_NS 2000000000ull  /* for the end of a new process that does not take over */
 
-/* The steps of both processes.  With ONESIDE_TAKEOVER_KILL=NAME in its environment a process kills itself at
- * that step, for tests. */
+/* The steps of both processes.  With ONESIDE_TAKEOVER_KILL=NAME, or _STOP=NAME, in its environment a process
+ * kills, or stops, itself at that step, for tests. */
 enum takeover_step {
 	TAKEOVER_GIVE_ASKED,
 	TAKEOVER_GIVE_STOPPED,

@@ -29,20 +29,21 @@ const char *const takeover_step_name[TAKEOVER_STEPS] = {
 void
 takeover_step(enum takeover_step step)
 {
-	const char *name = getenv("ONESIDE_TAKEOVER_KILL");
+	const char *kill = getenv("ONESIDE_TAKEOVER_KILL"), *stop = getenv("ONESIDE_TAKEOVER_STOP");
 	uint64_t now = clock_now();
 
 	log_info("event=takeover_step step=%s at_us=%llu\n", takeover_step_name[step],
 		 (unsigned long long)(now / 1000));
-	if (name != NULL && strcmp(name, takeover_step_name[step]) == 0)
+	if (kill != NULL && strcmp(kill, takeover_step_name[step]) == 0)
 		raise(SIGKILL);
+	if (stop != NULL && strcmp(stop, takeover_step_name[step]) == 0)
+		raise(SIGSTOP);
 }
 
-/* Waits for the socket.  Returns 0 or -errno. */
-static int
-wait_for(int socket, short what, uint64_t deadline)
+int
+takeover_wait(int descriptor, short what, uint64_t deadline)
 {
-	struct pollfd fd = {.fd = socket, .events = what};
+	struct pollfd fd = {.fd = descriptor, .events = what};
 
 	for (;;) {
 		uint64_t now = clock_now(), left = now >= deadline ? 0 : (deadline - now) / NS_PER_MS + 1;
@@ -78,7 +79,7 @@ takeover_send(int socket, const void *message, size_t size, const int *fds, uint
 		memcpy(CMSG_DATA(cmsg), fds, num * sizeof(int));
 	}
 	while (sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		int error = errno == EAGAIN  ? wait_for(socket, POLLOUT, deadline)
+		int error = errno == EAGAIN  ? takeover_wait(socket, POLLOUT, deadline)
 			    : errno == EINTR ? 0
 					     : -errno;
 
@@ -141,7 +142,7 @@ takeover_receive_into(int socket, void *to, size_t size, int *fds, uint32_t *num
 					.msg_control = &ancillary,
 					.msg_controllen = sizeof(ancillary.bytes)};
 		ssize_t n;
-		int error = wait_for(socket, POLLIN, deadline);
+		int error = takeover_wait(socket, POLLIN, deadline);
 
 		if (error != 0)
 			return error;

@@ -44,6 +44,8 @@ struct takeover_offer {
 	struct slab_use size[TAKEOVER_SIZES]; /* a hint: objects that will come */
 };
 
+/* Waits for poll()'s events.  Returns 0 or -errno. */
+int takeover_wait(int fd, short what, uint64_t deadline);
 /* Sends a message with `num` descriptors, waiting until `deadline`.  Returns 0 or -errno. */
 int takeover_send(int socket, const void *message, size_t size, const int *fds, uint32_t num,
 		  uint64_t deadline);

@@ -218,11 +218,11 @@ usage() {
 		"$(grep -c . "/proc/$pid/maps")" "$(awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$pid/status")"
 }
 
-# The new process dies before the commit, and the old one opens its ports again.
-fail_to_take_over() { # NAME
+# The new process dies, or hangs, before the commit: the old one ends it, and opens its ports again.
+fail_to_take_over() { # NAME STEP-OF-DEATH STEP-OF-HANGING
 	local before
 	before=$(grep -c 'event=takeover_refused' "$WORK/$1.log")
-	ONESIDE_TAKEOVER_KILL=take-built try_take_over "$1"
+	ONESIDE_TAKEOVER_KILL=$2 ONESIDE_TAKEOVER_STOP=$3 try_take_over "$1"
 	until_gone "$NEW"
 	until [ "$(grep -c 'event=takeover_refused' "$WORK/$1.log")" -gt "$before" ]; do sleep 0.05; done
 	await_pings 3
@@ -233,7 +233,10 @@ test_traffic() { # N NAME...
 	start_programs 86400
 	for name in "${@:2}"; do
 		say "data plane $name: $(usage "$name")"
-		[ "$CABLE" != memif ] || fail_to_take_over "$name"
+		[ "$CABLE" != memif ] || {
+			fail_to_take_over "$name" take-built ''
+			fail_to_take_over "$name" '' take-built
+		}
 		for ((i = 1; i <= $1; i++)); do
 			take_over "$name"
 			await_pings 3
