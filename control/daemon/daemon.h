@@ -53,9 +53,10 @@ void check_eal_failure(const struct config *config, int argc, char **argv, char 
 /* Call after rte_eal_init(): requires a control thread and at least one polling core. */
 int check_lcores(char *why, size_t why_len);
 
-/* ---- devices.c: virtual network devices, which a take-over opens later than EAL ---- */
-/* Removes their options from EAL's arguments, and keeps them. Returns the new number of arguments. */
-int devices_withhold(int argc, char **argv);
+/* ---- devices.c: PCI devices and virtual network devices, which a take-over opens later than EAL ---- */
+/* Returns EAL's arguments without their options, and keeps those devices; NULL: no memory. `physical`: EAL
+ * does not see the PCI devices, for which it would choose IOVA mode PA. */
+char **devices_withhold(int *argc, char **argv, const struct config *config, bool physical);
 /* True if they are those of all ports, and can be open in two processes at once. */
 bool devices_can_share(uint32_t ports);
 /* Opens them. Returns 0, or -errno and a sentence. */

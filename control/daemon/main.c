@@ -306,6 +306,7 @@ main(int argc, char **argv)
 	if (config_validate(&config, why, sizeof(why)) < 0)
 		return print_error(why);
 	raise_descriptors();
+	char **eal_argv = argv;
 	int eal_argc = split;
 	bool takes_over = false;
 	if (action == CONFIG_TAKE_OVER) {
@@ -318,12 +319,14 @@ main(int argc, char **argv)
 			return print_error(why);
 		takes_over = found > 0;
 		if (takes_over)
-			eal_argc = devices_withhold(split, argv);
+			eal_argv = devices_withhold(&eal_argc, argv, &config, takeover_is_physical());
+		if (eal_argv == NULL)
+			return print_error("no memory for EAL's arguments");
 	}
 	if (!takes_over && check_socket_free(&config, why, sizeof(why)) < 0)
 		return print_error(why);
-	if (check_eal_init(eal_argc, argv) < 0) {
-		check_eal_failure(&config, eal_argc, argv, why, sizeof(why));
+	if (check_eal_init(eal_argc, eal_argv) < 0) {
+		check_eal_failure(&config, eal_argc, eal_argv, why, sizeof(why));
 		return print_error(why);
 	}
 

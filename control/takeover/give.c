@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_eal.h>
+
 #include "control/base/listening.h"
 #include "control/connect/ah.h"
 #include "control/connect/connect.h"
@@ -39,7 +41,8 @@ send_offer(int fd)
 				       .version = TAKEOVER_VERSION,
 				       .node = control.config->node,
 				       .num_ports = path_num_ports,
-				       .room = engine_room()};
+				       .room = engine_room(),
+				       .physical = rte_eal_iova_mode() == RTE_IOVA_PA};
 	int directory = engine_ipsec_directory();
 
 	for (uint32_t i = 0; i < path_num_ports; i++) {
@@ -102,11 +105,9 @@ static bool
 is_excluded(char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < path_num_ports; i++)
-		if (!engine_port_releases(i)) {
-			snprintf(
-				why, why_len,
-				"port %s: the driver of af_xdp keeps its queues until the process ends; restart the data plane",
-				engine_port(i)->name);
+		if (engine_port_obstacle(i) != NULL) {
+			snprintf(why, why_len, "port %s: %s; restart the data plane", engine_port(i)->name,
+				 engine_port_obstacle(i));
 			return true;
 		}
 	if (control.draining)

@@ -189,6 +189,12 @@ takeover_may_share_ports(void)
 	return old_pid > 0 && ((old_pid ^ getpid()) & 0xffff) != 0;
 }
 
+bool
+takeover_is_physical(void)
+{
+	return offer.physical != 0;
+}
+
 uint16_t
 takeover_room(void)
 {

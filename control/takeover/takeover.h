@@ -71,7 +71,8 @@ int takeover_connect(const struct config *config, char *why, size_t why_len);
 int takeover_compare(const struct config *config, char *why, size_t why_len);
 /* False: packet sockets of both processes could take frames from each other. */
 bool takeover_may_share_ports(void);
-uint16_t takeover_room(void); /* of packet buffers: for engine_prepare() */
+bool takeover_is_physical(void); /* EAL needs IOVA mode PA */
+uint16_t takeover_room(void);    /* of packet buffers: for engine_prepare() */
 /* Has the old process stop, and receives its state.  Returns 1; 0: it has died before, and there is nothing
  * to take over; or -errno and a sentence: it goes on. */
 int takeover_receive(bool ports_open, char *why, size_t why_len);

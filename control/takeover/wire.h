@@ -39,6 +39,7 @@ struct takeover_port {
 struct takeover_offer {
 	uint32_t magic, kind;
 	uint32_t version, node, num_ports, room;
+	uint32_t physical; /* devices of the old process use physical addresses */
 	struct takeover_port port[CONFIG_PORTS_MAX];
 	uint32_t num_sizes;
 	struct slab_use size[TAKEOVER_SIZES]; /* a hint: objects that will come */

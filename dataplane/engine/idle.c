@@ -125,22 +125,6 @@ idle_forget(struct core *core, struct engine_client *client)
 		epoll_ctl(core->epoll, EPOLL_CTL_DEL, client->wake_fd, NULL);
 }
 
-/* Returns true if the driver has an interrupt for the queue. If it has none, DPDK logs an error, which is
- * suppressed here. */
-static bool
-add_interrupt(struct core *core, const struct rx_queue *queue)
-{
-	int type = rte_log_register("lib.ethdev"), level = rte_log_get_level((uint32_t)type);
-	bool added;
-
-	rte_log_set_level((uint32_t)type, RTE_LOG_CRIT);
-	added = ports[queue->port].interrupts &&
-		rte_eth_dev_rx_intr_ctl_q(queue->device, queue->queue, core->rx_epoll, RTE_INTR_EVENT_ADD,
-					  NULL) == 0;
-	rte_log_set_level((uint32_t)type, (uint32_t)level);
-	return added;
-}
-
 int
 idle_init(struct core *core)
 {
@@ -156,7 +140,7 @@ idle_init(struct core *core)
 	if (!cores_may_sleep())
 		return 0;
 	for (uint32_t i = 0; i < core->num_rx; i++) {
-		core->rx[i].interrupt = add_interrupt(core, &core->rx[i]);
+		core->rx[i].interrupt = rx_wakeup_interrupt(&core->rx[i], core->rx_epoll);
 		core->rx[i].watched = !core->rx[i].interrupt && rx_wakeup_watch(&core->rx[i], core->epoll);
 	}
 	return watch_fd(core->epoll, core->wake_fd);
@@ -242,6 +226,8 @@ arm_interrupts(const struct core *core, bool on)
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		const struct rx_queue *queue = &core->rx[i];
 
+		if ((port_cares(&ports[queue->port]) & PORT_CARE_AWAY) != 0)
+			continue; /* its device may be closed */
 		if (!queue->interrupt)
 			all = all && (queue->watched || !is_in_use(core, queue));
 		else if (!on)

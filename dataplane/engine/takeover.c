@@ -222,11 +222,21 @@ engine_qp_unfreeze(struct engine_move *move)
 	engine_move_free(move);
 }
 
-/* DPDK's driver of af_xdp keeps its sockets, and so the interface's queues, when the device is closed. */
-bool
-engine_port_releases(uint32_t port)
+static bool
+is_driven_by(const struct port *port, const char *driver)
 {
-	return strncmp(ports[port].device_name, "net_af_xdp", strlen("net_af_xdp")) != 0;
+	return strncmp(port->device_name, driver, strlen(driver)) == 0;
+}
+
+/* DPDK's driver of af_xdp keeps its sockets, and so the interface's queues, when the device is closed. */
+const char *
+engine_port_obstacle(uint32_t port)
+{
+	if (is_driven_by(&ports[port], "net_af_xdp"))
+		return "the driver of af_xdp keeps its queues until the process ends";
+	if (is_driven_by(&ports[port], "net_bonding"))
+		return "the members of a bond stay open until the process ends";
+	return NULL;
 }
 
 void

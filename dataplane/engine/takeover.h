@@ -22,8 +22,8 @@ bool engine_lane_is_quiet(const struct engine_client *lane);
 int engine_qp_freeze(struct engine_qp *qp, struct engine_move **move);
 /* Undoes engine_qp_freeze(), and frees `move`. */
 void engine_qp_unfreeze(struct engine_move *move);
-/* False: another process cannot open the port's device before this process ends. */
-bool engine_port_releases(uint32_t port);
+/* Why another process cannot open the port's device before this process ends; NULL: it can. */
+const char *engine_port_obstacle(uint32_t port);
 /* Closes the devices. engine_ports_reopen() opens them again: 0, or -errno and a sentence. */
 void engine_ports_close(void);
 int engine_ports_reopen(char *why, size_t why_len);

@@ -85,6 +85,23 @@ device_is_pci(const char *name)
 	       name[used] == '\0';
 }
 
+const char *
+device_full_name(const char *name, char *full, size_t full_len)
+{
+	unsigned int domain, bus, slot, function;
+
+	if (!device_is_pci(name)) {
+		snprintf(full, full_len, "%s", name);
+		return "vdev";
+	}
+	if (sscanf(name, "%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) != 4) {
+		sscanf(name, "%2x:%2x.%1x", &bus, &slot, &function);
+		domain = 0;
+	}
+	snprintf(full, full_len, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+	return "pci";
+}
+
 static bool
 has_iommu(void)
 {
@@ -101,8 +118,7 @@ pci_faults(const struct device_report *report, const char *name)
 	const char *driver = "none";
 	char path[256], link[256], device[80];
 
-	snprintf(device, sizeof(device), "%s%s", strchr(name, ':') == strrchr(name, ':') ? "0000:" : "",
-		 name);
+	device_full_name(name, device, sizeof(device));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", device);
 	if (!path_exists(path)) {
 		report_fault(report,

@@ -17,6 +17,10 @@ bool device_argument(const char *args, const char *key, char *value, size_t valu
 /* True for a name like "01:00.0" or "0000:01:00.0". */
 bool device_is_pci(const char *name);
 
+/* Write DPDK's name of a device: PCI addresses may be written without the domain. Returns the name of its
+ * bus, "pci" or "vdev". */
+const char *device_full_name(const char *name, char *full, size_t full_len);
+
 /* Called for each fault of a device with a sentence: "fault; remedy". */
 typedef void device_fault(void *context, const char *sentence);
 

@@ -51,15 +51,6 @@ device_taken(uint16_t device, uint32_t before)
 	return false;
 }
 
-/* Expand to DPDK's name of a device: PCI addresses may be written without the domain. */
-static void
-full_name(const char *name, char full[RTE_DEV_NAME_MAX_LEN])
-{
-	bool brief = device_is_pci(name) && strchr(name, ':') == strrchr(name, ':');
-
-	snprintf(full, RTE_DEV_NAME_MAX_LEN, "%s%s", brief ? "0000:" : "", name);
-}
-
 /* Returns the arguments of a device that was given to EAL; NULL: it was not. */
 static const char *
 given_arguments(const char *name)
@@ -131,7 +122,7 @@ find_named(uint32_t index, char *why, size_t why_len)
 	const struct config_port *config = &engine.config->port[index];
 	char name[RTE_DEV_NAME_MAX_LEN];
 
-	full_name(config->device, name);
+	device_full_name(config->device, name, sizeof(name));
 	if (rte_eth_dev_get_port_by_name(name, &ports[index].device) != 0) {
 		if (given_arguments(name) != NULL)
 			return fail_device(index, name, "does not open", -ENODEV, why, why_len);

@@ -2,6 +2,9 @@
 /*
  * Current state of a port, and reopening its device.
  *
+ * Another process may take a device over that only one process can have open: a PCI device, or the socket of
+ * a memif. The device is removed for that, and probed again if that process does not go on with it.
+ *
  * A packet socket stays dead after its interface is deleted, and DPDK's af_packet opens its sockets only when
  * the device is probed. So when an interface of that name exists again, the device is removed and probed once
  * more, with the arguments given to EAL. Before that, link.c has paused the port, and a grace period has
@@ -116,6 +119,8 @@ static int
 remove_device(struct port *port)
 {
 	struct engine_port_stats stats;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	const char *bus = device_full_name(port->device_name, name, sizeof(name));
 	int error;
 
 	if (device_stats(port, &stats)) {
@@ -129,7 +134,7 @@ remove_device(struct port *port)
 	else
 		port_stop_device(port);
 	port_multicast_leave(port);
-	error = rte_eal_hotplug_remove("vdev", port->device_name);
+	error = rte_eal_hotplug_remove(bus, name);
 	/* The device is absent if it is closed, or could not be opened the last time. */
 	return error == -EINVAL || error == -ENOENT ? 0 : error;
 }
@@ -137,14 +142,15 @@ remove_device(struct port *port)
 static int
 probe_again(struct port *port)
 {
-	const char *name = port->device_name;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	const char *bus = device_full_name(port->device_name, name, sizeof(name));
 	int error = remove_device(port);
 
 	if (error != 0)
 		return error;
 	/* A process that had the device meanwhile may have been killed. */
 	device_remove_stale(name, port->arguments);
-	error = rte_eal_hotplug_add("vdev", name, port->arguments);
+	error = rte_eal_hotplug_add(bus, name, port->arguments);
 	return error != 0 ? error : rte_eth_dev_get_port_by_name(name, &port->device);
 }
 
@@ -168,6 +174,8 @@ start_again(struct port *port, char *why, size_t why_len)
 			/* The core reads `device` when the port is no longer paused: port_care() orders
 			 * that. */
 			core->rx[j].device = port->device;
+			if (core->rx[j].interrupt)
+				core->rx[j].interrupt = rx_wakeup_interrupt(&core->rx[j], core->rx_epoll);
 			if (core->rx[j].watched)
 				rx_wakeup_watch(&core->rx[j], core->epoll);
 		}

@@ -4,7 +4,11 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
+#include <rte_ethdev.h>
+#include <rte_log.h>
+
 #include "kernel_side.h"
+#include "port.h"
 
 struct wakeup {
 	int epoll;
@@ -37,4 +41,18 @@ rx_wakeup_watch(const struct rx_queue *queue, int epoll)
 	if (side.name[0] != '\0')
 		kernel_side_sockets(side.index, watch_socket, &wakeup);
 	return wakeup.any;
+}
+
+/* If the driver has no interrupt for the queue, DPDK logs an error, which is suppressed here. */
+bool
+rx_wakeup_interrupt(const struct rx_queue *queue, int epoll)
+{
+	int type = rte_log_register("lib.ethdev"), level = rte_log_get_level((uint32_t)type);
+	bool added;
+
+	rte_log_set_level((uint32_t)type, RTE_LOG_CRIT);
+	added = ports[queue->port].interrupts &&
+		rte_eth_dev_rx_intr_ctl_q(queue->device, queue->queue, epoll, RTE_INTR_EVENT_ADD, NULL) == 0;
+	rte_log_set_level((uint32_t)type, (uint32_t)level);
+	return added;
 }

@@ -172,7 +172,7 @@ start_pci_guest() {
 		tap+=,queues=$3
 	fi
 	# vfio-pci refuses a device without interrupt remapping.
-	boot $(($2 + 1)) 1024 "intel_iommu=on guest.pci=$id" -cpu Haswell-noTSX \
+	boot $(($2 + 1)) 1536 "intel_iommu=on guest.pci=$id" -cpu Haswell-noTSX \
 		-device intel-iommu,intremap=on,caching-mode=on,device-iotlb=on \
 		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \

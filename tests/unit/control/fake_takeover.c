@@ -38,10 +38,10 @@ engine_qp_unfreeze(struct engine_move *move)
 {
 }
 
-bool
-engine_port_releases(uint32_t number)
+const char *
+engine_port_obstacle(uint32_t number)
 {
-	return true;
+	return NULL;
 }
 
 void
