@@ -118,10 +118,10 @@ struct engine_ah_config {
 struct engine_connection {
 	struct rc_attr rc;
 	enum rc_state state; /* RC_RTR (passive, before RTU) or RC_RTS */
-	bool by_numbers;     /* out-of-band, without CM: stays in RC_RTR until ENGINE_QP_RTS, which brings the
-				requester's part */
+	bool out_of_band;    /* without the CM: stays in RC_RTR until ENGINE_QP_RTS, which brings the
+			       requester's part */
 	bool local; /* the peer queue pair is in this data plane, and their lanes have the same number: direct
-		       copies. With by_numbers: only if the core finds the peer there */
+		       copies. With out_of_band: only if the core finds the peer there */
 	uint8_t peer_core; /* core of the peer's data plane, as far as known: selects the ring of a memif */
 };
 
@@ -474,8 +474,8 @@ void engine_client_free(struct engine_client *client);
 /**
  * From now on the application's copy thread copies memory without a mapping, through the struct one_copies at
  * `offset`. Call before a key of such memory exists. Each lane has its own, the first lane's comes first.
- * @return  The lane's struct reach, freed with the client; the existing one if there is one; NULL: no memory,
- *          or outside of the arena.
+ * @return  The lane's struct bounce, freed with the client; the existing one if there is one; NULL: no
+ * memory, or outside of the arena.
  */
 struct bounce *engine_client_bounce(struct engine_client *client, uint64_t offset);
 /**

@@ -19,18 +19,18 @@ code_of(DAT_RETURN ret)
 	return (ret & DAT_CLASS_ERROR) != 0 ? face_refused : ret;
 }
 
-#define DEFINE(name, handle, version2, ...)                                                   \
-	static DAT_RETURN telling2_##name(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__))) \
-	{                                                                                     \
-		DAT_RETURN ret = face_##name(ONE_NAMES(FACE_##version2(name, __VA_ARGS__)));  \
-                                                                                              \
-		TELL("dat_" #name, ret == DAT_SUCCESS ? DAT_SUCCESS : code_of(ret),           \
-		     ONE_ARGUMENTS(ONE_NAMES(SHOWN_##version2(name, __VA_ARGS__))));          \
-		return ret;                                                                   \
+#define DEFINE(name, handle, version2, ...)                                                      \
+	static DAT_RETURN explaining2_##name(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__))) \
+	{                                                                                        \
+		DAT_RETURN ret = face_##name(ONE_NAMES(FACE_##version2(name, __VA_ARGS__)));     \
+                                                                                                 \
+		EXPLAIN_RETURN("dat_" #name, ret == DAT_SUCCESS ? DAT_SUCCESS : code_of(ret),    \
+			       ONE_ARGUMENTS(ONE_NAMES(SHOWN_##version2(name, __VA_ARGS__))));   \
+		return ret;                                                                      \
 	}
 FACE_CALLS(DEFINE)
 
-#define ENTRY(name, handle, version2, ...) .name##_func = telling2_##name,
+#define ENTRY(name, handle, version2, ...) .name##_func = explaining2_##name,
 const DAT2_PROVIDER face_explaining = {FACE_CALLS(ENTRY)};
 
 /* ---- the provider table that the registry of 2.0 loads, one per IA name ---- */

@@ -61,10 +61,10 @@ struct conn {
 	bool dead;                /* in control.dead */
 	struct conn_setup *setup; /* NULL once established */
 	struct rc_attr *numbers;  /* out of band: the exchanged attributes, until the core has them */
-	bool by_numbers;          /* out of band, without the CM */
+	bool out_of_band;         /* without the CM */
 	bool stepwise;            /* ONE_CONN_STEPWISE; false once the application has ended the connection */
 	bool unconfirmed;         /* active: the RTU waits for QP_CONFIRM */
-	struct suspended_request rtr; /* by_numbers: until the queue pair serves its peer */
+	struct suspended_request rtr; /* out_of_band: until the queue pair serves its peer */
 	uint32_t peer_qpn;
 	bool has_peer; /* in the index of peer.c */
 	bool peer_oneside;

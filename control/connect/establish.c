@@ -56,7 +56,7 @@ bool
 conn_port_is_free(const struct conn *conn)
 {
 	/* UCX passes all ones for the first path of a device. */
-	return conn->by_numbers && (conn->path.flow_label == 0 || conn->path.flow_label == FLOW_LABEL_ONES);
+	return conn->out_of_band && (conn->path.flow_label == 0 || conn->path.flow_label == FLOW_LABEL_ONES);
 }
 
 void

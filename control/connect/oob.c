@@ -121,7 +121,7 @@ serve_peer(struct conn *conn)
 	connection->rc.hello_port = hello_port(conn);
 	conn_fill_path(conn, &connection->rc.path);
 	connection->state = RC_RTR;
-	connection->by_numbers = true;
+	connection->out_of_band = true;
 	/* The core checks that the peer is there: a queue pair created just now may not have reached its core
 	 * yet. */
 	connection->local = conn->peer_qpn != conn->qp->config.qpn && path_own(&conn->path.dst) != NULL;
@@ -183,7 +183,7 @@ new_attempt(struct qp *qp, const struct one_qp_rtr *args, const struct cm_path *
 	conn->path.flow_label = args->flow_label;
 	conn->path.traffic_class = args->traffic_class;
 	conn->path.hop_limit = args->hop_limit != 0 ? args->hop_limit : HOP_LIMIT;
-	conn->by_numbers = true;
+	conn->out_of_band = true;
 	return conn;
 }
 
@@ -249,7 +249,7 @@ qp_rts(struct client *client, const struct one_msg *msg)
 
 	if (qp == NULL || !qp->kind->created)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
-	if (qp->state != ONE_QP_CONNECTING || qp->conn == NULL || !qp->conn->by_numbers)
+	if (qp->state != ONE_QP_CONNECTING || qp->conn == NULL || !qp->conn->out_of_band)
 		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, qp->state);
 	if (args->send_psn > PSN_MAX)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, args->send_psn);

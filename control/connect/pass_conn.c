@@ -125,7 +125,7 @@ static const struct record_field conn_fields[] = {
 	RECORD_FIELD(conn, setup, RECORD_NAME, 0, &presence),
 	RECORD_FIELD(conn, charged, RECORD_NAME, 0, &any_account),
 	RECORD_FIELD(conn, path_user.port, RECORD_NAME, 0, &presence),
-	FLAG(conn, by_numbers),
+	FLAG(conn, out_of_band),
 	FLAG(conn, stepwise),
 	FLAG(conn, unconfirmed),
 	VALUE(conn, peer_qpn),
@@ -344,11 +344,11 @@ has_its_ends(const struct conn *conn, bool has_cm, bool has_cr)
 	case CONN_OFFERED:
 		return has_cr && has_cm;
 	case CONN_WAITING:
-		return qp != NULL && has_cm == conn->passive && !conn->by_numbers;
+		return qp != NULL && has_cm == conn->passive && !conn->out_of_band;
 	case CONN_UP:
-		return qp != NULL && has_cm != conn->by_numbers;
+		return qp != NULL && has_cm != conn->out_of_band;
 	default:
-		return qp != NULL && has_cm && !conn->by_numbers;
+		return qp != NULL && has_cm && !conn->out_of_band;
 	}
 }
 
@@ -415,7 +415,7 @@ conn_read(struct pass_in *in)
 	if (!has_its_ends(conn, has_cm, has_cr))
 		return pass_refuse(in, "a connection lacks an end that its state needs");
 	/* Parameters are used until the ends are connected. */
-	if (!has_setup && !conn->by_numbers && conn->state < CONN_UP)
+	if (!has_setup && !conn->out_of_band && conn->state < CONN_UP)
 		return pass_refuse(in, "a connection that is being made has no parameters");
 	has_timer = conn->timer.place != 0;
 	has_host = conn->host != NULL;

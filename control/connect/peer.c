@@ -74,7 +74,7 @@ conn_peer_prevail(const struct conn *conn)
 	while ((other = next) != NULL) {
 		next = LIST_NEXT(other, peer_link);
 		/* An attempt that is still resolving is refused once resolved (oob.c). */
-		if (other->by_numbers && other->state == CONN_UP &&
+		if (other->out_of_band && other->state == CONN_UP &&
 		    is_of_another(other, &conn->path.dst, conn->peer_qpn, conn->qp->object.client))
 			conn_end(other, ONE_CONN_BROKEN, RSM_OK, false);
 	}

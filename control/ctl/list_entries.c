@@ -141,7 +141,7 @@ show_connection(struct fact_sink *d, const void *object)
 	add_key(d, "peer_qpn", conn->peer_qpn);
 	add_mac(d, "peer_mac", conn->mac);
 	add_number(d, "service", service_to_qual(conn->service));
-	add_text(d, "by", conn->by_numbers ? "numbers" : "cm");
+	add_text(d, "by", conn->out_of_band ? "numbers" : "cm");
 	add_number(d, "path_mtu", conn->local.path_mtu);
 	add_number(d, "rd_atomic_in", conn->local.rd_atomic_in);
 	add_number(d, "rd_atomic_out", conn->local.rd_atomic_out);

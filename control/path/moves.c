@@ -105,7 +105,7 @@ user_update(struct path_user *user)
 
 /* Notifies the bucket's next user, or begins a pass.  False if no pass is due. */
 static bool
-tell_one(struct bucket *of)
+report_one(struct bucket *of)
 {
 	struct path_user *user = LIST_FIRST(&of->late);
 
@@ -193,7 +193,7 @@ path_moves_poll(void)
 	struct bucket *of;
 
 	for (uint32_t i = 0; i < MOVES && (of = STAILQ_FIRST(&queue)) != NULL; i++) {
-		if (tell_one(of))
+		if (report_one(of))
 			continue;
 		STAILQ_REMOVE_HEAD(&queue, link);
 		of->queued = false;

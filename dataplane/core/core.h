@@ -149,7 +149,7 @@ struct core {
 	TAILQ_HEAD(, engine_client) settling; /* clients with binds that wait for copies; see bind.c */
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
-	bool tell_control;    /* entries for the control thread were queued in this loop */
+	bool wake_control;    /* entries for the control thread were queued in this loop */
 	uint64_t sleep_ended; /* number of the last sleep of the control thread that this core ended */
 
 	struct rte_mbuf *rx_frame; /* frame being processed */

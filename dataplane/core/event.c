@@ -19,7 +19,7 @@ event_notify_control(struct core *core)
 {
 	uint64_t sleep;
 
-	core->tell_control = false;
+	core->wake_control = false;
 	/* Pairs with the fence in engine_sleep_begin: either that function sees the queued entries, or this
 	 * one sees the sleep. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -37,7 +37,7 @@ event_raise(struct core *core, struct event_node *node, enum engine_event_type t
 {
 	struct up up = {.pointer = node->owner, .type = type, .value = value};
 
-	core->tell_control = true;
+	core->wake_control = true;
 	if (STAILQ_EMPTY(&core->backlog) && up_push(core, &up))
 		return;
 	node->pending |= (uint8_t)(1u << type);
@@ -67,7 +67,7 @@ event_drain(struct core *core)
 					up.type = order[i];
 			if (!up_push(core, &up))
 				return false;
-			core->tell_control = true;
+			core->wake_control = true;
 			node->pending &= (uint8_t) ~(1u << up.type);
 		}
 		STAILQ_REMOVE_HEAD(&core->backlog, link);
@@ -82,7 +82,7 @@ push_advice(struct core *core, const struct up *advice)
 {
 	if (!STAILQ_EMPTY(&core->backlog) || !up_push(core, advice))
 		return false;
-	core->tell_control = true;
+	core->wake_control = true;
 	return true;
 }
 
@@ -108,7 +108,7 @@ event_acknowledge(struct core *core, struct engine_command *command)
 	struct up up = {.pointer = command};
 
 	if (!command->quiet)
-		core->tell_control = true;
+		core->wake_control = true;
 	/* The caller has made sure of room; only this core enqueues. */
 	if (!up_push(core, &up))
 		rte_panic("no room for an acknowledgement\n");

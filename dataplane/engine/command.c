@@ -64,7 +64,7 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 static enum qp_transport
 transport_to(const struct engine_connection *connection, bool here)
 {
-	if (connection->local && (here || !connection->by_numbers))
+	if (connection->local && (here || !connection->out_of_band))
 		return QP_LOCAL;
 	return port_by_addr(&connection->rc.path.dst) != NULL ? QP_LOOP : QP_WIRE;
 }
@@ -91,7 +91,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	atomic_store_explicit(&qp->heard_there, 0, memory_order_relaxed);
 	/* Pairs with the load in engine_qp_source_port: the same holds for what an earlier peer asked for. */
 	atomic_store_explicit(&qp->source_port, 0, memory_order_relaxed);
-	qp->by_numbers = connection->by_numbers;
+	qp->out_of_band = connection->out_of_band;
 	qp->is_apart = false;
 	qp_set_state(qp, connection->state == RC_RTS ? RC_RTS : RC_RTR, "connected");
 	if (qp_has_rc(qp))
@@ -138,7 +138,7 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct engine_command *com
 		return -ENOTCONN;
 	}
 	if (qp->state == RC_RTR) {
-		if (qp->by_numbers)
+		if (qp->out_of_band)
 			take_requester(qp, &command->connection.rc);
 		qp_set_state(qp, RC_RTS, "established");
 		if (qp_has_rc(qp))

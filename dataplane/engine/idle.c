@@ -226,7 +226,7 @@ arm_interrupts(const struct core *core, bool on)
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		const struct rx_queue *queue = &core->rx[i];
 
-		if ((port_cares(&ports[queue->port]) & PORT_CARE_AWAY) != 0)
+		if ((port_flags(&ports[queue->port]) & PORT_FLAG_AWAY) != 0)
 			continue; /* its device may be closed */
 		if (!queue->interrupt)
 			all = all && (queue->watched || !is_in_use(core, queue));

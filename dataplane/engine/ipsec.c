@@ -52,7 +52,7 @@ engine_ipsec_commit(struct esp_change *change)
 	bool any = esp_change_commit(change);
 
 	for (uint32_t i = 0; i < ports_num; i++)
-		port_care(&ports[i], PORT_CARE_ESP, any);
+		port_set_flag(&ports[i], PORT_FLAG_ESP, any);
 }
 
 static uint64_t

@@ -80,7 +80,7 @@ loop_iterate(struct core *core, uint64_t tsc)
 	stage_end(core, ENGINE_STAGE_TX);
 	core->loop++;
 	core->stats.loops++;
-	if (core->tell_control)
+	if (core->wake_control)
 		event_notify_control(core);
 	idle_wake_peers(core);
 	if (core->now - core->published_at >= 1000000)

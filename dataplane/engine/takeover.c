@@ -86,7 +86,7 @@ static const struct record_field qp_fields[] = {
 	FLAG(attr.packed),
 	FLAG(attr.peer_yields),
 	QP(attr.path),
-	FLAG(by_numbers),
+	FLAG(out_of_band),
 	/* the message under way, by the local transport */
 	QP(work),
 	QP(moved),
@@ -243,7 +243,7 @@ void
 engine_ports_close(void)
 {
 	for (uint32_t i = 0; i < ports_num; i++) {
-		port_care(&ports[i], PORT_CARE_PAUSED, true);
+		port_set_flag(&ports[i], PORT_FLAG_PAUSED, true);
 		port_close(&ports[i]);
 	}
 }
@@ -260,7 +260,7 @@ engine_ports_reopen(char *why, size_t why_len)
 		 * memif without its peer, which is started again. */
 		ports[i].replaced = error != 0;
 		if (error == 0 && ports[i].started)
-			port_care(&ports[i], PORT_CARE_PAUSED, false);
+			port_set_flag(&ports[i], PORT_FLAG_PAUSED, false);
 		else
 			last = error;
 	}

@@ -59,7 +59,7 @@ allow_bursts(void *argument)
 {
 	(void)argument;
 	for (uint32_t i = 0; i < ports_num; i++)
-		port_care(&ports[i], PORT_CARE_LOST, false);
+		port_set_flag(&ports[i], PORT_FLAG_LOST, false);
 }
 
 /* The alarm runs on this thread, so not before the driver has dealt with what it reads now. */
@@ -69,7 +69,7 @@ forbid_bursts(void)
 	if (rte_eal_alarm_set(1, allow_bursts, NULL) == 0)
 		for (uint32_t i = 0; i < ports_num; i++)
 			if (port_is_memif(&ports[i]))
-				port_care(&ports[i], PORT_CARE_LOST, true);
+				port_set_flag(&ports[i], PORT_FLAG_LOST, true);
 	links_quiesce();
 }
 
@@ -129,7 +129,7 @@ restart_port(void *argument)
 	port->started = rte_eth_dev_start(port->device) == 0;
 	/* A port that did not start stays paused and is retried. */
 	if (port->started)
-		port_care(port, PORT_CARE_PAUSED, false);
+		port_set_flag(port, PORT_FLAG_PAUSED, false);
 	take_back(port);
 }
 
@@ -222,7 +222,7 @@ reopen_device(struct port *port)
 
 	if (port_reopen(port, why, sizeof(why)) == 0) {
 		port->replaced = port->refused = false;
-		port_care(port, PORT_CARE_PAUSED, false);
+		port_set_flag(port, PORT_FLAG_PAUSED, false);
 		log_notice(
 			"event=interface_new port=%s interface=%s text=\"the interface was recreated; the device is open on it\"\n",
 			port->info.name, port->kernel.name);
@@ -281,7 +281,7 @@ poll_port(struct port *port, uint64_t now)
 	} else if (hurries && port->started && now - port->link_tried < LINK_HANDSHAKE_NS) {
 		return;
 	} else if (!port->started || port->replaced || is_down(port)) {
-		port_care(port, PORT_CARE_PAUSED, true);
+		port_set_flag(port, PORT_FLAG_PAUSED, true);
 		port->link_grace = engine_grace_start();
 		port->link_at = now + LINK_GRACE_NS;
 	}

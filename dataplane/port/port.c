@@ -547,7 +547,7 @@ start_port(uint32_t index, char *why, size_t why_len)
 	if (error != 0)
 		return error;
 	/* The peer may appear later: link.c retries. */
-	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
+	atomic_init(&port->flags, port->started ? 0 : PORT_FLAG_PAUSED);
 	add_rx_queues(index);
 	if (port->started && port->far_rings == 0)
 		flows_init(port);

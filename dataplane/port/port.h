@@ -37,8 +37,8 @@ struct port {
 	/* link.c: `reconnects`: memif client, started again when its link is lost; `listens`: memif
 	 * server. */
 	bool reconnects, listens;
-	/* Flags that cores check before a burst, PORT_CARE_*; mostly 0. */
-	_Atomic uint8_t care;
+	/* Flags that cores check before a burst, PORT_FLAG_*; mostly 0. */
+	_Atomic uint8_t flags;
 	_Atomic bool handed_over; /* to DPDK's interrupt thread, which owns `started` meanwhile */
 	uint64_t link_at, link_grace;
 	uint64_t link_hurry, link_tried; /* end of frequent attempts; time of the last one */
@@ -66,16 +66,16 @@ port_is_memif(const struct port *port)
 	return port->reconnects || port->listens;
 }
 
-#define PORT_CARE_PAUSED 1u /* leave the device alone */
-#define PORT_CARE_ESP 2u    /* some peers have an ESP policy */
-#define PORT_CARE_LOST 4u   /* leave the memif alone: its driver may be unmapping the peer's memory */
-#define PORT_CARE_AWAY (PORT_CARE_PAUSED | PORT_CARE_LOST)
+#define PORT_FLAG_PAUSED 1u /* leave the device alone */
+#define PORT_FLAG_ESP 2u    /* some peers have an ESP policy */
+#define PORT_FLAG_LOST 4u   /* leave the memif alone: its driver may be unmapping the peer's memory */
+#define PORT_FLAG_AWAY (PORT_FLAG_PAUSED | PORT_FLAG_LOST)
 
-/* Pairs with port_care(): a core that finds the port not paused sees the started device. */
+/* Pairs with port_set_flag(): a core that finds the port not paused sees the started device. */
 static inline uint8_t
-port_cares(const struct port *port)
+port_flags(const struct port *port)
 {
-	return atomic_load_explicit(&port->care, memory_order_acquire);
+	return atomic_load_explicit(&port->flags, memory_order_acquire);
 }
 
 /* Pairs with the exchange in publish_rings(). */
@@ -87,15 +87,15 @@ port_rings(const struct port *port)
 	return (struct rings){(uint8_t)value, (uint8_t)(value >> 8)};
 }
 
-/* Any thread: set or clear one flag of PORT_CARE_*. */
+/* Any thread: set or clear one flag of PORT_FLAG_*. */
 static inline void
-port_care(struct port *port, uint8_t care, bool on)
+port_set_flag(struct port *port, uint8_t flag, bool on)
 {
-	/* Both pair with the load in port_cares(). */
+	/* Both pair with the load in port_flags(). */
 	if (on)
-		atomic_fetch_or_explicit(&port->care, care, memory_order_release);
+		atomic_fetch_or_explicit(&port->flags, flag, memory_order_release);
 	else
-		atomic_fetch_and_explicit(&port->care, (uint8_t)~care, memory_order_release);
+		atomic_fetch_and_explicit(&port->flags, (uint8_t)~flag, memory_order_release);
 }
 
 int ports_configure(char *why, size_t why_len); /* before the cores' buffers: sets engine.data_room */

@@ -171,7 +171,7 @@ start_again(struct port *port, char *why, size_t why_len)
 		for (uint32_t j = 0; j < core->num_rx; j++) {
 			if (core->rx[j].port != index)
 				continue;
-			/* The core reads `device` when the port is no longer paused: port_care() orders
+			/* The core reads `device` when the port is no longer paused: port_set_flag() orders
 			 * that. */
 			core->rx[j].device = port->device;
 			if (core->rx[j].interrupt)

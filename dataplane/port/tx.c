@@ -111,10 +111,10 @@ flush_queue(struct core *core, uint32_t to)
 	while (burst > 0) {
 		struct rte_mbuf **frames = &queue->frame[queue->first];
 		uint32_t len[CORE_BURST];
-		uint8_t care = port_cares(port);
+		uint8_t flags = port_flags(port);
 
-		if (unlikely(care != 0)) {
-			if ((care & PORT_CARE_AWAY) != 0)
+		if (unlikely(flags != 0)) {
+			if ((flags & PORT_FLAG_AWAY) != 0)
 				break;
 			burst = protect_frames(core, TX_PORT(to), queue, burst);
 		}

@@ -240,7 +240,7 @@ wait_for_peer(struct core *core, struct engine_qp *qp)
 	/* The control thread moves both ends, one after the other. */
 	if (qp->is_apart && engine_qp_find(qp->attr.peer_qpn) != NULL)
 		timeout = 0;
-	else if (qp->by_numbers)
+	else if (qp->out_of_band)
 		timeout = (qp->attr.timeout & 31) == 0
 				  ? 0
 				  : RTE_MAX(timeout, reported * ((qp->attr.retry_count & 7) + 1u));
@@ -773,7 +773,7 @@ execute_work(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return do_bind(core, qp);
 	if (unlikely(peer == NULL))
 		return wait_for_peer(core, qp);
-	if (unlikely(peer->state == RC_RTR && !peer->by_numbers)) {
+	if (unlikely(peer->state == RC_RTR && !peer->out_of_band)) {
 		qp_set_state(peer, RC_RTS, "a request of its peer");
 		qp_established(core, peer, QP_SETUP_DONE, "a request of its peer");
 		qp_make_hot(core, peer);

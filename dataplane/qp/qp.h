@@ -122,7 +122,7 @@ struct engine_qp {
 	struct bounce_party bounce;
 
 	bool recv_solicited, notify_end;
-	bool by_numbers;       /* out of band: a command moves it to RC_RTS, not the peer's first packet */
+	bool out_of_band;      /* a command moves it to RC_RTS, not the peer's first packet */
 	bool signals;          /* arriving signals are counted in recv_cq */
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */

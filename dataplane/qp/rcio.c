@@ -171,7 +171,7 @@ env_established(struct rc_env *env, struct rc_qp *rc)
 {
 	struct engine_qp *qp = rc_user(rc);
 
-	if (qp->by_numbers)
+	if (qp->out_of_band)
 		return;
 	qp_established(core_of(env), qp, QP_SETUP_HEARD, "a packet of its peer");
 }
@@ -385,7 +385,7 @@ to_control(struct core *core, struct rte_ring *ring, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return false;
 	}
-	core->tell_control = true;
+	core->wake_control = true;
 	return true;
 }
 
@@ -630,23 +630,23 @@ receive_burst(struct core *core, const struct rx_queue *queue, uint16_t number, 
 }
 
 static __rte_noinline uint32_t
-receive_with_care(struct core *core, const struct rx_queue *queue, uint8_t care)
+receive_flagged(struct core *core, const struct rx_queue *queue, uint8_t flags)
 {
-	return (care & PORT_CARE_AWAY) != 0 ? 0 : receive_burst(core, queue, queue->queue, true);
+	return (flags & PORT_FLAG_AWAY) != 0 ? 0 : receive_burst(core, queue, queue->queue, true);
 }
 
 /* Receive from each core of a memif's peer. */
 static uint32_t
-receive_rings(struct core *core, const struct rx_queue *queue, uint8_t care)
+receive_rings(struct core *core, const struct rx_queue *queue, uint8_t flags)
 {
 	struct rings rings = port_rings(&ports[queue->port]);
 	uint32_t received = 0;
 
-	if (unlikely((care & PORT_CARE_AWAY) != 0 || core->index >= rings.own))
+	if (unlikely((flags & PORT_FLAG_AWAY) != 0 || core->index >= rings.own))
 		return 0;
 	for (uint32_t far = 0; far < rings.far; far++) {
 		core->rx_far = (uint8_t)far;
-		received += receive_burst(core, queue, (uint16_t)(far * rings.own + core->index), care != 0);
+		received += receive_burst(core, queue, (uint16_t)(far * rings.own + core->index), flags != 0);
 	}
 	core->rx_far = 0;
 	return received;
@@ -660,12 +660,12 @@ rcio_receive(struct core *core)
 	core->rx_more = false;
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		const struct rx_queue *queue = &core->rx[i];
-		uint8_t care = port_cares(&ports[queue->port]);
+		uint8_t flags = port_flags(&ports[queue->port]);
 
 		if (queue->rings)
-			received += receive_rings(core, queue, care);
-		else if (unlikely(care != 0))
-			received += receive_with_care(core, queue, care);
+			received += receive_rings(core, queue, flags);
+		else if (unlikely(flags != 0))
+			received += receive_flagged(core, queue, flags);
 		else
 			received += receive_burst(core, queue, queue->queue, false);
 	}

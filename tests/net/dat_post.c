@@ -11,7 +11,7 @@
 static DAT_EVENT event;
 
 static void
-until_told_server(struct pair *pair)
+until_notified_server(struct pair *pair)
 {
 	struct dat_buffer b;
 	struct dat_side s;
@@ -304,7 +304,7 @@ threads_client(struct pair *pair)
 }
 
 static const struct pair_case cases[] = {
-	{"post_credits", until_told_server, credits_client, false},
+	{"post_credits", until_notified_server, credits_client, false},
 	{"post_flags", flags_server, flags_client, false},
 	{"post_broken", broken_server, broken_client, false},
 	{"post_threads", threads_server, threads_client, false},

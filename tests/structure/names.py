@@ -63,7 +63,7 @@ PREFIXES = {
     },
     "api/dat": {
         "": "base cno cr ep event evd handle ia idmap lmr lost object pz rmr sp srq stash",
-        "registry": "conf dats offer oneside refused registry tell telling",
+        "registry": "conf dats offer oneside refused registry explain explaining",
     },
     "api/dat2": {"": "dat event face offer"},
     "api/verbs": {

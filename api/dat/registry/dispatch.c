@@ -9,7 +9,7 @@
 #define FIRST(...) FIRST_OF(__VA_ARGS__, )
 #define DAT_INVALID_HANDLE_ANY DAT_INVALID_HANDLE1
 
-/* Calls our provider directly, or with ONESIDE_DEBUG through telling_NAME; another provider through its
+/* Calls our provider directly, or with ONESIDE_DEBUG through explaining_NAME; another provider through its
  * table. */
 #define DISPATCH(name, handle, version2, ...)                                                              \
 	static __attribute__((noinline)) DAT_RETURN elsewhere_##name(ONE_PARAMETERS(__VA_ARGS__))          \
@@ -17,7 +17,7 @@
 		const DAT_PROVIDER *provider;                                                              \
                                                                                                            \
 		if (handle_slot(FIRST(ONE_NAMES(__VA_ARGS__))) != NULL)                                    \
-			return telling_##name(ONE_NAMES(__VA_ARGS__));                                     \
+			return explaining_##name(ONE_NAMES(__VA_ARGS__));                                  \
 		provider = registry_foreign(FIRST(ONE_NAMES(__VA_ARGS__)));                                \
 		if (provider == NULL)                                                                      \
 			return refused_##name(BAD_HANDLE(handle), ONE_NAMES(__VA_ARGS__));                 \

@@ -247,7 +247,7 @@ is_refusal(DAT_RETURN ret)
 }
 
 DAT_RETURN
-tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments, size_t count)
+explain_return(const char *function, DAT_RETURN ret, const struct one_argument *arguments, size_t count)
 {
 	const char *major = "", *minor = "";
 	char text[TEXT_MAX], code[96];

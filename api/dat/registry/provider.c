@@ -9,14 +9,14 @@ _Static_assert(2 DAT_CALLS(ONE, ONE, DAT_OF) == 70, "a name, an extension, and a
 #define MEMBER(name, handle, version2, ...) .name##_func = dapl_##name,
 static const DAT_PROVIDER plain = {.device_name = "oneside", DAT_CALLS(MEMBER, MEMBER, DAT_OF)};
 
-#define TELLING_MEMBER(name, handle, version2, ...) .name##_func = telling_##name,
-static const DAT_PROVIDER telling = {.device_name = "oneside",
-				     DAT_CALLS(TELLING_MEMBER, TELLING_MEMBER, DAT_OF)};
+#define EXPLAINING_MEMBER(name, handle, version2, ...) .name##_func = explaining_##name,
+static const DAT_PROVIDER explaining = {.device_name = "oneside",
+					DAT_CALLS(EXPLAINING_MEMBER, EXPLAINING_MEMBER, DAT_OF)};
 
 const DAT_PROVIDER *
 oneside_table(void)
 {
-	return one_explaining ? &telling : &plain;
+	return one_explaining ? &explaining : &plain;
 }
 
 /* For other libraries that open by the table; our registry calls ia_open(). */
@@ -34,9 +34,9 @@ dapl_ia_open(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 #define DEFINE(name, handle, version2, ...)                                                         \
 	DAT_RETURN refused_##name(DAT_RETURN ret, ONE_PARAMETERS(__VA_ARGS__))                      \
 	{                                                                                           \
-		return TELL("dat_" #name, ret, ONE_ARGUMENTS(ONE_NAMES(__VA_ARGS__)));              \
+		return EXPLAIN_RETURN("dat_" #name, ret, ONE_ARGUMENTS(ONE_NAMES(__VA_ARGS__)));    \
 	}                                                                                           \
-	DAT_RETURN telling_##name(ONE_PARAMETERS(__VA_ARGS__))                                      \
+	DAT_RETURN explaining_##name(ONE_PARAMETERS(__VA_ARGS__))                                   \
 	{                                                                                           \
 		return refused_##name(dapl_##name(ONE_NAMES(__VA_ARGS__)), ONE_NAMES(__VA_ARGS__)); \
 	}

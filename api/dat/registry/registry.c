@@ -247,7 +247,7 @@ dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO 
 {
 	DAT_RETURN ret = add_provider(provider, provider_info);
 
-	return TELL("dat_registry_add_provider", ret, ONE_ARGUMENTS(provider, provider_info));
+	return EXPLAIN_RETURN("dat_registry_add_provider", ret, ONE_ARGUMENTS(provider, provider_info));
 }
 
 static DAT_RETURN
@@ -283,7 +283,7 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 {
 	DAT_RETURN ret = remove_provider(provider, provider_info);
 
-	return TELL("dat_registry_remove_provider", ret, ONE_ARGUMENTS(provider, provider_info));
+	return EXPLAIN_RETURN("dat_registry_remove_provider", ret, ONE_ARGUMENTS(provider, provider_info));
 }
 
 DAT_RETURN
@@ -498,8 +498,8 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 					  .is_thread_safe = thread_safety};
 	DAT_RETURN ret = open_named(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle, wanted);
 
-	return TELL("dat_ia_open", ret,
-		    ONE_ARGUMENTS(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle));
+	return EXPLAIN_RETURN("dat_ia_open", ret,
+			      ONE_ARGUMENTS(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle));
 }
 
 static DAT_RETURN

@@ -17,20 +17,20 @@ const DAT_PROVIDER *oneside_table(void);
 
 /*
  * provider.c: for each call, with the call's parameters
- *   telling_NAME()      calls dapl_NAME and prints a refusal
+ *   explaining_NAME()      calls dapl_NAME and prints a refusal
  *   refused_NAME(ret,)  prints `ret` and its reason, if `ret` is a refusal and ONESIDE_DEBUG is set; returns
  * `ret`
  */
-#define TELL_PROTOTYPES(name, handle, version2, ...)            \
-	DAT_RETURN telling_##name(ONE_PARAMETERS(__VA_ARGS__)); \
+#define EXPLAIN_PROTOTYPES(name, handle, version2, ...)            \
+	DAT_RETURN explaining_##name(ONE_PARAMETERS(__VA_ARGS__)); \
 	DAT_RETURN refused_##name(DAT_RETURN ret, ONE_PARAMETERS(__VA_ARGS__));
-DAT_CALLS(TELL_PROTOTYPES, TELL_PROTOTYPES, DAT_OF)
+DAT_CALLS(EXPLAIN_PROTOTYPES, EXPLAIN_PROTOTYPES, DAT_OF)
 
 /* explain.c: like refused_NAME, for calls that are not in DAT_CALLS. */
-DAT_RETURN tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments,
-			size_t count);
-#define TELL(function, ret, ...)                                                \
-	tell_refusal(function, ret, (const struct one_argument[]){__VA_ARGS__}, \
-		     sizeof((const struct one_argument[]){__VA_ARGS__}) / sizeof(struct one_argument))
+DAT_RETURN explain_return(const char *function, DAT_RETURN ret, const struct one_argument *arguments,
+			  size_t count);
+#define EXPLAIN_RETURN(function, ret, ...)                                        \
+	explain_return(function, ret, (const struct one_argument[]){__VA_ARGS__}, \
+		       sizeof((const struct one_argument[]){__VA_ARGS__}) / sizeof(struct one_argument))
 
 #endif

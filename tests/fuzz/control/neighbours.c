@@ -20,7 +20,7 @@ count(void *user, int status, const uint8_t mac[6])
 
 /* Reports of the transport and of the ports. */
 static void
-tell_more(uint8_t what, uint16_t port, const struct wire_addr *addr)
+learn_more(uint8_t what, uint16_t port, const struct wire_addr *addr)
 {
 	f->heard = (what & 0x10) != 0;
 	f->lost += (what & 0x08) != 0;
@@ -38,7 +38,7 @@ look_for(struct bytes *record)
 	uint8_t host = (uint8_t)record_number(record, 1), mac[6];
 	struct wire_addr addr = port == 0 ? v4(192, 0, 2, host) : v6(1, host);
 
-	tell_more(what, port, &addr);
+	learn_more(what, port, &addr);
 	neigh_lookup(f->neigh, port, &addr, now, mac);
 	if (asked == ASKED_MAX)
 		return;

@@ -362,7 +362,7 @@ tell(const struct rdma_cm_id *of, struct one_cqe *cqe)
 }
 
 static void
-tell_connection(struct bytes *record)
+event_connection(struct bytes *record)
 {
 	struct id *of = TO_ID(*slot(record));
 	struct one_cqe cqe = {.type = ONE_CQE_CONNECT};
@@ -396,7 +396,7 @@ listener_of(const struct rdma_cm_id *of)
 
 /* Reports a peer's request to connect. */
 static void
-tell_request(struct bytes *record)
+event_request(struct bytes *record)
 {
 	struct rdma_cm_id *of = *slot(record);
 	struct one_cqe cqe = {.type = ONE_CQE_REQUEST};
@@ -420,7 +420,7 @@ tell_request(struct bytes *record)
 
 /* Reports a peer's SIDR question, or the answer to our own. */
 static void
-tell_sidr(struct bytes *record)
+event_sidr(struct bytes *record)
 {
 	struct id *of = TO_ID(*slot(record));
 	struct one_cqe cqe = {.type = ONE_CQE_SIDR_REQUEST};
@@ -494,9 +494,9 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static liar_kind *const kinds[] = {
-		liar_complete, liar_progress, liar_poke,   liar_lie,        create,      address_of,
-		address_of,    queue_pair,    connections, connections,     connections, get_event,
-		get_event,     tell_request,  tell_sidr,   tell_connection, others};
+		liar_complete, liar_progress, liar_poke,   liar_lie,         create,      address_of,
+		address_of,    queue_pair,    connections, connections,      connections, get_event,
+		get_event,     event_request, event_sidr,  event_connection, others};
 	struct bytes input = {data, size};
 
 	liar_begin();

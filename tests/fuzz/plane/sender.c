@@ -104,13 +104,13 @@ senders_begin(struct bytes *record)
 	peer_add(true, (flags & 16) == 0, (flags & 32) != 0 ? NULL : &sas[SENDERS]);
 	peer_add(false, (flags & 16) == 0, NULL);
 	atomic_store(&esp_table, &table);
-	port_care(&ports[0], PORT_CARE_ESP, true);
+	port_set_flag(&ports[0], PORT_FLAG_ESP, true);
 }
 
 void
 senders_end(void)
 {
-	port_care(&ports[0], PORT_CARE_ESP, false);
+	port_set_flag(&ports[0], PORT_FLAG_ESP, false);
 	atomic_store(&esp_table, NULL);
 }
 

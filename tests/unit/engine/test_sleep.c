@@ -308,7 +308,7 @@ raise_news(struct core *from)
 	struct up up = {.pointer = pair.qp, .type = UP_STRAYS};
 
 	assert_int_equal(rte_ring_sp_enqueue_elem(from->up, &up, sizeof(up)), 0);
-	from->tell_control = true;
+	from->wake_control = true;
 }
 
 static void

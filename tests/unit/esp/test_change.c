@@ -208,7 +208,7 @@ test_rotation(void **state)
 	config.num_ipsec = 0;
 	put_in_force(&config);
 	assert_null(atomic_load(&esp_table));
-	assert_int_equal(atomic_load(&ports[0].care), 0);
+	assert_int_equal(atomic_load(&ports[0].flags), 0);
 }
 
 static void

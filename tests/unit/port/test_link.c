@@ -88,7 +88,7 @@ static uint8_t care_at_grace; /* what cores see that begin a burst during the ne
 uint64_t
 engine_grace_start(void)
 {
-	care_at_grace = atomic_load(&ports[0].care);
+	care_at_grace = atomic_load(&ports[0].flags);
 	return now + 1;
 }
 
@@ -133,7 +133,7 @@ run_until(uint64_t end)
 static bool
 is_up(void)
 {
-	return now >= up_at && atomic_load(&ports[0].care) == 0;
+	return now >= up_at && atomic_load(&ports[0].flags) == 0;
 }
 
 static int
@@ -213,11 +213,11 @@ test_cores_keep_away(void **state)
 	engine.running = true;
 	care_at_grace = 0;
 	link_lost();
-	assert_true((care_at_grace & PORT_CARE_AWAY) != 0);
-	assert_true((atomic_load(&ports[0].care) & PORT_CARE_AWAY) != 0);
+	assert_true((care_at_grace & PORT_FLAG_AWAY) != 0);
+	assert_true((atomic_load(&ports[0].flags) & PORT_FLAG_AWAY) != 0);
 	engine.running = false;
 	run_alarms();
-	assert_int_equal(atomic_load(&ports[0].care), 0);
+	assert_int_equal(atomic_load(&ports[0].flags), 0);
 }
 
 /* A peer that does not come back costs little. */

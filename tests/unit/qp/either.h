@@ -119,14 +119,14 @@ test_established_by_first_message(void **state)
  * whatever has arrived before.
  */
 static void
-test_by_numbers(void **state)
+test_out_of_band(void **state)
 {
 	struct engine_connection rtr = connection_to(&w.pair[1], &w.pair[0], RC_RTR, is_local);
 	const struct rc_attr whole = rtr.rc;
 
 	disconnect_both();
 	/* The attributes that only a requester needs are set at RTS. */
-	rtr.by_numbers = true;
+	rtr.out_of_band = true;
 	rtr.rc.send_psn = rtr.rc.rd_atomic_out = rtr.rc.timeout = rtr.rc.retry_count = rtr.rc.rnr_retry = 0;
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_QP_CONNECT, .qp = w.pair[1].qp, .connection = rtr}),

@@ -110,11 +110,11 @@ test_copies(void **state)
 }
 
 static struct engine_connection
-by_numbers(struct pair *from, struct pair *to)
+out_of_band(struct pair *from, struct pair *to)
 {
 	struct engine_connection connection = connection_to(from, to, RC_RTS, true);
 
-	connection.by_numbers = true;
+	connection.out_of_band = true;
 	return connection;
 }
 
@@ -124,7 +124,7 @@ transport_of(struct pair *from, struct pair *to)
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = from->qp}), 0);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_CONNECT,
 							 .qp = from->qp,
-							 .connection = by_numbers(from, to)}),
+							 .connection = out_of_band(from, to)}),
 			 0);
 	return from->qp->transport;
 }

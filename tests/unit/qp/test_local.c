@@ -467,7 +467,7 @@ main(void)
 		T(test_posted_before_the_end),
 		T(test_peer_vanishes),
 		T(test_established_by_first_message),
-		T(test_by_numbers),
+		T(test_out_of_band),
 		T(test_drain),
 		T(test_forged_answer),
 		EACH_REACHED(test_write),

@@ -129,7 +129,7 @@ test_peer_comes_late(void **state)
 {
 	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, true);
 
-	c.by_numbers = true;
+	c.out_of_band = true;
 	c.rc.timeout = 18; /* 8.6 s: eight timeouts */
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(

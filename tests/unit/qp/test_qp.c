@@ -60,11 +60,11 @@ test_memory_of_an_idle_queue_pair(void **state)
  * finds out.
  */
 static void
-test_local_by_numbers(void **state)
+test_local_out_of_band(void **state)
 {
 	struct engine_connection c = connection_to(&pair, &other, RC_RTR, true);
 
-	c.by_numbers = true;
+	c.out_of_band = true;
 	c.rc.peer_qpn = other.qpn ^ 1;
 	assert_int_equal(
 		command((struct engine_command){
@@ -72,7 +72,7 @@ test_local_by_numbers(void **state)
 		0);
 	assert_int_equal(pair.qp->transport, QP_LOOP);
 	c = connection_to(&other, &pair, RC_RTR, true);
-	c.by_numbers = true;
+	c.out_of_band = true;
 	assert_int_equal(
 		command((struct engine_command){
 			.type = ENGINE_QP_CONNECT, .client = app.client, .qp = other.qp, .connection = c}),
@@ -506,7 +506,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_memory_of_an_idle_queue_pair),
 		T(test_one_state),
-		T(test_local_by_numbers),
+		T(test_local_out_of_band),
 		T(test_unconnected_is_left_alone),
 		T(test_goes_cold_and_comes_back),
 		T(test_no_post_is_lost),

@@ -861,7 +861,7 @@ main(void)
 		T(test_refused_between_cores),
 		T(test_refusal_comes_before_its_consequence),
 		T(test_established_by_first_message),
-		T(test_by_numbers),
+		T(test_out_of_band),
 		T(test_bind),
 		T(test_drain),
 		T(test_peer_silent),

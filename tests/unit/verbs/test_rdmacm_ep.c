@@ -479,7 +479,7 @@ test_own_qp_connects(void **state)
 {
 	struct rdma_conn_param param = {0};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
-	uint32_t by_numbers = mock_count(mock, ONE_MSG_QP_RTR) + mock_count(mock, ONE_MSG_QP_RTS);
+	uint32_t out_of_band = mock_count(mock, ONE_MSG_QP_RTR) + mock_count(mock, ONE_MSG_QP_RTS);
 	struct rdma_addrinfo *to = lookup("192.0.2.2", 0);
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
@@ -503,7 +503,7 @@ test_own_qp_connects(void **state)
 	assert_int_equal(step(id, qp, IBV_QPS_RTR), 0);
 	assert_int_equal(step(id, qp, IBV_QPS_RTS), 0);
 	assert_int_equal(rdma_establish(id), 0);
-	assert_int_equal(mock_count(mock, ONE_MSG_QP_RTR) + mock_count(mock, ONE_MSG_QP_RTS), by_numbers);
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_RTR) + mock_count(mock, ONE_MSG_QP_RTS), out_of_band);
 	attr.qp_state = IBV_QPS_SQD;
 	assert_fails(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
 	assert_int_equal(rdma_disconnect(id), 0);

@@ -229,7 +229,7 @@ test_faults(void **state)
 /* A live application is notified of the end after its core let go of it, so all that the core still carries
  * out precedes the notification. */
 static void
-test_told_last(void **state)
+test_notified_last(void **state)
 {
 	struct app app;
 
@@ -311,7 +311,7 @@ end_tests(void)
 		cmocka_unit_test(test_death_at_each_step),
 		cmocka_unit_test(test_core_refuses),
 		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_told_last),
+		cmocka_unit_test(test_notified_last),
 		cmocka_unit_test(test_death_with_heirs),
 		cmocka_unit_test(test_edges),
 	};

@@ -118,7 +118,7 @@ test_connect(void **state)
 	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), 0);
 	connection = fake_connection();
 	assert_int_equal(connection.state, RC_RTR);
-	assert_true(connection.by_numbers);
+	assert_true(connection.out_of_band);
 	assert_true(connection.local);
 	assert_int_equal(connection.rc.qpn, a.qp.qpn);
 	assert_int_equal(connection.rc.peer_qpn, b.qp.qpn);
@@ -132,10 +132,10 @@ test_connect(void **state)
 	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), -EISCONN);
 	assert_int_equal(rts(&a, plain), 0);
 	assert_int_equal(rts(&a, plain), -ENOTCONN); /* already in RTS */
-	/* The core finds out whether that queue pair exists (test_local_by_numbers of engine-qp). */
+	/* The core finds out whether that queue pair exists (test_local_out_of_band of engine-qp). */
 	assert_int_equal(rtr(&b, rtr_to(&b, b.qp.qpn ^ 0x800000)), 0);
 	assert_true(fake_connection().local);
-	assert_true(fake_connection().by_numbers);
+	assert_true(fake_connection().out_of_band);
 	app_close(&a.app);
 	side_close(&b);
 }

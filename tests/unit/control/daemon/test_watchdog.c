@@ -99,7 +99,7 @@ reported_while_all_turn(void **state)
 }
 
 static void
-not_told_while_one_stands(void **state)
+no_report_while_one_is_stuck(void **state)
 {
 	(void)state;
 	for (uint32_t core = 0; core < CORES; core++) {
@@ -191,7 +191,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(reported_while_all_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(not_told_while_one_stands, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_report_while_one_is_stuck, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_before_a_core_has_begun, setup, teardown),
 		cmocka_unit_test_setup_teardown(reported_once_after_a_gap, setup, teardown),
 		cmocka_unit_test_setup_teardown(never_waits, setup, teardown),
