@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares one pair of data planes with several polling cores each, and as many pairs with one core each: the same
-number of polling threads on the same processors, and the same programs."""
+number of polling threads on the same processors, and the same programs.
+
+The two sides run in turn in windows of a tenth of a second, and are paused in between: within seconds the hypervisor makes
+the processors of shared machines a third slower or faster.
+"""
 import contextlib
 import functools
 import itertools
 import json
 import os
+import signal
 import time
 
 from .planes import PERF_SECONDS, Bench
@@ -20,9 +25,12 @@ LANES = "Two cores in one thread"
 ASLEEP = "Two polling cores, one host, --idle sleep"
 LARGE = 1 << 20
 FIRST_PORT = 18530
-SETTLED_SECONDS = 1  # of a slice
 ROTATION_SECONDS = 0.05
-WARM_UP = ["--warm-up", "1"]  # connections of one CQ within a host begin on one core, and are balanced after 0.4 s
+WARM_UP_SECONDS = 1.2  # connections of one CQ within a host begin on one core, and are balanced after 0.4 s
+WINDOWS = 12  # of each side in a round
+WINDOW_SECONDS = 0.1
+RESUME_SECONDS = 0.02  # until threads that were paused run as before
+ROUND_SECONDS = 60  # limit of a round
 SMALL = ["--tx-depth", "64", "-Q", "16", "-q"]
 # Bytes of a write, options, and endpoints of each of several programs; one program in their place has as many endpoints and threads.
 WORK = {"64 B writes": (64, SMALL, 16), "1 MiB writes": (LARGE, ["--tx-depth", "4", "-q"], 1)}
@@ -58,7 +66,7 @@ class Programs:
     def _program(self):
         return os.path.join(self.context.build, "perf", "oneside-perf")
 
-    def _processors(self):
+    def processors(self):
         return [self.context.layout.core[i] for i in (1, 2)]
 
     def close(self):
@@ -72,14 +80,16 @@ class Programs:
                           os.path.join(self.context.directory, f"client-{bench.name}-{port}.log"),
                           env=bench.near.environment())
 
-    def rate(self, size, options, programs, seconds=None, threads=1):
-        """Returns the operations per second of that many programs together, with that many threads each."""
-        seconds = seconds or self.context.seconds
+    def start(self, size, options, programs, seconds):
+        """Returns that many programs, each with a server of its own."""
+        return [self._client(end, size, options, seconds) for end in self.ends[:programs]]
+
+    def rate(self, size, options, programs):
+        """Returns the operations per second of that many programs together."""
         clients = []
         try:
-            for end in self.ends[:programs]:
-                clients.append(self._client(end, size, options, seconds))
-            rotate([client.process for client in clients], threads, self._processors(), PERF_SECONDS)
+            clients += self.start(size, options, programs, self.context.seconds)
+            rotate([client.process for client in clients], self.processors(), PERF_SECONDS)
         finally:
             for client in clients:
                 client.stop()
@@ -111,20 +121,83 @@ def balanced(processors, count):
             if all(places.count(p) in (count // len(processors), -(-count // len(processors))) for p in processors)]
 
 
-def rotate(processes, threads, processors, seconds):
-    """Moves the programs' threads from processor to processor until the programs end.  Within a host a program is three
-    times as fast on its polling core's processor as on another one, so each thread spends the same time on each."""
+def rotate(processes, processors, seconds):
+    """Moves the programs from processor to processor until they end.  Within a host a program is three times as fast on its
+    polling core's processor as on another one, so each spends the same time on each."""
     deadline = time.time() + seconds
-    for places in itertools.cycle(balanced(processors, len(processes) * threads)):
+    for places in itertools.cycle(balanced(processors, len(processes))):
         if all(process.poll() is not None for process in processes):
             return
         if time.time() > deadline:
             raise Failed(f"a program is not done after {seconds} s")
-        for i, process in enumerate(processes):
+        for process, processor in zip(processes, places):
             with contextlib.suppress(OSError, IndexError):  # it may end meanwhile
-                for tid, processor in zip(busiest(process.pid, threads), places[i * threads:]):
-                    os.sched_setaffinity(tid, {processor})
+                os.sched_setaffinity(busiest(process.pid, 1)[0], {processor})
         time.sleep(ROTATION_SECONDS)
+
+
+class Traffic:
+    """Programs that write all the time, on benches that run only in windows."""
+
+    def __init__(self, programs, size, options, count, threads=1):
+        """count: number of programs, with that many threads each."""
+        self.benches = programs.benches
+        self.processors = programs.processors()
+        self.clients = []
+        self._signal(signal.SIGCONT)
+        try:
+            self.clients += programs.start(size, options, count, ROUND_SECONDS)
+            time.sleep(WARM_UP_SECONDS)
+            self.threads = [tid for client in self.clients for tid in busiest(client.process.pid, threads)]
+        except BaseException:
+            self.close()
+            raise
+        self._signal(signal.SIGSTOP)
+
+    def _signal(self, number):
+        for process in [*(plane.process for bench in self.benches for plane in bench.planes),
+                        *(client.process for client in self.clients)]:
+            process.send_signal(number)
+
+    def _done(self):
+        return sum(core["work"] for bench in self.benches for core in bench.near.ask("/oneside/cores").values())
+
+    def window(self, number):
+        """Returns the requests done, and the seconds.  Each thread spends equally many windows on each processor."""
+        every = balanced(self.processors, len(self.threads))
+        for tid, processor in zip(self.threads, every[number % len(every)]):
+            with contextlib.suppress(OSError):  # it has ended, which is noticed below
+                os.sched_setaffinity(tid, {processor})
+        self._signal(signal.SIGCONT)
+        time.sleep(RESUME_SECONDS)
+        before, begin = self._done(), time.monotonic()
+        time.sleep(WINDOW_SECONDS)
+        after, end = self._done(), time.monotonic()
+        for client in self.clients:
+            if client.process.poll() is not None:
+                raise Failed(f"{client.name} ended: {tail(client.said())}")
+        self._signal(signal.SIGSTOP)
+        return after - before, end - begin
+
+    def close(self):
+        self._signal(signal.SIGCONT)
+        for client in self.clients:
+            client.stop()
+        for bench in self.benches:
+            bench.settle()
+        self.clients = []
+        self._signal(signal.SIGSTOP)
+
+
+def in_windows(sides, windows=WINDOWS):
+    """Returns the rates of {name: traffic}, measured in turn."""
+    done, spent = dict.fromkeys(sides, 0), dict.fromkeys(sides, 0)
+    for number in range(windows):
+        for name, traffic in sides.items():
+            requests, seconds = traffic.window(number)
+            done[name] += requests
+            spent[name] += seconds
+    return {name: done[name] / spent[name] for name in sides}
 
 
 def alone(others, function):
@@ -144,21 +217,28 @@ def in_unit(size):
 def compare(group, rows, together, apart):
     """Compares several programs on data planes of as many cores, and one program with as many endpoints and threads."""
     count = len(apart.benches)
+    planes = f"{NUMBERS[count]} data planes"
     for work, (size, options, each) in WORK.items():
-        several = [*WARM_UP, *options, str(each)]
-        single = [*WARM_UP, *options, str(each * count), "--threads", str(count)]
-        functions = {"several": lambda s=size, o=several: together.rate(s, o, count, SETTLED_SECONDS),
-                     "one": lambda s=size, o=single: together.rate(s, o, 1, SETTLED_SECONDS, count)}
-        functions = {name: alone(apart.benches, function) for name, function in functions.items()}
-        functions["apart"] = alone(together.benches, lambda s=size, o=several: apart.rate(s, o, count, SETTLED_SECONDS))
-        rows.attempt("the first frames", functions["several"])  # each side learns which cores own the peer's queue pairs
-        slices = rows.in_turn(group, functions)
+        several = [*options, str(each)]
         convert, unit = in_unit(size)
-        apart_rate = (f"{NUMBERS[count]} data planes", slices.of("apart", convert), unit)
-        for name, title in (("several", f"{work}, {NUMBERS[count]} programs"), ("one", f"{work}, one program")):
-            rows.add(group, title, slices.of(name, convert), unit, hops=slices.hops(name), rivals=[apart_rate])
-            rows.ratio(group, f"{title} / data planes", slices.ratios(name, "apart"),
-                       "of their sum", 0.95, hops=slices.hops(name))
+        for title, side in ((f"{work}, {NUMBERS[count]} programs", (several, count, 1)),
+                            (f"{work}, one program", ([*options, str(each * count), "--threads", str(count)], 1, count))):
+            sides = {"cores": (together, size, *side), "planes": (apart, size, several, count)}
+            slices = rows.in_turn(group, {title: functools.partial(compare_once, sides)})
+            rows.add(group, title, slices.of(title, lambda rates: convert(rates["cores"])), unit, hops=slices.hops(title),
+                     rivals=[(planes, slices.of(title, lambda rates: convert(rates["planes"])), unit)])
+            rows.ratio(group, f"{title} / data planes", slices.of(title, lambda rates: rates["cores"] / rates["planes"]),
+                       "of their sum", 0.95, hops=slices.hops(title))
+
+
+def compare_once(sides):
+    """Returns the rates of {name: arguments of Traffic}.  All benches are paused but in their windows."""
+    with contextlib.ExitStack() as stack:
+        for programs, *_ in sides.values():
+            for bench in programs.benches:
+                stack.enter_context(bench.paused())
+        return in_windows({name: stack.enter_context(contextlib.closing(Traffic(*arguments)))
+                           for name, arguments in sides.items()})
 
 
 def compare_one_endpoint(rows, together, apart):

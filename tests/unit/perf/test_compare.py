@@ -13,7 +13,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv.pop(1))
 
-from comparison import machine, page, planes, process, rows, turns, work  # noqa: E402  the path is set first
+from comparison import cores, machine, page, planes, process, rows, turns, work  # noqa: E402  the path is set first
 
 EVER = 10 ** 6  # seconds: the timeout of the whole test ends a hang
 
@@ -360,6 +360,33 @@ class TestPause(unittest.TestCase):
                 self.assertEqual(await_state(plane.process.pid, "S"), "S")
             finally:
                 plane.stop()
+
+
+class Windows:
+    """Traffic whose machine slows down to a third during the round."""
+
+    def __init__(self, name, rate, said):
+        self.name, self.rate, self.said = name, rate, said
+
+    def window(self, number):
+        self.said.append((self.name, number))
+        return self.rate * 0.1 / (1 if number < 2 else 3), 0.1
+
+
+class TestCores(unittest.TestCase):
+    def test_windows_are_in_turn(self):
+        said = []
+        rates = cores.in_windows({"cores": Windows("cores", 9.0, said), "planes": Windows("planes", 10.0, said)}, 4)
+        self.assertEqual(said, [(name, number) for number in range(4) for name in ("cores", "planes")])
+        self.assertAlmostEqual(rates["cores"] / rates["planes"], 0.9)
+        self.assertAlmostEqual(rates["planes"], (10 + 10 / 3) / 2)
+
+    def test_windows_give_threads_equal_shares_of_processors(self):
+        for threads in (1, 2, 3, 4):
+            every = cores.balanced([0, 1], threads)
+            self.assertEqual(cores.WINDOWS % len(every), 0)
+            for i in range(threads):
+                self.assertEqual(sum(places[i] for places in every) * 2, len(every))
 
 
 class TestPrograms(unittest.TestCase):
