@@ -319,6 +319,7 @@ await_end(int process)
 	if (takeover_wait(process, POLLIN, clock_now() + TAKEOVER_END_NS) == 0)
 		return;
 	syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0);
+	/* Ports that it still has after that are tried again every second. */
 	takeover_wait(process, POLLIN, clock_now() + TAKEOVER_END_NS);
 }
 

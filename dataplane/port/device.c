@@ -196,6 +196,12 @@ is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
 	return bound;
 }
 
+static bool
+is_memif_server(const char *name, const char *args)
+{
+	return starts_with(name, "net_memif") && device_is_memif_server(args);
+}
+
 /* Remove the socket of a killed data plane, which does not answer. */
 void
 device_remove_stale(const char *name, const char *args)
@@ -205,12 +211,26 @@ device_remove_stale(const char *name, const char *args)
 	socklen_t len;
 	bool named;
 
-	if (!starts_with(name, "net_memif") || !device_is_memif_server(args))
+	if (!is_memif_server(name, args))
 		return;
 	len = device_cable(args, &addr, &named);
 	if (len > 0 && named && lstat(addr.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
 	    !is_bound(&addr, len, named))
 		unlink(addr.sun_path);
+}
+
+bool
+device_is_held(const char *name, const char *args)
+{
+	struct sockaddr_un addr;
+	struct stat st;
+	socklen_t len;
+	bool named;
+
+	if (!is_memif_server(name, args))
+		return false;
+	len = device_cable(args, &addr, &named);
+	return len > 0 && (!named || lstat(addr.sun_path, &st) == 0) && is_bound(&addr, len, named);
 }
 
 static void

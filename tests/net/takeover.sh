@@ -5,6 +5,8 @@
 #
 #   takeover.sh traffic [N]   N times (default 10) at one end, then at the other, under oneside-perf and rping -V
 #   takeover.sh memif [N [abstract]]   the same over memif, whose socket is a file or has an abstract name
+#   takeover.sh held          while the old one waits for a new process that hangs, a third one takes the memif's socket; the port
+#                             opens when that one ends
 #   takeover.sh af_xdp        is refused
 #   takeover.sh ipsec [N]     the same over af_packet, encrypted
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
@@ -259,6 +261,39 @@ test_traffic() { # N NAME...
 	PIDS=()
 	stop_plane a
 	stop_plane b
+}
+
+# Binds the abstract name of the memif's socket as soon as it is free, until the file RELEASE exists.
+hold_cable() {
+	/usr/bin/python3 - "$WORK/cable" "$WORK/release" <<-'END'
+		import os, socket, sys, time
+		while True:
+		    holder = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		    try:
+		        holder.bind("\0" + sys.argv[1])
+		        break
+		    except OSError:
+		        holder.close()
+		        time.sleep(0.0005)
+		print("held", flush=True)
+		while not os.path.exists(sys.argv[2]):
+		    time.sleep(0.05)
+	END
+}
+
+test_held() {
+	local before
+	start_programs 86400
+	hold_cable >"$WORK/holder" &
+	APPLICATIONS+=("$!")
+	ONESIDE_TAKEOVER_STOP=take-received try_take_over a
+	until_gone "$NEW"
+	until grep -q 'event=takeover_port' "$WORK/a.log"; do sleep 0.05; done
+	grep -q held "$WORK/holder" || fail "nobody held the socket"
+	before=$(grep -c 'event=rings' "$WORK/b.log")
+	touch "$WORK/release"
+	until [ "$(grep -c 'event=rings' "$WORK/b.log")" -gt "$before" ]; do sleep 0.05; done
+	await_pings 3
 }
 
 # The names of the steps, from the list that the code has.
@@ -854,6 +889,11 @@ case $1 in
 traffic)
 	init_planes
 	test_traffic "${2:-10}" a b
+	;;
+held)
+	CABLE_ABSTRACT=yes
+	init_planes memif
+	test_held
 	;;
 af_xdp)
 	python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null || skip "this kernel has no AF_XDP sockets"

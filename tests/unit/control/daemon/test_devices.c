@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 
 #include "config/config.h"
 #include "control/daemon/daemon.h"
+#include "dataplane/port/device.h"
 #include "dataplane/port/memif_rings.h"
 #include "tests/unit/unit.h"
 
@@ -137,6 +140,51 @@ test_fault(void **state)
 	assert_false(devices_can_share(1));
 }
 
+/* The socket of a memif server is held while a process has it, and a file that one has left is not. */
+static void
+test_held(void **state)
+{
+	char path[64], args[128];
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(path, sizeof(path), "/tmp/oneside-held-%d", (int)getpid());
+	strcpy(addr.sun_path, path);
+	snprintf(args, sizeof(args), "role=server,socket=%s,socket-abstract=no", path);
+	assert_false(device_is_held("net_memif0", args));
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_true(device_is_held("net_memif0", args));
+	device_remove_stale("net_memif0", args);
+	assert_int_equal(access(path, F_OK), 0);
+	args[5] = 'c'; /* not a server */
+	assert_false(device_is_held("net_memif0", args));
+	args[5] = 's';
+	assert_false(device_is_held("net_tap0", args));
+	close(fd);
+	assert_false(device_is_held("net_memif0", args));
+	device_remove_stale("net_memif0", args);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void
+test_held_name(void **state)
+{
+	char args[128];
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	int length = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "oneside-held-%d", (int)getpid());
+
+	snprintf(args, sizeof(args), "role=server,socket=%s", addr.sun_path + 1);
+	assert_false(device_is_held("net_memif0", args));
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)),
+			 0);
+	assert_true(device_is_held("net_memif0", args));
+	close(fd);
+	assert_false(device_is_held("net_memif0", args));
+}
+
 int
 main(void)
 {
@@ -144,6 +192,7 @@ main(void)
 		cmocka_unit_test(test_virtual),   cmocka_unit_test(test_pci),
 		cmocka_unit_test(test_addresses), cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_unnamed),   cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_held),      cmocka_unit_test(test_held_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
