@@ -521,7 +521,12 @@ mixed() { # NAME PROGRAM...
 }
 
 start_mixed_verbs() { # SOCKET SERVERS-SOCKET
+	local name
 	MIXED=()
+	# A program that opens a port before its link is up gets an asynchronous event.
+	for name in a b; do
+		until grep -q 'event=link .*the link is up' "$WORK/$name.log"; do sleep 0.05; done
+	done
 	rm -f "$WORK/until"
 	export UNTIL=$WORK/until
 	mixed verbs "$RUN" --socket "$1" "$BUILD/tests/net/net-verbs-mixed" "$@" mixed
