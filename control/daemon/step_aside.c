@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -19,17 +20,17 @@ daemon_step_aside(void)
 	DIR *tasks = opendir("/proc/self/task");
 	struct dirent *task;
 	cpu_set_t cpus;
-
 	/* The control thread runs on processors without a polling core, if there are any. */
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
-		CPU_ZERO(&cpus); /* is refused below */
+	bool known = sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
+
 	while (tasks != NULL && (task = readdir(tasks)) != NULL) {
 		int tid = atoi(task->d_name);
 
 		if (tid <= 0)
 			continue;
 		setpriority(PRIO_PROCESS, (id_t)tid, NICE_LAST); /* Linux: that thread only */
-		sched_setaffinity(tid, sizeof(cpus), &cpus);
+		if (known)
+			sched_setaffinity(tid, sizeof(cpus), &cpus);
 	}
 	if (tasks != NULL)
 		closedir(tasks);

@@ -160,8 +160,10 @@ follows_cq(const struct qp *qp, const struct qp *near, uint32_t least)
 	const struct cq *cq = qp->send_cq;
 	uint32_t core;
 
-	if (cq == NULL || !cq->has_lane || near != NULL)
-		return cq != NULL && cq->has_lane;
+	if (cq == NULL || !cq->has_lane)
+		return false;
+	if (near != NULL)
+		return true;
 	core = cq->lane % engine_num_cores();
 	return has_request_cqs(qp->object.client) && core < engine_port_cores(qp->config.port) &&
 	       held[core] < held[least] + AHEAD_MAX;

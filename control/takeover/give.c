@@ -27,6 +27,7 @@
 
 static int asked_fd = -1;
 static int asking_process = -1; /* a pidfd */
+static struct ucred asker;
 static struct watch asked_watch;
 static bool begin_heard;
 static bool ports_shared; /* the new process has opened its own beside ours */
@@ -76,16 +77,6 @@ forget_asker(void)
 	takeover_state_end(NULL);
 }
 
-/* Returns 0 for a process of another pid namespace. */
-static int
-process_of(int fd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 ? cred.pid : 0;
-}
-
 /* The new process is ready, or has gone. */
 static void
 asker_ready(struct watch *watch, uint32_t events)
@@ -104,12 +95,14 @@ asker_ready(struct watch *watch, uint32_t events)
 static bool
 is_excluded(char *why, size_t why_len)
 {
-	for (uint32_t i = 0; i < path_num_ports; i++)
-		if (engine_port_obstacle(i) != NULL) {
-			snprintf(why, why_len, "port %s: %s; restart the data plane", engine_port(i)->name,
-				 engine_port_obstacle(i));
-			return true;
-		}
+	for (uint32_t i = 0; i < path_num_ports; i++) {
+		const char *obstacle = engine_port_obstacle(i);
+
+		if (obstacle == NULL)
+			continue;
+		snprintf(why, why_len, "port %s: %s; restart the data plane", engine_port(i)->name, obstacle);
+		return true;
+	}
 	if (control.draining)
 		snprintf(why, why_len,
 			 "it drains, and ends with its last connection; start another one then");
@@ -138,7 +131,7 @@ takeover_ask(int fd)
 		asked_fd = -1;
 		return false;
 	}
-	asking_process = process_of(fd) > 0 ? (int)syscall(SYS_pidfd_open, process_of(fd), 0) : -1;
+	asking_process = takeover_peer(fd, &asker);
 	send_offer(fd);
 	return true;
 }
@@ -401,7 +394,7 @@ takeover_give(const struct takeover_calls *calls)
 		return false;
 	}
 	takeover_step(TAKEOVER_GIVE_COMMITTED);
-	takeover_say(asked_fd, TAKEOVER_BYE, calls->committed(process_of(asked_fd)), NULL, 0, clock_now());
+	takeover_say(asked_fd, TAKEOVER_BYE, calls->committed(asker.pid), NULL, 0, clock_now());
 	takeover_step(TAKEOVER_GIVE_ANSWERED);
 	log_notice("event=taken_over text=\"another data plane serves now; this one ends\"\n");
 	return true;

@@ -57,12 +57,9 @@ static int
 check_owner(char *why, size_t why_len)
 {
 	struct ucred cred;
-	socklen_t len = sizeof(cred);
 
-	if (getsockopt(old_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
-		return -errno;
+	old_process = takeover_peer(old_fd, &cred);
 	old_pid = cred.pid;
-	old_process = cred.pid > 0 ? (int)syscall(SYS_pidfd_open, cred.pid, 0) : -1;
 	if (cred.uid == 0 || cred.uid == geteuid())
 		return 0;
 	return config_refuse(why, why_len, -EPERM,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "control/base/log.h"
@@ -38,6 +39,16 @@ takeover_step(enum takeover_step step)
 		raise(SIGKILL);
 	if (stop != NULL && strcmp(stop, takeover_step_name[step]) == 0)
 		raise(SIGSTOP);
+}
+
+int
+takeover_peer(int socket, struct ucred *cred)
+{
+	socklen_t len = sizeof(*cred);
+
+	*cred = (struct ucred){.uid = (uid_t)-1};
+	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, cred, &len);
+	return cred->pid > 0 ? (int)syscall(SYS_pidfd_open, cred->pid, 0) : -1;
 }
 
 int

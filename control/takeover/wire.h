@@ -3,6 +3,8 @@
 #ifndef CONTROL_TAKEOVER_WIRE_H
 #define CONTROL_TAKEOVER_WIRE_H
 
+#include <sys/socket.h>
+
 #include "control/takeover/takeover.h"
 #include "dataplane/mem/slab.h"
 #include "dataplane/wire/wire.h"
@@ -45,6 +47,9 @@ struct takeover_offer {
 	struct slab_use size[TAKEOVER_SIZES]; /* a hint: objects that will come */
 };
 
+/* Returns a pidfd of the process at the other end; -1: it is of another pid namespace, or has ended.  `cred`:
+ * of that process, with pid 0 in another pid namespace. */
+int takeover_peer(int socket, struct ucred *cred);
 /* Waits for poll()'s events.  Returns 0 or -errno. */
 int takeover_wait(int fd, short what, uint64_t deadline);
 /* Sends a message with `num` descriptors, waiting until `deadline`.  Returns 0 or -errno. */

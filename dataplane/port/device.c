@@ -189,7 +189,8 @@ is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
 	if (fd < 0)
 		return false;
 	if (named)
-		bound = connect(fd, (const struct sockaddr *)addr, len) == 0 || errno != ECONNREFUSED;
+		bound = connect(fd, (const struct sockaddr *)addr, len) == 0 ||
+			(errno != ECONNREFUSED && errno != ENOENT);
 	else
 		bound = bind(fd, (const struct sockaddr *)addr, len) < 0 && errno == EADDRINUSE;
 	close(fd);
@@ -219,18 +220,31 @@ device_remove_stale(const char *name, const char *args)
 		unlink(addr.sun_path);
 }
 
+/* Returns another device of this process with the memif's socket, which their driver shares; NULL: none. */
+static const struct rte_devargs *
+cable_sharer(const char *name, const char *args)
+{
+	const struct rte_devargs *other;
+	struct sockaddr_un addr, theirs;
+	bool named;
+	socklen_t len = device_cable(args, &addr, &named);
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", other)
+		if (is_memif_server(other->name, other->args) && strcmp(other->name, name) != 0 &&
+		    device_cable(other->args, &theirs, &named) == len && memcmp(&theirs, &addr, len) == 0)
+			return other;
+	return NULL;
+}
+
 bool
 device_is_held(const char *name, const char *args)
 {
 	struct sockaddr_un addr;
-	struct stat st;
-	socklen_t len;
 	bool named;
+	socklen_t len = device_cable(args, &addr, &named);
 
-	if (!is_memif_server(name, args))
-		return false;
-	len = device_cable(args, &addr, &named);
-	return len > 0 && (!named || lstat(addr.sun_path, &st) == 0) && is_bound(&addr, len, named);
+	return len > 0 && is_memif_server(name, args) && cable_sharer(name, args) == NULL &&
+	       is_bound(&addr, len, named);
 }
 
 static void
@@ -255,27 +269,6 @@ memif_faults(const struct device_report *report, const char *args)
 			addr.sun_path, directory, privilege_sudo(), geteuid(), directory);
 }
 
-/* True if another device of this process has the socket: then no other process has it. */
-static bool
-shares_cable(const struct device_report *report, const char *name, const char *args, const char *path)
-{
-	const struct rte_devargs *other;
-	char theirs[256];
-
-	RTE_EAL_DEVARGS_FOREACH("vdev", other) {
-		if (!starts_with(other->name, "net_memif") || strcmp(other->name, name) == 0 ||
-		    !device_is_memif_server(other->args) ||
-		    !device_argument(other->args, "socket", theirs, sizeof(theirs)) ||
-		    strcmp(theirs, path) != 0)
-			continue;
-		if (device_number(other->args, "id", 0) == device_number(args, "id", 0))
-			report_fault(report, "device %s has its socket %s and its id; give each another id=",
-				     other->name, path);
-		return true;
-	}
-	return false;
-}
-
 static void
 memif_conflicts(const struct device_report *report, const char *name, const char *args)
 {
@@ -283,10 +276,17 @@ memif_conflicts(const struct device_report *report, const char *name, const char
 	bool named;
 	socklen_t len = device_cable(args, &addr, &named);
 	const char *path = addr.sun_path + !named;
+	const struct rte_devargs *other;
 
-	if (len == 0 || !device_is_memif_server(args) || shares_cable(report, name, args, path))
+	if (len == 0 || !device_is_memif_server(args))
 		return;
-	if (named && !path_exists(path))
+	other = cable_sharer(name, args);
+	if (other != NULL && device_number(other->args, "id", 0) == device_number(args, "id", 0))
+		report_fault(report,
+			     "device %s has its socket %s and its id; give each another id=", other->name,
+			     path);
+	/* No other process has a socket that this one has. */
+	if (other != NULL || (named && !path_exists(path)))
 		return;
 	if (is_bound(&addr, len, named))
 		report_fault(

@@ -44,7 +44,7 @@ void device_core_advice(const char *name, const char *args, uint64_t cores, devi
 /* Remove what a killed data plane has left that would prevent opening a device. */
 void device_remove_stale(const char *name, const char *args);
 
-/* True if a process has the socket of a memif server. */
+/* True if another process has the socket of a memif server. */
 bool device_is_held(const char *name, const char *args);
 
 /* The value of a numeric argument of a device; `otherwise` if it is not given. */

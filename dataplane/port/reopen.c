@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <rte_dev.h>
 #include <rte_ethdev.h>
@@ -141,25 +139,6 @@ remove_device(struct port *port)
 	return error == -EINVAL || error == -ENOENT ? 0 : error;
 }
 
-/* True if another port of this process has the same memif socket open: their driver shares it. */
-static bool
-shares_cable(const struct port *port)
-{
-	struct sockaddr_un addr, other;
-	socklen_t len;
-	bool named;
-	uint16_t device;
-
-	len = device_cable(port->arguments, &addr, &named);
-	for (uint32_t i = 0; i < ports_num; i++)
-		if (&ports[i] != port && port_is_memif(&ports[i]) &&
-		    rte_eth_dev_get_port_by_name(ports[i].device_name, &device) == 0 &&
-		    device_cable(ports[i].arguments, &other, &named) == len &&
-		    memcmp(&addr, &other, len) == 0)
-			return true;
-	return false;
-}
-
 static int
 probe_again(struct port *port)
 {
@@ -172,7 +151,7 @@ probe_again(struct port *port)
 	/* A process that had the device meanwhile may have been killed. */
 	device_remove_stale(name, port->arguments);
 	/* DPDK's memif keeps the name of a device whose socket it could not open, and then never opens it. */
-	if (device_is_held(name, port->arguments) && !shares_cable(port))
+	if (device_is_held(name, port->arguments))
 		return -EADDRINUSE;
 	error = rte_eal_hotplug_add(bus, name, port->arguments);
 	return error != 0 ? error : rte_eth_dev_get_port_by_name(name, &port->device);
