@@ -25,9 +25,9 @@ client_check(const struct one_client *client)
 void
 client_fail(struct one_client *client)
 {
-	/* A thread that gets -ECONNRESET finds the attachment dead, even if the watcher is late. Pairs with
-	 * the acquire load in one_client_dead. */
-	atomic_store_explicit(&client->dead, true, memory_order_release);
+	/* A thread that gets -ECONNRESET finds the attachment dead, and the reason printed, even if the
+	 * watcher is late and the program ends at once. */
+	client_mark_dead(client);
 	shutdown(client->sock, SHUT_RDWR);
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ warn_in(int file, const char *format, ...)
 void
 one_warn_gone(int sock)
 {
-	static time_t last;
+	static _Atomic time_t last; /* the exchange lets one thread a second print */
 	struct sockaddr_un address = {.sun_path = ""};
 	socklen_t len = sizeof(address) - 1;
 	struct timespec now;
@@ -80,8 +81,7 @@ one_warn_gone(int sock)
 	/* A pipe that nobody reads would stop all who wait for the watcher. */
 	if (file >= 0 && poll(&(struct pollfd){.fd = file, .events = POLLOUT}, 1, 0) == 1 &&
 	    fstat(file, &st) == 0 && st.st_dev == first_stderr.st_dev && st.st_ino == first_stderr.st_ino &&
-	    (last == 0 || now.tv_sec > last)) {
-		last = now.tv_sec;
+	    atomic_exchange_explicit(&last, now.tv_sec, memory_order_relaxed) != now.tv_sec) {
 		getpeername(sock, (struct sockaddr *)&address, &len);
 		warn_in(file,
 			"the data plane at %s has gone, or has ended this attachment: work is flushed, and connections are broken; see its log, and open again when it serves",

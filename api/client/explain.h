@@ -46,7 +46,7 @@ void one_note_reason(const char *format, ...) __attribute__((format(printf, 1, 2
 void one_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* Prints that the attachment with this socket has ended, with or without ONESIDE_DEBUG: the completions and
  * events that follow give no reason. Prints nothing if standard error is another file than at first: a daemon
- * may use its number for a file of its own. One thread at a time; one line a second. */
+ * may use its number for a file of its own. Any thread; one line a second. */
 void one_warn_gone(int sock) __attribute__((cold));
 /* Explain a result of one_attach: why there is no attachment, and what to do. */
 const char *one_attach_reason(int error) __attribute__((cold));

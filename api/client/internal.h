@@ -74,7 +74,7 @@ int call_exchange(int sock, struct one_msg *msg, struct one_reply *reply, int *g
 /* Carries out one request of struct one_keys; one thread at a time. 0; -EAGAIN: refused; -ECONNRESET,
  * -ECHILD. */
 int call_key(struct one_client *client, enum one_key_op op, uint32_t key, uint32_t next);
-/* Ends the attachment from this side; the watcher notices and cleans up. */
+/* Ends the attachment from this side, and prints that it has ended; the watcher notices and cleans up. */
 void client_fail(struct one_client *client);
 /* Returns 0, -ECHILD or -ECONNRESET. */
 int client_check(const struct one_client *client);
@@ -99,6 +99,8 @@ int client_thread(pthread_t *thread, void *(*run)(void *), void *argument);
  * may be adopted; this one is never reused. *stack: to be unmapped after the thread is joined. */
 int client_thread_apart(pthread_t *thread, size_t size, void *(*run)(void *), void *argument, void **stack);
 int watcher_add(struct one_client *client);
+/* Makes one_client_dead() true. Whoever calls it first prints that the attachment has ended. */
+void client_mark_dead(struct one_client *client);
 /* When this returns, `lost` is not running and will not be called. */
 void watcher_remove(struct one_client *client);
 bool watcher_running(void);

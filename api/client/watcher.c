@@ -76,15 +76,21 @@ wake_watcher(void)
 	(void)n; /* a full counter is readable, too */
 }
 
+void
+client_mark_dead(struct one_client *client)
+{
+	/* Pairs with the acquire load in one_client_dead, and with itself: one thread prints. */
+	if (!atomic_exchange_explicit(&client->dead, true, memory_order_acq_rel))
+		one_warn_gone(client->sock);
+}
+
 /* Called with the lock held, and returns with it held; `lost` runs without it. */
 static void
 bury_client(struct one_client *client)
 {
 	client->watched = false;
-	/* Pairs with the acquire load in one_client_dead. */
-	atomic_store_explicit(&client->dead, true, memory_order_release);
 	/* Before the program hears of anything that follows. */
-	one_warn_gone(client->sock);
+	client_mark_dead(client);
 	wait_wake_all(client);
 	if (client->lost == NULL)
 		return;

@@ -44,18 +44,7 @@ for program in perf rates copy rsmcopy; do
 	done
 done
 
-# await_sleep PID: the program has slept in ten looks in a row. One that has just attached makes requests, and would report
-# their failure.
-await_sleep() {
-	local looks=0
-	while [ "$looks" -lt 10 ]; do
-		looks=$((looks + 1))
-		grep -q '^State:.S' "/proc/$1/status" || looks=0
-		sleep 0.05
-	done
-}
-
-# begin PROGRAM ARGUMENTS...: starts it, and waits until it waits for its peer.
+# begin PROGRAM ARGUMENTS...: starts it, and waits until it is attached.
 begin() {
 	local log=$WORK/attached-${#ATTACHED[@]}
 	env -u ONESIDE_DEBUG -u DAT_DBG_TYPE ONESIDE_SOCKET="$(plane_socket a)" "$@" >"$log" 2>&1 </dev/null &
@@ -64,7 +53,6 @@ begin() {
 		kill -0 "$!" 2>/dev/null || fail "$*: has ended: $(cat "$log")"
 		sleep 0.05
 	done
-	await_sleep "$!"
 	ATTACHED+=("$log")
 }
 
