@@ -90,7 +90,7 @@ is_down(const struct port *port)
 {
 	struct rte_eth_link link;
 
-	return rte_eth_link_get_nowait(port->device, &link) != 0 || link.link_status != RTE_ETH_LINK_UP;
+	return !port_link_is_up(port, &link);
 }
 
 /* True if the port must be started, or opened, again when its link is lost. */

@@ -119,8 +119,7 @@ rings_forget(void)
 	for (uint32_t i = 0; i < ports_num; i++) {
 		struct rte_eth_link link;
 
-		if (ports[i].far_rings > 0 && (rte_eth_link_get_nowait(ports[i].device, &link) != 0 ||
-					       link.link_status != RTE_ETH_LINK_UP))
+		if (ports[i].far_rings > 0 && !port_link_is_up(&ports[i], &link))
 			publish_rings(&ports[i], (struct rings){1, 1});
 	}
 }

@@ -40,13 +40,26 @@ look_at_kernel(struct port *port)
 		memcpy(info->mac, state.mac, sizeof(info->mac));
 }
 
+/* A device that could not be opened again is absent; DPDK would log an error for each question about it. */
+static bool
+is_absent(const struct port *port)
+{
+	return rte_eth_dev_is_valid_port(port->device) == 0;
+}
+
+bool
+port_link_is_up(const struct port *port, struct rte_eth_link *link)
+{
+	return !is_absent(port) && rte_eth_link_get_nowait(port->device, link) == 0 &&
+	       link->link_status == RTE_ETH_LINK_UP;
+}
+
 void
 port_look(struct port *port)
 {
 	struct rte_eth_link link;
 
-	port->info.link_up =
-		rte_eth_link_get_nowait(port->device, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	port->info.link_up = port_link_is_up(port, &link);
 	port->info.mbps =
 		port->info.link_up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN ? link.link_speed : 0;
 	if (port->kernel.name[0] != '\0')
@@ -72,7 +85,7 @@ device_stats(const struct port *port, struct engine_port_stats *out)
 {
 	struct rte_eth_stats stats;
 
-	if (rte_eth_stats_get(port->device, &stats) != 0)
+	if (is_absent(port) || rte_eth_stats_get(port->device, &stats) != 0)
 		return false;
 	*out = (struct engine_port_stats){.rx_packets = stats.ipackets,
 					  .tx_packets = stats.opackets,
