@@ -117,6 +117,11 @@ conn_place_ends(struct conn *conn)
 		place_qp(peer, conn->qp);
 }
 
+/* Codes of our RNR timer by the retries that we grant the peer.  A limited number lasts for 0.6 s or longer,
+ * so that a receiver that runs late on a busy machine is no error; Linux waits 0.66 s before each retry.
+ * Without a limit the timer is the delay of a message that found no receive: 0.64 ms. */
+static const uint8_t rnr_timer[CONFIG_RNR_RETRY_ENDLESS + 1] = {12, 0, 30, 29, 28, 27, 27, 12};
+
 static void
 send_connect(struct conn *conn, command_done *done)
 {
@@ -141,7 +146,7 @@ send_connect(struct conn *conn, command_done *done)
 	rc->rd_atomic_out = conn->local.rd_atomic_out;
 	rc->retry_count = conn->passive ? conn->setup->remote.retry_count & 7 : conn->local.retry_count;
 	rc->rnr_retry = conn->setup->remote.rnr_retry & 7;
-	rc->min_rnr_timer = 12;
+	rc->min_rnr_timer = rnr_timer[conn->local.rnr_retry & CONFIG_RNR_RETRY_ENDLESS];
 	rc->timeout = connection_timeout(conn->setup->remote.oneside, conn->passive,
 					 conn->setup->remote.ack_timeout, own_ack_timeout(conn));
 	rc->oneside_peer = conn->setup->remote.oneside;

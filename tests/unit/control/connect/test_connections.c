@@ -51,7 +51,7 @@ test_connect(void **state)
 	assert_int_equal(shm->rnr_retry, 6);
 	assert_int_equal(shm->timeout, 18);
 	assert_int_equal(shm->retry_count, 7);
-	assert_int_equal(shm->min_rnr_timer, 12);
+	assert_int_equal(shm->min_rnr_timer, 27);
 	assert_true(fake_connection().local);
 	assert_int_equal(fake_connection().rc.path_mtu, 4160);
 	assert_true(fake_connection().rc.packed);
@@ -283,6 +283,7 @@ test_parameters(void **state)
 	assert_int_equal(fake_connection().rc.timeout, 20);
 	assert_int_equal(fake_connection().rc.access, ONE_ACCESS_REMOTE_READ);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
+	assert_int_equal(fake_connection().rc.min_rnr_timer, 29);  /* for 3 tries, 0.25 s */
 	assert_int_equal(fake_connection().rc.path.tos, 0x28 | 2); /* ECT(0), whatever a program requests */
 	assert_int_equal(((const struct one_qp_shm *)(ends.active.arena + ends.a.shm))->remote_qpn,
 			 ends.p.qpn);
