@@ -119,6 +119,7 @@ struct client {
 	uint32_t next_core;           /* next core, for placement = next */
 	struct table table[OBJECT_KINDS];
 	struct cq *async_cq;
+	uint32_t placed_qps;    /* queue pairs that have a core */
 	uint32_t other_cqs;     /* completion queues in use, but not for requests */
 	struct bounce *bounce;  /* NULL: no copy thread */
 	uint64_t copies_offset; /* offset of the first lane's struct one_copies */

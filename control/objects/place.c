@@ -19,6 +19,7 @@
 #define AHEAD_MAX 16u
 
 static uint32_t held[ONE_LANES_MAX]; /* queue pairs of each core */
+static uint32_t placed_clients;      /* attachments that have queue pairs on cores */
 
 static uint32_t
 home_core(const struct client *client)
@@ -123,6 +124,13 @@ has_request_cqs(const struct client *client)
 	return client->table[OBJECT_CQ].used >= client->other_cqs + 1 + 2;
 }
 
+/* True if there are as many programs as cores, so that each core has work where each program uses one. */
+static bool
+fills_cores(const struct client *client)
+{
+	return placed_clients + (client->placed_qps == 0) >= engine_num_cores();
+}
+
 /* ---- the choice ---- */
 
 /* Returns the core with the fewest queue pairs among the first `cores`; of equal ones the client's first
@@ -152,7 +160,8 @@ place_wish(const struct qp *qp)
  * True if the queue pair gets the core of the first one with the same completion queue of requests.  Requests
  * that complete in one queue are mostly one thread's: a thread that posts to all cores waits for cache lines
  * of each.  Within the host the balance spreads them if that core gets too busy.  Frames may be unable to
- * follow a move, so connections by frames spread at once if the queue is the only one, or the core is ahead.
+ * follow a move, so connections by frames spread at once if the core is ahead, or if other cores would be
+ * idle: the queue is the only one, and there are fewer programs than cores.
  */
 static bool
 follows_cq(const struct qp *qp, const struct qp *near, uint32_t least)
@@ -165,8 +174,8 @@ follows_cq(const struct qp *qp, const struct qp *near, uint32_t least)
 	if (near != NULL)
 		return true;
 	core = cq->lane % engine_num_cores();
-	return has_request_cqs(qp->object.client) && core < engine_port_cores(qp->config.port) &&
-	       held[core] < held[least] + AHEAD_MAX;
+	return (has_request_cqs(qp->object.client) || fills_cores(qp->object.client)) &&
+	       core < engine_port_cores(qp->config.port) && held[core] < held[least] + AHEAD_MAX;
 }
 
 /* Returns the number of a lane. */
@@ -198,6 +207,7 @@ note_place(struct qp *qp, struct engine_client *lane)
 	qp->placed = true;
 	qp->lane = lane;
 	held[engine_lane_core(lane)]++;
+	placed_clients += qp->object.client->placed_qps++ == 0;
 	if (qp->send_cq != NULL && !qp->send_cq->has_lane) {
 		qp->send_cq->has_lane = true;
 		qp->send_cq->lane = engine_lane_number(lane);
@@ -247,6 +257,8 @@ place_count(uint32_t core)
 void
 place_forget(const struct qp *qp)
 {
-	if (qp->placed)
-		held[engine_lane_core(qp->lane)]--;
+	if (!qp->placed)
+		return;
+	held[engine_lane_core(qp->lane)]--;
+	placed_clients -= --qp->object.client->placed_qps == 0;
 }

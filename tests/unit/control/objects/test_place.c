@@ -21,7 +21,7 @@ struct engine_client {
 
 static struct engine_client lane[CORES] = {{0}, {1}, {2}};
 static struct config config;
-static struct client client;
+static struct client client, others[CORES];
 static struct qp qps[QPS], peer;
 static struct cq cqs[CQS];
 static uint32_t placed, cores, port_cores;
@@ -127,10 +127,11 @@ begin_world(void **state)
 {
 	control.config = &config;
 	config.placement = CONFIG_PLACEMENT_AUTO;
-	memset(&client, 0, sizeof(client));
-	client.state = CLIENT_ATTACHED;
-	client.engine = &lane[0];
+	memset(others, 0, sizeof(others));
+	client = (struct client){.state = CLIENT_ATTACHED, .engine = &lane[0]};
 	client.table[OBJECT_CQ].used = 1; /* of asynchronous events */
+	for (uint32_t i = 0; i < CORES; i++)
+		others[i] = client;
 	memset(qps, 0, sizeof(qps));
 	memset(cqs, 0, sizeof(cqs));
 	cores = port_cores = CORES;
@@ -195,6 +196,25 @@ test_one_queue_spreads(void **state)
 	place_use_cq(&cqs[2], false); /* of a listener */
 	place(&cqs[0], 30);
 	expect(10, 10, 10);
+}
+
+/* With as many programs as cores, each has one; after a program has ended, no core stays idle. */
+static void
+test_programs_have_cores(void **state)
+{
+	create_cqs(1);
+	for (uint32_t i = 1; i < CORES; i++) {
+		qps[placed].object.client = &others[i];
+		place_qp(&qps[placed], NULL);
+	}
+	expect(1, 1, 0);
+	place(&cqs[0], 10);
+	expect(1, 1, 10);
+	place_forget(&qps[0]);
+	qps[0] = (struct qp){.object.client = &client};
+	expect(0, 1, 10);
+	place(&cqs[0], 2);
+	expect(2, 1, 10);
 }
 
 /* With a queue for each thread, connections of one thread have one core. */
@@ -287,6 +307,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_queue_spreads, begin_world, end_world),
+		cmocka_unit_test_setup_teardown(test_programs_have_cores, begin_world, end_world),
 		cmocka_unit_test_setup_teardown(test_queues_have_cores, begin_world, end_world),
 		cmocka_unit_test_setup_teardown(test_queue_gets_not_far_ahead, begin_world, end_world),
 		cmocka_unit_test_setup_teardown(test_uses_change, begin_world, end_world),
