@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <rte_cpuflags.h>
@@ -297,6 +298,25 @@ check_hugepages(struct report *report)
 			privilege_sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
 	else if (lacks_hugepages(report, needed, why, sizeof(why)))
 		report_missing(report, "%s", why);
+}
+
+#define AUTOGROUP "/proc/sys/kernel/sched_autogroup_enabled"
+
+/* Linux 6.18 has a fault in its group scheduling: while threads of one session yield to each other, other
+ * sessions on their processor may not run, measured for up to 59 s. */
+static void
+check_autogroup(const struct report *report)
+{
+	FILE *file = report->config->idle != ONE_IDLE_SPIN ? fopen(AUTOGROUP, "re") : NULL;
+	struct utsname kernel;
+
+	if (file == NULL)
+		return;
+	if (fgetc(file) == '1' && uname(&kernel) == 0 && strncmp(kernel.release, "6.18.", 5) == 0)
+		print_advice(
+			"kernel.sched_autogroup_enabled = 1: on Linux %s a polling core and a program that share a processor can keep other sessions from it for a minute; run %ssysctl kernel.sched_autogroup_enabled=0",
+			kernel.release, privilege_sudo());
+	fclose(file);
 }
 
 /* Applications need userfaultfd: without it, system calls copy their memory. */
@@ -687,6 +707,7 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 	check_cpu(&report);
 	check_processors(&report);
 	check_hugepages(&report);
+	check_autogroup(&report);
 	check_userfaultfd(&report);
 	check_listeners(&report, served);
 	check_devices(&report);

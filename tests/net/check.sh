@@ -33,6 +33,13 @@ checks() {
 
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT
 checks 0 'advice: hugepages: --no-huge works' $SMALL $CABLE -- $SOCKET $PORT
+AUTOGROUP=$(cat /proc/sys/kernel/sched_autogroup_enabled 2>/dev/null)
+case $AUTOGROUP-$(uname -r) in
+1-6.18.*) checks 0 'advice: kernel.sched_autogroup_enabled = 1' $SMALL $CABLE -- $SOCKET $PORT --idle sleep ;;
+*) ! grep autogroup "$WORK/out" || fail "advice about kernel.sched_autogroup_enabled = $AUTOGROUP on Linux $(uname -r)" ;;
+esac
+checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT --idle spin
+! grep autogroup "$WORK/out" || fail "a core that spins yields to nobody"
 checks 1 'missing: there is no port' $SMALL $CABLE -- $SOCKET
 checks 1 'no port reaches address 10.9.9.9' $SMALL $CABLE -- $SOCKET $PORT --node 1 --peer node=2,address=10.9.9.9
 checks 1 "missing: socket /nonexistent/dir/s: no file can be made in /nonexistent/dir" \
