@@ -18,7 +18,7 @@
 #define TIMEOUT 18u       /* code: 1 s */
 
 struct ibv_qp *
-bare_qp(const struct id *id, const struct rdma_conn_param *param)
+external_qp(const struct id *id, const struct rdma_conn_param *param)
 {
 	if (id->base.qp != NULL || param == NULL)
 		return id->base.qp;
@@ -27,7 +27,7 @@ bare_qp(const struct id *id, const struct rdma_conn_param *param)
 
 /* Creates the carrier, an unused queue pair with its own CQ. */
 struct ibv_qp *
-bare_carrier(struct id *id)
+carrier_of(struct id *id)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
 
@@ -41,7 +41,7 @@ bare_carrier(struct id *id)
 }
 
 void
-bare_forget(struct id *id)
+carrier_forget(struct id *id)
 {
 	if (id->psn != 0)
 		verbs_cm_expect_no_more(id->base.verbs, id->psn);
@@ -55,7 +55,7 @@ bare_forget(struct id *id)
 }
 
 int
-bare_to_init(struct ibv_qp_attr *attr)
+external_qp_init_attr(struct ibv_qp_attr *attr)
 {
 	attr->port_num = 1;
 	attr->pkey_index = 0;
@@ -101,7 +101,7 @@ init_qp_attr(struct id *id, struct ibv_qp_attr *attr)
 	if (is_udp(id))
 		return -EOPNOTSUPP;
 	if (attr->qp_state == IBV_QPS_INIT)
-		return bare_to_init(attr);
+		return external_qp_init_attr(attr);
 	/* RTR and RTS need the peer's QPN. */
 	if (id->peer_qpn == 0)
 		return -EINVAL;

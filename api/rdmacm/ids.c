@@ -130,7 +130,7 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	if (id->cr != 0)
 		reject_request(id, "", 0);
 	end_connection(id);
-	bare_forget(id);
+	carrier_forget(id);
 	udp_forget(id);
 	id_unlink(id);
 	forget_events(id);
@@ -410,7 +410,7 @@ move_to_init(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 
-	return ibv_modify_qp(qp, &attr, bare_to_init(&attr));
+	return ibv_modify_qp(qp, &attr, external_qp_init_attr(&attr));
 }
 
 static int
@@ -511,7 +511,7 @@ prepare_qp(struct id *id, const struct rdma_conn_param *param, struct one_conn_p
 {
 	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
 	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
-	struct ibv_qp *qp = bare_qp(id, param);
+	struct ibv_qp *qp = external_qp(id, param);
 	const struct one_qp_shm *shm;
 	int error;
 
@@ -524,7 +524,7 @@ prepare_qp(struct id *id, const struct rdma_conn_param *param, struct one_conn_p
 	param_fill(id, param, asked);
 	if (qp->qp_type == IBV_QPT_UD) {
 		asked->known_as = verbs_cm_id(qp);
-		qp = bare_carrier(id);
+		qp = carrier_of(id);
 		if (qp == NULL)
 			return -errno;
 	}

@@ -208,7 +208,7 @@ qp_freeze(struct core *core, struct engine_move *move)
 /* ---- frames that arrive meanwhile ---- */
 
 bool
-qp_park(struct core *core, struct engine_qp *qp, struct rte_mbuf *m)
+qp_queue_frame(struct core *core, struct engine_qp *qp, struct rte_mbuf *m)
 {
 	struct engine_move *move = qp->move;
 
@@ -216,21 +216,21 @@ qp_park(struct core *core, struct engine_qp *qp, struct rte_mbuf *m)
 		return false;
 	core->holds++;
 	frame_info(m)->next = NULL;
-	if (move->parked == NULL)
-		move->parked_end = &move->parked;
-	*move->parked_end = m;
-	move->parked_end = &frame_info(m)->next;
+	if (move->frames == NULL)
+		move->frames_end = &move->frames;
+	*move->frames_end = m;
+	move->frames_end = &frame_info(m)->next;
 	return true;
 }
 
 static struct rte_mbuf *
-next_parked(struct core *core, struct engine_move *move)
+next_frame(struct core *core, struct engine_move *move)
 {
-	struct rte_mbuf *m = move->parked;
+	struct rte_mbuf *m = move->frames;
 
 	if (m == NULL)
 		return NULL;
-	move->parked = frame_info(m)->next;
+	move->frames = frame_info(m)->next;
 	core->holds--;
 	return m;
 }
@@ -320,7 +320,7 @@ return_frozen(struct core *core, struct engine_move *move)
 
 	move->returns = true;
 	memset(move->after, 0, sizeof(move->after));
-	while ((m = next_parked(core, move)) != NULL)
+	while ((m = next_frame(core, move)) != NULL)
 		core_hand_over(core, move->from.lane->core, m);
 	give_to(qp, &move->from);
 }
@@ -344,7 +344,7 @@ qp_thaw(struct core *core, struct engine_move *move)
 	qp_join_lane(core, qp);
 	end_without_keys(qp->client->home);
 	core->stats.moves += !move->returns;
-	while ((m = next_parked(core, move)) != NULL)
+	while ((m = next_frame(core, move)) != NULL)
 		rcio_take(core, m);
 	if (qp_has_rc(qp) && qp->state != RC_ERROR)
 		rcio_after(core, qp);

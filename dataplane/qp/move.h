@@ -27,9 +27,9 @@ struct engine_move {
 	bool has_kept; /* `kept` belongs to the old lane's core */
 	struct rc_kept kept;
 	struct move_after after[MOVE_CQS];
-	struct rte_mbuf
-		*parked; /* frames for the frozen queue pair, linked by frame_info.next, oldest first */
-	struct rte_mbuf **parked_end;
+	/* Frames for the frozen queue pair, linked by frame_info.next, oldest first. */
+	struct rte_mbuf *frames;
+	struct rte_mbuf **frames_end;
 	/* Control thread only: commands for the queue pair that wait, oldest first. */
 	struct engine_command *waiting, **waiting_end;
 	uint32_t size; /* bytes of the record */

@@ -242,7 +242,7 @@ qp_sq_ready(const struct engine_qp *qp, uint32_t ahead)
 
 /* ---- move.c ---- */
 /* A frame for a frozen queue pair of this core. False: there is no room, and the caller frees the frame. */
-bool qp_park(struct core *core, struct engine_qp *qp, struct rte_mbuf *m);
+bool qp_queue_frame(struct core *core, struct engine_qp *qp, struct rte_mbuf *m);
 
 /* ---- doorbell.c ---- */
 uint32_t doorbell_scan(struct core *core);

@@ -549,7 +549,7 @@ route_frame(struct core *core, struct rte_mbuf *m, uint16_t port, const struct w
 	frame_info(m)->at = (uint8_t)core->index;
 	frame_info(m)->parsed = true;
 	if (owner == core)
-		return !qp_park(core, qp, m);
+		return !qp_queue_frame(core, qp, m);
 	core_hand_over(core, owner, m);
 	return false;
 }
@@ -719,7 +719,7 @@ inbound_frame(struct core *core, struct rte_mbuf *m)
 		return false;
 	}
 	if (unlikely(qp->frozen))
-		return !qp_park(core, qp, m);
+		return !qp_queue_frame(core, qp, m);
 	if (info->parsed)
 		steer_strayed(core, qp, info);
 	core->rx_far = info->far;

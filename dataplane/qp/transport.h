@@ -50,7 +50,7 @@ void rcio_answer_run(struct core *core, struct qp_list *run);
 uint32_t rcio_run(struct core *core, struct qp_list *run);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);
-void rcio_take(struct core *core, struct rte_mbuf *m); /* input a frame that was parked */
+void rcio_take(struct core *core, struct rte_mbuf *m); /* input a frame that waited for a move */
 /* Returns a buffer for a frame of `len` bytes, the core's tx_frame, to TX_TO() or (`loop`) to queue pair
  * `qpn` of this data plane. NULL: no buffer, or no room at the destination. */
 uint8_t *rcio_frame_begin(struct core *core, uint16_t to, bool loop, uint32_t qpn, uint32_t len);

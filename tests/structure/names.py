@@ -71,7 +71,7 @@ PREFIXES = {
             "wr _verbs __verbs __ioctl",
     },
     "api/rdmacm": {
-        "": "addr bare channel cma device devices event ids listening param reader rings udp "
+        "": "addr carrier channel cma device devices event external ids listening param reader rings udp "
               "raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap riounmap riowrite "
               "rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg rsendto rsetsockopt "
               "rshutdown rsocket rwrite rwritev",
