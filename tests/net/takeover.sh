@@ -7,6 +7,7 @@
 #   takeover.sh memif [N [abstract]]   the same over memif, whose socket is a file or has an abstract name
 #   takeover.sh held          while the old one waits for a new process that hangs, a third one takes the memif's socket; the port
 #                             opens when that one ends
+#   takeover.sh tap [N]       the same over taps, each bridged to a veth: the kernel's side is a new interface each time
 #   takeover.sh af_xdp        is refused
 #   takeover.sh ipsec [N]     the same over af_packet, encrypted
 #   takeover.sh local [N [CORES [PLACEMENT]]]   N times under the same programs on one data plane
@@ -53,6 +54,7 @@ init_planes() {
 		make_namespace a
 		make_namespace b
 		make_veth "oneside-$$-a" "oneside-$$-b"
+		[ "$DRIVER" != tap ] || bridge_taps
 		start_a_or_b a
 		start_a_or_b b
 	fi
@@ -60,6 +62,23 @@ init_planes() {
 	INSIDE=(ip netns exec "$NETNS")
 	addresses=(192.0.2.1 192.0.2.2)
 	sockets=("$(plane_socket a)" "$(plane_socket b)")
+}
+
+# Joins each namespace's tap0, whenever it is made, to its end of the cable. The kernel's side gets an address of its own: at
+# first it has the data plane's, and a bridge would keep frames for it.
+bridge_taps() {
+	local name ns
+	for name in a b; do
+		ns=oneside-$$-$name
+		ip -n "$ns" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 || fail "no bridge"
+		ip -n "$ns" link set veth0 master br0
+		ip -n "$ns" link set br0 up
+		while sleep 0.02; do
+			ip -n "$ns" link show tap0 | tr '\n' ' ' | grep -q 'master br0.*02:00:00:00:00:01' ||
+				ip -n "$ns" link set tap0 address 02:00:00:00:00:01 master br0 up
+		done 2>/dev/null &
+		APPLICATIONS+=("$!")
+	done
 }
 
 start_a_or_b() { # NAME
@@ -242,7 +261,7 @@ test_traffic() { # N NAME...
 	start_programs 86400
 	for name in "${@:2}"; do
 		say "data plane $name: $(usage "$name")"
-		[ "$CABLE" != memif ] || {
+		[ "$CABLE" != memif ] && [ "$DRIVER" != tap ] || {
 			fail_to_take_over "$name" take-built ''
 			fail_to_take_over "$name" '' take-built
 		}
@@ -920,6 +939,11 @@ memif)
 	test_traffic "${2:-10}" a b
 	# DPDK's listener, without its device, would accept the far end and never answer.
 	! grep -h 'accept connection request on socket fd -1' "$WORK"/*.log | head -n 1 | grep . || fail "an old listener goes on"
+	;;
+tap)
+	CABLE_MTU=1500 DRIVER=tap
+	init_planes
+	test_traffic "${2:-10}" a b
 	;;
 local)
 	PLANE_CORES=${3:-1} PLANE_PLACEMENT=${4:-auto}
