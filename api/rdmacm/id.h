@@ -62,7 +62,7 @@ void rings_destroy(struct id *id);
 /* ---- id_without_qp.c; with the lock held ---- */
 /* Returns the id's queue pair, or the application's own with QPN param->qp_num, or NULL. */
 struct ibv_qp *external_qp(const struct id *id, const struct rdma_conn_param *param);
-struct ibv_qp *carrier_of(struct id *id); /* NULL with errno */
+struct ibv_qp *carrier_make(struct id *id); /* NULL with errno */
 void carrier_forget(struct id *id);
 int external_qp_init_attr(struct ibv_qp_attr *attr); /* fills the attributes of INIT; returns their mask */
 

@@ -27,7 +27,7 @@ external_qp(const struct id *id, const struct rdma_conn_param *param)
 
 /* Creates the carrier, an unused queue pair with its own CQ. */
 struct ibv_qp *
-carrier_of(struct id *id)
+carrier_make(struct id *id)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
 

@@ -524,7 +524,7 @@ prepare_qp(struct id *id, const struct rdma_conn_param *param, struct one_conn_p
 	param_fill(id, param, asked);
 	if (qp->qp_type == IBV_QPT_UD) {
 		asked->known_as = verbs_cm_id(qp);
-		qp = carrier_of(id);
+		qp = carrier_make(id);
 		if (qp == NULL)
 			return -errno;
 	}

@@ -117,9 +117,9 @@ conn_place_ends(struct conn *conn)
 		place_qp(peer, conn->qp);
 }
 
-/* Codes of our RNR timer by the retries that we grant the peer.  A limited number lasts for 0.6 s or longer,
- * so that a receiver that runs late on a busy machine is no error; Linux waits 0.66 s before each retry.
- * Without a limit the timer is the delay of a message that found no receive: 0.64 ms. */
+/* Codes of our RNR timer by the retries that we grant the peer.  One to six last for 0.6 s or longer, so that
+ * a receiver that runs late on a busy machine is no error; Linux waits 0.66 s before each retry. Without a
+ * limit the timer is the delay of a message that found no receive: 0.64 ms. */
 static const uint8_t rnr_timer[CONFIG_RNR_RETRY_ENDLESS + 1] = {12, 0, 30, 29, 28, 27, 27, 12};
 
 static void

@@ -85,14 +85,6 @@ link_lost(void)
 	errno = saved;
 }
 
-static bool
-is_down(const struct port *port)
-{
-	struct rte_eth_link link;
-
-	return !port_link_is_up(port, &link);
-}
-
 /* True if the port must be started, or opened, again when its link is lost. */
 static bool
 needs_restart(const struct port *port)
@@ -280,7 +272,7 @@ poll_port(struct port *port, uint64_t now)
 		}
 	} else if (hurries && port->started && now - port->link_tried < LINK_HANDSHAKE_NS) {
 		return;
-	} else if (!port->started || port->replaced || is_down(port)) {
+	} else if (!port->started || port->replaced || !port_link_is_up(port)) {
 		port_set_flag(port, PORT_FLAG_PAUSED, true);
 		port->link_grace = engine_grace_start();
 		port->link_at = now + LINK_GRACE_NS;

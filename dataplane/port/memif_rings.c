@@ -116,12 +116,9 @@ publish_rings(struct port *port, struct rings rings)
 void
 rings_forget(void)
 {
-	for (uint32_t i = 0; i < ports_num; i++) {
-		struct rte_eth_link link;
-
-		if (ports[i].far_rings > 0 && !port_link_is_up(&ports[i], &link))
+	for (uint32_t i = 0; i < ports_num; i++)
+		if (ports[i].far_rings > 0 && !port_link_is_up(&ports[i]))
 			publish_rings(&ports[i], (struct rings){1, 1});
-	}
 }
 
 /* The driver truncates names of devices in messages. */

@@ -107,8 +107,8 @@ const struct port *port_by_addr(const struct wire_addr *addr);
 
 /* reopen.c: update `info` with the state reported by device and kernel. */
 void port_look(struct port *port);
-bool port_link_is_up(const struct port *port, struct rte_eth_link *link); /* false: *link may be unset */
-bool port_stats(struct port *port, struct engine_port_stats *out);        /* any thread */
+bool port_link_is_up(const struct port *port); /* of the device; kernel interfaces: see info.link_up */
+bool port_stats(struct port *port, struct engine_port_stats *out); /* any thread */
 /* Has port_stats() count on from `stats`, whatever the device has counted so far. */
 void port_inherit(struct port *port, const struct engine_port_stats *stats);
 /* Open the device again on the interface that replaced its former one; no core is inside a burst. */

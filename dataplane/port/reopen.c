@@ -47,11 +47,19 @@ is_absent(const struct port *port)
 	return rte_eth_dev_is_valid_port(port->device) == 0;
 }
 
-bool
-port_link_is_up(const struct port *port, struct rte_eth_link *link)
+static bool
+link_is_up(const struct port *port, struct rte_eth_link *link)
 {
 	return !is_absent(port) && rte_eth_link_get_nowait(port->device, link) == 0 &&
 	       link->link_status == RTE_ETH_LINK_UP;
+}
+
+bool
+port_link_is_up(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	return link_is_up(port, &link);
 }
 
 void
@@ -59,7 +67,7 @@ port_look(struct port *port)
 {
 	struct rte_eth_link link;
 
-	port->info.link_up = port_link_is_up(port, &link);
+	port->info.link_up = link_is_up(port, &link);
 	port->info.mbps =
 		port->info.link_up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN ? link.link_speed : 0;
 	if (port->kernel.name[0] != '\0')

@@ -46,8 +46,9 @@ start() {
 going_on() {
 	local name
 	for name in "${!CLIENT_PID[@]}"; do
-		alive "${CLIENT_PID[$name]}" && [ ! -e "$GUEST_RUN/jobs/$name.rc" ] ||
-			fail "$name has ended: $(show_frames; tail -n 5 "$WORK/$name.log"; guest_output "$name" | tail -n 5)"
+		alive "${CLIENT_PID[$name]}" && [ ! -e "$GUEST_RUN/jobs/$name.rc" ] && continue
+		[ -z "${CAPTURE_PID[cable]:-}" ] || stop_capture cable
+		fail "$name has ended: $(show_frames; tail -n 5 "$WORK/$name.log"; guest_output "$name" | tail -n 5)"
 	done
 }
 
@@ -55,9 +56,7 @@ going_on() {
 # machine Soft-RoCE's ib_write_bw ended by "invalid request" (status 9); it is not known whose fault that is.
 show_frames() {
 	local file nak
-	kill -INT "$CAPTURE" 2>/dev/null
-	wait "$CAPTURE" 2>/dev/null
-	for file in "$WORK"/cable_*; do
+	for file in "$WORK"/cable_*.pcap; do
 		nak=$(tshark -r "$file" -Y 'infiniband.aeth.syndrome >= 0x61 && infiniband.aeth.syndrome <= 0x63' -T fields -e frame.number 2>/dev/null | tail -n 1)
 		[ -z "$nak" ] || tshark -r "$file" -Y "frame.number > $((nak - 150)) && frame.number <= $((nak + 5))" -t e -T fields -e frame.time_epoch \
 			-e ip.src -e infiniband.bth.destqp -e infiniband.bth.opcode -e infiniband.bth.psn -e infiniband.reth.dmalen \
@@ -90,9 +89,7 @@ start write-from-guest serve 18517 '^ 65536 ' \
 start ping-to-guest connect cm 'ping data' "rping -s -a @ -V" "rping -c -v -V -a @"
 start ping-from-guest serve cm 'ping data' "rping -s -v -V -a @" "rping -c -V -a @"
 await_progress 2
-ip netns exec "$SWITCH" dumpcap -q -i tap0 -s 100 -b filesize:5000 -b files:3 -w "$WORK/cable" >/dev/null 2>&1 &
-CAPTURE=$!
-APPLICATIONS+=("$CAPTURE")
+start_capture cable "$SWITCH" tap0 -s 100 -b filesize:5000 -b files:3
 for ((i = 1; i <= ${1:-10}; i++)); do
 	upgrade a "$(basename "$WORK")-a.$((2 - i % 2))" upgrade
 	await_progress 2

@@ -303,7 +303,7 @@ FAULTS = [
           "\tone_doorbell_ring(lane->doorbells, doorbell);\n", "",
           "a doorbell at the former core does not reach the queue pair",
           ("engine-moves",)),
-    Fault("rings", "parked-frames-lost", "dataplane/qp/move.c",
+    Fault("rings", "waiting-frames-lost", "dataplane/qp/move.c",
           "\t\trcio_take(core, m);", "\t\trte_pktmbuf_free(m);",
           "frames that arrive while a queue pair moves are lost",
           ("engine-moves",)),

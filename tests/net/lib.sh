@@ -11,7 +11,7 @@
 #   plane_socket NAME, plane_pid NAME, plane_log NAME
 #   stop_plane NAME                SIGTERM; fails unless it ends cleanly
 #   kill_plane NAME                SIGKILL
-#   start_capture NAME NAMESPACE INTERFACE; stop_capture NAME     $WORK/NAME.pcap
+#   start_capture NAME NAMESPACE INTERFACE [DUMPCAP-OPTIONS]; stop_capture NAME     $WORK/NAME.pcap
 #   reserve_hugepages N            reserves N more hugepages of 2 MiB until the end; fails if they are not available
 #   say, fail, skip, expect
 #
@@ -354,7 +354,7 @@ kill_plane() {
 
 start_capture() {
 	: >"$WORK/$1.capture"
-	ip netns exec "$2" dumpcap -q -i "$3" -w "$WORK/$1.pcap" >"$WORK/$1.capture" 2>&1 &
+	ip netns exec "$2" dumpcap -q -i "$3" -w "$WORK/$1.pcap" "${@:4}" >"$WORK/$1.capture" 2>&1 &
 	CAPTURE_PID[$1]=$!
 	until grep -q '^File:' "$WORK/$1.capture"; do
 		kill -0 "${CAPTURE_PID[$1]}" 2>/dev/null || fail "dumpcap does not start"

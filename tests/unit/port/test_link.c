@@ -42,7 +42,7 @@ rte_eth_dev_stop(uint16_t device)
 }
 
 bool
-port_link_is_up(const struct port *port, struct rte_eth_link *link)
+port_link_is_up(const struct port *port)
 {
 	return now >= up_at;
 }
