@@ -562,6 +562,10 @@ struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list
 	struct one_rsm_access access[ONE_RSM_ACL_MAX];
 	uint32_t signal_cq; /* counts importers' signals (ring.h); 0: none */
 	uint32_t flags;     /* ONE_RSM_MAPPABLE */
+	/* PUBLISH: the copy thread copies the segment under the addresses from here on (copy.h), also after
+	 * the exporter has moved it; 0: it does not. For a data plane that takes over and cannot map the
+	 * file. */
+	uint64_t copy_at;
 };
 /* The segment's file holds only the segment, and the segment leaves the file at unpublish. */
 #define ONE_RSM_MAPPABLE 1u

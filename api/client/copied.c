@@ -51,9 +51,9 @@ memory_covers(const struct copied *memory, uint64_t addr, uint64_t len)
 	return addr >= memory->start && len <= memory->length && addr - memory->start <= memory->length - len;
 }
 
-/* Returns true if a registration of this size and right covers the range. */
-static bool
-size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t size, bool write)
+/* Returns the registration of this size and right that covers the range; NULL: none. */
+static const struct copied *
+find_size(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t size, bool write)
 {
 	uint64_t block = addr >> size;
 
@@ -62,18 +62,26 @@ size_covers(const struct copied_set *set, uint64_t addr, uint64_t len, uint32_t 
 
 		LIST_FOREACH(memory, &set->bucket[bucket_of(block - back, size, write)], link)
 			if (memory->write == write && memory_covers(memory, addr, len))
-				return true;
+				return memory;
 	}
-	return false;
+	return NULL;
 }
 
 bool
-copied_covers(const struct copied_set *set, uint64_t addr, uint64_t len, bool write)
+copied_find(const struct copied_set *set, uint64_t addr, uint64_t len, bool write, uint64_t *at)
 {
+	const struct copied *memory;
+
 	/* Memory that may be written may be read, too. */
-	for (uint32_t size = len == 0 ? 0 : size_of(len); size < COPIED_SIZES; size++)
-		for (int right = write; right <= 1; right++)
-			if (set->count[size][right] != 0 && size_covers(set, addr, len, size, right != 0))
+	for (uint32_t size = len == 0 ? 0 : size_of(len); size < COPIED_SIZES; size++) {
+		for (int right = write; right <= 1; right++) {
+			memory = set->count[size][right] == 0 ? NULL
+							      : find_size(set, addr, len, size, right != 0);
+			if (memory != NULL) {
+				*at = addr + memory->shift;
 				return true;
+			}
+		}
+	}
 	return false;
 }

@@ -83,15 +83,28 @@ forbid_all(struct copier *copier)
 	pthread_mutex_unlock(&allowing);
 }
 
+/* *at: where the memory is. */
 static bool
-may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write)
+may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write, uint64_t *at)
 {
 	bool may;
 
 	pthread_mutex_lock(&allowing);
-	may = copied_covers(&copier->allowed, addr, len, write);
+	may = copied_find(&copier->allowed, addr, len, write, at);
 	pthread_mutex_unlock(&allowing);
 	return may;
+}
+
+void
+copier_move(struct copied *memory, uint64_t at)
+{
+	bool held = copiers_hold();
+
+	pthread_mutex_lock(&allowing);
+	memory->shift = at - memory->start;
+	pthread_mutex_unlock(&allowing);
+	if (held)
+		copiers_release();
 }
 
 /* ---- copies ---- */
@@ -165,10 +178,11 @@ add_request(const struct copier *copier, const struct copies_lane *lane,
 
 	for (uint32_t i = 0; i < request->num_spans && i < ONE_MAX_SGE; i++) {
 		const struct one_copy_span *span = &request->span[i];
+		uint64_t at;
 		size_t tail = 0;
 
 		if (span->len == 0 || span->at > ONE_COPY_LEN || span->len > ONE_COPY_LEN - span->at ||
-		    !may_copy(copier, span->addr, span->len, in)) {
+		    !may_copy(copier, span->addr, span->len, in, &at)) {
 			pieces->num = before;
 			pieces->bytes = bytes;
 			return false;
@@ -176,12 +190,11 @@ add_request(const struct copier *copier, const struct copies_lane *lane,
 		/* The kernel copies pieces in order, but guarantees no order within a piece. An application
 		 * may poll for the last bytes, so they are a separate piece. */
 		if (in)
-			tail = tail_of(span->addr + span->len, span->len);
+			tail = tail_of(at + span->len, span->len);
 		if (span->len > tail)
-			add_piece(pieces, span->addr, slot + span->at, span->len - tail);
+			add_piece(pieces, at, slot + span->at, span->len - tail);
 		if (tail != 0)
-			add_piece(pieces, span->addr + span->len - tail, slot + span->at + span->len - tail,
-				  tail);
+			add_piece(pieces, at + span->len - tail, slot + span->at + span->len - tail, tail);
 	}
 	return true;
 }
@@ -189,18 +202,18 @@ add_request(const struct copier *copier, const struct copies_lane *lane,
 static uint32_t
 change_word(const struct copier *copier, const struct one_copy_request *request, uint64_t *found)
 {
-	uint64_t addr = request->span[0].addr, next = request->operand;
+	uint64_t next = request->operand, at;
 	uint32_t error = EFAULT;
 
 	if (request->op != ONE_COPY_FETCH_ADD && request->op != ONE_COPY_CMP_SWAP)
 		return error;
 	pthread_mutex_lock(&atomics);
-	if (may_copy(copier, addr, sizeof(*found), true))
-		error = move_word(copier, addr, found, false);
+	if (may_copy(copier, request->span[0].addr, sizeof(*found), true, &at))
+		error = move_word(copier, at, found, false);
 	if (error == 0 && (request->op == ONE_COPY_FETCH_ADD || *found == request->compare)) {
 		if (request->op == ONE_COPY_FETCH_ADD)
 			next += *found;
-		error = move_word(copier, addr, &next, true);
+		error = move_word(copier, at, &next, true);
 	}
 	pthread_mutex_unlock(&atomics);
 	return error;

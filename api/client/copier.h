@@ -38,8 +38,9 @@ struct copied_set;
 struct copied {
 	LIST_ENTRY(copied) link;
 	struct copied_set *set; /* NULL: not in a set */
-	uint64_t start, length;
-	bool write; /* write access, too */
+	uint64_t start, length; /* in the addresses of requests */
+	uint64_t shift;         /* the memory is at `start` + `shift`, modulo 2^64 */
+	bool write;             /* write access, too */
 };
 
 /* An empty set is all zero. */
@@ -51,8 +52,8 @@ struct copied_set {
 void copied_add(struct copied_set *set, struct copied *memory); /* length must not be 0 */
 void copied_remove(struct copied *memory);                      /* no effect if it is in no set */
 void copied_clear(struct copied_set *set);
-/* Returns true if a single registration covers [addr, addr + len), with the right. */
-bool copied_covers(const struct copied_set *set, uint64_t addr, uint64_t len, bool write);
+/* Returns true if a single registration covers [addr, addr + len), with the right; *at: where it is. */
+bool copied_find(const struct copied_set *set, uint64_t addr, uint64_t len, bool write, uint64_t *at);
 
 /* ---- copier.c ---- */
 struct copier;
@@ -73,6 +74,8 @@ void copier_stop(struct copier *copier);
 /* Add memory that may be copied, and remove memory for which no requests come any more. */
 void copier_allow(struct copier *copier, struct copied *memory);
 void copier_forbid(struct copied *memory);
+/* The memory is at `at` now. Copies that began before have ended, unless memory does not respond. */
+void copier_move(struct copied *memory, uint64_t at);
 /* Frees a copier in a child after fork, where there is no thread. */
 void copier_forget(struct copier *copier);
 

@@ -48,6 +48,11 @@ int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, 
  * piece, or could not be taken back. */
 int one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable);
 
+/* Has the copy thread (copier.h) copy the memory for a data plane that takes over and cannot map its file:
+ * under addresses from the returned one on, which are no others' and stay when the memory moves. 0: it cannot
+ * (configuration, seccomp, resources). */
+uint64_t one_mem_copy_at(struct one_client *client, struct one_mr *mr);
+
 /* Moves the pages out of the file: a process that maps the file keeps a stale copy. Afterwards the
  * registration can only be deregistered. Works on a lost attachment, too.
  * Errno: -EBUSY: as for one_mem_claim; any other: the pages are still in the file, for want of resources. */

@@ -260,6 +260,8 @@ claim_memory(struct rsm_export *export, bool writable)
 	if (result == RSM_SUCCESS && !export->claimed) {
 		export->claimed = one_mem_claim(export->link->client, &export->mr, writable) == 0;
 		export->writable = writable;
+		export->copy_at =
+			export->claimed && !writable ? one_mem_copy_at(export->link->client, &export->mr) : 0;
 	}
 	return result;
 }
@@ -282,6 +284,7 @@ publish_segment(struct rsm_export *export, rsm_memseg_id_t *segment_id, const rs
 	msg.rsm_publish.segment = *segment_id;
 	msg.rsm_publish.signal_cq = export->events.counter.id;
 	msg.rsm_publish.flags = export->claimed ? ONE_RSM_MAPPABLE : 0;
+	msg.rsm_publish.copy_at = export->copy_at;
 	result = rsm_error(one_call(export->link->client, &msg, NULL, 0, &reply));
 	if (result != RSM_SUCCESS)
 		return result;

@@ -22,12 +22,13 @@ struct rsm_export {
 	struct rsm_link *link;
 	struct one_mr mr;
 	uint64_t va, size;
-	uint32_t mode;   /* 0777 & ~umask at create */
-	bool rebind;     /* RSM_ALLOW_REBIND */
-	bool registered; /* mr is valid */
-	bool claimed;    /* the data plane may pass the file to importers */
-	bool writable;   /* importers may map it for writing */
-	bool owed;       /* withdrawn, but importers still share the pages: moving them is to be repeated */
+	uint32_t mode;    /* 0777 & ~umask at create */
+	bool rebind;      /* RSM_ALLOW_REBIND */
+	bool registered;  /* mr is valid */
+	bool claimed;     /* the data plane may pass the file to importers */
+	bool writable;    /* importers may map it for writing */
+	uint64_t copy_at; /* one_mem_copy_at(); 0: none */
+	bool owed;        /* withdrawn, but importers still share the pages: moving them is to be repeated */
 	bool published;
 	uint32_t segment;
 	uint32_t withdrawn;

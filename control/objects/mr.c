@@ -94,7 +94,7 @@ mr_withdraw(struct mr *mr)
 static int
 check_piece(struct client *client, const struct one_mr_piece *piece, const struct region *region, bool last)
 {
-	if (region == NULL || region->joined != region->size)
+	if (region == NULL || region->joined != region->size || region->mapping->base == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, piece->region);
 	if ((piece->offset & page_mask()) != 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, piece->offset);

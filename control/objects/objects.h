@@ -54,7 +54,7 @@ struct cq {
 
 struct region {
 	struct object object;
-	struct mapping *mapping;
+	struct mapping *mapping; /* without `base`: a sealed file that another process had mapped */
 	uint64_t size, page;
 	uint64_t joined;   /* bytes mapped so far; less than `size` until all files have been joined */
 	uint32_t unjoined; /* files that may still be joined */
@@ -78,6 +78,7 @@ struct mr {
 	uint32_t num_regions;
 	struct region **region;
 	uint64_t offset;            /* in the file, with one piece */
+	uint64_t copy_at;           /* struct one_rsm_publish; 0: unknown */
 	bool renewable;             /* as created; see mr_settle() */
 	TAILQ_ENTRY(mr) cache_link; /* in client->renewable_mrs, if renewable */
 	LIST_HEAD(, mw) windows;

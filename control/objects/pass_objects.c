@@ -36,6 +36,9 @@ static const struct record_field mr_fields[] = {
 };
 static RECORD_FORM(mr_form, RECORD_MR, 1, mr_fields);
 
+static const struct record_field copy_fields[] = {VALUE(mr, copy_at)};
+static RECORD_FORM(copy_form, RECORD_MR_COPY, 1, copy_fields); /* of an MR with copy_at */
+
 static const struct record_field mw_fields[] = {OBJECT(mw, pz, PZ), OBJECT(mw, mr, MR)};
 static RECORD_FORM(mw_form, RECORD_MW, 1, mw_fields);
 
@@ -148,10 +151,23 @@ zones_read(struct client *client, struct pass_in *in)
 
 /* ---- memory ---- */
 
+/*
+ * The file of an RSM segment that importers map for reading only is sealed: nobody can map it for writing any
+ * more.  It crosses without pieces.  The new process keeps it for importers, and has the exporter's copy
+ * thread move the memory, under addresses that the exporter has named (copy_at).
+ */
 struct region_place {
 	uint64_t phase, kept;
 	uint64_t fd; /* of the file, for importers; 0: none */
 };
+
+static bool
+is_sealed(const struct region *region)
+{
+	int fd = region->mapping->fd;
+
+	return fd >= 0 && (fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0;
+}
 
 static void
 region_write(void *object, struct pass_out *out)
@@ -166,12 +182,9 @@ region_write(void *object, struct pass_out *out)
 		return;
 	*place = (struct region_place){(uintptr_t)region->mapping->base % ONE_REGION_PAGE_MAX, region->kept,
 				       pass_fd(out, fd)};
-	if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE) != 0)
-		pass_fail(
-			out,
-			"an importer maps an RSM segment of %s (pid %d) for reading, so its file is sealed; unpublish the segment, or end the program",
-			region->object.client->program, (int)region->object.client->pid);
-	else if (fd >= 0)
+	if (is_sealed(region))
+		return;
+	if (fd >= 0)
 		pass_file(out, fd, region->size);
 	else if (region->joined == region->size)
 		pass_pieces(out, region->mapping->base, region->size);
@@ -232,8 +245,14 @@ region_read(struct client *client, struct pass_in *in)
 	memcpy(&place, record.bytes, sizeof(place));
 	if (region->joined == 0)
 		return pass_refuse(in, "region %#x has no memory", region->object.id);
-	if (map_memory(client, in, region->size, place.phase % ONE_REGION_PAGE_MAX, &region->mapping) != 0)
+	if (place.fd != 0 && !pass_is(in, RECORD_PIECE)) {
+		if (mapping_new(client, region->size, 1, &region->mapping) != 0)
+			return pass_refuse(in, "memory of user %u exceeds a limit; raise it", client->uid);
+		region->mapping->len = 0;
+	} else if (map_memory(client, in, region->size, place.phase % ONE_REGION_PAGE_MAX,
+			      &region->mapping) != 0) {
 		return -EINVAL;
+	}
 	if (place.fd != 0 && mappable_read(region, place.fd, in) != 0)
 		return -EINVAL;
 	if (place.kept != 0)
@@ -241,13 +260,25 @@ region_read(struct client *client, struct pass_in *in)
 	return 0;
 }
 
+static bool
+mr_is_sealed(const struct mr *mr)
+{
+	for (uint32_t i = 0; i < mr->num_regions; i++)
+		if (is_sealed(mr->region[i]))
+			return true;
+	return false;
+}
+
+/* Writes the key of an MR, or of a window of it (`mr` NULL: of none). */
 static void
-key_write(const struct mem_region *entry, struct pass_out *out)
+key_write(const struct mem_region *entry, const struct mr *mr, struct pass_out *out)
 {
 	struct key key = {.entry = *entry,
 			  .renewable = entry->renewable != NULL,
 			  .revoked = mem_lookup(engine_mem_table(), entry->key) != entry};
 
+	if (mr != NULL && entry->base != NULL && mr_is_sealed(mr))
+		key.entry.shift += mr->va - mr->copy_at;
 	record_put(&out->records, &key_form, entry->key, &key, &out->context);
 }
 
@@ -272,17 +303,27 @@ static void
 mr_write(void *object, struct pass_out *out)
 {
 	struct mr *mr = object;
+	const struct client *client = mr->object.client;
 
 	if (mr->entry == NULL) {
 		pass_fail(out, "memory is being revoked; try again");
 		return;
 	}
+	if (mr_is_sealed(mr) && (mr->copy_at == 0 || mr->num_regions != 1)) {
+		pass_fail(
+			out,
+			"an importer maps an RSM segment of %s (pid %d) for reading, so its file is sealed, and the program's library cannot copy it (an older version, process_memory = no, or a sandbox); unpublish the segment, or end the program",
+			client->program, (int)client->pid);
+		return;
+	}
 	record_put(&out->records, &mr_form, mr->object.id, mr, &out->context);
+	if (mr->copy_at != 0)
+		record_put(&out->records, &copy_form, mr->object.id, mr, &out->context);
 	for (uint32_t i = 0; i < mr->num_regions; i++)
 		record_append(&out->records, RECORD_MR_REGION, 1, mr->region[i]->object.id, 0);
 	if (mr->mapping != NULL)
 		pass_pieces(out, mr->mapping->base, mr->mapping->len);
-	key_write(mr->entry, out);
+	key_write(mr->entry, mr, out);
 }
 
 static int
@@ -322,6 +363,10 @@ mr_is_valid(const struct mr *mr)
 		       mr->va <= client->arena.size - mr->length;
 	if (mr->num_regions == 0)
 		return client->bounce != NULL;
+	for (uint32_t i = 0; i < mr->num_regions; i++)
+		if (mr->region[i]->mapping->base == NULL &&
+		    (mr->num_regions > 1 || mr->copy_at == 0 || client->bounce == NULL))
+			return false;
 	if (mr->num_regions > 1)
 		return true;
 	return mr->region[0]->joined == mr->region[0]->size && mr_pages(mr) <= mr->region[0]->size &&
@@ -333,7 +378,7 @@ address_of(const struct mr *mr)
 {
 	if (mr->object.busy)
 		return mr->object.client->arena.base + mr->va;
-	return mr->num_regions == 0 ? NULL : mr_base(mr);
+	return mr->num_regions == 0 || mr->region[0]->mapping->base == NULL ? NULL : mr_base(mr);
 }
 
 static int
@@ -364,6 +409,8 @@ mr_key_read(struct mr *mr, struct pass_in *in)
 	};
 	if (entry->base == NULL)
 		entry->bounce = client->bounce;
+	if (entry->base == NULL && mr->num_regions != 0)
+		entry->shift += mr->va - mr->copy_at;
 	mr->entry = entry;
 	mem_publish(engine_mem_table(), entry);
 	if (key.revoked && !mem_revoke(engine_mem_table(), client->engine, entry->key))
@@ -377,7 +424,9 @@ mr_read(struct client *client, struct pass_in *in)
 	struct mr *mr = new_object(client, OBJECT_MR, sizeof(*mr), in);
 	uint64_t id;
 
-	if (mr == NULL || pass_get(in, &mr_form, mr, &id) != 0 || mr_regions_read(mr, in) != 0)
+	if (mr == NULL || pass_get(in, &mr_form, mr, &id) != 0 ||
+	    (pass_is(in, RECORD_MR_COPY) && pass_get(in, &copy_form, mr, &id) != 0) ||
+	    mr_regions_read(mr, in) != 0)
 		return -EINVAL;
 	LIST_INIT(&mr->windows);
 	if (!mr_is_valid(mr) || (mr->renewable && mr->num_regions != 1))
@@ -396,7 +445,7 @@ mw_write(void *object, struct pass_out *out)
 	struct mw *mw = object;
 
 	record_put(&out->records, &mw_form, mw->object.id, mw, &out->context);
-	key_write(mw->entry, out);
+	key_write(mw->entry, mw->mr, out);
 }
 
 /* The window covers a part of its MR, by the addresses of the application. */
@@ -482,7 +531,7 @@ memory_populate(struct client *client)
 	for (uint32_t i = 0; i < table->size; i++) {
 		struct region *region = table_at(table, i);
 
-		if (region != NULL)
+		if (region != NULL && region->mapping->base != NULL)
 			populate(region->mapping);
 	}
 }

@@ -134,6 +134,7 @@ export_open(struct qp *qp, struct mem_region *window, uint32_t key)
 			  ((qp->permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
 		.qpn = qp->config.qpn,
 		.va = mr->va,
+		.shift = mr->entry->shift - mr->shift,
 		.length = mr->length,
 		.base = mr->entry->base,
 		.bounce = mr->entry->bounce,

@@ -111,6 +111,8 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, RSM_RESERVED_SEGID, ONE_SUBJECT_SEGMENT, id);
 	if (acl_valid(args->access, args->num_access) != RSM_OK)
 		return client_refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
+	if (args->copy_at != 0 && (client->bounce == NULL || args->copy_at + mr->length - 1 < args->copy_at))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->copy_at);
 	if (id == 0 && control.next_segment > UINT32_MAX)
 		return client_refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_SEGMENT, UINT32_MAX);
 	other = id != 0 ? segment_find(id) : NULL;
@@ -127,6 +129,7 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	if (id == 0)
 		control.next_segment++;
 	segment->mappable = (args->flags & ONE_RSM_MAPPABLE) != 0;
+	mr->copy_at = args->copy_at;
 	set_list(&segment->acl, args);
 	client->reply.rsm.segment = segment->id;
 	return 0;
@@ -175,14 +178,30 @@ segment_destroy(struct segment *segment)
 	free(segment);
 }
 
+/* The copy thread may still move what imports had begun. */
 static void
-unpublish_done(struct client *client, void *object)
+unpublish_settled(struct client *client, void *object)
 {
 	const struct segment *segment = object;
 
+	if (client->bounce != NULL && client_alive(client) &&
+	    !bounce_passed_all(client->bounce, &segment->copies)) {
+		grace_defer(client, unpublish_settled, object);
+		return;
+	}
 	client->reply.rsm.given = segment->given;
 	segment_destroy(object);
 	client_reply(client, 0);
+}
+
+static void
+unpublish_done(struct client *client, void *object)
+{
+	struct segment *segment = object;
+
+	if (client->bounce != NULL && client_alive(client))
+		bounce_mark_all(client->bounce, &segment->copies);
+	unpublish_settled(client, segment);
 }
 
 static bool
@@ -197,7 +216,7 @@ unpublish_slice(struct client *client)
 	return true;
 }
 
-/* Replies after the grace period: no core can access the memory for an import any more. */
+/* Replies when neither a core nor the copy thread can access the memory for an import any more. */
 int
 rsm_unpublish(struct client *client, const struct one_msg *msg)
 {

@@ -5,6 +5,7 @@
 
 #include "control/connect/connect.h"
 #include "control/base/acl.h"
+#include "dataplane/mem/bounce.h"
 
 #define RSM_ASSIGNED_FIRST 0x80000000u /* of the segment ids that the data plane assigns */
 
@@ -16,7 +17,8 @@ struct segment {
 	struct cm_listener *cm;
 	struct cq *signal_cq; /* NULL: none */
 	bool mappable;
-	bool given; /* an importer received the file */
+	bool given;                 /* an importer received the file */
+	struct bounce_marks copies; /* what unpublishing waits for */
 	LIST_HEAD(, qp) exports;
 	struct cm_node by_id;
 	LIST_ENTRY(segment) link;        /* in the list of all segments */

@@ -51,7 +51,8 @@ open_for_reading(int fd)
 }
 
 /* A library that lets nobody of this node write leaves its file open to seals.  The first importer closes it
- * to new writable mappings, even by a descriptor that the importer reopens, and to take-overs. */
+ * to new writable mappings, even by a descriptor that the importer reopens.  A data plane that takes over
+ * cannot map it either, and has the exporter copy (control/objects/pass_objects.c). */
 static bool
 seal_for_reading(int fd)
 {

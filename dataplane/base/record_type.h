@@ -48,6 +48,7 @@ enum record_type {
 	RECORD_CM,
 	RECORD_ESP_SA,
 	RECORD_END,
+	RECORD_MR_COPY, /* after RECORD_MR */
 	RECORD_TYPES
 };
 

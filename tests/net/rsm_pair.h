@@ -92,12 +92,18 @@ importer_open(struct importer *i, struct pair *pair)
 }
 
 static inline void
-importer_connect(struct importer *i, struct pair *pair, rsm_permission_t permission)
+importer_connect_to(struct importer *i, struct pair *pair, rsm_memseg_id_t id, rsm_permission_t permission)
 {
-	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, permission, &i->import),
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, id, permission, &i->import),
 		  RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier),
 		  RSM_SUCCESS);
+}
+
+static inline void
+importer_connect(struct importer *i, struct pair *pair, rsm_permission_t permission)
+{
+	importer_connect_to(i, pair, SEGMENT, permission);
 }
 
 static inline void

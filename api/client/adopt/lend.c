@@ -5,9 +5,10 @@
  * ranges_claim seals the file for good before it is lent if importers may write. Otherwise the data plane
  * does so when the first importer gets the file (control/rsm/share.c), with a seal that rules out new
  * writable mappings and write(2). Existing mappings, the data plane's and the range's own, keep working, and
- * no descriptor, not even a reopened one, can make another. Before that, a data plane that takes over can. (A
- * seal applies to the file, not to a descriptor: while some importers may map the file for writing, those
- * that may only read are restricted by their descriptor and the file's mode.)
+ * no descriptor, not even a reopened one, can make another. A data plane that takes over afterwards has the
+ * copy thread copy (one_mem_copy_at). (A seal applies to the file, not to a descriptor: while some importers
+ * may map the file for writing, those that may only read are restricted by their descriptor and the file's
+ * mode.)
  *
  * Lent memory is taken back even if pages may be pinned, because importers must not continue to share it. So
  * memory is lent only if it can be taken back: other threads must be held off while the pages move, which

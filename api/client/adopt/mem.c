@@ -444,14 +444,11 @@ copies_make(struct one_client *client, struct copied *first)
 }
 
 static int
-copies_allow(struct one_client *client, const struct one_mr_create *create, struct mem_use *use)
+copies_allow(struct one_client *client, struct copied *memory)
 {
-	use->copied.start = create->va;
-	use->copied.length = create->length;
-	use->copied.write = (create->access & WRITES) != 0;
 	if (client->copier == NULL)
-		return copies_make(client, &use->copied);
-	copier_allow(client->copier, &use->copied);
+		return copies_make(client, memory);
+	copier_allow(client->copier, memory);
 	return 0;
 }
 
@@ -492,8 +489,11 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 			 &msg->mr_create);
 	if (error != 0 || (*out)->mr != 0)
 		return error;
+	(*out)->copied.start = msg->mr_create.va;
+	(*out)->copied.length = msg->mr_create.length;
+	(*out)->copied.write = (msg->mr_create.access & WRITES) != 0;
 	if (msg->mr_create.num_pieces == 0)
-		error = copies_allow(client, &msg->mr_create, *out);
+		error = copies_allow(client, &(*out)->copied);
 	if (error == 0)
 		error = one_call(client, msg, NULL, 0, reply);
 	if (error == -EFAULT && reply->subject == ONE_SUBJECT_ADDRESS) {
@@ -670,6 +670,28 @@ one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable)
 	return error;
 }
 
+uint64_t
+one_mem_copy_at(struct one_client *client, struct one_mr *mr)
+{
+	static uint64_t next = 1ull << 63; /* above all addresses of a process; each is given out once */
+	struct mem_use *use = mr->adopted;
+	uint64_t at = 0;
+
+	if (client_check(client) != 0)
+		return 0;
+	pthread_mutex_lock(&lock);
+	if (is_one_piece(use) && use->copied.set == NULL && mr->length < -next) {
+		use->copied.start = next;
+		use->copied.shift = mr->va - next;
+		if (copies_allow(client, &use->copied) == 0) {
+			at = next;
+			next += mr->length;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return at;
+}
+
 int
 one_mem_recall(struct one_client *client, struct one_mr *mr)
 {
@@ -688,7 +710,7 @@ one_mem_recall(struct one_client *client, struct one_mr *mr)
 int
 one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va)
 {
-	const struct mem_use *use = mr->adopted;
+	struct mem_use *use = mr->adopted;
 	int error = client_check(client);
 
 	if (error != 0)
@@ -697,8 +719,11 @@ one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va)
 		return -EFAULT;
 	pthread_mutex_lock(&lock);
 	error = is_one_piece(use) ? ranges_move(use->range[0], mr->va, mr->length, va) : -EBUSY;
-	if (error == 0)
+	if (error == 0) {
 		mr->va = va;
+		if (use->copied.set != NULL)
+			copier_move(&use->copied, va);
+	}
 	pthread_mutex_unlock(&lock);
 	return error;
 }

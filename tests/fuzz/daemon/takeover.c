@@ -370,7 +370,7 @@ word(const struct one_record *record, uint32_t index)
 static void
 note_fds(void)
 {
-	uint64_t file = 0; /* of the region, for importers */
+	uint64_t size = 0; /* of the region */
 
 	for (uint32_t i = 1; i <= LISTENING; i++)
 		note_fd(i, FD_LISTENING, 0);
@@ -383,12 +383,12 @@ note_fds(void)
 			note_fd(word(record, 2), FD_EVENT, 0);
 		} else if (record->head.type == RECORD_CHANNEL) {
 			note_fd(word(record, 0), FD_SOCKET, 0);
+		} else if (record->head.type == RECORD_REGION) {
+			size = word(record, 0);
 		} else if (record->head.type == RECORD_REGION_PLACE) {
-			file = word(record, 2);
+			note_fd(word(record, 2), FD_FILE, size);
 		} else if (record->head.type == RECORD_PIECE) {
 			note_fd(word(record, 3), FD_FILE, word(record, 1) + word(record, 2));
-			note_fd(file, FD_FILE, word(record, 2));
-			file = 0;
 		}
 	}
 }

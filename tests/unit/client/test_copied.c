@@ -36,6 +36,17 @@ put(struct copied *at, uint64_t start, uint64_t length, bool write)
 	copied_add(&set, at);
 }
 
+static bool
+covers(uint64_t addr, uint64_t len, bool write)
+{
+	uint64_t at;
+
+	if (!copied_find(&set, addr, len, write, &at))
+		return false;
+	assert_int_equal(at, addr);
+	return true;
+}
+
 /* Overlapping ranges of all lengths are added and removed; each query is compared with the definition. */
 static void
 test_random(void **state)
@@ -55,10 +66,10 @@ test_random(void **state)
 		} else if (step % 64 == 1) {
 			copied_remove(&memory[i]);
 		}
-		assert_int_equal(copied_covers(&set, addr, len, write), expected(n, addr, len, write));
+		assert_int_equal(covers(addr, len, write), expected(n, addr, len, write));
 	}
 	copied_clear(&set);
-	assert_false(copied_covers(&set, 0, 1, false));
+	assert_false(covers(0, 1, false));
 	for (uint32_t i = 0; i < n; i++)
 		assert_null(memory[i].set);
 }
@@ -68,12 +79,12 @@ test_edges(void **state)
 {
 	put(&memory[0], UINT64_MAX - 4095, 4095, true);
 	put(&memory[1], 0, 1, false);
-	assert_true(copied_covers(&set, UINT64_MAX - 1, 1, true));
-	assert_false(copied_covers(&set, UINT64_MAX, 1, true));
-	assert_false(copied_covers(&set, UINT64_MAX - 1, 3, true)); /* the end wraps */
-	assert_true(copied_covers(&set, 0, 1, false));
-	assert_false(copied_covers(&set, 0, 1, true));
-	assert_false(copied_covers(&set, 0, UINT64_MAX, false));
+	assert_true(covers(UINT64_MAX - 1, 1, true));
+	assert_false(covers(UINT64_MAX, 1, true));
+	assert_false(covers(UINT64_MAX - 1, 3, true)); /* the end wraps */
+	assert_true(covers(0, 1, false));
+	assert_false(covers(0, 1, true));
+	assert_false(covers(0, UINT64_MAX, false));
 	copied_clear(&set);
 }
 
@@ -101,9 +112,9 @@ test_many(void **state)
 		put(&memory[i], 0x7f0000000000ull + i * 10240ull, 8192, i % 2 == 0);
 	assert_in_range(longest(), 1, 50);
 	for (uint32_t i = 0; i < MANY; i++) {
-		assert_true(copied_covers(&set, memory[i].start + 4096, 4096, false));
-		assert_int_equal(copied_covers(&set, memory[i].start, 8192, true), memory[i].write);
-		assert_false(copied_covers(&set, memory[i].start + 1, 8192, false));
+		assert_true(covers(memory[i].start + 4096, 4096, false));
+		assert_int_equal(covers(memory[i].start, 8192, true), memory[i].write);
+		assert_false(covers(memory[i].start + 1, 8192, false));
 	}
 	copied_clear(&set);
 }
@@ -200,12 +211,41 @@ test_lanes(void **state)
 	close(place.arena_fd);
 }
 
+/* Memory that moves keeps the addresses that requests name. */
+static void
+test_moved(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const struct copier_place place = {.arena_fd = memfd_create("arena", MFD_CLOEXEC), .wake_fd = -1};
+	static uint8_t before[8] = "before ", after[8] = "after  ";
+	static struct copied one = {.start = 1ull << 63, .length = sizeof(before), .write = true};
+	uint8_t *named = (uint8_t *)(uintptr_t)one.start;
+	struct one_copies *copies;
+	struct copier *copier;
+
+	assert_int_equal(ftruncate(place.arena_fd, (off_t)(page + sizeof(*copies))), 0);
+	copies = mmap(NULL, sizeof(*copies), PROT_READ | PROT_WRITE, MAP_SHARED, place.arena_fd, (off_t)page);
+	assert_true(copies != MAP_FAILED);
+	one.shift = (uintptr_t)before - one.start;
+	assert_int_equal(copier_start(&place, page, &one, &copier), 0);
+	ask(copies, copies, 0, named);
+	await(copies, 0);
+	assert_memory_equal(copies->slot[1], before, sizeof(before));
+	copier_move(&one, (uintptr_t)after);
+	ask(copies, copies, 1, named);
+	await(copies, 1);
+	assert_memory_equal(copies->slot[1], after, sizeof(after));
+	copier_stop(copier);
+	munmap(copies, sizeof(*copies));
+	close(place.arena_fd);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random), cmocka_unit_test(test_edges), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_forked), cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_forked), cmocka_unit_test(test_lanes), cmocka_unit_test(test_moved),
 	};
 
 	return cmocka_run_group_tests_name("copied", tests, NULL, NULL);

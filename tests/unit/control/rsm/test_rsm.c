@@ -166,11 +166,22 @@ seals_of(uint32_t id)
 	return fcntl(segment_find(id)->mr->region[0]->mapping->fd, F_GET_SEALS);
 }
 
-/* The first importer that gets the file of a segment closes it to new writable mappings, and so to
- * take-overs.
- */
+/* Publishes a segment that nobody may write. */
+static int
+publish_for_reading(struct app *app, uint32_t mr, uint64_t copy_at)
+{
+	app->msg.rsm_publish = (struct one_rsm_publish){.mr = mr,
+							.segment = 0x400000,
+							.default_permission = 0400,
+							.flags = ONE_RSM_MAPPABLE,
+							.copy_at = copy_at};
+	return app_call(app, ONE_MSG_RSM_PUBLISH);
+}
+
+/* The first importer that gets the file of a segment closes it to new writable mappings. A data plane that
+ * takes over then needs the exporter's copy thread. */
 static void
-test_sealed(void **state)
+pass_sealed(uint64_t copy_at, const char *why)
 {
 	struct app exporter, importer;
 	struct one_mr_created mr;
@@ -179,9 +190,12 @@ test_sealed(void **state)
 	app_hello(&exporter, ONE_KIND_RSM);
 	app_hello(&importer, ONE_KIND_RSM);
 	mr = app_mr(&exporter, app_pz(&exporter), mappable_region(&exporter), VA, SIZE);
-	exporter.msg.rsm_publish = (struct one_rsm_publish){
-		.mr = mr.mr, .segment = 0x400000, .default_permission = 0400, .flags = ONE_RSM_MAPPABLE};
-	assert_int_equal(app_call(&exporter, ONE_MSG_RSM_PUBLISH), 0);
+	assert_int_equal(publish_for_reading(&exporter, mr.mr, 1ull << 63), -EINVAL); /* no copy thread */
+	if (copy_at != 0) {
+		assert_int_equal(app_call(&exporter, ONE_MSG_COPIES), 0);
+		assert_int_equal(publish_for_reading(&exporter, mr.mr, -4096ull), -EINVAL); /* wraps */
+	}
+	assert_int_equal(publish_for_reading(&exporter, mr.mr, copy_at), 0);
 	assert_int_equal(import(&importer, 1, 0x400000, ACL_READ, app_cq(&importer, 20), app_pz(&importer)),
 			 0);
 	assert_int_equal(await(ONE_CQE_RSM, importer.reply.qp.qp).status, 0);
@@ -192,10 +206,22 @@ test_sealed(void **state)
 	assert_int_equal(map(&importer, importer.reply.qp.qp, ACL_READ), 0);
 	assert_int_equal(seals_of(0x400000) & (F_SEAL_FUTURE_WRITE | F_SEAL_SEAL),
 			 F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
-	assert_non_null(strstr(pass_memory(0x400000, &num_fds), "its file is sealed"));
+	if (why == NULL) {
+		assert_string_equal(pass_memory(0x400000, &num_fds), "");
+		assert_int_equal(num_fds, 1); /* for importers alone */
+	} else {
+		assert_non_null(strstr(pass_memory(0x400000, &num_fds), why));
+	}
 	app_close(&exporter);
 	app_close(&importer);
 	assert_clean();
+}
+
+static void
+test_sealed(void **state)
+{
+	pass_sealed(0, "its file is sealed");
+	pass_sealed(1ull << 63, NULL);
 }
 
 /* An importer on the same host can map a segment with the rights that it was granted, and no others. */

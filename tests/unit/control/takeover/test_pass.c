@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records that one control thread writes and another reads, on the fake engine. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "control/connect/connect.h"
 #include "control/objects/pass.h"
@@ -157,6 +160,119 @@ test_revoked_window(void **state)
 	pass_window_end(&client);
 }
 
+/* ---- a sealed file ---- */
+
+#define SEALED_SIZE 8192u
+#define COPY_AT (1ull << 63)
+
+/* Writes a zone, and memory in a sealed file, for a successor. */
+static void
+write_sealed(struct client *client)
+{
+	int fd = memfd_create("segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	static uint8_t here[SEALED_SIZE];
+	struct mem_region entry = {
+		.key = 0x12345678, .pz = 0x10001, .va = VA, .length = SEALED_SIZE, .base = here};
+	struct mapping mapping = {.base = here, .len = SEALED_SIZE, .fd = fd};
+	struct region *region = object_new(client, OBJECT_REGION, sizeof(*region)), *regions[] = {region};
+	struct mr *mr = object_new(client, OBJECT_MR, sizeof(*mr));
+	struct pz *pz = object_new(client, OBJECT_PZ, sizeof(*pz));
+
+	assert_int_equal(fallocate(fd, 0, 0, SEALED_SIZE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL), 0);
+	pz->number = entry.pz;
+	pz->object.busy = false;
+	region->object.busy = mr->object.busy = false;
+	region->mapping = &mapping;
+	region->size = region->joined = SEALED_SIZE;
+	region->page = 4096;
+	region->sealed = region->registered = true;
+	mr->pz = pz;
+	mr->va = VA;
+	mr->length = SEALED_SIZE;
+	mr->entry = &entry;
+	mr->num_regions = 1;
+	mr->region = regions;
+	mr->copy_at = COPY_AT;
+	mem_publish(engine_mem_table(), &entry);
+	memory_write(client, &out);
+	mem_remove(engine_mem_table(), entry.key);
+	assert_string_equal(out.why, "");
+	assert_int_equal(out.num_fds, 1);
+	object_free(mr);
+	object_free(region);
+}
+
+static void
+read_sealed_end(struct client *client)
+{
+	const struct table *table = &client->table[OBJECT_MR];
+
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct mr *mr = table_at(table, i);
+
+		if (mr != NULL && mr->entry != NULL) {
+			mem_remove(engine_mem_table(), mr->entry->key);
+			free(mr->entry);
+			key_free(client);
+		}
+		if (mr != NULL)
+			free(mr->region);
+	}
+	table = &client->table[OBJECT_REGION];
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct region *region = table_at(table, i);
+
+		if (region != NULL && region->mapping != NULL) {
+			close(region->mapping->fd);
+			free(region->mapping);
+		}
+	}
+	pass_out_end(&out);
+	written_end();
+	client_end(client);
+}
+
+/* Returns what reading memory in a sealed file returns, if the program has a copy thread or none. */
+static int
+pass_sealed(struct client *client, struct bounce *bounce)
+{
+	static struct config config = {.limits = {.max_mr_total = 1 << 20}};
+
+	control.config = &config;
+	client_begin(client);
+	client->kind = ONE_KIND_RSM;
+	client->bounce = bounce;
+	control.quota.max_bytes_per_uid = 1 << 20;
+	control.quota.max_common[QUOTA_MAPPABLE] = control.quota.max_common[QUOTA_MAPPINGS] = 64;
+	write_sealed(client);
+	begin_reading(client);
+	in.fd = out.fd;
+	in.num_fds = out.num_fds;
+	return memory_read(client, &in);
+}
+
+/* Memory that cannot be mapped any more is the copy thread's, under the addresses that it knows. */
+static void
+test_sealed_file(void **state)
+{
+	struct bounce *bounce = (struct bounce *)(uintptr_t)1;
+	const struct mem_region *entry;
+	struct client client;
+
+	if (pass_sealed(&client, bounce) != 0)
+		fail_msg("%s", in.why);
+	entry = mem_lookup(engine_mem_table(), 0x12345678);
+	assert_non_null(entry);
+	assert_null(entry->base);
+	assert_ptr_equal(entry->bounce, bounce);
+	assert_int_equal(entry->va - entry->shift, COPY_AT);
+	read_sealed_end(&client);
+	assert_int_equal(pass_sealed(&client, NULL), -EINVAL);
+	assert_non_null(strstr(in.why, "exceeds its region"));
+	read_sealed_end(&client);
+}
+
 /* ---- connections ---- */
 
 extern const struct record_form *const __start_record_forms[];
@@ -303,6 +419,7 @@ main(void)
 		cmocka_unit_test(test_unknown_kind),
 		cmocka_unit_test(test_window_without_memory),
 		cmocka_unit_test(test_revoked_window),
+		cmocka_unit_test(test_sealed_file),
 		cmocka_unit_test(test_connection_without_queue_pair),
 		cmocka_unit_test(test_queue_pair_without_rings),
 		cmocka_unit_test(test_too_many_slots),
