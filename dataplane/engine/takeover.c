@@ -228,12 +228,9 @@ is_driven_by(const struct port *port, const char *driver)
 	return strncmp(port->device_name, driver, strlen(driver)) == 0;
 }
 
-/* DPDK's driver of af_xdp keeps its sockets, and so the interface's queues, when the device is closed. */
 const char *
 engine_port_obstacle(uint32_t port)
 {
-	if (is_driven_by(&ports[port], "net_af_xdp"))
-		return "the driver of af_xdp keeps its queues until the process ends";
 	if (is_driven_by(&ports[port], "net_bonding"))
 		return "the members of a bond stay open until the process ends";
 	return NULL;
@@ -242,10 +239,15 @@ engine_port_obstacle(uint32_t port)
 void
 engine_ports_close(void)
 {
+	bool awaits = false;
+
 	for (uint32_t i = 0; i < ports_num; i++) {
 		port_set_flag(&ports[i], PORT_FLAG_PAUSED, true);
 		port_close(&ports[i]);
+		awaits = awaits || port_awaits_queues(&ports[i]);
 	}
+	if (awaits)
+		xdp_await_queues();
 }
 
 int
@@ -254,7 +256,7 @@ engine_ports_reopen(char *why, size_t why_len)
 	int last = 0;
 
 	for (uint32_t i = 0; i < ports_num; i++) {
-		int error = port_reopen(&ports[i], why, why_len);
+		int error = port_reopen_freed(&ports[i], why, why_len);
 
 		/* A port that did not open stays paused, and is opened again every second: link.c.  So is a
 		 * memif without its peer, which is started again. */

@@ -521,12 +521,15 @@ port_start_device(uint32_t index, char *why, size_t why_len)
 	uint16_t rx = (uint16_t)RTE_MIN((uint32_t)DESCRIPTORS, rte_align32prevpow2(engine.config->mbufs / 4));
 	uint16_t tx = rx;
 	int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->device, &rx, &tx);
+	struct xdp_sockets before;
 
+	xdp_sockets_list(&before, NULL);
 	for (uint16_t i = 0; i < port->rx_queues && error == 0; i++)
 		error = rte_eth_rx_queue_setup(port->device, i, rx, SOCKET_ID_ANY, NULL,
 					       engine.core[i % engine.num_cores]->pool);
 	for (uint16_t i = 0; i < port->tx_queues && error == 0; i++)
 		error = rte_eth_tx_queue_setup(port->device, i, tx, SOCKET_ID_ANY, NULL);
+	xdp_sockets_list(&port->xdp, &before);
 	if (error != 0)
 		return fail_open(index, "refuses its queues", error, why, why_len);
 	error = rte_eth_dev_start(port->device);
@@ -544,6 +547,8 @@ start_port(uint32_t index, char *why, size_t why_len)
 	struct port *port = &ports[index];
 	int error = port_start_device(index, why, why_len);
 
+	if (error != 0 && port_awaits_queues(port))
+		error = port_reopen_freed(port, why, why_len);
 	if (error != 0)
 		return error;
 	/* The peer may appear later: link.c retries. */

@@ -7,6 +7,7 @@
 #include "dataplane/port/kernel_side.h"
 #include "dataplane/port/memif_rings.h"
 #include "dataplane/port/rss.h"
+#include "dataplane/port/xdp_sockets.h"
 
 struct flow_rule {
 	struct rte_flow *handle; /* NULL: unused */
@@ -44,6 +45,7 @@ struct port {
 	uint64_t link_hurry, link_tried; /* end of frequent attempts; time of the last one */
 	int multicast_fd; /* packet socket that is in the groups of neighbour discovery; -1: none */
 	struct kernel_side kernel;
+	struct xdp_sockets xdp;                                 /* of a device of af_xdp */
 	char device_name[RTE_ETH_NAME_MAX_LEN], arguments[256]; /* as given to EAL */
 	bool refused;  /* opening the device on the new interface failed, and was reported */
 	bool replaced; /* the kernel's interface was deleted and recreated */
@@ -113,6 +115,11 @@ bool port_stats(struct port *port, struct engine_port_stats *out); /* any thread
 void port_inherit(struct port *port, const struct engine_port_stats *stats);
 /* Open the device again on the interface that replaced its former one; no core is inside a burst. */
 int port_reopen(struct port *port, char *why, size_t why_len);
+/* True if the queues become free only some time after a process that had them has closed the device. */
+bool port_awaits_queues(const struct port *port);
+/* Calls port_reopen() when queues that another process has closed should be free, and again if they are not.
+ */
+int port_reopen_freed(struct port *port, char *why, size_t why_len);
 /* Close the device, whose counters are kept, until port_reopen(); no core is inside a burst. Returns 0 or
  * -errno. */
 int port_close(struct port *port);

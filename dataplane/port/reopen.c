@@ -156,6 +156,7 @@ remove_device(struct port *port)
 		port_stop_device(port);
 	port_multicast_leave(port);
 	error = rte_eal_hotplug_remove(bus, name);
+	xdp_sockets_close(&port->xdp);
 	/* The device is absent if it is closed, or could not be opened the last time. */
 	return error == -EINVAL || error == -ENOENT ? 0 : error;
 }
@@ -220,6 +221,29 @@ port_reopen(struct port *port, char *why, size_t why_len)
 	else
 		error = start_again(port, why, why_len);
 	pthread_mutex_unlock(&devices_lock);
+	return error;
+}
+
+#define FREED_TRIES 3 /* each that fails leaks packet buffers of DPDK's driver */
+
+bool
+port_awaits_queues(const struct port *port)
+{
+	static const char driver[] = "net_af_xdp";
+
+	return strncmp(port->device_name, driver, strlen(driver)) == 0;
+}
+
+int
+port_reopen_freed(struct port *port, char *why, size_t why_len)
+{
+	int tries = port_awaits_queues(port) ? FREED_TRIES : 1, error;
+
+	do {
+		if (port_awaits_queues(port))
+			xdp_await_queues();
+		error = port_reopen(port, why, why_len);
+	} while (error != 0 && --tries > 0);
 	return error;
 }
 

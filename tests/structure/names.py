@@ -31,7 +31,7 @@ PREFIXES = {
         "engine": "counters idle loop telemetry",
         "esp": "esp",
         "mem": "bounce guard mem slab",
-        "port": "device flow flows kernel_side link links memif port ports privilege recvmsg rings rss rx_wakeup sendmsg tx",
+        "port": "device flow flows kernel_side link links memif port ports privilege recvmsg rings rss rx_wakeup sendmsg tx xdp",
         "qp": "client_fault cq doorbell keys local qp qpn rcio share srq steer ud user wake wqe",
         "rc": "rc",
         "wire": "icrc wire",
