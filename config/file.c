@@ -135,7 +135,7 @@ take_heading(struct reading *reading, char *start)
 
 	if (end == NULL || end[1] != '\0')
 		return REFUSE_LINE(reading, -EINVAL, ", \"%.40s\": %s; write [section] on a line by itself",
-				   start, end == NULL ? "its ] is missing" : "something stands behind the ]");
+				   start, end == NULL ? "its ] is missing" : "something is behind the ]");
 	if ((size_t)(end - start) > NAME_LEN + 1)
 		return REFUSE_LINE(reading, -E2BIG,
 				   ", \"%.40s...\": the name is too long; write at most %u bytes", start,

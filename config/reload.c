@@ -253,6 +253,5 @@ config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_l
 		return 0;
 	}
 	return config_refuse(why, why_len, -ENOENT,
-			     "peer %u: there is no such peer; onesidectl show peers tells which there are",
-			     node);
+			     "peer %u: there is no such peer; onesidectl show peers lists them", node);
 }

@@ -150,7 +150,7 @@ enum engine_command_type {
 	ENGINE_QP_FREEZE,    /* `move`: see engine_move_new(). -EAGAIN: try again later */
 	ENGINE_QP_THAW,      /* `move`: on the other lane; -ENOBUFS: send it again, now to the old lane */
 	ENGINE_QP_MOVED,     /* `move`: after THAW; to the old lane */
-	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok; `settle`: the window covered memory that the
+	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok; `copies`: the window covered memory that the
 				application's copy thread copies */
 	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
 	ENGINE_CQ_POST,      /* puts `event` on cq; with qp: its conn_cq, of the lane to which it moves */
@@ -192,7 +192,7 @@ struct engine_command {
 		enum one_qp_state state;
 		struct engine_move *move;
 		struct {
-			bool ok, settle;
+			bool ok, copies;
 		};
 		uint32_t limit;
 		struct engine_srq *other_srq;

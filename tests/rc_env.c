@@ -100,7 +100,7 @@ test_env_input(struct test_env *env, struct rc_qp *qp, const struct wire_packet 
 }
 
 void
-test_env_settle(struct test_env *env)
+test_env_quiesce(struct test_env *env)
 {
 	wire_move(&env->move);
 	rc_run_end(&env->rc);

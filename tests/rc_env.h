@@ -28,9 +28,9 @@ uint8_t *test_env_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len);
 const struct wire_packet *test_env_hold(struct rc_env *env, const struct wire_packet *packet);
 
 /* A burst: frames are parsed and input one by one. Parsing a frame ends the use of the frame before;
- * test_env_settle(), which must follow the last, ends the use of the last. A frame may be freed then. */
+ * test_env_quiesce(), which must follow the last, ends the use of the last. A frame may be freed then. */
 enum wire_drop test_env_parse(struct test_env *env, uint8_t *frame, uint32_t len, struct wire_packet *packet);
 void test_env_input(struct test_env *env, struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
-void test_env_settle(struct test_env *env);
+void test_env_quiesce(struct test_env *env);
 
 #endif

@@ -7,7 +7,7 @@
  * PSP, RSP and PZ parameters, flags, states of endpoints, event numbers, completion statuses) is equal in
  * both versions.
  *
- * Functions called face_* are the members of the provider table.  Each converts its arguments and calls the
+ * Functions called dat2_* are the members of the provider table.  Each converts its arguments and calls the
  * provider of 1.2, which is linked in.
  */
 #ifndef DAT2_H
@@ -281,20 +281,20 @@ typedef enum {
 
 /* clang-format off */
 /* Parameters of the calls that differ from 1.2 (DIFFERS), with the names that 1.2 uses. */
-#define FACE_PARAMETERS_cr_reject                                                                            \
+#define DAT2_PARAMETERS_cr_reject                                                                            \
 	(DAT_CR_HANDLE) cr_handle, (DAT_COUNT) private_data_size, (const DAT_PVOID) private_data
-#define FACE_PARAMETERS_lmr_create                                                                           \
+#define DAT2_PARAMETERS_lmr_create                                                                           \
 	(DAT_IA_HANDLE) ia_handle, (DAT_MEM_TYPE) mem_type, (DAT_REGION_DESCRIPTION) region_description,     \
 	(DAT_VLEN) length, (DAT_PZ_HANDLE) pz_handle, (uint32_t) mem_privileges, (DAT2_VA_TYPE) va_type,     \
 	(DAT_LMR_HANDLE *) lmr_handle, (DAT_LMR_CONTEXT *) lmr_context, (DAT_RMR_CONTEXT *) rmr_context,     \
 	(DAT_VLEN *) registered_size, (DAT_VADDR *) registered_address
-#define FACE_PARAMETERS_rmr_bind                                                                             \
+#define DAT2_PARAMETERS_rmr_bind                                                                             \
 	(DAT_RMR_HANDLE) rmr_handle, (DAT_LMR_HANDLE) lmr_handle, (const DAT2_LMR_TRIPLET *) lmr_triplet,    \
 	(DAT_MEM_PRIV_FLAGS) mem_privileges, (DAT2_VA_TYPE) va_type, (DAT_EP_HANDLE) ep_handle,              \
 	(DAT_RMR_COOKIE) user_cookie, (DAT_COMPLETION_FLAGS) completion_flags, (DAT_RMR_CONTEXT *) rmr_context
 
 /* The calls of 1.2 (dat/calls.h), followed by the calls that 2.0 adds, in the order of the table. */
-#define FACE_CALLS(CALL)                                                                                     \
+#define DAT2_CALLS(CALL)                                                                                     \
 	DAT_CALLS(CALL, CALL, DAT2_OF)                                                                       \
 	CALL(csp_create, , UNSUPPORTED, (DAT_IA_HANDLE) ia, (DAT2_COMM *) comm,                              \
 	     (DAT_IA_ADDRESS_PTR) address, (DAT_EVD_HANDLE) evd, (DAT_HANDLE *) csp)                         \
@@ -317,47 +317,47 @@ typedef enum {
 	CALL(handle_extendedop, , EXTENDED, (DAT_HANDLE) dat_handle, (int) extended_op, (va_list) args)
 /* clang-format on */
 
-#define FACE_ALIKE(name, ...) __VA_ARGS__
-#define FACE_LAYOUTS(name, ...) __VA_ARGS__
-#define FACE_UNSUPPORTED(name, ...) __VA_ARGS__
-#define FACE_EXTENDED(name, ...) __VA_ARGS__
-#define FACE_DIFFERS(name, ...) FACE_PARAMETERS_##name
+#define DAT2_ALIKE(name, ...) __VA_ARGS__
+#define DAT2_LAYOUTS(name, ...) __VA_ARGS__
+#define DAT2_UNSUPPORTED(name, ...) __VA_ARGS__
+#define DAT2_EXTENDED(name, ...) __VA_ARGS__
+#define DAT2_DIFFERS(name, ...) DAT2_PARAMETERS_##name
 
-#define FACE_PROTOTYPE(name, handle, version2, ...) \
-	DAT_RETURN face_##name(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__)));
-FACE_CALLS(FACE_PROTOTYPE)
+#define DAT2_PROTOTYPE(name, handle, version2, ...) \
+	DAT_RETURN dat2_##name(ONE_PARAMETERS(DAT2_##version2(name, __VA_ARGS__)));
+DAT2_CALLS(DAT2_PROTOTYPE)
 
-#define FACE_MEMBER(name, handle, version2, ...) \
-	DAT_RETURN (*name##_func)(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__)));
+#define DAT2_MEMBER(name, handle, version2, ...) \
+	DAT_RETURN (*name##_func)(ONE_PARAMETERS(DAT2_##version2(name, __VA_ARGS__)));
 typedef struct {
 	const char *device_name; /* name of the IA */
 	DAT_PVOID extension;
-	FACE_CALLS(FACE_MEMBER)
+	DAT2_CALLS(DAT2_MEMBER)
 } DAT2_PROVIDER;
 _Static_assert(sizeof(DAT2_PROVIDER) == 81 * sizeof(void *), "the table is an ABI");
 
 /* Table for ONESIDE_DEBUG (client/explain.h), whose calls print their refusals. */
-extern const DAT2_PROVIDER face_explaining;
+extern const DAT2_PROVIDER dat2_explaining;
 /* Code of 1.2 of this thread's last refusal, for printing.  Set only if `one_explaining`. */
-extern __thread DAT_RETURN face_refused;
+extern __thread DAT_RETURN dat2_refused;
 
 /* ---- conversions ---- */
 
 /* Converts an error code: 2.0 inserted two subtypes and moved NOT_IMPLEMENTED. */
-DAT_RETURN face_error(DAT_RETURN ret);
+DAT_RETURN dat2_error(DAT_RETURN ret);
 
 static inline DAT_RETURN
-face_return(DAT_RETURN ret)
+dat2_return(DAT_RETURN ret)
 {
-	return __builtin_expect(ret == DAT_SUCCESS, 1) ? DAT_SUCCESS : face_error(ret);
+	return __builtin_expect(ret == DAT_SUCCESS, 1) ? DAT_SUCCESS : dat2_error(ret);
 }
 
 /* Converts an error code of a call whose arguments have other positions in 2.0: `from[n]` is the position
  * in 2.0 of argument n + 1 in 1.2. */
-DAT_RETURN face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count);
+DAT_RETURN dat2_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count);
 
 /* Copies the members from `first` to `last`, whose layout is equal in both versions. */
-#define FACE_COPY(type, to, from, first, last)                                                           \
+#define DAT2_COPY(type, to, from, first, last)                                                           \
 	do {                                                                                             \
 		_Static_assert(offsetof(DAT_##type, last) - offsetof(DAT_##type, first) ==               \
 				       offsetof(DAT2_##type, last) - offsetof(DAT2_##type, first),       \
@@ -368,7 +368,7 @@ DAT_RETURN face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count
 	} while (0)
 
 static inline DAT_LMR_TRIPLET
-face_local(const DAT2_LMR_TRIPLET *from)
+dat2_local(const DAT2_LMR_TRIPLET *from)
 {
 	return (DAT_LMR_TRIPLET){
 		.lmr_context = from->lmr_context,

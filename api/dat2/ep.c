@@ -69,7 +69,7 @@ take_attr(DAT_IA_HANDLE ia_handle, const DAT2_EP_ATTR *attr, DAT_EP_ATTR *out)
 }
 
 DAT_RETURN
-face_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+dat2_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 	       DAT_EVD_HANDLE connect, const DAT2_EP_ATTR *attr, DAT_EP_HANDLE *ep)
 {
 	DAT_EP_ATTR attr1;
@@ -77,11 +77,11 @@ face_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_
 
 	if (ret == DAT_SUCCESS)
 		ret = dapl_ep_create(ia, pz, recv, request, connect, attr != NULL ? &attr1 : NULL, ep);
-	return face_return(ret);
+	return dat2_return(ret);
 }
 
 DAT_RETURN
-face_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+dat2_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 			DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq, const DAT2_EP_ATTR *attr,
 			DAT_EP_HANDLE *ep)
 {
@@ -91,21 +91,21 @@ face_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
 	if (ret == DAT_SUCCESS)
 		ret = dapl_ep_create_with_srq(ia, pz, recv, request, connect, srq,
 					      attr != NULL ? &attr1 : NULL, ep);
-	return face_return(ret);
+	return dat2_return(ret);
 }
 
 DAT_RETURN
-face_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT2_EP_PARAM *param)
+dat2_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT2_EP_PARAM *param)
 {
 	DAT_EP_PARAM from;
 	DAT_RETURN ret = dapl_ep_query(ep, DAT_EP_FIELD_ALL, param != NULL ? &from : NULL);
 
 	if (ret == DAT_SUCCESS) {
 		*param = (DAT2_EP_PARAM){.ep_attr = attr_to(&from.ep_attr)};
-		FACE_COPY(EP_PARAM, param, &from, ia_handle, ep_state);
-		FACE_COPY(EP_PARAM, param, &from, local_ia_address_ptr, srq_handle);
+		DAT2_COPY(EP_PARAM, param, &from, ia_handle, ep_state);
+		DAT2_COPY(EP_PARAM, param, &from, local_ia_address_ptr, srq_handle);
 	}
-	return face_return(ret);
+	return dat2_return(ret);
 }
 
 /* 2.0 inserts a bit for `comm`, so the bits after it are shifted by 1. */
@@ -114,7 +114,7 @@ face_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT2_EP_PARAM *param)
 #define FIELDS_AFTER_COMM 0xff8u
 
 DAT_RETURN
-face_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *param)
+dat2_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *param)
 {
 	const struct ep *o = handle_object(ep, DAT_HANDLE_TYPE_EP);
 	DAT_EP_PARAM_MASK mask1 = (mask & FIELDS_BEFORE_COMM) | (mask & FIELDS_AFTER_COMM) >> 1 |
@@ -122,7 +122,7 @@ face_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *pa
 	DAT_EP_PARAM param1;
 
 	if (o != NULL && (mask & FIELD_COMM) != 0)
-		return face_return(BAD_ARG(2));
+		return dat2_return(BAD_ARG(2));
 	if (param != NULL) {
 		param1 = (DAT_EP_PARAM){
 			.pz_handle = param->pz_handle,
@@ -133,22 +133,22 @@ face_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *pa
 		};
 		grant_sizes(o != NULL ? o->o.ia : NULL, &param1.ep_attr);
 	}
-	return face_return(dapl_ep_modify(ep, mask1, param != NULL ? &param1 : NULL));
+	return dat2_return(dapl_ep_modify(ep, mask1, param != NULL ? &param1 : NULL));
 }
 
 DAT_RETURN
-face_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
+dat2_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
 		DAT_COUNT size, const DAT_PVOID data, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
 {
 	/* 2.0 has one more bit, for required multipathing.  Neither bit is supported, so dapl_ep_connect
 	 * refuses. */
 	if (((uint32_t)flags & ~3u) == 0 && flags != DAT_CONNECT_DEFAULT_FLAG)
 		flags = DAT_CONNECT_MULTIPATH_FLAG;
-	return face_return(dapl_ep_connect(ep, address, qual, timeout, size, data, qos, flags));
+	return dat2_return(dapl_ep_connect(ep, address, qual, timeout, size, data, qos, flags));
 }
 
 DAT_RETURN
-face_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT size, const DAT_PVOID data)
+dat2_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT size, const DAT_PVOID data)
 {
-	return face_return(cr_reject(cr, size, data));
+	return dat2_return(cr_reject(cr, size, data));
 }

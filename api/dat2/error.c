@@ -4,10 +4,10 @@
 
 #define TYPE_NOT_IMPLEMENTED 0x3fff0000u
 
-__thread DAT_RETURN face_refused;
+__thread DAT_RETURN dat2_refused;
 
 DAT_RETURN
-face_error(DAT_RETURN ret)
+dat2_error(DAT_RETURN ret)
 {
 	uint32_t type = DAT_GET_TYPE(ret), subtype = DAT_GET_SUBTYPE(ret), moved = subtype;
 
@@ -21,16 +21,16 @@ face_error(DAT_RETURN ret)
 	if (type == DAT_QUEUE_EMPTY || type == DAT_TIMEOUT_EXPIRED)
 		return ret;
 	if (__builtin_expect(one_explaining, 0))
-		face_refused = ret;
+		dat2_refused = ret;
 	return DAT_CLASS_ERROR | type | moved;
 }
 
 DAT_RETURN
-face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count)
+dat2_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count)
 {
 	uint32_t n = DAT_GET_SUBTYPE(ret) - DAT_INVALID_ARG1;
 
 	if (ret != DAT_SUCCESS && DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER && n < count)
 		ret = BAD_ARG(1) + from[n] - 1;
-	return face_return(ret);
+	return dat2_return(ret);
 }

@@ -8,23 +8,23 @@
 const bool event_srq_ep_ends = true;
 
 DAT_RETURN
-face_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT2_EVENT *event,
+dat2_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT2_EVENT *event,
 	      DAT_COUNT *nmore)
 {
-	return face_return(dapl_evd_wait(evd, timeout, threshold, (DAT_EVENT *)(void *)event, nmore));
+	return dat2_return(dapl_evd_wait(evd, timeout, threshold, (DAT_EVENT *)(void *)event, nmore));
 }
 
 DAT_RETURN
-face_evd_dequeue(DAT_EVD_HANDLE evd, DAT2_EVENT *event)
+dat2_evd_dequeue(DAT_EVD_HANDLE evd, DAT2_EVENT *event)
 {
-	return face_return(dapl_evd_dequeue(evd, (DAT_EVENT *)(void *)event));
+	return dat2_return(dapl_evd_dequeue(evd, (DAT_EVENT *)(void *)event));
 }
 
 /* Needs no conversion: software events have the same offsets in both layouts. */
 DAT_RETURN
-face_evd_post_se(DAT_EVD_HANDLE evd, const DAT2_EVENT *event)
+dat2_evd_post_se(DAT_EVD_HANDLE evd, const DAT2_EVENT *event)
 {
-	return face_return(dapl_evd_post_se(evd, (const DAT_EVENT *)(const void *)event));
+	return dat2_return(dapl_evd_post_se(evd, (const DAT_EVENT *)(const void *)event));
 }
 
 struct event_kind {

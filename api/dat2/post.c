@@ -9,7 +9,7 @@ widen(DAT_COUNT count, const DAT2_LMR_TRIPLET *from, DAT_LMR_TRIPLET to[ONE_MAX_
 	if (from == NULL)
 		return NULL;
 	for (DAT_COUNT i = 0; i < count && i < (DAT_COUNT)ONE_MAX_SGE; i++)
-		to[i] = face_local(&from[i]);
+		to[i] = dat2_local(&from[i]);
 	return to;
 }
 
@@ -27,62 +27,62 @@ widen_remote(const DAT2_RMR_TRIPLET *from, DAT_RMR_TRIPLET *to)
 }
 
 DAT_RETURN
-face_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+dat2_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 		  DAT_COMPLETION_FLAGS flags)
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 
-	return face_return(dapl_ep_post_send(ep, count, widen(count, local, iov), cookie, flags));
+	return dat2_return(dapl_ep_post_send(ep, count, widen(count, local, iov), cookie, flags));
 }
 
 DAT_RETURN
-face_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local,
+dat2_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local,
 				  DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
 				  DAT_RMR_CONTEXT context)
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 
 	if (invalidate == DAT_FALSE)
-		return face_ep_post_send(ep, count, local, cookie, flags);
-	return face_return(ep_post_send_inv(ep, count, widen(count, local, iov), cookie, flags, context));
+		return dat2_ep_post_send(ep, count, local, cookie, flags);
+	return dat2_return(ep_post_send_inv(ep, count, widen(count, local, iov), cookie, flags, context));
 }
 
 DAT_RETURN
-face_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+dat2_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 		  DAT_COMPLETION_FLAGS flags)
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 
-	return face_return(dapl_ep_post_recv(ep, count, widen(count, local, iov), cookie, flags));
+	return dat2_return(dapl_ep_post_recv(ep, count, widen(count, local, iov), cookie, flags));
 }
 
 DAT_RETURN
-face_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie)
+dat2_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie)
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 
-	return face_return(dapl_srq_post_recv(srq, count, widen(count, local, iov), cookie));
+	return dat2_return(dapl_srq_post_recv(srq, count, widen(count, local, iov), cookie));
 }
 
 DAT_RETURN
-face_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+dat2_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 		       const DAT2_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	return face_return(dapl_ep_post_rdma_read(ep, count, widen(count, local, iov), cookie,
+	return dat2_return(dapl_ep_post_rdma_read(ep, count, widen(count, local, iov), cookie,
 						  widen_remote(remote, &target), flags));
 }
 
 DAT_RETURN
-face_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+dat2_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
 			const DAT2_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	return face_return(dapl_ep_post_rdma_write(ep, count, widen(count, local, iov), cookie,
+	return dat2_return(dapl_ep_post_rdma_write(ep, count, widen(count, local, iov), cookie,
 						   widen_remote(remote, &target), flags));
 }
 
@@ -121,18 +121,18 @@ post_atomic(DAT_EP_HANDLE ep, uint8_t op, va_list args)
 }
 
 DAT_RETURN
-face_handle_extendedop(DAT_HANDLE handle, int op, va_list args)
+dat2_handle_extendedop(DAT_HANDLE handle, int op, va_list args)
 {
 	if (handle_live(handle) == NULL)
-		return face_return(DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
+		return dat2_return(DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
 	switch (op) {
 	case DAT2_IB_FETCH_AND_ADD_OP:
-		return face_return(post_atomic(handle, ONE_OP_FETCH_ADD, args));
+		return dat2_return(post_atomic(handle, ONE_OP_FETCH_ADD, args));
 	case DAT2_IB_CMP_AND_SWAP_OP:
-		return face_return(post_atomic(handle, ONE_OP_CMP_SWAP, args));
+		return dat2_return(post_atomic(handle, ONE_OP_CMP_SWAP, args));
 	case DAT2_IB_RDMA_WRITE_IMMED_OP:
-		return face_return(write_immediate(handle, args));
+		return dat2_return(write_immediate(handle, args));
 	default:
-		return face_return(DAT_ERROR(DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE));
+		return dat2_return(DAT_ERROR(DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE));
 	}
 }

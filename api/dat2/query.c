@@ -53,8 +53,8 @@ convert_ia(const DAT_IA_ATTR *from, DAT2_IA_ATTR *to)
 		.extension_supported = DAT2_EXTENSION_IB,
 		.extension_version = EXTENSION_VERSION,
 	};
-	FACE_COPY(IA_ATTR, to, from, adapter_name, max_lmrs);
-	FACE_COPY(IA_ATTR, to, from, max_srqs, max_rdma_read_per_ep_out_guaranteed);
+	DAT2_COPY(IA_ATTR, to, from, adapter_name, max_lmrs);
+	DAT2_COPY(IA_ATTR, to, from, max_srqs, max_rdma_read_per_ep_out_guaranteed);
 }
 
 static void
@@ -70,7 +70,7 @@ convert_provider(const struct ia *ia, const DAT_PROVIDER_ATTR *from, DAT2_PROVID
 		.num_provider_specific_attr = ATTRIBUTES,
 		.provider_specific_attr = attributes_of(ia),
 	};
-	FACE_COPY(PROVIDER_ATTR, to, from, provider_name, rdma_write_for_rdma_read_req);
+	DAT2_COPY(PROVIDER_ATTR, to, from, provider_name, rdma_write_for_rdma_read_req);
 	/* Return what the registry gave, because the registry looks its entry up by these. */
 	to->dapl_version_major = info.dapl_version_major;
 	to->dapl_version_minor = info.dapl_version_minor;
@@ -78,7 +78,7 @@ convert_provider(const struct ia *ia, const DAT_PROVIDER_ATTR *from, DAT2_PROVID
 }
 
 DAT_RETURN
-face_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MASK ia_mask,
+dat2_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MASK ia_mask,
 	      DAT2_IA_ATTR *ia_attr, DAT_PROVIDER_ATTR_MASK provider_mask, DAT2_PROVIDER_ATTR *provider_attr)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
@@ -87,9 +87,9 @@ face_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MA
 	DAT_RETURN ret;
 
 	if (ia == NULL)
-		return face_return(BAD_HANDLE(IA));
+		return dat2_return(BAD_HANDLE(IA));
 	if ((ia_mask & ~DAT2_IA_FIELD_ALL) != 0)
-		return face_return(BAD_ARG(3));
+		return dat2_return(BAD_ARG(3));
 	ret = dapl_ia_query(ia_handle, async_evd, ia_mask != 0 ? DAT_IA_FIELD_ALL : 0,
 			    ia_attr != NULL ? &ia1 : NULL, provider_mask != 0 ? DAT_PROVIDER_FIELD_ALL : 0,
 			    provider_attr != NULL ? &provider1 : NULL);
@@ -97,11 +97,11 @@ face_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MA
 		convert_ia(&ia1, ia_attr);
 	if (ret == DAT_SUCCESS && provider_mask != 0)
 		convert_provider(ia, &provider1, provider_attr);
-	return face_return(ret);
+	return dat2_return(ret);
 }
 
 DAT_RETURN
-face_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT2_LMR_PARAM *param)
+dat2_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT2_LMR_PARAM *param)
 {
 	DAT_LMR_PARAM from;
 	DAT_RETURN ret = dapl_lmr_query(lmr, DAT_LMR_FIELD_ALL, param != NULL ? &from : NULL);
@@ -114,13 +114,13 @@ face_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT2_LMR_PARAM *para
 			.registered_size = from.registered_size,
 			.registered_address = from.registered_address,
 		};
-		FACE_COPY(LMR_PARAM, param, &from, ia_handle, mem_priv);
+		DAT2_COPY(LMR_PARAM, param, &from, ia_handle, mem_priv);
 	}
-	return face_return(ret);
+	return dat2_return(ret);
 }
 
 DAT_RETURN
-face_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT2_RMR_PARAM *param)
+dat2_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT2_RMR_PARAM *param)
 {
 	DAT_RMR_PARAM from;
 	DAT_RETURN ret = dapl_rmr_query(rmr, (DAT_RMR_PARAM_MASK)((uint32_t)mask & DAT_RMR_FIELD_ALL),
@@ -138,11 +138,11 @@ face_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT2_RMR_PARAM *para
 			.rmr_scope = DAT2_RMR_SCOPE_PZ,
 			.va_type = DAT2_VA_TYPE_VA,
 		};
-	return face_return(ret);
+	return dat2_return(ret);
 }
 
 DAT_RETURN
-face_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT2_CNO_PARAM *param)
+dat2_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT2_CNO_PARAM *param)
 {
 	DAT_CNO_PARAM from;
 	DAT_RETURN ret = dapl_cno_query(cno, DAT_CNO_FIELD_ALL, param != NULL ? &from : NULL);
@@ -154,11 +154,11 @@ face_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT2_CNO_PARAM *para
 									  : DAT2_PROXY_TYPE_NONE,
 			.proxy.agent = from.agent,
 		};
-	return face_return(ret);
+	return dat2_return(ret);
 }
 
 DAT_RETURN
-face_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT2_SRQ_PARAM *param)
+dat2_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT2_SRQ_PARAM *param)
 {
 	DAT_RETURN ret = dapl_srq_query(srq, mask, param);
 
@@ -166,5 +166,5 @@ face_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT2_SRQ_PARAM *para
 		param->srq_state = (DAT_SRQ_STATE)(param->srq_state == DAT_SRQ_STATE_OPERATIONAL
 							   ? DAT2_SRQ_STATE_OPERATIONAL
 							   : DAT2_SRQ_STATE_ERROR);
-	return face_return(ret);
+	return dat2_return(ret);
 }

@@ -149,7 +149,7 @@ ibv_destroy_cq(struct ibv_cq *base)
 			     cq->element.async_events);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
-	free(cq->held);
+	free(cq->purged);
 	free(cq);
 	return 0;
 }

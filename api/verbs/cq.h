@@ -14,8 +14,8 @@ struct cq {
 	struct lock lock; /* taken by cq_lock() */
 	/* lock_self() of the thread between start_poll and end_poll; 0: none.  Stored under the lock. */
 	_Atomic uintptr_t poller;
-	struct one_cqe *held; /* entries that cq_purge() took from the ring: polled before the ring */
-	uint32_t held_at, held_count;
+	struct one_cqe *purged; /* entries that cq_purge() took from the ring: polled before the ring */
+	uint32_t purged_at, purged_count;
 	struct ibv_wc wc; /* the completion that start_poll or next_poll found */
 	_Atomic uint32_t users;
 	struct element element;

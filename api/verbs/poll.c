@@ -21,7 +21,7 @@
 uint32_t
 cq_waiting(struct cq *cq)
 {
-	return one_cq_pending(&cq->ring, UINT32_MAX) + cq->held_count - cq->held_at;
+	return one_cq_pending(&cq->ring, UINT32_MAX) + cq->purged_count - cq->purged_at;
 }
 
 static const enum ibv_wc_status status_of[] = {
@@ -89,13 +89,13 @@ fill_wc(const struct one_cqe *cqe, const struct qp_name *qp, struct ibv_wc *wc)
 static int
 next_entry(struct cq *cq, struct one_cqe *cqe)
 {
-	if (ONE_UNLIKELY(cq->held != NULL)) {
-		if (cq->held_at < cq->held_count) {
-			*cqe = cq->held[cq->held_at++];
+	if (ONE_UNLIKELY(cq->purged != NULL)) {
+		if (cq->purged_at < cq->purged_count) {
+			*cqe = cq->purged[cq->purged_at++];
 			return 1;
 		}
-		free(cq->held);
-		cq->held = NULL;
+		free(cq->purged);
+		cq->purged = NULL;
 	}
 	return one_cq_poll(&cq->ring, cqe);
 }
@@ -186,18 +186,18 @@ int
 cq_purge(struct cq *cq, uint32_t qp_id)
 {
 	uint32_t room = cq_waiting(cq), count = 0;
-	struct one_cqe *held = calloc(room + 1, sizeof(*held)), cqe;
+	struct one_cqe *purged = calloc(room + 1, sizeof(*purged)), cqe;
 
-	if (held == NULL)
+	if (purged == NULL)
 		return ENOMEM;
 	/* Entries that arrive meanwhile stay in the ring; the loop is bounded by the earlier count. */
 	for (uint32_t i = 0; i < room && next_entry(cq, &cqe) != 0; i++)
 		if (cqe.object != qp_id)
-			held[count++] = cqe;
-	free(cq->held);
-	cq->held = held;
-	cq->held_at = 0;
-	cq->held_count = count;
+			purged[count++] = cqe;
+	free(cq->purged);
+	cq->purged = purged;
+	cq->purged_at = 0;
+	cq->purged_count = count;
 	return 0;
 }
 

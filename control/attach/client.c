@@ -133,8 +133,8 @@ send_and_charge(struct client *client, const struct msghdr *header)
 		sendmsg(client->fd, header, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(struct one_reply);
 
 	us = (clock_thread() - began) / 1000;
-	if (us > TURNS_COST_MAX)
-		turns_charge(&client->account->turns, us);
+	if (us > DRR_COST_MAX)
+		drr_charge(&client->account->drr, us);
 	return sent;
 }
 
@@ -241,7 +241,7 @@ dispatch_request(struct client *client)
 }
 
 static void
-serve_turn(struct turns_item *turn)
+serve_turn(struct drr_item *turn)
 {
 	struct client *client = CONTAINER(turn, struct client, turn);
 	int error;
@@ -264,10 +264,10 @@ static uint32_t
 cost_of(uint32_t type)
 {
 	static const uint8_t costs[ONE_MSG_MAX] = {
-		[ONE_MSG_HELLO] = TURNS_COST_MAX,      /* an arena, a thread */
-		[ONE_MSG_REGION_ADD] = TURNS_COST_MAX, /* mappings, and up to 64 KiB of pages */
-		[ONE_MSG_REGION_JOIN] = TURNS_COST_MAX,
-		[ONE_MSG_STAGING] = TURNS_COST_MAX,
+		[ONE_MSG_HELLO] = DRR_COST_MAX,      /* an arena, a thread */
+		[ONE_MSG_REGION_ADD] = DRR_COST_MAX, /* mappings, and up to 64 KiB of pages */
+		[ONE_MSG_REGION_JOIN] = DRR_COST_MAX,
+		[ONE_MSG_STAGING] = DRR_COST_MAX,
 		[ONE_MSG_MR_CREATE] = 4,
 		[ONE_MSG_MR_SWAP] = 4,
 		[ONE_MSG_CQ_CREATE] = 4, /* arena memory */
@@ -287,15 +287,15 @@ cost_of(uint32_t type)
 }
 
 static void
-wait_for_turn(struct client *client, uint32_t cost, void (*serve)(struct turns_item *turn))
+wait_for_turn(struct client *client, uint32_t cost, void (*serve)(struct drr_item *turn))
 {
 	client->turn.cost = cost;
 	client->turn.serve = serve;
-	turns_wait(&control.turns, &client->account->turns, &client->turn);
+	drr_wait(&control.drr, &client->account->drr, &client->turn);
 }
 
 static void
-serve_slice(struct turns_item *turn)
+serve_slice(struct drr_item *turn)
 {
 	struct client *client = CONTAINER(turn, struct client, turn);
 	bool (*slice)(struct client *) = client->slice;
@@ -309,7 +309,7 @@ void
 client_slice(struct client *client, bool (*slice)(struct client *client))
 {
 	client->slice = slice;
-	wait_for_turn(client, TURNS_COST_MAX, serve_slice);
+	wait_for_turn(client, DRR_COST_MAX, serve_slice);
 }
 
 /* Moves the descriptors of a message to client->fds.  False: there are more than ONE_MSG_FDS. */
@@ -647,8 +647,8 @@ release_resources(struct client *client)
 		client->arena_mapping->empty = client->arena.size - client->arena.end;
 		client->arena_mapping->charged = client->arena_charged;
 		arena_leave(&client->arena);
-		parts_fini(&client->parts);
-		small_fini(&client->small);
+		extents_fini(&client->extents);
+		arena_slab_fini(&client->slabs);
 	} else if (client->arena_charged != 0) { /* HELLO failed before the arena existed */
 		quota_release_own(client->account, client->arena_charged);
 	}
@@ -729,7 +729,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
 	quota_disconnect(&control.quota, client->account);
-	turns_leave(&control.turns, &client->account->turns, &client->turn);
+	drr_leave(&control.drr, &client->account->drr, &client->turn);
 	end_enter(client, CLIENT_LEAVING, reason != NULL ? reason : "its process or its socket has gone");
 	lane_cancel(&client->lane);
 	discard_fds(client);

@@ -28,9 +28,9 @@
 #include "dataplane/engine.h"
 #include "dataplane/mem/bounce.h"
 
-/* ---- parts.c: memory in an attachment's arena, charged until its pages are gone ---- */
+/* ---- extents.c: memory in an attachment's arena, charged until its pages are gone ---- */
 /* Freed extents of the arena whose pages are not gone yet.  `freed` has room for every allocated extent. */
-struct parts {
+struct freed_extents {
 	struct job job;          /* punches `now` */
 	struct arena_extent now; /* extent being punched */
 	uint64_t punched;        /* bytes of `now` punched so far */
@@ -46,8 +46,8 @@ int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
 /* Makes room in `freed` for every allocated extent and one more, so that freeing cannot fail.  Returns 0 or
  * -ENOMEM. */
-int parts_reserve(struct client *client);
-void parts_fini(struct parts *parts); /* the arena is unmapped as a whole */
+int extents_reserve(struct client *client);
+void extents_fini(struct freed_extents *extents); /* the arena is unmapped as a whole */
 
 /* ---- requests and states ---- */
 #define REQUEST_LATER INT_MAX
@@ -99,7 +99,7 @@ struct client {
 	bool starved;  /* the request failed for memory that is being released */
 	uint32_t left; /* account->left after the last try */
 	struct one_msg msg;
-	struct turns_item turn;               /* schedules the request, or `slice` */
+	struct drr_item turn;                 /* schedules the request, or `slice` */
 	bool (*slice)(struct client *client); /* work done in several slices; NULL: none */
 	uint64_t asked_at;                    /* arrival of the request */
 	struct one_reply reply;
@@ -108,9 +108,9 @@ struct client {
 	uint32_t num_fds;
 
 	struct arena arena;
-	struct parts parts;
+	struct freed_extents extents;
 	struct mapping *arena_mapping; /* unmaps the arena at the end */
-	struct small small;
+	struct arena_slabs slabs;
 	uint32_t suspended; /* requests suspended by client_suspend() */
 	uint64_t shown_at;  /* time of the next change of one_arena.control_alive */
 	int reply_fd;       /* sent with the next reply; -1: none */
@@ -131,7 +131,7 @@ struct client {
 	uint32_t segments;
 	uint32_t listening;                  /* listeners that accept requests */
 	uint32_t exports;                    /* queue pairs created here by importers */
-	uint32_t kept_fds;                   /* descriptors of regions kept for importers */
+	uint32_t importer_fds;               /* descriptors of regions kept for importers */
 	TAILQ_HEAD(, region) cached_regions; /* cached regions, see mr_cache.c */
 	TAILQ_HEAD(mr_list, mr) renewable_mrs;
 	struct object *leaving;            /* object that the request under way frees; NULL: none */

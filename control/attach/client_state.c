@@ -21,7 +21,7 @@ static const struct state_machine machine = {"attachment", names, next};
 void
 client_state_set(struct client *client, enum client_state to, const char *why)
 {
-	state_edge(&machine, client->number, client->state, to, why);
+	state_transition(&machine, client->number, client->state, to, why);
 	client->state = to;
 }
 
@@ -44,7 +44,7 @@ client_request_set(struct client *client, enum client_request to)
 	static const struct state_machine requests = {"attachment's request", request_names, follows};
 
 	if ((follows[client->request] & STATE_TO(to)) == 0)
-		state_edge(&requests, client->number, client->request, to, "a message");
+		state_transition(&requests, client->number, client->request, to, "a message");
 	client->request = to;
 }
 

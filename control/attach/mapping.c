@@ -178,10 +178,10 @@ mapping_keep(struct mapping *mapping, int fd)
 	struct client *client = mapping->job.client;
 	struct quota_limit limit;
 
-	if (client->kept_fds >= control.quota.max_common[QUOTA_MAPPABLE] / 8 ||
+	if (client->importer_fds >= control.quota.max_common[QUOTA_MAPPABLE] / 8 ||
 	    quota_take(&control.quota, client->account, QUOTA_MAPPABLE, 1, &limit) != 0)
 		return false;
-	client->kept_fds++;
+	client->importer_fds++;
 	mapping->fd = fd;
 	return true;
 }
@@ -258,7 +258,7 @@ unmapped(struct job *job, int result)
 	account->left++;
 	engine_guard_unmapped(mapping->pieces);
 	if (mapping->fd >= 0) {
-		client->kept_fds--;
+		client->importer_fds--;
 		quota_give(&control.quota, account, QUOTA_MAPPABLE, 1);
 	}
 	if (mapping->reply)

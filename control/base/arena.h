@@ -50,30 +50,30 @@ int arena_populate(void *base, size_t len);
 /* Returns the pages to the kernel. Callable on any thread; may wait for the application. */
 void arena_punch(void *base, size_t len);
 
-/* ---- small.c ---- */
+/* ---- arena_slab.c ---- */
 /* Slab allocator within an arena, with many slots to a page: queue pairs with short rings, and connection
  * requests. Allocating and punching arena pages costs system calls, and stops every core for a moment,
  * because all map the arena. So a freed slot is cached for the next allocation of its size, until the arena
  * ends. */
-#define SMALL_MAX 4096u
+#define ARENA_SLAB_MAX 4096u
 
-struct small_size {
+struct arena_slab {
 	uint32_t *free; /* free slots: offsets in cache lines */
 	uint32_t num_free, total;
 };
 
 /* Sizes are whole cache lines. Large sizes are an odd number of lines: slots at power-of-two distances would
  * compete for the same cache sets. */
-struct small {
-	struct small_size size[SMALL_MAX / ONE_CACHE_LINE + 2]; /* indexed by cache lines */
+struct arena_slabs {
+	struct arena_slab slab[ARENA_SLAB_MAX / ONE_CACHE_LINE + 2]; /* indexed by cache lines */
 };
 
-/* Bytes that small_alloc() would now take from the arena. size <= SMALL_MAX. */
-uint64_t small_need(const struct small *small, uint64_t size);
+/* Bytes that arena_slab_alloc() would now take from the arena. size <= ARENA_SLAB_MAX. */
+uint64_t arena_slab_need(const struct arena_slabs *slabs, uint64_t size);
 /* Allocates cache-line-aligned, zeroed, populated memory. Returns 0, -ENOSPC or -ENOMEM. */
-int small_alloc(struct small *small, struct arena *arena, uint64_t size, uint64_t *offset);
-/* `size` as passed to small_alloc(). */
-void small_free(struct small *small, uint64_t offset, uint64_t size);
-void small_fini(struct small *small); /* the pages end with the arena */
+int arena_slab_alloc(struct arena_slabs *slabs, struct arena *arena, uint64_t size, uint64_t *offset);
+/* `size` as passed to arena_slab_alloc(). */
+void arena_slab_free(struct arena_slabs *slabs, uint64_t offset, uint64_t size);
+void arena_slab_fini(struct arena_slabs *slabs); /* the pages end with the arena */
 
 #endif

@@ -39,7 +39,7 @@ struct control {
 	bool passing;  /* a take-over begins: no request is read, and no connection accepted */
 	bool draining; /* new attachments and connections are refused */
 	struct quota quota;
-	struct turns turns; /* DRR scheduler of users whose requests wait */
+	struct drr drr; /* DRR scheduler of users whose requests wait */
 	struct client_list clients;
 	struct table pz_numbers; /* every protection zone of the data plane */
 	struct neigh *neigh;

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "config/config.h"
-#include "control/base/turns.h"
+#include "control/base/drr.h"
 
 enum quota_common {
 	QUOTA_KEYS,     /* keys of memory regions and windows */
@@ -41,7 +41,7 @@ struct quota_limit {
 struct quota_account {
 	LIST_ENTRY(quota_account) link;
 	uid_t uid;
-	struct turns_user turns;  /* requests waiting in the DRR scheduler */
+	struct drr_user drr;      /* requests waiting in the DRR scheduler */
 	struct engine_user *user; /* share of the cores; NULL: not attached yet */
 	uint32_t clients;         /* attachments */
 	uint32_t connections;     /* open connections of the socket, attached or not */

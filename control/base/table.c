@@ -124,7 +124,7 @@ table_resume(struct table *table, const uint16_t *from, uint32_t size)
 }
 
 void
-table_settle(struct table *table)
+table_relink(struct table *table)
 {
 	table->free = TABLE_NONE;
 	for (uint32_t i = table->size; i-- > 0;) {

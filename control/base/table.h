@@ -30,9 +30,9 @@ void table_fini(struct table *table);
 /* Returns the new id; 0: full, or out of memory. */
 uint32_t table_add(struct table *table, void *object);
 /* Stores an object under an id that another process has given out.  Returns 0, -EEXIST or -ENOMEM.  Call
- * table_settle() after the last, before table_add(). */
+ * table_relink() after the last, before table_add(). */
 int table_put(struct table *table, uint32_t id, void *object);
-void table_settle(struct table *table);
+void table_relink(struct table *table);
 /* Stores in `to` the generation of each of the `size` slots; and takes them over, before table_put(), so that
  * no id repeats that the other process has freed.  Returns 0 or -ENOMEM. */
 void table_generations(const struct table *table, uint16_t *to);

@@ -264,7 +264,7 @@ cm_conn_send(struct cm_conn *conn, struct cm_mad *mad, bool keep)
 }
 
 void
-cm_conn_send_kept(struct cm_conn *conn)
+cm_conn_send_again(struct cm_conn *conn)
 {
 	conn->cm->env->send(conn->cm->env, &conn->path, conn->mad);
 }
@@ -275,7 +275,7 @@ conn_resend(struct cm_conn *conn)
 	if (conn->retries > 0 && conn->cm->env->silent != NULL)
 		conn->cm->env->silent(conn->cm->env, &conn->path);
 	conn->retries++;
-	cm_conn_send_kept(conn);
+	cm_conn_send_again(conn);
 }
 
 void

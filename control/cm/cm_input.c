@@ -67,11 +67,11 @@ duplicate_req(struct cm_conn *conn, const struct cm_path *path, const struct cm_
 		send_mra(conn, CM_ANSWERS_REQ);
 		break;
 	case CM_STATE_REP_SENT: /* the REP was lost, or crossed the REQ */
-		cm_conn_send_kept(conn);
+		cm_conn_send_again(conn);
 		break;
 	case CM_STATE_TIMEWAIT:
 		if (conn->refused)
-			cm_conn_send_kept(conn);
+			cm_conn_send_again(conn);
 		else
 			reject_stateless(conn->cm, path, mad, CM_REJ_STALE);
 		break;
@@ -246,7 +246,7 @@ duplicate_rep(struct cm_conn *conn)
 	else if (conn->state == CM_STATE_REP_RCVD)
 		send_mra(conn, CM_ANSWERS_REP);
 	else if (conn->state == CM_STATE_TIMEWAIT && conn->refused)
-		cm_conn_send_kept(conn);
+		cm_conn_send_again(conn);
 }
 
 /* Refuses an unusable REP: notifies the peer and the user. */

@@ -130,7 +130,7 @@ struct cm_conn *cm_find_qpn(const struct cm *cm, uint32_t remote_qpn, uint64_t g
 void cm_emit(struct cm_conn *conn, enum cm_event_type type);
 void cm_send(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad);
 void cm_conn_send(struct cm_conn *conn, struct cm_mad *mad, bool keep);
-void cm_conn_send_kept(struct cm_conn *conn);
+void cm_conn_send_again(struct cm_conn *conn);
 /* Sends a REJ for an existing connection.  With reason 4 (timeout) the REJ carries our GUID. */
 void cm_conn_send_rej(struct cm_conn *conn, enum cm_answered answers, uint16_t reason, const void *data,
 		      uint16_t len);

@@ -34,6 +34,6 @@ static const struct state_machine machine = {"CM connection", names, next};
 void
 cm_conn_state_set(struct cm_conn *conn, enum cm_state to, const char *why)
 {
-	state_edge(&machine, conn->local_id, conn->state, to, why);
+	state_transition(&machine, conn->local_id, conn->state, to, why);
 	conn->state = to;
 }

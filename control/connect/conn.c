@@ -14,11 +14,11 @@ void
 conn_hold_qpn(struct conn *conn)
 {
 	conn->qpn = conn->local.qpn;
-	qpn_hold(conn->qpn);
+	qpn_occupy(conn->qpn);
 }
 
 void
-conn_let_go_qpn(struct conn *conn)
+conn_vacate_qpn(struct conn *conn)
 {
 	uint32_t qpn = conn->qpn;
 	struct qp *qp;
@@ -26,7 +26,7 @@ conn_let_go_qpn(struct conn *conn)
 	if (qpn == 0)
 		return;
 	conn->qpn = 0;
-	qpn_let_go(qpn);
+	qpn_vacate(qpn);
 	/* The number's queue pair may be waiting to connect again. */
 	qp = engine_qp_owner(qpn);
 	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING) {
@@ -66,7 +66,7 @@ conn_new(struct path_port *port, bool passive)
 void
 conn_free(struct conn *conn)
 {
-	free(conn->numbers);
+	free(conn->exchanged);
 	free(conn->setup);
 	free(conn);
 }
@@ -121,7 +121,7 @@ conn_put(struct conn *conn)
 	path_unwatch(&conn->path_user);
 	if (conn->over != NULL)
 		conn->over(conn);
-	conn_let_go_qpn(conn);
+	conn_vacate_qpn(conn);
 	/* The connection is freed at the end of the loop: callers up the stack may still use it. */
 	TAILQ_REMOVE(&control.conns, conn, link);
 	control.num_conns--;

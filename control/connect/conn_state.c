@@ -30,7 +30,7 @@ static const struct state_machine machine = {"connection", names, next};
 void
 conn_state_set(struct conn *conn, enum conn_state to, const char *why)
 {
-	state_edge(&machine, conn->qp != NULL ? conn->qp->config.qpn : 0, conn->state, to, why);
+	state_transition(&machine, conn->qp != NULL ? conn->qp->config.qpn : 0, conn->state, to, why);
 	conn->state = to;
 }
 

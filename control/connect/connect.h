@@ -57,13 +57,13 @@ struct conn {
 	struct cm_conn *cm; /* NULL: none yet, or gone */
 	struct qp *qp;      /* NULL: not accepted yet, or released */
 	struct cr *cr;
-	uint32_t commands;        /* commands under way whose object is this conn */
-	bool dead;                /* in control.dead */
-	struct conn_setup *setup; /* NULL once established */
-	struct rc_attr *numbers;  /* out of band: the exchanged attributes, until the core has them */
-	bool out_of_band;         /* without the CM */
-	bool stepwise;            /* ONE_CONN_STEPWISE; false once the application has ended the connection */
-	bool unconfirmed;         /* active: the RTU waits for QP_CONFIRM */
+	uint32_t commands;         /* commands under way whose object is this conn */
+	bool dead;                 /* in control.dead */
+	struct conn_setup *setup;  /* NULL once established */
+	struct rc_attr *exchanged; /* out of band: the exchanged attributes, until the core has them */
+	bool out_of_band;          /* without the CM */
+	bool stepwise;    /* ONE_CONN_STEPWISE; false once the application has ended the connection */
+	bool unconfirmed; /* active: the RTU waits for QP_CONFIRM */
 	struct suspended_request rtr; /* out_of_band: until the queue pair serves its peer */
 	uint32_t peer_qpn;
 	bool has_peer; /* in the index of peer.c */
@@ -124,7 +124,7 @@ void conn_wait(struct conn *conn);     /* sets the timer: to the deadline, or to
 void conn_wait_no_more(struct conn *conn);
 /* The queue pair number is held from the first call to the second. */
 void conn_hold_qpn(struct conn *conn);
-void conn_let_go_qpn(struct conn *conn);
+void conn_vacate_qpn(struct conn *conn);
 /* Returns the event of an endpoint's connection. */
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
 /* conn_show.c: call before the event.  `rc`: the attributes for the core. */

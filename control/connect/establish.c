@@ -300,9 +300,9 @@ conn_try(struct conn *conn)
 	uint8_t mac[6];
 	int error;
 
-	if (qpn_held(conn->local.qpn)) {
+	if (qpn_in_use(conn->local.qpn)) {
 		conn_state_set(conn, CONN_WAITING, "the last connection's time-wait");
-		/* conn_let_go_qpn() notifies only the queue pair that has the number; another one has to
+		/* conn_vacate_qpn() notifies only the queue pair that has the number; another one has to
 		 * poll. */
 		conn->retry_at =
 			conn->local.qpn == conn->qp->config.qpn ? NEVER : control.now + STALE_DELAY_NS;
@@ -483,7 +483,7 @@ try_again(struct conn *conn, const struct cm_event *event)
 	 * accepted it. */
 	cm_set_user(conn->cm, NULL);
 	conn->cm = NULL;
-	conn_let_go_qpn(conn);
+	conn_vacate_qpn(conn);
 	conn_state_set(conn, CONN_WAITING, "REJ, another attempt later");
 	conn_wait(conn);
 	return true;
@@ -618,7 +618,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		break;
 	case CM_GONE:
 		conn->cm = NULL;
-		conn_let_go_qpn(conn);
+		conn_vacate_qpn(conn);
 		if (conn->state != CONN_OVER)
 			conn_end(conn, ONE_CONN_BROKEN, RSM_OK, false);
 		conn_timewait_exit(conn);

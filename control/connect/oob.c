@@ -115,7 +115,7 @@ serve_peer(struct conn *conn)
 	connection = &command->connection;
 	conn_state_set(conn, CONN_UP, "resolved");
 	qp_state_set(conn->qp, ONE_QP_CONNECTING, "RTR"); /* as the core will report */
-	connection->rc = *conn->numbers;
+	connection->rc = *conn->exchanged;
 	connection->rc.qpn = conn->qp->config.qpn;
 	connection->rc.pz = conn->qp->config.pz;
 	connection->rc.hello_port = hello_port(conn);
@@ -127,8 +127,8 @@ serve_peer(struct conn *conn)
 	connection->local = conn->peer_qpn != conn->qp->config.qpn && path_own(&conn->path.dst) != NULL;
 	conn->commands++;
 	command_send(command);
-	free(conn->numbers);
-	conn->numbers = NULL;
+	free(conn->exchanged);
+	conn->exchanged = NULL;
 }
 
 static void
@@ -163,14 +163,14 @@ new_attempt(struct qp *qp, const struct one_qp_rtr *args, const struct cm_path *
 
 	if (conn == NULL)
 		return NULL;
-	conn->numbers = calloc(1, sizeof(*conn->numbers));
-	if (conn->numbers == NULL) {
+	conn->exchanged = calloc(1, sizeof(*conn->exchanged));
+	if (conn->exchanged == NULL) {
 		conn_put(conn);
 		return NULL;
 	}
 	free(conn->setup); /* for the CM only */
 	conn->setup = NULL;
-	*conn->numbers = (struct rc_attr){
+	*conn->exchanged = (struct rc_attr){
 		.peer_qpn = args->peer_qpn,
 		.access = args->access,
 		.recv_psn = args->recv_psn,

@@ -207,7 +207,7 @@ conns_obstacle(void)
 	const struct conn *conn;
 
 	TAILQ_FOREACH(conn, &control.conns, link) {
-		if (conn->commands != 0 || conn->state == CONN_RESOLVING || conn->numbers != NULL)
+		if (conn->commands != 0 || conn->state == CONN_RESOLVING || conn->exchanged != NULL)
 			return "it is being established";
 	}
 	return TAILQ_EMPTY(&control.dead) ? NULL : "it is ending";
@@ -367,7 +367,7 @@ conn_enter(struct conn *conn, bool has_peer, bool is_watched, bool has_timer, st
 	if (is_watched)
 		conn_resolved(conn, conn->mac);
 	if (conn->qpn != 0)
-		qpn_hold(conn->qpn);
+		qpn_occupy(conn->qpn);
 	conn->charged = NULL;
 	if (charged != NULL && !conn_charge(conn, charged))
 		return pass_refuse(in, "more connection requests wait than a limit allows");

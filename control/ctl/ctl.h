@@ -44,7 +44,7 @@ bool ctl_reload_is_due(void);
 /* Draining is complete: no connection is left, and none can begin. */
 bool ctl_drained(void);
 /* A state_trace_fn; callable on any lcore. */
-void ctl_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
-	      bool allowed);
+void ctl_transition(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to,
+		    const char *why, bool allowed);
 
 #endif

@@ -141,7 +141,7 @@ show_connection(struct fact_sink *d, const void *object)
 	add_key(d, "peer_qpn", conn->peer_qpn);
 	add_mac(d, "peer_mac", conn->mac);
 	add_number(d, "service", service_to_qual(conn->service));
-	add_text(d, "by", conn->out_of_band ? "numbers" : "cm");
+	add_text(d, "by", conn->out_of_band ? "out_of_band" : "cm");
 	add_number(d, "path_mtu", conn->local.path_mtu);
 	add_number(d, "rd_atomic_in", conn->local.rd_atomic_in);
 	add_number(d, "rd_atomic_out", conn->local.rd_atomic_out);
@@ -167,12 +167,12 @@ show_listener(struct fact_sink *d, const void *object)
 
 /* A key that the application revoked, and may renew, is not in the key table. */
 static const char *
-way_of(const struct mr *mr)
+method_of(const struct mr *mr)
 {
 	if (mr->entry == NULL)
 		return "none";
 	if (mem_lookup(engine_mem_table(), mem_key_of(mr->entry)) != mr->entry)
-		return "kept";
+		return "cached";
 	return mr->entry->base != NULL ? "mapped" : "copied";
 }
 
@@ -189,7 +189,7 @@ show_mr(struct fact_sink *d, const void *object)
 	add_number(d, "address", mr->va);
 	add_number(d, "length", mr->length);
 	add_key(d, "access", mr->access);
-	add_text(d, "way", way_of(mr));
+	add_text(d, "method", method_of(mr));
 	add_number(d, "windows", windows);
 	add_number(d, "client_copied_bytes", copied_bytes(mr->object.client));
 }

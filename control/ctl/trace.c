@@ -16,8 +16,8 @@
 #include "control/objects/qp.h"
 #include "dataplane/base/clock.h"
 
-#define EDGES 512u  /* per ring */
-#define AT_ONCE 64u /* transitions per poll */
+#define TRANSITIONS 512u /* per ring */
+#define AT_ONCE 64u      /* transitions per poll */
 #define LOOK_NS (20 * NS_PER_MS)
 #define LOOK_MOST_NS NS_PER_MS /* time limit of a poll, so that other work continues */
 #define KNOWN 1024u
@@ -29,7 +29,7 @@ struct owner {
 };
 #define NOBODY UINT32_MAX
 
-struct edge {
+struct transition {
 	uint64_t at;
 	const struct state_machine *machine;
 	uint32_t id, from, to;
@@ -38,17 +38,18 @@ struct edge {
 	char why[51];
 };
 
-struct edge_ring {
+struct transition_ring {
 	/* free-running; the lcore's release store pairs with the acquire in oldest_transition() */
 	_Atomic uint32_t head;
-	_Atomic uint32_t tail; /* the control thread's release add pairs with the acquire in ctl_edge() */
+	_Atomic uint32_t
+		tail; /* the control thread's release add pairs with the acquire in ctl_transition() */
 	_Atomic uint64_t lost; /* incremented by the lcore, reset by the control thread */
-	struct edge edge[EDGES];
+	struct transition transition[TRANSITIONS];
 };
 
 /* allocated for the first caller, before `tracing` is set; never freed */
-static struct edge_ring *rings[RTE_MAX_LCORE];
-/* number of callers; the release add pairs with the acquire in ctl_edge() */
+static struct transition_ring *rings[RTE_MAX_LCORE];
+/* number of callers; the release add pairs with the acquire in ctl_transition() */
 static _Atomic uint32_t tracing;
 static uint64_t look_at;
 
@@ -96,13 +97,13 @@ owner_of_attachment(uint32_t number)
 /* ---- any lcore ---- */
 
 void
-ctl_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
-	 bool allowed)
+ctl_transition(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
+	       bool allowed)
 {
 	unsigned int lcore = rte_lcore_id();
-	struct edge_ring *ring;
+	struct transition_ring *ring;
 	uint32_t head;
-	struct edge *edge;
+	struct transition *transition;
 
 	if (atomic_load_explicit(&tracing, memory_order_acquire) == 0 || lcore >= RTE_MAX_LCORE)
 		return;
@@ -110,23 +111,23 @@ ctl_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32
 	if (ring == NULL)
 		return;
 	head = atomic_load_explicit(&ring->head, memory_order_relaxed); /* only this lcore writes it */
-	if (head - atomic_load_explicit(&ring->tail, memory_order_acquire) == EDGES) {
+	if (head - atomic_load_explicit(&ring->tail, memory_order_acquire) == TRANSITIONS) {
 		atomic_fetch_add_explicit(&ring->lost, 1, memory_order_relaxed); /* statistics only */
 		return;
 	}
-	edge = &ring->edge[head % EDGES];
-	*edge = (struct edge){.at = clock_now(),
-			      .machine = machine,
-			      .id = id,
-			      .from = from,
-			      .to = to,
-			      .owner.client = NOBODY,
-			      .allowed = allowed};
-	snprintf(edge->why, sizeof(edge->why), "%s", why);
+	transition = &ring->transition[head % TRANSITIONS];
+	*transition = (struct transition){.at = clock_now(),
+					  .machine = machine,
+					  .id = id,
+					  .from = from,
+					  .to = to,
+					  .owner.client = NOBODY,
+					  .allowed = allowed};
+	snprintf(transition->why, sizeof(transition->why), "%s", why);
 	if (lcore == rte_get_main_lcore() && is_attachment(machine))
-		edge->owner = owner_of_attachment(id);
+		transition->owner = owner_of_attachment(id);
 	else if (lcore == rte_get_main_lcore() && is_qp(machine))
-		edge->owner = owner_of_qp(id);
+		transition->owner = owner_of_qp(id);
 	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
 }
 
@@ -147,13 +148,13 @@ make_rings(void)
 }
 
 /* Oldest transition in all rings, or NULL. */
-static const struct edge *
-oldest_transition(struct edge_ring **from)
+static const struct transition *
+oldest_transition(struct transition_ring **from)
 {
-	const struct edge *first = NULL;
+	const struct transition *first = NULL;
 
 	for (unsigned int i = 0; i < RTE_MAX_LCORE; i++) {
-		struct edge_ring *ring = rings[i];
+		struct transition_ring *ring = rings[i];
 		uint32_t tail;
 
 		if (ring == NULL)
@@ -162,8 +163,8 @@ oldest_transition(struct edge_ring **from)
 		tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 		if (tail == atomic_load_explicit(&ring->head, memory_order_acquire))
 			continue;
-		if (first == NULL || ring->edge[tail % EDGES].at < first->at) {
-			first = &ring->edge[tail % EDGES];
+		if (first == NULL || ring->transition[tail % TRANSITIONS].at < first->at) {
+			first = &ring->transition[tail % TRANSITIONS];
 			*from = ring;
 		}
 	}
@@ -172,35 +173,36 @@ oldest_transition(struct edge_ring **from)
 
 /* Owner of the transition's object, as far as known. */
 static struct owner
-owner_of(const struct edge *edge)
+owner_of(const struct transition *transition)
 {
-	struct owner owner = edge->owner;
-	uint32_t place = edge->id % KNOWN;
+	struct owner owner = transition->owner;
+	uint32_t place = transition->id % KNOWN;
 
-	if (!is_qp(edge->machine) || edge->id == 0)
+	if (!is_qp(transition->machine) || transition->id == 0)
 		return owner;
 	if (owner.client == NOBODY)
-		owner = owner_of_qp(edge->id);
+		owner = owner_of_qp(transition->id);
 	if (owner.client == NOBODY)
-		return known[place].qpn == edge->id ? known[place].owner : owner;
-	known[place].qpn = edge->id;
+		return known[place].qpn == transition->id ? known[place].owner : owner;
+	known[place].qpn = transition->id;
 	known[place].owner = owner;
 	return owner;
 }
 
 static bool
-filter_matches(const struct ctl_filter *filter, const struct edge *edge, const struct owner *owner)
+filter_matches(const struct ctl_filter *filter, const struct transition *transition,
+	       const struct owner *owner)
 {
 	if (filter->given == 0)
 		return true;
 	if (filter->given == CTL_M_QP)
-		return is_qp(edge->machine) && edge->id == filter->number;
+		return is_qp(transition->machine) && transition->id == filter->number;
 	if (owner->client == NOBODY)
 		return false;
 	return filter->number == (filter->given == CTL_M_CLIENT ? owner->client : owner->pid);
 }
 
-/* Converts to wall-clock time. ctl_edge() reads only the monotonic clock, to stay cheap. */
+/* Converts to wall-clock time. ctl_transition() reads only the monotonic clock, to stay cheap. */
 static json_int_t
 wall_ns(uint64_t at)
 {
@@ -211,30 +213,30 @@ wall_ns(uint64_t at)
 }
 
 static json_t *
-describe_transition(const struct edge *edge, const struct owner *owner)
+describe_transition(const struct transition *transition, const struct owner *owner)
 {
-	const struct state_machine *machine = edge->machine;
-	json_t *object =
-		json_pack("{s:I, s:s, s:I, s:s, s:s, s:s, s:b}", "time_ns", wall_ns(edge->at), "object",
-			  machine->object, "id", (json_int_t)edge->id, "from", machine->name[edge->from],
-			  "to", machine->name[edge->to], "why", edge->why, "allowed", edge->allowed);
+	const struct state_machine *machine = transition->machine;
+	json_t *object = json_pack("{s:I, s:s, s:I, s:s, s:s, s:s, s:b}", "time_ns", wall_ns(transition->at),
+				   "object", machine->object, "id", (json_int_t)transition->id, "from",
+				   machine->name[transition->from], "to", machine->name[transition->to],
+				   "why", transition->why, "allowed", transition->allowed);
 
 	if (owner->client != NOBODY) {
 		json_object_set_new(object, "client", json_integer(owner->client));
 		json_object_set_new(object, "pid", json_integer(owner->pid));
 	}
-	return json_pack("{s:o}", "edge", object);
+	return json_pack("{s:o}", "transition", object);
 }
 
 static void
-report_transition(const struct edge *edge)
+report_transition(const struct transition *transition)
 {
-	struct owner owner = owner_of(edge);
+	struct owner owner = owner_of(transition);
 	struct ctl_caller *caller;
 
 	TAILQ_FOREACH(caller, &ctl_callers, link)
-		if (caller->traces && !caller->gone && filter_matches(&caller->filter, edge, &owner) &&
-		    !ctl_push(caller, describe_transition(edge, &owner)))
+		if (caller->traces && !caller->gone && filter_matches(&caller->filter, transition, &owner) &&
+		    !ctl_push(caller, describe_transition(transition, &owner)))
 			caller->lost++;
 }
 
@@ -270,17 +272,17 @@ void
 ctl_trace_poll(void)
 {
 	uint64_t begin, taken;
-	struct edge_ring *ring = NULL;
-	const struct edge *edge;
+	struct transition_ring *ring = NULL;
+	const struct transition *transition;
 
 	if (atomic_load_explicit(&tracing, memory_order_relaxed) == 0 || control.now < look_at)
 		return;
 	begin = clock_now();
 	for (uint32_t i = 0; i < AT_ONCE && clock_now() - begin < LOOK_MOST_NS; i++) {
-		edge = oldest_transition(&ring);
-		if (edge == NULL)
+		transition = oldest_transition(&ring);
+		if (transition == NULL)
 			break;
-		report_transition(edge);
+		report_transition(transition);
 		atomic_fetch_add_explicit(&ring->tail, 1, memory_order_release);
 	}
 	report_lost();

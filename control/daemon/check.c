@@ -557,7 +557,7 @@ check_interface(const struct device *device, const char *args)
 	struct kernel_state state;
 
 	if (!device_argument(args, "iface", side.name, sizeof(side.name)) ||
-	    !kernel_side_look(&side, &state) || !state.there)
+	    !kernel_side_read(&side, &state) || !state.there)
 		return; /* device_faults() reported that */
 	if (port != NULL && port->mtu > state.mtu)
 		report_missing(
@@ -711,7 +711,7 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 	check_userfaultfd(&report);
 	check_listeners(&report, served);
 	check_devices(&report);
-	kernel_addr_look(config, print_advice_text, &report);
+	kernel_addr_check(config, print_advice_text, &report);
 	if (served)
 		print_advice("%s",
 			     served_why); /* cores, memory and devices are in use: a start proves nothing */

@@ -24,9 +24,9 @@
 #define EVENTS 64
 #define ENGINE_ROUNDS 16 /* calls of engine_poll() per loop */
 #define ENGINE_TURNS 4
-#define LOOK_NS 20000ull /* busy polling before sleeping: answers arrive soon */
+#define POLL_NS 20000ull /* busy polling before sleeping: answers arrive soon */
 #define YIELD_LONG_NS 100000ull
-#define NO_LOOK_NS (20 * NS_PER_MS)
+#define NO_POLL_NS (20 * NS_PER_MS)
 #define DRAIN_NS (NS_PER_S / 10)
 #define FINI_NS (2 * NS_PER_S)  /* time for the cores to release attachments at the end */
 #define MAPPINGS_DEFAULT 65530u /* the kernel's default */
@@ -34,9 +34,9 @@
 #define MAPPINGS_LEAST 1024u
 
 static bool stop_seen;
-static uint64_t look_until;    /* end of busy polling before a sleep */
-static uint64_t no_look_until; /* no busy polling before this time: a yield took too long */
-static unsigned int looks;
+static uint64_t poll_until;    /* end of busy polling before a sleep */
+static uint64_t no_poll_until; /* no busy polling before this time: a yield took too long */
+static unsigned int polls;
 static uint32_t engine_turns; /* consecutive loops that polled cores only */
 static bool heard;            /* this loop polled descriptors */
 static uint64_t drain_at;     /* next check for the end of the last connection */
@@ -155,7 +155,7 @@ next_deadline(void)
 		work_deadline,    qp_moves_deadline, conns_balance_deadline};
 	uint64_t deadline = NEVER;
 
-	if (paths_pending() || turns_waiting(&control.turns))
+	if (paths_pending() || drr_waiting(&control.drr))
 		return 0;
 	for (size_t i = 0; i < sizeof(deadlines) / sizeof(deadlines[0]); i++)
 		deadline = min64(deadline, deadlines[i]());
@@ -201,7 +201,7 @@ yield_processor(void)
 	sched_yield();
 	control.now = clock_now();
 	if (control.now - before > YIELD_LONG_NS)
-		no_look_until = control.now + NO_LOOK_NS;
+		no_poll_until = control.now + NO_POLL_NS;
 }
 
 /* Polls before sleeping: cores and applications often answer within microseconds, and a wake-up would cost
@@ -213,11 +213,11 @@ wait_for_events(struct epoll_event *events, uint64_t deadline)
 
 	if (deadline <= control.now)
 		return epoll_until(events, 0);
-	if (control.now < look_until && control.now >= no_look_until) {
+	if (control.now < poll_until && control.now >= no_poll_until) {
 		/* Yield even with --idle spin: this thread may share its processor with an application. */
 		yield_processor();
 		/* Most answers come from a core. Skipping epoll for a few rounds saves its system call. */
-		if (++looks % ENGINE_TURNS != 0 && poll_engine()) {
+		if (++polls % ENGINE_TURNS != 0 && poll_engine()) {
 			engine_turns++;
 			return 0;
 		}
@@ -266,7 +266,7 @@ loop_once(uint64_t deadline)
 		}
 	}
 	if (engine_turns > 0 || n > 0)
-		look_until = control.now + LOOK_NS;
+		poll_until = control.now + POLL_NS;
 	/* Only clients_poll() frees clients, so every watch of this batch is valid. */
 	for (int i = 0; i < n; i++) {
 		struct watch *watch = events[i].data.ptr;
@@ -275,8 +275,8 @@ loop_once(uint64_t deadline)
 	}
 	/* A DRR round begins once all requesters were polled. Polling only for that would add a system call,
 	 * a tenth of a bind. */
-	if (heard || turns_alone(&control.turns))
-		turns_round(&control.turns);
+	if (heard || drr_alone(&control.drr))
+		drr_round(&control.drr);
 	paths_poll();
 	work_poll();
 	qp_moves_poll();
@@ -323,12 +323,12 @@ state_init(const struct config *config)
 	memset(&control, 0, sizeof(control));
 	stop_seen = false;
 	drain_at = 0;
-	look_until = no_look_until = 0;
+	poll_until = no_poll_until = 0;
 	engine_turns = 0;
 	attach_calls = &calls_of_attach;
 	control.config = config;
 	control.listen_fd = control.epoll = control.stop_fd = -1;
-	turns_init(&control.turns);
+	drr_init(&control.drr);
 	TAILQ_INIT(&control.clients);
 	TAILQ_INIT(&control.conns);
 	TAILQ_INIT(&control.dead);

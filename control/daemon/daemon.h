@@ -89,7 +89,7 @@ const char *journal_priority(uint32_t level);
 /* Calls `notify`, with a sentence that names the remedy, for each address of the data plane or its peers that
  * this host's kernel has as well. Any unprivileged process can send UDP datagrams from such an address,
  * including RoCE frames that a peer takes for the data plane's. */
-void kernel_addr_look(const struct config *config, void (*notify)(void *user, const char *text), void *user);
+void kernel_addr_check(const struct config *config, void (*notify)(void *user, const char *text), void *user);
 
 /* ---- telemetry.c: DPDK telemetry of attachments, /oneside/clients and others ---- */
 void telemetry_init(const struct config *config); /* call after ctl_open() */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct look {
+struct addr_check {
 	void (*notify)(void *user, const char *text);
 	void *user;
 };
@@ -55,8 +55,8 @@ kernel_find(const struct ifaddrs *kernel, const struct config_addr *addr)
 }
 
 static void
-look_for(const struct look *look, const struct ifaddrs *kernel, const struct config_addr *addr,
-	 const char *whose)
+check_addr(const struct addr_check *check, const struct ifaddrs *kernel, const struct config_addr *addr,
+	   const char *whose)
 {
 	const struct ifaddrs *found = kernel_find(kernel, addr);
 	char ip[CONFIG_ADDR_TEXT], text[640];
@@ -68,13 +68,13 @@ look_for(const struct look *look, const struct ifaddrs *kernel, const struct con
 		text, sizeof(text),
 		"%s: the kernel has %s, too, on %s: a process without rights can send RoCE frames from it, and be any user to RSM where no secret is shared; remove it with ip addr del %s/%u dev %s, or drop such frames with nft add table inet oneside '{ chain output { type filter hook output priority 0; udp dport 4791 drop; }; }'",
 		whose, ip, found->ifa_name, ip, prefix_of(found->ifa_netmask), found->ifa_name);
-	look->notify(look->user, text);
+	check->notify(check->user, text);
 }
 
 void
-kernel_addr_look(const struct config *config, void (*notify)(void *user, const char *text), void *user)
+kernel_addr_check(const struct config *config, void (*notify)(void *user, const char *text), void *user)
 {
-	const struct look look = {notify, user};
+	const struct addr_check check = {notify, user};
 	struct ifaddrs *kernel;
 	char whose[64];
 
@@ -83,11 +83,11 @@ kernel_addr_look(const struct config *config, void (*notify)(void *user, const c
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		snprintf(whose, sizeof(whose), "port %s", config->port[i].name);
 		for (uint32_t j = 0; j < CONFIG_ADDRS_MAX && config->port[i].addr[j].family != 0; j++)
-			look_for(&look, kernel, &config->port[i].addr[j], whose);
+			check_addr(&check, kernel, &config->port[i].addr[j], whose);
 	}
 	for (uint32_t i = 0; i < config->num_peers; i++) {
 		snprintf(whose, sizeof(whose), "peer %u", config->peer[i].node);
-		look_for(&look, kernel, &config->peer[i].addr, whose);
+		check_addr(&check, kernel, &config->peer[i].addr, whose);
 	}
 	freeifaddrs(kernel);
 }

@@ -126,7 +126,7 @@ log_kernel_address(void *user, const char *text)
 static void
 examine_config(const struct config *other)
 {
-	kernel_addr_look(other, log_kernel_address, NULL);
+	kernel_addr_check(other, log_kernel_address, NULL);
 }
 
 /* The end of a process that has no attachments of its own, because another one serves: without a word to
@@ -225,7 +225,7 @@ run_dataplane(const struct ctl_source *source, bool takes_over)
 	ret = engine_start();
 	if (ret == 0 && taken > 0)
 		takeover_finish();
-	kernel_addr_look(&config, log_kernel_address, NULL);
+	kernel_addr_check(&config, log_kernel_address, NULL);
 	if (ret == 0)
 		ret = serve();
 	else
@@ -247,7 +247,7 @@ trace_state(const struct state_machine *machine, uint32_t id, uint32_t from, uin
 		log_error(
 			"event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" text=\"illegal state transition\"\n",
 			machine->object, id, machine->name[from], machine->name[to], why);
-	ctl_edge(machine, id, from, to, why, allowed);
+	ctl_transition(machine, id, from, to, why, allowed);
 }
 
 /* Handles options before `--`: EAL would answer --help and --version itself, and refuse our options. */
@@ -263,7 +263,7 @@ before_split(int split, char **argv, enum config_action *action, char *why, size
 		else if (config_is_option(argv[i])) {
 			snprintf(
 				why, why_len,
-				"option %.64s: it stands among the EAL options; write it after a --, as in oneside-dataplane -l 0,1 -- %.64s",
+				"option %.64s: it is among the EAL options; write it after a --, as in oneside-dataplane -l 0,1 -- %.64s",
 				argv[i], argv[i]);
 			return -EINVAL;
 		}

@@ -228,7 +228,7 @@ bind_settled(struct client *client, void *object)
 	}
 	/* Wait for accesses that other lanes had begun before.  The queue pair's core waits for those of its
 	 * own lane. */
-	if (wait->command->settle && !bounce_passed_all(client->bounce, &wait->marks)) {
+	if (wait->command->copies && !bounce_passed_all(client->bounce, &wait->marks)) {
 		grace_defer(client, bind_settled, wait);
 		return;
 	}
@@ -242,7 +242,7 @@ copies_begun(struct client *client, void *object)
 {
 	struct bind_wait *wait = object;
 
-	if (wait->command->settle)
+	if (wait->command->copies)
 		bounce_mark_all(client->bounce, &wait->marks);
 	bind_settled(client, wait);
 }
@@ -265,14 +265,14 @@ wait_for_lanes(struct qp *qp, struct engine_command *command)
 /* When the bind completes, no core uses what the window granted before.  The queue pair's core has stopped
  * when it gets the command, and the cores of other lanes have stopped after a grace period. */
 static void
-serve_bind(struct turns_item *turn)
+serve_bind(struct drr_item *turn)
 {
 	struct qp *qp = (struct qp *)(void *)((char *)turn - offsetof(struct qp, bind));
 	struct client *client = qp->object.client;
 	struct engine_command *command = qp_command(qp, ENGINE_QP_BIND_DONE, NULL, NULL);
 
-	command->settle = false;
-	command->ok = client_alive(client) && carry_out(qp, engine_qp_bind(qp->engine), &command->settle);
+	command->copies = false;
+	command->ok = client_alive(client) && carry_out(qp, engine_qp_bind(qp->engine), &command->copies);
 	if (engine_lane_next(client->engine) == NULL)
 		command_send(command);
 	else
@@ -284,7 +284,7 @@ bind_event(struct qp *qp)
 {
 	qp->bind.cost = BIND_COST;
 	qp->bind.serve = serve_bind;
-	turns_wait(&control.turns, &qp->object.client->account->turns, &qp->bind);
+	drr_wait(&control.drr, &qp->object.client->account->drr, &qp->bind);
 }
 
 void
@@ -293,5 +293,5 @@ bind_forget(struct qp *qp)
 	if (qp->bind_wait != NULL)
 		qp->bind_wait->qp = NULL;
 	qp->bind_wait = NULL;
-	turns_leave(&control.turns, &qp->object.client->account->turns, &qp->bind);
+	drr_leave(&control.drr, &qp->object.client->account->drr, &qp->bind);
 }

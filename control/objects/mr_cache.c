@@ -119,6 +119,6 @@ mr_cache_reclaim(struct quota_account *account)
 		done += reclaim_regions(client, BATCH - done);
 		done += reclaim_registrations(client, BATCH - done, &looks);
 	}
-	turns_charge(&account->turns, (LOOKS - looks) / LOOKS_PER_US);
+	drr_charge(&account->drr, (LOOKS - looks) / LOOKS_PER_US);
 	return done != 0;
 }

@@ -14,7 +14,7 @@ void attachment_write(struct client *client, struct pass_out *out);
 struct client *attachment_read(struct pass_in *in);
 extern const struct record_naming attachment_port; /* by index */
 /* Call after all objects of the client have been read. */
-void attachment_settle(struct client *client);
+void attachment_relink(struct client *client);
 
 /* ---- pass_objects.c, pass_qp.c: in this order ---- */
 void zones_write(struct client *client, struct pass_out *out);

@@ -70,7 +70,7 @@ attachment_obstacle(const struct client *client)
 		return "it is ending";
 	if (client->request != CLIENT_REQUEST_NONE || client->suspended != 0)
 		return "a request of it waits";
-	if (client->commands != 0 || client->jobs != 0 || client->slice != NULL || client->parts.busy)
+	if (client->commands != 0 || client->jobs != 0 || client->slice != NULL || client->extents.busy)
 		return "work for it is under way";
 	if (client->account->leaving != 0)
 		return "memory of its user is being released";
@@ -80,20 +80,20 @@ attachment_obstacle(const struct client *client)
 }
 
 static void
-slots_write(const struct small *small, struct pass_out *out)
+slots_write(const struct arena_slabs *slabs, struct pass_out *out)
 {
-	for (uint32_t i = 0; i < RTE_DIM(small->size); i++) {
-		const struct small_size *size = &small->size[i];
+	for (uint32_t i = 0; i < RTE_DIM(slabs->slab); i++) {
+		const struct arena_slab *slab = &slabs->slab[i];
 		uint32_t *at;
 
-		if (size->total == 0)
+		if (slab->total == 0)
 			continue;
 		at = record_append(&out->records, RECORD_SLOTS, 1, i,
-				   (uint32_t)sizeof(uint32_t) * (1 + size->num_free));
+				   (uint32_t)sizeof(uint32_t) * (1 + slab->num_free));
 		if (at == NULL)
 			return;
-		at[0] = size->total;
-		memcpy(at + 1, size->free, size->num_free * sizeof(uint32_t));
+		at[0] = slab->total;
+		memcpy(at + 1, slab->free, slab->num_free * sizeof(uint32_t));
 	}
 }
 
@@ -158,7 +158,7 @@ attachment_write(struct client *client, struct pass_out *out)
 	if (client->state != CLIENT_ATTACHED)
 		return;
 	arena_write(&client->arena, out);
-	slots_write(&client->small, out);
+	slots_write(&client->slabs, out);
 	pass_pieces(out, client->arena.base, client->arena.size);
 	for (const struct engine_client *lane = client->engine; lane != NULL; lane = engine_lane_next(lane))
 		lane_write(client, lane, out);
@@ -211,26 +211,26 @@ arena_read(struct arena *arena, struct pass_in *in)
 static int
 slots_read(struct client *client, struct pass_in *in)
 {
-	struct small_size *size;
+	struct arena_slab *slab;
 	struct record record;
 	uint32_t total;
 
 	pass_take(in, RECORD_SLOTS, &record);
-	if (record.head.version != 1 || record.head.id >= RTE_DIM(client->small.size) ||
+	if (record.head.version != 1 || record.head.id >= RTE_DIM(client->slabs.slab) ||
 	    record.head.length < sizeof(total) || record.head.length % sizeof(uint32_t) != 0)
 		return pass_refuse(in, "slots of an arena have a record of another form");
 	memcpy(&total, record.bytes, sizeof(total));
-	size = &client->small.size[record.head.id];
-	size->num_free = record.head.length / (uint32_t)sizeof(uint32_t) - 1;
-	size->total = total;
-	if (size->free != NULL || total < size->num_free || total > ONE_ARENA_SIZE / ONE_CACHE_LINE)
+	slab = &client->slabs.slab[record.head.id];
+	slab->num_free = record.head.length / (uint32_t)sizeof(uint32_t) - 1;
+	slab->total = total;
+	if (slab->free != NULL || total < slab->num_free || total > ONE_ARENA_SIZE / ONE_CACHE_LINE)
 		return pass_refuse(in, "slots of an arena are more than it has");
-	size->free = malloc((size_t)total * sizeof(uint32_t));
-	if (size->free == NULL)
+	slab->free = malloc((size_t)total * sizeof(uint32_t));
+	if (slab->free == NULL)
 		return pass_refuse(in, "no memory");
-	memcpy(size->free, record.bytes + sizeof(total), size->num_free * sizeof(uint32_t));
-	for (uint32_t i = 0; i < size->num_free; i++)
-		if ((size->free[i] + record.head.id) * ONE_CACHE_LINE > client->arena.size)
+	memcpy(slab->free, record.bytes + sizeof(total), slab->num_free * sizeof(uint32_t));
+	for (uint32_t i = 0; i < slab->num_free; i++)
+		if ((slab->free[i] + record.head.id) * ONE_CACHE_LINE > client->arena.size)
 			return pass_refuse(in, "a slot exceeds its arena");
 	return 0;
 }
@@ -344,7 +344,7 @@ arena_and_lanes_read(struct client *client, struct pass_in *in)
 		error = pass_refuse(in, "no memory");
 	if (error == 0)
 		error = arena_read(&client->arena, in);
-	if (error == 0 && parts_reserve(client) != 0)
+	if (error == 0 && extents_reserve(client) != 0)
 		error = pass_refuse(in, "no memory");
 	if (error == 0)
 		error = pass_each(client, in, RECORD_SLOTS, slots_read);
@@ -410,8 +410,8 @@ attachment_read(struct pass_in *in)
 }
 
 void
-attachment_settle(struct client *client)
+attachment_relink(struct client *client)
 {
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		table_settle(&client->table[kind]);
+		table_relink(&client->table[kind]);
 }

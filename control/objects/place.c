@@ -18,8 +18,8 @@
 /* A completion queue's core gets at most this many queue pairs more than the core with the fewest. */
 #define AHEAD_MAX 16u
 
-static uint32_t held[ONE_LANES_MAX]; /* queue pairs of each core */
-static uint32_t placed_clients;      /* attachments that have queue pairs on cores */
+static uint32_t num_qps[ONE_LANES_MAX]; /* queue pairs of each core */
+static uint32_t placed_clients;         /* attachments that have queue pairs on cores */
 
 static uint32_t
 home_core(const struct client *client)
@@ -141,7 +141,7 @@ least_busy(const struct client *client, uint32_t cores)
 	uint32_t home = home_core(client), best = home < cores ? home : 0;
 
 	for (uint32_t i = 0; i < cores; i++)
-		if (held[i] < held[best])
+		if (num_qps[i] < num_qps[best])
 			best = i;
 	return best;
 }
@@ -175,7 +175,7 @@ follows_cq(const struct qp *qp, const struct qp *near, uint32_t least)
 		return true;
 	core = cq->lane % engine_num_cores();
 	return (has_request_cqs(qp->object.client) || fills_cores(qp->object.client)) &&
-	       core < engine_port_cores(qp->config.port) && held[core] < held[least] + AHEAD_MAX;
+	       core < engine_port_cores(qp->config.port) && num_qps[core] < num_qps[least] + AHEAD_MAX;
 }
 
 /* Returns the number of a lane. */
@@ -206,7 +206,7 @@ note_place(struct qp *qp, struct engine_client *lane)
 {
 	qp->placed = true;
 	qp->lane = lane;
-	held[engine_lane_core(lane)]++;
+	num_qps[engine_lane_core(lane)]++;
 	placed_clients += qp->object.client->placed_qps++ == 0;
 	if (qp->send_cq != NULL && !qp->send_cq->has_lane) {
 		qp->send_cq->has_lane = true;
@@ -251,7 +251,7 @@ place_moved(struct qp *qp, struct engine_client *lane)
 uint32_t
 place_count(uint32_t core)
 {
-	return held[core];
+	return num_qps[core];
 }
 
 void
@@ -259,6 +259,6 @@ place_forget(const struct qp *qp)
 {
 	if (!qp->placed)
 		return;
-	held[engine_lane_core(qp->lane)]--;
+	num_qps[engine_lane_core(qp->lane)]--;
 	placed_clients -= --qp->object.client->placed_qps == 0;
 }

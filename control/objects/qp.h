@@ -58,7 +58,7 @@ struct qp {
 	struct conn *conn;
 	uint16_t number;             /* set by the application for the last connection */
 	bool timewait;               /* report the end of a connection's time-wait */
-	struct turns_item bind;      /* bind of a window, for which the core waits */
+	struct drr_item bind;        /* bind of a window, for which the core waits */
 	struct bind_wait *bind_wait; /* a bind to be reported to the core; NULL: none */
 	/* IMPORT */
 	uint32_t permission;
@@ -107,9 +107,9 @@ void qp_remove(struct qp *qp, bool reply);
 void qp_destroy(struct qp *qp);  /* call when no core has it, or none ever had */
 void qp_withdraw(struct qp *qp); /* removes it from its core, at the client's end */
 /* Reserve a number for a connection, until its time-wait is over: no new queue pair gets the number. */
-void qpn_hold(uint32_t qpn);
-void qpn_let_go(uint32_t qpn);
-bool qpn_held(uint32_t qpn);
+void qpn_occupy(uint32_t qpn);
+void qpn_vacate(uint32_t qpn);
+bool qpn_in_use(uint32_t qpn);
 /* Only writer of a queue pair's state; `why` is for the trace. */
 void qp_state_set(struct qp *qp, enum one_qp_state to, const char *why);
 /* Like qp_state_set(), and has the core store the state for the application. */

@@ -50,7 +50,7 @@ static const struct state_machine machine = {"queue pair", state_names, state_ne
 void
 qp_state_set(struct qp *qp, enum one_qp_state to, const char *why)
 {
-	state_edge(&machine, qp->config.qpn, qp->state, to, why);
+	state_transition(&machine, qp->config.qpn, qp->state, to, why);
 	qp->state = to;
 }
 
@@ -200,24 +200,24 @@ qp_make_rings(struct qp *qp)
 }
 
 /* Bitmap of the numbers that connections use, or that are in time-wait. */
-static uint64_t held[(1u << 24) / 64];
+static uint64_t in_use[(1u << 24) / 64];
 
 void
-qpn_hold(uint32_t qpn)
+qpn_occupy(uint32_t qpn)
 {
-	held[qpn / 64] |= 1ull << qpn % 64;
+	in_use[qpn / 64] |= 1ull << qpn % 64;
 }
 
 void
-qpn_let_go(uint32_t qpn)
+qpn_vacate(uint32_t qpn)
 {
-	held[qpn / 64] &= ~(1ull << qpn % 64);
+	in_use[qpn / 64] &= ~(1ull << qpn % 64);
 }
 
 bool
-qpn_held(uint32_t qpn)
+qpn_in_use(uint32_t qpn)
 {
-	return (held[qpn / 64] >> qpn % 64 & 1) != 0;
+	return (in_use[qpn / 64] >> qpn % 64 & 1) != 0;
 }
 
 /* Returns a number that neither a queue pair nor a connection in time-wait has; 0: none was found. */
@@ -229,7 +229,7 @@ qpn_new(void)
 
 		if (qpn == 0)
 			break;
-		if (!qpn_held(qpn))
+		if (!qpn_in_use(qpn))
 			return qpn;
 	}
 	return 0;

@@ -21,7 +21,7 @@ static const struct table_layout {
 	{"listeners", "port address service:n state takes client:n pid:n program"},
 	{"segments", "segment port length:b imports:n access_entries=ACCESS:n client:n pid:n uid:n program"},
 	{"memory",
-	 "address:x length:b access way windows:n client_copied_bytes=CLIENT-COPIED:b client:n pid:n program"},
+	 "address:x length:b access method windows:n client_copied_bytes=CLIENT-COPIED:b client:n pid:n program"},
 	{"ports",
 	 "port address link mbps:n mac device_name=DEVICE mtu:n path_mtu:n rx_packets:n tx_packets:n rx_missed:n rx_errors:n conflicts:n"},
 	{"peers", "node:n address port secret"},

@@ -14,7 +14,7 @@ choose_end(const struct onesidectl_setup *setup, struct setup_port *port)
 {
 	char by[SETUP_PATH];
 
-	if (port->way == SETUP_MEMIF && !port->role_given &&
+	if (port->mode == SETUP_MEMIF && !port->role_given &&
 	    setup_instance_has_cable(setup->files.conf, port->cable, false, by))
 		port->client = true;
 }
@@ -25,7 +25,7 @@ check_instances(const struct onesidectl_setup *setup, const struct setup_port *p
 	char by[SETUP_PATH], text[CONFIG_ADDR_TEXT];
 	const struct config_addr *addr;
 
-	if (port->way == SETUP_MEMIF &&
+	if (port->mode == SETUP_MEMIF &&
 	    setup_instance_has_cable(setup->files.conf, port->cable, port->client, by))
 		onesidectl_fail(
 			"port %s: the data plane in %s is the %s of the cable %s; give --role %s, or another --cable",
@@ -45,12 +45,12 @@ fill_in(struct onesidectl_setup *setup)
 	struct setup_plan *plan = &setup->plan;
 
 	if (plan->ports == 0) {
-		enum setup_way way;
-		struct setup_device device = setup_device_best(plan->machine, &way);
+		enum setup_mode mode;
+		struct setup_device device = setup_device_best(plan->machine, &mode);
 
 		if (!onesidectl_setup_port(setup, setup_device_name(&device)))
 			onesidectl_fail("%s", setup->why);
-		plan->port[0].way = way;
+		plan->port[0].mode = mode;
 	}
 	for (uint32_t i = 0; i < plan->ports; i++) {
 		choose_end(setup, &plan->port[i]);
@@ -63,11 +63,11 @@ fill_in(struct onesidectl_setup *setup)
 static void
 show_proposal(const struct setup_machine *machine)
 {
-	enum setup_way way;
-	struct setup_device device = setup_device_best(machine, &way);
+	enum setup_mode mode;
+	struct setup_device device = setup_device_best(machine, &mode);
 
 	printf("Proposed:  onesidectl setup --port %s --driver %s --address ADDRESS/PREFIX\n",
-	       setup_device_name(&device), setup_way_name(way));
+	       setup_device_name(&device), setup_mode_name(mode));
 }
 
 static void

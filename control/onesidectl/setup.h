@@ -19,7 +19,7 @@ void onesidectl_setup_options(struct onesidectl_setup *setup, int count, char **
 typedef bool onesidectl_setup_set(struct onesidectl_setup *setup, const char *text);
 /* Adds a port for the named device, with its best driver mode. */
 onesidectl_setup_set onesidectl_setup_port;
-onesidectl_setup_set onesidectl_setup_way, onesidectl_setup_address, onesidectl_setup_node,
+onesidectl_setup_set onesidectl_setup_mode, onesidectl_setup_address, onesidectl_setup_node,
 	onesidectl_setup_peer;
 
 /* Prints the machine's inventory, with the driver modes of each device. */

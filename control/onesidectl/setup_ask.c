@@ -63,15 +63,15 @@ ask_for(struct onesidectl_setup *setup, const char *question, const char *otherw
 }
 
 static bool
-set_fitting_way(struct onesidectl_setup *setup, const char *text)
+set_fitting_mode(struct onesidectl_setup *setup, const char *text)
 {
 	struct setup_port *port = setup->port;
-	const enum setup_way best = port->way;
+	const enum setup_mode best = port->mode;
 
-	if (onesidectl_setup_way(setup, text) &&
-	    setup_way_fits(setup->plan.machine, &port->device, port->way, setup->why))
+	if (onesidectl_setup_mode(setup, text) &&
+	    setup_mode_fits(setup->plan.machine, &port->device, port->mode, setup->why))
 		return true;
-	port->way = best;
+	port->mode = best;
 	return false;
 }
 
@@ -93,13 +93,13 @@ static bool
 ask_name(struct onesidectl_setup *setup)
 {
 	const uint32_t ports = setup->plan.ports;
-	enum setup_way way;
-	struct setup_device best = setup_device_best(setup->plan.machine, &way);
+	enum setup_mode mode;
+	struct setup_device best = setup_device_best(setup->plan.machine, &mode);
 	const char *otherwise = ports == 0 ? setup_device_name(&best) : "none";
 
 	ask_for(setup, ports == 0 ? "Port" : "Another port", otherwise, onesidectl_setup_port);
 	if (setup->plan.ports == 0 && onesidectl_setup_port(setup, otherwise))
-		setup->port->way = way;
+		setup->port->mode = mode;
 	return setup->plan.ports > ports;
 }
 
@@ -107,8 +107,8 @@ static void
 ask_ports(struct onesidectl_setup *setup)
 {
 	while (ask_name(setup)) {
-		if (setup->port->way != SETUP_MEMIF)
-			ask_for(setup, "Driven by", setup_way_name(setup->port->way), set_fitting_way);
+		if (setup->port->mode != SETUP_MEMIF)
+			ask_for(setup, "Driven by", setup_mode_name(setup->port->mode), set_fitting_mode);
 		ask_address(setup);
 		if (setup_plan_check_ports(&setup->plan, setup->why))
 			continue;
@@ -152,7 +152,7 @@ onesidectl_setup_ask(struct onesidectl_setup *setup)
 		setup->port = &plan->port[i];
 		if (setup->port->addr.family == 0) {
 			printf("Port %s, by %s.\n", setup_device_name(&setup->port->device),
-			       setup_way_name(setup->port->way));
+			       setup_mode_name(setup->port->mode));
 			ask_address(setup);
 		}
 	}

@@ -22,7 +22,7 @@ onesidectl_setup_port(struct onesidectl_setup *setup, const char *name)
 	memset(port, 0, sizeof(*port));
 	if (!setup_device_find(plan->machine, name, &port->device, setup->why))
 		return false;
-	port->way = setup_way_best(plan->machine, &port->device);
+	port->mode = setup_mode_best(plan->machine, &port->device);
 	strcpy(port->cable, CABLE);
 	setup->port = port;
 	plan->ports++;
@@ -30,9 +30,9 @@ onesidectl_setup_port(struct onesidectl_setup *setup, const char *name)
 }
 
 bool
-onesidectl_setup_way(struct onesidectl_setup *setup, const char *text)
+onesidectl_setup_mode(struct onesidectl_setup *setup, const char *text)
 {
-	return setup_way_find(text, &setup->port->way) ||
+	return setup_mode_find(text, &setup->port->mode) ||
 	       setup_refuse(
 		       setup->why,
 		       "--driver %.40s: no such driver mode; write vfio, bifurcated, af_xdp, af_packet or memif",
@@ -229,7 +229,7 @@ static const struct option {
 	onesidectl_setup_set *set;
 } options[] = {
 	{"--port", false, onesidectl_setup_port},
-	{"--driver", true, onesidectl_setup_way},
+	{"--driver", true, onesidectl_setup_mode},
 	{"--address", true, onesidectl_setup_address},
 	{"--gateway", true, set_gateway},
 	{"--mtu", true, set_mtu},

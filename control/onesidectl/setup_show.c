@@ -59,20 +59,20 @@ print_machine(const struct setup_machine *machine)
 
 /* Prints, for example, "vfio, af_packet", the best method first. */
 static void
-print_ways(const struct setup_machine *machine, const struct setup_device *device)
+print_modes(const struct setup_machine *machine, const struct setup_device *device)
 {
-	enum setup_way best = setup_way_best(machine, device);
+	enum setup_mode best = setup_mode_best(machine, device);
 	const char *comma = "";
 	char why[SETUP_WHY];
 
-	if (best != SETUP_WAYS) {
-		printf("%s", setup_way_name(best));
+	if (best != SETUP_MODES) {
+		printf("%s", setup_mode_name(best));
 		comma = ", ";
 	}
-	for (int way = 0; way < SETUP_WAYS; way++) {
-		if (way == (int)best || !setup_way_fits(machine, device, (enum setup_way)way, why))
+	for (int mode = 0; mode < SETUP_MODES; mode++) {
+		if (mode == (int)best || !setup_mode_fits(machine, device, (enum setup_mode)mode, why))
 			continue;
-		printf("%s%s", comma, setup_way_name((enum setup_way)way));
+		printf("%s%s", comma, setup_mode_name((enum setup_mode)mode));
 		comma = ", ";
 	}
 	if (*comma == '\0')
@@ -98,7 +98,7 @@ print_device(const struct setup_machine *machine, const struct setup_device *dev
 
 	printf("%-15s  %-12s  %-15s  ", device->iface != NULL ? device->iface->name : "-",
 	       nic != NULL ? nic->pci : "-", nic != NULL && nic->driver[0] != '\0' ? nic->driver : "-");
-	print_ways(machine, device);
+	print_modes(machine, device);
 	if (nic != NULL && nic->numa >= 0)
 		printf("; node %d", nic->numa);
 	if (nic != NULL && nic->companions[0] != '\0')

@@ -10,10 +10,10 @@
 #define NS_PER_S 1000000000ll
 
 static void
-print_edge(const json_t *edge)
+print_transition(const json_t *transition)
 {
-	json_int_t ns = columns_number(edge, "time_ns");
-	const json_t *client = json_object_get(edge, "client");
+	json_int_t ns = columns_number(transition, "time_ns");
+	const json_t *client = json_object_get(transition, "client");
 	time_t seconds = (time_t)(ns / NS_PER_S);
 	struct tm parts;
 	char at[16];
@@ -23,21 +23,22 @@ print_edge(const json_t *edge)
 	printf("%s.%06" JSON_INTEGER_FORMAT " ", at, ns % NS_PER_S / 1000);
 	if (client != NULL)
 		printf("client %" JSON_INTEGER_FORMAT " ", json_integer_value(client));
-	printf("%s %#" PRIx64 ": %s -> %s (%s)%s\n", columns_text(edge, "object"),
-	       (uint64_t)columns_number(edge, "id"), columns_text(edge, "from"), columns_text(edge, "to"),
-	       columns_text(edge, "why"),
-	       json_is_false(json_object_get(edge, "allowed")) ? " ILLEGAL TRANSITION" : "");
+	printf("%s %#" PRIx64 ": %s -> %s (%s)%s\n", columns_text(transition, "object"),
+	       (uint64_t)columns_number(transition, "id"), columns_text(transition, "from"),
+	       columns_text(transition, "to"), columns_text(transition, "why"),
+	       json_is_false(json_object_get(transition, "allowed")) ? " ILLEGAL TRANSITION" : "");
 }
 
 static void
 print_packet(const json_t *packet)
 {
-	const json_t *edge = json_object_get(packet, "edge"), *lost = json_object_get(packet, "lost");
+	const json_t *transition = json_object_get(packet, "transition"),
+		     *lost = json_object_get(packet, "lost");
 
 	if (onesidectl_json(packet, JSON_COMPACT))
 		;
-	else if (edge != NULL)
-		print_edge(edge);
+	else if (transition != NULL)
+		print_transition(transition);
 	else if (lost != NULL)
 		printf("(%" JSON_INTEGER_FORMAT " transitions were lost)\n", json_integer_value(lost));
 	onesidectl_flush();
@@ -47,7 +48,7 @@ int
 trace_run(int count, char **words)
 {
 	json_t *request = json_pack("{s:s}", "command", "trace"), *packet;
-	json_int_t most, edges = 0;
+	json_int_t most, transitions = 0;
 	int fd;
 
 	for (int i = 0; i < count; i++) {
@@ -64,9 +65,9 @@ trace_run(int count, char **words)
 	ask_send(fd, request);
 	json_decref(ask_answer(fd));
 	fprintf(stderr, "tracing\n");
-	while (most == 0 || edges < most) {
+	while (most == 0 || transitions < most) {
 		packet = ask_answer(fd);
-		edges += json_object_get(packet, "edge") != NULL;
+		transitions += json_object_get(packet, "transition") != NULL;
 		print_packet(packet);
 		json_decref(packet);
 	}

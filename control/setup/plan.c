@@ -27,9 +27,9 @@ setup_plan_address(const struct setup_machine *machine, const struct setup_port 
 	const struct config_addr *kernel = kernel_address(machine, port->device.iface);
 
 	memset(addr, 0, sizeof(*addr));
-	if (port->way == SETUP_VFIO && kernel != NULL)
+	if (port->mode == SETUP_VFIO && kernel != NULL)
 		*addr = *kernel; /* the kernel loses the address with the interface */
-	else if (port->way == SETUP_MEMIF)
+	else if (port->mode == SETUP_MEMIF)
 		*addr = (struct config_addr){AF_INET, 24, {192, 0, 2, port->client ? 2 : 1}};
 }
 
@@ -50,12 +50,12 @@ check_taking(const struct setup_plan *plan, const struct setup_port *port, char 
 	char iface[SETUP_NAME];
 	const char *carried = setup_device_carries(plan->machine, &port->device, iface);
 
-	if (!setup_way_takes(port->way) || carried == NULL || is_given(plan, iface))
+	if (!setup_mode_takes(port->mode) || carried == NULL || is_given(plan, iface))
 		return true;
 	return setup_refuse(
 		why,
 		"port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver af_packet or another port, or give --take-away %s",
-		setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
+		setup_device_name(&port->device), iface, carried, setup_mode_name(port->mode), iface);
 }
 
 static bool
@@ -76,8 +76,8 @@ check_given(const struct setup_plan *plan, char why[SETUP_WHY])
 static bool
 same_device(const struct setup_port *a, const struct setup_port *b)
 {
-	if (a->way == SETUP_MEMIF || b->way == SETUP_MEMIF)
-		return a->way == b->way && strcmp(a->cable, b->cable) == 0;
+	if (a->mode == SETUP_MEMIF || b->mode == SETUP_MEMIF)
+		return a->mode == b->mode && strcmp(a->cable, b->cable) == 0;
 	return (a->device.nic != NULL && a->device.nic == b->device.nic) ||
 	       (a->device.iface != NULL && a->device.iface == b->device.iface);
 }
@@ -90,7 +90,7 @@ check_mtu(const struct setup_port *port, char why[SETUP_WHY])
 	if (port->mtu != 0 && (port->mtu < MTU_LEAST || port->mtu > MTU_MOST))
 		return setup_refuse(why, "port %s: mtu %u is out of range; write %u to %u", name, port->mtu,
 				    MTU_LEAST, MTU_MOST);
-	if ((port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP) &&
+	if ((port->mode == SETUP_AF_PACKET || port->mode == SETUP_AF_XDP) &&
 	    port->mtu > port->device.iface->mtu)
 		return setup_refuse(
 			why,
@@ -104,7 +104,7 @@ check_cable(const struct setup_port *port, char why[SETUP_WHY])
 {
 	static const char fit[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
 
-	if (port->way != SETUP_MEMIF)
+	if (port->mode != SETUP_MEMIF)
 		return true;
 	if (port->cable[0] != '/' || port->cable[strspn(port->cable, fit)] != '\0')
 		return setup_refuse(
@@ -121,7 +121,7 @@ kernel_keeps(const struct setup_plan *plan, const struct setup_port *port, const
 	const struct setup_addr *kernel = setup_addr_find(plan->machine, addr);
 	const struct setup_iface *iface = port->device.iface;
 
-	if (kernel != NULL && port->way == SETUP_VFIO && iface != NULL &&
+	if (kernel != NULL && port->mode == SETUP_VFIO && iface != NULL &&
 	    strcmp(kernel->iface, iface->name) == 0)
 		return NULL;
 	return kernel;
@@ -210,12 +210,12 @@ check_port(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 {
 	const struct setup_port *port = &plan->port[index];
 
-	if (port->way == SETUP_WAYS)
+	if (port->mode == SETUP_MODES)
 		return setup_refuse(
 			why,
 			"port %s: no driver mode fits without taking an interface in use; choose another port, or give --driver and --take-away",
 			setup_device_name(&port->device));
-	if (!setup_way_fits(plan->machine, &port->device, port->way, why))
+	if (!setup_mode_fits(plan->machine, &port->device, port->mode, why))
 		return false;
 	for (uint32_t i = 0; i < index; i++) {
 		if (same_device(&plan->port[i], port))

@@ -7,11 +7,11 @@
 #include <stdio.h>
 
 #include "config/address.h"
-#include "control/setup/ways.h"
+#include "control/setup/modes.h"
 
 struct setup_port {
 	struct setup_device device;
-	enum setup_way way;
+	enum setup_mode mode;
 	struct config_addr addr; /* primary address; family 0: none */
 	struct config_addr more[CONFIG_ADDRS_MAX - 1];
 	uint32_t mores;

@@ -21,7 +21,7 @@
 static bool
 is_pci(const struct setup_port *port)
 {
-	return port->way == SETUP_VFIO || port->way == SETUP_BIFURCATED;
+	return port->mode == SETUP_VFIO || port->mode == SETUP_BIFURCATED;
 }
 
 static bool
@@ -50,11 +50,11 @@ mtu_of(const struct setup_port *port)
 {
 	uint32_t mtu = port->mtu;
 
-	if (mtu == 0 && port->way == SETUP_MEMIF)
+	if (mtu == 0 && port->mode == SETUP_MEMIF)
 		mtu = CABLE_MTU;
-	if (port->way == SETUP_AF_XDP && (mtu == 0 || mtu > PLAIN_MTU)) /* a frame must fit its page */
+	if (port->mode == SETUP_AF_XDP && (mtu == 0 || mtu > PLAIN_MTU)) /* a frame must fit its page */
 		mtu = port->device.iface->mtu < PLAIN_MTU ? port->device.iface->mtu : PLAIN_MTU;
-	if (mtu == 0 && port->way == SETUP_AF_PACKET && port->device.iface->mtu > PCI_MTU_MOST)
+	if (mtu == 0 && port->mode == SETUP_AF_PACKET && port->device.iface->mtu > PCI_MTU_MOST)
 		mtu = PCI_MTU_MOST;
 	return mtu;
 }
@@ -66,7 +66,7 @@ memory_needed(const struct setup_plan *plan)
 
 	for (uint32_t i = 0; i < plan->ports; i++) {
 		const struct setup_port *port = &plan->port[i];
-		uint32_t room = port->way == SETUP_AF_PACKET ? slot_of(port) : mtu_of(port);
+		uint32_t room = port->mode == SETUP_AF_PACKET ? slot_of(port) : mtu_of(port);
 
 		bytes += setup_memory_port(plan->cores, MBUFS, room != 0 ? room : PLAIN_MTU);
 	}
@@ -79,14 +79,14 @@ memory_needed(const struct setup_plan *plan)
 static const char *
 device_name(const struct setup_plan *plan, uint32_t index, char name[SETUP_NAME + 8])
 {
-	static const char *const kinds[SETUP_WAYS] = {[SETUP_AF_XDP] = "net_af_xdp",
-						      [SETUP_AF_PACKET] = "net_af_packet",
-						      [SETUP_MEMIF] = "net_memif"};
+	static const char *const kinds[SETUP_MODES] = {[SETUP_AF_XDP] = "net_af_xdp",
+						       [SETUP_AF_PACKET] = "net_af_packet",
+						       [SETUP_MEMIF] = "net_memif"};
 	const struct setup_port *port = &plan->port[index];
 
 	if (is_pci(port))
 		return port->device.nic->pci;
-	snprintf(name, SETUP_NAME + 8, "%s%u", kinds[port->way], index);
+	snprintf(name, SETUP_NAME + 8, "%s%u", kinds[port->mode], index);
 	return name;
 }
 
@@ -171,7 +171,7 @@ write_device(const struct setup_plan *plan, uint32_t index, FILE *out)
 	char name[SETUP_NAME + 8];
 	const char *device = device_name(plan, index, name);
 
-	switch (port->way) {
+	switch (port->mode) {
 	case SETUP_AF_XDP:
 		fprintf(out, " --vdev=%s,iface=%s,start_queue=0,queue_count=1", device,
 			port->device.iface->name);
@@ -320,15 +320,15 @@ setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
 	for (uint32_t i = 0; i < plan->ports; i++) {
 		const struct setup_port *port = &plan->port[i];
 
-		if (port->way == SETUP_VFIO)
+		if (port->mode == SETUP_VFIO)
 			write_vfio(plan, port->device.nic, out);
-		else if (port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP)
+		else if (port->mode == SETUP_AF_PACKET || port->mode == SETUP_AF_XDP)
 			write_interface(plan, port->device.iface, unit, out);
 		else if (port->device.iface != NULL && !port->device.iface->up)
 			fprintf(out, "ip link set %s up\n", port->device.iface->name);
-		unsafe |= port->way == SETUP_VFIO && !plan->machine->iommu;
-		xdp |= port->way == SETUP_AF_XDP;
-		kernel |= port->way != SETUP_VFIO && port->way != SETUP_MEMIF;
+		unsafe |= port->mode == SETUP_VFIO && !plan->machine->iommu;
+		xdp |= port->mode == SETUP_AF_XDP;
+		kernel |= port->mode != SETUP_VFIO && port->mode != SETUP_MEMIF;
 	}
 	if (kernel)
 		write_removal(plan, "no-capabilities.conf", unit, out);

@@ -162,7 +162,7 @@ find_obstacle(char *why, size_t why_len)
 	obstacle = conns_obstacle();
 	if (obstacle != NULL)
 		snprintf(why, why_len, "a connection: %s; try again", obstacle);
-	else if (turns_waiting(&control.turns) || paths_pending())
+	else if (drr_waiting(&control.drr) || paths_pending())
 		snprintf(why, why_len, "requests wait; try again");
 	else
 		return false;

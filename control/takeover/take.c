@@ -372,7 +372,7 @@ read_client(void)
 		error = qps_read(client, &in);
 	if (error == 0)
 		error = listeners_read(client, &in);
-	attachment_settle(client);
+	attachment_relink(client);
 	return error;
 }
 
@@ -402,7 +402,7 @@ read_all(struct config *config)
 		error = takeover_common_read(&in, config);
 	while (error == 0 && pass_is(&in, RECORD_CLIENT_FDS))
 		error = read_client();
-	table_settle(&control.pz_numbers);
+	table_relink(&control.pz_numbers);
 	if (error == 0)
 		error = conns_read(&in);
 	if (error == 0)
@@ -414,7 +414,7 @@ read_all(struct config *config)
 	control.attached_ever = record.head.id;
 	TAILQ_FOREACH(client, &control.clients, link) {
 		/* Connection requests, made after all clients. */
-		table_settle(&client->table[OBJECT_CR]);
+		table_relink(&client->table[OBJECT_CR]);
 		qps_go_on(client);
 	}
 	return 0;

@@ -6,7 +6,8 @@
 state_trace_fn *state_trace;
 
 void
-state_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why)
+state_transition(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to,
+		 const char *why)
 {
 	bool allowed = (machine->next[from] & STATE_TO(to)) != 0;
 

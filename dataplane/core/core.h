@@ -76,13 +76,13 @@ void timer_run(struct core *core);
 uint64_t timer_next(const struct core *core); /* ns; TIMER_NEVER: none */
 
 /* State of the DRR scheduler of a core: see dataplane/qp/share.c. */
-struct core_turns {
+struct core_drr {
 	/* Users whose clients have hot queue pairs or frames to emit, in the order of their turns. */
 	TAILQ_HEAD(, share_group) busy;
 	uint32_t groups, clients; /* busy users, and their busy clients */
 	bool contended;           /* several clients were busy in this loop */
 	bool cut_short;           /* a client's turn ended early, or did not begin, for want of credit */
-	uint32_t look_budget;     /* requests of one queue pair in one loop */
+	uint32_t poll_budget;     /* requests of one queue pair in one loop */
 	uint32_t run_budget;      /* frames that a queue pair emits before others get a turn */
 	uint32_t heaviest;        /* greatest weight among the users at work in the last two rounds */
 	uint32_t heaviest_now;    /* greatest weight in this round */
@@ -105,7 +105,7 @@ struct frame_info {
 	uint32_t from;         /* not parsed and no ESP: QPN of the sender on this data plane */
 	uint8_t far;           /* memif: the peer's core that sent the frame, or is to receive it */
 	uint8_t at;            /* parsed: the core at which the frame arrived */
-	struct rte_mbuf *next; /* engine_move.parked */
+	struct rte_mbuf *next; /* engine_move.frames */
 };
 
 struct tx_queue {
@@ -141,12 +141,12 @@ struct core {
 	bool timed_idle;    /* the previous loop found nothing to do */
 	uint32_t hot_count; /* queue pairs, of all clients, whose rings are polled */
 	uint32_t clients_count;
-	struct core_turns turns;
+	struct core_drr drr;
 	uint64_t scan_at; /* cycles: latest time of the next doorbell scan */
 	/* In the order of their first entries since cq_publish. */
 	STAILQ_HEAD(cq_list, engine_cq) dirty;
 	struct bounce_list reaching;
-	TAILQ_HEAD(, engine_client) settling; /* clients with binds that wait for copies; see bind.c */
+	TAILQ_HEAD(, engine_client) quiescing; /* clients with binds that wait for copies; see bind.c */
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
 	bool wake_control;    /* entries for the control thread were queued in this loop */
@@ -185,9 +185,9 @@ struct core {
 	uint64_t stage_cycles[ENGINE_STAGE_MAX]; /* of this loop */
 	/* For --idle sleep; times in cycles. */
 	uint64_t found_at;              /* begin of the last loop that found something */
-	uint64_t looked;                /* processor time of the loops since found_at, which found nothing */
-	uint64_t look_for;              /* value of `looked` at which the core falls asleep */
-	uint64_t look_least, look_most; /* bounds of look_for */
+	uint64_t polled_in_vain;        /* processor time of the loops since found_at, which found nothing */
+	uint64_t poll_for;              /* value of `polled_in_vain` at which the core falls asleep */
+	uint64_t poll_least, poll_most; /* bounds of poll_for */
 	uint32_t naps;                  /* sleeps since found_at */
 	/* For --idle yield, and before sleeping; times in cycles. */
 	uint64_t gave_at;    /* last time that the processor was yielded */
@@ -216,7 +216,7 @@ struct core {
 	_Atomic uint64_t counted_until; /* real time up to which time counts; later time without a loop will
 					   be a gap */
 	/* Used only by the control thread. */
-	uint32_t clients_held, qps_held;
+	uint32_t num_clients, num_qps;
 	struct engine_command *unsent, **unsent_tail;
 } __rte_cache_aligned;
 

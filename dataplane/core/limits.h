@@ -6,7 +6,7 @@
 enum {
 	CORE_BURST = 32,         /* frames of one rx or tx burst */
 	CORE_COMMANDS = 32,      /* commands handled in one loop */
-	CORE_HOT_LOOKS = 256,    /* queue pairs polled in one loop */
+	CORE_HOT_POLLS = 256,    /* queue pairs polled in one loop */
 	CORE_WORK_BUDGET = 64,   /* work requests of one queue pair in one loop */
 	CORE_STAGE = 16,         /* completions stored at once */
 	CORE_STREAM = 8,         /* requests found by one poll that make a stream: see qp_budget */

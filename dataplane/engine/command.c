@@ -215,7 +215,7 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	 * share a processor the core mostly finds the command together with the posts, and the command first.
 	 */
 	if (qp->state == RC_RTS)
-		share_look(core, qp);
+		share_poll(core, qp);
 	if (qp->state == RC_RTS && qp_has_rc(qp) && command->refusal != 0)
 		rc_refused(qp->rc, command->refusal, core->now);
 	if (qp->state == RC_ERROR && command->status_if_broken != 0)
@@ -281,7 +281,7 @@ execute_command(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_MOVED:
 		return qp_moved(core, command->move);
 	case ENGINE_QP_BIND_DONE:
-		return qp_bind_done(core, qp, command->ok, command->settle);
+		return qp_bind_done(core, qp, command->ok, command->copies);
 	case ENGINE_QP_PATH:
 		return qp_path(core, qp, &command->path);
 	case ENGINE_QP_SIGNAL:

@@ -111,7 +111,7 @@ const struct counter counters[] = {
 	STRAY_RC("drop_opcode", RC_COUNT_DROP_OPCODE),
 	STRAY_RC("drop_response", RC_COUNT_DROP_RESPONSE),
 	STRAY_RC("drop_replay", RC_COUNT_DROP_REPLAY),
-	RC("drop_parked", RC_COUNT_DROP_PARKED),
+	RC("drop_bounced", RC_COUNT_DROP_BOUNCED),
 	RC("held", RC_COUNT_HELD),
 	RC("bad_response", RC_COUNT_BAD_RESPONSE),
 	RC("packed_sent", RC_COUNT_PACKED_SENT),

@@ -60,13 +60,13 @@ core_new(uint32_t index, uint32_t lcore)
 	core->epoll = core->rx_epoll = core->wake_fd = -1;
 	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
-	core->turns.look_budget = CORE_WORK_BUDGET;
-	core->turns.run_budget = CORE_RUN_BUDGET;
-	core->turns.tx_most = TX_HIGH;
-	TAILQ_INIT(&core->turns.busy);
+	core->drr.poll_budget = CORE_WORK_BUDGET;
+	core->drr.run_budget = CORE_RUN_BUDGET;
+	core->drr.tx_most = TX_HIGH;
+	TAILQ_INIT(&core->drr.busy);
 	TAILQ_INIT(&core->clients);
 	STAILQ_INIT(&core->dirty);
-	TAILQ_INIT(&core->settling);
+	TAILQ_INIT(&core->quiescing);
 	LIST_INIT(&core->reaching);
 	STAILQ_INIT(&core->backlog);
 	timer_init(core);
@@ -478,7 +478,7 @@ engine_port(uint32_t port)
 {
 	if (port >= ports_num)
 		return NULL;
-	port_look(&ports[port]);
+	port_refresh(&ports[port]);
 	return &ports[port].info;
 }
 
@@ -518,7 +518,7 @@ engine_port_follows(uint32_t port, uint32_t core)
 uint32_t
 engine_core_lanes(uint32_t core)
 {
-	return engine.core[core]->clients_held;
+	return engine.core[core]->num_clients;
 }
 
 uint64_t

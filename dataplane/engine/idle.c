@@ -9,10 +9,10 @@
  * is polled by naps: short ones, and after a third of a second of silence longer ones.
  *
  * A core falls asleep only where that pays. After a loop that found something it keeps polling, yielding to
- * others, until it has spent look_for of processor time in vain, or LOOK_MAX_NS while packets are in flight:
- * their answers come within a round trip, and a nap is several. look_for adapts like KVM's halt polling: it
- * becomes twice the silence that a sleep was too early for, and LOOK_MIN_NS when a silence outlasts
- * LOOK_MAX_NS. So a core polls in vain for at most LOOK_MAX_NS after each find that came soon.
+ * others, until it has spent poll_for of processor time in vain, or POLL_MAX_NS while packets are in flight:
+ * their answers come within a round trip, and a nap is several. poll_for adapts like KVM's halt polling: it
+ * becomes twice the silence that a sleep was too early for, and POLL_MIN_NS when a silence outlasts
+ * POLL_MAX_NS. So a core polls in vain for at most POLL_MAX_NS after each find that came soon.
  *
  * Each producer and sleeper are a store-buffering litmus test with fences, "SB+mbs" in herd7's names:
  *
@@ -22,10 +22,10 @@
  *     R sleep               R news        never: both read the old value
  *
  *   news is                 stored by               polled again in
- *     a doorbell              one_doorbell_ring       look_again: doorbell_scan
- *     a command, a frame      engine_command,         look_again: ring_used
+ *     a doorbell              one_doorbell_ring       poll_again: doorbell_scan
+ *     a command, a frame      engine_command,         poll_again: ring_used
  *       for a core or port      hand_over, ...
- *     a link that came up     engine_port_repeat      look_again: links_up
+ *     a link that came up     engine_port_repeat      poll_again: links_up
  *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        wake_channel            futex(2), after `sleepers`
@@ -54,8 +54,8 @@
 #include "dataplane/qp/transport.h"
 
 enum {
-	LOOK_MIN_NS = 25000,  /* processor time spent polling in vain before sleeping */
-	LOOK_MAX_NS = 500000, /* several round trips between cores that share processors with applications */
+	POLL_MIN_NS = 25000,  /* processor time spent polling in vain before sleeping */
+	POLL_MAX_NS = 500000, /* several round trips between cores that share processors with applications */
 	NAP_NS = 50000,       /* interval at which ports are polled that cannot wake the core */
 	NAP_MAX_NS = 100000,  /* interval after NAPS_SHORT naps */
 	NAPS_SHORT = 1000,    /* naps before NAP_MAX_NS applies */
@@ -130,8 +130,8 @@ idle_init(struct core *core)
 {
 	core->give_after = rte_get_tsc_hz() * GIVE_NS / NS_PER_S;
 	core->least = rte_get_tsc_hz() * GIVEN_NS / NS_PER_S;
-	core->look_least = core->look_for = rte_get_tsc_hz() * LOOK_MIN_NS / NS_PER_S;
-	core->look_most = rte_get_tsc_hz() * LOOK_MAX_NS / NS_PER_S;
+	core->poll_least = core->poll_for = rte_get_tsc_hz() * POLL_MIN_NS / NS_PER_S;
+	core->poll_most = rte_get_tsc_hz() * POLL_MAX_NS / NS_PER_S;
 	core->epoll = epoll_create1(EPOLL_CLOEXEC);
 	core->rx_epoll = epoll_create1(EPOLL_CLOEXEC);
 	core->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -246,12 +246,12 @@ is_behind(const struct core *core)
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (core->tx[i].count > 0 || core->far_busy[i] != 0)
 			return true;
-	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog) || !STAILQ_EMPTY(&core->dirty);
+	return core->drr.clients > 0 || !STAILQ_EMPTY(&core->backlog) || !STAILQ_EMPTY(&core->dirty);
 }
 
 /* Polls everything once more after the sleep was announced; true: something has come meanwhile. */
 static bool
-look_again(struct core *core)
+poll_again(struct core *core)
 {
 	/* Loads `stop` of engine_stop, and `links_up` of engine_port_repeat: both write the eventfd later. */
 	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
@@ -295,24 +295,24 @@ wait_for_something(struct core *core, bool interrupts)
 			epoll_wait(core->epoll, events, FDS_DRAINED, 0);
 		if (fds[1].revents != 0)
 			rte_epoll_wait(core->rx_epoll, rx_events, FDS_DRAINED, 0);
-		core->looked = 0;
+		core->polled_in_vain = 0;
 	}
 	core->naps++;
 	core->stats.sleeps++;
 }
 
-/* Adapts look_for after a loop that found something. `naps` > 0: the core slept since the last find. */
+/* Adapts poll_for after a loop that found something. `naps` > 0: the core slept since the last find. */
 static void
-adapt_look(struct core *core)
+adapt_polling(struct core *core)
 {
 	uint64_t silence = core->loop_at - core->found_at;
 
-	if (core->naps > 0 && silence > core->look_most)
-		core->look_for = core->look_least;
-	else if (core->naps > 0 && 2 * silence > core->look_for)
-		core->look_for = RTE_MIN(2 * silence, core->look_most);
+	if (core->naps > 0 && silence > core->poll_most)
+		core->poll_for = core->poll_least;
+	else if (core->naps > 0 && 2 * silence > core->poll_for)
+		core->poll_for = RTE_MIN(2 * silence, core->poll_most);
 	core->found_at = core->loop_at;
-	core->looked = 0;
+	core->polled_in_vain = 0;
 	core->naps = 0;
 }
 
@@ -324,8 +324,8 @@ fall_asleep(struct core *core)
 	stats_publish(core);
 	interrupts = arm_interrupts(core, true);
 	say_asleep(core, true);
-	if (look_again(core)) {
-		adapt_look(core);
+	if (poll_again(core)) {
+		adapt_polling(core);
 	} else {
 		rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
 		wait_for_something(core, interrupts);
@@ -384,7 +384,7 @@ give_away(struct core *core, uint64_t tsc)
 static bool
 looks_on(const struct core *core)
 {
-	return core->looked < (core->turns.flight > 0 ? core->look_most : core->look_for);
+	return core->polled_in_vain < (core->drr.flight > 0 ? core->poll_most : core->poll_for);
 }
 
 void
@@ -400,9 +400,9 @@ idle_wait(struct core *core, uint32_t done)
 		learn_sharing(core);
 	if (done > 0) {
 		core->stats.busy_loops++;
-		adapt_look(core);
+		adapt_polling(core);
 	} else {
-		core->looked += tsc - core->loop_at;
+		core->polled_in_vain += tsc - core->loop_at;
 	}
 	if (how == ONE_IDLE_SPIN)
 		return;

@@ -67,9 +67,9 @@ loop_iterate(struct core *core, uint64_t tsc)
 	stage_end(core, ENGINE_STAGE_DOORBELLS);
 	if (unlikely(!LIST_EMPTY(&core->reaching)))
 		done += bounce_poll(&core->reaching, qp_bounced, core);
-	if (unlikely(!TAILQ_EMPTY(&core->settling)))
+	if (unlikely(!TAILQ_EMPTY(&core->quiescing)))
 		done += qp_bind_poll(core);
-	if (core->turns.clients > 0)
+	if (core->drr.clients > 0)
 		done += share_run(core);
 	if (!timers_wait(core))
 		timer_run(core);

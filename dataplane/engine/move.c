@@ -84,8 +84,8 @@ engine_move_over(struct engine_move *move)
 
 	qp->move = NULL;
 	if (moved) {
-		move->from.lane->core->qps_held--;
-		move->to.lane->core->qps_held++;
+		move->from.lane->core->num_qps--;
+		move->to.lane->core->num_qps++;
 		steer_moved(qp);
 	}
 	while ((command = move->waiting) != NULL) {

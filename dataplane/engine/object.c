@@ -31,7 +31,7 @@ least_busy(void)
 	for (uint32_t i = 1; i < engine.num_cores; i++) {
 		struct core *core = engine.core[i];
 
-		if (core->clients_held + core->qps_held < best->clients_held + best->qps_held)
+		if (core->num_clients + core->num_qps < best->num_clients + best->num_qps)
 			best = core;
 	}
 	return best;
@@ -115,11 +115,11 @@ lane_alloc(uint32_t number, struct engine_user *user)
 	}
 	lane->share.hot = lane->qps + ONE_QPS_MAX;
 	TAILQ_INIT(&lane->share.run);
-	TAILQ_INIT(&lane->settling);
+	TAILQ_INIT(&lane->quiescing);
 	TAILQ_INIT(&lane->sending);
 	lane->number = number;
 	lane->core = engine.core[number % engine.num_cores];
-	lane->core->clients_held++;
+	lane->core->num_clients++;
 	lane->share.group = &user->group[lane->core->index];
 	return lane;
 }
@@ -240,7 +240,7 @@ lanes_free(struct engine_client *lane)
 
 	for (; lane != NULL; lane = next) {
 		next = engine_lane_next(lane);
-		lane->core->clients_held--;
+		lane->core->num_clients--;
 		bounce_free(lane->bounce);
 		object_free(&lane->reap, lane, lane->qps);
 	}
@@ -252,7 +252,7 @@ engine_client_free(struct engine_client *client)
 	if (client == NULL)
 		return;
 	lanes_free(engine_lane_next(client));
-	client->core->clients_held--;
+	client->core->num_clients--;
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
 	/* Relaxed: only this thread stores. */
@@ -359,7 +359,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->client = client;
 	/* Relaxed: no core knows the queue pair yet. */
 	atomic_store_explicit(&qp->core, client->core, memory_order_relaxed);
-	client->core->qps_held++;
+	client->core->num_qps++;
 	qp->node.owner = config->owner;
 	qp->id = config->id;
 	qp->qpn = config->qpn;
@@ -391,12 +391,12 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 void
 engine_qp_place(struct engine_qp *qp, struct engine_client *lane, const struct engine_qp_config *config)
 {
-	qp->client->core->qps_held--;
+	qp->client->core->num_qps--;
 	qp->client = lane;
 	/* Relaxed: no core knows the queue pair yet. */
 	atomic_store_explicit(&qp->core, lane->core, memory_order_relaxed);
 	qp->bounce.lane = lane->number;
-	lane->core->qps_held++;
+	lane->core->num_qps++;
 	qp_configure(qp, config);
 	if (qp->rc != NULL)
 		rc_init(qp->rc, &lane->core->env, lane->number, qp);
@@ -446,7 +446,7 @@ engine_qp_free(struct engine_qp *qp)
 	if (qp == NULL)
 		return;
 	qpn_release(qp->qpn);
-	qp_core(qp)->qps_held--;
+	qp_core(qp)->num_qps--;
 	object_free(&qp->reap, qp, NULL);
 }
 

@@ -152,7 +152,7 @@ engine_is_quiet(void)
 		const struct core *core = engine.core[i];
 
 		if (ring_used(core->commands) > 0 || ring_used(core->up) > 0 || core->unsent != NULL ||
-		    !STAILQ_EMPTY(&core->backlog) || !TAILQ_EMPTY(&core->settling))
+		    !STAILQ_EMPTY(&core->backlog) || !TAILQ_EMPTY(&core->quiescing))
 			return false;
 	}
 	return true;
@@ -216,7 +216,7 @@ engine_qp_unfreeze(struct engine_move *move)
 	/* The rings that the application takes first are named in the queue pair's own ring already, which
 	 * may be full. */
 	memset(move->after, 0, sizeof(move->after));
-	/* The kept nodes are enough, and no ring needs an entry. */
+	/* The nodes in `frozen` are enough, and no ring needs an entry. */
 	(void)qp_thaw(move->from.lane->core, move);
 	move->qp->move = NULL;
 	engine_move_free(move);
@@ -392,7 +392,7 @@ engine_qp_write(const struct engine_qp *qp, const struct engine_move *move, stru
 	record_put(out, &qp_form, qp->qpn, qp, &no_context);
 	if (move == NULL || !qp_has_rc(qp))
 		return;
-	size = rc_record_size(move->kept.count);
+	size = rc_record_size(move->frozen.count);
 	at = record_append(out, RECORD_QP_RC, 1, qp->qpn, size);
 	if (at != NULL)
 		memcpy(at, move->record, size);
@@ -507,7 +507,7 @@ engine_cq_read(struct engine_cq *cq, const struct record *record)
 
 	/* Entries may wait whose event the old process has not sent. */
 	if (error == 0)
-		cq_look(cq->client->core, cq);
+		cq_mark_used(cq->client->core, cq);
 	return error;
 }
 

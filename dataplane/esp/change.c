@@ -310,7 +310,7 @@ esp_change_prepare(const struct config *config, bool trial, struct esp_change **
 	change->trial = trial;
 	change->why = why;
 	change->why_len = why_len;
-	esp_keeper_settle();
+	esp_keeper_quiesce();
 	/* Relaxed: only the thread that prepares and commits writes it. */
 	change->before = atomic_load_explicit(&esp_table, memory_order_relaxed);
 	if (config->num_ipsec > 0)

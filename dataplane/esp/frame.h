@@ -29,7 +29,7 @@ struct esp_frame {
 
 /* Find the IP header. False: the frame has none, or an incomplete one, or the tag of another network. */
 static inline bool
-esp_frame_look(uint8_t *data, uint32_t len, struct esp_frame *frame)
+esp_frame_parse(uint8_t *data, uint32_t len, struct esp_frame *frame)
 {
 	uint16_t type;
 

@@ -253,7 +253,7 @@ take_frame(struct in_run *run, const struct esp_table *table, uint16_t port, str
 			return;
 		}
 	}
-	if (!esp_frame_look(rte_pktmbuf_mtod(*place, uint8_t *), (*place)->data_len, &frame))
+	if (!esp_frame_parse(rte_pktmbuf_mtod(*place, uint8_t *), (*place)->data_len, &frame))
 		return;
 	if (frame.proto == ESP_PROTO) {
 		take_esp(run, table, port, place, &frame);

@@ -18,7 +18,7 @@ RTE_LOG_REGISTER(esp_logtype, oneside.esp, NOTICE);
 #define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)esp_logtype, __VA_ARGS__)
 #define log_error(...) rte_log(RTE_LOG_ERR, (uint32_t)esp_logtype, __VA_ARGS__)
 
-enum { GRACE_MS = 10, RETRY_MS = 1000, SETTLE_US = 1000 };
+enum { GRACE_MS = 10, RETRY_MS = 1000, QUIESCE_US = 1000 };
 
 static struct {
 	bool running;
@@ -180,7 +180,7 @@ reap_tables(bool all)
 	while ((table = keeper.waiting) != NULL && (all || engine_grace_over(table->grace))) {
 		keeper.waiting = table->next_retired;
 		free_table(table);
-		/* Pairs with the load in esp_keeper_settle(): files are written before. */
+		/* Pairs with the load in esp_keeper_quiesce(): files are written before. */
 		atomic_fetch_sub_explicit(&keeper.leaving, 1, memory_order_release);
 	}
 }
@@ -287,11 +287,11 @@ esp_keeper_retire(struct esp_table *table)
 }
 
 void
-esp_keeper_settle(void)
+esp_keeper_quiesce(void)
 {
 	/* Pairs with the release in reap_tables(). */
 	while (atomic_load_explicit(&keeper.leaving, memory_order_acquire) != 0)
-		usleep(SETTLE_US);
+		usleep(QUIESCE_US);
 }
 
 void

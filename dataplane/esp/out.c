@@ -136,7 +136,7 @@ peer_of(const struct esp_table *table, struct rte_mbuf *m, struct esp_frame *fra
 {
 	const struct esp_peer *peer;
 
-	if (table == NULL || !esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, frame) ||
+	if (table == NULL || !esp_frame_parse(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, frame) ||
 	    esp_frame_is_discovery(frame, m->data_len))
 		return NULL;
 	peer = esp_table_peer(table, &frame->dst);

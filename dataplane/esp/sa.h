@@ -125,7 +125,7 @@ void esp_keeper_wake(void);
 void esp_keeper_retire(struct esp_table *table);
 /* Wait until the files of all retired tables have their final numbers: then the same keys may be used
  * again. */
-void esp_keeper_settle(void);
+void esp_keeper_quiesce(void);
 
 /* Control thread: from now on no file is written, and no table freed, until esp_keeper_release(): a take-over
  * passes on what cores and files have. False, and no hold: the keeper works, or a retired table has not been

@@ -36,7 +36,7 @@ ask_interface(int fd, struct ifreq *request, struct kernel_state *state)
 }
 
 bool
-kernel_side_look(const struct kernel_side *side, struct kernel_state *state)
+kernel_side_read(const struct kernel_side *side, struct kernel_state *state)
 {
 	struct ifreq request = {0};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -33,7 +33,7 @@ struct kernel_state {
 /* Find the interface behind a device, and the driver's sockets; `lost` continues. */
 void kernel_side_open(struct kernel_side *side, const struct rte_eth_dev_info *info);
 /* Query the kernel; false: the query failed. */
-bool kernel_side_look(const struct kernel_side *side, struct kernel_state *state);
+bool kernel_side_read(const struct kernel_side *side, struct kernel_state *state);
 /* Returns the frames that the kernel has dropped since the start because a receive ring of af_packet was
  * full. A query resets the kernel's counters, so `lost` sums them up. Any thread, but the driver's sockets
  * must be neither opened nor closed meanwhile. */

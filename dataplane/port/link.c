@@ -192,7 +192,7 @@ link_close(struct port *port)
 
 /* Waits for a restart in progress, and drops one that is to come. */
 void
-link_settle(struct port *port)
+link_quiesce(struct port *port)
 {
 	rte_eal_alarm_cancel(restart_port, port);
 	take_back(port);
@@ -203,7 +203,7 @@ void
 links_fini(void)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
-		link_settle(&ports[i]);
+		link_quiesce(&ports[i]);
 }
 
 /* A port that did not open stays paused and is retried. */

@@ -108,7 +108,7 @@ void ports_fini(void); /* memif servers are closed at the end of EAL: link.c */
 const struct port *port_by_addr(const struct wire_addr *addr);
 
 /* reopen.c: update `info` with the state reported by device and kernel. */
-void port_look(struct port *port);
+void port_refresh(struct port *port);
 bool port_link_is_up(const struct port *port); /* of the device; kernel interfaces: see info.link_up */
 bool port_stats(struct port *port, struct engine_port_stats *out); /* any thread */
 /* Has port_stats() count on from `stats`, whatever the device has counted so far. */
@@ -167,7 +167,7 @@ void link_lost(void);
 void links_fini(void);                    /* call before the ports stop */
 void link_stop(struct port *port);        /* for a memif */
 void link_close(struct port *port);       /* the same, of one that has been started */
-void link_settle(struct port *port);      /* call before the port is closed */
+void link_quiesce(struct port *port);     /* call before the port is closed */
 void port_stop_device(struct port *port); /* port.c */
 
 /* ---- multicast.c ---- */

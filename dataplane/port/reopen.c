@@ -30,7 +30,7 @@ look_at_kernel(struct port *port)
 	struct engine_port_info *info = &port->info;
 	struct kernel_state state;
 
-	if (!kernel_side_look(&port->kernel, &state))
+	if (!kernel_side_read(&port->kernel, &state))
 		return;
 	memcpy(info->interface, port->kernel.name, sizeof(info->interface));
 	info->interface_mtu = state.there ? state.mtu : 0;
@@ -63,7 +63,7 @@ port_link_is_up(const struct port *port)
 }
 
 void
-port_look(struct port *port)
+port_refresh(struct port *port)
 {
 	struct rte_eth_link link;
 
@@ -252,7 +252,7 @@ port_close(struct port *port)
 {
 	int error;
 
-	link_settle(port);
+	link_quiesce(port);
 	pthread_mutex_lock(&devices_lock);
 	error = remove_device(port);
 	pthread_mutex_unlock(&devices_lock);

@@ -148,7 +148,7 @@ flush_queue(struct core *core, uint32_t to)
 bool
 tx_at_once(struct core *core, uint32_t to)
 {
-	return core->tx_spares != 0 && queue_to(core, to)->count < core->turns.tx_most;
+	return core->tx_spares != 0 && queue_to(core, to)->count < core->drr.tx_most;
 }
 
 bool
@@ -156,10 +156,10 @@ tx_has_room(struct core *core, uint32_t to)
 {
 	const struct tx_queue *queue = queue_to(core, to);
 
-	if (likely(queue->count < core->turns.tx_most))
+	if (likely(queue->count < core->drr.tx_most))
 		return true;
 	flush_queue(core, to);
-	if (queue->count < core->turns.tx_most)
+	if (queue->count < core->drr.tx_most)
 		return true;
 	core->stats.backpressure++;
 	return false;

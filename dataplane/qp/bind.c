@@ -20,16 +20,16 @@ set_bind(struct engine_qp *qp, enum qp_bind to, const char *why)
 	static const char *const names[] = {
 		[QP_BIND_NONE] = "none",
 		[QP_BIND_ASKED] = "asked",
-		[QP_BIND_SETTLING] = "settling",
+		[QP_BIND_QUIESCING] = "quiescing",
 	};
 	static const uint16_t next[] = {
 		[QP_BIND_NONE] = STATE_TO(QP_BIND_ASKED),
-		[QP_BIND_ASKED] = STATE_TO(QP_BIND_NONE) | STATE_TO(QP_BIND_SETTLING),
-		[QP_BIND_SETTLING] = STATE_TO(QP_BIND_NONE),
+		[QP_BIND_ASKED] = STATE_TO(QP_BIND_NONE) | STATE_TO(QP_BIND_QUIESCING),
+		[QP_BIND_QUIESCING] = STATE_TO(QP_BIND_NONE),
 	};
 	static const struct state_machine machine = {"bind of a queue pair", names, next};
 
-	state_edge(&machine, qp->qpn, qp->bind, to, why);
+	state_transition(&machine, qp->qpn, qp->bind, to, why);
 	qp->bind = (uint8_t)to;
 }
 
@@ -60,30 +60,30 @@ bind_complete(struct core *core, struct engine_qp *qp, bool ok)
 }
 
 static void
-settle_begin(struct core *core, struct engine_qp *qp, uint32_t mark)
+quiesce_begin(struct core *core, struct engine_qp *qp, uint32_t mark)
 {
 	struct engine_client *client = qp->client;
 
-	set_bind(qp, QP_BIND_SETTLING, "copies are under way");
-	qp->settle_mark = mark;
-	if (TAILQ_EMPTY(&client->settling))
-		TAILQ_INSERT_TAIL(&core->settling, client, settle_link);
-	TAILQ_INSERT_TAIL(&client->settling, qp, settle_link);
+	set_bind(qp, QP_BIND_QUIESCING, "copies are under way");
+	qp->quiesce_mark = mark;
+	if (TAILQ_EMPTY(&client->quiescing))
+		TAILQ_INSERT_TAIL(&core->quiescing, client, quiesce_link);
+	TAILQ_INSERT_TAIL(&client->quiescing, qp, quiesce_link);
 }
 
 void
 qp_bind_leave(struct core *core, struct engine_qp *qp, const char *why)
 {
 	struct engine_client *client = qp->client;
-	bool settling = qp->bind == QP_BIND_SETTLING;
+	bool quiescing = qp->bind == QP_BIND_QUIESCING;
 
 	if (qp->bind != QP_BIND_NONE)
 		set_bind(qp, QP_BIND_NONE, why);
-	if (!settling)
+	if (!quiescing)
 		return;
-	TAILQ_REMOVE(&client->settling, qp, settle_link);
-	if (TAILQ_EMPTY(&client->settling))
-		TAILQ_REMOVE(&core->settling, client, settle_link);
+	TAILQ_REMOVE(&client->quiescing, qp, quiesce_link);
+	if (TAILQ_EMPTY(&client->quiescing))
+		TAILQ_REMOVE(&core->quiescing, client, quiesce_link);
 }
 
 int
@@ -96,7 +96,7 @@ qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies)
 		return -EALREADY; /* flushed meanwhile, or waiting for copies already */
 	mark = copies && ok ? bounce_mark(bounce) : 0;
 	if (copies && ok && !bounce_passed(bounce, mark))
-		settle_begin(core, qp, mark);
+		quiesce_begin(core, qp, mark);
 	else
 		bind_complete(core, qp, ok);
 	return 0;
@@ -108,12 +108,12 @@ qp_bind_poll(struct core *core)
 	struct engine_client *client, *next;
 	uint32_t done = 0;
 
-	for (client = TAILQ_FIRST(&core->settling); client != NULL; client = next) {
-		next = TAILQ_NEXT(client, settle_link);
-		for (uint32_t i = 0; i < AT_ONCE && !TAILQ_EMPTY(&client->settling); i++) {
-			struct engine_qp *qp = TAILQ_FIRST(&client->settling);
+	for (client = TAILQ_FIRST(&core->quiescing); client != NULL; client = next) {
+		next = TAILQ_NEXT(client, quiesce_link);
+		for (uint32_t i = 0; i < AT_ONCE && !TAILQ_EMPTY(&client->quiescing); i++) {
+			struct engine_qp *qp = TAILQ_FIRST(&client->quiescing);
 
-			if (!bounce_passed(client->bounce, qp->settle_mark))
+			if (!bounce_passed(client->bounce, qp->quiesce_mark))
 				break;
 			bind_complete(core, qp, true);
 			done++;

@@ -95,8 +95,8 @@ struct engine_client {
 	_Atomic uint64_t work, completions;
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;
-	TAILQ_HEAD(, engine_qp) settling; /* ordered by settle_mark */
-	TAILQ_ENTRY(engine_client) settle_link;
+	TAILQ_HEAD(, engine_qp) quiescing; /* ordered by quiesce_mark */
+	TAILQ_ENTRY(engine_client) quiesce_link;
 	/* Stored by the control thread before it publishes a key of memory that the copy thread moves. */
 	struct bounce *bounce;
 	/* First lane only; NULL: no channel has been opened. */

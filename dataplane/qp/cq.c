@@ -75,7 +75,7 @@ cq_mark(struct core *core, struct engine_cq *cq)
 }
 
 void
-cq_look(struct core *core, struct engine_cq *cq)
+cq_mark_used(struct core *core, struct engine_cq *cq)
 {
 	if (cq != NULL)
 		cq_mark(core, cq);

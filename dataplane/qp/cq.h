@@ -48,8 +48,8 @@ cq_position(const struct engine_cq *cq)
 /* `resumes`: the ring has entries, and a record the indices; else both are empty. */
 int cq_attach(struct engine_cq *cq, uint64_t bundle, uint64_t offset, uint32_t log2, bool resumes);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
-void cq_look(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
-bool cq_fits_one(struct engine_cq *cq);                /* for one entry */
+void cq_mark_used(struct core *core, struct engine_cq *cq); /* check the arm in this loop; NULL: no effect */
+bool cq_fits_one(struct engine_cq *cq);                     /* for one entry */
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
 /* Push an event of the control thread. The tail counts it at once, so before the command is answered. `entry`
  * NULL: only mark the place of an event that needs no entry. */

@@ -47,8 +47,8 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 				continue;
 			}
 			/* A program also rings after arming a ring that already had entries. */
-			cq_look(core, qp->send_cq);
-			cq_look(core, qp->recv_cq);
+			cq_mark_used(core, qp->send_cq);
+			cq_mark_used(core, qp->recv_cq);
 			/* The application may have posted a receive that a local peer waits for. */
 			if (qp->transport == QP_LOCAL)
 				local_kick(core, qp);

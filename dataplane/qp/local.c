@@ -397,7 +397,7 @@ copy_slowly(const struct core *core, struct engine_qp *qp, const struct mem_sge 
 
 /* Take completed accesses to the target's memory. Returns 0; -EAGAIN while some are under way; -EFAULT. */
 static int
-settle_arrived(struct engine_qp *qp)
+take_arrived(struct engine_qp *qp)
 {
 	while (bounce_queue_done(&qp->bounce, BOUNCE_ARRIVED)) {
 		int error = bounce_queue_result(&qp->bounce, BOUNCE_ARRIVED);
@@ -532,7 +532,7 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 	   struct side *from, struct side *home, uint8_t receive)
 {
 	uint32_t len = RTE_MIN(qp->work.length - qp->moved, turn_bytes(core));
-	int error = settle_arrived(qp);
+	int error = take_arrived(qp);
 	bool remote = home != to;
 	uint8_t status;
 

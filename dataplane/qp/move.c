@@ -4,7 +4,7 @@
  *
  * The old core freezes the queue pair, and gives it away: from the release store of its core on, other cores
  * hand its frames to the new core, where they wait. The new core thaws it, and then processes those frames.
- * If the new core cannot, it gives the queue pair back, and the old core, which has kept the nodes of the
+ * If the new core cannot, it gives the queue pair back, and the old core, which still has the nodes of the
  * work requests, thaws it. What is in memory and without a clock stays in struct engine_qp; the RC transport
  * crosses as a record (dataplane/rc/record.c).
  *
@@ -61,8 +61,8 @@ freeze_transport(struct core *core, struct engine_move *move)
 	int error;
 
 	if (qp_has_rc(qp)) {
-		error = rc_freeze(qp->rc, move->record, move->size, &move->kept, core->now);
-		move->has_kept = error == 0;
+		error = rc_freeze(qp->rc, move->record, move->size, &move->frozen, core->now);
+		move->has_frozen = error == 0;
 		return error;
 	}
 	return local_freeze(core, qp);
@@ -354,8 +354,8 @@ qp_thaw(struct core *core, struct engine_move *move)
 int
 qp_moved(struct core *core, struct engine_move *move)
 {
-	if (move->has_kept)
-		rc_kept_free(&core->env, &move->kept);
-	move->has_kept = false;
+	if (move->has_frozen)
+		rc_frozen_free(&core->env, &move->frozen);
+	move->has_frozen = false;
 	return 0;
 }

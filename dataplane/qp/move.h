@@ -23,9 +23,9 @@ struct move_after {
 struct engine_move {
 	struct engine_qp *qp;
 	struct move_place from, to;
-	bool returns;  /* the new lane has refused the queue pair */
-	bool has_kept; /* `kept` belongs to the old lane's core */
-	struct rc_kept kept;
+	bool returns;    /* the new lane has refused the queue pair */
+	bool has_frozen; /* `frozen` belongs to the old lane's core */
+	struct rc_frozen frozen;
 	struct move_after after[MOVE_CQS];
 	/* Frames for the frozen queue pair, linked by frame_info.next, oldest first. */
 	struct rte_mbuf *frames;

@@ -387,7 +387,7 @@ qp_set_state(struct engine_qp *qp, enum rc_state to, const char *why)
 {
 	static const struct state_machine machine = {"queue pair on its core", rc_state_name, rc_state_next};
 
-	state_edge(&machine, qp->qpn, qp->state, to, why);
+	state_transition(&machine, qp->qpn, qp->state, to, why);
 	qp->state = (uint8_t)to;
 }
 
@@ -417,7 +417,7 @@ set_send(struct engine_qp *qp, enum qp_send to, const char *why)
 	};
 	static const struct state_machine machine = {"send queue on its core", names, next};
 
-	state_edge(&machine, qp->qpn, qp->send, to, why);
+	state_transition(&machine, qp->qpn, qp->send, to, why);
 	qp->send = (uint8_t)to;
 }
 
@@ -572,7 +572,7 @@ qp_set_setup(struct engine_qp *qp, enum qp_setup to, const char *why)
 	};
 	static const struct state_machine machine = {"setup of a queue pair", names, next};
 
-	state_edge(&machine, qp->qpn, qp->setup, to, why);
+	state_transition(&machine, qp->qpn, qp->setup, to, why);
 	qp->setup = (uint8_t)to;
 }
 
@@ -632,7 +632,7 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 static uint32_t
 qp_budget(const struct core *core, const struct engine_qp *qp)
 {
-	uint32_t most = core->turns.look_budget;
+	uint32_t most = core->drr.poll_budget;
 
 	if (qp->stream_until == 0 || qp->request != QP_REQUEST_NONE)
 		return most;
@@ -745,9 +745,9 @@ qp_expire(struct core *core, struct timer *timer)
 	struct engine_qp *qp = container_of(timer, struct engine_qp, timer);
 
 	if (unlikely(qp->client->share.group->held))
-		core->env.held = RC_STOPPED;
+		core->env.throttle = RC_STOPPED;
 	go_on(core, qp, rc_timeout);
-	core->env.held = RC_FLOWS;
+	core->env.throttle = RC_UNTHROTTLED;
 	if (unlikely(qp->state == RC_RTS && is_silent(qp)))
 		report_silence(core, qp);
 }

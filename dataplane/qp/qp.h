@@ -41,7 +41,7 @@ enum qp_send {
 enum qp_bind {
 	QP_BIND_NONE,
 	QP_BIND_ASKED,
-	QP_BIND_SETTLING /* carried out; copies that began before settle_mark are under way */
+	QP_BIND_QUIESCING /* carried out; copies that began before quiesce_mark are under way */
 };
 
 /* Whether the application knows of the connection. Out of band it awaits a command, not a packet. */
@@ -127,8 +127,8 @@ struct engine_qp {
 	bool signal_once;      /* to be sent: a signal that does not accumulate */
 	uint32_t signals_owed; /* to be sent: accumulated signals */
 	struct engine_bind bind_asked;
-	uint32_t settle_mark; /* bounce_mark() */
-	TAILQ_ENTRY(engine_qp) settle_link;
+	uint32_t quiesce_mark; /* bounce_mark() */
+	TAILQ_ENTRY(engine_qp) quiesce_link;
 	TAILQ_ENTRY(engine_qp) run_link;
 	TAILQ_ENTRY(engine_qp) sending_link;
 	struct timer timer;

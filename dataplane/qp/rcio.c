@@ -97,8 +97,8 @@ rcio_frame_end(struct core *core, uint16_t to, bool loop, uint32_t from, uint32_
 {
 	struct rte_mbuf *m = core->tx_frame;
 
-	core->turns.cost += SHARE_FRAME + m->data_len;
-	core->turns.frame_bytes += m->data_len;
+	core->drr.cost += SHARE_FRAME + m->data_len;
+	core->drr.frame_bytes += m->data_len;
 	if (unlikely(loop)) {
 		loop_frame(core, to, from, qpn, sealed);
 		return;
@@ -324,7 +324,7 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		if ((qp->lists & QP_IN_RUN) || qp->state != RC_RTS || qp->client->faulty ||
 		    !rc_wants_output(qp->rc))
 			continue;
-		rc_output(qp->rc, core->turns.run_budget, core->now);
+		rc_output(qp->rc, core->drr.run_budget, core->now);
 		if (rc_wants_output(qp->rc))
 			break;
 	}
@@ -359,7 +359,7 @@ rcio_run(struct core *core, struct qp_list *run)
 		TAILQ_REMOVE(run, qp, run_link);
 		qp->lists &= (uint8_t)~QP_IN_RUN;
 		if (!qp->client->faulty) {
-			uint32_t n = rc_output(qp->rc, core->turns.run_budget, core->now);
+			uint32_t n = rc_output(qp->rc, core->drr.run_budget, core->now);
 
 			frames += n;
 			bytes += n * qp->attr.path_mtu;
@@ -413,14 +413,14 @@ is_keep_alive(const struct wire_packet *packet)
 void
 rcio_answer(struct core *core, struct engine_qp *qp)
 {
-	uint32_t most = core->turns.tx_most;
-	uint64_t before = core->turns.frame_bytes;
+	uint32_t most = core->drr.tx_most;
+	uint64_t before = core->drr.frame_bytes;
 
 	/* Requests of other clients may have filled the part that several clients share. */
-	core->turns.tx_most = TX_HIGH;
+	core->drr.tx_most = TX_HIGH;
 	if (rc_answer(qp->rc, share_reads(qp)) > 0)
-		share_answered(qp, core->turns.frame_bytes - before);
-	core->turns.tx_most = most;
+		share_answered(qp, core->drr.frame_bytes - before);
+	core->drr.tx_most = most;
 }
 
 static inline void
@@ -675,7 +675,7 @@ rcio_receive(struct core *core)
 /* Parse a frame from another core's queue pair, unless its port's core has. False: there is nothing to
  * deliver. */
 static bool
-look_inbound(struct core *core, struct rte_mbuf *m)
+parse_inbound(struct core *core, struct rte_mbuf *m)
 {
 	struct frame_info *info = frame_info(m);
 	enum wire_drop drop;
@@ -707,7 +707,7 @@ inbound_frame(struct core *core, struct rte_mbuf *m)
 	struct engine_qp *qp;
 
 	core->rx_frame = m;
-	if (!look_inbound(core, m))
+	if (!parse_inbound(core, m))
 		return true;
 	qp = engine_qp_find(info->packet.qpn);
 	if (unlikely(qp == NULL)) { /* gone since the handover */

@@ -25,13 +25,13 @@
 static inline uint64_t
 share_cost(const struct core *core)
 {
-	return core->turns.cost + core->stats.work * SHARE_REQUEST + core->stats.local_bytes;
+	return core->drr.cost + core->stats.work * SHARE_REQUEST + core->stats.local_bytes;
 }
 
 bool
 share_lasts(const struct core *core)
 {
-	return share_cost(core) < core->turns.cost_end;
+	return share_cost(core) < core->drr.cost_end;
 }
 
 /* ---- who is busy ---- */
@@ -42,8 +42,8 @@ group_unqueue(struct core *core, struct share_group *group)
 	if (!group->queued)
 		return;
 	group->queued = false;
-	TAILQ_REMOVE(&core->turns.busy, group, link);
-	core->turns.groups--;
+	TAILQ_REMOVE(&core->drr.busy, group, link);
+	core->drr.groups--;
 }
 
 void
@@ -56,7 +56,7 @@ share_leave(struct core *core, struct engine_client *client)
 	client->share.busy = false;
 	TAILQ_REMOVE(&group->busy, client, share.link);
 	group->count--;
-	core->turns.clients -= !group->held;
+	core->drr.clients -= !group->held;
 	if (group->count > 0)
 		return;
 	group_unqueue(core, group);
@@ -70,7 +70,7 @@ group_hold(struct core *core, struct share_group *group, const uint64_t room[CEI
 	struct engine_client *client;
 
 	group_unqueue(core, group);
-	core->turns.clients -= group->count;
+	core->drr.clients -= group->count;
 	group->held = true;
 	if (room[CEILING_BYTES] != 0) /* not held because of bytes */
 		group->answer_room = (int64_t)RTE_MIN(room[CEILING_BYTES], (uint64_t)INT64_MAX / 2);
@@ -102,10 +102,10 @@ group_release(struct core *core, struct timer *timer)
 
 	group->held = false;
 	group->queued = true;
-	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
-	core->turns.groups++;
-	core->turns.clients += group->count;
-	core->looked = 0; /* do not sleep: its turn is in the next loop */
+	TAILQ_INSERT_TAIL(&core->drr.busy, group, link);
+	core->drr.groups++;
+	core->drr.clients += group->count;
+	core->polled_in_vain = 0; /* do not sleep: its turn is in the next loop */
 }
 
 const struct timer_calls share_timer_calls = {.deadline = group_deadline, .expire = group_release};
@@ -121,7 +121,7 @@ progress_made(const struct core *core)
 static bool
 poll_hot(struct core *core, struct share *share)
 {
-	uint32_t looks = RTE_MIN(share->hot_count, (uint32_t)CORE_HOT_LOOKS);
+	uint32_t looks = RTE_MIN(share->hot_count, (uint32_t)CORE_HOT_POLLS);
 	uint64_t before = progress_made(core);
 
 	/* Round robin, even if there are more queue pairs than one loop polls. If a queue pair leaves the
@@ -129,7 +129,7 @@ poll_hot(struct core *core, struct share *share)
 	for (uint32_t i = 0; i < looks && share->hot_count > 0 && share_lasts(core); i++) {
 		if (share->hot_next >= share->hot_count)
 			share->hot_next = 0;
-		core->turns.cost += SHARE_LOOK;
+		core->drr.cost += SHARE_POLL;
 		qp_poll(core, share->hot[share->hot_next++]);
 	}
 	return progress_made(core) != before;
@@ -149,15 +149,15 @@ serve_lane(struct core *core, struct share *share, uint64_t credit)
 	uint32_t done = 0;
 
 	if (share->hot_count > 0) {
-		core->turns.cost_end = start + (TAILQ_EMPTY(&share->run) ? credit : credit / 2);
+		core->drr.cost_end = start + (TAILQ_EMPTY(&share->run) ? credit : credit / 2);
 		done += poll_hot(core, share);
 		/* Among others, one pass over the rings does not end the turn: clients with few queue pairs
 		 * would get less. */
-		while (core->turns.contended && share_lasts(core) && poll_hot(core, share))
+		while (core->drr.contended && share_lasts(core) && poll_hot(core, share))
 			done++;
 	}
 	stage_end(core, ENGINE_STAGE_WORK);
-	core->turns.cost_end = start + credit;
+	core->drr.cost_end = start + credit;
 	if (!TAILQ_EMPTY(&share->run))
 		done += rcio_run(core, &share->run);
 	stage_end(core, ENGINE_STAGE_OUTPUT);
@@ -172,16 +172,16 @@ take_turn(struct core *core, struct share_group *group, struct engine_client *cl
 	uint64_t start = share_cost(core), refused = core->stats.backpressure;
 	uint32_t done = 0;
 
-	if (!core->turns.contended)
+	if (!core->drr.contended)
 		return serve_lane(core, share, end - start);
 	if (share->credit <= 0)
 		share->credit += SHARE_QUANTUM;
 	if (share->credit > 0) {
-		core->env.held = share->flight >= core->turns.flight_most ? RC_HELD : RC_FLOWS;
+		core->env.throttle = share->flight >= core->drr.flight_most ? RC_THROTTLED : RC_UNTHROTTLED;
 		done = serve_lane(core, share, RTE_MIN((uint64_t)share->credit, end - start));
 		share->credit -= (int64_t)(share_cost(core) - start);
 	}
-	core->turns.cut_short |= share->credit <= 0;
+	core->drr.cut_short |= share->credit <= 0;
 	if (share->credit > 0 && (core->stats.backpressure != refused || share_cost(core) >= end))
 		return done; /* stays first */
 	TAILQ_REMOVE(&group->busy, client, share.link);
@@ -199,7 +199,7 @@ flight_most(const struct core *core, const struct share_group *group, uint32_t w
 	uint32_t most = SHARE_FLIGHT * weight / heaviest, flight = 0;
 	const struct engine_client *client;
 
-	if (core->turns.groups <= 1)
+	if (core->drr.groups <= 1)
 		return SHARE_FLIGHT;
 	TAILQ_FOREACH(client, &group->busy, share.link)
 		flight += client->share.flight;
@@ -229,9 +229,9 @@ serve_clients(struct core *core, struct share_group *group, uint64_t credit)
 	uint32_t done = 0;
 
 	do {
-		core->turns.cut_short = false;
+		core->drr.cut_short = false;
 		done += serve_each(core, group, end);
-	} while (core->turns.cut_short && core->turns.groups > 1 && group->queued && share_cost(core) < end);
+	} while (core->drr.cut_short && core->drr.groups > 1 && group->queued && share_cost(core) < end);
 	return done;
 }
 
@@ -240,7 +240,7 @@ static void
 count_done(const struct core *core, uint64_t done[CEILINGS])
 {
 	done[CEILING_OPS] = core->stats.work;
-	done[CEILING_BYTES] = core->turns.frame_bytes + core->stats.local_bytes + core->env.asked;
+	done[CEILING_BYTES] = core->drr.frame_bytes + core->stats.local_bytes + core->env.asked;
 	done[CEILING_WAKES] = 0; /* wake_channel() charges them */
 }
 
@@ -265,13 +265,13 @@ group_charge(struct core *core, struct share_group *group, const uint64_t since[
 static void
 set_budgets(struct core *core, const uint64_t room[CEILINGS])
 {
-	struct core_turns *turns = &core->turns;
+	struct core_drr *drr = &core->drr;
 	uint64_t bytes = room[CEILING_BYTES], frames = RTE_MAX(bytes / SHARE_PACKET, 1u);
 	uint64_t looks = RTE_MAX(frames, (uint64_t)CORE_RUN_BUDGET);
 
 	looks = RTE_MIN(looks, room[CEILING_OPS]);
-	turns->look_budget = (uint32_t)RTE_MIN(looks, (uint64_t)turns->look_budget);
-	turns->run_budget = (uint32_t)RTE_MIN(frames, (uint64_t)CORE_RUN_BUDGET);
+	drr->poll_budget = (uint32_t)RTE_MIN(looks, (uint64_t)drr->poll_budget);
+	drr->run_budget = (uint32_t)RTE_MIN(frames, (uint64_t)CORE_RUN_BUDGET);
 	core->env.ask_end = bytes < SHARE_UNBOUNDED ? core->env.asked + bytes : 0;
 }
 
@@ -279,7 +279,7 @@ set_budgets(struct core *core, const uint64_t room[CEILINGS])
 static uint32_t
 serve_limited(struct core *core, struct share_group *group, uint64_t credit, const uint64_t room[CEILINGS])
 {
-	uint32_t looks = core->turns.look_budget, served;
+	uint32_t looks = core->drr.poll_budget, served;
 	uint64_t before[CEILINGS];
 
 	count_done(core, before);
@@ -287,8 +287,8 @@ serve_limited(struct core *core, struct share_group *group, uint64_t credit, con
 	if (room[CEILING_OPS] < SHARE_UNBOUNDED / SHARE_REQUEST)
 		credit = RTE_MIN(credit, room[CEILING_OPS] * SHARE_REQUEST);
 	served = serve_clients(core, group, RTE_MIN(credit, room[CEILING_BYTES]));
-	core->turns.look_budget = looks;
-	core->turns.run_budget = CORE_RUN_BUDGET;
+	core->drr.poll_budget = looks;
+	core->drr.run_budget = CORE_RUN_BUDGET;
 	core->env.ask_end = 0;
 	group_charge(core, group, before);
 	return served;
@@ -301,15 +301,15 @@ group_turn(struct core *core, struct share_group *group)
 	uint64_t room[CEILINGS], due;
 	/* Relaxed: pairs with the store in engine_user_set(). */
 	uint32_t weight = atomic_load_explicit(&group->user->weight, memory_order_relaxed);
-	uint32_t heaviest = RTE_MAX(core->turns.heaviest, weight), done = 0;
+	uint32_t heaviest = RTE_MAX(core->drr.heaviest, weight), done = 0;
 	bool limited = user_is_limited(group->user), waits = false;
 
 	if (limited && !user_admits(group->user, core->real_at, room, &due)) {
 		group_hold(core, group, room, due);
 		return 0;
 	}
-	core->turns.flight_most = flight_most(core, group, weight, heaviest);
-	if (core->turns.groups > 1) {
+	core->drr.flight_most = flight_most(core, group, weight, heaviest);
+	if (core->drr.groups > 1) {
 		if (group->credit <= 0)
 			group->credit += RTE_MAX((int64_t)SHARE_QUANTUM * weight / heaviest, 1);
 		waits = group->credit <= 0;
@@ -321,11 +321,11 @@ group_turn(struct core *core, struct share_group *group)
 	if (credit != SHARE_UNBOUNDED)
 		group->credit -= (int64_t)(share_cost(core) - start);
 	if (done > 0 || waits || core->stats.backpressure != refused)
-		core->turns.heaviest_now = RTE_MAX(core->turns.heaviest_now, weight);
+		core->drr.heaviest_now = RTE_MAX(core->drr.heaviest_now, weight);
 	if (!group->queued || (group->credit > 0 && core->stats.backpressure != refused))
 		return done; /* has left, or stays first */
-	TAILQ_REMOVE(&core->turns.busy, group, link);
-	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
+	TAILQ_REMOVE(&core->drr.busy, group, link);
+	TAILQ_INSERT_TAIL(&core->drr.busy, group, link);
 	return done;
 }
 
@@ -333,21 +333,21 @@ group_turn(struct core *core, struct share_group *group)
 static uint32_t
 take_round(struct core *core)
 {
-	struct share_group *group = TAILQ_FIRST(&core->turns.busy), *next;
-	uint32_t before = core->turns.heaviest_now, done = 0;
+	struct share_group *group = TAILQ_FIRST(&core->drr.busy), *next;
+	uint32_t before = core->drr.heaviest_now, done = 0;
 
-	core->turns.heaviest_now = 0;
-	for (uint32_t turns = core->turns.groups; turns > 0; turns--, group = next) {
+	core->drr.heaviest_now = 0;
+	for (uint32_t turns = core->drr.groups; turns > 0; turns--, group = next) {
 		next = TAILQ_NEXT(group, link);
 		done += group_turn(core, group);
 	}
-	core->turns.heaviest = RTE_MAX(core->turns.heaviest_now, before);
-	core->env.held = RC_FLOWS;
+	core->drr.heaviest = RTE_MAX(core->drr.heaviest_now, before);
+	core->env.throttle = RC_UNTHROTTLED;
 	return done;
 }
 
 void
-share_look(struct core *core, struct engine_qp *qp)
+share_poll(struct core *core, struct engine_qp *qp)
 {
 	struct share_group *group = qp->client->share.group;
 	uint64_t start = share_cost(core), before[CEILINGS], room[CEILINGS], due;
@@ -366,14 +366,14 @@ share_look(struct core *core, struct engine_qp *qp)
 uint32_t
 share_run(struct core *core)
 {
-	struct share_group *group = TAILQ_FIRST(&core->turns.busy);
+	struct share_group *group = TAILQ_FIRST(&core->drr.busy);
 	struct engine_client *client;
 	uint32_t done;
 
-	core->turns.contended = core->turns.clients > 1;
-	core->turns.look_budget = core->turns.contended ? CORE_RUN_BUDGET : CORE_WORK_BUDGET;
-	core->turns.tx_most = core->turns.contended ? TX_SHARED : TX_HIGH;
-	if (unlikely(core->turns.contended) || unlikely(user_is_limited(group->user)))
+	core->drr.contended = core->drr.clients > 1;
+	core->drr.poll_budget = core->drr.contended ? CORE_RUN_BUDGET : CORE_WORK_BUDGET;
+	core->drr.tx_most = core->drr.contended ? TX_SHARED : TX_HIGH;
+	if (unlikely(core->drr.contended) || unlikely(user_is_limited(group->user)))
 		return take_round(core);
 	client = TAILQ_FIRST(&group->busy);
 	done = serve_lane(core, &client->share, SHARE_UNBOUNDED);

@@ -7,7 +7,7 @@
 
 /* Costs, in bytes that are copied in the same time. */
 enum {
-	SHARE_LOOK = 64, /* poll of a queue pair's ring */
+	SHARE_POLL = 64, /* poll of a queue pair's ring */
 	SHARE_REQUEST = 256,
 	SHARE_FRAME = 512,
 	SHARE_WAKE = 16384,  /* a system call */
@@ -24,14 +24,14 @@ uint32_t share_run(struct core *core);
 bool share_lasts(const struct core *core);
 void share_leave(struct core *core, struct engine_client *client);
 /* Poll a queue pair outside its turn, because its connection ends; charged like a poll in its turn. */
-void share_look(struct core *core, struct engine_qp *qp);
+void share_poll(struct core *core, struct engine_qp *qp);
 extern const struct timer_calls share_timer_calls;
 
 /* Charge what was done for the client outside its turn. */
 static inline void
 share_charge(const struct core *core, struct engine_client *client, uint64_t cost)
 {
-	if (!core->turns.contended)
+	if (!core->drr.contended)
 		return;
 	client->share.credit -= (int64_t)cost;
 	client->share.group->credit -= (int64_t)cost;
@@ -41,7 +41,7 @@ static inline void
 share_flight(struct engine_qp *qp, uint32_t flight)
 {
 	qp->client->share.flight += flight - qp->flight;
-	qp->client->core->turns.flight += flight - qp->flight;
+	qp->client->core->drr.flight += flight - qp->flight;
 	qp->flight = flight;
 }
 /* Returns the frames that may answer READs outside turns. */
@@ -76,12 +76,12 @@ share_join(struct core *core, struct engine_client *client)
 	group->count++;
 	if (unlikely(group->held))
 		return;
-	core->turns.clients++;
+	core->drr.clients++;
 	if (group->queued)
 		return;
 	group->queued = true;
-	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
-	core->turns.groups++;
+	TAILQ_INSERT_TAIL(&core->drr.busy, group, link);
+	core->drr.groups++;
 }
 
 static inline void

@@ -63,7 +63,7 @@ void qp_bind_ask(struct core *core, struct engine_qp *qp, const struct work *wor
 /* `copies`: the window included memory that the copy thread moves. Returns -EALREADY if the bind is not
  * awaited. */
 int qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies);
-uint32_t qp_bind_poll(struct core *core); /* if core->settling is not empty; returns the number completed */
+uint32_t qp_bind_poll(struct core *core); /* if core->quiescing is not empty; returns the number completed */
 /* No bind is awaited any more. */
 void qp_bind_leave(struct core *core, struct engine_qp *qp, const char *why);
 

@@ -445,7 +445,7 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 
 /* Complete the oldest pending receive after its access. Keys are looked up again: they may have gone. */
 static void
-end_parked(struct core *core, struct engine_qp *qp)
+complete_bounced(struct core *core, struct engine_qp *qp)
 {
 	struct bounced_recv bounced =
 		*(const struct bounced_recv *)bounce_queue_oldest(&qp->bounce, BOUNCE_ARRIVED);
@@ -464,7 +464,7 @@ void
 ud_resume(struct core *core, struct engine_qp *qp)
 {
 	while (bounce_queue_done(&qp->bounce, BOUNCE_ARRIVED))
-		end_parked(core, qp);
+		complete_bounced(core, qp);
 	send_all_copied(core, qp);
 }
 

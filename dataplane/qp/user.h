@@ -30,8 +30,8 @@ struct share_group {
 	struct core *core;
 	TAILQ_HEAD(, engine_client) busy; /* clients with work, in the order of their turns */
 	uint32_t count;
-	bool queued;    /* in core->turns.busy */
-	bool held;      /* above a ceiling: not in core->turns.busy until the timer expires */
+	bool queued;    /* in core->drr.busy */
+	bool held;      /* above a ceiling: not in core->drr.busy until the timer expires */
 	int64_t credit; /* DRR deficit counter: cost that the turn may still cause; negative: overdrawn */
 	int64_t answer_room; /* bytes that may answer READs while the user is held */
 	uint64_t answered;   /* bytes that have answered READs since the last turn */

@@ -22,29 +22,29 @@
 
 /* The window in 1/256 packets. */
 static inline uint32_t
-fine_window(const struct rc_requester *rq)
+fine_cwnd(const struct rc_requester *rq)
 {
-	return (uint32_t)rq->window << 8 | rq->window_fraction;
+	return (uint32_t)rq->cwnd << 8 | rq->cwnd_fraction;
 }
 
 static void
-set_fine_window(struct rc_requester *rq, uint32_t window)
+set_fine_cwnd(struct rc_requester *rq, uint32_t cwnd)
 {
-	if (window < RC_WINDOW_LEAST << 8)
-		window = RC_WINDOW_LEAST << 8;
-	if (window >= (uint32_t)rq->window_max << 8) {
-		window = (uint32_t)rq->window_max << 8;
+	if (cwnd < RC_CWND_LEAST << 8)
+		cwnd = RC_CWND_LEAST << 8;
+	if (cwnd >= (uint32_t)rq->cwnd_max << 8) {
+		cwnd = (uint32_t)rq->cwnd_max << 8;
 		rq->congested = false;
 	}
-	rq->window = (uint16_t)(window >> 8);
-	rq->window_fraction = (uint8_t)window;
+	rq->cwnd = (uint16_t)(cwnd >> 8);
+	rq->cwnd_fraction = (uint8_t)cwnd;
 }
 
 RC_COLD void
 rc_congestion(struct rc_qp *qp)
 {
 	struct rc_requester *rq = &qp->req;
-	uint32_t window = fine_window(rq), flight = (rq->max - rq->una) << 8;
+	uint32_t cwnd = fine_cwnd(rq), flight = (rq->max - rq->una) << 8;
 
 	if (qp->state != RC_RTS || rq->una == rq->max || rq->cut)
 		return;
@@ -54,22 +54,22 @@ rc_congestion(struct rc_qp *qp)
 		rq->congested = true;
 		rq->alpha = ALPHA_ONE;
 		/* An unused part of the window is no evidence about the path. */
-		if (flight < window)
-			window = flight;
+		if (flight < cwnd)
+			cwnd = flight;
 	} else {
 		rq->alpha += (ALPHA_ONE - rq->alpha) >> ALPHA_SHIFT;
 	}
-	rq->target = window;
-	set_fine_window(rq, window - (uint32_t)((uint64_t)window * rq->alpha / (2 * ALPHA_ONE)));
-	rq->overdrawn = rq->max - rq->una >= rq->window;
-	rq->threshold = rq->window;
+	rq->target = cwnd;
+	set_fine_cwnd(rq, cwnd - (uint32_t)((uint64_t)cwnd * rq->alpha / (2 * ALPHA_ONE)));
+	rq->overdrawn = rq->max - rq->una >= rq->cwnd;
+	rq->threshold = rq->cwnd;
 	rq->stage = 0;
 	rq->acked = 0;
 }
 
 /* A round trip without congestion, after one with congestion. */
 static RC_COLD void
-recover_window(struct rc_qp *qp)
+recover_cwnd(struct rc_qp *qp)
 {
 	struct rc_requester *rq = &qp->req;
 	uint32_t increase = (INCREASE << 8) / qp->mtu;
@@ -81,66 +81,65 @@ recover_window(struct rc_qp *qp)
 		rq->target += (rq->stage - HYPER) * 4 * increase;
 	else if (rq->stage > RECOVERY)
 		rq->target += increase;
-	if (rq->target < fine_window(rq))
-		rq->target = fine_window(rq);
-	set_fine_window(rq, (fine_window(rq) + rq->target + 1) / 2);
+	if (rq->target < fine_cwnd(rq))
+		rq->target = fine_cwnd(rq);
+	set_fine_cwnd(rq, (fine_cwnd(rq) + rq->target + 1) / 2);
 }
 
 void
-rc_window_grow(struct rc_qp *qp, uint32_t acked)
+rc_cwnd_grow(struct rc_qp *qp, uint32_t acked)
 {
 	struct rc_requester *rq = &qp->req;
-	uint32_t window = rq->window, sum;
+	uint32_t cwnd = rq->cwnd, sum;
 
-	if (window < rq->threshold) {
-		window += acked;
+	if (cwnd < rq->threshold) {
+		cwnd += acked;
 	} else {
 		sum = rq->acked + acked;
-		if (sum >= window) {
+		if (sum >= cwnd) {
 			sum = 0;
 			if (rq->congested) {
 				rq->acked = 0;
 				if (!rq->cut)
-					recover_window(qp);
+					recover_cwnd(qp);
 				return;
 			}
-			window += (window >> 3) + 1;
+			cwnd += (cwnd >> 3) + 1;
 		}
 		rq->acked = (uint16_t)sum;
 	}
-	rq->window = (uint16_t)(window < rq->window_max ? window : rq->window_max);
+	rq->cwnd = (uint16_t)(cwnd < rq->cwnd_max ? cwnd : rq->cwnd_max);
 }
 
 void
-rc_window_cut(struct rc_requester *rq)
+rc_cwnd_cut(struct rc_requester *rq)
 {
 	if (rq->cut)
 		return;
 	rq->cut = true;
 	rq->cut_psn = rq->max;
-	rq->window = rq->window / 2 > RC_WINDOW_MIN ? rq->window / 2 : RC_WINDOW_MIN;
-	if (rq->window > rq->window_max)
-		rq->window = rq->window_max;
-	rq->threshold = rq->window;
+	rq->cwnd = rq->cwnd / 2 > RC_CWND_MIN ? rq->cwnd / 2 : RC_CWND_MIN;
+	if (rq->cwnd > rq->cwnd_max)
+		rq->cwnd = rq->cwnd_max;
+	rq->threshold = rq->cwnd;
 	rq->acked = 0;
 }
 
 void
-rc_window_timeout(struct rc_requester *rq)
+rc_cwnd_timeout(struct rc_requester *rq)
 {
-	rc_window_cut(rq);
-	rq->window = RC_WINDOW_TIMEOUT;
+	rc_cwnd_cut(rq);
+	rq->cwnd = RC_CWND_TIMEOUT;
 }
 
 /* Random loss, as on cables, is no evidence about the path. Packets dropped by an overflowing queue must not
  * be offered to it again. */
 void
-rc_window_lost(struct rc_requester *rq, uint32_t lost)
+rc_cwnd_lost(struct rc_requester *rq, uint32_t lost)
 {
-	if (lost <= rq->window / RC_LOSS_RANDOM + 1u)
+	if (lost <= rq->cwnd / RC_LOSS_RANDOM + 1u)
 		return;
-	rq->window =
-		(uint16_t)(rq->window > lost + RC_WINDOW_TIMEOUT ? rq->window - lost : RC_WINDOW_TIMEOUT);
-	rq->threshold = rq->window;
+	rq->cwnd = (uint16_t)(rq->cwnd > lost + RC_CWND_TIMEOUT ? rq->cwnd - lost : RC_CWND_TIMEOUT);
+	rq->threshold = rq->cwnd;
 	rq->acked = 0;
 }

@@ -57,7 +57,7 @@ confirm_peer(struct rc_qp *qp)
 }
 
 RC_COLD void
-rc_hello_look(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
+rc_hello_recognize(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	if (qp->recognized && packet->udp_src_port == qp->hello_port) {
 		confirm_peer(qp);
@@ -81,9 +81,9 @@ recognize_peer(struct rc_qp *qp, const uint8_t *data)
 	qp->peer_selects = (capabilities & WIRE_CAPABILITY_SELECTIVE_REPEAT) != 0;
 	if ((capabilities & WIRE_CAPABILITY_YIELDS) != 0)
 		rq->min_rto = RC_MIN_RTO_MAX;
-	if (rq->threshold == rq->window_max)
-		rq->threshold = RC_WINDOW_MAX;
-	rq->window_max = RC_WINDOW_MAX;
+	if (rq->threshold == rq->cwnd_max)
+		rq->threshold = RC_CWND_MAX;
+	rq->cwnd_max = RC_CWND_MAX;
 	rc_count(qp, RC_COUNT_RECOGNIZED);
 	qp->env->recognized(qp->env, qp, (uint16_t)(load_be16(data + HELLO_PORT) | WIRE_UDP_SOURCE_MIN));
 }

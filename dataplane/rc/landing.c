@@ -94,7 +94,7 @@ extend_landing(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind,
 /* The pending reply becomes an ACK of all executed requests: the reply to an earlier packet might acknowledge
  * more than that, or less. */
 static void
-settle_reply(struct rc_responder *rs)
+ack_executed(struct rc_responder *rs)
 {
 	if (rs->reply == RC_REPLY_NONE)
 		return;
@@ -112,7 +112,7 @@ rc_land(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, const 
 	if (!extend_landing(qp, packet, kind, list) && !begin_landing(qp, list, packet->payload, access))
 		return;
 	if (!(rs->closed & RC_CLOSED_BEHIND))
-		settle_reply(rs);
+		ack_executed(rs);
 	rs->closed |= RC_CLOSED_BEHIND;
 	rs->total += packet->payload_len;
 	rs->epsn = (rs->epsn + 1) & RC_PSN_MASK;

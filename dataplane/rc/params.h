@@ -13,23 +13,23 @@
 /* Packets requested by one READ request; a power of two. Longer READs are split, so that the window bounds
  * what is in flight. */
 #define RC_CHUNK 128u
-#define RC_WINDOW_MAX 1024u    /* packets: 100 Gb/s x 80 us at 1024 bytes, 50 us at 640 */
-#define RC_WINDOW_OTHER 128u   /* packets towards peers without oneside: Soft-RoCE's own limit */
-#define RC_WINDOW_START 65536u /* bytes: small, since many may start at once */
-#define RC_WINDOW_MIN 16u      /* packets after a NAK */
-#define RC_LOSS_RANDOM 16u     /* up to 1/16 of a window lost counts as random, not as congestion */
-#define RC_WINDOW_TIMEOUT 4u   /* packets after a timeout, as a probe */
-#define RC_WINDOW_LEAST 2u     /* packets while congested, since many senders share the path */
-#define RC_SCOREBOARD 4096u    /* PSNs after a hole that selective repeat tracks; a power of two */
+#define RC_CWND_MAX 1024u    /* packets: 100 Gb/s x 80 us at 1024 bytes, 50 us at 640 */
+#define RC_CWND_OTHER 128u   /* packets towards peers without oneside: Soft-RoCE's own limit */
+#define RC_CWND_START 65536u /* bytes: small, since many may start at once */
+#define RC_CWND_MIN 16u      /* packets after a NAK */
+#define RC_LOSS_RANDOM 16u   /* up to 1/16 of a window lost counts as random, not as congestion */
+#define RC_CWND_TIMEOUT 4u   /* packets after a timeout, as a probe */
+#define RC_CWND_LEAST 2u     /* packets while congested, since many senders share the path */
+#define RC_SCOREBOARD 4096u  /* PSNs after a hole that selective repeat tracks; a power of two */
 /* PSNs after the expected one that a peer may have sent: its window, plus the rest of a READ chunk that
  * begins within the window. A peer may send one more for each packet that it knows to be held. */
-#define RC_AHEAD_MAX (RC_WINDOW_MAX + RC_CHUNK)
+#define RC_AHEAD_MAX (RC_CWND_MAX + RC_CHUNK)
 #define RC_SCOREBOARD_IDLE 50000000u      /* ns without news after which a scoreboard may be taken away */
 #define RC_RESCUES 3u                     /* times that all holes are sent again before going back */
 #define RC_REPORT_MAX (RC_SCOREBOARD / 8) /* bytes of the bitmap in a sequence NAK */
 /* Packets held at the peer are not in flight: the window is enlarged by their number, as far as the
  * scoreboard reaches. */
-#define RC_SACKED_MAX (RC_SCOREBOARD - RC_WINDOW_MAX - RC_CHUNK)
+#define RC_SACKED_MAX (RC_SCOREBOARD - RC_CWND_MAX - RC_CHUNK)
 #define RC_ACK_EVERY 64u      /* packets between A bits in a long message */
 #define RC_RTO_FLOOR 2000000u /* ns: peers share processors with other processes, and then answer late */
 #define RC_RTO_START 10000000u

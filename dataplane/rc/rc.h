@@ -80,7 +80,7 @@ enum rc_counter {
 	RC_COUNT_DROP_OPCODE,   /* not of this transport */
 	RC_COUNT_DROP_RESPONSE, /* answers nothing that is outstanding */
 	RC_COUNT_DROP_REPLAY,   /* repeated READ or atomic that matches no resource */
-	RC_COUNT_DROP_PARKED,   /* arrived while an earlier one waited for memory without mapping */
+	RC_COUNT_DROP_BOUNCED,  /* arrived while an earlier one waited for memory without mapping */
 	RC_COUNT_HELD,          /* packets held until a hole before them is filled */
 	RC_COUNT_BAD_RESPONSE,  /* answers an outstanding request, but with the wrong length */
 	RC_COUNT_PACKED_SENT,   /* frames with several requests or responses */
@@ -99,10 +99,10 @@ struct rc_run {
 };
 
 /* Holds back requests of all queue pairs of an env, which stay rc_wants_output() meanwhile. */
-enum rc_held {
-	RC_FLOWS,
-	RC_HELD,   /* keep as little as possible in flight */
-	RC_STOPPED /* no request may leave, and rc_output() is not called: timeouts charge no retry */
+enum rc_throttle {
+	RC_UNTHROTTLED,
+	RC_THROTTLED, /* keep as little as possible in flight */
+	RC_STOPPED    /* no request may leave, and rc_output() is not called: timeouts charge no retry */
 };
 
 struct rc_env {
@@ -140,7 +140,7 @@ struct rc_env {
 	 * the packet: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
 	bool yields;                     /* this end shares its processor; see rc_attr.peer_yields */
-	uint8_t held;                    /* enum rc_held */
+	uint8_t throttle;                /* enum rc_throttle */
 	uint64_t asked;                  /* bytes that READ requests have asked for, repeats included */
 	uint64_t ask_end;                /* no READ request leaves once `asked` reaches this; 0: no limit */
 	struct rc_run run;               /* set by rc_input(); see rc_run_end() */
@@ -257,18 +257,18 @@ void rc_reset(struct rc_qp *qp);
 /*
  * Freezing and thawing (record.c). rc_freeze() writes the state of a queue pair, in RC_RTR or RC_RTS, to a
  * record without pointers, and leaves the queue pair as after rc_init(): no completion is reported, and no
- * packet is input or sent until rc_thaw(). Nodes of the work requests stay out of the pool, in `kept`, so
- * that the same core can always thaw the record after rc_kept_free().
+ * packet is input or sent until rc_thaw(). Nodes of the work requests stay out of the pool, in `frozen`, so
+ * that the same core can always thaw the record after rc_frozen_free().
  *
  * 0; -EAGAIN: an access to memory without mapping, or a bind, is unfinished: nothing has changed; -ENOTCONN:
  * another state; -ENOBUFS: `size` is too small.
  */
-struct rc_kept {
+struct rc_frozen {
 	struct rc_node *first, *last;
 	uint32_t count;
 };
-int rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, uint64_t now);
-void rc_kept_free(struct rc_env *env, struct rc_kept *kept);
+int rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_frozen *frozen, uint64_t now);
+void rc_frozen_free(struct rc_env *env, struct rc_frozen *frozen);
 /* Continue where rc_freeze() has stopped, in a queue pair after rc_init(), perhaps of another env. `attr`:
  * those of rc_connect(), with all changes since. -ENOBUFS: the pool has too few nodes, and nothing has
  * changed. */

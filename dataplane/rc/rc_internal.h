@@ -106,8 +106,8 @@ rc_asks_ack(const struct rc_qp *qp, uint32_t psn)
 {
 	const struct rc_requester *rq = &qp->req;
 
-	return (psn & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 || psn + 1 - rq->una >= rq->window ||
-	       unlikely(qp->env->held != RC_FLOWS || rq->scoreboard != NULL);
+	return (psn & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 || psn + 1 - rq->una >= rq->cwnd ||
+	       unlikely(qp->env->throttle != RC_UNTHROTTLED || rq->scoreboard != NULL);
 }
 
 /* Opcode of a request by its operation and the packet's place in the message; READs and atomics have RC_ONLY.
@@ -190,7 +190,7 @@ rc_written(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uin
 
 void rc_hello_begin(struct rc_qp *qp, uint16_t udp_port);
 /* Input any packet of the connection while `hello_port` is not 0. */
-void rc_hello_look(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+void rc_hello_recognize(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 /* Input a CNP; false: it is no hello. */
 bool rc_hello_input(struct rc_qp *qp, const struct wire_packet *packet);
 /* Send the hello that is due; false: no frame is available. */

@@ -85,7 +85,7 @@ set_state(struct rc_qp *qp, enum rc_state to, const char *why)
 {
 	static const struct state_machine machine = {"RC queue pair", rc_state_name, rc_state_next};
 
-	state_edge(&machine, qp->qpn, qp->state, to, why);
+	state_transition(&machine, qp->qpn, qp->state, to, why);
 	qp->state = (uint8_t)to;
 }
 
@@ -149,11 +149,11 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	rc_hello_begin(qp, attr->hello_port);
 
 	rc_set_requester(qp, attr);
-	rq->window_max = attr->oneside_peer ? RC_WINDOW_MAX : RC_WINDOW_OTHER;
-	rq->window = (uint16_t)(RC_WINDOW_START / qp->mtu);
-	if (rq->window > rq->window_max)
-		rq->window = rq->window_max;
-	rq->threshold = rq->window_max;
+	rq->cwnd_max = attr->oneside_peer ? RC_CWND_MAX : RC_CWND_OTHER;
+	rq->cwnd = (uint16_t)(RC_CWND_START / qp->mtu);
+	if (rq->cwnd > rq->cwnd_max)
+		rq->cwnd = rq->cwnd_max;
+	rq->threshold = rq->cwnd_max;
 	rq->tlp_allowed = qp->selective;
 	/* A peer connected out of band has announced nothing yet: assume that it is like this end. */
 	if (attr->peer_yields || qp->env->yields)
@@ -283,7 +283,7 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		return;
 	}
 	if (unlikely(qp->hello_port != 0))
-		rc_hello_look(qp, packet, now);
+		rc_hello_recognize(qp, packet, now);
 	if (unlikely(packet->opcode >= 32)) {
 		if ((qp->packed || qp->hello_port != 0) && rc_is_packed(packet))
 			rc_packed_input(qp, packet, now);

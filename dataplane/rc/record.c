@@ -38,11 +38,11 @@ static const struct record_field fields[] = {
 	VALUE(req.snd),
 	VALUE(req.max),
 	VALUE(req.post),
-	VALUE(req.window),
+	VALUE(req.cwnd),
 	VALUE(req.threshold),
 	VALUE(req.acked),
-	VALUE(req.window_fraction),
-	VALUE(req.window_max),
+	VALUE(req.cwnd_fraction),
+	VALUE(req.cwnd_max),
 	FLAG(selective),
 	FLAG(packed),
 	FLAG(peer_selects),
@@ -153,12 +153,12 @@ drop_held(struct rc_qp *qp, uint64_t now)
 static bool
 is_unfinished(const struct rc_qp *qp)
 {
-	return qp->req.landing != NULL || qp->req.bind_started || qp->party.job[RC_REACH_ATOMIC] != NULL ||
+	return qp->req.landing != NULL || qp->req.bind_started || qp->party.job[RC_BOUNCE_ATOMIC] != NULL ||
 	       bounce_queued(&qp->party, BOUNCE_ARRIVED) || bounce_queued(&qp->party, BOUNCE_LANDED);
 }
 
 int
-rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, uint64_t now)
+rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_frozen *frozen, uint64_t now)
 {
 	struct record_start head = {.count = qp->req.posted, .state = qp->state};
 	uint8_t *at = record;
@@ -175,17 +175,17 @@ rc_freeze(struct rc_qp *qp, void *record, uint32_t size, struct rc_kept *kept, u
 	at += sizeof(head) + record_size(&form);
 	head.current = write_work(&qp->req, at);
 	memcpy(record, &head, sizeof(head));
-	*kept = (struct rc_kept){qp->req.head, qp->req.tail, head.count};
+	*frozen = (struct rc_frozen){qp->req.head, qp->req.tail, head.count};
 	rc_init(qp, qp->env, qp->party.lane, qp->user);
 	return 0;
 }
 
 void
-rc_kept_free(struct rc_env *env, struct rc_kept *kept)
+rc_frozen_free(struct rc_env *env, struct rc_frozen *frozen)
 {
-	if (kept->count > 0)
-		rc_nodes_put(env->pool, kept->first, kept->last, kept->count);
-	kept->count = 0;
+	if (frozen->count > 0)
+		rc_nodes_put(env->pool, frozen->first, frozen->last, frozen->count);
+	frozen->count = 0;
 }
 
 /* ---- thawing ---- */
@@ -328,8 +328,8 @@ requester_is_valid(const struct rc_qp *qp)
 	const struct rc_node *head = rq->head, *cur = rq->cur;
 
 	if (rq->post - rq->una > RC_POSTED_PSNS || !is_within(rq->max, rq->una, rq->post) ||
-	    !is_within(rq->snd, rq->una, rq->max) || rq->rd_out > rq->rd_max || rq->window == 0 ||
-	    rq->window > rq->window_max || rq->window_max > RC_WINDOW_MAX)
+	    !is_within(rq->snd, rq->una, rq->max) || rq->rd_out > rq->rd_max || rq->cwnd == 0 ||
+	    rq->cwnd > rq->cwnd_max || rq->cwnd_max > RC_CWND_MAX)
 		return false;
 	/* The timer acts on what is outstanding. */
 	if (rq->timer != RC_NEVER && rq->una == rq->max)

@@ -91,7 +91,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 		error = rc_ahead_response(qp, resource, &count, &data);
 	if (error == -ENOENT) {
 		data = bounce;
-		error = bounce_gather(&qp->party, RC_REACH_RESPOND_AGAIN, &sge, 1, bounce, psn);
+		error = bounce_gather(&qp->party, RC_BOUNCE_RESPOND_AGAIN, &sge, 1, bounce, psn);
 	}
 	if (error == -EAGAIN) {
 		qp->rsp.stalled = true; /* until rc_resume() */

@@ -277,7 +277,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 		error = rc_ahead_request(qp, &count, &data);
 	if (error == -ENOENT) {
 		data = bounce;
-		error = bounce_gather(&qp->party, RC_REACH_AGAIN, list->sge, list->num, bounce, psn);
+		error = bounce_gather(&qp->party, RC_BOUNCE_AGAIN, list->sge, list->num, bounce, psn);
 	}
 	if (error == -EAGAIN) {
 		qp->req.ready = false; /* until rc_resume() */
@@ -436,8 +436,8 @@ awaits_answer(struct rc_requester *rq)
 	const struct rc_node *head = rq->head;
 	uint32_t flight = rq->snd - rq->una;
 
-	if (flight >= RC_WINDOW_LEAST && (rc_is_rd(head->work.op) || head->end - rq->una <= flight ||
-					  rq->held - rq->una < flight || (rq->snd ^ rq->una) >= RC_ACK_EVERY))
+	if (flight >= RC_CWND_LEAST && (rc_is_rd(head->work.op) || head->end - rq->una <= flight ||
+					rq->held - rq->una < flight || (rq->snd ^ rq->una) >= RC_ACK_EVERY))
 		return true;
 	rq->held = rq->snd;
 	return false;
@@ -459,7 +459,7 @@ may_pack(const struct rc_qp *qp, const struct rc_node *node)
 	const struct rc_requester *rq = &qp->req;
 
 	return qp->packed && node->next != NULL && rq->snd == rq->max && rq->scoreboard == NULL &&
-	       qp->env->held == RC_FLOWS;
+	       qp->env->throttle == RC_UNTHROTTLED;
 }
 
 uint32_t
@@ -479,7 +479,7 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 	}
 	for (;;) {
 		struct rc_node *node = rq->cur;
-		uint32_t room = (uint32_t)rq->window + rq->sacked;
+		uint32_t room = (uint32_t)rq->cwnd + rq->sacked;
 
 		/* Check this first: a queue pair that has sent all with the last of the budget must not stay
 		 * ready. */
@@ -499,7 +499,7 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			continue;
 		}
 		/* Skip only this queue pair: its client's packets in flight may be to a silent peer. */
-		if (unlikely(qp->env->held != RC_FLOWS) && awaits_answer(rq))
+		if (unlikely(qp->env->throttle != RC_UNTHROTTLED) && awaits_answer(rq))
 			break;
 		if (unlikely(qp->env->ask_end != 0) && node->work.op == ONE_OP_READ &&
 		    qp->env->asked >= qp->env->ask_end)

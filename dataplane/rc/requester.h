@@ -19,12 +19,12 @@ struct rc_requester {
 	uint32_t max;  /* one past the newest ever sent */
 	uint32_t post; /* next to assign */
 	uint16_t posted;
-	uint16_t window, threshold; /* packets that may be outstanding; end of slow start */
-	uint16_t acked;             /* acknowledged packets, towards the next growth of the window */
-	uint16_t window_max;
-	uint16_t sacked;                /* outstanding packets that are known to have arrived */
-	uint8_t window_fraction, stage; /* 1/256 packets; round trips since the last CNP */
-	uint8_t rd_out, rd_max;         /* READ requests and atomics sent and not answered */
+	uint16_t cwnd, threshold; /* packets that may be outstanding; end of slow start */
+	uint16_t acked;           /* acknowledged packets, towards the next growth of the window */
+	uint16_t cwnd_max;
+	uint16_t sacked;              /* outstanding packets that are known to have arrived */
+	uint8_t cwnd_fraction, stage; /* 1/256 packets; round trips since the last CNP */
+	uint8_t rd_out, rd_max;       /* READ requests and atomics sent and not answered */
 	uint8_t retries, retry_count;
 	uint8_t rnr_tries, rnr_retry;
 	uint8_t backoff;
@@ -97,15 +97,15 @@ bool rc_charge(struct rc_qp *qp, uint64_t now);
 /* ---- congestion.c ---- */
 
 /* Grow the window: `acked` more packets are acknowledged. Call only while the window is below its maximum. */
-void rc_window_grow(struct rc_qp *qp, uint32_t acked);
+void rc_cwnd_grow(struct rc_qp *qp, uint32_t acked);
 /* React to congestion of the path, reported by a CNP or a mark. */
 void rc_congestion(struct rc_qp *qp);
 /* Shrink the window, once per window of loss. */
-void rc_window_cut(struct rc_requester *rq);
-void rc_window_timeout(struct rc_requester *rq);
+void rc_cwnd_cut(struct rc_requester *rq);
+void rc_cwnd_timeout(struct rc_requester *rq);
 
 /* Shrink the window: `lost` packets were sent again in one round trip. */
-void rc_window_lost(struct rc_requester *rq, uint32_t lost);
+void rc_cwnd_lost(struct rc_requester *rq, uint32_t lost);
 
 /* ---- middle.c ---- */
 

@@ -315,12 +315,12 @@ static RC_COLD int
 atomic_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_region *region,
 	      uint64_t *found)
 {
-	int error = bounce_atomic(&qp->party, RC_REACH_ATOMIC, region, packet->remote_addr,
+	int error = bounce_atomic(&qp->party, RC_BOUNCE_ATOMIC, region, packet->remote_addr,
 				  packet->opcode == WIRE_FETCH_ADD ? NULL : &packet->compare,
 				  packet->swap_add, found, qp->rsp.epsn);
 
 	if (error == -EAGAIN)
-		rc_atomic_parked(qp, packet);
+		rc_atomic_deferred(qp, packet);
 	return error;
 }
 

@@ -175,7 +175,7 @@ retransmit_oldest(struct rc_qp *qp, uint64_t now)
 	rc_lost(rq);
 	if (!rc_charge(qp, now))
 		return;
-	rc_window_cut(rq);
+	rc_cwnd_cut(rq);
 	rc_go_back(qp, now);
 }
 
@@ -452,7 +452,7 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		return;
 	}
 	if (unlikely(rq->starved)) {
-		rc_count(qp, RC_COUNT_DROP_PARKED);
+		rc_count(qp, RC_COUNT_DROP_BOUNCED);
 		return;
 	}
 	if (unlikely(distance >= rq->max - rq->una))

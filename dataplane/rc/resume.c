@@ -18,7 +18,7 @@ rc_is_copying(const struct rc_qp *qp)
 
 	return party->starved != NULL || bounce_queued(party, BOUNCE_LANDED) ||
 	       (bounce_queued(party, BOUNCE_AHEAD) && !bounce_queue_done(party, BOUNCE_AHEAD)) ||
-	       (party->job[RC_REACH_AGAIN] != NULL && !bounce_done(party, RC_REACH_AGAIN));
+	       (party->job[RC_BOUNCE_AGAIN] != NULL && !bounce_done(party, RC_BOUNCE_AGAIN));
 }
 
 RC_COLD void
@@ -29,7 +29,7 @@ rc_request_lost(struct rc_qp *qp)
 	rs->missed = true;
 	/* Asking for it at once would not help. */
 	rs->nak_sent = true;
-	rc_count(qp, RC_COUNT_DROP_PARKED);
+	rc_count(qp, RC_COUNT_DROP_BOUNCED);
 }
 
 /* Handle a request while payload of earlier ones is not in place; true: the request is dropped, or held. */
@@ -65,23 +65,23 @@ rc_request_waits(struct rc_qp *qp, const struct wire_packet *packet, int32_t dis
 	}
 	if (rs->closed & RC_CLOSED_BEHIND)
 		return waits_behind(qp, packet, distance, now);
-	if (qp->party.job[RC_REACH_ATOMIC] == NULL) { /* job taken for another access: start again */
+	if (qp->party.job[RC_BOUNCE_ATOMIC] == NULL) { /* job taken for another access: start again */
 		rs->closed = 0;
 		return false;
 	}
 	rs->missed |= distance > 0;
-	rc_count(qp, RC_COUNT_DROP_PARKED);
+	rc_count(qp, RC_COUNT_DROP_BOUNCED);
 	return true;
 }
 
 RC_COLD void
-rc_atomic_parked(struct rc_qp *qp, const struct wire_packet *packet)
+rc_atomic_deferred(struct rc_qp *qp, const struct wire_packet *packet)
 {
-	if (qp->party.job[RC_REACH_ATOMIC] == NULL) {
+	if (qp->party.job[RC_BOUNCE_ATOMIC] == NULL) {
 		rc_request_lost(qp);
 		return;
 	}
-	memcpy(bounce_note(&qp->party, RC_REACH_ATOMIC), packet, sizeof(*packet));
+	memcpy(bounce_note(&qp->party, RC_BOUNCE_ATOMIC), packet, sizeof(*packet));
 	qp->rsp.closed |= RC_CLOSED_PLACING;
 }
 
@@ -90,13 +90,13 @@ resume_atomic(struct rc_qp *qp, uint64_t now)
 {
 	struct wire_packet packet;
 
-	memcpy(&packet, bounce_note(&qp->party, RC_REACH_ATOMIC), sizeof(packet));
+	memcpy(&packet, bounce_note(&qp->party, RC_BOUNCE_ATOMIC), sizeof(packet));
 	packet.payload = NULL; /* an atomic has none */
 	qp->rsp.closed &= (uint8_t)~RC_CLOSED_PLACING;
 	rc_request_input(qp, &packet, now);
 	/* The atomic may have been refused before its outcome was used. */
-	if (bounce_done(&qp->party, RC_REACH_ATOMIC))
-		bounce_cancel(&qp->party, RC_REACH_ATOMIC);
+	if (bounce_done(&qp->party, RC_BOUNCE_ATOMIC))
+		bounce_cancel(&qp->party, RC_BOUNCE_ATOMIC);
 }
 
 /* Ask for requests that were dropped meanwhile. */
@@ -121,14 +121,14 @@ forget_ahead(struct rc_qp *qp)
 {
 	if (qp->req.cur == NULL) {
 		bounce_queue_clear(&qp->party, BOUNCE_AHEAD);
-		if (qp->req.scoreboard == NULL && bounce_done(&qp->party, RC_REACH_AGAIN))
-			bounce_cancel(&qp->party, RC_REACH_AGAIN);
+		if (qp->req.scoreboard == NULL && bounce_done(&qp->party, RC_BOUNCE_AGAIN))
+			bounce_cancel(&qp->party, RC_BOUNCE_AGAIN);
 	}
 	if (qp->rsp.pending != 0)
 		return;
 	bounce_queue_clear(&qp->party, BOUNCE_AHEAD_READ);
-	if (bounce_done(&qp->party, RC_REACH_RESPOND_AGAIN))
-		bounce_cancel(&qp->party, RC_REACH_RESPOND_AGAIN);
+	if (bounce_done(&qp->party, RC_BOUNCE_RESPOND_AGAIN))
+		bounce_cancel(&qp->party, RC_BOUNCE_RESPOND_AGAIN);
 }
 
 void
@@ -139,7 +139,7 @@ rc_resume(struct rc_qp *qp, uint64_t now)
 		qp->req.ready =
 			(qp->req.cur != NULL || qp->req.scoreboard != NULL) && qp->req.rnr_until == RC_NEVER;
 	rc_land_done(qp);
-	if (bounce_done(&qp->party, RC_REACH_ATOMIC))
+	if (bounce_done(&qp->party, RC_BOUNCE_ATOMIC))
 		resume_atomic(qp, now);
 	ask_again(qp);
 	rc_land_response_done(qp, now);

@@ -493,7 +493,7 @@ evaluate_reports(struct rc_qp *qp, uint64_t now)
 		scoreboard->retry = rq->max;
 	}
 	if ((int32_t)(scoreboard->high - scoreboard->round) > 0) {
-		rc_window_lost(rq, scoreboard->lost);
+		rc_cwnd_lost(rq, scoreboard->lost);
 		scoreboard->round = rq->max;
 		scoreboard->lost = 0;
 	}

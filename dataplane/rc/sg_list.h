@@ -71,8 +71,8 @@ void rc_scatter(const struct rc_sg_list *list, const uint8_t *src);
 /* ---- resume.c ---- */
 
 /* Single accesses to memory without mapping: a request or response that is sent again, and an atomic. */
-enum { RC_REACH_AGAIN, RC_REACH_RESPOND_AGAIN, RC_REACH_ATOMIC };
-_Static_assert(RC_REACH_ATOMIC < BOUNCE_SLOTS, "a slot for each");
+enum { RC_BOUNCE_AGAIN, RC_BOUNCE_RESPOND_AGAIN, RC_BOUNCE_ATOMIC };
+_Static_assert(RC_BOUNCE_ATOMIC < BOUNCE_SLOTS, "a slot for each");
 _Static_assert(sizeof(struct wire_packet) <= BOUNCE_NOTE, "a packet is kept as a note");
 
 /* True if the queue pair waits until memory of this end is copied. */
@@ -82,7 +82,7 @@ void rc_request_lost(struct rc_qp *qp);
 /* Input of a request while an earlier one waits for memory; true: the request must not be executed now. */
 bool rc_request_waits(struct rc_qp *qp, const struct wire_packet *packet, int32_t distance, uint64_t now);
 /* Wait: the expected atomic needs its memory first. */
-void rc_atomic_parked(struct rc_qp *qp, const struct wire_packet *packet);
+void rc_atomic_deferred(struct rc_qp *qp, const struct wire_packet *packet);
 
 /* ---- landing.c ---- */
 

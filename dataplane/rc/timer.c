@@ -99,8 +99,8 @@ detect_spurious(struct rc_qp *qp, uint64_t now)
 	}
 	if (rq->spurious == RC_SPURIOUS_PASSED) {
 		rc_skip_to(rq, rq->max);
-		if (rq->window < rq->threshold)
-			rq->window = rq->threshold;
+		if (rq->cwnd < rq->threshold)
+			rq->cwnd = rq->threshold;
 		waited = rq->late;
 	}
 	rq->spurious = RC_SPURIOUS_NONE;
@@ -134,8 +134,8 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	if (unlikely(rq->scoreboard != NULL))
 		rc_scoreboard_pass(rq, before);
 	/* While an expiry is in doubt, acknowledged packets may not be those sent again. */
-	if (rq->window < rq->window_max && likely(rq->spurious == RC_SPURIOUS_NONE))
-		rc_window_grow(qp, rq->una - before);
+	if (rq->cwnd < rq->cwnd_max && likely(rq->spurious == RC_SPURIOUS_NONE))
+		rc_cwnd_grow(qp, rq->una - before);
 	if (unlikely((int32_t)(rq->snd - rq->una) < 0)) {
 		/* Packets that we had gone back to send again have arrived after all. */
 		rq->snd = rq->una;
@@ -207,7 +207,7 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		return;
 	/* Either nothing can be sent again, or this end does not take responses: the peer is not to blame for
 	 * the silence. */
-	if (unlikely(qp->env->held == RC_STOPPED || rc_is_copying(qp))) {
+	if (unlikely(qp->env->throttle == RC_STOPPED || rc_is_copying(qp))) {
 		rq->progress_at = now;
 		rq->timer = now + rc_rto(rq);
 		return;
@@ -219,7 +219,7 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		return;
 	if (rq->backoff < RC_BACKOFF_MAX)
 		rq->backoff++;
-	rc_window_timeout(rq);
+	rc_cwnd_timeout(rq);
 	rc_go_back(qp, now);
 	rq->spurious = RC_SPURIOUS_WENT_BACK;
 }

@@ -23,7 +23,7 @@ def registration(context, rows, bench, turns):
     slices = turns(rows, bench, GROUP, {name: measured(context, bench, size) for size, name in sizes}, {})
     for size, name in sizes:
         def of(key, name=name):
-            return slices.of(name, lambda told: told[key])
+            return slices.of(name, lambda run: run[key])
 
         hops = slices.hops(name)
         request = ("bare request", of("socket_us"), "us")
@@ -31,7 +31,7 @@ def registration(context, rows, bench, turns):
                  [("mlock", of("mlock_us"), "us"), ("memcpy to new", of("memcpy_us"), "us")], hops=hops)
         if size >= 1 << 20:
             rows.ratio(GROUP, f"{name}, first time: rate / memcpy",
-                       slices.of(name, lambda told: told["memcpy_us"] / told["first_us"]), "of memcpy", 0.7, hops=hops)
+                       slices.of(name, lambda run: run["memcpy_us"] / run["first_us"]), "of memcpy", 0.7, hops=hops)
         rows.add(GROUP, f"{name}, untouched", of("untouched_us"), "us", hops=hops)
         rows.add(GROUP, f"{name}, again", of("again_us"), "us", 10, LOWER, [request], hops=hops)
         rows.add(GROUP, f"{name}, deregistered", of("free_us"), "us", 5, LOWER, [request], hops=hops)
@@ -39,4 +39,4 @@ def registration(context, rows, bench, turns):
     first = turns(rows, bench, GROUP, {name: once(context, bench, size) for size, name in SIZES[:2]}, {})
     for _, name in SIZES[:2]:
         rows.add(GROUP, f"{name}: filled, registered, written once, deregistered",
-                 first.of(name, lambda told: told["p50"] / 1e3), "us", hops=first.hops(name))
+                 first.of(name, lambda run: run["p50"] / 1e3), "us", hops=first.hops(name))

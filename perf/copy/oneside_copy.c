@@ -218,7 +218,7 @@ send_file(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path, const cha
 	    !expect(a, DAT_CONNECTION_EVENT_ESTABLISHED, &event))
 		goto out;
 	if (event.event_data.connect_event_data.private_data_size < (DAT_COUNT)sizeof(s->target)) {
-		fprintf(stderr, "oneside-copy: %s told no buffer: is it oneside-copy?\n", host);
+		fprintf(stderr, "oneside-copy: %s reported no buffer: is it oneside-copy?\n", host);
 		goto out;
 	}
 	memcpy(&s->target, event.event_data.connect_event_data.private_data, sizeof(s->target));

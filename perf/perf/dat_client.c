@@ -94,7 +94,7 @@ connect_busy(struct client *c, enum greeting_kind kind, uint32_t index)
 	if (!connect_begin(c, part, kind, &ep) || !connect_end(c, &event))
 		return false;
 	if (event.event_data.connect_event_data.private_data_size < (DAT_COUNT)sizeof(t->target)) {
-		fprintf(stderr, "oneside-perf: %s told no buffer: is it oneside-perf?\n", c->o->host);
+		fprintf(stderr, "oneside-perf: %s reported no buffer: is it oneside-perf?\n", c->o->host);
 		return false;
 	}
 	memcpy(&t->target, event.event_data.connect_event_data.private_data, sizeof(t->target));

@@ -170,7 +170,7 @@ one_round(const struct dat_adapter *adapter, size_t size, struct least *least)
 }
 
 static void
-tell(const struct rates_options *o, const struct least *least)
+print_least(const struct rates_options *o, const struct least *least)
 {
 	if (o->json)
 		printf("{\"test\":\"reg_lat\",\"size\":%" PRIu64, o->size);
@@ -195,7 +195,7 @@ rates_registration(const struct rates_options *o)
 	for (uint64_t i = 0; i < rounds && ok; i++)
 		ok = one_round(&adapter, o->size, &least);
 	if (ok)
-		tell(o, &least);
+		print_least(o, &least);
 	dat_adapter_close(&adapter);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -166,7 +166,7 @@ client_connect_many(struct client *c, uint32_t count, uint32_t requests, uint32_
 		done += n;
 	}
 	if (event.event_data.connect_event_data.private_data_size < (DAT_COUNT)sizeof(c->target)) {
-		fprintf(stderr, "oneside-rates: %s told no buffer: is it oneside-rates?\n", c->o->host);
+		fprintf(stderr, "oneside-rates: %s reported no buffer: is it oneside-rates?\n", c->o->host);
 		return false;
 	}
 	memcpy(&c->target, event.event_data.connect_event_data.private_data, sizeof(c->target));

@@ -25,7 +25,7 @@ class PlaneLine(ctypes.Structure):
 
 class SlotLine(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint32) for name in
-                ("killed", "life", "paused", "ready", "imports", "doomed", "told_ms", "late_ms", "told", "unended")] + \
+                ("killed", "life", "paused", "ready", "imports", "doomed", "noticed_ms", "late_ms", "noticed", "unended")] + \
                [(name, ctypes.c_uint64) for name in ("blocks", "received", "connected", "excused")]
 
 
@@ -127,9 +127,9 @@ class Application:
     def stacks(self):
         if shutil.which("gdb") is None:
             return "no gdb here, no stacks"
-        told = subprocess.run(["gdb", "-p", str(self.process.pid), "-batch", "-ex", "thread apply all bt"],
+        noticed = subprocess.run(["gdb", "-p", str(self.process.pid), "-batch", "-ex", "thread apply all bt"],
                               capture_output=True, text=True)
-        return told.stdout
+        return noticed.stdout
 
     def clean_up(self):
         if self.process is not None:

@@ -50,7 +50,7 @@ chaos_fail(const char *file, int line, const char *format, ...)
 	if (atomic_load(&chaos_slot()->killed) & 1)
 		_exit(0);
 	fprintf(stderr, "FAILED: slot %u (%s), pid %d, %s:%d: ", chaos_self,
-		chaos_face(chaos_self) ? "rsm" : "dat", (int)getpid(), file, line);
+		chaos_api(chaos_self) ? "rsm" : "dat", (int)getpid(), file, line);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
@@ -119,7 +119,7 @@ chaos_choose(void)
 
 	do
 		slot = first + (uint32_t)chaos_number(last - first);
-	while (chaos_face(slot) != chaos_face(chaos_self));
+	while (chaos_api(slot) != chaos_api(chaos_self));
 	return slot;
 }
 
@@ -284,7 +284,7 @@ watch(void *main_thread)
 		usleep(500000);
 		chaos_fail(
 			__FILE__, __LINE__,
-			"its data plane is gone for %u ms, and it was not told (its threads had no processor for %u ms, its own clock is late by %u ms)",
+			"its data plane is gone for %u ms, and it was not noticed (its threads had no processor for %u ms, its own clock is late by %u ms)",
 			(unsigned)((now - gone) / 1000000), (unsigned)((kept_waiting() - waited) / 1000000),
 			(unsigned)(latest / 1000000));
 	}

@@ -116,7 +116,7 @@ chaos_plane_of(uint32_t slot)
 
 /* Returns 0 for uDAPL, 1 for RSM. */
 static inline uint32_t
-chaos_face(uint32_t slot)
+chaos_api(uint32_t slot)
 {
 	return slot / 2 % 2;
 }

@@ -61,10 +61,10 @@ class Chaos:
 
     def begin_end(self, index):
         """Announces the end of a data plane to all applications, before it ends."""
-        told = self.board.plane[index]
-        told.gone_ns = 0
-        told.killed_ns = time.monotonic_ns()
-        told.life += 1
+        noticed = self.board.plane[index]
+        noticed.gone_ns = 0
+        noticed.killed_ns = time.monotonic_ns()
+        noticed.life += 1
 
     def kill_plane(self, index, how, delay):
         plane = self.planes[index]
@@ -243,7 +243,7 @@ class Chaos:
             lines.append(f"{name}: {sum(s.connected for s in mine)} connections, {sum(s.excused for s in mine)} ended by "
                          f"others; {sum(s.blocks for s in mine)} blocks compared by their senders, "
                          f"{sum(s.received for s in mine)} by their receivers; notified of a dead data plane "
-                         f"{sum(s.told for s in mine)} times, at most {max(s.told_ms for s in mine)} ms after the kill and "
+                         f"{sum(s.noticed for s in mine)} times, at most {max(s.noticed_ms for s in mine)} ms after the kill and "
                          f"{max(s.late_ms for s in mine)} ms after its end; {sum(s.unended for s in mine)} connections with "
                          "work that never completed")
         lines += [f"data plane {NAMES[p.index]}: {b}" for p, b in zip(self.planes, self.baselines)]
@@ -256,9 +256,9 @@ class Chaos:
             if plane.process and plane.process.poll() is None:
                 plane.process.kill()
                 plane.process.wait()
-        told = self.cable.end()
-        if told:
-            print("cable:", told)
+        noticed = self.cable.end()
+        if noticed:
+            print("cable:", noticed)
 
     def tails(self):
         for name in sorted(os.listdir(self.work)):

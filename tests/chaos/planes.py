@@ -71,17 +71,17 @@ class Cable:
 
     def end(self):
         """Ends the cable; returns the last line that net-shuffle printed."""
-        told = ""
+        printed = ""
         if self.shuffle:
             self.shuffle.terminate()
             self.shuffle.wait()
             self.log.seek(0)
-            told = self.log.read().split("\n")[-2]
+            printed = self.log.read().split("\n")[-2]
             self.shuffle = None
         for name in self.namespaces:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
         self.namespaces = []
-        return told
+        return printed
 
 
 class Plane:

@@ -131,9 +131,9 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(sys.argv[1].replace("@", "\0", 1) if sys.argv[1][0] == "@" else sys.argv[1])
 print("listening")
 while True:
-	print(s.recv(4096).decode())' "$1" >"$WORK/told" &
+	print(s.recv(4096).decode())' "$1" >"$WORK/notified" &
 	APPLICATIONS+=("$!")
-	wait_for listening "$WORK/told"
+	wait_for listening "$WORK/notified"
 	[ "${1#/}" = "$1" ] || chmod 666 "$1"
 }
 
@@ -210,7 +210,7 @@ upgrades() {
 	say "$(cat "$WORK/out")"
 	PLANE_PID[service]=$(sed -n 's/^process \([0-9]*\) .*/\1/p' "$WORK/out")
 	wait "$old" || fail "the old process ended with status $?"
-	expect "MAINPID=$(plane_pid service)" "$WORK/told"
+	expect "MAINPID=$(plane_pid service)" "$WORK/notified"
 	before=$(pings)
 	until [ "$(pings)" -ge $((before + 3)) ]; do
 		[ "$looks" -gt 0 ] && kill -0 "$client" || fail "rping does not go on: $(tail -n 3 "$WORK/client" "$WORK/rping")"
@@ -219,10 +219,10 @@ upgrades() {
 	done
 	end_process "$client" 10
 	reload 'nothing has changed'
-	: >"$WORK/told"
-	wait_for WATCHDOG=1 "$WORK/told"
+	: >"$WORK/notified"
+	wait_for WATCHDOG=1 "$WORK/notified"
 	kill "$(plane_pid service)"
-	wait_for STOPPING=1 "$WORK/told"
+	wait_for STOPPING=1 "$WORK/notified"
 	unset "PLANE_PID[service]"
 	say "ExecReload upgrades a changed data plane, and reads the configuration otherwise"
 }
@@ -253,10 +253,10 @@ serves() {
 	command_line ExecStart
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/service.log" 2>&1 &
 	PLANE_PID[service]=$!
-	wait_for READY=1 "$WORK/told"
+	wait_for READY=1 "$WORK/notified"
 	expect "serving on $socket" "$WORK/service.log"
 	[ "$(stat -c %U "/proc/$(plane_pid service)")" = oneside ] || fail "it does not run as oneside"
-	wait_for WATCHDOG=1 "$WORK/told"
+	wait_for WATCHDOG=1 "$WORK/notified"
 	copies
 	rdma_programs
 	[ "$4" != af_packet ] || {
@@ -266,9 +266,9 @@ serves() {
 	kill "$(plane_pid service)"
 	wait "$(plane_pid service)" || fail "after SIGTERM: status $?"
 	unset "PLANE_PID[service]"
-	wait_for STOPPING=1 "$WORK/told"
+	wait_for STOPPING=1 "$WORK/notified"
 	# WATCHDOG=1 may come even after STOPPING=1.
-	[ "$(grep -v WATCHDOG=1 "$WORK/told" | tr '\n' ' ')" = "listening READY=1 STOPPING=1 " ] || fail "the service manager was notified: $(cat "$WORK/told")"
+	[ "$(grep -v WATCHDOG=1 "$WORK/notified" | tr '\n' ' ')" = "listening READY=1 STOPPING=1 " ] || fail "the service manager was notified: $(cat "$WORK/notified")"
 	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on net_$4, and notifies the service manager at ${address//$$/PID}"
 }
 

@@ -81,7 +81,7 @@ class Scapy:
             self.wrong += 1
             print(f"frame {number}: ICRC {carried.hex()} instead of {computed.hex()} by scapy")
 
-    def told(self):
+    def summary(self):
         return f"{sum(self.looked.values())} checked by scapy, {self.wrong} wrong"
 
 
@@ -145,7 +145,7 @@ def main():
     if complaints.pop(number + 1, None) is None:
         print("tshark does not complain of a header that ends too early")
         return 1
-    print(f"{sum(opcodes.values())} RoCEv2 frames, {wrong} wrong ICRCs, {scapy.told()}, {len(complaints)} complaints of tshark; "
+    print(f"{sum(opcodes.values())} RoCEv2 frames, {wrong} wrong ICRCs, {scapy.summary()}, {len(complaints)} complaints of tshark; "
           + ", ".join(f"0x{o:02x}: {n}" for o, n in sorted(opcodes.items())))
     for line in list(complaints.values())[:10]:
         print("tshark:", line)

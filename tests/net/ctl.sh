@@ -55,17 +55,17 @@ import json, re, sys
 # The manual page lists each name, and its kind.
 page = open(sys.argv[3], encoding="utf-8").read()
 page = page[page.index(".SS Names\n"):page.index(".SH PROTOCOL\n")]
-told = {}
+documented = {}
 for entry in page.split(".TP\n")[1:]:
     name, _, words = entry.partition("\n")
     words = words.split(".\n")[0].replace("\\fR", "").split()
-    told[name.replace("\\fB", "").replace("\\fR", "")] = {w.strip(",").replace("\\fI", ""): "\\fI" in w for w in words}
+    documented[name.replace("\\fB", "").replace("\\fR", "")] = {w.strip(",").replace("\\fI", ""): "\\fI" in w for w in words}
 def check_names(d):
     for name, objects in d.items():
         for o in objects if isinstance(objects, list) else ():
             for key, value in o.items():
-                if told[name].get(key) != isinstance(value, str):
-                    sys.exit(f"onesidectl(8) does not tell of {name}: {key}, or as another kind: {value!r}")
+                if documented[name].get(key) != isinstance(value, str):
+                    sys.exit(f"onesidectl(8) does not document {name}: {key}, or as another kind: {value!r}")
 for number in range(1, int(sys.argv[2]) + 1):
     command, *expressions = open(f"{sys.argv[1]}{number}.is").read().splitlines()
     d = json.load(open(f"{sys.argv[1]}{number}"))
@@ -338,14 +338,14 @@ wait "$tracer"
 APPLICATIONS=()
 python3 - "$WORK/trace" "$one" <<'PYTHON' || fail "the trace"
 import json, sys
-edges = [p["edge"] for p in map(json.loads, open(sys.argv[1])) if "edge" in p]
-ended = [e for e in edges if e["object"] == "attachment" and e.get("pid") == int(sys.argv[2])]
+transitions = [p["transition"] for p in map(json.loads, open(sys.argv[1])) if "transition" in p]
+ended = [e for e in transitions if e["object"] == "attachment" and e.get("pid") == int(sys.argv[2])]
 assert [(e["from"], e["to"]) for e in ended] == [("attached", "leaving"), ("leaving", "removing"),
     ("removing", "quiescing"), ("quiescing", "gone")], ended
 assert ended[0]["why"] == "an administrator has ended it", ended[0]
-assert any(e["object"] == "connection" and e["from"] == "up" and e["to"] == "over" for e in edges), edges
-assert any(e["object"] == "queue pair on its core" for e in edges), "no transition of a core"
-assert all(e["allowed"] for e in edges)
+assert any(e["object"] == "connection" and e["from"] == "up" and e["to"] == "over" for e in transitions), transitions
+assert any(e["object"] == "queue pair on its core" for e in transitions), "no transition of a core"
+assert all(e["allowed"] for e in transitions)
 PYTHON
 refuses 1 "hugepages" ctl capture
 say "transitions are traced"

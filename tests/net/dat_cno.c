@@ -241,7 +241,7 @@ agents_client(struct pair *pair)
 	DAT_CHECK(&s, dat_cno_create(s.ia, agent, &cno));
 	DAT_CHECK(&s, dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
 	CHECK(pair, param.agent.proxy_agent_func == agent_call && param.agent.instance_data == &a,
-	      "dat_cno_query does not tell the agent");
+	      "dat_cno_query does not return the agent");
 	DAT_CHECK(&s, dat_evd_modify_cno(s.request, cno));
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	expect_calls(&s, &a, 1, s.request);

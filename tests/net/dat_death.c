@@ -62,7 +62,7 @@ client(struct pair *pair)
 	dat_side_event(&s, s.conn, 1000, &event);
 	CHECK(pair, event.event_number == DAT_CONNECTION_EVENT_BROKEN, "connection event 0x%x",
 	      event.event_number);
-	CHECK(pair, pair_now_ms() - before < 1500 * PAIR_SHARE, "told only after %llu ms",
+	CHECK(pair, pair_now_ms() - before < 1500 * PAIR_SHARE, "noticed only after %llu ms",
 	      (unsigned long long)(pair_now_ms() - before));
 	pthread_join(thread, &ret);
 	CHECK(pair, (uintptr_t)ret != DAT_SUCCESS, "a wait on a dead interface adapter succeeded");

@@ -121,8 +121,9 @@ owner_round(struct dat_side *s, const struct dat_buffer *b, const struct dat_buf
 	}
 	take_rest(s, 1, &request, &recv);
 	pair_recv(s->pair, &reported, sizeof(reported));
-	CHECK(s->pair, reported.reads == 0 || request.succeeded == 1, "read of what was not told of");
-	CHECK(s->pair, recv.succeeded >= reported.done_sent, "the reader was told that its message arrived");
+	CHECK(s->pair, reported.reads == 0 || request.succeeded == 1, "read of what was not announced");
+	CHECK(s->pair, recv.succeeded >= reported.done_sent,
+	      "the reader was notified that its message arrived");
 	if (closer_of(round) == READER_GRACEFUL)
 		CHECK(s->pair, recv.succeeded == 1 && reported.reads == READS,
 		      "a graceful disconnect carries out what was posted: %u reads, %u messages",

@@ -125,14 +125,14 @@ await_use() {
 }
 
 # Searches for keys in the plane's log, command line and output, and in the memory that a core dump would contain.
-no_key_told() { # PLANE
-	cat "$(plane_log "$1")" "/proc/$(plane_pid "$1")/cmdline" >"$WORK/told"
-	ctl "$1" show ipsec --json >>"$WORK/told"
-	python3 - "$(plane_pid "$1")" "$WORK/told" "$WORK"/*.key <<'PYTHON' || fail "a key is where it should not be"
+no_key_leaked() { # PLANE
+	cat "$(plane_log "$1")" "/proc/$(plane_pid "$1")/cmdline" >"$WORK/shown"
+	ctl "$1" show ipsec --json >>"$WORK/shown"
+	python3 - "$(plane_pid "$1")" "$WORK/shown" "$WORK"/*.key <<'PYTHON' || fail "a key is where it should not be"
 import re, sys
 keys = {path: open(path).read().strip() for path in sys.argv[3:]}
-told = open(sys.argv[2], "rb").read()
-bad = [f"{path}: it is told" for path, text in keys.items() if text[:-8].encode() in told]
+shown = open(sys.argv[2], "rb").read()
+bad = [f"{path}: it is shown" for path, text in keys.items() if text[:-8].encode() in shown]
 wanted = {path: bytes.fromhex(text)[:-4] for path, text in keys.items()}
 hidden, areas = 0, []
 with open(f"/proc/{sys.argv[1]}/smaps") as smaps:
@@ -232,7 +232,7 @@ keys() {
 	start b
 	change_under_load
 	# Not with OpenSSL, which has keys anywhere in memory; then the data plane disables its core dumps.
-	grep -q 'event=esp_crypto device=crypto_openssl' "$(plane_log a)" || no_key_told a
+	grep -q 'event=esp_crypto device=crypto_openssl' "$(plane_log a)" || no_key_leaked a
 	restart
 	refusals
 	stop_plane a

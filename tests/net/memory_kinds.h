@@ -12,13 +12,13 @@
 
 #define KIND_SIZE (8ul << 20)
 
-enum kind_way { KIND_IN_PLACE, KIND_COPIED };
+enum kind_mode { KIND_IN_PLACE, KIND_COPIED };
 
 struct kind {
 	const char *name;
 	/* Returns NULL and sets *reason if this machine cannot make the kind. */
 	uint8_t *(*make)(const char **reason);
-	enum kind_way way;
+	enum kind_mode way;
 };
 
 extern const struct kind memory_kinds[];

@@ -83,18 +83,18 @@ for sample in second:
     name = sample.split("{")[0]
     family = next(n for n in (name, re.sub(r"_(total|info|count|bucket|sum)$", "", name)) if n in kinds)
     labels[family] |= set(re.findall(r'(\w+)="', sample)) - {"le"}
-told = []
+documented = []
 with open(sys.argv[3], encoding="utf-8") as document:
     for heading, text in re.findall(r"^### (.*)\n((?:(?!#).*\n)*)", document.read(), re.M):
         common = re.findall(r"`(\w+)`", heading)
         for kind, names in re.findall(r"^\* (\w+): ((?:.|\n  )*)", text, re.M):
-            told += [(name, kind, {*common, *own.split(", ")})
+            documented += [(name, kind, {*common, *own.split(", ")})
                      for name, own in re.findall(r"`(oneside_\w+)`(?: \(([\w, ]+)\))?", re.sub(r"\s+", " ", names))]
-assert len(told) == len({row[0] for row in told}), "doc/monitoring.md: a metric is listed twice"
-bad = [f"{n} is in doc/monitoring.md and is not exported" for n, *_ in told if n not in kinds]
-told = {row[0]: row[1:] for row in told}
+assert len(documented) == len({row[0] for row in documented}), "doc/monitoring.md: a metric is listed twice"
+bad = [f"{n} is in doc/monitoring.md and is not exported" for n, *_ in documented if n not in kinds]
+documented = {row[0]: row[1:] for row in documented}
 for name, kind in kinds.items():
-    known = told.get(name, ("", set()))
+    known = documented.get(name, ("", set()))
     # Labels of clients need not be present each time: compare subsets.
     if known[0] != kind or not helps.get(name) or not labels[name] <= known[1]:
         bad.append(f"doc/monitoring.md: {kind}: `{name}` ({', '.join(sorted(labels[name]))}): {helps.get(name)}")

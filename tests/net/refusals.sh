@@ -111,8 +111,8 @@ refuses 'port p0: mtu 1500: a slot of framesz=1024 cuts off all above 944; write
 	$DEVICE --vdev=net_af_packet0,iface=lo,framesz=1024 -- $SOCKET $ANY,mtu=1500
 
 # Options on the wrong side of the --.
-refuses 'option --port: it stands among the EAL options; write it after a --' $DEVICE $ANY
-refuses 'option --idle=sleep: it stands among the EAL options' $DEVICE --idle=sleep -- $SOCKET $ANY
+refuses 'option --port: it is among the EAL options; write it after a --' $DEVICE $ANY
+refuses 'option --idle=sleep: it is among the EAL options' $DEVICE --idle=sleep -- $SOCKET $ANY
 
 # Two DPDK programs with one file prefix.
 # shellcheck disable=SC2086

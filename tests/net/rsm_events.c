@@ -259,7 +259,7 @@ pollfd_client(struct pair *pair)
 	start = pair_now_ms();
 	CHECK(pair, epoll_wait(epoll, &got, 1, LONG_MS) == 1 && (got.events & EPOLLHUP) != 0, "epoll: %#x",
 	      got.events);
-	CHECK(pair, pair_now_ms() - start < 5000 * PAIR_SHARE, "told after %u ms",
+	CHECK(pair, pair_now_ms() - start < 5000 * PAIR_SHARE, "notified after %u ms",
 	      (unsigned)(pair_now_ms() - start));
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(&fd, 1, LONG_MS, &num), RSM_SUCCESS);
 	CHECK(pair, num == 1 && fd.revents == POLLHUP, "revents %#x", fd.revents);
@@ -368,7 +368,7 @@ woken_client(struct pair *pair)
 	CHECK(pair, waiter.ended_ms - killed < 5000 * PAIR_SHARE, "woken after %u ms",
 	      (unsigned)(waiter.ended_ms - killed));
 	CHECK(pair, poll(&fd, 1, LONG_MS) == 1 && fd.revents == POLLHUP, "poll: %#x", fd.revents);
-	CHECK(pair, pair_now_ms() - killed < 5000 * PAIR_SHARE, "the descriptor tells after %u ms",
+	CHECK(pair, pair_now_ms() - killed < 5000 * PAIR_SHARE, "the descriptor is readable after %u ms",
 	      (unsigned)(pair_now_ms() - killed));
 	RSM_CHECK(pair, rsm_memseg_release_pollfd(i.import), RSM_SUCCESS);
 	importer_disconnect(&i, pair);

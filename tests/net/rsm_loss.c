@@ -63,7 +63,7 @@ is_loss(int error)
 }
 
 /* Publishes a segment, and again whenever its data plane has come back. */
-static void export(const char *socket, int tell)
+static void export(const char *socket, int report)
 {
 	rsm_memseg_export_handle_t segment;
 	rsm_topology_t *topology;
@@ -83,7 +83,7 @@ static void export(const char *socket, int tell)
 
 		if (error == RSM_SUCCESS && !reported) {
 			reported = true;
-			if (write(tell, &topology->topology_hdr.local_nodeid, sizeof(node)) != sizeof(node))
+			if (write(report, &topology->topology_hdr.local_nodeid, sizeof(node)) != sizeof(node))
 				_exit(1);
 		}
 		usleep(100000);
@@ -225,20 +225,20 @@ main(int argc, char **argv)
 	      (unsigned)(now_ms() - cut), fd.revents);
 	pthread_join(waiter.thread, NULL);
 	CHECK(is_loss(waiter.error), "the waiter: %d", waiter.error);
-	CHECK(waiter.at <= cut + BOUND_MS, "the waiter is told after %u ms", (unsigned)(waiter.at - cut));
+	CHECK(waiter.at <= cut + BOUND_MS, "the waiter is notified after %u ms", (unsigned)(waiter.at - cut));
 	pthread_join(putter.thread, NULL);
 	CHECK(is_loss(putter.error), "the one that puts: %d", putter.error);
 	CHECK(putter.at <= cut + BOUND_MS, "a put is blocked for %u ms", (unsigned)(putter.at - cut));
 	atomic_store(&lost, true);
 	pthread_join(spanner.thread, NULL);
-	CHECK(spanner.at >= cut, "the loss was told inside the span: %d", spanner.error);
+	CHECK(spanner.at >= cut, "the loss was reported inside the span: %d", spanner.error);
 	CHECK(is_loss(spanner.error), "the end of the span: %d", spanner.error);
 	error = rsm_memseg_import_connect(controller, node, SEGMENT, RSM_PERM_RDWR, &none);
 	CHECK(error == RSMERR_REMOTE_NODE_UNREACHABLE || error == RSMERR_CTLR_NOT_PRESENT,
 	      "connecting to what is not there: %d", error);
 	CHECK(now_ms() - cut < CONNECT_MS, "connecting to what is not there takes %u ms",
 	      (unsigned)(now_ms() - cut));
-	printf("told after %d ms\n", (int)(waiter.at - cut));
+	printf("notified after %d ms\n", (int)(waiter.at - cut));
 	reported = now_ms();
 	error = rsm_memseg_import_put64(idle, 0, &value, 1);
 	CHECK(is_loss(error), "put: %d", error);

@@ -282,7 +282,7 @@ put_span(struct importer *i, off_t at, uint64_t *block, uint32_t count)
 		n = 1 + (uint32_t)number(count - from);
 		if (rsm_memseg_import_put(i->import, at + (off_t)from * 8, block + from, n * 8) !=
 		    RSM_SUCCESS)
-			FAIL("a put inside a span told of something");
+			FAIL("a put inside a span reported something");
 		if (error == RSM_SUCCESS && number(3) == 0)
 			error = rsm_memseg_import_order_barrier(&i->barrier);
 	}

@@ -229,7 +229,7 @@ shown_client(struct pair *pair)
 	n = fread(text, 1, sizeof(text) - 1, shown);
 	text[n] = '\0';
 	CHECK(pair, pclose(shown) == 0, "%s", text);
-	CHECK(pair, strstr(text, "\"way\": \"copied\"") != NULL, "%s", text);
+	CHECK(pair, strstr(text, "\"method\": \"copied\"") != NULL, "%s", text);
 	CHECK(pair, strstr(text, "\"client_copied_bytes\": 65536") != NULL, "%s", text);
 	ibv_dereg_mr(mr);
 	announce(pair, 0);

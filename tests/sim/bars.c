@@ -17,7 +17,7 @@ static const struct link_run plain = {
 };
 
 static void
-tell(const char *name, const struct link_run *run, const struct link_result *r)
+report(const char *name, const struct link_run *run, const struct link_result *r)
 {
 	printf("%-10s %-9s %-5s mtu %4u loss %5.3f%%: %6.2f Gb/s, Jain %.3f, least %5.2f; sent again %llu, timeouts %llu, lost %llu, dropped %llu (late %llu), marked %llu, CNPs %llu\n",
 	       name,
@@ -41,7 +41,7 @@ at_least(const char *what, double value, double bar)
 }
 
 /* Checks the share of goodput that remains with a peer that has announced nothing, whose window is
- * RC_WINDOW_OTHER. */
+ * RC_CWND_OTHER. */
 static bool
 unknown_peer(uint16_t mtu, double bar)
 {
@@ -56,7 +56,7 @@ unknown_peer(uint16_t mtu, double bar)
 	for (int lossy = 0; lossy < 2; lossy++) {
 		run.loss = lossy ? 0.001 : 0;
 		r = link_simulate(&run);
-		tell("loss", &run, &r);
+		report("loss", &run, &r);
 		if (!lossy &&
 		    !at_least("share of the goodput with an announcement", r.goodput / announced, bar))
 			return false;
@@ -85,7 +85,7 @@ link_loss(void)
 					run.selective = selective;
 					run.loss = losses[i];
 					r = link_simulate(&run);
-					tell("loss", &run, &r);
+					report("loss", &run, &r);
 					if (i == 0)
 						without = r.goodput;
 					else if (selective)
@@ -117,7 +117,7 @@ link_incast(void)
 		run.time = 100 * MS;
 		for (run.senders = 2; run.senders <= 32; run.senders *= 4) {
 			r = link_simulate(&run);
-			tell("incast", &run, &r);
+			report("incast", &run, &r);
 			good &= at_least("share of the bottleneck", r.goodput / alone.goodput, 0.9);
 			good &= at_least("fairness", r.jain, 0.95);
 		}

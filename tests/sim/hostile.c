@@ -275,7 +275,7 @@ input(struct end *victim, const struct wire_packet *packet, uint8_t *block, uint
 static void
 end_burst(struct end *victim)
 {
-	test_env_settle(&victim->env);
+	test_env_quiesce(&victim->env);
 	free(victim->input);
 	victim->input = NULL;
 }
@@ -355,7 +355,7 @@ random_packet(struct end *victim, uint64_t now)
 	packet.payload = payload;
 	if (below(10) == 0)
 		make_hello(victim, &packet, block);
-	test_env_settle(&victim->env); /* as if the packet's frame had been parsed */
+	test_env_quiesce(&victim->env); /* as if the packet's frame had been parsed */
 	input(victim, &packet, block, now);
 }
 
@@ -394,7 +394,7 @@ packed_packet(struct end *victim, uint64_t now)
 		packet.payload_len = below(packet.payload_len);
 	/* A block of the exact size, so that overreading is detected. */
 	packet.payload = realloc(payload, packet.payload_len + 1);
-	test_env_settle(&victim->env);
+	test_env_quiesce(&victim->env);
 	input(victim, &packet, (uint8_t *)(uintptr_t)packet.payload, now);
 }
 

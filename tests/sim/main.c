@@ -16,7 +16,7 @@ usage(void)
 		"  --stops HOW   hosts on a perfect network: none stops, pause, vanish\n"
 		"  --moves    queue pairs move between two cores of their host\n"
 		"  --takeovers  another process takes over a host's queue pairs\n"
-		"  -v         tell every frame and completion\n"
+		"  -v         print every frame and completion\n"
 		"  --link WHAT   goodput over a modelled switch: loss, incast\n"
 		"  --bench    ns per small operation instead\n");
 	exit(2);

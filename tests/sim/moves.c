@@ -31,7 +31,7 @@ moves_freeze(struct sim *sim, struct side *side)
 	int rc;
 
 	side->record = malloc(size); /* exactly as large as it needs to be */
-	rc = rc_freeze(side->qp, side->record, size, &side->kept, host_now(side->host));
+	rc = rc_freeze(side->qp, side->record, size, &side->frozen, host_now(side->host));
 	if (rc != 0) {
 		if (rc != -EAGAIN && rc != -ENOTCONN)
 			sim_fail(sim, side, "is not frozen: %d", rc);
@@ -39,7 +39,7 @@ moves_freeze(struct sim *sim, struct side *side)
 		side->record = NULL;
 		return rc;
 	}
-	side->record_len = rc_record_size(side->kept.count);
+	side->record_len = rc_record_size(side->frozen.count);
 	sim_log(sim, side, "is frozen");
 	free(side->qp);
 	side->qp = calloc(1, rc_qp_size());
@@ -61,7 +61,7 @@ void
 moves_return(struct sim *sim, struct side *side)
 {
 	side->host = side->from;
-	rc_kept_free(&side->from->env.rc, &side->kept);
+	rc_frozen_free(&side->from->env.rc, &side->frozen);
 	if (!moves_try(side))
 		sim_fail(sim, side, "cannot be thawed where it was");
 }
@@ -94,17 +94,17 @@ finish(struct sim *sim, struct side *side)
 	side->thaw_at = NEVER;
 	/* Without enough nodes there, or by chance as for want of something else, the queue pair returns. */
 	if (sim_below(sim, 8) != 0 && moves_try(side)) {
-		rc_kept_free(&side->from->env.rc, &side->kept);
+		rc_frozen_free(&side->from->env.rc, &side->frozen);
 		sim->totals->moves++;
 	} else {
 		moves_return(sim, side);
 	}
 	moves_end(sim, side);
-	if (side->parked == NULL)
+	if (side->waiting == NULL)
 		return;
-	*side->host->inbox_end = side->parked;
-	side->host->inbox_end = side->parked_end;
-	side->parked = NULL;
+	*side->host->inbox_end = side->waiting;
+	side->host->inbox_end = side->waiting_end;
+	side->waiting = NULL;
 }
 
 void
@@ -130,11 +130,11 @@ moves_take(struct side *side, const struct host *host, struct frame *frame)
 		return true;
 	}
 	if (side->record != NULL) {
-		if (side->parked == NULL)
-			side->parked_end = &side->parked;
+		if (side->waiting == NULL)
+			side->waiting_end = &side->waiting;
 		frame->next = NULL;
-		*side->parked_end = frame;
-		side->parked_end = &frame->next;
+		*side->waiting_end = frame;
+		side->waiting_end = &frame->next;
 		return true;
 	}
 	if (side->host == host)

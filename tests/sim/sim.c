@@ -428,7 +428,7 @@ poll_wanted(struct sim *sim, struct side *side)
 {
 	if (side->record != NULL || !rc_wants_output(side->qp))
 		return;
-	if (side->host->env.rc.held != RC_FLOWS)
+	if (side->host->env.rc.throttle != RC_UNTHROTTLED)
 		poll_at(side->host, sim->now + 20 * US);
 	else
 		poll_soon(sim, side->host);
@@ -473,11 +473,11 @@ poll_host(struct sim *sim, struct host *host)
 		frame_free(before);
 		before = frame;
 	}
-	test_env_settle(&host->env);
+	test_env_quiesce(&host->env);
 	frame_free(before);
 	if (host->inbox != NULL)
 		poll_soon(sim, host);
-	host->env.rc.held = sim_chance(sim, sim->weather.held) ? RC_HELD : RC_FLOWS;
+	host->env.rc.throttle = sim_chance(sim, sim->weather.held) ? RC_THROTTLED : RC_UNTHROTTLED;
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		struct side *side = sim->side[i];
 		uint32_t budget = 1 + sim_below(sim, 64);

@@ -138,9 +138,9 @@ struct side {
 	void *record;              /* frozen; NULL: it runs */
 	uint32_t record_len;
 	bool lossy; /* takeovers.c: frames for it are lost while it is frozen */
-	struct rc_kept kept;
+	struct rc_frozen frozen;
 	struct host *from;
-	struct frame *parked, **parked_end;
+	struct frame *waiting, **waiting_end;
 };
 
 enum repeat { REPEAT_MIXED, REPEAT_SELECTIVE, REPEAT_GO_BACK };
@@ -166,7 +166,7 @@ struct options {
 /* Behaviour of one run's network, drawn from the seed. */
 struct weather {
 	double loss, duplicate, corrupt, reorder, spike, starve;
-	double held; /* not the network's: how often a host is held (RC_HELD) */
+	double held; /* not the network's: how often a host is held (RC_THROTTLED) */
 	uint64_t delay, jitter, spike_delay, poll_jitter, copy_delay;
 };
 

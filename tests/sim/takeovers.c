@@ -104,7 +104,7 @@ take(struct sim *sim, uint32_t host)
 		roll_back(sim, host);
 	for (uint32_t i = 0; i < sim->sides && commits; i++)
 		if (sim->side[i]->record != NULL && is_of(sim, sim->side[i], host))
-			rc_kept_free(&sim->side[i]->from->env.rc, &sim->side[i]->kept);
+			rc_frozen_free(&sim->side[i]->from->env.rc, &sim->side[i]->frozen);
 	go_on(sim, host, true);
 	sim->totals->takeovers++;
 	sim->totals->rollbacks += !commits;

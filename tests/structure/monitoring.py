@@ -47,10 +47,10 @@ def metrics(document, used):
 
 def alerts(document, rules, tests):
     defined = re.findall(r"^ *- alert: (\w+)$", rules, re.M)
-    told = re.findall(r"`(Oneside\w+)`", document)
+    documented = re.findall(r"`(Oneside\w+)`", document)
     tested = set(re.findall(r'alertname="(\w+)"', tests))
-    if defined != told:
-        yield f"doc/monitoring.md lists the alerts {told}, the rules have {defined}"
+    if defined != documented:
+        yield f"doc/monitoring.md lists the alerts {documented}, the rules have {defined}"
     yield from (f"{name}: no test of oneside.test.yml makes it fire" for name in defined if name not in tested)
     if not rules.count("description:") == rules.count("summary:") == len(defined):
         yield "oneside.rules.yml: an alert has no description, which should explain what to do"
@@ -68,10 +68,10 @@ def events(root, document):
                 yield f"{path}: a line of the log does not begin with event=NAME: {text}"
             elif level in ("notice", "warning", "error"):
                 made[event[1]] = level
-    told = dict(re.findall(r"^\* `([a-z_]+)` (notice|warning|error): .+$", document, re.M))
+    documented = dict(re.findall(r"^\* `([a-z_]+)` (notice|warning|error): .+$", document, re.M))
     yield from (f"doc/monitoring.md: the {level} `{event}` is not in the list of the log, or with another level"
-                for event, level in made.items() if told.get(event) != level)
-    yield from (f"doc/monitoring.md: no source logs `{event}`" for event in told if event not in made)
+                for event, level in made.items() if documented.get(event) != level)
+    yield from (f"doc/monitoring.md: no source logs `{event}`" for event in documented if event not in made)
 
 
 def panels(dashboard):

@@ -37,9 +37,9 @@ PREFIXES = {
         "wire": "icrc wire",
     },
     "control": {
-        "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts pass "
+        "attach": "attach client clients command copies entry grace identity job lane mapping mappings object extents pass "
                   "reaper reapers server user users work worker workers",
-        "base": "acl arena control listening log port_space quota small table turns",
+        "base": "acl arena control listening log port_space drr quota table",
         "cm": "cm sidr",
         "connect": "ah ahs balance conn conns cr listen listener listeners qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts qp_set resolution",
@@ -65,7 +65,7 @@ PREFIXES = {
         "": "base cno cr ep event evd handle ia idmap lmr lost object pz rmr sp srq stash",
         "registry": "conf dats offer oneside refused registry explain explaining",
     },
-    "api/dat2": {"": "dat event face offer"},
+    "api/dat2": {"": "dat dat2 event offer"},
     "api/verbs": {
         "": "bind channel cq device domain element events execute_ioctl expected give inline_room mw post qp refused srq ud verbs "
             "wr _verbs __verbs __ioctl",

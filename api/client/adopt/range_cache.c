@@ -24,9 +24,9 @@
 #define BUSY_NS 50000 /* before ranges_lock is tried again */
 
 enum state {
-	STATE_FREE,   /* guards no range; events of earlier mappings may still arrive */
-	STATE_HELD,   /* the range is registered */
-	STATE_CACHED, /* the range is cached */
+	STATE_FREE,       /* guards no range; events of earlier mappings may still arrive */
+	STATE_REGISTERED, /* the range is registered */
+	STATE_CACHED,     /* the range is cached */
 };
 
 struct guard {
@@ -334,7 +334,7 @@ guard_set(struct range *range)
 	one_store_alone(&guard->touched, false);
 	guard->range = range;
 	range->guard = guard;
-	one_store_alone(&guard->state, STATE_HELD);
+	one_store_alone(&guard->state, STATE_REGISTERED);
 	if (ioctl(one_load_alone(&guard->fd), UFFDIO_REGISTER, &reg) == 0 && range_is_whole(range))
 		return true;
 	range_cache_unguard(range, range->start, range->start + range->length);
@@ -374,7 +374,7 @@ range_cache_take(struct range *range)
 		return;
 	cache.bytes -= range->length;
 	/* Pairs with the load in guard_serve. */
-	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_release);
+	atomic_store_explicit(&guard->state, STATE_REGISTERED, memory_order_release);
 }
 
 /*

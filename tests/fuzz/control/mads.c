@@ -222,7 +222,7 @@ end_all(void)
 	for (int i = 0; i < HOSTS; i++)
 		for (struct end *end = net->host[i].ends; end != NULL; end = end->next)
 			if (end->conn != NULL || end->reported[end->count - 1] != CM_GONE)
-				fuzz_fail("the end of a connection is not told");
+				fuzz_fail("the end of a connection is not reported");
 }
 
 int

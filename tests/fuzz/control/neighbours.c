@@ -147,7 +147,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	record = (struct bytes){(const uint8_t[]){TIME_LOG2_MAX - 1}, 1};
 	pass(&record);
 	if (reported != asked)
-		fuzz_fail("who looks for a neighbour is told once");
+		fuzz_fail("who looks for a neighbour is notified once");
 	teardown(&state);
 	return 0;
 }

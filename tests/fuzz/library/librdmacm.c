@@ -351,7 +351,7 @@ reported_at(const void *what, size_t size)
 
 /* Stores an entry in the ring that the library reads for the id's device. */
 static void
-tell(const struct rdma_cm_id *of, struct one_cqe *cqe)
+report(const struct rdma_cm_id *of, struct one_cqe *cqe)
 {
 	const struct device *device = ((const struct id *)(const void *)of)->device;
 
@@ -383,7 +383,7 @@ event_connection(struct bytes *record)
 		shm->rd_atomic_in = (uint32_t)record_number(record, 2);
 		shm->rd_atomic_out = (uint32_t)record_number(record, 2);
 	}
-	tell(&of->base, &cqe);
+	report(&of->base, &cqe);
 }
 
 static uint32_t
@@ -415,7 +415,7 @@ event_request(struct bytes *record)
 		record_fill(record, (uint8_t *)&shm + record_number(record, 1) % 32, 32);
 	cqe.object = listener_of(of);
 	cqe.cookie = here == 0xef ? record_number(record, 8) : reported_at(&shm, sizeof(shm));
-	tell(of, &cqe);
+	report(of, &cqe);
 }
 
 /* Reports a peer's SIDR question, or the answer to our own. */
@@ -443,7 +443,7 @@ event_sidr(struct bytes *record)
 		cqe.status = (uint8_t)record_number(record, 1);
 	}
 	cqe.cookie = reported_at(&shm, sizeof(shm));
-	tell(&of->base, &cqe);
+	report(&of->base, &cqe);
 }
 
 /* ---- the target ---- */

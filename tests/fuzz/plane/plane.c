@@ -349,7 +349,7 @@ check_nothing_left(void)
 		fuzz_fail("packet buffers are lost");
 	if (!TAILQ_EMPTY(&core->env.scoreboards->used))
 		fuzz_fail("scoreboards are lost");
-	if (core->hot_count != 0 || !TAILQ_EMPTY(&core->turns.busy) || !STAILQ_EMPTY(&core->dirty) ||
+	if (core->hot_count != 0 || !TAILQ_EMPTY(&core->drr.busy) || !STAILQ_EMPTY(&core->dirty) ||
 	    !LIST_EMPTY(&core->reaching))
 		fuzz_fail("the core still knows of an application that has gone");
 	if (engine.reap != NULL)

@@ -228,7 +228,7 @@ check_text(const char *text, size_t len)
 		uint8_t c = (uint8_t)text[i], next = i + 1 < len ? (uint8_t)text[i + 1] : 0;
 
 		if ((c < ' ' && c != '\n') || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0))
-			fuzz_fail("a terminal is told what to do");
+			fuzz_fail("a terminal is sent control sequences");
 	}
 }
 

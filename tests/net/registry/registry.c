@@ -56,7 +56,7 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 
 /* Calls the function of the given name in the provider library. */
 static void
-tell(const char *function, const DAT_PROVIDER_INFO *info)
+report(const char *function, const DAT_PROVIDER_INFO *info)
 {
 	void *symbol = dlsym(entry.library, function);
 	DAT_PROVIDER_INIT_FUNC init;
@@ -94,7 +94,7 @@ dat_ia_openv(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async, DAT
 			fprintf(stderr, "registry: %s\n", dlerror());
 			abort();
 		}
-		tell(DAT_PROVIDER_INIT_FUNC_STR, &info);
+		report(DAT_PROVIDER_INIT_FUNC_STR, &info);
 	}
 	if (entry.table == NULL)
 		return FAILURE(DAT_PROVIDER_NOT_FOUND);
@@ -138,7 +138,7 @@ dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags)
 		return ret;
 	ias[(uintptr_t)ia - 1] = NULL;
 	if (--entry.opens == 0) {
-		tell(DAT_PROVIDER_FINI_FUNC_STR, &info);
+		report(DAT_PROVIDER_FINI_FUNC_STR, &info);
 		dlclose(entry.library);
 		if (entry.table != NULL)
 			return FAILURE(DAT_PROVIDER_IN_USE);

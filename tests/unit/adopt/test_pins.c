@@ -875,7 +875,7 @@ test_from_outside(void **state)
 struct slow_store {
 	pid_t parent;
 	uint8_t *p, *missing, *data;
-	int uffd, reported, tells;
+	int uffd, reported, notifies;
 };
 
 /* Fill the page once the store waits for it, each time after a different delay. */
@@ -889,7 +889,7 @@ fill_missing(void *argument)
 			.dst = (uintptr_t)s->missing, .src = (uintptr_t)s->data, .len = PAGE};
 		struct uffd_msg msg;
 
-		if (read(s->uffd, &msg, sizeof(msg)) != sizeof(msg) || write(s->tells, "", 1) != 1)
+		if (read(s->uffd, &msg, sizeof(msg)) != sizeof(msg) || write(s->notifies, "", 1) != 1)
 			return NULL;
 		usleep(n * 50);
 		ioctl(s->uffd, UFFDIO_COPY, &page);
@@ -919,7 +919,7 @@ store_slowly(struct slow_store *s)
 	while (read(s->reported, &byte, 1) == 1) {
 		madvise(s->missing, PAGE, MADV_DONTNEED);
 		if (process_vm_writev(s->parent, &local, 1, &remote, 1, 0) != (ssize_t)PAGE ||
-		    write(s->tells, "", 1) != 1)
+		    write(s->notifies, "", 1) != 1)
 			break;
 	}
 	_exit(1);
@@ -942,7 +942,7 @@ test_pin_ends(void **state)
 	assert_int_equal(pipe2(there, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(back, O_CLOEXEC), 0);
 	store.reported = there[0];
-	store.tells = back[1];
+	store.notifies = back[1];
 	pid = fork();
 	if (pid == 0)
 		store_slowly(&store);

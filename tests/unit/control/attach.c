@@ -12,11 +12,11 @@ struct config config;
 uint32_t base_fds;
 
 static pthread_mutex_t edges_lock = PTHREAD_MUTEX_INITIALIZER;
-static char edges[1024], edges_copy[sizeof(edges)];
+static char transitions[1024], transitions_copy[sizeof(transitions)];
 
 static void
-take_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
-	  bool allowed)
+take_transition(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
+		bool allowed)
 {
 	size_t len;
 
@@ -25,23 +25,23 @@ take_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint3
 	if (strcmp(machine->object, "attachment") != 0)
 		return;
 	pthread_mutex_lock(&edges_lock);
-	len = strlen(edges);
-	snprintf(edges + len, sizeof(edges) - len, "%s -> %s: %s\n", machine->name[from], machine->name[to],
-		 why);
+	len = strlen(transitions);
+	snprintf(transitions + len, sizeof(transitions) - len, "%s -> %s: %s\n", machine->name[from],
+		 machine->name[to], why);
 	pthread_mutex_unlock(&edges_lock);
 }
 
 void
 attach_edges_trace(void)
 {
-	state_trace = take_edge;
+	state_trace = take_transition;
 }
 
 void
 attach_edges_clear(void)
 {
 	pthread_mutex_lock(&edges_lock);
-	edges[0] = '\0';
+	transitions[0] = '\0';
 	pthread_mutex_unlock(&edges_lock);
 }
 
@@ -49,9 +49,9 @@ const char *
 attach_edges(void)
 {
 	pthread_mutex_lock(&edges_lock);
-	memcpy(edges_copy, edges, sizeof(edges));
+	memcpy(transitions_copy, transitions, sizeof(transitions));
 	pthread_mutex_unlock(&edges_lock);
-	return edges_copy;
+	return transitions_copy;
 }
 
 void

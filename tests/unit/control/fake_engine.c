@@ -201,7 +201,7 @@ sink(enum engine_event_type type, void *owner, uint32_t value)
 }
 
 void
-fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
+fake_event(uint32_t qpn, enum engine_event_type type, uint32_t value)
 {
 	struct engine_qp *qp;
 
@@ -244,7 +244,7 @@ fake_bind(uint32_t qpn, const struct engine_bind *bind)
 		if (qp->config.qpn == qpn)
 			qp->bind = *bind;
 	pthread_mutex_unlock(&lock);
-	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
+	fake_event(qpn, ENGINE_EVENT_BIND, 0);
 }
 
 int
@@ -770,7 +770,7 @@ execute(struct engine_command *command)
 		count_rings(&qp->config, -1);
 		break;
 	case ENGINE_QP_BIND_DONE:
-		bind_result = command->ok ? 1 + command->settle : 0;
+		bind_result = command->ok ? 1 + command->copies : 0;
 		break;
 	case ENGINE_CQ_POST:
 		if (command->event.type == ONE_CQE_CONNECT &&

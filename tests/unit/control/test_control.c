@@ -4,5 +4,5 @@
 int
 main(void)
 {
-	return memory_tests() + worker_tests() + rules_tests() + turns_tests();
+	return memory_tests() + worker_tests() + rules_tests() + drr_tests();
 }

@@ -6,7 +6,7 @@
 
 int memory_tests(void); /* table, arena, quota, region */
 int worker_tests(void);
-int turns_tests(void);
+int drr_tests(void);
 int rules_tests(void); /* access list, services, private data, negotiation */
 
 #endif

@@ -75,13 +75,13 @@ static void
 errors_agree(void **state)
 {
 	for (const struct layout *at = errors; at->name != NULL; at++) {
-		DAT_RETURN converted = face_return((DAT_RETURN)at->value);
+		DAT_RETURN converted = dat2_return((DAT_RETURN)at->value);
 
 		if (converted != theirs(at->name))
 			fail_msg("%s: %#x here, %#llx there", at->name, converted,
 				 (unsigned long long)theirs(at->name));
 	}
-	assert_int_equal(face_return(DAT_SUCCESS), 0);
+	assert_int_equal(dat2_return(DAT_SUCCESS), 0);
 }
 
 static void
@@ -89,11 +89,11 @@ moved_arguments(void **state)
 {
 	static const uint8_t moved[] = {1, 3};
 
-	assert_int_equal(face_return_moved(BAD_ARG(1), moved, 2), face_return(BAD_ARG(1)));
-	assert_int_equal(face_return_moved(BAD_ARG(2), moved, 2), face_return(BAD_ARG(3)));
-	assert_int_equal(face_return_moved(BAD_ARG(3), moved, 2), face_return(BAD_ARG(3)));
-	assert_int_equal(face_return_moved(BAD_HANDLE(EP), moved, 2), face_return(BAD_HANDLE(EP)));
-	assert_int_equal(face_return_moved(DAT_SUCCESS, moved, 2), DAT_SUCCESS);
+	assert_int_equal(dat2_return_moved(BAD_ARG(1), moved, 2), dat2_return(BAD_ARG(1)));
+	assert_int_equal(dat2_return_moved(BAD_ARG(2), moved, 2), dat2_return(BAD_ARG(3)));
+	assert_int_equal(dat2_return_moved(BAD_ARG(3), moved, 2), dat2_return(BAD_ARG(3)));
+	assert_int_equal(dat2_return_moved(BAD_HANDLE(EP), moved, 2), dat2_return(BAD_HANDLE(EP)));
+	assert_int_equal(dat2_return_moved(DAT_SUCCESS, moved, 2), DAT_SUCCESS);
 }
 
 int

@@ -81,10 +81,10 @@ test_shared(void **state)
 	/* after much work more will follow: do not yield, */
 	assert_false(gives(MANY));
 	/* after unfinished work neither. */
-	core->turns.clients = 1;
+	core->drr.clients = 1;
 	assert_false(gives(FEW));
 	assert_true(gives(0));
-	core->turns.clients = 0;
+	core->drr.clients = 0;
 	core->tx[0].count = 1;
 	assert_false(gives(FEW));
 	core->tx[0].count = 0;
@@ -246,9 +246,9 @@ begin_to_sleep(void)
 	begin(ONE_IDLE_SLEEP);
 	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
 	rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
-	core->look_least = 1ull << 61; /* far longer than the calls of this test */
-	core->look_most = 1ull << 62;
-	core->look_for = core->look_least;
+	core->poll_least = 1ull << 61; /* far longer than the calls of this test */
+	core->poll_most = 1ull << 62;
+	core->poll_for = core->poll_least;
 	set(false);
 }
 
@@ -260,13 +260,13 @@ end_of_sleep(void)
 	fixture_stop();
 }
 
-/* Run a loop without work after `looked` cycles of such loops; returns whether the core slept. */
+/* Run a loop without work after `polled_in_vain` cycles of such loops; returns whether the core slept. */
 static bool
 sleeps_after(uint64_t looked)
 {
 	uint64_t before = core->stats.sleeps;
 
-	core->looked = looked;
+	core->polled_in_vain = looked;
 	gives(0);
 	return core->stats.sleeps > before;
 }
@@ -286,15 +286,15 @@ test_looks_on_for_a_while(void **state)
 {
 	begin_to_sleep();
 	assert_false(sleeps_after(0));
-	assert_false(sleeps_after(core->look_least / 2));
-	assert_true(sleeps_after(core->look_least));
+	assert_false(sleeps_after(core->poll_least / 2));
+	assert_true(sleeps_after(core->poll_least));
 	/* Time in which others have the processor does not count as polling. */
-	core->looked = 0;
-	learns(2 * core->look_least);
-	assert_false(sleeps_after(core->looked));
+	core->polled_in_vain = 0;
+	learns(2 * core->poll_least);
+	assert_false(sleeps_after(core->polled_in_vain));
 	/* When others want the processor, they get it in between. */
 	set(true);
-	core->looked = 0;
+	core->polled_in_vain = 0;
 	assert_true(gives(0));
 	end_of_sleep();
 }
@@ -303,11 +303,11 @@ static void
 test_looks_on_for_answers(void **state)
 {
 	begin_to_sleep();
-	core->turns.flight = 1;
-	assert_false(sleeps_after(core->look_least));
-	assert_true(sleeps_after(core->look_most));
-	core->turns.flight = 0;
-	assert_true(sleeps_after(core->look_least));
+	core->drr.flight = 1;
+	assert_false(sleeps_after(core->poll_least));
+	assert_true(sleeps_after(core->poll_most));
+	core->drr.flight = 0;
+	assert_true(sleeps_after(core->poll_least));
 	end_of_sleep();
 }
 
@@ -318,18 +318,18 @@ test_adapts(void **state)
 	uint64_t most;
 
 	begin_to_sleep();
-	most = core->look_most;
+	most = core->poll_most;
 	finds_after(most / 4);
-	assert_int_equal(core->look_for, core->look_least); /* the core did not sleep */
+	assert_int_equal(core->poll_for, core->poll_least); /* the core did not sleep */
 	assert_true(sleeps_after(most));
 	finds_after(most / 3);
-	assert_int_equal(core->look_for, 2 * (most / 3));
+	assert_int_equal(core->poll_for, 2 * (most / 3));
 	assert_true(sleeps_after(most));
 	finds_after(most);
-	assert_int_equal(core->look_for, most);
+	assert_int_equal(core->poll_for, most);
 	assert_true(sleeps_after(most));
 	finds_after(most + 1);
-	assert_int_equal(core->look_for, core->look_least);
+	assert_int_equal(core->poll_for, core->poll_least);
 	end_of_sleep();
 }
 

@@ -203,7 +203,7 @@ sleeps_through(void (*const steps[STEPS])(void), uint32_t first, uint32_t second
 	before[0] = first;
 	before[1] = second;
 	step = steps;
-	core->looked = UINT64_MAX / 2;
+	core->polled_in_vain = UINT64_MAX / 2;
 	core->loop_at = core->idle_at = rte_rdtsc();
 	idle_wait(core, 0);
 	take_steps(UINT32_MAX);

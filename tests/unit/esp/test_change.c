@@ -524,7 +524,7 @@ test_soft_limits(void **state)
 	pthread_join(thread, NULL);
 	config.num_ipsec = 0;
 	put_in_force(&config);
-	esp_keeper_settle();
+	esp_keeper_quiesce();
 	assert_int_equal(times_in(path, "event=esp_soft_limit"), 50);
 	rte_openlog_stream(NULL);
 	rte_log_set_global_level(RTE_LOG_ERR);

@@ -309,12 +309,12 @@ test_in_cut(void **state)
 	uint32_t len = PEER_ETH + PEER_IPV4 + PEER_ESP + 28 + 16;
 
 	for (uint32_t cut = 0; cut < len; cut++) {
-		for (int tells = 0; tells < 2; tells++) {
+		for (int agrees = 0; agrees < 2; agrees++) {
 			struct rte_mbuf *m = peer_frame(&packet);
 			uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *) + PEER_ETH;
 
 			assert_int_equal(m->data_len, len);
-			if (tells && cut >= PEER_ETH) {
+			if (agrees && cut >= PEER_ETH) {
 				store_be16(ip + 2, (uint16_t)(cut - PEER_ETH));
 				store_be16(ip + 10, 0);
 				store_be16(ip + 10, peer_sum(ip, PEER_IPV4));

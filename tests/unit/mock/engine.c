@@ -54,17 +54,17 @@ mock_answer(struct mock *mock, enum one_msg_type type)
 
 	pthread_mutex_lock(&mock->lock);
 	mock->park[type] = false;
-	for (uint32_t i = 0; i < mock->num_parked; i++) {
-		const struct one_reply *reply = &mock->parked[i].reply;
+	for (uint32_t i = 0; i < mock->num_pending; i++) {
+		const struct one_reply *reply = &mock->pending[i].reply;
 
 		if (reply->type != type)
-			mock->parked[left++] = mock->parked[i];
+			mock->pending[left++] = mock->pending[i];
 		else
-			mock_check(send(mock->parked[i].sock, reply, sizeof(*reply), MSG_NOSIGNAL) ==
+			mock_check(send(mock->pending[i].sock, reply, sizeof(*reply), MSG_NOSIGNAL) ==
 					   (ssize_t)sizeof(*reply),
-				   "a parked reply");
+				   "a pending reply");
 	}
-	mock->num_parked = left;
+	mock->num_pending = left;
 	pthread_mutex_unlock(&mock->lock);
 }
 
@@ -191,7 +191,7 @@ mock_channel_end(struct mock *mock, const struct one_reply *reply)
 }
 
 static void
-tell(struct mock_object *o, uint16_t channel)
+notify(struct mock_object *o, uint16_t channel)
 {
 	uint32_t id = atomic_load(&o->cq.bundle->descriptor);
 	const struct mock_object *by =
@@ -251,7 +251,7 @@ publish(struct mock_object *o)
 		cq->served = arm;
 		if (ONE_ARM_SEQ(claimed) == ONE_ARM_SEQ(arm) &&
 		    atomic_compare_exchange_strong(&cq->bundle->arm, &claimed, 0))
-			tell(o, ONE_ARM_CHANNEL(arm));
+			notify(o, ONE_ARM_CHANNEL(arm));
 	}
 }
 

@@ -110,8 +110,8 @@ struct mock {
 	struct {
 		int sock;
 		struct one_reply reply;
-	} parked[ONE_CALLS_MAX];
-	uint32_t num_parked;
+	} pending[ONE_CALLS_MAX];
+	uint32_t num_pending;
 	struct one_welcome welcome;
 	struct mock_client *clients; /* newest first */
 	uint32_t num_clients;

@@ -561,9 +561,9 @@ serve(struct mock *mock, struct mock_client *client)
 		close(fds[i]);
 
 	if (mock->park[msg.type]) {
-		mock_check(mock->num_parked < ONE_CALLS_MAX, "too many requests without a reply");
-		mock->parked[mock->num_parked].sock = client->sock;
-		mock->parked[mock->num_parked++].reply = reply;
+		mock_check(mock->num_pending < ONE_CALLS_MAX, "too many requests without a reply");
+		mock->pending[mock->num_pending].sock = client->sock;
+		mock->pending[mock->num_pending++].reply = reply;
 		return true;
 	}
 	memset(&hdr, 0, sizeof(hdr));

@@ -106,7 +106,7 @@ class TestRows(unittest.TestCase):
         self.assertIn("\nreads / writes|0.90|≥0.90\n", text)
         self.assertIn("\nreads|4.50 GB/s (2.25–9.00)\n", text)
 
-    def test_the_hop_is_told_beside(self):
+    def test_the_hop_is_reported_beside(self):
         # Hops before the first slice and after each slice.
         hops = iter([{"p50": 130.0, "p99.9": 200.0}, {"p50": 430.0, "p99.9": 9000.0}, {"p50": 140.0, "p99.9": 300.0},
                      {"p50": 140.0, "p99.9": 300.0}])
@@ -255,7 +255,7 @@ class TestPlacement(unittest.TestCase):
             return found
         return hop
 
-    def test_what_is_unlike_is_measured_again_and_told(self):
+    def test_what_is_unlike_is_measured_again_and_reported(self):
         table = rows.Rows(3, self.hop_for_a_while(1), turns.Patience(EVER, EVER))
         quietly(measure, table, "g", "work", self.work((2, 3)), "us")
         self.assertEqual(table.rows[0]["slices"], [1.0] * 3)
@@ -402,9 +402,9 @@ class TestPrograms(unittest.TestCase):
 
     def test_place_and_policy(self):
         cpu = min(os.sched_getaffinity(0))
-        told = process.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0), os.sched_getscheduler(0))"],
+        printed = process.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0), os.sched_getscheduler(0))"],
                            EVER, cpus=[cpu], policy=("chrt", "-b", "0"))
-        self.assertEqual(told.split(), [f"{{{cpu}}}", str(os.SCHED_BATCH)])
+        self.assertEqual(printed.split(), [f"{{{cpu}}}", str(os.SCHED_BATCH)])
 
     def test_only_the_polling_core_is_scheduled_round_robin(self):
         if not machine.may_round_robin():

@@ -81,12 +81,12 @@ rte_eal_alarm_cancel(rte_eal_alarm_callback callback, void *argument)
 	return 0;
 }
 
-static uint8_t care_at_grace; /* what cores see that begin a burst during the newest grace period */
+static uint8_t flags_at_grace; /* what cores see that begin a burst during the newest grace period */
 
 uint64_t
 engine_grace_start(void)
 {
-	care_at_grace = atomic_load(&ports[0].flags);
+	flags_at_grace = atomic_load(&ports[0].flags);
 	return now + 1;
 }
 
@@ -209,9 +209,9 @@ static void
 test_cores_keep_away(void **state)
 {
 	engine.running = true;
-	care_at_grace = 0;
+	flags_at_grace = 0;
 	link_lost();
-	assert_true((care_at_grace & PORT_FLAG_AWAY) != 0);
+	assert_true((flags_at_grace & PORT_FLAG_AWAY) != 0);
 	assert_true((atomic_load(&ports[0].flags) & PORT_FLAG_AWAY) != 0);
 	engine.running = false;
 	run_alarms();

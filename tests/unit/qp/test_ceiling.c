@@ -217,16 +217,16 @@ test_sleep(void **state)
 	done_in_a_second(1);
 	for (uint32_t i = 0; i < STEPS; i++) {
 		post_all(&side[0]);
-		looks = core->turns.cost;
+		looks = core->drr.cost;
 		turn_for(STEP_NS);
 		if (!side[0].app.client->share.group->held)
 			continue;
 		waits++;
 		due = timer_next(core);
-		assert_int_equal(core->turns.clients, 0);
+		assert_int_equal(core->drr.clients, 0);
 		assert_true(due != TIMER_NEVER && due <= core->now + (TIMER_SLOTS << TIMER_SHIFT));
 		turn_for(STEP_NS);
-		assert_true(core->turns.cost == looks || !side[0].app.client->share.group->held || waits < 2);
+		assert_true(core->drr.cost == looks || !side[0].app.client->share.group->held || waits < 2);
 	}
 	assert_true(waits > STEPS / 4);
 	end_both();
@@ -243,8 +243,8 @@ test_end(void **state)
 		struct core *core = side[i].app.client->core;
 
 		end(&side[i]);
-		assert_int_equal(core->turns.clients, 0);
-		assert_int_equal(core->turns.groups, 0);
+		assert_int_equal(core->drr.clients, 0);
+		assert_int_equal(core->drr.groups, 0);
 		assert_int_equal(core->timers, 0);
 	}
 	engine_user_free(user);

@@ -539,9 +539,9 @@ test_wakes_are_charged(void **state)
 	struct core *core = engine.core[0];
 	int64_t own = app.client->share.credit, users = app.client->share.group->credit;
 
-	core->turns.contended = true;
+	core->drr.contended = true;
 	assert_true(wake_channel(core, app.client, 5, 0, ring.cq->id));
-	core->turns.contended = false;
+	core->drr.contended = false;
 	assert_int_equal(own - app.client->share.credit, SHARE_WAKE);
 	assert_int_equal(users - app.client->share.group->credit, SHARE_WAKE);
 }

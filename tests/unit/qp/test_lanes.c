@@ -120,7 +120,7 @@ test_posted_before(void **state)
 
 /* A stuck core blocks the keys of an application for a limited time only. */
 static void
-test_lane_that_stands(void **state)
+test_stuck_lane(void **state)
 {
 	uint32_t asked = ask(ONE_KEY_NONE, 0);
 
@@ -313,7 +313,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_transfers, start, end),
 		cmocka_unit_test_setup_teardown(test_doorbells, start, end),
 		cmocka_unit_test_setup_teardown(test_posted_before, start, end),
-		cmocka_unit_test_setup_teardown(test_lane_that_stands, start, end),
+		cmocka_unit_test_setup_teardown(test_stuck_lane, start, end),
 		cmocka_unit_test_setup_teardown(test_one_event, start, end),
 		cmocka_unit_test_setup_teardown(test_reports, start, end),
 		cmocka_unit_test_setup_teardown(test_report_without_entry, start, end),

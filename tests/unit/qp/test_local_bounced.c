@@ -13,7 +13,7 @@ static uint32_t answered[2];
 
 /* The memory of both sides is for bounced access. */
 static int
-setup_parked(void **state)
+setup_bounced(void **state)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -165,11 +165,11 @@ post_bind(uint64_t cookie)
 }
 
 static void
-bound(bool ok, bool settle)
+bound(bool ok, bool copied)
 {
 	assert_int_equal(
 		command((struct engine_command){
-			.type = ENGINE_QP_BIND_DONE, .qp = w.pair[1].qp, .ok = ok, .settle = settle}),
+			.type = ENGINE_QP_BIND_DONE, .qp = w.pair[1].qp, .ok = ok, .copies = copied}),
 		0);
 }
 
@@ -215,10 +215,10 @@ test_bind_settling_flushed(void **state)
 	post_bind(2);
 	TURN_UNTIL(w.pair[1].binds == 1);
 	bound(true, true);
-	assert_false(TAILQ_EMPTY(&engine.core[0]->settling));
+	assert_false(TAILQ_EMPTY(&engine.core[0]->quiescing));
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1].qp}), 0);
 	expect(&w.send[1], ONE_CQE_BIND, ONE_STATUS_FLUSHED, 2);
-	assert_true(TAILQ_EMPTY(&engine.core[0]->settling));
+	assert_true(TAILQ_EMPTY(&engine.core[0]->quiescing));
 	answer(1);
 	turn(100);
 	expect_none(&w.send[1]);
@@ -262,7 +262,7 @@ test_moves_between_stores(void **state)
 	assert_int_equal(try_move(1), 0);
 }
 
-#define P(f) cmocka_unit_test_setup_teardown(f, setup_parked, teardown)
+#define P(f) cmocka_unit_test_setup_teardown(f, setup_bounced, teardown)
 
 int
 main(void)

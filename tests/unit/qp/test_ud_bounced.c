@@ -140,7 +140,7 @@ expect_received(uint32_t i, uint8_t first)
 }
 
 static uint32_t
-parked(void)
+num_bounced(void)
 {
 	return w.pair.qp->rq_taken - w.pair.qp->rq_done - w.pair.qp->recv_taken;
 }
@@ -155,7 +155,7 @@ test_burst(void **unused)
 		post(i);
 	for (uint32_t i = 0; i < ONE_COPIES + 3; i++)
 		send_one((uint8_t)(100 + i));
-	assert_int_equal(parked(), ONE_COPIES);
+	assert_int_equal(num_bounced(), ONE_COPIES);
 	assert_int_equal(stats()->ud_drop[ENGINE_UD_BUSY], busy + 3);
 	expect_none(&w.recv);
 	copy();
@@ -252,7 +252,7 @@ test_key_removed(void **unused)
 		post(i);
 	for (uint8_t i = 0; i < 4; i++)
 		send_one(i);
-	assert_int_equal(parked(), 4);
+	assert_int_equal(num_bounced(), 4);
 	mem_remove(engine.mem, w.memory[1].region.key);
 	copy();
 	expect_received(0, 0);
@@ -278,7 +278,7 @@ test_flush(void **unused)
 	post(4);
 	for (uint8_t i = 0; i < 4; i++)
 		send_one(i);
-	assert_int_equal(parked(), 3);
+	assert_int_equal(num_bounced(), 3);
 	assert_true(w.pair.qp->recv_taken);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair.qp}), 0);
 	for (uint32_t i = 0; i < 5; i++)
@@ -299,9 +299,9 @@ test_reset(void **unused)
 		post(i);
 	for (uint8_t i = 0; i < ONE_COPIES; i++)
 		send_one(i);
-	assert_int_equal(parked(), ONE_COPIES);
+	assert_int_equal(num_bounced(), ONE_COPIES);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair.qp}), 0);
-	assert_int_equal(parked(), 0);
+	assert_int_equal(num_bounced(), 0);
 	copy();
 	TURN_UNTIL(bounce_since(engine_client_bounce(w.app.client, w.copies)) == 0);
 	expect_none(&w.recv);
@@ -320,7 +320,7 @@ test_removed(void **unused)
 		post(i);
 	for (uint8_t i = 0; i < 5; i++)
 		send_one(i);
-	assert_int_equal(parked(), 5);
+	assert_int_equal(num_bounced(), 5);
 	expect_none(&w.recv);
 }
 
@@ -334,7 +334,7 @@ test_frozen(void **unused)
 	assert_int_equal(engine_qp_freeze(w.pair.qp, &move), 0);
 	assert_null(move);
 	send_one(1);
-	assert_int_equal(parked(), 1);
+	assert_int_equal(num_bounced(), 1);
 	assert_int_equal(engine_qp_freeze(w.pair.qp, &move), -EAGAIN);
 	copy();
 	expect_received(0, 1);

@@ -286,7 +286,7 @@ deliver_in_burst(struct pair *pair, struct end *from)
 void
 end_burst(struct end *to)
 {
-	test_env_settle(&to->env);
+	test_env_quiesce(&to->env);
 	free(to->input);
 	to->input = NULL;
 }

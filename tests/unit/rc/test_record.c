@@ -23,12 +23,12 @@ move_end(struct pair *p, struct end *end)
 {
 	struct rc_qp *before = malloc(sizeof(*before)), *after = malloc(sizeof(*after));
 	uint8_t *record = malloc(RECORD);
-	struct rc_kept kept;
+	struct rc_frozen kept;
 
 	memcpy(before, end->qp, sizeof(*before));
 	assert_int_equal(rc_freeze(end->qp, record, RECORD, &kept, p->now), 0);
 	assert_int_equal(rc_state(end->qp), RC_RESET);
-	rc_kept_free(&end->env.rc, &kept);
+	rc_frozen_free(&end->env.rc, &kept);
 	assert_int_equal(rc_thaw(end->qp, &end->attr, record, p->now), 0);
 	assert_int_equal(rc_check_thawed(end->qp), 0);
 	memcpy(after, end->qp, sizeof(*after));
@@ -120,7 +120,7 @@ test_hello(void **state)
 		assert_true(ends[i]->qp->selective);
 		assert_true(ends[i]->qp->packed);
 		assert_true(ends[i]->qp->peer_selects);
-		assert_int_equal(ends[i]->qp->req.window_max, RC_WINDOW_MAX);
+		assert_int_equal(ends[i]->qp->req.cwnd_max, RC_CWND_MAX);
 		assert_int_equal(ends[i]->qp->hello_port, 0);
 	}
 	assert_int_equal(p->a.qp->udp_port, HELLO_PORT_A);
@@ -157,7 +157,7 @@ test_other_clock(void **state)
 	for (uint32_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
 		struct pair *p = pair_new(NULL);
 		uint8_t *record = malloc(RECORD);
-		struct rc_kept kept;
+		struct rc_frozen kept;
 		uint64_t left;
 
 		p->now = 1ull << 40;
@@ -165,7 +165,7 @@ test_other_clock(void **state)
 		flush_output(p, &p->a);
 		left = rc_deadline(p->a.qp) - p->now;
 		assert_int_equal(rc_freeze(p->a.qp, record, RECORD, &kept, p->now), 0);
-		rc_kept_free(&p->a.env.rc, &kept);
+		rc_frozen_free(&p->a.env.rc, &kept);
 		assert_int_equal(rc_thaw(p->a.qp, &p->a.attr, record, clocks[i]), 0);
 		assert_int_equal(rc_deadline(p->a.qp), clocks[i] + left);
 		free(record);
@@ -180,7 +180,7 @@ test_lost_frames(void **state)
 	struct pair *p = pair_new(NULL);
 	struct end *ends[2] = {&p->a, &p->b};
 	uint8_t *record = malloc(RECORD);
-	struct rc_kept kept;
+	struct rc_frozen kept;
 
 	exchange_messages(p);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -191,7 +191,7 @@ test_lost_frames(void **state)
 			drop_one(ends[i]);
 	}
 	assert_int_equal(rc_freeze(p->a.qp, record, RECORD, &kept, p->now), 0);
-	rc_kept_free(&p->a.env.rc, &kept);
+	rc_frozen_free(&p->a.env.rc, &kept);
 	assert_int_equal(rc_record_check(record, rc_record_size(2)), 0);
 	assert_int_equal(rc_thaw(p->a.qp, &p->a.attr, record, p->now), 0);
 	assert_int_equal(rc_check_thawed(p->a.qp), 0);
@@ -212,11 +212,11 @@ test_hostile_record(void **state)
 	struct pair *p = pair_new(NULL);
 	uint32_t size = rc_record_size(1);
 	uint8_t *record = malloc(RECORD), *copy = malloc(RECORD);
-	struct rc_kept kept;
+	struct rc_frozen kept;
 
 	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 64, 0);
 	assert_int_equal(rc_freeze(p->a.qp, record, RECORD, &kept, p->now), 0);
-	rc_kept_free(&p->a.env.rc, &kept);
+	rc_frozen_free(&p->a.env.rc, &kept);
 	assert_int_equal(rc_record_check(record, size), 0);
 	assert_int_equal(rc_record_check(record, size - 1), -EINVAL);
 	assert_int_equal(rc_record_check(record, size + 1), -EINVAL);
@@ -240,7 +240,7 @@ test_no_room(void **state)
 	struct pair *p = pair_new(NULL);
 	uint32_t size = rc_record_size(2);
 	uint8_t *record = malloc(RECORD);
-	struct rc_kept kept;
+	struct rc_frozen kept;
 
 	for (uint32_t i = 0; i < 3; i++)
 		post_simple(p, &p->a, ONE_OP_WRITE, i, 0, 64, 0);
@@ -249,7 +249,7 @@ test_no_room(void **state)
 	assert_int_equal(rc_freeze(p->a.qp, record, RECORD, &kept, p->now), 0);
 	rc_init(p->b.qp, p->b.qp->env, 0, p->b.qp->user);
 	assert_int_equal(kept.count, 3);
-	rc_kept_free(&p->a.env.rc, &kept);
+	rc_frozen_free(&p->a.env.rc, &kept);
 	assert_int_equal(rc_thaw(p->a.qp, &p->a.attr, record, p->now), 0);
 	assert_int_equal(rc_freeze(p->b.qp, record, RECORD, &kept, p->now), -ENOTCONN);
 	assert_int_equal(p->a.qp->env->pool->available, POOL - 3);

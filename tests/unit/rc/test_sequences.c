@@ -73,7 +73,7 @@ test_held(void **state)
 		fill(p->a.area, 40960, before);
 		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 40960, 0);
 		rc_output(p->a.qp, before, p->now);
-		p->a.env.rc.held = RC_HELD;
+		p->a.env.rc.throttle = RC_THROTTLED;
 		for (int i = 0; i < 100 && p->a.num_done == 0; i++) {
 			rc_output(p->a.qp, 1, p->now);
 			rc_output(p->a.qp, 1, p->now);
@@ -85,7 +85,7 @@ test_held(void **state)
 		}
 		expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_SUCCESS, 40960);
 		assert_memory_equal(p->b.area, p->a.area, 40960);
-		p->a.env.rc.held = RC_FLOWS;
+		p->a.env.rc.throttle = RC_UNTHROTTLED;
 		pair_free(p);
 	}
 }

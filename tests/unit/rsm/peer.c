@@ -20,12 +20,12 @@ check(bool good, const char *what)
 }
 
 static void
-tell(struct peer *peer, uint32_t i, int code)
+report(struct peer *peer, uint32_t i, int code)
 {
 	struct one_cqe cqe = {
 		.object = peer->qp[i], .type = ONE_CQE_RSM, .status = (uint8_t)code, .flags = ONE_CQE_NOTIFY};
 
-	check(mock_cqe(peer->mock, peer->cq[i], &cqe), "no room to tell of the connection");
+	check(mock_cqe(peer->mock, peer->cq[i], &cqe), "no room to report the connection");
 }
 
 static void
@@ -49,7 +49,7 @@ answer_connect(struct peer *peer)
 	shm->rsm_size = peer->size;
 	shm->rsm_key = PEER_KEY;
 	shm->rsm_flags = atomic_load(&peer->flags);
-	tell(peer, i, atomic_load(&peer->outcome));
+	report(peer, i, atomic_load(&peer->outcome));
 	if (atomic_load(&peer->outcome) == RSM_SUCCESS)
 		peer->num_qps++;
 }
@@ -213,7 +213,7 @@ peer_abort(struct peer *peer, int code)
 		peer->broken[i] = true;
 		while (serve(peer, i))
 			;
-		tell(peer, i, code);
+		report(peer, i, code);
 	}
 	pthread_mutex_unlock(&peer->lock);
 }

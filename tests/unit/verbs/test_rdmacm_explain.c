@@ -201,7 +201,7 @@ no_data_plane(void **state)
 {
 	struct sockaddr_un stream = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char directory[] = "/tmp/oneside-tell-XXXXXX", deep[sizeof(stream.sun_path) + 1] = "";
+	char directory[] = "/tmp/oneside-explain-XXXXXX", deep[sizeof(stream.sun_path) + 1] = "";
 
 	setenv("ONESIDE_SOCKET", "/nonexistent/oneside.sock", 1);
 	assert_no_channel(

@@ -14,6 +14,6 @@ shift
 program=$(mktemp)
 trap 'rm -f "$program"' EXIT
 $cc -std=gnu11 -O2 -Wall -Wextra -Werror -static -I"$root" "$@" -o "$program"
-told=$(qemu-aarch64 "$program")
-echo "$told"
-grep -q '^clmul: tested$' <<<"$told"
+printed=$(qemu-aarch64 "$program")
+echo "$printed"
+grep -q '^clmul: tested$' <<<"$printed"

@@ -7,7 +7,7 @@
 
 #include "attach.h"
 #include "control/attach/client.h"
-#include "control/base/turns.h"
+#include "control/base/drr.h"
 #include "control/path/path.h"
 #include "tests/unit/watchers.h"
 
@@ -40,7 +40,7 @@ forget_debts(void)
 	struct quota_account *account;
 
 	LIST_FOREACH(account, &control.quota.accounts, link)
-		account->turns.credit = 0;
+		account->drr.credit = 0;
 }
 
 /* While a hundred attachments of one user send requests, another user's request is served soon, though it
@@ -79,7 +79,7 @@ test_flood(void **state)
 	assert_int_not_equal(before, n);
 	/* A loop receives 64 requests. So at most these precede the other user's: one turn before it is
 	 * received, one in its round, and whatever the thread was busy with when it was stopped. */
-	if (before > 3 * TURNS_QUANTUM / 4)
+	if (before > 3 * DRR_QUANTUM / 4)
 		fail_msg("%u requests of the other user came first", before);
 	for (uint32_t i = 0; i < FLOOD; i++)
 		app_close(&flood[i]);
@@ -162,7 +162,7 @@ test_unanswered(void **state)
 	app_hello(&active, ONE_KIND_DAT);
 	app_hello(&silent, ONE_KIND_DAT);
 	hello_as(&other, OTHER);
-	/* Ids of the two attachments must differ, because the fake tells events apart by them. */
+	/* Ids of the two attachments must differ, because the fake distinguishes events by them. */
 	pz = app_pz(&active);
 	cq = app_cq(&active, 100);
 	for (uint32_t i = 0; i < PLACES + 3; i++)
@@ -379,7 +379,7 @@ reply_is_charged(struct app *app)
 	fake_stop(false);
 	app_pz(app);
 	fake_stop(true);
-	debt = LIST_FIRST(&control.quota.accounts)->turns.credit < 0;
+	debt = LIST_FIRST(&control.quota.accounts)->drr.credit < 0;
 	fake_stop(false);
 	return debt;
 }

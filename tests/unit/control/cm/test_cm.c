@@ -623,16 +623,16 @@ test_ended_in_each_state(void **state)
 
 /* ---- the table of transitions ---- */
 
-static uint32_t edges, wrong;
-static char last_edge[96];
+static uint32_t transitions, wrong;
+static char last_transition[96];
 
 static void
-take_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
-	  bool allowed)
+take_transition(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
+		bool allowed)
 {
-	edges++;
+	transitions++;
 	wrong += !allowed;
-	snprintf(last_edge, sizeof(last_edge), "%s %u: %s -> %s: %s", machine->object, id != 0,
+	snprintf(last_transition, sizeof(last_transition), "%s %u: %s -> %s: %s", machine->object, id != 0,
 		 machine->name[from], machine->name[to], why);
 }
 
@@ -643,14 +643,14 @@ test_edges(void **state)
 	struct net *net = *state;
 	struct end *active;
 
-	edges = wrong = 0;
-	state_trace = take_edge;
+	transitions = wrong = 0;
+	state_trace = take_transition;
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + SECOND);
 	/* Active: REP received, established. Passive: REP sent, established. */
-	assert_int_equal(edges, 4);
+	assert_int_equal(transitions, 4);
 	cm_disconnect(active->conn, net->now);
-	assert_string_equal(last_edge, "CM connection 1: established -> DREQ sent: cm_disconnect");
+	assert_string_equal(last_transition, "CM connection 1: established -> DREQ sent: cm_disconnect");
 	cm_conn_state_set(active->conn, CM_STATE_REQ_RCVD, "a mistake");
 	assert_int_equal(wrong, 1);
 	active->conn->state = CM_STATE_DREQ_SENT;

@@ -21,7 +21,7 @@ ends_open_as(struct ends *ends, enum one_kind kind, uint64_t service)
 	app_hello(&ends->passive, kind);
 	ends->pz_a = app_pz(&ends->active);
 	ends->pz_p = app_pz(&ends->passive);
-	/* Ids of the two attachments must differ, because the fake tells events apart by them. */
+	/* Ids of the two attachments must differ, because the fake distinguishes events by them. */
 	app_cq(&ends->passive, 10);
 	ends->cq_a = app_cq(&ends->active, 10);
 	ends->cq_p = app_cq(&ends->passive, 10);

@@ -86,7 +86,7 @@ test_share(void **state)
 	static const char *const names[] = {"one", "other"};
 	static const struct state_machine machine = {.object = "connection", .name = names};
 	const struct ctl_request all = {.command = CTL_TRACE};
-	uint64_t edges = 0, begin = clock_ns;
+	uint64_t transitions = 0, begin = clock_ns;
 
 	RTE_PER_LCORE(_lcore_id) = 0;
 	control.now = clock_ns;
@@ -99,8 +99,8 @@ test_share(void **state)
 	while (clock_ns < begin + 10 * NS_PER_S) {
 		uint64_t before = sending_ns;
 
-		for (int i = 0; i < 64; i++, edges++)
-			ctl_edge(&machine, 7, 0, 1, "a test", true);
+		for (int i = 0; i < 64; i++, transitions++)
+			ctl_transition(&machine, 7, 0, 1, "a test", true);
 		ctl_trace_poll();
 		/* A single call is short, too. */
 		assert_in_range(sending_ns - before, 0, 3 * NS_PER_MS);
@@ -109,13 +109,13 @@ test_share(void **state)
 	}
 	assert_in_range(sending_ns, (clock_ns - begin) / 20, (clock_ns - begin) * 11 / 100);
 	/* Transitions that there was no time to send are counted as lost. */
-	for (uint32_t i = 0; i < 1000000 && sent + reported_lost < edges; i++) {
+	for (uint32_t i = 0; i < 1000000 && sent + reported_lost < transitions; i++) {
 		ctl_trace_poll();
 		clock_ns += LOOP_NS;
 		control.now = clock_ns;
 	}
-	assert_int_equal(sent + reported_lost, edges);
-	assert_in_range(sent, 100, edges / 2);
+	assert_int_equal(sent + reported_lost, transitions);
+	assert_in_range(sent, 100, transitions / 2);
 }
 
 /* A trace of an object that does not exist is refused: it would never end. */

@@ -180,7 +180,7 @@ test_all_counters(void **state)
 		bool no_event = at >= events + RC_COUNT_MAX * sizeof(uint64_t);
 
 		if (reported[i] != 1 && !no_reason && !no_esp_reason && !no_event)
-			fail_msg("the counter at %u of struct engine_stats is not told", at);
+			fail_msg("the counter at %u of struct engine_stats is not exported", at);
 	}
 }
 

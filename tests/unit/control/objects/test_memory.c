@@ -85,7 +85,7 @@ test_table_resumed(void **state)
 	assert_int_equal(table_resume(&new, generation, old.size), 0);
 	assert_int_equal(table_put(&new, first, &a), 0);
 	assert_int_equal(table_put(&new, middle, &b), 0);
-	table_settle(&new);
+	table_relink(&new);
 	for (int i = 0; i < 2; i++) {
 		uint32_t id = table_add(&new, &c);
 
@@ -217,17 +217,17 @@ test_small(void **state)
 {
 	static const uint64_t bytes[] = {1, 256, 257, 320, 1000, 2048, 2049, 4096};
 	struct arena arena;
-	struct small small = {0};
+	struct arena_slabs small = {0};
 	int fd = arena_open(&arena, 32 * PAGE, PAGE);
 	uint64_t offset, used, last[8];
 
 	assert_true(fd >= 0);
 	close(fd);
 	for (size_t i = 0; i < 8; i++) {
-		uint64_t need = small_need(&small, bytes[i]);
+		uint64_t need = arena_slab_need(&small, bytes[i]);
 
 		used = arena.used;
-		assert_int_equal(small_alloc(&small, &arena, bytes[i], &last[i]), 0);
+		assert_int_equal(arena_slab_alloc(&small, &arena, bytes[i], &last[i]), 0);
 		assert_int_equal(arena.used, used + need);
 		assert_true(last[i] >= PAGE && last[i] % ONE_CACHE_LINE == 0);
 		memset(arena.base + last[i], (int)i + 1, bytes[i]);
@@ -239,23 +239,23 @@ test_small(void **state)
 			assert_int_equal(arena.base[last[i] + k], i + 1);
 	used = arena.used;
 	for (size_t i = 0; i < 8; i++) {
-		small_free(&small, last[i], bytes[i]);
+		arena_slab_free(&small, last[i], bytes[i]);
 		/* A hostile application still writes there, or frees the page in the file. */
 		memset(arena.base + last[i], 0xa5, bytes[i]);
 		if (bytes[i] == 4096)
 			assert_int_equal(madvise(arena.base + last[i] / PAGE * PAGE, PAGE, MADV_REMOVE), 0);
-		assert_int_equal(small_need(&small, bytes[i]), 0);
-		assert_int_equal(small_alloc(&small, &arena, bytes[i], &offset), 0);
+		assert_int_equal(arena_slab_need(&small, bytes[i]), 0);
+		assert_int_equal(arena_slab_alloc(&small, &arena, bytes[i], &offset), 0);
 		assert_int_equal(offset, last[i]);
 		assert_true(is_zero(arena.base + offset, bytes[i]));
 	}
 	assert_int_equal(arena.used, used);
-	while (small_alloc(&small, &arena, 4096, &offset) == 0)
+	while (arena_slab_alloc(&small, &arena, 4096, &offset) == 0)
 		assert_true(offset + 4096 <= 32 * PAGE);
-	assert_int_equal(small_alloc(&small, &arena, 4096, &offset), -ENOSPC);
-	small_free(&small, last[7], 4096);
-	assert_int_equal(small_alloc(&small, &arena, 4096, &offset), 0);
-	small_fini(&small);
+	assert_int_equal(arena_slab_alloc(&small, &arena, 4096, &offset), -ENOSPC);
+	arena_slab_free(&small, last[7], 4096);
+	assert_int_equal(arena_slab_alloc(&small, &arena, 4096, &offset), 0);
+	arena_slab_fini(&small);
 	close_arena(&arena);
 }
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 
 ONESIDECTL = sys.argv[1]
-EDGE = {"edge": {"time_ns": 1, "object": "attachment", "id": 1, "from": "a", "to": "b", "why": "c", "allowed": True}}
+TRANSITION = {"transition": {"time_ns": 1, "object": "attachment", "id": 1, "from": "a", "to": "b", "why": "c", "allowed": True}}
 
 
 class DataPlane:
@@ -58,7 +58,7 @@ class DataPlane:
 def empty(request):
     """Answers like a data plane without objects."""
     if request["command"] == "trace":
-        return [{"done": "tracing"}, EDGE, EDGE, None]
+        return [{"done": "tracing"}, TRANSITION, TRANSITION, None]
     if request["command"] == "metrics":
         return [{"metrics": "# EOF\n"}]
     what = request.get("what")
@@ -158,9 +158,9 @@ with tempfile.TemporaryDirectory() as directory:
     setup = subprocess.Popen([ONESIDECTL, "setup", "--output", os.path.join(directory, "oneside.conf")], stdin=terminal,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     os.write(control, b"x" * 511 + b"\n\x04")
-    told = setup.communicate()[0].decode()
-if told.count("no such NIC") != 1 or "Its own address" in told or "Driven by" in told or "end of input" not in told:
-    sys.exit(f"setup, told a line of 511 bytes: {told}")
+    printed = setup.communicate()[0].decode()
+if printed.count("no such NIC") != 1 or "Its own address" in printed or "Driven by" in printed or "end of input" not in printed:
+    sys.exit(f"setup, printed a line of 511 bytes: {printed}")
 
 # The help, the manual page and the completion must have the same commands and lists.
 ROOT = os.path.join(os.path.dirname(__file__), "../../../..")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Links of ports: which changes programs are told, and when our addresses are announced. */
+/* Links of ports: which changes programs notice, and when our addresses are announced. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ struct path_port path_port[CONFIG_PORTS_MAX];
 uint32_t path_num_ports = 1;
 
 static struct engine_port_info info = {.name = "p0", .mac = {2, 0, 0, 0, 0, 1}};
-static uint32_t announced, repeated, ups, downs; /* ups and downs: what programs are told */
+static uint32_t announced, repeated, ups, downs; /* ups and downs: what programs notice */
 
 const struct engine_port_info *
 engine_port(uint32_t index)

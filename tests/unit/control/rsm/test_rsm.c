@@ -367,8 +367,8 @@ read_export(struct pass_out *out, struct client *client, uint32_t id, uint32_t p
 	error = export_kind.read(qp, &in);
 	if (error != 0)
 		object_free(qp);
-	table_settle(&client->table[OBJECT_QP]);
-	table_settle(&control.pz_numbers);
+	table_relink(&client->table[OBJECT_QP]);
+	table_relink(&control.pz_numbers);
 	*made = qp;
 	return error;
 }

@@ -14,9 +14,9 @@
 static struct setup_plan plan;
 static char why[SETUP_WHY];
 
-/* Adds a port with this address; `way` SETUP_WAYS: the best one. */
+/* Adds a port with this address; `way` SETUP_MODES: the best one. */
 static struct setup_port *
-add_port(const char *name, enum setup_way way, const char *address)
+add_port(const char *name, enum setup_mode mode, const char *address)
 {
 	struct setup_port *port;
 	bool has_prefix;
@@ -25,7 +25,7 @@ add_port(const char *name, enum setup_way way, const char *address)
 		plan = (struct setup_plan){.machine = &made, .cores = 1};
 	port = &plan.port[plan.ports];
 	assert_true(setup_device_find(&made, name, &port->device, why));
-	port->way = way != SETUP_WAYS ? way : setup_way_best(&made, &port->device);
+	port->mode = mode != SETUP_MODES ? mode : setup_mode_best(&made, &port->device);
 	assert_int_equal(config_addr_parse(address, &port->addr, &has_prefix), 0);
 	strcpy(port->cable, "/run/oneside/cable");
 	plan.ports++;
@@ -124,13 +124,13 @@ begin(void **state)
 }
 
 static void
-assert_best(const char *name, enum setup_way way)
+assert_best(const char *name, enum setup_mode mode)
 {
-	enum setup_way its;
+	enum setup_mode its;
 	struct setup_device device = setup_device_best(&made, &its);
 
 	assert_string_equal(setup_device_name(&device), name);
-	assert_int_equal(its, way);
+	assert_int_equal(its, mode);
 }
 
 /* ---- machines ---- */
@@ -156,7 +156,7 @@ test_mlx5(void **state)
 	made_read();
 	assert_int_equal(made.nics, 2);
 	assert_best("ens1", SETUP_BIFURCATED);
-	add_port("ens1", SETUP_WAYS, "192.0.2.1/24");
+	add_port("ens1", SETUP_MODES, "192.0.2.1/24");
 	plan.cores = 2;
 	assert_good();
 	assert_eal("EAL_OPTIONS=\"-l 0,5,6 --huge-dir=/dev/hugepages/oneside -a 0000:81:00.0\"\n");
@@ -168,7 +168,7 @@ test_mlx5(void **state)
 	assert_refused("--cores 8: 8 processors");
 	/* mlx5 cannot be bound to vfio, and ixgbe cannot be bifurcated. */
 	plan.cores = 1;
-	plan.port[0].way = SETUP_VFIO;
+	plan.port[0].mode = SETUP_VFIO;
 	assert_refused("choose bifurcated");
 	plan.ports = 0;
 	add_port("0000:01:00.0", SETUP_BIFURCATED, "192.0.2.1/24");
@@ -211,7 +211,7 @@ test_vfio(void **state)
 	made_read();
 	assert_true(made.iommu);
 	assert_best("eth1", SETUP_VFIO);
-	add_port("02:00.0", SETUP_WAYS, "192.0.2.1/24");
+	add_port("02:00.0", SETUP_MODES, "192.0.2.1/24");
 	assert_good();
 	assert_eal("-l 0,7 --huge-dir=/dev/hugepages/oneside -a 0000:02:00.0\"\n");
 	assert_step("modprobe vfio-pci\n");
@@ -232,10 +232,10 @@ test_vfio(void **state)
 	take_away("eth0");
 	assert_good();
 	plan.givens = 0;
-	plan.port[0].way = SETUP_AF_XDP;
+	plan.port[0].mode = SETUP_AF_XDP;
 	assert_refused("af_xdp would take");
-	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
-	assert_int_equal(plan.port[0].way, SETUP_AF_PACKET);
+	plan.port[0].mode = setup_mode_best(&made, &plan.port[0].device);
+	assert_int_equal(plan.port[0].mode, SETUP_AF_PACKET);
 	assert_good();
 }
 
@@ -288,10 +288,10 @@ test_container(void **state)
 	made_read();
 	assert_best("0000:02:00.0", SETUP_VFIO); /* not used by anyone */
 	add_port("0000:01:00.0", SETUP_VFIO, "192.0.2.1/24");
-	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
-	assert_string_equal(setup_way_name(plan.port[0].way), "none");
+	plan.port[0].mode = setup_mode_best(&made, &plan.port[0].device);
+	assert_string_equal(setup_mode_name(plan.port[0].mode), "none");
 	assert_refused("port 0000:01:00.0: no driver mode fits");
-	plan.port[0].way = SETUP_VFIO;
+	plan.port[0].mode = SETUP_VFIO;
 	assert_refused("0000:01:00.0 carries an interface of another network namespace");
 	take_away("0000:01:00.0");
 	assert_good();
@@ -354,7 +354,7 @@ test_address(void **state)
 	assert_memory_equal(addr.bytes, "\x0a\x01\x00\x05", 4);
 	plan.port[0].addr = addr;
 	assert_good();
-	plan.port[0].way = SETUP_AF_PACKET;
+	plan.port[0].mode = SETUP_AF_PACKET;
 	setup_plan_address(&made, &plan.port[0], &addr);
 	assert_int_equal(addr.family, 0);
 	assert_refused("the kernel has address 10.1.0.5/24, on eth1");
@@ -375,7 +375,7 @@ test_virtio(void **state)
 	assert_false(made.iommu);
 	assert_string_equal(made.iface[0].pci, "0000:00:03.0");
 	assert_best("eth1", SETUP_AF_PACKET);
-	add_port("eth1", SETUP_WAYS, "192.0.2.1/24");
+	add_port("eth1", SETUP_MODES, "192.0.2.1/24");
 	assert_good();
 	assert_eal(
 		"\"-l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --vdev=net_af_packet0,iface=eth1,framesz=2048\"\n");
@@ -385,12 +385,12 @@ test_virtio(void **state)
 	assert_step(">/etc/systemd/network/70-oneside-eth1.network");
 	assert_step(
 		"'Wants=sys-subsystem-net-devices-eth1.device' 'After=sys-subsystem-net-devices-eth1.device' >/etc/systemd/system/oneside.service.d/interface-eth1.conf");
-	plan.port[0].way = SETUP_VFIO;
+	plan.port[0].mode = SETUP_VFIO;
 	assert_good();
 	assert_step("enable_unsafe_noiommu_mode");
 	assert_step("physical-addresses.conf");
 	assert_step("no-capabilities.conf"); /* no other capabilities */
-	plan.port[0].way = SETUP_AF_XDP;
+	plan.port[0].mode = SETUP_AF_XDP;
 	assert_good();
 	assert_step("af_xdp.conf");
 	assert_no_step("no-capabilities.conf");
@@ -417,7 +417,7 @@ test_nothing(void **state)
 	made_read();
 	assert_int_equal(made.nics + made.ifaces, 0);
 	assert_best("memif", SETUP_MEMIF);
-	add_port("memif", SETUP_WAYS, "192.0.2.1/24");
+	add_port("memif", SETUP_MODES, "192.0.2.1/24");
 	assert_good();
 	assert_eal("--vdev=net_memif0,role=server,socket=/run/oneside/"
 		   "cable,socket-abstract=no,bsize=4352,rsize=10");
@@ -445,22 +445,22 @@ test_others(void **state)
 	made_file("sys/class/net/tun0/type", "65534\n");
 	made_read();
 	assert_best("0000:06:00.0", SETUP_VFIO);
-	add_port("0000:06:00.0", SETUP_WAYS, "192.0.2.1/24");
-	add_port("veth0", SETUP_WAYS, "198.51.100.1/24");
-	add_port("wide", SETUP_WAYS, "2001:db8::1/64");
-	add_port("eth5", SETUP_WAYS, "203.0.113.1/24");
+	add_port("0000:06:00.0", SETUP_MODES, "192.0.2.1/24");
+	add_port("veth0", SETUP_MODES, "198.51.100.1/24");
+	add_port("wide", SETUP_MODES, "2001:db8::1/64");
+	add_port("eth5", SETUP_MODES, "203.0.113.1/24");
 	assert_good();
 	assert_eal(
 		" --huge-dir=/dev/hugepages/oneside -a 0000:06:00.0 --vdev=net_af_packet1,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 --vdev=net_af_packet2,iface=wide,framesz=16384,blocksz=65536,framecnt=1024 --vdev=net_af_packet3,iface=eth5,framesz=2048\"\n");
 	assert_text(setup_text_conf, "mtu = 9216\n", true);
 	assert_no_step("modprobe");
-	plan.port[3].way = SETUP_VFIO;
+	plan.port[3].mode = SETUP_VFIO;
 	assert_refused("DPDK has no driver for NICs of r8169");
 	plan.ports = 3;
 	add_port("veth0", SETUP_AF_PACKET, "10.0.0.1/24");
 	assert_refused("port veth0: given twice");
 	assert_true(setup_device_find(&made, "tun0", &device, why));
-	assert_int_equal(setup_way_best(&made, &device), SETUP_WAYS);
+	assert_int_equal(setup_mode_best(&made, &device), SETUP_MODES);
 }
 
 /* ---- ssh ---- */
@@ -555,7 +555,7 @@ test_peers(void **state)
 	bool has_prefix;
 
 	made_read();
-	add_port("memif", SETUP_WAYS, "192.0.2.1/24");
+	add_port("memif", SETUP_MODES, "192.0.2.1/24");
 	add_peer(2, "192.0.2.2");
 	assert_refused("give --node");
 	plan.node = 2;
@@ -630,7 +630,7 @@ test_files(void **state)
 	struct stat st;
 
 	made_read();
-	add_port("memif", SETUP_WAYS, "192.0.2.1/24");
+	add_port("memif", SETUP_MODES, "192.0.2.1/24");
 	assert_true(setup_plan_check(&plan, why));
 	snprintf(path, sizeof(path), "%s/oneside.conf", made_root);
 	assert_true(setup_files_name(&files, path, why));

@@ -387,11 +387,11 @@ static void
 test_too_many_slots(void **state)
 {
 	uint32_t slots[2] = {0, 4711};
-	struct small small = {.size[1] = {.free = slots, .total = 1}};
+	struct arena_slabs slabs = {.slab[1] = {.free = slots, .total = 1}};
 
-	small_free(&small, 3 * ONE_CACHE_LINE, ONE_CACHE_LINE);
-	small_free(&small, 4 * ONE_CACHE_LINE, ONE_CACHE_LINE);
-	assert_int_equal(small.size[1].num_free, 1);
+	arena_slab_free(&slabs, 3 * ONE_CACHE_LINE, ONE_CACHE_LINE);
+	arena_slab_free(&slabs, 4 * ONE_CACHE_LINE, ONE_CACHE_LINE);
+	assert_int_equal(slabs.slab[1].num_free, 1);
 	assert_int_equal(slots[0], 3);
 	assert_int_equal(slots[1], 4711);
 }

@@ -20,26 +20,26 @@ static void next(struct client *client);
 static int
 punch_step(struct job *job)
 {
-	struct parts *parts = &job->client->parts;
-	uint64_t len = parts->now.size - parts->punched;
+	struct freed_extents *extents = &job->client->extents;
+	uint64_t len = extents->now.size - extents->punched;
 
 	if (len > STEP)
 		len = STEP;
-	arena_punch(job->client->arena.base + parts->now.offset + parts->punched, len);
-	parts->punched += len;
-	return parts->punched < parts->now.size;
+	arena_punch(job->client->arena.base + extents->now.offset + extents->punched, len);
+	extents->punched += len;
+	return extents->punched < extents->now.size;
 }
 
 static void
 punched(struct job *job, int result)
 {
 	struct client *client = job->client;
-	struct parts *parts = &client->parts;
+	struct freed_extents *extents = &client->extents;
 
-	parts->busy = false;
-	arena_free(&client->arena, parts->now.offset, parts->now.size);
-	quota_release_own(client->account, parts->now.size);
-	client->arena_charged -= parts->now.size;
+	extents->busy = false;
+	arena_free(&client->arena, extents->now.offset, extents->now.size);
+	quota_release_own(client->account, extents->now.size);
+	client->arena_charged -= extents->now.size;
 	client->account->leaving--;
 	client->account->left++;
 	next(client);
@@ -48,38 +48,39 @@ punched(struct job *job, int result)
 static void
 next(struct client *client)
 {
-	struct parts *parts = &client->parts;
+	struct freed_extents *extents = &client->extents;
 
-	if (parts->busy || parts->num == 0)
+	if (extents->busy || extents->num == 0)
 		return;
-	parts->busy = true;
-	parts->now = parts->freed[--parts->num];
-	parts->punched = 0;
-	parts->job = (struct job){.step = punch_step, .done = punched, .client = client, .cancelable = true};
-	job_start(&parts->job);
+	extents->busy = true;
+	extents->now = extents->freed[--extents->num];
+	extents->punched = 0;
+	extents->job =
+		(struct job){.step = punch_step, .done = punched, .client = client, .cancelable = true};
+	job_start(&extents->job);
 }
 
 int
-parts_reserve(struct client *client)
+extents_reserve(struct client *client)
 {
-	struct parts *parts = &client->parts;
+	struct freed_extents *extents = &client->extents;
 	uint32_t cap = 2 * client->arena.parts + 8;
 	struct arena_extent *grown;
 
-	if (client->arena.parts < parts->cap)
+	if (client->arena.parts < extents->cap)
 		return 0;
-	grown = realloc(parts->freed, cap * sizeof(*grown));
+	grown = realloc(extents->freed, cap * sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
-	parts->freed = grown;
-	parts->cap = cap;
+	extents->freed = grown;
+	extents->cap = cap;
 	return 0;
 }
 
 static int
 part_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
-	int error = parts_reserve(client);
+	int error = extents_reserve(client);
 
 	return error == 0 ? arena_alloc(&client->arena, size, offset) : error;
 }
@@ -87,13 +88,13 @@ part_alloc(struct client *client, uint64_t size, uint64_t *offset)
 static int
 charge_and_alloc(struct client *client, uint64_t size, uint64_t *offset, struct quota_limit *limit)
 {
-	bool small = size <= SMALL_MAX;
-	uint64_t need = small ? small_need(&client->small, size) : arena_rounded(size);
+	bool small = size <= ARENA_SLAB_MAX;
+	uint64_t need = small ? arena_slab_need(&client->slabs, size) : arena_rounded(size);
 	int error = quota_charge_own(&control.quota, client->account, need, limit);
 
 	if (error != 0)
 		return error;
-	error = small ? small_alloc(&client->small, &client->arena, size, offset)
+	error = small ? arena_slab_alloc(&client->slabs, &client->arena, size, offset)
 		      : part_alloc(client, size, offset);
 	if (error == 0)
 		client->arena_charged += need;
@@ -124,7 +125,7 @@ client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 	if (error != 0)
 		client->starved =
 			error == -EDQUOT ? client_awaits_room(client) : quota_is_leaving(client->account);
-	else if (size > SMALL_MAX) /* small_alloc() returns zeroed memory */
+	else if (size > ARENA_SLAB_MAX) /* arena_slab_alloc() returns zeroed memory */
 		error = populate_zeroed(client, *offset, size);
 	if (error == -EDQUOT || error == -ENOSPC)
 		client_refuse_limit(client, &limit);
@@ -136,25 +137,25 @@ client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 void
 client_free(struct client *client, uint64_t offset, uint64_t size)
 {
-	struct parts *parts = &client->parts;
+	struct freed_extents *extents = &client->extents;
 
 	if (client->state == CLIENT_GONE) /* freed with the whole arena */
 		return;
-	if (size <= SMALL_MAX) {
-		small_free(&client->small, offset, size); /* cached for the client */
+	if (size <= ARENA_SLAB_MAX) {
+		arena_slab_free(&client->slabs, offset, size); /* cached for the client */
 		return;
 	}
 	/* A state that was taken over may have more allocations than it says. */
-	if (parts->num == parts->cap)
+	if (extents->num == extents->cap)
 		return;
 	client->account->leaving++;
-	parts->freed[parts->num++] = (struct arena_extent){offset, arena_rounded(size)};
+	extents->freed[extents->num++] = (struct arena_extent){offset, arena_rounded(size)};
 	next(client);
 }
 
 void
-parts_fini(struct parts *parts)
+extents_fini(struct freed_extents *extents)
 {
-	free(parts->freed);
-	parts->freed = NULL;
+	free(extents->freed);
+	extents->freed = NULL;
 }

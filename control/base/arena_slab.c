@@ -18,23 +18,23 @@ lines_of(uint64_t size)
 }
 
 uint64_t
-small_need(const struct small *small, uint64_t size)
+arena_slab_need(const struct arena_slabs *slabs, uint64_t size)
 {
-	return small->size[lines_of(size)].num_free > 0 ? 0 : arena_rounded(CHUNK);
+	return slabs->slab[lines_of(size)].num_free > 0 ? 0 : arena_rounded(CHUNK);
 }
 
 /* Reserves room to free every slot when the slab is allocated, so that freeing cannot fail. */
 static int
-slab_add(struct small_size *size, struct arena *arena, uint32_t lines)
+slab_add(struct arena_slab *slab, struct arena *arena, uint32_t lines)
 {
 	uint32_t count = CHUNK / ONE_CACHE_LINE / lines;
-	uint32_t *grown = realloc(size->free, (size_t)(size->total + count) * sizeof(*grown));
+	uint32_t *grown = realloc(slab->free, (size_t)(slab->total + count) * sizeof(*grown));
 	uint64_t offset;
 	int error;
 
 	if (grown == NULL)
 		return -ENOMEM;
-	size->free = grown;
+	slab->free = grown;
 	error = arena_alloc(arena, CHUNK, &offset);
 	if (error != 0)
 		return error;
@@ -44,21 +44,21 @@ slab_add(struct small_size *size, struct arena *arena, uint32_t lines)
 		return error;
 	}
 	for (uint32_t i = count; i > 0; i--) /* the lowest is allocated first */
-		size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE) + (i - 1) * lines;
-	size->total += count;
+		slab->free[slab->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE) + (i - 1) * lines;
+	slab->total += count;
 	return 0;
 }
 
 int
-small_alloc(struct small *small, struct arena *arena, uint64_t bytes, uint64_t *offset)
+arena_slab_alloc(struct arena_slabs *slabs, struct arena *arena, uint64_t bytes, uint64_t *offset)
 {
 	uint32_t lines = lines_of(bytes);
-	struct small_size *size = &small->size[lines];
-	int error = size->num_free > 0 ? 0 : slab_add(size, arena, lines);
+	struct arena_slab *slab = &slabs->slab[lines];
+	int error = slab->num_free > 0 ? 0 : slab_add(slab, arena, lines);
 
 	if (error != 0)
 		return error;
-	*offset = (uint64_t)size->free[--size->num_free] * ONE_CACHE_LINE;
+	*offset = (uint64_t)slab->free[--slab->num_free] * ONE_CACHE_LINE;
 	/* The application may have written to the free slot, or removed its page: zeroing it also brings the
 	 * page back. */
 	memset(arena->base + *offset, 0, (size_t)lines * ONE_CACHE_LINE);
@@ -66,20 +66,20 @@ small_alloc(struct small *small, struct arena *arena, uint64_t bytes, uint64_t *
 }
 
 void
-small_free(struct small *small, uint64_t offset, uint64_t bytes)
+arena_slab_free(struct arena_slabs *slabs, uint64_t offset, uint64_t bytes)
 {
-	struct small_size *size = &small->size[lines_of(bytes)];
+	struct arena_slab *slab = &slabs->slab[lines_of(bytes)];
 
 	/* A state that was taken over may have more objects than slots for them. */
-	if (size->num_free == size->total)
+	if (slab->num_free == slab->total)
 		return;
-	size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE);
+	slab->free[slab->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE);
 }
 
 void
-small_fini(struct small *small)
+arena_slab_fini(struct arena_slabs *slabs)
 {
-	for (size_t i = 0; i < sizeof(small->size) / sizeof(small->size[0]); i++)
-		free(small->size[i].free);
-	memset(small, 0, sizeof(*small));
+	for (size_t i = 0; i < sizeof(slabs->slab) / sizeof(slabs->slab[0]); i++)
+		free(slabs->slab[i].free);
+	memset(slabs, 0, sizeof(*slabs));
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/setup/ways.h"
+#include "control/setup/modes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[SETUP_WAYS + 1] = {
+static const char *const names[SETUP_MODES + 1] = {
 	[SETUP_VFIO] = "vfio",           [SETUP_BIFURCATED] = "bifurcated", [SETUP_AF_XDP] = "af_xdp",
-	[SETUP_AF_PACKET] = "af_packet", [SETUP_MEMIF] = "memif",           [SETUP_WAYS] = "none",
+	[SETUP_AF_PACKET] = "af_packet", [SETUP_MEMIF] = "memif",           [SETUP_MODES] = "none",
 };
 
 static const char *const bound[] = {"vfio-pci", "uio_pci_generic", "igb_uio", NULL};
@@ -39,17 +39,17 @@ setup_is_among(const char *name, const char *const *list)
 }
 
 const char *
-setup_way_name(enum setup_way way)
+setup_mode_name(enum setup_mode mode)
 {
-	return names[way];
+	return names[mode];
 }
 
 bool
-setup_way_find(const char *name, enum setup_way *way)
+setup_mode_find(const char *name, enum setup_mode *mode)
 {
-	for (int i = 0; i < SETUP_WAYS; i++) {
+	for (int i = 0; i < SETUP_MODES; i++) {
 		if (strcmp(names[i], name) == 0) {
-			*way = (enum setup_way)i;
+			*mode = (enum setup_mode)i;
 			return true;
 		}
 	}
@@ -90,13 +90,13 @@ setup_device_name(const struct setup_device *device)
 }
 
 bool
-setup_way_takes(enum setup_way way)
+setup_mode_takes(enum setup_mode mode)
 {
-	return way == SETUP_VFIO || way == SETUP_BIFURCATED || way == SETUP_AF_XDP;
+	return mode == SETUP_VFIO || mode == SETUP_BIFURCATED || mode == SETUP_AF_XDP;
 }
 
 static bool
-nic_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_WHY])
+nic_fits(const struct setup_device *device, enum setup_mode mode, char why[SETUP_WHY])
 {
 	const struct setup_nic *nic = device->nic;
 	bool beside = nic != NULL && setup_is_among(nic->driver, bifurcated);
@@ -104,16 +104,16 @@ nic_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_W
 	if (nic == NULL)
 		return setup_refuse(why, "port %s: not a PCI device; choose af_packet or af_xdp",
 				    setup_device_name(device));
-	if (way == SETUP_BIFURCATED && !beside)
+	if (mode == SETUP_BIFURCATED && !beside)
 		return setup_refuse(
 			why,
 			"port %s: driver %s is not mlx5_core, mlx4_core or mana; choose vfio or af_packet",
 			setup_device_name(device), nic->driver[0] != '\0' ? nic->driver : "(none)");
-	if (way == SETUP_VFIO && beside)
+	if (mode == SETUP_VFIO && beside)
 		return setup_refuse(
 			why, "port %s: DPDK shares the NIC with its kernel driver %s; choose bifurcated",
 			setup_device_name(device), nic->driver);
-	if (way == SETUP_VFIO && nic->driver[0] != '\0' && !setup_is_among(nic->driver, bound) &&
+	if (mode == SETUP_VFIO && nic->driver[0] != '\0' && !setup_is_among(nic->driver, bound) &&
 	    !setup_is_among(nic->driver, known))
 		return setup_refuse(why,
 				    "port %s: DPDK has no driver for NICs of %s; choose af_packet or af_xdp",
@@ -122,7 +122,7 @@ nic_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_W
 }
 
 static bool
-iface_fits(const struct setup_device *device, enum setup_way way, char why[SETUP_WHY])
+iface_fits(const struct setup_device *device, enum setup_mode mode, char why[SETUP_WHY])
 {
 	if (device->iface == NULL)
 		return setup_refuse(why,
@@ -135,19 +135,19 @@ iface_fits(const struct setup_device *device, enum setup_way way, char why[SETUP
 }
 
 bool
-setup_way_fits(const struct setup_machine *machine, const struct setup_device *device, enum setup_way way,
-	       char why[SETUP_WHY])
+setup_mode_fits(const struct setup_machine *machine, const struct setup_device *device, enum setup_mode mode,
+		char why[SETUP_WHY])
 {
 	bool memif = device->nic == NULL && device->iface == NULL;
 
-	if (memif != (way == SETUP_MEMIF))
+	if (memif != (mode == SETUP_MEMIF))
 		return setup_refuse(why, "port %s: %s cannot drive it; choose another --driver or port",
-				    setup_device_name(device), names[way]);
+				    setup_device_name(device), names[mode]);
 	if (memif)
 		return true;
-	if (way == SETUP_VFIO || way == SETUP_BIFURCATED)
-		return nic_fits(device, way, why);
-	return iface_fits(device, way, why);
+	if (mode == SETUP_VFIO || mode == SETUP_BIFURCATED)
+		return nic_fits(device, mode, why);
+	return iface_fits(device, mode, why);
 }
 
 static const char *
@@ -197,15 +197,16 @@ setup_device_carries(const struct setup_machine *machine, const struct setup_dev
 	return "an interface of another network namespace";
 }
 
-enum setup_way
-setup_way_best(const struct setup_machine *machine, const struct setup_device *device)
+enum setup_mode
+setup_mode_best(const struct setup_machine *machine, const struct setup_device *device)
 {
-	static const enum setup_way order[] = {SETUP_MEMIF, SETUP_BIFURCATED, SETUP_VFIO, SETUP_AF_PACKET};
+	static const enum setup_mode order[] = {SETUP_MEMIF, SETUP_BIFURCATED, SETUP_VFIO, SETUP_AF_PACKET};
 	char why[SETUP_WHY], iface[SETUP_NAME];
 	bool missed = setup_device_carries(machine, device, iface) != NULL;
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		if (!setup_way_fits(machine, device, order[i], why) || (missed && setup_way_takes(order[i])))
+		if (!setup_mode_fits(machine, device, order[i], why) ||
+		    (missed && setup_mode_takes(order[i])))
 			continue;
 		/* Without an IOMMU a NIC can write anywhere in memory: prefer other driver modes. */
 		if (order[i] == SETUP_VFIO && !machine->iommu && device->iface != NULL &&
@@ -213,25 +214,25 @@ setup_way_best(const struct setup_machine *machine, const struct setup_device *d
 			continue;
 		return order[i];
 	}
-	return SETUP_WAYS;
+	return SETUP_MODES;
 }
 
 /* Rank as a proposal; 0: do not propose. */
 static unsigned int
-device_rank(const struct setup_machine *machine, const struct setup_device *device, enum setup_way *way)
+device_rank(const struct setup_machine *machine, const struct setup_device *device, enum setup_mode *mode)
 {
 	char why[SETUP_WHY];
 	bool used = setup_iface_has_address(machine, device->iface);
 
-	*way = setup_way_best(machine, device);
-	if (*way == SETUP_WAYS)
+	*mode = setup_mode_best(machine, device);
+	if (*mode == SETUP_MODES)
 		return 0;
-	if (setup_way_takes(*way) && used) {
-		*way = SETUP_AF_PACKET;
-		if (!setup_way_fits(machine, device, *way, why))
+	if (setup_mode_takes(*mode) && used) {
+		*mode = SETUP_AF_PACKET;
+		if (!setup_mode_fits(machine, device, *mode, why))
 			return 0;
 	}
-	if (setup_way_takes(*way))
+	if (setup_mode_takes(*mode))
 		return 4;
 	/* Bridges, tunnels and containers' interfaces are in use. */
 	if (device->nic == NULL)
@@ -240,23 +241,23 @@ device_rank(const struct setup_machine *machine, const struct setup_device *devi
 }
 
 struct setup_device
-setup_device_best(const struct setup_machine *machine, enum setup_way *way)
+setup_device_best(const struct setup_machine *machine, enum setup_mode *mode)
 {
 	struct setup_device best = {NULL, NULL};
 	unsigned int best_rank = 0;
 
-	*way = SETUP_MEMIF;
+	*mode = SETUP_MEMIF;
 	for (uint32_t i = 0; i < machine->nics; i++) {
 		const struct setup_nic *nic = &machine->nic[i];
 		const struct setup_device device = {nic, setup_iface_of(machine, nic->pci)};
-		enum setup_way its;
+		enum setup_mode its;
 		unsigned int its_rank = device_rank(machine, &device, &its);
 
 		if (its_rank <= best_rank)
 			continue;
 		best = device;
 		best_rank = its_rank;
-		*way = its;
+		*mode = its;
 	}
 	return best;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Driver modes in which DPDK could use the machine's devices, and what the kernel loses by each. */
-#ifndef CONTROL_SETUP_WAYS_H
-#define CONTROL_SETUP_WAYS_H
+#ifndef CONTROL_SETUP_MODES_H
+#define CONTROL_SETUP_MODES_H
 
 #include <stddef.h>
 
 #include "control/setup/machine.h"
 
-enum setup_way {
+enum setup_mode {
 	SETUP_VFIO,       /* DPDK owns the NIC through vfio-pci, and the kernel loses it; virtio, too */
 	SETUP_BIFURCATED, /* DPDK shares the NIC with the kernel's driver, which keeps the interface */
 	SETUP_AF_XDP,     /* frames of one receive queue */
 	SETUP_AF_PACKET,  /* copies of all frames */
 	SETUP_MEMIF,      /* cable between two processes */
-	SETUP_WAYS
+	SETUP_MODES
 };
 
 /* NIC, interface, or an interface and its NIC; both NULL: a memif. */
@@ -28,9 +28,9 @@ bool setup_refuse(char why[SETUP_WHY], const char *format, ...) __attribute__((f
 
 /* `list` ends with NULL. */
 bool setup_is_among(const char *name, const char *const *list);
-const char *setup_way_name(enum setup_way way); /* SETUP_WAYS: "none" */
+const char *setup_mode_name(enum setup_mode mode); /* SETUP_MODES: "none" */
 /* False: no such driver mode. */
-bool setup_way_find(const char *name, enum setup_way *way);
+bool setup_mode_find(const char *name, enum setup_mode *mode);
 /* Finds "eth1", "0000:01:00.0" or "memif"; false: no such device, with a sentence in `why`. */
 bool setup_device_find(const struct setup_machine *machine, const char *name, struct setup_device *device,
 		       char why[SETUP_WHY]);
@@ -38,17 +38,17 @@ bool setup_device_find(const struct setup_machine *machine, const char *name, st
 const char *setup_device_name(const struct setup_device *device);
 
 /* False: the device does not support the driver mode, with a sentence in `why`. */
-bool setup_way_fits(const struct setup_machine *machine, const struct setup_device *device,
-		    enum setup_way way, char why[SETUP_WHY]);
+bool setup_mode_fits(const struct setup_machine *machine, const struct setup_device *device,
+		     enum setup_mode mode, char why[SETUP_WHY]);
 /* True if the kernel loses the interface's frames. */
-bool setup_way_takes(enum setup_way way);
+bool setup_mode_takes(enum setup_mode mode);
 /* Returns what users would miss without the device, such as "the default route", with the interface's or
  * NIC's name in `iface`; NULL: nothing. */
 const char *setup_device_carries(const struct setup_machine *machine, const struct setup_device *device,
 				 char iface[SETUP_NAME]);
-/* Best driver mode that takes nothing users would miss; SETUP_WAYS: none. */
-enum setup_way setup_way_best(const struct setup_machine *machine, const struct setup_device *device);
+/* Best driver mode that takes nothing users would miss; SETUP_MODES: none. */
+enum setup_mode setup_mode_best(const struct setup_machine *machine, const struct setup_device *device);
 /* Device to propose if none is named; never takes anything that the kernel uses. */
-struct setup_device setup_device_best(const struct setup_machine *machine, enum setup_way *way);
+struct setup_device setup_device_best(const struct setup_machine *machine, enum setup_mode *mode);
 
 #endif
