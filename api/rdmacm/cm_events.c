@@ -12,6 +12,10 @@
 #define REJECT_NO_SERVICE 8
 #define REJECT_CONSUMER 28
 
+/* Timers of a request: the data plane chooses them when rdma_accept() grants RNR retries.  By default: */
+#define TIMEOUT 18u       /* code: 1 s */
+#define MIN_RNR_TIMER 12u /* 640 us */
+
 struct id *ids;
 
 static bool
@@ -113,6 +117,10 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	id->peer_qpn = shm->remote_qpn;
 	id->depth_in = limit_depth(device, shm->rd_atomic_in);
 	id->depth_out = limit_depth(device, shm->rd_atomic_out);
+	id->retry_count = shm->retry_count;
+	id->rnr_retry = shm->rnr_retry;
+	id->timeout = TIMEOUT;
+	id->min_rnr_timer = MIN_RNR_TIMER;
 	event_private(event, shm->private_data, shm->private_len, PRIVATE_MAX);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
@@ -177,6 +185,10 @@ on_established(struct id *id, struct event *event)
 	id->peer_qpn = shm->remote_qpn;
 	id->depth_in = (uint8_t)shm->rd_atomic_in;
 	id->depth_out = (uint8_t)shm->rd_atomic_out;
+	id->retry_count = shm->retry_count;
+	id->rnr_retry = shm->rnr_retry;
+	id->timeout = shm->timeout;
+	id->min_rnr_timer = shm->min_rnr_timer;
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.qp_num = shm->remote_qpn;

@@ -66,10 +66,13 @@ struct id {
 	struct ibv_qp *carrier; /* connected in place of a UD queue pair (id_without_qp.c) */
 	struct ibv_cq *carrier_cq;
 	uint32_t timewait; /* the connected queue pair until its time wait is over; 0: none */
-	/* The peer's QPN and depths; the PSN identifies the peer to libibverbs (id_without_qp.c). */
+	/* For rdma_init_qp_attr(): the peer's QPN, and the values of its message; the PSN identifies the peer
+	 * to libibverbs (id_without_qp.c). */
 	uint32_t peer_qpn, psn;
 	uint8_t depth_in, depth_out;
-	struct listening *listening; /* one per device; holds the port until the id listens */
+	uint8_t retry_count, rnr_retry;
+	uint8_t timeout, min_rnr_timer; /* codes */
+	struct listening *listening;    /* one per device; holds the port until the id listens */
 	bool listens;
 	uint32_t backlog; /* most requests in the event queue; more are rejected; 0: no limit */
 	struct ibv_qp_init_attr *qp_init; /* from rdma_create_ep(), for the queue pairs of requests */

@@ -14,9 +14,6 @@
 #include "rdmacm/device.h"
 #include "rdmacm/id.h"
 
-#define MIN_RNR_TIMER 12u /* 640 us */
-#define TIMEOUT 18u       /* code: 1 s */
-
 struct ibv_qp *
 external_qp(const struct id *id, const struct rdma_conn_param *param)
 {
@@ -75,7 +72,7 @@ to_rtr(struct id *id, struct ibv_qp_attr *attr)
 	attr->dest_qp_num = id->peer_qpn;
 	attr->rq_psn = id->psn;
 	attr->max_dest_rd_atomic = id->depth_in;
-	attr->min_rnr_timer = MIN_RNR_TIMER;
+	attr->min_rnr_timer = id->min_rnr_timer;
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 	       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
@@ -83,9 +80,9 @@ to_rtr(struct id *id, struct ibv_qp_attr *attr)
 static int
 to_rts(const struct id *id, struct ibv_qp_attr *attr)
 {
-	attr->timeout = TIMEOUT;
-	attr->retry_cnt = 7;
-	attr->rnr_retry = 7;
+	attr->timeout = id->timeout;
+	attr->retry_cnt = id->retry_count;
+	attr->rnr_retry = id->rnr_retry;
 	attr->sq_psn = id->psn;
 	attr->max_rd_atomic = id->depth_out;
 	return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |

@@ -593,6 +593,10 @@ mock_connected(struct mock *mock, uint32_t id, const void *private_data, uint16_
 	shm->family = mock->welcome.family;
 	memcpy(shm->remote_addr, mock->welcome.addr, sizeof(shm->remote_addr));
 	shm->rd_atomic_in = shm->rd_atomic_out = mock->welcome.limits.max_rd_atomic;
+	shm->retry_count = MOCK_RETRY_COUNT;
+	shm->rnr_retry = MOCK_RNR_RETRY;
+	shm->timeout = MOCK_TIMEOUT;
+	shm->min_rnr_timer = MOCK_MIN_RNR_TIMER;
 	mock_qp_state(mock, id, ONE_QP_CONNECTED);
 	post_event(mock, id, ONE_CONN_ESTABLISHED);
 	pthread_mutex_unlock(&mock->lock);
@@ -629,6 +633,8 @@ mock_request(struct mock *mock, uint32_t listener, uint64_t conn_qual, const voi
 	cr->remote_qpn = 0x4321;
 	cr->conn_qual = conn_qual;
 	cr->rd_atomic_in = cr->rd_atomic_out = mock->welcome.limits.max_rd_atomic;
+	cr->retry_count = MOCK_RETRY_COUNT;
+	cr->rnr_retry = MOCK_RNR_RETRY;
 	cr->private_len = len;
 	if (len > 0)
 		memcpy(cr->private_data, private_data, len);

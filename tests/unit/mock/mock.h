@@ -20,6 +20,11 @@
  * checks (protection, quotas, order of freeing): use mock_refuse for those.
  *
  * All calls are safe from all threads and abort the test on misuse.
+ *
+ * tests/fuzz/library/liar.h answers the same messages within the library's own
+ * system calls, without threads and sockets, so that a fuzzed input repeats exactly.
+ * tests/unit/control/fake_engine.h fakes another interface: dataplane/engine.h,
+ * below the control thread.
  */
 #ifndef TESTS_UNIT_MOCK_H
 #define TESTS_UNIT_MOCK_H
@@ -32,6 +37,9 @@
 #include "abi/copy.h"
 #include "abi/message.h"
 #include "abi/ring.h"
+
+/* Negotiated values of all connections; the timers are codes. */
+enum { MOCK_RETRY_COUNT = 5, MOCK_RNR_RETRY = 3, MOCK_TIMEOUT = 16, MOCK_MIN_RNR_TIMER = 28 };
 
 struct mock;
 

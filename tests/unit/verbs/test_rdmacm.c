@@ -140,10 +140,6 @@ show_transport(struct one_qp_shm *shm)
 	shm->path_mtu = 704; /* an MTU that the data planes agreed on, without an enum ibv_mtu */
 	shm->traffic_class = 8;
 	shm->hop_limit = 63;
-	shm->timeout = 18;
-	shm->min_rnr_timer = 12;
-	shm->retry_count = 5;
-	shm->rnr_retry = 6;
 }
 
 /* ibv_query_qp() returns what the CMs agreed on. */
@@ -159,10 +155,10 @@ check_query(struct ibv_qp *qp)
 	assert_int_equal(attr.sq_psn, 0xabcde);
 	assert_int_equal(attr.rq_psn, 0x12345);
 	assert_int_equal(attr.path_mtu, IBV_MTU_512);
-	assert_int_equal(attr.timeout, 18);
-	assert_int_equal(attr.min_rnr_timer, 12);
-	assert_int_equal(attr.retry_cnt, 5);
-	assert_int_equal(attr.rnr_retry, 6);
+	assert_int_equal(attr.timeout, MOCK_TIMEOUT);
+	assert_int_equal(attr.min_rnr_timer, MOCK_MIN_RNR_TIMER);
+	assert_int_equal(attr.retry_cnt, MOCK_RETRY_COUNT);
+	assert_int_equal(attr.rnr_retry, MOCK_RNR_RETRY);
 	assert_int_equal(attr.max_rd_atomic, mock_welcome(mock)->limits.max_rd_atomic);
 	assert_int_equal(attr.max_dest_rd_atomic, mock_welcome(mock)->limits.max_rd_atomic);
 	assert_int_equal(attr.port_num, 1);

@@ -473,6 +473,25 @@ step(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
+/* rdma_init_qp_attr() reports the retries of the peer's message, and these timers. */
+static void
+assert_negotiated(struct rdma_cm_id *id, uint8_t timeout, uint8_t min_rnr_timer)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	int mask = 0;
+
+	assert_int_equal(rdma_init_qp_attr(id, &attr, &mask), 0);
+	assert_true((mask & IBV_QP_MIN_RNR_TIMER) != 0);
+	assert_int_equal(attr.min_rnr_timer, min_rnr_timer);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(rdma_init_qp_attr(id, &attr, &mask), 0);
+	assert_int_equal(mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY),
+			 IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	assert_int_equal(attr.retry_cnt, MOCK_RETRY_COUNT);
+	assert_int_equal(attr.rnr_retry, MOCK_RNR_RETRY);
+	assert_int_equal(attr.timeout, timeout);
+}
+
 /* rdma_connect() takes a QPN: transitions to RTR and RTS by rdma_init_qp_attr() then do not connect again. */
 static void
 test_own_qp_connects(void **state)
@@ -502,6 +521,7 @@ test_own_qp_connects(void **state)
 	assert_int_equal(step(id, qp, IBV_QPS_INIT), 0);
 	assert_int_equal(step(id, qp, IBV_QPS_RTR), 0);
 	assert_int_equal(step(id, qp, IBV_QPS_RTS), 0);
+	assert_negotiated(id, MOCK_TIMEOUT, MOCK_MIN_RNR_TIMER);
 	assert_int_equal(rdma_establish(id), 0);
 	assert_int_equal(mock_count(mock, ONE_MSG_QP_RTR) + mock_count(mock, ONE_MSG_QP_RTS), out_of_band);
 	attr.qp_state = IBV_QPS_SQD;
@@ -546,9 +566,11 @@ test_own_qp_accepts(void **state)
 	qp = own_qp(id, cq, IBV_ACCESS_REMOTE_READ);
 	assert_int_equal(step(id, qp, IBV_QPS_RTR), 0);
 	assert_int_equal(step(id, qp, IBV_QPS_RTS), 0);
+	assert_negotiated(id, 18, 12); /* the timers are not negotiated yet */
 	param.qp_num = qp->qp_num;
 	assert_int_equal(rdma_accept(id, &param), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
+	assert_negotiated(id, MOCK_TIMEOUT, MOCK_MIN_RNR_TIMER);
 	assert_true(mock_last(mock, ONE_MSG_CR_ACCEPT, &msg));
 	assert_true((msg.cr_accept.param.given & ONE_CONN_ACCESS) != 0);
 	assert_int_equal(msg.cr_accept.param.access, ONE_ACCESS_REMOTE_READ);
