@@ -29,41 +29,24 @@ static __thread struct {
 	char cause[NOTE_MAX];
 } said;
 
-static void
-write_line(int file, const char *format, va_list args)
+void
+one_warn_in(int file, const char *format, ...)
 {
 	static const char head[] = "oneside: ";
 	char line[NOTE_MAX];
 	int before = errno, len = sizeof(head) - 1;
+	va_list args;
 
 	memcpy(line, head, sizeof(head));
+	va_start(args, format);
 	len += vsnprintf(line + len, sizeof(line) - sizeof(head), format, args);
+	va_end(args);
 	if (len >= (int)sizeof(line) - 1)
 		len = (int)sizeof(line) - 2;
 	line[len++] = '\n';
 	if (write(file, line, (size_t)len) < 0)
 		errno = before;
 	errno = before;
-}
-
-void
-one_warn(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	write_line(STDERR_FILENO, format, args);
-	va_end(args);
-}
-
-__attribute__((format(printf, 2, 3))) static void
-warn_in(int file, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	write_line(file, format, args);
-	va_end(args);
 }
 
 void
@@ -83,7 +66,8 @@ one_warn_gone(int sock)
 	    fstat(file, &st) == 0 && st.st_dev == first_stderr.st_dev && st.st_ino == first_stderr.st_ino &&
 	    atomic_exchange_explicit(&last, now.tv_sec, memory_order_relaxed) != now.tv_sec) {
 		getpeername(sock, (struct sockaddr *)&address, &len);
-		warn_in(file,
+		one_warn_in(
+			file,
 			"the data plane at %s has gone, or has ended this attachment: work is flushed, and connections are broken; see its log, and open again when it serves",
 			address.sun_path);
 	}

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "abi/message.h"
 #include "client/parameters.h"
@@ -43,7 +44,8 @@ void one_note_cause(int error, uint32_t subject, uint64_t value, const struct on
 void one_note_reason(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
 /* Prints a line at once, with or without ONESIDE_DEBUG: about a setting of the user that has no effect. */
-void one_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+#define one_warn(...) one_warn_in(STDERR_FILENO, __VA_ARGS__)
+void one_warn_in(int file, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 /* Prints that the attachment with this socket has ended, with or without ONESIDE_DEBUG: the completions and
  * events that follow give no reason. Prints nothing if standard error is another file than at first: a daemon
  * may use its number for a file of its own. Any thread; one line a second. */

@@ -8,11 +8,17 @@
 
 #include "abi/ring.h"
 
+static inline size_t
+one_whole_lines(size_t size)
+{
+	return (size + ONE_CACHE_LINE - 1) / ONE_CACHE_LINE * ONE_CACHE_LINE;
+}
+
 /* Returns zeroed memory of whole cache lines, for free(); NULL: no memory. */
 static inline void *
 one_zalloc_lines(size_t size)
 {
-	size_t whole = (size + ONE_CACHE_LINE - 1) / ONE_CACHE_LINE * ONE_CACHE_LINE;
+	size_t whole = one_whole_lines(size);
 	void *memory = aligned_alloc(ONE_CACHE_LINE, whole);
 
 	return memory == NULL ? NULL : memset(memory, 0, whole);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "client/lines.h"
 #include "verbs/refused.h"
 #include "verbs/qp.h"
 
@@ -22,7 +23,7 @@ inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size)
 
 	if (size < VERBS_INLINE_ROOM)
 		size = VERBS_INLINE_ROOM;
-	room->size = (size + ONE_CACHE_LINE - 1) / ONE_CACHE_LINE * ONE_CACHE_LINE;
+	room->size = (uint32_t)one_whole_lines(size);
 	room->count = count;
 	room->length = (size_t)room->size * count;
 	room->base = mmap(NULL, room->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -81,7 +82,7 @@ flags_of(const struct qp *qp, unsigned int flags)
 }
 
 static void
-gather(uint8_t *to, const struct ibv_sge *sge, int num)
+gather_sges(uint8_t *to, const struct ibv_sge *sge, int num)
 {
 	for (int i = 0; i < num; i++) {
 		memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
@@ -111,14 +112,14 @@ put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, ui
 	if (length <= ONE_INLINE_MAX) {
 		wqe->flags |= ONE_WQE_INLINE;
 		wqe->inline_len = (uint8_t)length;
-		gather(wqe->inline_data, wr->sg_list, wr->num_sge);
+		gather_sges(wqe->inline_data, wr->sg_list, wr->num_sge);
 		return;
 	}
 	/* There are max_send_wr slots, used in turn: this slot's last request has completed.  An index of its
 	 * own, because the request counter wraps at 2^32, which need not be a multiple of the slots. */
 	at = room->base + (size_t)room->next * room->size;
 	room->next = room->next + 1 < room->count ? room->next + 1 : 0;
-	gather(at, wr->sg_list, wr->num_sge);
+	gather_sges(at, wr->sg_list, wr->num_sge);
 	one_post_sge(&qp->ring, wqe, 0, (uintptr_t)at, (uint32_t)length, room->mr.lkey);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -32,13 +31,13 @@ take_transition(const struct state_machine *machine, uint32_t id, uint32_t from,
 }
 
 void
-attach_edges_trace(void)
+attach_transitions_trace(void)
 {
 	state_trace = take_transition;
 }
 
 void
-attach_edges_clear(void)
+attach_transitions_clear(void)
 {
 	pthread_mutex_lock(&edges_lock);
 	transitions[0] = '\0';
@@ -46,7 +45,7 @@ attach_edges_clear(void)
 }
 
 const char *
-attach_edges(void)
+attach_transitions(void)
 {
 	pthread_mutex_lock(&edges_lock);
 	memcpy(transitions_copy, transitions, sizeof(transitions));
@@ -60,18 +59,6 @@ pause_ms(unsigned int ms)
 	struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
 
 	nanosleep(&ts, NULL);
-}
-
-uint32_t
-count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	uint32_t n = 0;
-
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
 }
 
 void

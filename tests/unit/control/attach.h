@@ -8,6 +8,7 @@
 #include "attach_client.h"
 #include "config/config.h"
 #include "fake_engine.h"
+#include "fds.h"
 #include "tests.h"
 
 #define VA 0x10000000ull
@@ -18,7 +19,6 @@ extern pthread_t control_thread;
 extern uint32_t base_fds; /* descriptors of this process without attachments */
 
 void pause_ms(unsigned int ms);
-uint32_t count_fds(void);
 /* Waits until all objects and descriptors of attachments are gone. */
 void assert_clean(void);
 /* Waits for a completion entry of this type and takes it; object 0: of any object. */
@@ -27,9 +27,9 @@ void assert_no_event(void);
 void forget_events(void);
 void assert_ended(struct app *app);
 /* Transitions traced since the last clear, one a line. An illegal one, of any state machine, aborts. */
-const char *attach_edges(void);
-void attach_edges_clear(void);
-void attach_edges_trace(void); /* before the control thread starts */
+const char *attach_transitions(void);
+void attach_transitions_clear(void);
+void attach_transitions_trace(void); /* before the control thread starts */
 
 /* Restarts the control thread with the present `config`. */
 void attach_restart(void);

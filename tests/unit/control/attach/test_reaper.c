@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors that take long to close (control/attach/reaper.c) delay the user that sent them, and nobody
  * else. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/unit/unit.h"
+#include "tests/unit/control/fds.h"
 #include "control/attach/reaper.h"
 #include "control/attach/worker.h"
 #include "control/base/loop.h"
@@ -49,18 +49,6 @@ __wrap_close(int fd)
 		while (sem_wait(&answer) != 0)
 			;
 	return __real_close(fd);
-}
-
-static uint32_t
-count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	uint32_t n = 0;
-
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
 }
 
 /* Waits until at most `n` descriptors are open; false if that takes too long.  Without `poll` no thread gets

@@ -7,19 +7,10 @@
 #include <unistd.h>
 
 #include "tests/unit/unit.h"
+#include "tests/unit/control/fds.h"
 #include "control/takeover/state_file.h"
 
 #define RECORD_BYTES 4096u
-
-static uint32_t
-descriptors(void)
-{
-	uint32_t num = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		num += fcntl(fd, F_GETFD) >= 0;
-	return num;
-}
 
 static void
 write_records(struct record_out *out, uint32_t num)
@@ -56,7 +47,7 @@ static void
 pass(size_t prepared, uint32_t num)
 {
 	struct record_out out;
-	uint32_t before = descriptors();
+	uint32_t before = count_fds();
 
 	if (prepared > 0)
 		takeover_state_prepare(prepared);
@@ -64,7 +55,7 @@ pass(size_t prepared, uint32_t num)
 	expect_records(takeover_state_seal(&out), num);
 	takeover_state_end(&out);
 	assert_null(out.bytes);
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(count_fds(), before);
 }
 
 static void
@@ -80,14 +71,14 @@ static void
 preparation_is_dropped(void **state)
 {
 	struct record_out out;
-	uint32_t before = descriptors();
+	uint32_t before = count_fds();
 
 	takeover_state_prepare(1 << 20);
 	takeover_state_prepare(1 << 16);
 	takeover_state_end(NULL);
 	write_records(&out, 3);
 	takeover_state_end(&out);
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(count_fds(), before);
 	pass(0, 2);
 }
 
