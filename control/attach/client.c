@@ -37,6 +37,7 @@
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
+#include "control/base/scm.h"
 #include "dataplane/base/clock.h"
 #include "dataplane/mem/bounce.h"
 
@@ -316,26 +317,17 @@ client_slice(struct client *client, bool (*slice)(struct client *client))
 static bool
 take_fds(struct client *client, struct msghdr *header)
 {
-	bool allowed = true;
+	struct scm_cursor cursor = {0};
+	uint32_t num = 0;
+	int fd;
 
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
-		size_t n;
-
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
-			if (client->num_fds < ONE_MSG_FDS)
-				client->fds[client->num_fds++] = fd;
-			else
-				reaper_discard(client->uid, fd);
-			allowed = allowed && i < ONE_MSG_FDS;
-		}
+	for (; scm_next_fd(header, &cursor, &fd); num++) {
+		if (client->num_fds < ONE_MSG_FDS)
+			client->fds[client->num_fds++] = fd;
+		else
+			reaper_discard(client->uid, fd);
 	}
-	return allowed && (header->msg_flags & MSG_CTRUNC) == 0;
+	return num <= ONE_MSG_FDS && (header->msg_flags & MSG_CTRUNC) == 0;
 }
 
 /* Stops reading the socket.  The end of the process is noticed meanwhile by its pidfd; without a pidfd, after

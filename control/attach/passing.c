@@ -234,7 +234,7 @@ pass_refuse(struct pass_in *in, const char *format, ...)
 }
 
 static void
-advance(struct pass_in *in)
+next_record(struct pass_in *in)
 {
 	int more = record_take(&in->records, &in->record);
 
@@ -247,7 +247,7 @@ void
 pass_in_begin(struct pass_in *in)
 {
 	in->records.at = 0;
-	advance(in);
+	next_record(in);
 }
 
 bool
@@ -263,7 +263,7 @@ pass_take(struct pass_in *in, enum record_type type, struct record *record)
 		return pass_refuse(in, "record %u where %u is expected", in->more ? in->record.head.type : 0,
 				   type);
 	*record = in->record;
-	advance(in);
+	next_record(in);
 	return 0;
 }
 
@@ -305,22 +305,6 @@ pass_take_fd(struct pass_in *in, uint64_t number)
 	return fd;
 }
 
-/* Reserves `len` addresses, the first of which equals `phase` modulo `align`. */
-static uint8_t *
-reserve(uint64_t len, uint64_t align, uint64_t phase)
-{
-	uint8_t *all = mmap(NULL, len + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uint64_t before;
-
-	if (all == MAP_FAILED)
-		return NULL;
-	before = (phase - (uintptr_t)all) & (align - 1);
-	if (before != 0)
-		munmap(all, before);
-	munmap(all + before + len, align - before);
-	return all + before;
-}
-
 /* Maps the next piece, which begins at *at.  Memory between two pieces would not be accessible to the cores.
  */
 static int
@@ -359,7 +343,8 @@ pass_map_pieces(struct pass_in *in, uint64_t len, uint64_t phase, uint32_t *coun
 	uint8_t *base =
 		len == 0 || len > INT64_MAX / 2 || len % page != 0 || phase % page != 0
 			? NULL
-			: reserve(len, len < ONE_REGION_PAGE_MAX ? SMALL_ALIGN : ONE_REGION_PAGE_MAX, phase);
+			: arena_reserve(len, len < ONE_REGION_PAGE_MAX ? SMALL_ALIGN : ONE_REGION_PAGE_MAX,
+					phase);
 	*count = 0;
 	if (base == NULL) {
 		pass_refuse(in, "memory of %llu bytes cannot be mapped", (unsigned long long)len);

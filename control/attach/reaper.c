@@ -28,6 +28,7 @@
 #include "control/attach/reaper.h"
 #include "control/attach/worker.h"
 #include "control/base/loop.h"
+#include "control/base/scm.h"
 
 #define WAITING_MAX 1024u /* limit of a user's waiting descriptors, */
 #define WAITING_PART 16u  /* or this part of all descriptors, if that is less */
@@ -86,19 +87,12 @@ give_closing(struct worker *worker, struct worker *sent, int fd)
 static void
 give_all(struct worker *sent, struct msghdr *header)
 {
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
-		size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	struct scm_cursor cursor = {0};
+	int fd;
 
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
-			if (!give_closing(sent, sent, fd))
-				close(fd);
-		}
-	}
+	while (scm_next_fd(header, &cursor, &fd))
+		if (!give_closing(sent, sent, fd))
+			close(fd);
 }
 
 /* Hands descriptors that lie unread in a Unix socket to the worker for sent ones.  No further messages arrive

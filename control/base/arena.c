@@ -29,6 +29,21 @@ arena_rounded(uint64_t size)
 	return size == 0 ? mask + 1 : (size + mask) & ~mask;
 }
 
+uint8_t *
+arena_reserve(uint64_t len, uint64_t align, uint64_t phase)
+{
+	uint8_t *all = mmap(NULL, len + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t before;
+
+	if (all == MAP_FAILED)
+		return NULL;
+	before = (phase - (uintptr_t)all) & (align - 1);
+	if (before != 0)
+		munmap(all, before);
+	munmap(all + before + len, align - before);
+	return all + before;
+}
+
 int
 arena_populate(void *base, size_t len)
 {

@@ -45,6 +45,8 @@ void arena_free(struct arena *arena, uint64_t offset, uint64_t size);
 /* Bytes that arena_alloc() takes for `size`. */
 uint64_t arena_rounded(uint64_t size);
 
+/* Reserves `len` addresses, the first of which equals `phase` modulo `align`; NULL: no memory. */
+uint8_t *arena_reserve(uint64_t len, uint64_t align, uint64_t phase);
 /* Gives every page of [base, base+len) of a shared mapping a writable page table entry. */
 int arena_populate(void *base, size_t len);
 /* Returns the pages to the kernel. Callable on any thread; may wait for the application. */

@@ -13,6 +13,7 @@
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/base/listening.h"
+#include "control/base/scm.h"
 #include "control/ctl/internal.h"
 #include "dataplane/base/clock.h"
 
@@ -192,16 +193,12 @@ handle_request(struct ctl_caller *caller, const char *text, size_t len)
 static void
 discard_fds(struct ctl_caller *caller, struct msghdr *header)
 {
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= cmsg->cmsg_len; at += sizeof(int)) {
-			int fd;
+	struct scm_cursor cursor = {0};
+	int fd;
 
-			memcpy(&fd, (char *)cmsg + at, sizeof(fd));
-			reaper_discard(caller->cred.uid, fd);
-			caller->gone = true;
-		}
+	while (scm_next_fd(header, &cursor, &fd)) {
+		reaper_discard(caller->cred.uid, fd);
+		caller->gone = true;
 	}
 }
 

@@ -13,22 +13,6 @@
 
 #include "control/objects/objects.h"
 
-/* Reserves `len` addresses, the first of which equals `va` modulo `page`. */
-static uint8_t *
-reserve_addresses(uint64_t len, uint64_t va, uint64_t page)
-{
-	uint8_t *all = mmap(NULL, len + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uint64_t before;
-
-	if (all == MAP_FAILED)
-		return NULL;
-	before = (va - (uintptr_t)all) & (page - 1);
-	if (before != 0)
-		munmap(all, before);
-	munmap(all + before + len, page - before);
-	return all + before;
-}
-
 static int
 join_new(struct client *client, const struct one_region_join *args, struct region **out)
 {
@@ -46,7 +30,7 @@ join_new(struct client *client, const struct one_region_join *args, struct regio
 	if (error != 0)
 		return error;
 	(*out)->unjoined = args->total;
-	(*out)->mapping->base = reserve_addresses(args->size, args->va, args->page);
+	(*out)->mapping->base = arena_reserve(args->size, args->page, args->va);
 	if ((*out)->mapping->base != NULL)
 		return 0;
 	(*out)->mapping->len = 0;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "control/base/log.h"
+#include "control/base/scm.h"
 #include "dataplane/base/clock.h"
 
 #define NS_PER_MS 1000000ull
@@ -121,19 +122,15 @@ takeover_refuse(int socket, const char *text)
 static void
 take_fds(struct msghdr *header, int *fds, uint32_t *num)
 {
-	*num = 0;
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= cmsg->cmsg_len; at += sizeof(int)) {
-			int fd;
+	struct scm_cursor cursor = {0};
+	int fd;
 
-			memcpy(&fd, (char *)cmsg + at, sizeof(fd));
-			if (*num < TAKEOVER_FDS && fds != NULL)
-				fds[(*num)++] = fd;
-			else
-				close(fd);
-		}
+	*num = 0;
+	while (scm_next_fd(header, &cursor, &fd)) {
+		if (*num < TAKEOVER_FDS && fds != NULL)
+			fds[(*num)++] = fd;
+		else
+			close(fd);
 	}
 }
 

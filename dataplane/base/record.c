@@ -210,8 +210,9 @@ record_take(struct record_in *in, struct record *record)
 	return 1;
 }
 
-bool
-record_has_form(const struct record *record, const struct record_form *form)
+/* True if the record's type, version and length are those of the form. */
+static bool
+form_matches(const struct record *record, const struct record_form *form)
 {
 	return record->head.type == form->type && record->head.version == form->version &&
 	       record->head.length == record_size(form);
@@ -228,7 +229,7 @@ record_is_known(const struct record *record)
 
 	for (const struct record_form *const *form = __start_record_forms; form < __stop_record_forms;
 	     form++) {
-		if (record_has_form(record, *form))
+		if (form_matches(record, *form))
 			return true;
 		has_form = has_form || ((*form)->type == record->head.type && record->head.type != 0);
 	}
@@ -239,5 +240,5 @@ int
 record_get(const struct record *record, const struct record_form *form, void *to,
 	   const struct record_context *context)
 {
-	return record_has_form(record, form) ? record_read(form, to, record->bytes, context) : -EINVAL;
+	return form_matches(record, form) ? record_read(form, to, record->bytes, context) : -EINVAL;
 }

@@ -100,8 +100,6 @@ struct record {
 int record_take(struct record_in *in, struct record *record);
 /* False: this program has forms of the record's type, of which none has its version and length. */
 bool record_is_known(const struct record *record);
-/* True if the record's type, version and length are those of the form. */
-bool record_has_form(const struct record *record, const struct record_form *form);
 /* Checks the form, then reads as record_read() does. */
 int record_get(const struct record *record, const struct record_form *form, void *to,
 	       const struct record_context *context);

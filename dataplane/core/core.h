@@ -241,11 +241,4 @@ core_hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
 		core->wake_mask |= 1ull << to->index;
 }
 
-/* Returns the value that core->now would have now. */
-static inline uint64_t
-core_time(const struct core *core)
-{
-	return core->now + (engine_now(rte_rdtsc()) - core->real_at);
-}
-
 #endif

@@ -278,7 +278,8 @@ wait_for_something(struct core *core, bool interrupts)
 {
 	struct pollfd fds[2] = {{.fd = core->epoll, .events = POLLIN},
 				{.fd = core->rx_epoll, .events = POLLIN}};
-	uint64_t limit = SLEEP_NS, next = timer_next(core), now = core_time(core);
+	uint64_t limit = SLEEP_NS, next = timer_next(core);
+	uint64_t now = core->now + (engine_now(rte_rdtsc()) - core->real_at); /* core->now, renewed */
 	struct timespec timeout;
 	struct rte_epoll_event rx_events[FDS_DRAINED];
 	struct epoll_event events[FDS_DRAINED];

@@ -39,7 +39,7 @@ PREFIXES = {
     "control": {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object extents pass "
                   "reaper reapers server user users work worker workers",
-        "base": "acl arena control listening log port_space drr quota table",
+        "base": "acl arena control listening log port_space drr quota scm table",
         "cm": "cm sidr",
         "connect": "ah ahs balance conn conns cr listen listener listeners qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts qp_set resolution",
