@@ -117,7 +117,7 @@ parse_size(const char *text, uint64_t *value)
 }
 
 static void
-store(const struct config_key *key, uint64_t number, void *field)
+store_number(const struct config_key *key, uint64_t number, void *field)
 {
 	switch (key->size) {
 	case sizeof(uint8_t):
@@ -148,7 +148,7 @@ put_number(const struct config_value *value, const struct config_key *key, int e
 	if (error != 0)
 		return REFUSE(value, error, "out of range; write a number from %llu to %llu",
 			      (unsigned long long)key->min, (unsigned long long)key->max);
-	store(key, number, field);
+	store_number(key, number, field);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ set_word(const struct config_value *value, const struct config_key *key, void *f
 
 	if (place < 0)
 		return REFUSE(value, -EINVAL, "%s", key->help);
-	store(key, (uint64_t)place, field);
+	store_number(key, (uint64_t)place, field);
 	return 0;
 }
 

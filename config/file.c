@@ -55,7 +55,7 @@ read_line(FILE *file, struct reading *reading)
 
 /* Strips blanks at both ends. */
 static char *
-strip(char *text)
+strip_blanks(char *text)
 {
 	size_t len;
 
@@ -141,7 +141,7 @@ take_heading(struct reading *reading, char *start)
 				   ", \"%.40s...\": the name is too long; write at most %u bytes", start,
 				   NAME_LEN);
 	*end = '\0';
-	return begin_section(reading, strip(start + 1));
+	return begin_section(reading, strip_blanks(start + 1));
 }
 
 static int
@@ -155,8 +155,8 @@ take_value(struct reading *reading, char *start, char *equals)
 	int error;
 
 	*equals = '\0';
-	name = strip(start);
-	value = strip(equals + 1);
+	name = strip_blanks(start);
+	value = strip_blanks(equals + 1);
 	key = config_key_find(kind, name);
 	bit = key != NULL ? 1ull << (key - kind->keys) : 0;
 	if ((reading->given & bit) != 0)
@@ -180,7 +180,7 @@ take_line(struct reading *reading)
 	if (strlen(reading->text) != reading->len)
 		return REFUSE_LINE(reading, -EINVAL, " has a byte 0; write text");
 	cut_comment(reading->text);
-	start = strip(reading->text);
+	start = strip_blanks(reading->text);
 	equals = strchr(start, '=');
 	if (*start == '\0')
 		return 0;

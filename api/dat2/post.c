@@ -4,7 +4,7 @@
 
 /* Converts at most ONE_MAX_SGE segments.  The provider refuses a larger count before it reads the list. */
 static DAT_LMR_TRIPLET *
-widen(DAT_COUNT count, const DAT2_LMR_TRIPLET *from, DAT_LMR_TRIPLET to[ONE_MAX_SGE])
+widen_triplets(DAT_COUNT count, const DAT2_LMR_TRIPLET *from, DAT_LMR_TRIPLET to[ONE_MAX_SGE])
 {
 	if (from == NULL)
 		return NULL;
@@ -32,7 +32,7 @@ dat2_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DA
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 
-	return dat2_return(dapl_ep_post_send(ep, count, widen(count, local, iov), cookie, flags));
+	return dat2_return(dapl_ep_post_send(ep, count, widen_triplets(count, local, iov), cookie, flags));
 }
 
 DAT_RETURN
@@ -44,7 +44,8 @@ dat2_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TR
 
 	if (invalidate == DAT_FALSE)
 		return dat2_ep_post_send(ep, count, local, cookie, flags);
-	return dat2_return(ep_post_send_inv(ep, count, widen(count, local, iov), cookie, flags, context));
+	return dat2_return(
+		ep_post_send_inv(ep, count, widen_triplets(count, local, iov), cookie, flags, context));
 }
 
 DAT_RETURN
@@ -53,7 +54,7 @@ dat2_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DA
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 
-	return dat2_return(dapl_ep_post_recv(ep, count, widen(count, local, iov), cookie, flags));
+	return dat2_return(dapl_ep_post_recv(ep, count, widen_triplets(count, local, iov), cookie, flags));
 }
 
 DAT_RETURN
@@ -61,7 +62,7 @@ dat2_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT count, DAT2_LMR_TRIPLET *local,
 {
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 
-	return dat2_return(dapl_srq_post_recv(srq, count, widen(count, local, iov), cookie));
+	return dat2_return(dapl_srq_post_recv(srq, count, widen_triplets(count, local, iov), cookie));
 }
 
 DAT_RETURN
@@ -71,7 +72,7 @@ dat2_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *loca
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	return dat2_return(dapl_ep_post_rdma_read(ep, count, widen(count, local, iov), cookie,
+	return dat2_return(dapl_ep_post_rdma_read(ep, count, widen_triplets(count, local, iov), cookie,
 						  widen_remote(remote, &target), flags));
 }
 
@@ -82,7 +83,7 @@ dat2_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *loc
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	return dat2_return(dapl_ep_post_rdma_write(ep, count, widen(count, local, iov), cookie,
+	return dat2_return(dapl_ep_post_rdma_write(ep, count, widen_triplets(count, local, iov), cookie,
 						   widen_remote(remote, &target), flags));
 }
 
@@ -100,8 +101,8 @@ write_immediate(DAT_EP_HANDLE ep, va_list args)
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	return ep_post_write_imm(ep, count, widen(count, local, iov), cookie, widen_remote(remote, &target),
-				 immediate, (DAT_COMPLETION_FLAGS)flags);
+	return ep_post_write_imm(ep, count, widen_triplets(count, local, iov), cookie,
+				 widen_remote(remote, &target), immediate, (DAT_COMPLETION_FLAGS)flags);
 }
 
 static DAT_RETURN
@@ -116,7 +117,7 @@ post_atomic(DAT_EP_HANDLE ep, uint8_t op, va_list args)
 	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
 	DAT_RMR_TRIPLET target;
 
-	return ep_post_atomic(ep, op, add_or_swap, compare, widen(1, local, iov), cookie,
+	return ep_post_atomic(ep, op, add_or_swap, compare, widen_triplets(1, local, iov), cookie,
 			      widen_remote(remote, &target), (DAT_COMPLETION_FLAGS)flags);
 }
 

@@ -15,7 +15,7 @@
 
 #define STEP (2ull << 20) /* bytes per step; other attachments of the user have steps between */
 
-static void next(struct client *client);
+static void punch_next(struct client *client);
 
 static int
 punch_step(struct job *job)
@@ -31,7 +31,7 @@ punch_step(struct job *job)
 }
 
 static void
-punched(struct job *job, int result)
+extent_punched(struct job *job, int result)
 {
 	struct client *client = job->client;
 	struct freed_extents *extents = &client->extents;
@@ -42,11 +42,11 @@ punched(struct job *job, int result)
 	client->arena_charged -= extents->now.size;
 	client->account->leaving--;
 	client->account->left++;
-	next(client);
+	punch_next(client);
 }
 
 static void
-next(struct client *client)
+punch_next(struct client *client)
 {
 	struct freed_extents *extents = &client->extents;
 
@@ -55,8 +55,8 @@ next(struct client *client)
 	extents->busy = true;
 	extents->now = extents->freed[--extents->num];
 	extents->punched = 0;
-	extents->job =
-		(struct job){.step = punch_step, .done = punched, .client = client, .cancelable = true};
+	extents->job = (struct job){
+		.step = punch_step, .done = extent_punched, .client = client, .cancelable = true};
 	job_start(&extents->job);
 }
 
@@ -150,7 +150,7 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 		return;
 	client->account->leaving++;
 	extents->freed[extents->num++] = (struct arena_extent){offset, arena_rounded(size)};
-	next(client);
+	punch_next(client);
 }
 
 void

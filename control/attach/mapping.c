@@ -115,7 +115,7 @@ mapping_of_arena(struct client *client)
 
 /* Memory of the user that is being released still counts: wait for it, else refuse. */
 static int
-over(struct client *client, const struct quota_limit *limit)
+refuse_over(struct client *client, const struct quota_limit *limit)
 {
 	return client_awaits_room(client) ? REQUEST_AGAIN : client_refuse_limit(client, limit);
 }
@@ -131,12 +131,12 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 	if (len > limit.value)
 		return client_refuse_limit(client, &limit);
 	if (client->mapped > limit.value - len)
-		return over(client, &limit);
+		return refuse_over(client, &limit);
 	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
-		return over(client, &limit);
+		return refuse_over(client, &limit);
 	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
 		quota_release(account, &none, all);
-		return over(client, &limit);
+		return refuse_over(client, &limit);
 	}
 	mapping = mapping_of_arena(client);
 	if (mapping == NULL) {
@@ -244,7 +244,7 @@ unmap_step(struct job *job)
 }
 
 static void
-unmapped(struct job *job, int result)
+mapping_unmapped(struct job *job, int result)
 {
 	struct mapping *mapping = (struct mapping *)job;
 	struct client *client = job->client;
@@ -274,6 +274,6 @@ mapping_free(struct mapping *mapping, bool reply)
 	mapping->job.client->account->leaving++;
 	mapping->reply = reply;
 	mapping->job.step = unmap_step;
-	mapping->job.done = unmapped;
+	mapping->job.done = mapping_unmapped;
 	job_start(&mapping->job);
 }

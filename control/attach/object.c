@@ -107,13 +107,13 @@ object_added(struct engine_command *command, void *memory)
 }
 
 static void
-removed(struct engine_command *command, void *memory)
+memory_removed(struct engine_command *command, void *memory)
 {
 	object_release(memory);
 }
 
 static void
-withdrawn(struct client *client, void *memory)
+memory_withdrawn(struct client *client, void *memory)
 {
 	copies_settle(client, memory);
 }
@@ -147,10 +147,10 @@ object_free_request(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EBUSY, row->subject, object->users);
 	object->busy = true;
 	if (row->remove != NULL) {
-		row->remove(object, removed);
+		row->remove(object, memory_removed);
 	} else if (row->withdraw != NULL) {
 		row->withdraw(object);
-		grace_defer(client, withdrawn, object);
+		grace_defer(client, memory_withdrawn, object);
 	} else {
 		object_release(object);
 	}

@@ -51,7 +51,7 @@ qp_off_core(void *object, command_done *done)
 }
 
 static bool
-leave(struct client *client)
+leave_client(struct client *client)
 {
 	return conns_leave(client) && rsm_leave(client);
 }
@@ -143,7 +143,7 @@ const struct attach_calls calls_of_attach =
 				      .destroy = region_end, .release = region_end_on_request),
 				CLASS(PZ, PZ, 128, "max_pz", .free = ONE_MSG_PZ_FREE, .destroy = pz_end),
 			},
-		.leave = leave,
+		.leave = leave_client,
 		.reclaim = mr_cache_reclaim,
 		.endpoint = &conn_kind,
 		.import = &import_kind,

@@ -51,7 +51,7 @@ option_value(int argc, char **argv, int i, const char *name, const char *brief, 
 
 /* Splits "NAME,ARGUMENTS". */
 static void
-split(const char *text, struct withheld *device)
+split_device(const char *text, struct withheld *device)
 {
 	size_t len = strcspn(text, ",");
 	char name[sizeof(device->name)];
@@ -73,7 +73,7 @@ is_pci(const struct withheld *device)
 
 /* In the order in which EAL opens them, and numbers ports: PCI devices by address, then virtual ones. */
 static void
-insert(const struct withheld *device)
+insert_device(const struct withheld *device)
 {
 	uint32_t at = num_withheld++;
 
@@ -101,16 +101,16 @@ is_wanted(const char *name, const struct config *config)
 
 /* False: the option stays. */
 static bool
-withhold(const char *text, bool pci, const struct config *config)
+withhold_device(const char *text, bool pci, const struct config *config)
 {
 	struct withheld device;
 
-	split(text, &device);
+	split_device(text, &device);
 	if (is_pci(&device) != pci || (!pci && strncmp(device.name, "net_", 4) != 0) ||
 	    num_withheld == sizeof(withheld) / sizeof(withheld[0]))
 		return false;
 	if (!pci || is_wanted(device.name, config))
-		insert(&device);
+		insert_device(&device);
 	return true;
 }
 
@@ -125,11 +125,11 @@ withhold_option(int argc, char **argv, int i, int *args, struct choice *choice, 
 	const char *text = option_value(argc, argv, i, "--vdev", NULL, args);
 
 	if (text != NULL)
-		return withhold(text, false, config);
+		return withhold_device(text, false, config);
 	text = option_value(argc, argv, i, "--allow", "-a", args);
 	if (text != NULL) {
 		choice->named = true;
-		return withhold(text, true, config);
+		return withhold_device(text, true, config);
 	}
 	choice->none = choice->none || strcmp(argv[i], "--no-pci") == 0;
 	choice->addresses = choice->addresses || strncmp(argv[i], IOVA_MODE, strlen(IOVA_MODE)) == 0;
@@ -156,7 +156,7 @@ devices_withhold(int *argc, char **argv, const struct config *config, bool physi
 	/* EAL opens PCI devices without an option, too, if it has none for any. */
 	for (uint32_t i = 0; i < config->num_ports && !choice.none && !choice.named; i++)
 		if (device_is_pci(config->port[i].device))
-			withhold(config->port[i].device, true, config);
+			withhold_device(config->port[i].device, true, config);
 	if (!choice.none)
 		kept[n++] = (char *)(uintptr_t)NO_DEVICE;
 	/* PCI devices are the first. */

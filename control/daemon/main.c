@@ -139,7 +139,7 @@ static void __attribute__((noreturn)) leave(int status)
 
 /* Serves until the end. The cores run. */
 static int
-serve(void)
+serve_clients(void)
 {
 	int ret;
 
@@ -227,7 +227,7 @@ run_dataplane(const struct ctl_source *source, bool takes_over)
 		takeover_finish();
 	kernel_addr_check(&config, log_kernel_address, NULL);
 	if (ret == 0)
-		ret = serve();
+		ret = serve_clients();
 	else
 		log_error("event=cores_not_started error=\"%s\"\n", strerror(-ret));
 	daemon_fini();

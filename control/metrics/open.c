@@ -39,7 +39,7 @@ listen_inet(int fd, const struct sockaddr_storage *address, socklen_t len)
 }
 
 static const char *
-remedy(int error)
+remedy_of(int error)
 {
 	return error == -EADDRINUSE
 		       ? "another program listens there; end that program, or choose another address"
@@ -70,5 +70,5 @@ metrics_open(const struct config_listen *where, struct listening *listening, cha
 	}
 	listening_close(listening);
 	return config_refuse(why, why_len, error, "metrics = %s: %s: %s", where->text, strerror(-error),
-			     remedy(error));
+			     remedy_of(error));
 }

@@ -161,7 +161,7 @@ cq_extend(struct cq *cq, struct engine_client *lane)
 }
 
 static void
-describe(struct client *client, const struct cq *cq, const struct cq_ring *ring)
+describe_cq(struct client *client, const struct cq *cq, const struct cq_ring *ring)
 {
 	client->reply.cq = (struct one_cq_created){
 		.cq = cq->object.id,
@@ -184,7 +184,7 @@ cq_create(struct client *client, const struct one_msg *msg)
 	if (error != 0)
 		return error;
 	cq->vector = msg->cq_create.vector;
-	describe(client, cq, &cq->first);
+	describe_cq(client, cq, &cq->first);
 	return REQUEST_LATER;
 }
 
@@ -240,7 +240,7 @@ cq_resized(struct engine_command *command, void *object)
 		cq->num_old++;
 		ring->offset = resize->offset;
 		ring->log2 = resize->log2;
-		describe(client, cq, ring);
+		describe_cq(client, cq, ring);
 		client_reply(client, 0);
 	}
 	free(resize);

@@ -320,7 +320,7 @@ table_read(struct client *client, struct pass_in *in)
 }
 
 static int
-charge(struct client *client, struct pass_in *in)
+charge_client(struct client *client, struct pass_in *in)
 {
 	struct quota_limit limit;
 
@@ -334,7 +334,7 @@ charge(struct client *client, struct pass_in *in)
 static int
 arena_and_lanes_read(struct client *client, struct pass_in *in)
 {
-	int error = charge(client, in);
+	int error = charge_client(client, in);
 
 	client->arena.size = ONE_ARENA_SIZE;
 	if (error == 0 && lane_open(&client->lane, client->uid) != 0)

@@ -80,7 +80,7 @@ static RECORD_FORM(qp_form, RECORD_QP, 1, qp_fields);
 /* ---- the old process ---- */
 
 static int
-freeze(struct qp *qp)
+freeze_qp(struct qp *qp)
 {
 	bool busy = qp->object.busy && !qp->kind->ends_alone; /* exports are always busy */
 
@@ -91,7 +91,7 @@ freeze(struct qp *qp)
 
 /* Calls `step` for each queue pair until it fails. */
 static int
-for_all(int (*step)(struct qp *qp))
+for_all_qps(int (*step)(struct qp *qp))
 {
 	struct client *client;
 	int error = 0;
@@ -107,7 +107,7 @@ for_all(int (*step)(struct qp *qp))
 }
 
 static int
-unfreeze(struct qp *qp)
+unfreeze_qp(struct qp *qp)
 {
 	engine_qp_unfreeze(qp->frozen);
 	qp->frozen = NULL;
@@ -134,24 +134,24 @@ void
 qps_reserve(void)
 {
 	memset(wanted, 0, sizeof(wanted));
-	for_all(count_size);
+	for_all_qps(count_size);
 	slab_reserve(wanted, RESERVED_SIZES);
 }
 
 int
 qps_freeze(void)
 {
-	int error = for_all(freeze);
+	int error = for_all_qps(freeze_qp);
 
 	if (error != 0)
-		for_all(unfreeze);
+		for_all_qps(unfreeze_qp);
 	return error;
 }
 
 void
 qps_unfreeze(void)
 {
-	for_all(unfreeze);
+	for_all_qps(unfreeze_qp);
 }
 
 void

@@ -78,7 +78,7 @@ wait_to_freeze(struct qp_move *move)
 
 /* The queue pair stays where it is. */
 static void
-stay(struct qp_move *move, int error)
+stay_on_core(struct qp_move *move, int error)
 {
 	struct qp *qp = move->end[move->at];
 
@@ -103,7 +103,7 @@ stay_or_retry(struct qp_move *move, int error)
 	if (move->returns)
 		wait_to_freeze(move);
 	else
-		stay(move, error);
+		stay_on_core(move, error);
 }
 
 static void
@@ -163,7 +163,7 @@ end_frozen(struct engine_command *command, void *object)
 	if (again)
 		wait_to_freeze(move);
 	else
-		stay(move, command->status);
+		stay_on_core(move, command->status);
 }
 
 static void
@@ -177,7 +177,7 @@ freeze_end(struct qp_move *move)
 		if (move->at == 1 && qp == NULL)
 			finish_move(move);
 		else
-			stay(move, -ENOTCONN);
+			stay_on_core(move, -ENOTCONN);
 		return;
 	}
 	config = qp_config_on(qp, move->lane[move->at]);

@@ -100,7 +100,7 @@ hold_references(struct qp *qp, int by)
 /* Returns the object, or NULL for id 0.  If there is no such object, *error becomes the refusal, unless one
  * is there. */
 static void *
-named(struct client *client, enum object_kind kind, uint32_t id, enum one_subject subject, int *error)
+object_named(struct client *client, enum object_kind kind, uint32_t id, enum one_subject subject, int *error)
 {
 	void *object = id == 0 ? NULL : object_get(client, kind, id);
 
@@ -115,11 +115,11 @@ resolve_request(struct client *client, const struct one_qp_create *args, struct 
 {
 	int error = 0;
 
-	to->pz = named(client, OBJECT_PZ, args->pz, ONE_SUBJECT_PZ, &error);
-	to->send_cq = named(client, OBJECT_CQ, args->send_cq, ONE_SUBJECT_CQ_SEND, &error);
-	to->recv_cq = named(client, OBJECT_CQ, args->recv_cq, ONE_SUBJECT_CQ_RECV, &error);
-	to->conn_cq = named(client, OBJECT_CQ, args->conn_cq, ONE_SUBJECT_CQ_CONN, &error);
-	to->srq = named(client, OBJECT_SRQ, args->srq, ONE_SUBJECT_SRQ, &error);
+	to->pz = object_named(client, OBJECT_PZ, args->pz, ONE_SUBJECT_PZ, &error);
+	to->send_cq = object_named(client, OBJECT_CQ, args->send_cq, ONE_SUBJECT_CQ_SEND, &error);
+	to->recv_cq = object_named(client, OBJECT_CQ, args->recv_cq, ONE_SUBJECT_CQ_RECV, &error);
+	to->conn_cq = object_named(client, OBJECT_CQ, args->conn_cq, ONE_SUBJECT_CQ_CONN, &error);
+	to->srq = object_named(client, OBJECT_SRQ, args->srq, ONE_SUBJECT_SRQ, &error);
 	if (error != 0)
 		return error;
 	/* Receives of the SRQ are checked against the queue pair's zone. */

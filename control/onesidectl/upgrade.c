@@ -60,7 +60,7 @@ report_process(json_int_t old)
 }
 
 static int
-upgrade(json_t *request)
+upgrade_plane(json_t *request)
 {
 	json_t *facts = ask_version(), *answer;
 	json_int_t old = columns_number(facts, "pid");
@@ -96,11 +96,11 @@ onesidectl_upgrade_run(int count, char **words)
 		snprintf(path, sizeof(path), "%s/%s", folder, words[0]);
 		word_text(request, "binary", path);
 	}
-	return upgrade(request);
+	return upgrade_plane(request);
 }
 
 int
 onesidectl_upgrade_or_reload(void)
 {
-	return upgrade(json_pack("{s:s, s:b}", "command", "upgrade", "reload", 1));
+	return upgrade_plane(json_pack("{s:s, s:b}", "command", "upgrade", "reload", 1));
 }

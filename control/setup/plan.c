@@ -236,7 +236,7 @@ check_port(const struct setup_plan *plan, uint32_t index, char why[SETUP_WHY])
 /* ---- peers ---- */
 
 static bool
-reaches(const struct setup_port *port, const struct config_addr *addr)
+port_reaches(const struct setup_port *port, const struct config_addr *addr)
 {
 	const struct config_addr *own;
 
@@ -253,7 +253,7 @@ static bool
 is_reached(const struct setup_plan *plan, const struct config_addr *addr)
 {
 	for (uint32_t i = 0; i < plan->ports; i++)
-		if (reaches(&plan->port[i], addr))
+		if (port_reaches(&plan->port[i], addr))
 			return true;
 	return false;
 }

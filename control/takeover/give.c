@@ -171,7 +171,7 @@ find_obstacle(char *why, size_t why_len)
 
 /* The cores stand: processes what they have sent, and freezes the queue pairs. */
 static bool
-settle(const struct takeover_calls *calls, char *why, size_t why_len)
+freeze_plane(const struct takeover_calls *calls, char *why, size_t why_len)
 {
 	int error;
 
@@ -195,7 +195,7 @@ settle(const struct takeover_calls *calls, char *why, size_t why_len)
 }
 
 static bool
-quiesce(const struct takeover_calls *calls, char *why, size_t why_len)
+quiesce_plane(const struct takeover_calls *calls, char *why, size_t why_len)
 {
 	uint64_t deadline = clock_now() + TAKEOVER_QUIET_NS;
 
@@ -214,7 +214,7 @@ quiesce(const struct takeover_calls *calls, char *why, size_t why_len)
 			continue;
 		}
 		engine_stop();
-		if (settle(calls, why, why_len))
+		if (freeze_plane(calls, why, why_len))
 			return true;
 		engine_start();
 	}
@@ -242,7 +242,7 @@ write_client(struct client *client, struct pass_out *out)
 }
 
 static void
-write_all(struct pass_out *out)
+write_attachments(struct pass_out *out)
 {
 	struct client *client;
 	uint32_t num = 0;
@@ -297,7 +297,7 @@ await_commit(uint64_t deadline, char *why, size_t why_len)
 }
 
 static void
-refuse(const char *why)
+refuse_takeover(const char *why)
 {
 	log_warning("event=takeover_refused text=\"%s\"\n", why);
 	if (asked_fd >= 0)
@@ -323,7 +323,7 @@ take_back(char *why, size_t why_len)
 	int process = asking_process;
 
 	asking_process = -1;
-	refuse(why);
+	refuse_takeover(why);
 	if (process >= 0 && !ports_shared)
 		await_end(process);
 	if (process >= 0)
@@ -344,13 +344,13 @@ pass_on(char *why, size_t why_len)
 	takeover_state_begin(&out.records);
 	out.context.now = control.now = clock_now();
 	if (error == 0)
-		write_all(&out);
+		write_attachments(&out);
 	takeover_step(TAKEOVER_GIVE_WRITTEN);
 	if (error != 0 || out.why[0] != '\0') {
 		snprintf(why, why_len, "%s", error != 0 ? strerror(-error) : out.why);
 		takeover_state_end(&out.records);
 		pass_out_end(&out);
-		refuse(why);
+		refuse_takeover(why);
 		return false;
 	}
 	if (!ports_shared)
@@ -384,8 +384,8 @@ takeover_give(const struct takeover_calls *calls)
 	char why[400] = "";
 
 	takeover_step(TAKEOVER_GIVE_ASKED);
-	if (!quiesce(calls, why, sizeof(why))) {
-		refuse(why);
+	if (!quiesce_plane(calls, why, sizeof(why))) {
+		refuse_takeover(why);
 		return false;
 	}
 	takeover_step(TAKEOVER_GIVE_STOPPED);

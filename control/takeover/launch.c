@@ -229,7 +229,7 @@ make_environment(void)
 
 /* DPDK opens descriptors that an exec leaves open: those of devices, for example. Returns 0 or an errno. */
 static int
-spawn(pid_t *pid)
+spawn_process(pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	int error = posix_spawn_file_actions_init(&actions);
@@ -284,7 +284,7 @@ run_process(void *unused)
 
 	(void)unused;
 	sched_setaffinity(0, sizeof(origin.cpus), &origin.cpus);
-	error = spawn(&pid);
+	error = spawn_process(&pid);
 	close(launch.pipe[1]);
 	if (error == 0) {
 		pthread_mutex_lock(&launch.lock);

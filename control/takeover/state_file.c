@@ -34,7 +34,7 @@ set_room(size_t room)
 }
 
 static bool
-grow(struct record_out *out, size_t room)
+grow_records(struct record_out *out, size_t room)
 {
 	if (!set_room(room))
 		return false;
@@ -44,7 +44,7 @@ grow(struct record_out *out, size_t room)
 }
 
 static void
-unmap(void)
+unmap_file(void)
 {
 	if (file.bytes != NULL)
 		munmap(file.bytes, file.room);
@@ -62,7 +62,7 @@ takeover_state_prepare(size_t size)
 void
 takeover_state_begin(struct record_out *out)
 {
-	*out = (struct record_out){.bytes = file.bytes, .room = file.room, .grow = grow};
+	*out = (struct record_out){.bytes = file.bytes, .room = file.room, .grow = grow_records};
 }
 
 /* A file with a writable mapping cannot be sealed. */
@@ -71,7 +71,7 @@ takeover_state_seal(struct record_out *out)
 {
 	int fd = file.fd, error = 0;
 
-	unmap();
+	unmap_file();
 	if (fd < 0)
 		return -ENOMEM;
 	if (ftruncate(fd, (off_t)out->length) < 0 ||
@@ -88,7 +88,7 @@ takeover_state_seal(struct record_out *out)
 void
 takeover_state_end(struct record_out *out)
 {
-	unmap();
+	unmap_file();
 	if (file.fd >= 0)
 		close(file.fd);
 	file.fd = -1;

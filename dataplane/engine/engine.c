@@ -252,7 +252,7 @@ take_steps(init_step *const steps[], size_t num, char *why, size_t why_len)
 }
 
 static void
-begin(const struct config *config)
+engine_begin(const struct config *config)
 {
 	memset(&engine, 0, sizeof(engine));
 	engine.event_fd = -1;
@@ -270,7 +270,7 @@ engine_init(const struct config *config, char *why, size_t why_len)
 					   ipsec_prepare,   ipsec_commit, waits_init};
 	int error;
 
-	begin(config);
+	engine_begin(config);
 	error = take_steps(steps, RTE_DIM(steps), why, why_len);
 	if (error == 0)
 		telemetry_register();
@@ -284,7 +284,7 @@ engine_prepare(const struct config *config, uint16_t room, char *why, size_t why
 					   ipsec_prepare_on_hold};
 	int error;
 
-	begin(config);
+	engine_begin(config);
 	engine.data_room = room;
 	error = take_steps(steps, RTE_DIM(steps), why, why_len);
 	/* All queue pairs will come while they stand still. */

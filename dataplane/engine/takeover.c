@@ -401,7 +401,7 @@ engine_qp_write(const struct engine_qp *qp, const struct engine_move *move, stru
 /* ---- the new process ---- */
 
 static int
-respond(void *argument)
+respond_alive(void *argument)
 {
 	return 1;
 }
@@ -412,7 +412,7 @@ engine_cores_respond(void)
 	bool all = true;
 
 	for (uint32_t i = 0; i < engine.num_cores; i++)
-		all = rte_eal_remote_launch(respond, NULL, engine.core[i]->lcore) == 0 && all;
+		all = rte_eal_remote_launch(respond_alive, NULL, engine.core[i]->lcore) == 0 && all;
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		all = rte_eal_wait_lcore(engine.core[i]->lcore) == 1 && all;
 	return all;

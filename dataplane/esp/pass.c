@@ -56,7 +56,7 @@ esp_pass_write(struct record_out *out)
 }
 
 static struct esp_sa *
-find(const struct esp_sa *sought)
+find_sa(const struct esp_sa *sought)
 {
 	const struct esp_table *table = in_force();
 
@@ -103,7 +103,7 @@ esp_pass_read(const struct record *record, uint32_t cores)
 
 	if (record_get(record, &sa_form, &read, &no_context) != 0)
 		return -EINVAL;
-	sa = find(&read);
+	sa = find_sa(&read);
 	if (sa == NULL)
 		return 0;
 	error = is_valid(&read) ? record_get(record, &sa_form, sa, &no_context) : -EINVAL;

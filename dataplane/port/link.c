@@ -236,7 +236,7 @@ restart_or_reopen(struct port *port)
 }
 
 static void
-hurry(uint64_t now)
+hurry_restarts(uint64_t now)
 {
 	for (uint32_t i = 0; i < ports_num; i++) {
 		struct port *port = &ports[i];
@@ -286,7 +286,7 @@ engine_links_poll(uint64_t now)
 	bool was_lost = atomic_exchange_explicit(&lost, false, memory_order_acquire);
 
 	if (was_lost)
-		hurry(now);
+		hurry_restarts(now);
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (needs_restart(&ports[i]) && now >= ports[i].link_at)
 			poll_port(&ports[i], now);

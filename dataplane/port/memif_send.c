@@ -72,7 +72,7 @@ sendmsg(int fd, const struct msghdr *message, int flags)
 /* True for the messages by which a memif connects. After any other one, or the end, the driver disconnects.
  */
 static bool
-continues(const struct msghdr *message, size_t len)
+keeps_connection(const struct msghdr *message, size_t len)
 {
 	uint16_t type;
 
@@ -95,7 +95,7 @@ recvmsg(int fd, struct msghdr *message, int flags)
 		return -1;
 	}
 	*message = one.msg_hdr;
-	if (memif && !continues(message, one.msg_len))
+	if (memif && !keeps_connection(message, one.msg_len))
 		link_lost();
 	if (one.msg_len == RINGS_MESSAGE && memif && is_whole(message))
 		rings_received(fd, message->msg_iov[0].iov_base);

@@ -167,7 +167,7 @@ on_fault(int signo, siginfo_t *info, void *context)
 /* ---- preparing ---- */
 
 static bool
-overlaps(const struct map_entry *e, uint64_t from, uint64_t to)
+entry_overlaps(const struct map_entry *e, uint64_t from, uint64_t to)
 {
 	return e->start < to && e->end > from;
 }
@@ -179,7 +179,8 @@ is_hot(const struct map_entry *e)
 	uint64_t sp = (uint64_t)(uintptr_t)__builtin_frame_address(0);
 	uint64_t tcb = (uint64_t)pthread_self();
 
-	return overlaps(e, sp - STACK_BELOW, sp + STACK_ABOVE) || overlaps(e, tcb - TCB_NEAR, tcb + TCB_NEAR);
+	return entry_overlaps(e, sp - STACK_BELOW, sp + STACK_ABOVE) ||
+	       entry_overlaps(e, tcb - TCB_NEAR, tcb + TCB_NEAR);
 }
 
 static bool

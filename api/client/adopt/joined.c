@@ -42,7 +42,7 @@ add_file(struct files_to_send *files, struct one_region_join *join, const struct
 }
 
 static void
-describe(struct one_region_join *join, const struct segment *segment, uint32_t count)
+describe_join(struct one_region_join *join, const struct segment *segment, uint32_t count)
 {
 	join->va = segment->start;
 	join->size = segment[count - 1].end - segment->start;
@@ -79,7 +79,7 @@ joined_add(struct one_client *client, const struct segment *segment, uint32_t co
 	int error = 0;
 
 	*id = 0;
-	describe(&msg.region_join, segment, count);
+	describe_join(&msg.region_join, segment, count);
 	for (uint32_t done = 0, n; error == 0 && done < count; done += n) {
 		n = count - done < ONE_MSG_FDS ? count - done : ONE_MSG_FDS;
 		error = send_files(client, &msg, segment + done, n, id);

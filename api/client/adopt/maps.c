@@ -92,7 +92,7 @@ reader_line(void)
 }
 
 static const char *
-hex(const char *at, uint64_t *value)
+parse_hex(const char *at, uint64_t *value)
 {
 	*value = 0;
 	for (;; at++) {
@@ -113,20 +113,20 @@ parse_line(const char *line, struct map_entry *entry)
 	const char *perms, *at;
 	char *end;
 
-	at = hex(line, &entry->start);
+	at = parse_hex(line, &entry->start);
 	if (at == line || *at != '-')
 		return false;
-	at = hex(at + 1, &entry->end);
+	at = parse_hex(at + 1, &entry->end);
 	if (*at != ' ' || strlen(at) < 6 || at[5] != ' ')
 		return false;
 	perms = at + 1;
-	at = hex(perms + 5, &entry->offset);
+	at = parse_hex(perms + 5, &entry->offset);
 	if (*at != ' ')
 		return false;
-	at = hex(at + 1, &major);
+	at = parse_hex(at + 1, &major);
 	if (*at != ':')
 		return false;
-	at = hex(at + 1, &minor);
+	at = parse_hex(at + 1, &minor);
 	if (*at != ' ')
 		return false;
 	entry->ino = strtoull(at + 1, &end, 10);

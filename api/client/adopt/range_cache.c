@@ -178,7 +178,7 @@ guard_serve(struct guard *guard)
 }
 
 static void *
-keeper(void *arg)
+keeper_main(void *arg)
 {
 	const struct timespec busy_wait = {.tv_nsec = BUSY_NS};
 	struct pollfd set[2 + RANGE_CACHE_MAX];
@@ -225,7 +225,7 @@ keeper_start(void)
 	one_store_alone(&cache.wake, wake);
 	error = stay_open();
 	if (error == 0)
-		error = client_thread_apart(&thread, STACK_SIZE, keeper, NULL, &stack);
+		error = client_thread_apart(&thread, STACK_SIZE, keeper_main, NULL, &stack);
 	if (error != 0) {
 		close(wake);
 		return error;
@@ -281,7 +281,7 @@ guard_open(uint32_t i)
 
 /* The guard whose range was cached first; NULL: no range is cached. */
 static struct guard *
-oldest(void)
+oldest_guard(void)
 {
 	struct guard *found = NULL;
 
@@ -298,7 +298,7 @@ oldest(void)
 bool
 range_cache_drop_oldest(void)
 {
-	struct guard *guard = oldest();
+	struct guard *guard = oldest_guard();
 
 	if (guard != NULL)
 		ranges_give_up(guard->range);

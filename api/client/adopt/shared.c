@@ -34,7 +34,7 @@ static struct {
 
 /* True if `fd` is the file, in memory, and open for reading and writing. */
 static bool
-usable(int fd, dev_t dev, uint64_t ino, uint64_t *size, uint64_t *page)
+is_usable_file(int fd, dev_t dev, uint64_t ino, uint64_t *size, uint64_t *page)
 {
 	struct statfs fs;
 	struct stat st;
@@ -88,7 +88,7 @@ is_wanted(int fd, void *user)
 	struct wanted *wanted = user;
 
 	wanted->fd = fd;
-	return usable(fd, wanted->dev, wanted->ino, wanted->size, wanted->page);
+	return is_usable_file(fd, wanted->dev, wanted->ino, wanted->size, wanted->page);
 }
 
 /* ---- many files ---- */
@@ -160,7 +160,7 @@ open_by_path(const char *path, dev_t dev, uint64_t ino, uint64_t *size, uint64_t
 
 	if (fd < 0)
 		return -ENOENT;
-	if (usable(fd, dev, ino, size, page))
+	if (is_usable_file(fd, dev, ino, size, page))
 		return fd;
 	close(fd);
 	return -ENOENT;
@@ -188,7 +188,7 @@ shared_open(dev_t dev, uint64_t ino, int fd, const char *path, bool *opened)
 
 	*opened = false;
 	if (fd >= 0)
-		return usable(fd, dev, ino, &size, &page) ? fd : -ENOENT;
+		return is_usable_file(fd, dev, ino, &size, &page) ? fd : -ENOENT;
 	if (path == NULL)
 		return -ENOENT;
 	fd = open_by_path(path, dev, ino, &size, &page);

@@ -635,7 +635,7 @@ run_elsewhere(struct transplant *t, int uffd, bool moves)
 }
 
 static bool
-near(const struct transplant *t, uint64_t address, uint64_t margin)
+is_near(const struct transplant *t, uint64_t address, uint64_t margin)
 {
 	return address + margin >= t->start && address < t->start + t->length + margin;
 }
@@ -660,9 +660,9 @@ run_alone(struct transplant *t, bool on_stack)
 int
 transplant(struct transplant *t)
 {
-	bool on_stack = near(t, (uint64_t)(uintptr_t)__builtin_frame_address(0), STACK_NEAR);
+	bool on_stack = is_near(t, (uint64_t)(uintptr_t)__builtin_frame_address(0), STACK_NEAR);
 	/* glibc's pthread_self() is the address of the thread control block */
-	bool on_tcb = near(t, (uint64_t)pthread_self(), TCB_NEAR);
+	bool on_tcb = is_near(t, (uint64_t)pthread_self(), TCB_NEAR);
 	bool moves = false;
 	int uffd = uffd_open(t->from_fd >= 0, &moves);
 	int error;

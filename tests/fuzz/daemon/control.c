@@ -411,7 +411,7 @@ core(struct bytes *record)
 		static const enum engine_event_type types[] = {ENGINE_EVENT_FAILED, ENGINE_EVENT_ESTABLISHED,
 							       ENGINE_EVENT_DRAINED, ENGINE_EVENT_FAILED};
 
-		fake_event(qpn, types[what], 1 + what % 2);
+		fake_raise(qpn, types[what], 1 + what % 2);
 	}
 	stage_run();
 }

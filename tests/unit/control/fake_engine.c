@@ -201,7 +201,7 @@ sink(enum engine_event_type type, void *owner, uint32_t value)
 }
 
 void
-fake_event(uint32_t qpn, enum engine_event_type type, uint32_t value)
+fake_raise(uint32_t qpn, enum engine_event_type type, uint32_t value)
 {
 	struct engine_qp *qp;
 
@@ -244,7 +244,7 @@ fake_bind(uint32_t qpn, const struct engine_bind *bind)
 		if (qp->config.qpn == qpn)
 			qp->bind = *bind;
 	pthread_mutex_unlock(&lock);
-	fake_event(qpn, ENGINE_EVENT_BIND, 0);
+	fake_raise(qpn, ENGINE_EVENT_BIND, 0);
 }
 
 int

@@ -48,7 +48,7 @@ const char *fake_mistake(void);
 /* Moves the entries posted to completion rings since the last call to `out`; returns their number. */
 uint32_t fake_events(struct fake_event *out, uint32_t max);
 /* Reports an event as a core does. */
-void fake_event(uint32_t qpn, enum engine_event_type type, uint32_t value);
+void fake_raise(uint32_t qpn, enum engine_event_type type, uint32_t value);
 void fake_fault_first_client(void);
 void fake_guard_first_region(void);
 void fake_bind(uint32_t qpn, const struct engine_bind *bind);

@@ -331,7 +331,7 @@ setup(void)
 	config.limits.max_segments = 4000;
 	config.max_clients_per_uid = 3;
 	config.max_bytes_per_uid = 24 << 20;
-	attach_edges_trace();
+	attach_transitions_trace();
 	start();
 	/* Descriptors opened here stay open: no attachment may open one that is never closed. */
 	base_fds = count_fds();

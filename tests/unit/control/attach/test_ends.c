@@ -293,15 +293,15 @@ test_edges(void **state)
 {
 	struct app app;
 
-	attach_edges_clear();
+	attach_transitions_clear();
 	app_hello(&app, ONE_KIND_DAT);
 	app_close(&app);
 	assert_clean();
-	assert_string_equal(attach_edges(), "connected -> attached: HELLO\n"
-					    "attached -> leaving: its process or its socket has gone\n"
-					    "leaving -> removing: nothing is under way\n"
-					    "removing -> quiescing: the core has removed its objects\n"
-					    "quiescing -> gone: the grace period has ended\n");
+	assert_string_equal(attach_transitions(), "connected -> attached: HELLO\n"
+						  "attached -> leaving: its process or its socket has gone\n"
+						  "leaving -> removing: nothing is under way\n"
+						  "removing -> quiescing: the core has removed its objects\n"
+						  "quiescing -> gone: the grace period has ended\n");
 }
 
 int

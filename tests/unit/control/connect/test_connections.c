@@ -635,16 +635,16 @@ test_broken(void **state)
 
 	ends_open(&ends, 5000);
 	establish(&ends, 5000);
-	fake_event(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	/* The DREQ names the refused request, since the NAK may be lost. */
 	assert_int_equal(fake_refusal, FAKE_REFUSAL);
 	/* Late events of the cores change nothing. */
-	fake_event(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
-	fake_event(ends.p.qpn, ENGINE_EVENT_FAILED, RC_ERROR_RESPONDER);
-	fake_event(ends.p.qpn, ENGINE_EVENT_DRAINED, 0);
-	fake_event(ends.p.qpn, ENGINE_EVENT_ESTABLISHED, 0);
+	fake_raise(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(ends.p.qpn, ENGINE_EVENT_FAILED, RC_ERROR_RESPONDER);
+	fake_raise(ends.p.qpn, ENGINE_EVENT_DRAINED, 0);
+	fake_raise(ends.p.qpn, ENGINE_EVENT_ESTABLISHED, 0);
 	assert_no_event();
 	/* Freeing a connected queue pair disconnects its peer. */
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
@@ -667,7 +667,7 @@ mtu_after_loss(struct ends *ends, uint32_t payload)
 {
 	fake_unacknowledged = payload;
 	establish(ends, 5000);
-	fake_event(ends->a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(ends->a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends->a.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends->p.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(app_call_id(&ends->active, ONE_MSG_QP_RESET, ends->a.qp), 0);
@@ -879,7 +879,7 @@ test_reset_at_once(void **state)
 	for (int i = 0; i < 5000 && fake_waiting() == 0; i++)
 		pause_ms(1);
 	/* The core reports the failure while the reset waits. */
-	fake_event(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	fake_hold(false, false);
 	assert_int_equal(app_receive(&ends.active), 1);
 	assert_int_equal(ends.active.reply.error, 0);

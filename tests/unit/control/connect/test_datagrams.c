@@ -164,7 +164,7 @@ test_states(void **state)
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 0xffffffff, 0), -EPERM);
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 7, 0), -ENOTCONN);
 	/* The core finds the queue pair broken: the application learns that from its completions. */
-	fake_event(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 7, 0), -ENOTCONN);

@@ -320,7 +320,7 @@ test_error(void **state)
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
 	assert_int_equal(rts(&a, plain), 0);
 	/* The core finds the queue pair broken. */
-	fake_event(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(await(ONE_CQE_CONNECT, a.qp.qp).status, ONE_CONN_BROKEN);
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
@@ -360,7 +360,7 @@ test_peer_of_another(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, other.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(rtr(&b, rtr_to(&b, 0x1234)), -EADDRINUSE);
 	/* The connection is over once the application ended it, or the core found it broken. */
-	fake_event(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	/* Attachments number their queue pairs independently: disconnect events of `b` may have the same
 	 * number. */
 	do {

@@ -55,7 +55,7 @@ test_steps(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
 	/* The core reports the failure after the end. */
-	fake_event(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_raise(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_CONFIRM, ends.a.qp), -ENOTCONN);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	assert_no_event();
