@@ -41,8 +41,7 @@ struct transition {
 struct transition_ring {
 	/* free-running; the lcore's release store pairs with the acquire in oldest_transition() */
 	_Atomic uint32_t head;
-	_Atomic uint32_t
-		tail; /* the control thread's release add pairs with the acquire in ctl_transition() */
+	_Atomic uint32_t tail; /* the control thread's; its release add pairs with ctl_transition() */
 	_Atomic uint64_t lost; /* incremented by the lcore, reset by the control thread */
 	struct transition transition[TRANSITIONS];
 };

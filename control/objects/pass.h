@@ -30,7 +30,7 @@ int channels_read(struct client *client, struct pass_in *in);
 void srqs_write(struct client *client, struct pass_out *out);
 int srqs_read(struct client *client, struct pass_in *in);
 
-/* Maps memory for qps_freeze(), before all stands still. */
+/* Maps memory for qps_freeze(), before the cores stop. */
 void qps_reserve(void);
 /* Freezes the queue pairs of all attachments.  Returns 0; -EAGAIN or -ENOMEM: none is frozen. */
 int qps_freeze(void);

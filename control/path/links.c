@@ -16,7 +16,7 @@
 #define LINK_DOWN_NS (NS_PER_S / 10)  /* poll interval while a link is down */
 #define LINK_SOON_NS (NS_PER_S / 500) /* poll interval while a lost link may come up at any moment */
 /* A shorter interruption of a memif or PCI port is not reported to programs: the link goes down and up when
- * the data plane at its other end is taken over, which waits up to 3 s for the new process. */
+ * the peer is taken over, which waits up to 3 s for the new process. */
 #define LINK_HOLD_NS (4 * NS_PER_S)
 #define NOTICES 64 /* limit of reads per loop; epoll reports the rest again */
 

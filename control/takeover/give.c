@@ -169,7 +169,7 @@ find_obstacle(char *why, size_t why_len)
 	return true;
 }
 
-/* The cores stand: processes what they have sent, and freezes the queue pairs. */
+/* Processes what the stopped cores have sent, and freezes the queue pairs. */
 static bool
 freeze_plane(const struct takeover_calls *calls, char *why, size_t why_len)
 {
@@ -332,7 +332,7 @@ take_back(char *why, size_t why_len)
 		log_error("event=takeover_port text=\"%s\"\n", why);
 }
 
-/* The cores stand, and the ports are open. */
+/* The cores are stopped, and the ports are open. */
 static bool
 pass_on(char *why, size_t why_len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memfd into which the old process writes its state. Its pages are made present while the cores still
- * run: they would take a third of the time for which the cores stand still. Control thread only.
+ * run: they would take a third of the time for which the cores are stopped. Control thread only.
  */
 #ifndef CONTROL_TAKEOVER_STATE_FILE_H
 #define CONTROL_TAKEOVER_STATE_FILE_H

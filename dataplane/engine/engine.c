@@ -287,7 +287,7 @@ engine_prepare(const struct config *config, uint16_t room, char *why, size_t why
 	engine_begin(config);
 	engine.data_room = room;
 	error = take_steps(steps, RTE_DIM(steps), why, why_len);
-	/* All queue pairs will come while they stand still. */
+	/* All queue pairs will come while the cores are stopped. */
 	if (error == 0)
 		qpn_populate();
 	return error;

@@ -7,7 +7,7 @@
 #include "dataplane/qp/move.h"
 #include "dataplane/rc/params.h"
 
-/* A take-over makes one for each queue pair while all stand still: the slab's pages are present. */
+/* A take-over makes one for each queue pair while the cores are stopped: the slab's pages are present. */
 static struct engine_move *
 move_alloc(size_t size)
 {

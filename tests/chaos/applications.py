@@ -127,9 +127,9 @@ class Application:
     def stacks(self):
         if shutil.which("gdb") is None:
             return "no gdb here, no stacks"
-        noticed = subprocess.run(["gdb", "-p", str(self.process.pid), "-batch", "-ex", "thread apply all bt"],
+        stacks = subprocess.run(["gdb", "-p", str(self.process.pid), "-batch", "-ex", "thread apply all bt"],
                               capture_output=True, text=True)
-        return noticed.stdout
+        return stacks.stdout
 
     def clean_up(self):
         if self.process is not None:

@@ -61,10 +61,10 @@ class Chaos:
 
     def begin_end(self, index):
         """Announces the end of a data plane to all applications, before it ends."""
-        noticed = self.board.plane[index]
-        noticed.gone_ns = 0
-        noticed.killed_ns = time.monotonic_ns()
-        noticed.life += 1
+        plane = self.board.plane[index]
+        plane.gone_ns = 0
+        plane.killed_ns = time.monotonic_ns()
+        plane.life += 1
 
     def kill_plane(self, index, how, delay):
         plane = self.planes[index]
@@ -256,9 +256,9 @@ class Chaos:
             if plane.process and plane.process.poll() is None:
                 plane.process.kill()
                 plane.process.wait()
-        noticed = self.cable.end()
-        if noticed:
-            print("cable:", noticed)
+        counted = self.cable.end()
+        if counted:
+            print("cable:", counted)
 
     def tails(self):
         for name in sorted(os.listdir(self.work)):

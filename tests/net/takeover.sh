@@ -935,7 +935,7 @@ memif)
 	[ "${3:-}" != abstract ] || CABLE_ABSTRACT=yes
 	init_planes memif
 	test_traffic "${2:-10}" a b
-	# DPDK's listener, without its device, would accept the far end and never answer.
+	# DPDK's listener, without its device, would accept the peer and never answer.
 	! grep -h 'accept connection request on socket fd -1' "$WORK"/*.log | head -n 1 | grep . || fail "an old listener goes on"
 	;;
 tap)

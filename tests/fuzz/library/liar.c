@@ -35,7 +35,7 @@ enum { AT_LENGTH = 0xff, AT_FDS = 0xfe };
 struct liar liar;
 
 static struct {
-	int sock, far_end;
+	int sock, ours;
 } attachments[ATTACHMENTS];
 static uint32_t num_attachments;
 static int arena_fd = -1, wake_fd = -1, given_fd; /* given_fd: sent with the next reply */
@@ -142,7 +142,7 @@ __wrap_connect(int fd, const struct sockaddr *address, socklen_t len)
 	dup2(ends[0], fd);
 	close(ends[0]);
 	attachments[num_attachments].sock = fd;
-	attachments[num_attachments++].far_end = ends[1];
+	attachments[num_attachments++].ours = ends[1];
 	return 0;
 }
 
@@ -670,5 +670,5 @@ liar_end(void)
 			channels[i][end] = -1;
 		}
 	while (num_attachments > 0)
-		close(attachments[--num_attachments].far_end);
+		close(attachments[--num_attachments].ours);
 }
