@@ -741,9 +741,3 @@ neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_
 		memcpy(out->mac, entry->mac, 6);
 	return true;
 }
-
-const struct neigh_stats *
-neigh_stats(const struct neigh *neigh)
-{
-	return &neigh->stats;
-}

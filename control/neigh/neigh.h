@@ -147,9 +147,4 @@ const struct neigh_conflicts *neigh_conflicts(const struct neigh *neigh, uint16_
 /* Has the port count on from `before`. */
 void neigh_conflicts_inherit(struct neigh *neigh, uint16_t port, const struct neigh_conflicts *before);
 
-struct neigh_stats {
-	uint64_t malformed, queries, rate_limited;
-};
-const struct neigh_stats *neigh_stats(const struct neigh *neigh);
-
 #endif

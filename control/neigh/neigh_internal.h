@@ -67,7 +67,9 @@ struct neigh_iface {
 
 struct neigh {
 	struct neigh_env *env;
-	struct neigh_stats stats;
+	struct {
+		uint64_t malformed, queries, rate_limited;
+	} stats;
 	uint32_t seed;
 	uint16_t num_ports;
 	struct neigh_iface port[NEIGH_ADDRS_MAX];

@@ -383,7 +383,7 @@ give_away(struct core *core, uint64_t tsc)
 /* Returns true while answers are due or finds were frequent, and polling has not been in vain for too
  * long. */
 static bool
-looks_on(const struct core *core)
+polls_on(const struct core *core)
 {
 	return core->polled_in_vain < (core->drr.flight > 0 ? core->poll_most : core->poll_for);
 }
@@ -408,7 +408,7 @@ idle_wait(struct core *core, uint32_t done)
 	if (how == ONE_IDLE_SPIN)
 		return;
 	/* Queue pairs that are blocked may stay so asleep: each post rings the doorbell, hot or not. */
-	if (how == ONE_IDLE_SLEEP && done == 0 && !looks_on(core))
+	if (how == ONE_IDLE_SLEEP && done == 0 && !polls_on(core))
 		fall_asleep(core);
 	else if (done > 0 ? yields_busy(core, done) : yields_idle(core, tsc))
 		give_away(core, tsc);

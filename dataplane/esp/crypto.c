@@ -31,7 +31,7 @@ RTE_LOG_REGISTER(esp_crypto_logtype, oneside.esp.crypto, NOTICE);
 #define OWN "_oneside"
 #define SESSIONS 1024u /* all security associations, old and new ones during a change */
 #define DESCRIPTORS (4 * ESP_BATCH)
-#define LATE_LOOKS 1000 /* polls, one per millisecond, for an operation that was not complete at once */
+#define LATE_POLLS 1000 /* polls, one per millisecond, for an operation that was not complete at once */
 #define NONCE_LEN (ESP_SALT_LEN + ESP_IV_LEN)
 #define NONCE_OFFSET (sizeof(struct rte_crypto_op) + sizeof(struct rte_crypto_sym_op))
 
@@ -304,16 +304,16 @@ make_queues(void)
 	return true;
 }
 
-/* Number of polls until the operation comes back; LATE_LOOKS: it did not. */
+/* Number of polls until the operation comes back; LATE_POLLS: it did not. */
 static int
-looks_until_done(void)
+polls_until_done(void)
 {
 	struct rte_crypto_op *done;
-	int looks = 0;
+	int polls = 0;
 
-	while (rte_cryptodev_dequeue_burst(crypto.device, 0, &done, 1) == 0 && ++looks < LATE_LOOKS)
+	while (rte_cryptodev_dequeue_burst(crypto.device, 0, &done, 1) == 0 && ++polls < LATE_POLLS)
 		usleep(1000);
-	return looks;
+	return polls;
 }
 
 /* Test one operation, which has to be complete when it has been enqueued. */
@@ -325,7 +325,7 @@ is_at_once(void)
 	void *session = esp_crypto_session(true, key, sizeof(key));
 	struct rte_crypto_op *op = crypto.queue[0].op[0];
 	struct esp_batch batch = {.num = 0};
-	int looks = LATE_LOOKS;
+	int polls = LATE_POLLS;
 	bool taken;
 
 	if (session == NULL)
@@ -335,11 +335,11 @@ is_at_once(void)
 	describe_packet(&crypto.queue[0], 0, session, &batch);
 	taken = rte_cryptodev_enqueue_burst(crypto.device, 0, &op, 1) == 1;
 	if (taken)
-		looks = looks_until_done();
+		polls = polls_until_done();
 	/* stop_device() frees what the device still uses. */
-	if (!taken || looks < LATE_LOOKS)
+	if (!taken || polls < LATE_POLLS)
 		esp_crypto_free(session);
-	return looks == 0 && op->status == RTE_CRYPTO_OP_STATUS_SUCCESS;
+	return polls == 0 && op->status == RTE_CRYPTO_OP_STATUS_SUCCESS;
 }
 
 /* A driver may copy keys to memory outside of the sessions: disable core dumps. */

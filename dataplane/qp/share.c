@@ -121,12 +121,12 @@ progress_made(const struct core *core)
 static bool
 poll_hot(struct core *core, struct share *share)
 {
-	uint32_t looks = RTE_MIN(share->hot_count, (uint32_t)CORE_HOT_POLLS);
+	uint32_t polls = RTE_MIN(share->hot_count, (uint32_t)CORE_HOT_POLLS);
 	uint64_t before = progress_made(core);
 
 	/* Round robin, even if there are more queue pairs than one loop polls. If a queue pair leaves the
 	 * list, the last one takes its place. */
-	for (uint32_t i = 0; i < looks && share->hot_count > 0 && share_lasts(core); i++) {
+	for (uint32_t i = 0; i < polls && share->hot_count > 0 && share_lasts(core); i++) {
 		if (share->hot_next >= share->hot_count)
 			share->hot_next = 0;
 		core->drr.cost += SHARE_POLL;
@@ -267,10 +267,10 @@ set_budgets(struct core *core, const uint64_t room[CEILINGS])
 {
 	struct core_drr *drr = &core->drr;
 	uint64_t bytes = room[CEILING_BYTES], frames = RTE_MAX(bytes / SHARE_PACKET, 1u);
-	uint64_t looks = RTE_MAX(frames, (uint64_t)CORE_RUN_BUDGET);
+	uint64_t polls = RTE_MAX(frames, (uint64_t)CORE_RUN_BUDGET);
 
-	looks = RTE_MIN(looks, room[CEILING_OPS]);
-	drr->poll_budget = (uint32_t)RTE_MIN(looks, (uint64_t)drr->poll_budget);
+	polls = RTE_MIN(polls, room[CEILING_OPS]);
+	drr->poll_budget = (uint32_t)RTE_MIN(polls, (uint64_t)drr->poll_budget);
 	drr->run_budget = (uint32_t)RTE_MIN(frames, (uint64_t)CORE_RUN_BUDGET);
 	core->env.ask_end = bytes < SHARE_UNBOUNDED ? core->env.asked + bytes : 0;
 }
@@ -279,7 +279,7 @@ set_budgets(struct core *core, const uint64_t room[CEILINGS])
 static uint32_t
 serve_limited(struct core *core, struct share_group *group, uint64_t credit, const uint64_t room[CEILINGS])
 {
-	uint32_t looks = core->drr.poll_budget, served;
+	uint32_t polls = core->drr.poll_budget, served;
 	uint64_t before[CEILINGS];
 
 	count_done(core, before);
@@ -287,7 +287,7 @@ serve_limited(struct core *core, struct share_group *group, uint64_t credit, con
 	if (room[CEILING_OPS] < SHARE_UNBOUNDED / SHARE_REQUEST)
 		credit = RTE_MIN(credit, room[CEILING_OPS] * SHARE_REQUEST);
 	served = serve_clients(core, group, RTE_MIN(credit, room[CEILING_BYTES]));
-	core->drr.poll_budget = looks;
+	core->drr.poll_budget = polls;
 	core->drr.run_budget = CORE_RUN_BUDGET;
 	core->env.ask_end = 0;
 	group_charge(core, group, before);

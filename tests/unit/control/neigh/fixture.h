@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/unit/unit.h"
-#include "control/neigh/neigh.h"
+#include "control/neigh/neigh_internal.h"
 
 #define SECOND 1000000000ull
 #define OUT_MAX 128 /* more than the rate of queries lets out at once */

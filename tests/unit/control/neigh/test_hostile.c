@@ -17,7 +17,7 @@ test_replies_are_limited(void **state)
 	for (int i = 0; i < 5000; i++)
 		neigh_input(f->neigh, 0, frame, len, SECOND);
 	assert_int_equal(f->sent, 1100);
-	assert_int_equal(neigh_stats(f->neigh)->rate_limited, 4900 + 4000);
+	assert_int_equal(f->neigh->stats.rate_limited, 4900 + 4000);
 	introduce(f, 2, peer_mac, 2 * SECOND); /* later replies are sent again */
 	assert_int_equal(f->sent, 1101);
 }
@@ -82,7 +82,7 @@ test_table_is_bounded(void **state)
 	assert_int_equal(known(f), NEIGH_ENTRIES);
 	/* resolutions in progress are bounded, too */
 	assert_int_equal(ask_for_all(f, 2, NEIGH_NOBODY, now), NEIGH_ENTRIES - 1);
-	assert_true(neigh_stats(f->neigh)->queries <= 101);
+	assert_true(f->neigh->stats.queries <= 101);
 	run_out(f);
 	assert_int_equal(known(f), 0);
 }
@@ -102,7 +102,7 @@ test_askers_share(void **state)
 	use_wide_link(f);
 	assert_int_equal(ask_for_all(f, 2, ME, now), share);
 	/* Each host has been queried once, and queries are being repeated. */
-	for (; neigh_stats(f->neigh)->queries < share + 1000; now = neigh_deadline(f->neigh)) {
+	for (; f->neigh->stats.queries < share + 1000; now = neigh_deadline(f->neigh)) {
 		assert_true(now < 5 * SECOND + share * (SECOND / 1000));
 		neigh_timeout(f->neigh, now);
 	}
@@ -251,7 +251,7 @@ test_every_byte(void **state)
 			}
 		}
 	}
-	assert_true(neigh_stats(f->neigh)->malformed > 1000);
+	assert_true(f->neigh->stats.malformed > 1000);
 }
 
 static void

@@ -62,11 +62,11 @@ test_nd_what_is_not_answered(void **state)
 	icmp[25] = 1;
 	icmp[26] = 0x33;
 	neigh_input(f->neigh, 1, frame, icmp6_frame(frame, mac, peer, group, 255, icmp, 32), SECOND);
-	assert_int_equal(neigh_stats(f->neigh)->malformed, 5);
+	assert_int_equal(f->neigh->stats.malformed, 5);
 	nd_frame(frame, mac, peer, group_of(us), 135, 0, us, 1, peer_mac);
 	frame[60] ^= 1;
 	neigh_input(f->neigh, 1, frame, len, SECOND);
-	assert_int_equal(neigh_stats(f->neigh)->malformed, 6);
+	assert_int_equal(f->neigh->stats.malformed, 6);
 	assert_int_equal(f->sent, 0);
 	assert_int_equal(known(f), 0);
 }
