@@ -10,6 +10,7 @@
 
 #include "verbs/cq.h"
 #include "verbs/event.h"
+#include "abi/slice.h"
 #include "client/wait.h"
 
 /* Codes of the IP version in ibv_wc.sl.  IBTA's annex A17 wants the version in the completion of a datagram,
@@ -294,6 +295,7 @@ cq_calls(struct ibv_cq_ex *ex)
 static _Thread_local struct {
 	uint32_t looks; /* empty polls since the last sched_yield() */
 	bool shared;
+	bool shortened; /* one_slice_shorten() was called */
 	uint64_t least; /* shortest sched_yield() so far, ns; 0: not measured */
 } mine;
 
@@ -311,4 +313,8 @@ give_away(void)
 	if (mine.least == 0 || took < mine.least)
 		mine.least = took < LEAST_NS_MAX ? took : LEAST_NS_MAX;
 	mine.shared = took > 3 * mine.least;
+	if (mine.shared && !mine.shortened) {
+		mine.shortened = true;
+		one_slice_shorten();
+	}
 }

@@ -47,6 +47,7 @@
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 
+#include "abi/slice.h"
 #include "dataplane/port/rx_wakeup.h"
 #include "dataplane/engine/loop.h"
 #include "dataplane/core/stats.h"
@@ -180,8 +181,10 @@ void
 idle_begin(struct core *core)
 {
 	engine_leave_rseq();
-	if (engine.config->idle != ONE_IDLE_SPIN)
+	if (engine.config->idle != ONE_IDLE_SPIN) {
+		one_slice_shorten();
 		measure_least(core);
+	}
 	if (cores_may_sleep())
 		prctl(PR_SET_TIMERSLACK, 1000);
 }
