@@ -7,13 +7,16 @@
 #   PROGRAMS=DIR programs.sh local|memif [PATTERN]   both ends on one data plane, or on two; PATTERN selects programs
 #   programs.sh check                                tests this script with a folder of its own
 #
-# ROUNDS (3): runs of each kind, whose medians are printed. LIMIT (120): seconds after which a run has failed; programs from
-# elsewhere may hang. The status is 1 if a run over oneside fails, and 77 if no program is found.
+# ROUNDS (3): runs over each. Medians are printed, and median and range of the rounds' ratios.
+# LIMIT (120): seconds after which a run has failed; programs from elsewhere may hang. The status is 1 if a run over oneside
+# fails, and 77 if no program is found.
 # SPDK's RDMA transport needs hugepages: sysctl vm.nr_hugepages=450.
 
 if [ "$(id -u)" = 0 ]; then
 	# shellcheck disable=SC2016 # the inner shell's
-	exec unshare -n bash -c 'ip link set lo up; exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all env -i \
+	# UCX 1.20 reaches no loopback address by TCP without a default route.
+	exec unshare -n bash -c 'ip link set lo up; ip route add default dev lo
+		exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all env -i \
 		PATH="$PATH" BUILD="$BUILD" PROGRAMS="${PROGRAMS:-}" ROUNDS="${ROUNDS:-3}" LIMIT="${LIMIT:-120}" \
 		NO_SKIP="${NO_SKIP:-}" bash "$@"' bash "$0" "$@"
 fi
@@ -38,7 +41,7 @@ check_itself() {
 	PROGRAMS=$folder ROUNDS=1 bash "$0" local >"$WORK/out" 2>&1
 	status=$?
 	[ $status = 1 ] || fail "a program that fails: status $status: $(cat "$WORK/out")"
-	grep -qE '^ucx_perftest +1\.[0-9.]+ +tag_bw 64 KiB, MB/s +[0-9.]+ +[0-9.]+ +[0-9.]+ +passed' "$WORK/out" || fail "no figures of UCX: $(cat "$WORK/out")"
+	grep -qE '^ucx_perftest +1\.[0-9.]+ +tag_bw 64 KiB, MB/s +[0-9.]+ +[0-9.]+ +[0-9.]+ \([0-9.]+ to [0-9.]+\) +passed' "$WORK/out" || fail "no figures of UCX: $(cat "$WORK/out")"
 	grep -qE '^osu_latency .* failed' "$WORK/out" || fail "no failure: $(cat "$WORK/out")"
 	expect 'no such test' "$WORK/out"
 }
@@ -67,8 +70,8 @@ fi_rdm_tagged_bw | *               | 64 KiB, MB/s                | more | run_fa
 fi_rma_bw        | *               | writes of 64 KiB, MB/s      | more | run_fabtest rdm 5 -e rdm -o write -S 65536 -I 500
 benchmark        | *gloo*          | allreduce of 4 KiB, us      | less | run_gloo 3 --elements 1024 --iteration-count 100 allreduce_ring_chunked
 benchmark        | *gloo*          | allreduce of 4 MiB, us      | less | run_gloo 3 --elements 1048576 --iteration-count 20 allreduce_ring_chunked
-ucx_perftest     | *               | tag_bw 64 KiB, MB/s         | more | run_ucx -t tag_bw -s 65536 -n 500
-ucx_perftest     | *               | tag_lat 8 B, us             | less | run_ucx -t tag_lat -s 8 -n 500
+ucx_perftest     | *               | tag_bw 64 KiB, MB/s         | more | run_ucx 6 -t tag_bw -s 65536 -n 500
+ucx_perftest     | *               | tag_lat 8 B, us             | less | run_ucx 5 -t tag_lat -s 8 -n 500
 rdma-test        | *valkey*        | test of Valkey, s           | only | run_valkey
 nvmf_tgt         | *               | verified 64 KiB, MB/s       | more | run_spdk 2 verify 65536
 nvmf_tgt         | *               | reads of 64 KiB, MB/s       | more | run_spdk 2 randread 65536
@@ -179,11 +182,11 @@ run_gloo() { # PROGRAM COLUMN ARGUMENTS...; the first round's results are verifi
 	awk -v column="$2" '/^ *[0-9]+ +[0-9]/ {print $column}' "$WORK/client"
 }
 
-run_ucx() { # PROGRAM ARGUMENTS...
+run_ucx() { # PROGRAM COLUMN ARGUMENTS...
 	local -a tcp=()
 	[ "$TRANSPORT" = oneside ] || tcp=(env 'UCX_TLS=tcp,self')
-	ends 'listening 13337' "${tcp[@]}" "$1" "${@:2}" -- "${tcp[@]}" "$1" "${@:2}" 127.0.0.1 || return 1
-	awk '/^Final:/ {print $(NF == 9 ? 6 : 5)}' "$WORK/client"
+	ends 'listening 13337' "${tcp[@]}" "$1" "${@:3}" -- "${tcp[@]}" "$1" "${@:3}" 127.0.0.1 || return 1
+	awk -v column="$2" '/^Final:/ {print $column}' "$WORK/client"
 }
 
 # UCX listens at the port's address by rdma_cm.  By default UCX would listen there by TCP, too, and give up.
@@ -198,18 +201,21 @@ run_listener() { # PROGRAM
 	[ $status = 0 ] && sed -n 's/^Client: iteration #//p' "$WORK/client" | tail -n 1
 }
 
-# The tests that UCX has for its transports over verbs run for minutes: give LIMIT=3600. Left out are those of other adapters
-# (flush_remote), of a second GID, of a shorter ack_timeout than the port's (keepalive), and of more devices than a user may
-# open (peer_failure_multiple).
+# The tests that UCX has for its transports over verbs run for ten minutes. Left out are those of other adapters (flush_remote,
+# ib_sl), of a second GID, of a shorter ack_timeout than the port's (keepalive), and of more devices than a user may open
+# (peer_failure_multiple). UCX must check parameters (configure --enable-params-check), or get_size_limit ends all tests.
 run_gtest() { # PROGRAM
-	on 0 "$1" --gtest_filter='*rc_verbs*:*ud_verbs*:-*size_no_flush_remote*:*non_default_gid_idx*:*test_rc_keepalive*:*peer_failure_multiple*' >"$WORK/client" 2>&1 || return 1
+	LIMIT=$((LIMIT * 30)) on 0 env GTEST_COLOR=no "$1" \
+		--gtest_filter='*rc_verbs*:*ud_verbs*:-*size_no_flush_remote*:*test_uct_ib_sl*:*non_default_gid_idx*:*test_rc_keepalive*:*peer_failure_multiple*' >"$WORK/client" 2>&1 || return 1
 	awk '/ PASSED / {print $4}' "$WORK/client"
 }
 
 # The server is Valkey's, beside the test, with the module for RDMA.
 run_valkey() { # PROGRAM
 	local folder=${1%/tests/rdma/*}/src start=$SECONDS status
-	on 0 "$folder/valkey-server" --save '' --port 0 --loadmodule "$folder/valkey-rdma.so" --rdma-bind "$SERVER" --rdma-port 6379 >"$WORK/server" 2>&1 &
+	local -a options=(--rdma-bind "$SERVER" --rdma-port 6379)
+	grep -q rdma-bind "$folder/valkey-server" || options=("bind=$SERVER" port=6379) # until October 2024
+	on 0 "$folder/valkey-server" --save '' --port 0 --loadmodule "$folder/valkey-rdma.so" "${options[@]}" >"$WORK/server" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")
 	await_server served yes && on 1 "$1" -h "$SERVER" -p 6379 --thread 2 --minkeys 128 --maxkeys 256 >"$WORK/client" 2>&1
@@ -262,11 +268,13 @@ run_spdk() { # PROGRAM COLUMN WORKLOAD SIZE
 # ---- the table ----
 
 FAILED=''
-print_row() { printf '%-20s %-8s %-28s %10s %10s %6s  %s\n' "$@"; }
-ratio() { # ONESIDE TCP less|more: how much better oneside's figure is
-	awk -v o="$1" -v t="$2" -v better="$3" 'BEGIN {if (o > 0 && t > 0) printf "%.2f", better == "less" ? t / o : o / t; else print "-"}'
+print_row() { printf '%-20s %-8s %-28s %10s %10s %20s  %s\n' "$@"; }
+# ratios less|more: how much better oneside's figures are than those of TCP in the same round, least first.
+ratios() {
+	paste "$WORK/oneside" "$WORK/tcp" | awk -v better="$1" '$1 > 0 && $2 > 0 {printf "%.2f\n", better == "less" ? $2 / $1 : $1 / $2}' | sort -g
 }
 median() { sort -g | awk '{all[NR] = $1} END {if (NR) print all[int((NR + 1) / 2)]}'; }
+median_and_range() { awk '{all[NR] = $1} END {if (NR) printf "%s (%s to %s)", all[int((NR + 1) / 2)], all[1], all[NR]; else print "-"}'; }
 
 version_of() { # PROGRAM
 	case ${1##*/} in
@@ -303,7 +311,7 @@ measure() { # PROGRAM WORK less|more FUNCTION ARGUMENTS...
 	done
 	version=$(version_of "$1")
 	oneside=$(median <"$WORK/oneside") tcp=$(median <"$WORK/tcp")
-	print_row "$name" "${version:--}" "$2" "${oneside:--}" "${tcp:--}" "$(ratio "$oneside" "$tcp" "$3")" "$verdict"
+	print_row "$name" "${version:--}" "$2" "${oneside:--}" "${tcp:--}" "$(ratios "$3" | median_and_range)" "$verdict"
 }
 
 print_row program version work oneside TCP ratio result
