@@ -3,7 +3,8 @@
  * Time slice of threads that busy-poll and yield. On Linux 6.18 a thread that yields forfeits the rest of its
  * slice (1.4 ms and more); next to a thread that does not yield, it gets the processor back after some ticks.
  * A thread with a shorter slice has the same share of the processor in shorter turns, and preempts threads
- * with longer slices when it wakes (sched_setattr(2)).
+ * with longer slices when it wakes (sched_setattr(2)). Of two threads that yield to each other both need it:
+ * the one with the longer slice would wait for many turns of the other.
  */
 #ifndef ONE_SLICE_H
 #define ONE_SLICE_H

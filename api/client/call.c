@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and replies on the control socket. */
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/internal.h"
 #include "client/explain.h"
+#include "client/wait.h"
 
 #define KEY_LOOKS 64   /* polls for an answer between two sched_yield() */
 #define KEY_TURNS 1000 /* sched_yield() before the thread sleeps between polls */
@@ -442,7 +442,7 @@ await_key(struct one_client *client, uint32_t asked)
 			one_cpu_relax();
 		}
 		if (turn < KEY_TURNS)
-			sched_yield();
+			one_yield();
 		else if (poll(&end, 1, KEY_SLEEP_MS) > 0)
 			client_fail(client); /* hung up: no answer will come */
 		if (client_check(client) != 0)

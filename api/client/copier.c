@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/wait.h"
 
 #define STOP_TIMEOUT_S 1
 #define HOLD_TIMEOUT_NS 100000000l
@@ -462,7 +463,7 @@ copier_run(void *argument)
 			looks = 0;
 		} else if (looks < LOOKS) {
 			looks++;
-			sched_yield();
+			one_yield();
 		} else if (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
 			await_request(copier, ticket);
 			looks = 0;

@@ -8,13 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/slice.h"
 #include "client/cq.h"
 #include "client/internal.h"
 #include "client/explain.h"
 
 #define SPIN_US_DEFAULT 20u
 #define SPIN_US_MAX 1000000u
-#define SPIN_LOOKS 32 /* polls between two readings of the clock */
+#define SPIN_LOOKS 32   /* polls between two readings of the clock */
+#define BUSY_POLLS 512u /* a thread that has polled as often in vain is taken for one that polls always */
 
 uint64_t
 one_now_ns(void)
@@ -143,6 +145,28 @@ one_wait_begin(struct one_client *client, uint16_t channel)
 	return atomic_load_explicit(&client->channels[channel % ONE_CHANNELS].word, memory_order_acquire);
 }
 
+static _Thread_local uint32_t polled; /* in vain, up to BUSY_POLLS */
+
+void
+one_polled_in_vain(void)
+{
+	if (polled < BUSY_POLLS && ++polled == BUSY_POLLS)
+		one_slice_shorten();
+}
+
+uint64_t
+one_yield(void)
+{
+	uint64_t before = one_now_ns();
+
+	if (polled < BUSY_POLLS) {
+		polled = BUSY_POLLS;
+		one_slice_shorten();
+	}
+	sched_yield();
+	return one_now_ns() - before;
+}
+
 /* Returns 1: the word has changed; 0: not within the time. */
 static int
 spin_on(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
@@ -162,8 +186,7 @@ spin_on(const struct one_client *client, struct one_channel *channel, uint32_t t
 		}
 		if (client_check(client) != 0)
 			return 1;
-		/* The engine may need this very processor. */
-		sched_yield();
+		one_yield(); /* the engine may need this very processor */
 	} while (one_now_ns() < until);
 	return 0;
 }

@@ -48,6 +48,14 @@ bool one_wait_armed(const struct one_cq *cq, uint16_t channel);
  * without SA_RESTART). */
 int one_wait_sleep(struct one_client *client, uint16_t channel, uint32_t ticket, uint64_t deadline);
 
+/* Polling cores have short time slices (abi/slice.h). A thread that polls or yields beside one needs them,
+ * too: with a longer slice it would get the processor back only after many turns of the core. */
+
+/* Call when a poll has found nothing. A thread that does so often has short time slices from then on. */
+void one_polled_in_vain(void);
+/* Calls sched_yield(), and returns how long it took, in ns. The thread has short time slices from then on. */
+uint64_t one_yield(void);
+
 /* CLOCK_MONOTONIC. */
 uint64_t one_now_ns(void);
 

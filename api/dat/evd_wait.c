@@ -28,6 +28,7 @@ dapl_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 			if (event_fill(evd, &cqe, event))
 				return DAT_SUCCESS;
 		} else if (!ia_sweep_if_lost(evd)) {
+			one_polled_in_vain();
 			return DAT_QUEUE_EMPTY;
 		}
 	}

@@ -176,8 +176,7 @@ pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
 	if (pause->until == 0)
 		pause->until = now + YIELD_NS;
 	if (!may_sleep || now < pause->until) {
-		sched_yield();
-		import->crowded = one_now_ns() - now > CROWDED_NS;
+		import->crowded = one_yield() > CROWDED_NS;
 		return 0;
 	}
 	ticket = one_wait_begin(client, channel);

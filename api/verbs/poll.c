@@ -10,7 +10,6 @@
 
 #include "verbs/cq.h"
 #include "verbs/event.h"
-#include "abi/slice.h"
 #include "client/wait.h"
 
 /* Codes of the IP version in ibv_wc.sl.  IBTA's annex A17 wants the version in the completion of a datagram,
@@ -295,26 +294,19 @@ cq_calls(struct ibv_cq_ex *ex)
 static _Thread_local struct {
 	uint32_t looks; /* empty polls since the last sched_yield() */
 	bool shared;
-	bool shortened; /* one_slice_shorten() was called */
 	uint64_t least; /* shortest sched_yield() so far, ns; 0: not measured */
 } mine;
 
 void
 give_away(void)
 {
-	uint64_t before, took;
+	uint64_t took;
 
 	if (!mine.shared && ++mine.looks < LOOKS_BETWEEN)
 		return;
 	mine.looks = 0;
-	before = one_now_ns();
-	sched_yield();
-	took = one_now_ns() - before;
+	took = one_yield();
 	if (mine.least == 0 || took < mine.least)
 		mine.least = took < LEAST_NS_MAX ? took : LEAST_NS_MAX;
 	mine.shared = took > 3 * mine.least;
-	if (mine.shared && !mine.shortened) {
-		mine.shortened = true;
-		one_slice_shorten();
-	}
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A polling core that yields, and a verbs program that polls on the same processor, have short time slices (abi/slice.h).
+# A polling core that yields, and programs that poll, have short time slices (abi/slice.h).
 # A core that spins, and a program with a policy of its own, keep theirs.
 
 . "$(dirname "$0")/verbs_lib.sh"
@@ -42,6 +42,23 @@ run_beside() {
 	wait "$server" || fail "the server: $(cat "$WORK/server")"
 	return $found
 }
+
+# A uDAPL program, too.
+ONESIDE_SOCKET=${sockets[0]} "$BUILD/perf/oneside-perf" -p 18600 >"$WORK/dat" 2>&1 &
+APPLICATIONS+=("$!")
+until grep -q 'serving on' "$WORK/dat"; do
+	kill -0 "$!" 2>/dev/null || fail "the uDAPL server: $(cat "$WORK/dat")"
+	sleep 0.05
+done
+ONESIDE_SOCKET=${sockets[0]} "$BUILD/perf/oneside-perf" -t write_lat -s 8 -D 3 -p 18600 "${addresses[0]}" >"$WORK/dat.client" 2>&1 &
+client=$!
+APPLICATIONS+=("$client")
+until slices "$client" | grep -qx $SHORT; do
+	kill -0 "$client" 2>/dev/null || fail "a uDAPL program that polls keeps a long slice: $(cat "$WORK/dat.client")"
+	sleep 0.05
+done
+wait "$client" || fail "the uDAPL client: $(cat "$WORK/dat.client")"
+
 run_beside || fail "a program that polls beside a core keeps a long slice"
 ! run_beside chrt -b 0 || fail "a program with the policy SCHED_BATCH has a short slice"
 stop_plane a
