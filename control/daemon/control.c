@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "abi/slice.h"
 #include "control/attach/reaper.h"
 #include "control/attach/client.h"
 #include "control/ctl/ctl.h"
@@ -474,6 +475,7 @@ daemon_run(void)
 		.loop = loop_awake, .poll = poll_engine, .changing = ctl_changing, .committed = hand_over};
 	int error = 0;
 
+	one_slice_shorten(); /* this thread yields to cores, which have short slices */
 	while (!stop_seen && error == 0) {
 		error = loop_once(next_deadline());
 		if (takeover_asked() && takeover_give(&calls))
