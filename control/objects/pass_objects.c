@@ -277,7 +277,7 @@ key_write(const struct mem_region *entry, const struct mr *mr, struct pass_out *
 			  .renewable = entry->renewable != NULL,
 			  .revoked = mem_lookup(engine_mem_table(), entry->key) != entry};
 
-	if (mr != NULL && entry->base != NULL && mr_is_sealed(mr))
+	if (mr != NULL && mr->copy_at != 0 && entry->base != NULL && mr_is_sealed(mr))
 		key.entry.shift += mr->va - mr->copy_at;
 	record_put(&out->records, &key_form, entry->key, &key, &out->context);
 }

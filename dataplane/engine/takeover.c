@@ -222,16 +222,10 @@ engine_qp_unfreeze(struct engine_move *move)
 	engine_move_free(move);
 }
 
-static bool
-is_driven_by(const struct port *port, const char *driver)
-{
-	return strncmp(port->device_name, driver, strlen(driver)) == 0;
-}
-
 const char *
 engine_port_obstacle(uint32_t port)
 {
-	if (is_driven_by(&ports[port], "net_bonding"))
+	if (port_is_driven_by(&ports[port], "net_bonding"))
 		return "the members of a bond stay open until the process ends";
 	return NULL;
 }

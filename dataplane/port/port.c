@@ -523,13 +523,16 @@ port_start_device(uint32_t index, char *why, size_t why_len)
 	int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->device, &rx, &tx);
 	struct xdp_sockets before;
 
-	xdp_sockets_list(&before, NULL);
+	/* The list takes a system call for each descriptor of this process. */
+	if (port_awaits_queues(port))
+		xdp_sockets_list(&before, NULL);
 	for (uint16_t i = 0; i < port->rx_queues && error == 0; i++)
 		error = rte_eth_rx_queue_setup(port->device, i, rx, SOCKET_ID_ANY, NULL,
 					       engine.core[i % engine.num_cores]->pool);
 	for (uint16_t i = 0; i < port->tx_queues && error == 0; i++)
 		error = rte_eth_tx_queue_setup(port->device, i, tx, SOCKET_ID_ANY, NULL);
-	xdp_sockets_list(&port->xdp, &before);
+	if (port_awaits_queues(port))
+		xdp_sockets_list(&port->xdp, &before);
 	if (error != 0)
 		return fail_open(index, "refuses its queues", error, why, why_len);
 	error = rte_eth_dev_start(port->device);

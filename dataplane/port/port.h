@@ -3,6 +3,8 @@
 #ifndef DATAPLANE_PORT_PORT_H
 #define DATAPLANE_PORT_PORT_H
 
+#include <string.h>
+
 #include "dataplane/core/core.h"
 #include "dataplane/port/kernel_side.h"
 #include "dataplane/port/memif_rings.h"
@@ -61,6 +63,12 @@ struct port {
 };
 extern struct port ports[CONFIG_PORTS_MAX];
 extern uint32_t ports_num;
+
+static inline bool
+port_is_driven_by(const struct port *port, const char *driver)
+{
+	return strncmp(port->device_name, driver, strlen(driver)) == 0;
+}
 
 static inline bool
 port_is_memif(const struct port *port)

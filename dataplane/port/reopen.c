@@ -229,9 +229,7 @@ port_reopen(struct port *port, char *why, size_t why_len)
 bool
 port_awaits_queues(const struct port *port)
 {
-	static const char driver[] = "net_af_xdp";
-
-	return strncmp(port->device_name, driver, strlen(driver)) == 0;
+	return port_is_driven_by(port, "net_af_xdp");
 }
 
 int
