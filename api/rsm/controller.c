@@ -156,16 +156,15 @@ rsm_open_error(int error)
 	}
 }
 
-static int
-refuse_open(const char *name, bool loopback, int error)
+int
+rsm_refuse_attach(const char *argument, const char *object, int error)
 {
-	const char *shown = loopback ? "loopback" : name;
 	char text[ONE_ATTACH_TEXT];
 
 	one_attach_text(error, one_socket_path(NULL), text);
 	if (!one_explaining)
-		one_warn("%s: %s", shown, text);
-	return ONE_BECAUSE(rsm_open_error(error), "name = \"%s\": %s", shown, text);
+		one_warn("%s: %s", object, text);
+	return ONE_BECAUSE(rsm_open_error(error), "%s = \"%s\": %s", argument, object, text);
 }
 
 static int
@@ -176,7 +175,7 @@ open_controller(const char *name, bool loopback, rsmapi_controller_handle_t *out
 	int error = open_link(name, loopback, &link);
 
 	if (error != 0)
-		return refuse_open(name, loopback, error);
+		return rsm_refuse_attach("name", loopback ? "loopback" : name, error);
 	controller = rsm_slot_new(&rsm_controllers);
 	if (controller == NULL) {
 		rsm_link_put(link);

@@ -67,6 +67,9 @@ _Static_assert(sizeof(struct rsm_controller) <= RSM_SLOT_SIZE, "rsm_controller")
 int rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **link);
 /* Converts -errno of one_attach() to an RSMERR_*. */
 int rsm_open_error(int error);
+/* Prints why one_attach() refused, also without ONESIDE_DEBUG: `object` is what `argument` of the
+ * call asked for. Returns rsm_open_error(error). */
+int rsm_refuse_attach(const char *argument, const char *object, int error) __attribute__((cold));
 /* True if the handle is live and of this process. */
 bool rsm_controller_valid(rsmapi_controller_handle_t handle);
 

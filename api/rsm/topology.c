@@ -101,10 +101,10 @@ rsm_do_get_interconnect_topology(rsm_topology_t **topology_data)
 	if (topology_data == NULL)
 		return RSMERR_BAD_TOPOLOGY_PTR;
 	error = one_attach(&attach, &client);
-	if (error == 0) {
-		error = collect_ports(client, topology_data);
-		one_detach(client);
-	}
+	if (error != 0)
+		return rsm_refuse_attach("topology_data", "topology", error);
+	error = collect_ports(client, topology_data);
+	one_detach(client);
 	if (error == 0)
 		return RSM_SUCCESS;
 	return error == -EPROTO ? RSMERR_CTLR_NOT_PRESENT : rsm_open_error(error);

@@ -67,8 +67,14 @@ begin "$BUILD/doc/examples/dat_pingpong" server
 begin "$BUILD/doc/examples/rsm_ring" consume p0 0x410000 1
 gone=$(plane_socket a)
 kill_plane a
-for log in "${ATTACHED[@]}"; do
-	until grep -q "^oneside: the data plane at $gone has gone" "$log"; do sleep 0.05; done
+# A program that was still starting could not attach once more.
+reason="^oneside: (.*: no data plane serves|.*: no attachment to the data plane|the data plane) at $gone"
+for i in "${!ATTACHED[@]}"; do
+	until grep -qE "$reason" "${ATTACHED[i]}"; do
+		kill -0 "${APPLICATIONS[i]}" 2>/dev/null || grep -qE "$reason" "${ATTACHED[i]}" ||
+			fail "no reason: $(cat "${ATTACHED[i]}")"
+		sleep 0.05
+	done
 done
 for pid in "${APPLICATIONS[@]}"; do
 	end_process "$pid" 10

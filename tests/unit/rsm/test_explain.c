@@ -79,6 +79,7 @@ connecting(void **state)
 	char socket[256], nobody[] = "eth7", nowhere[] = "/nonexistent/oneside.sock", text[320];
 	rsmapi_controller_handle_t other;
 	rsm_memseg_import_handle_t handle;
+	rsm_topology_t *topology;
 
 	atomic_store(&peer->outcome, RSMERR_SEG_NOT_PUBLISHED);
 	assert_says(rsm_memseg_import_connect(controller, PEER_NODE, PEER_SEGMENT, RSM_PERM_READ, &handle),
@@ -92,6 +93,8 @@ connecting(void **state)
 	snprintf(text, sizeof(text), "name = \"eth7\": no data plane serves at %s: ", nowhere);
 	assert_says(rsm_get_controller(nobody, &other), RSMERR_CTLR_NOT_PRESENT, "rsm_get_controller: ", text,
 		    "; start oneside-dataplane(8), or set ONESIDE_SOCKET", "(RSMERR_CTLR_NOT_PRESENT)");
+	assert_says(rsm_get_interconnect_topology(&topology), RSMERR_CTLR_NOT_PRESENT,
+		    "rsm_get_interconnect_topology: topology_data = ", "no data plane serves at ");
 	setenv("ONESIDE_SOCKET", socket, 1);
 }
 
