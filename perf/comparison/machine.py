@@ -12,7 +12,7 @@ HUGE_WANTED = 1870  # pages of 2 MiB, for the eight data planes of comparison/co
 
 # program: Debian package that has it
 RIVALS = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "iperf3": "iperf3", "sockperf": "sockperf",
-          "dpdk-testpmd": "dpdk", "ib_write_bw": "perftest", "ib_write_lat": "perftest", "ib_send_lat": "perftest"}
+          "dpdk-testpmd": "dpdk-dev", "ib_write_bw": "perftest", "ib_write_lat": "perftest", "ib_send_lat": "perftest"}
 
 
 ROUND_ROBIN = ("chrt", "-r", "1")
