@@ -108,7 +108,7 @@ def markdown(results):
     out = head(results["about"])
     for group in dict.fromkeys(row["group"] for row in results["rows"]):
         out += ["", f"### {group}", "", *hop_lines(results, group), *table(results, group)]
-    return "\n".join(out + stages(results["stages"])) + "\n"
+    return "\n".join(out) + "\n"
 
 
 def stages(explained):
@@ -162,7 +162,7 @@ def summary(results):
 
 def write(results, directory):
     os.makedirs(directory, exist_ok=True)
-    text = markdown(results)
+    text = markdown(results) + "\n".join(stages(results["stages"])) + "\n"
     with open(os.path.join(directory, "compare.md"), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(directory, "compare.json"), "w", encoding="utf-8") as f:
