@@ -164,13 +164,22 @@ test_refusals(void **state)
 	int fd;
 
 	assert_answer("HEAD /metrics HTTP/1.0\r\n\r\n", "HTTP/1.1 200 ");
+	assert_answer("GET /metrics?x=y HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 ");
 	assert_answer("GET /secrets HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 404 ");
+	assert_answer("GET /metricsx HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 404 ");
 	assert_answer("DELETE /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 405 ");
-	assert_answer("nonsense\r\n\r\n", "HTTP/1.1 400 ");
+	assert_answer("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 405 ");
+	assert_answer("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "); /* no Host */
+	assert_answer("GET /metrics HTTP/2.0\r\nHost: a\r\n\r\n", "HTTP/1.1 505 ");
 	assert_non_null(large);
 	memset(large, 'x', (1 << 16) - 1);
 	large[(1 << 16) - 1] = '\0';
-	assert_answer(large, "HTTP/1.1 431 ");
+	assert_answer(large, "HTTP/1.1 4");
+	free(large);
+	large = ask(
+		"HEAD /metrics HTTP/1.1\r\nHost: a\r\nAccept: Application/OpenMetrics-Text;q=0.5\r\n\r\n");
+	assert_non_null(strstr(large, "application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
+	assert_null(strstr(large, "oneside_"));
 	free(large);
 	/* The request arrives byte by byte. */
 	fd = dial();

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of metrics, the heads of HTTP requests, and the table of counters. */
+/* The text of metrics, and the table of counters. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/unit.h"
-#include "control/metrics/http.h"
 #include "control/metrics/text.h"
 #include "dataplane/engine/counters.h"
 
@@ -184,160 +183,6 @@ test_all_counters(void **state)
 	}
 }
 
-/* ---- requests ---- */
-
-static unsigned int
-parse(const char *head, struct metrics_request *request)
-{
-	/* The copy is on the heap and without a NUL, so that AddressSanitizer sees reads beyond the end. */
-	size_t len = strlen(head);
-	char *copy = malloc(len);
-	unsigned int status;
-
-	assert_non_null(copy);
-	memcpy(copy, head, len);
-	status = metrics_http_parse(copy, len, request);
-	free(copy);
-	return status;
-}
-
-static void
-test_requests(void **state)
-{
-	static const struct {
-		unsigned int status;
-		const char *head;
-	} cases[] = {
-		{200, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{200, "GET /metrics?x=y HTTP/1.1\r\nHost:\r\nAccept: */*\r\n\r\n"},
-		{200, "GET http://a:1/metrics HTTP/1.1\nHost: a\n\n"},
-		{200, "GET /metrics HTTP/1.0\r\n\r\n"},
-		{200, "HEAD /metrics HTTP/1.1\r\nhost: a\r\nContent-Length: 0\r\n\r\n"},
-		{404, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{404, "GET /metricsx HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{404, "GET /../metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{404, "GET http://metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{404, "GET ?/metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{405, "POST /metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{405, "get /metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{505, "GET /metrics HTTP/2.0\r\nHost: a\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost : a\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\r\nnonsense\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\rb\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n"},
-		{400, "GET  /metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{400, "GET /metrics  HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.1 \r\nHost: a\r\n\r\n"},
-		{400, "GET /metrics HTTP/1.\r\n\r\n"},
-		{400, "GET /metrics HTTP/x.1\r\n\r\n"},
-		{400, "GET /metrics\r\n\r\n"},
-		{400, "GET\r\n\r\n"},
-		{400, "G(T /metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{400, "GET /met\x80rics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{400, " GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{400, "\r\n\r\n"},
-		{400, "\x16\x03\x01\x02\n\n"},
-	};
-	struct metrics_request request;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		unsigned int status = parse(cases[i].head, &request);
-
-		if (status != cases[i].status)
-			fail_msg("%s: %u instead of %u", cases[i].head, status, cases[i].status);
-	}
-}
-
-static void
-test_asked_for(void **state)
-{
-	struct metrics_request request;
-
-	assert_int_equal(
-		parse("GET /metrics HTTP/1.1\nHost: a\nAccept: Application/OpenMetrics-Text;version=1.0.0,text/plain;q=0.5\n\n",
-		      &request),
-		200);
-	assert_true(request.openmetrics);
-	assert_false(request.head);
-	assert_int_equal(parse("HEAD /metrics HTTP/1.1\nHost: a\nX-Accept: application/openmetrics-text\n\n",
-			       &request),
-			 200);
-	assert_false(request.openmetrics);
-	assert_true(request.head);
-}
-
-/* The end of a head is found wherever reads cut the head, and not before. */
-static void
-test_whole(void **state)
-{
-	static const char *const heads[] = {"a\r\n\r\n", "a\n\n", "a\r\n\n", "a\n\r\n"};
-	static const char *const others[] = {"a\r\n", "a\n\r", "\r\r\r\r", "a\nb\n", "\n\rb\n", ""};
-
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		for (size_t seen = 0; seen < strlen(heads[i]); seen++) {
-			assert_true(metrics_http_whole(heads[i], strlen(heads[i]), seen));
-			assert_false(metrics_http_whole(heads[i], seen, 0));
-		}
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_false(metrics_http_whole(others[i], strlen(others[i]), 0));
-}
-
-/* Random bytes, and requests with random changes, cause no reads outside the head. */
-static void
-test_rubbish(void **state)
-{
-	static const char good[] =
-		"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text\r\n\r\n";
-	struct metrics_request request;
-	uint32_t seed = 1;
-
-	for (int i = 0; i < 20000; i++) {
-		size_t len = sizeof(good) - 1;
-		char *copy;
-
-		seed = seed * 1103515245 + 12345;
-		len -= (seed >> 8) % len;
-		copy = malloc(len);
-		assert_non_null(copy);
-		memcpy(copy, good, len);
-		for (uint32_t n = seed >> 28; n > 0; n--) {
-			seed = seed * 1103515245 + 12345;
-			copy[(seed >> 8) % len] = (char)(seed >> 20);
-		}
-		metrics_http_whole(copy, len, len / 2);
-		metrics_http_parse(copy, len, &request);
-		free(copy);
-	}
-}
-
-static void
-test_answers(void **state)
-{
-	static const unsigned int statuses[] = {400, 404, 405, 408, 431, 503, 505};
-	struct metrics_request request = {.openmetrics = true};
-	char head[METRICS_ANSWER_HEAD], line[64];
-
-	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-		size_t len = metrics_http_refuse(head, statuses[i]);
-		const char *body = strstr(head, "\r\n\r\n");
-
-		assert_true(len < sizeof(head));
-		assert_non_null(body);
-		snprintf(line, sizeof(line), "HTTP/1.1 %u ", statuses[i]);
-		assert_memory_equal(head, line, strlen(line));
-		snprintf(line, sizeof(line), "Content-Length: %zu\r\n", strlen(body + 4));
-		assert_non_null(strstr(head, line));
-	}
-	assert_true(metrics_http_head(head, &request, SIZE_MAX) < sizeof(head));
-	assert_non_null(strstr(head, "application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
-}
-
 int
 main(void)
 {
@@ -345,10 +190,8 @@ main(void)
 		cmocka_unit_test(test_openmetrics),  cmocka_unit_test(test_before_openmetrics),
 		cmocka_unit_test(test_label_room),   cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_buckets),      cmocka_unit_test(test_histogram),
-		cmocka_unit_test(test_all_counters), cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_asked_for),    cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_rubbish),      cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_all_counters),
 	};
 
-	return cmocka_run_group_tests_name("metrics: text and requests", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("metrics: text", tests, NULL, NULL);
 }
