@@ -212,7 +212,7 @@ int copies_start(struct client *client, const struct one_msg *msg);
 int copies_add_lane(struct client *client, struct engine_client *lane);
 /* Frees the registration or window, and answers the request under way, when no access begun before is under
  * way. */
-void copies_settle(struct client *client, struct object *object);
+void copies_drain(struct client *client, struct object *object);
 void copies_poll(struct client *client);
 uint64_t copies_deadline(const struct client *client);
 

@@ -82,7 +82,7 @@ copies_start(struct client *client, const struct one_msg *msg)
 }
 
 void
-copies_settle(struct client *client, struct object *object)
+copies_drain(struct client *client, struct object *object)
 {
 	if (client->bounce != NULL) {
 		/* A grace period has passed since the key was removed: no core begins another access. */

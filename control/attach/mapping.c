@@ -173,7 +173,7 @@ mapping_guard(struct mapping *mapping)
 /* An attachment may have an eighth of the descriptors kept for importers.  Memory beyond that can be
  * imported, but not mapped. */
 bool
-mapping_keep(struct mapping *mapping, int fd)
+mapping_store_fd(struct mapping *mapping, int fd)
 {
 	struct client *client = mapping->job.client;
 	struct quota_limit limit;

@@ -32,7 +32,7 @@ int mapping_watch(struct mapping *mapping);
 int mapping_guard(struct mapping *mapping);
 /* Stores the descriptor of the file, for importers.  False: too many are stored, and the caller still owns
  * `fd`. */
-bool mapping_keep(struct mapping *mapping, int fd);
+bool mapping_store_fd(struct mapping *mapping, int fd);
 /* Unmaps and frees the mapping, which no core can use any more.  `reply`: answers the request under way once
  * the memory is unmapped and no longer charged. */
 void mapping_free(struct mapping *mapping, bool reply);

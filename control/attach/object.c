@@ -115,7 +115,7 @@ memory_removed(struct engine_command *command, void *memory)
 static void
 memory_withdrawn(struct client *client, void *memory)
 {
-	copies_settle(client, memory);
+	copies_drain(client, memory);
 }
 
 void

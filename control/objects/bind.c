@@ -217,7 +217,7 @@ struct bind_wait {
 };
 
 static void
-bind_settled(struct client *client, void *object)
+bind_grace_passed(struct client *client, void *object)
 {
 	struct bind_wait *wait = object;
 
@@ -229,7 +229,7 @@ bind_settled(struct client *client, void *object)
 	/* Wait for accesses that other lanes had begun before.  The queue pair's core waits for those of its
 	 * own lane. */
 	if (wait->command->copies && !bounce_passed_all(client->bounce, &wait->marks)) {
-		grace_defer(client, bind_settled, wait);
+		grace_defer(client, bind_grace_passed, wait);
 		return;
 	}
 	wait->qp->bind_wait = NULL;
@@ -244,7 +244,7 @@ copies_begun(struct client *client, void *object)
 
 	if (wait->command->copies)
 		bounce_mark_all(client->bounce, &wait->marks);
-	bind_settled(client, wait);
+	bind_grace_passed(client, wait);
 }
 
 static void

@@ -10,16 +10,16 @@ mr_cache_put(struct region *region)
 {
 	struct client *client = region->object.client;
 
-	region->kept = true;
+	region->cached = true;
 	TAILQ_INSERT_TAIL(&client->cached_regions, region, cache_link);
 }
 
 void
 mr_cache_take(struct region *region)
 {
-	if (region->kept)
+	if (region->cached)
 		TAILQ_REMOVE(&region->object.client->cached_regions, region, cache_link);
-	region->kept = false;
+	region->cached = false;
 }
 
 void
@@ -64,7 +64,7 @@ registration_ended(struct client *client, void *object)
 	struct region *region = mr->region[0];
 
 	mr_destroy(mr);
-	if (client_alive(client) && region->kept)
+	if (client_alive(client) && region->cached)
 		reclaim_region(region);
 	client->account->leaving--;
 	client->account->left++;

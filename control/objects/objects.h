@@ -61,7 +61,7 @@ struct region {
 	bool sealed;       /* a library's own file, whose pages stay */
 	uint64_t populated, populated_end; /* offsets between which all pages have been populated */
 	bool registered;                   /* has had a registration */
-	bool kept;                         /* in client->cached_regions */
+	bool cached;                       /* in client->cached_regions */
 	TAILQ_ENTRY(region) cache_link;
 };
 

@@ -157,7 +157,7 @@ zones_read(struct client *client, struct pass_in *in)
  * thread move the memory, under addresses that the exporter has named (copy_at).
  */
 struct region_place {
-	uint64_t phase, kept;
+	uint64_t phase, cached;
 	uint64_t fd; /* of the file, for importers; 0: none */
 };
 
@@ -180,7 +180,7 @@ region_write(void *object, struct pass_out *out)
 	place = record_append(&out->records, RECORD_REGION_PLACE, 1, region->object.id, sizeof(*place));
 	if (place == NULL)
 		return;
-	*place = (struct region_place){(uintptr_t)region->mapping->base % ONE_REGION_PAGE_MAX, region->kept,
+	*place = (struct region_place){(uintptr_t)region->mapping->base % ONE_REGION_PAGE_MAX, region->cached,
 				       pass_fd(out, fd)};
 	if (is_sealed(region))
 		return;
@@ -219,7 +219,7 @@ mappable_read(const struct region *region, uint64_t number, struct pass_in *in)
 	if (region->object.client->kind != ONE_KIND_RSM || fd < 0 ||
 	    region_check(fd, region->size, true, &page) != 0)
 		pass_refuse(in, "region %#x has a file that importers cannot map", region->object.id);
-	else if (!mapping_keep(region->mapping, fd))
+	else if (!mapping_store_fd(region->mapping, fd))
 		pass_refuse(in, "more files for importers than LimitNOFILE allows; raise it");
 	else
 		return 0;
@@ -255,7 +255,7 @@ region_read(struct client *client, struct pass_in *in)
 	}
 	if (place.fd != 0 && mappable_read(region, place.fd, in) != 0)
 		return -EINVAL;
-	if (place.kept != 0)
+	if (place.cached != 0)
 		mr_cache_put(region);
 	return 0;
 }

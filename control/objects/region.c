@@ -117,7 +117,7 @@ region_add(struct client *client, const struct one_msg *msg)
 	}
 	client_take_fd(client, 0);
 	if (client->kind != ONE_KIND_RSM || args->flags != (ONE_REGION_SEALED | ONE_REGION_MAPPABLE) ||
-	    !mapping_keep(region->mapping, fd))
+	    !mapping_store_fd(region->mapping, fd))
 		close(fd); /* frees nothing: the file is mapped */
 	region->object.busy = false;
 	client->reply.id.id = region->object.id;

@@ -130,7 +130,7 @@ report_link(struct path_port *port, const struct engine_port_info *info)
 }
 
 static void
-look_at_links(void)
+poll_links(void)
 {
 	bool all_up = true;
 
@@ -158,7 +158,7 @@ void
 path_links_poll(void)
 {
 	if (control.now >= links_at)
-		look_at_links();
+		poll_links();
 }
 
 uint64_t

@@ -180,13 +180,13 @@ segment_destroy(struct segment *segment)
 
 /* The copy thread may still move what imports had begun. */
 static void
-unpublish_settled(struct client *client, void *object)
+unpublish_grace_passed(struct client *client, void *object)
 {
 	const struct segment *segment = object;
 
 	if (client->bounce != NULL && client_alive(client) &&
 	    !bounce_passed_all(client->bounce, &segment->copies)) {
-		grace_defer(client, unpublish_settled, object);
+		grace_defer(client, unpublish_grace_passed, object);
 		return;
 	}
 	client->reply.rsm.given = segment->given;
@@ -201,7 +201,7 @@ unpublish_done(struct client *client, void *object)
 
 	if (client->bounce != NULL && client_alive(client))
 		bounce_mark_all(client->bounce, &segment->copies);
-	unpublish_settled(client, segment);
+	unpublish_grace_passed(client, segment);
 }
 
 static bool

@@ -21,7 +21,7 @@ struct search {
 };
 
 static void
-look_at_address(void *context, char *line)
+match_address(void *context, char *line)
 {
 	struct search *search = context;
 	struct config_addr addr;
@@ -38,7 +38,7 @@ look_at_address(void *context, char *line)
 }
 
 static void
-look_at_device(void *context, char *line)
+match_device(void *context, char *line)
 {
 	struct search *search = context;
 	char wanted[160];
@@ -63,7 +63,7 @@ look_at_device(void *context, char *line)
 }
 
 static void
-look_at_instance(struct search *search, const char *folder)
+match_instance(struct search *search, const char *folder)
 {
 	char conf[SETUP_PATH], path[SETUP_PATH];
 
@@ -72,9 +72,9 @@ look_at_instance(struct search *search, const char *folder)
 		return;
 	snprintf(path, sizeof(path), "%s/eal.conf", folder);
 	if (search->addr != NULL)
-		setup_lines(conf, look_at_address, search);
+		setup_lines(conf, match_address, search);
 	else
-		setup_lines(path, look_at_device, search);
+		setup_lines(path, match_device, search);
 	if (search->found)
 		snprintf(search->by, SETUP_PATH, "%s", folder);
 }
@@ -86,7 +86,7 @@ look_below(void *context, const char *name)
 	char folder[SETUP_PATH];
 
 	if (snprintf(folder, sizeof(folder), "%s/%s", search->folder, name) < (int)sizeof(folder))
-		look_at_instance(search, folder);
+		match_instance(search, folder);
 }
 
 /* Folder of oneside.conf; for an instance, its parent. */
@@ -118,7 +118,7 @@ search_instances(struct search *search)
 	if (!find_folder(search->own, folder))
 		return false;
 	search->folder = folder;
-	look_at_instance(search, folder);
+	match_instance(search, folder);
 	setup_each(folder, look_below, search);
 	return search->found;
 }

@@ -16,7 +16,7 @@
 struct new_file {
 	const char *path;
 	char temporary[SETUP_FILE_MAX + 16], old[SETUP_FILE_MAX + 16];
-	bool made, kept; /* `temporary` exists; `old` exists */
+	bool made, backed_up; /* `temporary` exists; `old` exists */
 };
 
 /* Reports errno. */
@@ -88,9 +88,9 @@ save_old(struct new_file *file)
 	if (lstat(file->path, &st) != 0)
 		return errno == ENOENT;
 	errno = EEXIST;
-	file->kept = S_ISREG(st.st_mode) && (unlink(file->old) == 0 || errno == ENOENT) &&
-		     link(file->path, file->old) == 0;
-	return file->kept;
+	file->backed_up = S_ISREG(st.st_mode) && (unlink(file->old) == 0 || errno == ENOENT) &&
+			  link(file->path, file->old) == 0;
+	return file->backed_up;
 }
 
 /* Writes the file next to its final name. */
@@ -116,7 +116,7 @@ place_file(struct new_file *file, bool replace, char why[SETUP_WHY])
 static void
 restore_old(const struct new_file *file)
 {
-	if (file->kept)
+	if (file->backed_up)
 		rename(file->old, file->path);
 	else
 		unlink(file->path);

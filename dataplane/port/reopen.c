@@ -25,7 +25,7 @@
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
-look_at_kernel(struct port *port)
+check_kernel(struct port *port)
 {
 	struct engine_port_info *info = &port->info;
 	struct kernel_state state;
@@ -71,7 +71,7 @@ port_refresh(struct port *port)
 	port->info.mbps =
 		port->info.link_up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN ? link.link_speed : 0;
 	if (port->kernel.name[0] != '\0')
-		look_at_kernel(port);
+		check_kernel(port);
 }
 
 /* `times`: 1, or -1 to subtract, which may wrap around: unsigned sums are right again. */

@@ -68,7 +68,7 @@ direct_io_is_hidden(int fd)
 }
 
 static void
-look_at_path(int fd)
+check_path(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
@@ -86,7 +86,7 @@ look_at_path(int fd)
 /* The link's text distinguishes most descriptors with one system call: "socket:[123]", "pipe:[123]",
  * "anon_inode:[io_uring]", "/memfd:name (deleted)", or the path of a file. */
 static void
-look_at_fd(int dir, const char *name)
+check_fd(int dir, const char *name)
 {
 	char link[64];
 	long n = raw_syscall(SYS_readlinkat, dir, (long)name, (long)link, sizeof(link) - 1, 0);
@@ -100,11 +100,11 @@ look_at_fd(int dir, const char *name)
 		pins.possible =
 			pins.possible || strstr(link, "io_uring") != NULL || strstr(link, "vfio") != NULL;
 	else if (strncmp(link, "/memfd:", 7) != 0)
-		look_at_path(atoi(name));
+		check_path(atoi(name));
 }
 
 static void
-look_at_fds(void)
+check_fds(void)
 {
 	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long n;
@@ -117,7 +117,7 @@ look_at_fds(void)
 		for (long at = 0; at < n;) {
 			const struct raw_dirent *entry = (const void *)(entries + at);
 
-			look_at_fd(dir, entry->name);
+			check_fd(dir, entry->name);
 			at += entry->reclen;
 		}
 	}
@@ -130,7 +130,7 @@ look_once(void)
 	if (pins.known)
 		return;
 	pins.known = true;
-	look_at_fds();
+	check_fds();
 	pins.possible = pins.possible || maps_pinned() != 0;
 }
 

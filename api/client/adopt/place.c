@@ -47,7 +47,7 @@ place_drop(uint64_t place, uint64_t from, uint64_t length)
 }
 
 long
-place_park(uint64_t at, uint64_t length, uint64_t to)
+place_move(uint64_t at, uint64_t length, uint64_t to)
 {
 	long moved = raw_syscall(SYS_mremap, (long)at, (long)length, (long)length,
 				 MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)to);

@@ -27,7 +27,7 @@ uint64_t place_new(uint64_t like, uint64_t length);
 void place_drop(uint64_t place, uint64_t from, uint64_t length);
 /* Moves the mapping at `at`, which is registered with a userfaultfd for missing pages, to `to`. A mapping
  * without pages remains at `at`. Returns 0 or -errno. */
-long place_park(uint64_t at, uint64_t length, uint64_t to);
+long place_move(uint64_t at, uint64_t length, uint64_t to);
 /* Makes the place accessible, to be filled and moved home. Returns 0 or -errno. */
 long place_open(uint64_t place, uint64_t length);
 

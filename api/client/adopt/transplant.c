@@ -308,8 +308,8 @@ struct chunk {
 	uint8_t *fresh;
 	bool make;          /* new pages are created by copying: copy_fresh() */
 	struct aside aside; /* `to` 0: pages are not moved aside */
-	uint64_t park;      /* where the old mapping moves; 0: nowhere */
-	bool parked;
+	uint64_t old_to;    /* where the old mapping moves; 0: nowhere */
+	bool old_moved;
 };
 
 /* Copies the contents of one chunk, while no thread stores to it. Pages moved aside are read at their new
@@ -361,7 +361,7 @@ replace_protected(const struct transplant *t, int uffd, struct chunk *c)
 	if (error == 0 && t->prot != (PROT_READ | PROT_WRITE))
 		error = raw_syscall(SYS_mprotect, (long)c->fresh, (long)c->len, t->prot, 0, 0);
 	if (error == 0) {
-		c->parked = c->park != 0 && place_park(c->at, c->len, c->park) == 0;
+		c->old_moved = c->old_to != 0 && place_move(c->at, c->len, c->old_to) == 0;
 		moved = raw_syscall(SYS_mremap, (long)c->fresh, (long)c->len, (long)c->len,
 				    MREMAP_MAYMOVE | MREMAP_FIXED, (long)c->at);
 		error = moved == (long)c->at ? 0 : moved;
@@ -383,7 +383,7 @@ replace_pages(const struct transplant *t, int uffd, struct chunk *c)
 
 	if (uffd < 0)
 		return replace_protected(t, uffd, c);
-	if (c->aside.to != 0 || c->park != 0)
+	if (c->aside.to != 0 || c->old_to != 0)
 		reg.mode |= UFFDIO_REGISTER_MODE_MISSING;
 	error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_REGISTER, (long)&reg, 0, 0);
 	if (error != 0)
@@ -462,7 +462,7 @@ populate_chunk(const struct transplant *t, const struct chunk *c)
 	if (error == 0 && t->from_fd < 0)
 		error = populate_pages(c->at, c->len, t->prot & PROT_READ);
 	/* A mapping without any page of its own has no origin that mremap could preserve (place.h). */
-	if (error == 0 && c->park != 0)
+	if (error == 0 && c->old_to != 0)
 		error = populate_pages(c->at, (uint64_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
 	if (error == 0 && t->lock)
 		raw_syscall(SYS_mlock, (long)c->fresh, (long)c->len, 0, 0,
@@ -482,7 +482,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 	c.make = uffd >= 0 && !t->lock && t->to_twin == NULL &&
 		 !(t->to_fd >= 0 && len >= HUGE && shmem_is_huge());
 	if (t->to_fd >= 0 && t->place != 0)
-		c.park = t->place + (at - t->start);
+		c.old_to = t->place + (at - t->start);
 	if (moves)
 		error = aside_map(t, &c);
 	if (error == 0)
@@ -493,7 +493,7 @@ replace_chunk(struct transplant *t, int uffd, bool moves, uint64_t at, uint64_t 
 		munmap((void *)(uintptr_t)c.aside.to, len);
 	if (error != 0 && (t->to_fd >= 0 || t->place == 0))
 		munmap(c.fresh, len);
-	if (c.park != 0 && !c.parked) {
+	if (c.old_to != 0 && !c.old_moved) {
 		place_drop(t->place, 0, t->length);
 		t->place = 0;
 	}

@@ -202,7 +202,7 @@ copy(struct bytes *record)
 /* ---- events ---- */
 
 static void
-look_at_request(DAT_CR_HANDLE cr, uint8_t what)
+query_request(DAT_CR_HANDLE cr, uint8_t what)
 {
 	DAT_CR_PARAM param;
 
@@ -223,7 +223,7 @@ look_at(const DAT2_EVENT *event, uint8_t what)
 
 	switch (event->event_number) {
 	case DAT_CONNECTION_REQUEST_EVENT:
-		look_at_request(event->event_data.cr_arrival_event_data.cr_handle, what);
+		query_request(event->event_data.cr_arrival_event_data.cr_handle, what);
 		break;
 	case DAT_CONNECTION_EVENT_ESTABLISHED:
 	case DAT_CONNECTION_EVENT_PEER_REJECTED:

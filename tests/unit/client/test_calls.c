@@ -36,7 +36,7 @@ test_slow_calls(void **state)
 	struct one_client *client = attach();
 	pthread_t thread[SLOW];
 
-	mock_park(mock, ONE_MSG_AH_CREATE);
+	mock_defer(mock, ONE_MSG_AH_CREATE);
 	for (uint32_t i = 0; i < SLOW; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, make_handle, client), 0);
 	EVENTUALLY(mock_count(mock, ONE_MSG_AH_CREATE) == ONE_SLOW_CALLS_MAX);
@@ -68,7 +68,7 @@ test_reply_to_nobody(void **state)
 	pthread_t thread;
 	void *error;
 
-	mock_park(mock, ONE_MSG_AH_CREATE);
+	mock_defer(mock, ONE_MSG_AH_CREATE);
 	assert_int_equal(pthread_create(&thread, NULL, make_handle, client), 0);
 	EVENTUALLY(mock_count(mock, ONE_MSG_AH_CREATE) == 1);
 	mock_on(mock, ONE_MSG_PZ_CREATE, answer_another, NULL);
@@ -161,7 +161,7 @@ test_cancelled(void **state)
 	pthread_t thread;
 	void *result;
 
-	mock_park(mock, ONE_MSG_AH_CREATE);
+	mock_defer(mock, ONE_MSG_AH_CREATE);
 	assert_int_equal(pthread_create(&thread, NULL, make_handle_cancelled, client), 0);
 	EVENTUALLY(mock_count(mock, ONE_MSG_AH_CREATE) == 1);
 	assert_int_equal(pthread_cancel(thread), 0);

@@ -40,7 +40,7 @@ mock_give_fd(struct mock *mock, enum one_msg_type type, int fd)
 }
 
 void
-mock_park(struct mock *mock, enum one_msg_type type)
+mock_defer(struct mock *mock, enum one_msg_type type)
 {
 	pthread_mutex_lock(&mock->lock);
 	mock->park[type] = true;

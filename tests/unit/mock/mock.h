@@ -82,7 +82,7 @@ void mock_on(struct mock *mock, enum one_msg_type type, mock_handler handler, vo
 void mock_refuse(struct mock *mock, enum one_msg_type type, int error, enum one_subject subject,
 		 uint64_t value, uint32_t times);
 /* Requests of `type` are carried out and not answered until mock_answer(). */
-void mock_park(struct mock *mock, enum one_msg_type type);
+void mock_defer(struct mock *mock, enum one_msg_type type);
 void mock_answer(struct mock *mock, enum one_msg_type type);
 /* Replies to `type` without an error carry a copy of `fd`; -1: no longer. */
 void mock_give_fd(struct mock *mock, enum one_msg_type type, int fd);
