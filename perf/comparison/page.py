@@ -71,7 +71,7 @@ def placement_line(about):
 TERMS = ("Hop: a cache line to the other processor and back. Bare relay: three processes that only pass a cache line on; bare frame relay: "
          "frames over a memif, by DPDK alone. Testpmd: bare frames of the same length. Late rounds: those in which a bare loop on each processor is off it for 6 us. Bare request: a "
          "message over a socket to another thread, and its answer. Bare thread: one asleep as long, woken by an eventfd. \"…\" is the last "
-         "whole name above. Rows share figures of others with rows above.")
+         "whole name above.")
 
 
 def busy_line(about):
