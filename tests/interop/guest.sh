@@ -168,7 +168,8 @@ start_pci_guest() {
 	virtio-net-pci) id=0x1af4:0x1041 device=$1,disable-legacy=on,iommu_platform=on,ats=on ;;
 	esac
 	if [ "$3" -gt 1 ]; then
-		device+=,mq=on,rss=on,vectors=$((2 * $3 + 2))
+		# When the ring that RSS chose is full, QEMU stops reading that queue of the tap for good. So the rings are large.
+		device+=,mq=on,rss=on,rx_queue_size=1024,vectors=$((2 * $3 + 2))
 		tap+=,queues=$3
 	fi
 	# vfio-pci refuses a device without interrupt remapping.
