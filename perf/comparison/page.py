@@ -162,7 +162,7 @@ def summary(results):
 
 def write(results, directory):
     os.makedirs(directory, exist_ok=True)
-    text = markdown(results) + "\n".join(stages(results["stages"])) + "\n"
+    text = markdown(results) + "".join(f"{line}\n" for line in stages(results["stages"]))
     with open(os.path.join(directory, "compare.md"), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(directory, "compare.json"), "w", encoding="utf-8") as f:

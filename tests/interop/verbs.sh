@@ -89,7 +89,7 @@ verbs_once() {
 verbs() {
 	local role tries client
 	for role in $ROLES; do
-		tries=10
+		tries=30 # perftest can come too early each time while the emulated guest is slow
 		until verbs_once "$role" "$@"; do
 			tries=$((tries - 1))
 			{ [ "$tries" -gt 0 ] && fails_alone; } || show_both "$3, oneside ${role}s"
