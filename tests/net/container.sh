@@ -119,6 +119,8 @@ start_node() { # NAME ADDRESS-OF-THE-NODE: as the container of the manifest, wit
 		PATH="$(dirname "$DATAPLANE"):$PATH" sh -c "${command/ -- / --file-prefix=$(basename "$WORK")-$1 -- }" >"$(plane_log "$1")" 2>&1 &
 	PLANE_PID[$1]=$!
 	await_plane "$1"
+	# The kernel can tell up to a second late that the carrier is there.
+	until grep -q 'event=link port=p0 .*is up' "$(plane_log "$1")"; do sleep 0.05; done
 }
 make_namespace n1
 make_namespace n2
