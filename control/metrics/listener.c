@@ -29,6 +29,7 @@
 #define LIMIT_NS (10 * NS_PER_S) /* of a connection, and of waiting for a snapshot */
 #define CROWDED_NS NS_PER_S      /* of a connection while all are in use */
 #define FRESH_NS (NS_PER_S / 10) /* lifetime of a snapshot */
+#define PACE_MS 10               /* pause for each connection accepted, and after each MHD_run() */
 #define NICE 10
 
 struct connection {
@@ -50,7 +51,9 @@ static struct {
 	struct watch watch;
 	/* owned by the listener thread */
 	struct connection connection[CONNECTIONS];
-	bool closed; /* a connection was closed in the last MHD_run() */
+	/* in the last MHD_run() */
+	bool closed; /* a connection was closed */
+	int accepted;
 	/* rendered snapshots, indexed by `openmetrics`; NULL: not rendered yet */
 	struct MHD_Response *response[2];
 	uint64_t answered_at;
@@ -226,6 +229,7 @@ note_connection(void *user, struct MHD_Connection *connection, void **context,
 			continue;
 		c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 		c->since = clock_now();
+		listener.accepted++;
 		*context = c;
 		return;
 	}
@@ -271,6 +275,14 @@ poll_timeout(uint64_t now)
 	return timeout;
 }
 
+/* Limits connections to 100 a second. Out of descriptors the listening socket stays readable, and poll()
+ * would return at once for ever. */
+static void
+pause_listener(struct pollfd *wake)
+{
+	poll(wake, 1, PACE_MS * (listener.accepted > 0 ? listener.accepted : 1));
+}
+
 static void *
 listener_main(void *argument)
 {
@@ -287,7 +299,9 @@ listener_main(void *argument)
 		if (poll(fds, 2, poll_timeout(clock_now())) > 0 && fds[1].revents != 0)
 			eventfd_read(listener.wake_fd, &value);
 		listener.closed = false;
+		listener.accepted = 0;
 		MHD_run(listener.daemon);
+		pause_listener(&fds[1]);
 	}
 	return NULL;
 }

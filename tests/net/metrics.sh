@@ -104,15 +104,27 @@ for name, kind in kinds.items():
 assert not bad, "\n" + "\n".join(bad)
 
 # A malformed request gets an error; a client that is slow or silent delays others by at most a second.
-ask(b"x\r\n\r\n")  # closed without an answer
-for wrong, status in ((b"GET /metrics HTTP/1.1\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 404), (b"y" * 100000, 4)):
+assert ask(b"x\r\n\r\n") == ("", "")  # closed without an answer
+for wrong, status in ((b"GET /metrics HTTP/1.1\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 404), (b"y" * 100000, 414)):
     head, _ = ask(wrong)
-    assert head.startswith(f"HTTP/1.1 {status}"), head
+    assert head.startswith(f"HTTP/1.1 {status} "), head
 crowd = [dial() for _ in range(32)]
 for s in crowd[::2]:
     s.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
 assert total(values(scrape(b"*/*")), "oneside_core_loops_total") > total(second, "oneside_core_loops_total")
+for s in crowd:
+    s.close()
 PYTHON
+
+# Out of descriptors no connection is accepted, the listener's thread (that of nice 10) does not spin, and goes on when there are.
+listener_ticks() { awk '$19 == 10 {print $14 + $15}' /proc/"$(plane_pid a)"/task/*/stat; }
+descriptors=$(prlimit --pid "$(plane_pid a)" --nofile --noheadings --output SOFT)
+prlimit --pid "$(plane_pid a)" --nofile=3: || fail "no limit of descriptors"
+before=$(listener_ticks)
+/usr/bin/python3 -c 'import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); time.sleep(1)' "$socket"
+[ $(($(listener_ticks) - before)) -le 20 ] || fail "the listener spins without descriptors: $(($(listener_ticks) - before)) ticks in a second"
+prlimit --pid "$(plane_pid a)" --nofile="$descriptors:"
+curl --silent --fail --max-time 30 --output "$WORK/again" --unix-socket "$socket" http://localhost/metrics || fail "no metrics afterwards"
 
 # The control socket exports the same metrics, with other values.
 for format in openmetrics prometheus; do

@@ -174,7 +174,7 @@ test_refusals(void **state)
 	assert_non_null(large);
 	memset(large, 'x', (1 << 16) - 1);
 	large[(1 << 16) - 1] = '\0';
-	assert_answer(large, "HTTP/1.1 4");
+	assert_answer(large, "HTTP/1.1 414 ");
 	free(large);
 	large = ask(
 		"HEAD /metrics HTTP/1.1\r\nHost: a\r\nAccept: Application/OpenMetrics-Text;q=0.5\r\n\r\n");
